@@ -1,0 +1,49 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The kinds of failure that callers tell apart with errors.Is.
+var (
+	// ErrID: the text is not a job ID.
+	ErrID = errors.New("not a job ID")
+	// ErrNotFound: no such job (any more), or no such alias.
+	ErrNotFound = errors.New("job not found")
+	// ErrFenced: the run no longer owns its job; nothing it did was stored.
+	ErrFenced = errors.New("run was fenced off: its lease ended and another run may have the job")
+	// ErrMoved: somebody outside took messages that the run had read; the run must repeat.
+	ErrMoved = errors.New("messages were taken from outside during the run")
+	// ErrStatus: the job's status does not allow what was asked.
+	ErrStatus = errors.New("not possible in the job's status")
+	// ErrPort: the job has no such port, or the port does not allow what was asked.
+	ErrPort = errors.New("port")
+	// ErrName: a job, type, queue or alias name that is not allowed.
+	ErrName = errors.New("invalid name")
+	// ErrExists: the name is already taken.
+	ErrExists = errors.New("already exists")
+	// ErrLocked: somebody outside holds the job's lock.
+	ErrLocked = errors.New("job is locked")
+	// ErrTooLarge: a message, a commit or a tree over its limit.
+	ErrTooLarge = errors.New("too large")
+	// ErrFailed: the job that was waited for failed.
+	ErrFailed = errors.New("job failed")
+	// ErrConfig: the store cannot be used as it is configured.
+	ErrConfig = errors.New("configuration")
+)
+
+// FailedError tells which job of a tree failed, and why.
+type FailedError struct {
+	Job    ID
+	Path   string // names from the root down, joined by "/"
+	Reason string // the first line of the job's last error
+}
+
+// Error implements error.
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("job %s (%s) failed: %s", e.Path, e.Job, e.Reason)
+}
+
+// Unwrap makes errors.Is(err, ErrFailed) true.
+func (e *FailedError) Unwrap() error { return ErrFailed }

@@ -1,0 +1,78 @@
+package job
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// ID names one job for ever. The root of a tree has a UUIDv7 as its ID, every other
+// job of the tree has that UUID followed by a dot and its number in the tree, so the
+// tree (and with it the place of all its data) follows from the ID alone.
+type ID string
+
+// NewID returns the ID of a new tree's root.
+func NewID() (ID, error) {
+	u, err := uuid.NewV7()
+	if err != nil {
+		return "", fmt.Errorf("making a job ID: %w", err)
+	}
+	return ID(u.String()), nil
+}
+
+// ParseID checks that s is a whole job ID. The error wraps ErrID.
+func ParseID(s string) (ID, error) {
+	tree, num, dotted := strings.Cut(s, ".")
+	if u, err := uuid.Parse(tree); err != nil || u.String() != tree {
+		return "", fmt.Errorf("%w: %.80q does not begin with a UUID in lower case", ErrID, s)
+	}
+	if dotted {
+		n, err := strconv.Atoi(num)
+		if err != nil || n < 1 || strconv.Itoa(n) != num {
+			return "", fmt.Errorf("%w: %.80q must end with the number of the job in its tree, like %s.1", ErrID, s, tree)
+		}
+	}
+	return ID(s), nil
+}
+
+// Tree returns the ID of the root of the job's tree.
+func (id ID) Tree() ID {
+	tree, _, _ := strings.Cut(string(id), ".")
+	return ID(tree)
+}
+
+// IsRoot tells whether the job is the root of its tree.
+func (id ID) IsRoot() bool { return !strings.Contains(string(id), ".") }
+
+// Number returns the number of the job in its tree; the root has 0.
+func (id ID) Number() int {
+	_, num, _ := strings.Cut(string(id), ".")
+	n, _ := strconv.Atoi(num) // a root has no number: 0 is right
+	return n
+}
+
+// Nth returns the ID of the n-th job of the tree that id belongs to; 0 is the root.
+func (id ID) Nth(n int) ID {
+	if n == 0 {
+		return id.Tree()
+	}
+	return id.Tree() + ID("."+strconv.Itoa(n))
+}
+
+// Shard returns the shard, in [0, shards), in which all data of the job's tree lies.
+// The hash is FNV-1a (32 bit) of the tree's ID.
+func (id ID) Shard(shards int) int {
+	return int(Hash(string(id.Tree())) % uint32(shards))
+}
+
+// Hash is FNV-1a (32 bit): the one hash that places trees on shards and keyed
+// messages on consumers.
+func Hash(s string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return h
+}

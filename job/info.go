@@ -1,0 +1,60 @@
+package job
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Info is what is known of a job at one moment.
+type Info struct {
+	ID      ID                  `json:"id"`
+	Name    string              `json:"name,omitempty"`
+	Type    string              `json:"type"`
+	Queue   string              `json:"queue"`
+	Graph   bool                `json:"graph,omitempty"`
+	Status  statemachine.Status `json:"status"`
+	Reason  string              `json:"reason,omitempty"` // why it is parked or failed
+	Parent  ID                  `json:"parent,omitempty"`
+	By      string              `json:"by,omitempty"` // who created it
+	Args    json.RawMessage     `json:"args,omitempty"`
+	Created time.Time           `json:"created"`
+	Ran     time.Time           `json:"ran,omitzero"`    // start of the last run
+	Queued  time.Time           `json:"queued,omitzero"` // last time it became queued
+	Steps   int64               `json:"steps"`           // commits that succeeded
+	Tries   int                 `json:"tries,omitempty"` // failures since the last success
+	Version int64               `json:"version"`         // commits of any kind
+	Size    int                 `json:"-"`               // of a root: the highest number used in its tree
+	Ports   []PortInfo          `json:"ports,omitempty"`
+}
+
+// PortInfo is what is known of one port of a job at one moment.
+type PortInfo struct {
+	port.Spec
+	Waiting int64 `json:"waiting"`        // messages not yet read
+	Total   int64 `json:"total"`          // messages that ever passed
+	Wired   bool  `json:"wired"`          // messages go on along edges
+	Sources int   `json:"open,omitempty"` // edges that still may bring messages
+	Fed     bool  `json:"fed,omitempty"`  // it has, or had, sources
+	Closed  bool  `json:"closed"`         // no message will come any more
+}
+
+// Port returns what is known of one port; ok is false if there is no such port.
+func (i *Info) Port(dir port.Dir, name string) (PortInfo, bool) {
+	for _, p := range i.Ports {
+		if p.Dir == dir && p.Name == name {
+			return p, true
+		}
+	}
+	return PortInfo{}, false
+}
+
+// Failure is one recorded error of a job.
+type Failure struct {
+	At    time.Time `json:"at"`
+	Step  int64     `json:"step"`
+	Error string    `json:"error"`
+	Stack string    `json:"stack,omitempty"`
+}

@@ -1,0 +1,219 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/weirworks/weir/port"
+)
+
+// Limits of a plan. A larger tree must be grown by its jobs.
+const (
+	MaxNodes = 5000 // jobs that one plan creates in one step
+	MaxName  = port.MaxName
+)
+
+// DefaultQueue is the queue of a job that names none.
+const DefaultQueue = "default"
+
+// A Planner says which jobs to create. Graphs are planners, and Single makes one of a
+// lone worker.
+type Planner interface {
+	Plan() (*Plan, error)
+}
+
+// Plan is a tree of jobs to be created in one step, or not at all. Nodes[0] is its
+// root; every other node comes after its parent.
+type Plan struct {
+	Nodes []Node
+}
+
+// Node is one job of a plan.
+type Node struct {
+	Name   string          // unique under its parent; may be empty for a root
+	Parent int             // index of the parent node; ignored for Nodes[0]
+	Type   string          // worker type, or the graph's name
+	Queue  string          // empty means DefaultQueue
+	Graph  bool            // the job is a graph: it has no worker, its children are its work
+	Args   json.RawMessage // parameters of the worker, nil for none
+	Ports  []Port
+	At     time.Time // not to run before; zero means now
+}
+
+// Port is a port of a planned job and its wires.
+type Port struct {
+	port.Spec
+	// Edges: every edge gets a copy of each message. A port with edges keeps no data itself.
+	Edges []Edge
+	// Sources is the number of edge ends that feed this port: the port is at its
+	// end when so many closes have arrived. Zero means fed from outside only.
+	Sources int
+}
+
+// Edge leads to one target, or to several of which each message goes to just one:
+// by its key when it has one, else in turn.
+type Edge []Target
+
+// Target is one end of an edge: a port of a job of the same plan.
+type Target struct {
+	Node int
+	Dir  port.Dir
+	Port string
+}
+
+// Wired tells whether any In port of the node is fed by an edge.
+func (n *Node) Wired() bool {
+	for i := range n.Ports {
+		if n.Ports[i].Dir == port.Input && n.Ports[i].Sources > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Validate reports the first thing in the plan that no store could create.
+func (p *Plan) Validate() error {
+	if len(p.Nodes) == 0 {
+		return fmt.Errorf("plan has no jobs")
+	}
+	if len(p.Nodes) > MaxNodes {
+		return fmt.Errorf("%w: plan has %d jobs, at most %d are created in one step; let a job spawn the rest", ErrTooLarge, len(p.Nodes), MaxNodes)
+	}
+	names := make(map[string]bool, len(p.Nodes))
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if err := p.checkNode(i, n); err != nil {
+			return fmt.Errorf("job %d (%.40q) of the plan: %w", i, n.Name, err)
+		}
+		key := fmt.Sprintf("%d/%s", n.Parent, n.Name)
+		if i > 0 && names[key] {
+			return fmt.Errorf("%w: two jobs of the plan are named %q under one parent", ErrExists, n.Name)
+		}
+		names[key] = i > 0
+	}
+	return nil
+}
+
+func (p *Plan) checkNode(i int, n *Node) error {
+	if err := CheckName("type", n.Type); err != nil {
+		return err
+	}
+	if n.Queue != "" {
+		if err := CheckName("queue", n.Queue); err != nil {
+			return err
+		}
+	}
+	if i > 0 || n.Name != "" {
+		if err := CheckName("job name", n.Name); err != nil {
+			return err
+		}
+	}
+	if i > 0 && (n.Parent < 0 || n.Parent >= i) {
+		return fmt.Errorf("parent %d must come before it in the plan", n.Parent)
+	}
+	for j := range n.Ports {
+		pt := &n.Ports[j]
+		if err := pt.Validate(); err != nil {
+			return err
+		}
+		for _, e := range pt.Edges {
+			for _, t := range e {
+				if t.Node < 0 || t.Node >= len(p.Nodes) || !p.Nodes[t.Node].has(t) {
+					return fmt.Errorf("%w %q: edge to job %d leads to no %s port %q", ErrPort, pt.Name, t.Node, t.Dir, t.Port)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (n *Node) has(t Target) bool {
+	for i := range n.Ports {
+		if n.Ports[i].Dir == t.Dir && n.Ports[i].Name == t.Port {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckName reports whether a name of the given kind ("type", "queue", "job name",
+// "alias") may be used: 1 to MaxName of letters, digits, '_', '-', '.', ':' and '/',
+// beginning with a letter or digit. The error wraps ErrName.
+func CheckName(kind, name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: %s is empty", ErrName, kind)
+	}
+	if len(name) > MaxName {
+		return fmt.Errorf("%w: %s %.40q… has %d bytes, at most %d are allowed", ErrName, kind, name, len(name), MaxName)
+	}
+	for i := range len(name) {
+		c := name[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || c != '_' && c != '-' && c != '.' && c != ':' && c != '/') {
+			return fmt.Errorf("%w: %s %q: use letters, digits and _ - . : /, beginning with a letter or digit", ErrName, kind, name)
+		}
+	}
+	return nil
+}
+
+// Typer is implemented by worker structs whose type name is not the name of the struct.
+type Typer interface {
+	JobType() string
+}
+
+// TypeOf returns the worker type name of a worker struct: what JobType says, else
+// the name of the struct.
+func TypeOf(w any) (string, error) {
+	if t, ok := w.(Typer); ok {
+		return t.JobType(), CheckName("type", t.JobType())
+	}
+	t := reflect.TypeOf(w)
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil || t.Kind() != reflect.Struct || t.Name() == "" {
+		return "", fmt.Errorf("%w: a worker must be a pointer to a named struct, not %T", ErrName, w)
+	}
+	return t.Name(), nil
+}
+
+// NodeOf describes the job of one worker struct: its type, its parameters and its ports.
+func NodeOf(w any, name, queue string) (Node, error) {
+	typ, err := TypeOf(w)
+	if err != nil {
+		return Node{}, err
+	}
+	layout, err := port.Describe(reflect.TypeOf(w))
+	if err != nil {
+		return Node{}, err
+	}
+	args, err := layout.Params(w)
+	if err != nil {
+		return Node{}, err
+	}
+	n := Node{Name: name, Type: typ, Queue: queue, Args: args}
+	for _, s := range layout.Specs() {
+		n.Ports = append(n.Ports, Port{Spec: s})
+	}
+	return n, nil
+}
+
+// Single plans one job without children: the worker w in the given queue (empty
+// means DefaultQueue).
+func Single(w any, queue string) Planner { return single{w, queue} }
+
+type single struct {
+	w     any
+	queue string
+}
+
+// Plan implements Planner.
+func (s single) Plan() (*Plan, error) {
+	n, err := NodeOf(s.w, "", s.queue)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{Nodes: []Node{n}}, nil
+}

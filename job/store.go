@@ -1,0 +1,190 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// The contracts below are what a store of jobs does. Every method is safe for
+// concurrent use, honours its context, and is idempotent where a lost reply makes
+// the caller (or the driver below it) ask again.
+
+// Creator makes trees of jobs and finds them by alias.
+type Creator interface {
+	// Create stores all jobs of a plan under a new root, or none. created is false
+	// when the root exists already; then nothing changed.
+	Create(ctx context.Context, root ID, plan *Plan, by string) (created bool, err error)
+	// Claim binds an alias to id and returns id, or returns the ID that it is already bound to.
+	Claim(ctx context.Context, alias string, id ID) (ID, error)
+	// Resolve returns the ID bound to an alias, or ErrNotFound.
+	Resolve(ctx context.Context, alias string) (ID, error)
+}
+
+// Inspector reads jobs without touching them.
+type Inspector interface {
+	// Info returns one job, or ErrNotFound.
+	Info(ctx context.Context, id ID) (*Info, error)
+	// Tree returns the job's whole tree ordered by number, the root first, or ErrNotFound.
+	Tree(ctx context.Context, id ID) ([]*Info, error)
+	// State returns the job's state: the given keys, or all of it when none is given.
+	State(ctx context.Context, id ID, keys ...string) (map[string]json.RawMessage, error)
+	// Failures returns the recorded errors of a job, newest first, at most 20.
+	Failures(ctx context.Context, id ID) ([]Failure, error)
+	// Logs returns the last entries that runs of the job logged, oldest first.
+	Logs(ctx context.Context, id ID, limit int) ([]LogEntry, error)
+}
+
+// Ports moves messages between the outside and the ports of a job.
+type Ports interface {
+	// Write appends messages to a port (or sends them along its edges) and wakes who
+	// waits for them.
+	Write(ctx context.Context, id ID, w Write) error
+	// Peek returns up to n of the oldest messages of a port without removing them, and the port's head.
+	Peek(ctx context.Context, id ID, dir port.Dir, name string, n int) (items []json.RawMessage, head int64, err error)
+	// Take removes n messages from a port whose head is still head, else ErrMoved.
+	Take(ctx context.Context, id ID, t Take, token string) error
+	// Close ends a port: no message will come any more.
+	Close(ctx context.Context, id ID, dir port.Dir, name string) error
+}
+
+// Control changes the status of a job from outside of its runs.
+type Control interface {
+	// Apply fires one of the events run, retry, force and terminate at a job.
+	Apply(ctx context.Context, id ID, event statemachine.Event) error
+}
+
+// Runs begins, commits and refreshes runs: the heart of a store.
+type Runs interface {
+	// Begin starts a run of a queued job under a fresh random token. A job that is
+	// not to be run now gives an error that wraps ErrStatus, ErrLocked or ErrNotFound.
+	Begin(ctx context.Context, id ID, b Begin) (*Snapshot, error)
+	// Commit applies transactions, each at once or not at all, and says of each what became of it.
+	Commit(ctx context.Context, txs []Tx) ([]Result, error)
+	// Step commits one transaction and begins a run of a job that the commit made
+	// ready, if one of the given types; the snapshot is nil when there is none.
+	Step(ctx context.Context, tx Tx, b Begin, types []string) (Result, *Snapshot, error)
+	// Refresh prolongs the lease of a run, or returns ErrFenced.
+	Refresh(ctx context.Context, id ID, token string, lease time.Duration) error
+}
+
+// RunReader reads for a run what did not fit into its snapshot.
+type RunReader interface {
+	// Page returns up to n messages of a port, of a job of the run's tree, from offset
+	// on; head is the port's head at that moment.
+	Page(ctx context.Context, id ID, dir port.Dir, name string, offset, n int) (items []json.RawMessage, head int64, err error)
+	// State is Inspector's.
+	State(ctx context.Context, id ID, keys ...string) (map[string]json.RawMessage, error)
+	// Children returns the IDs of a job's children by name.
+	Children(ctx context.Context, id ID) (map[string]ID, error)
+	// Reserve sets n numbers of a tree aside and returns the first.
+	Reserve(ctx context.Context, tree ID, n int) (int, error)
+}
+
+// Sweeper puts right what crashes leave behind.
+type Sweeper interface {
+	// Sweep looks once at everything that is past due: undelivered wakes are delivered
+	// again, runs past their lease go back to queued, timers fire. It returns how many
+	// jobs it acted on.
+	Sweep(ctx context.Context) (int, error)
+	// Lead holds the namespace's sweeper leadership while fn runs; fn's context ends
+	// when the leadership is lost. Without leadership it returns false at once.
+	Lead(ctx context.Context, fn func(context.Context)) (led bool, err error)
+}
+
+// Begin says how to begin a run.
+type Begin struct {
+	Token string        // random, used once
+	Lease time.Duration // the run is given up when not refreshed for so long
+	Batch int           // messages of each In port that come with the snapshot
+	Bytes int           // stop a port's batch at so many bytes
+}
+
+// Snapshot is what a run sees of its job: nothing in it changes while the run lasts.
+type Snapshot struct {
+	Info     Info
+	Token    string
+	Shutdown bool                       // the job is terminating: run Shutdown, not Run
+	Whole    bool                       // State holds the whole state
+	State    map[string]json.RawMessage // empty unless Whole
+	Defaults map[string]json.RawMessage // by In port
+	In       map[string]Inbox           // by In port; ports without messages are absent
+}
+
+// Inbox is the unread part of a port that came with a snapshot.
+type Inbox struct {
+	Head  int64             // messages removed from the port before these
+	Len   int               // messages in the port at begin
+	Items []json.RawMessage // the oldest of them
+}
+
+// Tx is one transaction: its deltas apply in order up to the first that no longer
+// holds. All jobs of a call lie in one shard.
+type Tx struct {
+	Deltas []Delta
+}
+
+// Checkpoint is the outcome of a commit after which the run goes on, under Delta.Next.
+const Checkpoint statemachine.Event = "checkpoint"
+
+// Delta is all that one run does, as one change.
+type Delta struct {
+	Job     ID
+	Token   string             // the run's token: the fence
+	Outcome statemachine.Event // complete, suspend, fail, backoff, requeue, shutdown or Checkpoint
+	Delay   time.Duration      // of backoff
+	Next    string             // token after a Checkpoint
+	Lease   time.Duration      // after a Checkpoint
+	Takes   []Take
+	Set     map[string]json.RawMessage
+	Unset   []string
+	Spawns  []Spawn
+	Writes  []Write
+	Closes  []string // Out ports
+	Failure *Failure
+	Log     []string // JSON, one entry each
+	Handed  bool     // the run hands its job back untouched: it does not count as a try or a step
+	Reason  string   // why the job is parked
+}
+
+// Take removes N messages from the front of a port, if its head is still Head.
+type Take struct {
+	Job  ID // empty: the delta's own job
+	Dir  port.Dir
+	Port string
+	Head int64
+	N    int
+}
+
+// Write appends messages to a port: of the job itself, or of one of its tree.
+type Write struct {
+	Job   ID // empty: the delta's own job
+	Dir   port.Dir
+	Port  string
+	Keyed bool   // Key says to which of several consumers the messages go
+	Key   uint32 // Hash of the message key
+	Items []json.RawMessage
+}
+
+// Spawn creates the jobs of a plan as a child of the run's job, numbered from Base on.
+type Spawn struct {
+	Plan *Plan
+	Base int
+}
+
+// Result tells what became of one transaction.
+type Result struct {
+	Applied int   // deltas that hold, now or from an earlier sending of the same commit
+	Refused error // why the first other delta did not: ErrFenced, ErrMoved, ErrPort, ErrExists, ErrNotFound
+	Again   bool  // the last applied delta left its job queued
+}
+
+// LogEntry is one line that a run logged.
+type LogEntry struct {
+	At    time.Time       `json:"at"`
+	Job   ID              `json:"job"`
+	Entry json.RawMessage `json:"entry"`
+}
