@@ -1,0 +1,110 @@
+# Everything a contributor runs. `make` alone lists the targets.
+
+GO ?= go
+
+# Tools are installed under bin/tools, once per version: a new number here is a new file there.
+GOLANGCI_LINT_VERSION := v2.12.0
+GOFUMPT_VERSION       := v0.9.2
+
+TOOLS         := $(CURDIR)/bin/tools
+GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+GOFUMPT       := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
+
+# Settings to override on the command line, e.g. `make test PKGS=./worker/...`.
+PKGS     ?= ./...
+TIMEOUT  ?= 15m
+FUZZTIME ?= 10s
+EXAMPLE  ?= wordcount
+# auto: race detector if there is a C compiler. required: fail without one.
+RACE     ?= auto
+
+# Succeeds if there is a C compiler and a C library to compile against.
+HAVE_CC = printf '\#include <stdlib.h>\n' | $$($(GO) env CC) -fsyntax-only -x c - >/dev/null 2>&1
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: ## Compile every package; put the weir command in bin/
+	$(GO) build $(PKGS)
+	$(GO) build -o bin/weir ./cmd/weir
+
+.PHONY: test
+test: redis ## Run the tests, with the race detector if there is a C compiler
+	@if $(HAVE_CC); then \
+		set -x; CGO_ENABLED=1 $(GO) test -race -count=1 -timeout $(TIMEOUT) $(PKGS); \
+	elif [ "$(RACE)" = required ]; then \
+		echo "make: the race detector needs a C compiler: install gcc and libc6-dev (or clang), then try again" >&2; \
+		exit 1; \
+	else \
+		echo "No C compiler here, and the race detector needs one: running the tests without -race."; \
+		set -x; $(GO) test -count=1 -timeout $(TIMEOUT) $(PKGS); \
+	fi
+
+.PHONY: race
+race: RACE = required
+race: test ## The same, but fail if the race detector cannot run
+
+.PHONY: redis
+redis: ## Make sure that there is a redis-server for the tests
+	@./scripts/install-redis.sh
+
+.PHONY: cover
+cover: redis ## Run the tests and report coverage (cover.html)
+	$(GO) test -count=1 -timeout $(TIMEOUT) -coverpkg=./... -coverprofile=cover.out $(PKGS)
+	$(GO) tool cover -html=cover.out -o cover.html
+	@$(GO) tool cover -func=cover.out | tail -n 1
+
+.PHONY: fuzz
+fuzz: redis ## Run each fuzz target for FUZZTIME (10s)
+	@grep -rn --include='*_test.go' -oE '^func Fuzz[A-Za-z0-9_]+' . | sort | \
+	while IFS=: read -r file _ func; do \
+		name=$${func#func }; \
+		echo "==> $$(dirname "$$file") $$name"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit 1; \
+	done
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run the linters and check the formatting
+	$(GOLANGCI_LINT) run $(PKGS)
+
+.PHONY: fmt
+fmt: $(GOFUMPT) $(GOLANGCI_LINT) ## Format the code and group its imports
+	$(GOFUMPT) -l -w .
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: generate
+generate: ## Regenerate what is generated, docs/ included
+	$(GO) generate ./...
+
+# Compares against a copy rather than with git, so that it also judges work not committed yet.
+.PHONY: check
+check: ## Fail if docs/ differ from what the code generates
+	@before=$$(mktemp -d); trap 'rm -rf "$$before"' EXIT; \
+	cp -R docs "$$before/docs" && $(MAKE) --no-print-directory generate && \
+	if ! diff -ru "$$before/docs" docs; then \
+		echo "make: docs/ was out of date; it is regenerated now, commit it" >&2; \
+		exit 1; \
+	fi
+
+.PHONY: example
+example: ## Run an example (EXAMPLE=wordcount)
+	$(GO) run ./examples/$(EXAMPLE)
+
+.PHONY: clean
+clean: ## Remove what was built, except the tools
+	rm -rf bin/weir cover.out cover.html
+
+# CGO_ENABLED=0: the tools need no C compiler, and a bare machine has none.
+$(GOLANGCI_LINT):
+	@echo "Installing golangci-lint $(GOLANGCI_LINT_VERSION) into bin/tools; the first time takes a minute or two."
+	@CGO_ENABLED=0 GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	@mv $(TOOLS)/golangci-lint $@
+
+$(GOFUMPT):
+	@echo "Installing gofumpt $(GOFUMPT_VERSION) into bin/tools."
+	@CGO_ENABLED=0 GOBIN=$(TOOLS) $(GO) install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
+	@mv $(TOOLS)/gofumpt $@
