@@ -63,7 +63,7 @@ func (h *Handle) Write(ctx context.Context, in string, messages ...any) error {
 
 // Close ends an In port of the job: when what it holds is read, it is done.
 func (h *Handle) Close(ctx context.Context, in string) error {
-	return h.store.Close(ctx, h.id, port.Input, in)
+	return h.store.ClosePort(ctx, h.id, port.Input, in)
 }
 
 // Peek returns up to n of the oldest messages of an Out port without removing them.

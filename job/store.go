@@ -47,8 +47,8 @@ type Ports interface {
 	Peek(ctx context.Context, id ID, dir port.Dir, name string, n int) (items []json.RawMessage, head int64, err error)
 	// Take removes n messages from a port whose head is still head, else ErrMoved.
 	Take(ctx context.Context, id ID, t Take, token string) error
-	// Close ends a port: no message will come any more.
-	Close(ctx context.Context, id ID, dir port.Dir, name string) error
+	// ClosePort ends a port: no message will come any more.
+	ClosePort(ctx context.Context, id ID, dir port.Dir, name string) error
 }
 
 // Control changes the status of a job from outside of its runs.
@@ -73,11 +73,13 @@ type Runs interface {
 
 // RunReader reads for a run what did not fit into its snapshot.
 type RunReader interface {
-	// Page returns up to n messages of a port, of a job of the run's tree, from offset
+	// Page returns up to n messages, and about so many bytes, of a port from offset
 	// on; head is the port's head at that moment.
-	Page(ctx context.Context, id ID, dir port.Dir, name string, offset, n int) (items []json.RawMessage, head int64, err error)
+	Page(ctx context.Context, id ID, dir port.Dir, name string, offset, n, bytes int) (items []json.RawMessage, head int64, err error)
 	// State is Inspector's.
 	State(ctx context.Context, id ID, keys ...string) (map[string]json.RawMessage, error)
+	// Info is Inspector's.
+	Info(ctx context.Context, id ID) (*Info, error)
 	// Children returns the IDs of a job's children by name.
 	Children(ctx context.Context, id ID) (map[string]ID, error)
 	// Reserve sets n numbers of a tree aside and returns the first.

@@ -1,0 +1,157 @@
+// Package delivery carries wakes from the store to the workers through asynq. A wake
+// is only a hint that a job is queued: the truth is the job's status in the store, so a
+// wake that is lost, late or repeated does no harm.
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	taskType = "weir:run"
+	// A run's time is limited by its lease and by its worker's timeout, never by asynq.
+	taskTimeout = 365 * 24 * time.Hour
+	// parallel is how many wakes are enqueued at a time: asynq takes one per round trip.
+	parallel = 8
+	// checkEvery is how often an idle server looks for wakes.
+	checkEvery = 10 * time.Millisecond
+)
+
+// Wake says that a job became ready to run.
+type Wake struct {
+	ID    string
+	Gen   int64 // counts how often the job became ready: makes the wake unique
+	Queue string
+	Type  string
+}
+
+func (w Wake) taskID() string { return w.ID + "#" + strconv.FormatInt(w.Gen, 10) }
+
+// Broker enqueues wakes and serves them. It is safe for concurrent use and does not
+// close the client that it was given.
+type Broker struct {
+	rdb     redis.UniversalClient
+	client  *asynq.Client
+	inspect *asynq.Inspector
+	prefix  string
+}
+
+// New returns a broker for the jobs of a namespace.
+func New(rdb redis.UniversalClient, namespace string) *Broker {
+	return &Broker{
+		rdb:     rdb,
+		client:  asynq.NewClientFromRedisClient(rdb),
+		inspect: asynq.NewInspectorFromRedisClient(rdb),
+		prefix:  "weir:" + namespace + ":",
+	}
+}
+
+// Enqueue delivers wakes and returns those that asynq holds already.
+func (b *Broker) Enqueue(ctx context.Context, wakes []Wake) (held []Wake, err error) {
+	conflicts := make([]bool, len(wakes))
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for i, w := range wakes {
+		g.Go(func() error {
+			_, err := b.client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(w.ID)),
+				asynq.TaskID(w.taskID()), asynq.Queue(b.prefix+w.Queue),
+				asynq.Timeout(taskTimeout), asynq.MaxRetry(math.MaxInt16))
+			if conflicts[i] = errors.Is(err, asynq.ErrTaskIDConflict); conflicts[i] {
+				return nil
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("enqueueing wakes: %w", err)
+	}
+	for i, w := range wakes {
+		if conflicts[i] {
+			held = append(held, w)
+		}
+	}
+	return held, nil
+}
+
+// Waiting tells whether asynq still has the wake in line for a server. When it is
+// neither in line nor gone, a server took it and may have died with it.
+func (b *Broker) Waiting(w Wake) (bool, error) {
+	info, err := b.inspect.GetTaskInfo(b.prefix+w.Queue, w.taskID())
+	if errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for wake %s: %w", w.taskID(), err)
+	}
+	return info.State == asynq.TaskStatePending, nil
+}
+
+// ServeConfig says how to serve wakes.
+type ServeConfig struct {
+	Concurrency int            // wakes handled at a time
+	Queues      map[string]int // weight of each queue
+	Drain       time.Duration  // how long Stop waits for handlers
+	Logger      *slog.Logger
+	// Handle is called with the ID of a job that may be ready to run. Only an error
+	// makes the wake come again.
+	Handle func(ctx context.Context, id string) error
+}
+
+// Server hands wakes to a handler.
+type Server struct{ srv *asynq.Server }
+
+// Serve starts a server. The caller must Stop it.
+func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
+	queues := make(map[string]int, len(cfg.Queues))
+	for name, weight := range cfg.Queues {
+		queues[b.prefix+name] = weight
+	}
+	srv := asynq.NewServerFromRedisClient(b.rdb, asynq.Config{
+		Concurrency:              cfg.Concurrency,
+		Queues:                   queues,
+		ShutdownTimeout:          cfg.Drain,
+		TaskCheckInterval:        checkEvery,
+		DelayedTaskCheckInterval: time.Second,
+		RetryDelayFunc:           func(int, error, *asynq.Task) time.Duration { return time.Second },
+		Logger:                   logger{cfg.Logger},
+		LogLevel:                 asynq.WarnLevel,
+	})
+	mux := asynq.NewServeMux()
+	mux.HandleFunc(taskType, func(ctx context.Context, t *asynq.Task) error {
+		return cfg.Handle(ctx, string(t.Payload()))
+	})
+	if err := srv.Start(mux); err != nil {
+		return nil, fmt.Errorf("starting to serve wakes: %w", err)
+	}
+	return &Server{srv: srv}, nil
+}
+
+// Quiet stops taking wakes; those being handled go on.
+func (s *Server) Quiet() { s.srv.Stop() }
+
+// Stop stops taking wakes and returns when the handlers have, at most after the drain time.
+func (s *Server) Stop() { s.srv.Shutdown() }
+
+// logger passes asynq's messages on. Fatal does not end the program.
+type logger struct{ log *slog.Logger }
+
+func (l logger) say(level slog.Level, args []any) {
+	l.log.Log(context.Background(), level, "asynq: "+strings.TrimSpace(fmt.Sprint(args...)))
+}
+
+func (l logger) Debug(args ...any) { l.say(slog.LevelDebug, args) }
+func (l logger) Info(args ...any)  { l.say(slog.LevelInfo, args) }
+func (l logger) Warn(args ...any)  { l.say(slog.LevelWarn, args) }
+func (l logger) Error(args ...any) { l.say(slog.LevelError, args) }
+func (l logger) Fatal(args ...any) { l.say(slog.LevelError, args) }

@@ -1,0 +1,115 @@
+package port
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// tagOptions are the options of a port tag, in the order they are listed in.
+var tagOptions = []string{"limit", "default"}
+
+// fieldSpec returns the spec of a handle field: its type and its port tag,
+// which is the name (empty for the field's name in snake case) and options.
+func fieldSpec(f reflect.StructField) (Spec, error) {
+	h := newHandle(f.Type)
+	spec := Spec{Dir: h.dir(), Type: h.elem().String()}
+	tag, ok := f.Tag.Lookup("port")
+	if !ok && strings.HasPrefix(strings.TrimSpace(string(f.Tag)), "port:") {
+		return spec, fmt.Errorf("malformed tag: write it as `port:\"name,limit=100\"`")
+	}
+	name, options, _ := strings.Cut(tag, ",")
+	if err := setName(&spec, name, f.Name); err != nil {
+		return spec, err
+	}
+	if strings.HasSuffix(tag, ",") && options == "" {
+		return spec, errors.New("port tag: nothing follows the comma: remove it or add an option")
+	}
+	if err := parseOptions(&spec, options); err != nil {
+		return spec, fmt.Errorf("port tag: %w", err)
+	}
+	if spec.Default == nil {
+		return spec, nil
+	}
+	value := reflect.New(h.elem())
+	if err := Decode(spec.Default, value.Interface()); err != nil {
+		return spec, fmt.Errorf("port tag: option default: %w", err)
+	}
+	return spec, nil
+}
+
+func setName(spec *Spec, name, field string) error {
+	switch spec.Name = name; name {
+	case Any:
+		return errors.New(`port tag: the name "*" stands for ports without a field: give this one a name of its own`)
+	case "":
+		spec.Name = snake(field)
+		if err := CheckName(spec.Name); err != nil {
+			return fmt.Errorf("the field's name is not a port name, set one with a port tag: %w", err)
+		}
+		return nil
+	}
+	if err := CheckName(name); err != nil {
+		return fmt.Errorf("port tag: %w", err)
+	}
+	return nil
+}
+
+// parseOptions sets the options key=value,key=value of a tag. The value of
+// default is the rest of the tag, so that it may hold commas.
+func parseOptions(spec *Spec, rest string) error {
+	for rest != "" {
+		var option string
+		if strings.HasPrefix(rest, "default=") {
+			option, rest = rest, ""
+		} else {
+			var more bool
+			if option, rest, more = strings.Cut(rest, ","); more && rest == "" {
+				return errors.New("nothing follows the last comma: remove it or add an option")
+			}
+		}
+		key, value, hasValue := strings.Cut(option, "=")
+		var err error
+		switch {
+		case key == "limit" && hasValue:
+			err = setLimit(spec, value)
+		case key == "default" && hasValue:
+			err = setDefault(spec, value)
+		case key == "limit" || key == "default":
+			err = fmt.Errorf("option %s needs a value: %s=…", key, key)
+		default:
+			err = fmt.Errorf("unknown option %q: %s", shorten(key), suggest(key, tagOptions))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func setLimit(spec *Spec, value string) error {
+	if spec.Limit != 0 {
+		return errors.New("option limit is given twice: remove one")
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n <= 0 {
+		return fmt.Errorf("option limit: %q is not a positive integer", shorten(value))
+	}
+	spec.Limit = n
+	return nil
+}
+
+func setDefault(spec *Spec, value string) error {
+	if spec.Dir == Output {
+		return errors.New("option default: an output port cannot have one, put it on the input port that is read")
+	}
+	raw, err := Encode(json.RawMessage(value))
+	if err != nil {
+		return fmt.Errorf("option default: %w (a text needs quotes, as in default=\\\"abc\\\")", err)
+	}
+	spec.Default = raw
+	return nil
+}

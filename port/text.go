@@ -1,0 +1,101 @@
+package port
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxShown is how much of a foreign text an error message shows, in bytes.
+const maxShown = 60
+
+// shorten cuts a text that is too long for an error message, between runes.
+func shorten(s string) string {
+	if len(s) <= maxShown {
+		return s
+	}
+	cut := maxShown
+	for i := cut; i > cut-utf8.UTFMax; i-- {
+		if utf8.RuneStart(s[i]) {
+			cut = i
+			break
+		}
+	}
+	return s[:cut] + "…"
+}
+
+// excerpt shows the beginning of a message, quoted only when it would not print.
+func excerpt(raw []byte) string {
+	if len(raw) == 0 {
+		return "(empty)"
+	}
+	s := shorten(string(raw[:min(len(raw), maxShown+utf8.UTFMax)]))
+	for _, r := range s {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return strconv.Quote(s)
+		}
+	}
+	return s
+}
+
+// suggest returns a hint for a word that is none of the known ones: the nearest
+// of them, or all.
+func suggest(word string, known []string) string {
+	best, distance := "", 1+max(1, min(len(word), maxShown)/3)
+	for _, k := range known {
+		if strings.EqualFold(k, word) {
+			best = k
+			break
+		}
+		if d := editDistance(shorten(word), k); d < distance {
+			best, distance = k, d
+		}
+	}
+	switch {
+	case best != "":
+		return "did you mean " + strconv.Quote(best) + "?"
+	case len(known) == 0:
+		return "there are none"
+	default:
+		return "use one of: " + strings.Join(known, ", ")
+	}
+}
+
+// editDistance counts the bytes to insert, delete or replace to get from a to b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
+
+// snake turns the name of a Go field into a port name: InBox is in_box, ID is
+// id, HTTPServer is http_server, URLs is urls.
+func snake(field string) string {
+	runes := []rune(field)
+	var b strings.Builder
+	for i, r := range runes {
+		if i > 0 && unicode.IsUpper(r) {
+			prev, rest := runes[i-1], runes[i+1:]
+			starts := len(rest) > 0 && unicode.IsLower(rest[0]) && string(rest) != "s"
+			if unicode.IsLower(prev) || unicode.IsDigit(prev) || unicode.IsUpper(prev) && starts {
+				b.WriteByte('_')
+			}
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

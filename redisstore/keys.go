@@ -1,0 +1,50 @@
+package redisstore
+
+import (
+	"strconv"
+
+	"github.com/weirworks/weir/job"
+)
+
+// Every key of Weir begins with `weir:{<namespace>:<shard>}:`, so that all keys of one
+// shard share a hash tag and one script may touch them all, also on a Redis Cluster.
+// The scripts derive the same names from the key of `due`; docs/redis.md describes them.
+
+// keyspace names the keys of one namespace.
+type keyspace struct {
+	namespace string
+	shards    int
+}
+
+func (k keyspace) shard(n int) string {
+	return "weir:{" + k.namespace + ":" + strconv.Itoa(n) + "}:"
+}
+
+// due is the sorted set of the reasons to look at a job of the shard later.
+func (k keyspace) due(shard int) string { return k.shard(shard) + "due" }
+
+func (k keyspace) dueOf(id job.ID) string { return k.due(id.Shard(k.shards)) }
+
+// job is the hash of a job; with a suffix, another key of that job.
+func (k keyspace) job(id job.ID, suffix string) string {
+	return k.shard(id.Shard(k.shards)) + "j:" + string(id) + suffix
+}
+
+// Suffixes of a job's further keys.
+const (
+	stateSuffix    = ":s" // hash: state
+	childrenSuffix = ":c" // hash: child name -> ID
+	errorsSuffix   = ":e" // list: recorded errors, newest first
+)
+
+// log is the stream of what runs of the shard logged.
+func (k keyspace) log(id job.ID) string { return k.shard(id.Shard(k.shards)) + "log" }
+
+// meta is the hash of what holds for the whole namespace: format and shards.
+func (k keyspace) meta() string { return "weir:{" + k.namespace + "}:meta" }
+
+// aliases is the hash alias -> ID.
+func (k keyspace) aliases() string { return "weir:{" + k.namespace + "}:aliases" }
+
+// sweeper is the lock of the namespace's one sweeping process.
+func (k keyspace) sweeper() string { return "weir:{" + k.namespace + "}:sweeper" }

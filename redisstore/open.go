@@ -1,0 +1,202 @@
+// Package redisstore keeps jobs in Redis. A Store implements all contracts of package
+// job; each change is one Lua script in one shard, idempotent by token, so that a run is
+// one transaction wherever a process or a connection dies.
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/job"
+)
+
+// format is the version of the key layout. A store refuses a namespace of another one.
+const format = "1"
+
+// Defaults of a Config.
+const (
+	DefaultNamespace = "main"
+	DefaultShards    = 64
+)
+
+// Config says where jobs are kept. The zero value is an embedded Redis that lives and
+// dies with the process.
+type Config struct {
+	// URL of the Redis: redis://, rediss:// (TLS), unix://, redis+sentinel:// or
+	// redis+cluster://. Empty means an embedded one in this process.
+	URL string
+	// Namespace separates installations that share a Redis; lower-case letters, digits
+	// and '-'. Empty means DefaultNamespace.
+	Namespace string
+	// Shards is the number of parts that a new namespace is cut into, 1 to 1024. Zero
+	// means what the namespace has, or DefaultShards for a new one.
+	Shards int
+}
+
+var namespaceRE = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// Validate names every bad field. The error wraps job.ErrConfig.
+func (c Config) Validate() error {
+	var bad []string
+	if c.Namespace != "" && !namespaceRE.MatchString(c.Namespace) {
+		bad = append(bad, fmt.Sprintf("Namespace %.80q: use 1 to 63 lower-case letters, digits and '-'", c.Namespace))
+	}
+	if c.Shards < 0 || c.Shards > 1024 {
+		bad = append(bad, fmt.Sprintf("Shards %d: use 1 to 1024, or 0 for the default", c.Shards))
+	}
+	if bad != nil {
+		return fmt.Errorf("%w of the store: %s", job.ErrConfig, strings.Join(bad, "; "))
+	}
+	return nil
+}
+
+// Store keeps jobs in Redis. It is safe for concurrent use.
+type Store struct {
+	rdb    redis.UniversalClient
+	keys   keyspace
+	broker *delivery.Broker
+	where  string    // the URL without password, for messages
+	local  *embedded // nil unless the store started its own Redis
+}
+
+// Open connects to Redis and checks that it can be relied on: that it answers, never
+// evicts keys, and that the namespace has this layout. The caller must Close the store.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Namespace == "" {
+		cfg.Namespace = DefaultNamespace
+	}
+	s := &Store{where: "the embedded Redis"}
+	url := cfg.URL
+	if url == "" {
+		local, err := startEmbedded()
+		if err != nil {
+			return nil, err
+		}
+		s.local, url = local, local.url()
+	}
+	t, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	if s.local == nil {
+		s.where = t.String()
+	}
+	s.rdb = t.client()
+	s.keys = keyspace{namespace: cfg.Namespace}
+	s.broker = delivery.New(s.rdb, cfg.Namespace)
+	if err := s.prepare(ctx, cfg.Shards); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close closes the connections, and ends the embedded Redis if there is one.
+func (s *Store) Close() error {
+	err := s.rdb.Close()
+	if s.local != nil {
+		s.local.close()
+	}
+	return err
+}
+
+// Broker carries the wakes of the store's jobs.
+func (s *Store) Broker() *delivery.Broker { return s.broker }
+
+// Where says which Redis the store uses, without its password.
+func (s *Store) Where() string { return s.where }
+
+func (s *Store) prepare(ctx context.Context, shards int) error {
+	if err := s.rdb.Ping(ctx).Err(); err != nil {
+		return s.explain(err)
+	}
+	if s.local == nil {
+		if err := s.checkEviction(ctx); err != nil {
+			return err
+		}
+	}
+	return s.checkNamespace(ctx, shards)
+}
+
+// checkEviction refuses a Redis that would throw away jobs when its memory is full.
+func (s *Store) checkEviction(ctx context.Context) error {
+	check := func(ctx context.Context, c redis.Cmdable) error {
+		info, err := c.Info(ctx, "memory").Result()
+		if err != nil {
+			return s.explain(err)
+		}
+		_, rest, ok := strings.Cut(info, "maxmemory_policy:")
+		policy, _, _ := strings.Cut(rest, "\r\n")
+		if ok && policy != "noeviction" {
+			return fmt.Errorf("%w: Redis at %s has maxmemory-policy %s and would evict jobs; set it with: redis-cli CONFIG SET maxmemory-policy noeviction",
+				job.ErrConfig, s.where, policy)
+		}
+		return nil
+	}
+	if cluster, ok := s.rdb.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return check(ctx, c) })
+	}
+	return check(ctx, s.rdb)
+}
+
+// checkNamespace stores the layout of a new namespace and compares that of an old one.
+func (s *Store) checkNamespace(ctx context.Context, shards int) error {
+	want := shards
+	if want == 0 {
+		want = DefaultShards
+	}
+	key := s.keys.meta()
+	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.HSetNX(ctx, key, "format", format)
+		p.HSetNX(ctx, key, "shards", want)
+		return nil
+	}); err != nil {
+		return s.explain(err)
+	}
+	meta, err := s.rdb.HGetAll(ctx, key).Result()
+	if err != nil {
+		return s.explain(err)
+	}
+	if meta["format"] != format {
+		return fmt.Errorf("%w: namespace %s at %s has layout %q, this program knows layout %s; use a matching version of Weir or another namespace",
+			job.ErrConfig, s.keys.namespace, s.where, meta["format"], format)
+	}
+	have, err := strconv.Atoi(meta["shards"])
+	if err != nil || have < 1 {
+		return fmt.Errorf("%w: namespace %s at %s says it has %q shards", job.ErrConfig, s.keys.namespace, s.where, meta["shards"])
+	}
+	if shards != 0 && shards != have {
+		return fmt.Errorf("%w: namespace %s at %s has %d shards, not %d; the number cannot change: leave Shards 0 or use another namespace",
+			job.ErrConfig, s.keys.namespace, s.where, have, shards)
+	}
+	s.keys.shards = have
+	return nil
+}
+
+// explain says in one line what to do about an error of the connection.
+func (s *Store) explain(err error) error {
+	var netErr net.Error
+	switch {
+	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, redis.ErrClosed):
+		return fmt.Errorf("the store is closed: %w", err)
+	case errors.As(err, &netErr), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("cannot reach Redis at %s: %w; check that it runs and that the address is right", s.where, err)
+	case strings.HasPrefix(err.Error(), "NOAUTH"), strings.HasPrefix(err.Error(), "WRONGPASS"):
+		return fmt.Errorf("%w: Redis at %s refuses the login: %w; give user and password in the URL", job.ErrConfig, s.where, err)
+	}
+	return err
+}

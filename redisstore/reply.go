@@ -1,0 +1,206 @@
+package redisstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// This file alone turns replies of scripts into Go values. A reply of another shape
+// than its script's header says is a bug or a foreign server: it becomes errReply.
+
+// decoder reads a reply; the first thing that does not fit is kept as its error.
+type decoder struct{ err error }
+
+func (d *decoder) fail(want string, v any) {
+	if d.err == nil {
+		d.err = fmt.Errorf("unexpected reply from Redis: %T where %s was expected", v, want)
+	}
+}
+
+func (d *decoder) list(v any) []any {
+	l, ok := v.([]any)
+	if !ok {
+		d.fail("a list", v)
+	}
+	return l
+}
+
+func (d *decoder) at(l []any, i int) any {
+	if i >= len(l) {
+		d.fail("element "+strconv.Itoa(i), l)
+		return nil
+	}
+	return l[i]
+}
+
+func (d *decoder) str(v any) string {
+	s, ok := v.(string)
+	if !ok {
+		d.fail("a string", v)
+	}
+	return s
+}
+
+func (d *decoder) int(v any) int64 {
+	switch v := v.(type) {
+	case int64:
+		return v
+	case string:
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+			return n
+		}
+	}
+	d.fail("a number", v)
+	return 0
+}
+
+func (d *decoder) raws(v any) []json.RawMessage {
+	l := d.list(v)
+	out := make([]json.RawMessage, len(l))
+	for i := range l {
+		out[i] = json.RawMessage(d.str(l[i]))
+	}
+	return out
+}
+
+// pairs calls fn for each field and value of a flat list.
+func (d *decoder) pairs(v any, fn func(field string, value any)) {
+	l := d.list(v)
+	for i := 0; i+1 < len(l); i += 2 {
+		fn(d.str(l[i]), l[i+1])
+	}
+}
+
+func (d *decoder) rawMap(v any) map[string]json.RawMessage {
+	m := map[string]json.RawMessage{}
+	d.pairs(v, func(f string, v any) { m[f] = json.RawMessage(d.str(v)) })
+	return m
+}
+
+func (d *decoder) wakes(v any) []delivery.Wake {
+	l := d.list(v)
+	var out []delivery.Wake
+	for i := 0; i+3 < len(l); i += 4 {
+		out = append(out, delivery.Wake{ID: d.str(l[i]), Gen: d.int(l[i+1]), Queue: d.str(l[i+2]), Type: d.str(l[i+3])})
+	}
+	return out
+}
+
+// refusal turns a script's reason into an error.
+func refusal(reason string, id job.ID) error {
+	switch reason {
+	case "", "ok":
+		return nil
+	case "gone":
+		return fmt.Errorf("%w: %s", job.ErrNotFound, id)
+	case "fenced":
+		return fmt.Errorf("job %s: %w", id, job.ErrFenced)
+	case "moved":
+		return fmt.Errorf("job %s: %w", id, job.ErrMoved)
+	case "port":
+		return fmt.Errorf("%w: job %s, or the job written to, has no such port", job.ErrPort, id)
+	case "closed":
+		return fmt.Errorf("%w of job %s is closed", job.ErrPort, id)
+	case "exists":
+		return fmt.Errorf("%w: a child of that name under job %s", job.ErrExists, id)
+	case "graph":
+		return fmt.Errorf("%w: job %s is a graph and has no runs of its own; act on its children", job.ErrStatus, id)
+	}
+	return fmt.Errorf("%w: job %s is %s", job.ErrStatus, id, reason)
+}
+
+func (d *decoder) result(v any, id job.ID) job.Result {
+	l := d.list(v)
+	return job.Result{
+		Applied: int(d.int(d.at(l, 0))),
+		Refused: refusal(d.str(d.at(l, 1)), id),
+		Again:   d.int(d.at(l, 2)) == 1,
+	}
+}
+
+// snapshot decodes what begin() in lib.lua returns.
+func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error) {
+	l := d.list(v)
+	switch why := d.str(d.at(l, 0)); why {
+	case "ok":
+	case "status":
+		return nil, refusal(d.str(d.at(l, 1)), id)
+	case "locked":
+		return nil, fmt.Errorf("%w: job %s for another %d ms", job.ErrLocked, id, d.int(d.at(l, 1)))
+	default:
+		return nil, refusal(why, id)
+	}
+	s := &job.Snapshot{Token: token, In: map[string]job.Inbox{}, Defaults: d.rawMap(d.at(l, 4))}
+	s.Info = *d.info(id, d.at(l, 2), []any{})
+	s.Shutdown = s.Info.Status == statemachine.Terminating
+	if s.Whole = d.at(l, 3) != nil; s.Whole {
+		s.State = d.rawMap(l[3])
+	}
+	for _, b := range d.list(d.at(l, 5)) {
+		box := d.list(b)
+		s.In[d.str(d.at(box, 0))] = job.Inbox{
+			Head: d.int(d.at(box, 1)), Len: int(d.int(d.at(box, 2))), Items: d.raws(d.at(box, 3)),
+		}
+	}
+	return s, d.err
+}
+
+// info decodes the hash of a job; nil if there is none.
+func (d *decoder) info(id job.ID, hash, lengths any) *job.Info {
+	f := map[string]string{}
+	d.pairs(hash, func(k string, v any) { f[k] = d.str(v) })
+	if f["status"] == "" {
+		return nil
+	}
+	n := func(k string) int64 {
+		if f[k] == "" {
+			return 0
+		}
+		return d.int(f[k])
+	}
+	at := func(k string) time.Time {
+		if f[k] == "" {
+			return time.Time{}
+		}
+		return time.UnixMilli(d.int(f[k])).UTC()
+	}
+	i := &job.Info{
+		ID: id, Name: f["name"], Type: f["type"], Queue: f["queue"], Graph: f["graph"] == "1",
+		Status: statemachine.Status(f["status"]), Reason: f["reason"], Parent: job.ID(f["parent"]), By: f["by"],
+		Created: at("created"), Ran: at("ran"), Queued: at("queued"),
+		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Size: int(n("seq")),
+	}
+	if f["args"] != "" {
+		i.Args = json.RawMessage(f["args"])
+	}
+	waiting := map[string]int64{}
+	d.pairs(lengths, func(k string, v any) { waiting[k] = d.int(v) })
+	for k, v := range f {
+		dir, name, ok := strings.Cut(k, ".")
+		if !ok || dir != "i" && dir != "o" {
+			continue
+		}
+		limit, edges, wired := strings.Cut(v, " ")
+		p := job.PortInfo{Spec: port.Spec{Name: name, Dir: port.Dir(dir[0])}, Wired: wired && edges != ""}
+		p.Limit = int(d.int(limit))
+		p.Waiting = waiting[k]
+		p.Total = n("h."+k) + p.Waiting
+		p.Sources, p.Fed = int(n("n."+k)), f["n."+k] != ""
+		p.Closed = f["x."+k] == "1"
+		i.Ports = append(i.Ports, p)
+	}
+	sort.Slice(i.Ports, func(a, b int) bool {
+		p, q := i.Ports[a], i.Ports[b]
+		return p.Dir < q.Dir || p.Dir == q.Dir && p.Name < q.Name
+	})
+	return i
+}

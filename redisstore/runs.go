@@ -1,0 +1,214 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// errNoDeltas: a commit must change something.
+var errNoDeltas = errors.New("commit without a delta")
+
+// Begin implements job.Runs.
+func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapshot, error) {
+	reply, err := s.run(ctx, scriptBegin, s.keys.dueOf(id), string(id), b.Token, b.Lease.Milliseconds(), b.Batch, b.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	var d decoder
+	return d.snapshot(reply, id, b.Token)
+}
+
+// Commit implements job.Runs.
+func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+	args := []any{len(txs)}
+	var first job.ID
+	for _, tx := range txs {
+		for i := range tx.Deltas {
+			if first == "" {
+				first = tx.Deltas[i].Job
+			}
+			if a, b := s.keys.dueOf(first), s.keys.dueOf(tx.Deltas[i].Job); a != b {
+				return nil, fmt.Errorf("commit of jobs %s and %s: they lie in different shards", first, tx.Deltas[i].Job)
+			}
+		}
+		args = txArgs(args, tx)
+	}
+	if first == "" {
+		return nil, errNoDeltas
+	}
+	reply, err := s.run(ctx, scriptCommit, s.keys.dueOf(first), args...)
+	if err != nil {
+		return nil, err
+	}
+	var d decoder
+	l := d.list(reply)
+	results := d.list(d.at(l, 0))
+	out := make([]job.Result, len(results))
+	for i := range results {
+		out[i] = d.result(results[i], txs[i].Deltas[0].Job)
+	}
+	return out, s.deliver(ctx, &d, d.at(l, 1))
+}
+
+// Step implements job.Runs.
+func (s *Store) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
+	if len(tx.Deltas) == 0 {
+		return job.Result{}, nil, errNoDeltas
+	}
+	args := []any{b.Token, b.Lease.Milliseconds(), b.Batch, b.Bytes, len(types)}
+	for _, t := range types {
+		args = append(args, t)
+	}
+	first := tx.Deltas[0].Job
+	reply, err := s.run(ctx, scriptStep, s.keys.dueOf(first), txArgs(args, tx)...)
+	if err != nil {
+		return job.Result{}, nil, err
+	}
+	var d decoder
+	l := d.list(reply)
+	result := d.result(d.at(l, 0), first)
+	if err := s.deliver(ctx, &d, d.at(l, 1)); err != nil {
+		return result, nil, err
+	}
+	next := d.str(d.at(l, 2))
+	if next == "" {
+		return result, nil, d.err
+	}
+	snapshot, err := d.snapshot(d.at(l, 3), job.ID(next), b.Token)
+	return result, snapshot, err
+}
+
+// Refresh implements job.Runs.
+func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time.Duration) error {
+	reply, err := s.run(ctx, scriptRefresh, s.keys.dueOf(id), string(id), token, lease.Milliseconds())
+	if err != nil {
+		return err
+	}
+	var d decoder
+	if held := d.int(reply); d.err != nil || held == 1 {
+		return d.err
+	}
+	return refusal("fenced", id)
+}
+
+// deliver hands the wakes of a script's reply to asynq. What cannot be delivered now is
+// in `due`, where the sweeper finds it: the commit holds all the same.
+func (s *Store) deliver(ctx context.Context, d *decoder, reply any) error {
+	wakes := d.wakes(reply)
+	if d.err == nil && len(wakes) > 0 {
+		_, _ = s.broker.Enqueue(ctx, wakes)
+	}
+	return d.err
+}
+
+// txArgs encodes a transaction as delta() in tx.lua reads it.
+func txArgs(args []any, tx job.Tx) []any {
+	args = append(args, len(tx.Deltas))
+	for i := range tx.Deltas {
+		args = deltaArgs(args, &tx.Deltas[i])
+	}
+	return args
+}
+
+func deltaArgs(args []any, d *job.Delta) []any {
+	handed := "0"
+	if d.Handed {
+		handed = "1"
+	}
+	args = append(args, string(d.Job), d.Token, string(d.Outcome), d.Delay.Milliseconds(), d.Next,
+		d.Lease.Milliseconds(), handed, d.Reason)
+	target := func(id job.ID) string {
+		if id == "" {
+			id = d.Job
+		}
+		return string(id)
+	}
+	args = append(args, len(d.Takes))
+	for _, t := range d.Takes {
+		args = append(args, target(t.Job), dirArg(t.Dir), t.Port, strconv.FormatInt(t.Head, 10), t.N)
+	}
+	args = append(args, len(d.Set))
+	for k, v := range d.Set {
+		args = append(args, k, []byte(v))
+	}
+	args = append(args, len(d.Unset))
+	for _, k := range d.Unset {
+		args = append(args, k)
+	}
+	nodes := 0
+	for _, sp := range d.Spawns {
+		nodes += len(sp.Plan.Nodes)
+	}
+	args = append(args, nodes)
+	for _, sp := range d.Spawns {
+		args = append(args, planArgs(sp.Plan, d.Job.Tree(), sp.Base, d.Job, "job:"+string(d.Job))...)
+	}
+	args = append(args, len(d.Writes))
+	for _, w := range d.Writes {
+		args = append(args, target(w.Job), dirArg(w.Dir), w.Port, hashArg(w))
+		args = itemArgs(args, w.Items)
+	}
+	args = append(args, len(d.Closes))
+	for _, p := range d.Closes {
+		args = append(args, p)
+	}
+	failure := ""
+	if d.Failure != nil {
+		raw, err := json.Marshal(d.Failure)
+		if err == nil { // a Failure holds strings and numbers only
+			failure = string(raw)
+		}
+	}
+	args = append(args, failure, len(d.Log))
+	for _, e := range d.Log {
+		args = append(args, e)
+	}
+	return args
+}
+
+func dirArg(d port.Dir) string { return string(byte(d)) }
+
+func hashArg(w job.Write) string {
+	if !w.Keyed {
+		return ""
+	}
+	return strconv.FormatUint(uint64(w.Key), 10)
+}
+
+func itemArgs(args []any, items []json.RawMessage) []any {
+	args = append(args, len(items))
+	for _, m := range items {
+		args = append(args, []byte(m))
+	}
+	return args
+}
+
+// renew gives wakes that asynq holds, but no server will serve any more, a new generation.
+func (s *Store) renew(ctx context.Context, held []delivery.Wake) error {
+	for _, w := range held {
+		waiting, err := s.broker.Waiting(w)
+		if err != nil {
+			return err
+		}
+		if waiting {
+			continue
+		}
+		reply, err := s.run(ctx, scriptWakeRenew, s.keys.dueOf(job.ID(w.ID)), w.ID, w.Gen)
+		if err != nil {
+			return err
+		}
+		var d decoder
+		if err := s.deliver(ctx, &d, reply); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,7 @@
+-- begin: start a run of a queued job.
+-- KEYS: due
+-- ARGV: job, token, lease ms, batch, bytes
+-- reply: {'ok', now, fields, state or false, defaults, {{port, head, length, {messages}}…}}
+--        or {'gone'}, {'status', status}, {'locked', ms}
+local id = arg()
+return begin(load(id), arg(), num(), num(), num())

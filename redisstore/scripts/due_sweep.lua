@@ -1,0 +1,22 @@
+-- due_sweep: put right what is past due in one shard.
+-- KEYS: due
+-- ARGV: most jobs to look at
+-- reply: {jobs acted on, {ready jobs}}
+local ids = call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
+for _, id in ipairs(ids) do
+  local j = load(id)
+  if j.token then
+    j.token = false -- the run outlived its lease: whatever it still does is refused
+    call('HSET', key(id), 'token', '')
+    place(j, EV.recover[j.status] or j.status)
+  elseif j.status == S.queued or j.status == S.terminating then
+    local age = NOW - tonumber(call('HGET', key(id), 'queued') or '0')
+    call('ZADD', KEYS[1], str(NOW + math.max(LOOK, age)), id)
+    ready[#ready + 1] = j
+  elseif EV.due[j.status] then
+    place(j, EV.due[j.status])
+  else
+    call('ZREM', KEYS[1], id)
+  end
+end
+return { #ids, wakes() }

@@ -1,0 +1,8 @@
+-- run_refresh: prolong the lease of a run.
+-- KEYS: due
+-- ARGV: job, token, lease ms
+-- reply: 1, or 0 if the run no longer owns the job
+local id, token, lease = arg(), arg(), num()
+if call('HGET', key(id), 'token') ~= token then return 0 end
+call('ZADD', P .. 'due', str(NOW + lease), id)
+return 1

@@ -1,0 +1,28 @@
+-- step: commit one transaction, and begin a run of the first job that it made ready
+-- whose type the caller runs.
+-- KEYS: due
+-- ARGV: token, lease ms, batch, bytes, types, type…, then one transaction as for commit
+-- reply: {{held, why, again}, {ready jobs}, job id or '', what begin() in lib.lua returns}
+local token, lease, most, bytes = arg(), num(), num(), num()
+local types = {}
+for _ = 1, num() do types[arg()] = true end
+local result, last = transact()
+local function answer(j)
+  local snapshot = begin(j, token, lease, most, bytes)
+  if snapshot[1] ~= 'ok' then return end
+  j.begun = true
+  return { result, wakes(), j.id, snapshot }
+end
+for _, j in ipairs(ready) do
+  if types[j.type] and not j.token then
+    local out = answer(j)
+    if out then
+      -- A repeat of this call finds nothing ready: it looks here for what the first began.
+      call('HSET', key(last.id), 'stepped', token .. ' ' .. j.id)
+      return out
+    end
+  end
+end
+local before = last and call('HGET', key(last.id), 'stepped')
+local id = before and string.match(before, '^' .. token .. ' (.+)$')
+return id and answer(load(id)) or { result, wakes(), '', {} }

@@ -1,0 +1,146 @@
+-- tx.lua: transactions of job deltas, shared by commit and step.
+
+-- delta reads one delta from ARGV; large parts stay there and are kept as positions.
+local function delta()
+  local d = {
+    id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
+    handed = arg() == '1', reason = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {}, log = {},
+  }
+  for i = 1, num() do
+    d.takes[i] = { id = arg(), dir = arg(), port = arg(), head = arg(), n = num() }
+  end
+  d.nset = 2 * num()
+  d.set = cursor
+  cursor = cursor + d.nset
+  d.nunset = num()
+  d.unset = cursor
+  cursor = cursor + d.nunset
+  d.nspawn = num()
+  d.spawn = cursor
+  for _ = 1, d.nspawn do
+    local n = node()
+    d.fresh[n.id] = true
+    if n.parent == d.id then d.names[#d.names + 1] = n.name end
+    skip()
+  end
+  for i = 1, num() do
+    local w = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), items = {} }
+    for n = 1, num() do w.items[n] = arg() end
+    d.writes[i] = w
+  end
+  for i = 1, num() do d.closes[i] = arg() end
+  d.failure = arg()
+  for i = 1, num() do d.log[i] = arg() end
+  return d
+end
+
+-- refuse tells why a delta does not hold, or nil. It writes nothing.
+local function refuse(d)
+  local j = load(d.id)
+  if j.status == '' then return 'gone' end
+  if j.token ~= d.token then return 'fenced' end
+  for _, t in ipairs(d.takes) do
+    if (call('HGET', key(t.id), 'h.' .. t.dir .. '.' .. t.port) or '0') ~= t.head then return 'moved' end
+  end
+  for _, w in ipairs(d.writes) do
+    if not d.fresh[w.id] then
+      if load(w.id).status == '' then return 'gone' end
+      if not wires(w.id, w.dir, w.port) then return 'port' end
+    end
+  end
+  for _, name in ipairs(d.names) do
+    if call('HEXISTS', key(d.id) .. ':c', name) == 1 then return 'exists' end
+  end
+end
+
+-- chunked gives n values of ARGV from position p on to a command, in chunks.
+local function chunked(command, k, p, n)
+  for i = 1, n, CHUNK do
+    call(command, k, unpack(ARGV, p + i, p + math.min(i + CHUNK - 1, n)))
+  end
+end
+
+-- record writes what a run did: reads, state, children, messages, closes, log.
+local function record(d)
+  local k = key(d.id)
+  for _, t in ipairs(d.takes) do
+    local field = t.dir .. '.' .. t.port
+    call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)
+    call('HINCRBY', key(t.id), 'h.' .. field, t.n)
+  end
+  chunked('HSET', k .. ':s', d.set, d.nset)
+  chunked('HDEL', k .. ':s', d.unset, d.nunset)
+  local after = cursor
+  cursor = d.spawn
+  for _ = 1, d.nspawn do born() end
+  cursor = after
+  for _, w in ipairs(d.writes) do deliver(w.id, w.dir, w.port, w.items, w.hash) end
+  for _, port in ipairs(d.closes) do finish(d.id, 'o', port) end
+  for _, entry in ipairs(d.log) do
+    call('XADD', P .. 'log', 'MAXLEN', '~', '10000', '*', 'job', d.id, 'entry', entry)
+  end
+  if d.failure ~= '' then
+    call('LPUSH', k .. ':e', d.failure)
+    call('LTRIM', k .. ':e', 0, 19)
+  end
+end
+
+-- conclude gives the job its status after the run.
+local function conclude(d, j)
+  if j.status == S.terminating then
+    return place(j, d.outcome == 'shutdown' and EV.shutdown[j.status] or j.status)
+  end
+  local event, at = d.outcome, d.delay > 0 and NOW + d.delay or nil
+  if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end
+  place(j, EV[event][j.status], at)
+end
+
+-- apply makes a delta true. The caller has checked it.
+local function apply(d)
+  local j = load(d.id)
+  local failed = d.outcome == 'fail' or d.outcome == 'backoff'
+  local step, tries = j.step, j.tries
+  if failed then
+    tries = tries + 1
+  elseif not d.handed then
+    step, tries = step + 1, 0
+  end
+  j.last, j.step, j.tries, j.version = d.token, step, tries, j.version + 1
+  j.token = d.next ~= '' and d.next
+  call('HSET', key(d.id), 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries),
+    'version', str(j.version), 'reason', d.reason)
+  record(d)
+  if j.token then
+    call('ZADD', P .. 'due', str(NOW + d.lease), d.id)
+    return
+  end
+  conclude(d, j)
+  if j.parent and not j.pgraph and not d.handed then wake(j.parent) end
+end
+
+-- transact applies the deltas of the next transaction of ARGV, in order, up to the first
+-- that no longer holds, and returns {deltas that hold, why the next does not or '',
+-- whether the last job of them is queued again}, and that job. A delta that an earlier sending
+-- applied holds already.
+local function transact()
+  local held, why, again, last = 0, '', 0, nil
+  for _ = 1, num() do
+    local d = delta()
+    if why == '' then
+      local j = load(d.id)
+      if j.status == '' or j.last ~= d.token then
+        local reason = refuse(d)
+        if reason then
+          why = reason
+        else
+          apply(d)
+        end
+      end
+      if why == '' then
+        held, last = held + 1, j
+        again = j.status == S.queued and 1 or 0
+      end
+    end
+  end
+  return { held, why, again }, last
+end

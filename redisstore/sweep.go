@@ -1,0 +1,110 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// sweepBatch is how many due jobs of a shard one script looks at.
+	sweepBatch = 200
+	// leadership is for how long a sweeper leads without a sign of life.
+	leadership = 3 * time.Second
+)
+
+// Sweep implements job.Sweeper.
+func (s *Store) Sweep(ctx context.Context) (int, error) {
+	now, err := s.rdb.Time(ctx).Result()
+	if err != nil {
+		return 0, s.explain(err)
+	}
+	heads := make([]*redis.ZSliceCmd, s.keys.shards)
+	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range heads {
+			heads[i] = p.ZRangeWithScores(ctx, s.keys.due(i), 0, 0)
+		}
+		return nil
+	}); err != nil {
+		return 0, s.explain(err)
+	}
+	total := 0
+	for i, h := range heads {
+		if z := h.Val(); len(z) == 0 || z[0].Score > float64(now.UnixMilli()) {
+			continue
+		}
+		n, err := s.sweepShard(ctx, i)
+		total += n
+		if err != nil {
+			return total, fmt.Errorf("sweeping shard %d: %w", i, err)
+		}
+	}
+	return total, nil
+}
+
+func (s *Store) sweepShard(ctx context.Context, shard int) (int, error) {
+	total := 0
+	for {
+		reply, err := s.run(ctx, scriptSweep, s.keys.due(shard), sweepBatch)
+		if err != nil {
+			return total, err
+		}
+		var d decoder
+		l := d.list(reply)
+		n, wakes := int(d.int(d.at(l, 0))), d.wakes(d.at(l, 1))
+		if d.err != nil {
+			return total, d.err
+		}
+		total += n
+		held, err := s.broker.Enqueue(ctx, wakes)
+		if err != nil {
+			return total, err
+		}
+		if err := s.renew(ctx, held); err != nil {
+			return total, err
+		}
+		if n < sweepBatch {
+			return total, nil
+		}
+	}
+}
+
+// Lead implements job.Sweeper.
+func (s *Store) Lead(ctx context.Context, fn func(context.Context)) (bool, error) {
+	lock, err := redislock.Obtain(ctx, s.rdb, s.keys.sweeper(), leadership, nil)
+	if errors.Is(err, redislock.ErrNotObtained) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("obtaining the sweeper's lock: %w", s.explain(err))
+	}
+	lead, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel()
+		tick := time.NewTicker(leadership / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-lead.Done():
+				return
+			case <-tick.C:
+				if lock.Refresh(lead, leadership, nil) != nil {
+					return
+				}
+			}
+		}
+	}()
+	fn(lead)
+	cancel()
+	<-done
+	release, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer stop()
+	_ = lock.Release(release) // else it ends by itself
+	return true, nil
+}
