@@ -27,6 +27,8 @@ var (
 	ErrLocked = errors.New("job is locked")
 	// ErrTooLarge: a message, a commit or a tree over its limit.
 	ErrTooLarge = errors.New("too large")
+	// ErrRefused: the store understood the request and will never grant it.
+	ErrRefused = errors.New("refused by the store")
 	// ErrFailed: the job that was waited for failed.
 	ErrFailed = errors.New("job failed")
 	// ErrConfig: the store cannot be used as it is configured.

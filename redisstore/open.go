@@ -198,5 +198,19 @@ func (s *Store) explain(err error) error {
 	case strings.HasPrefix(err.Error(), "NOAUTH"), strings.HasPrefix(err.Error(), "WRONGPASS"):
 		return fmt.Errorf("%w: Redis at %s refuses the login: %w; give user and password in the URL", job.ErrConfig, s.where, err)
 	}
+	var answer redis.Error
+	if errors.As(err, &answer) && !passing(err) {
+		return fmt.Errorf("%w: Redis at %s: %w", job.ErrRefused, s.where, err)
+	}
 	return err
+}
+
+// passing tells whether Redis gave an error that may be gone when it is asked again.
+func passing(err error) bool {
+	for _, kind := range []string{"OOM", "LOADING", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "MISCONF"} {
+		if redis.HasErrorPrefix(err, kind) {
+			return true
+		}
+	}
+	return false
 }

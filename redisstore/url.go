@@ -72,7 +72,7 @@ func parseURL(raw string) (*target, error) {
 		if example == "" {
 			example = urlSchemes[0].example
 		}
-		return nil, fmt.Errorf("%w: Redis URL %q: %w (a right one: %s)", job.ErrConfig, urlMask(raw), err, example)
+		return nil, fmt.Errorf("%w: Redis URL %.200q: %w (a right one: %s)", job.ErrConfig, urlMask(raw), err, example)
 	}
 	return t, nil
 }

@@ -1,0 +1,131 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// whole returns what is wrong with the graph though no single call is.
+func (g *Graph) whole() []problem {
+	if len(g.nodes) == 0 {
+		return []problem{{path: g.root.path(), err: errors.New("the graph has no jobs: Add a worker")}}
+	}
+	return slices.Concat(g.jobNames(), g.deadEnds(), g.cycles())
+}
+
+// jobNames reports jobs that are too many, and names that numbering makes too
+// long or not unique.
+func (g *Graph) jobNames() []problem {
+	total := 1
+	for _, n := range g.nodes {
+		total += min(n.instances, math.MaxInt-total)
+	}
+	if total > job.MaxNodes {
+		return []problem{{path: g.root.path(), err: fmt.Errorf(
+			"%w: the graph has %d jobs, its own among them, at most %d are created in one step: use fewer graph.Instances, or let a job spawn the rest",
+			job.ErrTooLarge, total, job.MaxNodes)}}
+	}
+	var problems []problem
+	owners := make(map[string]*node)
+	for _, n := range g.nodes {
+		if g.names[n.name] != n {
+			continue // reported by Add
+		}
+		for i := range n.instances {
+			name := n.jobName(i)
+			err := job.CheckName("job name", name)
+			if owner := owners[name]; owner != nil && err == nil {
+				err = fmt.Errorf("%w: %s gets the job name %q, too: give one of them another name", job.ErrExists, owner.path(), name)
+			}
+			if err != nil {
+				problems = append(problems, problem{path: n.path(), err: err})
+				break
+			}
+			owners[name] = n
+		}
+	}
+	return problems
+}
+
+// deadEnds reports In ports of the graph in which messages would stay for ever.
+func (g *Graph) deadEnds() []problem {
+	led := make(map[string]bool)
+	for _, w := range g.wires {
+		led[w.from.path()] = true
+	}
+	for _, p := range g.problems {
+		led[p.path] = true // a Connect that failed
+	}
+	var problems []problem
+	for _, s := range g.root.ports {
+		path := end{g.root, s.Name}.path()
+		if s.Dir == port.Input && !led[path] {
+			problems = append(problems, problem{path: path, err: errors.New("this Input leads nowhere: Connect it to a job, or remove it")})
+		}
+	}
+	return problems
+}
+
+// cycles reports, for every wire that leads back, the cycle it closes.
+func (g *Graph) cycles() []problem {
+	w := walk{next: make(map[*node][]*node), state: make(map[*node]state)}
+	for _, wire := range g.wires {
+		from, to := wire.from.node, wire.to.node
+		if from != g.root && to != g.root && !slices.Contains(w.next[from], to) {
+			w.next[from] = append(w.next[from], to)
+		}
+	}
+	for _, n := range g.nodes {
+		if w.state[n] == unseen {
+			w.visit(n)
+		}
+	}
+	var problems []problem
+	for _, cycle := range w.cycles {
+		var names []string
+		for _, n := range append(cycle, cycle[0]) {
+			names = append(names, show(n.name))
+		}
+		problems = append(problems, problem{path: cycle[0].path(), err: fmt.Errorf(
+			"the cycle %s would feed its own input: remove one of these wires", strings.Join(names, " -> "))})
+	}
+	return problems
+}
+
+// walk is a depth-first search for cycles.
+type walk struct {
+	next   map[*node][]*node
+	state  map[*node]state
+	trail  []*node // from where the search began to where it is
+	cycles [][]*node
+}
+
+type state byte
+
+const (
+	unseen state = iota
+	onTrail
+	seen
+)
+
+func (w *walk) visit(n *node) {
+	w.state[n] = onTrail
+	w.trail = append(w.trail, n)
+	for _, next := range w.next[n] {
+		switch w.state[next] {
+		case unseen:
+			w.visit(next)
+		case seen: // and leads to no cycle that is not known
+		case onTrail:
+			w.cycles = append(w.cycles, slices.Clone(w.trail[slices.Index(w.trail, next):]))
+		}
+	}
+	w.trail = w.trail[:len(w.trail)-1]
+	w.state[n] = seen
+}

@@ -1,0 +1,148 @@
+package graph
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// wire leads from an Out port of a worker, or an In port of the graph, to an In
+// port of a worker, or an Out port of the graph.
+type wire struct {
+	from, to end
+}
+
+// end is a port of a node. Which of two ports of that name is meant follows from
+// the end of the wire.
+type end struct {
+	node *node
+	port string
+}
+
+func (e end) path() string { return e.node.path() + "." + show(e.port) }
+
+// sends is the direction of those ports of n that wires lead from.
+func (n *node) sends() port.Dir {
+	if n == n.graph.root {
+		return port.Input
+	}
+	return port.Output
+}
+
+// receives is the direction of those ports of n that wires lead to.
+func (n *node) receives() port.Dir {
+	if n == n.graph.root {
+		return port.Output
+	}
+	return port.Input
+}
+
+// endOf tells which end a handle is, from its Ref; the zero end for none.
+func endOf(ref any, name string) end {
+	switch at := ref.(type) {
+	case *node:
+		return end{at, name}
+	case *end: // of Input
+		return *at
+	default:
+		return end{}
+	}
+}
+
+// Connect leads what is written to from into to. Every Connect from one port
+// gets a copy of each message; what several lead into one port is merged. If the
+// worker of either handle has several instances, every instance of the sender
+// reaches all instances of the receiver, each message just one of them.
+//
+// The handles must belong to workers of one graph, which also learns what is
+// wrong. If neither worker was added to any graph, there is none to tell.
+func Connect[T any](from port.Out[T], to port.In[T]) {
+	connect(endOf(from.Ref()), endOf(to.Ref()), reflect.TypeFor[T]().String())
+}
+
+func connect(from, to end, typ string) {
+	switch {
+	case from.node == nil && to.node == nil:
+	case from.node == nil:
+		to.node.graph.stray(to.path(), port.Output, typ)
+	case to.node == nil:
+		from.node.graph.stray(from.path(), port.Input, typ)
+	case from.node.graph != to.node.graph:
+		from.node.graph.report(from.path(), fmt.Errorf("leads to %s of another graph: add both jobs to one graph", to.path()))
+		to.node.graph.report(to.path(), fmt.Errorf("is fed by %s of another graph: add both jobs to one graph", from.path()))
+	default:
+		from.node.graph.link(wire{from, to})
+	}
+}
+
+func (g *Graph) link(w wire) {
+	if g.wired[w] {
+		g.report(w.from.path(), fmt.Errorf("%w: it is connected to %s twice: remove one Connect", job.ErrExists, w.to.path()))
+		return
+	}
+	g.wires, g.wired[w] = append(g.wires, w), true
+}
+
+// Export gives the graph an Out port of that name, fed by from. A port can be
+// exported under several names.
+func Export[T any](g *Graph, name string, from port.Out[T]) {
+	typ := reflect.TypeFor[T]().String()
+	to := end{g.root, name}
+	ok := g.own(port.Spec{Name: name, Dir: port.Output, Type: typ})
+	switch source := endOf(from.Ref()); {
+	case source.node == nil:
+		g.stray(to.path(), port.Output, typ)
+	case source.node.graph != g:
+		g.report(to.path(), fmt.Errorf("is fed by %s of another graph: add the job to this graph", source.path()))
+	case ok:
+		g.link(wire{source, to})
+	}
+}
+
+// Input gives the graph an In port of that name and returns the handle to
+// [Connect] it from: what is written to the port goes along its wires.
+func Input[T any](g *Graph, name string) port.Out[T] {
+	g.own(port.Spec{Name: name, Dir: port.Input, Type: reflect.TypeFor[T]().String()})
+	var inlet struct {
+		Out port.Out[T]
+	}
+	layout, err := port.Describe(reflect.TypeOf(inlet))
+	if err == nil {
+		err = layout.Attach(&inlet, &end{g.root, name})
+	}
+	if err != nil {
+		g.report(end{g.root, name}.path(), err)
+	}
+	return inlet.Out
+}
+
+// own gives the graph a port of its own, unless its name is not allowed or taken.
+func (g *Graph) own(s port.Spec) bool {
+	path := end{g.root, s.Name}.path()
+	if err := port.CheckName(s.Name); err != nil {
+		g.report(path, didYouMean(err, s.Name))
+		return false
+	}
+	if _, taken := g.root.find(s.Dir, s.Name); taken {
+		free := s.Name
+		for i := 2; taken; i++ {
+			free = fmt.Sprintf("%s%d", s.Name, i)
+			_, taken = g.root.find(s.Dir, free)
+		}
+		g.report(path, fmt.Errorf("%w: the graph has this %v port; did you mean %q?", job.ErrExists, s.Dir, free))
+		return false
+	}
+	g.root.ports = append(g.root.ports, s)
+	return true
+}
+
+func (n *node) find(dir port.Dir, name string) (port.Spec, bool) {
+	i := slices.IndexFunc(n.ports, func(s port.Spec) bool { return s.Dir == dir && s.Name == name })
+	if i < 0 {
+		return port.Spec{}, false
+	}
+	return n.ports[i], true
+}

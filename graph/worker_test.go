@@ -1,0 +1,57 @@
+package graph_test
+
+import (
+	"errors"
+
+	"github.com/weirworks/weir/port"
+)
+
+// The workers of the tests' graphs. They have no Run: a graph needs none.
+type (
+	Image struct{ Name string }
+
+	ListDir struct {
+		Dir   string
+		Files port.Out[Image]
+	}
+
+	Resize struct {
+		In    port.In[Image] `port:"in,limit=100"`
+		Width port.In[int]   `port:"width,default=640"`
+		Thumb port.Out[Image]
+	}
+
+	Pack struct {
+		Images port.In[Image]
+		Names  port.In[string]
+		Zip    port.Out[[]byte]
+	}
+
+	// Idle has no ports and no fields.
+	Idle struct{}
+
+	// Ratio has an argument that JSON may not be able to carry.
+	Ratio struct {
+		Of  float64
+		Out port.Out[Image]
+	}
+
+	// Loud has an argument that is never encoded.
+	Loud struct{ Arg Arg }
+
+	// Typed says its type itself.
+	Typed struct{ Idle }
+
+	// Broken has two fields that are not ports.
+	Broken struct {
+		In  port.In[Image]  `port:"in,limt=3"`
+		Out port.Out[Image] `port:"a b"`
+	}
+)
+
+func (Typed) JobType() string { return "typed/v2" }
+
+// Arg is an argument whose error has two lines.
+type Arg struct{}
+
+func (Arg) MarshalJSON() ([]byte, error) { return nil, errors.New("two\nlines") }

@@ -1,0 +1,47 @@
+package term
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+// Live is some lines at the bottom of a terminal that are drawn again and again.
+type Live struct {
+	w     io.Writer
+	drawn int
+}
+
+// NewLive returns a Live that draws on a terminal.
+func NewLive(w io.Writer) *Live { return &Live{w: w} }
+
+// Draw replaces what was drawn before. Lines are cut at the width of the style, since a
+// line that wraps would be two to go back over.
+func (l *Live) Draw(s Style, lines ...string) {
+	var b strings.Builder
+	l.back(&b)
+	for _, line := range lines {
+		b.WriteString(lipgloss.NewStyle().Inline(true).MaxWidth(s.width()).Render(line) + "\x1b[K\n")
+	}
+	b.WriteString("\x1b[J")
+	l.drawn = len(lines)
+	fmt.Fprint(l.w, b.String())
+}
+
+// Clear removes what was drawn.
+func (l *Live) Clear() {
+	var b strings.Builder
+	l.back(&b)
+	b.WriteString("\x1b[J")
+	l.drawn = 0
+	fmt.Fprint(l.w, b.String())
+}
+
+func (l *Live) back(b *strings.Builder) {
+	b.WriteByte('\r')
+	if l.drawn > 0 {
+		fmt.Fprintf(b, "\x1b[%dA", l.drawn)
+	}
+}

@@ -1,0 +1,158 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// Child is a child of the run's job, perhaps one that exists only if the run commits.
+type Child struct {
+	run   *Run
+	id    job.ID
+	name  string
+	fresh *job.Plan // of a child spawned in this run
+	boxes map[string]*inbox
+}
+
+// ID returns the ID of the child. It may be kept in the state.
+func (c *Child) ID() job.ID { return c.id }
+
+// Spawn creates a child job, or a whole tree of them, when the run commits: a worker
+// struct with its parameters filled in (see job.Single) or a graph. The name must be
+// new among the job's children; a name that is taken fails the run.
+func (r *Run) Spawn(name string, p job.Planner) (*Child, error) {
+	plan, err := p.Plan()
+	if err != nil {
+		return nil, fmt.Errorf("spawning %q: %w", name, err)
+	}
+	if err := job.CheckName("job name", name); err != nil {
+		return nil, fmt.Errorf("spawning: %w", err)
+	}
+	plan.Nodes[0].Name = name
+	if err := plan.Validate(); err != nil {
+		return nil, fmt.Errorf("spawning %q: %w", name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.loadChildren(); err != nil {
+		return nil, err
+	}
+	if r.children[name] != nil {
+		return nil, fmt.Errorf("spawning %q: %w under job %s", name, job.ErrExists, r.info.ID)
+	}
+	for i := range plan.Nodes {
+		if err := r.grow(len(plan.Nodes[i].Args)); err != nil {
+			return nil, fmt.Errorf("spawning %q: %w", name, err)
+		}
+	}
+	base, err := r.store.Reserve(r.ctx, r.info.ID.Tree(), len(plan.Nodes))
+	if err != nil {
+		return nil, fmt.Errorf("spawning %q: %w", name, err)
+	}
+	r.delta.Spawns = append(r.delta.Spawns, job.Spawn{Plan: plan, Base: base})
+	c := &Child{run: r, id: r.info.ID.Nth(base), name: name, fresh: plan, boxes: map[string]*inbox{}}
+	r.children[name] = c
+	return c, nil
+}
+
+// Child returns the child of that name, or an error that wraps job.ErrNotFound.
+func (r *Run) Child(name string) (*Child, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.loadChildren(); err != nil {
+		return nil, err
+	}
+	if c := r.children[name]; c != nil {
+		return c, nil
+	}
+	return nil, fmt.Errorf("%w: job %s has no child %q", job.ErrNotFound, r.info.ID, name)
+}
+
+func (r *Run) loadChildren() error {
+	if r.children != nil {
+		return nil
+	}
+	ids, err := r.store.Children(r.ctx, r.info.ID)
+	if err != nil {
+		return fmt.Errorf("looking for children of job %s: %w", r.info.ID, err)
+	}
+	r.children = make(map[string]*Child, len(ids))
+	for name, id := range ids {
+		r.children[name] = &Child{run: r, id: id, name: name, boxes: map[string]*inbox{}}
+	}
+	return nil
+}
+
+// Info returns what is known of the child now: not a part of the run's snapshot.
+func (c *Child) Info() (*job.Info, error) { return c.run.store.Info(c.run.ctx, c.id) }
+
+// Write sends a message to an In port of the child when the run commits.
+func (c *Child) Write(in string, v any) error {
+	raw, err := port.Encode(v)
+	if err != nil {
+		return fmt.Errorf("writing to port %q of child %q: %w", in, c.name, err)
+	}
+	if err := c.checkPort(in); err != nil {
+		return err
+	}
+	c.run.mu.Lock()
+	defer c.run.mu.Unlock()
+	return c.run.write(job.Write{Job: c.id, Dir: port.Input, Port: in, Items: []json.RawMessage{raw}})
+}
+
+// checkPort tells at once about a wrong port of a child that the store does not know yet.
+// For others the commit tells.
+func (c *Child) checkPort(in string) error {
+	if c.fresh == nil {
+		return port.CheckName(in)
+	}
+	for _, p := range c.fresh.Nodes[0].Ports {
+		if p.Dir == port.Input && (p.Name == in || p.Name == port.Any) {
+			return port.CheckName(in)
+		}
+	}
+	return fmt.Errorf("%w: child %q has no In port %q", job.ErrPort, c.name, in)
+}
+
+// Read takes the oldest message of an Out port of the child that is wired to nobody,
+// and decodes it into v. ok is false when there is none now.
+func (c *Child) Read(out string, v any) (ok bool, err error) {
+	in, err := c.box(out)
+	if in == nil || err != nil {
+		return false, err
+	}
+	raw, ok, err := in.Read()
+	if err != nil || !ok {
+		return false, err
+	}
+	if err := port.Decode(raw, v); err != nil {
+		return false, fmt.Errorf("reading port %q of child %q: %w", out, c.name, err)
+	}
+	return true, nil
+}
+
+// box opens a port of the child: its messages at this moment. nil while the child is
+// not yet in the store.
+func (c *Child) box(out string) (*inbox, error) {
+	r := c.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if in := c.boxes[out]; in != nil {
+		return in, nil
+	}
+	items, head, err := r.store.Page(r.ctx, c.id, port.Output, out, 0, batchMessages, batchBytes)
+	if errors.Is(err, job.ErrNotFound) && c.fresh != nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading port %q of child %q: %w", out, c.name, err)
+	}
+	in := &inbox{run: r, job: c.id, dir: port.Output, name: out, head: head, left: len(items), items: items}
+	c.boxes[out] = in
+	r.boxes = append(r.boxes, in)
+	return in, nil
+}

@@ -1,0 +1,198 @@
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// The quantum: after so many runs, or so long, a slot that goes from job to job lets the
+// queues choose again.
+const (
+	quantumRuns = 100
+	quantumTime = 100 * time.Millisecond
+)
+
+// sweepEvery is how often the leading engine of a namespace puts right what is past due.
+const sweepEvery = time.Second
+
+// Engine runs the jobs of some worker types. Any number of engines, in any number of
+// processes, may serve one namespace.
+type Engine struct {
+	cfg      Config
+	registry *registry
+	runs     context.Context //nolint:containedctx // the parent of all runs' contexts, which outlives the one given to Run
+	abort    context.CancelCauseFunc
+	active   sync.WaitGroup
+	quiet    chan struct{} // closed when no further run may begin
+}
+
+// New returns an engine. All problems of the configuration and of the workers' port
+// declarations are errors here, not later.
+func New(cfg Config) (*Engine, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.setDefaults()
+	r, err := newRegistry(cfg.Workers)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{cfg: cfg, registry: r, quiet: make(chan struct{})}
+	e.runs, e.abort = context.WithCancelCause(context.Background())
+	return e, nil
+}
+
+// Run serves jobs until ctx ends. Then it takes no further jobs, gives runs the drain
+// time to finish, cancels and hands back those that do not, and returns when all have
+// ended. An engine runs once.
+func (e *Engine) Run(ctx context.Context) error {
+	srv, err := e.cfg.Store.Broker().Serve(delivery.ServeConfig{
+		Concurrency: e.cfg.Concurrency,
+		Queues:      e.cfg.Queues,
+		Drain:       e.cfg.Drain + e.cfg.Lease,
+		Logger:      e.cfg.Logger,
+		Handle:      e.handle,
+	})
+	if err != nil {
+		return fmt.Errorf("starting the engine: %w", err)
+	}
+	sweeping := make(chan struct{})
+	go func() {
+		defer close(sweeping)
+		e.sweep(ctx)
+	}()
+	<-ctx.Done()
+	close(e.quiet)
+	srv.Quiet()
+	timer := time.AfterFunc(e.cfg.Drain, func() { e.abort(errStopping) })
+	srv.Stop()
+	e.active.Wait()
+	timer.Stop()
+	e.abort(errStopping)
+	<-sweeping
+	return nil
+}
+
+func (e *Engine) stopping() bool {
+	select {
+	case <-e.quiet:
+		return true
+	default:
+		return false
+	}
+}
+
+// handle begins a run of a job, and goes on with jobs that its commits make ready.
+func (e *Engine) handle(_ context.Context, id string) error {
+	if e.stopping() {
+		return errStopping // asynq delivers it to another engine
+	}
+	e.active.Add(1)
+	defer e.active.Done()
+	start := time.Now()
+	snap, err := e.cfg.Store.Begin(e.runs, job.ID(id), e.beginning())
+	if errors.Is(err, job.ErrStatus) || errors.Is(err, job.ErrLocked) || errors.Is(err, job.ErrNotFound) {
+		return nil // an old or repeated wake
+	}
+	if err != nil {
+		return err
+	}
+	for begun, n := start, 1; snap != nil; n++ {
+		d := e.execute(snap, begun)
+		if d == nil {
+			return nil
+		}
+		begun = time.Now()
+		step := n < quantumRuns && time.Since(start) < quantumTime && !d.Handed && !e.stopping()
+		snap = e.commit(snap, d, step)
+	}
+	return nil
+}
+
+func (e *Engine) beginning() job.Begin {
+	return job.Begin{Token: rand.Text(), Lease: e.cfg.Lease, Batch: batchMessages, Bytes: batchBytes}
+}
+
+// commit stores what a run did. With step it also begins a run of a job that the commit
+// made ready, and returns its snapshot.
+func (e *Engine) commit(snap *job.Snapshot, d *job.Delta, step bool) *job.Snapshot {
+	var next *job.Snapshot
+	tx, b := job.Tx{Deltas: []job.Delta{*d}}, e.beginning()
+	// A run that is over is committed even if the engine stops meanwhile.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.runs), patience)
+	defer cancel()
+	err := retry(ctx, func() error {
+		if !step {
+			return commit(ctx, e.cfg.Store, *d)
+		}
+		var res job.Result
+		var err error
+		if res, next, err = e.cfg.Store.Step(ctx, tx, b, e.registry.names); err != nil {
+			return err
+		}
+		return res.Refused
+	})
+	log := e.cfg.Logger.With("job", snap.Info.ID, "type", snap.Info.Type)
+	switch {
+	case err == nil:
+		if d.Outcome == statemachine.Fail {
+			log.Error("job failed", "error", d.Reason)
+		}
+	case errors.Is(err, job.ErrFenced), errors.Is(err, job.ErrNotFound):
+		log.Warn("run was not committed: its job is gone or has another run", "error", err)
+	case errors.Is(err, job.ErrMoved):
+		e.giveUp(ctx, log, handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, ""))
+	case permanent(err):
+		e.giveUp(ctx, log, &job.Delta{
+			Job: d.Job, Token: d.Token, Outcome: statemachine.Fail, Reason: firstLine(err.Error()),
+			Failure: &job.Failure{At: time.Now().UTC(), Step: snap.Info.Steps, Error: err.Error()},
+		})
+	default:
+		log.Error("run could not be committed; it will be repeated when its lease ends", "error", err)
+	}
+	return next
+}
+
+// giveUp commits what takes the place of a commit that was refused.
+func (e *Engine) giveUp(ctx context.Context, log *slog.Logger, d *job.Delta) {
+	if err := commit(ctx, e.cfg.Store, *d); err != nil {
+		log.Error("run could not be ended; its job goes on when the lease ends", "error", err)
+	}
+}
+
+// sweep keeps trying to lead the namespace's sweeping until ctx ends.
+func (e *Engine) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		_, err := e.cfg.Store.Lead(ctx, func(ctx context.Context) {
+			for {
+				if _, err := e.cfg.Store.Sweep(ctx); err != nil && ctx.Err() == nil {
+					e.cfg.Logger.Warn("sweep failed; it is repeated", "error", err)
+				}
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			e.cfg.Logger.Warn("sweeper leadership", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// errStopping is the cause of a run's cancelled context when the engine stops.
+var errStopping = errors.New("the engine is stopping")
+
+// panicked is the error of a run that panicked.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// errExited: user code called runtime.Goexit, as testing.T.FailNow does.
+var errExited = errors.New("the worker ended its goroutine instead of returning")
+
+// execute runs the worker once on a snapshot and returns what is to be committed; nil
+// if the run has lost its job.
+func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
+	k := e.registry.kinds[snap.Info.Type]
+	if k == nil {
+		return handBack(snap, unknownDelay, fmt.Sprintf("no worker of type %q runs here", snap.Info.Type))
+	}
+	ctx, cancel := context.WithCancelCause(e.runs)
+	defer cancel(nil)
+	keeper := keep(e.cfg.Store, snap.Info.ID, snap.Token, e.cfg.Lease, begun, cancel)
+	defer keeper.stop()
+	if k.options.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, k.options.Timeout, fmt.Errorf("timeout of %s: %w", k.options.Timeout, context.DeadlineExceeded))
+		defer stop()
+	}
+	r := newRun(ctx, e.cfg.Store, snap, e.cfg.Lease)
+	r.reissue = keeper.renewed
+	err := call(ctx, k, r, snap)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, job.ErrFenced) || errors.Is(r.broken, job.ErrFenced):
+		e.cfg.Logger.Warn("run lost its job: its lease ended", "job", snap.Info.ID, "type", k.name)
+		return nil
+	case r.broken != nil && (errors.Is(r.broken, job.ErrMoved) || errors.Is(cause, errStopping)),
+		err != nil && errors.Is(cause, errStopping):
+		snap.Token = r.token
+		return handBack(snap, 0, "")
+	case r.broken != nil:
+		err = r.broken
+	case err != nil && cause != nil && errors.Is(err, context.DeadlineExceeded):
+		err = cause
+	}
+	return r.conclude(k, err, snap.Shutdown)
+}
+
+// unknownDelay is how long a job is left alone whose type nobody here runs.
+const unknownDelay = 2 * time.Second
+
+// handBack ends a run as if it had not been.
+func handBack(snap *job.Snapshot, delay time.Duration, reason string) *job.Delta {
+	return &job.Delta{
+		Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Requeue, Handed: true, Delay: delay, Reason: reason,
+	}
+}
+
+// call runs user code in a goroutine of its own, so that even its death is noticed.
+func call(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
+	w, err := k.instance(snap.Info.Args, binder{r})
+	if err != nil {
+		return err
+	}
+	fn := w.Run
+	if snap.Shutdown {
+		fn = func(context.Context, *Run) error { return nil }
+		if s, ok := w.(Shutdowner); ok {
+			fn = s.Shutdown
+		}
+	}
+	result := make(chan error, 1)
+	go func() {
+		err := errExited
+		defer func() {
+			if v := recover(); v != nil {
+				err = &panicked{value: v, stack: debug.Stack()}
+			}
+			result <- err
+		}()
+		err = fn(ctx, r)
+	}()
+	return <-result
+}
+
+// conclude turns the end of the user's code into a delta. r.mu is held.
+func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
+	if shutdown && (err == nil || errors.Is(err, ErrSuspend)) {
+		d := r.take(statemachine.Shutdown)
+		return &d
+	}
+	if err == nil || errors.Is(err, ErrSuspend) {
+		d := r.take(r.outcome(err))
+		return &d
+	}
+	d := &job.Delta{Job: r.info.ID, Token: r.token, Outcome: statemachine.Fail, Failure: r.failure(err)}
+	d.Reason = firstLine(d.Failure.Error)
+	switch {
+	case shutdown:
+		d.Outcome = statemachine.Shutdown
+	case r.info.Tries+1 < k.options.Tries:
+		d.Outcome, d.Delay = statemachine.Backoff, k.options.delay(r.info.Tries+1)
+	}
+	return d
+}
+
+// outcome decides how a run without failure ends. A run that took some of its messages
+// and left others goes on in another run. A job sleeps while inputs wired to other jobs
+// may bring more; when none can, it is completed and its wired Outs are closed.
+func (r *Run) outcome(err error) statemachine.Event {
+	if err != nil {
+		return statemachine.Suspend
+	}
+	took, left, open := false, false, false
+	for _, in := range r.ins {
+		took = took || in.taken > 0
+		left = left || in.left > 0
+		open = open || in.fed && !in.done()
+	}
+	switch {
+	case took && left:
+		return statemachine.Requeue
+	case open:
+		return statemachine.Suspend
+	}
+	for _, out := range r.outs {
+		if out.wired {
+			out.close()
+		}
+	}
+	return statemachine.Complete
+}
+
+func (r *Run) failure(err error) *job.Failure {
+	f := &job.Failure{At: time.Now().UTC(), Step: r.step, Error: clip(err.Error(), 4096)}
+	var p *panicked
+	if errors.As(err, &p) {
+		f.Stack = clip(string(p.stack), 16384)
+	}
+	return f
+}
+
+func clip(s string, n int) string {
+	if len(s) > n {
+		s = s[:n] + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return clip(line, 500)
+}
+
+// commit stores a delta, and asks again while the store cannot be reached: a commit is
+// idempotent, and if it takes too long the lease ends and it is refused.
+func commit(ctx context.Context, s Store, d job.Delta) error {
+	return retry(ctx, func() error {
+		res, err := s.Commit(ctx, []job.Tx{{Deltas: []job.Delta{d}}})
+		if err != nil {
+			return err
+		}
+		return res[0].Refused
+	})
+}
+
+// permanent tells whether asking again cannot help.
+func permanent(err error) bool {
+	for _, kind := range []error{job.ErrFenced, job.ErrMoved, job.ErrNotFound, job.ErrPort, job.ErrExists, job.ErrTooLarge, port.ErrEncoding, job.ErrRefused} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// patience is how long a store that cannot be reached is asked again and again.
+const patience = time.Minute
+
+func retry(ctx context.Context, fn func() error) error {
+	deadline := time.Now().Add(patience)
+	for delay := 20 * time.Millisecond; ; delay = min(2*delay, time.Second) {
+		err := fn()
+		if err == nil || permanent(err) || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, context.Cause(ctx))
+		case <-time.After(delay):
+		}
+	}
+}

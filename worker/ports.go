@@ -1,0 +1,178 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// binder gives a worker's handles the ports of its job.
+type binder struct{ run *Run }
+
+// BindIn implements port.Binder.
+func (b binder) BindIn(name string) port.Reader {
+	if in := b.run.ins[name]; in != nil {
+		return in
+	}
+	// The job was created by an older program whose worker had no such port: it is empty.
+	return &inbox{run: b.run, dir: port.Input, name: name}
+}
+
+// BindOut implements port.Binder.
+func (b binder) BindOut(name string) port.Writer {
+	if out := b.run.outs[name]; out != nil {
+		return out
+	}
+	return &outbox{run: b.run, name: name, missing: true}
+}
+
+// inbox reads a port: an In port of the run's job, or a port of one of its children.
+// What it reads is removed from the port when the run commits.
+type inbox struct {
+	run      *Run
+	job      job.ID // empty: the run's own
+	dir      port.Dir
+	name     string
+	head     int64             // messages that were removed before those of this commit
+	taken    int               // messages read since the last commit
+	left     int               // messages of the snapshot not yet read
+	items    []json.RawMessage // the first of them
+	fallback json.RawMessage   // the port's default
+	closed   bool
+	fed      bool // wired to other jobs
+}
+
+// Read implements port.Reader.
+func (in *inbox) Read() (json.RawMessage, bool, error) { return in.next(true) }
+
+// Peek implements port.Reader.
+func (in *inbox) Peek() (json.RawMessage, bool, error) { return in.next(false) }
+
+func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
+	in.run.mu.Lock()
+	defer in.run.mu.Unlock()
+	if in.left == 0 {
+		return in.fallback, in.fallback != nil, nil
+	}
+	if len(in.items) == 0 {
+		if err := in.page(); err != nil {
+			return nil, false, fmt.Errorf("reading port %q of job %s: %w", in.name, in.owner(), err)
+		}
+	}
+	raw := in.items[0]
+	if remove {
+		in.items[0] = nil // a long run need not hold what it has read
+		in.items = in.items[1:]
+		in.left--
+		in.taken++
+	}
+	return raw, true, nil
+}
+
+// page fetches more of the snapshot. The messages lie behind those taken, which stay in
+// the port until the commit; if somebody outside removed any, the run must repeat.
+func (in *inbox) page() error {
+	r := in.run
+	if r.broken != nil {
+		return r.broken
+	}
+	items, head, err := r.store.Page(r.ctx, in.owner(), in.dir, in.name, in.taken, min(in.left, batchMessages), batchBytes)
+	if err != nil {
+		return err
+	}
+	if head != in.head || len(items) == 0 {
+		r.broken = job.ErrMoved
+		return r.broken
+	}
+	in.items = items
+	return nil
+}
+
+func (in *inbox) owner() job.ID {
+	if in.job != "" {
+		return in.job
+	}
+	return in.run.info.ID
+}
+
+// Len implements port.Reader.
+func (in *inbox) Len() int {
+	in.run.mu.Lock()
+	defer in.run.mu.Unlock()
+	return in.left
+}
+
+// Done implements port.Reader.
+func (in *inbox) Done() bool {
+	in.run.mu.Lock()
+	defer in.run.mu.Unlock()
+	return in.done()
+}
+
+func (in *inbox) done() bool { return in.closed && in.left == 0 }
+
+// outbox buffers what the worker writes to an Out port.
+type outbox struct {
+	run     *Run
+	name    string
+	closed  bool
+	wired   bool
+	missing bool // the worker has it; its job, created by an older program, has not
+}
+
+// Write implements port.Writer.
+func (out *outbox) Write(raw json.RawMessage) error {
+	return out.write(job.Write{Items: []json.RawMessage{raw}})
+}
+
+// WriteKey implements port.Writer.
+func (out *outbox) WriteKey(key string, raw json.RawMessage) error {
+	return out.write(job.Write{Keyed: true, Key: job.Hash(key), Items: []json.RawMessage{raw}})
+}
+
+func (out *outbox) write(w job.Write) error {
+	out.run.mu.Lock()
+	defer out.run.mu.Unlock()
+	switch {
+	case out.closed:
+		return fmt.Errorf("writing to port %q of job %s: %w is closed", out.name, out.run.info.ID, job.ErrPort)
+	case out.missing:
+		return fmt.Errorf("writing to %w %q: job %s was created without it", job.ErrPort, out.name, out.run.info.ID)
+	}
+	w.Dir, w.Port = port.Output, out.name
+	return out.run.write(w)
+}
+
+// write buffers a message for a port. r.mu is held.
+func (r *Run) write(w job.Write) error {
+	if err := r.grow(len(w.Items[0])); err != nil {
+		return fmt.Errorf("writing to port %q: %w", w.Port, err)
+	}
+	// Neighbours that go the same way share one entry.
+	if n := len(r.delta.Writes); n > 0 {
+		last := &r.delta.Writes[n-1]
+		if last.Job == w.Job && last.Dir == w.Dir && last.Port == w.Port && last.Keyed == w.Keyed && last.Key == w.Key {
+			last.Items = append(last.Items, w.Items...)
+			return nil
+		}
+	}
+	r.delta.Writes = append(r.delta.Writes, w)
+	return nil
+}
+
+// Close implements port.Writer.
+func (out *outbox) Close() error {
+	out.run.mu.Lock()
+	defer out.run.mu.Unlock()
+	out.close()
+	return nil
+}
+
+func (out *outbox) close() {
+	if !out.closed && !out.missing {
+		out.closed = true
+		out.run.delta.Closes = append(out.run.delta.Closes, out.name)
+	}
+}

@@ -1,0 +1,163 @@
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Limits of one commit.
+const (
+	MaxMessage = 1 << 20 // bytes of one message or state value
+	MaxCommit  = 8 << 20 // bytes of all that one commit writes
+)
+
+// Sizes of a run's view of its ports.
+const (
+	batchMessages = 1000
+	batchBytes    = 4 << 20
+)
+
+// Run is one execution of a job's worker, between begin and commit. It buffers all that
+// the worker does. Its methods may be called from several goroutines, but not after the
+// worker's Run returned.
+type Run struct {
+	store Store
+	info  job.Info
+	lease time.Duration
+	ctx   context.Context //nolint:containedctx // the run's own: port handles have no context argument
+
+	mu       sync.Mutex
+	token    string
+	step     int64
+	reissue  func(token string) // tells who refreshes the lease of a new token
+	boxes    []*inbox           // every port that can be read, own and children's
+	ins      map[string]*inbox  // the job's own
+	outs     map[string]*outbox
+	state    State
+	delta    job.Delta         // what was done since the last commit
+	size     int               // bytes that delta writes
+	children map[string]*Child // nil until asked for
+	broken   error             // the run cannot be committed any more, whatever the worker returns
+}
+
+func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duration) *Run {
+	r := &Run{
+		store: s, info: snap.Info, lease: lease, ctx: ctx, token: snap.Token, step: snap.Info.Steps,
+		ins: map[string]*inbox{}, outs: map[string]*outbox{},
+	}
+	for _, p := range snap.Info.Ports {
+		switch p.Dir {
+		case port.Input:
+			box := snap.In[p.Name]
+			in := &inbox{
+				run: r, dir: port.Input, name: p.Name, head: box.Head, left: box.Len, items: box.Items,
+				fallback: snap.Defaults[p.Name], closed: p.Closed, fed: p.Fed,
+			}
+			r.ins[p.Name] = in
+			r.boxes = append(r.boxes, in)
+		case port.Output:
+			r.outs[p.Name] = &outbox{run: r, name: p.Name, closed: p.Closed, wired: p.Wired}
+		}
+	}
+	r.state = State{run: r, known: snap.State, whole: snap.Whole}
+	return r
+}
+
+// ID returns the ID of the job.
+func (r *Run) ID() job.ID { return r.info.ID }
+
+// Info returns what was known of the job when the run began.
+func (r *Run) Info() job.Info { return r.info }
+
+// State returns the job's state as the run sees it.
+func (r *Run) State() *State { return &r.state }
+
+// IdempotencyKey returns a key for an effect outside of Weir: the same however often
+// this step of the job is repeated, and another one after the step has been committed.
+// Two effects of one step need two names.
+func (r *Run) IdempotencyKey(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := sha256.New()
+	for _, part := range []string{string(r.info.ID), strconv.FormatInt(r.step, 10), name} {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash never fails
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// Log adds an entry, any JSON value, to the job's log. It is kept only if the run is.
+func (r *Run) Log(entry any) error {
+	raw, err := port.Encode(entry)
+	if err != nil {
+		return fmt.Errorf("logging: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.grow(len(raw)); err != nil {
+		return fmt.Errorf("logging: %w", err)
+	}
+	r.delta.Log = append(r.delta.Log, string(raw))
+	return nil
+}
+
+// grow accounts for n more bytes of one value in the commit. r.mu is held.
+func (r *Run) grow(n int) error {
+	if n > MaxMessage {
+		return fmt.Errorf("%w: a value of %d bytes, at most %d are allowed", job.ErrTooLarge, n, MaxMessage)
+	}
+	if r.size+n > MaxCommit {
+		return fmt.Errorf("%w: the run would write more than %d bytes in one commit; call Checkpoint in between", job.ErrTooLarge, MaxCommit)
+	}
+	r.size += n
+	return nil
+}
+
+// Checkpoint commits what the run did so far and lets it go on. The work done before it
+// is never repeated. When it returns an error the run must end: nothing it does
+// afterwards is kept.
+func (r *Run) Checkpoint() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken != nil {
+		return r.broken
+	}
+	d := r.take(job.Checkpoint)
+	d.Next, d.Lease = rand.Text(), r.lease
+	if err := commit(r.ctx, r.store, d); err != nil {
+		r.broken = fmt.Errorf("checkpoint: %w", err)
+		return r.broken
+	}
+	for _, in := range r.boxes {
+		in.head += int64(in.taken)
+		in.taken = 0
+	}
+	r.token = d.Next
+	r.step++
+	r.reissue(r.token)
+	return nil
+}
+
+// take returns what was done since the last commit as a delta, and begins a new one.
+// r.mu is held.
+func (r *Run) take(outcome statemachine.Event) job.Delta {
+	d := r.delta
+	d.Job, d.Token, d.Outcome = r.info.ID, r.token, outcome
+	for _, in := range r.boxes {
+		if in.taken > 0 {
+			d.Takes = append(d.Takes, job.Take{Job: in.job, Dir: in.dir, Port: in.name, Head: in.head, N: in.taken})
+		}
+	}
+	d.Set, d.Unset = r.state.changes()
+	r.delta, r.size = job.Delta{}, 0
+	return d
+}

@@ -1,0 +1,179 @@
+// Package worker runs jobs. A worker is a struct with port handles and a Run method;
+// an Engine takes ready jobs from the store and gives each a run: a snapshot of its
+// inputs and state goes in, and everything the run reads, writes, changes and spawns
+// comes out as one transaction, or not at all.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/job"
+)
+
+// Worker is the code of one type of job. Engines make a new value of the struct for
+// each run, fill its exported fields with the job's parameters and bind its port
+// handles, so nothing but the run's state survives from one run to the next.
+//
+// Run returns nil when it has done what it can for now: the job is then completed, or
+// goes to sleep if inputs that are wired to other jobs may still bring messages. It
+// returns ErrSuspend to sleep in any case. Any other error, and a panic, is a failure:
+// nothing that the run did is kept and its inputs stay unread.
+type Worker interface {
+	Run(ctx context.Context, run *Run) error
+}
+
+// Shutdowner is a Worker that wants a last run when its job is terminated. An error of
+// Shutdown is recorded and does not prevent the end.
+type Shutdowner interface {
+	Shutdown(ctx context.Context, run *Run) error
+}
+
+// Configured is a Worker that does not want the default Options.
+type Configured interface {
+	WorkerOptions() Options
+}
+
+// ErrSuspend ends a run and puts the job to sleep until a message arrives. What the
+// run did is kept.
+var ErrSuspend = errors.New("suspend")
+
+// Options are what a type of worker chooses for its jobs. The zero value is the default.
+type Options struct {
+	// Tries is how many runs in a row may fail before the job does. Zero means 1.
+	Tries int
+	// Backoff is the delay before the second try; it doubles with each further one, up
+	// to an hour. Zero means one second.
+	Backoff time.Duration
+	// Timeout ends the context of a run that takes longer. Zero means no limit.
+	Timeout time.Duration
+}
+
+// Validate names every bad field. The error wraps job.ErrConfig.
+func (o Options) Validate() error {
+	var bad []string
+	if o.Tries < 0 {
+		bad = append(bad, fmt.Sprintf("Tries %d is negative", o.Tries))
+	}
+	if o.Backoff < 0 {
+		bad = append(bad, fmt.Sprintf("Backoff %s is negative", o.Backoff))
+	}
+	if o.Timeout < 0 {
+		bad = append(bad, fmt.Sprintf("Timeout %s is negative", o.Timeout))
+	}
+	return configError("worker options", bad)
+}
+
+const maxBackoff = time.Hour
+
+// delay is how long to wait before the try after the given number of failures.
+func (o Options) delay(failures int) time.Duration {
+	d := o.Backoff
+	if d == 0 {
+		d = time.Second
+	}
+	for range failures - 1 {
+		if d *= 2; d >= maxBackoff {
+			return maxBackoff
+		}
+	}
+	return d
+}
+
+// Store is all of a store that an Engine needs.
+type Store interface {
+	job.Runs
+	job.RunReader
+	job.Sweeper
+	Broker() *delivery.Broker
+}
+
+// Defaults of a Config.
+const (
+	DefaultLease = 5 * time.Second
+	DefaultDrain = 10 * time.Second
+)
+
+// Config says what an Engine runs, and how.
+type Config struct {
+	// Store holds the jobs. Required; the engine does not close it.
+	Store Store
+	// Workers has one value of each type of worker to run. At least one is required.
+	// Only their types count; the values are never run.
+	Workers []Worker
+	// Queues are the queues to serve, with their weights: a queue of weight 6 gets six
+	// times the attention of one of weight 1. Empty means job.DefaultQueue only.
+	Queues map[string]int
+	// Concurrency is how many runs go on at a time. Zero means twice the number of CPUs.
+	Concurrency int
+	// Lease is for how long a run owns its job without a sign of life; a job whose
+	// process died is run again when it ends. At least 100 ms; zero means DefaultLease.
+	Lease time.Duration
+	// Drain is how long runs may go on after the engine was told to stop, before their
+	// context is cancelled and their jobs handed back. Zero means DefaultDrain.
+	Drain time.Duration
+	// Logger gets what no caller can be told. Nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// Validate names every bad field. The error wraps job.ErrConfig.
+func (c Config) Validate() error {
+	var bad []string
+	if c.Store == nil {
+		bad = append(bad, "Store is missing")
+	}
+	if len(c.Workers) == 0 {
+		bad = append(bad, "Workers is empty")
+	}
+	for q, weight := range c.Queues {
+		if err := job.CheckName("queue", q); err != nil {
+			bad = append(bad, err.Error())
+		}
+		if weight < 1 {
+			bad = append(bad, fmt.Sprintf("weight %d of queue %q is not positive", weight, q))
+		}
+	}
+	if c.Concurrency < 0 {
+		bad = append(bad, fmt.Sprintf("Concurrency %d is negative", c.Concurrency))
+	}
+	if c.Lease != 0 && c.Lease < 100*time.Millisecond {
+		bad = append(bad, fmt.Sprintf("Lease %s is shorter than 100ms", c.Lease))
+	}
+	if c.Drain < 0 {
+		bad = append(bad, fmt.Sprintf("Drain %s is negative", c.Drain))
+	}
+	slices.Sort(bad)
+	return configError("the engine", bad)
+}
+
+func configError(of string, bad []string) error {
+	if len(bad) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w of %s: %s", job.ErrConfig, of, strings.Join(bad, "; "))
+}
+
+func (c *Config) setDefaults() {
+	if len(c.Queues) == 0 {
+		c.Queues = map[string]int{job.DefaultQueue: 1}
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = 2 * runtime.GOMAXPROCS(0)
+	}
+	if c.Lease == 0 {
+		c.Lease = DefaultLease
+	}
+	if c.Drain == 0 {
+		c.Drain = DefaultDrain
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+}
