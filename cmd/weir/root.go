@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// Exit codes.
+const (
+	exitError    = 1 // the store could not do it
+	exitUsage    = 2 // the command line is wrong
+	exitNotFound = 4 // no such job
+)
+
+// settings are the flags that every command shares.
+type settings struct {
+	redis     string
+	namespace string
+	output    string
+}
+
+// usageError is a wrong command line.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// run executes a command line and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	_, _ = fmt.Fprintln(stderr, "weir:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	var usage usageError
+	switch {
+	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
+		return exitUsage
+	case errors.Is(err, job.ErrNotFound):
+		return exitNotFound
+	}
+	return exitError
+}
+
+func newRoot() *cobra.Command {
+	var s settings
+	root := &cobra.Command{
+		Use:           "weir",
+		Short:         "Look at durable dataflow jobs",
+		Example:       "  weir tree album-2026 --redis redis://localhost:6379",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&s.redis, "redis", os.Getenv("WEIR_REDIS_URL"), "URL of the Redis that holds the jobs (default $WEIR_REDIS_URL)")
+	flags.StringVar(&s.namespace, "namespace", redisstore.DefaultNamespace, "namespace of the jobs")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newTree(&s), newVersion())
+	return root
+}
+
+// open opens the store that the flags name.
+func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
+	if s.redis == "" {
+		return nil, usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379")}
+	}
+	return redisstore.Open(ctx, redisstore.Config{URL: s.redis, Namespace: s.namespace})
+}
+
+// outputFlag adds -o to a command that reads.
+func (s *settings) outputFlag(c *cobra.Command) {
+	c.Flags().StringVarP(&s.output, "output", "o", "table", "table or json")
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if s.output != "table" && s.output != "json" {
+			return usageError{fmt.Errorf("unknown output %q: use table or json", s.output)}
+		}
+		return nil
+	}
+}
+
+// usage makes the errors of an argument check count as wrong command lines.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+		}
+		return nil
+	}
+}
