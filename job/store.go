@@ -65,7 +65,8 @@ type Runs interface {
 	// Commit applies transactions, each at once or not at all, and says of each what became of it.
 	Commit(ctx context.Context, txs []Tx) ([]Result, error)
 	// Step commits one transaction and begins a run of a job that the commit made
-	// ready, if one of the given types; the snapshot is nil when there is none.
+	// ready: one of the given types, in the queue of the job committed last. The
+	// snapshot is nil when there is none.
 	Step(ctx context.Context, tx Tx, b Begin, types []string) (Result, *Snapshot, error)
 	// Refresh prolongs the lease of a run, or returns ErrFenced.
 	Refresh(ctx context.Context, id ID, token string, lease time.Duration) error

@@ -182,9 +182,7 @@ func (w *counting) compact(number int, p *part) error {
 	if err != nil {
 		return err
 	}
-	if err := w.run.State().Unset(p.keys(number)...); err != nil {
-		return err
-	}
+	w.run.State().Unset(p.keys(number)...)
 	first := p.Next
 	p.Base, err = w.write(number, p, t)
 	p.First, p.Compact, p.Log = first, p.Next-first, 0

@@ -64,11 +64,11 @@ type listing struct {
 	out    port.Out[Batch]
 	cursor Cursor // of all files in batches, the one begun included
 
-	batch        []File
-	bytes        int64
-	paths        int // bytes of the paths in batch
-	sent         int // batches since the last commit
-	uncommitted  int // bytes of their paths
+	batch       []File
+	bytes       int64
+	paths       int // bytes of the paths in batch
+	sent        int // batches since the last commit
+	uncommitted int // bytes of their paths
 }
 
 // argument lists what is left of one path.

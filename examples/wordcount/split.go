@@ -222,7 +222,7 @@ func (w *splitting) flush(left rest) error {
 	}
 	if w.restSaved {
 		w.restSaved = false
-		return w.run.State().Unset(restAt)
+		w.run.State().Unset(restAt)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
--- step: commit one transaction, and begin a run of the first job that it made ready
--- whose type the caller runs.
+-- step: commit one transaction, and begin a run of the first job that it made ready in
+-- the same queue, whose type the caller runs.
 -- KEYS: due
 -- ARGV: token, lease ms, batch, bytes, types, type…, then one transaction as for commit
 -- reply: {{held, why, again}, {ready jobs}, job id or '', what begin() in lib.lua returns}
@@ -14,7 +14,7 @@ local function answer(j)
   return { result, wakes(), j.id, snapshot }
 end
 for _, j in ipairs(ready) do
-  if types[j.type] and not j.token then
+  if types[j.type] and j.queue == last.queue and not j.token then
     local out = answer(j)
     if out then
       -- A repeat of this call finds nothing ready: it looks here for what the first began.

@@ -87,10 +87,10 @@ end
 
 -- conclude gives the job its status after the run.
 local function conclude(d, j)
-  if j.status == S.terminating then
-    return place(j, d.outcome == 'shutdown' and EV.shutdown[j.status] or j.status)
-  end
   local event, at = d.outcome, d.delay > 0 and NOW + d.delay or nil
+  if j.status == S.terminating then
+    return place(j, event == 'shutdown' and EV.shutdown[j.status] or j.status, at)
+  end
   if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end
   place(j, EV[event][j.status], at)
 end
