@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	_, _ = fmt.Fprintln(stderr, "weir:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	_, _ = fmt.Fprintln(stderr, "weir:", strings.Join(strings.Fields(err.Error()), " "))
 	return exitCode(err)
 }
 
@@ -69,7 +69,8 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&s.redis, "redis", os.Getenv("WEIR_REDIS_URL"), "URL of the Redis that holds the jobs (default $WEIR_REDIS_URL)")
+	// The environment is no default here: help would print the password in it.
+	flags.StringVar(&s.redis, "redis", "", "`URL` of the Redis that holds the jobs (default $WEIR_REDIS_URL)")
 	flags.StringVar(&s.namespace, "namespace", redisstore.DefaultNamespace, "namespace of the jobs")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newTree(&s), newVersion())
@@ -78,6 +79,9 @@ func newRoot() *cobra.Command {
 
 // open opens the store that the flags name.
 func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
+	if s.redis == "" {
+		s.redis = os.Getenv("WEIR_REDIS_URL")
+	}
 	if s.redis == "" {
 		return nil, usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379")}
 	}

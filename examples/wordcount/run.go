@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // options are what the command line says.
 type options struct {
 	redis, tree, output string
+	named               bool // tree was made up here
 	top                 int
 	paths               []Path
 }
@@ -45,8 +47,8 @@ is listed by its beginning and its SHA-256. Files that are not UTF-8 are skipped
 file that is named twice is counted twice.
 
 The count is a graph of durable jobs in Redis. With --redis and --tree, the same
-command continues a count that was interrupted, however it ended. All processes that
-share a Redis must see the same files.`
+command continues a count that was interrupted, however it ended, and prints the result
+again when it is there. All processes that share a Redis must see the same files.`
 
 // Main runs the program and returns its exit code. When ctx ends it stops gracefully.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -87,7 +89,11 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "wordcount: stopped; "+o.howToContinue())
 		return exitStopped
 	}
-	fmt.Fprintln(stderr, "wordcount: "+term.Clean(strings.ReplaceAll(err.Error(), "\n", "; ")))
+	message := strings.ReplaceAll(err.Error(), "\n", "; ")
+	if errors.Is(err, job.ErrFailed) && o.redis != "" {
+		message += "; " + o.howToContinue()
+	}
+	fmt.Fprintln(stderr, "wordcount: "+term.Clean(message))
 	if errors.As(err, new(usageError)) || errors.Is(err, job.ErrName) {
 		return exitUsage
 	}
@@ -109,18 +115,23 @@ func (o *options) check(cmd *cobra.Command, args []string) (err error) {
 	if !cmd.Flags().Changed("redis") {
 		o.redis = os.Getenv("WEIR_REDIS_URL")
 	}
+	if o.redis != "" && o.tree == "" {
+		o.tree = "wordcount-" + strings.ToLower(rand.Text()[:10])
+		o.named = true
+	}
 	o.paths, err = checkPaths(args)
 	return err
 }
 
+// howToContinue says what to do after a count that did not end.
 func (o *options) howToContinue() string {
 	switch {
 	case o.redis == "":
-		return "nothing was kept; a count that can be continued needs --redis URL and --tree NAME"
-	case o.tree == "":
-		return "a count can be continued only if it was started with --tree NAME"
+		return "nothing was kept; a count that can be continued needs --redis URL"
+	case o.named:
+		return "to continue, add --tree " + o.tree
 	default:
-		return "the same command continues tree " + o.tree
+		return "the same command continues it"
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 	"github.com/weirworks/weir/worker"
 )
 
+// sentAt is where the state has the number of pages sent.
+const sentAt = "sent"
+
 // sender sends a row of pages of which the state knows how many were sent, so that
 // commits may lie between them and nothing is sent twice. The pages must be the same
 // each time.

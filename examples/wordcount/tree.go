@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
@@ -53,16 +54,17 @@ func (o *options) start(ctx context.Context, client *job.Client) (*job.Handle, e
 		return nil, err
 	}
 	if err := o.same(tree); err != nil {
-		return nil, usageError{fmt.Errorf("tree %s %w; choose another --tree", o.tree, err)}
+		return nil, usageError{fmt.Errorf("tree %s %w choose another --tree", o.tree, err)}
 	}
 	_, err = h.RetryFailed(ctx)
 	return h, err
 }
 
-// same tells whether an existing tree does what is asked for now.
+// same tells whether an existing tree does what is asked for now. Its errors go on with
+// the advice to choose another --tree.
 func (o *options) same(tree []*job.Info) error {
 	if tree[0].Status.Final() || tree[0].Status == statemachine.Terminating {
-		return errors.New("was terminated")
+		return errors.New("was terminated;")
 	}
 	for _, i := range tree {
 		var err error
@@ -79,7 +81,7 @@ func (o *options) same(tree []*job.Info) error {
 		}
 	}
 	if !slices.ContainsFunc(tree, func(i *job.Info) bool { return i.Type == (*List)(nil).JobType() }) {
-		return errors.New("is no word count")
+		return errors.New("is no word count;")
 	}
 	return nil
 }
@@ -87,10 +89,10 @@ func (o *options) same(tree []*job.Info) error {
 func (o *options) samePaths(i *job.Info) error {
 	var list List
 	if err := json.Unmarshal(i.Args, &list); err != nil {
-		return fmt.Errorf("has arguments that cannot be read (%w)", err)
+		return fmt.Errorf("has arguments that cannot be read (%w);", err)
 	}
 	if !slices.Equal(list.Paths, o.paths) {
-		return fmt.Errorf("counts other paths: %s", someOf(list.Paths))
+		return fmt.Errorf("counts other paths: %s;", someOf(list.Paths))
 	}
 	return nil
 }
@@ -99,10 +101,10 @@ func (o *options) samePaths(i *job.Info) error {
 func (o *options) sameTop(i *job.Info) error {
 	var merge Merge
 	if err := json.Unmarshal(i.Args, &merge); err != nil {
-		return fmt.Errorf("has arguments that cannot be read (%w)", err)
+		return fmt.Errorf("has arguments that cannot be read (%w);", err)
 	}
 	if o.top > merge.Top {
-		return fmt.Errorf("ranks %d words: use --top %[1]d or less", merge.Top)
+		return fmt.Errorf("ranks %d words; use --top %[1]d or less, or", merge.Top)
 	}
 	return nil
 }
@@ -134,6 +136,7 @@ func finish(ctx context.Context, store *redisstore.Store, h *job.Handle, w watch
 		Store:       store,
 		Workers:     []worker.Worker{&List{}, &Split{}, &Count{}, &Merge{}},
 		Concurrency: 2*instances() + 2, // as many as there are jobs: no stage waits for another
+		Drain:       2 * time.Second,   // a Split that goes on commits more often
 		Logger:      slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -162,7 +165,7 @@ func finish(ctx context.Context, store *redisstore.Store, h *job.Handle, w watch
 	case err != nil:
 		return err
 	case info.Status != statemachine.Completed:
-		return fmt.Errorf("the count was terminated; count again")
+		return errors.New("the count was terminated; count again")
 	default:
 		return engineErr
 	}
