@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 
 // Create implements job.Creator.
 func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by string) (bool, error) {
-	args := append([]any{string(root), len(plan.Nodes)}, planArgs(plan, root, 0, "", by)...)
+	args := append([]any{string(root), rand.Text(), len(plan.Nodes)}, planArgs(plan, root, 0, "", by)...)
 	reply, err := s.run(ctx, scriptCreate, s.keys.dueOf(root), args...)
 	if err != nil {
 		return false, err

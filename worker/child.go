@@ -151,7 +151,7 @@ func (c *Child) box(out string) (*inbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading port %q of child %q: %w", out, c.name, err)
 	}
-	in := &inbox{run: r, job: c.id, dir: port.Output, name: out, head: head, left: len(items), items: items}
+	in := &inbox{run: r, job: c.id, dir: port.Output, name: out, head: head, left: len(items), items: items, more: full(items)}
 	c.boxes[out] = in
 	r.boxes = append(r.boxes, in)
 	return in, nil

@@ -185,7 +185,7 @@ func commit(ctx context.Context, s Store, d job.Delta) error {
 
 // permanent tells whether asking again cannot help.
 func permanent(err error) bool {
-	for _, kind := range []error{job.ErrFenced, job.ErrMoved, job.ErrNotFound, job.ErrPort, job.ErrExists, job.ErrTooLarge, port.ErrEncoding, job.ErrRefused} {
+	for _, kind := range []error{job.ErrFenced, job.ErrMoved, job.ErrNotFound, job.ErrStatus, job.ErrPort, job.ErrExists, job.ErrTooLarge, port.ErrEncoding, job.ErrRefused} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -42,6 +42,7 @@ type inbox struct {
 	fallback json.RawMessage   // the port's default
 	closed   bool
 	fed      bool // wired to other jobs
+	more     bool // of a child's port: there may be messages behind those left
 }
 
 // Read implements port.Reader.
@@ -53,13 +54,16 @@ func (in *inbox) Peek() (json.RawMessage, bool, error) { return in.next(false) }
 func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 	in.run.mu.Lock()
 	defer in.run.mu.Unlock()
-	if in.left == 0 {
+	if in.left == 0 && !in.more {
 		return in.fallback, in.fallback != nil, nil
 	}
 	if len(in.items) == 0 {
 		if err := in.page(); err != nil {
 			return nil, false, fmt.Errorf("reading port %q of job %s: %w", in.name, in.owner(), err)
 		}
+	}
+	if in.left == 0 {
+		return nil, false, nil
 	}
 	raw := in.items[0]
 	if remove {
@@ -71,23 +75,39 @@ func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 	return raw, true, nil
 }
 
-// page fetches more of the snapshot. The messages lie behind those taken, which stay in
+// page fetches more of the snapshot, or of a child's port. The messages lie behind those taken, which stay in
 // the port until the commit; if somebody outside removed any, the run must repeat.
 func (in *inbox) page() error {
 	r := in.run
 	if r.broken != nil {
 		return r.broken
 	}
-	items, head, err := r.store.Page(r.ctx, in.owner(), in.dir, in.name, in.taken, min(in.left, batchMessages), batchBytes)
+	most := batchMessages
+	if !in.more {
+		most = min(in.left, most)
+	}
+	items, head, err := r.store.Page(r.ctx, in.owner(), in.dir, in.name, in.taken, most, batchBytes)
 	if err != nil {
 		return err
 	}
-	if head != in.head || len(items) == 0 {
+	if head != in.head || len(items) == 0 && !in.more {
 		r.broken = job.ErrMoved
 		return r.broken
 	}
 	in.items = items
+	if in.more {
+		in.left, in.more = len(items), full(items)
+	}
 	return nil
+}
+
+// full tells whether a page holds as much as a page may.
+func full(items []json.RawMessage) bool {
+	size := 0
+	for _, raw := range items {
+		size += len(raw)
+	}
+	return len(items) == batchMessages || size >= batchBytes
 }
 
 func (in *inbox) owner() job.ID {

@@ -18,7 +18,7 @@ import (
 const (
 	exitError    = 1 // the store could not do it
 	exitUsage    = 2 // the command line is wrong
-	exitNotFound = 4 // no such job
+	exitNotFound = 3 // no such job
 )
 
 // settings are the flags that every command shares.

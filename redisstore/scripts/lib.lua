@@ -43,6 +43,15 @@ local function load(id)
   return j
 end
 
+-- Calls from outside of runs carry a random token. The driver repeats a call whose reply
+-- was lost, at once: for a minute the repeat is known by its token and changes nothing.
+local function repeated(token) return call('ZSCORE', P .. 'seen', token) end
+
+local function remember(token)
+  call('ZADD', P .. 'seen', str(NOW), token)
+  call('ZREMRANGEBYSCORE', P .. 'seen', '-inf', str(NOW - 60000))
+end
+
 local review, wake
 
 -- place gives a job its new status, keeps `due` in step, lists jobs that became ready
@@ -105,6 +114,7 @@ end
 -- port that keeps its messages; nil for a port that the job does not have. The second
 -- result is the descriptor that a port admitted by `*` will have once it is used.
 local function wires(id, dir, port)
+  if not string.find(port, '^[%w_]+$') then return nil end -- `*` admits no other names
   local d = call('HGET', key(id), dir .. '.' .. port)
   if not d then
     d = call('HGET', key(id), dir .. '.*')
@@ -167,7 +177,8 @@ end
 -- finish closes a port, and every port behind it that has no other open source.
 local function finish(id, dir, port)
   if call('HSETNX', key(id), 'x.' .. dir .. '.' .. port, '1') == 0 then return end
-  local edges = wires(id, dir, port)
+  local edges, fresh = wires(id, dir, port)
+  if fresh then call('HSET', key(id), dir .. '.' .. port, fresh) end
   for _, ends in ipairs(edges) do
     for _, e in ipairs(ends) do
       if call('HINCRBY', key(e[1]), 'n.' .. e[2] .. '.' .. e[3], -1) == 0 then finish(e[1], e[2], e[3]) end
@@ -182,10 +193,8 @@ local function node()
 end
 
 local function skip()
-  for _ = 1, 2 do
-    local n = num()
-    cursor = cursor + n
-  end
+  cursor = cursor + 1 + tonumber(ARGV[cursor + 1])
+  cursor = cursor + 1 + tonumber(ARGV[cursor + 1])
 end
 
 -- born creates the next job of ARGV: node, then its fields, then its defaults.

@@ -5,10 +5,9 @@
 local id, dir, port, token, hash = arg(), arg(), arg(), arg(), tonumber(arg())
 if load(id).status == '' then return { 'gone', {} } end
 if not wires(id, dir, port) then return { 'port', {} } end
-if call('ZSCORE', P .. 'seen', token) then return { 'ok', {} } end
+if repeated(token) then return { 'ok', {} } end
 if call('HEXISTS', key(id), 'x.' .. dir .. '.' .. port) == 1 then return { 'closed', {} } end
-call('ZADD', P .. 'seen', str(NOW), token)
-call('ZREMRANGEBYSCORE', P .. 'seen', '-inf', str(NOW - 60000))
+remember(token)
 local items = {}
 for i = 1, num() do items[i] = arg() end
 deliver(id, dir, port, items, hash)

@@ -24,5 +24,8 @@ for _, j in ipairs(ready) do
   end
 end
 local before = last and call('HGET', key(last.id), 'stepped')
-local id = before and string.match(before, '^' .. token .. ' (.+)$')
-return id and answer(load(id)) or { result, wakes(), '', {} }
+if before and string.sub(before, 1, #token + 1) == token .. ' ' then
+  local out = answer(load(string.sub(before, #token + 2)))
+  if out then return out end
+end
+return { result, wakes(), '', {} }

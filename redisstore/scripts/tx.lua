@@ -18,8 +18,9 @@ local function delta()
   d.nspawn = num()
   d.spawn = cursor
   for _ = 1, d.nspawn do
-    local n = node()
-    d.fresh[n.id] = true
+    local n, fields = node(), {}
+    for i = cursor + 2, cursor + 1 + tonumber(ARGV[cursor + 1]), 2 do fields[ARGV[i]] = true end
+    d.fresh[n.id] = fields
     if n.parent == d.id then d.names[#d.names + 1] = n.name end
     skip()
   end
@@ -39,17 +40,32 @@ local function refuse(d)
   local j = load(d.id)
   if j.status == '' then return 'gone' end
   if j.token ~= d.token then return 'fenced' end
+  if d.outcome ~= 'checkpoint' and j.status ~= S.terminating and not (EV[d.outcome] or {})[j.status] then
+    return j.status
+  end
   for _, t in ipairs(d.takes) do
+    if load(t.id).status == '' then return 'gone' end
+    if not wires(t.id, t.dir, t.port) then return 'port' end
     if (call('HGET', key(t.id), 'h.' .. t.dir .. '.' .. t.port) or '0') ~= t.head then return 'moved' end
+    if call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n then return 'moved' end
   end
   for _, w in ipairs(d.writes) do
-    if not d.fresh[w.id] then
-      if load(w.id).status == '' then return 'gone' end
-      if not wires(w.id, w.dir, w.port) then return 'port' end
+    local fields = d.fresh[w.id]
+    if fields then
+      if not fields[w.dir .. '.' .. w.port] and not fields[w.dir .. '.*'] then return 'port' end
+    elseif load(w.id).status == '' then
+      return 'gone'
+    elseif not wires(w.id, w.dir, w.port) then
+      return 'port'
     end
   end
+  for _, port in ipairs(d.closes) do
+    if not wires(d.id, 'o', port) then return 'port' end
+  end
+  local names = {}
   for _, name in ipairs(d.names) do
-    if call('HEXISTS', key(d.id) .. ':c', name) == 1 then return 'exists' end
+    if names[name] or call('HEXISTS', key(d.id) .. ':c', name) == 1 then return 'exists' end
+    names[name] = true
   end
 end
 
@@ -87,7 +103,8 @@ end
 
 -- conclude gives the job its status after the run.
 local function conclude(d, j)
-  local event, at = d.outcome, d.delay > 0 and NOW + d.delay or nil
+  local event, at = d.outcome, nil
+  if d.delay > 0 or event == 'backoff' then at = NOW + d.delay end
   if j.status == S.terminating then
     return place(j, event == 'shutdown' and EV.shutdown[j.status] or j.status, at)
   end
