@@ -2,17 +2,27 @@ package job
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
 )
 
 // Store is all of a store that a Client needs.
 type Store interface {
 	Creator
+	Names
+	Types
 	Inspector
 	Ports
+	PortSetter
 	Control
+	Family
+	Channels
+	History
 }
 
 // Client creates jobs and finds them. It holds nothing but its store and needs no closing.
@@ -73,21 +83,110 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	return &Handle{store: c.store, id: id, created: created}, nil
 }
 
-// Find returns a handle of a job by its ID or by an alias, or an error that wraps ErrNotFound.
-func (c *Client) Find(ctx context.Context, idOrAlias string) (*Handle, error) {
-	id, err := ParseID(idOrAlias)
+// Find returns a handle of a job by its ID, by the beginning of its ID if no other job's
+// begins so, or by an alias. Otherwise the error wraps ErrNotFound or ErrAmbiguous.
+func (c *Client) Find(ctx context.Context, name string) (*Handle, error) {
+	id, err := c.resolve(ctx, name)
 	if err != nil {
-		if checkAlias(idOrAlias) != nil {
-			return nil, fmt.Errorf("%w: %.80q is neither a job ID nor an alias", ErrNotFound, idOrAlias)
-		}
-		if id, err = c.store.Resolve(ctx, idOrAlias); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	if _, err := c.store.Info(ctx, id); err != nil {
 		return nil, err
 	}
 	return &Handle{store: c.store, id: id}, nil
+}
+
+func (c *Client) resolve(ctx context.Context, name string) (ID, error) {
+	if id, err := ParseID(name); err == nil {
+		return id, nil
+	}
+	if checkAlias(name) == nil {
+		id, err := c.store.Resolve(ctx, name)
+		if !errors.Is(err, ErrNotFound) || !couldBeID(name) {
+			return id, err
+		}
+	}
+	if !couldBeID(name) {
+		return "", fmt.Errorf("%w: %.80q is neither a job ID, nor the beginning of one, nor an alias", ErrNotFound, name)
+	}
+	prefix, number, child := strings.Cut(name, ".")
+	ids, err := c.store.Prefixed(ctx, prefix, 2)
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 0:
+		return "", fmt.Errorf("%w: no job's ID begins with %q, and none has it as an alias", ErrNotFound, name)
+	case len(ids) > 1:
+		return "", fmt.Errorf("%w: the IDs of several jobs begin with %q, such as %s and %s; write more of it", ErrAmbiguous, name, ids[0], ids[1])
+	case child:
+		return ParseID(string(ids[0].Tree()) + "." + number)
+	}
+	return ids[0], nil
+}
+
+// couldBeID tells whether a text could be the beginning of a job ID.
+func couldBeID(s string) bool {
+	prefix, _, _ := strings.Cut(s, ".")
+	return len(prefix) >= 4 && strings.Trim(prefix, "0123456789abcdef-") == ""
+}
+
+// Types returns the worker types that engines have registered, sorted by queue and type.
+func (c *Client) Types(ctx context.Context) ([]TypeInfo, error) { return c.store.Types(ctx) }
+
+// Publish sends messages to a channel: to the In ports that subscribe to it or to a
+// channel above it, as /orders is above /orders/new.
+func (c *Client) Publish(ctx context.Context, channel string, messages ...any) error {
+	items, err := encode(ctx, messages)
+	if err == nil {
+		err = port.CheckChannel(channel)
+	}
+	if err != nil {
+		return fmt.Errorf("publishing to %q: %w", channel, err)
+	}
+	return c.store.Publish(ctx, channel, items)
+}
+
+// Listen calls fn with each message that is published to exactly this channel, until ctx
+// ends. Messages published while nobody listens, or while Redis cannot be reached, are
+// missed: jobs that must not miss any subscribe with an In port. Statuses of jobs are
+// published to StatusChannel.
+func (c *Client) Listen(ctx context.Context, channel string, fn func(message json.RawMessage)) error {
+	if err := port.CheckChannel(channel); err != nil {
+		return fmt.Errorf("listening to %q: %w", channel, err)
+	}
+	return c.store.Listen(ctx, channel, fn)
+}
+
+// StatusChannel is the channel of a job's status: {"job": id, "status": status}, with
+// the status "deleted" at the end.
+func StatusChannel(id ID) string { return "/weir/job/" + string(id) }
+
+type contextKey struct{}
+
+// WithContext returns a context under which all messages written from outside of runs
+// carry the given keys. Keys of nested contexts are merged.
+func WithContext(ctx context.Context, keys port.Context) context.Context {
+	return context.WithValue(ctx, contextKey{}, messageContext(ctx).With(keys))
+}
+
+func messageContext(ctx context.Context) port.Context {
+	c, _ := ctx.Value(contextKey{}).(port.Context)
+	return c
+}
+
+// encode encodes messages with the context that ctx has for them.
+func encode(ctx context.Context, messages []any) ([]json.RawMessage, error) {
+	items := make([]json.RawMessage, len(messages))
+	for i, m := range messages {
+		raw, err := port.Encode(m)
+		if err != nil {
+			return nil, err
+		}
+		if items[i], err = port.Seal(raw, messageContext(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
 }
 
 // checkAlias: an alias begins with a letter, so that it is never taken for an ID, which
@@ -122,12 +221,11 @@ func pathOf(tree []*Info, id ID) string {
 	return strings.Join(names, "/")
 }
 
-// failureOf finds the job to blame for a failed tree: the failed one that is no graph,
-// for a graph only passes on the failure of a child.
-func failureOf(ctx context.Context, s Inspector, tree []*Info) error {
-	blame := tree[0]
+// failureOf finds the job to blame for a failed one: a graph only passes on the failure of
+// a job below it.
+func failureOf(ctx context.Context, s Inspector, tree []*Info, blame *Info) error {
 	for _, i := range tree {
-		if i.Status == "failed" && !i.Graph {
+		if blame.Graph && i.Status == statemachine.Failed && !i.Graph {
 			blame = i
 			break
 		}

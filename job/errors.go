@@ -23,6 +23,12 @@ var (
 	ErrName = errors.New("invalid name")
 	// ErrExists: the name is already taken.
 	ErrExists = errors.New("already exists")
+	// ErrUnknownType: no engine has registered a worker of that type for that queue.
+	ErrUnknownType = errors.New("unknown worker type")
+	// ErrAmbiguous: several jobs have IDs that begin so.
+	ErrAmbiguous = errors.New("ambiguous")
+	// ErrRate: the job has run too often this minute; it is parked until the next.
+	ErrRate = errors.New("too many runs")
 	// ErrLocked: somebody outside holds the job's lock.
 	ErrLocked = errors.New("job is locked")
 	// ErrTooLarge: a message, a commit or a tree over its limit.

@@ -50,15 +50,20 @@ func (h *Handle) Logs(ctx context.Context, limit int) ([]LogEntry, error) {
 
 // Write appends messages to an In port of the job, each encoded as JSON, and wakes it.
 func (h *Handle) Write(ctx context.Context, in string, messages ...any) error {
-	w := Write{Dir: port.Input, Port: in}
-	for _, m := range messages {
-		raw, err := port.Encode(m)
-		if err != nil {
-			return fmt.Errorf("writing to port %q of job %s: %w", in, h.id, err)
-		}
-		w.Items = append(w.Items, raw)
+	return h.write(ctx, port.Input, in, messages)
+}
+
+// WriteOut appends messages to an Out port of the job, as if the job had written them.
+func (h *Handle) WriteOut(ctx context.Context, out string, messages ...any) error {
+	return h.write(ctx, port.Output, out, messages)
+}
+
+func (h *Handle) write(ctx context.Context, dir port.Dir, name string, messages []any) error {
+	items, err := encode(ctx, messages)
+	if err != nil {
+		return fmt.Errorf("writing to port %q of job %s: %w", name, h.id, err)
 	}
-	return h.store.Write(ctx, h.id, w)
+	return h.store.Write(ctx, h.id, Write{Dir: dir, Port: name, Items: items})
 }
 
 // Close ends an In port of the job: when what it holds is read, it is done.
@@ -69,26 +74,102 @@ func (h *Handle) Close(ctx context.Context, in string) error {
 // Peek returns up to n of the oldest messages of an Out port without removing them.
 func (h *Handle) Peek(ctx context.Context, out string, n int) ([]json.RawMessage, error) {
 	items, _, err := h.store.Peek(ctx, h.id, port.Output, out, n)
+	for i := range items {
+		items[i], _ = port.Split(items[i])
+	}
 	return items, err
 }
 
-// Read removes the oldest message of an Out port and decodes it into v. ok is false
-// when there was none.
+// Read removes the oldest message of an Out port and decodes it into v. When the port
+// is empty v gets its default; ok is false if it has none.
 func (h *Handle) Read(ctx context.Context, out string, v any) (ok bool, err error) {
-	// First look, then remove what was seen: a reply that is lost on the way loses no message.
+	return h.read(ctx, port.Output, out, v)
+}
+
+// ReadIn is Read for an In port.
+func (h *Handle) ReadIn(ctx context.Context, in string, v any) (ok bool, err error) {
+	return h.read(ctx, port.Input, in, v)
+}
+
+func (h *Handle) read(ctx context.Context, dir port.Dir, name string, v any) (bool, error) {
+	var found bool
+	err := h.takeFirst(ctx, dir, name, 1, func(items []json.RawMessage) error {
+		if found = len(items) > 0; found {
+			return h.decode(name, items[0], v)
+		}
+		info, err := h.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if p, _ := info.Port(dir, name); p.Default != nil {
+			found = true
+			return h.decode(name, p.Default, v)
+		}
+		return nil
+	})
+	return found && err == nil, err
+}
+
+func (h *Handle) decode(name string, stored json.RawMessage, v any) error {
+	data, _ := port.Split(stored)
+	if err := port.Decode(data, v); err != nil {
+		return fmt.Errorf("reading port %q of job %s: %w", name, h.id, err)
+	}
+	return nil
+}
+
+// Drain removes all messages of a port, never its default, and returns their data.
+func (h *Handle) Drain(ctx context.Context, dir port.Dir, name string) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	for {
+		n := 0
+		err := h.takeFirst(ctx, dir, name, drainBatch, func(items []json.RawMessage) error {
+			n = len(items)
+			for _, stored := range items {
+				data, _ := port.Split(stored)
+				all = append(all, data)
+			}
+			return nil
+		})
+		if err != nil || n < drainBatch {
+			return all, err
+		}
+	}
+}
+
+// drainBatch is how many messages Drain takes at a time.
+const drainBatch = 1000
+
+// takeFirst removes up to n of the oldest messages of a port, after use was called with
+// them. First look, then use, then remove: a reply lost on the way loses no message, and a
+// message that cannot be used stays.
+func (h *Handle) takeFirst(ctx context.Context, dir port.Dir, name string, n int, use func([]json.RawMessage) error) error {
 	token := rand.Text()
 	for {
-		items, head, err := h.store.Peek(ctx, h.id, port.Output, out, 1)
-		if err != nil || len(items) == 0 {
-			return false, err
+		items, head, err := h.store.Peek(ctx, h.id, dir, name, n)
+		if err != nil {
+			return err
 		}
-		// Decode first: a message that v cannot hold stays in the port.
-		if err := port.Decode(items[0], v); err != nil {
-			return false, fmt.Errorf("reading port %q of job %s: %w", out, h.id, err)
+		if len(items) == 0 {
+			return use(nil)
 		}
-		err = h.store.Take(ctx, h.id, Take{Dir: port.Output, Port: out, Head: head, N: 1}, token)
+		taken := func() error {
+			return h.store.Take(ctx, h.id, Take{Dir: dir, Port: name, Head: head, N: len(items)}, token)
+		}
+		if n == 1 { // decoding may fail: then the message must stay
+			if err := use(items); err != nil {
+				return err
+			}
+			if err = taken(); !errors.Is(err, ErrMoved) {
+				return err
+			}
+			continue
+		}
+		if err = taken(); err == nil {
+			return use(items)
+		}
 		if !errors.Is(err, ErrMoved) {
-			return err == nil, err
+			return err
 		}
 	}
 }
@@ -128,11 +209,6 @@ func (h *Handle) RetryFailed(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// Terminate asks the job to end; a run in progress finishes first.
-func (h *Handle) Terminate(ctx context.Context) error {
-	return h.store.Apply(ctx, h.id, statemachine.Terminate)
-}
-
 // waitEvery is how often Wait looks.
 const waitEvery = 25 * time.Millisecond
 
@@ -154,10 +230,7 @@ func (h *Handle) Wait(ctx context.Context) (*Info, error) {
 			if err != nil {
 				return info, err
 			}
-			if tree[0].ID == h.id {
-				return info, failureOf(ctx, h.store, tree)
-			}
-			return info, failureOf(ctx, h.store, append([]*Info{info}, nil...))
+			return info, failureOf(ctx, h.store, tree, info)
 		}
 		select {
 		case <-ctx.Done():

@@ -26,7 +26,7 @@ type Info struct {
 	Steps   int64               `json:"steps"`           // commits that succeeded
 	Tries   int                 `json:"tries,omitempty"` // failures since the last success
 	Version int64               `json:"version"`         // commits of any kind
-	Size    int                 `json:"-"`               // of a root: the highest number used in its tree
+	Joining bool                `json:"-"`               // an adoption across shards is not yet confirmed
 	Ports   []PortInfo          `json:"ports,omitempty"`
 }
 
@@ -57,4 +57,13 @@ type Failure struct {
 	Step  int64     `json:"step"`
 	Error string    `json:"error"`
 	Stack string    `json:"stack,omitempty"`
+}
+
+// TypeInfo describes a worker type that an engine has registered for a queue.
+type TypeInfo struct {
+	Type       string      `json:"type"`
+	Queue      string      `json:"queue"`
+	Ports      []port.Spec `json:"ports,omitempty"`
+	Version    string      `json:"version,omitempty"` // of the program that registered it
+	Registered time.Time   `json:"registered"`
 }

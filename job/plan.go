@@ -27,7 +27,8 @@ type Planner interface {
 // Plan is a tree of jobs to be created in one step, or not at all. Nodes[0] is its
 // root; every other node comes after its parent.
 type Plan struct {
-	Nodes []Node
+	Nodes  []Node
+	Parent ID // of Nodes[0]; empty: it is the root of a tree of its own
 }
 
 // Node is one job of a plan.
@@ -40,6 +41,7 @@ type Node struct {
 	Args   json.RawMessage // parameters of the worker, nil for none
 	Ports  []Port
 	At     time.Time // not to run before; zero means now
+	Silent bool      // its statuses are not published
 }
 
 // Port is a port of a planned job and its wires.
@@ -194,10 +196,26 @@ func NodeOf(w any, name, queue string) (Node, error) {
 		return Node{}, err
 	}
 	n := Node{Name: name, Type: typ, Queue: queue, Args: args}
-	for _, s := range layout.Specs() {
+	for _, s := range PortsOf(w, layout) {
 		n.Ports = append(n.Ports, Port{Spec: s})
 	}
 	return n, nil
+}
+
+// Porter is implemented by worker structs that have ports beyond their handles, such as
+// port.Any. Their messages are reached by name, through the run.
+type Porter interface {
+	Ports() []port.Spec
+}
+
+// PortsOf returns all ports of a worker struct: those of its handles, and what its
+// Ports method adds.
+func PortsOf(w any, layout *port.Layout) []port.Spec {
+	specs := layout.Specs()
+	if p, ok := w.(Porter); ok {
+		return MergePorts(specs, p.Ports())
+	}
+	return specs
 }
 
 // Single plans one job without children: the worker w in the given queue (empty

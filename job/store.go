@@ -13,15 +13,39 @@ import (
 // concurrent use, honours its context, and is idempotent where a lost reply makes
 // the caller (or the driver below it) ask again.
 
-// Creator makes trees of jobs and finds them by alias.
+// Creator makes trees of jobs.
 type Creator interface {
-	// Create stores all jobs of a plan under a new root, or none. created is false
-	// when the root exists already; then nothing changed.
-	Create(ctx context.Context, root ID, plan *Plan, by string) (created bool, err error)
+	// Create stores all jobs of a plan, its root under the given ID, or none. created is
+	// false when that job exists already; then nothing changed. A plan with a Parent
+	// grows the parent's tree: its root's ID is one that Reserve set aside there.
+	Create(ctx context.Context, id ID, plan *Plan, by string) (created bool, err error)
+	// Reserve sets n numbers of a tree aside and returns the first.
+	Reserve(ctx context.Context, tree ID, n int) (int, error)
+}
+
+// Names finds jobs by what people call them.
+type Names interface {
 	// Claim binds an alias to id and returns id, or returns the ID that it is already bound to.
 	Claim(ctx context.Context, alias string, id ID) (ID, error)
+	// Unclaim removes an alias of a job, or returns ErrNotFound.
+	Unclaim(ctx context.Context, alias string, id ID) error
 	// Resolve returns the ID bound to an alias, or ErrNotFound.
 	Resolve(ctx context.Context, alias string) (ID, error)
+	// Aliases returns the aliases of a job, sorted.
+	Aliases(ctx context.Context, id ID) ([]string, error)
+	// Prefixed returns up to limit IDs of roots that begin with prefix, sorted.
+	Prefixed(ctx context.Context, prefix string, limit int) ([]ID, error)
+}
+
+// Types is the catalogue of worker types that engines have registered, so that anybody
+// can create jobs of types that he does not link.
+type Types interface {
+	// Register adds types to the catalogue, or replaces them.
+	Register(ctx context.Context, types []TypeInfo) error
+	// Types returns the catalogue, sorted by queue and type.
+	Types(ctx context.Context) ([]TypeInfo, error)
+	// Type returns one type of a queue, or ErrUnknownType.
+	Type(ctx context.Context, queue, name string) (*TypeInfo, error)
 }
 
 // Inspector reads jobs without touching them.
@@ -38,6 +62,25 @@ type Inspector interface {
 	Logs(ctx context.Context, id ID, limit int) ([]LogEntry, error)
 }
 
+// PortSetter changes the ports of a job from outside of its runs.
+type PortSetter interface {
+	// SetPorts replaces the ports of a job that are not wired. Ports that stay keep their
+	// messages, dropped ones lose them.
+	SetPorts(ctx context.Context, id ID, ports []port.Spec) error
+	// SetDefault sets the default of a port, or clears it with a nil value.
+	SetDefault(ctx context.Context, id ID, d Default) error
+	// Connect moves all messages of a port, and copies its default, to other ports of
+	// its tree, and returns the messages.
+	Connect(ctx context.Context, id ID, dir port.Dir, name string, to []PortRef) ([]json.RawMessage, error)
+}
+
+// PortRef names a port of a job.
+type PortRef struct {
+	Job  ID
+	Dir  port.Dir
+	Port string
+}
+
 // Ports moves messages between the outside and the ports of a job.
 type Ports interface {
 	// Write appends messages to a port (or sends them along its edges) and wakes who
@@ -51,10 +94,58 @@ type Ports interface {
 	ClosePort(ctx context.Context, id ID, dir port.Dir, name string) error
 }
 
-// Control changes the status of a job from outside of its runs.
+// Control changes a job from outside of its runs.
 type Control interface {
 	// Apply fires one of the events run, retry, force and terminate at a job.
 	Apply(ctx context.Context, id ID, event statemachine.Event) error
+	// RunAt asks for a run at a time by the store's clock, or when at is zero after a delay.
+	RunAt(ctx context.Context, id ID, at time.Time, delay time.Duration) error
+	// SetState changes the job's state.
+	SetState(ctx context.Context, id ID, set map[string]json.RawMessage, unset []string) error
+	// Lock keeps runs off the job for a time. It tries again for as long as wait, then
+	// returns ErrLocked. A run in progress when the lock is taken ends first.
+	Lock(ctx context.Context, id ID, ttl, wait time.Duration) (Lock, error)
+}
+
+// Lock is held on a job by somebody outside of its runs.
+type Lock interface {
+	// Token is what the lock is known by.
+	Token() string
+	// Refresh makes the lock last another ttl from now, or returns ErrLocked if it is lost.
+	Refresh(ctx context.Context, ttl time.Duration) error
+	// Release lets runs go on at once, or returns ErrLocked if the lock was lost.
+	Release(ctx context.Context) error
+}
+
+// Family changes who belongs to whom.
+type Family interface {
+	// Children returns the IDs of a job's children by name.
+	Children(ctx context.Context, id ID) (map[string]ID, error)
+	// Adopt makes an orphan the child of a job, of any tree, under a new name.
+	Adopt(ctx context.Context, parent, child ID, name string) error
+	// Disown makes a child an orphan.
+	Disown(ctx context.Context, child ID) error
+	// Terminate ends a job and all below it.
+	Terminate(ctx context.Context, id ID) error
+	// Ended tells whether a job and all below it are terminated.
+	Ended(ctx context.Context, id ID) (bool, error)
+	// Delete removes a job and all below it, if all are terminated.
+	Delete(ctx context.Context, id ID) error
+}
+
+// Channels carries messages to whoever subscribes.
+type Channels interface {
+	// Publish sends messages to a channel.
+	Publish(ctx context.Context, channel string, items []json.RawMessage) error
+	// Listen calls fn for each message published to exactly this channel until ctx ends.
+	Listen(ctx context.Context, channel string, fn func(item json.RawMessage)) error
+}
+
+// History tells what runs did.
+type History interface {
+	// Runs returns what the last runs of a tree logged, of one of its jobs if id is
+	// no root, oldest first.
+	Runs(ctx context.Context, id ID, limit int) ([]RunEntry, error)
 }
 
 // Runs begins, commits and refreshes runs: the heart of a store.
@@ -104,6 +195,9 @@ type Begin struct {
 	Lease time.Duration // the run is given up when not refreshed for so long
 	Batch int           // messages of each In port that come with the snapshot
 	Bytes int           // stop a port's batch at so many bytes
+	// Limits are the runs a minute allowed to a job by type, with "" for all others. A
+	// job over it is parked until the next minute. Without "" there is no limit.
+	Limits map[string]int
 }
 
 // Snapshot is what a run sees of its job: nothing in it changes while the run lasts.
@@ -135,22 +229,25 @@ const Checkpoint statemachine.Event = "checkpoint"
 
 // Delta is all that one run does, as one change.
 type Delta struct {
-	Job     ID
-	Token   string             // the run's token: the fence
-	Outcome statemachine.Event // complete, suspend, fail, backoff, requeue, shutdown or Checkpoint
-	Delay   time.Duration      // of backoff
-	Next    string             // token after a Checkpoint
-	Lease   time.Duration      // after a Checkpoint
-	Takes   []Take
-	Set     map[string]json.RawMessage
-	Unset   []string
-	Spawns  []Spawn
-	Writes  []Write
-	Closes  []string // Out ports
-	Failure *Failure
-	Log     []string // JSON, one entry each
-	Handed  bool     // the run hands its job back untouched: it does not count as a try or a step
-	Reason  string   // why the job is parked
+	Job      ID
+	Token    string             // the run's token: the fence
+	Outcome  statemachine.Event // complete, suspend, fail, backoff, requeue, shutdown or Checkpoint
+	Delay    time.Duration      // of backoff
+	Next     string             // token after a Checkpoint
+	Lease    time.Duration      // after a Checkpoint
+	Takes    []Take
+	Set      map[string]json.RawMessage
+	Unset    []string
+	Spawns   []Spawn
+	Writes   []Write
+	Closes   []string // Out ports
+	Defaults []Default
+	SetPorts []port.Spec // replace the job's unwired ports, unless nil
+	Entry    string      // JSON for the log: what the run read and wrote; empty for none
+	Failure  *Failure
+	Log      []string // JSON, one entry each
+	Handed   bool     // the run hands its job back untouched: it does not count as a try or a step
+	Reason   string   // why the job is parked
 }
 
 // Take removes N messages from the front of a port, if its head is still Head.
@@ -172,6 +269,13 @@ type Write struct {
 	Items []json.RawMessage
 }
 
+// Default sets the default of a port of the delta's job, or clears it.
+type Default struct {
+	Dir   port.Dir
+	Port  string
+	Value json.RawMessage // nil clears it
+}
+
 // Spawn creates the jobs of a plan as a child of the run's job, numbered from Base on.
 type Spawn struct {
 	Plan *Plan
@@ -183,6 +287,30 @@ type Result struct {
 	Applied int   // deltas that hold, now or from an earlier sending of the same commit
 	Refused error // why the first other delta did not: ErrFenced, ErrMoved, ErrPort, ErrExists, ErrNotFound
 	Again   bool  // the last applied delta left its job queued
+}
+
+// RunEntry is what one run, or one act from outside, read and wrote.
+type RunEntry struct {
+	At     time.Time  `json:"at"`
+	Job    ID         `json:"job"`
+	Step   int64      `json:"step"`
+	By     string     `json:"by,omitempty"` // who acted from outside
+	Read   []Movement `json:"read,omitempty"`
+	Write  []Movement `json:"write,omitempty"`
+	Sent   []Movement `json:"sent,omitempty"` // where the messages written went
+	Groups []RunEntry `json:"groups,omitempty"`
+	Error  string     `json:"error,omitempty"`
+	Stack  string     `json:"stack,omitempty"`
+}
+
+// Movement is messages that passed a port together.
+type Movement struct {
+	Job  ID                `json:"job"`
+	Dir  port.Dir          `json:"dir"`
+	Port string            `json:"port"`
+	From int64             `json:"from"` // messages that passed the port before these
+	N    int               `json:"n"`
+	Data []json.RawMessage `json:"data,omitempty"` // left out when large
 }
 
 // LogEntry is one line that a run logged.

@@ -82,6 +82,9 @@ type Spec struct {
 	Limit int `json:"limit,omitempty"`
 	// Type is the Go type of the messages, for people to read; may be empty.
 	Type string `json:"type,omitempty"`
+	// Channels are the channels that an output port publishes to besides, or that an
+	// input port subscribes to.
+	Channels []string `json:"channels,omitempty"`
 }
 
 // Validate returns an error that names every wrong field, or nil.
@@ -103,6 +106,9 @@ func (s Spec) Validate() error {
 		if err := Check(s.Default); err != nil {
 			errs = append(errs, fmt.Errorf("default: %w", err))
 		}
+	}
+	for _, c := range s.Channels {
+		errs = append(errs, CheckChannel(c))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("port %q: %w", shorten(s.Name), err)

@@ -10,7 +10,7 @@ import (
 )
 
 // tagOptions are the options of a port tag, in the order they are listed in.
-var tagOptions = []string{"limit", "default"}
+var tagOptions = []string{"limit", "channel", "default"}
 
 // fieldSpec returns the spec of a handle field: its type and its port tag,
 // which is the name (empty for the field's name in snake case) and options.
@@ -78,7 +78,10 @@ func parseOptions(spec *Spec, rest string) error {
 			err = setLimit(spec, value)
 		case key == "default" && hasValue:
 			err = setDefault(spec, value)
-		case key == "limit" || key == "default":
+		case key == "channel" && hasValue:
+			spec.Channels = append(spec.Channels, value)
+			err = CheckChannel(value)
+		case key == "limit" || key == "default" || key == "channel":
 			err = fmt.Errorf("option %s needs a value: %s=…", key, key)
 		default:
 			err = fmt.Errorf("unknown option %q: %s", shorten(key), suggest(key, tagOptions))

@@ -3,12 +3,9 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -17,18 +14,23 @@ import (
 
 // Create implements job.Creator.
 func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by string) (bool, error) {
-	args := append([]any{string(root), rand.Text(), len(plan.Nodes)}, planArgs(plan, root, 0, "", by)...)
-	reply, err := s.run(ctx, scriptCreate, s.keys.dueOf(root), args...)
+	args := []any{string(root), string(plan.Parent), plan.Nodes[0].Name, rand.Text(), len(plan.Nodes)}
+	args = append(args, planArgs(plan, root, root.Number(), plan.Parent, by)...)
+	due := s.keys.dueOf(root)
+	reply, err := s.run(ctx, scriptCreate, due, args...)
 	if err != nil {
 		return false, err
 	}
 	var d decoder
 	l := d.list(reply)
+	if why, refused := d.at(l, 0).(string); refused {
+		return false, fmt.Errorf("under parent %s: %w", plan.Parent, refusal(why, plan.Parent))
+	}
 	created := d.int(d.at(l, 0)) == 1
-	return created, s.deliver(ctx, &d, d.at(l, 1))
+	return created, s.deliver(ctx, due, &d, d.at(l, 1))
 }
 
-// planArgs encodes the jobs of a plan as born() in lib.lua reads them. The plan's root
+// planArgs encodes the jobs of a plan as born() in run.lua reads them. The plan's root
 // gets number base of the tree, the others those after it.
 func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by string) []any {
 	children := make([]int, len(plan.Nodes))
@@ -51,9 +53,6 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by string) [
 		}
 		if n.Graph {
 			fields = append(fields, "graph", "1", "open", children[i], "broken", 0)
-		}
-		if base+i == 0 {
-			fields = append(fields, "seq", len(plan.Nodes)-1)
 		}
 		args = append(append(args, len(fields)), fields...)
 		args = append(append(args, len(defaults)), defaults...)
@@ -82,9 +81,11 @@ func nodeFields(n *job.Node, base int) (fields, defaults []any) {
 	if n.Args != nil {
 		fields = append(fields, "args", []byte(n.Args))
 	}
+	specs := make([]port.Spec, len(n.Ports))
 	for i := range n.Ports {
 		p := &n.Ports[i]
-		name := string(byte(p.Dir)) + "." + p.Name
+		specs[i] = p.Spec
+		name := portField(p.Dir, p.Name)
 		fields = append(fields, name, descriptor(p, base))
 		if p.Sources > 0 {
 			fields = append(fields, "n."+name, p.Sources)
@@ -93,11 +94,46 @@ func nodeFields(n *job.Node, base int) (fields, defaults []any) {
 			defaults = append(defaults, p.Name, []byte(p.Default))
 		}
 	}
+	if subscribed := subscriptions(specs); subscribed != "" {
+		fields = append(fields, "subscribed", subscribed)
+	}
+	if n.Silent || hearsStatuses(specs) {
+		fields = append(fields, "silent", "1")
+	}
 	return fields, defaults
 }
 
-// descriptor is what the job's hash says of a port: its limit, then its edges, with a
-// space before each; an edge is its ends, like "3i.words,4i.words".
+func portField(dir port.Dir, name string) string { return string(byte(dir)) + "." + name }
+
+// subscriptions lists what In ports subscribe to: "port=channel port=channel".
+func subscriptions(ports []port.Spec) string {
+	var pairs []string
+	for _, s := range ports {
+		for _, c := range s.Channels {
+			if s.Dir == port.Input {
+				pairs = append(pairs, s.Name+"="+c)
+			}
+		}
+	}
+	return strings.Join(pairs, " ")
+}
+
+// hearsStatuses tells whether a job subscribes to the statuses of jobs. Its own are then
+// not published: else a message could be the cause of itself.
+func hearsStatuses(ports []port.Spec) bool {
+	for _, s := range ports {
+		for _, c := range s.Channels {
+			if s.Dir == port.Input && (c == "/" || c == "/weir" || strings.HasPrefix(c, "/weir/")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// descriptor is what the job's hash says of a port: its limit, then its edges and the
+// channels that it publishes to, with a space before each; an edge is its ends, like
+// "3i.words,4i.words", a channel has a # before it.
 func descriptor(p *job.Port, base int) string {
 	var b strings.Builder
 	b.WriteString(strconv.Itoa(p.Limit))
@@ -110,27 +146,10 @@ func descriptor(p *job.Port, base int) string {
 			b.WriteString(t.Port)
 		}
 	}
+	for _, c := range p.Channels {
+		if p.Dir == port.Output {
+			b.WriteString(" #" + c)
+		}
+	}
 	return b.String()
-}
-
-// Claim implements job.Creator.
-func (s *Store) Claim(ctx context.Context, alias string, id job.ID) (job.ID, error) {
-	key := s.keys.aliases()
-	if err := s.rdb.HSetNX(ctx, key, alias, string(id)).Err(); err != nil {
-		return "", s.explain(err)
-	}
-	// What is stored counts, also when the command was repeated after a lost reply.
-	return s.Resolve(ctx, alias)
-}
-
-// Resolve implements job.Creator.
-func (s *Store) Resolve(ctx context.Context, alias string) (job.ID, error) {
-	id, err := s.rdb.HGet(ctx, s.keys.aliases(), alias).Result()
-	if errors.Is(err, redis.Nil) {
-		return "", fmt.Errorf("%w: no job has the alias %q", job.ErrNotFound, alias)
-	}
-	if err != nil {
-		return "", s.explain(err)
-	}
-	return job.ParseID(id)
 }

@@ -32,19 +32,45 @@ func (k keyspace) job(id job.ID, suffix string) string {
 
 // Suffixes of a job's further keys.
 const (
-	stateSuffix    = ":s" // hash: state
-	childrenSuffix = ":c" // hash: child name -> ID
-	errorsSuffix   = ":e" // list: recorded errors, newest first
+	stateSuffix    = ":s"    // hash: state
+	childrenSuffix = ":c"    // hash: child name -> ID
+	errorsSuffix   = ":e"    // list: recorded errors, newest first
+	lockSuffix     = ":lock" // string: redislock of somebody outside
 )
 
-// log is the stream of what runs of the shard logged.
-func (k keyspace) log(id job.ID) string { return k.shard(id.Shard(k.shards)) + "log" }
+// log is the stream of what runs of a tree did.
+func (k keyspace) log(id job.ID) string {
+	return k.shard(id.Shard(k.shards)) + "log:" + string(id.Tree())
+}
+
+// index is the sorted set of the shard's jobs without parent, in order of their IDs.
+func (k keyspace) index(shard int) string { return k.shard(shard) + "index" }
+
+// watch exists while programs outside listen to statuses of jobs of the shard.
+func (k keyspace) watch(shard int) string { return k.shard(shard) + "watch:outside" }
+
+// hub is the due key of what belongs to no shard: channels and aliases.
+func (k keyspace) hub() string { return "weir:{" + k.namespace + "}:due" }
+
+// aliasesOf is the set of a job's aliases.
+func (k keyspace) aliasesOf(id job.ID) string {
+	return "weir:{" + k.namespace + "}:aliases:" + string(id)
+}
+
+// types is the hash of registered worker types: "<queue> <type>" -> JSON.
+func (k keyspace) types() string { return "weir:{" + k.namespace + "}:types" }
+
+// channel is the Redis channel that a channel is mirrored on.
+func (k keyspace) channel(name string) string { return "weir:{" + k.namespace + "}:" + name }
 
 // meta is the hash of what holds for the whole namespace: format and shards.
 func (k keyspace) meta() string { return "weir:{" + k.namespace + "}:meta" }
 
 // aliases is the hash alias -> ID.
 func (k keyspace) aliases() string { return "weir:{" + k.namespace + "}:aliases" }
+
+// adopting is the lock that adoptions take turns with.
+func (k keyspace) adopting() string { return "weir:{" + k.namespace + "}:adopting" }
 
 // sweeper is the lock of the namespace's one sweeping process.
 func (k keyspace) sweeper() string { return "weir:{" + k.namespace + "}:sweeper" }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/statemachine"
 )
 
 // Write implements job.Ports.
@@ -30,14 +29,52 @@ func (s *Store) ClosePort(ctx context.Context, id job.ID, dir port.Dir, name str
 	return s.act(ctx, scriptClose, id, name, string(id), dirArg(dir), name)
 }
 
-// Apply implements job.Control.
-func (s *Store) Apply(ctx context.Context, id job.ID, event statemachine.Event) error {
-	return s.act(ctx, scriptApply, id, "", string(id), string(event), rand.Text())
+// SetPorts implements job.PortSetter.
+func (s *Store) SetPorts(ctx context.Context, id job.ID, ports []port.Spec) error {
+	return s.act(ctx, scriptSetPorts, id, "", portsArgs([]any{string(id)}, ports)...)
+}
+
+// SetDefault implements job.PortSetter.
+func (s *Store) SetDefault(ctx context.Context, id job.ID, v job.Default) error {
+	if err := checkPort(id, v.Port); err != nil {
+		return err
+	}
+	return s.act(ctx, scriptDefault, id, v.Port, string(id), dirArg(v.Dir), v.Port, setArg(v.Value), []byte(v.Value))
+}
+
+// Connect implements job.PortSetter.
+func (s *Store) Connect(ctx context.Context, id job.ID, dir port.Dir, name string, to []job.PortRef) ([]json.RawMessage, error) {
+	if err := checkPort(id, name); err != nil {
+		return nil, err
+	}
+	args := []any{string(id), dirArg(dir), name, rand.Text(), len(to)}
+	for _, t := range to {
+		if t.Job.Tree() != id.Tree() {
+			return nil, fmt.Errorf("%w %q of job %s is in another tree than job %s: read it and write there", job.ErrPort, t.Port, t.Job, id)
+		}
+		if err := checkPort(t.Job, t.Port); err != nil {
+			return nil, err
+		}
+		args = append(args, string(t.Job), dirArg(t.Dir), t.Port)
+	}
+	due := s.keys.dueOf(id)
+	reply, err := s.run(ctx, scriptConnect, due, args...)
+	if err != nil {
+		return nil, err
+	}
+	var d decoder
+	l := d.list(reply)
+	if err := portRefusal(d.str(d.at(l, 0)), id, name); err != nil {
+		return nil, err
+	}
+	items := d.raws(d.at(l, 2))
+	return items, s.deliver(ctx, due, &d, d.at(l, 1))
 }
 
 // act runs a script whose reply is {'ok' or why not, {ready jobs}}.
 func (s *Store) act(ctx context.Context, p program, id job.ID, name string, args ...any) error {
-	reply, err := s.run(ctx, p, s.keys.dueOf(id), args...)
+	due := s.keys.dueOf(id)
+	reply, err := s.run(ctx, p, due, args...)
 	if err != nil {
 		return err
 	}
@@ -46,7 +83,7 @@ func (s *Store) act(ctx context.Context, p program, id job.ID, name string, args
 	if err := portRefusal(d.str(d.at(l, 0)), id, name); err != nil {
 		return err
 	}
-	return s.deliver(ctx, &d, d.at(l, 1))
+	return s.deliver(ctx, due, &d, d.at(l, 1))
 }
 
 // checkPort refuses what can be no port's name: a job with a port `*` has any other.

@@ -95,6 +95,20 @@ func (d *decoder) wakes(v any) []delivery.Wake {
 	return out
 }
 
+// descriptor decodes what the job's hash says of a port, see descriptor in create.go.
+func (d *decoder) descriptor(p *job.PortInfo, text string) {
+	for i, part := range strings.Fields(text) {
+		switch {
+		case i == 0:
+			p.Limit = int(d.int(part))
+		case part[0] == '#':
+			p.Channels = append(p.Channels, part[1:])
+		default:
+			p.Wired = true
+		}
+	}
+}
+
 // refusal turns a script's reason into an error.
 func refusal(reason string, id job.ID) error {
 	switch reason {
@@ -110,10 +124,14 @@ func refusal(reason string, id job.ID) error {
 		return fmt.Errorf("%w: job %s, or the job written to, has no such port", job.ErrPort, id)
 	case "closed":
 		return fmt.Errorf("%w of job %s is closed", job.ErrPort, id)
+	case "parent":
+		return fmt.Errorf("%w: job %s has a parent already; disown it first", job.ErrStatus, id)
+	case "ended":
+		return fmt.Errorf("%w: the parent is terminating or terminated", job.ErrStatus)
 	case "exists":
-		return fmt.Errorf("%w: a child of that name under job %s", job.ErrExists, id)
+		return fmt.Errorf("%w: a child of that name", job.ErrExists)
 	case "graph":
-		return fmt.Errorf("%w: job %s is a graph and has no runs of its own; act on its children", job.ErrStatus, id)
+		return fmt.Errorf("%w: job %s is a graph, or belongs to one: it has no runs of its own and its children stay its own", job.ErrStatus, id)
 	}
 	return fmt.Errorf("%w: job %s is %s", job.ErrStatus, id, reason)
 }
@@ -127,20 +145,22 @@ func (d *decoder) result(v any, id job.ID) job.Result {
 	}
 }
 
-// snapshot decodes what begin() in lib.lua returns.
+// snapshot decodes what begin() in run.lua returns.
 func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error) {
 	l := d.list(v)
 	switch why := d.str(d.at(l, 0)); why {
 	case "ok":
 	case "status":
 		return nil, refusal(d.str(d.at(l, 1)), id)
+	case "rate":
+		return nil, fmt.Errorf("%w: job %s ran %d times this minute", job.ErrRate, id, d.int(d.at(l, 1)))
 	case "locked":
 		return nil, fmt.Errorf("%w: job %s for another %d ms", job.ErrLocked, id, d.int(d.at(l, 1)))
 	default:
 		return nil, refusal(why, id)
 	}
 	s := &job.Snapshot{Token: token, In: map[string]job.Inbox{}, Defaults: d.rawMap(d.at(l, 4))}
-	s.Info = *d.info(id, d.at(l, 2), []any{})
+	s.Info = *d.info(id, d.at(l, 2), []any{}, d.at(l, 4))
 	s.Shutdown = s.Info.Status == statemachine.Terminating
 	if s.Whole = d.at(l, 3) != nil; s.Whole {
 		s.State = d.rawMap(l[3])
@@ -155,7 +175,7 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 }
 
 // info decodes the hash of a job; nil if there is none.
-func (d *decoder) info(id job.ID, hash, lengths any) *job.Info {
+func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	f := map[string]string{}
 	d.pairs(hash, func(k string, v any) { f[k] = d.str(v) })
 	if f["status"] == "" {
@@ -177,11 +197,12 @@ func (d *decoder) info(id job.ID, hash, lengths any) *job.Info {
 		ID: id, Name: f["name"], Type: f["type"], Queue: f["queue"], Graph: f["graph"] == "1",
 		Status: statemachine.Status(f["status"]), Reason: f["reason"], Parent: job.ID(f["parent"]), By: f["by"],
 		Created: at("created"), Ran: at("ran"), Queued: at("queued"),
-		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Size: int(n("seq")),
+		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Joining: f["joining"] == "1",
 	}
 	if f["args"] != "" {
 		i.Args = json.RawMessage(f["args"])
 	}
+	values := d.rawMap(defaults)
 	waiting := map[string]int64{}
 	d.pairs(lengths, func(k string, v any) { waiting[k] = d.int(v) })
 	for k, v := range f {
@@ -189,14 +210,24 @@ func (d *decoder) info(id job.ID, hash, lengths any) *job.Info {
 		if !ok || dir != "i" && dir != "o" {
 			continue
 		}
-		limit, edges, wired := strings.Cut(v, " ")
-		p := job.PortInfo{Spec: port.Spec{Name: name, Dir: port.Dir(dir[0])}, Wired: wired && edges != ""}
-		p.Limit = int(d.int(limit))
+		p := job.PortInfo{Spec: port.Spec{Name: name, Dir: port.Dir(dir[0])}}
+		d.descriptor(&p, v)
+		if p.Default = values[name]; p.Dir == port.Output {
+			p.Default = values["o."+name]
+		}
 		p.Waiting = waiting[k]
 		p.Total = n("h."+k) + p.Waiting
 		p.Sources, p.Fed = int(n("n."+k)), f["n."+k] != ""
 		p.Closed = f["x."+k] == "1"
 		i.Ports = append(i.Ports, p)
+	}
+	for _, pair := range strings.Fields(f["subscribed"]) {
+		name, channel, _ := strings.Cut(pair, "=")
+		for k := range i.Ports {
+			if i.Ports[k].Dir == port.Input && i.Ports[k].Name == name {
+				i.Ports[k].Channels = append(i.Ports[k].Channels, channel)
+			}
+		}
 	}
 	sort.Slice(i.Ports, func(a, b int) bool {
 		p, q := i.Ports[a], i.Ports[b]

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -18,12 +19,26 @@ var errNoDeltas = errors.New("commit without a delta")
 
 // Begin implements job.Runs.
 func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapshot, error) {
-	reply, err := s.run(ctx, scriptBegin, s.keys.dueOf(id), string(id), b.Token, b.Lease.Milliseconds(), b.Batch, b.Bytes)
+	args := append([]any{string(id)}, beginArgs(b)...)
+	reply, err := s.run(ctx, scriptBegin, s.keys.dueOf(id), args...)
 	if err != nil {
 		return nil, err
 	}
 	var d decoder
 	return d.snapshot(reply, id, b.Token)
+}
+
+// beginArgs encodes what begin() in run.lua is told.
+func beginArgs(b job.Begin) []any {
+	limits := b.Limits
+	if _, ok := limits[""]; !ok {
+		limits = map[string]int{"": math.MaxInt32}
+	}
+	args := []any{b.Token, b.Lease.Milliseconds(), b.Batch, b.Bytes, len(limits)}
+	for typ, n := range limits {
+		args = append(args, typ, n)
+	}
+	return args
 }
 
 // Commit implements job.Runs.
@@ -44,7 +59,8 @@ func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) 
 	if first == "" {
 		return nil, errNoDeltas
 	}
-	reply, err := s.run(ctx, scriptCommit, s.keys.dueOf(first), args...)
+	due := s.keys.dueOf(first)
+	reply, err := s.run(ctx, scriptCommit, due, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +71,7 @@ func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) 
 	for i := range results {
 		out[i] = d.result(results[i], txs[i].Deltas[0].Job)
 	}
-	return out, s.deliver(ctx, &d, d.at(l, 1))
+	return out, s.deliver(ctx, due, &d, d.at(l, 1))
 }
 
 // Step implements job.Runs.
@@ -63,19 +79,20 @@ func (s *Store) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string
 	if len(tx.Deltas) == 0 {
 		return job.Result{}, nil, errNoDeltas
 	}
-	args := []any{b.Token, b.Lease.Milliseconds(), b.Batch, b.Bytes, len(types)}
+	args := append(beginArgs(b), len(types))
 	for _, t := range types {
 		args = append(args, t)
 	}
 	first := tx.Deltas[0].Job
-	reply, err := s.run(ctx, scriptStep, s.keys.dueOf(first), txArgs(args, tx)...)
+	due := s.keys.dueOf(first)
+	reply, err := s.run(ctx, scriptStep, due, txArgs(args, tx)...)
 	if err != nil {
 		return job.Result{}, nil, err
 	}
 	var d decoder
 	l := d.list(reply)
 	result := d.result(d.at(l, 0), first)
-	if err := s.deliver(ctx, &d, d.at(l, 1)); err != nil {
+	if err := s.deliver(ctx, due, &d, d.at(l, 1)); err != nil {
 		return result, nil, err
 	}
 	next := d.str(d.at(l, 2))
@@ -99,14 +116,19 @@ func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time
 	return refusal("fenced", id)
 }
 
-// deliver hands the wakes of a script's reply to asynq. What cannot be delivered now is
-// in `due`, where the sweeper finds it: the commit holds all the same.
-func (s *Store) deliver(ctx context.Context, d *decoder, reply any) error {
+// deliver hands the wakes of a script's reply to asynq, and does what else the script
+// left to do. What cannot be done now is in `due`, where the sweeper finds it: the
+// script's changes hold all the same.
+func (s *Store) deliver(ctx context.Context, due string, d *decoder, reply any) error {
 	wakes := d.wakes(reply)
-	if d.err == nil && len(wakes) > 0 {
+	if d.err != nil || len(wakes) == 0 {
+		return d.err
+	}
+	wakes, _ = s.urgent(ctx, due, wakes)
+	if len(wakes) > 0 {
 		_, _ = s.broker.Enqueue(ctx, wakes)
 	}
-	return d.err
+	return nil
 }
 
 // txArgs encodes a transaction as delta() in tx.lua reads it.
@@ -160,6 +182,16 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	for _, p := range d.Closes {
 		args = append(args, p)
 	}
+	args = append(args, len(d.Defaults))
+	for _, v := range d.Defaults {
+		args = append(args, dirArg(v.Dir), v.Port, setArg(v.Value), []byte(v.Value))
+	}
+	if d.SetPorts == nil {
+		args = append(args, -1)
+	} else {
+		args = portsArgs(args, d.SetPorts)
+	}
+	args = append(args, d.Entry)
 	failure := ""
 	if d.Failure != nil {
 		raw, err := json.Marshal(d.Failure)
@@ -170,6 +202,24 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	args = append(args, failure, len(d.Log))
 	for _, e := range d.Log {
 		args = append(args, e)
+	}
+	return args
+}
+
+// setArg tells a value from its absence.
+func setArg(v json.RawMessage) string {
+	if v == nil {
+		return ""
+	}
+	return "1"
+}
+
+// portsArgs encodes ports as set_ports() in port.lua reads them.
+func portsArgs(args []any, ports []port.Spec) []any {
+	args = append(args, len(ports), subscriptions(ports))
+	for i := range ports {
+		p := &job.Port{Spec: ports[i]}
+		args = append(args, portField(p.Dir, p.Name), descriptor(p, 0), []byte(p.Default))
 	}
 	return args
 }
@@ -201,12 +251,13 @@ func (s *Store) renew(ctx context.Context, held []delivery.Wake) error {
 		if waiting {
 			continue
 		}
-		reply, err := s.run(ctx, scriptWakeRenew, s.keys.dueOf(job.ID(w.ID)), w.ID, w.Gen)
+		due := s.keys.dueOf(job.ID(w.ID))
+		reply, err := s.run(ctx, scriptRenew, due, w.ID, w.Gen)
 		if err != nil {
 			return err
 		}
 		var d decoder
-		if err := s.deliver(ctx, &d, reply); err != nil {
+		if err := s.deliver(ctx, due, &d, reply); err != nil {
 			return err
 		}
 	}

@@ -13,22 +13,35 @@ import (
 //go:embed scripts/*.lua
 var scriptFiles embed.FS
 
-// The scripts of the store. Each is the state machine's tables, lib.lua and the file;
-// those that commit have tx.lua as well.
+// The scripts of the store. Each is the state machine's tables, base.lua, the further
+// libraries named, and its file.
 var (
-	scriptBegin     = script("begin")
-	scriptCommit    = script("tx", "commit")
-	scriptStep      = script("tx", "step")
-	scriptCreate    = script("create")
-	scriptWrite     = script("port_write")
-	scriptTake      = script("port_take")
-	scriptPage      = script("port_page")
-	scriptClose     = script("port_close")
-	scriptApply     = script("job_apply")
-	scriptInfo      = script("job_info")
-	scriptRefresh   = script("run_refresh")
-	scriptSweep     = script("due_sweep")
-	scriptWakeRenew = script("wake_renew")
+	scriptBegin    = script("port", "run", "begin")
+	scriptCommit   = script("port", "run", "subtree", "tx", "commit")
+	scriptStep     = script("port", "run", "subtree", "tx", "step")
+	scriptCreate   = script("port", "run", "create")
+	scriptReserve  = script("tree_reserve")
+	scriptWalk     = script("tree_walk")
+	scriptRefresh  = script("run_refresh")
+	scriptApply    = script("subtree", "job_apply")
+	scriptAlarm    = script("job_alarm")
+	scriptAdopt    = script("job_adopt")
+	scriptDelete   = script("subtree", "job_delete")
+	scriptChores   = script("subtree", "chore_run")
+	scriptState    = script("state_set")
+	scriptWrite    = script("port", "port_write")
+	scriptTake     = script("port", "port_take")
+	scriptPage     = script("port", "run", "port_page")
+	scriptClose    = script("port", "port_close")
+	scriptDefault  = script("port", "port_default")
+	scriptSetPorts = script("port", "port_set")
+	scriptConnect  = script("port", "port_connect")
+	scriptSweep    = script("due_sweep")
+	scriptRenew    = script("wake_renew")
+	scriptMail     = script("port", "subtree", "hub", "mail_apply")
+	scriptMailDone = script("mail_done")
+	scriptPublish  = script("port", "hub", "channel_publish")
+	scriptAlias    = script("alias_set")
 )
 
 // program is one script with its name, for messages.
@@ -39,7 +52,7 @@ type program struct {
 
 func script(files ...string) program {
 	src := statemachine.Lua()
-	for _, f := range append([]string{"lib"}, files...) {
+	for _, f := range append([]string{"base"}, files...) {
 		text, err := scriptFiles.ReadFile("scripts/" + f + ".lua")
 		if err != nil {
 			panic(err) //nolint:forbidigo // the files are part of the program: this cannot happen once it was built and started

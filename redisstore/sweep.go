@@ -23,10 +23,10 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, s.explain(err)
 	}
-	heads := make([]*redis.ZSliceCmd, s.keys.shards)
+	heads := make([]*redis.ZSliceCmd, s.keys.shards+1)
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range heads {
-			heads[i] = p.ZRangeWithScores(ctx, s.keys.due(i), 0, 0)
+			heads[i] = p.ZRangeWithScores(ctx, s.dueAt(i), 0, 0)
 		}
 		return nil
 	}); err != nil {
@@ -37,19 +37,27 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 		if z := h.Val(); len(z) == 0 || z[0].Score > float64(now.UnixMilli()) {
 			continue
 		}
-		n, err := s.sweepShard(ctx, i)
+		n, err := s.sweepShard(ctx, s.dueAt(i))
 		total += n
 		if err != nil {
-			return total, fmt.Errorf("sweeping shard %d: %w", i, err)
+			return total, fmt.Errorf("sweeping %s: %w", s.dueAt(i), err)
 		}
 	}
 	return total, nil
 }
 
-func (s *Store) sweepShard(ctx context.Context, shard int) (int, error) {
+// dueAt returns the due key of a shard; behind the last shard, that of the channels.
+func (s *Store) dueAt(shard int) string {
+	if shard == s.keys.shards {
+		return s.keys.hub()
+	}
+	return s.keys.due(shard)
+}
+
+func (s *Store) sweepShard(ctx context.Context, due string) (int, error) {
 	total := 0
 	for {
-		reply, err := s.run(ctx, scriptSweep, s.keys.due(shard), sweepBatch)
+		reply, err := s.run(ctx, scriptSweep, due, sweepBatch)
 		if err != nil {
 			return total, err
 		}
@@ -60,6 +68,10 @@ func (s *Store) sweepShard(ctx context.Context, shard int) (int, error) {
 			return total, d.err
 		}
 		total += n
+		wakes, err = s.urgent(ctx, due, wakes)
+		if err != nil {
+			return total, err
+		}
 		held, err := s.broker.Enqueue(ctx, wakes)
 		if err != nil {
 			return total, err

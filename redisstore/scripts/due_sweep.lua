@@ -4,8 +4,14 @@
 -- reply: {jobs acted on, {ready jobs}}
 local ids = call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
 for _, id in ipairs(ids) do
-  local j = load(id)
-  if j.token then
+  local first = string.sub(id, 1, 1)
+  local j = load(first == '@' and string.sub(id, 2) or id)
+  if first == '!' then
+    call('ZADD', KEYS[1], str(NOW + LOOK), id)
+    urgent[id] = true
+  elseif first == '@' then
+    ring(j)
+  elseif j.token then
     j.token = false -- the run outlived its lease: whatever it still does is refused
     call('HSET', key(id), 'token', '')
     place(j, EV.recover[j.status] or j.status)

@@ -1,25 +1,22 @@
 -- job_apply: fire one of the events run, retry, force, terminate at a job.
 -- KEYS: due
--- ARGV: job, event, token
+-- ARGV: job, event, token, '1' for the whole subtree (terminate only)
 -- reply: {'ok' | 'gone' | 'graph' | status that refuses the event, {ready jobs}}
-local id, event, token = arg(), arg(), arg()
+local id, event, token, whole = arg(), arg(), arg(), arg() == '1'
 local j = load(id)
 if j.status == '' then return { 'gone', {} } end
 if repeated(token) then return { 'ok', {} } end
-local to = EV[event][j.status]
 if event == 'terminate' then
-  if to then remember(token) end
-  if j.graph and to then
-    place(j, EV.shutdown[to])
-  elseif to then
-    place(j, to)
-  end
+  remember(token)
+  terminate(id, whole or j.graph)
   return { 'ok', wakes() }
 end
 if j.graph then return { 'graph', {} } end
+local to = EV[event][j.status]
+if to and j.status == S.terminated and deleting(id) then return { 'gone', {} } end
 if to then
   remember(token)
-  call('HSET', key(id), 'tries', '0', 'reason', '')
+  call('HSET', key(id), 'tries', '0', 'reason', '', 'ending', '0')
   place(j, to)
 elseif event == 'retry' then
   return { j.status, {} }

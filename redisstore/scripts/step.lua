@@ -1,14 +1,15 @@
 -- step: commit one transaction, and begin a run of the first job that it made ready in
 -- the same queue, whose type the caller runs.
 -- KEYS: due
--- ARGV: token, lease ms, batch, bytes, types, type…, then one transaction as for commit
--- reply: {{held, why, again}, {ready jobs}, job id or '', what begin() in lib.lua returns}
+-- ARGV: token, lease ms, batch, bytes, what limits() in run.lua reads, types, type…, then one transaction as for commit
+-- reply: {{held, why, again}, {ready jobs}, job id or '', what begin() in run.lua returns}
 local token, lease, most, bytes = arg(), num(), num(), num()
+local allowed = limits()
 local types = {}
 for _ = 1, num() do types[arg()] = true end
 local result, last = transact()
 local function answer(j)
-  local snapshot = begin(j, token, lease, most, bytes)
+  local snapshot = begin(j, token, lease, most, bytes, allowed)
   if snapshot[1] ~= 'ok' then return end
   j.begun = true
   return { result, wakes(), j.id, snapshot }

@@ -4,7 +4,7 @@
 local function delta()
   local d = {
     id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
-    handed = arg() == '1', reason = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {}, log = {},
+    handed = arg() == '1', reason = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {}, defaults = {}, log = {},
   }
   for i = 1, num() do
     d.takes[i] = { id = arg(), dir = arg(), port = arg(), head = arg(), n = num() }
@@ -30,6 +30,11 @@ local function delta()
     d.writes[i] = w
   end
   for i = 1, num() do d.closes[i] = arg() end
+  for i = 1, num() do d.defaults[i] = { dir = arg(), port = arg(), set = arg() == '1', value = arg() } end
+  d.nports = num()
+  d.ports = cursor
+  if d.nports >= 0 then cursor = cursor + 1 + 3 * d.nports end
+  d.entry = arg()
   d.failure = arg()
   for i = 1, num() do d.log[i] = arg() end
   return d
@@ -62,6 +67,9 @@ local function refuse(d)
   for _, port in ipairs(d.closes) do
     if not wires(d.id, 'o', port) then return 'port' end
   end
+  for _, v in ipairs(d.defaults) do
+    if not wires(d.id, v.dir, v.port) then return 'port' end
+  end
   local names = {}
   for _, name in ipairs(d.names) do
     if names[name] or call('HEXISTS', key(d.id) .. ':c', name) == 1 then return 'exists' end
@@ -79,6 +87,7 @@ end
 -- record writes what a run did: reads, state, children, messages, closes, log.
 local function record(d)
   local k = key(d.id)
+  if d.entry ~= '' then sent = {} end
   for _, t in ipairs(d.takes) do
     local field = t.dir .. '.' .. t.port
     call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)
@@ -91,9 +100,20 @@ local function record(d)
   for _ = 1, d.nspawn do born() end
   cursor = after
   for _, w in ipairs(d.writes) do deliver(w.id, w.dir, w.port, w.items, w.hash) end
+  for _, v in ipairs(d.defaults) do set_default(d.id, v.dir, v.port, v.set and v.value or nil) end
   for _, port in ipairs(d.closes) do finish(d.id, 'o', port) end
-  for _, entry in ipairs(d.log) do
-    call('XADD', P .. 'log', 'MAXLEN', '~', '10000', '*', 'job', d.id, 'entry', entry)
+  if d.nports >= 0 then
+    cursor = d.ports - 1
+    set_ports(d.id)
+    cursor = after
+  end
+  local log = P .. 'log:' .. tree(d.id)
+  for _, note in ipairs(d.log) do
+    call('XADD', log, 'MAXLEN', '~', '10000', '*', 'job', d.id, 'note', note)
+  end
+  if d.entry ~= '' then
+    call('XADD', log, 'MAXLEN', '~', '10000', '*', 'job', d.id, 'run', d.entry, 'sent', '[' .. table.concat(sent, ',') .. ']')
+    sent = nil
   end
   if d.failure ~= '' then
     call('LPUSH', k .. ':e', d.failure)
@@ -132,7 +152,10 @@ local function apply(d)
     return
   end
   conclude(d, j)
-  if j.parent and not j.pgraph and not d.handed then wake(j.parent) end
+  if d.nspawn > 0 and j.status == S.terminating and call('HGET', key(d.id), 'ending') == '1' then
+    below(d.id, 'terminate')
+  end
+  if j.parent and not j.pgraph and not d.handed then wake(j.parent, d.id) end
 end
 
 -- transact applies the deltas of the next transaction of ARGV, in order, up to the first

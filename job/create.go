@@ -1,0 +1,134 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirworks/weir/port"
+)
+
+// New describes a job by the name of its type, for programs that do not link its worker.
+type New struct {
+	// Type of the worker, which an engine must have registered for Queue. Required.
+	Type string
+	// Queue of the job; empty means DefaultQueue.
+	Queue string
+	// Args are the worker's parameters: any value that encodes to JSON. Nil means none.
+	Args any
+	// Parent and Name make the job a child of another one; both or neither.
+	Parent ID
+	Name   string
+	// By says who creates the job.
+	By string
+	// At is when to run first; zero or past means now.
+	At time.Time
+	// Ports are added to those that the type declares; of a port in both, these options count.
+	Ports []port.Spec
+	// Alias is a name for the job, unique in the namespace.
+	Alias string
+}
+
+// Create creates one job by the name of its type. Nothing is stored when the type is
+// unknown, the parent is gone or ended, or the name or alias is taken.
+func (c *Client) Create(ctx context.Context, n New) (*Handle, error) {
+	h, err := c.create(ctx, n)
+	if err != nil {
+		return nil, fmt.Errorf("creating a job of type %q: %w", n.Type, err)
+	}
+	return h, nil
+}
+
+func (c *Client) create(ctx context.Context, n New) (*Handle, error) {
+	plan, err := c.planOf(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.newID(ctx, n.Parent)
+	if err != nil {
+		return nil, err
+	}
+	if n.Alias != "" {
+		if err := checkAlias(n.Alias); err != nil {
+			return nil, err
+		}
+		holder, err := c.store.Claim(ctx, n.Alias, id)
+		if err != nil {
+			return nil, err
+		}
+		if holder != id {
+			return nil, fmt.Errorf("%w: job %s has the alias %q", ErrExists, holder, n.Alias)
+		}
+	}
+	created, err := c.store.Create(ctx, id, plan, n.By)
+	if err != nil && n.Alias != "" {
+		return nil, errors.Join(err, c.store.Unclaim(context.WithoutCancel(ctx), n.Alias, id))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Handle{store: c.store, id: id, created: created}, nil
+}
+
+func (c *Client) newID(ctx context.Context, parent ID) (ID, error) {
+	if parent == "" {
+		return NewID()
+	}
+	if _, err := c.store.Info(ctx, parent); err != nil {
+		return "", fmt.Errorf("parent: %w", err)
+	}
+	n, err := c.store.Reserve(ctx, parent.Tree(), 1)
+	return parent.Nth(n), err
+}
+
+func (c *Client) planOf(ctx context.Context, n New) (*Plan, error) {
+	if n.Queue == "" {
+		n.Queue = DefaultQueue
+	}
+	if (n.Parent == "") != (n.Name == "") {
+		return nil, fmt.Errorf("%w: a child job needs both Parent and Name, a root neither", ErrName)
+	}
+	typ, err := c.store.Type(ctx, n.Queue, n.Type)
+	if err != nil {
+		return nil, err
+	}
+	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue}
+	if n.At.After(time.Now()) {
+		node.At = n.At
+	}
+	if n.Args != nil {
+		var raw json.RawMessage
+		if raw, err = port.Encode(n.Args); err != nil {
+			return nil, fmt.Errorf("args: %w", err)
+		}
+		node.Args = raw
+	}
+	for _, s := range MergePorts(typ.Ports, n.Ports) {
+		node.Ports = append(node.Ports, Port{Spec: s})
+	}
+	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent}
+	return plan, plan.Validate()
+}
+
+// MergePorts returns the ports of base followed by those that only over has; of a port
+// in both, the one in over. Neither argument is changed.
+func MergePorts(base, over []port.Spec) []port.Spec {
+	type id struct {
+		dir  port.Dir
+		name string
+	}
+	at := make(map[id]int, len(base)+len(over))
+	var out []port.Spec
+	for _, s := range append(append([]port.Spec{}, base...), over...) {
+		k := id{s.Dir, s.Name}
+		if i, ok := at[k]; ok {
+			out[i] = s
+			continue
+		}
+		at[k] = len(out)
+		out = append(out, s)
+	}
+	return out
+}

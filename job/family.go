@@ -1,0 +1,221 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// At returns a handle of another job without asking whether it exists.
+func (h *Handle) at(id ID) *Handle { return &Handle{store: h.store, id: id} }
+
+// Equal tells whether two handles are of the same job.
+func (h *Handle) Equal(o *Handle) bool { return o != nil && h.id == o.id }
+
+// Exists tells whether the job is still there.
+func (h *Handle) Exists(ctx context.Context) (bool, error) {
+	_, err := h.Info(ctx)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Children returns the job's children by name.
+func (h *Handle) Children(ctx context.Context) (map[string]*Handle, error) {
+	if _, err := h.Info(ctx); err != nil {
+		return nil, err
+	}
+	ids, err := h.store.Children(ctx, h.id)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]*Handle, len(ids))
+	for name, id := range ids {
+		out[name] = h.at(id)
+	}
+	return out, nil
+}
+
+// Child returns the child of that name, or an error that wraps ErrNotFound.
+func (h *Handle) Child(ctx context.Context, name string) (*Handle, error) {
+	all, err := h.Children(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c := all[name]; c != nil {
+		return c, nil
+	}
+	return nil, fmt.Errorf("%w: job %s has no child %q", ErrNotFound, h.id, name)
+}
+
+// Parent returns the job's parent, or nil if it has none.
+func (h *Handle) Parent(ctx context.Context) (*Handle, error) {
+	info, err := h.Info(ctx)
+	if err != nil || info.Parent == "" {
+		return nil, err
+	}
+	return h.at(info.Parent), nil
+}
+
+// RunParent asks for a run of the job's parent, if it has one.
+func (h *Handle) RunParent(ctx context.Context) error {
+	p, err := h.Parent(ctx)
+	if err != nil || p == nil {
+		return err
+	}
+	return p.Run(ctx)
+}
+
+// Adopt makes a job without a parent, of any tree, a child of this one.
+func (h *Handle) Adopt(ctx context.Context, child *Handle, name string) error {
+	if err := CheckName("job name", name); err != nil {
+		return err
+	}
+	return h.store.Adopt(ctx, h.id, child.id, name)
+}
+
+// Disown makes a child of the job an orphan.
+func (h *Handle) Disown(ctx context.Context, name string) error {
+	c, err := h.Child(ctx, name)
+	if err != nil {
+		return err
+	}
+	return h.store.Disown(ctx, c.id)
+}
+
+// Terminate asks the job to end: a run in progress finishes first, then its worker's
+// Shutdown gets its chance. The children of a job that is no graph go on.
+func (h *Handle) Terminate(ctx context.Context) error {
+	return h.store.Apply(ctx, h.id, statemachine.Terminate)
+}
+
+// TerminateAll asks the job and all below it to end.
+func (h *Handle) TerminateAll(ctx context.Context) error { return h.store.Terminate(ctx, h.id) }
+
+// Ended tells whether the job and all below it are terminated.
+func (h *Handle) Ended(ctx context.Context) (bool, error) { return h.store.Ended(ctx, h.id) }
+
+// Delete removes the job and all below it with everything they had. It returns an error
+// that wraps ErrStatus, and removes nothing, unless all of them are terminated.
+func (h *Handle) Delete(ctx context.Context) error { return h.store.Delete(ctx, h.id) }
+
+// RunAt asks for a run at a time, besides those that happen before.
+func (h *Handle) RunAt(ctx context.Context, at time.Time) error {
+	return h.store.RunAt(ctx, h.id, at, 0)
+}
+
+// RunAfter asks for a run after a delay, besides those that happen before.
+func (h *Handle) RunAfter(ctx context.Context, d time.Duration) error {
+	return h.store.RunAt(ctx, h.id, time.Time{}, d)
+}
+
+// SetState stores values, each encoded as JSON, in the job's state. A run in progress
+// may not see them.
+func (h *Handle) SetState(ctx context.Context, values map[string]any) error {
+	set := make(map[string]json.RawMessage, len(values))
+	for k, v := range values {
+		raw, err := port.Encode(v)
+		if err != nil {
+			return fmt.Errorf("state %q of job %s: %w", k, h.id, err)
+		}
+		set[k] = raw
+	}
+	return h.store.SetState(ctx, h.id, set, nil)
+}
+
+// UnsetState removes keys from the job's state.
+func (h *Handle) UnsetState(ctx context.Context, keys ...string) error {
+	return h.store.SetState(ctx, h.id, nil, keys)
+}
+
+// Lock keeps runs off the job for ttl, to change several things of it undisturbed. It
+// tries for as long as wait; then the error wraps ErrLocked.
+func (h *Handle) Lock(ctx context.Context, ttl, wait time.Duration) (Lock, error) {
+	return h.store.Lock(ctx, h.id, ttl, wait)
+}
+
+// AddAlias gives the job one more name, unique in the namespace. If another job has it
+// the error wraps ErrExists and names that job.
+func (h *Handle) AddAlias(ctx context.Context, alias string) error {
+	if err := checkAlias(alias); err != nil {
+		return err
+	}
+	if _, err := h.Info(ctx); err != nil {
+		return err
+	}
+	holder, err := h.store.Claim(ctx, alias, h.id)
+	if err != nil {
+		return err
+	}
+	if holder != h.id {
+		return fmt.Errorf("%w: job %s has the alias %q", ErrExists, holder, alias)
+	}
+	// If the job was deleted meanwhile its aliases may have been removed before this one.
+	if _, err := h.Info(ctx); errors.Is(err, ErrNotFound) {
+		return errors.Join(err, h.store.Unclaim(ctx, alias, h.id))
+	}
+	return nil
+}
+
+// RemoveAlias removes an alias of the job, or returns ErrNotFound.
+func (h *Handle) RemoveAlias(ctx context.Context, alias string) error {
+	return h.store.Unclaim(ctx, alias, h.id)
+}
+
+// Aliases returns the job's aliases, sorted.
+func (h *Handle) Aliases(ctx context.Context) ([]string, error) {
+	return h.store.Aliases(ctx, h.id)
+}
+
+// SetPorts replaces the job's ports, except those that are wired. Ports that stay keep
+// their messages, dropped ones lose them.
+func (h *Handle) SetPorts(ctx context.Context, ports []port.Spec) error {
+	for _, s := range ports {
+		if err := s.Validate(); err != nil {
+			return fmt.Errorf("%w: %w", ErrPort, err)
+		}
+	}
+	return h.store.SetPorts(ctx, h.id, ports)
+}
+
+// SetDefault sets the default of an In port, or of an Out port and of all In ports that
+// it is wired to. Jobs whose default changed wake.
+func (h *Handle) SetDefault(ctx context.Context, dir port.Dir, name string, v any) error {
+	raw, err := port.Encode(v)
+	if err != nil {
+		return fmt.Errorf("default of port %q of job %s: %w", name, h.id, err)
+	}
+	return h.store.SetDefault(ctx, h.id, Default{Dir: dir, Port: name, Value: raw})
+}
+
+// ClearDefault removes the default of a port.
+func (h *Handle) ClearDefault(ctx context.Context, dir port.Dir, name string) error {
+	return h.store.SetDefault(ctx, h.id, Default{Dir: dir, Port: name})
+}
+
+// Ref names a port of the job, for Connect.
+func (h *Handle) Ref(dir port.Dir, name string) PortRef {
+	return PortRef{Job: h.id, Dir: dir, Port: name}
+}
+
+// Connect moves all messages of a port to others of the same tree, each message to each
+// of them, copies the port's default, and returns the data of what it moved.
+func (h *Handle) Connect(ctx context.Context, dir port.Dir, name string, to ...PortRef) ([]json.RawMessage, error) {
+	items, err := h.store.Connect(ctx, h.id, dir, name, to)
+	for i := range items {
+		items[i], _ = port.Split(items[i])
+	}
+	return items, err
+}
+
+// Runs returns what the last runs of the job, or of its whole tree if it is the root,
+// read and wrote, oldest first.
+func (h *Handle) Runs(ctx context.Context, limit int) ([]RunEntry, error) {
+	return h.store.Runs(ctx, h.id, limit)
+}

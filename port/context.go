@@ -1,0 +1,77 @@
+package port
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// Context is what travels with a message beside its data: who wrote it, the channel it
+// came by, and whatever keys its writer added. Values are any JSON.
+type Context map[string]any
+
+// Keys of a Context that Weir sets.
+const (
+	ContextBy      = "by"      // who wrote it, like "job:<id>"
+	ContextChannel = "channel" // the channel that it was published to
+)
+
+// With returns a context with the keys of both; of a key in both, more's value counts.
+func (c Context) With(more Context) Context {
+	out := maps.Clone(c)
+	if out == nil {
+		out = Context{}
+	}
+	maps.Copy(out, more)
+	return out
+}
+
+// A stored message that has a context is a byte 1, the context as a JSON object, a
+// newline and the data. No JSON text begins with a byte 1.
+const sealed = 1
+
+// Seal returns a message as it is stored: data with a context. Without context that is
+// the data itself.
+func Seal(data json.RawMessage, c Context) (json.RawMessage, error) {
+	if len(c) == 0 {
+		return data, nil
+	}
+	head, err := Encode(map[string]any(c))
+	if err != nil {
+		return nil, fmt.Errorf("context of a message: %w", err)
+	}
+	out := make([]byte, 0, len(head)+len(data)+2)
+	out = append(append(append(out, sealed), head...), '\n')
+	return append(out, data...), nil
+}
+
+// Split returns the data of a stored message, and its context as JSON, nil for none.
+func Split(stored json.RawMessage) (data, context json.RawMessage) {
+	if len(stored) == 0 || stored[0] != sealed {
+		return stored, nil
+	}
+	head, data, ok := bytes.Cut(stored[1:], []byte{'\n'})
+	if !ok {
+		return stored[1:], nil
+	}
+	return data, head
+}
+
+// CheckChannel returns an error that wraps [ErrName] unless channel is "/" or made of
+// names, each with a slash before it: letters, digits and _ - . :
+func CheckChannel(channel string) error {
+	if channel == "/" {
+		return nil
+	}
+	if len(channel) > 4*MaxName || !strings.HasPrefix(channel, "/") {
+		return fmt.Errorf("%w: channel %q: begin it with a slash, like /orders/new", ErrName, shorten(channel))
+	}
+	for part := range strings.SplitSeq(channel[1:], "/") {
+		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return !isNameRune(r) && !strings.ContainsRune("-.:", r) }) {
+			return fmt.Errorf("%w: channel %q: between slashes use letters, digits and _ - . :", ErrName, shorten(channel))
+		}
+	}
+	return nil
+}

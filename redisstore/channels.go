@@ -1,0 +1,65 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// watchFor is how long shards go on publishing statuses without hearing from a listener.
+const watchFor = 10 * time.Second
+
+// Publish implements job.Channels.
+func (s *Store) Publish(ctx context.Context, channel string, items []json.RawMessage) error {
+	reply, err := s.run(ctx, scriptPublish, s.keys.hub(), itemArgs([]any{channel, rand.Text()}, items)...)
+	if err != nil {
+		return err
+	}
+	var d decoder
+	l := d.list(reply)
+	return s.deliver(ctx, s.keys.hub(), &d, d.at(l, 1))
+}
+
+// Listen implements job.Channels.
+func (s *Store) Listen(ctx context.Context, channel string, fn func(json.RawMessage)) error {
+	sub := s.rdb.Subscribe(ctx, s.keys.channel(channel))
+	defer sub.Close()
+	if _, err := sub.Receive(ctx); err != nil {
+		return s.explain(err)
+	}
+	statuses := strings.HasPrefix(channel, "/weir/")
+	tick := time.NewTicker(watchFor / 3)
+	defer tick.Stop()
+	for messages := sub.Channel(); ; {
+		if statuses {
+			if err := s.watch(ctx); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case m, ok := <-messages:
+			if !ok {
+				return s.explain(redis.ErrClosed)
+			}
+			fn(json.RawMessage(m.Payload))
+		case <-tick.C:
+		}
+	}
+}
+
+// watch asks all shards to publish statuses for a while.
+func (s *Store) watch(ctx context.Context) error {
+	_, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range s.keys.shards {
+			p.Set(ctx, s.keys.watch(i), "1", watchFor)
+		}
+		return nil
+	})
+	return s.explain(err)
+}

@@ -1,0 +1,185 @@
+-- base.lua: what every script of the store shares. It is put in front of each of them,
+-- behind the state machine's tables S (statuses), EV (event -> from -> to) and SETTLED.
+--
+-- KEYS[1] is always `weir:{<namespace>:<shard>}:due`. Every other key is derived from
+-- it, shares its hash tag, and so lies in the same slot. ARGV is read in order by arg().
+-- Rule of all scripts: check first, write last, and begin writing with a command that
+-- a full Redis refuses, so that a refusal leaves nothing half done.
+
+local call = redis.call
+local P = string.sub(KEYS[1], 1, -4)
+local CLOCK = call('TIME')
+local NOW = tonumber(CLOCK[1]) * 1000 + math.floor(tonumber(CLOCK[2]) / 1000)
+local LOOK = 1000   -- ms after which the sweeper looks at a wake that nobody took
+local CHUNK = 1000  -- values given to one command
+local cursor = 0
+local jobs, ready = {}, {}
+local urgent = {} -- members of `due` that are no jobs and want to be looked at now
+
+local function arg()
+  cursor = cursor + 1
+  return ARGV[cursor]
+end
+
+local function num() return tonumber(arg()) end
+
+local function str(n) return string.format('%.0f', n) end
+
+local function key(id) return P .. 'j:' .. id end
+
+local function tree(id) return string.match(id, '^[^.]+') end
+
+-- load reads the fixed fields of a job, once a script.
+local function load(id)
+  local j = jobs[id]
+  if j then return j end
+  local v = call('HMGET', key(id), 'status', 'type', 'queue', 'gen', 'token', 'last', 'again',
+    'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate')
+  j = {
+    id = id, status = v[1] or '', type = v[2], queue = v[3], gen = tonumber(v[4] or '0'),
+    token = v[5] and v[5] ~= '' and v[5], last = v[6], again = v[7] == '1',
+    parent = v[8] and v[8] ~= '' and v[8], pgraph = v[9] == '1', graph = v[10] == '1',
+    open = tonumber(v[11] or '0'), broken = tonumber(v[12] or '0'),
+    step = tonumber(v[13] or '0'), version = tonumber(v[14] or '0'), tries = tonumber(v[15] or '0'),
+    silent = v[16] == '1', rate = v[17] or '',
+  }
+  jobs[id] = j
+  return j
+end
+
+-- Calls from outside of runs carry a random token. The driver repeats a call whose reply
+-- was lost, at once: for a minute the repeat is known by its token and changes nothing.
+local function repeated(token) return call('ZSCORE', P .. 'seen', token) end
+
+local function remember(token)
+  call('ZADD', P .. 'seen', str(NOW), token)
+  call('ZREMRANGEBYSCORE', P .. 'seen', '-inf', str(NOW - 60000))
+end
+
+local review, wake
+
+-- mail leaves an order for the shard of another tree (or of the channels, with to =
+-- 'hub') in the outbox. Orders are delivered in order, at once by the process that ran
+-- this script or later by the sweeper, and applied exactly once by their number.
+local function mail(to, ...)
+  local seq = call('INCR', P .. 'mailed')
+  call('XADD', P .. 'outbox', seq .. '-1', 'to', to, 'order', table.concat({ ... }, '\31'))
+  call('ZADD', P .. 'due', str(NOW + LOOK), '!mail')
+  urgent['!mail'] = true
+end
+
+-- chore leaves work that is too long for one script: what to do with a whole subtree.
+local function chore(what, id)
+  call('RPUSH', P .. 'chores', what .. ' ' .. id)
+  call('ZADD', P .. 'due', str(NOW + LOOK), '!chores')
+  urgent['!chores'] = true
+end
+
+-- tell publishes the new status of a job on its channel, while anybody watches.
+local watched
+local function tell(j)
+  if watched == nil then watched = call('EXISTS', P .. 'watch', P .. 'watch:outside') > 0 end
+  if watched and not j.silent then
+    mail('hub', 'publish', '/weir/job/' .. j.id, '{"job":"' .. j.id .. '","status":"' .. j.status .. '"}')
+  end
+end
+
+-- place gives a job its new status, keeps `due` in step, lists jobs that became ready
+-- and tells a graph about its child. at (ms) overrides when the sweeper looks at it.
+local function place(j, to, at)
+  local from = j.status
+  j.status = to
+  if to == S.queued or (to == S.terminating and not j.token) then
+    j.gen, j.again = j.gen + 1, false
+    call('HSET', key(j.id), 'status', to, 'gen', str(j.gen), 'queued', str(NOW), 'again', '0')
+    call('ZADD', P .. 'due', str(at or NOW + LOOK), j.id)
+    if not at then ready[#ready + 1] = j end
+  else
+    call('HSET', key(j.id), 'status', to)
+    if at then
+      call('ZADD', P .. 'due', str(at), j.id)
+    elseif not j.token then
+      call('ZREM', P .. 'due', j.id)
+    end
+  end
+  if from ~= to then tell(j) end
+  if not j.pgraph or from == '' then return end
+  local open = (SETTLED[to] and 0 or 1) - (SETTLED[from] and 0 or 1)
+  local broken = (to == S.failed and 1 or 0) - (from == S.failed and 1 or 0)
+  if open == 0 and broken == 0 then return end
+  local g = load(j.parent)
+  g.open, g.broken = g.open + open, g.broken + broken
+  call('HSET', key(g.id), 'open', str(g.open), 'broken', str(g.broken))
+  review(g)
+end
+
+-- review settles a graph by the counts of its children. A graph has no runs: it goes
+-- the same way through the state machine in one step.
+function review(g)
+  local want, last = S.suspended, 'suspend'
+  if g.broken > 0 then
+    want, last = S.failed, 'fail'
+  elseif g.open == 0 then
+    want, last = S.completed, 'complete'
+  end
+  local start = EV.wake[g.status] or EV.retry[g.status]
+  if g.status == want or not start then return end
+  place(g, EV[last][EV.begin[start]])
+  if g.parent and not g.pgraph then wake(g.parent, g.id) end
+end
+
+-- wake queues a sleeping job; a running one is queued again when its run ends. from is
+-- the job on whose behalf, if it may be of another tree.
+function wake(id, from)
+  if from and tree(from) ~= tree(id) then return mail(id, 'wake', id) end
+  local j = load(id)
+  if j.status == S.running then
+    if not j.again then
+      j.again = true
+      call('HSET', key(id), 'again', '1')
+    end
+  elseif EV.wake[j.status] and not j.graph then
+    place(j, EV.wake[j.status])
+  end
+end
+
+-- alarm asks for a run at a time (ms).
+local function alarm(id, at)
+  local k = key(id) .. ':t'
+  call('ZADD', k, str(at), str(at))
+  call('ZADD', P .. 'due', call('ZRANGE', k, 0, 0)[1], '@' .. id)
+end
+
+-- ring fires the alarms of a job that are over.
+local function ring(j)
+  local k = key(j.id) .. ':t'
+  call('ZREMRANGEBYSCORE', k, '-inf', str(NOW))
+  local next = call('ZRANGE', k, 0, 0)[1]
+  if next then
+    call('ZADD', P .. 'due', next, '@' .. j.id)
+  else
+    call('ZREM', P .. 'due', '@' .. j.id)
+  end
+  wake(j.id)
+end
+
+-- wakes lists the jobs that this script made ready: id, generation, queue, type, …;
+-- and what else of `due` is to be looked at now, with empty queue and type.
+local function wakes()
+  local out = {}
+  for _, j in ipairs(ready) do
+    if not j.begun then
+      out[#out + 1] = j.id
+      out[#out + 1] = str(j.gen)
+      out[#out + 1] = j.queue
+      out[#out + 1] = j.type
+    end
+  end
+  for member in pairs(urgent) do
+    out[#out + 1] = member
+    out[#out + 1] = '0'
+    out[#out + 1] = ''
+    out[#out + 1] = ''
+  end
+  return out
+end

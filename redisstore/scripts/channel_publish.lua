@@ -1,0 +1,9 @@
+-- channel_publish: publish messages to a channel from outside of runs.
+-- KEYS: weir:{<namespace>}:due
+-- ARGV: channel, token, messages, message…
+-- reply: {'ok', {ready jobs}}
+local channel, token = arg(), arg()
+if repeated(token) then return { 'ok', {} } end
+remember(token)
+for _ = 1, num() do publish(channel, arg()) end
+return { 'ok', wakes() }

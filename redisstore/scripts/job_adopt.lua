@@ -1,0 +1,41 @@
+-- job_adopt: one side of making a job the child of another, or of ending that. While the
+-- two lie in different shards, what the parent's list of children says is the truth.
+-- KEYS: due
+-- ARGV: 'offer', child, parent, name: the child points at its parent-to-be
+--       'accept', child, parent, name: the parent lists the child
+--       'settle', child: the child's pointer is confirmed
+--       'withdraw', child, parent: the child points at nobody
+--       'dismiss', child, parent, name: the parent no longer lists the child
+-- reply: {'ok' | 'gone' | 'exists' | 'graph' | 'parent' | 'ended', {}}
+local step, child, parent, name = arg(), arg(), arg(), arg()
+if step == 'accept' or step == 'dismiss' then
+  local p = load(parent)
+  if p.status == '' then return { 'gone', {} } end
+  local k = key(parent) .. ':c'
+  local holder = call('HGET', k, name)
+  if step == 'dismiss' then
+    if p.graph then return { 'graph', {} } end
+    if holder == child then call('HDEL', k, name) end
+    return { 'ok', {} }
+  end
+  if p.graph then return { 'graph', {} } end
+  if p.status == S.terminating or p.status == S.terminated then return { 'ended', {} } end
+  if holder and holder ~= child then return { 'exists', {} } end
+  call('HSET', k, name, child)
+  return { 'ok', {} }
+end
+local j = load(child)
+if j.status == '' then return { 'gone', {} } end
+local k = key(child)
+if step == 'offer' then
+  if j.parent and call('HGET', k, 'joining') ~= '1' then return { 'parent', {} } end
+  call('HSET', k, 'parent', parent, 'name', name, 'joining', '1')
+  call('ZREM', P .. 'index', child)
+elseif step == 'settle' then
+  call('HDEL', k, 'joining')
+elseif j.parent == parent then
+  call('HSET', k, 'parent', '', 'name', '')
+  call('HDEL', k, 'joining')
+  call('ZADD', P .. 'index', 0, child)
+end
+return { 'ok', {} }

@@ -1,0 +1,160 @@
+-- port.lua: moving messages through ports and edges.
+
+-- wires returns the edges of a port: a list of lists of {id, dir, port}; empty for a
+-- port that keeps its messages; nil for a port that the job does not have. The second
+-- result is the descriptor that a port admitted by `*` will have once it is used. The
+-- list's field channels names the channels that the port publishes to.
+local function wires(id, dir, port)
+  if not string.find(port, '^[%w_]+$') then return nil end -- `*` admits no other names
+  local d = call('HGET', key(id), dir .. '.' .. port)
+  if not d then
+    d = call('HGET', key(id), dir .. '.*')
+    if not d then return nil end
+    return { channels = {} }, d
+  end
+  local edges, root = { channels = {} }, tree(id)
+  for channel in string.gmatch(d, ' #(%S+)') do edges.channels[#edges.channels + 1] = channel end
+  for edge in string.gmatch(d, ' (%d%S*)') do
+    local ends = {}
+    for n, dd, p in string.gmatch(edge, '(%d+)([io])%.([^,]+)') do
+      ends[#ends + 1] = { n == '0' and root or root .. '.' .. n, dd, p }
+    end
+    edges[#edges + 1] = ends
+  end
+  return edges
+end
+
+-- quiet wakes nobody by what is appended.
+local quiet = false
+
+-- sent collects where messages went, for the log, when it is a table.
+local sent
+
+-- append puts messages into a port that keeps them, and wakes who waits for them.
+local function append(id, dir, port, vals)
+  local k, len = key(id), 0
+  for i = 1, #vals, CHUNK do
+    len = call('RPUSH', k .. ':' .. dir .. ':' .. port, unpack(vals, i, math.min(i + CHUNK - 1, #vals)))
+  end
+  if sent then
+    local head = tonumber(call('HGET', k, 'h.' .. dir .. '.' .. port) or '0')
+    sent[#sent + 1] = string.format('{"job":"%s","dir":"%s","port":"%s","from":%.0f,"n":%d}', id, dir == 'i' and 'in' or 'out', port, head + len - #vals, #vals)
+  end
+  if quiet then return end
+  local j = load(id)
+  if dir == 'i' then
+    wake(id)
+  elseif j.parent and not j.pgraph then
+    wake(j.parent, id)
+  end
+end
+
+-- stamped returns a message with the channel that it travels on in its context.
+local function stamped(v, channel)
+  local rest = string.match(v, '^\1{(.*)$')
+  if not rest then return '\1{"channel":"' .. channel .. '"}\n' .. v end
+  return '\1{"channel":"' .. channel .. '"' .. (string.sub(rest, 1, 1) == '}' and '' or ',') .. rest
+end
+
+-- deliver sends messages along the edges of a port, down to the ports that keep them.
+-- Each edge gets all of them; of an edge with several ends each message goes to one:
+-- by hash, or in turn when hash is nil.
+local function deliver(id, dir, port, vals, hash)
+  if #vals == 0 then return end
+  local edges, fresh = wires(id, dir, port)
+  if fresh then call('HSET', key(id), dir .. '.' .. port, fresh) end
+  if dir == 'o' then
+    for _, channel in ipairs(edges.channels) do
+      for _, v in ipairs(vals) do mail('hub', 'publish', channel, stamped(v, channel)) end
+    end
+  end
+  if #edges == 0 then return append(id, dir, port, vals) end
+  local count = call('HINCRBY', key(id), 'h.' .. dir .. '.' .. port, #vals)
+  for _, ends in ipairs(edges) do
+    local n, shares = #ends, {}
+    if n == 1 then
+      shares[1] = vals
+    elseif hash then
+      shares[hash % n + 1] = vals
+    else
+      for i, v in ipairs(vals) do
+        local turn = (count - #vals + i - 1) % n + 1
+        shares[turn] = shares[turn] or {}
+        shares[turn][#shares[turn] + 1] = v
+      end
+    end
+    for i, e in ipairs(ends) do
+      if shares[i] then deliver(e[1], e[2], e[3], shares[i], hash) end
+    end
+  end
+end
+
+-- finish closes a port, and every port behind it that has no other open source.
+local function finish(id, dir, port)
+  if call('HSETNX', key(id), 'x.' .. dir .. '.' .. port, '1') == 0 then return end
+  local edges, fresh = wires(id, dir, port)
+  if fresh then call('HSET', key(id), dir .. '.' .. port, fresh) end
+  for _, ends in ipairs(edges) do
+    for _, e in ipairs(ends) do
+      if call('HINCRBY', key(e[1]), 'n.' .. e[2] .. '.' .. e[3], -1) == 0 then finish(e[1], e[2], e[3]) end
+    end
+  end
+  if #edges == 0 and dir == 'i' then wake(id) end
+end
+
+-- set_default gives a port a default, or with value nil none, and passes it on along the
+-- edges. In ports whose default changed wake their job.
+local function set_default(id, dir, port, value)
+  local edges, fresh = wires(id, dir, port)
+  if fresh then call('HSET', key(id), dir .. '.' .. port, fresh) end
+  local field = dir == 'i' and port or 'o.' .. port
+  local k = key(id) .. ':d'
+  local before = call('HGET', k, field)
+  if value then
+    call('HSET', k, field, value)
+  else
+    call('HDEL', k, field)
+  end
+  for _, ends in ipairs(edges) do
+    for _, e in ipairs(ends) do set_default(e[1], e[2], e[3], value) end
+  end
+  if #edges == 0 and dir == 'i' and (before or nil) ~= value then wake(id) end
+end
+
+-- subscriptions replaces what In ports of a job subscribe to: "port=channel …".
+local function subscriptions(id, new)
+  local old = call('HGET', key(id), 'subscribed') or ''
+  if old == new then return end
+  for port, channel in string.gmatch(old, '(%S+)=(%S+)') do mail('hub', 'unsubscribe', channel, id .. ' ' .. port) end
+  for port, channel in string.gmatch(new, '(%S+)=(%S+)') do mail('hub', 'subscribe', channel, id .. ' ' .. port) end
+  call('HSET', key(id), 'subscribed', new)
+end
+
+-- set_ports replaces the unwired ports of a job by those of ARGV: ports, what they
+-- subscribe to, then of each: dir.port, descriptor, default or ''. Ports that are kept
+-- keep their messages, dropped ones lose them.
+local function set_ports(id)
+  local k, keep, kd = key(id), {}, key(id) .. ':d'
+  local count = num()
+  subscriptions(id, arg())
+  for _ = 1, count do
+    local name, descriptor, default = arg(), arg(), arg()
+    keep[name] = true
+    local old = call('HGET', k, name)
+    if not old or not string.find(old, ' %d') then call('HSET', k, name, descriptor) end
+    local dir, port = string.match(name, '^(.)%.(.+)$')
+    local field = dir == 'i' and port or 'o.' .. port
+    if default ~= '' then call('HSET', kd, field, default) else call('HDEL', kd, field) end
+  end
+  for _, name in ipairs(call('HKEYS', k)) do
+    local dir, port = string.match(name, '^([io])%.(.+)$')
+    if dir and not keep[name] and call('HEXISTS', k, 'n.' .. name) == 0
+      and not string.find(call('HGET', k, name), ' %d') then
+      local field = dir == 'i' and port or 'o.' .. port
+      call('HDEL', k, name, 'h.' .. name, 'x.' .. name, 'w.' .. name)
+      call('HDEL', kd, field)
+      call('DEL', k .. ':' .. dir .. ':' .. port)
+    end
+  end
+end
+

@@ -1,0 +1,107 @@
+-- run.lua: creating jobs and beginning runs.
+
+-- node reads the head of one job to be created; skip passes over the rest of it.
+local function node()
+  return { id = arg(), event = arg(), at = tonumber(arg()), parent = arg(), name = arg() }
+end
+
+local function skip()
+  cursor = cursor + 1 + tonumber(ARGV[cursor + 1])
+  cursor = cursor + 1 + tonumber(ARGV[cursor + 1])
+end
+
+-- born creates the next job of ARGV: node, then its fields, then its defaults.
+local function born()
+  local n = node()
+  local k = key(n.id)
+  for _, suffix in ipairs({ '', ':d' }) do
+    local count = num()
+    for i = 1, count, CHUNK do
+      call('HSET', k .. suffix, unpack(ARGV, cursor + i, cursor + math.min(i + CHUNK - 1, count)))
+    end
+    cursor = cursor + count
+  end
+  if n.parent ~= '' then
+    call('HSET', key(n.parent) .. ':c', n.name, n.id)
+  else
+    call('ZADD', P .. 'index', 0, n.id)
+  end
+  call('HSET', k, 'created', str(NOW))
+  call('HINCRBY', P .. 't:' .. tree(n.id), 'jobs', 1)
+  local subscribed = call('HGET', k, 'subscribed')
+  for port, channel in string.gmatch(subscribed or '', '(%S+)=(%S+)') do
+    mail('hub', 'subscribe', channel, n.id .. ' ' .. port)
+  end
+  if n.at and n.at <= NOW then n.event, n.at = 'create', nil end
+  place(load(n.id), EV[n.event][''], n.at)
+end
+
+-- batch returns messages of a list from offset on: at most n, and about so many bytes.
+local function batch(k, offset, n, bytes)
+  local items, size = {}, 0
+  while #items < n and size < bytes do
+    local from = offset + #items
+    local part = call('LRANGE', k, from, from + math.min(50, n - #items) - 1)
+    if #part == 0 then break end
+    for _, v in ipairs(part) do
+      if size >= bytes then break end
+      items[#items + 1] = v
+      size = size + #v
+    end
+  end
+  return items
+end
+
+-- begin starts a run and returns what it sees: {'ok', now, fields, state or false,
+-- defaults, inboxes}, or {why not, detail}. A repeat under the same token answers again.
+-- limits are runs a minute by type, '' for others; over it the job is parked.
+local function begin(j, token, lease, most, bytes, limits)
+  local k = key(j.id)
+  if j.status == '' then return { 'gone' } end
+  if j.token ~= token then
+    local to = EV.begin[j.status] or (j.status == S.terminating and j.status)
+    if not to or j.token then return { 'status', j.status } end
+    local ttl = call('PTTL', k .. ':lock')
+    if ttl > 0 then
+      call('ZADD', P .. 'due', str(NOW + ttl), j.id)
+      return { 'locked', str(ttl) }
+    end
+    local minute, runs = math.floor(NOW / 60000), 1
+    local m, n = string.match(j.rate, '^(%d+):(%d+)$')
+    if tonumber(m) == minute then runs = tonumber(n) + 1 end
+    local limit = limits[j.type] or limits['']
+    if runs > limit and j.status == S.queued then
+      call('HSET', k, 'reason', 'rate: it ran ' .. str(limit) .. ' times this minute')
+      call('ZADD', P .. 'due', str((minute + 1) * 60000), j.id)
+      return { 'rate', str(limit) }
+    end
+    j.token = token
+    call('HSET', k, 'token', token, 'ran', str(NOW), 'again', '0', 'rate', str(minute) .. ':' .. str(runs))
+    place(j, to, NOW + lease)
+  end
+  local fields, state, boxes = call('HGETALL', k), false, {}
+  if call('HLEN', k .. ':s') <= 64 then state = call('HGETALL', k .. ':s') end
+  local heads = {}
+  for i = 1, #fields, 2 do heads[fields[i]] = fields[i + 1] end
+  for i = 1, #fields, 2 do
+    local port = string.match(fields[i], '^i%.(.+)$')
+    if port and port ~= '*' and not string.find(fields[i + 1], ' ', 1, true) then
+      local list = k .. ':i:' .. port
+      local len = call('LLEN', list)
+      if len > 0 then
+        boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, batch(list, 0, most, bytes) }
+      end
+    end
+  end
+  return { 'ok', str(NOW), fields, state, call('HGETALL', k .. ':d'), boxes }
+end
+
+-- limits reads the runs a minute allowed to types: pairs of type and number.
+local function limits()
+  local out = {}
+  for _ = 1, num() do
+    local t = arg()
+    out[t] = num()
+  end
+  return out
+end

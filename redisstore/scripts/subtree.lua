@@ -1,0 +1,59 @@
+-- subtree.lua: what concerns a job and all below it. Long work is cut into chores.
+
+-- deleting tells whether a job, or one above it, is being deleted.
+local function deleting(id)
+  local root = tree(id)
+  while id and id ~= '' and tree(id) == root do
+    local v = call('HMGET', key(id), 'deleting', 'parent')
+    if tonumber(v[1] or '0') > NOW - 60000 then return true end
+    id = v[2]
+  end
+  return false
+end
+
+-- below gives what is to be done with a job's children to the chores, or to the shards
+-- of those that were adopted from other trees.
+local function below(id, what)
+  for _, child in ipairs(call('HVALS', key(id) .. ':c')) do
+    if tree(child) == tree(id) then
+      chore(what, child)
+    else
+      mail(child, what, child)
+    end
+  end
+end
+
+-- terminate begins the end of a job, and of all below it if whole. A graph, which has no
+-- runs, ends at once.
+local function terminate(id, whole)
+  local j = load(id)
+  if j.status == '' then return end
+  if whole then
+    call('HSET', key(id), 'ending', '1')
+    below(id, 'terminate')
+  end
+  local to = EV.terminate[j.status]
+  if to then place(j, j.graph and EV.shutdown[to] or to) end
+end
+
+-- erase removes a job and gives its children to the chores.
+local function erase(id)
+  local k = key(id)
+  local keys = { k, k .. ':s', k .. ':c', k .. ':d', k .. ':e', k .. ':t', k .. ':lock' }
+  below(id, 'delete')
+  for _, field in ipairs(call('HKEYS', k)) do
+    local dir, port = string.match(field, '^([io])%.(.+)$')
+    if dir then keys[#keys + 1] = k .. ':' .. dir .. ':' .. port end
+  end
+  for port, channel in string.gmatch(call('HGET', k, 'subscribed') or '', '(%S+)=(%S+)') do
+    mail('hub', 'unsubscribe', channel, id .. ' ' .. port)
+  end
+  for i = 1, #keys, CHUNK do call('DEL', unpack(keys, i, math.min(i + CHUNK - 1, #keys))) end
+  call('ZREM', P .. 'due', id, '@' .. id)
+  call('ZREM', P .. 'index', id)
+  if call('HINCRBY', P .. 't:' .. tree(id), 'jobs', -1) <= 0 then
+    call('DEL', P .. 't:' .. tree(id), P .. 'log:' .. tree(id))
+  end
+  mail('hub', 'forget', id)
+  jobs[id] = nil
+end

@@ -1,0 +1,29 @@
+-- tree_walk: read jobs and what is below them, as far as a budget goes.
+-- KEYS: due
+-- ARGV: most jobs to read, job…
+-- reply: {{{id, fields, {port field, length, …}, defaults}…}, {jobs not read}}: the first jobs of
+--        the list come first; children follow their parent, unless they are of another tree
+local budget = num()
+local todo, read, left = {}, {}, {}
+for i = #ARGV, 2, -1 do todo[#todo + 1] = ARGV[i] end
+while #todo > 0 and #read < budget do
+  local id = table.remove(todo)
+  local fields, lengths = call('HGETALL', key(id)), {}
+  for f = 1, #fields, 2 do
+    local dir, port = string.match(fields[f], '^([io])%.(.+)$')
+    if dir then
+      lengths[#lengths + 1] = fields[f]
+      lengths[#lengths + 1] = call('LLEN', key(id) .. ':' .. dir .. ':' .. port)
+    end
+  end
+  read[#read + 1] = { id, fields, lengths, call('HGETALL', key(id) .. ':d') }
+  for _, child in ipairs(call('HVALS', key(id) .. ':c')) do
+    if tree(child) == tree(id) then
+      todo[#todo + 1] = child
+    else
+      left[#left + 1] = child
+    end
+  end
+end
+for _, id in ipairs(todo) do left[#left + 1] = id end
+return { read, left }
