@@ -269,8 +269,9 @@ type Write struct {
 	Items []json.RawMessage
 }
 
-// Default sets the default of a port of the delta's job, or clears it.
+// Default sets the default of a port, or clears it.
 type Default struct {
+	Job   ID // empty: the delta's own job
 	Dir   port.Dir
 	Port  string
 	Value json.RawMessage // nil clears it

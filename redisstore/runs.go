@@ -184,7 +184,7 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	}
 	args = append(args, len(d.Defaults))
 	for _, v := range d.Defaults {
-		args = append(args, dirArg(v.Dir), v.Port, setArg(v.Value), []byte(v.Value))
+		args = append(args, target(v.Job), dirArg(v.Dir), v.Port, setArg(v.Value), []byte(v.Value))
 	}
 	if d.SetPorts == nil {
 		args = append(args, -1)

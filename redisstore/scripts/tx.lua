@@ -30,7 +30,7 @@ local function delta()
     d.writes[i] = w
   end
   for i = 1, num() do d.closes[i] = arg() end
-  for i = 1, num() do d.defaults[i] = { dir = arg(), port = arg(), set = arg() == '1', value = arg() } end
+  for i = 1, num() do d.defaults[i] = { id = arg(), dir = arg(), port = arg(), set = arg() == '1', value = arg() } end
   d.nports = num()
   d.ports = cursor
   if d.nports >= 0 then cursor = cursor + 1 + 3 * d.nports end
@@ -68,7 +68,7 @@ local function refuse(d)
     if not wires(d.id, 'o', port) then return 'port' end
   end
   for _, v in ipairs(d.defaults) do
-    if not wires(d.id, v.dir, v.port) then return 'port' end
+    if not d.fresh[v.id] and not wires(v.id, v.dir, v.port) then return 'port' end
   end
   local names = {}
   for _, name in ipairs(d.names) do
@@ -100,7 +100,7 @@ local function record(d)
   for _ = 1, d.nspawn do born() end
   cursor = after
   for _, w in ipairs(d.writes) do deliver(w.id, w.dir, w.port, w.items, w.hash) end
-  for _, v in ipairs(d.defaults) do set_default(d.id, v.dir, v.port, v.set and v.value or nil) end
+  for _, v in ipairs(d.defaults) do set_default(v.id, v.dir, v.port, v.set and v.value or nil) end
   for _, port in ipairs(d.closes) do finish(d.id, 'o', port) end
   if d.nports >= 0 then
     cursor = d.ports - 1
