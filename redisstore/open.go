@@ -40,6 +40,9 @@ type Config struct {
 	// Shards is the number of parts that a new namespace is cut into, 1 to 1024. Zero
 	// means what the namespace has, or DefaultShards for a new one.
 	Shards int
+	// Clock is the time of the embedded Redis, for tests. Nil means the machine's. A
+	// Redis with a URL has a clock of its own.
+	Clock *Clock
 }
 
 var namespaceRE = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
@@ -52,6 +55,9 @@ func (c Config) Validate() error {
 	}
 	if c.Shards < 0 || c.Shards > 1024 {
 		bad = append(bad, fmt.Sprintf("Shards %d: use 1 to 1024, or 0 for the default", c.Shards))
+	}
+	if c.Clock != nil && c.URL != "" {
+		bad = append(bad, "Clock: only the embedded Redis can have one; leave URL empty")
 	}
 	if bad != nil {
 		return fmt.Errorf("%w of the store: %s", job.ErrConfig, strings.Join(bad, "; "))
@@ -83,6 +89,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		local, err := startEmbedded()
 		if err != nil {
 			return nil, err
+		}
+		if cfg.Clock != nil {
+			cfg.Clock.drive(local)
 		}
 		s.local, url = local, local.url()
 	}

@@ -268,7 +268,7 @@ func FuzzParseURL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, scheme, user, rest string) {
 		const secret = "s3cr3t-Passw0rd"
 		if strings.Contains(scheme+" "+user+" "+rest, secret) {
-			t.Skip()
+			return
 		}
 		check := func(raw string, hasUser bool) {
 			got, err := parseURL(raw)

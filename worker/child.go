@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,8 +50,11 @@ func (r *Run) Spawn(name string, p job.Planner) (*Child, error) {
 			return nil, fmt.Errorf("spawning %q: %w", name, err)
 		}
 	}
-	base, err := r.store.Reserve(r.ctx, r.info.ID.Tree(), len(plan.Nodes))
-	if err != nil {
+	var base int
+	if err := r.ask(func(ctx context.Context) (err error) {
+		base, err = r.store.Reserve(ctx, r.info.ID.Tree(), len(plan.Nodes))
+		return err
+	}); err != nil {
 		return nil, fmt.Errorf("spawning %q: %w", name, err)
 	}
 	r.delta.Spawns = append(r.delta.Spawns, job.Spawn{Plan: plan, Base: base})
@@ -76,8 +80,11 @@ func (r *Run) loadChildren() error {
 	if r.children != nil {
 		return nil
 	}
-	ids, err := r.store.Children(r.ctx, r.info.ID)
-	if err != nil {
+	var ids map[string]job.ID
+	if err := r.ask(func(ctx context.Context) (err error) {
+		ids, err = r.store.Children(ctx, r.info.ID)
+		return err
+	}); err != nil {
 		return fmt.Errorf("looking for children of job %s: %w", r.info.ID, err)
 	}
 	r.children = make(map[string]*Child, len(ids))
@@ -88,7 +95,13 @@ func (r *Run) loadChildren() error {
 }
 
 // Info returns what is known of the child now: not a part of the run's snapshot.
-func (c *Child) Info() (*job.Info, error) { return c.run.store.Info(c.run.ctx, c.id) }
+func (c *Child) Info() (info *job.Info, err error) {
+	err = c.run.ask(func(ctx context.Context) error {
+		info, err = c.run.store.Info(ctx, c.id)
+		return err
+	})
+	return info, err
+}
 
 // Write sends a message to an In port of the child when the run commits.
 func (c *Child) Write(in string, v any) error {
@@ -144,7 +157,7 @@ func (c *Child) box(out string) (*inbox, error) {
 	if in := c.boxes[out]; in != nil {
 		return in, nil
 	}
-	items, head, err := r.store.Page(r.ctx, c.id, port.Output, out, 0, batchMessages, batchBytes)
+	items, head, err := r.page(c.id, port.Output, out, 0, batchMessages)
 	if errors.Is(err, job.ErrNotFound) && c.fresh != nil {
 		return nil, nil
 	}

@@ -118,6 +118,24 @@ func (e *Engine) handle(_ context.Context, id string) error {
 	return nil
 }
 
+// RunJob gives one queued job one run and returns when that is committed: for tests and
+// tools that run jobs when they choose, instead of Run or beside it. A job that is not to
+// be run now gives an error that wraps job.ErrStatus, job.ErrLocked or job.ErrNotFound;
+// how the run ended is in the job's Info and Failures. ctx governs only how the run begins.
+func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
+	e.active.Add(1)
+	defer e.active.Done()
+	begun := time.Now()
+	snap, err := e.cfg.Store.Begin(ctx, id, e.beginning())
+	if err != nil {
+		return err
+	}
+	if d := e.execute(snap, begun); d != nil {
+		e.commit(snap, d, false)
+	}
+	return nil
+}
+
 func (e *Engine) beginning() job.Begin {
 	return job.Begin{Token: rand.Text(), Lease: e.cfg.Lease, Batch: batchMessages, Bytes: batchBytes}
 }
@@ -152,8 +170,12 @@ func (e *Engine) commit(snap *job.Snapshot, d *job.Delta, step bool) *job.Snapsh
 	case errors.Is(err, job.ErrMoved):
 		e.giveUp(ctx, log, handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, ""))
 	case permanent(err):
+		outcome := statemachine.Fail
+		if snap.Shutdown {
+			outcome = statemachine.Shutdown // which an error does not prevent
+		}
 		e.giveUp(ctx, log, &job.Delta{
-			Job: d.Job, Token: d.Token, Outcome: statemachine.Fail, Reason: firstLine(err.Error()),
+			Job: d.Job, Token: d.Token, Outcome: outcome, Reason: firstLine(err.Error()),
 			Failure: &job.Failure{At: time.Now().UTC(), Step: snap.Info.Steps, Error: err.Error()},
 		})
 	default:

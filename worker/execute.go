@@ -44,7 +44,7 @@ func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
 		defer stop()
 	}
 	r := newRun(ctx, e.cfg.Store, snap, e.cfg.Lease)
-	r.reissue = keeper.renewed
+	r.keeper = keeper
 	err := call(ctx, k, r, snap)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,17 +77,6 @@ func handBack(snap *job.Snapshot, delay time.Duration, reason string) *job.Delta
 
 // call runs user code in a goroutine of its own, so that even its death is noticed.
 func call(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
-	w, err := k.instance(snap.Info.Args, binder{r})
-	if err != nil {
-		return err
-	}
-	fn := w.Run
-	if snap.Shutdown {
-		fn = func(context.Context, *Run) error { return nil }
-		if s, ok := w.(Shutdowner); ok {
-			fn = s.Shutdown
-		}
-	}
 	result := make(chan error, 1)
 	go func() {
 		err := errExited
@@ -97,9 +86,24 @@ func call(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
 			}
 			result <- err
 		}()
-		err = fn(ctx, r)
+		err = work(ctx, k, r, snap)
 	}()
 	return <-result
+}
+
+// work makes a worker and runs it. Already the parameters may have methods of the user.
+func work(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
+	w, err := k.instance(snap.Info.Args, binder{r, k.layout})
+	if err != nil {
+		return err
+	}
+	if !snap.Shutdown {
+		return w.Run(ctx, r)
+	}
+	if s, ok := w.(Shutdowner); ok {
+		return s.Shutdown(ctx, r)
+	}
+	return nil
 }
 
 // conclude turns the end of the user's code into a delta. r.mu is held.

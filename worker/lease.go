@@ -19,6 +19,7 @@ type keeper struct {
 
 	mu    sync.Mutex
 	token string
+	next  string    // the token after the checkpoint that is under way
 	until time.Time // the lease holds at least until then
 	timer *time.Timer
 	done  bool
@@ -35,7 +36,7 @@ func keep(s Store, id job.ID, token string, lease time.Duration, granted time.Ti
 
 func (k *keeper) refresh() {
 	k.mu.Lock()
-	token, done, until := k.token, k.done, k.until
+	token, next, done, until := k.token, k.next, k.done, k.until
 	k.mu.Unlock()
 	if done {
 		return
@@ -43,6 +44,10 @@ func (k *keeper) refresh() {
 	asked := time.Now()
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	err := k.store.Refresh(ctx, k.id, token, k.lease)
+	if errors.Is(err, job.ErrFenced) && next != "" {
+		// The checkpoint may be stored while its answer is still on the way.
+		err = k.store.Refresh(ctx, k.id, next, k.lease)
+	}
 	cancel()
 
 	k.mu.Lock()
@@ -52,7 +57,7 @@ func (k *keeper) refresh() {
 		return
 	case err == nil:
 		k.until = asked.Add(k.lease)
-	case errors.Is(err, job.ErrFenced) && k.token != token:
+	case errors.Is(err, job.ErrFenced) && (k.token != token || k.next != next):
 		// A checkpoint has changed the token meanwhile: the question was out of date.
 	case errors.Is(err, job.ErrFenced) || time.Now().After(k.until):
 		// Either another run may have the job, or Redis could not be asked for so long
@@ -63,11 +68,22 @@ func (k *keeper) refresh() {
 	k.timer.Reset(k.lease / 3)
 }
 
-// renewed tells that a checkpoint gave the run a new token and lease.
-func (k *keeper) renewed(token string) {
+// change tells that a checkpoint is about to give the run a new token.
+func (k *keeper) change(next string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.token = token
+	k.next = next
+}
+
+// changed tells that the checkpoint, begun at that time, gave the run its new token and
+// lease.
+func (k *keeper) changed(begun time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.token, k.next = k.next, ""
+	if until := begun.Add(k.lease); until.After(k.until) {
+		k.until = until
+	}
 }
 
 // stop ends the keeping. It does not wait for a refresh under way, which does no harm.

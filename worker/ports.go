@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -9,7 +10,10 @@ import (
 )
 
 // binder gives a worker's handles the ports of its job.
-type binder struct{ run *Run }
+type binder struct {
+	run    *Run
+	layout *port.Layout
+}
 
 // BindIn implements port.Binder.
 func (b binder) BindIn(name string) port.Reader {
@@ -17,7 +21,13 @@ func (b binder) BindIn(name string) port.Reader {
 		return in
 	}
 	// The job was created by an older program whose worker had no such port: it is empty.
-	return &inbox{run: b.run, dir: port.Input, name: name}
+	in := &inbox{run: b.run, dir: port.Input, name: name}
+	for _, s := range b.layout.Specs() {
+		if s.Dir == port.Input && s.Name == name {
+			in.fallback = s.Default
+		}
+	}
+	return in
 }
 
 // BindOut implements port.Binder.
@@ -86,7 +96,7 @@ func (in *inbox) page() error {
 	if !in.more {
 		most = min(in.left, most)
 	}
-	items, head, err := r.store.Page(r.ctx, in.owner(), in.dir, in.name, in.taken, most, batchBytes)
+	items, head, err := r.page(in.owner(), in.dir, in.name, in.taken, most)
 	if err != nil {
 		return err
 	}
@@ -99,6 +109,15 @@ func (in *inbox) page() error {
 		in.left, in.more = len(items), full(items)
 	}
 	return nil
+}
+
+// page reads n messages of a port from offset on, or as many as a page may hold.
+func (r *Run) page(id job.ID, dir port.Dir, name string, offset, n int) (items []json.RawMessage, head int64, err error) {
+	err = r.ask(func(ctx context.Context) error {
+		items, head, err = r.store.Page(ctx, id, dir, name, offset, n, batchBytes)
+		return err
+	})
+	return items, head, err
 }
 
 // full tells whether a page holds as much as a page may.

@@ -39,9 +39,9 @@ type Run struct {
 	mu       sync.Mutex
 	token    string
 	step     int64
-	reissue  func(token string) // tells who refreshes the lease of a new token
-	boxes    []*inbox           // every port that can be read, own and children's
-	ins      map[string]*inbox  // the job's own
+	keeper   *keeper           // of the lease
+	boxes    []*inbox          // every port that can be read, own and children's
+	ins      map[string]*inbox // the job's own
 	outs     map[string]*outbox
 	state    State
 	delta    job.Delta         // what was done since the last commit
@@ -110,6 +110,12 @@ func (r *Run) Log(entry any) error {
 	return nil
 }
 
+// ask reads from the store, again and again while it cannot be reached: that is no
+// failure of the job. If it takes too long the lease ends, and the run with it.
+func (r *Run) ask(read func(context.Context) error) error {
+	return retry(r.ctx, func() error { return read(r.ctx) })
+}
+
 // grow accounts for n more bytes of one value in the commit. r.mu is held.
 func (r *Run) grow(n int) error {
 	if n > MaxMessage {
@@ -133,6 +139,8 @@ func (r *Run) Checkpoint() error {
 	}
 	d := r.take(job.Checkpoint)
 	d.Next, d.Lease = rand.Text(), r.lease
+	begun := time.Now()
+	r.keeper.change(d.Next)
 	if err := commit(r.ctx, r.store, d); err != nil {
 		r.broken = fmt.Errorf("checkpoint: %w", err)
 		return r.broken
@@ -143,7 +151,7 @@ func (r *Run) Checkpoint() error {
 	}
 	r.token = d.Next
 	r.step++
-	r.reissue(r.token)
+	r.keeper.changed(begun)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -54,9 +55,9 @@ func (s *State) GetMany(keys []string) (map[string]json.RawMessage, error) {
 	}
 	// Only the run that owns the job changes its state, so what is read now is what
 	// was there at begin.
-	got, err := s.run.store.State(s.run.ctx, s.run.info.ID, ask...)
+	got, err := s.read(ask)
 	if err != nil {
-		return nil, fmt.Errorf("reading state: %w", err)
+		return nil, err
 	}
 	for k, raw := range got {
 		out[k] = raw
@@ -72,8 +73,8 @@ func (s *State) All() (map[string]json.RawMessage, error) {
 	known := s.known
 	if !s.whole {
 		var err error
-		if known, err = s.run.store.State(s.run.ctx, s.run.info.ID); err != nil {
-			return nil, fmt.Errorf("reading state: %w", err)
+		if known, err = s.read(nil); err != nil {
+			return nil, err
 		}
 	}
 	for k, raw := range known {
@@ -87,6 +88,18 @@ func (s *State) All() (map[string]json.RawMessage, error) {
 		}
 	}
 	return out, nil
+}
+
+// read asks the store for some keys, or for all of them.
+func (s *State) read(keys []string) (got map[string]json.RawMessage, err error) {
+	err = s.run.ask(func(ctx context.Context) error {
+		got, err = s.run.store.State(ctx, s.run.info.ID, keys...)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading state: %w", err)
+	}
+	return got, nil
 }
 
 // Set stores v, encoded as JSON, under key.

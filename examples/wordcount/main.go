@@ -18,7 +18,6 @@ import (
 
 func main() {
 	logging.Disable() // the Redis library prints what it also returns as an error
-	logging.Disable() // the driver's remarks: errors reach the user as errors
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	os.Exit(Main(ctx, os.Args[1:], os.Stdout, os.Stderr))

@@ -26,7 +26,9 @@ for _, j in ipairs(ready) do
 end
 local before = last and call('HGET', key(last.id), 'stepped')
 if before and string.sub(before, 1, #token + 1) == token .. ' ' then
-  local out = answer(load(string.sub(before, #token + 2)))
+  local j = load(string.sub(before, #token + 2))
+  if j == last and j.status == S.running then result[3] = 1 end -- as it was before it began
+  local out = answer(j)
   if out then return out end
 end
 return { result, wakes(), '', {} }

@@ -1,0 +1,198 @@
+package redisstore_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// reach makes a job of a status. No contract leads to waiting yet, so that one is forced.
+func (e *env) reach(status statemachine.Status) job.ID {
+	e.Helper()
+	ctx := e.Context()
+	if status == statemachine.Scheduled {
+		return e.create(job.Node{Type: "T", At: time.Now().Add(time.Hour)})
+	}
+	id := e.single()
+	switch status {
+	case statemachine.Queued:
+	case statemachine.Waiting:
+		e.ok(e.rdb.HSet(ctx, e.key(id), "status", string(status)).Err())
+		e.ok(e.rdb.ZRem(ctx, e.due(id), string(id)).Err())
+	case statemachine.Running:
+		e.begin(id)
+	case statemachine.Suspended:
+		e.end(id, statemachine.Suspend)
+	case statemachine.Completed:
+		e.end(id, statemachine.Complete)
+	case statemachine.Failed:
+		e.end(id, statemachine.Fail)
+	case statemachine.Terminating, statemachine.Terminated:
+		e.ok(e.store.Apply(ctx, id, statemachine.Terminate))
+		if status == statemachine.Terminated {
+			e.end(id, statemachine.Shutdown)
+		}
+	default:
+		e.Fatalf("no way to %s", status)
+	}
+	e.is(status, id)
+	return id
+}
+
+// key is the hash of a job, as docs/redis.md says.
+func (e *env) key(id job.ID) string {
+	return fmt.Sprintf("weir:{%s:%d}:j:%s", e.ns, id.Shard(shards), id)
+}
+
+// due is the set of the jobs of a shard that the sweeper will look at.
+func (e *env) due(id job.ID) string {
+	return fmt.Sprintf("weir:{%s:%d}:due", e.ns, id.Shard(shards))
+}
+
+func TestBeginNeedsAReadyJob(t *testing.T) {
+	each(t, func(e *env) {
+		for _, status := range statemachine.Statuses() {
+			id := e.reach(status)
+			if status == statemachine.Queued || status == statemachine.Terminating {
+				snap := e.begin(id)
+				e.equal("shutdown", snap.Shutdown, status == statemachine.Terminating)
+				continue
+			}
+			e.unchanged("begin of a job that is "+string(status), func() {
+				_, err := e.store.Begin(e.Context(), id, beginning())
+				e.fails(err, job.ErrStatus)
+			})
+		}
+		_, err := e.store.Begin(e.Context(), newID(e), beginning())
+		e.fails(err, job.ErrNotFound)
+	})
+}
+
+func TestBeginTwice(t *testing.T) {
+	each(t, func(e *env) {
+		for _, status := range []statemachine.Status{statemachine.Queued, statemachine.Terminating} {
+			id := e.reach(status)
+			e.write(id, "in", "1", "2")
+			b := beginning()
+			first, err := e.store.Begin(e.Context(), id, b)
+			e.ok(err)
+			e.unchanged("begin under the same token", func() {
+				again, err := e.store.Begin(e.Context(), id, b)
+				e.ok(err)
+				e.equal("repeated begin", again, first)
+			})
+			e.unchanged("begin under a second token", func() {
+				_, err := e.store.Begin(e.Context(), id, beginning())
+				e.fails(err, job.ErrStatus)
+			})
+		}
+	})
+}
+
+func TestBeginRace(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.single()
+		var won atomic.Int32
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				if _, err := e.store.Begin(e.Context(), id, beginning()); err == nil {
+					won.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		e.equal("runs begun", won.Load(), int32(1))
+	})
+}
+
+func TestSnapshotIsBounded(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.create(job.Node{Type: "T", Ports: ports(in("many"), in("big"), in("none"))})
+		e.ok(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "many", Items: numbers(1, 300)}))
+		big := `"` + strings.Repeat("x", 998) + `"`
+		for range 20 {
+			e.write(id, "big", big)
+		}
+		b := beginning()
+		b.Batch, b.Bytes = 120, 5500
+		snap, err := e.store.Begin(e.Context(), id, b)
+		e.ok(err)
+		e.equal("ports with messages", len(snap.In), 2)
+		many, large := snap.In["many"], snap.In["big"]
+		e.equal("by count", many.Items, numbers(1, 120))
+		e.equal("length", []int{many.Len, large.Len}, []int{300, 20})
+		e.equal("by bytes", len(large.Items), 6) // the one that crosses the bound is the last
+
+		// The rest comes by page, with the same bounds.
+		got := many.Items
+		for len(got) < many.Len {
+			items, head, err := e.store.Page(e.Context(), id, port.Input, "many", len(got), 70, 1<<20)
+			e.ok(err)
+			e.equal("head", head, many.Head)
+			got = append(got, items...)
+		}
+		e.equal("all", got, numbers(1, 300))
+		items, _, err := e.store.Page(e.Context(), id, port.Input, "big", 18, 10, 1500)
+		e.ok(err)
+		e.equal("page by bytes", len(items), 2)
+		items, _, err = e.store.Page(e.Context(), id, port.Input, "big", 20, 10, 1500)
+		e.ok(err)
+		e.equal("page behind the end", len(items), 0)
+	})
+}
+
+func TestSnapshotSaysWhetherStateIsWhole(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.single()
+		for _, keys := range []int{0, 1, 64, 65} {
+			snap := e.begin(id)
+			d := delta(snap, statemachine.Requeue)
+			d.Set = map[string]json.RawMessage{}
+			for i := range keys {
+				d.Set[fmt.Sprint("k", i)] = json.RawMessage(fmt.Sprint(i))
+			}
+			e.commit(d)
+			snap = e.begin(id)
+			e.equal("whole", snap.Whole, keys <= 64)
+			if snap.Whole {
+				e.equal("state", len(snap.State), keys)
+			}
+			all, err := e.store.State(e.Context(), id)
+			e.ok(err)
+			e.equal("all state", len(all), keys)
+			some, err := e.store.State(e.Context(), id, "k0", "none")
+			e.ok(err)
+			e.equal("some state", len(some), min(keys, 1))
+			e.commit(delta(snap, statemachine.Requeue))
+		}
+	})
+}
+
+func TestBeginOfALockedJob(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.single()
+		e.ok(e.rdb.Set(e.Context(), e.key(id)+":lock", "me", 300*time.Millisecond).Err())
+		_, err := e.store.Begin(e.Context(), id, beginning())
+		e.fails(err, job.ErrLocked)
+		e.is(statemachine.Queued, id)
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			if _, err = e.store.Begin(e.Context(), id, beginning()); err == nil {
+				break
+			}
+			e.fails(err, job.ErrLocked)
+			if time.Now().After(deadline) {
+				e.Fatal("the lock does not end")
+			}
+		}
+		e.is(statemachine.Running, id)
+	})
+}

@@ -1,0 +1,392 @@
+package redisstore_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// full begins a run of a new job and returns a delta that does everything a run can do:
+// takes, writes (own port, spawned child, its own input), state, spawns, closes, log.
+func (e *env) full() (job.ID, *job.Snapshot, job.Delta) {
+	e.Helper()
+	id := e.create(job.Node{Type: "T", Ports: ports(in("in"), out("out"), out("done"))})
+	first := delta(e.begin(id), statemachine.Requeue)
+	first.Set = map[string]json.RawMessage{"old": json.RawMessage("1"), "kept": json.RawMessage("2")}
+	e.commit(first)
+	e.write(id, "in", "1", "2", "3")
+	snap := e.begin(id)
+	base, err := e.store.Reserve(e.Context(), id, 2)
+	e.ok(err)
+	d := delta(snap, statemachine.Complete)
+	d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: snap.In["in"].Head, N: 2}}
+	d.Writes = []job.Write{
+		{Dir: port.Output, Port: "out", Items: raws("4", "5")},
+		{Job: id.Nth(base), Dir: port.Input, Port: "in", Items: raws("6")},
+	}
+	d.Set = map[string]json.RawMessage{"new": json.RawMessage(`"x"`), "kept": json.RawMessage("3")}
+	d.Unset = []string{"old", "never"}
+	d.Spawns = []job.Spawn{{Base: base, Plan: &job.Plan{Nodes: []job.Node{
+		{Name: "kid", Type: "K", Ports: ports(in("in"), out("out"))},
+		{Name: "grandkid", Type: "K"},
+	}}}}
+	d.Closes = []string{"done"}
+	d.Log = []string{`"one"`, `{"n":2}`}
+	d.Reason = "why"
+	return id, snap, d
+}
+
+// checkFull wants all that full did.
+func (e *env) checkFull(id job.ID, d job.Delta) {
+	e.Helper()
+	kid := id.Nth(d.Spawns[0].Base)
+	e.holds(id, port.Input, "in", "3")
+	e.holds(id, port.Output, "out", "4", "5")
+	e.holds(kid, port.Input, "in", "6")
+	state, err := e.store.State(e.Context(), id)
+	e.ok(err)
+	e.equal("state", state, map[string]json.RawMessage{"new": json.RawMessage(`"x"`), "kept": json.RawMessage("3")})
+	kids, err := e.store.Children(e.Context(), id)
+	e.ok(err)
+	e.equal("children", kids, map[string]job.ID{"kid": kid})
+	e.equal("grandchild's parent", e.info(id.Nth(d.Spawns[0].Base+1)).Parent, kid)
+	i := e.info(id)
+	e.equal("status, reason", []any{i.Status, i.Reason}, []any{statemachine.Completed, "why"})
+	e.equal("steps, version", []int64{i.Steps, i.Version}, []int64{2, 2})
+	e.equal("closed", e.port(id, port.Output, "done").Closed, true)
+	p := e.port(id, port.Input, "in")
+	e.equal("waiting, total", []int64{p.Waiting, p.Total}, []int64{1, 3})
+	e.is(statemachine.Queued, kid)
+	e.equal("creator", e.info(kid).By, "job:"+string(id))
+	log, err := e.store.Logs(e.Context(), id, 10)
+	e.ok(err)
+	e.equal("log", []string{string(log[0].Entry), string(log[1].Entry)}, d.Log)
+}
+
+func TestCommitAppliesAllAtOnce(t *testing.T) {
+	each(t, func(e *env) {
+		id, _, d := e.full()
+		res := e.commit(d)
+		e.equal("again", res.Again, false)
+		e.checkFull(id, d)
+		e.unchanged("the same commit again", func() {
+			again := e.commit(d)
+			e.equal("answer", again, res)
+		})
+	})
+}
+
+func TestRefusedCommitChangesNothing(t *testing.T) {
+	at := func(f func(*job.Delta)) func(*env, job.ID, *job.Delta) {
+		return func(_ *env, _ job.ID, d *job.Delta) { f(d) }
+	}
+	for _, c := range []struct {
+		name string
+		do   func(e *env, id job.ID, d *job.Delta)
+		want error
+	}{
+		{"wrong token", at(func(d *job.Delta) { d.Token = "wrong" }), job.ErrFenced},
+		{"no token", at(func(d *job.Delta) { d.Token = "" }), job.ErrFenced},
+		{"no such job", at(func(d *job.Delta) { d.Job = d.Job.Nth(99) }), job.ErrNotFound},
+		{"moved head", func(e *env, id job.ID, _ *job.Delta) {
+			e.ok(e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", N: 1}, "outside"))
+		}, job.ErrMoved},
+		{"more than there is", at(func(d *job.Delta) { d.Takes[0].N = 4 }), job.ErrMoved},
+		{"take from no port", at(func(d *job.Delta) { d.Takes[0].Port = "nope" }), job.ErrPort},
+		{"take from no job", at(func(d *job.Delta) { d.Takes[0].Job = d.Job.Nth(99) }), job.ErrNotFound},
+		{"write to no port", at(func(d *job.Delta) { d.Writes[0].Port = "nope" }), job.ErrPort},
+		{"write to no port of a new child", at(func(d *job.Delta) { d.Writes[1].Port = "nope" }), job.ErrPort},
+		{"write to no job", at(func(d *job.Delta) { d.Writes[1].Job = d.Job.Nth(99) }), job.ErrNotFound},
+		{"write to no port of a child", func(e *env, id job.ID, d *job.Delta) {
+			d.Writes[0] = job.Write{Job: e.child(id), Dir: port.Input, Port: "nope", Items: raws("1")}
+		}, job.ErrPort},
+		{"close of no port", at(func(d *job.Delta) { d.Closes = append(d.Closes, "nope") }), job.ErrPort},
+		{"close of an In port", at(func(d *job.Delta) { d.Closes = append(d.Closes, "in") }), job.ErrPort},
+		{"child name taken", func(e *env, id job.ID, d *job.Delta) {
+			e.child(id)
+			d.Spawns[0].Plan.Nodes[0].Name = "first"
+		}, job.ErrExists},
+		{"one child name twice", at(func(d *job.Delta) {
+			d.Spawns = append(d.Spawns, job.Spawn{Base: d.Spawns[0].Base + 5, Plan: d.Spawns[0].Plan})
+		}), job.ErrExists},
+		{"outcome of another status", at(func(d *job.Delta) { d.Outcome = statemachine.Shutdown }), job.ErrStatus},
+		{"no outcome", at(func(d *job.Delta) { d.Outcome = "" }), job.ErrStatus},
+		{"unknown outcome", at(func(d *job.Delta) { d.Outcome = "vanish" }), job.ErrStatus},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, func(e *env) {
+				id, _, d := e.full()
+				good := d
+				good.Takes, good.Writes = slices.Clone(d.Takes), slices.Clone(d.Writes)
+				good.Spawns = []job.Spawn{{Base: d.Spawns[0].Base, Plan: &job.Plan{Nodes: slices.Clone(d.Spawns[0].Plan.Nodes)}}}
+				if c.name == "child name taken" || c.name == "write to no port of a child" {
+					// The child is born in a checkpoint, after which the run goes on.
+					d.Token = "second"
+				}
+				c.do(e, id, &d)
+				e.unchanged("a refused commit", func() {
+					for range 2 {
+						res := e.try(d)
+						e.fails(res.Refused, c.want)
+						e.equal("deltas that hold", res.Applied, 0)
+					}
+				})
+				if !errors.Is(c.want, job.ErrMoved) && d.Token != "second" {
+					e.commit(good)
+					e.checkFull(id, good)
+				}
+			})
+		})
+	}
+}
+
+// child commits, by a checkpoint, a child named "first" and leaves the run to the token "second".
+func (e *env) child(id job.ID) job.ID {
+	e.Helper()
+	base, err := e.store.Reserve(e.Context(), id, 1)
+	e.ok(err)
+	var token string
+	e.ok(e.rdb.HGet(e.Context(), e.key(id), "token").Scan(&token))
+	e.commit(job.Delta{
+		Job: id, Token: token, Outcome: job.Checkpoint, Next: "second", Lease: time.Hour,
+		Spawns: []job.Spawn{{Base: base, Plan: &job.Plan{Nodes: []job.Node{{Name: "first", Type: "T", Ports: ports(in("in"), out("out"))}}}}},
+	})
+	return id.Nth(base)
+}
+
+func TestDeadRunIsFenced(t *testing.T) {
+	each(t, func(e *env) {
+		id, snap, d := e.full()
+		e.ok(e.store.Refresh(e.Context(), id, snap.Token, time.Hour))
+		e.sweep()
+		e.is(statemachine.Running, id)
+		e.ok(e.store.Refresh(e.Context(), id, snap.Token, time.Millisecond))
+		e.sweep()
+		e.is(statemachine.Queued, id)
+		for _, status := range []statemachine.Status{statemachine.Queued, statemachine.Running} {
+			e.is(status, id)
+			e.unchanged("what a dead run still does", func() {
+				res := e.try(d)
+				e.fails(res.Refused, job.ErrFenced)
+				e.equal("deltas that hold", res.Applied, 0)
+				e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour), job.ErrFenced)
+				res, next, err := e.store.Step(e.Context(), job.Tx{Deltas: []job.Delta{d}}, beginning(), []string{"T", "K"})
+				e.ok(err)
+				e.fails(res.Refused, job.ErrFenced)
+				if next != nil {
+					e.Errorf("a fenced step begins %s", next.Info.ID)
+				}
+			})
+			if status == statemachine.Queued {
+				next := e.begin(id)
+				e.equal("the next run reads the same", next.In, snap.In)
+				e.equal("the next run has the same state", next.State, snap.State)
+			}
+		}
+		i := e.info(id)
+		e.equal("a lost run is no step, no try", []int64{i.Steps, int64(i.Tries)}, []int64{1, 0})
+	})
+}
+
+func TestCheckpoint(t *testing.T) {
+	each(t, func(e *env) {
+		id, snap, d := e.full()
+		d.Outcome, d.Next, d.Lease = job.Checkpoint, "second", time.Hour
+		res := e.commit(d)
+		e.equal("again", res.Again, false)
+		e.is(statemachine.Running, id)
+		e.holds(id, port.Input, "in", "3")
+		e.unchanged("the same checkpoint again", func() { e.equal("answer", e.commit(d), res) })
+		e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour), job.ErrFenced)
+		e.ok(e.store.Refresh(e.Context(), id, "second", time.Hour))
+
+		e.write(id, "in", "4")
+		last := job.Delta{
+			Job: id, Token: "second", Outcome: statemachine.Complete,
+			Takes: []job.Take{{Dir: port.Input, Port: "in", Head: 2, N: 1}},
+		}
+		res = e.commit(last)
+		e.equal("data of before the end makes it queued", res.Again, true)
+		e.holds(id, port.Input, "in", "4")
+		e.is(statemachine.Queued, id)
+		e.equal("steps", e.info(id).Steps, int64(3))
+		e.fails(e.try(d).Refused, job.ErrFenced)
+
+		// A checkpoint's lease counts.
+		snap = e.begin(id)
+		d = delta(snap, job.Checkpoint)
+		d.Next, d.Lease = "third", time.Millisecond
+		e.commit(d)
+		e.sweep()
+		e.is(statemachine.Queued, id)
+		e.fails(e.try(job.Delta{Job: id, Token: "third", Outcome: statemachine.Complete}).Refused, job.ErrFenced)
+	})
+}
+
+func TestDataDuringARun(t *testing.T) {
+	each(t, func(e *env) {
+		for outcome, want := range map[statemachine.Event]statemachine.Status{
+			statemachine.Complete: statemachine.Queued,
+			statemachine.Suspend:  statemachine.Queued,
+			statemachine.Requeue:  statemachine.Queued,
+			statemachine.Fail:     statemachine.Failed,
+			statemachine.Backoff:  statemachine.Scheduled,
+		} {
+			id := e.single()
+			snap := e.begin(id)
+			e.write(id, "in", "1")
+			e.is(statemachine.Running, id)
+			d := delta(snap, outcome)
+			d.Delay = time.Hour
+			if outcome == statemachine.Requeue {
+				d.Delay = 0
+			}
+			e.equal(string(outcome), e.commit(d).Again, want == statemachine.Queued)
+			e.is(want, id)
+			if want == statemachine.Queued {
+				snap = e.begin(id)
+				d = delta(snap, statemachine.Complete)
+				d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+				e.equal("second run", e.commit(d).Again, false)
+			}
+		}
+		// What a run writes to itself arrives as well.
+		id := e.single()
+		d := delta(e.begin(id), statemachine.Complete)
+		d.Writes = []job.Write{{Dir: port.Input, Port: "in", Items: raws("1")}}
+		e.equal("own message", e.commit(d).Again, true)
+	})
+}
+
+func TestFailures(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.single()
+		e.write(id, "in", "1")
+		for n := 1; n <= 23; n++ {
+			d := delta(e.begin(id), statemachine.Backoff)
+			d.Failure = &job.Failure{At: time.Unix(int64(n), 0).UTC(), Step: 0, Error: fmt.Sprint("no ", n, "\nü"), Stack: "s"}
+			d.Reason = "no"
+			if n == 22 {
+				d.Delay = time.Millisecond // else none: it fires at the next sweep all the same
+			}
+			if n == 23 {
+				d.Outcome = statemachine.Fail
+			}
+			e.commit(d)
+			i := e.info(id)
+			e.equal("tries, steps", []int64{int64(i.Tries), i.Steps, i.Version}, []int64{int64(n), 0, int64(n)})
+			if n == 23 {
+				break
+			}
+			e.is(statemachine.Scheduled, id)
+			e.sweep()
+			e.is(statemachine.Queued, id)
+		}
+		e.is(statemachine.Failed, id)
+		e.holds(id, port.Input, "in", "1")
+		fs, err := e.store.Failures(e.Context(), id)
+		e.ok(err)
+		e.equal("failures kept", len(fs), 20)
+		e.equal("newest", fs[0], job.Failure{At: time.Unix(23, 0).UTC(), Error: "no 23\nü", Stack: "s"})
+		e.equal("oldest", fs[19].Error, "no 4\nü")
+
+		e.ok(e.store.Apply(e.Context(), id, statemachine.Retry))
+		e.equal("tries after retry", e.info(id).Tries, 0)
+		e.end(id, statemachine.Fail)
+		e.ok(e.store.Apply(e.Context(), id, statemachine.Retry))
+		e.end(id, statemachine.Complete)
+		i := e.info(id)
+		e.equal("tries, steps after success", []int64{int64(i.Tries), i.Steps}, []int64{0, 1})
+	})
+}
+
+func TestHandedBackRunDoesNotCount(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.single()
+		e.end(id, statemachine.Fail)
+		e.ok(e.store.Apply(e.Context(), id, statemachine.Retry))
+		for _, delay := range []time.Duration{0, time.Millisecond, time.Hour} {
+			d := delta(e.begin(id), statemachine.Requeue)
+			d.Handed, d.Delay, d.Reason = true, delay, "nobody"
+			e.equal("again", e.commit(d).Again, true)
+			i := e.info(id)
+			e.equal("status, reason, steps, tries", []any{i.Status, i.Reason, i.Steps, i.Tries},
+				[]any{statemachine.Queued, "nobody", int64(0), 0})
+		}
+	})
+}
+
+func TestLogsAreOfOneJob(t *testing.T) {
+	each(t, func(e *env) {
+		root := e.create(job.Node{Type: "T"}, job.Node{Name: "a", Type: "T"})
+		for i := range 5 {
+			for _, id := range []job.ID{root, root.Nth(1)} {
+				e.ok(e.store.Apply(e.Context(), id, statemachine.Run))
+				d := delta(e.begin(id), statemachine.Complete)
+				d.Log = []string{fmt.Sprintf(`"%d %d"`, id.Number(), i)}
+				e.commit(d)
+			}
+		}
+		log, err := e.store.Logs(e.Context(), root.Nth(1), 2)
+		e.ok(err)
+		e.equal("entries", len(log), 2)
+		for i, l := range log {
+			e.equal("entry", []any{l.Job, string(l.Entry)}, []any{root.Nth(1), fmt.Sprintf(`"1 %d"`, 3+i)})
+			if age := time.Since(l.At); age > time.Minute || age < -time.Minute {
+				e.Errorf("logged %v ago", age)
+			}
+		}
+	})
+}
+
+func TestManyTransactions(t *testing.T) {
+	each(t, func(e *env) {
+		root := e.create(job.Node{Type: "T"}, job.Node{Name: "a", Type: "T"}, job.Node{Name: "b", Type: "T"}, job.Node{Name: "c", Type: "T"})
+		var d []job.Delta
+		for i := range 4 {
+			d = append(d, delta(e.begin(root.Nth(i)), statemachine.Complete))
+		}
+		bad := d[1]
+		bad.Token = "wrong"
+		txs := []job.Tx{{Deltas: []job.Delta{d[0], bad, d[2]}}, {Deltas: []job.Delta{bad, d[2]}}, {Deltas: []job.Delta{d[2], d[3]}}}
+		check := func() {
+			res, err := e.store.Commit(e.Context(), txs)
+			e.ok(err)
+			e.equal("results", len(res), 3)
+			e.equal("applied", []int{res[0].Applied, res[1].Applied, res[2].Applied}, []int{1, 0, 2})
+			e.fails(res[0].Refused, job.ErrFenced)
+			e.fails(res[1].Refused, job.ErrFenced)
+			e.ok(res[2].Refused)
+		}
+		check()
+		e.is(statemachine.Completed, root.Nth(2), root.Nth(3))
+		e.is(statemachine.Running, root.Nth(1))
+		e.unchanged("the same transactions again", check)
+
+		other := e.create(job.Node{Type: "T"})
+		for other.Shard(shards) == root.Shard(shards) {
+			other = e.create(job.Node{Type: "T"})
+		}
+		e.unchanged("a commit across shards", func() {
+			_, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d[1], {Job: other, Token: "x"}}}})
+			if err == nil {
+				e.Error("a commit across shards is accepted")
+			}
+		})
+		for _, txs := range [][]job.Tx{nil, {{}}} {
+			if _, err := e.store.Commit(e.Context(), txs); err == nil {
+				e.Error("an empty commit is accepted")
+			}
+		}
+		if _, _, err := e.store.Step(e.Context(), job.Tx{}, beginning(), nil); err == nil {
+			e.Error("an empty step is accepted")
+		}
+	})
+}

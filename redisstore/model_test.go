@@ -1,0 +1,399 @@
+package redisstore_test
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// model is one tree of jobs as the design describes it: plain maps and slices, counted
+// anew at every change. It shares the state machine with the scripts and nothing else.
+type model struct {
+	jobs  map[job.ID]*mJob
+	ready []*mJob // became ready in the last commit
+}
+
+type mJob struct {
+	id, parent  job.ID
+	node        job.Node
+	status      statemachine.Status
+	reason      string
+	token, last string
+	dying       bool // the lease ends at once
+	soon        bool // scheduled for now
+	again       bool
+	steps       int64
+	version     int64
+	tries       int
+	ports       map[mName]*mPort
+	state       map[string]string
+	kids        map[string]job.ID
+	log         []string
+	failures    int
+}
+
+type mName struct {
+	dir  port.Dir
+	name string
+}
+
+type mPort struct {
+	edges   [][]mEnd
+	items   []string
+	removed int64 // messages taken, or passed on
+	sources int
+	fed     bool
+	closed  bool
+}
+
+type mEnd struct {
+	job job.ID
+	mName
+}
+
+// add creates the jobs of a plan; its root gets number base.
+func (m *model) add(nodes []job.Node, root job.ID, base int, parent job.ID) {
+	for i, n := range nodes {
+		j := &mJob{id: root.Nth(base + i), parent: parent, node: n, kids: map[string]job.ID{}, state: map[string]string{}}
+		if i > 0 {
+			j.parent = root.Nth(base + n.Parent)
+		}
+		if p := m.jobs[j.parent]; p != nil {
+			p.kids[n.Name] = j.id
+		}
+		j.ports = map[mName]*mPort{}
+		for _, p := range n.Ports {
+			q := &mPort{sources: p.Sources, fed: p.Sources > 0}
+			for _, e := range p.Edges {
+				var ends []mEnd
+				for _, t := range e {
+					ends = append(ends, mEnd{root.Nth(base + t.Node), mName{t.Dir, t.Port}})
+				}
+				q.edges = append(q.edges, ends)
+			}
+			j.ports[mName{p.Dir, p.Name}] = q
+		}
+		switch {
+		case n.Graph || n.Wired():
+			j.status = statemachine.Suspended
+		case !n.At.IsZero():
+			j.status, j.soon = statemachine.Scheduled, n.At.Year() < 2000
+		default:
+			j.status = statemachine.Queued
+			m.ready = append(m.ready, j)
+		}
+		m.jobs[j.id] = j
+	}
+}
+
+// find returns a port, making one that `*` admits if use is set; nil if there is none.
+func (m *model) find(id job.ID, n mName, use bool) *mPort {
+	j := m.jobs[id]
+	if p := j.ports[n]; p != nil || j.ports[mName{n.dir, port.Any}] == nil {
+		return p
+	}
+	p := &mPort{}
+	if use {
+		j.ports[n] = p
+	}
+	return p
+}
+
+func (m *model) become(j *mJob, to statemachine.Status) {
+	j.status = to
+	if to == statemachine.Queued {
+		j.again = false
+	}
+	if to == statemachine.Queued || to == statemachine.Terminating && j.token == "" {
+		m.ready = append(m.ready, j)
+	}
+	if g := m.jobs[j.parent]; g != nil && g.node.Graph {
+		m.judge(g)
+	}
+}
+
+// judge gives a graph the status that follows from its children's.
+func (m *model) judge(g *mJob) {
+	want := statemachine.Completed
+	for _, id := range g.kids {
+		switch kid := m.jobs[id]; {
+		case kid.status == statemachine.Failed:
+			want = statemachine.Failed
+		case !kid.status.Settled() && want != statemachine.Failed:
+			want = statemachine.Suspended
+		}
+	}
+	if want == g.status || g.status == statemachine.Terminated {
+		return
+	}
+	m.become(g, want)
+	m.tell(g)
+}
+
+// tell wakes a parent that is no graph.
+func (m *model) tell(child *mJob) {
+	if p := m.jobs[child.parent]; p != nil && !p.node.Graph {
+		m.wake(p)
+	}
+}
+
+func (m *model) wake(j *mJob) {
+	if j.status == statemachine.Running {
+		j.again = true
+	} else if to, err := statemachine.Next(j.status, statemachine.Wake); err == nil && !j.node.Graph {
+		m.become(j, to)
+	}
+}
+
+func (m *model) put(id job.ID, n mName, items []string, keyed bool, key uint32) {
+	if len(items) == 0 {
+		return
+	}
+	p := m.find(id, n, true)
+	if len(p.edges) == 0 {
+		p.items = append(p.items, items...)
+		if n.dir == port.Input {
+			m.wake(m.jobs[id])
+		} else {
+			m.tell(m.jobs[id])
+		}
+		return
+	}
+	first := p.removed
+	p.removed += int64(len(items))
+	for _, ends := range p.edges {
+		shares := make([][]string, len(ends))
+		for i, item := range items {
+			turn := int((first + int64(i)) % int64(len(ends)))
+			if keyed {
+				turn = int(key % uint32(len(ends)))
+			}
+			shares[turn] = append(shares[turn], item)
+		}
+		for i, end := range ends {
+			m.put(end.job, end.mName, shares[i], keyed, key)
+		}
+	}
+}
+
+func (m *model) shut(id job.ID, n mName) {
+	p := m.find(id, n, true)
+	if p.closed {
+		return
+	}
+	p.closed = true
+	for _, ends := range p.edges {
+		for _, end := range ends {
+			q := m.find(end.job, end.mName, true)
+			if q.sources--; q.sources == 0 {
+				m.shut(end.job, end.mName)
+			}
+		}
+	}
+	if n.dir == port.Input && len(p.edges) == 0 {
+		m.wake(m.jobs[id])
+	}
+}
+
+func (m *model) takeable(id job.ID, t job.Take) error {
+	switch {
+	case m.jobs[id] == nil:
+		return job.ErrNotFound
+	case m.find(id, mName{t.Dir, t.Port}, false) == nil:
+		return job.ErrPort
+	}
+	if p := m.find(id, mName{t.Dir, t.Port}, false); p.removed != t.Head || len(p.items) < t.N {
+		return job.ErrMoved
+	}
+	return nil
+}
+
+func (m *model) take(id job.ID, t job.Take) {
+	p := m.find(id, mName{t.Dir, t.Port}, true)
+	p.items = p.items[t.N:]
+	p.removed += int64(t.N)
+}
+
+// objections are all reasons to refuse a delta; a store may name any of them.
+func (m *model) objections(d *job.Delta) (all []error) {
+	j := m.jobs[d.Job]
+	if j == nil {
+		return []error{job.ErrNotFound}
+	}
+	if j.token == "" || j.token != d.Token {
+		return []error{job.ErrFenced}
+	}
+	if _, err := statemachine.Next(j.status, d.Outcome); err != nil && d.Outcome != job.Checkpoint && j.status != statemachine.Terminating {
+		all = append(all, job.ErrStatus)
+	}
+	for _, t := range d.Takes {
+		if err := m.takeable(orElse(t.Job, d.Job), t); err != nil {
+			all = append(all, err)
+		}
+	}
+	fresh := &model{jobs: map[job.ID]*mJob{}}
+	names := map[string]bool{}
+	for _, s := range d.Spawns {
+		fresh.add(s.Plan.Nodes, d.Job.Tree(), s.Base, "")
+		name := s.Plan.Nodes[0].Name
+		if _, taken := j.kids[name]; taken || names[name] {
+			all = append(all, job.ErrExists)
+		}
+		names[name] = true
+	}
+	for _, w := range d.Writes {
+		id, known := orElse(w.Job, d.Job), m
+		if fresh.jobs[id] != nil {
+			known = fresh
+		}
+		if known.jobs[id] == nil {
+			all = append(all, job.ErrNotFound)
+		} else if known.find(id, mName{w.Dir, w.Port}, false) == nil {
+			all = append(all, job.ErrPort)
+		}
+	}
+	for _, name := range d.Closes {
+		if m.find(d.Job, mName{port.Output, name}, false) == nil {
+			all = append(all, job.ErrPort)
+		}
+	}
+	return all
+}
+
+func orElse(id, other job.ID) job.ID {
+	if id == "" {
+		return other
+	}
+	return id
+}
+
+// commit applies a delta, unless it is refused or was applied before.
+func (m *model) commit(d *job.Delta) (refused []error, again bool) {
+	m.ready = nil
+	j := m.jobs[d.Job]
+	if j == nil || j.last != d.Token {
+		if refused = m.objections(d); refused != nil {
+			return refused, false
+		}
+		m.apply(j, d)
+	}
+	return nil, j.status == statemachine.Queued
+}
+
+func (m *model) apply(j *mJob, d *job.Delta) {
+	failed := d.Outcome == statemachine.Fail || d.Outcome == statemachine.Backoff
+	switch {
+	case failed:
+		j.tries++
+	case !d.Handed:
+		j.steps++
+		j.tries = 0
+	}
+	j.version++
+	j.last, j.token, j.reason = d.Token, d.Next, d.Reason
+	for _, t := range d.Takes {
+		m.take(orElse(t.Job, d.Job), t)
+	}
+	for k, v := range d.Set {
+		j.state[k] = string(v)
+	}
+	for _, k := range d.Unset {
+		delete(j.state, k)
+	}
+	for _, s := range d.Spawns {
+		m.add(s.Plan.Nodes, d.Job.Tree(), s.Base, d.Job)
+	}
+	for _, w := range d.Writes {
+		m.put(orElse(w.Job, d.Job), mName{w.Dir, w.Port}, texts(w.Items), w.Keyed, w.Key)
+	}
+	for _, name := range d.Closes {
+		m.shut(d.Job, mName{port.Output, name})
+	}
+	j.log = append(j.log, d.Log...)
+	if d.Failure != nil {
+		j.failures++
+	}
+	if d.Outcome == job.Checkpoint {
+		j.dying = d.Lease < longTime
+		return
+	}
+	m.conclude(j, d)
+	if !d.Handed {
+		m.tell(j)
+	}
+}
+
+func (m *model) conclude(j *mJob, d *job.Delta) {
+	event := d.Outcome
+	if j.again && (event == statemachine.Complete || event == statemachine.Suspend) {
+		event = statemachine.Requeue
+	}
+	to, err := statemachine.Next(j.status, event)
+	if err != nil { // objections let pass what is legal in a run: the job was terminated meanwhile
+		to = j.status
+	}
+	m.become(j, to)
+	j.soon = d.Delay < longTime
+	if d.Delay > 0 || event == statemachine.Backoff {
+		m.ready = slices.DeleteFunc(m.ready, func(r *mJob) bool { return r == j })
+	}
+}
+
+func (m *model) begin(id job.ID, b job.Begin) error {
+	j := m.jobs[id]
+	switch {
+	case j == nil:
+		return job.ErrNotFound
+	case j.token == b.Token:
+		return nil
+	case j.token != "":
+		return job.ErrStatus
+	case j.status == statemachine.Queued:
+		m.become(j, statemachine.Running)
+	case j.status != statemachine.Terminating:
+		return job.ErrStatus
+	}
+	j.token, j.dying, j.again = b.Token, b.Lease < longTime, false
+	return nil
+}
+
+func (m *model) fire(id job.ID, event statemachine.Event) error {
+	j := m.jobs[id]
+	to, err := statemachine.Next(j.status, event)
+	switch {
+	case event == statemachine.Terminate && err != nil:
+	case event == statemachine.Terminate && j.node.Graph:
+		m.become(j, statemachine.Terminated)
+	case event == statemachine.Terminate:
+		m.become(j, to)
+	case j.node.Graph:
+		return job.ErrStatus
+	case err == nil:
+		j.tries, j.reason = 0, ""
+		m.become(j, to)
+	case !tolerated(j.status, event):
+		return job.ErrStatus
+	case j.status == statemachine.Running:
+		j.again = true
+	}
+	return nil
+}
+
+func (m *model) sweep() {
+	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
+		switch j := m.jobs[id]; {
+		case j.token != "" && j.dying:
+			j.token = ""
+			to := j.status
+			if to == statemachine.Running {
+				to = statemachine.Queued
+			}
+			m.become(j, to)
+		case j.status == statemachine.Scheduled && j.soon:
+			m.become(j, statemachine.Queued)
+		}
+	}
+}

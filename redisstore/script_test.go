@@ -1,0 +1,242 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// libraries are put in front of the scripts and have no call of their own.
+var libraries = map[string]bool{"lib": true, "tx": true}
+
+func scripts(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("scripts/*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	all := map[string]string{}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[strings.TrimSuffix(filepath.Base(f), ".lua")] = string(text)
+	}
+	return all
+}
+
+func TestScriptsSayWhatTheyDo(t *testing.T) {
+	t.Parallel()
+	for name, text := range scripts(t) {
+		if n := strings.Count(text, "\n"); n >= 300 {
+			t.Errorf("%s has %d lines", name, n)
+		}
+		if n := strings.Count(text, "\n"); n > 80 && !libraries[name] {
+			t.Errorf("%s has %d lines and is no library", name, n)
+		}
+		for i, line := range strings.Split(text, "\n") {
+			if len(line) > 130 || strings.TrimRight(line, " \t\r") != line {
+				t.Errorf("%s, line %d: too long, or blanks at its end", name, i+1)
+			}
+		}
+		head := regexp.MustCompile(`^(--[^\n]*\n)+`).FindString(text)
+		want := []string{"-- " + name + ": "}
+		if libraries[name] {
+			want[0] = "-- " + name + ".lua: "
+		} else {
+			want = append(want, "\n-- KEYS: due\n", "\n-- ARGV: ", "\n-- reply: ")
+		}
+		for _, w := range want {
+			if !strings.Contains(head, w) {
+				t.Errorf("the header of %s has no %q:\n%s", name, w, head)
+			}
+		}
+	}
+}
+
+// Statuses have one home, and it is not Lua: scripts use S and EV.
+func TestScriptsSpellNoStatus(t *testing.T) {
+	t.Parallel()
+	for name, text := range scripts(t) {
+		for _, s := range statemachine.Statuses() {
+			if s != statemachine.Queued && strings.Contains(text, "'"+string(s)+"'") { // queued is a field, too
+				t.Errorf("%s spells the status %s", name, s)
+			}
+		}
+	}
+}
+
+// bare runs scripts as they are, as a user who may touch the keys of one shard only.
+type bare struct {
+	*testing.T
+	rdb     *redis.Client
+	scripts map[string]string
+}
+
+const (
+	bareShard = "weir:{bare:0}:"
+	bareRoot  = "018f4e2a-0000-7000-8000-000000000001"
+)
+
+func newBare(t *testing.T) *bare {
+	t.Helper()
+	srv := redistest.Start(t)
+	if err := srv.Client(t).Do(t.Context(), "ACL", "SETUSER", "script", "on", "nopass", "~"+bareShard+"*", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: "script", Password: "any"})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return &bare{T: t, rdb: rdb, scripts: scripts(t)}
+}
+
+// run runs a script and returns its reply as text, moments masked.
+func (b *bare) run(name string, args ...any) string {
+	b.Helper()
+	src := statemachine.Lua() + b.scripts["lib"]
+	if name == "commit" || name == "step" {
+		src += b.scripts["tx"]
+	}
+	reply, err := b.rdb.Eval(b.Context(), src+b.scripts[name], []string{bareShard + "due"}, args...).Result()
+	if err != nil {
+		b.Fatalf("script %s: %v", name, err)
+	}
+	return moments.ReplaceAllString(fmt.Sprint(reply), "T")
+}
+
+func (b *bare) want(want, name string, args ...any) {
+	b.Helper()
+	if got := b.run(name, args...); got != want {
+		b.Fatalf("script %s %q\nreplies %s\n   want %s", name, args, got, want)
+	}
+}
+
+// noDelta is a delta that only ends a run: its lists are empty.
+func noDelta(id, token, outcome string) []any {
+	return []any{id, token, outcome, 0, "", 0, "0", "", 0, 0, 0, 0, 0, 0, "", 0}
+}
+
+func commitOf(deltas ...any) []any { return append([]any{1, 1}, deltas...) }
+
+// The replies are those that the headers promise, and no key of another shard is touched.
+func TestScriptReplies(t *testing.T) {
+	t.Parallel()
+	b := newBare(t)
+	root := []any{bareRoot, "create", "", "", "", 10, "type", "T", "queue", "q", "name", "", "i.in", "0", "o.out", "0", 2, "in", "7"}
+	b.want("[1 ["+bareRoot+" 1 q T]]", "create", append([]any{bareRoot, "t1", 1}, root...)...)
+	b.want("[1 []]", "create", append([]any{bareRoot, "t1", 1}, root...)...)
+	b.want("[0 []]", "create", append([]any{bareRoot, "t2", 1}, root...)...)
+	if got := b.run("job_info", bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0]] [[] []]]") {
+		t.Errorf("job_info replies %s", got)
+	}
+
+	b.want("[ok []]", "port_write", bareRoot, "i", "in", "w1", "", 2, "1", "2")
+	b.want("[ok []]", "port_write", bareRoot, "i", "in", "w1", "", 2, "1", "2")
+	b.want("[port []]", "port_write", bareRoot, "i", "no", "w2", "", 1, "1")
+	b.want("[gone []]", "port_write", bareRoot+".1", "i", "in", "w2", "", 1, "1")
+	b.want("[ok 0 [2]]", "port_page", bareRoot, "i", "in", 1, 9, 9)
+	b.want("[port]", "port_page", bareRoot, "i", "no", 0, 9, 9)
+	b.want("[gone]", "port_page", bareRoot+".1", "i", "in", 0, 9, 9)
+	b.want("moved", "port_take", bareRoot, "i", "in", 1, 1, "k1")
+	b.want("ok", "port_take", bareRoot, "i", "in", 0, 1, "k1")
+	b.want("ok", "port_take", bareRoot, "i", "in", 0, 1, "k1")
+	b.want("port", "port_take", bareRoot, "i", "no", 0, 1, "k1")
+	b.want("gone", "port_take", bareRoot+".1", "i", "in", 0, 1, "k2")
+
+	b.want("[gone]", "begin", bareRoot+".1", "r1", 1000, 9, 9)
+	if got := b.run("begin", bareRoot, "r1", 1000, 9, 9); !strings.HasPrefix(got, "[ok T [") || !strings.HasSuffix(got, "[] [in 7] [[in 1 1 [2]]]]") {
+		t.Errorf("begin replies %s", got)
+	}
+	b.want("[status running]", "begin", bareRoot, "r2", 1000, 9, 9)
+	b.want("1", "run_refresh", bareRoot, "r1", 1000)
+	b.want("0", "run_refresh", bareRoot, "r2", 1000)
+	b.want("[]", "wake_renew", bareRoot, 1)
+	b.want("[[[0 fenced 0]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
+	b.want("[[[0 running 0]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
+	b.want("[[[1  1]] ["+bareRoot+" 2 q T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[[[1  1]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("["+bareRoot+" 3 q T]", "wake_renew", bareRoot, 2)
+	b.want("[]", "wake_renew", bareRoot, 2)
+
+	if err := b.rdb.Set(t.Context(), bareShard+"j:"+bareRoot+":lock", "x", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.run("begin", bareRoot, "r3", 1000, 9, 9); !strings.HasPrefix(got, "[locked 3") {
+		t.Errorf("begin of a locked job replies %s", got)
+	}
+	b.rdb.Del(t.Context(), bareShard+"j:"+bareRoot+":lock")
+	b.run("begin", bareRoot, "r3", 1000, 9, 9)
+	step := append([]any{"r4", 1000, 9, 9, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
+	for range 2 {
+		if got := b.run("step", step...); !regexp.MustCompile(`^\[\[1  [01]\] \[\] ` + bareRoot + ` \[ok T \[`).MatchString(got) {
+			t.Errorf("step replies %s", got)
+		}
+	}
+	b.want("[0 []]", "due_sweep", 10)
+	b.want("1", "run_refresh", bareRoot, "r4", 0)
+	time.Sleep(3 * time.Millisecond)
+	b.want("[1 ["+bareRoot+" 5 q T]]", "due_sweep", 10)
+
+	b.want("[queued []]", "job_apply", bareRoot, "retry", "a1")
+	b.want("[ok []]", "job_apply", bareRoot, "run", "a2")
+	b.want("[gone []]", "job_apply", bareRoot+".1", "run", "a2")
+	b.want("[ok ["+bareRoot+" 6 q T]]", "job_apply", bareRoot, "terminate", "a3")
+	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3")
+	b.want("[gone []]", "port_close", bareRoot+".1", "i", "in")
+	b.want("[port []]", "port_close", bareRoot, "i", "no")
+	b.want("[ok []]", "port_close", bareRoot, "i", "in")
+	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w3", "", 1, "1")
+}
+
+// The sweeper brings wakes again that got lost on the way to asynq, or with a server that
+// took them; those that wait in line it leaves alone.
+func TestSweepDeliversAgain(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	ctx := e.Context()
+	id := e.single()
+	queue := "asynq:{weir:" + e.ns + ":default}:"
+	line := func() []string {
+		e.Helper()
+		// Make it due: a wake is looked at a second after it was made.
+		e.ok(e.rdb.ZAdd(ctx, e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
+		_, err := e.store.Sweep(ctx)
+		e.ok(err)
+		ids, err := e.rdb.LRange(ctx, queue+"pending", 0, -1).Result()
+		e.ok(err)
+		return ids
+	}
+	first, second := string(id)+"#1", string(id)+"#2"
+	e.equal("in line", line(), []string{first})
+	e.ok(e.rdb.Del(ctx, queue+"pending", queue+"t:"+first).Err())
+	e.equal("lost", line(), []string{first})
+	e.ok(e.rdb.LMove(ctx, queue+"pending", queue+"active", "RIGHT", "LEFT").Err())
+	e.ok(e.rdb.HSet(ctx, queue+"t:"+first, "state", "active").Err())
+	e.equal("taken by a server that died", line(), []string{second})
+	e.equal("in line again", line(), []string{second})
+	e.begin(id)
+	e.is(statemachine.Running, id)
+}
+
+func TestReplyOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	// A key of another type where a job should be: an error, in one line, and no panic.
+	e := open(t, redistest.SharedRedis(t))
+	id := newID(e)
+	e.ok(e.rdb.Set(e.Context(), e.key(id), "x", 0).Err())
+	_, err := e.store.Info(e.Context(), id)
+	e.fails(err, job.ErrRefused)
+	if !strings.Contains(err.Error(), "script job_info") {
+		t.Errorf("the error does not name the script: %v", err)
+	}
+}

@@ -1,0 +1,188 @@
+package redisstore_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// values are messages that a careless store would lose, round or confuse.
+func values() []string {
+	return []string{
+		"null", "false", "true", "0", "-0", `""`, "[]", "{}", "9007199254740993", "123456789012345678901234567890",
+		"1e400", "0.1", `"\u0000"`, `"a\nb\r\n"`, `"ä€😀"`, `"\ud83d\ude00"`, `"0"`, `" 1 "`, `{"a":null}`, `"$1\r\n"`,
+	}
+}
+
+func TestValuesComeBackAsTheyWent(t *testing.T) {
+	each(t, func(e *env) {
+		p := in("in")
+		p.Default = json.RawMessage("null")
+		id := e.create(
+			job.Node{Type: "T", Args: json.RawMessage(`{"n":9007199254740993}`), Ports: ports(p, out("out"))},
+			job.Node{Name: "kid", Type: "K", Args: json.RawMessage("null")})
+		e.write(id, "in", values()...)
+		e.holds(id, port.Input, "in", values()...)
+		snap := e.begin(id)
+		e.equal("args", string(snap.Info.Args), `{"n":9007199254740993}`)
+		e.equal("null args", string(e.info(id.Nth(1)).Args), "null")
+		e.equal("null default", string(snap.Defaults["in"]), "null")
+		e.equal("inbox", texts(snap.In["in"].Items), values())
+
+		d := delta(snap, statemachine.Requeue)
+		d.Set = map[string]json.RawMessage{"": json.RawMessage("0"), "a b\x00\xff": json.RawMessage(`"odd"`)}
+		d.Log = values()
+		d.Failure = &job.Failure{Error: "bad\x00 \n\"ä\""}
+		d.Reason = "ä 'x'\n"
+		for i, v := range values() {
+			d.Set[fmt.Sprint(i)] = json.RawMessage(v)
+		}
+		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws(values()...)}}
+		e.commit(d)
+		e.holds(id, port.Output, "out", values()...)
+		snap = e.begin(id)
+		e.equal("state in the snapshot", snap.State, d.Set)
+		state, err := e.store.State(e.Context(), id)
+		e.ok(err)
+		e.equal("state", state, d.Set)
+		state, err = e.store.State(e.Context(), id, "", "0", "none")
+		e.ok(err)
+		e.equal("some state", state, map[string]json.RawMessage{"": json.RawMessage("0"), "0": json.RawMessage("null")})
+		log, err := e.store.Logs(e.Context(), id, 100)
+		e.ok(err)
+		for i, v := range values() {
+			e.equal("log", string(log[i].Entry), v)
+		}
+		e.equal("reason", snap.Info.Reason, d.Reason)
+		fs, err := e.store.Failures(e.Context(), id)
+		e.ok(err)
+		e.equal("failure", fs[0].Error, d.Failure.Error)
+	})
+}
+
+func TestLargeMessage(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.single()
+		big := `"` + strings.Repeat("é", 1<<19-1) + `"`
+		e.equal("bytes", len(big), 1<<20)
+		e.write(id, "in", big)
+		snap := e.begin(id)
+		e.equal("inbox", len(snap.In["in"].Items), 1)
+		d := delta(snap, statemachine.Complete)
+		d.Set = map[string]json.RawMessage{"big": json.RawMessage(big)}
+		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: snap.In["in"].Items}}
+		e.commit(d)
+		if got := e.peek(id, port.Output, "out"); len(got) != 1 || got[0] != big {
+			e.Errorf("%d messages come back, or another one", len(got))
+		}
+	})
+}
+
+func TestManyMessagesInOneCommit(t *testing.T) {
+	each(t, func(e *env) {
+		const n = 20_000
+		g := e.fan(3, to(2, 3), to(4))
+		d := delta(e.begin(g.Nth(1)), statemachine.Complete)
+		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, n)}}
+		e.commit(d)
+		e.equal("copied", e.port(g.Nth(4), port.Input, "in").Waiting, int64(n))
+		e.equal("first half", e.port(g.Nth(2), port.Input, "in").Waiting, int64(n/2))
+		e.equal("second half", e.port(g.Nth(3), port.Input, "in").Waiting, int64(n/2))
+		for i, m := range e.peek(g.Nth(4), port.Input, "in") {
+			if m != fmt.Sprint(i+1) {
+				e.Fatalf("message %d is %s", i, m)
+			}
+		}
+		d = delta(e.begin(g.Nth(4)), statemachine.Complete)
+		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: n - 1}}
+		e.commit(d)
+		e.holds(g.Nth(4), port.Input, "in", fmt.Sprint(n))
+		e.equal("total", e.port(g.Nth(4), port.Input, "in").Total, int64(n))
+	})
+}
+
+func TestMuchStateInOneCommit(t *testing.T) {
+	each(t, func(e *env) {
+		const n = 50_000
+		id := e.single()
+		d := delta(e.begin(id), statemachine.Requeue)
+		d.Set = make(map[string]json.RawMessage, n)
+		for i := range n {
+			d.Set[fmt.Sprint("key", i)] = json.RawMessage(fmt.Sprint(i))
+		}
+		e.commit(d)
+		state, err := e.store.State(e.Context(), id)
+		e.ok(err)
+		e.equal("keys", len(state), n)
+		keys := make([]string, 0, n)
+		for k, v := range d.Set {
+			if string(state[k]) != string(v) {
+				e.Fatalf("%s is %s, want %s", k, state[k], v)
+			}
+			if k != "key7" {
+				keys = append(keys, k)
+			}
+		}
+		some, err := e.store.State(e.Context(), id, keys...)
+		e.ok(err)
+		e.equal("keys asked for", len(some), n-1)
+		snap := e.begin(id)
+		e.equal("whole", snap.Whole, false)
+		d = delta(snap, statemachine.Complete)
+		d.Unset = keys
+		e.commit(d)
+		state, err = e.store.State(e.Context(), id)
+		e.ok(err)
+		e.equal("state left", state, map[string]json.RawMessage{"key7": json.RawMessage("7")})
+	})
+}
+
+// All keys of a tree have the hash tag of its shard, whatever happens to it.
+func TestKeysShareAHashTag(t *testing.T) {
+	each(t, func(e *env) {
+		for range 6 {
+			id, _, d := e.full()
+			d.Outcome, d.Delay, d.Failure = statemachine.Backoff, time.Hour, &job.Failure{Error: "x"}
+			e.commit(d)
+			e.write(id, "in", "1")
+			_, err := e.store.Claim(e.Context(), "a"+string(id), id)
+			e.ok(err)
+		}
+		e.nested()
+		e.sweep()
+		var used [shards]int
+		for key := range e.dump() {
+			rest, ok := strings.CutPrefix(key, "weir:{"+e.ns+":")
+			if !ok {
+				if key != "weir:{"+e.ns+"}:meta" && key != "weir:{"+e.ns+"}:aliases" {
+					e.Errorf("unknown key %s", key)
+				}
+				continue
+			}
+			var shard int
+			var tail string
+			if n, err := fmt.Sscanf(rest, "%d}:%s", &shard, &tail); n != 2 || err != nil || shard >= shards {
+				e.Errorf("odd key %s", key)
+				continue
+			}
+			used[shard]++
+			if text, ok := strings.CutPrefix(tail, "j:"); ok {
+				text, _, _ = strings.Cut(text, ":")
+				id, err := job.ParseID(text)
+				e.ok(err)
+				e.equal("shard of "+key, shard, id.Shard(shards))
+			} else if tail != "due" && tail != "index" && tail != "log" {
+				e.Errorf("unknown key %s", key)
+			}
+		}
+		if used[0]+used[1]+used[2]+used[3] == 0 {
+			e.Error("no keys")
+		}
+	})
+}

@@ -1,0 +1,201 @@
+package redisstore_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// wire is one call whose reply gets lost, in a small world made by full: a job in a run
+// with messages, and a second tree of a source and its consumer.
+type wire struct {
+	name  string
+	match string // in the request, in no other
+	call  func(e *env, w *world) any
+}
+
+// world is what a call acts on. IDs and tokens are the same in every world.
+type world struct {
+	run   job.Delta // of a run that has begun and can commit
+	other job.ID    // of type S, queued; its output goes to other.Nth(1), of type C
+}
+
+const (
+	wireRun   = "018f4e2a-0000-7000-8000-000000000001"
+	wireOther = "018f4e2a-0000-7000-8000-000000000002"
+	wireNew   = "018f4e2a-0000-7000-8000-000000000003"
+)
+
+func (e *env) world() *world {
+	e.Helper()
+	e.createAs(wireRun, job.Node{Type: "T", Ports: ports(in("in"), out("out"), out("done"))})
+	e.write(wireRun, "in", "1", "2", "3")
+	b := beginning()
+	b.Token = "runtoken"
+	_, err := e.store.Begin(e.Context(), wireRun, b)
+	e.ok(err)
+	e.createAs(wireOther,
+		job.Node{Type: "S", Ports: ports(in("wirein"), out("out", to(1)))},
+		job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1))})
+	return &world{other: wireOther, run: job.Delta{
+		Job: wireRun, Token: "runtoken", Outcome: statemachine.Complete,
+		Takes:  []job.Take{{Dir: port.Input, Port: "in", N: 2}},
+		Writes: []job.Write{{Dir: port.Output, Port: "out", Items: raws("4", "5")}, {Dir: port.Input, Port: "in", Items: raws("6")}},
+		Set:    map[string]json.RawMessage{"k": json.RawMessage("1")},
+		Spawns: []job.Spawn{{Base: 1, Plan: &job.Plan{Nodes: []job.Node{{Name: "kid", Type: "K"}}}}},
+		Closes: []string{"done"},
+		Log:    []string{`"x"`},
+	}}
+}
+
+func (e *env) apply(id job.ID, event statemachine.Event) any {
+	e.Helper()
+	e.ok(e.store.Apply(e.Context(), id, event))
+	return nil
+}
+
+func wires() []wire {
+	return []wire{
+		{"create", "wireby", func(e *env, _ *world) any {
+			created, err := e.store.Create(e.Context(), wireNew, &job.Plan{Nodes: tree()}, "wireby")
+			e.ok(err)
+			return created
+		}},
+		{"begin", "wiretoken", func(e *env, w *world) any {
+			b := beginning()
+			b.Token = "wiretoken"
+			snap, err := e.store.Begin(e.Context(), w.other, b)
+			e.ok(err)
+			return snap.Info.Steps
+		}},
+		{"commit", "runtoken", func(e *env, w *world) any { return e.commit(w.run) }},
+		{"failure", "runtoken", func(e *env, w *world) any {
+			d := job.Delta{Job: wireRun, Token: "runtoken", Outcome: statemachine.Backoff, Delay: time.Hour, Failure: &job.Failure{Error: "x"}}
+			return e.commit(d)
+		}},
+		{"checkpoint", "runtoken", func(e *env, w *world) any {
+			w.run.Outcome, w.run.Next, w.run.Lease = job.Checkpoint, "nexttoken", time.Hour
+			return e.commit(w.run)
+		}},
+		{"step to another job", "wiretoken", func(e *env, w *world) any {
+			d := delta(e.begin(w.other), statemachine.Complete)
+			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+			b := beginning()
+			b.Token = "wiretoken"
+			res, snap := e.step(d, b, "C", "S")
+			return fmt.Sprint(res, snap.Info.ID, snap.In, snap.Token)
+		}},
+		{"step to the same job", "wiretoken", func(e *env, w *world) any {
+			b := beginning()
+			b.Token = "wiretoken"
+			res, snap := e.step(w.run, b, "T")
+			return fmt.Sprint(res, snap.Info.ID, snap.In, snap.Token)
+		}},
+		{"step to nothing", "wiretoken", func(e *env, w *world) any {
+			b := beginning()
+			b.Token = "wiretoken"
+			res, snap := e.step(w.run, b, "X")
+			return fmt.Sprint(res, snap)
+		}},
+		{"write", `"wire message"`, func(e *env, w *world) any {
+			e.write(w.other, "wirein", `"wire message"`, "2")
+			return nil
+		}},
+		{"take", "wiretoken", func(e *env, _ *world) any {
+			e.ok(e.store.Take(e.Context(), wireRun, job.Take{Dir: port.Input, Port: "in", N: 2}, "wiretoken"))
+			return nil
+		}},
+		{"close", "wirein", func(e *env, w *world) any {
+			e.ok(e.store.ClosePort(e.Context(), w.other, port.Input, "wirein"))
+			return nil
+		}},
+		{"refresh", "runtoken", func(e *env, _ *world) any {
+			e.ok(e.store.Refresh(e.Context(), wireRun, "runtoken", time.Hour))
+			return nil
+		}},
+		{"claim", "wirealias", func(e *env, w *world) any {
+			id, err := e.store.Claim(e.Context(), "wirealias", w.other)
+			e.ok(err)
+			return id
+		}},
+		{"run", wireOther + ".1", func(e *env, w *world) any { return e.apply(w.other.Nth(1), statemachine.Run) }},
+		{"terminate", wireOther, func(e *env, w *world) any { return e.apply(w.other, statemachine.Terminate) }},
+		{"retry", wireOther, func(e *env, w *world) any {
+			e.end(w.other, statemachine.Fail)
+			e.lose()
+			return e.apply(w.other, statemachine.Retry)
+		}},
+	}
+}
+
+// A call whose reply is lost is repeated by the driver. What follows, answer and state,
+// is what would have followed without the loss.
+func TestLostReplies(t *testing.T) {
+	t.Parallel()
+	addr := strings.TrimSuffix(strings.TrimPrefix(redistest.SharedRedis(t), "redis://"), "/0")
+	for _, w := range wires() {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			calm := open(t, redistest.SharedRedis(t)) // it also makes Redis know the scripts
+			want := w.call(calm, calm.world())
+			for _, lost := range []int{1, 2} {
+				p := redistest.StartProxy(t, addr)
+				e := open(t, p.URL())
+				world := e.world()
+				e.lose = func() { p.DropReplies(lost, w.match) }
+				if w.name != "retry" {
+					e.lose()
+				}
+				e.equal("answer", w.call(e, world), want)
+				e.equal("replies lost", p.Dropped(), lost)
+				e.equal("state", e.still(), calm.still())
+			}
+		})
+	}
+}
+
+// A number that is reserved twice leaves a gap and is given to nobody else.
+func TestLostReplyOfReserve(t *testing.T) {
+	t.Parallel()
+	addr := strings.TrimSuffix(strings.TrimPrefix(redistest.SharedRedis(t), "redis://"), "/0")
+	p := redistest.StartProxy(t, addr)
+	e := open(t, p.URL())
+	e.world()
+	p.DropReplies(1, wireOther)
+	a, err := e.store.Reserve(e.Context(), wireOther, 3)
+	e.ok(err)
+	b, err := e.store.Reserve(e.Context(), wireOther, 1)
+	e.ok(err)
+	e.equal("numbers", []int{p.Dropped(), a, b}, []int{1, 5, 8})
+}
+
+var (
+	moments = regexp.MustCompile(`\b1[6-9]\d{11}\b|\b1\.\d+e\+12\b`)
+	tokens  = regexp.MustCompile(`"[A-Z2-7]{26}"`)
+)
+
+// still is a dump without the moments and the random tokens in it.
+func (e *env) still() string {
+	e.Helper()
+	var b strings.Builder
+	all := e.dump()
+	keys := make([]string, 0, len(all))
+	for k := range all {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		line := strings.ReplaceAll(k+" "+all[k], e.ns, "NS")
+		b.WriteString(tokens.ReplaceAllString(moments.ReplaceAllString(line, "T"), "X") + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,181 @@
+package weirtest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// RunNext gives the job that has been ready longest one run. It returns false, and does
+// nothing, if no job is ready.
+func (e *Engine) RunNext() bool {
+	e.tb.Helper()
+	e.begin()
+	e.look()
+	return e.runNext()
+}
+
+// RunUntilQuiet runs ready jobs, one after the other, until none is ready any more: all
+// have settled, or wait for data or time. The test fails if that takes more than MaxRuns
+// runs.
+func (e *Engine) RunUntilQuiet() {
+	e.tb.Helper()
+	e.begin()
+	e.quiet()
+}
+
+// Advance lets time pass, as if an engine that takes no time served the jobs: it runs
+// those that are ready, then goes from timer (a retry, a start at a set time) to timer,
+// with the clock standing still while jobs run, until d has passed.
+func (e *Engine) Advance(d time.Duration) {
+	e.tb.Helper()
+	if d < 0 {
+		e.tb.Fatalf("weirtest: Advance(%s): time does not go back", d)
+		return
+	}
+	e.begin()
+	for end := e.clock.Now().Add(d); e.quiet(); {
+		due, err := e.store.Due(e.ctx)
+		if e.failed(err) {
+			return
+		}
+		if len(due) == 0 || due[0].At.After(end) {
+			e.clock.Set(end)
+			return
+		}
+		e.clock.Set(due[0].At)
+	}
+}
+
+// begin forgets the call before.
+func (e *Engine) begin() {
+	e.runs, e.total = map[job.ID]int{}, 0
+	e.stuck = map[job.ID]bool{}
+}
+
+// quiet runs until no job is ready, and tells whether it got so far.
+func (e *Engine) quiet() bool {
+	e.tb.Helper()
+	most := cmp.Or(e.MaxRuns, DefaultMaxRuns)
+	clear(e.stuck) // time may have passed
+	for e.look(); len(e.line) > 0; {
+		if e.total >= most {
+			e.tb.Fatalf("weirtest: jobs are still ready after %d runs (see Engine.MaxRuns): %s", e.total, e.busiest())
+			return false
+		}
+		e.runNext()
+	}
+	return true
+}
+
+// runNext runs the first job in line that can be run, and looks what came of it.
+func (e *Engine) runNext() bool {
+	e.tb.Helper()
+	for len(e.line) > 0 {
+		id := e.line[0]
+		e.line = e.line[1:]
+		err := e.engine.RunJob(e.ctx, id)
+		switch {
+		case errors.Is(err, job.ErrLocked):
+			e.stuck[id] = true // it stays ready, until its lock ends
+		case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrNotFound):
+			// The test did something to it since we looked.
+		case e.failed(err):
+			return false
+		default:
+			e.runs[id]++
+			e.total++
+			e.look()
+			return true
+		}
+	}
+	return false
+}
+
+// look puts jobs that became ready in line; those that became so together in the order
+// of their numbers. Jobs that are no longer ready leave the line.
+func (e *Engine) look() {
+	e.tb.Helper()
+	now := e.clock.Now()
+	over := func(d redisstore.Due) bool { return !waits(d) && !d.At.After(now) }
+	due, err := e.store.Due(e.ctx)
+	if err == nil && slices.ContainsFunc(due, over) {
+		if _, err = e.store.Sweep(e.ctx); err == nil {
+			due, err = e.store.Due(e.ctx)
+		}
+	}
+	if e.failed(err) {
+		return
+	}
+	due = slices.DeleteFunc(due, func(d redisstore.Due) bool { return !waits(d) || e.stuck[d.Job] })
+	slices.SortFunc(due, func(a, b redisstore.Due) int {
+		return cmp.Or(a.At.Compare(b.At), byNumber(a.Job, b.Job))
+	})
+	fresh := make(map[job.ID]bool, len(due))
+	for _, d := range due {
+		if !e.types[d.Type] {
+			e.tb.Fatalf("weirtest: nobody runs job %s: %s", e.path(d.Job), e.unknown(d.Type))
+			return
+		}
+		fresh[d.Job] = true
+	}
+	e.line = slices.DeleteFunc(e.line, func(id job.ID) bool { return !fresh[id] })
+	for _, id := range e.line {
+		fresh[id] = false
+	}
+	for _, d := range due {
+		if fresh[d.Job] {
+			e.line = append(e.line, d.Job)
+		}
+	}
+}
+
+// waits tells whether a job waits for a run, rather than for time.
+func waits(d redisstore.Due) bool {
+	return d.Status == statemachine.Queued || d.Status == statemachine.Terminating
+}
+
+func byNumber(a, b job.ID) int {
+	return cmp.Or(cmp.Compare(a.Tree(), b.Tree()), cmp.Compare(a.Number(), b.Number()))
+}
+
+// busiest names the jobs that ran most in the current call.
+func (e *Engine) busiest() string {
+	const most = 5
+	ids := slices.SortedFunc(maps.Keys(e.runs), func(a, b job.ID) int {
+		return cmp.Or(e.runs[b]-e.runs[a], byNumber(a, b))
+	})
+	var texts []string
+	for _, id := range ids[:min(most, len(ids))] {
+		texts = append(texts, fmt.Sprintf("%s ran %d times", e.path(id), e.runs[id]))
+	}
+	if more := len(ids) - most; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// path joins the names from the root of the tree down to a job; a job without a name
+// goes by its type.
+func (e *Engine) path(id job.ID) string {
+	var names []string
+	for id != "" {
+		i, err := e.store.Info(e.ctx, id)
+		if err != nil {
+			names = append(names, string(id))
+			break
+		}
+		names = append(names, cmp.Or(i.Name, i.Type))
+		id = i.Parent
+	}
+	slices.Reverse(names)
+	return strings.Join(names, "/")
+}

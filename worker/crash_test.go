@@ -1,0 +1,245 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// held starts a job that holds in process "a", and waits until it does.
+func (b *bench) held(a *process, w *Held) *job.Handle {
+	b.Helper()
+	h := b.start(planned{w, func(*job.Node) {}})
+	b.check(h.Write(b.ctx, "in", 1, 2, 3))
+	a.says("holding")
+	return h
+}
+
+// ranBy fails the test unless the named process alone ran the job of held.
+func (b *bench) ranBy(h *job.Handle, name string) {
+	b.Helper()
+	b.completed(h, 1)
+	b.same(h, 1, 2, 3)
+	if got := outs[string](b, h, "who"); !slices.Equal(got, []string{name}) {
+		b.Errorf("written by %q, want %q", got, name)
+	}
+	if got := b.state(h); !maps.Equal(got, map[string]string{"who": `"` + name + `"`}) {
+		b.Errorf("state = %v, want %q", got, name)
+	}
+	if got := b.tree(h); !slices.Equal(got, []string{"child_of_" + name}) {
+		b.Errorf("children = %q", got)
+	}
+	logs, err := h.Logs(b.ctx, 10)
+	b.check(err)
+	if len(logs) != 1 || string(logs[0].Entry) != `"`+name+`"` {
+		b.Errorf("log = %v", logs)
+	}
+	if n := b.waiting(h, "in"); n != 0 {
+		b.Errorf("%d messages wait", n)
+	}
+}
+
+// A process dies in the middle of a run, as leader of the sweeping.
+func TestKilledProcess(t *testing.T) {
+	b := onRedis(t)
+	a := b.process("a")
+	h := b.held(a, &Held{At: "a"})
+	b.process("b")
+	killed := time.Now()
+	a.kill()
+	b.ranBy(h, "b")
+	if took := time.Since(killed); took > 15*time.Second {
+		b.Errorf("recovery took %s", took)
+	}
+}
+
+// A process that was stopped beyond its lease goes on when another one has run its job:
+// what it did is nowhere to be seen.
+func TestZombie(t *testing.T) {
+	for name, w := range map[string]*Held{
+		"commits":           {At: "a"},
+		"heeds its context": {At: "a", Heed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := onRedis(t)
+			a := b.process("a")
+			h := b.held(a, w)
+			a.pause()
+			b.process("b")
+			b.ranBy(h, "b")
+			before, err := h.Info(b.ctx)
+			b.check(err)
+			a.tell("go")
+			a.resume()
+			if w.Heed {
+				a.says("cause: " + job.ErrFenced.Error())
+			}
+			a.says("run was not committed", "run lost its job")
+			a.tell("stop")
+			a.says("stopped")
+			b.ranBy(h, "b")
+			if after, err := h.Info(b.ctx); err != nil || after.Version != before.Version {
+				b.Errorf("version %d became %d, %v", before.Version, after.Version, err)
+			}
+		})
+	}
+}
+
+// story is work with an answer that is known.
+type story struct {
+	bench    *bench
+	fib, sum *job.Handle
+}
+
+// tell starts the story: a tree of jobs that compute fib(10), and a graph of three
+// stages through which 300 numbers go.
+func (b *bench) tell(pause time.Duration) *story {
+	b.Helper()
+	g := graph.New("flow")
+	count := graph.Add(g, "count", &Count{To: 300})
+	double := graph.Add(g, "double", &Double{Most: 7, Pause: pause}, graph.Instances(2))
+	sum := graph.Add(g, "sum", &Sum{})
+	graph.Connect(count.Out, double.In)
+	graph.Connect(double.Out, sum.In)
+	graph.Export(g, "total", sum.Total)
+	graph.Export(g, "items", sum.Items)
+	return &story{b, b.single(&Fib{N: 10, Pause: pause}), b.start(g)}
+}
+
+// over tells whether the work is done. An error means that Redis is away.
+func (s *story) over() bool {
+	for _, h := range []*job.Handle{s.fib, s.sum} {
+		info, err := h.Info(s.bench.ctx)
+		if err != nil || info.Status != statemachine.Completed {
+			return false
+		}
+	}
+	return true
+}
+
+// begun tells whether so many runs of the graph have been committed.
+func (s *story) begun(runs int64) bool {
+	infos, err := s.sum.Tree(s.bench.ctx)
+	if err != nil {
+		return false
+	}
+	for _, i := range infos {
+		runs -= i.Steps
+	}
+	return runs <= 0
+}
+
+// String tells about the jobs that are not completed.
+func (s *story) String() string {
+	var text strings.Builder
+	for _, h := range []*job.Handle{s.fib, s.sum} {
+		infos, err := h.Tree(s.bench.ctx)
+		if err != nil {
+			return err.Error()
+		}
+		for _, i := range infos {
+			if i.Status != statemachine.Completed {
+				raw, _ := json.Marshal(i)
+				fmt.Fprintf(&text, "\n%s", raw)
+			}
+		}
+	}
+	return text.String()
+}
+
+// check waits for the end of the story and compares the answers.
+func (s *story) check() {
+	b := s.bench
+	b.Helper()
+	for deadline := time.Now().Add(patience); !s.over(); time.Sleep(look) {
+		if time.Now().After(deadline) {
+			b.Fatalf("the story is not over after %s: %s", patience, s)
+		}
+	}
+	b.same(s.fib, 55)
+	b.settled(s.fib, 177)
+	total, items := outs[int](b, s.sum, "total"), outs[int](b, s.sum, "items")
+	if !slices.Equal(total, []int{300 * 301}) || !slices.Equal(items, []int{300}) {
+		b.Errorf("total %v of %v items, want %d of 300", total, items, 300*301)
+	}
+	b.settled(s.sum, 5)
+	for _, h := range []*job.Handle{s.fib, s.sum} {
+		infos, err := h.Tree(b.ctx)
+		b.check(err)
+		for _, i := range infos {
+			if fs, err := b.store.Failures(b.ctx, i.ID); err != nil || len(fs) > 0 {
+				b.Errorf("job %s (%s): failures %v, %v", i.ID, i.Type, fs, err)
+			}
+		}
+	}
+}
+
+// Y3: one of two processes is killed every 200 to 500 ms.
+func TestRandomKills(t *testing.T) {
+	b := onRedis(t)
+	s := b.tell(20 * time.Millisecond)
+	processes := []*process{b.process("a"), b.process("b")}
+	kills := 0
+	for ; kills < 20 && !s.over(); kills++ {
+		time.Sleep(time.Duration(200+rand.IntN(300)) * time.Millisecond)
+		i := rand.IntN(2)
+		processes[i].kill()
+		processes[i] = b.process(fmt.Sprint(kills))
+	}
+	b.Logf("%d processes were killed", kills)
+	if kills < 3 {
+		b.Error("the story was over too early to mean anything")
+	}
+	s.check()
+}
+
+// Redis itself is killed, with its data on disk.
+func TestRedisRestarts(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	b := newBench(t, r.URL())
+	b.serve()
+	s := b.tell(5 * time.Millisecond)
+	for _, runs := range []int64{5, 15} {
+		b.until("some runs are committed", func() bool { return s.begun(runs) })
+		r.Kill()
+		time.Sleep(time.Second) // longer than the driver is patient
+		r.Restart()
+	}
+	if s.over() {
+		b.Error("the story was over too early to mean anything")
+	}
+	s.check()
+}
+
+// Replies to commits, and to whatever else, are lost.
+func TestLostReplies(t *testing.T) {
+	t.Parallel()
+	url := redistest.SharedRedis(t)
+	proxy := redistest.StartProxy(t, strings.TrimSuffix(strings.TrimPrefix(url, "redis://"), "/0"))
+	b := newBench(t, url)
+	s := b.tell(2 * time.Millisecond)
+	lossy := *b
+	lossy.store = b.open(proxy.URL())
+	lossy.serve()
+	for proxy.Dropped() < 60 && !s.over() {
+		proxy.DropReplies(1, []string{"complete", "suspend", "requeue", "evalsha"}[rand.IntN(4)])
+		time.Sleep(time.Duration(5+rand.IntN(20)) * time.Millisecond)
+	}
+	proxy.DropReplies(0, "")
+	b.Logf("%d replies were lost", proxy.Dropped())
+	if proxy.Dropped() < 10 {
+		b.Error("too few replies were lost to mean anything")
+	}
+	s.check()
+}

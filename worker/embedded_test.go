@@ -1,0 +1,38 @@
+package worker_test
+
+import (
+	"context"
+	"log"
+	"sync"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
+)
+
+// embedded runs workers on a Redis of their own inside this process, as the package's
+// first example does. stop ends everything.
+func embedded(workers ...worker.Worker) (ctx context.Context, client *job.Client, stop func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	store, err := redisstore.Open(ctx, redisstore.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	engine, err := worker.New(worker.Config{Store: store, Workers: workers})
+	if err != nil {
+		log.Fatal(err)
+	}
+	serving, end := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := engine.Run(serving); err != nil {
+			log.Print(err)
+		}
+	})
+	return ctx, job.NewClient(store), func() {
+		end()
+		running.Wait()
+		_ = store.Close()
+		cancel()
+	}
+}

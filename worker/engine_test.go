@@ -1,0 +1,268 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+func TestConfigNamesEveryBadField(t *testing.T) {
+	t.Parallel()
+	_, err := worker.New(worker.Config{
+		Queues:      map[string]int{"a b": 1, "slow": 0, "": 3},
+		Concurrency: -1,
+		Lease:       time.Millisecond,
+		Drain:       -time.Second,
+	})
+	if !errors.Is(err, job.ErrConfig) {
+		t.Fatalf("error = %v", err)
+	}
+	for _, want := range []string{"Store", "Workers", `"a b"`, `"slow"`, "queue is empty", "Concurrency -1", "Lease 1ms", "Drain -1s"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error does not name %q: %v", want, err)
+		}
+	}
+	for _, c := range []worker.Config{{Lease: -time.Second}, {Lease: 99 * time.Millisecond}} {
+		if err := c.Validate(); !strings.Contains(fmt.Sprint(err), "Lease") {
+			t.Errorf("Lease %s: %v", c.Lease, err)
+		}
+	}
+	if err := (worker.Options{Tries: -1, Backoff: -1, Timeout: -1}).Validate(); !errors.Is(err, job.ErrConfig) ||
+		strings.Count(err.Error(), "negative") != 3 {
+		t.Errorf("options: %v", err)
+	}
+}
+
+// Workers that cannot be registered.
+type (
+	Namesake  struct{ None }
+	Strange   struct{ None }
+	Impatient struct{ None }
+	BadPort   struct {
+		None
+		In port.In[int] `port:"a b"`
+	}
+	None    struct{}
+	noNames = struct{ None }
+)
+
+func (*None) Run(context.Context, *worker.Run) error { return nil }
+func (*Namesake) JobType() string                    { return "Count" }
+func (*Strange) JobType() string                     { return "a b" }
+func (*Impatient) WorkerOptions() worker.Options     { return worker.Options{Timeout: -1} }
+
+// ByValue is a worker whose method does not need a pointer.
+type ByValue struct{ Out port.Out[int] }
+
+// Run implements worker.Worker.
+func (w ByValue) Run(context.Context, *worker.Run) error { return w.Out.Write(1) }
+
+func TestRegistration(t *testing.T) {
+	b := onRedis(t)
+	for name, c := range map[string]struct {
+		workers []worker.Worker
+		want    error
+		text    string
+	}{
+		"twice":    {[]worker.Worker{&Count{}, &Count{To: 2}}, job.ErrExists, `"Count"`},
+		"namesake": {[]worker.Worker{&Count{}, &Namesake{}}, job.ErrExists, "Namesake"},
+		"name":     {[]worker.Worker{&Strange{}}, job.ErrName, "Strange"},
+		"unnamed":  {[]worker.Worker{&noNames{}}, job.ErrName, "named struct"},
+		"options":  {[]worker.Worker{&Impatient{}}, job.ErrConfig, "Timeout"},
+		"port":     {[]worker.Worker{&BadPort{}}, nil, `"a b"`},
+		"nil":      {[]worker.Worker{nil}, job.ErrName, ""},
+	} {
+		_, err := worker.New(worker.Config{Store: b.store, Workers: c.workers})
+		if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: error = %v", name, err)
+		}
+	}
+	b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{ByValue{}} })
+	h := b.single(&ByValue{})
+	b.completed(h, 1)
+	b.same(h, 1)
+}
+
+// An engine serves its queues and no others, also when one job makes another ready.
+func TestQueues(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve(func(c *worker.Config) { c.Queues = map[string]int{"left": 5, "right": 1} })
+		g := graph.New("crossing")
+		count := graph.Add(g, "count", &Count{To: 10}, graph.Queue("left"))
+		double := graph.Add(g, "double", &Double{}, graph.Queue("elsewhere"))
+		graph.Connect(count.Out, double.In)
+		graph.Export(g, "out", double.Out)
+		crossing := b.start(g)
+		far := b.start(job.Single(&Count{To: 1}, "elsewhere"))
+		var near []*job.Handle
+		for range 10 {
+			near = append(near, b.start(job.Single(&Count{To: 1}, "left")), b.start(job.Single(&Count{To: 1}, "right")))
+		}
+		for _, h := range near {
+			b.completed(h, 1)
+		}
+		b.completed(b.child(crossing, "count"), 1)
+		for _, h := range []*job.Handle{far, b.child(crossing, "double")} {
+			if info, err := h.Info(b.ctx); err != nil || info.Status != statemachine.Queued || info.Version != 0 {
+				b.Errorf("job of another queue: %+v, %v", info, err)
+			}
+		}
+		b.serve(func(c *worker.Config) { c.Queues = map[string]int{"elsewhere": 1} })
+		b.completed(far, 1)
+		if _, err := crossing.Wait(b.ctx); err != nil {
+			b.Error(err)
+		}
+		if got := outs[int](b, crossing, "out"); len(got) != 10 {
+			b.Errorf("out = %v", got)
+		}
+	})
+}
+
+// R13: however many engines there are, and however often a job is woken, it has one run
+// at a time, and no wake is lost.
+func TestOneRunAtATime(t *testing.T) {
+	each(t, func(b *bench) {
+		var running, overlaps, runs atomic.Int64
+		key := keep(b, func(ctx context.Context, run *worker.Run, w *Call) error {
+			runs.Add(1)
+			if running.Add(1) > 1 {
+				overlaps.Add(1)
+			}
+			defer running.Add(-1)
+			runtime.Gosched()
+			return copyAll(ctx, run, w)
+		})
+		b.serve()
+		second := *b
+		second.store = b.open(b.url)
+		second.serve()
+		h := b.single(&Call{Key: key})
+		const writers, each = 4, 25
+		var all sync.WaitGroup
+		for i := range writers {
+			all.Go(func() {
+				for k := range each {
+					if err := errors.Join(h.Write(b.ctx, "in", i*each+k), h.Run(b.ctx)); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		b.until("all messages are read", func() bool { return len(outs[int](b, h, "out")) == writers*each })
+		b.completed(h, 1)
+		got := outs[int](b, h, "out")
+		slices.Sort(got)
+		if len(slices.Compact(got)) != writers*each || overlaps.Load() > 0 {
+			b.Errorf("%d messages, %d overlaps in %d runs", len(got), overlaps.Load(), runs.Load())
+		}
+	})
+}
+
+// R13 again: of many jobs, each is run just once by one of two engines.
+func TestManyJobsTwoEngines(t *testing.T) {
+	b := onRedis(t)
+	const jobs = 300
+	var runs [jobs]atomic.Int64
+	key := keep(b, func(_ context.Context, _ *worker.Run, w *Call) error {
+		v, ok, err := w.In.Read()
+		if ok {
+			runs[v].Add(1)
+		}
+		return errors.Join(err, w.Out.Write(v))
+	})
+	g := graph.New("many")
+	for i := range jobs {
+		feed := graph.Add(g, fmt.Sprintf("feed_%d", i), &Feed{Value: i})
+		c := graph.Add(g, fmt.Sprintf("job_%d", i), &Call{Key: key})
+		graph.Connect(feed.Out, c.In)
+	}
+	b.serve()
+	second := *b
+	second.store = b.open(b.url)
+	second.serve()
+	if _, err := b.start(g).Wait(b.ctx); err != nil {
+		b.Fatal(err)
+	}
+	for i := range runs {
+		if n := runs[i].Load(); n != 1 {
+			b.Errorf("message %d was read %d times", i, n)
+		}
+	}
+}
+
+// R3: a run that is asked for while one goes on follows it.
+func TestRunWhileRunning(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		var inside, asked gate
+		h := b.single(call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
+			inside.open()
+			return errors.Join(asked.pass(ctx), w.Out.Write(int(run.Info().Steps)))
+		}))
+		b.check(inside.pass(b.ctx))
+		b.check(h.Run(b.ctx))
+		b.check(h.Run(b.ctx)) // two wishes are one
+		asked.open()
+		b.completed(h, 2)
+		b.same(h, 0, 1)
+	})
+}
+
+// An engine leaves no goroutines behind, and neither does the embedded store.
+func TestNothingLeaks(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for range 2 {
+		s, err := redisstore.Open(ctx, redisstore.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := worker.New(worker.Config{Store: s, Workers: []worker.Worker{&Count{}, &Double{}, &Sum{}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running, stop := context.WithCancel(ctx)
+		done := make(chan error, 1)
+		go func() { done <- e.Run(running) }()
+		h, err := job.NewClient(s).Start(ctx, counted(100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Wait(ctx); err != nil {
+			t.Error(err)
+		}
+		stop()
+		if err := errors.Join(<-done, s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// An engine that is stopped before it is started, and one without anything to do, end.
+func TestIdleEngineStops(t *testing.T) {
+	b := onRedis(t)
+	b.serve().stop()
+	e, err := worker.New(worker.Config{Store: b.store, Workers: everything()})
+	b.check(err)
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	b.check(e.Run(ctx))
+}

@@ -1,0 +1,89 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"sync"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
+)
+
+// Numbers writes the numbers from 1 to UpTo.
+type Numbers struct {
+	UpTo int
+	Out  port.Out[int]
+}
+
+func (n *Numbers) Run(context.Context, *worker.Run) error {
+	for i := 1; i <= n.UpTo; i++ {
+		if err := n.Out.Write(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Square writes the square of each number it reads.
+type Square struct {
+	In  port.In[int]
+	Out port.Out[int]
+}
+
+func (s *Square) Run(context.Context, *worker.Run) error {
+	for n, err := range s.In.All() {
+		if err != nil {
+			return err
+		}
+		if err := s.Out.Write(n * n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Two workers are wired into a graph and run in this process. No Redis is needed: one
+// runs inside the program.
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+	store, err := redisstore.Open(ctx, redisstore.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+
+	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Numbers{}, &Square{}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := engine.Run(ctx); err != nil {
+			log.Println(err)
+		}
+	})
+
+	g := graph.New("squares")
+	numbers := graph.Add(g, "numbers", &Numbers{UpTo: 4})
+	square := graph.Add(g, "square", &Square{})
+	graph.Connect(numbers.Out, square.In)
+	graph.Export(g, "squares", square.Out)
+
+	tree, err := job.NewClient(store).Start(ctx, g)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := tree.Wait(ctx); err != nil {
+		log.Fatal(err)
+	}
+	squares, err := tree.Peek(ctx, "squares", 10)
+	fmt.Printf("%s %v\n", squares, err)
+
+	stop()
+	running.Wait()
+	// Output: [1 4 9 16] <nil>
+}

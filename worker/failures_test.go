@@ -1,0 +1,311 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// doSomething reads, writes, changes the state, logs and spawns.
+func doSomething(run *worker.Run, w *Call) error {
+	_, _, err := w.In.Read()
+	_, spawnErr := run.Spawn("child", job.Single(&Count{To: 1}, ""))
+	return errors.Join(err, spawnErr, w.Out.Write(1), run.State().Set("x", 1), run.Log("did something"), w.More.Close())
+}
+
+// untouched fails the test unless the run of doSomething left nothing behind.
+func (b *bench) untouched(h *job.Handle) {
+	b.Helper()
+	b.same(h)
+	if n := b.waiting(h, "in"); n != 1 {
+		b.Errorf("%d messages wait, want 1", n)
+	}
+	logs, err := h.Logs(b.ctx, 10)
+	b.check(err)
+	if state, tree := b.state(h), b.tree(h); len(state) != 0 || len(tree) != 0 || len(logs) != 0 {
+		b.Errorf("state %v, children %q, log %v, want none", state, tree, logs)
+	}
+	info, err := h.Info(b.ctx)
+	b.check(err)
+	if p, _ := info.Port(port.Output, "more"); p.Closed || info.Steps != 0 {
+		b.Errorf("closed = %t, %d steps, want false and 0", p.Closed, info.Steps)
+	}
+}
+
+// However a run fails, nothing of it is kept but the reason.
+func TestFailure(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail          func(ctx context.Context, run *worker.Run, w *Call) error
+		reason, stack string
+	}{
+		"error": {func(context.Context, *worker.Run, *Call) error {
+			return errors.New("no luck\nmore about it")
+		}, "no luck", ""},
+		"panic": {func(context.Context, *worker.Run, *Call) error {
+			panic("out of paper")
+		}, "panic: out of paper", "failures_test.go"},
+		"nil map": {func(context.Context, *worker.Run, *Call) error {
+			var m map[string]int
+			m["a"]++
+			return nil
+		}, "panic: assignment to entry in nil map", "failures_test.go"},
+		"exit": {func(context.Context, *worker.Run, *Call) error {
+			runtime.Goexit()
+			return nil
+		}, "the worker ended its goroutine instead of returning", ""},
+		"wrong message": {func(_ context.Context, _ *worker.Run, w *Call) error {
+			_, _, err := w.Text.Read()
+			return err
+		}, `reading from port "text"`, ""},
+		"wrong state": {func(_ context.Context, run *worker.Run, _ *Call) error {
+			return run.State().Set("f", func() {})
+		}, `state "f"`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(b *bench) {
+				h := b.single(call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
+					if err := doSomething(run, w); err != nil {
+						return fmt.Errorf("unexpected: %w", err)
+					}
+					return c.fail(ctx, run, w)
+				}))
+				b.check(h.Write(b.ctx, "in", 1))
+				b.check(h.Write(b.ctx, "text", 7))
+				b.serve()
+				f := b.failed(h)
+				info, err := h.Info(b.ctx)
+				b.check(err)
+				if !strings.HasPrefix(info.Reason, c.reason) || strings.Contains(info.Reason, "\n") || !strings.HasPrefix(f.Error, c.reason) {
+					b.Errorf("reason %q, failure %q, want %q", info.Reason, f.Error, c.reason)
+				}
+				if !strings.Contains(f.Stack, c.stack) || c.stack == "" && f.Stack != "" {
+					b.Errorf("stack = %q", f.Stack)
+				}
+				if f.At.IsZero() || f.Step != 0 || info.Tries != 1 {
+					b.Errorf("failure at %v in step %d, %d tries", f.At, f.Step, info.Tries)
+				}
+				b.untouched(h)
+				if _, err := h.Wait(b.ctx); !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), c.reason) {
+					b.Errorf("Wait = %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		h := b.single(&Timed{*call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
+			if err := doSomething(run, w); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return fmt.Errorf("reading a page: %w", ctx.Err())
+		})})
+		b.check(h.Write(b.ctx, "in", 1))
+		if f := b.failed(h); !strings.Contains(f.Error, "timeout of 50ms") {
+			b.Errorf("failure = %q", f.Error)
+		}
+	})
+}
+
+// A run that is done in spite of its timeout is kept.
+func TestTimeoutIgnored(t *testing.T) {
+	b := onRedis(t)
+	b.serve()
+	h := b.single(&Timed{*call(b, func(ctx context.Context, _ *worker.Run, w *Call) error {
+		<-ctx.Done()
+		return w.Out.Write(1)
+	})})
+	b.completed(h, 1)
+	b.same(h, 1)
+}
+
+func TestTries(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		var runs atomic.Int64
+		h := b.single(&Tried{*call(b, func(_ context.Context, run *worker.Run, w *Call) error {
+			if run.Info().Steps > 0 {
+				return nil // woken by the child
+			}
+			if n := runs.Add(1); int(n) != run.Info().Tries+1 {
+				return fmt.Errorf("run %d after %d failures", n, run.Info().Tries)
+			}
+			if err := doSomething(run, w); err != nil {
+				return err
+			}
+			if run.Info().Tries < 2 {
+				return fmt.Errorf("failure %d", run.Info().Tries)
+			}
+			return nil
+		})})
+		b.check(h.Write(b.ctx, "in", 1))
+		info := b.completed(h, 1)
+		b.same(h, 1)
+		if n := b.waiting(h, "in"); n != 0 || info.Tries != 0 || info.Steps > 2 || info.Reason != "" {
+			b.Errorf("%d wait; %d tries, %d steps, reason %q", n, info.Tries, info.Steps, info.Reason)
+		}
+		fs, err := h.Failures(b.ctx)
+		b.check(err)
+		if len(fs) != 2 || fs[0].Error != "failure 1" || fs[1].Error != "failure 0" {
+			b.Errorf("failures = %+v", fs)
+		}
+	})
+}
+
+// When the tries are used up the job fails; Retry gives it as many again.
+func TestRetry(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		var runs atomic.Int64
+		h := b.single(&Tried{*call(b, func(_ context.Context, _ *worker.Run, w *Call) error {
+			if runs.Add(1) < 6 {
+				return errors.New("not yet")
+			}
+			return w.Out.Write(1)
+		})})
+		b.failed(h)
+		if n := runs.Load(); n != 3 {
+			b.Errorf("%d runs, want 3", n)
+		}
+		if err := h.Run(b.ctx); !errors.Is(err, job.ErrStatus) {
+			b.Errorf("Run of a failed job: %v", err)
+		}
+		b.check(h.Retry(b.ctx))
+		b.completed(h, 1)
+		b.same(h, 1)
+		if n := runs.Load(); n != 6 {
+			b.Errorf("%d runs, want 6", n)
+		}
+		if err := h.Retry(b.ctx); !errors.Is(err, job.ErrStatus) {
+			b.Errorf("Retry of a completed job: %v", err)
+		}
+	})
+}
+
+// A message does not wake a failed job, but is there when it is retried.
+func TestWriteToFailedJob(t *testing.T) {
+	b := onRedis(t)
+	b.serve()
+	var ready atomic.Bool
+	h := b.single(call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
+		if !ready.Load() {
+			return errors.New("not ready")
+		}
+		return copyAll(ctx, run, w)
+	}))
+	b.failed(h)
+	ready.Store(true)
+	b.check(h.Write(b.ctx, "in", 5))
+	if info, err := h.Info(b.ctx); err != nil || info.Status != statemachine.Failed {
+		b.Errorf("after a message: %v, %v", info.Status, err)
+	}
+	b.check(h.Retry(b.ctx))
+	b.completed(h, 1)
+	b.same(h, 5)
+}
+
+func TestTooLarge(t *testing.T) {
+	b := onRedis(t)
+	b.serve()
+	half := strings.Repeat("x", worker.MaxMessage/2)
+	message, commit := fmt.Sprint(worker.MaxMessage), fmt.Sprint(worker.MaxCommit)
+	fill := func(add func(i int) error) error {
+		for i := range 20 {
+			if err := add(i); err != nil {
+				if i < 15 {
+					return fmt.Errorf("already value %d of half a message: %w", i, err)
+				}
+				return err
+			}
+		}
+		return nil
+	}
+	for name, c := range map[string]struct {
+		do    func(run *worker.Run, w *Call) error
+		limit string
+	}{
+		"message": {func(_ *worker.Run, w *Call) error { return w.More.Write(half + half) }, message},
+		"state":   {func(run *worker.Run, _ *Call) error { return run.State().Set("s", half+half) }, message},
+		"log":     {func(run *worker.Run, _ *Call) error { return run.Log(half + half) }, message},
+		"messages": {func(_ *worker.Run, w *Call) error {
+			return fill(func(int) error { return w.More.Write(half) })
+		}, commit},
+		"states": {func(run *worker.Run, _ *Call) error {
+			return fill(func(i int) error { return run.State().Set(fmt.Sprint(i), half) })
+		}, commit},
+		"arguments": {func(run *worker.Run, _ *Call) error {
+			_, err := run.Spawn("big", job.Single(&Call{Key: half + half}, ""))
+			return err
+		}, message},
+	} {
+		h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error { return c.do(run, w) }))
+		f := b.failed(h)
+		if !strings.Contains(f.Error, c.limit) || !strings.Contains(f.Error, job.ErrTooLarge.Error()) || strings.Contains(f.Error, "already") {
+			b.Errorf("%s: failure %q does not name the limit %s", name, f.Error, c.limit)
+		}
+		if got := outs[string](b, h, "more"); len(got)+len(b.state(h))+len(b.tree(h)) != 0 {
+			b.Errorf("%s: something was kept", name)
+		}
+	}
+}
+
+// Checkpoint makes room for another commit.
+func TestMoreThanOneCommit(t *testing.T) {
+	b := onRedis(t)
+	b.serve()
+	half := strings.Repeat("x", worker.MaxMessage/2)
+	h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
+		for i := range 40 {
+			if i%10 == 9 {
+				if err := run.Checkpoint(); err != nil {
+					return err
+				}
+			}
+			if err := w.More.Write(half); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	b.completed(h, 5)
+	if n := len(outs[string](b, h, "more")); n != 40 {
+		b.Errorf("%d messages, want 40", n)
+	}
+}
+
+func TestWriteAfterClose(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
+			if run.Info().Steps == 0 {
+				return errors.Join(w.Out.Write(1), w.Out.Close(), w.Out.Close())
+			}
+			return w.Out.Write(2)
+		}))
+		b.completed(h, 1)
+		b.check(h.Run(b.ctx))
+		if f := b.failed(h); !strings.Contains(f.Error, `"out"`) || !strings.Contains(f.Error, "closed") {
+			b.Errorf("failure = %q", f.Error)
+		}
+		same := b.single(call(b, func(_ context.Context, _ *worker.Run, w *Call) error {
+			return errors.Join(w.Out.Close(), w.Out.Write(1))
+		}))
+		if f := b.failed(same); !strings.Contains(f.Error, "closed") {
+			b.Errorf("failure = %q", f.Error)
+		}
+		b.same(h, 1)
+		b.same(same)
+	})
+}

@@ -1,0 +1,186 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// A job whose type nobody knows waits, says why, and runs as soon as somebody does.
+func TestUnknownType(t *testing.T) {
+	each(t, func(b *bench) {
+		first := b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Count{}} })
+		h := b.single(&Double{})
+		b.check(h.Write(b.ctx, "in", 1))
+		b.until("the job says that nobody runs it", func() bool {
+			info, err := h.Info(b.ctx)
+			b.check(err)
+			return info.Status == statemachine.Queued && strings.Contains(info.Reason, `"Double"`)
+		})
+		first.stop()
+		b.serve()
+		info := b.completed(h, 1)
+		b.same(h, 2)
+		if info.Steps != 1 || info.Tries != 0 || info.Reason != "" {
+			b.Errorf("%d steps, %d tries, reason %q; want 1, 0 and none", info.Steps, info.Tries, info.Reason)
+		}
+	})
+}
+
+// Nobody spins on a job that is to end but cannot run here.
+func TestTerminateUnknownType(t *testing.T) {
+	b := onRedis(t)
+	first := b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Count{}} })
+	h := b.single(&Ending{Call: *call(b, copyAll), End: keep(b, func(_ context.Context, run *worker.Run, _ *Call) error {
+		return run.State().Set("ended", true)
+	})})
+	b.check(h.Terminate(b.ctx))
+	for range 20 { // the next jobs are served meanwhile
+		b.completed(b.single(&Count{To: 1}), 1)
+		time.Sleep(20 * time.Millisecond)
+	}
+	info, err := h.Info(b.ctx)
+	b.check(err)
+	if info.Version > 5 {
+		b.Errorf("the job was taken and handed back %d times", info.Version)
+	}
+	first.stop()
+	b.serve()
+	b.reach(h, 0, statemachine.Terminated)
+	if got := b.state(h)["ended"]; got != "true" {
+		b.Errorf("ended = %q", got)
+	}
+}
+
+// planned changes the plan of one job.
+type planned struct {
+	w      any
+	change func(*job.Node)
+}
+
+func (p planned) Plan() (*job.Plan, error) {
+	plan, err := job.Single(p.w, "").Plan()
+	if err == nil {
+		p.change(&plan.Nodes[0])
+	}
+	return plan, err
+}
+
+func TestArgumentsThatDoNotFit(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		for args, want := range map[string]string{
+			`{"To":"many"}`:    "Count",
+			`{"To":1,"Tu":2}`:  `"Tu"`,
+			`[1]`:              "Count",
+			`{"To":1e99}`:      "Count",
+			`{"To":1}trailing`: "",
+		} {
+			h := b.start(planned{&Count{}, func(n *job.Node) { n.Args = json.RawMessage(args) }})
+			if f := b.failed(h); !strings.Contains(f.Error, want) {
+				b.Errorf("%s: failure = %q", args, f.Error)
+			}
+			b.same(h)
+		}
+	})
+}
+
+// Grumpy panics when it gets its arguments.
+type Grumpy struct{ Mood Mood }
+
+// Mood is an argument.
+type Mood struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*Mood) UnmarshalJSON([]byte) error { panic("bad mood") }
+
+// Run implements worker.Worker.
+func (*Grumpy) Run(context.Context, *worker.Run) error { return nil }
+
+func TestArgumentsPanic(t *testing.T) {
+	b := onRedis(t)
+	b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Grumpy{}} })
+	if f := b.failed(b.single(&Grumpy{})); !strings.Contains(f.Error, "bad mood") || f.Stack == "" {
+		b.Errorf("failure = %q, stack %q", f.Error, f.Stack)
+	}
+}
+
+// younger is a job of Call's type, made by a program whose Call had no ports.
+func younger(w *Call) job.Planner {
+	return planned{w, func(n *job.Node) { n.Ports = nil }}
+}
+
+func TestJobWithFewerPorts(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		h := b.start(younger(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
+			v, ok, err := w.In.Read()
+			if ok || err != nil || w.In.Len() != 0 || w.In.Done() {
+				return fmt.Errorf("Read = %d, %t, %w", v, ok, err)
+			}
+			size, ok, err := w.Size.Read()
+			if !ok || err != nil || size != 640 {
+				return fmt.Errorf("Read of a port with a default = %d, %t, %w", size, ok, err)
+			}
+			if err := w.Out.Close(); err != nil {
+				return err
+			}
+			return run.State().Set("ran", true)
+		})))
+		b.completed(h, 1)
+		if got := b.state(h); !maps.Equal(got, map[string]string{"ran": "true"}) {
+			b.Errorf("state = %v", got)
+		}
+		writes := b.start(younger(call(b, func(_ context.Context, _ *worker.Run, w *Call) error { return w.Out.Write(1) })))
+		if f := b.failed(writes); !strings.Contains(f.Error, `"out"`) {
+			b.Errorf("failure = %q", f.Error)
+		}
+	})
+}
+
+// A graph fails with a job of it, tells which, and goes on when that is retried.
+func TestFailureInGraph(t *testing.T) {
+	each(t, func(b *bench) {
+		var ready atomic.Bool
+		b.serve()
+		g := graph.New("flow")
+		count := graph.Add(g, "count", &Count{To: 10})
+		middle := graph.Add(g, "middle", call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
+			if !ready.Load() && w.In.Len() > 0 {
+				return errors.New("not ready")
+			}
+			return copyAll(ctx, run, w)
+		}))
+		sum := graph.Add(g, "sum", &Sum{})
+		graph.Connect(count.Out, middle.In)
+		graph.Connect(middle.Out, sum.In)
+		graph.Export(g, "out", sum.Total)
+		h := b.start(g)
+		_, err := h.Wait(b.ctx)
+		var failed *job.FailedError
+		if !errors.As(err, &failed) || failed.Path != "flow/middle" || failed.Reason != "not ready" {
+			b.Errorf("Wait = %v", err)
+		}
+		ready.Store(true)
+		if n, err := h.RetryFailed(b.ctx); n != 1 || err != nil {
+			b.Errorf("RetryFailed = %d, %v", n, err)
+		}
+		b.until("the graph is completed", func() bool {
+			info, err := h.Info(b.ctx)
+			b.check(err)
+			return info.Status == statemachine.Completed
+		})
+		b.same(h, 55)
+	})
+}
