@@ -169,6 +169,24 @@ func WithContext(ctx context.Context, keys port.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, messageContext(ctx).With(keys))
 }
 
+type writeKey struct{}
+
+type writeOptions struct{ quiet, unlogged bool }
+
+// WithoutNotify returns a context under which writes from outside of runs wake nobody.
+func WithoutNotify(ctx context.Context) context.Context {
+	o, _ := ctx.Value(writeKey{}).(writeOptions)
+	o.quiet = true
+	return context.WithValue(ctx, writeKey{}, o)
+}
+
+// WithoutLog returns a context under which writes from outside of runs are not logged.
+func WithoutLog(ctx context.Context) context.Context {
+	o, _ := ctx.Value(writeKey{}).(writeOptions)
+	o.unlogged = true
+	return context.WithValue(ctx, writeKey{}, o)
+}
+
 func messageContext(ctx context.Context) port.Context {
 	c, _ := ctx.Value(contextKey{}).(port.Context)
 	return c

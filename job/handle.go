@@ -63,7 +63,14 @@ func (h *Handle) write(ctx context.Context, dir port.Dir, name string, messages 
 	if err != nil {
 		return fmt.Errorf("writing to port %q of job %s: %w", name, h.id, err)
 	}
-	return h.store.Write(ctx, h.id, Write{Dir: dir, Port: name, Items: items})
+	w := Write{Dir: dir, Port: name, Items: items}
+	if o, _ := ctx.Value(writeKey{}).(writeOptions); o.quiet {
+		w.Quiet = true
+	}
+	if o, _ := ctx.Value(writeKey{}).(writeOptions); !o.unlogged {
+		w.Entry = outsideEntry(h.id, w, messageContext(ctx))
+	}
+	return h.store.Write(ctx, h.id, w)
 }
 
 // Close ends an In port of the job: when what it holds is read, it is done.

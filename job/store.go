@@ -267,6 +267,8 @@ type Write struct {
 	Keyed bool   // Key says to which of several consumers the messages go
 	Key   uint32 // Hash of the message key
 	Items []json.RawMessage
+	Quiet bool   // from outside of runs: wake nobody
+	Entry string // from outside of runs: JSON for the log, empty for none
 }
 
 // Default sets the default of a port, or clears it.

@@ -196,7 +196,7 @@ func TestDescribeRefusesTag(t *testing.T) {
 	t.Parallel()
 	for tag, want := range map[string][]string{
 		`a,limt=1`:                     {"field A", `"limt"`, `did you mean "limit"?`},
-		`a,x`:                          {"field A", `"x"`, "limit, default"},
+		`a,x`:                          {"field A", `"x"`, "limit, channel, default"},
 		`a,Limit=1`:                    {`did you mean "limit"?`},
 		`a, limit=1`:                   {`did you mean "limit"?`},
 		`a,limit=0`:                    {"field A", "limit", `"0"`, "positive"},

@@ -136,12 +136,13 @@ func TestSweepLeavesTheLivingAlone(t *testing.T) {
 func TestSweepManyAtOnce(t *testing.T) {
 	each(t, func(e *env) {
 		const n = 450 // more than one batch
-		past := time.Now().Add(-time.Second)
-		nodes := []job.Node{{Type: "T", At: past}}
+		soon := time.Now().Add(time.Second)
+		nodes := []job.Node{{Type: "T", At: soon}}
 		for i := range n - 1 {
-			nodes = append(nodes, job.Node{Name: fmt.Sprint("n", i), Type: "T", At: past})
+			nodes = append(nodes, job.Node{Name: fmt.Sprint("n", i), Type: "T", At: soon})
 		}
 		id := e.create(nodes...)
+		time.Sleep(time.Until(soon) + 100*time.Millisecond)
 		acted, err := e.store.Sweep(e.Context())
 		e.ok(err)
 		if acted < n { // more on a slow machine, where the first wakes are due again meanwhile

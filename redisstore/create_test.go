@@ -158,10 +158,13 @@ func TestCreateLargest(t *testing.T) {
 func TestCreateLater(t *testing.T) {
 	each(t, func(e *env) {
 		later := e.create(job.Node{Type: "T", At: time.Now().Add(time.Hour)})
-		soon := e.create(job.Node{Type: "T", At: time.Now().Add(-time.Second)})
+		soon := e.create(job.Node{Type: "T", At: time.Now().Add(500 * time.Millisecond)})
+		past := e.create(job.Node{Type: "T", At: time.Now().Add(-time.Second)})
 		e.is(statemachine.Scheduled, later, soon)
+		e.is(statemachine.Queued, past)
 		_, err := e.store.Begin(e.Context(), soon, beginning())
 		e.fails(err, job.ErrStatus)
+		time.Sleep(600 * time.Millisecond)
 		e.sweep()
 		e.is(statemachine.Scheduled, later)
 		e.is(statemachine.Queued, soon)

@@ -353,6 +353,8 @@ func contents(ctx context.Context, c *redis.Client, key string) (string, error) 
 		v, err = c.HGetAll(ctx, key).Result()
 	case "list":
 		v, err = c.LRange(ctx, key, 0, -1).Result()
+	case "set":
+		v, err = c.SMembers(ctx, key).Result()
 	case "zset":
 		var members []redis.Z
 		members, err = c.ZRangeWithScores(ctx, key, 0, -1).Result()

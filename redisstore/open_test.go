@@ -154,8 +154,10 @@ func TestRedisIsFull(t *testing.T) {
 	id, _, d := e.full()
 	sleeper := e.single()
 	e.end(sleeper, statemachine.Complete)
-	later := e.create(job.Node{Type: "T", At: time.Now().Add(-time.Second)})
+	soon := time.Now().Add(200 * time.Millisecond)
+	later := e.create(job.Node{Type: "T", At: soon})
 	queued := e.single()
+	time.Sleep(time.Until(soon) + 100*time.Millisecond)
 
 	// Redis runs a script that was begun to its end, so the memory must be short before.
 	junk := strings.Repeat("x", 10_000)

@@ -17,7 +17,11 @@ func (s *Store) Write(ctx context.Context, id job.ID, w job.Write) error {
 	if err := checkPort(id, w.Port); err != nil {
 		return err
 	}
-	args := []any{string(id), dirArg(w.Dir), w.Port, rand.Text(), hashArg(w)}
+	quiet := ""
+	if w.Quiet {
+		quiet = "1"
+	}
+	args := []any{string(id), dirArg(w.Dir), w.Port, rand.Text(), hashArg(w), quiet, w.Entry}
 	return s.act(ctx, scriptWrite, id, w.Port, itemArgs(args, w.Items)...)
 }
 

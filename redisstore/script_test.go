@@ -17,7 +17,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"lib": true, "tx": true}
+var libraries = map[string]bool{"base": true, "port": true, "run": true, "subtree": true, "hub": true, "tx": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -55,7 +55,7 @@ func TestScriptsSayWhatTheyDo(t *testing.T) {
 		if libraries[name] {
 			want[0] = "-- " + name + ".lua: "
 		} else {
-			want = append(want, "\n-- KEYS: due\n", "\n-- ARGV: ", "\n-- reply: ")
+			want = append(want, "\n-- KEYS: ", "\n-- ARGV: ", "\n-- reply: ")
 		}
 		for _, w := range want {
 			if !strings.Contains(head, w) {
@@ -103,9 +103,9 @@ func newBare(t *testing.T) *bare {
 // run runs a script and returns its reply as text, moments masked.
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
-	src := statemachine.Lua() + b.scripts["lib"]
-	if name == "commit" || name == "step" {
-		src += b.scripts["tx"]
+	src := statemachine.Lua()
+	for _, library := range []string{"base", "port", "run", "subtree", "hub", "tx"} {
+		src += b.scripts[library]
 	}
 	reply, err := b.rdb.Eval(b.Context(), src+b.scripts[name], []string{bareShard + "due"}, args...).Result()
 	if err != nil {
@@ -123,7 +123,7 @@ func (b *bare) want(want, name string, args ...any) {
 
 // noDelta is a delta that only ends a run: its lists are empty.
 func noDelta(id, token, outcome string) []any {
-	return []any{id, token, outcome, 0, "", 0, "0", "", 0, 0, 0, 0, 0, 0, "", 0}
+	return []any{id, token, outcome, 0, "", 0, "0", "", 0, 0, 0, 0, 0, 0, 0, -1, "", "", 0}
 }
 
 func commitOf(deltas ...any) []any { return append([]any{1, 1}, deltas...) }
@@ -133,17 +133,17 @@ func TestScriptReplies(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
 	root := []any{bareRoot, "create", "", "", "", 10, "type", "T", "queue", "q", "name", "", "i.in", "0", "o.out", "0", 2, "in", "7"}
-	b.want("[1 ["+bareRoot+" 1 q T]]", "create", append([]any{bareRoot, "t1", 1}, root...)...)
-	b.want("[1 []]", "create", append([]any{bareRoot, "t1", 1}, root...)...)
-	b.want("[0 []]", "create", append([]any{bareRoot, "t2", 1}, root...)...)
-	if got := b.run("job_info", bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0]] [[] []]]") {
-		t.Errorf("job_info replies %s", got)
+	b.want("[1 ["+bareRoot+" 1 q T]]", "create", append([]any{bareRoot, "", "", "t1", 1}, root...)...)
+	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", 1}, root...)...)
+	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", 1}, root...)...)
+	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]] ["+bareRoot+".1 [] [] []]] []]") {
+		t.Errorf("tree_walk replies %s", got)
 	}
 
-	b.want("[ok []]", "port_write", bareRoot, "i", "in", "w1", "", 2, "1", "2")
-	b.want("[ok []]", "port_write", bareRoot, "i", "in", "w1", "", 2, "1", "2")
-	b.want("[port []]", "port_write", bareRoot, "i", "no", "w2", "", 1, "1")
-	b.want("[gone []]", "port_write", bareRoot+".1", "i", "in", "w2", "", 1, "1")
+	b.want("[ok []]", "port_write", bareRoot, "i", "in", "w1", "", "", "", 2, "1", "2")
+	b.want("[ok []]", "port_write", bareRoot, "i", "in", "w1", "", "", "", 2, "1", "2")
+	b.want("[port []]", "port_write", bareRoot, "i", "no", "w2", "", "", "", 1, "1")
+	b.want("[gone []]", "port_write", bareRoot+".1", "i", "in", "w2", "", "", "", 1, "1")
 	b.want("[ok 0 [2]]", "port_page", bareRoot, "i", "in", 1, 9, 9)
 	b.want("[port]", "port_page", bareRoot, "i", "no", 0, 9, 9)
 	b.want("[gone]", "port_page", bareRoot+".1", "i", "in", 0, 9, 9)
@@ -153,11 +153,11 @@ func TestScriptReplies(t *testing.T) {
 	b.want("port", "port_take", bareRoot, "i", "no", 0, 1, "k1")
 	b.want("gone", "port_take", bareRoot+".1", "i", "in", 0, 1, "k2")
 
-	b.want("[gone]", "begin", bareRoot+".1", "r1", 1000, 9, 9)
-	if got := b.run("begin", bareRoot, "r1", 1000, 9, 9); !strings.HasPrefix(got, "[ok T [") || !strings.HasSuffix(got, "[] [in 7] [[in 1 1 [2]]]]") {
+	b.want("[gone]", "begin", bareRoot+".1", "r1", 1000, 9, 9, 1, "", 1000)
+	if got := b.run("begin", bareRoot, "r1", 1000, 9, 9, 1, "", 1000); !strings.HasPrefix(got, "[ok T [") || !strings.HasSuffix(got, "[] [in 7] [[in 1 1 [2]]]]") {
 		t.Errorf("begin replies %s", got)
 	}
-	b.want("[status running]", "begin", bareRoot, "r2", 1000, 9, 9)
+	b.want("[status running]", "begin", bareRoot, "r2", 1000, 9, 9, 1, "", 1000)
 	b.want("1", "run_refresh", bareRoot, "r1", 1000)
 	b.want("0", "run_refresh", bareRoot, "r2", 1000)
 	b.want("[]", "wake_renew", bareRoot, 1)
@@ -171,12 +171,12 @@ func TestScriptReplies(t *testing.T) {
 	if err := b.rdb.Set(t.Context(), bareShard+"j:"+bareRoot+":lock", "x", time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.run("begin", bareRoot, "r3", 1000, 9, 9); !strings.HasPrefix(got, "[locked 3") {
+	if got := b.run("begin", bareRoot, "r3", 1000, 9, 9, 1, "", 1000); !strings.HasPrefix(got, "[locked 3") {
 		t.Errorf("begin of a locked job replies %s", got)
 	}
 	b.rdb.Del(t.Context(), bareShard+"j:"+bareRoot+":lock")
-	b.run("begin", bareRoot, "r3", 1000, 9, 9)
-	step := append([]any{"r4", 1000, 9, 9, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
+	b.run("begin", bareRoot, "r3", 1000, 9, 9, 1, "", 1000)
+	step := append([]any{"r4", 1000, 9, 9, 1, "", 1000, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
 		if got := b.run("step", step...); !regexp.MustCompile(`^\[\[1  [01]\] \[\] ` + bareRoot + ` \[ok T \[`).MatchString(got) {
 			t.Errorf("step replies %s", got)
@@ -195,7 +195,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[gone []]", "port_close", bareRoot+".1", "i", "in")
 	b.want("[port []]", "port_close", bareRoot, "i", "no")
 	b.want("[ok []]", "port_close", bareRoot, "i", "in")
-	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w3", "", 1, "1")
+	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w3", "", "", "", 1, "1")
 }
 
 // The sweeper brings wakes again that got lost on the way to asynq, or with a server that

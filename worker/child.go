@@ -131,6 +131,47 @@ func (c *Child) checkPort(in string) error {
 	return fmt.Errorf("%w: child %q has no In port %q", job.ErrPort, c.name, in)
 }
 
+// In returns an In port of the child to write to, for Run.Connect.
+func (c *Child) In(name string) (port.Writer, error) {
+	if err := c.checkPort(name); err != nil {
+		return nil, err
+	}
+	return &childIn{child: c, name: name}, nil
+}
+
+// Out returns an Out port of the child that is wired to nobody: its messages at this moment.
+func (c *Child) Out(name string) (port.Reader, error) {
+	in, err := c.box(name)
+	if err != nil {
+		return nil, err
+	}
+	if in == nil {
+		return &inbox{run: c.run, job: c.id, dir: port.Output, name: name}, nil
+	}
+	return in, nil
+}
+
+// childIn writes to an In port of a child.
+type childIn struct {
+	child *Child
+	name  string
+}
+
+// Write implements port.Writer.
+func (w *childIn) Write(raw json.RawMessage) error {
+	w.child.run.mu.Lock()
+	defer w.child.run.mu.Unlock()
+	return w.child.run.write(job.Write{Job: w.child.id, Dir: port.Input, Port: w.name, Items: []json.RawMessage{raw}})
+}
+
+// WriteKey implements port.Writer. There is one consumer, so the key decides nothing.
+func (w *childIn) WriteKey(_ string, raw json.RawMessage) error { return w.Write(raw) }
+
+// Close implements port.Writer.
+func (w *childIn) Close() error {
+	return fmt.Errorf("%w %q of child %q: a parent cannot close it", job.ErrPort, w.name, w.child.name)
+}
+
 // Read takes the oldest message of an Out port of the child that is wired to nobody,
 // and decodes it into v. ok is false when there is none now.
 func (c *Child) Read(out string, v any) (ok bool, err error) {

@@ -55,6 +55,9 @@ func New(cfg Config) (*Engine, error) {
 // time to finish, cancels and hands back those that do not, and returns when all have
 // ended. An engine runs once.
 func (e *Engine) Run(ctx context.Context) error {
+	if err := e.cfg.Store.Register(ctx, e.registry.catalogue(e.cfg.Queues)); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("starting the engine: registering its workers: %w", err)
+	}
 	srv, err := e.cfg.Store.Broker().Serve(delivery.ServeConfig{
 		Concurrency: e.cfg.Concurrency,
 		Queues:      e.cfg.Queues,
@@ -100,7 +103,7 @@ func (e *Engine) handle(_ context.Context, id string) error {
 	defer e.active.Done()
 	start := time.Now()
 	snap, err := e.cfg.Store.Begin(e.runs, job.ID(id), e.beginning())
-	if errors.Is(err, job.ErrStatus) || errors.Is(err, job.ErrLocked) || errors.Is(err, job.ErrNotFound) {
+	if errors.Is(err, job.ErrStatus) || errors.Is(err, job.ErrLocked) || errors.Is(err, job.ErrRate) || errors.Is(err, job.ErrNotFound) {
 		return nil // an old or repeated wake
 	}
 	if err != nil {
@@ -120,7 +123,7 @@ func (e *Engine) handle(_ context.Context, id string) error {
 
 // RunJob gives one queued job one run and returns when that is committed: for tests and
 // tools that run jobs when they choose, instead of Run or beside it. A job that is not to
-// be run now gives an error that wraps job.ErrStatus, job.ErrLocked or job.ErrNotFound;
+// be run now gives an error that wraps job.ErrStatus, job.ErrLocked, job.ErrRate or job.ErrNotFound;
 // how the run ended is in the job's Info and Failures. ctx governs only how the run begins.
 func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
 	e.active.Add(1)
@@ -137,7 +140,7 @@ func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
 }
 
 func (e *Engine) beginning() job.Begin {
-	return job.Begin{Token: rand.Text(), Lease: e.cfg.Lease, Batch: batchMessages, Bytes: batchBytes}
+	return job.Begin{Token: rand.Text(), Lease: e.cfg.Lease, Batch: batchMessages, Bytes: batchBytes, Limits: e.registry.limits}
 }
 
 // commit stores what a run did. With step it also begins a run of a job that the commit

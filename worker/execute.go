@@ -44,6 +44,7 @@ func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
 		defer stop()
 	}
 	r := newRun(ctx, e.cfg.Store, snap, e.cfg.Lease)
+	r.journal.off = k.options.NoLog
 	r.keeper = keeper
 	err := call(ctx, k, r, snap)
 	r.mu.Lock()
@@ -98,6 +99,14 @@ func work(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
 		return err
 	}
 	if !snap.Shutdown {
+		if s, ok := w.(Starter); ok && snap.Info.Steps == 0 {
+			if err := s.Start(ctx, r); err != nil {
+				return err
+			}
+			if err := r.Checkpoint(); err != nil {
+				return err
+			}
+		}
 		return w.Run(ctx, r)
 	}
 	if s, ok := w.(Shutdowner); ok {
@@ -118,6 +127,7 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 	}
 	d := &job.Delta{Job: r.info.ID, Token: r.token, Outcome: statemachine.Fail, Failure: r.failure(err)}
 	d.Reason = firstLine(d.Failure.Error)
+	d.Entry = r.journal.failure(r.step, d.Failure)
 	switch {
 	case shutdown:
 		d.Outcome = statemachine.Shutdown

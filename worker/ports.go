@@ -50,6 +50,7 @@ type inbox struct {
 	left     int               // messages of the snapshot not yet read
 	items    []json.RawMessage // the first of them
 	fallback json.RawMessage   // the port's default
+	context  json.RawMessage   // of the message read last, nil for none
 	closed   bool
 	fed      bool // wired to other jobs
 	more     bool // of a child's port: there may be messages behind those left
@@ -65,6 +66,9 @@ func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 	in.run.mu.Lock()
 	defer in.run.mu.Unlock()
 	if in.left == 0 && !in.more {
+		if remove {
+			in.context = nil
+		}
 		return in.fallback, in.fallback != nil, nil
 	}
 	if len(in.items) == 0 {
@@ -75,14 +79,15 @@ func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 	if in.left == 0 {
 		return nil, false, nil
 	}
-	raw := in.items[0]
+	data, context := port.Split(in.items[0])
 	if remove {
-		in.items[0] = nil // a long run need not hold what it has read
+		in.run.journal.read(in, data)
+		in.context = context
 		in.items = in.items[1:]
 		in.left--
 		in.taken++
 	}
-	return raw, true, nil
+	return data, true, nil
 }
 
 // page fetches more of the snapshot, or of a child's port. The messages lie behind those taken, which stay in
@@ -181,6 +186,9 @@ func (out *outbox) write(w job.Write) error {
 		return fmt.Errorf("writing to %w %q: job %s was created without it", job.ErrPort, out.name, out.run.info.ID)
 	}
 	w.Dir, w.Port = port.Output, out.name
+	if out.run.defaulting {
+		return out.run.setDefault(job.Default{Dir: port.Output, Port: out.name, Value: w.Items[0]})
+	}
 	return out.run.write(w)
 }
 
@@ -189,6 +197,8 @@ func (r *Run) write(w job.Write) error {
 	if err := r.grow(len(w.Items[0])); err != nil {
 		return fmt.Errorf("writing to port %q: %w", w.Port, err)
 	}
+	r.journal.write(r.info.ID, w)
+	w.Items = []json.RawMessage{append(r.head[:len(r.head):len(r.head)], w.Items[0]...)}
 	// Neighbours that go the same way share one entry.
 	if n := len(r.delta.Writes); n > 0 {
 		last := &r.delta.Writes[n-1]

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"slices"
 
 	"github.com/weirworks/weir/job"
@@ -14,17 +15,22 @@ import (
 type kind struct {
 	name    string
 	layout  *port.Layout
+	ports   []port.Spec // those of the layout and more
 	options Options
 }
 
 // registry holds the types that an engine runs. It does not change after newRegistry.
 type registry struct {
-	kinds map[string]*kind
-	names []string
+	kinds  map[string]*kind
+	names  []string
+	limits map[string]int // runs a minute by type, "" for others
 }
 
 func newRegistry(workers []Worker) (*registry, error) {
-	r := &registry{kinds: make(map[string]*kind, len(workers))}
+	r := &registry{
+		kinds:  make(map[string]*kind, len(workers)),
+		limits: map[string]int{"": DefaultMaxRuns},
+	}
 	for _, w := range workers {
 		name, err := job.TypeOf(w)
 		if err != nil {
@@ -47,11 +53,35 @@ func newRegistry(workers []Worker) (*registry, error) {
 		if _, ok := layout.New().(Worker); !ok {
 			return nil, fmt.Errorf("registering %T: %w: Run must be a method of *%s", w, job.ErrConfig, layout.Type())
 		}
+		k.ports = job.PortsOf(w, layout)
+		for _, s := range k.ports {
+			if err := s.Validate(); err != nil {
+				return nil, fmt.Errorf("registering %T: %w", w, err)
+			}
+		}
+		if k.options.MaxRunsPerMinute != 0 {
+			r.limits[name] = k.options.maxRuns()
+		}
 		r.kinds[name] = k
 		r.names = append(r.names, name)
 	}
 	slices.Sort(r.names)
 	return r, nil
+}
+
+// catalogue lists the types for each of the queues, for the store.
+func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
+	version := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+	}
+	var out []job.TypeInfo
+	for queue := range queues {
+		for _, k := range r.kinds {
+			out = append(out, job.TypeInfo{Type: k.name, Queue: queue, Ports: k.ports, Version: version})
+		}
+	}
+	return out
 }
 
 // instance makes a worker for one run.

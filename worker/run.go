@@ -47,7 +47,12 @@ type Run struct {
 	delta    job.Delta         // what was done since the last commit
 	size     int               // bytes that delta writes
 	children map[string]*Child // nil until asked for
-	broken   error             // the run cannot be committed any more, whatever the worker returns
+	keys     port.Context      // that messages written now carry
+	head     []byte            // keys as they precede a stored message
+	journal  journal
+	// defaulting: what is written becomes the default of the port instead, see ForInputs.
+	defaulting bool
+	broken     error // the run cannot be committed any more, whatever the worker returns
 }
 
 func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duration) *Run {
@@ -55,7 +60,13 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 		store: s, info: snap.Info, lease: lease, ctx: ctx, token: snap.Token, step: snap.Info.Steps,
 		ins: map[string]*inbox{}, outs: map[string]*outbox{},
 	}
+	if err := r.setContext(port.Context{port.ContextBy: "job:" + string(snap.Info.ID)}); err != nil {
+		r.broken = err
+	}
 	for _, p := range snap.Info.Ports {
+		if p.Name == port.Any {
+			continue
+		}
 		switch p.Dir {
 		case port.Input:
 			box := snap.In[p.Name]
@@ -166,6 +177,7 @@ func (r *Run) take(outcome statemachine.Event) job.Delta {
 		}
 	}
 	d.Set, d.Unset = r.state.changes()
+	d.Entry = r.journal.entry(r.step)
 	r.delta, r.size = job.Delta{}, 0
 	return d
 }

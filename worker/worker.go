@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -28,6 +29,12 @@ import (
 // nothing that the run did is kept and its inputs stay unread.
 type Worker interface {
 	Run(ctx context.Context, run *Run) error
+}
+
+// Starter is a Worker that has something to do once, before the first Run of each job.
+// What Start did is committed before Run begins; it is not called again.
+type Starter interface {
+	Start(ctx context.Context, run *Run) error
 }
 
 // Shutdowner is a Worker that wants a last run when its job is terminated. An error of
@@ -52,6 +59,11 @@ type Options struct {
 	// Backoff is the delay before the second try; it doubles with each further one, up
 	// to an hour. Zero means one second.
 	Backoff time.Duration
+	// MaxRunsPerMinute is how often a job may run in a minute; one that wants more is
+	// parked until the next, with that reason. Zero means DefaultMaxRuns, -1 no limit.
+	MaxRunsPerMinute int
+	// NoLog keeps what runs read and write out of the log.
+	NoLog bool
 	// Timeout ends the context of a run that takes longer. Zero means no limit.
 	Timeout time.Duration
 }
@@ -65,6 +77,9 @@ func (o Options) Validate() error {
 	if o.Backoff < 0 {
 		bad = append(bad, fmt.Sprintf("Backoff %s is negative", o.Backoff))
 	}
+	if o.MaxRunsPerMinute < -1 {
+		bad = append(bad, fmt.Sprintf("MaxRunsPerMinute %d: use -1 for no limit", o.MaxRunsPerMinute))
+	}
 	if o.Timeout < 0 {
 		bad = append(bad, fmt.Sprintf("Timeout %s is negative", o.Timeout))
 	}
@@ -72,6 +87,20 @@ func (o Options) Validate() error {
 }
 
 const maxBackoff = time.Hour
+
+// DefaultMaxRuns is how often a job may run in a minute unless its worker says otherwise.
+const DefaultMaxRuns = 600
+
+// maxRuns is MaxRunsPerMinute as a store understands it.
+func (o Options) maxRuns() int {
+	switch o.MaxRunsPerMinute {
+	case 0:
+		return DefaultMaxRuns
+	case -1:
+		return math.MaxInt32
+	}
+	return o.MaxRunsPerMinute
+}
 
 // delay is how long to wait before the try after the given number of failures.
 func (o Options) delay(failures int) time.Duration {
@@ -92,6 +121,7 @@ type Store interface {
 	job.Runs
 	job.RunReader
 	job.Sweeper
+	job.Types
 	Broker() *delivery.Broker
 }
 

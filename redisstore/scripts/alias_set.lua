@@ -1,5 +1,5 @@
 -- alias_set: bind an alias to a job, or remove it.
--- KEYS: weir:{<namespace>}:due
+-- KEYS: due of the hub, weir:{<namespace>}:due
 -- ARGV: 'add' | 'remove', alias, job
 -- reply: the job that has the alias now (add) or had it (remove), '' for none
 local what, alias, id = arg(), arg(), arg()

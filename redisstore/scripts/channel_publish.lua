@@ -1,5 +1,5 @@
 -- channel_publish: publish messages to a channel from outside of runs.
--- KEYS: weir:{<namespace>}:due
+-- KEYS: due of the hub, weir:{<namespace>}:due
 -- ARGV: channel, token, messages, message…
 -- reply: {'ok', {ready jobs}}
 local channel, token = arg(), arg()

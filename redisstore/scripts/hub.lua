@@ -1,4 +1,4 @@
--- hub.lua: channels. They live beside the shards, under weir:{<namespace>}:.
+-- hub.lua: channels and aliases. They live beside the shards, under weir:{<namespace>}:.
 
 -- publish sends a message to whoever subscribes to a channel or to one above it, each
 -- once, and to Redis subscribers of the channel itself.

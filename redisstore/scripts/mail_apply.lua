@@ -1,5 +1,5 @@
 -- mail_apply: carry out orders from another shard's outbox, each once.
--- KEYS: due (for channels: weir:{<namespace>}:due)
+-- KEYS: due, or that of the hub, weir:{<namespace>}:due
 -- ARGV: the other shard, orders, then of each: number, order (parts with \31 between)
 -- reply: {'ok', {ready jobs}}
 local from, last = arg(), nil

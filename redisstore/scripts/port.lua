@@ -38,7 +38,8 @@ local function append(id, dir, port, vals)
   end
   if sent then
     local head = tonumber(call('HGET', k, 'h.' .. dir .. '.' .. port) or '0')
-    sent[#sent + 1] = string.format('{"job":"%s","dir":"%s","port":"%s","from":%.0f,"n":%d}', id, dir == 'i' and 'in' or 'out', port, head + len - #vals, #vals)
+    sent[#sent + 1] = string.format('{"job":"%s","dir":"%s","port":"%s","from":%.0f,"n":%d}',
+      id, dir == 'i' and 'in' or 'out', port, head + len - #vals, #vals)
   end
   if quiet then return end
   local j = load(id)
@@ -47,6 +48,14 @@ local function append(id, dir, port, vals)
   elseif j.parent and not j.pgraph then
     wake(j.parent, id)
   end
+end
+
+-- log_run adds to the tree's log what a run, or somebody outside, read and wrote.
+local function log_run(id, entry)
+  if entry == '' then return end
+  call('XADD', P .. 'log:' .. tree(id), 'MAXLEN', '~', '10000', '*', 'job', id, 'run', entry,
+    'sent', '[' .. table.concat(sent or {}, ',') .. ']')
+  sent = nil
 end
 
 -- stamped returns a message with the channel that it travels on in its context.
@@ -151,7 +160,7 @@ local function set_ports(id)
     if dir and not keep[name] and call('HEXISTS', k, 'n.' .. name) == 0
       and not string.find(call('HGET', k, name), ' %d') then
       local field = dir == 'i' and port or 'o.' .. port
-      call('HDEL', k, name, 'h.' .. name, 'x.' .. name, 'w.' .. name)
+      call('HDEL', k, name, 'h.' .. name, 'x.' .. name)
       call('HDEL', kd, field)
       call('DEL', k .. ':' .. dir .. ':' .. port)
     end

@@ -111,10 +111,7 @@ local function record(d)
   for _, note in ipairs(d.log) do
     call('XADD', log, 'MAXLEN', '~', '10000', '*', 'job', d.id, 'note', note)
   end
-  if d.entry ~= '' then
-    call('XADD', log, 'MAXLEN', '~', '10000', '*', 'job', d.id, 'run', d.entry, 'sent', '[' .. table.concat(sent, ',') .. ']')
-    sent = nil
-  end
+  log_run(d.id, d.entry)
   if d.failure ~= '' then
     call('LPUSH', k .. ':e', d.failure)
     call('LTRIM', k .. ':e', 0, 19)

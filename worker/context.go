@@ -1,0 +1,192 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// WithContext calls fn; all messages that the run writes meanwhile carry the given keys
+// in their context, besides those of an enclosing WithContext and who wrote them.
+func (r *Run) WithContext(keys port.Context, fn func() error) error {
+	r.mu.Lock()
+	before := r.keys
+	err := r.setContext(before.With(keys))
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		_ = r.setContext(before) // it was encoded once already
+	}()
+	return fn()
+}
+
+func (r *Run) setContext(c port.Context) error {
+	head, err := port.Seal(nil, c)
+	if err != nil {
+		return err
+	}
+	r.keys, r.head = c, head
+	return nil
+}
+
+// MessageContext returns the context of the message that was read last from an In port:
+// who wrote it, the channel it came by, and its writer's keys. It is empty for a default.
+func (r *Run) MessageContext(in string) (port.Context, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	box := r.ins[in]
+	if box == nil || box.context == nil {
+		return port.Context{}, nil
+	}
+	var c map[string]any
+	if err := port.Decode(box.context, &c); err != nil {
+		return nil, fmt.Errorf("context of a message of port %q: %w", in, err)
+	}
+	return c, nil
+}
+
+// In returns an In port by its name, for ports that have no handle.
+func (r *Run) In(name string) (port.Reader, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if in := r.ins[name]; in != nil {
+		return in, nil
+	}
+	spec, err := r.admits(port.Input, name)
+	if err != nil {
+		return nil, err
+	}
+	in := &inbox{run: r, dir: port.Input, name: name, fallback: spec.Default}
+	r.ins[name] = in
+	r.boxes = append(r.boxes, in)
+	return in, nil
+}
+
+// Out returns an Out port by its name, for ports that have no handle.
+func (r *Run) Out(name string) (port.Writer, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if out := r.outs[name]; out != nil {
+		return out, nil
+	}
+	if _, err := r.admits(port.Output, name); err != nil {
+		return nil, err
+	}
+	out := &outbox{run: r, name: name}
+	r.outs[name] = out
+	return out, nil
+}
+
+// admits tells whether the job's port `*` admits a port of that name.
+func (r *Run) admits(dir port.Dir, name string) (port.Spec, error) {
+	if err := port.CheckName(name); err != nil {
+		return port.Spec{}, fmt.Errorf("%w of job %s: %w", job.ErrPort, r.info.ID, err)
+	}
+	for _, p := range r.info.Ports {
+		if p.Dir == dir && p.Name == port.Any {
+			return p.Spec, nil
+		}
+	}
+	return port.Spec{}, fmt.Errorf("%w: job %s has no %s port %q", job.ErrPort, r.info.ID, dir, name)
+}
+
+// SetDefault sets the default of a port of the job when the run commits; of an Out port,
+// also of the In ports that it is wired to.
+func (r *Run) SetDefault(dir port.Dir, name string, v any) error {
+	raw, err := port.Encode(v)
+	if err != nil {
+		return fmt.Errorf("default of port %q: %w", name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.setDefault(job.Default{Dir: dir, Port: name, Value: raw})
+}
+
+// ClearDefault removes the default of a port of the job when the run commits.
+func (r *Run) ClearDefault(dir port.Dir, name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.setDefault(job.Default{Dir: dir, Port: name})
+}
+
+func (r *Run) setDefault(d job.Default) error {
+	known := r.ins[d.Port] != nil
+	if d.Dir == port.Output {
+		known = r.outs[d.Port] != nil
+	}
+	if !known && d.Job == "" {
+		if _, err := r.admits(d.Dir, d.Port); err != nil {
+			return err
+		}
+	}
+	if err := r.grow(len(d.Value)); err != nil {
+		return fmt.Errorf("default of port %q: %w", d.Port, err)
+	}
+	if in := r.ins[d.Port]; d.Dir == port.Input && d.Job == "" && in != nil {
+		in.fallback = d.Value
+	}
+	r.delta.Defaults = append(r.delta.Defaults, d)
+	return nil
+}
+
+// SetPorts replaces the job's ports when the run commits, except those that are wired.
+// Ports that stay keep their messages, dropped ones lose them. The next run has them.
+func (r *Run) SetPorts(ports []port.Spec) error {
+	for _, s := range ports {
+		if err := s.Validate(); err != nil {
+			return fmt.Errorf("%w: %w", job.ErrPort, err)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.delta.SetPorts = append([]port.Spec{}, ports...)
+	return nil
+}
+
+// Connect moves all messages that an In port, or a child's Out port, has to other ports,
+// each message to each of them, and copies the port's default. It returns how many it moved.
+func (r *Run) Connect(from port.Reader, to ...port.Writer) (int, error) {
+	in, ok := from.(*inbox)
+	if !ok || in.run != r {
+		return 0, fmt.Errorf("%w: Connect needs a port of this run, from Run.In or Child.Out", job.ErrPort)
+	}
+	n := 0
+	for ; in.Len() > 0; n++ {
+		raw, _, err := in.Read()
+		if err != nil {
+			return n, err
+		}
+		for _, w := range to {
+			if err := w.Write(raw); err != nil {
+				return n, err
+			}
+		}
+	}
+	if in.fallback == nil {
+		return n, nil
+	}
+	for _, w := range to {
+		if err := r.copyDefault(in.fallback, w); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (r *Run) copyDefault(value json.RawMessage, to port.Writer) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch w := to.(type) {
+	case *outbox:
+		return r.setDefault(job.Default{Dir: port.Output, Port: w.name, Value: value})
+	case *childIn:
+		return r.setDefault(job.Default{Job: w.child.id, Dir: port.Input, Port: w.name, Value: value})
+	}
+	return fmt.Errorf("%w: Connect needs ports of this run, from Run.Out or Child.In", job.ErrPort)
+}

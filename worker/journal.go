@@ -1,0 +1,192 @@
+package worker
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/weirworks/weir/job"
+)
+
+// journal notes what a run reads and writes, for the log.
+type journal struct {
+	own   job.ID
+	off   bool
+	quiet int // depth of Quiet
+	depth int // depth of Group
+	now   *job.RunEntry
+	all   job.RunEntry
+	size  int
+}
+
+func (j *journal) silent() bool { return j.off || j.quiet > 0 }
+
+func (j *journal) into() *job.RunEntry {
+	if j.now != nil {
+		return j.now
+	}
+	return &j.all
+}
+
+func (j *journal) read(in *inbox, data json.RawMessage) {
+	if j.silent() {
+		return
+	}
+	e := j.into()
+	e.Read = j.add(e.Read, job.Movement{
+		Job: in.owner(), Dir: in.dir, Port: in.name, From: in.head + int64(in.taken), N: 1, Data: []json.RawMessage{data},
+	}, true)
+}
+
+func (j *journal) write(own job.ID, w job.Write) {
+	if j.silent() {
+		return
+	}
+	m := job.Movement{Job: w.Job, Dir: w.Dir, Port: w.Port, N: 1, Data: []json.RawMessage{w.Items[0]}}
+	if m.Job == "" {
+		m.Job = own
+	}
+	e := j.into()
+	e.Write = j.add(e.Write, m, false)
+}
+
+// add appends a movement, or lengthens the last one if it goes on there.
+func (j *journal) add(list []job.Movement, m job.Movement, numbered bool) []job.Movement {
+	size := len(m.Data[0])
+	if size > job.MaxLoggedMessage || j.size+size > job.MaxLoggedEntry {
+		m.Data = nil
+	} else {
+		j.size += size
+	}
+	if n := len(list); n > 0 {
+		last := &list[n-1]
+		follows := !numbered || last.From+int64(last.N) == m.From
+		if last.Job == m.Job && last.Dir == m.Dir && last.Port == m.Port && follows {
+			if m.Data == nil || len(last.Data) < last.N {
+				last.Data = nil // all of them or none
+			} else {
+				last.Data = append(last.Data, m.Data...)
+			}
+			last.N++
+			return list
+		}
+	}
+	return append(list, m)
+}
+
+// entry returns what was noted since the last commit, as JSON; empty for nothing.
+func (j *journal) entry(step int64) string {
+	e := j.all
+	j.all, j.size = job.RunEntry{}, 0
+	if j.off || len(e.Read)+len(e.Write)+len(e.Groups) == 0 {
+		return ""
+	}
+	e.Step = step
+	return encodeEntry(e)
+}
+
+// failure returns the entry of a run that failed.
+func (j *journal) failure(step int64, f *job.Failure) string {
+	return encodeEntry(job.RunEntry{Step: step, Error: f.Error, Stack: f.Stack})
+}
+
+func encodeEntry(e job.RunEntry) string {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return "" // all in it is JSON already
+	}
+	return string(raw)
+}
+
+// Group calls fn and logs what it reads and writes as one group. If fn returns an error,
+// all that the run did in it is undone. Of groups within groups the outermost counts.
+func (r *Run) Group(fn func() error) error {
+	r.mu.Lock()
+	mark := r.mark()
+	outer := r.journal.depth == 0
+	if outer {
+		r.journal.now = &job.RunEntry{}
+	}
+	r.journal.depth++
+	r.mu.Unlock()
+
+	err := fn()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.journal.depth--
+	if err != nil {
+		r.restore(mark)
+	}
+	if outer {
+		if g := r.journal.now; err == nil && len(g.Read)+len(g.Write) > 0 {
+			r.journal.all.Groups = append(r.journal.all.Groups, *g)
+		}
+		r.journal.now = nil
+	}
+	return err
+}
+
+// Quiet calls fn and logs nothing of what it reads and writes.
+func (r *Run) Quiet(fn func() error) error {
+	r.quiet(1)
+	defer r.quiet(-1)
+	return fn()
+}
+
+func (r *Run) quiet(by int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.journal.quiet += by
+}
+
+// mark is where a run was when a group began.
+type mark struct {
+	step    int64
+	delta   job.Delta
+	size    int
+	state   map[string]json.RawMessage
+	boxes   []inbox
+	closed  map[string]bool
+	journal job.RunEntry
+}
+
+func (r *Run) mark() mark {
+	m := mark{step: r.step, delta: r.delta, size: r.size, state: maps.Clone(r.state.changed), closed: map[string]bool{}}
+	m.delta.Writes = slices.Clone(r.delta.Writes)
+	for _, in := range r.boxes {
+		m.boxes = append(m.boxes, *in)
+	}
+	for name, out := range r.outs {
+		m.closed[name] = out.closed
+	}
+	if r.journal.now != nil {
+		m.journal = *r.journal.now
+	}
+	return m
+}
+
+// restore undoes what was done since the mark. What a checkpoint has committed since
+// cannot be undone: then nothing is.
+func (r *Run) restore(m mark) {
+	if m.step != r.step {
+		return
+	}
+	r.delta, r.size, r.state.changed = m.delta, m.size, m.state
+	for i, in := range m.boxes {
+		*r.boxes[i] = in
+	}
+	for _, in := range r.boxes[len(m.boxes):] { // first opened in the group
+		for _, c := range r.children {
+			delete(c.boxes, in.name)
+		}
+		delete(r.ins, in.name)
+	}
+	r.boxes = r.boxes[:len(m.boxes)]
+	for name, closed := range m.closed {
+		r.outs[name].closed = closed
+	}
+	if r.journal.now != nil {
+		*r.journal.now = m.journal
+	}
+}
