@@ -24,6 +24,7 @@ type mJob struct {
 	token, last string
 	dying       bool // the lease ends at once
 	soon        bool // scheduled for now
+	ending      bool // with all below it
 	again       bool
 	steps       int64
 	version     int64
@@ -79,8 +80,8 @@ func (m *model) add(nodes []job.Node, root job.ID, base int, parent job.ID) {
 		switch {
 		case n.Graph || n.Wired():
 			j.status = statemachine.Suspended
-		case !n.At.IsZero():
-			j.status, j.soon = statemachine.Scheduled, n.At.Year() < 2000
+		case n.At.Year() >= 2000: // else the time is over: the job is queued at once
+			j.status = statemachine.Scheduled
 		default:
 			j.status = statemachine.Queued
 			m.ready = append(m.ready, j)
@@ -316,6 +317,13 @@ func (m *model) apply(j *mJob, d *job.Delta) {
 	if d.Failure != nil {
 		j.failures++
 	}
+	if len(d.Spawns) > 0 && j.ending { // children of a job that ends with all below it
+		defer func() {
+			for _, kid := range j.kids {
+				m.terminate(m.jobs[kid])
+			}
+		}()
+	}
 	if d.Outcome == job.Checkpoint {
 		j.dying = d.Lease < longTime
 		return
@@ -364,15 +372,15 @@ func (m *model) fire(id job.ID, event statemachine.Event) error {
 	j := m.jobs[id]
 	to, err := statemachine.Next(j.status, event)
 	switch {
-	case event == statemachine.Terminate && err != nil:
 	case event == statemachine.Terminate && j.node.Graph:
-		m.become(j, statemachine.Terminated)
+		m.terminate(j)
+	case event == statemachine.Terminate && err != nil:
 	case event == statemachine.Terminate:
 		m.become(j, to)
 	case j.node.Graph:
 		return job.ErrStatus
 	case err == nil:
-		j.tries, j.reason = 0, ""
+		j.tries, j.reason, j.ending = 0, "", false
 		m.become(j, to)
 	case !tolerated(j.status, event):
 		return job.ErrStatus
@@ -380,6 +388,23 @@ func (m *model) fire(id job.ID, event statemachine.Event) error {
 		j.again = true
 	}
 	return nil
+}
+
+// terminate ends a job and all below it.
+func (m *model) terminate(j *mJob) {
+	j.ending = true
+	if to, err := statemachine.Next(j.status, statemachine.Terminate); err == nil {
+		if j.node.Graph {
+			to = statemachine.Terminated
+		}
+		m.become(j, to)
+		if j.node.Graph {
+			m.tell(j)
+		}
+	}
+	for _, kid := range j.kids {
+		m.terminate(m.jobs[kid])
+	}
 }
 
 func (m *model) sweep() {

@@ -236,7 +236,7 @@ func TestReplyOfAnotherServer(t *testing.T) {
 	e.ok(e.rdb.Set(e.Context(), e.key(id), "x", 0).Err())
 	_, err := e.store.Info(e.Context(), id)
 	e.fails(err, job.ErrRefused)
-	if !strings.Contains(err.Error(), "script job_info") {
+	if !strings.Contains(err.Error(), "script tree_walk") {
 		t.Errorf("the error does not name the script: %v", err)
 	}
 }

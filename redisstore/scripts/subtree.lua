@@ -33,7 +33,9 @@ local function terminate(id, whole)
     below(id, 'terminate')
   end
   local to = EV.terminate[j.status]
-  if to then place(j, j.graph and EV.shutdown[to] or to) end
+  if not to then return end
+  place(j, j.graph and EV.shutdown[to] or to)
+  if j.graph and j.parent and not j.pgraph then wake(j.parent, id) end
 end
 
 -- erase removes a job and gives its children to the chores.

@@ -144,14 +144,14 @@ local function apply(d)
   call('HSET', key(d.id), 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries),
     'version', str(j.version), 'reason', d.reason)
   record(d)
+  if d.nspawn > 0 and call('HGET', key(d.id), 'ending') == '1' then
+    for id in pairs(d.fresh) do terminate(id, true) end
+  end
   if j.token then
     call('ZADD', P .. 'due', str(NOW + d.lease), d.id)
     return
   end
   conclude(d, j)
-  if d.nspawn > 0 and j.status == S.terminating and call('HGET', key(d.id), 'ending') == '1' then
-    below(d.id, 'terminate')
-  end
   if j.parent and not j.pgraph and not d.handed then wake(j.parent, d.id) end
 end
 
