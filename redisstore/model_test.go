@@ -317,12 +317,10 @@ func (m *model) apply(j *mJob, d *job.Delta) {
 	if d.Failure != nil {
 		j.failures++
 	}
-	if len(d.Spawns) > 0 && j.ending { // children of a job that ends with all below it
-		defer func() {
-			for _, kid := range j.kids {
-				m.terminate(m.jobs[kid])
-			}
-		}()
+	for _, s := range d.Spawns {
+		if j.ending { // children of a job that ends with all below it
+			m.terminate(m.jobs[d.Job.Nth(s.Base)])
+		}
 	}
 	if d.Outcome == job.Checkpoint {
 		j.dying = d.Lease < longTime
