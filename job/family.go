@@ -80,13 +80,18 @@ func (h *Handle) Adopt(ctx context.Context, child *Handle, name string) error {
 	return h.store.Adopt(ctx, h.id, child.id, name)
 }
 
-// Disown makes a child of the job an orphan.
+// Disown makes the child of that name an orphan, or returns ErrNotFound if there is none.
 func (h *Handle) Disown(ctx context.Context, name string) error {
 	c, err := h.Child(ctx, name)
 	if err != nil {
 		return err
 	}
-	return h.store.Disown(ctx, c.id)
+	return h.DisownChild(ctx, c)
+}
+
+// DisownChild makes a child of the job an orphan, or returns ErrNotFound if it is not one.
+func (h *Handle) DisownChild(ctx context.Context, child *Handle) error {
+	return h.store.Disown(ctx, h.id, child.id)
 }
 
 // Terminate asks the job to end: a run in progress finishes first, then its worker's
@@ -170,7 +175,8 @@ func (h *Handle) RemoveAlias(ctx context.Context, alias string) error {
 
 // Aliases returns the job's aliases, sorted.
 func (h *Handle) Aliases(ctx context.Context) ([]string, error) {
-	return h.store.Aliases(ctx, h.id)
+	names, err := h.store.Aliases(ctx, h.id)
+	return names, h.checkEmpty(ctx, len(names), err)
 }
 
 // SetPorts replaces the job's ports, except those that are wired. Ports that stay keep
@@ -217,5 +223,8 @@ func (h *Handle) Connect(ctx context.Context, dir port.Dir, name string, to ...P
 // Runs returns what the last runs of the job, or of its whole tree if it is the root,
 // read and wrote, oldest first.
 func (h *Handle) Runs(ctx context.Context, limit int) ([]RunEntry, error) {
+	if _, err := h.Info(ctx); err != nil {
+		return nil, err
+	}
 	return h.store.Runs(ctx, h.id, limit)
 }

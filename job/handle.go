@@ -35,16 +35,29 @@ func (h *Handle) Tree(ctx context.Context) ([]*Info, error) { return h.store.Tre
 
 // State returns the job's state: the given keys, or all of it when none is given.
 func (h *Handle) State(ctx context.Context, keys ...string) (map[string]json.RawMessage, error) {
-	return h.store.State(ctx, h.id, keys...)
+	all, err := h.store.State(ctx, h.id, keys...)
+	return all, h.checkEmpty(ctx, len(all), err)
+}
+
+// checkEmpty tells a job that has nothing from one that is gone.
+func (h *Handle) checkEmpty(ctx context.Context, n int, err error) error {
+	if n == 0 && err == nil {
+		_, err = h.Info(ctx)
+	}
+	return err
 }
 
 // Failures returns the job's recorded errors, newest first.
 func (h *Handle) Failures(ctx context.Context) ([]Failure, error) {
-	return h.store.Failures(ctx, h.id)
+	fs, err := h.store.Failures(ctx, h.id)
+	return fs, h.checkEmpty(ctx, len(fs), err)
 }
 
 // Logs returns the last entries that runs of the job logged, oldest first.
 func (h *Handle) Logs(ctx context.Context, limit int) ([]LogEntry, error) {
+	if _, err := h.Info(ctx); err != nil {
+		return nil, err
+	}
 	return h.store.Logs(ctx, h.id, limit)
 }
 
@@ -108,7 +121,11 @@ func (h *Handle) read(ctx context.Context, dir port.Dir, name string, v any) (bo
 		if err != nil {
 			return err
 		}
-		if p, _ := info.Port(dir, name); p.Default != nil {
+		p, exists := info.Port(dir, name)
+		if !exists {
+			p, _ = info.Port(dir, port.Any)
+		}
+		if p.Default != nil {
 			found = true
 			return h.decode(name, p.Default, v)
 		}

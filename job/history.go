@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/weirworks/weir/port"
 )
@@ -16,7 +17,8 @@ const (
 
 // outsideEntry is what the log says of messages written from outside of runs.
 func outsideEntry(id ID, w Write, c port.Context) string {
-	m := Movement{Job: id, Dir: w.Dir, Port: w.Port, N: len(w.Items)}
+	m := Movement{Job: id, Dir: w.Dir, Port: w.Port, N: len(w.Items), Context: maps.Clone(c)}
+	delete(m.Context, port.ContextBy)
 	size := 0
 	for _, stored := range w.Items {
 		data, _ := port.Split(stored)

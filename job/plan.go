@@ -11,7 +11,7 @@ import (
 
 // Limits of a plan. A larger tree must be grown by its jobs.
 const (
-	MaxNodes = 5000 // jobs that one plan creates in one step
+	MaxNodes = 20_000 // jobs of one plan
 	MaxName  = port.MaxName
 )
 
@@ -81,7 +81,7 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("plan has no jobs")
 	}
 	if len(p.Nodes) > MaxNodes {
-		return fmt.Errorf("%w: plan has %d jobs, at most %d are created in one step; let a job spawn the rest", ErrTooLarge, len(p.Nodes), MaxNodes)
+		return fmt.Errorf("%w: plan has %d jobs, at most %d are allowed; let a job spawn the rest", ErrTooLarge, len(p.Nodes), MaxNodes)
 	}
 	names := make(map[string]bool, len(p.Nodes))
 	for i := range p.Nodes {

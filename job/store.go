@@ -123,8 +123,8 @@ type Family interface {
 	Children(ctx context.Context, id ID) (map[string]ID, error)
 	// Adopt makes an orphan the child of a job, of any tree, under a new name.
 	Adopt(ctx context.Context, parent, child ID, name string) error
-	// Disown makes a child an orphan.
-	Disown(ctx context.Context, child ID) error
+	// Disown makes a child of a job an orphan, or returns ErrNotFound if it is not one.
+	Disown(ctx context.Context, parent, child ID) error
 	// Terminate ends a job and all below it.
 	Terminate(ctx context.Context, id ID) error
 	// Ended tells whether a job and all below it are terminated.
@@ -269,6 +269,8 @@ type Write struct {
 	Items []json.RawMessage
 	Quiet bool   // from outside of runs: wake nobody
 	Entry string // from outside of runs: JSON for the log, empty for none
+	// Unlogged keeps where the messages go out of the log of the run that writes them.
+	Unlogged bool
 }
 
 // Default sets the default of a port, or clears it.
@@ -314,6 +316,8 @@ type Movement struct {
 	From int64             `json:"from"` // messages that passed the port before these
 	N    int               `json:"n"`
 	Data []json.RawMessage `json:"data,omitempty"` // left out when large
+	// Context of messages written: the keys that their writer added.
+	Context port.Context `json:"context,omitempty"`
 }
 
 // LogEntry is one line that a run logged.
@@ -321,4 +325,6 @@ type LogEntry struct {
 	At    time.Time       `json:"at"`
 	Job   ID              `json:"job"`
 	Entry json.RawMessage `json:"entry"`
+	// Context has the keys under which it was logged.
+	Context port.Context `json:"context,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,9 +15,20 @@ import (
 
 // Create implements job.Creator.
 func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by string) (bool, error) {
-	args := []any{string(root), string(plan.Parent), plan.Nodes[0].Name, rand.Text(), len(plan.Nodes)}
-	args = append(args, planArgs(plan, root, root.Number(), plan.Parent, by)...)
 	due := s.keys.dueOf(root)
+	nodes := planArgs(plan, root, root.Number(), plan.Parent, by)
+	large := ""
+	if len(nodes) > createBatch {
+		large = "1"
+		if fresh, err := s.createParts(ctx, root, due, nodes[1:]); err != nil || !fresh {
+			return false, err
+		}
+		nodes = nodes[:1]
+	}
+	args := []any{string(root), string(plan.Parent), plan.Nodes[0].Name, rand.Text(), large, len(plan.Nodes), len(nodes)}
+	for _, n := range nodes {
+		args = append(args, n...)
+	}
 	reply, err := s.run(ctx, scriptCreate, due, args...)
 	if err != nil {
 		return false, err
@@ -30,14 +42,41 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 	return created, s.deliver(ctx, due, &d, d.at(l, 1))
 }
 
-// planArgs encodes the jobs of a plan as born() in run.lua reads them. The plan's root
+// createBatch is how many jobs one script creates.
+const createBatch = 500
+
+// createParts creates the jobs of a large plan but the first, where nobody sees them yet.
+// fresh is false if the first one exists already.
+func (s *Store) createParts(ctx context.Context, first job.ID, due string, nodes [][]any) (fresh bool, err error) {
+	isRoot := ""
+	if first.IsRoot() {
+		isRoot = "1"
+	}
+	for part := range slices.Chunk(nodes, createBatch) {
+		args := []any{string(first), isRoot, len(nodes) + 1, len(part)}
+		for _, n := range part {
+			args = append(args, n...)
+		}
+		reply, err := s.run(ctx, scriptPart, due, args...)
+		if err != nil {
+			return false, err
+		}
+		var d decoder
+		if fresh := d.int(reply) == 1; !fresh || d.err != nil {
+			return fresh, d.err
+		}
+	}
+	return true, nil
+}
+
+// planArgs encodes each job of a plan as born() in run.lua reads it. The plan's root
 // gets number base of the tree, the others those after it.
-func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by string) []any {
+func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by string) [][]any {
 	children := make([]int, len(plan.Nodes))
 	for i := 1; i < len(plan.Nodes); i++ {
 		children[plan.Nodes[i].Parent]++
 	}
-	var args []any
+	all := make([][]any, len(plan.Nodes))
 	for i := range plan.Nodes {
 		n := &plan.Nodes[i]
 		up, inGraph := parent, false
@@ -45,7 +84,7 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by string) [
 			up, inGraph = tree.Nth(base+n.Parent), plan.Nodes[n.Parent].Graph
 		}
 		event, at := creation(n)
-		args = append(args, string(tree.Nth(base+i)), string(event), at, string(up), n.Name)
+		args := []any{string(tree.Nth(base + i)), string(event), at, string(up), n.Name}
 		fields, defaults := nodeFields(n, base)
 		fields = append(fields, "parent", string(up), "by", by)
 		if inGraph {
@@ -56,8 +95,9 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by string) [
 		}
 		args = append(append(args, len(fields)), fields...)
 		args = append(append(args, len(defaults)), defaults...)
+		all[i] = args
 	}
-	return args
+	return all
 }
 
 // creation says how a planned job enters its life: jobs that are fed by others, and
@@ -97,8 +137,11 @@ func nodeFields(n *job.Node, base int) (fields, defaults []any) {
 	if subscribed := subscriptions(specs); subscribed != "" {
 		fields = append(fields, "subscribed", subscribed)
 	}
-	if n.Silent || hearsStatuses(specs) {
+	switch {
+	case n.Silent:
 		fields = append(fields, "silent", "1")
+	case hearsStatuses(specs):
+		fields = append(fields, "silent", "2")
 	}
 	return fields, defaults
 }

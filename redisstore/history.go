@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 )
 
 // The log of a tree is one stream, capped at about 10,000 entries. An entry has the
@@ -49,7 +50,14 @@ func (s *Store) Logs(ctx context.Context, id job.ID, limit int) ([]job.LogEntry,
 	err := s.entries(ctx, id, func(at time.Time, values map[string]any) (bool, error) {
 		note, ok := values["note"].(string)
 		if ok && values["job"] == string(id) {
-			out = append(out, job.LogEntry{At: at, Job: id, Entry: json.RawMessage(note)})
+			e := job.LogEntry{At: at, Job: id}
+			var keys json.RawMessage
+			if e.Entry, keys = port.Split(json.RawMessage(note)); keys != nil {
+				if err := port.Decode(keys, &e.Context); err != nil {
+					return false, fmt.Errorf("reading the log of job %s: %w", id, err)
+				}
+			}
+			out = append(out, e)
 		}
 		return len(out) < limit, nil
 	})

@@ -20,7 +20,7 @@ const (
 	mailMember   = "!mail"
 	choresMember = "!chores"
 	mailBatch    = 200
-	choresBatch  = 100
+	choresBatch  = 25
 )
 
 // urgent does what is not to be done by runs, and returns the wakes of jobs.

@@ -171,11 +171,13 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	}
 	args = append(args, nodes)
 	for _, sp := range d.Spawns {
-		args = append(args, planArgs(sp.Plan, d.Job.Tree(), sp.Base, d.Job, "job:"+string(d.Job))...)
+		for _, n := range planArgs(sp.Plan, d.Job.Tree(), sp.Base, d.Job, "job:"+string(d.Job)) {
+			args = append(args, n...)
+		}
 	}
 	args = append(args, len(d.Writes))
 	for _, w := range d.Writes {
-		args = append(args, target(w.Job), dirArg(w.Dir), w.Port, hashArg(w))
+		args = append(args, target(w.Job), dirArg(w.Dir), w.Port, hashArg(w), flag(w.Unlogged))
 		args = itemArgs(args, w.Items)
 	}
 	args = append(args, len(d.Closes))
@@ -204,6 +206,13 @@ func deltaArgs(args []any, d *job.Delta) []any {
 		args = append(args, e)
 	}
 	return args
+}
+
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return ""
 }
 
 // setArg tells a value from its absence.

@@ -133,9 +133,9 @@ func TestScriptReplies(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
 	root := []any{bareRoot, "create", "", "", "", 10, "type", "T", "queue", "q", "name", "", "i.in", "0", "o.out", "0", 2, "in", "7"}
-	b.want("[1 ["+bareRoot+" 1 q T]]", "create", append([]any{bareRoot, "", "", "t1", 1}, root...)...)
-	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", 1}, root...)...)
-	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", 1}, root...)...)
+	b.want("[1 ["+bareRoot+" 1 q T]]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
+	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
+	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", "", 1, 1}, root...)...)
 	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]] ["+bareRoot+".1 [] [] []]] []]") {
 		t.Errorf("tree_walk replies %s", got)
 	}

@@ -19,7 +19,7 @@ const walkBudget = 250
 
 // Info implements job.Inspector.
 func (s *Store) Info(ctx context.Context, id job.ID) (*job.Info, error) {
-	infos, _, err := s.read(ctx, []job.ID{id}, 1)
+	infos, _, err := s.read(ctx, []job.ID{id}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,8 @@ func (s *Store) walk(ctx context.Context, id job.ID, fn func(*job.Info) bool) er
 	return nil
 }
 
-// read reads jobs of one tree and, as far as the budget goes, what is below them; left
+// read reads jobs of one tree and, as far as the budget goes, what is below them (with a
+// budget of 0 nothing is); left
 // are those that it did not come to. Jobs that do not exist are left out.
 func (s *Store) read(ctx context.Context, ids []job.ID, budget int) (infos []*job.Info, left []job.ID, err error) {
 	args := []any{budget}
@@ -191,12 +192,11 @@ func (s *Store) Delete(ctx context.Context, id job.ID) error {
 // two cannot make a circle together. The parent's list of children decides: until it has
 // the child, nobody sees a change.
 func (s *Store) Adopt(ctx context.Context, parent, child job.ID, name string) error {
-	lock, err := redislock.Obtain(ctx, s.rdb, s.keys.adopting(), 5*time.Second,
-		&redislock.Options{RetryStrategy: redislock.LimitRetry(redislock.LinearBackoff(10*time.Millisecond), 1000)})
+	release, err := s.lockFamilies(ctx)
 	if err != nil {
-		return fmt.Errorf("waiting for other adoptions: %w", s.explain(err))
+		return err
 	}
-	defer lock.Release(context.WithoutCancel(ctx)) //nolint:errcheck // it ends by itself
+	defer release()
 	info, err := s.Info(ctx, child)
 	if err != nil {
 		return err
@@ -223,20 +223,39 @@ func (s *Store) Adopt(ctx context.Context, parent, child job.ID, name string) er
 	return s.adopt(ctx, child, "settle", child, parent, name)
 }
 
-// Disown implements job.Family.
-func (s *Store) Disown(ctx context.Context, child job.ID) error {
+// Disown implements job.Family. First the child's pointer is put in doubt; then the
+// parent's list of children decides, and both sides change in the moment when it does.
+func (s *Store) Disown(ctx context.Context, parent, child job.ID) error {
+	release, err := s.lockFamilies(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	info, err := s.Info(ctx, child)
 	if err != nil {
 		return err
 	}
-	if info.Parent == "" {
-		return fmt.Errorf("%w: job %s has no parent", job.ErrStatus, child)
+	if info.Parent != parent {
+		return fmt.Errorf("%w: job %s has no child %s", job.ErrNotFound, parent, child)
 	}
-	err = s.adopt(ctx, info.Parent, "dismiss", child, info.Parent, info.Name)
-	if err != nil && !errors.Is(err, job.ErrNotFound) {
+	if err := s.adopt(ctx, child, "doubt", child, parent, info.Name); err != nil {
 		return err
 	}
-	return s.adopt(ctx, child, "withdraw", child, info.Parent, info.Name)
+	err = s.adopt(ctx, parent, "dismiss", child, parent, info.Name)
+	if err != nil && !errors.Is(err, job.ErrNotFound) {
+		return errors.Join(err, s.adopt(context.WithoutCancel(ctx), child, "settle", child, parent, info.Name))
+	}
+	return s.adopt(ctx, child, "withdraw", child, parent, info.Name)
+}
+
+// lockFamilies waits until no other adoption of the namespace is going on.
+func (s *Store) lockFamilies(ctx context.Context) (release func(), err error) {
+	lock, err := redislock.Obtain(ctx, s.rdb, s.keys.adopting(), 5*time.Second,
+		&redislock.Options{RetryStrategy: redislock.LimitRetry(redislock.LinearBackoff(10*time.Millisecond), 1000)})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for other adoptions: %w", s.explain(err))
+	}
+	return func() { _ = lock.Release(context.WithoutCancel(ctx)) }, nil // else it ends by itself
 }
 
 func (s *Store) adopt(ctx context.Context, where job.ID, step string, child, parent job.ID, name string) error {

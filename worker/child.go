@@ -45,6 +45,13 @@ func (r *Run) Spawn(name string, p job.Planner) (*Child, error) {
 	if r.children[name] != nil {
 		return nil, fmt.Errorf("spawning %q: %w under job %s", name, job.ErrExists, r.info.ID)
 	}
+	nodes := len(plan.Nodes)
+	for _, s := range r.delta.Spawns {
+		nodes += len(s.Plan.Nodes)
+	}
+	if nodes > MaxSpawn {
+		return nil, fmt.Errorf("spawning %q: %w: the run would create more than %d jobs in one commit; call Checkpoint in between", name, job.ErrTooLarge, MaxSpawn)
+	}
 	for i := range plan.Nodes {
 		if err := r.grow(len(plan.Nodes[i].Args)); err != nil {
 			return nil, fmt.Errorf("spawning %q: %w", name, err)
@@ -146,7 +153,7 @@ func (c *Child) Out(name string) (port.Reader, error) {
 		return nil, err
 	}
 	if in == nil {
-		return &inbox{run: c.run, job: c.id, dir: port.Output, name: name}, nil
+		return &inbox{run: c.run, job: c.id, dir: port.Output, name: name, asked: true}, nil
 	}
 	return in, nil
 }

@@ -3,13 +3,14 @@ package worker
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
-// WithContext calls fn; all messages that the run writes meanwhile carry the given keys
-// in their context, besides those of an enclosing WithContext and who wrote them.
+// WithContext calls fn; all messages and log entries that the run writes meanwhile carry
+// the given keys in their context, besides those of an enclosing WithContext and who wrote them.
 func (r *Run) WithContext(keys port.Context, fn func() error) error {
 	r.mu.Lock()
 	before := r.keys
@@ -32,6 +33,8 @@ func (r *Run) setContext(c port.Context) error {
 		return err
 	}
 	r.keys, r.head = c, head
+	r.extra = maps.Clone(c)
+	delete(r.extra, port.ContextBy)
 	return nil
 }
 
@@ -157,10 +160,13 @@ func (r *Run) Connect(from port.Reader, to ...port.Writer) (int, error) {
 		return 0, fmt.Errorf("%w: Connect needs a port of this run, from Run.In or Child.Out", job.ErrPort)
 	}
 	n := 0
-	for ; in.Len() > 0; n++ {
-		raw, _, err := in.Read()
+	for ; ; n++ {
+		raw, ok, err := in.message()
 		if err != nil {
 			return n, err
+		}
+		if !ok {
+			break
 		}
 		for _, w := range to {
 			if err := w.Write(raw); err != nil {

@@ -3,9 +3,11 @@ package worker
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 )
 
 // journal notes what a run reads and writes, for the log.
@@ -38,11 +40,11 @@ func (j *journal) read(in *inbox, data json.RawMessage) {
 	}, true)
 }
 
-func (j *journal) write(own job.ID, w job.Write) {
+func (j *journal) write(own job.ID, w job.Write, c port.Context) {
 	if j.silent() {
 		return
 	}
-	m := job.Movement{Job: w.Job, Dir: w.Dir, Port: w.Port, N: 1, Data: []json.RawMessage{w.Items[0]}}
+	m := job.Movement{Job: w.Job, Dir: w.Dir, Port: w.Port, N: 1, Data: []json.RawMessage{w.Items[0]}, Context: c}
 	if m.Job == "" {
 		m.Job = own
 	}
@@ -60,7 +62,7 @@ func (j *journal) add(list []job.Movement, m job.Movement, numbered bool) []job.
 	}
 	if n := len(list); n > 0 {
 		last := &list[n-1]
-		follows := !numbered || last.From+int64(last.N) == m.From
+		follows := (!numbered || last.From+int64(last.N) == m.From) && reflect.DeepEqual(last.Context, m.Context)
 		if last.Job == m.Job && last.Dir == m.Dir && last.Port == m.Port && follows {
 			if m.Data == nil || len(last.Data) < last.N {
 				last.Data = nil // all of them or none
@@ -148,11 +150,12 @@ type mark struct {
 	state   map[string]json.RawMessage
 	boxes   []inbox
 	closed  map[string]bool
+	family  map[string]*Child
 	journal job.RunEntry
 }
 
 func (r *Run) mark() mark {
-	m := mark{step: r.step, delta: r.delta, size: r.size, state: maps.Clone(r.state.changed), closed: map[string]bool{}}
+	m := mark{step: r.step, delta: r.delta, size: r.size, state: maps.Clone(r.state.changed), closed: map[string]bool{}, family: maps.Clone(r.children)}
 	m.delta.Writes = slices.Clone(r.delta.Writes)
 	for _, in := range r.boxes {
 		m.boxes = append(m.boxes, *in)
@@ -162,6 +165,7 @@ func (r *Run) mark() mark {
 	}
 	if r.journal.now != nil {
 		m.journal = *r.journal.now
+		m.journal.Read, m.journal.Write = slices.Clone(m.journal.Read), slices.Clone(m.journal.Write)
 	}
 	return m
 }
@@ -177,12 +181,17 @@ func (r *Run) restore(m mark) {
 		*r.boxes[i] = in
 	}
 	for _, in := range r.boxes[len(m.boxes):] { // first opened in the group
-		for _, c := range r.children {
-			delete(c.boxes, in.name)
+		if in.job == "" {
+			delete(r.ins, in.name)
+			continue
 		}
-		delete(r.ins, in.name)
+		for _, c := range r.children {
+			if c.id == in.job {
+				delete(c.boxes, in.name)
+			}
+		}
 	}
-	r.boxes = r.boxes[:len(m.boxes)]
+	r.boxes, r.children = r.boxes[:len(m.boxes)], m.family
 	for name, closed := range m.closed {
 		r.outs[name].closed = closed
 	}

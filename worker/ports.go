@@ -54,6 +54,7 @@ type inbox struct {
 	closed   bool
 	fed      bool // wired to other jobs
 	more     bool // of a child's port: there may be messages behind those left
+	asked    bool // of a child's port: fallback is known
 }
 
 // Read implements port.Reader.
@@ -65,19 +66,19 @@ func (in *inbox) Peek() (json.RawMessage, bool, error) { return in.next(false) }
 func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 	in.run.mu.Lock()
 	defer in.run.mu.Unlock()
-	if in.left == 0 && !in.more {
-		if remove {
-			in.context = nil
-		}
-		return in.fallback, in.fallback != nil, nil
-	}
-	if len(in.items) == 0 {
+	if len(in.items) == 0 && (in.left > 0 || in.more) {
 		if err := in.page(); err != nil {
 			return nil, false, fmt.Errorf("reading port %q of job %s: %w", in.name, in.owner(), err)
 		}
 	}
 	if in.left == 0 {
-		return nil, false, nil
+		if err := in.askDefault(); err != nil {
+			return nil, false, fmt.Errorf("reading the default of port %q of job %s: %w", in.name, in.owner(), err)
+		}
+		if remove {
+			in.context = nil
+		}
+		return in.fallback, in.fallback != nil, nil
 	}
 	data, context := port.Split(in.items[0])
 	if remove {
@@ -88,6 +89,30 @@ func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 		in.taken++
 	}
 	return data, true, nil
+}
+
+// message takes the next message, never the default. When there is none, the default is
+// known.
+func (in *inbox) message() (json.RawMessage, bool, error) {
+	before := in.taken
+	raw, _, err := in.next(true)
+	return raw, in.taken > before, err
+}
+
+// askDefault finds out the default of a child's port, which is no part of the snapshot.
+func (in *inbox) askDefault() error {
+	if in.job == "" || in.asked {
+		return nil
+	}
+	return in.run.ask(func(ctx context.Context) error {
+		info, err := in.run.store.Info(ctx, in.job)
+		if err != nil {
+			return err
+		}
+		p, _ := info.Port(in.dir, in.name)
+		in.fallback, in.asked = p.Default, true
+		return nil
+	})
 }
 
 // page fetches more of the snapshot, or of a child's port. The messages lie behind those taken, which stay in
@@ -197,12 +222,13 @@ func (r *Run) write(w job.Write) error {
 	if err := r.grow(len(w.Items[0])); err != nil {
 		return fmt.Errorf("writing to port %q: %w", w.Port, err)
 	}
-	r.journal.write(r.info.ID, w)
+	r.journal.write(r.info.ID, w, r.extra)
+	w.Unlogged = r.journal.silent()
 	w.Items = []json.RawMessage{append(r.head[:len(r.head):len(r.head)], w.Items[0]...)}
 	// Neighbours that go the same way share one entry.
 	if n := len(r.delta.Writes); n > 0 {
 		last := &r.delta.Writes[n-1]
-		if last.Job == w.Job && last.Dir == w.Dir && last.Port == w.Port && last.Keyed == w.Keyed && last.Key == w.Key {
+		if last.Job == w.Job && last.Dir == w.Dir && last.Port == w.Port && last.Keyed == w.Keyed && last.Key == w.Key && last.Unlogged == w.Unlogged {
 			last.Items = append(last.Items, w.Items...)
 			return nil
 		}

@@ -84,13 +84,18 @@ func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
 	return out
 }
 
+func (k *kind) setArgs(w any, args json.RawMessage) error {
+	if s, ok := w.(ArgsSetter); ok && len(args) > 0 {
+		return s.SetArgs(args)
+	}
+	return k.layout.SetParams(w, args)
+}
+
 // instance makes a worker for one run.
 func (k *kind) instance(args json.RawMessage, b port.Binder) (Worker, error) {
 	w := k.layout.New()
-	if len(args) > 0 {
-		if err := k.layout.SetParams(w, args); err != nil {
-			return nil, err
-		}
+	if err := k.setArgs(w, args); err != nil {
+		return nil, err
 	}
 	if err := k.layout.Bind(w, b); err != nil {
 		return nil, err

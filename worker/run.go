@@ -19,6 +19,7 @@ import (
 const (
 	MaxMessage = 1 << 20 // bytes of one message or state value
 	MaxCommit  = 8 << 20 // bytes of all that one commit writes
+	MaxSpawn   = 500     // jobs that one commit creates
 )
 
 // Sizes of a run's view of its ports.
@@ -48,6 +49,7 @@ type Run struct {
 	size     int               // bytes that delta writes
 	children map[string]*Child // nil until asked for
 	keys     port.Context      // that messages written now carry
+	extra    port.Context      // keys without who wrote them
 	head     []byte            // keys as they precede a stored message
 	journal  journal
 	// defaulting: what is written becomes the default of the port instead, see ForInputs.
@@ -114,6 +116,9 @@ func (r *Run) Log(entry any) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if raw, err = port.Seal(raw, r.extra); err != nil {
+		return fmt.Errorf("logging: %w", err)
+	}
 	if err := r.grow(len(raw)); err != nil {
 		return fmt.Errorf("logging: %w", err)
 	}

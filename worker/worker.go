@@ -6,6 +6,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +42,13 @@ type Starter interface {
 // Shutdown is recorded and does not prevent the end.
 type Shutdowner interface {
 	Shutdown(ctx context.Context, run *Run) error
+}
+
+// ArgsSetter is a Worker whose args need not be an object with its parameters: before
+// each run SetArgs is given the job's args, any JSON, as they were given. Without args it
+// is not called.
+type ArgsSetter interface {
+	SetArgs(args json.RawMessage) error
 }
 
 // Configured is a Worker that does not want the default Options.

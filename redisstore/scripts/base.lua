@@ -41,7 +41,7 @@ local function load(id)
     parent = v[8] and v[8] ~= '' and v[8], pgraph = v[9] == '1', graph = v[10] == '1',
     open = tonumber(v[11] or '0'), broken = tonumber(v[12] or '0'),
     step = tonumber(v[13] or '0'), version = tonumber(v[14] or '0'), tries = tonumber(v[15] or '0'),
-    silent = v[16] == '1', rate = v[17] or '',
+    silent = v[16] or '', rate = v[17] or '',
   }
   jobs[id] = j
   return j
@@ -68,18 +68,24 @@ local function mail(to, ...)
   urgent['!mail'] = true
 end
 
--- chore leaves work that is too long for one script: what to do with a whole subtree.
-local function chore(what, id)
-  call('RPUSH', P .. 'chores', what .. ' ' .. id)
+-- chores leaves work that is too long for one script: what to do with whole subtrees,
+-- each as '<what> <job ID>'.
+local function chores(list)
+  if #list == 0 then return end
+  for i = 1, #list, CHUNK do
+    call('RPUSH', P .. 'chores', unpack(list, i, math.min(i + CHUNK - 1, #list)))
+  end
   call('ZADD', P .. 'due', str(NOW + LOOK), '!chores')
   urgent['!chores'] = true
 end
+
+local function chore(what, id) chores({ what .. ' ' .. id }) end
 
 -- tell publishes the new status of a job on its channel, while anybody watches.
 local watched
 local function tell(j)
   if watched == nil then watched = call('EXISTS', P .. 'watch', P .. 'watch:outside') > 0 end
-  if watched and not j.silent then
+  if watched and j.silent == '' then
     mail('hub', 'publish', '/weir/job/' .. j.id, '{"job":"' .. j.id .. '","status":"' .. j.status .. '"}')
   end
 end

@@ -10,6 +10,17 @@ for _ = 1, num() do
     terminate(id, true)
   elseif what == 'delete' then
     erase(id)
+  elseif what == 'enter' then
+    for _ = 1, 20 do
+      local held = call('LPOP', key(id) .. ':held')
+      if not held then break end
+      local child, to, at = string.match(held, '^(%S+) (%S+) (%S*)$')
+      if load(child).status == to then
+        load(child).status = ''
+        enter(child, to, tonumber(at))
+      end
+    end
+    if call('EXISTS', key(id) .. ':held') == 1 then chore('enter', id) end
   end
 end
 local left = call('LLEN', P .. 'chores')

@@ -1,9 +1,11 @@
--- create: create all jobs of a plan, or none if its first job exists.
+-- create: create all jobs of a plan, or none if its first job exists. Of a large plan all
+-- but the first were created by create_part, and enter with the first one.
 -- KEYS: due
--- ARGV: first job, parent or '', name, token, jobs, then of each what born() in run.lua reads
+-- ARGV: first job, parent or '', name, token, '1' for a large plan, jobs of the plan, jobs
+--       here, then of each what born() in run.lua reads
 -- reply: {1 if created by this call, also by an earlier sending of it, {ready jobs}},
---        or {'gone' | 'exists' | 'ended', {}} for its parent
-local first, parent, name, token, n = arg(), arg(), arg(), arg(), num()
+--        or {'gone' | 'exists' | 'ended' | 'graph', {}} for its parent
+local first, parent, name, token, large, all, n = arg(), arg(), arg(), arg(), arg() == '1', num(), num()
 if load(first).status ~= '' then return { repeated(token) and 1 or 0, {} } end
 if parent ~= '' then
   local p = load(parent)
@@ -14,6 +16,11 @@ if parent ~= '' then
 end
 jobs[first] = nil
 remember(token)
-if parent == '' then call('HINCRBY', P .. 't:' .. first, 'seq', n - 1) end
+if parent == '' then call('HSETNX', P .. 't:' .. first, 'seq', all - 1) end
 for _ = 1, n do born() end
+births(first, n)
+if large then
+  chore('enter', first)
+  call('ZREM', P .. 'due', '!unborn ' .. first)
+end
 return { 1, wakes() }

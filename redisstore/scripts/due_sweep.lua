@@ -7,8 +7,14 @@ for _, id in ipairs(ids) do
   local first = string.sub(id, 1, 1)
   local j = load(first == '@' and string.sub(id, 2) or id)
   if first == '!' then
-    call('ZADD', KEYS[1], str(NOW + LOOK), id)
-    urgent[id] = true
+    local root = string.match(id, '^!unborn (%S+)$')
+    if root then
+      call('ZREM', KEYS[1], id)
+      unborn(root)
+    else
+      call('ZADD', KEYS[1], str(NOW + LOOK), id)
+      urgent[id] = true
+    end
   elseif first == '@' then
     ring(j)
   elseif j.token then

@@ -4,6 +4,7 @@
 -- ARGV: 'offer', child, parent, name: the child points at its parent-to-be
 --       'accept', child, parent, name: the parent lists the child
 --       'settle', child: the child's pointer is confirmed
+--       'doubt', child, parent: the child's pointer is in doubt again, before a dismiss
 --       'withdraw', child, parent: the child points at nobody
 --       'dismiss', child, parent, name: the parent no longer lists the child
 -- reply: {'ok' | 'gone' | 'exists' | 'graph' | 'parent' | 'ended', {}}
@@ -31,6 +32,8 @@ if step == 'offer' then
   if j.parent and call('HGET', k, 'joining') ~= '1' then return { 'parent', {} } end
   call('HSET', k, 'parent', parent, 'name', name, 'joining', '1')
   call('ZREM', P .. 'index', child)
+elseif step == 'doubt' then
+  if j.parent == parent then call('HSET', k, 'joining', '1') end
 elseif step == 'settle' then
   call('HDEL', k, 'joining')
 elseif j.parent == parent then

@@ -6,11 +6,12 @@
 -- list's field channels names the channels that the port publishes to.
 local function wires(id, dir, port)
   if not string.find(port, '^[%w_]+$') then return nil end -- `*` admits no other names
+  local fresh
   local d = call('HGET', key(id), dir .. '.' .. port)
   if not d then
     d = call('HGET', key(id), dir .. '.*')
     if not d then return nil end
-    return { channels = {} }, d
+    fresh = d
   end
   local edges, root = { channels = {} }, tree(id)
   for channel in string.gmatch(d, ' #(%S+)') do edges.channels[#edges.channels + 1] = channel end
@@ -21,7 +22,24 @@ local function wires(id, dir, port)
     end
     edges[#edges + 1] = ends
   end
-  return edges
+  return edges, fresh
+end
+
+-- admit creates a port that `*` admits, with the options of that: fresh is what wires returned.
+local function admit(id, dir, port, fresh)
+  if not fresh then return end
+  local k, prefix = key(id), dir == 'i' and '' or 'o.'
+  call('HSET', k, dir .. '.' .. port, fresh)
+  local default = call('HGET', k .. ':d', prefix .. '*')
+  if default then call('HSET', k .. ':d', prefix .. port, default) end
+  local subscribed = dir == 'i' and call('HGET', k, 'subscribed')
+  if not subscribed then return end
+  local more = ''
+  for channel in string.gmatch(' ' .. subscribed, ' %*=(%S+)') do
+    more = more .. ' ' .. port .. '=' .. channel
+    mail('hub', 'subscribe', channel, id .. ' ' .. port)
+  end
+  if more ~= '' then call('HSET', k, 'subscribed', subscribed .. more) end
 end
 
 -- quiet wakes nobody by what is appended.
@@ -58,11 +76,12 @@ local function log_run(id, entry)
   sent = nil
 end
 
--- stamped returns a message with the channel that it travels on in its context.
+-- stamped returns a message with the channel that it was published to in its context. It
+-- comes last, so that it counts if the context of a message that goes on names another.
 local function stamped(v, channel)
-  local rest = string.match(v, '^\1{(.*)$')
-  if not rest then return '\1{"channel":"' .. channel .. '"}\n' .. v end
-  return '\1{"channel":"' .. channel .. '"' .. (string.sub(rest, 1, 1) == '}' and '' or ',') .. rest
+  local head, data = string.match(v, '^\1([^\n]*)}\n(.*)$')
+  if not head then return '\1{"channel":"' .. channel .. '"}\n' .. v end
+  return '\1' .. head .. (head == '{' and '' or ',') .. '"channel":"' .. channel .. '"}\n' .. data
 end
 
 -- deliver sends messages along the edges of a port, down to the ports that keep them.
@@ -71,10 +90,10 @@ end
 local function deliver(id, dir, port, vals, hash)
   if #vals == 0 then return end
   local edges, fresh = wires(id, dir, port)
-  if fresh then call('HSET', key(id), dir .. '.' .. port, fresh) end
+  admit(id, dir, port, fresh)
   if dir == 'o' then
     for _, channel in ipairs(edges.channels) do
-      for _, v in ipairs(vals) do mail('hub', 'publish', channel, stamped(v, channel)) end
+      for _, v in ipairs(vals) do mail('hub', 'publish', channel, v) end
     end
   end
   if #edges == 0 then return append(id, dir, port, vals) end
@@ -102,7 +121,7 @@ end
 local function finish(id, dir, port)
   if call('HSETNX', key(id), 'x.' .. dir .. '.' .. port, '1') == 0 then return end
   local edges, fresh = wires(id, dir, port)
-  if fresh then call('HSET', key(id), dir .. '.' .. port, fresh) end
+  admit(id, dir, port, fresh)
   for _, ends in ipairs(edges) do
     for _, e in ipairs(ends) do
       if call('HINCRBY', key(e[1]), 'n.' .. e[2] .. '.' .. e[3], -1) == 0 then finish(e[1], e[2], e[3]) end
@@ -115,7 +134,7 @@ end
 -- edges. In ports whose default changed wake their job.
 local function set_default(id, dir, port, value)
   local edges, fresh = wires(id, dir, port)
-  if fresh then call('HSET', key(id), dir .. '.' .. port, fresh) end
+  admit(id, dir, port, fresh)
   local field = dir == 'i' and port or 'o.' .. port
   local k = key(id) .. ':d'
   local before = call('HGET', k, field)
@@ -135,8 +154,14 @@ local function subscriptions(id, new)
   local old = call('HGET', key(id), 'subscribed') or ''
   if old == new then return end
   for port, channel in string.gmatch(old, '(%S+)=(%S+)') do mail('hub', 'unsubscribe', channel, id .. ' ' .. port) end
-  for port, channel in string.gmatch(new, '(%S+)=(%S+)') do mail('hub', 'subscribe', channel, id .. ' ' .. port) end
-  call('HSET', key(id), 'subscribed', new)
+  local silent = load(id).silent
+  if silent == '2' then silent = '' end
+  for port, channel in string.gmatch(new, '(%S+)=(%S+)') do
+    if port ~= '*' then mail('hub', 'subscribe', channel, id .. ' ' .. port) end
+    if silent ~= '1' and (channel == '/' or string.find(channel .. '/', '^/weir/')) then silent = '2' end
+  end
+  load(id).silent = silent
+  call('HSET', key(id), 'subscribed', new, 'silent', silent)
 end
 
 -- set_ports replaces the unwired ports of a job by those of ARGV: ports, what they

@@ -10,8 +10,17 @@ local function skip()
   cursor = cursor + 1 + tonumber(ARGV[cursor + 1])
 end
 
--- born creates the next job of ARGV: node, then its fields, then its defaults.
-local function born()
+-- enter lets a job begin its life as a job: it subscribes, and is ready if it is queued.
+local function enter(id, to, at)
+  for port, channel in string.gmatch(call('HGET', key(id), 'subscribed') or '', '(%S+)=(%S+)') do
+    if port ~= '*' then mail('hub', 'subscribe', channel, id .. ' ' .. port) end
+  end
+  place(load(id), to, at)
+end
+
+-- born creates the next job of ARGV: node, then its fields, then its defaults. With held
+-- it does not enter yet: how it will is put down in that list.
+local function born(held)
   local n = node()
   local k = key(n.id)
   for _, suffix in ipairs({ '', ':d' }) do
@@ -27,14 +36,17 @@ local function born()
     call('ZADD', P .. 'index', 0, n.id)
   end
   call('HSET', k, 'created', str(NOW))
-  call('HINCRBY', P .. 't:' .. tree(n.id), 'jobs', 1)
-  local subscribed = call('HGET', k, 'subscribed')
-  for port, channel in string.gmatch(subscribed or '', '(%S+)=(%S+)') do
-    mail('hub', 'subscribe', channel, n.id .. ' ' .. port)
-  end
   if n.at and n.at <= NOW then n.event, n.at = 'create', nil end
-  place(load(n.id), EV[n.event][''], n.at)
+  local to = EV[n.event]['']
+  if not held then return enter(n.id, to, n.at) end
+  call('HSET', k, 'status', to)
+  if to ~= S.suspended or call('HEXISTS', k, 'subscribed') == 1 then
+    call('RPUSH', held, n.id .. ' ' .. to .. ' ' .. (n.at and str(n.at) or ''))
+  end
 end
+
+-- births counts jobs that are created in a tree.
+local function births(id, n) call('HINCRBY', P .. 't:' .. tree(id), 'jobs', n) end
 
 -- batch returns messages of a list from offset on: at most n, and about so many bytes.
 local function batch(k, offset, n, bytes)

@@ -14,13 +14,15 @@ end
 -- below gives what is to be done with a job's children to the chores, or to the shards
 -- of those that were adopted from other trees.
 local function below(id, what)
+  local own = {}
   for _, child in ipairs(call('HVALS', key(id) .. ':c')) do
     if tree(child) == tree(id) then
-      chore(what, child)
+      own[#own + 1] = what .. ' ' .. child
     else
       mail(child, what, child)
     end
   end
+  chores(own)
 end
 
 -- terminate begins the end of a job, and of all below it if whole. A graph, which has no
@@ -41,7 +43,7 @@ end
 -- erase removes a job and gives its children to the chores.
 local function erase(id)
   local k = key(id)
-  local keys = { k, k .. ':s', k .. ':c', k .. ':d', k .. ':e', k .. ':t', k .. ':lock' }
+  local keys = { k, k .. ':s', k .. ':c', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held' }
   below(id, 'delete')
   for _, field in ipairs(call('HKEYS', k)) do
     local dir, port = string.match(field, '^([io])%.(.+)$')
@@ -58,4 +60,11 @@ local function erase(id)
   end
   mail('hub', 'forget', id)
   jobs[id] = nil
+end
+
+-- unborn removes what was created of a plan whose first job never came.
+local function unborn(first)
+  if load(first).status ~= '' then return end
+  births(first, 1) -- for the first job, which erase counts
+  erase(first)
 end

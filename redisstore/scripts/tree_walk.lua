@@ -1,9 +1,11 @@
 -- tree_walk: read jobs and what is below them, as far as a budget goes.
 -- KEYS: due
--- ARGV: most jobs to read, job…
+-- ARGV: most jobs to read, or 0 for just those named; job…
 -- reply: {{{id, fields, {port field, length, …}, defaults}…}, {jobs not read}}: the first jobs of
 --        the list come first; children follow their parent, unless they are of another tree
 local budget = num()
+local alone = budget == 0
+if alone then budget = #ARGV end
 local todo, read, left = {}, {}, {}
 for i = #ARGV, 2, -1 do todo[#todo + 1] = ARGV[i] end
 while #todo > 0 and #read < budget do
@@ -17,7 +19,7 @@ while #todo > 0 and #read < budget do
     end
   end
   read[#read + 1] = { id, fields, lengths, call('HGETALL', key(id) .. ':d') }
-  for _, child in ipairs(call('HVALS', key(id) .. ':c')) do
+  for _, child in ipairs(alone and {} or call('HVALS', key(id) .. ':c')) do
     if tree(child) == tree(id) then
       todo[#todo + 1] = child
     else

@@ -25,7 +25,7 @@ local function delta()
     skip()
   end
   for i = 1, num() do
-    local w = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), items = {} }
+    local w = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), unlogged = arg() == '1', items = {} }
     for n = 1, num() do w.items[n] = arg() end
     d.writes[i] = w
   end
@@ -98,8 +98,14 @@ local function record(d)
   local after = cursor
   cursor = d.spawn
   for _ = 1, d.nspawn do born() end
+  if d.nspawn > 0 then births(d.id, d.nspawn) end
   cursor = after
-  for _, w in ipairs(d.writes) do deliver(w.id, w.dir, w.port, w.items, w.hash) end
+  for _, w in ipairs(d.writes) do
+    local into = sent
+    if w.unlogged then sent = nil end
+    deliver(w.id, w.dir, w.port, w.items, w.hash)
+    sent = into
+  end
   for _, v in ipairs(d.defaults) do set_default(v.id, v.dir, v.port, v.set and v.value or nil) end
   for _, port in ipairs(d.closes) do finish(d.id, 'o', port) end
   if d.nports >= 0 then

@@ -1,0 +1,235 @@
+package conformance_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/worker"
+)
+
+func TestO9PortsChangeAtRunTime(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		next := []port.Spec{
+			{Name: "kept", Dir: port.Input, Limit: 3, Default: json.RawMessage("1")},
+			in("fresh"), out("kept"),
+		}
+		given := append([]port.Spec{}, next...)
+		check := func(h *job.Handle) {
+			e.Helper()
+			if !reflect.DeepEqual(next, given) {
+				e.Errorf("the caller's ports became %+v", next)
+			}
+			info := e.info(h)
+			names := []string{}
+			for _, p := range info.Ports {
+				names = append(names, fmt.Sprint(p.Dir, " ", p.Name))
+			}
+			if want := []string{"in fresh", "in kept", "out kept"}; !slices.Equal(names, want) {
+				e.Errorf("ports are %q, want %q", names, want)
+			}
+			if p := e.portOf(h, port.Input, "kept"); p.Limit != 3 || string(p.Default) != "1" {
+				e.Errorf("options were not replaced: %+v", p)
+			}
+			e.drained(h, port.Input, "kept", "1", "2")
+			e.drained(h, port.Output, "kept", "3")
+			e.refused(h.Write(e.ctx, "lost", 1), job.ErrPort)
+			e.check(h.SetPorts(e.ctx, []port.Spec{in("lost")}))
+			e.reads(h, port.Input, "lost", "none")
+		}
+		fill := func(h *job.Handle) {
+			e.Helper()
+			e.check(h.Write(job.WithoutNotify(e.ctx), "kept", 1, 2))
+			e.check(h.Write(job.WithoutNotify(e.ctx), "lost", 5))
+			e.check(h.WriteOut(job.WithoutNotify(e.ctx), "kept", 3))
+		}
+		before := []port.Spec{preset("kept", "0"), preset("lost", "0"), out("kept")}
+		outside := e.free(nil, before...)
+		e.settled(outside, 1)
+		fill(outside)
+		e.check(outside.SetPorts(e.ctx, next))
+		check(outside)
+
+		inside := e.free(func(run *worker.Run) error {
+			if run.Info().Steps == 0 {
+				return nil
+			}
+			return run.SetPorts(next)
+		}, before...)
+		e.settled(inside, 1)
+		fill(inside)
+		e.woken(func() { e.check(inside.Run(e.ctx)) }, inside)
+		check(inside)
+	})
+}
+
+func TestO10DrainLeavesThePortEmpty(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		h := e.free(nil, preset("in", "0"), out("out"))
+		e.settled(h, 1)
+		e.drained(h, port.Input, "in")
+		var all []any
+		var want []string
+		for i := range 2500 {
+			all = append(all, i)
+			want = append(want, fmt.Sprint(i))
+		}
+		e.check(h.Write(job.WithoutNotify(e.ctx), "in", all...))
+		e.drained(h, port.Input, "in", want...)
+		e.holds(h, port.Input, "in", 0)
+		e.drained(h, port.Input, "in")
+		e.reads(h, port.Input, "in", "0")
+		e.check(h.WriteOut(e.ctx, "out", nil, nil))
+		e.drained(h, port.Output, "out", "null", "null")
+	})
+}
+
+func TestO11ConnectMovesAllData(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		parent := e.free(nil)
+		from := e.under(parent, "from", nil, out("out"))
+		a := e.under(parent, "a", nil, in("in"))
+		b := e.under(parent, "b", nil, in("in"), in("other"))
+		to := []job.PortRef{a.Ref(port.Input, "in"), b.Ref(port.Input, "in"), b.Ref(port.Input, "other")}
+		for _, h := range []*job.Handle{from, a, b, parent} {
+			e.settled(h, 1)
+		}
+		e.until("the parent rests for good", func() bool { return e.settled(parent, 1).Steps >= 2 })
+		e.untouched(func() {
+			moved, err := from.Connect(e.ctx, port.Output, "out", to...)
+			e.check(err)
+			if len(moved) != 0 {
+				e.Errorf("an empty port gave %s", moved)
+			}
+		}, a, b)
+		e.check(a.Write(job.WithoutNotify(e.ctx), "in", "before"))
+		e.check(from.WriteOut(e.ctx, "out", 1, nil, "x"))
+		e.woken(func() {
+			moved, err := from.Connect(e.ctx, port.Output, "out", to...)
+			e.check(err)
+			if got := texts(moved); !slices.Equal(got, []string{"1", "null", `"x"`}) {
+				e.Errorf("Connect returned %q", got)
+			}
+		}, a, b)
+		e.holds(from, port.Output, "out", 0)
+		e.drained(a, port.Input, "in", `"before"`, "1", "null", `"x"`)
+		e.drained(b, port.Input, "in", "1", "null", `"x"`)
+		e.drained(b, port.Input, "other", "1", "null", `"x"`)
+		_, err := from.Connect(e.ctx, port.Output, "out", a.Ref(port.Input, "nope"))
+		e.refused(err, job.ErrPort)
+	})
+}
+
+// A run connects its own port, or more messages of a child's than one page has, to another child.
+func TestO11ConnectInARun(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		const many = 2300
+		source := e.acts(func(run *worker.Run) error {
+			for i := range many {
+				if run.Info().Steps == 0 {
+					if err := put(run, "out", fmt.Sprint(i)); err != nil {
+						return err
+					}
+				}
+			}
+			return run.SetDefault(port.Output, "out", "rest")
+		})
+		parent := e.free(func(run *worker.Run) error {
+			s, err := run.Child("source")
+			if errors.Is(err, job.ErrNotFound) {
+				return nil
+			}
+			sink, err2 := run.Child("sink")
+			if err != nil || err2 != nil {
+				return errors.Join(err, err2)
+			}
+			from, err := s.Out("out")
+			to, err2 := sink.In("in")
+			own, err3 := run.Out("copy")
+			if err := errors.Join(err, err2, err3); err != nil {
+				return err
+			}
+			n, err := run.Connect(from, to, own)
+			if err != nil || n == 0 {
+				return err
+			}
+			return run.State().Set("moved", n)
+		}, out("copy"))
+		e.settled(parent, 1)
+		sink := e.under(parent, "sink", nil, in("in"))
+		e.settled(sink, 1)
+		h := e.create(job.New{Type: "Free", Args: source, Ports: []port.Spec{out("out")}, Parent: parent.ID(), Name: "source"})
+		e.until("all are moved", func() bool { return e.portOf(sink, port.Input, "in").Waiting == many })
+		e.settled(parent, 2)
+		e.has(parent, "moved", fmt.Sprint(many))
+		e.holds(h, port.Output, "out", 0)
+		e.holds(parent, port.Output, "copy", many)
+		var want []string
+		for i := range many {
+			want = append(want, fmt.Sprint(i))
+		}
+		e.drained(sink, port.Input, "in", want...)
+		e.reads(sink, port.Input, "in", `"rest"`)
+		e.drained(parent, port.Output, "copy", want...)
+		e.reads(parent, port.Output, "copy", `"rest"`)
+	})
+}
+
+func TestO12ConnectCopiesTheDefault(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		parent := e.free(nil)
+		from := e.under(parent, "from", nil, preset("in", "7"))
+		same := e.under(parent, "same", nil, preset("in", "7"))
+		other := e.under(parent, "other", nil, preset("in", "8"))
+		none := e.under(parent, "none", nil, in("in"))
+		for _, h := range []*job.Handle{from, same, other, none} {
+			e.settled(h, 1)
+		}
+		to := []job.PortRef{same.Ref(port.Input, "in"), other.Ref(port.Input, "in"), none.Ref(port.Input, "in")}
+		connect := func() {
+			moved, err := from.Connect(e.ctx, port.Input, "in", to...)
+			e.check(err)
+			if len(moved) != 0 {
+				e.Errorf("moved %s", moved)
+			}
+		}
+		e.untouched(func() { e.woken(connect, other, none) }, same, from)
+		e.untouched(connect, same, other, none, from)
+		for _, h := range []*job.Handle{from, same, other, none} {
+			e.reads(h, port.Input, "in", "7")
+			e.holds(h, port.Input, "in", 0)
+		}
+	})
+}
+
+func TestO13ConnectToOutPorts(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		grand := e.free(nil)
+		parent := e.under(grand, "parent", nil, in("in"), out("out", "/o13"))
+		heard := e.free(nil, in("in", "/o13"))
+		e.settled(heard, 1)
+		e.settled(parent, 1)
+		e.settled(grand, 2)
+		e.check(parent.Write(job.WithoutNotify(e.ctx), "in", 1, 2))
+		e.untouched(func() {
+			e.woken(func() {
+				_, err := parent.Connect(e.ctx, port.Input, "in", parent.Ref(port.Output, "out"))
+				e.check(err)
+			}, grand, heard)
+		}, parent)
+		e.until("both are published", func() bool { return e.portOf(heard, port.Input, "in").Waiting == 2 })
+		e.drained(heard, port.Input, "in", "1", "2")
+		e.drained(parent, port.Output, "out", "1", "2")
+	})
+}

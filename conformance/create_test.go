@@ -1,0 +1,311 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// unchanged fails the test unless fn leaves just the keys that there were before.
+func (e *env) unchanged(fn func()) {
+	e.Helper()
+	before := e.keys()
+	fn()
+	if after := e.keys(); !slices.Equal(after, before) {
+		e.Fatalf("keys were\n%q\nare\n%q", before, after)
+	}
+}
+
+// idle waits until everything that the engines had been asked for by now is done: a
+// job created now is run, and nothing is left that a sweeper would look at.
+func (e *env) idle() {
+	e.Helper()
+	last := e.job("Do", nothing(e.T))
+	e.reach(last, statemachine.Completed)
+	e.until("nothing is due", func() bool {
+		for _, k := range e.keys() {
+			if len(k) > 4 && k[len(k)-4:] == ":due" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestC1TypeNotRegistered(t *testing.T) {
+	each(t, func(e *env) {
+		e.register(&Do{})
+		e.unchanged(func() {
+			_, err := e.client.Create(e.ctx, job.New{Type: "Nobody"})
+			e.refused(err, job.ErrUnknownType)
+			_, err = e.client.Create(e.ctx, job.New{Type: "Do", Queue: "elsewhere", Alias: "me"})
+			e.refused(err, job.ErrUnknownType)
+			_, err = e.client.Find(e.ctx, "me")
+			e.refused(err, job.ErrNotFound)
+		})
+	})
+}
+
+func TestC2DeliveredOnce(t *testing.T) {
+	each(t, func(e *env) {
+		var here, other atomic.Int64
+		e.register(&Do{}, &Life{})
+		far := e.types(&Do{})
+		far[0].Queue = "far"
+		e.check(e.store.Register(e.ctx, far))
+		count := func(n *atomic.Int64) code {
+			return func(context.Context, *worker.Run, *Do) error { n.Add(1); return nil }
+		}
+		h := e.job("Do", does(e.T, count(&here)))
+		elsewhere := e.create(job.New{Type: "Do", Queue: "far", Args: does(e.T, count(&other))})
+		if s := e.info(h).Status; s != statemachine.Queued {
+			e.Fatalf("a new job is %s", s)
+		}
+		e.serve(&Do{}, &Life{})
+		e.serveWith(func() worker.Config { c := e.config(&Do{}, &Life{}); c.Store = e.open(); return c }())
+		info := e.reach(h, statemachine.Completed)
+		e.reach(e.job("Do", nothing(e.T)), statemachine.Completed)
+		if n := here.Load(); n != 1 || info.Version != 1 || e.info(h).Version != 1 {
+			e.Errorf("%d runs, %d commits", n, e.info(h).Version)
+		}
+		if s := e.info(elsewhere).Status; s != statemachine.Queued || other.Load() != 0 {
+			e.Errorf("a job of a queue that nobody serves is %s and ran %d times", s, other.Load())
+		}
+	})
+}
+
+// Raw takes its args as they are.
+type Raw struct{ args json.RawMessage }
+
+// rawSeen tells what runs of a Raw saw, by job.
+var rawSeen sync.Map
+
+// SetArgs implements worker.ArgsSetter.
+func (w *Raw) SetArgs(args json.RawMessage) error { w.args = slices.Clone(args); return nil }
+
+// Run implements worker.Worker.
+func (w *Raw) Run(_ context.Context, run *worker.Run) error {
+	seen, _ := rawSeen.LoadOrStore(run.ID(), new([]string))
+	list := seen.(*[]string)
+	*list = append(*list, string(w.args), string(run.Info().Args))
+	return nil
+}
+
+func TestC3ArgsUnchanged(t *testing.T) {
+	each(t, func(e *env) {
+		e.serve(&Raw{}, &Do{})
+		for _, text := range []string{
+			`null`, `false`, `0`, `""`, `"text"`, `[]`, `[1,[2,{"a":null}]]`, `{}`,
+			`{"big":12345678901234567890123,"small":1e-300,"text":"ü \u0000 😀","list":[true,null,{"x":[]}]}`,
+		} {
+			h := e.create(job.New{Type: "Raw", Args: json.RawMessage(text)})
+			e.settled(h, 1)
+			e.check(h.Run(e.ctx))
+			e.settled(h, 2)
+			seen, _ := rawSeen.Load(h.ID())
+			if got := *seen.(*[]string); !slices.Equal(got, []string{text, text, text, text}) {
+				e.Errorf("args %s arrived as %q", text, got)
+			}
+			if got := e.info(h).Args; !bytes.Equal(got, []byte(text)) {
+				e.Errorf("args %s are kept as %s", text, got)
+			}
+		}
+		var sum atomic.Int64
+		a := does(e.T, func(_ context.Context, _ *worker.Run, w *Do) error { sum.Add(int64(w.N)); return nil })
+		a.N = 1 << 40
+		h := e.job("Do", a)
+		e.settled(h, 1)
+		e.check(h.Run(e.ctx))
+		e.settled(h, 2)
+		if sum.Load() != 2<<40 {
+			e.Errorf("fields of the worker: %d", sum.Load())
+		}
+	})
+}
+
+func TestC4ParentWithoutName(t *testing.T) {
+	each(t, func(e *env) {
+		e.register(&Do{})
+		p := e.job("Do", nothing(e.T))
+		e.unchanged(func() {
+			_, err := e.client.Create(e.ctx, job.New{Type: "Do", Parent: p.ID()})
+			e.refused(err, job.ErrName)
+			_, err = e.client.Create(e.ctx, job.New{Type: "Do", Name: "a"})
+			e.refused(err, job.ErrName)
+			_, err = e.client.Create(e.ctx, job.New{Type: "Do", Parent: p.ID(), Name: "a b", Alias: "x"})
+			e.refused(err, job.ErrName)
+		})
+		e.names(p)
+	})
+}
+
+func TestC5NameTaken(t *testing.T) {
+	each(t, func(e *env) {
+		e.register(&Do{})
+		p := e.job("Do", nothing(e.T))
+		first := e.child(p, "a", "Do", nothing(e.T))
+		e.unchanged(func() {
+			_, err := e.client.Create(e.ctx, job.New{Type: "Do", Parent: p.ID(), Name: "a", Alias: "second"})
+			e.refused(err, job.ErrExists)
+		})
+		e.names(p, "a")
+		c, err := p.Child(e.ctx, "a")
+		e.check(err)
+		if !c.Equal(first) {
+			e.Errorf("child a is %s, was %s", c.ID(), first.ID())
+		}
+	})
+}
+
+// names fails the test unless the job has just these children.
+func (e *env) names(h *job.Handle, want ...string) {
+	e.Helper()
+	all, err := h.Children(e.ctx)
+	e.check(err)
+	got := []string{}
+	for name := range all {
+		got = append(got, name)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, append([]string{}, want...)) {
+		e.Fatalf("children are %q, want %q", got, want)
+	}
+}
+
+func TestC6CreatedBy(t *testing.T) {
+	each(t, func(e *env) {
+		e.serve(&Do{})
+		p := e.job("Do", does(e.T, func(_ context.Context, run *worker.Run, _ *Do) error {
+			_, err := run.Spawn("c", job.Single(&Do{Key: nothing(e.T).Key}, ""))
+			return err
+		}))
+		e.settled(p, 1)
+		c, err := p.Child(e.ctx, "c")
+		e.check(err)
+		for h, want := range map[*job.Handle]string{
+			c: "job:" + string(p.ID()),
+			p: "",
+			e.create(job.New{Type: "Do", Args: nothing(e.T), By: "user:7 Zoë"}):           "user:7 Zoë",
+			e.start(job.Single(&Do{Key: nothing(e.T).Key}, ""), job.By("cron")):           "cron",
+			e.create(job.New{Type: "Do", Args: nothing(e.T), Parent: p.ID(), Name: "out"}): "",
+		} {
+			if got := e.info(h).By; got != want {
+				e.Errorf("created by %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+func TestC7PortsMerged(t *testing.T) {
+	each(t, func(e *env) {
+		e.register(&Do{})
+		given := []port.Spec{
+			{Name: "in", Dir: port.Input, Default: json.RawMessage(`7`)},
+			{Name: "extra", Dir: port.Input, Default: json.RawMessage(`null`)},
+			{Name: "in", Dir: port.Output},
+		}
+		before := slices.Clone(given)
+		h := e.create(job.New{Type: "Do", Args: nothing(e.T), Ports: given})
+		info := e.info(h)
+		if len(info.Ports) != 4 {
+			e.Errorf("ports %+v", info.Ports)
+		}
+		for _, want := range append(given, port.Spec{Name: "out", Dir: port.Output}) {
+			p, ok := info.Port(want.Dir, want.Name)
+			if !ok || !bytes.Equal(p.Default, want.Default) {
+				e.Errorf("%s port %q: %v, default %s, want %s", want.Dir, want.Name, ok, p.Default, want.Default)
+			}
+		}
+		for i := range given {
+			if given[i].Name != before[i].Name || !bytes.Equal(given[i].Default, before[i].Default) {
+				e.Error("the caller's ports were changed")
+			}
+		}
+		// The type itself has not changed.
+		if p, _ := e.info(e.job("Do", nothing(e.T))).Port(port.Input, "in"); p.Default != nil {
+			e.Errorf("the type's port got the default %s", p.Default)
+		}
+		_, err := e.client.Create(e.ctx, job.New{Type: "Do", Ports: []port.Spec{{Name: "a b", Dir: port.Input}}})
+		e.refused(err, port.ErrName)
+	})
+}
+
+func TestC8RunTime(t *testing.T) {
+	each(t, func(e *env) {
+		e.serve(&Do{})
+		at := time.Now().Add(700 * time.Millisecond)
+		later := e.create(job.New{Type: "Do", Args: nothing(e.T), At: at})
+		if i := e.info(later); i.Status != statemachine.Scheduled && time.Now().Before(at) {
+			e.Errorf("a job for later is %s", i.Status)
+		}
+		past := e.create(job.New{Type: "Do", Args: nothing(e.T), At: time.Now().Add(-time.Hour)})
+		e.reach(past, statemachine.Completed)
+		if i := e.reach(later, statemachine.Completed); i.Ran.Before(at.Truncate(time.Millisecond)) || i.Version != 1 {
+			e.Errorf("it ran at %s, not before %s was asked for; %d runs", i.Ran, at, i.Version)
+		}
+	})
+}
+
+func TestC9IDsNeverRepeat(t *testing.T) {
+	each(t, func(e *env) { idsNeverRepeat(e, func() { e.client = job.NewClient(e.open()) }) })
+	t.Run("restart", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+		e := newEnv(t, s.URL())
+		idsNeverRepeat(e, func() {
+			s.Restart()
+			e.until("Redis is back", func() bool { return e.rdb.Ping(e.ctx).Err() == nil })
+		})
+	})
+}
+
+func idsNeverRepeat(e *env, restart func()) {
+	e.Helper()
+	e.serve(&Do{})
+	seen := map[job.ID]bool{}
+	use := func(h *job.Handle) *job.Handle {
+		e.Helper()
+		if seen[h.ID()] {
+			e.Fatalf("ID %s again", h.ID())
+		}
+		seen[h.ID()] = true
+		return h
+	}
+	p := use(e.job("Do", nothing(e.T)))
+	for round := range 3 {
+		for range 3 {
+			c := use(e.child(p, "c", "Do", nothing(e.T)))
+			e.ended(c)
+			e.check(c.Delete(e.ctx))
+		}
+		r := use(e.job("Do", nothing(e.T)))
+		use(e.child(r, "c", "Do", nothing(e.T)))
+		e.ended(r)
+		e.check(r.Delete(e.ctx))
+		if round == 1 {
+			restart()
+		}
+	}
+}
+
+// ended terminates a job and all below it and waits for the end.
+func (e *env) ended(h *job.Handle) {
+	e.Helper()
+	e.check(h.TerminateAll(e.ctx))
+	e.until("all are terminated", func() bool {
+		ok, err := h.Ended(e.ctx)
+		e.check(err)
+		return ok
+	})
+}

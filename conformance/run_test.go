@@ -1,0 +1,354 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+var errBroken = errors.New("broken on purpose")
+
+// record returns all that Redis says of a job in its hash.
+func (e *env) record(h *job.Handle) map[string]string {
+	e.Helper()
+	for _, k := range e.keys() {
+		if strings.HasSuffix(k, "}:j:"+string(h.ID())) {
+			all, err := e.rdb.HGetAll(e.ctx, k).Result()
+			e.check(err)
+			return all
+		}
+	}
+	e.Fatalf("job %s has no record", h.ID())
+	return nil
+}
+
+// runner returns an engine that runs nothing by itself, only what RunJob is asked for.
+func (e *env) runner(workers ...worker.Worker) func(h *job.Handle) error {
+	e.Helper()
+	e.register(workers...)
+	eng, err := worker.New(e.config(workers...))
+	e.check(err)
+	return func(h *job.Handle) error { return eng.RunJob(e.ctx, h.ID()) }
+}
+
+func (e *env) is(h *job.Handle, want statemachine.Status) *job.Info {
+	e.Helper()
+	info := e.info(h)
+	if info.Status != want {
+		e.Fatalf("job is %s (%s), want %s", info.Status, info.Reason, want)
+	}
+	return info
+}
+
+// busy is a Do that tells when its run has begun and does not end before its gate is open.
+type busy struct {
+	begun, gate gate
+	runs        atomic.Int64
+}
+
+func (b *busy) code(end error) code {
+	return func(ctx context.Context, _ *worker.Run, _ *Do) error {
+		b.runs.Add(1)
+		b.begun.open()
+		if err := b.gate.pass(ctx); err != nil {
+			return err
+		}
+		return end
+	}
+}
+
+// background calls fn in a goroutine and returns a function that waits for its end.
+func (e *env) background(fn func() error) func() {
+	e.Helper()
+	done := make(chan error, 1)
+	go func() { done <- fn() }()
+	return func() { e.Helper(); e.check(<-done) }
+}
+
+func TestR1Run(t *testing.T) {
+	each(t, func(e *env) {
+		run := e.runner(&Do{})
+		for name, c := range map[string]struct {
+			end  error
+			want statemachine.Status
+		}{
+			"completed": {nil, statemachine.Completed},
+			"suspended": {worker.ErrSuspend, statemachine.Suspended},
+		} {
+			var n atomic.Int64
+			h := e.job("Do", does(e.T, func(context.Context, *worker.Run, *Do) error { n.Add(1); return c.end }))
+			e.check(h.Run(e.ctx)) // queued
+			e.check(run(h))
+			e.is(h, c.want)
+			e.check(h.Run(e.ctx))
+			e.is(h, statemachine.Queued)
+			asked := time.Now().Truncate(time.Millisecond)
+			e.check(run(h))
+			if i := e.is(h, c.want); i.Ran.Before(asked) || n.Load() != 2 {
+				e.Errorf("%s: ran at %s, asked at %s, %d runs", name, i.Ran, asked, n.Load())
+			}
+		}
+		failed := e.job("Do", does(e.T, func(context.Context, *worker.Run, *Do) error { return errBroken }))
+		e.check(run(failed))
+		e.is(failed, statemachine.Failed)
+		e.onlyForced(failed)
+		e.check(run(failed))
+
+		ended := e.job("Do", nothing(e.T))
+		e.check(run(ended))
+		e.check(ended.Terminate(e.ctx))
+		before := e.record(e.at(ended, statemachine.Terminating))
+		e.refused(ended.Run(e.ctx), job.ErrStatus)
+		e.refused(ended.Force(e.ctx), job.ErrStatus)
+		e.same(ended, before)
+		e.check(run(ended))
+		e.is(ended, statemachine.Terminated)
+		e.onlyForced(ended)
+	})
+}
+
+func (e *env) at(h *job.Handle, want statemachine.Status) *job.Handle {
+	e.Helper()
+	e.is(h, want)
+	return h
+}
+
+// same fails the test unless the job's record is as before.
+func (e *env) same(h *job.Handle, before map[string]string) {
+	e.Helper()
+	if after := e.record(h); !maps.Equal(after, before) {
+		e.Fatalf("the job was\n%v\nis\n%v", before, after)
+	}
+}
+
+// onlyForced wants Run to be refused without a trace and Force to queue the job.
+func (e *env) onlyForced(h *job.Handle) {
+	e.Helper()
+	before := e.record(h)
+	e.refused(h.Run(e.ctx), job.ErrStatus)
+	e.same(h, before)
+	e.check(h.Force(e.ctx))
+	e.is(h, statemachine.Queued)
+}
+
+func TestR2RunOfQueued(t *testing.T) {
+	each(t, func(e *env) {
+		var n atomic.Int64
+		e.register(&Do{})
+		h := e.job("Do", does(e.T, func(context.Context, *worker.Run, *Do) error { n.Add(1); return nil }))
+		before := e.record(h)
+		for range 5 {
+			e.check(h.Run(e.ctx))
+		}
+		e.same(h, before)
+		e.serve(&Do{})
+		e.idle()
+		if i := e.is(h, statemachine.Completed); n.Load() != 1 || i.Version != 1 {
+			e.Errorf("%d runs, %d commits", n.Load(), i.Version)
+		}
+	})
+}
+
+func TestR3RunWhileRunning(t *testing.T) {
+	each(t, func(e *env) {
+		var b busy
+		var over atomic.Int64
+		e.serve(&Do{})
+		h := e.job("Do", does(e.T, func(ctx context.Context, run *worker.Run, w *Do) error {
+			if n := b.runs.Load(); n > 0 && over.Load() != n {
+				e.Error("the second run began during the first")
+			}
+			defer over.Add(1)
+			return b.code(nil)(ctx, run, w)
+		}))
+		e.check(b.begun.pass(e.ctx))
+		e.is(h, statemachine.Running)
+		e.check(h.Run(e.ctx))
+		e.check(h.Run(e.ctx))
+		e.is(h, statemachine.Running)
+		b.gate.open()
+		e.settled(h, 2)
+		e.idle()
+		if n := b.runs.Load(); n != 2 || e.info(h).Version != 2 {
+			e.Errorf("%d runs", n)
+		}
+	})
+}
+
+func TestR4RunParent(t *testing.T) {
+	each(t, func(e *env) {
+		run := e.runner(&Do{})
+		p := e.job("Do", nothing(e.T))
+		e.check(run(p))
+		before := e.record(p)
+		e.unchanged(func() { e.check(p.RunParent(e.ctx)) })
+		e.same(p, before)
+		c := e.child(p, "c", "Do", nothing(e.T))
+		e.is(p, statemachine.Completed)
+		e.check(c.RunParent(e.ctx))
+		e.is(p, statemachine.Queued)
+		e.check(run(p))
+		e.is(p, statemachine.Completed)
+		e.is(c, statemachine.Queued)
+	})
+}
+
+func TestR5RunLater(t *testing.T) {
+	each(t, func(e *env) {
+		e.serve(&Do{})
+		later := []*job.Handle{e.job("Do", nothing(e.T)), e.job("Do", nothing(e.T))}
+		for _, h := range later {
+			e.settled(h, 1)
+		}
+		due := time.Now().Add(600 * time.Millisecond)
+		e.check(later[0].RunAt(e.ctx, due))
+		e.check(later[1].RunAfter(e.ctx, time.Until(due)+20*time.Millisecond))
+		past := e.job("Do", nothing(e.T))
+		e.settled(past, 1)
+		e.check(past.RunAt(e.ctx, time.Now().Add(-time.Hour)))
+		e.settled(past, 2)
+		for _, h := range later {
+			if i := e.settled(h, 2); i.Ran.Before(due.Truncate(time.Millisecond)) {
+				e.Errorf("ran at %s, asked for %s", i.Ran, due)
+			}
+		}
+		e.idle()
+		for _, h := range append(later, past) {
+			if i := e.info(h); i.Version != 2 {
+				e.Errorf("%d runs, want 2", i.Version)
+			}
+		}
+	})
+}
+
+func TestR6TypeGone(t *testing.T) {
+	each(t, func(e *env) {
+		first := e.serve(&Do{}, &Life{})
+		h := e.job("Life", lives(e.T, parts{run: func(_ context.Context, _ *worker.Run, w *Do) error {
+			for v, err := range w.In.All() {
+				if err != nil {
+					return err
+				}
+				if err := w.Out.Write(v); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}))
+		e.reach(h, statemachine.Completed)
+		first.stop()
+		second := e.serve(&Do{})
+		e.check(h.Write(e.ctx, "in", 7))
+		e.until("it is parked with the reason", func() bool { return strings.Contains(e.info(h).Reason, `"Life"`) })
+		if i := e.is(h, statemachine.Queued); i.Ports[0].Waiting != 1 {
+			e.Errorf("the data was not kept: %+v", i.Ports)
+		}
+		second.stop()
+		e.serve(&Do{}, &Life{})
+		e.until("it ran", func() bool { got := outs[int](e, h, "out"); return len(got) == 1 && got[0] == 7 })
+		if i := e.reach(h, statemachine.Completed); i.Reason != "" {
+			e.Errorf("reason %q remains", i.Reason)
+		}
+	})
+}
+
+func TestR7RunOfDeleted(t *testing.T) {
+	each(t, func(e *env) {
+		e.serve(&Do{})
+		h := e.job("Do", nothing(e.T))
+		e.ended(h)
+		e.check(h.Delete(e.ctx))
+		e.idle()
+		e.unchanged(func() {
+			e.refused(h.Run(e.ctx), job.ErrNotFound)
+			e.refused(h.Force(e.ctx), job.ErrNotFound)
+			e.refused(h.RunAfter(e.ctx, 0), job.ErrNotFound)
+		})
+	})
+}
+
+func TestR8StrayDelivery(t *testing.T) {
+	each(t, func(e *env) {
+		run := e.runner(&Do{})
+		make := func(end error) *job.Handle {
+			h := e.job("Do", does(e.T, func(context.Context, *worker.Run, *Do) error { return end }))
+			e.check(run(h))
+			return h
+		}
+		completed, suspended, failed := make(nil), make(worker.ErrSuspend), make(errBroken)
+		ended := make(nil)
+		e.check(ended.Terminate(e.ctx))
+		e.check(run(ended))
+		scheduled := e.create(job.New{Type: "Do", Args: nothing(e.T), At: time.Now().Add(time.Hour)})
+		var b busy
+		running := e.job("Do", does(e.T, b.code(nil)))
+		wait := e.background(func() error { return run(running) })
+		e.check(b.begun.pass(e.ctx))
+		jobs := map[*job.Handle]statemachine.Status{
+			completed: statemachine.Completed, suspended: statemachine.Suspended, failed: statemachine.Failed,
+			ended: statemachine.Terminated, scheduled: statemachine.Scheduled, running: statemachine.Running,
+		}
+		before := map[*job.Handle]map[string]string{}
+		var stray []delivery.Wake
+		for h, want := range jobs {
+			e.is(h, want)
+			before[h] = e.record(h)
+			e.refused(run(h), job.ErrStatus)
+			stray = append(stray, delivery.Wake{ID: string(h.ID()), Gen: 1 << 40, Queue: job.DefaultQueue, Type: "Do"})
+		}
+		_, err := e.store.Broker().Enqueue(e.ctx, stray)
+		e.check(err)
+		e.serve(&Do{})
+		e.reach(e.job("Do", nothing(e.T)), statemachine.Completed)
+		e.until("all deliveries are over", func() bool {
+			for _, w := range stray {
+				waiting, err := e.store.Broker().Waiting(w)
+				e.check(err)
+				if waiting {
+					return false
+				}
+			}
+			return true
+		})
+		for h, want := range jobs {
+			e.is(h, want)
+			e.same(h, before[h])
+		}
+		b.gate.open()
+		wait()
+		if b.runs.Load() != 1 {
+			e.Errorf("%d runs", b.runs.Load())
+		}
+	})
+}
+
+func TestR9Statuses(t *testing.T) {
+	each(t, func(e *env) {
+		var b busy
+		e.register(&Do{})
+		h := e.job("Do", does(e.T, b.code(nil)))
+		if i := e.is(h, statemachine.Queued); !i.Ran.IsZero() {
+			e.Errorf("a job that never ran, ran at %s", i.Ran)
+		}
+		before := time.Now().Truncate(time.Millisecond)
+		e.serve(&Do{})
+		e.check(b.begun.pass(e.ctx))
+		running := e.is(h, statemachine.Running)
+		if running.Ran.Before(before) || running.Ran.After(time.Now()) {
+			e.Errorf("ran at %s, began after %s", running.Ran, before)
+		}
+		b.gate.open()
+		if i := e.settled(h, 1); i.Status != statemachine.Completed || !i.Ran.Equal(running.Ran) {
+			e.Errorf("it is %s and ran at %s, not %s", i.Status, i.Ran, running.Ran)
+		}
+	})
+}

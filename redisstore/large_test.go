@@ -1,0 +1,112 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// crowd plans a root with so many children, all with something to do.
+func crowd(children int) *job.Plan {
+	p := &job.Plan{Nodes: []job.Node{{Type: "T"}}}
+	for i := range children {
+		p.Nodes = append(p.Nodes, job.Node{Name: fmt.Sprint("c", i), Type: "T"})
+	}
+	return p
+}
+
+// A process that dies while it creates a large tree leaves nothing that anybody sees.
+// Another one may finish the work, or the sweeper removes it.
+func TestHalfCreatedTree(t *testing.T) {
+	each(t, func(e *env) {
+		const children = 2500
+		half := func() job.ID {
+			id := newID(e)
+			ctx, die := context.WithCancel(e.Context())
+			go func() {
+				for ctx.Err() == nil && e.rdb.Exists(ctx, e.key(id)+":held").Val() == 0 {
+					time.Sleep(time.Millisecond)
+				}
+				die()
+			}()
+			created, err := e.store.Create(ctx, id, crowd(children), "")
+			if err == nil {
+				e.Fatalf("created %v: the process did not die in time", created)
+			}
+			_, err = e.store.Info(e.Context(), id)
+			e.fails(err, job.ErrNotFound)
+			_, err = e.store.Tree(e.Context(), id)
+			e.fails(err, job.ErrNotFound)
+			return id
+		}
+		finished := half()
+		created, err := e.store.Create(e.Context(), finished, crowd(children), "")
+		e.ok(err)
+		e.equal("created", created, true)
+		tree, err := e.store.Tree(e.Context(), finished)
+		e.ok(err)
+		count := map[statemachine.Status]int{}
+		for _, i := range tree {
+			count[i.Status]++
+		}
+		if want := map[statemachine.Status]int{statemachine.Queued: children + 1}; !maps.Equal(count, want) {
+			e.Errorf("statuses %v, want %v", count, want)
+		}
+		n, err := e.rdb.ZCard(e.Context(), e.due(finished)).Result()
+		e.ok(err)
+		if n < children+1 {
+			e.Errorf("%d jobs are due, want %d", n, children+1)
+		}
+
+		abandoned := half()
+		e.ok(e.rdb.ZAdd(e.Context(), e.due(abandoned), redis.Z{Score: 1, Member: "!unborn " + string(abandoned)}).Err())
+		_, err = e.store.Sweep(e.Context())
+		e.ok(err)
+		for key := range e.dump() {
+			if strings.Contains(key, string(abandoned)) {
+				e.Errorf("%s is left", key)
+			}
+		}
+	})
+}
+
+// No script keeps Redis busy for long, however large the tree.
+func TestLargeTreesLeaveOthersRoom(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, "--slowlog-log-slower-than", "50000")
+	e := open(t, srv.URL())
+	id := newID(t)
+	_, err := e.store.Create(t.Context(), id, crowd(10_000), "")
+	e.ok(err)
+	e.ok(e.store.Terminate(t.Context(), id))
+	tree, err := e.store.Tree(t.Context(), id)
+	e.ok(err)
+	e.equal("jobs", len(tree), 10_001)
+	for _, part := range slices.Collect(slices.Chunk(tree, 100)) {
+		for _, i := range part {
+			snap := e.begin(i.ID)
+			e.commit(delta(snap, statemachine.Shutdown))
+		}
+	}
+	e.ok(e.store.Delete(t.Context(), id))
+	for key := range e.dump() {
+		if strings.Contains(key, string(id)) {
+			t.Errorf("%s is left", key)
+		}
+	}
+	slow, err := srv.Client(t).SlowLogGet(t.Context(), 10).Result()
+	e.ok(err)
+	for _, s := range slow {
+		t.Errorf("a command took %s: %.200s", s.Duration, strings.Join(s.Args, " "))
+	}
+}

@@ -1,0 +1,24 @@
+-- create_part: create some jobs of a large plan. Nobody sees them before create makes the
+-- first one; if that never comes the sweeper removes them.
+-- KEYS: due
+-- ARGV: first job, '1' if it is a root, jobs of the plan, jobs here, then of each what
+--       born() in run.lua reads
+-- reply: 1, or 0 if the first job exists already
+local first, root, all, n = arg(), arg() == '1', num(), num()
+if load(first).status ~= '' then return 0 end
+call('ZADD', P .. 'due', str(NOW + 60000), '!unborn ' .. first)
+if root then call('HSETNX', P .. 't:' .. first, 'seq', all - 1) end
+local new = 0
+for _ = 1, n do
+  local at = cursor
+  local id = node().id
+  if call('HEXISTS', key(id), 'status') == 1 then
+    skip() -- from an earlier sending, or a process that died
+  else
+    cursor = at
+    born(key(first) .. ':held')
+    new = new + 1
+  end
+end
+births(first, new)
+return 1
