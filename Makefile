@@ -69,7 +69,7 @@ fuzz: redis ## Run each fuzz target for FUZZTIME (10s)
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run the linters and check the formatting
-	$(GOLANGCI_LINT) run $(PKGS)
+	GOLANGCI_LINT_CACHE=$(CURDIR)/bin/lint-cache $(GOLANGCI_LINT) run $(PKGS)
 
 .PHONY: fmt
 fmt: $(GOFUMPT) $(GOLANGCI_LINT) ## Format the code and group its imports

@@ -38,12 +38,13 @@ type Option func(*startOptions)
 
 type startOptions struct {
 	alias, by string
+	aliased   bool
 }
 
 // Alias gives the tree a name that is unique in the namespace. Starting a tree under
 // an alias that exists already starts nothing and returns the existing tree: so a
 // program may be started again and again for one piece of work.
-func Alias(name string) Option { return func(o *startOptions) { o.alias = name } }
+func Alias(name string) Option { return func(o *startOptions) { o.alias, o.aliased = name, true } }
 
 // By records who created the tree.
 func By(who string) Option { return func(o *startOptions) { o.by = who } }
@@ -66,7 +67,7 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	if err != nil {
 		return nil, err
 	}
-	if o.alias != "" {
+	if o.aliased {
 		if err := checkAlias(o.alias); err != nil {
 			return nil, err
 		}

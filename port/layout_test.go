@@ -119,9 +119,6 @@ type holder struct{ Inner port.In[int] }
 // deep has a handle behind an embedded pointer, which looks like a handle.
 type deep struct{ *holder }
 
-// inCopy is defined as a handle but is none.
-type inCopy port.In[int]
-
 func TestDescribeRefuses(t *testing.T) {
 	t.Parallel()
 	type in = port.In[int]
@@ -164,7 +161,7 @@ func TestDescribeRefuses(t *testing.T) {
 		"channel":          {struct{ C chan int }{}, []string{"field C", "chan int"}},
 		"pointer argument": {struct{ *Plain }{}, []string{"field Plain", "embed the struct"}},
 		"argument name": {struct {
-			A int `json:"a'b"`
+			A int `json:"a'b"` //nolint:staticcheck // the tag is wrong on purpose
 		}{}, []string{"field A", `a'b`}},
 		"argument twice": {struct {
 			A int

@@ -44,7 +44,7 @@ func TestParamsNone(t *testing.T) {
 func TestParamsDash(t *testing.T) {
 	t.Parallel()
 	type worker struct {
-		A int `json:"-,"`
+		A int `json:"-,"` //nolint:staticcheck // the odd tag is what is tested
 		B int `json:"-"`
 	}
 	raw, err := describe[worker](t).Params(&worker{1, 2})

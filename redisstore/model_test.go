@@ -291,7 +291,9 @@ func (m *model) apply(j *mJob, d *job.Delta) {
 		j.tries++
 	case !d.Handed:
 		j.steps++
-		j.tries = 0
+		if d.Outcome != job.Checkpoint {
+			j.tries = 0
+		}
 	}
 	j.version++
 	j.last, j.token, j.reason = d.Token, d.Next, d.Reason

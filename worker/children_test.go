@@ -301,8 +301,10 @@ func TestChildWithManyMessages(t *testing.T) {
 		h := b.single(call(b, func(_ context.Context, run *worker.Run, _ *Call) error {
 			c, err := run.Child("child")
 			if errors.Is(err, job.ErrNotFound) {
-				_, err := run.Spawn("child", job.Single(&Count{To: n}, ""))
-				return errors.Join(err, worker.ErrSuspend)
+				if _, err := run.Spawn("child", job.Single(&Count{To: n}, "")); err != nil {
+					return err
+				}
+				return worker.ErrSuspend
 			}
 			if err != nil {
 				return err
@@ -326,6 +328,43 @@ func TestChildWithManyMessages(t *testing.T) {
 			b.Errorf("read %s messages, want %d", got, n)
 		}
 		b.same(b.child(h, "child"))
+	})
+}
+
+// R16: a parent is woken after every run of a child, also of one that says nothing.
+func TestParentWakesAfterChild(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		for want, child := range map[statemachine.Status]code{
+			statemachine.Failed:    func(context.Context, *worker.Run, *Call) error { return errors.New("bad luck") },
+			statemachine.Completed: func(context.Context, *worker.Run, *Call) error { return nil },
+		} {
+			w := call(b, child)
+			h := b.single(call(b, func(_ context.Context, run *worker.Run, _ *Call) error {
+				c, err := run.Child("child")
+				if errors.Is(err, job.ErrNotFound) {
+					if _, err := run.Spawn("child", job.Single(w, "")); err != nil {
+						return err
+					}
+					return worker.ErrSuspend
+				}
+				if err != nil {
+					return err
+				}
+				info, err := c.Info()
+				if err != nil {
+					return err
+				}
+				if info.Status != want {
+					return worker.ErrSuspend
+				}
+				return run.State().Set("child", info.Status)
+			}))
+			b.completed(h, 2)
+			if got := b.state(h)["child"]; got != `"`+string(want)+`"` {
+				b.Errorf("child = %s", got)
+			}
+		}
 	})
 }
 

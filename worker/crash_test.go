@@ -67,16 +67,21 @@ func TestKilledProcess(t *testing.T) {
 // what it did is nowhere to be seen.
 func TestZombie(t *testing.T) {
 	for name, w := range map[string]*Held{
-		"commits":           {At: "a"},
-		"heeds its context": {At: "a", Heed: true},
+		"commits after the other":  {At: "a"},
+		"commits before the other": {At: "ab"},
+		"heeds its context":        {At: "a", Heed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := onRedis(t)
 			a := b.process("a")
 			h := b.held(a, w)
 			a.pause()
-			b.process("b")
-			b.ranBy(h, "b")
+			other := b.process("b")
+			if w.At == "ab" {
+				other.says("holding")
+			} else {
+				b.ranBy(h, "b")
+			}
 			before, err := h.Info(b.ctx)
 			b.check(err)
 			a.tell("go")
@@ -87,10 +92,11 @@ func TestZombie(t *testing.T) {
 			a.says("run was not committed", "run lost its job")
 			a.tell("stop")
 			a.says("stopped")
-			b.ranBy(h, "b")
 			if after, err := h.Info(b.ctx); err != nil || after.Version != before.Version {
 				b.Errorf("version %d became %d, %v", before.Version, after.Version, err)
 			}
+			other.tell("go")
+			b.ranBy(h, "b")
 		})
 	}
 }

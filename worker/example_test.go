@@ -49,23 +49,32 @@ func (s *Square) Run(context.Context, *worker.Run) error {
 // Two workers are wired into a graph and run in this process. No Redis is needed: one
 // runs inside the program.
 func Example() {
-	ctx, stop := context.WithCancel(context.Background())
+	if err := squares(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output: [1 4 9 16]
+}
+
+func squares(ctx context.Context) error {
 	store, err := redisstore.Open(ctx, redisstore.Config{})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer store.Close()
 
 	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Numbers{}, &Square{}}})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	var running sync.WaitGroup
-	running.Go(func() {
+	ctx, stop := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	serving.Go(func() {
 		if err := engine.Run(ctx); err != nil {
-			log.Println(err)
+			log.Print(err)
 		}
 	})
+	defer serving.Wait()
+	defer stop()
 
 	g := graph.New("squares")
 	numbers := graph.Add(g, "numbers", &Numbers{UpTo: 4})
@@ -75,15 +84,12 @@ func Example() {
 
 	tree, err := job.NewClient(store).Start(ctx, g)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	if _, err := tree.Wait(ctx); err != nil {
-		log.Fatal(err)
+		return err
 	}
-	squares, err := tree.Peek(ctx, "squares", 10)
-	fmt.Printf("%s %v\n", squares, err)
-
-	stop()
-	running.Wait()
-	// Output: [1 4 9 16] <nil>
+	messages, err := tree.Peek(ctx, "squares", 10)
+	fmt.Printf("%s\n", messages)
+	return err
 }

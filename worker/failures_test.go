@@ -54,8 +54,8 @@ func TestFailure(t *testing.T) {
 			panic("out of paper")
 		}, "panic: out of paper", "failures_test.go"},
 		"nil map": {func(context.Context, *worker.Run, *Call) error {
-			var m map[string]int
-			m["a"]++
+			none := func() map[string]int { return nil }
+			none()["a"]++
 			return nil
 		}, "panic: assignment to entry in nil map", "failures_test.go"},
 		"exit": {func(context.Context, *worker.Run, *Call) error {
@@ -160,6 +160,26 @@ func TestTries(t *testing.T) {
 		b.check(err)
 		if len(fs) != 2 || fs[0].Error != "failure 1" || fs[1].Error != "failure 0" {
 			b.Errorf("failures = %+v", fs)
+		}
+	})
+}
+
+// A checkpoint is no success of the run: a job that commits and then fails, each time,
+// does not go on for ever.
+func TestTriesWithCheckpoints(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		var runs atomic.Int64
+		h := b.single(&Tried{*call(b, func(_ context.Context, run *worker.Run, _ *Call) error {
+			runs.Add(1)
+			if err := run.Checkpoint(); err != nil {
+				return err
+			}
+			return errors.New("after the checkpoint")
+		})})
+		b.failed(h)
+		if n := runs.Load(); n != 3 {
+			b.Errorf("%d runs, want 3", n)
 		}
 	})
 }

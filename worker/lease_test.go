@@ -121,6 +121,9 @@ func TestCheckpoint(t *testing.T) {
 			if _, err := run.Spawn("child", job.Single(&Count{}, "")); !errors.Is(err, job.ErrExists) {
 				return fmt.Errorf("Spawn of a child that the checkpoint made: %w", err)
 			}
+			if ok, err := run.State().Get("v", &v); !ok || err != nil || v != 1 {
+				return fmt.Errorf("state after the checkpoint: v = %d, %t, %w", v, ok, err)
+			}
 			v, _, err = w.In.Read()
 			if err := errors.Join(err, w.Out.Write(-v), run.State().Set("v", v)); err != nil {
 				return err

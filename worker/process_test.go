@@ -74,8 +74,8 @@ func processServe(ctx context.Context) error {
 	return errors.Join(e.Run(ctx), s.Close())
 }
 
-// Held copies numbers and says which process did. In the process At it does all that
-// and then does not end until it is released or, with Heed, until its context does.
+// Held copies numbers and says which process did. In the processes At, by their letters,
+// it does all that and then does not end until it is released or, with Heed, until its context does.
 type Held struct {
 	At   string
 	Heed bool
@@ -99,7 +99,7 @@ func (w *Held) Run(ctx context.Context, run *worker.Run) error {
 		return nil // woken by the child
 	}
 	err = errors.Join(err, w.Who.Write(processName), run.State().Set("who", processName), run.Log(processName))
-	if err != nil || processName != w.At {
+	if err != nil || !strings.Contains(w.At, processName) {
 		return err
 	}
 	fmt.Println("holding")

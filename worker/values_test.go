@@ -228,10 +228,19 @@ func TestSuspend(t *testing.T) {
 		b.serve()
 		h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
 			v, ok, err := w.In.Read()
-			if err != nil || !ok {
-				return errors.Join(err, run.State().Set("slept", true), worker.ErrSuspend)
+			if err != nil {
+				return err
 			}
-			return errors.Join(w.Out.Write(v), fmt.Errorf("enough for now: %w", worker.ErrSuspend))
+			if !ok {
+				if err := run.State().Set("slept", true); err != nil {
+					return err
+				}
+				return worker.ErrSuspend
+			}
+			if err := w.Out.Write(v); err != nil {
+				return err
+			}
+			return fmt.Errorf("enough for now: %w", worker.ErrSuspend)
 		}))
 		b.reach(h, 1, statemachine.Suspended)
 		if got := b.state(h)["slept"]; got != "true" {

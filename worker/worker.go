@@ -57,7 +57,7 @@ type Configured interface {
 }
 
 // ErrSuspend ends a run and puts the job to sleep until a message arrives. What the
-// run did is kept.
+// run did is kept. An error that wraps it suspends too, whatever else it wraps.
 var ErrSuspend = errors.New("suspend")
 
 // Options are what a type of worker chooses for its jobs. The zero value is the default.

@@ -143,7 +143,8 @@ local function apply(d)
   if failed then
     tries = tries + 1
   elseif not d.handed then
-    step, tries = step + 1, 0
+    step = step + 1
+    if d.outcome ~= 'checkpoint' then tries = 0 end -- the run may yet fail
   end
   j.last, j.step, j.tries, j.version = d.token, step, tries, j.version + 1
   j.token = d.next ~= '' and d.next
