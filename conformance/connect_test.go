@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -37,8 +38,8 @@ func TestO9PortsChangeAtRunTime(t *testing.T) {
 			if p := e.portOf(h, port.Input, "kept"); p.Limit != 3 || string(p.Default) != "1" {
 				e.Errorf("options were not replaced: %+v", p)
 			}
-			e.drained(h, port.Input, "kept", "1", "2")
-			e.drained(h, port.Output, "kept", "3")
+			e.empties(h, port.Input, "kept", "1", "2")
+			e.empties(h, port.Output, "kept", "3")
 			e.refused(h.Write(e.ctx, "lost", 1), job.ErrPort)
 			e.check(h.SetPorts(e.ctx, []port.Spec{in("lost")}))
 			e.reads(h, port.Input, "lost", "none")
@@ -74,7 +75,7 @@ func TestO10DrainLeavesThePortEmpty(t *testing.T) {
 		e.serve(&Free{})
 		h := e.free(nil, preset("in", "0"), out("out"))
 		e.settled(h, 1)
-		e.drained(h, port.Input, "in")
+		e.empties(h, port.Input, "in")
 		var all []any
 		var want []string
 		for i := range 2500 {
@@ -82,12 +83,12 @@ func TestO10DrainLeavesThePortEmpty(t *testing.T) {
 			want = append(want, fmt.Sprint(i))
 		}
 		e.check(h.Write(job.WithoutNotify(e.ctx), "in", all...))
-		e.drained(h, port.Input, "in", want...)
+		e.empties(h, port.Input, "in", want...)
 		e.holds(h, port.Input, "in", 0)
-		e.drained(h, port.Input, "in")
+		e.empties(h, port.Input, "in")
 		e.reads(h, port.Input, "in", "0")
 		e.check(h.WriteOut(e.ctx, "out", nil, nil))
-		e.drained(h, port.Output, "out", "null", "null")
+		e.empties(h, port.Output, "out", "null", "null")
 	})
 }
 
@@ -120,9 +121,9 @@ func TestO11ConnectMovesAllData(t *testing.T) {
 			}
 		}, a, b)
 		e.holds(from, port.Output, "out", 0)
-		e.drained(a, port.Input, "in", `"before"`, "1", "null", `"x"`)
-		e.drained(b, port.Input, "in", "1", "null", `"x"`)
-		e.drained(b, port.Input, "other", "1", "null", `"x"`)
+		e.empties(a, port.Input, "in", `"before"`, "1", "null", `"x"`)
+		e.empties(b, port.Input, "in", "1", "null", `"x"`)
+		e.empties(b, port.Input, "other", "1", "null", `"x"`)
 		_, err := from.Connect(e.ctx, port.Output, "out", a.Ref(port.Input, "nope"))
 		e.refused(err, job.ErrPort)
 	})
@@ -169,7 +170,7 @@ func TestO11ConnectInARun(t *testing.T) {
 		e.settled(sink, 1)
 		h := e.create(job.New{Type: "Free", Args: source, Ports: []port.Spec{out("out")}, Parent: parent.ID(), Name: "source"})
 		e.until("all are moved", func() bool { return e.portOf(sink, port.Input, "in").Waiting == many })
-		e.settled(parent, 2)
+		e.reach(parent, statemachine.Completed)
 		e.has(parent, "moved", fmt.Sprint(many))
 		e.holds(h, port.Output, "out", 0)
 		e.holds(parent, port.Output, "copy", many)
@@ -177,9 +178,9 @@ func TestO11ConnectInARun(t *testing.T) {
 		for i := range many {
 			want = append(want, fmt.Sprint(i))
 		}
-		e.drained(sink, port.Input, "in", want...)
+		e.empties(sink, port.Input, "in", want...)
 		e.reads(sink, port.Input, "in", `"rest"`)
-		e.drained(parent, port.Output, "copy", want...)
+		e.empties(parent, port.Output, "copy", want...)
 		e.reads(parent, port.Output, "copy", `"rest"`)
 	})
 }
@@ -229,7 +230,7 @@ func TestO13ConnectToOutPorts(t *testing.T) {
 			}, grand, heard)
 		}, parent)
 		e.until("both are published", func() bool { return e.portOf(heard, port.Input, "in").Waiting == 2 })
-		e.drained(heard, port.Input, "in", "1", "2")
-		e.drained(parent, port.Output, "out", "1", "2")
+		e.empties(heard, port.Input, "in", "1", "2")
+		e.empties(parent, port.Output, "out", "1", "2")
 	})
 }

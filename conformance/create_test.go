@@ -196,8 +196,8 @@ func TestC6CreatedBy(t *testing.T) {
 		for h, want := range map[*job.Handle]string{
 			c: "job:" + string(p.ID()),
 			p: "",
-			e.create(job.New{Type: "Do", Args: nothing(e.T), By: "user:7 Zoë"}):           "user:7 Zoë",
-			e.start(job.Single(&Do{Key: nothing(e.T).Key}, ""), job.By("cron")):           "cron",
+			e.create(job.New{Type: "Do", Args: nothing(e.T), By: "user:7 Zoë"}):            "user:7 Zoë",
+			e.start(job.Single(&Do{Key: nothing(e.T).Key}, ""), job.By("cron")):            "cron",
 			e.create(job.New{Type: "Do", Args: nothing(e.T), Parent: p.ID(), Name: "out"}): "",
 		} {
 			if got := e.info(h).By; got != want {

@@ -138,7 +138,7 @@ func (e *env) types(workers ...worker.Worker) []job.TypeInfo {
 	for i, w := range workers {
 		n, err := job.NodeOf(w, "", "")
 		e.check(err)
-		out[i] = job.TypeInfo{Type: n.Type, Queue: job.DefaultQueue}
+		out[i] = job.TypeInfo{Type: n.Type, Queue: job.DefaultQueue, Silent: n.Silent}
 		for _, p := range n.Ports {
 			out[i].Ports = append(out[i].Ports, p.Spec)
 		}

@@ -77,8 +77,8 @@ func texts(raws []json.RawMessage) []string {
 	return all
 }
 
-// drained wants a port to hold just these messages, and empties it.
-func (e *bench) drained(h *job.Handle, dir port.Dir, name string, want ...string) {
+// empties wants a port to hold just these messages, and empties it.
+func (e *bench) empties(h *job.Handle, dir port.Dir, name string, want ...string) {
 	e.Helper()
 	raws, err := h.Drain(e.ctx, dir, name)
 	e.check(err)
@@ -196,8 +196,8 @@ func TestO1NamesAreChecked(t *testing.T) {
 		e.check(h.Write(e.ctx, "a", 1))
 		e.check(h.Write(e.ctx, "A", 2))
 		e.check(h.Write(e.ctx, "_0Zz", 3))
-		e.drained(h, port.Input, "a", "1")
-		e.drained(h, port.Input, "A", "2")
+		e.empties(h, port.Input, "a", "1")
+		e.empties(h, port.Input, "A", "2")
 	})
 }
 
@@ -248,8 +248,8 @@ func TestO2PortOnDemandHasTheOptionsOfAny(t *testing.T) {
 		e.woken(func() { e.check(e.client.Publish(e.ctx, "/any", 2)) }, h)
 		e.has(h, "got", `["2","5","5"]`)
 		e.woken(func() { e.check(h.WriteOut(e.ctx, "fresh", 3)) }, heard)
-		e.drained(heard, port.Input, "in", "3")
-		e.drained(h, port.Output, "fresh", "3")
+		e.empties(heard, port.Input, "in", "3")
+		e.empties(h, port.Output, "fresh", "3")
 	})
 }
 
@@ -302,7 +302,7 @@ func TestO3ValuesComeBackEqual(t *testing.T) {
 		for _, w := range want[:2] {
 			e.reads(h, port.Output, "out", w)
 		}
-		e.drained(h, port.Output, "out", want[2:]...)
+		e.empties(h, port.Output, "out", want[2:]...)
 	})
 }
 
@@ -438,8 +438,8 @@ func TestO8WritesWakeTheReader(t *testing.T) {
 		e.woken(func() { e.check(h.Write(e.ctx, "in", 1)) }, h)
 		e.settled(parent, 3)
 		e.woken(func() { e.untouched(func() { e.check(h.WriteOut(e.ctx, "out", 1)) }, h) }, parent)
-		e.drained(h, port.Input, "in", "0", "1")
-		e.drained(h, port.Output, "out", "0", "1")
+		e.empties(h, port.Input, "in", "0", "1")
+		e.empties(h, port.Output, "out", "0", "1")
 		orphan := e.free(nil, out("out"))
 		e.untouched(func() { e.check(orphan.WriteOut(e.ctx, "out", 1)) }, orphan, parent)
 		if s := e.info(h).Status; s != statemachine.Completed {

@@ -94,7 +94,7 @@ func (c *Client) planOf(ctx context.Context, n New) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue}
+	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue, Silent: typ.Silent}
 	if n.At.After(time.Now()) {
 		node.At = n.At
 	}

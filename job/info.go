@@ -21,12 +21,13 @@ type Info struct {
 	By      string              `json:"by,omitempty"` // who created it
 	Args    json.RawMessage     `json:"args,omitempty"`
 	Created time.Time           `json:"created"`
-	Ran     time.Time           `json:"ran,omitzero"`    // start of the last run
-	Queued  time.Time           `json:"queued,omitzero"` // last time it became queued
-	Steps   int64               `json:"steps"`           // commits that succeeded
-	Tries   int                 `json:"tries,omitempty"` // failures since the last success
-	Version int64               `json:"version"`         // commits of any kind
-	Joining bool                `json:"-"`               // an adoption across shards is not yet confirmed
+	Ran     time.Time           `json:"ran,omitzero"`      // start of the last run
+	Queued  time.Time           `json:"queued,omitzero"`   // last time it became queued
+	Steps   int64               `json:"steps"`             // commits that succeeded
+	Tries   int                 `json:"tries,omitempty"`   // failures since the last success
+	Version int64               `json:"version"`           // commits of any kind
+	Started bool                `json:"started,omitempty"` // its worker's Start is done
+	Joining bool                `json:"-"`                 // an adoption across shards is not yet confirmed
 	Ports   []PortInfo          `json:"ports,omitempty"`
 }
 
@@ -65,5 +66,6 @@ type TypeInfo struct {
 	Queue      string      `json:"queue"`
 	Ports      []port.Spec `json:"ports,omitempty"`
 	Version    string      `json:"version,omitempty"` // of the program that registered it
+	Silent     bool        `json:"silent,omitempty"`  // statuses of its jobs are not published
 	Registered time.Time   `json:"registered"`
 }

@@ -195,7 +195,7 @@ func NodeOf(w any, name, queue string) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	n := Node{Name: name, Type: typ, Queue: queue, Args: args}
+	n := Node{Name: name, Type: typ, Queue: queue, Args: args, Silent: SilentOf(w)}
 	for _, s := range PortsOf(w, layout) {
 		n.Ports = append(n.Ports, Port{Spec: s})
 	}
@@ -206,6 +206,17 @@ func NodeOf(w any, name, queue string) (Node, error) {
 // port.Any. Their messages are reached by name, through the run.
 type Porter interface {
 	Ports() []port.Spec
+}
+
+// Silencer is implemented by worker structs of which the statuses need not be published.
+type Silencer interface {
+	SilentStatus() bool
+}
+
+// SilentOf tells whether the statuses of a worker struct's jobs are not published.
+func SilentOf(w any) bool {
+	s, ok := w.(Silencer)
+	return ok && s.SilentStatus()
 }
 
 // PortsOf returns all ports of a worker struct: those of its handles, and what its

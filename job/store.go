@@ -248,6 +248,7 @@ type Delta struct {
 	Log      []string // JSON, one entry each
 	Handed   bool     // the run hands its job back untouched: it does not count as a try or a step
 	Reason   string   // why the job is parked
+	Started  bool     // the worker's Start is part of it
 }
 
 // Take removes N messages from the front of a port, if its head is still Head.

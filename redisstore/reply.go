@@ -198,6 +198,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		Status: statemachine.Status(f["status"]), Reason: f["reason"], Parent: job.ID(f["parent"]), By: f["by"],
 		Created: at("created"), Ran: at("ran"), Queued: at("queued"),
 		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Joining: f["joining"] == "1",
+		Started: f["started"] == "1",
 	}
 	if f["args"] != "" {
 		i.Args = json.RawMessage(f["args"])

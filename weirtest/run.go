@@ -84,8 +84,8 @@ func (e *Engine) runNext() bool {
 		e.line = e.line[1:]
 		err := e.engine.RunJob(e.ctx, id)
 		switch {
-		case errors.Is(err, job.ErrLocked):
-			e.stuck[id] = true // it stays ready, until its lock ends
+		case errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrRate):
+			e.stuck[id] = true // it stays ready, until its lock or the minute ends
 		case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrNotFound):
 			// The test did something to it since we looked.
 		case e.failed(err):

@@ -73,6 +73,10 @@ func New(tb TB, workers ...worker.Worker) *Engine {
 		tb.Fatalf("weirtest: %v", err)
 		return nil
 	}
+	if err := e.engine.Register(e.ctx); err != nil {
+		tb.Fatalf("weirtest: %v", err)
+		return nil
+	}
 	for _, w := range workers {
 		name, _ := job.TypeOf(w) // worker.New has checked it
 		e.types[name] = true

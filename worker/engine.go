@@ -55,8 +55,8 @@ func New(cfg Config) (*Engine, error) {
 // time to finish, cancels and hands back those that do not, and returns when all have
 // ended. An engine runs once.
 func (e *Engine) Run(ctx context.Context) error {
-	if err := e.cfg.Store.Register(ctx, e.registry.catalogue(e.cfg.Queues)); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("starting the engine: registering its workers: %w", err)
+	if err := e.Register(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("starting the engine: %w", err)
 	}
 	srv, err := e.cfg.Store.Broker().Serve(delivery.ServeConfig{
 		Concurrency: e.cfg.Concurrency,
@@ -82,6 +82,15 @@ func (e *Engine) Run(ctx context.Context) error {
 	timer.Stop()
 	e.abort(errStopping)
 	<-sweeping
+	return nil
+}
+
+// Register tells the store which types of workers the engine runs, in which queues, so
+// that anybody can create jobs of them. Run does so at its start.
+func (e *Engine) Register(ctx context.Context) error {
+	if err := e.cfg.Store.Register(ctx, e.registry.catalogue(e.cfg.Queues)); err != nil {
+		return fmt.Errorf("registering workers: %w", err)
+	}
 	return nil
 }
 

@@ -99,10 +99,11 @@ func work(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
 		return err
 	}
 	if !snap.Shutdown {
-		if s, ok := w.(Starter); ok && snap.Info.Steps == 0 {
+		if s, ok := w.(Starter); ok && !snap.Info.Started {
 			if err := s.Start(ctx, r); err != nil {
 				return err
 			}
+			r.started()
 			if err := r.Checkpoint(); err != nil {
 				return err
 			}

@@ -16,6 +16,7 @@ type kind struct {
 	name    string
 	layout  *port.Layout
 	ports   []port.Spec // those of the layout and more
+	silent  bool
 	options Options
 }
 
@@ -53,7 +54,7 @@ func newRegistry(workers []Worker) (*registry, error) {
 		if _, ok := layout.New().(Worker); !ok {
 			return nil, fmt.Errorf("registering %T: %w: Run must be a method of *%s", w, job.ErrConfig, layout.Type())
 		}
-		k.ports = job.PortsOf(w, layout)
+		k.ports, k.silent = job.PortsOf(w, layout), job.SilentOf(w)
 		for _, s := range k.ports {
 			if err := s.Validate(); err != nil {
 				return nil, fmt.Errorf("registering %T: %w", w, err)
@@ -78,7 +79,7 @@ func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
 	var out []job.TypeInfo
 	for queue := range queues {
 		for _, k := range r.kinds {
-			out = append(out, job.TypeInfo{Type: k.name, Queue: queue, Ports: k.ports, Version: version})
+			out = append(out, job.TypeInfo{Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version})
 		}
 	}
 	return out

@@ -171,6 +171,13 @@ func (r *Run) Checkpoint() error {
 	return nil
 }
 
+// started makes it known that Start was done, once what it did is committed.
+func (r *Run) started() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.delta.Started = true
+}
+
 // take returns what was done since the last commit as a delta, and begins a new one.
 // r.mu is held.
 func (r *Run) take(outcome statemachine.Event) job.Delta {

@@ -83,7 +83,11 @@ local function begin(j, token, lease, most, bytes, limits)
     if tonumber(m) == minute then runs = tonumber(n) + 1 end
     local limit = limits[j.type] or limits['']
     if runs > limit and j.status == S.queued then
-      call('HSET', k, 'reason', 'rate: it ran ' .. str(limit) .. ' times this minute')
+      local reason = 'rate: it ran ' .. str(limit) .. ' times this minute'
+      if call('HGET', k, 'reason') ~= reason then
+        call('XADD', P .. 'log:' .. tree(j.id), 'MAXLEN', '~', '10000', '*', 'job', j.id, 'note', '{"parked":"' .. reason .. '"}')
+      end
+      call('HSET', k, 'reason', reason)
       call('ZADD', P .. 'due', str((minute + 1) * 60000), j.id)
       return { 'rate', str(limit) }
     end

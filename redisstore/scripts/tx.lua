@@ -4,8 +4,9 @@
 local function delta()
   local d = {
     id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
-    handed = arg() == '1', reason = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {}, defaults = {}, log = {},
+    flag = arg(), reason = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {}, defaults = {}, log = {},
   }
+  d.handed, d.started = d.flag == '1', d.flag == '2'
   for i = 1, num() do
     d.takes[i] = { id = arg(), dir = arg(), port = arg(), head = arg(), n = num() }
   end
@@ -150,6 +151,7 @@ local function apply(d)
   j.token = d.next ~= '' and d.next
   call('HSET', key(d.id), 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries),
     'version', str(j.version), 'reason', d.reason)
+  if d.started then call('HSET', key(d.id), 'started', '1') end
   record(d)
   if d.nspawn > 0 and call('HGET', key(d.id), 'ending') == '1' then
     for id in pairs(d.fresh) do terminate(id, true) end
