@@ -248,6 +248,9 @@ func (e *env) settled(h *job.Handle, steps int64) *job.Info {
 	var info *job.Info
 	e.until("the job rests", func() bool {
 		info = e.info(h)
+		if info.Status == statemachine.Failed {
+			e.Fatalf("job failed: %s", info.Reason)
+		}
 		return info.Steps >= steps && (info.Status == statemachine.Completed || info.Status == statemachine.Suspended)
 	})
 	return info
@@ -268,12 +271,14 @@ func outs[T any](e *env, h *job.Handle, name string) []T {
 }
 
 // keys returns all keys of the namespace in Redis, sorted, but not those of asynq.
-func (e *env) keys() []string {
+func (e *env) keys() []string { e.Helper(); return e.scan("weir:{" + e.namespace + "[}:]*") }
+
+func (e *env) scan(pattern string) []string {
 	e.Helper()
 	var mu sync.Mutex
 	var keys []string
 	scan := func(ctx context.Context, c redis.UniversalClient) error {
-		it := c.Scan(ctx, 0, "weir:{"+e.namespace+"[}:]*", 1000).Iterator()
+		it := c.Scan(ctx, 0, pattern, 1000).Iterator()
 		for it.Next(ctx) {
 			mu.Lock()
 			keys = append(keys, it.Val())

@@ -447,3 +447,9 @@ func TestO8WritesWakeTheReader(t *testing.T) {
 		}
 	})
 }
+
+// keysOf returns the keys of a job in Redis.
+func (e *bench) keysOf(h *job.Handle) []string {
+	e.Helper()
+	return slices.DeleteFunc(e.keys(), func(key string) bool { return !strings.Contains(key, "j:"+string(h.ID())) })
+}

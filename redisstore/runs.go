@@ -141,15 +141,15 @@ func txArgs(args []any, tx job.Tx) []any {
 }
 
 func deltaArgs(args []any, d *job.Delta) []any {
-	flag := "0"
+	mark := "0"
 	switch {
 	case d.Handed:
-		flag = "1"
+		mark = "1"
 	case d.Started:
-		flag = "2"
+		mark = "2"
 	}
 	args = append(args, string(d.Job), d.Token, string(d.Outcome), d.Delay.Milliseconds(), d.Next,
-		d.Lease.Milliseconds(), flag, d.Reason)
+		d.Lease.Milliseconds(), mark, d.Reason)
 	target := func(id job.ID) string {
 		if id == "" {
 			id = d.Job
@@ -180,7 +180,7 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	}
 	args = append(args, len(d.Writes))
 	for _, w := range d.Writes {
-		args = append(args, target(w.Job), dirArg(w.Dir), w.Port, hashArg(w), handed(w.Unlogged))
+		args = append(args, target(w.Job), dirArg(w.Dir), w.Port, hashArg(w), flag(w.Unlogged))
 		args = itemArgs(args, w.Items)
 	}
 	args = append(args, len(d.Closes))

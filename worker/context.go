@@ -159,21 +159,25 @@ func (r *Run) Connect(from port.Reader, to ...port.Writer) (int, error) {
 	if !ok || in.run != r {
 		return 0, fmt.Errorf("%w: Connect needs a port of this run, from Run.In or Child.Out", job.ErrPort)
 	}
-	n := 0
-	for ; ; n++ {
+	var all []json.RawMessage
+	for {
 		raw, ok, err := in.message()
 		if err != nil {
-			return n, err
+			return 0, err
 		}
 		if !ok {
 			break
 		}
-		for _, w := range to {
+		all = append(all, raw)
+	}
+	for _, w := range to {
+		for _, raw := range all {
 			if err := w.Write(raw); err != nil {
-				return n, err
+				return 0, err
 			}
 		}
 	}
+	n := len(all)
 	if in.fallback == nil {
 		return n, nil
 	}

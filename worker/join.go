@@ -92,9 +92,9 @@ func (r *Run) onDefaults(boxes []*inbox, fn func(Row) error) error {
 	for _, name := range names {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(row[name]), row[name]) // a hash never fails
 	}
-	key, print := "weir.defaults:"+strings.Join(names, ","), hex.EncodeToString(h.Sum(nil))
+	key, sum := "weir.defaults:"+strings.Join(names, ","), hex.EncodeToString(h.Sum(nil))
 	var before string
-	if _, err := r.State().Get(key, &before); err != nil || before == print {
+	if _, err := r.State().Get(key, &before); err != nil || before == sum {
 		return err
 	}
 	r.setDefaulting(true)
@@ -103,7 +103,7 @@ func (r *Run) onDefaults(boxes []*inbox, fn func(Row) error) error {
 	if err != nil && !errors.Is(err, ErrSuspend) {
 		return err
 	}
-	return errors.Join(err, r.State().Set(key, print))
+	return errors.Join(err, r.State().Set(key, sum))
 }
 
 func (r *Run) setDefaulting(on bool) {

@@ -12,7 +12,6 @@ import (
 
 // journal notes what a run reads and writes, for the log.
 type journal struct {
-	own   job.ID
 	off   bool
 	quiet int // depth of Quiet
 	depth int // depth of Group
@@ -52,7 +51,7 @@ func (j *journal) write(own job.ID, w job.Write, c port.Context) {
 	e.Write = j.add(e.Write, m, false)
 }
 
-// add appends a movement, or lengthens the last one if it goes on there.
+// add appends a movement, or lengthens one of the last if it goes on there.
 func (j *journal) add(list []job.Movement, m job.Movement, numbered bool) []job.Movement {
 	size := len(m.Data[0])
 	if size > job.MaxLoggedMessage || j.size+size > job.MaxLoggedEntry {
@@ -60,21 +59,27 @@ func (j *journal) add(list []job.Movement, m job.Movement, numbered bool) []job.
 	} else {
 		j.size += size
 	}
-	if n := len(list); n > 0 {
-		last := &list[n-1]
-		follows := (!numbered || last.From+int64(last.N) == m.From) && reflect.DeepEqual(last.Context, m.Context)
-		if last.Job == m.Job && last.Dir == m.Dir && last.Port == m.Port && follows {
-			if m.Data == nil || len(last.Data) < last.N {
-				last.Data = nil // all of them or none
-			} else {
-				last.Data = append(last.Data, m.Data...)
-			}
-			last.N++
-			return list
+	for i := len(list) - 1; i >= max(0, len(list)-nearby); i-- {
+		last := &list[i]
+		if last.Job != m.Job || last.Dir != m.Dir || last.Port != m.Port {
+			continue
 		}
+		if numbered && last.From+int64(last.N) != m.From || !reflect.DeepEqual(last.Context, m.Context) {
+			break
+		}
+		if m.Data == nil || len(last.Data) < last.N {
+			last.Data = nil // all of them or none
+		} else {
+			last.Data = append(last.Data, m.Data...)
+		}
+		last.N++
+		return list
 	}
 	return append(list, m)
 }
+
+// nearby is how far back add looks, for runs that go from port to port and back.
+const nearby = 16
 
 // entry returns what was noted since the last commit, as JSON; empty for nothing.
 func (j *journal) entry(step int64) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -212,7 +213,7 @@ func (out *outbox) write(w job.Write) error {
 	}
 	w.Dir, w.Port = port.Output, out.name
 	if out.run.defaulting {
-		return out.run.setDefault(job.Default{Dir: port.Output, Port: out.name, Value: w.Items[0]})
+		return out.run.setDefault(job.Default{Dir: port.Output, Port: out.name, Value: slices.Clone(w.Items[0])})
 	}
 	return out.run.write(w)
 }
@@ -222,9 +223,11 @@ func (r *Run) write(w job.Write) error {
 	if err := r.grow(len(w.Items[0])); err != nil {
 		return fmt.Errorf("writing to port %q: %w", w.Port, err)
 	}
-	r.journal.write(r.info.ID, w, r.extra)
+	stored := append(slices.Clone(r.head), w.Items[0]...) // the caller may change his
 	w.Unlogged = r.journal.silent()
-	w.Items = []json.RawMessage{append(r.head[:len(r.head):len(r.head)], w.Items[0]...)}
+	w.Items = []json.RawMessage{stored[len(r.head):]}
+	r.journal.write(r.info.ID, w, r.extra)
+	w.Items[0] = stored
 	// Neighbours that go the same way share one entry.
 	if n := len(r.delta.Writes); n > 0 {
 		last := &r.delta.Writes[n-1]

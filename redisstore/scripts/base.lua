@@ -54,6 +54,7 @@ local function repeated(token) return call('ZSCORE', P .. 'seen', token) end
 local function remember(token)
   call('ZADD', P .. 'seen', str(NOW), token)
   call('ZREMRANGEBYSCORE', P .. 'seen', '-inf', str(NOW - 60000))
+  call('PEXPIRE', P .. 'seen', 60000)
 end
 
 local review, wake

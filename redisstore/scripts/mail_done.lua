@@ -4,5 +4,8 @@
 -- reply: orders left
 for i = 1, #ARGV, CHUNK do call('XDEL', P .. 'outbox', unpack(ARGV, i, math.min(i + CHUNK - 1, #ARGV))) end
 local left = call('XLEN', P .. 'outbox')
-if left == 0 then call('ZREM', P .. 'due', '!mail') end
+if left == 0 then
+  call('DEL', P .. 'outbox')
+  call('ZREM', P .. 'due', '!mail')
+end
 return left

@@ -55,9 +55,15 @@ local function append(id, dir, port, vals)
     len = call('RPUSH', k .. ':' .. dir .. ':' .. port, unpack(vals, i, math.min(i + CHUNK - 1, #vals)))
   end
   if sent then
-    local head = tonumber(call('HGET', k, 'h.' .. dir .. '.' .. port) or '0')
-    sent[#sent + 1] = string.format('{"job":"%s","dir":"%s","port":"%s","from":%.0f,"n":%d}',
-      id, dir == 'i' and 'in' or 'out', port, head + len - #vals, #vals)
+    local from = tonumber(call('HGET', k, 'h.' .. dir .. '.' .. port) or '0') + len - #vals
+    local name = id .. dir .. port
+    local s = sent[name]
+    if s and s.from + s.n == from then
+      s.n = s.n + #vals
+    else
+      sent[name] = { id = id, dir = dir == 'i' and 'in' or 'out', port = port, from = from, n = #vals }
+      sent[#sent + 1] = sent[name]
+    end
   end
   if quiet then return end
   local j = load(id)
@@ -71,8 +77,12 @@ end
 -- log_run adds to the tree's log what a run, or somebody outside, read and wrote.
 local function log_run(id, entry)
   if entry == '' then return end
+  local list = {}
+  for i, s in ipairs(sent or {}) do
+    list[i] = string.format('{"job":"%s","dir":"%s","port":"%s","from":%.0f,"n":%d}', s.id, s.dir, s.port, s.from, s.n)
+  end
   call('XADD', P .. 'log:' .. tree(id), 'MAXLEN', '~', '10000', '*', 'job', id, 'run', entry,
-    'sent', '[' .. table.concat(sent or {}, ',') .. ']')
+    'sent', '[' .. table.concat(list, ',') .. ']')
   sent = nil
 end
 

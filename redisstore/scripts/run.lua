@@ -75,7 +75,7 @@ local function begin(j, token, lease, most, bytes, limits)
     if not to or j.token then return { 'status', j.status } end
     local ttl = call('PTTL', k .. ':lock')
     if ttl > 0 then
-      call('ZADD', P .. 'due', str(NOW + ttl), j.id)
+      call('ZADD', P .. 'due', str(NOW + math.min(ttl, 5 * LOOK)), j.id) -- it may end before
       return { 'locked', str(ttl) }
     end
     local minute, runs = math.floor(NOW / 60000), 1

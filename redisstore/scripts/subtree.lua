@@ -52,7 +52,7 @@ local function erase(id)
   for port, channel in string.gmatch(call('HGET', k, 'subscribed') or '', '(%S+)=(%S+)') do
     mail('hub', 'unsubscribe', channel, id .. ' ' .. port)
   end
-  for i = 1, #keys, CHUNK do call('DEL', unpack(keys, i, math.min(i + CHUNK - 1, #keys))) end
+  for i = 1, #keys, CHUNK do call('UNLINK', unpack(keys, i, math.min(i + CHUNK - 1, #keys))) end
   call('ZREM', P .. 'due', id, '@' .. id)
   call('ZREM', P .. 'index', id)
   if call('HINCRBY', P .. 't:' .. tree(id), 'jobs', -1) <= 0 then

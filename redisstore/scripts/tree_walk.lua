@@ -10,6 +10,7 @@ local todo, read, left = {}, {}, {}
 for i = #ARGV, 2, -1 do todo[#todo + 1] = ARGV[i] end
 while #todo > 0 and #read < budget do
   local id = table.remove(todo)
+  local root = tree(id)
   local fields, lengths = call('HGETALL', key(id)), {}
   for f = 1, #fields, 2 do
     local dir, port = string.match(fields[f], '^([io])%.(.+)$')
@@ -20,7 +21,7 @@ while #todo > 0 and #read < budget do
   end
   read[#read + 1] = { id, fields, lengths, call('HGETALL', key(id) .. ':d') }
   for _, child in ipairs(alone and {} or call('HVALS', key(id) .. ':c')) do
-    if tree(child) == tree(id) then
+    if string.sub(child, 1, #root) == root then
       todo[#todo + 1] = child
     else
       left[#left + 1] = child

@@ -1,0 +1,283 @@
+package conformance_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// messages returns what a port holds, but not the statuses of jobs that are published to
+// all who hear everything.
+func (e *bench) messages(h *job.Handle, name string) []string {
+	e.Helper()
+	items, _, err := e.store.Peek(e.ctx, h.ID(), port.Input, name, 1000)
+	e.check(err)
+	all := []string{}
+	for _, item := range items {
+		if data, _ := port.Split(item); !strings.Contains(string(data), `"status":`) {
+			all = append(all, string(data))
+		}
+	}
+	return all
+}
+
+// arrived waits until a port holds just these messages.
+func (e *bench) arrived(h *job.Handle, name string, want ...string) {
+	e.Helper()
+	e.until(fmt.Sprintf("%d messages have arrived", len(want)), func() bool { return len(e.messages(h, name)) >= len(want) })
+	if got := e.messages(h, name); !slices.Equal(got, want) {
+		e.Errorf("port %q holds %q, want %q", name, got, want)
+	}
+}
+
+// subscribers returns who subscribes to a channel.
+func (e *bench) subscribers(channel string) []string {
+	e.Helper()
+	who, err := e.rdb.SMembers(e.ctx, fmt.Sprintf("weir:{%s}:ch:%s", e.namespace, channel)).Result()
+	e.check(err)
+	slices.Sort(who)
+	return who
+}
+
+func TestH1OutPortsPublish(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		a, b := e.free(nil, in("in", "/h1/a")), e.free(nil, in("in", "/h1/b"))
+		loop := e.free(nil, in("in", "/h1/c"))
+		heard := e.free(nil, in("in", "/h1/c"))
+		h := e.free(once(func(run *worker.Run) error { return put(run, "out", "1", "2") }), out("out", "/h1/a", "/h1/b"))
+		for _, j := range []*job.Handle{a, b, h} {
+			e.settled(j, 1)
+		}
+		e.check(h.WriteOut(e.ctx, "out", 3))
+		e.arrived(a, "in", "1", "2", "3")
+		e.arrived(b, "in", "1", "2", "3")
+		e.empties(h, port.Output, "out", "1", "2", "3") // they stay in the port as well
+		e.check(loop.Write(e.ctx, "in", 4))
+		e.check(e.client.Publish(e.ctx, "/h1/c", 5))
+		e.arrived(heard, "in", "5")
+		e.empties(loop, port.Input, "in", "4", "5")
+	})
+}
+
+func TestH2ChannelsAboveHear(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		readers := map[string]*job.Handle{}
+		for _, c := range []string{"/a/b/c", "/a/b", "/a", "/"} {
+			readers[c] = e.free(nil, in("in", c))
+		}
+		all := e.free(nil, in("in", "/", "/a", "/a/b/c"), in("two", "/a/b"))
+		deaf := e.free(nil, in("in", "/a/b/c/d", "/a/bb", "/b", "/a/b/cc"))
+		ctx := job.WithContext(e.ctx, port.Context{"k": 1, "channel": "/old"})
+		e.check(e.client.Publish(ctx, "/a/b/c", 1))
+		for _, h := range readers {
+			e.arrived(h, "in", "1")
+		}
+		e.arrived(all, "in", "1")
+		e.arrived(all, "two", "1")
+		e.check(e.client.Publish(e.ctx, "/a", 2))
+		e.check(e.client.Publish(e.ctx, "/", 3))
+		e.arrived(readers["/"], "in", "1", "2", "3")
+		e.arrived(readers["/a"], "in", "1", "2")
+		e.arrived(all, "in", "1", "2", "3")
+		e.arrived(readers["/a/b"], "in", "1")
+		e.holds(deaf, port.Input, "in", 0)
+		e.refused(e.client.Publish(e.ctx, "a", 1), port.ErrName)
+		e.refused(e.client.Publish(e.ctx, "/a//b", 1), port.ErrName)
+	})
+}
+
+func TestH2ContextHasTheChannel(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		reader := func(relay bool, specs ...port.Spec) *job.Handle {
+			return e.free(func(run *worker.Run) error {
+				v, err := next(run, "in")
+				if err != nil || v == "none" {
+					return err
+				}
+				c, err := run.MessageContext("in")
+				if err != nil {
+					return err
+				}
+				if err := run.State().Set("context", c); err != nil || !relay {
+					return err
+				}
+				return run.WithContext(c, func() error { return put(run, "out", v) })
+			}, specs...)
+		}
+		top := reader(false, in("in", "/x"))
+		last := reader(false, in("in", "/y"))
+		relay := reader(true, in("in", "/x/y"), out("out", "/y/z"))
+		for _, h := range []*job.Handle{top, last, relay} {
+			e.settled(h, 1)
+		}
+		e.check(e.client.Publish(job.WithContext(e.ctx, port.Context{"k": 1}), "/x/y/z", 1))
+		for _, h := range []*job.Handle{top, last, relay} {
+			e.settled(h, 2)
+		}
+		e.has(top, "context", `{"channel":"/x/y/z","k":1}`)
+		e.has(relay, "context", `{"channel":"/x/y/z","k":1}`)
+		e.has(last, "context", fmt.Sprintf(`{"by":"job:%s","channel":"/y/z","k":1}`, relay.ID()))
+	})
+}
+
+func TestH3SubscribersWakeAndGo(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		asleep := e.free(func(run *worker.Run) error {
+			v, err := next(run, "in")
+			if err == nil {
+				err = run.State().Set("got", v)
+			}
+			if err != nil {
+				return err
+			}
+			return worker.ErrSuspend
+		}, in("in", "/h3"))
+		gone, left := e.free(nil, in("in", "/h3")), e.free(nil, in("in", "/h3"), in("other", "/h3"))
+		for _, h := range []*job.Handle{asleep, gone, left} {
+			e.settled(h, 1)
+		}
+		e.until("all have subscribed", func() bool { return len(e.subscribers("/h3")) == 4 })
+		e.woken(func() { e.check(e.client.Publish(e.ctx, "/h3", 1)) }, asleep)
+		e.has(asleep, "got", `"1"`)
+		e.is(asleep, statemachine.Suspended)
+		e.arrived(left, "in", "1")
+		e.arrived(left, "other", "1")
+		e.check(gone.Terminate(e.ctx))
+		e.reach(gone, statemachine.Terminated)
+		e.check(gone.Delete(e.ctx))
+		e.check(left.SetPorts(e.ctx, []port.Spec{in("in"), in("other", "/h3")}))
+		want := []string{string(asleep.ID()) + " in", string(left.ID()) + " other"}
+		slices.Sort(want)
+		e.until("two are left", func() bool { return slices.Equal(e.subscribers("/h3"), want) })
+		e.woken(func() { e.check(e.client.Publish(e.ctx, "/h3", 2)) }, asleep)
+		e.has(asleep, "got", `"2"`)
+		e.arrived(left, "other", "1", "2")
+		e.empties(left, port.Input, "in", "1")
+		if keys := e.keysOf(gone); len(keys) > 0 {
+			e.Errorf("keys of a deleted job: %q", keys)
+		}
+		// A subscriber that is gone all the same is dropped by the next message.
+		stale := string(gone.ID()) + " in"
+		e.check(e.rdb.SAdd(e.ctx, fmt.Sprintf("weir:{%s}:ch:/h3", e.namespace), stale).Err())
+		e.check(e.client.Publish(e.ctx, "/h3", 3))
+		e.until("the stale one is dropped", func() bool { return !slices.Contains(e.subscribers("/h3"), stale) })
+	})
+}
+
+// Jobs that hear of statuses, also of each other's, do not wake themselves for ever.
+func TestH4StatusSubscribersMakeNoLoop(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		hear := func(run *worker.Run) error {
+			for v := ""; v != "none"; {
+				var err error
+				if v, err = next(run, "in"); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		watchers := []*job.Handle{e.free(hear, in("in", "/weir")), e.free(hear, in("in", "/")), e.free(hear, in("in"))}
+		e.settled(watchers[2], 1)
+		e.check(watchers[2].SetPorts(e.ctx, []port.Spec{in("in", "/weir/job")})) // later
+		other := e.free(nil, in("in"))
+		e.settled(other, 1)
+		e.until("all shards publish", func() bool {
+			n := 0
+			for _, k := range e.keys() {
+				if strings.HasSuffix(k, ":watch") {
+					n++
+				}
+			}
+			return n == 4
+		})
+		for _, w := range watchers {
+			before := e.settled(w, 1).Steps
+			e.check(other.Run(e.ctx))
+			e.until("a watcher hears", func() bool { return e.info(w).Steps > before })
+		}
+		// Quiet again: no order on its way, nothing due, for as long as a loop would not stay silent.
+		var steps int64
+		count := func() (n int64) {
+			for _, w := range watchers {
+				n += e.settled(w, 1).Steps
+			}
+			return n
+		}
+		for still, last := 0, int64(-1); still < 60; still++ {
+			if steps = count(); steps != last {
+				still, last = 0, steps
+			}
+			if steps > 200 {
+				e.Fatalf("watchers ran %d times", steps)
+			}
+			time.Sleep(look)
+		}
+	})
+}
+
+func TestH5OutsideListenersHearTheExactChannel(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		listen := func(channel string) chan string {
+			got := make(chan string, 100)
+			ctx, stop := context.WithCancel(e.ctx)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = e.client.Listen(ctx, channel, func(m json.RawMessage) { got <- string(m) })
+			}()
+			e.Cleanup(func() { stop(); <-done })
+			e.until("somebody listens", func() bool {
+				e.check(e.client.Publish(e.ctx, channel, "ping"))
+				return len(got) > 0
+			})
+			return got
+		}
+		exact, above, below := listen("/h5/a"), listen("/h5"), listen("/h5/a/b")
+		h := e.free(once(func(run *worker.Run) error { return put(run, "out", `{"n":1}`) }), out("out", "/h5/a"))
+		e.settled(h, 1)
+		e.check(e.client.Publish(e.ctx, "/h5", "end"))
+		e.check(e.client.Publish(e.ctx, "/h5/a/b", "end"))
+		heard := func(from chan string, last string) []string {
+			all := []string{}
+			for deadline := time.After(patience); ; {
+				select {
+				case m := <-from:
+					if m != `"ping"` {
+						all = append(all, m)
+					}
+					if m == last {
+						return all
+					}
+				case <-deadline:
+					e.Fatalf("heard only %q", all)
+				}
+			}
+		}
+		for _, want := range []string{`{"n":1}`, "2"} {
+			if got := heard(exact, want); len(got) != 1 {
+				e.Errorf("heard %q", got)
+			}
+			e.check(e.client.Publish(job.WithContext(e.ctx, port.Context{"k": 1}), "/h5/a", 2))
+		}
+		for _, c := range []chan string{above, below} {
+			if got := heard(c, `"end"`); len(got) != 1 {
+				e.Errorf("heard %q", got)
+			}
+		}
+	})
+}
