@@ -28,7 +28,7 @@ func (g *Graph) jobNames() []problem {
 	}
 	if total > job.MaxNodes {
 		return []problem{{path: g.root.path(), err: fmt.Errorf(
-			"%w: the graph has %d jobs, its own among them, at most %d are created in one step: use fewer graph.Instances, or let a job spawn the rest",
+			"%w: the graph has %d jobs, its own among them, at most %d are allowed: use fewer graph.Instances, or let a job spawn the rest",
 			job.ErrTooLarge, total, job.MaxNodes)}}
 	}
 	var problems []problem

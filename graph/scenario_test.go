@@ -110,8 +110,8 @@ var scenarios = map[string]func() *graph.Graph{
 	},
 	"wrong_size": func() *graph.Graph {
 		g := graph.New("album")
-		graph.Add(g, "a", &Idle{}, graph.Instances(4000))
-		graph.Add(g, "b", &Idle{}, graph.Instances(1000))
+		graph.Add(g, "a", &Idle{}, graph.Instances(16000))
+		graph.Add(g, "b", &Idle{}, graph.Instances(4000))
 		return g
 	},
 	"wrong_overflow": func() *graph.Graph {

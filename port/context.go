@@ -70,7 +70,7 @@ func CheckChannel(channel string) error {
 	}
 	for part := range strings.SplitSeq(channel[1:], "/") {
 		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return !isNameRune(r) && !strings.ContainsRune("-.:", r) }) {
-			return fmt.Errorf("%w: channel %q: between slashes use letters, digits and _ - . :", ErrName, shorten(channel))
+			return fmt.Errorf("%w: channel %q: between slashes use letters, digits and any of _-.: only", ErrName, shorten(channel))
 		}
 	}
 	return nil

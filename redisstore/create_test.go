@@ -116,11 +116,12 @@ func TestCreateIsAtOnce(t *testing.T) {
 	})
 }
 
-func TestCreateLargest(t *testing.T) {
+func TestCreateLarge(t *testing.T) {
+	const largest = 3000 // several scripts
 	each(t, func(e *env) {
 		// A chain of jobs in graphs of 50: one has something to do, the others wait.
 		nodes := []job.Node{{Type: "g", Graph: true}}
-		for last := 0; len(nodes) < job.MaxNodes; {
+		for last := 0; len(nodes) < largest; {
 			n := len(nodes)
 			if n%50 == 1 {
 				nodes = append(nodes, job.Node{Name: fmt.Sprint("g", n), Type: "g", Graph: true})
@@ -138,7 +139,7 @@ func TestCreateLargest(t *testing.T) {
 		id := e.create(nodes...)
 		all, err := e.store.Tree(e.Context(), id)
 		e.ok(err)
-		e.equal("jobs", len(all), job.MaxNodes)
+		e.equal("jobs", len(all), largest)
 		count := map[statemachine.Status]int{}
 		for i, info := range all {
 			if info.Name != nodes[i].Name {
@@ -146,12 +147,12 @@ func TestCreateLargest(t *testing.T) {
 			}
 			count[info.Status]++
 		}
-		if want := map[statemachine.Status]int{"queued": 1, "suspended": job.MaxNodes - 1}; !maps.Equal(count, want) {
+		if want := map[statemachine.Status]int{"queued": 1, "suspended": largest - 1}; !maps.Equal(count, want) {
 			e.Errorf("statuses %v, want %v", count, want)
 		}
 		first, err := e.store.Reserve(e.Context(), id, 1)
 		e.ok(err)
-		e.equal("next number", first, job.MaxNodes)
+		e.equal("next number", first, largest)
 	})
 }
 
