@@ -56,6 +56,9 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	for _, opt := range opts {
 		opt(&o)
 	}
+	if p == nil {
+		return nil, fmt.Errorf("%w: starting a tree: there is no plan; give a graph or job.Single(worker)", ErrName)
+	}
 	plan, err := p.Plan()
 	if err != nil {
 		return nil, fmt.Errorf("starting a tree: %w", err)
@@ -196,10 +199,17 @@ func messageContext(ctx context.Context) port.Context {
 // encode encodes messages with the context that ctx has for them.
 func encode(ctx context.Context, messages []any) ([]json.RawMessage, error) {
 	items := make([]json.RawMessage, len(messages))
+	size := 0
 	for i, m := range messages {
 		raw, err := port.Encode(m)
+		if err == nil {
+			err = CheckSize("a message", len(raw))
+		}
 		if err != nil {
 			return nil, err
+		}
+		if size += len(raw); size > MaxCommit {
+			return nil, fmt.Errorf("%w: the messages have more than %d bytes together; write them in several calls", ErrTooLarge, MaxCommit)
 		}
 		if items[i], err = port.Seal(raw, messageContext(ctx)); err != nil {
 			return nil, err

@@ -33,6 +33,8 @@ var (
 	ErrLocked = errors.New("job is locked")
 	// ErrTooLarge: a message, a commit or a tree over its limit.
 	ErrTooLarge = errors.New("too large")
+	// ErrUnreachable: the store does not answer; it may be asked again.
+	ErrUnreachable = errors.New("cannot reach Redis")
 	// ErrRefused: the store understood the request and will never grant it.
 	ErrRefused = errors.New("refused by the store")
 	// ErrFailed: the job that was waited for failed.

@@ -129,6 +129,9 @@ func (h *Handle) SetState(ctx context.Context, values map[string]any) error {
 		if err != nil {
 			return fmt.Errorf("state %q of job %s: %w", k, h.id, err)
 		}
+		if err := CheckSize("its value", len(k)+len(raw)); err != nil {
+			return fmt.Errorf("state %.80q of job %s: %w", k, h.id, err)
+		}
 		set[k] = raw
 	}
 	return h.store.SetState(ctx, h.id, set, nil)
@@ -194,6 +197,9 @@ func (h *Handle) SetPorts(ctx context.Context, ports []port.Spec) error {
 // it is wired to. Jobs whose default changed wake.
 func (h *Handle) SetDefault(ctx context.Context, dir port.Dir, name string, v any) error {
 	raw, err := port.Encode(v)
+	if err == nil {
+		err = CheckSize("it", len(raw))
+	}
 	if err != nil {
 		return fmt.Errorf("default of port %q of job %s: %w", name, h.id, err)
 	}

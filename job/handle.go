@@ -233,20 +233,30 @@ func (h *Handle) RetryFailed(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// waitEvery is how often Wait looks.
-const waitEvery = 25 * time.Millisecond
+const (
+	// waitEvery is how often Wait looks.
+	waitEvery = 25 * time.Millisecond
+	// waitFor is how long Wait bears that the store does not answer.
+	waitFor = time.Minute
+)
 
 // Wait returns when the job is completed or terminated, with its last Info; when it
 // failed, with a *FailedError; or when ctx ends.
 func (h *Handle) Wait(ctx context.Context) (*Info, error) {
 	tick := time.NewTicker(waitEvery)
 	defer tick.Stop()
-	for {
+	for answered := time.Now(); ; {
 		info, err := h.Info(ctx)
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrUnreachable) && time.Since(answered) < waitFor:
+			info = nil
+		case err != nil:
 			return nil, err
+		default:
+			answered = time.Now()
 		}
 		switch {
+		case info == nil:
 		case info.Status.Settled():
 			return info, nil
 		case info.Status == statemachine.Failed:

@@ -115,8 +115,14 @@ func (p *Plan) checkNode(i int, n *Node) error {
 	if i > 0 && (n.Parent < 0 || n.Parent >= i) {
 		return fmt.Errorf("parent %d must come before it in the plan", n.Parent)
 	}
+	if err := CheckSize("args", len(n.Args)); err != nil {
+		return err
+	}
 	for j := range n.Ports {
 		pt := &n.Ports[j]
+		if err := CheckSize("default of port "+pt.Name, len(pt.Default)); err != nil {
+			return err
+		}
 		if err := pt.Validate(); err != nil {
 			return err
 		}
@@ -156,6 +162,20 @@ func CheckName(kind, name string) error {
 		if !letter && (i == 0 || c != '_' && c != '-' && c != '.' && c != ':' && c != '/') {
 			return fmt.Errorf("%w: %s %q: use letters, digits and _ - . : /, beginning with a letter or digit", ErrName, kind, name)
 		}
+	}
+	return nil
+}
+
+// Limits of what is stored.
+const (
+	MaxMessage = 1 << 20 // bytes of one message, state value, default or set of args
+	MaxCommit  = 8 << 20 // bytes of all that one commit, or one call from outside, writes
+)
+
+// CheckSize returns an error that wraps ErrTooLarge if a value has more than MaxMessage bytes.
+func CheckSize(what string, n int) error {
+	if n > MaxMessage {
+		return fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", ErrTooLarge, what, n, MaxMessage)
 	}
 	return nil
 }

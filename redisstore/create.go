@@ -35,7 +35,9 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 	}
 	var d decoder
 	l := d.list(reply)
-	if why, refused := d.at(l, 0).(string); refused {
+	if why, refused := d.at(l, 0).(string); refused && why == "leftovers" {
+		return false, refusal(why, root)
+	} else if refused {
 		return false, fmt.Errorf("under parent %s: %w", plan.Parent, refusal(why, plan.Parent))
 	}
 	created := d.int(d.at(l, 0)) == 1
@@ -62,8 +64,14 @@ func (s *Store) createParts(ctx context.Context, first job.ID, due string, nodes
 			return false, err
 		}
 		var d decoder
-		if fresh := d.int(reply) == 1; !fresh || d.err != nil {
-			return fresh, d.err
+		switch d.int(reply) {
+		case 0:
+			return false, d.err
+		case -1:
+			return false, refusal("leftovers", first)
+		}
+		if d.err != nil {
+			return false, d.err
 		}
 	}
 	return true, nil

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -20,6 +21,7 @@ const (
 	mailMember   = "!mail"
 	choresMember = "!chores"
 	mailBatch    = 200
+	mailRounds   = 20 // then the caller has waited long enough
 	choresBatch  = 25
 )
 
@@ -42,6 +44,13 @@ func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) (
 		}
 	}
 	return jobs, first
+}
+
+// ofJobs returns the wakes of jobs among what a script left to do.
+func ofJobs(wakes []delivery.Wake) []delivery.Wake {
+	return slices.DeleteFunc(slices.Clone(wakes), func(w delivery.Wake) bool {
+		return w.ID == mailMember || w.ID == choresMember
+	})
 }
 
 // chores does a shard's chores until none are left.
@@ -84,7 +93,7 @@ type order struct {
 // mail delivers a shard's outbox until it is empty.
 func (s *Store) mail(ctx context.Context, due string) error {
 	outbox := strings.TrimSuffix(due, "due") + "outbox"
-	for {
+	for range mailRounds {
 		entries, err := s.rdb.XRangeN(ctx, outbox, "-", "+", mailBatch).Result()
 		if err != nil {
 			return s.explain(err)
@@ -107,6 +116,7 @@ func (s *Store) mail(ctx context.Context, due string) error {
 			return d.err
 		}
 	}
+	return nil // others fill the outbox as fast: the sweeper goes on with it
 }
 
 // sort groups orders by the due key of where they go, each group in order.

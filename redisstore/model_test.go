@@ -340,6 +340,13 @@ func (m *model) conclude(j *mJob, d *job.Delta) {
 		event = statemachine.Requeue
 	}
 	to, err := statemachine.Next(j.status, event)
+	if g := m.jobs[j.parent]; to == statemachine.Terminated && err == nil && g != nil && g.node.Graph {
+		for n, p := range j.ports { // those that it feeds must not wait for it
+			if n.dir == port.Output && len(p.edges) > 0 {
+				m.shut(j.id, n)
+			}
+		}
+	}
 	if err != nil { // objections let pass what is legal in a run: the job was terminated meanwhile
 		to = j.status
 	}

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,6 +22,9 @@ import (
 
 // format is the version of the key layout. A store refuses a namespace of another one.
 const format = "1"
+
+// patience is how long Open waits for an answer.
+const patience = 10 * time.Second
 
 // Defaults of a Config.
 const (
@@ -112,8 +116,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the connections, and ends the embedded Redis if there is one.
+// Close stops engines that still run on the store, as the end of their context does, and
+// waits for them; then it closes the connections and ends the embedded Redis, if any.
 func (s *Store) Close() error {
+	s.broker.Close()
 	err := s.rdb.Close()
 	if s.local != nil {
 		s.local.close()
@@ -128,7 +134,13 @@ func (s *Store) Broker() *delivery.Broker { return s.broker }
 func (s *Store) Where() string { return s.where }
 
 func (s *Store) prepare(ctx context.Context, shards int) error {
-	if err := s.rdb.Ping(ctx).Err(); err != nil {
+	asked, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := s.rdb.Ping(asked).Err(); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return fmt.Errorf("%w at %s: no answer within %s; check the address, and whether it speaks TLS (rediss://) or not (redis://)",
+				job.ErrUnreachable, s.where, patience)
+		}
 		return s.explain(err)
 	}
 	if s.local == nil {
@@ -207,7 +219,7 @@ func (s *Store) explain(err error) error {
 	case errors.Is(err, redis.ErrClosed):
 		return fmt.Errorf("the store is closed: %w", err)
 	case errors.As(err, &netErr), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("cannot reach Redis at %s: %w; check that it runs and that the address is right", s.where, err)
+		return fmt.Errorf("%w at %s: %w; check that it runs and that the address is right", job.ErrUnreachable, s.where, err)
 	case strings.HasPrefix(err.Error(), "NOAUTH"), strings.HasPrefix(err.Error(), "WRONGPASS"):
 		return fmt.Errorf("%w: Redis at %s refuses the login: %w; give user and password in the URL", job.ErrConfig, s.where, err)
 	}
@@ -220,7 +232,7 @@ func (s *Store) explain(err error) error {
 
 // passing tells whether Redis gave an error that may be gone when it is asked again.
 func passing(err error) bool {
-	for _, kind := range []string{"OOM", "LOADING", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "MISCONF"} {
+	for _, kind := range []string{"OOM", "LOADING", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "MISCONF", "MOVED", "ASK", "ERR max number of clients"} {
 		if redis.HasErrorPrefix(err, kind) {
 			return true
 		}

@@ -24,26 +24,30 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 		return 0, s.explain(err)
 	}
 	heads := make([]*redis.ZSliceCmd, s.keys.shards+1)
-	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+	// One shard that cannot be reached or swept keeps none of the others from it.
+	_, _ = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
 		for i := range heads {
 			heads[i] = p.ZRangeWithScores(ctx, s.dueAt(i), 0, 0)
 		}
 		return nil
-	}); err != nil {
-		return 0, s.explain(err)
-	}
+	})
 	total := 0
+	var errs []error
 	for i, h := range heads {
+		if h.Err() != nil {
+			errs = append(errs, s.explain(h.Err()))
+			continue
+		}
 		if z := h.Val(); len(z) == 0 || z[0].Score > float64(now.UnixMilli()) {
 			continue
 		}
 		n, err := s.sweepShard(ctx, s.dueAt(i))
 		total += n
 		if err != nil {
-			return total, fmt.Errorf("sweeping %s: %w", s.dueAt(i), err)
+			errs = append(errs, fmt.Errorf("sweeping %s: %w", s.dueAt(i), err))
 		}
 	}
-	return total, nil
+	return total, errors.Join(errs...)
 }
 
 // dueAt returns the due key of a shard; behind the last shard, that of the channels.
@@ -68,16 +72,12 @@ func (s *Store) sweepShard(ctx context.Context, due string) (int, error) {
 			return total, d.err
 		}
 		total += n
-		wakes, err = s.urgent(ctx, due, wakes)
-		if err != nil {
-			return total, err
+		held, err := s.broker.Enqueue(ctx, ofJobs(wakes))
+		if err == nil {
+			err = s.renew(ctx, held)
 		}
-		held, err := s.broker.Enqueue(ctx, wakes)
-		if err != nil {
-			return total, err
-		}
-		if err := s.renew(ctx, held); err != nil {
-			return total, err
+		if _, other := s.urgent(ctx, due, wakes); err != nil || other != nil {
+			return total, errors.Join(err, other)
 		}
 		if n < sweepBatch {
 			return total, nil

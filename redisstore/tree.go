@@ -218,6 +218,9 @@ func (s *Store) Adopt(ctx context.Context, parent, child job.ID, name string) er
 		return err
 	}
 	if err := s.adopt(ctx, parent, "accept", child, parent, name); err != nil {
+		if !definite(err) {
+			return err // the child stays in doubt: the parent's list decides
+		}
 		return errors.Join(err, s.adopt(context.WithoutCancel(ctx), child, "withdraw", child, parent, name))
 	}
 	return s.adopt(ctx, child, "settle", child, parent, name)
@@ -243,9 +246,23 @@ func (s *Store) Disown(ctx context.Context, parent, child job.ID) error {
 	}
 	err = s.adopt(ctx, parent, "dismiss", child, parent, info.Name)
 	if err != nil && !errors.Is(err, job.ErrNotFound) {
+		if !definite(err) {
+			return err // as above
+		}
 		return errors.Join(err, s.adopt(context.WithoutCancel(ctx), child, "settle", child, parent, info.Name))
 	}
 	return s.adopt(ctx, child, "withdraw", child, parent, info.Name)
+}
+
+// definite tells whether an error is the store's answer, and not the lack of one: only
+// then is it known that nothing happened.
+func definite(err error) bool {
+	for _, kind := range []error{job.ErrNotFound, job.ErrExists, job.ErrStatus, job.ErrPort} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // lockFamilies waits until no other adoption of the namespace is going on.

@@ -23,7 +23,8 @@ type Child struct {
 func (c *Child) ID() job.ID { return c.id }
 
 // Spawn creates a child job, or a whole tree of them, when the run commits: a worker
-// struct with its parameters filled in (see job.Single) or a graph. The name must be
+// struct with its parameters filled in (see job.Single) or a graph. The job is woken
+// whenever a child ends a run, or writes to an Out port that is wired to nobody. The name must be
 // new among the job's children; a name that is taken fails the run.
 func (r *Run) Spawn(name string, p job.Planner) (*Child, error) {
 	plan, err := p.Plan()
@@ -204,6 +205,9 @@ func (c *Child) box(out string) (*inbox, error) {
 	defer r.mu.Unlock()
 	if in := c.boxes[out]; in != nil {
 		return in, nil
+	}
+	if c.id.Tree() != r.info.ID.Tree() {
+		return nil, fmt.Errorf("reading %w %q of child %q: the child was adopted from another tree, whose messages no run of this one can take; wire or publish them", job.ErrPort, out, c.name)
 	}
 	items, head, err := r.page(c.id, port.Output, out, 0, batchMessages)
 	if errors.Is(err, job.ErrNotFound) && c.fresh != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
@@ -21,6 +22,9 @@ const (
 	quantumTime = 100 * time.Millisecond
 )
 
+// lastWords is how long a commit may take after the drain time.
+const lastWords = 2 * time.Second
+
 // sweepEvery is how often the leading engine of a namespace puts right what is past due.
 const sweepEvery = time.Second
 
@@ -33,7 +37,12 @@ type Engine struct {
 	abort    context.CancelCauseFunc
 	active   sync.WaitGroup
 	quiet    chan struct{} // closed when no further run may begin
+	ran      atomic.Bool
+	unknown  sync.Map // types of jobs that nobody here runs, and that were told of
 }
+
+// errRan: an engine that has stopped cannot start again.
+var errRan = errors.New("this engine runs, or has run, already: make a new one with worker.New")
 
 // New returns an engine. All problems of the configuration and of the workers' port
 // declarations are errors here, not later.
@@ -55,6 +64,11 @@ func New(cfg Config) (*Engine, error) {
 // time to finish, cancels and hands back those that do not, and returns when all have
 // ended. An engine runs once.
 func (e *Engine) Run(ctx context.Context) error {
+	if !e.ran.CompareAndSwap(false, true) {
+		return errRan
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	if err := e.Register(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("starting the engine: %w", err)
 	}
@@ -64,6 +78,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		Drain:       e.cfg.Drain + e.cfg.Lease,
 		Logger:      e.cfg.Logger,
 		Handle:      e.handle,
+		Closing:     cancel,
 	})
 	if err != nil {
 		return fmt.Errorf("starting the engine: %w", err)
@@ -157,9 +172,11 @@ func (e *Engine) beginning() job.Begin {
 func (e *Engine) commit(snap *job.Snapshot, d *job.Delta, step bool) *job.Snapshot {
 	var next *job.Snapshot
 	tx, b := job.Tx{Deltas: []job.Delta{*d}}, e.beginning()
-	// A run that is over is committed even if the engine stops meanwhile.
+	// A run that is over is committed even if the engine stops meanwhile; but when the
+	// drain time is over a store that does not answer is not waited for much longer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.runs), patience)
 	defer cancel()
+	defer context.AfterFunc(e.runs, func() { time.AfterFunc(lastWords, cancel) })()
 	err := retry(ctx, func() error {
 		if !step {
 			return commit(ctx, e.cfg.Store, *d)

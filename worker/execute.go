@@ -32,6 +32,10 @@ var errExited = errors.New("the worker ended its goroutine instead of returning"
 func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
 	k := e.registry.kinds[snap.Info.Type]
 	if k == nil {
+		if _, told := e.unknown.LoadOrStore(snap.Info.Type, true); !told {
+			e.cfg.Logger.Warn("no worker of this type runs here: its jobs wait for an engine that has it",
+				"type", snap.Info.Type, "queue", snap.Info.Queue, "job", snap.Info.ID)
+		}
 		return handBack(snap, unknownDelay, fmt.Sprintf("no worker of type %q runs here", snap.Info.Type))
 	}
 	ctx, cancel := context.WithCancelCause(e.runs)
@@ -49,6 +53,7 @@ func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
 	err := call(ctx, k, r, snap)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.over = true
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, job.ErrFenced) || errors.Is(r.broken, job.ErrFenced):

@@ -185,18 +185,14 @@ func (r *Run) restore(m mark) {
 	for i, in := range m.boxes {
 		*r.boxes[i] = in
 	}
-	for _, in := range r.boxes[len(m.boxes):] { // first opened in the group
-		if in.job == "" {
-			delete(r.ins, in.name)
-			continue
-		}
-		for _, c := range r.children {
-			if c.id == in.job {
-				delete(c.boxes, in.name)
-			}
+	for _, in := range r.boxes[len(m.boxes):] { // first opened in the group: read nothing yet
+		in.rewind()
+	}
+	for name, c := range r.children {
+		if c.fresh != nil && m.family[name] == nil { // spawned in the group
+			delete(r.children, name)
 		}
 	}
-	r.boxes, r.children = r.boxes[:len(m.boxes)], m.family
 	for name, closed := range m.closed {
 		r.outs[name].closed = closed
 	}

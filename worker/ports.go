@@ -67,6 +67,9 @@ func (in *inbox) Peek() (json.RawMessage, bool, error) { return in.next(false) }
 func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 	in.run.mu.Lock()
 	defer in.run.mu.Unlock()
+	if in.run.over {
+		return nil, false, errOver
+	}
 	if len(in.items) == 0 && (in.left > 0 || in.more) {
 		if err := in.page(); err != nil {
 			return nil, false, fmt.Errorf("reading port %q of job %s: %w", in.name, in.owner(), err)
@@ -114,6 +117,19 @@ func (in *inbox) askDefault() error {
 		in.fallback, in.asked = p.Default, true
 		return nil
 	})
+}
+
+// rewind gives back all that was read; it is fetched again when it is wanted.
+func (in *inbox) rewind() {
+	if in.taken == 0 {
+		return
+	}
+	if in.more {
+		in.left = 0
+	} else {
+		in.left += in.taken
+	}
+	in.taken, in.items = 0, nil
 }
 
 // page fetches more of the snapshot, or of a child's port. The messages lie behind those taken, which stay in
@@ -223,6 +239,7 @@ func (r *Run) write(w job.Write) error {
 	if err := r.grow(len(w.Items[0])); err != nil {
 		return fmt.Errorf("writing to port %q: %w", w.Port, err)
 	}
+	r.size += len(r.head)
 	stored := append(slices.Clone(r.head), w.Items[0]...) // the caller may change his
 	w.Unlogged = r.journal.silent()
 	w.Items = []json.RawMessage{stored[len(r.head):]}

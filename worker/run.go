@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -17,9 +18,9 @@ import (
 
 // Limits of one commit.
 const (
-	MaxMessage = 1 << 20 // bytes of one message or state value
-	MaxCommit  = 8 << 20 // bytes of all that one commit writes
-	MaxSpawn   = 500     // jobs that one commit creates
+	MaxMessage = job.MaxMessage // bytes of one message or state value
+	MaxCommit  = job.MaxCommit  // bytes of all that one commit writes
+	MaxSpawn   = 500            // jobs that one commit creates
 )
 
 // Sizes of a run's view of its ports.
@@ -52,10 +53,14 @@ type Run struct {
 	extra    port.Context      // keys without who wrote them
 	head     []byte            // keys as they precede a stored message
 	journal  journal
+	over     bool // the worker has returned
 	// defaulting: what is written becomes the default of the port instead, see ForInputs.
 	defaulting bool
 	broken     error // the run cannot be committed any more, whatever the worker returns
 }
+
+// errOver: something of the worker goes on although the worker has returned.
+var errOver = errors.New("the run is over: a worker must wait for its goroutines before it returns")
 
 func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duration) *Run {
 	r := &Run{
@@ -137,6 +142,9 @@ func (r *Run) grow(n int) error {
 	if n > MaxMessage {
 		return fmt.Errorf("%w: a value of %d bytes, at most %d are allowed", job.ErrTooLarge, n, MaxMessage)
 	}
+	if r.over {
+		return errOver
+	}
 	if r.size+n > MaxCommit {
 		return fmt.Errorf("%w: the run would write more than %d bytes in one commit; call Checkpoint in between", job.ErrTooLarge, MaxCommit)
 	}
@@ -150,6 +158,9 @@ func (r *Run) grow(n int) error {
 func (r *Run) Checkpoint() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over {
+		return errOver
+	}
 	if r.broken != nil {
 		return r.broken
 	}

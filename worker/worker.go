@@ -56,8 +56,9 @@ type Configured interface {
 	WorkerOptions() Options
 }
 
-// ErrSuspend ends a run and puts the job to sleep until a message arrives. What the
-// run did is kept. An error that wraps it suspends too, whatever else it wraps.
+// ErrSuspend ends a run and puts the job to sleep until a message arrives, a child ends
+// a run or writes to an Out port that is wired to nobody, or somebody asks for a run. What
+// the run did is kept. An error that wraps it suspends too, whatever else it wraps.
 var ErrSuspend = errors.New("suspend")
 
 // Options are what a type of worker chooses for its jobs. The zero value is the default.

@@ -17,7 +17,7 @@ import (
 // Exit codes.
 const (
 	exitError    = 1 // the store could not do it
-	exitUsage    = 2 // the command line is wrong
+	exitUsage    = 2 // the command line, or what it names, is wrong
 	exitNotFound = 3 // no such job
 )
 
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func exitCode(err error) int {
 	var usage usageError
 	switch {
-	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
+	case errors.As(err, &usage), errors.Is(err, job.ErrConfig), strings.HasPrefix(err.Error(), "unknown command"):
 		return exitUsage
 	case errors.Is(err, job.ErrNotFound):
 		return exitNotFound

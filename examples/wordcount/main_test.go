@@ -166,11 +166,13 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
 	writeFile(t, path, "two words words")
-	code, stdout, stderr := wordcount(t.Context(), path)
+	skipped := filepath.Join(t.TempDir(), "skipped")
+	writeFile(t, skipped, "its bytes are not counted \xff")
+	code, stdout, stderr := wordcount(t.Context(), path, skipped)
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, stderr %s", code, stderr)
 	}
-	for _, want := range []string{"3 words, 2 different, in 1 file (15 B)", "words  2  ███", "two    1  ███", "└─ merge", "→ result 1/1"} {
+	for _, want := range []string{"3 words, 2 different, in 1 file (15 B); 1 file skipped: not UTF-8 — ", "words  2  ███", "two    1  ███", "└─ merge", "→ result 1/1"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is missing in:\n%s", want, stdout)
 		}
@@ -188,6 +190,11 @@ func TestBadInput(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(empty, "more"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	nowhere := filepath.Join(dir, "nowhere")
+	if err := os.Symlink(filepath.Join(dir, "gone"), nowhere); err != nil {
+		t.Fatal(err)
+	}
+	url := redistest.StartMini(t).URL()
 	socket := filepath.Join(dir, "socket")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -207,7 +214,10 @@ func TestBadInput(t *testing.T) {
 		{2, "see wordcount --help", []string{"--top", "many", file}},
 		{2, "unknown flag: --wat", []string{"--wat", file}},
 		{2, "--tree is empty", []string{"--tree", "", file}},
-		{2, "invalid name", []string{"--tree", "a b", file}},
+		{2, "--tree needs a Redis", []string{"--tree", "books", file}},
+		{2, "--redis is empty", []string{"--redis", "", file}},
+		{2, "invalid name", []string{"--redis", url, "--tree", "a b", file}},
+		{2, "nowhere is a link to nowhere; check where it points", []string{nowhere}},
 		{2, "gone does not exist", []string{file, filepath.Join(dir, "gone")}},
 		{2, `line\nbreak" does not exist`, []string{filepath.Join(dir, "line\nbreak")}},
 		{2, "no files to count in " + empty, []string{empty}},
@@ -317,11 +327,12 @@ func TestContinueAfterFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The program would not get past its own check, so run the jobs as it does.
-	err = finish(t.Context(), store, h, silent{})
-	if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "vanished") {
+	told := ""
+	err = finish(t.Context(), store, h, silent{}, newWarnings(io.Discard), func(err error) { told = err.Error() })
+	if err == nil || told != err.Error() || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "vanished") {
 		t.Fatalf("got %v", err)
 	}
-	look := newProgress(client, h, io.Discard).look
+	look := newProgress(client, h, io.Discard, newWarnings(io.Discard)).look
 	if v, err := look(t.Context()); err != nil || v.listed || v.found.Files == 0 || v.found.Files >= 700 {
 		t.Errorf("found %+v (listed: %v), %v: want a part of the files", v.found, v.listed, err)
 	}
@@ -332,11 +343,14 @@ func TestContinueAfterFailure(t *testing.T) {
 	want := naiveCount(t, 10, files...)
 	same(t, count(t, args...), want)
 	same(t, count(t, args...), want) // it is completed: only printed again
+	if code, stdout, stderr := wordcount(t.Context(), args...); code != 0 || stderr != "" || !strings.Contains(stdout, " — counted earlier\n") {
+		t.Errorf("printed again: exit code %d, stdout %s, stderr %s", code, stdout, stderr)
+	}
 	want.Top = want.Top[:1]
 	same(t, count(t, append([]string{"--top", "1"}, args...)...), want)
 
 	v, err := look(t.Context())
-	if err != nil || !v.listed || v.found.Files != 701 || v.done.Files != 701 || v.done.Words != want.Words {
+	if err != nil || !v.listed || v.found.Files != 701 || v.taken.Files != 701 || v.taken.Words != want.Words {
 		t.Errorf("at the end: %+v, %v", v, err)
 	}
 	for _, e := range v.edges {

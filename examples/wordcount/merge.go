@@ -27,7 +27,7 @@ func (*Merge) JobType() string { return "wordcount/merge" }
 type Result struct {
 	Files    int64   `json:"files"`   // counted
 	Skipped  int64   `json:"skipped"` // not valid UTF-8
-	Bytes    int64   `json:"bytes"`   // of both
+	Bytes    int64   `json:"bytes"`   // of the counted files
 	Words    int64   `json:"words"`
 	Distinct int64   `json:"distinct"`
 	Top      []Entry `json:"top"`

@@ -38,6 +38,9 @@ func checkPaths(args []string) ([]Path, error) {
 func checkPath(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return false, usagef("%s is a link to nowhere; check where it points", Path(path))
+		}
 		return false, usagef("%s does not exist; check the path", Path(path))
 	}
 	if err != nil {

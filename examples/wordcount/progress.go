@@ -3,21 +3,18 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
 const (
 	drawEvery = 100 * time.Millisecond
 	lineEvery = 5 * time.Second
-	meterSize = 30
 )
 
 // progress shows how far a count is: redrawn in place on a terminal, elsewhere as a line
@@ -26,56 +23,64 @@ type progress struct {
 	client *job.Client
 	tree   *job.Handle
 	w      io.Writer
+	warn   *warnings
 	began  time.Time
+	known  map[job.ID]*known
 }
 
-func newProgress(client *job.Client, tree *job.Handle, w io.Writer) *progress {
-	return &progress{client: client, tree: tree, w: w, began: time.Now()}
+// known is a job whose state was read, and what it was then.
+type known struct {
+	handle *job.Handle
+	steps  int64
+	state  json.RawMessage
+}
+
+func newProgress(client *job.Client, tree *job.Handle, w io.Writer, warn *warnings) *progress {
+	return &progress{client: client, tree: tree, w: w, warn: warn, began: time.Now(), known: make(map[job.ID]*known)}
 }
 
 // watch implements watcher.
 func (p *progress) watch(ctx context.Context) {
-	terminal := term.IsTerminal(p.w)
-	every := lineEvery
-	live := term.NewLive(p.w)
-	if terminal {
-		every = drawEvery
-		defer live.Clear()
+	if !term.IsTerminal(p.w) {
+		every(ctx, lineEvery, func() {
+			if v, err := p.look(ctx); err == nil { // else whoever waits for the tree reports it
+				p.warn.line("wordcount: " + v.summary(0))
+			}
+		})
+		return
 	}
-	tick := time.NewTicker(every)
+	live := term.NewLive(p.w)
+	p.warn.hold()
+	defer live.Clear()
+	var last view
+	every(ctx, drawEvery, func() {
+		v, err := p.look(ctx)
+		if err != nil {
+			v = last // a warning is to be seen all the same
+		}
+		last = v
+		v.took = time.Since(p.began)
+		style := term.StyleOf(p.w)
+		lines := v.lines(style)
+		if text := p.warn.recent(); text != "" {
+			lines = append(lines, "  "+style.Bold("! "+shorten(text, max(minMeter, style.Columns()-4))))
+		}
+		live.Draw(style, lines...)
+	})
+}
+
+// every calls do again and again until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-		view, err := p.look(ctx)
-		if err != nil {
-			continue // whoever waits for the tree meets the same error, and reports it
-		}
-		if terminal {
-			style := term.StyleOf(p.w)
-			live.Draw(style, view.lines(style)...)
-		} else {
-			fmt.Fprintln(p.w, "wordcount: "+view.summary())
+			do()
 		}
 	}
-}
-
-// edge is what passed over all wires between two stages.
-type edge struct {
-	from, to, port string
-	waiting, total int64
-}
-
-// view is what there is to show at one moment.
-type view struct {
-	found  Cursor
-	listed bool // all files are found
-	done   Stats
-	edges  []edge
-	took   time.Duration
 }
 
 // look asks the store.
@@ -96,59 +101,41 @@ func (p *progress) look(ctx context.Context) (view, error) {
 		switch kind {
 		case "list":
 			v.listed = i.Status == statemachine.Completed
-			err = p.state(ctx, i.ID, listCursorAt, &v.found)
-		case "merge":
-			err = p.state(ctx, i.ID, sumAt, &v.done)
+			err = p.state(ctx, i, listCursorAt, &v.found)
+		case "split":
+			var taken Stats
+			err = p.state(ctx, i, takenAt, &taken)
+			v.taken.add(taken)
 		}
 		if err != nil {
 			return v, err
 		}
 	}
+	v.clamp()
 	return v, nil
 }
 
-func (v *view) countEdges(kind string, i *job.Info) {
-	for n := range v.edges {
-		e := &v.edges[n]
-		if in, ok := i.Port(port.Input, e.port); ok && e.to == kind {
-			e.waiting += in.Waiting
-			e.total += in.Total
+// state reads one key of a job's state, if it is there. It asks only when the job has
+// committed since the last time.
+func (p *progress) state(ctx context.Context, i *job.Info, key string, into any) error {
+	k := p.known[i.ID]
+	if k == nil {
+		h, err := p.client.Find(ctx, string(i.ID))
+		if err != nil {
+			return err
 		}
+		k = &known{handle: h}
+		p.known[i.ID] = k
 	}
-}
-
-// state reads one key of a job's state, if it is there.
-func (p *progress) state(ctx context.Context, id job.ID, key string, into any) error {
-	h, err := p.client.Find(ctx, string(id))
-	if err != nil {
-		return err
+	if k.steps != i.Steps {
+		state, err := k.handle.State(ctx, key)
+		if err != nil {
+			return err
+		}
+		k.steps, k.state = i.Steps, state[key]
 	}
-	state, err := h.State(ctx, key)
-	if err != nil || state[key] == nil {
-		return err
+	if k.state == nil {
+		return nil
 	}
-	return json.Unmarshal(state[key], into)
-}
-
-// summary is the view on one line.
-func (v *view) summary() string {
-	more := ""
-	if !v.listed {
-		more = "+"
-	}
-	return fmt.Sprintf("%s/%s%s files, %s/%s%s, %s words, %s",
-		term.Number(v.done.Files+v.done.Skipped), term.Number(v.found.Files), more,
-		term.Bytes(v.done.Bytes), term.Bytes(v.found.Bytes), more,
-		term.Number(v.done.Words), v.took.Round(100*time.Millisecond))
-}
-
-// lines is the view for a terminal.
-func (v *view) lines(s term.Style) []string {
-	meter := term.Meter(v.done.Bytes, v.found.Bytes, meterSize)
-	lines := []string{fmt.Sprintf("%s%s  %s", s.Accent(meter), s.Faint(strings.Repeat("░", meterSize-len([]rune(meter)))), v.summary())}
-	for _, e := range v.edges {
-		lines = append(lines, fmt.Sprintf("  %-5s → %-5s  %-5s  %10s messages  %8s waiting",
-			e.from, e.to, e.port, term.Number(e.total), term.Number(e.waiting)))
-	}
-	return lines
+	return json.Unmarshal(k.state, into)
 }

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
@@ -25,7 +23,7 @@ func readResult(ctx context.Context, h *job.Handle) (Result, error) {
 			return result, err
 		}
 		if len(pages) < n {
-			return result, errors.New("the result is incomplete: somebody took a part of it; count again")
+			return result, fmt.Errorf("the result is incomplete: somebody took a part of it; %w", errAgain)
 		}
 	}
 }
@@ -58,8 +56,9 @@ func writeJSON(w io.Writer, r Result) error {
 	}{r.Files, r.Skipped, r.Words, r.Distinct, append([]Entry{}, r.Top...)})
 }
 
-// writeTable writes the result, and the jobs that made it, for people.
-func writeTable(w io.Writer, s term.Style, r Result, tree []*job.Info, took time.Duration) error {
+// writeTable writes the result, and the jobs that made it, for people. note goes with
+// its headline.
+func writeTable(w io.Writer, s term.Style, r Result, tree []*job.Info, note string) error {
 	var bars []term.Bar
 	for _, e := range r.Top {
 		bars = append(bars, term.Bar{Label: e.Word, Value: e.Count})
@@ -70,7 +69,7 @@ func writeTable(w io.Writer, s term.Style, r Result, tree []*job.Info, took time
 	if r.Skipped > 0 {
 		fmt.Fprintf(&out, "; %s skipped: not UTF-8", plural(r.Skipped, "file"))
 	}
-	fmt.Fprintf(&out, " %s\n\n", s.Faint("— "+took.Round(100*time.Millisecond).String()))
+	fmt.Fprintf(&out, " %s\n\n", s.Faint("— "+note))
 	if err := term.Bars(&out, bars, s); err != nil {
 		return err
 	}

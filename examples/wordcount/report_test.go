@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"charm.land/lipgloss/v2"
+
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -55,7 +57,7 @@ func TestWriteTable(t *testing.T) {
 	t.Parallel()
 	for name, style := range map[string]term.Style{"table.txt": {Width: 60}, "table_color.txt": {Width: 60, Color: true}} {
 		var out bytes.Buffer
-		if err := writeTable(&out, style, someResult, someTree, 1234*time.Millisecond); err != nil {
+		if err := writeTable(&out, style, someResult, someTree, "1.2s"); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, out.Bytes())
@@ -99,16 +101,24 @@ func TestProgressLines(t *testing.T) {
 	t.Parallel()
 	v := view{
 		found: Cursor{Files: 2000, Bytes: 30_000_000},
-		done:  Stats{Files: 990, Skipped: 10, Bytes: 15_000_000, Words: 1_500_000},
-		edges: []edge{{"list", "split", "files", 3, 40}, {"split", "count", "words", 0, 1280}},
+		taken: Stats{Files: 990, Skipped: 10, Bytes: 14_000_000, SkippedBytes: 1_000_000, Words: 1_500_000},
+		edges: []edge{{"list", "split", "files", 1, 1}, {"split", "count", "words", 1234, 123456}},
 		took:  1500 * time.Millisecond,
 	}
 	var out bytes.Buffer
-	for _, listed := range []bool{false, true} {
-		v.listed = listed
-		for _, line := range v.lines(term.Style{}) {
+	for _, columns := range []int{40, 60, 80, 120} {
+		v.listed = columns > 60
+		for _, line := range v.lines(term.Style{Width: columns}) {
+			if lipgloss.Width(line) > columns {
+				t.Errorf("%q is wider than %d columns", line, columns)
+			}
 			out.WriteString(line + "\n")
 		}
 	}
 	golden(t, "progress.txt", out.Bytes())
+
+	v.taken.Bytes, v.taken.Files = 31_000_000, 2001
+	if v.clamp(); v.bytes() != v.found.Bytes || v.taken.Files+v.taken.Skipped != v.found.Files {
+		t.Errorf("more than all: %+v", v)
+	}
 }

@@ -36,11 +36,14 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 type options struct {
 	redis, tree, output string
 	named               bool // tree was made up here
+	started             bool // there is something to continue
+	earlier             bool // it was counted before
+	told                bool // the error was written already
 	top                 int
 	paths               []Path
 }
 
-const help = `Count the words of files, and of all regular files in directories.
+const help = `Count the words of files, and of all regular files in directories, hidden ones too.
 
 A word is a longest run of letters and digits, in lower case; one longer than 256 KiB
 is listed by its beginning and its SHA-256. Files that are not UTF-8 are skipped. A
@@ -71,7 +74,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&o.redis, "redis", "", "`URL` of the Redis that keeps the jobs (default: $WEIR_REDIS_URL, else one in this process)")
-	flags.StringVar(&o.tree, "tree", "", "`NAME` of the count, to continue it under (default: a new count)")
+	flags.StringVar(&o.tree, "tree", "", "`NAME` of the count, to continue it under; needs a Redis (default: a new count)")
 	flags.IntVar(&o.top, "top", 10, "list the `N` most frequent words")
 	flags.StringVarP(&o.output, "output", "o", "table", "`FORMAT` of the result: table or json")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
@@ -85,19 +88,27 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
+	if o.told {
+		return exitError
+	}
 	if ctx.Err() != nil && !errors.As(err, new(usageError)) {
 		fmt.Fprintln(stderr, "wordcount: stopped; "+o.howToContinue())
 		return exitStopped
 	}
-	message := strings.ReplaceAll(err.Error(), "\n", "; ")
-	if errors.Is(err, job.ErrFailed) && o.redis != "" {
-		message += "; " + o.howToContinue()
-	}
-	fmt.Fprintln(stderr, "wordcount: "+term.Clean(message))
+	o.tell(stderr, err)
 	if errors.As(err, new(usageError)) || errors.Is(err, job.ErrName) {
 		return exitUsage
 	}
 	return exitError
+}
+
+// tell writes an error on one line, and what to do after it.
+func (o *options) tell(stderr io.Writer, err error) {
+	message := strings.ReplaceAll(err.Error(), "\n", "; ")
+	if o.started && o.redis != "" && !errors.Is(err, errAgain) && !errors.Is(err, job.ErrNotFound) {
+		message += "; " + o.howToContinue()
+	}
+	fmt.Fprintln(stderr, "wordcount: "+term.Clean(message))
 }
 
 // check refuses what cannot work.
@@ -109,11 +120,16 @@ func (o *options) check(cmd *cobra.Command, args []string) (err error) {
 		return usagef("--top %d lists nothing; use 1 or more", o.top)
 	case cmd.Flags().Changed("tree") && o.tree == "":
 		return usagef("--tree is empty; give the count a name, or leave --tree out for a new count")
+	case cmd.Flags().Changed("redis") && o.redis == "":
+		return usagef("--redis is empty; give the URL of a Redis, or leave --redis out")
 	case len(args) == 0:
 		return usagef("no PATH to count; name files and directories, as in: wordcount .")
 	}
 	if !cmd.Flags().Changed("redis") {
 		o.redis = os.Getenv("WEIR_REDIS_URL")
+	}
+	if o.redis == "" && o.tree != "" {
+		return usagef("--tree needs a Redis that outlives the program: give --redis URL or set WEIR_REDIS_URL")
 	}
 	if o.redis != "" && o.tree == "" {
 		o.tree = "wordcount-" + strings.ToLower(rand.Text()[:10])
@@ -136,22 +152,33 @@ func (o *options) howToContinue() string {
 }
 
 // run counts, and reports what was counted.
-func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
+func (o *options) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	began := time.Now()
 	store, err := redisstore.Open(ctx, redisstore.Config{URL: o.redis})
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() {
+		// Closing would wait for an engine that does not end.
+		if !errors.As(err, new(abandoned)) {
+			_ = store.Close()
+		}
+	}()
 	h, err := o.start(ctx, job.NewClient(store))
 	if err != nil {
 		return err
 	}
+	o.started = true
+	warn := newWarnings(stderr)
 	var watch watcher = silent{}
 	if o.output == "table" {
-		watch = newProgress(job.NewClient(store), h, stderr)
+		watch = newProgress(job.NewClient(store), h, stderr, warn)
 	}
-	if err := finish(ctx, store, h, watch); err != nil {
+	err = finish(ctx, store, h, watch, warn, func(err error) {
+		o.told = true
+		o.tell(stderr, err)
+	})
+	if err != nil {
 		return err
 	}
 	result, err := readResult(ctx, h)
@@ -166,5 +193,9 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return writeTable(stdout, term.StyleOf(stdout), result, tree, time.Since(began))
+	note := "counted earlier"
+	if !o.earlier {
+		note = time.Since(began).Round(100 * time.Millisecond).String()
+	}
+	return writeTable(stdout, term.StyleOf(stdout), result, tree, note)
 }

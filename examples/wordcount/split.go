@@ -26,22 +26,9 @@ const (
 	pieceSize = 256 << 10
 	// restAt is where the state keeps what is left of a batch.
 	restAt = "rest"
+	// takenAt is where the state keeps the Stats of all that was counted, for the progress.
+	takenAt = "taken"
 )
-
-// Stats is what is known of a number of files.
-type Stats struct {
-	Files   int64 `json:"files"`   // counted
-	Skipped int64 `json:"skipped"` // not valid UTF-8
-	Bytes   int64 `json:"bytes"`   // of both
-	Words   int64 `json:"words"`
-}
-
-func (s *Stats) add(t Stats) {
-	s.Files += t.Files
-	s.Skipped += t.Skipped
-	s.Bytes += t.Bytes
-	s.Words += t.Words
-}
 
 // Split counts the words of files and sends the counts by parts, so that all counts of
 // one word reach the same Count.
@@ -64,6 +51,9 @@ type rest struct {
 // Run counts all batches that are there, and commits whenever it holds much.
 func (s *Split) Run(ctx context.Context, run *worker.Run) error {
 	w := splitting{Split: s, run: run, tally: newTally(), head: make([]byte, wholeFile), piece: make([]byte, pieceSize)}
+	if _, err := run.State().Get(takenAt, &w.taken); err != nil {
+		return err
+	}
 	var left rest
 	found, err := run.State().Get(restAt, &left)
 	if err != nil {
@@ -90,8 +80,9 @@ type splitting struct {
 	*Split
 	run       *worker.Run
 	tally     *tally
-	stats     Stats
-	restSaved bool // there is a rest in the state
+	stats     Stats // since the last flush
+	taken     Stats // before that
+	restSaved bool  // there is a rest in the state
 	head      []byte
 	piece     []byte
 }
@@ -110,7 +101,7 @@ func (w *splitting) files(ctx context.Context, left rest) error {
 			return err
 		}
 		left = rest{Files: left.Files[1:]}
-		if w.tally.weight < flushWeight && w.stats.Bytes < flushRead {
+		if w.tally.weight < flushWeight && w.stats.Bytes+w.stats.SkippedBytes < flushRead {
 			continue
 		}
 		if err := w.checkpoint(left); err != nil {
@@ -145,7 +136,7 @@ func (w *splitting) file(ctx context.Context, left rest) error {
 			return err
 		}
 		if !valid {
-			w.stats.add(Stats{Skipped: 1, Bytes: left.Files[0].Size})
+			w.stats.add(Stats{Skipped: 1, SkippedBytes: left.Files[0].Size})
 			return nil
 		}
 	}
@@ -178,7 +169,7 @@ func (w *splitting) text(ctx context.Context, src io.Reader, left rest) error {
 		if err == nil {
 			err = ctx.Err()
 		}
-		if err == nil && w.tally.weight >= flushWeight {
+		if err == nil && (w.tally.weight >= flushWeight || w.stats.Bytes+left.Offset-counted >= flushRead) {
 			// What was read of a word that has begun is read again if this commit is the
 			// last of the process, and is in words if it is not.
 			w.stats.Bytes += left.Offset - counted
@@ -214,7 +205,11 @@ func (w *splitting) flush(left rest) error {
 		if err := w.Stats.Write(w.stats); err != nil {
 			return err
 		}
+		w.taken.add(w.stats)
 		w.stats = Stats{}
+		if err := w.run.State().Set(takenAt, w.taken); err != nil {
+			return err
+		}
 	}
 	if len(left.Files) > 0 {
 		w.restSaved = true

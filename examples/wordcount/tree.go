@@ -5,17 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
-	"github.com/weirworks/weir/worker"
 )
 
 // maxInstances keeps the messages from getting many and small on large machines.
@@ -53,6 +49,7 @@ func (o *options) start(ctx context.Context, client *job.Client) (*job.Handle, e
 	if err != nil {
 		return nil, err
 	}
+	o.earlier = tree[0].Status == statemachine.Completed
 	if err := o.same(tree); err != nil {
 		return nil, usageError{fmt.Errorf("tree %s %w choose another --tree", o.tree, err)}
 	}
@@ -120,53 +117,4 @@ func someOf(paths []Path) string {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, ", ")
-}
-
-// watcher looks on while the jobs run, until ctx ends.
-type watcher interface{ watch(ctx context.Context) }
-
-// silent watches nothing.
-type silent struct{}
-
-func (silent) watch(context.Context) {}
-
-// finish runs the jobs until the tree is completed. When it returns, nothing runs any more.
-func finish(ctx context.Context, store *redisstore.Store, h *job.Handle, w watcher) error {
-	engine, err := worker.New(worker.Config{
-		Store:       store,
-		Workers:     []worker.Worker{&List{}, &Split{}, &Count{}, &Merge{}},
-		Concurrency: 2*instances() + 2, // as many as there are jobs: no stage waits for another
-		Drain:       2 * time.Second,   // a Split that goes on commits more often
-		Logger:      slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithCancelCause(ctx)
-	running := make(chan error, 1)
-	go func() {
-		err := engine.Run(ctx)
-		stop(err)
-		running <- err
-	}()
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		w.watch(ctx)
-	}()
-	info, err := h.Wait(ctx)
-	if err != nil && context.Cause(ctx) != nil {
-		err = context.Cause(ctx) // the engine's error says why it ended
-	}
-	stop(nil)
-	<-watching
-	engineErr := <-running
-	switch {
-	case err != nil:
-		return err
-	case info.Status != statemachine.Completed:
-		return errors.New("the count was terminated; count again")
-	default:
-		return engineErr
-	}
 }

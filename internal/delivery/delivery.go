@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -45,6 +48,9 @@ type Broker struct {
 	client  *asynq.Client
 	inspect *asynq.Inspector
 	prefix  string
+
+	mu   sync.Mutex
+	live map[*Server]struct{} // servers not yet stopped
 }
 
 // New returns a broker for the jobs of a namespace.
@@ -54,6 +60,19 @@ func New(rdb redis.UniversalClient, namespace string) *Broker {
 		client:  asynq.NewClientFromRedisClient(rdb),
 		inspect: asynq.NewInspectorFromRedisClient(rdb),
 		prefix:  "weir:" + namespace + ":",
+		live:    map[*Server]struct{}{},
+	}
+}
+
+// Close tells those who serve wakes to stop and waits until they have: asynq does not
+// survive that its client is closed under it.
+func (b *Broker) Close() {
+	b.mu.Lock()
+	live := slices.Collect(maps.Keys(b.live))
+	b.mu.Unlock()
+	for _, s := range live {
+		s.closing()
+		<-s.stopped
 	}
 }
 
@@ -106,10 +125,17 @@ type ServeConfig struct {
 	// Handle is called with the ID of a job that may be ready to run. Only an error
 	// makes the wake come again.
 	Handle func(ctx context.Context, id string) error
+	// Closing is called when the broker is closed. The caller must then stop the server.
+	Closing func()
 }
 
 // Server hands wakes to a handler.
-type Server struct{ srv *asynq.Server }
+type Server struct {
+	broker  *Broker
+	srv     *asynq.Server
+	closing func()
+	stopped chan struct{}
+}
 
 // Serve starts a server. The caller must Stop it.
 func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
@@ -134,14 +160,25 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	if err := srv.Start(mux); err != nil {
 		return nil, fmt.Errorf("starting to serve wakes: %w", err)
 	}
-	return &Server{srv: srv}, nil
+	s := &Server{broker: b, srv: srv, closing: cfg.Closing, stopped: make(chan struct{})}
+	b.mu.Lock()
+	b.live[s] = struct{}{}
+	b.mu.Unlock()
+	return s, nil
 }
 
 // Quiet stops taking wakes; those being handled go on.
 func (s *Server) Quiet() { s.srv.Stop() }
 
-// Stop stops taking wakes and returns when the handlers have, at most after the drain time.
-func (s *Server) Stop() { s.srv.Shutdown() }
+// Stop stops taking wakes and returns when the handlers have, at most after the drain
+// time. To be called once.
+func (s *Server) Stop() {
+	s.srv.Shutdown()
+	s.broker.mu.Lock()
+	delete(s.broker.live, s)
+	s.broker.mu.Unlock()
+	close(s.stopped)
+}
 
 // logger passes asynq's messages on. Fatal does not end the program.
 type logger struct{ log *slog.Logger }

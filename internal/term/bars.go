@@ -30,7 +30,7 @@ func Bars(w io.Writer, bars []Bar, s Style) error {
 		number = max(number, len(Number(b.Value)))
 		longest = max(longest, b.Value)
 	}
-	room := min(maxBar, max(minBar, s.width()-label-number-4))
+	room := min(maxBar, max(minBar, s.Columns()-label-number-4))
 	var out strings.Builder
 	for _, b := range bars {
 		text := pad(Fit(Clean(b.Label), maxLabel), label)

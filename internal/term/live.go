@@ -23,7 +23,7 @@ func (l *Live) Draw(s Style, lines ...string) {
 	var b strings.Builder
 	l.back(&b)
 	for _, line := range lines {
-		b.WriteString(lipgloss.NewStyle().Inline(true).MaxWidth(s.width()).Render(line) + "\x1b[K\n")
+		b.WriteString(lipgloss.NewStyle().Inline(true).MaxWidth(s.Columns()).Render(line) + "\x1b[K\n")
 	}
 	b.WriteString("\x1b[J")
 	l.drawn = len(lines)

@@ -58,7 +58,8 @@ func terminal(w io.Writer) (fd int, ok bool) {
 	return fd, xterm.IsTerminal(fd)
 }
 
-func (s Style) width() int {
+// Columns is the width in effect.
+func (s Style) Columns() int {
 	if s.Width > 0 {
 		return s.Width
 	}

@@ -63,7 +63,10 @@ local review, wake
 -- 'hub') in the outbox. Orders are delivered in order, at once by the process that ran
 -- this script or later by the sweeper, and applied exactly once by their number.
 local function mail(to, ...)
-  local seq = call('INCR', P .. 'mailed')
+  -- The number also follows the clock: after a failover that lost the last ones it must
+  -- not come again, for the other shard would take it for one that it knows.
+  local seq = str(math.max(tonumber(call('GET', P .. 'mailed') or '0') + 1, NOW * 1000))
+  call('SET', P .. 'mailed', seq)
   call('XADD', P .. 'outbox', seq .. '-1', 'to', to, 'order', table.concat({ ... }, '\31'))
   call('ZADD', P .. 'due', str(NOW + LOOK), '!mail')
   urgent['!mail'] = true
@@ -115,6 +118,7 @@ local function place(j, to, at)
   local broken = (to == S.failed and 1 or 0) - (from == S.failed and 1 or 0)
   if open == 0 and broken == 0 then return end
   local g = load(j.parent)
+  if g.status == '' then return end
   g.open, g.broken = g.open + open, g.broken + broken
   call('HSET', key(g.id), 'open', str(g.open), 'broken', str(g.broken))
   review(g)
@@ -167,7 +171,11 @@ local function ring(j)
   else
     call('ZREM', P .. 'due', '@' .. j.id)
   end
-  wake(j.id)
+  if j.status == S.scheduled then
+    place(j, EV.run[j.status]) -- it waited for a later time
+  else
+    wake(j.id)
+  end
 end
 
 -- wakes lists the jobs that this script made ready: id, generation, queue, type, …;

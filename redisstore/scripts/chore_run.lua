@@ -9,15 +9,18 @@ for _ = 1, num() do
   if what == 'terminate' then
     terminate(id, true)
   elseif what == 'delete' then
-    erase(id)
+    remove(id)
+  elseif what == 'scrap' then
+    if load(id).status ~= '' then erase(id, 'scrap') end
   elseif what == 'enter' then
     for _ = 1, 20 do
       local held = call('LPOP', key(id) .. ':held')
       if not held then break end
       local child, to, at = string.match(held, '^(%S+) (%S+) (%S*)$')
+      subscribe_ports(child)
       if load(child).status == to then
         load(child).status = ''
-        enter(child, to, tonumber(at))
+        place(load(child), to, tonumber(at))
       end
     end
     if call('EXISTS', key(id) .. ':held') == 1 then chore('enter', id) end

@@ -4,7 +4,7 @@
 -- ARGV: first job, parent or '', name, token, '1' for a large plan, jobs of the plan, jobs
 --       here, then of each what born() in run.lua reads
 -- reply: {1 if created by this call, also by an earlier sending of it, {ready jobs}},
---        or {'gone' | 'exists' | 'ended' | 'graph', {}} for its parent
+--        or {'gone' | 'exists' | 'ended' | 'graph', {}} for its parent, or {'leftovers', {}}
 local first, parent, name, token, large, all, n = arg(), arg(), arg(), arg(), arg() == '1', num(), num()
 if load(first).status ~= '' then return { repeated(token) and 1 or 0, {} } end
 if parent ~= '' then
@@ -13,6 +13,11 @@ if parent ~= '' then
   if p.status == S.terminating or p.status == S.terminated then return { 'ended', {} } end
   if p.graph then return { 'graph', {} } end
   if call('HEXISTS', key(parent) .. ':c', name) == 1 then return { 'exists', {} } end
+end
+local there = tonumber(call('HGET', P .. 't:' .. tree(first), 'jobs') or '0')
+if large and (not call('ZSCORE', P .. 'due', '!unborn ' .. first) or parent == '' and there ~= all - 1)
+  or parent == '' and not large and there > 0 then
+  return { 'leftovers', {} }
 end
 jobs[first] = nil
 remember(token)

@@ -17,13 +17,13 @@ for _, id in ipairs(ids) do
     end
   elseif first == '@' then
     ring(j)
-  elseif j.token then
+  elseif j.token or j.status == S.running then
     j.token = false -- the run outlived its lease: whatever it still does is refused
     call('HSET', key(id), 'token', '')
     place(j, EV.recover[j.status] or j.status)
   elseif j.status == S.queued or j.status == S.terminating then
     local age = NOW - tonumber(call('HGET', key(id), 'queued') or '0')
-    call('ZADD', KEYS[1], str(NOW + math.max(LOOK, age)), id)
+    call('ZADD', KEYS[1], str(NOW + math.min(math.max(LOOK, age), 30 * LOOK)), id)
     ready[#ready + 1] = j
   elseif EV.due[j.status] then
     place(j, EV.due[j.status])

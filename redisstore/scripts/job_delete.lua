@@ -11,6 +11,7 @@ if step == 'unmark' then
   return { 'ok', {} }
 end
 if j.status ~= S.terminated then return { j.status, {} } end
+if j.pgraph then return { 'graph', {} } end -- its graph goes as a whole
 if step == 'mark' then
   call('HSET', key(id), 'deleting', str(NOW))
   return { 'ok', {} }
@@ -19,10 +20,10 @@ local name = call('HGET', key(id), 'name')
 call('RPUSH', P .. 'chores', '') -- refused, before anything is removed, if memory is full
 call('RPOP', P .. 'chores')
 if j.parent and tree(j.parent) == tree(id) then
-  call('HDEL', key(j.parent) .. ':c', name)
+  if call('HGET', key(j.parent) .. ':c', name) == id then call('HDEL', key(j.parent) .. ':c', name) end
 elseif j.parent then
   mail(j.parent, 'orphan', j.parent, name, id)
 end
 mail('hub', 'publish', '/weir/job/' .. id, '{"job":"' .. id .. '","status":"deleted"}')
-erase(id)
+erase(id, 'delete')
 return { 'ok', wakes() }

@@ -7,13 +7,13 @@ local count = num()
 local DO = {
   wake = function(id) wake(id) end,
   terminate = function(id) terminate(id, true) end,
-  delete = function(id) erase(id) end,
+  delete = function(id) remove(id) end,
   orphan = function(parent, name, child)
     if call('HGET', key(parent) .. ':c', name) == child then call('HDEL', key(parent) .. ':c', name) end
   end,
   write = function(id, port, channel, item)
     if load(id).status ~= '' and wires(id, 'i', port) then return deliver(id, 'i', port, { item }) end
-    mail('hub', 'unsubscribe', channel, id .. ' ' .. port)
+    if channel ~= '' then mail('hub', 'unsubscribe', channel, id .. ' ' .. port) end
   end,
   publish = function(channel, item) publish(channel, item) end,
   subscribe = function(channel, who) subscribe(channel, who) end,

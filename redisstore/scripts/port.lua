@@ -100,6 +100,7 @@ end
 local function deliver(id, dir, port, vals, hash)
   if #vals == 0 then return end
   local edges, fresh = wires(id, dir, port)
+  if not edges then return end -- an edge to a job that was deleted: nobody is there to read
   admit(id, dir, port, fresh)
   if dir == 'o' then
     for _, channel in ipairs(edges.channels) do
@@ -129,12 +130,14 @@ end
 
 -- finish closes a port, and every port behind it that has no other open source.
 local function finish(id, dir, port)
-  if call('HSETNX', key(id), 'x.' .. dir .. '.' .. port, '1') == 0 then return end
   local edges, fresh = wires(id, dir, port)
+  if not edges or call('HSETNX', key(id), 'x.' .. dir .. '.' .. port, '1') == 0 then return end
   admit(id, dir, port, fresh)
   for _, ends in ipairs(edges) do
     for _, e in ipairs(ends) do
-      if call('HINCRBY', key(e[1]), 'n.' .. e[2] .. '.' .. e[3], -1) == 0 then finish(e[1], e[2], e[3]) end
+      if wires(e[1], e[2], e[3]) and call('HINCRBY', key(e[1]), 'n.' .. e[2] .. '.' .. e[3], -1) == 0 then
+        finish(e[1], e[2], e[3])
+      end
     end
   end
   if #edges == 0 and dir == 'i' then wake(id) end
@@ -144,6 +147,7 @@ end
 -- edges. In ports whose default changed wake their job.
 local function set_default(id, dir, port, value)
   local edges, fresh = wires(id, dir, port)
+  if not edges then return end
   admit(id, dir, port, fresh)
   local field = dir == 'i' and port or 'o.' .. port
   local k = key(id) .. ':d'
@@ -195,7 +199,10 @@ local function set_ports(id)
     if dir and not keep[name] and call('HEXISTS', k, 'n.' .. name) == 0
       and not string.find(call('HGET', k, name), ' %d') then
       local field = dir == 'i' and port or 'o.' .. port
-      call('HDEL', k, name, 'h.' .. name, 'x.' .. name)
+      -- The head goes on counting: a run that read what is dropped must not trim what comes later.
+      local dropped = call('LLEN', k .. ':' .. dir .. ':' .. port)
+      if dropped > 0 then call('HINCRBY', k, 'h.' .. name, dropped) end
+      call('HDEL', k, name, 'x.' .. name)
       call('HDEL', kd, field)
       call('DEL', k .. ':' .. dir .. ':' .. port)
     end

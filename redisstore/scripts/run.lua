@@ -10,12 +10,11 @@ local function skip()
   cursor = cursor + 1 + tonumber(ARGV[cursor + 1])
 end
 
--- enter lets a job begin its life as a job: it subscribes, and is ready if it is queued.
-local function enter(id, to, at)
+-- subscribe_ports makes the subscriptions that a job was created with.
+local function subscribe_ports(id)
   for port, channel in string.gmatch(call('HGET', key(id), 'subscribed') or '', '(%S+)=(%S+)') do
     if port ~= '*' then mail('hub', 'subscribe', channel, id .. ' ' .. port) end
   end
-  place(load(id), to, at)
 end
 
 -- born creates the next job of ARGV: node, then its fields, then its defaults. With held
@@ -38,7 +37,10 @@ local function born(held)
   call('HSET', k, 'created', str(NOW))
   if n.at and n.at <= NOW then n.event, n.at = 'create', nil end
   local to = EV[n.event]['']
-  if not held then return enter(n.id, to, n.at) end
+  if not held then
+    subscribe_ports(n.id)
+    return place(load(n.id), to, n.at)
+  end
   call('HSET', k, 'status', to)
   if to ~= S.suspended or call('HEXISTS', k, 'subscribed') == 1 then
     call('RPUSH', held, n.id .. ' ' .. to .. ' ' .. (n.at and str(n.at) or ''))

@@ -40,11 +40,11 @@ local function terminate(id, whole)
   if j.graph and j.parent and not j.pgraph then wake(j.parent, id) end
 end
 
--- erase removes a job and gives its children to the chores.
-local function erase(id)
+-- erase removes a job and gives its children to the chores: what is to be done with them.
+local function erase(id, what)
   local k = key(id)
   local keys = { k, k .. ':s', k .. ':c', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held' }
-  below(id, 'delete')
+  below(id, what)
   for _, field in ipairs(call('HKEYS', k)) do
     local dir, port = string.match(field, '^([io])%.(.+)$')
     if dir then keys[#keys + 1] = k .. ':' .. dir .. ':' .. port end
@@ -66,5 +66,19 @@ end
 local function unborn(first)
   if load(first).status ~= '' then return end
   births(first, 1) -- for the first job, which erase counts
-  erase(first)
+  call('SET', key(first) .. ':scrap', '1', 'EX', 60) -- nobody may go on with it meanwhile
+  erase(first, 'scrap')
+end
+
+-- remove erases a job below one that was deleted. One that came to life meanwhile goes on
+-- as an orphan.
+local function remove(id)
+  local j = load(id)
+  if j.status == S.terminated then
+    erase(id, 'delete')
+  elseif j.status ~= '' then
+    j.parent = false
+    call('HSET', key(id), 'parent', '', 'name', '')
+    call('ZADD', P .. 'index', 0, id)
+  end
 end

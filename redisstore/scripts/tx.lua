@@ -49,9 +49,11 @@ local function refuse(d)
   if d.outcome ~= 'checkpoint' and j.status ~= S.terminating and not (EV[d.outcome] or {})[j.status] then
     return j.status
   end
+  local taken = {}
   for _, t in ipairs(d.takes) do
-    if load(t.id).status == '' then return 'gone' end
-    if not wires(t.id, t.dir, t.port) then return 'port' end
+    local name = t.id .. ' ' .. t.dir .. ' ' .. t.port
+    if taken[name] or load(t.id).status == '' or not wires(t.id, t.dir, t.port) then return 'port' end
+    taken[name] = true
     if (call('HGET', key(t.id), 'h.' .. t.dir .. '.' .. t.port) or '0') ~= t.head then return 'moved' end
     if call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n then return 'moved' end
   end
@@ -59,9 +61,7 @@ local function refuse(d)
     local fields = d.fresh[w.id]
     if fields then
       if not fields[w.dir .. '.' .. w.port] and not fields[w.dir .. '.*'] then return 'port' end
-    elseif load(w.id).status == '' then
-      return 'gone'
-    elseif not wires(w.id, w.dir, w.port) then
+    elseif tree(w.id) == tree(d.id) and (load(w.id).status == '' or not wires(w.id, w.dir, w.port)) then
       return 'port'
     end
   end
@@ -69,7 +69,7 @@ local function refuse(d)
     if not wires(d.id, 'o', port) then return 'port' end
   end
   for _, v in ipairs(d.defaults) do
-    if not d.fresh[v.id] and not wires(v.id, v.dir, v.port) then return 'port' end
+    if tree(v.id) ~= tree(d.id) or not d.fresh[v.id] and not wires(v.id, v.dir, v.port) then return 'port' end
   end
   local names = {}
   for _, name in ipairs(d.names) do
@@ -104,7 +104,11 @@ local function record(d)
   for _, w in ipairs(d.writes) do
     local into = sent
     if w.unlogged then sent = nil end
-    deliver(w.id, w.dir, w.port, w.items, w.hash)
+    if tree(w.id) == tree(d.id) then
+      deliver(w.id, w.dir, w.port, w.items, w.hash)
+    else -- an adopted child
+      for _, v in ipairs(w.items) do mail(w.id, 'write', w.id, w.port, '', v) end
+    end
     sent = into
   end
   for _, v in ipairs(d.defaults) do set_default(v.id, v.dir, v.port, v.set and v.value or nil) end
@@ -130,7 +134,15 @@ local function conclude(d, j)
   local event, at = d.outcome, nil
   if d.delay > 0 or event == 'backoff' then at = NOW + d.delay end
   if j.status == S.terminating then
-    return place(j, event == 'shutdown' and EV.shutdown[j.status] or j.status, at)
+    if event ~= 'shutdown' then return place(j, j.status, at) end
+    -- Nothing comes from it any more: those that it feeds in its graph must not wait.
+    if j.pgraph then
+      for _, field in ipairs(call('HKEYS', key(j.id))) do
+        local port = string.match(field, '^o%.(.+)$')
+        if port and #(wires(j.id, 'o', port) or {}) > 0 then finish(j.id, 'o', port) end
+      end
+    end
+    return place(j, EV.shutdown[j.status])
   end
   if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end
   place(j, EV[event][j.status], at)

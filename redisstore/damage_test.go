@@ -1,0 +1,115 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// A message, a close or a default on its way to a job that is gone goes nowhere, and the
+// run that sent it is whole.
+func TestEdgesToAJobThatIsGone(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.create(
+			job.Node{Type: "T"},
+			job.Node{Name: "a", Type: "T", Ports: ports(in("in"), out("out", to(2)))},
+			job.Node{Name: "b", Type: "T", Ports: ports(fed("in", 1))},
+		)
+		a, b := id.Nth(1), id.Nth(2)
+		e.ok(e.store.Apply(e.Context(), b, statemachine.Terminate))
+		e.commit(delta(e.begin(b), statemachine.Shutdown))
+		e.ok(e.store.Delete(e.Context(), b))
+
+		e.write(a, "in", "1")
+		snap := e.begin(a)
+		d := delta(snap, statemachine.Complete)
+		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("7")}}
+		d.Defaults = []job.Default{{Dir: port.Output, Port: "out", Value: raws("8")[0]}}
+		d.Closes = []string{"out"}
+		e.commit(d)
+		e.is(statemachine.Completed, a)
+		for key := range e.dump() {
+			if strings.Contains(key, string(b)) {
+				e.Errorf("the dead job has the key %s", key)
+			}
+		}
+	})
+}
+
+// A job of a graph is not deleted alone: the others are wired to it.
+func TestJobsOfAGraphAreNotDeletedAlone(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.create(job.Node{Type: "g", Graph: true}, job.Node{Name: "a", Type: "T"}, job.Node{Name: "b", Type: "T"})
+		e.ok(e.store.Apply(e.Context(), id.Nth(1), statemachine.Terminate))
+		e.commit(delta(e.begin(id.Nth(1)), statemachine.Shutdown))
+		e.fails(e.store.Delete(e.Context(), id.Nth(1)), job.ErrStatus)
+		e.is(statemachine.Terminated, id.Nth(1))
+	})
+}
+
+// Those that a terminated job of a graph feeds do not wait for it.
+func TestTerminatedSourceClosesItsOuts(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.create(
+			job.Node{Type: "g", Graph: true},
+			job.Node{Name: "a", Type: "T", Ports: ports(out("out", to(2)))},
+			job.Node{Name: "b", Type: "T", Ports: ports(fed("in", 1))},
+		)
+		e.ok(e.store.Apply(e.Context(), id.Nth(1), statemachine.Terminate))
+		e.commit(delta(e.begin(id.Nth(1)), statemachine.Shutdown))
+		info, err := e.store.Info(e.Context(), id.Nth(2))
+		e.ok(err)
+		if p, _ := info.Port(port.Input, "in"); !p.Closed || info.Status != statemachine.Queued {
+			e.Errorf("b is %s, its port closed: %v", info.Status, p.Closed)
+		}
+	})
+}
+
+// Ports that are dropped and made again go on counting: a run never trims what it did not read.
+func TestDroppedPortsKeepTheirHead(t *testing.T) {
+	each(t, func(e *env) {
+		spec := []port.Spec{{Name: "p", Dir: port.Input}}
+		id := e.create(job.Node{Type: "T", Ports: []job.Port{{Spec: spec[0]}}})
+		e.write(id, "p", "1")
+		d := delta(e.begin(id), statemachine.Complete)
+		d.Takes = []job.Take{{Dir: port.Input, Port: "p", N: 1}}
+		e.ok(e.store.SetPorts(e.Context(), id, []port.Spec{}))
+		e.ok(e.store.SetPorts(e.Context(), id, spec))
+		e.write(id, "p", "2")
+		res, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
+		e.ok(err)
+		e.fails(res[0].Refused, job.ErrMoved)
+		items, _, err := e.store.Peek(e.Context(), id, port.Input, "p", 9)
+		e.ok(err)
+		e.equal("left", texts(items), []string{"2"})
+	})
+}
+
+// A shard that cannot be swept keeps no other from it; and what a broken script left is
+// taken up again.
+func TestSweepGoesOn(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	for shard := range shards - 1 {
+		e.ok(e.rdb.Set(e.Context(), fmt.Sprintf("weir:{%s:%d}:due", e.ns, shard), "no zset", 0).Err())
+	}
+	var id job.ID
+	for id = newID(e); id.Shard(shards) != shards-1; id = newID(e) {
+	}
+	_, err := e.store.Create(e.Context(), id, &job.Plan{Nodes: []job.Node{{Type: "T"}}}, "")
+	e.ok(err)
+	e.ok(e.rdb.HSet(e.Context(), e.key(id), "status", string(statemachine.Running), "token", "").Err())
+	e.ok(e.rdb.ZAdd(e.Context(), e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
+	if _, err = e.store.Sweep(e.Context()); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		e.Errorf("sweep says %v", err)
+	}
+	e.is(statemachine.Queued, id)
+}

@@ -1,0 +1,98 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
+)
+
+// A store may be closed while an engine runs on it: the engine stops first.
+func TestCloseStopsEngines(t *testing.T) {
+	t.Parallel()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := worker.New(worker.Config{Store: store, Workers: everything()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- e.Run(context.WithoutCancel(t.Context())) }()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		types, err := store.Types(t.Context())
+		if err == nil && len(types) > 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // let it begin to serve
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-ran:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the engine goes on without its store")
+	}
+	if err := e.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "worker.New") {
+		t.Errorf("a second Run says: %v", err)
+	}
+}
+
+// Goroutines of a worker that go on after it returned change nothing.
+func TestRunIsOver(t *testing.T) {
+	each(t, func(b *bench) {
+		late := make(chan *worker.Run, 1)
+		h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
+			late <- run
+			_, _, err := w.In.Read()
+			return err
+		}))
+		b.check(h.Write(b.ctx, "in", 1))
+		b.serve()
+		b.completed(h, 1)
+		run := <-late
+		for name, err := range map[string]error{
+			"checkpoint": run.Checkpoint(),
+			"state":      run.State().Set("late", 1),
+			"log":        run.Log("late"),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "the run is over") {
+				b.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// What is too large is refused at the door, with the limit.
+func TestTooLargeFromOutside(t *testing.T) {
+	b := onRedis(t)
+	h := b.single(call(b, func(context.Context, *worker.Run, *Call) error { return nil }))
+	big := strings.Repeat("x", job.MaxMessage)
+	many := make([]any, 9)
+	for i := range many {
+		many[i] = big[:job.MaxMessage-2]
+	}
+	for name, err := range map[string]error{
+		"message":  h.Write(b.ctx, "text", big),
+		"messages": h.Write(b.ctx, "text", many...),
+		"state":    h.SetState(b.ctx, map[string]any{"k": big}),
+		"default":  h.SetDefault(b.ctx, 'i', "text", big),
+	} {
+		if !errors.Is(err, job.ErrTooLarge) || len(err.Error()) > 300 {
+			b.Errorf("%s: %.300v", name, err)
+		}
+	}
+	if err := h.Write(b.ctx, "text", many[0]); err != nil {
+		b.Errorf("the largest message: %v", err)
+	}
+}
