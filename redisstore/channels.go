@@ -34,12 +34,12 @@ func (s *Store) Listen(ctx context.Context, channel string, fn func(json.RawMess
 	statuses := strings.HasPrefix(channel, "/weir/")
 	tick := time.NewTicker(watchFor / 3)
 	defer tick.Stop()
-	for messages := sub.Channel(); ; {
-		if statuses {
-			if err := s.watch(ctx); err != nil {
-				return err
-			}
+	if statuses {
+		if err := s.watch(ctx); err != nil {
+			return err
 		}
+	}
+	for messages := sub.Channel(); ; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -49,6 +49,9 @@ func (s *Store) Listen(ctx context.Context, channel string, fn func(json.RawMess
 			}
 			fn(json.RawMessage(m.Payload))
 		case <-tick.C:
+			if statuses {
+				_ = s.watch(ctx) // it holds for three ticks
+			}
 		}
 	}
 }
