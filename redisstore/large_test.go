@@ -29,7 +29,10 @@ func crowd(children int) *job.Plan {
 // Another one may finish the work, or the sweeper removes it.
 func TestHalfCreatedTree(t *testing.T) {
 	each(t, func(e *env) {
-		const children = 2500
+		children := 2500 // so many that the process is still at it when it dies
+		if strings.Contains(e.Name(), "miniredis") {
+			children = 700 // whose scripts are slow
+		}
 		half := func() job.ID {
 			id := newID(e)
 			ctx, die := context.WithCancel(e.Context())
@@ -64,7 +67,7 @@ func TestHalfCreatedTree(t *testing.T) {
 		}
 		n, err := e.rdb.ZCard(e.Context(), e.due(finished)).Result()
 		e.ok(err)
-		if n < children+1 {
+		if int(n) < children+1 {
 			e.Errorf("%d jobs are due, want %d", n, children+1)
 		}
 
