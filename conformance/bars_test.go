@@ -27,9 +27,6 @@ const attempts = 3
 func bar(t *testing.T, fn func(e *env, pace func(what string))) {
 	t.Helper()
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("makes large families")
-	}
 	var always map[string]string
 	for n := range attempts {
 		slow := map[string]string{}

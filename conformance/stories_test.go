@@ -209,7 +209,7 @@ func storytellers() []worker.Worker { return []worker.Worker{&Fib{}, &Flow{}, &S
 func TestWorkerProcess(t *testing.T) {
 	url := os.Getenv(processURL)
 	if url == "" {
-		t.Skip("serves only as a process of another test")
+		return // a run of the tests: there is nothing to test here
 	}
 	go func() {
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
