@@ -176,7 +176,7 @@ func loneSurrogate(raw []byte) int {
 	}
 }
 
-// escaped returns the number of the \uXXXX that b starts with, or -1.
+// escaped returns the number of the escape like \u00e4 that b starts with, or -1.
 func escaped(b []byte) int {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return -1

@@ -50,7 +50,7 @@ type Broker struct {
 	prefix  string
 
 	mu   sync.Mutex
-	live map[*Server]struct{} // servers not yet stopped
+	live map[*Server]struct{} // servers not yet stopped; nil once the broker is closed
 }
 
 // New returns a broker for the jobs of a namespace.
@@ -69,6 +69,7 @@ func New(rdb redis.UniversalClient, namespace string) *Broker {
 func (b *Broker) Close() {
 	b.mu.Lock()
 	live := slices.Collect(maps.Keys(b.live))
+	b.live = nil
 	b.mu.Unlock()
 	for _, s := range live {
 		s.closing()
@@ -157,13 +158,16 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	mux.HandleFunc(taskType, func(ctx context.Context, t *asynq.Task) error {
 		return cfg.Handle(ctx, string(t.Payload()))
 	})
+	s := &Server{broker: b, srv: srv, closing: cfg.Closing, stopped: make(chan struct{})}
+	b.mu.Lock() // Close either sees the server or comes before it
+	defer b.mu.Unlock()
+	if b.live == nil {
+		return nil, errors.New("starting to serve wakes: the store is closed")
+	}
 	if err := srv.Start(mux); err != nil {
 		return nil, fmt.Errorf("starting to serve wakes: %w", err)
 	}
-	s := &Server{broker: b, srv: srv, closing: cfg.Closing, stopped: make(chan struct{})}
-	b.mu.Lock()
 	b.live[s] = struct{}{}
-	b.mu.Unlock()
 	return s, nil
 }
 
