@@ -164,6 +164,16 @@ func (l *Layout) Type() reflect.Type { return l.typ }
 // New returns a pointer to a new zero struct of [Layout.Type].
 func (l *Layout) New() any { return reflect.New(l.typ).Interface() }
 
+// Copy returns a pointer to a shallow copy of a worker, which is a struct of
+// [Layout.Type] or a pointer to one. A nil pointer is copied as the zero value.
+func (l *Layout) Copy(worker any) any {
+	c := reflect.New(l.typ)
+	if v := reflect.Indirect(reflect.ValueOf(worker)); v.IsValid() {
+		c.Elem().Set(v)
+	}
+	return c.Interface()
+}
+
 // Bind connects every handle of the struct ptr points to with the queues of a
 // run. It replaces what the handles were bound or attached to; copies made
 // before keep it. After an error some handles may be bound.

@@ -208,6 +208,10 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	for _, e := range d.Log {
 		args = append(args, e)
 	}
+	args = append(args, len(d.Wakes))
+	for _, w := range d.Wakes {
+		args = append(args, w.Milliseconds())
+	}
 	return args
 }
 

@@ -14,6 +14,7 @@ import (
 // kind is one registered type of worker.
 type kind struct {
 	name    string
+	worker  Worker // what was registered; runs get copies of it
 	layout  *port.Layout
 	ports   []port.Spec // those of the layout and more
 	silent  bool
@@ -44,7 +45,7 @@ func newRegistry(workers []Worker) (*registry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("registering %T: %w", w, err)
 		}
-		k := &kind{name: name, layout: layout}
+		k := &kind{name: name, worker: w, layout: layout}
 		if c, ok := w.(Configured); ok {
 			k.options = c.WorkerOptions()
 		}
@@ -94,7 +95,7 @@ func (k *kind) setArgs(w any, args json.RawMessage) error {
 
 // instance makes a worker for one run.
 func (k *kind) instance(args json.RawMessage, b port.Binder) (Worker, error) {
-	w := k.layout.New()
+	w := k.layout.Copy(k.worker)
 	if err := k.setArgs(w, args); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ const (
 const (
 	batchMessages = 1000
 	batchBytes    = 4 << 20
+	wakeSize      = 16 // bytes that a timer counts for
 )
 
 // Run is one execution of a job's worker, between begin and commit. It buffers all that
@@ -96,6 +97,22 @@ func (r *Run) ID() job.ID { return r.info.ID }
 
 // Info returns what was known of the job when the run began.
 func (r *Run) Info() job.Info { return r.info }
+
+// Now is when the run began, by the store's clock. Workers that measure time with it
+// follow the clock of weirtest, and agree across machines.
+func (r *Run) Now() time.Time { return r.info.Ran }
+
+// WakeAfter asks for a run of the job so long after this one is committed, besides those
+// that happen before.
+func (r *Run) WakeAfter(d time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.grow(wakeSize); err != nil {
+		return fmt.Errorf("asking for a run after %s: %w", d, err)
+	}
+	r.delta.Wakes = append(r.delta.Wakes, max(d, 0))
+	return nil
+}
 
 // State returns the job's state as the run sees it.
 func (r *Run) State() *State { return &r.state }

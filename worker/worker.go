@@ -20,9 +20,11 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// Worker is the code of one type of job. Engines make a new value of the struct for
-// each run, fill its exported fields with the job's parameters and bind its port
-// handles, so nothing but the run's state survives from one run to the next.
+// Worker is the code of one type of job. Engines make a shallow copy of the registered
+// value for each run, set the exported fields that the job's parameters name and bind its
+// port handles, so nothing but the run's state survives from one run to the next. What
+// the copies share, such as a pool of connections behind an unexported field, must be
+// safe for use by several runs at once.
 //
 // Run returns nil when it has done what it can for now: the job is then completed, or
 // goes to sleep if inputs that are wired to other jobs may still bring messages. It
@@ -145,7 +147,7 @@ type Config struct {
 	// Store holds the jobs. Required; the engine does not close it.
 	Store Store
 	// Workers has one value of each type of worker to run. At least one is required.
-	// Only their types count; the values are never run.
+	// Each run gets a copy; parameters that a job does not have keep their values.
 	Workers []Worker
 	// Queues are the queues to serve, with their weights: a queue of weight 6 gets six
 	// times the attention of one of weight 1. Empty means job.DefaultQueue only.

@@ -4,7 +4,7 @@
 local function delta()
   local d = {
     id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
-    flag = arg(), reason = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {}, defaults = {}, log = {},
+    flag = arg(), reason = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {}, defaults = {}, log = {}, wakes = {},
   }
   d.handed, d.started = d.flag == '1', d.flag == '2'
   for i = 1, num() do
@@ -38,6 +38,7 @@ local function delta()
   d.entry = arg()
   d.failure = arg()
   for i = 1, num() do d.log[i] = arg() end
+  for i = 1, num() do d.wakes[i] = num() end
   return d
 end
 
@@ -122,6 +123,7 @@ local function record(d)
   for _, note in ipairs(d.log) do
     call('XADD', log, 'MAXLEN', '~', '10000', '*', 'job', d.id, 'note', note)
   end
+  for _, after in ipairs(d.wakes) do alarm(d.id, NOW + after) end
   log_run(d.id, d.entry)
   if d.failure ~= '' then
     call('LPUSH', k .. ':e', d.failure)
