@@ -124,7 +124,12 @@ func TestO11ConnectMovesAllData(t *testing.T) {
 		e.empties(a, port.Input, "in", `"before"`, "1", "null", `"x"`)
 		e.empties(b, port.Input, "in", "1", "null", `"x"`)
 		e.empties(b, port.Input, "other", "1", "null", `"x"`)
-		_, err := from.Connect(e.ctx, port.Output, "out", a.Ref(port.Input, "nope"))
+		trace, err := b.Trace(e.ctx, port.Input, "other", 2)
+		e.check(err)
+		if len(trace) != 2 || len(trace[0].Read) != 1 || trace[0].Read[0].Job != from.ID() || len(trace[1].Write) != 1 {
+			e.Errorf("the trace leads over %+v, want the move, then who wrote to the first port", trace)
+		}
+		_, err = from.Connect(e.ctx, port.Output, "out", a.Ref(port.Input, "nope"))
 		e.refused(err, job.ErrPort)
 	})
 }

@@ -270,8 +270,12 @@ func outs[T any](e *env, h *job.Handle, name string) []T {
 	return out
 }
 
-// keys returns all keys of the namespace in Redis, sorted, but not those of asynq.
-func (e *env) keys() []string { e.Helper(); return e.scan("weir:{" + e.namespace + "[}:]*") }
+// keys returns all keys of the namespace in Redis, sorted, but not those of asynq and not
+// that which remembers calls for a minute.
+func (e *env) keys() []string {
+	e.Helper()
+	return slices.DeleteFunc(e.scan("weir:{"+e.namespace+"[}:]*"), func(key string) bool { return strings.HasSuffix(key, "}:seen") })
+}
 
 func (e *env) scan(pattern string) []string {
 	e.Helper()

@@ -91,7 +91,8 @@ func (h *Handle) Close(ctx context.Context, in string) error {
 	return h.store.ClosePort(ctx, h.id, port.Input, in)
 }
 
-// Peek returns up to n of the oldest messages of an Out port without removing them.
+// Peek returns up to n of the oldest messages of an Out port, and no more of them than
+// fit in MaxCommit bytes, without removing them.
 func (h *Handle) Peek(ctx context.Context, out string, n int) ([]json.RawMessage, error) {
 	items, _, err := h.store.Peek(ctx, h.id, port.Output, out, n)
 	for i := range items {
@@ -155,7 +156,7 @@ func (h *Handle) Drain(ctx context.Context, dir port.Dir, name string) ([]json.R
 			}
 			return nil
 		})
-		if err != nil || n < drainBatch {
+		if err != nil || n == 0 {
 			return all, err
 		}
 	}

@@ -245,11 +245,11 @@ type Delta struct {
 	SetPorts []port.Spec // replace the job's unwired ports, unless nil
 	Entry    string      // JSON for the log: what the run read and wrote; empty for none
 	Failure  *Failure
-	Log      []string // JSON, one entry each
+	Log      []string        // JSON, one entry each
 	Wakes    []time.Duration // ask for runs so long after the commit
-	Handed   bool     // the run hands its job back untouched: it does not count as a try or a step
-	Reason   string   // why the job is parked
-	Started  bool     // the worker's Start is part of it
+	Handed   bool            // the run hands its job back untouched: it does not count as a try or a step
+	Reason   string          // why the job is parked
+	Started  bool            // the worker's Start is part of it
 }
 
 // Take removes N messages from the front of a port, if its head is still Head.

@@ -4,26 +4,79 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
+	"sync"
+	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/job"
 )
 
 // A script acts in one shard. What it wants done in another it leaves as an order in its
-// shard's outbox; what would take too long it leaves as chores. Both are done at once by
-// the process that ran the script, or later by the sweeper. The other shard remembers the
-// number of the last order it carried out for each outbox: so orders are carried out in
-// order and once, whoever delivers them, however often.
+// shard's outbox; what would take too long it leaves as chores. The process that ran the
+// script does the first of it at once and the rest in the background, or the sweeper does.
+// The other shard remembers the number of the last order it carried out for each outbox:
+// so orders are carried out in order and once, whoever delivers them, however often.
 
 const (
-	mailMember   = "!mail"
-	choresMember = "!chores"
-	mailBatch    = 200
-	mailRounds   = 20 // then the caller has waited long enough
-	choresBatch  = 25
+	mailMember    = "!mail"
+	choresMember  = "!chores"
+	joiningMember = "!joining "
+	mailBatch     = 200
+	mailBytes     = 1 << 20
+	choresBatch   = 25
+	courierTime   = 10 * time.Second // then the sweeper goes on
 )
+
+// couriers empty outboxes in the background, one an outbox.
+type couriers struct {
+	mu     sync.Mutex
+	busy   map[string]bool // by due key
+	wg     sync.WaitGroup
+	ctx    context.Context //nolint:containedctx // from Open to Close: what couriers do has no caller
+	cancel context.CancelFunc
+	inline bool // in the foreground instead: time stands still meanwhile
+}
+
+func newCouriers(inline bool) *couriers {
+	c := &couriers{busy: map[string]bool{}, inline: inline}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// send empties the outbox beside a due key, unless somebody does already.
+func (c *couriers) send(s *Store, due string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy[due] || c.ctx.Err() != nil {
+		return
+	}
+	c.busy[due] = true
+	done := make(chan struct{})
+	c.wg.Go(func() {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(c.ctx, courierTime)
+		defer cancel()
+		for left, err := int64(1), error(nil); left > 0 && err == nil; { // what an error leaves is the sweeper's
+			left, err = s.mail(ctx, due)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.busy, due)
+	})
+	if c.inline {
+		c.mu.Unlock()
+		<-done
+		c.mu.Lock()
+	}
+}
+
+// stop ends all couriers and waits for them.
+func (c *couriers) stop() {
+	c.mu.Lock()
+	c.cancel()
+	c.mu.Unlock()
+	c.wg.Wait()
+}
 
 // urgent does what is not to be done by runs, and returns the wakes of jobs.
 func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) ([]delivery.Wake, error) {
@@ -31,11 +84,16 @@ func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) (
 	var first error
 	for _, w := range wakes {
 		var err error
-		switch w.ID {
-		case mailMember:
-			err = s.mail(ctx, due)
-		case choresMember:
+		switch {
+		case w.ID == mailMember:
+			var left int64
+			if left, err = s.mail(ctx, due); left > 0 && err == nil {
+				s.couriers.send(s, due)
+			}
+		case w.ID == choresMember:
 			err = s.chores(ctx, due)
+		case strings.HasPrefix(w.ID, joiningMember):
+			err = s.mend(ctx, w.ID)
 		default:
 			jobs = append(jobs, w)
 		}
@@ -48,9 +106,7 @@ func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) (
 
 // ofJobs returns the wakes of jobs among what a script left to do.
 func ofJobs(wakes []delivery.Wake) []delivery.Wake {
-	return slices.DeleteFunc(slices.Clone(wakes), func(w delivery.Wake) bool {
-		return w.ID == mailMember || w.ID == choresMember
-	})
+	return slices.DeleteFunc(slices.Clone(wakes), func(w delivery.Wake) bool { return strings.HasPrefix(w.ID, "!") })
 }
 
 // chores does a shard's chores until none are left.
@@ -84,52 +140,37 @@ func (s *Store) chores(ctx context.Context, due string) error {
 }
 
 // order is one entry of an outbox.
-type order struct {
-	entry  string // ID in the stream
-	number string
-	text   string
-}
+type order struct{ number, text string }
 
-// mail delivers a shard's outbox until it is empty.
-func (s *Store) mail(ctx context.Context, due string) error {
-	outbox := strings.TrimSuffix(due, "due") + "outbox"
-	for range mailRounds {
-		entries, err := s.rdb.XRangeN(ctx, outbox, "-", "+", mailBatch).Result()
-		if err != nil {
-			return s.explain(err)
-		}
-		var done []any
-		for _, e := range entries {
-			done = append(done, e.ID)
-		}
-		for to, orders := range s.sort(entries) {
-			if err := s.carry(ctx, due, to, orders); err != nil {
-				return err
-			}
-		}
-		reply, err := s.run(ctx, scriptMailDone, due, done...)
-		if err != nil {
-			return err
-		}
-		var d decoder
-		if left := d.int(reply); left == 0 || d.err != nil {
-			return d.err
+// mail delivers the first orders of a shard's outbox and returns how many are left.
+func (s *Store) mail(ctx context.Context, due string) (left int64, err error) {
+	reply, err := s.run(ctx, scriptMailRead, due, mailBatch, mailBytes)
+	if err != nil {
+		return 0, err
+	}
+	var d decoder
+	l := d.list(reply)
+	var done []any
+	orders := map[string][]order{} // by the due key of where they go, each in order
+	for i := 0; i+2 < len(l); i += 3 {
+		entry := d.str(l[i])
+		done = append(done, entry)
+		number, _, _ := strings.Cut(entry, "-")
+		to := s.address(d.str(l[i+1]))
+		orders[to] = append(orders[to], order{number, d.str(l[i+2])})
+	}
+	if d.err != nil {
+		return 0, d.err
+	}
+	for to, some := range orders {
+		if err := s.carry(ctx, due, to, some); err != nil {
+			return 0, err
 		}
 	}
-	return nil // others fill the outbox as fast: the sweeper goes on with it
-}
-
-// sort groups orders by the due key of where they go, each group in order.
-func (s *Store) sort(entries []redis.XMessage) map[string][]order {
-	out := map[string][]order{}
-	for _, e := range entries {
-		to, _ := e.Values["to"].(string)
-		text, _ := e.Values["order"].(string)
-		number, _, _ := strings.Cut(e.ID, "-")
-		key := s.address(to)
-		out[key] = append(out[key], order{e.ID, number, text})
+	if reply, err = s.run(ctx, scriptMailDone, due, done...); err != nil {
+		return 0, err
 	}
-	return out
+	return d.int(reply), d.err
 }
 
 // address turns "hub", "shard:<n>" or a job's ID into a due key.

@@ -252,7 +252,7 @@ func (m *model) objections(d *job.Delta) (all []error) {
 		}
 		if known.jobs[id] == nil {
 			all = append(all, job.ErrNotFound)
-		} else if known.find(id, mName{w.Dir, w.Port}, false) == nil {
+		} else if p := known.find(id, mName{w.Dir, w.Port}, false); p == nil || p.closed && id != d.Job {
 			all = append(all, job.ErrPort)
 		}
 	}

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (s *Store) Unclaim(ctx context.Context, alias string, id job.ID) error {
 
 // alias binds or removes an alias and returns whose it is, or was.
 func (s *Store) alias(ctx context.Context, what, alias string, id job.ID) (job.ID, error) {
-	reply, err := s.run(ctx, scriptAlias, s.keys.hub(), what, alias, string(id))
+	reply, err := s.run(ctx, scriptAlias, s.keys.hub(), what, alias, string(id), rand.Text())
 	if err != nil {
 		return "", err
 	}

@@ -76,6 +76,8 @@ type Store struct {
 	broker *delivery.Broker
 	where  string    // the URL without password, for messages
 	local  *embedded // nil unless the store started its own Redis
+
+	couriers *couriers
 }
 
 // Open connects to Redis and checks that it can be relied on: that it answers, never
@@ -87,7 +89,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Namespace == "" {
 		cfg.Namespace = DefaultNamespace
 	}
-	s := &Store{where: "the embedded Redis"}
+	s := &Store{where: "the embedded Redis", couriers: newCouriers(cfg.Clock != nil)}
 	url := cfg.URL
 	if url == "" {
 		local, err := startEmbedded()
@@ -120,6 +122,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 // waits for them; then it closes the connections and ends the embedded Redis, if any.
 func (s *Store) Close() error {
 	s.broker.Close()
+	s.couriers.stop()
 	err := s.rdb.Close()
 	if s.local != nil {
 		s.local.close()

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/weirworks/weir/job"
@@ -111,7 +110,7 @@ func portRefusal(reason string, id job.ID, name string) error {
 
 // Peek implements job.Ports.
 func (s *Store) Peek(ctx context.Context, id job.ID, dir port.Dir, name string, n int) ([]json.RawMessage, int64, error) {
-	return s.Page(ctx, id, dir, name, 0, n, math.MaxInt32)
+	return s.Page(ctx, id, dir, name, 0, n, job.MaxCommit)
 }
 
 // Page implements job.RunReader.

@@ -126,6 +126,8 @@ func refusal(reason string, id job.ID) error {
 		return fmt.Errorf("%w of job %s is closed", job.ErrPort, id)
 	case "leftovers":
 		return fmt.Errorf("%w: what is left of an earlier tree %s is being removed; try again in a minute", job.ErrStatus, id)
+	case "deleting":
+		return fmt.Errorf("%w: job %s is being deleted by somebody else", job.ErrStatus, id)
 	case "parent":
 		return fmt.Errorf("%w: job %s has a parent already; disown it first", job.ErrStatus, id)
 	case "ended":

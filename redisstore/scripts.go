@@ -40,6 +40,7 @@ var (
 	scriptSweep    = script("port", "run", "subtree", "due_sweep")
 	scriptRenew    = script("wake_renew")
 	scriptMail     = script("port", "run", "subtree", "hub", "mail_apply")
+	scriptMailRead = script("mail_read")
 	scriptMailDone = script("mail_done")
 	scriptPublish  = script("port", "hub", "channel_publish")
 	scriptAlias    = script("alias_set")

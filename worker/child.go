@@ -167,6 +167,9 @@ type childIn struct {
 
 // Write implements port.Writer.
 func (w *childIn) Write(raw json.RawMessage) error {
+	if err := port.Check(raw); err != nil {
+		return fmt.Errorf("writing to port %q of child %q: %w", w.name, w.child.name, err)
+	}
 	w.child.run.mu.Lock()
 	defer w.child.run.mu.Unlock()
 	return w.child.run.write(job.Write{Job: w.child.id, Dir: port.Input, Port: w.name, Items: []json.RawMessage{raw}})

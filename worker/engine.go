@@ -38,6 +38,7 @@ type Engine struct {
 	active   sync.WaitGroup
 	quiet    chan struct{} // closed when no further run may begin
 	ran      atomic.Bool
+	ending   sync.Map // jobs of such types that are to end, and since when
 	unknown  sync.Map // types of jobs that nobody here runs, and that were told of
 }
 

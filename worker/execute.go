@@ -36,7 +36,7 @@ func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
 			e.cfg.Logger.Warn("no worker of this type runs here: its jobs wait for an engine that has it",
 				"type", snap.Info.Type, "queue", snap.Info.Queue, "job", snap.Info.ID)
 		}
-		return handBack(snap, unknownDelay, fmt.Sprintf("no worker of type %q runs here", snap.Info.Type))
+		return e.unknownType(snap)
 	}
 	ctx, cancel := context.WithCancelCause(e.runs)
 	defer cancel(nil)
@@ -71,8 +71,27 @@ func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
 	return r.conclude(k, err, snap.Shutdown)
 }
 
-// unknownDelay is how long a job is left alone whose type nobody here runs.
-const unknownDelay = 2 * time.Second
+const (
+	// unknownDelay is how long a job is left alone whose type nobody here runs.
+	unknownDelay = 2 * time.Second
+	// unknownGrace is how long one that is to end waits for an engine that runs its type.
+	unknownGrace = 10 * time.Second
+)
+
+// unknownType leaves a job to engines that run its type. One that is to end does so
+// without its Shutdown when none comes.
+func (e *Engine) unknownType(snap *job.Snapshot) *job.Delta {
+	reason := fmt.Sprintf("no worker of type %q runs here", snap.Info.Type)
+	if !snap.Shutdown {
+		return handBack(snap, unknownDelay, reason)
+	}
+	since, _ := e.ending.LoadOrStore(snap.Info.ID, time.Now())
+	if first, ok := since.(time.Time); !ok || time.Since(first) < unknownGrace {
+		return handBack(snap, unknownDelay, reason)
+	}
+	e.ending.Delete(snap.Info.ID)
+	return &job.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Shutdown, Reason: reason + ": it ended without Shutdown"}
+}
 
 // handBack ends a run as if it had not been.
 func handBack(snap *job.Snapshot, delay time.Duration, reason string) *job.Delta {

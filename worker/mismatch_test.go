@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
@@ -60,6 +61,21 @@ func TestTerminateUnknownType(t *testing.T) {
 	b.reach(h, 0, statemachine.Terminated)
 	if got := b.state(h)["ended"]; got != "true" {
 		b.Errorf("ended = %q", got)
+	}
+}
+
+// If nobody who could run its Shutdown comes, a job ends all the same.
+func TestTerminateTypeThatIsNoMore(t *testing.T) {
+	b := onRedis(t)
+	b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Count{}} })
+	h := b.single(&Double{})
+	b.check(h.Write(b.ctx, "in", 1))
+	b.check(h.Terminate(b.ctx))
+	b.reach(h, 0, statemachine.Terminated)
+	info, err := h.Info(b.ctx)
+	b.check(err)
+	if p, _ := info.Port(port.Input, "in"); p.Waiting != 1 || !strings.Contains(info.Reason, "without Shutdown") {
+		b.Errorf("%d messages left, reason %q", p.Waiting, info.Reason)
 	}
 }
 

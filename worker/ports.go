@@ -34,9 +34,22 @@ func (b binder) BindIn(name string) port.Reader {
 // BindOut implements port.Binder.
 func (b binder) BindOut(name string) port.Writer {
 	if out := b.run.outs[name]; out != nil {
-		return out
+		return handleOut{out}
 	}
-	return &outbox{run: b.run, name: name, missing: true}
+	return handleOut{&outbox{run: b.run, name: name, missing: true}}
+}
+
+// handleOut is an Out port behind a handle, which has encoded what it writes.
+type handleOut struct{ *outbox }
+
+// Write implements port.Writer.
+func (out handleOut) Write(raw json.RawMessage) error {
+	return out.write(job.Write{Items: []json.RawMessage{raw}})
+}
+
+// WriteKey implements port.Writer.
+func (out handleOut) WriteKey(key string, raw json.RawMessage) error {
+	return out.write(job.Write{Keyed: true, Key: job.Hash(key), Items: []json.RawMessage{raw}})
 }
 
 // inbox reads a port: an In port of the run's job, or a port of one of its children.
@@ -210,12 +223,18 @@ type outbox struct {
 
 // Write implements port.Writer.
 func (out *outbox) Write(raw json.RawMessage) error {
-	return out.write(job.Write{Items: []json.RawMessage{raw}})
+	if err := port.Check(raw); err != nil {
+		return fmt.Errorf("writing to port %q of job %s: %w", out.name, out.run.info.ID, err)
+	}
+	return handleOut{out}.Write(raw)
 }
 
 // WriteKey implements port.Writer.
 func (out *outbox) WriteKey(key string, raw json.RawMessage) error {
-	return out.write(job.Write{Keyed: true, Key: job.Hash(key), Items: []json.RawMessage{raw}})
+	if err := port.Check(raw); err != nil {
+		return fmt.Errorf("writing to port %q of job %s: %w", out.name, out.run.info.ID, err)
+	}
+	return handleOut{out}.WriteKey(key, raw)
 }
 
 func (out *outbox) write(w job.Write) error {
@@ -236,9 +255,14 @@ func (out *outbox) write(w job.Write) error {
 
 // write buffers a message for a port. r.mu is held.
 func (r *Run) write(w job.Write) error {
+	if r.written == MaxWrites {
+		return fmt.Errorf("writing to port %q: %w: the run would write more than %d messages in one commit; call Checkpoint in between",
+			w.Port, job.ErrTooLarge, MaxWrites)
+	}
 	if err := r.grow(len(w.Items[0])); err != nil {
 		return fmt.Errorf("writing to port %q: %w", w.Port, err)
 	}
+	r.written++
 	r.size += len(r.head)
 	stored := append(slices.Clone(r.head), w.Items[0]...) // the caller may change his
 	w.Unlogged = r.journal.silent()

@@ -2,6 +2,8 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +87,50 @@ func TestWakeAfter(t *testing.T) {
 	for i, want := range []time.Duration{0, 5 * time.Second, time.Minute} {
 		if d := got[i].Sub(start[0]); d != want {
 			t.Errorf("run %d was %s after the first, want %s", i, d, want)
+		}
+	}
+}
+
+// scribe writes by name what its parameter says.
+type scribe struct {
+	Raw   string
+	Count int
+	Out   port.Out[int]
+}
+
+func (s *scribe) Run(_ context.Context, run *worker.Run) error {
+	w, err := run.Out("out")
+	if err != nil {
+		return err
+	}
+	for range max(s.Count, 1) {
+		if err := w.Write(json.RawMessage(s.Raw)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What is no message, and too many of them, are refused before anything is kept.
+func TestRefusedWrites(t *testing.T) {
+	e := weirtest.New(t, &scribe{})
+	for _, c := range []struct {
+		w    scribe
+		want string
+	}{
+		{scribe{Raw: "{"}, "wrong encoding"},
+		{scribe{Raw: "1 2"}, "wrong encoding"},
+		{scribe{Raw: ""}, "wrong encoding"},
+		{scribe{Raw: "1", Count: worker.MaxWrites + 1}, "more than 50000 messages in one commit; call Checkpoint"},
+	} {
+		h := e.Start(job.Single(&c.w, ""))
+		e.RunUntilQuiet()
+		f := e.Failures(h)
+		if len(f) != 1 || !strings.Contains(f[0].Error, c.want) {
+			t.Errorf("%.20q %d times: failures %v, want one with %q", c.w.Raw, c.w.Count, f, c.want)
+		}
+		if got := weirtest.Drain[int](e, h, "out"); len(got) > 0 {
+			t.Errorf("%.20q wrote %v", c.w.Raw, got)
 		}
 	}
 }

@@ -21,6 +21,7 @@ const (
 	MaxMessage = job.MaxMessage // bytes of one message or state value
 	MaxCommit  = job.MaxCommit  // bytes of all that one commit writes
 	MaxSpawn   = 500            // jobs that one commit creates
+	MaxWrites  = 50_000         // messages that one commit writes
 )
 
 // Sizes of a run's view of its ports.
@@ -49,6 +50,7 @@ type Run struct {
 	state    State
 	delta    job.Delta         // what was done since the last commit
 	size     int               // bytes that delta writes
+	written  int               // messages that delta writes
 	children map[string]*Child // nil until asked for
 	keys     port.Context      // that messages written now carry
 	extra    port.Context      // keys without who wrote them
@@ -218,6 +220,6 @@ func (r *Run) take(outcome statemachine.Event) job.Delta {
 	}
 	d.Set, d.Unset = r.state.changes()
 	d.Entry = r.journal.entry(r.step)
-	r.delta, r.size = job.Delta{}, 0
+	r.delta, r.size, r.written = job.Delta{}, 0, 0
 	return d
 }

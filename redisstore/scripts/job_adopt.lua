@@ -3,12 +3,15 @@
 -- KEYS: due
 -- ARGV: 'offer', child, parent, name: the child points at its parent-to-be
 --       'accept', child, parent, name: the parent lists the child
---       'settle', child: the child's pointer is confirmed
---       'doubt', child, parent: the child's pointer is in doubt again, before a dismiss
---       'withdraw', child, parent: the child points at nobody
+--       'settle', child, parent, name: the child's pointer is confirmed
+--       'doubt', child, parent, name: the child's pointer is in doubt again, before a dismiss
+--       'withdraw', child, parent, name: the child points at nobody
 --       'dismiss', child, parent, name: the parent no longer lists the child
 -- reply: {'ok' | 'gone' | 'exists' | 'graph' | 'parent' | 'ended', {}}
+-- From offer or doubt until settle or withdraw `due` says so: the sweeper finishes what a
+-- dead process began.
 local step, child, parent, name = arg(), arg(), arg(), arg()
+local joining = '!joining ' .. child .. ' ' .. parent .. ' ' .. name
 if step == 'accept' or step == 'dismiss' then
   local p = load(parent)
   if p.status == '' then return { 'gone', {} } end
@@ -26,14 +29,18 @@ if step == 'accept' or step == 'dismiss' then
   return { 'ok', {} }
 end
 local j = load(child)
+if step == 'settle' or step == 'withdraw' then call('ZREM', KEYS[1], joining) end
 if j.status == '' then return { 'gone', {} } end
 local k = key(child)
 if step == 'offer' then
   if j.parent and call('HGET', k, 'joining') ~= '1' then return { 'parent', {} } end
+  call('ZADD', KEYS[1], str(NOW + 30 * LOOK), joining)
   call('HSET', k, 'parent', parent, 'name', name, 'joining', '1')
   call('ZREM', P .. 'index', child)
 elseif step == 'doubt' then
-  if j.parent == parent then call('HSET', k, 'joining', '1') end
+  if j.parent ~= parent then return { 'gone', {} } end
+  call('ZADD', KEYS[1], str(NOW + 30 * LOOK), joining)
+  call('HSET', k, 'joining', '1')
 elseif step == 'settle' then
   call('HDEL', k, 'joining')
 elseif j.parent == parent then

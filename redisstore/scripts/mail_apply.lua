@@ -12,7 +12,10 @@ local DO = {
     if call('HGET', key(parent) .. ':c', name) == child then call('HDEL', key(parent) .. ':c', name) end
   end,
   write = function(id, port, channel, item)
-    if load(id).status ~= '' and wires(id, 'i', port) then return deliver(id, 'i', port, { item }) end
+    if load(id).status ~= '' and wires(id, 'i', port) then
+      if not closed(id, 'i', port) then deliver(id, 'i', port, { item }) end
+      return
+    end
     if channel ~= '' then mail('hub', 'unsubscribe', channel, id .. ' ' .. port) end
   end,
   publish = function(channel, item) publish(channel, item) end,

@@ -25,6 +25,8 @@ local function wires(id, dir, port)
   return edges, fresh
 end
 
+local function closed(id, dir, port) return call('HEXISTS', key(id), 'x.' .. dir .. '.' .. port) == 1 end
+
 -- admit creates a port that `*` admits, with the options of that: fresh is what wires returned.
 local function admit(id, dir, port, fresh)
   if not fresh then return end

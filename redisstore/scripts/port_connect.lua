@@ -9,7 +9,7 @@ for i = 1, num() do
   local e = { arg(), arg(), arg() }
   if load(e[1]).status == '' then return { 'gone', {} } end
   if not wires(e[1], e[2], e[3]) then return { 'port', {} } end
-  if call('HEXISTS', key(e[1]), 'x.' .. e[2] .. '.' .. e[3]) == 1 then return { 'closed', {} } end
+  if closed(e[1], e[2], e[3]) then return { 'closed', {} } end
   to[i] = e
 end
 local k = key(id) .. ':' .. dir .. ':' .. port
@@ -17,10 +17,17 @@ local items = call('LRANGE', k, 0, -1)
 if repeated(token) then return { 'ok', {}, {} } end
 remember(token)
 local default = call('HGET', key(id) .. ':d', dir == 'i' and port or 'o.' .. port)
+local entry = ''
+if #items > 0 then
+  local from = call('HINCRBY', key(id), 'h.' .. dir .. '.' .. port, #items) - #items
+  entry = string.format('{"read":[{"job":"%s","dir":"%s","port":"%s","from":%.0f,"n":%d}]}',
+    id, dir == 'i' and 'in' or 'out', port, from, #items)
+  sent = {}
+end
 call('DEL', k)
-if #items > 0 then call('HINCRBY', key(id), 'h.' .. dir .. '.' .. port, #items) end
 for _, e in ipairs(to) do
   deliver(e[1], e[2], e[3], items)
   if default then set_default(e[1], e[2], e[3], default) end
 end
+log_run(id, entry)
 return { 'ok', wakes(), items }

@@ -9,7 +9,7 @@ local entry = arg()
 if load(id).status == '' then return { 'gone', {} } end
 if not wires(id, dir, port) then return { 'port', {} } end
 if repeated(token) then return { 'ok', {} } end
-if call('HEXISTS', key(id), 'x.' .. dir .. '.' .. port) == 1 then return { 'closed', {} } end
+if closed(id, dir, port) then return { 'closed', {} } end
 remember(token)
 local items = {}
 for i = 1, num() do items[i] = arg() end

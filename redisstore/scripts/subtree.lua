@@ -1,12 +1,18 @@
 -- subtree.lua: what concerns a job and all below it. Long work is cut into chores.
 
--- deleting tells whether a job, or one above it, is being deleted.
+-- marked tells since when, and by whom, a job is being deleted; nil if it is not.
+local function marked(id)
+  local at, owner = string.match(call('HGET', key(id), 'deleting') or '', '^(%d+) (.*)$')
+  if at and tonumber(at) > NOW - 60000 then return at, owner end
+end
+
+-- deleting tells whether a job, or one above it, is being deleted. One that was adopted
+-- from another tree is marked itself.
 local function deleting(id)
   local root = tree(id)
   while id and id ~= '' and tree(id) == root do
-    local v = call('HMGET', key(id), 'deleting', 'parent')
-    if tonumber(v[1] or '0') > NOW - 60000 then return true end
-    id = v[2]
+    if marked(id) then return true end
+    id = call('HGET', key(id), 'parent')
   end
   return false
 end

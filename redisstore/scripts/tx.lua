@@ -4,7 +4,8 @@
 local function delta()
   local d = {
     id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
-    flag = arg(), reason = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {}, defaults = {}, log = {}, wakes = {},
+    flag = arg(), reason = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {},
+    defaults = {}, log = {}, wakes = {},
   }
   d.handed, d.started = d.flag == '1', d.flag == '2'
   for i = 1, num() do
@@ -62,7 +63,8 @@ local function refuse(d)
     local fields = d.fresh[w.id]
     if fields then
       if not fields[w.dir .. '.' .. w.port] and not fields[w.dir .. '.*'] then return 'port' end
-    elseif tree(w.id) == tree(d.id) and (load(w.id).status == '' or not wires(w.id, w.dir, w.port)) then
+    elseif tree(w.id) == tree(d.id) and (load(w.id).status == '' or not wires(w.id, w.dir, w.port)
+      or w.id ~= d.id and closed(w.id, w.dir, w.port)) then
       return 'port'
     end
   end

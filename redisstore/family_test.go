@@ -1,0 +1,162 @@
+package redisstore_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// joining makes what is said of adoptions in progress due now, and returns how many there are.
+func (e *env) joining(id job.ID) int {
+	e.Helper()
+	n := 0
+	for _, key := range e.rdb.Keys(e.Context(), "weir:{"+e.ns+":*}:due").Val() {
+		for _, member := range e.rdb.ZRange(e.Context(), key, 0, -1).Val() {
+			if strings.HasPrefix(member, "!joining "+string(id)) {
+				e.ok(e.rdb.ZAdd(e.Context(), key, redis.Z{Member: member}).Err())
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// A process that dies in an adoption, or in the end of one, leaves nothing behind that the
+// sweeper does not put right, wherever it dies.
+func TestAdoptionCutShort(t *testing.T) {
+	t.Parallel()
+	addr := strings.TrimSuffix(strings.TrimPrefix(redistest.SharedRedis(t), "redis://"), "/0")
+	for _, c := range []struct {
+		after   string // the step whose answer never comes
+		disown  bool
+		deleted bool // the child goes before the sweeper comes
+		adopted bool // in the end
+	}{
+		{after: "offer"},
+		{after: "accept", adopted: true},
+		{after: "settle", adopted: true},
+		{after: "offer", deleted: true},
+		{after: "accept", deleted: true},
+		{after: "doubt", disown: true, adopted: true},
+		{after: "dismiss", disown: true},
+		{after: "withdraw", disown: true},
+	} {
+		t.Run(c.after, func(t *testing.T) {
+			t.Parallel()
+			p := redistest.StartProxy(t, addr)
+			e := open(t, p.URL())
+			parent, child := e.single(), e.single()
+			if c.disown {
+				e.ok(e.store.Adopt(e.Context(), parent, child, "kid"))
+			}
+			p.DropReplies(1000, "\r\n"+c.after+"\r\n")
+			var err error
+			if c.disown {
+				err = e.store.Disown(e.Context(), parent, child)
+			} else {
+				err = e.store.Adopt(e.Context(), parent, child, "kid")
+			}
+			e.fails(err, job.ErrUnreachable)
+			p.DropReplies(0, "")
+			if done := c.after == "settle" || c.after == "withdraw"; (e.joining(child) == 0) != done {
+				t.Fatalf("%d adoptions in progress after %s", e.joining(child), c.after)
+			}
+			if c.deleted {
+				e.ok(e.store.Apply(e.Context(), child, statemachine.Terminate))
+				e.end(child, statemachine.Shutdown)
+				e.joining(child)
+				e.ok(e.store.Delete(e.Context(), child))
+			}
+			e.sweep()
+			e.equal("adoptions in progress", e.joining(child), 0)
+			e.related(parent, child, c.adopted, c.deleted)
+			e.ok(e.rdb.Del(e.Context(), "weir:{"+e.ns+"}:adopting").Err()) // of the dead process
+			if other := e.single(); !c.adopted && !c.deleted {
+				e.ok(e.store.Adopt(e.Context(), other, child, "mine"))
+			}
+		})
+	}
+}
+
+// related checks that all that is said of parent and child agrees.
+func (e *env) related(parent, child job.ID, adopted, deleted bool) {
+	e.Helper()
+	children, err := e.store.Children(e.Context(), parent)
+	e.ok(err)
+	e.equal("listed by the parent", children["kid"] == child, adopted)
+	roots, err := e.store.Prefixed(e.Context(), string(child), 1)
+	e.ok(err)
+	e.equal("listed as a root", len(roots) == 1, !adopted && !deleted)
+	if deleted {
+		_, err := e.store.Info(e.Context(), child)
+		e.fails(err, job.ErrNotFound)
+		return
+	}
+	info := e.info(child)
+	e.equal("has the parent", info.Parent == parent, adopted)
+	e.equal("is in doubt", info.Joining, false)
+}
+
+// terminated ends jobs.
+func (e *env) terminated(ids ...job.ID) {
+	e.Helper()
+	for _, id := range ids {
+		e.ok(e.store.Apply(e.Context(), id, statemachine.Terminate))
+		e.end(id, statemachine.Shutdown)
+	}
+}
+
+// While somebody deletes a job nobody else does, and nothing below it comes back to life,
+// of whatever tree it is.
+func TestDeleteIsOneCallers(t *testing.T) {
+	each(t, func(e *env) {
+		parent, child := e.single(), e.single()
+		e.ok(e.store.Adopt(e.Context(), parent, child, "kid"))
+		e.terminated(parent, child)
+		for _, id := range []job.ID{parent, child} {
+			key := e.key(id)
+			now := e.rdb.Time(e.Context()).Val().UnixMilli()
+			e.ok(e.rdb.HSet(e.Context(), key, "deleting", strconv.FormatInt(now, 10)+" somebody").Err())
+			e.fails(e.store.Delete(e.Context(), id), job.ErrStatus)
+			e.fails(e.store.Delete(e.Context(), parent), job.ErrStatus)
+			e.fails(e.store.Apply(e.Context(), id, statemachine.Force), job.ErrNotFound)
+			e.equal("mark", e.rdb.HGet(e.Context(), key, "deleting").Val(), strconv.FormatInt(now, 10)+" somebody")
+			e.ok(e.rdb.HSet(e.Context(), key, "deleting", strconv.FormatInt(now-61_000, 10)+" somebody").Err()) // he died
+		}
+		e.ok(e.store.Delete(e.Context(), parent))
+		for _, id := range []job.ID{parent, child} {
+			_, err := e.store.Info(e.Context(), id)
+			e.fails(err, job.ErrNotFound)
+		}
+	})
+}
+
+// A delete that is refused leaves no marks.
+func TestDeleteRefused(t *testing.T) {
+	each(t, func(e *env) {
+		parent, child, below := e.single(), e.single(), e.single()
+		e.ok(e.store.Adopt(e.Context(), parent, child, "kid"))
+		e.ok(e.store.Adopt(e.Context(), child, below, "kid"))
+		e.terminated(parent, child)
+		e.unchanged("refused delete", func() { e.fails(e.store.Delete(e.Context(), parent), job.ErrStatus) })
+	})
+}
+
+// A parent cannot write to a port that is closed.
+func TestWriteToClosedChildPort(t *testing.T) {
+	each(t, func(e *env) {
+		root := e.create(job.Node{Type: "T"}, job.Node{Name: "kid", Type: "K", Ports: ports(in("in"))})
+		e.ok(e.store.ClosePort(e.Context(), root.Nth(1), port.Input, "in"))
+		d := delta(e.begin(root), statemachine.Complete)
+		d.Writes = []job.Write{{Job: root.Nth(1), Dir: port.Input, Port: "in", Items: raws("1")}}
+		res := e.try(d)
+		e.fails(res.Refused, job.ErrPort)
+	})
+}
