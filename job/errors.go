@@ -27,6 +27,8 @@ var (
 	ErrUnknownType = errors.New("unknown worker type")
 	// ErrAmbiguous: several jobs have IDs that begin so.
 	ErrAmbiguous = errors.New("ambiguous")
+	// ErrFull: the port has as many messages as its limit allows; nothing was written.
+	ErrFull = errors.New("port is full")
 	// ErrRate: the job has run too often this minute; it is parked until the next.
 	ErrRate = errors.New("too many runs")
 	// ErrLocked: somebody outside holds the job's lock.

@@ -28,18 +28,21 @@ type Info struct {
 	Version int64               `json:"version"`           // commits of any kind
 	Started bool                `json:"started,omitempty"` // its worker's Start is done
 	Joining bool                `json:"-"`                 // an adoption across shards is not yet confirmed
+	Next    time.Time           `json:"next,omitzero"`     // when it wakes by itself
+	Blocked bool                `json:"blocked,omitempty"` // it rests until ports that it filled have room
 	Ports   []PortInfo          `json:"ports,omitempty"`
 }
 
 // PortInfo is what is known of one port of a job at one moment.
 type PortInfo struct {
 	port.Spec
-	Waiting int64 `json:"waiting"`        // messages not yet read
-	Total   int64 `json:"total"`          // messages that ever passed
-	Wired   bool  `json:"wired"`          // messages go on along edges
-	Sources int   `json:"open,omitempty"` // edges that still may bring messages
-	Fed     bool  `json:"fed,omitempty"`  // it has, or had, sources
-	Closed  bool  `json:"closed"`         // no message will come any more
+	Waiting int64       `json:"waiting"`         // messages not yet read
+	Total   int64       `json:"total"`           // messages that ever passed
+	Wired   bool        `json:"wired"`           // messages go on along edges
+	Edges   [][]PortRef `json:"edges,omitempty"` // where to: each edge has one or several ends
+	Sources int         `json:"open,omitempty"`  // edges that still may bring messages
+	Fed     bool        `json:"fed,omitempty"`   // it has, or had, sources
+	Closed  bool        `json:"closed"`          // no message will come any more
 }
 
 // Port returns what is known of one port; ok is false if there is no such port.

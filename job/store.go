@@ -76,9 +76,9 @@ type PortSetter interface {
 
 // PortRef names a port of a job.
 type PortRef struct {
-	Job  ID
-	Dir  port.Dir
-	Port string
+	Job  ID       `json:"job"`
+	Dir  port.Dir `json:"dir"`
+	Port string   `json:"port"`
 }
 
 // Ports moves messages between the outside and the ports of a job.
@@ -294,6 +294,7 @@ type Result struct {
 	Applied int   // deltas that hold, now or from an earlier sending of the same commit
 	Refused error // why the first other delta did not: ErrFenced, ErrMoved, ErrPort, ErrExists, ErrNotFound
 	Again   bool  // the last applied delta left its job queued
+	Full    bool  // a port that its job writes to is full: the job is not to write on
 }
 
 // RunEntry is what one run, or one act from outside, read and wrote.

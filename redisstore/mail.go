@@ -21,6 +21,7 @@ const (
 	mailMember    = "!mail"
 	choresMember  = "!chores"
 	joiningMember = "!joining "
+	fullMember    = "!full "
 	mailBatch     = 200
 	mailBytes     = 1 << 20
 	choresBatch   = 25
@@ -94,6 +95,8 @@ func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) (
 			err = s.chores(ctx, due)
 		case strings.HasPrefix(w.ID, joiningMember):
 			err = s.mend(ctx, w.ID)
+		case strings.HasPrefix(w.ID, fullMember):
+			err = s.unjam(ctx, w.ID)
 		default:
 			jobs = append(jobs, w)
 		}

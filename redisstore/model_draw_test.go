@@ -40,6 +40,9 @@ func (c *machine) plan(most int, name string) []job.Node {
 		if chance(c, 2, "type") {
 			g.Type = "B"
 		}
+		if chance(c, 2, "limit") {
+			g.Ports[0].Limit = rapid.IntRange(1, 2).Draw(c.T, "limit")
+		}
 		g.Ports = append(g.Ports, out("free"))
 		if chance(c, 4, "any") {
 			g.Ports = append(g.Ports, in(port.Any), out(port.Any))

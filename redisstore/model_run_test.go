@@ -208,6 +208,9 @@ func (c *machine) settle(r *mRun, d *job.Delta, res job.Result) {
 	if want := map[bool]int{true: 1, false: 0}[refused == nil]; res.Applied != want || refused == nil && res.Again != again {
 		c.Fatalf("result %+v, the model has %v, again %v", res, refused, again)
 	}
+	if j := c.model.jobs[d.Job]; refused == nil && res.Full != (len(j.blocked) > 0) {
+		c.Fatalf("result %+v, the model has %d full ports", res, len(j.blocked))
+	}
 	c.old = append(c.old, *d)
 	if refused != nil || d.Outcome != job.Checkpoint || r == nil {
 		return
@@ -302,8 +305,12 @@ func (c *machine) write() {
 		c.agree("write", err, job.ErrPort)
 		return
 	}
+	if !c.model.room(id, n) {
+		c.agree("write", err, job.ErrFull)
+		return
+	}
 	c.ok(err)
-	c.model.put(id, n, texts(w.Items), false, 0)
+	c.model.put(nil, id, n, texts(w.Items), false, 0)
 }
 
 func (c *machine) takeOutside() {

@@ -34,6 +34,7 @@ type mJob struct {
 	kids        map[string]job.ID
 	log         []string
 	failures    int
+	blocked     map[*mPort]bool // ports that it filled
 }
 
 type mName struct {
@@ -45,6 +46,7 @@ type mPort struct {
 	edges   [][]mEnd
 	items   []string
 	removed int64 // messages taken, or passed on
+	limit   int
 	sources int
 	fed     bool
 	closed  bool
@@ -58,7 +60,7 @@ type mEnd struct {
 // add creates the jobs of a plan; its root gets number base.
 func (m *model) add(nodes []job.Node, root job.ID, base int, parent job.ID) {
 	for i, n := range nodes {
-		j := &mJob{id: root.Nth(base + i), parent: parent, node: n, kids: map[string]job.ID{}, state: map[string]string{}}
+		j := &mJob{id: root.Nth(base + i), parent: parent, node: n, kids: map[string]job.ID{}, state: map[string]string{}, blocked: map[*mPort]bool{}}
 		if i > 0 {
 			j.parent = root.Nth(base + n.Parent)
 		}
@@ -67,7 +69,7 @@ func (m *model) add(nodes []job.Node, root job.ID, base int, parent job.ID) {
 		}
 		j.ports = map[mName]*mPort{}
 		for _, p := range n.Ports {
-			q := &mPort{sources: p.Sources, fed: p.Sources > 0}
+			q := &mPort{sources: p.Sources, fed: p.Sources > 0, limit: p.Limit}
 			for _, e := range p.Edges {
 				var ends []mEnd
 				for _, t := range e {
@@ -145,17 +147,68 @@ func (m *model) wake(j *mJob) {
 	if j.status == statemachine.Running {
 		j.again = true
 	} else if to, err := statemachine.Next(j.status, statemachine.Wake); err == nil && !j.node.Graph {
-		m.become(j, to)
+		if len(j.blocked) == 0 {
+			m.become(j, to)
+			return
+		}
+		j.again = true
+		if j.status != statemachine.Suspended {
+			m.become(j, statemachine.Suspended)
+		}
 	}
 }
 
-func (m *model) put(id job.ID, n mName, items []string, keyed bool, key uint32) {
+// fill blocks the job that filled a port, but one that fills its own.
+func (m *model) fill(by *mJob, id job.ID, n mName, p *mPort) {
+	if by == nil || by.id == id || n.dir != port.Input || p.limit == 0 || len(p.items) < p.limit ||
+		by.status == statemachine.Terminating || m.jobs[id].status == statemachine.Terminated || by.blocked[p] {
+		return
+	}
+	by.blocked[p] = true
+	by.reason = "full: port " + n.name + " of job " + string(id)
+}
+
+// free lets those go on that a port was too full for.
+func (m *model) free(p *mPort) {
+	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
+		j := m.jobs[id]
+		if !j.blocked[p] {
+			continue
+		}
+		delete(j.blocked, p)
+		if len(j.blocked) == 0 && j.status == statemachine.Suspended {
+			j.reason = ""
+			if j.again {
+				m.become(j, statemachine.Queued)
+			}
+		}
+	}
+}
+
+// room tells whether all ports that a message to this one would come to have room.
+func (m *model) room(id job.ID, n mName) bool {
+	p := m.find(id, n, false)
+	if len(p.edges) == 0 {
+		return n.dir == port.Output || p.limit == 0 || len(p.items) < p.limit
+	}
+	for _, ends := range p.edges {
+		for _, end := range ends {
+			if !m.room(end.job, end.mName) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (m *model) put(by *mJob, id job.ID, n mName, items []string, keyed bool, key uint32) {
 	if len(items) == 0 {
 		return
 	}
 	p := m.find(id, n, true)
 	if len(p.edges) == 0 {
 		p.items = append(p.items, items...)
+		m.fill(by, id, n, p)
 		if n.dir == port.Input {
 			m.wake(m.jobs[id])
 		} else {
@@ -175,7 +228,7 @@ func (m *model) put(id job.ID, n mName, items []string, keyed bool, key uint32) 
 			shares[turn] = append(shares[turn], item)
 		}
 		for i, end := range ends {
-			m.put(end.job, end.mName, shares[i], keyed, key)
+			m.put(by, end.job, end.mName, shares[i], keyed, key)
 		}
 	}
 }
@@ -216,6 +269,9 @@ func (m *model) take(id job.ID, t job.Take) {
 	p := m.find(id, mName{t.Dir, t.Port}, true)
 	p.items = p.items[t.N:]
 	p.removed += int64(t.N)
+	if t.Dir == port.Input && len(p.items) < p.limit {
+		m.free(p)
+	}
 }
 
 // objections are all reasons to refuse a delta; a store may name any of them.
@@ -310,7 +366,7 @@ func (m *model) apply(j *mJob, d *job.Delta) {
 		m.add(s.Plan.Nodes, d.Job.Tree(), s.Base, d.Job)
 	}
 	for _, w := range d.Writes {
-		m.put(orElse(w.Job, d.Job), mName{w.Dir, w.Port}, texts(w.Items), w.Keyed, w.Key)
+		m.put(j, orElse(w.Job, d.Job), mName{w.Dir, w.Port}, texts(w.Items), w.Keyed, w.Key)
 	}
 	for _, name := range d.Closes {
 		m.shut(d.Job, mName{port.Output, name})
@@ -339,7 +395,17 @@ func (m *model) conclude(j *mJob, d *job.Delta) {
 	if j.again && (event == statemachine.Complete || event == statemachine.Suspend) {
 		event = statemachine.Requeue
 	}
+	if event == statemachine.Requeue && len(j.blocked) > 0 && j.status == statemachine.Running {
+		event, j.again = statemachine.Suspend, true
+	}
 	to, err := statemachine.Next(j.status, event)
+	if to == statemachine.Terminated && err == nil {
+		for n, p := range j.ports {
+			if n.dir == port.Input {
+				m.free(p)
+			}
+		}
+	}
 	if g := m.jobs[j.parent]; to == statemachine.Terminated && err == nil && g != nil && g.node.Graph {
 		for n, p := range j.ports { // those that it feeds must not wait for it
 			if n.dir == port.Output && len(p.edges) > 0 {

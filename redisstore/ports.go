@@ -102,6 +102,8 @@ func portRefusal(reason string, id job.ID, name string) error {
 	switch reason {
 	case "port":
 		return fmt.Errorf("%w: job %s has no port %q", job.ErrPort, id, name)
+	case "full":
+		return fmt.Errorf("%w: port %q of job %s, or one that it leads to", job.ErrFull, name, id)
 	case "closed":
 		return fmt.Errorf("%w: port %q of job %s is closed", job.ErrPort, name, id)
 	}
@@ -136,15 +138,5 @@ func (s *Store) Take(ctx context.Context, id job.ID, t job.Take, token string) e
 	if err := checkPort(id, t.Port); err != nil {
 		return err
 	}
-	reply, err := s.run(ctx, scriptTake, s.keys.dueOf(id), string(id), dirArg(t.Dir), t.Port,
-		strconv.FormatInt(t.Head, 10), t.N, token)
-	if err != nil {
-		return err
-	}
-	var d decoder
-	reason := d.str(reply)
-	if d.err != nil {
-		return d.err
-	}
-	return portRefusal(reason, id, t.Port)
+	return s.act(ctx, scriptTake, id, t.Port, string(id), dirArg(t.Dir), t.Port, strconv.FormatInt(t.Head, 10), t.N, token)
 }

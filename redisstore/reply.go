@@ -96,7 +96,7 @@ func (d *decoder) wakes(v any) []delivery.Wake {
 }
 
 // descriptor decodes what the job's hash says of a port, see descriptor in create.go.
-func (d *decoder) descriptor(p *job.PortInfo, text string) {
+func (d *decoder) descriptor(p *job.PortInfo, id job.ID, text string) {
 	for i, part := range strings.Fields(text) {
 		switch {
 		case i == 0:
@@ -105,6 +105,13 @@ func (d *decoder) descriptor(p *job.PortInfo, text string) {
 			p.Channels = append(p.Channels, part[1:])
 		default:
 			p.Wired = true
+			var edge []job.PortRef
+			for end := range strings.SplitSeq(part, ",") {
+				at, name, _ := strings.Cut(end, ".")
+				dir := len(at) - 1
+				edge = append(edge, job.PortRef{Job: id.Tree().Nth(int(d.int(at[:dir]))), Dir: port.Dir(at[dir]), Port: name})
+			}
+			p.Edges = append(p.Edges, edge)
 		}
 	}
 }
@@ -146,6 +153,7 @@ func (d *decoder) result(v any, id job.ID) job.Result {
 		Applied: int(d.int(d.at(l, 0))),
 		Refused: refusal(d.str(d.at(l, 1)), id),
 		Again:   d.int(d.at(l, 2)) == 1,
+		Full:    d.int(d.at(l, 3)) > 0,
 	}
 }
 
@@ -202,7 +210,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		Status: statemachine.Status(f["status"]), Reason: f["reason"], Parent: job.ID(f["parent"]), By: f["by"],
 		Created: at("created"), Ran: at("ran"), Queued: at("queued"),
 		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Joining: f["joining"] == "1",
-		Started: f["started"] == "1",
+		Started: f["started"] == "1", Blocked: n("blocked") > 0,
 	}
 	if f["args"] != "" {
 		i.Args = json.RawMessage(f["args"])
@@ -216,7 +224,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 			continue
 		}
 		p := job.PortInfo{Spec: port.Spec{Name: name, Dir: port.Dir(dir[0])}}
-		d.descriptor(&p, v)
+		d.descriptor(&p, id, v)
 		if p.Default = values[name]; p.Dir == port.Output {
 			p.Default = values["o."+name]
 		}

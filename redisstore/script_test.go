@@ -136,7 +136,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[1 ["+bareRoot+" 1 q T]]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", "", 1, 1}, root...)...)
-	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]] ["+bareRoot+".1 [] [] []]] []]") {
+	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7] ] ["+bareRoot+".1 [] [] [] ]] []]") {
 		t.Errorf("tree_walk replies %s", got)
 	}
 
@@ -147,11 +147,11 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[ok 0 [2]]", "port_page", bareRoot, "i", "in", 1, 9, 9)
 	b.want("[port]", "port_page", bareRoot, "i", "no", 0, 9, 9)
 	b.want("[gone]", "port_page", bareRoot+".1", "i", "in", 0, 9, 9)
-	b.want("moved", "port_take", bareRoot, "i", "in", 1, 1, "k1")
-	b.want("ok", "port_take", bareRoot, "i", "in", 0, 1, "k1")
-	b.want("ok", "port_take", bareRoot, "i", "in", 0, 1, "k1")
-	b.want("port", "port_take", bareRoot, "i", "no", 0, 1, "k1")
-	b.want("gone", "port_take", bareRoot+".1", "i", "in", 0, 1, "k2")
+	b.want("[moved []]", "port_take", bareRoot, "i", "in", 1, 1, "k1")
+	b.want("[ok []]", "port_take", bareRoot, "i", "in", 0, 1, "k1")
+	b.want("[ok []]", "port_take", bareRoot, "i", "in", 0, 1, "k1")
+	b.want("[port []]", "port_take", bareRoot, "i", "no", 0, 1, "k1")
+	b.want("[gone []]", "port_take", bareRoot+".1", "i", "in", 0, 1, "k2")
 
 	b.want("[gone]", "begin", bareRoot+".1", "r1", 1000, 9, 9, 1, "", 1000)
 	if got := b.run("begin", bareRoot, "r1", 1000, 9, 9, 1, "", 1000); !strings.HasPrefix(got, "[ok T [") || !strings.HasSuffix(got, "[] [in 7] [[in 1 1 [2]]]]") {
@@ -161,10 +161,10 @@ func TestScriptReplies(t *testing.T) {
 	b.want("1", "run_refresh", bareRoot, "r1", 1000)
 	b.want("0", "run_refresh", bareRoot, "r2", 1000)
 	b.want("[]", "wake_renew", bareRoot, 1)
-	b.want("[[[0 fenced 0]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
-	b.want("[[[0 running 0]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
-	b.want("[[[1  1]] ["+bareRoot+" 2 q T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
-	b.want("[[[1  1]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[[[0 fenced 0 0]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
+	b.want("[[[0 running 0 0]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
+	b.want("[[[1  1 0]] ["+bareRoot+" 2 q T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[[[1  1 0]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
 	b.want("["+bareRoot+" 3 q T]", "wake_renew", bareRoot, 2)
 	b.want("[]", "wake_renew", bareRoot, 2)
 
@@ -178,7 +178,7 @@ func TestScriptReplies(t *testing.T) {
 	b.run("begin", bareRoot, "r3", 1000, 9, 9, 1, "", 1000)
 	step := append([]any{"r4", 1000, 9, 9, 1, "", 1000, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
-		if got := b.run("step", step...); !regexp.MustCompile(`^\[\[1  [01]\] \[\] ` + bareRoot + ` \[ok T \[`).MatchString(got) {
+		if got := b.run("step", step...); !regexp.MustCompile(`^\[\[1  [01] 0\] \[\] ` + bareRoot + ` \[ok T \[`).MatchString(got) {
 			t.Errorf("step replies %s", got)
 		}
 	}

@@ -33,6 +33,7 @@ var (
 	scriptWrite    = script("port", "port_write")
 	scriptTake     = script("port", "port_take")
 	scriptPage     = script("port", "run", "port_page")
+	scriptGrow     = script("port", "port_grow")
 	scriptClose    = script("port", "port_close")
 	scriptDefault  = script("port", "port_default")
 	scriptSetPorts = script("port", "port_set")

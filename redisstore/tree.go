@@ -113,6 +113,9 @@ func (s *Store) read(ctx context.Context, ids []job.ID, budget int) (infos []*jo
 	for _, v := range d.list(d.at(l, 0)) {
 		one := d.list(v)
 		if i := d.info(job.ID(d.str(d.at(one, 0))), d.at(one, 1), d.at(one, 2), d.at(one, 3)); i != nil {
+			if next := d.str(d.at(one, 4)); next != "" {
+				i.Next = time.UnixMilli(d.int(next)).UTC()
+			}
 			infos = append(infos, i)
 		}
 	}

@@ -180,7 +180,8 @@ func (e *Engine) commit(snap *job.Snapshot, d *job.Delta, step bool) *job.Snapsh
 	defer context.AfterFunc(e.runs, func() { time.AfterFunc(lastWords, cancel) })()
 	err := retry(ctx, func() error {
 		if !step {
-			return commit(ctx, e.cfg.Store, *d)
+			_, err := commit(ctx, e.cfg.Store, *d)
+			return err
 		}
 		var res job.Result
 		var err error
@@ -216,7 +217,7 @@ func (e *Engine) commit(snap *job.Snapshot, d *job.Delta, step bool) *job.Snapsh
 
 // giveUp commits what takes the place of a commit that was refused.
 func (e *Engine) giveUp(ctx context.Context, log *slog.Logger, d *job.Delta) {
-	if err := commit(ctx, e.cfg.Store, *d); err != nil {
+	if _, err := commit(ctx, e.cfg.Store, *d); err != nil {
 		log.Error("run could not be ended; its job goes on when the lease ends", "error", err)
 	}
 }

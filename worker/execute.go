@@ -142,11 +142,11 @@ func work(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
 
 // conclude turns the end of the user's code into a delta. r.mu is held.
 func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
-	if shutdown && (err == nil || errors.Is(err, ErrSuspend)) {
+	if shutdown && (err == nil || errors.Is(err, ErrSuspend) || errors.Is(err, ErrFull)) {
 		d := r.take(statemachine.Shutdown)
 		return &d
 	}
-	if err == nil || errors.Is(err, ErrSuspend) {
+	if err == nil || errors.Is(err, ErrSuspend) || errors.Is(err, ErrFull) {
 		d := r.take(r.outcome(err))
 		return &d
 	}
@@ -166,6 +166,9 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 // and left others goes on in another run. A job sleeps while inputs wired to other jobs
 // may bring more; when none can, it is completed and its wired Outs are closed.
 func (r *Run) outcome(err error) statemachine.Event {
+	if errors.Is(err, ErrFull) {
+		return statemachine.Requeue
+	}
 	if err != nil {
 		return statemachine.Suspend
 	}
@@ -212,14 +215,17 @@ func firstLine(s string) string {
 
 // commit stores a delta, and asks again while the store cannot be reached: a commit is
 // idempotent, and if it takes too long the lease ends and it is refused.
-func commit(ctx context.Context, s Store, d job.Delta) error {
-	return retry(ctx, func() error {
-		res, err := s.Commit(ctx, []job.Tx{{Deltas: []job.Delta{d}}})
+func commit(ctx context.Context, s Store, d job.Delta) (job.Result, error) {
+	var res job.Result
+	err := retry(ctx, func() error {
+		all, err := s.Commit(ctx, []job.Tx{{Deltas: []job.Delta{d}}})
 		if err != nil {
 			return err
 		}
-		return res[0].Refused
+		res = all[0]
+		return res.Refused
 	})
+	return res, err
 }
 
 // permanent tells whether asking again cannot help.

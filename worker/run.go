@@ -173,7 +173,7 @@ func (r *Run) grow(n int) error {
 
 // Checkpoint commits what the run did so far and lets it go on. The work done before it
 // is never repeated. When it returns an error the run must end: nothing it does
-// afterwards is kept.
+// afterwards is kept, unless the error is ErrFull.
 func (r *Run) Checkpoint() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +187,8 @@ func (r *Run) Checkpoint() error {
 	d.Next, d.Lease = rand.Text(), r.lease
 	begun := time.Now()
 	r.keeper.change(d.Next)
-	if err := commit(r.ctx, r.store, d); err != nil {
+	res, err := commit(r.ctx, r.store, d)
+	if err != nil {
 		r.broken = fmt.Errorf("checkpoint: %w", err)
 		return r.broken
 	}
@@ -198,6 +199,9 @@ func (r *Run) Checkpoint() error {
 	r.token = d.Next
 	r.step++
 	r.keeper.changed(begun)
+	if res.Full {
+		return ErrFull
+	}
 	return nil
 }
 

@@ -63,6 +63,11 @@ type Configured interface {
 // the run did is kept. An error that wraps it suspends too, whatever else it wraps.
 var ErrSuspend = errors.New("suspend")
 
+// ErrFull is what Checkpoint returns when a port that the run writes to has reached its
+// limit. What was done is kept. A run that returns it makes its job rest until there is
+// room, and then run again; one that goes on writes beyond the limit.
+var ErrFull = errors.New("a port that the run writes to is full: end the run with this error, it is repeated when there is room")
+
 // Options are what a type of worker chooses for its jobs. The zero value is the default.
 type Options struct {
 	// Tries is how many runs in a row may fail before the job does. Zero means 1.

@@ -34,14 +34,14 @@ local function load(id)
   local j = jobs[id]
   if j then return j end
   local v = call('HMGET', key(id), 'status', 'type', 'queue', 'gen', 'token', 'last', 'again',
-    'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate')
+    'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate', 'blocked')
   j = {
     id = id, status = v[1] or '', type = v[2], queue = v[3], gen = tonumber(v[4] or '0'),
     token = v[5] and v[5] ~= '' and v[5], last = v[6], again = v[7] == '1',
     parent = v[8] and v[8] ~= '' and v[8], pgraph = v[9] == '1', graph = v[10] == '1',
     open = tonumber(v[11] or '0'), broken = tonumber(v[12] or '0'),
     step = tonumber(v[13] or '0'), version = tonumber(v[14] or '0'), tries = tonumber(v[15] or '0'),
-    silent = v[16] or '', rate = v[17] or '',
+    silent = v[16] or '', rate = v[17] or '', blocked = tonumber(v[18] or '0'),
   }
   jobs[id] = j
   return j
@@ -139,6 +139,15 @@ function review(g)
   if g.parent and not g.pgraph then wake(g.parent, g.id) end
 end
 
+-- rest lets a job that is to run sleep until the ports that it filled have room.
+local function rest(j)
+  if not j.again then
+    j.again = true
+    call('HSET', key(j.id), 'again', '1')
+  end
+  if j.status ~= S.suspended then place(j, EV.suspend[EV.begin[EV.wake[j.status]]]) end
+end
+
 -- wake queues a sleeping job; a running one is queued again when its run ends. from is
 -- the job on whose behalf, if it may be of another tree.
 function wake(id, from)
@@ -150,6 +159,7 @@ function wake(id, from)
       call('HSET', key(id), 'again', '1')
     end
   elseif EV.wake[j.status] and not j.graph then
+    if j.blocked > 0 then return rest(j) end
     place(j, EV.wake[j.status])
   end
 end

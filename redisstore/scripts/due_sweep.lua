@@ -7,10 +7,15 @@ for _, id in ipairs(ids) do
   local first = string.sub(id, 1, 1)
   local j = load(first == '@' and string.sub(id, 2) or id)
   if first == '!' then
-    local root = string.match(id, '^!unborn (%S+)$')
+    local root, producer = string.match(id, '^!unborn (%S+)$'), string.match(id, '^!full (%S+)')
     if root then
       call('ZREM', KEYS[1], id)
       unborn(root)
+    elseif producer and load(producer).blocked == 0 then
+      call('ZREM', KEYS[1], id)
+    elseif producer then
+      call('ZADD', KEYS[1], str(NOW + 5 * LOOK), id)
+      if EV.wake[load(string.match(id, '^!full %S+ (%S+)')).status] then urgent[id] = true end -- it sleeps
     else
       call('ZADD', KEYS[1], str(NOW + LOOK), id)
       urgent[id] = true

@@ -4,7 +4,8 @@
 -- reply: {'ok', {ready jobs}, {messages}} | {'gone' | 'port' | 'closed', {}}
 local id, dir, port, token, to = arg(), arg(), arg(), arg(), {}
 if load(id).status == '' then return { 'gone', {} } end
-if not wires(id, dir, port) then return { 'port', {} } end
+local edges = wires(id, dir, port)
+if not edges then return { 'port', {} } end
 for i = 1, num() do
   local e = { arg(), arg(), arg() }
   if load(e[1]).status == '' then return { 'gone', {} } end
@@ -29,5 +30,6 @@ for _, e in ipairs(to) do
   deliver(e[1], e[2], e[3], items)
   if default then set_default(e[1], e[2], e[3], default) end
 end
+drained(id, dir, port, edges.limit)
 log_run(id, entry)
 return { 'ok', wakes(), items }

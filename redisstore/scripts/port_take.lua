@@ -1,15 +1,17 @@
 -- port_take: remove messages from the front of a port from outside of runs.
 -- KEYS: due
 -- ARGV: job, direction, port, head, count, token
--- reply: 'ok' | 'gone' | 'port' | 'moved'
+-- reply: {'ok' | 'gone' | 'port' | 'moved', {ready jobs}}
 local id, dir, port, head, n, token = arg(), arg(), arg(), arg(), num(), arg()
 local k = key(id)
-if load(id).status == '' then return 'gone' end
-if not wires(id, dir, port) then return 'port' end
-if repeated(token .. head) then return 'ok' end
-if (call('HGET', k, 'h.' .. dir .. '.' .. port) or '0') ~= head then return 'moved' end
-if call('LLEN', k .. ':' .. dir .. ':' .. port) < n then return 'moved' end
+if load(id).status == '' then return { 'gone', {} } end
+local edges = wires(id, dir, port)
+if not edges then return { 'port', {} } end
+if repeated(token .. head) then return { 'ok', {} } end
+if (call('HGET', k, 'h.' .. dir .. '.' .. port) or '0') ~= head then return { 'moved', {} } end
+if call('LLEN', k .. ':' .. dir .. ':' .. port) < n then return { 'moved', {} } end
 remember(token .. head)
 call('LTRIM', k .. ':' .. dir .. ':' .. port, n, -1)
 call('HINCRBY', k, 'h.' .. dir .. '.' .. port, n)
-return 'ok'
+drained(id, dir, port, edges.limit)
+return { 'ok', wakes() }

@@ -2,7 +2,7 @@
 -- KEYS: due
 -- ARGV: job, direction, port, token, hash or '', '1' to wake nobody, entry for the log or '',
 --       messages, message…
--- reply: {'ok' | 'gone' | 'port' | 'closed', {ready jobs}}
+-- reply: {'ok' | 'gone' | 'port' | 'closed' | 'full', {ready jobs}}
 local id, dir, port, token, hash = arg(), arg(), arg(), arg(), tonumber(arg())
 quiet = arg() == '1'
 local entry = arg()
@@ -10,6 +10,7 @@ if load(id).status == '' then return { 'gone', {} } end
 if not wires(id, dir, port) then return { 'port', {} } end
 if repeated(token) then return { 'ok', {} } end
 if closed(id, dir, port) then return { 'closed', {} } end
+if not room(id, dir, port) then return { 'full', {} } end
 remember(token)
 local items = {}
 for i = 1, num() do items[i] = arg() end

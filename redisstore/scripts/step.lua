@@ -2,7 +2,7 @@
 -- the same queue, whose type the caller runs.
 -- KEYS: due
 -- ARGV: token, lease ms, batch, bytes, what limits() in run.lua reads, types, type…, then one transaction as for commit
--- reply: {{held, why, again}, {ready jobs}, job id or '', what begin() in run.lua returns}
+-- reply: {{held, why, again, blocked}, {ready jobs}, job id or '', what begin() in run.lua returns}
 local token, lease, most, bytes = arg(), num(), num(), num()
 local allowed = limits()
 local types = {}

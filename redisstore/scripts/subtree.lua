@@ -53,7 +53,10 @@ local function erase(id, what)
   below(id, what)
   for _, field in ipairs(call('HKEYS', k)) do
     local dir, port = string.match(field, '^([io])%.(.+)$')
-    if dir then keys[#keys + 1] = k .. ':' .. dir .. ':' .. port end
+    if dir then
+      keys[#keys + 1] = k .. ':' .. dir .. ':' .. port
+      free(id, port)
+    end
   end
   for port, channel in string.gmatch(call('HGET', k, 'subscribed') or '', '(%S+)=(%S+)') do
     mail('hub', 'unsubscribe', channel, id .. ' ' .. port)

@@ -54,8 +54,9 @@ local function refuse(d)
   local taken = {}
   for _, t in ipairs(d.takes) do
     local name = t.id .. ' ' .. t.dir .. ' ' .. t.port
-    if taken[name] or load(t.id).status == '' or not wires(t.id, t.dir, t.port) then return 'port' end
-    taken[name] = true
+    local edges = not taken[name] and load(t.id).status ~= '' and wires(t.id, t.dir, t.port)
+    if not edges then return 'port' end
+    taken[name], t.limit = true, edges.limit
     if (call('HGET', key(t.id), 'h.' .. t.dir .. '.' .. t.port) or '0') ~= t.head then return 'moved' end
     if call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n then return 'moved' end
   end
@@ -96,6 +97,7 @@ local function record(d)
     local field = t.dir .. '.' .. t.port
     call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)
     call('HINCRBY', key(t.id), 'h.' .. field, t.n)
+    drained(t.id, t.dir, t.port, t.limit)
   end
   chunked('HSET', k .. ':s', d.set, d.nset)
   chunked('HDEL', k .. ':s', d.unset, d.nunset)
@@ -139,6 +141,10 @@ local function conclude(d, j)
   if d.delay > 0 or event == 'backoff' then at = NOW + d.delay end
   if j.status == S.terminating then
     if event ~= 'shutdown' then return place(j, j.status, at) end
+    for _, field in ipairs(call('HKEYS', key(j.id))) do
+      local port = string.match(field, '^i%.(.+)$')
+      if port then free(j.id, port) end
+    end
     -- Nothing comes from it any more: those that it feeds in its graph must not wait.
     if j.pgraph then
       for _, field in ipairs(call('HKEYS', key(j.id))) do
@@ -149,6 +155,11 @@ local function conclude(d, j)
     return place(j, EV.shutdown[j.status])
   end
   if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end
+  if event == 'requeue' and j.blocked > 0 then
+    j.again = true
+    call('HSET', key(j.id), 'again', '1')
+    event, at = 'suspend', nil
+  end
   place(j, EV[event][j.status], at)
 end
 
@@ -168,7 +179,9 @@ local function apply(d)
   call('HSET', key(d.id), 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries),
     'version', str(j.version), 'reason', d.reason)
   if d.started then call('HSET', key(d.id), 'started', '1') end
+  writer = d.id
   record(d)
+  writer = nil
   if d.nspawn > 0 and call('HGET', key(d.id), 'ending') == '1' then
     for id in pairs(d.fresh) do terminate(id, true) end
   end
@@ -182,10 +195,11 @@ end
 
 -- transact applies the deltas of the next transaction of ARGV, in order, up to the first
 -- that no longer holds, and returns {deltas that hold, why the next does not or '',
--- whether the last job of them is queued again}, and that job. A delta that an earlier sending
+-- whether the last job of them is queued again, and whether it found a port full}, and
+-- that job. A delta that an earlier sending
 -- applied holds already.
 local function transact()
-  local held, why, again, last = 0, '', 0, nil
+  local held, why, again, blocked, last = 0, '', 0, 0, nil
   for _ = 1, num() do
     local d = delta()
     if why == '' then
@@ -200,9 +214,9 @@ local function transact()
       end
       if why == '' then
         held, last = held + 1, j
-        again = j.status == S.queued and 1 or 0
+        again, blocked = j.status == S.queued and 1 or 0, j.blocked
       end
     end
   end
-  return { held, why, again }, last
+  return { held, why, again, blocked }, last
 end

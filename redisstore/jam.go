@@ -1,0 +1,192 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// A job that filled a port rests until there is room. If the port's owner sleeps because it
+// waits for something else, and that can come from resting jobs only, they wait for each
+// other for ever although none of them is wrong: the limits are too small for the shape of
+// the graph. Then the smallest of the limits is doubled, and the log says so.
+
+// maxGrown is the limit from which on one is not raised by itself.
+const maxGrown = 1 << 20
+
+// unjam looks at a job that has rested for long. member is what `due` says of it.
+func (s *Store) unjam(ctx context.Context, member string) error {
+	producer, _, _ := strings.Cut(strings.TrimPrefix(member, fullMember), " ")
+	tree, err := s.Tree(ctx, job.ID(producer).Tree())
+	if errors.Is(err, job.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	j := newJam(tree)
+	cycle, at := j.find(job.ID(producer))
+	if at == nil || at.Limit >= maxGrown {
+		return nil
+	}
+	note, err := port.Encode(map[string]any{"deadlock": cycle, "raised": at.Port, "job": at.Job, "limit": 2 * at.Limit})
+	if err != nil {
+		return fmt.Errorf("describing a deadlock: %w", err)
+	}
+	return s.act(ctx, scriptGrow, at.Job, at.Port, string(at.Job), at.Port, at.Limit, 2*at.Limit, string(note))
+}
+
+// jam is a tree seen as who waits for whom.
+type jam struct {
+	jobs     map[job.ID]*job.Info
+	sources  map[job.ID][]job.ID // who may write to an open In port
+	children map[job.ID][]job.ID
+	full     map[job.ID][]fullPort // that a job writes to
+	live     map[job.ID]bool       // something may still happen by itself
+}
+
+type fullPort struct {
+	job.PortRef
+	Limit int
+}
+
+func newJam(tree []*job.Info) *jam {
+	j := &jam{
+		jobs: map[job.ID]*job.Info{}, sources: map[job.ID][]job.ID{}, children: map[job.ID][]job.ID{},
+		full: map[job.ID][]fullPort{}, live: map[job.ID]bool{},
+	}
+	for _, i := range tree {
+		j.jobs[i.ID] = i
+		j.children[i.Parent] = append(j.children[i.Parent], i.ID)
+	}
+	for _, i := range tree {
+		for _, p := range i.Ports {
+			if p.Dir == port.Output && !i.Graph {
+				j.follow(i.ID, p.Edges)
+			}
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, i := range tree {
+			if !j.live[i.ID] && j.moves(i) {
+				j.live[i.ID], changed = true, true
+			}
+		}
+	}
+	return j
+}
+
+// follow notes which ports the edges of a job's Out port lead to in the end.
+func (j *jam) follow(from job.ID, edges [][]job.PortRef) {
+	for _, edge := range edges {
+		for _, end := range edge {
+			to := j.jobs[end.Job]
+			if to == nil {
+				continue
+			}
+			p, ok := to.Port(end.Dir, end.Port)
+			switch {
+			case !ok:
+			case len(p.Edges) > 0:
+				j.follow(from, p.Edges)
+			case end.Dir == port.Input:
+				if !p.Closed {
+					j.sources[end.Job] = append(j.sources[end.Job], from)
+				}
+				if p.Limit > 0 && p.Waiting >= int64(p.Limit) {
+					j.full[from] = append(j.full[from], fullPort{end, p.Limit})
+				}
+			}
+		}
+	}
+}
+
+// moves tells whether a job may do something, now or because others may.
+func (j *jam) moves(i *job.Info) bool {
+	if i.Graph {
+		return false
+	}
+	if i.Status != statemachine.Suspended && i.Status != statemachine.Completed && i.Status != statemachine.Terminated {
+		return true
+	}
+	if i.Blocked {
+		for _, p := range j.full[i.ID] {
+			if !j.live[p.Job] {
+				return false
+			}
+		}
+		return true
+	}
+	if !i.Next.IsZero() {
+		return true
+	}
+	for _, p := range i.Ports {
+		if p.Dir == port.Input && !p.Fed && !p.Closed {
+			return true // somebody outside may write
+		}
+	}
+	for _, other := range append(j.sources[i.ID], j.children[i.ID]...) {
+		if j.live[other] {
+			return true
+		}
+	}
+	return false
+}
+
+// find tells in names who waits for whom, if a resting job does so for ever, and the port
+// with the smallest limit among them.
+func (j *jam) find(producer job.ID) (cycle string, smallest *fullPort) {
+	var path []string
+	seen := map[job.ID]bool{}
+	for at := producer; at != ""; {
+		i := j.jobs[at]
+		if i == nil || j.live[at] {
+			return "", nil
+		}
+		path = append(path, j.path(i))
+		if seen[at] {
+			return strings.Join(path, " -> "), smallest
+		}
+		seen[at] = true
+		next := job.ID("")
+		if i.Blocked {
+			for _, p := range j.full[at] {
+				if j.live[p.Job] {
+					continue
+				}
+				if next = p.Job; smallest == nil || p.Limit < smallest.Limit {
+					smallest = &p
+				}
+			}
+		} else if sources := j.sources[at]; len(sources) > 0 {
+			next = j.restless(sources)
+		}
+		at = next
+	}
+	return strings.Join(path, " -> "), smallest
+}
+
+// restless prefers, of jobs none of which moves, one that rests before a full port.
+func (j *jam) restless(ids []job.ID) job.ID {
+	for _, id := range ids {
+		if j.jobs[id].Blocked {
+			return id
+		}
+	}
+	return ids[0]
+}
+
+// path is a job's names from the root's child down.
+func (j *jam) path(i *job.Info) string {
+	up := j.jobs[i.Parent]
+	if up == nil || up.Parent == "" {
+		return i.Name
+	}
+	return j.path(up) + "/" + i.Name
+}
