@@ -3,7 +3,6 @@ package graph
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -16,28 +15,18 @@ func (g *Graph) whole() []problem {
 	if len(g.nodes) == 0 {
 		return []problem{{path: g.root.path(), err: errors.New("the graph has no jobs: Add a worker")}}
 	}
-	return slices.Concat(g.jobNames(), g.deadEnds(), g.cycles())
+	return slices.Concat(g.jobNames(), g.deadEnds(), g.unfed(), g.cycles())
 }
 
-// jobNames reports jobs that are too many, and names that numbering makes too
-// long or not unique.
+// jobNames reports names that numbering makes too long or not unique.
 func (g *Graph) jobNames() []problem {
-	total := 1
-	for _, n := range g.nodes {
-		total += min(n.instances, math.MaxInt-total)
-	}
-	if total > job.MaxNodes {
-		return []problem{{path: g.root.path(), err: fmt.Errorf(
-			"%w: the graph has %d jobs, its own among them, at most %d are allowed: use fewer graph.Instances, or let a job spawn the rest",
-			job.ErrTooLarge, total, job.MaxNodes)}}
-	}
 	var problems []problem
 	owners := make(map[string]*node)
 	for _, n := range g.nodes {
 		if g.names[n.name] != n {
 			continue // reported by Add
 		}
-		for i := range n.instances {
+		for i := range min(n.instances, job.MaxNodes) {
 			name := n.jobName(i)
 			err := job.CheckName("job name", name)
 			if owner := owners[name]; owner != nil && err == nil {
@@ -72,12 +61,48 @@ func (g *Graph) deadEnds() []problem {
 	return problems
 }
 
+// unfed reports ports that must be fed and are not.
+func (g *Graph) unfed() []problem {
+	fed := make(map[end]bool)
+	for _, w := range g.wires {
+		fed[w.to] = true
+	}
+	told := make(map[string]bool)
+	for _, p := range g.problems {
+		told[p.path] = true // a Connect that failed
+	}
+	var problems []problem
+	for _, n := range g.nodes {
+		for _, s := range n.ports {
+			e := end{n, s.Name}
+			if s.Required && !fed[e] && n.constants[s.Name] == nil && !told[e.path()] {
+				problems = append(problems, problem{path: e.path(), err: errors.New("this port must be fed: Connect it, or give it a Const")})
+			}
+		}
+	}
+	if g.root.worker == nil && len(g.within) > 0 {
+		problems = append(problems, g.emptyOutlets(fed)...)
+	}
+	return problems
+}
+
+// emptyOutlets reports Out ports of a composite that nothing inside leads to.
+func (g *Graph) emptyOutlets(fed map[end]bool) []problem {
+	var problems []problem
+	for _, s := range g.root.ports {
+		if e := (end{g.root, s.Name}); s.Dir == port.Output && !fed[e] {
+			problems = append(problems, problem{path: e.path(), err: errors.New("nothing inside leads to this port: Leave it from a worker, or remove it")})
+		}
+	}
+	return problems
+}
+
 // cycles reports, for every wire that leads back, the cycle it closes.
 func (g *Graph) cycles() []problem {
 	w := walk{next: make(map[*node][]*node), state: make(map[*node]state)}
 	for _, wire := range g.wires {
 		from, to := wire.from.node, wire.to.node
-		if from != g.root && to != g.root && !slices.Contains(w.next[from], to) {
+		if from != g.root && to != g.root && !wire.feedback && !slices.Contains(w.next[from], to) {
 			w.next[from] = append(w.next[from], to)
 		}
 	}
@@ -93,7 +118,7 @@ func (g *Graph) cycles() []problem {
 			names = append(names, show(n.name))
 		}
 		problems = append(problems, problem{path: cycle[0].path(), err: fmt.Errorf(
-			"the cycle %s would feed its own input: remove one of these wires", strings.Join(names, " -> "))})
+			"the cycle %s would feed its own input: remove one of these wires, or make the one that leads back graph.Feedback()", strings.Join(names, " -> "))})
 	}
 	return problems
 }

@@ -30,15 +30,15 @@ func Example() {
 	// 0 album
 	//    out thumbs []
 	// 1 list
-	//    out files [[{2 in in} {3 in in}]]
+	//    out files [[2.in 3.in]]
 	// 2 resize_1
 	//    in in []
 	//    in width []
-	//    out thumb [[{0 out thumbs}]]
+	//    out thumb [[0.thumbs]]
 	// 3 resize_2
 	//    in in []
 	//    in width []
-	//    out thumb [[{0 out thumbs}]]
+	//    out thumb [[0.thumbs]]
 }
 
 // All mistakes are reported at once.

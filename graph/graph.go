@@ -1,8 +1,11 @@
 package graph
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -15,8 +18,9 @@ type Graph struct {
 	names    map[string]*node
 	workers  map[any]*node // by the pointer that was added
 	wires    []wire        // in the order of Connect and Export
-	wired    map[wire]bool
+	wired    map[link]bool
 	problems []problem
+	within   []*Graph // those that the graph is nested in, the outermost first
 }
 
 var _ job.Planner = (*Graph)(nil)
@@ -25,17 +29,29 @@ var _ job.Planner = (*Graph)(nil)
 type node struct {
 	graph     *Graph
 	name      string
-	worker    any // nil for the root
+	worker    any    // nil for the root, and for a graph added by Nest
+	sub       *Graph // of a nested graph
 	queue     string
 	instances int
+	policy    job.FailurePolicy
 	ports     []port.Spec
+	types     map[string]reflect.Type // of messages, by direction and name, as far as known
+	constants map[string][]json.RawMessage
 	unfit     bool // there are no jobs of this worker
 	loose     bool // the worker's handles are not attached
 }
 
+// Composite is implemented by structs that are graphs: their port handles are the ports
+// of the nested graph, their other exported fields its parameters. [Add] calls Build once
+// with the nested graph, to which it adds workers; [Enter] and [Leave] connect these to
+// the struct's own ports.
+type Composite interface {
+	Build(g *Graph)
+}
+
 // New returns an empty graph. Its job and its worker type are both called name.
 func New(name string) *Graph {
-	g := &Graph{names: make(map[string]*node), workers: make(map[any]*node), wired: make(map[wire]bool)}
+	g := &Graph{names: make(map[string]*node), workers: make(map[any]*node), wired: make(map[link]bool)}
 	g.root = &node{graph: g, name: name, instances: 1}
 	if err := job.CheckName("graph", name); err != nil {
 		g.report(g.root.path(), didYouMean(err, name))
@@ -59,24 +75,74 @@ func Queue(name string) Option {
 	return func(node *node) { node.queue = name }
 }
 
+// OnFailure says what becomes of the graph, and of the message, when a job of the worker
+// has failed and has no tries left. Without it the graph fails, too.
+//
+// With [job.DeadLetter] the jobs get an Out port [job.ErrorsPort], unless the worker has
+// one: what they cannot handle goes there, and they go on. See [Errors].
+func OnFailure(p job.FailurePolicy) Option {
+	return func(node *node) { node.policy = p }
+}
+
 // Add puts a worker into the graph and returns w, whose port handles can now be
 // passed to [Connect] and [Export]. The arguments of its jobs are the fields that
-// w has when the graph is planned. A worker with ports can be added only once.
+// w has when the graph is planned. A worker with ports can be added only once. If w is
+// a [Composite] a graph is nested.
 func Add[T any](g *Graph, name string, w *T, opts ...Option) *T {
+	if w == nil {
+		w = new(T)
+		g.report(g.child(name), fmt.Errorf("the %T is nil: pass a pointer to a worker", w))
+	}
+	AddWorker(g, name, w, opts...)
+	return w
+}
+
+// AddWorker is [Add] for a worker, a pointer to a struct, whose type is known only when the
+// program runs. [Wire] connects it.
+func AddWorker(g *Graph, name string, w any, opts ...Option) {
+	n := g.add(name, opts)
+	if t := reflect.TypeOf(w); t == nil || t.Kind() != reflect.Pointer || reflect.ValueOf(w).IsNil() {
+		n.misfit(fmt.Errorf("got a %T: pass a pointer to a worker", w))
+		n.worker = &struct{}{}
+		return
+	}
+	n.worker = w
+	n.attach()
+	if c, ok := w.(Composite); ok && !n.unfit {
+		n.nest(New(show(name)))
+		n.sub.root.ports = slices.Clone(n.ports)
+		c.Build(n.sub)
+	}
+}
+
+// Nest puts a graph that was built by itself into g. Its Input and Export ports are its
+// ports there; [Wire] connects them. It must not change any more.
+func Nest(g *Graph, name string, sub *Graph, opts ...Option) {
+	n := g.add(name, opts)
+	if sub == nil || sub == g || slices.Contains(g.within, sub) {
+		n.misfit(errors.New("a graph cannot contain itself or nothing: pass another graph"))
+		return
+	}
+	n.ports = sub.root.ports
+	n.types = sub.root.types
+	n.nest(sub)
+}
+
+func (n *node) nest(sub *Graph) {
+	n.sub = sub
+	sub.within = append(slices.Clone(n.graph.within), n.graph)
+}
+
+// add makes a node of the graph.
+func (g *Graph) add(name string, opts []Option) *node {
 	n := &node{graph: g, name: name, instances: 1}
 	for _, set := range opts {
 		set(n)
 	}
 	n.checkName()
 	n.checkOptions()
-	if w == nil {
-		g.report(n.path(), fmt.Errorf("the %T is nil: pass a pointer to a worker", w))
-		w = new(T)
-	}
-	n.worker = w
-	n.attach()
 	g.nodes = append(g.nodes, n)
-	return w
+	return n
 }
 
 func (n *node) checkName() {
@@ -102,6 +168,9 @@ func (n *node) checkOptions() {
 		n.graph.report(n.path(), fmt.Errorf("graph.Instances(%d): use at least 1", n.instances))
 		n.instances = 1
 	}
+	if err := n.policy.Validate(); err != nil {
+		n.graph.report(n.path(), err)
+	}
 	if n.queue == "" {
 		return
 	}
@@ -126,8 +195,12 @@ func (n *node) attach() {
 		n.loose = isStruct
 		return
 	}
-	n.ports = layout.Specs()
-	if len(n.ports) == 0 {
+	n.ports = job.PortsOf(n.worker, layout)
+	n.types = layout.Types()
+	if _, has := n.find(port.Output, job.ErrorsPort); n.policy == job.DeadLetter && !has {
+		n.ports = append(n.ports, port.Spec{Name: job.ErrorsPort, Dir: port.Output, Type: reflect.TypeFor[job.Letter]().String()})
+	}
+	if len(layout.Specs()) == 0 {
 		return // pointers to empty structs may be equal, so nothing can be told from them
 	}
 	if first := n.graph.workers[n.worker]; first != nil {
@@ -148,12 +221,34 @@ func (n *node) misfit(err error) {
 }
 
 // kind is the name of the worker's struct.
-func (n *node) kind() string { return reflect.TypeOf(n.worker).Elem().String() }
+func (n *node) kind() string {
+	if n.worker == nil {
+		return "graph"
+	}
+	return reflect.TypeOf(n.worker).Elem().String()
+}
 
 // path tells people where n is.
 func (n *node) path() string {
 	if n == n.graph.root {
-		return show(n.name)
+		return n.graph.path()
 	}
-	return show(n.graph.root.name) + "/" + show(n.name)
+	return n.graph.child(n.name)
+}
+
+// child is the path of a node of that name.
+func (g *Graph) child(name string) string { return g.path() + "/" + show(name) }
+
+// path tells people where the graph is: names from the outermost one down.
+func (g *Graph) path() string {
+	if len(g.within) == 0 {
+		return show(g.root.name)
+	}
+	up := g.within[len(g.within)-1]
+	for _, n := range up.nodes {
+		if n.sub == g {
+			return up.child(n.name)
+		}
+	}
+	return show(g.root.name)
 }

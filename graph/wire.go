@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,11 +10,34 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
-// wire leads from an Out port of a worker, or an In port of the graph, to an In
+// link leads from an Out port of a worker, or an In port of the graph, to an In
 // port of a worker, or an Out port of the graph.
-type wire struct {
+type link struct {
 	from, to end
 }
+
+// wire is a link with its options.
+type wire struct {
+	link
+	limit    int // 0 for none
+	limited  bool
+	feedback bool
+}
+
+// WireOption changes a wire, see [Connect].
+type WireOption func(*wire)
+
+// Limit is the number of messages at which the In port that the wire leads to is full:
+// who writes to it then rests until there is room. Of several limits of a port the
+// smallest counts.
+func Limit(n int) WireOption {
+	return func(w *wire) { w.limit, w.limited = n, true }
+}
+
+// Feedback makes a wire that leads back, to a worker from which its messages may have
+// come. The receiver's port closes when its other sources are closed and nothing in the
+// graph moves any more.
+func Feedback() WireOption { return func(w *wire) { w.feedback = true } }
 
 // end is a port of a node. Which of two ports of that name is meant follows from
 // the end of the wire.
@@ -59,11 +83,11 @@ func endOf(ref any, name string) end {
 //
 // The handles must belong to workers of one graph, which also learns what is
 // wrong. If neither worker was added to any graph, there is none to tell.
-func Connect[T any](from port.Out[T], to port.In[T]) {
-	connect(endOf(from.Ref()), endOf(to.Ref()), reflect.TypeFor[T]().String())
+func Connect[T any](from port.Out[T], to port.In[T], opts ...WireOption) {
+	connect(endOf(from.Ref()), endOf(to.Ref()), reflect.TypeFor[T]().String(), opts)
 }
 
-func connect(from, to end, typ string) {
+func connect(from, to end, typ string, opts []WireOption) {
 	switch {
 	case from.node == nil && to.node == nil:
 	case from.node == nil:
@@ -74,16 +98,26 @@ func connect(from, to end, typ string) {
 		from.node.graph.report(from.path(), fmt.Errorf("leads to %s of another graph: add both jobs to one graph", to.path()))
 		to.node.graph.report(to.path(), fmt.Errorf("is fed by %s of another graph: add both jobs to one graph", from.path()))
 	default:
-		from.node.graph.link(wire{from, to})
+		from.node.graph.link(from, to, opts)
 	}
 }
 
-func (g *Graph) link(w wire) {
-	if g.wired[w] {
-		g.report(w.from.path(), fmt.Errorf("%w: it is connected to %s twice: remove one Connect", job.ErrExists, w.to.path()))
+func (g *Graph) link(from, to end, opts []WireOption) {
+	w := wire{link: link{from, to}}
+	for _, set := range opts {
+		set(&w)
+	}
+	if g.wired[w.link] {
+		g.report(from.path(), fmt.Errorf("%w: it is connected to %s twice: remove one Connect", job.ErrExists, to.path()))
 		return
 	}
-	g.wires, g.wired[w] = append(g.wires, w), true
+	if w.limited && w.limit < 1 {
+		g.report(to.path(), fmt.Errorf("graph.Limit(%d): use at least 1, or no Limit", w.limit))
+	}
+	if w.limited && to.node == g.root {
+		g.report(to.path(), errors.New("a Limit is of an In port that keeps messages, this is an Out port of the graph: limit who reads it"))
+	}
+	g.wires, g.wired[w.link] = append(g.wires, w), true
 }
 
 // Export gives the graph an Out port of that name, fed by from. A port can be
@@ -91,36 +125,26 @@ func (g *Graph) link(w wire) {
 func Export[T any](g *Graph, name string, from port.Out[T]) {
 	typ := reflect.TypeFor[T]().String()
 	to := end{g.root, name}
-	ok := g.own(port.Spec{Name: name, Dir: port.Output, Type: typ})
+	ok := g.own(port.Spec{Name: name, Dir: port.Output, Type: typ}, reflect.TypeFor[T]())
 	switch source := endOf(from.Ref()); {
 	case source.node == nil:
 		g.stray(to.path(), port.Output, typ)
 	case source.node.graph != g:
 		g.report(to.path(), fmt.Errorf("is fed by %s of another graph: add the job to this graph", source.path()))
 	case ok:
-		g.link(wire{source, to})
+		g.link(source, to, nil)
 	}
 }
 
 // Input gives the graph an In port of that name and returns the handle to
 // [Connect] it from: what is written to the port goes along its wires.
 func Input[T any](g *Graph, name string) port.Out[T] {
-	g.own(port.Spec{Name: name, Dir: port.Input, Type: reflect.TypeFor[T]().String()})
-	var inlet struct {
-		Out port.Out[T]
-	}
-	layout, err := port.Describe(reflect.TypeOf(inlet))
-	if err == nil {
-		err = layout.Attach(&inlet, &end{g.root, name})
-	}
-	if err != nil {
-		g.report(end{g.root, name}.path(), err)
-	}
-	return inlet.Out
+	g.own(port.Spec{Name: name, Dir: port.Input, Type: reflect.TypeFor[T]().String()}, reflect.TypeFor[T]())
+	return outlet[T](g, &end{g.root, name})
 }
 
 // own gives the graph a port of its own, unless its name is not allowed or taken.
-func (g *Graph) own(s port.Spec) bool {
+func (g *Graph) own(s port.Spec, typ reflect.Type) bool {
 	path := end{g.root, s.Name}.path()
 	if err := port.CheckName(s.Name); err != nil {
 		g.report(path, didYouMean(err, s.Name))
@@ -136,6 +160,10 @@ func (g *Graph) own(s port.Spec) bool {
 		return false
 	}
 	g.root.ports = append(g.root.ports, s)
+	if g.root.types == nil {
+		g.root.types = make(map[string]reflect.Type)
+	}
+	g.root.types[port.TypeKey(s.Dir, s.Name)] = typ
 	return true
 }
 

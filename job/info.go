@@ -28,6 +28,8 @@ type Info struct {
 	Version int64               `json:"version"`           // commits of any kind
 	Started bool                `json:"started,omitempty"` // its worker's Start is done
 	Joining bool                `json:"-"`                 // an adoption across shards is not yet confirmed
+	Policy  FailurePolicy       `json:"on_failure,omitempty"`
+	Single  int                 `json:"-"`                 // so many of the next messages are read one a run
 	Next    time.Time           `json:"next,omitzero"`     // when it wakes by itself
 	Blocked bool                `json:"blocked,omitempty"` // it rests until ports that it filled have room
 	Ports   []PortInfo          `json:"ports,omitempty"`

@@ -2,6 +2,7 @@ package job
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -42,6 +43,9 @@ type Node struct {
 	Ports  []Port
 	At     time.Time // not to run before; zero means now
 	Silent bool      // its statuses are not published
+
+	OnFailure FailurePolicy // what its failure means for its graph; empty means FailGraph
+	Loop      bool          // it is in a graph with feedback
 }
 
 // Port is a port of a planned job and its wires.
@@ -49,9 +53,17 @@ type Port struct {
 	port.Spec
 	// Edges: every edge gets a copy of each message. A port with edges keeps no data itself.
 	Edges []Edge
-	// Sources is the number of edge ends that feed this port: the port is at its
-	// end when so many closes have arrived. Zero means fed from outside only.
+	// Sources is the number of edge ends that feed this port, without feedback: the port
+	// is at its end when so many closes have arrived. Zero means fed from outside only.
 	Sources int
+	// Loops is the number of feedback edge ends that feed the port. Its end then waits
+	// until nothing in the graph moves.
+	Loops int
+	// Initial are messages that are there from the beginning. Only a port without Edges
+	// can have some.
+	Initial []json.RawMessage
+	// Closed: no message will come besides the initial ones.
+	Closed bool
 }
 
 // Edge leads to one target, or to several of which each message goes to just one:
@@ -60,9 +72,19 @@ type Edge []Target
 
 // Target is one end of an edge: a port of a job of the same plan.
 type Target struct {
-	Node int
-	Dir  port.Dir
-	Port string
+	Node     int
+	Dir      port.Dir
+	Port     string
+	Feedback bool
+}
+
+// String is like 3.in; a feedback has a ~ behind it.
+func (t Target) String() string {
+	back := ""
+	if t.Feedback {
+		back = "~"
+	}
+	return fmt.Sprintf("%d.%s%s", t.Node, t.Port, back)
 }
 
 // Wired tells whether any In port of the node is fed by an edge.
@@ -112,6 +134,9 @@ func (p *Plan) checkNode(i int, n *Node) error {
 			return err
 		}
 	}
+	if err := n.OnFailure.Validate(); err != nil {
+		return err
+	}
 	if i > 0 && (n.Parent < 0 || n.Parent >= i) {
 		return fmt.Errorf("parent %d must come before it in the plan", n.Parent)
 	}
@@ -125,6 +150,11 @@ func (p *Plan) checkNode(i int, n *Node) error {
 		}
 		if err := pt.Validate(); err != nil {
 			return err
+		}
+		for _, m := range pt.Initial {
+			if err := errors.Join(port.Check(m), CheckSize("an initial message of port "+pt.Name, len(m))); err != nil {
+				return err
+			}
 		}
 		for _, e := range pt.Edges {
 			for _, t := range e {

@@ -249,6 +249,7 @@ type Delta struct {
 	Wakes    []time.Duration // ask for runs so long after the commit
 	Handed   bool            // the run hands its job back untouched: it does not count as a try or a step
 	Reason   string          // why the job is parked
+	Single   string          // how many of the next messages to read one a run, as a number; empty: as before
 	Started  bool            // the worker's Start is part of it
 }
 

@@ -158,6 +158,18 @@ func (l *Layout) Specs() []Spec {
 	return specs
 }
 
+// TypeKey is how [Layout.Types] names a port.
+func TypeKey(dir Dir, name string) string { return dir.String() + " " + name }
+
+// Types returns the Go type of each handle's messages by [TypeKey].
+func (l *Layout) Types() map[string]reflect.Type {
+	types := make(map[string]reflect.Type, len(l.handles))
+	for _, h := range l.handles {
+		types[TypeKey(h.spec.Dir, h.spec.Name)] = reflect.New(l.typ.FieldByIndex(h.index).Type).Interface().(handle).elem()
+	}
+	return types
+}
+
 // Type is the worker's struct type.
 func (l *Layout) Type() reflect.Type { return l.typ }
 

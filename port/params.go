@@ -97,7 +97,7 @@ func (l *Layout) SetParams(ptr any, raw json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(p.names, name) {
 			return fmt.Errorf("setting arguments: worker %v has no argument %q: %s",
-				l.typ, shorten(name), suggest(name, p.names))
+				l.typ, shorten(name), Suggest(name, p.names))
 		}
 	}
 	if p.shadow == nil {

@@ -80,6 +80,8 @@ type Spec struct {
 	Default json.RawMessage `json:"default,omitempty"`
 	// Limit is the number of messages at which the port is full; 0 for none.
 	Limit int `json:"limit,omitempty"`
+	// Required: in a graph the input port must be connected, or have a constant.
+	Required bool `json:"required,omitempty"`
 	// Type is the Go type of the messages, for people to read; may be empty.
 	Type string `json:"type,omitempty"`
 	// Channels are the channels that an output port publishes to besides, or that an
@@ -106,6 +108,9 @@ func (s Spec) Validate() error {
 		if err := Check(s.Default); err != nil {
 			errs = append(errs, fmt.Errorf("default: %w", err))
 		}
+	}
+	if s.Required && s.Dir == Output {
+		errs = append(errs, errors.New("only an input port can be required: remove it"))
 	}
 	for _, c := range s.Channels {
 		errs = append(errs, CheckChannel(c))

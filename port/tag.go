@@ -10,7 +10,7 @@ import (
 )
 
 // tagOptions are the options of a port tag, in the order they are listed in.
-var tagOptions = []string{"limit", "channel", "default"}
+var tagOptions = []string{"limit", "channel", "default", "required"}
 
 // fieldSpec returns the spec of a handle field: its type and its port tag,
 // which is the name (empty for the field's name in snake case) and options.
@@ -74,6 +74,13 @@ func parseOptions(spec *Spec, rest string) error {
 		key, value, hasValue := strings.Cut(option, "=")
 		var err error
 		switch {
+		case key == "required" && !hasValue:
+			spec.Required = true
+			if spec.Dir == Output {
+				err = errors.New("option required: an output port is never required")
+			}
+		case key == "required":
+			err = errors.New("option required takes no value")
 		case key == "limit" && hasValue:
 			err = setLimit(spec, value)
 		case key == "default" && hasValue:
@@ -84,7 +91,7 @@ func parseOptions(spec *Spec, rest string) error {
 		case key == "limit" || key == "default" || key == "channel":
 			err = fmt.Errorf("option %s needs a value: %s=…", key, key)
 		default:
-			err = fmt.Errorf("unknown option %q: %s", shorten(key), suggest(key, tagOptions))
+			err = fmt.Errorf("unknown option %q: %s", shorten(key), Suggest(key, tagOptions))
 		}
 		if err != nil {
 			return err

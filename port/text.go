@@ -39,9 +39,9 @@ func excerpt(raw []byte) string {
 	return s
 }
 
-// suggest returns a hint for a word that is none of the known ones: the nearest
+// Suggest returns a hint for a word that is none of the known ones: the nearest
 // of them, or all.
-func suggest(word string, known []string) string {
+func Suggest(word string, known []string) string {
 	best, distance := "", 1+max(1, min(len(word), maxShown)/3)
 	for _, k := range known {
 		if strings.EqualFold(k, word) {

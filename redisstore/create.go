@@ -93,7 +93,7 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by string) [
 		}
 		event, at := creation(n)
 		args := []any{string(tree.Nth(base + i)), string(event), at, string(up), n.Name}
-		fields, defaults := nodeFields(n, base)
+		fields, defaults, initial := nodeFields(n, base)
 		fields = append(fields, "parent", string(up), "by", by)
 		if inGraph {
 			fields = append(fields, "pgraph", "1")
@@ -103,16 +103,18 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by string) [
 		}
 		args = append(append(args, len(fields)), fields...)
 		args = append(append(args, len(defaults)), defaults...)
+		args = append(append(args, len(initial)), initial...)
 		all[i] = args
 	}
 	return all
 }
 
 // creation says how a planned job enters its life: jobs that are fed by others, and
-// graphs, begin asleep.
+// graphs, begin asleep, unless they have messages already.
 func creation(n *job.Node) (event statemachine.Event, at string) {
+	initial := slices.ContainsFunc(n.Ports, func(p job.Port) bool { return len(p.Initial) > 0 })
 	switch {
-	case n.Graph || n.Wired():
+	case n.Graph || n.Wired() && !initial:
 		return statemachine.CreateIdle, ""
 	case !n.At.IsZero():
 		return statemachine.CreateLater, strconv.FormatInt(n.At.UnixMilli(), 10)
@@ -120,7 +122,9 @@ func creation(n *job.Node) (event statemachine.Event, at string) {
 	return statemachine.Create, ""
 }
 
-func nodeFields(n *job.Node, base int) (fields, defaults []any) {
+// nodeFields are the fields of a job's hash, its defaults as pairs of port and message, and
+// its first messages as such pairs.
+func nodeFields(n *job.Node, base int) (fields, defaults, initial []any) {
 	queue := n.Queue
 	if queue == "" {
 		queue = job.DefaultQueue
@@ -138,6 +142,15 @@ func nodeFields(n *job.Node, base int) (fields, defaults []any) {
 		if p.Sources > 0 {
 			fields = append(fields, "n."+name, p.Sources)
 		}
+		if p.Loops > 0 {
+			fields = append(fields, "f."+name, p.Loops)
+		}
+		if p.Closed {
+			fields = append(fields, "x."+name, "1")
+		}
+		for _, m := range p.Initial {
+			initial = append(initial, p.Name, []byte(m))
+		}
 		if p.Default != nil && p.Dir == port.Input {
 			defaults = append(defaults, p.Name, []byte(p.Default))
 		}
@@ -145,13 +158,19 @@ func nodeFields(n *job.Node, base int) (fields, defaults []any) {
 	if subscribed := subscriptions(specs); subscribed != "" {
 		fields = append(fields, "subscribed", subscribed)
 	}
+	if n.OnFailure != "" && n.OnFailure != job.FailGraph {
+		fields = append(fields, "policy", string(n.OnFailure))
+	}
+	if n.Loop {
+		fields = append(fields, "loop", "1")
+	}
 	switch {
 	case n.Silent:
 		fields = append(fields, "silent", "1")
 	case hearsStatuses(specs):
 		fields = append(fields, "silent", "2")
 	}
-	return fields, defaults
+	return fields, defaults, initial
 }
 
 func portField(dir port.Dir, name string) string { return string(byte(dir)) + "." + name }
@@ -184,7 +203,7 @@ func hearsStatuses(ports []port.Spec) bool {
 
 // descriptor is what the job's hash says of a port: its limit, then its edges and the
 // channels that it publishes to, with a space before each; an edge is its ends, like
-// "3i.words,4i.words", a channel has a # before it.
+// "3i.words,4i.words", with a ~ behind those that are feedback; a channel has a # before it.
 func descriptor(p *job.Port, base int) string {
 	var b strings.Builder
 	b.WriteString(strconv.Itoa(p.Limit))
@@ -195,6 +214,9 @@ func descriptor(p *job.Port, base int) string {
 			b.WriteByte(byte(t.Dir))
 			b.WriteByte('.')
 			b.WriteString(t.Port)
+			if t.Feedback {
+				b.WriteByte('~')
+			}
 		}
 	}
 	for _, c := range p.Channels {

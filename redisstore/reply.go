@@ -107,7 +107,7 @@ func (d *decoder) descriptor(p *job.PortInfo, id job.ID, text string) {
 			p.Wired = true
 			var edge []job.PortRef
 			for end := range strings.SplitSeq(part, ",") {
-				at, name, _ := strings.Cut(end, ".")
+				at, name, _ := strings.Cut(strings.TrimSuffix(end, "~"), ".")
 				dir := len(at) - 1
 				edge = append(edge, job.PortRef{Job: id.Tree().Nth(int(d.int(at[:dir]))), Dir: port.Dir(at[dir]), Port: name})
 			}
@@ -211,6 +211,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		Created: at("created"), Ran: at("ran"), Queued: at("queued"),
 		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Joining: f["joining"] == "1",
 		Started: f["started"] == "1", Blocked: n("blocked") > 0,
+		Policy: job.FailurePolicy(f["policy"]), Single: int(n("single")),
 	}
 	if f["args"] != "" {
 		i.Args = json.RawMessage(f["args"])

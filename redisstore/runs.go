@@ -149,7 +149,7 @@ func deltaArgs(args []any, d *job.Delta) []any {
 		mark = "2"
 	}
 	args = append(args, string(d.Job), d.Token, string(d.Outcome), d.Delay.Milliseconds(), d.Next,
-		d.Lease.Milliseconds(), mark, d.Reason)
+		d.Lease.Milliseconds(), mark, d.Reason, d.Single)
 	target := func(id job.ID) string {
 		if id == "" {
 			id = d.Job

@@ -17,7 +17,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "port": true, "run": true, "subtree": true, "hub": true, "tx": true}
+var libraries = map[string]bool{"base": true, "edge": true, "port": true, "run": true, "subtree": true, "hub": true, "tx": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -104,7 +104,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := statemachine.Lua()
-	for _, library := range []string{"base", "port", "run", "subtree", "hub", "tx"} {
+	for _, library := range []string{"base", "edge", "port", "run", "subtree", "hub", "tx"} {
 		src += b.scripts[library]
 	}
 	reply, err := b.rdb.Eval(b.Context(), src+b.scripts[name], []string{bareShard + "due"}, args...).Result()
@@ -123,7 +123,7 @@ func (b *bare) want(want, name string, args ...any) {
 
 // noDelta is a delta that only ends a run: its lists are empty.
 func noDelta(id, token, outcome string) []any {
-	return []any{id, token, outcome, 0, "", 0, "0", "", 0, 0, 0, 0, 0, 0, 0, -1, "", "", 0, 0}
+	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 0, 0, 0, -1, "", "", 0, 0}
 }
 
 func commitOf(deltas ...any) []any { return append([]any{1, 1}, deltas...) }
@@ -132,7 +132,7 @@ func commitOf(deltas ...any) []any { return append([]any{1, 1}, deltas...) }
 func TestScriptReplies(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
-	root := []any{bareRoot, "create", "", "", "", 10, "type", "T", "queue", "q", "name", "", "i.in", "0", "o.out", "0", 2, "in", "7"}
+	root := []any{bareRoot, "create", "", "", "", 10, "type", "T", "queue", "q", "name", "", "i.in", "0", "o.out", "0", 2, "in", "7", 0}
 	b.want("[1 ["+bareRoot+" 1 q T]]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", "", 1, 1}, root...)...)

@@ -140,28 +140,6 @@ func work(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
 	return nil
 }
 
-// conclude turns the end of the user's code into a delta. r.mu is held.
-func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
-	if shutdown && (err == nil || errors.Is(err, ErrSuspend) || errors.Is(err, ErrFull)) {
-		d := r.take(statemachine.Shutdown)
-		return &d
-	}
-	if err == nil || errors.Is(err, ErrSuspend) || errors.Is(err, ErrFull) {
-		d := r.take(r.outcome(err))
-		return &d
-	}
-	d := &job.Delta{Job: r.info.ID, Token: r.token, Outcome: statemachine.Fail, Failure: r.failure(err)}
-	d.Reason = firstLine(d.Failure.Error)
-	d.Entry = r.journal.failure(r.step, d.Failure)
-	switch {
-	case shutdown:
-		d.Outcome = statemachine.Shutdown
-	case r.info.Tries+1 < k.options.Tries:
-		d.Outcome, d.Delay = statemachine.Backoff, k.options.delay(r.info.Tries+1)
-	}
-	return d
-}
-
 // outcome decides how a run without failure ends. A run that took some of its messages
 // and left others goes on in another run. A job sleeps while inputs wired to other jobs
 // may bring more; when none can, it is completed and its wired Outs are closed.
@@ -175,7 +153,7 @@ func (r *Run) outcome(err error) statemachine.Event {
 	took, left, open := false, false, false
 	for _, in := range r.ins {
 		took = took || in.taken > 0
-		left = left || in.left > 0
+		left = left || in.left > 0 || in.hidden > 0
 		open = open || in.fed && !in.done()
 	}
 	switch {
@@ -190,15 +168,6 @@ func (r *Run) outcome(err error) statemachine.Event {
 		}
 	}
 	return statemachine.Complete
-}
-
-func (r *Run) failure(err error) *job.Failure {
-	f := &job.Failure{At: time.Now().UTC(), Step: r.step, Error: clip(err.Error(), 4096)}
-	var p *panicked
-	if errors.As(err, &p) {
-		f.Stack = clip(string(p.stack), 16384)
-	}
-	return f
 }
 
 func clip(s string, n int) string {

@@ -62,9 +62,11 @@ type inbox struct {
 	head     int64             // messages that were removed before those of this commit
 	taken    int               // messages read since the last commit
 	left     int               // messages of the snapshot not yet read
+	hidden   int               // messages of the snapshot that are not for this run
 	items    []json.RawMessage // the first of them
 	fallback json.RawMessage   // the port's default
 	context  json.RawMessage   // of the message read last, nil for none
+	last     json.RawMessage   // the message read last
 	closed   bool
 	fed      bool // wired to other jobs
 	more     bool // of a child's port: there may be messages behind those left
@@ -100,7 +102,7 @@ func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 	data, context := port.Split(in.items[0])
 	if remove {
 		in.run.journal.read(in, data)
-		in.context = context
+		in.context, in.last = context, data
 		in.items = in.items[1:]
 		in.left--
 		in.taken++
@@ -210,7 +212,7 @@ func (in *inbox) Done() bool {
 	return in.done()
 }
 
-func (in *inbox) done() bool { return in.closed && in.left == 0 }
+func (in *inbox) done() bool { return in.closed && in.left == 0 && in.hidden == 0 }
 
 // outbox buffers what the worker writes to an Out port.
 type outbox struct {

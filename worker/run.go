@@ -84,6 +84,9 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 				run: r, dir: port.Input, name: p.Name, head: box.Head, left: box.Len, items: box.Items,
 				fallback: snap.Defaults[p.Name], closed: p.Closed, fed: p.Fed,
 			}
+			if snap.Info.Single > 0 && in.left > 1 {
+				in.hidden, in.left, in.items = in.left-1, 1, in.items[:1]
+			}
 			r.ins[p.Name] = in
 			r.boxes = append(r.boxes, in)
 		case port.Output:

@@ -34,14 +34,15 @@ local function load(id)
   local j = jobs[id]
   if j then return j end
   local v = call('HMGET', key(id), 'status', 'type', 'queue', 'gen', 'token', 'last', 'again',
-    'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate', 'blocked')
+    'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate', 'blocked', 'loop', 'policy')
   j = {
     id = id, status = v[1] or '', type = v[2], queue = v[3], gen = tonumber(v[4] or '0'),
     token = v[5] and v[5] ~= '' and v[5], last = v[6], again = v[7] == '1',
     parent = v[8] and v[8] ~= '' and v[8], pgraph = v[9] == '1', graph = v[10] == '1',
     open = tonumber(v[11] or '0'), broken = tonumber(v[12] or '0'),
     step = tonumber(v[13] or '0'), version = tonumber(v[14] or '0'), tries = tonumber(v[15] or '0'),
-    silent = v[16] or '', rate = v[17] or '', blocked = tonumber(v[18] or '0'),
+    silent = v[16] or '', rate = v[17] or '', blocked = tonumber(v[18] or '0'), loop = v[19],
+    policy = v[20] or '',
   }
   jobs[id] = j
   return j
@@ -114,8 +115,10 @@ local function place(j, to, at)
   end
   if from ~= to then tell(j) end
   if not j.pgraph or from == '' then return end
-  local open = (SETTLED[to] and 0 or 1) - (SETTLED[from] and 0 or 1)
+  local ignored = j.policy == 'ignore' and S.failed
+  local open = ((SETTLED[to] or to == ignored) and 0 or 1) - ((SETTLED[from] or from == ignored) and 0 or 1)
   local broken = (to == S.failed and 1 or 0) - (from == S.failed and 1 or 0)
+  if ignored then broken = 0 end
   if open == 0 and broken == 0 then return end
   local g = load(j.parent)
   if g.status == '' then return end

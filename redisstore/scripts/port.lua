@@ -1,33 +1,5 @@
 -- port.lua: moving messages through ports and edges.
 
--- wires returns the edges of a port: a list of lists of {id, dir, port}; empty for a
--- port that keeps its messages; nil for a port that the job does not have. The second
--- result is the descriptor that a port admitted by `*` will have once it is used. The
--- list's field channels names the channels that the port publishes to, limit is the
--- number of messages at which it is full, 0 for none.
-local function wires(id, dir, port)
-  if not string.find(port, '^[%w_]+$') then return nil end -- `*` admits no other names
-  local fresh
-  local d = call('HGET', key(id), dir .. '.' .. port)
-  if not d then
-    d = call('HGET', key(id), dir .. '.*')
-    if not d then return nil end
-    fresh = d
-  end
-  local edges, root = { channels = {}, limit = tonumber(string.match(d, '^%d+') or '0') }, tree(id)
-  for channel in string.gmatch(d, ' #(%S+)') do edges.channels[#edges.channels + 1] = channel end
-  for edge in string.gmatch(d, ' (%d%S*)') do
-    local ends = {}
-    for n, dd, p in string.gmatch(edge, '(%d+)([io])%.([^,]+)') do
-      ends[#ends + 1] = { n == '0' and root or root .. '.' .. n, dd, p }
-    end
-    edges[#edges + 1] = ends
-  end
-  return edges, fresh
-end
-
-local function closed(id, dir, port) return call('HEXISTS', key(id), 'x.' .. dir .. '.' .. port) == 1 end
-
 -- admit creates a port that `*` admits, with the options of that: fresh is what wires returned.
 local function admit(id, dir, port, fresh)
   if not fresh then return end
@@ -48,46 +20,10 @@ end
 -- quiet wakes nobody by what is appended.
 local quiet = false
 
+local finish
+
 -- sent collects where messages went, for the log, when it is a table.
 local sent
-
--- Back pressure. A commit's messages are always taken; the job that found a port full then
--- rests, in the port's list of those, until somebody takes messages out.
-local writer -- the job whose commit this is
-
-local function full(id, port)
-  local j = load(writer)
-  if writer == id or j.status == S.terminating or load(id).status == S.terminated then return end
-  if call('ZADD', key(id) .. ':p:' .. port, 'NX', str(NOW), writer) == 0 then return end
-  j.blocked = j.blocked + 1
-  call('HSET', key(writer), 'blocked', str(j.blocked), 'reason', 'full: port ' .. port .. ' of job ' .. id)
-  call('ZADD', P .. 'due', str(NOW + 3 * LOOK), '!full ' .. writer .. ' ' .. id .. ' ' .. port)
-end
-
--- free lets those go on whom a port was too full for.
-local function free(id, port)
-  local k = key(id) .. ':p:' .. port
-  local producers = call('ZRANGE', k, 0, -1)
-  if #producers == 0 then return end
-  for _, producer in ipairs(producers) do
-    local j = load(producer)
-    call('ZREM', P .. 'due', '!full ' .. producer .. ' ' .. id .. ' ' .. port)
-    if j.blocked > 0 then
-      j.blocked = j.blocked - 1
-      call('HSET', key(producer), 'blocked', str(j.blocked))
-      if j.blocked == 0 and j.status == S.suspended then
-        call('HSET', key(producer), 'reason', '')
-        if j.again then place(j, EV.wake[j.status]) end
-      end
-    end
-  end
-  call('DEL', k)
-end
-
--- drained looks whether a port that messages were taken from has room again.
-local function drained(id, dir, port, limit)
-  if dir == 'i' and limit > 0 and call('LLEN', key(id) .. ':i:' .. port) < limit then free(id, port) end
-end
 
 -- append puts messages into a port that keeps them, and wakes who waits for them.
 local function append(id, dir, port, vals, limit)
@@ -170,30 +106,53 @@ local function deliver(id, dir, port, vals, hash)
   end
 end
 
--- room tells whether every port that a message to this one would come to has room.
-local function room(id, dir, port)
-  local edges = wires(id, dir, port)
-  if not edges then return true end
-  if #edges == 0 then
-    return dir == 'o' or edges.limit == 0 or call('LLEN', key(id) .. ':i:' .. port) < edges.limit
-  end
-  for _, ends in ipairs(edges) do
-    for _, e in ipairs(ends) do
-      if not room(e[1], e[2], e[3]) then return false end
+-- lull closes the ports of a graph that only feedback could still feed, if nothing in the
+-- graph moves any more.
+local function lull(graph)
+  local idle = key(graph) .. ':l'
+  if call('EXISTS', idle) == 0 then return end
+  local todo = { graph }
+  while #todo > 0 do
+    for _, id in ipairs(call('HVALS', key(table.remove(todo)) .. ':c')) do
+      local j = load(id)
+      local asleep = j.status == S.suspended or SETTLED[j.status] or j.status == S.terminated
+      if not asleep or j.blocked > 0 or call('ZSCORE', P .. 'due', '@' .. id) then return end
+      if j.graph then todo[#todo + 1] = id end
     end
   end
-  return true
+  local ports = call('SMEMBERS', idle)
+  call('DEL', idle)
+  for _, who in ipairs(ports) do
+    local id, port = string.match(who, '^(%S+) (%S+)$')
+    call('HDEL', key(id), 'f.i.' .. port)
+    finish(id, 'i', port)
+  end
 end
 
--- finish closes a port, and every port behind it that has no other open source.
-local function finish(id, dir, port)
+-- lulls does so for a graph and those that it is nested in, or those that a job is in.
+local function lulls(j)
+  if j.graph then lull(j.id) end
+  while j.pgraph do
+    j = load(j.parent)
+    lull(j.id)
+  end
+end
+
+-- finish closes a port, and every port behind it that has no other open source. One that
+-- feedback may still feed is put aside for lull.
+function finish(id, dir, port)
   local edges, fresh = wires(id, dir, port)
   if not edges or call('HSETNX', key(id), 'x.' .. dir .. '.' .. port, '1') == 0 then return end
   admit(id, dir, port, fresh)
   for _, ends in ipairs(edges) do
     for _, e in ipairs(ends) do
-      if wires(e[1], e[2], e[3]) and call('HINCRBY', key(e[1]), 'n.' .. e[2] .. '.' .. e[3], -1) == 0 then
-        finish(e[1], e[2], e[3])
+      local name = e[2] .. '.' .. e[3]
+      if not e[4] and wires(e[1], e[2], e[3]) and call('HINCRBY', key(e[1]), 'n.' .. name, -1) == 0 then
+        if call('HEXISTS', key(e[1]), 'f.' .. name) == 1 then
+          call('SADD', key(load(e[1]).parent) .. ':l', e[1] .. ' ' .. e[3])
+        else
+          finish(e[1], e[2], e[3])
+        end
       end
     end
   end

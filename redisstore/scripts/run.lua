@@ -6,8 +6,7 @@ local function node()
 end
 
 local function skip()
-  cursor = cursor + 1 + tonumber(ARGV[cursor + 1])
-  cursor = cursor + 1 + tonumber(ARGV[cursor + 1])
+  for _ = 1, 3 do cursor = cursor + 1 + tonumber(ARGV[cursor + 1]) end
 end
 
 -- subscribe_ports makes the subscriptions that a job was created with.
@@ -17,7 +16,7 @@ local function subscribe_ports(id)
   end
 end
 
--- born creates the next job of ARGV: node, then its fields, then its defaults. With held
+-- born creates the next job of ARGV: node, its fields, its defaults, its messages. With held
 -- it does not enter yet: how it will is put down in that list.
 local function born(held)
   local n = node()
@@ -28,6 +27,10 @@ local function born(held)
       call('HSET', k .. suffix, unpack(ARGV, cursor + i, cursor + math.min(i + CHUNK - 1, count)))
     end
     cursor = cursor + count
+  end
+  for _ = 1, num() / 2 do
+    local port = arg()
+    call('RPUSH', k .. ':i:' .. port, arg())
   end
   if n.parent ~= '' then
     call('HSET', key(n.parent) .. ':c', n.name, n.id)

@@ -49,7 +49,7 @@ end
 -- erase removes a job and gives its children to the chores: what is to be done with them.
 local function erase(id, what)
   local k = key(id)
-  local keys = { k, k .. ':s', k .. ':c', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held' }
+  local keys = { k, k .. ':s', k .. ':c', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held', k .. ':l' }
   below(id, what)
   for _, field in ipairs(call('HKEYS', k)) do
     local dir, port = string.match(field, '^([io])%.(.+)$')

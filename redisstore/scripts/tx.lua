@@ -4,7 +4,7 @@
 local function delta()
   local d = {
     id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
-    flag = arg(), reason = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {},
+    flag = arg(), reason = arg(), single = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {},
     defaults = {}, log = {}, wakes = {},
   }
   d.handed, d.started = d.flag == '1', d.flag == '2'
@@ -135,6 +135,15 @@ local function record(d)
   end
 end
 
+-- silence closes the wired Out ports of a job from which nothing comes any more: those that it
+-- feeds must not wait.
+local function silence(j)
+  for _, field in ipairs(call('HKEYS', key(j.id))) do
+    local port = string.match(field, '^o%.(.+)$')
+    if port and #(wires(j.id, 'o', port) or {}) > 0 then finish(j.id, 'o', port) end
+  end
+end
+
 -- conclude gives the job its status after the run.
 local function conclude(d, j)
   local event, at = d.outcome, nil
@@ -145,16 +154,11 @@ local function conclude(d, j)
       local port = string.match(field, '^i%.(.+)$')
       if port then free(j.id, port) end
     end
-    -- Nothing comes from it any more: those that it feeds in its graph must not wait.
-    if j.pgraph then
-      for _, field in ipairs(call('HKEYS', key(j.id))) do
-        local port = string.match(field, '^o%.(.+)$')
-        if port and #(wires(j.id, 'o', port) or {}) > 0 then finish(j.id, 'o', port) end
-      end
-    end
+    if j.pgraph then silence(j) end
     return place(j, EV.shutdown[j.status])
   end
   if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end
+  if event == 'fail' and j.policy == 'ignore' then silence(j) end
   if event == 'requeue' and j.blocked > 0 then
     j.again = true
     call('HSET', key(j.id), 'again', '1')
@@ -178,6 +182,7 @@ local function apply(d)
   j.token = d.next ~= '' and d.next
   call('HSET', key(d.id), 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries),
     'version', str(j.version), 'reason', d.reason)
+  if d.single ~= '' then call('HSET', key(d.id), 'single', d.single) end
   if d.started then call('HSET', key(d.id), 'started', '1') end
   writer = d.id
   record(d)
@@ -190,6 +195,7 @@ local function apply(d)
     return
   end
   conclude(d, j)
+  if j.loop and j.status ~= S.queued then lulls(j) end
   if j.parent and not j.pgraph and not d.handed then wake(j.parent, d.id) end
 end
 

@@ -1,0 +1,47 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// FailurePolicy says what follows when a job of a graph has failed and has no tries left.
+type FailurePolicy string
+
+// The failure policies.
+const (
+	// FailGraph fails the graph. It is the default, also written "".
+	FailGraph FailurePolicy = "fail"
+	// Ignore lets the graph go on: what the failed job fed gets no more messages.
+	Ignore FailurePolicy = "ignore"
+	// Restart tries again for ever, with growing delays.
+	Restart FailurePolicy = "restart"
+	// DeadLetter moves the message that the job cannot handle to its port ErrorsPort.
+	DeadLetter FailurePolicy = "dead_letter"
+)
+
+// Policies are all failure policies.
+var Policies = []FailurePolicy{FailGraph, Ignore, Restart, DeadLetter}
+
+// Validate refuses what is no failure policy.
+func (p FailurePolicy) Validate() error {
+	switch p {
+	case "", FailGraph, Ignore, Restart, DeadLetter:
+		return nil
+	}
+	return fmt.Errorf("failure policy %.40q: use one of %q", string(p), Policies)
+}
+
+// ErrorsPort is the Out port for what a job with the policy DeadLetter cannot handle.
+const ErrorsPort = "errors"
+
+// Letter is a message that a job could not handle.
+type Letter struct {
+	// Error is why, in one line.
+	Error string `json:"error"`
+	// At is when the last try failed.
+	At time.Time `json:"at"`
+	// Messages are those that the failed run had read, by In port.
+	Messages map[string]json.RawMessage `json:"messages"`
+}

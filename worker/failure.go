@@ -1,0 +1,88 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// conclude turns the end of the user's code into a delta. r.mu is held.
+func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
+	fine := err == nil || errors.Is(err, ErrSuspend) || errors.Is(err, ErrFull)
+	if fine && shutdown {
+		d := r.take(statemachine.Shutdown)
+		return &d
+	}
+	if fine {
+		read := r.most()
+		d := r.take(r.outcome(err))
+		if r.info.Single > 0 && read > 0 {
+			d.Single = strconv.Itoa(r.info.Single - 1)
+		}
+		return &d
+	}
+	d := &job.Delta{Job: r.info.ID, Token: r.token, Outcome: statemachine.Fail, Failure: r.failure(err)}
+	d.Reason = firstLine(d.Failure.Error)
+	d.Entry = r.journal.failure(r.step, d.Failure)
+	tries := r.info.Tries + 1
+	switch {
+	case shutdown:
+		d.Outcome = statemachine.Shutdown
+	case r.info.Policy == job.DeadLetter && r.most() > 1:
+		// One of these messages is to blame: they are tried one by one.
+		return &job.Delta{
+			Job: r.info.ID, Token: r.token, Outcome: statemachine.Requeue, Handed: true,
+			Entry: d.Entry, Failure: d.Failure, Reason: d.Reason, Single: strconv.Itoa(r.most()),
+		}
+	case tries < k.options.Tries, r.info.Policy == job.Restart:
+		d.Outcome, d.Delay = statemachine.Backoff, k.options.delay(tries)
+	case r.info.Policy == job.DeadLetter && r.most() == 1:
+		r.letter(d)
+	}
+	return d
+}
+
+// most is how many messages the run has read of the port of which it read most.
+func (r *Run) most() int {
+	n := 0
+	for _, in := range r.ins {
+		n = max(n, in.taken)
+	}
+	return n
+}
+
+// letter turns the failure of a run that read a message into a commit that moves the
+// message to the port for errors.
+func (r *Run) letter(d *job.Delta) {
+	l := job.Letter{Error: d.Reason, At: d.Failure.At, Messages: map[string]json.RawMessage{}}
+	for _, in := range r.boxes {
+		if in.taken == 0 || in.job != "" {
+			continue
+		}
+		l.Messages[in.name] = in.last
+		d.Takes = append(d.Takes, job.Take{Dir: in.dir, Port: in.name, Head: in.head, N: in.taken})
+	}
+	raw, err := port.Encode(l)
+	if err != nil || len(raw) > MaxMessage {
+		d.Takes = nil // it cannot be moved: the job fails with it
+		return
+	}
+	d.Writes = []job.Write{{Dir: port.Output, Port: job.ErrorsPort, Items: []json.RawMessage{slices.Concat(r.head, raw)}}}
+	d.Outcome, d.Reason = statemachine.Requeue, ""
+	d.Single = strconv.Itoa(max(r.info.Single-1, 0))
+}
+
+func (r *Run) failure(err error) *job.Failure {
+	f := &job.Failure{At: time.Now().UTC(), Step: r.step, Error: clip(err.Error(), 4096)}
+	var p *panicked
+	if errors.As(err, &p) {
+		f.Stack = clip(string(p.stack), 16384)
+	}
+	return f
+}
