@@ -35,6 +35,7 @@ type mJob struct {
 	log         []string
 	failures    int
 	blocked     map[*mPort]bool // ports that it filled
+	jam         string          // the last of them
 }
 
 type mName struct {
@@ -151,7 +152,7 @@ func (m *model) wake(j *mJob) {
 			m.become(j, to)
 			return
 		}
-		j.again = true
+		j.again, j.reason = true, j.jam
 		if j.status != statemachine.Suspended {
 			m.become(j, statemachine.Suspended)
 		}
@@ -165,7 +166,7 @@ func (m *model) fill(by *mJob, id job.ID, n mName, p *mPort) {
 		return
 	}
 	by.blocked[p] = true
-	by.reason = "full: port " + n.name + " of job " + string(id)
+	by.jam = "full: port " + n.name + " of job " + string(id)
 }
 
 // free lets those go on that a port was too full for.
@@ -397,6 +398,9 @@ func (m *model) conclude(j *mJob, d *job.Delta) {
 	}
 	if event == statemachine.Requeue && len(j.blocked) > 0 && j.status == statemachine.Running {
 		event, j.again = statemachine.Suspend, true
+	}
+	if event == statemachine.Suspend && len(j.blocked) > 0 && j.status == statemachine.Running {
+		j.reason = j.jam
 	}
 	to, err := statemachine.Next(j.status, event)
 	if to == statemachine.Terminated && err == nil {

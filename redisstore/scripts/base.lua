@@ -144,10 +144,8 @@ end
 
 -- rest lets a job that is to run sleep until the ports that it filled have room.
 local function rest(j)
-  if not j.again then
-    j.again = true
-    call('HSET', key(j.id), 'again', '1')
-  end
+  j.again = true
+  call('HSET', key(j.id), 'again', '1', 'reason', call('HGET', key(j.id), 'jam'))
   if j.status ~= S.suspended then place(j, EV.suspend[EV.begin[EV.wake[j.status]]]) end
 end
 

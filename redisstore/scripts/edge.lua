@@ -37,7 +37,7 @@ local function full(id, port)
   if writer == id or j.status == S.terminating or load(id).status == S.terminated then return end
   if call('ZADD', key(id) .. ':p:' .. port, 'NX', str(NOW), writer) == 0 then return end
   j.blocked = j.blocked + 1
-  call('HSET', key(writer), 'blocked', str(j.blocked), 'reason', 'full: port ' .. port .. ' of job ' .. id)
+  call('HSET', key(writer), 'blocked', str(j.blocked), 'jam', 'full: port ' .. port .. ' of job ' .. id)
   call('ZADD', P .. 'due', str(NOW + 3 * LOOK), '!full ' .. writer .. ' ' .. id .. ' ' .. port)
 end
 

@@ -164,6 +164,9 @@ local function conclude(d, j)
     call('HSET', key(j.id), 'again', '1')
     event, at = 'suspend', nil
   end
+  if event == 'suspend' and j.blocked > 0 then
+    call('HSET', key(j.id), 'reason', call('HGET', key(j.id), 'jam'))
+  end
   place(j, EV[event][j.status], at)
 end
 
