@@ -68,9 +68,9 @@ func Jobs(tree []*job.Info) Picture {
 // of the picture: their paths are the same.
 type sketch struct {
 	actors []*actor
-	byKey map[string]*actor
-	paths map[string][]*actor // in the order of actors
-	order []string          // of paths
+	byKey  map[string]*actor
+	paths  map[string][]*actor // in the order of actors
+	order  []string            // of paths
 }
 
 type actor struct {

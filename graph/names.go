@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/weirworks/weir/job"
@@ -50,19 +51,45 @@ func WireExport(g *Graph, name, from string) {
 // WireConst puts a message into the port written as "worker.port" when the graph is
 // started, see [Const].
 func WireConst(g *Graph, to string, value json.RawMessage) {
-	e, ok := g.named(to, port.Input)
-	if !ok {
-		return
+	if e, ok := g.named(to, port.Input); ok && e.accepts("constant", value) {
+		e.node.constant(e.port, value)
 	}
+}
+
+// WireLimit sets the limit of the In port written as "worker.port", see [Limit].
+func WireLimit(g *Graph, to string, limit int) {
+	if e, ok := g.named(to, port.Input); ok {
+		if limit < 1 {
+			g.report(e.path(), fmt.Errorf("limit %d: use at least 1, or none", limit))
+			return
+		}
+		e.spec(port.Input).Limit = limit
+	}
+}
+
+// WireDefault sets the default of the In port written as "worker.port".
+func WireDefault(g *Graph, to string, value json.RawMessage) {
+	if e, ok := g.named(to, port.Input); ok && e.accepts("default", value) {
+		e.spec(port.Input).Default = value
+	}
+}
+
+// spec is the node's own description of a port that it has.
+func (e end) spec(dir port.Dir) *port.Spec {
+	i := slices.IndexFunc(e.node.ports, func(s port.Spec) bool { return s.Dir == dir && s.Name == e.port })
+	return &e.node.ports[i]
+}
+
+// accepts reports a value that is no message of an In port.
+func (e end) accepts(what string, value json.RawMessage) bool {
 	err := port.Check(value)
 	if typ := e.node.types[port.TypeKey(port.Input, e.port)]; err == nil && typ != nil {
 		err = port.Decode(value, reflect.New(typ).Interface())
 	}
 	if err != nil {
-		g.report(e.path(), fmt.Errorf("the constant does not fit: %w", err))
-		return
+		e.node.graph.report(e.path(), fmt.Errorf("the %s does not fit: %w", what, err))
 	}
-	e.node.constant(e.port, value)
+	return err == nil
 }
 
 // borrow gives the graph a port with the type of an inner one, unless it has that port.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,8 @@ const (
 	exitError    = 1 // the store could not do it
 	exitUsage    = 2 // the command line, or what it names, is wrong
 	exitNotFound = 3 // no such job
+	exitFailed   = 4 // the job failed or was terminated
+	exitTimeout  = 5 // it took too long
 )
 
 // settings are the flags that every command shares.
@@ -34,6 +37,11 @@ type usageError struct{ err error }
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
+// timeoutError says that --timeout is over.
+type timeoutError struct{ after time.Duration }
+
+func (e timeoutError) Error() string { return fmt.Sprintf("not completed after %s", e.after) }
+
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
@@ -44,14 +52,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	_, _ = fmt.Fprintln(stderr, "weir:", strings.Join(strings.Fields(err.Error()), " "))
+	if errors.As(err, new(fileError)) {
+		_, _ = fmt.Fprintln(stderr, err) // a line for each problem, each with its place
+	} else {
+		_, _ = fmt.Fprintln(stderr, "weir:", strings.Join(strings.Fields(err.Error()), " "))
+	}
 	return exitCode(err)
 }
 
 func exitCode(err error) int {
 	var usage usageError
 	switch {
-	case errors.As(err, &usage), errors.Is(err, job.ErrConfig), strings.HasPrefix(err.Error(), "unknown command"):
+	case errors.As(err, new(timeoutError)):
+		return exitTimeout
+	case errors.Is(err, job.ErrFailed):
+		return exitFailed
+	case errors.As(err, &usage), errors.As(err, new(fileError)), errors.Is(err, job.ErrConfig), strings.HasPrefix(err.Error(), "unknown command"):
 		return exitUsage
 	case errors.Is(err, job.ErrNotFound):
 		return exitNotFound
@@ -63,7 +79,7 @@ func newRoot() *cobra.Command {
 	var s settings
 	root := &cobra.Command{
 		Use:           "weir",
-		Short:         "Look at durable dataflow jobs",
+		Short:         "Run graphs of durable dataflow jobs, and look at them",
 		Example:       "  weir tree album-2026 --redis redis://localhost:6379",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -73,7 +89,7 @@ func newRoot() *cobra.Command {
 	flags.StringVar(&s.redis, "redis", "", "`URL` of the Redis that holds the jobs (default $WEIR_REDIS_URL)")
 	flags.StringVar(&s.namespace, "namespace", redisstore.DefaultNamespace, "namespace of the jobs")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newTree(&s), newVersion())
+	root.AddCommand(newTree(&s), newRun(&s), newCheck(), newGraph(&s), newVersion())
 	return root
 }
 

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/component"
+	"github.com/weirworks/weir/draw"
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/graphfile"
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/worker"
+)
+
+// graphFlags say how a graph file is to be read, and what its jobs may do.
+type graphFlags struct {
+	params  []string
+	root    string
+	exec    []string
+	private bool
+	assume  bool // parameters without value have one that fits: the graph is not run
+}
+
+func (f *graphFlags) add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.params, "param", nil, "value of a parameter of the graph, `NAME=VALUE`: JSON, or else a text")
+	c.Flags().StringVar(&f.root, "root", "", "`DIR`ectory below which jobs may read and write files (default the current one)")
+	c.Flags().StringArrayVar(&f.exec, "allow-exec", nil, "`PROGRAM` that jobs may run")
+	c.Flags().BoolVar(&f.private, "allow-private-http", false, "let jobs ask HTTP servers in private networks")
+}
+
+func (f *graphFlags) workers() []worker.Worker {
+	return component.All(component.Policy{
+		Root: f.root, Programs: f.exec, HTTP: component.HTTPPolicy{AllowPrivate: f.private},
+	})
+}
+
+// load reads a graph file and makes a graph of it.
+func (f *graphFlags) load(name string) (*graph.Graph, error) {
+	file, err := parseFile(name)
+	if err != nil {
+		return nil, err
+	}
+	params := make(map[string]json.RawMessage)
+	for _, p := range f.params {
+		key, value, ok := strings.Cut(p, "=")
+		if !ok {
+			return nil, usageError{fmt.Errorf("--param %q: write it as NAME=VALUE", p)}
+		}
+		params[key] = value2json(value)
+	}
+	var known []any
+	for _, w := range f.workers() {
+		known = append(known, w)
+	}
+	if file.Name == "" {
+		file.Name = graphName(name)
+	}
+	if f.assume {
+		assume(file, params)
+	}
+	g, err := file.Build(known, params)
+	if err != nil {
+		return nil, fileError{err}
+	}
+	return g, nil
+}
+
+// assume gives parameters that must be given and are not a value of their type.
+func assume(file *graphfile.File, params map[string]json.RawMessage) {
+	values := map[string]string{graphfile.TypeString: `"x"`, graphfile.TypeInt: "1", graphfile.TypeNumber: "1", graphfile.TypeBool: "true"}
+	for _, p := range file.Params {
+		if _, given := params[p.Name]; given || p.Default != nil {
+			continue
+		}
+		params[p.Name] = json.RawMessage(cmp.Or(values[p.Type], "null"))
+	}
+}
+
+// fileError is what is wrong with a file; it may have several lines.
+type fileError struct{ error }
+
+func (e fileError) Unwrap() error { return e.error }
+
+func parseFile(name string) (*graphfile.File, error) {
+	in := io.Reader(os.Stdin)
+	source := "stdin.yaml"
+	if name != "-" {
+		f, err := os.Open(name) //nolint:gosec // the user names the file
+		if err != nil {
+			return nil, usageError{err}
+		}
+		defer f.Close()
+		in, source = f, name
+	}
+	data, err := io.ReadAll(io.LimitReader(in, graphfile.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	file, err := graphfile.Parse(source, data)
+	if err != nil {
+		return nil, fileError{err}
+	}
+	return file, nil
+}
+
+// graphName makes a name of the name of a file.
+func graphName(file string) string {
+	base := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	name := strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, base)
+	if name == "" {
+		return "graph"
+	}
+	return name
+}
+
+// value2json takes JSON as it is and everything else as a text.
+func value2json(text string) json.RawMessage {
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	raw, err := json.Marshal(text)
+	if err != nil { // a string always becomes JSON
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+func newCheck() *cobra.Command {
+	f := graphFlags{assume: true}
+	c := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Tell what is wrong with graph files",
+		Long: `Tell everything that is wrong with graph files, a line for each problem: what their
+text says, types and parameters of their components, and how the ports are wired.
+FILE ends in .yaml, .yml, .json or .fbp; - is YAML on standard input.`,
+		Example: "  weir check logs.yaml\n  weir check graphs/*.fbp",
+		Args:    usage(cobra.MinimumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			var errs []error
+			for _, name := range args {
+				g, err := f.load(name)
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				plan, err := g.Plan()
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				jobs := fmt.Sprintf("%d jobs", len(plan.Nodes)-1)
+				if len(plan.Nodes) == 2 {
+					jobs = "1 job"
+				}
+				if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: ok, %s\n", name, jobs); err != nil {
+					return err
+				}
+			}
+			if err := errors.Join(errs...); err != nil {
+				return fileError{err}
+			}
+			return nil
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func newGraph(s *settings) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "graph",
+		Short:   "Draw and convert graphs",
+		Example: "  weir graph draw logs.yaml\n  weir graph convert logs.fbp -o yaml",
+		Args:    usage(cobra.NoArgs),
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newDraw(s), newConvert())
+	return c
+}
+
+func newDraw(s *settings) *cobra.Command {
+	f := graphFlags{assume: true}
+	var format string
+	var ascii bool
+	c := &cobra.Command{
+		Use:   "draw FILE|JOB",
+		Short: "Draw a graph file, or a tree of jobs at work",
+		Long: `Draw a graph file, or the tree that a job belongs to with its statuses and the
+messages that wait on each wire. A JOB is an ID, the beginning of one, or an alias.`,
+		Example: "  weir graph draw logs.yaml\n  weir graph draw logs.yaml --format svg > logs.svg\n  weir graph draw album-2026 --redis redis://localhost:6379",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := picture(c, s, &f, args[0])
+			if err != nil {
+				return err
+			}
+			style := term.StyleOf(c.OutOrStdout())
+			return draw.Write(c.OutOrStdout(), p, format, draw.Options{
+				Terminal: draw.TerminalOptions{Width: style.Width, Color: style.Color, ASCII: ascii},
+			})
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&format, "format", "terminal", strings.Join(draw.Formats(), ", "))
+	c.Flags().BoolVar(&ascii, "ascii", false, "draw with ASCII characters only")
+	c.PreRunE = func(*cobra.Command, []string) error { return oneOf("format", format, draw.Formats()) }
+	return c
+}
+
+// picture is that of a file, if there is one of that name, or else of a job.
+func picture(c *cobra.Command, s *settings, f *graphFlags, name string) (draw.Picture, error) {
+	if isGraphFile(name) {
+		g, err := f.load(name)
+		if err != nil {
+			return draw.Picture{}, err
+		}
+		plan, err := g.Plan()
+		if err != nil {
+			return draw.Picture{}, fileError{err}
+		}
+		return draw.Plan(plan), nil
+	}
+	store, err := s.open(c.Context())
+	if err != nil {
+		return draw.Picture{}, err
+	}
+	defer store.Close()
+	h, err := job.NewClient(store).Find(c.Context(), name)
+	if err != nil {
+		return draw.Picture{}, err
+	}
+	tree, err := h.Tree(c.Context())
+	return draw.Jobs(tree), err
+}
+
+func isGraphFile(name string) bool {
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml", ".json", ".fbp":
+		return true
+	}
+	return name == "-"
+}
+
+func newConvert() *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "convert FILE",
+		Short: "Write a graph file in another format",
+		Long: `Write a graph file in another format: yaml or json (Weir's own), fbp (the language of
+flow-based programming tools) or noflo (their JSON). What a format cannot say is an error.`,
+		Example: "  weir graph convert logs.fbp -o yaml > logs.yaml\n  weir graph convert logs.yaml -o noflo",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			file, err := parseFile(args[0])
+			if err != nil {
+				return err
+			}
+			text, err := converted(file, format)
+			if err != nil {
+				return fileError{err}
+			}
+			_, err = io.WriteString(c.OutOrStdout(), text)
+			return err
+		},
+	}
+	formats := []string{"yaml", "json", "fbp", "noflo"}
+	c.Flags().StringVarP(&format, "output", "o", "yaml", strings.Join(formats, ", "))
+	c.PreRunE = func(*cobra.Command, []string) error { return oneOf("output", format, formats) }
+	return c
+}
+
+func converted(file *graphfile.File, format string) (string, error) {
+	switch format {
+	case "json":
+		raw, err := file.JSON()
+		return string(raw), err
+	case "noflo":
+		raw, err := file.NoFlo()
+		return string(raw), err
+	case "fbp":
+		return file.FBP()
+	}
+	return file.YAML()
+}
+
+// oneOf refuses the value of a flag that is none of the known ones.
+func oneOf(flag, value string, known []string) error {
+	for _, k := range known {
+		if k == value {
+			return nil
+		}
+	}
+	return usageError{fmt.Errorf("unknown %s %q: use %s", flag, value, strings.Join(known, ", "))}
+}

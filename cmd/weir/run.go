@@ -1,0 +1,360 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/draw"
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
+)
+
+// runFlags are those of weir run.
+type runFlags struct {
+	graphFlags
+	in      []string
+	timeout time.Duration
+	picture bool
+}
+
+func newRun(s *settings) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Run a graph of components from a file",
+		Long: `Run a graph of components from a file until it is completed, and print what it writes
+to its outputs. Without --redis the jobs live in this process; with it they are kept
+in that Redis, and a run that was interrupted is not lost.
+
+--in PORT=VALUE sends one message, PORT=@FILE the lines of a file, PORT=- those of
+standard input. A value or line that is JSON is taken as JSON, any other as a text.
+Then all inputs are closed.`,
+		Example: "  weir run logs.yaml --in lines=@access.log\n  weir run sum.yaml --in n=5 --in n=6 -o json",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE:    func(c *cobra.Command, args []string) error { return f.run(c, s, args[0]) },
+	}
+	f.add(c)
+	c.Flags().StringArrayVar(&f.in, "in", nil, "message for an input of the graph, `PORT=VALUE|@FILE|-`")
+	c.Flags().DurationVar(&f.timeout, "timeout", 0, "give up after this time, like 30s (default: never)")
+	c.Flags().BoolVar(&f.picture, "draw", false, "draw the jobs at the end, on standard error")
+	s.outputFlag(c)
+	return c
+}
+
+func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
+	g, err := f.load(name)
+	if err != nil {
+		return err
+	}
+	ctx := c.Context()
+	if f.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, timeoutError{f.timeout})
+		defer cancel()
+	}
+	store, err := s.openOrEmbed(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	r := &running{out: c.OutOrStdout(), json: s.output == "json", outputs: map[string][]json.RawMessage{}}
+	if r.feeds, err = f.feeds(g); err != nil {
+		return err
+	}
+	if r.handle, err = job.NewClient(store).Start(ctx, g); err != nil {
+		return err
+	}
+	err = r.serve(ctx, store, f.workers())
+	if f.picture {
+		err = errors.Join(err, r.draw(context.WithoutCancel(ctx), c.ErrOrStderr()))
+	}
+	return err
+}
+
+// openOrEmbed opens the store that the flags name, or one in this process.
+func (s *settings) openOrEmbed(ctx context.Context) (*redisstore.Store, error) {
+	if s.redis == "" && os.Getenv("WEIR_REDIS_URL") == "" {
+		return redisstore.Open(ctx, redisstore.Config{Namespace: s.namespace})
+	}
+	return s.open(ctx)
+}
+
+// feed is what an input gets.
+type feed struct {
+	port, source string
+	end          bool // nothing more comes
+}
+
+// feeds reads --in; behind it come the ends of all inputs.
+func (f *runFlags) feeds(g *graph.Graph) ([]feed, error) {
+	plan, err := g.Plan()
+	if err != nil {
+		return nil, fileError{err}
+	}
+	var inputs []string
+	for _, p := range plan.Nodes[0].Ports {
+		if p.Dir == port.Input {
+			inputs = append(inputs, p.Name)
+		}
+	}
+	var feeds []feed
+	for _, in := range f.in {
+		name, source, ok := strings.Cut(in, "=")
+		if !ok {
+			return nil, usageError{fmt.Errorf("--in %q: write it as PORT=VALUE, PORT=@FILE or PORT=-", in)}
+		}
+		if !slices.Contains(inputs, name) {
+			return nil, usageError{fmt.Errorf("--in %s: the graph has no such input: %s", name, port.Suggest(name, inputs))}
+		}
+		feeds = append(feeds, feed{port: name, source: source})
+	}
+	for _, name := range inputs {
+		feeds = append(feeds, feed{port: name, end: true})
+	}
+	return feeds, nil
+}
+
+// running is a graph at work.
+type running struct {
+	handle  *job.Handle
+	feeds   []feed
+	out     io.Writer
+	json    bool
+	outputs map[string][]json.RawMessage
+}
+
+// serve runs the graph's jobs until it has settled.
+func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []worker.Worker) error {
+	engine, err := worker.New(worker.Config{Store: store, Workers: workers, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		stop(engine.Run(ctx))
+	}()
+	fed := make(chan error, 1)
+	go func() { fed <- r.feed(ctx) }()
+	err = r.follow(ctx, fed)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause // says why it ended
+	}
+	stop(nil)
+	<-ended
+	return err
+}
+
+// feed sends what --in names, waiting where a port is full, and closes the inputs.
+func (r *running) feed(ctx context.Context) error {
+	for _, f := range r.feeds {
+		var err error
+		switch {
+		case f.end:
+			err = r.handle.Close(ctx, f.port)
+		case f.source == "-":
+			err = r.lines(ctx, f.port, os.Stdin)
+		case strings.HasPrefix(f.source, "@"):
+			err = r.file(ctx, f.port, f.source[1:])
+		default:
+			err = r.send(ctx, f.port, []any{value2json(f.source)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *running) file(ctx context.Context, in, name string) error {
+	f, err := os.Open(filepath.Clean(name))
+	if err != nil {
+		return usageError{err}
+	}
+	defer f.Close()
+	return r.lines(ctx, in, f)
+}
+
+// lines sends each line of a text.
+func (r *running) lines(ctx context.Context, in string, text io.Reader) error {
+	scan := bufio.NewScanner(text)
+	scan.Buffer(nil, job.MaxMessage)
+	var batch []any
+	size := 0
+	for scan.Scan() {
+		raw := value2json(scan.Text())
+		batch, size = append(batch, raw), size+len(raw)
+		if len(batch) == 500 || size > 1<<20 {
+			if err := r.send(ctx, in, batch); err != nil {
+				return err
+			}
+			batch, size = nil, 0
+		}
+	}
+	if err := scan.Err(); err != nil {
+		return fmt.Errorf("reading a line for input %s: %w", in, err)
+	}
+	return r.send(ctx, in, batch)
+}
+
+// send writes messages to an input, when there is room.
+func (r *running) send(ctx context.Context, in string, messages []any) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	for {
+		err := r.handle.Write(ctx, in, messages...)
+		if !errors.Is(err, job.ErrFull) {
+			return err
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// follow prints what comes out until the graph has settled.
+func (r *running) follow(ctx context.Context, fed <-chan error) error {
+	for feeding := true; ; {
+		if feeding {
+			select {
+			case err := <-fed:
+				if feeding = false; err != nil {
+					return err
+				}
+			default:
+			}
+		}
+		info, err := r.handle.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.collect(ctx, info); err != nil {
+			return err
+		}
+		if info.Status.Settled() || info.Status == "failed" {
+			return r.finish(ctx)
+		}
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// collect takes what is in the graph's Out ports.
+func (r *running) collect(ctx context.Context, info *job.Info) error {
+	for _, p := range info.Ports {
+		if p.Dir != port.Output || p.Waiting == 0 {
+			continue
+		}
+		items, err := r.handle.Drain(ctx, port.Output, p.Name)
+		if err != nil {
+			return err
+		}
+		if r.json {
+			r.outputs[p.Name] = append(r.outputs[p.Name], items...)
+			continue
+		}
+		for _, raw := range items {
+			if err := r.print(info, p.Name, raw); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// print writes a message as a line: texts as they are, others as JSON.
+func (r *running) print(info *job.Info, name string, raw json.RawMessage) error {
+	line := string(raw)
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		line = term.Clean(text)
+	}
+	outputs := 0
+	for _, p := range info.Ports {
+		if p.Dir == port.Output {
+			outputs++
+		}
+	}
+	if outputs > 1 {
+		line = name + ": " + line
+	}
+	_, err := fmt.Fprintln(r.out, line)
+	return err
+}
+
+// result is what weir run -o json prints.
+type result struct {
+	Job     job.ID                       `json:"job"`
+	Status  string                       `json:"status"`
+	Outputs map[string][]json.RawMessage `json:"outputs"`
+	Errors  []string                     `json:"errors,omitempty"`
+}
+
+// finish prints the rest and tells how the graph ended.
+func (r *running) finish(ctx context.Context) error {
+	info, err := r.handle.Info(ctx)
+	if err == nil {
+		err = r.collect(ctx, info)
+	}
+	if err != nil {
+		return err
+	}
+	res := result{Job: info.ID, Status: string(info.Status), Outputs: r.outputs}
+	_, failed := r.handle.Wait(ctx)
+	if failed != nil {
+		res.Errors = append(res.Errors, failed.Error())
+	}
+	if r.json {
+		for _, p := range info.Ports {
+			if p.Dir == port.Output && res.Outputs[p.Name] == nil {
+				res.Outputs[p.Name] = []json.RawMessage{}
+			}
+		}
+		raw, err := json.MarshalIndent(res, "", "  ")
+		if err != nil {
+			return fmt.Errorf("printing outputs %q: %w", slices.Sorted(maps.Keys(res.Outputs)), err)
+		}
+		if _, err := fmt.Fprintf(r.out, "%s\n", raw); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+func (r *running) draw(ctx context.Context, w io.Writer) error {
+	tree, err := r.handle.Tree(ctx)
+	if err != nil {
+		return err
+	}
+	style := term.StyleOf(w)
+	return draw.Terminal(w, draw.Jobs(tree), draw.TerminalOptions{Width: style.Width, Color: style.Color})
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package component
+
+import "os/exec"
+
+// own does nothing: there are no process groups here.
+func own(*exec.Cmd) {}

@@ -1,0 +1,263 @@
+package graphfile
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// Validator is implemented by workers that can tell before they run what is wrong with
+// their parameters.
+type Validator interface{ Validate() error }
+
+// Build makes a graph of the file. workers has one value of each type of worker that nodes
+// may have: a struct or a pointer to one, of which each node gets a copy with the node's
+// args. params are the values of the file's parameters. The name of a file without one is
+// the graph's.
+//
+// The error tells all problems at once, as [Problem]: those of [File.Check] and
+// [File.Expand], types that do not exist, args that do not fit, ports that do not exist or
+// whose messages differ, ports that must be fed and are not, and cycles.
+func (f *File) Build(workers []any, params map[string]json.RawMessage) (*graph.Graph, error) {
+	b := builder{p: newProblems(f.Source), workers: make(map[string]any)}
+	for _, w := range workers {
+		name, err := job.TypeOf(w)
+		if err != nil {
+			return nil, err
+		}
+		b.workers[name] = w
+	}
+	name := f.Name
+	if name == "" {
+		name = "graph"
+	}
+	g, err := b.graph(f, name, params, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(b.p.list) == 0 {
+		_, err = g.Plan()
+		b.place(err)
+	}
+	if err := b.p.err(); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// builder makes graphs of files.
+type builder struct {
+	p       *problems
+	workers map[string]any
+	places  []place
+}
+
+// place is where something that the graph may complain about is in the file.
+type place struct {
+	path string // as package graph writes it
+	pos  Pos
+}
+
+// reach is the graphs that nodes may have as their type, the nearest first.
+type reach struct {
+	graphs []File
+	outer  *reach
+}
+
+func (s *reach) find(name string) (*File, *reach) {
+	for ; s != nil; s = s.outer {
+		for i := range s.graphs {
+			if s.graphs[i].Name == name {
+				return &s.graphs[i], s
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (s *reach) names() []string {
+	var names []string
+	for ; s != nil; s = s.outer {
+		for i := range s.graphs {
+			names = append(names, s.graphs[i].Name)
+		}
+	}
+	return names
+}
+
+// graph builds one definition. path is that of the graph in the messages of package graph.
+func (b *builder) graph(f *File, path string, params map[string]json.RawMessage, outer *reach) (*graph.Graph, error) {
+	def, err := f.Expand(params)
+	if err != nil {
+		return nil, err
+	}
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	if f.Name != "" {
+		name = f.Name
+	}
+	g := graph.New(name)
+	// Until it is nested the graph calls itself by its name.
+	at := func(suffix string, pos Pos) {
+		b.places = append(b.places, place{path + suffix, pos}, place{name + suffix, pos})
+	}
+	at("", f.Pos)
+	inner := &reach{f.Graphs, outer}
+	broken := make(map[string]bool) // nodes that are not in g: their wires say nothing new
+	for i := range def.Nodes {
+		broken[def.Nodes[i].Name] = !b.node(g, &def.Nodes[i], path, at, inner)
+	}
+	for _, e := range def.Edges {
+		if broken[e.From.Node] || broken[e.To.Node] {
+			continue
+		}
+		at("/"+e.From.String(), e.Pos)
+		at("/"+e.To.String(), e.Pos)
+		var opts []graph.WireOption
+		if e.Limit > 0 {
+			opts = append(opts, graph.Limit(e.Limit))
+		}
+		if e.Feedback {
+			opts = append(opts, graph.Feedback())
+		}
+		graph.Wire(g, e.From.String(), e.To.String(), opts...)
+	}
+	for _, x := range def.Inputs {
+		at("."+x.Name, x.Pos)
+		for _, end := range x.Ends {
+			if at("/"+end.String(), x.Pos); !broken[end.Node] {
+				graph.WireInput(g, x.Name, end.String())
+			}
+		}
+	}
+	for _, x := range def.Outputs {
+		at("."+x.Name, x.Pos)
+		for _, end := range x.Ends {
+			if at("/"+end.String(), x.Pos); !broken[end.Node] {
+				graph.WireExport(g, x.Name, end.String())
+			}
+		}
+	}
+	b.place(g.Err())
+	return g, nil
+}
+
+// node adds a node, and what the file says of its ports. It tells whether it could.
+func (b *builder) node(g *graph.Graph, n *Node, path string, at func(string, Pos), s *reach) bool {
+	here := path + "/" + n.Name
+	at("/"+n.Name, n.Pos)
+	opts := []graph.Option{graph.Queue(n.Queue), graph.OnFailure(job.FailurePolicy(n.Failure))}
+	if n.Instances > 0 {
+		opts = append(opts, graph.Instances(n.Instances))
+	}
+	if !b.add(g, n, here, s, opts) {
+		return false
+	}
+	for _, in := range n.In {
+		to := n.Name + "." + in.Port
+		at("/"+to, in.Pos)
+		for _, v := range in.Values {
+			graph.WireConst(g, to, v)
+		}
+		if in.Limit > 0 {
+			graph.WireLimit(g, to, in.Limit)
+		}
+		if in.Default != nil {
+			graph.WireDefault(g, to, in.Default)
+		}
+	}
+	return true
+}
+
+// add adds the worker or graph of a node, and tells whether there is one.
+func (b *builder) add(g *graph.Graph, n *Node, here string, s *reach, opts []graph.Option) bool {
+	field := "nodes." + n.Name
+	if def, within := s.find(n.Type); def != nil {
+		var params map[string]json.RawMessage
+		if n.Args != nil {
+			if err := json.Unmarshal(n.Args, &params); err != nil {
+				b.p.add(n.Pos, field+".args", "%v", err)
+				return false
+			}
+		}
+		sub, err := b.graph(def, here, params, within)
+		if err != nil {
+			b.adopt(err, n)
+			return false
+		}
+		graph.Nest(g, n.Name, sub, opts...)
+		return true
+	}
+	prototype, ok := b.workers[n.Type]
+	if !ok {
+		known := append(s.names(), slices.Sorted(maps.Keys(b.workers))...)
+		b.p.add(n.Pos, field+".type", "there is no type %q: %s", n.Type, port.Suggest(n.Type, known))
+		return false
+	}
+	typ := reflect.TypeOf(prototype)
+	layout, err := port.Describe(typ)
+	if err != nil {
+		b.p.add(n.Pos, field+".type", "%v", err)
+		return false
+	}
+	w := layout.Copy(prototype)
+	err = layout.SetParams(w, n.Args)
+	if v, ok := w.(Validator); ok && err == nil {
+		err = v.Validate()
+	}
+	if err != nil {
+		b.p.add(n.Pos, field+".args", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return false
+	}
+	graph.AddWorker(g, n.Name, w, opts...)
+	return true
+}
+
+// adopt takes over the problems of a nested definition, which came from a node.
+func (b *builder) adopt(err error, n *Node) {
+	all := Problems(err)
+	if all == nil {
+		b.p.add(n.Pos, "nodes."+n.Name, "%v", err)
+	}
+	for _, p := range all {
+		b.p.add(Pos{p.Line, p.Column}, p.Path, "nodes.%s: %s", n.Name, p.Text)
+	}
+}
+
+// place reports the problems of a graph where the file says what they are about.
+func (b *builder) place(err error) {
+	if err == nil {
+		return
+	}
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		b.p.add(Pos{}, "", "%v", err)
+		return
+	}
+	for _, one := range joined.Unwrap() {
+		path, text, _ := strings.Cut(one.Error(), ": ")
+		b.p.add(b.find(path), path, "%s", text)
+	}
+}
+
+// find returns where a path is in the file: of a port that is not mentioned, where its node is.
+func (b *builder) find(path string) Pos {
+	for {
+		for _, p := range b.places {
+			if p.path == path {
+				return p.pos
+			}
+		}
+		i := strings.LastIndexAny(path, "./")
+		if i < 0 {
+			return Pos{}
+		}
+		path = path[:i]
+	}
+}
