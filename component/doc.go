@@ -52,6 +52,13 @@
 // components do what they do exactly once, except for the effects of WriteFile, HTTPRequest
 // and Exec outside of Weir: these tell in their documentation what a crash may repeat.
 //
+// # Time
+//
+// Time is the store's, in milliseconds, so that tests with weirtest decide about it. What
+// waits for a time waits in the state, over restarts, and goes on with the first run after
+// it: engines look for such runs once a second, so a job may be that late. Nothing is ever
+// early. A Throttle per 100ms therefore passes less than it may; prefer seconds.
+//
 // # Parameters
 //
 // Every component has a method Validate, which names all bad parameters before anything

@@ -304,7 +304,7 @@ func (w *items) pass(child *worker.Child) error {
 	}
 	for {
 		// A look at the next page, if there is one; the port's default is no message.
-		if from.Len() == 0 {
+		if _, _, err := from.Peek(); err != nil || from.Len() == 0 {
 			return err
 		}
 		raw, _, err := from.Read()

@@ -54,7 +54,8 @@ type Response struct {
 //
 // It asks only servers that the Policy allows: by default those with public addresses. The
 // address is checked when a connection is made, so neither names nor redirects lead
-// elsewhere. A body has at most max_body bytes, after decompression.
+// elsewhere. A body has at most max_body bytes, after decompression. A request that fails
+// with on_error = fail is tried three times.
 //
 // Requests are made one after the other, and each is committed before the next; more
 // instances in a graph make more at a time. A request may be made twice if a process dies

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// The scripts of the embedded Redis take their time; ask for more with -rapid.checks.
-	if err := flag.Set("rapid.checks", "30"); err != nil {
+	if err := flag.Set("rapid.checks", "20"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -344,3 +344,77 @@ func TestRequired(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestRoots: instances of a graph are listed in the order of their creation, page by page,
+// and each tells which version of the graph it is of.
+func TestRoots(t *testing.T) {
+	t.Parallel()
+	build := func(by int) *graph.Graph {
+		g := graph.New("line")
+		s := graph.Add(g, "s", &Step{By: by})
+		graph.Connect(graph.Input[int](g, "in"), s.In)
+		return g
+	}
+	e := weirtest.New(t, &Step{})
+	e.Start(job.Single(&Step{}, ""))
+	var want []job.ID
+	versions := map[string]int{}
+	for i := range 250 {
+		h := e.Start(build(i % 2))
+		want = append(want, h.ID())
+		if i == 249 {
+			e.CloseIn(h, "in")
+		}
+	}
+	e.RunUntilQuiet()
+	list := func(f job.Filter) (ids []job.ID) {
+		for info, err := range e.Client().Roots(t.Context(), f) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, info.ID)
+			versions[info.Definition]++
+		}
+		return ids
+	}
+	if got := list(job.Filter{Type: "line"}); !slices.Equal(got, want) {
+		t.Errorf("got %d instances, want %d in their order", len(got), len(want))
+	}
+	if len(versions) != 2 || versions[""] != 0 {
+		t.Errorf("versions %v, want two", versions)
+	}
+	if got := list(job.Filter{Type: "line", Status: statemachine.Completed}); !slices.Equal(got, want[249:]) {
+		t.Errorf("completed are %v", got)
+	}
+	if got := list(job.Filter{After: want[247]}); !slices.Equal(got, want[248:]) {
+		t.Errorf("the last are %v", got)
+	}
+}
+
+// TestIdle: a graph in which nothing moves says that it is open.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	g := graph.New("g")
+	s := graph.Add(g, "s", &Step{By: 1})
+	graph.Connect(graph.Input[int](g, "in"), s.In)
+	e, h := start(t, g)
+	reason := func() string {
+		tree, err := h.Tree(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tree[0].Reason
+	}
+	if got := reason(); got != "idle: its input in is open" {
+		t.Errorf("reason %q", got)
+	}
+	e.Feed(h, "in", 1)
+	if got := reason(); got != "" {
+		t.Errorf("with work to do: reason %q", got)
+	}
+	e.CloseIn(h, "in")
+	e.RunUntilQuiet()
+	if got := reason(); got != "" || e.Status(h) != statemachine.Completed {
+		t.Errorf("at the end: reason %q, %s", got, e.Status(h))
+	}
+}

@@ -10,29 +10,30 @@ import (
 
 // Info is what is known of a job at one moment.
 type Info struct {
-	ID      ID                  `json:"id"`
-	Name    string              `json:"name,omitempty"`
-	Type    string              `json:"type"`
-	Queue   string              `json:"queue"`
-	Graph   bool                `json:"graph,omitempty"`
-	Status  statemachine.Status `json:"status"`
-	Reason  string              `json:"reason,omitempty"` // why it is parked or failed
-	Parent  ID                  `json:"parent,omitempty"`
-	By      string              `json:"by,omitempty"` // who created it
-	Args    json.RawMessage     `json:"args,omitempty"`
-	Created time.Time           `json:"created"`
-	Ran     time.Time           `json:"ran,omitzero"`      // start of the last run
-	Queued  time.Time           `json:"queued,omitzero"`   // last time it became queued
-	Steps   int64               `json:"steps"`             // commits that succeeded
-	Tries   int                 `json:"tries,omitempty"`   // failures since the last success
-	Version int64               `json:"version"`           // commits of any kind
-	Started bool                `json:"started,omitempty"` // its worker's Start is done
-	Joining bool                `json:"-"`                 // an adoption across shards is not yet confirmed
-	Policy  FailurePolicy       `json:"on_failure,omitempty"`
-	Single  int                 `json:"-"`                 // so many of the next messages are read one a run
-	Next    time.Time           `json:"next,omitzero"`     // when it wakes by itself
-	Blocked bool                `json:"blocked,omitempty"` // it rests until ports that it filled have room
-	Ports   []PortInfo          `json:"ports,omitempty"`
+	ID         ID                  `json:"id"`
+	Name       string              `json:"name,omitempty"`
+	Type       string              `json:"type"`
+	Queue      string              `json:"queue"`
+	Graph      bool                `json:"graph,omitempty"`
+	Status     statemachine.Status `json:"status"`
+	Reason     string              `json:"reason,omitempty"` // why it is parked or failed
+	Parent     ID                  `json:"parent,omitempty"`
+	By         string              `json:"by,omitempty"` // who created it
+	Args       json.RawMessage     `json:"args,omitempty"`
+	Created    time.Time           `json:"created"`
+	Ran        time.Time           `json:"ran,omitzero"`      // start of the last run
+	Queued     time.Time           `json:"queued,omitzero"`   // last time it became queued
+	Steps      int64               `json:"steps"`             // commits that succeeded
+	Tries      int                 `json:"tries,omitempty"`   // failures since the last success
+	Version    int64               `json:"version"`           // commits of any kind
+	Started    bool                `json:"started,omitempty"` // its worker's Start is done
+	Joining    bool                `json:"-"`                 // an adoption across shards is not yet confirmed
+	Policy     FailurePolicy       `json:"on_failure,omitempty"`
+	Definition string              `json:"definition,omitempty"` // digest of the plan of a graph that was started
+	Single     int                 `json:"-"`                    // so many of the next messages are read one a run
+	Next       time.Time           `json:"next,omitzero"`        // when it wakes by itself
+	Blocked    bool                `json:"blocked,omitempty"`    // it rests until ports that it filled have room
+	Ports      []PortInfo          `json:"ports,omitempty"`
 }
 
 // PortInfo is what is known of one port of a job at one moment.

@@ -1,6 +1,8 @@
 package job
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,6 +97,16 @@ func (n *Node) Wired() bool {
 		}
 	}
 	return false
+}
+
+// Digest tells plans apart: it is the same for the same jobs, ports and wires.
+func (p *Plan) Digest() (string, error) {
+	raw, err := json.Marshal(p.Nodes)
+	if err != nil {
+		return "", fmt.Errorf("encoding a plan: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 // Validate reports the first thing in the plan that no store could create.

@@ -35,6 +35,9 @@ type Names interface {
 	Aliases(ctx context.Context, id ID) ([]string, error)
 	// Prefixed returns up to limit IDs of roots that begin with prefix, sorted.
 	Prefixed(ctx context.Context, prefix string, limit int) ([]ID, error)
+	// Roots returns up to limit jobs without parent behind after, in the order of their
+	// IDs, which is that of their creation. One that was deleted meanwhile has no status.
+	Roots(ctx context.Context, after ID, limit int) ([]*Info, error)
 }
 
 // Types is the catalogue of worker types that engines have registered, so that anybody

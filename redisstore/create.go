@@ -16,7 +16,11 @@ import (
 // Create implements job.Creator.
 func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by string) (bool, error) {
 	due := s.keys.dueOf(root)
-	nodes := planArgs(plan, root, root.Number(), plan.Parent, by)
+	digest, err := plan.Digest()
+	if err != nil {
+		return false, err
+	}
+	nodes := planArgs(plan, root, root.Number(), plan.Parent, by, digest)
 	large := ""
 	if len(nodes) > createBatch {
 		large = "1"
@@ -78,8 +82,9 @@ func (s *Store) createParts(ctx context.Context, first job.ID, due string, nodes
 }
 
 // planArgs encodes each job of a plan as born() in run.lua reads it. The plan's root
-// gets number base of the tree, the others those after it.
-func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by string) [][]any {
+// gets number base of the tree, the others those after it. digest is the plan's, if anybody
+// will ask for it.
+func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by, digest string) [][]any {
 	children := make([]int, len(plan.Nodes))
 	for i := 1; i < len(plan.Nodes); i++ {
 		children[plan.Nodes[i].Parent]++
@@ -97,6 +102,9 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by string) [
 		fields = append(fields, "parent", string(up), "by", by)
 		if inGraph {
 			fields = append(fields, "pgraph", "1")
+		}
+		if i == 0 && n.Graph && digest != "" {
+			fields = append(fields, "def", digest)
 		}
 		if n.Graph {
 			fields = append(fields, "graph", "1", "open", children[i], "broken", 0)

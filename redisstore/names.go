@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -59,12 +60,42 @@ func (s *Store) Aliases(ctx context.Context, id job.ID) ([]string, error) {
 
 // Prefixed implements job.Names.
 func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) ([]job.ID, error) {
+	ids, err := s.indexed(ctx, &redis.ZRangeBy{Min: "[" + prefix, Max: "[" + prefix + "\xff", Count: int64(limit)})
+	if err != nil {
+		return nil, err
+	}
+	return ids[:min(limit, len(ids))], nil
+}
+
+// Roots implements job.Names.
+func (s *Store) Roots(ctx context.Context, after job.ID, limit int) ([]*job.Info, error) {
+	from := "-"
+	if after != "" {
+		from = "(" + string(after)
+	}
+	ids, err := s.indexed(ctx, &redis.ZRangeBy{Min: from, Max: "+", Count: int64(limit)})
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]*job.Info, 0, limit)
+	for _, id := range ids[:min(limit, len(ids))] {
+		i, err := s.Info(ctx, id)
+		if errors.Is(err, job.ErrNotFound) {
+			i = &job.Info{ID: id} // deleted meanwhile: callers skip it, and know where they are
+		} else if err != nil {
+			return nil, err
+		}
+		infos = append(infos, i)
+	}
+	return infos, nil
+}
+
+// indexed returns jobs without parent, of all shards, in order.
+func (s *Store) indexed(ctx context.Context, by *redis.ZRangeBy) ([]job.ID, error) {
 	parts := make([]*redis.StringSliceCmd, s.keys.shards)
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range parts {
-			parts[i] = p.ZRangeByLex(ctx, s.keys.index(i), &redis.ZRangeBy{
-				Min: "[" + prefix, Max: "[" + prefix + "\xff", Count: int64(limit),
-			})
+			parts[i] = p.ZRangeByLex(ctx, s.keys.index(i), by)
 		}
 		return nil
 	}); err != nil {
@@ -76,8 +107,8 @@ func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) ([]job.I
 			ids = append(ids, job.ID(id))
 		}
 	}
-	sort.Slice(ids, func(a, b int) bool { return ids[a] < ids[b] })
-	return ids[:min(limit, len(ids))], nil
+	slices.Sort(ids)
+	return ids, nil
 }
 
 // Register implements job.Types.

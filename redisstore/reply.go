@@ -211,7 +211,8 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		Created: at("created"), Ran: at("ran"), Queued: at("queued"),
 		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Joining: f["joining"] == "1",
 		Started: f["started"] == "1", Blocked: n("blocked") > 0,
-		Policy: job.FailurePolicy(f["policy"]), Single: int(n("single")),
+		Definition: f["def"],
+		Policy:     job.FailurePolicy(f["policy"]), Single: int(n("single")),
 	}
 	if f["args"] != "" {
 		i.Args = json.RawMessage(f["args"])

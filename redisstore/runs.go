@@ -174,7 +174,7 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	}
 	args = append(args, nodes)
 	for _, sp := range d.Spawns {
-		for _, n := range planArgs(sp.Plan, d.Job.Tree(), sp.Base, d.Job, "job:"+string(d.Job)) {
+		for _, n := range planArgs(sp.Plan, d.Job.Tree(), sp.Base, d.Job, "job:"+string(d.Job), "") {
 			args = append(args, n...)
 		}
 	}
