@@ -7,9 +7,9 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// Explain gives graphs that sleep a reason, from the jobs of their tree: nothing in an idle
-// graph moves, but its inputs are open, so that it is not completed. Stores call it.
-func Explain(tree []*Info) {
+// explain gives graphs that sleep a reason, from the jobs of their tree: nothing in an idle
+// graph moves, but its inputs are open, so that it is not completed.
+func explain(tree []*Info) {
 	children := make(map[ID][]*Info)
 	for _, i := range tree {
 		children[i.Parent] = append(children[i.Parent], i)

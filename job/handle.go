@@ -30,8 +30,13 @@ func (h *Handle) Created() bool { return h.created }
 // Info returns what is known of the job now.
 func (h *Handle) Info(ctx context.Context) (*Info, error) { return h.store.Info(ctx, h.id) }
 
-// Tree returns all jobs of the job's tree ordered by number, the root first.
-func (h *Handle) Tree(ctx context.Context) ([]*Info, error) { return h.store.Tree(ctx, h.id) }
+// Tree returns all jobs of the job's tree ordered by number, the root first. Graphs in
+// which nothing moves say in their Reason what is open.
+func (h *Handle) Tree(ctx context.Context) ([]*Info, error) {
+	tree, err := h.store.Tree(ctx, h.id)
+	explain(tree)
+	return tree, err
+}
 
 // State returns the job's state: the given keys, or all of it when none is given.
 func (h *Handle) State(ctx context.Context, keys ...string) (map[string]json.RawMessage, error) {

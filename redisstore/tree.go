@@ -63,7 +63,6 @@ func (s *Store) Tree(ctx context.Context, id job.ID) ([]*job.Info, error) {
 	if len(out) == 0 {
 		return nil, refusal("gone", id)
 	}
-	job.Explain(out)
 	root := out[0].ID.Tree()
 	sort.SliceStable(out[1:], func(a, b int) bool {
 		x, y := out[a+1].ID, out[b+1].ID
