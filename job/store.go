@@ -103,6 +103,8 @@ type Control interface {
 	Apply(ctx context.Context, id ID, event statemachine.Event) error
 	// RunAt asks for a run at a time by the store's clock, or when at is zero after a delay.
 	RunAt(ctx context.Context, id ID, at time.Time, delay time.Duration) error
+	// Patch changes a graph, all or nothing.
+	Patch(ctx context.Context, root ID, p *Patch) error
 	// SetState changes the job's state.
 	SetState(ctx context.Context, id ID, set map[string]json.RawMessage, unset []string) error
 	// Lock keeps runs off the job for a time. It tries again for as long as wait, then

@@ -96,25 +96,43 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by, digest s
 		if i > 0 {
 			up, inGraph = tree.Nth(base+n.Parent), plan.Nodes[n.Parent].Graph
 		}
-		event, at := creation(n)
-		args := []any{string(tree.Nth(base + i)), string(event), at, string(up), n.Name}
-		fields, defaults, initial := nodeFields(n, base)
-		fields = append(fields, "parent", string(up), "by", by)
-		if inGraph {
-			fields = append(fields, "pgraph", "1")
+		b := birth{node: n, id: tree.Nth(base + i), parent: up, inGraph: inGraph, children: children[i], by: by}
+		if i == 0 {
+			b.digest = digest
 		}
-		if i == 0 && n.Graph && digest != "" {
-			fields = append(fields, "def", digest)
-		}
-		if n.Graph {
-			fields = append(fields, "graph", "1", "open", children[i], "broken", 0)
-		}
-		args = append(append(args, len(fields)), fields...)
-		args = append(append(args, len(defaults)), defaults...)
-		args = append(append(args, len(initial)), initial...)
-		all[i] = args
+		all[i] = b.args(func(i int) int { return base + i })
 	}
 	return all
+}
+
+// birth is one job to be created.
+type birth struct {
+	node       *job.Node
+	id, parent job.ID
+	inGraph    bool // its parent is a graph
+	children   int
+	by, digest string
+}
+
+// args encodes it as born() in run.lua reads it.
+func (b birth) args(number func(int) int) []any {
+	n := b.node
+	event, at := creation(n)
+	args := []any{string(b.id), string(event), at, string(b.parent), n.Name}
+	fields, defaults, initial := nodeFields(n, number)
+	fields = append(fields, "parent", string(b.parent), "by", b.by)
+	if b.inGraph {
+		fields = append(fields, "pgraph", "1")
+	}
+	if n.Graph {
+		fields = append(fields, "graph", "1", "open", b.children, "broken", 0)
+		if b.digest != "" {
+			fields = append(fields, "def", b.digest)
+		}
+	}
+	args = append(append(args, len(fields)), fields...)
+	args = append(append(args, len(defaults)), defaults...)
+	return append(append(args, len(initial)), initial...)
 }
 
 // creation says how a planned job enters its life: jobs that are fed by others, and
@@ -130,9 +148,9 @@ func creation(n *job.Node) (event statemachine.Event, at string) {
 	return statemachine.Create, ""
 }
 
-// nodeFields are the fields of a job's hash, its defaults as pairs of port and message, and
+// nodeFields are the fields of a job's hash, given the number of each node of its plan, its defaults as pairs of port and message, and
 // its first messages as such pairs.
-func nodeFields(n *job.Node, base int) (fields, defaults, initial []any) {
+func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []any) {
 	queue := n.Queue
 	if queue == "" {
 		queue = job.DefaultQueue
@@ -146,7 +164,7 @@ func nodeFields(n *job.Node, base int) (fields, defaults, initial []any) {
 		p := &n.Ports[i]
 		specs[i] = p.Spec
 		name := portField(p.Dir, p.Name)
-		fields = append(fields, name, descriptor(p, base))
+		fields = append(fields, name, descriptor(p, number))
 		if p.Sources > 0 {
 			fields = append(fields, "n."+name, p.Sources)
 		}
@@ -212,13 +230,13 @@ func hearsStatuses(ports []port.Spec) bool {
 // descriptor is what the job's hash says of a port: its limit, then its edges and the
 // channels that it publishes to, with a space before each; an edge is its ends, like
 // "3i.words,4i.words", with a ~ behind those that are feedback; a channel has a # before it.
-func descriptor(p *job.Port, base int) string {
+func descriptor(p *job.Port, number func(int) int) string {
 	var b strings.Builder
 	b.WriteString(strconv.Itoa(p.Limit))
 	for _, e := range p.Edges {
 		for i, t := range e {
 			b.WriteByte(" ,"[min(i, 1)])
-			b.WriteString(strconv.Itoa(base + t.Node))
+			b.WriteString(strconv.Itoa(number(t.Node)))
 			b.WriteByte(byte(t.Dir))
 			b.WriteByte('.')
 			b.WriteString(t.Port)

@@ -235,7 +235,7 @@ func portsArgs(args []any, ports []port.Spec) []any {
 	args = append(args, len(ports), subscriptions(ports))
 	for i := range ports {
 		p := &job.Port{Spec: ports[i]}
-		args = append(args, portField(p.Dir, p.Name), descriptor(p, 0), []byte(p.Default))
+		args = append(args, portField(p.Dir, p.Name), descriptor(p, nil), []byte(p.Default))
 	}
 	return args
 }

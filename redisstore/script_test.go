@@ -17,7 +17,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "edge": true, "port": true, "run": true, "subtree": true, "hub": true, "tx": true}
+var libraries = map[string]bool{"base": true, "edge": true, "patch": true, "port": true, "run": true, "subtree": true, "hub": true, "tx": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -104,7 +104,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := statemachine.Lua()
-	for _, library := range []string{"base", "edge", "port", "run", "subtree", "hub", "tx"} {
+	for _, library := range []string{"base", "edge", "port", "run", "subtree", "hub", "tx", "patch"} {
 		src += b.scripts[library]
 	}
 	reply, err := b.rdb.Eval(b.Context(), src+b.scripts[name], []string{bareShard + "due"}, args...).Result()

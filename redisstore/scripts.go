@@ -29,6 +29,7 @@ var (
 	scriptAdopt    = script("job_adopt")
 	scriptDelete   = script("edge", "port", "run", "subtree", "job_delete")
 	scriptChores   = script("edge", "port", "run", "subtree", "chore_run")
+	scriptPatch    = script("edge", "port", "run", "subtree", "patch", "graph_patch")
 	scriptState    = script("state_set")
 	scriptWrite    = script("edge", "port", "port_write")
 	scriptTake     = script("edge", "port", "port_take")

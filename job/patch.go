@@ -1,0 +1,172 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/weirworks/weir/port"
+)
+
+// MaxPatch is the greatest number of jobs of a graph that is patched.
+const MaxPatch = 500
+
+// Patch is how a graph at work becomes another one.
+type Patch struct {
+	From, To string // digests of the definitions
+	// Nodes are the jobs of the new definition, the graph's own first, and which number
+	// each has in the tree. Fresh tells those that are yet to be created.
+	Nodes   []Node
+	Numbers []int
+	Fresh   []bool
+	// Remove are jobs that the new definition does not have.
+	Remove []ID
+}
+
+// Patch changes a graph at work into another one of the same name, in one step: jobs with the
+// same path of names stay as they are, with their messages and state, and get the new
+// parameters and wires; new ones are created; those that are gone are removed. Messages on
+// the way stay where they are. A job can be removed only when it holds no messages and does
+// nothing: else the error wraps ErrStatus and nothing is changed. It also does if the graph
+// was changed by somebody else meanwhile; then try again.
+func (h *Handle) Patch(ctx context.Context, p Planner) error {
+	plan, err := p.Plan()
+	if err == nil {
+		err = plan.Validate()
+	}
+	if err != nil {
+		return fmt.Errorf("patching job %s: %w", h.id, err)
+	}
+	tree, err := h.Tree(ctx)
+	if err != nil {
+		return err
+	}
+	patch, err := diff(h.id, tree, plan)
+	if err != nil {
+		return fmt.Errorf("patching job %s: %w", h.id, err)
+	}
+	fresh := 0
+	for _, f := range patch.Fresh {
+		if f {
+			fresh++
+		}
+	}
+	if fresh > 0 {
+		next, err := h.store.Reserve(ctx, h.id.Tree(), fresh)
+		if err != nil {
+			return err
+		}
+		for i, f := range patch.Fresh {
+			if f {
+				patch.Numbers[i] = next
+				next++
+			}
+		}
+	}
+	return h.store.Patch(ctx, h.id, patch)
+}
+
+// diff compares the jobs of a graph with a plan.
+func diff(root ID, tree []*Info, plan *Plan) (*Patch, error) {
+	there := graphPaths(root, tree)
+	own := there[""]
+	switch {
+	case own == nil || !own.Graph:
+		return nil, fmt.Errorf("%w: it is no graph", ErrStatus)
+	case !plan.Nodes[0].Graph:
+		return nil, fmt.Errorf("%w: the plan is no graph", ErrStatus)
+	case own.Type != plan.Nodes[0].Type:
+		return nil, fmt.Errorf("%w: it is a graph %q, the plan one %q", ErrStatus, own.Type, plan.Nodes[0].Type)
+	case len(plan.Nodes) > MaxPatch || len(there) > MaxPatch:
+		return nil, fmt.Errorf("%w: the graph has more than %d jobs", ErrTooLarge, MaxPatch)
+	}
+	digest, err := plan.Digest()
+	if err != nil {
+		return nil, err
+	}
+	p := &Patch{From: own.Definition, To: digest, Nodes: plan.Nodes}
+	paths := make([]string, len(plan.Nodes))
+	kept := make(map[string]bool)
+	for i := range plan.Nodes {
+		n := &plan.Nodes[i]
+		if i > 0 {
+			paths[i] = paths[n.Parent] + "/" + n.Name
+		}
+		was := there[paths[i]]
+		if was != nil && (was.Type != n.Type || was.Graph != n.Graph) {
+			return nil, fmt.Errorf("%w: job %s is a %s, the plan has a %s there: give it another name", ErrStatus, paths[i], was.Type, n.Type)
+		}
+		number := 0
+		if was != nil {
+			number = was.ID.Number()
+		}
+		kept[paths[i]] = was != nil
+		p.Numbers, p.Fresh = append(p.Numbers, number), append(p.Fresh, was == nil)
+	}
+	for _, path := range sortedPaths(there) {
+		if !kept[path] {
+			p.Remove = append(p.Remove, there[path].ID)
+		}
+	}
+	return p, nil
+}
+
+// graphPaths finds the jobs that a graph is made of, by their names below it. What its
+// workers have spawned is not among them.
+func graphPaths(root ID, tree []*Info) map[string]*Info {
+	byID := make(map[ID]*Info, len(tree))
+	for _, i := range tree {
+		byID[i.ID] = i
+	}
+	paths := make(map[string]*Info)
+	for _, i := range tree {
+		path, at := "", i
+		for at.ID != root {
+			up := byID[at.Parent]
+			if up == nil || !up.Graph {
+				break
+			}
+			path, at = "/"+at.Name+path, up
+		}
+		if at.ID == root {
+			paths[path] = i
+		}
+	}
+	return paths
+}
+
+// sortedPaths has children before their parents.
+func sortedPaths(there map[string]*Info) []string {
+	var all []string
+	for path := range there {
+		all = append(all, path)
+	}
+	slices.Sort(all)
+	slices.Reverse(all)
+	return all
+}
+
+// Feeds lists, for each port of the plan that edges lead to, the ports that they lead from:
+// one for each edge end, feedback not counted.
+func (p *Patch) Feeds() map[Target][]Target {
+	feeds := make(map[Target][]Target)
+	for i := range p.Nodes {
+		for _, q := range p.Nodes[i].Ports {
+			for _, e := range q.Edges {
+				for _, t := range e {
+					if !t.Feedback {
+						feeds[t] = append(feeds[t], Target{Node: i, Dir: q.Dir, Port: q.Name})
+					}
+				}
+			}
+		}
+	}
+	for i := range p.Nodes { // those that lost all their sources, too
+		for _, q := range p.Nodes[i].Ports {
+			if t := (Target{Node: i, Dir: q.Dir, Port: q.Name}); feeds[t] == nil && (q.Dir == port.Input || p.Nodes[i].Graph) {
+				feeds[t] = nil
+			}
+		}
+	}
+	return feeds
+}

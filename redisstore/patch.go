@@ -1,0 +1,84 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// Patch implements job.Control.
+func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
+	number := func(i int) int { return p.Numbers[i] }
+	id := func(i int) string { return string(root.Nth(p.Numbers[i])) }
+	args := []any{string(root), p.From, p.To, rand.Text(), len(p.Remove)}
+	for _, gone := range p.Remove {
+		args = append(args, string(gone))
+	}
+	children := make([]int, len(p.Nodes))
+	for i := 1; i < len(p.Nodes); i++ {
+		children[p.Nodes[i].Parent]++
+	}
+	var stay, fresh []any
+	stays, born := 0, 0
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if p.Fresh[i] {
+			born++
+			b := birth{node: n, id: job.ID(id(i)), parent: job.ID(id(n.Parent)), inGraph: true, children: children[i], by: "patch"}
+			fresh = append(fresh, b.args(number)...)
+			continue
+		}
+		stays++
+		fields := keptFields(n, number)
+		stay = append(append(stay, id(i), len(fields)), fields...)
+	}
+	args = append(append(args, stays), stay...)
+	args = append(append(args, born), fresh...)
+	feeds := p.Feeds()
+	args = append(args, len(feeds))
+	for to, from := range feeds {
+		args = append(args, id(to.Node), dirArg(to.Dir), to.Port, len(from))
+		for _, t := range from {
+			args = append(args, id(t.Node), dirArg(t.Dir), t.Port)
+		}
+	}
+	due := s.keys.dueOf(root)
+	reply, err := s.run(ctx, scriptPatch, due, args...)
+	if err != nil {
+		return err
+	}
+	var d decoder
+	l := d.list(reply)
+	switch why := d.str(d.at(l, 0)); why {
+	case "ok":
+		return s.deliver(ctx, due, &d, d.at(l, 1))
+	case "stale":
+		return fmt.Errorf("%w: graph %s was changed meanwhile: try again", job.ErrStatus, root)
+	case "busy":
+		return fmt.Errorf("%w: job %s of graph %s is at work or has messages that the new graph has no place for: let it finish first",
+			job.ErrStatus, d.str(d.at(l, 2)), root)
+	default:
+		return refusal(why, root)
+	}
+}
+
+// keptFields are the fields of a job that a patch sets though the job stays.
+func keptFields(n *job.Node, number func(int) int) []any {
+	fields, _, _ := nodeFields(n, number)
+	var kept []any
+	for i := 0; i < len(fields); i += 2 {
+		name, _ := fields[i].(string)
+		dir, _, isPort := strings.Cut(name, ".")
+		switch {
+		case name == "args", name == "queue", name == "policy", name == "loop":
+			kept = append(kept, name, fields[i+1])
+		case isPort && (dir == string(byte(port.Input)) || dir == string(byte(port.Output)) || dir == "f"):
+			kept = append(kept, name, fields[i+1])
+		}
+	}
+	return kept
+}

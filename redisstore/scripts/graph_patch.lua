@@ -1,0 +1,45 @@
+-- graph_patch: make a graph at work another one. Jobs that stay keep what they have.
+-- KEYS: due
+-- ARGV: graph, digest that it has, digest that it will have, token;
+--       jobs to remove, job…;
+--       jobs that stay, of each: job, fields, field, value, …;
+--       new jobs, of each what born() in run.lua reads;
+--       ports, of each: job, direction, port, sources, then of each: job, direction, port
+-- reply: {'ok' | 'gone' | 'stale' | 'ended' | 'busy', {ready jobs}, the job that is busy}
+local root, from, to, token = arg(), arg(), arg(), arg()
+local g = load(root)
+if g.status == '' then return { 'gone', {}, '' } end
+if repeated(token) then return { 'ok', {}, '' } end
+if (call('HGET', key(root), 'def') or '') ~= from then return { 'stale', {}, '' } end
+if g.status == S.terminating or g.status == S.terminated then return { 'ended', {}, '' } end
+
+local remove, stay = list(), {}
+for i = 1, num() do
+  local s = { id = arg(), values = list(), keep = {} }
+  for n = 1, #s.values, 2 do s.keep[s.values[n]] = true end
+  stay[i] = s
+end
+for _, id in ipairs(remove) do
+  local j = load(id)
+  local spawned = not j.graph and call('EXISTS', key(id) .. ':c') == 1
+  if j.token or j.status == S.queued or spawned or holds(id, {}) then return { 'busy', {}, id } end
+end
+for _, s in ipairs(stay) do
+  if holds(s.id, s.keep) then return { 'busy', {}, s.id } end
+end
+
+remember(token)
+patched(root, remove, stay)
+local new = num()
+for _ = 1, new do born() end
+if new > 0 then births(root, new) end
+local ports = {}
+for i = 1, num() do
+  ports[i] = { id = arg(), dir = arg(), port = arg(), sources = {} }
+  for n = 1, num() do ports[i].sources[n] = { arg(), arg(), arg() } end
+end
+refeed(ports)
+for _, s in ipairs(stay) do move_on(s.id) end
+recount(root)
+call('HSET', key(root), 'def', to)
+return { 'ok', wakes(), '' }

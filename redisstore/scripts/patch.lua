@@ -1,0 +1,112 @@
+-- patch.lua: changing a graph at work.
+
+-- list reads values of ARGV behind their number.
+local function list()
+  local l = {}
+  for i = 1, num() do l[i] = arg() end
+  return l
+end
+
+-- lost tells which port a field is of, if it is not among those to be kept.
+local function lost(field, keep)
+  local dir, port = string.match(field, '^([io])%.(.+)$')
+  if dir and not keep[field] and not keep[dir .. '.*'] then return dir, port end
+end
+
+-- holds tells whether a job has messages in ports that are not to be kept.
+local function holds(id, keep)
+  for _, field in ipairs(call('HKEYS', key(id))) do
+    local dir, port = lost(field, keep)
+    if dir and call('EXISTS', key(id) .. ':' .. dir .. ':' .. port) == 1 then return true end
+  end
+end
+
+-- patched gives jobs that stay their new fields, without the ports that they lose, and
+-- removes others.
+local function patched(root, remove, stay)
+  for _, s in ipairs(stay) do
+    for _, field in ipairs(call('HKEYS', key(s.id))) do
+      if lost(field, s.keep) then
+        call('HDEL', key(s.id), field, 'n.' .. field, 'x.' .. field)
+      elseif string.sub(field, 1, 2) == 'f.' and not s.keep[field] then
+        call('HDEL', key(s.id), field)
+      end
+    end
+    for i = 1, #s.values, CHUNK do
+      call('HSET', key(s.id), unpack(s.values, i, math.min(i + CHUNK - 1, #s.values)))
+    end
+  end
+  for _, id in ipairs(remove) do
+    local name, parent = call('HGET', key(id), 'name'), load(id).parent
+    call('HDEL', key(parent) .. ':c', name)
+    for _, who in ipairs(call('SMEMBERS', key(parent) .. ':l')) do
+      if string.sub(who, 1, #id + 1) == id .. ' ' then call('SREM', key(parent) .. ':l', who) end
+    end
+    erase(id, 'scrap')
+  end
+end
+
+-- refeed counts anew how many open sources each port has. One that has some is open again,
+-- and so are the Out ports of its job; one that has lost them all is closed.
+local function refeed(ports)
+  local function open_sources(p)
+    local n = 0
+    for _, s in ipairs(p.sources) do
+      if not closed(s[1], s[2], s[3]) then n = n + 1 end
+    end
+    return n
+  end
+  local changed = true
+  while changed do
+    changed = false
+    for _, p in ipairs(ports) do
+      if closed(p.id, p.dir, p.port) and open_sources(p) > 0 then
+        changed = true
+        call('HDEL', key(p.id), 'x.' .. p.dir .. '.' .. p.port)
+        for _, field in ipairs(p.dir == 'i' and call('HKEYS', key(p.id)) or {}) do
+          if string.sub(field, 1, 2) == 'o.' then call('HDEL', key(p.id), 'x.' .. field) end
+        end
+      end
+    end
+  end
+  for _, p in ipairs(ports) do
+    local name, n = p.dir .. '.' .. p.port, open_sources(p)
+    local fed = call('HEXISTS', key(p.id), 'n.' .. name) == 1
+    if #p.sources > 0 or fed then call('HSET', key(p.id), 'n.' .. name, str(n)) end
+    p.ends = n == 0 and (#p.sources > 0 or fed) and not closed(p.id, p.dir, p.port)
+  end
+  for _, p in ipairs(ports) do
+    if p.ends then finish(p.id, p.dir, p.port) end
+  end
+end
+
+-- move_on sends messages that lie in a port along the wires that it has now.
+local function move_on(id)
+  for _, field in ipairs(call('HKEYS', key(id))) do
+    local dir, port = string.match(field, '^([io])%.(.+)$')
+    if dir and port ~= '*' and #wires(id, dir, port) > 0 then
+      local k = key(id) .. ':' .. dir .. ':' .. port
+      local items = call('LRANGE', k, 0, -1)
+      call('DEL', k)
+      deliver(id, dir, port, items)
+    end
+  end
+end
+
+-- recount counts the children of a graph, and of those in it, anew.
+local function recount(id)
+  local children, open, broken = call('HVALS', key(id) .. ':c'), 0, 0
+  for _, child in ipairs(children) do
+    if load(child).graph then recount(child) end
+  end
+  for _, child in ipairs(children) do
+    local j = load(child)
+    local ignored = j.policy == 'ignore' and j.status == S.failed
+    if not SETTLED[j.status] and not ignored then open = open + 1 end
+    if j.status == S.failed and not ignored then broken = broken + 1 end
+  end
+  local g = load(id)
+  g.open, g.broken = open, broken
+  call('HSET', key(id), 'open', str(open), 'broken', str(broken))
+  review(g)
+end
