@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -84,6 +85,17 @@ func endOf(ref any, name string) end {
 // The handles must belong to workers of one graph, which also learns what is
 // wrong. If neither worker was added to any graph, there is none to tell.
 func Connect[T any](from port.Out[T], to port.In[T], opts ...WireOption) {
+	connect(endOf(from.Ref()), endOf(to.Ref()), reflect.TypeFor[T]().String(), opts)
+}
+
+// ToJSON is [Connect] to a port that takes any JSON, as those of components do.
+func ToJSON[T any](from port.Out[T], to port.In[json.RawMessage], opts ...WireOption) {
+	connect(endOf(from.Ref()), endOf(to.Ref()), reflect.TypeFor[T]().String(), opts)
+}
+
+// FromJSON is [Connect] from a port that writes any JSON. A message that is no T fails the
+// job that reads it.
+func FromJSON[T any](from port.Out[json.RawMessage], to port.In[T], opts ...WireOption) {
 	connect(endOf(from.Ref()), endOf(to.Ref()), reflect.TypeFor[T]().String(), opts)
 }
 

@@ -144,7 +144,7 @@ func work(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
 // and left others goes on in another run. A job sleeps while inputs wired to other jobs
 // may bring more; when none can, it is completed and its wired Outs are closed.
 func (r *Run) outcome(err error) statemachine.Event {
-	if errors.Is(err, ErrFull) {
+	if errors.Is(err, ErrFull) || errors.Is(err, ErrAgain) {
 		return statemachine.Requeue
 	}
 	if err != nil {

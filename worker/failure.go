@@ -14,7 +14,7 @@ import (
 
 // conclude turns the end of the user's code into a delta. r.mu is held.
 func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
-	fine := err == nil || errors.Is(err, ErrSuspend) || errors.Is(err, ErrFull)
+	fine := err == nil || errors.Is(err, ErrSuspend) || errors.Is(err, ErrFull) || errors.Is(err, ErrAgain)
 	if fine && shutdown {
 		d := r.take(statemachine.Shutdown)
 		return &d

@@ -63,6 +63,11 @@ type Configured interface {
 // the run did is kept. An error that wraps it suspends too, whatever else it wraps.
 var ErrSuspend = errors.New("suspend")
 
+// ErrAgain ends a run and asks for another at once. What the run did is kept. It is for
+// sources, which have no input that would wake them: between runs they rest if what they
+// feed is full.
+var ErrAgain = errors.New("run again")
+
 // ErrFull is what Checkpoint returns when a port that the run writes to has reached its
 // limit. What was done is kept. A run that returns it makes its job rest until there is
 // room, and then run again; one that goes on writes beyond the limit.
