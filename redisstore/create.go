@@ -126,9 +126,9 @@ func (b birth) args(number func(int) int) []any {
 	}
 	if n.Graph {
 		fields = append(fields, "graph", "1", "open", b.children, "broken", 0)
-		if b.digest != "" {
-			fields = append(fields, "def", b.digest)
-		}
+	}
+	if b.digest != "" {
+		fields = append(fields, "def", b.digest)
 	}
 	args = append(append(args, len(fields)), fields...)
 	args = append(append(args, len(defaults)), defaults...)
