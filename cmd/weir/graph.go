@@ -252,7 +252,8 @@ func isGraphFile(name string) bool {
 	case ".yaml", ".yml", ".json", ".fbp":
 		return true
 	}
-	return name == "-"
+	info, err := os.Stat(name)
+	return name == "-" || err == nil && info.Mode().IsRegular()
 }
 
 func newConvert() *cobra.Command {

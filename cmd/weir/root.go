@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -22,6 +23,7 @@ const (
 	exitNotFound = 3 // no such job
 	exitFailed   = 4 // the job failed or was terminated
 	exitTimeout  = 5 // it took too long
+	exitRefused  = 6 // the job's status, or that of something else, does not allow it
 )
 
 // settings are the flags that every command shares.
@@ -67,7 +69,10 @@ func exitCode(err error) int {
 		return exitTimeout
 	case errors.Is(err, job.ErrFailed):
 		return exitFailed
-	case errors.As(err, &usage), errors.As(err, new(fileError)), errors.Is(err, job.ErrConfig), strings.HasPrefix(err.Error(), "unknown command"):
+	case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrExists), errors.Is(err, job.ErrFull), errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrAmbiguous):
+		return exitRefused
+	case errors.As(err, &usage), errors.As(err, new(fileError)), errors.Is(err, job.ErrConfig), errors.Is(err, job.ErrName), errors.Is(err, job.ErrPort),
+		errors.Is(err, job.ErrUnknownType), errors.Is(err, port.ErrEncoding), strings.HasPrefix(err.Error(), "unknown command"):
 		return exitUsage
 	case errors.Is(err, job.ErrNotFound):
 		return exitNotFound
@@ -89,7 +94,18 @@ func newRoot() *cobra.Command {
 	flags.StringVar(&s.redis, "redis", "", "`URL` of the Redis that holds the jobs (default $WEIR_REDIS_URL)")
 	flags.StringVar(&s.namespace, "namespace", redisstore.DefaultNamespace, "namespace of the jobs")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newTree(&s), newRun(&s), newCheck(), newGraph(&s), newVersion())
+	for group, commands := range map[string][]*cobra.Command{
+		"look":  {newJobs(&s), newShow(&s), newTree(&s), newWhy(&s), newPorts(&s), newPeek(&s), newLog(&s), newTrace(&s), newTypes(&s)},
+		"act":   {newCreate(&s), newSend(&s), newRead(&s), newRun(&s), newRetry(&s), newTerminate(&s), newDelete(&s), newWait(&s), newState(&s), newAlias(&s), newAdopt(&s), newDisown(&s)},
+		"graph": {newGraph(&s), newCheck()},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "act", Title: "Act:"}, &cobra.Group{ID: "graph", Title: "Graphs:"})
+	root.AddCommand(newVersion())
 	return root
 }
 
@@ -102,17 +118,6 @@ func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
 		return nil, usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379")}
 	}
 	return redisstore.Open(ctx, redisstore.Config{URL: s.redis, Namespace: s.namespace})
-}
-
-// outputFlag adds -o to a command that reads.
-func (s *settings) outputFlag(c *cobra.Command) {
-	c.Flags().StringVarP(&s.output, "output", "o", "table", "table or json")
-	c.PreRunE = func(*cobra.Command, []string) error {
-		if s.output != "table" && s.output != "json" {
-			return usageError{fmt.Errorf("unknown output %q: use table or json", s.output)}
-		}
-		return nil
-	}
 }
 
 // usage makes the errors of an argument check count as wrong command lines.

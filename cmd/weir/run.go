@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +27,7 @@ import (
 // runFlags are those of weir run.
 type runFlags struct {
 	graphFlags
+	wakeFlags
 	in      []string
 	timeout time.Duration
 	picture bool
@@ -37,24 +36,34 @@ type runFlags struct {
 func newRun(s *settings) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use:   "run FILE",
-		Short: "Run a graph of components from a file",
+		Use:   "run FILE|JOB",
+		Short: "Run a graph of components from a file, or ask for a run of a job",
 		Long: `Run a graph of components from a file until it is completed, and print what it writes
 to its outputs. Without --redis the jobs live in this process; with it they are kept
 in that Redis, and a run that was interrupted is not lost.
 
 --in PORT=VALUE sends one message, PORT=@FILE the lines of a file, PORT=- those of
 standard input. A value or line that is JSON is taken as JSON, any other as a text.
-Then all inputs are closed.`,
-		Example: "  weir run logs.yaml --in lines=@access.log\n  weir run sum.yaml --in n=5 --in n=6 -o json",
+Then all inputs are closed.
+
+What is no graph file (.yaml, .yml, .json, .fbp or -) is a JOB: an ID, the beginning of
+one, or an alias. It gets a run that begins after this command, whatever it waits for.`,
+		Example: "  weir run logs.yaml --in lines=@access.log\n  weir run sum.yaml --in n=5 --in n=6 -o json\n  weir run report-2026 --after 10m",
 		Args:    usage(cobra.ExactArgs(1)),
-		RunE:    func(c *cobra.Command, args []string) error { return f.run(c, s, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if !isGraphFile(args[0]) {
+				return f.wake(c, s, args[0])
+			}
+			return f.run(c, s, args[0])
+		},
 	}
 	f.add(c)
 	c.Flags().StringArrayVar(&f.in, "in", nil, "message for an input of the graph, `PORT=VALUE|@FILE|-`")
 	c.Flags().DurationVar(&f.timeout, "timeout", 0, "give up after this time, like 30s (default: never)")
 	c.Flags().BoolVar(&f.picture, "draw", false, "draw the jobs at the end, on standard error")
-	s.outputFlag(c)
+	c.Flags().BoolVar(&f.force, "force", false, "of a job: also if it failed or is terminated")
+	c.Flags().DurationVar(&f.after, "after", 0, "of a job: after this time, like 10m")
+	s.formats(c, "table", "json")
 	return c
 }
 
@@ -81,7 +90,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	if r.handle, err = job.NewClient(store).Start(ctx, g); err != nil {
 		return err
 	}
-	err = r.serve(ctx, store, f.workers())
+	err = r.serve(ctx, store, f.workers(), c.InOrStdin())
 	if f.picture {
 		err = errors.Join(err, r.draw(context.WithoutCancel(ctx), c.ErrOrStderr()))
 	}
@@ -141,7 +150,7 @@ type running struct {
 }
 
 // serve runs the graph's jobs until it has settled.
-func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []worker.Worker) error {
+func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []worker.Worker, stdin io.Reader) error {
 	engine, err := worker.New(worker.Config{Store: store, Workers: workers, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -153,7 +162,7 @@ func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []
 		stop(engine.Run(ctx))
 	}()
 	fed := make(chan error, 1)
-	go func() { fed <- r.feed(ctx) }()
+	go func() { fed <- r.feed(ctx, stdin) }()
 	err = r.follow(ctx, fed)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause // says why it ended
@@ -164,71 +173,19 @@ func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []
 }
 
 // feed sends what --in names, waiting where a port is full, and closes the inputs.
-func (r *running) feed(ctx context.Context) error {
+func (r *running) feed(ctx context.Context, stdin io.Reader) error {
 	for _, f := range r.feeds {
 		var err error
-		switch {
-		case f.end:
+		if f.end {
 			err = r.handle.Close(ctx, f.port)
-		case f.source == "-":
-			err = r.lines(ctx, f.port, os.Stdin)
-		case strings.HasPrefix(f.source, "@"):
-			err = r.file(ctx, f.port, f.source[1:])
-		default:
-			err = r.send(ctx, f.port, []any{value2json(f.source)})
+		} else {
+			err = (&sender{handle: r.handle, port: f.port, wait: -1}).send(ctx, stdin, f.source)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (r *running) file(ctx context.Context, in, name string) error {
-	f, err := os.Open(filepath.Clean(name))
-	if err != nil {
-		return usageError{err}
-	}
-	defer f.Close()
-	return r.lines(ctx, in, f)
-}
-
-// lines sends each line of a text.
-func (r *running) lines(ctx context.Context, in string, text io.Reader) error {
-	scan := bufio.NewScanner(text)
-	scan.Buffer(nil, job.MaxMessage)
-	var batch []any
-	size := 0
-	for scan.Scan() {
-		raw := value2json(scan.Text())
-		batch, size = append(batch, raw), size+len(raw)
-		if len(batch) == 500 || size > 1<<20 {
-			if err := r.send(ctx, in, batch); err != nil {
-				return err
-			}
-			batch, size = nil, 0
-		}
-	}
-	if err := scan.Err(); err != nil {
-		return fmt.Errorf("reading a line for input %s: %w", in, err)
-	}
-	return r.send(ctx, in, batch)
-}
-
-// send writes messages to an input, when there is room.
-func (r *running) send(ctx context.Context, in string, messages []any) error {
-	if len(messages) == 0 {
-		return nil
-	}
-	for {
-		err := r.handle.Write(ctx, in, messages...)
-		if !errors.Is(err, job.ErrFull) {
-			return err
-		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return err
-		}
-	}
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -19,28 +20,17 @@ JOB is an ID or an alias.`,
 		Example: "  weir tree album-2026\n  weir tree 019e1f0e-5a3c-7c1d-9f7e-0a4b7c2d8e11 -o json",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			store, err := s.open(c.Context())
-			if err != nil {
-				return err
-			}
-			defer store.Close()
-			h, err := job.NewClient(store).Find(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			tree, err := h.Tree(c.Context())
-			if err != nil {
-				return err
-			}
-			if s.output == "json" {
-				enc := json.NewEncoder(c.OutOrStdout())
-				enc.SetEscapeHTML(false)
-				enc.SetIndent("", "  ")
-				return enc.Encode(tree)
-			}
-			return term.Tree(c.OutOrStdout(), tree, term.StyleOf(c.OutOrStdout()))
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				tree, err := h.Tree(ctx)
+				if err != nil {
+					return err
+				}
+				return s.show(c, treeView(tree), string(tree[0].ID), func(w io.Writer) error {
+					return term.Tree(w, tree, term.StyleOf(w))
+				})
+			})
 		},
 	}
-	s.outputFlag(c)
+	s.formats(c, outputs...)
 	return c
 }

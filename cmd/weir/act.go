@@ -1,0 +1,324 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// actor is what those who act by this program are called in logs.
+const actor = "weir"
+
+func newCreate(s *settings) *cobra.Command {
+	var n job.New
+	var args, parent string
+	var delay time.Duration
+	c := &cobra.Command{
+		Use:     "create TYPE",
+		Short:   "Create a job of a type that an engine has registered",
+		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, words []string) error {
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				client := job.NewClient(store)
+				n.Type, n.By = words[0], actor
+				if args != "" {
+					if !json.Valid([]byte(args)) {
+						return usageError{fmt.Errorf("--args %.60q is no JSON", args)}
+					}
+					n.Args = json.RawMessage(args)
+				}
+				if parent != "" {
+					p, err := client.Find(ctx, parent)
+					if err != nil {
+						return err
+					}
+					n.Parent = p.ID()
+				}
+				if delay > 0 {
+					n.At = time.Now().Add(delay)
+				}
+				h, err := client.Create(ctx, n)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintln(c.OutOrStdout(), h.ID())
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&args, "args", "", "parameters of the job, a `JSON` object")
+	c.Flags().StringVar(&n.Queue, "queue", job.DefaultQueue, "queue of the job")
+	c.Flags().StringVar(&n.Alias, "alias", "", "a name for the job")
+	c.Flags().StringVar(&parent, "parent", "", "`JOB` that it becomes a child of, with --name")
+	c.Flags().StringVar(&n.Name, "name", "", "name as a child")
+	c.Flags().DurationVar(&delay, "in", 0, "not to run before this time has passed, like 10m")
+	return c
+}
+
+func newSend(s *settings) *cobra.Command {
+	var end, out bool
+	var wait time.Duration
+	c := &cobra.Command{
+		Use:   "send JOB PORT [MESSAGE|@FILE|-]...",
+		Short: "Send messages to a port of a job",
+		Long: `Send messages to an In port of a job, which wakes it. A MESSAGE that is JSON is taken
+as JSON, any other as a text; @FILE and - send each line of a file or of standard input.`,
+		Example: "  weir send album-2026 files '\"a.png\"' b.png\n  weir send orders in @orders.jsonl --close",
+		Args:    usage(cobra.MinimumNArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				ctx = job.WithContext(ctx, port.Context{port.ContextBy: actor})
+				sender := sender{handle: h, port: args[1], wait: wait, out: out}
+				for _, m := range args[2:] {
+					if err := sender.send(ctx, c.InOrStdin(), m); err != nil {
+						return err
+					}
+				}
+				if end {
+					return h.Close(ctx, args[1])
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&end, "close", false, "then close the port: nothing more comes")
+	c.Flags().BoolVar(&out, "out", false, "PORT is an Out port: as if the job had written the messages")
+	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for room in a full port, like 30s")
+	return c
+}
+
+// sender writes to a port from outside.
+type sender struct {
+	handle *job.Handle
+	port   string
+	wait   time.Duration // for room in a full port; below zero for ever
+	out    bool
+}
+
+func (s *sender) send(ctx context.Context, stdin io.Reader, m string) error {
+	if m == "-" {
+		return s.lines(ctx, stdin)
+	}
+	name, isFile := strings.CutPrefix(m, "@")
+	if !isFile {
+		return s.write(ctx, []any{value2json(m)})
+	}
+	f, err := os.Open(filepath.Clean(name))
+	if err != nil {
+		return usageError{err}
+	}
+	defer f.Close()
+	return s.lines(ctx, f)
+}
+
+// lines sends each line of a text.
+func (s *sender) lines(ctx context.Context, text io.Reader) error {
+	scan := bufio.NewScanner(text)
+	scan.Buffer(nil, job.MaxMessage)
+	var batch []any
+	size := 0
+	for scan.Scan() {
+		raw := value2json(scan.Text())
+		batch, size = append(batch, raw), size+len(raw)
+		if len(batch) == 500 || size > 1<<20 {
+			if err := s.write(ctx, batch); err != nil {
+				return err
+			}
+			batch, size = nil, 0
+		}
+	}
+	if err := scan.Err(); err != nil {
+		return fmt.Errorf("reading a line for port %s: %w", s.port, err)
+	}
+	return s.write(ctx, batch)
+}
+
+// write writes messages when there is room.
+func (s *sender) write(ctx context.Context, messages []any) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	for deadline := time.Now().Add(s.wait); ; {
+		write := s.handle.Write
+		if s.out {
+			write = s.handle.WriteOut
+		}
+		err := write(ctx, s.port, messages...)
+		if !errors.Is(err, job.ErrFull) || s.wait >= 0 && time.Now().After(deadline) {
+			return err
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func newRead(s *settings) *cobra.Command {
+	var n int
+	var all bool
+	c := &cobra.Command{
+		Use:     "read JOB PORT",
+		Short:   "Take messages out of a port of a job and print them",
+		Example: "  weir read album-2026 thumbs\n  weir read album-2026 thumbs --all -o jsonl",
+		Args:    usage(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				info, err := h.Info(ctx)
+				if err != nil {
+					return err
+				}
+				p, err := portOf(info, args[1])
+				if err != nil {
+					return err
+				}
+				var items []job.Message
+				for {
+					some, err := h.Take(ctx, p.Dir, args[1], max(n, 1))
+					if items = append(items, some...); err != nil || !all || len(some) == 0 {
+						return errors.Join(s.messages(c, items, p.Waiting-int64(len(items))), err)
+					}
+				}
+			})
+		},
+	}
+	c.Flags().IntVarP(&n, "number", "n", 1, "at most so many messages")
+	c.Flags().BoolVar(&all, "all", false, "all that are there")
+	s.formats(c, "table", "json", "jsonl", "yaml")
+	return c
+}
+
+// act is a command that does one thing to a job and says what.
+func (s *settings) act(c *cobra.Command, name, done string, fn func(ctx context.Context, h *job.Handle) error) error {
+	return s.with(c, name, func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+		if err := fn(ctx, h); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(c.OutOrStdout(), "job %s %s\n", h.ID(), done)
+		return err
+	})
+}
+
+// wakeFlags are those of weir run for a job.
+type wakeFlags struct {
+	force bool
+	after time.Duration
+}
+
+// wake asks for a run of a job.
+func (f wakeFlags) wake(c *cobra.Command, s *settings, name string) error {
+	return s.act(c, name, "will run", func(ctx context.Context, h *job.Handle) error {
+		switch {
+		case f.after > 0:
+			return h.RunAfter(ctx, f.after)
+		case f.force:
+			return h.Force(ctx)
+		}
+		return h.Run(ctx)
+	})
+}
+
+func newRetry(s *settings) *cobra.Command {
+	var tree bool
+	c := &cobra.Command{
+		Use:     "retry JOB",
+		Short:   "Give a failed job another run",
+		Example: "  weir retry album-2026 --tree",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !tree {
+				return s.act(c, args[0], "will run", func(ctx context.Context, h *job.Handle) error { return h.Retry(ctx) })
+			}
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				n, err := h.RetryFailed(ctx)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%d failed jobs will run\n", n)
+				return err
+			})
+		},
+	}
+	c.Flags().BoolVar(&tree, "tree", false, "all failed jobs of its tree")
+	return c
+}
+
+func newTerminate(s *settings) *cobra.Command {
+	var recursive bool
+	c := &cobra.Command{
+		Use:     "terminate JOB",
+		Short:   "End a job: a run in progress finishes, then its Shutdown gets its chance",
+		Example: "  weir terminate album-2026 --recursive",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.act(c, args[0], "will end", func(ctx context.Context, h *job.Handle) error {
+				if recursive {
+					return h.TerminateAll(ctx)
+				}
+				return h.Terminate(ctx)
+			})
+		},
+	}
+	c.Flags().BoolVarP(&recursive, "recursive", "r", false, "all jobs below it, too")
+	return c
+}
+
+func newDelete(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:     "delete JOB",
+		Short:   "Remove a terminated job and all below it, with everything they have",
+		Example: "  weir terminate album-2026 --recursive && weir delete album-2026",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.act(c, args[0], "is deleted", func(ctx context.Context, h *job.Handle) error { return h.Delete(ctx) })
+		},
+	}
+}
+
+func newWait(s *settings) *cobra.Command {
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:     "wait JOB",
+		Short:   "Wait until a job is completed; exit code 4 if it fails, 5 if that takes too long",
+		Example: "  weir wait album-2026 --timeout 10m",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				if timeout > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeoutCause(ctx, timeout, timeoutError{timeout})
+					defer cancel()
+				}
+				info, err := h.Wait(ctx)
+				if cause := context.Cause(ctx); err != nil && errors.As(cause, new(timeoutError)) {
+					return cause
+				}
+				if err != nil {
+					return err
+				}
+				if info.Status == "terminated" {
+					return fmt.Errorf("%w: job %s is terminated", job.ErrFailed, info.ID)
+				}
+				style := term.StyleOf(c.OutOrStdout())
+				_, err = fmt.Fprintf(c.OutOrStdout(), "job %s is %s\n", info.ID, style.Status(info.Status))
+				return err
+			})
+		},
+	}
+	c.Flags().DurationVar(&timeout, "timeout", 0, "how long, like 30s (default: for ever)")
+	return c
+}

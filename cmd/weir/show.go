@@ -1,0 +1,351 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+func joined(words []string) string {
+	if len(words) == 1 {
+		return words[0]
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+func newJobs(s *settings) *cobra.Command {
+	var f job.Filter
+	var status, after string
+	var limit int
+	var count bool
+	c := &cobra.Command{
+		Use:     "jobs",
+		Short:   "List jobs without parent, the oldest first",
+		Example: "  weir jobs --status failed\n  weir jobs --type album -o jsonl\n  weir jobs --count",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.Status, f.After = statemachine.Status(status), job.ID(after)
+			if status != "" && !slices.Contains(statemachine.Statuses(), f.Status) {
+				return oneOf("status", status, texts(statemachine.Statuses()))
+			}
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				var list []*job.Info
+				n := 0
+				for i, err := range job.NewClient(store).Roots(ctx, f) {
+					if err != nil {
+						return err
+					}
+					if n++; count {
+						continue
+					}
+					if list = append(list, i); n == limit {
+						break
+					}
+				}
+				if count {
+					_, err := fmt.Fprintln(c.OutOrStdout(), n)
+					return err
+				}
+				return s.list(c, list)
+			})
+		},
+	}
+	c.Flags().StringVar(&f.Type, "type", "", "only jobs of this `TYPE`, or graphs of this name")
+	c.Flags().StringVar(&status, "status", "", "only jobs with this `STATUS`")
+	c.Flags().StringVar(&after, "after", "", "only jobs created after the one with this `ID`")
+	c.Flags().IntVar(&limit, "limit", 50, "at most so many jobs; 0 for all")
+	c.Flags().BoolVar(&count, "count", false, "print only how many there are")
+	s.formats(c, "table", "json", "jsonl", "yaml", "name")
+	return c
+}
+
+func texts[T ~string](values []T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// list prints jobs, one a line.
+func (s *settings) list(c *cobra.Command, list []*job.Info) error {
+	w := c.OutOrStdout()
+	if s.output == "jsonl" || s.output == "name" {
+		for _, i := range list {
+			if err := s.show(c, viewOf(i), string(i.ID), nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	views := []*view{}
+	for _, i := range list {
+		views = append(views, viewOf(i))
+	}
+	return s.show(c, views, "", func(io.Writer) error {
+		if len(list) == 0 {
+			_, err := fmt.Fprintln(c.ErrOrStderr(), "no jobs")
+			return err
+		}
+		style := term.StyleOf(w)
+		rows := [][]string{{"ID", "TYPE", "STATUS", "AGE", "REASON"}}
+		for _, i := range list {
+			reason, _, _ := strings.Cut(i.Reason, "\n")
+			rows = append(rows, []string{
+				string(i.ID), term.Clean(cmp.Or(i.Name, i.Type)), style.Status(i.Status), age(i.Created), term.Clean(reason),
+			})
+		}
+		return table(w, style, rows)
+	})
+}
+
+// table prints rows in columns; the first row is the head.
+func table(w io.Writer, style term.Style, rows [][]string) error {
+	var widths []int
+	for _, r := range rows {
+		for i, cell := range r {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], lipgloss.Width(cell))
+		}
+	}
+	for n, r := range rows {
+		var b strings.Builder
+		for i, cell := range r {
+			b.WriteString(cell)
+			if i < len(r)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(cell)+2))
+			}
+		}
+		line := strings.TrimRight(b.String(), " ")
+		if n == 0 {
+			line = style.Faint(line)
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// age is how long ago something was, in one unit.
+func age(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	d := max(time.Since(t), 0)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+func newShow(s *settings) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "show JOB",
+		Short:   "Show one job: status, ports, state, children, errors",
+		Example: "  weir show album-2026\n  weir show 019e1f0e -o json",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				v, err := fullView(ctx, h)
+				if err != nil {
+					return err
+				}
+				return s.show(c, v, string(v.ID), func(w io.Writer) error { return showJob(w, v) })
+			})
+		},
+	}
+	s.formats(c, outputs...)
+	return c
+}
+
+// showJob prints a job for people.
+func showJob(w io.Writer, v *view) error {
+	style := term.StyleOf(w)
+	rows := [][]string{{"JOB", string(v.ID)}}
+	add := func(key, value string) {
+		if value != "" {
+			rows = append(rows, []string{style.Faint(key), term.Clean(value)})
+		}
+	}
+	add("name", deref(v.Name))
+	add("type", v.Type)
+	add("queue", v.Queue)
+	rows = append(rows, []string{style.Faint("status"), style.Status(statemachine.Status(v.Status))})
+	add("reason", deref(v.Reason))
+	add("aliases", strings.Join(v.Aliases, ", "))
+	add("parent", deref(v.Parent))
+	add("created", when(v.CreatedAt))
+	add("by", deref(v.CreatedBy))
+	add("last run", when(v.RanAt))
+	for _, e := range v.Errors {
+		add("error", age(e.At)+" ago: "+strings.SplitN(e.Message, "\n", 2)[0])
+	}
+	for _, key := range slices.Sorted(maps.Keys(v.State)) {
+		add("state", key+" = "+term.Fit(string(v.State[key]), max(style.Columns()-len(key)-14, 20)))
+	}
+	if err := table(w, style, rows); err != nil {
+		return err
+	}
+	if children, ok := v.Children.(map[string]job.ID); ok {
+		for _, name := range slices.Sorted(maps.Keys(children)) {
+			if _, err := fmt.Fprintf(w, "%s  %s  %s\n", style.Faint("child"), term.Clean(name), children[name]); err != nil {
+				return err
+			}
+		}
+	}
+	return ports(w, style, v)
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func when(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.Format(time.RFC3339) + ", " + age(*t) + " ago"
+}
+
+func ports(w io.Writer, style term.Style, v *view) error {
+	if len(v.In)+len(v.Out) == 0 {
+		return nil
+	}
+	rows := [][]string{{"PORT", "SIZE", "LIMIT", "DEFAULT", ""}}
+	for _, side := range []struct {
+		arrow string
+		ports map[string]viewPort
+	}{{"← ", v.In}, {"→ ", v.Out}} {
+		for _, name := range slices.Sorted(maps.Keys(side.ports)) {
+			p := side.ports[name]
+			limit, closed := "-", ""
+			if p.Limit != nil {
+				limit = term.Number(int64(*p.Limit))
+			}
+			if p.Closed {
+				closed = "closed"
+			}
+			rows = append(rows, []string{side.arrow + name, term.Number(p.Size), limit, cmp.Or(term.Fit(string(p.Default), 40), "-"), closed})
+		}
+	}
+	return table(w, style, rows)
+}
+
+func newPorts(s *settings) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "ports JOB",
+		Short:   "Show the ports of a job, with what waits in them",
+		Example: "  weir ports album-2026",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				info, err := h.Info(ctx)
+				if err != nil {
+					return err
+				}
+				v := viewOf(info)
+				return s.show(c, map[string]any{"in": v.In, "out": v.Out}, "", func(w io.Writer) error {
+					return ports(w, term.StyleOf(w), v)
+				})
+			})
+		},
+	}
+	s.formats(c, "table", "json", "yaml")
+	return c
+}
+
+// messages is what peek and read print as JSON.
+type messages struct {
+	Items []job.Message `json:"items"`
+	Left  int64         `json:"left"`
+}
+
+// portOf finds a port by its name: an Out port, or else an In port.
+func portOf(info *job.Info, name string) (job.PortInfo, error) {
+	if p, ok := info.Port(port.Output, name); ok {
+		return p, nil
+	}
+	if p, ok := info.Port(port.Input, name); ok {
+		return p, nil
+	}
+	var known []string
+	for _, p := range info.Ports {
+		known = append(known, p.Name)
+	}
+	return job.PortInfo{}, usageError{fmt.Errorf("job %s has no port %q: %s", info.ID, name, port.Suggest(name, known))}
+}
+
+func newPeek(s *settings) *cobra.Command {
+	var n int
+	c := &cobra.Command{
+		Use:     "peek JOB PORT",
+		Short:   "Show the messages that wait in a port, and leave them",
+		Example: "  weir peek album-2026 thumbs -n 3",
+		Args:    usage(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				info, err := h.Info(ctx)
+				if err != nil {
+					return err
+				}
+				p, err := portOf(info, args[1])
+				if err != nil {
+					return err
+				}
+				items, err := h.Messages(ctx, p.Dir, args[1], n)
+				if err != nil {
+					return err
+				}
+				return s.messages(c, items, p.Waiting-int64(len(items)))
+			})
+		},
+	}
+	c.Flags().IntVarP(&n, "number", "n", 10, "at most so many messages")
+	s.formats(c, "table", "json", "jsonl", "yaml")
+	return c
+}
+
+// messages prints messages: as a table, one a line.
+func (s *settings) messages(c *cobra.Command, items []job.Message, left int64) error {
+	if s.output == "jsonl" {
+		for _, one := range items {
+			if err := encode(c.OutOrStdout(), one, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return s.show(c, messages{items, max(left, 0)}, "", func(w io.Writer) error {
+		for _, one := range items {
+			if _, err := fmt.Fprintln(w, term.Clean(string(one.Data))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+)
+
+func newState(s *settings) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "state",
+		Short:   "Read and change the state of a job",
+		Example: "  weir state get album-2026\n  weir state set album-2026 cursor=17",
+		Args:    usage(cobra.NoArgs),
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	get := &cobra.Command{
+		Use:     "get JOB [KEY]...",
+		Short:   "Print the state of a job, or some keys of it",
+		Example: "  weir state get album-2026 cursor -o json",
+		Args:    usage(cobra.MinimumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				all, err := h.State(ctx, args[1:]...)
+				if err != nil {
+					return err
+				}
+				return s.show(c, all, "", func(w io.Writer) error {
+					for _, key := range slices.Sorted(maps.Keys(all)) {
+						if _, err := fmt.Fprintf(w, "%s = %s\n", term.Clean(key), term.Clean(string(all[key]))); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			})
+		},
+	}
+	s.formats(get, "table", "json", "yaml")
+	set := &cobra.Command{
+		Use:     "set JOB KEY=VALUE...",
+		Short:   "Set keys of a job's state; a VALUE that is no JSON is a text",
+		Example: "  weir state set album-2026 cursor=17 mood=good",
+		Args:    usage(cobra.MinimumNArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			values := make(map[string]any)
+			for _, pair := range args[1:] {
+				key, value, ok := strings.Cut(pair, "=")
+				if !ok {
+					return usageError{fmt.Errorf("%q: write it as KEY=VALUE", pair)}
+				}
+				values[key] = value2json(value)
+			}
+			return s.act(c, args[0], "has new state", func(ctx context.Context, h *job.Handle) error { return h.SetState(ctx, values) })
+		},
+	}
+	unset := &cobra.Command{
+		Use:     "unset JOB KEY...",
+		Short:   "Remove keys of a job's state",
+		Example: "  weir state unset album-2026 cursor",
+		Args:    usage(cobra.MinimumNArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.act(c, args[0], "has new state", func(ctx context.Context, h *job.Handle) error { return h.UnsetState(ctx, args[1:]...) })
+		},
+	}
+	c.AddCommand(get, set, unset)
+	return c
+}
+
+func newAlias(s *settings) *cobra.Command {
+	var remove bool
+	c := &cobra.Command{
+		Use:     "alias JOB ALIAS",
+		Short:   "Give a job one more name, or take it away",
+		Example: "  weir alias 019e1f0e album-2026\n  weir alias album-2026 album-2026 --remove",
+		Args:    usage(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.act(c, args[0], "has other names now", func(ctx context.Context, h *job.Handle) error {
+				if remove {
+					return h.RemoveAlias(ctx, args[1])
+				}
+				return h.AddAlias(ctx, args[1])
+			})
+		},
+	}
+	c.Flags().BoolVar(&remove, "remove", false, "take the name away")
+	return c
+}
+
+func newAdopt(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:     "adopt PARENT CHILD NAME",
+		Short:   "Make a job without parent the child of another",
+		Example: "  weir adopt album-2026 019e1f0e covers",
+		Args:    usage(cobra.ExactArgs(3)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.with(c, args[0], func(ctx context.Context, client *job.Client, parent *job.Handle) error {
+				child, err := client.Find(ctx, args[1])
+				if err != nil {
+					return err
+				}
+				if err := parent.Adopt(ctx, child, args[2]); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.OutOrStdout(), "job %s is %s of job %s\n", child.ID(), args[2], parent.ID())
+				return err
+			})
+		},
+	}
+}
+
+func newDisown(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:     "disown PARENT NAME",
+		Short:   "Make a child of a job a job without parent",
+		Example: "  weir disown album-2026 covers",
+		Args:    usage(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.act(c, args[0], "has one child less", func(ctx context.Context, h *job.Handle) error { return h.Disown(ctx, args[1]) })
+		},
+	}
+}
+
+func newTypes(s *settings) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "types",
+		Short:   "List the types of workers that engines have registered",
+		Example: "  weir types -o json",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				all, err := job.NewClient(store).Types(ctx)
+				if err != nil {
+					return err
+				}
+				if all == nil {
+					all = []job.TypeInfo{}
+				}
+				return s.show(c, all, "", func(w io.Writer) error { return typeTable(w, all) })
+			})
+		},
+	}
+	s.formats(c, "table", "json", "yaml")
+	return c
+}
+
+func typeTable(w io.Writer, all []job.TypeInfo) error {
+	rows := [][]string{{"TYPE", "QUEUE", "PORTS", "REGISTERED"}}
+	for _, t := range all {
+		var names []string
+		for _, p := range t.Ports {
+			arrow := map[string]string{"in": "←", "out": "→"}[p.Dir.String()]
+			names = append(names, arrow+" "+p.Name)
+		}
+		rows = append(rows, []string{t.Type, t.Queue, strings.Join(names, " "), age(t.Registered) + " ago"})
+	}
+	return table(w, term.StyleOf(w), rows)
+}
+
+// raw is JSON as a text in one line.
+func raw(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// view is a job as other programs see it. What is not known is null.
+type view struct {
+	ID        job.ID                     `json:"id"`
+	Name      *string                    `json:"name"`
+	Type      string                     `json:"type"`
+	Queue     string                     `json:"queue"`
+	Status    string                     `json:"status"`
+	Reason    *string                    `json:"reason"`
+	Parent    *string                    `json:"parent"`
+	Children  any                        `json:"children"` // name to ID, or nodes in the order of their creation
+	Aliases   []string                   `json:"aliases"`
+	CreatedAt *time.Time                 `json:"created_at"`
+	CreatedBy *string                    `json:"created_by"`
+	RanAt     *time.Time                 `json:"ran_at"`
+	TryCount  int                        `json:"try_count"`
+	Errors    []viewError                `json:"errors"`
+	State     map[string]json.RawMessage `json:"state,omitempty"`
+	In        map[string]viewPort        `json:"in"`
+	Out       map[string]viewPort        `json:"out"`
+	Edges     []viewEdge                 `json:"edges,omitempty"` // of a graph, in a tree
+}
+
+type viewError struct {
+	At      time.Time `json:"at"`
+	Message string    `json:"message"`
+}
+
+type viewPort struct {
+	Size    int64           `json:"size"`
+	Default json.RawMessage `json:"default"`
+	Limit   *int            `json:"limit"`
+	Closed  bool            `json:"closed"`
+}
+
+// viewEdge is a wire between two children of a graph, or one of them and the graph itself.
+type viewEdge struct {
+	From  string `json:"from"` // "name.port"; of the graph's own In port ".port"
+	To    string `json:"to"`
+	Size  int64  `json:"size"`
+	Limit *int   `json:"limit"`
+}
+
+// orNull is nil for an empty text.
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func limitOrNull(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+// viewOf is what one Info says.
+func viewOf(i *job.Info) *view {
+	v := &view{
+		ID: i.ID, Name: orNull(i.Name), Type: i.Type, Queue: i.Queue, Status: string(i.Status), Reason: orNull(i.Reason),
+		Parent: orNull(string(i.Parent)), Children: map[string]job.ID{}, Aliases: []string{}, CreatedAt: timeOrNull(i.Created),
+		CreatedBy: orNull(i.By), RanAt: timeOrNull(i.Ran), TryCount: i.Tries, Errors: []viewError{},
+		In: map[string]viewPort{}, Out: map[string]viewPort{},
+	}
+	for _, p := range i.Ports {
+		into := v.In
+		if p.Dir == port.Output {
+			into = v.Out
+		}
+		into[p.Name] = viewPort{Size: p.Waiting, Default: p.Default, Limit: limitOrNull(p.Limit), Closed: p.Closed}
+	}
+	return v
+}
+
+// fullView also asks for what an Info does not have.
+func fullView(ctx context.Context, h *job.Handle) (*view, error) {
+	info, err := h.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := viewOf(info)
+	children, err := h.Children(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids := make(map[string]job.ID, len(children))
+	for name, c := range children {
+		ids[name] = c.ID()
+	}
+	v.Children = ids
+	if v.Aliases, err = h.Aliases(ctx); err != nil {
+		return nil, err
+	}
+	failures, err := h.Failures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range failures {
+		v.Errors = append(v.Errors, viewError{f.At.UTC(), f.Error})
+	}
+	v.State, err = h.State(ctx)
+	return v, err
+}
+
+// treeView nests the views of a tree, whose first job is the root.
+func treeView(tree []*job.Info) *view {
+	if len(tree) == 0 {
+		return nil
+	}
+	views := make(map[job.ID]*view, len(tree))
+	nodes := make(map[job.ID][]*view, len(tree))
+	infos := make(map[job.ID]*job.Info, len(tree))
+	for _, i := range tree {
+		views[i.ID], infos[i.ID] = viewOf(i), i
+		nodes[i.Parent] = append(nodes[i.Parent], views[i.ID])
+	}
+	for _, i := range tree {
+		v := views[i.ID]
+		v.Children = append([]*view{}, nodes[i.ID]...)
+		if i.Graph {
+			v.Edges = edgesOf(i, tree, infos)
+		}
+	}
+	return views[tree[0].ID]
+}
+
+// edgesOf lists the wires inside a graph.
+func edgesOf(graph *job.Info, tree []*job.Info, infos map[job.ID]*job.Info) []viewEdge {
+	name := func(id job.ID) (string, bool) {
+		i := infos[id]
+		switch {
+		case i == nil:
+			return "", false
+		case i == graph:
+			return "", true
+		}
+		return i.Name, i.Parent == graph.ID
+	}
+	edges := []viewEdge{}
+	for _, i := range tree {
+		from, inside := name(i.ID)
+		if !inside {
+			continue
+		}
+		for _, p := range i.Ports {
+			if i == graph && p.Dir == port.Output {
+				continue // leads out of the graph
+			}
+			for _, edge := range p.Edges {
+				for _, end := range edge {
+					to, inside := name(end.Job)
+					if !inside {
+						continue
+					}
+					q, _ := infos[end.Job].Port(end.Dir, end.Port)
+					edges = append(edges, viewEdge{From: from + "." + p.Name, To: to + "." + end.Port, Size: q.Waiting, Limit: limitOrNull(q.Limit)})
+				}
+			}
+		}
+	}
+	return edges
+}
+
+// outputs are the values of -o of commands that show one thing.
+var outputs = []string{"table", "json", "yaml", "name"}
+
+// show prints one thing in the format that the user wants; table prints it for people.
+func (s *settings) show(c *cobra.Command, v any, name string, table func(w io.Writer) error) error {
+	w := c.OutOrStdout()
+	switch s.output {
+	case "json":
+		return encode(w, v, "  ")
+	case "jsonl":
+		return encode(w, v, "")
+	case "yaml":
+		raw, err := json.Marshal(v)
+		if err == nil {
+			raw, err = yaml.JSONToYAML(raw)
+		}
+		if err == nil {
+			_, err = w.Write(raw)
+		}
+		return err
+	case "name":
+		_, err := io.WriteString(w, name+"\n")
+		return err
+	}
+	return table(w)
+}
+
+func encode(w io.Writer, v any, indent string) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	return enc.Encode(v)
+}
+
+// formats adds -o with the formats that a command knows, the first being the default.
+func (s *settings) formats(c *cobra.Command, known ...string) {
+	var output string
+	c.Flags().StringVarP(&output, "output", "o", known[0], joined(known))
+	c.PreRunE = func(*cobra.Command, []string) error {
+		s.output = output
+		return oneOf("output", output, known)
+	}
+}
+
+// with opens the store, finds a job, and calls fn with it.
+func (s *settings) with(c *cobra.Command, name string, fn func(ctx context.Context, client *job.Client, h *job.Handle) error) error {
+	return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+		client := job.NewClient(store)
+		h, err := client.Find(ctx, name)
+		if err != nil {
+			return err
+		}
+		return fn(ctx, client, h)
+	})
+}
+
+// connected opens the store and calls fn with it.
+func (s *settings) connected(c *cobra.Command, fn func(ctx context.Context, store *redisstore.Store) error) error {
+	store, err := s.open(c.Context())
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	return fn(c.Context(), store)
+}
