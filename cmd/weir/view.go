@@ -152,12 +152,12 @@ func treeView(tree []*job.Info) *view {
 // edgesOf lists the wires inside a graph.
 func edgesOf(graph *job.Info, tree []*job.Info, infos map[job.ID]*job.Info) []viewEdge {
 	name := func(id job.ID) (string, bool) {
-		i := infos[id]
-		switch {
-		case i == nil:
-			return "", false
-		case i == graph:
+		if id == graph.ID {
 			return "", true
+		}
+		i := infos[id]
+		if i == nil {
+			return "", false
 		}
 		return i.Name, i.Parent == graph.ID
 	}

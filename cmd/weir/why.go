@@ -89,6 +89,7 @@ func (e *explainer) why(i *job.Info) []because {
 		return []because{{Text: who + " is about to end: its Shutdown has not run yet"}}
 	case statemachine.Completed:
 		return []because{{Text: who + " is completed: it has worked on all it got"}}
+	default:
 	}
 	if i.Graph {
 		if i.Reason != "" {
