@@ -32,6 +32,11 @@ type graphFlags struct {
 
 func (f *graphFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.params, "param", nil, "value of a parameter of the graph, `NAME=VALUE`: JSON, or else a text")
+	f.addPolicy(c)
+}
+
+// addPolicy adds what jobs may do.
+func (f *graphFlags) addPolicy(c *cobra.Command) {
 	c.Flags().StringVar(&f.root, "root", "", "`DIR`ectory below which jobs may read and write files (default the current one)")
 	c.Flags().StringArrayVar(&f.exec, "allow-exec", nil, "`PROGRAM` that jobs may run")
 	c.Flags().BoolVar(&f.private, "allow-private-http", false, "let jobs ask HTTP servers in private networks")

@@ -83,9 +83,14 @@ func exitCode(err error) int {
 func newRoot() *cobra.Command {
 	var s settings
 	root := &cobra.Command{
-		Use:           "weir",
-		Short:         "Run graphs of durable dataflow jobs, and look at them",
-		Example:       "  weir tree album-2026 --redis redis://localhost:6379",
+		Use:   "weir",
+		Short: "Run graphs of durable dataflow jobs, and look at them",
+		Long: `Run graphs of durable dataflow jobs, and look at them.
+
+JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went well,
+1 it could not be done, 2 the command line or a file is wrong, 3 there is no such job,
+4 the job failed or was terminated, 5 it took too long, 6 refused as things are now.`,
+		Example:       "  weir run logs.yaml --in lines=@access.log\n  weir tree album-2026 --redis redis://localhost:6379",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -95,16 +100,26 @@ func newRoot() *cobra.Command {
 	flags.StringVar(&s.namespace, "namespace", redisstore.DefaultNamespace, "namespace of the jobs")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	for group, commands := range map[string][]*cobra.Command{
-		"look":  {newJobs(&s), newShow(&s), newTree(&s), newWhy(&s), newPorts(&s), newPeek(&s), newLog(&s), newTrace(&s), newTypes(&s)},
-		"act":   {newCreate(&s), newSend(&s), newRead(&s), newRun(&s), newRetry(&s), newTerminate(&s), newDelete(&s), newWait(&s), newState(&s), newAlias(&s), newAdopt(&s), newDisown(&s)},
+		"look": {
+			newJobs(&s), s.complete(newShow(&s), 1, false), s.complete(newTree(&s), 1, false), s.complete(newWhy(&s), 1, false),
+			s.complete(newPorts(&s), 1, false), s.complete(newPeek(&s), 1, true), s.complete(newLog(&s), 1, false),
+			s.complete(newTrace(&s), 1, true), newTypes(&s),
+		},
+		"act": {
+			newCreate(&s), s.complete(newSend(&s), 1, true), s.complete(newRead(&s), 1, true), newRun(&s),
+			s.complete(newRetry(&s), 1, false), s.complete(newTerminate(&s), 1, false), s.complete(newDelete(&s), 1, false),
+			s.complete(newWait(&s), 1, false), newState(&s), s.complete(newAlias(&s), 1, false),
+			s.complete(newAdopt(&s), 2, false), s.complete(newDisown(&s), 1, false),
+		},
 		"graph": {newGraph(&s), newCheck()},
+		"serve": {newWorker(&s), newDev(&s)},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
 			root.AddCommand(c)
 		}
 	}
-	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "act", Title: "Act:"}, &cobra.Group{ID: "graph", Title: "Graphs:"})
+	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "act", Title: "Act:"}, &cobra.Group{ID: "graph", Title: "Graphs:"}, &cobra.Group{ID: "serve", Title: "Serve:"})
 	root.AddCommand(newVersion())
 	return root
 }

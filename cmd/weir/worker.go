@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
+)
+
+// workerFlags say which jobs an engine serves.
+type workerFlags struct {
+	graphFlags
+	queues      []string
+	concurrency int
+}
+
+func (f *workerFlags) add(c *cobra.Command) {
+	f.addPolicy(c)
+	c.Flags().StringArrayVar(&f.queues, "queue", nil, "`QUEUE[=WEIGHT]` to serve; one of weight 6 gets six times the attention of one of weight 1 (default default)")
+	c.Flags().IntVar(&f.concurrency, "concurrency", 0, "runs at a time (default twice the number of CPUs)")
+}
+
+// config is that of an engine that runs components.
+func (f *workerFlags) config(store *redisstore.Store, log io.Writer) (worker.Config, error) {
+	cfg := worker.Config{
+		Store: store, Workers: f.workers(), Concurrency: f.concurrency, Queues: map[string]int{},
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
+	}
+	for _, q := range f.queues {
+		name, weight, given := strings.Cut(q, "=")
+		n := 1
+		if given {
+			var err error
+			if n, err = strconv.Atoi(weight); err != nil {
+				return cfg, usageError{fmt.Errorf("--queue %q: write it as QUEUE=WEIGHT, as in mail=6", q)}
+			}
+		}
+		cfg.Queues[name] = n
+	}
+	return cfg, cfg.Validate()
+}
+
+// serve runs jobs until the program is told to stop.
+func (f *workerFlags) serve(c *cobra.Command, store *redisstore.Store) error {
+	cfg, err := f.config(store, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	engine, err := worker.New(cfg)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(c.ErrOrStderr(), "weir: serving components on %s; stop with Ctrl-C\n", store.Where()); err != nil {
+		return err
+	}
+	return engine.Run(c.Context())
+}
+
+func newWorker(s *settings) *cobra.Command {
+	var f workerFlags
+	c := &cobra.Command{
+		Use:   "worker",
+		Short: "Run jobs of components, until stopped",
+		Long: `Run jobs whose types are components (weir types lists them) on a Redis, until stopped
+with Ctrl-C or SIGTERM: runs in progress then have ten seconds to finish. Any number of
+workers can serve one Redis.`,
+		Example: "  weir worker --redis redis://localhost:6379 --queue default --queue slow=2",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.connected(c, func(_ context.Context, store *redisstore.Store) error { return f.serve(c, store) })
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func newDev(s *settings) *cobra.Command {
+	var f workerFlags
+	var data string
+	c := &cobra.Command{
+		Use:   "dev",
+		Short: "Start a Redis of its own and run components on it: all in one, to try things",
+		Long: `Start a redis-server of its own on a free port and run jobs of components on it, until
+stopped. With --data its data survive a restart, in an append-only file in that
+directory; without, they are gone. It is not for production: one process, one machine,
+no password, and at most the last second lost when the machine dies.`,
+		Example: "  weir dev --data ./weir-data\n  export WEIR_REDIS_URL=redis://127.0.0.1:PORT   # as weir dev says",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if s.redis != "" {
+				return usageError{errors.New("weir dev has a Redis of its own: leave --redis away, or use weir worker")}
+			}
+			url, stop, err := startRedis(c.Context(), data)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			s.redis = url
+			if _, err := fmt.Fprintf(c.OutOrStdout(), "export WEIR_REDIS_URL=%s\n", url); err != nil {
+				return err
+			}
+			return s.connected(c, func(_ context.Context, store *redisstore.Store) error { return f.serve(c, store) })
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&data, "data", "", "`DIR`ectory for the data; made if it is not there")
+	return c
+}
+
+// startRedis starts a redis-server on a free port of this machine and waits for it.
+func startRedis(ctx context.Context, data string) (url string, stop func(), err error) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		return "", nil, errors.New("there is no redis-server on the PATH: install it (apt install redis-server), or use --redis with weir worker")
+	}
+	persist := "yes"
+	dir, done := data, func() {}
+	if data == "" {
+		persist = "no"
+		if dir, err = os.MkdirTemp("", "weir-dev-"); err != nil {
+			return "", nil, err
+		}
+		done = func() { _ = os.RemoveAll(dir) }
+	} else if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", nil, usageError{err}
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", nil, err
+	}
+	port, err := freePort(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	// Its end is ours to tell: the context ends before the jobs have been handed back.
+	cmd := exec.Command(program, "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--appendonly", persist, //nolint:gosec,noctx // of the PATH
+		"--save", "", "--maxmemory-policy", "noeviction", "--logfile", filepath.Join(dir, "redis.log"))
+	cmd.SysProcAttr = ownGroup() // Ctrl-C is for weir alone
+	if err := cmd.Start(); err != nil {
+		done()
+		return "", nil, fmt.Errorf("starting %s: %w", program, err)
+	}
+	stop = func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		done()
+	}
+	address := net.JoinHostPort("127.0.0.1", port)
+	if err := answering(ctx, address); err != nil {
+		stop()
+		return "", nil, fmt.Errorf("redis-server did not start, see %s: %w", filepath.Join(dir, "redis.log"), err)
+	}
+	return "redis://" + address, stop, nil
+}
+
+// freePort asks the system for one.
+func freePort(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+// answering waits until something listens.
+func answering(ctx context.Context, address string) error {
+	var dialer net.Dialer
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		conn, err := dialer.DialContext(ctx, "tcp", address)
+		if err == nil {
+			return conn.Close()
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return err
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
