@@ -150,7 +150,7 @@ func (r *Run) outcome(err error) statemachine.Event {
 	if err != nil {
 		return statemachine.Suspend
 	}
-	took, left, open := false, false, false
+	took, left, open := r.took, false, false
 	for _, in := range r.ins {
 		took = took || in.taken > 0
 		left = left || in.left > 0 || in.hidden > 0

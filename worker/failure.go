@@ -22,7 +22,7 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 	if fine {
 		read := r.most()
 		d := r.take(r.outcome(err))
-		if r.info.Single > 0 && read > 0 {
+		if r.info.Single > 0 && (read > 0 || r.took) {
 			d.Single = strconv.Itoa(r.info.Single - 1)
 		}
 		return &d

@@ -57,6 +57,7 @@ type Run struct {
 	head     []byte            // keys as they precede a stored message
 	journal  journal
 	over     bool // the worker has returned
+	took     bool // messages of the job's In ports were read before the last Checkpoint
 	// defaulting: what is written becomes the default of the port instead, see ForInputs.
 	defaulting bool
 	broken     error // the run cannot be committed any more, whatever the worker returns
@@ -196,6 +197,7 @@ func (r *Run) Checkpoint() error {
 		return r.broken
 	}
 	for _, in := range r.boxes {
+		r.took = r.took || in.taken > 0 && in.job == ""
 		in.head += int64(in.taken)
 		in.taken = 0
 	}
