@@ -165,7 +165,7 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 		specs[i] = p.Spec
 		name := portField(p.Dir, p.Name)
 		fields = append(fields, name, descriptor(p, number))
-		if p.Sources > 0 {
+		if p.Sources > 0 || p.Loops > 0 { // a port that only feedback feeds is fed, too
 			fields = append(fields, "n."+name, p.Sources)
 		}
 		if p.Loops > 0 {

@@ -107,10 +107,14 @@ local function deliver(id, dir, port, vals, hash)
 end
 
 -- lull closes the ports of a graph that only feedback could still feed, if nothing in the
--- graph moves any more.
+-- graph moves any more, nor can come into it.
 local function lull(graph)
   local idle = key(graph) .. ':l'
   if call('EXISTS', idle) == 0 then return end
+  for _, field in ipairs(call('HKEYS', key(graph))) do
+    local port = string.match(field, '^i%.([%w_]+)$')
+    if port and not closed(graph, 'i', port) then return end
+  end
   local todo = { graph }
   while #todo > 0 do
     for _, id in ipairs(call('HVALS', key(table.remove(todo)) .. ':c')) do

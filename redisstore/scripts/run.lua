@@ -16,6 +16,15 @@ local function subscribe_ports(id)
   end
 end
 
+-- looped puts the ports of a new job aside that only feedback feeds: for lull.
+local function looped(id, parent)
+  if call('HGET', key(id), 'loop') ~= '1' then return end
+  for _, field in ipairs(call('HKEYS', key(id))) do
+    local port = string.match(field, '^f%.i%.(.+)$')
+    if port and call('HGET', key(id), 'n.i.' .. port) == '0' then call('SADD', key(parent) .. ':l', id .. ' ' .. port) end
+  end
+end
+
 -- born creates the next job of ARGV: node, its fields, its defaults, its messages. With held
 -- it does not enter yet: how it will is put down in that list.
 local function born(held)
@@ -34,6 +43,7 @@ local function born(held)
   end
   if n.parent ~= '' then
     call('HSET', key(n.parent) .. ':c', n.name, n.id)
+    looped(n.id, n.parent)
   else
     call('ZADD', P .. 'index', 0, n.id)
   end
