@@ -80,7 +80,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "weir",
 		Short:         "Run graphs of durable dataflow jobs, and look at them",
-		Example:       "  weir tree album-2026 --redis redis://localhost:6379",
+		Example:       "  weir run logs.yaml\n  weir graph draw logs.yaml\n  weir tree album-2026 --redis redis://localhost:6379",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -89,7 +89,7 @@ func newRoot() *cobra.Command {
 	flags.StringVar(&s.redis, "redis", "", "`URL` of the Redis that holds the jobs (default $WEIR_REDIS_URL)")
 	flags.StringVar(&s.namespace, "namespace", redisstore.DefaultNamespace, "namespace of the jobs")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newTree(&s), newRun(&s), newCheck(), newGraph(&s), newVersion())
+	root.AddCommand(newTree(&s), newRun(&s), newCheck(), newGraph(&s), newComponents(), newVersion())
 	return root
 }
 

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/internal/term"
@@ -33,10 +31,7 @@ JOB is an ID or an alias.`,
 				return err
 			}
 			if s.output == "json" {
-				enc := json.NewEncoder(c.OutOrStdout())
-				enc.SetEscapeHTML(false)
-				enc.SetIndent("", "  ")
-				return enc.Encode(tree)
+				return printJSON(c.OutOrStdout(), tree)
 			}
 			return term.Tree(c.OutOrStdout(), tree, term.StyleOf(c.OutOrStdout()))
 		},
