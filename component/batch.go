@@ -28,7 +28,7 @@ type Batch struct {
 	Size int `json:"size,omitempty" doc:"messages of a full list, default 100"`
 	// MaxWait is how long a message waits for its list to get full. Zero means for ever.
 	MaxWait Duration                  `json:"max_wait,omitempty" doc:"how long a message waits for its list to get full, default for ever"`
-	In      port.In[json.RawMessage]  `port:"in"`
+	In      port.In[json.RawMessage]  `port:"in,required"`
 	Out     port.Out[json.RawMessage] `port:"out"`
 }
 
@@ -175,7 +175,7 @@ type Collect struct {
 	free
 	// MaxItems is how many messages are allowed. Zero means as many as fit.
 	MaxItems int                       `json:"max_items,omitempty" doc:"messages allowed; more fail the job; default as many as fit into 1 MiB"`
-	In       port.In[json.RawMessage]  `port:"in"`
+	In       port.In[json.RawMessage]  `port:"in,required"`
 	Out      port.Out[json.RawMessage] `port:"out"`
 }
 

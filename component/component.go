@@ -1,9 +1,11 @@
 package component
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -90,7 +92,7 @@ func All(p Policy) []worker.Worker {
 type Doc struct {
 	Type    string      `json:"type"`
 	Summary string      `json:"summary"`
-	Ports   []port.Spec `json:"ports"`
+	Ports   []port.Spec `json:"ports"` // In ports first; the type of messages as in Param
 	Params  []Param     `json:"params,omitempty"`
 }
 
@@ -110,10 +112,36 @@ func Catalogue() ([]Doc, error) {
 			return nil, err
 		}
 		docs = append(docs, Doc{
-			Type: c.JobType(), Summary: c.Describe(), Ports: job.PortsOf(c, layout), Params: paramsOf(layout.Type()),
+			Type: c.JobType(), Summary: c.Describe(), Ports: portsOf(c, layout), Params: paramsOf(layout.Type()),
 		})
 	}
 	return docs, nil
+}
+
+// portsOf lists the ports of a component, with the types of their messages as JSON has them.
+func portsOf(c Component, layout *port.Layout) []port.Spec {
+	specs, types := job.PortsOf(c, layout), layout.Types()
+	slices.SortStableFunc(specs, func(a, b port.Spec) int { return cmp.Compare(a.Dir, b.Dir) })
+	for i := range specs {
+		specs[i].Type = "any" // those that a parameter names
+		if t := types[port.TypeKey(specs[i].Dir, specs[i].Name)]; t != nil {
+			specs[i].Type = shape(t)
+		}
+	}
+	return specs
+}
+
+// shape is the type of a message, with the fields of an object.
+func shape(t reflect.Type) string {
+	if t.Kind() != reflect.Struct {
+		return jsonType(t)
+	}
+	var fields []string
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		fields = append(fields, name+": "+jsonType(t.Field(i).Type))
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
 }
 
 // paramsOf lists the fields that have a doc tag.
@@ -133,9 +161,11 @@ func paramsOf(t reflect.Type) []Param {
 
 // jsonType is what a value of a parameter's type is in JSON.
 func jsonType(t reflect.Type) string {
-	switch {
-	case t == reflect.TypeFor[Duration]():
+	switch t {
+	case reflect.TypeFor[Duration]():
 		return "duration"
+	case reflect.TypeFor[time.Time]():
+		return "time"
 	}
 	switch t.Kind() {
 	case reflect.String:

@@ -66,6 +66,23 @@ func TestDoc(t *testing.T) {
 	}
 }
 
+// TestPageIsCurrent: docs/components.md is what the components are.
+func TestPageIsCurrent(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/components.md")
+	if err != nil {
+		t.Fatalf("%v; run: go generate ./component", err)
+	}
+	want, err := Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A checkout may have changed the line ends.
+	if strings.ReplaceAll(string(page), "\r\n", "\n") != want {
+		t.Error("docs/components.md is out of date; run: go generate ./component")
+	}
+}
+
 // TestParamsHaveDocs: every parameter that a job can have is in the catalogue.
 func TestParamsHaveDocs(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ type Dedupe struct {
 	Capacity int `json:"capacity,omitempty" doc:"keys remembered, default 100000; the oldest is forgotten first"`
 	// OnError is what becomes of messages for which key fails.
 	OnError string                    `json:"on_error,omitempty" doc:"fail (default), skip or err: what becomes of messages that cannot be worked on"`
-	In      port.In[json.RawMessage]  `port:"in"`
+	In      port.In[json.RawMessage]  `port:"in,required"`
 	Out     port.Out[json.RawMessage] `port:"out"`
 	Err     port.Out[Rejected]        `port:"err"`
 }

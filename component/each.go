@@ -54,7 +54,7 @@ type Each struct {
 	Order string `json:"order,omitempty" doc:"input (default) or arrival: the order of the results"`
 	// OnError is what becomes of items whose job fails.
 	OnError string                    `json:"on_error,omitempty" doc:"fail (default), skip or err: what becomes of messages whose job fails"`
-	In      port.In[json.RawMessage]  `port:"in"`
+	In      port.In[json.RawMessage]  `port:"in,required"`
 	Out     port.Out[json.RawMessage] `port:"out"`
 	Err     port.Out[Rejected]        `port:"err"`
 

@@ -53,7 +53,7 @@ type Exec struct {
 	Timeout Duration `json:"timeout,omitempty" doc:"time for one message, default 30s"`
 	// OnError is what becomes of messages that fail.
 	OnError string                    `json:"on_error,omitempty" doc:"fail (default), skip or err: what becomes of messages that cannot be worked on"`
-	In      port.In[json.RawMessage]  `port:"in"`
+	In      port.In[json.RawMessage]  `port:"in,required"`
 	Out     port.Out[json.RawMessage] `port:"out"`
 	Err     port.Out[Rejected]        `port:"err"`
 

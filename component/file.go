@@ -108,11 +108,11 @@ func (f *folder) open(path string, flag int) (*os.File, error) {
 	case err == nil && !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	case err != nil && (flag&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist)):
-		return nil, err
+		return nil, f.fault(path, err)
 	}
 	file, err := f.root.OpenFile(rel, flag, 0o666)
 	if err != nil {
-		return nil, err
+		return nil, f.fault(path, err)
 	}
 	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file", path)
@@ -121,4 +121,13 @@ func (f *folder) open(path string, flag int) (*os.File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
+}
+
+// fault says which file could not be opened, and where it was looked for.
+func (f *folder) fault(path string, err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return fmt.Errorf("opening %s below %s: %w", path, f.path, err)
 }

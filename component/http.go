@@ -79,7 +79,7 @@ type HTTPRequest struct {
 	Strict bool `json:"strict,omitempty" doc:"statuses outside 200 to 299 are errors"`
 	// OnError is what becomes of requests that fail.
 	OnError string             `json:"on_error,omitempty" doc:"fail (default), skip or err: what becomes of messages that cannot be worked on"`
-	In      port.In[Request]   `port:"in"`
+	In      port.In[Request]   `port:"in,required"`
 	Out     port.Out[Response] `port:"out"`
 	Err     port.Out[Rejected] `port:"err"`
 

@@ -39,8 +39,8 @@ type Join struct {
 	Kind string `json:"kind,omitempty" doc:"inner (default), left, right or outer: of which sides messages without partner are written too"`
 	// MaxRows is how many messages are kept at a time. Zero means DefaultMaxRows.
 	MaxRows int                       `json:"max_rows,omitempty" doc:"messages kept at a time, default 100000; more fail the job"`
-	Left    port.In[json.RawMessage]  `port:"left"`
-	Right   port.In[json.RawMessage]  `port:"right"`
+	Left    port.In[json.RawMessage]  `port:"left,required"`
+	Right   port.In[json.RawMessage]  `port:"right,required"`
 	Out     port.Out[json.RawMessage] `port:"out"`
 }
 

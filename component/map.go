@@ -80,7 +80,7 @@ type Map struct {
 	Expr string `json:"expr,omitempty" doc:"expression over it, the message"`
 	// OnError is what becomes of messages for which it fails.
 	OnError string                    `json:"on_error,omitempty" doc:"fail (default), skip or err: what becomes of messages that cannot be worked on"`
-	In      port.In[json.RawMessage]  `port:"in"`
+	In      port.In[json.RawMessage]  `port:"in,required"`
 	Out     port.Out[json.RawMessage] `port:"out"`
 	Err     port.Out[Rejected]        `port:"err"`
 }
@@ -123,7 +123,7 @@ type Filter struct {
 	Expr string `json:"expr,omitempty" doc:"expression over it, the message; true lets it pass"`
 	// OnError is what becomes of messages for which it fails.
 	OnError string                    `json:"on_error,omitempty" doc:"fail (default), skip or err: what becomes of messages that cannot be worked on"`
-	In      port.In[json.RawMessage]  `port:"in"`
+	In      port.In[json.RawMessage]  `port:"in,required"`
 	Out     port.Out[json.RawMessage] `port:"out"`
 	Err     port.Out[Rejected]        `port:"err"`
 }
@@ -167,7 +167,7 @@ type FlatMap struct {
 	Expr string `json:"expr,omitempty" doc:"expression over it, the message, that gives a list; default it"`
 	// OnError is what becomes of messages for which it fails.
 	OnError string                    `json:"on_error,omitempty" doc:"fail (default), skip or err: what becomes of messages that cannot be worked on"`
-	In      port.In[json.RawMessage]  `port:"in"`
+	In      port.In[json.RawMessage]  `port:"in,required"`
 	Out     port.Out[json.RawMessage] `port:"out"`
 	Err     port.Out[Rejected]        `port:"err"`
 }

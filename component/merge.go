@@ -109,7 +109,7 @@ func (*MergeOrdered) JobType() string { return "merge_ordered" }
 func (*MergeOrdered) Describe() string { return "takes one message of each port in turn" }
 
 // Ports implements job.Porter.
-func (m *MergeOrdered) Ports() []port.Spec { return named(port.Input, m.From) }
+func (m *MergeOrdered) Ports() []port.Spec { return needed(m.From) }
 
 // Validate implements Component.
 func (m *MergeOrdered) Validate() error {
@@ -240,7 +240,7 @@ func (*MergeSorted) JobType() string { return "merge_sorted" }
 func (*MergeSorted) Describe() string { return "merges sorted ports into one sorted stream" }
 
 // Ports implements job.Porter.
-func (m *MergeSorted) Ports() []port.Spec { return named(port.Input, m.From) }
+func (m *MergeSorted) Ports() []port.Spec { return needed(m.From) }
 
 // Validate implements Component.
 func (m *MergeSorted) Validate() error {

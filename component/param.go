@@ -108,3 +108,12 @@ func named(dir port.Dir, names []string) []port.Spec {
 	}
 	return specs
 }
+
+// needed returns the In ports that a parameter names of a component that waits for all of them.
+func needed(names []string) []port.Spec {
+	specs := named(port.Input, names)
+	for i := range specs {
+		specs[i].Required = specs[i].Name != port.Any
+	}
+	return specs
+}

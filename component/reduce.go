@@ -40,7 +40,7 @@ type Reduce struct {
 	MaxKeys int `json:"max_keys,omitempty" doc:"keys allowed, default 100000; more fail the job"`
 	// OnError is what becomes of messages for which an expression fails.
 	OnError string                    `json:"on_error,omitempty" doc:"fail (default), skip or err: what becomes of messages that cannot be worked on"`
-	In      port.In[json.RawMessage]  `port:"in"`
+	In      port.In[json.RawMessage]  `port:"in,required"`
 	Out     port.Out[json.RawMessage] `port:"out"`
 	Err     port.Out[Rejected]        `port:"err"`
 }

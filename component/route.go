@@ -32,7 +32,7 @@ type Route struct {
 	All bool `json:"all,omitempty" doc:"send a message to every case that is true, not just the first"`
 	// OnError is what becomes of messages for which an expression fails.
 	OnError string                   `json:"on_error,omitempty" doc:"fail (default), skip or err: what becomes of messages that cannot be worked on"`
-	In      port.In[json.RawMessage] `port:"in"`
+	In      port.In[json.RawMessage] `port:"in,required"`
 	Err     port.Out[Rejected]       `port:"err"`
 }
 
@@ -131,7 +131,7 @@ type Tee struct {
 	free
 	// To names the Out ports. At least one is required.
 	To []string                 `json:"to,omitempty" doc:"names of the Out ports"`
-	In port.In[json.RawMessage] `port:"in"`
+	In port.In[json.RawMessage] `port:"in,required"`
 }
 
 // JobType implements job.Typer.

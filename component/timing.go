@@ -80,7 +80,7 @@ type Throttle struct {
 	Rate int `json:"rate,omitempty" doc:"messages that pass in the time per"`
 	// Per is the span of time. Zero means one second.
 	Per Duration                  `json:"per,omitempty" doc:"the span of time, default 1s"`
-	In  port.In[json.RawMessage]  `port:"in"`
+	In  port.In[json.RawMessage]  `port:"in,required"`
 	Out port.Out[json.RawMessage] `port:"out"`
 }
 
@@ -144,7 +144,7 @@ type Delay struct {
 	free
 	// By is the delay. Required.
 	By  Duration                  `json:"by,omitempty" doc:"how long each message waits"`
-	In  port.In[json.RawMessage]  `port:"in"`
+	In  port.In[json.RawMessage]  `port:"in,required"`
 	Out port.Out[json.RawMessage] `port:"out"`
 }
 
@@ -219,7 +219,7 @@ type Gate struct {
 	free
 	// Opened is whether the gate is open at first.
 	Opened bool                      `json:"opened,omitempty" doc:"the gate is open at first"`
-	In     port.In[json.RawMessage]  `port:"in"`
+	In     port.In[json.RawMessage]  `port:"in,required"`
 	Open   port.In[bool]             `port:"open"`
 	Out    port.Out[json.RawMessage] `port:"out"`
 }

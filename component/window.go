@@ -35,7 +35,7 @@ type Window struct {
 	Step int `json:"step,omitempty" doc:"how many messages after a window begins the next begins, default count"`
 	// MaxItems is how many messages are kept at a time. Zero means DefaultMaxItems.
 	MaxItems int                       `json:"max_items,omitempty" doc:"messages kept at a time, default 10000; more fail the job"`
-	In       port.In[json.RawMessage]  `port:"in"`
+	In       port.In[json.RawMessage]  `port:"in,required"`
 	Out      port.Out[json.RawMessage] `port:"out"`
 }
 

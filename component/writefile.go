@@ -48,7 +48,7 @@ type WriteFile struct {
 	NoHeader bool `json:"no_header,omitempty" doc:"write no header to CSV"`
 	// Comma separates the fields of CSV. Empty means a comma.
 	Comma string                   `json:"comma,omitempty" doc:"separator of CSV fields, default a comma"`
-	In    port.In[json.RawMessage] `port:"in"`
+	In    port.In[json.RawMessage] `port:"in,required"`
 
 	root string // see Policy
 }

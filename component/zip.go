@@ -38,7 +38,7 @@ func (*Zip) JobType() string { return "zip" }
 func (*Zip) Describe() string { return "pairs the i-th messages of several ports" }
 
 // Ports implements job.Porter.
-func (z *Zip) Ports() []port.Spec { return named(port.Input, z.From) }
+func (z *Zip) Ports() []port.Spec { return needed(z.From) }
 
 // Validate implements Component.
 func (z *Zip) Validate() error {

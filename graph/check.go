@@ -76,7 +76,7 @@ func (g *Graph) unfed() []problem {
 		for _, s := range n.ports {
 			e := end{n, s.Name}
 			if s.Required && !fed[e] && n.constants[s.Name] == nil && !told[e.path()] {
-				problems = append(problems, problem{path: e.path(), err: errors.New("this port must be fed: Connect it, or give it a Const")})
+				problems = append(problems, problem{path: e.path(), err: errors.New("this port must be fed: connect it, or give it a value")})
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func (g *Graph) cycles() []problem {
 			names = append(names, show(n.name))
 		}
 		problems = append(problems, problem{path: cycle[0].path(), err: fmt.Errorf(
-			"the cycle %s would feed its own input: remove one of these wires, or make the one that leads back graph.Feedback()", strings.Join(names, " -> "))})
+			"the cycle %s would feed its own input: remove one of these wires, or declare the one that leads back as feedback", strings.Join(names, " -> "))})
 	}
 	return problems
 }

@@ -340,7 +340,7 @@ func TestRequired(t *testing.T) {
 	graph.Add(g, "a", &Strict{})
 	b := graph.Add(g, "b", &Strict{})
 	graph.Const(b.In, 1)
-	if _, err := g.Plan(); err == nil || err.Error() != "g/a.in: this port must be fed: Connect it, or give it a Const" {
+	if _, err := g.Plan(); err == nil || err.Error() != "g/a.in: this port must be fed: connect it, or give it a value" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -26,7 +25,7 @@ type Validator interface{ Validate() error }
 // [File.Expand], types that do not exist, args that do not fit, ports that do not exist or
 // whose messages differ, ports that must be fed and are not, and cycles.
 func (f *File) Build(workers []any, params map[string]json.RawMessage) (*graph.Graph, error) {
-	b := builder{p: newProblems(f.Source), workers: make(map[string]any)}
+	b := builder{p: newProblems(f.Source), workers: make(map[string]any), led: make(map[string]bool)}
 	for _, w := range workers {
 		name, err := job.TypeOf(w)
 		if err != nil {
@@ -42,9 +41,9 @@ func (f *File) Build(workers []any, params map[string]json.RawMessage) (*graph.G
 	if err != nil {
 		return nil, err
 	}
-	if len(b.p.list) == 0 {
+	if !b.broken {
 		_, err = g.Plan()
-		b.place(err)
+		b.place(err, true)
 	}
 	if err := b.p.err(); err != nil {
 		return nil, err
@@ -57,11 +56,14 @@ type builder struct {
 	p       *problems
 	workers map[string]any
 	places  []place
+	led     map[string]bool // paths that edges and inputs lead to
+	broken  bool            // a node is missing: that its ports lead nowhere says nothing new
 }
 
 // place is where something that the graph may complain about is in the file.
 type place struct {
 	path string // as package graph writes it
+	to   string // of an edge from there
 	pos  Pos
 }
 
@@ -105,20 +107,25 @@ func (b *builder) graph(f *File, path string, params map[string]json.RawMessage,
 	g := graph.New(name)
 	// Until it is nested the graph calls itself by its name.
 	at := func(suffix string, pos Pos) {
-		b.places = append(b.places, place{path + suffix, pos}, place{name + suffix, pos})
+		b.places = append(b.places, place{path: path + suffix, pos: pos}, place{path: name + suffix, pos: pos})
 	}
 	at("", f.Pos)
 	inner := &reach{f.Graphs, outer}
 	broken := make(map[string]bool) // nodes that are not in g: their wires say nothing new
 	for i := range def.Nodes {
-		broken[def.Nodes[i].Name] = !b.node(g, &def.Nodes[i], path, at, inner)
+		if !b.node(g, &def.Nodes[i], path, at, inner) {
+			broken[def.Nodes[i].Name], b.broken = true, true
+		}
 	}
 	for _, e := range def.Edges {
 		if broken[e.From.Node] || broken[e.To.Node] {
 			continue
 		}
-		at("/"+e.From.String(), e.Pos)
-		at("/"+e.To.String(), e.Pos)
+		from, to := "/"+e.From.String(), "/"+e.To.String()
+		at(from, e.Pos)
+		at(to, e.Pos)
+		b.places = append(b.places, place{path + from, path + to, e.Pos}, place{name + from, name + to, e.Pos})
+		b.led[path+to] = true
 		var opts []graph.WireOption
 		if e.Limit > 0 {
 			opts = append(opts, graph.Limit(e.Limit))
@@ -131,6 +138,7 @@ func (b *builder) graph(f *File, path string, params map[string]json.RawMessage,
 	for _, x := range def.Inputs {
 		at("."+x.Name, x.Pos)
 		for _, end := range x.Ends {
+			b.led[path+"/"+end.String()] = true
 			if at("/"+end.String(), x.Pos); !broken[end.Node] {
 				graph.WireInput(g, x.Name, end.String())
 			}
@@ -144,7 +152,7 @@ func (b *builder) graph(f *File, path string, params map[string]json.RawMessage,
 			}
 		}
 	}
-	b.place(g.Err())
+	b.place(g.Err(), false)
 	return g, nil
 }
 
@@ -200,19 +208,8 @@ func (b *builder) add(g *graph.Graph, n *Node, here string, s *reach, opts []gra
 		b.p.add(n.Pos, field+".type", "there is no type %q: %s", n.Type, port.Suggest(n.Type, known))
 		return false
 	}
-	typ := reflect.TypeOf(prototype)
-	layout, err := port.Describe(typ)
-	if err != nil {
-		b.p.add(n.Pos, field+".type", "%v", err)
-		return false
-	}
-	w := layout.Copy(prototype)
-	err = layout.SetParams(w, n.Args)
-	if v, ok := w.(Validator); ok && err == nil {
-		err = v.Validate()
-	}
-	if err != nil {
-		b.p.add(n.Pos, field+".args", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	w := b.worker(n, prototype)
+	if w == nil {
 		return false
 	}
 	graph.AddWorker(g, n.Name, w, opts...)
@@ -230,8 +227,9 @@ func (b *builder) adopt(err error, n *Node) {
 	}
 }
 
-// place reports the problems of a graph where the file says what they are about.
-func (b *builder) place(err error) {
+// place reports the problems of a graph where the file says what they are about. If they are
+// those of the whole graph, edges that are wrong themselves have left ports without edges.
+func (b *builder) place(err error, whole bool) {
 	if err == nil {
 		return
 	}
@@ -242,15 +240,25 @@ func (b *builder) place(err error) {
 	}
 	for _, one := range joined.Unwrap() {
 		path, text, _ := strings.Cut(one.Error(), ": ")
-		b.p.add(b.find(path), path, "%s", text)
+		if whole && b.led[path] {
+			continue
+		}
+		b.p.add(b.find(path, text), path, "%s", text)
 	}
 }
 
-// find returns where a path is in the file: of a port that is not mentioned, where its node is.
-func (b *builder) find(path string) Pos {
+// find returns where a path is in the file: of a port that is not mentioned, where its node
+// is, and of one that cannot lead where it does, where the edge is.
+func (b *builder) find(path, text string) Pos {
+	noOut := strings.Contains(text, "no such out port")
+	for _, p := range b.places {
+		if p.path == path && p.to != "" && (noOut || strings.Contains(text, " "+p.to+" ")) {
+			return p.pos
+		}
+	}
 	for {
 		for _, p := range b.places {
-			if p.path == path {
+			if p.path == path && p.to == "" {
 				return p.pos
 			}
 		}

@@ -99,8 +99,8 @@ nodes:
   c: {type: times, args: {by: x}}
 `, `
 f.yaml:4:3: nodes.a.type: there is no type "tmes": did you mean "times"?
-f.yaml:5:3: nodes.b.args: setting arguments: worker graphfile_test.times has no argument "bi": did you mean "by"?
-f.yaml:6:3: nodes.c.args: setting arguments: decoding message {"by":"x"} as graphfile_test.times: wrong encoding: json: cannot unmarshal string into Go struct field .by of type int
+f.yaml:5:3: nodes.b.args.bi: worker graphfile_test.times has no argument "bi": did you mean "by"?
+f.yaml:6:3: nodes.c.args.by: is a text, use a whole number
 `},
 		"wires": {`weir: 1
 name: bad
@@ -123,13 +123,15 @@ graphs:
     edges: [x.out -> y.in]
     outputs: {out: x.out}
 `, `
+f.yaml:4:3: bad/d.in: this port must be fed: connect it, or give it a value
 f.yaml:7:25: bad/g.in: the constant does not fit: decoding message "text" as int: wrong encoding: json: cannot unmarshal string into Go value of type int
 f.yaml:7:44: bad/g.inn: port: there is no such in port: did you mean "in"?
 f.yaml:9:5: bad/d.ouch: port: there is no such out port: use one of: out
 f.yaml:10:5: bad/d.out: its messages are of type int, those of bad/e.in of type string: put a worker that converts them in between
+f.yaml:11:5: bad/f.out: its messages are of type int, those of bad/e.in of type string: put a worker that converts them in between
 f.yaml:12:11: bad/e.oot: port: there is no such out port: did you mean "out"?
+f.yaml:17:7: bad/f/x.in: this port must be fed: connect it, or give it a value
 f.yaml:19:13: inner/x.out: its messages are of type int, those of inner/y.in of type string: put a worker that converts them in between
-f.yaml:20:15: bad/f.out: its messages are of type int, those of bad/e.in of type string: put a worker that converts them in between
 `},
 		"whole": {`weir: 1
 name: bad
@@ -146,8 +148,8 @@ graphs:
       x: {type: times}
     outputs: {out: x.out}
 `, `
-f.yaml:4:3: bad/a: the cycle a -> b -> a would feed its own input: remove one of these wires, or make the one that leads back graph.Feedback()
-f.yaml:13:7: bad/c/x.in: this port must be fed: Connect it, or give it a Const
+f.yaml:4:3: bad/a: the cycle a -> b -> a would feed its own input: remove one of these wires, or declare the one that leads back as feedback
+f.yaml:13:7: bad/c/x.in: this port must be fed: connect it, or give it a value
 `},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -219,7 +219,7 @@ func wrongName(name string) string {
 		return fmt.Sprintf("the name %.40q… has %d bytes, %d are allowed", name, len(name), port.MaxName)
 	}
 	hint := ""
-	if tidied := tidy(name); tidied != "" && port.CheckName(tidied) == nil {
+	if tidied := tidy(name); strings.Trim(tidied, "_") != "" && port.CheckName(tidied) == nil {
 		hint = didYouMean(tidied)
 	}
 	return fmt.Sprintf("%q is no name, use letters, digits and _ only%s", name, hint)

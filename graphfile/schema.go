@@ -208,7 +208,7 @@ func words(kind string) string {
 		return "a whole number"
 	case "number":
 		return "a number"
-	case "boolean":
+	case "boolean", "bool": // as encoding/json says
 		return "true or false"
 	default:
 		return "null"

@@ -116,7 +116,11 @@ func (s *sender) send(ctx context.Context, stdin io.Reader, m string) error {
 	}
 	name, isFile := strings.CutPrefix(m, "@")
 	if !isFile {
-		return s.write(ctx, []any{value2json(m)})
+		raw, err := value2json(m)
+		if err != nil {
+			return usageError{fmt.Errorf("message for port %s: %w", s.port, err)}
+		}
+		return s.write(ctx, []any{raw})
 	}
 	f, err := os.Open(filepath.Clean(name))
 	if err != nil {
@@ -131,9 +135,12 @@ func (s *sender) lines(ctx context.Context, text io.Reader) error {
 	scan := bufio.NewScanner(text)
 	scan.Buffer(nil, job.MaxMessage)
 	var batch []any
-	size := 0
-	for scan.Scan() {
-		raw := value2json(scan.Text())
+	size, line := 0, 1
+	for ; scan.Scan(); line++ {
+		raw, err := value2json(scan.Text())
+		if err != nil {
+			return fmt.Errorf("line %d for port %s: %w", line, s.port, err)
+		}
 		batch, size = append(batch, raw), size+len(raw)
 		if len(batch) == 500 || size > 1<<20 {
 			if err := s.write(ctx, batch); err != nil {
@@ -142,8 +149,11 @@ func (s *sender) lines(ctx context.Context, text io.Reader) error {
 			batch, size = nil, 0
 		}
 	}
-	if err := scan.Err(); err != nil {
-		return fmt.Errorf("reading a line for port %s: %w", s.port, err)
+	switch err := scan.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("line %d for port %s: %w: it has more than %d bytes", line, s.port, job.ErrTooLarge, job.MaxMessage)
+	case err != nil:
+		return fmt.Errorf("reading line %d for port %s: %w", line, s.port, err)
 	}
 	return s.write(ctx, batch)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/weirworks/weir/graphfile"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -37,7 +40,7 @@ func (f *graphFlags) add(c *cobra.Command) {
 
 // addPolicy adds what jobs may do.
 func (f *graphFlags) addPolicy(c *cobra.Command) {
-	c.Flags().StringVar(&f.root, "root", "", "`DIR`ectory below which jobs may read and write files (default the current one)")
+	c.Flags().StringVar(&f.root, "root", "", "directory `DIR` below which jobs may read and write files (default the current one)")
 	c.Flags().StringArrayVar(&f.exec, "allow-exec", nil, "`PROGRAM` that jobs may run")
 	c.Flags().BoolVar(&f.private, "allow-private-http", false, "let jobs ask HTTP servers in private networks")
 }
@@ -60,7 +63,9 @@ func (f *graphFlags) load(name string) (*graph.Graph, error) {
 		if !ok {
 			return nil, usageError{fmt.Errorf("--param %q: write it as NAME=VALUE", p)}
 		}
-		params[key] = value2json(value)
+		if params[key], err = value2json(value); err != nil {
+			return nil, usageError{fmt.Errorf("--param %s: %w", key, err)}
+		}
 	}
 	var known []any
 	for _, w := range f.workers() {
@@ -97,18 +102,24 @@ func (e fileError) Unwrap() error { return e.error }
 
 func parseFile(name string) (*graphfile.File, error) {
 	in := io.Reader(os.Stdin)
-	source := "stdin.yaml"
 	if name != "-" {
 		f, err := os.Open(name) //nolint:gosec // the user names the file
 		if err != nil {
 			return nil, usageError{err}
 		}
 		defer f.Close()
-		in, source = f, name
+		in = f
 	}
 	data, err := io.ReadAll(io.LimitReader(in, graphfile.MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	source := name
+	if name == "-" {
+		source = "stdin.yaml"
+		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+			source = "stdin.json"
+		}
 	}
 	file, err := graphfile.Parse(source, data)
 	if err != nil {
@@ -133,15 +144,14 @@ func graphName(file string) string {
 }
 
 // value2json takes JSON as it is and everything else as a text.
-func value2json(text string) json.RawMessage {
+func value2json(text string) (json.RawMessage, error) {
 	if json.Valid([]byte(text)) {
-		return json.RawMessage(text)
+		return json.RawMessage(text), nil
 	}
-	raw, err := json.Marshal(text)
-	if err != nil { // a string always becomes JSON
-		return json.RawMessage("null")
+	if !utf8.ValidString(text) {
+		return nil, errors.New("the text is not valid UTF-8")
 	}
-	return raw
+	return port.Encode(text)
 }
 
 func newCheck() *cobra.Command {
@@ -151,7 +161,7 @@ func newCheck() *cobra.Command {
 		Short: "Tell what is wrong with graph files",
 		Long: `Tell everything that is wrong with graph files, a line for each problem: what their
 text says, types and parameters of their components, and how the ports are wired.
-FILE ends in .yaml, .yml, .json or .fbp; - is YAML on standard input.`,
+FILE ends in .yaml, .yml, .json or .fbp; - is YAML or JSON on standard input.`,
 		Example: "  weir check logs.yaml\n  weir check graphs/*.fbp",
 		Args:    usage(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -188,12 +198,12 @@ FILE ends in .yaml, .yml, .json or .fbp; - is YAML on standard input.`,
 func newGraph(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "graph",
-		Short:   "Draw and convert graphs",
+		Short:   "Draw and convert graphs, and tell what their files can say",
 		Example: "  weir graph draw logs.yaml\n  weir graph convert logs.fbp -o yaml",
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newDraw(s), newConvert())
+	c.AddCommand(newDraw(s), newConvert(), newSchema())
 	return c
 }
 

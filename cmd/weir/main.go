@@ -1,4 +1,4 @@
-// Command weir looks at jobs from the command line.
+// Command weir runs graphs of jobs from files, and looks at them.
 package main
 
 import (

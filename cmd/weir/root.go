@@ -111,7 +111,7 @@ JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went 
 			s.complete(newWait(&s), 1, false), newState(&s), s.complete(newAlias(&s), 1, false),
 			s.complete(newAdopt(&s), 2, false), s.complete(newDisown(&s), 1, false),
 		},
-		"graph": {newGraph(&s), newCheck()},
+		"graph": {newGraph(&s), newCheck(), newComponents()},
 		"serve": {newWorker(&s), newDev(&s)},
 	} {
 		for _, c := range commands {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -39,8 +38,9 @@ func newRun(s *settings) *cobra.Command {
 		Use:   "run FILE|JOB",
 		Short: "Run a graph of components from a file, or ask for a run of a job",
 		Long: `Run a graph of components from a file until it is completed, and print what it writes
-to its outputs. Without --redis the jobs live in this process; with it they are kept
-in that Redis, and a run that was interrupted is not lost.
+to its outputs. Without --redis the jobs live in this process. With it they are kept in
+that Redis, and the ID of the graph is printed on standard error: weir tree shows it after
+an interruption, and whatever program next works on jobs of that Redis goes on with it.
 
 --in PORT=VALUE sends one message, PORT=@FILE the lines of a file, PORT=- those of
 standard input. A value or line that is JSON is taken as JSON, any other as a text.
@@ -68,6 +68,9 @@ one, or an alias. It gets a run that begins after this command, whatever it wait
 }
 
 func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
+	if f.timeout < 0 {
+		return usageError{fmt.Errorf("--timeout %s: use a positive time, or none", f.timeout)}
+	}
 	g, err := f.load(name)
 	if err != nil {
 		return err
@@ -83,16 +86,26 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 		return err
 	}
 	defer store.Close()
-	r := &running{out: c.OutOrStdout(), json: s.output == "json", outputs: map[string][]json.RawMessage{}}
+	r := &running{
+		out: c.OutOrStdout(), screen: term.IsTerminal(c.OutOrStdout()),
+		json: s.output == "json", outputs: map[string][]json.RawMessage{},
+	}
 	if r.feeds, err = f.feeds(g); err != nil {
 		return err
 	}
 	if r.handle, err = job.NewClient(store).Start(ctx, g); err != nil {
 		return err
 	}
+	if s.redis != "" { // it stays there, whatever becomes of this process
+		fmt.Fprintf(c.ErrOrStderr(), "job %s\n", r.handle.ID())
+	}
 	err = r.serve(ctx, store, f.workers(), c.InOrStdin())
+	late := context.WithoutCancel(ctx)
+	if err != nil && !r.told {
+		err = errors.Join(err, r.tell(late, err)) // what was taken out of the outputs is nowhere else
+	}
 	if f.picture {
-		err = errors.Join(err, r.draw(context.WithoutCancel(ctx), c.ErrOrStderr()))
+		err = errors.Join(err, r.draw(late, c.ErrOrStderr()))
 	}
 	return err
 }
@@ -132,6 +145,9 @@ func (f *runFlags) feeds(g *graph.Graph) ([]feed, error) {
 		if !slices.Contains(inputs, name) {
 			return nil, usageError{fmt.Errorf("--in %s: the graph has no such input: %s", name, port.Suggest(name, inputs))}
 		}
+		if _, err := value2json(source); err != nil {
+			return nil, usageError{fmt.Errorf("--in %s: %w", name, err)}
+		}
 		feeds = append(feeds, feed{port: name, source: source})
 	}
 	for _, name := range inputs {
@@ -145,7 +161,9 @@ type running struct {
 	handle  *job.Handle
 	feeds   []feed
 	out     io.Writer
+	screen  bool // out is a terminal
 	json    bool
+	told    bool // how it ended
 	outputs map[string][]json.RawMessage
 }
 
@@ -248,12 +266,15 @@ func (r *running) collect(ctx context.Context, info *job.Info) error {
 	return nil
 }
 
-// print writes a message as a line: texts as they are, others as JSON.
+// print writes a message as a line: texts as they are, on a terminal without what would
+// disturb it, others as JSON.
 func (r *running) print(info *job.Info, name string, raw json.RawMessage) error {
 	line := string(raw)
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		line = term.Clean(text)
+		if line = text; r.screen {
+			line = term.Clean(text)
+		}
 	}
 	outputs := 0
 	for _, p := range info.Ports {
@@ -285,26 +306,29 @@ func (r *running) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	res := result{Job: info.ID, Status: string(info.Status), Outputs: r.outputs}
 	_, failed := r.handle.Wait(ctx)
+	return errors.Join(failed, r.tell(ctx, failed))
+}
+
+// tell prints as JSON what came out and how the graph ended, or why it is not waited for.
+func (r *running) tell(ctx context.Context, failed error) error {
+	if r.told = true; !r.json {
+		return nil
+	}
+	info, err := r.handle.Info(ctx)
+	if err != nil {
+		return err
+	}
+	res := result{Job: info.ID, Status: string(info.Status), Outputs: r.outputs}
 	if failed != nil {
 		res.Errors = append(res.Errors, failed.Error())
 	}
-	if r.json {
-		for _, p := range info.Ports {
-			if p.Dir == port.Output && res.Outputs[p.Name] == nil {
-				res.Outputs[p.Name] = []json.RawMessage{}
-			}
-		}
-		raw, err := json.MarshalIndent(res, "", "  ")
-		if err != nil {
-			return fmt.Errorf("printing outputs %q: %w", slices.Sorted(maps.Keys(res.Outputs)), err)
-		}
-		if _, err := fmt.Fprintf(r.out, "%s\n", raw); err != nil {
-			return err
+	for _, p := range info.Ports {
+		if p.Dir == port.Output && res.Outputs[p.Name] == nil {
+			res.Outputs[p.Name] = []json.RawMessage{}
 		}
 	}
-	return failed
+	return encode(r.out, res, "  ")
 }
 
 func (r *running) draw(ctx context.Context, w io.Writer) error {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/internal/term"
@@ -109,38 +108,8 @@ func (s *settings) list(c *cobra.Command, list []*job.Info) error {
 				string(i.ID), term.Clean(cmp.Or(i.Name, i.Type)), style.Status(i.Status), age(i.Created), term.Clean(reason),
 			})
 		}
-		return table(w, style, rows)
+		return term.Table(w, rows, style)
 	})
-}
-
-// table prints rows in columns; the first row is the head.
-func table(w io.Writer, style term.Style, rows [][]string) error {
-	var widths []int
-	for _, r := range rows {
-		for i, cell := range r {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], lipgloss.Width(cell))
-		}
-	}
-	for n, r := range rows {
-		var b strings.Builder
-		for i, cell := range r {
-			b.WriteString(cell)
-			if i < len(r)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(cell)+2))
-			}
-		}
-		line := strings.TrimRight(b.String(), " ")
-		if n == 0 {
-			line = style.Faint(line)
-		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // age is how long ago something was, in one unit.
@@ -205,7 +174,7 @@ func showJob(w io.Writer, v *view) error {
 	for _, key := range slices.Sorted(maps.Keys(v.State)) {
 		add("state", key+" = "+term.Fit(string(v.State[key]), max(style.Columns()-len(key)-14, 20)))
 	}
-	if err := table(w, style, rows); err != nil {
+	if err := term.Table(w, rows, style); err != nil {
 		return err
 	}
 	if children, ok := v.Children.(map[string]job.ID); ok {
@@ -253,7 +222,7 @@ func ports(w io.Writer, style term.Style, v *view) error {
 			rows = append(rows, []string{side.arrow + name, term.Number(p.Size), limit, cmp.Or(term.Fit(string(p.Default), 40), "-"), closed})
 		}
 	}
-	return table(w, style, rows)
+	return term.Table(w, rows, style)
 }
 
 func newPorts(s *settings) *cobra.Command {

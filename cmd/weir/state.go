@@ -59,7 +59,11 @@ func newState(s *settings) *cobra.Command {
 				if !ok {
 					return usageError{fmt.Errorf("%q: write it as KEY=VALUE", pair)}
 				}
-				values[key] = value2json(value)
+				raw, err := value2json(value)
+				if err != nil {
+					return usageError{fmt.Errorf("%s: %w", key, err)}
+				}
+				values[key] = raw
 			}
 			return s.act(c, args[0], "has new state", func(ctx context.Context, h *job.Handle) error { return h.SetState(ctx, values) })
 		},
@@ -164,7 +168,7 @@ func typeTable(w io.Writer, all []job.TypeInfo) error {
 		}
 		rows = append(rows, []string{t.Type, t.Queue, strings.Join(names, " "), age(t.Registered) + " ago"})
 	}
-	return table(w, term.StyleOf(w), rows)
+	return term.Table(w, rows, term.StyleOf(w))
 }
 
 // raw is JSON as a text in one line.

@@ -1,0 +1,102 @@
+package graphfile
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/weirworks/weir/port"
+)
+
+// worker makes a worker of a prototype with the args of a node. Without one there are
+// problems, of which each arg tells its own.
+func (b *builder) worker(n *Node, prototype any) any {
+	path := "nodes." + n.Name
+	layout, err := port.Describe(reflect.TypeOf(prototype))
+	if err != nil {
+		b.p.add(n.Pos, path+".type", "%v", err)
+		return nil
+	}
+	path += ".args"
+	w := layout.Copy(prototype)
+	if err := layout.SetParams(w, n.Args); err != nil {
+		if !b.wrongArgs(n, path, layout) {
+			b.p.add(n.Pos, path, "%s", argText(err, nil))
+		}
+		return nil
+	}
+	if v, ok := w.(Validator); ok {
+		if err := v.Validate(); err != nil {
+			b.p.add(n.Pos, path, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+			return nil
+		}
+	}
+	return w
+}
+
+// wrongArgs tries the args one by one, and tells whether one of them is wrong by itself.
+func (b *builder) wrongArgs(n *Node, path string, layout *port.Layout) bool {
+	var args map[string]json.RawMessage
+	if json.Unmarshal(n.Args, &args) != nil {
+		return false
+	}
+	found := false
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		one, err := json.Marshal(map[string]json.RawMessage{name: args[name]})
+		if err == nil {
+			err = layout.SetParams(layout.New(), one)
+		}
+		if err != nil {
+			found = true
+			b.p.add(n.Pos, path+"."+show(name), "%s", argText(err, args[name]))
+		}
+	}
+	return found
+}
+
+// argText says what is wrong with an arg in the words of those who write files.
+func argText(err error, raw json.RawMessage) string {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		kind, literal, isNumber := strings.Cut(wrong.Value, " ")
+		got := words(kind)
+		if isNumber {
+			got = literal
+		}
+		if t, ok := reflect.New(wrong.Type).Interface().(encoding.TextUnmarshaler); ok {
+			text := "is " + got + ", use a text"
+			if err := t.UnmarshalText(raw); err != nil {
+				text += ": " + err.Error() // it may say how
+			}
+			return text
+		}
+		return "is " + got + ", use " + kindWords(wrong.Type.Kind())
+	}
+	text := err.Error()
+	if errors.Is(err, port.ErrEncoding) {
+		_, text, _ = strings.Cut(text, port.ErrEncoding.Error()+": ")
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(text, "setting arguments: "), "\n", "; ")
+}
+
+// kindWords names a Go type as the file's writers would.
+func kindWords(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return words("string")
+	case reflect.Bool:
+		return words("boolean")
+	case reflect.Float32, reflect.Float64:
+		return words("number")
+	case reflect.Slice, reflect.Array:
+		return words("array")
+	case reflect.Map, reflect.Struct:
+		return words("object")
+	default:
+		return words("integer")
+	}
+}
