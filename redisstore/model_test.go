@@ -115,12 +115,12 @@ func (m *model) become(j *mJob, to statemachine.Status) {
 		m.ready = append(m.ready, j)
 	}
 	if g := m.jobs[j.parent]; g != nil && g.node.Graph {
-		m.judge(g)
+		m.judge(g, j)
 	}
 }
 
 // judge gives a graph the status that follows from its children's.
-func (m *model) judge(g *mJob) {
+func (m *model) judge(g, by *mJob) {
 	want := statemachine.Completed
 	for _, id := range g.kids {
 		switch kid := m.jobs[id]; {
@@ -132,6 +132,10 @@ func (m *model) judge(g *mJob) {
 	}
 	if want == g.status || g.status == statemachine.Terminated {
 		return
+	}
+	g.reason = ""
+	if want == statemachine.Failed {
+		g.reason = by.node.Name + ": " + by.reason
 	}
 	m.become(g, want)
 	m.tell(g)

@@ -124,12 +124,12 @@ local function place(j, to, at)
   if g.status == '' then return end
   g.open, g.broken = g.open + open, g.broken + broken
   call('HSET', key(g.id), 'open', str(g.open), 'broken', str(g.broken))
-  review(g)
+  review(g, j)
 end
 
 -- review settles a graph by the counts of its children. A graph has no runs: it goes
--- the same way through the state machine in one step.
-function review(g)
+-- the same way through the state machine in one step. by is the child that changed.
+function review(g, by)
   local want, last = S.suspended, 'suspend'
   if g.broken > 0 then
     want, last = S.failed, 'fail'
@@ -138,6 +138,12 @@ function review(g)
   end
   local start = EV.wake[g.status] or EV.retry[g.status]
   if g.status == want or not start then return end
+  local reason = ''
+  if want == S.failed and by then
+    local v = call('HMGET', key(by.id), 'name', 'reason')
+    reason = (v[1] or '') .. ': ' .. (v[2] or '')
+  end
+  call('HSET', key(g.id), 'reason', reason)
   place(g, EV[last][EV.begin[start]])
   if g.parent and not g.pgraph then wake(g.parent, g.id) end
 end

@@ -118,10 +118,10 @@ local function lull(graph)
   local todo = { graph }
   while #todo > 0 do
     for _, id in ipairs(call('HVALS', key(table.remove(todo)) .. ':c')) do
-      local j = load(id)
+      local j = tree(id) == tree(graph) and load(id) or { status = S.completed, blocked = 0 } -- else adopted
       local asleep = j.status == S.suspended or SETTLED[j.status] or j.status == S.terminated
       if not asleep or j.blocked > 0 or call('ZSCORE', P .. 'due', '@' .. id) then return end
-      if j.graph then todo[#todo + 1] = id end
+      if tree(id) == tree(graph) then todo[#todo + 1] = id end
     end
   end
   local ports = call('SMEMBERS', idle)
