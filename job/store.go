@@ -189,6 +189,8 @@ type Sweeper interface {
 	// again, runs past their lease go back to queued, timers fire. It returns how many
 	// jobs it acted on.
 	Sweep(ctx context.Context) (int, error)
+	// SweepOf does so for the jobs that lie in one shard with the given one.
+	SweepOf(ctx context.Context, id ID) error
 	// Lead holds the namespace's sweeper leadership while fn runs; fn's context ends
 	// when the leadership is lost. Without leadership it returns false at once.
 	Lead(ctx context.Context, fn func(context.Context)) (led bool, err error)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/bsm/redislock"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/job"
 )
 
 const (
@@ -48,6 +50,12 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 		}
 	}
 	return total, errors.Join(errs...)
+}
+
+// SweepOf implements job.Sweeper.
+func (s *Store) SweepOf(ctx context.Context, id job.ID) error {
+	_, err := s.sweepShard(ctx, s.keys.dueOf(id))
+	return err
 }
 
 // dueAt returns the due key of a shard; behind the last shard, that of the channels.

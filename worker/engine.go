@@ -38,8 +38,9 @@ type Engine struct {
 	active   sync.WaitGroup
 	quiet    chan struct{} // closed when no further run may begin
 	ran      atomic.Bool
-	ending   sync.Map // jobs of such types that are to end, and since when
-	unknown  sync.Map // types of jobs that nobody here runs, and that were told of
+	timers   atomic.Int64 // held in memory
+	unknown  sync.Map     // types of jobs that nobody here runs, and that were told of
+	ending   sync.Map     // jobs of such types that are to end, and since when
 }
 
 // errRan: an engine that has stopped cannot start again.
@@ -193,6 +194,7 @@ func (e *Engine) commit(snap *job.Snapshot, d *job.Delta, step bool) *job.Snapsh
 	log := e.cfg.Logger.With("job", snap.Info.ID, "type", snap.Info.Type)
 	switch {
 	case err == nil:
+		e.remind(d)
 		if d.Outcome == statemachine.Fail {
 			log.Error("job failed", "error", d.Reason)
 		}

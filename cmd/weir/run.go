@@ -68,8 +68,8 @@ one, or an alias. It gets a run that begins after this command, whatever it wait
 }
 
 func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
-	if f.timeout < 0 {
-		return usageError{fmt.Errorf("--timeout %s: use a positive time, or none", f.timeout)}
+	if err := f.validate(name); err != nil {
+		return err
 	}
 	g, err := f.load(name)
 	if err != nil {
@@ -108,6 +108,24 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 		err = errors.Join(err, r.draw(late, c.ErrOrStderr()))
 	}
 	return err
+}
+
+// validate refuses flags that make no sense with the file of that name.
+func (f *runFlags) validate(name string) error {
+	if f.timeout < 0 {
+		return usageError{fmt.Errorf("--timeout %s: use a positive time, or none", f.timeout)}
+	}
+	taken := name == "-"
+	for _, in := range f.in {
+		if _, source, _ := strings.Cut(in, "="); source != "-" {
+			continue
+		}
+		if taken {
+			return usageError{fmt.Errorf("--in %s: standard input can be read once only, use a file", in)}
+		}
+		taken = true
+	}
+	return nil
 }
 
 // openOrEmbed opens the store that the flags name, or one in this process.

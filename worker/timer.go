@@ -1,0 +1,43 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirworks/weir/job"
+)
+
+// Timers are in the store, where the sweeper finds them within a second or so of their
+// time. The process that set one also holds it in memory, and is on time.
+const (
+	maxTimers = 10_000
+	maxTimer  = time.Hour        // longer ones are the sweeper's alone
+	timerSlip = time.Millisecond // the store counts whole milliseconds
+	sweepTime = 10 * time.Second // that a sweep may take
+)
+
+// remind sees to the timers that a commit has set.
+func (e *Engine) remind(d *job.Delta) {
+	if !e.ran.Load() {
+		return // jobs are run by hand: so is time
+	}
+	for _, after := range append(d.Wakes, d.Delay) {
+		if after <= 0 || after > maxTimer {
+			continue
+		}
+		if e.timers.Add(1) > maxTimers {
+			e.timers.Add(-1)
+			continue
+		}
+		id := d.Job
+		time.AfterFunc(after+timerSlip, func() {
+			e.timers.Add(-1)
+			if e.stopping() {
+				return
+			}
+			ctx, cancel := context.WithTimeout(e.runs, sweepTime)
+			defer cancel()
+			_ = e.cfg.Store.SweepOf(ctx, id) // else the sweeper does
+		})
+	}
+}

@@ -1,0 +1,32 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
+)
+
+// unswept is a store whose sweeper never comes.
+type unswept struct{ *redisstore.Store }
+
+func (unswept) Lead(ctx context.Context, _ func(context.Context)) (bool, error) {
+	<-ctx.Done()
+	return false, nil
+}
+
+// A timer does not wait for the sweeper while the process that set it lives.
+func TestTimersWithoutSweeper(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve(func(c *worker.Config) {
+			c.Store = unswept{b.store}
+			c.Workers = []worker.Worker{&reminder{}}
+		})
+		h := b.start(job.Single(&reminder{}, ""))
+		b.check(h.Write(b.ctx, "in", 1))
+		b.until("the timer has fired", func() bool { return len(outs[time.Time](b, h, "out")) >= 2 })
+	})
+}
