@@ -264,7 +264,6 @@ func (e *env) moved(h *job.Handle) map[string]int64 {
 // All trees run at the same time, on engines of random sizes that are ended in the middle
 // of what they do, or lose runs as if they had been.
 func TestGraphsOnDyingEngines(t *testing.T) {
-	t.Parallel()
 	e := newEnv(t, redistest.SharedRedis(t))
 	e.register(gamblers(nil)...)
 	trees := map[*job.Handle]shape{}

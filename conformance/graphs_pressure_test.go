@@ -109,7 +109,6 @@ func pressure(n int) *graph.Graph {
 // A producer that is faster than its consumer fills neither Redis nor the slots of an
 // engine: with one slot for both of them everything arrives, and Redis stays as it is.
 func TestGraphsBackPressure(t *testing.T) {
-	t.Parallel()
 	messages := fastNumbers
 	if os.Getenv("WEIR_FULL") != "" {
 		messages = fullNumbers
