@@ -19,7 +19,7 @@ import (
 // maxGrown is the limit from which on one is not raised by itself.
 const maxGrown = 1 << 20
 
-// unjam looks at a job that has rested for long. member is what `due` says of it.
+// unjam looks at a tree with a job that has rested for long. member is what `due` says of it.
 func (s *Store) unjam(ctx context.Context, member string) error {
 	producer, _, _ := strings.Cut(strings.TrimPrefix(member, fullMember), " ")
 	tree, err := s.Tree(ctx, job.ID(producer).Tree())
@@ -30,7 +30,13 @@ func (s *Store) unjam(ctx context.Context, member string) error {
 		return err
 	}
 	j := newJam(tree)
-	cycle, at := j.find(job.ID(producer))
+	var cycle string
+	var at *fullPort
+	for _, i := range tree {
+		if i.Blocked && at == nil {
+			cycle, at = j.find(i.ID)
+		}
+	}
 	if at == nil || at.Limit >= maxGrown {
 		return nil
 	}
@@ -87,8 +93,8 @@ func (j *jam) follow(from job.ID, edges [][]job.PortRef) {
 	for _, edge := range edges {
 		for _, end := range edge {
 			to := j.jobs[end.Job]
-			if to == nil {
-				continue
+			if to == nil || to.Status == statemachine.Terminated {
+				continue // nobody waits for room there
 			}
 			p, ok := to.Port(end.Dir, end.Port)
 			switch {

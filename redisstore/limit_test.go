@@ -84,6 +84,12 @@ func TestRoomWakesTheProducer(t *testing.T) {
 				_, err := e.store.Connect(e.Context(), c, port.Input, "in", []job.PortRef{{Job: c, Dir: port.Output, Port: "rest"}})
 				e.ok(err)
 			},
+			"the limit is raised": func(c job.ID) {
+				e.ok(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "in", Dir: port.Input, Limit: 9}}))
+			},
+			"the limit is removed": func(c job.ID) {
+				e.ok(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "in", Dir: port.Input}}))
+			},
 			"terminated": func(c job.ID) {
 				e.ok(e.store.Apply(e.Context(), c, statemachine.Terminate))
 				e.end(c, statemachine.Shutdown)

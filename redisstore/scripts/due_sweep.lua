@@ -2,6 +2,7 @@
 -- KEYS: due
 -- ARGV: most jobs to look at
 -- reply: {jobs acted on, {ready jobs}}
+local looked = {}
 local ids = call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
 for _, id in ipairs(ids) do
   local first = string.sub(id, 1, 1)
@@ -15,7 +16,11 @@ for _, id in ipairs(ids) do
       call('ZREM', KEYS[1], id)
     elseif producer then
       call('ZADD', KEYS[1], str(NOW + 5 * LOOK), id)
-      if EV.wake[load(string.match(id, '^!full %S+ (%S+)')).status] then urgent[id] = true end -- it sleeps
+      local consumer = string.match(id, '^!full %S+ (%S+)')
+      if not looked[tree(producer)] and EV.wake[load(consumer).status] and not call('ZSCORE', KEYS[1], '@' .. consumer) then
+        looked[tree(producer)] = true -- it sleeps, and no timer will wake it: one look at a tree is enough
+        urgent[id] = true
+      end
     else
       call('ZADD', KEYS[1], str(NOW + LOOK), id)
       urgent[id] = true

@@ -61,9 +61,15 @@ local function free(id, port)
   call('DEL', k)
 end
 
--- drained looks whether a port that messages were taken from has room again.
+-- relieve frees those whom a port was too full for, if it is not full any more: messages were
+-- taken from it, or it has another limit.
+local function relieve(id, port, limit)
+  if limit == 0 or call('LLEN', key(id) .. ':i:' .. port) < limit then free(id, port) end
+end
+
+-- drained does so for a port of either direction that messages were taken from.
 local function drained(id, dir, port, limit)
-  if dir == 'i' and limit > 0 and call('LLEN', key(id) .. ':i:' .. port) < limit then free(id, port) end
+  if dir == 'i' and limit > 0 then relieve(id, port, limit) end
 end
 
 -- room tells whether every port that a message to this one would come to has room.
