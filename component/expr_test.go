@@ -73,9 +73,7 @@ func FuzzExpr(f *testing.F) {
 		f.Add(source, `{"a":1,"l":[1,2.5,"x"],"s":"ß"}`)
 	}
 	f.Fuzz(func(t *testing.T, source, it string) {
-		if len(source) > 200 {
-			t.Skip()
-		}
+		source = source[:min(len(source), 200)]
 		raw, err := Evaluate(source, json.RawMessage(it))
 		if err == nil && !json.Valid(raw) {
 			t.Errorf("%s of %s gives %s", source, it, raw)

@@ -129,6 +129,9 @@ func Nest(g *Graph, name string, sub *Graph, opts ...Option) {
 }
 
 func (n *node) nest(sub *Graph) {
+	if n.policy == job.Restart || n.policy == job.DeadLetter {
+		n.graph.report(n.path(), fmt.Errorf("graph.OnFailure(%s): a graph has no runs that could be repeated and reads no messages: set it for the workers in it", n.policy))
+	}
 	n.sub = sub
 	sub.within = append(slices.Clone(n.graph.within), n.graph)
 }
@@ -197,9 +200,7 @@ func (n *node) attach() {
 	}
 	n.ports = job.PortsOf(n.worker, layout)
 	n.types = layout.Types()
-	if _, has := n.find(port.Output, job.ErrorsPort); n.policy == job.DeadLetter && !has {
-		n.ports = append(n.ports, port.Spec{Name: job.ErrorsPort, Dir: port.Output, Type: reflect.TypeFor[job.Letter]().String()})
-	}
+	n.letters()
 	if len(layout.Specs()) == 0 {
 		return // pointers to empty structs may be equal, so nothing can be told from them
 	}
@@ -212,6 +213,22 @@ func (n *node) attach() {
 	if err := layout.Attach(n.worker, n); err != nil {
 		n.misfit(err)
 		n.loose = true
+	}
+}
+
+// letters gives a worker with dead letters a port for them, unless it has one that takes them.
+func (n *node) letters() {
+	if n.policy != job.DeadLetter {
+		return
+	}
+	letter := reflect.TypeFor[job.Letter]()
+	if _, has := n.find(port.Output, job.ErrorsPort); !has {
+		n.ports = append(n.ports, port.Spec{Name: job.ErrorsPort, Dir: port.Output, Type: letter.String()})
+		return
+	}
+	own := end{n, job.ErrorsPort}
+	if typ := n.types[port.TypeKey(port.Output, job.ErrorsPort)]; typ != letter && own.kind(port.Output) != anything {
+		n.graph.report(own.path(), fmt.Errorf("is of type %s, but what cannot be handled goes there as a %s: give it this type, or another name", typ, letter))
 	}
 }
 

@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/weirtest"
+	"github.com/weirworks/weir/worker"
 )
 
 // row is a graph of steps, each fed by the one before; the numbers are what they multiply by.
@@ -116,6 +118,12 @@ func TestPatchRefused(t *testing.T) {
 	if err := h.Patch(t.Context(), graph.New("row")); err == nil {
 		t.Error("a graph without jobs was accepted")
 	}
+	outer := graph.New("outer")
+	graph.Nest(outer, "row", row(part{"a", 2}))
+	nested := e.Child(e.Start(outer), "row")
+	if err := nested.Patch(t.Context(), row(part{"a", 3})); !errors.Is(err, job.ErrStatus) || !strings.Contains(err.Error(), "patch that") {
+		t.Errorf("a nested graph: %v", err)
+	}
 	lone := e.Start(job.Single(&Step{}, ""))
 	if err := lone.Patch(t.Context(), row(part{"a", 2})); !errors.Is(err, job.ErrStatus) {
 		t.Errorf("a lone job: %v", err)
@@ -159,5 +167,142 @@ func TestPatchNested(t *testing.T) {
 	tree, err := h.Tree(t.Context())
 	if err != nil || len(tree) != 6 {
 		t.Errorf("%d jobs, %v; want 6", len(tree), err)
+	}
+}
+
+// loop is Halve with its feedback, fed by its Input if wired, else by a constant.
+func loop(fed bool, extra ...string) *graph.Graph {
+	g := graph.New("loop")
+	h := graph.Add(g, "halve", &Halve{})
+	back := graph.Add(g, "back", &Step{By: 1})
+	graph.Connect(h.Again, back.In)
+	graph.Connect(back.Out, h.In, graph.Feedback())
+	if fed {
+		graph.Connect(graph.Input[int](g, "in"), h.In)
+	}
+	last := h.Out
+	for _, name := range extra {
+		s := graph.Add(g, name, &Step{By: 10})
+		graph.Connect(last, s.In)
+		last = s.Out
+	}
+	graph.Export(g, "out", last)
+	return g
+}
+
+// TestPatchFeedback: whoever is fed by feedback still finds its end after a patch, be it that
+// the last other source went or that one came.
+func TestPatchFeedback(t *testing.T) {
+	t.Parallel()
+	e, h := start(t, loop(true))
+	e.Feed(h, "in", 12)
+	e.RunNext()
+	if err := h.Patch(t.Context(), loop(true, "ten")); err != nil {
+		t.Fatal(err)
+	}
+	e.CloseIn(h, "in")
+	e.RunUntilQuiet()
+	wantOut(t, e, h, "out", 30)
+	if s := e.Status(h); s != statemachine.Completed {
+		t.Errorf("with one more step the graph is %s", s)
+	}
+
+	e, h = start(t, loop(true))
+	e.Feed(h, "in", 8)
+	e.RunNext() // 4 is on its way round
+	if err := h.Patch(t.Context(), loop(false)); err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := e.Info(e.Child(h, "halve")).Port(port.Input, "in"); p.Closed {
+		t.Error("the port is closed while a message goes round")
+	}
+	e.RunUntilQuiet()
+	wantOut(t, e, h, "out", 1)
+	if s := e.Status(h); s != statemachine.Completed {
+		t.Errorf("without its source the graph is %s", s)
+	}
+}
+
+// TestPatchWiresFinishedJobs: who is wired by a patch to a job that has completed, or that is
+// in the middle of a run, hears of its end.
+func TestPatchWiresFinishedJobs(t *testing.T) {
+	t.Parallel()
+	build := func(wired bool) *graph.Graph {
+		g := graph.New("g")
+		a := graph.Add(g, "a", &Step{By: 2})
+		b := graph.Add(g, "b", &Step{By: 3})
+		graph.Const(a.In, 1)
+		graph.Connect(graph.Input[int](g, "in"), b.In)
+		if wired {
+			graph.Connect(a.Out, b.In)
+		}
+		graph.Export(g, "out", b.Out)
+		return g
+	}
+	e, h := start(t, build(false))
+	e.RunUntilQuiet()
+	if s := e.Status(e.Child(h, "a")); s != statemachine.Completed {
+		t.Fatalf("a is %s", s)
+	}
+	if err := h.Patch(t.Context(), build(true)); err != nil {
+		t.Fatal(err)
+	}
+	e.CloseIn(h, "in")
+	e.RunUntilQuiet()
+	wantOut(t, e, h, "out", 6) // what a had written went along the new wire
+	if s := e.Status(h); s != statemachine.Completed {
+		t.Errorf("the graph is %s", s)
+	}
+}
+
+// Busy calls a function in the middle of its run.
+type Busy struct {
+	In  port.In[int]
+	Out port.Out[int]
+
+	during func()
+}
+
+func (b *Busy) Run(context.Context, *worker.Run) error {
+	for n, err := range b.In.All() {
+		if err != nil {
+			return err
+		}
+		b.during()
+		if err := b.Out.Write(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestPatchDuringRun: a run in progress goes by the wires that it began with; another one
+// closes what the patch has wired.
+func TestPatchDuringRun(t *testing.T) {
+	t.Parallel()
+	build := func(wired bool) *graph.Graph {
+		g := graph.New("g")
+		a := graph.Add(g, "a", &Busy{})
+		b := graph.Add(g, "b", &Step{By: 3})
+		graph.Const(a.In, 1)
+		graph.Connect(graph.Input[int](g, "in"), b.In)
+		if wired {
+			graph.Connect(a.Out, b.In)
+		}
+		graph.Export(g, "out", b.Out)
+		return g
+	}
+	var h *job.Handle
+	e := weirtest.New(t, &Step{}, &Busy{during: func() {
+		if err := h.Patch(t.Context(), build(true)); err != nil {
+			t.Error(err)
+		}
+	}})
+	h = e.Start(build(false))
+	e.CloseIn(h, "in")
+	e.RunUntilQuiet()
+	wantOut(t, e, h, "out", 3)
+	if s := e.Status(h); s != statemachine.Completed {
+		t.Errorf("the graph is %s", s)
 	}
 }

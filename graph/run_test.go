@@ -191,6 +191,96 @@ func TestFailurePolicies(t *testing.T) {
 	}
 }
 
+// A nested graph whose failure does not matter goes on with what is left of it, and who is
+// fed by it hears of its end.
+func TestIgnoredGraph(t *testing.T) {
+	t.Parallel()
+	inner := graph.New("inner")
+	for _, name := range []string{"bad", "good"} {
+		s := graph.Add(inner, name, &Step{By: 1})
+		if name == "bad" {
+			s.Hate = 1
+		}
+		graph.Connect(graph.Input[int](inner, name), s.In)
+		graph.Export(inner, "out_"+name, s.Out)
+	}
+	g := graph.New("g")
+	graph.Nest(g, "inner", inner, graph.OnFailure(job.Ignore))
+	for _, name := range []string{"bad", "good"} {
+		graph.WireInput(g, name, "inner."+name)
+		next := graph.Add(g, "next_"+name, &Step{By: 10})
+		graph.Wire(g, "inner.out_"+name, "next_"+name+".in")
+		graph.Export(g, "out_"+name, next.Out)
+	}
+	e, h := start(t, g)
+	e.Feed(h, "bad", 1)
+	e.CloseIn(h, "bad")
+	e.RunUntilQuiet()
+	e.Advance(24 * time.Hour)
+	if s := e.Status(e.Child(h, "next_bad")); s != statemachine.Completed {
+		t.Errorf("behind the job that failed: %s", s)
+	}
+	if s := e.Status(e.Child(h, "inner")); s != statemachine.Suspended {
+		t.Errorf("with a job that goes on the nested graph is %s", s)
+	}
+	e.Feed(h, "good", 1)
+	e.CloseIn(h, "good")
+	e.RunUntilQuiet()
+	wantOut(t, e, h, "out_good", 10)
+	wantOut[int](t, e, h, "out_bad")
+	if got := []statemachine.Status{e.Status(h), e.Status(e.Child(h, "inner"))}; got[0] != statemachine.Completed || got[1] != statemachine.Failed {
+		t.Errorf("outer and nested graph are %s", got)
+	}
+}
+
+// Couple needs two messages at once, and hates some.
+type Couple struct {
+	Hate int `json:"hate,omitempty"`
+	In   port.In[int]
+	Out  port.Out[int]
+}
+
+func (c *Couple) Run(context.Context, *worker.Run) error {
+	for c.In.Len() >= 2 {
+		a, _, err := c.In.Read()
+		if err != nil {
+			return err
+		}
+		b, _, err := c.In.Read()
+		if err != nil {
+			return err
+		}
+		if a == c.Hate || b == c.Hate {
+			return fmt.Errorf("%d and %d do not go together", a, b)
+		}
+		if err := c.Out.Write(a + b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A worker that needs several messages at once does not stand still when they are to be tried
+// one by one: it fails with those that it cannot handle, and the others are not lost.
+func TestDeadLettersOfSeveral(t *testing.T) {
+	t.Parallel()
+	g := graph.New("g")
+	c := graph.Add(g, "c", &Couple{Hate: 3}, graph.OnFailure(job.DeadLetter))
+	graph.Connect(graph.Input[int](g, "in"), c.In)
+	graph.Export(g, "out", c.Out)
+	e := weirtest.New(t, &Couple{})
+	h := e.Start(g)
+	e.Feed(h, "in", 1, 2, 3, 4)
+	e.RunUntilQuiet()
+	e.Advance(24 * time.Hour)
+	if s := e.Status(h); s != statemachine.Failed {
+		t.Errorf("the graph is %s", s)
+	}
+	if p, _ := e.Info(e.Child(h, "c")).Port(port.Input, "in"); p.Waiting != 4 {
+		t.Errorf("%d messages wait, want 4", p.Waiting)
+	}
+}
+
 // Letters remembers the letters that it gets.
 type Letters struct {
 	In port.In[job.Letter]

@@ -132,6 +132,14 @@ var scenarios = map[string]func() *graph.Graph{
 		graph.Connect(list.Files, nameless.In)
 		return g
 	},
+	"wrong_policies": func() *graph.Graph {
+		g, sub := graph.New("album"), graph.New("sub")
+		graph.Add(sub, "idle", &Idle{})
+		graph.Nest(g, "again", sub, graph.OnFailure(job.Restart))
+		graph.Nest(g, "letters", sub, graph.OnFailure(job.DeadLetter))
+		graph.Add(g, "own", &Moaner{}, graph.OnFailure(job.DeadLetter))
+		return g
+	},
 	"wrong_wires": func() *graph.Graph {
 		g, other := graph.New("album"), graph.New("other")
 		list := graph.Add(g, "list", &ListDir{})

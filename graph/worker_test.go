@@ -36,6 +36,11 @@ type (
 		Out port.Out[Image]
 	}
 
+	// Moaner has a port for errors that letters do not fit into.
+	Moaner struct {
+		Errors port.Out[string]
+	}
+
 	// Loud has an argument that is never encoded.
 	Loud struct{ Arg Arg }
 

@@ -30,7 +30,7 @@ type Info struct {
 	Joining    bool                `json:"-"`                 // an adoption across shards is not yet confirmed
 	Policy     FailurePolicy       `json:"on_failure,omitempty"`
 	Definition string              `json:"definition,omitempty"` // digest of the plan of a graph that was started
-	Single     int                 `json:"-"`                    // so many of the next messages are read one a run
+	Single     int                 `json:"-"`                    // so many of the next messages are read one a run; -1: they are only read together
 	Next       time.Time           `json:"next,omitzero"`        // when it wakes by itself
 	Blocked    bool                `json:"blocked,omitempty"`    // it rests until ports that it filled have room
 	Ports      []PortInfo          `json:"ports,omitempty"`

@@ -28,7 +28,8 @@ type Patch struct {
 // parameters and wires; new ones are created; those that are gone are removed. Messages on
 // the way stay where they are. A job can be removed only when it holds no messages and does
 // nothing: else the error wraps ErrStatus and nothing is changed. It also does if the graph
-// was changed by somebody else meanwhile; then try again.
+// was changed by somebody else meanwhile; then try again. A graph that is nested in another one
+// changes with a patch of that one.
 func (h *Handle) Patch(ctx context.Context, p Planner) error {
 	plan, err := p.Plan()
 	if err == nil {
@@ -73,6 +74,8 @@ func diff(root ID, tree []*Info, plan *Plan) (*Patch, error) {
 	switch {
 	case own == nil || !own.Graph:
 		return nil, fmt.Errorf("%w: it is no graph", ErrStatus)
+	case own.Definition == "":
+		return nil, fmt.Errorf("%w: it is part of graph %s: patch that", ErrStatus, own.Parent)
 	case !plan.Nodes[0].Graph:
 		return nil, fmt.Errorf("%w: the plan is no graph", ErrStatus)
 	case own.Type != plan.Nodes[0].Type:

@@ -20,10 +20,15 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 		return &d
 	}
 	if fine {
-		read := r.most()
+		read, hidden := r.most() > 0 || r.took, r.hides()
 		d := r.take(r.outcome(err))
-		if r.info.Single > 0 && (read > 0 || r.took) {
-			d.Single = strconv.Itoa(r.info.Single - 1)
+		switch single := r.info.Single; {
+		case single > 0 && read:
+			d.Single = strconv.Itoa(single - 1)
+		case single > 0 && hidden: // it needs several messages at once: the one to blame cannot be told
+			d.Single, d.Outcome = together, statemachine.Requeue
+		case single < 0 && read:
+			d.Single = "0"
 		}
 		return &d
 	}
@@ -34,7 +39,7 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 	switch {
 	case shutdown:
 		d.Outcome = statemachine.Shutdown
-	case r.info.Policy == job.DeadLetter && r.most() > 1:
+	case r.info.Policy == job.DeadLetter && r.most() > 1 && r.info.Single >= 0:
 		// One of these messages is to blame: they are tried one by one.
 		return &job.Delta{
 			Job: r.info.ID, Token: r.token, Outcome: statemachine.Requeue, Handed: true,
@@ -46,6 +51,20 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 		r.letter(d)
 	}
 	return d
+}
+
+// together marks a job whose messages were to be read one a run, but which reads none of them
+// alone: it gets all again, and if it fails with them it fails.
+const together = "-1"
+
+// hides tells whether messages were held back from the run.
+func (r *Run) hides() bool {
+	for _, in := range r.ins {
+		if in.hidden > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // most is how many messages the run has read of the port of which it read most.

@@ -131,7 +131,7 @@ end
 -- the same way through the state machine in one step. by is the child that changed.
 function review(g, by)
   local want, last = S.suspended, 'suspend'
-  if g.broken > 0 then
+  if g.broken > 0 and (g.policy ~= 'ignore' or g.open == g.broken) then -- else it goes on with the rest
     want, last = S.failed, 'fail'
   elseif g.open == 0 then
     want, last = S.completed, 'complete'

@@ -38,8 +38,10 @@ for i = 1, num() do
   ports[i] = { id = arg(), dir = arg(), port = arg(), sources = {} }
   for n = 1, num() do ports[i].sources[n] = { arg(), arg(), arg() } end
 end
+silenced(stay)
 refeed(ports)
 for _, s in ipairs(stay) do move_on(s.id) end
 recount(root)
+lulls(load(root))
 call('HSET', key(root), 'def', to)
 return { 'ok', wakes(), '' }

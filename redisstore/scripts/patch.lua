@@ -35,6 +35,16 @@ local function patched(root, remove, stay)
     for i = 1, #s.values, CHUNK do
       call('HSET', key(s.id), unpack(s.values, i, math.min(i + CHUNK - 1, #s.values)))
     end
+    local j = load(s.id)
+    j.policy = call('HGET', key(s.id), 'policy') or ''
+    if j.token then -- its run goes by the old wires: another one closes what is new
+      j.again = true
+      call('HSET', key(s.id), 'again', '1')
+    end
+    for name in pairs(s.keep) do
+      local port = string.match(name, '^i%.([%w_]+)$')
+      if port then relieve(s.id, port, wires(s.id, 'i', port).limit) end
+    end
   end
   for _, id in ipairs(remove) do
     local name, parent = call('HGET', key(id), 'name'), load(id).parent
@@ -46,8 +56,17 @@ local function patched(root, remove, stay)
   end
 end
 
+-- silenced closes what jobs that stay and do no more run are newly wired to.
+local function silenced(stay)
+  for _, s in ipairs(stay) do
+    local j = load(s.id)
+    if j.status == S.completed and not j.graph then silence(j) end
+  end
+end
+
 -- refeed counts anew how many open sources each port has. One that has some is open again,
--- and so are the Out ports of its job; one that has lost them all is closed.
+-- and so are the Out ports of its job; one that has lost them all is closed, or left to
+-- feedback.
 local function refeed(ports)
   local function open_sources(p)
     local n = 0
@@ -71,9 +90,14 @@ local function refeed(ports)
   end
   for _, p in ipairs(ports) do
     local name, n = p.dir .. '.' .. p.port, open_sources(p)
-    local fed = call('HEXISTS', key(p.id), 'n.' .. name) == 1
-    if #p.sources > 0 or fed then call('HSET', key(p.id), 'n.' .. name, str(n)) end
-    p.ends = n == 0 and (#p.sources > 0 or fed) and not closed(p.id, p.dir, p.port)
+    local loops = call('HEXISTS', key(p.id), 'f.' .. name) == 1
+    local fed = loops or #p.sources > 0 or call('HEXISTS', key(p.id), 'n.' .. name) == 1
+    if fed then call('HSET', key(p.id), 'n.' .. name, str(n)) end
+    p.ends = fed and n == 0 and not closed(p.id, p.dir, p.port)
+    if loops then
+      call(p.ends and 'SADD' or 'SREM', key(load(p.id).parent) .. ':l', p.id .. ' ' .. p.port)
+      p.ends = false
+    end
   end
   for _, p in ipairs(ports) do
     if p.ends then finish(p.id, p.dir, p.port) end

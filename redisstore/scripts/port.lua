@@ -163,6 +163,15 @@ function finish(id, dir, port)
   if #edges == 0 and dir == 'i' then wake(id) end
 end
 
+-- silence closes the wired Out ports of a job from which nothing comes any more: those that it
+-- feeds must not wait.
+local function silence(j)
+  for _, field in ipairs(call('HKEYS', key(j.id))) do
+    local port = string.match(field, '^o%.(.+)$')
+    if port and #(wires(j.id, 'o', port) or {}) > 0 then finish(j.id, 'o', port) end
+  end
+end
+
 -- set_default gives a port a default, or with value nil none, and passes it on along the
 -- edges. In ports whose default changed wake their job.
 local function set_default(id, dir, port, value)
@@ -227,7 +236,7 @@ local function set_ports(id)
       call('DEL', k .. ':' .. dir .. ':' .. port)
       free(id, port)
     elseif dir == 'i' then
-      drained(id, dir, port, wires(id, dir, port).limit)
+      relieve(id, port, wires(id, dir, port).limit)
     end
   end
 end

@@ -135,13 +135,13 @@ local function record(d)
   end
 end
 
--- silence closes the wired Out ports of a job from which nothing comes any more: those that it
--- feeds must not wait.
-local function silence(j)
-  for _, field in ipairs(call('HKEYS', key(j.id))) do
-    local port = string.match(field, '^o%.(.+)$')
-    if port and #(wires(j.id, 'o', port) or {}) > 0 then finish(j.id, 'o', port) end
+-- ignored tells whether the failure of a job, or of a graph that it is part of, does not matter.
+local function ignored(j)
+  while j.policy ~= 'ignore' do
+    if not j.pgraph then return false end
+    j = load(j.parent)
   end
+  return true
 end
 
 -- conclude gives the job its status after the run.
@@ -158,7 +158,7 @@ local function conclude(d, j)
     return place(j, EV.shutdown[j.status])
   end
   if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end
-  if event == 'fail' and j.policy == 'ignore' then silence(j) end
+  if event == 'fail' and ignored(j) then silence(j) end
   if event == 'requeue' and j.blocked > 0 then
     j.again = true
     call('HSET', key(j.id), 'again', '1')
