@@ -42,7 +42,7 @@ func crossing(own, inner end, enters bool, opts []WireOption) {
 }
 
 // Const puts messages into an In port when the graph is started, before any others. A port
-// that nothing else feeds is then closed.
+// that nothing else feeds is then closed. With [Instances] each of the jobs gets all of them.
 func Const[T any](to port.In[T], values ...T) {
 	e := endOf(to.Ref())
 	if e.node == nil {

@@ -102,6 +102,27 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
+// While serves jobs for as long as fn runs, and returns fn's error. fn's context ends with ctx
+// and when the engine fails: the reason is the context's cause, and what While returns if fn
+// gives an error then.
+func (e *Engine) While(ctx context.Context, fn func(ctx context.Context) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		stop(e.Run(ctx))
+	}()
+	defer func() {
+		stop(nil)
+		<-ended
+	}()
+	err := fn(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	return err
+}
+
 // Register tells the store which types of workers the engine runs, in which queues, so
 // that anybody can create jobs of them. Run does so at its start.
 func (e *Engine) Register(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -46,6 +47,37 @@ func TestConfigNamesEveryBadField(t *testing.T) {
 	if err := (worker.Options{Tries: -1, Backoff: -1, Timeout: -1}).Validate(); !errors.Is(err, job.ErrConfig) ||
 		strings.Count(err.Error(), "negative") != 3 {
 		t.Errorf("options: %v", err)
+	}
+}
+
+// While ends with its function, and with the engine's error when the engine cannot go on.
+func TestWhile(t *testing.T) {
+	t.Parallel()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&None{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.While(t.Context(), func(context.Context) error { return io.EOF }); !errors.Is(err, io.EOF) {
+		t.Errorf("While returns %v", err)
+	}
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	if err := engine.While(t.Context(), wait); err == nil || !strings.Contains(err.Error(), "worker.New") {
+		t.Errorf("an engine that has run: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(io.ErrClosedPipe)
+	if engine, err = worker.New(worker.Config{Store: store, Workers: []worker.Worker{&None{}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.While(ctx, wait); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,8 +3,6 @@ package worker_test
 import (
 	"context"
 	"fmt"
-	"log"
-	"sync"
 
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
@@ -66,30 +64,22 @@ func squares(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		if err := engine.Run(ctx); err != nil {
-			log.Print(err)
-		}
-	})
-	defer serving.Wait()
-	defer stop()
-
 	g := graph.New("squares")
 	numbers := graph.Add(g, "numbers", &Numbers{UpTo: 4})
 	square := graph.Add(g, "square", &Square{})
 	graph.Connect(numbers.Out, square.In)
 	graph.Export(g, "squares", square.Out)
 
-	tree, err := job.NewClient(store).Start(ctx, g)
-	if err != nil {
+	return engine.While(ctx, func(ctx context.Context) error {
+		tree, err := job.NewClient(store).Start(ctx, g)
+		if err != nil {
+			return err
+		}
+		if _, err := tree.Wait(ctx); err != nil {
+			return err
+		}
+		messages, err := tree.Peek(ctx, "squares", 10)
+		fmt.Printf("%s\n", messages)
 		return err
-	}
-	if _, err := tree.Wait(ctx); err != nil {
-		return err
-	}
-	messages, err := tree.Peek(ctx, "squares", 10)
-	fmt.Printf("%s\n", messages)
-	return err
+	})
 }

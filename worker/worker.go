@@ -60,7 +60,9 @@ type Configured interface {
 
 // ErrSuspend ends a run and puts the job to sleep until a message arrives, a child ends
 // a run or writes to an Out port that is wired to nobody, or somebody asks for a run. What
-// the run did is kept. An error that wraps it suspends too, whatever else it wraps.
+// the run did is kept. An error that wraps it suspends too, whatever else it wraps. A worker
+// that waits for its inputs returns nil instead: then it sleeps while they are open, and
+// completes when they have ended.
 var ErrSuspend = errors.New("suspend")
 
 // ErrAgain ends a run and asks for another at once. What the run did is kept. It is for

@@ -191,21 +191,11 @@ func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		stop(engine.Run(ctx))
-	}()
-	fed := make(chan error, 1)
-	go func() { fed <- r.feed(ctx, stdin) }()
-	err = r.follow(ctx, fed)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause // says why it ended
-	}
-	stop(nil)
-	<-ended
-	return err
+	return engine.While(ctx, func(ctx context.Context) error {
+		fed := make(chan error, 1)
+		go func() { fed <- r.feed(ctx, stdin) }()
+		return r.follow(ctx, fed)
+	})
 }
 
 // feed sends what --in names, waiting where a port is full, and closes the inputs.

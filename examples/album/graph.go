@@ -89,21 +89,11 @@ func finish(ctx context.Context, store *redisstore.Store, h *job.Handle) (s Summ
 	if err != nil {
 		return s, err
 	}
-	working, stop := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		stop(engine.Run(working))
-	}()
-	defer func() {
-		stop(nil)
-		<-ended
-	}()
-	info, err := h.Wait(working)
-	if err != nil {
-		if cause := context.Cause(working); cause != nil {
-			err = cause // the engine's error says why it ended
-		}
+	var info *job.Info
+	if err := engine.While(ctx, func(ctx context.Context) (err error) {
+		info, err = h.Wait(ctx)
+		return err
+	}); err != nil {
 		return s, err
 	}
 	raws, err := h.Peek(ctx, "summary", 1) // it stays there for the next time

@@ -22,15 +22,7 @@ func (s *settings) demo(ctx context.Context) error {
 		return err
 	}
 	defer d.close()
-	serving, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- d.engine.Run(serving) }()
-	err = d.story(ctx, p)
-	stop()
-	if failed := <-ended; err == nil {
-		err = failed
-	}
-	if err != nil {
+	if err := d.engine.While(ctx, func(ctx context.Context) error { return d.story(ctx, p) }); err != nil {
 		return err
 	}
 	items, err := d.list(ctx)

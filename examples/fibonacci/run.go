@@ -123,21 +123,11 @@ func compute(ctx context.Context, url string, n int) (*big.Int, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		stop(engine.Run(ctx))
-	}()
-	defer func() {
-		stop(nil)
-		<-ended
-	}()
-	info, err := h.Wait(ctx)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause // the engine's error says why it ended
-		}
+	var info *job.Info
+	if err := engine.While(ctx, func(ctx context.Context) (err error) {
+		info, err = h.Wait(ctx)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	result := new(big.Int)
