@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -78,6 +79,7 @@ type Store struct {
 	local  *embedded // nil unless the store started its own Redis
 
 	couriers *couriers
+	scripts  atomic.Bool // the server has no functions: scripts are used
 }
 
 // Open connects to Redis and checks that it can be relied on: that it answers, never
@@ -100,6 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 			cfg.Clock.drive(local)
 		}
 		s.local, url = local, local.url()
+		s.scripts.Store(true)
 	}
 	t, err := parseURL(url)
 	if err != nil {

@@ -103,11 +103,11 @@ func newBare(t *testing.T) *bare {
 // run runs a script and returns its reply as text, moments masked.
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
-	src := statemachine.Lua()
+	src := "local keys, args = KEYS, ARGV\n" + statemachine.Lua()
 	for _, library := range []string{"base", "edge", "port", "run", "subtree", "hub", "tx", "patch"} {
 		src += b.scripts[library]
 	}
-	reply, err := b.rdb.Eval(b.Context(), src+b.scripts[name], []string{bareShard + "due"}, args...).Result()
+	reply, err := b.rdb.Eval(b.Context(), src+"start(keys, args, 0)\n"+b.scripts[name], []string{bareShard + "due"}, args...).Result()
 	if err != nil {
 		b.Fatalf("script %s: %v", name, err)
 	}

@@ -2,8 +2,12 @@ package redisstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,64 +17,147 @@ import (
 //go:embed scripts/*.lua
 var scriptFiles embed.FS
 
-// The scripts of the store. Each is the state machine's tables, base.lua, the further
-// libraries named, and its file.
+// libraries are what the scripts share, each with those before it.
+var libraries = []string{"base", "edge", "port", "run", "subtree", "hub", "tx", "patch"}
+
+// The scripts of the store. Each is the state machine's tables, the libraries up to the
+// one named last that it needs, and its file.
 var (
-	scriptBegin    = script("edge", "port", "run", "begin")
-	scriptCommit   = script("edge", "port", "run", "subtree", "tx", "commit")
-	scriptStep     = script("edge", "port", "run", "subtree", "tx", "step")
-	scriptCreate   = script("edge", "port", "run", "create")
-	scriptPart     = script("edge", "port", "run", "create_part")
-	scriptReserve  = script("tree_reserve")
-	scriptWalk     = script("tree_walk")
-	scriptRefresh  = script("run_refresh")
-	scriptApply    = script("edge", "port", "run", "subtree", "job_apply")
-	scriptAlarm    = script("job_alarm")
-	scriptAdopt    = script("job_adopt")
-	scriptDelete   = script("edge", "port", "run", "subtree", "job_delete")
-	scriptChores   = script("edge", "port", "run", "subtree", "chore_run")
-	scriptPatch    = script("edge", "port", "run", "subtree", "patch", "graph_patch")
-	scriptState    = script("state_set")
-	scriptWrite    = script("edge", "port", "port_write")
-	scriptTake     = script("edge", "port", "port_take")
-	scriptPage     = script("edge", "port", "run", "port_page")
-	scriptGrow     = script("edge", "port", "port_grow")
-	scriptClose    = script("edge", "port", "port_close")
-	scriptDefault  = script("edge", "port", "port_default")
-	scriptSetPorts = script("edge", "port", "port_set")
-	scriptConnect  = script("edge", "port", "port_connect")
-	scriptSweep    = script("edge", "port", "run", "subtree", "due_sweep")
-	scriptRenew    = script("wake_renew")
-	scriptMail     = script("edge", "port", "run", "subtree", "hub", "mail_apply")
-	scriptMailRead = script("mail_read")
-	scriptMailDone = script("mail_done")
-	scriptPublish  = script("edge", "port", "hub", "channel_publish")
-	scriptAlias    = script("alias_set")
+	scriptBegin    = script("begin", "run")
+	scriptCommit   = script("commit", "tx")
+	scriptStep     = script("step", "tx")
+	scriptCreate   = script("create", "run")
+	scriptPart     = script("create_part", "run")
+	scriptReserve  = script("tree_reserve", "base")
+	scriptWalk     = script("tree_walk", "base")
+	scriptRefresh  = script("run_refresh", "base")
+	scriptApply    = script("job_apply", "subtree")
+	scriptAlarm    = script("job_alarm", "base")
+	scriptAdopt    = script("job_adopt", "base")
+	scriptDelete   = script("job_delete", "subtree")
+	scriptChores   = script("chore_run", "subtree")
+	scriptPatch    = script("graph_patch", "patch")
+	scriptState    = script("state_set", "base")
+	scriptWrite    = script("port_write", "port")
+	scriptTake     = script("port_take", "port")
+	scriptPage     = script("port_page", "run")
+	scriptGrow     = script("port_grow", "port")
+	scriptClose    = script("port_close", "port")
+	scriptDefault  = script("port_default", "port")
+	scriptSetPorts = script("port_set", "port")
+	scriptConnect  = script("port_connect", "port")
+	scriptSweep    = script("due_sweep", "subtree")
+	scriptRenew    = script("wake_renew", "base")
+	scriptMail     = script("mail_apply", "hub")
+	scriptMailRead = script("mail_read", "base")
+	scriptMailDone = script("mail_done", "base")
+	scriptPublish  = script("channel_publish", "hub")
+	scriptAlias    = script("alias_set", "base")
 )
 
-// program is one script with its name, for messages.
+// programs are all scripts, by name. It is complete once the package is initialized.
+var programs []program
+
+// program is one script with its name.
 type program struct {
 	name string
-	lua  *redis.Script
+	lua  *redis.Script // it alone, for servers without functions
 }
 
-func script(files ...string) program {
-	src := statemachine.Lua()
-	for _, f := range append([]string{"base"}, files...) {
-		text, err := scriptFiles.ReadFile("scripts/" + f + ".lua")
-		if err != nil {
-			panic(err) //nolint:forbidigo // the files are part of the program: this cannot happen once it was built and started
+func script(name, last string) program {
+	src := "local keys, args = KEYS, ARGV\n" + statemachine.Lua()
+	for _, f := range libraries {
+		src += lua(f)
+		if f == last {
+			break
 		}
-		src += string(text)
 	}
-	return program{name: files[len(files)-1], lua: redis.NewScript(src)}
+	p := program{name: name, lua: redis.NewScript(src + "start(keys, args, 0)\n" + lua(name))}
+	programs = append(programs, p)
+	return p
+}
+
+func lua(file string) string {
+	text, err := scriptFiles.ReadFile("scripts/" + file + ".lua")
+	if err != nil {
+		panic(err) //nolint:forbidigo // the files are part of the program: this cannot happen once it was built and started
+	}
+	return string(text)
+}
+
+// function is all scripts as one function of the server, which takes the name of a script
+// as its first argument. The server reads and builds it once, not at each call, which
+// makes a commit several times cheaper. Its name says what is in it, so that programs of
+// different versions may share a server.
+var functionName, functionText = function()
+
+func function() (name, text string) {
+	var b strings.Builder
+	b.WriteString("local scripts\nlocal function build()\n" + statemachine.Lua())
+	for _, f := range libraries {
+		b.WriteString(lua(f))
+	}
+	b.WriteString("local all = {}\n")
+	for _, p := range programs {
+		fmt.Fprintf(&b, "function all.%s()\n%send\n", p.name, lua(p.name))
+	}
+	b.WriteString("return function(keys, args)\nstart(keys, args, 1)\nreturn all[args[1]]()\nend\nend\n")
+	sum := sha256.Sum256([]byte(b.String()))
+	name = "weir_" + hex.EncodeToString(sum[:8])
+	// Much of Lua is not there yet while the server loads a library: the first call builds.
+	return name, fmt.Sprintf("#!lua name=%s\n%sredis.register_function('%s', function(keys, args)\n"+
+		"if not scripts then scripts = build() end\nreturn scripts(keys, args)\nend)\n", name, b.String(), name)
 }
 
 // run runs a script in the shard whose due key is given and returns its reply.
 func (s *Store) run(ctx context.Context, p program, due string, args ...any) (any, error) {
-	reply, err := p.lua.Run(ctx, s.rdb, []string{due}, args...).Result()
+	reply, err := s.call(ctx, p, due, args)
 	if err != nil {
 		return nil, fmt.Errorf("redis script %s: %w", p.name, s.explain(err))
 	}
 	return reply, nil
+}
+
+// call uses the server's function, if it can have it, else a script.
+func (s *Store) call(ctx context.Context, p program, due string, args []any) (any, error) {
+	if s.scripts.Load() {
+		return p.lua.Run(ctx, s.rdb, []string{due}, args...).Result()
+	}
+	named := append([]any{p.name}, args...)
+	reply, err := s.rdb.FCall(ctx, functionName, []string{due}, named...).Result()
+	if err == nil || !redis.HasErrorPrefix(err, "Function not found") && !unsupported(err) {
+		return reply, err
+	}
+	if !unsupported(err) {
+		err = s.loadFunction(ctx)
+	}
+	if unsupported(err) {
+		s.scripts.Store(true)
+		return s.call(ctx, p, due, args)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.rdb.FCall(ctx, functionName, []string{due}, named...).Result()
+}
+
+// loadFunction gives the function to the server, or to all masters of a cluster.
+func (s *Store) loadFunction(ctx context.Context) error {
+	load := func(ctx context.Context, c redis.Cmdable) error {
+		err := c.FunctionLoad(ctx, functionText).Err()
+		if err != nil && strings.Contains(err.Error(), "already exists") {
+			return nil // somebody else was faster
+		}
+		return err
+	}
+	if cluster, ok := s.rdb.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return load(ctx, c) })
+	}
+	return load(ctx, s.rdb)
+}
+
+// unsupported tells whether a server has no functions, or not for us.
+func unsupported(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer) && (redis.HasErrorPrefix(err, "unknown command") || redis.HasErrorPrefix(err, "NOPERM"))
 }

@@ -1,20 +1,34 @@
 -- base.lua: what every script of the store shares. It is put in front of each of them,
 -- behind the state machine's tables S (statuses), EV (event -> from -> to) and SETTLED.
 --
--- KEYS[1] is always `weir:{<namespace>:<shard>}:due`. Every other key is derived from
--- it, shares its hash tag, and so lies in the same slot. ARGV is read in order by arg().
+-- A script begins with start(). KEYS[1] is always `weir:{<namespace>:<shard>}:due`. Every
+-- other key is derived from it, shares its hash tag, and so lies in the same slot. ARGV is
+-- read in order by arg().
 -- Rule of all scripts: check first, write last, and begin writing with a command that
 -- a full Redis refuses, so that a refusal leaves nothing half done.
 
-local call = redis.call
-local P = string.sub(KEYS[1], 1, -4)
-local CLOCK = call('TIME')
-local NOW = tonumber(CLOCK[1]) * 1000 + math.floor(tonumber(CLOCK[2]) / 1000)
 local LOOK = 1000   -- ms after which the sweeper looks at a wake that nobody took
 local CHUNK = 1000  -- values given to one command
-local cursor = 0
-local jobs, ready = {}, {}
-local urgent = {} -- members of `due` that are no jobs and want to be looked at now
+
+-- What belongs to one call. On most servers the rest of this text runs once in the life of
+-- the server: nothing else here may change.
+local KEYS, ARGV, call, cursor, P, NOW
+local jobs, ready -- those loaded, by ID; those made ready, in order
+local urgent      -- members of `due` that are no jobs and want to be looked at now
+local watched     -- whether anybody listens to statuses; nil: not looked yet
+local writer      -- the job whose commit this is
+local quiet       -- what is appended wakes nobody
+local sent        -- where messages went, for the log, when it is a table
+
+-- start begins a call, whose own arguments are those behind the first skip.
+local function start(keys, args, skip)
+  KEYS, ARGV, call, cursor = keys, args, redis.call, skip
+  P = string.sub(KEYS[1], 1, -4)
+  local clock = call('TIME')
+  NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+  jobs, ready, urgent = {}, {}, {}
+  watched, writer, quiet, sent = nil, nil, false, nil
+end
 
 local function arg()
   cursor = cursor + 1
@@ -87,7 +101,6 @@ end
 local function chore(what, id) chores({ what .. ' ' .. id }) end
 
 -- tell publishes the new status of a job on its channel, while anybody watches.
-local watched
 local function tell(j)
   if watched == nil then watched = call('EXISTS', P .. 'watch', P .. 'watch:outside') > 0 end
   if watched and j.silent == '' then

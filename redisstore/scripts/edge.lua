@@ -30,8 +30,6 @@ local function closed(id, dir, port) return call('HEXISTS', key(id), 'x.' .. dir
 
 -- Back pressure. A commit's messages are always taken; the job that found a port full then
 -- rests, in the port's list of those, until somebody takes messages out.
-local writer -- the job whose commit this is
-
 local function full(id, port)
   local j = load(writer)
   if writer == id or j.status == S.terminating or load(id).status == S.terminated then return end

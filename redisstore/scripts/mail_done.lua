@@ -2,7 +2,7 @@
 -- KEYS: due
 -- ARGV: order…
 -- reply: orders left
-for i = 1, #ARGV, CHUNK do call('XDEL', P .. 'outbox', unpack(ARGV, i, math.min(i + CHUNK - 1, #ARGV))) end
+for i = cursor + 1, #ARGV, CHUNK do call('XDEL', P .. 'outbox', unpack(ARGV, i, math.min(i + CHUNK - 1, #ARGV))) end
 local left = call('XLEN', P .. 'outbox')
 if left == 0 then
   call('DEL', P .. 'outbox')

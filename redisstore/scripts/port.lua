@@ -17,13 +17,7 @@ local function admit(id, dir, port, fresh)
   if more ~= '' then call('HSET', k, 'subscribed', subscribed .. more) end
 end
 
--- quiet wakes nobody by what is appended.
-local quiet = false
-
 local finish
-
--- sent collects where messages went, for the log, when it is a table.
-local sent
 
 -- append puts messages into a port that keeps them, and wakes who waits for them.
 local function append(id, dir, port, vals, limit)

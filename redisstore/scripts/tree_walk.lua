@@ -7,7 +7,7 @@ local budget = num()
 local alone = budget == 0
 if alone then budget = #ARGV end
 local todo, read, left = {}, {}, {}
-for i = #ARGV, 2, -1 do todo[#todo + 1] = ARGV[i] end
+for i = #ARGV, cursor + 1, -1 do todo[#todo + 1] = ARGV[i] end
 while #todo > 0 and #read < budget do
   local id = table.remove(todo)
   local root = tree(id)
