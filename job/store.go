@@ -189,6 +189,8 @@ type Sweeper interface {
 	// again, runs past their lease go back to queued, timers fire. It returns how many
 	// jobs it acted on.
 	Sweep(ctx context.Context) (int, error)
+	// Watch sweeps until ctx ends, about as often as told, and tells what went wrong.
+	Watch(ctx context.Context, every time.Duration, failed func(error))
 	// SweepOf does so for the jobs that lie in one shard with the given one.
 	SweepOf(ctx context.Context, id ID) error
 	// Lead holds the namespace's sweeper leadership while fn runs; fn's context ends

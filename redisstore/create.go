@@ -45,6 +45,9 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 		return false, fmt.Errorf("under parent %s: %w", plan.Parent, refusal(why, plan.Parent))
 	}
 	created := d.int(d.at(l, 0)) == 1
+	if slices.ContainsFunc(plan.Nodes, func(n job.Node) bool { return !n.At.IsZero() }) {
+		s.broker.Due(ctx)
+	}
 	return created, s.deliver(ctx, due, &d, d.at(l, 1))
 }
 

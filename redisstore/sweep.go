@@ -17,19 +17,72 @@ const (
 	sweepBatch = 200
 	// leadership is for how long a sweeper leads without a sign of life.
 	leadership = 3 * time.Second
+	// calmRounds is how many rounds a shard is left alone in which nothing is due.
+	calmRounds = 4
 )
 
 // Sweep implements job.Sweeper.
 func (s *Store) Sweep(ctx context.Context) (int, error) {
-	now, err := s.rdb.Time(ctx).Result()
+	return s.sweep(ctx, &round{})
+}
+
+// Watch implements job.Sweeper. When not much is due it looks at each shard only now and
+// then, and when something is due that it saw, or was told of.
+func (s *Store) Watch(ctx context.Context, every time.Duration, failed func(error)) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	r := &round{patience: time.Duration(calmRounds) * every}
+	for {
+		if s.broker.AskedDue() {
+			r.next = nil
+		}
+		if _, err := s.sweep(ctx, r); err != nil && ctx.Err() == nil {
+			failed(err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// round is what a sweeper knows of the shards.
+type round struct {
+	patience time.Duration
+	next     []int64 // when to look at each again, in ms by Redis's clock
+}
+
+// due tells whether it is time to look at a shard, also if the clock was set back.
+func (r *round) due(shard int, now int64) bool {
+	return r.next[shard] <= now || r.next[shard] > now+r.patience.Milliseconds()
+}
+
+// found notes what was seen of a shard: when its first reason to look at it is, or -1.
+func (r *round) found(shard int, now, first int64) {
+	r.next[shard] = now + r.patience.Milliseconds()
+	if first >= 0 && first < r.next[shard] {
+		r.next[shard] = first
+	}
+}
+
+// sweep looks at the shards whose turn it is.
+func (s *Store) sweep(ctx context.Context, r *round) (int, error) {
+	clock, err := s.rdb.Time(ctx).Result()
 	if err != nil {
 		return 0, s.explain(err)
 	}
-	heads := make([]*redis.ZSliceCmd, s.keys.shards+1)
+	now := clock.UnixMilli()
+	if r.next == nil {
+		r.next = make([]int64, s.keys.shards+1)
+	}
+	heads := make(map[int]*redis.ZSliceCmd)
 	// One shard that cannot be reached or swept keeps none of the others from it.
 	_, _ = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
-		for i := range heads {
-			heads[i] = p.ZRangeWithScores(ctx, s.dueAt(i), 0, 0)
+		for i := range r.next {
+			if r.due(i, now) {
+				heads[i] = p.ZRangeWithScores(ctx, s.dueAt(i), 0, 0)
+			}
 		}
 		return nil
 	})
@@ -40,7 +93,11 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 			errs = append(errs, s.explain(h.Err()))
 			continue
 		}
-		if z := h.Val(); len(z) == 0 || z[0].Score > float64(now.UnixMilli()) {
+		if z := h.Val(); len(z) == 0 {
+			r.found(i, now, -1)
+			continue
+		} else if first := int64(z[0].Score); first > now {
+			r.found(i, now, first)
 			continue
 		}
 		n, err := s.sweepShard(ctx, s.dueAt(i))

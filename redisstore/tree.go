@@ -156,7 +156,9 @@ func (s *Store) RunAt(ctx context.Context, id job.ID, at time.Time, delay time.D
 	if !at.IsZero() {
 		when = fmt.Sprint(at.UnixMilli())
 	}
-	return s.act(ctx, scriptAlarm, id, "", string(id), when, delay.Milliseconds(), rand.Text())
+	err := s.act(ctx, scriptAlarm, id, "", string(id), when, delay.Milliseconds(), rand.Text())
+	s.broker.Due(ctx)
+	return err
 }
 
 // Ended implements job.Family.

@@ -251,16 +251,7 @@ func (e *Engine) sweep(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		_, err := e.cfg.Store.Lead(ctx, func(ctx context.Context) {
-			for {
-				if _, err := e.cfg.Store.Sweep(ctx); err != nil && ctx.Err() == nil {
-					e.cfg.Logger.Warn("sweep failed; it is repeated", "error", err)
-				}
-				select {
-				case <-ctx.Done():
-					return
-				case <-tick.C:
-				}
-			}
+			e.cfg.Store.Watch(ctx, sweepEvery, func(err error) { e.cfg.Logger.Warn("sweep failed; it is repeated", "error", err) })
 		})
 		if err != nil && ctx.Err() == nil {
 			e.cfg.Logger.Warn("sweeper leadership", "error", err)

@@ -4,6 +4,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,10 @@ const (
 	taskTimeout = 365 * 24 * time.Hour
 	// parallel is how many wakes are enqueued at a time: asynq takes one per round trip.
 	parallel = 8
-	// checkEvery is how often an idle server looks for wakes.
-	checkEvery = 10 * time.Millisecond
+	// checkEvery is how long asynq waits when it has found nothing, besides what sleeper does.
+	checkEvery = time.Microsecond
+	// retriedEvery is how often asynq looks for wakes whose handler gave an error.
+	retriedEvery = 5 * time.Second
 )
 
 // Wake says that a job became ready to run.
@@ -48,6 +51,7 @@ type Broker struct {
 	client  *asynq.Client
 	inspect *asynq.Inspector
 	prefix  string
+	bell    *bell
 
 	mu   sync.Mutex
 	live map[*Server]struct{} // servers not yet stopped; nil once the broker is closed
@@ -60,6 +64,7 @@ func New(rdb redis.UniversalClient, namespace string) *Broker {
 		client:  asynq.NewClientFromRedisClient(rdb),
 		inspect: asynq.NewInspectorFromRedisClient(rdb),
 		prefix:  "weir:" + namespace + ":",
+		bell:    newBell(rdb, "weir:{"+namespace+"}:nudge"),
 		live:    map[*Server]struct{}{},
 	}
 }
@@ -75,7 +80,15 @@ func (b *Broker) Close() {
 		s.closing()
 		<-s.stopped
 	}
+	b.bell.flush(context.Background())
 }
+
+// Due tells those who sweep that something will be due which they may not know of.
+func (b *Broker) Due(ctx context.Context) { b.bell.ring(ctx, ringDue) }
+
+// AskedDue tells whether Due was called since AskedDue was, here or by other processes if
+// this one serves.
+func (b *Broker) AskedDue() bool { return b.bell.due.Swap(false) }
 
 // Enqueue delivers wakes and returns those that asynq holds already.
 func (b *Broker) Enqueue(ctx context.Context, wakes []Wake) (held []Wake, err error) {
@@ -93,7 +106,11 @@ func (b *Broker) Enqueue(ctx context.Context, wakes []Wake) (held []Wake, err er
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
+	err = g.Wait()
+	if len(wakes) > 0 {
+		b.bell.ring(ctx, ringWake)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("enqueueing wakes: %w", err)
 	}
 	for i, w := range wakes {
@@ -128,6 +145,8 @@ type ServeConfig struct {
 	Handle func(ctx context.Context, id string) error
 	// Closing is called when the broker is closed. The caller must then stop the server.
 	Closing func()
+
+	nap time.Duration // of tests; zero means nap
 }
 
 // Server hands wakes to a handler.
@@ -135,6 +154,8 @@ type Server struct {
 	broker  *Broker
 	srv     *asynq.Server
 	closing func()
+	hush    func() // ends the server's sleep for good
+	hushed  sync.WaitGroup
 	stopped chan struct{}
 }
 
@@ -144,12 +165,15 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	for name, weight := range cfg.Queues {
 		queues[b.prefix+name] = weight
 	}
-	srv := asynq.NewServerFromRedisClient(b.rdb, asynq.Config{
+	ctx, cancel := context.WithCancel(context.Background())
+	ear, giveBack := b.bell.ear()
+	rdb := &sleeper{UniversalClient: b.rdb, bell: b.bell, queues: len(queues), nap: cmp.Or(cfg.nap, nap), ear: ear, quiet: ctx.Done(), empty: map[string]bool{}}
+	srv := asynq.NewServerFromRedisClient(rdb, asynq.Config{
 		Concurrency:              cfg.Concurrency,
 		Queues:                   queues,
 		ShutdownTimeout:          cfg.Drain,
 		TaskCheckInterval:        checkEvery,
-		DelayedTaskCheckInterval: time.Second,
+		DelayedTaskCheckInterval: retriedEvery,
 		RetryDelayFunc:           func(int, error, *asynq.Task) time.Duration { return time.Second },
 		Logger:                   logger{cfg.Logger},
 		LogLevel:                 asynq.WarnLevel,
@@ -158,26 +182,39 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	mux.HandleFunc(taskType, func(ctx context.Context, t *asynq.Task) error {
 		return cfg.Handle(ctx, string(t.Payload()))
 	})
-	s := &Server{broker: b, srv: srv, closing: cfg.Closing, stopped: make(chan struct{})}
+	s := &Server{broker: b, srv: srv, closing: cfg.Closing, hush: cancel, stopped: make(chan struct{})}
 	b.mu.Lock() // Close either sees the server or comes before it
 	defer b.mu.Unlock()
 	if b.live == nil {
+		cancel()
+		giveBack()
 		return nil, errors.New("starting to serve wakes: the store is closed")
 	}
 	if err := srv.Start(mux); err != nil {
+		cancel()
+		giveBack()
 		return nil, fmt.Errorf("starting to serve wakes: %w", err)
 	}
 	b.live[s] = struct{}{}
+	s.hushed.Go(func() {
+		defer giveBack()
+		b.bell.listen(ctx)
+	})
 	return s, nil
 }
 
 // Quiet stops taking wakes; those being handled go on.
-func (s *Server) Quiet() { s.srv.Stop() }
+func (s *Server) Quiet() {
+	s.hush() // asynq waits for whoever asks for a wake
+	s.srv.Stop()
+}
 
 // Stop stops taking wakes and returns when the handlers have, at most after the drain
 // time. To be called once.
 func (s *Server) Stop() {
+	s.hush()
 	s.srv.Shutdown()
+	s.hushed.Wait()
 	s.broker.mu.Lock()
 	delete(s.broker.live, s)
 	s.broker.mu.Unlock()

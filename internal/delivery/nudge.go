@@ -1,0 +1,204 @@
+package delivery
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// asynq asks for wakes again and again. Servers here sleep instead when there are none, until
+// somebody who has put one in line nudges them: in this process directly, in others through
+// a Redis channel. A nudge is a hint that may get lost: nobody sleeps for long.
+const (
+	// nap is how long a server sleeps that nobody nudges.
+	nap = time.Second
+	// deafNap is how long if it does not hear nudges of other processes.
+	deafNap = 20 * time.Millisecond
+	// troubled is how long it waits after an error.
+	troubled = 100 * time.Millisecond
+	// calm is how long a process waits from one nudge of others to the next.
+	calm = time.Millisecond
+)
+
+// What a nudge says.
+const (
+	ringWake = "wake" // there are wakes in line
+	ringDue  = "due"  // something will be due that the sweeper may not know of
+)
+
+// bell nudges those who sleep.
+type bell struct {
+	rdb     redis.UniversalClient
+	channel string
+	name    string // tells own nudges from those of others
+	due     atomic.Bool
+	hears   atomic.Bool // other processes
+
+	mu    sync.Mutex
+	ears  map[chan struct{}]struct{}
+	last  time.Time
+	later *time.Timer // a nudge of others that is still to come
+}
+
+func newBell(rdb redis.UniversalClient, channel string) *bell {
+	return &bell{rdb: rdb, channel: channel, name: rand.Text(), ears: map[chan struct{}]struct{}{}}
+}
+
+// ear returns what gets a value at each nudge, until it is given back.
+func (b *bell) ear() (ear chan struct{}, giveBack func()) {
+	ear = make(chan struct{}, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ears[ear] = struct{}{}
+	return ear, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.ears, ear)
+	}
+}
+
+// here nudges those who sleep in this process.
+func (b *bell) here(what string) {
+	if what == ringDue {
+		b.due.Store(true)
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for ear := range b.ears {
+		select {
+		case ear <- struct{}{}:
+		default: // it will look anyway
+		}
+	}
+}
+
+// ring nudges everybody. Nudges that follow each other closely reach other processes as one.
+func (b *bell) ring(ctx context.Context, what string) {
+	b.here(what)
+	if what == ringDue {
+		b.publish(ctx, what)
+		return
+	}
+	b.mu.Lock()
+	if b.later != nil {
+		b.mu.Unlock()
+		return
+	}
+	if wait := calm - time.Since(b.last); wait > 0 {
+		b.later = time.AfterFunc(wait, func() { b.flush(context.WithoutCancel(ctx)) })
+		b.mu.Unlock()
+		return
+	}
+	b.last = time.Now()
+	b.mu.Unlock()
+	b.publish(ctx, what)
+}
+
+// flush gives the nudge that is still to come, if any.
+func (b *bell) flush(ctx context.Context) {
+	b.mu.Lock()
+	waiting := b.later != nil
+	if waiting {
+		b.later.Stop()
+		b.later, b.last = nil, time.Now()
+	}
+	b.mu.Unlock()
+	if waiting {
+		b.publish(ctx, ringWake)
+	}
+}
+
+func (b *bell) publish(ctx context.Context, what string) {
+	_ = b.rdb.Publish(ctx, b.channel, b.name+" "+what).Err() // if it is lost they wake by themselves
+}
+
+// listen passes nudges of other processes on until ctx ends.
+func (b *bell) listen(ctx context.Context) {
+	defer b.hears.Store(false)
+	for ctx.Err() == nil {
+		b.hear(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(troubled):
+		}
+	}
+}
+
+// hear does so until the connection fails.
+func (b *bell) hear(ctx context.Context) {
+	sub := b.rdb.Subscribe(ctx, b.channel)
+	defer sub.Close()
+	defer context.AfterFunc(ctx, func() { _ = sub.Close() })() // ctx alone does not end Receive
+	defer b.hears.Store(false)
+	for {
+		m, err := sub.Receive(ctx)
+		if err != nil {
+			return
+		}
+		switch m := m.(type) {
+		case *redis.Subscription:
+			b.hears.Store(true)
+			b.here(ringWake) // what came before is not known
+			b.here(ringDue)
+		case *redis.Message:
+			if name, what, _ := strings.Cut(m.Payload, " "); name != b.name {
+				b.here(what)
+			}
+		}
+	}
+}
+
+// sleeper is the client of one asynq server, which it lets sleep when all queues are empty.
+// asynq asks for wakes from one goroutine only.
+type sleeper struct {
+	redis.UniversalClient
+	bell   *bell
+	queues int
+	nap    time.Duration
+	ear    chan struct{}
+	quiet  <-chan struct{} // closed when the server is to take no more
+	empty  map[string]bool
+}
+
+// EvalSha gives a command to Redis. If it is the one by which asynq takes a wake, and no
+// queue has any, it returns only when it is time to ask again.
+func (s *sleeper) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	cmd := s.UniversalClient.EvalSha(ctx, sha, keys, args...)
+	if len(keys) != 4 || !strings.HasSuffix(keys[1], ":paused") {
+		return cmd
+	}
+	switch err := cmd.Err(); {
+	case err == nil:
+		clear(s.empty)
+	case errors.Is(err, redis.Nil):
+		if s.empty[keys[0]] = true; len(s.empty) < s.queues {
+			break
+		}
+		clear(s.empty)
+		if s.bell.hears.Load() {
+			s.sleep(s.nap)
+		} else {
+			s.sleep(deafNap)
+		}
+	case !redis.HasErrorPrefix(err, "NOSCRIPT"):
+		s.sleep(troubled)
+	}
+	return cmd
+}
+
+func (s *sleeper) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.ear:
+	case <-s.quiet:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,207 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/weirworks/weir/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable()
+	os.Exit(redistest.Main(m))
+}
+
+// never is a nap that only a nudge ends before the test does.
+const never = time.Hour
+
+// taken collects the wakes that servers were handed.
+type taken struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+func (k *taken) handle(_ context.Context, id string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ids = append(k.ids, id)
+	return nil
+}
+
+// wait waits until so many were handed, and returns them sorted.
+func (k *taken) wait(t *testing.T, n int) []string {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		k.mu.Lock()
+		ids := slices.Sorted(slices.Values(k.ids))
+		k.mu.Unlock()
+		if len(ids) >= n {
+			return ids
+		}
+		if time.Now().After(end) {
+			t.Fatalf("got %d wakes, want %d", len(ids), n)
+		}
+	}
+}
+
+// client is the client of a process of its own.
+func client(t *testing.T, url string) *redis.Client {
+	t.Helper()
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(o)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// serve starts a server in a process of its own and waits until it hears the others.
+func serve(t *testing.T, b *Broker, cfg ServeConfig) *Server {
+	t.Helper()
+	cfg.Concurrency, cfg.Drain, cfg.Logger, cfg.Closing = 4, time.Second, slog.New(slog.DiscardHandler), func() {}
+	s, err := b.Serve(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); !b.bell.hears.Load() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	return s
+}
+
+// wake puts one wake in line.
+func wake(t *testing.T, b *Broker, n int, queue string) string {
+	t.Helper()
+	id := fmt.Sprintf("job%03d", n)
+	if _, err := b.Enqueue(t.Context(), []Wake{{ID: id, Gen: 1, Queue: queue, Type: "T"}}); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// Servers that would sleep for ever wake up when this process, or another one, puts a wake
+// in line of any of their queues; each wake is handed to one of them.
+func TestNudge(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		ns := redistest.Namespace(t)
+		open := func() *Broker {
+			if hosts, ok := strings.CutPrefix(url, "redis+cluster://"); ok {
+				rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(hosts, ",")})
+				t.Cleanup(func() { _ = rdb.Close() })
+				return New(rdb, ns)
+			}
+			return New(client(t, url), ns)
+		}
+		var k taken
+		queues := map[string]int{"a": 1, "b": 9, "c": 3}
+		first, second, outside := open(), open(), open()
+		for _, b := range []*Broker{first, second} {
+			s := serve(t, b, ServeConfig{Queues: queues, Handle: k.handle, nap: never})
+			defer s.Stop()
+		}
+		var want []string
+		for n := range 60 {
+			from := []*Broker{first, second, outside}[n%3]
+			want = append(want, wake(t, from, n, string("abc"[n/3%3])))
+			if n%20 < 15 { // and some in a row
+				k.wait(t, n+1)
+			}
+		}
+		if got := k.wait(t, len(want)); !slices.Equal(got, want) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// A nudge that is lost costs a nap, no more.
+func TestLostNudge(t *testing.T) {
+	t.Parallel()
+	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	b, mute := New(client(t, url), ns), New(client(t, url), ns)
+	mute.bell.channel = "nobody listens"
+	var k taken
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Handle: k.handle, nap: 50 * time.Millisecond})
+	defer s.Stop()
+	for n := range 5 {
+		wake(t, mute, n, "a")
+		k.wait(t, n+1)
+	}
+}
+
+// A server that may not listen to others still takes their wakes.
+func TestDeafServer(t *testing.T) {
+	t.Parallel()
+	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	if err := client(t, url).Do(t.Context(), "ACL", "SETUSER", ns, "on", ">secret", "~*", "resetchannels", "&asynq:*", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	b, other := New(client(t, strings.Replace(url, "redis://", "redis://"+ns+":secret@", 1)), ns), New(client(t, url), ns)
+	var k taken
+	cfg := ServeConfig{
+		Queues: map[string]int{"a": 1}, Handle: k.handle, nap: never,
+		Concurrency: 1, Drain: time.Second, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
+	}
+	s, err := b.Serve(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	for n := range 3 {
+		wake(t, other, n, "a")
+		k.wait(t, n+1)
+	}
+}
+
+// A paused queue keeps its wakes until it is resumed.
+func TestPausedQueue(t *testing.T) {
+	t.Parallel()
+	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	b := New(client(t, url), ns)
+	var k taken
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle, nap: 50 * time.Millisecond})
+	defer s.Stop()
+	wake(t, b, 0, "a")
+	k.wait(t, 1)
+	if err := b.inspect.PauseQueue(b.prefix + "a"); err != nil {
+		t.Fatal(err)
+	}
+	wake(t, b, 1, "a")
+	wake(t, b, 2, "b")
+	if got := k.wait(t, 2); !slices.Equal(got, []string{"job000", "job002"}) {
+		t.Errorf("while paused got %v", got)
+	}
+	if err := b.inspect.UnpauseQueue(b.prefix + "a"); err != nil {
+		t.Fatal(err)
+	}
+	k.wait(t, 3)
+}
+
+// A server that sleeps stops at once, and nothing of it stays.
+func TestStopAsleep(t *testing.T) {
+	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	b := New(client(t, url), ns)
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Handle: (&taken{}).handle, nap: never})
+	s.Quiet()
+	s.Stop()
+	if len(b.bell.ears) != 0 || b.bell.hears.Load() {
+		t.Error("the server still listens")
+	}
+	b.Due(t.Context())
+	if !b.AskedDue() || b.AskedDue() {
+		t.Error("AskedDue does not tell once that Due was called")
+	}
+	b.Close()
+}
