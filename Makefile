@@ -58,6 +58,10 @@ cover: redis ## Run the tests and report coverage (cover.html)
 	$(GO) tool cover -html=cover.out -o cover.html
 	@$(GO) tool cover -func=cover.out | tail -n 1
 
+.PHONY: bench
+bench: redis ## Measure Weir beside its peers (BENCH="-quick -only chain,stream"; -h tells all)
+	cd bench && $(GO) run . $(BENCH)
+
 .PHONY: fuzz
 fuzz: redis ## Run each fuzz target for FUZZTIME (10s)
 	@grep -rn --include='*_test.go' -oE '^func Fuzz[A-Za-z0-9_]+' . | sort | \

@@ -1,0 +1,122 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	startTimeout = 30 * time.Second
+	startTries   = 10
+)
+
+var errPortTaken = errors.New("port taken")
+
+// Redis is a redis-server process of the benchmark's own.
+type Redis struct {
+	*redis.Client
+	port int
+	dir  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has ended
+}
+
+// StartRedis runs a redis-server on a free port of 127.0.0.1 in a directory of its own.
+// fsync is what appendfsync is to be; "" means no persistence at all.
+func StartRedis(ctx context.Context, fsync string) (*Redis, error) {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, errors.New("redis-server not found on PATH: `make redis` installs it")
+	}
+	for range startTries {
+		r, err := startRedis(ctx, path, fsync)
+		if errors.Is(err, errPortTaken) {
+			continue
+		}
+		return r, err
+	}
+	return nil, fmt.Errorf("starting redis-server: %d ports in a row were taken", startTries)
+}
+
+func startRedis(ctx context.Context, path, fsync string) (*Redis, error) {
+	dir, err := os.MkdirTemp("", "weir-bench-redis-")
+	if err != nil {
+		return nil, err
+	}
+	// Below the ports that the kernel hands out, so that none of our own clients has it.
+	r := &Redis{port: 10000 + rand.IntN(22000), dir: dir, done: make(chan struct{})}
+	args := []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(r.port), "--dir", dir, "--save", "", "--appendonly", "no"}
+	if fsync != "" {
+		args = append(args, "--appendonly", "yes", "--appendfsync", fsync)
+	}
+	log, err := os.Create(filepath.Join(dir, "redis.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	r.cmd = exec.Command(path, args...)
+	r.cmd.Dir, r.cmd.Stdout, r.cmd.Stderr = dir, log, log
+	if err := r.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting redis-server: %w", err)
+	}
+	go func() {
+		defer close(r.done)
+		_ = r.cmd.Wait() // killed on purpose: the status says nothing
+	}()
+	r.Client = redis.NewClient(&redis.Options{Addr: r.Addr()})
+	if err := r.ready(ctx); err != nil {
+		return nil, errors.Join(err, r.Stop())
+	}
+	return r, nil
+}
+
+// Addr is the server's host and port.
+func (r *Redis) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(r.port)) }
+
+// URL is the server's address as Weir takes it.
+func (r *Redis) URL() string { return "redis://" + r.Addr() + "/0" }
+
+// Stop ends the server and removes what it left.
+func (r *Redis) Stop() error {
+	_ = r.Close() // nothing is lost: the server ends with it
+	_ = r.cmd.Process.Kill()
+	<-r.done
+	return os.RemoveAll(r.dir)
+}
+
+// ready waits until the server says in its own log that it listens: another program that
+// has the port might answer a PING.
+func (r *Redis) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		log, err := os.ReadFile(filepath.Join(r.dir, "redis.log"))
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(log, []byte("Ready to accept connections")) {
+			return r.Ping(ctx).Err()
+		}
+		select {
+		case <-r.done:
+			if bytes.Contains(log, []byte("Address already in use")) {
+				return errPortTaken
+			}
+			return fmt.Errorf("redis-server ended at its start:\n%s", log)
+		case <-ctx.Done():
+			return fmt.Errorf("redis-server is not ready: %w", ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,61 @@
+// Package weir has the cases of Weir itself, by its public API.
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
+
+	"github.com/weirworks/weir/bench/internal/lab"
+)
+
+// System is what Weir is called in the results; variants have a word behind it.
+const System = "weir"
+
+// rig is Weir at work in a lab.
+type rig struct {
+	lab    *lab.Lab
+	store  *redisstore.Store
+	client *job.Client
+}
+
+// with opens a store for the time that fn runs.
+func with(ctx context.Context, l *lab.Lab, fn func(r *rig) ([]lab.Figure, error)) (figures []lab.Figure, err error) {
+	store, err := redisstore.Open(ctx, redisstore.Config{URL: l.Redis.URL()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return fn(&rig{lab: l, store: store, client: job.NewClient(store)})
+}
+
+// serve runs workers for as long as fn does.
+func (r *rig) serve(ctx context.Context, fn func(context.Context) error, workers ...worker.Worker) error {
+	engine, err := worker.New(worker.Config{
+		Store: r.store, Workers: workers, Concurrency: r.lab.Concurrency,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return err
+	}
+	return engine.While(ctx, fn)
+}
+
+// tuned are the options that the workers here share.
+type tuned struct{ noLog bool }
+
+// WorkerOptions implements worker.Configured.
+func (t tuned) WorkerOptions() worker.Options {
+	return worker.Options{MaxRunsPerMinute: -1, NoLog: t.noLog}
+}
+
+// wrong returns an error about a job that is not as it should be.
+func wrong(i *job.Info, format string, args ...any) error {
+	return fmt.Errorf("job %s (%s, %s): %s", i.ID, i.Type, i.Status, fmt.Sprintf(format, args...))
+}

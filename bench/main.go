@@ -1,0 +1,148 @@
+// Command bench sets Weir beside other systems at the same work, in one run, on the same
+// machine: see docs/performance.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weirworks/weir/bench/internal/lab"
+	"github.com/weirworks/weir/bench/internal/peers"
+	"github.com/weirworks/weir/bench/internal/suite"
+	"github.com/weirworks/weir/bench/internal/weir"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code) //nolint:forbidigo // a program ends here
+}
+
+// Exit codes.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+)
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return exitUsage
+	}
+	if err := o.run(ctx, stdout, stderr); err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// options are what the flags say.
+type options struct {
+	suite suite.Suite
+	out   string
+}
+
+// full and quick are how much work there is.
+var (
+	full = lab.Size{
+		Chain: 20_000, Hops: 300, Stream: 96_000, Streams: 16, Batch: 960_000,
+		Patience: 30 * time.Minute,
+	}
+	quick = lab.Size{
+		Chain: 2_000, Hops: 50, Stream: 9_600, Streams: 16, Batch: 96_000,
+		Patience: 5 * time.Minute,
+	}
+)
+
+func parse(args []string, stderr io.Writer) (*options, error) {
+	o := &options{suite: suite.Suite{Size: full, Progress: stderr}}
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	only := f.String("only", "", "workloads to run, with commas between (default all)")
+	with := f.String("peers", "asynq", "systems to compare with, with commas between, or none")
+	small := f.Bool("quick", false, "little work: for a look, not for figures")
+	f.IntVar(&o.suite.Rounds, "rounds", 3, "how often each case runs")
+	f.IntVar(&o.suite.Concurrency, "concurrency", 16, "runs, tasks and producers at a time, of every system")
+	f.StringVar(&o.suite.Fsync, "aof", "", "appendfsync of Redis: everysec or always (default no persistence)")
+	f.StringVar(&o.out, "out", "results.json", "file for the results")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	if *small {
+		o.suite.Size = quick
+	}
+	switch {
+	case f.NArg() > 0:
+		return nil, fmt.Errorf("%q is no flag: there is nothing but flags", f.Arg(0))
+	case o.suite.Rounds < 1 || o.suite.Concurrency < 1:
+		return nil, errors.New("-rounds and -concurrency are at least 1")
+	case !slices.Contains([]string{"", "everysec", "always"}, o.suite.Fsync):
+		return nil, fmt.Errorf("-aof is everysec or always, not %q", o.suite.Fsync)
+	}
+	if err := o.choose(list(*with), list(*only)); err != nil {
+		return nil, err
+	}
+	return o, o.suite.Size.Check()
+}
+
+// choose picks the cases of some peers and workloads.
+func (o *options) choose(with, only []string) error {
+	known := map[string]func() []lab.Case{peers.Asynq: peers.AsynqCases}
+	cases := append(weir.Cases(), peers.CeilingCases()...)
+	for _, name := range with {
+		if name == "none" {
+			continue
+		}
+		if known[name] == nil {
+			return fmt.Errorf("-peers: %q is not one of %s", name, "asynq, none")
+		}
+		cases = append(cases, known[name]()...)
+	}
+	all := suite.Workloads(cases)
+	for _, name := range only {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("-only: %q is not one of %s", name, strings.Join(all, ", "))
+		}
+	}
+	o.suite.Cases = slices.DeleteFunc(cases, func(c lab.Case) bool {
+		return len(only) > 0 && !slices.Contains(only, c.Workload)
+	})
+	return nil
+}
+
+// list splits a text at its commas.
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
+	machine := suite.ThisMachine(ctx)
+	results, err := o.suite.Run(ctx)
+	if err != nil {
+		return err
+	}
+	results.Machine = machine
+	if err := results.Print(stdout); err != nil {
+		return err
+	}
+	if err := results.Write(o.out); err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "\nThe results are in %s.\n", o.out)
+	return nil
+}
