@@ -203,7 +203,9 @@ type Begin struct {
 	Token string        // random, used once
 	Lease time.Duration // the run is given up when not refreshed for so long
 	Batch int           // messages of each In port that come with the snapshot
-	Bytes int           // stop a port's batch at so many bytes
+	// Batches says so for the types of which it differs.
+	Batches map[string]int
+	Bytes   int // stop a port's batch at so many bytes
 	// Limits are the runs a minute allowed to a job by type, with "" for all others. A
 	// job over it is parked until the next minute. Without "" there is no limit.
 	Limits map[string]int

@@ -34,7 +34,11 @@ func beginArgs(b job.Begin) []any {
 	if _, ok := limits[""]; !ok {
 		limits = map[string]int{"": math.MaxInt32}
 	}
-	args := []any{b.Token, b.Lease.Milliseconds(), b.Batch, b.Bytes, len(limits)}
+	batches := ""
+	for typ, n := range b.Batches {
+		batches += " " + typ + "=" + strconv.Itoa(n)
+	}
+	args := []any{b.Token, b.Lease.Milliseconds(), b.Batch, batches, b.Bytes, len(limits)}
 	for typ, n := range limits {
 		args = append(args, typ, n)
 	}

@@ -187,7 +187,10 @@ func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
 }
 
 func (e *Engine) beginning() job.Begin {
-	return job.Begin{Token: rand.Text(), Lease: e.cfg.Lease, Batch: batchMessages, Bytes: batchBytes, Limits: e.registry.limits}
+	return job.Begin{
+		Token: rand.Text(), Lease: e.cfg.Lease,
+		Batch: batchMessages, Batches: *e.registry.batches.Load(), Bytes: batchBytes, Limits: e.registry.limits,
+	}
 }
 
 // commit stores what a run did. With step it also begins a run of a job that the commit

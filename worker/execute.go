@@ -54,6 +54,7 @@ func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
+	e.registry.learn(k, r)
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, job.ErrFenced) || errors.Is(r.broken, job.ErrFenced):

@@ -64,6 +64,8 @@ type inbox struct {
 	left     int               // messages of the snapshot not yet read
 	hidden   int               // messages of the snapshot that are not for this run
 	items    []json.RawMessage // the first of them
+	sent     int               // how many came with the snapshot
+	paged    bool              // more were asked for
 	fallback json.RawMessage   // the port's default
 	context  json.RawMessage   // of the message read last, nil for none
 	last     json.RawMessage   // the message read last
@@ -158,6 +160,7 @@ func (in *inbox) page() error {
 	if !in.more {
 		most = min(in.left, most)
 	}
+	in.paged = true
 	items, head, err := r.page(in.owner(), in.dir, in.name, in.taken, most)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -19,6 +20,8 @@ type kind struct {
 	ports   []port.Spec // those of the layout and more
 	silent  bool
 	options Options
+
+	appetite atomic.Int64 // about how many messages of a port a run reads
 }
 
 // registry holds the types that an engine runs. It does not change after newRegistry.
@@ -26,6 +29,40 @@ type registry struct {
 	kinds  map[string]*kind
 	names  []string
 	limits map[string]int // runs a minute by type, "" for others
+
+	batches atomic.Pointer[map[string]int] // appetites smaller than a batch, by type
+}
+
+// learn notes how much of the messages that came with its snapshot a run has read: the next
+// one of the type gets about so many. What is not read would be sent again with each run.
+func (r *registry) learn(k *kind, run *Run) {
+	read, unread, paged := 0, false, false
+	for _, in := range run.ins {
+		if in.hidden > 0 {
+			return // it was not given what it would read
+		}
+		paged = paged || in.paged
+		unread = unread || len(in.items) > 0
+		read = max(read, in.sent-len(in.items))
+	}
+	appetite := int64(batchMessages)
+	switch {
+	case paged:
+	case unread:
+		appetite = int64(min(2*read+1, batchMessages))
+	default:
+		return
+	}
+	if k.appetite.Swap(appetite) == appetite {
+		return
+	}
+	batches := make(map[string]int)
+	for name, k := range r.kinds {
+		if n := k.appetite.Load(); n < batchMessages {
+			batches[name] = int(n)
+		}
+	}
+	r.batches.Store(&batches)
 }
 
 func newRegistry(workers []Worker) (*registry, error) {
@@ -46,6 +83,7 @@ func newRegistry(workers []Worker) (*registry, error) {
 			return nil, fmt.Errorf("registering %T: %w", w, err)
 		}
 		k := &kind{name: name, worker: w, layout: layout}
+		k.appetite.Store(batchMessages)
 		if c, ok := w.(Configured); ok {
 			k.options = c.WorkerOptions()
 		}
@@ -68,6 +106,7 @@ func newRegistry(workers []Worker) (*registry, error) {
 		r.names = append(r.names, name)
 	}
 	slices.Sort(r.names)
+	r.batches.Store(&map[string]int{})
 	return r, nil
 }
 

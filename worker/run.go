@@ -82,7 +82,7 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 		case port.Input:
 			box := snap.In[p.Name]
 			in := &inbox{
-				run: r, dir: port.Input, name: p.Name, head: box.Head, left: box.Len, items: box.Items,
+				run: r, dir: port.Input, name: p.Name, head: box.Head, left: box.Len, items: box.Items, sent: len(box.Items),
 				fallback: snap.Defaults[p.Name], closed: p.Closed, fed: p.Fed,
 			}
 			if snap.Info.Single > 0 && in.left > 1 {

@@ -79,10 +79,17 @@ local function batch(k, offset, n, bytes)
   return items
 end
 
+-- batch_of is how many messages a run of a type gets: what batches, ' <type>=<number>…', says,
+-- else most.
+local function batch_of(type, batches, most)
+  local _, at = string.find(batches, ' ' .. type .. '=', 1, true)
+  return at and tonumber(string.match(batches, '^%d+', at + 1)) or most
+end
+
 -- begin starts a run and returns what it sees: {'ok', now, fields, state or false,
 -- defaults, inboxes}, or {why not, detail}. A repeat under the same token answers again.
 -- limits are runs a minute by type, '' for others; over it the job is parked.
-local function begin(j, token, lease, most, bytes, limits)
+local function begin(j, token, lease, most, batches, bytes, limits)
   local k = key(j.id)
   if j.status == '' then return { 'gone' } end
   if j.token ~= token then
@@ -113,6 +120,7 @@ local function begin(j, token, lease, most, bytes, limits)
   local fields, state, boxes = call('HGETALL', k), false, {}
   if call('HLEN', k .. ':s') <= 64 then state = call('HGETALL', k .. ':s') end
   local heads = {}
+  most = batch_of(j.type, batches, most)
   for i = 1, #fields, 2 do heads[fields[i]] = fields[i + 1] end
   for i = 1, #fields, 2 do
     local port = string.match(fields[i], '^i%.(.+)$')

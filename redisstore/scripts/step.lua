@@ -1,15 +1,16 @@
 -- step: commit one transaction, and begin a run of the first job that it made ready in
 -- the same queue, whose type the caller runs.
 -- KEYS: due
--- ARGV: token, lease ms, batch, bytes, what limits() in run.lua reads, types, type…, then one transaction as for commit
+-- ARGV: token, lease ms, batch, batches by type, bytes, what limits() in run.lua reads, types,
+--       type…, then one transaction as for commit
 -- reply: {{held, why, again, blocked}, {ready jobs}, job id or '', what begin() in run.lua returns}
-local token, lease, most, bytes = arg(), num(), num(), num()
+local token, lease, most, batches, bytes = arg(), num(), num(), arg(), num()
 local allowed = limits()
 local types = {}
 for _ = 1, num() do types[arg()] = true end
 local result, last = transact()
 local function answer(j)
-  local snapshot = begin(j, token, lease, most, bytes, allowed)
+  local snapshot = begin(j, token, lease, most, batches, bytes, allowed)
   if snapshot[1] ~= 'ok' then return end
   j.begun = true
   return { result, wakes(), j.id, snapshot }
