@@ -14,6 +14,7 @@ local CHUNK = 1000  -- values given to one command
 -- the server: nothing else here may change.
 local KEYS, ARGV, call, cursor, P, NOW
 local jobs, ready -- those loaded, by ID; those made ready, in order
+local wired       -- edges of ports, by job, direction and port: to be emptied when ports change
 local urgent      -- members of `due` that are no jobs and want to be looked at now
 local watched     -- whether anybody listens to statuses; nil: not looked yet
 local writer      -- the job whose commit this is
@@ -26,7 +27,7 @@ local function start(keys, args, skip)
   P = string.sub(KEYS[1], 1, -4)
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
-  jobs, ready, urgent = {}, {}, {}
+  jobs, ready, wired, urgent = {}, {}, {}, {}
   watched, writer, quiet, sent = nil, nil, false, nil
 end
 

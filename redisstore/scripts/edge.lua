@@ -6,6 +6,8 @@
 -- list's field channels names the channels that the port publishes to, limit is the
 -- number of messages at which it is full, 0 for none.
 local function wires(id, dir, port)
+  local name = id .. dir .. port
+  if wired[name] then return wired[name] end
   if not string.find(port, '^[%w_]+$') then return nil end -- `*` admits no other names
   local fresh
   local d = call('HGET', key(id), dir .. '.' .. port)
@@ -23,6 +25,7 @@ local function wires(id, dir, port)
     end
     edges[#edges + 1] = ends
   end
+  if not fresh then wired[name] = edges end
   return edges, fresh
 end
 

@@ -35,6 +35,7 @@ local function patched(root, remove, stay)
     for i = 1, #s.values, CHUNK do
       call('HSET', key(s.id), unpack(s.values, i, math.min(i + CHUNK - 1, #s.values)))
     end
+    wired = {}
     local j = load(s.id)
     j.policy = call('HGET', key(s.id), 'policy') or ''
     if j.token then -- its run goes by the old wires: another one closes what is new

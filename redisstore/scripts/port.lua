@@ -207,6 +207,7 @@ end
 local function set_ports(id)
   local k, keep, kd = key(id), {}, key(id) .. ':d'
   local count = num()
+  wired = {}
   subscriptions(id, arg())
   for _ = 1, count do
     local name, descriptor, default = arg(), arg(), arg()

@@ -68,13 +68,14 @@ local function batch(k, offset, n, bytes)
   local items, size = {}, 0
   while #items < n and size < bytes do
     local from = offset + #items
-    local part = call('LRANGE', k, from, from + math.min(50, n - #items) - 1)
-    if #part == 0 then break end
+    local most = math.min(50, n - #items)
+    local part = call('LRANGE', k, from, from + most - 1)
     for _, v in ipairs(part) do
       if size >= bytes then break end
       items[#items + 1] = v
       size = size + #v
     end
+    if #part < most then break end
   end
   return items
 end
@@ -117,8 +118,9 @@ local function begin(j, token, lease, most, batches, bytes, limits)
     call('HSET', k, 'token', token, 'ran', str(NOW), 'again', '0', 'rate', str(minute) .. ':' .. str(runs))
     place(j, to, NOW + lease)
   end
-  local fields, state, boxes = call('HGETALL', k), false, {}
-  if call('HLEN', k .. ':s') <= 64 then state = call('HGETALL', k .. ':s') end
+  local fields, state, boxes = call('HGETALL', k), {}, {}
+  local keys = call('HLEN', k .. ':s')
+  if keys > 0 then state = keys <= 64 and call('HGETALL', k .. ':s') end
   local heads = {}
   most = batch_of(j.type, batches, most)
   for i = 1, #fields, 2 do heads[fields[i]] = fields[i + 1] end

@@ -68,7 +68,7 @@ local function erase(id, what)
     call('DEL', P .. 't:' .. tree(id), P .. 'log:' .. tree(id))
   end
   mail('hub', 'forget', id)
-  jobs[id] = nil
+  jobs[id], wired = nil, {}
 end
 
 -- unborn removes what was created of a plan whose first job never came.
