@@ -66,6 +66,39 @@ func script(files ...string) program {
 	return program{name: files[len(files)-1], lua: redis.NewScript(src)}
 }
 
+// call is a call of a script in the shard whose due key is given.
+type call struct {
+	due  string
+	args []any
+}
+
+// runAll makes all calls of a script in one round trip and returns their replies. They are not
+// one act: others may come in between.
+func (s *Store) runAll(ctx context.Context, p program, calls []call) ([]any, error) {
+	cmds := make([]*redis.Cmd, len(calls))
+	_, _ = s.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
+		for i, c := range calls {
+			cmds[i] = p.lua.EvalSha(ctx, pipe, []string{c.due}, c.args...)
+		}
+		return nil
+	})
+	replies := make([]any, len(calls))
+	for i, cmd := range cmds {
+		reply, err := cmd.Result()
+		switch {
+		case redis.HasErrorPrefix(err, "NOSCRIPT"):
+			reply, err = s.run(ctx, p, calls[i].due, calls[i].args...)
+		case err != nil:
+			err = fmt.Errorf("redis script %s: %w", p.name, s.explain(err))
+		}
+		if err != nil {
+			return nil, err
+		}
+		replies[i] = reply
+	}
+	return replies, nil
+}
+
 // run runs a script in the shard whose due key is given and returns its reply.
 func (s *Store) run(ctx context.Context, p program, due string, args ...any) (any, error) {
 	reply, err := p.lua.Run(ctx, s.rdb, []string{due}, args...).Result()
