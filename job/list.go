@@ -39,7 +39,8 @@ type Order string
 
 // The orders. By their creation jobs are listed as they are found; any other order needs
 // all that pass the filter to be looked at before the first of them is known. Jobs of one
-// tree are in the order of their numbers.
+// tree are in the order of their numbers; an adopted tree may come with the one that
+// adopted it.
 const (
 	Newest   Order = "-created" // the newest first; an empty Order means this
 	Oldest   Order = "created"

@@ -21,7 +21,7 @@ import (
 
 // Pages grow: most lists end early, and those that do not are long.
 const (
-	firstPage   = 128
+	firstPage   = 64
 	largestPage = 2048
 )
 

@@ -101,7 +101,7 @@ func (c *machine) compare() {
 // compareSets looks whether each job is in the sets that it is found by.
 func (c *machine) compareSets() {
 	shard := strings.TrimSuffix(c.e.due(c.root), "due")
-	failed, err := c.e.rdb.ZRange(c.e.Context(), shard+"failed", 0, -1).Result()
+	failed, err := c.e.rdb.ZRange(c.e.Context(), shard+"failures", 0, -1).Result()
 	c.ok(err)
 	due, err := c.e.rdb.ZRange(c.e.Context(), shard+"due", 0, -1).Result()
 	c.ok(err)

@@ -69,7 +69,7 @@ func (s *Store) setsOf(statuses []statemachine.Status) (keys []string) {
 	}
 	for n := range s.keys.shards {
 		if failed {
-			keys = append(keys, s.keys.failed(n))
+			keys = append(keys, s.keys.failures(n))
 		}
 		if due {
 			keys = append(keys, s.keys.due(n))

@@ -95,7 +95,7 @@ local function tell(j)
   end
 end
 
--- place gives a job its new status, keeps `due` and `failed` in step, lists jobs that became ready
+-- place gives a job its new status, keeps `due` and `failures` in step, lists jobs that became ready
 -- and tells a graph about its child. at (ms) overrides when the sweeper looks at it.
 local function place(j, to, at)
   local from = j.status
@@ -114,9 +114,9 @@ local function place(j, to, at)
     end
   end
   if to == S.failed then
-    call('ZADD', P .. 'failed', str(NOW), j.id)
+    call('ZADD', P .. 'failures', str(NOW), j.id)
   elseif from == S.failed then
-    call('ZREM', P .. 'failed', j.id)
+    call('ZREM', P .. 'failures', j.id)
   end
   if from ~= to then tell(j) end
   if not j.pgraph or from == '' then return end
