@@ -34,6 +34,7 @@ type node struct {
 	queue     string
 	instances int
 	policy    job.FailurePolicy
+	labels    map[string]string
 	ports     []port.Spec
 	types     map[string]reflect.Type // of messages, by direction and name, as far as known
 	constants map[string][]json.RawMessage
@@ -82,6 +83,17 @@ func Queue(name string) Option {
 // one: what they cannot handle goes there, and they go on. See [Errors].
 func OnFailure(p job.FailurePolicy) Option {
 	return func(node *node) { node.policy = p }
+}
+
+// Label puts a label on the jobs of the worker, by which they are found again, see
+// [job.Filter]. Patching a graph leaves the labels of jobs that stay.
+func Label(key, value string) Option {
+	return func(node *node) {
+		if node.labels == nil {
+			node.labels = make(map[string]string)
+		}
+		node.labels[key] = value
+	}
 }
 
 // Add puts a worker into the graph and returns w, whose port handles can now be
@@ -172,6 +184,9 @@ func (n *node) checkOptions() {
 		n.instances = 1
 	}
 	if err := n.policy.Validate(); err != nil {
+		n.graph.report(n.path(), err)
+	}
+	if err := job.CheckLabels(n.labels); err != nil {
 		n.graph.report(n.path(), err)
 	}
 	if n.queue == "" {

@@ -171,7 +171,7 @@ func (n *node) plan(k int) job.Node {
 	} else {
 		made.Type = n.sub.root.name
 	}
-	made.Name, made.OnFailure, made.Graph = n.jobName(k), n.policy, n.sub != nil
+	made.Name, made.OnFailure, made.Graph, made.Labels = n.jobName(k), n.policy, n.sub != nil, n.labels
 	return made
 }
 

@@ -458,7 +458,8 @@ func TestRoots(t *testing.T) {
 	}
 	e.RunUntilQuiet()
 	list := func(f job.Filter) (ids []job.ID) {
-		for info, err := range e.Client().Roots(t.Context(), f) {
+		f.Order = job.Oldest
+		for info, err := range e.Client().Jobs(t.Context(), f) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -473,7 +474,7 @@ func TestRoots(t *testing.T) {
 	if len(versions) != 2 || versions[""] != 0 {
 		t.Errorf("versions %v, want two", versions)
 	}
-	if got := list(job.Filter{Type: "line", Status: statemachine.Completed}); !slices.Equal(got, want[249:]) {
+	if got := list(job.Filter{Type: "line", Status: []statemachine.Status{statemachine.Completed}}); !slices.Equal(got, want[249:]) {
 		t.Errorf("completed are %v", got)
 	}
 	if got := list(job.Filter{After: want[247]}); !slices.Equal(got, want[248:]) {

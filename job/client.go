@@ -15,6 +15,7 @@ import (
 type Store interface {
 	Creator
 	Names
+	Lister
 	Types
 	Inspector
 	Ports
@@ -39,6 +40,7 @@ type Option func(*startOptions)
 type startOptions struct {
 	alias, by string
 	aliased   bool
+	labels    map[string]string
 }
 
 // Alias gives the tree a name that is unique in the namespace. Starting a tree under
@@ -63,6 +65,7 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	if err != nil {
 		return nil, fmt.Errorf("starting a tree: %w", err)
 	}
+	plan = plan.labelled(o.labels)
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("starting a tree: %w", err)
 	}

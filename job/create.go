@@ -29,6 +29,8 @@ type New struct {
 	Ports []port.Spec
 	// Alias is a name for the job, unique in the namespace.
 	Alias string
+	// Labels are short texts by which jobs are found again, see Filter.
+	Labels map[string]string
 }
 
 // Create creates one job by the name of its type. Nothing is stored when the type is
@@ -94,7 +96,7 @@ func (c *Client) planOf(ctx context.Context, n New) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue, Silent: typ.Silent}
+	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue, Silent: typ.Silent, Labels: n.Labels}
 	if n.At.After(time.Now()) {
 		node.At = n.At
 	}

@@ -1,9 +1,11 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -51,6 +53,29 @@ func (id ID) Number() int {
 	_, num, _ := strings.Cut(string(id), ".")
 	n, _ := strconv.Atoi(num) // a root has no number: 0 is right
 	return n
+}
+
+// Time is when the ID of the tree was made, to the millisecond, by the clock of who made it.
+func (id ID) Time() time.Time {
+	u, err := uuid.Parse(string(id.Tree()))
+	if err != nil {
+		return time.Time{}
+	}
+	var ms int64
+	for _, b := range u[:6] {
+		ms = ms<<8 | int64(b)
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// Compare is negative if the job's tree is older than the other's, or its number in the same
+// tree is the lower one.
+func (id ID) Compare(other ID) int {
+	const tree = 36 // bytes of a UUID
+	if len(id) >= tree && len(other) >= tree && id[:tree] == other[:tree] {
+		return cmp.Compare(id.Number(), other.Number())
+	}
+	return strings.Compare(string(id), string(other))
 }
 
 // Nth returns the ID of the n-th job of the tree that id belongs to; 0 is the root.

@@ -33,6 +33,7 @@ type Info struct {
 	Single     int                 `json:"-"`                    // so many of the next messages are read one a run; -1: they are only read together
 	Next       time.Time           `json:"next,omitzero"`        // when it wakes by itself
 	Blocked    bool                `json:"blocked,omitempty"`    // it rests until ports that it filled have room
+	Labels     map[string]string   `json:"labels,omitempty"`
 	Ports      []PortInfo          `json:"ports,omitempty"`
 }
 

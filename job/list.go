@@ -1,43 +1,205 @@
 package job
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"iter"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
-// Filter says which jobs Roots lists. Its zero value is for all.
+// Filter says which jobs to list, and in which order. Its zero value is for all jobs
+// without parent, the newest first.
 type Filter struct {
-	Type   string              // worker type, or name of a graph
-	Status statemachine.Status // one of the statuses
-	After  ID                  // those created after this one
+	Status []statemachine.Status // one of these; none means any
+	Type   string                // worker type, or name of a graph
+	Queue  string
+	Labels map[string]string // all of these
+	Keys   []string          // labels with these keys, whatever their values
+	// Alias is a pattern that one of the job's aliases matches: * stands for any letters,
+	// ? for one, [a-z] for one of these.
+	Alias string
+	// Since and Until limit when the job was created: not before, and before. A job without
+	// parent was created when its ID was made.
+	Since, Until time.Time
+	// All is for jobs below others, too.
+	All   bool
+	Order Order
+	// After leaves out all up to this job, in the order asked for.
+	After ID
 }
 
-// rootsPage is how many jobs Roots asks for at a time.
-const rootsPage = 100
+// Order is an order of jobs in a list. Where it does not tell, the newest come first.
+type Order string
 
-// Roots lists the jobs without parent that pass the filter, in the order of their creation.
-// Instances of a graph are those whose type is the graph's name; the Definition in their
-// Info tells its versions apart.
-func (c *Client) Roots(ctx context.Context, f Filter) iter.Seq2[*Info, error] {
+// The orders. By their creation jobs are listed as they are found; any other order needs
+// all that pass the filter to be looked at before the first of them is known. Jobs of one
+// tree are in the order of their numbers; an adopted tree may come with the one that
+// adopted it.
+const (
+	Newest   Order = "-created" // the newest first; an empty Order means this
+	Oldest   Order = "created"
+	LastRan  Order = "-ran" // those whose last run began last
+	FirstRan Order = "ran"
+	ByStatus Order = "status" // in the order of a job's life
+	ByType   Order = "type"
+)
+
+// Orders returns all orders.
+func Orders() []Order { return []Order{Newest, Oldest, LastRan, FirstRan, ByStatus, ByType} }
+
+// ByCreation tells whether the order is one of creation.
+func (o Order) ByCreation() bool { return o == "" || o == Newest || o == Oldest }
+
+// Compare is negative if a comes before b, and positive if it comes after it.
+func (o Order) Compare(a, b *Info) int {
+	by := 0
+	switch o {
+	case Oldest:
+		return a.ID.Compare(b.ID)
+	case LastRan:
+		by = b.Ran.Compare(a.Ran)
+	case FirstRan:
+		by = a.Ran.Compare(b.Ran)
+	case ByStatus:
+		all := statemachine.Statuses()
+		by = cmp.Compare(slices.Index(all, a.Status), slices.Index(all, b.Status))
+	case ByType:
+		by = strings.Compare(a.Type, b.Type)
+	case Newest:
+	}
+	return cmp.Or(by, b.ID.Compare(a.ID))
+}
+
+// Validate reports the first thing in the filter that no job could pass.
+func (f *Filter) Validate() error {
+	for _, s := range f.Status {
+		if all := statemachine.Statuses(); !slices.Contains(all, s) {
+			return fmt.Errorf("%w: status %.40q: %s", ErrName, string(s), suggest(string(s), all))
+		}
+	}
+	if f.Order != "" && !slices.Contains(Orders(), f.Order) {
+		return fmt.Errorf("%w: order %.40q: %s", ErrName, string(f.Order), suggest(string(f.Order), Orders()))
+	}
+	if f.Type != "" {
+		if err := CheckName("type", f.Type); err != nil {
+			return err
+		}
+	}
+	if f.Queue != "" {
+		if err := CheckName("queue", f.Queue); err != nil {
+			return err
+		}
+	}
+	for _, key := range f.Keys {
+		if err := CheckLabelKey(key); err != nil {
+			return err
+		}
+	}
+	if f.After != "" {
+		if _, err := ParseID(string(f.After)); err != nil {
+			return err
+		}
+	}
+	return CheckLabels(f.Labels)
+}
+
+func suggest[T ~string](word string, known []T) string {
+	words := make([]string, len(known))
+	for i, k := range known {
+		words[i] = string(k)
+	}
+	return port.Suggest(word, words)
+}
+
+// Match tells whether a job passes the filter, as far as its Info tells: not of its aliases
+// nor its place in the list.
+func (f *Filter) Match(i *Info) bool {
+	if i.Parent != "" && !f.All || i.Status == "" {
+		return false
+	}
+	if len(f.Status) > 0 && !slices.Contains(f.Status, i.Status) {
+		return false
+	}
+	if f.Type != "" && i.Type != f.Type || f.Queue != "" && i.Queue != f.Queue {
+		return false
+	}
+	for k, v := range f.Labels {
+		if has, ok := i.Labels[k]; !ok || has != v {
+			return false
+		}
+	}
+	for _, k := range f.Keys {
+		if _, ok := i.Labels[k]; !ok {
+			return false
+		}
+	}
+	created := i.Created
+	if i.Parent == "" {
+		created = i.ID.Time()
+	}
+	return f.During(created)
+}
+
+// During tells whether a job created at that time is neither too old nor too new.
+func (f *Filter) During(created time.Time) bool {
+	return !created.Before(f.Since) && (f.Until.IsZero() || created.Before(f.Until))
+}
+
+// Details are what an Info does not say of a job.
+type Details struct {
+	Aliases  []string // sorted
+	Children map[string]ID
+	Failures []Failure // newest first, at most 20
+}
+
+// Jobs lists the jobs that pass a filter, in its order, as they are when the list comes to
+// them. Instances of a graph are those whose type is the graph's name; the Definition in
+// their Info tells its versions apart.
+func (c *Client) Jobs(ctx context.Context, f Filter) iter.Seq2[*Info, error] {
 	return func(yield func(*Info, error) bool) {
-		for after := f.After; ; {
-			page, err := c.store.Roots(ctx, after, rootsPage)
+		if err := f.Validate(); err != nil {
+			yield(nil, fmt.Errorf("listing jobs: %w", err))
+			return
+		}
+		for i, err := range c.store.Jobs(ctx, f) {
 			if err != nil {
-				yield(nil, err)
-				return
+				err = fmt.Errorf("listing jobs: %w", err)
 			}
-			for _, i := range page {
-				fits := i.Status != "" && (f.Type == "" || i.Type == f.Type) && (f.Status == "" || i.Status == f.Status)
-				if fits && !yield(i, nil) {
-					return
-				}
-				after = i.ID
-			}
-			if len(page) < rootsPage {
+			if !yield(i, err) {
 				return
 			}
 		}
 	}
 }
+
+// Count returns how many jobs pass a filter.
+func (c *Client) Count(ctx context.Context, f Filter) (int, error) {
+	err := f.Validate()
+	n := 0
+	if err == nil {
+		n, err = c.store.Count(ctx, f)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("counting jobs: %w", err)
+	}
+	return n, nil
+}
+
+// Details returns what Info does not say of jobs, in their order. Of a job that does not
+// exist it is empty.
+func (c *Client) Details(ctx context.Context, ids ...ID) ([]Details, error) {
+	all, err := c.store.Details(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reading details of %d jobs: %w", len(ids), err)
+	}
+	return all, nil
+}
+
+// At returns a handle of a job without asking whether there is one.
+func (c *Client) At(id ID) *Handle { return &Handle{store: c.store, id: id} }

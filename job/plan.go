@@ -45,6 +45,9 @@ type Node struct {
 	Ports  []Port
 	At     time.Time // not to run before; zero means now
 	Silent bool      // its statuses are not published
+	// Labels find the job again. They are no part of what a graph is: plans that differ in
+	// them alone are the same, and Patch leaves those of jobs that stay.
+	Labels map[string]string `json:"-"`
 
 	OnFailure FailurePolicy // what its failure means for its graph; empty means FailGraph
 	Loop      bool          // it is in a graph with feedback
@@ -151,6 +154,9 @@ func (p *Plan) checkNode(i int, n *Node) error {
 		}
 	}
 	if err := n.OnFailure.Validate(); err != nil {
+		return err
+	}
+	if err := CheckLabels(n.Labels); err != nil {
 		return err
 	}
 	if i > 0 && (n.Parent < 0 || n.Parent >= i) {

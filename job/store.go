@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"time"
 
 	"github.com/weirworks/weir/port"
@@ -35,9 +36,16 @@ type Names interface {
 	Aliases(ctx context.Context, id ID) ([]string, error)
 	// Prefixed returns up to limit IDs of roots that begin with prefix, sorted.
 	Prefixed(ctx context.Context, prefix string, limit int) ([]ID, error)
-	// Roots returns up to limit jobs without parent behind after, in the order of their
-	// IDs, which is that of their creation. One that was deleted meanwhile has no status.
-	Roots(ctx context.Context, after ID, limit int) ([]*Info, error)
+}
+
+// Lister finds jobs by what they are.
+type Lister interface {
+	// Jobs lists the jobs that pass a valid filter, in its order. It ends with the first error.
+	Jobs(ctx context.Context, f Filter) iter.Seq2[*Info, error]
+	// Count returns how many jobs pass a valid filter.
+	Count(ctx context.Context, f Filter) (int, error)
+	// Details returns what Info does not say of jobs, in the order of the IDs.
+	Details(ctx context.Context, ids []ID) ([]Details, error)
 }
 
 // Types is the catalogue of worker types that engines have registered, so that anybody

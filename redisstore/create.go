@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -193,6 +194,9 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 	if n.Loop {
 		fields = append(fields, "loop", "1")
 	}
+	if len(n.Labels) > 0 {
+		fields = append(fields, "labels", labelsField(n.Labels))
+	}
 	switch {
 	case n.Silent:
 		fields = append(fields, "silent", "1")
@@ -200,6 +204,12 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 		fields = append(fields, "silent", "2")
 	}
 	return fields, defaults, initial
+}
+
+// labelsField is what the job's hash says of its labels: JSON, in the order of their keys.
+func labelsField(labels map[string]string) []byte {
+	raw, _ := json.Marshal(labels) // texts always encode
+	return raw
 }
 
 func portField(dir port.Dir, name string) string { return string(byte(dir)) + "." + name }

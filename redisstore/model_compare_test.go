@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
 )
 
 func cmpText(a, b string) int { return cmp.Compare(a, b) }
@@ -72,6 +74,7 @@ func seenOf(i *job.Info) seen {
 
 // compare looks at all jobs of the tree and at the messages in their ports.
 func (c *machine) compare() {
+	c.compareSets()
 	tree, err := c.e.store.Tree(c.e.Context(), c.root)
 	c.ok(err)
 	ids := c.ids()
@@ -91,6 +94,22 @@ func (c *machine) compare() {
 				c.Fatalf("%s port %s of job %d holds %s from %d, the model has %s from %d",
 					n.dir, n.name, id.Number(), texts(items), head, p.items, p.removed)
 			}
+		}
+	}
+}
+
+// compareSets looks whether each job is in the sets that it is found by.
+func (c *machine) compareSets() {
+	shard := strings.TrimSuffix(c.e.due(c.root), "due")
+	failed, err := c.e.rdb.ZRange(c.e.Context(), shard+"failures", 0, -1).Result()
+	c.ok(err)
+	due, err := c.e.rdb.ZRange(c.e.Context(), shard+"due", 0, -1).Result()
+	c.ok(err)
+	for _, id := range c.ids() {
+		j := c.model.jobs[id]
+		c.same("is among the failed", slices.Contains(failed, string(id)), j.status == statemachine.Failed)
+		if j.status.Active() && !slices.Contains(due, string(id)) {
+			c.Fatalf("job %d is %s and not in due", id.Number(), j.status)
 		}
 	}
 }

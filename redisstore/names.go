@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 
@@ -59,55 +58,18 @@ func (s *Store) Aliases(ctx context.Context, id job.ID) ([]string, error) {
 }
 
 // Prefixed implements job.Names.
-func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) ([]job.ID, error) {
-	ids, err := s.indexed(ctx, &redis.ZRangeBy{Min: "[" + prefix, Max: "[" + prefix + "\xff", Count: int64(limit)})
-	if err != nil {
-		return nil, err
-	}
-	return ids[:min(limit, len(ids))], nil
-}
-
-// Roots implements job.Names.
-func (s *Store) Roots(ctx context.Context, after job.ID, limit int) ([]*job.Info, error) {
-	from := "-"
-	if after != "" {
-		from = "(" + string(after)
-	}
-	ids, err := s.indexed(ctx, &redis.ZRangeBy{Min: from, Max: "+", Count: int64(limit)})
-	if err != nil {
-		return nil, err
-	}
-	infos := make([]*job.Info, 0, limit)
-	for _, id := range ids[:min(limit, len(ids))] {
-		i, err := s.Info(ctx, id)
-		if errors.Is(err, job.ErrNotFound) {
-			i = &job.Info{ID: id} // deleted meanwhile: callers skip it, and know where they are
-		} else if err != nil {
+func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) (ids []job.ID, err error) {
+	x := s.index(redis.ZRangeBy{Min: "[" + prefix, Max: "[" + prefix + "\xff"}, 1)
+	for len(ids) < limit {
+		more, err := x.next(ctx, limit-len(ids))
+		if err != nil {
 			return nil, err
 		}
-		infos = append(infos, i)
-	}
-	return infos, nil
-}
-
-// indexed returns jobs without parent, of all shards, in order.
-func (s *Store) indexed(ctx context.Context, by *redis.ZRangeBy) ([]job.ID, error) {
-	parts := make([]*redis.StringSliceCmd, s.keys.shards)
-	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i := range parts {
-			parts[i] = p.ZRangeByLex(ctx, s.keys.index(i), by)
+		if len(more) == 0 {
+			break
 		}
-		return nil
-	}); err != nil {
-		return nil, s.explain(err)
+		ids = append(ids, more...)
 	}
-	var ids []job.ID
-	for _, part := range parts {
-		for _, id := range part.Val() {
-			ids = append(ids, job.ID(id))
-		}
-	}
-	slices.Sort(ids)
 	return ids, nil
 }
 

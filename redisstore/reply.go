@@ -186,6 +186,53 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 	return s, d.err
 }
 
+// infos decodes the jobs that tree_walk read; those that do not exist are left out.
+func (d *decoder) infos(v any) []*job.Info {
+	var infos []*job.Info
+	for _, v := range d.list(v) {
+		one := d.list(v)
+		i := d.info(job.ID(d.str(d.at(one, 0))), d.at(one, 1), d.at(one, 2), d.at(one, 3))
+		if i == nil {
+			continue
+		}
+		i.Next = d.time(d.at(one, 4))
+		infos = append(infos, i)
+	}
+	return infos
+}
+
+// time decodes milliseconds since 1970; an empty text is no time.
+func (d *decoder) time(v any) time.Time {
+	if text := d.str(v); text != "" {
+		return time.UnixMilli(d.int(text)).UTC()
+	}
+	return time.Time{}
+}
+
+// brief decodes briefFields of a job.
+func (d *decoder) brief(id job.ID, values []any) *job.Info {
+	text := func(n int) string {
+		s, _ := values[n].(string) // nil: the job has no such field
+		return s
+	}
+	i := &job.Info{
+		ID: id, Status: statemachine.Status(text(0)), Type: text(1), Queue: text(2), Parent: job.ID(text(3)),
+		Labels: d.labels(text(5)), Created: d.time(text(6)), Ran: d.time(text(7)),
+	}
+	if i.Joining = text(4) == "1"; i.Joining {
+		i.Parent = "" // perhaps: who asks further will see
+	}
+	return i
+}
+
+// labels decodes what the job's hash says of its labels.
+func (d *decoder) labels(text string) (labels map[string]string) {
+	if text != "" && json.Unmarshal([]byte(text), &labels) != nil {
+		d.fail("labels", text)
+	}
+	return labels
+}
+
 // info decodes the hash of a job; nil if there is none.
 func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	f := map[string]string{}
@@ -199,12 +246,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		}
 		return d.int(f[k])
 	}
-	at := func(k string) time.Time {
-		if f[k] == "" {
-			return time.Time{}
-		}
-		return time.UnixMilli(d.int(f[k])).UTC()
-	}
+	at := func(k string) time.Time { return d.time(f[k]) }
 	i := &job.Info{
 		ID: id, Name: f["name"], Type: f["type"], Queue: f["queue"], Graph: f["graph"] == "1",
 		Status: statemachine.Status(f["status"]), Reason: f["reason"], Parent: job.ID(f["parent"]), By: f["by"],
@@ -217,6 +259,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	if f["args"] != "" {
 		i.Args = json.RawMessage(f["args"])
 	}
+	i.Labels = d.labels(f["labels"])
 	values := d.rawMap(defaults)
 	waiting := map[string]int64{}
 	d.pairs(lengths, func(k string, v any) { waiting[k] = d.int(v) })

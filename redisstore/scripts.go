@@ -109,6 +109,43 @@ func function() (name, text string) {
 		"if not scripts then scripts = build() end\nreturn scripts(keys, args)\nend)\n", name, b.String(), name)
 }
 
+// call is a call of a script in the shard whose due key is given.
+type call struct {
+	due  string
+	args []any
+}
+
+// runAll makes all calls of a script in one round trip and returns their replies. They are not
+// one act: others may come in between.
+func (s *Store) runAll(ctx context.Context, p program, calls []call) ([]any, error) {
+	cmds := make([]*redis.Cmd, len(calls))
+	_, _ = s.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
+		for i, c := range calls {
+			if s.scripts.Load() {
+				cmds[i] = p.lua.EvalSha(ctx, pipe, []string{c.due}, c.args...)
+			} else {
+				cmds[i] = pipe.FCall(ctx, functionName, []string{c.due}, append([]any{p.name}, c.args...)...)
+			}
+		}
+		return nil
+	})
+	replies := make([]any, len(calls))
+	for i, cmd := range cmds {
+		reply, err := cmd.Result()
+		switch {
+		case redis.HasErrorPrefix(err, "NOSCRIPT"), missing(err), unsupported(err):
+			reply, err = s.run(ctx, p, calls[i].due, calls[i].args...)
+		case err != nil:
+			err = fmt.Errorf("redis script %s: %w", p.name, s.explain(err))
+		}
+		if err != nil {
+			return nil, err
+		}
+		replies[i] = reply
+	}
+	return replies, nil
+}
+
 // run runs a script in the shard whose due key is given and returns its reply.
 func (s *Store) run(ctx context.Context, p program, due string, args ...any) (any, error) {
 	reply, err := s.call(ctx, p, due, args)
@@ -125,7 +162,7 @@ func (s *Store) call(ctx context.Context, p program, due string, args []any) (an
 	}
 	named := append([]any{p.name}, args...)
 	reply, err := s.rdb.FCall(ctx, functionName, []string{due}, named...).Result()
-	if err == nil || !redis.HasErrorPrefix(err, "Function not found") && !unsupported(err) {
+	if err == nil || !missing(err) && !unsupported(err) {
 		return reply, err
 	}
 	if !unsupported(err) {
@@ -155,6 +192,9 @@ func (s *Store) loadFunction(ctx context.Context) error {
 	}
 	return load(ctx, s.rdb)
 }
+
+// missing tells whether a server has to be given the function first.
+func missing(err error) bool { return redis.HasErrorPrefix(err, "Function not found") }
 
 // unsupported tells whether a server has no functions, or not for us.
 func unsupported(err error) bool {

@@ -110,15 +110,7 @@ func (s *Store) read(ctx context.Context, ids []job.ID, budget int) (infos []*jo
 	}
 	var d decoder
 	l := d.list(reply)
-	for _, v := range d.list(d.at(l, 0)) {
-		one := d.list(v)
-		if i := d.info(job.ID(d.str(d.at(one, 0))), d.at(one, 1), d.at(one, 2), d.at(one, 3)); i != nil {
-			if next := d.str(d.at(one, 4)); next != "" {
-				i.Next = time.UnixMilli(d.int(next)).UTC()
-			}
-			infos = append(infos, i)
-		}
-	}
+	infos = d.infos(d.at(l, 0))
 	for _, v := range d.list(d.at(l, 1)) {
 		left = append(left, job.ID(d.str(v)))
 	}

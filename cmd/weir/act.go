@@ -18,6 +18,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
 )
 
 // actor is what those who act by this program are called in logs.
@@ -26,6 +27,7 @@ const actor = "weir"
 func newCreate(s *settings) *cobra.Command {
 	var n job.New
 	var args, parent string
+	var labels []string
 	var delay time.Duration
 	c := &cobra.Command{
 		Use:     "create TYPE",
@@ -35,6 +37,10 @@ func newCreate(s *settings) *cobra.Command {
 		RunE: func(c *cobra.Command, words []string) error {
 			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
 				client := job.NewClient(store)
+				var err error
+				if n.Labels, err = labelsOf(labels); err != nil {
+					return err
+				}
 				n.Type, n.By = words[0], actor
 				if args != "" {
 					if !json.Valid([]byte(args)) {
@@ -64,6 +70,7 @@ func newCreate(s *settings) *cobra.Command {
 	c.Flags().StringVar(&args, "args", "", "parameters of the job, a `JSON` object")
 	c.Flags().StringVar(&n.Queue, "queue", job.DefaultQueue, "queue of the job")
 	c.Flags().StringVar(&n.Alias, "alias", "", "a name for the job")
+	c.Flags().StringArrayVar(&labels, "label", nil, "a label of the job, `KEY=VALUE`; weir jobs --label finds it")
 	c.Flags().StringVar(&parent, "parent", "", "`JOB` that it becomes a child of, with --name")
 	c.Flags().StringVar(&n.Name, "name", "", "name as a child")
 	c.Flags().DurationVar(&delay, "in", 0, "not to run before this time has passed, like 10m")
@@ -223,15 +230,20 @@ func (s *settings) act(c *cobra.Command, name, done string, fn func(ctx context.
 	})
 }
 
-// wakeFlags are those of weir run for a job.
+// wakeFlags are those of weir run for jobs.
 type wakeFlags struct {
+	bulkFlags
 	force bool
 	after time.Duration
 }
 
-// wake asks for a run of a job.
-func (f wakeFlags) wake(c *cobra.Command, s *settings, name string) error {
-	return s.act(c, name, "will run", func(ctx context.Context, h *job.Handle) error {
+// wake asks for a run of a job, or of all that are meant.
+func (f *wakeFlags) wake(c *cobra.Command, s *settings, args []string) error {
+	one, err := f.one(c, s, args)
+	if err != nil {
+		return err
+	}
+	run := func(ctx context.Context, h *job.Handle) error {
 		switch {
 		case f.after > 0:
 			return h.RunAfter(ctx, f.after)
@@ -239,64 +251,130 @@ func (f wakeFlags) wake(c *cobra.Command, s *settings, name string) error {
 			return h.Force(ctx)
 		}
 		return h.Run(ctx)
+	}
+	if one {
+		return s.act(c, args[0], "will run", run)
+	}
+	event := statemachine.Run
+	if f.force {
+		event = statemachine.Force
+	}
+	return f.act(c, s, deed{
+		verb: "Run", on: append(on(event), statemachine.Queued, statemachine.Running),
+		do: func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) { return "will run", run(ctx, h) },
 	})
 }
 
 func newRetry(s *settings) *cobra.Command {
+	var f bulkFlags
 	var tree bool
 	c := &cobra.Command{
-		Use:     "retry JOB",
+		Use:     "retry [JOB]",
 		Short:   "Give a failed job another run",
-		Example: "  weir retry album-2026 --tree",
-		Args:    usage(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			if !tree {
-				return s.act(c, args[0], "will run", func(ctx context.Context, h *job.Handle) error { return h.Retry(ctx) })
-			}
+		Long:    "Give a failed job another run." + bulkHelp + "\nOf graphs among them, the failed jobs are retried.",
+		Example: "  weir retry album-2026 --tree\n  weir retry --type resize --newer 1h --all\n  weir retry --label customer=7 --yes",
+		Args:    usage(cobra.MaximumNArgs(1)),
+	}
+	retryTree := func(ctx context.Context, h *job.Handle) (string, error) {
+		n, err := h.RetryFailed(ctx)
+		return fmt.Sprintf("%d failed jobs will run", n), err
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		one, err := f.one(c, s, args)
+		switch {
+		case err != nil:
+			return err
+		case one && tree:
 			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				n, err := h.RetryFailed(ctx)
-				if err != nil {
-					return err
+				done, err := retryTree(ctx, h)
+				if err == nil {
+					_, err = fmt.Fprintln(c.OutOrStdout(), done)
 				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%d failed jobs will run\n", n)
 				return err
 			})
-		},
+		case one:
+			return s.act(c, args[0], "will run", func(ctx context.Context, h *job.Handle) error { return h.Retry(ctx) })
+		}
+		return f.act(c, s, deed{
+			verb: "Retry", on: on(statemachine.Retry),
+			do: func(ctx context.Context, h *job.Handle, i *job.Info) (string, error) {
+				if tree || i.Graph {
+					done, err := retryTree(ctx, h)
+					return "goes on: " + done, err
+				}
+				return "will run", h.Retry(ctx)
+			},
+		})
 	}
+	f.flags(s, c)
 	c.Flags().BoolVar(&tree, "tree", false, "all failed jobs of its tree")
 	return c
 }
 
 func newTerminate(s *settings) *cobra.Command {
+	var f bulkFlags
 	var recursive bool
 	c := &cobra.Command{
-		Use:     "terminate JOB",
+		Use:     "terminate [JOB]",
 		Short:   "End a job: a run in progress finishes, then its Shutdown gets its chance",
-		Example: "  weir terminate album-2026 --recursive",
-		Args:    usage(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			return s.act(c, args[0], "will end", func(ctx context.Context, h *job.Handle) error {
-				if recursive {
-					return h.TerminateAll(ctx)
-				}
-				return h.Terminate(ctx)
-			})
-		},
+		Long:    "End a job: a run in progress finishes, then its Shutdown gets its chance." + bulkHelp,
+		Example: "  weir terminate album-2026 --recursive\n  weir terminate --label customer=7 --older 30d --recursive",
+		Args:    usage(cobra.MaximumNArgs(1)),
 	}
+	end := func(ctx context.Context, h *job.Handle) error {
+		if recursive {
+			return h.TerminateAll(ctx)
+		}
+		return h.Terminate(ctx)
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		one, err := f.one(c, s, args)
+		if err != nil {
+			return err
+		}
+		if one {
+			return s.act(c, args[0], "will end", end)
+		}
+		return f.act(c, s, deed{
+			verb: "Terminate", on: on(statemachine.Terminate),
+			do: func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) { return "will end", end(ctx, h) },
+		})
+	}
+	f.flags(s, c)
 	c.Flags().BoolVarP(&recursive, "recursive", "r", false, "all jobs below it, too")
 	return c
 }
 
 func newDelete(s *settings) *cobra.Command {
-	return &cobra.Command{
-		Use:     "delete JOB",
+	var f bulkFlags
+	c := &cobra.Command{
+		Use:     "delete [JOB]",
 		Short:   "Remove a terminated job and all below it, with everything they have",
-		Example: "  weir terminate album-2026 --recursive && weir delete album-2026",
-		Args:    usage(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			return s.act(c, args[0], "is deleted", func(ctx context.Context, h *job.Handle) error { return h.Delete(ctx) })
-		},
+		Long:    "Remove a terminated job and all below it, with everything they have." + bulkHelp,
+		Example: "  weir terminate album-2026 --recursive && weir delete album-2026\n  weir delete --status terminated --older 7d",
+		Args:    usage(cobra.MaximumNArgs(1)),
 	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		one, err := f.one(c, s, args)
+		if err != nil {
+			return err
+		}
+		if one {
+			return s.act(c, args[0], "is deleted", func(ctx context.Context, h *job.Handle) error { return h.Delete(ctx) })
+		}
+		return f.act(c, s, deed{
+			verb: "Delete", on: []statemachine.Status{statemachine.Terminated},
+			do: func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) {
+				err := h.Delete(ctx)
+				if errors.Is(err, job.ErrNotFound) {
+					err = nil // it went with one above it
+				}
+				return "is deleted", err
+			},
+		})
+	}
+	f.flags(s, c)
+	return c
 }
 
 func newWait(s *settings) *cobra.Command {

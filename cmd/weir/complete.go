@@ -49,23 +49,19 @@ func (s *settings) complete(c *cobra.Command, jobs int, ports bool) *cobra.Comma
 // jobWords are the last jobs and their aliases, with what they are.
 func jobWords(ctx context.Context, store *redisstore.Store) ([]string, error) {
 	var words []string
-	for i, err := range job.NewClient(store).Roots(ctx, job.Filter{}) {
-		if err != nil {
-			return nil, err
+	client := job.NewClient(store)
+	_, err := chunks(ctx, client, job.Filter{}, completed, func(list []*job.Info) error {
+		all, err := views(ctx, client, list)
+		for _, v := range all {
+			about := "\t" + v.Type + ", " + v.Status
+			for _, a := range v.Aliases {
+				words = append(words, a+about)
+			}
+			words = append(words, string(v.ID)+about)
 		}
-		about := "\t" + i.Type + ", " + string(i.Status)
-		aliases, err := store.Aliases(ctx, i.ID)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range aliases {
-			words = append(words, a+about)
-		}
-		if words = append(words, string(i.ID)+about); len(words) >= completed {
-			break
-		}
-	}
-	return words, nil
+		return err
+	})
+	return words, err
 }
 
 func portWords(ctx context.Context, store *redisstore.Store, name string) ([]string, error) {

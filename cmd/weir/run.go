@@ -35,7 +35,7 @@ type runFlags struct {
 func newRun(s *settings) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use:   "run FILE|JOB",
+		Use:   "run [FILE|JOB]",
 		Short: "Run a graph of components from a file, or ask for a run of a job",
 		Long: `Run a graph of components from a file until it is completed, and print what it writes
 to its outputs. Without --redis the jobs live in this process. With it they are kept in
@@ -47,12 +47,12 @@ standard input. A value or line that is JSON is taken as JSON, any other as a te
 Then all inputs are closed.
 
 What is no graph file (.yaml, .yml, .json, .fbp or -) is a JOB: an ID, the beginning of
-one, or an alias. It gets a run that begins after this command, whatever it waits for.`,
-		Example: "  weir run logs.yaml --in lines=@access.log\n  weir run sum.yaml --in n=5 --in n=6 -o json\n  weir run report-2026 --after 10m",
-		Args:    usage(cobra.ExactArgs(1)),
+one, or an alias. It gets a run that begins after this command, whatever it waits for.` + bulkHelp,
+		Example: "  weir run logs.yaml --in lines=@access.log\n  weir run sum.yaml --in n=5 --in n=6 -o json\n  weir run report-2026 --after 10m\n  weir run --type report --status completed",
+		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if !isGraphFile(args[0]) {
-				return f.wake(c, s, args[0])
+			if len(args) == 0 || !isGraphFile(args[0]) {
+				return f.wake(c, s, args)
 			}
 			return f.run(c, s, args[0])
 		},
@@ -63,12 +63,14 @@ one, or an alias. It gets a run that begins after this command, whatever it wait
 	c.Flags().BoolVar(&f.picture, "draw", false, "draw the jobs at the end, on standard error")
 	c.Flags().BoolVar(&f.force, "force", false, "of a job: also if it failed or is terminated")
 	c.Flags().DurationVar(&f.after, "after", 0, "of a job: after this time, like 10m")
-	s.formats(c, "table", "json")
+	f.flags(s, c)
+	c.Flags().Lookup("label").Usage = "of a graph: a label of it, `KEY=VALUE`; else jobs with this label, KEY[=VALUE]"
 	return c
 }
 
 func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
-	if err := f.validate(name); err != nil {
+	labels, err := f.validate(c, s, name)
+	if err != nil {
 		return err
 	}
 	g, err := f.load(name)
@@ -93,7 +95,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	if r.feeds, err = f.feeds(g); err != nil {
 		return err
 	}
-	if r.handle, err = job.NewClient(store).Start(ctx, g); err != nil {
+	if r.handle, err = job.NewClient(store).Start(ctx, g, labels...); err != nil {
 		return err
 	}
 	if s.redis != "" { // it stays there, whatever becomes of this process
@@ -110,10 +112,26 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	return err
 }
 
-// validate refuses flags that make no sense with the file of that name.
-func (f *runFlags) validate(name string) error {
-	if f.timeout < 0 {
-		return usageError{fmt.Errorf("--timeout %s: use a positive time, or none", f.timeout)}
+// validate refuses flags that make no sense with the file of that name, and returns what the
+// graph is to be labelled with.
+func (f *runFlags) validate(c *cobra.Command, s *settings, name string) (labels []job.Option, err error) {
+	for _, flag := range append(f.given(c), "--all", "--yes", "--dry-run") {
+		if flag != "--label" && c.Flags().Changed(flag[2:]) {
+			return nil, usageError{fmt.Errorf("%s is for jobs that are there, and %s is a graph to be run", flag, name)}
+		}
+	}
+	switch {
+	case s.output == "name":
+		return nil, usageError{fmt.Errorf("-o name is for --dry-run")}
+	case f.timeout < 0:
+		return nil, usageError{fmt.Errorf("--timeout %s: use a positive time, or none", f.timeout)}
+	}
+	pairs, err := labelsOf(f.labels)
+	if err != nil {
+		return nil, err
+	}
+	for key, value := range pairs {
+		labels = append(labels, job.Label(key, value))
 	}
 	taken := name == "-"
 	for _, in := range f.in {
@@ -121,11 +139,11 @@ func (f *runFlags) validate(name string) error {
 			continue
 		}
 		if taken {
-			return usageError{fmt.Errorf("--in %s: standard input can be read once only, use a file", in)}
+			return nil, usageError{fmt.Errorf("--in %s: standard input can be read once only, use a file", in)}
 		}
 		taken = true
 	}
-	return nil
+	return labels, nil
 }
 
 // openOrEmbed opens the store that the flags name, or one in this process.

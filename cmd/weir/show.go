@@ -15,7 +15,6 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -24,92 +23,6 @@ func joined(words []string) string {
 		return words[0]
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
-}
-
-func newJobs(s *settings) *cobra.Command {
-	var f job.Filter
-	var status, after string
-	var limit int
-	var count bool
-	c := &cobra.Command{
-		Use:     "jobs",
-		Short:   "List jobs without parent, the oldest first",
-		Example: "  weir jobs --status failed\n  weir jobs --type album -o jsonl\n  weir jobs --count",
-		Args:    usage(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			f.Status, f.After = statemachine.Status(status), job.ID(after)
-			if status != "" && !slices.Contains(statemachine.Statuses(), f.Status) {
-				return oneOf("status", status, texts(statemachine.Statuses()))
-			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
-				var list []*job.Info
-				n := 0
-				for i, err := range job.NewClient(store).Roots(ctx, f) {
-					if err != nil {
-						return err
-					}
-					if n++; count {
-						continue
-					}
-					if list = append(list, i); n == limit {
-						break
-					}
-				}
-				if count {
-					_, err := fmt.Fprintln(c.OutOrStdout(), n)
-					return err
-				}
-				return s.list(c, list)
-			})
-		},
-	}
-	c.Flags().StringVar(&f.Type, "type", "", "only jobs of this `TYPE`, or graphs of this name")
-	c.Flags().StringVar(&status, "status", "", "only jobs with this `STATUS`")
-	c.Flags().StringVar(&after, "after", "", "only jobs created after the one with this `ID`")
-	c.Flags().IntVar(&limit, "limit", 50, "at most so many jobs; 0 for all")
-	c.Flags().BoolVar(&count, "count", false, "print only how many there are")
-	s.formats(c, "table", "json", "jsonl", "yaml", "name")
-	return c
-}
-
-func texts[T ~string](values []T) []string {
-	out := make([]string, len(values))
-	for i, v := range values {
-		out[i] = string(v)
-	}
-	return out
-}
-
-// list prints jobs, one a line.
-func (s *settings) list(c *cobra.Command, list []*job.Info) error {
-	w := c.OutOrStdout()
-	if s.output == "jsonl" || s.output == "name" {
-		for _, i := range list {
-			if err := s.show(c, viewOf(i), string(i.ID), nil); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	views := []*view{}
-	for _, i := range list {
-		views = append(views, viewOf(i))
-	}
-	return s.show(c, views, "", func(io.Writer) error {
-		if len(list) == 0 {
-			_, err := fmt.Fprintln(c.ErrOrStderr(), "no jobs")
-			return err
-		}
-		style := term.StyleOf(w)
-		rows := [][]string{{"ID", "TYPE", "STATUS", "AGE", "REASON"}}
-		for _, i := range list {
-			reason, _, _ := strings.Cut(i.Reason, "\n")
-			rows = append(rows, []string{
-				string(i.ID), term.Clean(cmp.Or(i.Name, i.Type)), style.Status(i.Status), age(i.Created), term.Clean(reason),
-			})
-		}
-		return term.Table(w, rows, style)
-	})
 }
 
 // age is how long ago something was, in one unit.
@@ -127,6 +40,14 @@ func age(t time.Time) string {
 		return fmt.Sprintf("%dh", int(d.Hours()))
 	}
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// agoOf is the age of what has happened, if it has.
+func agoOf(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return age(*t)
 }
 
 func newShow(s *settings) *cobra.Command {
@@ -164,6 +85,7 @@ func showJob(w io.Writer, v *view) error {
 	rows = append(rows, []string{style.Faint("status"), style.Status(statemachine.Status(v.Status))})
 	add("reason", deref(v.Reason))
 	add("aliases", strings.Join(v.Aliases, ", "))
+	add("labels", labelText(v.Labels))
 	add("parent", deref(v.Parent))
 	add("created", when(v.CreatedAt))
 	add("by", deref(v.CreatedBy))

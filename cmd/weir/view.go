@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -25,6 +26,7 @@ type view struct {
 	Parent    *string                    `json:"parent"`
 	Children  any                        `json:"children"` // name to ID, or nodes in the order of their creation
 	Aliases   []string                   `json:"aliases"`
+	Labels    map[string]string          `json:"labels"`
 	CreatedAt *time.Time                 `json:"created_at"`
 	CreatedBy *string                    `json:"created_by"`
 	RanAt     *time.Time                 `json:"ran_at"`
@@ -85,8 +87,9 @@ func viewOf(i *job.Info) *view {
 		ID: i.ID, Name: orNull(i.Name), Type: i.Type, Queue: i.Queue, Status: string(i.Status), Reason: orNull(i.Reason),
 		Parent: orNull(string(i.Parent)), Children: map[string]job.ID{}, Aliases: []string{}, CreatedAt: timeOrNull(i.Created),
 		CreatedBy: orNull(i.By), RanAt: timeOrNull(i.Ran), TryCount: i.Tries, Errors: []viewError{},
-		In: map[string]viewPort{}, Out: map[string]viewPort{},
+		In: map[string]viewPort{}, Out: map[string]viewPort{}, Labels: map[string]string{},
 	}
+	maps.Copy(v.Labels, i.Labels)
 	for _, p := range i.Ports {
 		into := v.In
 		if p.Dir == port.Output {
@@ -103,28 +106,33 @@ func fullView(ctx context.Context, h *job.Handle) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := viewOf(info)
 	children, err := h.Children(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ids := make(map[string]job.ID, len(children))
+	d := job.Details{Children: make(map[string]job.ID, len(children))}
 	for name, c := range children {
-		ids[name] = c.ID()
+		d.Children[name] = c.ID()
 	}
-	v.Children = ids
-	if v.Aliases, err = h.Aliases(ctx); err != nil {
+	if d.Aliases, err = h.Aliases(ctx); err != nil {
 		return nil, err
 	}
-	failures, err := h.Failures(ctx)
-	if err != nil {
+	if d.Failures, err = h.Failures(ctx); err != nil {
 		return nil, err
 	}
-	for _, f := range failures {
-		v.Errors = append(v.Errors, viewError{f.At.UTC(), f.Error})
-	}
+	v := viewOf(info)
+	v.fill(d)
 	v.State, err = h.State(ctx)
 	return v, err
+}
+
+// fill adds what an Info does not have.
+func (v *view) fill(d job.Details) {
+	v.Aliases = append(v.Aliases, d.Aliases...)
+	v.Children = d.Children
+	for _, f := range d.Failures {
+		v.Errors = append(v.Errors, viewError{f.At.UTC(), f.Error})
+	}
 }
 
 // treeView nests the views of a tree, whose first job is the root.

@@ -45,9 +45,15 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"save": func(ts *testscript.TestScript, _ bool, args []string) { // save VARIABLE: what the last command printed
+				ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+			},
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", server.URL())
 			env.Setenv("EMPTY", strings.TrimSuffix(server.URL(), "/0")+"/5") // for act.txt alone
+			env.Setenv("SERVER", strings.TrimSuffix(server.URL(), "/0"))     // for jobs.txt alone with /6, for bulk.txt with /7
 			env.Setenv("ALBUM", string(h.ID()))
 			env.Setenv("HOME", os.TempDir())
 			return nil

@@ -109,7 +109,7 @@ local function tell(j)
   end
 end
 
--- place gives a job its new status, keeps `due` in step, lists jobs that became ready
+-- place gives a job its new status, keeps `due` and `failures` in step, lists jobs that became ready
 -- and tells a graph about its child. at (ms) overrides when the sweeper looks at it.
 local function place(j, to, at)
   local from = j.status
@@ -126,6 +126,11 @@ local function place(j, to, at)
     elseif not j.token then
       call('ZREM', P .. 'due', j.id)
     end
+  end
+  if to == S.failed then
+    call('ZADD', P .. 'failures', str(NOW), j.id)
+  elseif from == S.failed then
+    call('ZREM', P .. 'failures', j.id)
   end
   if from ~= to then tell(j) end
   if not j.pgraph or from == '' then return end

@@ -64,6 +64,7 @@ local function erase(id, what)
   for i = 1, #keys, CHUNK do call('UNLINK', unpack(keys, i, math.min(i + CHUNK - 1, #keys))) end
   call('ZREM', P .. 'due', id, '@' .. id)
   call('ZREM', P .. 'index', id)
+  call('ZREM', P .. 'failures', id)
   if call('HINCRBY', P .. 't:' .. tree(id), 'jobs', -1) <= 0 then
     call('DEL', P .. 't:' .. tree(id), P .. 'log:' .. tree(id))
   end

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// bulkFlags are those of commands that act on one JOB or on all that pass a filter.
+type bulkFlags struct {
+	filterFlags
+	yes, dryRun bool
+}
+
+// bulkHelp is what the help of such commands says of that.
+const bulkHelp = `
+
+Instead of a JOB, filters say which jobs are meant, of those without parent or, with --all,
+of all. They are shown and counted, and you are asked: without a terminal --yes is needed.`
+
+func (f *bulkFlags) flags(s *settings, c *cobra.Command) {
+	f.filterFlags.flags(c)
+	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "of many jobs: do not ask")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "of many jobs: only show them, as -o table, json or name")
+	s.formats(c, "table", "json", "name")
+}
+
+// one tells whether the command line names one job, or says what is wrong with it.
+func (f *bulkFlags) one(c *cobra.Command, s *settings, args []string) (bool, error) {
+	given := f.given(c)
+	for _, name := range []string{"all", "dry-run"} {
+		if c.Flags().Changed(name) && len(args) > 0 {
+			given = append(given, "--"+name)
+		}
+	}
+	switch {
+	case len(args) > 0 && len(given) > 0:
+		return true, usageError{fmt.Errorf("%s says which of many jobs are meant: leave it out, or %s", given[0], args[0])}
+	case len(args) == 0 && len(given) == 0:
+		return false, usageError{fmt.Errorf("give a JOB, or say which jobs are meant with --%s; see %s --help", strings.Join(filters, ", --"), c.CommandPath())}
+	case s.output != "table" && !f.dryRun && len(args) == 0:
+		return false, usageError{fmt.Errorf("-o %s is for --dry-run", s.output)}
+	}
+	return len(args) > 0, nil
+}
+
+// deed is what a command does to jobs.
+type deed struct {
+	verb string                // in the question
+	on   []statemachine.Status // which jobs are meant if no --status says so: those it can be done to
+	// do does it and says what becomes of the job.
+	do func(ctx context.Context, h *job.Handle, i *job.Info) (string, error)
+}
+
+// on returns the statuses in which a job accepts an event.
+func on(event statemachine.Event) (statuses []statemachine.Status) {
+	for _, m := range statemachine.Transitions() {
+		if m.Event == event && m.From != statemachine.New {
+			statuses = append(statuses, m.From)
+		}
+	}
+	return statuses
+}
+
+// act does something to all jobs that pass the filters.
+func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
+	filter, err := f.filter(c)
+	if err != nil {
+		return err
+	}
+	if filter.Status == nil {
+		filter.Status = d.on
+	}
+	if !f.dryRun && !f.yes && !term.CanAsk(c.InOrStdin()) {
+		return usageError{errors.New("standard input is no terminal, so nobody can be asked: add --yes, or --dry-run to see which jobs are meant")}
+	}
+	return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+		client := job.NewClient(store)
+		if f.dryRun && s.output != "table" {
+			return s.list(ctx, c, client, filter, 0)
+		}
+		var all []*job.Info
+		if _, err := chunks(ctx, client, filter, 0, func(part []*job.Info) error {
+			for _, i := range part { // of very many no more than is needed
+				all = append(all, &job.Info{ID: i.ID, Graph: i.Graph})
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		w := c.ErrOrStderr()
+		if f.dryRun {
+			w = c.OutOrStdout()
+		}
+		if err := preview(ctx, w, c, client, filter, len(all)); err != nil || f.dryRun || len(all) == 0 {
+			return err
+		}
+		if !f.yes {
+			if err := ask(ctx, c, d.verb, len(all)); err != nil {
+				return err
+			}
+		}
+		return d.each(ctx, c, client, all)
+	})
+}
+
+// previewed is how many of the jobs are shown before something is done to them.
+const previewed = 10
+
+// preview shows how many jobs there are, and the first of them.
+func preview(ctx context.Context, w io.Writer, c *cobra.Command, client *job.Client, f job.Filter, n int) error {
+	if n == 0 {
+		return none(ctx, c, client, f)
+	}
+	var first []*view
+	if _, err := chunks(ctx, client, f, previewed, func(part []*job.Info) (err error) {
+		first, err = views(ctx, client, part)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := jobTable(w, first, f.Order); err != nil {
+		return err
+	}
+	text := jobCount(n)
+	if n > len(first) {
+		text = fmt.Sprintf("… %s in all", text)
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
+func jobCount(n int) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return term.Number(int64(n)) + " jobs"
+}
+
+// ask returns an error unless somebody says yes.
+func ask(ctx context.Context, c *cobra.Command, verb string, n int) error {
+	these := "these " + jobCount(n)
+	if n == 1 {
+		these = "this job"
+	}
+	if _, err := fmt.Fprintf(c.ErrOrStderr(), "%s %s? [y/N] ", verb, these); err != nil {
+		return err
+	}
+	answer := make(chan string, 1)
+	go func() { // an interrupt does not wait for a line
+		line, _ := bufio.NewReader(c.InOrStdin()).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case a := <-answer:
+		if a != "y" && a != "yes" {
+			return errors.New("nothing was done")
+		}
+		return nil
+	}
+}
+
+// someError says that something was not done to some of many jobs.
+type someError struct {
+	worst       error
+	failed, all int
+}
+
+func (e someError) Error() string {
+	return fmt.Sprintf("not done to %d of %s", e.failed, jobCount(e.all))
+}
+func (e someError) Unwrap() error { return e.worst }
+
+// worse tells which of two errors decides on the exit code: one that nobody expects does, else
+// the one with the higher code.
+func worse(a, b error) bool {
+	x, y := exitCode(a), exitCode(b)
+	return y != exitError && (x == exitError || x > y)
+}
+
+// each does it to jobs, one after the other, and goes on where it cannot be done.
+func (d deed) each(ctx context.Context, c *cobra.Command, client *job.Client, all []*job.Info) error {
+	var failed someError
+	for _, i := range all {
+		done, err := d.do(ctx, client.At(i.ID), i)
+		if err == nil {
+			_, err = fmt.Fprintf(c.OutOrStdout(), "job %s %s\n", i.ID, done)
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if ctx.Err() != nil || errors.Is(err, job.ErrUnreachable) {
+			return err // so it would go with all others
+		}
+		fmt.Fprintln(c.ErrOrStderr(), "weir:", strings.Join(strings.Fields(err.Error()), " "))
+		failed.failed, failed.all = failed.failed+1, len(all)
+		if failed.worst == nil || worse(err, failed.worst) {
+			failed.worst = err
+		}
+	}
+	if failed.worst != nil {
+		return failed
+	}
+	return nil
+}

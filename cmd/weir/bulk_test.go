@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// TestExitCodesOfMany: the exit code is that of the worst that happened to one of the jobs.
+func TestExitCodesOfMany(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for range 2 {
+		if _, err := job.NewClient(store).Start(t.Context(), job.Single(&resize{}, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"jobs", "--status", "failed"}, 0},
+		{[]string{"jobs", "--status", "none"}, exitUsage},
+		{[]string{"jobs", "--after", "019e1f0e-5a3c-7c1d-9f7e-0a4b7c2d8e11", "--all"}, exitNotFound},
+		{[]string{"retry", "--type", "Resize", "--yes"}, 0},
+		{[]string{"retry", "--type", "Resize"}, exitUsage},
+		{[]string{"retry"}, exitUsage},
+		{[]string{"retry", "--type", "Resize", "--status", "queued", "--dry-run"}, 0},
+		{[]string{"retry", "--type", "Resize", "--status", "queued", "--yes"}, exitRefused},
+		{[]string{"run", "--type", "Resize", "--yes"}, 0},
+		{[]string{"terminate", "--type", "Resize", "--yes"}, 0},
+		{[]string{"delete", "--newer", "1h", "--status", "terminating", "--yes"}, exitRefused},
+	} {
+		var out bytes.Buffer
+		if got := run(t.Context(), append(c.args, "--redis", server.URL()), &out, &out); got != c.want {
+			t.Errorf("%q: exit code %d, want %d\n%s", c.args, got, c.want, &out)
+		}
+	}
+}
+
+func TestWorse(t *testing.T) {
+	t.Parallel()
+	order := []error{
+		fmt.Errorf("%w: x", job.ErrNotFound), fmt.Errorf("%w: x", job.ErrFailed), fmt.Errorf("%w: x", job.ErrStatus),
+		errors.New("nobody expects it"),
+	}
+	for n, a := range order {
+		for m, b := range order {
+			if got := worse(a, b); got != (n > m) {
+				t.Errorf("%v is worse than %v: %v", a, b, got)
+			}
+		}
+	}
+}
+
+// TestGoesOn: one job that refuses does not keep others from it; a Redis that is gone does.
+func TestGoesOn(t *testing.T) {
+	t.Parallel()
+	jobs := []*job.Info{{ID: "a"}, {ID: "b"}, {ID: "c"}}
+	client := job.NewClient(nil)
+	try := func(kind error) (done, said string, err error) {
+		c := newRoot()
+		var out, errs bytes.Buffer
+		c.SetOut(&out)
+		c.SetErr(&errs)
+		err = deed{do: func(_ context.Context, h *job.Handle, _ *job.Info) (string, error) {
+			if h.ID() == "b" {
+				return "", fmt.Errorf("%w: two\nlines", kind)
+			}
+			return "is done", nil
+		}}.each(t.Context(), c, client, jobs)
+		return out.String(), errs.String(), err
+	}
+	done, said, err := try(job.ErrStatus)
+	if done != "job a is done\njob c is done\n" || said != "weir: "+job.ErrStatus.Error()+": two lines\n" ||
+		!errors.Is(err, job.ErrStatus) || err.Error() != "not done to 1 of 3 jobs" {
+		t.Errorf("refused: %q, %q, %v", done, said, err)
+	}
+	done, said, err = try(job.ErrUnreachable)
+	if done != "job a is done\n" || said != "" || !errors.Is(err, job.ErrUnreachable) {
+		t.Errorf("unreachable: %q, %q, %v", done, said, err)
+	}
+}

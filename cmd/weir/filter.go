@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// filterFlags say which jobs are meant.
+type filterFlags struct {
+	status       []string
+	typ, queue   string
+	labels       []string
+	alias        string
+	older, newer ageFlag
+	all          bool
+}
+
+// filters are the names of those flags of which a command needs one to act on many jobs.
+var filters = []string{"status", "type", "queue", "label", "alias", "older", "newer"}
+
+func (f *filterFlags) flags(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringSliceVar(&f.status, "status", nil, "jobs with this `STATUS`, or one of several: failed,queued")
+	flags.StringVar(&f.typ, "type", "", "jobs of this `TYPE`, or graphs of this name")
+	flags.StringVar(&f.queue, "queue", "", "jobs of this `QUEUE`")
+	flags.StringArrayVar(&f.labels, "label", nil, "jobs with this label, `KEY[=VALUE]`; repeated: with all of them")
+	flags.StringVar(&f.alias, "alias", "", "jobs with an alias like this `PATTERN`: album-* or ?1")
+	flags.Var(&f.older, "older", "jobs created more than this time `AGO`: 90s, 5m, 2h, 3d")
+	flags.Var(&f.newer, "newer", "jobs created less than this time `AGO`")
+	flags.BoolVar(&f.all, "all", false, "jobs below others, too")
+	statuses := cobra.FixedCompletions(texts(statemachine.Statuses()), cobra.ShellCompDirectiveNoFileComp)
+	_ = c.RegisterFlagCompletionFunc("status", statuses) // it fails only for a flag that is not there
+}
+
+// given returns the names of the filters on the command line.
+func (f *filterFlags) given(c *cobra.Command) (names []string) {
+	for _, name := range filters {
+		if c.Flags().Changed(name) {
+			names = append(names, "--"+name)
+		}
+	}
+	return names
+}
+
+// filter makes a filter of the flags, or says what is wrong with them.
+func (f *filterFlags) filter(c *cobra.Command) (job.Filter, error) {
+	empty := map[string]bool{"status": len(f.status) == 0, "type": f.typ == "", "queue": f.queue == "", "alias": f.alias == ""}
+	for _, name := range filters {
+		if empty[name] && c.Flags().Changed(name) { // an unset variable of a script must not mean all jobs
+			return job.Filter{}, usageError{fmt.Errorf("--%s is empty", name)}
+		}
+	}
+	out := job.Filter{Type: f.typ, Queue: f.queue, Alias: f.alias, All: f.all, Labels: map[string]string{}}
+	for _, text := range f.status {
+		if err := known("status", text, texts(statemachine.Statuses())); err != nil {
+			return out, err
+		}
+		out.Status = append(out.Status, statemachine.Status(text))
+	}
+	for _, label := range f.labels {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok {
+			out.Keys = append(out.Keys, key)
+			continue
+		}
+		if other, twice := out.Labels[key]; twice && other != value {
+			return out, usageError{fmt.Errorf("--label %s: no job has it with two values", key)}
+		}
+		out.Labels[key] = value
+	}
+	older, newer := f.older.Duration, f.newer.Duration
+	if older > 0 && newer > 0 && newer <= older {
+		return out, usageError{fmt.Errorf("no job is older than %s and newer than %s", f.older.text, f.newer.text)}
+	}
+	now := time.Now()
+	if older > 0 {
+		out.Until = now.Add(-older)
+	}
+	if newer > 0 {
+		out.Since = now.Add(-newer)
+	}
+	if err := out.Validate(); err != nil {
+		return out, usageError{err}
+	}
+	return out, nil
+}
+
+// known refuses the value of a flag that is none of the known ones, and offers the nearest.
+func known(flag, value string, words []string) error {
+	if oneOf(flag, value, words) == nil {
+		return nil
+	}
+	return usageError{fmt.Errorf("unknown %s %q: %s", flag, value, port.Suggest(value, words))}
+}
+
+func texts[T ~string](values []T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// labelsOf reads labels that a job is to have.
+func labelsOf(pairs []string) (map[string]string, error) {
+	labels := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, usageError{fmt.Errorf("--label %q: write it as KEY=VALUE", pair)}
+		}
+		if _, twice := labels[key]; twice {
+			return nil, usageError{fmt.Errorf("--label %s is given twice", key)}
+		}
+		labels[key] = value
+	}
+	if err := job.CheckLabels(labels); err != nil {
+		return nil, usageError{err}
+	}
+	return labels, nil
+}
+
+// ageFlag is a time that has passed, in days, too: 90s, 5m, 2h, 3d, 1d12h.
+type ageFlag struct {
+	time.Duration
+	text string
+}
+
+// Type implements pflag.Value.
+func (a *ageFlag) Type() string { return "age" }
+
+// String implements pflag.Value.
+func (a *ageFlag) String() string { return a.text }
+
+// Set implements pflag.Value.
+func (a *ageFlag) Set(text string) error {
+	bad := errors.New("use a time like 90s, 5m, 2h or 3d")
+	days, rest, ok := strings.Cut(text, "d")
+	if !ok {
+		days, rest = "0", text
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil {
+		return bad
+	}
+	d := time.Duration(n) * 24 * time.Hour
+	if rest != "" {
+		more, err := time.ParseDuration(rest)
+		if err != nil || more < 0 {
+			return bad
+		}
+		d += more
+	}
+	if d <= 0 {
+		return bad
+	}
+	a.Duration, a.text = d, text
+	return nil
+}

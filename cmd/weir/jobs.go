@@ -1,0 +1,229 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// jobsFlags are those of weir jobs.
+type jobsFlags struct {
+	filterFlags
+	sort, after string
+	limit       int
+	count       bool
+}
+
+func newJobs(s *settings) *cobra.Command {
+	var f jobsFlags
+	c := &cobra.Command{
+		Use:   "jobs",
+		Short: "Find jobs: by status, type, queue, label, alias or age",
+		Long: `Find jobs. Without flags those without parent are listed, the newest first. A job must
+pass all the flags given. Sorted by anything but their creation, all jobs that pass are read
+before the first is shown.`,
+		Example: "  weir jobs --status failed,running --newer 1h\n  weir jobs --label customer=7 -o jsonl\n  weir jobs --type resize --all --sort -ran --limit 10\n  weir jobs --count",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			filter, err := f.filter(c)
+			if err != nil {
+				return err
+			}
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				client := job.NewClient(store)
+				if !f.count {
+					return s.list(ctx, c, client, filter, f.limit)
+				}
+				n, err := client.Count(ctx, filter)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintln(c.OutOrStdout(), n)
+				return err
+			})
+		},
+	}
+	f.flags(c)
+	orders := texts(job.Orders())
+	c.Flags().StringVar(&f.sort, "sort", orders[0], "in the order of `ORDER`: "+strings.Join(orders, ", ")+"; - is for the latest first")
+	c.Flags().StringVar(&f.after, "after", "", "only what comes behind the job with this `ID`: the next page")
+	c.Flags().IntVar(&f.limit, "limit", 50, "at most so many jobs; 0 for all")
+	c.Flags().BoolVar(&f.count, "count", false, "print only how many there are")
+	_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(orders, cobra.ShellCompDirectiveNoFileComp)) // it has that flag
+	s.formats(c, "table", "json", "jsonl", "yaml", "name")
+	return c
+}
+
+func (f *jobsFlags) filter(c *cobra.Command) (job.Filter, error) {
+	filter, err := f.filterFlags.filter(c)
+	if err == nil {
+		err = known("order", f.sort, texts(job.Orders()))
+	}
+	if err != nil {
+		return filter, err
+	}
+	if f.limit < 0 {
+		return filter, usageError{fmt.Errorf("--limit %d: use a positive number, or 0 for all", f.limit)}
+	}
+	filter.Order = job.Order(f.sort)
+	if f.after != "" {
+		if filter.After, err = job.ParseID(f.after); err != nil {
+			return filter, usageError{fmt.Errorf("--after: %w", err)}
+		}
+	}
+	return filter, nil
+}
+
+// chunk is how many jobs a list takes at a time.
+const chunk = 500
+
+// chunks calls fn with the jobs that pass a filter, some at a time and up to limit of them,
+// where 0 is for all. It tells whether there are more.
+func chunks(ctx context.Context, client *job.Client, f job.Filter, limit int, fn func([]*job.Info) error) (more bool, err error) {
+	var list []*job.Info
+	n := 0
+	for i, err := range client.Jobs(ctx, f) {
+		if err != nil {
+			return false, err
+		}
+		if more = n == limit && limit > 0; more {
+			break
+		}
+		n++
+		if list = append(list, i); len(list) == chunk {
+			if err := fn(list); err != nil {
+				return false, err
+			}
+			list = nil
+		}
+	}
+	if len(list) > 0 {
+		err = fn(list)
+	}
+	return more, err
+}
+
+// views are jobs as other programs see them, without their states.
+func views(ctx context.Context, client *job.Client, list []*job.Info) ([]*view, error) {
+	ids := make([]job.ID, len(list))
+	for n, i := range list {
+		ids[n] = i.ID
+	}
+	details, err := client.Details(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*view, len(list))
+	for n, i := range list {
+		all[n] = viewOf(i)
+		all[n].fill(details[n])
+	}
+	return all, nil
+}
+
+// list prints the jobs that pass a filter.
+func (s *settings) list(ctx context.Context, c *cobra.Command, client *job.Client, f job.Filter, limit int) error {
+	all := []*view{}
+	more, err := chunks(ctx, client, f, limit, func(list []*job.Info) error {
+		part, err := views(ctx, client, list)
+		if err != nil || s.output != "jsonl" && s.output != "name" {
+			all = append(all, part...)
+			return err
+		}
+		for _, v := range part { // at once: there may be very many
+			if err := s.show(c, v, string(v.ID), nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || s.output == "jsonl" || s.output == "name" {
+		return err
+	}
+	return s.show(c, all, "", func(w io.Writer) error {
+		if len(all) == 0 {
+			return none(ctx, c, client, f)
+		}
+		if err := jobTable(w, all, f.Order); err != nil || !more {
+			return err
+		}
+		_, err := fmt.Fprintf(c.ErrOrStderr(), "there are more: go on with --after %s\n", all[len(all)-1].ID)
+		return err
+	})
+}
+
+// none says that no job passes the filter, and what its type may have been meant to be.
+func none(ctx context.Context, c *cobra.Command, client *job.Client, f job.Filter) error {
+	types, err := client.Types(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range types {
+		names = append(names, t.Type)
+	}
+	text := "no jobs"
+	if near := port.Suggest(f.Type, names); f.Type != "" && !slices.Contains(names, f.Type) && strings.HasPrefix(near, "did") {
+		text = fmt.Sprintf("no jobs of type %q: %s", f.Type, near)
+	}
+	_, err = fmt.Fprintln(c.ErrOrStderr(), text)
+	return err
+}
+
+// jobTable prints jobs, one a line, with those columns that any of them has something for.
+func jobTable(w io.Writer, all []*view, order job.Order) error {
+	style := term.StyleOf(w)
+	columns := []struct {
+		head string
+		cell func(v *view) string
+	}{
+		{"ID", func(v *view) string { return string(v.ID) }},
+		{"TYPE", func(v *view) string { return term.Clean(cmp.Or(deref(v.Name), v.Type)) }},
+		{"STATUS", func(v *view) string { return style.Status(statemachine.Status(v.Status)) }},
+		{"AGE", func(v *view) string { return agoOf(v.CreatedAt) }},
+		{"RAN", func(v *view) string {
+			if order == job.LastRan || order == job.FirstRan {
+				return agoOf(v.RanAt)
+			}
+			return ""
+		}},
+		{"ALIASES", func(v *view) string { return term.Clean(strings.Join(v.Aliases, ",")) }},
+		{"LABELS", func(v *view) string { return term.Clean(labelText(v.Labels)) }},
+		{"REASON", func(v *view) string { return term.Clean(firstLine(deref(v.Reason))) }},
+	}
+	rows := make([][]string, len(all)+1)
+	for _, col := range columns {
+		cells := []string{col.head}
+		for _, v := range all {
+			cells = append(cells, col.cell(v))
+		}
+		if strings.Join(cells[1:], "") == "" {
+			continue
+		}
+		for n, cell := range cells {
+			rows[n] = append(rows[n], cell)
+		}
+	}
+	return term.Table(w, rows, style)
+}
+
+// labelText is labels in one line.
+func labelText(labels map[string]string) string {
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, key+"="+labels[key])
+	}
+	return strings.Join(words, ",")
+}
