@@ -186,6 +186,29 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 	return s, d.err
 }
 
+// infos decodes the jobs that tree_walk read; those that do not exist are left out.
+func (d *decoder) infos(v any) []*job.Info {
+	var infos []*job.Info
+	for _, v := range d.list(v) {
+		one := d.list(v)
+		i := d.info(job.ID(d.str(d.at(one, 0))), d.at(one, 1), d.at(one, 2), d.at(one, 3))
+		if i == nil {
+			continue
+		}
+		i.Next, i.Locked = d.time(d.at(one, 4)), d.time(d.at(one, 5))
+		infos = append(infos, i)
+	}
+	return infos
+}
+
+// time decodes milliseconds since 1970; an empty text is no time.
+func (d *decoder) time(v any) time.Time {
+	if text := d.str(v); text != "" {
+		return time.UnixMilli(d.int(text)).UTC()
+	}
+	return time.Time{}
+}
+
 // info decodes the hash of a job; nil if there is none.
 func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	f := map[string]string{}
@@ -199,12 +222,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		}
 		return d.int(f[k])
 	}
-	at := func(k string) time.Time {
-		if f[k] == "" {
-			return time.Time{}
-		}
-		return time.UnixMilli(d.int(f[k])).UTC()
-	}
+	at := func(k string) time.Time { return d.time(f[k]) }
 	i := &job.Info{
 		ID: id, Name: f["name"], Type: f["type"], Queue: f["queue"], Graph: f["graph"] == "1",
 		Status: statemachine.Status(f["status"]), Reason: f["reason"], Parent: job.ID(f["parent"]), By: f["by"],
