@@ -15,6 +15,7 @@ import (
 type Store interface {
 	Creator
 	Names
+	Index
 	Types
 	Inspector
 	Ports

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/weirworks/weir/statemachine"
 )
@@ -40,4 +41,10 @@ func (c *Client) Roots(ctx context.Context, f Filter) iter.Seq2[*Info, error] {
 			}
 		}
 	}
+}
+
+// Newest returns up to limit jobs without parent, the one created last first.
+func (c *Client) Newest(ctx context.Context, limit int) ([]*Info, error) {
+	infos, err := c.store.Newest(ctx, limit)
+	return slices.DeleteFunc(infos, func(i *Info) bool { return i.Status == "" }), err
 }

@@ -33,11 +33,18 @@ type Names interface {
 	Resolve(ctx context.Context, alias string) (ID, error)
 	// Aliases returns the aliases of a job, sorted.
 	Aliases(ctx context.Context, id ID) ([]string, error)
+}
+
+// Index lists jobs without parent.
+type Index interface {
 	// Prefixed returns up to limit IDs of roots that begin with prefix, sorted.
 	Prefixed(ctx context.Context, prefix string, limit int) ([]ID, error)
 	// Roots returns up to limit jobs without parent behind after, in the order of their
 	// IDs, which is that of their creation. One that was deleted meanwhile has no status.
 	Roots(ctx context.Context, after ID, limit int) ([]*Info, error)
+	// Newest returns up to limit jobs without parent, the one created last first. One that
+	// was deleted meanwhile has no status.
+	Newest(ctx context.Context, limit int) ([]*Info, error)
 }
 
 // Types is the catalogue of worker types that engines have registered, so that anybody
@@ -151,6 +158,12 @@ type History interface {
 	// Runs returns what the last runs of a tree logged, of one of its jobs if id is
 	// no root, oldest first.
 	Runs(ctx context.Context, id ID, limit int) ([]RunEntry, error)
+	// Log returns up to limit entries of the log of a job's tree behind a position, oldest
+	// first. The position before the first is empty.
+	Log(ctx context.Context, id ID, after string, limit int) ([]Entry, error)
+	// LogBack returns up to limit entries before a position, newest first. The position
+	// behind the last is empty.
+	LogBack(ctx context.Context, id ID, before string, limit int) ([]Entry, error)
 }
 
 // Runs begins, commits and refreshes runs: the heart of a store.
@@ -329,6 +342,17 @@ type Movement struct {
 	Data []json.RawMessage `json:"data,omitempty"` // left out when large
 	// Context of messages written: the keys that their writer added.
 	Context port.Context `json:"context,omitempty"`
+}
+
+// Entry is one entry of the log of a tree: what a run, or an act from outside, read and wrote,
+// or a note, which is something that a run logged.
+type Entry struct {
+	Position string // orders the entries of a tree
+	At       time.Time
+	Job      ID
+	Run      *RunEntry // nil for a note
+	Note     json.RawMessage
+	Context  port.Context // the keys under which the note was logged
 }
 
 // LogEntry is one line that a run logged.

@@ -58,7 +58,7 @@ func (s *Store) Aliases(ctx context.Context, id job.ID) ([]string, error) {
 	return names, s.explain(err)
 }
 
-// Prefixed implements job.Names.
+// Prefixed implements job.Index.
 func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) ([]job.ID, error) {
 	ids, err := s.indexed(ctx, &redis.ZRangeBy{Min: "[" + prefix, Max: "[" + prefix + "\xff", Count: int64(limit)})
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) ([]job.I
 	return ids[:min(limit, len(ids))], nil
 }
 
-// Roots implements job.Names.
+// Roots implements job.Index.
 func (s *Store) Roots(ctx context.Context, after job.ID, limit int) ([]*job.Info, error) {
 	from := "-"
 	if after != "" {
@@ -77,8 +77,25 @@ func (s *Store) Roots(ctx context.Context, after job.ID, limit int) ([]*job.Info
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]*job.Info, 0, limit)
-	for _, id := range ids[:min(limit, len(ids))] {
+	return s.infos(ctx, ids[:min(limit, len(ids))])
+}
+
+// Newest implements job.Index.
+func (s *Store) Newest(ctx context.Context, limit int) ([]*job.Info, error) {
+	ids, err := s.ofShards(ctx, func(p redis.Pipeliner, index string) *redis.StringSliceCmd {
+		return p.ZRevRangeByLex(ctx, index, &redis.ZRangeBy{Min: "-", Max: "+", Count: int64(limit)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(ids)
+	return s.infos(ctx, ids[:min(limit, len(ids))])
+}
+
+// infos reads jobs; one that is gone has no status.
+func (s *Store) infos(ctx context.Context, ids []job.ID) ([]*job.Info, error) {
+	infos := make([]*job.Info, 0, len(ids))
+	for _, id := range ids {
 		i, err := s.Info(ctx, id)
 		if errors.Is(err, job.ErrNotFound) {
 			i = &job.Info{ID: id} // deleted meanwhile: callers skip it, and know where they are
@@ -92,10 +109,15 @@ func (s *Store) Roots(ctx context.Context, after job.ID, limit int) ([]*job.Info
 
 // indexed returns jobs without parent, of all shards, in order.
 func (s *Store) indexed(ctx context.Context, by *redis.ZRangeBy) ([]job.ID, error) {
+	return s.ofShards(ctx, func(p redis.Pipeliner, index string) *redis.StringSliceCmd { return p.ZRangeByLex(ctx, index, by) })
+}
+
+// ofShards asks for jobs without parent in all shards and returns them in order.
+func (s *Store) ofShards(ctx context.Context, ask func(p redis.Pipeliner, index string) *redis.StringSliceCmd) ([]job.ID, error) {
 	parts := make([]*redis.StringSliceCmd, s.keys.shards)
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range parts {
-			parts[i] = p.ZRangeByLex(ctx, s.keys.index(i), by)
+			parts[i] = ask(p, s.keys.index(i))
 		}
 		return nil
 	}); err != nil {
