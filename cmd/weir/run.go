@@ -355,5 +355,5 @@ func (r *running) draw(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	style := term.StyleOf(w)
-	return draw.Terminal(w, draw.Jobs(tree), draw.TerminalOptions{Width: style.Width, Color: style.Color})
+	return draw.Terminal(w, draw.Jobs(tree), draw.TerminalOptions{Width: style.Width, Color: style.Color, ASCII: style.ASCII})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -215,7 +216,7 @@ func (s *settings) show(c *cobra.Command, v any, name string, table func(w io.Wr
 		_, err := io.WriteString(w, name+"\n")
 		return err
 	}
-	return table(w)
+	return table(term.Plain(w))
 }
 
 // encode writes a value as JSON: in one line without indent.

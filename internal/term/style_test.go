@@ -177,6 +177,10 @@ func TestTable(t *testing.T) {
 			}
 		}
 	}
+	rows = [][]string{{"NAME", "TYPE", ""}, {"none", "x", ""}, {"some", "xy", strings.Repeat("says 日本語, ", 7)}, {"more", "", "short"}}
+	if err := term.Table(&all, rows, term.Style{Width: 40}); err != nil {
+		t.Fatal(err)
+	}
 	golden(t, "table.txt", all.String())
 }
 

@@ -14,6 +14,7 @@ const gap = "  "
 
 // Table draws rows in columns; the first row is the head. Columns that are too wide together
 // for the style are cut, the widest first: but never IDs of jobs, which are there to be copied.
+// A last column whose head is empty is for sentences: they go on in the next line.
 func Table(w io.Writer, rows [][]string, s Style) error {
 	shown := make([][]string, len(rows))
 	for n, row := range rows {
@@ -22,20 +23,33 @@ func Table(w io.Writer, rows [][]string, s Style) error {
 		}
 	}
 	widths := columnWidths(shown, s.Width)
+	last := len(widths) - 1
+	sentences := last >= 0 && len(shown[0]) == len(widths) && shown[0][last] == ""
 	var out strings.Builder
 	for n, row := range shown {
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(pad(s.Fit(cell, widths[i]), widths[i]) + gap)
+		if !sentences || len(row) <= last || lipgloss.Width(row[last]) <= widths[last] {
+			out.WriteString(s.tableLine(row, widths, n == 0))
+			continue
 		}
-		text := strings.TrimRight(line.String(), " ")
-		if n == 0 {
-			text = s.Faint(text)
+		for _, line := range (Style{Width: widths[last]}).Wrap(row[last], 0) {
+			out.WriteString(s.tableLine(append(row[:last], line), widths, false))
+			row = make([]string, len(widths))
 		}
-		out.WriteString(text + "\n")
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+func (s Style) tableLine(row []string, widths []int, head bool) string {
+	var line strings.Builder
+	for i, cell := range row {
+		line.WriteString(pad(s.Fit(cell, widths[i]), widths[i]) + gap)
+	}
+	text := strings.TrimRight(line.String(), " ")
+	if head {
+		text = s.Faint(text)
+	}
+	return text + "\n"
 }
 
 // columnWidths returns the widths of columns that fit together into a width, if it is not 0.
