@@ -56,6 +56,9 @@ type Types interface {
 	Types(ctx context.Context) ([]TypeInfo, error)
 	// Type returns one type of a queue, or ErrUnknownType.
 	Type(ctx context.Context, queue, name string) (*TypeInfo, error)
+	// Engines returns how many engines serve a queue now. One that died without a word counts
+	// for some ten seconds more.
+	Engines(ctx context.Context, queue string) (int, error)
 }
 
 // Inspector reads jobs without touching them.

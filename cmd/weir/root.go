@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
 )
 
 // Exit codes.
@@ -41,9 +43,14 @@ func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
 // timeoutError says that --timeout is over.
-type timeoutError struct{ after time.Duration }
+type timeoutError struct {
+	after time.Duration
+	goal  string // what did not come; empty is completed
+}
 
-func (e timeoutError) Error() string { return fmt.Sprintf("not completed after %s", e.after) }
+func (e timeoutError) Error() string {
+	return fmt.Sprintf("not %s after %s", cmp.Or(e.goal, string(statemachine.Completed)), e.after)
+}
 
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -59,7 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.As(err, new(fileError)) {
 		_, _ = fmt.Fprintln(stderr, err) // a line for each problem, each with its place
 	} else {
-		_, _ = fmt.Fprintln(stderr, "weir:", strings.Join(strings.Fields(err.Error()), " "))
+		_, _ = fmt.Fprintln(stderr, "weir:", oneLine(err))
 	}
 	return exitCode(err)
 }

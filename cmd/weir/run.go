@@ -78,7 +78,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	ctx := c.Context()
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, timeoutError{f.timeout})
+		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, timeoutError{after: f.timeout})
 		defer cancel()
 	}
 	store, err := s.openOrEmbed(ctx)

@@ -33,7 +33,7 @@ func Bars(w io.Writer, bars []Bar, s Style) error {
 	room := min(maxBar, max(minBar, s.Columns()-label-number-4))
 	var out strings.Builder
 	for _, b := range bars {
-		text := pad(s.Fit(Clean(b.Label), maxLabel), label)
+		text := Pad(s.Fit(Clean(b.Label), maxLabel), label)
 		out.WriteString(text + "  " + padLeft(Number(b.Value), number))
 		if drawn := Meter(b.Value, longest, room); drawn != "" {
 			out.WriteString("  " + s.Accent(s.Text(drawn)))

@@ -36,6 +36,9 @@ func (l *Live) Draw(s Style, lines ...string) {
 	fmt.Fprint(l.w, b.String())
 }
 
+// Keep leaves what was drawn: the next Draw begins below it.
+func (l *Live) Keep() { l.drawn = 0 }
+
 // Clear removes what was drawn.
 func (l *Live) Clear() {
 	var b strings.Builder

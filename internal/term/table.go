@@ -43,7 +43,7 @@ func Table(w io.Writer, rows [][]string, s Style) error {
 func (s Style) tableLine(row []string, widths []int, head bool) string {
 	var line strings.Builder
 	for i, cell := range row {
-		line.WriteString(pad(s.Fit(cell, widths[i]), widths[i]) + gap)
+		line.WriteString(Pad(s.Fit(cell, widths[i]), widths[i]) + gap)
 	}
 	text := strings.TrimRight(line.String(), " ")
 	if head {
@@ -99,10 +99,8 @@ func Record(w io.Writer, rows [][2]string, s Style) error {
 	}
 	var out strings.Builder
 	for _, row := range rows {
-		name := pad(s.Faint(s.Text(row[0])), names) + gap
-		for _, line := range s.Wrap(row[1], names+len(gap)) {
-			out.WriteString(strings.TrimRight(name+line, " ") + "\n")
-			name = strings.Repeat(" ", names) + gap
+		for _, line := range s.Line(Pad(s.Faint(s.Text(row[0])), names)+gap, row[1]) {
+			out.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
 	_, err := io.WriteString(w, out.String())

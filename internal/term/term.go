@@ -61,8 +61,11 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// pad fills a text, which may have colours, up to so many columns.
-func pad(s string, columns int) string {
+// Width is the number of columns that a text takes, colours not counted.
+func Width(s string) int { return lipgloss.Width(s) }
+
+// Pad fills a text, which may have colours, up to so many columns.
+func Pad(s string, columns int) string {
 	return s + strings.Repeat(" ", max(0, columns-lipgloss.Width(s)))
 }
 

@@ -96,6 +96,17 @@ func (s Style) Wrap(text string, taken int) []string {
 	return lines
 }
 
+// Line is a head, which may have colours, and a text behind it. What of the text is too long
+// for the line goes on below, indented.
+func (s Style) Line(head, text string) []string {
+	lines := s.Wrap(text, lipgloss.Width(head))
+	for n := range lines {
+		lines[n] = head + lines[n]
+		head = strings.Repeat(" ", lipgloss.Width(head))
+	}
+	return lines
+}
+
 // prefix is how many bytes of a text fit so many columns, but at least one character.
 func prefix(text string, columns int) int {
 	part := text

@@ -293,7 +293,7 @@ func (d *treeDrawing) line(r treeRow, widths [columns]int) string {
 		if c == ageColumn && !d.style.ISO || c == runColumn || c == stepsColumn {
 			cell = padLeft(cell, widths[c])
 		} else {
-			cell = pad(cell, widths[c])
+			cell = Pad(cell, widths[c])
 		}
 		cells = append(cells, cell)
 	}
