@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
-
-	"github.com/weirworks/weir/internal/term"
 )
 
 // list writes a picture that is too wide for the terminal: one node a line, in the order
@@ -44,12 +42,12 @@ func (d *terminal) listNode(b *strings.Builder, n *node, depth int) {
 	words := d.listHead(n)
 	for _, e := range d.scene.edges {
 		if e.to == n {
-			words = append(words, d.arrow(0)+" "+endName(e.from, e.FromPort)+d.listQueue(e))
+			words = append(words, d.arrow(0)+" "+d.endName(e.from, e.FromPort)+d.listQueue(e))
 		}
 	}
 	for _, e := range d.scene.edges {
 		if e.from == n {
-			words = append(words, d.arrow(1)+" "+endName(e.to, e.ToPort)+d.listQueue(e))
+			words = append(words, d.arrow(1)+" "+d.endName(e.to, e.ToPort)+d.listQueue(e))
 		}
 	}
 	d.wrap(b, words, indent)
@@ -82,7 +80,7 @@ func (d *terminal) wrap(b *strings.Builder, words []string, indent int) {
 
 // listHead are the words for a node itself.
 func (d *terminal) listHead(n *node) []string {
-	label := term.Clean(n.Label)
+	label := d.clean(n.Label)
 	switch {
 	case n.frame():
 		label += ":"
@@ -93,7 +91,7 @@ func (d *terminal) listHead(n *node) []string {
 	}
 	words := []string{d.style.Bold(label)}
 	if n.Type != "" {
-		words = append(words, d.style.Faint(term.Clean(n.Type)))
+		words = append(words, d.style.Faint(d.clean(n.Type)))
 	}
 	status := d.status(n)
 	if text := cmp.Or(status.shown, status.text); text != "" {
@@ -108,23 +106,20 @@ func (d *terminal) listHead(n *node) []string {
 }
 
 func (d *terminal) arrow(direction int) string {
-	if d.options.ASCII {
-		return [2]string{"<-", "->"}[direction]
-	}
-	return [2]string{"←", "→"}[direction]
+	return d.style.Text([2]string{"←", "→"}[direction])
 }
 
 // endName names the other end of a wire: job.port.
-func endName(n *node, port string) string {
+func (d *terminal) endName(n *node, port string) string {
 	if n.Kind == Input || n.Kind == Output {
-		return term.Clean(n.Label)
+		return d.clean(n.Label)
 	}
-	return term.Clean(n.Label + "." + port)
+	return d.clean(n.Label + "." + port)
 }
 
 func (d *terminal) listQueue(e *edge) string {
 	var notes []string
-	if q := d.ascii(e.queue()); q != "" {
+	if q := d.style.Text(e.queue()); q != "" {
 		notes = append(notes, paintOf(e.fill()).apply(d.style, q))
 	}
 	if e.Closed {

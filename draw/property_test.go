@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
@@ -99,7 +100,11 @@ func TestAnyPicture(t *testing.T) {
 			}
 		}
 		for _, o := range []draw.TerminalOptions{{Width: width}, {Width: width, ASCII: true}, {Width: width, Color: true}} {
-			for line := range strings.Lines(render(t, p, "terminal", o)) {
+			text := render(t, p, "terminal", o)
+			if o.ASCII && strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
+				t.Fatalf("not ASCII:\n%s", text)
+			}
+			for line := range strings.Lines(text) {
 				if got := lipgloss.Width(strings.TrimSuffix(line, "\n")); got > width {
 					t.Fatalf("%q takes %d columns of %d", line, got, width)
 				}

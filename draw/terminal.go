@@ -3,7 +3,6 @@ package draw
 import (
 	"cmp"
 	"io"
-	"strings"
 
 	"charm.land/lipgloss/v2"
 
@@ -19,7 +18,7 @@ type TerminalOptions struct {
 	Width int
 	// Color allows colours and other attributes.
 	Color bool
-	// ASCII draws with ASCII characters only. Names stay as they are.
+	// ASCII draws with ASCII characters only, and writes others as \u escapes.
 	ASCII bool
 }
 
@@ -35,7 +34,7 @@ func Terminal(w io.Writer, p Picture, o TerminalOptions) error {
 	if err != nil {
 		return err
 	}
-	d := &terminal{scene: s, options: o, style: term.Style{Color: o.Color}, chars: &boxChars}
+	d := &terminal{scene: s, options: o, style: term.Style{Color: o.Color, ASCII: o.ASCII}, chars: &boxChars}
 	if o.ASCII {
 		d.chars = &asciiChars
 	}
@@ -50,7 +49,7 @@ func Terminal(w io.Writer, p Picture, o TerminalOptions) error {
 		text = d.draw()
 	}
 	if s.title != "" {
-		text = d.style.Bold(d.fit(term.Clean(s.title))) + "\n" + text
+		text = d.style.Bold(d.fit(d.clean(s.title))) + "\n" + text
 	}
 	_, err = io.WriteString(w, text)
 	return err
@@ -68,23 +67,16 @@ type terminal struct {
 // fit cuts a text at the width of the terminal, if there is one.
 func (d *terminal) fit(s string) string {
 	if d.options.Width > 0 {
-		return cut(s, d.options.Width)
+		return d.style.Fit(s, d.options.Width)
 	}
 	return s
 }
 
-// cut makes a text fit so many columns.
-func cut(s string, columns int) string {
-	if lipgloss.Width(s) <= columns {
-		return s
-	}
-	if columns < 2 {
-		return strings.Repeat("…", max(0, columns))
-	}
-	return term.Fit(s, columns)
-}
+// clean makes a foreign text one that can be shown.
+func (d *terminal) clean(s string) string { return d.style.Text(term.Clean(s)) }
 
-func text(s string, columns int) string { return cut(term.Clean(s), columns) }
+// text is a foreign text that takes so many columns at most.
+func (d *terminal) text(s string, columns int) string { return d.style.Fit(term.Clean(s), columns) }
 
 func (d *terminal) metrics() layout.Metrics {
 	return layout.Metrics{
@@ -96,9 +88,9 @@ func (d *terminal) metrics() layout.Metrics {
 
 // head are the lines of a box above its ports.
 func (d *terminal) head(n *node) []span {
-	lines := []span{{text: text(n.Label, maxText), paint: bold}}
+	lines := []span{{text: d.text(n.Label, maxText), paint: bold}}
 	if n.Type != "" {
-		lines = append(lines, span{text: text(n.Type, maxText), paint: faint})
+		lines = append(lines, span{text: d.text(n.Type, maxText), paint: faint})
 	}
 	if status := d.status(n); status.text != "" {
 		lines = append(lines, status)
@@ -108,15 +100,12 @@ func (d *terminal) head(n *node) []span {
 
 // status is a line with a node's status and note.
 func (d *terminal) status(n *node) span {
-	note := text(n.Note, maxText)
+	note := d.text(n.Note, maxText)
 	if n.Status == "" {
 		return span{text: note}
 	}
-	plain := term.Style{}.Status(n.Status)
-	if d.options.ASCII {
-		_, plain, _ = strings.Cut(plain, " ")
-	}
-	shown := strings.Replace(d.style.Status(n.Status), term.Style{}.Status(n.Status), plain, 1)
+	plain := term.Style{ASCII: d.options.ASCII}.Status(n.Status)
+	shown := d.style.Status(n.Status)
 	return span{text: join(plain, note), shown: join(shown, note)}
 }
 
@@ -128,7 +117,7 @@ func join(a, b string) string {
 }
 
 func (d *terminal) portName(p Port) string {
-	name := text(p.name(), maxPort)
+	name := d.text(p.name(), maxPort)
 	if p.Closed {
 		name += d.chars.closed
 	}
@@ -168,7 +157,7 @@ func (d *terminal) terminal(n *node) (w, h int) {
 
 // terminalText is how an input or output is written.
 func (d *terminal) terminalText(n *node) string {
-	label := join(text(n.Label, maxText), d.status(n).text)
+	label := join(d.text(n.Label, maxText), d.status(n).text)
 	if n.Kind == Input {
 		return d.chars.terminal + " " + label
 	}
@@ -178,7 +167,7 @@ func (d *terminal) terminalText(n *node) string {
 func (d *terminal) frame(n *node) int { return lipgloss.Width(d.frameTitle(n).text) + 6 }
 
 func (d *terminal) frameTitle(n *node) span {
-	title, kind, status := text(n.Label, maxText), text(n.Type, maxText), d.status(n)
+	title, kind, status := d.text(n.Label, maxText), d.text(n.Type, maxText), d.status(n)
 	if kind == n.Label {
 		kind = ""
 	}
@@ -196,14 +185,7 @@ func (d *terminal) port(p Port, out bool) int {
 }
 
 // badge takes a column more than its text, so that a line shows behind it.
-func (d *terminal) badge(s string) int { return lipgloss.Width(d.ascii(s)) + 2 }
-
-func (d *terminal) ascii(s string) string {
-	if d.options.ASCII {
-		return strings.ReplaceAll(s, "≤", "<=")
-	}
-	return s
-}
+func (d *terminal) badge(s string) int { return lipgloss.Width(d.style.Text(s)) + 2 }
 
 func (d *terminal) draw() string {
 	d.canvas = newCanvas(d.placed.W, d.placed.H, d.chars)
@@ -315,7 +297,7 @@ func (d *terminal) drawEnd(path []layout.Segment, e *edge, b *badge) {
 	}
 	d.canvas.set(last.X2, last.Y2, head, plain)
 	if b.text != "" {
-		badge := d.ascii(b.text)
+		badge := d.style.Text(b.text)
 		d.canvas.text(last.X2-1-lipgloss.Width(badge), last.Y2, span{text: badge, paint: paintOf(b.fill)})
 	}
 }

@@ -249,6 +249,20 @@ const (
 // Wait returns when the job is completed or terminated, with its last Info; when it
 // failed, with a *FailedError; or when ctx ends.
 func (h *Handle) Wait(ctx context.Context) (*Info, error) {
+	info, err := h.WaitFor(ctx, func(i *Info) bool { return i.Status.Settled() || i.Status == statemachine.Failed })
+	if err != nil || info.Status != statemachine.Failed {
+		return info, err
+	}
+	tree, err := h.Tree(ctx)
+	if err != nil {
+		return info, err
+	}
+	return info, failureOf(ctx, h.store, tree, info)
+}
+
+// WaitFor returns when done says so of the job, with its last Info, or when ctx ends. It
+// looks at the job some forty times a second, and bears that the store does not answer for a minute.
+func (h *Handle) WaitFor(ctx context.Context, done func(*Info) bool) (*Info, error) {
 	tick := time.NewTicker(waitEvery)
 	defer tick.Stop()
 	for answered := time.Now(); ; {
@@ -258,19 +272,10 @@ func (h *Handle) Wait(ctx context.Context) (*Info, error) {
 			info = nil
 		case err != nil:
 			return nil, err
+		case done(info):
+			return info, nil
 		default:
 			answered = time.Now()
-		}
-		switch {
-		case info == nil:
-		case info.Status.Settled():
-			return info, nil
-		case info.Status == statemachine.Failed:
-			tree, err := h.Tree(ctx)
-			if err != nil {
-				return info, err
-			}
-			return info, failureOf(ctx, h.store, tree, info)
 		}
 		select {
 		case <-ctx.Done():

@@ -57,6 +57,9 @@ type Types interface {
 	Types(ctx context.Context) ([]TypeInfo, error)
 	// Type returns one type of a queue, or ErrUnknownType.
 	Type(ctx context.Context, queue, name string) (*TypeInfo, error)
+	// Engines returns how many engines serve a queue now. One that died without a word counts
+	// for some ten seconds more.
+	Engines(ctx context.Context, queue string) (int, error)
 }
 
 // Inspector reads jobs without touching them.
@@ -159,6 +162,12 @@ type History interface {
 	// Runs returns what the last runs of a tree logged, of one of its jobs if id is
 	// no root, oldest first.
 	Runs(ctx context.Context, id ID, limit int) ([]RunEntry, error)
+	// Log returns up to limit entries of the log of a job's tree behind a position, oldest
+	// first. The position before the first is empty.
+	Log(ctx context.Context, id ID, after string, limit int) ([]Entry, error)
+	// LogBack returns up to limit entries before a position, newest first. The position
+	// behind the last is empty.
+	LogBack(ctx context.Context, id ID, before string, limit int) ([]Entry, error)
 }
 
 // Runs begins, commits and refreshes runs: the heart of a store.
@@ -341,6 +350,17 @@ type Movement struct {
 	Data []json.RawMessage `json:"data,omitempty"` // left out when large
 	// Context of messages written: the keys that their writer added.
 	Context port.Context `json:"context,omitempty"`
+}
+
+// Entry is one entry of the log of a tree: what a run, or an act from outside, read and wrote,
+// or a note, which is something that a run logged.
+type Entry struct {
+	Position string // orders the entries of a tree
+	At       time.Time
+	Job      ID
+	Run      *RunEntry // nil for a note
+	Note     json.RawMessage
+	Context  port.Context // the keys under which the note was logged
 }
 
 // LogEntry is one line that a run logged.

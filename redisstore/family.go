@@ -67,7 +67,7 @@ func (d *deletion) mark(ctx context.Context, id job.ID) error {
 func (d *deletion) look(ctx context.Context, id job.ID) error {
 	var alive job.ID
 	var marking error
-	err := d.store.walk(ctx, id, func(i *job.Info) bool {
+	err := d.store.walk(ctx, id, 1, func(i *job.Info) bool {
 		if i.Status != statemachine.Terminated {
 			alive = i.ID
 			return false
@@ -219,7 +219,7 @@ func (s *Store) mend(ctx context.Context, member string) error {
 		return err
 	}
 	defer release()
-	infos, _, err := s.read(ctx, []job.ID{child}, 0)
+	there, err := s.single(ctx, child)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (s *Store) mend(ctx context.Context, member string) error {
 	step := "withdraw"
 	if children[name] == child {
 		step = "settle"
-		if len(infos) == 0 { // the child is gone: its parent forgets it
+		if there == nil { // the child is gone: its parent forgets it
 			if err := s.adopt(ctx, parent, "dismiss", child, parent, name); err != nil && !errors.Is(err, job.ErrNotFound) {
 				return err
 			}

@@ -22,44 +22,96 @@ import (
 
 func isNil(err error) bool { return errors.Is(err, redis.Nil) }
 
-// entries calls fn for the entries of a tree's log, newest first, until fn returns false.
-func (s *Store) entries(ctx context.Context, id job.ID, fn func(at time.Time, values map[string]any) (bool, error)) error {
-	const page = 500
-	for end := "+"; ; {
-		entries, err := s.rdb.XRevRangeN(ctx, s.keys.log(id), end, "-", page).Result()
-		if err != nil && !isNil(err) {
-			return s.explain(err)
+// logPage is how many entries are read at a time.
+const logPage = 500
+
+// Log implements job.History.
+func (s *Store) Log(ctx context.Context, id job.ID, after string, limit int) ([]job.Entry, error) {
+	from := "-"
+	if after != "" {
+		from = "(" + after
+	}
+	return logEntries(id, s.rdb.XRangeN(ctx, s.keys.log(id), from, "+", int64(limit)), s.explain)
+}
+
+// LogBack implements job.History.
+func (s *Store) LogBack(ctx context.Context, id job.ID, before string, limit int) ([]job.Entry, error) {
+	end := "+"
+	if before != "" {
+		end = "(" + before
+	}
+	return logEntries(id, s.rdb.XRevRangeN(ctx, s.keys.log(id), end, "-", int64(limit)), s.explain)
+}
+
+func logEntries(id job.ID, cmd *redis.XMessageSliceCmd, explain func(error) error) ([]job.Entry, error) {
+	messages, err := cmd.Result()
+	if err != nil && !isNil(err) {
+		return nil, explain(err)
+	}
+	out := make([]job.Entry, 0, len(messages))
+	for _, m := range messages {
+		e, err := logEntry(m)
+		if err != nil {
+			return nil, fmt.Errorf("reading the log of job %s: %w", id, err)
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+func logEntry(m redis.XMessage) (job.Entry, error) {
+	text := func(field string) string {
+		v, _ := m.Values[field].(string)
+		return v
+	}
+	ms, _, _ := strings.Cut(m.ID, "-")
+	at, _ := strconv.ParseInt(ms, 10, 64) // the ID of a stream entry is <ms>-<n>
+	e := job.Entry{Position: m.ID, At: time.UnixMilli(at).UTC(), Job: job.ID(text("job"))}
+	if note := text("note"); note != "" {
+		var keys json.RawMessage
+		if e.Note, keys = port.Split(json.RawMessage(note)); keys != nil {
+			return e, port.Decode(keys, &e.Context)
+		}
+		return e, nil
+	}
+	e.Run = &job.RunEntry{}
+	if err := json.Unmarshal([]byte(text("run")), e.Run); err != nil {
+		return e, err
+	}
+	e.Run.At, e.Run.Job = e.At, e.Job
+	if sent := text("sent"); sent != "" {
+		return e, json.Unmarshal([]byte(sent), &e.Run.Sent)
+	}
+	return e, nil
+}
+
+// last calls fn for the entries of a tree's log, newest first, until fn returns false.
+func (s *Store) last(ctx context.Context, id job.ID, fn func(job.Entry) bool) error {
+	for before := ""; ; {
+		entries, err := s.LogBack(ctx, id, before, logPage)
+		if err != nil {
+			return err
 		}
 		for _, e := range entries {
-			ms, _, _ := strings.Cut(e.ID, "-")
-			at, _ := strconv.ParseInt(ms, 10, 64) // the ID of a stream entry is <ms>-<n>
-			if more, err := fn(time.UnixMilli(at).UTC(), e.Values); err != nil || !more {
-				return err
+			if !fn(e) {
+				return nil
 			}
+			before = e.Position
 		}
-		if len(entries) < page {
+		if len(entries) < logPage {
 			return nil
 		}
-		end = "(" + entries[len(entries)-1].ID
 	}
 }
 
 // Logs implements job.Inspector.
 func (s *Store) Logs(ctx context.Context, id job.ID, limit int) ([]job.LogEntry, error) {
 	var out []job.LogEntry
-	err := s.entries(ctx, id, func(at time.Time, values map[string]any) (bool, error) {
-		note, ok := values["note"].(string)
-		if ok && values["job"] == string(id) {
-			e := job.LogEntry{At: at, Job: id}
-			var keys json.RawMessage
-			if e.Entry, keys = port.Split(json.RawMessage(note)); keys != nil {
-				if err := port.Decode(keys, &e.Context); err != nil {
-					return false, fmt.Errorf("reading the log of job %s: %w", id, err)
-				}
-			}
-			out = append(out, e)
+	err := s.last(ctx, id, func(e job.Entry) bool {
+		if e.Run == nil && e.Job == id {
+			out = append(out, job.LogEntry{At: e.At, Job: id, Entry: e.Note, Context: e.Context})
 		}
-		return len(out) < limit, nil
+		return len(out) < limit
 	})
 	slices.Reverse(out)
 	return out, err
@@ -68,24 +120,11 @@ func (s *Store) Logs(ctx context.Context, id job.ID, limit int) ([]job.LogEntry,
 // Runs implements job.History.
 func (s *Store) Runs(ctx context.Context, id job.ID, limit int) ([]job.RunEntry, error) {
 	var out []job.RunEntry
-	err := s.entries(ctx, id, func(at time.Time, values map[string]any) (bool, error) {
-		run, ok := values["run"].(string)
-		who, _ := values["job"].(string)
-		if !ok || !id.IsRoot() && who != string(id) {
-			return true, nil
+	err := s.last(ctx, id, func(e job.Entry) bool {
+		if e.Run != nil && (id.IsRoot() || e.Job == id) {
+			out = append(out, *e.Run)
 		}
-		e := job.RunEntry{At: at, Job: job.ID(who)}
-		if err := json.Unmarshal([]byte(run), &e); err != nil {
-			return false, fmt.Errorf("reading the log of job %s: %w", id, err)
-		}
-		if sent, ok := values["sent"].(string); ok {
-			if err := json.Unmarshal([]byte(sent), &e.Sent); err != nil {
-				return false, fmt.Errorf("reading the log of job %s: %w", id, err)
-			}
-		}
-		e.At, e.Job = at, job.ID(who)
-		out = append(out, e)
-		return len(out) < limit, nil
+		return len(out) < limit
 	})
 	slices.Reverse(out)
 	return out, err

@@ -195,7 +195,7 @@ func (d *decoder) infos(v any) []*job.Info {
 		if i == nil {
 			continue
 		}
-		i.Next = d.time(d.at(one, 4))
+		i.Next, i.Locked = d.time(d.at(one, 4)), d.time(d.at(one, 5))
 		infos = append(infos, i)
 	}
 	return infos

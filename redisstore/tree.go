@@ -1,30 +1,50 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
 
-// walkBudget is how many jobs one script reads.
-const walkBudget = 250
+const (
+	// walkBudget is how many jobs one script reads.
+	walkBudget = 250
+	// walkAhead is how many of the scripts may be on their way at a time, so that Redis does not
+	// wait while a reply is taken in.
+	walkAhead = 3
+)
 
 // Info implements job.Inspector.
 func (s *Store) Info(ctx context.Context, id job.ID) (*job.Info, error) {
-	infos, _, err := s.read(ctx, []job.ID{id}, 0)
+	i, err := s.single(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if len(infos) == 0 {
+	if i == nil {
 		return nil, refusal("gone", id)
 	}
-	return infos[0], s.confirm(ctx, infos[0])
+	return i, s.confirm(ctx, i)
+}
+
+// single reads one job; it is nil if there is none.
+func (s *Store) single(ctx context.Context, id job.ID) (*job.Info, error) {
+	reply, err := s.read(ctx, []job.ID{id}, 0)
+	if err != nil {
+		return nil, err
+	}
+	var d decoder
+	infos := d.infos(d.at(d.list(reply), 0))
+	if d.err != nil || len(infos) == 0 {
+		return nil, d.err
+	}
+	return infos[0], nil
 }
 
 // confirm settles whether a job that was being adopted across shards was: its parent's
@@ -57,64 +77,116 @@ func (s *Store) Tree(ctx context.Context, id job.ID) ([]*job.Info, error) {
 		return nil, err
 	}
 	var out []*job.Info
-	if err := s.walk(ctx, top.ID, func(i *job.Info) bool { out = append(out, i); return true }); err != nil {
+	if err := s.walk(ctx, top.ID, walkAhead, func(i *job.Info) bool { out = append(out, i); return true }); err != nil {
 		return nil, err
 	}
 	if len(out) == 0 {
 		return nil, refusal("gone", id)
 	}
-	root := out[0].ID.Tree()
-	sort.SliceStable(out[1:], func(a, b int) bool {
-		x, y := out[a+1].ID, out[b+1].ID
-		if own, other := x.Tree() == root, y.Tree() == root; own != other {
-			return own
-		}
-		return x.Tree() < y.Tree() || x.Tree() == y.Tree() && x.Number() < y.Number()
-	})
+	byNumber(out)
 	return out, nil
 }
 
+// byNumber sorts a tree by number, behind its root; jobs adopted from other trees come last.
+func byNumber(tree []*job.Info) {
+	root := tree[0].ID.Tree()
+	type place struct {
+		info    *job.Info
+		foreign job.ID // the other tree
+		number  int
+	}
+	places := make([]place, len(tree))
+	for n, i := range tree {
+		places[n] = place{info: i, number: i.ID.Number()}
+		if t := i.ID.Tree(); t != root {
+			places[n].foreign = t
+		}
+	}
+	slices.SortStableFunc(places[1:], func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.foreign, b.foreign), cmp.Compare(a.number, b.number))
+	})
+	for n := range places {
+		tree[n] = places[n].info
+	}
+}
+
 // walk calls fn for a job and all below it, each after its parent, until fn returns false.
-func (s *Store) walk(ctx context.Context, id job.ID, fn func(*job.Info) bool) error {
-	for todo := []job.ID{id}; len(todo) > 0; {
-		// Those at the end lie in one shard as far as they are of one tree.
-		from := len(todo) - 1
-		for from > 0 && len(todo)-from < walkBudget && todo[from-1].Tree() == todo[from].Tree() {
-			from--
+// Redis may be reading several parts of the tree while fn is called for the jobs of one: with
+// only one part at a time, what is below a job of another tree is read after fn was called
+// for that job.
+func (s *Store) walk(ctx context.Context, id job.ID, parts int, fn func(*job.Info) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	todo := []job.ID{id}
+	var reading []<-chan walked
+	defer func() {
+		cancel()
+		for _, r := range reading {
+			<-r
 		}
-		infos, left, err := s.read(ctx, todo[from:], walkBudget)
-		if err != nil {
-			return err
+	}()
+	for {
+		for len(todo) > 0 && len(reading) < parts {
+			reading = append(reading, s.readPart(ctx, &todo))
 		}
-		todo = append(todo[:from], left...)
-		for _, i := range infos {
+		if len(reading) == 0 {
+			return nil
+		}
+		part := <-reading[0]
+		reading = reading[1:]
+		if part.err != nil {
+			return part.err
+		}
+		var d decoder
+		l := d.list(part.reply)
+		for _, v := range d.list(d.at(l, 1)) {
+			todo = append(todo, job.ID(d.str(v)))
+		}
+		for len(todo) > 0 && len(reading) < parts-1 {
+			reading = append(reading, s.readPart(ctx, &todo))
+		}
+		for _, i := range d.infos(d.at(l, 0)) {
 			if !fn(i) {
 				return nil
 			}
 		}
+		if d.err != nil {
+			return d.err
+		}
 	}
-	return nil
+}
+
+// walked is a reply of the script that reads trees.
+type walked struct {
+	reply any
+	err   error
+}
+
+// readPart takes jobs off a list that is not empty and begins to read them and what is below them.
+func (s *Store) readPart(ctx context.Context, todo *[]job.ID) <-chan walked {
+	list := *todo
+	// Those at the end lie in one shard as far as they are of one tree.
+	from := len(list) - 1
+	for from > 0 && len(list)-from < walkBudget && list[from-1].Tree() == list[from].Tree() {
+		from--
+	}
+	ids := slices.Clone(list[from:])
+	*todo = list[:from]
+	out := make(chan walked, 1)
+	go func() {
+		reply, err := s.read(ctx, ids, walkBudget)
+		out <- walked{reply, err}
+	}()
+	return out
 }
 
 // read reads jobs of one tree and, as far as the budget goes, what is below them (with a
-// budget of 0 nothing is); left
-// are those that it did not come to. Jobs that do not exist are left out.
-func (s *Store) read(ctx context.Context, ids []job.ID, budget int) (infos []*job.Info, left []job.ID, err error) {
+// budget of 0 nothing is).
+func (s *Store) read(ctx context.Context, ids []job.ID, budget int) (any, error) {
 	args := []any{budget}
 	for _, id := range ids {
 		args = append(args, string(id))
 	}
-	reply, err := s.run(ctx, scriptWalk, s.keys.dueOf(ids[0]), args...)
-	if err != nil {
-		return nil, nil, err
-	}
-	var d decoder
-	l := d.list(reply)
-	infos = d.infos(d.at(l, 0))
-	for _, v := range d.list(d.at(l, 1)) {
-		left = append(left, job.ID(d.str(v)))
-	}
-	return infos, left, d.err
+	return s.run(ctx, scriptWalk, s.keys.dueOf(ids[0]), args...)
 }
 
 // Reserve implements job.Creator and job.RunReader. A repeat after a lost reply leaves a
@@ -156,7 +228,7 @@ func (s *Store) RunAt(ctx context.Context, id job.ID, at time.Time, delay time.D
 // Ended implements job.Family.
 func (s *Store) Ended(ctx context.Context, id job.ID) (bool, error) {
 	ended, found := true, false
-	err := s.walk(ctx, id, func(i *job.Info) bool {
+	err := s.walk(ctx, id, walkAhead, func(i *job.Info) bool {
 		found = true
 		ended = ended && i.Status == statemachine.Terminated
 		return ended

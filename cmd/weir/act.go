@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -374,39 +373,5 @@ func newDelete(s *settings) *cobra.Command {
 		})
 	}
 	f.flags(s, c)
-	return c
-}
-
-func newWait(s *settings) *cobra.Command {
-	var timeout time.Duration
-	c := &cobra.Command{
-		Use:     "wait JOB",
-		Short:   "Wait until a job is completed; exit code 4 if it fails, 5 if that takes too long",
-		Example: "  weir wait album-2026 --timeout 10m",
-		Args:    usage(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				if timeout > 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeoutCause(ctx, timeout, timeoutError{timeout})
-					defer cancel()
-				}
-				info, err := h.Wait(ctx)
-				if cause := context.Cause(ctx); err != nil && errors.As(cause, new(timeoutError)) {
-					return cause
-				}
-				if err != nil {
-					return err
-				}
-				if info.Status == "terminated" {
-					return fmt.Errorf("%w: job %s is terminated", job.ErrFailed, info.ID)
-				}
-				style := term.StyleOf(c.OutOrStdout())
-				_, err = fmt.Fprintf(c.OutOrStdout(), "job %s is %s\n", info.ID, style.Status(info.Status))
-				return err
-			})
-		},
-	}
-	c.Flags().DurationVar(&timeout, "timeout", 0, "how long, like 30s (default: for ever)")
 	return c
 }

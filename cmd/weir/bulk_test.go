@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -70,7 +71,7 @@ func TestGoesOn(t *testing.T) {
 	jobs := []*job.Info{{ID: "a"}, {ID: "b"}, {ID: "c"}}
 	client := job.NewClient(nil)
 	try := func(kind error) (done, said string, err error) {
-		c := newRoot()
+		c := newRoot(&term.Wish{})
 		var out, errs bytes.Buffer
 		c.SetOut(&out)
 		c.SetErr(&errs)

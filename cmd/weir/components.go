@@ -68,7 +68,8 @@ func listComponents(w io.Writer, docs []component.Doc, style term.Style) error {
 
 // describe draws the ports and parameters of a component.
 func describe(w io.Writer, d *component.Doc, style term.Style) error {
-	if _, err := fmt.Fprintf(w, "%s: %s\n\n", style.Bold(d.Type), d.Summary); err != nil {
+	summary := strings.Join(style.Line(style.Bold(d.Type)+": ", d.Summary), "\n")
+	if _, err := fmt.Fprint(w, summary, "\n\n"); err != nil {
 		return err
 	}
 	ports := [][]string{{"PORT", "MESSAGES", ""}}

@@ -210,7 +210,6 @@ func newGraph(s *settings) *cobra.Command {
 func newDraw(s *settings) *cobra.Command {
 	f := graphFlags{assume: true}
 	var format string
-	var ascii bool
 	c := &cobra.Command{
 		Use:   "draw FILE|JOB",
 		Short: "Draw a graph file, or a tree of jobs at work",
@@ -225,13 +224,12 @@ messages that wait on each wire. A JOB is an ID, the beginning of one, or an ali
 			}
 			style := term.StyleOf(c.OutOrStdout())
 			return draw.Write(c.OutOrStdout(), p, format, draw.Options{
-				Terminal: draw.TerminalOptions{Width: style.Width, Color: style.Color, ASCII: ascii},
+				Terminal: draw.TerminalOptions{Width: style.Width, Color: style.Color, ASCII: style.ASCII},
 			})
 		},
 	}
 	f.add(c)
 	c.Flags().StringVar(&format, "format", "terminal", strings.Join(draw.Formats(), ", "))
-	c.Flags().BoolVar(&ascii, "ascii", false, "draw with ASCII characters only")
 	c.PreRunE = func(*cobra.Command, []string) error { return oneOf("format", format, draw.Formats()) }
 	return c
 }

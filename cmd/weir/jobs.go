@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -192,10 +193,10 @@ func jobTable(w io.Writer, all []*view, order job.Order) error {
 		{"ID", func(v *view) string { return string(v.ID) }},
 		{"TYPE", func(v *view) string { return term.Clean(cmp.Or(deref(v.Name), v.Type)) }},
 		{"STATUS", func(v *view) string { return style.Status(statemachine.Status(v.Status)) }},
-		{"AGE", func(v *view) string { return agoOf(v.CreatedAt) }},
+		{"AGE", func(v *view) string { return style.Age(at(v.CreatedAt)) }},
 		{"RAN", func(v *view) string {
 			if order == job.LastRan || order == job.FirstRan {
-				return agoOf(v.RanAt)
+				return style.Age(at(v.RanAt))
 			}
 			return ""
 		}},
@@ -217,6 +218,14 @@ func jobTable(w io.Writer, all []*view, order job.Order) error {
 		}
 	}
 	return term.Table(w, rows, style)
+}
+
+// at is a time, or the zero time if there is none.
+func at(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }
 
 // labelText is labels in one line.

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -16,116 +19,243 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
+// followEvery is how often --follow looks for new entries.
+const followEvery = 250 * time.Millisecond
+
+// logFlags are those of weir log.
+type logFlags struct {
+	tree, follow bool
+	since        time.Duration
+	number       int
+}
+
 func newLog(s *settings) *cobra.Command {
-	var limit int
+	var f logFlags
 	c := &cobra.Command{
 		Use:   "log JOB",
 		Short: "Show what the last runs of a job, or of a whole tree, read, wrote and logged",
-		Long: `Show what the last runs of a job read and wrote, what they logged, and how they failed,
-oldest first. Of the root of a tree, the runs of all its jobs are shown.`,
-		Example: "  weir log album-2026 -n 20",
+		Long: `Show what the last runs of a job read and wrote, what they logged, how they failed, and
+what came from outside; oldest first, with times in UTC. A graph has no runs: of a graph,
+and of any job with --tree, it is the log of all jobs below it. A tree keeps about 10,000
+entries. --follow goes on with what comes, until Ctrl-C.`,
+		Example: "  weir log album-2026 -n 20\n  weir log album-2026 --follow --since 5m\n  weir log 019e1f0e.3 --tree -o jsonl",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				runs, err := h.Runs(ctx, limit)
+			if err := f.validate(c, s.output); err != nil {
+				return err
+			}
+			return s.with(c, args[0], func(ctx context.Context, client *job.Client, h *job.Handle) error {
+				info, err := h.Info(ctx)
 				if err != nil {
 					return err
 				}
-				notes, err := h.Logs(ctx, limit)
+				r, err := h.OpenLog(ctx, f.tree || info.Graph)
 				if err != nil {
 					return err
 				}
-				lines := slices.Concat(logRuns(runs), logNotes(notes))
-				slices.SortStableFunc(lines, func(a, b logLine) int { return a.At.Compare(b.At) })
-				lines = lines[max(0, len(lines)-limit):]
-				if s.output == "jsonl" {
-					for _, l := range lines {
-						if err := encode(c.OutOrStdout(), l, ""); err != nil {
-							return err
-						}
-					}
-					return nil
+				p, err := newLogPrinter(c, s, client, h)
+				if err != nil {
+					return err
 				}
-				return s.show(c, lines, "", func(w io.Writer) error { return printLog(w, lines) })
+				return f.print(c, p, r)
 			})
 		},
 	}
-	c.Flags().IntVarP(&limit, "number", "n", 100, "at most so many entries, the last ones")
+	c.Flags().BoolVar(&f.tree, "tree", false, "the log of the job and of all jobs below it")
+	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with what comes, until Ctrl-C")
+	c.Flags().DurationVar(&f.since, "since", 0, "only entries of so long ago, like 5m, and all of them unless -n says otherwise")
+	c.Flags().IntVarP(&f.number, "number", "n", 100, "at most so many entries, the last ones")
 	s.formats(c, "table", "json", "jsonl", "yaml")
 	return c
 }
 
-// logLine is one entry of a log, as JSON and for people.
-type logLine struct {
-	At   time.Time     `json:"at"`
-	Job  job.ID        `json:"job"`
-	Run  *job.RunEntry `json:"run,omitempty"`
-	Note any           `json:"note,omitempty"`
-}
-
-func logRuns(runs []job.RunEntry) []logLine {
-	lines := []logLine{}
-	for i := range runs {
-		lines = append(lines, logLine{At: runs[i].At, Job: runs[i].Job, Run: &runs[i]})
+// validate refuses flags that make no sense together.
+func (f *logFlags) validate(c *cobra.Command, output string) error {
+	switch {
+	case f.number < 0:
+		return usageError{fmt.Errorf("-n %d: use a number that is not negative", f.number)}
+	case f.since < 0:
+		return usageError{fmt.Errorf("--since %s: use a positive time, like 5m", f.since)}
+	case f.follow && (output == "json" || output == "yaml"):
+		return usageError{fmt.Errorf("-o %s is one document, and --follow has no end: use -o jsonl", output)}
 	}
-	return lines
-}
-
-func logNotes(notes []job.LogEntry) []logLine {
-	var lines []logLine
-	for _, n := range notes {
-		lines = append(lines, logLine{At: n.At, Job: n.Job, Note: n.Entry})
-	}
-	return lines
-}
-
-func printLog(w io.Writer, lines []logLine) error {
-	style := term.StyleOf(w)
-	for _, l := range lines {
-		text := raw(l.Note)
-		if l.Run != nil {
-			text = runText(l.Run)
-		}
-		if _, err := fmt.Fprintf(w, "%s %s %s\n", style.Faint(l.At.Format("15:04:05.000")), number(l.Job), term.Clean(text)); err != nil {
-			return err
-		}
+	if f.since > 0 && !c.Flags().Changed("number") {
+		f.number = math.MaxInt
 	}
 	return nil
 }
 
-// number is a job's place in its tree.
-func number(id job.ID) string { return "#" + strconv.Itoa(id.Number()) }
+func (f *logFlags) print(c *cobra.Command, p *logPrinter, r *job.LogReader) error {
+	var since time.Time
+	if f.since > 0 {
+		since = time.Now().Add(-f.since)
+	}
+	entries, err := r.Last(c.Context(), f.number, since)
+	if err == nil {
+		err = p.print(c.Context(), logLines(entries))
+	}
+	if err != nil || !f.follow {
+		return err
+	}
+	return endure(c, followEvery, func() {}, func(ctx context.Context) error {
+		entries, err := r.Next(ctx)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		return p.print(ctx, logLines(entries))
+	})
+}
 
-// runText says in a line what a run did.
-func runText(r *job.RunEntry) string {
+// logLine is one entry of a log, as JSON and for people.
+type logLine struct {
+	At      time.Time       `json:"at"`
+	Job     job.ID          `json:"job"`
+	Run     *job.RunEntry   `json:"run,omitempty"`
+	Note    json.RawMessage `json:"note,omitempty"`
+	Context port.Context    `json:"context,omitempty"` // of a note
+}
+
+func logLines(entries []job.Entry) []logLine {
+	lines := make([]logLine, 0, len(entries))
+	for _, e := range entries {
+		lines = append(lines, logLine{At: e.At, Job: e.Job, Run: e.Run, Note: e.Note, Context: e.Context})
+	}
+	return lines
+}
+
+// logPrinter prints entries of the logs of one tree.
+type logPrinter struct {
+	c        *cobra.Command
+	settings *settings
+	client   *job.Client
+	jobs     map[job.ID]*job.Info // nil for those that are gone
+	width    int                  // of the longest name so far
+}
+
+func newLogPrinter(c *cobra.Command, s *settings, client *job.Client, h *job.Handle) (*logPrinter, error) {
+	p := &logPrinter{c: c, settings: s, client: client, jobs: map[job.ID]*job.Info{}}
+	if s.output != "table" {
+		return p, nil // there are no names in it
+	}
+	tree, err := h.Tree(c.Context())
+	for _, i := range tree {
+		p.jobs[i.ID] = i
+	}
+	return p, err
+}
+
+func (p *logPrinter) print(ctx context.Context, lines []logLine) error {
+	if p.settings.output == "jsonl" {
+		for _, l := range lines {
+			if err := encode(p.c.OutOrStdout(), l, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return p.settings.show(p.c, lines, "", func(w io.Writer) error { return p.table(ctx, w, lines) })
+}
+
+func (p *logPrinter) table(ctx context.Context, w io.Writer, lines []logLine) error {
+	style := term.StyleOf(w)
+	var out strings.Builder
+	for _, l := range lines {
+		p.width = min(max(p.width, term.Width(style.Text(term.Clean(p.name(ctx, l.Job))))), maxLogName)
+	}
+	for _, l := range lines {
+		text := string(l.Note)
+		if l.Run != nil {
+			text = p.run(ctx, l.Run)
+		}
+		name := style.Fit(term.Clean(p.name(ctx, l.Job)), p.width)
+		head := style.Faint(logTime(style, l.At)) + " " + term.Pad(name, p.width) + " "
+		for _, line := range style.Line(head, term.Clean(text)) {
+			out.WriteString(line + "\n")
+		}
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// maxLogName is the number of columns for names of jobs.
+const maxLogName = 24
+
+// logTime is the time of the day, with the date if that is another.
+func logTime(s term.Style, at time.Time) string {
+	switch {
+	case s.ISO:
+		return at.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+	case s.Since(at) < 24*time.Hour:
+		return at.UTC().Format("15:04:05.000")
+	}
+	return at.UTC().Format("2006-01-02 15:04:05.000")
+}
+
+// name is the path of a job below the first of its tree, or else its number.
+func (p *logPrinter) name(ctx context.Context, id job.ID) string {
+	i := p.info(ctx, id)
+	if i == nil {
+		return "#" + strconv.Itoa(id.Number())
+	}
+	name := cmp.Or(i.Name, i.Type)
+	if i.Parent == "" {
+		return name
+	}
+	if up := p.info(ctx, i.Parent); up != nil && up.Parent != "" {
+		return p.name(ctx, up.ID) + "/" + name
+	}
+	return name
+}
+
+func (p *logPrinter) info(ctx context.Context, id job.ID) *job.Info {
+	i, known := p.jobs[id]
+	if known {
+		return i
+	}
+	h, err := p.client.Find(ctx, string(id))
+	if err == nil {
+		i, err = h.Info(ctx)
+	}
+	if err == nil || errors.Is(err, job.ErrNotFound) {
+		p.jobs[id] = i
+	}
+	return i
+}
+
+// run says in a line what a run did.
+func (p *logPrinter) run(ctx context.Context, r *job.RunEntry) string {
 	var parts []string
 	if r.By != "" {
 		parts = append(parts, "by "+r.By)
 	}
 	for _, m := range r.Read {
-		parts = append(parts, "read "+movement(m))
+		parts = append(parts, "read "+p.movement(ctx, r, m))
 	}
 	for _, m := range r.Write {
-		parts = append(parts, "wrote "+movement(m))
+		parts = append(parts, "wrote "+p.movement(ctx, r, m))
 	}
 	for i := range r.Groups {
-		parts = append(parts, "("+runText(&r.Groups[i])+")")
+		parts = append(parts, "("+p.run(ctx, &r.Groups[i])+")")
 	}
-	if r.Error != "" {
+	switch {
+	case r.Error != "":
 		parts = append(parts, "failed: "+firstLine(r.Error))
+	case len(parts) == 0:
+		parts = append(parts, "ran")
 	}
 	return strings.Join(parts, "; ")
 }
 
-func movement(m job.Movement) string {
-	where := fmt.Sprintf("%d of %s %s", m.N, number(m.Job), m.Port)
-	if m.Job == "" {
-		where = fmt.Sprintf("%d of %s", m.N, m.Port)
+func (p *logPrinter) movement(ctx context.Context, r *job.RunEntry, m job.Movement) string {
+	where := m.Port
+	if m.Job != "" && m.Job != r.Job {
+		where = p.name(ctx, m.Job) + "." + m.Port
 	}
+	text := fmt.Sprintf("%d of %s", m.N, where)
 	if len(m.Data) == 1 {
-		where += " " + term.Fit(string(m.Data[0]), 40)
+		text += " " + term.Fit(string(m.Data[0]), 40)
 	}
-	return where
+	return text
 }
 
 func newTrace(s *settings) *cobra.Command {
@@ -138,7 +268,7 @@ and so on, nearest first.`,
 		Example: "  weir trace album-2026 thumbs 7",
 		Args:    usage(cobra.RangeArgs(2, 3)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+			return s.with(c, args[0], func(ctx context.Context, client *job.Client, h *job.Handle) error {
 				info, err := h.Info(ctx)
 				if err != nil {
 					return err
@@ -161,8 +291,15 @@ and so on, nearest first.`,
 				if err != nil {
 					return err
 				}
-				lines := logRuns(trace)
-				return s.show(c, lines, "", func(w io.Writer) error { return printLog(w, lines) })
+				lines := make([]logLine, 0, len(trace))
+				for i := range trace {
+					lines = append(lines, logLine{At: trace[i].At, Job: trace[i].Job, Run: &trace[i]})
+				}
+				printer, err := newLogPrinter(c, s, client, h)
+				if err != nil {
+					return err
+				}
+				return printer.print(ctx, lines)
 			})
 		},
 	}

@@ -12,6 +12,9 @@ import (
 
 func main() {
 	logging.Disable() // the driver's remarks: errors reach the user as errors
+	// So that writing to a closed pipe is an error rather than the end. Not ignored: programs
+	// that jobs run would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
 )
 
 // Exit codes.
@@ -40,24 +43,30 @@ func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
 // timeoutError says that --timeout is over.
-type timeoutError struct{ after time.Duration }
+type timeoutError struct {
+	after time.Duration
+	goal  string // what did not come; empty is completed
+}
 
-func (e timeoutError) Error() string { return fmt.Sprintf("not completed after %s", e.after) }
+func (e timeoutError) Error() string {
+	return fmt.Sprintf("not %s after %s", cmp.Or(e.goal, string(statemachine.Completed)), e.after)
+}
 
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
+	var wish term.Wish
+	root := newRoot(&wish)
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(term.NewScreen(stdout, &wish))
+	root.SetErr(term.NewScreen(stderr, &wish))
 	err := root.ExecuteContext(ctx)
-	if err == nil {
+	if err == nil || errors.Is(err, term.ErrClosed) { // | head has seen enough
 		return 0
 	}
 	if errors.As(err, new(fileError)) {
 		_, _ = fmt.Fprintln(stderr, err) // a line for each problem, each with its place
 	} else {
-		_, _ = fmt.Fprintln(stderr, "weir:", strings.Join(strings.Fields(err.Error()), " "))
+		_, _ = fmt.Fprintln(stderr, "weir:", oneLine(err))
 	}
 	return exitCode(err)
 }
@@ -80,7 +89,8 @@ func exitCode(err error) int {
 	return exitError
 }
 
-func newRoot() *cobra.Command {
+// newRoot returns the command line; wish becomes what its flags say of the looks.
+func newRoot(wish *term.Wish) *cobra.Command {
 	var s settings
 	root := &cobra.Command{
 		Use:   "weir",
@@ -98,6 +108,7 @@ JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went 
 	// The environment is no default here: help would print the password in it.
 	flags.StringVar(&s.redis, "redis", "", "`URL` of the Redis that holds the jobs (default $WEIR_REDIS_URL)")
 	flags.StringVar(&s.namespace, "namespace", redisstore.DefaultNamespace, "namespace of the jobs")
+	addStyle(root, wish)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	for group, commands := range map[string][]*cobra.Command{
 		"look": {

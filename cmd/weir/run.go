@@ -80,7 +80,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	ctx := c.Context()
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, timeoutError{f.timeout})
+		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, timeoutError{after: f.timeout})
 		defer cancel()
 	}
 	store, err := s.openOrEmbed(ctx)
@@ -363,5 +363,5 @@ func (r *running) draw(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	style := term.StyleOf(w)
-	return draw.Terminal(w, draw.Jobs(tree), draw.TerminalOptions{Width: style.Width, Color: style.Color})
+	return draw.Terminal(w, draw.Jobs(tree), draw.TerminalOptions{Width: style.Width, Color: style.Color, ASCII: style.ASCII})
 }

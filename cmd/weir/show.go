@@ -18,37 +18,7 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-func joined(words []string) string {
-	if len(words) == 1 {
-		return words[0]
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
-}
-
-// age is how long ago something was, in one unit.
-func age(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	d := max(time.Since(t), 0)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
-}
-
-// agoOf is the age of what has happened, if it has.
-func agoOf(t *time.Time) string {
-	if t == nil {
-		return "-"
-	}
-	return age(*t)
-}
+func joined(words []string) string { return joinedBy(words, " or ") }
 
 func newShow(s *settings) *cobra.Command {
 	c := &cobra.Command{
@@ -70,43 +40,65 @@ func newShow(s *settings) *cobra.Command {
 	return c
 }
 
+// childrenShown is how many children weir show lists.
+const childrenShown = 20
+
 // showJob prints a job for people.
 func showJob(w io.Writer, v *view) error {
 	style := term.StyleOf(w)
-	rows := [][]string{{"JOB", string(v.ID)}}
+	rows := [][2]string{{"job", string(v.ID)}}
 	add := func(key, value string) {
 		if value != "" {
-			rows = append(rows, []string{style.Faint(key), term.Clean(value)})
+			rows = append(rows, [2]string{key, term.Clean(value)})
 		}
 	}
 	add("name", deref(v.Name))
 	add("type", v.Type)
 	add("queue", v.Queue)
-	rows = append(rows, []string{style.Faint("status"), style.Status(statemachine.Status(v.Status))})
-	add("reason", deref(v.Reason))
+	rows = append(rows, [2]string{"status", style.Status(statemachine.Status(v.Status))})
+	add("reason", firstLine(deref(v.Reason)))
 	add("aliases", strings.Join(v.Aliases, ", "))
 	add("labels", labelText(v.Labels))
 	add("parent", deref(v.Parent))
-	add("created", when(v.CreatedAt))
+	add("created", when(style, v.CreatedAt))
 	add("by", deref(v.CreatedBy))
-	add("last run", when(v.RanAt))
+	add("last run", when(style, v.RanAt))
 	for _, e := range v.Errors {
-		add("error", age(e.At)+" ago: "+strings.SplitN(e.Message, "\n", 2)[0])
+		add("error", style.Ago(e.At)+": "+firstLine(e.Message))
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.State)) {
-		add("state", key+" = "+term.Fit(string(v.State[key]), max(style.Columns()-len(key)-14, 20)))
+		add("state", key+" = "+term.Fit(string(v.State[key]), stateShown))
 	}
-	if err := term.Table(w, rows, style); err != nil {
+	if err := term.Record(w, rows, style); err != nil {
 		return err
 	}
-	if children, ok := v.Children.(map[string]job.ID); ok {
-		for _, name := range slices.Sorted(maps.Keys(children)) {
-			if _, err := fmt.Fprintf(w, "%s  %s  %s\n", style.Faint("child"), term.Clean(name), children[name]); err != nil {
-				return err
-			}
-		}
+	if err := ports(w, style, v); err != nil {
+		return err
 	}
-	return ports(w, style, v)
+	return showChildren(w, style, v)
+}
+
+// stateShown is how many columns weir show gives a value of the state.
+const stateShown = 200
+
+// showChildren lists the children of a job.
+func showChildren(w io.Writer, style term.Style, v *view) error {
+	children, _ := v.Children.(map[string]job.ID)
+	if len(children) == 0 {
+		return nil
+	}
+	rows := [][]string{{"CHILD", "ID"}}
+	for n, name := range slices.Sorted(maps.Keys(children)) {
+		if n == childrenShown {
+			break
+		}
+		rows = append(rows, []string{term.Clean(name), string(children[name])})
+	}
+	if err := term.Table(w, rows, style); err != nil || len(children) <= childrenShown {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "… %s more: weir tree %s\n", term.Number(int64(len(children)-childrenShown)), v.ID)
+	return err
 }
 
 func deref(s *string) string {
@@ -116,11 +108,15 @@ func deref(s *string) string {
 	return *s
 }
 
-func when(t *time.Time) string {
-	if t == nil {
+// when is a time, and how long ago that was.
+func when(style term.Style, t *time.Time) string {
+	switch {
+	case t == nil:
 		return ""
+	case style.ISO:
+		return style.Age(*t)
 	}
-	return t.Format(time.RFC3339) + ", " + age(*t) + " ago"
+	return t.UTC().Format(time.RFC3339) + ", " + style.Ago(*t)
 }
 
 func ports(w io.Writer, style term.Style, v *view) error {
@@ -141,7 +137,7 @@ func ports(w io.Writer, style term.Style, v *view) error {
 			if p.Closed {
 				closed = "closed"
 			}
-			rows = append(rows, []string{side.arrow + name, term.Number(p.Size), limit, cmp.Or(term.Fit(string(p.Default), 40), "-"), closed})
+			rows = append(rows, []string{side.arrow + term.Clean(name), term.Number(p.Size), limit, cmp.Or(term.Clean(string(p.Default)), "-"), closed})
 		}
 	}
 	return term.Table(w, rows, style)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -159,6 +158,7 @@ func newTypes(s *settings) *cobra.Command {
 }
 
 func typeTable(w io.Writer, all []job.TypeInfo) error {
+	style := term.StyleOf(w)
 	rows := [][]string{{"TYPE", "QUEUE", "PORTS", "REGISTERED"}}
 	for _, t := range all {
 		var names []string
@@ -166,16 +166,7 @@ func typeTable(w io.Writer, all []job.TypeInfo) error {
 			arrow := map[string]string{"in": "←", "out": "→"}[p.Dir.String()]
 			names = append(names, arrow+" "+p.Name)
 		}
-		rows = append(rows, []string{t.Type, t.Queue, strings.Join(names, " "), age(t.Registered) + " ago"})
+		rows = append(rows, []string{t.Type, t.Queue, strings.Join(names, " "), style.Ago(t.Registered)})
 	}
-	return term.Table(w, rows, term.StyleOf(w))
-}
-
-// raw is JSON as a text in one line.
-func raw(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(b)
+	return term.Table(w, rows, style)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -143,22 +145,29 @@ func treeView(tree []*job.Info) *view {
 	views := make(map[job.ID]*view, len(tree))
 	nodes := make(map[job.ID][]*view, len(tree))
 	infos := make(map[job.ID]*job.Info, len(tree))
+	families := make(map[job.ID][]*job.Info) // of graphs: they and their children
 	for _, i := range tree {
 		views[i.ID], infos[i.ID] = viewOf(i), i
 		nodes[i.Parent] = append(nodes[i.Parent], views[i.ID])
+		if i.Graph {
+			families[i.ID] = append(families[i.ID], i)
+		}
+		if up := infos[i.Parent]; up != nil && up.Graph {
+			families[i.Parent] = append(families[i.Parent], i)
+		}
 	}
 	for _, i := range tree {
 		v := views[i.ID]
 		v.Children = append([]*view{}, nodes[i.ID]...)
 		if i.Graph {
-			v.Edges = edgesOf(i, tree, infos)
+			v.Edges = edgesOf(i, families[i.ID], infos)
 		}
 	}
 	return views[tree[0].ID]
 }
 
-// edgesOf lists the wires inside a graph.
-func edgesOf(graph *job.Info, tree []*job.Info, infos map[job.ID]*job.Info) []viewEdge {
+// edgesOf lists the wires inside a graph, family being the graph and its children.
+func edgesOf(graph *job.Info, family []*job.Info, infos map[job.ID]*job.Info) []viewEdge {
 	name := func(id job.ID) (string, bool) {
 		if id == graph.ID {
 			return "", true
@@ -170,11 +179,8 @@ func edgesOf(graph *job.Info, tree []*job.Info, infos map[job.ID]*job.Info) []vi
 		return i.Name, i.Parent == graph.ID
 	}
 	edges := []viewEdge{}
-	for _, i := range tree {
-		from, inside := name(i.ID)
-		if !inside {
-			continue
-		}
+	for _, i := range family {
+		from, _ := name(i.ID)
 		for _, p := range i.Ports {
 			if i == graph && p.Dir == port.Output {
 				continue // leads out of the graph
@@ -218,14 +224,71 @@ func (s *settings) show(c *cobra.Command, v any, name string, table func(w io.Wr
 		_, err := io.WriteString(w, name+"\n")
 		return err
 	}
-	return table(w)
+	return table(term.Plain(w))
 }
 
+// encode writes a value as JSON: in one line without indent.
 func encode(w io.Writer, v any, indent string) error {
-	enc := json.NewEncoder(w)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", indent)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	raw := text.Bytes()
+	if indent != "" {
+		raw = spread(raw, indent)
+	}
+	_, err := w.Write(raw)
+	return err
+}
+
+// spread lays JSON without white space out over lines, as json.Indent does. That checks each
+// byte, which takes longer than all else that is done here for a tree of thousands of jobs.
+func spread(raw []byte, indent string) []byte {
+	out := make([]byte, 0, 2*len(raw))
+	depth := 0
+	line := func() {
+		out = append(out, '\n')
+		for range depth {
+			out = append(out, indent...)
+		}
+	}
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; c {
+		case '"':
+			end := i + 1
+			for raw[end] != '"' {
+				if raw[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			out = append(out, raw[i:end+1]...)
+			i = end
+		case '{', '[':
+			out = append(out, c)
+			if raw[i+1] == c+2 { // the bracket that closes it
+				out = append(out, c+2)
+				i++
+				continue
+			}
+			depth++
+			line()
+		case '}', ']':
+			depth--
+			line()
+			out = append(out, c)
+		case ',':
+			out = append(out, c)
+			line()
+		case ':':
+			out = append(out, ": "...)
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // formats adds -o with the formats that a command knows, the first being the default.

@@ -26,17 +26,17 @@ func Bars(w io.Writer, bars []Bar, s Style) error {
 	var label, number int
 	var longest int64
 	for _, b := range bars {
-		label = max(label, lipgloss.Width(Fit(Clean(b.Label), maxLabel)))
+		label = max(label, lipgloss.Width(s.Fit(Clean(b.Label), maxLabel)))
 		number = max(number, len(Number(b.Value)))
 		longest = max(longest, b.Value)
 	}
 	room := min(maxBar, max(minBar, s.Columns()-label-number-4))
 	var out strings.Builder
 	for _, b := range bars {
-		text := pad(Fit(Clean(b.Label), maxLabel), label)
+		text := Pad(s.Fit(Clean(b.Label), maxLabel), label)
 		out.WriteString(text + "  " + padLeft(Number(b.Value), number))
 		if drawn := Meter(b.Value, longest, room); drawn != "" {
-			out.WriteString("  " + s.Accent(drawn))
+			out.WriteString("  " + s.Accent(s.Text(drawn)))
 		}
 		out.WriteByte('\n')
 	}

@@ -3,6 +3,7 @@ package term
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -18,10 +19,15 @@ type Live struct {
 func NewLive(w io.Writer) *Live { return &Live{w: w} }
 
 // Draw replaces what was drawn before. Lines are cut at the width of the style, since a
-// line that wraps would be two to go back over.
+// line that wraps would be two to go back over; and those for which the terminal is not high
+// enough are left out, since there is no going back above it.
 func (l *Live) Draw(s Style, lines ...string) {
 	var b strings.Builder
 	l.back(&b)
+	if room := s.Height - 1; room > 0 && len(lines) > room {
+		rest := fmt.Sprintf("… %s more lines", Number(int64(len(lines)-room+1)))
+		lines = append(slices.Clone(lines[:room-1]), s.Faint(s.Text(rest)))
+	}
 	for _, line := range lines {
 		b.WriteString(lipgloss.NewStyle().Inline(true).MaxWidth(s.Columns()).Render(line) + "\x1b[K\n")
 	}
@@ -29,6 +35,9 @@ func (l *Live) Draw(s Style, lines ...string) {
 	l.drawn = len(lines)
 	fmt.Fprint(l.w, b.String())
 }
+
+// Keep leaves what was drawn: the next Draw begins below it.
+func (l *Live) Keep() { l.drawn = 0 }
 
 // Clear removes what was drawn.
 func (l *Live) Clear() {

@@ -4,115 +4,13 @@
 package term
 
 import (
-	"io"
-	"os"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
-	xterm "golang.org/x/term"
-
-	"github.com/weirworks/weir/statemachine"
 )
-
-// defaultWidth is assumed where there is no terminal to ask.
-const defaultWidth = 80
-
-// Style says how to draw. The zero value is plain text for 80 columns.
-type Style struct {
-	// Color allows colours and other attributes.
-	Color bool
-	// Width is the number of columns; zero means 80.
-	Width int
-}
-
-// StyleOf returns the style that fits a writer: colours and its width if it is a
-// terminal, plain text otherwise. A NO_COLOR that is not empty in the environment
-// forbids colours.
-func StyleOf(w io.Writer) Style {
-	fd, ok := terminal(w)
-	if !ok {
-		return Style{}
-	}
-	s := Style{Color: os.Getenv("NO_COLOR") == ""}
-	if width, _, err := xterm.GetSize(fd); err == nil {
-		s.Width = width
-	}
-	return s
-}
-
-// IsTerminal tells whether w is a terminal on which lines can be redrawn.
-func IsTerminal(w io.Writer) bool {
-	_, ok := terminal(w)
-	return ok
-}
-
-func terminal(w io.Writer) (fd int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile || os.Getenv("TERM") == "dumb" {
-		return 0, false
-	}
-	fd = int(f.Fd())
-	return fd, xterm.IsTerminal(fd)
-}
-
-// Columns is the width in effect.
-func (s Style) Columns() int {
-	if s.Width > 0 {
-		return s.Width
-	}
-	return defaultWidth
-}
-
-// Faint is for what matters less.
-func (s Style) Faint(text string) string { return s.render(lipgloss.NewStyle().Faint(true), text) }
-
-// Bold is for headings.
-func (s Style) Bold(text string) string { return s.render(lipgloss.NewStyle().Bold(true), text) }
-
-// Accent is for bars.
-func (s Style) Accent(text string) string {
-	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Cyan), text)
-}
-
-func (s Style) render(style lipgloss.Style, text string) string {
-	if !s.Color || text == "" {
-		return text
-	}
-	return style.Render(text)
-}
-
-// look is how a status is shown.
-type look struct {
-	symbol string
-	style  lipgloss.Style
-}
-
-func lookOf(status statemachine.Status) look {
-	plain := lipgloss.NewStyle()
-	switch status {
-	case statemachine.Running:
-		return look{"●", plain.Foreground(lipgloss.Cyan)}
-	case statemachine.Completed:
-		return look{"✓", plain.Foreground(lipgloss.Green)}
-	case statemachine.Failed:
-		return look{"✗", plain.Foreground(lipgloss.Red).Bold(true)}
-	case statemachine.Suspended:
-		return look{"◌", plain.Foreground(lipgloss.Blue)}
-	case statemachine.Terminating, statemachine.Terminated:
-		return look{"■", plain.Faint(true)}
-	default:
-		return look{"○", plain.Foreground(lipgloss.Yellow)}
-	}
-}
-
-// Status is the symbol and the name of a status, in its colour.
-func (s Style) Status(status statemachine.Status) string {
-	l := lookOf(status)
-	return s.render(l.style, l.symbol+" "+status.String())
-}
 
 // Number writes n with a comma between thousands.
 func Number(n int64) string {
@@ -163,16 +61,11 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// Fit cuts a text without colours to so many columns.
-func Fit(s string, columns int) string {
-	if lipgloss.Width(s) <= columns {
-		return s
-	}
-	return lipgloss.NewStyle().MaxWidth(columns-1).Render(s) + "…"
-}
+// Width is the number of columns that a text takes, colours not counted.
+func Width(s string) int { return lipgloss.Width(s) }
 
-// pad fills a text, which may have colours, up to so many columns.
-func pad(s string, columns int) string {
+// Pad fills a text, which may have colours, up to so many columns.
+func Pad(s string, columns int) string {
 	return s + strings.Repeat(" ", max(0, columns-lipgloss.Width(s)))
 }
 

@@ -63,7 +63,9 @@ func album() []*job.Info {
 
 func TestTree(t *testing.T) {
 	t.Parallel()
-	for name, style := range map[string]term.Style{"tree.txt": {}, "tree_color.txt": {Color: true}} {
+	for name, style := range map[string]term.Style{
+		"tree.txt": {}, "tree_color.txt": {Color: true}, "tree_ascii.txt": {ASCII: true}, "tree_narrow.txt": {Width: 60},
+	} {
 		var b bytes.Buffer
 		if err := term.Tree(&b, album(), style); err != nil {
 			t.Fatal(err)
@@ -88,7 +90,7 @@ func TestBars(t *testing.T) {
 		{"tab\there", 7},
 	}
 	var b bytes.Buffer
-	for _, style := range []term.Style{{}, {Width: 60}, {Width: 10}} {
+	for _, style := range []term.Style{{}, {Width: 60}, {Width: 10}, {Width: 60, ASCII: true}} {
 		if err := term.Bars(&b, bars, style); err != nil {
 			t.Fatal(err)
 		}
@@ -154,10 +156,22 @@ func FuzzFit(f *testing.F) {
 	f.Add("日本語日本語", 5)
 	f.Add("short", 5)
 	f.Add("longer", 5)
+	f.Add(strings.Repeat("e\u0301", 50)+strings.Repeat("日本", 50), 7)
 	f.Fuzz(func(t *testing.T, s string, columns int) {
-		columns = 2 + max(0, columns%100)
-		if got := term.Fit(term.Clean(s), columns); lipgloss.Width(got) > columns {
-			t.Errorf("%q in %d columns became %q", s, columns, got)
+		columns = max(0, columns%100)
+		for _, style := range []term.Style{{}, {ASCII: true}} {
+			if got := style.Fit(term.Clean(s), columns); lipgloss.Width(got) > columns {
+				t.Errorf("%q in %d columns became %q", s, columns, got)
+			}
+		}
+		lines := (term.Style{Width: columns}).Wrap(term.Clean(s), 0)
+		if got, want := strings.ReplaceAll(strings.Join(lines, ""), " ", ""), strings.ReplaceAll(term.Clean(s), " ", ""); got != want {
+			t.Errorf("%q in %d columns became %q", s, columns, lines)
+		}
+		for _, line := range lines {
+			if columns > 1 && lipgloss.Width(line) > columns {
+				t.Errorf("%q in %d columns has the line %q", s, columns, line)
+			}
 		}
 	})
 }
@@ -175,17 +189,13 @@ func TestLive(t *testing.T) {
 	}
 }
 
-func TestNoTerminal(t *testing.T) {
+// Lines for which a terminal is not high enough are left out.
+func TestLiveHeight(t *testing.T) {
 	t.Parallel()
-	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if term.IsTerminal(f) || term.IsTerminal(&bytes.Buffer{}) {
-		t.Error("a file or a buffer passes for a terminal")
-	}
-	if s := term.StyleOf(f); s != (term.Style{}) {
-		t.Errorf("a file gets the style %+v", s)
+	var b bytes.Buffer
+	live := term.NewLive(&b)
+	live.Draw(term.Style{Height: 3}, "one", "two", "three", "four")
+	if want := "\rone\x1b[K\n… 3 more lines\x1b[K\n\x1b[J"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }

@@ -12,11 +12,26 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// Tree draws jobs below their parents, one a line: name, status, number of commits, and
-// for each port the messages that wait and that ever passed. Jobs whose parent is not
-// among them are roots. Why a job failed or is parked comes below it.
-func Tree(w io.Writer, tree []*job.Info, s Style) error {
-	d := treeDrawing{style: s, children: make(map[job.ID][]*job.Info)}
+// TreeOptions say what of a tree is drawn. The zero value is for all of it, without times.
+type TreeOptions struct {
+	// Depth is how many levels below the root are shown; zero is for all.
+	Depth int
+	// Same is how many children of one job, if they are of one status, are shown; zero is for
+	// all. Where more of them are finished, with all below them, none of those is.
+	Same int
+	// Times adds the jobs' ages, and how long the runs in progress have taken so far.
+	Times bool
+}
+
+// Tree draws all of a tree, see DrawTree.
+func Tree(w io.Writer, tree []*job.Info, s Style) error { return DrawTree(w, tree, s, TreeOptions{}) }
+
+// DrawTree draws jobs below their parents, one a line: name, status, number of commits, and
+// for each port the messages that wait and that ever passed, and whether it is closed. Jobs
+// whose parent is not among them are roots. Why a job failed or is parked comes below it. What
+// is not shown is counted by status.
+func DrawTree(w io.Writer, tree []*job.Info, s Style, o TreeOptions) error {
+	d := treeDrawing{style: s, options: o, children: make(map[job.ID][]*job.Info)}
 	known := make(map[job.ID]bool, len(tree))
 	for _, i := range tree {
 		known[i.ID] = true
@@ -29,57 +44,178 @@ func Tree(w io.Writer, tree []*job.Info, s Style) error {
 			d.children[i.Parent] = append(d.children[i.Parent], i)
 		}
 	}
-	d.rows = []treeRow{{name: "JOB", status: "STATUS", steps: "COMMITS", ports: "PORTS waiting/total"}}
+	d.rows = []treeRow{{cells: [columns]string{"JOB", "STATUS", "AGE", "RUN", "COMMITS", ""}}}
 	for _, root := range roots {
-		d.add(root, "", "")
+		d.add(root, "", "", 0)
+	}
+	d.head()
+	if d.folded {
+		d.rows = append([]treeRow{{note: s.Faint(Number(int64(len(tree))) + " jobs: " + d.counts(tree))}}, d.rows...)
 	}
 	_, err := io.WriteString(w, d.String())
 	return err
 }
 
-type treeDrawing struct {
-	style    Style
-	children map[job.ID][]*job.Info
-	rows     []treeRow
-}
+// The columns of a tree.
+const (
+	nameColumn = iota
+	statusColumn
+	ageColumn
+	runColumn
+	stepsColumn
+	portsColumn
+	columns
+)
 
 // treeRow is a line in columns, or a note across all of them.
 type treeRow struct {
-	name, status, steps, ports string
-	note                       string
+	cells [columns]string
+	note  string
+}
+
+type treeDrawing struct {
+	style    Style
+	options  TreeOptions
+	children map[job.ID][]*job.Info
+	rows     []treeRow
+	folded   bool // something is not shown
+	running  bool // something runs
+	closed   bool // a port is closed
+}
+
+// head completes the heads of the columns.
+func (d *treeDrawing) head() {
+	for n := range d.rows {
+		cells := &d.rows[n].cells
+		if !d.options.Times {
+			cells[ageColumn] = ""
+		}
+		if !d.options.Times || !d.running {
+			cells[runColumn] = ""
+		}
+	}
+	ports := "PORTS waiting/total"
+	if d.closed {
+		ports += ", ∎ closed"
+	}
+	d.rows[0].cells[portsColumn] = ports
 }
 
 // add adds a job and what is below it. branch leads to the job, stem goes on below it.
-func (d *treeDrawing) add(i *job.Info, branch, stem string) {
+func (d *treeDrawing) add(i *job.Info, branch, stem string, level int) {
 	name := i.Name
 	if name == "" {
 		name = i.Type
 	}
-	d.rows = append(d.rows, treeRow{
-		name:   d.style.Faint(branch) + Clean(name),
-		status: d.style.Status(i.Status),
-		steps:  Number(i.Steps),
-		ports:  d.ports(i),
-	})
-	children := d.children[i.ID]
+	row := treeRow{cells: [columns]string{
+		nameColumn: d.style.Faint(d.style.Text(branch)) + d.style.Text(Clean(name)), statusColumn: d.style.Status(i.Status),
+		ageColumn: d.style.Age(i.Created), stepsColumn: Number(i.Steps), portsColumn: d.ports(i),
+	}}
+	if i.Status == statemachine.Running && !i.Ran.IsZero() {
+		d.running = true
+		row.cells[runColumn] = Duration(d.style.Since(i.Ran))
+	}
+	d.rows = append(d.rows, row)
+	shown, hidden := d.fold(d.children[i.ID], level)
 	if i.Reason != "" {
-		reason, _, _ := strings.Cut(i.Reason, "\n")
 		below := "   "
-		if len(children) > 0 {
+		if len(shown)+len(hidden) > 0 {
 			below = "│  "
 		}
-		d.rows = append(d.rows, treeRow{note: d.style.Faint(stem+below) + d.reason(i, Clean(reason))})
+		d.note(stem+below, d.reason(i))
 	}
-	for n, child := range children {
-		if n < len(children)-1 {
-			d.add(child, stem+"├─ ", stem+"│  ")
+	for n, child := range shown {
+		if n < len(shown)-1 || len(hidden) > 0 {
+			d.add(child, stem+"├─ ", stem+"│  ", level+1)
 		} else {
-			d.add(child, stem+"└─ ", stem+"   ")
+			d.add(child, stem+"└─ ", stem+"   ", level+1)
 		}
+	}
+	if len(hidden) > 0 {
+		d.folded = true
+		var all []*job.Info
+		for _, h := range hidden {
+			all = d.below(all, h)
+		}
+		d.note(stem+"└─ ", d.style.Faint(d.style.Text("… "+d.counts(all))))
 	}
 }
 
-func (d *treeDrawing) reason(i *job.Info, reason string) string {
+func (d *treeDrawing) note(branch, text string) {
+	d.rows = append(d.rows, treeRow{note: d.style.Faint(d.style.Text(branch)) + text})
+}
+
+// fold parts the children of a job on some level into those to show and others.
+func (d *treeDrawing) fold(children []*job.Info, level int) (shown, hidden []*job.Info) {
+	if d.options.Depth > 0 && level >= d.options.Depth {
+		return nil, children
+	}
+	if d.options.Same == 0 || len(children) <= d.options.Same {
+		return children, nil
+	}
+	finished := make([]bool, len(children))
+	ended := 0
+	same := make(map[statemachine.Status]int)
+	for n, c := range children {
+		if finished[n] = d.finished(c); finished[n] {
+			ended++
+		}
+	}
+	for n, c := range children {
+		show := ended <= d.options.Same
+		if !finished[n] {
+			same[c.Status]++
+			show = same[c.Status] <= d.options.Same
+		}
+		if show {
+			shown = append(shown, c)
+		} else {
+			hidden = append(hidden, c)
+		}
+	}
+	return shown, hidden
+}
+
+// finished tells whether a job and all below it have come to a good end.
+func (d *treeDrawing) finished(i *job.Info) bool {
+	if !i.Status.Settled() {
+		return false
+	}
+	for _, c := range d.children[i.ID] {
+		if !d.finished(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// below adds a job and all below it to a list.
+func (d *treeDrawing) below(list []*job.Info, i *job.Info) []*job.Info {
+	list = append(list, i)
+	for _, c := range d.children[i.ID] {
+		list = d.below(list, c)
+	}
+	return list
+}
+
+// counts says how many of the jobs have which status.
+func (d *treeDrawing) counts(jobs []*job.Info) string {
+	n := make(map[statemachine.Status]int64)
+	for _, i := range jobs {
+		n[i.Status]++
+	}
+	var parts []string
+	for _, status := range statemachine.Statuses() {
+		if n[status] > 0 {
+			parts = append(parts, Number(n[status])+" "+status.String())
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (d *treeDrawing) reason(i *job.Info) string {
+	reason, _, _ := strings.Cut(i.Reason, "\n")
+	reason = d.style.Text(Clean(reason))
 	if i.Status == statemachine.Failed {
 		return d.style.render(lookOf(i.Status).style, reason)
 	}
@@ -89,7 +225,7 @@ func (d *treeDrawing) reason(i *job.Info, reason string) string {
 func (d *treeDrawing) ports(i *job.Info) string {
 	var texts []string
 	for _, p := range i.Ports {
-		arrow := "←"
+		arrow, closed := "←", ""
 		if p.Dir == port.Output {
 			arrow = "→"
 		}
@@ -97,29 +233,73 @@ func (d *treeDrawing) ports(i *job.Info) string {
 		if p.Wired {
 			count = Number(p.Total) // nothing ever waits in it
 		}
-		texts = append(texts, fmt.Sprintf("%s %s %s", arrow, Clean(p.Name), count))
+		if p.Closed {
+			d.closed, closed = true, "∎"
+		}
+		texts = append(texts, fmt.Sprintf("%s %s %s%s", arrow, Clean(p.Name), count, closed))
 	}
-	return strings.Join(texts, "  ")
+	return d.style.Text(strings.Join(texts, "  "))
 }
 
 // String lays the rows out. Colours take no columns.
 func (d *treeDrawing) String() string {
-	var name, status, steps int
+	var widths [columns]int
 	for _, r := range d.rows {
-		name = max(name, lipgloss.Width(r.name))
-		status = max(status, lipgloss.Width(r.status))
-		steps = max(steps, lipgloss.Width(r.steps))
-	}
-	var b strings.Builder
-	for n, r := range d.rows {
-		line := r.note
-		if line == "" {
-			line = pad(r.name, name) + "  " + pad(r.status, status) + "  " + padLeft(r.steps, steps) + "  " + r.ports
+		for c, cell := range r.cells {
+			widths[c] = max(widths[c], lipgloss.Width(cell))
 		}
-		if line = strings.TrimRight(line, " "); n == 0 {
-			line = d.style.Faint(line)
+	}
+	d.narrow(&widths)
+	var b strings.Builder
+	for _, r := range d.rows {
+		line := r.note
+		if d.style.Width > 0 {
+			line = d.style.Fit(line, d.style.Width)
+		}
+		if line == "" {
+			line = d.line(r, widths)
 		}
 		b.WriteString(line + "\n")
 	}
 	return b.String()
+}
+
+// Widths that the columns of a tree keep, if they have them, however narrow it is.
+const (
+	minName  = 16
+	minPorts = 12
+)
+
+// narrow cuts first the ports, then the names, if a tree is too wide.
+func (d *treeDrawing) narrow(widths *[columns]int) {
+	over := total(widths[:]...) - d.style.Width
+	if d.style.Width == 0 || over <= 0 {
+		return
+	}
+	for _, c := range []struct{ column, least int }{{portsColumn, minPorts}, {nameColumn, minName}} {
+		cut := min(over, max(0, widths[c.column]-c.least))
+		widths[c.column] -= cut
+		over -= cut
+	}
+}
+
+func (d *treeDrawing) line(r treeRow, widths [columns]int) string {
+	var cells []string
+	for c, cell := range r.cells {
+		if widths[c] == 0 {
+			continue
+		}
+		cell = d.style.Fit(cell, widths[c])
+		if c == ageColumn && !d.style.ISO || c == runColumn || c == stepsColumn {
+			cell = padLeft(cell, widths[c])
+		} else {
+			cell = Pad(cell, widths[c])
+		}
+		cells = append(cells, cell)
+	}
+	line := strings.TrimRight(strings.Join(cells, gap), " ")
+	if r.cells[stepsColumn] == "COMMITS" {
+		return d.style.Faint(line)
+	}
+	return line
 }

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// settled is what weir wait calls any end of a job.
+const settled = "settled"
+
+// ends are the statuses that a job has when it has come to an end.
+var ends = []statemachine.Status{statemachine.Completed, statemachine.Failed, statemachine.Terminated}
+
+// goals are what weir wait can wait for.
+var goals = []string{
+	string(statemachine.Completed), string(statemachine.Failed), string(statemachine.Terminated), string(statemachine.Suspended), settled,
+}
+
+func newWait(s *settings) *cobra.Command {
+	var timeout time.Duration
+	goal := &choice{value: goals[0], known: goals, set: func(string) {}}
+	c := &cobra.Command{
+		Use:   "wait JOB",
+		Short: "Wait until a job is completed, or something else",
+		Long: `Wait until a job is completed, or what --for says: failed, terminated, suspended, or
+settled, which is completed, failed or terminated. If the job fails or is terminated, and
+that was not waited for, the exit code is 4; if it takes too long, 5.`,
+		Example: "  weir wait album-2026 --timeout 10m\n  weir wait album-2026 --for settled && weir tree album-2026",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if timeout < 0 {
+				return usageError{fmt.Errorf("--timeout %s: use a positive time, or none", timeout)}
+			}
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				if timeout > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeoutCause(ctx, timeout, timeoutError{after: timeout, goal: goal.value})
+					defer cancel()
+				}
+				info, err := waitFor(ctx, h, goal.value)
+				if cause := context.Cause(ctx); err != nil && errors.As(cause, new(timeoutError)) {
+					return cause
+				}
+				if err != nil {
+					return err
+				}
+				w := c.OutOrStdout()
+				_, err = fmt.Fprintf(w, "job %s is %s\n", info.ID, term.StyleOf(w).Status(info.Status))
+				return err
+			})
+		},
+	}
+	c.Flags().DurationVar(&timeout, "timeout", 0, "how long, like 30s (default: for ever)")
+	c.Flags().Var(goal, "for", "`WHAT` to wait for: "+joined(goals))
+	// It only fails for flags that are not there.
+	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(goals, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// waitFor waits until a job has reached a goal, or cannot reach it any more by itself.
+func waitFor(ctx context.Context, h *job.Handle, goal string) (*job.Info, error) {
+	reached := func(status statemachine.Status) bool {
+		return string(status) == goal || goal == settled && slices.Contains(ends, status)
+	}
+	info, err := h.WaitFor(ctx, func(i *job.Info) bool {
+		return reached(i.Status) || i.Status == statemachine.Failed || i.Status == statemachine.Terminated
+	})
+	switch {
+	case err != nil || reached(info.Status):
+		return info, err
+	case info.Status == statemachine.Terminated:
+		return info, fmt.Errorf("%w: job %s is terminated", job.ErrFailed, info.ID)
+	}
+	if info, err = h.Wait(ctx); err == nil { // it was retried meanwhile
+		return waitFor(ctx, h, goal)
+	}
+	return info, err
+}

@@ -1,0 +1,175 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// logPage is how many entries of a log are asked for at a time.
+const logPage = 500
+
+// LogReader reads the log of a job: first what is there, then what comes. It is not safe for
+// concurrent use.
+type LogReader struct {
+	store   Store
+	id      ID
+	below   bool
+	streams []*logStream
+	members map[ID]bool // which jobs are the job or below it, as far as that is known
+}
+
+// logStream is the log of one tree.
+type logStream struct {
+	tree     ID
+	position string // of the last entry that was seen
+}
+
+// OpenLog returns a reader of the job's log; with below also of what is logged by the jobs
+// below it now, those that were adopted from other trees included, and by those that they
+// will have.
+func (h *Handle) OpenLog(ctx context.Context, below bool) (*LogReader, error) {
+	r := &LogReader{store: h.store, id: h.id, below: below, members: map[ID]bool{h.id: true}, streams: []*logStream{{tree: h.id.Tree()}}}
+	if !below {
+		_, err := h.Info(ctx)
+		return r, err
+	}
+	tree, err := h.store.Tree(ctx, h.id)
+	if err != nil {
+		return nil, err
+	}
+	parents := make(map[ID]ID, len(tree))
+	for _, i := range tree {
+		parents[i.ID] = i.Parent
+	}
+	for _, i := range tree {
+		up := i.ID
+		for up != "" && up != h.id {
+			up = parents[up]
+		}
+		if r.members[i.ID] = up == h.id; !r.members[i.ID] {
+			continue
+		}
+		if !slices.ContainsFunc(r.streams, func(s *logStream) bool { return s.tree == i.ID.Tree() }) {
+			r.streams = append(r.streams, &logStream{tree: i.ID.Tree()})
+		}
+	}
+	return r, nil
+}
+
+// Last returns the last n entries that are not older than since, oldest first. Next goes on
+// behind them. It is to be called once, before Next.
+func (r *LogReader) Last(ctx context.Context, n int, since time.Time) ([]Entry, error) {
+	var all []Entry
+	for _, s := range r.streams {
+		some, err := r.last(ctx, s, n, since)
+		if err != nil {
+			return nil, err
+		}
+		slices.Reverse(some)
+		all = append(all, some...)
+	}
+	inOrder(all)
+	return all[max(0, len(all)-n):], nil
+}
+
+// last returns entries of a tree, newest first.
+func (r *LogReader) last(ctx context.Context, s *logStream, n int, since time.Time) ([]Entry, error) {
+	var found []Entry
+	for before := ""; ; {
+		page, err := r.store.LogBack(ctx, s.tree, before, logPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page {
+			if s.position == "" {
+				s.position = e.Position
+			}
+			if before = e.Position; e.At.Before(since) || len(found) == n {
+				return found, nil
+			}
+			if ok, err := r.concerns(ctx, e.Job); err != nil {
+				return nil, err
+			} else if ok {
+				found = append(found, e)
+			}
+		}
+		if len(page) < logPage {
+			return found, nil
+		}
+	}
+}
+
+// Next returns the entries that came since the last call, oldest first. After an error it may
+// be called again.
+func (r *LogReader) Next(ctx context.Context) ([]Entry, error) {
+	var all []Entry
+	seen := make([]string, len(r.streams))
+	for n, s := range r.streams {
+		some, position, err := r.next(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		all, seen[n] = append(all, some...), position
+	}
+	for n, s := range r.streams {
+		s.position = seen[n]
+	}
+	inOrder(all)
+	return all, nil
+}
+
+// next returns the new entries of a tree, and the position of the last.
+func (r *LogReader) next(ctx context.Context, s *logStream) (found []Entry, position string, err error) {
+	for position = s.position; ; {
+		page, err := r.store.Log(ctx, s.tree, position, logPage)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, e := range page {
+			ok, err := r.concerns(ctx, e.Job)
+			if err != nil {
+				return nil, "", err
+			}
+			if position = e.Position; ok {
+				found = append(found, e)
+			}
+		}
+		if len(page) < logPage {
+			return found, position, nil
+		}
+	}
+}
+
+// inOrder sorts entries of several trees by time; those of a tree stay in their order.
+func inOrder(entries []Entry) {
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Job.Tree(), b.Job.Tree())) })
+}
+
+// concerns tells whether what a job logs is to be read.
+func (r *LogReader) concerns(ctx context.Context, id ID) (bool, error) {
+	if !r.below {
+		return id == r.id, nil
+	}
+	if r.id.IsRoot() && id.Tree() == r.id {
+		return true, nil // jobs that are gone, too
+	}
+	in, known := r.members[id]
+	if known {
+		return in, nil
+	}
+	info, err := r.store.Info(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+	case err != nil:
+		return false, err
+	case info.Parent != "":
+		if in, err = r.concerns(ctx, info.Parent); err != nil {
+			return false, err
+		}
+	}
+	r.members[id] = in
+	return in, nil
+}

@@ -1,0 +1,57 @@
+package redisstore_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// A job says when it goes on by itself: at the end of its delay, at an alarm, or when it is
+// under its rate again; and until when somebody's lock holds it up.
+func TestWhenItGoesOn(t *testing.T) {
+	each(t, func(e *env) {
+		now := func() time.Time {
+			at, err := e.rdb.Time(e.Context()).Result()
+			e.ok(err)
+			return at
+		}
+		within := func(what string, at time.Time, d time.Duration) {
+			e.Helper()
+			if left := at.Sub(now()); at.IsZero() || left <= 0 || left > d {
+				e.Errorf("%s: %s, which is in %s; want within %s", what, at, left, d)
+			}
+		}
+		failed := e.single()
+		e.write(failed, "in", "1")
+		d := delta(e.begin(failed), statemachine.Backoff)
+		d.Delay, d.Failure = time.Hour, &job.Failure{Error: "x"}
+		e.commit(d)
+		within("next try", e.info(failed).Next, time.Hour)
+
+		asleep := e.single()
+		e.end(asleep, statemachine.Suspend)
+		e.equal("without alarm", e.info(asleep).Next, time.Time{})
+		e.ok(e.store.RunAt(e.Context(), asleep, time.Time{}, time.Minute))
+		within("alarm", e.info(asleep).Next, time.Minute)
+
+		often := e.single()
+		e.equal("queued", e.info(often).Next, time.Time{})
+		b := beginning()
+		b.Limits = map[string]int{"": 0}
+		if _, err := e.store.Begin(e.Context(), often, b); !errors.Is(err, job.ErrRate) {
+			e.Fatalf("begin: %v", err)
+		}
+		within("rate", e.info(often).Next, time.Minute)
+
+		held := e.single()
+		e.equal("without lock", e.info(held).Locked, time.Time{})
+		l, err := e.store.Lock(e.Context(), held, time.Hour, 0)
+		e.ok(err)
+		within("lock", e.info(held).Locked, time.Hour)
+		e.ok(l.Release(e.Context()))
+		e.equal("released", e.info(held).Locked, time.Time{})
+	})
+}
