@@ -74,3 +74,9 @@ func (k keyspace) adopting() string { return "weir:{" + k.namespace + "}:adoptin
 
 // sweeper is the lock of the namespace's one sweeping process.
 func (k keyspace) sweeper() string { return "weir:{" + k.namespace + "}:sweeper" }
+
+// engines is the sorted set of the engines that live, scored with their last sign of life.
+func (k keyspace) engines() string { return "weir:{" + k.namespace + "}:engines" }
+
+// engine is the hash of what an engine tells of itself.
+func (k keyspace) engine(id string) string { return "weir:{" + k.namespace + "}:engine:" + id }

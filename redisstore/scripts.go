@@ -46,6 +46,7 @@ var (
 	scriptMailDone = script("mail_done")
 	scriptPublish  = script("edge", "port", "hub", "channel_publish")
 	scriptAlias    = script("alias_set")
+	scriptBeat     = script("engine_beat")
 )
 
 // program is one script with its name, for messages.

@@ -143,6 +143,7 @@ type Store interface {
 	job.RunReader
 	job.Sweeper
 	job.Types
+	job.Engines
 	Broker() *delivery.Broker
 }
 
