@@ -12,6 +12,7 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -22,14 +23,14 @@ func newWhy(s *settings) *cobra.Command {
 		Example: "  weir why album-2026",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				tree, err := h.Tree(ctx)
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				h, err := job.NewClient(store).Find(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				e := explainer{tree: tree, jobs: map[job.ID]*job.Info{}}
-				for _, i := range tree {
-					e.jobs[i.ID] = i
+				e, err := newExplainer(ctx, store, h)
+				if err != nil {
+					return err
 				}
 				reasons := e.why(e.jobs[h.ID()])
 				return s.show(c, reasons, "", func(w io.Writer) error {
@@ -60,8 +61,25 @@ type because struct {
 
 // explainer knows the jobs of a tree.
 type explainer struct {
-	tree []*job.Info
-	jobs map[job.ID]*job.Info
+	tree   []*job.Info
+	jobs   map[job.ID]*job.Info
+	paused map[string]bool // queues
+}
+
+func newExplainer(ctx context.Context, store *redisstore.Store, h *job.Handle) (*explainer, error) {
+	tree, err := h.Tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := &explainer{tree: tree, jobs: map[job.ID]*job.Info{}, paused: map[string]bool{}}
+	for _, i := range tree {
+		e.jobs[i.ID] = i
+	}
+	queues, err := store.Queues(ctx)
+	for _, q := range queues {
+		e.paused[q.Name] = q.Paused
+	}
+	return e, err
 }
 
 func (e *explainer) why(i *job.Info) []because {
@@ -71,6 +89,9 @@ func (e *explainer) why(i *job.Info) []because {
 	case statemachine.Running:
 		return []because{{Text: fmt.Sprintf("%s is running, since %s", who, age(i.Ran))}}
 	case statemachine.Queued:
+		if e.paused[i.Queue] {
+			return []because{{Text: fmt.Sprintf("%s is ready, but its queue %s is paused", who, i.Queue), Command: "weir queue resume " + i.Queue}}
+		}
 		text := fmt.Sprintf("%s is ready since %s and waits for an engine that serves queue %s and has type %s", who, age(i.Queued), i.Queue, i.Type)
 		if i.Reason != "" {
 			text += " (" + i.Reason + ")"
