@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/weirworks/weir/job"
 )
@@ -24,6 +25,11 @@ func (k keyspace) shard(n int) string {
 func (k keyspace) due(shard int) string { return k.shard(shard) + "due" }
 
 func (k keyspace) dueOf(id job.ID) string { return k.due(id.Shard(k.shards)) }
+
+// outboxAt and choresAt are what lies beside a due key: see mail.go.
+func outboxAt(due string) string { return strings.TrimSuffix(due, "due") + "outbox" }
+
+func choresAt(due string) string { return strings.TrimSuffix(due, "due") + "chores" }
 
 // job is the hash of a job; with a suffix, another key of that job.
 func (k keyspace) job(id job.ID, suffix string) string {

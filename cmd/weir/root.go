@@ -104,7 +104,7 @@ JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went 
 			newJobs(&s), s.complete(newShow(&s), 1, false), s.complete(newTree(&s), 1, false), s.complete(newWhy(&s), 1, false),
 			s.complete(newPorts(&s), 1, false), s.complete(newPeek(&s), 1, true), s.complete(newLog(&s), 1, false),
 			s.complete(newTrace(&s), 1, true), newTypes(&s),
-			newQueues(&s), newWorkers(&s),
+			newQueues(&s), newWorkers(&s), newStats(&s),
 		},
 		"act": {
 			newCreate(&s), s.complete(newSend(&s), 1, true), s.complete(newRead(&s), 1, true), newRun(&s),
