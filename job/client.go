@@ -20,6 +20,7 @@ type Store interface {
 	Ports
 	PortSetter
 	Control
+	Locks
 	Family
 	Channels
 	History

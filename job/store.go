@@ -107,19 +107,6 @@ type Control interface {
 	Patch(ctx context.Context, root ID, p *Patch) error
 	// SetState changes the job's state.
 	SetState(ctx context.Context, id ID, set map[string]json.RawMessage, unset []string) error
-	// Lock keeps runs off the job for a time. It tries again for as long as wait, then
-	// returns ErrLocked. A run in progress when the lock is taken ends first.
-	Lock(ctx context.Context, id ID, ttl, wait time.Duration) (Lock, error)
-}
-
-// Lock is held on a job by somebody outside of its runs.
-type Lock interface {
-	// Token is what the lock is known by.
-	Token() string
-	// Refresh makes the lock last another ttl from now, or returns ErrLocked if it is lost.
-	Refresh(ctx context.Context, ttl time.Duration) error
-	// Release lets runs go on at once, or returns ErrLocked if the lock was lost.
-	Release(ctx context.Context) error
 }
 
 // Family changes who belongs to whom.

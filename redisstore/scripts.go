@@ -46,6 +46,7 @@ var (
 	scriptMailDone = script("mail_done")
 	scriptPublish  = script("edge", "port", "hub", "channel_publish")
 	scriptAlias    = script("alias_set")
+	scriptUnlock   = script("job_unlock")
 	scriptBeat     = script("engine_beat")
 )
 

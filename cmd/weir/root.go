@@ -111,7 +111,7 @@ JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went 
 			s.complete(newRetry(&s), 1, false), s.complete(newTerminate(&s), 1, false), s.complete(newDelete(&s), 1, false),
 			s.complete(newWait(&s), 1, false), newState(&s), s.complete(newAlias(&s), 1, false),
 			s.complete(newAdopt(&s), 2, false), s.complete(newDisown(&s), 1, false),
-			newQueue(&s),
+			newQueue(&s), s.complete(newLock(&s), 1, false), s.complete(newUnlock(&s), 1, false),
 		},
 		"graph": {newGraph(&s), newCheck(), newComponents()},
 		"serve": {newWorker(&s), newDev(&s)},

@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "capture": capture},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", server.URL())
 			env.Setenv("EMPTY", strings.TrimSuffix(server.URL(), "/0")+"/5") // for act.txt alone
@@ -73,4 +73,12 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("no match for %s after a minute: %v\n%s%s", args[0], err, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 		}
 	}
+}
+
+// capture puts what the last program printed into a variable: capture NAME.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: capture NAME")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }

@@ -64,6 +64,7 @@ type explainer struct {
 	tree   []*job.Info
 	jobs   map[job.ID]*job.Info
 	paused map[string]bool // queues
+	locks  map[job.ID]job.LockInfo
 }
 
 func newExplainer(ctx context.Context, store *redisstore.Store, h *job.Handle) (*explainer, error) {
@@ -76,13 +77,33 @@ func newExplainer(ctx context.Context, store *redisstore.Store, h *job.Handle) (
 		e.jobs[i.ID] = i
 	}
 	queues, err := store.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, q := range queues {
 		e.paused[q.Name] = q.Paused
 	}
+	e.locks, err = held(ctx, store, tree, h.ID())
 	return e, err
 }
 
 func (e *explainer) why(i *job.Info) []because {
+	lock, locked := e.locks[i.ID]
+	if !locked {
+		return e.status(i)
+	}
+	reasons := []because{{
+		Text:    fmt.Sprintf("job %s is locked %s: it begins no run", e.path(i), lockText(lock)),
+		Command: "weir unlock " + string(i.ID) + " --force",
+	}}
+	if i.Status == statemachine.Queued && !e.paused[i.Queue] {
+		return reasons // it waits for nothing else
+	}
+	return append(reasons, e.status(i)...)
+}
+
+// status explains a job's status.
+func (e *explainer) status(i *job.Info) []because {
 	who := "job " + e.path(i)
 	id := string(i.ID)
 	switch i.Status {
