@@ -17,8 +17,11 @@ type keyspace struct {
 	shards    int
 }
 
+// prefix is what all keys of shards begin with, and no others.
+func (k keyspace) prefix() string { return "weir:{" + k.namespace + ":" }
+
 func (k keyspace) shard(n int) string {
-	return "weir:{" + k.namespace + ":" + strconv.Itoa(n) + "}:"
+	return k.prefix() + strconv.Itoa(n) + "}:"
 }
 
 // due is the sorted set of the reasons to look at a job of the shard later.
@@ -42,6 +45,7 @@ const (
 	childrenSuffix = ":c"    // hash: child name -> ID
 	errorsSuffix   = ":e"    // list: recorded errors, newest first
 	lockSuffix     = ":lock" // string: redislock of somebody outside
+	heldSuffix     = ":held" // list: jobs of a large plan that have not entered yet
 )
 
 // log is the stream of what runs of a tree did.

@@ -32,6 +32,7 @@ func (resize) JobType() string { return "Resize" }
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
+	durable := redistest.Start(t, "--appendonly", "yes")
 	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL()})
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +51,7 @@ func TestScripts(t *testing.T) {
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "capture": capture},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", server.URL())
+			env.Setenv("DURABLE", durable.URL())
 			env.Setenv("EMPTY", strings.TrimSuffix(server.URL(), "/0")+"/5") // for act.txt alone
 			env.Setenv("ALBUM", string(h.ID()))
 			env.Setenv("HOME", os.TempDir())
