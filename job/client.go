@@ -21,6 +21,7 @@ type Store interface {
 	Ports
 	PortSetter
 	Control
+	Locks
 	Family
 	Channels
 	History
@@ -139,12 +140,6 @@ func couldBeID(s string) bool {
 
 // Types returns the worker types that engines have registered, sorted by queue and type.
 func (c *Client) Types(ctx context.Context) ([]TypeInfo, error) { return c.store.Types(ctx) }
-
-// Engines returns how many engines serve a queue now. One that died without a word counts for
-// some ten seconds more.
-func (c *Client) Engines(ctx context.Context, queue string) (int, error) {
-	return c.store.Engines(ctx, queue)
-}
 
 // Publish sends messages to a channel: to the In ports that subscribe to it or to a
 // channel above it, as /orders is above /orders/new.

@@ -142,12 +142,6 @@ func (h *Handle) UnsetState(ctx context.Context, keys ...string) error {
 	return h.store.SetState(ctx, h.id, nil, keys)
 }
 
-// Lock keeps runs off the job for ttl, to change several things of it undisturbed. It
-// tries for as long as wait; then the error wraps ErrLocked.
-func (h *Handle) Lock(ctx context.Context, ttl, wait time.Duration) (Lock, error) {
-	return h.store.Lock(ctx, h.id, ttl, wait)
-}
-
 // AddAlias gives the job one more name, unique in the namespace. If another job has it
 // the error wraps ErrExists and names that job.
 func (h *Handle) AddAlias(ctx context.Context, alias string) error {

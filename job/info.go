@@ -32,7 +32,6 @@ type Info struct {
 	Definition string              `json:"definition,omitempty"` // digest of the plan of a graph that was started
 	Single     int                 `json:"-"`                    // so many of the next messages are read one a run; -1: they are only read together
 	Next       time.Time           `json:"next,omitzero"`        // when it wakes by itself
-	Locked     time.Time           `json:"locked,omitzero"`      // it is queued, but somebody outside holds its lock until then
 	Blocked    bool                `json:"blocked,omitempty"`    // it rests until ports that it filled have room
 	Labels     map[string]string   `json:"labels,omitempty"`
 	Ports      []PortInfo          `json:"ports,omitempty"`

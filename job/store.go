@@ -57,9 +57,6 @@ type Types interface {
 	Types(ctx context.Context) ([]TypeInfo, error)
 	// Type returns one type of a queue, or ErrUnknownType.
 	Type(ctx context.Context, queue, name string) (*TypeInfo, error)
-	// Engines returns how many engines serve a queue now. One that died without a word counts
-	// for some ten seconds more.
-	Engines(ctx context.Context, queue string) (int, error)
 }
 
 // Inspector reads jobs without touching them.
@@ -118,19 +115,6 @@ type Control interface {
 	Patch(ctx context.Context, root ID, p *Patch) error
 	// SetState changes the job's state.
 	SetState(ctx context.Context, id ID, set map[string]json.RawMessage, unset []string) error
-	// Lock keeps runs off the job for a time. It tries again for as long as wait, then
-	// returns ErrLocked. A run in progress when the lock is taken ends first.
-	Lock(ctx context.Context, id ID, ttl, wait time.Duration) (Lock, error)
-}
-
-// Lock is held on a job by somebody outside of its runs.
-type Lock interface {
-	// Token is what the lock is known by.
-	Token() string
-	// Refresh makes the lock last another ttl from now, or returns ErrLocked if it is lost.
-	Refresh(ctx context.Context, ttl time.Duration) error
-	// Release lets runs go on at once, or returns ErrLocked if the lock was lost.
-	Release(ctx context.Context) error
 }
 
 // Family changes who belongs to whom.

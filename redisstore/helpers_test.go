@@ -35,6 +35,7 @@ type contracts interface {
 	job.Runs
 	job.RunReader
 	job.Sweeper
+	job.Engines
 }
 
 var _ contracts = (*redisstore.Store)(nil)

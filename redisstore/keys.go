@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/weirworks/weir/job"
 )
@@ -16,14 +17,22 @@ type keyspace struct {
 	shards    int
 }
 
+// prefix is what all keys of shards begin with, and no others.
+func (k keyspace) prefix() string { return "weir:{" + k.namespace + ":" }
+
 func (k keyspace) shard(n int) string {
-	return "weir:{" + k.namespace + ":" + strconv.Itoa(n) + "}:"
+	return k.prefix() + strconv.Itoa(n) + "}:"
 }
 
 // due is the sorted set of the reasons to look at a job of the shard later.
 func (k keyspace) due(shard int) string { return k.shard(shard) + "due" }
 
 func (k keyspace) dueOf(id job.ID) string { return k.due(id.Shard(k.shards)) }
+
+// outboxAt and choresAt are what lies beside a due key: see mail.go.
+func outboxAt(due string) string { return strings.TrimSuffix(due, "due") + "outbox" }
+
+func choresAt(due string) string { return strings.TrimSuffix(due, "due") + "chores" }
 
 // job is the hash of a job; with a suffix, another key of that job.
 func (k keyspace) job(id job.ID, suffix string) string {
@@ -36,6 +45,7 @@ const (
 	childrenSuffix = ":c"    // hash: child name -> ID
 	errorsSuffix   = ":e"    // list: recorded errors, newest first
 	lockSuffix     = ":lock" // string: redislock of somebody outside
+	heldSuffix     = ":held" // list: jobs of a large plan that have not entered yet
 )
 
 // log is the stream of what runs of a tree did.
@@ -77,3 +87,9 @@ func (k keyspace) adopting() string { return "weir:{" + k.namespace + "}:adoptin
 
 // sweeper is the lock of the namespace's one sweeping process.
 func (k keyspace) sweeper() string { return "weir:{" + k.namespace + "}:sweeper" }
+
+// engines is the sorted set of the engines that live, scored with their last sign of life.
+func (k keyspace) engines() string { return "weir:{" + k.namespace + "}:engines" }
+
+// engine is the hash of what an engine tells of itself.
+func (k keyspace) engine(id string) string { return "weir:{" + k.namespace + "}:engine:" + id }

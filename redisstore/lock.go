@@ -2,11 +2,16 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -22,14 +27,29 @@ type jobLock struct {
 	lock  *redislock.Lock
 }
 
-// Lock implements job.Control. First the lock is set, then the job is looked at: a run
+// lockNote is what the value of a lock's key has behind its token and a blank, as JSON.
+type lockNote struct {
+	By    string `json:"by,omitempty"`
+	Since int64  `json:"since"` // when it was asked for: ms, by Redis's clock
+}
+
+// Lock implements job.Locks. First the lock is set, then the job is looked at: a run
 // that began before is waited for, and none begins after.
-func (s *Store) Lock(ctx context.Context, id job.ID, ttl, wait time.Duration) (job.Lock, error) {
+func (s *Store) Lock(ctx context.Context, id job.ID, by string, ttl, wait time.Duration) (job.Lock, error) {
 	if _, err := s.Info(ctx, id); err != nil {
 		return nil, err
 	}
+	now, err := s.rdb.Time(ctx).Result()
+	if err != nil {
+		return nil, fmt.Errorf("locking job %s: %w", id, s.explain(err))
+	}
+	note, err := json.Marshal(lockNote{By: by, Since: now.UnixMilli()})
+	if err != nil {
+		return nil, fmt.Errorf("locking job %s: %w", id, err)
+	}
 	deadline := time.Now().Add(wait)
 	lock, err := redislock.Obtain(ctx, s.rdb, s.keys.job(id, lockSuffix), ttl, &redislock.Options{
+		Metadata:      " " + string(note),
 		RetryStrategy: redislock.LimitRetry(redislock.LinearBackoff(lockEvery), int(wait/lockEvery)),
 	})
 	if errors.Is(err, redislock.ErrNotObtained) {
@@ -74,22 +94,77 @@ func (l *jobLock) Refresh(ctx context.Context, ttl time.Duration) error {
 	return l.explain(l.lock.Refresh(ctx, ttl, nil))
 }
 
-// Release implements job.Lock. A job that is queued need not wait for the sweeper.
+// Release implements job.Lock.
 func (l *jobLock) Release(ctx context.Context) error {
-	if err := l.explain(l.lock.Release(ctx)); err != nil {
-		return err
+	err := l.store.Unlock(ctx, l.id, l.lock.Token())
+	if errors.Is(err, job.ErrStatus) || errors.Is(err, job.ErrLocked) {
+		return l.explain(redislock.ErrLockNotHeld)
 	}
-	gen, err := l.store.rdb.HGet(ctx, l.store.keys.job(l.id, ""), "gen").Result()
+	return err
+}
+
+// Unlock implements job.Locks.
+func (s *Store) Unlock(ctx context.Context, id job.ID, token string) error {
+	return s.unlock(ctx, id, token, false)
+}
+
+// BreakLock implements job.Locks.
+func (s *Store) BreakLock(ctx context.Context, id job.ID) error { return s.unlock(ctx, id, "", true) }
+
+func (s *Store) unlock(ctx context.Context, id job.ID, token string, force bool) error {
+	due := s.keys.dueOf(id)
+	reply, err := s.run(ctx, scriptUnlock, due, string(id), token, flag(force), rand.Text())
 	if err != nil {
-		return nil //nolint:nilerr // the lock is released; the sweeper finds the job
-	}
-	due := l.store.keys.dueOf(l.id)
-	reply, err := l.store.run(ctx, scriptRenew, due, string(l.id), gen)
-	if err != nil {
-		return nil //nolint:nilerr // as above
+		return fmt.Errorf("unlocking job %s: %w", id, err)
 	}
 	var d decoder
-	return l.store.deliver(ctx, due, &d, reply)
+	l := d.list(reply)
+	switch why := d.str(d.at(l, 0)); {
+	case d.err != nil:
+		return d.err
+	case why == "free":
+		return fmt.Errorf("%w: job %s is not locked, or no longer", job.ErrStatus, id)
+	case why == "held":
+		return fmt.Errorf("%w: job %s, and not with this token", job.ErrLocked, id)
+	}
+	return s.deliver(ctx, due, &d, d.at(l, 1))
+}
+
+// Locked implements job.Locks.
+func (s *Store) Locked(ctx context.Context, ids ...job.ID) (map[job.ID]job.LockInfo, error) {
+	out := map[job.ID]job.LockInfo{}
+	for part := range slices.Chunk(ids, 1000) {
+		values, ttls := make([]*redis.StringCmd, len(part)), make([]*redis.DurationCmd, len(part))
+		var now *redis.TimeCmd
+		_, _ = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
+			now = p.Time(ctx)
+			for i, id := range part {
+				key := s.keys.job(id, lockSuffix)
+				values[i], ttls[i] = p.Get(ctx, key), p.PTTL(ctx, key)
+			}
+			return nil
+		})
+		for i, id := range part {
+			if err := errors.Join(now.Err(), ttls[i].Err()); err != nil {
+				return nil, s.explain(err)
+			}
+			if ttls[i].Val() > 0 { // others keep nobody from running
+				out[id] = lockInfo(values[i].Val(), now.Val().Add(ttls[i].Val()))
+			}
+		}
+	}
+	return out, nil
+}
+
+// lockInfo reads the value of a lock's key. What other programs set has no note.
+func lockInfo(value string, until time.Time) job.LockInfo {
+	info := job.LockInfo{Until: until.UTC()}
+	var note lockNote
+	_, text, _ := strings.Cut(value, " ")
+	if json.Unmarshal([]byte(text), &note) == nil && note.Since > 0 {
+		info.By, info.Since = note.By, time.UnixMilli(note.Since).UTC()
+	}
+	return info
 }
 
 func (l *jobLock) explain(err error) error {

@@ -128,15 +128,6 @@ func (s *Store) Type(ctx context.Context, queue, name string) (*job.TypeInfo, er
 	return t, nil
 }
 
-// Engines implements job.Types.
-func (s *Store) Engines(ctx context.Context, queue string) (int, error) {
-	if err := ctx.Err(); err != nil { // asynq does not look at it
-		return 0, err
-	}
-	n, err := s.broker.Servers(queue)
-	return n, s.explain(err)
-}
-
 // unknownType says which types there are instead.
 func (s *Store) unknownType(ctx context.Context, queue, name string) error {
 	types, err := s.Types(ctx)

@@ -33,6 +33,9 @@ const (
 	DefaultShards    = 64
 )
 
+// maxShards is how many parts a namespace may have.
+const maxShards = 1024
+
 // Config says where jobs are kept. The zero value is an embedded Redis that lives and
 // dies with the process.
 type Config struct {
@@ -58,8 +61,8 @@ func (c Config) Validate() error {
 	if c.Namespace != "" && !namespaceRE.MatchString(c.Namespace) {
 		bad = append(bad, fmt.Sprintf("Namespace %.80q: use 1 to 63 lower-case letters, digits and '-'", c.Namespace))
 	}
-	if c.Shards < 0 || c.Shards > 1024 {
-		bad = append(bad, fmt.Sprintf("Shards %d: use 1 to 1024, or 0 for the default", c.Shards))
+	if c.Shards < 0 || c.Shards > maxShards {
+		bad = append(bad, fmt.Sprintf("Shards %d: use 1 to %d, or 0 for the default", c.Shards, maxShards))
 	}
 	if c.Clock != nil && c.URL != "" {
 		bad = append(bad, "Clock: only the embedded Redis can have one; leave URL empty")
@@ -85,6 +88,20 @@ type Store struct {
 // Open connects to Redis and checks that it can be relied on: that it answers, never
 // evicts keys, and that the namespace has this layout. The caller must Close the store.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
+	s, err := connect(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx, cfg.Shards); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// connect makes a store that has not asked its Redis anything yet. Until prepare it does
+// not know how many shards it has.
+func connect(cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -114,10 +131,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.rdb = t.client()
 	s.keys = keyspace{namespace: cfg.Namespace}
 	s.broker = delivery.New(s.rdb, cfg.Namespace)
-	if err := s.prepare(ctx, cfg.Shards); err != nil {
-		_ = s.Close()
-		return nil, err
-	}
 	return s, nil
 }
 
@@ -140,14 +153,8 @@ func (s *Store) Broker() *delivery.Broker { return s.broker }
 func (s *Store) Where() string { return s.where }
 
 func (s *Store) prepare(ctx context.Context, shards int) error {
-	asked, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := s.rdb.Ping(asked).Err(); err != nil {
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			return fmt.Errorf("%w at %s: no answer within %s; check the address, and whether it speaks TLS (rediss://) or not (redis://)",
-				job.ErrUnreachable, s.where, patience)
-		}
-		return s.explain(err)
+	if err := s.answers(ctx); err != nil {
+		return err
 	}
 	if s.local == nil {
 		if err := s.checkEviction(ctx); err != nil {
@@ -155,6 +162,18 @@ func (s *Store) prepare(ctx context.Context, shards int) error {
 		}
 	}
 	return s.checkNamespace(ctx, shards)
+}
+
+// answers tells whether Redis does.
+func (s *Store) answers(ctx context.Context) error {
+	asked, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := s.rdb.Ping(asked).Err()
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("%w at %s: no answer within %s; check the address, and whether it speaks TLS (rediss://) or not (redis://)",
+			job.ErrUnreachable, s.where, patience)
+	}
+	return s.explain(err)
 }
 
 // checkEviction refuses a Redis that would throw away jobs when its memory is full.

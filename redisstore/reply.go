@@ -195,7 +195,7 @@ func (d *decoder) infos(v any) []*job.Info {
 		if i == nil {
 			continue
 		}
-		i.Next, i.Locked = d.time(d.at(one, 4)), d.time(d.at(one, 5))
+		i.Next = d.time(d.at(one, 4))
 		infos = append(infos, i)
 	}
 	return infos

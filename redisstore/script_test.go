@@ -136,7 +136,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[1 ["+bareRoot+" 1 q T]]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", "", 1, 1}, root...)...)
-	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]  ] ["+bareRoot+".1 [] [] []  ]] []]") {
+	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7] ] ["+bareRoot+".1 [] [] [] ]] []]") {
 		t.Errorf("tree_walk replies %s", got)
 	}
 
@@ -174,7 +174,12 @@ func TestScriptReplies(t *testing.T) {
 	if got := b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 1, "", 1000); !strings.HasPrefix(got, "[locked 3") {
 		t.Errorf("begin of a locked job replies %s", got)
 	}
-	b.rdb.Del(t.Context(), bareShard+"j:"+bareRoot+":lock")
+	b.want("[held []]", "job_unlock", bareRoot, "y", "", "u1")
+	b.want("[held []]", "job_unlock", bareRoot, "", "", "u1")
+	b.want("[ok ["+bareRoot+" 4 q T]]", "job_unlock", bareRoot, "x", "", "u1")
+	b.want("[ok []]", "job_unlock", bareRoot, "x", "", "u1")
+	b.want("[free []]", "job_unlock", bareRoot, "x", "", "u2")
+	b.want("[free []]", "job_unlock", bareRoot, "", "1", "u2")
 	b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 1, "", 1000)
 	step := append([]any{"r4", 1000, 9, " Some=3", 9, 1, "", 1000, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
@@ -185,12 +190,12 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[0 []]", "due_sweep", 10)
 	b.want("1", "run_refresh", bareRoot, "r4", 0)
 	time.Sleep(3 * time.Millisecond)
-	b.want("[1 ["+bareRoot+" 5 q T]]", "due_sweep", 10)
+	b.want("[1 ["+bareRoot+" 6 q T]]", "due_sweep", 10)
 
 	b.want("[queued []]", "job_apply", bareRoot, "retry", "a1")
 	b.want("[ok []]", "job_apply", bareRoot, "run", "a2")
 	b.want("[gone []]", "job_apply", bareRoot+".1", "run", "a2")
-	b.want("[ok ["+bareRoot+" 6 q T]]", "job_apply", bareRoot, "terminate", "a3")
+	b.want("[ok ["+bareRoot+" 7 q T]]", "job_apply", bareRoot, "terminate", "a3")
 	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3")
 	b.want("[gone []]", "port_close", bareRoot+".1", "i", "in")
 	b.want("[port []]", "port_close", bareRoot, "i", "no")

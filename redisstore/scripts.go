@@ -53,6 +53,8 @@ var (
 	scriptMailDone = script("mail_done", "base")
 	scriptPublish  = script("channel_publish", "hub")
 	scriptAlias    = script("alias_set", "base")
+	scriptUnlock   = script("job_unlock", "base")
+	scriptBeat     = script("engine_beat", "base")
 )
 
 // programs are all scripts, by name. It is complete once the package is initialized.

@@ -45,13 +45,5 @@ func TestWhenItGoesOn(t *testing.T) {
 			e.Fatalf("begin: %v", err)
 		}
 		within("rate", e.info(often).Next, time.Minute)
-
-		held := e.single()
-		e.equal("without lock", e.info(held).Locked, time.Time{})
-		l, err := e.store.Lock(e.Context(), held, time.Hour, 0)
-		e.ok(err)
-		within("lock", e.info(held).Locked, time.Hour)
-		e.ok(l.Release(e.Context()))
-		e.equal("released", e.info(held).Locked, time.Time{})
 	})
 }

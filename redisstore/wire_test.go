@@ -151,6 +151,12 @@ func wires() []wire {
 			e.ok(e.store.Unclaim(e.Context(), "wirealias", w.other))
 			return nil
 		}},
+		{name: "unlock", match: "wirelock", late: true, call: func(e *env, w *world) any {
+			e.ok(e.rdb.Set(e.Context(), e.key(w.other)+":lock", "wirelock", time.Hour).Err())
+			e.lose()
+			e.ok(e.store.Unlock(e.Context(), w.other, "wirelock"))
+			return nil
+		}},
 	}
 }
 

@@ -41,6 +41,7 @@ type Engine struct {
 	timers   atomic.Int64 // held in memory
 	unknown  sync.Map     // types of jobs that nobody here runs, and that were told of
 	ending   sync.Map     // jobs of such types that are to end, and since when
+	presence presence
 }
 
 // errRan: an engine that has stopped cannot start again.
@@ -74,6 +75,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err := e.Register(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("starting the engine: %w", err)
 	}
+	leave := e.present(ctx)
+	defer leave()
 	srv, err := e.cfg.Store.Broker().Serve(delivery.ServeConfig{
 		Concurrency: e.cfg.Concurrency,
 		Queues:      e.cfg.Queues,

@@ -38,6 +38,7 @@ func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
 		}
 		return e.unknownType(snap)
 	}
+	defer e.presence.begun(snap)()
 	ctx, cancel := context.WithCancelCause(e.runs)
 	defer cancel(nil)
 	keeper := keep(e.cfg.Store, snap.Info.ID, snap.Token, e.cfg.Lease, begun, cancel)

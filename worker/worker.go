@@ -145,6 +145,7 @@ type Store interface {
 	job.RunReader
 	job.Sweeper
 	job.Types
+	job.Engines
 	Broker() *delivery.Broker
 }
 

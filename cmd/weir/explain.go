@@ -12,6 +12,7 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -38,22 +39,27 @@ type explainer struct {
 	feeds    map[job.PortRef][]job.PortRef // ports whose edges lead to a port
 	called   map[job.ID]string             // what the user calls a job
 	types    []job.TypeInfo
-	engines  map[string]int // how many serve a queue
+	engines  map[string]int  // how many serve a queue
+	paused   map[string]bool // queues
+	locks    map[job.ID]job.LockInfo
 
 	told    map[job.ID]bool
 	reasons []because
 }
 
 // newExplainer asks for what is to be known besides the tree.
-func newExplainer(ctx context.Context, client *job.Client, tree []*job.Info) (*explainer, error) {
+func newExplainer(ctx context.Context, store *redisstore.Store, h *job.Handle) (*explainer, error) {
+	tree, err := h.Tree(ctx)
+	if err != nil {
+		return nil, err
+	}
 	e := &explainer{
 		tree: tree, jobs: map[job.ID]*job.Info{}, children: map[job.ID][]*job.Info{}, feeds: map[job.PortRef][]job.PortRef{},
-		called: map[job.ID]string{}, engines: map[string]int{}, told: map[job.ID]bool{}, reasons: []because{},
+		called: map[job.ID]string{}, engines: map[string]int{}, paused: map[string]bool{}, told: map[job.ID]bool{}, reasons: []because{},
 	}
 	for _, i := range tree {
 		e.jobs[i.ID] = i
 		e.children[i.Parent] = append(e.children[i.Parent], i)
-		e.engines[i.Queue] = 0
 		for _, p := range i.Ports {
 			for _, edge := range p.Edges {
 				for _, end := range edge {
@@ -62,13 +68,17 @@ func newExplainer(ctx context.Context, client *job.Client, tree []*job.Info) (*e
 			}
 		}
 	}
-	var err error
-	for queue := range e.engines {
-		if e.engines[queue], err = client.Engines(ctx, queue); err != nil {
-			return nil, err
-		}
+	queues, err := store.Queues(ctx)
+	if err != nil {
+		return nil, err
 	}
-	e.types, err = client.Types(ctx)
+	for _, q := range queues {
+		e.paused[q.Name], e.engines[q.Name] = q.Paused, q.Engines
+	}
+	if e.locks, err = held(ctx, store, tree, h.ID()); err != nil {
+		return nil, err
+	}
+	e.types, err = store.Types(ctx)
 	return e, err
 }
 
@@ -85,11 +95,20 @@ func (e *explainer) why(i *job.Info, level int) {
 	}
 	e.told[i.ID] = true
 	who, id := "job "+e.path(i), e.call(i)
+	lock, locked := e.locks[i.ID]
+	if locked {
+		e.say(i, level, because{
+			Text: fmt.Sprintf("%s is locked %s: it begins no run", who, lockText(lock)), Command: "weir unlock " + id + " --force",
+			Since: timeOrNull(lock.Since), Next: timeOrNull(lock.Until),
+		})
+	}
 	switch i.Status {
 	case statemachine.Running:
 		e.say(i, level, because{Text: fmt.Sprintf("%s has been running %s", who, e.lasting(i.Ran)), Since: timeOrNull(i.Ran)})
 	case statemachine.Queued:
-		e.ready(i, level)
+		if !locked || e.paused[i.Queue] { // else it waits for nothing else
+			e.ready(i, level)
+		}
 	case statemachine.Failed:
 		if i.Graph {
 			e.say(i, level, because{Text: who + " failed, because of a job in it:"})
@@ -123,11 +142,10 @@ func (e *explainer) why(i *job.Info, level int) {
 func (e *explainer) ready(i *job.Info, level int) {
 	who := "job " + e.path(i)
 	switch {
-	case !i.Locked.IsZero():
+	case e.paused[i.Queue]:
 		e.say(i, level, because{
-			Text: fmt.Sprintf("%s has been ready %s, but somebody outside holds its lock: it goes on when that is released, or ends%s",
-				who, e.lasting(i.Queued), e.in(i.Locked)),
-			Since: timeOrNull(i.Queued), Next: timeOrNull(i.Locked),
+			Text:    fmt.Sprintf("%s has been ready %s, but its queue %s is paused:", who, e.lasting(i.Queued), i.Queue),
+			Command: "weir queue resume " + i.Queue, Since: timeOrNull(i.Queued),
 		})
 	case !i.Next.IsZero():
 		e.say(i, level, because{

@@ -115,12 +115,14 @@ JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went 
 			newJobs(&s), s.complete(newShow(&s), 1, false), s.complete(newTree(&s), 1, false), s.complete(newWhy(&s), 1, false),
 			s.complete(newPorts(&s), 1, false), s.complete(newPeek(&s), 1, true), s.complete(newLog(&s), 1, false),
 			s.complete(newTrace(&s), 1, true), newTypes(&s),
+			newQueues(&s), newWorkers(&s), newStats(&s), newDoctor(&s),
 		},
 		"act": {
 			newCreate(&s), s.complete(newSend(&s), 1, true), s.complete(newRead(&s), 1, true), newRun(&s),
 			s.complete(newRetry(&s), 1, false), s.complete(newTerminate(&s), 1, false), s.complete(newDelete(&s), 1, false),
 			s.complete(newWait(&s), 1, false), newState(&s), s.complete(newAlias(&s), 1, false),
 			s.complete(newAdopt(&s), 2, false), s.complete(newDisown(&s), 1, false),
+			newQueue(&s), s.complete(newLock(&s), 1, false), s.complete(newUnlock(&s), 1, false),
 		},
 		"graph": {newGraph(&s), newCheck(), newComponents()},
 		"serve": {newWorker(&s), newDev(&s)},
@@ -137,13 +139,22 @@ JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went 
 
 // open opens the store that the flags name.
 func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
+	cfg, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	return redisstore.Open(ctx, cfg)
+}
+
+// config says which store the flags name.
+func (s *settings) config() (redisstore.Config, error) {
 	if s.redis == "" {
 		s.redis = os.Getenv("WEIR_REDIS_URL")
 	}
 	if s.redis == "" {
-		return nil, usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379")}
+		return redisstore.Config{}, usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379")}
 	}
-	return redisstore.Open(ctx, redisstore.Config{URL: s.redis, Namespace: s.namespace})
+	return redisstore.Config{URL: s.redis, Namespace: s.namespace}, nil
 }
 
 // usage makes the errors of an argument check count as wrong command lines.

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -30,6 +32,7 @@ func (resize) JobType() string { return "Resize" }
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
+	durable := redistest.Start(t, "--appendonly", "yes")
 	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL()})
 	if err != nil {
 		t.Fatal(err)
@@ -49,9 +52,11 @@ func TestScripts(t *testing.T) {
 			"save": func(ts *testscript.TestScript, _ bool, args []string) { // save VARIABLE: what the last command printed
 				ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 			},
+			"until": until, "capture": capture,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", server.URL())
+			env.Setenv("DURABLE", durable.URL())
 			env.Setenv("EMPTY", strings.TrimSuffix(server.URL(), "/0")+"/5") // for act.txt alone
 			env.Setenv("SERVER", strings.TrimSuffix(server.URL(), "/0"))     // for jobs.txt alone with /6, for bulk.txt with /7
 			env.Setenv("ALBUM", string(h.ID()))
@@ -59,4 +64,29 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// until runs a program again and again until what it prints matches: until 'regexp' program args…
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until regexp program args...")
+	}
+	want := regexp.MustCompile("(?m)" + args[0])
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		err := ts.Exec(args[1], args[2:]...)
+		if err == nil && want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("no match for %s after a minute: %v\n%s%s", args[0], err, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+		}
+	}
+}
+
+// capture puts what the last program printed into a variable: capture NAME.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: capture NAME")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }

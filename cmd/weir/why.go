@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
 )
 
 func newWhy(s *settings) *cobra.Command {
@@ -21,12 +22,12 @@ them, and into graphs. Commands that would move something are shown, and not run
 		Example: "  weir why album-2026\n  weir why 019e1f0e.3 -o json",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, client *job.Client, h *job.Handle) error {
-				tree, err := h.Tree(ctx)
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				h, err := job.NewClient(store).Find(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				e, err := newExplainer(ctx, client, tree)
+				e, err := newExplainer(ctx, store, h)
 				if err != nil {
 					return err
 				}

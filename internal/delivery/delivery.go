@@ -134,22 +134,6 @@ func (b *Broker) Waiting(w Wake) (bool, error) {
 	return info.State == asynq.TaskStatePending, nil
 }
 
-// Servers returns how many servers serve a queue now. One that died without a word counts for
-// some ten seconds more.
-func (b *Broker) Servers(queue string) (int, error) {
-	servers, err := b.inspect.Servers()
-	if err != nil {
-		return 0, fmt.Errorf("looking for servers of queue %s: %w", queue, err)
-	}
-	n := 0
-	for _, s := range servers {
-		if s.Queues[b.prefix+queue] > 0 {
-			n++
-		}
-	}
-	return n, nil
-}
-
 // ServeConfig says how to serve wakes.
 type ServeConfig struct {
 	Concurrency int            // wakes handled at a time

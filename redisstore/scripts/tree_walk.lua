@@ -1,8 +1,7 @@
 -- tree_walk: read jobs and what is below them, as far as a budget goes.
 -- KEYS: due
 -- ARGV: most jobs to read, or 0 for just those named; job…
--- reply: {{{id, fields, {port field, length, …}, defaults, when it goes on by itself or '', end of a lock that
---          holds it up or ''}…}, {jobs not read}}:
+-- reply: {{{id, fields, {port field, length, …}, defaults, when it goes on by itself or ''}…}, {jobs not read}}:
 --        the first jobs of the list come first; children follow their parent, unless they are of another tree
 local budget = num()
 local alone = budget == 0
@@ -15,12 +14,6 @@ local function goes_on(id, status, reason, alarms)
   local own = status == S.scheduled or status == S.queued and string.sub(reason, 1, 5) == 'rate:'
   local at = (own or alarms) and call('ZSCORE', KEYS[1], own and id or '@' .. id)
   return at and str(tonumber(at)) or ''
-end
-
--- locked is when the lock of a job ends that is only waiting for that.
-local function locked(id, status)
-  local ttl = status == S.queued and call('PTTL', key(id) .. ':lock') or 0
-  return ttl > 0 and str(NOW + ttl) or ''
 end
 
 while #todo > 0 and #read < budget do
@@ -42,7 +35,7 @@ while #todo > 0 and #read < budget do
   end
   local more = call('EXISTS', k .. ':d', k .. ':c', k .. ':t') > 0 -- most jobs have none of them
   read[#read + 1] = {
-    id, fields, lengths, more and call('HGETALL', k .. ':d') or {}, goes_on(id, status, reason, more), locked(id, status),
+    id, fields, lengths, more and call('HGETALL', k .. ':d') or {}, goes_on(id, status, reason, more),
   }
   for _, child in ipairs(more and not alone and call('HVALS', k .. ':c') or {}) do
     if string.sub(child, 1, #root) == root then

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+func newLock(s *settings) *cobra.Command {
+	var ttl, wait time.Duration
+	c := &cobra.Command{
+		Use:   "lock JOB",
+		Short: "Keep a job from running, and print the token that unlocks it",
+		Long: `Keep a job from beginning runs, for some time or until it is unlocked, and print the
+token that unlocks it. A run in progress ends first. Messages that the job gets meanwhile
+wait; it runs when it is unlocked. The lock outlives this command.`,
+		Example: "  token=$(weir lock album-2026 --ttl 10m)\n  weir state set album-2026 cursor=0\n  weir unlock album-2026 \"$token\"",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if ttl < time.Second || wait < 0 {
+				return usageError{fmt.Errorf("--ttl %s --wait %s: use a second or more, and no less than nothing", ttl, wait)}
+			}
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				if err := lockable(ctx, h); err != nil {
+					return err
+				}
+				lock, err := h.Lock(job.WithContext(ctx, port.Context{port.ContextBy: actor}), ttl, wait)
+				if err != nil {
+					return whoLocked(ctx, h, err)
+				}
+				if _, err := fmt.Fprintln(c.OutOrStdout(), lock.Token()); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.ErrOrStderr(), "job %s is locked for %s\n", h.ID(), ttl)
+				return nil
+			})
+		},
+	}
+	c.Flags().DurationVar(&ttl, "ttl", 10*time.Minute, "how long, if nobody unlocks it before")
+	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for a run in progress, or another lock, to end, like 5s")
+	return c
+}
+
+// lockable refuses graphs: they have no runs that a lock could prevent.
+func lockable(ctx context.Context, h *job.Handle) error {
+	info, err := h.Info(ctx)
+	if err == nil && info.Graph {
+		err = fmt.Errorf("%w: job %s is a graph and has no runs of its own; lock the jobs in it, as weir tree %s shows them", job.ErrStatus, h.ID(), h.ID())
+	}
+	return err
+}
+
+// whoLocked adds to an error who holds the lock that is in the way.
+func whoLocked(ctx context.Context, h *job.Handle, err error) error {
+	if !errors.Is(err, job.ErrLocked) {
+		return err
+	}
+	info, locked, other := h.Locked(ctx)
+	if other != nil || !locked {
+		return err
+	}
+	return fmt.Errorf("%w %s; weir unlock %s --force would end it", err, lockText(info), h.ID())
+}
+
+// lockText says whose a lock is, since when and until when, in brackets.
+func lockText(l job.LockInfo) string {
+	var parts []string
+	if l.By != "" {
+		parts = append(parts, "by "+l.By)
+	}
+	if !l.Since.IsZero() {
+		parts = append(parts, "since "+term.Style{}.Age(l.Since))
+	}
+	left := max(time.Until(l.Until), 0).Round(time.Second)
+	parts = append(parts, fmt.Sprintf("for another %s, until %s", left, l.Until.Format(time.RFC3339)))
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+func newUnlock(s *settings) *cobra.Command {
+	var force bool
+	c := &cobra.Command{
+		Use:     "unlock JOB [TOKEN]",
+		Short:   "Let a locked job run again, with the token that weir lock printed",
+		Example: "  weir unlock album-2026 \"$token\"\n  weir unlock album-2026 --force",
+		Args:    usage(cobra.RangeArgs(1, 2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if force == (len(args) == 2) {
+				return usageError{errors.New("give the TOKEN that weir lock printed, or --force to end somebody else's lock")}
+			}
+			return s.act(c, args[0], "is unlocked", func(ctx context.Context, h *job.Handle) error {
+				if force {
+					return h.BreakLock(ctx)
+				}
+				return whoLocked(ctx, h, h.Unlock(ctx, args[1]))
+			})
+		},
+	}
+	c.Flags().BoolVar(&force, "force", false, "end the lock whoever holds it; he is told when he next uses it")
+	return c
+}
+
+// held finds the locks of the jobs of a tree that would run, and of the one asked for.
+func held(ctx context.Context, store *redisstore.Store, tree []*job.Info, asked job.ID) (map[job.ID]job.LockInfo, error) {
+	var ids []job.ID
+	for _, i := range tree {
+		if i.ID == asked || i.Status == statemachine.Queued || i.Status == statemachine.Terminating {
+			ids = append(ids, i.ID)
+		}
+	}
+	return store.Locked(ctx, ids...)
+}

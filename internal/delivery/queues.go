@@ -1,0 +1,90 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hibiken/asynq"
+)
+
+// allQueues is asynq's set of the queues that it tells of: those that ever had a task.
+const allQueues = "asynq:queues"
+
+// Queue is what asynq has of a queue.
+type Queue struct {
+	Paused    bool
+	Pending   int           // wakes in line
+	Active    int           // wakes that a server has taken
+	Scheduled int           // wakes for later
+	Retry     int           // wakes whose server could not begin the run
+	Archived  int           // wakes that were given up
+	Latency   time.Duration // since when the first one is in line
+}
+
+// QueueNames returns the queues of the namespace that asynq knows, sorted.
+func (b *Broker) QueueNames() ([]string, error) {
+	all, err := b.inspect.Queues()
+	if err != nil {
+		return nil, fmt.Errorf("listing queues: %w", err)
+	}
+	var names []string
+	for _, q := range all {
+		if name, ours := strings.CutPrefix(q, b.prefix); ours {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Queue returns what asynq has of a queue: nothing of one that it does not know.
+func (b *Broker) Queue(ctx context.Context, name string) (Queue, error) {
+	known, err := b.rdb.SIsMember(ctx, allQueues, b.prefix+name).Result()
+	if err == nil && !known {
+		return Queue{}, nil
+	}
+	var i *asynq.QueueInfo
+	if err == nil {
+		i, err = b.inspect.GetQueueInfo(b.prefix + name)
+	}
+	if err != nil {
+		return Queue{}, fmt.Errorf("looking at queue %s: %w", name, err)
+	}
+	return Queue{
+		Paused: i.Paused, Pending: i.Pending, Active: i.Active, Scheduled: i.Scheduled,
+		Retry: i.Retry, Archived: i.Archived, Latency: max(i.Latency, 0),
+	}, nil
+}
+
+// Pause keeps servers from taking wakes of a queue until it is resumed. It returns false
+// if the queue was paused already.
+func (b *Broker) Pause(ctx context.Context, name string) (changed bool, err error) {
+	// Else asynq would not tell of a queue that had no wake yet.
+	if err := b.rdb.SAdd(ctx, allQueues, b.prefix+name).Err(); err != nil {
+		return false, err
+	}
+	return b.turn(ctx, name, true, b.inspect.PauseQueue)
+}
+
+// Resume lets servers take wakes of a queue again. It returns false if it was not paused.
+func (b *Broker) Resume(ctx context.Context, name string) (changed bool, err error) {
+	return b.turn(ctx, name, false, b.inspect.UnpauseQueue)
+}
+
+// turn calls fn unless the queue is as wanted, or has become so meanwhile.
+func (b *Broker) turn(ctx context.Context, name string, paused bool, fn func(queue string) error) (bool, error) {
+	q, err := b.Queue(ctx, name)
+	if err != nil || q.Paused == paused {
+		return false, err
+	}
+	if err := fn(b.prefix + name); err != nil {
+		if q, again := b.Queue(ctx, name); again == nil && q.Paused == paused {
+			return false, nil // somebody was faster: asynq has no error of its own for that
+		}
+		return false, err
+	}
+	return true, nil
+}

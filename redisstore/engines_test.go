@@ -1,0 +1,68 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/job"
+)
+
+func TestEnginesThatLive(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		engines := func() []job.EngineInfo {
+			e.Helper()
+			all, err := e.store.Engines(ctx)
+			e.ok(err)
+			return all
+		}
+		e.equal("engines of a new namespace", engines(), []job.EngineInfo{})
+
+		id := newID(e)
+		run := job.RunningJob{Job: id, Type: "T", Queue: "q", Since: time.UnixMilli(1_000).UTC()}
+		second := job.EngineInfo{
+			ID: "B", Host: "h", PID: 2, Version: "v1", Concurrency: 4, Queues: map[string]int{"q": 6},
+			Types: []string{"T"}, Running: 1, Runs: []job.RunningJob{run},
+		}
+		e.ok(e.store.Beat(ctx, second))
+		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
+		first := engines()[1]
+		if first.Started.IsZero() || first.Seen.Before(first.Started) {
+			e.Errorf("started %s, seen %s", first.Started, first.Seen)
+		}
+		second.Started, second.Seen = first.Started, first.Seen
+		e.equal("engine", first, second)
+
+		time.Sleep(5 * time.Millisecond) // the clock moves on
+		second.Stopping = true
+		e.ok(e.store.Beat(ctx, second))
+		again := engines()[1]
+		e.equal("start of an engine that goes on", again.Started, first.Started)
+		if !again.Stopping || !again.Seen.After(first.Seen) {
+			e.Errorf("stopping %t, seen %s, before %s", again.Stopping, again.Seen, first.Seen)
+		}
+
+		e.ok(e.store.Leave(ctx, "A"))
+		e.ok(e.store.Leave(ctx, "A"))
+		if all := engines(); len(all) != 1 || all[0].ID != "B" {
+			e.Errorf("after one left: %+v", all)
+		}
+
+		// One that died is no longer told of, and the next sign of life of another removes it.
+		long := float64(time.Now().Add(-2 * job.EngineGone).UnixMilli())
+		all := "weir:{" + e.ns + "}:engines"
+		e.ok(e.rdb.ZAdd(ctx, all, redis.Z{Score: long, Member: "B"}).Err())
+		e.equal("engines", engines(), []job.EngineInfo{})
+		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "C"}))
+		members, err := e.rdb.ZRange(ctx, all, 0, -1).Result()
+		e.ok(err)
+		e.equal("members", members, []string{"C"})
+		ttl, err := e.rdb.PTTL(ctx, "weir:{"+e.ns+"}:engine:B").Result()
+		e.ok(err)
+		if ttl <= 0 {
+			e.Errorf("what the dead one told lasts %s", ttl)
+		}
+	})
+}

@@ -1,0 +1,358 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+const (
+	// longWait is how long the first job of a queue may be in line before that is worth
+	// a remark, and oldLock how old a lock may be.
+	longWait = time.Minute
+	oldLock  = time.Hour
+	// sampleOf is how many entries of each shard's `due` are looked at closely.
+	sampleOf = 16
+)
+
+// layout looks at the namespace's meta. Without it there is nothing further to look at.
+func (e *examiner) layout(ctx context.Context) error {
+	meta, err := e.rdb.HGetAll(ctx, e.keys.meta()).Result()
+	if err != nil {
+		return err
+	}
+	e.hopeless = true
+	n, numberErr := strconv.Atoi(meta["shards"])
+	switch {
+	case len(meta) == 0:
+		e.warn("check --namespace; a namespace is made when it is first used", "namespace %s has never been used", e.keys.namespace)
+	case meta["format"] != format:
+		e.problem("use a matching version of Weir, or another namespace", "namespace %s has layout %q, this program knows layout %s", e.keys.namespace, meta["format"], format)
+	case numberErr != nil || n < 1 || n > maxShards:
+		e.problem("restore "+e.keys.meta()+" from a backup: with another number jobs are not found", "namespace %s says it has %q shards", e.keys.namespace, meta["shards"])
+	default:
+		e.hopeless = false
+		e.keys.shards = n
+		e.ok("namespace %s has layout %s and %d shards", e.keys.namespace, format, n)
+	}
+	return nil
+}
+
+// alive looks at the engines.
+func (e *examiner) alive(ctx context.Context) (err error) {
+	if e.engines, err = e.Engines(ctx); err != nil {
+		return err
+	}
+	if e.types, err = e.Types(ctx); err != nil {
+		return err
+	}
+	if len(e.engines) == 0 {
+		e.warn("start your program, or weir worker", "no engine lives: no job runs")
+		return nil
+	}
+	versions := map[string]bool{}
+	slots := 0
+	for _, one := range e.engines {
+		versions[one.Version] = true
+		slots += one.Concurrency
+	}
+	if len(versions) > 1 {
+		e.warn("bring all to the same version, unless you are just doing so", "engines have different versions of Weir: %s", few(slices.Sorted(maps.Keys(versions))))
+	}
+	e.ok("%d engines live, for %d runs at a time", len(e.engines), slots)
+	return nil
+}
+
+// sweeping looks whether one of the engines puts right what others left.
+func (e *examiner) sweeping(ctx context.Context) error {
+	if len(e.engines) == 0 {
+		e.add(Skipped, "", "no engine lives")
+		return nil
+	}
+	for range 5 { // between two leaders, for a moment there is none
+		n, err := e.rdb.Exists(ctx, e.keys.sweeper()).Result()
+		if err != nil {
+			return err
+		}
+		if n == 1 {
+			e.ok("an engine sweeps")
+			return nil
+		}
+		if err := rest(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	e.problem("look at the logs of the engines for \"sweep\"", "engines live, and none of them sweeps: what a crash leaves behind is not put right, and timers are late")
+	return nil
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// overdue looks for what the sweeper should have looked at long ago.
+func (e *examiner) overdue(ctx context.Context) error {
+	late := strconv.FormatInt(e.now.Add(-Lag).UnixMilli(), 10)
+	counts, heads := make([]*redis.IntCmd, e.keys.shards+1), make([]*redis.ZSliceCmd, e.keys.shards+1)
+	if _, err := e.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range counts {
+			counts[i] = p.ZCount(ctx, e.dueAt(i), "-inf", late)
+			heads[i] = p.ZRangeByScoreWithScores(ctx, e.dueAt(i), &redis.ZRangeBy{Min: "-inf", Max: late, Count: shown})
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	n, what := int64(0), []string{}
+	for i := range counts {
+		n += counts[i].Val()
+		for _, z := range heads[i].Val() {
+			age := e.now.Sub(time.UnixMilli(int64(z.Score))).Round(time.Second)
+			what = append(what, fmt.Sprintf("%s, %s late", memberText(fmt.Sprint(z.Member), e.dueAt(i)), age))
+		}
+	}
+	if n == 0 {
+		e.ok("nothing is late")
+		return nil
+	}
+	e.worse("look at the log of the engine that sweeps, and at these jobs with weir why", "%d things are past due and nobody looks at them: %s", n, few(what))
+	return nil
+}
+
+// memberText says what an entry of a due key is for.
+func memberText(member, due string) string {
+	what, rest, _ := strings.Cut(member, " ")
+	switch {
+	case member == mailMember:
+		return "orders of " + outboxAt(due)
+	case member == choresMember:
+		return "chores of " + choresAt(due)
+	case strings.HasPrefix(member, "!"):
+		id, _, _ := strings.Cut(rest, " ")
+		return map[string]string{"!joining": "adoption of", "!full": "full port of", "!unborn": "unfinished plan of"}[what] + " job " + id
+	case strings.HasPrefix(member, "@"):
+		return "timer of job " + member[1:]
+	}
+	return "job " + member
+}
+
+// orders looks for what one shard wants done in another.
+func (e *examiner) orders(ctx context.Context) error {
+	return e.left(ctx, mailMember, "orders between shards", func(p redis.Pipeliner, due string) *redis.IntCmd { return p.XLen(ctx, outboxAt(due)) })
+}
+
+// leftToDo looks for chores.
+func (e *examiner) leftToDo(ctx context.Context) error {
+	return e.left(ctx, choresMember, "chores", func(p redis.Pipeliner, due string) *redis.IntCmd { return p.LLen(ctx, choresAt(due)) })
+}
+
+// left looks for work that is left to do beside due keys, of which member of `due` reminds
+// the sweeper. Work that is only late is what overdue tells of.
+func (e *examiner) left(ctx context.Context, member, what string, count func(p redis.Pipeliner, due string) *redis.IntCmd) error {
+	counts, reminders := make([]*redis.IntCmd, e.keys.shards+1), make([]*redis.FloatCmd, e.keys.shards+1)
+	look := func(p redis.Pipeliner, i int) {
+		counts[i], reminders[i] = count(p, e.dueAt(i)), p.ZScore(ctx, e.dueAt(i), member)
+	}
+	_, _ = e.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
+		for i := range counts {
+			look(p, i)
+		}
+		return nil
+	})
+	total, forgotten := int64(0), []string{}
+	for i := range counts {
+		if counts[i].Val() > 0 && isNil(reminders[i].Err()) {
+			// It may have been done between the two questions: ask both at once.
+			_, _ = e.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error { look(p, i); return nil })
+		}
+		if err := counts[i].Err(); err != nil {
+			return err
+		}
+		total += counts[i].Val()
+		if counts[i].Val() > 0 && isNil(reminders[i].Err()) {
+			forgotten = append(forgotten, fmt.Sprintf("redis-cli ZADD '%s' 0 '%s'", e.dueAt(i), member))
+		}
+	}
+	switch {
+	case len(forgotten) > 0:
+		e.problem(strings.Join(forgotten, "; "), "%s are left to do in %d shards, and nothing reminds the sweeper of them", what, len(forgotten))
+	case total > 0:
+		e.ok("%d %s are on their way", total, what)
+	default:
+		e.ok("no %s are left to do", what)
+	}
+	return nil
+}
+
+// lines looks at the queues, and at what asynq could not deliver.
+func (e *examiner) lines(ctx context.Context) (err error) {
+	if e.queues, err = e.queuesOf(ctx, e.engines); err != nil {
+		return err
+	}
+	for _, q := range e.queues {
+		if q.Paused {
+			e.warn("weir queue resume "+q.Name, "queue %s is paused, with %d jobs in line", q.Name, q.Pending)
+		} else if q.Engines > 0 && q.Latency > longWait {
+			e.warn("start more engines for it, or give them more --concurrency", "the first of %d jobs in line in queue %s has waited for %s", q.Pending, q.Name, q.Latency.Round(time.Second))
+		}
+		if q.Retry > 0 {
+			e.warn("look at the logs of the engines: they could not begin these runs, and asynq brings them again", "%d wakes of queue %s are tried again", q.Retry, q.Name)
+		}
+		if q.Archived > 0 {
+			e.warn(fmt.Sprintf("no job is lost, the sweeper brings a new wake; asynq task deleteall --queue=weir:%s:%s --state=archived", e.keys.namespace, q.Name),
+				"asynq gave %d wakes of queue %s up", q.Archived, q.Name)
+		}
+	}
+	if !e.found() {
+		e.ok("%d queues, none is paused or stuck", len(e.queues))
+	}
+	return nil
+}
+
+// runs tells whether an engine that lives runs jobs of a type in a queue.
+func (e *examiner) runs(queue, typ string) bool {
+	return slices.ContainsFunc(e.engines, func(one job.EngineInfo) bool {
+		return one.Queues[queue] > 0 && slices.Contains(one.Types, typ)
+	})
+}
+
+// unserved looks for types that were registered by engines that are gone.
+func (e *examiner) unserved(context.Context) error {
+	if len(e.engines) == 0 {
+		e.add(Skipped, "", "no engine lives")
+		return nil
+	}
+	gone := map[string][]string{}
+	for _, t := range e.types {
+		if !e.runs(t.Queue, t.Type) {
+			gone[t.Queue] = append(gone[t.Queue], t.Type)
+		}
+	}
+	for _, queue := range slices.Sorted(maps.Keys(gone)) {
+		e.warn(fmt.Sprintf("start an engine that has them; of one that is gone for good: redis-cli HDEL '%s' '%s %s'", e.keys.types(), queue, gone[queue][0]),
+			"no engine that lives has, for queue %s, %s", queue, few(gone[queue]))
+	}
+	if !e.found() {
+		e.ok("%d types are registered, all are served", len(e.types))
+	}
+	return nil
+}
+
+// sampled is a ready job.
+type sampled struct {
+	id          job.ID
+	queue, kind string
+}
+
+// waiting looks, among the jobs that are due first, for those that nobody can run.
+func (e *examiner) waiting(ctx context.Context) error {
+	if err := e.draw(ctx); err != nil {
+		return err
+	}
+	stranded := map[string][]job.ID{}
+	for _, r := range e.sample {
+		if !e.runs(r.queue, r.kind) {
+			pair := r.kind + " of queue " + r.queue
+			stranded[pair] = append(stranded[pair], r.id)
+		}
+	}
+	for _, pair := range slices.Sorted(maps.Keys(stranded)) {
+		e.problem("start an engine that has this type and serves this queue", "%d ready jobs wait for an engine, which none that lives is: type %s, jobs %s", len(stranded[pair]), pair, few(stranded[pair]))
+	}
+	if !e.found() {
+		e.ok("for all of %d ready jobs that were looked at there is an engine", len(e.sample))
+	}
+	return nil
+}
+
+// draw takes the ready jobs among the first entries of each shard's `due`.
+func (e *examiner) draw(ctx context.Context) error {
+	heads := make([]*redis.StringSliceCmd, e.keys.shards)
+	if _, err := e.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range heads {
+			heads[i] = p.ZRange(ctx, e.dueAt(i), 0, sampleOf-1)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	var ids []job.ID
+	for _, h := range heads {
+		for _, member := range h.Val() {
+			if id, err := job.ParseID(member); err == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	hashes := make([]*redis.SliceCmd, len(ids))
+	if _, err := e.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			hashes[i] = p.HMGet(ctx, e.keys.job(id, ""), "status", "queue", "type")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for i, h := range hashes {
+		if fields := strs(h.Val()); fields[0] == string(statemachine.Queued) {
+			e.sample = append(e.sample, sampled{id: ids[i], queue: fields[1], kind: fields[2]})
+		}
+	}
+	return nil
+}
+
+// strs returns what HMGET replies as texts, empty for fields that are not there.
+func strs(values []any) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i], _ = v.(string)
+	}
+	return out
+}
+
+// oldLocks looks for locks that keep ready jobs from running for long. A deep look finds
+// those of all jobs.
+func (e *examiner) oldLocks(ctx context.Context) error {
+	ids := make([]job.ID, len(e.sample))
+	for i, r := range e.sample {
+		ids[i] = r.id
+	}
+	locks, err := e.Locked(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	e.locks(locks)
+	if !e.found() {
+		e.ok("no ready job that was looked at has been locked for more than an hour")
+	}
+	return nil
+}
+
+// locks adds findings of old locks.
+func (e *examiner) locks(locks map[job.ID]job.LockInfo) {
+	for _, id := range slices.Sorted(maps.Keys(locks)) {
+		l := locks[id]
+		if l.Since.IsZero() || e.now.Sub(l.Since) < oldLock {
+			continue
+		}
+		e.warn("weir unlock "+string(id)+" --force, if whoever holds it is gone", "job %s has been locked for %s by %q, and will be for another %s",
+			id, e.now.Sub(l.Since).Round(time.Minute), l.By, l.Until.Sub(e.now).Round(time.Second))
+	}
+}

@@ -1,0 +1,491 @@
+package redisstore_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// examined are the findings of one look.
+type examined []redisstore.Finding
+
+// examine examines a namespace, which must not change it.
+func (e *env) examine(deep bool) examined {
+	e.Helper()
+	var found examined
+	e.unchanged("examining", func() { found = look(e.T, redisstore.Config{URL: e.url, Namespace: e.ns}, deep) })
+	return found
+}
+
+func look(t *testing.T, cfg redisstore.Config, deep bool) examined {
+	t.Helper()
+	told := int64(-1)
+	found, err := redisstore.Examine(t.Context(), cfg, redisstore.Examination{Deep: deep, Progress: func(done, all int64) {
+		if done < told || done > all {
+			t.Errorf("progress: %d of %d after %d", done, all, told)
+		}
+		told = done
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if deep != (told >= 0) {
+		t.Errorf("a deep look is %t, progress %d", deep, told)
+	}
+	for _, f := range found {
+		if bad := f.Level == redisstore.Warning || f.Level == redisstore.Problem; bad != (f.Fix != "") || f.Finding == "" {
+			t.Errorf("finding %+v", f)
+		}
+		if strings.ContainsAny(f.Finding+f.Fix, "\r\n") || strings.Contains(f.Finding+f.Fix, "%!") {
+			t.Errorf("not one line of text: %+v", f)
+		}
+	}
+	return found
+}
+
+// of returns the findings of a check.
+func (x examined) of(check string) examined {
+	return slices.DeleteFunc(slices.Clone(x), func(f redisstore.Finding) bool { return f.Check != check })
+}
+
+// has wants a finding of that level, whose text and fix match.
+func (x examined) has(t *testing.T, check string, level redisstore.Level, finding, fix string) {
+	t.Helper()
+	for _, f := range x.of(check) {
+		if f.Level == level && regexp.MustCompile(finding).MatchString(f.Finding) && regexp.MustCompile(fix).MatchString(f.Fix) {
+			return
+		}
+	}
+	t.Errorf("no finding %s of %s like %q with fix %q among %+v", level, check, finding, fix, x.of(check))
+}
+
+// healthy makes the namespace look as if an engine served it that has type T.
+func (e *env) healthy() {
+	e.Helper()
+	ctx := e.Context()
+	e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "default"}}))
+	e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}}))
+	e.ok(e.rdb.Set(ctx, "weir:{"+e.ns+"}:sweeper", "x", time.Minute).Err())
+}
+
+// task makes a task of asynq that is in one of its sets.
+func (e *env) task(set string) {
+	e.Helper()
+	e.single()
+	queue := "asynq:{weir:" + e.ns + ":default}:"
+	e.ok(e.rdb.HSet(e.Context(), queue+"t:x", "msg", "x").Err())
+	e.ok(e.rdb.ZAdd(e.Context(), queue+set, redis.Z{Score: 1, Member: "x"}).Err())
+}
+
+// durable opens a namespace on a redis-server that has nothing to be ashamed of.
+func durable(t *testing.T, args ...string) *env {
+	t.Helper()
+	t.Parallel()
+	return open(t, redistest.Start(t, append([]string{"--appendonly", "yes"}, args...)...).URL())
+}
+
+func TestExamineHealthy(t *testing.T) {
+	e := durable(t)
+	e.healthy()
+	e.tree()
+	found := e.examine(true)
+	for _, f := range found {
+		if f.Level != redisstore.OK && f.Check != "latency" { // the machine may be busy
+			e.Errorf("%+v", f)
+		}
+	}
+	if len(found) != 21 {
+		e.Errorf("%d findings", len(found))
+	}
+	if len(e.examine(false).of("orphans")) != 0 {
+		e.Error("a look that is not deep was deep")
+	}
+}
+
+// tree makes jobs of several kinds: with and without children, adopted, terminated.
+func (e *env) tree() (root, child, single job.ID) {
+	e.Helper()
+	root = e.create(
+		job.Node{Type: "T", Ports: ports(in("in"), out("out", to(1)))},
+		job.Node{Name: "kid", Type: "T", Ports: ports(fed("in", 1))})
+	e.write(root, "in", "1")
+	single = e.single()
+	e.ok(e.store.Adopt(e.Context(), root, single, "found"))
+	e.end(e.single(), statemachine.Complete)
+	return root, root.Nth(1), single
+}
+
+// On every kind of Redis, a namespace without faults has none.
+func TestExamineEverywhere(t *testing.T) {
+	each(t, func(e *env) {
+		e.healthy()
+		e.tree()
+		found := e.examine(true)
+		for _, f := range found {
+			if f.Level != redisstore.OK && f.Level != redisstore.Skipped && f.Check != "persistence" && f.Check != "latency" {
+				e.Errorf("%+v", f)
+			}
+		}
+		found.has(e.T, "namespace", redisstore.OK, "namespace "+e.ns+" has layout 1 and 4 shards", "")
+		found.has(e.T, "orphans", redisstore.OK, "^4 jobs, each is where", "")
+		if strings.HasPrefix(e.url, "redis+cluster:") {
+			found.has(e.T, "cluster", redisstore.OK, "3 masters, all slots are served", "")
+		}
+	})
+}
+
+// Each fault of a namespace is found, with what to do about it.
+func TestExamineNamespace(t *testing.T) {
+	e := durable(t)
+	past := float64(time.Now().Add(-time.Hour).UnixMilli())
+	for name, c := range map[string]struct {
+		harm           func(e *env)
+		check          string
+		level          redisstore.Level
+		finding, fix   string
+		soundOtherwise bool // everything else is as it should be
+	}{
+		"no engine": {
+			func(e *env) { e.ok(e.store.Leave(e.Context(), "A")) },
+			"engines", redisstore.Warning, "^no engine lives", "weir worker", false,
+		},
+		"two versions": {
+			func(e *env) {
+				e.ok(e.store.Beat(e.Context(), job.EngineInfo{ID: "B", Version: "v2", Queues: map[string]int{"default": 1}}))
+			},
+			"engines", redisstore.Warning, "different versions of Weir: .*v2", "same version", true,
+		},
+		"nobody sweeps": {
+			func(e *env) { e.ok(e.rdb.Del(e.Context(), "weir:{"+e.ns+"}:sweeper").Err()) },
+			"sweeper", redisstore.Problem, "none of them sweeps", "logs of the engines", true,
+		},
+		"a late job": {
+			func(e *env) {
+				id := e.single()
+				e.ok(e.rdb.ZAdd(e.Context(), e.due(id), redis.Z{Score: past, Member: string(id)}, redis.Z{Score: past, Member: "@" + string(id)}).Err())
+			},
+			"due", redisstore.Problem, `^2 things are past due .*: job [0-9a-f-]+, 1h\d+m\d+s late, timer of job [0-9a-f-]+, 1h\d+m\d+s late$`, "weir why", true,
+		},
+		"a late job and no engine": {
+			func(e *env) {
+				id := e.single()
+				e.ok(e.store.Leave(e.Context(), "A"))
+				e.ok(e.rdb.ZAdd(e.Context(), e.due(id), redis.Z{Score: past, Member: string(id)}).Err())
+			},
+			"due", redisstore.Warning, "^1 things are past due", "start an engine", false,
+		},
+		"late work": {
+			func(e *env) {
+				due := "weir:{" + e.ns + ":0}:due"
+				for _, member := range []string{"!mail", "!chores", "!joining a b c", "!full a b c", "!unborn a"} {
+					e.ok(e.rdb.ZAdd(e.Context(), due, redis.Z{Score: past, Member: member}).Err())
+				}
+			},
+			"due", redisstore.Problem, "^5 things .*chores of weir:.*full port of job a.*adoption of job a.*orders of weir:.*unfinished plan of job a", "log of the engine", true,
+		},
+		"forgotten chores": {
+			func(e *env) {
+				e.ok(e.rdb.RPush(e.Context(), "weir:{"+e.ns+":0}:chores", "delete x").Err())
+			},
+			"chores", redisstore.Problem, "^chores are left to do in 1 shards, and nothing reminds", `ZADD 'weir:\{.*:0\}:due' 0 '!chores'$`, true,
+		},
+		"forgotten orders": {
+			func(e *env) {
+				e.ok(e.rdb.XAdd(e.Context(), &redis.XAddArgs{Stream: "weir:{" + e.ns + "}:outbox", Values: []string{"to", "hub"}}).Err())
+			},
+			"outbox", redisstore.Problem, "nothing reminds", `ZADD 'weir:\{[a-z0-9]+\}:due' 0 '!mail'$`, true,
+		},
+		"a paused queue": {
+			func(e *env) {
+				_, err := e.store.(*redisstore.Store).PauseQueue(e.Context(), "default")
+				e.ok(err)
+			},
+			"queues", redisstore.Warning, "^queue default is paused, with 0 jobs in line$", "^weir queue resume default$", true,
+		},
+		"a long line": {
+			func(e *env) {
+				id := e.single()
+				task := "asynq:{weir:" + e.ns + ":default}:t:" + string(id) + "#1"
+				e.ok(e.rdb.HSet(e.Context(), task, "pending_since", time.Now().Add(-time.Hour).UnixNano()).Err())
+			},
+			"queues", redisstore.Warning, `^the first of 1 jobs in line in queue default has waited for 1h\d+m\d+s$`, "more engines", true,
+		},
+		"wakes given up": {
+			func(e *env) {
+				e.task("archived")
+			},
+			"queues", redisstore.Warning, "^asynq gave 1 wakes of queue default up$", "asynq task deleteall --queue=weir:.*:default --state=archived", true,
+		},
+		"wakes tried again": {
+			func(e *env) {
+				e.task("retry")
+			},
+			"queues", redisstore.Warning, "^1 wakes of queue default are tried again$", "logs of the engines", true,
+		},
+		"a type of nobody": {
+			func(e *env) {
+				e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Old", Queue: "mail"}}))
+			},
+			"types", redisstore.Warning, "^no engine that lives has, for queue mail, Old$", "redis-cli HDEL 'weir:.*:types' 'mail Old'$", true,
+		},
+		"a ready job for nobody": {
+			func(e *env) { e.create(job.Node{Type: "Other"}) },
+			"ready", redisstore.Problem, "^1 ready jobs wait .* type Other of queue default, jobs [0-9a-f-]+$", "start an engine", true,
+		},
+		"an old lock": {
+			func(e *env) {
+				id := e.single()
+				value := fmt.Sprintf(`x {"by":"ann","since":%d}`, time.Now().Add(-3*time.Hour).UnixMilli())
+				e.ok(e.rdb.Set(e.Context(), e.key(id)+":lock", value, time.Hour).Err())
+			},
+			"locks", redisstore.Warning, `^job [0-9a-f-]+ has been locked for 3h\d+m\d+s by "ann", and will be for another (1h0m0s|5\dm\d+s)$`, "^weir unlock [0-9a-f-]+ --force", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := open(t, e.url)
+			e.healthy()
+			c.harm(e)
+			found := e.examine(false)
+			found.has(t, c.check, c.level, c.finding, c.fix)
+			for _, f := range found {
+				if c.soundOtherwise && f.Check != c.check && f.Check != "latency" && f.Level != redisstore.OK {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+}
+
+// A namespace of another layout, or none, is not looked at further.
+func TestExamineLayout(t *testing.T) {
+	e := durable(t)
+	for meta, want := range map[string]string{
+		`format "2" shards "4"`: `layout "2"`, `format "1" shards "many"`: `says it has "many" shards`, `format "1" shards "0"`: `"0" shards`, "": "never been used",
+	} {
+		ns := redistest.Namespace(t)
+		key := "weir:{" + ns + "}:meta"
+		if words := strings.Fields(strings.ReplaceAll(meta, `"`, "")); len(words) > 0 {
+			e.ok(e.rdb.HSet(e.Context(), key, words).Err())
+		}
+		found := look(t, redisstore.Config{URL: e.url, Namespace: ns}, false)
+		last := found[len(found)-1]
+		if last.Check != "namespace" || last.Level == redisstore.OK || !strings.Contains(last.Finding, want) {
+			t.Errorf("%q: %+v", meta, last)
+		}
+		if meta == "" {
+			n, err := e.rdb.Exists(e.Context(), key).Result()
+			e.ok(err)
+			e.equal("keys made by looking", n, int64(0))
+		}
+	}
+}
+
+// A deep look finds what no path leads to.
+func TestExamineDeep(t *testing.T) {
+	e := durable(t)
+	ctx := e.Context()
+	e.healthy()
+	root, child, adopted := e.tree()
+	e.create(job.Node{Type: "T"}, job.Node{Name: "one", Type: "T"}) // stays as it should be
+	lonely, unlisted, gone := e.single(), e.single(), e.single()
+	index := func(id job.ID) string { return strings.TrimSuffix(e.due(id), "due") + "index" }
+
+	e.ok(e.rdb.HDel(ctx, e.key(root)+":c", "kid").Err())
+	e.ok(e.rdb.HSet(ctx, e.key(root)+":c", "found", string(child)).Err()) // another child of that name
+	e.ok(e.rdb.HSet(ctx, e.key(lonely), "parent", string(newID(t)), "name", "x").Err())
+	e.ok(e.rdb.ZRem(ctx, index(unlisted), string(unlisted)).Err())
+	e.ok(e.rdb.Del(ctx, e.key(gone)).Err())
+	e.ok(e.rdb.ZRem(ctx, e.due(gone), string(gone)).Err())
+	e.ok(e.rdb.HSet(ctx, e.key(gone)+":s", "k", "1").Err())
+	e.ok(e.rdb.Set(ctx, e.key(lonely)+":lock", fmt.Sprintf(`x {"by":"ann","since":%d}`, time.Now().Add(-3*time.Hour).UnixMilli()), time.Hour).Err())
+
+	found := e.examine(true)
+	names := regexp.MustCompile(`[0-9a-f-]{36}(\.\d+)?`)
+	for _, c := range []struct {
+		finding, fix string
+		jobs         []job.ID
+	}{
+		{"^3 jobs whose parent is gone", "weir terminate [0-9a-f.-]+ --recursive, then weir delete", []job.ID{child, adopted, lonely}},
+		{"^1 jobs without parent that are not listed", "ZADD 'weir:.*:index' 0 [0-9a-f-]+$", []job.ID{unlisted}},
+		{"^1 entries of the list of jobs", "ZREM 'weir:.*:index' [0-9a-f-]+$", []job.ID{gone}},
+		{"^1 keys of jobs that are gone: weir:.*:s$", "UNLINK 'weir:.*:s'$", []job.ID{gone}},
+	} {
+		found.has(t, "orphans", redisstore.Problem, c.finding, c.fix)
+		for _, f := range found.of("orphans") {
+			if !regexp.MustCompile(c.finding).MatchString(f.Finding) {
+				continue
+			}
+			var got []job.ID
+			for _, id := range names.FindAllString(f.Finding, -1) {
+				got = append(got, job.ID(id))
+			}
+			slices.Sort(got)
+			slices.Sort(c.jobs)
+			e.equal(f.Finding, got, c.jobs)
+		}
+	}
+	found.has(t, "orphans", redisstore.Warning, "locked for 3h0m0s", "weir unlock "+string(lonely))
+	e.equal("findings", len(found.of("orphans")), 5)
+
+	// While subtrees of a shard are removed, what is in it may look wrong.
+	for shard := range shards {
+		e.ok(e.rdb.RPush(ctx, fmt.Sprintf("weir:{%s:%d}:chores", e.ns, shard), "delete x").Err())
+	}
+	found = e.examine(true)
+	found.has(t, "orphans", redisstore.Skipped, "subtrees are being removed", "")
+	e.equal("problems", slices.ContainsFunc(found.of("orphans"), func(f redisstore.Finding) bool { return f.Level == redisstore.Problem }), false)
+}
+
+// A plan that is being created in parts is nothing wrong.
+func TestExamineUnborn(t *testing.T) {
+	e := durable(t)
+	e.healthy()
+	nodes := []job.Node{{Type: "T"}}
+	for i := range 1500 {
+		nodes = append(nodes, job.Node{Name: fmt.Sprint("n", i), Type: "T"})
+	}
+	id := newID(t)
+	_, err := e.store.Create(e.Context(), id, &job.Plan{Nodes: nodes}, "test")
+	e.ok(err)
+	e.examine(true).has(t, "orphans", redisstore.OK, "^1501 jobs", "")
+	// As it was before the first job came.
+	e.ok(e.rdb.Del(e.Context(), e.key(id)).Err())
+	e.ok(e.rdb.ZRem(e.Context(), strings.TrimSuffix(e.due(id), "due")+"index", string(id)).Err())
+	e.ok(e.rdb.Del(e.Context(), strings.TrimSuffix(e.due(id), "due")+"chores").Err())
+	e.ok(e.rdb.RPush(e.Context(), e.key(id)+":held", "x").Err())
+	e.examine(true).has(t, "orphans", redisstore.OK, "^1500 jobs", "")
+}
+
+// The commands that are asked about are those that the scripts use, and a user who may
+// give these and no others can do everything.
+func TestNeededCommands(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	var allowed []any
+	for _, line := range redisstore.NeededCommands {
+		name, _, _ := strings.Cut(line, " ")
+		known[name] = true
+		allowed = append(allowed, "+"+name)
+	}
+	for name, text := range scripts(t) {
+		for _, m := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(text, -1) {
+			if !known[strings.ToLower(m[1])] {
+				t.Errorf("script %s uses %s, which weir doctor does not ask about", name, m[1])
+			}
+		}
+	}
+
+	s := redistest.Start(t, "--appendonly", "yes")
+	setUser := func(rules ...any) {
+		t.Helper()
+		if err := s.Client(t).Do(t.Context(), append([]any{"ACL", "SETUSER", "weir", "reset", "on", ">secret"}, rules...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := "redis://weir:secret@" + s.Addr()
+	setUser(append(slices.Clone(allowed), "~weir:*", "~asynq:*", "&weir:*", "&asynq:*", "+acl")...)
+	e := open(t, url)
+	serve(e)
+	found := look(t, redisstore.Config{URL: url, Namespace: e.ns}, false)
+	found.has(t, "permissions", redisstore.Warning, "^user weir may not use command config\\|get, command dbsize, command info, command memory\\|usage, command scan, which weir stats",
+		`^redis-cli ACL SETUSER weir \+config\|get \+dbsize \+info \+memory\|usage \+scan, then ACL SAVE$`)
+	found.has(t, "version", redisstore.Skipped, "does not tell redis_version", "")
+
+	setUser("+@all", "-hset", "-@dangerous", "+info", "+acl", "~weir:*", "&weir:*")
+	found = look(t, redisstore.Config{URL: url, Namespace: e.ns}, false)
+	found.has(t, "permissions", redisstore.Problem, "channel asynq:cancel.*command hset.*key asynq:queues.*key asynq:.weir:", "~asynq:\\*")
+	setUser("+@all", "-acl", "~*", "&*")
+	look(t, redisstore.Config{URL: url, Namespace: e.ns}, false).has(t, "permissions", redisstore.Skipped, "does not tell: NOPERM|may not look", "")
+}
+
+// napper is a worker for serve.
+type napper struct {
+	In  port.In[int]
+	Out port.Out[int]
+}
+
+func (napper) JobType() string { return "Nap" }
+
+// Run implements worker.Worker.
+func (n *napper) Run(_ context.Context, run *worker.Run) error {
+	for v, err := range n.In.All() {
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(n.Out.Write(v), run.State().Set("last", v), run.Log("napped")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve runs jobs of a namespace with an engine, does to one most that can be done, and
+// stops.
+func serve(e *env) {
+	e.Helper()
+	store := e.store.(*redisstore.Store)
+	var log bytes.Buffer
+	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&napper{}}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	e.ok(err)
+	ctx, stop := context.WithTimeout(e.Context(), time.Minute)
+	defer stop()
+	ran := make(chan error, 1)
+	go func() { ran <- engine.Run(ctx) }()
+	client := job.NewClient(store)
+	h, err := client.Start(ctx, job.Single(&napper{}, ""), job.Alias("nap"))
+	e.ok(err)
+	e.ok(h.Write(ctx, "in", 1, 2, 3))
+	for {
+		items, err := h.Drain(ctx, port.Output, "out")
+		e.ok(err)
+		if len(items) == 3 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	lock, err := h.Lock(ctx, time.Minute, time.Minute)
+	e.ok(err)
+	e.ok(h.RunAfter(ctx, 10*time.Millisecond))
+	e.ok(lock.Release(ctx))
+	e.ok(client.Publish(ctx, "/x", 1))
+	_, err = h.Runs(ctx, 10)
+	e.ok(err)
+	e.ok(h.Close(ctx, "in"))
+	_, err = h.Wait(ctx)
+	e.ok(err)
+	_, err = store.Sweep(ctx)
+	e.ok(err)
+	e.ok(h.Terminate(ctx))
+	for {
+		err := h.Delete(ctx)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, job.ErrStatus) {
+			e.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	stop()
+	e.ok(<-ran)
+	if log.Len() > 0 {
+		e.Errorf("the engine complains: %s", log.String())
+	}
+}

@@ -1,0 +1,4 @@
+package redisstore
+
+// NeededCommands are those that Examine asks about.
+var NeededCommands = commands

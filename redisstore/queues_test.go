@@ -1,0 +1,53 @@
+package redisstore_test
+
+import (
+	"testing"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+)
+
+func TestQueues(t *testing.T) {
+	each(t, func(e *env) {
+		store, ctx := e.store.(*redisstore.Store), e.Context()
+		queues := func() []redisstore.QueueInfo {
+			e.Helper()
+			all, err := store.Queues(ctx)
+			e.ok(err)
+			return all
+		}
+		e.equal("queues of a new namespace", queues(), []redisstore.QueueInfo{})
+
+		e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "B", Queue: "mail"}, {Type: "A", Queue: "mail"}}))
+		for _, id := range []string{"1", "2"} {
+			e.ok(e.store.Beat(ctx, job.EngineInfo{ID: id, Concurrency: 4, Queues: map[string]int{"mail": 1, "idle": 1}}))
+		}
+		e.single()
+		e.single()
+		all := queues()
+		e.equal("names", []string{all[0].Name, all[1].Name, all[2].Name}, []string{"default", "idle", "mail"})
+		if all[0].Latency <= 0 {
+			e.Errorf("latency %s while two jobs wait", all[0].Latency)
+		}
+		all[0].Latency = 0
+		e.equal("queues", all, []redisstore.QueueInfo{
+			{Name: "default", Pending: 2, Types: []string{}},
+			{Name: "idle", Types: []string{}, Engines: 2, Slots: 8},
+			{Name: "mail", Types: []string{"A", "B"}, Engines: 2, Slots: 8},
+		})
+
+		_, err := store.PauseQueue(ctx, "no such\nname")
+		e.fails(err, job.ErrName)
+		changed, err := store.PauseQueue(ctx, "new")
+		e.ok(err)
+		e.equal("changed", changed, true)
+		e.equal("queues", len(queues()), 4)
+		e.equal("paused before anybody knew it", queues()[3], redisstore.QueueInfo{Name: "new", Paused: true, Types: []string{}})
+		changed, err = store.ResumeQueue(ctx, "new")
+		e.ok(err)
+		e.equal("changed", changed, true)
+		changed, err = store.ResumeQueue(ctx, "never")
+		e.ok(err)
+		e.equal("changed", changed, false)
+	})
+}

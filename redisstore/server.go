@@ -1,0 +1,70 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// server is a Redis server that holds jobs, with what it says of itself.
+type server struct {
+	rdb  *redis.Client
+	addr string
+	info map[string]string // the fields of INFO; empty of a server that does not tell
+}
+
+// servers asks each server that holds jobs: the one, or all masters of a cluster.
+func (s *Store) servers(ctx context.Context) ([]server, error) {
+	var mu sync.Mutex
+	var all []server
+	ask := func(ctx context.Context, c *redis.Client, addr string) error {
+		text, err := c.Info(ctx).Result()
+		var answer redis.Error
+		if err != nil && (!errors.As(err, &answer) || passing(err)) {
+			return s.explain(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, server{rdb: c, addr: addr, info: infoFields(text)})
+		return nil
+	}
+	var err error
+	switch c := s.rdb.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return ask(ctx, c, c.Options().Addr) })
+	case *redis.Client:
+		err = ask(ctx, c, s.where)
+	}
+	slices.SortFunc(all, func(a, b server) int { return cmp.Compare(a.addr, b.addr) })
+	return all, err
+}
+
+func infoFields(text string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+// number returns a field as a number, 0 if it has none.
+func (v server) number(field string) int64 {
+	n, err := strconv.ParseInt(v.info[field], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// bad returns the fields that do not say ok, of those that are there.
+func (v server) bad(fields ...string) []string {
+	return slices.DeleteFunc(fields, func(f string) bool { return v.info[f] == "" || v.info[f] == "ok" })
+}

@@ -1,0 +1,51 @@
+package redisstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+func TestStatsCount(t *testing.T) {
+	each(t, func(e *env) {
+		store, ctx := e.store.(*redisstore.Store), e.Context()
+		stats := func() redisstore.Stats {
+			e.Helper()
+			st, err := store.Stats(ctx)
+			e.ok(err)
+			if len(st.Servers) == 0 || st.Servers[0].Keys < 0 || st.Servers[0].Address == "" {
+				e.Errorf("servers %+v", st.Servers)
+			}
+			if strings.HasPrefix(e.url, "redis+cluster:") != (len(st.Servers) > 1) {
+				e.Errorf("%d servers at %s", len(st.Servers), e.url)
+			}
+			out := *st
+			out.Servers, out.Queues, out.Engines = nil, nil, nil
+			return out
+		}
+		e.equal("a new namespace", stats(), redisstore.Stats{Namespace: e.ns, Shards: shards})
+
+		first, second := e.single(), e.single()
+		e.end(second, statemachine.Complete)
+		_, err := e.store.Claim(ctx, "first", first)
+		e.ok(err)
+		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A"}))
+		e.equal("two jobs", stats(), redisstore.Stats{Namespace: e.ns, Shards: shards, Roots: 2, Due: 1, Aliases: 1})
+
+		e.ok(e.rdb.ZAdd(ctx, e.due(first), redis.Z{Score: 1, Member: string(first)}).Err())
+		shard := strings.TrimSuffix(e.due(first), "due")
+		e.ok(e.rdb.RPush(ctx, shard+"chores", "delete x", "delete y").Err())
+		e.ok(e.rdb.XAdd(ctx, &redis.XAddArgs{Stream: shard + "outbox", Values: []string{"to", "hub", "order", "x"}}).Err())
+		e.equal("work left to do", stats(), redisstore.Stats{
+			Namespace: e.ns, Shards: shards, Roots: 2, Due: 1, Overdue: 1, Aliases: 1, Orders: 1, Chores: 2,
+		})
+		st, err := store.Stats(ctx)
+		e.ok(err)
+		e.equal("engines, queues", []int{len(st.Engines), len(st.Queues)}, []int{1, 1})
+	})
+}

@@ -1,0 +1,127 @@
+package worker_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// queue returns what is known of a queue.
+func (b *bench) queue(name string) redisstore.QueueInfo {
+	b.Helper()
+	all, err := b.store.Queues(b.ctx)
+	b.check(err)
+	for _, q := range all {
+		if q.Name == name {
+			return q
+		}
+	}
+	b.Fatalf("queue %s is not among %+v", name, all)
+	return redisstore.QueueInfo{}
+}
+
+// turn pauses or resumes the default queue.
+func (b *bench) turn(fn func(context.Context, string) (bool, error), want bool) {
+	b.Helper()
+	changed, err := fn(b.ctx, job.DefaultQueue)
+	b.check(err)
+	if changed != want {
+		b.Errorf("pausing or resuming says %t, want %t", changed, want)
+	}
+}
+
+// An engine that drains a queue stops doing so when it is paused, and goes on where it was.
+func TestPausedQueueRests(t *testing.T) {
+	each(t, func(b *bench) {
+		const jobs, messages = 3, 100
+		var all []*job.Handle
+		want := []int{}
+		for i := range messages {
+			want = append(want, 2*i)
+		}
+		for range jobs {
+			h := b.single(&Double{Most: 1, Pause: 2 * time.Millisecond})
+			for i := range messages {
+				b.check(h.Write(b.ctx, "in", i))
+			}
+			all = append(all, h)
+		}
+		steps := func() (n int64) {
+			for _, h := range all {
+				info, err := h.Info(b.ctx)
+				b.check(err)
+				n += info.Steps
+			}
+			return n
+		}
+		b.serve(func(c *worker.Config) { c.Queues = map[string]int{job.DefaultQueue: 1, "other": 1} })
+		b.until("jobs run", func() bool { return steps() > 10 })
+		b.turn(b.store.PauseQueue, true)
+		b.turn(b.store.PauseQueue, false)
+		b.until("nothing runs", func() bool {
+			q := b.queue(job.DefaultQueue)
+			return q.Paused && q.Active == 0 && q.Pending == jobs
+		})
+		before := steps()
+		if before >= jobs*messages {
+			b.Fatal("the jobs were done before the pause: it proves nothing")
+		}
+
+		// Meanwhile jobs of other queues run, and a sweep does not wake those of this one.
+		other, err := b.client.Create(b.ctx, job.New{Type: "Count", Queue: "other"})
+		b.check(err)
+		b.completed(other, 1)
+		_, err = b.store.Sweep(b.ctx)
+		b.check(err)
+		if after := steps(); after != before {
+			b.Errorf("%d steps when nothing ran any more, later %d", before, after)
+		}
+
+		b.turn(b.store.ResumeQueue, true)
+		b.turn(b.store.ResumeQueue, false)
+		for _, h := range all {
+			b.completed(h, messages)
+			b.same(h, want...)
+		}
+	})
+}
+
+// A run in progress ends in spite of the pause; what it makes ready waits.
+func TestPauseDuringARun(t *testing.T) {
+	each(t, func(b *bench) {
+		var end gate
+		var runs atomic.Int64
+		h := b.single(call(b, func(ctx context.Context, _ *worker.Run, _ *Call) error {
+			if runs.Add(1) > 1 {
+				return nil
+			}
+			if err := end.pass(ctx); err != nil {
+				return err
+			}
+			return worker.ErrAgain
+		}))
+		b.serve()
+		b.until("it runs", func() bool { return runs.Load() == 1 })
+		b.turn(b.store.PauseQueue, true)
+		// Until then a slot may go on with what its run made ready.
+		for quantum := time.Now().Add(100 * time.Millisecond); time.Now().Before(quantum); time.Sleep(look) {
+			b.check(b.ctx.Err())
+		}
+		end.open()
+		b.reach(h, 1, statemachine.Queued)
+		b.until("it is in line", func() bool { q := b.queue(job.DefaultQueue); return q.Pending == 1 && q.Active == 0 })
+		_, err := b.store.Sweep(b.ctx)
+		b.check(err)
+		if n := runs.Load(); n != 1 {
+			b.Errorf("%d runs of a job of a paused queue", n)
+		}
+		b.turn(b.store.ResumeQueue, true)
+		b.completed(h, 2)
+	})
+}
