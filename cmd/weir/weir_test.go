@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/weirworks/weir/internal/redistest"
@@ -15,6 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	logging.Disable() // of servers that tests kill
 	testscript.Main(m, map[string]func(){"weir": main})
 }
 
