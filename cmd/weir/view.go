@@ -16,7 +16,8 @@ import (
 	"github.com/weirworks/weir/redisstore"
 )
 
-// view is a job as other programs see it. What is not known is null.
+// view is a job as other programs see it, as docs/cli.schema.json says. What is not there, or
+// was not asked for, is null.
 type view struct {
 	ID        job.ID                     `json:"id"`
 	Name      *string                    `json:"name"`
@@ -32,10 +33,10 @@ type view struct {
 	RanAt     *time.Time                 `json:"ran_at"`
 	TryCount  int                        `json:"try_count"`
 	Errors    []viewError                `json:"errors"`
-	State     map[string]json.RawMessage `json:"state,omitempty"`
+	State     map[string]json.RawMessage `json:"state,omitzero"` // only where it was asked for
 	In        map[string]viewPort        `json:"in"`
 	Out       map[string]viewPort        `json:"out"`
-	Edges     []viewEdge                 `json:"edges,omitempty"` // of a graph, in a tree
+	Edges     []viewEdge                 `json:"edges,omitzero"` // of a graph, in a tree
 }
 
 type viewError struct {
@@ -85,8 +86,8 @@ func limitOrNull(n int) *int {
 func viewOf(i *job.Info) *view {
 	v := &view{
 		ID: i.ID, Name: orNull(i.Name), Type: i.Type, Queue: i.Queue, Status: string(i.Status), Reason: orNull(i.Reason),
-		Parent: orNull(string(i.Parent)), Children: map[string]job.ID{}, Aliases: []string{}, CreatedAt: timeOrNull(i.Created),
-		CreatedBy: orNull(i.By), RanAt: timeOrNull(i.Ran), TryCount: i.Tries, Errors: []viewError{},
+		Parent: orNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
+		CreatedBy: orNull(i.By), RanAt: timeOrNull(i.Ran), TryCount: i.Tries,
 		In: map[string]viewPort{}, Out: map[string]viewPort{},
 	}
 	for _, p := range i.Ports {
@@ -115,13 +116,16 @@ func fullView(ctx context.Context, h *job.Handle) (*view, error) {
 		ids[name] = c.ID()
 	}
 	v.Children = ids
-	if v.Aliases, err = h.Aliases(ctx); err != nil {
+	aliases, err := h.Aliases(ctx)
+	if err != nil {
 		return nil, err
 	}
+	v.Aliases = append([]string{}, aliases...)
 	failures, err := h.Failures(ctx)
 	if err != nil {
 		return nil, err
 	}
+	v.Errors = []viewError{}
 	for _, f := range failures {
 		v.Errors = append(v.Errors, viewError{f.At.UTC(), f.Error})
 	}
