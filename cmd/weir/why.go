@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/cmd/weir/internal/explain"
+	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 )
@@ -26,18 +29,14 @@ them, and into graphs. Commands that would move something are shown, and not run
 				if err != nil {
 					return err
 				}
-				e, err := newExplainer(ctx, client, tree)
-				if err != nil {
+				e := explain.NewTree(tree, time.Now())
+				e.Most, e.ISO = alike, term.StyleOf(c.OutOrStdout()).ISO || s.output != "table"
+				e.Called = map[job.ID]string{h.ID(): args[0]}
+				if err := inform(ctx, e, client, tree); err != nil {
 					return err
 				}
-				if e.style = term.StyleOf(c.OutOrStdout()); s.output != "table" {
-					e.style = term.Style{ISO: true}
-				}
-				e.called[h.ID()] = args[0]
-				if i := e.jobs[h.ID()]; i != nil {
-					e.why(i, 0)
-				}
-				return s.show(c, e.reasons, "", func(w io.Writer) error { return printReasons(w, e.reasons) })
+				reasons := e.Why(h.ID())
+				return s.show(c, reasons, "", func(w io.Writer) error { return printReasons(w, reasons) })
 			})
 		},
 	}
@@ -45,9 +44,33 @@ them, and into graphs. Commands that would move something are shown, and not run
 	return c
 }
 
+// alike is how many jobs of a graph that have the same status are explained.
+const alike = 5
+
+// inform tells what explains a tree who could run its jobs.
+func inform(ctx context.Context, e *explain.Tree, client *job.Client, tree []*job.Info) (err error) {
+	if e.Types, err = client.Types(ctx); err != nil {
+		return err
+	}
+	e.Engines = map[string]int{}
+	for _, i := range tree {
+		if _, asked := e.Engines[i.Queue]; asked {
+			continue
+		}
+		if e.Engines[i.Queue], err = client.Engines(ctx, i.Queue); err != nil {
+			return err
+		}
+	}
+	docs, err := component.Catalogue()
+	for _, d := range docs {
+		e.Components = append(e.Components, d.Type)
+	}
+	return err
+}
+
 // printReasons prints each reason as a sentence, those behind another indented below it, and
 // what would help.
-func printReasons(w io.Writer, reasons []because) error {
+func printReasons(w io.Writer, reasons []explain.Because) error {
 	style := term.StyleOf(w)
 	for _, r := range reasons {
 		indent := fmt.Sprintf("%*s", 2*r.Level, "")
