@@ -94,6 +94,10 @@ check: ## Fail if docs/ differ from what the code generates
 		exit 1; \
 	fi
 
+.PHONY: man
+man: ## Write the manual pages of the weir command into dist/man
+	$(GO) run ./cmd/weir man dist/man
+
 .PHONY: example
 example: ## Run an example (EXAMPLE=wordcount)
 	$(GO) run ./examples/$(EXAMPLE)

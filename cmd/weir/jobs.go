@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/cmd/weir/internal/explain"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -202,7 +203,7 @@ func jobTable(w io.Writer, all []*view, order job.Order) error {
 		}},
 		{"ALIASES", func(v *view) string { return term.Clean(strings.Join(v.Aliases, ",")) }},
 		{"LABELS", func(v *view) string { return term.Clean(labelText(v.Labels)) }},
-		{"REASON", func(v *view) string { return term.Clean(firstLine(deref(v.Reason))) }},
+		{"REASON", func(v *view) string { return term.Clean(explain.FirstLine(deref(v.Reason))) }},
 	}
 	rows := make([][]string, len(all)+1)
 	for _, col := range columns {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/cmd/weir/internal/explain"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -165,7 +166,7 @@ func (p *logPrinter) table(ctx context.Context, w io.Writer, lines []logLine) er
 	for _, l := range lines {
 		text := string(l.Note)
 		if l.Run != nil {
-			text = p.run(ctx, l.Run)
+			text = explain.Run(l.Run, func(id job.ID) string { return p.name(ctx, id) })
 		}
 		name := style.Fit(term.Clean(p.name(ctx, l.Job)), p.width)
 		head := style.Faint(logTime(style, l.At)) + " " + term.Pad(name, p.width) + " "
@@ -220,42 +221,6 @@ func (p *logPrinter) info(ctx context.Context, id job.ID) *job.Info {
 		p.jobs[id] = i
 	}
 	return i
-}
-
-// run says in a line what a run did.
-func (p *logPrinter) run(ctx context.Context, r *job.RunEntry) string {
-	var parts []string
-	if r.By != "" {
-		parts = append(parts, "by "+r.By)
-	}
-	for _, m := range r.Read {
-		parts = append(parts, "read "+p.movement(ctx, r, m))
-	}
-	for _, m := range r.Write {
-		parts = append(parts, "wrote "+p.movement(ctx, r, m))
-	}
-	for i := range r.Groups {
-		parts = append(parts, "("+p.run(ctx, &r.Groups[i])+")")
-	}
-	switch {
-	case r.Error != "":
-		parts = append(parts, "failed: "+firstLine(r.Error))
-	case len(parts) == 0:
-		parts = append(parts, "ran")
-	}
-	return strings.Join(parts, "; ")
-}
-
-func (p *logPrinter) movement(ctx context.Context, r *job.RunEntry, m job.Movement) string {
-	where := m.Port
-	if m.Job != "" && m.Job != r.Job {
-		where = p.name(ctx, m.Job) + "." + m.Port
-	}
-	text := fmt.Sprintf("%d of %s", m.N, where)
-	if len(m.Data) == 1 {
-		text += " " + term.Fit(string(m.Data[0]), 40)
-	}
-	return text
 }
 
 func newTrace(s *settings) *cobra.Command {

@@ -133,7 +133,7 @@ JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went 
 		}
 	}
 	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "act", Title: "Act:"}, &cobra.Group{ID: "graph", Title: "Graphs:"}, &cobra.Group{ID: "serve", Title: "Serve:"})
-	root.AddCommand(newVersion())
+	root.AddCommand(newVersion(), newCLISchema(), newMan())
 	return root
 }
 

@@ -12,13 +12,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/cmd/weir/internal/explain"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
-func joined(words []string) string { return joinedBy(words, " or ") }
+func joined(words []string) string {
+	if len(words) == 1 {
+		return words[0]
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
 
 func newShow(s *settings) *cobra.Command {
 	c := &cobra.Command{
@@ -56,7 +62,7 @@ func showJob(w io.Writer, v *view) error {
 	add("type", v.Type)
 	add("queue", v.Queue)
 	rows = append(rows, [2]string{"status", style.Status(statemachine.Status(v.Status))})
-	add("reason", firstLine(deref(v.Reason)))
+	add("reason", explain.FirstLine(deref(v.Reason)))
 	add("aliases", strings.Join(v.Aliases, ", "))
 	add("labels", labelText(v.Labels))
 	add("parent", deref(v.Parent))
@@ -64,7 +70,7 @@ func showJob(w io.Writer, v *view) error {
 	add("by", deref(v.CreatedBy))
 	add("last run", when(style, v.RanAt))
 	for _, e := range v.Errors {
-		add("error", style.Ago(e.At)+": "+firstLine(e.Message))
+		add("error", style.Ago(e.At)+": "+explain.FirstLine(e.Message))
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.State)) {
 		add("state", key+" = "+term.Fit(string(v.State[key]), stateShown))

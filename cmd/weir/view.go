@@ -17,7 +17,8 @@ import (
 	"github.com/weirworks/weir/redisstore"
 )
 
-// view is a job as other programs see it. What is not known is null.
+// view is a job as other programs see it, as docs/cli.schema.json says. What is not there, or
+// was not asked for, is null.
 type view struct {
 	ID        job.ID                     `json:"id"`
 	Name      *string                    `json:"name"`
@@ -34,10 +35,10 @@ type view struct {
 	RanAt     *time.Time                 `json:"ran_at"`
 	TryCount  int                        `json:"try_count"`
 	Errors    []viewError                `json:"errors"`
-	State     map[string]json.RawMessage `json:"state,omitempty"`
+	State     map[string]json.RawMessage `json:"state,omitzero"` // only where it was asked for
 	In        map[string]viewPort        `json:"in"`
 	Out       map[string]viewPort        `json:"out"`
-	Edges     []viewEdge                 `json:"edges,omitempty"` // of a graph, in a tree
+	Edges     []viewEdge                 `json:"edges,omitzero"` // of a graph, in a tree
 }
 
 type viewError struct {
@@ -87,8 +88,8 @@ func limitOrNull(n int) *int {
 func viewOf(i *job.Info) *view {
 	v := &view{
 		ID: i.ID, Name: orNull(i.Name), Type: i.Type, Queue: i.Queue, Status: string(i.Status), Reason: orNull(i.Reason),
-		Parent: orNull(string(i.Parent)), Children: map[string]job.ID{}, Aliases: []string{}, CreatedAt: timeOrNull(i.Created),
-		CreatedBy: orNull(i.By), RanAt: timeOrNull(i.Ran), TryCount: i.Tries, Errors: []viewError{},
+		Parent: orNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
+		CreatedBy: orNull(i.By), RanAt: timeOrNull(i.Ran), TryCount: i.Tries,
 		In: map[string]viewPort{}, Out: map[string]viewPort{}, Labels: map[string]string{},
 	}
 	maps.Copy(v.Labels, i.Labels)
@@ -130,8 +131,7 @@ func fullView(ctx context.Context, h *job.Handle) (*view, error) {
 
 // fill adds what an Info does not have.
 func (v *view) fill(d job.Details) {
-	v.Aliases = append(v.Aliases, d.Aliases...)
-	v.Children = d.Children
+	v.Aliases, v.Children, v.Errors = append([]string{}, d.Aliases...), d.Children, []viewError{}
 	for _, f := range d.Failures {
 		v.Errors = append(v.Errors, viewError{f.At.UTC(), f.Error})
 	}

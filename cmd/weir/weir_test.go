@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/weirworks/weir/internal/redistest"
@@ -17,6 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	logging.Disable() // of servers that tests kill
 	testscript.Main(m, map[string]func(){"weir": main})
 }
 
@@ -48,12 +50,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"save": func(ts *testscript.TestScript, _ bool, args []string) { // save VARIABLE: what the last command printed
-				ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
-			},
-			"until": until, "capture": capture,
-		},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": awaited, "capture": capture},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", server.URL())
 			env.Setenv("DURABLE", durable.URL())
@@ -66,8 +63,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// until runs a program again and again until what it prints matches: until 'regexp' program args…
-func until(ts *testscript.TestScript, neg bool, args []string) {
+// awaited runs a program again and again until what it prints matches: until 'regexp' program args…
+func awaited(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until regexp program args...")
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/cmd/weir/internal/explain"
+	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -27,18 +30,18 @@ them, and into graphs. Commands that would move something are shown, and not run
 				if err != nil {
 					return err
 				}
-				e, err := newExplainer(ctx, store, h)
+				tree, err := h.Tree(ctx)
 				if err != nil {
 					return err
 				}
-				if e.style = term.StyleOf(c.OutOrStdout()); s.output != "table" {
-					e.style = term.Style{ISO: true}
+				e := explain.NewTree(tree, time.Now())
+				e.Most, e.ISO = alike, term.StyleOf(c.OutOrStdout()).ISO || s.output != "table"
+				e.Called = map[job.ID]string{h.ID(): args[0]}
+				if err := inform(ctx, e, store, tree, h.ID()); err != nil {
+					return err
 				}
-				e.called[h.ID()] = args[0]
-				if i := e.jobs[h.ID()]; i != nil {
-					e.why(i, 0)
-				}
-				return s.show(c, e.reasons, "", func(w io.Writer) error { return printReasons(w, e.reasons) })
+				reasons := e.Why(h.ID())
+				return s.show(c, reasons, "", func(w io.Writer) error { return printReasons(w, reasons) })
 			})
 		},
 	}
@@ -46,9 +49,35 @@ them, and into graphs. Commands that would move something are shown, and not run
 	return c
 }
 
+// alike is how many jobs of a graph that have the same status are explained.
+const alike = 5
+
+// inform tells what explains a tree who could run its jobs, and what keeps them from it.
+func inform(ctx context.Context, e *explain.Tree, store *redisstore.Store, tree []*job.Info, asked job.ID) (err error) {
+	if e.Types, err = store.Types(ctx); err != nil {
+		return err
+	}
+	queues, err := store.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	e.Engines, e.Paused = map[string]int{}, map[string]bool{}
+	for _, q := range queues {
+		e.Engines[q.Name], e.Paused[q.Name] = q.Engines, q.Paused
+	}
+	if e.Locks, err = held(ctx, store, tree, asked); err != nil {
+		return err
+	}
+	docs, err := component.Catalogue()
+	for _, d := range docs {
+		e.Components = append(e.Components, d.Type)
+	}
+	return err
+}
+
 // printReasons prints each reason as a sentence, those behind another indented below it, and
 // what would help.
-func printReasons(w io.Writer, reasons []because) error {
+func printReasons(w io.Writer, reasons []explain.Because) error {
 	style := term.StyleOf(w)
 	for _, r := range reasons {
 		indent := fmt.Sprintf("%*s", 2*r.Level, "")

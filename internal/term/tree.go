@@ -264,21 +264,15 @@ func (d *treeDrawing) String() string {
 	return b.String()
 }
 
-// Widths that the columns of a tree keep, if they have them, however narrow it is.
-const (
-	minName  = 16
-	minPorts = 12
-)
-
-// narrow cuts first the ports, then the names, if a tree is too wide.
+// narrow cuts ports and names if a tree is too wide: first the longest, in the end all.
 func (d *treeDrawing) narrow(widths *[columns]int) {
 	over := total(widths[:]...) - d.style.Width
-	if d.style.Width == 0 || over <= 0 {
+	if d.style.Width == 0 {
 		return
 	}
-	for _, c := range []struct{ column, least int }{{portsColumn, minPorts}, {nameColumn, minName}} {
-		cut := min(over, max(0, widths[c.column]-c.least))
-		widths[c.column] -= cut
+	for _, step := range []struct{ column, keep int }{{portsColumn, 24}, {nameColumn, 24}, {portsColumn, 8}, {nameColumn, 12}} {
+		cut := min(max(over, 0), max(0, widths[step.column]-step.keep))
+		widths[step.column] -= cut
 		over -= cut
 	}
 }

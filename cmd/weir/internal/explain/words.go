@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"cmp"
@@ -11,21 +11,21 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
-// path is a job's names from the root down.
-func (e *explainer) path(i *job.Info) string {
+// Path is a job's names from the root down.
+func (t *Tree) Path(i *job.Info) string {
 	name := cmp.Or(i.Name, i.Type)
-	if up := e.jobs[i.Parent]; up != nil {
-		return e.path(up) + "/" + name
+	if up := t.jobs[i.Parent]; up != nil {
+		return t.Path(up) + "/" + name
 	}
 	return name
 }
 
 // call is what commands call a job: as the user does, or its ID.
-func (e *explainer) call(i *job.Info) string { return cmp.Or(e.called[i.ID], string(i.ID)) }
+func (t *Tree) call(i *job.Info) string { return cmp.Or(t.Called[i.ID], string(i.ID)) }
 
 // sources returns the ports where what comes to a port is written: through graphs, whose
 // ports only pass on.
-func (e *explainer) sources(ref job.PortRef) []job.PortRef {
+func (t *Tree) sources(ref job.PortRef) []job.PortRef {
 	var out []job.PortRef
 	seen := map[job.PortRef]bool{}
 	var follow func(ref job.PortRef)
@@ -34,11 +34,11 @@ func (e *explainer) sources(ref job.PortRef) []job.PortRef {
 			return
 		}
 		seen[ref] = true
-		for _, from := range e.feeds[ref] {
+		for _, from := range t.feeds[ref] {
 			switch {
-			case !e.jobs[from.Job].Graph:
+			case !t.jobs[from.Job].Graph:
 				out = append(out, from)
-			case from.Dir == port.Input && len(e.feeds[from]) == 0:
+			case from.Dir == port.Input && len(t.feeds[from]) == 0:
 				out = append(out, from) // comes from outside
 			default:
 				follow(from)
@@ -50,14 +50,14 @@ func (e *explainer) sources(ref job.PortRef) []job.PortRef {
 }
 
 // reaches returns the ports that keep what a job writes.
-func (e *explainer) reaches(i *job.Info) []job.PortRef {
+func (t *Tree) reaches(i *job.Info) []job.PortRef {
 	var out []job.PortRef
 	seen := map[job.PortRef]bool{}
 	var follow func(p job.PortInfo)
 	follow = func(p job.PortInfo) {
 		for _, edge := range p.Edges {
 			for _, end := range edge {
-				at := e.jobs[end.Job]
+				at := t.jobs[end.Job]
 				if at == nil || seen[end] {
 					continue
 				}
@@ -79,38 +79,39 @@ func (e *explainer) reaches(i *job.Info) []job.PortRef {
 }
 
 // lasting is how long something has been so: "for 3m".
-func (e *explainer) lasting(since time.Time) string {
-	if e.style.ISO {
-		return "since " + e.style.Age(since)
+func (t *Tree) lasting(since time.Time) string {
+	if t.style.ISO {
+		return "since " + t.style.Age(since)
 	}
-	return "for " + e.style.Age(since)
+	return "for " + t.style.Age(since)
 }
 
 // slept says since when a job has been doing nothing, as far as is known.
-func (e *explainer) slept(i *job.Info) string {
+func (t *Tree) slept(i *job.Info) string {
 	if i.Ran.IsZero() {
 		return ""
 	}
-	return ", since its last run " + e.style.Ago(i.Ran) + ","
+	return ", since its last run " + t.style.Ago(i.Ran) + ","
 }
 
 // in is a time to come: " in 24s, at 13:52:07Z".
-func (e *explainer) in(t time.Time) string {
-	if e.style.ISO {
-		return " at " + e.style.Age(t)
+func (t *Tree) in(at time.Time) string {
+	if t.style.ISO {
+		return " at " + t.style.Age(at)
 	}
-	now := e.style.Now
-	if now.IsZero() {
-		now = time.Now()
+	left := max(at.Sub(t.style.Now).Round(time.Second), time.Second)
+	clock := "15:04:05Z"
+	if left > 24*time.Hour {
+		clock = time.RFC3339
 	}
-	return fmt.Sprintf(" in %s, at %s", term.Duration(max(t.Sub(now).Round(time.Second), time.Second)), t.UTC().Format("15:04:05Z"))
+	return fmt.Sprintf(" in %s, at %s", term.Duration(left), at.UTC().Format(clock))
 }
 
-func (e *explainer) next(i *job.Info) string {
+func (t *Tree) next(i *job.Info) string {
 	if i.Next.IsZero() {
 		return ""
 	}
-	return ", which is" + e.in(i.Next)
+	return ", which is" + t.in(i.Next)
 }
 
 // tries says how often a job has failed in a row, if more than once.
@@ -144,15 +145,16 @@ func wait(n int64) string {
 	return term.Number(n) + " messages wait"
 }
 
-func firstLine(s string) string {
+// FirstLine is a text up to its first line break.
+func FirstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
 }
 
-// joinedBy joins words: a, b and c.
-func joinedBy(words []string, last string) string {
+// listed joins words: a, b and c.
+func listed(words []string) string {
 	if len(words) == 1 {
 		return words[0]
 	}
-	return strings.Join(words[:len(words)-1], ", ") + last + words[len(words)-1]
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }

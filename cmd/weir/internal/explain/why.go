@@ -1,0 +1,382 @@
+// Package explain says in words what jobs wait for and what their runs did.
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Because is one reason for the status of a job. Those of a higher level say why what the
+// one before them waits for does not come.
+type Because struct {
+	Job     job.ID    `json:"job"`
+	Level   int       `json:"level"`
+	Text    string    `json:"text"`
+	Command string    `json:"command,omitempty"` // that would move it
+	Since   time.Time `json:"since,omitzero"`
+	Next    time.Time `json:"next,omitzero"` // when it goes on by itself
+}
+
+// Tree knows the jobs of a tree at one moment. What it is not told, it leaves out.
+type Tree struct {
+	// Most is how many of the jobs of a graph that have the same status are explained; zero
+	// means all.
+	Most int
+	// ISO writes times as RFC 3339, rather than how long ago they were.
+	ISO bool
+	// Called is what commands call a job instead of its ID.
+	Called map[job.ID]string
+	// Engines is how many engines serve a queue. Nil: not known.
+	Engines map[string]int
+	// Paused are queues of which nothing is begun.
+	Paused map[string]bool
+	// Locks keep jobs from running.
+	Locks map[job.ID]job.LockInfo
+	// Types are those that engines have registered.
+	Types []job.TypeInfo
+	// Components are the types of which weir worker runs jobs.
+	Components []string
+
+	style    term.Style
+	tree     []*job.Info
+	jobs     map[job.ID]*job.Info
+	children map[job.ID][]*job.Info
+	feeds    map[job.PortRef][]job.PortRef // ports whose edges lead to a port
+
+	told    map[job.ID]bool
+	reasons []Because
+}
+
+// NewTree returns what explains the jobs of a tree.
+func NewTree(tree []*job.Info, now time.Time) *Tree {
+	t := &Tree{
+		style: term.Style{Now: now}, tree: tree,
+		jobs: map[job.ID]*job.Info{}, children: map[job.ID][]*job.Info{}, feeds: map[job.PortRef][]job.PortRef{},
+	}
+	for _, i := range tree {
+		t.jobs[i.ID] = i
+		t.children[i.Parent] = append(t.children[i.Parent], i)
+		for _, p := range i.Ports {
+			for _, edge := range p.Edges {
+				for _, end := range edge {
+					t.feeds[end] = append(t.feeds[end], job.PortRef{Job: i.ID, Dir: p.Dir, Port: p.Name})
+				}
+			}
+		}
+	}
+	return t
+}
+
+// Why says why a job has its status and what would move it; nothing of a job that is not in
+// the tree.
+func (t *Tree) Why(id job.ID) []Because {
+	t.style.ISO, t.told, t.reasons = t.ISO, map[job.ID]bool{}, []Because{}
+	if i := t.jobs[id]; i != nil {
+		t.why(i, 0)
+	}
+	return t.reasons
+}
+
+// say adds a reason for a job's status.
+func (t *Tree) say(i *job.Info, level int, b Because) {
+	b.Job, b.Level = i.ID, level
+	t.reasons = append(t.reasons, b)
+}
+
+// why explains a job, once.
+func (t *Tree) why(i *job.Info, level int) {
+	if t.told[i.ID] {
+		return
+	}
+	t.told[i.ID] = true
+	who, id := "job "+t.Path(i), t.call(i)
+	lock, locked := t.Locks[i.ID]
+	if locked {
+		t.say(i, level, Because{
+			Text:    fmt.Sprintf("%s is locked%s: it begins no run before the lock is released, or ends%s", who, t.holder(lock), t.in(lock.Until)),
+			Command: "weir unlock " + id + " --force", Since: lock.Since, Next: lock.Until,
+		})
+	}
+	switch i.Status {
+	case statemachine.Running:
+		t.say(i, level, Because{Text: fmt.Sprintf("%s has been running %s", who, t.lasting(i.Ran)), Since: i.Ran})
+	case statemachine.Queued:
+		if !locked || t.Paused[i.Queue] { // else it waits for nothing more
+			t.ready(i, level)
+		}
+	case statemachine.Failed:
+		if i.Graph {
+			t.say(i, level, Because{Text: who + " failed, because of a job in it:"})
+			t.below(i, level+1, func(c *job.Info) bool { return c.Status == statemachine.Failed })
+			return
+		}
+		t.say(i, level, Because{
+			Text: fmt.Sprintf("%s failed %s%s: %s", who, t.style.Ago(i.Ran), tries(i), FirstLine(i.Reason)), Command: "weir retry " + id, Since: i.Ran,
+		})
+	case statemachine.Scheduled:
+		text := who + " waits for its time" + t.next(i)
+		if i.Tries > 0 {
+			text = fmt.Sprintf("%s failed %s%s: %s; its next try is%s", who, t.style.Ago(i.Ran), tries(i), FirstLine(i.Reason), strings.TrimPrefix(t.next(i), ", which is"))
+		}
+		t.say(i, level, Because{Text: text + "; to run it now:", Command: "weir run " + id, Next: i.Next})
+	case statemachine.Waiting:
+		t.say(i, level, Because{Text: who + " waits until the job that holds the same key lets go of it"})
+	case statemachine.Terminated:
+		t.say(i, level, Because{Text: who + " is terminated; to make it run again:", Command: "weir run " + id + " --force"})
+	case statemachine.Terminating:
+		t.say(i, level, Because{Text: who + " is about to end: its Shutdown has not run yet"})
+		t.served(i, level+1)
+	case statemachine.Completed:
+		t.completed(i, level)
+	default:
+		t.asleep(i, level)
+	}
+}
+
+// holder says who holds a lock, and since when, as far as known.
+func (t *Tree) holder(l job.LockInfo) string {
+	text := ""
+	if l.By != "" {
+		text += " by " + l.By
+	}
+	if !l.Since.IsZero() {
+		text += " since " + t.style.Age(l.Since)
+	}
+	return text
+}
+
+// ready explains a queued job.
+func (t *Tree) ready(i *job.Info, level int) {
+	who := "job " + t.Path(i)
+	switch {
+	case t.Paused[i.Queue]:
+		t.say(i, level, Because{
+			Text:    fmt.Sprintf("%s has been ready %s, but its queue %s is paused:", who, t.lasting(i.Queued), i.Queue),
+			Command: "weir queue resume " + i.Queue, Since: i.Queued,
+		})
+	case !i.Next.IsZero():
+		t.say(i, level, Because{
+			Text: fmt.Sprintf("%s runs as often as its type may (%s): it goes on%s", who, i.Reason, t.in(i.Next)), Next: i.Next,
+		})
+	default:
+		t.say(i, level, Because{Text: fmt.Sprintf("%s has been ready %s and waits for an engine", who, t.lasting(i.Queued)), Since: i.Queued})
+		t.served(i, level+1)
+	}
+}
+
+// served tells whether there are engines for a job.
+func (t *Tree) served(i *job.Info, level int) {
+	command, program := "", "the program that has it"
+	if slices.Contains(t.Components, i.Type) {
+		command, program = "weir worker", "one"
+		if i.Queue != job.DefaultQueue {
+			command += " --queue " + i.Queue
+		}
+	}
+	known := slices.ContainsFunc(t.Types, func(k job.TypeInfo) bool { return k.Type == i.Type && k.Queue == i.Queue })
+	switch engines := t.Engines[i.Queue]; {
+	case t.Engines == nil:
+		t.say(i, level, Because{Text: fmt.Sprintf("it must serve queue %s and have type %s", i.Queue, i.Type), Command: "weir types"})
+	case !known:
+		t.say(i, level, Because{
+			Text: fmt.Sprintf("no engine has ever registered type %s for queue %s: start %s", i.Type, i.Queue, program), Command: cmp.Or(command, "weir types"),
+		})
+	case engines == 0:
+		t.say(i, level, Because{Text: fmt.Sprintf("no engine serves queue %s now: start %s", i.Queue, program), Command: command})
+	case engines == 1:
+		t.say(i, level, Because{Text: fmt.Sprintf("1 engine serves queue %s: it takes the job when it has a slot free, if it has type %s", i.Queue, i.Type)})
+	default:
+		t.say(i, level, Because{Text: fmt.Sprintf("%d engines serve queue %s: one with type %s takes the job when it has a slot free", engines, i.Queue, i.Type)})
+	}
+}
+
+// completed explains a job that has done its work: what would wake it, and what of its work
+// nobody has fetched.
+func (t *Tree) completed(i *job.Info, level int) {
+	t.say(i, level, Because{Text: "job " + t.Path(i) + " is completed: it has worked on all it got"})
+	for _, p := range i.Ports {
+		switch {
+		case p.Name == port.Any:
+		case p.Dir == port.Output && p.Waiting > 0:
+			t.say(i, level, Because{
+				Text: fmt.Sprintf("%s in its port %s for somebody to read:", wait(p.Waiting), p.Name), Command: fmt.Sprintf("weir read %s %s --all", t.call(i), p.Name),
+			})
+		case p.Dir == port.Input && !p.Closed && !p.Fed && !i.Graph:
+			t.say(i, level, Because{
+				Text: fmt.Sprintf("a message to its port %s would wake it:", p.Name), Command: fmt.Sprintf("weir send %s %s MESSAGE", t.call(i), p.Name),
+			})
+		}
+	}
+}
+
+// asleep tells what a suspended job may wait for.
+func (t *Tree) asleep(i *job.Info, level int) {
+	who := "job " + t.Path(i)
+	switch {
+	case i.Blocked:
+		t.blocked(i, level)
+		return
+	case i.Graph:
+		t.graph(i, level)
+		return
+	}
+	before := len(t.reasons)
+	if !i.Next.IsZero() {
+		t.say(i, level, Because{Text: fmt.Sprintf("%s waits for a timer%s; to run it now:", who, t.next(i)), Command: "weir run " + t.call(i), Next: i.Next})
+	}
+	for _, p := range i.Ports {
+		if p.Dir == port.Input && !p.Closed && p.Name != port.Any {
+			t.empty(i, p, level)
+		}
+	}
+	for _, c := range t.children[i.ID] {
+		if !c.Status.Settled() {
+			t.say(i, level, Because{Text: fmt.Sprintf("%s may wait for its child %s, which is %s", who, c.Name, c.Status)})
+			t.why(c, level+1)
+		}
+	}
+	if len(t.reasons) == before {
+		t.say(i, level, Because{Text: fmt.Sprintf("%s sleeps%s until somebody asks for a run", who, t.slept(i)), Command: "weir run " + t.call(i)})
+	}
+}
+
+// blocked explains a job that rests because it has filled a port.
+func (t *Tree) blocked(i *job.Info, level int) {
+	who := "job " + t.Path(i)
+	reached := t.reaches(i)
+	full := 0
+	for _, ref := range reached {
+		at := t.jobs[ref.Job]
+		p, _ := at.Port(ref.Dir, ref.Port)
+		if p.Limit == 0 || p.Waiting < int64(p.Limit) {
+			continue
+		}
+		full++
+		t.say(i, level, Because{
+			Text:  fmt.Sprintf("%s rests%s because port %s of job %s is full: %s there, at most %d may", who, t.slept(i), ref.Port, t.Path(at), wait(p.Waiting), p.Limit),
+			Since: i.Ran,
+		})
+		t.why(at, level+1)
+	}
+	if full == 0 { // it has room again by now, or is not of this tree
+		t.say(i, level, Because{Text: fmt.Sprintf("%s rests%s because of this: %s", who, t.slept(i), i.Reason), Since: i.Ran})
+	}
+}
+
+// empty explains what a job waits for at an In port that is open.
+func (t *Tree) empty(i *job.Info, p job.PortInfo, level int) {
+	text := fmt.Sprintf("job %s waits%s for messages on port %s", t.Path(i), t.slept(i), p.Name)
+	if p.Waiting > 0 {
+		text = fmt.Sprintf("job %s waits%s for more messages than the %d on its port %s", t.Path(i), t.slept(i), p.Waiting, p.Name)
+	}
+	send := fmt.Sprintf("weir send %s %s", t.call(i), p.Name)
+	switch {
+	case !p.Fed && len(p.Channels) > 0:
+		t.say(i, level, Because{Text: fmt.Sprintf("%s, which come from channel %s", text, strings.Join(p.Channels, ", ")), Since: i.Ran})
+	case !p.Fed && p.Waiting == 0 && p.Default == nil:
+		t.say(i, level, Because{Text: text + ", which nobody is wired to:", Command: send + " MESSAGE", Since: i.Ran})
+		t.say(i, level, Because{Text: "or, if nothing more is to come:", Command: send + " --close"})
+	case p.Sources > 0:
+		t.fed(i, p, level, text)
+	}
+}
+
+// fed explains why nothing comes to a port along its wires.
+func (t *Tree) fed(i *job.Info, p job.PortInfo, level int, text string) {
+	var from []*job.Info
+	var names, inputs []string
+	for _, ref := range t.sources(job.PortRef{Job: i.ID, Dir: port.Input, Port: p.Name}) {
+		at := t.jobs[ref.Job]
+		q, _ := at.Port(ref.Dir, ref.Port)
+		switch {
+		case q.Closed:
+		case ref.Dir == port.Input: // of a graph that nobody feeds from inside
+			inputs = append(inputs, fmt.Sprintf("weir send %s %s", t.call(at), ref.Port))
+			names = append(names, fmt.Sprintf("input %s of %s", ref.Port, t.Path(at)))
+		default:
+			from = append(from, at)
+			names = append(names, t.Path(at))
+		}
+	}
+	if t.Most > 0 && len(names) > t.Most {
+		names = append(names[:t.Most], fmt.Sprintf("%d more", len(names)-t.Most))
+	}
+	if len(names) > 0 {
+		text += ", which come from " + listed(names)
+	}
+	t.say(i, level, Because{Text: text, Since: i.Ran})
+	for _, send := range inputs {
+		t.say(i, level+1, Because{Text: "that input is open: it waits for messages from outside,", Command: send + " MESSAGE"})
+		t.say(i, level+1, Because{Text: "or, if nothing more is to come:", Command: send + " --close"})
+	}
+	t.several(from, level+1)
+}
+
+// graph explains a graph that is not settled.
+func (t *Tree) graph(i *job.Info, level int) {
+	who := "job " + t.Path(i)
+	if strings.HasPrefix(i.Reason, "idle") {
+		t.say(i, level, Because{Text: who + " is " + i.Reason})
+		for _, p := range i.Ports {
+			if p.Dir == port.Input && !p.Closed {
+				send := fmt.Sprintf("weir send %s %s", t.call(i), p.Name)
+				t.say(i, level, Because{Text: "to give it more to do:", Command: send + " MESSAGE"})
+				t.say(i, level, Because{Text: "or, if nothing more is to come:", Command: send + " --close"})
+			}
+		}
+		return
+	}
+	t.say(i, level, Because{Text: who + " is not completed, because of jobs in it:"})
+	before := len(t.reasons)
+	// First those that may do something, or cannot: others wait for them.
+	t.below(i, level+1, func(c *job.Info) bool { return c.Status != statemachine.Suspended || c.Blocked || !c.Next.IsZero() })
+	if len(t.reasons) == before {
+		t.below(i, level+1, func(*job.Info) bool { return true })
+	}
+}
+
+// below explains the jobs in a graph, and in those in it, that concern it and are not settled.
+func (t *Tree) below(i *job.Info, level int, concerns func(*job.Info) bool) {
+	var list []*job.Info
+	var collect func(id job.ID)
+	collect = func(id job.ID) {
+		for _, c := range t.children[id] {
+			switch {
+			case c.Status.Settled():
+			case c.Graph:
+				collect(c.ID)
+			case concerns(c):
+				list = append(list, c)
+			}
+		}
+	}
+	collect(i.ID)
+	t.several(list, level)
+}
+
+// several explains jobs: of many that have the same status, some.
+func (t *Tree) several(list []*job.Info, level int) {
+	same := make(map[statemachine.Status]int)
+	for _, c := range list {
+		if t.told[c.ID] {
+			continue
+		}
+		if same[c.Status]++; t.Most == 0 || same[c.Status] <= t.Most {
+			t.why(c, level)
+		}
+	}
+	for _, status := range statemachine.Statuses() {
+		if more := same[status] - t.Most; t.Most > 0 && more > 0 {
+			root := t.tree[0]
+			t.say(root, level, Because{Text: fmt.Sprintf("and %s more jobs that are %s:", term.Number(int64(more)), status), Command: "weir tree " + t.call(root)})
+		}
+	}
+}

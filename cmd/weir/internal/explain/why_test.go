@@ -1,0 +1,257 @@
+package explain_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/cmd/weir/internal/explain"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// said is what is said of a job, with commands behind $.
+func said(t *explain.Tree, id job.ID) string {
+	var b strings.Builder
+	for _, r := range t.Why(id) {
+		indent := strings.Repeat("  ", r.Level)
+		fmt.Fprintf(&b, "%s%s\n", indent, r.Text)
+		if r.Command != "" {
+			fmt.Fprintf(&b, "%s  $ %s\n", indent, r.Command)
+		}
+	}
+	return b.String()
+}
+
+func check(t *testing.T, what, got, want string) {
+	t.Helper()
+	want = strings.TrimPrefix(want, "\n")
+	if got != want {
+		t.Errorf("%s: got\n%s\nwant\n%s", what, got, want)
+	}
+}
+
+func in(name string, p job.PortInfo) job.PortInfo {
+	p.Name, p.Dir = name, port.Input
+	return p
+}
+
+func out(name string, to ...job.PortRef) job.PortInfo {
+	p := job.PortInfo{Spec: port.Spec{Name: name, Dir: port.Output}}
+	for _, end := range to {
+		p.Wired = true
+		p.Edges = append(p.Edges, []job.PortRef{end})
+	}
+	return p
+}
+
+func to(id job.ID, name string) job.PortRef { return job.PortRef{Job: id, Dir: port.Input, Port: name} }
+
+func TestOneJob(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		info job.Info
+		want string
+	}{
+		{job.Info{Status: statemachine.Running, Ran: noon.Add(-time.Minute)}, "job line/step has been running for 1m\n"},
+		{
+			job.Info{Status: statemachine.Queued, Queued: noon.Add(-time.Second)},
+			"job line/step has been ready for 1s and waits for an engine\n  it must serve queue slow and have type Step\n    $ weir types\n",
+		},
+		{
+			job.Info{Status: statemachine.Queued, Queued: noon, Next: noon.Add(20 * time.Second), Reason: "rate: it ran 3 times this minute"},
+			"job line/step runs as often as its type may (rate: it ran 3 times this minute): it goes on in 20s, at 12:00:20Z\n",
+		},
+		{job.Info{Status: statemachine.Failed, Ran: noon.Add(-time.Hour), Reason: "boom\nstack", Tries: 1}, "job line/step failed 1h ago: boom\n  $ weir retry t.1\n"},
+		{
+			job.Info{Status: statemachine.Failed, Ran: noon.Add(-time.Hour), Reason: "boom", Tries: 22},
+			"job line/step failed 1h ago, for the 22nd time in a row: boom\n  $ weir retry t.1\n",
+		},
+		{
+			job.Info{Status: statemachine.Scheduled, Next: noon.Add(time.Hour), Ran: noon.Add(-time.Second), Tries: 11, Reason: "boom"},
+			"job line/step failed 1s ago, for the 11th time in a row: boom; its next try is in 1h0m, at 13:00:00Z; to run it now:\n  $ weir run t.1\n",
+		},
+		{
+			job.Info{Status: statemachine.Scheduled, Next: noon.Add(50 * time.Hour)},
+			"job line/step waits for its time, which is in 2d2h, at 2026-11-23T14:00:00Z; to run it now:\n  $ weir run t.1\n",
+		},
+		{job.Info{Status: statemachine.Waiting}, "job line/step waits until the job that holds the same key lets go of it\n"},
+		{job.Info{Status: statemachine.Terminated}, "job line/step is terminated; to make it run again:\n  $ weir run t.1 --force\n"},
+		{
+			job.Info{Status: statemachine.Terminating},
+			"job line/step is about to end: its Shutdown has not run yet\n  it must serve queue slow and have type Step\n    $ weir types\n",
+		},
+		{
+			job.Info{Status: statemachine.Completed, Ports: []job.PortInfo{in("in", job.PortInfo{}), {Spec: port.Spec{Name: "out", Dir: port.Output}, Waiting: 1}}},
+			`
+job line/step is completed: it has worked on all it got
+a message to its port in would wake it:
+  $ weir send t.1 in MESSAGE
+1 message waits in its port out for somebody to read:
+  $ weir read t.1 out --all
+`,
+		},
+		{
+			job.Info{Status: statemachine.Suspended, Ran: noon.Add(-time.Minute), Next: noon.Add(time.Second), Ports: []job.PortInfo{
+				in("alone", job.PortInfo{}), in("closed", job.PortInfo{Closed: true}), in("*", job.PortInfo{}), in("set", job.PortInfo{Spec: port.Spec{Default: json.RawMessage("1")}}),
+				in("heard", job.PortInfo{Spec: port.Spec{Channels: []string{"/orders"}}}),
+			}},
+			`
+job line/step waits for a timer, which is in 1s, at 12:00:01Z; to run it now:
+  $ weir run t.1
+job line/step waits, since its last run 1m ago, for messages on port alone, which nobody is wired to:
+  $ weir send t.1 alone MESSAGE
+or, if nothing more is to come:
+  $ weir send t.1 alone --close
+job line/step waits, since its last run 1m ago, for messages on port heard, which come from channel /orders
+`,
+		},
+		{job.Info{Status: statemachine.Suspended}, "job line/step sleeps until somebody asks for a run\n  $ weir run t.1\n"},
+		{job.Info{Status: statemachine.Suspended, Blocked: true, Reason: "full: port in of job t.9"}, "job line/step rests because of this: full: port in of job t.9\n"},
+	} {
+		c.info.ID, c.info.Parent, c.info.Name, c.info.Type, c.info.Queue = "t.1", "t", "step", "Step", "slow"
+		tree := []*job.Info{{ID: "t", Type: "line", Graph: true, Status: statemachine.Suspended}, &c.info}
+		check(t, string(c.info.Status), said(explain.NewTree(tree, noon), "t.1"), c.want)
+	}
+}
+
+// An engine is missing in several ways.
+func TestEngines(t *testing.T) {
+	t.Parallel()
+	tree := []*job.Info{{ID: "t", Type: "map", Queue: "slow", Status: statemachine.Queued, Queued: noon}}
+	const head = "job map has been ready for 0s and waits for an engine\n"
+	known := []job.TypeInfo{{Type: "map", Queue: "slow"}}
+	for _, c := range []struct {
+		engines    int
+		types      []job.TypeInfo
+		components []string
+		want       string
+	}{
+		{0, nil, nil, "  no engine has ever registered type map for queue slow: start the program that has it\n    $ weir types\n"},
+		{1, nil, []string{"map"}, "  no engine has ever registered type map for queue slow: start one\n    $ weir worker --queue slow\n"},
+		{0, known, nil, "  no engine serves queue slow now: start the program that has it\n"},
+		{0, known, []string{"map"}, "  no engine serves queue slow now: start one\n    $ weir worker --queue slow\n"},
+		{1, known, nil, "  1 engine serves queue slow: it takes the job when it has a slot free, if it has type map\n"},
+		{2, known, nil, "  2 engines serve queue slow: one with type map takes the job when it has a slot free\n"},
+	} {
+		e := explain.NewTree(tree, noon)
+		e.Engines, e.Types, e.Components = map[string]int{"slow": c.engines}, c.types, c.components
+		check(t, fmt.Sprintf("%+v", c), said(e, "t"), head+c.want)
+	}
+}
+
+// pipeline is read -> (part: work) -> join, with a graph inside.
+func pipeline() []*job.Info {
+	fed := job.PortInfo{Fed: true, Sources: 1}
+	full := fed
+	full.Waiting, full.Limit = 2, 2
+	return []*job.Info{
+		{ID: "t", Name: "line", Type: "line", Graph: true, Status: statemachine.Suspended, Ports: []job.PortInfo{in("more", job.PortInfo{})}},
+		{ID: "t.1", Parent: "t", Name: "read", Status: statemachine.Suspended, Ran: noon.Add(-time.Minute), Blocked: true, Ports: []job.PortInfo{out("out", to("t.2", "in"))}},
+		{ID: "t.2", Parent: "t", Name: "part", Graph: true, Status: statemachine.Suspended, Ports: []job.PortInfo{
+			{Spec: port.Spec{Name: "in", Dir: port.Input}, Wired: true, Fed: true, Edges: [][]job.PortRef{{to("t.3", "in")}}},
+			{Spec: port.Spec{Name: "out", Dir: port.Output}, Wired: true, Edges: [][]job.PortRef{{to("t.4", "left")}}},
+		}},
+		{ID: "t.3", Parent: "t.2", Name: "work", Status: statemachine.Failed, Ran: noon.Add(-time.Hour), Reason: "boom", Ports: []job.PortInfo{
+			in("in", full), out("out", job.PortRef{Job: "t.2", Dir: port.Output, Port: "out"}),
+		}},
+		{ID: "t.4", Parent: "t", Name: "join", Status: statemachine.Suspended, Ports: []job.PortInfo{
+			in("left", fed), in("right", job.PortInfo{Fed: true, Sources: 1, Waiting: 3}), in("outside", fed),
+		}},
+	}
+}
+
+// What a job waits for is followed to where it begins: through full and empty ports, into and
+// out of graphs.
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	tree := pipeline()
+	tree[0].Ports = []job.PortInfo{{Spec: port.Spec{Name: "more", Dir: port.Input}, Wired: true, Edges: [][]job.PortRef{{to("t.4", "outside")}}}}
+	e := explain.NewTree(tree, noon)
+	e.Called = map[job.ID]string{"t": "album"}
+	check(t, "blocked", said(e, "t.1"), `
+job line/read rests, since its last run 1m ago, because port in of job line/part/work is full: 2 messages wait there, at most 2 may
+  job line/part/work failed 1h ago: boom
+    $ weir retry t.3
+`)
+	check(t, "hungry", said(e, "t.4"), `
+job line/join waits for messages on port left, which come from line/part/work
+  job line/part/work failed 1h ago: boom
+    $ weir retry t.3
+job line/join waits for more messages than the 3 on its port right
+job line/join waits for messages on port outside, which come from input more of line
+  that input is open: it waits for messages from outside,
+    $ weir send album more MESSAGE
+  or, if nothing more is to come:
+    $ weir send album more --close
+`)
+	check(t, "graph", said(e, "t"), `
+job line is not completed, because of jobs in it:
+  job line/read rests, since its last run 1m ago, because port in of job line/part/work is full: 2 messages wait there, at most 2 may
+    job line/part/work failed 1h ago: boom
+      $ weir retry t.3
+`)
+	check(t, "gone", said(e, "t.9"), "")
+}
+
+// A graph in which nothing moves says what is open; one that failed, which jobs did.
+func TestGraphs(t *testing.T) {
+	t.Parallel()
+	tree := pipeline()[:1]
+	tree[0].Reason = "idle: its input more is open"
+	check(t, "idle", said(explain.NewTree(tree, noon), "t"), `
+job line is idle: its input more is open
+to give it more to do:
+  $ weir send t more MESSAGE
+or, if nothing more is to come:
+  $ weir send t more --close
+`)
+	tree = []*job.Info{{ID: "t", Type: "line", Graph: true, Status: statemachine.Failed}}
+	for n := 1; n <= 5; n++ {
+		tree = append(tree, &job.Info{ID: job.ID(fmt.Sprint("t.", n)), Parent: "t", Name: fmt.Sprint("step", n), Status: statemachine.Failed, Ran: noon, Reason: "boom"})
+	}
+	e := explain.NewTree(tree, noon)
+	e.Most, e.ISO = 2, true
+	check(t, "failed", said(e, "t"), `
+job line failed, because of a job in it:
+  job line/step1 failed at 2026-11-21T12:00:00Z: boom
+    $ weir retry t.1
+  job line/step2 failed at 2026-11-21T12:00:00Z: boom
+    $ weir retry t.2
+  and 3 more jobs that are failed:
+    $ weir tree t
+`)
+	child := []*job.Info{
+		{ID: "t", Type: "parent", Status: statemachine.Suspended},
+		{ID: "t.1", Parent: "t", Name: "kid", Status: statemachine.Failed, Ran: noon, Reason: "boom"},
+		{ID: "t.2", Parent: "t", Name: "done", Status: statemachine.Completed},
+	}
+	check(t, "child", said(explain.NewTree(child, noon), "t"), `
+job parent may wait for its child kid, which is failed
+  job parent/kid failed 0s ago: boom
+    $ weir retry t.1
+`)
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	name := func(id job.ID) string { return "job" + fmt.Sprint(id.Number()) }
+	run := &job.RunEntry{
+		Job: "t.1", By: "weir",
+		Read:   []job.Movement{{Job: "t.1", Port: "in", N: 1, Data: []json.RawMessage{json.RawMessage(`"a"`)}}, {Job: "t.2", Port: "out", N: 2}},
+		Write:  []job.Movement{{Port: "out", N: 3}},
+		Groups: []job.RunEntry{{Read: []job.Movement{{Job: "t.1", Port: "in", N: 1}}}},
+		Error:  "boom\nstack",
+	}
+	if got, want := explain.Run(run, name), `by weir; read 1 of in "a"; read 2 of job2.out; wrote 3 of out; (read 1 of in); failed: boom`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := explain.Run(&job.RunEntry{}, name); got != "ran" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/weirworks/weir/internal/redistest"
+)
+
+// terminal opens a pseudo-terminal of so many columns and lines: what is written to tty can
+// be read from screen.
+func terminal(t *testing.T, columns, lines uint16) (screen, tty *os.File) {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = screen.Close() })
+	var number uint32
+	var unlock int32
+	control(t, screen, syscall.TIOCGPTN, unsafe.Pointer(&number))
+	control(t, screen, syscall.TIOCSPTLCK, unsafe.Pointer(&unlock))
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tty.Close() })
+	size := [4]uint16{lines, columns}
+	control(t, tty, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
+	return screen, tty
+}
+
+func control(t *testing.T, f *os.File, request uintptr, arg unsafe.Pointer) {
+	t.Helper()
+	if _, _, err := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(arg)); err != 0 {
+		t.Fatalf("ioctl %#x: %v", request, err)
+	}
+}
+
+// On a terminal a watched tree has colours and is drawn in place, not higher or wider than
+// the terminal; on Ctrl-C the last picture stays.
+func TestWatchOnTerminal(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	_, h := shop(t, server.URL())
+	screen, tty := terminal(t, 50, 10)
+	cmd := process(t, "tree", "one", "--watch", "--interval", "10ms", "--redis", server.URL())
+	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=", "LC_ALL=C.UTF-8")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	got := &buffer{}
+	go func() {
+		part := make([]byte, 4096)
+		for {
+			n, err := screen.Read(part)
+			if _, _ = got.Write(part[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	until(t, "the tree is drawn in place", func() bool { return strings.Contains(got.String(), "\x1b[2A") })
+	if err := h.Write(t.Context(), "in", "x"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the tree has changed", func() bool { return strings.Contains(got.String(), "in 1/1") })
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	_, rest, _ := strings.Cut(got.String(), "in 1/1")
+	if strings.Count(rest, "\x1b[J") == 0 || !strings.Contains(got.String(), "\x1b[33m○ queued\x1b[m") {
+		t.Errorf("got %q", got.String())
+	}
+	plain := regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`).ReplaceAllString(got.String(), "")
+	for _, line := range strings.FieldsFunc(plain, func(r rune) bool { return r == '\r' || r == '\n' }) {
+		if n := len([]rune(line)); n > 50 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
