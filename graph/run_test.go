@@ -389,6 +389,13 @@ func TestRoots(t *testing.T) {
 	if got := list(job.Filter{After: want[247]}); !slices.Equal(got, want[248:]) {
 		t.Errorf("the last are %v", got)
 	}
+	slices.Reverse(want)
+	if got := list(job.Filter{Type: "line", Newest: true}); !slices.Equal(got, want) {
+		t.Errorf("got %d instances, want %d, the newest first", len(got), len(want))
+	}
+	if got := list(job.Filter{Newest: true, After: want[247], Type: "line"}); !slices.Equal(got, want[248:]) {
+		t.Errorf("the first are %v", got)
+	}
 }
 
 // TestIdle: a graph in which nothing moves says that it is open.

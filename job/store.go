@@ -35,9 +35,17 @@ type Names interface {
 	Aliases(ctx context.Context, id ID) ([]string, error)
 	// Prefixed returns up to limit IDs of roots that begin with prefix, sorted.
 	Prefixed(ctx context.Context, prefix string, limit int) ([]ID, error)
-	// Roots returns up to limit jobs without parent behind after, in the order of their
-	// IDs, which is that of their creation. One that was deleted meanwhile has no status.
-	Roots(ctx context.Context, after ID, limit int) ([]*Info, error)
+	// Roots returns a page of the jobs without parent. One that was deleted meanwhile has
+	// no status.
+	Roots(ctx context.Context, p Page) ([]*Info, error)
+}
+
+// Page is a part of the list of jobs without parent, which is in the order of their IDs:
+// that of their creation.
+type Page struct {
+	After  ID   // the page begins behind this one; empty: with the first
+	Newest bool // the list is read from its end
+	Limit  int  // at most so many
 }
 
 // Types is the catalogue of worker types that engines have registered, so that anybody

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/weirworks/weir/job"
 )
@@ -60,7 +61,7 @@ func (s *Store) Aliases(ctx context.Context, id job.ID) ([]string, error) {
 
 // Prefixed implements job.Names.
 func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) ([]job.ID, error) {
-	ids, err := s.indexed(ctx, &redis.ZRangeBy{Min: "[" + prefix, Max: "[" + prefix + "\xff", Count: int64(limit)})
+	ids, err := s.indexed(ctx, &redis.ZRangeBy{Min: "[" + prefix, Max: "[" + prefix + "\xff", Count: int64(limit)}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -68,34 +69,51 @@ func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) ([]job.I
 }
 
 // Roots implements job.Names.
-func (s *Store) Roots(ctx context.Context, after job.ID, limit int) ([]*job.Info, error) {
-	from := "-"
-	if after != "" {
-		from = "(" + string(after)
+func (s *Store) Roots(ctx context.Context, p job.Page) ([]*job.Info, error) {
+	by := &redis.ZRangeBy{Min: "-", Max: "+", Count: int64(p.Limit)}
+	switch {
+	case p.After == "":
+	case p.Newest:
+		by.Max = "(" + string(p.After)
+	default:
+		by.Min = "(" + string(p.After)
 	}
-	ids, err := s.indexed(ctx, &redis.ZRangeBy{Min: from, Max: "+", Count: int64(limit)})
+	ids, err := s.indexed(ctx, by, p.Newest)
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]*job.Info, 0, limit)
-	for _, id := range ids[:min(limit, len(ids))] {
-		i, err := s.Info(ctx, id)
-		if errors.Is(err, job.ErrNotFound) {
-			i = &job.Info{ID: id} // deleted meanwhile: callers skip it, and know where they are
-		} else if err != nil {
-			return nil, err
-		}
-		infos = append(infos, i)
+	ids = ids[:min(p.Limit, len(ids))]
+	infos := make([]*job.Info, len(ids))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(rootsAtOnce)
+	for n, id := range ids {
+		g.Go(func() (err error) {
+			infos[n], err = s.Info(ctx, id)
+			if errors.Is(err, job.ErrNotFound) {
+				infos[n], err = &job.Info{ID: id}, nil // deleted meanwhile: callers skip it, and know where they are
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
 	}
 	return infos, nil
 }
 
-// indexed returns jobs without parent, of all shards, in order.
-func (s *Store) indexed(ctx context.Context, by *redis.ZRangeBy) ([]job.ID, error) {
+// rootsAtOnce is how many jobs, of as many shards, Roots asks for at the same time.
+const rootsAtOnce = 8
+
+// indexed returns jobs without parent, of all shards, in order or in the reverse of it.
+func (s *Store) indexed(ctx context.Context, by *redis.ZRangeBy, reverse bool) ([]job.ID, error) {
 	parts := make([]*redis.StringSliceCmd, s.keys.shards)
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range parts {
-			parts[i] = p.ZRangeByLex(ctx, s.keys.index(i), by)
+			rangeBy := p.ZRangeByLex
+			if reverse {
+				rangeBy = p.ZRevRangeByLex
+			}
+			parts[i] = rangeBy(ctx, s.keys.index(i), by)
 		}
 		return nil
 	}); err != nil {
@@ -107,7 +125,9 @@ func (s *Store) indexed(ctx context.Context, by *redis.ZRangeBy) ([]job.ID, erro
 			ids = append(ids, job.ID(id))
 		}
 	}
-	slices.Sort(ids)
+	if slices.Sort(ids); reverse {
+		slices.Reverse(ids)
+	}
 	return ids, nil
 }
 
