@@ -4,10 +4,12 @@
 package term
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -77,6 +79,26 @@ func (s Style) Accent(text string) string {
 	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Cyan), text)
 }
 
+// Good is for what went well.
+func (s Style) Good(text string) string {
+	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Green), text)
+}
+
+// Warn is for what needs attention.
+func (s Style) Warn(text string) string {
+	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Yellow), text)
+}
+
+// Bad is for what went wrong.
+func (s Style) Bad(text string) string {
+	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Red), text)
+}
+
+// Selected is for the one of several that the cursor is on.
+func (s Style) Selected(text string) string {
+	return s.render(lipgloss.NewStyle().Reverse(true), text)
+}
+
 func (s Style) render(style lipgloss.Style, text string) string {
 	if !s.Color || text == "" {
 		return text
@@ -108,10 +130,17 @@ func lookOf(status statemachine.Status) look {
 	}
 }
 
+// Symbol stands for a status, in one column.
+func Symbol(status statemachine.Status) string { return lookOf(status).symbol }
+
 // Status is the symbol and the name of a status, in its colour.
 func (s Style) Status(status statemachine.Status) string {
-	l := lookOf(status)
-	return s.render(l.style, l.symbol+" "+status.String())
+	return s.Colored(status, Symbol(status)+" "+status.String())
+}
+
+// Colored is a text in the colour of a status.
+func (s Style) Colored(status statemachine.Status, text string) string {
+	return s.render(lookOf(status).style, text)
 }
 
 // Number writes n with a comma between thousands.
@@ -127,6 +156,23 @@ func Number(n int64) string {
 		b.WriteRune(c)
 	}
 	return b.String()
+}
+
+// Age is how long before now something was, in one unit.
+func Age(t, now time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	d := max(now.Sub(t), 0)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
 // Bytes writes a size in the unit that fits it.
@@ -165,8 +211,11 @@ func Clean(s string) string {
 
 // Fit cuts a text without colours to so many columns.
 func Fit(s string, columns int) string {
-	if lipgloss.Width(s) <= columns {
+	switch {
+	case lipgloss.Width(s) <= columns:
 		return s
+	case columns < 2: // MaxWidth(0) would be no limit
+		return "…"[:max(columns, 0)*len("…")]
 	}
 	return lipgloss.NewStyle().MaxWidth(columns-1).Render(s) + "…"
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"charm.land/lipgloss/v2"
 
@@ -150,12 +151,69 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
+func TestASCII(t *testing.T) {
+	t.Parallel()
+	const text = "\x1b[1m▌✗\x1b[m │ ├─ résumé … 相册 →"
+	got := term.ASCII(text)
+	if want := "\x1b[1m>x\x1b[m | |- r?sum? ~ ???? >"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if lipgloss.Width(got) != lipgloss.Width(text) {
+		t.Errorf("it takes %d columns instead of %d", lipgloss.Width(got), lipgloss.Width(text))
+	}
+}
+
+// TestSymbols: each status has a symbol of one column, with a stand-in of its own in ASCII.
+func TestSymbols(t *testing.T) {
+	t.Parallel()
+	for _, s := range statemachine.Statuses() {
+		if symbol := term.Symbol(s); lipgloss.Width(symbol) != 1 || term.ASCII(symbol) == "?" {
+			t.Errorf("%s has the symbol %q, in ASCII %q", s, symbol, term.ASCII(symbol))
+		}
+	}
+}
+
+func TestUTF8(t *testing.T) {
+	for _, c := range []struct {
+		all, ctype, lang string
+		want             bool
+	}{
+		{"", "", "", false},
+		{"", "", "en_US.UTF-8", true},
+		{"C", "", "en_US.UTF-8", false},
+		{"", "de_DE.utf8", "C", true},
+		{"", "de_DE.ISO-8859-1", "en_US.UTF-8", false},
+	} {
+		t.Setenv("LC_ALL", c.all)
+		t.Setenv("LC_CTYPE", c.ctype)
+		t.Setenv("LANG", c.lang)
+		if got := term.UTF8(); got != c.want {
+			t.Errorf("%+v: got %t", c, got)
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for d, want := range map[time.Duration]string{
+		-time.Hour: "0s", 59 * time.Second: "59s", time.Minute: "1m", 59 * time.Minute: "59m", 47 * time.Hour: "47h", 49 * time.Hour: "2d",
+	} {
+		if got := term.Age(now.Add(-d), now); got != want {
+			t.Errorf("%s ago is %q, want %q", d, got, want)
+		}
+	}
+	if got := term.Age(time.Time{}, now); got != "-" {
+		t.Errorf("no time is %q", got)
+	}
+}
+
 func FuzzFit(f *testing.F) {
 	f.Add("日本語日本語", 5)
 	f.Add("short", 5)
 	f.Add("longer", 5)
 	f.Fuzz(func(t *testing.T, s string, columns int) {
-		columns = 2 + max(0, columns%100)
+		columns = max(0, columns%100)
 		if got := term.Fit(term.Clean(s), columns); lipgloss.Width(got) > columns {
 			t.Errorf("%q in %d columns became %q", s, columns, got)
 		}

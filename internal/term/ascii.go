@@ -1,0 +1,41 @@
+package term
+
+import (
+	"cmp"
+	"os"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+// UTF8 tells whether the locale says that the terminal shows more than ASCII. Without a
+// locale it does not.
+func UTF8() bool {
+	locale := strings.ToUpper(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG")))
+	return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
+}
+
+// plain are the stand-ins for what this program draws with.
+var plain = map[rune]string{
+	'●': "*", '✓': "+", '✗': "x", '◌': ".", '■': "#", '○': "o",
+	'─': "-", '│': "|", '├': "|", '└': "`", '▾': "v", '▸': ">", '▌': ">", '█': "#",
+	'←': "<", '→': ">", '↑': "^", '↓': "v", '…': "~", '·': "-", '░': ".",
+}
+
+// ASCII replaces all that is not ASCII by what takes as many columns: lines and symbols by
+// those that resemble them, all else by question marks.
+func ASCII(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		stand, known := plain[r]
+		switch {
+		case r < 0x80:
+			b.WriteRune(r)
+		case known:
+			b.WriteString(stand)
+		default:
+			b.WriteString(strings.Repeat("?", lipgloss.Width(string(r))))
+		}
+	}
+	return b.String()
+}
