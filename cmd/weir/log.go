@@ -6,11 +6,11 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/cmd/weir/internal/explain"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -84,48 +84,13 @@ func printLog(w io.Writer, lines []logLine) error {
 	for _, l := range lines {
 		text := raw(l.Note)
 		if l.Run != nil {
-			text = runText(l.Run)
+			text = explain.Run(l.Run)
 		}
-		if _, err := fmt.Fprintf(w, "%s %s %s\n", style.Faint(l.At.Format("15:04:05.000")), number(l.Job), term.Clean(text)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %s %s\n", style.Faint(l.At.Format("15:04:05.000")), explain.Number(l.Job), term.Clean(text)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// number is a job's place in its tree.
-func number(id job.ID) string { return "#" + strconv.Itoa(id.Number()) }
-
-// runText says in a line what a run did.
-func runText(r *job.RunEntry) string {
-	var parts []string
-	if r.By != "" {
-		parts = append(parts, "by "+r.By)
-	}
-	for _, m := range r.Read {
-		parts = append(parts, "read "+movement(m))
-	}
-	for _, m := range r.Write {
-		parts = append(parts, "wrote "+movement(m))
-	}
-	for i := range r.Groups {
-		parts = append(parts, "("+runText(&r.Groups[i])+")")
-	}
-	if r.Error != "" {
-		parts = append(parts, "failed: "+firstLine(r.Error))
-	}
-	return strings.Join(parts, "; ")
-}
-
-func movement(m job.Movement) string {
-	where := fmt.Sprintf("%d of %s %s", m.N, number(m.Job), m.Port)
-	if m.Job == "" {
-		where = fmt.Sprintf("%d of %s", m.N, m.Port)
-	}
-	if len(m.Data) == 1 {
-		where += " " + term.Fit(string(m.Data[0]), 40)
-	}
-	return where
 }
 
 func newTrace(s *settings) *cobra.Command {

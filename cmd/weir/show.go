@@ -113,21 +113,7 @@ func (s *settings) list(c *cobra.Command, list []*job.Info) error {
 }
 
 // age is how long ago something was, in one unit.
-func age(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	d := max(time.Since(t), 0)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
-}
+func age(t time.Time) string { return term.Age(t, time.Now()) }
 
 func newShow(s *settings) *cobra.Command {
 	c := &cobra.Command{
