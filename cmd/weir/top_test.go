@@ -206,6 +206,10 @@ func TestTopWithoutRedis(t *testing.T) {
 	}
 	x.sees("weir top Resize, 1 job")
 	x.sees("← in 1 1")
+	server.Pause()
+	x.sees("stale since")
+	server.Resume()
+	x.sees("weir top Resize, 1 job")
 	server.Kill()
 	x.sees("stale since")
 	x.press("\x03") // Ctrl-C

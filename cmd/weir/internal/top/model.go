@@ -32,6 +32,7 @@ type Config struct {
 const (
 	listStep = 100                    // so many more trees are listed each time the end is reached
 	restOf   = 4                      // a read is followed by a pause of so many times what it took
+	maxRest  = 10 * time.Second       // between two reads of details, whatever they took
 	patience = 3 * time.Second        // a read that takes longer is late
 	beat     = time.Second            // the clock on the screen
 	minBeat  = 100 * time.Millisecond // nobody sees more
@@ -163,18 +164,18 @@ func (m *Model) say(t tone, text string) { m.status = status{t, text, m.now} }
 func (m *Model) take(r reading) {
 	m.reading = false
 	if !r.whole {
-		m.details, m.detailDue = r.details, m.now.Add(max(m.cfg.Interval, restOf*r.took))
+		m.details, m.detailDue = r.details, m.now.Add(max(m.cfg.Interval, min(restOf*r.took, maxRest)))
 		return
 	}
 	if r.root != m.here.root {
 		return // the user is elsewhere by now
 	}
-	m.due = m.now.Add(max(m.cfg.Interval, restOf*r.took))
+	m.due = m.now.Add(m.cfg.Interval)
 	if m.err = r.err; r.err == nil {
-		m.here.picture, m.here.at, m.here.took = r.picture, m.now, r.took
-		m.here.full = len(r.picture.tops) == r.limit
-		m.here.lay()
-	} else if errors.Is(r.err, job.ErrNotFound) && m.here != m.list {
+		m.here.read(r.picture, m.now, r.took)
+		m.due = m.now.Add(m.pause())
+	}
+	if errors.Is(r.err, job.ErrNotFound) && m.here != m.list {
 		m.err = nil
 		m.say(bad, fmt.Sprintf("job %s is gone: somebody deleted it", r.root))
 		m.back()

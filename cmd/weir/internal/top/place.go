@@ -17,7 +17,8 @@ type place struct {
 
 	picture *picture // the last good one; nil before it
 	at      time.Time
-	took    time.Duration
+	took    time.Duration // what reading it takes: the faster of the last two reads
+	last    time.Duration // what the last read took
 
 	rows   []row
 	sel    key // of the selected row
@@ -27,6 +28,18 @@ type place struct {
 
 func newPlace(root job.ID) *place {
 	return &place{root: root, limit: listStep, open: make(map[key]bool), sel: key{id: root}}
+}
+
+// read notes a good read. One that took long alone was held up by something else than the
+// size of the tree.
+func (p *place) read(pic *picture, now time.Time, took time.Duration) {
+	if p.picture == nil {
+		p.last = took
+	}
+	p.took, p.last = min(took, p.last), took
+	p.picture, p.at = pic, now
+	p.full = len(pic.tops) == p.limit
+	p.lay()
 }
 
 // lay makes the rows anew and finds the selected one again. If it is gone, the one that is

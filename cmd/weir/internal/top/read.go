@@ -19,7 +19,7 @@ import (
 
 // How long a read may take, and how much it brings.
 const (
-	readTime   = 30 * time.Second // a tree of 100,000 jobs takes some seconds
+	readTime   = time.Minute // a tree of 100,000 jobs takes some seconds
 	logLines   = 100
 	peekItems  = 20
 	stateLines = 1000
