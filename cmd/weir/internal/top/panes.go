@@ -179,8 +179,12 @@ func (m *Model) headLines(width int) []string {
 	if i.Name != "" && !i.Graph {
 		about = append(about, clean(i.Type))
 	}
-	if i.Tries > 0 {
-		about = append(about, fmt.Sprintf("%d tries", i.Tries))
+	switch i.Tries {
+	case 0:
+	case 1:
+		about = append(about, "1 failure")
+	default:
+		about = append(about, fmt.Sprintf("%d failures", i.Tries))
 	}
 	if !i.Graph {
 		about = append(about, count(i.Steps)+" commits")
@@ -406,11 +410,8 @@ func (m *Model) whyLines(width int) []string {
 	for _, b := range m.subject.why {
 		text := strings.TrimLeft(b.Text, " ")
 		in := len(b.Text) - len(text)
-		for n, part := range wrap(brief(text), width-in) {
-			if n > 0 {
-				part = "  " + part
-			}
-			out = append(out, strings.Repeat(" ", in)+term.Fit(part, width-in))
+		for n, part := range wrap(brief(text), width-in-2) {
+			out = append(out, strings.Repeat(" ", in+2*min(n, 1))+part)
 		}
 		if b.Command != "" {
 			command := clean(b.Command)
