@@ -112,7 +112,7 @@ JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went 
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	for group, commands := range map[string][]*cobra.Command{
 		"look": {
-			newJobs(&s), s.complete(newShow(&s), 1, false), s.complete(newTree(&s), 1, false), s.complete(newWhy(&s), 1, false),
+			newJobs(&s), s.complete(newShow(&s), 1, false), s.complete(newTree(&s), 1, false), s.complete(newWhy(&s), 1, false), s.complete(newTop(&s), 1, false),
 			s.complete(newPorts(&s), 1, false), s.complete(newPeek(&s), 1, true), s.complete(newLog(&s), 1, false),
 			s.complete(newTrace(&s), 1, true), newTypes(&s),
 			newQueues(&s), newWorkers(&s), newStats(&s), newDoctor(&s),

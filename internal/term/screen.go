@@ -3,6 +3,7 @@ package term
 import (
 	"errors"
 	"io"
+	"os"
 	"syscall"
 )
 
@@ -19,6 +20,15 @@ type Screen struct {
 
 // NewScreen returns a writer that StyleOf knows the wish of. The wish may change until then.
 func NewScreen(w io.Writer, wish *Wish) *Screen { return &Screen{out: w, wish: wish} }
+
+// File returns the file that is written to, or nil.
+func File(w io.Writer) *os.File {
+	if s, ok := w.(*Screen); ok {
+		w = s.out
+	}
+	f, _ := w.(*os.File)
+	return f
+}
 
 // Plain returns a writer for what people read: without Unicode, what is written to it
 // becomes ASCII. Each Write must be of whole characters.

@@ -133,6 +133,26 @@ func (s Style) Accent(text string) string {
 	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Cyan), text)
 }
 
+// Good is for what went well.
+func (s Style) Good(text string) string {
+	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Green), text)
+}
+
+// Warn is for what needs attention.
+func (s Style) Warn(text string) string {
+	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Yellow), text)
+}
+
+// Bad is for what went wrong.
+func (s Style) Bad(text string) string {
+	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Red), text)
+}
+
+// Selected is for the one of several that the cursor is on.
+func (s Style) Selected(text string) string {
+	return s.render(lipgloss.NewStyle().Reverse(true), text)
+}
+
 func (s Style) render(style lipgloss.Style, text string) string {
 	if !s.Color || text == "" {
 		return text
@@ -164,8 +184,15 @@ func lookOf(status statemachine.Status) look {
 	}
 }
 
+// Symbol stands for a status, in one column.
+func Symbol(status statemachine.Status) string { return lookOf(status).symbol }
+
 // Status is the symbol and the name of a status, in its colour.
 func (s Style) Status(status statemachine.Status) string {
-	l := lookOf(status)
-	return s.render(l.style, s.Text(l.symbol+" "+status.String()))
+	return s.Colored(status, s.Text(Symbol(status)+" "+status.String()))
+}
+
+// Colored is a text in the colour of a status.
+func (s Style) Colored(status statemachine.Status, text string) string {
+	return s.render(lookOf(status).style, text)
 }

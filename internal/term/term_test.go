@@ -152,6 +152,28 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
+func TestASCIIOfSameWidth(t *testing.T) {
+	t.Parallel()
+	const text = "\x1b[1m▌✗\x1b[m │ ├─ résumé … 相册 →"
+	got := term.ASCII(text)
+	if want := "\x1b[1m>x\x1b[m | |- r?sum? ~ ???? >"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if lipgloss.Width(got) != lipgloss.Width(text) {
+		t.Errorf("it takes %d columns instead of %d", lipgloss.Width(got), lipgloss.Width(text))
+	}
+}
+
+// TestSymbols: each status has a symbol of one column, with a stand-in of its own in ASCII.
+func TestSymbols(t *testing.T) {
+	t.Parallel()
+	for _, s := range statemachine.Statuses() {
+		if symbol := term.Symbol(s); lipgloss.Width(symbol) != 1 || term.ASCII(symbol) == "?" {
+			t.Errorf("%s has the symbol %q, in ASCII %q", s, symbol, term.ASCII(symbol))
+		}
+	}
+}
+
 func FuzzFit(f *testing.F) {
 	f.Add("日本語日本語", 5)
 	f.Add("short", 5)

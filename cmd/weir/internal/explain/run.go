@@ -2,11 +2,15 @@ package explain
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 )
+
+// Number is a job's place in its tree.
+func Number(id job.ID) string { return "#" + strconv.Itoa(id.Number()) }
 
 // Run says in a line what a run did. name is what other jobs are called.
 func Run(r *job.RunEntry, name func(job.ID) string) string {

@@ -1,0 +1,141 @@
+package top
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/weirworks/weir/cmd/weir/internal/explain"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// actTime is how long an action may take.
+const actTime = 30 * time.Second
+
+// acted is what an action came to.
+type acted struct {
+	text string
+	err  error
+}
+
+// act is a command that does something to a job. One is done at a time.
+func (m *Model) act(id job.ID, doing string, do func(ctx context.Context, j Job) (string, error)) tea.Cmd {
+	if m.acting {
+		m.say(bad, "wait until the last action is done")
+		return nil
+	}
+	m.acting = true
+	m.say(busy, doing)
+	source, by := m.cfg.Source, m.cfg.By
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), actTime, errors.New("no answer within "+actTime.String()+"; it may have been done or not"))
+		defer cancel()
+		ctx = job.WithContext(ctx, port.Context{port.ContextBy: by})
+		j, err := source.Find(ctx, id)
+		var text string
+		if err == nil {
+			text, err = do(ctx, j)
+		}
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return acted{text, err}
+	}
+}
+
+// run asks for a run of the selected job.
+func (m *Model) run(n *node) tea.Cmd {
+	who := n.path()
+	return m.act(n.info.ID, "asking for a run of "+who, func(ctx context.Context, j Job) (string, error) {
+		return who + " will run", j.Run(ctx)
+	})
+}
+
+// retry retries the selected job, or all failed ones below it if it is a graph.
+func (m *Model) retry(n *node) tea.Cmd {
+	who := n.path()
+	if !n.info.Graph {
+		return m.act(n.info.ID, "retrying "+who, func(ctx context.Context, j Job) (string, error) {
+			return who + " will run again", j.Retry(ctx)
+		})
+	}
+	source, now := m.cfg.Source, m.cfg.Now
+	return m.act(n.info.ID, "retrying what failed in "+who, func(ctx context.Context, j Job) (string, error) {
+		tree, err := j.Tree(ctx)
+		if err != nil {
+			return "", err
+		}
+		done := 0
+		for _, id := range failedBelow(newPicture(tree, now()).nodes[n.info.ID]) {
+			one, err := source.Find(ctx, id)
+			if err == nil {
+				err = one.Retry(ctx)
+			}
+			switch {
+			case err == nil:
+				done++
+			case !errors.Is(err, job.ErrStatus) && !errors.Is(err, job.ErrNotFound): // else somebody was faster
+				return "", fmt.Errorf("after %s: %w", jobs(done), err)
+			}
+		}
+		if done == 0 {
+			return "", errors.New("no job with a worker has failed in " + who)
+		}
+		return fmt.Sprintf("%s in %s will run again", jobs(done), who), nil
+	})
+}
+
+// failedBelow are the failed jobs at and below one that have a worker.
+func failedBelow(n *node) []job.ID {
+	if n == nil {
+		return nil // it was deleted
+	}
+	var out []job.ID
+	if n.info.Status == statemachine.Failed && !n.info.Graph {
+		out = append(out, n.info.ID)
+	}
+	for _, c := range n.children {
+		out = append(out, failedBelow(c)...)
+	}
+	return out
+}
+
+func jobs(n int) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return count(int64(n)) + " jobs"
+}
+
+// terminate ends a job, or all below it too.
+func (m *Model) terminate(n *node, all bool) tea.Cmd {
+	who := n.path()
+	if all {
+		return m.act(n.info.ID, "ending "+who+" and all below it", func(ctx context.Context, j Job) (string, error) {
+			return who + " and all below it will end", j.TerminateAll(ctx)
+		})
+	}
+	return m.act(n.info.ID, "ending "+who, func(ctx context.Context, j Job) (string, error) {
+		return who + " will end", j.Terminate(ctx)
+	})
+}
+
+// send writes a message to a port.
+func (m *Model) send(n *node, in string, message []byte) tea.Cmd {
+	where := n.path() + "." + clean(in)
+	return m.act(n.info.ID, "sending to "+where, func(ctx context.Context, j Job) (string, error) {
+		if err := j.Write(ctx, in, json.RawMessage(message)); err != nil {
+			return "", err
+		}
+		return "sent to " + where, nil
+	})
+}
+
+// words are an error in one line.
+func words(err error) string { return brief(explain.FirstLine(err.Error())) }

@@ -1,0 +1,226 @@
+package top
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/weirworks/weir/cmd/weir/internal/explain"
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// How long a read may take, and how much it brings.
+const (
+	readTime   = time.Minute // a tree of 100,000 jobs takes some seconds
+	logLines   = 100
+	peekItems  = 20
+	stateLines = 1000
+	valueBytes = 16 << 10 // of one value or message; there are commands for all of it
+	briefBytes = 1 << 10  // of a text that is to be a line or two
+)
+
+// request is what one read is to bring: a tree or list, or else details of a job.
+type request struct {
+	whole bool
+	root  job.ID // of the tree; empty: the list
+	limit int    // of the list
+	wants
+}
+
+// wants are the details of the selected job that are to be seen.
+type wants struct {
+	id     job.ID // empty: none
+	log    bool
+	family bool // its tree, which the list does not have
+	peek   job.PortRef
+}
+
+// reading is what a read brought.
+type reading struct {
+	request
+	picture *picture
+	details *details
+	err     error // of reading the picture
+	took    time.Duration
+}
+
+// details is what is known of a job beyond its Info.
+type details struct {
+	of      wants
+	err     error // then the rest is what was read before it
+	aliases []string
+	state   []string
+	log     []logLine
+	family  *picture
+	waiting []message // in the port that is peeked at
+}
+
+// logLine is one line of a job's log.
+type logLine struct {
+	at     time.Time
+	job    job.ID
+	text   string
+	failed bool
+}
+
+// message is a message that waits, in one line and in several.
+type message struct {
+	line  string
+	lines []string
+}
+
+// read is a command that asks the source. The one who started it does not start another
+// before its reading is there.
+func (m *Model) read(r request) tea.Cmd {
+	source, now := m.cfg.Source, m.cfg.Now
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), readTime, errors.New("no answer within "+readTime.String()))
+		defer cancel()
+		began := now()
+		out := reading{request: r}
+		var err *error
+		if r.whole {
+			out.picture, out.err = readPicture(ctx, source, r, now)
+			err = &out.err
+		} else {
+			out.details = &details{of: r.wants}
+			out.details.err = out.details.read(ctx, source, now)
+			err = &out.details.err
+		}
+		if *err != nil && ctx.Err() != nil {
+			*err = context.Cause(ctx)
+		}
+		out.took = now().Sub(began)
+		return out
+	}
+}
+
+func readPicture(ctx context.Context, source Source, r request, now func() time.Time) (*picture, error) {
+	if r.root == "" {
+		list, err := source.Newest(ctx, r.limit)
+		if err != nil {
+			return nil, err
+		}
+		return newPicture(list, now()), nil
+	}
+	return readTree(ctx, source, r.root, now)
+}
+
+func readTree(ctx context.Context, source Source, id job.ID, now func() time.Time) (*picture, error) {
+	h, err := source.Find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := h.Tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newPicture(tree, now()), nil
+}
+
+func (d *details) read(ctx context.Context, source Source, now func() time.Time) error {
+	h, err := source.Find(ctx, d.of.id)
+	if err != nil {
+		return err
+	}
+	state, err := h.State(ctx)
+	if err != nil {
+		return err
+	}
+	d.state = linesOf(state)
+	if d.aliases, err = h.Aliases(ctx); err != nil {
+		return err
+	}
+	if d.of.log {
+		if d.log, err = readLog(ctx, h); err != nil {
+			return err
+		}
+	}
+	if d.of.peek.Port != "" {
+		items, err := h.Messages(ctx, d.of.peek.Dir, d.of.peek.Port, peekItems)
+		if err != nil {
+			return err
+		}
+		for _, one := range items {
+			d.waiting = append(d.waiting, message{brief(string(one.Data)), pretty(one.Data)})
+		}
+	}
+	if d.of.family {
+		d.family, err = readTree(ctx, source, d.of.id, now)
+	}
+	return err
+}
+
+// linesOf are the keys of a state with their values.
+func linesOf(state map[string]json.RawMessage) []string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(state)) {
+		value := pretty(state[key])
+		value[0] = brief(key) + " = " + value[0]
+		if lines = append(lines, value...); len(lines) > stateLines {
+			return append(lines[:stateLines], "…")
+		}
+	}
+	return lines
+}
+
+// pretty is JSON in lines, harmless on a terminal, and cut if it is very long.
+func pretty(raw json.RawMessage) []string {
+	if len(raw) > valueBytes {
+		return []string{brief(string(raw))}
+	}
+	text := string(raw)
+	if indented, err := indent(raw); err == nil {
+		text = indented
+	}
+	lines := strings.Split(text, "\n")
+	for n := range lines {
+		lines[n] = clean(lines[n])
+	}
+	return lines
+}
+
+// brief is a text in one line, harmless on a terminal, and cut if it is long.
+func brief(text string) string {
+	if len(text) > briefBytes {
+		return clean(text[:briefBytes]) + "…"
+	}
+	return clean(text)
+}
+
+// readLog reads what the last runs did and logged, oldest first.
+func readLog(ctx context.Context, h Job) ([]logLine, error) {
+	runs, err := h.Runs(ctx, logLines)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := h.Logs(ctx, logLines)
+	if err != nil {
+		return nil, err
+	}
+	var lines []logLine
+	for n := range runs {
+		lines = append(lines, logLine{at: runs[n].At, job: runs[n].Job, text: brief(explain.Run(&runs[n], explain.Number)), failed: runs[n].Error != ""})
+	}
+	for _, n := range notes {
+		lines = append(lines, logLine{at: n.At, job: n.Job, text: brief(string(n.Entry))})
+	}
+	slices.SortStableFunc(lines, func(a, b logLine) int { return a.at.Compare(b.at) })
+	return lines[max(0, len(lines)-logLines):], nil
+}
+
+// portName is a port with the arrow of its direction.
+func portName(dir port.Dir, name string) string {
+	if dir == port.Output {
+		return "→ " + term.Clean(name)
+	}
+	return "← " + term.Clean(name)
+}
