@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,6 +18,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != "weir" { // the tests, not the program that they run
+		for _, name := range []string{"WEIR_REDIS_URL", "WEIR_NAMESPACE", "WEIR_CONTEXT"} {
+			_ = os.Unsetenv(name)
+		}
+		_ = os.Setenv("WEIR_CONFIG", filepath.Join(os.TempDir(), "weir has no contexts.yaml"))
+	}
 	testscript.Main(m, map[string]func(){"weir": main})
 }
 
@@ -55,6 +62,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("EMPTY", strings.TrimSuffix(server.URL(), "/0")+"/5") // for act.txt alone
 			env.Setenv("ALBUM", string(h.ID()))
 			env.Setenv("HOME", os.TempDir())
+			env.Setenv("WEIR_CONFIG", filepath.Join(env.WorkDir, "config", "contexts.yaml"))
 			return nil
 		},
 	})

@@ -30,13 +30,14 @@ type Style struct {
 
 // StyleOf returns the style that fits a writer: colours and its width if it is a
 // terminal, plain text otherwise. A NO_COLOR that is not empty in the environment
-// forbids colours.
+// forbids colours, a CLICOLOR_FORCE that is neither empty nor 0 wants them everywhere.
 func StyleOf(w io.Writer) Style {
+	forbidden, force := os.Getenv("NO_COLOR") != "", os.Getenv("CLICOLOR_FORCE")
 	fd, ok := terminal(w)
 	if !ok {
-		return Style{}
+		return Style{Color: !forbidden && force != "" && force != "0"}
 	}
-	s := Style{Color: os.Getenv("NO_COLOR") == ""}
+	s := Style{Color: !forbidden}
 	if width, _, err := xterm.GetSize(fd); err == nil {
 		s.Width = width
 	}
