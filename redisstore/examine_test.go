@@ -180,7 +180,7 @@ func TestExamineNamespace(t *testing.T) {
 				id := e.single()
 				e.ok(e.rdb.ZAdd(e.Context(), e.due(id), redis.Z{Score: past, Member: string(id)}, redis.Z{Score: past, Member: "@" + string(id)}).Err())
 			},
-			"due", redisstore.Problem, `^2 things are past due .*: job [0-9a-f-]+, 1h0m\d+s late, timer of job [0-9a-f-]+, 1h0m\d+s late$`, "weir why", true,
+			"due", redisstore.Problem, `^2 things are past due .*: job [0-9a-f-]+, 1h\d+m\d+s late, timer of job [0-9a-f-]+, 1h\d+m\d+s late$`, "weir why", true,
 		},
 		"a late job and no engine": {
 			func(e *env) {
@@ -224,7 +224,7 @@ func TestExamineNamespace(t *testing.T) {
 				task := "asynq:{weir:" + e.ns + ":default}:t:" + string(id) + "#1"
 				e.ok(e.rdb.HSet(e.Context(), task, "pending_since", time.Now().Add(-time.Hour).UnixNano()).Err())
 			},
-			"queues", redisstore.Warning, `^the first of 1 jobs in line in queue default has waited for 1h0m\d+s$`, "more engines", true,
+			"queues", redisstore.Warning, `^the first of 1 jobs in line in queue default has waited for 1h\d+m\d+s$`, "more engines", true,
 		},
 		"wakes given up": {
 			func(e *env) {
@@ -246,7 +246,7 @@ func TestExamineNamespace(t *testing.T) {
 		},
 		"a ready job for nobody": {
 			func(e *env) { e.create(job.Node{Type: "Other"}) },
-			"ready", redisstore.Problem, "^1 ready jobs wait .* type Other of queue default, jobs [0-9a-f-]+$", "start an engine", true,
+			"ready", redisstore.Problem, "^no engine lives that could run these 1 ready jobs of type Other of queue default: [0-9a-f-]+$", "start an engine", true,
 		},
 		"an old lock": {
 			func(e *env) {
@@ -254,7 +254,7 @@ func TestExamineNamespace(t *testing.T) {
 				value := fmt.Sprintf(`x {"by":"ann","since":%d}`, time.Now().Add(-3*time.Hour).UnixMilli())
 				e.ok(e.rdb.Set(e.Context(), e.key(id)+":lock", value, time.Hour).Err())
 			},
-			"locks", redisstore.Warning, `^job [0-9a-f-]+ has been locked for 3h0m0s by "ann", and will be for another (1h0m0s|59m\d+s)$`, "^weir unlock [0-9a-f-]+ --force", true,
+			"locks", redisstore.Warning, `^job [0-9a-f-]+ has been locked for 3h\d+m0s by "ann", and will be for another [0-9hm]+s$`, "^weir unlock [0-9a-f-]+ --force", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -341,7 +341,7 @@ func TestExamineDeep(t *testing.T) {
 			e.equal(f.Finding, got, c.jobs)
 		}
 	}
-	found.has(t, "orphans", redisstore.Warning, "locked for 3h0m0s", "weir unlock "+string(lonely))
+	found.has(t, "orphans", redisstore.Warning, `locked for 3h\d+m0s`, "weir unlock "+string(lonely))
 	e.equal("findings", len(found.of("orphans")), 5)
 
 	// While subtrees of a shard are removed, what is in it may look wrong.

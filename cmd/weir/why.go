@@ -64,6 +64,7 @@ type explainer struct {
 	tree   []*job.Info
 	jobs   map[job.ID]*job.Info
 	paused map[string]bool // queues
+	served map[string]bool // "<queue> <type>", by engines that live
 	locks  map[job.ID]job.LockInfo
 }
 
@@ -72,7 +73,7 @@ func newExplainer(ctx context.Context, store *redisstore.Store, h *job.Handle) (
 	if err != nil {
 		return nil, err
 	}
-	e := &explainer{tree: tree, jobs: map[job.ID]*job.Info{}, paused: map[string]bool{}}
+	e := &explainer{tree: tree, jobs: map[job.ID]*job.Info{}, paused: map[string]bool{}, served: map[string]bool{}}
 	for _, i := range tree {
 		e.jobs[i.ID] = i
 	}
@@ -82,6 +83,17 @@ func newExplainer(ctx context.Context, store *redisstore.Store, h *job.Handle) (
 	}
 	for _, q := range queues {
 		e.paused[q.Name] = q.Paused
+	}
+	engines, err := store.Engines(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range engines {
+		for queue := range one.Queues {
+			for _, t := range one.Types {
+				e.served[queue+" "+t] = true
+			}
+		}
 	}
 	e.locks, err = held(ctx, store, tree, h.ID())
 	return e, err
@@ -117,7 +129,10 @@ func (e *explainer) status(i *job.Info) []because {
 		if i.Reason != "" {
 			text += " (" + i.Reason + ")"
 		}
-		return []because{{Text: text, Command: "weir types"}}
+		if !e.served[i.Queue+" "+i.Type] {
+			return []because{{Text: text + "; none that lives does", Command: "weir workers"}}
+		}
+		return []because{{Text: text, Command: "weir queues"}}
 	case statemachine.Failed:
 		if i.Graph {
 			return e.below(i, fmt.Sprintf("%s failed, because of a job in it", who), func(c *job.Info) bool { return c.Status == statemachine.Failed })
