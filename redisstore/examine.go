@@ -51,7 +51,7 @@ func Examine(ctx context.Context, cfg Config, x Examination) ([]Finding, error) 
 	e := &examiner{Store: s, x: x}
 	for _, c := range e.checks() {
 		e.check = c.name
-		if err := e.run(ctx, c.look); err != nil {
+		if err := e.attempt(ctx, c.look); err != nil {
 			return e.findings, err
 		}
 		if e.hopeless {
@@ -113,8 +113,8 @@ func (e *examiner) checks() []check {
 	return all
 }
 
-// run makes a finding of what goes wrong while looking.
-func (e *examiner) run(ctx context.Context, look func(context.Context) error) error {
+// attempt makes a finding of what goes wrong while looking.
+func (e *examiner) attempt(ctx context.Context, look func(context.Context) error) error {
 	err := look(ctx)
 	switch {
 	case err == nil:

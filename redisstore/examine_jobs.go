@@ -223,8 +223,8 @@ func (e *examiner) lines(ctx context.Context) (err error) {
 	return nil
 }
 
-// runs tells whether an engine that lives runs jobs of a type in a queue.
-func (e *examiner) runs(queue, typ string) bool {
+// served tells whether an engine that lives runs jobs of a type in a queue.
+func (e *examiner) served(queue, typ string) bool {
 	return slices.ContainsFunc(e.engines, func(one job.EngineInfo) bool {
 		return one.Queues[queue] > 0 && slices.Contains(one.Types, typ)
 	})
@@ -238,7 +238,7 @@ func (e *examiner) unserved(context.Context) error {
 	}
 	gone := map[string][]string{}
 	for _, t := range e.types {
-		if !e.runs(t.Queue, t.Type) {
+		if !e.served(t.Queue, t.Type) {
 			gone[t.Queue] = append(gone[t.Queue], t.Type)
 		}
 	}
@@ -265,13 +265,13 @@ func (e *examiner) waiting(ctx context.Context) error {
 	}
 	stranded := map[string][]job.ID{}
 	for _, r := range e.sample {
-		if !e.runs(r.queue, r.kind) {
+		if !e.served(r.queue, r.kind) {
 			pair := r.kind + " of queue " + r.queue
 			stranded[pair] = append(stranded[pair], r.id)
 		}
 	}
 	for _, pair := range slices.Sorted(maps.Keys(stranded)) {
-		e.problem("start an engine that has this type and serves this queue", "%d ready jobs wait for an engine, which none that lives is: type %s, jobs %s", len(stranded[pair]), pair, few(stranded[pair]))
+		e.problem("start an engine that has this type and serves this queue", "no engine lives that could run these %d ready jobs of type %s: %s", len(stranded[pair]), pair, few(stranded[pair]))
 	}
 	if !e.found() {
 		e.ok("for all of %d ready jobs that were looked at there is an engine", len(e.sample))

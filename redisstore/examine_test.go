@@ -246,7 +246,7 @@ func TestExamineNamespace(t *testing.T) {
 		},
 		"a ready job for nobody": {
 			func(e *env) { e.create(job.Node{Type: "Other"}) },
-			"ready", redisstore.Problem, "^1 ready jobs wait .* type Other of queue default, jobs [0-9a-f-]+$", "start an engine", true,
+			"ready", redisstore.Problem, "^no engine lives that could run these 1 ready jobs of type Other of queue default: [0-9a-f-]+$", "start an engine", true,
 		},
 		"an old lock": {
 			func(e *env) {
@@ -254,7 +254,7 @@ func TestExamineNamespace(t *testing.T) {
 				value := fmt.Sprintf(`x {"by":"ann","since":%d}`, time.Now().Add(-3*time.Hour).UnixMilli())
 				e.ok(e.rdb.Set(e.Context(), e.key(id)+":lock", value, time.Hour).Err())
 			},
-			"locks", redisstore.Warning, `^job [0-9a-f-]+ has been locked for 3h\d+m\d+s by "ann", and will be for another (1h0m0s|5\dm\d+s)$`, "^weir unlock [0-9a-f-]+ --force", true,
+			"locks", redisstore.Warning, `^job [0-9a-f-]+ has been locked for 3h\d+m0s by "ann", and will be for another [0-9hm]+s$`, "^weir unlock [0-9a-f-]+ --force", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -341,7 +341,7 @@ func TestExamineDeep(t *testing.T) {
 			e.equal(f.Finding, got, c.jobs)
 		}
 	}
-	found.has(t, "orphans", redisstore.Warning, "locked for 3h0m0s", "weir unlock "+string(lonely))
+	found.has(t, "orphans", redisstore.Warning, `locked for 3h\d+m0s`, "weir unlock "+string(lonely))
 	e.equal("findings", len(found.of("orphans")), 5)
 
 	// While subtrees of a shard are removed, what is in it may look wrong.

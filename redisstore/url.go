@@ -77,6 +77,17 @@ func parseURL(raw string) (*target, error) {
 	return t, nil
 }
 
+// MaskURL returns the URL of a Redis as people may see it: its password is masked, its
+// parameters are left out. The error says what is wrong with the URL, and the text is
+// then whatever of it is surely no password.
+func MaskURL(raw string) (string, error) {
+	t, err := parseURL(raw)
+	if err != nil {
+		return urlMask(raw), err
+	}
+	return t.String(), nil
+}
+
 type urlKind int
 
 const (

@@ -45,6 +45,9 @@ func TestParseURL(t *testing.T) {
 		if got.String() != c.shown || c.full != "" && got.full != c.full {
 			t.Errorf("parseURL(%q) = %q, in full %q; want %q, in full %q", c.raw, got, got.full, c.shown, c.full)
 		}
+		if shown, err := MaskURL(c.raw); err != nil || shown != c.shown {
+			t.Errorf("MaskURL(%q) = %q, %v", c.raw, shown, err)
+		}
 		checkRoundTrip(t, got)
 		if err := got.client().Close(); err != nil {
 			t.Error(err)
@@ -252,6 +255,9 @@ func TestParseURLKeepsSecrets(t *testing.T) {
 			t.Errorf("parseURL(%q): no error", raw)
 		} else if strings.Contains(err.Error(), secret) {
 			t.Errorf("parseURL(%q) tells the password: %v", raw, err)
+		}
+		if shown, err := MaskURL(raw); err == nil || strings.Contains(shown, secret) {
+			t.Errorf("MaskURL(%q) = %q, %v", raw, shown, err)
 		}
 	}
 }

@@ -28,7 +28,7 @@ wait; it runs when it is unlocked. The lock outlives this command.`,
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if ttl < time.Second || wait < 0 {
-				return usageError{fmt.Errorf("--ttl %s --wait %s: use a second or more, and no less than nothing", ttl, wait)}
+				return usageError{fmt.Errorf("--ttl %s --wait %s: a lock lasts a second or more, and nobody waits for less than nothing", ttl, wait)}
 			}
 			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
 				if err := lockable(ctx, h); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -33,7 +32,11 @@ const (
 type settings struct {
 	redis     string
 	namespace string
+	context   string
 	output    string
+
+	stderr func() io.Writer
+	warned bool // of a file of contexts that others may read
 }
 
 // usageError is a wrong command line.
@@ -107,8 +110,12 @@ JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went 
 	flags := root.PersistentFlags()
 	// The environment is no default here: help would print the password in it.
 	flags.StringVar(&s.redis, "redis", "", "`URL` of the Redis that holds the jobs (default $WEIR_REDIS_URL)")
-	flags.StringVar(&s.namespace, "namespace", redisstore.DefaultNamespace, "namespace of the jobs")
+	flags.StringVar(&s.namespace, "namespace", "", "namespace of the jobs (default $WEIR_NAMESPACE, or main)")
+	flags.StringVar(&s.context, "context", "", "`NAME` of the context with both (default $WEIR_CONTEXT, or the current one)")
 	addStyle(root, wish)
+	s.stderr = root.ErrOrStderr
+	root.PersistentPreRun = func(*cobra.Command, []string) { s.paint(wish) }
+	_ = root.RegisterFlagCompletionFunc("context", contextWords) // there is such a flag
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	for group, commands := range map[string][]*cobra.Command{
 		"look": {
@@ -124,15 +131,16 @@ JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went 
 			s.complete(newAdopt(&s), 2, false), s.complete(newDisown(&s), 1, false),
 			newQueue(&s), s.complete(newLock(&s), 1, false), s.complete(newUnlock(&s), 1, false),
 		},
-		"graph": {newGraph(&s), newCheck(), newComponents()},
-		"serve": {newWorker(&s), newDev(&s)},
+		"graph":  {newGraph(&s), newCheck(), newComponents()},
+		"serve":  {newWorker(&s), newDev(&s)},
+		"set up": {newContext(&s)},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
 			root.AddCommand(c)
 		}
 	}
-	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "act", Title: "Act:"}, &cobra.Group{ID: "graph", Title: "Graphs:"}, &cobra.Group{ID: "serve", Title: "Serve:"})
+	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "act", Title: "Act:"}, &cobra.Group{ID: "graph", Title: "Graphs:"}, &cobra.Group{ID: "serve", Title: "Serve:"}, &cobra.Group{ID: "set up", Title: "Set up:"})
 	root.AddCommand(newVersion(), newCLISchema(), newMan())
 	return root
 }
@@ -148,13 +156,14 @@ func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
 
 // config says which store the flags name.
 func (s *settings) config() (redisstore.Config, error) {
-	if s.redis == "" {
-		s.redis = os.Getenv("WEIR_REDIS_URL")
+	e, err := s.resolve()
+	if err != nil {
+		return redisstore.Config{}, err
 	}
-	if s.redis == "" {
-		return redisstore.Config{}, usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379")}
+	if e.redis.Value == "" {
+		return redisstore.Config{}, usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379, or keep it with weir context set")}
 	}
-	return redisstore.Config{URL: s.redis, Namespace: s.namespace}, nil
+	return redisstore.Config{URL: e.redis.Value, Namespace: e.namespace.Value}, nil
 }
 
 // usage makes the errors of an argument check count as wrong command lines.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +82,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, timeoutError{after: f.timeout})
 		defer cancel()
 	}
-	store, err := s.openOrEmbed(ctx)
+	store, kept, err := s.openOrEmbed(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,7 +97,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	if r.handle, err = job.NewClient(store).Start(ctx, g, labels...); err != nil {
 		return err
 	}
-	if s.redis != "" { // it stays there, whatever becomes of this process
+	if kept { // it stays there, whatever becomes of this process
 		fmt.Fprintf(c.ErrOrStderr(), "job %s\n", r.handle.ID())
 	}
 	err = r.serve(ctx, store, f.workers(), c.InOrStdin())
@@ -146,12 +145,15 @@ func (f *runFlags) validate(c *cobra.Command, s *settings, name string) (labels 
 	return labels, nil
 }
 
-// openOrEmbed opens the store that the flags name, or one in this process.
-func (s *settings) openOrEmbed(ctx context.Context) (*redisstore.Store, error) {
-	if s.redis == "" && os.Getenv("WEIR_REDIS_URL") == "" {
-		return redisstore.Open(ctx, redisstore.Config{Namespace: s.namespace})
+// openOrEmbed opens the store that the flags name, or one in this process, which keeps
+// nothing.
+func (s *settings) openOrEmbed(ctx context.Context) (store *redisstore.Store, kept bool, err error) {
+	e, err := s.resolve()
+	if err != nil {
+		return nil, false, err
 	}
-	return s.open(ctx)
+	store, err = redisstore.Open(ctx, redisstore.Config{URL: e.redis.Value, Namespace: e.namespace.Value})
+	return store, e.redis.Value != "", err
 }
 
 // feed is what an input gets.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,7 +19,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logging.Disable() // of servers that tests kill
+	logging.Disable()                        // of servers that tests kill
+	if filepath.Base(os.Args[0]) != "weir" { // the tests, not the program that they run
+		for _, name := range []string{"WEIR_REDIS_URL", "WEIR_NAMESPACE", "WEIR_CONTEXT"} {
+			_ = os.Unsetenv(name)
+		}
+		_ = os.Setenv("WEIR_CONFIG", filepath.Join(os.TempDir(), "weir has no contexts.yaml"))
+	}
 	testscript.Main(m, map[string]func(){"weir": main})
 }
 
@@ -58,6 +65,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SERVER", strings.TrimSuffix(server.URL(), "/0"))     // for jobs.txt alone with /6, for bulk.txt with /7
 			env.Setenv("ALBUM", string(h.ID()))
 			env.Setenv("HOME", os.TempDir())
+			env.Setenv("WEIR_CONFIG", filepath.Join(env.WorkDir, "config", "contexts.yaml"))
 			return nil
 		},
 	})

@@ -221,3 +221,17 @@ func TestLiveHeight(t *testing.T) {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }
+
+// The environment says whether what is no terminal gets colours.
+func TestForcedColor(t *testing.T) {
+	for _, c := range []struct {
+		force, forbid string
+		want          bool
+	}{{"", "", false}, {"1", "", true}, {"0", "", false}, {"1", "1", false}} {
+		t.Setenv("CLICOLOR_FORCE", c.force)
+		t.Setenv("NO_COLOR", c.forbid)
+		if s := term.StyleOf(&bytes.Buffer{}); s.Color != c.want {
+			t.Errorf("CLICOLOR_FORCE=%q NO_COLOR=%q: %+v", c.force, c.forbid, s)
+		}
+	}
+}
