@@ -324,3 +324,39 @@ func TestJobsUnreadable(t *testing.T) {
 	fails(job.Filter{})
 	fails(job.Filter{All: true, Type: "T"})
 }
+
+// planned is the jobs of a plan.
+type planned []job.Node
+
+// Plan implements job.Planner.
+func (p planned) Plan() (*job.Plan, error) { return &job.Plan{Nodes: p}, nil }
+
+// The set of failed jobs has no member that is gone, however it went.
+func TestFailuresForgetJobs(t *testing.T) {
+	each(t, func(e *env) {
+		failures := func() (n int64) {
+			for shard := range shards {
+				n += e.rdb.ZCard(e.Context(), fmt.Sprintf("weir:{%s:%d}:failures", e.ns, shard)).Val()
+			}
+			return n
+		}
+		nodes := []job.Node{{Type: "G", Graph: true}, {Name: "a", Type: "A"}, {Name: "b", Type: "B"}}
+		graph := e.create(nodes...)
+		e.end(graph.Nth(2), statemachine.Fail)
+		e.equal("failed with their graph", failures(), int64(2))
+		h, err := job.NewClient(e.store).Find(e.Context(), string(graph))
+		e.ok(err)
+		e.ok(h.Patch(e.Context(), planned(nodes[:2])))
+		e.equal("failed, without the job that was taken out", failures(), int64(0))
+
+		lone := e.single()
+		e.end(lone, statemachine.Fail)
+		e.equal("failed", failures(), int64(1))
+		e.ok(e.store.Apply(e.Context(), lone, statemachine.Retry))
+		e.equal("failed after a retry", failures(), int64(0))
+		e.end(lone, statemachine.Fail)
+		e.terminated(lone)
+		e.ok(e.store.Delete(e.Context(), lone))
+		e.equal("failed after a delete", failures(), int64(0))
+	})
+}

@@ -157,6 +157,7 @@ func TestKeysShareAHashTag(t *testing.T) {
 			e.ok(err)
 		}
 		e.nested()
+		e.end(e.single(), statemachine.Fail)
 		e.sweep()
 		known := documented(e)
 		used := 0
