@@ -72,7 +72,16 @@ func assemble(e *env) *assembly {
 		c.end1(g.Nth(1), statemachine.Fail)
 		c.end1(g.Nth(4), statemachine.Complete)
 	}
-	parent, orphan := c.add(9, job.Node{Type: "P"}, job.Node{Name: "kid", Type: "A"}), c.add(600, job.Node{Type: "O"}, job.Node{Name: "kid", Type: "A"})
+	many := []job.Node{{Type: "G", Graph: true}}
+	for n := range 160 { // more than a chunk, and numbers of several digits
+		many = append(many, job.Node{Name: fmt.Sprint("n", n), Type: "A"})
+	}
+	g := c.add(12, many...)
+	for n := range 80 {
+		c.end1(g.Nth(2*n+1), statemachine.Fail)
+	}
+	parent := c.add(9, job.Node{Type: "P"}, job.Node{Name: "kid", Type: "A"})
+	orphan := c.add(600, job.Node{Type: "O"}, job.Node{Name: "kid", Type: "A"})
 	c.ok(c.store.Disown(c.Context(), orphan, orphan.Nth(1)))
 	adopted := c.add(8, job.Node{Type: "B"}, job.Node{Name: "kid", Type: "B"})
 	c.ok(c.store.Adopt(c.Context(), parent.Nth(1), adopted, "found"))
@@ -245,9 +254,9 @@ func TestJobs(t *testing.T) {
 			}
 		}
 		failed := job.Filter{Status: []statemachine.Status{statemachine.Failed}}
-		e.equal("failed", len(c.list(failed, 0)), 5)
+		e.equal("failed", len(c.list(failed, 0)), 6)
 		failed.All = true
-		e.equal("failed, also below others", len(c.list(failed, 0)), 8)
+		e.equal("failed, also below others", len(c.list(failed, 0)), 89)
 	})
 }
 
