@@ -52,8 +52,8 @@ func plain(f *job.Filter) bool {
 	return len(f.Status) == 0 && f.Type == "" && f.Queue == "" && len(f.Labels) == 0 && len(f.Keys) == 0
 }
 
-// among tells whether failed and whether statuses of jobs in due are among some; neither if
-// others are, too.
+// among tells whether failed is among the statuses, and whether any of those whose jobs are in
+// due. With any other status among them it tells neither.
 func among(statuses []statemachine.Status) (failed, active bool) {
 	for _, status := range statuses {
 		switch status {
