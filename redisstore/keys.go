@@ -56,7 +56,7 @@ func (k keyspace) log(id job.ID) string {
 // index is the sorted set of the shard's jobs without parent, in order of their IDs.
 func (k keyspace) index(shard int) string { return k.shard(shard) + "index" }
 
-// failures is the sorted set of the shard's failed jobs, scored with when they failed.
+// failures is the sorted set of the shard's failed jobs, in order of their IDs.
 func (k keyspace) failures(shard int) string { return k.shard(shard) + "failures" }
 
 // watch exists while programs outside listen to statuses of jobs of the shard.

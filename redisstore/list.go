@@ -132,7 +132,7 @@ func (l *lister) passing(ctx context.Context, ids []job.ID) ([]*job.Info, error)
 		}
 		return jobs, nil
 	}
-	jobs, err := l.store.briefs(ctx, ids)
+	jobs, err := l.store.briefs(ctx, ids, len(l.filter.Labels)+len(l.filter.Keys) > 0)
 	return slices.DeleteFunc(jobs, func(i *job.Info) bool { return !l.filter.Match(i) }), err
 }
 
@@ -176,7 +176,7 @@ func (l *lister) ranked(ctx context.Context) ([]job.ID, error) {
 	}
 	slices.SortFunc(all, rank.compare)
 	if l.filter.After != "" {
-		last, err := l.store.briefs(ctx, []job.ID{l.filter.After})
+		last, err := l.store.briefs(ctx, []job.ID{l.filter.After}, false)
 		if err != nil {
 			return nil, err
 		}
@@ -196,15 +196,19 @@ func (l *lister) ranked(ctx context.Context) ([]job.ID, error) {
 	return ids, nil
 }
 
-// briefFields are what filters and orders ask of jobs.
-var briefFields = []string{"status", "type", "queue", "parent", "joining", "labels", "created", "ran"}
+// briefFields are what filters and orders ask of jobs. Few ask for the last one.
+var briefFields = []string{"status", "type", "queue", "parent", "joining", "created", "ran", "labels"}
 
 // briefs reads of jobs what filters and orders ask. Those that do not exist are left out.
-func (s *Store) briefs(ctx context.Context, ids []job.ID) ([]*job.Info, error) {
+func (s *Store) briefs(ctx context.Context, ids []job.ID, labels bool) ([]*job.Info, error) {
+	fields := briefFields
+	if !labels {
+		fields = fields[:len(fields)-1]
+	}
 	cmds := make([]*redis.SliceCmd, len(ids))
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, id := range ids {
-			cmds[i] = p.HMGet(ctx, s.keys.job(id, ""), briefFields...)
+			cmds[i] = p.HMGet(ctx, s.keys.job(id, ""), fields...)
 		}
 		return nil
 	}); err != nil {

@@ -72,7 +72,16 @@ func assemble(e *env) *assembly {
 		c.end1(g.Nth(1), statemachine.Fail)
 		c.end1(g.Nth(4), statemachine.Complete)
 	}
-	parent, orphan := c.add(9, job.Node{Type: "P"}, job.Node{Name: "kid", Type: "A"}), c.add(600, job.Node{Type: "O"}, job.Node{Name: "kid", Type: "A"})
+	many := []job.Node{{Type: "G", Graph: true}}
+	for n := range 160 { // more than a chunk, and numbers of several digits
+		many = append(many, job.Node{Name: fmt.Sprint("n", n), Type: "A"})
+	}
+	g := c.add(12, many...)
+	for n := range 80 {
+		c.end1(g.Nth(2*n+1), statemachine.Fail)
+	}
+	parent := c.add(9, job.Node{Type: "P"}, job.Node{Name: "kid", Type: "A"})
+	orphan := c.add(600, job.Node{Type: "O"}, job.Node{Name: "kid", Type: "A"})
 	c.ok(c.store.Disown(c.Context(), orphan, orphan.Nth(1)))
 	adopted := c.add(8, job.Node{Type: "B"}, job.Node{Name: "kid", Type: "B"})
 	c.ok(c.store.Adopt(c.Context(), parent.Nth(1), adopted, "found"))
@@ -245,9 +254,9 @@ func TestJobs(t *testing.T) {
 			}
 		}
 		failed := job.Filter{Status: []statemachine.Status{statemachine.Failed}}
-		e.equal("failed", len(c.list(failed, 0)), 5)
+		e.equal("failed", len(c.list(failed, 0)), 6)
 		failed.All = true
-		e.equal("failed, also below others", len(c.list(failed, 0)), 8)
+		e.equal("failed, also below others", len(c.list(failed, 0)), 89)
 	})
 }
 
@@ -323,4 +332,40 @@ func TestJobsUnreadable(t *testing.T) {
 	e.ok(e.rdb.Set(e.Context(), e.key(id), "no hash", 0).Err())
 	fails(job.Filter{})
 	fails(job.Filter{All: true, Type: "T"})
+}
+
+// planned is the jobs of a plan.
+type planned []job.Node
+
+// Plan implements job.Planner.
+func (p planned) Plan() (*job.Plan, error) { return &job.Plan{Nodes: p}, nil }
+
+// The set of failed jobs has no member that is gone, however it went.
+func TestFailuresForgetJobs(t *testing.T) {
+	each(t, func(e *env) {
+		failures := func() (n int64) {
+			for shard := range shards {
+				n += e.rdb.ZCard(e.Context(), fmt.Sprintf("weir:{%s:%d}:failures", e.ns, shard)).Val()
+			}
+			return n
+		}
+		nodes := []job.Node{{Type: "G", Graph: true}, {Name: "a", Type: "A"}, {Name: "b", Type: "B"}}
+		graph := e.create(nodes...)
+		e.end(graph.Nth(2), statemachine.Fail)
+		e.equal("failed with their graph", failures(), int64(2))
+		h, err := job.NewClient(e.store).Find(e.Context(), string(graph))
+		e.ok(err)
+		e.ok(h.Patch(e.Context(), planned(nodes[:2])))
+		e.equal("failed, without the job that was taken out", failures(), int64(0))
+
+		lone := e.single()
+		e.end(lone, statemachine.Fail)
+		e.equal("failed", failures(), int64(1))
+		e.ok(e.store.Apply(e.Context(), lone, statemachine.Retry))
+		e.equal("failed after a retry", failures(), int64(0))
+		e.end(lone, statemachine.Fail)
+		e.terminated(lone)
+		e.ok(e.store.Delete(e.Context(), lone))
+		e.equal("failed after a delete", failures(), int64(0))
+	})
 }

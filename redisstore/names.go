@@ -59,7 +59,7 @@ func (s *Store) Aliases(ctx context.Context, id job.ID) ([]string, error) {
 
 // Prefixed implements job.Names.
 func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) (ids []job.ID, err error) {
-	x := s.index(redis.ZRangeBy{Min: "[" + prefix, Max: "[" + prefix + "\xff"}, 1)
+	x := s.rangeOf(s.keys.index, redis.ZRangeBy{Min: "[" + prefix, Max: "[" + prefix + "\xff"}, 1)
 	for len(ids) < limit {
 		more, err := x.next(ctx, limit-len(ids))
 		if err != nil {

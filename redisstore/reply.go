@@ -209,7 +209,7 @@ func (d *decoder) time(v any) time.Time {
 	return time.Time{}
 }
 
-// brief decodes briefFields of a job.
+// brief decodes briefFields of a job, or all but the last of them.
 func (d *decoder) brief(id job.ID, values []any) *job.Info {
 	text := func(n int) string {
 		s, _ := values[n].(string) // nil: the job has no such field
@@ -217,7 +217,10 @@ func (d *decoder) brief(id job.ID, values []any) *job.Info {
 	}
 	i := &job.Info{
 		ID: id, Status: statemachine.Status(text(0)), Type: text(1), Queue: text(2), Parent: job.ID(text(3)),
-		Labels: d.labels(text(5)), Created: d.time(text(6)), Ran: d.time(text(7)),
+		Created: d.time(text(5)), Ran: d.time(text(6)),
+	}
+	if len(values) == len(briefFields) {
+		i.Labels = d.labels(text(7))
 	}
 	if i.Joining = text(4) == "1"; i.Joining {
 		i.Parent = "" // perhaps: who asks further will see

@@ -24,26 +24,25 @@ type source interface {
 // lister chooses where to look for the jobs that pass a filter.
 func (s *Store) lister(ctx context.Context, f *job.Filter) (*lister, error) {
 	l := &lister{store: s, filter: f}
+	failed, active := among(f.Status)
+	var many bool
 	var err error
-	sets := s.setsOf(f.Status)
-	if sets != nil && f.Alias == "" && !f.All {
-		many, err := s.many(ctx, sets)
-		if err != nil {
+	if active && f.Alias == "" && !f.All {
+		if many, err = s.many(ctx); err != nil {
 			return nil, err
-		}
-		if many {
-			sets = nil
 		}
 	}
 	switch {
 	case f.Alias != "":
 		l.from, err = s.named(ctx, f)
-	case sets != nil:
-		l.from, err = s.members(ctx, sets, f)
+	case active && !many:
+		l.from, err = s.active(ctx, f, failed)
+	case failed && !active:
+		l.from = s.stream(s.keys.failures, f)
 	case f.All:
 		l.from, err = s.trees(ctx, f)
 	default:
-		l.from, l.sure = s.roots(f), plain(f) && f.Order.ByCreation()
+		l.from, l.sure = s.stream(s.keys.index, f), plain(f) && f.Order.ByCreation()
 	}
 	return l, err
 }
@@ -53,53 +52,43 @@ func plain(f *job.Filter) bool {
 	return len(f.Status) == 0 && f.Type == "" && f.Queue == "" && len(f.Labels) == 0 && len(f.Keys) == 0
 }
 
-// setsOf returns the keys of the sets that hold all jobs with one of the statuses; none if
-// there are no such sets.
-func (s *Store) setsOf(statuses []statemachine.Status) (keys []string) {
-	failed, due := false, false
+// among tells whether failed is among the statuses, and whether any of those whose jobs are in
+// due. With any other status among them it tells neither.
+func among(statuses []statemachine.Status) (failed, active bool) {
 	for _, status := range statuses {
 		switch status {
 		case statemachine.Failed:
 			failed = true
 		case statemachine.Queued, statemachine.Scheduled, statemachine.Running, statemachine.Terminating:
-			due = true
+			active = true
 		default:
-			return nil
+			return false, false
 		}
 	}
-	for n := range s.keys.shards {
-		if failed {
-			keys = append(keys, s.keys.failures(n))
-		}
-		if due {
-			keys = append(keys, s.keys.due(n))
-		}
-	}
-	return keys
+	return failed, active
 }
 
-// many tells whether the sets have so many members that the jobs are found sooner among
-// those without parent.
-func (s *Store) many(ctx context.Context, sets []string) (bool, error) {
-	var members, roots []*redis.IntCmd
+// many tells whether so many jobs are in due that those asked for are found sooner among the
+// jobs without parent.
+func (s *Store) many(ctx context.Context) (bool, error) {
+	due := make([]*redis.IntCmd, s.keys.shards)
+	roots := make([]*redis.IntCmd, s.keys.shards)
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, key := range sets {
-			members = append(members, p.ZCard(ctx, key))
-		}
 		for n := range s.keys.shards {
-			roots = append(roots, p.ZCard(ctx, s.keys.index(n)))
+			due[n], roots[n] = p.ZCard(ctx, s.keys.due(n)), p.ZCard(ctx, s.keys.index(n))
 		}
 		return nil
 	}); err != nil {
 		return false, s.explain(err)
 	}
-	sum := func(cmds []*redis.IntCmd) (n int64) {
-		for _, c := range cmds {
-			n += c.Val()
-		}
-		return n
+	return sum(due) > sum(roots)/4, nil
+}
+
+func sum(cmds []*redis.IntCmd) (n int64) {
+	for _, c := range cmds {
+		n += c.Val()
 	}
-	return sum(members) > sum(roots)/4, nil
+	return n
 }
 
 // fixed is a source of IDs that are known.
@@ -132,12 +121,15 @@ func direction(f *job.Filter) int {
 	return -1
 }
 
-// members is a source of the jobs in sorted sets.
-func (s *Store) members(ctx context.Context, keys []string, f *job.Filter) (source, error) {
-	cmds := make([]*redis.StringSliceCmd, len(keys))
+// active is a source of the jobs in due and, if asked for, of those that failed.
+func (s *Store) active(ctx context.Context, f *job.Filter, failed bool) (source, error) {
+	var cmds []*redis.StringSliceCmd
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, key := range keys {
-			cmds[i] = p.ZRange(ctx, key, 0, -1)
+		for n := range s.keys.shards {
+			cmds = append(cmds, p.ZRange(ctx, s.keys.due(n), 0, -1))
+			if failed {
+				cmds = append(cmds, p.ZRange(ctx, s.keys.failures(n), 0, -1))
+			}
 		}
 		return nil
 	}); err != nil {
@@ -181,40 +173,62 @@ func (s *Store) named(ctx context.Context, f *job.Filter) (source, error) {
 	}
 }
 
-// index is a source of the jobs without parent: the shards' indexes as one.
-type index struct {
+// stream is a source of the jobs in sorted sets, one of each shard, that have them in the
+// order of their IDs.
+type stream struct {
 	store *Store
-	sign  int // 1: from the oldest to the newest, else -1
+	key   func(shard int) string
+	sign  int    // 1: from the oldest to the newest, else -1
+	after job.ID // the stream begins behind it; empty: with the first
+	with  bool   // … or rather with it
 	parts []part
 	ready []job.ID
 }
 
-// part is the index of one shard, as far as it was read.
+// part is the set of one shard, as far as it was read.
 type part struct {
 	by   redis.ZRangeBy
-	ids  []job.ID // in order, not yet given
+	ids  []job.ID // as Redis has them: in the order of their trees
 	done bool     // there are no more behind them
 }
 
-// roots is a source of the jobs without parent within the times of a filter.
-func (s *Store) roots(f *job.Filter) *index {
+// stream is a source of the jobs in such sets that may pass a filter. Where jobs below others
+// are meant, too, an old tree may have new ones.
+func (s *Store) stream(key func(shard int) string, f *job.Filter) *stream {
 	by := between(f)
-	switch {
-	case f.After == "" || !f.Order.ByCreation():
-	case direction(f) > 0:
-		by.Min = later(by.Min, "("+string(f.After))
-	default:
-		by.Max = earlier(by.Max, "("+string(f.After))
+	if f.All {
+		by.Min = "-"
 	}
-	return s.index(by, direction(f))
+	x := s.rangeOf(key, by, direction(f))
+	if f.Order.ByCreation() {
+		x.begin(f.After, false)
+	}
+	return x
 }
 
-func (s *Store) index(by redis.ZRangeBy, sign int) *index {
-	x := &index{store: s, sign: sign, parts: make([]part, s.keys.shards)}
+func (s *Store) rangeOf(key func(shard int) string, by redis.ZRangeBy, sign int) *stream {
+	x := &stream{store: s, key: key, sign: sign, parts: make([]part, s.keys.shards)}
 	for i := range x.parts {
 		x.parts[i].by = by
 	}
 	return x
+}
+
+// begin lets a stream begin behind a job or with it.
+func (x *stream) begin(id job.ID, with bool) {
+	x.after, x.with = id, with
+	if id == "" {
+		return
+	}
+	for i := range x.parts {
+		by := &x.parts[i].by
+		if first := "[" + string(id.Tree()); x.sign > 0 && (by.Min == "-" || by.Min[1:] < first[1:]) {
+			by.Min = first
+		}
+		if last := "[" + string(id.Tree()) + "/"; x.sign < 0 && (by.Max == "+" || by.Max[1:] > last[1:]) {
+			by.Max = last // behind all IDs of the tree
+		}
+	}
 }
 
 // between is the range of the IDs that were made within the times of a filter.
@@ -236,22 +250,6 @@ func firstID(t time.Time) string {
 	return fmt.Sprintf("%08x-%04x", ms>>16, ms&0xffff)
 }
 
-// later is the bound of a range that leaves out more of its beginning.
-func later(a, b string) string {
-	if a == "-" || a[1:] <= b[1:] {
-		return b
-	}
-	return a
-}
-
-// earlier is the bound of a range that leaves out more of its end.
-func earlier(a, b string) string {
-	if a == "+" || a[1:] >= b[1:] {
-		return b
-	}
-	return a
-}
-
 // indexSize counts the jobs without parent within the times of a filter.
 func (s *Store) indexSize(ctx context.Context, f *job.Filter) (int, error) {
 	by := between(f)
@@ -264,32 +262,32 @@ func (s *Store) indexSize(ctx context.Context, f *job.Filter) (int, error) {
 	}); err != nil {
 		return 0, s.explain(err)
 	}
-	n := 0
-	for _, c := range cmds {
-		n += int(c.Val())
-	}
-	return n, nil
+	return int(sum(cmds)), nil
 }
 
-func (x *index) next(ctx context.Context, n int) ([]job.ID, error) {
-	if len(x.ready) == 0 {
-		if err := x.fill(ctx, max(16, 2*n/len(x.parts))); err != nil {
+func (x *stream) next(ctx context.Context, n int) ([]job.ID, error) {
+	for chunk := max(16, 2*n/len(x.parts)); len(x.ready) == 0; chunk *= 2 {
+		more, err := x.fill(ctx, chunk)
+		if err != nil {
 			return nil, err
 		}
-		x.take()
+		if x.take(); !more {
+			break
+		}
 	}
 	page := x.ready[:min(n, len(x.ready))]
 	x.ready = x.ready[len(page):]
 	return page, nil
 }
 
-// fill reads on, in one round trip, in all shards of which less than half a chunk is at hand.
-func (x *index) fill(ctx context.Context, chunk int) error {
+// fill reads on, in one round trip, in all shards of which less than a chunk is at hand. more
+// is false if there is nothing left to read.
+func (x *stream) fill(ctx context.Context, chunk int) (more bool, err error) {
 	cmds := make([]*redis.StringSliceCmd, len(x.parts))
 	if _, err := x.store.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range x.parts {
 			part := &x.parts[i]
-			if part.done || len(part.ids) > chunk/2 {
+			if part.done || len(part.ids) >= chunk {
 				continue
 			}
 			read := p.ZRangeByLex
@@ -297,41 +295,41 @@ func (x *index) fill(ctx context.Context, chunk int) error {
 				read = p.ZRevRangeByLex
 			}
 			part.by.Count = int64(chunk)
-			cmds[i] = read(ctx, x.store.keys.index(i), &part.by)
+			cmds[i] = read(ctx, x.key(i), &part.by)
 		}
 		return nil
 	}); err != nil {
-		return x.store.explain(err)
+		return false, x.store.explain(err)
 	}
 	for i, c := range cmds {
-		if c == nil {
-			continue
-		}
 		part := &x.parts[i]
-		for _, id := range c.Val() {
-			part.ids = append(part.ids, job.ID(id))
+		if c != nil {
+			for _, id := range c.Val() {
+				part.ids = append(part.ids, job.ID(id))
+			}
+			if part.done = len(c.Val()) < chunk; !part.done {
+				if last := "(" + c.Val()[chunk-1]; x.sign > 0 {
+					part.by.Min = last
+				} else {
+					part.by.Max = last
+				}
+			}
 		}
-		if part.done = len(c.Val()) < chunk; part.done {
-			continue
-		}
-		if last := "(" + c.Val()[chunk-1]; x.sign > 0 {
-			part.by.Min = last
-		} else {
-			part.by.Max = last
-		}
+		more = more || !part.done
 	}
-	return nil
+	return more, nil
 }
 
-// take makes those ready that no shard can have any before.
-func (x *index) take() {
-	var limit job.ID
+// take makes the jobs of those trees ready that were read as a whole and that no shard can have any
+// before: Redis has the jobs of one tree in another order than that of their numbers.
+func (x *stream) take() {
+	var limit job.ID // the first tree that more may be read of
 	for i := range x.parts {
 		part := &x.parts[i]
 		if part.done {
 			continue
 		}
-		if last := part.ids[len(part.ids)-1]; limit == "" || x.compare(last, limit) < 0 {
+		if last := part.ids[len(part.ids)-1].Tree(); limit == "" || x.sign*last.Compare(limit) < 0 {
 			limit = last
 		}
 	}
@@ -339,48 +337,42 @@ func (x *index) take() {
 		part := &x.parts[i]
 		n := len(part.ids)
 		if limit != "" {
-			n, _ = slices.BinarySearchFunc(part.ids, limit, x.compare)
-			if n < len(part.ids) && part.ids[n] == limit {
-				n++
+			n, _ = slices.BinarySearchFunc(part.ids, limit, func(id, limit job.ID) int { return x.sign * id.Tree().Compare(limit) })
+		}
+		for _, id := range part.ids[:n] {
+			if c := x.sign * id.Compare(x.after); x.after == "" || c > 0 || c == 0 && x.with {
+				x.ready = append(x.ready, id)
 			}
 		}
-		x.ready = append(x.ready, part.ids[:n]...)
 		part.ids = part.ids[n:]
 	}
-	slices.SortFunc(x.ready, x.compare)
+	slices.SortFunc(x.ready, func(a, b job.ID) int { return x.sign * a.Compare(b) })
 }
-
-// compare compares IDs as Redis does in the index.
-func (x *index) compare(a, b job.ID) int { return x.sign * strings.Compare(string(a), string(b)) }
 
 // below is a source of all jobs: those of the index, each with what is below it.
 type below struct {
 	store *Store
 	sign  int
-	roots *index
+	roots *stream
 	after job.ID // where to begin in the first tree
 	ready []job.ID
 }
 
 // trees is a source of all jobs. Those of trees that were adopted come with those who adopted
-// them. The children of an old job may be new: only Until limits where to look.
+// them.
 func (s *Store) trees(ctx context.Context, f *job.Filter) (source, error) {
+	x := &below{store: s, sign: direction(f)}
 	by := between(f)
 	by.Min = "-"
-	x := &below{store: s, sign: direction(f)}
+	x.roots = s.rangeOf(s.keys.index, by, x.sign)
 	if f.After != "" && f.Order.ByCreation() {
 		x.after = f.After
 		top, err := s.top(ctx, f.After)
 		if err != nil {
 			return nil, fmt.Errorf("finding where the list was to go on: %w", err)
 		}
-		if x.sign > 0 {
-			by.Min = "[" + string(top)
-		} else {
-			by.Max = earlier(by.Max, "["+string(top))
-		}
+		x.roots.begin(top, true)
 	}
-	x.roots = s.index(by, x.sign)
 	return x, nil
 }
 

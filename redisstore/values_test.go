@@ -158,6 +158,7 @@ func TestKeysShareAHashTag(t *testing.T) {
 			e.ok(err)
 		}
 		e.nested()
+		e.end(e.single(), statemachine.Fail)
 		e.sweep()
 		e.ok(e.store.Beat(e.Context(), job.EngineInfo{ID: rand.Text()}))
 		known := documented(e)

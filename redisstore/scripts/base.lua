@@ -128,7 +128,7 @@ local function place(j, to, at)
     end
   end
   if to == S.failed then
-    call('ZADD', P .. 'failures', str(NOW), j.id)
+    call('ZADD', P .. 'failures', 0, j.id)
   elseif from == S.failed then
     call('ZREM', P .. 'failures', j.id)
   end
