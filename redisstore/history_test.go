@@ -1,13 +1,17 @@
 package redisstore_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -156,5 +160,34 @@ func TestNewest(t *testing.T) {
 			}
 			e.equal("newest", names, ids[:min(n, 12)])
 		}
+	})
+}
+
+// Engines are counted by the queues that they serve, in this namespace.
+func TestEngines(t *testing.T) {
+	each(t, func(e *env) {
+		count := func(queue string, want int) {
+			e.Helper()
+			n, err := job.NewClient(e.store).Engines(e.Context(), queue)
+			e.ok(err)
+			e.equal("engines of "+queue, n, want)
+		}
+		count("default", 0)
+		s, err := redisstore.Open(e.Context(), redisstore.Config{URL: e.url, Namespace: e.ns, Shards: shards})
+		e.ok(err)
+		e.Cleanup(func() { _ = s.Close() })
+		server, err := s.Broker().Serve(delivery.ServeConfig{
+			Concurrency: 1, Queues: map[string]int{"default": 1, "slow": 2}, Drain: time.Second, Logger: slog.New(slog.DiscardHandler),
+			Handle: func(context.Context, string) error { return nil },
+		})
+		e.ok(err)
+		for n := 0; n == 0; {
+			n, err = s.Engines(e.Context(), "slow") // it is known some milliseconds after its start
+			e.ok(err)
+		}
+		count("default", 1)
+		count("fast", 0)
+		server.Stop()
+		count("default", 0)
 	})
 }
