@@ -63,7 +63,7 @@ func still(text string) string {
 var reading = map[string]string{
 	"show": "show one", "show_graph": "show album", "tree": "tree album", "tree_one": "tree one", "jobs": "jobs", "ports": "ports album", "ports_one": "ports one",
 	"peek": "peek one in", "log": "log album", "log_one": "log one", "trace": "trace one in 1", "types": "types", "state": "state get one", "why": "why album",
-	"why_join": "why %7", "why_list": "why %1", "why_locked": "why %5", "why_lonely": "why %8", "why_long": "why %6", "why_scheduled": "why %4",
+	"why_join": "why %7", "why_list": "why %1", "why_locked": "why %5", "why_lonely": "why %8", "why_long": "why %6", "why_scheduled": "why %4", "why_nasty": "why %11", "show_nasty": "show %11",
 }
 
 // line is a command line of reading.

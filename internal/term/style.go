@@ -167,5 +167,5 @@ func lookOf(status statemachine.Status) look {
 // Status is the symbol and the name of a status, in its colour.
 func (s Style) Status(status statemachine.Status) string {
 	l := lookOf(status)
-	return s.render(l.style, s.Text(l.symbol+" "+status.String()))
+	return s.render(l.style, s.Text(l.symbol+" "+Clean(status.String())))
 }
