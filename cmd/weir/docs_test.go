@@ -17,6 +17,7 @@ var fence = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 // of files are in examples/graphs, and Go is in a test.
 func TestDocs(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
+	t.Setenv("COLUMNS", "")
 	page, err := os.ReadFile("docs/graphs.md")
 	if err != nil {
 		t.Fatal(err)

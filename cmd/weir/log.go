@@ -50,13 +50,16 @@ entries. --follow goes on with what comes, until Ctrl-C.`,
 				if err != nil {
 					return err
 				}
-				r, err := h.OpenLog(ctx, f.tree || info.Graph)
+				below := f.tree || info.Graph
+				r, err := h.OpenLog(ctx, below)
 				if err != nil {
 					return err
 				}
-				p, err := newLogPrinter(c, s, client, h)
-				if err != nil {
-					return err
+				p := newLogPrinter(c, s, client)
+				if below {
+					if err := p.learn(ctx, h); err != nil {
+						return err
+					}
 				}
 				return f.print(c, p, r)
 			})
@@ -133,16 +136,20 @@ type logPrinter struct {
 	width    int                  // of the longest name so far
 }
 
-func newLogPrinter(c *cobra.Command, s *settings, client *job.Client, h *job.Handle) (*logPrinter, error) {
-	p := &logPrinter{c: c, settings: s, client: client, jobs: map[job.ID]*job.Info{}}
-	if s.output != "table" {
-		return p, nil // there are no names in it
+func newLogPrinter(c *cobra.Command, s *settings, client *job.Client) *logPrinter {
+	return &logPrinter{c: c, settings: s, client: client, jobs: map[job.ID]*job.Info{}}
+}
+
+// learn reads the names of a whole tree at once; others are asked for one by one.
+func (p *logPrinter) learn(ctx context.Context, h *job.Handle) error {
+	if p.settings.output != "table" {
+		return nil // there are no names in it
 	}
-	tree, err := h.Tree(c.Context())
+	tree, err := h.Tree(ctx)
 	for _, i := range tree {
 		p.jobs[i.ID] = i
 	}
-	return p, err
+	return err
 }
 
 func (p *logPrinter) print(ctx context.Context, lines []logLine) error {
@@ -260,11 +267,7 @@ and so on, nearest first.`,
 				for i := range trace {
 					lines = append(lines, logLine{At: trace[i].At, Job: trace[i].Job, Run: &trace[i]})
 				}
-				printer, err := newLogPrinter(c, s, client, h)
-				if err != nil {
-					return err
-				}
-				return printer.print(ctx, lines)
+				return newLogPrinter(c, s, client).print(ctx, lines)
 			})
 		},
 	}

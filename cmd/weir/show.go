@@ -98,7 +98,7 @@ func showChildren(w io.Writer, style term.Style, v *view) error {
 		if n == childrenShown {
 			break
 		}
-		rows = append(rows, []string{term.Clean(name), string(children[name])})
+		rows = append(rows, []string{term.Clean(name), term.Clean(string(children[name]))})
 	}
 	if err := term.Table(w, rows, style); err != nil || len(children) <= childrenShown {
 		return err

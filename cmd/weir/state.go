@@ -164,9 +164,9 @@ func typeTable(w io.Writer, all []job.TypeInfo) error {
 		var names []string
 		for _, p := range t.Ports {
 			arrow := map[string]string{"in": "←", "out": "→"}[p.Dir.String()]
-			names = append(names, arrow+" "+p.Name)
+			names = append(names, arrow+" "+term.Clean(p.Name))
 		}
-		rows = append(rows, []string{t.Type, t.Queue, strings.Join(names, " "), style.Ago(t.Registered)})
+		rows = append(rows, []string{term.Clean(t.Type), term.Clean(t.Queue), strings.Join(names, " "), style.Ago(t.Registered)})
 	}
 	return term.Table(w, rows, style)
 }

@@ -178,7 +178,7 @@ func edgesOf(graph *job.Info, family []*job.Info, infos map[job.ID]*job.Info) []
 		}
 		return i.Name, i.Parent == graph.ID
 	}
-	edges := []viewEdge{}
+	edges := make([]viewEdge, 0, 2*len(family))
 	for _, i := range family {
 		from, _ := name(i.ID)
 		for _, p := range i.Ports {

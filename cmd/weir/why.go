@@ -92,7 +92,7 @@ func printReasons(w io.Writer, reasons []explain.Because) error {
 		if r.Command == "" {
 			continue
 		}
-		if _, err := fmt.Fprintln(w, indent+"  "+style.Faint("$ "+r.Command)); err != nil {
+		if _, err := fmt.Fprintln(w, indent+"  "+style.Faint("$ "+term.Clean(r.Command))); err != nil {
 			return err
 		}
 	}

@@ -108,6 +108,7 @@ func newWorld(t *testing.T) *world {
 	w.ok(store.Register(t.Context(), []job.TypeInfo{
 		{Type: "img.Resize", Queue: "default", Ports: []port.Spec{{Name: "in", Dir: port.Input, Limit: 2, Type: "img.Image"}, {Name: "thumb", Dir: port.Output}}, Version: "v1.2.3"},
 		{Type: strings.Repeat("Type", 20), Queue: "slow", Ports: []port.Spec{{Name: "*", Dir: port.Input}}},
+		{Type: nasty, Queue: nasty, Ports: []port.Spec{{Name: nasty, Dir: port.Output}}},
 	}))
 	w.age()
 	return w
@@ -165,7 +166,9 @@ func (w *world) populate() {
 	w.commit(w.begin(w.id(aDone)), statemachine.Complete, nil)
 	w.ok(w.store.Apply(w.Context(), w.id(aEnded), statemachine.Terminate))
 	w.commit(w.begin(w.id(aEnded)), statemachine.Shutdown, nil)
-	w.set(w.id(aNasty), "name", nasty)
+	for _, field := range []string{"name", "type", "queue"} {
+		w.set(w.id(aNasty), field, nasty)
+	}
 }
 
 // one makes a job without family, with state and messages.

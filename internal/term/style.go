@@ -189,7 +189,7 @@ func Symbol(status statemachine.Status) string { return lookOf(status).symbol }
 
 // Status is the symbol and the name of a status, in its colour.
 func (s Style) Status(status statemachine.Status) string {
-	return s.Colored(status, s.Text(Symbol(status)+" "+status.String()))
+	return s.Colored(status, s.Text(Symbol(status)+" "+Clean(status.String())))
 }
 
 // Colored is a text in the colour of a status.

@@ -167,7 +167,11 @@ func (t *Tree) ready(i *job.Info, level int) {
 			Text: fmt.Sprintf("%s runs as often as its type may (%s): it goes on%s", who, i.Reason, t.in(i.Next)), Next: i.Next,
 		})
 	default:
-		t.say(i, level, Because{Text: fmt.Sprintf("%s has been ready %s and waits for an engine", who, t.lasting(i.Queued)), Since: i.Queued})
+		text := fmt.Sprintf("%s has been ready %s and waits for an engine", who, t.lasting(i.Queued))
+		if i.Reason != "" {
+			text += " (" + FirstLine(i.Reason) + ")"
+		}
+		t.say(i, level, Because{Text: text, Since: i.Queued})
 		t.served(i, level+1)
 	}
 }

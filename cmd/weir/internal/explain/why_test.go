@@ -60,8 +60,8 @@ func TestOneJob(t *testing.T) {
 	}{
 		{job.Info{Status: statemachine.Running, Ran: noon.Add(-time.Minute)}, "job line/step has been running for 1m\n"},
 		{
-			job.Info{Status: statemachine.Queued, Queued: noon.Add(-time.Second)},
-			"job line/step has been ready for 1s and waits for an engine\n  it must serve queue slow and have type Step\n    $ weir types\n",
+			job.Info{Status: statemachine.Queued, Queued: noon.Add(-time.Second), Reason: "nobody came\nyet"},
+			"job line/step has been ready for 1s and waits for an engine (nobody came)\n  it must serve queue slow and have type Step\n    $ weir types\n",
 		},
 		{
 			job.Info{Status: statemachine.Queued, Queued: noon, Next: noon.Add(20 * time.Second), Reason: "rate: it ran 3 times this minute"},
