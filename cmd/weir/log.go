@@ -267,7 +267,8 @@ and so on, nearest first.`,
 				for i := range trace {
 					lines = append(lines, logLine{At: trace[i].At, Job: trace[i].Job, Run: &trace[i]})
 				}
-				return newLogPrinter(c, s, client).print(ctx, lines)
+				printer := newLogPrinter(c, s, client)
+				return printer.print(ctx, lines)
 			})
 		},
 	}

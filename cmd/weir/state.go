@@ -166,7 +166,7 @@ func typeTable(w io.Writer, all []job.TypeInfo) error {
 			arrow := map[string]string{"in": "←", "out": "→"}[p.Dir.String()]
 			names = append(names, arrow+" "+term.Clean(p.Name))
 		}
-		rows = append(rows, []string{term.Clean(t.Type), term.Clean(t.Queue), strings.Join(names, " "), style.Ago(t.Registered)})
+		rows = append(rows, []string{term.Clean(t.Type), term.Clean(t.Queue), strings.Join(names, " "), style.Age(t.Registered)})
 	}
 	return term.Table(w, rows, style)
 }

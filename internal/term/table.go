@@ -3,6 +3,7 @@ package term
 import (
 	"io"
 	"strings"
+	"time"
 
 	"charm.land/lipgloss/v2"
 
@@ -13,7 +14,8 @@ import (
 const gap = "  "
 
 // Table draws rows in columns; the first row is the head. Columns that are too wide together
-// for the style are cut, the widest first: but never IDs of jobs, which are there to be copied.
+// for the style are cut, the widest first: but never IDs of jobs, which are there to be copied,
+// nor times.
 // A last column whose head is empty is for sentences: they go on in the next line.
 func Table(w io.Writer, rows [][]string, s Style) error {
 	shown := make([][]string, len(rows))
@@ -62,7 +64,7 @@ func columnWidths(rows [][]string, width int) []int {
 			}
 			size := lipgloss.Width(cell)
 			widths[i] = max(widths[i], size)
-			if n == 0 || isID(cell) {
+			if n == 0 || whole(cell) {
 				least[i] = max(least[i], size)
 			}
 		}
@@ -85,9 +87,11 @@ func columnWidths(rows [][]string, width int) []int {
 // minColumn is a width below which a column is not cut.
 const minColumn = 6
 
-func isID(cell string) bool {
-	_, err := job.ParseID(cell)
-	return err == nil
+// whole tells whether a cell is of no use if it is cut.
+func whole(cell string) bool {
+	_, noID := job.ParseID(cell)
+	_, noTime := time.Parse(time.RFC3339, cell)
+	return noID == nil || noTime == nil
 }
 
 // Record draws what is known of one thing: rows of a name and a value, values that are too
