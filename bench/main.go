@@ -36,6 +36,9 @@ const (
 )
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "victim" {
+		return victim(ctx, args[1:], stdout, stderr)
+	}
 	o, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return exitOK
@@ -60,14 +63,19 @@ type options struct {
 // full and quick are how much work there is.
 var (
 	full = lab.Size{
-		Chain: 20_000, Hops: 300, Stream: 96_000, Streams: 16, Batch: 960_000,
-		Patience: 30 * time.Minute,
+		Chain: 20_000, Hops: 300, Stream: 96_000, Streams: 16, Batch: 960_000, Trees: 32, Children: 1000,
+		Wakes: 300, Idle: 10 * time.Second, Jobs: []int{1000, 100_000}, Siblings: []int{1, 1000, 100_000},
+		Kills: 5, Stuck: 10, Patience: time.Hour,
 	}
 	quick = lab.Size{
-		Chain: 2_000, Hops: 50, Stream: 9_600, Streams: 16, Batch: 96_000,
-		Patience: 5 * time.Minute,
+		Chain: 2_000, Hops: 50, Stream: 9_600, Streams: 16, Batch: 96_000, Trees: 2, Children: 1000,
+		Wakes: 50, Idle: 2 * time.Second, Jobs: []int{1000, 10_000}, Siblings: []int{1, 1000},
+		Kills: 1, Stuck: 10, Patience: 10 * time.Minute,
 	}
 )
+
+// million is the number of jobs that -slow adds to memory and growth.
+const million = 1_000_000
 
 func parse(args []string, stderr io.Writer) (*options, error) {
 	o := &options{suite: suite.Suite{Size: full, Progress: stderr}}
@@ -76,6 +84,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	only := f.String("only", "", "workloads to run, with commas between (default all)")
 	with := f.String("peers", "asynq", "systems to compare with, with commas between, or none")
 	small := f.Bool("quick", false, "little work: for a look, not for figures")
+	slow := f.Bool("slow", false, "also what takes many minutes: a million jobs, and asynq after a kill -9")
 	f.IntVar(&o.suite.Rounds, "rounds", 3, "how often each case runs")
 	f.IntVar(&o.suite.Concurrency, "concurrency", 16, "runs, tasks and producers at a time, of every system")
 	f.StringVar(&o.suite.Fsync, "aof", "", "appendfsync of Redis: everysec or always (default no persistence)")
@@ -85,6 +94,10 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	}
 	if *small {
 		o.suite.Size = quick
+	}
+	if *slow {
+		o.suite.Size.Slow = true
+		o.suite.Size.Jobs = append(slices.Clone(o.suite.Size.Jobs), million)
 	}
 	switch {
 	case f.NArg() > 0:
@@ -102,7 +115,9 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 
 // choose picks the cases of some peers and workloads.
 func (o *options) choose(with, only []string) error {
-	known := map[string]func() []lab.Case{peers.Asynq: peers.AsynqCases}
+	known := map[string]func() []lab.Case{
+		peers.Asynq: func() []lab.Case { return peers.AsynqCases(o.suite.Size.Slow) },
+	}
 	cases := append(weir.Cases(), peers.CeilingCases()...)
 	for _, name := range with {
 		if name == "none" {
@@ -145,4 +160,27 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprintf(stderr, "\nThe results are in %s.\n", o.out)
 	return nil
+}
+
+// victim is this program as a worker that is to be killed: the system, the Redis and the
+// concurrency are its arguments.
+func victim(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	serve := map[string]func(context.Context, *lab.Lab, io.Writer) error{
+		weir.System: weir.Victim, peers.Asynq: peers.AsynqVictim,
+	}
+	if len(args) != 3 || serve[args[0]] == nil {
+		fmt.Fprintln(stderr, "bench victim: needs system, address of Redis and concurrency")
+		return exitUsage
+	}
+	l, err := lab.Attach(args[1], args[2])
+	if err == nil {
+		ctx, cancel := lab.WithStdin(ctx)
+		defer cancel()
+		err = serve[args[0]](ctx, l, stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench victim:", err)
+		return exitFailed
+	}
+	return exitOK
 }

@@ -22,6 +22,7 @@ type Figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
+	Less  bool    `json:"less"` // less is better
 }
 
 // Case is one system at one workload. Run fails if the results of the work are wrong.
@@ -39,6 +40,15 @@ type Size struct {
 	Stream   int           // messages that are read one a run
 	Streams  int           // rows of three jobs that share them
 	Batch    int           // messages that are read many a run
+	Trees    int           // parents that wait for children
+	Children int           // of each parent
+	Wakes    int           // messages to a job that sleeps
+	Idle     time.Duration // how long a worker without work is looked at
+	Jobs     []int         // numbers of jobs that sleep, for memory and growth; ascending
+	Siblings []int         // numbers of children of one parent, for growth; ascending
+	Kills    int           // workers that are killed
+	Stuck    int           // jobs that each of them has
+	Slow     bool          // also what takes minutes: asynq after a kill
 	Patience time.Duration // how long a case may take
 }
 

@@ -80,7 +80,7 @@ func (u Usage) Throughput(name string, n int, unit string) []Figure {
 	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(n) }
 	return []Figure{
 		{Name: name, Value: u.Rate(n), Unit: unit + "/s"},
-		{Name: name + ".redis_cpu", Value: each(u.RedisCPU), Unit: "µs"},
-		{Name: name + ".own_cpu", Value: each(u.OwnCPU), Unit: "µs"},
+		{Name: name + ".redis_cpu", Value: each(u.RedisCPU), Unit: "µs", Less: true},
+		{Name: name + ".own_cpu", Value: each(u.OwnCPU), Unit: "µs", Less: true},
 	}
 }

@@ -15,13 +15,24 @@ import (
 // Asynq is what bare asynq is called: each stage is a task that enqueues the next.
 const Asynq = "asynq"
 
-// AsynqCases are all that asynq does.
-func AsynqCases() []lab.Case {
-	return []lab.Case{
+// AsynqCases are all that asynq does. Slow ones are among them only if slow is true.
+func AsynqCases(slow bool) []lab.Case {
+	usual := Asynq + " default"
+	cases := []lab.Case{
 		{Workload: "chain", System: Asynq, Run: asynqChain},
 		{Workload: "hops", System: Asynq, Run: asynqHops},
 		{Workload: "stream", System: Asynq, Run: asynqStream},
+		{Workload: "fanout", System: Asynq, Run: asynqFanout},
+		{Workload: "wake", System: Asynq, Run: asynqWake(asynqPoll)},
+		{Workload: "wake", System: usual, Run: asynqWake(asynqDefault)},
+		{Workload: "idle", System: Asynq, Run: asynqIdle(asynqPoll)},
+		{Workload: "idle", System: usual, Run: asynqIdle(asynqDefault)},
+		{Workload: "memory", System: Asynq, Run: asynqMemory},
 	}
+	if slow {
+		cases = append(cases, lab.Case{Workload: "recover", System: Asynq, Run: asynqRecovery})
+	}
+	return cases
 }
 
 // stages are the types of the tasks of a chain.
@@ -32,11 +43,12 @@ var stages = []string{"stage:1", "stage:2", "stage:3"}
 // asynq takes as it is meant.
 const asynqPoll = time.Millisecond
 
-// asynqServe runs a server for as long as fn does.
-func asynqServe(l *lab.Lab, mux *asynq.ServeMux, fn func() error) error {
+// asynqServe runs a server for as long as fn does. No queues are the default queue.
+func asynqServe(l *lab.Lab, mux *asynq.ServeMux, poll time.Duration, queues map[string]int, fn func() error) error {
 	srv := asynq.NewServerFromRedisClient(l.Redis, asynq.Config{
 		Concurrency:       l.Concurrency,
-		TaskCheckInterval: asynqPoll,
+		Queues:            queues,
+		TaskCheckInterval: poll,
 		LogLevel:          asynq.ErrorLevel,
 	})
 	if err := srv.Start(mux); err != nil {
@@ -72,7 +84,7 @@ func asynqChain(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	n := l.Size.Chain
 	client, ledger := asynq.NewClientFromRedisClient(l.Redis), lab.NewLedger(n, n)
 	var used lab.Usage
-	err := asynqServe(l, asynqStages(client, ledger), func() (err error) {
+	err := asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() (err error) {
 		used, err = l.Measure(ctx, func(ctx context.Context) error {
 			err := l.Produce(ctx, n, func(ctx context.Context, i int) error { return asynqEnqueue(ctx, client, i) })
 			if err != nil {
@@ -93,7 +105,7 @@ func asynqHops(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	n := l.Size.Hops
 	client, ledger := asynq.NewClientFromRedisClient(l.Redis), lab.NewLedger(n, n)
 	var times lab.Times
-	err := asynqServe(l, asynqStages(client, ledger), func() error {
+	err := asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() error {
 		for i := range n {
 			start := time.Now()
 			if err := asynqEnqueue(ctx, client, i); err != nil {
@@ -128,13 +140,13 @@ func asynqStream(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 		return nil, err
 	}
 	var used lab.Usage
-	err = asynqServe(l, asynqStages(client, ledger), func() (err error) {
+	err = asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() (err error) {
 		used, err = l.Measure(ctx, ledger.Wait)
 		return err
 	})
 	if err == nil {
 		err = ledger.Once()
 	}
-	late := lab.Figure{Name: "stream.late", Value: float64(ledger.Late()), Unit: "messages"}
+	late := lab.Figure{Name: "stream.late", Value: float64(ledger.Late()), Unit: "messages", Less: true}
 	return append(used.Throughput("stream", n, "messages"), late), err
 }
