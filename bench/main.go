@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -57,6 +58,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // options are what the flags say.
 type options struct {
 	suite suite.Suite
+	peers []string
+	only  []string
 	out   string
 }
 
@@ -82,7 +85,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	only := f.String("only", "", "workloads to run, with commas between (default all)")
-	with := f.String("peers", "asynq", "systems to compare with, with commas between, or none")
+	with := f.String("peers", "asynq,bullmq", "systems to compare with, with commas between, or none")
 	small := f.Bool("quick", false, "little work: for a look, not for figures")
 	slow := f.Bool("slow", false, "also what takes many minutes: a million jobs, and asynq after a kill -9")
 	f.IntVar(&o.suite.Rounds, "rounds", 3, "how often each case runs")
@@ -107,37 +110,48 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	case !slices.Contains([]string{"", "everysec", "always"}, o.suite.Fsync):
 		return nil, fmt.Errorf("-aof is everysec or always, not %q", o.suite.Fsync)
 	}
-	if err := o.choose(list(*with), list(*only)); err != nil {
-		return nil, err
-	}
-	return o, o.suite.Size.Check()
+	o.peers, o.only = list(*with), list(*only)
+	return o, errors.Join(o.check(), o.suite.Size.Check())
 }
 
-// choose picks the cases of some peers and workloads.
-func (o *options) choose(with, only []string) error {
-	known := map[string]func() []lab.Case{
-		peers.Asynq: func() []lab.Case { return peers.AsynqCases(o.suite.Size.Slow) },
-	}
-	cases := append(weir.Cases(), peers.CeilingCases()...)
-	for _, name := range with {
-		if name == "none" {
-			continue
-		}
+// known are the systems that -peers can name. Each says what it does, or why it cannot.
+var known = map[string]func(ctx context.Context, s lab.Size) ([]lab.Case, error){
+	peers.Asynq:  func(_ context.Context, s lab.Size) ([]lab.Case, error) { return peers.AsynqCases(s.Slow), nil },
+	peers.BullMQ: func(ctx context.Context, _ lab.Size) ([]lab.Case, error) { return peers.BullMQCases(ctx, "bullmq") },
+	"none":       func(context.Context, lab.Size) ([]lab.Case, error) { return nil, nil },
+}
+
+// check refuses names that are not known.
+func (o *options) check() error {
+	names := slices.Sorted(maps.Keys(known))
+	for _, name := range o.peers {
 		if known[name] == nil {
-			return fmt.Errorf("-peers: %q is not one of %s", name, "asynq, none")
+			return fmt.Errorf("-peers: %q is not one of %s", name, strings.Join(names, ", "))
 		}
-		cases = append(cases, known[name]()...)
 	}
-	all := suite.Workloads(cases)
-	for _, name := range only {
-		if !slices.Contains(all, name) {
-			return fmt.Errorf("-only: %q is not one of %s", name, strings.Join(all, ", "))
+	workloads := suite.Workloads(weir.Cases())
+	for _, name := range o.only {
+		if !slices.Contains(workloads, name) {
+			return fmt.Errorf("-only: %q is not one of %s", name, strings.Join(workloads, ", "))
 		}
+	}
+	return nil
+}
+
+// gather collects the cases of Weir, of the bare scripts and of the peers that can run.
+func (o *options) gather(ctx context.Context) {
+	cases := append(weir.Cases(), peers.CeilingCases()...)
+	o.suite.Absent = map[string]string{}
+	for _, name := range o.peers {
+		theirs, err := known[name](ctx, o.suite.Size)
+		if err != nil {
+			o.suite.Absent[name] = err.Error()
+		}
+		cases = append(cases, theirs...)
 	}
 	o.suite.Cases = slices.DeleteFunc(cases, func(c lab.Case) bool {
-		return len(only) > 0 && !slices.Contains(only, c.Workload)
+		return len(o.only) > 0 && !slices.Contains(o.only, c.Workload)
 	})
-	return nil
 }
 
 // list splits a text at its commas.
@@ -147,6 +161,9 @@ func list(text string) []string {
 
 func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	machine := suite.ThisMachine(ctx)
+	if o.suite.Cases == nil {
+		o.gather(ctx)
+	}
 	results, err := o.suite.Run(ctx)
 	if err != nil {
 		return err
