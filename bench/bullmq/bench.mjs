@@ -12,6 +12,7 @@ const number = (text) => {
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const want = JSON.parse(process.argv[2]);
+const size = want.size, idleTime = size.idle / 1e6; // from ns to ms
 const [host, port] = want.redis.split(':');
 const connection = { host, port: Number(port), maxRetriesPerRequest: null };
 const redis = new Redis(connection);
@@ -127,12 +128,12 @@ async function flow(seen) {
 }
 
 const many = (start) => async () => {
-  const seen = ledger(want.chain), add = await start(seen);
+  const seen = ledger(size.chain), add = await start(seen);
   const used = await measure(async () => {
-    await produce(want.chain, add);
+    await produce(size.chain, add);
     await seen.all();
   });
-  return throughput('chain', want.chain, 'items', used);
+  return throughput('chain', size.chain, 'items', used);
 };
 
 const oneByOne = (name, n, start, pause) => async () => {
@@ -153,7 +154,7 @@ async function listen(seen) {
 }
 
 async function fanout() {
-  const seen = ledger(want.trees), f = await flows(), n = want.children;
+  const seen = ledger(size.trees), f = await flows(), n = size.children;
   await serve(async (job) => {
     if (job.name === 'child') return 2 * job.data;
     const values = Object.values(await job.getChildrenValues());
@@ -163,10 +164,10 @@ async function fanout() {
   });
   const children = Array.from({ length: n }, (_, i) => ({ name: 'child', queueName: 'bench', data: i, opts: options }));
   const used = await measure(async () => {
-    await produce(want.trees, (i) => f.add({ name: 'parent', queueName: 'bench', data: i, opts: options, children }));
+    await produce(size.trees, (i) => f.add({ name: 'parent', queueName: 'bench', data: i, opts: options, children }));
     await seen.all();
   });
-  return throughput('fanout', want.trees, 'trees', used);
+  return throughput('fanout', size.trees, 'trees', used);
 }
 
 async function commands() {
@@ -177,11 +178,11 @@ async function commands() {
 
 async function idle() {
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) await serve(async () => {}, name);
-  await sleep(Math.min(2000, want.idle_ms));
+  await sleep(Math.min(2000, idleTime));
   let n;
   const used = await measure(async () => {
     const before = await commands();
-    await sleep(want.idle_ms);
+    await sleep(idleTime);
     n = (await commands()) - before;
   });
   return [
@@ -195,10 +196,12 @@ async function idle() {
 async function memory() {
   const q = await queue(), figures = [];
   const bytes = async () => Number((await info('memory')).used_memory);
+  const add = () => q.add('listen', '', { delay: 24 * 3600 * 1000 });
+  await produce(want.concurrency, add);
   const empty = await bytes();
   let have = 0;
-  for (const n of want.jobs) {
-    await produce(n - have, () => q.add('listen', '', { delay: 24 * 3600 * 1000 }));
+  for (const n of size.weighed) {
+    await produce(n - have, add);
     have = n;
     figures.push({ name: `memory.lone.${n}`, value: ((await bytes()) - empty) / n, unit: 'bytes', less: true });
   }
@@ -208,9 +211,9 @@ async function memory() {
 const workloads = {
   chain: many(chain),
   'chain flow': many(flow),
-  hops: oneByOne('hops', want.hops, chain),
-  'hops flow': oneByOne('hops', want.hops, flow),
-  wake: oneByOne('wake', want.wakes, listen, true),
+  hops: oneByOne('hops', size.hops, chain),
+  'hops flow': oneByOne('hops', size.hops, flow),
+  wake: oneByOne('wake', size.wakes, listen, true),
   fanout, idle, memory,
 };
 

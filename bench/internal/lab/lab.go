@@ -6,13 +6,11 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Lab is where one trial of one case takes place.
 type Lab struct {
-	Redis       *Redis
+	Redis       *Redis // nil in programs that have no use for it
 	Size        Size
 	Concurrency int // runs, or tasks, or producers, at a time: the same for every system
 }
@@ -35,21 +33,22 @@ type Case struct {
 
 // Size says how much work there is.
 type Size struct {
-	Chain    int           // items, each a tree of its own
-	Hops     int           // items that go through the chain one at a time
-	Stream   int           // messages that are read one a run
-	Streams  int           // rows of three jobs that share them
-	Batch    int           // messages that are read many a run
-	Trees    int           // parents that wait for children
-	Children int           // of each parent
-	Wakes    int           // messages to a job that sleeps
-	Idle     time.Duration // how long a worker without work is looked at
-	Jobs     []int         // numbers of jobs that sleep, for memory and growth; ascending
-	Siblings []int         // numbers of children of one parent, for growth; ascending
-	Kills    int           // workers that are killed
-	Stuck    int           // jobs that each of them has
-	Slow     bool          // also what takes minutes: asynq after a kill
-	Patience time.Duration // how long a case may take
+	Chain    int           `json:"chain"`    // items, each a tree of its own
+	Hops     int           `json:"hops"`     // items that go through the chain one at a time
+	Stream   int           `json:"stream"`   // messages that are read one a run
+	Streams  int           `json:"streams"`  // rows of three jobs that share them
+	Batch    int           `json:"batch"`    // messages that are read many a run
+	Trees    int           `json:"trees"`    // parents that wait for children
+	Children int           `json:"children"` // of each parent
+	Wakes    int           `json:"wakes"`    // messages to a job that sleeps
+	Idle     time.Duration `json:"idle"`     // how long a worker without work is looked at
+	Weighed  []int         `json:"weighed"`  // numbers of jobs that sleep and are weighed; ascending
+	Jobs     []int         `json:"jobs"`     // numbers of jobs that sleep while others run; ascending
+	Siblings []int         `json:"siblings"` // numbers of children of one parent while others run; ascending
+	Kills    int           `json:"kills"`    // workers that are killed
+	Stuck    int           `json:"stuck"`    // jobs that each of them has
+	Slow     bool          `json:"slow"`     // also what takes minutes: asynq after a kill
+	Patience time.Duration `json:"patience"` // how long a case may take
 }
 
 // Check returns an error unless a size can be worked with.
@@ -58,20 +57,4 @@ func (s Size) Check() error {
 		return fmt.Errorf("%d and %d messages cannot be shared evenly by %d streams", s.Stream, s.Batch, s.Streams)
 	}
 	return nil
-}
-
-// Produce calls fn for each number below n, as many at a time as there are producers.
-func (l *Lab) Produce(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for p := range l.Concurrency {
-		g.Go(func() error {
-			for i := p; i < n; i += l.Concurrency {
-				if err := fn(ctx, i); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	return g.Wait()
 }

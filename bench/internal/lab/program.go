@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 )
@@ -23,13 +25,12 @@ type Order struct {
 	Workload    string `json:"workload"`
 	Redis       string `json:"redis"`
 	Concurrency int    `json:"concurrency"`
-	Chain       int    `json:"chain"`
-	Hops        int    `json:"hops"`
-	Trees       int    `json:"trees"`
-	Children    int    `json:"children"`
-	Wakes       int    `json:"wakes"`
-	Idle        int64  `json:"idle_ms"`
-	Jobs        []int  `json:"jobs"`
+	Size        Size   `json:"size"`
+}
+
+// Answer is what it prints.
+type Answer struct {
+	Figures []Figure `json:"figures"`
 }
 
 // Case is a workload of the program, in which it may be called by another name.
@@ -40,10 +41,7 @@ func (p *Program) Case(workload, system, name string) Case {
 }
 
 func (p *Program) run(ctx context.Context, l *Lab, workload string) ([]Figure, error) {
-	order, err := json.Marshal(Order{
-		Workload: workload, Redis: l.Redis.Addr(), Concurrency: l.Concurrency, Chain: l.Size.Chain, Hops: l.Size.Hops,
-		Trees: l.Size.Trees, Children: l.Size.Children, Wakes: l.Size.Wakes, Idle: l.Size.Idle.Milliseconds(), Jobs: l.Size.Jobs,
-	})
+	order, err := json.Marshal(Order{Workload: workload, Redis: l.Redis.Addr(), Concurrency: l.Concurrency, Size: l.Size})
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +54,7 @@ func (p *Program) run(ctx context.Context, l *Lab, workload string) ([]Figure, e
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, head(stderr.String()))
 	}
-	var answer struct{ Figures []Figure }
+	var answer Answer
 	if err := json.Unmarshal([]byte(lastLine(stdout.String())), &answer); err != nil {
 		return nil, fmt.Errorf("what %s printed: %w", args[0], err)
 	}
@@ -64,6 +62,35 @@ func (p *Program) run(ctx context.Context, l *Lab, workload string) ([]Figure, e
 		return nil, fmt.Errorf("%s has no figures", args[0])
 	}
 	return answer.Figures, nil
+}
+
+// Obey is the main function of a program in Go: it does the work that its argument orders and
+// returns the exit code.
+func Obey(ctx context.Context, workloads map[string]func(context.Context, *Lab) ([]Figure, error)) int {
+	figures, err := obey(ctx, workloads)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(Answer{Figures: figures})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func obey(ctx context.Context, workloads map[string]func(context.Context, *Lab) ([]Figure, error)) ([]Figure, error) {
+	if len(os.Args) != 2 {
+		return nil, errors.New("this program belongs to the benchmark: run that")
+	}
+	var o Order
+	if err := json.Unmarshal([]byte(os.Args[1]), &o); err != nil {
+		return nil, err
+	}
+	work := workloads[o.Workload]
+	if work == nil {
+		return nil, fmt.Errorf("no workload %q", o.Workload)
+	}
+	return work(ctx, &Lab{Concurrency: o.Concurrency, Size: o.Size})
 }
 
 // Build runs a command that a program needs before it can run, and says in an error what the

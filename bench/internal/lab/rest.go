@@ -14,10 +14,12 @@ const settling = 2 * time.Second
 
 // Doze waits for some tens of milliseconds: long enough for a system without work to be idle,
 // and never in step with what it does at regular times.
-func Doze(ctx context.Context) {
+func Doze(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
+		return context.Cause(ctx)
 	case <-time.After(time.Duration(20+rand.IntN(40)) * time.Millisecond):
+		return nil
 	}
 }
 
@@ -72,16 +74,37 @@ func (l *Lab) commands(ctx context.Context) (int64, error) {
 	return all, nil
 }
 
-// Memory is how many bytes Redis uses for data.
-func (l *Lab) Memory(ctx context.Context) (float64, error) {
+// Weigh calls more with each number of jobs of the lab's size, for it to see to it that there
+// are about so many, and tells how many bytes of Redis each takes. more returns how many
+// there are. What is there before the first call is not counted.
+func (l *Lab) Weigh(ctx context.Context, name string, more func(ctx context.Context, n int) (int, error)) ([]Figure, error) {
+	empty, err := l.memory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var figures []Figure
+	for _, n := range l.Size.Weighed {
+		have, err := more(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		full, err := l.memory(ctx)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, Figure{
+			Name: fmt.Sprintf("%s.%d", name, n), Value: (full - empty) / float64(have), Unit: "bytes", Less: true,
+		})
+	}
+	return figures, nil
+}
+
+// memory is how many bytes Redis uses. Some hundred thousand come and go with what is in the
+// buffers of connections: too much to weigh few jobs.
+func (l *Lab) memory(ctx context.Context) (float64, error) {
 	info, err := l.Info(ctx, "memory")
 	if err != nil {
 		return 0, err
 	}
 	return strconv.ParseFloat(info["used_memory"], 64)
-}
-
-// Weight is how many bytes each of n jobs weighs.
-func Weight(name string, n int, bytes float64) Figure {
-	return Figure{Name: fmt.Sprintf("%s.%d", name, n), Value: bytes, Unit: "bytes", Less: true}
 }

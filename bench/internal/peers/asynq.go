@@ -74,9 +74,12 @@ func asynqStages(client *asynq.Client, ledger *lab.Ledger) *asynq.ServeMux {
 	return mux
 }
 
-func asynqEnqueue(ctx context.Context, client *asynq.Client, i int) error {
-	_, err := client.EnqueueContext(ctx, asynq.NewTask(stages[0], []byte(lab.Item(i))))
-	return err
+// enqueue returns a function that enqueues a task of a type for an item.
+func enqueue(client *asynq.Client, kind string) func(context.Context, int) error {
+	return func(ctx context.Context, i int) error {
+		_, err := client.EnqueueContext(ctx, asynq.NewTask(kind, []byte(lab.Item(i))))
+		return err
+	}
 }
 
 // asynqChain enqueues a task for each item while the server runs.
@@ -85,13 +88,7 @@ func asynqChain(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	client, ledger := asynq.NewClientFromRedisClient(l.Redis), lab.NewLedger(n, n)
 	var used lab.Usage
 	err := asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() (err error) {
-		used, err = l.Measure(ctx, func(ctx context.Context) error {
-			err := l.Produce(ctx, n, func(ctx context.Context, i int) error { return asynqEnqueue(ctx, client, i) })
-			if err != nil {
-				return err
-			}
-			return ledger.Wait(ctx)
-		})
+		used, err = l.Flood(ctx, n, ledger, enqueue(client, stages[0]))
 		return err
 	})
 	if err == nil {
@@ -105,19 +102,9 @@ func asynqHops(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	n := l.Size.Hops
 	client, ledger := asynq.NewClientFromRedisClient(l.Redis), lab.NewLedger(n, n)
 	var times lab.Times
-	err := asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() error {
-		for i := range n {
-			start := time.Now()
-			if err := asynqEnqueue(ctx, client, i); err != nil {
-				return err
-			}
-			end, err := ledger.WaitFor(ctx, i)
-			if err != nil {
-				return err
-			}
-			times = append(times, end.Sub(start))
-		}
-		return nil
+	err := asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() (err error) {
+		times, err = lab.Drip(ctx, n, ledger, lab.NoPause, enqueue(client, stages[0]))
+		return err
 	})
 	return times.Figures("hops"), err
 }
@@ -128,9 +115,10 @@ func asynqStream(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	n := l.Size.Stream
 	row := n / l.Size.Streams
 	client, ledger := asynq.NewClientFromRedisClient(l.Redis), lab.NewLedger(n, row)
+	add := enqueue(client, stages[0])
 	err := l.Produce(ctx, l.Size.Streams, func(ctx context.Context, k int) error {
 		for i := range row { // in order within the row
-			if err := asynqEnqueue(ctx, client, k*row+i); err != nil {
+			if err := add(ctx, k*row+i); err != nil {
 				return err
 			}
 		}

@@ -98,15 +98,9 @@ func asynqFanout(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	f := &asynqFamilies{lab: l, client: asynq.NewClientFromRedisClient(l.Redis), ledger: lab.NewLedger(n, n)}
 	var used lab.Usage
 	err := asynqServe(l, f.mux(), asynqPoll, nil, func() (err error) {
-		used, err = l.Measure(ctx, func(ctx context.Context) error {
-			err := l.Produce(ctx, n, func(ctx context.Context, i int) error {
-				_, err := f.client.EnqueueContext(ctx, relative{Tree: i, Children: l.Size.Children}.task(taskParent))
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			return f.ledger.Wait(ctx)
+		used, err = l.Flood(ctx, n, f.ledger, func(ctx context.Context, i int) error {
+			_, err := f.client.EnqueueContext(ctx, relative{Tree: i, Children: l.Size.Children}.task(taskParent))
+			return err
 		})
 		return err
 	})

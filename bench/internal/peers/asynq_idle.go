@@ -38,20 +38,9 @@ func asynqWake(poll time.Duration) func(context.Context, *lab.Lab) ([]lab.Figure
 		}
 		client, ledger := asynq.NewClientFromRedisClient(l.Redis), lab.NewLedger(n, n)
 		var times lab.Times
-		err := asynqServe(l, listening(taskListen, ledger), poll, nil, func() error {
-			for i := range n {
-				lab.Doze(ctx)
-				start := time.Now()
-				if _, err := client.EnqueueContext(ctx, asynq.NewTask(taskListen, []byte(lab.Item(i)))); err != nil {
-					return err
-				}
-				end, err := ledger.WaitFor(ctx, i)
-				if err != nil {
-					return err
-				}
-				times = append(times, end.Sub(start))
-			}
-			return ledger.Once()
+		err := asynqServe(l, listening(taskListen, ledger), poll, nil, func() (err error) {
+			times, err = lab.Drip(ctx, n, ledger, lab.Doze, enqueue(client, taskListen))
+			return err
 		})
 		return times.Figures("wake"), err
 	}
@@ -72,28 +61,19 @@ func asynqIdle(poll time.Duration) func(context.Context, *lab.Lab) ([]lab.Figure
 // asynqMemory is what tasks weigh that are to be done tomorrow.
 func asynqMemory(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	client := asynq.NewClientFromRedisClient(l.Redis)
-	empty, err := l.Memory(ctx)
-	if err != nil {
+	add := func(ctx context.Context, _ int) error {
+		_, err := client.EnqueueContext(ctx, asynq.NewTask(taskListen, nil), asynq.ProcessIn(24*time.Hour))
+		return err
+	}
+	if err := l.Produce(ctx, l.Concurrency, add); err != nil {
 		return nil, err
 	}
-	var figures []lab.Figure
 	have := 0
-	for _, n := range l.Size.Jobs {
-		err := l.Produce(ctx, n-have, func(ctx context.Context, i int) error {
-			_, err := client.EnqueueContext(ctx, asynq.NewTask(taskListen, nil), asynq.ProcessIn(24*time.Hour))
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
+	return l.Weigh(ctx, "memory.lone", func(ctx context.Context, n int) (int, error) {
+		err := l.Produce(ctx, n-have, add)
 		have = n
-		full, err := l.Memory(ctx)
-		if err != nil {
-			return nil, err
-		}
-		figures = append(figures, lab.Weight("memory.lone", n, (full-empty)/float64(n)))
-	}
-	return figures, nil
+		return n, err
+	})
 }
 
 // AsynqVictim serves tasks whose handlers never return, until ctx ends.
@@ -122,17 +102,17 @@ func asynqRecovery(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 		return nil, err
 	}
 	defer victim.Kill()
-	for i := range n {
-		if _, err := client.EnqueueContext(ctx, asynq.NewTask(taskStuck, []byte(lab.Item(i)))); err != nil {
-			return nil, err
-		}
+	if err := l.Produce(ctx, n, enqueue(client, taskStuck)); err != nil {
+		return nil, err
 	}
 	if err := victim.Began(n); err != nil {
 		return nil, err
 	}
 	var times lab.Times
 	err = asynqServe(l, listening(taskStuck, ledger), asynqPoll, nil, func() error {
-		lab.Doze(ctx)
+		if err := lab.Doze(ctx); err != nil {
+			return err
+		}
 		killed := time.Now()
 		victim.Kill()
 		for i := range n {

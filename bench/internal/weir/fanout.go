@@ -2,8 +2,6 @@ package weir
 
 import (
 	"context"
-	"fmt"
-	"sync/atomic"
 
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/port"
@@ -52,9 +50,10 @@ func (d *double) Run(context.Context, *worker.Run) error {
 // sum adds up what the children wrote, and writes the total when all have ended.
 type sum struct {
 	tuned
-	In    port.In[int]
-	Total port.Out[int]
-	ended *ended
+	Tree   int
+	In     port.In[int]
+	Total  port.Out[int]
+	ledger *lab.Ledger
 }
 
 // Run implements worker.Worker.
@@ -75,44 +74,17 @@ func (s *sum) Run(_ context.Context, run *worker.Run) error {
 	if err := s.Total.Write(total); err != nil {
 		return err
 	}
-	s.ended.one()
+	s.ledger.Arrived(lab.Item(s.Tree))
 	return nil
-}
-
-// ended counts down.
-type ended struct {
-	left atomic.Int64
-	all  chan struct{}
-}
-
-func newEnded(n int) *ended {
-	e := &ended{all: make(chan struct{})}
-	e.left.Store(int64(n))
-	return e
-}
-
-func (e *ended) one() {
-	if e.left.Add(-1) == 0 {
-		close(e.all)
-	}
-}
-
-func (e *ended) wait(ctx context.Context) error {
-	select {
-	case <-e.all:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%d have not ended: %w", e.left.Load(), context.Cause(ctx))
-	}
 }
 
 // family is a graph with n children between a job that gives each a number and one that joins
 // what they write.
-func family(n int) *graph.Graph {
+func family(tree, n int) *graph.Graph {
 	g := graph.New("family")
 	a := graph.Add(g, "count", &count{N: n})
 	b := graph.Add(g, "double", &double{}, graph.Instances(n))
-	c := graph.Add(g, "sum", &sum{})
+	c := graph.Add(g, "sum", &sum{Tree: tree})
 	graph.Connect(a.Out, b.In)
 	graph.Connect(b.Out, c.In)
 	graph.Export(g, "total", c.Total)
@@ -124,21 +96,15 @@ func fanout(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	return with(ctx, l, func(r *rig) ([]lab.Figure, error) {
 		n, children := l.Size.Trees, l.Size.Children
 		trees := make([]string, n)
-		done := newEnded(n)
+		ledger := lab.NewLedger(n, n)
 		var used lab.Usage
 		err := r.serve(ctx, func(ctx context.Context) (err error) {
-			used, err = l.Measure(ctx, func(ctx context.Context) error {
-				err := l.Produce(ctx, n, func(ctx context.Context, i int) error {
-					h, err := r.client.Start(ctx, family(children))
-					if err == nil {
-						trees[i] = string(h.ID())
-					}
-					return err
-				})
-				if err != nil {
-					return err
+			used, err = l.Flood(ctx, n, ledger, func(ctx context.Context, i int) error {
+				h, err := r.client.Start(ctx, family(i, children))
+				if err == nil {
+					trees[i] = string(h.ID())
 				}
-				return done.wait(ctx)
+				return err
 			})
 			if err != nil {
 				return err
@@ -149,7 +115,7 @@ func fanout(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 				}
 			}
 			return nil
-		}, &count{}, &double{}, &sum{ended: done})
+		}, &count{}, &double{}, &sum{ledger: ledger})
 		return used.Throughput("fanout", n, "trees"), err
 	})
 }

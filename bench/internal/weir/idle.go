@@ -2,7 +2,6 @@ package weir
 
 import (
 	"context"
-	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -41,22 +40,16 @@ func wake(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 			if err != nil {
 				return err
 			}
-			for i := range n {
+			pause := func(ctx context.Context) error {
 				if err := asleep(ctx, h); err != nil {
 					return err
 				}
-				lab.Doze(ctx)
-				start := time.Now()
-				if err := h.Write(ctx, "in", lab.Item(i)); err != nil {
-					return err
-				}
-				end, err := ledger.WaitFor(ctx, i)
-				if err != nil {
-					return err
-				}
-				times = append(times, end.Sub(start))
+				return lab.Doze(ctx)
 			}
-			return ledger.Once()
+			times, err = lab.Drip(ctx, n, ledger, pause, func(ctx context.Context, i int) error {
+				return h.Write(ctx, "in", lab.Item(i))
+			})
+			return err
 		}, &listener{ledger: ledger})
 		return times.Figures("wake"), err
 	})

@@ -33,30 +33,27 @@ func dormant() *graph.Graph {
 // that are there already, and returns how many there are.
 func (r *rig) sleep(ctx context.Context, have, n int) (int, error) {
 	trees := max(n-have, 0) / perTree
-	return have + trees*perTree, r.lab.Produce(ctx, trees, func(ctx context.Context, _ int) error {
-		_, err := r.client.Start(ctx, dormant())
-		return err
-	})
+	return have + trees*perTree, r.lab.Produce(ctx, trees, r.startDormant)
+}
+
+func (r *rig) startDormant(ctx context.Context, _ int) error {
+	_, err := r.client.Start(ctx, dormant())
+	return err
 }
 
 // memoryOfRows is what jobs of graphs weigh that have not run yet.
 func memoryOfRows(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	return with(ctx, l, func(r *rig) ([]lab.Figure, error) {
-		var figures []lab.Figure
-		have := 0
-		empty, err := l.Memory(ctx)
-		for _, n := range l.Size.Jobs {
-			if err != nil {
-				return nil, err
-			}
-			if have, err = r.sleep(ctx, have, n); err != nil {
-				return nil, err
-			}
-			var full float64
-			full, err = l.Memory(ctx)
-			figures = append(figures, lab.Weight("memory.row", n, (full-empty)/float64(have)))
+		// What connections and scripts take is there before the jobs are weighed.
+		if err := l.Produce(ctx, l.Concurrency, r.startDormant); err != nil {
+			return nil, err
 		}
-		return figures, err
+		have := 0
+		return l.Weigh(ctx, "memory.row", func(ctx context.Context, n int) (int, error) {
+			var err error
+			have, err = r.sleep(ctx, have, n)
+			return have, err
+		})
 	})
 }
 
@@ -76,16 +73,11 @@ func (s *loner) Run(context.Context, *worker.Run) error {
 func memoryOfLoners(t tuned) func(context.Context, *lab.Lab) ([]lab.Figure, error) {
 	return func(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 		return with(ctx, l, func(r *rig) ([]lab.Figure, error) {
-			var figures []lab.Figure
 			var ran atomic.Int64
-			empty, err := l.Memory(ctx)
-			if err != nil {
-				return nil, err
-			}
-			have := 0
-			for _, n := range l.Size.Jobs {
-				err := r.serve(ctx, func(ctx context.Context) error {
-					err := l.Produce(ctx, n-have, func(ctx context.Context, _ int) error {
+			run := func(ctx context.Context, n int) error {
+				ran.Store(0)
+				return r.serve(ctx, func(ctx context.Context) error {
+					err := l.Produce(ctx, n, func(ctx context.Context, _ int) error {
 						_, err := r.client.Start(ctx, job.Single(&loner{}, ""))
 						return err
 					})
@@ -94,17 +86,16 @@ func memoryOfLoners(t tuned) func(context.Context, *lab.Lab) ([]lab.Figure, erro
 					}
 					return lab.Reached(ctx, &ran, n)
 				}, &loner{tuned: t, ran: &ran})
-				if err != nil {
-					return nil, err
-				}
-				have = n
-				full, err := l.Memory(ctx)
-				if err != nil {
-					return nil, err
-				}
-				figures = append(figures, lab.Weight("memory.lone", n, (full-empty)/float64(n)))
 			}
-			return figures, nil
+			if err := run(ctx, l.Concurrency); err != nil {
+				return nil, err
+			}
+			have := 0
+			return l.Weigh(ctx, "memory.lone", func(ctx context.Context, n int) (int, error) {
+				err := run(ctx, n-have)
+				have = n
+				return n, err
+			})
 		})
 	}
 }
@@ -177,7 +168,9 @@ func growthOfSiblings(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 			if err != nil {
 				return nil, err
 			}
-			f, err := singly(fmt.Sprintf("growth.siblings.%d", n), l.Size.Stream, len(rows), tuned{}).measure(ctx, r, rows)
+			s := singly(fmt.Sprintf("growth.siblings.%d", n), l.Size.Stream, len(rows), tuned{})
+			s.workers = append(s.workers, &brood{}) // its children wake it
+			f, err := s.measure(ctx, r, rows)
 			if err != nil {
 				return nil, err
 			}

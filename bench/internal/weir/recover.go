@@ -78,7 +78,9 @@ func (r *rig) kill(ctx context.Context, n int) (lab.Times, error) {
 	ledger := lab.NewLedger(n, n)
 	var times lab.Times
 	err = r.serve(ctx, func(ctx context.Context) error {
-		lab.Doze(ctx)
+		if err := lab.Doze(ctx); err != nil {
+			return err
+		}
 		killed := time.Now()
 		victim.Kill()
 		for i, h := range handles {
