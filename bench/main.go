@@ -117,9 +117,11 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 
 // known are the systems that -peers can name. Each says what it does, or why it cannot.
 var known = map[string]func(ctx context.Context, s lab.Size) ([]lab.Case, error){
-	peers.Asynq:  func(_ context.Context, s lab.Size) ([]lab.Case, error) { return peers.AsynqCases(s.Slow), nil },
-	peers.BullMQ: func(ctx context.Context, _ lab.Size) ([]lab.Case, error) { return peers.BullMQCases(ctx, "bullmq") },
-	"none":       func(context.Context, lab.Size) ([]lab.Case, error) { return nil, nil },
+	peers.Asynq:    func(_ context.Context, s lab.Size) ([]lab.Case, error) { return peers.AsynqCases(s.Slow), nil },
+	peers.BullMQ:   func(ctx context.Context, _ lab.Size) ([]lab.Case, error) { return peers.BullMQCases(ctx, "bullmq") },
+	peers.River:    func(ctx context.Context, _ lab.Size) ([]lab.Case, error) { return peers.RiverCases(ctx, "river") },
+	peers.Temporal: func(ctx context.Context, _ lab.Size) ([]lab.Case, error) { return peers.TemporalCases(ctx, "temporal") },
+	"none":         func(context.Context, lab.Size) ([]lab.Case, error) { return nil, nil },
 }
 
 // check refuses names that are not known.

@@ -101,9 +101,13 @@ func Build(ctx context.Context, dir string, command ...string) error {
 	}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, head(string(out)))
+	return RunQuiet(cmd)
+}
+
+// RunQuiet runs a command whose output matters only if it fails.
+func RunQuiet(cmd *exec.Cmd) error {
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, head(string(out)))
 	}
 	return nil
 }
