@@ -126,7 +126,7 @@ func drip(ctx context.Context, l *lab.Lab, name string, n, stage int, pause func
 	var times lab.Times
 	err := serve(ctx, l, ledger, func(c *river.Client[pgx.Tx]) (err error) {
 		times, err = lab.Drip(ctx, n, ledger, pause, insert(c, stage))
-		return err
+		return errors.Join(err, ledger.Once())
 	})
 	return times.Figures(name), err
 }

@@ -4,6 +4,7 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -89,11 +90,8 @@ func asynqChain(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	var used lab.Usage
 	err := asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() (err error) {
 		used, err = l.Flood(ctx, n, ledger, enqueue(client, stages[0]))
-		return err
+		return errors.Join(err, ledger.Once())
 	})
-	if err == nil {
-		err = ledger.Once()
-	}
 	return used.Throughput("chain", n, "items"), err
 }
 
@@ -104,7 +102,7 @@ func asynqHops(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	var times lab.Times
 	err := asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() (err error) {
 		times, err = lab.Drip(ctx, n, ledger, lab.NoPause, enqueue(client, stages[0]))
-		return err
+		return errors.Join(err, ledger.Once())
 	})
 	return times.Figures("hops"), err
 }
@@ -130,11 +128,8 @@ func asynqStream(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	var used lab.Usage
 	err = asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() (err error) {
 		used, err = l.Measure(ctx, ledger.Wait)
-		return err
+		return errors.Join(err, ledger.Once())
 	})
-	if err == nil {
-		err = ledger.Once()
-	}
 	late := lab.Figure{Name: "stream.late", Value: float64(ledger.Late()), Unit: "messages", Less: true}
 	return append(used.Throughput("stream", n, "messages"), late), err
 }

@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -102,10 +103,7 @@ func asynqFanout(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 			_, err := f.client.EnqueueContext(ctx, relative{Tree: i, Children: l.Size.Children}.task(taskParent))
 			return err
 		})
-		return err
+		return errors.Join(err, f.ledger.Once())
 	})
-	if err == nil {
-		err = f.ledger.Once()
-	}
 	return used.Throughput("fanout", n, "trees"), err
 }

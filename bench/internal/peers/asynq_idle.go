@@ -2,6 +2,7 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -40,7 +41,7 @@ func asynqWake(poll time.Duration) func(context.Context, *lab.Lab) ([]lab.Figure
 		var times lab.Times
 		err := asynqServe(l, listening(taskListen, ledger), poll, nil, func() (err error) {
 			times, err = lab.Drip(ctx, n, ledger, lab.Doze, enqueue(client, taskListen))
-			return err
+			return errors.Join(err, ledger.Once())
 		})
 		return times.Figures("wake"), err
 	}

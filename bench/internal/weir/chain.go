@@ -109,7 +109,7 @@ func hops(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 // sampled is how many trees are looked at job by job.
 const sampled = 20
 
-// checkRows waits until n trees are completed and checks that each of their jobs ran once.
+// checkRows waits until n trees are completed and checks that one message passed each port.
 func (r *rig) checkRows(ctx context.Context, n int) error {
 	var some []job.ID
 	err := lab.Until(ctx, func(ctx context.Context) error {
@@ -155,8 +155,8 @@ func (r *rig) checkRow(ctx context.Context, id job.ID) error {
 		return fmt.Errorf("tree %s has %d jobs instead of the graph's and its three", id, len(tree))
 	}
 	for _, i := range tree[1:] {
-		if i.Status != statemachine.Completed || i.Steps != 1 {
-			return wrong(i, "committed %d runs instead of one", i.Steps)
+		if i.Status != statemachine.Completed {
+			return wrong(i, "is not completed: %s", i.Reason)
 		}
 		for _, p := range i.Ports {
 			if p.Waiting != 0 || p.Total != 1 {

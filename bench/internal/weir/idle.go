@@ -49,7 +49,10 @@ func wake(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 			times, err = lab.Drip(ctx, n, ledger, pause, func(ctx context.Context, i int) error {
 				return h.Write(ctx, "in", lab.Item(i))
 			})
-			return err
+			if err != nil {
+				return err
+			}
+			return consumed(ctx, h, n)
 		}, &listener{ledger: ledger})
 		return times.Figures("wake"), err
 	})
@@ -63,6 +66,20 @@ func asleep(ctx context.Context, h *job.Handle) error {
 			err = wrong(info, "does not sleep")
 		}
 		return err
+	})
+}
+
+// consumed waits until a job has taken n messages from its port.
+func consumed(ctx context.Context, h *job.Handle, n int) error {
+	return lab.Until(ctx, func(ctx context.Context) error {
+		info, err := h.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if p, _ := info.Port(port.Input, "in"); p.Waiting != 0 || p.Total != int64(n) {
+			return wrong(info, "%d messages passed its port and %d wait, and %d were sent", p.Total, p.Waiting, n)
+		}
+		return nil
 	})
 }
 
