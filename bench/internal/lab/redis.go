@@ -102,7 +102,7 @@ func (r *Redis) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
-		log, err := os.ReadFile(filepath.Join(r.dir, "redis.log"))
+		log, err := r.log()
 		if err != nil {
 			return err
 		}
@@ -111,13 +111,24 @@ func (r *Redis) ready(ctx context.Context) error {
 		}
 		select {
 		case <-r.done:
-			if bytes.Contains(log, []byte("Address already in use")) {
-				return errPortTaken
-			}
-			return fmt.Errorf("redis-server ended at its start:\n%s", log)
+			return r.ended()
 		case <-ctx.Done():
 			return fmt.Errorf("redis-server is not ready: %w", ctx.Err())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+func (r *Redis) log() ([]byte, error) { return os.ReadFile(filepath.Join(r.dir, "redis.log")) }
+
+// ended tells why the server has ended at its start.
+func (r *Redis) ended() error {
+	log, err := r.log()
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(log, []byte("Address already in use")) {
+		return errPortTaken
+	}
+	return fmt.Errorf("redis-server ended at its start:\n%s", log)
 }

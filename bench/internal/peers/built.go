@@ -30,12 +30,14 @@ func build(ctx context.Context, dir string) (string, error) {
 }
 
 // RiverCases builds River's program and returns what it does. Each case has a PostgreSQL of
-// its own.
+// its own; that one can be started is tried first.
 func RiverCases(ctx context.Context, dir string) ([]lab.Case, error) {
-	for _, tool := range []string{"initdb", "postgres", "pg_isready"} {
-		if _, err := postgresTool(tool); err != nil {
-			return nil, err
-		}
+	pg, err := startPostgres(ctx)
+	if err == nil {
+		err = pg.stop()
+	}
+	if err != nil {
+		return nil, err
 	}
 	path, err := build(ctx, dir)
 	if err != nil {

@@ -28,10 +28,13 @@ func (r *Results) Print(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, x.System, round(x.Value), x.Unit,
 			round(slices.Min(x.samples)), round(slices.Max(x.samples)), ratio)
 	}
-	for _, system := range slices.Sorted(maps.Keys(r.Absent)) {
-		fmt.Fprintf(t, "\t%s\tabsent: %s\n", system, r.Absent[system])
+	if err := t.Flush(); err != nil {
+		return err
 	}
-	return t.Flush()
+	for _, system := range slices.Sorted(maps.Keys(r.Absent)) {
+		fmt.Fprintf(w, "\nAbsent: %s: %s\n", system, r.Absent[system])
+	}
+	return nil
 }
 
 // sorted has the figures of a name together, in the order in which names came first.
