@@ -58,3 +58,10 @@ func (s Size) Check() error {
 	}
 	return nil
 }
+
+// Rows is the messages of all streams: their name in the results, how many there are, and the
+// rows of jobs that share them.
+func (s Size) Rows() (name string, n, rows int) { return "stream", s.Stream, s.Streams }
+
+// Row is the messages of one of them, when it is alone.
+func (s Size) Row() (name string, n, rows int) { return "single", s.Stream / s.Streams, 1 }

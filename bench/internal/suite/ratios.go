@@ -15,11 +15,14 @@ func (r *Results) ratios() map[string]float64 {
 			put(all, key(x.Name, x.System), better(base, x.Value, x.less))
 		}
 		if first, ok := r.first(x); ok {
-			put(all, key(x.Name, "the_first"), better(x.Value, first, x.less))
+			put(all, key(x.Name, theFirst), better(x.Value, first, x.less))
 		}
 	}
 	return all
 }
+
+// theFirst is what figures of a row of numbers are compared with.
+const theFirst = "the first"
 
 func key(name, than string) string {
 	return name + "_vs_" + strings.ReplaceAll(than, " ", "_")

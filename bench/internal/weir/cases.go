@@ -6,16 +6,14 @@ import "github.com/weirworks/weir/bench/internal/lab"
 func Cases() []lab.Case {
 	usual, quiet := tuned{}, tuned{noLog: true}
 	noLog, synced := System+" no log", System+" aof everysec"
-	rows := func(s lab.Size) int { return s.Streams }
-	one := func(lab.Size) int { return 1 }
 	return []lab.Case{
 		{Workload: "chain", System: System, Run: chain(usual)},
 		{Workload: "chain", System: noLog, Run: chain(quiet)},
 		{Workload: "hops", System: System, Run: hops},
-		{Workload: "stream", System: System, Run: stream(rows, "stream", usual)},
-		{Workload: "stream", System: noLog, Run: stream(rows, "stream", quiet)},
-		{Workload: "stream", System: synced, Fsync: "everysec", Run: stream(rows, "stream", usual)},
-		{Workload: "single", System: System, Run: stream(one, "single", usual)},
+		{Workload: "stream", System: System, Run: stream(lab.Size.Rows, usual)},
+		{Workload: "stream", System: noLog, Run: stream(lab.Size.Rows, quiet)},
+		{Workload: "stream", System: synced, Fsync: "everysec", Run: stream(lab.Size.Rows, usual)},
+		{Workload: "single", System: System, Run: stream(lab.Size.Row, usual)},
 		{Workload: "batch", System: System, Run: batch(usual)},
 		{Workload: "batch", System: noLog, Run: batch(quiet)},
 		{Workload: "fanout", System: System, Run: fanout},

@@ -109,10 +109,11 @@ func singly(name string, n, rows int, t tuned) *streams {
 }
 
 // stream is messages that are read one a run.
-func stream(rows func(lab.Size) int, name string, t tuned) func(context.Context, *lab.Lab) ([]lab.Figure, error) {
+func stream(which func(lab.Size) (name string, n, rows int), t tuned) func(context.Context, *lab.Lab) ([]lab.Figure, error) {
 	return func(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 		return with(ctx, l, func(r *rig) ([]lab.Figure, error) {
-			return singly(name, l.Size.Stream, rows(l.Size), t).run(ctx, r)
+			name, n, rows := which(l.Size)
+			return singly(name, n, rows, t).run(ctx, r)
 		})
 	}
 }
