@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -36,6 +37,9 @@ const (
 )
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "victim" {
+		return victim(ctx, args[1:], stdout, stderr)
+	}
 	o, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return exitOK
@@ -54,28 +58,36 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // options are what the flags say.
 type options struct {
 	suite suite.Suite
+	peers []string
+	only  []string
 	out   string
 }
 
 // full and quick are how much work there is.
 var (
 	full = lab.Size{
-		Chain: 20_000, Hops: 300, Stream: 96_000, Streams: 16, Batch: 960_000,
-		Patience: 30 * time.Minute,
+		Chain: 20_000, Hops: 300, Stream: 96_000, Streams: 16, Batch: 960_000, Trees: 32, Children: 1000,
+		Wakes: 300, Idle: 10 * time.Second, Weighed: []int{100_000}, Jobs: []int{1000, 100_000}, Siblings: []int{1, 1000, 100_000},
+		Kills: 5, Stuck: 10, Patience: time.Hour,
 	}
 	quick = lab.Size{
-		Chain: 2_000, Hops: 50, Stream: 9_600, Streams: 16, Batch: 96_000,
-		Patience: 5 * time.Minute,
+		Chain: 2_000, Hops: 50, Stream: 9_600, Streams: 16, Batch: 96_000, Trees: 2, Children: 1000,
+		Wakes: 50, Idle: 2 * time.Second, Weighed: []int{10_000}, Jobs: []int{1000, 10_000}, Siblings: []int{1, 1000},
+		Kills: 1, Stuck: 10, Patience: 10 * time.Minute,
 	}
 )
+
+// million is the number of jobs that -slow adds to memory and growth.
+const million = 1_000_000
 
 func parse(args []string, stderr io.Writer) (*options, error) {
 	o := &options{suite: suite.Suite{Size: full, Progress: stderr}}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	only := f.String("only", "", "workloads to run, with commas between (default all)")
-	with := f.String("peers", "asynq", "systems to compare with, with commas between, or none")
+	with := f.String("peers", "asynq,bullmq", "systems to compare with, with commas between, or none")
 	small := f.Bool("quick", false, "little work: for a look, not for figures")
+	slow := f.Bool("slow", false, "also what takes many minutes: a million jobs, and asynq after a kill -9")
 	f.IntVar(&o.suite.Rounds, "rounds", 3, "how often each case runs")
 	f.IntVar(&o.suite.Concurrency, "concurrency", 16, "runs, tasks and producers at a time, of every system")
 	f.StringVar(&o.suite.Fsync, "aof", "", "appendfsync of Redis: everysec or always (default no persistence)")
@@ -86,6 +98,11 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	if *small {
 		o.suite.Size = quick
 	}
+	if *slow {
+		o.suite.Size.Slow = true
+		o.suite.Size.Jobs = append(slices.Clone(o.suite.Size.Jobs), million)
+		o.suite.Size.Weighed = append(slices.Clone(o.suite.Size.Weighed), million)
+	}
 	switch {
 	case f.NArg() > 0:
 		return nil, fmt.Errorf("%q is no flag: there is nothing but flags", f.Arg(0))
@@ -94,35 +111,50 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	case !slices.Contains([]string{"", "everysec", "always"}, o.suite.Fsync):
 		return nil, fmt.Errorf("-aof is everysec or always, not %q", o.suite.Fsync)
 	}
-	if err := o.choose(list(*with), list(*only)); err != nil {
-		return nil, err
-	}
-	return o, o.suite.Size.Check()
+	o.peers, o.only = list(*with), list(*only)
+	return o, errors.Join(o.check(), o.suite.Size.Check())
 }
 
-// choose picks the cases of some peers and workloads.
-func (o *options) choose(with, only []string) error {
-	known := map[string]func() []lab.Case{peers.Asynq: peers.AsynqCases}
-	cases := append(weir.Cases(), peers.CeilingCases()...)
-	for _, name := range with {
-		if name == "none" {
-			continue
-		}
+// known are the systems that -peers can name. Each says what it does, or why it cannot.
+var known = map[string]func(ctx context.Context, s lab.Size) ([]lab.Case, error){
+	peers.Asynq:    func(_ context.Context, s lab.Size) ([]lab.Case, error) { return peers.AsynqCases(s.Slow), nil },
+	peers.BullMQ:   func(ctx context.Context, _ lab.Size) ([]lab.Case, error) { return peers.BullMQCases(ctx, "bullmq") },
+	peers.River:    func(ctx context.Context, _ lab.Size) ([]lab.Case, error) { return peers.RiverCases(ctx, "river") },
+	peers.Temporal: func(ctx context.Context, _ lab.Size) ([]lab.Case, error) { return peers.TemporalCases(ctx, "temporal") },
+	"none":         func(context.Context, lab.Size) ([]lab.Case, error) { return nil, nil },
+}
+
+// check refuses names that are not known.
+func (o *options) check() error {
+	names := slices.Sorted(maps.Keys(known))
+	for _, name := range o.peers {
 		if known[name] == nil {
-			return fmt.Errorf("-peers: %q is not one of %s", name, "asynq, none")
+			return fmt.Errorf("-peers: %q is not one of %s", name, strings.Join(names, ", "))
 		}
-		cases = append(cases, known[name]()...)
 	}
-	all := suite.Workloads(cases)
-	for _, name := range only {
-		if !slices.Contains(all, name) {
-			return fmt.Errorf("-only: %q is not one of %s", name, strings.Join(all, ", "))
+	workloads := suite.Workloads(weir.Cases())
+	for _, name := range o.only {
+		if !slices.Contains(workloads, name) {
+			return fmt.Errorf("-only: %q is not one of %s", name, strings.Join(workloads, ", "))
 		}
+	}
+	return nil
+}
+
+// gather collects the cases of Weir, of the bare scripts and of the peers that can run.
+func (o *options) gather(ctx context.Context) {
+	cases := append(weir.Cases(), peers.CeilingCases()...)
+	o.suite.Absent = map[string]string{}
+	for _, name := range o.peers {
+		theirs, err := known[name](ctx, o.suite.Size)
+		if err != nil {
+			o.suite.Absent[name] = err.Error()
+		}
+		cases = append(cases, theirs...)
 	}
 	o.suite.Cases = slices.DeleteFunc(cases, func(c lab.Case) bool {
-		return len(only) > 0 && !slices.Contains(only, c.Workload)
+		return len(o.only) > 0 && !slices.Contains(o.only, c.Workload)
 	})
-	return nil
 }
 
 // list splits a text at its commas.
@@ -132,6 +164,9 @@ func list(text string) []string {
 
 func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	machine := suite.ThisMachine(ctx)
+	if o.suite.Cases == nil {
+		o.gather(ctx)
+	}
 	results, err := o.suite.Run(ctx)
 	if err != nil {
 		return err
@@ -145,4 +180,27 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	fmt.Fprintf(stderr, "\nThe results are in %s.\n", o.out)
 	return nil
+}
+
+// victim is this program as a worker that is to be killed: the system, the Redis and the
+// concurrency are its arguments.
+func victim(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	serve := map[string]func(context.Context, *lab.Lab, io.Writer) error{
+		weir.System: weir.Victim, peers.Asynq: peers.AsynqVictim,
+	}
+	if len(args) != 3 || serve[args[0]] == nil {
+		fmt.Fprintln(stderr, "bench victim: needs system, address of Redis and concurrency")
+		return exitUsage
+	}
+	l, err := lab.Attach(args[1], args[2])
+	if err == nil {
+		ctx, cancel := lab.WithStdin(ctx)
+		defer cancel()
+		err = serve[args[0]](ctx, l, stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench victim:", err)
+		return exitFailed
+	}
+	return exitOK
 }

@@ -187,6 +187,8 @@ func none(ctx context.Context, c *cobra.Command, client *job.Client, f job.Filte
 // jobTable prints jobs, one a line, with those columns that any of them has something for.
 func jobTable(w io.Writer, all []*view, order job.Order) error {
 	style := term.StyleOf(w)
+	// Full times leave room for no more than what tells the jobs apart.
+	narrow := style.ISO && style.Width > 0 && style.Width < 110
 	columns := []struct {
 		head string
 		cell func(v *view) string
@@ -211,7 +213,7 @@ func jobTable(w io.Writer, all []*view, order job.Order) error {
 		for _, v := range all {
 			cells = append(cells, col.cell(v))
 		}
-		if strings.Join(cells[1:], "") == "" {
+		if strings.Join(cells[1:], "") == "" || narrow && slices.Contains([]string{"ALIASES", "LABELS", "REASON"}, col.head) {
 			continue
 		}
 		for n, cell := range cells {

@@ -6,13 +6,11 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Lab is where one trial of one case takes place.
 type Lab struct {
-	Redis       *Redis
+	Redis       *Redis // nil in programs that have no use for it
 	Size        Size
 	Concurrency int // runs, or tasks, or producers, at a time: the same for every system
 }
@@ -22,6 +20,7 @@ type Figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
+	Less  bool    `json:"less"` // less is better
 }
 
 // Case is one system at one workload. Run fails if the results of the work are wrong.
@@ -34,12 +33,22 @@ type Case struct {
 
 // Size says how much work there is.
 type Size struct {
-	Chain    int           // items, each a tree of its own
-	Hops     int           // items that go through the chain one at a time
-	Stream   int           // messages that are read one a run
-	Streams  int           // rows of three jobs that share them
-	Batch    int           // messages that are read many a run
-	Patience time.Duration // how long a case may take
+	Chain    int           `json:"chain"`    // items, each a tree of its own
+	Hops     int           `json:"hops"`     // items that go through the chain one at a time
+	Stream   int           `json:"stream"`   // messages that are read one a run
+	Streams  int           `json:"streams"`  // rows of three jobs that share them
+	Batch    int           `json:"batch"`    // messages that are read many a run
+	Trees    int           `json:"trees"`    // parents that wait for children
+	Children int           `json:"children"` // of each parent
+	Wakes    int           `json:"wakes"`    // messages to a job that sleeps
+	Idle     time.Duration `json:"idle"`     // how long a worker without work is looked at
+	Weighed  []int         `json:"weighed"`  // numbers of jobs that sleep and are weighed; ascending
+	Jobs     []int         `json:"jobs"`     // numbers of jobs that sleep while others run; ascending
+	Siblings []int         `json:"siblings"` // numbers of children of one parent while others run; ascending
+	Kills    int           `json:"kills"`    // workers that are killed
+	Stuck    int           `json:"stuck"`    // jobs that each of them has
+	Slow     bool          `json:"slow"`     // also what takes minutes: asynq after a kill
+	Patience time.Duration `json:"patience"` // how long a case may take
 }
 
 // Check returns an error unless a size can be worked with.
@@ -50,18 +59,9 @@ func (s Size) Check() error {
 	return nil
 }
 
-// Produce calls fn for each number below n, as many at a time as there are producers.
-func (l *Lab) Produce(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for p := range l.Concurrency {
-		g.Go(func() error {
-			for i := p; i < n; i += l.Concurrency {
-				if err := fn(ctx, i); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	return g.Wait()
-}
+// Rows is the messages of all streams: their name in the results, how many there are, and the
+// rows of jobs that share them.
+func (s Size) Rows() (name string, n, rows int) { return "stream", s.Stream, s.Streams }
+
+// Row is the messages of one of them, when it is alone.
+func (s Size) Row() (name string, n, rows int) { return "single", s.Stream / s.Streams, 1 }

@@ -34,14 +34,27 @@ func NewLedger(n, row int) *Ledger {
 func (l *Ledger) Arrived(item string) {
 	now := time.Now()
 	l.mu.Lock()
-	if err := l.note(item, now); err != nil && l.wrong == nil {
+	err := l.note(item, now)
+	tell := l.left == 0 || len(l.at) == l.row
+	l.mu.Unlock()
+	if err != nil {
+		l.Wrong(err)
+	} else if tell {
+		l.tell()
+	}
+}
+
+// Wrong ends all waiting with an error; the first counts.
+func (l *Ledger) Wrong(err error) {
+	l.mu.Lock()
+	if l.wrong == nil {
 		l.wrong = err
 	}
-	tell := l.left == 0 || l.wrong != nil || len(l.at) == l.row
 	l.mu.Unlock()
-	if !tell {
-		return
-	}
+	l.tell()
+}
+
+func (l *Ledger) tell() {
 	select {
 	case l.news <- struct{}{}:
 	default: // who waits has not yet looked at the news before

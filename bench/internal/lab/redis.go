@@ -26,7 +26,7 @@ var errPortTaken = errors.New("port taken")
 // Redis is a redis-server process of the benchmark's own.
 type Redis struct {
 	*redis.Client
-	port int
+	addr string
 	dir  string
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
@@ -55,8 +55,9 @@ func startRedis(ctx context.Context, path, fsync string) (*Redis, error) {
 		return nil, err
 	}
 	// Below the ports that the kernel hands out, so that none of our own clients has it.
-	r := &Redis{port: 10000 + rand.IntN(22000), dir: dir, done: make(chan struct{})}
-	args := []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(r.port), "--dir", dir, "--save", "", "--appendonly", "no"}
+	port := strconv.Itoa(10000 + rand.IntN(22000))
+	r := &Redis{addr: net.JoinHostPort("127.0.0.1", port), dir: dir, done: make(chan struct{})}
+	args := []string{"--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "no"}
 	if fsync != "" {
 		args = append(args, "--appendonly", "yes", "--appendfsync", fsync)
 	}
@@ -74,7 +75,7 @@ func startRedis(ctx context.Context, path, fsync string) (*Redis, error) {
 		defer close(r.done)
 		_ = r.cmd.Wait() // killed on purpose: the status says nothing
 	}()
-	r.Client = redis.NewClient(&redis.Options{Addr: r.Addr()})
+	r.Client = redis.NewClient(&redis.Options{Addr: r.addr})
 	if err := r.ready(ctx); err != nil {
 		return nil, errors.Join(err, r.Stop())
 	}
@@ -82,10 +83,10 @@ func startRedis(ctx context.Context, path, fsync string) (*Redis, error) {
 }
 
 // Addr is the server's host and port.
-func (r *Redis) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(r.port)) }
+func (r *Redis) Addr() string { return r.addr }
 
 // URL is the server's address as Weir takes it.
-func (r *Redis) URL() string { return "redis://" + r.Addr() + "/0" }
+func (r *Redis) URL() string { return "redis://" + r.addr + "/0" }
 
 // Stop ends the server and removes what it left.
 func (r *Redis) Stop() error {
@@ -101,7 +102,7 @@ func (r *Redis) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
-		log, err := os.ReadFile(filepath.Join(r.dir, "redis.log"))
+		log, err := r.log()
 		if err != nil {
 			return err
 		}
@@ -110,13 +111,24 @@ func (r *Redis) ready(ctx context.Context) error {
 		}
 		select {
 		case <-r.done:
-			if bytes.Contains(log, []byte("Address already in use")) {
-				return errPortTaken
-			}
-			return fmt.Errorf("redis-server ended at its start:\n%s", log)
+			return r.ended()
 		case <-ctx.Done():
 			return fmt.Errorf("redis-server is not ready: %w", ctx.Err())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+func (r *Redis) log() ([]byte, error) { return os.ReadFile(filepath.Join(r.dir, "redis.log")) }
+
+// ended tells why the server has ended at its start.
+func (r *Redis) ended() error {
+	log, err := r.log()
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(log, []byte("Address already in use")) {
+		return errPortTaken
+	}
+	return fmt.Errorf("redis-server ended at its start:\n%s", log)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,8 +25,8 @@ func (t Times) Percentile(p int) time.Duration {
 func (t Times) Figures(name string) []Figure {
 	ms := func(p int) float64 { return float64(t.Percentile(p)) / float64(time.Millisecond) }
 	return []Figure{
-		{Name: name + ".p50", Value: ms(50), Unit: "ms"},
-		{Name: name + ".p99", Value: ms(99), Unit: "ms"},
+		{Name: name + ".p50", Value: ms(50), Unit: "ms", Less: true},
+		{Name: name + ".p99", Value: ms(99), Unit: "ms", Less: true},
 	}
 }
 
@@ -54,4 +55,18 @@ func Until(ctx context.Context, look func(context.Context) error) error {
 		case <-time.After(untilEvery):
 		}
 	}
+}
+
+// Reached returns when a counter has reached n.
+func Reached(ctx context.Context, counter *atomic.Int64, n int) error {
+	tick := time.NewTicker(untilEvery)
+	defer tick.Stop()
+	for counter.Load() < int64(n) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d are done: %w", counter.Load(), n, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+	return nil
 }

@@ -35,26 +35,26 @@ func (l *Lab) Measure(ctx context.Context, work func(context.Context) error) (Us
 }
 
 func (l *Lab) usage(ctx context.Context) (Usage, error) {
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		return Usage{}, err
+	}
+	u := Usage{OwnCPU: time.Duration(own.Utime.Nano() + own.Stime.Nano())}
+	if l.Redis == nil {
+		return u, nil
+	}
 	info, err := l.Info(ctx, "cpu")
 	if err != nil {
 		return Usage{}, err
 	}
-	seconds := 0.0
 	for _, field := range []string{"used_cpu_sys", "used_cpu_user"} {
 		s, err := strconv.ParseFloat(info[field], 64)
 		if err != nil {
 			return Usage{}, fmt.Errorf("INFO cpu: %s: %w", field, err)
 		}
-		seconds += s
+		u.RedisCPU += time.Duration(s * float64(time.Second))
 	}
-	var own syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
-		return Usage{}, err
-	}
-	return Usage{
-		RedisCPU: time.Duration(seconds * float64(time.Second)),
-		OwnCPU:   time.Duration(own.Utime.Nano() + own.Stime.Nano()),
-	}, nil
+	return u, nil
 }
 
 // Info returns a section of Redis's INFO.
@@ -78,9 +78,12 @@ func (u Usage) Rate(n int) float64 { return float64(n) / u.Wall.Seconds() }
 // Throughput are the figures of a workload that has done n things.
 func (u Usage) Throughput(name string, n int, unit string) []Figure {
 	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(n) }
-	return []Figure{
+	figures := []Figure{
 		{Name: name, Value: u.Rate(n), Unit: unit + "/s"},
-		{Name: name + ".redis_cpu", Value: each(u.RedisCPU), Unit: "µs"},
-		{Name: name + ".own_cpu", Value: each(u.OwnCPU), Unit: "µs"},
+		{Name: name + ".own_cpu", Value: each(u.OwnCPU), Unit: "µs", Less: true},
 	}
+	if u.RedisCPU > 0 {
+		figures = append(figures, Figure{Name: name + ".redis_cpu", Value: each(u.RedisCPU), Unit: "µs", Less: true})
+	}
+	return figures
 }

@@ -4,6 +4,7 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,13 +16,24 @@ import (
 // Asynq is what bare asynq is called: each stage is a task that enqueues the next.
 const Asynq = "asynq"
 
-// AsynqCases are all that asynq does.
-func AsynqCases() []lab.Case {
-	return []lab.Case{
+// AsynqCases are all that asynq does. Slow ones are among them only if slow is true.
+func AsynqCases(slow bool) []lab.Case {
+	usual := Asynq + " default"
+	cases := []lab.Case{
 		{Workload: "chain", System: Asynq, Run: asynqChain},
 		{Workload: "hops", System: Asynq, Run: asynqHops},
 		{Workload: "stream", System: Asynq, Run: asynqStream},
+		{Workload: "fanout", System: Asynq, Run: asynqFanout},
+		{Workload: "wake", System: Asynq, Run: asynqWake(asynqPoll)},
+		{Workload: "wake", System: usual, Run: asynqWake(asynqDefault)},
+		{Workload: "idle", System: Asynq, Run: asynqIdle(asynqPoll)},
+		{Workload: "idle", System: usual, Run: asynqIdle(asynqDefault)},
+		{Workload: "memory", System: Asynq, Run: asynqMemory},
 	}
+	if slow {
+		cases = append(cases, lab.Case{Workload: "recover", System: Asynq, Run: asynqRecovery})
+	}
+	return cases
 }
 
 // stages are the types of the tasks of a chain.
@@ -32,11 +44,12 @@ var stages = []string{"stage:1", "stage:2", "stage:3"}
 // asynq takes as it is meant.
 const asynqPoll = time.Millisecond
 
-// asynqServe runs a server for as long as fn does.
-func asynqServe(l *lab.Lab, mux *asynq.ServeMux, fn func() error) error {
+// asynqServe runs a server for as long as fn does. No queues are the default queue.
+func asynqServe(l *lab.Lab, mux *asynq.ServeMux, poll time.Duration, queues map[string]int, fn func() error) error {
 	srv := asynq.NewServerFromRedisClient(l.Redis, asynq.Config{
 		Concurrency:       l.Concurrency,
-		TaskCheckInterval: asynqPoll,
+		Queues:            queues,
+		TaskCheckInterval: poll,
 		LogLevel:          asynq.ErrorLevel,
 	})
 	if err := srv.Start(mux); err != nil {
@@ -62,9 +75,12 @@ func asynqStages(client *asynq.Client, ledger *lab.Ledger) *asynq.ServeMux {
 	return mux
 }
 
-func asynqEnqueue(ctx context.Context, client *asynq.Client, i int) error {
-	_, err := client.EnqueueContext(ctx, asynq.NewTask(stages[0], []byte(lab.Item(i))))
-	return err
+// enqueue returns a function that enqueues a task of a type for an item.
+func enqueue(client *asynq.Client, kind string) func(context.Context, int) error {
+	return func(ctx context.Context, i int) error {
+		_, err := client.EnqueueContext(ctx, asynq.NewTask(kind, []byte(lab.Item(i))))
+		return err
+	}
 }
 
 // asynqChain enqueues a task for each item while the server runs.
@@ -72,19 +88,10 @@ func asynqChain(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	n := l.Size.Chain
 	client, ledger := asynq.NewClientFromRedisClient(l.Redis), lab.NewLedger(n, n)
 	var used lab.Usage
-	err := asynqServe(l, asynqStages(client, ledger), func() (err error) {
-		used, err = l.Measure(ctx, func(ctx context.Context) error {
-			err := l.Produce(ctx, n, func(ctx context.Context, i int) error { return asynqEnqueue(ctx, client, i) })
-			if err != nil {
-				return err
-			}
-			return ledger.Wait(ctx)
-		})
-		return err
+	err := asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() (err error) {
+		used, err = l.Flood(ctx, n, ledger, enqueue(client, stages[0]))
+		return errors.Join(err, ledger.Once())
 	})
-	if err == nil {
-		err = ledger.Once()
-	}
 	return used.Throughput("chain", n, "items"), err
 }
 
@@ -93,19 +100,9 @@ func asynqHops(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	n := l.Size.Hops
 	client, ledger := asynq.NewClientFromRedisClient(l.Redis), lab.NewLedger(n, n)
 	var times lab.Times
-	err := asynqServe(l, asynqStages(client, ledger), func() error {
-		for i := range n {
-			start := time.Now()
-			if err := asynqEnqueue(ctx, client, i); err != nil {
-				return err
-			}
-			end, err := ledger.WaitFor(ctx, i)
-			if err != nil {
-				return err
-			}
-			times = append(times, end.Sub(start))
-		}
-		return nil
+	err := asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() (err error) {
+		times, err = lab.Drip(ctx, n, ledger, lab.NoPause, enqueue(client, stages[0]))
+		return errors.Join(err, ledger.Once())
 	})
 	return times.Figures("hops"), err
 }
@@ -116,9 +113,10 @@ func asynqStream(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	n := l.Size.Stream
 	row := n / l.Size.Streams
 	client, ledger := asynq.NewClientFromRedisClient(l.Redis), lab.NewLedger(n, row)
+	add := enqueue(client, stages[0])
 	err := l.Produce(ctx, l.Size.Streams, func(ctx context.Context, k int) error {
 		for i := range row { // in order within the row
-			if err := asynqEnqueue(ctx, client, k*row+i); err != nil {
+			if err := add(ctx, k*row+i); err != nil {
 				return err
 			}
 		}
@@ -128,13 +126,10 @@ func asynqStream(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 		return nil, err
 	}
 	var used lab.Usage
-	err = asynqServe(l, asynqStages(client, ledger), func() (err error) {
+	err = asynqServe(l, asynqStages(client, ledger), asynqPoll, nil, func() (err error) {
 		used, err = l.Measure(ctx, ledger.Wait)
-		return err
+		return errors.Join(err, ledger.Once())
 	})
-	if err == nil {
-		err = ledger.Once()
-	}
-	late := lab.Figure{Name: "stream.late", Value: float64(ledger.Late()), Unit: "messages"}
+	late := lab.Figure{Name: "stream.late", Value: float64(ledger.Late()), Unit: "messages", Less: true}
 	return append(used.Throughput("stream", n, "messages"), late), err
 }

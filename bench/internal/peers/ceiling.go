@@ -35,13 +35,11 @@ var (
 
 // CeilingCases are the bare scripts at the streams of Weir.
 func CeilingCases() []lab.Case {
-	rows := func(s lab.Size) int { return s.Streams }
-	one := func(lab.Size) int { return 1 }
 	return []lab.Case{
-		{Workload: "stream", System: Ceiling, Run: ceiling("stream", rows, stepRow)},
-		{Workload: "stream", System: Fused, Run: ceiling("stream", rows, fusedRow)},
-		{Workload: "single", System: Ceiling, Run: ceiling("single", one, stepRow)},
-		{Workload: "single", System: Fused, Run: ceiling("single", one, fusedRow)},
+		{Workload: "stream", System: Ceiling, Run: ceiling(lab.Size.Rows, stepRow)},
+		{Workload: "stream", System: Fused, Run: ceiling(lab.Size.Rows, fusedRow)},
+		{Workload: "single", System: Ceiling, Run: ceiling(lab.Size.Row, stepRow)},
+		{Workload: "single", System: Fused, Run: ceiling(lab.Size.Row, fusedRow)},
 	}
 }
 
@@ -58,14 +56,13 @@ func (b *bare) job(i int) string  { return fmt.Sprintf("{bare}:%d:job:%d", b.row
 
 // ceiling puts the messages in before the clock starts, and looks at what came out when it
 // has stopped.
-func ceiling(name string, rows func(lab.Size) int, run func(context.Context, *bare) error) func(context.Context, *lab.Lab) ([]lab.Figure, error) {
+func ceiling(which func(lab.Size) (name string, n, rows int), run func(context.Context, *bare) error) func(context.Context, *lab.Lab) ([]lab.Figure, error) {
 	return func(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
-		k := rows(l.Size)
-		n := l.Size.Stream / k
+		name, n, rows := which(l.Size)
 		slots := make(chan struct{}, l.Concurrency)
-		all := make([]*bare, k)
+		all := make([]*bare, rows)
 		for row := range all {
-			all[row] = &bare{rdb: l.Redis.Client, row: row, n: n, slots: slots}
+			all[row] = &bare{rdb: l.Redis.Client, row: row, n: n / rows, slots: slots}
 			if err := all[row].fill(ctx); err != nil {
 				return nil, err
 			}
@@ -85,7 +82,7 @@ func ceiling(name string, rows func(lab.Size) int, run func(context.Context, *ba
 				return nil, err
 			}
 		}
-		return used.Throughput(name, l.Size.Stream, "messages"), nil
+		return used.Throughput(name, n, "messages"), nil
 	}
 }
 

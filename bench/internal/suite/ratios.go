@@ -12,14 +12,17 @@ func (r *Results) ratios() map[string]float64 {
 	all := map[string]float64{}
 	for _, x := range r.Results {
 		if base, ok := r.value(x.Name, weir.System); ok && x.System != weir.System {
-			put(all, key(x.Name, x.System), better(base, x.Value, x.Unit))
+			put(all, key(x.Name, x.System), better(base, x.Value, x.less))
 		}
 		if first, ok := r.first(x); ok {
-			put(all, key(x.Name, "the_first"), better(x.Value, first, x.Unit))
+			put(all, key(x.Name, theFirst), better(x.Value, first, x.less))
 		}
 	}
 	return all
 }
+
+// theFirst is what figures of a row of numbers are compared with.
+const theFirst = "the first"
 
 func key(name, than string) string {
 	return name + "_vs_" + strings.ReplaceAll(than, " ", "_")
@@ -31,10 +34,10 @@ func put(all map[string]float64, key string, ratio float64) {
 	}
 }
 
-// better tells how many times better a is than b: of what happens a second, more is better;
-// of all else, less. It is 0 where there is nothing to compare.
-func better(a, b float64, unit string) float64 {
-	if !strings.HasSuffix(unit, "/s") {
+// better tells how many times better a is than b, where more is better or less is. It is 0
+// where there is nothing to compare.
+func better(a, b float64, less bool) float64 {
+	if less {
 		a, b = b, a
 	}
 	if a <= 0 || b <= 0 {

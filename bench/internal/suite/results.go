@@ -25,6 +25,7 @@ type Result struct {
 	Value  float64 `json:"value"`
 	Unit   string  `json:"unit"`
 
+	less    bool // less is better
 	samples []float64
 }
 
@@ -34,7 +35,7 @@ func (r *Results) add(system string, figures []lab.Figure) {
 		i := slices.IndexFunc(r.Results, func(x Result) bool { return x.Name == f.Name && x.System == system })
 		if i < 0 {
 			i = len(r.Results)
-			r.Results = append(r.Results, Result{Name: f.Name, System: system, Unit: f.Unit})
+			r.Results = append(r.Results, Result{Name: f.Name, System: system, Unit: f.Unit, less: f.Less})
 		}
 		r.Results[i].samples = append(r.Results[i].samples, f.Value)
 	}

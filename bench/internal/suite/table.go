@@ -13,7 +13,7 @@ func (r *Results) Print(w io.Writer) error {
 	m := r.Machine
 	fmt.Fprintf(w, "\n%s, %d cores, %s, %s, %s, Redis %s; load average at the start %s\n\n", m.CPU, m.Cores, m.Memory, m.OS, m.Go, m.Redis, m.Load)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FIGURE\tSYSTEM\tMEDIAN\tUNIT\tLOWEST\tHIGHEST\tWEIR IS BETTER BY")
+	fmt.Fprintln(t, "FIGURE\tSYSTEM\tMEDIAN\tUNIT\tLOWEST\tHIGHEST\tWEIR IS BETTER")
 	last := ""
 	for _, x := range r.sorted() {
 		name := x.Name
@@ -24,14 +24,19 @@ func (r *Results) Print(w io.Writer) error {
 		ratio := ""
 		if v, ok := r.Ratios[key(x.Name, x.System)]; ok {
 			ratio = round(v) + " x"
+		} else if v, ok := r.Ratios[key(x.Name, theFirst)]; ok {
+			ratio = round(v) + " x of the first"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, x.System, round(x.Value), x.Unit,
 			round(slices.Min(x.samples)), round(slices.Max(x.samples)), ratio)
 	}
-	for _, system := range slices.Sorted(maps.Keys(r.Absent)) {
-		fmt.Fprintf(t, "\t%s\tabsent: %s\n", system, r.Absent[system])
+	if err := t.Flush(); err != nil {
+		return err
 	}
-	return t.Flush()
+	for _, system := range slices.Sorted(maps.Keys(r.Absent)) {
+		fmt.Fprintf(w, "\nAbsent: %s: %s\n", system, r.Absent[system])
+	}
+	return nil
 }
 
 // sorted has the figures of a name together, in the order in which names came first.

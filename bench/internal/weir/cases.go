@@ -2,20 +2,28 @@ package weir
 
 import "github.com/weirworks/weir/bench/internal/lab"
 
-// Cases are all that Weir does.
+// Cases are all that Weir does. They come in the order in which they are run.
 func Cases() []lab.Case {
 	usual, quiet := tuned{}, tuned{noLog: true}
-	rows := func(s lab.Size) int { return s.Streams }
-	one := func(lab.Size) int { return 1 }
-	noLog := System + " no log"
+	noLog, synced := System+" no log", System+" aof everysec"
 	return []lab.Case{
 		{Workload: "chain", System: System, Run: chain(usual)},
 		{Workload: "chain", System: noLog, Run: chain(quiet)},
 		{Workload: "hops", System: System, Run: hops},
-		{Workload: "stream", System: System, Run: stream(rows, "stream", usual)},
-		{Workload: "stream", System: noLog, Run: stream(rows, "stream", quiet)},
-		{Workload: "single", System: System, Run: stream(one, "single", usual)},
+		{Workload: "stream", System: System, Run: stream(lab.Size.Rows, usual)},
+		{Workload: "stream", System: noLog, Run: stream(lab.Size.Rows, quiet)},
+		{Workload: "stream", System: synced, Fsync: "everysec", Run: stream(lab.Size.Rows, usual)},
+		{Workload: "single", System: System, Run: stream(lab.Size.Row, usual)},
 		{Workload: "batch", System: System, Run: batch(usual)},
 		{Workload: "batch", System: noLog, Run: batch(quiet)},
+		{Workload: "fanout", System: System, Run: fanout},
+		{Workload: "wake", System: System, Run: wake},
+		{Workload: "idle", System: System, Run: idle},
+		{Workload: "memory", System: System, Run: memoryOfRows},
+		{Workload: "memory", System: System, Run: memoryOfLoners(usual)},
+		{Workload: "memory", System: noLog, Run: memoryOfLoners(quiet)},
+		{Workload: "growth", System: System, Run: growthOfJobs},
+		{Workload: "growth", System: System, Run: growthOfSiblings},
+		{Workload: "recover", System: System, Run: recovery},
 	}
 }

@@ -99,15 +99,22 @@ type streams struct {
 	workers []worker.Worker
 }
 
+// singly is streams of messages that are read one a run.
+func singly(name string, n, rows int, t tuned) *streams {
+	ledger := lab.NewLedger(n, n/rows)
+	return &streams{
+		name: name, n: n, rows: rows, ledger: ledger, graph: oneByOne,
+		workers: []worker.Worker{&relay{tuned: t}, &sink{tuned: t, ledger: ledger}},
+	}
+}
+
 // stream is messages that are read one a run.
-func stream(rows func(lab.Size) int, name string, t tuned) func(context.Context, *lab.Lab) ([]lab.Figure, error) {
+func stream(which func(lab.Size) (name string, n, rows int), t tuned) func(context.Context, *lab.Lab) ([]lab.Figure, error) {
 	return func(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
-		n, k := l.Size.Stream, rows(l.Size)
-		ledger := lab.NewLedger(n, n/k)
-		return streams{
-			name: name, n: n, rows: k, ledger: ledger, graph: oneByOne,
-			workers: []worker.Worker{&relay{tuned: t}, &sink{tuned: t, ledger: ledger}},
-		}.run(ctx, l)
+		return with(ctx, l, func(r *rig) ([]lab.Figure, error) {
+			name, n, rows := which(l.Size)
+			return singly(name, n, rows, t).run(ctx, r)
+		})
 	}
 }
 
@@ -116,42 +123,48 @@ func batch(t tuned) func(context.Context, *lab.Lab) ([]lab.Figure, error) {
 	return func(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 		n, k := l.Size.Batch, l.Size.Streams
 		ledger := lab.NewLedger(n, n/k)
-		return streams{
+		s := &streams{
 			name: "batch", n: n, rows: k, ledger: ledger, graph: manyAtOnce,
 			workers: []worker.Worker{&relayMany{tuned: t}, &sinkMany{relayMany{tuned: t, ledger: ledger}}},
-		}.run(ctx, l)
+		}
+		return with(ctx, l, func(r *rig) ([]lab.Figure, error) { return s.run(ctx, r) })
 	}
 }
 
-// run puts the messages in before the clock starts, and looks at what came out when it has
-// stopped.
-func (s streams) run(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
-	return with(ctx, l, func(r *rig) ([]lab.Figure, error) {
-		var handles []*job.Handle
-		for row := range s.rows {
-			h, err := r.client.Start(ctx, s.graph())
-			if err != nil {
-				return nil, err
-			}
-			handles = append(handles, h)
-			if err := fill(ctx, h, row*s.n/s.rows, s.n/s.rows); err != nil {
-				return nil, err
-			}
+// run starts a tree for each row and measures.
+func (s *streams) run(ctx context.Context, r *rig) ([]lab.Figure, error) {
+	handles := make([]*job.Handle, s.rows)
+	for i := range handles {
+		h, err := r.client.Start(ctx, s.graph())
+		if err != nil {
+			return nil, err
 		}
-		var used lab.Usage
-		err := r.serve(ctx, func(ctx context.Context) (err error) {
-			used, err = l.Measure(ctx, s.ledger.Wait)
-			if err != nil {
-				return err
-			}
-			g, ctx := errgroup.WithContext(ctx)
-			for row, h := range handles {
-				g.Go(func() error { return drained(ctx, h, row*s.n/s.rows, s.n/s.rows) })
-			}
-			return g.Wait()
-		}, s.workers...)
-		return used.Throughput(s.name, s.n, "messages"), err
-	})
+		handles[i] = h
+	}
+	return s.measure(ctx, r, handles)
+}
+
+// measure puts the messages in before the clock starts, and looks at what came out when it
+// has stopped.
+func (s *streams) measure(ctx context.Context, r *rig, rows []*job.Handle) ([]lab.Figure, error) {
+	each := s.n / s.rows
+	for i, h := range rows {
+		if err := fill(ctx, h, i*each, each); err != nil {
+			return nil, err
+		}
+	}
+	var used lab.Usage
+	err := r.serve(ctx, func(ctx context.Context) (err error) {
+		if used, err = r.lab.Measure(ctx, s.ledger.Wait); err != nil {
+			return err
+		}
+		g, ctx := errgroup.WithContext(ctx)
+		for i, h := range rows {
+			g.Go(func() error { return drained(ctx, h, i*each, each) })
+		}
+		return g.Wait()
+	}, s.workers...)
+	return used.Throughput(s.name, s.n, "messages"), err
 }
 
 // fill sends the items from first on.

@@ -37,8 +37,13 @@ func with(ctx context.Context, l *lab.Lab, fn func(r *rig) ([]lab.Figure, error)
 
 // serve runs workers for as long as fn does.
 func (r *rig) serve(ctx context.Context, fn func(context.Context) error, workers ...worker.Worker) error {
+	return r.serveQueues(ctx, nil, fn, workers...)
+}
+
+// serveQueues is serve for jobs in other queues than the default.
+func (r *rig) serveQueues(ctx context.Context, queues map[string]int, fn func(context.Context) error, workers ...worker.Worker) error {
 	engine, err := worker.New(worker.Config{
-		Store: r.store, Workers: workers, Concurrency: r.lab.Concurrency,
+		Store: r.store, Workers: workers, Queues: queues, Concurrency: r.lab.Concurrency,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
