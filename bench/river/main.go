@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	os.Exit(lab.Obey(context.Background(), map[string]func(context.Context, *lab.Lab) ([]lab.Figure, error){
+	os.Exit(lab.Obey(context.Background(), map[string]func(context.Context, *lab.Lab) ([]lab.Figure, error){ //nolint:forbidigo // a program ends here
 		"chain": chain, "hops": hops, "wake": wake,
 	}))
 }
