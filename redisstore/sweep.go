@@ -18,7 +18,7 @@ const (
 	// leadership is for how long a sweeper leads without a sign of life.
 	leadership = 3 * time.Second
 	// calmRounds is how many rounds a shard is left alone in which nothing is due.
-	calmRounds = 4
+	calmRounds = 5
 )
 
 // Sweep implements job.Sweeper.
