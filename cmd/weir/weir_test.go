@@ -65,6 +65,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SERVER", strings.TrimSuffix(server.URL(), "/0"))     // for jobs.txt alone with /6, for bulk.txt with /7
 			env.Setenv("ALBUM", string(h.ID()))
 			env.Setenv("HOME", os.TempDir())
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each command takes a second with the race detector
 			env.Setenv("WEIR_CONFIG", filepath.Join(env.WorkDir, "config", "contexts.yaml"))
 			return nil
 		},
