@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,10 +105,14 @@ func TestProxyDropsReplyAfterExecution(t *testing.T) {
 func TestEachSharesInstances(t *testing.T) {
 	urls := map[string]bool{}
 	for range 2 {
-		redistest.Each(t, func(t *testing.T, url string) { urls[url] = true })
+		redistest.Each(t, func(t *testing.T, url string) {
+			if !strings.HasSuffix(t.Name(), "miniredis") { // one for each test
+				urls[url] = true
+			}
+		})
 	}
-	if len(urls) != 3 || !urls[redistest.SharedRedis(t)] {
-		t.Errorf("Each gave %v, want three instances, SharedRedis among them", urls)
+	if len(urls) != 2 || !urls[redistest.SharedRedis(t)] {
+		t.Errorf("Each gave %v, want two instances, SharedRedis among them", urls)
 	}
 }
 

@@ -31,7 +31,6 @@ type instance struct {
 var (
 	sharedRedis   = &instance{start: startSharedRedis}
 	sharedCluster = &instance{start: startSharedCluster}
-	sharedMini    = &instance{start: startSharedMini}
 
 	inMain     atomic.Bool
 	namespaces atomic.Uint64
@@ -44,7 +43,7 @@ var (
 func Main(m *testing.M) int {
 	inMain.Store(true)
 	defer func() {
-		for _, i := range []*instance{sharedRedis, sharedCluster, sharedMini} {
+		for _, i := range []*instance{sharedRedis, sharedCluster} {
 			if i.stop != nil {
 				i.stop()
 			}
@@ -53,14 +52,14 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// Each runs fn as the subtests "redis", "cluster" and "miniredis", each with the
-// URL of an instance that all tests of the binary share: keep to a Namespace and
-// never flush. fn may call t.Parallel.
+// Each runs fn as the subtests "redis", "cluster" and "miniredis". Each gets the URL of
+// an instance; the first two are shared by all tests of the binary: keep to a Namespace
+// and never flush. fn may call t.Parallel.
 func Each(t *testing.T, fn func(t *testing.T, url string)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) { fn(t, sharedRedis.get(t)) })
 	t.Run("cluster", func(t *testing.T) { fn(t, sharedCluster.get(t)) })
-	t.Run("miniredis", func(t *testing.T) { fn(t, sharedMini.get(t)) })
+	t.Run("miniredis", func(t *testing.T) { fn(t, StartMini(t).URL()) })
 }
 
 // SharedRedis returns the URL of the "redis" instance of Each.
@@ -117,14 +116,6 @@ func startSharedCluster() (string, func(), error) {
 		return "", nil, err
 	}
 	return c.URL(), func() { c.kill(); _ = os.RemoveAll(dir) }, nil
-}
-
-func startSharedMini() (string, func(), error) {
-	m, err := launchMini()
-	if err != nil {
-		return "", nil, err
-	}
-	return m.URL(), m.Close, nil
 }
 
 // sharedDir is not a t.TempDir: it outlives the test that starts the instance.
