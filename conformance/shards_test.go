@@ -72,8 +72,9 @@ func TestOrdersOutliveTheirProcess(t *testing.T) {
 			e.check(err)
 			return n
 		}
+		e.check(h.WriteOut(e.ctx, "out", -1)) // so that the server knows the script
 		e.until("no order waits", func() bool { return waiting() == 0 })
-		want := []string{}
+		want := []string{"-1"}
 		for i := range 3 {
 			e.cut(h, i)
 			want = append(want, fmt.Sprint(i))
