@@ -18,7 +18,12 @@ import (
 // than its script's header says is a bug or a foreign server: it becomes errReply.
 
 // decoder reads a reply; the first thing that does not fit is kept as its error.
-type decoder struct{ err error }
+type decoder struct {
+	err error
+	// Those of the job that is decoded, kept for the next as trees have thousands.
+	fields  map[string]string
+	waiting map[string]int64
+}
 
 func (d *decoder) fail(want string, v any) {
 	if d.err == nil {
@@ -97,10 +102,13 @@ func (d *decoder) wakes(v any) []delivery.Wake {
 
 // descriptor decodes what the job's hash says of a port, see descriptor in create.go.
 func (d *decoder) descriptor(p *job.PortInfo, id job.ID, text string) {
-	for i, part := range strings.Fields(text) {
+	limit, rest, more := strings.Cut(text, " ")
+	p.Limit = int(d.int(limit))
+	for more {
+		var part string
+		part, rest, more = strings.Cut(rest, " ")
 		switch {
-		case i == 0:
-			p.Limit = int(d.int(part))
+		case part == "":
 		case part[0] == '#':
 			p.Channels = append(p.Channels, part[1:])
 		default:
@@ -238,7 +246,12 @@ func (d *decoder) labels(text string) (labels map[string]string) {
 
 // info decodes the hash of a job; nil if there is none.
 func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
-	f := map[string]string{}
+	if d.fields == nil {
+		d.fields, d.waiting = map[string]string{}, map[string]int64{}
+	}
+	f, waiting := d.fields, d.waiting
+	clear(f)
+	clear(waiting)
 	d.pairs(hash, func(k string, v any) { f[k] = d.str(v) })
 	if f["status"] == "" {
 		return nil
@@ -264,8 +277,8 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	}
 	i.Labels = d.labels(f["labels"])
 	values := d.rawMap(defaults)
-	waiting := map[string]int64{}
 	d.pairs(lengths, func(k string, v any) { waiting[k] = d.int(v) })
+	i.Ports = make([]job.PortInfo, 0, len(waiting))
 	for k, v := range f {
 		dir, name, ok := strings.Cut(k, ".")
 		if !ok || dir != "i" && dir != "o" {

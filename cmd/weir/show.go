@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -136,14 +135,17 @@ func ports(w io.Writer, style term.Style, v *view) error {
 	}{{"← ", v.In}, {"→ ", v.Out}} {
 		for _, name := range slices.Sorted(maps.Keys(side.ports)) {
 			p := side.ports[name]
-			limit, closed := "-", ""
+			limit, value, closed := "-", "-", ""
+			if p.Default != nil {
+				value = term.Clean(string(*p.Default))
+			}
 			if p.Limit != nil {
 				limit = term.Number(int64(*p.Limit))
 			}
 			if p.Closed {
 				closed = "closed"
 			}
-			rows = append(rows, []string{side.arrow + term.Clean(name), term.Number(p.Size), limit, cmp.Or(term.Clean(string(p.Default)), "-"), closed})
+			rows = append(rows, []string{side.arrow + term.Clean(name), term.Number(p.Size), limit, value, closed})
 		}
 	}
 	return term.Table(w, rows, style)

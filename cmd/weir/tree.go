@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -53,6 +54,7 @@ in place on a terminal, else whenever something has changed.`,
 				return err
 			}
 			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				debug.SetGCPercent(400) // all that is read is kept until it is printed
 				t := treeSource{client: job.NewClient(store), args: args, notes: c.ErrOrStderr()}
 				if f.watch {
 					t.notes = io.Discard

@@ -47,10 +47,10 @@ type viewError struct {
 }
 
 type viewPort struct {
-	Size    int64           `json:"size"`
-	Default json.RawMessage `json:"default"`
-	Limit   *int            `json:"limit"`
-	Closed  bool            `json:"closed"`
+	Size    int64            `json:"size"`
+	Default *json.RawMessage `json:"default"` // no value costs much less to encode as a pointer
+	Limit   *int             `json:"limit"`
+	Closed  bool             `json:"closed"`
 }
 
 // viewEdge is a wire between two children of a graph, or one of them and the graph itself.
@@ -98,7 +98,11 @@ func viewOf(i *job.Info) *view {
 		if p.Dir == port.Output {
 			into = v.Out
 		}
-		into[p.Name] = viewPort{Size: p.Waiting, Default: p.Default, Limit: limitOrNull(p.Limit), Closed: p.Closed}
+		q := viewPort{Size: p.Waiting, Limit: limitOrNull(p.Limit), Closed: p.Closed}
+		if p.Default != nil {
+			q.Default = &p.Default
+		}
+		into[p.Name] = q
 	}
 	return v
 }

@@ -16,32 +16,47 @@ local function goes_on(id, status, reason, alarms)
   return at and str(tonumber(at)) or ''
 end
 
-while #todo > 0 and #read < budget do
-  local id = table.remove(todo)
-  local root, k = tree(id), key(id)
-  local fields, lengths, status, reason = call('HGETALL', k), {}, '', ''
+-- What the fields of a job mean is worked out once a script, as jobs have the same ones:
+local lists = {} -- what follows the job's key in the key of a port's list, by field; false: no port
+local flows = {} -- whether a port with this descriptor is wired, so that nothing stays in it
+
+local function lengths(k, fields)
+  local out, status, reason = {}, '', ''
   for f = 1, #fields, 2 do
-    local name = fields[f]
-    local side, dot = string.byte(name, 1, 2) -- a port is i.<name> or o.<name>; this is read thousands of times
-    if dot == 46 and (side == 105 or side == 111) then
-      local wired = string.find(fields[f + 1], ' %d') -- then nothing stays in it
-      lengths[#lengths + 1] = name
-      lengths[#lengths + 1] = wired and 0 or call('LLEN', k .. ':' .. string.char(side) .. ':' .. string.sub(name, 3))
+    local name, value = fields[f], fields[f + 1]
+    local list = lists[name]
+    if list == nil then
+      list = string.gsub(name, '^([io])%.', ':%1:')
+      if list == name then list = false end
+      lists[name] = list
+    end
+    if list then
+      if flows[value] == nil then flows[value] = string.find(value, ' %d') ~= nil end
+      out[#out + 1] = name
+      out[#out + 1] = flows[value] and 0 or call('LLEN', k .. list)
     elseif name == 'status' then
-      status = fields[f + 1]
+      status = value
     elseif name == 'reason' then
-      reason = fields[f + 1]
+      reason = value
     end
   end
+  return out, status, reason
+end
+
+while #todo > 0 and #read < budget do
+  local id = table.remove(todo)
+  local k = key(id)
+  local fields = call('HGETALL', k)
+  local sizes, status, reason = lengths(k, fields)
   local more = call('EXISTS', k .. ':d', k .. ':c', k .. ':t') > 0 -- most jobs have none of them
   read[#read + 1] = {
-    id, fields, lengths, more and call('HGETALL', k .. ':d') or {}, goes_on(id, status, reason, more),
+    id, fields, sizes, more and call('HGETALL', k .. ':d') or {}, goes_on(id, status, reason, more),
   }
-  for _, child in ipairs(more and not alone and call('HVALS', k .. ':c') or {}) do
-    if string.sub(child, 1, #root) == root then
-      todo[#todo + 1] = child
-    else
-      left[#left + 1] = child
+  if more and not alone then
+    local root = tree(id)
+    for _, child in ipairs(call('HVALS', k .. ':c')) do
+      local list = string.sub(child, 1, #root) == root and todo or left
+      list[#list + 1] = child
     end
   end
 end
