@@ -252,7 +252,16 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	f, waiting := d.fields, d.waiting
 	clear(f)
 	clear(waiting)
-	d.pairs(hash, func(k string, v any) { f[k] = d.str(v) })
+	if joined, ok := hash.(string); ok { // see tree_walk.lua
+		var k, v string
+		for joined != "" {
+			k, joined, _ = strings.Cut(joined, "\x1f")
+			v, joined, _ = strings.Cut(joined, "\x1f")
+			f[k] = v
+		}
+	} else {
+		d.pairs(hash, func(k string, v any) { f[k] = d.str(v) })
+	}
 	if f["status"] == "" {
 		return nil
 	}

@@ -47,3 +47,22 @@ func TestWhenItGoesOn(t *testing.T) {
 		within("rate", e.info(often).Next, time.Minute)
 	})
 }
+
+// Whatever a job says of itself is read as it was written.
+func TestInfoOfOddTexts(t *testing.T) {
+	each(t, func(e *env) {
+		for _, text := range []string{"", "plain", "\x1f", "a\x1fstatus\x1fqueued\x1f", "\xff\x00\n"} {
+			id := newID(e)
+			_, err := e.store.Create(e.Context(), id, &job.Plan{Nodes: []job.Node{{Type: "T", Queue: "q", Ports: ports(in("in"))}}}, text)
+			e.ok(err)
+			d := delta(e.begin(id), statemachine.Fail)
+			d.Failure, d.Reason = &job.Failure{Error: "x"}, text
+			e.commit(d)
+			i := e.info(id)
+			e.equal("by", i.By, text)
+			e.equal("reason", i.Reason, text)
+			e.equal("status", i.Status, statemachine.Failed)
+			e.equal("ports", len(i.Ports), 1)
+		}
+	})
+}
