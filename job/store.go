@@ -210,6 +210,10 @@ type Begin struct {
 	// Limits are the runs a minute allowed to a job by type, with "" for all others. A
 	// job over it is parked until the next minute. Without "" there is no limit.
 	Limits map[string]int
+	// Hold tells, when a Step begins a job of a type, whether the caller will then itself
+	// begin the job of the step's first delta, if that is queued again: nobody else is told
+	// of it. nil: no.
+	Hold func(next string) bool
 }
 
 // Snapshot is what a run sees of its job: nothing in it changes while the run lasts.
@@ -263,6 +267,17 @@ type Delta struct {
 	Reason   string          // why the job is parked
 	Single   string          // how many of the next messages to read one a run, as a number; empty: as before
 	Started  bool            // the worker's Start is part of it
+	Guess    *Guess          // the run has not begun yet
+}
+
+// Guess is in the delta of a run that was made before its job was woken: of a job that slept,
+// on messages that the delta before it in the transaction writes. The commit begins the run
+// and ends it. It holds if nothing else has happened to the job since it was seen.
+type Guess struct {
+	Version int64  // of the job when it was seen
+	Port    string // the In port that is written to
+	Seen    int    // messages in it then: all that the run saw
+	Limit   int    // runs a minute allowed to the job
 }
 
 // Take removes N messages from the front of a port, if its head is still Head.
@@ -307,6 +322,7 @@ type Result struct {
 	Applied int   // deltas that hold, now or from an earlier sending of the same commit
 	Refused error // why the first other delta did not: ErrFenced, ErrMoved, ErrPort, ErrExists, ErrNotFound
 	Again   bool  // the last applied delta left its job queued
+	Held    bool  // Begin.Hold was asked, and the job of the first delta is the caller's to begin
 	Full    bool  // a port that its job writes to is full: the job is not to write on
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -96,15 +97,21 @@ func (s *Store) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string
 	var d decoder
 	l := d.list(reply)
 	result := d.result(d.at(l, 0), first)
-	if err := s.deliver(ctx, due, &d, d.at(l, 1)); err != nil {
-		return result, nil, err
+	var snapshot *job.Snapshot
+	if next := d.str(d.at(l, 2)); next != "" {
+		if snapshot, err = d.snapshot(d.at(l, 3), job.ID(next), b.Token); err != nil {
+			return result, nil, err
+		}
 	}
-	next := d.str(d.at(l, 2))
-	if next == "" {
-		return result, nil, d.err
+	wakes := d.wakes(d.at(l, 1))
+	if snapshot != nil && b.Hold != nil {
+		wakes = slices.DeleteFunc(wakes, func(w delivery.Wake) bool {
+			mine := w.ID == string(first) && b.Hold(snapshot.Info.Type)
+			result.Held = result.Held || mine
+			return mine
+		})
 	}
-	snapshot, err := d.snapshot(d.at(l, 3), job.ID(next), b.Token)
-	return result, snapshot, err
+	return result, snapshot, s.hand(ctx, due, &d, wakes)
 }
 
 // Refresh implements job.Runs.
@@ -124,7 +131,10 @@ func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time
 // left to do. What cannot be done now is in `due`, where the sweeper finds it: the
 // script's changes hold all the same.
 func (s *Store) deliver(ctx context.Context, due string, d *decoder, reply any) error {
-	wakes := d.wakes(reply)
+	return s.hand(ctx, due, d, d.wakes(reply))
+}
+
+func (s *Store) hand(ctx context.Context, due string, d *decoder, wakes []delivery.Wake) error {
 	if d.err != nil || len(wakes) == 0 {
 		return d.err
 	}
@@ -151,6 +161,8 @@ func deltaArgs(args []any, d *job.Delta) []any {
 		mark = "1"
 	case d.Started:
 		mark = "2"
+	case d.Guess != nil:
+		mark = fmt.Sprintf("3 %d %s %d %d", d.Guess.Version, d.Guess.Port, d.Guess.Seen, d.Guess.Limit)
 	}
 	args = append(args, string(d.Job), d.Token, string(d.Outcome), d.Delay.Milliseconds(), d.Next,
 		d.Lease.Milliseconds(), mark, d.Reason, d.Single)

@@ -22,6 +22,11 @@ const (
 	quantumTime = 100 * time.Millisecond
 )
 
+// maxKept is how many queued jobs a slot keeps to itself, to go on with when those that they
+// led to have run: were another slot to take them, none of these jobs would ever be asleep,
+// and no runs could be fused.
+const maxKept = 8
+
 // lastWords is how long a commit may take after the drain time.
 const lastWords = 2 * time.Second
 
@@ -42,6 +47,7 @@ type Engine struct {
 	unknown  sync.Map     // types of jobs that nobody here runs, and that were told of
 	ending   sync.Map     // jobs of such types that are to end, and since when
 	presence presence
+	asleep   sleepers
 }
 
 // errRan: an engine that has stopped cannot start again.
@@ -159,16 +165,39 @@ func (e *Engine) handle(_ context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	for begun, n := start, 1; snap != nil; n++ {
-		d := e.execute(snap, begun)
-		if d == nil {
-			return nil
-		}
-		begun = time.Now()
-		step := n < quantumRuns && time.Since(start) < quantumTime && !d.Handed && !e.stopping()
-		snap = e.commit(snap, d, step)
-	}
+	e.goOn(snap, start)
 	return nil
+}
+
+// goOn runs a job that has begun, and then those that its commits make ready, for a quantum.
+func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
+	n := 0
+	room := func(runs int) bool {
+		return n+runs < quantumRuns && time.Since(start) < quantumTime && !e.stopping()
+	}
+	var kept []job.ID // queued, and nobody else knows
+	for granted := start; snap != nil; {
+		first := e.execute(snap, snap, granted)
+		if first == nil {
+			return
+		}
+		row, busy := e.fuse([]*ran{first}, granted, room)
+		granted = time.Now()
+		b := e.beginning()
+		b.Hold = func(next string) bool { return len(kept) < maxKept && e.registry.short(next) }
+		done := e.commit(row, b, room(len(row)) && !first.delta.Handed && !(busy && first.delta.Outcome == statemachine.Requeue))
+		n += len(row)
+		for _, r := range row[:done.Applied] {
+			e.note(r)
+		}
+		if done.Held {
+			kept = append(kept, snap.Info.ID)
+		}
+		for snap = done.next; snap == nil && len(kept) > 0 && !e.stopping(); kept = kept[1:] {
+			granted = time.Now()
+			snap, _ = e.cfg.Store.Begin(e.runs, kept[0], e.beginning()) // else the sweeper finds it
+		}
+	}
 }
 
 // RunJob gives one queued job one run and returns when that is committed: for tests and
@@ -183,8 +212,8 @@ func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
 	if err != nil {
 		return err
 	}
-	if d := e.execute(snap, begun); d != nil {
-		e.commit(snap, d, false)
+	if r := e.execute(snap, snap, begun); r != nil {
+		e.commit([]*ran{r}, e.beginning(), false)
 	}
 	return nil
 }
@@ -196,32 +225,43 @@ func (e *Engine) beginning() job.Begin {
 	}
 }
 
-// commit stores what a run did. With step it also begins a run of a job that the commit
-// made ready, and returns its snapshot.
-func (e *Engine) commit(snap *job.Snapshot, d *job.Delta, step bool) *job.Snapshot {
-	var next *job.Snapshot
-	tx, b := job.Tx{Deltas: []job.Delta{*d}}, e.beginning()
+// committed is what came of a commit.
+type committed struct {
+	job.Result
+	next *job.Snapshot // of a run that began with it
+}
+
+// commit stores what a row of runs did. With step it also begins, as b says, a run of a job
+// that the commit made ready.
+func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
+	snap, d := row[0].snap, row[0].delta
+	tx := job.Tx{}
+	for _, r := range row {
+		tx.Deltas = append(tx.Deltas, *r.delta)
+	}
 	// A run that is over is committed even if the engine stops meanwhile; but when the
 	// drain time is over a store that does not answer is not waited for much longer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.runs), patience)
 	defer cancel()
 	defer context.AfterFunc(e.runs, func() { time.AfterFunc(lastWords, cancel) })()
 	err := retry(ctx, func() error {
-		if !step {
-			_, err := commit(ctx, e.cfg.Store, *d)
-			return err
-		}
-		var res job.Result
 		var err error
-		if res, next, err = e.cfg.Store.Step(ctx, tx, b, e.registry.names); err != nil {
-			return err
+		if step {
+			done.Result, done.next, err = e.cfg.Store.Step(ctx, tx, b, e.registry.names)
+		} else {
+			done.Result, err = commitOnce(ctx, e.cfg.Store, tx)
 		}
-		return res.Refused
+		if err == nil && done.Applied == 0 {
+			err = done.Refused // else what was guessed wrong happens again
+		}
+		return err
 	})
 	log := e.cfg.Logger.With("job", snap.Info.ID, "type", snap.Info.Type)
 	switch {
 	case err == nil:
-		e.remind(d)
+		for _, r := range row[:done.Applied] {
+			e.remind(r.delta)
+		}
 		if d.Outcome == statemachine.Fail {
 			log.Error("job failed", "error", d.Reason)
 		}
@@ -241,7 +281,7 @@ func (e *Engine) commit(snap *job.Snapshot, d *job.Delta, step bool) *job.Snapsh
 	default:
 		log.Error("run could not be committed; it will be repeated when its lease ends", "error", err)
 	}
-	return next
+	return done
 }
 
 // giveUp commits what takes the place of a commit that was refused.

@@ -28,20 +28,21 @@ func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 var errExited = errors.New("the worker ended its goroutine instead of returning")
 
 // execute runs the worker once on a snapshot and returns what is to be committed; nil
-// if the run has lost its job.
-func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
+// if the run has lost its job. The lease, granted at the time given or later, is that of
+// holder: of the same run, or of the one on whose messages this one is a guess.
+func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time) *ran {
 	k := e.registry.kinds[snap.Info.Type]
 	if k == nil {
 		if _, told := e.unknown.LoadOrStore(snap.Info.Type, true); !told {
 			e.cfg.Logger.Warn("no worker of this type runs here: its jobs wait for an engine that has it",
 				"type", snap.Info.Type, "queue", snap.Info.Queue, "job", snap.Info.ID)
 		}
-		return e.unknownType(snap)
+		return &ran{snap: snap, delta: e.unknownType(snap)}
 	}
 	defer e.presence.begun(snap)()
 	ctx, cancel := context.WithCancelCause(e.runs)
 	defer cancel(nil)
-	keeper := keep(e.cfg.Store, snap.Info.ID, snap.Token, e.cfg.Lease, begun, cancel)
+	keeper := keep(e.cfg.Store, holder.Info.ID, holder.Token, e.cfg.Lease, granted, cancel)
 	defer keeper.stop()
 	if k.options.Timeout > 0 {
 		var stop context.CancelFunc
@@ -50,8 +51,11 @@ func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
 	}
 	r := newRun(ctx, e.cfg.Store, snap, e.cfg.Lease)
 	r.journal.off = k.options.NoLog
-	r.keeper = keeper
+	r.keeper, r.guess = keeper, snap != holder
+	began := time.Now()
 	err := call(ctx, k, r, snap)
+	out := &ran{snap: snap, run: r, took: time.Since(began)}
+	k.timed(out.took)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
@@ -64,13 +68,15 @@ func (e *Engine) execute(snap *job.Snapshot, begun time.Time) *job.Delta {
 	case r.broken != nil && (errors.Is(r.broken, job.ErrMoved) || errors.Is(cause, errStopping)),
 		err != nil && errors.Is(cause, errStopping):
 		snap.Token = r.token
-		return handBack(snap, 0, "")
+		out.delta = handBack(snap, 0, "")
+		return out
 	case r.broken != nil:
 		err = r.broken
 	case err != nil && cause != nil && errors.Is(err, context.DeadlineExceeded):
 		err = cause
 	}
-	return r.conclude(k, err, snap.Shutdown)
+	out.delta = r.conclude(k, err, snap.Shutdown)
+	return out
 }
 
 const (
@@ -188,15 +194,21 @@ func firstLine(s string) string {
 // idempotent, and if it takes too long the lease ends and it is refused.
 func commit(ctx context.Context, s Store, d job.Delta) (job.Result, error) {
 	var res job.Result
-	err := retry(ctx, func() error {
-		all, err := s.Commit(ctx, []job.Tx{{Deltas: []job.Delta{d}}})
-		if err != nil {
+	err := retry(ctx, func() (err error) {
+		if res, err = commitOnce(ctx, s, job.Tx{Deltas: []job.Delta{d}}); err != nil {
 			return err
 		}
-		res = all[0]
 		return res.Refused
 	})
 	return res, err
+}
+
+func commitOnce(ctx context.Context, s Store, tx job.Tx) (job.Result, error) {
+	all, err := s.Commit(ctx, []job.Tx{tx})
+	if err != nil {
+		return job.Result{}, err
+	}
+	return all[0], nil
 }
 
 // permanent tells whether asking again cannot help.

@@ -22,6 +22,8 @@ type kind struct {
 	options Options
 
 	appetite atomic.Int64 // about how many messages of a port a run reads
+	alone    atomic.Bool  // its runs need the store, so that they do not fuse
+	took     atomic.Int64 // nanoseconds that a run takes, about; 0: not known yet
 }
 
 // registry holds the types that an engine runs. It does not change after newRegistry.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirworks/weir/job"
@@ -56,8 +57,10 @@ type Run struct {
 	extra    port.Context      // keys without who wrote them
 	head     []byte            // keys as they precede a stored message
 	journal  journal
-	over     bool // the worker has returned
-	took     bool // messages of the job's In ports were read before the last Checkpoint
+	over     bool        // the worker has returned
+	guess    bool        // the job's run has not begun in the store, see fuse.go
+	asked    atomic.Bool // on a guess: the run needs the store
+	took     bool        // messages of the job's In ports were read before the last Checkpoint
 	// defaulting: what is written becomes the default of the port instead, see ForInputs.
 	defaulting bool
 	broken     error // the run cannot be committed any more, whatever the worker returns
@@ -157,6 +160,10 @@ func (r *Run) Log(entry any) error {
 // ask reads from the store, again and again while it cannot be reached: that is no
 // failure of the job. If it takes too long the lease ends, and the run with it.
 func (r *Run) ask(read func(context.Context) error) error {
+	if r.guess {
+		r.asked.Store(true)
+		return errGuess
+	}
 	return retry(r.ctx, func() error { return read(r.ctx) })
 }
 
@@ -186,6 +193,10 @@ func (r *Run) Checkpoint() error {
 	}
 	if r.broken != nil {
 		return r.broken
+	}
+	if r.guess {
+		r.asked.Store(true)
+		return errGuess
 	}
 	d := r.take(job.Checkpoint)
 	d.Next, d.Lease = rand.Text(), r.lease

@@ -18,6 +18,7 @@ local wired       -- edges of ports, by job, direction and port: to be emptied w
 local urgent      -- members of `due` that are no jobs and want to be looked at now
 local watched     -- whether anybody listens to statuses; nil: not looked yet
 local writer      -- the job whose commit this is
+local guessed     -- the job whose run, on what this commit writes, comes next in the transaction
 local quiet       -- what is appended wakes nobody
 local sent        -- where messages went, for the log, when it is a table
 
@@ -28,7 +29,7 @@ local function start(keys, args, skip)
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   jobs, ready, wired, urgent = {}, {}, {}, {}
-  watched, writer, quiet, sent = nil, nil, false, nil
+  watched, writer, guessed, quiet, sent = nil, nil, nil, false, nil
 end
 
 local function arg()
@@ -186,6 +187,10 @@ function wake(id, from)
     end
   elseif EV.wake[j.status] and not j.graph then
     if j.blocked > 0 then return rest(j) end
+    if id == guessed and j.status == S.suspended then
+      j.woken = true -- for transact, which goes on with it
+      return
+    end
     place(j, EV.wake[j.status])
   end
 end

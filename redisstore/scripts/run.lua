@@ -87,6 +87,15 @@ local function batch_of(type, batches, most)
   return at and tonumber(string.match(batches, '^%d+', at + 1)) or most
 end
 
+-- rated counts a run of a job that begins now: the minute, and the runs in it, or nil if there
+-- were limit of them.
+local function rated(j, limit)
+  local minute, runs = math.floor(NOW / 60000), 1
+  local m, n = string.match(j.rate, '^(%d+):(%d+)$')
+  if tonumber(m) == minute then runs = tonumber(n) + 1 end
+  return runs <= limit and str(minute) .. ':' .. str(runs)
+end
+
 -- begin starts a run and returns what it sees: {'ok', now, fields, state or false,
 -- defaults, inboxes}, or {why not, detail}. A repeat under the same token answers again.
 -- limits are runs a minute by type, '' for others; over it the job is parked.
@@ -101,21 +110,19 @@ local function begin(j, token, lease, most, batches, bytes, limits)
       call('ZADD', P .. 'due', str(NOW + math.min(ttl, 5 * LOOK)), j.id) -- it may end before
       return { 'locked', str(ttl) }
     end
-    local minute, runs = math.floor(NOW / 60000), 1
-    local m, n = string.match(j.rate, '^(%d+):(%d+)$')
-    if tonumber(m) == minute then runs = tonumber(n) + 1 end
     local limit = limits[j.type] or limits['']
-    if runs > limit and j.status == S.queued then
+    local rate = rated(j, j.status == S.queued and limit or math.huge)
+    if not rate then
       local reason = 'rate: it ran ' .. str(limit) .. ' times this minute'
       if call('HGET', k, 'reason') ~= reason then
         call('XADD', P .. 'log:' .. tree(j.id), 'MAXLEN', '~', '10000', '*', 'job', j.id, 'note', '{"parked":"' .. reason .. '"}')
       end
       call('HSET', k, 'reason', reason)
-      call('ZADD', P .. 'due', str((minute + 1) * 60000), j.id)
+      call('ZADD', P .. 'due', str((math.floor(NOW / 60000) + 1) * 60000), j.id)
       return { 'rate', str(limit) }
     end
     j.token = token
-    call('HSET', k, 'token', token, 'ran', str(NOW), 'again', '0', 'rate', str(minute) .. ':' .. str(runs))
+    call('HSET', k, 'token', token, 'ran', str(NOW), 'again', '0', 'rate', rate)
     place(j, to, NOW + lease)
   end
   local fields, state, boxes = call('HGETALL', k), {}, {}

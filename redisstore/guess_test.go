@@ -1,0 +1,161 @@
+package redisstore_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// row is a transaction of a run that writes a message to the port of a job that sleeps, and of
+// that job's run on it, on a guess.
+func (e *env) row(source, consumer job.ID) job.Tx {
+	e.Helper()
+	first := delta(e.begin(source), statemachine.Requeue)
+	first.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+	i := e.info(consumer)
+	p, _ := i.Port(port.Input, "in")
+	second := job.Delta{
+		Job: consumer, Token: "guess" + first.Token, Outcome: statemachine.Suspend,
+		Guess: &job.Guess{Version: i.Version, Port: "in", Seen: 1, Limit: 1000},
+		Takes: []job.Take{{Dir: port.Input, Port: "in", Head: p.Total, N: 1}},
+		Set:   map[string]json.RawMessage{"seen": json.RawMessage(`1`)},
+	}
+	return job.Tx{Deltas: []job.Delta{first, second}}
+}
+
+func TestGuess(t *testing.T) {
+	each(t, func(e *env) {
+		s, c := e.line()
+		for n := range int64(3) {
+			tx := e.row(s, c)
+			b := beginning()
+			res, snap, err := e.store.Step(e.Context(), tx, b, []string{"S", "C"})
+			e.ok(err)
+			e.equal("result", res, job.Result{Applied: 2})
+			e.equal("next", snap.Info.ID, s)
+			e.is(statemachine.Suspended, c)
+			e.holds(c, port.Input, "in")
+			i := e.info(c)
+			e.equal("steps, version, tries", []int64{i.Steps, i.Version, int64(i.Tries)}, []int64{n + 1, n + 1, 0})
+			if i.Ran.IsZero() {
+				e.Error("the job never ran")
+			}
+			e.unchanged("the same row again", func() {
+				again, second, err := e.store.Step(e.Context(), tx, b, []string{"S", "C"})
+				e.ok(err)
+				e.equal("result", again, res)
+				e.equal("snapshot", second, snap)
+			})
+			e.commit(delta(snap, statemachine.Requeue))
+			e.unchanged("a very late row", func() {
+				late, second, err := e.store.Step(e.Context(), tx, b, []string{"S", "C"})
+				e.ok(err)
+				e.equal("applied", late.Applied, 0)
+				if second != nil {
+					e.Errorf("began %s", second.Info.ID)
+				}
+			})
+		}
+		members, err := e.rdb.ZRange(e.Context(), e.key(c)[:len(e.key(c))-len("j:")-len(c)]+"due", 0, -1).Result()
+		e.ok(err)
+		for _, m := range members {
+			if m == string(c) {
+				e.Error("a job that sleeps is in due")
+			}
+		}
+	})
+}
+
+// A job that did not finish what it was given is queued, as after any run.
+func TestGuessThatGoesOn(t *testing.T) {
+	each(t, func(e *env) {
+		s, c := e.line()
+		tx := e.row(s, c)
+		tx.Deltas[0].Outcome, tx.Deltas[0].Writes[0].Items = statemachine.Suspend, raws("1", "2")
+		tx.Deltas[1].Outcome, tx.Deltas[1].Guess.Seen = statemachine.Requeue, 2
+		res, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"S", "C"})
+		e.ok(err)
+		e.equal("applied", res.Applied, 2)
+		e.equal("next", snap.Info.ID, c)
+		e.equal("inbox", snap.In["in"], job.Inbox{Head: 1, Len: 1, Items: raws("2")})
+	})
+}
+
+// Whatever happened to the job since it was seen, the guess does not hold: what goes before it
+// does, and the job runs the usual way, or does whatever it does now.
+func TestGuessIsWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(e *env, c job.ID, tx *job.Tx)
+		status  statemachine.Status
+		holds   []string
+	}{
+		"message":      {func(e *env, c job.ID, _ *job.Tx) { e.write(c, "in", "0") }, statemachine.Queued, []string{"0", "1"}},
+		"silent one":   {quietly, statemachine.Queued, []string{"0", "1"}},
+		"run":          {func(e *env, c job.ID, _ *job.Tx) { e.wakeAndEnd(c) }, statemachine.Queued, []string{"1"}},
+		"running":      {func(e *env, c job.ID, _ *job.Tx) { e.wake(c); e.begin(c) }, statemachine.Running, []string{"1"}},
+		"queued":       {func(e *env, c job.ID, _ *job.Tx) { e.wake(c) }, statemachine.Queued, []string{"1"}},
+		"state":        {func(e *env, c job.ID, _ *job.Tx) { e.set(c) }, statemachine.Queued, []string{"1"}},
+		"default":      {func(e *env, c job.ID, _ *job.Tx) { e.fallback(c) }, statemachine.Queued, []string{"1"}},
+		"lock":         {func(e *env, c job.ID, _ *job.Tx) { e.lock(c) }, statemachine.Queued, []string{"1"}},
+		"termination":  {func(e *env, c job.ID, _ *job.Tx) { e.ok(e.store.Apply(e.Context(), c, statemachine.Terminate)) }, statemachine.Terminating, []string{"1"}},
+		"rate":         {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Guess.Limit = 0 }, statemachine.Queued, []string{"1"}},
+		"other head":   {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Takes[0].Head++ }, statemachine.Queued, []string{"1"}},
+		"no port":      {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Closes = []string{"no"} }, statemachine.Queued, []string{"1"}},
+		"nothing came": {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[0].Writes = nil }, statemachine.Suspended, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(e *env) {
+				s, consumer := e.line()
+				tx := e.row(s, consumer)
+				c.happens(e, consumer, &tx)
+				res, _, err := e.store.Step(e.Context(), tx, beginning(), []string{"S"})
+				e.ok(err)
+				e.equal("applied", res.Applied, 1)
+				if res.Refused == nil {
+					e.Error("the guess holds")
+				}
+				e.is(c.status, consumer)
+				e.holds(consumer, port.Input, "in", c.holds...)
+				e.equal("steps of the source", e.info(s).Steps, int64(1))
+				if n := e.rdb.HGet(e.Context(), e.key(consumer)+":s", "seen").Val(); n != "" {
+					e.Error("what the run set is there")
+				}
+			})
+		})
+	}
+}
+
+func quietly(e *env, c job.ID, _ *job.Tx) {
+	e.Helper()
+	e.ok(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "in", Items: raws("0"), Quiet: true}))
+}
+
+func (e *env) wake(id job.ID) {
+	e.Helper()
+	e.ok(e.store.Apply(e.Context(), id, statemachine.Run))
+}
+
+func (e *env) wakeAndEnd(id job.ID) {
+	e.Helper()
+	e.wake(id)
+	e.end(id, statemachine.Suspend)
+}
+
+func (e *env) set(id job.ID) {
+	e.Helper()
+	e.ok(e.store.SetState(e.Context(), id, map[string]json.RawMessage{"k": json.RawMessage(`1`)}, nil))
+}
+
+func (e *env) fallback(id job.ID) {
+	e.Helper()
+	e.ok(e.store.SetDefault(e.Context(), id, job.Default{Dir: port.Input, Port: "in", Value: json.RawMessage(`7`)}))
+}
+
+func (e *env) lock(id job.ID) {
+	e.Helper()
+	e.ok(e.rdb.Set(e.Context(), e.key(id)+":lock", "me", time.Hour).Err())
+}

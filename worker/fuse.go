@@ -1,0 +1,217 @@
+package worker
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Fusion: a run that only writes to one sleeping job is not committed by itself. That job runs
+// at once on what was written, and so on; then all of them are committed as one transaction,
+// in one round trip. Which jobs sleep, and as what, is known from their last runs in this
+// engine. It is a guess: the commit holds up to the first run whose job has changed since, and
+// that one happens again, the usual way.
+
+const (
+	// rowRuns is how many runs one commit may have.
+	rowRuns = 16
+	// shortRun is how long the last run of a job may have taken that is to run on a guess:
+	// what those before it wrote waits for it.
+	shortRun = 5 * time.Millisecond
+	// known is of how many jobs an engine knows that they sleep, and knownState how many bytes
+	// of state each of them may have.
+	known      = 4096
+	misses     = 3
+	knownState = 16 << 10
+)
+
+// errGuess ends a run on a guess that needs the store: it happens again, the usual way.
+var errGuess = errors.New("this run was begun on what is not committed yet and has no job in the store; it is repeated")
+
+// ran is a run that is over.
+type ran struct {
+	snap  *job.Snapshot
+	run   *Run // nil: it never came to that
+	delta *job.Delta
+	took  time.Duration
+}
+
+// sleeper is a job that sleeps with nothing to read: what its next run would see.
+type sleeper struct {
+	snap *job.Snapshot // nil: it was asleep before, and is perhaps at work
+	took time.Duration // by its last run
+	miss int           // how often in a row it was not asleep when it was to be woken
+}
+
+// sleepers are jobs that sleep, as far as an engine knows.
+type sleepers struct {
+	mu   sync.Mutex
+	jobs map[job.ID]sleeper
+}
+
+// take returns a job that sleeps, if it does. busy tells that it may soon do so again: what
+// feeds it had better wait.
+func (s *sleepers) take(id job.ID) (one sleeper, busy bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.jobs[id]
+	switch {
+	case one.snap != nil:
+		s.jobs[id] = sleeper{}
+	case ok && one.miss < misses:
+		s.jobs[id] = sleeper{miss: one.miss + 1}
+		return one, true
+	case ok:
+		delete(s.jobs, id) // others run it
+	}
+	return one, false
+}
+
+func (s *sleepers) put(one sleeper) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jobs == nil {
+		s.jobs = map[job.ID]sleeper{}
+	}
+	for id := range s.jobs { // any one makes room
+		if len(s.jobs) < known {
+			break
+		}
+		delete(s.jobs, id)
+	}
+	s.jobs[one.snap.Info.ID] = one
+}
+
+// fuse adds to a row of runs those that its last one leads to, while goOn says so. The first
+// run of the row holds the lease, granted at the time given or later.
+func (e *Engine) fuse(row []*ran, granted time.Time, goOn func(runs int) bool) (all []*ran, busy bool) {
+	for len(row) < rowRuns && goOn(len(row)) {
+		last := row[len(row)-1]
+		to, items, ok := last.leadsTo()
+		if !ok {
+			break
+		}
+		s, busy := e.asleep.take(to.Job)
+		if s.snap == nil || s.took > shortRun {
+			return row, busy
+		}
+		k := e.registry.kinds[s.snap.Info.Type]
+		if k == nil || k.options.NoFuse || k.alone.Load() {
+			break
+		}
+		next := e.execute(s.fed(to.Port, items, row[0].snap.Info.Ran), row[0].snap, granted)
+		if next == nil || !next.fits(to.Port) {
+			if next != nil && next.run.asked.Load() {
+				k.alone.Store(true)
+			}
+			break
+		}
+		next.delta.Guess = &job.Guess{Version: s.snap.Info.Version, Port: to.Port, Seen: len(items), Limit: k.options.maxRuns()}
+		row = append(row, next)
+	}
+	return row, false
+}
+
+// leadsTo returns the one In port that all messages of a run go to, with them, if the run did
+// nothing else that concerns others.
+func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, ok bool) {
+	d := r.delta
+	if !plain(d) || len(d.Writes) == 0 {
+		return to, nil, false
+	}
+	for _, w := range d.Writes {
+		p, _ := r.snap.Info.Port(port.Output, w.Port)
+		if w.Job != "" || w.Dir != port.Output || len(p.Channels) > 0 || len(p.Edges) != 1 || len(p.Edges[0]) != 1 {
+			return to, nil, false
+		}
+		if items != nil && p.Edges[0][0] != to {
+			return to, nil, false
+		}
+		to = p.Edges[0][0]
+		items = append(items, w.Items...)
+	}
+	return to, items, to.Dir == port.Input
+}
+
+// fits tells whether a run on a guess may be committed as one: it went well, and read what it
+// was begun for.
+func (r *ran) fits(port string) bool {
+	d := r.delta
+	return !r.run.asked.Load() && d.Failure == nil && !d.Handed && d.Single == "" &&
+		slices.ContainsFunc(d.Takes, func(t job.Take) bool { return t.Job == "" && t.Port == port })
+}
+
+// note keeps what is known of a job after its run was committed, if it sleeps and has nothing
+// left to read.
+func (e *Engine) note(r *ran) {
+	d, s, size := r.delta, r.snap, 0
+	if r.run == nil || r.run.token != s.Token || d.Outcome != statemachine.Suspend || !plain(d) ||
+		!s.Whole || s.Shutdown || s.Info.Single != 0 {
+		return
+	}
+	for _, in := range r.run.ins {
+		if in.left > 0 || in.hidden > 0 {
+			return
+		}
+	}
+	for key, raw := range s.State {
+		size += len(key) + len(raw)
+	}
+	if size > knownState {
+		return
+	}
+	i := s.Info
+	i.Status, i.Reason, i.Tries, i.Steps, i.Version = statemachine.Suspended, "", 0, i.Steps+1, i.Version+1
+	i.Started = i.Started || d.Started
+	i.Ports = slices.Clone(i.Ports)
+	for n := range i.Ports {
+		p := &i.Ports[n]
+		if in := r.run.ins[p.Name]; p.Dir == port.Input && in != nil {
+			p.Total = in.head + int64(in.taken)
+		}
+		for _, w := range d.Writes {
+			if p.Wired && w.Job == "" && w.Dir == p.Dir && w.Port == p.Name {
+				p.Total += int64(len(w.Items))
+			}
+		}
+	}
+	e.asleep.put(sleeper{snap: &job.Snapshot{Info: i, Whole: true, State: s.State, Defaults: s.Defaults}, took: r.took})
+}
+
+// plain tells whether a run did no more than read, write, and change its state.
+func plain(d *job.Delta) bool {
+	return d.Failure == nil && !d.Handed && d.SetPorts == nil && d.Single == "" &&
+		len(d.Spawns)+len(d.Closes)+len(d.Defaults) == 0
+}
+
+// fed is what a run of the job sees when messages have come to one of its ports.
+func (s sleeper) fed(name string, items []json.RawMessage, now time.Time) *job.Snapshot {
+	snap := *s.snap
+	snap.Token = rand.Text()
+	snap.Info.Status, snap.Info.Ran = statemachine.Running, now
+	p, _ := snap.Info.Port(port.Input, name)
+	snap.In = map[string]job.Inbox{name: {Head: p.Total, Len: len(items), Items: slices.Clone(items)}}
+	return &snap
+}
+
+// timed notes how long a run of a type took.
+func (k *kind) timed(d time.Duration) {
+	took := k.took.Load()
+	if took == 0 {
+		took = int64(d)
+	}
+	k.took.Store(max(1, (7*took+int64(d))/8)) // of two at a time one may be lost
+}
+
+// short tells whether runs of a type are known to be short.
+func (r *registry) short(name string) bool {
+	k := r.kinds[name]
+	return k != nil && k.took.Load() > 0 && k.took.Load() < int64(shortRun)
+}
