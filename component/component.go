@@ -190,3 +190,12 @@ type free struct{}
 
 // WorkerOptions implements worker.Configured.
 func (free) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
+
+// outside is embedded instead by those that do something outside of Weir: for messages that
+// are there for certain.
+type outside struct{}
+
+// WorkerOptions implements worker.Configured.
+func (outside) WorkerOptions() worker.Options {
+	return worker.Options{MaxRunsPerMinute: -1, NoFuse: true}
+}

@@ -103,12 +103,16 @@ func TestZombie(t *testing.T) {
 
 // story is work with an answer that is known.
 type story struct {
-	bench    *bench
-	fib, sum *job.Handle
+	bench          *bench
+	fib, sum, line *job.Handle
 }
 
-// tell starts the story: a tree of jobs that compute fib(10), and a graph of three
-// stages through which 300 numbers go.
+// hops is how many messages go through the line of a story.
+const hops = 300
+
+// tell starts the story: a tree of jobs that compute fib(10), a graph of three stages
+// through which 300 numbers go, and a line of three jobs that read one message a run, which
+// are fused.
 func (b *bench) tell(pause time.Duration) *story {
 	b.Helper()
 	g := graph.New("flow")
@@ -119,12 +123,12 @@ func (b *bench) tell(pause time.Duration) *story {
 	graph.Connect(double.Out, sum.In)
 	graph.Export(g, "total", sum.Total)
 	graph.Export(g, "items", sum.Items)
-	return &story{b, b.single(&Fib{N: 10, Pause: pause}), b.start(g)}
+	return &story{b, b.single(&Fib{N: 10, Pause: pause}), b.start(g), b.line(hops)}
 }
 
 // over tells whether the work is done. An error means that Redis is away.
 func (s *story) over() bool {
-	for _, h := range []*job.Handle{s.fib, s.sum} {
+	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
 		info, err := h.Info(s.bench.ctx)
 		if err != nil || info.Status != statemachine.Completed {
 			return false
@@ -148,7 +152,7 @@ func (s *story) begun(runs int64) bool {
 // String tells about the jobs that are not completed.
 func (s *story) String() string {
 	var text strings.Builder
-	for _, h := range []*job.Handle{s.fib, s.sum} {
+	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
 		infos, err := h.Tree(s.bench.ctx)
 		if err != nil {
 			return err.Error()
@@ -179,7 +183,8 @@ func (s *story) check() {
 		b.Errorf("total %v of %v items, want %d of 300", total, items, 300*301)
 	}
 	b.settled(s.sum, 5)
-	for _, h := range []*job.Handle{s.fib, s.sum} {
+	b.hopped(s.line, hops)
+	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
 		infos, err := h.Tree(b.ctx)
 		b.check(err)
 		for _, i := range infos {

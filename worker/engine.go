@@ -185,7 +185,11 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		granted = time.Now()
 		b := e.beginning()
 		b.Hold = func(next string) bool { return len(kept) < maxKept && e.registry.short(next) }
-		done := e.commit(row, b, room(len(row)) && !first.delta.Handed && !(busy && first.delta.Outcome == statemachine.Requeue))
+		step := room(len(row)) && !first.delta.Handed
+		if busy && first.delta.Outcome == statemachine.Requeue {
+			step = false // it goes on when those that it feeds have caught up: then they fuse
+		}
+		done := e.commit(row, b, step)
 		n += len(row)
 		for _, r := range row[:done.Applied] {
 			e.note(r)

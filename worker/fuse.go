@@ -28,8 +28,10 @@ const (
 	// known is of how many jobs an engine knows that they sleep, and knownState how many bytes
 	// of state each of them may have.
 	known      = 4096
-	misses     = 3
 	knownState = 16 << 10
+	// misses is how often a job may be found at work before it is taken for one that other
+	// engines run.
+	misses = 3
 )
 
 // errGuess ends a run on a guess that needs the store: it happens again, the usual way.
@@ -90,7 +92,8 @@ func (s *sleepers) put(one sleeper) {
 }
 
 // fuse adds to a row of runs those that its last one leads to, while goOn says so. The first
-// run of the row holds the lease, granted at the time given or later.
+// run of the row holds the lease, granted at the time given or later. busy tells that it
+// ended at a job that will soon be asleep again.
 func (e *Engine) fuse(row []*ran, granted time.Time, goOn func(runs int) bool) (all []*ran, busy bool) {
 	for len(row) < rowRuns && goOn(len(row)) {
 		last := row[len(row)-1]

@@ -1,0 +1,284 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/worker"
+)
+
+// Hop passes one message on, and counts.
+type Hop struct {
+	In  port.In[int]
+	Out port.Out[int]
+}
+
+// WorkerOptions implements worker.Configured.
+func (*Hop) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
+
+// Run implements worker.Worker.
+func (w *Hop) Run(_ context.Context, run *worker.Run) error {
+	v, ok, err := w.In.Read()
+	if !ok || err != nil {
+		return err
+	}
+	var n, sum int
+	if _, err := run.State().Get("n", &n); err != nil {
+		return err
+	}
+	if _, err := run.State().Get("sum", &sum); err != nil {
+		return err
+	}
+	return errors.Join(run.State().Set("n", n+1), run.State().Set("sum", sum+v), w.Out.Write(v))
+}
+
+func (w *Hop) hop() (worker.Worker, *port.In[int], *port.Out[int])  { return w, &w.In, &w.Out }
+func (w *Call) hop() (worker.Worker, *port.In[int], *port.Out[int]) { return w, &w.In, &w.Out }
+
+// hopper is a worker with a port on each side.
+type hopper interface {
+	hop() (worker.Worker, *port.In[int], *port.Out[int])
+}
+
+// Alone is Call that does not fuse.
+type Alone struct{ Call }
+
+// WorkerOptions implements worker.Configured.
+func (*Alone) WorkerOptions() worker.Options { return worker.Options{NoFuse: true} }
+
+func (w *Alone) hop() (worker.Worker, *port.In[int], *port.Out[int]) { return w, &w.In, &w.Out }
+func (w *Tried) hop() (worker.Worker, *port.In[int], *port.Out[int]) { return w, &w.In, &w.Out }
+
+// row is a graph of three jobs, each of which reads what the one before it writes.
+func row(middle hopper) *graph.Graph {
+	g := graph.New("row")
+	w, in, out := middle.hop()
+	a, c := graph.Add(g, "a", &Hop{}), graph.Add(g, "c", &Hop{})
+	graph.AddWorker(g, "b", w)
+	graph.Connect(graph.Input[int](g, "in"), a.In)
+	graph.Connect(a.Out, *in)
+	graph.Connect(*out, c.In)
+	graph.Export(g, "out", c.Out)
+	return g
+}
+
+// line starts a row of three jobs with the numbers from 1 to n to go through it.
+func (b *bench) line(n int) *job.Handle {
+	b.Helper()
+	h := b.start(row(&Hop{}))
+	b.feed(h, n)
+	b.check(h.Close(b.ctx, "in"))
+	return h
+}
+
+// feed writes the numbers from 1 to n.
+func (b *bench) feed(h *job.Handle, n int) {
+	b.Helper()
+	items := make([]any, n)
+	for i := range items {
+		items[i] = i + 1
+	}
+	b.check(h.Write(b.ctx, "in", items...))
+}
+
+// hopped fails the test unless n messages went through a line, each once and in order.
+func (b *bench) hopped(h *job.Handle, n int) {
+	b.Helper()
+	want := make([]int, n)
+	for i := range want {
+		want[i] = i + 1
+	}
+	b.same(h, want...)
+	infos, err := h.Tree(b.ctx)
+	b.check(err)
+	for _, i := range infos[1:] {
+		child, err := b.client.Find(b.ctx, string(i.ID))
+		b.check(err)
+		if got, want := fmt.Sprint(b.state(child)), fmt.Sprintf("map[n:%d sum:%d]", n, n*(n+1)/2); got != want {
+			b.Errorf("state of %s: %s, want %s", i.Name, got, want)
+		}
+	}
+}
+
+// rows is a store that tells how runs were committed.
+type rows struct {
+	worker.Store
+
+	mu      sync.Mutex
+	longest int
+	guesses map[job.ID]int // that held
+}
+
+func (s *rows) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
+	res, next, err := s.Store.Step(ctx, tx, b, types)
+	s.note(tx, res)
+	return res, next, err
+}
+
+func (s *rows) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+	res, err := s.Store.Commit(ctx, txs)
+	for i := range res {
+		s.note(txs[i], res[i])
+	}
+	return res, err
+}
+
+func (s *rows) note(tx job.Tx, res job.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.longest = max(s.longest, res.Applied)
+	for _, d := range tx.Deltas[:res.Applied] {
+		if d.Guess != nil {
+			s.guesses[d.Job]++
+		}
+	}
+}
+
+// TestFusion: messages go through three jobs in one commit each, most of them.
+func TestFusion(t *testing.T) {
+	each(t, func(b *bench) {
+		const n = 150
+		s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+		h := b.start(row(&Hop{}))
+		b.serve(func(c *worker.Config) { c.Store = s })
+		for i := range n { // one by one, so that the jobs sleep in between
+			b.check(h.Write(b.ctx, "in", i+1))
+		}
+		b.check(h.Close(b.ctx, "in"))
+		b.settled(h, 4)
+		b.hopped(h, n)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.longest != 3 || len(s.guesses) != 2 {
+			b.Errorf("at most %d runs in a commit, guesses %v", s.longest, s.guesses)
+		}
+		children, err := h.Children(b.ctx)
+		b.check(err)
+		for name, c := range children {
+			runs, err := c.Runs(b.ctx, 10_000)
+			b.check(err)
+			var read, wrote int
+			for _, r := range runs {
+				for _, m := range r.Read {
+					read += m.N
+				}
+				for _, m := range r.Write {
+					wrote += m.N
+				}
+			}
+			if read != n || wrote != n {
+				b.Errorf("by the log %s read %d messages and wrote %d, want %d", name, read, wrote, n)
+			}
+		}
+	})
+}
+
+// What a run on a guess may not do: it is dropped, and what happens is what happens without.
+func TestFusionStops(t *testing.T) {
+	const n = 60
+	var tried sync.Map
+	for name, c := range map[string]struct {
+		middle  hopper
+		code    code
+		guesses bool // some hold
+		failed  int
+	}{
+		"NoFuse": {middle: &Alone{}},
+		"checkpoint": {middle: &Call{}, code: func(_ context.Context, run *worker.Run, _ *Call) error {
+			return run.Checkpoint()
+		}},
+		"child": {middle: &Call{}, code: func(_ context.Context, run *worker.Run, _ *Call) error {
+			if _, err := run.Child("x"); !errors.Is(err, job.ErrNotFound) {
+				return err
+			}
+			return nil
+		}},
+		"ignored": {middle: &Call{}, code: func(_ context.Context, run *worker.Run, _ *Call) error {
+			_ = run.Checkpoint() // what it returns on a guess does not matter
+			return nil
+		}},
+		"long": {middle: &Call{}, code: func(context.Context, *worker.Run, *Call) error {
+			time.Sleep(6 * time.Millisecond)
+			return nil
+		}},
+		"errors": {middle: &Tried{}, guesses: true, failed: n / 4, code: func(_ context.Context, run *worker.Run, w *Call) error {
+			v, ok, err := w.In.Peek()
+			if key := fmt.Sprint(run.ID(), v); ok && err == nil && v%4 == 0 {
+				if _, again := tried.LoadOrStore(key, true); !again || run.Info().Tries == 0 {
+					return errors.New("not at the first try")
+				}
+			}
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(b *bench) {
+				var runs atomic.Int64
+				key := keep(b.T, func(ctx context.Context, run *worker.Run, w *Call) error {
+					runs.Add(1)
+					if c.code != nil {
+						if err := c.code(ctx, run, w); err != nil {
+							return err
+						}
+					}
+					v, ok, err := w.In.Read()
+					if !ok || err != nil {
+						return err
+					}
+					return w.Out.Write(v)
+				})
+				s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+				h := b.start(row(keyed(c.middle, key)))
+				b.serve(func(cfg *worker.Config) {
+					cfg.Store, cfg.Workers = s, append(everything(), &Alone{})
+				})
+				for i := range n {
+					b.check(h.Write(b.ctx, "in", i+1))
+				}
+				b.until("all came through", func() bool {
+					i, err := h.Info(b.ctx)
+					b.check(err)
+					p, _ := i.Port(port.Output, "out")
+					return p.Total >= n
+				})
+				want := make([]int, n)
+				for i := range want {
+					want[i] = i + 1
+				}
+				if got := outs[int](b, h, "out"); !slices.Equal(got, want) {
+					b.Errorf("out: %v", got)
+				}
+				children, err := h.Children(b.ctx)
+				b.check(err)
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if got := s.guesses[children["b"].ID()]; got > 0 != c.guesses {
+					b.Errorf("%d guesses held", got)
+				}
+				if got := int(runs.Load()); got > n+c.failed+c.failed+5 && !c.guesses {
+					b.Errorf("%d runs for %d messages", got, n)
+				}
+			})
+		})
+	}
+}
+
+// keyed gives a worker its code.
+func keyed(m hopper, key string) hopper {
+	switch m.(type) {
+	case *Alone:
+		return &Alone{Call{Key: key}}
+	case *Tried:
+		return &Tried{Call{Key: key}}
+	}
+	return &Call{Key: key}
+}
