@@ -96,7 +96,7 @@ local function rated(j, limit)
   return runs <= limit and str(minute) .. ':' .. str(runs)
 end
 
--- begin starts a run and returns what it sees: {'ok', now, fields, state or false,
+-- begin starts a run and returns what it sees: {'ok', now, what flat() makes of its fields, state or false,
 -- defaults, inboxes}, or {why not, detail}. A repeat under the same token answers again.
 -- limits are runs a minute by type, '' for others; over it the job is parked.
 local function begin(j, token, lease, most, batches, bytes, limits)
@@ -125,23 +125,32 @@ local function begin(j, token, lease, most, batches, bytes, limits)
     call('HSET', k, 'token', token, 'ran', str(NOW), 'again', '0', 'rate', rate)
     place(j, to, NOW + lease)
   end
-  local fields, state, boxes = call('HGETALL', k), {}, {}
-  local keys = call('HLEN', k .. ':s')
-  if keys > 0 then state = keys <= 64 and call('HGETALL', k .. ':s') end
-  local heads = {}
+  local fields, state, defaults, boxes = call('HGETALL', k), {}, {}, {}
+  if call('EXISTS', k .. ':s', k .. ':d') > 0 then
+    state = call('HLEN', k .. ':s') <= 64 and call('HGETALL', k .. ':s')
+    defaults = call('HGETALL', k .. ':d')
+  end
   most = batch_of(j.type, batches, most)
-  for i = 1, #fields, 2 do heads[fields[i]] = fields[i + 1] end
+  local inputs, heads, reason, by = {}, {}, '', ''
   for i = 1, #fields, 2 do
-    local port = string.match(fields[i], '^i%.(.+)$')
-    if port and port ~= '*' and not string.find(fields[i + 1], ' ', 1, true) then
-      local list = k .. ':i:' .. port
-      local len = call('LLEN', list)
-      if len > 0 then
-        boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, batch(list, 0, most, bytes) }
-      end
+    local name = fields[i]
+    local side, dot = string.byte(name, 1, 2)
+    if dot ~= 46 then
+      if name == 'reason' then reason = fields[i + 1] elseif name == 'by' then by = fields[i + 1] end
+    elseif side == 105 and name ~= 'i.*' and not string.find(fields[i + 1], ' ', 1, true) then -- i.<port>
+      inputs[#inputs + 1] = string.sub(name, 3)
+    elseif side == 104 then -- h.<direction>.<port>
+      heads[name] = fields[i + 1]
     end
   end
-  return { 'ok', str(NOW), fields, state, call('HGETALL', k .. ':d'), boxes }
+  for _, port in ipairs(inputs) do
+    local list = k .. ':i:' .. port
+    local len = call('LLEN', list)
+    if len > 0 then
+      boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, batch(list, 0, most, bytes) }
+    end
+  end
+  return { 'ok', str(NOW), flat(fields, reason, by), state, defaults, boxes }
 end
 
 -- limits reads the runs a minute allowed to types: pairs of type and number.

@@ -2,7 +2,7 @@
 -- KEYS: due
 -- ARGV: most jobs to read, or 0 for just those named; job…
 -- reply: {{{id, fields and values, {port field, length, …}, defaults, when it goes on by itself or ''}…}, {jobs not read}}:
---        fields and values are one text, joined by \31, or a list if that is in one of them;
+--        fields and values are what flat() in base.lua makes of them;
 --        the first jobs of the list come first; children follow their parent, unless they are of another tree
 local budget = num()
 local alone = budget == 0
@@ -52,10 +52,8 @@ while #todo > 0 and #read < budget do
   local fields = call('HGETALL', k)
   local sizes, status, reason, by = lengths(k, fields)
   local more = call('EXISTS', k .. ':d', k .. ':c', k .. ':t') > 0 -- most jobs have none of them
-  -- In one text they are several times cheaper to send and to read. All others are plain.
-  local odd = string.find(reason .. by, '\31', 1, true)
   read[#read + 1] = {
-    id, odd and fields or table.concat(fields, '\31'), sizes,
+    id, flat(fields, reason, by), sizes,
     more and call('HGETALL', k .. ':d') or {}, goes_on(id, status, reason, more),
   }
   if more and not alone then

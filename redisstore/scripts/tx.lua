@@ -1,18 +1,28 @@
 -- tx.lua: transactions of job deltas, shared by commit and step.
 
+local NONE = {} -- a list that most deltas have several of
+
+-- some returns how many entries of a list follow in ARGV, and the list for them.
+local function some()
+  local n = num()
+  return n, n > 0 and {} or NONE
+end
+
 -- delta reads one delta from ARGV; large parts stay there and are kept as positions.
 local function delta()
   local d = {
     id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
-    flag = arg(), reason = arg(), single = arg(), takes = {}, fresh = {}, names = {}, writes = {}, closes = {},
-    defaults = {}, log = {}, wakes = {},
+    flag = arg(), reason = arg(), single = arg(), takes = NONE, fresh = NONE, names = NONE, writes = NONE,
+    closes = NONE, defaults = NONE, log = NONE, wakes = NONE,
   }
   d.handed, d.started = d.flag == '1', d.flag == '2'
   if string.byte(d.flag) == 51 then
     local version, port, seen, limit = string.match(d.flag, '^3 (%d+) (%S+) (%d+) (%d+)$')
     d.guess = { version = tonumber(version), port = port, seen = tonumber(seen), limit = tonumber(limit) }
   end
-  for i = 1, num() do
+  local count
+  count, d.takes = some()
+  for i = 1, count do
     d.takes[i] = { id = arg(), dir = arg(), port = arg(), head = arg(), n = num() }
   end
   d.nset = 2 * num()
@@ -22,6 +32,7 @@ local function delta()
   d.unset = cursor
   cursor = cursor + d.nunset
   d.nspawn = num()
+  if d.nspawn > 0 then d.fresh, d.names = {}, {} end
   d.spawn = cursor
   for _ = 1, d.nspawn do
     local n, fields = node(), {}
@@ -30,20 +41,25 @@ local function delta()
     if n.parent == d.id then d.names[#d.names + 1] = n.name end
     skip()
   end
-  for i = 1, num() do
+  count, d.writes = some()
+  for i = 1, count do
     local w = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), unlogged = arg() == '1', items = {} }
     for n = 1, num() do w.items[n] = arg() end
     d.writes[i] = w
   end
-  for i = 1, num() do d.closes[i] = arg() end
-  for i = 1, num() do d.defaults[i] = { id = arg(), dir = arg(), port = arg(), set = arg() == '1', value = arg() } end
+  count, d.closes = some()
+  for i = 1, count do d.closes[i] = arg() end
+  count, d.defaults = some()
+  for i = 1, count do d.defaults[i] = { id = arg(), dir = arg(), port = arg(), set = arg() == '1', value = arg() } end
   d.nports = num()
   d.ports = cursor
   if d.nports >= 0 then cursor = cursor + 1 + 3 * d.nports end
   d.entry = arg()
   d.failure = arg()
-  for i = 1, num() do d.log[i] = arg() end
-  for i = 1, num() do d.wakes[i] = num() end
+  count, d.log = some()
+  for i = 1, count do d.log[i] = arg() end
+  count, d.wakes = some()
+  for i = 1, count do d.wakes[i] = num() end
   return d
 end
 
