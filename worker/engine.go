@@ -18,9 +18,14 @@ import (
 // The quantum: after so many runs, or so long, a slot that goes from job to job lets the
 // queues choose again.
 const (
-	quantumRuns = 100
+	quantumRuns = 60
 	quantumTime = 100 * time.Millisecond
 )
+
+// handedOn is what a message counts for, in runs, that leaves its way through a tree to
+// another turn: else trees whose jobs run in turns of their own would get more than those
+// whose runs are fused.
+const handedOn = 2
 
 // maxKept is how many queued jobs a slot keeps to itself, to go on with when those that they
 // led to have run: were another slot to take them, none of these jobs would ever be asleep,
@@ -191,6 +196,9 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		}
 		done := e.commit(row, b, step)
 		n += len(row)
+		if _, _, more := row[len(row)-1].leadsTo(); more {
+			n += handedOn
+		}
 		for _, r := range row[:done.Applied] {
 			e.note(r)
 		}

@@ -282,3 +282,39 @@ func keyed(m hopper, key string) hopper {
 	}
 	return &Call{Key: key}
 }
+
+// Among 100 trees that always have work each gets its share, within a factor of two.
+func TestFairness(t *testing.T) {
+	b := onRedis(t)
+	const trees, each = 100, 400
+	handles := make([]*job.Handle, trees)
+	for i := range handles {
+		handles[i] = b.start(row(&Hop{}))
+		b.feed(handles[i], each)
+	}
+	b.serve()
+	done := make([]int64, trees)
+	b.until("half of the work is done", func() bool {
+		var all int64
+		for i, h := range handles {
+			p := b.portOf(h)
+			done[i] = p
+			all += p
+		}
+		return all >= trees*each/2
+	})
+	slices.Sort(done)
+	b.Logf("the first trees are at %d, the last at %d of %d messages", done[0], done[trees-1], each)
+	if done[trees-1] > 2*done[0] {
+		b.Errorf("messages done by tree: %d", done)
+	}
+}
+
+// portOf returns how many messages came out of a row.
+func (b *bench) portOf(h *job.Handle) int64 {
+	b.Helper()
+	i, err := h.Info(b.ctx)
+	b.check(err)
+	p, _ := i.Port(port.Output, "out")
+	return p.Total
+}
