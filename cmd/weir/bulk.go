@@ -48,7 +48,7 @@ func (f *bulkFlags) one(c *cobra.Command, s *settings, args []string) (bool, err
 		return true, usageError{fmt.Errorf("%s says which of many jobs are meant: leave it out, or %s", given[0], args[0])}
 	case len(args) == 0 && len(given) == 0:
 		return false, usageError{fmt.Errorf("give a JOB, or say which jobs are meant with --%s; see %s --help", strings.Join(filters, ", --"), c.CommandPath())}
-	case s.output != "table" && !f.dryRun && len(args) == 0:
+	case s.output != "table" && !f.dryRun:
 		return false, usageError{fmt.Errorf("-o %s is for --dry-run", s.output)}
 	}
 	return len(args) > 0, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -181,6 +182,49 @@ func TestInterrupt(t *testing.T) {
 		}
 		if err := cmd.Wait(); err != nil || stderr.Len() > 0 {
 			t.Errorf("%q: %v, %s", args, err, stderr.String())
+		}
+	}
+}
+
+// A command that a signal ends before it is done says so, and has an exit code of its own.
+func TestInterruptedBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	_, h := shop(t, server.URL())
+	kept := func() bool { // what weir run started
+		all := weir(t, server.URL(), "jobs", "--type", "endless", "--count")
+		return all != "0\n"
+	}
+	sent := func() bool {
+		info, err := h.Info(t.Context())
+		p, _ := info.Port(port.Input, "in")
+		return err == nil && p.Waiting == 1
+	}
+	soon := time.Now().Add(time.Second)
+	for line, c := range map[string]struct {
+		begun        func() bool
+		stdout, want string
+	}{
+		"wait one":                          {func() bool { return time.Now().After(soon) }, "", "weir: interrupted\n"},
+		"send one in x -":                   {sent, "", "weir: interrupted; 1 message was sent before\n"},
+		"run testdata/endless.yaml -o json": {kept, `"interrupted"`, "weir: interrupted\n"},
+	} {
+		cmd := process(t, append(strings.Fields(line), "--redis", server.URL())...)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if _, err := cmd.StdinPipe(); err != nil { // nothing comes
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, line+" has begun", c.begun)
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.HasSuffix(stderr.String(), c.want) || !strings.Contains(stdout.String(), c.stdout) {
+			t.Errorf("weir %s: exit code %d, %s%s", line, code, stdout.String(), stderr.String())
 		}
 	}
 }

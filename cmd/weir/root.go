@@ -26,6 +26,8 @@ const (
 	exitFailed   = 4 // the job failed or was terminated
 	exitTimeout  = 5 // it took too long
 	exitRefused  = 6 // the job's status, or that of something else, does not allow it
+
+	exitInterrupted = 130 // a signal ended it before it was done
 )
 
 // settings are the flags that every command shares.
@@ -55,6 +57,22 @@ func (e timeoutError) Error() string {
 	return fmt.Sprintf("not %s after %s", cmp.Or(e.goal, string(statemachine.Completed)), e.after)
 }
 
+// errInterrupted is what is left of an error that comes from a signal.
+var errInterrupted = errors.New("interrupted")
+
+// interrupted is errInterrupted, and what was sent until then, if an error comes from the end
+// of ctx by a signal; else it is the error.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	var sent sendError
+	if errors.As(err, &sent) {
+		return sendError{errInterrupted, sent.sent}
+	}
+	return errInterrupted
+}
+
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var wish term.Wish
@@ -62,7 +80,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(term.NewScreen(stdout, &wish))
 	root.SetErr(term.NewScreen(stderr, &wish))
-	err := root.ExecuteContext(ctx)
+	err := interrupted(ctx, root.ExecuteContext(ctx))
 	if err == nil || errors.Is(err, term.ErrClosed) { // | head has seen enough
 		return 0
 	}
@@ -77,16 +95,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func exitCode(err error) int {
 	var usage usageError
 	switch {
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
 	case errors.As(err, new(timeoutError)):
 		return exitTimeout
 	case errors.Is(err, job.ErrFailed):
 		return exitFailed
-	case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrExists), errors.Is(err, job.ErrFull), errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrAmbiguous):
+	case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrExists), errors.Is(err, job.ErrFull), errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrAmbiguous), errors.Is(err, job.ErrClosed):
 		return exitRefused
 	case errors.As(err, &usage), errors.As(err, new(fileError)), errors.Is(err, job.ErrConfig), errors.Is(err, job.ErrName), errors.Is(err, job.ErrPort),
 		errors.Is(err, job.ErrUnknownType), errors.Is(err, port.ErrEncoding), strings.HasPrefix(err.Error(), "unknown command"):
 		return exitUsage
-	case errors.Is(err, job.ErrNotFound):
+	case errors.Is(err, job.ErrNotFound), errors.As(err, new(noKeyError)):
 		return exitNotFound
 	}
 	return exitError
@@ -100,9 +120,10 @@ func newRoot(wish *term.Wish) *cobra.Command {
 		Short: "Run graphs of durable dataflow jobs, and look at them",
 		Long: `Run graphs of durable dataflow jobs, and look at them.
 
-JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went well,
-1 it could not be done, 2 the command line or a file is wrong, 3 there is no such job,
-4 the job failed or was terminated, 5 it took too long, 6 refused as things are now.`,
+JOB stands for an ID, the beginning of one (4 characters or more), or an alias. Exit codes:
+0 all went well, 1 it could not be done, 2 the command line or a file is wrong, 3 there is
+no such job, 4 the job failed or was terminated, 5 it took too long, 6 refused as things
+are now, 130 interrupted before it was done.`,
 		Example:       "  weir run logs.yaml --in lines=@access.log\n  weir tree album-2026 --redis redis://localhost:6379",
 		SilenceErrors: true,
 		SilenceUsage:  true,
