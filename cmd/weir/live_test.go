@@ -241,6 +241,35 @@ func closedPipe(t *testing.T) *os.File {
 	return w
 }
 
+// What follows ends when its reader has seen enough, though there is nothing new to write.
+func TestEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	shop(t, server.URL())
+	weir(t, server.URL(), "send", "one", "in", "x")
+	for _, line := range []string{"log one -f", "tree one -w", "tree -w --interval 1h"} {
+		cmd := process(t, append(strings.Fields(line), "--redis", server.URL())...)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Errorf("weir %s: %v", line, err)
+		}
+		if err := out.Close(); err != nil {
+			t.Error(err)
+		}
+		late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("weir %s: %v", line, err)
+		}
+		late.Stop()
+	}
+}
+
 // TestClosedPipe: every command ends quietly and with code 0 when nobody reads its output any
 // more. A process would be killed by a signal instead, which main prevents.
 func TestClosedPipe(t *testing.T) {
