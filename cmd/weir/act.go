@@ -70,6 +70,8 @@ func newCreate(s *settings) *cobra.Command {
 	c.Flags().StringVar(&parent, "parent", "", "`JOB` that it becomes a child of, with --name")
 	c.Flags().StringVar(&n.Name, "name", "", "name as a child")
 	c.Flags().DurationVar(&delay, "in", 0, "not to run before this time has passed, like 10m")
+	s.completeFlag(c, "queue", queueWords)
+	s.completeFlag(c, "parent", jobWords)
 	return c
 }
 
@@ -137,7 +139,7 @@ func newRetry(s *settings) *cobra.Command {
 	}
 	retryTree := func(ctx context.Context, h *job.Handle) (string, error) {
 		n, err := h.RetryFailed(ctx)
-		return fmt.Sprintf("%d failed jobs will run", n), err
+		return counted(n, "failed job") + " will run", err
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		one, err := f.one(c, s, args)

@@ -240,7 +240,7 @@ func (e sendError) before() string {
 	if e.sent == 1 {
 		return "1 message was sent before"
 	}
-	return fmt.Sprintf("%d messages were sent before", e.sent)
+	return counted(e.sent, "message") + " were sent before"
 }
 
 // told adds to an error how many messages were sent before.

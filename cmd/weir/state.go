@@ -72,7 +72,7 @@ func newState(s *settings) *cobra.Command {
 			return s.act(c, args[0], "has new state", func(ctx context.Context, h *job.Handle) error { return h.UnsetState(ctx, args[1:]...) })
 		},
 	}
-	c.AddCommand(get, set, unset)
+	c.AddCommand(s.completeRest(get, jobWords, keyWords), s.completeRest(set, jobWords, pairWords), s.completeRest(unset, jobWords, keyWords))
 	return c
 }
 
