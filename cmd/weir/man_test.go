@@ -70,7 +70,7 @@ func TestManual(t *testing.T) {
 	if pages < 30 {
 		t.Errorf("%d commands have a page", pages)
 	}
-	for path, want := range map[string]string{"weir.1": ".SH ENVIRONMENT", "weir-state-get.1": `\fBweir\-state\fR(1), \fBweir\fR(1)`, "weir-tree.1": `\fB\-w\fR, \fB\-\-watch\fR`} {
+	for path, want := range map[string]string{"weir.1": ".SH ENVIRONMENT", "weir-jobs.1": `\fBWEIR_NAMESPACE\fR`, "weir-log.1": `\fBWEIR_CONTEXT\fR`, "weir-send.1": `\fBWEIR_CONFIG\fR`, "weir-state-get.1": `\fBweir\-state\fR(1), \fBweir\fR(1)`, "weir-tree.1": `\fB\-w\fR, \fB\-\-watch\fR`} {
 		page, err := os.ReadFile(filepath.Join(dir, "man", path))
 		if err != nil || !strings.Contains(string(page), want) {
 			t.Errorf("%s lacks %q: %v", path, want, err)
