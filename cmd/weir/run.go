@@ -103,7 +103,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 		fmt.Fprintf(c.ErrOrStderr(), "job %s\n", r.handle.ID())
 	}
 	err = interrupted(c.Context(), r.serve(ctx, store, f.workers()))
-	if kept && ctx.Err() == nil && errors.As(err, new(feedError)) {
+	if kept && ctx.Err() == nil && errors.As(err, new(feedError)) && !errors.Is(err, job.ErrNotFound) {
 		id := r.handle.ID()
 		fmt.Fprintf(c.ErrOrStderr(), "job %s stays and waits for more: go on with weir send %s PORT MESSAGE, or end it with weir terminate %s --recursive\n", id, id, id)
 	}
