@@ -91,8 +91,8 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	return &Handle{store: c.store, id: id, created: created}, nil
 }
 
-// Find returns a handle of a job by its ID, by the beginning of its ID if no other job's
-// begins so, or by an alias. Otherwise the error wraps ErrNotFound or ErrAmbiguous.
+// Find returns a handle of a job by its ID, by the beginning of its ID, of at least four
+// characters, if no other job's begins so, or by an alias. Otherwise the error wraps ErrNotFound or ErrAmbiguous.
 func (c *Client) Find(ctx context.Context, name string) (*Handle, error) {
 	id, err := c.resolve(ctx, name)
 	if err != nil {
@@ -115,6 +115,9 @@ func (c *Client) resolve(ctx context.Context, name string) (ID, error) {
 		}
 	}
 	if !couldBeID(name) {
+		if tooShort(name) {
+			return "", fmt.Errorf("%w: %q is too short: give at least %d characters of an ID", ErrNotFound, name, minPrefix)
+		}
 		return "", fmt.Errorf("%w: %.80q is neither a job ID, nor the beginning of one, nor an alias", ErrNotFound, name)
 	}
 	prefix, number, child := strings.Cut(name, ".")
@@ -135,8 +138,19 @@ func (c *Client) resolve(ctx context.Context, name string) (ID, error) {
 // couldBeID tells whether a text could be the beginning of a job ID.
 func couldBeID(s string) bool {
 	prefix, _, _ := strings.Cut(s, ".")
-	return len(prefix) >= 4 && strings.Trim(prefix, "0123456789abcdef-") == ""
+	return len(prefix) >= minPrefix && idLetters(prefix)
 }
+
+// minPrefix is how many characters of an ID are needed to find a job.
+const minPrefix = 4
+
+// tooShort tells whether a text could be the beginning of a job ID, were it longer.
+func tooShort(s string) bool {
+	prefix, _, _ := strings.Cut(s, ".")
+	return prefix != "" && len(prefix) < minPrefix && idLetters(prefix)
+}
+
+func idLetters(s string) bool { return strings.Trim(s, "0123456789abcdef-") == "" }
 
 // Types returns the worker types that engines have registered, sorted by queue and type.
 func (c *Client) Types(ctx context.Context) ([]TypeInfo, error) { return c.store.Types(ctx) }
@@ -227,9 +241,6 @@ func encode(ctx context.Context, messages []any) ([]json.RawMessage, error) {
 func checkAlias(s string) error {
 	if err := CheckName("alias", s); err != nil {
 		return err
-	}
-	if c := s[0] | 0x20; c < 'a' || c > 'z' {
-		return fmt.Errorf("%w: alias %q must begin with a letter", ErrName, s)
 	}
 	if _, err := ParseID(s); err == nil {
 		return fmt.Errorf("%w: alias %q looks like a job ID", ErrName, s)

@@ -29,6 +29,8 @@ var (
 	ErrAmbiguous = errors.New("ambiguous")
 	// ErrFull: the port has as many messages as its limit allows; nothing was written.
 	ErrFull = errors.New("port is full")
+	// ErrClosed: somebody writes to a port from outside that is closed. It wraps ErrPort.
+	ErrClosed = fmt.Errorf("%w is closed", ErrPort)
 	// ErrRate: the job has run too often this minute; it is parked until the next.
 	ErrRate = errors.New("too many runs")
 	// ErrLocked: somebody outside holds the job's lock.

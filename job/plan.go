@@ -200,7 +200,7 @@ func (n *Node) has(t Target) bool {
 
 // CheckName reports whether a name of the given kind ("type", "queue", "job name",
 // "alias") may be used: 1 to MaxName of letters, digits, '_', '-', '.', ':' and '/',
-// beginning with a letter or digit. The error wraps ErrName.
+// beginning with a letter or digit; an alias begins with a letter. The error wraps ErrName.
 func CheckName(kind, name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: %s is empty", ErrName, kind)
@@ -208,11 +208,17 @@ func CheckName(kind, name string) error {
 	if len(name) > MaxName {
 		return fmt.Errorf("%w: %s %.40q… has %d bytes, at most %d are allowed", ErrName, kind, name, len(name), MaxName)
 	}
+	first := "a letter or digit"
+	if kind == "alias" { // so that it is never taken for an ID
+		first = "a letter"
+	}
 	for i := range len(name) {
 		c := name[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && (i == 0 || c != '_' && c != '-' && c != '.' && c != ':' && c != '/') {
-			return fmt.Errorf("%w: %s %q: use letters, digits and _ - . : /, beginning with a letter or digit", ErrName, kind, name)
+		digit := c >= '0' && c <= '9'
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		other := c == '_' || c == '-' || c == '.' || c == ':' || c == '/'
+		if !letter && (!digit || i == 0 && kind == "alias") && (!other || i == 0) {
+			return fmt.Errorf("%w: %s %q: use letters, digits and _ - . : /, beginning with %s", ErrName, kind, name, first)
 		}
 	}
 	return nil

@@ -172,7 +172,9 @@ func TestCloseNeedsAllSources(t *testing.T) {
 		e.commit(d)
 		sources(2, false)
 		e.unchanged("closing a closed port", func() { e.ok(e.store.ClosePort(e.Context(), g.Nth(1), port.Output, "out")) })
-		e.fails(e.store.Write(e.Context(), g.Nth(1), job.Write{Dir: port.Output, Port: "out", Items: raws("2")}), job.ErrPort)
+		e.fails(e.store.Write(e.Context(), g.Nth(1), job.Write{Dir: port.Output, Port: "out", Items: raws("2")}), job.ErrClosed)
+
+		e.fails(job.ErrClosed, job.ErrPort)
 
 		// The consumer reads all there is and sleeps; the last close wakes it.
 		c := delta(e.begin(g.Nth(3)), statemachine.Suspend)
@@ -188,7 +190,7 @@ func TestCloseNeedsAllSources(t *testing.T) {
 		p, _ := snap.Info.Port(port.Input, "in")
 		e.equal("closed in the snapshot", p.Closed, true)
 		e.equal("messages in the snapshot", len(snap.In), 0)
-		e.fails(e.store.Write(e.Context(), g.Nth(3), job.Write{Dir: port.Input, Port: "in", Items: raws("2")}), job.ErrPort)
+		e.fails(e.store.Write(e.Context(), g.Nth(3), job.Write{Dir: port.Input, Port: "in", Items: raws("2")}), job.ErrClosed)
 
 		// A close during a run makes another run.
 		id := e.single()

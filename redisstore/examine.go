@@ -170,6 +170,14 @@ func (e *examiner) of(v server) string {
 	return v.addr + ": "
 }
 
+// counted is a number of things.
+func counted[N int | int64](n N, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 // shown is how many of many things a finding names.
 const shown = 10
 

@@ -317,6 +317,6 @@ func (d *deep) tell(guilty []suspect) {
 		d.add(Skipped, "", fmt.Sprintf("%d keys of shards where subtrees are being removed", d.skipped))
 	}
 	if len(guilty) == 0 && !d.more {
-		d.ok("%d jobs, each is where its parent or the index says, and no key is left without its job", d.jobs)
+		d.ok("%s, each where its parent or the index says, and no key is left without its job", counted(d.jobs, "job"))
 	}
 }

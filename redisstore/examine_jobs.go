@@ -68,7 +68,7 @@ func (e *examiner) alive(ctx context.Context) (err error) {
 	if len(versions) > 1 {
 		e.warn("bring all to the same version, unless you are just doing so", "engines have different versions of Weir: %s", few(slices.Sorted(maps.Keys(versions))))
 	}
-	e.ok("%d engines live, for %d runs at a time", len(e.engines), slots)
+	e.ok("%s live, for %s at a time", counted(len(e.engines), "engine"), counted(slots, "run"))
 	return nil
 }
 
@@ -129,7 +129,7 @@ func (e *examiner) overdue(ctx context.Context) error {
 		e.ok("nothing is late")
 		return nil
 	}
-	e.worse("look at the log of the engine that sweeps, and at these jobs with weir why", "%d things are past due and nobody looks at them: %s", n, few(what))
+	e.worse("look at the log of the engine that sweeps, and at these jobs with weir why", "%s past due, and nobody looks: %s", counted(n, "thing"), few(what))
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (e *examiner) left(ctx context.Context, member, what string, count func(p r
 	}
 	switch {
 	case len(forgotten) > 0:
-		e.problem(strings.Join(forgotten, "; "), "%s are left to do in %d shards, and nothing reminds the sweeper of them", what, len(forgotten))
+		e.problem(strings.Join(forgotten, "; "), "%s are left to do in %s, and nothing reminds the sweeper of them", what, counted(len(forgotten), "shard"))
 	case total > 0:
 		e.ok("%d %s are on their way", total, what)
 	default:
@@ -205,20 +205,20 @@ func (e *examiner) lines(ctx context.Context) (err error) {
 	}
 	for _, q := range e.queues {
 		if q.Paused {
-			e.warn("weir queue resume "+q.Name, "queue %s is paused, with %d jobs in line", q.Name, q.Pending)
+			e.warn("weir queue resume "+q.Name, "queue %s is paused, with %s in line", q.Name, counted(q.Pending, "job"))
 		} else if q.Engines > 0 && q.Latency > longWait {
-			e.warn("start more engines for it, or give them more --concurrency", "the first of %d jobs in line in queue %s has waited for %s", q.Pending, q.Name, q.Latency.Round(time.Second))
+			e.warn("start more engines for it, or give them more --concurrency", "the first of %s in line in queue %s has waited for %s", counted(q.Pending, "job"), q.Name, q.Latency.Round(time.Second))
 		}
 		if q.Retry > 0 {
-			e.warn("look at the logs of the engines: they could not begin these runs, and asynq brings them again", "%d wakes of queue %s are tried again", q.Retry, q.Name)
+			e.warn("look at the logs of the engines: they could not begin these runs, and asynq brings them again", "asynq tries %s of queue %s again", counted(q.Retry, "wake"), q.Name)
 		}
 		if q.Archived > 0 {
 			e.warn(fmt.Sprintf("no job is lost, the sweeper brings a new wake; asynq task deleteall --queue=weir:%s:%s --state=archived", e.keys.namespace, q.Name),
-				"asynq gave %d wakes of queue %s up", q.Archived, q.Name)
+				"asynq gave %s of queue %s up", counted(q.Archived, "wake"), q.Name)
 		}
 	}
 	if !e.found() {
-		e.ok("%d queues, none is paused or stuck", len(e.queues))
+		e.ok("%s, none paused or stuck", counted(len(e.queues), "queue"))
 	}
 	return nil
 }
@@ -247,7 +247,7 @@ func (e *examiner) unserved(context.Context) error {
 			"no engine that lives has, for queue %s, %s", queue, few(gone[queue]))
 	}
 	if !e.found() {
-		e.ok("%d types are registered, all are served", len(e.types))
+		e.ok("%s registered, all served", counted(len(e.types), "type"))
 	}
 	return nil
 }
@@ -271,10 +271,10 @@ func (e *examiner) waiting(ctx context.Context) error {
 		}
 	}
 	for _, pair := range slices.Sorted(maps.Keys(stranded)) {
-		e.problem("start an engine that has this type and serves this queue", "no engine lives that could run these %d ready jobs of type %s: %s", len(stranded[pair]), pair, few(stranded[pair]))
+		e.problem("start an engine that has this type and serves this queue", "no engine lives that could run %s of type %s: %s", counted(len(stranded[pair]), "ready job"), pair, few(stranded[pair]))
 	}
 	if !e.found() {
-		e.ok("for all of %d ready jobs that were looked at there is an engine", len(e.sample))
+		e.ok("looked at %s: there is an engine for all", counted(len(e.sample), "ready job"))
 	}
 	return nil
 }

@@ -182,12 +182,12 @@ func (e *examiner) replication(ctx context.Context) error {
 		switch {
 		case known && least > replicas:
 			e.problem("bring the replicas back, or lower min-replicas-to-write",
-				"%s%d replicas are connected, min-replicas-to-write is %d: Redis refuses all changes", e.of(v), replicas, least)
+				"%s%s connected, min-replicas-to-write is %d: Redis refuses all changes", e.of(v), counted(replicas, "replica"), least)
 		case replicas > 0 && known && least == 0:
 			e.warn("redis-cli CONFIG SET min-replicas-to-write 1, then CONFIG REWRITE",
-				"%s%d replicas, but min-replicas-to-write is 0: a master that was cut off goes on taking changes, which a failover loses", e.of(v), replicas)
+				"%s%s, but min-replicas-to-write is 0: a master that was cut off goes on taking changes, which a failover loses", e.of(v), counted(replicas, "replica"))
 		case replicas > 0:
-			e.ok("%s%d replicas", e.of(v), replicas)
+			e.ok("%s%s", e.of(v), counted(replicas, "replica"))
 		default:
 			e.ok("%sno replicas: jobs are where this machine is", e.of(v))
 		}
@@ -214,7 +214,7 @@ func (e *examiner) cluster(ctx context.Context) error {
 		e.problem("redis-cli --cluster check HOST:PORT, and bring the servers back", "cluster_state is %s, %s of 16384 slots have failed", info["cluster_state"], info["cluster_slots_fail"])
 		return nil
 	}
-	e.ok("%d masters, all slots are served", len(e.all))
+	e.ok("%s, all slots are served", counted(len(e.all), "master"))
 	return nil
 }
 

@@ -87,7 +87,7 @@ func TestExamineServer(t *testing.T) {
 		"lacks replicas": {
 			[]string{"--min-replicas-to-write", "2"},
 			nil,
-			"replication", redisstore.Problem, "^0 replicas are connected, min-replicas-to-write is 2", "lower min-replicas-to-write",
+			"replication", redisstore.Problem, "^0 replicas connected, min-replicas-to-write is 2", "lower min-replicas-to-write",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,11 +130,11 @@ func TestExamineReplicas(t *testing.T) {
 			t.Fatal("the replica does not come", err)
 		}
 	}
-	found(master).has(t, "replication", redisstore.Warning, "^1 replicas, but min-replicas-to-write is 0", "min-replicas-to-write 1")
+	found(master).has(t, "replication", redisstore.Warning, "^1 replica, but min-replicas-to-write is 0", "min-replicas-to-write 1")
 	if err := master.Client(t).ConfigSet(t.Context(), "min-replicas-to-write", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	found(master).has(t, "replication", redisstore.OK, "^1 replicas$", "")
+	found(master).has(t, "replication", redisstore.OK, "^1 replica$", "")
 }
 
 // A server of a cluster whose URL says nothing of one.

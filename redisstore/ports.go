@@ -105,7 +105,7 @@ func portRefusal(reason string, id job.ID, name string) error {
 	case "full":
 		return fmt.Errorf("%w: port %q of job %s, or one that it leads to", job.ErrFull, name, id)
 	case "closed":
-		return fmt.Errorf("%w: port %q of job %s is closed", job.ErrPort, name, id)
+		return fmt.Errorf("%w: port %q of job %s", job.ErrClosed, name, id)
 	}
 	return refusal(reason, id)
 }

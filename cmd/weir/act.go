@@ -1,21 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -34,6 +28,9 @@ func newCreate(s *settings) *cobra.Command {
 		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, words []string) error {
+			if delay < 0 {
+				return usageError{fmt.Errorf("--in %s: use a positive time, like 10m", delay)}
+			}
 			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
 				client := job.NewClient(store)
 				var err error
@@ -73,148 +70,8 @@ func newCreate(s *settings) *cobra.Command {
 	c.Flags().StringVar(&parent, "parent", "", "`JOB` that it becomes a child of, with --name")
 	c.Flags().StringVar(&n.Name, "name", "", "name as a child")
 	c.Flags().DurationVar(&delay, "in", 0, "not to run before this time has passed, like 10m")
-	return c
-}
-
-func newSend(s *settings) *cobra.Command {
-	var end, out bool
-	var wait time.Duration
-	c := &cobra.Command{
-		Use:   "send JOB PORT [MESSAGE|@FILE|-]...",
-		Short: "Send messages to a port of a job",
-		Long: `Send messages to an In port of a job, which wakes it. A MESSAGE that is JSON is taken
-as JSON, any other as a text; @FILE and - send each line of a file or of standard input.`,
-		Example: "  weir send album-2026 files '\"a.png\"' b.png\n  weir send orders in @orders.jsonl --close",
-		Args:    usage(cobra.MinimumNArgs(2)),
-		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				ctx = job.WithContext(ctx, port.Context{port.ContextBy: actor})
-				sender := sender{handle: h, port: args[1], wait: wait, out: out}
-				for _, m := range args[2:] {
-					if err := sender.send(ctx, c.InOrStdin(), m); err != nil {
-						return err
-					}
-				}
-				if end {
-					return h.Close(ctx, args[1])
-				}
-				return nil
-			})
-		},
-	}
-	c.Flags().BoolVar(&end, "close", false, "then close the port: nothing more comes")
-	c.Flags().BoolVar(&out, "out", false, "PORT is an Out port: as if the job had written the messages")
-	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for room in a full port, like 30s")
-	return c
-}
-
-// sender writes to a port from outside.
-type sender struct {
-	handle *job.Handle
-	port   string
-	wait   time.Duration // for room in a full port; below zero for ever
-	out    bool
-}
-
-func (s *sender) send(ctx context.Context, stdin io.Reader, m string) error {
-	if m == "-" {
-		return s.lines(ctx, stdin)
-	}
-	name, isFile := strings.CutPrefix(m, "@")
-	if !isFile {
-		raw, err := value2json(m)
-		if err != nil {
-			return usageError{fmt.Errorf("message for port %s: %w", s.port, err)}
-		}
-		return s.write(ctx, []any{raw})
-	}
-	f, err := os.Open(filepath.Clean(name))
-	if err != nil {
-		return usageError{err}
-	}
-	defer f.Close()
-	return s.lines(ctx, f)
-}
-
-// lines sends each line of a text.
-func (s *sender) lines(ctx context.Context, text io.Reader) error {
-	scan := bufio.NewScanner(text)
-	scan.Buffer(nil, job.MaxMessage)
-	var batch []any
-	size, line := 0, 1
-	for ; scan.Scan(); line++ {
-		raw, err := value2json(scan.Text())
-		if err != nil {
-			return fmt.Errorf("line %d for port %s: %w", line, s.port, err)
-		}
-		batch, size = append(batch, raw), size+len(raw)
-		if len(batch) == 500 || size > 1<<20 {
-			if err := s.write(ctx, batch); err != nil {
-				return err
-			}
-			batch, size = nil, 0
-		}
-	}
-	switch err := scan.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return fmt.Errorf("line %d for port %s: %w: it has more than %d bytes", line, s.port, job.ErrTooLarge, job.MaxMessage)
-	case err != nil:
-		return fmt.Errorf("reading line %d for port %s: %w", line, s.port, err)
-	}
-	return s.write(ctx, batch)
-}
-
-// write writes messages when there is room.
-func (s *sender) write(ctx context.Context, messages []any) error {
-	if len(messages) == 0 {
-		return nil
-	}
-	for deadline := time.Now().Add(s.wait); ; {
-		write := s.handle.Write
-		if s.out {
-			write = s.handle.WriteOut
-		}
-		err := write(ctx, s.port, messages...)
-		if !errors.Is(err, job.ErrFull) || s.wait >= 0 && time.Now().After(deadline) {
-			return err
-		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-func newRead(s *settings) *cobra.Command {
-	var n int
-	var all bool
-	c := &cobra.Command{
-		Use:     "read JOB PORT",
-		Short:   "Take messages out of a port of a job and print them",
-		Example: "  weir read album-2026 thumbs\n  weir read album-2026 thumbs --all -o jsonl",
-		Args:    usage(cobra.ExactArgs(2)),
-		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				info, err := h.Info(ctx)
-				if err != nil {
-					return err
-				}
-				p, err := portOf(info, args[1])
-				if err != nil {
-					return err
-				}
-				var items []job.Message
-				for {
-					some, err := h.Take(ctx, p.Dir, args[1], max(n, 1))
-					if items = append(items, some...); err != nil || !all || len(some) == 0 {
-						return errors.Join(s.messages(c, items, p.Waiting-int64(len(items))), err)
-					}
-				}
-			})
-		},
-	}
-	c.Flags().IntVarP(&n, "number", "n", 1, "at most so many messages")
-	c.Flags().BoolVar(&all, "all", false, "all that are there")
-	s.formats(c, "table", "json", "jsonl", "yaml")
+	s.completeFlag(c, "queue", queueWords)
+	s.completeFlag(c, "parent", jobWords)
 	return c
 }
 
@@ -241,6 +98,12 @@ func (f *wakeFlags) wake(c *cobra.Command, s *settings, args []string) error {
 	one, err := f.one(c, s, args)
 	if err != nil {
 		return err
+	}
+	switch {
+	case f.after < 0:
+		return usageError{fmt.Errorf("--after %s: use a positive time, like 10m", f.after)}
+	case f.after > 0 && f.force:
+		return usageError{errors.New("--force runs a job now, and --after later: use one of them")}
 	}
 	run := func(ctx context.Context, h *job.Handle) error {
 		switch {
@@ -276,7 +139,7 @@ func newRetry(s *settings) *cobra.Command {
 	}
 	retryTree := func(ctx context.Context, h *job.Handle) (string, error) {
 		n, err := h.RetryFailed(ctx)
-		return fmt.Sprintf("%d failed jobs will run", n), err
+		return counted(n, "failed job") + " will run", err
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		one, err := f.one(c, s, args)

@@ -29,7 +29,7 @@ Instead of a JOB, filters say which jobs are meant, of those without parent or, 
 of all. They are shown and counted, and you are asked: without a terminal --yes is needed.`
 
 func (f *bulkFlags) flags(s *settings, c *cobra.Command) {
-	f.filterFlags.flags(c)
+	f.filterFlags.flags(s, c)
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "of many jobs: do not ask")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "of many jobs: only show them, as -o table, json or name")
 	s.formats(c, "table", "json", "name")
@@ -48,7 +48,7 @@ func (f *bulkFlags) one(c *cobra.Command, s *settings, args []string) (bool, err
 		return true, usageError{fmt.Errorf("%s says which of many jobs are meant: leave it out, or %s", given[0], args[0])}
 	case len(args) == 0 && len(given) == 0:
 		return false, usageError{fmt.Errorf("give a JOB, or say which jobs are meant with --%s; see %s --help", strings.Join(filters, ", --"), c.CommandPath())}
-	case s.output != "table" && !f.dryRun && len(args) == 0:
+	case s.output != "table" && !f.dryRun:
 		return false, usageError{fmt.Errorf("-o %s is for --dry-run", s.output)}
 	}
 	return len(args) > 0, nil
@@ -140,11 +140,14 @@ func preview(ctx context.Context, w io.Writer, c *cobra.Command, client *job.Cli
 	return err
 }
 
-func jobCount(n int) string {
-	if n == 1 {
-		return "1 job"
+func jobCount(n int) string { return counted(n, "job") }
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
 	}
-	return term.Number(int64(n)) + " jobs"
+	return term.Number(int64(n)) + " " + thing
 }
 
 // ask returns an error unless somebody says yes.

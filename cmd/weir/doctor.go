@@ -95,7 +95,7 @@ func drawFindings(w io.Writer, findings []redisstore.Finding, style term.Style) 
 		}
 	}
 	n := levels(findings)
-	fmt.Fprintf(&b, "\n%d ok, %d skipped, %d warnings, %d problems\n", n[redisstore.OK], n[redisstore.Skipped], n[redisstore.Warning], n[redisstore.Problem])
+	fmt.Fprintf(&b, "\n%d ok, %d skipped, %s, %s\n", n[redisstore.OK], n[redisstore.Skipped], counted(n[redisstore.Warning], "warning"), counted(n[redisstore.Problem], "problem"))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -33,8 +34,29 @@ func endure(c *cobra.Command, every time.Duration, speaking func(), look func(ct
 			speaking()
 			fmt.Fprintln(c.ErrOrStderr(), "weir:", text)
 		}
-		if pause(ctx, every) != nil {
+		if err := rest(ctx, c.OutOrStdout(), every); errors.Is(err, term.ErrClosed) {
+			return err
+		} else if err != nil {
+			return nil // the user ended it
+		}
+	}
+}
+
+// goneEvery is how often it is looked whether somebody still reads the output.
+const goneEvery = 500 * time.Millisecond
+
+// rest pauses, until there is nobody who reads the output.
+func rest(ctx context.Context, w io.Writer, d time.Duration) error {
+	for end := time.Now().Add(d); ; {
+		if term.Gone(w) {
+			return term.ErrClosed
+		}
+		left := time.Until(end)
+		if left <= 0 {
 			return nil
+		}
+		if err := pause(ctx, min(left, goneEvery)); err != nil {
+			return err
 		}
 	}
 }

@@ -27,7 +27,7 @@ type filterFlags struct {
 // filters are the names of those flags of which a command needs one to act on many jobs.
 var filters = []string{"status", "type", "queue", "label", "alias", "older", "newer"}
 
-func (f *filterFlags) flags(c *cobra.Command) {
+func (f *filterFlags) flags(s *settings, c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&f.status, "status", nil, "jobs with this `STATUS`, or one of several: failed,queued")
 	flags.StringVar(&f.typ, "type", "", "jobs of this `TYPE`, or graphs of this name")
@@ -37,8 +37,9 @@ func (f *filterFlags) flags(c *cobra.Command) {
 	flags.Var(&f.older, "older", "jobs created more than this time `AGO`: 90s, 5m, 2h, 3d")
 	flags.Var(&f.newer, "newer", "jobs created less than this time `AGO`")
 	flags.BoolVar(&f.all, "all", false, "jobs below others, too")
-	statuses := cobra.FixedCompletions(texts(statemachine.Statuses()), cobra.ShellCompDirectiveNoFileComp)
-	_ = c.RegisterFlagCompletionFunc("status", statuses) // it fails only for a flag that is not there
+	someOfWords(c, "status", texts(statemachine.Statuses()))
+	s.completeFlag(c, "type", typeWords)
+	s.completeFlag(c, "queue", queueWords)
 }
 
 // given returns the names of the filters on the command line.

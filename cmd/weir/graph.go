@@ -177,11 +177,7 @@ FILE ends in .yaml, .yml, .json or .fbp; - is YAML or JSON on standard input.`,
 					errs = append(errs, err)
 					continue
 				}
-				jobs := fmt.Sprintf("%d jobs", len(plan.Nodes)-1)
-				if len(plan.Nodes) == 2 {
-					jobs = "1 job"
-				}
-				if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: ok, %s\n", name, jobs); err != nil {
+				if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: ok, %s\n", name, jobCount(len(plan.Nodes)-1)); err != nil {
 					return err
 				}
 			}
@@ -203,7 +199,7 @@ func newGraph(s *settings) *cobra.Command {
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newDraw(s), newConvert(), newSchema())
+	c.AddCommand(s.completeFile(newDraw(s)), newConvert(), newSchema())
 	return c
 }
 
@@ -230,6 +226,7 @@ messages that wait on each wire. A JOB is an ID, the beginning of one, or an ali
 	}
 	f.add(c)
 	c.Flags().StringVar(&format, "format", "terminal", strings.Join(draw.Formats(), ", "))
+	oneOfWords(c, "format", draw.Formats())
 	c.PreRunE = func(*cobra.Command, []string) error { return oneOf("format", format, draw.Formats()) }
 	return c
 }
@@ -293,6 +290,7 @@ flow-based programming tools) or noflo (their JSON). What a format cannot say is
 	}
 	formats := []string{"yaml", "json", "fbp", "noflo"}
 	c.Flags().StringVarP(&format, "output", "o", "yaml", strings.Join(formats, ", "))
+	oneOfWords(c, "output", formats)
 	c.PreRunE = func(*cobra.Command, []string) error { return oneOf("output", format, formats) }
 	return c
 }

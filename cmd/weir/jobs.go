@@ -57,13 +57,13 @@ before the first is shown.`,
 			})
 		},
 	}
-	f.flags(c)
+	f.flags(s, c)
 	orders := texts(job.Orders())
 	c.Flags().StringVar(&f.sort, "sort", orders[0], "in the order of `ORDER`: "+strings.Join(orders, ", ")+"; - is for the latest first")
 	c.Flags().StringVar(&f.after, "after", "", "only what comes behind the job with this `ID`: the next page")
 	c.Flags().IntVar(&f.limit, "limit", 50, "at most so many jobs; 0 for all")
 	c.Flags().BoolVar(&f.count, "count", false, "print only how many there are")
-	_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(orders, cobra.ShellCompDirectiveNoFileComp)) // it has that flag
+	oneOfWords(c, "sort", orders)
 	s.formats(c, "table", "json", "jsonl", "yaml", "name")
 	return c
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -185,6 +186,49 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// A command that a signal ends before it is done says so, and has an exit code of its own.
+func TestInterruptedBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	_, h := shop(t, server.URL())
+	kept := func() bool { // what weir run started
+		all := weir(t, server.URL(), "jobs", "--type", "endless", "--count")
+		return all != "0\n"
+	}
+	sent := func() bool {
+		info, err := h.Info(t.Context())
+		p, _ := info.Port(port.Input, "in")
+		return err == nil && p.Waiting == 1
+	}
+	soon := time.Now().Add(time.Second)
+	for line, c := range map[string]struct {
+		begun        func() bool
+		stdout, want string
+	}{
+		"wait one":                          {func() bool { return time.Now().After(soon) }, "", "weir: interrupted\n"},
+		"send one in x -":                   {sent, "", "weir: interrupted; 1 message was sent before\n"},
+		"run testdata/endless.yaml -o json": {kept, `"interrupted"`, "weir: interrupted\n"},
+	} {
+		cmd := process(t, append(strings.Fields(line), "--redis", server.URL())...)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if _, err := cmd.StdinPipe(); err != nil { // nothing comes
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, line+" has begun", c.begun)
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.HasSuffix(stderr.String(), c.want) || !strings.Contains(stdout.String(), c.stdout) {
+			t.Errorf("weir %s: exit code %d, %s%s", line, code, stdout.String(), stderr.String())
+		}
+	}
+}
+
 // closedPipe is a pipe that nobody reads.
 func closedPipe(t *testing.T) *os.File {
 	t.Helper()
@@ -195,6 +239,35 @@ func closedPipe(t *testing.T) *os.File {
 	_ = r.Close()
 	t.Cleanup(func() { _ = w.Close() })
 	return w
+}
+
+// What follows ends when its reader has seen enough, though there is nothing new to write.
+func TestEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	shop(t, server.URL())
+	weir(t, server.URL(), "send", "one", "in", "x")
+	for _, line := range []string{"log one -f", "tree one -w", "tree -w --interval 1h"} {
+		cmd := process(t, append(strings.Fields(line), "--redis", server.URL())...)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Errorf("weir %s: %v", line, err)
+		}
+		if err := out.Close(); err != nil {
+			t.Error(err)
+		}
+		late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("weir %s: %v", line, err)
+		}
+		late.Stop()
+	}
 }
 
 // TestClosedPipe: every command ends quietly and with code 0 when nobody reads its output any

@@ -27,8 +27,11 @@ wait; it runs when it is unlocked. The lock outlives this command.`,
 		Example: "  token=$(weir lock album-2026 --ttl 10m)\n  weir state set album-2026 cursor=0\n  weir unlock album-2026 \"$token\"",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if ttl < time.Second || wait < 0 {
-				return usageError{fmt.Errorf("--ttl %s --wait %s: a lock lasts a second or more, and nobody waits for less than nothing", ttl, wait)}
+			switch {
+			case ttl < time.Second:
+				return usageError{fmt.Errorf("--ttl %s: a lock lasts a second or more", ttl)}
+			case wait < 0:
+				return usageError{fmt.Errorf("--wait %s: use a positive time, like 5s", wait)}
 			}
 			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
 				if err := lockable(ctx, h); err != nil {

@@ -14,6 +14,9 @@ import (
 // environment is what all commands look at.
 var environment = []manpage.Variable{
 	{Name: "WEIR_REDIS_URL", Text: "URL of the Redis that holds the jobs, unless --redis is given."},
+	{Name: "WEIR_NAMESPACE", Text: "Namespace of the jobs, unless --namespace is given."},
+	{Name: "WEIR_CONTEXT", Text: "Name of the context that holds, unless --context is given; none is no context."},
+	{Name: "WEIR_CONFIG", Text: "File of the contexts, instead of weir/config.yaml in the directory for the user's configuration."},
 	{Name: "NO_COLOR", Text: "Not empty: no colours, unless --color is given."},
 	{Name: "CLICOLOR_FORCE", Text: "Neither empty nor 0: colours even if the output is no terminal, unless NO_COLOR is set or --color is given."},
 	{Name: "COLUMNS", Text: "Width at which tables are cut, instead of the terminal's."},

@@ -70,6 +70,12 @@ func TestManual(t *testing.T) {
 	if pages < 30 {
 		t.Errorf("%d commands have a page", pages)
 	}
+	page, err := os.ReadFile(filepath.Join(dir, "man", "weir.1"))
+	for _, name := range []string{"WEIR_REDIS_URL", "WEIR_NAMESPACE", "WEIR_CONTEXT", "WEIR_CONFIG"} {
+		if want := `\fB` + name + `\fR`; err != nil || !strings.Contains(string(page), want) {
+			t.Errorf("weir.1 lacks %q: %v", want, err)
+		}
+	}
 	for path, want := range map[string]string{"weir.1": ".SH ENVIRONMENT", "weir-state-get.1": `\fBweir\-state\fR(1), \fBweir\fR(1)`, "weir-tree.1": `\fB\-w\fR, \fB\-\-watch\fR`} {
 		page, err := os.ReadFile(filepath.Join(dir, "man", path))
 		if err != nil || !strings.Contains(string(page), want) {

@@ -104,7 +104,7 @@ func newQueue(s *settings) *cobra.Command {
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newQueuePause(s), newQueueResume(s))
+	c.AddCommand(s.complete(newQueuePause(s), queueWords), s.complete(newQueueResume(s), queueWords))
 	return c
 }
 
@@ -127,7 +127,6 @@ progress end; what they make ready waits in line. Nothing is lost.`,
 				return saidOf(c, args[0], changed, err, "is paused", "was paused already")
 			})
 		},
-		ValidArgsFunction: s.queueWords,
 	}
 	c.Flags().BoolVar(&force, "force", false, "also a queue that nobody has heard of yet")
 	return c
@@ -148,7 +147,6 @@ func newQueueResume(s *settings) *cobra.Command {
 				return saidOf(c, args[0], changed, err, "goes on", "was not paused")
 			})
 		},
-		ValidArgsFunction: s.queueWords,
 	}
 }
 
@@ -179,26 +177,4 @@ func checkQueue(ctx context.Context, store *redisstore.Store, queue string) erro
 		known = append(known, q.Name)
 	}
 	return usageError{fmt.Errorf("no queue %q is known: %s", queue, port.Suggest(queue, known))}
-}
-
-// queueWords completes names of queues.
-func (s *settings) queueWords(c *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(c.Context(), completionTime)
-	defer cancel()
-	store, err := s.open(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer store.Close()
-	all, _ := store.Queues(ctx) // a shell shows no errors
-	var words []string
-	for _, q := range all {
-		if strings.HasPrefix(q.Name, start) {
-			words = append(words, fmt.Sprintf("%s\t%d pending", q.Name, q.Pending))
-		}
-	}
-	return words, cobra.ShellCompDirectiveNoFileComp
 }

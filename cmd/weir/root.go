@@ -26,6 +26,8 @@ const (
 	exitFailed   = 4 // the job failed or was terminated
 	exitTimeout  = 5 // it took too long
 	exitRefused  = 6 // the job's status, or that of something else, does not allow it
+
+	exitInterrupted = 130 // a signal ended it before it was done
 )
 
 // settings are the flags that every command shares.
@@ -55,6 +57,22 @@ func (e timeoutError) Error() string {
 	return fmt.Sprintf("not %s after %s", cmp.Or(e.goal, string(statemachine.Completed)), e.after)
 }
 
+// errInterrupted is what is left of an error that comes from a signal.
+var errInterrupted = errors.New("interrupted")
+
+// interrupted is errInterrupted, and what was sent until then, if an error comes from the end
+// of ctx by a signal; else it is the error.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	var sent sendError
+	if errors.As(err, &sent) {
+		return sendError{errInterrupted, sent.sent}
+	}
+	return errInterrupted
+}
+
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var wish term.Wish
@@ -62,7 +80,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(term.NewScreen(stdout, &wish))
 	root.SetErr(term.NewScreen(stderr, &wish))
-	err := root.ExecuteContext(ctx)
+	err := interrupted(ctx, root.ExecuteContext(ctx))
 	if err == nil || errors.Is(err, term.ErrClosed) { // | head has seen enough
 		return 0
 	}
@@ -77,16 +95,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func exitCode(err error) int {
 	var usage usageError
 	switch {
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
 	case errors.As(err, new(timeoutError)):
 		return exitTimeout
 	case errors.Is(err, job.ErrFailed):
 		return exitFailed
-	case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrExists), errors.Is(err, job.ErrFull), errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrAmbiguous):
+	case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrExists), errors.Is(err, job.ErrFull), errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrAmbiguous), errors.Is(err, job.ErrClosed):
 		return exitRefused
 	case errors.As(err, &usage), errors.As(err, new(fileError)), errors.Is(err, job.ErrConfig), errors.Is(err, job.ErrName), errors.Is(err, job.ErrPort),
 		errors.Is(err, job.ErrUnknownType), errors.Is(err, port.ErrEncoding), strings.HasPrefix(err.Error(), "unknown command"):
 		return exitUsage
-	case errors.Is(err, job.ErrNotFound):
+	case errors.Is(err, job.ErrNotFound), errors.As(err, new(noKeyError)):
 		return exitNotFound
 	}
 	return exitError
@@ -100,9 +120,10 @@ func newRoot(wish *term.Wish) *cobra.Command {
 		Short: "Run graphs of durable dataflow jobs, and look at them",
 		Long: `Run graphs of durable dataflow jobs, and look at them.
 
-JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went well,
-1 it could not be done, 2 the command line or a file is wrong, 3 there is no such job,
-4 the job failed or was terminated, 5 it took too long, 6 refused as things are now.`,
+JOB stands for an ID, the beginning of one (4 characters or more), or an alias. Exit codes:
+0 all went well, 1 it could not be done, 2 the command line or a file is wrong, 3 there is
+no such job, 4 the job failed or was terminated, 5 it took too long, 6 refused as things
+are now, 130 interrupted before it was done.`,
 		Example:       "  weir run logs.yaml --in lines=@access.log\n  weir tree album-2026 --redis redis://localhost:6379",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -119,17 +140,18 @@ JOB stands for an ID, the beginning of one, or an alias. Exit codes: 0 all went 
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	for group, commands := range map[string][]*cobra.Command{
 		"look": {
-			newJobs(&s), s.complete(newShow(&s), 1, false), s.complete(newTree(&s), 1, false), s.complete(newWhy(&s), 1, false), s.complete(newTop(&s), 1, false),
-			s.complete(newPorts(&s), 1, false), s.complete(newPeek(&s), 1, true), s.complete(newLog(&s), 1, false),
-			s.complete(newTrace(&s), 1, true), newTypes(&s),
+			newJobs(&s), s.complete(newShow(&s), jobWords), s.complete(newTree(&s), jobWords), s.complete(newWhy(&s), jobWords), s.complete(newTop(&s), jobWords),
+			s.complete(newPorts(&s), jobWords), s.complete(newPeek(&s), jobWords, portWords), s.complete(newLog(&s), jobWords),
+			s.complete(newTrace(&s), jobWords, portWords), newTypes(&s),
 			newQueues(&s), newWorkers(&s), newStats(&s), newDoctor(&s),
 		},
 		"act": {
-			newCreate(&s), s.complete(newSend(&s), 1, true), s.complete(newRead(&s), 1, true), newRun(&s),
-			s.complete(newRetry(&s), 1, false), s.complete(newTerminate(&s), 1, false), s.complete(newDelete(&s), 1, false),
-			s.complete(newWait(&s), 1, false), newState(&s), s.complete(newAlias(&s), 1, false),
-			s.complete(newAdopt(&s), 2, false), s.complete(newDisown(&s), 1, false),
-			newQueue(&s), s.complete(newLock(&s), 1, false), s.complete(newUnlock(&s), 1, false),
+			s.complete(newCreate(&s), typeWords), s.complete(newSend(&s), jobWords, portWords), s.complete(newRead(&s), jobWords, portWords),
+			s.completeFile(newRun(&s)),
+			s.complete(newRetry(&s), jobWords), s.complete(newTerminate(&s), jobWords), s.complete(newDelete(&s), jobWords),
+			s.complete(newWait(&s), jobWords), newState(&s), s.complete(newAlias(&s), jobWords),
+			s.complete(newAdopt(&s), jobWords, jobWords), s.complete(newDisown(&s), jobWords, childWords),
+			newQueue(&s), s.complete(newLock(&s), jobWords), s.complete(newUnlock(&s), jobWords),
 		},
 		"graph":  {newGraph(&s), newCheck(), newComponents()},
 		"serve":  {newWorker(&s), newDev(&s)},

@@ -63,6 +63,7 @@ one, or an alias. It gets a run that begins after this command, whatever it wait
 	c.Flags().BoolVar(&f.force, "force", false, "of a job: also if it failed or is terminated")
 	c.Flags().DurationVar(&f.after, "after", 0, "of a job: after this time, like 10m")
 	f.flags(s, c)
+	c.Flags().Lookup("output").Usage = "of a graph table or json; of jobs, with --dry-run, table, json or name"
 	c.Flags().Lookup("label").Usage = "of a graph: a label of it, `KEY=VALUE`; else jobs with this label, KEY[=VALUE]"
 	return c
 }
@@ -76,6 +77,14 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	if err != nil {
 		return err
 	}
+	r := &running{
+		out: c.OutOrStdout(), screen: term.IsTerminal(c.OutOrStdout()),
+		json: s.output == "json", outputs: map[string][]json.RawMessage{},
+	}
+	defer func() { r.close() }()
+	if r.feeds, err = f.feeds(g, c.InOrStdin()); err != nil {
+		return err
+	}
 	ctx := c.Context()
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
@@ -87,20 +96,17 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 		return err
 	}
 	defer store.Close()
-	r := &running{
-		out: c.OutOrStdout(), screen: term.IsTerminal(c.OutOrStdout()),
-		json: s.output == "json", outputs: map[string][]json.RawMessage{},
-	}
-	if r.feeds, err = f.feeds(g); err != nil {
-		return err
-	}
 	if r.handle, err = job.NewClient(store).Start(ctx, g, labels...); err != nil {
 		return err
 	}
 	if kept { // it stays there, whatever becomes of this process
 		fmt.Fprintf(c.ErrOrStderr(), "job %s\n", r.handle.ID())
 	}
-	err = r.serve(ctx, store, f.workers(), c.InOrStdin())
+	err = interrupted(c.Context(), r.serve(ctx, store, f.workers()))
+	if kept && ctx.Err() == nil && errors.As(err, new(feedError)) && !errors.Is(err, job.ErrNotFound) {
+		id := r.handle.ID()
+		fmt.Fprintf(c.ErrOrStderr(), "job %s stays and waits for more: go on with weir send %s PORT MESSAGE, or end it with weir terminate %s --recursive\n", id, id, id)
+	}
 	late := context.WithoutCancel(ctx)
 	if err != nil && !r.told {
 		err = errors.Join(err, r.tell(late, err)) // what was taken out of the outputs is nowhere else
@@ -114,7 +120,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 // validate refuses flags that make no sense with the file of that name, and returns what the
 // graph is to be labelled with.
 func (f *runFlags) validate(c *cobra.Command, s *settings, name string) (labels []job.Option, err error) {
-	for _, flag := range append(f.given(c), "--all", "--yes", "--dry-run") {
+	for _, flag := range append(f.given(c), "--all", "--yes", "--dry-run", "--after", "--force") {
 		if flag != "--label" && c.Flags().Changed(flag[2:]) {
 			return nil, usageError{fmt.Errorf("%s is for jobs that are there, and %s is a graph to be run", flag, name)}
 		}
@@ -156,14 +162,31 @@ func (s *settings) openOrEmbed(ctx context.Context) (store *redisstore.Store, ke
 	return store, e.redis.Value != "", err
 }
 
-// feed is what an input gets.
-type feed struct {
-	port, source string
-	end          bool // nothing more comes
+// graphOnly are the flags that are for a graph that is to be run.
+var graphOnly = []string{"in", "param", "draw", "timeout", "root", "allow-exec", "allow-private-http"}
+
+// wake is that of wakeFlags, and refuses what is for a graph.
+func (f *runFlags) wake(c *cobra.Command, s *settings, args []string) error {
+	for _, name := range graphOnly {
+		switch {
+		case !c.Flags().Changed(name):
+		case len(args) == 0:
+			return usageError{fmt.Errorf("--%s is for a graph: give its FILE", name)}
+		default:
+			return usageError{fmt.Errorf("--%s is for a graph, and there is no file %s: leave it out, or give a FILE", name, args[0])}
+		}
+	}
+	return f.wakeFlags.wake(c, s, args)
 }
 
-// feeds reads --in; behind it come the ends of all inputs.
-func (f *runFlags) feeds(g *graph.Graph) ([]feed, error) {
+// feed is what an input gets.
+type feed struct {
+	port string
+	from *source // nil if nothing more comes
+}
+
+// feeds reads --in, and opens its files; behind it come the ends of all inputs.
+func (f *runFlags) feeds(g *graph.Graph, stdin io.Reader) (feeds []feed, err error) {
 	plan, err := g.Plan()
 	if err != nil {
 		return nil, fileError{err}
@@ -174,22 +197,22 @@ func (f *runFlags) feeds(g *graph.Graph) ([]feed, error) {
 			inputs = append(inputs, p.Name)
 		}
 	}
-	var feeds []feed
 	for _, in := range f.in {
-		name, source, ok := strings.Cut(in, "=")
+		name, text, ok := strings.Cut(in, "=")
 		if !ok {
-			return nil, usageError{fmt.Errorf("--in %q: write it as PORT=VALUE, PORT=@FILE or PORT=-", in)}
+			return feeds, usageError{fmt.Errorf("--in %q: write it as PORT=VALUE, PORT=@FILE or PORT=-", in)}
 		}
 		if !slices.Contains(inputs, name) {
-			return nil, usageError{fmt.Errorf("--in %s: the graph has no such input: %s", name, port.Suggest(name, inputs))}
+			return feeds, usageError{fmt.Errorf("--in %s: the graph has no such input: %s", name, port.Suggest(name, inputs))}
 		}
-		if _, err := value2json(source); err != nil {
-			return nil, usageError{fmt.Errorf("--in %s: %w", name, err)}
+		from, err := openSource(text, stdin)
+		if err != nil {
+			return feeds, fmt.Errorf("--in %s: %w", name, err)
 		}
-		feeds = append(feeds, feed{port: name, source: source})
+		feeds = append(feeds, feed{port: name, from: from})
 	}
 	for _, name := range inputs {
-		feeds = append(feeds, feed{port: name, end: true})
+		feeds = append(feeds, feed{port: name})
 	}
 	return feeds, nil
 }
@@ -205,30 +228,44 @@ type running struct {
 	outputs map[string][]json.RawMessage
 }
 
+// close closes the files of --in.
+func (r *running) close() {
+	for _, f := range r.feeds {
+		if f.from != nil {
+			f.from.close()
+		}
+	}
+}
+
 // serve runs the graph's jobs until it has settled.
-func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []worker.Worker, stdin io.Reader) error {
+func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []worker.Worker) error {
 	engine, err := worker.New(worker.Config{Store: store, Workers: workers, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	return engine.While(ctx, func(ctx context.Context) error {
 		fed := make(chan error, 1)
-		go func() { fed <- r.feed(ctx, stdin) }()
+		go func() { fed <- r.feed(ctx) }()
 		return r.follow(ctx, fed)
 	})
 }
 
+// feedError says that not all of --in could be sent.
+type feedError struct{ error }
+
+func (e feedError) Unwrap() error { return e.error }
+
 // feed sends what --in names, waiting where a port is full, and closes the inputs.
-func (r *running) feed(ctx context.Context, stdin io.Reader) error {
+func (r *running) feed(ctx context.Context) error {
 	for _, f := range r.feeds {
 		var err error
-		if f.end {
+		if f.from == nil {
 			err = r.handle.Close(ctx, f.port)
 		} else {
-			err = (&sender{handle: r.handle, port: f.port, wait: -1}).send(ctx, stdin, f.source)
+			err = (&sender{handle: r.handle, port: f.port, wait: -1}).send(ctx, f.from)
 		}
 		if err != nil {
-			return err
+			return feedError{err}
 		}
 	}
 	return nil

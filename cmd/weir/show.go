@@ -203,6 +203,9 @@ func newPeek(s *settings) *cobra.Command {
 		Example: "  weir peek album-2026 thumbs -n 3",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkNumber(n); err != nil {
+				return err
+			}
 			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
 				info, err := h.Info(ctx)
 				if err != nil {
@@ -235,7 +238,7 @@ func (s *settings) messages(c *cobra.Command, items []job.Message, left int64) e
 		}
 		return nil
 	}
-	return s.show(c, messages{items, max(left, 0)}, "", func(w io.Writer) error {
+	return s.show(c, messages{append([]job.Message{}, items...), max(left, 0)}, "", func(w io.Writer) error {
 		for _, one := range items {
 			if _, err := fmt.Fprintln(w, term.Clean(string(one.Data))); err != nil {
 				return err

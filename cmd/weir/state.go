@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,14 +37,7 @@ func newState(s *settings) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return s.show(c, all, "", func(w io.Writer) error {
-					for _, key := range slices.Sorted(maps.Keys(all)) {
-						if _, err := fmt.Fprintf(w, "%s = %s\n", term.Clean(key), term.Clean(string(all[key]))); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
+				return errors.Join(s.show(c, all, "", func(w io.Writer) error { return stateTable(w, all) }), noKeys(h.ID(), all, args[1:]))
 			})
 		},
 	}
@@ -55,7 +51,7 @@ func newState(s *settings) *cobra.Command {
 			values := make(map[string]any)
 			for _, pair := range args[1:] {
 				key, value, ok := strings.Cut(pair, "=")
-				if !ok {
+				if !ok || key == "" {
 					return usageError{fmt.Errorf("%q: write it as KEY=VALUE", pair)}
 				}
 				raw, err := value2json(value)
@@ -76,8 +72,41 @@ func newState(s *settings) *cobra.Command {
 			return s.act(c, args[0], "has new state", func(ctx context.Context, h *job.Handle) error { return h.UnsetState(ctx, args[1:]...) })
 		},
 	}
-	c.AddCommand(get, set, unset)
+	c.AddCommand(s.completeRest(get, jobWords, keyWords), s.completeRest(set, jobWords, pairWords), s.completeRest(unset, jobWords, keyWords))
 	return c
+}
+
+func stateTable(w io.Writer, all map[string]json.RawMessage) error {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if _, err := fmt.Fprintf(w, "%s = %s\n", term.Clean(key), term.Clean(string(all[key]))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noKeyError says which keys a job's state does not have.
+type noKeyError struct {
+	id   job.ID
+	keys []string
+}
+
+func (e noKeyError) Error() string {
+	return fmt.Sprintf("the state of job %s has no %s", e.id, joined(e.keys))
+}
+
+// noKeys is an error if keys that were asked for are not in a state.
+func noKeys(id job.ID, state map[string]json.RawMessage, asked []string) error {
+	var missing []string
+	for _, key := range asked {
+		if _, has := state[key]; !has {
+			missing = append(missing, strconv.Quote(key))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return noKeyError{id, missing}
 }
 
 func newAlias(s *settings) *cobra.Command {
@@ -149,7 +178,13 @@ func newTypes(s *settings) *cobra.Command {
 				if all == nil {
 					all = []job.TypeInfo{}
 				}
-				return s.show(c, all, "", func(w io.Writer) error { return typeTable(w, all) })
+				return s.show(c, all, "", func(w io.Writer) error {
+					if len(all) == 0 {
+						_, err := fmt.Fprintln(c.ErrOrStderr(), "no types: engines register theirs when they start, as weir worker does")
+						return err
+					}
+					return typeTable(w, all)
+				})
 			})
 		},
 	}

@@ -41,12 +41,16 @@ reached the last picture stays, and says so.`,
 			if !isFile || !term.IsTerminal(in) || !term.IsTerminal(c.OutOrStdout()) {
 				return usageError{errors.New("top needs a terminal to draw on and to read keys from; use weir tree --watch, or weir tree -o json")}
 			}
+			of, err := s.config()
+			if err != nil {
+				return err
+			}
 			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
 				where, style := store.Where(), term.StyleOf(c.OutOrStdout())
 				ascii := style.ASCII
 				style.ASCII, style.Width = false, 0 // the view puts all of it into ASCII, and knows its width
-				if s.namespace != redisstore.DefaultNamespace {
-					where += ", namespace " + s.namespace
+				if namespace := of.Namespace; namespace != redisstore.DefaultNamespace {
+					where += ", namespace " + namespace
 				}
 				cfg := top.Config{
 					Source: top.Jobs(job.NewClient(store)), Interval: interval, By: actor, Where: where,

@@ -216,6 +216,23 @@ func TestTopWithoutRedis(t *testing.T) {
 	x.ends()
 }
 
+// TestTopNamespace: the head names a namespace that is not the default one, whoever says it.
+func TestTopNamespace(t *testing.T) {
+	server, _ := startResize(t)
+	x := openTerminal(t, "top", "--redis", server.URL())
+	x.sees("1 job")
+	x.press("q")
+	x.ends()
+	if got := x.text(); strings.Contains(got, "namespace") {
+		t.Errorf("got %q", got)
+	}
+	t.Setenv("WEIR_NAMESPACE", "shop")
+	x = openTerminal(t, "top", "--redis", server.URL())
+	x.sees("namespace shop")
+	x.press("q")
+	x.ends()
+}
+
 // TestTopNeedsTerminal: without one it is a wrong command line.
 func TestTopNeedsTerminal(t *testing.T) {
 	t.Parallel()

@@ -299,6 +299,7 @@ func spread(raw []byte, indent string) []byte {
 func (s *settings) formats(c *cobra.Command, known ...string) {
 	var output string
 	c.Flags().StringVarP(&output, "output", "o", known[0], joined(known))
+	oneOfWords(c, "output", known)
 	c.PreRunE = func(*cobra.Command, []string) error {
 		s.output = output
 		return oneOf("output", output, known)

@@ -61,8 +61,7 @@ that was not waited for, the exit code is 4; if it takes too long, 5.`,
 	}
 	c.Flags().DurationVar(&timeout, "timeout", 0, "how long, like 30s (default: for ever)")
 	c.Flags().Var(goal, "for", "`WHAT` to wait for: "+joined(goals))
-	// It only fails for flags that are not there.
-	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(goals, cobra.ShellCompDirectiveNoFileComp))
+	oneOfWords(c, "for", goals)
 	return c
 }
 

@@ -27,10 +27,11 @@ type workerFlags struct {
 	concurrency int
 }
 
-func (f *workerFlags) add(c *cobra.Command) {
+func (f *workerFlags) add(s *settings, c *cobra.Command) {
 	f.addPolicy(c)
 	c.Flags().StringArrayVar(&f.queues, "queue", nil, "`QUEUE[=WEIGHT]` to serve; one of weight 6 gets six times the attention of one of weight 1 (default default)")
 	c.Flags().IntVar(&f.concurrency, "concurrency", 0, "runs at a time (default twice the number of CPUs)")
+	s.completeFlag(c, "queue", queueWords)
 }
 
 // config is that of an engine that runs components.
@@ -53,16 +54,17 @@ func (f *workerFlags) config(store *redisstore.Store, log io.Writer) (worker.Con
 	return cfg, cfg.Validate()
 }
 
-// serve runs jobs until the program is told to stop.
-func (f *workerFlags) serve(c *cobra.Command, store *redisstore.Store) error {
+// engine makes an engine, or says what is wrong with the flags.
+func (f *workerFlags) engine(c *cobra.Command, store *redisstore.Store) (*worker.Engine, error) {
 	cfg, err := f.config(store, c.ErrOrStderr())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	engine, err := worker.New(cfg)
-	if err != nil {
-		return err
-	}
+	return worker.New(cfg)
+}
+
+// serve runs jobs until the program is told to stop.
+func serve(c *cobra.Command, store *redisstore.Store, engine *worker.Engine) error {
 	if _, err := fmt.Fprintf(c.ErrOrStderr(), "weir: serving components on %s; stop with Ctrl-C\n", store.Where()); err != nil {
 		return err
 	}
@@ -80,10 +82,16 @@ workers can serve one Redis.`,
 		Example: "  weir worker --redis redis://localhost:6379 --queue default --queue slow=2",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.connected(c, func(_ context.Context, store *redisstore.Store) error { return f.serve(c, store) })
+			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
+				engine, err := f.engine(c, store)
+				if err != nil {
+					return err
+				}
+				return serve(c, store, engine)
+			})
 		},
 	}
-	f.add(c)
+	f.add(s, c)
 	return c
 }
 
@@ -109,13 +117,19 @@ no password, and at most the last second lost when the machine dies.`,
 			}
 			defer stop()
 			s.redis = url
-			if _, err := fmt.Fprintf(c.OutOrStdout(), "export WEIR_REDIS_URL=%s\n", url); err != nil {
-				return err
-			}
-			return s.connected(c, func(_ context.Context, store *redisstore.Store) error { return f.serve(c, store) })
+			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
+				engine, err := f.engine(c, store)
+				if err != nil {
+					return err
+				}
+				if _, err := fmt.Fprintf(c.OutOrStdout(), "export WEIR_REDIS_URL=%s\n", url); err != nil {
+					return err
+				}
+				return serve(c, store, engine)
+			})
 		},
 	}
-	f.add(c)
+	f.add(s, c)
 	c.Flags().StringVar(&data, "data", "", "`DIR`ectory for the data; made if it is not there")
 	return c
 }

@@ -73,6 +73,18 @@ func (s *screen) fits(width, height int) {
 	}
 }
 
+// TestNarrowHeader: a title that is cut leaves no room for anything behind it.
+func TestNarrowHeader(t *testing.T) {
+	t.Parallel()
+	for width := 30; width < 60; width++ {
+		s := newScreen(t, width, 8, func(c *top.Config) { c.Job = "" })
+		s.press("down")
+		s.press("down")
+		s.press("right")
+		s.fits(width, 8)
+	}
+}
+
 // TestAnyKeys: whatever is pressed on a screen of whatever size, while jobs come and go and
 // Redis too, there is a whole frame.
 func TestAnyKeys(t *testing.T) {

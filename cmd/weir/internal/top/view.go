@@ -97,6 +97,9 @@ func (m *Model) header() string {
 		return l.add(" ").add(stale, style.Warn).String()
 	}
 	l.add(" ").add(m.title())
+	if l.columns == 0 {
+		return l.String()
+	}
 	counts := m.countsText(l.columns - 1)
 	l.columns -= columnsOf(counts) + 1
 	if where := "  " + clean(m.cfg.Where); m.cfg.Where != "" && columnsOf(where) < l.columns {

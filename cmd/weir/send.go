@@ -1,0 +1,368 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+func newSend(s *settings) *cobra.Command {
+	var end, out bool
+	var wait time.Duration
+	c := &cobra.Command{
+		Use:   "send JOB PORT [MESSAGE|@FILE|-]...",
+		Short: "Send messages to a port of a job",
+		Long: `Send messages to an In port of a job, which wakes it. A MESSAGE that is JSON is taken
+as JSON, any other as a text; @FILE and - send each line of a file or of standard input.`,
+		Example: "  weir send album-2026 files '\"a.png\"' b.png\n  weir send orders in @orders.jsonl --close",
+		Args:    usage(cobra.MinimumNArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case end && out:
+				return usageError{errors.New("--close is for In ports: use it without --out")}
+			case len(args) == 2 && !end:
+				return usageError{errors.New("there is nothing to send: give a MESSAGE, @FILE, - or --close")}
+			}
+			sources, err := openSources(args[2:], c.InOrStdin())
+			defer closeSources(sources)
+			if err != nil {
+				return err
+			}
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				if err := sendable(ctx, c.ErrOrStderr(), h, args[1], out); err != nil {
+					return err
+				}
+				ctx = job.WithContext(ctx, port.Context{port.ContextBy: actor})
+				sender := sender{handle: h, port: args[1], wait: wait, out: out}
+				if err := sender.send(ctx, sources...); err != nil {
+					return err
+				}
+				if end {
+					return sender.told(h.Close(ctx, args[1]))
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&end, "close", false, "then close the In port: nothing more comes")
+	c.Flags().BoolVar(&out, "out", false, "PORT is an Out port: as if the job had written the messages")
+	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for room in a full port, like 30s; below zero: for ever")
+	return c
+}
+
+// sendable refuses a port that the job does not have, and says if nobody will read what is
+// sent to it.
+func sendable(ctx context.Context, w io.Writer, h *job.Handle, name string, out bool) error {
+	info, err := h.Info(ctx)
+	if err != nil {
+		return err
+	}
+	dir, other, hint := port.Input, port.Output, "use --out"
+	if out {
+		dir, other, hint = port.Output, port.Input, "leave --out away"
+	}
+	_, has := info.Port(dir, name)
+	_, others := info.Port(dir, port.Any)
+	_, across := info.Port(other, name)
+	switch kind := dirNames[dir]; {
+	case has || others:
+	case across:
+		return usageError{fmt.Errorf("job %s has no %s port %q, but an %s port: %s", info.ID, kind, name, dirNames[other], hint)}
+	default:
+		var known []string
+		for _, p := range info.Ports {
+			if p.Dir == dir {
+				known = append(known, p.Name)
+			}
+		}
+		return usageError{fmt.Errorf("job %s has no %s port %q: %s", info.ID, kind, name, port.Suggest(name, known))}
+	}
+	if info.Status == statemachine.Terminated && !out {
+		fmt.Fprintf(w, "weir: job %s is terminated: it will not read what is sent to it\n", info.ID)
+	}
+	return nil
+}
+
+// dirNames are what the directions of ports are called.
+var dirNames = map[port.Dir]string{port.Input: "In", port.Output: "Out"}
+
+// source is where messages come from: one text, or the lines of a file or of standard input.
+type source struct {
+	message json.RawMessage // if it is no file
+	lines   io.Reader
+	file    *os.File // to be closed
+}
+
+// pipe is a named pipe. It is opened when it is read, as that waits for who writes to it.
+type pipe struct {
+	name string
+	file *os.File
+}
+
+// Read implements io.Reader.
+func (p *pipe) Read(into []byte) (n int, err error) {
+	if p.file == nil {
+		if p.file, err = os.Open(p.name); err != nil {
+			return 0, err
+		}
+	}
+	if n, err = p.file.Read(into); err != nil {
+		_ = p.file.Close()
+	}
+	return n, err
+}
+
+// reader reads until its context ends, also from what gives nothing and does not end.
+type reader struct {
+	ctx       context.Context //nolint:containedctx // Read has none
+	from      io.Reader
+	buf, rest []byte
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(into []byte) (int, error) {
+	if len(r.rest) == 0 {
+		if r.buf == nil {
+			r.buf = make([]byte, 64<<10)
+		}
+		var n int
+		var err error
+		done := make(chan struct{})
+		go func() {
+			n, err = r.from.Read(r.buf)
+			close(done)
+		}()
+		select {
+		case <-r.ctx.Done():
+			return 0, context.Cause(r.ctx)
+		case <-done:
+		}
+		if err != nil && n == 0 {
+			return 0, err
+		}
+		r.rest = r.buf[:n] // an error comes again
+	}
+	n := copy(into, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// openSources opens all sources before anything is sent. Those it returns are to be closed,
+// also with an error.
+func openSources(texts []string, stdin io.Reader) ([]*source, error) {
+	var all []*source
+	for _, text := range texts {
+		one, err := openSource(text, stdin)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func closeSources(all []*source) {
+	for _, one := range all {
+		one.close()
+	}
+}
+
+func (s *source) close() {
+	if s.file != nil {
+		_ = s.file.Close()
+	}
+}
+
+func openSource(text string, stdin io.Reader) (*source, error) {
+	if text == "-" {
+		return &source{lines: stdin}, nil
+	}
+	name, isFile := strings.CutPrefix(text, "@")
+	if !isFile {
+		raw, err := value2json(text)
+		if err == nil {
+			err = job.CheckSize("the message", len(raw))
+		}
+		if err != nil {
+			return nil, usageError{fmt.Errorf("message %.40q: %w", text, err)}
+		}
+		return &source{message: raw}, nil
+	}
+	name = filepath.Clean(name)
+	info, err := os.Stat(name)
+	switch {
+	case err != nil: // opening says it better
+	case info.IsDir():
+		return nil, usageError{fmt.Errorf("%s is a directory: give a file", text)}
+	case info.Mode()&os.ModeNamedPipe != 0:
+		return &source{lines: &pipe{name: name}}, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return &source{lines: f, file: f}, nil
+}
+
+// sender writes to a port from outside.
+type sender struct {
+	handle *job.Handle
+	port   string
+	wait   time.Duration // for room in a full port; below zero for ever
+	out    bool
+	sent   int
+}
+
+// sendError says that sending ended before all was sent.
+type sendError struct {
+	err  error
+	sent int
+}
+
+func (e sendError) Error() string { return e.err.Error() + "; " + e.before() }
+func (e sendError) Unwrap() error { return e.err }
+
+// before is how many messages were sent before.
+func (e sendError) before() string {
+	if e.sent == 1 {
+		return "1 message was sent before"
+	}
+	return counted(e.sent, "message") + " were sent before"
+}
+
+// told adds to an error how many messages were sent before.
+func (s *sender) told(err error) error {
+	if err == nil || s.sent == 0 {
+		return err
+	}
+	return sendError{err, s.sent}
+}
+
+// send sends what comes from sources, one after the other.
+func (s *sender) send(ctx context.Context, sources ...*source) error {
+	for _, one := range sources {
+		if err := s.one(ctx, one); err != nil {
+			return s.told(err)
+		}
+	}
+	return nil
+}
+
+func (s *sender) one(ctx context.Context, from *source) error {
+	if from.lines == nil {
+		return s.write(ctx, []any{from.message})
+	}
+	return s.lines(ctx, from.lines)
+}
+
+// lines sends each line of a text.
+func (s *sender) lines(ctx context.Context, text io.Reader) error {
+	scan := bufio.NewScanner(&reader{ctx: ctx, from: text})
+	scan.Buffer(nil, job.MaxMessage)
+	var batch []any
+	size, line := 0, 1
+	for ; scan.Scan(); line++ {
+		raw, err := value2json(scan.Text())
+		if err == nil {
+			err = job.CheckSize("the message", len(raw))
+		}
+		if err != nil {
+			return usageError{fmt.Errorf("line %d for port %s: %w", line, s.port, err)}
+		}
+		batch, size = append(batch, raw), size+len(raw)
+		if len(batch) == 500 || size > 1<<20 {
+			if err := s.write(ctx, batch); err != nil {
+				return err
+			}
+			batch, size = nil, 0
+		}
+	}
+	switch err := scan.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return usageError{fmt.Errorf("line %d for port %s: %w: it has more than %d bytes", line, s.port, job.ErrTooLarge, job.MaxMessage)}
+	case err != nil:
+		return fmt.Errorf("reading line %d for port %s: %w", line, s.port, err)
+	}
+	return s.write(ctx, batch)
+}
+
+// write writes messages when there is room.
+func (s *sender) write(ctx context.Context, messages []any) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	for deadline := time.Now().Add(s.wait); ; {
+		write := s.handle.Write
+		if s.out {
+			write = s.handle.WriteOut
+		}
+		err := write(ctx, s.port, messages...)
+		if err == nil {
+			s.sent += len(messages)
+		}
+		if !errors.Is(err, job.ErrFull) || s.wait >= 0 && time.Now().After(deadline) {
+			return err
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func newRead(s *settings) *cobra.Command {
+	var n int
+	var all bool
+	c := &cobra.Command{
+		Use:     "read JOB PORT",
+		Short:   "Take messages out of a port of a job and print them",
+		Example: "  weir read album-2026 thumbs\n  weir read album-2026 thumbs --all -o jsonl",
+		Args:    usage(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkNumber(n); err != nil {
+				return err
+			}
+			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+				info, err := h.Info(ctx)
+				if err != nil {
+					return err
+				}
+				p, err := portOf(info, args[1])
+				if err != nil {
+					return err
+				}
+				var items []job.Message
+				for {
+					some, err := h.Take(ctx, p.Dir, args[1], n)
+					if items = append(items, some...); err != nil || !all || len(some) == 0 {
+						return errors.Join(s.messages(c, items, p.Waiting-int64(len(items))), err)
+					}
+				}
+			})
+		},
+	}
+	c.Flags().IntVarP(&n, "number", "n", 1, "at most so many messages")
+	c.Flags().BoolVar(&all, "all", false, "all that are there")
+	s.formats(c, "table", "json", "jsonl", "yaml")
+	return c
+}
+
+// checkNumber refuses numbers of messages of which there can be none.
+func checkNumber(n int) error {
+	if n < 1 {
+		return usageError{fmt.Errorf("-n %d: use 1 or more", n)}
+	}
+	return nil
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package term
+
+import "io"
+
+// Gone tells whether nobody reads any more what is written to w, where that can be known.
+func Gone(io.Writer) bool { return false }
