@@ -29,6 +29,8 @@ const (
 	// of state each of them may have.
 	known      = 4096
 	knownState = 16 << 10
+	// rowBytes is how much may be written to a job that is to run on a guess.
+	rowBytes = 64 << 10
 	// misses is how often a job may be found at work before it is taken for one that other
 	// engines run.
 	misses = 3
@@ -125,7 +127,7 @@ func (e *Engine) fuse(row []*ran, granted time.Time, goOn func(runs int) bool) (
 // leadsTo returns the one In port that all messages of a run go to, with them, if the run did
 // nothing else that concerns others.
 func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, ok bool) {
-	d := r.delta
+	d, size := r.delta, 0
 	if !plain(d) || len(d.Writes) == 0 {
 		return to, nil, false
 	}
@@ -138,9 +140,12 @@ func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, ok bool) {
 			return to, nil, false
 		}
 		to = p.Edges[0][0]
+		for _, raw := range w.Items {
+			size += len(raw)
+		}
 		items = append(items, w.Items...)
 	}
-	return to, items, to.Dir == port.Input
+	return to, items, to.Dir == port.Input && size <= rowBytes
 }
 
 // fits tells whether a run on a guess may be committed as one: it went well, and read what it
