@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,9 @@ func (e *env) row(source, consumer job.ID) job.Tx {
 	p, _ := i.Port(port.Input, "in")
 	second := job.Delta{
 		Job: consumer, Token: "guess" + first.Token, Outcome: statemachine.Suspend,
-		Guess: &job.Guess{Version: i.Version, Port: "in", Seen: 1, Limit: 1000},
+		Guess: &job.Guess{
+			Version: i.Version, Last: e.rdb.HGet(e.Context(), e.key(consumer), "last").Val(), Port: "in", Seen: 1, Limit: 1000,
+		},
 		Takes: []job.Take{{Dir: port.Input, Port: "in", Head: p.Total, N: 1}},
 		Set:   map[string]json.RawMessage{"seen": json.RawMessage(`1`)},
 	}
@@ -93,17 +96,22 @@ func TestGuessIsWrong(t *testing.T) {
 		status  statemachine.Status
 		holds   []string
 	}{
-		"message":      {func(e *env, c job.ID, _ *job.Tx) { e.write(c, "in", "0") }, statemachine.Queued, []string{"0", "1"}},
-		"silent one":   {quietly, statemachine.Queued, []string{"0", "1"}},
-		"run":          {func(e *env, c job.ID, _ *job.Tx) { e.wakeAndEnd(c) }, statemachine.Queued, []string{"1"}},
-		"running":      {func(e *env, c job.ID, _ *job.Tx) { e.wake(c); e.begin(c) }, statemachine.Running, []string{"1"}},
-		"queued":       {func(e *env, c job.ID, _ *job.Tx) { e.wake(c) }, statemachine.Queued, []string{"1"}},
-		"state":        {func(e *env, c job.ID, _ *job.Tx) { e.set(c) }, statemachine.Queued, []string{"1"}},
-		"default":      {func(e *env, c job.ID, _ *job.Tx) { e.fallback(c) }, statemachine.Queued, []string{"1"}},
-		"lock":         {func(e *env, c job.ID, _ *job.Tx) { e.lock(c) }, statemachine.Queued, []string{"1"}},
-		"termination":  {func(e *env, c job.ID, _ *job.Tx) { e.ok(e.store.Apply(e.Context(), c, statemachine.Terminate)) }, statemachine.Terminating, []string{"1"}},
-		"rate":         {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Guess.Limit = 0 }, statemachine.Queued, []string{"1"}},
-		"other head":   {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Takes[0].Head++ }, statemachine.Queued, []string{"1"}},
+		"message":     {func(e *env, c job.ID, _ *job.Tx) { e.write(c, "in", "0") }, statemachine.Queued, []string{"0", "1"}},
+		"silent one":  {quietly, statemachine.Queued, []string{"0", "1"}},
+		"run":         {func(e *env, c job.ID, _ *job.Tx) { e.wakeAndEnd(c) }, statemachine.Queued, []string{"1"}},
+		"running":     {func(e *env, c job.ID, _ *job.Tx) { e.wake(c); e.begin(c) }, statemachine.Running, []string{"1"}},
+		"queued":      {func(e *env, c job.ID, _ *job.Tx) { e.wake(c) }, statemachine.Queued, []string{"1"}},
+		"state":       {func(e *env, c job.ID, _ *job.Tx) { e.set(c) }, statemachine.Queued, []string{"1"}},
+		"default":     {func(e *env, c job.ID, _ *job.Tx) { e.fallback(c) }, statemachine.Queued, []string{"1"}},
+		"lock":        {func(e *env, c job.ID, _ *job.Tx) { e.lock(c) }, statemachine.Queued, []string{"1"}},
+		"termination": {func(e *env, c job.ID, _ *job.Tx) { e.ok(e.store.Apply(e.Context(), c, statemachine.Terminate)) }, statemachine.Terminating, []string{"1"}},
+		"rate":        {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Guess.Limit = 0 }, statemachine.Queued, []string{"1"}},
+		"other head":  {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Takes[0].Head++ }, statemachine.Queued, []string{"1"}},
+		"other run":   {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Guess.Last = "lost" }, statemachine.Queued, []string{"1"}},
+		"ports": {func(e *env, c job.ID, _ *job.Tx) {
+			e.ok(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "new", Dir: port.Input}}))
+		}, statemachine.Queued, []string{"1"}},
+		"end":          {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[0].Closes = []string{"out"} }, statemachine.Queued, []string{"1"}},
 		"no port":      {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Closes = []string{"no"} }, statemachine.Queued, []string{"1"}},
 		"nothing came": {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[0].Writes = nil }, statemachine.Suspended, nil},
 	} {
@@ -158,4 +166,39 @@ func (e *env) fallback(id job.ID) {
 func (e *env) lock(id job.ID) {
 	e.Helper()
 	e.ok(e.rdb.Set(e.Context(), e.key(id)+":lock", "me", time.Hour).Err())
+}
+
+// Messages that were written without waking anybody are seen by the next run, whatever port
+// wakes it.
+func TestGuessAfterSilence(t *testing.T) {
+	each(t, func(e *env) {
+		g := e.create(
+			job.Node{Type: "g", Graph: true},
+			job.Node{Name: "s", Type: "S", Ports: ports(in("in"), out("out", to(2)))},
+			job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1), in("side"))})
+		s, c := g.Nth(1), g.Nth(2)
+		tx := e.row(s, c)
+		e.ok(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "side", Items: raws("0"), Quiet: true}))
+		res, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"C"})
+		e.ok(err)
+		e.equal("applied", res.Applied, 1)
+		e.equal("job", snap.Info.ID, c)
+		e.equal("side", snap.In["side"], job.Inbox{Len: 1, Items: raws("0")})
+	})
+}
+
+// A run on a guess counts for the limit of runs, also in the script that begins it.
+func TestGuessCounts(t *testing.T) {
+	each(t, func(e *env) {
+		s, c := e.line()
+		tx := e.row(s, c)
+		tx.Deltas[0].Outcome, tx.Deltas[1].Outcome = statemachine.Suspend, statemachine.Requeue
+		_, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"C"})
+		e.ok(err)
+		e.equal("job", snap.Info.ID, c)
+		rate := e.rdb.HGet(e.Context(), e.key(c), "rate").Val()
+		if !strings.HasSuffix(rate, ":2") {
+			e.Errorf("rate is %q after two runs", rate)
+		}
+	})
 }

@@ -186,7 +186,7 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		if first == nil {
 			return
 		}
-		row, busy := e.fuse([]*ran{first}, granted, room)
+		row, busy := e.fuse([]*ran{first}, room)
 		granted = time.Now()
 		b := e.beginning()
 		b.Hold = func(next string) bool { return len(kept) < maxKept && e.registry.short(next) }
@@ -199,6 +199,7 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		if _, _, more := row[len(row)-1].leadsTo(); more {
 			n += handedOn
 		}
+		e.asleep.judge(row, done.Applied)
 		for _, r := range row[:done.Applied] {
 			e.note(r)
 		}

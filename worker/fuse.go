@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,15 +26,18 @@ const (
 	// shortRun is how long the last run of a job may have taken that is to run on a guess:
 	// what those before it wrote waits for it.
 	shortRun = 5 * time.Millisecond
-	// known is of how many jobs an engine knows that they sleep, and knownState how many bytes
-	// of state each of them may have.
+	// known is of how many jobs an engine knows that they sleep, and knownBytes how much of
+	// state, defaults, parameters and ports each of them may have, about.
 	known      = 4096
-	knownState = 16 << 10
+	knownBytes = 16 << 10
 	// rowBytes is how much may be written to a job that is to run on a guess.
 	rowBytes = 64 << 10
 	// misses is how often a job may be found at work before it is taken for one that other
 	// engines run.
 	misses = 3
+	// wrongs is after how many wrong guesses in a row a job is let be, and pardon until when.
+	wrongs = 3
+	pardon = 100
 )
 
 // errGuess ends a run on a guess that needs the store: it happens again, the usual way.
@@ -49,9 +53,11 @@ type ran struct {
 
 // sleeper is a job that sleeps with nothing to read: what its next run would see.
 type sleeper struct {
-	snap *job.Snapshot // nil: it was asleep before, and is perhaps at work
-	took time.Duration // by its last run
-	miss int           // how often in a row it was not asleep when it was to be woken
+	snap  *job.Snapshot // nil: it was asleep before, and is perhaps at work
+	took  time.Duration // by its last run
+	last  string        // token of its last run
+	wrong int           // guesses in a row that did not hold
+	miss  int           // how often in a row it was not asleep when it was to be woken
 }
 
 // sleepers are jobs that sleep, as far as an engine knows.
@@ -67,10 +73,16 @@ func (s *sleepers) take(id job.ID) (one sleeper, busy bool) {
 	defer s.mu.Unlock()
 	one, ok := s.jobs[id]
 	switch {
+	case one.wrong >= wrongs:
+		if one.wrong++; one.wrong > pardon {
+			one.wrong = 0
+		}
+		s.jobs[id] = one
+		return sleeper{}, false
 	case one.snap != nil:
-		s.jobs[id] = sleeper{}
+		s.jobs[id] = sleeper{wrong: one.wrong}
 	case ok && one.miss < misses:
-		s.jobs[id] = sleeper{miss: one.miss + 1}
+		s.jobs[id] = sleeper{wrong: one.wrong, miss: one.miss + 1}
 		return one, true
 	case ok:
 		delete(s.jobs, id) // others run it
@@ -90,13 +102,33 @@ func (s *sleepers) put(one sleeper) {
 		}
 		delete(s.jobs, id)
 	}
+	one.wrong = s.jobs[one.snap.Info.ID].wrong
 	s.jobs[one.snap.Info.ID] = one
 }
 
+// judge counts guesses that did not hold: after some in a row none is made for a while.
+func (s *sleepers) judge(row []*ran, held int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n, r := range row[:min(held+1, len(row))] {
+		id := r.snap.Info.ID
+		one, ok := s.jobs[id]
+		switch {
+		case r.delta.Guess == nil || !ok:
+		case n < held:
+			one.wrong = 0
+			s.jobs[id] = one
+		default:
+			one.wrong++
+			s.jobs[id] = one
+		}
+	}
+}
+
 // fuse adds to a row of runs those that its last one leads to, while goOn says so. The first
-// run of the row holds the lease, granted at the time given or later. busy tells that it
+// run of the row holds the lease. busy tells that it
 // ended at a job that will soon be asleep again.
-func (e *Engine) fuse(row []*ran, granted time.Time, goOn func(runs int) bool) (all []*ran, busy bool) {
+func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, busy bool) {
 	for len(row) < rowRuns && goOn(len(row)) {
 		last := row[len(row)-1]
 		to, items, ok := last.leadsTo()
@@ -108,17 +140,20 @@ func (e *Engine) fuse(row []*ran, granted time.Time, goOn func(runs int) bool) (
 			return row, busy
 		}
 		k := e.registry.kinds[s.snap.Info.Type]
-		if k == nil || k.options.NoFuse || k.alone.Load() {
+		if k == nil || k.options.NoFuse || k.alone.Load() || s.snap.Info.Queue != row[0].snap.Info.Queue {
 			break
 		}
-		next := e.execute(s.fed(to.Port, items, row[0].snap.Info.Ran), row[0].snap, granted)
+		holder := *row[0].snap
+		holder.Token = row[0].delta.Token // after a Checkpoint it is another one
+		// The lease was prolonged a third of it ago, or later.
+		next := e.execute(s.fed(to.Port, items, holder.Info.Ran), &holder, time.Now().Add(-e.cfg.Lease/3))
 		if next == nil || !next.fits(to.Port) {
 			if next != nil && next.run.asked.Load() {
 				k.alone.Store(true)
 			}
 			break
 		}
-		next.delta.Guess = &job.Guess{Version: s.snap.Info.Version, Port: to.Port, Seen: len(items), Limit: k.options.maxRuns()}
+		next.delta.Guess = &job.Guess{Version: s.snap.Info.Version, Last: s.last, Port: to.Port, Seen: len(items), Limit: k.options.maxRuns()}
 		row = append(row, next)
 	}
 	return row, false
@@ -128,7 +163,7 @@ func (e *Engine) fuse(row []*ran, granted time.Time, goOn func(runs int) bool) (
 // nothing else that concerns others.
 func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, ok bool) {
 	d, size := r.delta, 0
-	if !plain(d) || len(d.Writes) == 0 {
+	if !plain(d) || len(d.Writes) == 0 || r.snap.Loop || d.Outcome != statemachine.Suspend && d.Outcome != statemachine.Requeue {
 		return to, nil, false
 	}
 	for _, w := range d.Writes {
@@ -172,7 +207,10 @@ func (e *Engine) note(r *ran) {
 	for key, raw := range s.State {
 		size += len(key) + len(raw)
 	}
-	if size > knownState {
+	for key, raw := range s.Defaults {
+		size += len(key) + len(raw)
+	}
+	if size+len(s.Info.Args)+64*len(s.Info.Ports) > knownBytes {
 		return
 	}
 	i := s.Info
@@ -181,7 +219,7 @@ func (e *Engine) note(r *ran) {
 	i.Ports = slices.Clone(i.Ports)
 	for n := range i.Ports {
 		p := &i.Ports[n]
-		if in := r.run.ins[p.Name]; p.Dir == port.Input && in != nil {
+		if in := r.run.ins[p.Name]; p.Dir == port.Input && in != nil && in.taken > 0 {
 			p.Total = in.head + int64(in.taken)
 		}
 		for _, w := range d.Writes {
@@ -190,7 +228,10 @@ func (e *Engine) note(r *ran) {
 			}
 		}
 	}
-	e.asleep.put(sleeper{snap: &job.Snapshot{Info: i, Whole: true, State: s.State, Defaults: s.Defaults}, took: r.took})
+	e.asleep.put(sleeper{took: r.took, last: d.Token, snap: &job.Snapshot{
+		Info: i, Whole: true, Loop: s.Loop, Defaults: s.Defaults,
+		State: maps.Clone(s.State), // goroutines that the run has left behind may still read its own
+	}})
 }
 
 // plain tells whether a run did no more than read, write, and change its state.
@@ -203,7 +244,10 @@ func plain(d *job.Delta) bool {
 func (s sleeper) fed(name string, items []json.RawMessage, now time.Time) *job.Snapshot {
 	snap := *s.snap
 	snap.Token = rand.Text()
-	snap.Info.Status, snap.Info.Ran = statemachine.Running, now
+	snap.Info.Status, snap.Info.Ports = statemachine.Running, slices.Clone(snap.Info.Ports)
+	if now.After(snap.Info.Ran) {
+		snap.Info.Ran = now
+	}
 	p, _ := snap.Info.Port(port.Input, name)
 	snap.In = map[string]job.Inbox{name: {Head: p.Total, Len: len(items), Items: slices.Clone(items)}}
 	return &snap

@@ -285,6 +285,116 @@ func keyed(m hopper, key string) hopper {
 	return &Call{Key: key}
 }
 
+// through writes the numbers from 1 to n one by one, so that the jobs sleep in between.
+func (b *bench) through(h *job.Handle, in string, n int) {
+	b.Helper()
+	for i := range n {
+		b.check(h.Write(b.ctx, in, i+1))
+	}
+	b.until("all came through", func() bool { return b.came(h) >= int64(n) })
+}
+
+// came returns how many messages have come out of a graph.
+func (b *bench) came(h *job.Handle) int64 {
+	b.Helper()
+	i, err := h.Info(b.ctx)
+	b.check(err)
+	p, _ := i.Port(port.Output, "out")
+	return p.Total
+}
+
+// The last words of a job, and the end of what it feeds, are not lost on a job that is asleep.
+func TestFusionWithLastWords(t *testing.T) {
+	each(t, func(b *bench) {
+		w := &Ending{Call: Call{Key: keep(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
+			v, ok, err := w.In.Read()
+			if !ok || err != nil {
+				return err
+			}
+			return w.Out.Write(v)
+		})}, End: keep(b.T, func(_ context.Context, _ *worker.Run, w *Call) error { return w.Out.Write(99) })}
+		g := graph.New("row")
+		a, c := graph.Add(g, "a", w), graph.Add(g, "c", &Hop{})
+		graph.Connect(graph.Input[int](g, "in"), a.In)
+		graph.Connect(a.Out, c.In)
+		graph.Export(g, "out", c.Out)
+		h := b.start(g)
+		b.serve()
+		b.through(h, "in", 5)
+		children, err := h.Children(b.ctx)
+		b.check(err)
+		b.check(children["a"].Terminate(b.ctx))
+		b.completed(children["c"], 6)
+		b.same(h, 1, 2, 3, 4, 5, 99)
+	})
+}
+
+// Runs fuse within a queue, whose weight and pause are to keep their meaning.
+func TestFusionKeepsToQueues(t *testing.T) {
+	each(t, func(b *bench) {
+		g := graph.New("row")
+		a, c := graph.Add(g, "a", &Hop{}), graph.Add(g, "c", &Hop{}, graph.Queue("other"))
+		graph.Connect(graph.Input[int](g, "in"), a.In)
+		graph.Connect(a.Out, c.In)
+		graph.Export(g, "out", c.Out)
+		h := b.start(g)
+		s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+		b.serve(func(c *worker.Config) { c.Store, c.Queues = s, map[string]int{"default": 1, "other": 1} })
+		b.through(h, "in", 20)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.guesses) > 0 {
+			b.Errorf("guesses %v", s.guesses)
+		}
+	})
+}
+
+// A job whose ports are fed in turn is known from one run to the next.
+func TestFusionOfTwoPorts(t *testing.T) {
+	each(t, func(b *bench) {
+		var runs atomic.Int64
+		var last atomic.Pointer[time.Time]
+		w := call(b.T, func(_ context.Context, run *worker.Run, w *Call) error {
+			runs.Add(1)
+			if before := last.Swap(new(run.Now())); before != nil && run.Now().Before(*before) {
+				return fmt.Errorf("it was %s, and is %s", before, run.Now())
+			}
+			for _, in := range []port.In[int]{w.In, w.Size} {
+				for in.Len() > 0 {
+					v, _, err := in.Read()
+					if err := errors.Join(err, w.Out.Write(v)); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		g := graph.New("row")
+		a1, a2, c := graph.Add(g, "a1", &Hop{}), graph.Add(g, "a2", &Hop{}), graph.Add(g, "c", w)
+		graph.Connect(graph.Input[int](g, "in"), a1.In)
+		graph.Connect(graph.Input[int](g, "size"), a2.In)
+		graph.Connect(a1.Out, c.In)
+		graph.Connect(a2.Out, c.Size)
+		graph.Export(g, "out", c.Out)
+		h := b.start(g)
+		s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+		b.serve(func(c *worker.Config) { c.Store = s })
+		const n = 40
+		for i := range int64(n) {
+			b.check(h.Write(b.ctx, []string{"in", "size"}[i%2], i))
+			b.until("it came through", func() bool { return b.came(h) > i })
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if got := slices.Collect(maps.Values(s.guesses)); len(got) != 1 || got[0] < n/2 {
+			b.Errorf("guesses %v for %d messages", got, n)
+		}
+		if got := runs.Load(); got > n+n/4 {
+			b.Errorf("%d runs for %d messages", got, n)
+		}
+	})
+}
+
 // Among 100 trees that always have work each gets its share, within a factor of two; of three
 // where other tests run beside it, as turns also end by time.
 func TestFairness(t *testing.T) {

@@ -64,6 +64,13 @@ local function load(id)
   return j
 end
 
+-- touch counts the version of a job up that is changed other than by being woken or run: what
+-- anybody has known of it does not hold any more.
+local function touch(id)
+  local version = call('HINCRBY', key(id), 'version', 1)
+  if jobs[id] then jobs[id].version = version end
+end
+
 -- flat returns the fields of a job and their values as one text, joined by \31, which is several
 -- times cheaper to send and to read; or as they are, if that is in one of the two fields that
 -- may hold anything.

@@ -36,7 +36,7 @@ if step == 'offer' then
   if j.parent and call('HGET', k, 'joining') ~= '1' then return { 'parent', {} } end
   call('ZADD', KEYS[1], str(NOW + 30 * LOOK), joining)
   call('HSET', k, 'parent', parent, 'name', name, 'joining', '1')
-  call('HINCRBY', k, 'version', 1)
+  touch(child)
   call('ZREM', P .. 'index', child)
 elseif step == 'doubt' then
   if j.parent ~= parent then return { 'gone', {} } end
@@ -46,7 +46,7 @@ elseif step == 'settle' then
   call('HDEL', k, 'joining')
 elseif j.parent == parent then
   call('HSET', k, 'parent', '', 'name', '')
-  call('HINCRBY', k, 'version', 1)
+  touch(child)
   call('HDEL', k, 'joining')
   call('ZADD', P .. 'index', 0, child)
 end

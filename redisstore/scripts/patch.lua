@@ -35,7 +35,7 @@ local function patched(root, remove, stay)
     for i = 1, #s.values, CHUNK do
       call('HSET', key(s.id), unpack(s.values, i, math.min(i + CHUNK - 1, #s.values)))
     end
-    call('HINCRBY', key(s.id), 'version', 1)
+    touch(s.id)
     wired = {}
     local j = load(s.id)
     j.policy = call('HGET', key(s.id), 'policy') or ''

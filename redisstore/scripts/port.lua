@@ -37,7 +37,10 @@ local function append(id, dir, port, vals, limit)
     end
   end
   if writer and dir == 'i' and limit > 0 and len >= limit then full(id, port) end
-  if quiet then return end
+  if quiet then
+    if dir == 'i' then touch(id) end
+    return
+  end
   local j = load(id)
   if dir == 'i' then
     wake(id)
@@ -154,7 +157,10 @@ function finish(id, dir, port)
       end
     end
   end
-  if #edges == 0 and dir == 'i' then wake(id) end
+  if #edges == 0 and dir == 'i' then
+    touch(id)
+    wake(id)
+  end
 end
 
 -- silence closes the wired Out ports of a job from which nothing comes any more: those that it

@@ -5,5 +5,5 @@
 local id = arg()
 if load(id).status == '' then return { 'gone', {} } end
 set_ports(id)
-call('HINCRBY', key(id), 'version', 1)
+touch(id)
 return { 'ok', wakes() }

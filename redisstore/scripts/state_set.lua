@@ -10,5 +10,5 @@ for _, command in ipairs({ 'HSET', 'HDEL' }) do
   for i = 1, n, CHUNK do call(command, k, unpack(ARGV, cursor + i, cursor + math.min(i + CHUNK - 1, n))) end
   cursor = cursor + n
 end
-call('HINCRBY', key(id), 'version', 1)
+touch(id)
 return { 'ok', {} }
