@@ -25,7 +25,7 @@ type Info struct {
 	Queued     time.Time           `json:"queued,omitzero"`   // last time it became queued
 	Steps      int64               `json:"steps"`             // commits that succeeded
 	Tries      int                 `json:"tries,omitempty"`   // failures since the last success
-	Version    int64               `json:"version"`           // commits, and what changed it from outside but for waking it
+	Version    int64               `json:"version"`           // commits of any kind
 	Started    bool                `json:"started,omitempty"` // its worker's Start is done
 	Joining    bool                `json:"-"`                 // an adoption across shards is not yet confirmed
 	Policy     FailurePolicy       `json:"on_failure,omitempty"`

@@ -222,6 +222,7 @@ type Snapshot struct {
 	Token    string
 	Shutdown bool                       // the job is terminating: run Shutdown, not Run
 	Loop     bool                       // the job is in a graph with feedback
+	Touched  int64                      // how often it was changed other than by being woken or run
 	Whole    bool                       // State holds the whole state
 	State    map[string]json.RawMessage // empty unless Whole
 	Defaults map[string]json.RawMessage // by In port
@@ -276,6 +277,7 @@ type Delta struct {
 // and ends it. It holds if nothing else has happened to the job since it was seen.
 type Guess struct {
 	Version int64  // of the job when it was seen
+	Touched int64  // how often it had been changed from outside then, see Snapshot
 	Last    string // token of its last run then: a Redis that lost some writes may count to the same version
 	Port    string // the In port that is written to
 	Seen    int    // messages in it then: all that the run saw

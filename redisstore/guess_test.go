@@ -2,9 +2,12 @@ package redisstore_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -19,10 +22,14 @@ func (e *env) row(source, consumer job.ID) job.Tx {
 	first.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 	i := e.info(consumer)
 	p, _ := i.Port(port.Input, "in")
+	touched, err := e.rdb.HGet(e.Context(), e.key(consumer), "touched").Int64()
+	if !errors.Is(err, redis.Nil) {
+		e.ok(err)
+	}
 	second := job.Delta{
 		Job: consumer, Token: "guess" + first.Token, Outcome: statemachine.Suspend,
 		Guess: &job.Guess{
-			Version: i.Version, Last: e.rdb.HGet(e.Context(), e.key(consumer), "last").Val(), Port: "in", Seen: 1, Limit: 1000,
+			Version: i.Version, Touched: touched, Last: e.rdb.HGet(e.Context(), e.key(consumer), "last").Val(), Port: "in", Seen: 1, Limit: 1000,
 		},
 		Takes: []job.Take{{Dir: port.Input, Port: "in", Head: p.Total, N: 1}},
 		Set:   map[string]json.RawMessage{"seen": json.RawMessage(`1`)},

@@ -182,6 +182,9 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 	s := &job.Snapshot{Token: token, In: map[string]job.Inbox{}, Defaults: d.rawMap(d.at(l, 4))}
 	s.Info = *d.info(id, d.at(l, 2), []any{}, d.at(l, 4))
 	s.Shutdown, s.Loop = s.Info.Status == statemachine.Terminating, d.fields["loop"] == "1"
+	if n := d.fields["touched"]; n != "" {
+		s.Touched = d.int(n)
+	}
 	if s.Whole = d.at(l, 3) != nil; s.Whole {
 		s.State = d.rawMap(l[3])
 	}

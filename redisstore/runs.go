@@ -162,7 +162,7 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	case d.Started:
 		mark = "2"
 	case d.Guess != nil:
-		mark = fmt.Sprintf("3 %d %s %d %d %s", d.Guess.Version, d.Guess.Port, d.Guess.Seen, d.Guess.Limit, d.Guess.Last)
+		mark = fmt.Sprintf("3 %d %d %s %d %d %s", d.Guess.Version, d.Guess.Touched, d.Guess.Port, d.Guess.Seen, d.Guess.Limit, d.Guess.Last)
 	}
 	args = append(args, string(d.Job), d.Token, string(d.Outcome), d.Delay.Milliseconds(), d.Next,
 		d.Lease.Milliseconds(), mark, d.Reason, d.Single)

@@ -54,7 +54,6 @@ type ran struct {
 // sleeper is a job that sleeps with nothing to read: what its next run would see.
 type sleeper struct {
 	snap  *job.Snapshot // nil: it was asleep before, and is perhaps at work
-	took  time.Duration // by its last run
 	last  string        // token of its last run
 	wrong int           // guesses in a row that did not hold
 	miss  int           // how often in a row it was not asleep when it was to be woken
@@ -126,8 +125,8 @@ func (s *sleepers) judge(row []*ran, held int) {
 }
 
 // fuse adds to a row of runs those that its last one leads to, while goOn says so. The first
-// run of the row holds the lease. busy tells that it
-// ended at a job that will soon be asleep again.
+// run of the row holds the lease. busy tells that the row ended at a job that will soon be
+// asleep again.
 func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, busy bool) {
 	for len(row) < rowRuns && goOn(len(row)) {
 		last := row[len(row)-1]
@@ -136,11 +135,11 @@ func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, busy bo
 			break
 		}
 		s, busy := e.asleep.take(to.Job)
-		if s.snap == nil || s.took > shortRun {
+		if s.snap == nil {
 			return row, busy
 		}
 		k := e.registry.kinds[s.snap.Info.Type]
-		if k == nil || k.options.NoFuse || k.alone.Load() || s.snap.Info.Queue != row[0].snap.Info.Queue {
+		if k.alone.Load() || s.snap.Info.Queue != row[0].snap.Info.Queue {
 			break
 		}
 		holder := *row[0].snap
@@ -153,7 +152,10 @@ func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, busy bo
 			}
 			break
 		}
-		next.delta.Guess = &job.Guess{Version: s.snap.Info.Version, Last: s.last, Port: to.Port, Seen: len(items), Limit: k.options.maxRuns()}
+		next.delta.Guess = &job.Guess{
+			Version: s.snap.Info.Version, Touched: s.snap.Touched, Last: s.last,
+			Port: to.Port, Seen: len(items), Limit: k.options.maxRuns(),
+		}
 		row = append(row, next)
 	}
 	return row, false
@@ -191,12 +193,15 @@ func (r *ran) fits(port string) bool {
 		slices.ContainsFunc(d.Takes, func(t job.Take) bool { return t.Job == "" && t.Port == port })
 }
 
-// note keeps what is known of a job after its run was committed, if it sleeps and has nothing
-// left to read.
+// note keeps what is known of a job after its run was committed, if it sleeps, has nothing left
+// to read, and may fuse.
 func (e *Engine) note(r *ran) {
 	d, s, size := r.delta, r.snap, 0
-	if r.run == nil || r.run.token != s.Token || d.Outcome != statemachine.Suspend || !plain(d) ||
+	if r.run == nil || r.took > shortRun || r.run.token != s.Token || d.Outcome != statemachine.Suspend || !plain(d) ||
 		!s.Whole || s.Shutdown || s.Info.Single != 0 {
+		return
+	}
+	if k := e.registry.kinds[s.Info.Type]; k.options.NoFuse || k.alone.Load() {
 		return
 	}
 	for _, in := range r.run.ins {
@@ -228,8 +233,8 @@ func (e *Engine) note(r *ran) {
 			}
 		}
 	}
-	e.asleep.put(sleeper{took: r.took, last: d.Token, snap: &job.Snapshot{
-		Info: i, Whole: true, Loop: s.Loop, Defaults: s.Defaults,
+	e.asleep.put(sleeper{last: d.Token, snap: &job.Snapshot{
+		Info: i, Whole: true, Loop: s.Loop, Touched: s.Touched, Defaults: s.Defaults,
 		State: maps.Clone(s.State), // goroutines that the run has left behind may still read its own
 	}})
 }

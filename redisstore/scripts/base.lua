@@ -50,7 +50,8 @@ local function load(id)
   local j = jobs[id]
   if j then return j end
   local v = call('HMGET', key(id), 'status', 'type', 'queue', 'gen', 'token', 'last', 'again',
-    'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate', 'blocked', 'loop', 'policy')
+    'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate',
+    'blocked', 'loop', 'policy', 'touched')
   j = {
     id = id, status = v[1] or '', type = v[2], queue = v[3], gen = tonumber(v[4] or '0'),
     token = v[5] and v[5] ~= '' and v[5], last = v[6], again = v[7] == '1',
@@ -58,17 +59,17 @@ local function load(id)
     open = tonumber(v[11] or '0'), broken = tonumber(v[12] or '0'),
     step = tonumber(v[13] or '0'), version = tonumber(v[14] or '0'), tries = tonumber(v[15] or '0'),
     silent = v[16] or '', rate = v[17] or '', blocked = tonumber(v[18] or '0'), loop = v[19],
-    policy = v[20] or '',
+    policy = v[20] or '', touched = tonumber(v[21] or '0'),
   }
   jobs[id] = j
   return j
 end
 
--- touch counts the version of a job up that is changed other than by being woken or run: what
--- anybody has known of it does not hold any more.
+-- touch notes that a job is changed other than by being woken or run: what anybody has known of
+-- it does not hold any more.
 local function touch(id)
-  local version = call('HINCRBY', key(id), 'version', 1)
-  if jobs[id] then jobs[id].version = version end
+  local touched = call('HINCRBY', key(id), 'touched', 1)
+  if jobs[id] then jobs[id].touched = touched end
 end
 
 -- flat returns the fields of a job and their values as one text, joined by \31, which is several

@@ -17,8 +17,11 @@ local function delta()
   }
   d.handed, d.started = d.flag == '1', d.flag == '2'
   if string.byte(d.flag) == 51 then
-    local version, port, seen, limit, last = string.match(d.flag, '^3 (%d+) (%S+) (%d+) (%d+) (.*)$')
-    d.guess = { version = tonumber(version), port = port, seen = tonumber(seen), limit = tonumber(limit), last = last }
+    local version, touched, port, seen, limit, last = string.match(d.flag, '^3 (%d+) (%d+) (%S+) (%d+) (%d+) (.*)$')
+    d.guess = {
+      version = tonumber(version), touched = tonumber(touched), port = port, seen = tonumber(seen),
+      limit = tonumber(limit), last = last,
+    }
   end
   local count
   count, d.takes = some()
@@ -195,7 +198,8 @@ end
 -- the delta does not hold, or nil, and writes nothing then.
 local function enter(d)
   local j, g = load(d.id), d.guess
-  if not j.woken or j.token or j.version ~= g.version or (j.last or '') ~= g.last then return 'moved' end
+  if not j.woken or j.token then return 'moved' end
+  if j.version ~= g.version or j.touched ~= g.touched or (j.last or '') ~= g.last then return 'moved' end
   local k = key(d.id)
   local rate = rated(j, g.limit)
   if not rate or call('LLEN', k .. ':i:' .. g.port) ~= g.seen or call('EXISTS', k .. ':lock') == 1 then return 'moved' end
