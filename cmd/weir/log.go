@@ -240,26 +240,19 @@ and so on, nearest first.`,
 		Example: "  weir trace album-2026 thumbs 7",
 		Args:    usage(cobra.RangeArgs(2, 3)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, client *job.Client, h *job.Handle) error {
-				info, err := h.Info(ctx)
-				if err != nil {
-					return err
-				}
-				p, err := portOf(info, args[1])
-				if err != nil {
-					return err
-				}
+			return s.withPort(c, args, func(ctx context.Context, client *job.Client, h *job.Handle, p job.PortInfo) error {
 				n := p.Total - p.Waiting
 				if len(args) == 3 {
+					var err error
 					if n, err = strconv.ParseInt(args[2], 10, 64); err != nil || n < 0 {
 						return usageError{fmt.Errorf("%q is no number of a message: the first is 0", args[2])}
 					}
 				}
 				if n >= p.Total {
 					dir := map[port.Dir]string{port.Input: "In", port.Output: "Out"}[p.Dir]
-					return usageError{fmt.Errorf("%s port %s of job %s has had %d messages: there is no number %d", dir, p.Name, info.ID, p.Total, n)}
+					return usageError{fmt.Errorf("%s port %s of job %s has had %d messages: there is no number %d", dir, p.Name, h.ID(), p.Total, n)}
 				}
-				trace, err := h.Trace(ctx, p.Dir, args[1], n)
+				trace, err := h.Trace(ctx, p.Dir, p.Name, n)
 				if err != nil {
 					return err
 				}

@@ -334,18 +334,13 @@ func newRead(s *settings) *cobra.Command {
 			if err := checkNumber(n); err != nil {
 				return err
 			}
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				info, err := h.Info(ctx)
-				if err != nil {
-					return err
-				}
-				p, err := portOf(info, args[1])
-				if err != nil {
-					return err
-				}
+			if all {
+				n = 100
+			}
+			return s.withPort(c, args, func(ctx context.Context, _ *job.Client, h *job.Handle, p job.PortInfo) error {
 				var items []job.Message
 				for {
-					some, err := h.Take(ctx, p.Dir, args[1], n)
+					some, err := h.Take(ctx, p.Dir, p.Name, n)
 					if items = append(items, some...); err != nil || !all || len(some) == 0 {
 						return errors.Join(s.messages(c, items, p.Waiting-int64(len(items))), err)
 					}

@@ -180,6 +180,21 @@ type messages struct {
 	Left  int64         `json:"left"`
 }
 
+// withPort calls fn with the job and the port that a command is given.
+func (s *settings) withPort(c *cobra.Command, args []string, fn func(ctx context.Context, client *job.Client, h *job.Handle, p job.PortInfo) error) error {
+	return s.with(c, args[0], func(ctx context.Context, client *job.Client, h *job.Handle) error {
+		info, err := h.Info(ctx)
+		if err != nil {
+			return err
+		}
+		p, err := portOf(info, args[1])
+		if err != nil {
+			return err
+		}
+		return fn(ctx, client, h, p)
+	})
+}
+
 // portOf finds a port by its name: an Out port, or else an In port.
 func portOf(info *job.Info, name string) (job.PortInfo, error) {
 	if p, ok := info.Port(port.Output, name); ok {
@@ -206,16 +221,8 @@ func newPeek(s *settings) *cobra.Command {
 			if err := checkNumber(n); err != nil {
 				return err
 			}
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				info, err := h.Info(ctx)
-				if err != nil {
-					return err
-				}
-				p, err := portOf(info, args[1])
-				if err != nil {
-					return err
-				}
-				items, err := h.Messages(ctx, p.Dir, args[1], n)
+			return s.withPort(c, args, func(ctx context.Context, _ *job.Client, h *job.Handle, p job.PortInfo) error {
+				items, err := h.Messages(ctx, p.Dir, p.Name, n)
 				if err != nil {
 					return err
 				}
