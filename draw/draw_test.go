@@ -2,35 +2,12 @@ package draw_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/weirworks/weir/draw"
+	"github.com/weirworks/weir/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the files in testdata anew")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s: got:\n%s\nwant:\n%s", name, got, want)
-	}
-}
 
 func TestGallery(t *testing.T) {
 	t.Parallel()
@@ -51,7 +28,7 @@ func TestGallery(t *testing.T) {
 			if err := draw.Write(&b, p, format.format, draw.Options{Terminal: format.options}); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name+format.file, b.Bytes())
+			golden.Check(t, filepath.Join("testdata", name+format.file), b.Bytes())
 		}
 	}
 }

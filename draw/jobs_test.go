@@ -3,10 +3,12 @@ package draw_test
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"testing"
 
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/weirtest"
 	"github.com/weirworks/weir/worker"
@@ -94,5 +96,5 @@ func drawn(t *testing.T, name string, p draw.Picture) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, name+".txt", b.Bytes())
+	golden.Check(t, filepath.Join("testdata", name+".txt"), b.Bytes())
 }

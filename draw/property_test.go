@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirworks/weir/draw"
+	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -261,7 +263,7 @@ func TestProblems(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s draws it", format)
 		}
-		golden(t, "problems.txt", []byte(err.Error()+"\n"))
+		golden.Check(t, filepath.Join("testdata", "problems.txt"), []byte(err.Error()+"\n"))
 		if err := draw.Write(&b, circle, format, draw.Options{}); err == nil || !strings.Contains(err.Error(), "in each other") {
 			t.Errorf("groups in each other: %v", err)
 		}

@@ -1,19 +1,16 @@
 package graph_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
-
-var update = flag.Bool("update", false, "write the files in testdata anew")
 
 // scenarios are graphs whose plan, or else whose problems, are in the file of the
 // same name in testdata.
@@ -194,18 +191,7 @@ func TestScenarios(t *testing.T) {
 			if strings.HasPrefix(name, "wrong_") != strings.HasPrefix(got, "wrong:") {
 				t.Errorf("%s", got)
 			}
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("got:\n%s\n%s has:\n%s", got, file, want)
-			}
+			golden.Check(t, file, got)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package graphfile_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/weirworks/weir/graphfile"
 )
-
-var update = flag.Bool("update", false, "write what the tests got into testdata")
 
 // bare is f without what only says where things are, and with nil for empty slices.
 func bare(f *graphfile.File) *graphfile.File {
@@ -91,24 +88,6 @@ func unordered(f *graphfile.File) *graphfile.File {
 		}
 	}
 	return c
-}
-
-// golden compares what a test got with a file, or writes it.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; got\n%s\nwant\n%s", path, got, want)
-	}
 }
 
 func files(t *testing.T, patterns ...string) []string {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/graphfile"
+	"github.com/weirworks/weir/internal/golden"
 )
 
 // TestProblems compares all that is said about each bad file.
@@ -23,7 +24,7 @@ func TestProblems(t *testing.T) {
 			if err == nil || f != nil {
 				t.Fatalf("got %v, %v", f, err)
 			}
-			golden(t, path+".golden", err.Error()+"\n")
+			golden.Check(t, path+".golden", err.Error()+"\n")
 			problems := graphfile.Problems(err)
 			if len(problems) != strings.Count(err.Error(), "\n")+1 {
 				t.Errorf("%d problems in\n%v", len(problems), err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/graphfile"
+	"github.com/weirworks/weir/internal/golden"
 )
 
 // failer is what testing and rapid have in common.
@@ -103,14 +104,14 @@ func TestGood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, path+".golden", printed)
+			golden.Check(t, path+".golden", printed)
 			if noflo, err := f.NoFlo(); err != nil || strings.HasSuffix(path, ".yaml") {
-				golden(t, path+".noflo.golden", string(noflo))
+				golden.Check(t, path+".noflo.golden", string(noflo))
 			}
 			if fbp, err := f.FBP(); err != nil {
-				golden(t, path+".fbp.golden", strings.ReplaceAll(err.Error(), path+":", "")+"\n")
+				golden.Check(t, path+".fbp.golden", strings.ReplaceAll(err.Error(), path+":", "")+"\n")
 			} else {
-				golden(t, path+".fbp.golden", fbp)
+				golden.Check(t, path+".fbp.golden", fbp)
 			}
 		})
 	}
@@ -129,7 +130,7 @@ func TestUnsaid(t *testing.T) {
 				if ok {
 					t.Errorf("%s was written:\n%s", format, printed)
 				}
-				golden(t, path+"."+format+".golden", printed+"\n")
+				golden.Check(t, path+"."+format+".golden", printed+"\n")
 			}
 		})
 	}

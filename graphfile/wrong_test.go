@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/graphfile"
+	"github.com/weirworks/weir/internal/golden"
 )
 
 // TestWrong: whoever writes a wrong graph of components is told all that is wrong with it at
@@ -44,7 +45,7 @@ func TestWrong(t *testing.T) {
 			if err == nil {
 				t.Fatal("nothing is wrong with it")
 			}
-			golden(t, path+".golden", err.Error()+"\n")
+			golden.Check(t, path+".golden", err.Error()+"\n")
 			got := strings.Split(err.Error(), "\n")
 			if len(got) != problems {
 				t.Errorf("%d problems, want %d:\n%v", len(got), problems, err)

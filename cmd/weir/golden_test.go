@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,31 +13,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weirworks/weir/docs"
+	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/internal/term"
 )
-
-var update = flag.Bool("update", false, "write the files in testdata/golden anew")
-
-// golden compares a text with a file.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", "golden", name)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got:\n%s\nwant:\n%s", name, got, want)
-	}
-}
 
 var (
 	uuids  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
@@ -122,7 +99,7 @@ func TestTables(t *testing.T) {
 				}
 			}
 		}
-		golden(t, name+".txt", all.String())
+		golden.Check(t, filepath.Join("testdata", "golden", name+".txt"), all.String())
 	}
 }
 
@@ -180,7 +157,7 @@ func TestJSON(t *testing.T) {
 		} else if err := schema(def).Validate(v); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, got)
 		}
-		golden(t, name+".json", still(got))
+		golden.Check(t, filepath.Join("testdata", "golden", name+".json"), still(got))
 	}
 	for name, command := range reading {
 		check(name, command)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/graphfile"
+	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -350,7 +351,7 @@ func TestStuck(t *testing.T) {
 			for ; n < len(lines)-1 && !strings.HasPrefix(lines[n], "$ "); n++ {
 				want.WriteString(lines[n])
 			}
-			if !*update && !same(out, want.String()) {
+			if !golden.Updating() && !same(out, want.String()) {
 				t.Errorf("$ %s\ngot:\n%s\nwant:\n%s", command, out, want.String())
 			}
 			if same(out, want.String()) {
@@ -361,7 +362,7 @@ func TestStuck(t *testing.T) {
 		got.WriteString(lines[len(lines)-1])
 		return got.String()
 	})
-	if *update {
+	if golden.Updating() {
 		s.ok(os.WriteFile(path, []byte(page), 0o644)) //nolint:gosec // a page of the documentation
 	}
 }

@@ -3,37 +3,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
-
-var update = flag.Bool("update", false, "write the files in testdata anew")
-
-// golden compares with a file of testdata.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		writeFile(t, path, string(got))
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
-}
 
 var someResult = Result{
 	Files: 1234, Skipped: 1, Bytes: 5_600_000, Words: 98765, Distinct: 4321,
@@ -60,7 +41,7 @@ func TestWriteTable(t *testing.T) {
 		if err := writeTable(&out, style, someResult, someTree, "1.2s"); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name, out.Bytes())
+		golden.Check(t, filepath.Join("testdata", name), out.Bytes())
 	}
 }
 
@@ -74,7 +55,7 @@ func TestWriteJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "result.json", out.Bytes())
+	golden.Check(t, filepath.Join("testdata", "result.json"), out.Bytes())
 }
 
 func TestJoinResult(t *testing.T) {
@@ -115,7 +96,7 @@ func TestProgressLines(t *testing.T) {
 			out.WriteString(line + "\n")
 		}
 	}
-	golden(t, "progress.txt", out.Bytes())
+	golden.Check(t, filepath.Join("testdata", "progress.txt"), out.Bytes())
 
 	v.taken.Bytes, v.taken.Files = 31_000_000, 2001
 	if v.clamp(); v.bytes() != v.found.Bytes || v.taken.Files+v.taken.Skipped != v.found.Files {

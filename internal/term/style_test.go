@@ -14,6 +14,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -181,7 +182,7 @@ func TestTable(t *testing.T) {
 	if err := term.Table(&all, rows, term.Style{Width: 40}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "table.txt", all.String())
+	golden.Check(t, filepath.Join("testdata", "table.txt"), all.String())
 }
 
 func TestRecord(t *testing.T) {
@@ -194,7 +195,7 @@ func TestRecord(t *testing.T) {
 		}
 		all.WriteByte('\n')
 	}
-	golden(t, "record.txt", all.String())
+	golden.Check(t, filepath.Join("testdata", "record.txt"), all.String())
 }
 
 // crowd is a tree with many jobs alike.
@@ -234,7 +235,7 @@ func TestFold(t *testing.T) {
 		}
 		all.WriteString(b.String() + "\n")
 	}
-	golden(t, "fold.txt", all.String())
+	golden.Check(t, filepath.Join("testdata", "fold.txt"), all.String())
 }
 
 // TestASCII: nothing that is drawn without Unicode has a character beyond ASCII.

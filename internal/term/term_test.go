@@ -2,41 +2,18 @@ package term_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
-
-var update = flag.Bool("update", false, "write the files in testdata anew")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
-}
 
 func in(name string, waiting, total int64) job.PortInfo {
 	return job.PortInfo{Spec: port.Spec{Name: name, Dir: port.Input}, Waiting: waiting, Total: total}
@@ -70,7 +47,7 @@ func TestTree(t *testing.T) {
 		if err := term.Tree(&b, album(), style); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name, b.String())
+		golden.Check(t, filepath.Join("testdata", name), b.String())
 	}
 	var b bytes.Buffer
 	if err := term.Tree(&b, nil, term.Style{}); err != nil || strings.Count(b.String(), "\n") != 1 {
@@ -99,7 +76,7 @@ func TestBars(t *testing.T) {
 	if err := term.Bars(&b, bars[3:4], term.Style{}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "bars.txt", b.String())
+	golden.Check(t, filepath.Join("testdata", "bars.txt"), b.String())
 }
 
 func TestMeter(t *testing.T) {

@@ -4,13 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -21,28 +17,6 @@ import (
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
-
-var update = flag.Bool("update", false, "write the files in testdata anew")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got:\n%s\nwant:\n%s", name, got, want)
-	}
-}
 
 // noon is when the tests happen.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

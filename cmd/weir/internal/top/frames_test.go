@@ -1,6 +1,7 @@
 package top_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirworks/weir/cmd/weir/internal/top"
+	"github.com/weirworks/weir/internal/golden"
 )
 
 // TestFrames compares what is on the screen with testdata.
@@ -52,7 +54,7 @@ func TestFrames(t *testing.T) {
 		s := newScreen(t, c.width, c.height, change)
 		s.press(c.keys...)
 		s.fits(c.width, c.height)
-		golden(t, c.name+".txt", s.frame()+"\n")
+		golden.Check(t, filepath.Join("testdata", c.name+".txt"), s.frame()+"\n")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/weirworks/weir/cmd/weir/internal/top"
+	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -65,7 +67,7 @@ func TestRedisAway(t *testing.T) {
 	s := newScreen(t, 80, 24)
 	s.store.err = errAway
 	s.wait(5 * time.Second)
-	golden(t, "stale.txt", s.frame()+"\n")
+	golden.Check(t, filepath.Join("testdata", "stale.txt"), s.frame()+"\n")
 	s.press("x", "y")
 	s.shows("cannot reach Redis", "resize", "connection refused; check that it")
 	s.store.err = nil
