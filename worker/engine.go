@@ -186,7 +186,7 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		if first == nil {
 			return
 		}
-		row, busy := e.fuse([]*ran{first}, room)
+		row, leads, busy := e.fuse([]*ran{first}, room)
 		granted = time.Now()
 		b := e.beginning()
 		b.Hold = func(next string) bool { return len(kept) < maxKept && e.registry.short(next) }
@@ -196,7 +196,7 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		}
 		done := e.commit(row, b, step)
 		n += len(row)
-		if _, _, more := row[len(row)-1].leadsTo(); more {
+		if leads {
 			n += handedOn
 		}
 		e.asleep.judge(row, done.Applied)

@@ -23,9 +23,6 @@ import (
 const (
 	// rowRuns is how many runs one commit may have.
 	rowRuns = 16
-	// shortRun is how long the last run of a job may have taken that is to run on a guess:
-	// what those before it wrote waits for it.
-	shortRun = 5 * time.Millisecond
 	// known is of how many jobs an engine knows that they sleep, and knownBytes how much of
 	// state, defaults, parameters and ports each of them may have, about.
 	known      = 4096
@@ -39,6 +36,10 @@ const (
 	wrongs = 3
 	pardon = 100
 )
+
+// shortRun is how long the last run of a job may have taken that is to run on a guess: what
+// those before it wrote waits for it. A variable for tests on slow machines.
+var shortRun = 5 * time.Millisecond
 
 // errGuess ends a run on a guess that needs the store: it happens again, the usual way.
 var errGuess = errors.New("this run was begun on what is not committed yet and has no job in the store; it is repeated")
@@ -125,40 +126,51 @@ func (s *sleepers) judge(row []*ran, held int) {
 }
 
 // fuse adds to a row of runs those that its last one leads to, while goOn says so. The first
-// run of the row holds the lease. busy tells that the row ended at a job that will soon be
-// asleep again.
-func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, busy bool) {
-	for len(row) < rowRuns && goOn(len(row)) {
-		last := row[len(row)-1]
-		to, items, ok := last.leadsTo()
-		if !ok {
-			break
+// run of the row holds the lease. leads tells that the row ended at a run that leads on, busy
+// that it leads to a job that will soon be asleep again.
+func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, leads, busy bool) {
+	for {
+		to, items, ok := row[len(row)-1].leadsTo()
+		if !ok || len(row) == rowRuns || !goOn(len(row)) {
+			return row, ok, false
 		}
 		s, busy := e.asleep.take(to.Job)
 		if s.snap == nil {
-			return row, busy
+			return row, true, busy
 		}
-		k := e.registry.kinds[s.snap.Info.Type]
-		if k.alone.Load() || s.snap.Info.Queue != row[0].snap.Info.Queue {
-			break
-		}
-		holder := *row[0].snap
-		holder.Token = row[0].delta.Token // after a Checkpoint it is another one
-		// The lease was prolonged a third of it ago, or later.
-		next := e.execute(s.fed(to.Port, items, holder.Info.Ran), &holder, time.Now().Add(-e.cfg.Lease/3))
-		if next == nil || !next.fits(to.Port) {
-			if next != nil && next.run.asked.Load() {
-				k.alone.Store(true)
-			}
-			break
-		}
-		next.delta.Guess = &job.Guess{
-			Version: s.snap.Info.Version, Touched: s.snap.Touched, Last: s.last,
-			Port: to.Port, Seen: len(items), Limit: k.options.maxRuns(),
+		next := e.onGuess(row, s, to.Port, items)
+		if next == nil {
+			return row, true, false
 		}
 		row = append(row, next)
 	}
-	return row, false
+}
+
+// onGuess runs a job that sleeps on what the last run of a row wrote to it, if it may: nil
+// else, or when the run cannot be committed as one on a guess.
+func (e *Engine) onGuess(row []*ran, s sleeper, to string, items []json.RawMessage) *ran {
+	k := e.registry.kinds[s.snap.Info.Type]
+	if k.alone.Load() || s.snap.Info.Queue != row[0].snap.Info.Queue {
+		return nil
+	}
+	holder := *row[0].snap
+	holder.Token = row[0].delta.Token // after a Checkpoint it is another one
+	// The lease was prolonged a third of it ago, or later.
+	next := e.execute(s.fed(to, items, holder.Info.Ran), &holder, time.Now().Add(-e.cfg.Lease/3))
+	if next == nil {
+		return nil
+	}
+	if !next.fits(to) {
+		if next.run.asked.Load() {
+			k.alone.Store(true)
+		}
+		return nil
+	}
+	next.delta.Guess = &job.Guess{
+		Version: s.snap.Info.Version, Touched: s.snap.Touched, Last: s.last,
+		Port: to, Seen: len(items), Limit: k.options.maxRuns(),
+	}
+	return next
 }
 
 // leadsTo returns the one In port that all messages of a run go to, with them, if the run did

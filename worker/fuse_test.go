@@ -1,19 +1,19 @@
 package worker_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
@@ -162,9 +162,8 @@ func TestFusion(t *testing.T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		b.Logf("at most %d runs in a commit, guesses %v", s.longest, s.guesses)
-		// In a slow Redis within the process runs may be too long to fuse when much else goes on.
-		if s.longest < 2 && !strings.Contains(b.Name(), "miniredis") {
-			b.Error("nothing was fused")
+		if s.longest != 3 || len(s.guesses) != 2 {
+			b.Errorf("at most %d runs in a commit, of guesses held %v; want all three, and both that are fed", s.longest, s.guesses)
 		}
 		children, err := h.Children(b.ctx)
 		b.check(err)
@@ -189,13 +188,13 @@ func TestFusion(t *testing.T) {
 
 // What a run on a guess may not do: it is dropped, and what happens is what happens without.
 func TestFusionStops(t *testing.T) {
-	const n = 60
 	var tried sync.Map
 	for name, c := range map[string]struct {
-		middle  hopper
-		code    code
-		guesses bool // some may hold
-		failed  int
+		middle   hopper
+		code     code
+		messages int  // 60 for 0
+		guesses  bool // some hold
+		failed   int
 	}{
 		"NoFuse": {middle: &Alone{}},
 		"checkpoint": {middle: &Call{}, code: func(_ context.Context, run *worker.Run, _ *Call) error {
@@ -211,11 +210,11 @@ func TestFusionStops(t *testing.T) {
 			_ = run.Checkpoint() // what it returns on a guess does not matter
 			return nil
 		}},
-		"long": {middle: &Call{}, code: func(context.Context, *worker.Run, *Call) error {
-			time.Sleep(6 * time.Millisecond)
+		"long": {middle: &Call{}, messages: 10, code: func(context.Context, *worker.Run, *Call) error {
+			time.Sleep(shortRun + time.Millisecond)
 			return nil
 		}},
-		"errors": {middle: &Tried{}, guesses: true, failed: n / 4, code: func(_ context.Context, run *worker.Run, w *Call) error {
+		"errors": {middle: &Tried{}, guesses: true, failed: 15, code: func(_ context.Context, run *worker.Run, w *Call) error {
 			v, ok, err := w.In.Peek()
 			if key := fmt.Sprint(run.ID(), v); ok && err == nil && v%4 == 0 {
 				if _, again := tried.LoadOrStore(key, true); !again || run.Info().Tries == 0 {
@@ -226,6 +225,7 @@ func TestFusionStops(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			n := cmp.Or(c.messages, 60)
 			each(t, func(b *bench) {
 				var runs atomic.Int64
 				key := keep(b.T, func(ctx context.Context, run *worker.Run, w *Call) error {
@@ -246,15 +246,10 @@ func TestFusionStops(t *testing.T) {
 				b.serve(func(cfg *worker.Config) {
 					cfg.Store, cfg.Workers = s, append(everything(), &Alone{})
 				})
-				for i := range n {
+				for i := range n { // so that the jobs sleep in between
 					b.check(h.Write(b.ctx, "in", i+1))
+					b.until("it came through", func() bool { return b.came(h) > int64(i) })
 				}
-				b.until("all came through", func() bool {
-					i, err := h.Info(b.ctx)
-					b.check(err)
-					p, _ := i.Port(port.Output, "out")
-					return p.Total >= n
-				})
 				want := make([]int, n)
 				for i := range want {
 					want[i] = i + 1
@@ -266,7 +261,7 @@ func TestFusionStops(t *testing.T) {
 				b.check(err)
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				if got := s.guesses[children["b"].ID()]; got > 0 && !c.guesses {
+				if got := s.guesses[children["b"].ID()]; got > 0 != c.guesses {
 					b.Errorf("%d guesses held", got)
 				}
 				if got := int(runs.Load()); got > n+c.failed+c.failed+5 && !c.guesses {
@@ -389,22 +384,34 @@ func TestFusionOfTwoPorts(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		held := 0
-		for _, n := range s.guesses {
-			held += n
+		if got := slices.Collect(maps.Values(s.guesses)); len(got) != 1 || got[0] < n/2 {
+			b.Errorf("guesses %v for %d messages", got, n)
 		}
-		b.Logf("%d guesses held", held)
 		if got := int(runs.Load()); got > n+n/4 { // all others were wrong
 			b.Errorf("%d runs for %d messages", got, n)
 		}
 	})
 }
 
-// Among 100 trees that always have work each gets its share, within a factor of two; of three
-// where other tests run beside it, as turns also end by time.
+// Among 100 trees that always have work each gets its share, within a factor of two: in one of
+// three attempts, as a machine that does much else at a time ends turns early.
 func TestFairness(t *testing.T) {
-	b := onRedis(t)
-	const trees, each = 100, 400
+	t.Parallel()
+	const trees, share = 100, 200
+	for range 3 {
+		counts := newBench(t, redistest.SharedRedis(t)).shares(trees, share)
+		t.Logf("of %d trees the first has done %d, the last %d messages", len(counts), counts[0], counts[len(counts)-1])
+		if len(counts) == trees && counts[0] >= share/2 && counts[len(counts)-1] <= 2*share {
+			return
+		}
+	}
+	t.Errorf("no attempt was fair: see above for how far trees got that had to get to %d", share)
+}
+
+// shares gives some trees twice their share of work, and returns how far they are when half of
+// all is done, in order.
+func (b *bench) shares(trees, share int) []int {
+	b.Helper()
 	var mu sync.Mutex
 	done, all := map[job.ID]int{}, 0
 	half := make(chan struct{})
@@ -415,19 +422,19 @@ func TestFairness(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if all == trees*each/2 {
+		if all == trees*share {
 			close(half)
 		}
-		if all <= trees*each/2 {
+		if all <= trees*share {
 			done[run.ID().Tree()]++
 		}
 		all++
 		return w.Out.Write(v)
 	})
 	for range trees {
-		b.feed(b.start(row(w)), each)
+		b.feed(b.start(row(w)), 2*share)
 	}
-	b.serve()
+	defer b.serve().stop()
 	select {
 	case <-half:
 	case <-time.After(3 * patience):
@@ -435,13 +442,5 @@ func TestFairness(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	counts := slices.Sorted(maps.Values(done))
-	b.Logf("of %d trees the first is at %d, the last at %d of %d messages", len(counts), counts[0], counts[len(counts)-1], each)
-	factor := 3
-	if os.Getenv("WEIR_FULL") != "" {
-		factor = 2
-	}
-	if share := each / 2; len(counts) < trees || counts[0]*factor < share || counts[len(counts)-1] > factor*share {
-		b.Errorf("messages by tree: %d", counts)
-	}
+	return slices.Sorted(maps.Values(done))
 }

@@ -22,6 +22,7 @@ import (
 
 // TestMain runs the tests, or is a worker process of one of them.
 func TestMain(m *testing.M) {
+	worker.ShortRun(shortRun)
 	if os.Getenv(processEnv) != "" {
 		processMain()
 		return
@@ -37,6 +38,9 @@ func (mute) Printf(context.Context, string, ...any) {}
 const (
 	// patience is how long a test waits for what must happen.
 	patience = 60 * time.Second
+	// shortRun is how long runs may take that fuse: more than any takes on a slow machine that
+	// is not meant to.
+	shortRun = 200 * time.Millisecond
 	// look is how often it looks.
 	look = 5 * time.Millisecond
 )
