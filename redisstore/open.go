@@ -82,6 +82,7 @@ type Store struct {
 	local  *embedded // nil unless the store started its own Redis
 
 	couriers *couriers
+	lanes    lanes
 	scripts  atomic.Bool // the server has no functions: scripts are used
 }
 
@@ -108,7 +109,7 @@ func connect(cfg Config) (*Store, error) {
 	if cfg.Namespace == "" {
 		cfg.Namespace = DefaultNamespace
 	}
-	s := &Store{where: "the embedded Redis", couriers: newCouriers(cfg.Clock != nil)}
+	s := &Store{where: "the embedded Redis", couriers: newCouriers(cfg.Clock != nil), lanes: lanes{wait: groupWait}}
 	url := cfg.URL
 	if url == "" {
 		local, err := startEmbedded()

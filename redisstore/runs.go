@@ -3,10 +3,8 @@ package redisstore
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -14,9 +12,6 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
-
-// errNoDeltas: a commit must change something.
-var errNoDeltas = errors.New("commit without a delta")
 
 // Begin implements job.Runs.
 func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapshot, error) {
@@ -46,74 +41,6 @@ func beginArgs(b job.Begin) []any {
 	return args
 }
 
-// Commit implements job.Runs.
-func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
-	args := []any{len(txs)}
-	var first job.ID
-	for _, tx := range txs {
-		for i := range tx.Deltas {
-			if first == "" {
-				first = tx.Deltas[i].Job
-			}
-			if a, b := s.keys.dueOf(first), s.keys.dueOf(tx.Deltas[i].Job); a != b {
-				return nil, fmt.Errorf("commit of jobs %s and %s: they lie in different shards", first, tx.Deltas[i].Job)
-			}
-		}
-		args = txArgs(args, tx)
-	}
-	if first == "" {
-		return nil, errNoDeltas
-	}
-	due := s.keys.dueOf(first)
-	reply, err := s.run(ctx, scriptCommit, due, args...)
-	if err != nil {
-		return nil, err
-	}
-	var d decoder
-	l := d.list(reply)
-	results := d.list(d.at(l, 0))
-	out := make([]job.Result, len(results))
-	for i := range results {
-		out[i] = d.result(results[i], txs[i].Deltas[0].Job)
-	}
-	return out, s.deliver(ctx, due, &d, d.at(l, 1))
-}
-
-// Step implements job.Runs.
-func (s *Store) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
-	if len(tx.Deltas) == 0 {
-		return job.Result{}, nil, errNoDeltas
-	}
-	args := append(beginArgs(b), len(types))
-	for _, t := range types {
-		args = append(args, t)
-	}
-	first := tx.Deltas[0].Job
-	due := s.keys.dueOf(first)
-	reply, err := s.run(ctx, scriptStep, due, txArgs(args, tx)...)
-	if err != nil {
-		return job.Result{}, nil, err
-	}
-	var d decoder
-	l := d.list(reply)
-	result := d.result(d.at(l, 0), first)
-	var snapshot *job.Snapshot
-	if next := d.str(d.at(l, 2)); next != "" {
-		if snapshot, err = d.snapshot(d.at(l, 3), job.ID(next), b.Token); err != nil {
-			return result, nil, err
-		}
-	}
-	wakes := d.wakes(d.at(l, 1))
-	if snapshot != nil && b.Hold != nil {
-		wakes = slices.DeleteFunc(wakes, func(w delivery.Wake) bool {
-			mine := w.ID == string(first) && b.Hold(snapshot.Info.Type)
-			result.Held = result.Held || mine
-			return mine
-		})
-	}
-	return result, snapshot, s.hand(ctx, due, &d, wakes)
-}
-
 // Refresh implements job.Runs.
 func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time.Duration) error {
 	reply, err := s.run(ctx, scriptRefresh, s.keys.dueOf(id), string(id), token, lease.Milliseconds())
@@ -131,18 +58,21 @@ func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time
 // left to do. What cannot be done now is in `due`, where the sweeper finds it: the
 // script's changes hold all the same.
 func (s *Store) deliver(ctx context.Context, due string, d *decoder, reply any) error {
-	return s.hand(ctx, due, d, d.wakes(reply))
+	wakes := d.wakes(reply)
+	if d.err == nil {
+		s.hand(ctx, due, wakes)
+	}
+	return d.err
 }
 
-func (s *Store) hand(ctx context.Context, due string, d *decoder, wakes []delivery.Wake) error {
-	if d.err != nil || len(wakes) == 0 {
-		return d.err
+func (s *Store) hand(ctx context.Context, due string, wakes []delivery.Wake) {
+	if len(wakes) == 0 {
+		return
 	}
 	wakes, _ = s.urgent(ctx, due, wakes)
 	if len(wakes) > 0 {
 		_, _ = s.broker.Enqueue(ctx, wakes)
 	}
-	return nil
 }
 
 // txArgs encodes a transaction as delta() in tx.lua reads it.

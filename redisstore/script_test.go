@@ -126,7 +126,7 @@ func noDelta(id, token, outcome string) []any {
 	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 0, 0, 0, -1, "", "", 0, 0}
 }
 
-func commitOf(deltas ...any) []any { return append([]any{1, 1}, deltas...) }
+func commitOf(deltas ...any) []any { return append([]any{1, 0, 1}, deltas...) }
 
 // The replies are those that the headers promise, and no key of another shard is touched.
 func TestScriptReplies(t *testing.T) {
@@ -161,10 +161,10 @@ func TestScriptReplies(t *testing.T) {
 	b.want("1", "run_refresh", bareRoot, "r1", 1000)
 	b.want("0", "run_refresh", bareRoot, "r2", 1000)
 	b.want("[]", "wake_renew", bareRoot, 1)
-	b.want("[[[0 fenced 0 0]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
-	b.want("[[[0 running 0 0]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
-	b.want("[[[1  1 0]] ["+bareRoot+" 2 q T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
-	b.want("[[[1  1 0]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[[[[0 fenced 0 0]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
+	b.want("[[[[0 running 0 0]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
+	b.want("[[[[1  1 0]  []]] ["+bareRoot+" 2 q T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[[[[1  1 0]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
 	b.want("["+bareRoot+" 3 q T]", "wake_renew", bareRoot, 2)
 	b.want("[]", "wake_renew", bareRoot, 2)
 
@@ -181,9 +181,9 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[free []]", "job_unlock", bareRoot, "x", "", "u2")
 	b.want("[free []]", "job_unlock", bareRoot, "", "1", "u2")
 	b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 1, "", 1000)
-	step := append([]any{"r4", 1000, 9, " Some=3", 9, 1, "", 1000, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
+	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 1, "", 1000, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
-		if got := b.run("step", step...); !regexp.MustCompile(`^\[\[1  [01] 0\] \[\] ` + bareRoot + ` \[ok T type\x1fT\x1f`).MatchString(got) {
+		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[\[1  [01] 0\] ` + bareRoot + ` \[ok T type\x1fT\x1f.* \[\]\]$`).MatchString(got) {
 			t.Errorf("step replies %s", got)
 		}
 	}

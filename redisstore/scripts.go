@@ -25,7 +25,6 @@ var libraries = []string{"base", "edge", "port", "run", "subtree", "hub", "tx", 
 var (
 	scriptBegin    = script("begin", "run")
 	scriptCommit   = script("commit", "tx")
-	scriptStep     = script("step", "tx")
 	scriptCreate   = script("create", "run")
 	scriptPart     = script("create_part", "run")
 	scriptReserve  = script("tree_reserve", "base")

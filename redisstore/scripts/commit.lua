@@ -1,7 +1,65 @@
--- commit: apply transactions of job deltas, each up to its first delta that no longer holds.
+-- commit: apply transactions of job deltas, each up to its first delta that no longer holds;
+-- behind one, if asked, begin a run of the first job that it made ready in the same queue,
+-- whose type the caller runs.
 -- KEYS: due
--- ARGV: transactions, then of each: deltas, then of each what delta() in tx.lua reads
--- reply: {{held, why, again, blocked} of each transaction, {ready jobs}}
+-- ARGV: transactions, then of each: '0', or '1', token, lease ms, batch, batches by type, bytes,
+--       what limits() in run.lua reads, types, type…; deltas, then of each what delta() in
+--       tx.lua reads
+-- reply: {{{held, why, again, blocked}, job id or '', what begin() in run.lua returns} of each
+--        transaction, or {{}, '', {}, error}, {ready jobs}}
+
+-- following reads how a run is to begin, or returns nil.
+local function following()
+  if arg() == '0' then return end
+  local b = { token = arg(), lease = num(), most = num(), batches = arg(), bytes = num(), limits = limits(), types = {} }
+  for _ = 1, num() do b.types[arg()] = true end
+  return b
+end
+
+-- started begins a run of a job, if it can now, as part of a transaction's answer.
+local function started(answer, b, j)
+  local snapshot = begin(j, b.token, b.lease, b.most, b.batches, b.bytes, b.limits)
+  if snapshot[1] ~= 'ok' then return false end
+  j.begun = true
+  answer[2], answer[3] = j.id, snapshot
+  return true
+end
+
+-- go_on begins a run behind a transaction whose last job is given, and that made those ready
+-- that come after the first so many.
+local function go_on(answer, b, last, before)
+  for n = before + 1, #ready do
+    local j = ready[n]
+    if b.types[j.type] and j.queue == last.queue and not j.token and started(answer, b, j) then
+      -- A repeat of this call finds nothing ready: it looks here for what the first began.
+      call('HSET', key(last.id), 'stepped', b.token .. ' ' .. j.id)
+      return
+    end
+  end
+  local stepped = last and call('HGET', key(last.id), 'stepped')
+  if not stepped or string.sub(stepped, 1, #b.token + 1) ~= b.token .. ' ' then return end
+  local j = load(string.sub(stepped, #b.token + 2))
+  if j == last and j.status == S.running then answer[1][3] = 1 end -- as it was before it began
+  started(answer, b, j)
+end
+
+-- settle applies a transaction and returns its answer.
+local function settle(b, deltas)
+  local before = #ready
+  local result, last = transact(deltas)
+  local answer = { result, '', {} }
+  if b then go_on(answer, b, last, before) end
+  return answer
+end
+
 local out = {}
-for i = 1, num() do out[i] = (transact()) end
+for i = 1, num() do
+  local b, deltas, behind = following(), transaction(), cursor
+  local done, answer = pcall(settle, b, deltas)
+  if not done then -- keys that others have changed: that is no fault of the transactions beside it
+    answer = { {}, '', {}, type(answer) == 'table' and answer.err or tostring(answer) }
+    jobs, wired, writer, guessed, quiet, sent = {}, {}, nil, nil, false, nil
+  end
+  out[i], cursor = answer, behind
+end
 return { out, wakes() }

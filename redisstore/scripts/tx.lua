@@ -250,15 +250,19 @@ local function apply(d)
   if j.parent and not j.pgraph and not d.handed then wake(j.parent, d.id) end
 end
 
--- transact applies the deltas of the next transaction of ARGV, in order, up to the first
--- that no longer holds, and returns {deltas that hold, why the next does not or '',
--- whether the last job of them is queued again, and whether it found a port full}, and
--- that job. A delta that an earlier sending
--- applied holds already.
-local function transact()
-  local held, why, again, blocked, last = 0, '', 0, 0, nil
+-- transaction reads the deltas of the next transaction of ARGV.
+local function transaction()
   local deltas = {}
   for i = 1, num() do deltas[i] = delta() end
+  return deltas
+end
+
+-- transact applies the deltas of a transaction, in order, up to the first that no longer holds,
+-- and returns {deltas that hold, why the next does not or '', whether the last job of them is
+-- queued again, and whether it found a port full}, and that job. A delta that an earlier
+-- sending applied holds already.
+local function transact(deltas)
+  local held, why, again, blocked, last = 0, '', 0, 0, nil
   for i, d in ipairs(deltas) do
     if why == '' then
       local j = load(d.id)
