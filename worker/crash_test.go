@@ -197,7 +197,8 @@ func (s *story) check() {
 
 // Y3: one of two processes is killed every 200 to 500 ms.
 func TestRandomKills(t *testing.T) {
-	b := onRedis(t)
+	t.Parallel()
+	b := newBenchOf(t, redistest.SharedRedis(t), 1)
 	s := b.tell(20 * time.Millisecond)
 	processes := []*process{b.process("a"), b.process("b")}
 	kills := 0
@@ -218,7 +219,7 @@ func TestRandomKills(t *testing.T) {
 func TestRedisRestarts(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	b := newBench(t, r.URL())
+	b := newBenchOf(t, r.URL(), 1)
 	b.serve()
 	s := b.tell(5 * time.Millisecond)
 	for _, runs := range []int64{5, 15} {
@@ -238,7 +239,7 @@ func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	url := redistest.SharedRedis(t)
 	proxy := redistest.StartProxy(t, strings.TrimSuffix(strings.TrimPrefix(url, "redis://"), "/0"))
-	b := newBench(t, url)
+	b := newBenchOf(t, url, 1)
 	s := b.tell(2 * time.Millisecond)
 	lossy := *b
 	lossy.store = b.open(proxy.URL())

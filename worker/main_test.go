@@ -49,6 +49,7 @@ const (
 type bench struct {
 	*testing.T
 	url, namespace string
+	shards         int
 	store          *redisstore.Store
 	client         *job.Client
 	ctx            context.Context
@@ -73,7 +74,13 @@ func onRedis(t *testing.T) *bench {
 
 func newBench(t *testing.T, url string) *bench {
 	t.Helper()
-	b := &bench{T: t, url: url, namespace: redistest.Namespace(t)}
+	return newBenchOf(t, url, 4)
+}
+
+// newBenchOf returns a bench of so many shards. With one, commits often go in groups.
+func newBenchOf(t *testing.T, url string, shards int) *bench {
+	t.Helper()
+	b := &bench{T: t, url: url, namespace: redistest.Namespace(t), shards: shards}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*patience)
 	b.ctx = ctx
 	t.Cleanup(cancel)
@@ -85,7 +92,7 @@ func newBench(t *testing.T, url string) *bench {
 // open opens the bench's namespace by another URL of its Redis.
 func (b *bench) open(url string) *redisstore.Store {
 	b.Helper()
-	s, err := redisstore.Open(b.ctx, redisstore.Config{URL: url, Namespace: b.namespace, Shards: 4})
+	s, err := redisstore.Open(b.ctx, redisstore.Config{URL: url, Namespace: b.namespace, Shards: b.shards})
 	b.check(err)
 	b.Cleanup(func() { _ = s.Close() })
 	return s
