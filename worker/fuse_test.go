@@ -118,6 +118,7 @@ type rows struct {
 
 	mu      sync.Mutex
 	longest int
+	tried   int            // guesses
 	guesses map[job.ID]int // that held
 }
 
@@ -139,6 +140,11 @@ func (s *rows) note(tx job.Tx, res job.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.longest = max(s.longest, res.Applied)
+	for _, d := range tx.Deltas {
+		if d.Guess != nil {
+			s.tried++
+		}
+	}
 	for _, d := range tx.Deltas[:res.Applied] {
 		if d.Guess != nil {
 			s.guesses[d.Job]++
@@ -325,6 +331,55 @@ func TestFusionWithLastWords(t *testing.T) {
 		b.completed(children["c"], 6)
 		b.same(h, 1, 2, 3, 4, 5, 99)
 	})
+}
+
+// In a graph with feedback nobody guesses: whether anything still moves in it is asked at the
+// end of each run.
+func TestFusionKeepsOutOfFeedback(t *testing.T) {
+	each(t, func(b *bench) {
+		g := graph.New("row")
+		a, c := graph.Add(g, "a", &Hop{}), graph.Add(g, "c", &Alternate{})
+		graph.Connect(graph.Input[int](g, "in"), a.In)
+		graph.Connect(a.Out, c.In)
+		graph.Connect(c.Back, a.In, graph.Feedback())
+		graph.Export(g, "out", c.Out)
+		h := b.start(g)
+		s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+		b.serve(func(c *worker.Config) { c.Store, c.Workers = s, append(everything(), &Alternate{}) })
+		b.through(h, "in", 20)
+		b.check(h.Close(b.ctx, "in"))
+		b.settled(h, 3)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.tried > 0 {
+			b.Errorf("%d guesses", s.tried)
+		}
+	})
+}
+
+// Alternate passes each number on when it comes for the second time; the first time it goes
+// back.
+type Alternate struct {
+	In   port.In[int]
+	Out  port.Out[int]
+	Back port.Out[int]
+}
+
+// Run implements worker.Worker.
+func (w *Alternate) Run(_ context.Context, run *worker.Run) error {
+	v, ok, err := w.In.Read()
+	if !ok || err != nil {
+		return err
+	}
+	key := fmt.Sprint(v)
+	var back bool
+	if _, err := run.State().Get(key, &back); err != nil {
+		return err
+	}
+	if back {
+		return w.Out.Write(v)
+	}
+	return errors.Join(run.State().Set(key, true), w.Back.Write(v))
 }
 
 // Runs fuse within a queue, whose weight and pause are to keep their meaning.
