@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/internal/sabotage"
 	"github.com/weirworks/weir/job"
 )
 
@@ -139,6 +141,7 @@ func (s *Store) chores(ctx context.Context, due string) error {
 		if left == 0 {
 			return nil
 		}
+		failpoint.Hit(failpoint.MidTerminate)
 	}
 }
 
@@ -165,11 +168,18 @@ func (s *Store) mail(ctx context.Context, due string) (left int64, err error) {
 	if d.err != nil {
 		return 0, d.err
 	}
+	if sabotage.On(sabotage.EarlyAck) {
+		if _, err = s.run(ctx, scriptMailDone, due, done...); err != nil {
+			return 0, err
+		}
+	}
+	failpoint.Hit(failpoint.BeforeMailApplied)
 	for to, some := range orders {
 		if err := s.carry(ctx, due, to, some); err != nil {
 			return 0, err
 		}
 	}
+	failpoint.Hit(failpoint.AfterMailBeforeDone)
 	if reply, err = s.run(ctx, scriptMailDone, due, done...); err != nil {
 		return 0, err
 	}

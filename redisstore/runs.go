@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/internal/sabotage"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -39,7 +41,7 @@ func beginArgs(b job.Begin) []any {
 	for typ, n := range b.Batches {
 		batches += " " + typ + "=" + strconv.Itoa(n)
 	}
-	args := []any{b.Token, b.Lease.Milliseconds(), b.Batch, batches, b.Bytes, len(limits)}
+	args := []any{b.Token, sabotage.Lease(b.Lease).Milliseconds(), b.Batch, batches, b.Bytes, len(limits)}
 	for typ, n := range limits {
 		args = append(args, typ, n)
 	}
@@ -66,7 +68,7 @@ func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) 
 	}
 	due := s.keys.dueOf(first)
 	reply, err := s.run(ctx, scriptCommit, due, args...)
-	if err != nil {
+	if err = errors.Join(err, failpoint.Fail(failpoint.CommitSentReplyLost)); err != nil {
 		return nil, err
 	}
 	var d decoder
@@ -91,7 +93,7 @@ func (s *Store) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string
 	first := tx.Deltas[0].Job
 	due := s.keys.dueOf(first)
 	reply, err := s.run(ctx, scriptStep, due, txArgs(args, tx)...)
-	if err != nil {
+	if err = errors.Join(err, failpoint.Fail(failpoint.CommitSentReplyLost)); err != nil {
 		return job.Result{}, nil, err
 	}
 	var d decoder
@@ -116,7 +118,7 @@ func (s *Store) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string
 
 // Refresh implements job.Runs.
 func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time.Duration) error {
-	reply, err := s.run(ctx, scriptRefresh, s.keys.dueOf(id), string(id), token, lease.Milliseconds())
+	reply, err := s.run(ctx, scriptRefresh, s.keys.dueOf(id), string(id), token, sabotage.Lease(lease).Milliseconds())
 	if err != nil {
 		return err
 	}

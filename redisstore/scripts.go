@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/sabotage"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -84,7 +85,7 @@ func lua(file string) string {
 	if err != nil {
 		panic(err) //nolint:forbidigo // the files are part of the program: this cannot happen once it was built and started
 	}
-	return string(text)
+	return sabotage.Script(file, string(text))
 }
 
 // function is all scripts as one function of the server, which takes the name of a script

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -157,6 +158,7 @@ func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, busy bo
 			Port: to.Port, Seen: len(items), Limit: k.options.maxRuns(),
 		}
 		row = append(row, next)
+		failpoint.Hit(failpoint.MidFusedRow)
 	}
 	return row, false
 }
