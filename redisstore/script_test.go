@@ -203,6 +203,33 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w3", "", "", "", 1, "1")
 }
 
+// A call that the driver repeats after its reply was lost may come when somebody else has
+// changed the same thing: it must not undo that.
+func TestScriptsRepeatedLate(t *testing.T) {
+	t.Parallel()
+	b := newBare(t)
+	b.run("create", bareRoot, "", "", "t1", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
+	k := bareShard + "j:" + bareRoot
+	for _, c := range []struct {
+		script         string
+		first, second  []any
+		key, field     string
+		what, remained string
+	}{
+		{"state_set", []any{bareRoot, "s1", 1, "k", "1", 0}, []any{bareRoot, "s2", 1, "k", "2", 0}, k + ":s", "k", "state", "2"},
+		{"port_default", []any{bareRoot, "d1", "i", "in", "1", "7"}, []any{bareRoot, "d2", "i", "in", "1", "8"}, k + ":d", "in", "default", "8"},
+		{"port_set", []any{bareRoot, "p1", 1, "", "i.in", "5", ""}, []any{bareRoot, "p2", 1, "", "i.in", "6", ""}, k, "i.in", "port", "6"},
+		{"alias_set", []any{"add", "mine", bareRoot, "a1"}, []any{"remove", "mine", bareRoot, "a2"}, bareShard + "aliases", "mine", "alias", ""},
+	} {
+		before := b.run(c.script, c.first...)
+		b.run(c.script, c.second...)
+		b.want(before, c.script, c.first...)
+		if got, err := b.rdb.HGet(t.Context(), c.key, c.field).Result(); got != c.remained {
+			t.Errorf("a late repeat of %s makes the %s %q instead of %q (%v)", c.script, c.what, got, c.remained, err)
+		}
+	}
+}
+
 // The sweeper brings wakes again that got lost on the way to asynq, or with a server that
 // took them; those that wait in line it leaves alone.
 func TestSweepDeliversAgain(t *testing.T) {

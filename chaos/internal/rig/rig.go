@@ -122,6 +122,7 @@ func (r *rig) run(ctx context.Context) (err error) {
 	}
 	stop := r.crew(ctx)
 	defer stop()
+	r.began = time.Now()
 	r.say("%s for %s, seed %d, %d workers, in %s", r.Mode, r.Duration, r.Seed, r.Workers, r.dir)
 	if err := r.weather(ctx); err != nil {
 		return err
