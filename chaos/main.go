@@ -79,6 +79,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	seconds := fs.Int("seconds", 60, "how long faults happen")
 	seed := fs.Uint64("seed", 0, "of the random schedule; 0 draws one, which is printed")
 	workers := fs.Int("workers", 6, "worker processes")
+	patience := fs.Duration("patience", 45*time.Second, "how long it may take after the last fault until work that is under way has come to its end, and then until all is quiet")
 	keep := fs.Bool("keep", false, "keep the folder with the Redis and the logs of processes if something is wrong, and say where it is")
 	mode := fs.String("mode", "all", "standard, powerloss, failover or all")
 	sabotage := fs.Bool("sabotage", false, "run against each sabotage, which must be noticed, and against none")
@@ -90,13 +91,15 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	}
 	o := &options{sabotage: *sabotage, modes: []rig.Mode{rig.Mode(*mode)}, rig: rig.Config{
 		Duration: time.Duration(*seconds) * time.Second, Seed: *seed, Workers: *workers, Keep: *keep,
-		Lease: time.Second, Patience: 45 * time.Second, Progress: stderr,
+		Lease: time.Second, Patience: *patience, Progress: stderr,
 	}}
 	switch {
 	case fs.NArg() > 0:
 		return nil, fmt.Errorf("it takes no arguments: %q", fs.Arg(0))
 	case !failpoint.Enabled:
 		return nil, errors.New("it was built without failpoints: use make chaos, or go build -tags failpoints")
+	case *patience <= 0:
+		return nil, errors.New("give some patience")
 	case *seconds < 1 || *workers < 2:
 		return nil, errors.New("give at least 1 second and 2 workers")
 	case *mode == "all":
@@ -150,5 +153,3 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	return found
 }
-
-func (o *options) sabotages(context.Context, io.Writer, io.Writer) error { return errors.New("todo") }

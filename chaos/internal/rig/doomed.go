@@ -40,7 +40,7 @@ func (r *rig) doomed(ctx context.Context, p job.Planner) {
 		}
 	}()
 	pause(ctx, r.between(50*time.Millisecond, 2*time.Second))
-	end, cancel := toEnd(ctx)
+	end, cancel := r.toEnd(ctx)
 	defer cancel()
 	if !r.act(end, crew.Order{What: crew.Terminate, Job: h.ID()}, func(a crew.Answer) bool { return a.Error == "" }) {
 		r.bad(trouble, "%s could not be ended", d.name)
@@ -129,7 +129,7 @@ type crowd struct {
 // large has an actor start a graph of many jobs, lets them run, and has it ended and deleted.
 func (r *rig) large(ctx context.Context) {
 	c := &crowd{name: r.name("large"), jobs: 501 + r.intn(200)}
-	end, cancel := toEnd(ctx)
+	end, cancel := r.toEnd(ctx)
 	defer cancel()
 	var id job.ID
 	if !r.act(end, crew.Order{What: crew.StartLarge, Alias: c.name, Jobs: c.jobs}, func(a crew.Answer) bool {

@@ -16,7 +16,7 @@ import (
 )
 
 // labour begins all the work, which goes on until ctx ends. What is under way then is brought
-// to its end, for which calmTime is enough. ready is closed when it is well under way.
+// to its end, see toEnd. ready is closed when it is well under way.
 func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan struct{}, err error) {
 	open := make(chan struct{})
 	if err := r.news(ctx, wg); err != nil {
@@ -47,14 +47,12 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 	return open, nil
 }
 
-// calmTime is how long it may take to bring work to its end when no faults happen any more.
-const calmTime = 40 * time.Second
-
-// toEnd returns a context in which work is brought to its end, whose time begins when ctx ends.
-func toEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+// toEnd returns a context in which work is brought to its end. It has Patience for that from
+// when ctx ends.
+func (r *rig) toEnd(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(calmTime, func() { cancel(context.DeadlineExceeded) })
+		time.AfterFunc(r.Patience, func() { cancel(context.DeadlineExceeded) })
 	})
 	return out, func() { stop(); cancel(nil) }
 }
@@ -74,7 +72,7 @@ const callTime = 5 * time.Second
 
 // insist calls until there is no error, or the time to bring work to its end is over.
 func (r *rig) insist(ctx context.Context, what string, fn func(ctx context.Context) error) bool {
-	ctx, cancel := toEnd(ctx)
+	ctx, cancel := r.toEnd(ctx)
 	defer cancel()
 	for {
 		call, done := context.WithTimeout(ctx, callTime)
@@ -147,8 +145,9 @@ type flow struct {
 	lane
 	plan  sinkPlan
 	root  *job.Handle
-	sinks []job.ID // nil: the job named d
-	ends  bool     // it is completed when its input has ended
+	born  time.Time // when it was known to be there
+	sinks []job.ID  // nil: the job named d
+	ends  bool      // it is completed when its input has ended
 }
 
 // flow starts a tree, sends messages through it for a while, and closes it.
@@ -157,10 +156,21 @@ func (r *rig) flow(ctx context.Context, kind string, p job.Planner, plan sinkPla
 	if h == nil {
 		return
 	}
-	f := &flow{lane: lane{name: kind + " " + string(h.ID())}, plan: plan, root: h, ends: true}
+	f := &flow{lane: lane{name: kind + " " + string(h.ID())}, plan: plan, root: h, born: time.Now(), ends: true}
 	r.add(f)
 	f.send(ctx, r, h, r.between(4*time.Second, 12*time.Second))
-	r.insist(ctx, "closing "+f.name, func(ctx context.Context) error { return h.Close(ctx, "in") })
+	f.close(ctx, r)
+}
+
+// close ends the input of the tree.
+func (f *flow) close(ctx context.Context, r *rig) {
+	r.insist(ctx, "closing "+f.name, func(ctx context.Context) error {
+		err := f.root.Close(ctx, "in")
+		if errors.Is(err, job.ErrNotFound) && r.Mode != Standard {
+			return nil // what is right is seen when it is checked
+		}
+		return err
+	})
 }
 
 // news starts jobs that talk through a channel.
@@ -200,7 +210,7 @@ func (r *rig) adoption(ctx context.Context) {
 		lane: lane{name: "adopted " + string(ward.ID())}, plan: wardSinks, root: keeper, sinks: []job.ID{ward.ID()},
 	}
 	r.add(f)
-	end, cancel := toEnd(ctx)
+	end, cancel := r.toEnd(ctx)
 	defer cancel()
 	ok := r.act(end, crew.Order{What: crew.Adopt, Job: keeper.ID(), Child: ward.ID()}, func(crew.Answer) bool {
 		i, err := ward.Info(end) // an adoption whose answer was lost may be done
@@ -217,7 +227,8 @@ func (r *rig) adoption(ctx context.Context) {
 type deed struct {
 	name   string
 	root   *job.Handle
-	from   string // the job that says them: its name, or "" for the root
+	born   time.Time // when it was known to be there
+	from   string    // the job that says them: its name, or "" for the root
 	port   string
 	wants  []int
 	single int // the root's run must have said just this number, if it is not 0
@@ -228,7 +239,7 @@ func (r *rig) deed(ctx context.Context, kind string, p job.Planner, d deed) {
 	if h == nil {
 		return
 	}
-	d.name, d.root = kind+" "+string(h.ID()), h
+	d.name, d.root, d.born = kind+" "+string(h.ID()), h, time.Now()
 	r.add(&d)
 	// The next one comes when this is done, or will not be done soon.
 	limit, cancel := context.WithTimeout(ctx, 15*time.Second)

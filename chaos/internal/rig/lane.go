@@ -65,8 +65,7 @@ func (l *lane) write(ctx context.Context, r *rig, h *job.Handle, n int) (gone bo
 	return errors.Is(err, job.ErrNotFound)
 }
 
-// check compares what came to a sink with what was sent. Outages are the times in which what
-// was acknowledged may have been lost, see [rig.forgiven].
+// check compares what came to a sink with what was sent.
 func (l *lane) check(r *rig, got []crew.Message, ways []string) {
 	r.count(received, len(got))
 	for _, way := range ways {
@@ -104,8 +103,8 @@ func (l *lane) check(r *rig, got []crew.Message, ways []string) {
 
 // check implements round.
 func (f *flow) check(ctx context.Context, r *rig) error {
-	tree, err := f.root.Tree(ctx)
-	if err != nil {
+	tree, err := r.treeOf(ctx, f.root, f.born)
+	if tree == nil {
 		return err
 	}
 	byName := map[string]*job.Info{}
@@ -138,6 +137,16 @@ func (f *flow) check(ctx context.Context, r *rig) error {
 		}
 	}
 	return nil
+}
+
+// treeOf reads the tree of a job. It is nil if that it was created may have been lost in an outage.
+func (r *rig) treeOf(ctx context.Context, h *job.Handle, born time.Time) ([]*job.Info, error) {
+	tree, err := h.Tree(ctx)
+	if errors.Is(err, job.ErrNotFound) && r.undone(born) {
+		r.count(lostByOutage, 1)
+		return nil, nil
+	}
+	return tree, err
 }
 
 // settled checks that a job has come to rest: completed if it was to end, with nothing unread.
@@ -186,8 +195,8 @@ func number[T int | uint32](raw json.RawMessage) (v T) {
 
 // check implements round.
 func (d *deed) check(ctx context.Context, r *rig) error {
-	tree, err := d.root.Tree(ctx)
-	if err != nil {
+	tree, err := r.treeOf(ctx, d.root, d.born)
+	if tree == nil {
 		return err
 	}
 	from := d.root

@@ -31,7 +31,6 @@ type Report struct {
 	Deleted      int `json:"deleted_trees"`
 	RegisterOps  int `json:"register_ops"`
 	LostByOutage int `json:"lost_by_outage,omitempty"` // messages of the last second before power was lost
-	ReplaysAfter int `json:"replayed_by_outage,omitempty"`
 
 	// Each of these is to be zero.
 	Lost            int `json:"lost"`
@@ -179,12 +178,13 @@ func hung(r *Report) *int           { return &r.Hung }
 func trouble(r *Report) *int        { return &r.Trouble }
 
 // The others.
-func runs(r *Report) *int        { return &r.Runs }
-func jobsSeen(r *Report) *int    { return &r.Jobs }
-func sent(r *Report) *int        { return &r.Sent }
-func unknown(r *Report) *int     { return &r.Unknown }
-func received(r *Report) *int    { return &r.Received }
-func rounds(r *Report) *int      { return &r.Rounds }
-func terminated(r *Report) *int  { return &r.Terminated }
-func deleted(r *Report) *int     { return &r.Deleted }
-func registerOps(r *Report) *int { return &r.RegisterOps }
+func lostByOutage(r *Report) *int { return &r.LostByOutage }
+func runs(r *Report) *int         { return &r.Runs }
+func jobsSeen(r *Report) *int     { return &r.Jobs }
+func sent(r *Report) *int         { return &r.Sent }
+func unknown(r *Report) *int      { return &r.Unknown }
+func received(r *Report) *int     { return &r.Received }
+func rounds(r *Report) *int       { return &r.Rounds }
+func terminated(r *Report) *int   { return &r.Terminated }
+func deleted(r *Report) *int      { return &r.Deleted }
+func registerOps(r *Report) *int  { return &r.RegisterOps }

@@ -44,7 +44,7 @@ type Config struct {
 	Seed     uint64
 	Workers  int           // processes
 	Lease    time.Duration // of runs
-	Patience time.Duration // until everything must be quiet after the last fault
+	Patience time.Duration // until work has come to its end after the last fault, and then until all is quiet
 	Keep     bool          // keep the folder if something is wrong
 	Progress io.Writer
 }
@@ -63,7 +63,7 @@ type rig struct {
 	site     *site
 	store    *redisstore.Store // of the rig, which is a client like any other
 	client   *job.Client
-	rdb      *redis.Client // past all proxies
+	rdb      *redis.Client // past the troublesome network
 	counts   *failpoint.Counters
 	began    time.Time
 	slots    []*slot
@@ -71,11 +71,12 @@ type rig struct {
 	watch    watch
 	panicked sync.Map // files whose panic was told
 
-	mu     sync.Mutex
-	rand   *rand.Rand
-	rounds []round
-	names  int
-	storm  bool // faults happen
+	mu      sync.Mutex
+	rand    *rand.Rand
+	rounds  []round
+	names   int
+	stormy  bool // faults happen
+	outages []outage
 }
 
 // round is a piece of work, with a beginning, that is checked when all is quiet.
@@ -109,7 +110,7 @@ func (r *rig) run(ctx context.Context) (err error) {
 	if r.site, err = newSite(r.dir, r.Workers+actors); err != nil {
 		return err
 	}
-	r.rdb = redis.NewClient(&redis.Options{Addr: r.site.redis.Addr()})
+	r.rdb = redis.NewClient(&redis.Options{Addr: r.site.drop.Addr()})
 	defer func() { err = errors.Join(err, r.rdb.Close()) }()
 	r.store, err = redisstore.Open(ctx, redisstore.Config{URL: r.site.direct(), Namespace: namespace, Shards: shards})
 	if err != nil {
@@ -152,37 +153,42 @@ func (r *rig) weather(ctx context.Context) error {
 		return err
 	}
 	<-ready
-	r.began = time.Now()
+	stormed := time.Now()
 	r.setStorm(true)
 	storm, over := context.WithTimeout(ctx, r.Duration)
 	defer over()
 	wg.Go(func() { r.tell(storm) })
 	switch r.Mode {
 	case Standard:
-		err = r.storm1(storm)
+		r.storm(storm, r.kinds())
 	case PowerLoss:
-		err = r.outages(storm, r.loseTail)
+		err = r.powerLosses(storm)
 	case Failover:
 		err = r.failovers(storm)
 	}
-	r.report.Seconds = time.Since(r.began).Seconds()
+	r.report.Seconds = time.Since(stormed).Seconds()
 	r.setStorm(false)
 	r.calm(ctx)
 	done()
 	wg.Wait()
+	for _, one := range r.rounds {
+		if f, ok := one.(*flow); ok && f.ends && r.Mode != Standard {
+			f.close(ctx, r) // that it was may be lost
+		}
+	}
 	return errors.Join(err, ctx.Err())
 }
 
 func (r *rig) setStorm(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.storm = on
+	r.stormy = on
 }
 
-func (r *rig) stormy() bool {
+func (r *rig) inStorm() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.storm
+	return r.stormy
 }
 
 // intn, chance and between draw random numbers.

@@ -71,14 +71,16 @@ func (h *host) close() {
 // site is where the processes work: a Redis, in front of it a proxy that loses replies, and in
 // front of that a troublesome network for each process.
 type site struct {
-	host  *host
-	redis *redistest.Server
-	drop  *redistest.Proxy
-	lines []*toxiproxy.Proxy // one for each slot
+	host   *host
+	redis  *redistest.Server
+	drop   *redistest.Proxy
+	toxics *toxiproxy.ApiServer
+	lines  []*toxiproxy.Proxy // one for each slot
+	links  int                // to replicas
 }
 
 // persistence is how the Redis keeps its data.
-var persistence = []string{"--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"}
+var persistence = []string{"--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0", "--repl-diskless-sync-delay", "0"}
 
 // newSite starts the servers; they end with close.
 func newSite(dir string, slots int) (s *site, err error) {
@@ -93,9 +95,9 @@ func newSite(dir string, slots int) (s *site, err error) {
 	}()
 	s.redis = redistest.Start(s.host, persistence...)
 	s.drop = redistest.StartProxy(s.host, s.redis.Addr())
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	s.toxics = toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	for slot := range slots {
-		p := toxiproxy.NewProxy(server, fmt.Sprintf("line-%d", slot), "127.0.0.1:0", s.drop.Addr())
+		p := toxiproxy.NewProxy(s.toxics, fmt.Sprintf("line-%d", slot), "127.0.0.1:0", s.drop.Addr())
 		if err := p.Start(); err != nil {
 			return s, fmt.Errorf("starting a proxy: %w", err)
 		}

@@ -171,7 +171,7 @@ func (r *rig) ended(p *process) {
 
 // orders draws what is to happen at the failpoints of a worker.
 func (r *rig) orders() string {
-	if !r.stormy() {
+	if !r.inStorm() {
 		return ""
 	}
 	late := 3 * r.Lease / 2
@@ -200,9 +200,9 @@ var rare = map[failpoint.Point]bool{
 // killer draws a point at which a worker kills itself, and when.
 func (r *rig) killer() failpoint.Order {
 	p := failpoint.All[r.intn(len(failpoint.All))]
-	most := 60
+	most := 25
 	if rare[p] {
-		most = 6
+		most = 3
 	}
 	return failpoint.Order{Point: p, Action: failpoint.Kill, Nth: 1 + r.intn(most)}
 }
@@ -266,7 +266,7 @@ func (a *actor) serve(ctx context.Context) {
 func (a *actor) start() *process {
 	r := a.rig
 	spec := ""
-	if r.stormy() && r.chance() < 0.6 {
+	if r.inStorm() && r.chance() < 0.6 {
 		spec = failpoint.Order{Point: actorPoints[r.intn(len(actorPoints))], Action: failpoint.Kill, Nth: 1 + r.intn(2)}.String()
 	}
 	p, err := spawn(r.dir, crew.RoleActor, append(r.env(a.slot), "WEIR_FAILPOINTS="+spec), nil)

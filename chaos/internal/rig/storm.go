@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// weatherKind is a kind of fault: its name, how many happen in a second, and what it does. It
+// faultKind is a kind of fault: its name, how many happen in a second, and what it does. It
 // returns false if it could not happen now.
-type weatherKind struct {
+type faultKind struct {
 	name string
 	rate float64
 	do   func(ctx context.Context) bool
@@ -24,14 +24,14 @@ var workerFaults = map[string]bool{
 // scripts are whose replies get lost.
 var scripts = []string{"\r\ncommit\r\n", "\r\nstep\r\n", "\r\nbegin\r\n", "\r\nport_write\r\n", "\r\nmail_apply\r\n", "\r\ncreate\r\n", "\r\nstate_set\r\n", "\r\ndue_sweep\r\n", "evalsha"}
 
-func (r *rig) kinds() []weatherKind {
-	return []weatherKind{
-		{"sigkill", 5, r.killOne},
-		{"sigstop", 1.5, func(context.Context) bool {
+func (r *rig) kinds() []faultKind {
+	return []faultKind{
+		{"sigkill", 6, r.killOne},
+		{"sigstop", 2, func(context.Context) bool {
 			p := r.anyWorker()
 			return p != nil && p.pause(r.between(r.Lease/5, 2*r.Lease))
 		}},
-		{"sigterm", 1.5, func(context.Context) bool {
+		{"sigterm", 2, func(context.Context) bool {
 			p := r.anyWorker()
 			if p != nil {
 				p.resume()
@@ -77,9 +77,8 @@ func (r *rig) killOne(context.Context) bool {
 	return p != nil
 }
 
-// storm1 lets all kinds of faults happen until ctx ends: each at random times, but at its rate.
-func (r *rig) storm1(ctx context.Context) error {
-	kinds := r.kinds()
+// storm lets faults happen until ctx ends: each kind at random times, but at its rate.
+func (r *rig) storm(ctx context.Context, kinds []faultKind) {
 	total := 0.0
 	for _, k := range kinds {
 		total += k.rate
@@ -89,7 +88,7 @@ func (r *rig) storm1(ctx context.Context) error {
 		next = next.Add(time.Duration(-math.Log(1-r.chance()) / total * float64(time.Second)))
 		at := r.chance() * total
 		if !pause(ctx, time.Until(next)) {
-			return nil
+			return
 		}
 		for _, k := range kinds {
 			if at -= k.rate; at < 0 {
