@@ -1,4 +1,4 @@
-//go:build failpoints
+//go:build unix
 
 package failpoint
 

@@ -14,11 +14,29 @@ import (
 
 // doom is a tree that was ended while it worked, and perhaps deleted.
 type doom struct {
-	name    string
-	root    *job.Handle
-	last    map[job.ID]*job.Info // as its jobs were when all of them had ended
-	ended   bool
-	deleted bool
+	name  string
+	root  *job.Handle
+	last  map[job.ID]*job.Info // as its jobs were when all of them had ended
+	ended bool
+	deletion
+}
+
+// deletion is what is known of one: it was begun, and perhaps done.
+type deletion struct{ begun, done bool }
+
+// deleteTime is how long it is tried to delete a tree. Who died while deleting one has marked it,
+// which keeps others from it for a minute: it is then either all there or all gone.
+const deleteTime = 5 * time.Second
+
+// remove has a tree deleted.
+func (d *deletion) remove(ctx context.Context, r *rig, h *job.Handle) {
+	ctx, cancel := context.WithTimeout(ctx, deleteTime)
+	defer cancel()
+	d.begun = true
+	d.done = r.act(ctx, crew.Order{What: crew.Delete, Job: h.ID()}, func(a crew.Answer) bool { return a.Error == "" || a.Gone })
+	if d.done {
+		r.count(deleted, 1)
+	}
 }
 
 // doomed starts a tree, ends it while it works and messages come in, and deletes some.
@@ -51,7 +69,7 @@ func (r *rig) doomed(ctx context.Context, p job.Planner) {
 	stop()
 	<-sent
 	if d.ended && r.chance() < 0.6 {
-		d.remove(end, r)
+		d.remove(end, r, h)
 	}
 }
 
@@ -75,21 +93,11 @@ func (d *doom) await(ctx context.Context, r *rig) {
 	}
 }
 
-// remove has the tree deleted.
-func (d *doom) remove(ctx context.Context, r *rig) {
-	d.deleted = r.act(ctx, crew.Order{What: crew.Delete, Job: d.root.ID()}, func(a crew.Answer) bool { return a.Error == "" || a.Gone })
-	if d.deleted {
-		r.count(deleted, 1)
-	} else {
-		r.bad(trouble, "%s could not be deleted", d.name)
-	}
-}
-
 // check implements round.
 func (d *doom) check(ctx context.Context, r *rig) error {
 	tree, err := d.root.Tree(ctx)
 	if errors.Is(err, job.ErrNotFound) {
-		if !d.deleted {
+		if !d.begun {
 			r.bad(lost, "%s is gone, and was not deleted", d.name)
 		}
 		return nil
@@ -97,7 +105,7 @@ func (d *doom) check(ctx context.Context, r *rig) error {
 	if err != nil {
 		return err
 	}
-	if d.deleted {
+	if d.done {
 		r.bad(resurrected, "%s was deleted, and is there: %s", d.name, tree[0].Status)
 		return nil
 	}
@@ -120,10 +128,10 @@ func (d *doom) check(ctx context.Context, r *rig) error {
 
 // crowd is a graph of many jobs.
 type crowd struct {
-	name    string
-	root    *job.Handle
-	jobs    int
-	deleted bool
+	name string
+	root *job.Handle
+	jobs int
+	deletion
 }
 
 // large has an actor start a graph of many jobs, lets them run, and has it ended and deleted.
@@ -156,13 +164,12 @@ func (r *rig) large(ctx context.Context) {
 		r.bad(trouble, "%s could not be ended", c.name)
 		return
 	}
-	// Some of it may be at work still: then it is not deleted, and asked again.
-	c.deleted = r.act(end, crew.Order{What: crew.Delete, Job: id}, func(a crew.Answer) bool { return a.Error == "" || a.Gone })
-	if c.deleted {
-		r.count(terminated, 1)
-		r.count(deleted, 1)
-	} else {
-		r.bad(trouble, "%s could not be deleted", c.name)
+	for pause(end, 100*time.Millisecond) {
+		if ended, err := c.root.Ended(end); err == nil && ended {
+			r.count(terminated, 1)
+			c.remove(end, r, c.root)
+			return
+		}
 	}
 }
 
@@ -170,11 +177,11 @@ func (r *rig) large(ctx context.Context) {
 func (c *crowd) check(ctx context.Context, r *rig) error {
 	tree, err := c.root.Tree(ctx)
 	switch {
-	case errors.Is(err, job.ErrNotFound) && c.deleted:
+	case errors.Is(err, job.ErrNotFound) && c.begun:
 		return nil
 	case err != nil:
 		return fmt.Errorf("%s: %w", c.name, err)
-	case c.deleted:
+	case c.done:
 		r.bad(resurrected, "%s was deleted, and is there: %s", c.name, tree[0].Status)
 	case len(tree) != c.jobs+1:
 		r.bad(lost, "%s has %d jobs instead of %d", c.name, len(tree), c.jobs+1)

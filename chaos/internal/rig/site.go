@@ -95,6 +95,7 @@ func newSite(dir string, slots int) (s *site, err error) {
 	}()
 	s.redis = redistest.Start(s.host, persistence...)
 	s.drop = redistest.StartProxy(s.host, s.redis.Addr())
+	zerolog.SetGlobalLevel(zerolog.Disabled) // toxics do not use the logger that they are given
 	s.toxics = toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	for slot := range slots {
 		p := toxiproxy.NewProxy(s.toxics, fmt.Sprintf("line-%d", slot), "127.0.0.1:0", s.drop.Addr())

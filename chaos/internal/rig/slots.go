@@ -174,12 +174,12 @@ func (r *rig) orders() string {
 	if !r.inStorm() {
 		return ""
 	}
-	late := 3 * r.Lease / 2
+	late := r.between(r.Lease, 2*r.Lease)
 	list := []failpoint.Order{
-		{Point: failpoint.AfterUserBeforeCommit, Action: failpoint.Sleep, Sleep: late, OneIn: 200},
-		{Point: failpoint.BeforeUser, Action: failpoint.Sleep, Sleep: late, OneIn: 2000},
-		{Point: failpoint.MidUser, Action: failpoint.Panic, OneIn: 150},
-		{Point: failpoint.CommitSentReplyLost, Action: failpoint.Fails, OneIn: 100},
+		{Point: failpoint.AfterUserBeforeCommit, Action: failpoint.Sleep, Sleep: late, OneIn: 80},
+		{Point: failpoint.BeforeUser, Action: failpoint.Sleep, Sleep: late, OneIn: 1000},
+		{Point: failpoint.MidUser, Action: failpoint.Panic, OneIn: 100},
+		{Point: failpoint.CommitSentReplyLost, Action: failpoint.Fails, OneIn: 80},
 	}
 	if r.chance() < 0.85 {
 		list = append(list, r.killer())
