@@ -23,12 +23,12 @@ import (
 
 func main() {
 	if role := os.Getenv(crew.RoleEnv); role != "" {
-		os.Exit(crew.Main(role))
+		os.Exit(crew.Main(role)) //nolint:forbidigo // a program ends here
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	os.Exit(code)
+	os.Exit(code) //nolint:forbidigo // a program ends here
 }
 
 // Exit codes.

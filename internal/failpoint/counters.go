@@ -44,13 +44,6 @@ func (c *Counters) cell(p Point, n int) *int64 {
 	return &c.cells[slices.Index(All, p)*(1+len(actions))+n]
 }
 
-func (c *Counters) add(p Point, due []Order) {
-	atomic.AddInt64(c.cell(p, 0), 1)
-	for _, o := range due {
-		atomic.AddInt64(c.cell(p, 1+slices.Index(actions, o.Action)), 1)
-	}
-}
-
 // Hits tells how often a point was hit.
 func (c *Counters) Hits(p Point) int64 { return atomic.LoadInt64(c.cell(p, 0)) }
 

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -97,4 +99,12 @@ func (a *armed) due(p Point) (due []Order) {
 		}
 	}
 	return due
+}
+
+// add counts a hit and what happens at it.
+func (c *Counters) add(p Point, due []Order) {
+	atomic.AddInt64(c.cell(p, 0), 1)
+	for _, o := range due {
+		atomic.AddInt64(c.cell(p, 1+slices.Index(actions, o.Action)), 1)
+	}
 }

@@ -88,7 +88,7 @@ func work(ctx context.Context) error {
 	}
 	go func() { // the rig is gone when this ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // this is a program, which nobody waits for any more
 	}()
 	before := runtime.NumGoroutine() + 1 // that of the line above may not have begun
 	s, err := open(ctx)

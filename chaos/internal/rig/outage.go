@@ -185,7 +185,9 @@ func (r *rig) failovers(ctx context.Context) error {
 // network that can be made to fail, and waits until it is.
 func (s *site) follow(ctx context.Context, replica *redistest.Server) (link *toxiproxy.Proxy, _ *redistest.Server, err error) {
 	if replica == nil {
-		replica = redistest.Start(s.host, persistence...)
+		if replica, err = s.server(); err != nil {
+			return nil, nil, err
+		}
 	}
 	s.links++
 	link = toxiproxy.NewProxy(s.toxics, fmt.Sprintf("link-%d", s.links), "127.0.0.1:0", s.redis.Addr())

@@ -129,6 +129,7 @@ const judging = 20 * time.Second
 // check implements round.
 func (g *register) check(_ context.Context, r *rig) error {
 	switch porcupine.CheckOperationsTimeout(model, g.history, judging) {
+	case porcupine.Ok:
 	case porcupine.Illegal:
 		text := ""
 		for _, op := range g.history {

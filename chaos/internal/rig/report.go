@@ -184,7 +184,6 @@ func jobsSeen(r *Report) *int     { return &r.Jobs }
 func sent(r *Report) *int         { return &r.Sent }
 func unknown(r *Report) *int      { return &r.Unknown }
 func received(r *Report) *int     { return &r.Received }
-func rounds(r *Report) *int       { return &r.Rounds }
 func terminated(r *Report) *int   { return &r.Terminated }
 func deleted(r *Report) *int      { return &r.Deleted }
 func registerOps(r *Report) *int  { return &r.RegisterOps }

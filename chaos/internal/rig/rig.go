@@ -59,17 +59,16 @@ const (
 type rig struct {
 	Config
 	ledger
-	dir      string
-	site     *site
-	store    *redisstore.Store // of the rig, which is a client like any other
-	client   *job.Client
-	rdb      *redis.Client // past the troublesome network
-	counts   *failpoint.Counters
-	began    time.Time
-	slots    []*slot
-	actors   []*actor
-	watch    watch
-	panicked sync.Map // files whose panic was told
+	dir    string
+	site   *site
+	store  *redisstore.Store // of the rig, which is a client like any other
+	client *job.Client
+	rdb    *redis.Client // past the troublesome network
+	counts *failpoint.Counters
+	began  time.Time
+	slots  []*slot
+	actors []*actor
+	watch  watch
 
 	mu      sync.Mutex
 	rand    *rand.Rand

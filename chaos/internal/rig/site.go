@@ -53,14 +53,31 @@ func (h *host) Errorf(format string, args ...any) {
 	h.problems = append(h.problems, fmt.Sprintf(format, args...))
 }
 
-// hostFailed is what Fatal panics with: site returns it as an error.
+// try calls fn and returns as an error what it told Fatal.
+func (h *host) try(fn func()) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case hostFailed:
+			err = v
+		default:
+			panic(v) //nolint:forbidigo // it is not ours
+		}
+	}()
+	fn()
+	return nil
+}
+
+// hostFailed is what Fatal panics with, for try.
 type hostFailed struct{ error }
 
 // Fatal implements redistest.TB.
-func (h *host) Fatal(args ...any) { panic(hostFailed{fmt.Errorf("%s", fmt.Sprint(args...))}) }
+func (h *host) Fatal(args ...any) { h.Fatalf("%s", fmt.Sprint(args...)) }
 
 // Fatalf implements redistest.TB.
-func (h *host) Fatalf(format string, args ...any) { panic(hostFailed{fmt.Errorf(format, args...)}) }
+func (h *host) Fatalf(format string, args ...any) {
+	panic(hostFailed{fmt.Errorf(format, args...)}) //nolint:forbidigo // it may not return; try recovers
+}
 
 func (h *host) close() {
 	for i := len(h.cleanups) - 1; i >= 0; i-- {
@@ -86,15 +103,16 @@ var persistence = []string{"--appendonly", "yes", "--appendfsync", "everysec", "
 func newSite(dir string, slots int) (s *site, err error) {
 	s = &site{host: &host{dir: dir}}
 	defer func() {
-		if failed, ok := recover().(hostFailed); ok {
-			err = failed
-		}
 		if err != nil {
 			s.close()
 		}
 	}()
-	s.redis = redistest.Start(s.host, persistence...)
-	s.drop = redistest.StartProxy(s.host, s.redis.Addr())
+	if s.redis, err = s.server(); err != nil {
+		return s, err
+	}
+	if err := s.host.try(func() { s.drop = redistest.StartProxy(s.host, s.redis.Addr()) }); err != nil {
+		return s, err
+	}
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxics do not use the logger that they are given
 	s.toxics = toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	for slot := range slots {
@@ -106,6 +124,12 @@ func newSite(dir string, slots int) (s *site, err error) {
 		s.lines = append(s.lines, p)
 	}
 	return s, nil
+}
+
+// server starts one more Redis.
+func (s *site) server() (srv *redistest.Server, err error) {
+	err = s.host.try(func() { srv = redistest.Start(s.host, persistence...) })
+	return srv, err
 }
 
 func (s *site) close() { s.host.close() }

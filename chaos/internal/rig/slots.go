@@ -27,6 +27,7 @@ const (
 // slot is a place in which there is always a worker, another one when it dies.
 type slot struct {
 	number int
+	steady bool // its workers are seldom killed: they live long enough to come back from the dead
 
 	mu  sync.Mutex
 	now *process
@@ -98,7 +99,7 @@ func (r *rig) crew(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for n := range r.Workers {
-		s := &slot{number: n}
+		s := &slot{number: n, steady: n < r.Workers/3}
 		r.slots = append(r.slots, s)
 		wg.Go(func() { r.man(ctx, s) })
 	}
@@ -116,7 +117,7 @@ func (r *rig) crew(ctx context.Context) (stop func()) {
 // man keeps a worker in a slot until ctx ends.
 func (r *rig) man(ctx context.Context, s *slot) {
 	for ctx.Err() == nil {
-		env := append(r.env(s.number), "WEIR_FAILPOINTS="+r.orders(), "WEIR_FAILPOINTS_SEED="+strconv.Itoa(r.intn(1<<30)))
+		env := append(r.env(s.number), "WEIR_FAILPOINTS="+r.orders(s.steady), "WEIR_FAILPOINTS_SEED="+strconv.Itoa(r.intn(1<<30)))
 		p, err := spawn(r.dir, crew.RoleWorker, env, func(p *process, id job.ID) {
 			r.count(runs, 1)
 			r.watch.began(p, id)
@@ -169,19 +170,23 @@ func (r *rig) ended(p *process) {
 	}
 }
 
-// orders draws what is to happen at the failpoints of a worker.
-func (r *rig) orders() string {
+// orders draws what is to happen at the failpoints of a worker. What sleeps before a commit does
+// so until the job has another run.
+func (r *rig) orders(steady bool) string {
 	if !r.inStorm() {
 		return ""
 	}
-	late := r.between(r.Lease, 2*r.Lease)
+	late, often := r.between(r.Lease, 2*r.Lease), 80
+	if steady {
+		late, often = r.between(2*r.Lease, 6*r.Lease), 40
+	}
 	list := []failpoint.Order{
-		{Point: failpoint.AfterUserBeforeCommit, Action: failpoint.Sleep, Sleep: late, OneIn: 80},
+		{Point: failpoint.AfterUserBeforeCommit, Action: failpoint.Sleep, Sleep: late, OneIn: often},
 		{Point: failpoint.BeforeUser, Action: failpoint.Sleep, Sleep: late, OneIn: 1000},
 		{Point: failpoint.MidUser, Action: failpoint.Panic, OneIn: 100},
 		{Point: failpoint.CommitSentReplyLost, Action: failpoint.Fails, OneIn: 80},
 	}
-	if r.chance() < 0.85 {
+	if !steady && r.chance() < 0.85 {
 		list = append(list, r.killer())
 	}
 	texts := make([]string, len(list))

@@ -28,11 +28,15 @@ func (r *rig) kinds() []faultKind {
 	return []faultKind{
 		{"sigkill", 6, r.killOne},
 		{"sigstop", 2, func(context.Context) bool {
-			p := r.anyWorker()
+			if s := r.slots[r.intn(len(r.slots))]; s.steady {
+				p := s.process()
+				return p != nil && p.pause(r.between(r.Lease, 5*r.Lease))
+			}
+			p := r.victim()
 			return p != nil && p.pause(r.between(r.Lease/5, 2*r.Lease))
 		}},
 		{"sigterm", 2, func(context.Context) bool {
-			p := r.anyWorker()
+			p := r.victim()
 			if p != nil {
 				p.resume()
 				go r.dismiss(p)
@@ -60,9 +64,14 @@ func (r *rig) kinds() []faultKind {
 	}
 }
 
-func (r *rig) anyWorker() *process {
+// victim draws a worker that is there, seldom one of those that are to live long.
+func (r *rig) victim() *process {
 	for range 3 * len(r.slots) {
-		if p := r.slots[r.intn(len(r.slots))].process(); p != nil && p.alive() {
+		s := r.slots[r.intn(len(r.slots))]
+		if s.steady && r.chance() > 0.05 {
+			continue
+		}
+		if p := s.process(); p != nil && p.alive() {
 			return p
 		}
 	}
@@ -70,7 +79,7 @@ func (r *rig) anyWorker() *process {
 }
 
 func (r *rig) killOne(context.Context) bool {
-	p := r.anyWorker()
+	p := r.victim()
 	if p != nil {
 		p.tell(syscall.SIGKILL)
 	}
