@@ -17,7 +17,7 @@ type faultKind struct {
 
 // workerFaults are the kinds of faults that happen to processes of the crew.
 var workerFaults = map[string]bool{
-	"sigkill": true, "sigstop": true, "sigterm": true,
+	"sigkill": true, "sigstop": true, "sigterm": true, "sigterm_sigkill": true,
 	"failpoint_kill": true, "failpoint_sleep": true, "failpoint_panic": true, "failpoint_fail": true,
 }
 
@@ -40,6 +40,15 @@ func (r *rig) kinds() []faultKind {
 			if p != nil {
 				p.resume()
 				go r.dismiss(p)
+			}
+			return p != nil
+		}},
+		{"sigterm_sigkill", 0.4, func(context.Context) bool { // killed while it drains
+			p := r.victim()
+			if p != nil {
+				p.resume()
+				p.tell(syscall.SIGTERM)
+				time.AfterFunc(r.between(0, 30*time.Millisecond), func() { p.signal(syscall.SIGKILL) })
 			}
 			return p != nil
 		}},
