@@ -82,6 +82,7 @@ type Store struct {
 	local  *embedded // nil unless the store started its own Redis
 
 	couriers *couriers
+	lives    lives
 	scripts  atomic.Bool // the server has no functions: scripts are used
 }
 

@@ -68,7 +68,7 @@ type program struct {
 }
 
 func script(name, last string) program {
-	src := "local keys, args = KEYS, ARGV\n" + statemachine.Lua()
+	src := "local keys, args = KEYS, ARGV\nlocal LIFE = ''\n" + statemachine.Lua()
 	for _, f := range libraries {
 		src += lua(f)
 		if f == last {
@@ -96,7 +96,7 @@ var functionName, functionText = function()
 
 func function() (name, text string) {
 	var b strings.Builder
-	b.WriteString("local scripts\nlocal function build()\n" + statemachine.Lua())
+	b.WriteString("local scripts\nlocal function build()\nlocal LIFE = table.concat(redis.call('TIME'), '.')\n" + statemachine.Lua())
 	for _, f := range libraries {
 		b.WriteString(lua(f))
 	}

@@ -106,7 +106,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 }
 
 func (r *rig) run(ctx context.Context) (err error) {
-	if r.site, err = newSite(r.dir, r.Workers+actors); err != nil {
+	fsync := everySec
+	if r.Mode == Standard {
+		fsync = always
+	}
+	if r.site, err = newSite(r.dir, r.Workers+actors, fsync); err != nil {
 		return err
 	}
 	r.rdb = redis.NewClient(&redis.Options{Addr: r.site.drop.Addr()})

@@ -89,6 +89,7 @@ func (h *host) close() {
 // front of that a troublesome network for each process.
 type site struct {
 	host   *host
+	fsync  string
 	redis  *redistest.Server
 	drop   *redistest.Proxy
 	toxics *toxiproxy.ApiServer
@@ -96,12 +97,20 @@ type site struct {
 	links  int                // to replicas
 }
 
-// persistence is how the Redis keeps its data.
-var persistence = []string{"--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0", "--repl-diskless-sync-delay", "0"}
+// How a Redis keeps its data. With everysec it holds back what it has to write while it syncs, and
+// loses that when it is killed: so where nothing may be lost it is always.
+const (
+	always   = "always"
+	everySec = "everysec"
+)
+
+func persistence(fsync string) []string {
+	return []string{"--appendonly", "yes", "--appendfsync", fsync, "--auto-aof-rewrite-percentage", "0", "--repl-diskless-sync-delay", "0"}
+}
 
 // newSite starts the servers; they end with close.
-func newSite(dir string, slots int) (s *site, err error) {
-	s = &site{host: &host{dir: dir}}
+func newSite(dir string, slots int, fsync string) (s *site, err error) {
+	s = &site{host: &host{dir: dir}, fsync: fsync}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -128,7 +137,7 @@ func newSite(dir string, slots int) (s *site, err error) {
 
 // server starts one more Redis.
 func (s *site) server() (srv *redistest.Server, err error) {
-	err = s.host.try(func() { srv = redistest.Start(s.host, persistence...) })
+	err = s.host.try(func() { srv = redistest.Start(s.host, persistence(s.fsync)...) })
 	return srv, err
 }
 
