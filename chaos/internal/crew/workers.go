@@ -134,7 +134,11 @@ func (w *Keeper) Run(_ context.Context, run *worker.Run) error {
 	})
 }
 
-// Source writes the numbers up to N, some a run.
+// sourceTime is how long a run of a Source takes at least.
+const sourceTime = 10 * time.Millisecond
+
+// Source writes the numbers up to N, some a run. It takes its time, so that it is still at work
+// when a run of it comes back that was given up.
 type Source struct {
 	tuned
 	N, Step int
@@ -158,6 +162,7 @@ func (w *Source) Run(_ context.Context, run *worker.Run) error {
 		}
 	}
 	think()
+	time.Sleep(sourceTime)
 	if err := run.State().Set(CountKey, next); err != nil {
 		return err
 	}

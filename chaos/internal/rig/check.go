@@ -19,11 +19,15 @@ const hubPrefix = "weir:{" + namespace + "}:"
 // still when patience ends is stuck.
 func (r *rig) quiet(ctx context.Context) error {
 	r.say("waiting until all is quiet")
-	began := time.Now()
+	began, told := time.Now(), time.Now()
 	for calm := 0; ; {
 		due, err := r.due(ctx)
 		if err != nil {
 			return err
+		}
+		if time.Since(told) > tellEvery {
+			told = time.Now()
+			r.say("%2.0f s: %d things are due, such as %q", time.Since(began).Seconds(), len(due), due[:min(3, len(due))])
 		}
 		if len(due) > 0 {
 			calm = 0

@@ -157,18 +157,22 @@ func (p *process) resume() {
 	p.signal(syscall.SIGCONT)
 }
 
-// panicked returns what a process wrote that ended by a panic, or "".
-func (p *process) panicked() string {
+// notCommitted is what a worker writes of a run whose commit was refused.
+const notCommitted = "run was not committed"
+
+// wrote returns what a process wrote if it ended by a panic, or "", and how many of its runs were refused.
+func (p *process) wrote() (panicked string, refused int) {
 	raw, err := os.ReadFile(p.file)
 	if err != nil {
-		return err.Error()
+		return err.Error(), 0
 	}
+	refused = bytes.Count(raw, []byte(notCommitted))
 	for _, mark := range []string{"panic: ", "fatal error: ", "WARNING: DATA RACE"} {
 		if at := bytes.Index(raw, []byte(mark)); at >= 0 && (at == 0 || raw[at-1] == '\n') {
-			return fmt.Sprintf("%s: %s", filepath.Base(p.file), raw[at:min(len(raw), at+2000)])
+			return fmt.Sprintf("%s: %s", filepath.Base(p.file), raw[at:min(len(raw), at+2000)]), refused
 		}
 	}
-	return ""
+	return "", refused
 }
 
 // tidy removes what an uninteresting process has written.

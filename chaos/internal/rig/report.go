@@ -22,7 +22,8 @@ type Report struct {
 	NeverHit        []string         `json:"never_hit,omitempty"`  // failpoints
 
 	Runs         int `json:"runs"`
-	Jobs         int `json:"jobs"` // checked one by one
+	Refused      int `json:"runs_refused"` // whose job had another run, or was gone
+	Jobs         int `json:"jobs"`         // checked one by one
 	Sent         int `json:"messages_sent"`
 	Unknown      int `json:"messages_unknown"` // sent, with an outcome that was not heard
 	Received     int `json:"messages_received"`
@@ -178,6 +179,7 @@ func hung(r *Report) *int           { return &r.Hung }
 func trouble(r *Report) *int        { return &r.Trouble }
 
 // The others.
+func refused(r *Report) *int      { return &r.Refused }
 func lostByOutage(r *Report) *int { return &r.LostByOutage }
 func runs(r *Report) *int         { return &r.Runs }
 func jobsSeen(r *Report) *int     { return &r.Jobs }

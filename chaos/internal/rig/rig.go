@@ -231,9 +231,12 @@ func (r *rig) say(format string, args ...any) {
 	fmt.Fprintf(r.Progress, "chaos: "+format+"\n", args...)
 }
 
+// tellEvery is the time from one word on how it goes to the next.
+const tellEvery = 10 * time.Second
+
 // tell says now and then how it goes, until ctx ends.
 func (r *rig) tell(ctx context.Context) {
-	tick := time.NewTicker(10 * time.Second)
+	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
 	for {
 		select {

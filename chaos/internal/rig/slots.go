@@ -156,7 +156,9 @@ func (r *rig) dismiss(p *process) {
 func (r *rig) ended(p *process) {
 	state := p.cmd.ProcessState
 	status, _ := state.Sys().(syscall.WaitStatus)
-	switch text := p.panicked(); {
+	text, n := p.wrote()
+	r.count(refused, n)
+	switch {
 	case text != "":
 		r.bad(panics, "%s", text)
 	case status.Signaled():
@@ -178,7 +180,7 @@ func (r *rig) orders(steady bool) string {
 	}
 	late, often := r.between(r.Lease, 2*r.Lease), 80
 	if steady {
-		late, often = r.between(2*r.Lease, 6*r.Lease), 40
+		late, often = r.between(2*r.Lease, 5*r.Lease), 20
 	}
 	list := []failpoint.Order{
 		{Point: failpoint.AfterUserBeforeCommit, Action: failpoint.Sleep, Sleep: late, OneIn: often},
@@ -205,7 +207,7 @@ var rare = map[failpoint.Point]bool{
 // killer draws a point at which a worker kills itself, and when.
 func (r *rig) killer() failpoint.Order {
 	p := failpoint.All[r.intn(len(failpoint.All))]
-	most := 25
+	most := 12
 	if rare[p] {
 		most = 3
 	}

@@ -26,14 +26,13 @@ var scripts = []string{"\r\ncommit\r\n", "\r\nstep\r\n", "\r\nbegin\r\n", "\r\np
 
 func (r *rig) kinds() []faultKind {
 	return []faultKind{
-		{"sigkill", 6, r.killOne},
-		{"sigstop", 2, func(context.Context) bool {
-			if s := r.slots[r.intn(len(r.slots))]; s.steady {
-				p := s.process()
-				return p != nil && p.pause(r.between(r.Lease, 5*r.Lease))
+		{"sigkill", 9, r.killOne},
+		{"sigstop", 1.5, func(context.Context) bool {
+			p, d := r.victim(), r.between(r.Lease/5, 2*r.Lease)
+			if s := r.slots[r.intn(len(r.slots))]; s.steady && r.chance() < 0.5 {
+				p, d = s.process(), r.between(2*r.Lease, 4*r.Lease)
 			}
-			p := r.victim()
-			return p != nil && p.pause(r.between(r.Lease/5, 2*r.Lease))
+			return p != nil && p.pause(d)
 		}},
 		{"sigterm", 2, func(context.Context) bool {
 			p := r.victim()
