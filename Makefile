@@ -15,6 +15,9 @@ PKGS     ?= ./...
 TIMEOUT  ?= 15m
 FUZZTIME ?= 10s
 EXAMPLE  ?= wordcount
+SECONDS  ?= 60
+# Of the chaos rig's schedule; empty: it draws one and says which.
+SEED     ?=
 # auto: race detector if there is a C compiler. required: fail without one.
 RACE     ?= auto
 
@@ -25,7 +28,7 @@ HAVE_CC = printf '\#include <stdlib.h>\n' | $$($(GO) env CC) -fsyntax-only -x c 
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
 build: ## Compile every package; put the weir command in bin/
@@ -61,6 +64,16 @@ cover: redis ## Run the tests and report coverage (cover.html)
 .PHONY: bench
 bench: redis ## Measure Weir beside its peers (BENCH="-quick -only chain,stream"; -h tells all)
 	cd bench && $(GO) run . $(BENCH)
+
+.PHONY: chaos
+chaos: redis ## Break what can break under Weir while it works, and check what it did (SECONDS=60 SEED=7)
+	$(GO) build -C chaos -tags failpoints -o ../bin/chaos .
+	bin/chaos -seconds $(SECONDS) $(if $(SEED),-seed $(SEED)) $(CHAOS)
+
+.PHONY: chaos-sabotage
+chaos-sabotage: redis ## Break Weir itself in each of the known ways: the rig must notice all of them
+	$(GO) build -C chaos -tags failpoints,sabotage -o ../bin/chaos-sabotage .
+	bin/chaos-sabotage -sabotage -seconds 25 -patience 30s $(if $(SEED),-seed $(SEED)) $(CHAOS)
 
 .PHONY: fuzz
 fuzz: redis ## Run each fuzz target for FUZZTIME (10s)

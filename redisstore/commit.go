@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 )
 
@@ -212,6 +213,7 @@ func (s *Store) settleAll(ctx context.Context, due string, group []*settling, le
 		args = append(args, t.args...)
 	}
 	reply, err := s.run(ctx, scriptCommit, due, args...)
+	err = errors.Join(err, failpoint.Fail(failpoint.CommitSentReplyLost))
 	if lead {
 		s.lanes.pass(due)
 	}

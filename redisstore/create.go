@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -81,6 +82,7 @@ func (s *Store) createParts(ctx context.Context, first job.ID, due string, nodes
 		if d.err != nil {
 			return false, d.err
 		}
+		failpoint.Hit(failpoint.MidSpawnChildren)
 	}
 	return true, nil
 }

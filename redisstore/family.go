@@ -9,6 +9,7 @@ import (
 
 	"github.com/bsm/redislock"
 
+	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -27,6 +28,7 @@ func (s *Store) Delete(ctx context.Context, id job.ID) error {
 		err = d.look(ctx, id)
 	}
 	if err == nil {
+		failpoint.Hit(failpoint.MidDelete)
 		err = d.act(ctx, id, "delete")
 		if err == nil {
 			return nil
@@ -128,12 +130,14 @@ func (s *Store) Adopt(ctx context.Context, parent, child job.ID, name string) er
 	if err := s.adopt(ctx, child, "offer", child, parent, name); err != nil {
 		return err
 	}
+	failpoint.Hit(failpoint.MidAdopt)
 	if err := s.adopt(ctx, parent, "accept", child, parent, name); err != nil {
 		if !definite(err) {
 			return err // the child stays in doubt: the parent's list decides
 		}
 		return errors.Join(err, s.adopt(context.WithoutCancel(ctx), child, "withdraw", child, parent, name))
 	}
+	failpoint.Hit(failpoint.AfterAdoptAccepted)
 	err = s.adopt(ctx, child, "settle", child, parent, name)
 	if errors.Is(err, job.ErrNotFound) { // deleted meanwhile
 		return errors.Join(err, s.adopt(context.WithoutCancel(ctx), parent, "dismiss", child, parent, name))

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -64,7 +65,7 @@ func (s *Store) Failures(ctx context.Context, id job.ID) ([]job.Failure, error) 
 
 // SetState implements job.Control.
 func (s *Store) SetState(ctx context.Context, id job.ID, set map[string]json.RawMessage, unset []string) error {
-	args := []any{string(id), len(set)}
+	args := []any{string(id), rand.Text(), len(set)}
 	for k, v := range set {
 		args = append(args, k, []byte(v))
 	}

@@ -2,12 +2,18 @@ package redisstore
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/internal/sabotage"
 	"github.com/weirworks/weir/job"
 )
 
@@ -26,6 +32,7 @@ const (
 	mailBytes     = 1 << 20
 	choresBatch   = 25
 	courierTime   = 10 * time.Second // then the sweeper goes on
+	mailTries     = 3                // when servers turn out to have new lives
 )
 
 // couriers empty outboxes in the background, one an outbox.
@@ -139,21 +146,70 @@ func (s *Store) chores(ctx context.Context, due string) error {
 		if left == 0 {
 			return nil
 		}
+		failpoint.Hit(failpoint.MidTerminate)
 	}
 }
 
 // order is one entry of an outbox.
 type order struct{ number, text string }
 
+// lives are the lives of servers, as far as a process knows them, by where they were asked. A
+// server that comes back, or a replica that takes its place, may have lost its last writes. Orders
+// that were read before may be among those, and come again under other numbers: so they are
+// carried out, and taken out of the outbox, only in the life in which they were read.
+type lives struct {
+	mu    sync.Mutex
+	known map[string]string // never changed, but replaced
+}
+
+func (l *lives) all() map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known
+}
+
+func (l *lives) learn(where, life string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := maps.Clone(l.known)
+	if known == nil {
+		known = map[string]string{}
+	}
+	known[where] = life
+	l.known = known
+}
+
+// server says which server has a due key, as lives know it.
+func (s *Store) server(due string) string {
+	if _, cluster := s.rdb.(*redis.ClusterClient); cluster {
+		return due
+	}
+	return ""
+}
+
+// errOtherLife: the server has another life than when what is asked of it was read.
+var errOtherLife = errors.New("the server has started anew, or another took its place")
+
 // mail delivers the first orders of a shard's outbox and returns how many are left.
 func (s *Store) mail(ctx context.Context, due string) (left int64, err error) {
+	for range mailTries {
+		if left, err = s.mailOnce(ctx, due); !errors.Is(err, errOtherLife) {
+			break
+		}
+	}
+	return left, err
+}
+
+func (s *Store) mailOnce(ctx context.Context, due string) (left int64, err error) {
+	known := s.lives.all() // before anything is read
 	reply, err := s.run(ctx, scriptMailRead, due, mailBatch, mailBytes)
 	if err != nil {
 		return 0, err
 	}
 	var d decoder
-	l := d.list(reply)
-	var done []any
+	both := d.list(reply)
+	l := d.list(d.at(both, 1))
+	done := []any{d.str(d.at(both, 0))}
 	orders := map[string][]order{} // by the due key of where they go, each in order
 	for i := 0; i+2 < len(l); i += 3 {
 		entry := d.str(l[i])
@@ -165,11 +221,18 @@ func (s *Store) mail(ctx context.Context, due string) (left int64, err error) {
 	if d.err != nil {
 		return 0, d.err
 	}
-	for to, some := range orders {
-		if err := s.carry(ctx, due, to, some); err != nil {
+	if sabotage.On(sabotage.EarlyAck) {
+		if _, err = s.run(ctx, scriptMailDone, due, done...); err != nil {
 			return 0, err
 		}
 	}
+	failpoint.Hit(failpoint.BeforeMailApplied)
+	for to, some := range orders {
+		if err := s.carry(ctx, known[s.server(to)], due, to, some); err != nil {
+			return 0, err
+		}
+	}
+	failpoint.Hit(failpoint.AfterMailBeforeDone)
 	if reply, err = s.run(ctx, scriptMailDone, due, done...); err != nil {
 		return 0, err
 	}
@@ -187,9 +250,9 @@ func (s *Store) address(to string) string {
 	return s.keys.dueOf(job.ID(to))
 }
 
-// carry has orders of one outbox carried out in one shard.
-func (s *Store) carry(ctx context.Context, from, to string, orders []order) error {
-	args := []any{from, len(orders)}
+// carry has orders of one outbox carried out in one shard, if its server has still that life.
+func (s *Store) carry(ctx context.Context, life, from, to string, orders []order) error {
+	args := []any{life, from, len(orders)}
 	for _, o := range orders {
 		args = append(args, o.number, o.text)
 	}
@@ -199,5 +262,9 @@ func (s *Store) carry(ctx context.Context, from, to string, orders []order) erro
 	}
 	var d decoder
 	l := d.list(reply)
+	if d.str(d.at(l, 0)) == "life" {
+		s.lives.learn(s.server(to), d.str(d.at(l, 1)))
+		return errors.Join(errOtherLife, d.err)
+	}
 	return s.deliver(ctx, to, &d, d.at(l, 1))
 }

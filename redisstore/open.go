@@ -83,6 +83,7 @@ type Store struct {
 
 	couriers *couriers
 	lanes    lanes
+	lives    lives
 	scripts  atomic.Bool // the server has no functions: scripts are used
 }
 

@@ -34,7 +34,7 @@ func (s *Store) ClosePort(ctx context.Context, id job.ID, dir port.Dir, name str
 
 // SetPorts implements job.PortSetter.
 func (s *Store) SetPorts(ctx context.Context, id job.ID, ports []port.Spec) error {
-	return s.act(ctx, scriptSetPorts, id, "", portsArgs([]any{string(id)}, ports)...)
+	return s.act(ctx, scriptSetPorts, id, "", portsArgs([]any{string(id), rand.Text()}, ports)...)
 }
 
 // SetDefault implements job.PortSetter.
@@ -42,7 +42,7 @@ func (s *Store) SetDefault(ctx context.Context, id job.ID, v job.Default) error 
 	if err := checkPort(id, v.Port); err != nil {
 		return err
 	}
-	return s.act(ctx, scriptDefault, id, v.Port, string(id), dirArg(v.Dir), v.Port, setArg(v.Value), []byte(v.Value))
+	return s.act(ctx, scriptDefault, id, v.Port, string(id), rand.Text(), dirArg(v.Dir), v.Port, setArg(v.Value), []byte(v.Value))
 }
 
 // Connect implements job.PortSetter.

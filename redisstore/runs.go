@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/sabotage"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -34,7 +35,7 @@ func beginArgs(b job.Begin) []any {
 	for typ, n := range b.Batches {
 		batches += " " + typ + "=" + strconv.Itoa(n)
 	}
-	args := []any{b.Token, b.Lease.Milliseconds(), b.Batch, batches, b.Bytes, len(limits)}
+	args := []any{b.Token, sabotage.Lease(b.Lease).Milliseconds(), b.Batch, batches, b.Bytes, len(limits)}
 	for typ, n := range limits {
 		args = append(args, typ, n)
 	}
@@ -43,7 +44,7 @@ func beginArgs(b job.Begin) []any {
 
 // Refresh implements job.Runs.
 func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time.Duration) error {
-	reply, err := s.run(ctx, scriptRefresh, s.keys.dueOf(id), string(id), token, lease.Milliseconds())
+	reply, err := s.run(ctx, scriptRefresh, s.keys.dueOf(id), string(id), token, sabotage.Lease(lease).Milliseconds())
 	if err != nil {
 		return err
 	}

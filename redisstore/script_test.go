@@ -82,6 +82,7 @@ type bare struct {
 	*testing.T
 	rdb     *redis.Client
 	scripts map[string]string
+	life    string // of the server
 }
 
 const (
@@ -103,7 +104,7 @@ func newBare(t *testing.T) *bare {
 // run runs a script and returns its reply as text, moments masked.
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
-	src := "local keys, args = KEYS, ARGV\n" + statemachine.Lua()
+	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua()
 	for _, library := range []string{"base", "edge", "port", "run", "subtree", "hub", "tx", "patch"} {
 		src += b.scripts[library]
 	}
@@ -201,6 +202,55 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[port []]", "port_close", bareRoot, "i", "no")
 	b.want("[ok []]", "port_close", bareRoot, "i", "in")
 	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w3", "", "", "", 1, "1")
+}
+
+// A call that the driver repeats after its reply was lost may come when somebody else has
+// changed the same thing: it must not undo that.
+func TestScriptsRepeatedLate(t *testing.T) {
+	t.Parallel()
+	b := newBare(t)
+	b.run("create", bareRoot, "", "", "t1", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
+	k := bareShard + "j:" + bareRoot
+	for _, c := range []struct {
+		script         string
+		first, second  []any
+		key, field     string
+		what, remained string
+	}{
+		{"state_set", []any{bareRoot, "s1", 1, "k", "1", 0}, []any{bareRoot, "s2", 1, "k", "2", 0}, k + ":s", "k", "state", "2"},
+		{"port_default", []any{bareRoot, "d1", "i", "in", "1", "7"}, []any{bareRoot, "d2", "i", "in", "1", "8"}, k + ":d", "in", "default", "8"},
+		{"port_set", []any{bareRoot, "p1", 1, "", "i.in", "5", ""}, []any{bareRoot, "p2", 1, "", "i.in", "6", ""}, k, "i.in", "port", "6"},
+		{"alias_set", []any{"add", "mine", bareRoot, "a1"}, []any{"remove", "mine", bareRoot, "a2"}, bareShard + "aliases", "mine", "alias", ""},
+	} {
+		before := b.run(c.script, c.first...)
+		b.run(c.script, c.second...)
+		b.want(before, c.script, c.first...)
+		if got, err := b.rdb.HGet(t.Context(), c.key, c.field).Result(); got != c.remained {
+			t.Errorf("a late repeat of %s makes the %s %q instead of %q (%v)", c.script, c.what, got, c.remained, err)
+		}
+	}
+}
+
+// A server that was started anew may have lost what led to orders, and what they did: orders that
+// were read before are neither carried out nor forgotten then.
+func TestOrdersOfAnotherLife(t *testing.T) {
+	t.Parallel()
+	b := newBare(t)
+	b.run("create", bareRoot, "", "", "t1", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
+	write := strings.Join([]string{"write", bareRoot, "in", "", "7"}, "\x1f")
+	if err := b.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: bareShard + "outbox", ID: "5-1", Values: []string{"to", bareRoot, "order", write}}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	b.life = "one"
+	b.want("[one [5-1 "+bareRoot+" "+write+"]]", "mail_read", 9, 999)
+	b.life = "two"
+	b.want("[life two]", "mail_apply", "one", "elsewhere", 1, 5, write)
+	b.want("[ok 0 []]", "port_page", bareRoot, "i", "in", 0, 9, 9)
+	b.want("1", "mail_done", "one", "5-1")
+	b.want("[ok []]", "mail_apply", "two", "elsewhere", 1, 5, write)
+	b.want("[ok []]", "mail_apply", "two", "elsewhere", 1, 5, write)
+	b.want("[ok 0 [7]]", "port_page", bareRoot, "i", "in", 0, 9, 9)
+	b.want("0", "mail_done", "two", "5-1")
 }
 
 // The sweeper brings wakes again that got lost on the way to asynq, or with a server that

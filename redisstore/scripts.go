@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/sabotage"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -66,7 +67,7 @@ type program struct {
 }
 
 func script(name, last string) program {
-	src := "local keys, args = KEYS, ARGV\n" + statemachine.Lua()
+	src := "local keys, args = KEYS, ARGV\nlocal LIFE = ''\n" + statemachine.Lua()
 	for _, f := range libraries {
 		src += lua(f)
 		if f == last {
@@ -83,7 +84,7 @@ func lua(file string) string {
 	if err != nil {
 		panic(err) //nolint:forbidigo // the files are part of the program: this cannot happen once it was built and started
 	}
-	return string(text)
+	return sabotage.Script(file, string(text))
 }
 
 // function is all scripts as one function of the server, which takes the name of a script
@@ -94,7 +95,7 @@ var functionName, functionText = function()
 
 func function() (name, text string) {
 	var b strings.Builder
-	b.WriteString("local scripts\nlocal function build()\n" + statemachine.Lua())
+	b.WriteString("local scripts\nlocal function build()\nlocal LIFE = table.concat(redis.call('TIME'), '.')\n" + statemachine.Lua())
 	for _, f := range libraries {
 		b.WriteString(lua(f))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/bsm/redislock"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 )
 
@@ -137,7 +138,9 @@ func (s *Store) sweepShard(ctx context.Context, due string) (int, error) {
 			return total, d.err
 		}
 		total += n
+		failpoint.Hit(failpoint.SweeperBeforeEnqueue)
 		held, err := s.broker.Enqueue(ctx, ofJobs(wakes))
+		failpoint.Hit(failpoint.SweeperAfterEnqueue)
 		if err == nil {
 			err = s.renew(ctx, held)
 		}

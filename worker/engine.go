@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -247,6 +248,7 @@ type committed struct {
 // commit stores what a row of runs did. With step it also begins, as b says, a run of a job
 // that the commit made ready.
 func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
+	failpoint.Hit(failpoint.AfterUserBeforeCommit)
 	snap, d := row[0].snap, row[0].delta
 	tx := job.Tx{}
 	for _, r := range row {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -39,6 +40,9 @@ func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time) *ran {
 		}
 		return &ran{snap: snap, delta: e.unknownType(snap)}
 	}
+	if snap == holder {
+		failpoint.Hit(failpoint.AfterBegin)
+	}
 	defer e.presence.begun(snap)()
 	ctx, cancel := context.WithCancelCause(e.runs)
 	defer cancel(nil)
@@ -52,6 +56,7 @@ func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time) *ran {
 	r := newRun(ctx, e.cfg.Store, snap, e.cfg.Lease)
 	r.journal.off = k.options.NoLog
 	r.keeper, r.guess = keeper, snap != holder
+	failpoint.Hit(failpoint.BeforeUser)
 	began := time.Now()
 	err := call(ctx, k, r, snap)
 	out := &ran{snap: snap, run: r, took: time.Since(began)}

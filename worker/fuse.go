@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -143,6 +144,7 @@ func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, leads, 
 			return row, true, false
 		}
 		row = append(row, next)
+		failpoint.Hit(failpoint.MidFusedRow)
 	}
 }
 

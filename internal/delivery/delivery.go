@@ -20,6 +20,8 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weirworks/weir/internal/failpoint"
 )
 
 const (
@@ -180,7 +182,10 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	})
 	mux := asynq.NewServeMux()
 	mux.HandleFunc(taskType, func(ctx context.Context, t *asynq.Task) error {
-		return cfg.Handle(ctx, string(t.Payload()))
+		failpoint.Hit(failpoint.AfterDequeueBeforeBegin)
+		err := cfg.Handle(ctx, string(t.Payload()))
+		failpoint.Hit(failpoint.AfterCommitBeforeAck)
+		return err
 	})
 	s := &Server{broker: b, srv: srv, closing: cfg.Closing, hush: cancel, stopped: make(chan struct{})}
 	b.mu.Lock() // Close either sees the server or comes before it

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/failpoint"
 )
 
 // asynq asks for wakes again and again. Servers here sleep instead when there are none, until
@@ -170,8 +172,15 @@ type sleeper struct {
 // EvalSha gives a command to Redis. If it is the one by which asynq takes a wake, and no
 // queue has any, it returns only when it is time to ask again.
 func (s *sleeper) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	takes := len(keys) == 4 && strings.HasSuffix(keys[1], ":paused")
+	if takes {
+		failpoint.Hit(failpoint.BeforeDequeue)
+	}
 	cmd := s.UniversalClient.EvalSha(ctx, sha, keys, args...)
-	if len(keys) != 4 || !strings.HasSuffix(keys[1], ":paused") {
+	if len(keys) == 5 && strings.HasSuffix(keys[0], ":active") { // a wake is done
+		failpoint.Hit(failpoint.AfterAck)
+	}
+	if !takes {
 		return cmd
 	}
 	switch err := cmd.Err(); {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 )
 
@@ -20,13 +19,13 @@ const (
 // Proxy passes bytes between clients and one server, and loses replies on
 // demand. Its methods may be called from any goroutine.
 type Proxy struct {
-	target   string
 	listener net.Listener
 	running  sync.WaitGroup
 	dropped  atomic.Int64
 
 	mu     sync.Mutex
 	closed bool
+	target string
 	links  map[*link]struct{}
 	drops  int    // replies still to drop
 	match  []byte // in lower case
@@ -40,7 +39,7 @@ type link struct {
 
 // StartProxy listens on a free port of 127.0.0.1 in front of the server at addr
 // (host:port), until the test ends. The server may come and go meanwhile.
-func StartProxy(t testing.TB, addr string) *Proxy {
+func StartProxy(t TB, addr string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -73,6 +72,14 @@ func (p *Proxy) DropReplies(n int, match string) {
 // client can notice.
 func (p *Proxy) Dropped() int { return int(p.dropped.Load()) }
 
+// Redirect makes connections from now on lead to another server, and cuts those there are.
+func (p *Proxy) Redirect(addr string) {
+	p.mu.Lock()
+	p.target = addr
+	p.mu.Unlock()
+	p.Cut()
+}
+
 // Cut closes all current connections. New ones are welcome.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
@@ -102,7 +109,10 @@ func (p *Proxy) accept() {
 }
 
 func (p *Proxy) serve(client net.Conn) {
-	server, err := net.DialTimeout("tcp", p.target, 5*time.Second)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := net.DialTimeout("tcp", target, 5*time.Second)
 	if err != nil {
 		_ = client.Close()
 		return

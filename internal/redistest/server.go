@@ -15,10 +15,21 @@ import (
 
 const portAttempts = 10
 
+// TB is what servers and proxies need of the test that starts them. Programs that test Weir
+// from outside bring their own.
+type TB interface {
+	Helper()
+	TempDir() string
+	Cleanup(fn func())
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // Server is a redis-server process owned by one test. Its methods may be called
 // from any goroutine; failures are reported with t.Errorf.
 type Server struct {
-	t    testing.TB // nil for a shared instance, which is never handed out
+	t    TB // nil for a shared instance, which is never handed out
 	dir  string
 	port int
 	bus  int // cluster bus port; 0 outside a cluster
@@ -31,7 +42,7 @@ type Server struct {
 // Start runs a redis-server on a free port of 127.0.0.1 and a directory of its
 // own, without persistence unless args (redis-server flags) turn it on. The
 // server is killed when the test ends.
-func Start(t testing.TB, args ...string) *Server {
+func Start(t TB, args ...string) *Server {
 	t.Helper()
 	s, err := launch(t.TempDir(), false, args)
 	if err != nil {
@@ -79,6 +90,9 @@ func (s *Server) Addr() string { return address(s.port) }
 
 // URL returns the server's address as a redis:// URL of database 0.
 func (s *Server) URL() string { return "redis://" + s.Addr() + "/0" }
+
+// Dir returns the directory in which the server keeps its data.
+func (s *Server) Dir() string { return s.dir }
 
 // Kill ends the server with SIGKILL and waits until it is gone. Killing a
 // killed server does nothing.

@@ -4,12 +4,13 @@
 -- reply: the job that has the alias now (add) or had it (remove), '' for none
 local what, alias, id, token = arg(), arg(), arg(), arg()
 local holder = call('HGET', P .. 'aliases', alias) or ''
+if repeated(token) then return id end
 if what == 'add' and holder == '' then
+  remember(token)
   call('HSET', P .. 'aliases', alias, id)
   call('SADD', P .. 'aliases:' .. id, alias)
   return id
 end
-if what == 'remove' and repeated(token) then return id end
 if what == 'remove' and holder == id then
   remember(token)
   call('HDEL', P .. 'aliases', alias)

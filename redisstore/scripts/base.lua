@@ -4,6 +4,8 @@
 -- A script begins with start(). KEYS[1] is always `weir:{<namespace>:<shard>}:due`. Every
 -- other key is derived from it, shares its hash tag, and so lies in the same slot. ARGV is
 -- read in order by arg().
+-- LIFE, which is put in front of this text, is a name for the life of the server, from its start
+-- to its end; empty if the server has no functions.
 -- Rule of all scripts: check first, write last, and begin writing with a command that
 -- a full Redis refuses, so that a refusal leaves nothing half done.
 

@@ -1,7 +1,9 @@
 -- mail_apply: carry out orders from another shard's outbox, each once.
 -- KEYS: due, or that of the hub, weir:{<namespace>}:due
--- ARGV: the other shard, orders, then of each: number, order (parts with \31 between)
+-- ARGV: life of the server, the other shard, orders, then of each: number, order (parts with \31 between)
 -- reply: {'ok', {ready jobs}}
+--        or {'life', life of the server} if it is another one: it may have lost what led to the orders
+if arg() ~= LIFE then return { 'life', LIFE } end
 local from, last = arg(), nil
 local count = num()
 local DO = {

@@ -1,7 +1,8 @@
 -- mail_done: forget orders that were carried out.
 -- KEYS: due
--- ARGV: order…
+-- ARGV: life of the server in which the orders were read, order…
 -- reply: orders left
+if arg() ~= LIFE then cursor = #ARGV end -- it may have lost what they did: they are carried out again
 for i = cursor + 1, #ARGV, CHUNK do call('XDEL', P .. 'outbox', unpack(ARGV, i, math.min(i + CHUNK - 1, #ARGV))) end
 local left = call('XLEN', P .. 'outbox')
 if left == 0 then

@@ -1,7 +1,7 @@
 -- mail_read: read the first orders of the outbox.
 -- KEYS: due
 -- ARGV: most orders, bytes after which no further one is read
--- reply: {entry, to, order, …}
+-- reply: {life of the server, {entry, to, order, …}}
 local most, bytes, out, size, from = num(), num(), {}, 0, '-'
 while #out < 3 * most and size < bytes do
   local page = call('XRANGE', P .. 'outbox', from, '+', 'COUNT', 10)
@@ -13,4 +13,4 @@ while #out < 3 * most and size < bytes do
   end
   if #page < 10 then break end
 end
-return out
+return { LIFE, out }

@@ -1,0 +1,227 @@
+// Package crew is what runs in the processes that the rig kills: the workers, and the actors,
+// which do what clients do.
+package crew
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
+)
+
+// The environment of a process of the crew.
+const (
+	RoleEnv      = "WEIR_CHAOS_ROLE" // RoleWorker or RoleActor
+	URLEnv       = "WEIR_CHAOS_URL"
+	NamespaceEnv = "WEIR_CHAOS_NAMESPACE"
+	LeaseEnv     = "WEIR_CHAOS_LEASE"
+)
+
+// Roles.
+const (
+	RoleWorker = "worker"
+	RoleActor  = "actor"
+)
+
+// What a worker writes to its standard output, a line for each, with a job's ID behind it or,
+// behind Bye, JSON of a Farewell.
+const (
+	Begun = "+"
+	Ended = "-"
+	Bye   = "bye "
+)
+
+// Farewell is what a worker says that was told to stop.
+type Farewell struct {
+	Leaked int `json:"leaked"` // goroutines that are still there
+}
+
+const (
+	drain       = 300 * time.Millisecond
+	concurrency = 8
+	// settle is how long goroutines may take to end when everything was closed.
+	settle = 5 * time.Second
+)
+
+// Main is the main function of a process of the crew. It returns the exit code.
+func Main(role string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	err := fmt.Errorf("%s: there is no role %q", RoleEnv, role)
+	switch role {
+	case RoleWorker:
+		err = work(ctx)
+	case RoleActor:
+		err = act(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func open(ctx context.Context) (*redisstore.Store, error) {
+	return redisstore.Open(ctx, redisstore.Config{URL: os.Getenv(URLEnv), Namespace: os.Getenv(NamespaceEnv)})
+}
+
+// work serves jobs until ctx ends.
+func work(ctx context.Context) error {
+	lease, err := time.ParseDuration(os.Getenv(LeaseEnv))
+	if err != nil {
+		return fmt.Errorf("%s: %w", LeaseEnv, err)
+	}
+	go func() { // the rig is gone when this ends
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1) //nolint:forbidigo // this is a program, which nobody waits for any more
+	}()
+	before := runtime.NumGoroutine() + 1 // that of the line above may not have begun
+	s, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := worker.New(worker.Config{
+		Store: s, Workers: Workers(), Concurrency: concurrency, Lease: lease, Drain: drain,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	if err := errors.Join(e.Run(ctx), s.Close()); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(Farewell{Leaked: leaked(before)})
+	say(Bye + string(raw))
+	return err
+}
+
+// leaked counts the goroutines that are still there and should not be, and shows them.
+func leaked(before int) int {
+	for deadline := time.Now().Add(settle); ; time.Sleep(10 * time.Millisecond) {
+		n := runtime.NumGoroutine() - before
+		if n <= 0 {
+			return 0
+		}
+		if time.Now().After(deadline) {
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+			return n
+		}
+	}
+}
+
+// say writes a line at once: what was said before a kill is heard.
+func say(line string) { _, _ = os.Stdout.WriteString(line + "\n") }
+
+// running tells that a run of a job begins, and by what it returns that it ends. In between
+// is a failpoint, and some time.
+func running(run *worker.Run) (ended func()) {
+	id := string(run.ID())
+	say(Begun + id)
+	return func() { say(Ended + id) }
+}
+
+// think takes some time in the middle of a run.
+func think() {
+	failpoint.Hit(failpoint.MidUser)
+	switch n := rand.IntN(100); {
+	case n == 0:
+		time.Sleep(60 * time.Millisecond)
+	case n < 20:
+		time.Sleep(time.Duration(rand.IntN(4)) * time.Millisecond)
+	}
+}
+
+// Order is what an actor is to do, a line of JSON on its standard input.
+type Order struct {
+	What  string `json:"what"` // one of the acts below
+	Job   job.ID `json:"job,omitempty"`
+	Child job.ID `json:"child,omitempty"` // of Adopt
+	Alias string `json:"alias,omitempty"` // of StartLarge
+	Jobs  int    `json:"jobs,omitempty"`  // of StartLarge
+}
+
+// Acts.
+const (
+	StartLarge = "start"
+	Terminate  = "terminate"
+	Delete     = "delete"
+	Adopt      = "adopt"
+)
+
+// WardName is the name of an adopted child.
+const WardName = "ward"
+
+// Answer is what an actor has to say, a line of JSON.
+type Answer struct {
+	Job   job.ID `json:"job,omitempty"`
+	Error string `json:"error,omitempty"`
+	Gone  bool   `json:"gone,omitempty"` // the error is that the job does not exist
+}
+
+func act(ctx context.Context) error {
+	s, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	c := job.NewClient(s)
+	in := json.NewDecoder(os.Stdin)
+	for {
+		var o Order
+		if err := in.Decode(&o); err != nil {
+			return errors.Join(ctx.Err(), s.Close()) // the rig has no more to say
+		}
+		id, err := o.obey(ctx, c)
+		a := Answer{Job: id, Gone: errors.Is(err, job.ErrNotFound)}
+		if err != nil {
+			a.Error = strings.ReplaceAll(err.Error(), "\n", " ")
+		}
+		raw, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		say(string(raw))
+	}
+}
+
+func (o Order) obey(ctx context.Context, c *job.Client) (job.ID, error) {
+	if o.What == StartLarge {
+		h, err := c.Start(ctx, Large(o.Jobs), job.Alias(o.Alias))
+		if err != nil {
+			return "", err
+		}
+		return h.ID(), nil
+	}
+	h, err := c.Find(ctx, string(o.Job))
+	if err != nil {
+		return o.Job, err
+	}
+	switch o.What {
+	case Terminate:
+		err = h.TerminateAll(ctx)
+	case Delete:
+		err = h.Delete(ctx)
+	case Adopt:
+		var child *job.Handle
+		if child, err = c.Find(ctx, string(o.Child)); err == nil {
+			err = h.Adopt(ctx, child, WardName)
+		}
+	default:
+		err = fmt.Errorf("no act %q", o.What)
+	}
+	return o.Job, err
+}

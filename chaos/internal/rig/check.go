@@ -1,0 +1,294 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// keyPrefix is what the keys of a shard begin with.
+func keyPrefix(shard int) string { return fmt.Sprintf("weir:{%s:%d}:", namespace, shard) }
+
+const hubPrefix = "weir:{" + namespace + "}:"
+
+// quiet waits until nothing is to be done any more: nothing is due, now or later. What is due
+// still when patience ends is stuck.
+func (r *rig) quiet(ctx context.Context) error {
+	r.say("waiting until all is quiet")
+	began, told := time.Now(), time.Now()
+	for calm := 0; ; {
+		due, err := r.due(ctx)
+		if err != nil {
+			return err
+		}
+		if time.Since(told) > tellEvery {
+			told = time.Now()
+			r.say("%2.0f s: %d things are due, such as %q", time.Since(began).Seconds(), len(due), due[:min(3, len(due))])
+		}
+		if len(due) > 0 {
+			calm = 0
+		} else if calm++; calm == 3 { // also between two looks
+			r.report.QuietMS = time.Since(began).Milliseconds()
+			return nil
+		}
+		if time.Since(began) > r.Patience {
+			for _, what := range due {
+				r.bad(stuck, "%s after the last fault it is still due: %s", r.Patience, what)
+			}
+			return nil
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// due lists what is due, in all shards.
+func (r *rig) due(ctx context.Context) (all []string, err error) {
+	prefixes := []string{hubPrefix}
+	for shard := range shards {
+		prefixes = append(prefixes, keyPrefix(shard))
+	}
+	for _, prefix := range prefixes {
+		members, err := r.rdb.ZRange(ctx, prefix+"due", 0, -1).Result()
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range members {
+			all = append(all, prefix+" "+m)
+		}
+	}
+	return all, nil
+}
+
+// check checks each piece of work.
+func (r *rig) check(ctx context.Context) error {
+	for _, one := range r.rounds {
+		if err := one.check(ctx, r); err != nil {
+			r.bad(trouble, "%v", err)
+		}
+	}
+	return ctx.Err()
+}
+
+// keyspace is what lies in the Redis: the jobs, and the keys that belong to them.
+type keyspace struct {
+	jobs     map[job.ID]map[string]string // their hashes
+	children map[job.ID]map[string]string
+	keys     []string
+}
+
+// inspect looks at all keys of the namespace when no process works on it any more.
+func (r *rig) inspect(ctx context.Context) error {
+	r.say("looking at all keys")
+	// Locks of processes that were killed end by themselves: the longest lasts 15 s.
+	if err := r.locksEnd(ctx, 20*time.Second); err != nil {
+		return err
+	}
+	ks, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range ks.keys {
+		if why := ks.stray(key); why != "" {
+			r.bad(orphanKeys, "key %s: %s", key, why)
+		}
+	}
+	for id, fields := range ks.jobs {
+		r.relations(ks, id, fields)
+	}
+	return r.lists(ctx, ks)
+}
+
+// locksEnd waits until there are no locks, or counts those that there are.
+func (r *rig) locksEnd(ctx context.Context, patience time.Duration) error {
+	for deadline := time.Now().Add(patience); ; {
+		var locks []string
+		it := r.rdb.Scan(ctx, 0, "weir:{"+namespace+"*", 1000).Iterator()
+		for it.Next(ctx) {
+			if k := it.Val(); strings.HasSuffix(k, ":lock") || strings.HasSuffix(k, "}:adopting") || strings.HasSuffix(k, "}:sweeper") {
+				locks = append(locks, k)
+			}
+		}
+		if it.Err() != nil || len(locks) == 0 {
+			return it.Err()
+		}
+		if time.Now().After(deadline) {
+			for _, k := range locks {
+				r.bad(leakedLocks, "lock %s has not ended", k)
+			}
+			return nil
+		}
+		if !pause(ctx, 500*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// read reads all keys, and the jobs among them.
+func (r *rig) read(ctx context.Context) (*keyspace, error) {
+	ks := &keyspace{jobs: map[job.ID]map[string]string{}, children: map[job.ID]map[string]string{}}
+	it := r.rdb.Scan(ctx, 0, "weir:{"+namespace+"*", 1000).Iterator()
+	for it.Next(ctx) {
+		ks.keys = append(ks.keys, it.Val())
+	}
+	if err := it.Err(); err != nil {
+		return nil, err
+	}
+	for _, key := range ks.keys {
+		id, suffix, ok := jobKey(key)
+		if !ok || suffix != "" && suffix != "c" {
+			continue
+		}
+		fields, err := r.rdb.HGetAll(ctx, key).Result()
+		if err != nil {
+			return nil, fmt.Errorf("key %s: %w", key, err)
+		}
+		if suffix == "" {
+			ks.jobs[id] = fields
+		} else {
+			ks.children[id] = fields
+		}
+	}
+	return ks, nil
+}
+
+// jobKey takes a key of a job apart.
+func jobKey(key string) (id job.ID, suffix string, ok bool) {
+	_, name, ok := strings.Cut(key, "}:j:")
+	text, suffix, _ := strings.Cut(name, ":")
+	return job.ID(text), suffix, ok
+}
+
+// Keys that are there whether there are jobs or not, behind the prefix of a shard or of the hub.
+var (
+	shardKeys = map[string]bool{"due": true, "index": true, "failures": true, "seen": true, "mailed": true, "inbox": true}
+	hubKeys   = map[string]bool{"meta": true, "types": true, "aliases": true, "due": true, "mailed": true, "inbox": true, "seen": true, "engines": true}
+)
+
+// stray tells why a key should not be there, or returns "".
+func (ks *keyspace) stray(key string) string {
+	if id, suffix, ok := jobKey(key); ok {
+		fields, exists := ks.jobs[id]
+		_, port, isPort := strings.Cut(suffix, ":")
+		switch {
+		case !exists:
+			return "its job does not exist"
+		case fields["status"] == "":
+			return "its job has no status"
+		case isPort && fields[suffix[:1]+"."+port] == "" && suffix[:1] != "p":
+			return "its job has no such port"
+		}
+		return ""
+	}
+	_, name, _ := strings.Cut(key, "}:")
+	if strings.HasPrefix(key, hubPrefix) {
+		id, isAliases := strings.CutPrefix(name, "aliases:")
+		switch {
+		case hubKeys[name], strings.HasPrefix(name, "ch:"), strings.HasPrefix(name, "engine:"):
+			return ""
+		case isAliases && ks.jobs[job.ID(id)] != nil:
+			return ""
+		}
+		return "it is no key of a namespace without work, or its job does not exist"
+	}
+	kind, tree, _ := strings.Cut(name, ":")
+	switch {
+	case shardKeys[name]:
+		return ""
+	case (kind == "t" || kind == "log") && ks.hasTree(job.ID(tree)):
+		return ""
+	}
+	return "it is no key of a shard without work, or its tree does not exist"
+}
+
+func (ks *keyspace) hasTree(tree job.ID) bool {
+	for id := range ks.jobs {
+		if id.Tree() == tree {
+			return true
+		}
+	}
+	return false
+}
+
+// relations checks what the hash of a job says of others, and of runs in progress.
+func (r *rig) relations(ks *keyspace, id job.ID, fields map[string]string) {
+	status := statemachine.Status(fields["status"])
+	if fields["token"] != "" {
+		r.bad(leakedLocks, "job %s has a run in progress: it is %s", id, status)
+	}
+	if parent := job.ID(fields["parent"]); parent != "" {
+		up := ks.jobs[parent]
+		switch {
+		case up == nil:
+			r.bad(orphanKeys, "job %s has a parent that does not exist: %s", id, parent)
+		case ks.children[parent][fields["name"]] != string(id):
+			r.bad(orphanKeys, "job %s is not in the list of its parent %s", id, parent)
+		case up["ending"] == "1" && up["status"] == string(statemachine.Terminated) && status != statemachine.Terminated:
+			r.bad(zombies, "job %s is %s below %s, which was terminated with all below it", id, status, parent)
+		}
+	}
+	open, broken := 0, 0
+	for name, child := range ks.children[id] {
+		f := ks.jobs[job.ID(child)]
+		if f == nil {
+			r.bad(orphanKeys, "child %s of job %s does not exist: %s", name, id, child)
+			continue
+		}
+		switch s := statemachine.Status(f["status"]); {
+		case s == statemachine.Failed:
+			open, broken = open+1, broken+1
+		case !s.Settled():
+			open++
+		}
+	}
+	if fields["graph"] == "1" && (fields["open"] != fmt.Sprint(open) || fields["broken"] != fmt.Sprint(broken)) {
+		r.bad(wrongState, "graph %s counts %s open children and %s that failed: there are %d and %d", id, fields["open"], fields["broken"], open, broken)
+	}
+}
+
+// lists checks the lists of jobs: that they name those that they should, and no others.
+func (r *rig) lists(ctx context.Context, ks *keyspace) error {
+	trees := map[job.ID]int{}
+	for id := range ks.jobs {
+		trees[id.Tree()]++
+	}
+	for tree, n := range trees {
+		key := fmt.Sprintf("%st:%s", keyPrefix(tree.Shard(shards)), tree)
+		counted, err := r.rdb.HGet(ctx, key, "jobs").Int()
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		if counted != n {
+			r.bad(wrongState, "tree %s counts %d jobs, and has %d", tree, counted, n)
+		}
+	}
+	for shard := range shards {
+		for list, belongs := range map[string]func(f map[string]string) bool{
+			"index":    func(f map[string]string) bool { return f["parent"] == "" },
+			"failures": func(f map[string]string) bool { return f["status"] == string(statemachine.Failed) },
+		} {
+			ids, err := r.rdb.ZRange(ctx, keyPrefix(shard)+list, 0, -1).Result()
+			if err != nil {
+				return err
+			}
+			listed := map[job.ID]bool{}
+			for _, id := range ids {
+				listed[job.ID(id)] = true
+				if f := ks.jobs[job.ID(id)]; f == nil || !belongs(f) {
+					r.bad(orphanKeys, "%s of shard %d lists %s, which does not belong there", list, shard, id)
+				}
+			}
+			for id, f := range ks.jobs {
+				if id.Shard(shards) == shard && belongs(f) && !listed[id] {
+					r.bad(orphanKeys, "%s of shard %d does not list %s", list, shard, id)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/weirworks/weir/internal/redistest"
+)
+
+// host is what servers and proxies take for the test that they belong to.
+type host struct {
+	dir string
+
+	mu       sync.Mutex
+	dirs     int
+	problems []string
+	cleanups []func()
+}
+
+// Helper implements redistest.TB.
+func (*host) Helper() {}
+
+// TempDir implements redistest.TB.
+func (h *host) TempDir() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dirs++
+	dir := fmt.Sprintf("%s/redis-%d", h.dir, h.dirs)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		h.problems = append(h.problems, err.Error())
+	}
+	return dir
+}
+
+// Cleanup implements redistest.TB.
+func (h *host) Cleanup(fn func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cleanups = append(h.cleanups, fn)
+}
+
+// Errorf implements redistest.TB.
+func (h *host) Errorf(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.problems = append(h.problems, fmt.Sprintf(format, args...))
+}
+
+// try calls fn and returns as an error what it told Fatal.
+func (h *host) try(fn func()) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case hostFailed:
+			err = v
+		default:
+			panic(v) //nolint:forbidigo // it is not ours
+		}
+	}()
+	fn()
+	return nil
+}
+
+// hostFailed is what Fatal panics with, for try.
+type hostFailed struct{ error }
+
+// Fatal implements redistest.TB.
+func (h *host) Fatal(args ...any) { h.Fatalf("%s", fmt.Sprint(args...)) }
+
+// Fatalf implements redistest.TB.
+func (h *host) Fatalf(format string, args ...any) {
+	panic(hostFailed{fmt.Errorf(format, args...)}) //nolint:forbidigo // it may not return; try recovers
+}
+
+func (h *host) close() {
+	for i := len(h.cleanups) - 1; i >= 0; i-- {
+		h.cleanups[i]()
+	}
+}
+
+// site is where the processes work: a Redis, in front of it a proxy that loses replies, and in
+// front of that a troublesome network for each process.
+type site struct {
+	host   *host
+	fsync  string
+	redis  *redistest.Server
+	drop   *redistest.Proxy
+	toxics *toxiproxy.ApiServer
+	lines  []*toxiproxy.Proxy // one for each slot
+	links  int                // to replicas
+}
+
+// How a Redis keeps its data. With everysec it holds back what it has to write while it syncs, and
+// loses that when it is killed: so where nothing may be lost it is always.
+const (
+	always   = "always"
+	everySec = "everysec"
+)
+
+func persistence(fsync string) []string {
+	return []string{"--appendonly", "yes", "--appendfsync", fsync, "--auto-aof-rewrite-percentage", "0", "--repl-diskless-sync-delay", "0"}
+}
+
+// newSite starts the servers; they end with close.
+func newSite(dir string, slots int, fsync string) (s *site, err error) {
+	s = &site{host: &host{dir: dir}, fsync: fsync}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.redis, err = s.server(); err != nil {
+		return s, err
+	}
+	if err := s.host.try(func() { s.drop = redistest.StartProxy(s.host, s.redis.Addr()) }); err != nil {
+		return s, err
+	}
+	zerolog.SetGlobalLevel(zerolog.Disabled) // toxics do not use the logger that they are given
+	s.toxics = toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	for slot := range slots {
+		p := toxiproxy.NewProxy(s.toxics, fmt.Sprintf("line-%d", slot), "127.0.0.1:0", s.drop.Addr())
+		if err := p.Start(); err != nil {
+			return s, fmt.Errorf("starting a proxy: %w", err)
+		}
+		s.host.Cleanup(p.Stop)
+		s.lines = append(s.lines, p)
+	}
+	return s, nil
+}
+
+// server starts one more Redis.
+func (s *site) server() (srv *redistest.Server, err error) {
+	err = s.host.try(func() { srv = redistest.Start(s.host, persistence(s.fsync)...) })
+	return srv, err
+}
+
+func (s *site) close() { s.host.close() }
+
+// timeouts are those of all clients: short, so that many faults fit into the time.
+const timeouts = "?dial_timeout=1s&read_timeout=2s&write_timeout=2s"
+
+// line is the URL of the Redis as a slot sees it.
+func (s *site) line(slot int) string { return "redis://" + s.lines[slot].Listen + "/0" + timeouts }
+
+// direct is the URL past the troublesome network: replies may get lost on it, too.
+func (s *site) direct() string { return "redis://" + s.drop.Addr() + "/0" + timeouts }
+
+// toxic is a trouble of the network.
+type toxic struct{ name, json string }
+
+// toxics are the troubles: late, cut, silent in one direction or the other, slow.
+var toxics = []toxic{
+	{"latency", `{"name":"x","type":"latency","stream":"downstream","attributes":{"latency":150,"jitter":120}}`},
+	{"latency_up", `{"name":"x","type":"latency","stream":"upstream","attributes":{"latency":150,"jitter":120}}`},
+	{"reset", `{"name":"x","type":"reset_peer","stream":"downstream","attributes":{"timeout":20}}`},
+	{"silent", `{"name":"x","type":"timeout","stream":"downstream","attributes":{"timeout":0}}`},
+	{"silent_up", `{"name":"x","type":"timeout","stream":"upstream","attributes":{"timeout":0}}`},
+	{"bandwidth", `{"name":"x","type":"bandwidth","stream":"downstream","attributes":{"rate":8}}`},
+}
+
+// trouble makes a line troublesome for a while. It returns false if it is already.
+func (s *site) trouble(ctx context.Context, slot int, t toxic, d time.Duration) bool {
+	p := s.lines[slot]
+	if _, err := p.Toxics.AddToxicJson(strings.NewReader(t.json)); err != nil {
+		return false
+	}
+	time.AfterFunc(d, func() { _ = p.Toxics.RemoveToxic(context.WithoutCancel(ctx), "x") }) // it may be gone already
+	return true
+}
+
+// calm ends all troubles.
+func (s *site) calm(ctx context.Context) {
+	s.drop.DropReplies(0, "")
+	for _, p := range s.lines {
+		p.Toxics.ResetToxics(ctx)
+	}
+}

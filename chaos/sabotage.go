@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/weirworks/weir/internal/sabotage"
+
+	"github.com/weirworks/weir/chaos/internal/rig"
+)
+
+// noticeIn is how soon a sabotage must be noticed.
+const noticeIn = 120 * time.Second
+
+// errUnnoticed: the rig is blind to something, or sees what is not there.
+var errUnnoticed = errors.New("the rig cannot be relied on")
+
+// sabotages runs this program again for each way in which Weir can be broken, which it must
+// notice, and for none, on the same schedule.
+func (o *options) sabotages(ctx context.Context, stdout, stderr io.Writer) error {
+	if !sabotage.Enabled {
+		return errors.New("it was built without sabotage: use make chaos-sabotage, or go build -tags failpoints,sabotage")
+	}
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "broken\tresult\tseconds\twhat was seen")
+	failed := 0
+	for _, name := range slices.Concat([]sabotage.Name{""}, sabotage.All) {
+		began := time.Now()
+		red, seen := o.sabotaged(ctx, name, stderr)
+		took := time.Since(began)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		result := "green"
+		if red {
+			result = "RED"
+		}
+		if red == (name == "") || red && took > noticeIn {
+			result += ", which is wrong"
+			failed++
+		}
+		title := string(name)
+		if title == "" {
+			title = "(nothing)"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%.0f\t%s\n", title, result, took.Seconds(), seen)
+		fmt.Fprintf(stderr, "chaos: sabotage %s: %s in %s: %s\n", title, result, took.Round(time.Second), seen)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fmt.Errorf("%w: %d of %d results are wrong", errUnnoticed, failed, len(sabotage.All)+1)
+	}
+	return nil
+}
+
+// sabotaged runs the rig on a Weir that is broken in one way, and tells whether it noticed, and what.
+func (o *options) sabotaged(ctx context.Context, name sabotage.Name, stderr io.Writer) (red bool, seen string) {
+	self, err := os.Executable()
+	if err != nil {
+		return false, err.Error()
+	}
+	cmd := exec.CommandContext(ctx, self, "-mode", string(rig.Standard),
+		"-seconds", strconv.Itoa(int(o.rig.Duration.Seconds())), "-seed", strconv.FormatUint(o.rig.Seed, 10),
+		"-workers", strconv.Itoa(o.rig.Workers), "-patience", o.rig.Patience.String())
+	cmd.Env = append(os.Environ(), "WEIR_SABOTAGE="+string(name))
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err = cmd.Run()
+	var report rig.Report
+	if jsonErr := json.Unmarshal(out.Bytes(), &report); jsonErr != nil {
+		fmt.Fprintf(stderr, "%s", said.Bytes())
+		return false, fmt.Sprintf("the rig did not work: %v", errors.Join(err, jsonErr))
+	}
+	bad := report.Bad()
+	if name != "" { // what follows from it, but is no proof
+		delete(bad, "never_hit")
+		delete(bad, "trouble")
+	}
+	texts := make([]string, 0, len(bad))
+	for _, counter := range slices.Sorted(maps.Keys(bad)) {
+		texts = append(texts, fmt.Sprintf("%s %d", counter, bad[counter]))
+	}
+	if len(texts) == 0 {
+		return false, fmt.Sprintf("%d faults, %d runs", report.WorkerFaults, report.Runs)
+	}
+	if name == "" {
+		fmt.Fprintf(stderr, "%s\n", strings.Join(report.Details, "\n"))
+	}
+	return true, strings.Join(texts, ", ")
+}

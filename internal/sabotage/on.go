@@ -1,0 +1,95 @@
+//go:build sabotage
+
+package sabotage
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Enabled tells whether the program can be broken.
+const Enabled = true
+
+// The environment: what is broken, and by how much this process's clock is wrong.
+var (
+	chosen = Name(os.Getenv("WEIR_SABOTAGE"))
+	skew   = mustSkew(os.Getenv("WEIR_SABOTAGE_SKEW"))
+)
+
+func mustSkew(text string) time.Duration {
+	if chosen != "" && !slices.Contains(All, chosen) {
+		panic(fmt.Sprintf("WEIR_SABOTAGE: there is no %q; use one of %v", chosen, All)) //nolint:forbidigo // only in builds for tests
+	}
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(fmt.Sprintf("WEIR_SABOTAGE_SKEW: %v", err)) //nolint:forbidigo // only in builds for tests
+	}
+	return d
+}
+
+// On tells whether Weir is broken in this way.
+func On(n Name) bool { return chosen == n }
+
+// Lease returns how long a lease is to be, by a clock that may be wrong.
+func Lease(d time.Duration) time.Duration {
+	if On(ClientClock) {
+		return max(d+skew, 0)
+	}
+	return d
+}
+
+// edit replaces a piece of a file of scripts.
+type edit struct{ file, old, new string }
+
+// edits are what is broken in scripts.
+var edits = map[Name][]edit{
+	NoFence: {{"tx", "if j.token ~= d.token then return 'fenced' end", ""}},
+	DoubleApply: {{
+		"tx", "if j.status == '' or j.last ~= d.token then",
+		"if j.status ~= '' and j.last == d.token then j.token, j.status = d.token, S.running end\n      if true then",
+	}},
+	LostWake: {{"base", "call('ZADD', P .. 'due', str(at or NOW + LOOK), j.id)", "if at then call('ZADD', P .. 'due', str(at), j.id) end"}},
+	PopAtBegin: {
+		{
+			"run", "boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, batch(list, 0, most, bytes) }",
+			"local items = batch(list, 0, most, bytes)\n" +
+				"call('LTRIM', list, #items, -1)\ncall('HINCRBY', k, 'h.i.' .. port, #items)\n" +
+				"boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, items }",
+		},
+		{"tx", "    if (call('HGET', key(t.id), 'h.' .. t.dir", "    if (d.guess or t.dir == 'o') and (call('HGET', key(t.id), 'h.' .. t.dir"},
+		{"tx", "    if call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n", "    if d.guess and call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n"},
+		{
+			"tx", "    call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)\n    call('HINCRBY', key(t.id), 'h.' .. field, t.n)\n",
+			"    if d.guess or t.dir == 'o' then\n" +
+				"      call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)\n      call('HINCRBY', key(t.id), 'h.' .. field, t.n)\n    end\n",
+		},
+	},
+	NoRecheck: {{"tx", "if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end", ""}},
+	Resurrect: {{"base", "  if j.status == S.running then\n    if not j.again then", "  if j.status == S.terminated then return place(j, S.queued) end\n  if j.status == S.running then\n    if not j.again then"}},
+}
+
+// Script returns the text of a file of scripts, broken if it is to be. It panics if what is
+// to be replaced is not there: a sabotage that changes nothing would be taken for one that
+// goes unnoticed.
+func Script(file, text string) string {
+	return edited(chosen, file, text)
+}
+
+func edited(n Name, file, text string) string {
+	for _, e := range edits[n] {
+		if e.file != file {
+			continue
+		}
+		if found := strings.Count(text, e.old); found != 1 {
+			panic(fmt.Sprintf("sabotage %s: what it replaces is %d times in %s.lua, instead of once: %s", n, found, file, e.old)) //nolint:forbidigo // as the comment says
+		}
+		text = strings.Replace(text, e.old, e.new, 1)
+	}
+	return text
+}

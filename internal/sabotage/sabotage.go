@@ -1,0 +1,22 @@
+// Package sabotage breaks Weir on purpose, so that it can be seen whether the chaos rig
+// notices. In a program built without the tag `sabotage` nothing of it is left. With the tag,
+// the environment variable WEIR_SABOTAGE names what is broken; empty, nothing is.
+package sabotage
+
+// Name is a way in which Weir is broken.
+type Name string
+
+// All ways.
+const (
+	NoFence     Name = "no-fence"     // a commit does not check its token
+	DoubleApply Name = "double-apply" // a commit that is sent again is applied again
+	LostWake    Name = "lost-wake"    // a woken job is not in `due`: only who woke it knows
+	ClientClock Name = "client-clock" // leases end by the clock of the worker, which is wrong
+	PopAtBegin  Name = "pop-at-begin" // messages are removed when a run begins, not when it commits
+	NoRecheck   Name = "no-recheck"   // input that arrives during a run does not queue the job again
+	EarlyAck    Name = "early-ack"    // orders leave the outbox before they are carried out
+	Resurrect   Name = "resurrect"    // data wakes terminated jobs
+)
+
+// All lists the ways.
+var All = []Name{NoFence, DoubleApply, LostWake, ClientClock, PopAtBegin, NoRecheck, EarlyAck, Resurrect}
