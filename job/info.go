@@ -26,6 +26,7 @@ type Info struct {
 	Steps      int64               `json:"steps"`             // commits that succeeded
 	Tries      int                 `json:"tries,omitempty"`   // failures since the last success
 	Version    int64               `json:"version"`           // commits of any kind
+	Deaths     int                 `json:"deaths,omitempty"`  // runs since the last commit whose process died, or was cut off
 	Started    bool                `json:"started,omitempty"` // its worker's Start is done
 	Joining    bool                `json:"-"`                 // an adoption across shards is not yet confirmed
 	Policy     FailurePolicy       `json:"on_failure,omitempty"`

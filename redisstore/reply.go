@@ -155,6 +155,15 @@ func refusal(reason string, id job.ID) error {
 	return fmt.Errorf("%w: job %s is %s", job.ErrStatus, id, reason)
 }
 
+// deaths decodes how many runs since the last commit ended without a word: a version, and how
+// many since that.
+func (d *decoder) deaths(text string, version int64) int {
+	if v, n, ok := strings.Cut(text, ":"); ok && d.int(v) == version {
+		return int(d.int(n))
+	}
+	return 0
+}
+
 func (d *decoder) result(v any, id job.ID) job.Result {
 	l := d.list(v)
 	return job.Result{
@@ -280,6 +289,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		Status: statemachine.Status(f["status"]), Reason: f["reason"], Parent: job.ID(f["parent"]), By: f["by"],
 		Created: at("created"), Ran: at("ran"), Queued: at("queued"),
 		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Joining: f["joining"] == "1",
+		Deaths:  d.deaths(f["deaths"], n("version")),
 		Started: f["started"] == "1", Blocked: n("blocked") > 0,
 		Definition: f["def"],
 		Policy:     job.FailurePolicy(f["policy"]), Single: int(n("single")),

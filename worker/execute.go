@@ -58,7 +58,10 @@ func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time) *ran {
 	r.keeper, r.guess = keeper, snap != holder
 	failpoint.Hit(failpoint.BeforeUser)
 	began := time.Now()
-	err := call(ctx, k, r, snap)
+	err := tooDeadly(snap.Info.Deaths)
+	if err == nil {
+		err = call(ctx, k, r, snap)
+	}
 	out := &ran{snap: snap, run: r, took: time.Since(began)}
 	k.timed(out.took)
 	r.mu.Lock()
@@ -104,6 +107,17 @@ func (e *Engine) unknownType(snap *job.Snapshot) *job.Delta {
 	}
 	e.ending.Delete(snap.Info.ID)
 	return &job.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Shutdown, Reason: reason + ": it ended without Shutdown"}
+}
+
+// maxDeaths is after how many runs in a row that ended without a word a job fails: it may be
+// what kills the processes.
+const maxDeaths = 10
+
+func tooDeadly(n int) error {
+	if n < maxDeaths {
+		return nil
+	}
+	return fmt.Errorf("it was not run: its last %d runs ended without a word, as their processes died, or were cut off; look what they did, then retry it", n)
 }
 
 // handBack ends a run as if it had not been.

@@ -2,12 +2,14 @@ package worker_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -329,5 +331,41 @@ func TestWriteAfterClose(t *testing.T) {
 		}
 		b.same(h, 1)
 		b.same(same)
+	})
+}
+
+// A job whose runs take their processes with them fails after some, and its worker is not
+// called again until it is retried.
+func TestDeadlyJob(t *testing.T) {
+	each(t, func(b *bench) {
+		var runs atomic.Int64
+		h := b.single(call(b, func(_ context.Context, _ *worker.Run, w *Call) error {
+			runs.Add(1)
+			_, _, err := w.In.Read()
+			return err
+		}))
+		b.check(h.Write(b.ctx, "in", 1))
+		const deaths = 10
+		for range deaths {
+			_, err := b.store.Begin(b.ctx, h.ID(), job.Begin{Token: rand.Text(), Lease: time.Millisecond})
+			b.check(err)
+			b.until("its lease has ended", func() bool {
+				_, err := b.store.Sweep(b.ctx)
+				b.check(err)
+				info, err := h.Info(b.ctx)
+				b.check(err)
+				return info.Status == statemachine.Queued
+			})
+		}
+		b.serve()
+		f := b.failed(h)
+		if want := fmt.Sprintf("its last %d runs ended without a word", deaths); !strings.Contains(f.Error, want) {
+			b.Errorf("it failed with %q, want %q", f.Error, want)
+		}
+		if n := runs.Load(); n != 0 || b.waiting(h, "in") != 1 {
+			b.Errorf("%d runs, %d messages wait", n, b.waiting(h, "in"))
+		}
+		b.check(h.Retry(b.ctx))
+		b.until("it has run", func() bool { return b.waiting(h, "in") == 0 })
 	})
 }

@@ -233,7 +233,7 @@ func (e *Engine) note(r *ran) {
 		return
 	}
 	i := s.Info
-	i.Status, i.Reason, i.Tries, i.Steps, i.Version = statemachine.Suspended, "", 0, i.Steps+1, i.Version+1
+	i.Status, i.Reason, i.Tries, i.Deaths, i.Steps, i.Version = statemachine.Suspended, "", 0, 0, i.Steps+1, i.Version+1
 	i.Started = i.Started || d.Started
 	i.Ports = slices.Clone(i.Ports)
 	for n := range i.Ports {

@@ -3,6 +3,18 @@
 -- ARGV: most jobs to look at
 -- reply: {jobs acted on, {ready jobs}}
 local looked = {}
+
+-- died counts runs since the last commit that ended without a word, and returns until when (ms)
+-- the job is left alone, if there were several: it may be what kills the processes.
+local function died(j)
+  local version, deaths = string.match(call('HGET', key(j.id), 'deaths') or '', '^(%d+):(%d+)$')
+  local n = tonumber(version) == j.version and tonumber(deaths) + 1 or 1
+  call('HSET', key(j.id), 'deaths', str(j.version) .. ':' .. str(n))
+  if n < 3 then return end
+  call('HSET', key(j.id), 'reason', 'its last ' .. str(n) .. ' runs ended without a word: their processes died, or were cut off')
+  return NOW + math.min(LOOK * 2 ^ (n - 3), 60 * LOOK)
+end
+
 local ids = call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
 for _, id in ipairs(ids) do
   local first = string.sub(id, 1, 1)
@@ -30,7 +42,7 @@ for _, id in ipairs(ids) do
   elseif j.token or j.status == S.running then
     j.token = false -- the run outlived its lease: whatever it still does is refused
     call('HSET', key(id), 'token', '')
-    place(j, EV.recover[j.status] or j.status)
+    place(j, EV.recover[j.status] or j.status, died(j))
   elseif j.status == S.queued or j.status == S.terminating then
     local age = NOW - tonumber(call('HGET', key(id), 'queued') or '0')
     call('ZADD', KEYS[1], str(NOW + math.min(math.max(LOOK, age), 30 * LOOK)), id)

@@ -1,0 +1,58 @@
+package redisstore_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// die begins a run of a job, ends its lease, and sweeps.
+func (e *env) die(id job.ID) {
+	e.Helper()
+	b := beginning()
+	b.Lease = time.Millisecond
+	_, err := e.store.Begin(e.Context(), id, b)
+	e.ok(err)
+	e.ok(e.rdb.ZAdd(e.Context(), e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
+	_, err = e.store.Sweep(e.Context())
+	e.ok(err)
+}
+
+// Runs that end without a word are counted until one commits; from the third on the job is left
+// alone for longer and longer.
+func TestDeathsAreCounted(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.single()
+		now := func() time.Time {
+			e.Helper()
+			at, err := e.rdb.Time(e.Context()).Result()
+			e.ok(err)
+			return at.Truncate(time.Millisecond)
+		}
+		for n, rest := range []time.Duration{1, 1, 1, 2, 4, 8, 16, 32, 60, 60} {
+			before := now()
+			e.die(id)
+			after := now()
+			score, err := e.rdb.ZScore(e.Context(), e.due(id), string(id)).Result()
+			e.ok(err)
+			if next := time.UnixMilli(int64(score)); next.Before(before.Add(rest*time.Second)) || next.After(after.Add(rest*time.Second)) {
+				e.Errorf("after death %d it is looked at %s later, want %s", n+1, next.Sub(before), rest*time.Second)
+			}
+			info := e.info(id)
+			e.equal("deaths, status", []any{info.Deaths, info.Status}, []any{n + 1, statemachine.Queued})
+			if said := strings.Contains(info.Reason, "ended without a word"); said != (n >= 2) {
+				e.Errorf("after death %d the reason is %q", n+1, info.Reason)
+			}
+		}
+		e.end(id, statemachine.Suspend)
+		e.equal("deaths after a commit, reason", []any{e.info(id).Deaths, e.info(id).Reason}, []any{0, ""})
+		e.write(id, "in", "1")
+		e.die(id)
+		e.equal("deaths", e.info(id).Deaths, 1)
+	})
+}
