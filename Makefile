@@ -70,6 +70,11 @@ chaos: redis ## Break what can break under Weir while it works, and check what i
 	$(GO) build -C chaos -tags failpoints -o ../bin/chaos .
 	bin/chaos -seconds $(SECONDS) $(if $(SEED),-seed $(SEED)) $(CHAOS)
 
+.PHONY: chaos-soak
+chaos-soak: redis ## Load Weir at 70 % of its peak, and see whether anything grows (SECONDS=3600)
+	$(GO) build -C chaos -tags failpoints -o ../bin/chaos .
+	bin/chaos -soak -seconds $(SECONDS) -workers 2 $(CHAOS)
+
 .PHONY: chaos-sabotage
 chaos-sabotage: redis ## Break Weir itself in each of the known ways: the rig must notice all of them
 	$(GO) build -C chaos -tags failpoints,sabotage -o ../bin/chaos-sabotage .

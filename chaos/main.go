@@ -50,9 +50,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "chaos:", err)
 		return exitUsage
 	}
-	if o.sabotage {
+	switch {
+	case o.sabotage:
 		err = o.sabotages(ctx, stdout, stderr)
-	} else {
+	case o.soak:
+		err = o.soaks(ctx, stdout, stderr)
+	default:
 		err = o.run(ctx, stdout, stderr)
 	}
 	if err != nil {
@@ -67,6 +70,7 @@ type options struct {
 	rig      rig.Config
 	modes    []rig.Mode
 	sabotage bool
+	soak     bool
 }
 
 func parse(args []string, stderr io.Writer) (*options, error) {
@@ -83,13 +87,14 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	keep := fs.Bool("keep", false, "keep the folder with the Redis and the logs of processes if something is wrong, and say where it is")
 	mode := fs.String("mode", "all", "standard, powerloss, failover or all")
 	sabotage := fs.Bool("sabotage", false, "run against each sabotage, which must be noticed, and against none")
+	soak := fs.Bool("soak", false, "no faults: a steady load at 70 % of the peak, which must not let anything grow")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
 	if *seed == 0 {
 		*seed = rand.Uint64N(1_000_000)
 	}
-	o := &options{sabotage: *sabotage, modes: []rig.Mode{rig.Mode(*mode)}, rig: rig.Config{
+	o := &options{sabotage: *sabotage, soak: *soak, modes: []rig.Mode{rig.Mode(*mode)}, rig: rig.Config{
 		Duration: time.Duration(*seconds) * time.Second, Seed: *seed, Workers: *workers, Keep: *keep,
 		Lease: time.Second, Patience: *patience, Progress: stderr,
 	}}

@@ -14,7 +14,7 @@ import (
 
 // Workers returns one of each type that the crew runs.
 func Workers() []worker.Worker {
-	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &Keeper{}, &Post{}, &Ear{}, &Register{}, &Once{}}
+	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &Keeper{}, &Post{}, &Ear{}, &Register{}, &Once{}, &Pass{}, &Drop{}}
 }
 
 // tuned jobs bear any number of faults.
