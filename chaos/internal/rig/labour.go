@@ -260,7 +260,7 @@ func upTo(n int) (all []int) {
 
 // source lets a job write numbers by itself.
 func (r *rig) source(ctx context.Context) {
-	const n = 400
+	const n = 600
 	g := graph.New("source")
 	graph.Add(g, "a", &crew.Source{N: n, Step: 2})
 	graph.Add(g, "b", &crew.Relay{})
