@@ -158,7 +158,7 @@ func freeze() {
 }
 
 // freezeOne of so many runs of a Source is frozen.
-const freezeOne = 40
+const freezeOne = 8
 
 // Order is what an actor is to do, a line of JSON on its standard input.
 type Order struct {

@@ -33,7 +33,7 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 	}
 	many(2, func(ctx context.Context) { r.flow(ctx, "pipe", pipeline(), pipeSinks) })
 	many(2, func(ctx context.Context) { r.flow(ctx, "row", row(), rowSinks) })
-	many(4, r.source)
+	many(5, r.source)
 	many(2, r.ticker)
 	many(2, r.family)
 	if r.Mode == Standard { // what these do cannot be judged when some of it is undone

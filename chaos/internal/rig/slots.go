@@ -138,9 +138,18 @@ func (r *rig) man(ctx context.Context, s *slot) {
 	}
 }
 
-// freeze stops a process that asks for it, while there are faults.
+// freezeEvery is the least time from one freeze to the next.
+const freezeEvery = 700 * time.Millisecond
+
+// freeze stops a process that asks for it, while there are faults, and not too often.
 func (r *rig) freeze(p *process) {
-	if r.inStorm() && p.pause(r.between(2*r.Lease, 5*r.Lease)) {
+	r.mu.Lock()
+	ripe := r.stormy && time.Since(r.froze) > freezeEvery
+	if ripe {
+		r.froze = time.Now()
+	}
+	r.mu.Unlock()
+	if ripe && p.pause(r.between(2*r.Lease, 5*r.Lease)) {
 		r.fault("sigstop_mid_run")
 	}
 }

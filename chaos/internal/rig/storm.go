@@ -77,7 +77,7 @@ func (r *rig) victim() *process {
 			continue
 		}
 		p := s.process()
-		if p != nil && p.alive() && !(p.isStopped() && r.chance() < 0.8) { // that is fault enough
+		if p != nil && p.alive() && !(p.isStopped() && r.chance() < 0.95) { // that is fault enough
 			return p
 		}
 	}
