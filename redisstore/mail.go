@@ -221,7 +221,7 @@ func (s *Store) mailOnce(ctx context.Context, due string) (left int64, err error
 	if d.err != nil {
 		return 0, d.err
 	}
-	if sabotage.On(sabotage.EarlyAck) {
+	if sabotage.On(sabotage.EarlyAck) && len(known) > 0 {
 		if _, err = s.run(ctx, scriptMailDone, due, done...); err != nil {
 			return 0, err
 		}

@@ -33,7 +33,7 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 	}
 	many(2, func(ctx context.Context) { r.flow(ctx, "pipe", pipeline(), pipeSinks) })
 	many(2, func(ctx context.Context) { r.flow(ctx, "row", row(), rowSinks) })
-	many(4, r.source)
+	many(5, r.source)
 	many(2, r.ticker)
 	many(2, r.family)
 	if r.Mode == Standard { // what these do cannot be judged when some of it is undone
@@ -260,7 +260,7 @@ func upTo(n int) (all []int) {
 
 // source lets a job write numbers by itself.
 func (r *rig) source(ctx context.Context) {
-	const n = 400
+	const n = 600
 	g := graph.New("source")
 	graph.Add(g, "a", &crew.Source{N: n, Step: 2})
 	graph.Add(g, "b", &crew.Relay{})

@@ -29,6 +29,7 @@ type process struct {
 	born  time.Time
 
 	mu       sync.Mutex
+	frozen   func()         // what is done when it asks to be stopped
 	running  map[job.ID]int // its runs in progress
 	told     bool           // to end
 	stopped  bool           // by SIGSTOP
@@ -36,8 +37,8 @@ type process struct {
 }
 
 // spawn starts this program again as a process of the crew. heard is called for each run that
-// a worker begins.
-func spawn(dir, role string, env []string, heard func(p *process, id job.ID)) (*process, error) {
+// a worker begins, frozen when it asks to be stopped.
+func spawn(dir, role string, env []string, heard func(p *process, id job.ID), frozen func(p *process)) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -51,6 +52,7 @@ func spawn(dir, role string, env []string, heard func(p *process, id job.ID)) (*
 		cmd: exec.Command(self), gone: make(chan struct{}), file: log.Name(), running: map[job.ID]int{},
 		lines: make(chan string, 1), born: time.Now(),
 	}
+	p.frozen = func() { frozen(p) }
 	p.cmd.Env = append(append(os.Environ(), crew.RoleEnv+"="+role, "GOTRACEBACK=all", "GOMAXPROCS=2"), env...)
 	p.cmd.Stderr = log
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -77,6 +79,10 @@ func spawn(dir, role string, env []string, heard func(p *process, id job.ID)) (*
 func (p *process) hear(line, role string, heard func(*process, job.ID)) {
 	if role == crew.RoleActor {
 		p.lines <- line
+		return
+	}
+	if line == crew.Freeze {
+		p.frozen()
 		return
 	}
 	id, begun := strings.CutPrefix(line, crew.Begun)
@@ -148,6 +154,13 @@ func (p *process) pause(d time.Duration) bool {
 	p.signal(syscall.SIGSTOP)
 	time.AfterFunc(d, p.resume)
 	return true
+}
+
+// isStopped tells whether the process is stopped.
+func (p *process) isStopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopped
 }
 
 func (p *process) resume() {

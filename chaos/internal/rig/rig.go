@@ -74,7 +74,8 @@ type rig struct {
 	rand    *rand.Rand
 	rounds  []round
 	names   int
-	stormy  bool // faults happen
+	stormy  bool      // faults happen
+	froze   time.Time // a process last, in the middle of a run
 	outages []outage
 }
 

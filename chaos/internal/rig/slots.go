@@ -121,7 +121,7 @@ func (r *rig) man(ctx context.Context, s *slot) {
 		p, err := spawn(r.dir, crew.RoleWorker, env, func(p *process, id job.ID) {
 			r.count(runs, 1)
 			r.watch.began(p, id)
-		})
+		}, r.freeze)
 		if err != nil {
 			r.bad(trouble, "%v", err)
 			return
@@ -135,6 +135,22 @@ func (r *rig) man(ctx context.Context, s *slot) {
 		}
 		r.ended(p)
 		pause(ctx, rebirth)
+	}
+}
+
+// freezeEvery is the least time from one freeze to the next.
+const freezeEvery = 700 * time.Millisecond
+
+// freeze stops a process that asks for it, while there are faults, and not too often.
+func (r *rig) freeze(p *process) {
+	r.mu.Lock()
+	ripe := r.stormy && time.Since(r.froze) > freezeEvery
+	if ripe {
+		r.froze = time.Now()
+	}
+	r.mu.Unlock()
+	if ripe && p.pause(r.between(2*r.Lease, 5*r.Lease)) {
+		r.fault("sigstop_mid_run")
 	}
 }
 
@@ -276,7 +292,7 @@ func (a *actor) start() *process {
 	if r.inStorm() && r.chance() < 0.6 {
 		spec = failpoint.Order{Point: actorPoints[r.intn(len(actorPoints))], Action: failpoint.Kill, Nth: 1 + r.intn(2)}.String()
 	}
-	p, err := spawn(r.dir, crew.RoleActor, append(r.env(a.slot), "WEIR_FAILPOINTS="+spec), nil)
+	p, err := spawn(r.dir, crew.RoleActor, append(r.env(a.slot), "WEIR_FAILPOINTS="+spec), nil, nil)
 	if err != nil {
 		r.bad(trouble, "%v", err)
 		return nil

@@ -17,7 +17,7 @@ type faultKind struct {
 
 // workerFaults are the kinds of faults that happen to processes of the crew.
 var workerFaults = map[string]bool{
-	"sigkill": true, "sigstop": true, "sigterm": true, "sigterm_sigkill": true,
+	"sigkill": true, "sigstop": true, "sigstop_mid_run": true, "sigterm": true, "sigterm_sigkill": true,
 	"failpoint_kill": true, "failpoint_sleep": true, "failpoint_panic": true, "failpoint_fail": true,
 }
 
@@ -28,11 +28,8 @@ func (r *rig) kinds() []faultKind {
 	return []faultKind{
 		{"sigkill", 9, r.killOne},
 		{"sigstop", 1.5, func(context.Context) bool {
-			p, d := r.victim(), r.between(r.Lease/5, 2*r.Lease)
-			if s := r.slots[r.intn(len(r.slots))]; s.steady && r.chance() < 0.5 {
-				p, d = s.process(), r.between(2*r.Lease, 4*r.Lease)
-			}
-			return p != nil && p.pause(d)
+			p := r.victim()
+			return p != nil && p.pause(r.between(r.Lease/5, 2*r.Lease))
 		}},
 		{"sigterm", 2, func(context.Context) bool {
 			p := r.victim()
@@ -79,7 +76,8 @@ func (r *rig) victim() *process {
 		if s.steady && r.chance() > 0.05 {
 			continue
 		}
-		if p := s.process(); p != nil && p.alive() {
+		p := s.process()
+		if p != nil && p.alive() && !(p.isStopped() && r.chance() < 0.95) { // that is fault enough
 			return p
 		}
 	}
