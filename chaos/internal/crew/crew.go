@@ -39,13 +39,13 @@ const (
 )
 
 // What a worker writes to its standard output, a line for each, with a job's ID behind it or,
-// behind Bye, JSON of a Farewell. Freeze asks the rig to stop the process for so long that its
-// run is given up.
+// behind Bye, JSON of a Farewell. Freeze asks the rig to stop the process until its run was given
+// up and the job has another one.
 const (
 	Begun  = "+"
 	Ended  = "-"
 	Bye    = "bye "
-	Freeze = "freeze"
+	Freeze = "freeze "
 )
 
 // Farewell is what a worker says that was told to stop.
@@ -150,15 +150,15 @@ func think() {
 
 // freeze has this process stopped, seldom: a run that it is in comes back when its job has another
 // one.
-func freeze() {
+func freeze(run *worker.Run) {
 	if rand.IntN(freezeOne) == 0 {
-		say(Freeze)
+		say(Freeze + string(run.ID()))
 		time.Sleep(20 * time.Millisecond) // in the middle of which the process stops
 	}
 }
 
 // freezeOne of so many runs of a Source is frozen.
-const freezeOne = 8
+const freezeOne = 3
 
 // Order is what an actor is to do, a line of JSON on its standard input.
 type Order struct {

@@ -163,7 +163,7 @@ func (w *Source) Run(_ context.Context, run *worker.Run) error {
 	}
 	think()
 	time.Sleep(sourceTime)
-	freeze()
+	freeze(run)
 	if err := run.State().Set(CountKey, next); err != nil {
 		return err
 	}

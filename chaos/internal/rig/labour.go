@@ -42,6 +42,7 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 		many(1, func(ctx context.Context) { r.doomed(ctx, job.Single(&crew.Parent{Children: 3, Depth: 3}, "")) })
 		many(1, r.large)
 		many(1, r.registers)
+		many(2, r.impostor)
 	}
 	time.AfterFunc(time.Second, func() { close(open) })
 	return open, nil

@@ -55,6 +55,9 @@ const (
 	outageEvery = 2 * time.Second
 	// lostTime is how much of its past a Redis loses at most.
 	lostTime = time.Second
+	// heldBack is for how long a Redis with everysec may hold back what it has acknowledged, because
+	// it is syncing.
+	heldBack = time.Second
 )
 
 // powerLosses lets the power fail now and then until ctx ends, besides other faults.
@@ -71,7 +74,7 @@ func (r *rig) powerLosses(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.lose(outage{from, dead})
+		r.lose(outage{from.Add(-heldBack), dead})
 		r.site.redis.Restart()
 		r.watch.back()
 		r.fault("power_loss")
@@ -113,7 +116,7 @@ func (t *tape) record(ctx context.Context, dir string) {
 func (t *tape) look(dir string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := time.Now() // what was acknowledged before is in the file
+	at := time.Now() // what was acknowledged before is in the file, but for what is held back
 	files, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "*.incr.aof"))
 	if err != nil || len(files) != 1 {
 		return // nothing is known of this moment

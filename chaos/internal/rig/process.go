@@ -29,7 +29,7 @@ type process struct {
 	born  time.Time
 
 	mu       sync.Mutex
-	frozen   func()         // what is done when it asks to be stopped
+	frozen   func(job.ID)   // what is done when it asks to be stopped
 	running  map[job.ID]int // its runs in progress
 	told     bool           // to end
 	stopped  bool           // by SIGSTOP
@@ -38,7 +38,7 @@ type process struct {
 
 // spawn starts this program again as a process of the crew. heard is called for each run that
 // a worker begins, frozen when it asks to be stopped.
-func spawn(dir, role string, env []string, heard func(p *process, id job.ID), frozen func(p *process)) (*process, error) {
+func spawn(dir, role string, env []string, heard func(p *process, id job.ID), frozen func(p *process, id job.ID)) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func spawn(dir, role string, env []string, heard func(p *process, id job.ID), fr
 		cmd: exec.Command(self), gone: make(chan struct{}), file: log.Name(), running: map[job.ID]int{},
 		lines: make(chan string, 1), born: time.Now(),
 	}
-	p.frozen = func() { frozen(p) }
+	p.frozen = func(id job.ID) { frozen(p, id) }
 	p.cmd.Env = append(append(os.Environ(), crew.RoleEnv+"="+role, "GOTRACEBACK=all", "GOMAXPROCS=2"), env...)
 	p.cmd.Stderr = log
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -81,8 +81,8 @@ func (p *process) hear(line, role string, heard func(*process, job.ID)) {
 		p.lines <- line
 		return
 	}
-	if line == crew.Freeze {
-		p.frozen()
+	if id, ok := strings.CutPrefix(line, crew.Freeze); ok {
+		p.frozen(job.ID(id))
 		return
 	}
 	id, begun := strings.CutPrefix(line, crew.Begun)

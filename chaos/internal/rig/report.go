@@ -31,6 +31,7 @@ type Report struct {
 	Terminated   int `json:"terminated_trees"`
 	Deleted      int `json:"deleted_trees"`
 	RegisterOps  int `json:"register_ops"`
+	FenceProbes  int `json:"fence_probes"`             // commits of runs that were given up, by the rig itself
 	LostByOutage int `json:"lost_by_outage,omitempty"` // messages of the last second before power was lost
 
 	// Each of these is to be zero.
@@ -47,6 +48,7 @@ type Report struct {
 	Leaked          int `json:"leaked_goroutines"`
 	Panics          int `json:"process_panics"`
 	Hung            int `json:"hung_processes"`
+	FenceViolations int `json:"fence_violations"`
 	Trouble         int `json:"trouble"` // the rig could not do what it wanted to
 
 	Recovery    Times `json:"recovery_ms"`        // from the death of a worker until its job runs again
@@ -64,7 +66,7 @@ func (r *Report) Bad() map[string]int {
 		"lost": r.Lost, "duplicated": r.Duplicated, "reordered": r.Reordered, "wrong_state": r.WrongState,
 		"resurrected": r.Resurrected, "stuck": r.Stuck, "orphan_keys": r.OrphanKeys, "leaked_locks": r.LeakedLocks,
 		"zombie_children": r.ZombieChildren, "not_linearizable": r.NotLinearizable, "leaked_goroutines": r.Leaked,
-		"process_panics": r.Panics, "hung_processes": r.Hung, "trouble": r.Trouble, "never_hit": len(r.NeverHit),
+		"process_panics": r.Panics, "hung_processes": r.Hung, "fence_violations": r.FenceViolations, "trouble": r.Trouble, "never_hit": len(r.NeverHit),
 	}
 	maps.DeleteFunc(all, func(_ string, n int) bool { return n == 0 })
 	return all
@@ -178,7 +180,10 @@ func panics(r *Report) *int         { return &r.Panics }
 func hung(r *Report) *int           { return &r.Hung }
 func trouble(r *Report) *int        { return &r.Trouble }
 
+func fenceViolations(r *Report) *int { return &r.FenceViolations }
+
 // The others.
+func fenceProbes(r *Report) *int  { return &r.FenceProbes }
 func refused(r *Report) *int      { return &r.Refused }
 func lostByOutage(r *Report) *int { return &r.LostByOutage }
 func runs(r *Report) *int         { return &r.Runs }

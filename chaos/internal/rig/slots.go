@@ -51,7 +51,8 @@ type watch struct {
 
 	mu    sync.Mutex
 	died  map[job.ID]death
-	ready time.Time // since when the Redis is back, and no run was seen
+	froze map[job.ID]*process // in the middle of a run of the job
+	ready time.Time           // since when the Redis is back, and no run was seen
 }
 
 // death is that of a worker during a run of a job.
@@ -60,7 +61,16 @@ type death struct {
 	at time.Time
 }
 
-func (w *watch) init() { w.died = map[job.ID]death{} }
+func (w *watch) init() {
+	w.died, w.froze = map[job.ID]death{}, map[job.ID]*process{}
+}
+
+// freeze notes that a worker was stopped in the middle of a run.
+func (w *watch) freeze(p *process, id job.ID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.froze[id] = p
+}
 
 // dead notes that a worker died suddenly.
 func (w *watch) dead(p *process, at time.Time) {
@@ -80,6 +90,10 @@ func (w *watch) began(p *process, id job.ID) {
 	if d, ok := w.died[id]; ok && d.of != p {
 		w.recovery.add(time.Since(d.at))
 		delete(w.died, id)
+	}
+	if frozen := w.froze[id]; frozen != nil && frozen != p {
+		delete(w.froze, id)
+		frozen.resume() // and commits, while this run is at work
 	}
 	if !w.ready.IsZero() && p.born.Before(w.ready) {
 		w.resume.add(time.Since(w.ready))
@@ -139,17 +153,19 @@ func (r *rig) man(ctx context.Context, s *slot) {
 }
 
 // freezeEvery is the least time from one freeze to the next.
-const freezeEvery = 700 * time.Millisecond
+const freezeEvery = time.Second
 
-// freeze stops a process that asks for it, while there are faults, and not too often.
-func (r *rig) freeze(p *process) {
+// freeze stops a process that asks for it in the middle of a run of a job, while there are faults,
+// and not too often. It goes on when another run of the job has begun, or after a while.
+func (r *rig) freeze(p *process, id job.ID) {
 	r.mu.Lock()
 	ripe := r.stormy && time.Since(r.froze) > freezeEvery
 	if ripe {
 		r.froze = time.Now()
 	}
 	r.mu.Unlock()
-	if ripe && p.pause(r.between(2*r.Lease, 5*r.Lease)) {
+	if ripe && p.pause(10*r.Lease) {
+		r.watch.freeze(p, id)
 		r.fault("sigstop_mid_run")
 	}
 }
