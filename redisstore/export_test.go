@@ -1,4 +1,4 @@
 package redisstore
 
 // NeededCommands are those that Examine asks about.
-var NeededCommands = commands
+var NeededCommands = append(append([]string{}, reading...), writing...)

@@ -4,6 +4,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
+func (c Config) namespace() string { return cmp.Or(c.Namespace, DefaultNamespace) }
+
 // Store keeps jobs in Redis. It is safe for concurrent use.
 type Store struct {
 	rdb    redis.UniversalClient
@@ -105,9 +108,6 @@ func connect(cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Namespace == "" {
-		cfg.Namespace = DefaultNamespace
-	}
 	s := &Store{where: "the embedded Redis", couriers: newCouriers(cfg.Clock != nil)}
 	url := cfg.URL
 	if url == "" {
@@ -129,8 +129,8 @@ func connect(cfg Config) (*Store, error) {
 		s.where = t.String()
 	}
 	s.rdb = t.client()
-	s.keys = keyspace{namespace: cfg.Namespace}
-	s.broker = delivery.New(s.rdb, cfg.Namespace)
+	s.keys = keyspace{namespace: cfg.namespace()}
+	s.broker = delivery.New(s.rdb, cfg.namespace())
 	return s, nil
 }
 
@@ -203,19 +203,17 @@ func (s *Store) checkEviction(ctx context.Context) error {
 
 // checkNamespace stores the layout of a new namespace and compares that of an old one.
 func (s *Store) checkNamespace(ctx context.Context, shards int) error {
-	want := shards
-	if want == 0 {
-		want = DefaultShards
-	}
 	key := s.keys.meta()
-	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.HSetNX(ctx, key, "format", format)
-		p.HSetNX(ctx, key, "shards", want)
-		return nil
-	}); err != nil {
-		return s.explain(err)
-	}
 	meta, err := s.rdb.HGetAll(ctx, key).Result()
+	if err == nil && (meta["format"] == "" || meta["shards"] == "") { // else a user who may only read could not open it
+		if _, err = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			p.HSetNX(ctx, key, "format", format)
+			p.HSetNX(ctx, key, "shards", cmp.Or(shards, DefaultShards))
+			return nil
+		}); err == nil {
+			meta, err = s.rdb.HGetAll(ctx, key).Result()
+		}
+	}
 	if err != nil {
 		return s.explain(err)
 	}
@@ -247,6 +245,8 @@ func (s *Store) explain(err error) error {
 		return fmt.Errorf("%w at %s: %w; check that it runs and that the address is right", job.ErrUnreachable, s.where, err)
 	case strings.HasPrefix(err.Error(), "NOAUTH"), strings.HasPrefix(err.Error(), "WRONGPASS"):
 		return fmt.Errorf("%w: Redis at %s refuses the login: %w; give user and password in the URL", job.ErrConfig, s.where, err)
+	case forbidden(err):
+		return s.refusedByACL(err)
 	}
 	var answer redis.Error
 	if errors.As(err, &answer) && !passing(err) {

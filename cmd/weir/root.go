@@ -155,7 +155,7 @@ are now, 130 interrupted before it was done.`,
 		},
 		"graph":  {newGraph(&s), newCheck(), newComponents()},
 		"serve":  {newWorker(&s), newDev(&s)},
-		"set up": {newContext(&s)},
+		"set up": {newContext(&s), newACL(&s)},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
