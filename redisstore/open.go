@@ -79,6 +79,7 @@ func (c Config) namespace() string { return cmp.Or(c.Namespace, DefaultNamespace
 // Store keeps jobs in Redis. It is safe for concurrent use.
 type Store struct {
 	rdb    redis.UniversalClient
+	target *target
 	keys   keyspace
 	broker *delivery.Broker
 	where  string    // the URL without password, for messages
@@ -128,7 +129,10 @@ func connect(cfg Config) (*Store, error) {
 	if s.local == nil {
 		s.where = t.String()
 	}
-	s.rdb = t.client()
+	if err := t.readTLSFiles(); err != nil {
+		return nil, err
+	}
+	s.target, s.rdb = t, t.client()
 	s.keys = keyspace{namespace: cfg.namespace()}
 	s.broker = delivery.New(s.rdb, cfg.namespace())
 	return s, nil
@@ -235,9 +239,15 @@ func (s *Store) checkNamespace(ctx context.Context, shards int) error {
 
 // explain says in one line what to do about an error of the connection.
 func (s *Store) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if refused := distrust(err, s.where); refused != nil {
+		return refused
+	}
 	var netErr net.Error
 	switch {
-	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, redis.ErrClosed):
 		return fmt.Errorf("the store is closed: %w", err)
