@@ -41,6 +41,8 @@ var (
 	ErrUnreachable = errors.New("cannot reach Redis")
 	// ErrRefused: the store understood the request and will never grant it.
 	ErrRefused = errors.New("refused by the store")
+	// ErrCodec: what was stored cannot be decoded here: its key is missing, or it was changed.
+	ErrCodec = errors.New("cannot be decoded")
 	// ErrFailed: the job that was waited for failed.
 	ErrFailed = errors.New("job failed")
 	// ErrConfig: the store cannot be used as it is configured.

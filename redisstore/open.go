@@ -49,6 +49,10 @@ type Config struct {
 	// Shards is the number of parts that a new namespace is cut into, 1 to 1024. Zero
 	// means what the namespace has, or DefaultShards for a new one.
 	Shards int
+	// Codec encodes what jobs hold before it is sent, and decodes it when it was read: to
+	// encrypt it, see package encrypt. All programs that read and write data of the namespace
+	// need it. Nil means that all is stored as it is.
+	Codec job.Codec
 	// Clock is the time of the embedded Redis, for tests. Nil means the machine's. A
 	// Redis with a URL has a clock of its own.
 	Clock *Clock
@@ -85,6 +89,7 @@ type Store struct {
 	where  string    // the URL without password, for messages
 	local  *embedded // nil unless the store started its own Redis
 
+	secrets  secrets
 	couriers *couriers
 	scripts  atomic.Bool // the server has no functions: scripts are used
 }
@@ -134,6 +139,7 @@ func connect(cfg Config) (*Store, error) {
 	}
 	s.target, s.rdb = t, t.client()
 	s.keys = keyspace{namespace: cfg.namespace()}
+	s.secrets = secrets{cfg.Codec, cfg.namespace()}
 	s.broker = delivery.New(s.rdb, cfg.namespace())
 	return s, nil
 }

@@ -26,7 +26,14 @@ func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapsho
 		return nil, err
 	}
 	var d decoder
-	return d.snapshot(reply, id, b.Token)
+	snap, err := d.snapshot(reply, id, b.Token)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.secrets.showSnapshot(snap); err != nil {
+		return nil, s.park(ctx, snap, err)
+	}
+	return snap, nil
 }
 
 // beginArgs encodes what begin() in run.lua is told.
@@ -59,7 +66,11 @@ func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) 
 				return nil, fmt.Errorf("commit of jobs %s and %s: they lie in different shards", first, tx.Deltas[i].Job)
 			}
 		}
-		args = txArgs(args, tx)
+		hidden, err := s.secrets.hideTx(tx)
+		if err != nil {
+			return nil, err
+		}
+		args = txArgs(args, hidden)
 	}
 	if first == "" {
 		return nil, errNoDeltas
@@ -90,7 +101,11 @@ func (s *Store) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string
 	}
 	first := tx.Deltas[0].Job
 	due := s.keys.dueOf(first)
-	reply, err := s.run(ctx, scriptStep, due, txArgs(args, tx)...)
+	hidden, err := s.secrets.hideTx(tx)
+	if err != nil {
+		return job.Result{}, nil, err
+	}
+	reply, err := s.run(ctx, scriptStep, due, txArgs(args, hidden)...)
 	if err != nil {
 		return job.Result{}, nil, err
 	}
@@ -101,6 +116,10 @@ func (s *Store) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string
 	if next := d.str(d.at(l, 2)); next != "" {
 		if snapshot, err = d.snapshot(d.at(l, 3), job.ID(next), b.Token); err != nil {
 			return result, nil, err
+		}
+		if err := s.secrets.showSnapshot(snapshot); err != nil {
+			_ = s.park(ctx, snapshot, err) // whoever takes it next says so
+			snapshot = nil
 		}
 	}
 	wakes := d.wakes(d.at(l, 1))

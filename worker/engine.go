@@ -49,7 +49,7 @@ type Engine struct {
 	quiet    chan struct{} // closed when no further run may begin
 	ran      atomic.Bool
 	timers   atomic.Int64 // held in memory
-	unknown  sync.Map     // types of jobs that nobody here runs, and that were told of
+	unknown  sync.Map     // types of jobs that nobody here runs, or job.ErrCodec: those that were told of
 	ending   sync.Map     // jobs of such types that are to end, and since when
 	presence presence
 	asleep   sleepers
@@ -166,6 +166,12 @@ func (e *Engine) handle(_ context.Context, id string) error {
 	snap, err := e.cfg.Store.Begin(e.runs, job.ID(id), e.beginning())
 	if errors.Is(err, job.ErrStatus) || errors.Is(err, job.ErrLocked) || errors.Is(err, job.ErrRate) || errors.Is(err, job.ErrNotFound) {
 		return nil // an old or repeated wake
+	}
+	if errors.Is(err, job.ErrCodec) {
+		if _, told := e.unknown.LoadOrStore(job.ErrCodec, true); !told {
+			e.cfg.Logger.Error("a job cannot be decoded; such jobs wait, and say why", "error", err)
+		}
+		return nil
 	}
 	if err != nil {
 		return err

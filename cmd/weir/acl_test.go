@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func (w *world) keys() map[string]string {
 	keys, err := w.rdb.Keys(ctx, "*").Result()
 	w.ok(err)
 	for _, k := range keys {
-		if all[k], err = w.rdb.Dump(ctx, k).Result(); err != nil && err != redis.Nil {
+		if all[k], err = w.rdb.Dump(ctx, k).Result(); err != nil && !errors.Is(err, redis.Nil) {
 			w.Fatal(err)
 		}
 	}
