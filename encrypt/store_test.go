@@ -280,6 +280,9 @@ func TestNothingInPlain(t *testing.T) {
 	})
 	stop()
 	b.hidden("after the runs")
+	if log := b.log.String(); strings.Contains(log, marker) || !strings.Contains(log, "job failed") {
+		t.Errorf("the log of the engine tells no failure, or data: %s", log)
+	}
 	b.seen(line, lone)
 }
 

@@ -55,6 +55,9 @@ func (c *secrets) hideText(kind job.Kind, id job.ID, plain string) (string, erro
 	return string(out), err
 }
 
+// Encodes tells whether what jobs hold is encoded before it is sent, and so not for logs.
+func (s *Store) Encodes() bool { return s.secrets.codec != nil }
+
 func isEncoded(stored []byte) bool { return len(stored) > 0 && stored[0] == encoded }
 
 // show decodes what hide made, and returns anything else as it is. The error wraps

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"regexp"
 	"strconv"
@@ -77,6 +78,21 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
+
+// String is fit for messages: it tells no password.
+func (c Config) String() string {
+	where := "an embedded Redis"
+	if c.URL != "" {
+		where, _ = MaskURL(c.URL) // of a wrong one, what is surely no password
+	}
+	return fmt.Sprintf("namespace %s at %s", c.namespace(), where)
+}
+
+// GoString is String.
+func (c Config) GoString() string { return c.String() }
+
+// LogValue is String.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 func (c Config) namespace() string { return cmp.Or(c.Namespace, DefaultNamespace) }
 

@@ -282,7 +282,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 			e.remind(r.delta)
 		}
 		if d.Outcome == statemachine.Fail {
-			log.Error("job failed", "error", d.Reason)
+			e.logFailure(log, d.Reason)
 		}
 	case errors.Is(err, job.ErrFenced), errors.Is(err, job.ErrNotFound):
 		log.Warn("run was not committed: its job is gone or has another run", "error", err)
@@ -301,6 +301,16 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 		log.Error("run could not be committed; it will be repeated when its lease ends", "error", err)
 	}
 	return done
+}
+
+// logFailure tells that a job failed, and why: unless that is encrypted in the store.
+func (e *Engine) logFailure(log *slog.Logger, reason string) {
+	if !e.cfg.Store.Encodes() {
+		log.Error("job failed", "error", reason)
+		return
+	}
+	log.Error("job failed; its data are encrypted: weir why tells the reason")
+	log.Debug("job failed", "error", reason)
 }
 
 // giveUp commits what takes the place of a commit that was refused.

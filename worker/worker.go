@@ -152,6 +152,9 @@ type Store interface {
 	job.Types
 	job.Engines
 	Broker() *delivery.Broker
+	// Encodes tells whether what jobs hold is encoded before it is sent: then reasons of
+	// failures are not logged.
+	Encodes() bool
 }
 
 // Defaults of a Config.
