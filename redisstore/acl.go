@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,27 +123,4 @@ func (t *target) commands() []string {
 		return []string{"+select"}
 	}
 	return nil
-}
-
-// refusedByACL says what to do about what the user of the URL may not do.
-func (s *Store) refusedByACL(err error) error {
-	return fmt.Errorf("%w: the user that the URL of Redis at %s names may not do this: %w; weir acl prints the rules that a user needs", job.ErrRefused, s.where, err)
-}
-
-// noPermissions are how Redis begins what it says to a user who may not do something, and
-// what it says if that was in a script.
-var noPermissions = []string{"NOPERM", "The user executing the script can't"}
-
-// forbidden tells whether the user of the URL may not do what was asked.
-func forbidden(err error) bool {
-	var answer interface{ RedisError() }
-	if !errors.As(err, &answer) {
-		return false
-	}
-	for _, text := range noPermissions {
-		if strings.Contains(err.Error(), text) {
-			return true
-		}
-	}
-	return false
 }

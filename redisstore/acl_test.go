@@ -144,7 +144,7 @@ func TestACLReader(t *testing.T) {
 	ns := redistest.Namespace(t)
 	url := user(t, s, ns, redisstore.ACL{Role: redisstore.RoleReader})
 	_, err := redisstore.Open(t.Context(), redisstore.Config{URL: url, Namespace: ns})
-	if !errors.Is(err, job.ErrRefused) || !strings.Contains(err.Error(), "weir acl") {
+	if !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "weir acl") {
 		t.Errorf("opening a namespace that is not there: %v", err)
 	}
 	w := openAs(t, user(t, s, ns, redisstore.ACL{Role: redisstore.RoleWorker}), ns)
@@ -173,7 +173,7 @@ func TestACLReader(t *testing.T) {
 			"publish":  func() error { return r.store.Publish(t.Context(), "/x", raws("1")) },
 		} {
 			err := fn()
-			if !errors.Is(err, job.ErrRefused) || !strings.Contains(err.Error(), "weir acl") || strings.Contains(err.Error(), "\n") {
+			if !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "weir acl") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s, function loaded %t: %v", name, loaded, err)
 			}
 		}

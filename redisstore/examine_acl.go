@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -73,8 +72,7 @@ func (e *examiner) needed(job, channel string, reader bool) [][]any {
 
 // untold turns a refusal to answer into a reason to skip the check.
 func (e *examiner) untold(err error) error {
-	var answer redis.Error
-	if errors.As(err, &answer) && !passing(err) {
+	if e.answered(err) {
 		return fmt.Errorf("%w: %w", errOtherServer, err)
 	}
 	return err

@@ -8,9 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -206,8 +204,7 @@ func (s *Store) answers(ctx context.Context) error {
 func (s *Store) checkEviction(ctx context.Context) error {
 	check := func(ctx context.Context, c redis.Cmdable) error {
 		info, err := c.Info(ctx, "memory").Result()
-		var answer redis.Error
-		if errors.As(err, &answer) && !passing(err) {
+		if s.answered(err) {
 			return nil // it does not tell: some compatible servers know no such section
 		}
 		if err != nil {
@@ -257,42 +254,4 @@ func (s *Store) checkNamespace(ctx context.Context, shards int) error {
 	}
 	s.keys.shards = have
 	return nil
-}
-
-// explain says in one line what to do about an error of the connection.
-func (s *Store) explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	if refused := distrust(err, s.where); refused != nil {
-		return refused
-	}
-	var netErr net.Error
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.Is(err, redis.ErrClosed):
-		return fmt.Errorf("the store is closed: %w", err)
-	case errors.As(err, &netErr), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w at %s: %w; check that it runs and that the address is right", job.ErrUnreachable, s.where, err)
-	case strings.HasPrefix(err.Error(), "NOAUTH"), strings.HasPrefix(err.Error(), "WRONGPASS"):
-		return fmt.Errorf("%w: Redis at %s refuses the login: %w; give user and password in the URL", job.ErrConfig, s.where, err)
-	case forbidden(err):
-		return s.refusedByACL(err)
-	}
-	var answer redis.Error
-	if errors.As(err, &answer) && !passing(err) {
-		return fmt.Errorf("%w: Redis at %s: %w", job.ErrRefused, s.where, err)
-	}
-	return err
-}
-
-// passing tells whether Redis gave an error that may be gone when it is asked again.
-func passing(err error) bool {
-	for _, kind := range []string{"OOM", "LOADING", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "MISCONF", "MOVED", "ASK", "ERR max number of clients"} {
-		if redis.HasErrorPrefix(err, kind) {
-			return true
-		}
-	}
-	return false
 }

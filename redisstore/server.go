@@ -3,7 +3,6 @@ package redisstore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,8 +24,7 @@ func (s *Store) servers(ctx context.Context) ([]server, error) {
 	var all []server
 	ask := func(ctx context.Context, c *redis.Client, addr string) error {
 		text, err := c.Info(ctx).Result()
-		var answer redis.Error
-		if err != nil && (!errors.As(err, &answer) || passing(err)) {
+		if err != nil && !s.answered(err) {
 			return s.explain(err)
 		}
 		mu.Lock()

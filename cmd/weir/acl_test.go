@@ -98,7 +98,7 @@ func TestReader(t *testing.T) {
 		{"unlock", string(w.id(aLocked)), "--force"},
 	}
 	for _, args := range acts {
-		if code, text := do(args...); code != 1 || !strings.Contains(text, "may not do this") || !strings.Contains(text, "weir acl") {
+		if code, text := do(args...); code != 2 || !strings.Contains(text, "may not do this") || !strings.Contains(text, "weir acl") {
 			t.Errorf("%v: exit code %d: %s", args, code, text)
 		}
 	}

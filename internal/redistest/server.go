@@ -140,3 +140,6 @@ func (s *Server) Client(t testing.TB) *redis.Client {
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
+
+// Dir returns the directory of the server's data.
+func (s *Server) Dir() string { return s.dir }
