@@ -86,6 +86,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err := e.Register(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("starting the engine: %w", err)
 	}
+	for _, concern := range e.cfg.Store.Concerns(ctx) {
+		e.cfg.Logger.Warn(concern)
+	}
 	leave := e.present(ctx)
 	defer leave()
 	srv, err := e.cfg.Store.Broker().Serve(delivery.ServeConfig{

@@ -87,7 +87,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if errors.As(err, new(fileError)) {
-		_, _ = fmt.Fprintln(stderr, err) // a line for each problem, each with its place
+		for line := range strings.Lines(err.Error()) { // a line for each problem, each with its place
+			_, _ = fmt.Fprintln(stderr, term.Clean(strings.TrimSuffix(line, "\n")))
+		}
 	} else {
 		_, _ = fmt.Fprintln(stderr, "weir:", oneLine(err))
 	}
