@@ -21,7 +21,9 @@ func TestRedisRefusesForAWhile(t *testing.T) {
 			b.check(s.Client(b.T).Do(b.ctx, words...).Err())
 		}
 	}
-	for name, c := range map[string]struct{ begin, end func(b *bench, s *redistest.Server) }{
+	for name, c := range map[string]struct {
+		begin, end func(b *bench, s *redistest.Server)
+	}{
 		"replica": {do("REPLICAOF", "127.0.0.1", "1"), do("REPLICAOF", "NO", "ONE")},
 		"full":    {do("CONFIG", "SET", "maxmemory", "1"), do("CONFIG", "SET", "maxmemory", "0")},
 		"silent": {
