@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"slices"
@@ -202,4 +203,40 @@ func TestACLRefuses(t *testing.T) {
 			t.Errorf("%+v %+v: %v, want %s", c.acl, c.cfg, err, want)
 		}
 	}
+}
+
+// The rules are enough on a cluster, too.
+func TestACLCluster(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		hosts, ok := strings.CutPrefix(url, "redis+cluster://")
+		if !ok {
+			return
+		}
+		ns := redistest.Namespace(t)
+		for _, role := range []redisstore.Role{redisstore.RoleWorker, redisstore.RoleReader} {
+			rules, err := redisstore.ACL{Role: role}.Rules(redisstore.Config{URL: url, Namespace: ns})
+			if err != nil {
+				t.Fatal(err)
+			}
+			words := []any{"ACL", "SETUSER", ns + string(role), "on", ">secret"}
+			for _, r := range rules {
+				words = append(words, r)
+			}
+			rdb := connect(t, url).(*redis.ClusterClient)
+			if err := rdb.ForEachShard(t.Context(), func(ctx context.Context, c *redis.Client) error { return c.Do(ctx, words...).Err() }); err != nil {
+				t.Fatal(err)
+			}
+			e := openAs(t, strings.Replace(url, hosts, ns+string(role)+":secret@"+hosts, 1), ns)
+			if role == redisstore.RoleWorker {
+				serve(e)
+				continue
+			}
+			_, err = e.store.Types(t.Context())
+			e.ok(err)
+			_, err = e.store.Create(t.Context(), newID(t), &job.Plan{Nodes: []job.Node{{Type: "T"}}}, "")
+			e.fails(err, job.ErrConfig)
+		}
+	})
 }

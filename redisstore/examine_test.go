@@ -485,7 +485,8 @@ func serve(e *env) {
 	}
 	stop()
 	e.ok(<-ran)
-	if log.Len() > 0 {
-		e.Errorf("the engine complains: %s", log.String())
+	said := regexp.MustCompile(`(?m)^.*no append-only file.*\n`).ReplaceAllString(log.String(), "") // tests may do without
+	if said != "" {
+		e.Errorf("the engine complains: %s", said)
 	}
 }
