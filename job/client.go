@@ -138,8 +138,11 @@ func (c *Client) resolve(ctx context.Context, name string) (ID, error) {
 // couldBeID tells whether a text could be the beginning of a job ID.
 func couldBeID(s string) bool {
 	prefix, _, _ := strings.Cut(s, ".")
-	return len(prefix) >= minPrefix && idLetters(prefix)
+	return len(prefix) >= minPrefix && len(prefix) <= treeLength && idLetters(prefix)
 }
+
+// treeLength is how many characters the ID of a tree has: it is a UUID.
+const treeLength = 36
 
 // minPrefix is how many characters of an ID are needed to find a job.
 const minPrefix = 4

@@ -39,8 +39,12 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrUnreachable: the store does not answer; it may be asked again.
 	ErrUnreachable = errors.New("cannot reach Redis")
+	// ErrUnavailable: the store answers that it cannot do it now; it may be asked again.
+	ErrUnavailable = errors.New("not now")
 	// ErrRefused: the store understood the request and will never grant it.
 	ErrRefused = errors.New("refused by the store")
+	// ErrCodec: what was stored cannot be decoded here: its key is missing, or it was changed.
+	ErrCodec = errors.New("cannot be decoded")
 	// ErrFailed: the job that was waited for failed.
 	ErrFailed = errors.New("job failed")
 	// ErrConfig: the store cannot be used as it is configured.

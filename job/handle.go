@@ -268,7 +268,7 @@ func (h *Handle) WaitFor(ctx context.Context, done func(*Info) bool) (*Info, err
 	for answered := time.Now(); ; {
 		info, err := h.Info(ctx)
 		switch {
-		case errors.Is(err, ErrUnreachable) && time.Since(answered) < waitFor:
+		case (errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnavailable)) && time.Since(answered) < waitFor:
 			info = nil
 		case err != nil:
 			return nil, err

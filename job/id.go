@@ -71,8 +71,7 @@ func (id ID) Time() time.Time {
 // Compare is negative if the job's tree is older than the other's, or its number in the same
 // tree is the lower one.
 func (id ID) Compare(other ID) int {
-	const tree = 36 // bytes of a UUID
-	if len(id) >= tree && len(other) >= tree && id[:tree] == other[:tree] {
+	if len(id) >= treeLength && len(other) >= treeLength && id[:treeLength] == other[:treeLength] {
 		return cmp.Compare(id.Number(), other.Number())
 	}
 	return strings.Compare(string(id), string(other))

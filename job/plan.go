@@ -15,6 +15,7 @@ import (
 // Limits of a plan. A larger tree must be grown by its jobs.
 const (
 	MaxNodes = 20_000 // jobs of one plan
+	MaxDepth = 1_000  // graphs within graphs; other jobs may have children to any depth
 	MaxName  = port.MaxName
 )
 
@@ -125,10 +126,17 @@ func (p *Plan) Validate() error {
 		return fmt.Errorf("%w: plan has %d jobs, at most %d are allowed; let a job spawn the rest", ErrTooLarge, len(p.Nodes), MaxNodes)
 	}
 	names := make(map[string]bool, len(p.Nodes))
+	depth := make([]int, len(p.Nodes)) // graphs that a job is within
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		if err := p.checkNode(i, n); err != nil {
 			return fmt.Errorf("job %d (%.40q) of the plan: %w", i, n.Name, err)
+		}
+		if up := n.Parent; i > 0 && p.Nodes[up].Graph {
+			depth[i] = depth[up] + 1
+		}
+		if depth[i] > MaxDepth {
+			return fmt.Errorf("%w: job %d (%.40q) of the plan is within more than %d graphs", ErrTooLarge, i, n.Name, MaxDepth)
 		}
 		key := fmt.Sprintf("%d/%s", n.Parent, n.Name)
 		if i > 0 && names[key] {

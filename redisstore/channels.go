@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/port"
 )
 
 // watchFor is how long shards go on publishing statuses without hearing from a listener.
@@ -15,6 +18,10 @@ const watchFor = 10 * time.Second
 
 // Publish implements job.Channels.
 func (s *Store) Publish(ctx context.Context, channel string, items []json.RawMessage) error {
+	items, err := s.secrets.hideMessages(items)
+	if err != nil {
+		return err
+	}
 	reply, err := s.run(ctx, scriptPublish, s.keys.hub(), itemArgs([]any{channel, rand.Text()}, items)...)
 	if err != nil {
 		return err
@@ -47,7 +54,12 @@ func (s *Store) Listen(ctx context.Context, channel string, fn func(json.RawMess
 			if !ok {
 				return s.explain(redis.ErrClosed)
 			}
-			fn(json.RawMessage(m.Payload))
+			item, err := s.secrets.showMessage(json.RawMessage(m.Payload))
+			if err != nil {
+				return fmt.Errorf("channel %s: %w", channel, err)
+			}
+			data, _ := port.Split(item)
+			fn(data)
 		case <-tick.C:
 			if statuses {
 				_ = s.watch(ctx) // it holds for three ticks

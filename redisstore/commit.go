@@ -44,7 +44,11 @@ type settling struct {
 }
 
 // settle encodes a transaction, with a run of one of the types behind it if begin is not nil.
-func settle(tx job.Tx, begin *job.Begin, types []string) *settling {
+func (s *Store) settle(tx job.Tx, begin *job.Begin, types []string) (*settling, error) {
+	hidden, err := s.secrets.hideTx(tx)
+	if err != nil {
+		return nil, err
+	}
 	t := &settling{tx: tx, begin: begin, args: []any{"0"}, turn: make(chan []*settling, 1)}
 	if begin != nil {
 		t.args = append(append([]any{"1"}, beginArgs(*begin)...), len(types))
@@ -52,7 +56,7 @@ func settle(tx job.Tx, begin *job.Begin, types []string) *settling {
 			t.args = append(t.args, name)
 		}
 	}
-	t.args = txArgs(t.args, tx)
+	t.args = txArgs(t.args, hidden)
 	for _, a := range t.args {
 		switch a := a.(type) {
 		case string:
@@ -61,7 +65,7 @@ func settle(tx job.Tx, begin *job.Begin, types []string) *settling {
 			t.size += len(a)
 		}
 	}
-	return t
+	return t, nil
 }
 
 // Commit implements job.Runs.
@@ -72,7 +76,9 @@ func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) 
 	}
 	group := make([]*settling, len(txs))
 	for i, tx := range txs {
-		group[i] = settle(tx, nil, nil)
+		if group[i], err = s.settle(tx, nil, nil); err != nil {
+			return nil, err
+		}
 	}
 	if len(group) == 1 {
 		s.together(ctx, due, group[0])
@@ -93,8 +99,17 @@ func (s *Store) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string
 	if err != nil {
 		return job.Result{}, nil, err
 	}
-	t := settle(tx, &b, types)
+	t, err := s.settle(tx, &b, types)
+	if err != nil {
+		return job.Result{}, nil, err
+	}
 	s.together(ctx, due, t)
+	if t.snapshot != nil {
+		if err := s.secrets.showSnapshot(t.snapshot); err != nil {
+			_ = s.park(ctx, t.snapshot, err) // whoever takes it next says so
+			t.snapshot = nil
+		}
+	}
 	return t.result, t.snapshot, t.err
 }
 

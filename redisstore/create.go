@@ -22,6 +22,9 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 	if err != nil {
 		return false, err
 	}
+	if plan, err = s.secrets.hidePlan(plan, root.Tree(), root.Number()); err != nil {
+		return false, err
+	}
 	nodes := planArgs(plan, root, root.Number(), plan.Parent, by, digest)
 	large := ""
 	if len(nodes) > createBatch {

@@ -87,6 +87,7 @@ type check struct {
 func (e *examiner) checks() []check {
 	all := []check{
 		{"connection", e.connection},
+		{"encryption", func(context.Context) error { e.encryption(); return nil }},
 		{"version", e.version},
 		{"eviction", e.eviction},
 		{"memory", e.memory},

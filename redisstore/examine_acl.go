@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,24 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 )
-
-// commands are those that the store, its scripts, asynq and redislock need, with arguments
-// for a dry run. K stands for a key, C for a channel.
-var commands = []string{
-	"ping", "time", "eval x 1 K", "evalsha x 1 K",
-	"get K", "set K v", "setex K 1 v", "incr K", "mget K", "mset K v", "msetnx K v", "getrange K 0 1",
-	"del K", "unlink K", "exists K", "expire K 1", "expireat K 1", "pexpire K 1", "pttl K",
-	"hset K f v", "hsetnx K f v", "hget K f", "hmget K f", "hgetall K", "hdel K f", "hexists K f", "hkeys K", "hvals K", "hlen K", "hincrby K f 1",
-	"lpush K v", "rpush K v", "lpop K", "rpop K", "llen K", "lrange K 0 1", "ltrim K 0 1", "lrem K 0 v", "rpoplpush K K",
-	"sadd K v", "srem K v", "smembers K", "scard K", "sismember K v",
-	"zadd K 1 v", "zrem K v", "zscore K v", "zcard K", "zcount K 0 1", "zrange K 0 1", "zrangebyscore K 0 1", "zrangebylex K - +",
-	"zremrangebyscore K 0 1", "zremrangebyrank K 0 1",
-	"xadd K * f v", "xlen K", "xrange K - +", "xrevrange K + -", "xdel K 0-1",
-	"publish C v", "subscribe C",
-}
-
-// lookers are those that only people who look need.
-var lookers = []string{"info", "dbsize", "config|get x", "memory|usage K", "scan 0"}
 
 // permissions asks whether the user of the URL may do all that is needed. Nothing is done.
 func (e *examiner) permissions(ctx context.Context) error {
@@ -38,13 +19,12 @@ func (e *examiner) permissions(ctx context.Context) error {
 	}
 	job := e.keys.shard(0) + "j:x"
 	channel := e.keys.channel("/x")
-	keys := []string{job, e.keys.types(), "asynq:{weir:" + e.keys.namespace + ":default}:x", "asynq:queues"}
-	needed := withArgs(commands, job, channel)
-	for _, key := range keys[1:] { // that they may be touched at all
-		needed = append(needed, []any{"get", key}, []any{"set", key, "v"})
+	changes, err := e.refused(ctx, c, user, withArgs(writing, job, channel))
+	if err != nil {
+		return e.untold(err)
 	}
-	needed = append(needed, []any{"publish", "asynq:cancel", "v"}, []any{"subscribe", "asynq:cancel"})
-	missing, err := e.refused(ctx, c, user, needed)
+	reader := len(changes) == len(writing)
+	missing, err := e.refused(ctx, c, user, e.needed(job, channel, reader))
 	if err != nil {
 		return e.untold(err)
 	}
@@ -52,23 +32,47 @@ func (e *examiner) permissions(ctx context.Context) error {
 	if err != nil {
 		return e.untold(err)
 	}
+	role := RoleReader
+	if !reader {
+		role = RoleWorker
+		missing = append(missing, changes...)
+	}
 	if len(missing) > 0 {
-		e.problem("redis-cli ACL SETUSER "+user+" ~weir:* ~asynq:* &weir:* &asynq:* with +NAME for each command that is missing, then ACL SAVE",
+		e.problem(fmt.Sprintf("weir acl %s | xargs redis-cli ACL SETUSER %s, then ACL SAVE", role, user),
 			"user %s may not use %s", user, few(missing))
 	}
 	if len(fewer) > 0 {
 		e.warn("redis-cli ACL SETUSER "+user+strings.ReplaceAll(" "+strings.Join(fewer, " "), " command ", " +")+", then ACL SAVE", "user %s may not use %s, which weir stats, queues and doctor would", user, few(fewer))
 	}
-	if !e.found() {
+	switch {
+	case e.found():
+	case reader:
+		e.ok("user %s may look at everything and change nothing", user)
+	default:
 		e.ok("user %s may do all that is needed", user)
 	}
 	return nil
 }
 
+// needed is what a user needs to read, and, unless it is a reader, to touch what is asynq's.
+func (e *examiner) needed(job, channel string, reader bool) [][]any {
+	needed := append(withArgs(reading, job, channel), []any{"smembers", "asynq:queues"})
+	keys := []string{e.keys.types(), "asynq:{weir:" + e.keys.namespace + ":default}:x"}
+	for _, key := range keys {
+		needed = append(needed, []any{"get", key})
+	}
+	if reader {
+		return needed
+	}
+	for _, key := range append(keys, "asynq:queues", "asynq:servers", "asynq:workers") {
+		needed = append(needed, []any{"set", key, "v"})
+	}
+	return append(needed, []any{"publish", "asynq:cancel", "v"}, []any{"subscribe", "asynq:cancel"})
+}
+
 // untold turns a refusal to answer into a reason to skip the check.
 func (e *examiner) untold(err error) error {
-	var answer redis.Error
-	if errors.As(err, &answer) && !passing(err) {
+	if e.answered(err) {
 		return fmt.Errorf("%w: %w", errOtherServer, err)
 	}
 	return err

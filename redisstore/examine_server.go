@@ -69,8 +69,7 @@ func (e *examiner) version(context.Context) error {
 	for _, v := range e.all {
 		version := v.info["redis_version"]
 		versions = append(versions, version)
-		major, _, _ := strings.Cut(version, ".")
-		if n, err := strconv.Atoi(major); err != nil || n < minRedis {
+		if v.old() {
 			e.problem(fmt.Sprintf("use Redis %d or later", minRedis), "%sversion %s is too old", e.of(v), version)
 		}
 	}

@@ -110,7 +110,7 @@ func TestExamineHealthy(t *testing.T) {
 			e.Errorf("%+v", f)
 		}
 	}
-	if len(found) != 21 {
+	if len(found) != 22 {
 		e.Errorf("%d findings", len(found))
 	}
 	if len(e.examine(false).of("orphans")) != 0 {
@@ -404,13 +404,13 @@ func TestNeededCommands(t *testing.T) {
 	e := open(t, url)
 	serve(e)
 	found := look(t, redisstore.Config{URL: url, Namespace: e.ns}, false)
-	found.has(t, "permissions", redisstore.Warning, "^user weir may not use command config\\|get, command dbsize, command info, command memory\\|usage, command scan, which weir stats",
-		`^redis-cli ACL SETUSER weir \+config\|get \+dbsize \+info \+memory\|usage \+scan, then ACL SAVE$`)
+	found.has(t, "permissions", redisstore.Warning, "^user weir may not use command dbsize, command info, command memory\\|usage, which weir stats",
+		`^redis-cli ACL SETUSER weir \+dbsize \+info \+memory\|usage, then ACL SAVE$`)
 	found.has(t, "version", redisstore.Skipped, "does not tell redis_version", "")
 
 	setUser("+@all", "-hset", "-@dangerous", "+info", "+acl", "~weir:*", "&weir:*")
 	found = look(t, redisstore.Config{URL: url, Namespace: e.ns}, false)
-	found.has(t, "permissions", redisstore.Problem, "channel asynq:cancel.*command hset.*key asynq:queues.*key asynq:.weir:", "~asynq:\\*")
+	found.has(t, "permissions", redisstore.Problem, "channel asynq:cancel.*key asynq:queues.*key asynq:.weir:.*command hset", "weir acl worker . xargs redis-cli ACL SETUSER weir, then")
 	setUser("+@all", "-acl", "~*", "&*")
 	look(t, redisstore.Config{URL: url, Namespace: e.ns}, false).has(t, "permissions", redisstore.Skipped, "does not tell: NOPERM|may not look", "")
 }
@@ -485,7 +485,8 @@ func serve(e *env) {
 	}
 	stop()
 	e.ok(<-ran)
-	if log.Len() > 0 {
-		e.Errorf("the engine complains: %s", log.String())
+	said := regexp.MustCompile(`(?m)^.*no append-only file.*\n`).ReplaceAllString(log.String(), "") // tests may do without
+	if said != "" {
+		e.Errorf("the engine complains: %s", said)
 	}
 }

@@ -1,13 +1,14 @@
 package redisstore
 
 import (
+	"testing"
 	"time"
 
 	"github.com/weirworks/weir/job"
 )
 
 // NeededCommands are those that Examine asks about.
-var NeededCommands = commands
+var NeededCommands = append(append([]string{}, reading...), writing...)
 
 // Occupy makes commits of a job's shard wait, at most so long, as if one were under way.
 // waiting tells how many do, pass lets them go.
@@ -20,4 +21,16 @@ func Occupy(s *Store, id job.ID, wait time.Duration) (waiting func() int, pass f
 		defer s.lanes.mu.Unlock()
 		return len(s.lanes.busy[due])
 	}, func() { s.lanes.pass(due) }
+}
+
+// EncryptionOf is what Examine says of a URL's encryption.
+func EncryptionOf(t testing.TB, url string) Finding {
+	t.Helper()
+	target, err := parseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &examiner{Store: &Store{target: target}, check: "encryption"}
+	e.encryption()
+	return e.findings[0]
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -369,3 +370,5 @@ func contents(ctx context.Context, c *redis.Client, key string) (string, error) 
 	}
 	return fmt.Sprintf("%q", v), err // maps are printed in the order of their keys
 }
+
+func matches(pattern, text string) bool { return regexp.MustCompile(pattern).MatchString(text) }

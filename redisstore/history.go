@@ -31,7 +31,7 @@ func (s *Store) Log(ctx context.Context, id job.ID, after string, limit int) ([]
 	if after != "" {
 		from = "(" + after
 	}
-	return logEntries(id, s.rdb.XRangeN(ctx, s.keys.log(id), from, "+", int64(limit)), s.explain)
+	return s.logEntries(id, s.rdb.XRangeN(ctx, s.keys.log(id), from, "+", int64(limit)))
 }
 
 // LogBack implements job.History.
@@ -40,17 +40,17 @@ func (s *Store) LogBack(ctx context.Context, id job.ID, before string, limit int
 	if before != "" {
 		end = "(" + before
 	}
-	return logEntries(id, s.rdb.XRevRangeN(ctx, s.keys.log(id), end, "-", int64(limit)), s.explain)
+	return s.logEntries(id, s.rdb.XRevRangeN(ctx, s.keys.log(id), end, "-", int64(limit)))
 }
 
-func logEntries(id job.ID, cmd *redis.XMessageSliceCmd, explain func(error) error) ([]job.Entry, error) {
+func (s *Store) logEntries(id job.ID, cmd *redis.XMessageSliceCmd) ([]job.Entry, error) {
 	messages, err := cmd.Result()
 	if err != nil && !isNil(err) {
-		return nil, explain(err)
+		return nil, s.explain(err)
 	}
 	out := make([]job.Entry, 0, len(messages))
 	for _, m := range messages {
-		e, err := logEntry(m)
+		e, err := s.logEntry(m)
 		if err != nil {
 			return nil, fmt.Errorf("reading the log of job %s: %w", id, err)
 		}
@@ -59,7 +59,7 @@ func logEntries(id job.ID, cmd *redis.XMessageSliceCmd, explain func(error) erro
 	return out, nil
 }
 
-func logEntry(m redis.XMessage) (job.Entry, error) {
+func (s *Store) logEntry(m redis.XMessage) (job.Entry, error) {
 	text := func(field string) string {
 		v, _ := m.Values[field].(string)
 		return v
@@ -67,15 +67,21 @@ func logEntry(m redis.XMessage) (job.Entry, error) {
 	ms, _, _ := strings.Cut(m.ID, "-")
 	at, _ := strconv.ParseInt(ms, 10, 64) // the ID of a stream entry is <ms>-<n>
 	e := job.Entry{Position: m.ID, At: time.UnixMilli(at).UTC(), Job: job.ID(text("job"))}
-	if note := text("note"); note != "" {
+	p := s.secrets.place(job.KindLog, e.Job, "")
+	note := text("note")
+	run, err := s.secrets.show(p, []byte(text("run")))
+	if err != nil {
+		note = text("run") // people without keys see at least that there was a run
+	}
+	if note != "" {
 		var keys json.RawMessage
-		if e.Note, keys = port.Split(json.RawMessage(note)); keys != nil {
+		if e.Note, keys = port.Split(s.secrets.visible(p, json.RawMessage(note))); keys != nil {
 			return e, port.Decode(keys, &e.Context)
 		}
 		return e, nil
 	}
 	e.Run = &job.RunEntry{}
-	if err := json.Unmarshal([]byte(text("run")), e.Run); err != nil {
+	if err := json.Unmarshal(run, e.Run); err != nil {
 		return e, err
 	}
 	e.Run.At, e.Run.Job = e.At, e.Job

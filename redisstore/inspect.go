@@ -19,7 +19,10 @@ func (s *Store) State(ctx context.Context, id job.ID, keys ...string) (map[strin
 		for k, v := range all {
 			out[k] = json.RawMessage(v)
 		}
-		return out, s.explain(err)
+		if err != nil {
+			return nil, s.explain(err)
+		}
+		return out, s.secrets.showState(id, out)
 	}
 	for part := range slices.Chunk(keys, 5000) {
 		vals, err := s.rdb.HMGet(ctx, key, part...).Result()
@@ -32,7 +35,7 @@ func (s *Store) State(ctx context.Context, id job.ID, keys ...string) (map[strin
 			}
 		}
 	}
-	return out, nil
+	return out, s.secrets.showState(id, out)
 }
 
 // Children implements job.RunReader.
@@ -59,12 +62,17 @@ func (s *Store) Failures(ctx context.Context, id job.ID) ([]job.Failure, error) 
 		if err := json.Unmarshal([]byte(raw), &out[i]); err != nil {
 			return nil, fmt.Errorf("decoding an error of job %s: %w", id, err)
 		}
+		s.secrets.showFailure(id, &out[i])
 	}
 	return out, nil
 }
 
 // SetState implements job.Control.
 func (s *Store) SetState(ctx context.Context, id job.ID, set map[string]json.RawMessage, unset []string) error {
+	set, err := s.secrets.hideState(id, set)
+	if err != nil {
+		return err
+	}
 	args := []any{string(id), rand.Text(), len(set)}
 	for k, v := range set {
 		args = append(args, k, []byte(v))

@@ -247,6 +247,7 @@ func (s *Store) infos(ctx context.Context, ids []job.ID) ([]*job.Info, error) {
 	found := make(map[job.ID]*job.Info, len(ids))
 	for _, reply := range replies {
 		for _, i := range d.infos(d.at(d.list(reply), 0)) {
+			s.secrets.showInfo(i)
 			found[i.ID] = i
 		}
 	}
@@ -292,6 +293,7 @@ func (s *Store) Details(ctx context.Context, ids []job.ID) ([]job.Details, error
 			if err := json.Unmarshal([]byte(raw), &f); err != nil {
 				return nil, fmt.Errorf("decoding an error of job %s: %w", id, err)
 			}
+			s.secrets.showFailure(id, &f)
 			d.Failures = append(d.Failures, f)
 		}
 	}

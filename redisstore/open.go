@@ -4,11 +4,11 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
+	"log/slog"
 	"regexp"
 	"strconv"
 	"strings"
@@ -48,6 +48,10 @@ type Config struct {
 	// Shards is the number of parts that a new namespace is cut into, 1 to 1024. Zero
 	// means what the namespace has, or DefaultShards for a new one.
 	Shards int
+	// Codec encodes what jobs hold before it is sent, and decodes it when it was read: to
+	// encrypt it, see package encrypt. All programs that read and write data of the namespace
+	// need it. Nil means that all is stored as it is.
+	Codec job.Codec
 	// Clock is the time of the embedded Redis, for tests. Nil means the machine's. A
 	// Redis with a URL has a clock of its own.
 	Clock *Clock
@@ -73,14 +77,33 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// String is fit for messages: it tells no password.
+func (c Config) String() string {
+	where := "an embedded Redis"
+	if c.URL != "" {
+		where, _ = MaskURL(c.URL) // of a wrong one, what is surely no password
+	}
+	return fmt.Sprintf("namespace %s at %s", c.namespace(), where)
+}
+
+// GoString is String.
+func (c Config) GoString() string { return c.String() }
+
+// LogValue is String.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+func (c Config) namespace() string { return cmp.Or(c.Namespace, DefaultNamespace) }
+
 // Store keeps jobs in Redis. It is safe for concurrent use.
 type Store struct {
 	rdb    redis.UniversalClient
+	target *target
 	keys   keyspace
 	broker *delivery.Broker
 	where  string    // the URL without password, for messages
 	local  *embedded // nil unless the store started its own Redis
 
+	secrets  secrets
 	couriers *couriers
 	lanes    lanes
 	lives    lives
@@ -107,9 +130,6 @@ func connect(cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Namespace == "" {
-		cfg.Namespace = DefaultNamespace
-	}
 	s := &Store{where: "the embedded Redis", couriers: newCouriers(cfg.Clock != nil), lanes: lanes{wait: groupWait}}
 	url := cfg.URL
 	if url == "" {
@@ -130,9 +150,13 @@ func connect(cfg Config) (*Store, error) {
 	if s.local == nil {
 		s.where = t.String()
 	}
-	s.rdb = t.client()
-	s.keys = keyspace{namespace: cfg.Namespace}
-	s.broker = delivery.New(s.rdb, cfg.Namespace)
+	if err := t.readTLSFiles(); err != nil {
+		return nil, err
+	}
+	s.target, s.rdb = t, t.client()
+	s.keys = keyspace{namespace: cfg.namespace()}
+	s.secrets = secrets{cfg.Codec, cfg.namespace()}
+	s.broker = delivery.New(s.rdb, cfg.namespace())
 	return s, nil
 }
 
@@ -182,8 +206,7 @@ func (s *Store) answers(ctx context.Context) error {
 func (s *Store) checkEviction(ctx context.Context) error {
 	check := func(ctx context.Context, c redis.Cmdable) error {
 		info, err := c.Info(ctx, "memory").Result()
-		var answer redis.Error
-		if errors.As(err, &answer) && !passing(err) {
+		if s.answered(err) {
 			return nil // it does not tell: some compatible servers know no such section
 		}
 		if err != nil {
@@ -205,19 +228,17 @@ func (s *Store) checkEviction(ctx context.Context) error {
 
 // checkNamespace stores the layout of a new namespace and compares that of an old one.
 func (s *Store) checkNamespace(ctx context.Context, shards int) error {
-	want := shards
-	if want == 0 {
-		want = DefaultShards
-	}
 	key := s.keys.meta()
-	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.HSetNX(ctx, key, "format", format)
-		p.HSetNX(ctx, key, "shards", want)
-		return nil
-	}); err != nil {
-		return s.explain(err)
-	}
 	meta, err := s.rdb.HGetAll(ctx, key).Result()
+	if err == nil && (meta["format"] == "" || meta["shards"] == "") { // else a user who may only read could not open it
+		if _, err = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			p.HSetNX(ctx, key, "format", format)
+			p.HSetNX(ctx, key, "shards", cmp.Or(shards, DefaultShards))
+			return nil
+		}); err == nil {
+			meta, err = s.rdb.HGetAll(ctx, key).Result()
+		}
+	}
 	if err != nil {
 		return s.explain(err)
 	}
@@ -235,34 +256,4 @@ func (s *Store) checkNamespace(ctx context.Context, shards int) error {
 	}
 	s.keys.shards = have
 	return nil
-}
-
-// explain says in one line what to do about an error of the connection.
-func (s *Store) explain(err error) error {
-	var netErr net.Error
-	switch {
-	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.Is(err, redis.ErrClosed):
-		return fmt.Errorf("the store is closed: %w", err)
-	case errors.As(err, &netErr), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w at %s: %w; check that it runs and that the address is right", job.ErrUnreachable, s.where, err)
-	case strings.HasPrefix(err.Error(), "NOAUTH"), strings.HasPrefix(err.Error(), "WRONGPASS"):
-		return fmt.Errorf("%w: Redis at %s refuses the login: %w; give user and password in the URL", job.ErrConfig, s.where, err)
-	}
-	var answer redis.Error
-	if errors.As(err, &answer) && !passing(err) {
-		return fmt.Errorf("%w: Redis at %s: %w", job.ErrRefused, s.where, err)
-	}
-	return err
-}
-
-// passing tells whether Redis gave an error that may be gone when it is asked again.
-func passing(err error) bool {
-	for _, kind := range []string{"OOM", "LOADING", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "MISCONF", "MOVED", "ASK", "ERR max number of clients"} {
-		if redis.HasErrorPrefix(err, kind) {
-			return true
-		}
-	}
-	return false
 }

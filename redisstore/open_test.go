@@ -215,3 +215,22 @@ func TestRedisIsFull(t *testing.T) {
 	e.is(statemachine.Queued, sleeper)
 	e.begin(queued)
 }
+
+// Who relies on a store is told what may be lost, and nothing of a sound one.
+func TestConcerns(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{"no append-only file.*appendonly yes": nil, "^$": {"--appendonly", "yes"}} {
+		e := open(t, redistest.Start(t, args...).URL())
+		if got := strings.Join(e.store.(*redisstore.Store).Concerns(t.Context()), "\n"); !matches(want, got) || strings.Contains(got, "\n") {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	s, err := redisstore.Open(t.Context(), redisstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := s.Concerns(t.Context()); got != nil {
+		t.Errorf("embedded: %q", got)
+	}
+}

@@ -14,6 +14,10 @@ import (
 func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 	number := func(i int) int { return p.Numbers[i] }
 	id := func(i int) string { return string(root.Nth(p.Numbers[i])) }
+	hidden, err := s.secrets.hideNodes(p.Nodes, func(i int) job.ID { return root.Nth(p.Numbers[i]) })
+	if err != nil {
+		return err
+	}
 	args := []any{string(root), p.From, p.To, rand.Text(), len(p.Remove)}
 	for _, gone := range p.Remove {
 		args = append(args, string(gone))
@@ -25,7 +29,7 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 	var stay, fresh []any
 	stays, born := 0, 0
 	for i := range p.Nodes {
-		n := &p.Nodes[i]
+		n := &hidden[i]
 		if p.Fresh[i] {
 			born++
 			b := birth{node: n, id: job.ID(id(i)), parent: job.ID(id(n.Parent)), inGraph: true, children: children[i], by: "patch"}

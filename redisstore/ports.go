@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -20,8 +21,16 @@ func (s *Store) Write(ctx context.Context, id job.ID, w job.Write) error {
 	if w.Quiet {
 		quiet = "1"
 	}
-	args := []any{string(id), dirArg(w.Dir), w.Port, rand.Text(), hashArg(w), quiet, w.Entry}
-	return s.act(ctx, scriptWrite, id, w.Port, itemArgs(args, w.Items)...)
+	items, err := s.secrets.hideMessages(w.Items)
+	if err != nil {
+		return err
+	}
+	entry, err := s.secrets.hideText(job.KindLog, id, w.Entry)
+	if err != nil {
+		return err
+	}
+	args := []any{string(id), dirArg(w.Dir), w.Port, rand.Text(), hashArg(w), quiet, entry}
+	return s.act(ctx, scriptWrite, id, w.Port, itemArgs(args, items)...)
 }
 
 // ClosePort implements job.Ports.
@@ -34,6 +43,10 @@ func (s *Store) ClosePort(ctx context.Context, id job.ID, dir port.Dir, name str
 
 // SetPorts implements job.PortSetter.
 func (s *Store) SetPorts(ctx context.Context, id job.ID, ports []port.Spec) error {
+	ports, err := s.secrets.hideSpecs(ports)
+	if err != nil {
+		return err
+	}
 	return s.act(ctx, scriptSetPorts, id, "", portsArgs([]any{string(id), rand.Text()}, ports)...)
 }
 
@@ -42,7 +55,11 @@ func (s *Store) SetDefault(ctx context.Context, id job.ID, v job.Default) error 
 	if err := checkPort(id, v.Port); err != nil {
 		return err
 	}
-	return s.act(ctx, scriptDefault, id, v.Port, string(id), rand.Text(), dirArg(v.Dir), v.Port, setArg(v.Value), []byte(v.Value))
+	value, err := s.secrets.hideDefault(v.Value)
+	if err != nil {
+		return err
+	}
+	return s.act(ctx, scriptDefault, id, v.Port, string(id), rand.Text(), dirArg(v.Dir), v.Port, setArg(value), []byte(value))
 }
 
 // Connect implements job.PortSetter.
@@ -71,7 +88,7 @@ func (s *Store) Connect(ctx context.Context, id job.ID, dir port.Dir, name strin
 		return nil, err
 	}
 	items := d.raws(d.at(l, 2))
-	return items, s.deliver(ctx, due, &d, d.at(l, 1))
+	return items, errors.Join(s.deliver(ctx, due, &d, d.at(l, 1)), s.secrets.showMessages(items))
 }
 
 // act runs a script whose reply is {'ok' or why not, {ready jobs}}.
@@ -130,6 +147,9 @@ func (s *Store) Page(ctx context.Context, id job.ID, dir port.Dir, name string, 
 		return nil, 0, err
 	}
 	head, items := d.int(d.at(l, 1)), d.raws(d.at(l, 2))
+	if err := s.secrets.showMessages(items); err != nil {
+		return nil, 0, fmt.Errorf("port %q of job %s: %w", name, id, err)
+	}
 	return items, head, d.err
 }
 

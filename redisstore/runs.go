@@ -22,7 +22,14 @@ func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapsho
 		return nil, err
 	}
 	var d decoder
-	return d.snapshot(reply, id, b.Token)
+	snap, err := d.snapshot(reply, id, b.Token)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.secrets.showSnapshot(snap); err != nil {
+		return nil, s.park(ctx, snap, err)
+	}
+	return snap, nil
 }
 
 // beginArgs encodes what begin() in run.lua is told.

@@ -3,7 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,8 +25,7 @@ func (s *Store) servers(ctx context.Context) ([]server, error) {
 	var all []server
 	ask := func(ctx context.Context, c *redis.Client, addr string) error {
 		text, err := c.Info(ctx).Result()
-		var answer redis.Error
-		if err != nil && (!errors.As(err, &answer) || passing(err)) {
+		if err != nil && !s.answered(err) {
 			return s.explain(err)
 		}
 		mu.Lock()
@@ -67,4 +66,34 @@ func (v server) number(field string) int64 {
 // bad returns the fields that do not say ok, of those that are there.
 func (v server) bad(fields ...string) []string {
 	return slices.DeleteFunc(fields, func(f string) bool { return v.info[f] == "" || v.info[f] == "ok" })
+}
+
+// Concerns are what somebody should know who is going to rely on the store: in a line each,
+// with what to do. What the server does not tell is no concern.
+func (s *Store) Concerns(ctx context.Context) []string {
+	if s.local != nil {
+		return nil // whoever embeds a Redis knows that it ends with the process
+	}
+	all, err := s.servers(ctx)
+	if err != nil {
+		return nil // whatever is asked next says so
+	}
+	var concerns []string
+	for _, v := range all {
+		if version := v.info["redis_version"]; v.old() {
+			concerns = append(concerns, fmt.Sprintf("Redis at %s has version %s; use %d or later", v.addr, version, minRedis))
+		}
+		if v.info["aof_enabled"] == "0" {
+			concerns = append(concerns, fmt.Sprintf("Redis at %s has no append-only file: when it dies, jobs are lost; redis-cli CONFIG SET appendonly yes", v.addr))
+		}
+	}
+	return concerns
+}
+
+// old tells whether the server says that it is older than the scripts need.
+func (v server) old() bool {
+	version := v.info["redis_version"]
+	major, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	return version != "" && (err != nil || n < minRedis)
 }

@@ -44,6 +44,7 @@ func (s *Store) single(ctx context.Context, id job.ID) (*job.Info, error) {
 	if d.err != nil || len(infos) == 0 {
 		return nil, d.err
 	}
+	s.secrets.showInfo(infos[0])
 	return infos[0], nil
 }
 
@@ -145,6 +146,7 @@ func (s *Store) walk(ctx context.Context, id job.ID, parts int, fn func(*job.Inf
 			reading = append(reading, s.readPart(ctx, &todo))
 		}
 		for _, i := range d.infos(d.at(l, 0)) {
+			s.secrets.showInfo(i)
 			if !fn(i) {
 				return nil
 			}

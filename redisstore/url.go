@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -24,6 +23,8 @@ type target struct {
 	single   *redis.Options
 	failover *redis.FailoverOptions
 	cluster  *redis.ClusterOptions
+
+	files tlsFiles // not read yet
 }
 
 // client returns a new client, which the caller must close. It does not connect yet.
@@ -58,7 +59,10 @@ func (t *target) String() string { return t.masked }
 // ones that would read from replicas: what they say may be out of date.
 //
 // With TLS every server of a cluster or behind Sentinels must have a certificate for the
-// address by which it is dialed.
+// address by which it is dialed. tls_ca_file names a file of certificates of those who are
+// believed instead of whom the system believes; tls_cert_file and tls_key_file the client's
+// own certificate and its key. Only skip_verify=true accepts any certificate. The files are
+// read when a store is opened.
 //
 // The error wraps job.ErrConfig and never tells a password.
 func parseURL(raw string) (*target, error) {
@@ -427,6 +431,9 @@ func (p urlParts) target() (*target, error) {
 		q["addr"] = p.hosts[1:]
 	}
 	var err error
+	if t.files, err = takeTLSFiles(q, p.scheme.name); err != nil {
+		return nil, err
+	}
 	switch p.scheme.kind {
 	case urlSentinel:
 		err = t.setFailover(p, u, q)
@@ -489,14 +496,6 @@ func (t *target) setCluster(u url.URL, q url.Values) (err error) {
 		t.cluster.TLSConfig.InsecureSkipVerify = true
 	}
 	return nil
-}
-
-// urlEachItsName makes TLS check each server's certificate against the server's own
-// address: go-redis would check all of them against the first host of the URL.
-func urlEachItsName(c *tls.Config) {
-	if c != nil {
-		c.ServerName, c.MinVersion = "", tls.VersionTLS12
-	}
 }
 
 // urlReason takes from an error of go-redis what cannot be a secret: never a value.

@@ -59,6 +59,7 @@ func (r *Run) In(name string) (port.Reader, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if in := r.ins[name]; in != nil {
+		in.opened = true
 		return in, nil
 	}
 	spec, err := r.admits(port.Input, name)

@@ -50,7 +50,7 @@ type Engine struct {
 	quiet    chan struct{} // closed when no further run may begin
 	ran      atomic.Bool
 	timers   atomic.Int64 // held in memory
-	unknown  sync.Map     // types of jobs that nobody here runs, and that were told of
+	unknown  sync.Map     // types of jobs that nobody here runs, or job.ErrCodec: those that were told of
 	ending   sync.Map     // jobs of such types that are to end, and since when
 	presence presence
 	asleep   sleepers
@@ -86,6 +86,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer cancel()
 	if err := e.Register(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("starting the engine: %w", err)
+	}
+	for _, concern := range e.cfg.Store.Concerns(ctx) {
+		e.cfg.Logger.Warn(concern)
 	}
 	leave := e.present(ctx)
 	defer leave()
@@ -167,6 +170,12 @@ func (e *Engine) handle(_ context.Context, id string) error {
 	snap, err := e.cfg.Store.Begin(e.runs, job.ID(id), e.beginning())
 	if errors.Is(err, job.ErrStatus) || errors.Is(err, job.ErrLocked) || errors.Is(err, job.ErrRate) || errors.Is(err, job.ErrNotFound) {
 		return nil // an old or repeated wake
+	}
+	if errors.Is(err, job.ErrCodec) {
+		if _, told := e.unknown.LoadOrStore(job.ErrCodec, true); !told {
+			e.cfg.Logger.Error("a job cannot be decoded; such jobs wait, and say why", "error", err)
+		}
+		return nil
 	}
 	if err != nil {
 		return err
@@ -278,7 +287,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 			e.remind(r.delta)
 		}
 		if d.Outcome == statemachine.Fail {
-			log.Error("job failed", "error", d.Reason)
+			e.logFailure(log, d.Reason)
 		}
 	case errors.Is(err, job.ErrFenced), errors.Is(err, job.ErrNotFound):
 		log.Warn("run was not committed: its job is gone or has another run", "error", err)
@@ -297,6 +306,16 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 		log.Error("run could not be committed; it will be repeated when its lease ends", "error", err)
 	}
 	return done
+}
+
+// logFailure tells that a job failed, and why: unless that is encrypted in the store.
+func (e *Engine) logFailure(log *slog.Logger, reason string) {
+	if !e.cfg.Store.Encodes() {
+		log.Error("job failed", "error", reason)
+		return
+	}
+	log.Error("job failed; its data are encrypted: weir why tells the reason")
+	log.Debug("job failed", "error", reason)
 }
 
 // giveUp commits what takes the place of a commit that was refused.

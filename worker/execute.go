@@ -78,6 +78,10 @@ func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time) *ran {
 		snap.Token = r.token
 		out.delta = handBack(snap, 0, "")
 		return out
+	case errors.Is(err, job.ErrCodec) || errors.Is(r.broken, job.ErrCodec): // of what was read later than at begin
+		snap.Token = r.token
+		out.delta = handBack(snap, unknownDelay, firstLine(errors.Join(err, r.broken).Error()))
+		return out
 	case r.broken != nil:
 		err = r.broken
 	case err != nil && cause != nil && errors.Is(err, context.DeadlineExceeded):
@@ -232,7 +236,7 @@ func commitOnce(ctx context.Context, s Store, tx job.Tx) (job.Result, error) {
 
 // permanent tells whether asking again cannot help.
 func permanent(err error) bool {
-	for _, kind := range []error{job.ErrFenced, job.ErrMoved, job.ErrNotFound, job.ErrStatus, job.ErrPort, job.ErrExists, job.ErrTooLarge, port.ErrEncoding, job.ErrRefused} {
+	for _, kind := range []error{job.ErrFenced, job.ErrMoved, job.ErrNotFound, job.ErrStatus, job.ErrPort, job.ErrExists, job.ErrTooLarge, port.ErrEncoding, job.ErrRefused, job.ErrCodec} {
 		if errors.Is(err, kind) {
 			return true
 		}

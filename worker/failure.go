@@ -3,6 +3,7 @@ package worker
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -22,6 +23,9 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 	if fine {
 		read, hidden := r.most() > 0 || r.took, r.hides()
 		d := r.take(r.outcome(err))
+		if d.Outcome == statemachine.Suspend || d.Outcome == statemachine.Complete {
+			d.Reason = r.stray()
+		}
 		switch single := r.info.Single; {
 		case single > 0 && read:
 			d.Single = strconv.Itoa(single - 1)
@@ -51,6 +55,17 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 		r.letter(d)
 	}
 	return d
+}
+
+// stray tells of messages that this version of the worker has no port for: they stay where
+// they are until one comes that has.
+func (r *Run) stray() string {
+	for _, in := range r.boxes {
+		if in.job == "" && !in.opened && in.left+in.hidden > 0 {
+			return fmt.Sprintf("messages wait in port %q, which this version of the worker does not read", in.name)
+		}
+	}
+	return ""
 }
 
 // together marks a job whose messages were to be read one a run, but which reads none of them

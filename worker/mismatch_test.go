@@ -200,3 +200,42 @@ func TestFailureInGraph(t *testing.T) {
 		b.same(h, 55)
 	})
 }
+
+// A port that a newer version of a worker does not have any more keeps its messages, and the
+// job says so; the older version, or one that has the port again, reads them.
+func TestJobWithMorePorts(t *testing.T) {
+	each(t, func(b *bench) {
+		stop := b.serve()
+		h := b.start(planned{&Double{}, func(n *job.Node) {
+			n.Ports = append(n.Ports, job.Port{Spec: port.Spec{Name: "former", Dir: port.Input}})
+		}})
+		b.check(h.Write(b.ctx, "former", 1, 2))
+		b.check(h.Write(b.ctx, "in", 3))
+		var info *job.Info
+		b.until("the job names the port", func() bool {
+			var err error
+			info, err = h.Info(b.ctx)
+			b.check(err)
+			return info.Status.Settled() && strings.Contains(info.Reason, `"former"`)
+		})
+		if p, _ := info.Port(port.Input, "former"); p.Waiting != 2 {
+			b.Errorf("%d messages wait, want 2", p.Waiting)
+		}
+		stop.stop()
+	})
+}
+
+// If another job feeds such a port, the job is not completed without it.
+func TestWiredJobWithMorePorts(t *testing.T) {
+	b := onRedis(t)
+	b.serve()
+	h := b.start(planned{&Double{}, func(n *job.Node) {
+		n.Ports = append(n.Ports, job.Port{Spec: port.Spec{Name: "former", Dir: port.Input}, Sources: 1})
+	}})
+	b.check(h.Write(b.ctx, "former", 1))
+	b.until("the job names the port", func() bool {
+		info, err := h.Info(b.ctx)
+		b.check(err)
+		return info.Status == statemachine.Suspended && strings.Contains(info.Reason, `"former"`)
+	})
+}

@@ -19,6 +19,7 @@ type binder struct {
 // BindIn implements port.Binder.
 func (b binder) BindIn(name string) port.Reader {
 	if in := b.run.ins[name]; in != nil {
+		in.opened = true
 		return in
 	}
 	// The job was created by an older program whose worker had no such port: it is empty.
@@ -70,6 +71,7 @@ type inbox struct {
 	context  json.RawMessage   // of the message read last, nil for none
 	last     json.RawMessage   // the message read last
 	closed   bool
+	opened   bool // the worker has it in its hands
 	fed      bool // wired to other jobs
 	more     bool // of a child's port: there may be messages behind those left
 	asked    bool // of a child's port: fallback is known

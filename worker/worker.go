@@ -152,6 +152,11 @@ type Store interface {
 	job.Types
 	job.Engines
 	Broker() *delivery.Broker
+	// Concerns are what people should know before they rely on the store, in a line each.
+	Concerns(ctx context.Context) []string
+	// Encodes tells whether what jobs hold is encoded before it is sent: then reasons of
+	// failures are not logged.
+	Encodes() bool
 }
 
 // Defaults of a Config.

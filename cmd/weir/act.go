@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,17 @@ import (
 
 // actor is what those who act by this program are called in logs.
 const actor = "weir"
+
+// checkArgs refuses what can be no parameters of a job.
+func checkArgs(args string) error {
+	switch {
+	case !json.Valid([]byte(args)):
+		return fmt.Errorf("--args %.60q is no JSON", args)
+	case !strings.HasPrefix(strings.TrimLeft(args, " \t\r\n"), "{"):
+		return fmt.Errorf("--args %.60q is no JSON object, like {\"Width\": 640}", args)
+	}
+	return nil
+}
 
 func newCreate(s *settings) *cobra.Command {
 	var n job.New
@@ -38,9 +50,9 @@ func newCreate(s *settings) *cobra.Command {
 					return err
 				}
 				n.Type, n.By = words[0], actor
-				if args != "" {
-					if !json.Valid([]byte(args)) {
-						return usageError{fmt.Errorf("--args %.60q is no JSON", args)}
+				if c.Flags().Changed("args") {
+					if err := checkArgs(args); err != nil {
+						return usageError{err}
 					}
 					n.Args = json.RawMessage(args)
 				}

@@ -205,7 +205,7 @@ func (d deed) each(ctx context.Context, c *cobra.Command, client *job.Client, al
 			}
 			continue
 		}
-		if ctx.Err() != nil || errors.Is(err, job.ErrUnreachable) {
+		if ctx.Err() != nil || errors.Is(err, job.ErrUnreachable) || errors.Is(err, job.ErrUnavailable) {
 			return err // so it would go with all others
 		}
 		fmt.Fprintln(c.ErrOrStderr(), "weir:", strings.Join(strings.Fields(err.Error()), " "))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,13 +18,14 @@ import (
 func newContext(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "context",
-		Short: "Keep the Redis and the namespace that commands work on, under names",
-		Long: `Keep the Redis and the namespace that commands work on, under names, in the file
+		Short: "Keep the Redis, the namespace and the keys that commands work with, under names",
+		Long: `Keep the Redis, the namespace and the keys that commands work with, under names, in the file
 $WEIR_CONFIG, or else weir/config.yaml in the directory for the user's configuration.
 
-What holds is, in this order: --redis and --namespace; the context that --context names;
-$WEIR_REDIS_URL and $WEIR_NAMESPACE; the context that $WEIR_CONTEXT names; and if no Redis
-is given so, the current context. The name none stands for no context at all.`,
+What holds is, in this order: --redis, --namespace and --keys; the context that --context
+names; $WEIR_REDIS_URL, $WEIR_NAMESPACE and $WEIR_KEYS; the context that $WEIR_CONTEXT
+names; and if no Redis is given so, the current context. The name none stands for no
+context at all. Of keys, the context has the path of their file.`,
 		Example: "  weir context set prod --redis rediss://weir:secret@redis.example.com --namespace shop\n  weir context use prod\n  weir jobs --context staging",
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -129,19 +131,26 @@ file with an editor if that matters.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return changeContexts(c, "context "+args[0]+" is set", func(f *contextFile) error {
 				one, known := f.Contexts[args[0]]
-				given := namedContext{Redis: s.redis, Namespace: s.namespace, Color: color}
+				given := namedContext{Redis: s.redis, Namespace: s.namespace, Keys: s.keys, Color: color}
 				if !known && given.Redis == "" {
 					return usageError{fmt.Errorf("context %s is new: give its Redis, like --redis redis://localhost:6379", args[0])}
 				}
 				if given == (namedContext{}) {
-					return usageError{fmt.Errorf("nothing to change: give --redis, --namespace or --color")}
+					return usageError{fmt.Errorf("nothing to change: give --redis, --namespace, --keys or --color")}
 				}
 				if given.Redis != "" {
 					if _, err := redisstore.MaskURL(given.Redis); err != nil {
 						return err
 					}
 				}
-				one = namedContext{cmp.Or(given.Redis, one.Redis), cmp.Or(given.Namespace, one.Namespace), cmp.Or(given.Color, one.Color)}
+				if given.Keys != "" {
+					path, err := filepath.Abs(given.Keys)
+					if err != nil {
+						return err
+					}
+					given.Keys = path
+				}
+				one = namedContext{cmp.Or(given.Redis, one.Redis), cmp.Or(given.Namespace, one.Namespace), cmp.Or(given.Keys, one.Keys), cmp.Or(given.Color, one.Color)}
 				f.Contexts[args[0]] = one
 				if err := checkContext(args[0], one); err != nil {
 					return usageError{err}
@@ -197,6 +206,7 @@ type effectiveView struct {
 	Context   string  `json:"context"` // empty for none
 	Redis     setting `json:"redis"`
 	Namespace setting `json:"namespace"`
+	Keys      setting `json:"keys"` // path of their file
 	Color     setting `json:"color"`
 }
 
@@ -215,14 +225,14 @@ func newContextShow(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v := effectiveView{File: path, Context: e.context, Redis: e.redis, Namespace: e.namespace, Color: e.color}
+			v := effectiveView{File: path, Context: e.context, Redis: e.redis, Namespace: e.namespace, Keys: e.keys, Color: e.color}
 			v.Redis.Value = masked(v.Redis.Value)
 			return s.show(c, v, "", func(w io.Writer) error {
 				rows := [][]string{{"SETTING", "VALUE", "FROM"}}
 				for _, one := range []struct {
 					name string
 					setting
-				}{{"context", setting{v.Context, ""}}, {"redis", v.Redis}, {"namespace", v.Namespace}, {"color", v.Color}, {"file", setting{v.File, ""}}} {
+				}{{"context", setting{v.Context, ""}}, {"redis", v.Redis}, {"namespace", v.Namespace}, {"keys", v.Keys}, {"color", v.Color}, {"file", setting{v.File, ""}}} {
 					rows = append(rows, []string{one.name, term.Clean(orDash(one.Value)), term.Clean(one.From)})
 				}
 				return term.Table(w, rows, term.StyleOf(w))

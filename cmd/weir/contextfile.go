@@ -30,6 +30,7 @@ const noContext = "none"
 type namedContext struct {
 	Redis     string `yaml:"redis,omitempty"`
 	Namespace string `yaml:"namespace,omitempty"`
+	Keys      string `yaml:"keys,omitempty"` // path of a file
 	Color     string `yaml:"color,omitempty"`
 }
 
@@ -46,7 +47,7 @@ type contextFile struct {
 // Keys that the file may have: at its top, and in each context.
 var (
 	topKeys     = []string{"current", "contexts"}
-	contextKeys = []string{"redis", "namespace", "color"}
+	contextKeys = []string{"redis", "namespace", "keys", "color"}
 	colorModes  = []string{"auto", "always", "never"}
 )
 
@@ -194,8 +195,8 @@ type setting struct {
 
 // effective are the settings that hold for a command.
 type effective struct {
-	context                 string // in effect, empty for none
-	redis, namespace, color setting
+	context                       string // in effect, empty for none
+	redis, namespace, keys, color setting
 }
 
 // resolve finds the settings that hold: flags before the environment before the file. A
@@ -208,12 +209,14 @@ func (s *settings) resolve() (*effective, error) {
 	from := "context " + c.name
 	redis := []setting{{s.redis, "--redis"}, fromEnv("WEIR_REDIS_URL"), {c.Redis, from}}
 	namespace := []setting{{s.namespace, "--namespace"}, fromEnv("WEIR_NAMESPACE"), {c.Namespace, from}, {redisstore.DefaultNamespace, "default"}}
+	keys := []setting{{s.keys, "--keys"}, fromEnv("WEIR_KEYS"), {c.Keys, from}}
 	if c.flagged {
+		keys[1], keys[2] = keys[2], keys[1]
 		redis[1], redis[2] = redis[2], redis[1]
 		namespace[1], namespace[2] = namespace[2], namespace[1]
 	}
 	return &effective{
-		context: c.name, redis: first(redis), namespace: first(namespace),
+		context: c.name, redis: first(redis), namespace: first(namespace), keys: first(keys),
 		color: first([]setting{{c.Color, from}, {colorModes[0], "default"}}),
 	}, nil
 }

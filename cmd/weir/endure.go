@@ -71,5 +71,5 @@ func final(err error) bool {
 	return false
 }
 
-// oneLine is an error as one line.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// oneLine is an error as one line, without anything that a terminal obeys.
+func oneLine(err error) string { return term.Clean(strings.Join(strings.Fields(err.Error()), " ")) }

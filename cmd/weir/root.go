@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/encrypt"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -34,6 +35,7 @@ const (
 type settings struct {
 	redis     string
 	namespace string
+	keys      string
 	context   string
 	output    string
 
@@ -85,7 +87,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if errors.As(err, new(fileError)) {
-		_, _ = fmt.Fprintln(stderr, err) // a line for each problem, each with its place
+		for line := range strings.Lines(err.Error()) { // a line for each problem, each with its place
+			_, _ = fmt.Fprintln(stderr, term.Clean(strings.TrimSuffix(line, "\n")))
+		}
 	} else {
 		_, _ = fmt.Fprintln(stderr, "weir:", oneLine(err))
 	}
@@ -132,7 +136,8 @@ are now, 130 interrupted before it was done.`,
 	// The environment is no default here: help would print the password in it.
 	flags.StringVar(&s.redis, "redis", "", "`URL` of the Redis that holds the jobs (default $WEIR_REDIS_URL)")
 	flags.StringVar(&s.namespace, "namespace", "", "namespace of the jobs (default $WEIR_NAMESPACE, or main)")
-	flags.StringVar(&s.context, "context", "", "`NAME` of the context with both (default $WEIR_CONTEXT, or the current one)")
+	flags.StringVar(&s.keys, "keys", "", "`FILE` of the keys that encrypt what jobs hold (default $WEIR_KEYS)")
+	flags.StringVar(&s.context, "context", "", "`NAME` of the context with all three (default $WEIR_CONTEXT, or the current one)")
 	addStyle(root, wish)
 	s.stderr = root.ErrOrStderr
 	root.PersistentPreRun = func(*cobra.Command, []string) { s.paint(wish) }
@@ -155,7 +160,7 @@ are now, 130 interrupted before it was done.`,
 		},
 		"graph":  {newGraph(&s), newCheck(), newComponents()},
 		"serve":  {newWorker(&s), newDev(&s)},
-		"set up": {newContext(&s)},
+		"set up": {newContext(&s), newACL(&s)},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
@@ -178,14 +183,28 @@ func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
 
 // config says which store the flags name.
 func (s *settings) config() (redisstore.Config, error) {
+	cfg, err := s.anyConfig()
+	if err == nil && cfg.URL == "" {
+		err = usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379, or keep it with weir context set")}
+	}
+	return cfg, err
+}
+
+// anyConfig is config, without a URL if no Redis is given.
+func (s *settings) anyConfig() (redisstore.Config, error) {
 	e, err := s.resolve()
 	if err != nil {
 		return redisstore.Config{}, err
 	}
-	if e.redis.Value == "" {
-		return redisstore.Config{}, usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379, or keep it with weir context set")}
+	cfg := redisstore.Config{URL: e.redis.Value, Namespace: e.namespace.Value}
+	if e.keys.Value != "" {
+		keys, err := encrypt.ReadKeys(e.keys.Value)
+		if err != nil {
+			return redisstore.Config{}, fmt.Errorf("%s: %w", e.keys.From, err)
+		}
+		cfg.Codec = keys
 	}
-	return redisstore.Config{URL: e.redis.Value, Namespace: e.namespace.Value}, nil
+	return cfg, nil
 }
 
 // usage makes the errors of an argument check count as wrong command lines.

@@ -154,12 +154,12 @@ func (f *runFlags) validate(c *cobra.Command, s *settings, name string) (labels 
 // openOrEmbed opens the store that the flags name, or one in this process, which keeps
 // nothing.
 func (s *settings) openOrEmbed(ctx context.Context) (store *redisstore.Store, kept bool, err error) {
-	e, err := s.resolve()
+	cfg, err := s.anyConfig()
 	if err != nil {
 		return nil, false, err
 	}
-	store, err = redisstore.Open(ctx, redisstore.Config{URL: e.redis.Value, Namespace: e.namespace.Value})
-	return store, e.redis.Value != "", err
+	store, err = redisstore.Open(ctx, cfg)
+	return store, cfg.URL != "", err
 }
 
 // graphOnly are the flags that are for a graph that is to be run.

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/cmd/weir/internal/explain"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -129,7 +130,7 @@ func fullView(ctx context.Context, h *job.Handle) (*view, error) {
 	}
 	v := viewOf(info)
 	v.fill(d)
-	v.State, err = h.State(ctx)
+	v.State, err = explain.State(h.State(ctx))
 	return v, err
 }
 

@@ -1,7 +1,9 @@
 package redistest
 
 import (
+	"bufio"
 	"bytes"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -29,6 +31,7 @@ type Proxy struct {
 	links  map[*link]struct{}
 	drops  int    // replies still to drop
 	match  []byte // in lower case
+	answer string // instead of what the server would say
 }
 
 // link is one client connection and its connection to the server.
@@ -78,6 +81,42 @@ func (p *Proxy) Redirect(addr string) {
 	p.target = addr
 	p.mu.Unlock()
 	p.Cut()
+}
+
+// Answer makes all commands be answered with an error and not reach the server, until it
+// is called with an empty text.
+func (p *Proxy) Answer(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = text
+}
+
+// refusal is what is sent instead of passing a chunk on, empty to pass it on.
+func (p *Proxy) refusal(chunk []byte) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answer == "" {
+		return ""
+	}
+	return strings.Repeat("-"+p.answer+"\r\n", commands(chunk))
+}
+
+// commands counts those in a chunk, each a list of texts.
+func commands(chunk []byte) (n int) {
+	for r := bufio.NewReader(bytes.NewReader(chunk)); ; n++ {
+		var words, size int
+		if _, err := fmt.Fscanf(r, "*%d\r\n", &words); err != nil {
+			return n
+		}
+		for range words {
+			if _, err := fmt.Fscanf(r, "$%d\r\n", &size); err != nil {
+				return n
+			}
+			if _, err := r.Discard(size + 2); err != nil {
+				return n
+			}
+		}
+	}
 }
 
 // Cut closes all current connections. New ones are welcome.
@@ -156,7 +195,11 @@ func (p *Proxy) requests(l *link) {
 			if !l.dropping.Load() && p.takeDrop(buf[:n]) {
 				l.dropping.Store(true)
 			}
-			if _, err := l.server.Write(buf[:n]); err != nil {
+			to, text := l.server, buf[:n]
+			if no := p.refusal(text); no != "" {
+				to, text = l.client, []byte(no)
+			}
+			if _, err := to.Write(text); err != nil {
 				return
 			}
 		}

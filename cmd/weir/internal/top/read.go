@@ -131,7 +131,7 @@ func (d *details) read(ctx context.Context, source Source, now func() time.Time)
 	if err != nil {
 		return err
 	}
-	state, err := h.State(ctx)
+	state, err := explain.State(h.State(ctx))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,294 @@
+package redisstore_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// asks is one act of each kind: a script that changes, one that reads, several at once, and
+// plain commands.
+func (e *env) asks(id job.ID) map[string]func() error {
+	return map[string]func() error{
+		"write": func() error { return e.store.Write(e.Context(), id, job.Write{Dir: 'i', Port: "in", Items: raws("2")}) },
+		"peek":  func() error { _, _, err := e.store.Peek(e.Context(), id, 'i', "in", 1); return err },
+		"state": func() error { _, err := e.store.State(e.Context(), id); return err },
+		"types": func() error { _, err := e.store.Types(e.Context()); return err },
+		"sweep": func() error { _, err := e.store.Sweep(e.Context()); return err },
+		"open": func() error {
+			s, err := redisstore.Open(e.Context(), redisstore.Config{URL: e.url, Namespace: e.ns})
+			if err == nil {
+				_ = s.Close()
+			}
+			return err
+		},
+	}
+}
+
+// Each answer that says that Redis does not do what was asked has its kind and says what to
+// do, whatever was asked; nothing is done, and when it is over all goes on.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		answer string
+		kind   error
+		advice string
+	}{
+		{"LOADING Redis is loading the dataset in memory", job.ErrUnavailable, "reads its data from disk"},
+		{"OOM command not allowed when used memory > 'maxmemory'.", job.ErrUnavailable, "raise maxmemory"},
+		{"MISCONF Redis is configured to save RDB snapshots", job.ErrUnavailable, "look at its log"},
+		{"READONLY You can't write against a read only replica.", job.ErrUnavailable, "redis+sentinel://"},
+		{"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", job.ErrUnavailable, "failover"},
+		{"NOREPLICAS Not enough good replicas to write.", job.ErrUnavailable, "min-replicas-to-write"},
+		{"BUSY Redis is busy running a script.", job.ErrUnavailable, "SCRIPT KILL"},
+		{"CLUSTERDOWN The cluster is down", job.ErrUnavailable, "bring its servers back"},
+		{"TRYAGAIN Multiple keys request during rehashing of slot", job.ErrUnavailable, "moving"},
+		{"ERR max number of clients reached", job.ErrUnavailable, "raise maxclients"},
+		{"MOVED 3999 127.0.0.1:1", job.ErrConfig, "redis+cluster://"},
+		{"ASK 3999 127.0.0.1:1", job.ErrConfig, "redis+cluster://"},
+		{"NOAUTH Authentication required.", job.ErrConfig, "user and password"},
+		{"WRONGPASS invalid username-password pair or user is disabled.", job.ErrConfig, "correct user and password"},
+		{"NOPERM this user has no permissions", job.ErrConfig, "weir acl"},
+		{"ERR unknown command 'fcall'", job.ErrRefused, "unknown command"},
+		{"WRONGTYPE Operation against a key holding the wrong kind of value", job.ErrRefused, "WRONGTYPE"},
+	} {
+		t.Run(strings.Fields(c.answer)[0], func(t *testing.T) {
+			t.Parallel()
+			direct := open(t, redistest.SharedRedis(t))
+			id := direct.single()
+			direct.write(id, "in", "1")
+			host := strings.TrimSuffix(strings.TrimPrefix(direct.url, "redis://"), "/0")
+			proxy := redistest.StartProxy(t, host)
+			e := *direct
+			e.url = proxy.URL() + "?max_retries=-1"
+			s, err := redisstore.Open(t.Context(), redisstore.Config{URL: e.url, Namespace: e.ns})
+			e.ok(err)
+			t.Cleanup(func() { _ = s.Close() })
+			e.store = s
+			direct.unchanged(c.answer, func() {
+				proxy.Answer(c.answer)
+				for name, ask := range e.asks(id) {
+					err := ask()
+					if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.advice) || strings.Contains(err.Error(), "\n") && name != "sweep" {
+						t.Errorf("%s: %v, want %v with %q", name, err, c.kind, c.advice)
+					}
+				}
+			})
+			proxy.Answer("")
+			for name, ask := range e.asks(id) {
+				if err := ask(); err != nil {
+					t.Errorf("%s, when it is over: %v", name, err)
+				}
+			}
+			direct.holds(id, 'i', "in", "1", "2")
+		})
+	}
+}
+
+// Real servers give these answers, and take what they refused when it is over.
+func TestFaultsOfServers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args   []string
+		begin  func(e *env, s *redistest.Server)
+		ask    string // empty for write
+		answer string // as a regular expression
+		end    func(e *env)
+	}{
+		"replica": {
+			begin:  func(e *env, _ *redistest.Server) { e.ok(e.rdb.Do(e.Context(), "REPLICAOF", "127.0.0.1", "1").Err()) },
+			answer: "READONLY",
+			end:    func(e *env) { e.ok(e.rdb.Do(e.Context(), "REPLICAOF", "NO", "ONE").Err()) },
+		},
+		"lonely replica": {
+			args:   []string{"--replica-serve-stale-data", "no"},
+			begin:  func(e *env, _ *redistest.Server) { e.ok(e.rdb.Do(e.Context(), "REPLICAOF", "127.0.0.1", "1").Err()) },
+			ask:    "types",
+			answer: "MASTERDOWN",
+			end:    func(e *env) { e.ok(e.rdb.Do(e.Context(), "REPLICAOF", "NO", "ONE").Err()) },
+		},
+		"no replicas": {
+			begin: func(e *env, _ *redistest.Server) {
+				e.ok(e.rdb.ConfigSet(e.Context(), "min-replicas-to-write", "1").Err())
+			},
+			answer: "NOREPLICAS",
+			end:    func(e *env) { e.ok(e.rdb.ConfigSet(e.Context(), "min-replicas-to-write", "0").Err()) },
+		},
+		"full": {
+			begin:  func(e *env, _ *redistest.Server) { e.ok(e.rdb.ConfigSet(e.Context(), "maxmemory", "1").Err()) },
+			answer: "OOM",
+			end:    func(e *env) { e.ok(e.rdb.ConfigSet(e.Context(), "maxmemory", "0").Err()) },
+		},
+		"disk": {
+			begin: func(e *env, s *redistest.Server) {
+				e.ok(os.RemoveAll(s.Dir()))
+				e.ok(e.rdb.ConfigSet(e.Context(), "save", "1 1").Err())
+				e.until("the snapshot failed", func() bool {
+					_ = e.rdb.Set(e.Context(), "x", "1", 0).Err()
+					info, err := e.rdb.Info(e.Context(), "persistence").Result()
+					e.ok(err)
+					return strings.Contains(info, "rdb_last_bgsave_status:err")
+				})
+			},
+			answer: "MISCONF",
+			end:    func(e *env) { e.ok(e.rdb.ConfigSet(e.Context(), "save", "").Err()) },
+		},
+		"password": {
+			begin: func(e *env, _ *redistest.Server) {
+				e.ok(e.rdb.ConfigSet(e.Context(), "requirepass", "hush").Err())
+				e.ok(e.rdb.Do(e.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
+			},
+			answer: "NOAUTH|unauthenticated",
+			end:    func(e *env) { e.ok(e.rdb.ConfigSet(e.Context(), "requirepass", "").Err()) },
+		},
+		"clients": {
+			begin: func(e *env, _ *redistest.Server) {
+				e.ok(e.rdb.ConfigSet(e.Context(), "maxclients", "1").Err())
+				e.ok(e.rdb.Do(e.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
+			},
+			answer: "max number of clients|broken pipe|reset by peer|EOF", // it says so and hangs up
+			end:    func(e *env) { e.ok(e.rdb.ConfigSet(e.Context(), "maxclients", "1000").Err()) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t, c.args...)
+			e := open(t, s.URL())
+			e.rdb = redis.NewClient(&redis.Options{Addr: s.Addr(), PoolSize: 1, MaxRetries: -1})
+			t.Cleanup(func() { _ = e.rdb.Close() })
+			e.ok(e.rdb.Ping(t.Context()).Err())
+			id := e.single()
+			write := e.asks(id)["write"]
+			c.begin(e, s)
+			err := e.asks(id)[cmp.Or(c.ask, "write")]()
+			if err == nil || !matches(c.answer, err.Error()) || errors.Is(err, job.ErrRefused) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v, want %s", err, c.answer)
+			}
+			c.end(e)
+			e.until("it is over", func() bool { return write() == nil })
+			e.holds(id, 'i', "in", "2")
+		})
+	}
+}
+
+// A server that reads its data from disk answers, and is waited for.
+func TestFaultLoading(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "100", "--loading-process-events-interval-bytes", "1024")
+	e := open(t, s.URL())
+	id := e.single()
+	for n := range 20 {
+		fields := []any{}
+		for i := range 500 {
+			fields = append(fields, fmt.Sprint("junk", n, ".", i), "x")
+		}
+		e.ok(e.rdb.MSet(t.Context(), fields...).Err())
+	}
+	e.ok(e.rdb.Do(t.Context(), "BGREWRITEAOF").Err())
+	e.until("the file is rewritten", func() bool {
+		info, err := e.rdb.Info(t.Context(), "persistence").Result()
+		e.ok(err)
+		return strings.Contains(info, "aof_rewrite_in_progress:0") && strings.Contains(info, "aof_last_bgrewrite_status:ok") &&
+			!strings.Contains(info, "aof_rewrite_scheduled:1")
+	})
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: s.URL() + "?max_retries=-1", Namespace: e.ns})
+	e.ok(err)
+	t.Cleanup(func() { _ = store.Close() })
+	s.Kill()
+	ready := make(chan struct{})
+	go func() {
+		defer close(ready)
+		s.Restart()
+	}()
+	loading := 0
+	for done := false; !done; {
+		err := store.Write(t.Context(), id, job.Write{Dir: 'i', Port: "in", Items: raws("1")})
+		switch {
+		case err == nil:
+			done = true
+		case errors.Is(err, job.ErrUnavailable) && strings.Contains(err.Error(), "LOADING"):
+			loading++
+		case !errors.Is(err, job.ErrUnreachable):
+			t.Fatal(err)
+		}
+	}
+	<-ready
+	if loading == 0 {
+		t.Error("the server was never seen loading")
+	}
+	e.holds(id, 'i', "in", "1")
+}
+
+// While somebody else's script does not end, Redis is busy, and then goes on.
+func TestFaultBusy(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, "--busy-reply-threshold", "50")
+	e := open(t, s.URL())
+	id := e.single()
+	endless := make(chan error, 1)
+	go func() {
+		endless <- redis.NewClient(&redis.Options{Addr: s.Addr(), ReadTimeout: -1, MaxRetries: -1}).
+			Eval(context.WithoutCancel(t.Context()), "while true do end", nil).Err()
+	}()
+	write := e.asks(id)["write"]
+	e.until("it is busy", func() bool { return errors.Is(write(), job.ErrUnavailable) })
+	e.ok(e.rdb.ScriptKill(t.Context()).Err())
+	if err := <-endless; err == nil {
+		t.Error("the script ended by itself")
+	}
+	e.until("it is over", func() bool { return write() == nil })
+	e.begin(id)
+}
+
+// A server that forgets its scripts gets them again.
+func TestFaultNoScript(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	ns := redistest.Namespace(t)
+	e := openAs(t, user(t, s, ns, redisstore.ACL{Role: redisstore.RoleWorker}), ns)
+	id := e.single()
+	for range 3 {
+		e.ok(s.Client(t).ScriptFlush(t.Context()).Err())
+		e.ok(s.Client(t).FunctionFlush(t.Context()).Err())
+		e.end(id, statemachine.Suspend)
+		e.write(id, "in", "1")
+	}
+	e.holds(id, 'i', "in", "1", "1", "1")
+}
+
+// A server that is there and says nothing is not waited for without end.
+func TestFaultSilence(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	e := open(t, s.URL()+"?read_timeout=200ms&max_retries=1")
+	id := e.single()
+	write := e.asks(id)["write"]
+	s.Pause()
+	if err := write(); !errors.Is(err, job.ErrUnreachable) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v, want that it cannot be reached", err)
+	}
+	s.Resume()
+	e.until("it is over", func() bool { return write() == nil })
+}
+
+// until waits for a condition.
+func (e *env) until(what string, ok func() bool) {
+	e.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			e.Fatalf("never: %s", what)
+		}
+	}
+}

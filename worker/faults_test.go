@@ -1,0 +1,91 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+)
+
+// Redis refuses, or does not answer, for longer than the driver is patient. Nothing is lost
+// or done twice, and when it is over work goes on soon.
+func TestRedisRefusesForAWhile(t *testing.T) {
+	t.Parallel()
+	do := func(words ...any) func(b *bench, s *redistest.Server) {
+		return func(b *bench, s *redistest.Server) {
+			b.Helper()
+			b.check(s.Client(b.T).Do(b.ctx, words...).Err())
+		}
+	}
+	for name, c := range map[string]struct {
+		begin, end func(b *bench, s *redistest.Server)
+	}{
+		"replica": {do("REPLICAOF", "127.0.0.1", "1"), do("REPLICAOF", "NO", "ONE")},
+		"full":    {do("CONFIG", "SET", "maxmemory", "1"), do("CONFIG", "SET", "maxmemory", "0")},
+		"silent": {
+			func(_ *bench, s *redistest.Server) { s.Pause() },
+			func(_ *bench, s *redistest.Server) { s.Resume() },
+		},
+		"gone": {
+			func(_ *bench, s *redistest.Server) { s.Kill() },
+			func(_ *bench, s *redistest.Server) { s.Restart() },
+		},
+		"busy": {
+			func(_ *bench, s *redistest.Server) {
+				c := redis.NewClient(&redis.Options{Addr: s.Addr(), ReadTimeout: -1, MaxRetries: -1})
+				go func() {
+					defer c.Close()
+					_ = c.Eval(context.Background(), "while true do end", nil).Err() // until it is killed
+				}()
+			},
+			do("SCRIPT", "KILL"),
+		},
+		"forgetful": {do("SCRIPT", "FLUSH"), do("FUNCTION", "FLUSH")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always", "--busy-reply-threshold", "50")
+			b := newBench(t, r.URL())
+			b.serve()
+			s := b.tell(5 * time.Millisecond)
+			b.until("some runs are committed", func() bool { return s.begun(5) })
+			c.begin(b, r)
+			time.Sleep(3 * time.Second)
+			c.end(b, r)
+			over, first := time.Now(), int64(-1)
+			b.until("work goes on", func() bool {
+				n, known := s.steps()
+				if known && first < 0 {
+					first = n
+				}
+				return known && n > first || s.over()
+			})
+			took := time.Since(over)
+			b.Logf("work went on after %s", took.Round(time.Millisecond))
+			if took > 10*time.Second { // two seconds on a machine with nothing else to do
+				b.Errorf("work went on after %s only", took)
+			}
+			s.check()
+		})
+	}
+}
+
+// steps is how many runs of the story have been committed, if Redis tells.
+func (s *story) steps() (n int64, known bool) {
+	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
+		ctx, cancel := context.WithTimeout(s.bench.ctx, 100*time.Millisecond)
+		infos, err := h.Tree(ctx)
+		cancel()
+		if err != nil {
+			return 0, false
+		}
+		for _, i := range infos {
+			n += i.Steps
+		}
+	}
+	return n, true
+}
