@@ -146,18 +146,19 @@ type flow struct {
 	lane
 	plan  sinkPlan
 	root  *job.Handle
-	born  time.Time // when it was known to be there
-	sinks []job.ID  // nil: the job named d
-	ends  bool      // it is completed when its input has ended
+	born  span     // when it was created
+	sinks []job.ID // nil: the job named d
+	ends  bool     // it is completed when its input has ended
 }
 
 // flow starts a tree, sends messages through it for a while, and closes it.
 func (r *rig) flow(ctx context.Context, kind string, p job.Planner, plan sinkPlan) {
+	asked := time.Now()
 	h := r.start(ctx, r.name(kind), p)
 	if h == nil {
 		return
 	}
-	f := &flow{lane: lane{name: kind + " " + string(h.ID())}, plan: plan, root: h, born: time.Now(), ends: true}
+	f := &flow{lane: lane{name: kind + " " + string(h.ID())}, plan: plan, root: h, born: span{asked, time.Now()}, ends: true}
 	r.add(f)
 	f.send(ctx, r, h, r.between(4*time.Second, 12*time.Second))
 	f.close(ctx, r)
@@ -228,19 +229,20 @@ func (r *rig) adoption(ctx context.Context) {
 type deed struct {
 	name   string
 	root   *job.Handle
-	born   time.Time // when it was known to be there
-	from   string    // the job that says them: its name, or "" for the root
+	born   span   // when it was created
+	from   string // the job that says them: its name, or "" for the root
 	port   string
 	wants  []int
 	single int // the root's run must have said just this number, if it is not 0
 }
 
 func (r *rig) deed(ctx context.Context, kind string, p job.Planner, d deed) {
+	asked := time.Now()
 	h := r.start(ctx, r.name(kind), p)
 	if h == nil {
 		return
 	}
-	d.name, d.root, d.born = kind+" "+string(h.ID()), h, time.Now()
+	d.name, d.root, d.born = kind+" "+string(h.ID()), h, span{asked, time.Now()}
 	r.add(&d)
 	// The next one comes when this is done, or will not be done soon.
 	limit, cancel := context.WithTimeout(ctx, 15*time.Second)

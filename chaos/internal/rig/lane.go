@@ -140,7 +140,7 @@ func (f *flow) check(ctx context.Context, r *rig) error {
 }
 
 // treeOf reads the tree of a job. It is nil if that it was created may have been lost in an outage.
-func (r *rig) treeOf(ctx context.Context, h *job.Handle, born time.Time) ([]*job.Info, error) {
+func (r *rig) treeOf(ctx context.Context, h *job.Handle, born span) ([]*job.Info, error) {
 	tree, err := h.Tree(ctx)
 	if errors.Is(err, job.ErrNotFound) && r.undone(born) {
 		r.count(lostByOutage, 1)

@@ -45,10 +45,13 @@ func (r *rig) forgiven(sent []sending, n int, times []int) bool {
 	return false
 }
 
-// undone tells whether a thing that was done at a time may have been lost in an outage.
-func (r *rig) undone(at time.Time) bool {
-	return slices.ContainsFunc(r.outages, func(o outage) bool { return !at.Before(o.from) && !at.After(o.to) })
+// undone tells whether a thing that was done in a time may have been lost in an outage.
+func (r *rig) undone(s span) bool {
+	return slices.ContainsFunc(r.outages, func(o outage) bool { return !s.to.Before(o.from) && !s.from.After(o.to) })
 }
+
+// span is the time in which a thing was done: from when it was asked for until that was answered.
+type span struct{ from, to time.Time }
 
 const (
 	// outageEvery is the mean time from one outage to the next.

@@ -153,7 +153,7 @@ func (r *rig) man(ctx context.Context, s *slot) {
 }
 
 // freezeEvery is the least time from one freeze to the next.
-const freezeEvery = time.Second
+const freezeEvery = 2 * time.Second
 
 // freeze stops a process that asks for it in the middle of a run of a job, while there are faults,
 // and not too often. It goes on when another run of the job has begun, or after a while.
@@ -164,7 +164,7 @@ func (r *rig) freeze(p *process, id job.ID) {
 		r.froze = time.Now()
 	}
 	r.mu.Unlock()
-	if ripe && p.pause(10*r.Lease) {
+	if ripe && p.pause(4*r.Lease) {
 		r.watch.freeze(p, id)
 		r.fault("sigstop_mid_run")
 	}

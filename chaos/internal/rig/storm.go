@@ -26,7 +26,7 @@ var scripts = []string{"\r\ncommit\r\n", "\r\nstep\r\n", "\r\nbegin\r\n", "\r\np
 
 func (r *rig) kinds() []faultKind {
 	return []faultKind{
-		{"sigkill", 7.5, r.killOne},
+		{"sigkill", 6, r.killOne},
 		{"sigstop", 1.5, func(context.Context) bool {
 			p := r.victim()
 			return p != nil && p.pause(r.between(r.Lease/5, 2*r.Lease))
