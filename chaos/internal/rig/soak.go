@@ -124,7 +124,7 @@ func (s *soak) run(ctx context.Context, srv *redistest.Server) (err error) {
 	s.client = job.NewClient(store)
 	for range s.Workers {
 		env := []string{crew.URLEnv + "=" + srv.URL(), crew.NamespaceEnv + "=" + namespace, crew.LeaseEnv + "=5s"}
-		p, err := spawn(s.dir, crew.RoleWorker, env, func(*process, job.ID) {}, func(*process) {})
+		p, err := spawn(s.dir, crew.RoleWorker, env, func(*process, job.ID) {}, func(*process, job.ID) {})
 		if err != nil {
 			return err
 		}
