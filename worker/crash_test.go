@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -254,4 +255,23 @@ func TestLostReplies(t *testing.T) {
 		b.Error("too few replies were lost to mean anything")
 	}
 	s.check()
+}
+
+// Somebody empties the Redis while jobs run: they are gone, nothing panics, nothing is guessed, and
+// what is started afterwards runs.
+func TestEmptiedRedis(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t)
+	b := newBench(t, r.URL())
+	b.serve()
+	s := b.tell(5 * time.Millisecond)
+	b.until("some runs are committed", func() bool { return s.begun(5) })
+	b.check(r.Client(t).FlushAll(b.ctx).Err())
+	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
+		if _, err := h.Info(b.ctx); !errors.Is(err, job.ErrNotFound) {
+			b.Errorf("a job that is gone: %v", err)
+		}
+	}
+	again := b.tell(5 * time.Millisecond)
+	again.check()
 }

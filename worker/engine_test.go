@@ -298,3 +298,19 @@ func TestIdleEngineStops(t *testing.T) {
 	cancel()
 	b.check(e.Run(ctx))
 }
+
+// Who starts another graph under an alias gets the tree that is there, and is told so.
+func TestSameAliasOtherPlan(t *testing.T) {
+	each(t, func(b *bench) {
+		first := b.start(row(&Hop{}), job.Alias("album"))
+		second := b.start(job.Single(&Count{To: 3}, ""), job.Alias("album"))
+		if second.ID() != first.ID() || !first.Created() || second.Created() {
+			b.Errorf("%s created: %t, then %s: %t", first.ID(), first.Created(), second.ID(), second.Created())
+		}
+		infos, err := second.Tree(b.ctx)
+		b.check(err)
+		if len(infos) != 4 || infos[0].Type != "row" {
+			b.Errorf("%d jobs of %s", len(infos), infos[0].Type)
+		}
+	})
+}
