@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -22,9 +23,11 @@ type mJob struct {
 	status      statemachine.Status
 	reason      string
 	token, last string
-	dying       bool // the lease ends at once
-	soon        bool // scheduled for now
-	ending      bool // with all below it
+	dying       bool  // the lease ends at once
+	deaths      int   // runs that outlived their lease since
+	diedAt      int64 // this version
+	soon        bool  // scheduled for now
+	ending      bool  // with all below it
 	again       bool
 	steps       int64
 	version     int64
@@ -493,6 +496,12 @@ func (m *model) sweep() {
 		switch j := m.jobs[id]; {
 		case j.token != "" && j.dying:
 			j.token = ""
+			if j.diedAt != j.version {
+				j.deaths, j.diedAt = 0, j.version
+			}
+			if j.deaths++; j.deaths > 2 {
+				j.reason = fmt.Sprintf("its last %d runs ended without a word: their processes died, or were cut off", j.deaths)
+			}
 			to := j.status
 			if to == statemachine.Running {
 				to = statemachine.Queued

@@ -396,7 +396,7 @@ func TestOtherTree(t *testing.T) {
 // A count that is stopped says how to continue it, and continues.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	url := redistest.Start(t).URL()
+	url := redistest.Start(t, "--appendonly", "yes").URL() // else it warns
 	path := filepath.Join(t.TempDir(), "file")
 	writeFile(t, path, randomText(rand.New(rand.NewPCG(5, 6)), 300_000, 12))
 	for _, c := range []struct {
