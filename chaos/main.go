@@ -83,7 +83,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	seconds := fs.Int("seconds", 60, "how long faults happen")
 	seed := fs.Uint64("seed", 0, "of the random schedule; 0 draws one, which is printed")
 	workers := fs.Int("workers", 6, "worker processes")
-	patience := fs.Duration("patience", 45*time.Second, "how long it may take after the last fault until work that is under way has come to its end, and then until all is quiet")
+	patience := fs.Duration("patience", 2*time.Minute, "how long it may take after the last fault until work that is under way has come to its end, and then until all is quiet")
 	keep := fs.Bool("keep", false, "keep the folder with the Redis and the logs of processes if something is wrong, and say where it is")
 	mode := fs.String("mode", "all", "standard, powerloss, failover or all")
 	sabotage := fs.Bool("sabotage", false, "run against each sabotage, which must be noticed, and against none")
