@@ -44,7 +44,7 @@ func (r *rig) serve(ctx context.Context, fn func(context.Context) error, workers
 func (r *rig) serveQueues(ctx context.Context, queues map[string]int, fn func(context.Context) error, workers ...worker.Worker) error {
 	engine, err := worker.New(worker.Config{
 		Store: r.store, Workers: workers, Queues: queues, Concurrency: r.lab.Concurrency,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), // that its Redis has no append-only file is known
 	})
 	if err != nil {
 		return err
