@@ -155,13 +155,11 @@ func (s *rows) note(tx job.Tx, res job.Result) {
 // TestFusion: messages go through three jobs in one commit each, most of them.
 func TestFusion(t *testing.T) {
 	each(t, func(b *bench) {
-		const n = 150
+		const n = 60
 		s := &rows{Store: b.store, guesses: map[job.ID]int{}}
 		h := b.start(row(&Hop{}))
 		b.serve(func(c *worker.Config) { c.Store = s })
-		for i := range n { // one by one, so that the jobs sleep in between
-			b.check(h.Write(b.ctx, "in", i+1))
-		}
+		b.through(h, "in", n)
 		b.check(h.Close(b.ctx, "in"))
 		b.settled(h, 4)
 		b.hopped(h, n)
@@ -252,10 +250,7 @@ func TestFusionStops(t *testing.T) {
 				b.serve(func(cfg *worker.Config) {
 					cfg.Store, cfg.Workers = s, append(everything(), &Alone{})
 				})
-				for i := range n { // so that the jobs sleep in between
-					b.check(h.Write(b.ctx, "in", i+1))
-					b.until("it came through", func() bool { return b.came(h) > int64(i) })
-				}
+				b.through(h, "in", n)
 				want := make([]int, n)
 				for i := range want {
 					want[i] = i + 1
@@ -294,8 +289,8 @@ func (b *bench) through(h *job.Handle, in string, n int) {
 	b.Helper()
 	for i := range n {
 		b.check(h.Write(b.ctx, in, i+1))
+		b.until("it came through", func() bool { return b.came(h) > int64(i) })
 	}
-	b.until("all came through", func() bool { return b.came(h) >= int64(n) })
 }
 
 // came returns how many messages have come out of a graph.

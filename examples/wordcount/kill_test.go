@@ -53,7 +53,7 @@ func TestKilledRunsCountTheSame(t *testing.T) {
 				for n := range runs {
 					args := []string{"--redis", url, "--tree", fmt.Sprintf("run-%d", n)}
 					for range 1 + rng.IntN(3) {
-						if killAfter(t, command(program, args, paths), time.Duration(rng.Int64N(int64(2*whole)))) {
+						if killAfter(t, command(program, args, paths), time.Duration(rng.Int64N(int64(whole)))) {
 							killed.Add(1)
 						}
 					}
