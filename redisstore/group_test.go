@@ -111,6 +111,40 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
+// A guess that does not hold leaves nothing behind for the transactions that go with it: its job
+// is queued, and no longer one that may be guessed about.
+func TestGroupCommitOfWrongGuesses(t *testing.T) {
+	each(t, func(e *env) {
+		g := e.create(
+			job.Node{Type: "g", Graph: true},
+			job.Node{Name: "a", Type: "S", Ports: ports(in("in"), out("out", to(3)))},
+			job.Node{Name: "b", Type: "S", Ports: ports(in("in"), out("out", to(3)))},
+			job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 2))})
+		a, b, c := e.begin(g.Nth(1)), e.begin(g.Nth(2)), g.Nth(3)
+		guess := func(version int64, seen int) job.Delta {
+			return job.Delta{
+				Job: c, Token: "guessed", Outcome: statemachine.Suspend,
+				Takes: []job.Take{{Dir: port.Input, Port: "in", N: seen}},
+				Guess: &job.Guess{Version: version, Port: "in", Seen: seen, Limit: 100},
+			}
+		}
+		nothing := func(ctx context.Context, d ...job.Delta) answer {
+			res, err := e.store.Commit(ctx, []job.Tx{{Deltas: d}})
+			return answer{res: res[0], err: err}
+		}
+		all := e.grouped(g, func() {},
+			func(ctx context.Context) answer { return nothing(ctx, spoke(a, "1"), guess(7, 1)) },
+			func(ctx context.Context) answer { return nothing(ctx, spoke(b, "2"), guess(0, 2)) })
+		for _, one := range all {
+			e.ok(one.err)
+			e.equal("applied", one.res.Applied, 1)
+			e.fails(one.res.Refused, job.ErrMoved)
+		}
+		e.is(statemachine.Queued, c)
+		e.holds(c, port.Input, "in", "1", "2")
+	})
+}
+
 // One that waits in vain leaves, and nothing of it is done.
 func TestGroupCommitIsLeft(t *testing.T) {
 	each(t, func(e *env) {

@@ -271,7 +271,10 @@ local function transact(deltas)
         if d.guess then reason = enter(d) else reason = refuse(d) end
         if reason then
           why = reason
-          if j.woken then place(j, EV.wake[j.status]) end -- it runs the usual way
+          if j.woken then -- it runs the usual way
+            j.woken = nil
+            place(j, EV.wake[j.status])
+          end
         else
           local after = deltas[i + 1]
           guessed = after and after.guess and not j.loop and after.id ~= d.id and after.id
