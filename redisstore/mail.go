@@ -227,10 +227,17 @@ func (s *Store) mailOnce(ctx context.Context, due string) (left int64, err error
 		}
 	}
 	failpoint.Hit(failpoint.BeforeMailApplied)
+	var other error
 	for to, some := range orders {
-		if err := s.carry(ctx, known[s.server(to)], due, to, some); err != nil {
+		err := s.carry(ctx, known[s.server(to)], due, to, some)
+		if errors.Is(err, errOtherLife) {
+			other = err // all of them are learned at once
+		} else if err != nil {
 			return 0, err
 		}
+	}
+	if other != nil {
+		return 0, other
 	}
 	failpoint.Hit(failpoint.AfterMailBeforeDone)
 	if reply, err = s.run(ctx, scriptMailDone, due, done...); err != nil {
