@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weirworks/weir/internal/failpoint"
 )
@@ -28,8 +26,6 @@ const (
 	taskType = "weir:run"
 	// A run's time is limited by its lease and by its worker's timeout, never by asynq.
 	taskTimeout = 365 * 24 * time.Hour
-	// parallel is how many wakes are enqueued at a time: asynq takes one per round trip.
-	parallel = 8
 	// checkEvery is how long asynq waits when it has found nothing, besides what sleeper does.
 	checkEvery = time.Microsecond
 	// retriedEvery is how often asynq looks for wakes whose handler gave an error.
@@ -63,7 +59,7 @@ type Broker struct {
 func New(rdb redis.UniversalClient, namespace string) *Broker {
 	return &Broker{
 		rdb:     rdb,
-		client:  asynq.NewClientFromRedisClient(rdb),
+		client:  asynq.NewClientFromRedisClient(enqueuer{rdb}),
 		inspect: asynq.NewInspectorFromRedisClient(rdb),
 		prefix:  "weir:" + namespace + ":",
 		bell:    newBell(rdb, "weir:{"+namespace+"}:nudge"),
@@ -86,42 +82,14 @@ func (b *Broker) Close() {
 }
 
 // Due tells those who sweep that something will be due which they may not know of.
-func (b *Broker) Due(ctx context.Context) { b.bell.ring(ctx, ringDue) }
+func (b *Broker) Due(ctx context.Context) {
+	b.bell.here(ringDue)
+	b.bell.publish(ctx, ringDue)
+}
 
 // AskedDue tells whether Due was called since AskedDue was, here or by other processes if
 // this one serves.
 func (b *Broker) AskedDue() bool { return b.bell.due.Swap(false) }
-
-// Enqueue delivers wakes and returns those that asynq holds already.
-func (b *Broker) Enqueue(ctx context.Context, wakes []Wake) (held []Wake, err error) {
-	conflicts := make([]bool, len(wakes))
-	var g errgroup.Group
-	g.SetLimit(parallel)
-	for i, w := range wakes {
-		g.Go(func() error {
-			_, err := b.client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(w.ID)),
-				asynq.TaskID(w.taskID()), asynq.Queue(b.prefix+w.Queue),
-				asynq.Timeout(taskTimeout), asynq.MaxRetry(math.MaxInt16))
-			if conflicts[i] = errors.Is(err, asynq.ErrTaskIDConflict); conflicts[i] {
-				return nil
-			}
-			return err
-		})
-	}
-	err = g.Wait()
-	if len(wakes) > 0 {
-		b.bell.ring(ctx, ringWake)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("enqueueing wakes: %w", err)
-	}
-	for i, w := range wakes {
-		if conflicts[i] {
-			held = append(held, w)
-		}
-	}
-	return held, nil
-}
 
 // Waiting tells whether asynq still has the wake in line for a server. When it is
 // neither in line nor gone, a server took it and may have died with it.

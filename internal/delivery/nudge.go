@@ -81,13 +81,25 @@ func (b *bell) here(what string) {
 	}
 }
 
-// ring nudges everybody. Nudges that follow each other closely reach other processes as one.
-func (b *bell) ring(ctx context.Context, what string) {
-	b.here(what)
-	if what == ringDue {
-		b.publish(ctx, what)
-		return
+// join adds a nudge of other processes to a pipeline that puts wakes in line, if it is time for
+// one.
+func (b *bell) join(ctx context.Context, p redis.Pipeliner) bool {
+	if _, cluster := b.rdb.(*redis.ClusterClient); cluster {
+		return false // it goes to another server, and could be heard before the wakes are in line
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.later != nil || time.Since(b.last) < calm {
+		return false
+	}
+	b.last = time.Now()
+	p.Publish(ctx, b.channel, b.name+" "+ringWake)
+	return true
+}
+
+// others nudges other processes, after wakes were put in line. Nudges that follow each other
+// closely reach them as one.
+func (b *bell) others(ctx context.Context) {
 	b.mu.Lock()
 	if b.later != nil {
 		b.mu.Unlock()
@@ -100,7 +112,7 @@ func (b *bell) ring(ctx context.Context, what string) {
 	}
 	b.last = time.Now()
 	b.mu.Unlock()
-	b.publish(ctx, what)
+	b.publish(ctx, ringWake)
 }
 
 // flush gives the nudge that is still to come, if any.

@@ -66,6 +66,17 @@ func client(t *testing.T, url string) *redis.Client {
 	return rdb
 }
 
+// opened is the broker of a process of its own.
+func opened(t *testing.T, url, ns string) *Broker {
+	t.Helper()
+	if hosts, ok := strings.CutPrefix(url, "redis+cluster://"); ok {
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(hosts, ",")})
+		t.Cleanup(func() { _ = rdb.Close() })
+		return New(rdb, ns)
+	}
+	return New(client(t, url), ns)
+}
+
 // serve starts a server in a process of its own and waits until it hears the others.
 func serve(t *testing.T, b *Broker, cfg ServeConfig) *Server {
 	t.Helper()
@@ -97,14 +108,7 @@ func TestNudge(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		ns := redistest.Namespace(t)
-		open := func() *Broker {
-			if hosts, ok := strings.CutPrefix(url, "redis+cluster://"); ok {
-				rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(hosts, ",")})
-				t.Cleanup(func() { _ = rdb.Close() })
-				return New(rdb, ns)
-			}
-			return New(client(t, url), ns)
-		}
+		open := func() *Broker { return opened(t, url, ns) }
 		var k taken
 		queues := map[string]int{"a": 1, "b": 9, "c": 3}
 		first, second, outside := open(), open(), open()
@@ -122,6 +126,39 @@ func TestNudge(t *testing.T) {
 		}
 		if got := k.wait(t, len(want)); !slices.Equal(got, want) {
 			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// Many wakes go in one round trip, or some; those that asynq has are told apart from those that
+// it has not, also by a server that has forgotten its scripts.
+func TestManyWakes(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		b := opened(t, url, redistest.Namespace(t))
+		all := make([]Wake, 2*together+together/2)
+		for n := range all {
+			all[n] = Wake{ID: fmt.Sprintf("job%05d", n), Gen: 1, Queue: string("ab"[n%2]), Type: "T"}
+		}
+		held, err := b.Enqueue(t.Context(), all[:together/2])
+		if err != nil || len(held) > 0 {
+			t.Fatalf("of the first, held %v, error %v", held, err)
+		}
+		if err := b.rdb.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		held, err = b.Enqueue(t.Context(), all)
+		if err != nil || !slices.Equal(held, all[:together/2]) {
+			t.Errorf("of all, held %v, error %v", held, err)
+		}
+		var k taken
+		s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle})
+		defer s.Stop()
+		for n, id := range k.wait(t, len(all)) {
+			if id != all[n].ID {
+				t.Fatalf("wake %d is %s, want %s", n, id, all[n].ID)
+			}
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (r *rig) quiet(ctx context.Context) error {
 		}
 		if time.Since(began) > r.Patience {
 			for _, what := range due {
-				r.bad(stuck, "%s after the last fault it is still due: %s", r.Patience, what)
+				r.bad(stuck, "%s after the last fault it is still due: %s", r.Patience, r.describe(ctx, what))
 			}
 			return nil
 		}
@@ -63,6 +63,22 @@ func (r *rig) due(ctx context.Context) (all []string, err error) {
 		}
 	}
 	return all, nil
+}
+
+// describe adds to what is due how its job is.
+func (r *rig) describe(ctx context.Context, due string) string {
+	prefix, id, _ := strings.Cut(due, " ")
+	fields := []string{"status", "type", "tries", "deaths", "queued", "reason"}
+	values, err := r.rdb.HMGet(ctx, prefix+"j:"+strings.TrimPrefix(id, "@"), fields...).Result()
+	if err != nil {
+		return fmt.Sprintf("%s (%v)", due, err)
+	}
+	for n, v := range values {
+		if v != nil {
+			due += fmt.Sprintf(" %s=%q", fields[n], v)
+		}
+	}
+	return due
 }
 
 // check checks each piece of work.
