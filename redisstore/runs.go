@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -213,22 +214,35 @@ func itemArgs(args []any, items []json.RawMessage) []any {
 
 // renew gives wakes that asynq holds, but no server will serve any more, a new generation.
 func (s *Store) renew(ctx context.Context, held []delivery.Wake) error {
+	var lost []delivery.Wake
 	for _, w := range held {
 		waiting, err := s.broker.Waiting(w)
 		if err != nil {
 			return err
 		}
-		if waiting {
-			continue
+		if !waiting {
+			lost = append(lost, w)
 		}
-		due := s.keys.dueOf(job.ID(w.ID))
-		reply, err := s.run(ctx, scriptRenew, due, w.ID, w.Gen)
+	}
+	return s.renewAll(ctx, lost)
+}
+
+// renewAll gives wakes a new generation whose jobs are still queued under the old one.
+func (s *Store) renewAll(ctx context.Context, wakes []delivery.Wake) error {
+	for some := range slices.Chunk(wakes, sweepBatch) {
+		calls := make([]call, len(some))
+		for i, w := range some {
+			calls[i] = call{s.keys.dueOf(job.ID(w.ID)), []any{w.ID, w.Gen}}
+		}
+		replies, err := s.runAll(ctx, scriptRenew, calls)
 		if err != nil {
 			return err
 		}
 		var d decoder
-		if err := s.deliver(ctx, due, &d, reply); err != nil {
-			return err
+		for i, reply := range replies {
+			if err := s.deliver(ctx, calls[i].due, &d, reply); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

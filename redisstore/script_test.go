@@ -1,10 +1,12 @@
 package redisstore_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -281,6 +283,41 @@ func TestSweepDeliversAgain(t *testing.T) {
 	e.equal("in line again", line(), []string{second})
 	e.begin(id)
 	e.is(statemachine.Running, id)
+}
+
+// A wake that was long in line is then taken by a server that dies: it is not left alone for as
+// long again.
+func TestSweepRescues(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	ctx, cancel := context.WithCancel(e.Context())
+	id, other := e.single(), e.single()
+	queue := "asynq:{weir:" + e.ns + ":default}:"
+	// The other one is due, so that the sweeper is at work; id is not, for a minute.
+	late := float64(time.Now().Add(time.Minute).UnixMilli())
+	e.ok(e.rdb.ZAdd(ctx, e.due(other), redis.Z{Score: 1, Member: string(other)}).Err())
+	e.ok(e.rdb.ZAdd(ctx, e.due(id), redis.Z{Score: late, Member: string(id)}).Err())
+	first, second := string(id)+"#1", string(id)+"#2"
+	e.ok(e.rdb.LRem(ctx, queue+"pending", 0, first).Err())
+	e.ok(e.rdb.LPush(ctx, queue+"active", first).Err())
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		e.store.Watch(ctx, 20*time.Millisecond, func(err error) { e.Error(err) })
+	}()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		ids, err := e.rdb.LRange(ctx, queue+"pending", 0, -1).Result()
+		e.ok(err)
+		if slices.Contains(ids, second) {
+			e.equal("in line", ids, []string{second, string(other) + "#1"})
+			break
+		}
+		if time.Now().After(end) {
+			e.Fatalf("in line are %v", ids)
+		}
+	}
+	cancel()
+	<-watched
 }
 
 func TestReplyOfAnotherServer(t *testing.T) {

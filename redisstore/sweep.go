@@ -9,6 +9,7 @@ import (
 	"github.com/bsm/redislock"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 )
@@ -16,10 +17,14 @@ import (
 const (
 	// sweepBatch is how many due jobs of a shard one script looks at.
 	sweepBatch = 200
-	// leadership is for how long a sweeper leads without a sign of life.
-	leadership = 3 * time.Second
+	// leadership is for how long a sweeper leads without a sign of life. Two that sweep at a time
+	// do no harm.
+	leadership = 2 * time.Second
 	// calmRounds is how many rounds a shard is left alone in which nothing is due.
 	calmRounds = 5
+	// busyRounds is for how many rounds after one in which something was due it is looked at what
+	// servers have taken. As many seconds a job whose wake is in line may be left alone.
+	busyRounds = 30
 )
 
 // Sweep implements job.Sweeper.
@@ -37,7 +42,11 @@ func (s *Store) Watch(ctx context.Context, every time.Duration, failed func(erro
 		if s.broker.AskedDue() {
 			r.next = nil
 		}
-		if _, err := s.sweep(ctx, r); err != nil && ctx.Err() == nil {
+		n, err := s.sweep(ctx, r)
+		if n > 0 {
+			r.busy = busyRounds
+		}
+		if err = errors.Join(err, s.rescue(ctx, r)); err != nil && ctx.Err() == nil {
 			failed(err)
 		}
 		select {
@@ -52,6 +61,9 @@ func (s *Store) Watch(ctx context.Context, every time.Duration, failed func(erro
 type round struct {
 	patience time.Duration
 	next     []int64 // when to look at each again, in ms by Redis's clock
+
+	busy  int                    // for so many rounds more
+	taken map[delivery.Wake]bool // by servers when last looked; whether already the time before
 }
 
 // due tells whether it is time to look at a shard, also if the clock was set back.
@@ -108,6 +120,31 @@ func (s *Store) sweep(ctx context.Context, r *round) (int, error) {
 		}
 	}
 	return total, errors.Join(errs...)
+}
+
+// rescue gives wakes a new generation that a server has taken since a round without beginning
+// the run: it may have died. Each wake is looked at once: later it cannot be its job's any more.
+func (s *Store) rescue(ctx context.Context, r *round) error {
+	if r.busy == 0 {
+		r.taken = nil
+		return nil
+	}
+	r.busy--
+	taken, err := s.broker.Taken(ctx)
+	if err != nil {
+		return s.explain(err)
+	}
+	before, now := r.taken, make(map[delivery.Wake]bool, len(taken))
+	var late []delivery.Wake
+	for _, w := range taken {
+		looked, known := before[w]
+		if known && !looked {
+			late = append(late, w)
+		}
+		now[w] = known
+	}
+	r.taken = now
+	return s.renewAll(ctx, late)
 }
 
 // SweepOf implements job.Sweeper.
@@ -167,7 +204,7 @@ func (s *Store) Lead(ctx context.Context, fn func(context.Context)) (bool, error
 	go func() {
 		defer close(done)
 		defer cancel()
-		tick := time.NewTicker(leadership / 3)
+		tick := time.NewTicker(leadership / 2)
 		defer tick.Stop()
 		for {
 			select {

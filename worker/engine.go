@@ -325,13 +325,18 @@ func (e *Engine) giveUp(ctx context.Context, log *slog.Logger, d *job.Delta) {
 	}
 }
 
-// sweep keeps trying to lead the namespace's sweeping until ctx ends.
+// sweep keeps trying to lead the namespace's sweeping until ctx ends. It sweeps once in any case:
+// an engine often starts because another one has died, which may still be taken for the leader.
 func (e *Engine) sweep(ctx context.Context) {
+	failed := func(err error) { e.cfg.Logger.Warn("sweep failed; it is repeated", "error", err) }
+	if _, err := e.cfg.Store.Sweep(ctx); err != nil && ctx.Err() == nil {
+		failed(err)
+	}
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
 		_, err := e.cfg.Store.Lead(ctx, func(ctx context.Context) {
-			e.cfg.Store.Watch(ctx, sweepEvery, func(err error) { e.cfg.Logger.Warn("sweep failed; it is repeated", "error", err) })
+			e.cfg.Store.Watch(ctx, sweepEvery, failed)
 		})
 		if err != nil && ctx.Err() == nil {
 			e.cfg.Logger.Warn("sweeper leadership", "error", err)

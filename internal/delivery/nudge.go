@@ -19,7 +19,7 @@ import (
 // a Redis channel. A nudge is a hint that may get lost: nobody sleeps for long.
 const (
 	// nap is how long a server sleeps that nobody nudges.
-	nap = 1250 * time.Millisecond
+	nap = 1500 * time.Millisecond
 	// deafNap is how long if it does not hear nudges of other processes.
 	deafNap = 20 * time.Millisecond
 	// troubled is how long it waits after an error.

@@ -244,8 +244,9 @@ func (r *rig) deed(ctx context.Context, kind string, p job.Planner, d deed) {
 	}
 	d.name, d.root, d.born = kind+" "+string(h.ID()), h, span{asked, time.Now()}
 	r.add(&d)
-	// The next one comes when this is done, or will not be done soon.
-	limit, cancel := context.WithTimeout(ctx, 15*time.Second)
+	// The next one comes when this is done, or will not be done soon. Sooner, and what is undone
+	// would be more and more.
+	limit, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for pause(limit, 200*time.Millisecond) {
 		if i, err := h.Info(limit); err == nil && i.Status == statemachine.Completed {
