@@ -96,10 +96,7 @@ func (c *Client) planOf(ctx context.Context, n New) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue, Silent: typ.Silent, Labels: n.Labels}
-	if n.At.After(time.Now()) {
-		node.At = n.At
-	}
+	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue, Silent: typ.Silent, Labels: n.Labels, At: n.At}
 	if n.Args != nil {
 		var raw json.RawMessage
 		if raw, err = port.Encode(n.Args); err != nil {

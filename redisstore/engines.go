@@ -33,9 +33,9 @@ func (s *Store) beat(ctx context.Context, engine string, info []byte) error {
 
 // Engines implements job.Engines.
 func (s *Store) Engines(ctx context.Context) ([]job.EngineInfo, error) {
-	now, err := s.rdb.Time(ctx).Result()
+	now, err := s.Now(ctx)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, err
 	}
 	since := strconv.FormatInt(now.Add(-job.EngineGone).UnixMilli(), 10)
 	seen, err := s.rdb.ZRangeByScoreWithScores(ctx, s.keys.engines(), &redis.ZRangeBy{Min: since, Max: "+inf"}).Result()

@@ -39,9 +39,9 @@ func (s *Store) Lock(ctx context.Context, id job.ID, by string, ttl, wait time.D
 	if _, err := s.Info(ctx, id); err != nil {
 		return nil, err
 	}
-	now, err := s.rdb.Time(ctx).Result()
+	now, err := s.Now(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("locking job %s: %w", id, s.explain(err))
+		return nil, fmt.Errorf("locking job %s: %w", id, err)
 	}
 	note, err := json.Marshal(lockNote{By: by, Since: now.UnixMilli()})
 	if err != nil {

@@ -75,9 +75,9 @@ func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) (ids []j
 
 // Register implements job.Types.
 func (s *Store) Register(ctx context.Context, types []job.TypeInfo) error {
-	now, err := s.rdb.Time(ctx).Result()
+	now, err := s.Now(ctx)
 	if err != nil {
-		return s.explain(err)
+		return err
 	}
 	var fields []any
 	for _, t := range types {

@@ -81,9 +81,9 @@ func (r *round) found(shard int, now, first int64) {
 
 // sweep looks at the shards whose turn it is.
 func (s *Store) sweep(ctx context.Context, r *round) (int, error) {
-	clock, err := s.rdb.Time(ctx).Result()
+	clock, err := s.Now(ctx)
 	if err != nil {
-		return 0, s.explain(err)
+		return 0, err
 	}
 	now := clock.UnixMilli()
 	if r.next == nil {

@@ -45,6 +45,10 @@ func processMain() {
 			switch in.Text() {
 			case "go":
 				released.open()
+			case "poor":
+				fmt.Println("poor:", descriptors(noDescriptors))
+			case "rich":
+				fmt.Println("rich:", descriptors(allDescriptors))
 			case "stop":
 				stop()
 			}

@@ -64,7 +64,11 @@ func newCreate(s *settings) *cobra.Command {
 					n.Parent = p.ID()
 				}
 				if delay > 0 {
-					n.At = time.Now().Add(delay)
+					now, err := store.Now(ctx)
+					if err != nil {
+						return err
+					}
+					n.At = now.Add(delay)
 				}
 				h, err := client.Create(ctx, n)
 				if err != nil {

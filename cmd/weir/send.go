@@ -334,6 +334,9 @@ func newRead(s *settings) *cobra.Command {
 			if err := checkNumber(n); err != nil {
 				return err
 			}
+			if all && c.Flags().Changed("number") {
+				return usageError{errors.New("-n limits what is read: use it without --all")}
+			}
 			if all {
 				n = 100
 			}

@@ -57,6 +57,7 @@ type Broker struct {
 
 // New returns a broker for the jobs of a namespace.
 func New(rdb redis.UniversalClient, namespace string) *Broker {
+	wrongClock(rdb)
 	return &Broker{
 		rdb:     rdb,
 		client:  asynq.NewClientFromRedisClient(enqueuer{rdb}),

@@ -13,7 +13,7 @@ import (
 )
 
 // allQueues is asynq's set of the queues that it tells of: those that ever had a task.
-const allQueues = "asynq:queues"
+const allQueues = asynqKeys + "queues"
 
 // Queue is what asynq has of a queue.
 type Queue struct {

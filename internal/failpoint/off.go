@@ -2,6 +2,8 @@
 
 package failpoint
 
+import "time"
+
 // Enabled tells whether the program has failpoints.
 const Enabled = false
 
@@ -10,3 +12,6 @@ func Hit(Point) {}
 
 // Fail does so, too, and returns an error if that is what is to happen.
 func Fail(Point) error { return nil }
+
+// Skew is by how much the clock of this process is wrong.
+func Skew() time.Duration { return 0 }

@@ -24,20 +24,21 @@ type armed struct {
 	hits     map[Point]int
 	chance   *rand.Rand
 	counters *Counters // nil: nobody counts
+	skew     time.Duration
 }
 
-var this = mustArm(os.Getenv("WEIR_FAILPOINTS"), os.Getenv("WEIR_FAILPOINTS_SEED"), os.Getenv("WEIR_FAILPOINTS_COUNTS"))
+var this = mustArm(os.Getenv("WEIR_FAILPOINTS"), os.Getenv("WEIR_FAILPOINTS_SEED"), os.Getenv("WEIR_FAILPOINTS_COUNTS"), os.Getenv("WEIR_FAILPOINTS_SKEW"))
 
 // mustArm panics if the environment is wrong: a test whose faults do not happen is worse than none.
-func mustArm(spec, seed, counts string) *armed {
-	a, err := arm(spec, seed, counts)
+func mustArm(spec, seed, counts, skew string) *armed {
+	a, err := arm(spec, seed, counts, skew)
 	if err != nil {
 		panic(err) //nolint:forbidigo // as the comment says; only in builds for tests
 	}
 	return a
 }
 
-func arm(spec, seed, counts string) (*armed, error) {
+func arm(spec, seed, counts, skew string) (*armed, error) {
 	orders, err := Parse(spec)
 	if err != nil {
 		return nil, fmt.Errorf("WEIR_FAILPOINTS: %w", err)
@@ -58,6 +59,11 @@ func arm(spec, seed, counts string) (*armed, error) {
 			return nil, fmt.Errorf("WEIR_FAILPOINTS_COUNTS: %w", err)
 		}
 	}
+	if skew != "" {
+		if a.skew, err = time.ParseDuration(skew); err != nil {
+			return nil, fmt.Errorf("WEIR_FAILPOINTS_SKEW: %w", err)
+		}
+	}
 	return a, nil
 }
 
@@ -66,6 +72,9 @@ func Hit(p Point) { _ = this.hit(p) }
 
 // Fail does so, too, and returns an error if that is what is to happen.
 func Fail(p Point) error { return this.hit(p) }
+
+// Skew is by how much the clock of this process is wrong.
+func Skew() time.Duration { return this.skew }
 
 func (a *armed) hit(p Point) error {
 	due := a.due(p)

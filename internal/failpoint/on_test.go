@@ -5,12 +5,13 @@ package failpoint
 import (
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestFailAtTheNthHit(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "counts")
-	a, err := arm("commitSentReplyLost:fail:3", "", file)
+	a, err := arm("commitSentReplyLost:fail:3", "", file, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestFailAtTheNthHit(t *testing.T) {
 func TestChanceFollowsTheSeed(t *testing.T) {
 	t.Parallel()
 	draw := func(seed string) (pattern string) {
-		a, err := arm("afterBegin:fail:1/3", seed, "")
+		a, err := arm("afterBegin:fail:1/3", seed, "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,9 +50,22 @@ func TestChanceFollowsTheSeed(t *testing.T) {
 	}
 }
 
-func TestUnknownPointIsAnError(t *testing.T) {
+func TestSkew(t *testing.T) {
 	t.Parallel()
-	if _, err := arm("nowhere:kill:1", "", ""); err == nil {
-		t.Error("a point that does not exist is accepted")
+	a, err := arm("", "", "", "-30m")
+	if err != nil || a.skew != -30*time.Minute {
+		t.Errorf("skew %v, %v", a, err)
+	}
+}
+
+// A fault that would not happen is an error.
+func TestBadOrdersAreErrors(t *testing.T) {
+	t.Parallel()
+	for name, words := range map[string][4]string{
+		"point": {"nowhere:kill:1"}, "seed": {"", "x"}, "counts": {"", "", "/nowhere/counts"}, "skew": {"", "", "", "30"},
+	} {
+		if _, err := arm(words[0], words[1], words[2], words[3]); err == nil {
+			t.Errorf("a wrong %s is accepted: %q", name, words)
+		}
 	}
 }

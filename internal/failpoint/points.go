@@ -1,6 +1,6 @@
 // Package failpoint lets tests end, delay or fail a program at the points where that hurts
 // most: before and after each durable step. In a program built without the tag
-// `failpoints` Hit and Fail are empty and cost nothing.
+// `failpoints` Hit and Fail are empty and cost nothing, and no clock is wrong.
 //
 // With the tag, the environment says what happens where:
 //
@@ -10,7 +10,8 @@
 // sleep=<duration>, panic, or fail (of Fail: an error instead of the answer). It happens at
 // the hit of that number, or, as 1/n, at each hit with that probability, by random numbers
 // from WEIR_FAILPOINTS_SEED. WEIR_FAILPOINTS_COUNTS names a file in which any number of
-// processes count together, see Counters.
+// processes count together, see Counters. WEIR_FAILPOINTS_SKEW=-30m makes the clock of the process
+// wrong by that much, in the eyes of what is built to ask Skew.
 package failpoint
 
 // Point is a place in the program.

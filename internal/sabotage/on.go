@@ -8,29 +8,21 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirworks/weir/internal/failpoint"
 )
 
 // Enabled tells whether the program can be broken.
 const Enabled = true
 
-// The environment: what is broken, and by how much this process's clock is wrong.
-var (
-	chosen = Name(os.Getenv("WEIR_SABOTAGE"))
-	skew   = mustSkew(os.Getenv("WEIR_SABOTAGE_SKEW"))
-)
+// chosen is what the environment says is broken.
+var chosen = mustKnow(Name(os.Getenv("WEIR_SABOTAGE")))
 
-func mustSkew(text string) time.Duration {
-	if chosen != "" && !slices.Contains(All, chosen) {
-		panic(fmt.Sprintf("WEIR_SABOTAGE: there is no %q; use one of %v", chosen, All)) //nolint:forbidigo // only in builds for tests
+func mustKnow(n Name) Name {
+	if n != "" && !slices.Contains(All, n) {
+		panic(fmt.Sprintf("WEIR_SABOTAGE: there is no %q; use one of %v", n, All)) //nolint:forbidigo // only in builds for tests
 	}
-	if text == "" {
-		return 0
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		panic(fmt.Sprintf("WEIR_SABOTAGE_SKEW: %v", err)) //nolint:forbidigo // only in builds for tests
-	}
-	return d
+	return n
 }
 
 // On tells whether Weir is broken in this way.
@@ -39,7 +31,7 @@ func On(n Name) bool { return chosen == n }
 // Lease returns how long a lease is to be, by a clock that may be wrong.
 func Lease(d time.Duration) time.Duration {
 	if On(ClientClock) {
-		return max(d+skew, 0)
+		return max(d+failpoint.Skew(), 0)
 	}
 	return d
 }

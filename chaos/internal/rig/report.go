@@ -20,6 +20,7 @@ type Report struct {
 	FaultsPerSecond float64          `json:"worker_faults_per_second"`
 	Failpoints      map[string]int64 `json:"failpoints,omitempty"` // hits
 	NeverHit        []string         `json:"never_hit,omitempty"`  // failpoints
+	Clocks          map[string]int   `json:"clocks"`               // asynq servers, by how much their clocks are wrong
 
 	Runs         int `json:"runs"`
 	Refused      int `json:"runs_refused"` // whose job had another run, or was gone

@@ -139,6 +139,10 @@ func (r *rig) run(ctx context.Context) (err error) {
 	if err := r.check(ctx); err != nil {
 		return err
 	}
+	// asynq looks for wakes that are to be tried again every 5 s.
+	if err := errors.Join(r.clocks(ctx), r.wakesEnd(ctx, 20*time.Second)); err != nil {
+		return err
+	}
 	stop()
 	if err := r.inspect(ctx); err != nil {
 		return err
@@ -264,10 +268,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // env is what all processes of the crew are told.
 func (r *rig) env(slot int) []string {
-	skew := []string{"30m", "-30m", "0s"}[slot%3] // matters to sabotaged builds only
 	return []string{
 		crew.URLEnv + "=" + r.site.line(slot), crew.NamespaceEnv + "=" + namespace, crew.LeaseEnv + "=" + r.Lease.String(),
-		"WEIR_FAILPOINTS_COUNTS=" + r.countsFile(), "WEIR_SABOTAGE_SKEW=" + skew,
+		"WEIR_FAILPOINTS_COUNTS=" + r.countsFile(), "WEIR_FAILPOINTS_SKEW=" + skews[slot%len(skews)].String(),
 	}
 }
 
