@@ -85,6 +85,9 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 		return usageError{errors.New("standard input is no terminal, so nobody can be asked: add --yes, or --dry-run to see which jobs are meant")}
 	}
 	return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+		if err := f.ages(ctx, store, &filter); err != nil {
+			return err
+		}
 		client := job.NewClient(store)
 		if f.dryRun && s.output != "table" {
 			return s.list(ctx, c, client, filter, 0)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -52,7 +54,26 @@ func (f *filterFlags) given(c *cobra.Command) (names []string) {
 	return names
 }
 
-// filter makes a filter of the flags, or says what is wrong with them.
+// ages adds to a filter how old jobs are to be, by the clock that they go by.
+func (f *filterFlags) ages(ctx context.Context, store *redisstore.Store, filter *job.Filter) error {
+	older, newer := f.older.Duration, f.newer.Duration
+	if older == 0 && newer == 0 {
+		return nil
+	}
+	now, err := store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if older > 0 {
+		filter.Until = now.Add(-older)
+	}
+	if newer > 0 {
+		filter.Since = now.Add(-newer)
+	}
+	return nil
+}
+
+// filter makes a filter of the flags but for ages, or says what is wrong with them.
 func (f *filterFlags) filter(c *cobra.Command) (job.Filter, error) {
 	empty := map[string]bool{"status": len(f.status) == 0, "type": f.typ == "", "queue": f.queue == "", "alias": f.alias == ""}
 	for _, name := range filters {
@@ -81,13 +102,6 @@ func (f *filterFlags) filter(c *cobra.Command) (job.Filter, error) {
 	older, newer := f.older.Duration, f.newer.Duration
 	if older > 0 && newer > 0 && newer <= older {
 		return out, usageError{fmt.Errorf("no job is older than %s and newer than %s", f.older.text, f.newer.text)}
-	}
-	now := time.Now()
-	if older > 0 {
-		out.Until = now.Add(-older)
-	}
-	if newer > 0 {
-		out.Since = now.Add(-newer)
 	}
 	if err := out.Validate(); err != nil {
 		return out, usageError{err}

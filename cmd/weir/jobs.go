@@ -44,6 +44,9 @@ before the first is shown.`,
 				return err
 			}
 			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				if err := f.ages(ctx, store, &filter); err != nil {
+					return err
+				}
 				client := job.NewClient(store)
 				if !f.count {
 					return s.list(ctx, c, client, filter, f.limit)
