@@ -16,7 +16,7 @@ import (
 
 const (
 	// walkBudget is how many jobs one script reads.
-	walkBudget = 250
+	walkBudget = 100
 	// walkAhead is how many of the scripts may be on their way at a time, so that Redis does not
 	// wait while a reply is taken in.
 	walkAhead = 3
