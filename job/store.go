@@ -264,7 +264,7 @@ type Delta struct {
 	Entry    string      // JSON for the log: what the run read and wrote; empty for none
 	Failure  *Failure
 	Log      []string        // JSON, one entry each
-	Wakes    []time.Duration // ask for runs so long after the commit
+	Wakes    []time.Duration // ask for runs so long after the commit; a negative one unless one is asked for within that time
 	Handed   bool            // the run hands its job back untouched: it does not count as a try or a step
 	Reason   string          // why the job is parked
 	Single   string          // how many of the next messages to read one a run, as a number; empty: as before

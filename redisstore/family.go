@@ -227,12 +227,12 @@ func (s *Store) mend(ctx context.Context, member string) error {
 	if err != nil {
 		return err
 	}
-	children, err := s.Children(ctx, parent)
+	named, err := s.child(ctx, parent, name)
 	if err != nil {
 		return err
 	}
 	step := "withdraw"
-	if children[name] == child {
+	if named == child {
 		step = "settle"
 		if there == nil { // the child is gone: its parent forgets it
 			if err := s.adopt(ctx, parent, "dismiss", child, parent, name); err != nil && !errors.Is(err, job.ErrNotFound) {

@@ -38,17 +38,33 @@ func (s *Store) State(ctx context.Context, id job.ID, keys ...string) (map[strin
 	return out, s.secrets.showState(id, out)
 }
 
-// Children implements job.RunReader.
+// familyPage is about how many children one command reads.
+const familyPage = 1000
+
+// Children implements job.RunReader. Those that come or go while it reads may be among them or not.
 func (s *Store) Children(ctx context.Context, id job.ID) (map[string]job.ID, error) {
-	all, err := s.rdb.HGetAll(ctx, s.keys.job(id, childrenSuffix)).Result()
-	if err != nil {
-		return nil, s.explain(err)
+	out := map[string]job.ID{}
+	for from := uint64(0); ; {
+		some, next, err := s.rdb.HScan(ctx, s.keys.job(id, childrenSuffix), from, "", familyPage).Result()
+		if err != nil {
+			return nil, s.explain(err)
+		}
+		for i := 0; i+1 < len(some); i += 2 {
+			out[some[i]] = job.ID(some[i+1])
+		}
+		if from = next; from == 0 {
+			return out, nil
+		}
 	}
-	out := make(map[string]job.ID, len(all))
-	for name, child := range all {
-		out[name] = job.ID(child)
+}
+
+// child returns the child of that name, or none.
+func (s *Store) child(ctx context.Context, parent job.ID, name string) (job.ID, error) {
+	id, err := s.rdb.HGet(ctx, s.keys.job(parent, childrenSuffix), name).Result()
+	if err != nil && !isNil(err) {
+		return "", s.explain(err)
 	}
-	return out, nil
+	return job.ID(id), nil
 }
 
 // Failures implements job.Inspector.

@@ -90,6 +90,34 @@ func TestHalfCreatedTree(t *testing.T) {
 	})
 }
 
+// Of a family that is gone through in pieces, each child is listed, ended and deleted once.
+func TestLargeFamily(t *testing.T) {
+	each(t, func(e *env) {
+		const children = 1200 // more than a script takes at a time
+		id := newID(e)
+		_, err := e.store.Create(e.Context(), id, crowd(children), "")
+		e.ok(err)
+		named, err := e.store.Children(e.Context(), id)
+		e.ok(err)
+		e.equal("children", len(named), children)
+		e.ok(e.store.Terminate(e.Context(), id))
+		tree, err := e.store.Tree(e.Context(), id)
+		e.ok(err)
+		e.equal("jobs", len(tree), children+1)
+		for n, i := range tree {
+			e.equal("place in the tree", i.ID.Number(), n)
+			e.equal("status", i.Status, statemachine.Terminating)
+			e.commit(delta(e.begin(i.ID), statemachine.Shutdown))
+		}
+		e.ok(e.store.Delete(e.Context(), id))
+		for key := range e.dump() {
+			if strings.Contains(key, string(id)) {
+				e.Errorf("%s is left", key)
+			}
+		}
+	})
+}
+
 // No script keeps Redis busy for long, however large the tree.
 func TestLargeTreesLeaveOthersRoom(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +174,25 @@ func TestNoDeadlock(t *testing.T) {
 				e.Errorf("%s: the limit became %d", what, limit)
 			}
 			e.is(statemachine.Suspended, root.Nth(1))
+		}
+	})
+}
+
+// A wish for a run that is to be there unless another one is makes one alarm, however often it is made.
+func TestAlarmUnlessThereIsOne(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.single()
+		for _, c := range []struct {
+			wish   time.Duration
+			alarms int64
+		}{{-time.Hour, 1}, {-2 * time.Hour, 1}, {-time.Minute, 2}, {-time.Hour, 2}, {3 * time.Hour, 3}} {
+			d := delta(e.begin(id), statemachine.Suspend)
+			d.Wakes = []time.Duration{c.wish}
+			e.commit(d)
+			n, err := e.rdb.ZCard(e.Context(), e.key(id)+":t").Result()
+			e.ok(err)
+			e.equal(fmt.Sprint("alarms after a wish for ", c.wish), n, c.alarms)
+			e.ok(e.store.Apply(e.Context(), id, statemachine.Run))
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirworks/weir/job"
@@ -15,7 +16,7 @@ import (
 
 const (
 	// walkBudget is how many jobs one script reads.
-	walkBudget = 250
+	walkBudget = 100
 	// walkAhead is how many of the scripts may be on their way at a time, so that Redis does not
 	// wait while a reply is taken in.
 	walkAhead = 3
@@ -35,7 +36,7 @@ func (s *Store) Info(ctx context.Context, id job.ID) (*job.Info, error) {
 
 // single reads one job; it is nil if there is none.
 func (s *Store) single(ctx context.Context, id job.ID) (*job.Info, error) {
-	reply, err := s.read(ctx, []job.ID{id}, 0)
+	reply, err := s.read(ctx, []branch{{id: id}}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +55,11 @@ func (s *Store) confirm(ctx context.Context, i *job.Info) error {
 	if !i.Joining {
 		return nil
 	}
-	holder, err := s.Children(ctx, i.Parent)
+	child, err := s.child(ctx, i.Parent, i.Name)
 	if err != nil {
 		return err
 	}
-	if holder[i.Name] != i.ID {
+	if child != i.ID {
 		i.Parent, i.Name = "", ""
 	}
 	return nil
@@ -117,8 +118,9 @@ func byNumber(tree []*job.Info) {
 // for that job.
 func (s *Store) walk(ctx context.Context, id job.ID, parts int, fn func(*job.Info) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
-	todo := []job.ID{id}
+	todo := []branch{{id: id}}
 	var reading []<-chan walked
+	var seen map[job.ID]bool // while a large family is read, which may name a child twice
 	defer func() {
 		cancel()
 		for _, r := range reading {
@@ -140,12 +142,22 @@ func (s *Store) walk(ctx context.Context, id job.ID, parts int, fn func(*job.Inf
 		var d decoder
 		l := d.list(part.reply)
 		for _, v := range d.list(d.at(l, 1)) {
-			todo = append(todo, job.ID(d.str(v)))
+			id, from, large := strings.Cut(d.str(v), " ")
+			todo = append(todo, branch{job.ID(id), from})
+			if large && seen == nil {
+				seen = map[job.ID]bool{}
+			}
 		}
 		for len(todo) > 0 && len(reading) < parts-1 {
 			reading = append(reading, s.readPart(ctx, &todo))
 		}
 		for _, i := range d.infos(d.at(l, 0)) {
+			if seen[i.ID] {
+				continue
+			}
+			if seen != nil {
+				seen[i.ID] = true
+			}
 			s.secrets.showInfo(i)
 			if !fn(i) {
 				return nil
@@ -157,38 +169,48 @@ func (s *Store) walk(ctx context.Context, id job.ID, parts int, fn func(*job.Inf
 	}
 }
 
+// branch is a job and what is below it or, with from, what is below its children from there on: of a
+// job that has very many, a script reads some.
+type branch struct {
+	id   job.ID
+	from string
+}
+
 // walked is a reply of the script that reads trees.
 type walked struct {
 	reply any
 	err   error
 }
 
-// readPart takes jobs off a list that is not empty and begins to read them and what is below them.
-func (s *Store) readPart(ctx context.Context, todo *[]job.ID) <-chan walked {
+// readPart takes branches off a list that is not empty and begins to read them.
+func (s *Store) readPart(ctx context.Context, todo *[]branch) <-chan walked {
 	list := *todo
-	// Those at the end lie in one shard as far as they are of one tree.
-	from := len(list) - 1
-	for from > 0 && len(list)-from < walkBudget && list[from-1].Tree() == list[from].Tree() {
-		from--
+	// Those at the end lie in one shard as far as they are of one tree. Of large families there is one at most.
+	at := len(list) - 1
+	for at > 0 && len(list)-at < walkBudget && list[at].from == "" && list[at-1].id.Tree() == list[at].id.Tree() {
+		at--
 	}
-	ids := slices.Clone(list[from:])
-	*todo = list[:from]
+	some := slices.Clone(list[at:])
+	*todo = list[:at]
 	out := make(chan walked, 1)
 	go func() {
-		reply, err := s.read(ctx, ids, walkBudget)
+		reply, err := s.read(ctx, some, walkBudget)
 		out <- walked{reply, err}
 	}()
 	return out
 }
 
-// read reads jobs of one tree and, as far as the budget goes, what is below them (with a
-// budget of 0 nothing is).
-func (s *Store) read(ctx context.Context, ids []job.ID, budget int) (any, error) {
+// read reads branches of one tree, as far as the budget goes (with a budget of 0 just the jobs themselves).
+func (s *Store) read(ctx context.Context, branches []branch, budget int) (any, error) {
 	args := []any{budget}
-	for _, id := range ids {
-		args = append(args, string(id))
+	for _, b := range branches {
+		text := string(b.id)
+		if b.from != "" {
+			text += " " + b.from
+		}
+		args = append(args, text)
 	}
-	return s.run(ctx, scriptWalk, s.keys.dueOf(ids[0]), args...)
+	return s.run(ctx, scriptWalk, s.keys.dueOf(branches[0].id), args...)
 }
 
 // Reserve implements job.Creator and job.RunReader. A repeat after a lost reply leaves a

@@ -26,6 +26,9 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 		if d.Outcome == statemachine.Suspend || d.Outcome == statemachine.Complete {
 			d.Reason = r.stray()
 		}
+		if d.Outcome == statemachine.Suspend && d.Reason != "" {
+			d.Wakes = append(d.Wakes, -strayDelay)
+		}
 		switch single := r.info.Single; {
 		case single > 0 && read:
 			d.Single = strconv.Itoa(single - 1)
@@ -56,6 +59,10 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 	}
 	return d
 }
+
+// strayDelay is after how long a job that sleeps beside such messages is run again, maybe by an
+// engine of a version that reads them.
+var strayDelay = 10 * time.Second
 
 // stray tells of messages that this version of the worker has no port for: they stay where
 // they are until one comes that has.

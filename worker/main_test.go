@@ -23,6 +23,7 @@ import (
 // TestMain runs the tests, or is a worker process of one of them.
 func TestMain(m *testing.M) {
 	worker.ShortRun(shortRun)
+	worker.StrayDelay(time.Second)
 	if os.Getenv(processEnv) != "" {
 		processMain()
 		return

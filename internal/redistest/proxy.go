@@ -32,6 +32,8 @@ type Proxy struct {
 	drops  int    // replies still to drop
 	match  []byte // in lower case
 	answer string // instead of what the server would say
+	from   []byte // replaced by to in what clients send
+	to     []byte
 }
 
 // link is one client connection and its connection to the server.
@@ -89,6 +91,30 @@ func (p *Proxy) Answer(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = text
+}
+
+// Replace makes a text in what clients send another one of the same length.
+func (p *Proxy) Replace(from, to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.from, p.to = []byte(from), []byte(to)
+}
+
+// replaced returns what to send of some data, and what to keep back until more has come, as the
+// text may begin there.
+func (p *Proxy) replaced(data []byte) (send, keep []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.from) == 0 {
+		return data, nil
+	}
+	data = bytes.ReplaceAll(data, p.from, p.to)
+	for n := min(len(p.from)-1, len(data)); n > 0; n-- {
+		if bytes.HasSuffix(data, p.from[:n]) {
+			return data[:len(data)-n], bytes.Clone(data[len(data)-n:])
+		}
+	}
+	return data, nil
 }
 
 // refusal is what is sent instead of passing a chunk on, empty to pass it on.
@@ -187,6 +213,7 @@ func (p *Proxy) remove(l *link) {
 
 func (p *Proxy) requests(l *link) {
 	buf := make([]byte, proxyChunk)
+	var kept []byte
 	for {
 		n, err := l.client.Read(buf)
 		if n > 0 {
@@ -195,7 +222,9 @@ func (p *Proxy) requests(l *link) {
 			if !l.dropping.Load() && p.takeDrop(buf[:n]) {
 				l.dropping.Store(true)
 			}
-			to, text := l.server, buf[:n]
+			to := l.server
+			var text []byte
+			text, kept = p.replaced(append(kept, buf[:n]...))
 			if no := p.refusal(text); no != "" {
 				to, text = l.client, []byte(no)
 			}

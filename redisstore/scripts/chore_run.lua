@@ -5,8 +5,12 @@
 for _ = 1, num() do
   local entry = call('LPOP', P .. 'chores')
   if not entry then break end
-  local what, id = string.match(entry, '^(%S+) (%S+)$')
-  if what == 'terminate' then
+  local what, id, rest = string.match(entry, '^(%S+) (%S+) ?(.*)$')
+  if what == 'below' then
+    local act, from = string.match(rest, '^(%S+) (%S+)$')
+    if below(id, act, from) and act ~= 'terminate' then call('UNLINK', key(id) .. ':c') end
+    break -- that was enough for one script
+  elseif what == 'terminate' then
     terminate(id, true)
   elseif what == 'delete' then
     remove(id)

@@ -18,17 +18,32 @@ local function deleting(id)
 end
 
 -- below gives what is to be done with a job's children to the chores, or to the shards
--- of those that were adopted from other trees.
-local function below(id, what)
-  local own = {}
-  for _, child in ipairs(call('HVALS', key(id) .. ':c')) do
+-- of those that were adopted from other trees. A large family is gone through in pieces, each a chore of
+-- its own: from is where one begins. It returns whether all children were seen.
+local function below(id, what, from)
+  local family, own, next = key(id) .. ':c', {}, '0'
+  local size = from and 0 or call('HLEN', family)
+  if size > CHUNK then
+    chores({ 'below ' .. id .. ' ' .. what .. ' 0' })
+    return false
+  end
+  local function give(child)
     if tree(child) == tree(id) then
       own[#own + 1] = what .. ' ' .. child
     else
       mail(child, what, child)
     end
   end
+  if from then
+    local page = call('HSCAN', family, from, 'COUNT', CHUNK)
+    next = page[1]
+    for n = 2, #page[2], 2 do give(page[2][n]) end
+    if next ~= '0' then own[#own + 1] = 'below ' .. id .. ' ' .. what .. ' ' .. next end
+  elseif size > 0 then
+    for _, child in ipairs(call('HVALS', family)) do give(child) end
+  end
   chores(own)
+  return next == '0'
 end
 
 -- terminate begins the end of a job, and of all below it if whole. A graph, which has no
@@ -49,8 +64,8 @@ end
 -- erase removes a job and gives its children to the chores: what is to be done with them.
 local function erase(id, what)
   local k = key(id)
-  local keys = { k, k .. ':s', k .. ':c', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held', k .. ':l' }
-  below(id, what)
+  local keys = { k, k .. ':s', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held', k .. ':l' }
+  if below(id, what) then keys[#keys + 1] = k .. ':c' end -- else its chores need it
   for _, field in ipairs(call('HKEYS', k)) do
     local dir, port = string.match(field, '^([io])%.(.+)$')
     if dir then

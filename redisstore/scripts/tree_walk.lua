@@ -1,7 +1,8 @@
 -- tree_walk: read jobs and what is below them, as far as a budget goes.
 -- KEYS: due
--- ARGV: most jobs to read, or 0 for just those named; job…
--- reply: {{{id, fields and values, {port field, length, …}, defaults, when it goes on by itself or ''}…}, {jobs not read}}:
+-- ARGV: most jobs to read, or 0 for just those named; job, or '<job> <from>' for the children of one that has
+--       very many…
+-- reply: {{{id, fields and values, {port field, length, …}, defaults, when it goes on by itself or ''}…}, {what was not read}}:
 --        fields and values are what flat() in base.lua makes of them;
 --        the first jobs of the list come first; children follow their parent, unless they are of another tree
 local budget = num()
@@ -46,8 +47,17 @@ local function lengths(k, fields)
   return out, status, reason, by
 end
 
-while #todo > 0 and #read < budget do
-  local id = table.remove(todo)
+-- descend adds children to what is to be read, or leaves them to another script.
+local function descend(id, children, first, step)
+  local root = tree(id)
+  for n = first, #children, step do
+    local child = children[n]
+    local list = string.sub(child, 1, #root) == root and todo or left
+    list[#list + 1] = child
+  end
+end
+
+local function visit(id)
   local k = key(id)
   local fields = call('HGETALL', k)
   local sizes, status, reason, by = lengths(k, fields)
@@ -56,12 +66,23 @@ while #todo > 0 and #read < budget do
     id, flat(fields, reason, by), sizes,
     more and call('HGETALL', k .. ':d') or {}, goes_on(id, status, reason, more),
   }
-  if more and not alone then
-    local root = tree(id)
-    for _, child in ipairs(call('HVALS', k .. ':c')) do
-      local list = string.sub(child, 1, #root) == root and todo or left
-      list[#list + 1] = child
-    end
+  if not more or alone then return end
+  if call('HLEN', k .. ':c') > CHUNK then
+    left[#left + 1] = id .. ' 0'
+  else
+    descend(id, call('HVALS', k .. ':c'), 1, 1)
+  end
+end
+
+while #todo > 0 and #read < budget do
+  local entry = table.remove(todo)
+  local id, from = string.match(entry, '^(%S+) (%d+)$')
+  if id then
+    local page = call('HSCAN', key(id) .. ':c', from, 'COUNT', budget)
+    if page[1] ~= '0' then left[#left + 1] = id .. ' ' .. page[1] end
+    descend(id, page[2], 2, 2)
+  else
+    visit(entry)
   end
 end
 for _, id in ipairs(todo) do left[#left + 1] = id end

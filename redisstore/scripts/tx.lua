@@ -150,7 +150,10 @@ local function record(d)
   for _, note in ipairs(d.log) do
     call('XADD', log, 'MAXLEN', '~', '10000', '*', 'job', d.id, 'note', note)
   end
-  for _, after in ipairs(d.wakes) do alarm(d.id, NOW + after) end
+  for _, after in ipairs(d.wakes) do
+    local first = after < 0 and tonumber(call('ZRANGE', k .. ':t', 0, 0)[1])
+    if not first or first > NOW - after then alarm(d.id, NOW + math.abs(after)) end
+  end
   log_run(d.id, d.entry)
   if d.failure ~= '' then
     call('LPUSH', k .. ':e', d.failure)

@@ -1,0 +1,256 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/worker"
+)
+
+// Numbers that are written, by when and by whom.
+const (
+	beforeTheCut  = 0
+	inNewHalf     = 1_000_000
+	inOldHalf     = 2_000_000
+	newAfterwards = 3_000_000
+	oldAfterwards = 4_000_000
+)
+
+// halves are two primaries of one namespace that do not know of each other, and who talks to each.
+type halves struct {
+	first, second    *redistest.Server // the primary, and its replica that takes over
+	oldSide, newSide *bench
+	oldLine, newLine *redistest.Proxy
+}
+
+func inHalves(t *testing.T) *halves {
+	t.Helper()
+	h := &halves{first: redistest.Start(t)}
+	h.second = redistest.Start(t, append([]string{"--replicaof"}, strings.Split(h.first.Addr(), ":")...)...)
+	h.oldLine, h.newLine = redistest.StartProxy(t, h.first.Addr()), redistest.StartProxy(t, h.first.Addr())
+	h.newSide = newBench(t, h.newLine.URL())
+	old := *h.newSide
+	old.store = old.open(h.oldLine.URL())
+	old.client = job.NewClient(old.store)
+	h.oldSide = &old
+	h.linked(h.second)
+	return h
+}
+
+// linked waits until a server is the replica of the other.
+func (h *halves) linked(s *redistest.Server) {
+	b := h.newSide
+	b.Helper()
+	b.until("the replica follows", func() bool {
+		info, err := s.Client(b.T).Info(b.ctx, "replication").Result()
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
+}
+
+// cut makes the replica a primary, when it has all that was written so far, and half of the clients talk to it.
+func (h *halves) cut() {
+	b := h.newSide
+	b.Helper()
+	c := h.first.Client(b.T).Conn()
+	defer c.Close()
+	b.check(c.Set(b.ctx, "cut", "here", 0).Err())
+	if n, err := c.Wait(b.ctx, 1, patience).Result(); err != nil || n != 1 {
+		b.Fatalf("%d replicas have it all, %v", n, err)
+	}
+	b.check(h.second.Client(b.T).Do(b.ctx, "REPLICAOF", "NO", "ONE").Err())
+	h.newLine.Redirect(h.second.Addr())
+}
+
+// heal makes the first primary a replica of the second, for a while with its clients, and then all
+// talk to the second.
+func (h *halves) heal() {
+	b := h.newSide
+	b.Helper()
+	words := []any{"REPLICAOF"}
+	for _, w := range strings.Split(h.second.Addr(), ":") {
+		words = append(words, w)
+	}
+	b.check(h.first.Client(b.T).Do(b.ctx, words...).Err())
+	h.linked(h.first)
+	time.Sleep(500 * time.Millisecond) // its engine is told READONLY
+	h.oldLine.Redirect(h.second.Addr())
+}
+
+// mouth is one who writes numbers from a base on, in order, until it is told to stop.
+type mouth struct {
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+	said  []int        // acknowledged
+	maybe map[int]bool // not heard of
+}
+
+// says starts to write to all of some jobs and to publish on a channel.
+func (b *bench) says(base int, lines ...job.ID) *mouth {
+	b.Helper()
+	var to []*job.Handle
+	for _, id := range lines {
+		h, err := b.client.Find(b.ctx, string(id))
+		b.check(err)
+		to = append(to, h)
+	}
+	ctx, stop := context.WithCancel(b.ctx)
+	m := &mouth{stop: stop, maybe: map[int]bool{}}
+	m.done.Go(func() {
+		for n := base + 1; ctx.Err() == nil; n++ {
+			heard := b.client.Publish(b.ctx, "/halves", n) == nil
+			for _, h := range to {
+				heard = h.Write(b.ctx, "in", n) == nil && heard
+			}
+			if heard {
+				m.said = append(m.said, n)
+			} else {
+				m.maybe[n] = true
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	return m
+}
+
+// quiet ends it, and returns when it says nothing more.
+func (m *mouth) quiet() {
+	m.stop()
+	m.done.Wait()
+}
+
+// listener is a job that copies what comes on the channel.
+func (b *bench) listener() *job.Handle {
+	b.Helper()
+	return b.start(planned{&Hop{}, func(n *job.Node) {
+		for i := range n.Ports {
+			if n.Ports[i].Dir == port.Input {
+				n.Ports[i].Channels = []string{"/halves"}
+			}
+		}
+	}})
+}
+
+// heard fails the test unless of each mouth all that was acknowledged came out of a job, once and in order, and
+// nothing else.
+func (b *bench) heard(what string, got []int, mouths ...*mouth) {
+	b.Helper()
+	known := map[int]bool{}
+	for _, m := range mouths {
+		var its []int
+		for n := range m.maybe {
+			known[n] = true
+		}
+		for _, n := range m.said {
+			known[n] = true
+		}
+		for _, n := range got {
+			if slices.Contains(m.said, n) {
+				its = append(its, n)
+			}
+		}
+		if !slices.Equal(its, m.said) {
+			b.Errorf("%s: %d of %d messages came out, or in another order: %v, want %v", what, len(its), len(m.said), its, m.said)
+		}
+	}
+	seen := map[int]bool{}
+	for _, n := range got {
+		if !known[n] || seen[n] {
+			b.Errorf("%s: %d came out, which nobody may have heard of, or again", what, n)
+		}
+		seen[n] = true
+	}
+}
+
+// A network is cut in two halves, and there are two primaries for a while, each with clients that write and
+// an engine. Then the old one becomes a replica of the new one. What the old half took since
+// the cut is gone, and what it has under way is refused; all else goes on as if nothing had been.
+func TestTwoPrimaries(t *testing.T) {
+	t.Parallel()
+	h := inHalves(t)
+	b := h.newSide
+	// It holds in its run on the first message in the old half, on the second one in the new half.
+	var holding, release [3]gate
+	held := b.start(job.Single(call(t, func(_ context.Context, _ *worker.Run, w *Call) error {
+		v, ok, err := w.In.Read()
+		if !ok || err != nil {
+			return err
+		}
+		holding[v].open()
+		return errors.Join(release[v].pass(b.ctx), w.Out.Write(v)) // not its own context, which ends with its lease
+	}), "holding"))
+	b.serve(func(c *worker.Config) { c.Queues = map[string]int{job.DefaultQueue: 1, "holding": 1} })
+	b.completed(held, 1)
+	h.oldSide.serve()
+	cutOff := &process{bench: b, name: "of the old half"}
+	h.oldSide.serve(func(c *worker.Config) {
+		c.Queues = map[string]int{"holding": 1}
+		c.Lease = time.Minute // it does not look meanwhile whether it still has it
+		c.Logger = slog.New(slog.NewTextHandler(cutOff, nil))
+	})
+	ears := []*job.Handle{b.listener(), b.start(row(&Hop{})), b.start(row(&Hop{}))}
+	rows := []job.ID{ears[1].ID(), ears[2].ID()}
+	before := b.says(beforeTheCut, rows...)
+	story := b.tell(20 * time.Millisecond)
+	b.until("some runs are committed", func() bool { return story.begun(5) && len(outs[int](b, ears[0], "out")) > 20 })
+	before.quiet()
+
+	h.cut()
+	lost, kept := h.oldSide.says(inOldHalf, rows...), b.says(inNewHalf, rows...)
+	for n, side := range map[int]*bench{1: h.oldSide, 2: b} {
+		there, err := side.client.Find(b.ctx, string(held.ID()))
+		b.check(err)
+		b.check(there.Write(b.ctx, "in", n))
+		b.check(holding[n].pass(b.ctx))
+	}
+	for side, base := range map[*bench]int{h.oldSide: inOldHalf, b: inNewHalf} {
+		for _, ear := range ears {
+			there, err := side.client.Find(b.ctx, string(ear.ID()))
+			b.check(err)
+			b.until(fmt.Sprint("messages of ", base, " go through in their half"), func() bool {
+				return slices.ContainsFunc(outs[int](side, there, "out"), func(n int) bool { return n > base+50 && n < base+inNewHalf })
+			})
+		}
+	}
+	lost.quiet()
+	h.heal()
+	kept.quiet()
+	release[1].open()
+	cutOff.says("run was not committed")
+	release[2].open()
+	mouths := []*mouth{before, kept, b.says(newAfterwards, rows...), h.oldSide.says(oldAfterwards, rows...)}
+	time.Sleep(500 * time.Millisecond)
+	for _, m := range mouths {
+		m.quiet()
+	}
+	for _, id := range rows {
+		hd, err := b.client.Find(b.ctx, string(id))
+		b.check(err)
+		b.check(hd.Close(b.ctx, "in"))
+	}
+	story.check()
+	for i, ear := range ears {
+		b.until("all that was acknowledged has come", func() bool {
+			got := outs[int](b, ear, "out")
+			return !slices.ContainsFunc(mouths, func(m *mouth) bool {
+				return len(m.said) > 0 && !slices.Contains(got, m.said[len(m.said)-1])
+			})
+		})
+		got := outs[int](b, ear, "out")
+		b.heard(fmt.Sprint("ear ", i), got, mouths...)
+		b.counted(ear, got)
+	}
+	b.Logf("%d before, %d in the new half, %d in the old one, %d and %d afterwards", len(before.said), len(kept.said),
+		len(lost.said), len(mouths[2].said), len(mouths[3].said))
+	b.until("the held run of the new half is committed", func() bool { return len(outs[int](b, held, "out")) > 0 })
+	b.same(held, 2)
+}
