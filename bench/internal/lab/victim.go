@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"syscall"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -57,6 +58,9 @@ func (v *Victim) Began(n int) error {
 	}
 	return nil
 }
+
+// Stop tells the victim to end, with SIGTERM.
+func (v *Victim) Stop() { _ = v.cmd.Process.Signal(syscall.SIGTERM) }
 
 // Kill ends the victim with SIGKILL. Killing it again does nothing.
 func (v *Victim) Kill() {

@@ -33,9 +33,13 @@ func (s *stuck) Run(ctx context.Context, _ *worker.Run) error {
 	return ctx.Err()
 }
 
+// drain is how long a victim that is told to end waits for its runs.
+const drain = 50 * time.Millisecond
+
 // Victim serves jobs whose runs never end, until ctx does.
 func Victim(ctx context.Context, l *lab.Lab, out io.Writer) error {
 	_, err := with(ctx, l, func(r *rig) ([]lab.Figure, error) {
+		r.drain = drain
 		return nil, r.serve(ctx, func(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
@@ -44,23 +48,29 @@ func Victim(ctx context.Context, l *lab.Lab, out io.Writer) error {
 	return err
 }
 
-// recovery kills workers and measures how long it takes until each of their jobs runs here.
+// recovery kills workers, and tells others to end, and measures how long it takes until each of
+// their jobs runs here.
 func recovery(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	return with(ctx, l, func(r *rig) ([]lab.Figure, error) {
-		var times lab.Times
+		var killed, stopped lab.Times
 		for range l.Size.Kills {
-			t, err := r.kill(ctx, min(l.Size.Stuck, l.Concurrency))
+			n := min(l.Size.Stuck, l.Concurrency)
+			k, err := r.end(ctx, n, (*lab.Victim).Kill)
 			if err != nil {
 				return nil, err
 			}
-			times = append(times, t...)
+			s, err := r.end(ctx, n, (*lab.Victim).Stop)
+			if err != nil {
+				return nil, err
+			}
+			killed, stopped = append(killed, k...), append(stopped, s...)
 		}
-		return times.Figures("recover"), nil
+		return append(killed.Figures("recover"), stopped.Figures("recover.sigterm")...), nil
 	})
 }
 
-// kill starts a worker, gives it n jobs, and kills it while another one is there.
-func (r *rig) kill(ctx context.Context, n int) (lab.Times, error) {
+// end starts a worker, gives it n jobs, and ends it while another one is there.
+func (r *rig) end(ctx context.Context, n int, how func(*lab.Victim)) (lab.Times, error) {
 	victim, err := r.lab.StartVictim(System)
 	if err != nil {
 		return nil, err
@@ -81,14 +91,14 @@ func (r *rig) kill(ctx context.Context, n int) (lab.Times, error) {
 		if err := lab.Doze(ctx); err != nil {
 			return err
 		}
-		killed := time.Now()
-		victim.Kill()
+		ended := time.Now()
+		how(victim)
 		for i, h := range handles {
 			at, err := ledger.WaitFor(ctx, i)
 			if err != nil {
 				return err
 			}
-			times = append(times, at.Sub(killed))
+			times = append(times, at.Sub(ended))
 			info, err := h.Wait(ctx)
 			if err != nil {
 				return err

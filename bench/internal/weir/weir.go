@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -23,6 +24,7 @@ type rig struct {
 	lab    *lab.Lab
 	store  *redisstore.Store
 	client *job.Client
+	drain  time.Duration // of its engines; zero for what they have by themselves
 }
 
 // with opens a store for the time that fn runs.
@@ -43,7 +45,7 @@ func (r *rig) serve(ctx context.Context, fn func(context.Context) error, workers
 // serveQueues is serve for jobs in other queues than the default.
 func (r *rig) serveQueues(ctx context.Context, queues map[string]int, fn func(context.Context) error, workers ...worker.Worker) error {
 	engine, err := worker.New(worker.Config{
-		Store: r.store, Workers: workers, Queues: queues, Concurrency: r.lab.Concurrency,
+		Store: r.store, Workers: workers, Queues: queues, Concurrency: r.lab.Concurrency, Drain: r.drain,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), // that its Redis has no append-only file is known
 	})
 	if err != nil {
