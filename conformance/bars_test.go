@@ -119,7 +119,7 @@ func (e *env) endOf(top *job.Handle, jobs int, done func() bool, pace func(what 
 func TestBarManyChildren(t *testing.T) { bar(t, manyChildren) }
 
 func manyChildren(e *env, pace func(what string)) {
-	children := int64(10_000)
+	children := int64(3_000)
 	if os.Getenv("WEIR_FULL") != "" {
 		children = 100_000
 	}

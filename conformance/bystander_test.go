@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -201,7 +200,7 @@ func (w *watch) feed(ctx context.Context, rdb *redis.Client, h *job.Handle) {
 		w.began[n] = now
 		w.mu.Unlock()
 		calls.Go(func() {
-			if err := h.Write(ctx, "in", n); err != nil && !errors.Is(err, context.Canceled) {
+			if err := h.Write(ctx, "in", n); err != nil && ctx.Err() == nil {
 				fmt.Fprintln(os.Stderr, "the bystander cannot write:", err)
 			}
 		})

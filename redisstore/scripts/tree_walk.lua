@@ -1,9 +1,8 @@
 -- tree_walk: read jobs and what is below them, as far as a budget goes.
 -- KEYS: due
--- ARGV: most jobs to read, or 0 for just those named; job, or '<job> <from>' for the children of one that has
---       very many…
--- reply: {{{id, fields and values, {port field, length, …}, defaults, when it goes on by itself or ''}…}, {what was not read}}:
---        fields and values are what flat() in base.lua makes of them;
+-- ARGV: most jobs to read, or 0 for just those named; job, or '<job> <from>' for the children of one with very many…
+-- reply: {{{id, what flat() in base.lua makes of its fields, {port field, length, …}, defaults, when it goes on by itself
+--        or ''}…}, {what was not read}}:
 --        the first jobs of the list come first; children follow their parent, unless they are of another tree
 local budget = num()
 local alone = budget == 0
@@ -11,60 +10,50 @@ if alone then budget = #ARGV end
 local todo, read, left = {}, {}, {}
 for i = #ARGV, cursor + 1, -1 do todo[#todo + 1] = ARGV[i] end
 
--- goes_on is when a job is looked at next without anything from outside.
-local function goes_on(id, status, reason, alarms)
-  local own = status == S.scheduled or status == S.queued and string.sub(reason, 1, 5) == 'rate:'
-  local at = (own or alarms) and call('ZSCORE', KEYS[1], own and id or '@' .. id)
-  return at and str(tonumber(at)) or ''
-end
-
 -- What the fields of a job mean is worked out once a script, as jobs have the same ones:
 local lists = {} -- what follows the job's key in the key of a port's list, by field; false: no port
 local flows = {} -- whether a port with this descriptor is wired, so that nothing stays in it
 
 local function lengths(k, fields)
-  local out, status, reason, by = {}, '', '', ''
+  local out, texts = {}, { status = '', reason = '', by = '' }
   for f = 1, #fields, 2 do
     local name, value = fields[f], fields[f + 1]
     local list = lists[name]
     if list == nil then
       list = string.gsub(name, '^([io])%.', ':%1:')
-      if list == name then list = false end
-      lists[name] = list
+      lists[name] = list ~= name and list
+      list = lists[name]
     end
     if list then
       if flows[value] == nil then flows[value] = string.find(value, ' %d') ~= nil end
       out[#out + 1] = name
       out[#out + 1] = flows[value] and 0 or call('LLEN', k .. list)
-    elseif name == 'status' then
-      status = value
-    elseif name == 'reason' then
-      reason = value
-    elseif name == 'by' then
-      by = value
+    elseif texts[name] then
+      texts[name] = value
     end
   end
-  return out, status, reason, by
+  return out, texts
 end
 
 -- descend adds children to what is to be read, or leaves them to another script.
 local function descend(id, children, first, step)
   local root = tree(id)
   for n = first, #children, step do
-    local child = children[n]
-    local list = string.sub(child, 1, #root) == root and todo or left
-    list[#list + 1] = child
+    local list = string.sub(children[n], 1, #root) == root and todo or left
+    list[#list + 1] = children[n]
   end
 end
 
 local function visit(id)
   local k = key(id)
   local fields = call('HGETALL', k)
-  local sizes, status, reason, by = lengths(k, fields)
+  local sizes, texts = lengths(k, fields)
   local more = call('EXISTS', k .. ':d', k .. ':c', k .. ':t') > 0 -- most jobs have none of them
+  local own = texts.status == S.scheduled or texts.status == S.queued and string.sub(texts.reason, 1, 5) == 'rate:'
+  local at = (own or more) and call('ZSCORE', KEYS[1], own and id or '@' .. id) -- when it goes on by itself
   read[#read + 1] = {
-    id, flat(fields, reason, by), sizes,
-    more and call('HGETALL', k .. ':d') or {}, goes_on(id, status, reason, more),
+    id, flat(fields, texts.reason, texts.by), sizes, more and call('HGETALL', k .. ':d') or {},
+    at and str(tonumber(at)) or '',
   }
   if not more or alone then return end
   if call('HLEN', k .. ':c') > CHUNK then
