@@ -42,8 +42,11 @@ type Drop struct {
 	Heard port.Out[time.Time] `port:"heard,channel=/chaos/heard"`
 }
 
-// HeardChannel is where Drop publishes.
-const HeardChannel = "/chaos/heard"
+// HeardChannel is where Drop publishes, and HeardName the port that it does so with.
+const (
+	HeardChannel = "/chaos/heard"
+	HeardName    = "heard"
+)
 
 // Run implements worker.Worker.
 func (w *Drop) Run(_ context.Context, run *worker.Run) error {

@@ -234,6 +234,20 @@ func (s *soak) passed(ctx context.Context) (int64, error) {
 	return all, nil
 }
 
+// read takes out what the rows have told: a port keeps what is published, too, and would grow.
+func (s *soak) read(ctx context.Context) error {
+	for _, h := range s.rows {
+		d, err := h.Child(ctx, crew.DropName)
+		if err == nil {
+			_, err = d.Drain(ctx, port.Output, crew.HeardName)
+		}
+		if err != nil {
+			return fmt.Errorf("reading what a row has told: %w", err)
+		}
+	}
+	return nil
+}
+
 // drained waits until all that was sent has passed.
 func (s *soak) drained(ctx context.Context) error {
 	want := int64(0)
@@ -357,6 +371,9 @@ func (s *soak) hear(raw json.RawMessage) {
 
 // sample measures memory.
 func (s *soak) sample(ctx context.Context) error {
+	if err := s.read(ctx); err != nil {
+		return err
+	}
 	one := sample{at: time.Since(s.began)}
 	for _, p := range s.processes {
 		kb, err := rss(p.cmd.Process.Pid)
