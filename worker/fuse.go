@@ -107,6 +107,13 @@ func (s *sleepers) put(one sleeper) {
 	s.jobs[one.snap.Info.ID] = one
 }
 
+// forget drops a job that has ended: it would fill the place of others.
+func (s *sleepers) forget(id job.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.jobs, id)
+}
+
 // judge counts guesses that did not hold: after some in a row none is made for a while.
 func (s *sleepers) judge(row []*ran, held int) {
 	s.mu.Lock()
@@ -208,9 +215,12 @@ func (r *ran) fits(port string) bool {
 }
 
 // note keeps what is known of a job after its run was committed, if it sleeps, has nothing left
-// to read, and may fuse.
+// to read, and may fuse; what has ended is forgotten.
 func (e *Engine) note(r *ran) {
 	d, s, size := r.delta, r.snap, 0
+	if d.Outcome == statemachine.Complete || d.Outcome == statemachine.Shutdown {
+		e.asleep.forget(s.Info.ID)
+	}
 	if r.run == nil || r.took > shortRun || r.run.token != s.Token || d.Outcome != statemachine.Suspend || !plain(d) ||
 		!s.Whole || s.Shutdown || s.Info.Single != 0 {
 		return
