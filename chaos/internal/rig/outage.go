@@ -171,7 +171,8 @@ func (r *rig) failovers(ctx context.Context) error {
 		old := r.site.redis
 		old.Kill()
 		r.lose(outage{from, time.Now()})
-		if err := command(ctx, replica, "REPLICAOF", "NO", "ONE"); err != nil {
+		// ctx may end meanwhile: what is begun is brought to its end, or there would be no Redis.
+		if err := command(context.WithoutCancel(ctx), replica, "REPLICAOF", "NO", "ONE"); err != nil {
 			return err
 		}
 		r.site.redis = replica

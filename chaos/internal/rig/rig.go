@@ -179,12 +179,15 @@ func (r *rig) weather(ctx context.Context) error {
 	r.calm(ctx)
 	done()
 	wg.Wait()
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return err
+	}
 	for _, one := range r.rounds {
 		if f, ok := one.(*flow); ok && f.ends && r.Mode != Standard {
 			f.close(ctx, r) // that it was may be lost
 		}
 	}
-	return errors.Join(err, ctx.Err())
+	return ctx.Err()
 }
 
 func (r *rig) setStorm(on bool) {
