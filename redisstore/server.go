@@ -8,9 +8,19 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
+
+// Now returns the time of the Redis, which is the one that jobs go by: that of this process may be wrong.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	now, err := s.rdb.Time(ctx).Result()
+	if err != nil {
+		return now, s.explain(err)
+	}
+	return now, nil
+}
 
 // server is a Redis server that holds jobs, with what it says of itself.
 type server struct {

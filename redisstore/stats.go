@@ -47,15 +47,6 @@ type ServerStats struct {
 	DiskError []string      `json:"disk_error"` // fields of INFO that say that writing to disk failed
 }
 
-// Now returns the time of the Redis, which is the one that jobs go by: that of this process may be wrong.
-func (s *Store) Now(ctx context.Context) (time.Time, error) {
-	now, err := s.rdb.Time(ctx).Result()
-	if err != nil {
-		return now, s.explain(err)
-	}
-	return now, nil
-}
-
 // Stats counts.
 func (s *Store) Stats(ctx context.Context) (*Stats, error) {
 	st := &Stats{Namespace: s.keys.namespace, Shards: s.keys.shards}

@@ -143,8 +143,11 @@ func (s *Store) rescue(ctx context.Context, r *round) error {
 		}
 		now[w] = known
 	}
+	if err := s.renewAll(ctx, late); err != nil {
+		return err // they are looked at again
+	}
 	r.taken = now
-	return s.renewAll(ctx, late)
+	return nil
 }
 
 // SweepOf implements job.Sweeper.

@@ -163,6 +163,19 @@ func TestManyWakes(t *testing.T) {
 	})
 }
 
+// Wakes that did not reach Redis are no success, whatever asynq was told before they went.
+func TestEnqueueWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := opened(t, server.URL(), redistest.Namespace(t))
+	wake(t, b, 0, "a")
+	server.Kill()
+	all := []Wake{{ID: "job001", Gen: 1, Queue: "a", Type: "T"}, {ID: "job002", Gen: 1, Queue: "a", Type: "T"}}
+	if held, err := b.Enqueue(t.Context(), all); err == nil || len(held) > 0 {
+		t.Errorf("held %v, error %v", held, err)
+	}
+}
+
 // A nudge that is lost costs a nap, no more.
 func TestLostNudge(t *testing.T) {
 	t.Parallel()
