@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -300,10 +301,21 @@ func TestSweepRescues(t *testing.T) {
 	first, second := string(id)+"#1", string(id)+"#2"
 	e.ok(e.rdb.LRem(ctx, queue+"pending", 0, first).Err())
 	e.ok(e.rdb.LPush(ctx, queue+"active", first).Err())
+	// The first time it cannot be renewed: nothing of its job can be read.
+	aside := e.key(id) + ":aside"
+	e.ok(e.rdb.Rename(ctx, e.key(id), aside).Err())
+	e.ok(e.rdb.Set(ctx, e.key(id), "x", 0).Err())
 	watched := make(chan struct{})
+	var mended sync.Once
 	go func() {
 		defer close(watched)
-		e.store.Watch(ctx, 20*time.Millisecond, func(err error) { e.Error(err) })
+		e.store.Watch(ctx, 20*time.Millisecond, func(err error) {
+			e.fails(err, job.ErrRefused)
+			mended.Do(func() {
+				e.ok(e.rdb.ZAdd(ctx, e.due(other), redis.Z{Score: late, Member: string(other)}).Err()) // nothing more is due
+				e.ok(e.rdb.Rename(ctx, aside, e.key(id)).Err())
+			})
+		})
 	}()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		ids, err := e.rdb.LRange(ctx, queue+"pending", 0, -1).Result()
