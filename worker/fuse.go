@@ -24,10 +24,12 @@ import (
 const (
 	// rowRuns is how many runs one commit may have.
 	rowRuns = 16
-	// known is of how many jobs an engine knows that they sleep, and knownBytes how much of
-	// state, defaults, parameters and ports each of them may have, about.
+	// known is of how many jobs at most an engine knows that they sleep, knownBytes how much of
+	// state, defaults, parameters and ports each of them may have, about, and unused how long
+	// they are known at least unless there are more.
 	known      = 4096
 	knownBytes = 16 << 10
+	unused     = 30 * time.Second
 	// rowBytes is how much may be written to a job that is to run on a guess.
 	rowBytes = 64 << 10
 	// misses is how often a job may be found at work before it is taken for one that other
@@ -61,10 +63,33 @@ type sleeper struct {
 	miss  int           // how often in a row it was not asleep when it was to be woken
 }
 
-// sleepers are jobs that sleep, as far as an engine knows.
+// sleepers are jobs that sleep, as far as an engine knows. What is not used for a while is
+// forgotten: the job may have ended in another engine.
 type sleepers struct {
-	mu   sync.Mutex
-	jobs map[job.ID]sleeper
+	mu    sync.Mutex
+	jobs  map[job.ID]sleeper
+	older map[job.ID]sleeper // those not used since
+	since time.Time
+}
+
+func (s *sleepers) get(id job.ID) (one sleeper, ok bool) {
+	if one, ok = s.jobs[id]; !ok {
+		one, ok = s.older[id]
+	}
+	return one, ok
+}
+
+func (s *sleepers) set(id job.ID, one sleeper) {
+	if now := time.Now(); len(s.jobs) >= known/2 || now.Sub(s.since) > unused {
+		s.jobs, s.older, s.since = map[job.ID]sleeper{}, s.jobs, now
+	}
+	s.jobs[id] = one
+	delete(s.older, id)
+}
+
+func (s *sleepers) drop(id job.ID) {
+	delete(s.jobs, id)
+	delete(s.older, id)
 }
 
 // take returns a job that sleeps, if it does. busy tells that it may soon do so again: what
@@ -72,21 +97,21 @@ type sleepers struct {
 func (s *sleepers) take(id job.ID) (one sleeper, busy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one, ok := s.jobs[id]
+	one, ok := s.get(id)
 	switch {
 	case one.wrong >= wrongs:
 		if one.wrong++; one.wrong > pardon {
 			one.wrong = 0
 		}
-		s.jobs[id] = one
+		s.set(id, one)
 		return sleeper{}, false
 	case one.snap != nil:
-		s.jobs[id] = sleeper{wrong: one.wrong}
+		s.set(id, sleeper{wrong: one.wrong})
 	case ok && one.miss < misses:
-		s.jobs[id] = sleeper{wrong: one.wrong, miss: one.miss + 1}
+		s.set(id, sleeper{wrong: one.wrong, miss: one.miss + 1})
 		return one, true
 	case ok:
-		delete(s.jobs, id) // others run it
+		s.drop(id) // others run it
 	}
 	return one, false
 }
@@ -94,24 +119,10 @@ func (s *sleepers) take(id job.ID) (one sleeper, busy bool) {
 func (s *sleepers) put(one sleeper) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.jobs == nil {
-		s.jobs = map[job.ID]sleeper{}
-	}
-	for id := range s.jobs { // any one makes room
-		if len(s.jobs) < known {
-			break
-		}
-		delete(s.jobs, id)
-	}
-	one.wrong = s.jobs[one.snap.Info.ID].wrong
-	s.jobs[one.snap.Info.ID] = one
-}
-
-// forget drops a job that has ended: it would fill the place of others.
-func (s *sleepers) forget(id job.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.jobs, id)
+	id := one.snap.Info.ID
+	before, _ := s.get(id)
+	one.wrong = before.wrong
+	s.set(id, one)
 }
 
 // judge counts guesses that did not hold: after some in a row none is made for a while.
@@ -120,15 +131,15 @@ func (s *sleepers) judge(row []*ran, held int) {
 	defer s.mu.Unlock()
 	for n, r := range row[:min(held+1, len(row))] {
 		id := r.snap.Info.ID
-		one, ok := s.jobs[id]
+		one, ok := s.get(id)
 		switch {
 		case r.delta.Guess == nil || !ok:
 		case n < held:
 			one.wrong = 0
-			s.jobs[id] = one
+			s.set(id, one)
 		default:
 			one.wrong++
-			s.jobs[id] = one
+			s.set(id, one)
 		}
 	}
 }
@@ -215,12 +226,9 @@ func (r *ran) fits(port string) bool {
 }
 
 // note keeps what is known of a job after its run was committed, if it sleeps, has nothing left
-// to read, and may fuse; what has ended is forgotten.
+// to read, and may fuse.
 func (e *Engine) note(r *ran) {
 	d, s, size := r.delta, r.snap, 0
-	if d.Outcome == statemachine.Complete || d.Outcome == statemachine.Shutdown {
-		e.asleep.forget(s.Info.ID)
-	}
 	if r.run == nil || r.took > shortRun || r.run.token != s.Token || d.Outcome != statemachine.Suspend || !plain(d) ||
 		!s.Whole || s.Shutdown || s.Info.Single != 0 {
 		return

@@ -106,6 +106,15 @@ func (s *stopwatch) times() Times {
 	return Times{N: len(s.all), P50: at(0.5), P99: at(0.99), Max: at(1)}
 }
 
+// reset returns the times so far, and forgets them.
+func (s *stopwatch) reset() Times {
+	s.mu.Lock()
+	old := stopwatch{all: s.all}
+	s.all = nil
+	s.mu.Unlock()
+	return old.times()
+}
+
 // ledger counts while the rig runs. It is safe for concurrent use.
 type ledger struct {
 	mu      sync.Mutex

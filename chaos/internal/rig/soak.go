@@ -84,6 +84,7 @@ type soak struct {
 	samples []sample
 	first   stopwatch
 	last    stopwatch
+	minute  stopwatch // of this one
 }
 
 // sample is what is measured now and then.
@@ -360,6 +361,7 @@ func (s *soak) hear(raw json.RawMessage) {
 	if port.Decode(raw, &at) != nil {
 		return
 	}
+	s.minute.add(time.Since(at))
 	switch since := time.Since(s.began); {
 	case since < s.Duration/4:
 	case since < s.Duration/2:
@@ -394,7 +396,9 @@ func (s *soak) sample(ctx context.Context) error {
 	s.samples = append(s.samples, one)
 	s.mu.Unlock()
 	if len(s.samples)%12 == 0 {
-		s.say("%5.0f s: workers %d KB, Redis %d KB, %d trees", one.at.Seconds(), sum(one.rss), one.redis, s.trees.Load())
+		lag := s.minute.reset()
+		s.say("%5.0f s: workers %d KB, Redis %d KB, %d trees, latency %.1f/%.1f ms",
+			one.at.Seconds(), one.rss, one.redis, s.trees.Load(), lag.P50, lag.P99)
 	}
 	return nil
 }
