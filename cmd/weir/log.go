@@ -18,6 +18,7 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 )
 
 // followEvery is how often --follow looks for new entries.
@@ -27,6 +28,7 @@ const followEvery = 250 * time.Millisecond
 type logFlags struct {
 	tree, follow bool
 	since        time.Duration
+	from         time.Time // since then, by the clock that entries go by
 	number       int
 }
 
@@ -45,7 +47,12 @@ entries. --follow goes on with what comes, until Ctrl-C.`,
 			if err := f.validate(c, s.output); err != nil {
 				return err
 			}
-			return s.with(c, args[0], func(ctx context.Context, client *job.Client, h *job.Handle) error {
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				client := job.NewClient(store)
+				h, err := client.Find(ctx, args[0])
+				if err != nil {
+					return err
+				}
 				info, err := h.Info(ctx)
 				if err != nil {
 					return err
@@ -60,6 +67,13 @@ entries. --follow goes on with what comes, until Ctrl-C.`,
 					if err := p.learn(ctx, h); err != nil {
 						return err
 					}
+				}
+				if f.since > 0 {
+					now, err := store.Now(ctx)
+					if err != nil {
+						return err
+					}
+					f.from = now.Add(-f.since)
 				}
 				return f.print(c, p, r)
 			})
@@ -90,11 +104,7 @@ func (f *logFlags) validate(c *cobra.Command, output string) error {
 }
 
 func (f *logFlags) print(c *cobra.Command, p *logPrinter, r *job.LogReader) error {
-	var since time.Time
-	if f.since > 0 {
-		since = time.Now().Add(-f.since)
-	}
-	entries, err := r.Last(c.Context(), f.number, since)
+	entries, err := r.Last(c.Context(), f.number, f.from)
 	if err == nil {
 		err = p.print(c.Context(), logLines(entries))
 	}
