@@ -119,26 +119,32 @@ end
 
 local function chore(what, id) chores({ what .. ' ' .. id }) end
 
+-- watching tells whether anybody listens to statuses.
+local function watching()
+  if watched == nil then watched = call('EXISTS', P .. 'watch', P .. 'watch:outside') > 0 end
+  return watched
+end
+
 -- tell publishes the new status of a job on its channel, while anybody watches.
 local function tell(j)
-  if watched == nil then watched = call('EXISTS', P .. 'watch', P .. 'watch:outside') > 0 end
-  if watched and j.silent == '' then
+  if watching() and j.silent == '' then
     mail('hub', 'publish', '/weir/job/' .. j.id, '{"job":"' .. j.id .. '","status":"' .. j.status .. '"}')
   end
 end
 
 -- place gives a job its new status, keeps `due` and `failures` in step, lists jobs that became ready
--- and tells a graph about its child. at (ms) overrides when the sweeper looks at it.
-local function place(j, to, at)
+-- and tells a graph about its child. at (ms) overrides when the sweeper looks at it; what comes
+-- behind are fields, and their values, that change with the status.
+local function place(j, to, at, ...)
   local from = j.status
   j.status = to
   if to == S.queued or (to == S.terminating and not j.token) then
     j.gen, j.again = j.gen + 1, false
-    call('HSET', key(j.id), 'status', to, 'gen', str(j.gen), 'queued', str(NOW), 'again', '0')
+    call('HSET', key(j.id), 'status', to, 'gen', str(j.gen), 'queued', str(NOW), 'again', '0', ...)
     call('ZADD', P .. 'due', str(at or NOW + LOOK), j.id)
     if not at then ready[#ready + 1] = j end
   else
-    call('HSET', key(j.id), 'status', to)
+    call('HSET', key(j.id), 'status', to, ...)
     if at then
       call('ZADD', P .. 'due', str(at), j.id)
     elseif not j.token then
@@ -180,8 +186,7 @@ function review(g, by)
     local v = call('HMGET', key(by.id), 'name', 'reason')
     reason = (v[1] or '') .. ': ' .. (v[2] or '')
   end
-  call('HSET', key(g.id), 'reason', reason)
-  place(g, EV[last][EV.begin[start]])
+  place(g, EV[last][EV.begin[start]], nil, 'reason', reason)
   if g.parent and not g.pgraph then wake(g.parent, g.id) end
 end
 

@@ -18,7 +18,6 @@ end
 
 -- looped puts the ports of a new job aside that only feedback feeds: for lull.
 local function looped(id, parent)
-  if call('HGET', key(id), 'loop') ~= '1' then return end
   for _, field in ipairs(call('HKEYS', key(id))) do
     local port = string.match(field, '^f%.i%.(.+)$')
     if port and call('HGET', key(id), 'n.i.' .. port) == '0' then call('SADD', key(parent) .. ':l', id .. ' ' .. port) end
@@ -41,23 +40,31 @@ local function born(held)
     local port = arg()
     call('RPUSH', k .. ':i:' .. port, arg())
   end
+  jobs[n.id] = nil -- that it was not there
+  local loop, subscribed = unpack(call('HMGET', k, 'loop', 'subscribed'))
   if n.parent ~= '' then
     call('HSET', key(n.parent) .. ':c', n.name, n.id)
-    looped(n.id, n.parent)
+    if loop == '1' then looped(n.id, n.parent) end
   else
     call('ZADD', P .. 'index', 0, n.id)
   end
-  call('HSET', k, 'created', str(NOW))
   if n.at and n.at <= NOW then n.event, n.at = 'create', nil end
   local to = EV[n.event]['']
-  if not held then
-    subscribe_ports(n.id)
-    return place(load(n.id), to, n.at)
+  if held then
+    call('HSET', k, 'created', str(NOW), 'status', to)
+    if to ~= S.suspended or subscribed then
+      call('RPUSH', held, n.id .. ' ' .. to .. ' ' .. (n.at and str(n.at) or ''))
+    end
+    return
   end
-  call('HSET', k, 'status', to)
-  if to ~= S.suspended or call('HEXISTS', k, 'subscribed') == 1 then
-    call('RPUSH', held, n.id .. ' ' .. to .. ' ' .. (n.at and str(n.at) or ''))
+  if subscribed then subscribe_ports(n.id) end
+  if to == S.suspended then -- as most jobs of graphs: nothing else is to be known of it
+    call('HSET', k, 'created', str(NOW), 'status', to)
+    if watching() then tell(load(n.id)) end
+    return
   end
+  call('HSET', k, 'created', str(NOW))
+  place(load(n.id), to, n.at)
 end
 
 -- births counts jobs that are created in a tree.
@@ -122,8 +129,7 @@ local function begin(j, token, lease, most, batches, bytes, limits)
       return { 'rate', str(limit) }
     end
     j.token = token
-    call('HSET', k, 'token', token, 'ran', str(NOW), 'again', '0', 'rate', rate)
-    place(j, to, NOW + lease)
+    place(j, to, NOW + lease, 'token', token, 'ran', str(NOW), 'again', '0', 'rate', rate)
   end
   local fields, state, defaults, boxes = call('HGETALL', k), {}, {}, {}
   if call('EXISTS', k .. ':s', k .. ':d') > 0 then
