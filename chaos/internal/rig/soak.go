@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -33,16 +34,17 @@ type SoakConfig struct {
 
 // SoakReport is what it found.
 type SoakReport struct {
-	Mode    string  `json:"mode"`
-	Seconds float64 `json:"seconds"`
-	Peak    float64 `json:"peak"` // messages/s through rows of four jobs, as fast as they go
-	Rate    float64 `json:"rate"` // messages/s of the soak
-	Sent    int64   `json:"sent"`
-	Passed  int64   `json:"passed"`
-	Full    int64   `json:"full"`  // times that a writer had to wait as a port was full
-	Trees   int64   `json:"trees"` // started, run, ended and deleted meanwhile
+	Mode    string     `json:"mode"`
+	Seconds float64    `json:"seconds"`
+	Peak    [2]float64 `json:"peak"` // messages/s through rows of four jobs, as fast as they go: lowest and highest
+	Rate    float64    `json:"rate"` // messages/s of all of it
+	Sent    int64      `json:"sent"`
+	Passed  int64      `json:"passed"`
+	Full    int64      `json:"full"`  // times that a writer had to wait as a port was full
+	Trees   int64      `json:"trees"` // started, run, ended and deleted meanwhile
 
-	// Memory and latency are of the time after the first quarter.
+	// Memory and latency are of the time after the first quarter, between the measurings of the
+	// peak. The memory of a worker goes up and down: what counts is the least of each minute.
 	RSSPerHour   float64  `json:"rss_mb_per_hour"` // of the worker that grew most
 	RSS          [2]int64 `json:"rss_kb"`          // of all workers together, first and last
 	RedisChange  float64  `json:"redis_change_percent"`
@@ -58,7 +60,9 @@ const (
 	soakShare  = 0.7 // of the peak
 	soakRows   = 8
 	soakPeak   = 20 * time.Second // of measuring the peak
+	soakPhase  = 5 * time.Minute  // until it is measured again: the speed of machines varies
 	soakSample = 5 * time.Second
+	soakSay    = time.Minute
 	// judgedFrom is how long a soak must be for its memory to be judged: what a Go program takes
 	// goes up and down by more than would grow in less.
 	judgedFrom = 30 * time.Minute
@@ -79,8 +83,11 @@ type soak struct {
 	full      atomic.Int64
 	trees     atomic.Int64
 
-	mu      sync.Mutex
+	problems sync.Mutex // guards those of the report
+	peaking  atomic.Bool
+
 	began   time.Time
+	rate    float64 // messages/s, until the peak is measured again
 	samples []sample
 	first   stopwatch
 	last    stopwatch
@@ -163,12 +170,16 @@ func (s *soak) say(format string, args ...any) {
 }
 
 func (s *soak) problem(format string, args ...any) {
+	s.problems.Lock()
+	defer s.problems.Unlock()
 	s.report.Problems = append(s.report.Problems, fmt.Sprintf(format, args...))
 }
 
-// peak measures how many messages a second go through when each row always has some.
+// peak measures how many messages a second go through when each row always has some, and sets
+// the rate of the next phase.
 func (s *soak) peak(ctx context.Context) error {
-	s.say("measuring the peak for %s", soakPeak)
+	s.peaking.Store(true)
+	defer s.peaking.Store(false)
 	limit, stop := context.WithTimeout(ctx, soakPeak)
 	defer stop()
 	var wg sync.WaitGroup
@@ -187,8 +198,14 @@ func (s *soak) peak(ctx context.Context) error {
 	if err := errors.Join(err, err2, ctx.Err()); err != nil {
 		return err
 	}
-	s.report.Peak = float64(after-before) / time.Since(at).Seconds()
-	s.report.Rate = soakShare * s.report.Peak
+	peak := float64(after-before) / time.Since(at).Seconds()
+	s.rate = soakShare * peak
+	r := &s.report
+	r.Peak[1] = max(r.Peak[1], peak)
+	if r.Peak[0] == 0 || peak < r.Peak[0] {
+		r.Peak[0] = peak
+	}
+	s.say("%.0f messages/s at most; now %.0f", peak, s.rate)
 	return s.drained(ctx)
 }
 
@@ -206,9 +223,7 @@ func (s *soak) write(ctx context.Context, row, n int) {
 			return
 		}
 		if !errors.Is(err, job.ErrFull) {
-			s.mu.Lock()
 			s.problem("writing: %v", err)
-			s.mu.Unlock()
 			return
 		}
 		s.full.Add(1)
@@ -271,39 +286,53 @@ func (s *soak) drained(ctx context.Context) error {
 	}
 }
 
-// steady sends messages at the rate of the soak.
+// steady sends messages at the rate of the soak, and measures now and then what that is to be.
 func (s *soak) steady(ctx context.Context) error {
-	s.say("%.0f messages/s at most; now %.0f for %s", s.report.Peak, s.report.Rate, s.Duration)
 	limit, stop := context.WithTimeout(ctx, s.Duration)
 	defer stop()
 	s.began = time.Now()
 	var wg sync.WaitGroup
-	heard := make(chan error, 1)
-	wg.Go(func() { heard <- s.client.Listen(limit, crew.HeardChannel, s.hear) })
+	wg.Go(func() {
+		if err := s.client.Listen(limit, crew.HeardChannel, s.hear); limit.Err() == nil {
+			s.problem("listening: %v", err)
+		}
+	})
+	wg.Go(func() { s.churn(limit) })
+	err := s.phase(limit)
+	for err == nil && limit.Err() == nil {
+		if err = s.peak(ctx); err == nil {
+			err = s.phase(limit)
+		}
+	}
+	stop()
+	wg.Wait()
+	s.report.Seconds = time.Since(s.began).Seconds()
+	return errors.Join(err, ctx.Err())
+}
+
+// phase sends messages at one rate.
+func (s *soak) phase(ctx context.Context) error {
+	limit, stop := context.WithTimeout(ctx, soakPhase)
+	defer stop()
+	var wg sync.WaitGroup
 	for row := range s.rows {
 		wg.Go(func() { s.feed(limit, row) })
 	}
-	wg.Go(func() { s.churn(limit) })
+	defer wg.Wait()
 	for pause(limit, soakSample) {
-		if err := s.sample(ctx); err != nil {
+		if err := s.sample(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
 	}
-	wg.Wait()
-	s.report.Seconds = time.Since(s.began).Seconds()
-	if err := <-heard; err != nil && limit.Err() == nil {
-		return err
-	}
-	return ctx.Err()
+	return nil
 }
 
 // feed writes a row's share, now and then some.
 func (s *soak) feed(ctx context.Context, row int) {
 	const every = 50 * time.Millisecond
-	each := s.report.Rate / soakRows
-	written := 0
+	each, began, written := s.rate/soakRows, time.Now(), 0
 	for pause(ctx, every) {
-		if n := int(each*time.Since(s.began).Seconds()) - written; n > 0 {
+		if n := int(each*time.Since(began).Seconds()) - written; n > 0 {
 			n = min(n, crew.LoadLimit/2)
 			s.write(ctx, row, n)
 			written += n
@@ -315,9 +344,7 @@ func (s *soak) feed(ctx context.Context, row int) {
 func (s *soak) churn(ctx context.Context) {
 	for pause(ctx, 500*time.Millisecond) {
 		if err := s.tree(context.WithoutCancel(ctx)); err != nil {
-			s.mu.Lock()
 			s.problem("a short tree: %v", err)
-			s.mu.Unlock()
 			return
 		}
 		s.trees.Add(1)
@@ -358,7 +385,7 @@ func (s *soak) tree(ctx context.Context) error {
 // hear notes how long a message was on its way.
 func (s *soak) hear(raw json.RawMessage) {
 	var at time.Time
-	if port.Decode(raw, &at) != nil {
+	if port.Decode(raw, &at) != nil || s.peaking.Load() {
 		return
 	}
 	s.minute.add(time.Since(at))
@@ -392,10 +419,8 @@ func (s *soak) sample(ctx context.Context) error {
 		return err
 	}
 	one.redis /= 1024
-	s.mu.Lock()
 	s.samples = append(s.samples, one)
-	s.mu.Unlock()
-	if len(s.samples)%12 == 0 {
+	if len(s.samples)%int(soakSay/soakSample) == 0 {
 		lag := s.minute.reset()
 		s.say("%5.0f s: workers %d KB, Redis %d KB, %d trees, latency %.1f/%.1f ms",
 			one.at.Seconds(), one.rss, one.redis, s.trees.Load(), lag.P50, lag.P99)
@@ -426,7 +451,7 @@ func sum(all []int64) (n int64) {
 // judge works out what grew, without the first quarter.
 func (s *soak) judge() {
 	r := &s.report
-	r.Mode, r.Full, r.Trees = "soak", s.full.Load(), s.trees.Load()
+	r.Mode, r.Full, r.Trees, r.Rate = "soak", s.full.Load(), s.trees.Load(), float64(r.Sent)/time.Since(s.began).Seconds()
 	r.LatencyFirst, r.LatencyLast = s.first.times(), s.last.times()
 	warm := slices.DeleteFunc(s.samples, func(one sample) bool { return one.at < s.Duration/4 })
 	if len(warm) < 2 {
@@ -434,7 +459,8 @@ func (s *soak) judge() {
 		return
 	}
 	for w := range s.processes {
-		r.RSSPerHour = max(r.RSSPerHour, slope(warm, func(one sample) float64 { return float64(one.rss[w]) })/1024*3600)
+		least := slices.Collect(maps.Values(leastByMinute(warm, w)))
+		r.RSSPerHour = max(r.RSSPerHour, slope(least, func(one sample) float64 { return float64(one.rss[w]) })/1024*3600)
 	}
 	a, b := warm[0], warm[len(warm)-1]
 	r.RSS = [2]int64{sum(a.rss), sum(b.rss)}
@@ -454,6 +480,18 @@ func (s *soak) judge() {
 	if r.LatencyLast.P50 > 2*r.LatencyFirst.P50 {
 		s.problem("latency grew from %.1f to %.1f ms", r.LatencyFirst.P50, r.LatencyLast.P50)
 	}
+}
+
+// leastByMinute returns of each minute the sample when a worker had the least memory.
+func leastByMinute(all []sample, w int) map[int]sample {
+	least := map[int]sample{}
+	for _, one := range all {
+		minute := int(one.at.Minutes())
+		if before, ok := least[minute]; !ok || one.rss[w] < before.rss[w] {
+			least[minute] = one
+		}
+	}
+	return least
 }
 
 // slope is that of the line that fits best, for each second.
