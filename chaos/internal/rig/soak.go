@@ -1,12 +1,12 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -44,7 +44,7 @@ type SoakReport struct {
 	Trees   int64      `json:"trees"` // started, run, ended and deleted meanwhile
 
 	// Memory and latency are of the time after the first quarter, between the measurings of the
-	// peak. The memory of a worker goes up and down: what counts is the least of each minute.
+	// peak. Memory goes up and down: what counts is the least of each five minutes.
 	RSSPerHour   float64  `json:"rss_mb_per_hour"` // of the worker that grew most
 	RSS          [2]int64 `json:"rss_kb"`          // of all workers together, first and last
 	RedisChange  float64  `json:"redis_change_percent"`
@@ -459,15 +459,14 @@ func (s *soak) judge() {
 		return
 	}
 	for w := range s.processes {
-		least := slices.Collect(maps.Values(leastByMinute(warm, w)))
-		r.RSSPerHour = max(r.RSSPerHour, slope(least, func(one sample) float64 { return float64(one.rss[w]) })/1024*3600)
+		r.RSSPerHour = max(r.RSSPerHour, growth(warm, func(one sample) float64 { return float64(one.rss[w]) })/1024*3600)
 	}
 	a, b := warm[0], warm[len(warm)-1]
 	r.RSS = [2]int64{sum(a.rss), sum(b.rss)}
-	// The log of Redis is rewritten now and then, which takes memory: the line through all counts.
-	perSecond := slope(warm, func(one sample) float64 { return float64(one.redis) })
 	r.Redis = [2]int64{a.redis, b.redis}
-	r.RedisChange = 100 * perSecond * (b.at - a.at).Seconds() / float64(a.redis)
+	perSecond := growth(warm, func(one sample) float64 { return float64(one.redis) })
+	least := slices.MinFunc(warm, func(one, other sample) int { return cmp.Compare(one.redis, other.redis) })
+	r.RedisChange = 100 * perSecond * (b.at - a.at).Seconds() / float64(least.redis)
 	if s.Duration < judgedFrom {
 		return
 	}
@@ -482,25 +481,23 @@ func (s *soak) judge() {
 	}
 }
 
-// leastByMinute returns of each minute the sample when a worker had the least memory.
-func leastByMinute(all []sample, w int) map[int]sample {
-	least := map[int]sample{}
+// growth is the slope, for each second, of the line that fits best to the least of each phase.
+func growth(all []sample, y func(sample) float64) float64 {
+	least := map[int64]sample{}
 	for _, one := range all {
-		minute := int(one.at.Minutes())
-		if before, ok := least[minute]; !ok || one.rss[w] < before.rss[w] {
-			least[minute] = one
+		phase := int64(one.at / soakPhase)
+		if before, ok := least[phase]; !ok || y(one) < y(before) {
+			least[phase] = one
 		}
 	}
-	return least
-}
-
-// slope is that of the line that fits best, for each second.
-func slope(all []sample, y func(sample) float64) float64 {
+	if len(least) < 2 {
+		return 0
+	}
 	var sx, sy, sxx, sxy float64
-	for _, one := range all {
+	for _, one := range least {
 		x, v := one.at.Seconds(), y(one)
 		sx, sy, sxx, sxy = sx+x, sy+v, sxx+x*x, sxy+x*v
 	}
-	n := float64(len(all))
+	n := float64(len(least))
 	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
 }
