@@ -7,3 +7,10 @@ func StrayDelay(d time.Duration) { strayDelay = d }
 
 // ShortRun sets how long runs may take that fuse.
 func ShortRun(d time.Duration) { shortRun = d }
+
+// Asleep tells of how many jobs an engine knows that they sleep, or once did.
+func Asleep(e *Engine) int {
+	e.asleep.mu.Lock()
+	defer e.asleep.mu.Unlock()
+	return len(e.asleep.jobs) + len(e.asleep.older)
+}

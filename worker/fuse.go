@@ -64,7 +64,7 @@ type sleeper struct {
 }
 
 // sleepers are jobs that sleep, as far as an engine knows. What is not used for a while is
-// forgotten: the job may have ended in another engine.
+// forgotten when others are: the job may have ended in another engine.
 type sleepers struct {
 	mu    sync.Mutex
 	jobs  map[job.ID]sleeper
@@ -90,6 +90,13 @@ func (s *sleepers) set(id job.ID, one sleeper) {
 func (s *sleepers) drop(id job.ID) {
 	delete(s.jobs, id)
 	delete(s.older, id)
+}
+
+// forget drops a job that has ended here.
+func (s *sleepers) forget(id job.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(id)
 }
 
 // take returns a job that sleeps, if it does. busy tells that it may soon do so again: what
@@ -226,9 +233,12 @@ func (r *ran) fits(port string) bool {
 }
 
 // note keeps what is known of a job after its run was committed, if it sleeps, has nothing left
-// to read, and may fuse.
+// to read, and may fuse; what has ended is forgotten.
 func (e *Engine) note(r *ran) {
 	d, s, size := r.delta, r.snap, 0
+	if d.Outcome == statemachine.Complete || d.Outcome == statemachine.Shutdown {
+		e.asleep.forget(s.Info.ID)
+	}
 	if r.run == nil || r.took > shortRun || r.run.token != s.Token || d.Outcome != statemachine.Suspend || !plain(d) ||
 		!s.Whole || s.Shutdown || s.Info.Single != 0 {
 		return

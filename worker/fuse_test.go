@@ -507,3 +507,15 @@ func (b *bench) shares(trees, share int) []int {
 	defer mu.Unlock()
 	return slices.Sorted(maps.Values(done))
 }
+
+// What an engine knows of jobs that sleep it forgets when they end.
+func TestEndedJobsAreForgotten(t *testing.T) {
+	b := onRedis(t)
+	e := b.serve().engine
+	h := b.start(row(&Hop{}))
+	b.check(h.Write(b.ctx, "in", 1))
+	b.until("all three are known to sleep", func() bool { return worker.Asleep(e) == 3 })
+	b.check(h.Close(b.ctx, "in"))
+	b.completed(h, 0)
+	b.until("none is known", func() bool { return worker.Asleep(e) == 0 })
+}

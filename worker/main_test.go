@@ -115,10 +115,11 @@ func everything() []worker.Worker {
 
 // served is an engine that runs until it is stopped or the test ends.
 type served struct {
-	bench *bench
-	end   context.CancelFunc
-	done  chan struct{}
-	err   error
+	engine *worker.Engine
+	bench  *bench
+	end    context.CancelFunc
+	done   chan struct{}
+	err    error
 }
 
 // serve starts an engine with all workers of the suite, changed by the options.
@@ -134,7 +135,7 @@ func (b *bench) serve(options ...func(*worker.Config)) *served {
 	e, err := worker.New(cfg)
 	b.check(err)
 	ctx, cancel := context.WithCancel(b.ctx)
-	s := &served{bench: b, end: cancel, done: make(chan struct{})}
+	s := &served{bench: b, engine: e, end: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
 		s.err = e.Run(ctx)
