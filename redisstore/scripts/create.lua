@@ -19,7 +19,6 @@ if large and (not call('ZSCORE', P .. 'due', '!unborn ' .. first) or parent == '
   or parent == '' and not large and there > 0 then
   return { 'leftovers', {} }
 end
-jobs[first] = nil
 remember(token)
 if parent == '' then call('HSETNX', P .. 't:' .. first, 'seq', all - 1) end
 for _ = 1, n do born() end

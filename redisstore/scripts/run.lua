@@ -40,7 +40,7 @@ local function born(held)
     local port = arg()
     call('RPUSH', k .. ':i:' .. port, arg())
   end
-  jobs[n.id] = nil -- that it was not there
+  jobs[n.id] = nil -- it may have been looked for before
   local loop, subscribed = unpack(call('HMGET', k, 'loop', 'subscribed'))
   if n.parent ~= '' then
     call('HSET', key(n.parent) .. ':c', n.name, n.id)
