@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,17 +33,16 @@ type SoakConfig struct {
 
 // SoakReport is what it found.
 type SoakReport struct {
-	Mode    string     `json:"mode"`
-	Seconds float64    `json:"seconds"`
-	Peak    [2]float64 `json:"peak"` // messages/s through rows of four jobs, as fast as they go: lowest and highest
-	Rate    float64    `json:"rate"` // messages/s of all of it
-	Sent    int64      `json:"sent"`
-	Passed  int64      `json:"passed"`
-	Full    int64      `json:"full"`  // times that a writer had to wait as a port was full
-	Trees   int64      `json:"trees"` // started, run, ended and deleted meanwhile
+	Mode    string  `json:"mode"`
+	Seconds float64 `json:"seconds"`
+	Peak    float64 `json:"peak"` // messages/s through rows of four jobs, as fast as they go
+	Rate    float64 `json:"rate"` // messages/s of the soak
+	Sent    int64   `json:"sent"`
+	Passed  int64   `json:"passed"`
+	Full    int64   `json:"full"`  // times that a writer had to wait as a port was full
+	Trees   int64   `json:"trees"` // started, run, ended and deleted meanwhile
 
-	// Memory and latency are of the time after the first quarter, between the measurings of the
-	// peak. Memory goes up and down: what counts is the least of each five minutes.
+	// Memory and latency are of the time after the first quarter.
 	RSSPerHour   float64  `json:"rss_mb_per_hour"` // of the worker that grew most
 	RSS          [2]int64 `json:"rss_kb"`          // of all workers together, first and last
 	RedisChange  float64  `json:"redis_change_percent"`
@@ -60,9 +58,7 @@ const (
 	soakShare  = 0.7 // of the peak
 	soakRows   = 8
 	soakPeak   = 20 * time.Second // of measuring the peak
-	soakPhase  = 5 * time.Minute  // until it is measured again: the speed of machines varies
 	soakSample = 5 * time.Second
-	soakSay    = time.Minute
 	// judgedFrom is how long a soak must be for its memory to be judged: what a Go program takes
 	// goes up and down by more than would grow in less.
 	judgedFrom = 30 * time.Minute
@@ -84,10 +80,8 @@ type soak struct {
 	trees     atomic.Int64
 
 	problems sync.Mutex // guards those of the report
-	peaking  atomic.Bool
 
 	began   time.Time
-	rate    float64 // messages/s, until the peak is measured again
 	samples []sample
 	first   stopwatch
 	last    stopwatch
@@ -175,11 +169,9 @@ func (s *soak) problem(format string, args ...any) {
 	s.report.Problems = append(s.report.Problems, fmt.Sprintf(format, args...))
 }
 
-// peak measures how many messages a second go through when each row always has some, and sets
-// the rate of the next phase.
+// peak measures how many messages a second go through when each row always has some.
 func (s *soak) peak(ctx context.Context) error {
-	s.peaking.Store(true)
-	defer s.peaking.Store(false)
+	s.say("measuring the peak for %s", soakPeak)
 	limit, stop := context.WithTimeout(ctx, soakPeak)
 	defer stop()
 	var wg sync.WaitGroup
@@ -198,14 +190,8 @@ func (s *soak) peak(ctx context.Context) error {
 	if err := errors.Join(err, err2, ctx.Err()); err != nil {
 		return err
 	}
-	peak := float64(after-before) / time.Since(at).Seconds()
-	s.rate = soakShare * peak
-	r := &s.report
-	r.Peak[1] = max(r.Peak[1], peak)
-	if r.Peak[0] == 0 || peak < r.Peak[0] {
-		r.Peak[0] = peak
-	}
-	s.say("%.0f messages/s at most; now %.0f", peak, s.rate)
+	s.report.Peak = float64(after-before) / time.Since(at).Seconds()
+	s.report.Rate = soakShare * s.report.Peak
 	return s.drained(ctx)
 }
 
@@ -286,53 +272,39 @@ func (s *soak) drained(ctx context.Context) error {
 	}
 }
 
-// steady sends messages at the rate of the soak, and measures now and then what that is to be.
+// steady sends messages at the rate of the soak.
 func (s *soak) steady(ctx context.Context) error {
+	s.say("%.0f messages/s at most; now %.0f for %s", s.report.Peak, s.report.Rate, s.Duration)
 	limit, stop := context.WithTimeout(ctx, s.Duration)
 	defer stop()
 	s.began = time.Now()
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := s.client.Listen(limit, crew.HeardChannel, s.hear); limit.Err() == nil {
-			s.problem("listening: %v", err)
-		}
-	})
-	wg.Go(func() { s.churn(limit) })
-	err := s.phase(limit)
-	for err == nil && limit.Err() == nil {
-		if err = s.peak(ctx); err == nil {
-			err = s.phase(limit)
-		}
-	}
-	stop()
-	wg.Wait()
-	s.report.Seconds = time.Since(s.began).Seconds()
-	return errors.Join(err, ctx.Err())
-}
-
-// phase sends messages at one rate.
-func (s *soak) phase(ctx context.Context) error {
-	limit, stop := context.WithTimeout(ctx, soakPhase)
-	defer stop()
-	var wg sync.WaitGroup
+	heard := make(chan error, 1)
+	wg.Go(func() { heard <- s.client.Listen(limit, crew.HeardChannel, s.hear) })
 	for row := range s.rows {
 		wg.Go(func() { s.feed(limit, row) })
 	}
-	defer wg.Wait()
+	wg.Go(func() { s.churn(limit) })
 	for pause(limit, soakSample) {
-		if err := s.sample(context.WithoutCancel(ctx)); err != nil {
+		if err := s.sample(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
+	wg.Wait()
+	s.report.Seconds = time.Since(s.began).Seconds()
+	if err := <-heard; err != nil && limit.Err() == nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // feed writes a row's share, now and then some.
 func (s *soak) feed(ctx context.Context, row int) {
 	const every = 50 * time.Millisecond
-	each, began, written := s.rate/soakRows, time.Now(), 0
+	each := s.report.Rate / soakRows
+	written := 0
 	for pause(ctx, every) {
-		if n := int(each*time.Since(began).Seconds()) - written; n > 0 {
+		if n := int(each*time.Since(s.began).Seconds()) - written; n > 0 {
 			n = min(n, crew.LoadLimit/2)
 			s.write(ctx, row, n)
 			written += n
@@ -385,7 +357,7 @@ func (s *soak) tree(ctx context.Context) error {
 // hear notes how long a message was on its way.
 func (s *soak) hear(raw json.RawMessage) {
 	var at time.Time
-	if port.Decode(raw, &at) != nil || s.peaking.Load() {
+	if port.Decode(raw, &at) != nil {
 		return
 	}
 	s.minute.add(time.Since(at))
@@ -420,7 +392,7 @@ func (s *soak) sample(ctx context.Context) error {
 	}
 	one.redis /= 1024
 	s.samples = append(s.samples, one)
-	if len(s.samples)%int(soakSay/soakSample) == 0 {
+	if len(s.samples)%12 == 0 {
 		lag := s.minute.reset()
 		s.say("%5.0f s: workers %d KB, Redis %d KB, %d trees, latency %.1f/%.1f ms",
 			one.at.Seconds(), one.rss, one.redis, s.trees.Load(), lag.P50, lag.P99)
@@ -451,7 +423,7 @@ func sum(all []int64) (n int64) {
 // judge works out what grew, without the first quarter.
 func (s *soak) judge() {
 	r := &s.report
-	r.Mode, r.Full, r.Trees, r.Rate = "soak", s.full.Load(), s.trees.Load(), float64(r.Sent)/time.Since(s.began).Seconds()
+	r.Mode, r.Full, r.Trees = "soak", s.full.Load(), s.trees.Load()
 	r.LatencyFirst, r.LatencyLast = s.first.times(), s.last.times()
 	warm := slices.DeleteFunc(s.samples, func(one sample) bool { return one.at < s.Duration/4 })
 	if len(warm) < 2 {
@@ -459,14 +431,14 @@ func (s *soak) judge() {
 		return
 	}
 	for w := range s.processes {
-		r.RSSPerHour = max(r.RSSPerHour, growth(warm, func(one sample) float64 { return float64(one.rss[w]) })/1024*3600)
+		r.RSSPerHour = max(r.RSSPerHour, slope(warm, func(one sample) float64 { return float64(one.rss[w]) })/1024*3600)
 	}
 	a, b := warm[0], warm[len(warm)-1]
 	r.RSS = [2]int64{sum(a.rss), sum(b.rss)}
+	// The log of Redis is rewritten now and then, which takes memory: the line through all counts.
+	perSecond := slope(warm, func(one sample) float64 { return float64(one.redis) })
 	r.Redis = [2]int64{a.redis, b.redis}
-	perSecond := growth(warm, func(one sample) float64 { return float64(one.redis) })
-	least := slices.MinFunc(warm, func(one, other sample) int { return cmp.Compare(one.redis, other.redis) })
-	r.RedisChange = 100 * perSecond * (b.at - a.at).Seconds() / float64(least.redis)
+	r.RedisChange = 100 * perSecond * (b.at - a.at).Seconds() / float64(a.redis)
 	if s.Duration < judgedFrom {
 		return
 	}
@@ -481,23 +453,13 @@ func (s *soak) judge() {
 	}
 }
 
-// growth is the slope, for each second, of the line that fits best to the least of each phase.
-func growth(all []sample, y func(sample) float64) float64 {
-	least := map[int64]sample{}
-	for _, one := range all {
-		phase := int64(one.at / soakPhase)
-		if before, ok := least[phase]; !ok || y(one) < y(before) {
-			least[phase] = one
-		}
-	}
-	if len(least) < 2 {
-		return 0
-	}
+// slope is that of the line that fits best, for each second.
+func slope(all []sample, y func(sample) float64) float64 {
 	var sx, sy, sxx, sxy float64
-	for _, one := range least {
+	for _, one := range all {
 		x, v := one.at.Seconds(), y(one)
 		sx, sy, sxx, sxy = sx+x, sy+v, sxx+x*x, sxy+x*v
 	}
-	n := float64(len(least))
+	n := float64(len(all))
 	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
 }
