@@ -55,9 +55,12 @@ type SoakReport struct {
 
 // The soak's measures.
 const (
-	soakShare  = 0.7 // of the peak
-	soakRows   = 8
-	soakPeak   = 20 * time.Second // of measuring the peak
+	soakShare = 0.7 // of the peak
+	soakRows  = 8
+	// The peak is measured for as long as a machine's speed goes up and down: what 20 seconds tell of
+	// it may be half as much again as it can keep up.
+	minPeak    = 20 * time.Second
+	maxPeak    = 5 * time.Minute
 	soakSample = 5 * time.Second
 	// judgedFrom is how long a soak must be for its memory to be judged: what a Go program takes
 	// goes up and down by more than would grow in less.
@@ -171,8 +174,9 @@ func (s *soak) problem(format string, args ...any) {
 
 // peak measures how many messages a second go through when each row always has some.
 func (s *soak) peak(ctx context.Context) error {
-	s.say("measuring the peak for %s", soakPeak)
-	limit, stop := context.WithTimeout(ctx, soakPeak)
+	length := min(max(minPeak, s.Duration/12), maxPeak)
+	s.say("measuring the peak for %s", length)
+	limit, stop := context.WithTimeout(ctx, length)
 	defer stop()
 	var wg sync.WaitGroup
 	for row := range s.rows {
@@ -182,9 +186,13 @@ func (s *soak) peak(ctx context.Context) error {
 			}
 		})
 	}
-	pause(limit, soakPeak/4) // until it is warm
+	pause(limit, minPeak/4) // until it is warm
 	before, err := s.passed(ctx)
 	at := time.Now()
+	for err == nil && pause(limit, soakSample) {
+		err = s.read(ctx)
+	}
+	stop()
 	wg.Wait()
 	after, err2 := s.passed(ctx)
 	if err := errors.Join(err, err2, ctx.Err()); err != nil {
