@@ -33,6 +33,7 @@ type EngineInfo struct {
 	Queues      map[string]int `json:"queues"` // with their weights
 	Types       []string       `json:"types"`
 	Running     int            `json:"running"` // runs in progress
+	Busy        map[string]int `json:"busy"`    // of these, by queue
 	Runs        []RunningJob   `json:"runs"`    // of these the oldest
 }
 

@@ -142,7 +142,7 @@ func (s *Store) chores(ctx context.Context, due string) error {
 		if jobs, err = s.urgent(ctx, due, jobs); err != nil {
 			return err
 		}
-		_, _ = s.broker.Enqueue(ctx, jobs) // else the sweeper does
+		_ = s.broker.Deliver(ctx, jobs) // else the sweeper does
 		if left == 0 {
 			return nil
 		}

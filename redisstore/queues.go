@@ -16,7 +16,7 @@ type QueueInfo struct {
 	Name      string
 	Paused    bool
 	Pending   int           // jobs that are ready and in line
-	Active    int           // wakes that engines have taken and are working on
+	Active    int           // runs in progress, as engines tell each second
 	Scheduled int           // wakes to be delivered later
 	Retry     int           // wakes whose engine could not begin the run
 	Archived  int           // wakes that asynq gave up
@@ -64,6 +64,7 @@ func (s *Store) queuesOf(ctx context.Context, engines []job.EngineInfo) ([]Queue
 			q := known(name)
 			q.Engines++
 			q.Slots += engines[i].Concurrency
+			q.Active += engines[i].Busy[name]
 		}
 	}
 	out := []QueueInfo{}
@@ -81,14 +82,14 @@ func (s *Store) queuesOf(ctx context.Context, engines []job.EngineInfo) ([]Queue
 
 // in adds what asynq has of the queue.
 func (q *QueueInfo) in(line delivery.Queue) {
-	q.Paused, q.Pending, q.Active, q.Scheduled = line.Paused, line.Pending, line.Active, line.Scheduled
+	q.Paused, q.Pending, q.Scheduled = line.Paused, line.Pending, line.Scheduled
 	q.Retry, q.Archived, q.Latency = line.Retry, line.Archived, line.Latency
 }
 
 // PauseQueue keeps engines from beginning runs of jobs of a queue, also of one that nobody
 // has heard of yet. Runs in progress end, and what they make ready in the queue waits. An
-// engine that has just begun a run may go on from job to job for a tenth of a second.
-// changed is false if the queue was paused already.
+// engine that has just begun a run may go on from job to job for a tenth of a second, and one
+// that has nothing to do may begin runs until it hears of the pause. changed is false if the queue was paused already.
 func (s *Store) PauseQueue(ctx context.Context, queue string) (changed bool, err error) {
 	if err := job.CheckName("queue", queue); err != nil {
 		return false, err

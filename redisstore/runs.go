@@ -80,7 +80,7 @@ func (s *Store) hand(ctx context.Context, due string, wakes []delivery.Wake) {
 	}
 	wakes, _ = s.urgent(ctx, due, wakes)
 	if len(wakes) > 0 {
-		_, _ = s.broker.Enqueue(ctx, wakes)
+		_ = s.broker.Deliver(ctx, wakes)
 	}
 }
 

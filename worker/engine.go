@@ -98,6 +98,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		Drain:       e.cfg.Drain + e.cfg.Lease,
 		Logger:      e.cfg.Logger,
 		Handle:      e.handle,
+		Runs:        func(typ string) bool { return e.registry.kinds[typ] != nil },
 		Closing:     cancel,
 	})
 	if err != nil {

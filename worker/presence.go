@@ -45,13 +45,16 @@ func (p *presence) begun(snap *job.Snapshot) (ended func()) {
 	}
 }
 
-// oldest returns how many runs are in progress, and the oldest of them.
-func (p *presence) oldest() (int, []job.RunningJob) {
+// tell puts down how many runs are in progress, and the oldest of them.
+func (p *presence) tell(info *job.EngineInfo) {
 	p.mu.Lock()
 	runs := slices.AppendSeq([]job.RunningJob{}, maps.Values(p.runs))
 	p.mu.Unlock()
 	slices.SortFunc(runs, func(a, b job.RunningJob) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Job, b.Job)) })
-	return len(runs), runs[:min(len(runs), toldRuns)]
+	info.Running, info.Busy, info.Runs = len(runs), map[string]int{}, runs[:min(len(runs), toldRuns)]
+	for i := range runs {
+		info.Busy[runs[i].Queue]++
+	}
 }
 
 // present tells again and again that the engine lives, until leave is called. It goes on
@@ -67,7 +70,7 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 		defer tick.Stop()
 		for {
 			info.Stopping = e.stopping()
-			info.Running, info.Runs = e.presence.oldest()
+			e.presence.tell(&info)
 			_ = e.cfg.Store.Beat(ctx, info)
 			select {
 			case <-ctx.Done():

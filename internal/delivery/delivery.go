@@ -76,7 +76,7 @@ func (b *Broker) Close() {
 	b.live = nil
 	b.mu.Unlock()
 	for _, s := range live {
-		s.closing()
+		s.cfg.Closing()
 		<-s.stopped
 	}
 	b.bell.flush(context.Background())
@@ -114,6 +114,8 @@ type ServeConfig struct {
 	// Handle is called with the ID of a job that may be ready to run. Only an error
 	// makes the wake come again.
 	Handle func(ctx context.Context, id string) error
+	// Runs tells whether Handle runs jobs of a type. Wakes of others come through asynq only.
+	Runs func(typ string) bool
 	// Closing is called when the broker is closed. The caller must then stop the server.
 	Closing func()
 
@@ -124,10 +126,13 @@ type ServeConfig struct {
 type Server struct {
 	broker  *Broker
 	srv     *asynq.Server
-	closing func()
+	line    *sleeper
+	cfg     ServeConfig
 	hush    func() // ends the server's sleep for good
 	hushed  sync.WaitGroup
 	stopped chan struct{}
+	direct  sync.WaitGroup // wakes that did not come through asynq
+	over    bool           // it takes no more of those; of the broker's mutex
 }
 
 // Serve starts a server. The caller must Stop it.
@@ -138,8 +143,11 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ear, giveBack := b.bell.ear()
-	rdb := &sleeper{UniversalClient: b.rdb, bell: b.bell, queues: len(queues), nap: cmp.Or(cfg.nap, nap), ear: ear, quiet: ctx.Done(), empty: map[string]bool{}}
-	srv := asynq.NewServerFromRedisClient(rdb, asynq.Config{
+	line := &sleeper{
+		UniversalClient: b.rdb, bell: b.bell, prefix: b.prefix, queues: slices.Collect(maps.Keys(cfg.Queues)), nap: cmp.Or(cfg.nap, nap),
+		ear: ear, quiet: ctx.Done(), slots: make(chan struct{}, cfg.Concurrency), empty: map[string]bool{},
+	}
+	srv := asynq.NewServerFromRedisClient(line, asynq.Config{
 		Concurrency:              cfg.Concurrency,
 		Queues:                   queues,
 		ShutdownTimeout:          cfg.Drain,
@@ -149,14 +157,17 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 		Logger:                   logger{cfg.Logger},
 		LogLevel:                 asynq.WarnLevel,
 	})
+	s := &Server{broker: b, srv: srv, line: line, cfg: cfg, hush: cancel, stopped: make(chan struct{})}
 	mux := asynq.NewServeMux()
 	mux.HandleFunc(taskType, func(ctx context.Context, t *asynq.Task) error {
-		failpoint.Hit(failpoint.AfterDequeueBeforeBegin)
-		err := cfg.Handle(ctx, string(t.Payload()))
+		err := s.handle(ctx, string(t.Payload()))
 		failpoint.Hit(failpoint.AfterCommitBeforeAck)
 		return err
 	})
-	s := &Server{broker: b, srv: srv, closing: cfg.Closing, hush: cancel, stopped: make(chan struct{})}
+	handler := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+		defer func() { <-line.slots }()
+		return mux.ProcessTask(ctx, t)
+	})
 	b.mu.Lock() // Close either sees the server or comes before it
 	defer b.mu.Unlock()
 	if b.live == nil {
@@ -164,7 +175,7 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 		giveBack()
 		return nil, errors.New("starting to serve wakes: the store is closed")
 	}
-	if err := srv.Start(mux); err != nil {
+	if err := srv.Start(handler); err != nil {
 		cancel()
 		giveBack()
 		return nil, fmt.Errorf("starting to serve wakes: %w", err)
@@ -177,8 +188,16 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	return s, nil
 }
 
+func (s *Server) handle(ctx context.Context, id string) error {
+	failpoint.Hit(failpoint.AfterDequeueBeforeBegin)
+	return s.cfg.Handle(ctx, id)
+}
+
 // Quiet stops taking wakes; those being handled go on.
 func (s *Server) Quiet() {
+	s.broker.mu.Lock()
+	s.over = true
+	s.broker.mu.Unlock()
 	s.hush() // asynq waits for whoever asks for a wake
 	s.srv.Stop()
 }
@@ -186,8 +205,9 @@ func (s *Server) Quiet() {
 // Stop stops taking wakes and returns when the handlers have, at most after the drain
 // time. To be called once.
 func (s *Server) Stop() {
-	s.hush()
+	s.Quiet()
 	s.srv.Shutdown()
+	s.direct.Wait()
 	s.hushed.Wait()
 	s.broker.mu.Lock()
 	delete(s.broker.live, s)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
@@ -32,7 +33,35 @@ func (e enqueuer) EvalSha(ctx context.Context, sha string, keys []string, args .
 	return cmd
 }
 
-// Enqueue delivers wakes and returns those that asynq holds already.
+// Deliver delivers wakes: those that a server of this process can handle at once, as it sleeps,
+// do not go through asynq. What becomes of them is in the store, as of all: if the process dies, the
+// sweeper finds the job.
+func (b *Broker) Deliver(ctx context.Context, wakes []Wake) error {
+	b.mu.Lock()
+	wakes = slices.DeleteFunc(wakes, b.begin)
+	b.mu.Unlock()
+	_, err := b.Enqueue(ctx, wakes)
+	return err
+}
+
+// begin has a wake handled by a server of this process that has nothing else to do, if there is one.
+func (b *Broker) begin(w Wake) bool {
+	for s := range b.live {
+		if s.over || s.cfg.Runs == nil || !s.cfg.Runs(w.Type) || !s.line.free(w.Queue) {
+			continue
+		}
+		s.direct.Go(func() {
+			defer func() { <-s.line.slots }()
+			if s.handle(context.Background(), w.ID) != nil {
+				_, _ = b.Enqueue(context.Background(), []Wake{w}) // else the sweeper does
+			}
+		})
+		return true
+	}
+	return false
+}
+
+// Enqueue gives wakes to asynq, and returns those that it holds already.
 func (b *Broker) Enqueue(ctx context.Context, wakes []Wake) (held []Wake, err error) {
 	for len(wakes) > 0 {
 		n := min(len(wakes), together)

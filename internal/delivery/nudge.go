@@ -3,26 +3,19 @@ package delivery
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/weirworks/weir/internal/failpoint"
 )
 
 // asynq asks for wakes again and again. Servers here sleep instead when there are none, until
 // somebody who has put one in line nudges them: in this process directly, in others through
 // a Redis channel. A nudge is a hint that may get lost: nobody sleeps for long.
 const (
-	// nap is how long a server sleeps that nobody nudges.
-	nap = 1500 * time.Millisecond
-	// deafNap is how long if it does not hear nudges of other processes.
-	deafNap = 20 * time.Millisecond
-	// troubled is how long it waits after an error.
+	// troubled is how long a server waits after an error.
 	troubled = 100 * time.Millisecond
 	// calm is how long a process waits from one nudge of others to the next.
 	calm = time.Millisecond
@@ -32,6 +25,7 @@ const (
 const (
 	ringWake = "wake" // there are wakes in line
 	ringDue  = "due"  // something will be due that the sweeper may not know of
+	ringTurn = "turn" // a queue was paused or resumed
 )
 
 // bell nudges those who sleep.
@@ -40,7 +34,8 @@ type bell struct {
 	channel string
 	name    string // tells own nudges from those of others
 	due     atomic.Bool
-	hears   atomic.Bool // other processes
+	turns   atomic.Int64 // counts what may have paused a queue, as far as heard
+	hears   atomic.Bool  // other processes
 
 	mu    sync.Mutex
 	ears  map[chan struct{}]struct{}
@@ -67,9 +62,12 @@ func (b *bell) ear() (ear chan struct{}, giveBack func()) {
 
 // here nudges those who sleep in this process.
 func (b *bell) here(what string) {
-	if what == ringDue {
+	switch what {
+	case ringDue:
 		b.due.Store(true)
 		return
+	case ringTurn:
+		b.turns.Add(1)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,67 +157,12 @@ func (b *bell) hear(ctx context.Context) {
 		switch m := m.(type) {
 		case *redis.Subscription:
 			b.hears.Store(true)
-			b.here(ringWake) // what came before is not known
+			b.here(ringTurn) // what came before is not known
 			b.here(ringDue)
 		case *redis.Message:
 			if name, what, _ := strings.Cut(m.Payload, " "); name != b.name {
 				b.here(what)
 			}
 		}
-	}
-}
-
-// sleeper is the client of one asynq server, which it lets sleep when all queues are empty.
-// asynq asks for wakes from one goroutine only.
-type sleeper struct {
-	redis.UniversalClient
-	bell   *bell
-	queues int
-	nap    time.Duration
-	ear    chan struct{}
-	quiet  <-chan struct{} // closed when the server is to take no more
-	empty  map[string]bool
-}
-
-// EvalSha gives a command to Redis. If it is the one by which asynq takes a wake, and no
-// queue has any, it returns only when it is time to ask again.
-func (s *sleeper) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
-	takes := len(keys) == 4 && strings.HasSuffix(keys[1], ":paused")
-	if takes {
-		failpoint.Hit(failpoint.BeforeDequeue)
-	}
-	cmd := s.UniversalClient.EvalSha(ctx, sha, keys, args...)
-	if len(keys) == 5 && strings.HasSuffix(keys[0], ":active") { // a wake is done
-		failpoint.Hit(failpoint.AfterAck)
-	}
-	if !takes {
-		return cmd
-	}
-	switch err := cmd.Err(); {
-	case err == nil:
-		clear(s.empty)
-	case errors.Is(err, redis.Nil):
-		if s.empty[keys[0]] = true; len(s.empty) < s.queues {
-			break
-		}
-		clear(s.empty)
-		if s.bell.hears.Load() {
-			s.sleep(s.nap)
-		} else {
-			s.sleep(deafNap)
-		}
-	case !redis.HasErrorPrefix(err, "NOSCRIPT"):
-		s.sleep(troubled)
-	}
-	return cmd
-}
-
-func (s *sleeper) sleep(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-s.ear:
-	case <-s.quiet:
-	case <-timer.C:
 	}
 }

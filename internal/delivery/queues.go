@@ -19,7 +19,6 @@ const allQueues = asynqKeys + "queues"
 type Queue struct {
 	Paused    bool
 	Pending   int           // wakes in line
-	Active    int           // wakes that a server has taken
 	Scheduled int           // wakes for later
 	Retry     int           // wakes whose server could not begin the run
 	Archived  int           // wakes that were given up
@@ -56,8 +55,7 @@ func (b *Broker) Queue(ctx context.Context, name string) (Queue, error) {
 		return Queue{}, fmt.Errorf("looking at queue %s: %w", name, err)
 	}
 	return Queue{
-		Paused: i.Paused, Pending: i.Pending, Active: i.Active, Scheduled: i.Scheduled,
-		Retry: i.Retry, Archived: i.Archived, Latency: max(i.Latency, 0),
+		Paused: i.Paused, Pending: i.Pending, Scheduled: i.Scheduled, Retry: i.Retry, Archived: i.Archived, Latency: max(i.Latency, 0),
 	}, nil
 }
 
@@ -88,6 +86,8 @@ func (b *Broker) turn(ctx context.Context, name string, paused bool, fn func(que
 		}
 		return false, err
 	}
+	b.bell.here(ringTurn)
+	b.bell.publish(ctx, ringTurn)
 	return true, nil
 }
 

@@ -1,0 +1,218 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/redistest"
+)
+
+// resting waits until a server sleeps and knows of its queues.
+func resting(t *testing.T, s *Server) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		if l := s.line.asleep.Load(); l != nil && l.turns == s.broker.bell.turns.Load() {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the server does not sleep")
+		}
+	}
+}
+
+// deliver delivers a wake of a job of type T.
+func deliver(t *testing.T, b *Broker, n int, queue string) string {
+	t.Helper()
+	id := fmt.Sprintf("job%03d", n)
+	if err := b.Deliver(t.Context(), []Wake{{ID: id, Gen: 1, Queue: queue, Type: "T"}}); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func runsT(typ string) bool { return typ == "T" }
+
+// inLine returns how many wakes asynq has in line.
+func inLine(t *testing.T, b *Broker, queue string) int {
+	t.Helper()
+	q, err := b.Queue(t.Context(), queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q.Pending
+}
+
+// A server that sleeps handles wakes of its process without asynq; what it does not run, or
+// serve, goes through asynq, and so does all when another process delivers it.
+func TestDirectly(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		ns := redistest.Namespace(t)
+		b, other := opened(t, url, ns), opened(t, url, ns)
+		var k taken
+		s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle, Runs: runsT, nap: never})
+		defer s.Stop()
+		known := func() []string {
+			all, err := b.QueueNames()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		var want []string
+		for n := range 6 {
+			resting(t, s)
+			want = append(want, deliver(t, b, n, string("ab"[n%2])))
+			k.wait(t, n+1)
+		}
+		if all := known(); len(all) > 0 {
+			t.Errorf("asynq has had wakes of %v", all)
+		}
+
+		if err := b.Deliver(t.Context(), []Wake{{ID: "job006", Gen: 1, Queue: "a", Type: "Foreign"}}); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, "job006", deliver(t, other, 7, "b"))
+		if got := k.wait(t, len(want)); !slices.Equal(got, want) {
+			t.Errorf("handled %v, want %v", got, want)
+		}
+		deliver(t, b, 8, "c")
+		if all := known(); !slices.Equal(all, []string{"a", "b", "c"}) || inLine(t, b, "c") != 1 {
+			t.Errorf("asynq has had wakes of %v", all)
+		}
+	})
+}
+
+// Wakes that come directly and those that come through asynq share a server's slots.
+func TestDirectSlots(t *testing.T) {
+	t.Parallel()
+	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	b := New(client(t, url), ns)
+	var k taken
+	var now, most atomic.Int64
+	gate := make(chan struct{})
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, id string) error {
+		for n := now.Add(1); ; {
+			if m := most.Load(); n <= m || most.CompareAndSwap(m, n) {
+				break
+			}
+		}
+		defer now.Add(-1)
+		<-gate
+		return k.handle(ctx, id)
+	}})
+	defer s.Stop()
+	for n := range 20 {
+		if n < 3 {
+			resting(t, s)
+		}
+		deliver(t, b, n, "a")
+	}
+	for end := time.Now().Add(30 * time.Second); now.Load() < 4 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond) // for one too many
+	close(gate)
+	k.wait(t, 20)
+	if most.Load() != 4 || len(s.line.slots) > 1 {
+		t.Errorf("%d at a time, want 4; %d slots are taken", most.Load(), len(s.line.slots))
+	}
+}
+
+// A paused queue gets no wakes directly either, whichever process paused it, once that is heard.
+func TestDirectPause(t *testing.T) {
+	t.Parallel()
+	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	b, other := New(client(t, url), ns), New(client(t, url), ns)
+	var k taken
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle, Runs: runsT, nap: never})
+	defer s.Stop()
+	n := 0
+	for _, by := range []*Broker{b, other} {
+		resting(t, s)
+		heard := b.bell.turns.Load()
+		turn := func(fn func(context.Context, string) (bool, error)) {
+			if changed, err := fn(t.Context(), "a"); err != nil || !changed {
+				t.Fatalf("changed %t, %v", changed, err)
+			}
+			for end := time.Now().Add(30 * time.Second); b.bell.turns.Load() == heard && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+			heard = b.bell.turns.Load()
+			resting(t, s)
+		}
+		turn(by.Pause)
+		deliver(t, b, n+1, "a")
+		deliver(t, b, n, "b")
+		if got := k.wait(t, n+1); len(got) != n+1 || inLine(t, b, "a") != 1 {
+			t.Errorf("while paused got %v, and %d are in line", got, inLine(t, b, "a"))
+		}
+		turn(by.Resume)
+		n += 2
+		k.wait(t, n)
+	}
+}
+
+// A wake that could not be handled comes again, through asynq.
+func TestDirectFails(t *testing.T) {
+	t.Parallel()
+	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	b := New(client(t, url), ns)
+	var k taken
+	var once sync.Once
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, id string) (err error) {
+		once.Do(func() { err = errors.New("not now") })
+		if err != nil {
+			return err
+		}
+		return k.handle(ctx, id)
+	}})
+	defer s.Stop()
+	resting(t, s)
+	deliver(t, b, 0, "a")
+	k.wait(t, 1)
+	if all, err := b.QueueNames(); err != nil || !slices.Equal(all, []string{"a"}) {
+		t.Errorf("asynq has had wakes of %v, %v", all, err)
+	}
+}
+
+// A server that stops waits for what it handles, and takes nothing more directly.
+func TestDirectStop(t *testing.T) {
+	t.Parallel()
+	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	b := New(client(t, url), ns)
+	var k taken
+	begun, gate := make(chan struct{}), make(chan struct{})
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, id string) error {
+		close(begun)
+		<-gate
+		return k.handle(ctx, id)
+	}})
+	resting(t, s)
+	deliver(t, b, 0, "a")
+	<-begun
+	s.Quiet()
+	deliver(t, b, 1, "a")
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.Stop()
+	}()
+	select {
+	case <-stopped:
+		t.Error("it did not wait")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(gate)
+	<-stopped
+	if got := k.wait(t, 1); len(got) != 1 || inLine(t, b, "a") != 1 {
+		t.Errorf("handled %v, in line %d", got, inLine(t, b, "a"))
+	}
+}

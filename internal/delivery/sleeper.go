@@ -1,0 +1,157 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/failpoint"
+)
+
+const (
+	// nap is how long a server sleeps that nobody nudges.
+	nap = 1500 * time.Millisecond
+	// deafNap is how long if it does not hear nudges of other processes.
+	deafNap = 20 * time.Millisecond
+	// lookEvery is how often a server that sleeps looks at least which queues are paused: it hears
+	// of it, but not if a tool of asynq did so.
+	lookEvery = 5 * time.Second
+)
+
+// sleeper is the client of one asynq server, which it lets sleep when all queues are empty.
+// asynq asks for wakes from one goroutine only.
+type sleeper struct {
+	redis.UniversalClient
+	bell   *bell
+	prefix string   // of the queues, as asynq calls them
+	queues []string // as their jobs do
+	nap    time.Duration
+	ear    chan struct{}
+	quiet  <-chan struct{} // closed when the server is to take no more
+	slots  chan struct{}   // holds a value for each wake that is taken and not yet done with
+	empty  map[string]bool
+	looked *lull
+	asleep atomic.Pointer[lull] // nil while it is awake
+}
+
+// lull is what a server knows that sleeps.
+type lull struct {
+	open  map[string]bool // queues that it serves and that are not paused
+	turns int64           // of the bell
+	at    time.Time
+}
+
+// EvalSha gives a command to Redis. If it is the one by which asynq takes a wake, it waits for a
+// free slot first; and if no queue has any, it returns only when it is time to ask again.
+func (s *sleeper) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	return s.eval(ctx, keys, func() *redis.Cmd { return s.UniversalClient.EvalSha(ctx, sha, keys, args...) })
+}
+
+// Eval is EvalSha for a server that has forgotten the script.
+func (s *sleeper) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	return s.eval(ctx, keys, func() *redis.Cmd { return s.UniversalClient.Eval(ctx, script, keys, args...) })
+}
+
+func (s *sleeper) eval(ctx context.Context, keys []string, call func() *redis.Cmd) *redis.Cmd {
+	if len(keys) == 4 && strings.HasSuffix(keys[1], ":paused") {
+		return s.take(ctx, keys[0], call)
+	}
+	cmd := call()
+	if len(keys) == 5 && strings.HasSuffix(keys[0], ":active") { // a wake is done
+		failpoint.Hit(failpoint.AfterAck)
+	}
+	return cmd
+}
+
+// take takes a wake of a queue. Whoever handles it gives the slot back.
+func (s *sleeper) take(ctx context.Context, queue string, call func() *redis.Cmd) *redis.Cmd {
+	select {
+	case s.slots <- struct{}{}:
+	case <-s.quiet:
+		cmd := redis.NewCmd(ctx)
+		cmd.SetErr(redis.Nil)
+		return cmd
+	}
+	failpoint.Hit(failpoint.BeforeDequeue)
+	cmd := call()
+	err := cmd.Err()
+	if err != nil {
+		<-s.slots
+	}
+	switch {
+	case err == nil:
+		clear(s.empty)
+	case errors.Is(err, redis.Nil):
+		if s.empty[queue] = true; len(s.empty) == len(s.queues) {
+			clear(s.empty)
+			s.rest(ctx)
+		}
+	case !redis.HasErrorPrefix(err, "NOSCRIPT"):
+		s.sleep(troubled)
+	}
+	return cmd
+}
+
+// rest sleeps as long as it may when there are no wakes.
+func (s *sleeper) rest(ctx context.Context) {
+	if !s.bell.hears.Load() {
+		s.sleep(deafNap)
+		return
+	}
+	s.asleep.Store(s.look(ctx))
+	s.sleep(s.nap)
+	s.asleep.Store(nil)
+}
+
+func (s *sleeper) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.ear:
+	case <-s.quiet:
+	case <-timer.C:
+	}
+}
+
+// look returns which queues are not paused: nil if that cannot be known.
+func (s *sleeper) look(ctx context.Context) *lull {
+	turns := s.bell.turns.Load() // first: what turns meanwhile is not known
+	if s.looked != nil && s.looked.turns == turns && time.Since(s.looked.at) < lookEvery {
+		return s.looked
+	}
+	now := &lull{open: map[string]bool{}, turns: turns, at: time.Now()}
+	p := s.Pipeline()
+	paused := make([]*redis.IntCmd, len(s.queues))
+	for i, q := range s.queues {
+		paused[i] = p.Exists(ctx, asynqKeys+"{"+s.prefix+q+"}:paused")
+	}
+	if s.looked = nil; len(paused) > 0 {
+		if _, err := p.Exec(ctx); err != nil {
+			return nil
+		}
+	}
+	for i, q := range s.queues {
+		now.open[q] = paused[i].Val() == 0
+	}
+	s.looked = now
+	return now
+}
+
+// free takes a slot for a wake of a queue if the server sleeps, so that nothing is in line before
+// it, and the queue is one of its and not paused.
+func (s *sleeper) free(queue string) bool {
+	l := s.asleep.Load()
+	if l == nil || !l.open[queue] || l.turns != s.bell.turns.Load() || !s.bell.hears.Load() {
+		return false
+	}
+	select {
+	case s.slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
