@@ -49,6 +49,7 @@ func (s *Store) Lock(ctx context.Context, id job.ID, by string, ttl, wait time.D
 	}
 	deadline := time.Now().Add(wait)
 	lock, err := redislock.Obtain(ctx, s.rdb, s.keys.job(id, lockSuffix), ttl, &redislock.Options{
+		Token:         rand.Text(), // one of redislock may begin like a flag of a command
 		Metadata:      " " + string(note),
 		RetryStrategy: redislock.LimitRetry(redislock.LinearBackoff(lockEvery), int(wait/lockEvery)),
 	})

@@ -129,10 +129,9 @@ func (s *sleeper) look(ctx context.Context) *lull {
 	for i, q := range s.queues {
 		paused[i] = p.Exists(ctx, asynqKeys+"{"+s.prefix+q+"}:paused")
 	}
-	if s.looked = nil; len(paused) > 0 {
-		if _, err := p.Exec(ctx); err != nil {
-			return nil
-		}
+	s.looked = nil
+	if _, err := p.Exec(ctx); err != nil {
+		return nil
 	}
 	for i, q := range s.queues {
 		now.open[q] = paused[i].Val() == 0
