@@ -89,13 +89,23 @@ func (s *Store) sweep(ctx context.Context, r *round) (int, error) {
 	if r.next == nil {
 		r.next = make([]int64, s.keys.shards+1)
 	}
+	var shards []int
+	for i := range r.next {
+		if r.due(i, now) {
+			shards = append(shards, i)
+		}
+	}
+	if s.calm(ctx, shards) {
+		for _, i := range shards {
+			r.found(i, now, -1)
+		}
+		return 0, nil
+	}
 	heads := make(map[int]*redis.ZSliceCmd)
 	// One shard that cannot be reached or swept keeps none of the others from it.
 	_, _ = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
-		for i := range r.next {
-			if r.due(i, now) {
-				heads[i] = p.ZRangeWithScores(ctx, s.dueAt(i), 0, 0)
-			}
+		for _, i := range shards {
+			heads[i] = p.ZRangeWithScores(ctx, s.dueAt(i), 0, 0)
 		}
 		return nil
 	})
@@ -120,6 +130,20 @@ func (s *Store) sweep(ctx context.Context, r *round) (int, error) {
 		}
 	}
 	return total, errors.Join(errs...)
+}
+
+// calm tells, with one command for all of them, whether nothing will be due in some shards as far
+// as is known now: so it is while all jobs sleep. In a cluster it cannot be asked at once.
+func (s *Store) calm(ctx context.Context, shards []int) bool {
+	if _, cluster := s.rdb.(*redis.ClusterClient); cluster || len(shards) < 2 {
+		return false
+	}
+	keys := make([]string, len(shards))
+	for n, i := range shards {
+		keys[n] = s.dueAt(i)
+	}
+	n, err := s.rdb.Exists(ctx, keys...).Result()
+	return err == nil && n == 0
 }
 
 // rescue gives wakes a new generation that a server has taken since a round without beginning
