@@ -121,7 +121,11 @@ func TestDirectSlots(t *testing.T) {
 	time.Sleep(20 * time.Millisecond) // for one too many
 	close(gate)
 	k.wait(t, 20)
-	if most.Load() != 4 || len(s.line.slots) > 1 {
+	resting(t, s) // so it holds none itself
+	for end := time.Now().Add(30 * time.Second); len(s.line.slots) > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // handlers give theirs back when they are done
+	}
+	if most.Load() != 4 || len(s.line.slots) > 0 {
 		t.Errorf("%d at a time, want 4; %d slots are taken", most.Load(), len(s.line.slots))
 	}
 }
@@ -183,7 +187,8 @@ func TestDirectFails(t *testing.T) {
 	}
 }
 
-// A server that stops waits for what it handles, and takes nothing more directly.
+// A server that stops waits for what it handles, and takes nothing more, directly or not, also while
+// it waits for a slot.
 func TestDirectStop(t *testing.T) {
 	t.Parallel()
 	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
@@ -191,15 +196,21 @@ func TestDirectStop(t *testing.T) {
 	var k taken
 	begun, gate := make(chan struct{}), make(chan struct{})
 	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, id string) error {
-		close(begun)
+		begun <- struct{}{}
 		<-gate
 		return k.handle(ctx, id)
 	}})
-	resting(t, s)
-	deliver(t, b, 0, "a")
-	<-begun
+	for n := range 4 {
+		resting(t, s)
+		deliver(t, b, n, "a")
+		<-begun
+	}
+	deliver(t, b, 4, "a")
+	for end := time.Now().Add(30 * time.Second); s.line.asleep.Load() != nil && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // until it wants a slot for that one
+	}
 	s.Quiet()
-	deliver(t, b, 1, "a")
+	deliver(t, b, 5, "a")
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -212,7 +223,32 @@ func TestDirectStop(t *testing.T) {
 	}
 	close(gate)
 	<-stopped
-	if got := k.wait(t, 1); len(got) != 1 || inLine(t, b, "a") != 1 {
+	if got := k.wait(t, 4); len(got) != 4 || inLine(t, b, "a") != 2 {
 		t.Errorf("handled %v, in line %d", got, inLine(t, b, "a"))
 	}
+}
+
+// A server that may not know which queues are paused takes nothing directly: when something has
+// turned that it has not looked at yet, or it does not hear other processes.
+func TestDirectUnsure(t *testing.T) {
+	t.Parallel()
+	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	b := New(client(t, url), ns)
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Handle: (&taken{}).handle, Runs: runsT, nap: never})
+	defer s.Stop()
+	resting(t, s)
+	b.bell.turns.Add(1)
+	if s.line.free("a") {
+		t.Error("it took a slot before it looked")
+	}
+	b.bell.turns.Add(-1)
+	b.bell.hears.Store(false)
+	if s.line.free("a") {
+		t.Error("it took a slot though it is deaf")
+	}
+	b.bell.hears.Store(true)
+	if !s.line.free("a") {
+		t.Error("it took no slot")
+	}
+	<-s.line.slots
 }
