@@ -12,38 +12,65 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// A job that is created for later waits by the clock of the Redis, which here is not that of the command.
-func TestCreateInByAnotherClock(t *testing.T) {
-	t.Parallel()
+// astray is a Redis whose clock is not that of this process.
+type astray struct {
+	*testing.T
+	mini  *redistest.Mini
+	now   time.Time // of the Redis
+	store *redisstore.Store
+}
+
+// byAnotherClock tests with a Redis whose clock is far ahead, and with one whose is far behind.
+func byAnotherClock(t *testing.T, test func(a *astray)) {
 	for name, skew := range map[string]time.Duration{"ahead": 48 * time.Hour, "behind": -48 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			mini := redistest.StartMini(t)
-			now := time.Now().Add(skew)
-			mini.Redis.SetTime(now)
-			store, err := redisstore.Open(t.Context(), redisstore.Config{URL: mini.URL()})
+			a := &astray{T: t, mini: redistest.StartMini(t), now: time.Now().Add(skew)}
+			a.pass(0)
+			store, err := redisstore.Open(t.Context(), redisstore.Config{URL: a.mini.URL()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer store.Close()
-			if err := store.Register(t.Context(), []job.TypeInfo{{Queue: job.DefaultQueue, Type: "T"}}); err != nil {
-				t.Fatal(err)
-			}
-			var out bytes.Buffer
-			if code := run(t.Context(), []string{"create", "T", "--in", "1h", "--redis", mini.URL()}, &out, &out); code != 0 {
-				t.Fatalf("exit code %d\n%s", code, &out)
-			}
-			id := job.ID(strings.TrimSpace(out.String()))
-			if info, err := store.Info(t.Context(), id); err != nil || info.Status != statemachine.Scheduled {
-				t.Errorf("the job is %v, %v", info, err)
-			}
-			mini.Redis.SetTime(now.Add(2 * time.Hour))
-			if _, err := store.Sweep(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if info, err := store.Info(t.Context(), id); err != nil || info.Status != statemachine.Queued {
-				t.Errorf("after its time the job is %v, %v", info, err)
-			}
+			a.store = store
+			test(a)
 		})
 	}
+}
+
+// pass lets time pass at the Redis.
+func (a *astray) pass(d time.Duration) {
+	a.now = a.now.Add(d)
+	a.mini.Redis.SetTime(a.now)
+}
+
+// weir runs a command, which must succeed, and returns what it printed.
+func (a *astray) weir(args ...string) string {
+	a.Helper()
+	var out bytes.Buffer
+	if code := run(a.Context(), append(args, "--redis", a.mini.URL()), &out, &out); code != 0 {
+		a.Fatalf("exit code %d\n%s", code, &out)
+	}
+	return out.String()
+}
+
+// A job that is created for later waits by the clock of the Redis, which here is not that of the command.
+func TestCreateInByAnotherClock(t *testing.T) {
+	t.Parallel()
+	byAnotherClock(t, func(a *astray) {
+		if err := a.store.Register(a.Context(), []job.TypeInfo{{Queue: job.DefaultQueue, Type: "T"}}); err != nil {
+			a.Fatal(err)
+		}
+		id := job.ID(strings.TrimSpace(a.weir("create", "T", "--in", "1h")))
+		if info, err := a.store.Info(a.Context(), id); err != nil || info.Status != statemachine.Scheduled {
+			a.Errorf("the job is %v, %v", info, err)
+		}
+		a.pass(2 * time.Hour)
+		if _, err := a.store.Sweep(a.Context()); err != nil {
+			a.Fatal(err)
+		}
+		if info, err := a.store.Info(a.Context(), id); err != nil || info.Status != statemachine.Queued {
+			a.Errorf("after its time the job is %v, %v", info, err)
+		}
+	})
 }

@@ -47,8 +47,8 @@ func newQueues(s *settings) *cobra.Command {
 		Short: "List the queues: what is in line, who serves them, which are paused",
 		Long: `List the queues of the namespace: those that engines have registered types for, serve
 now, or ever had jobs in. PENDING counts wakes in line, ACTIVE runs in progress, as engines
-tell each second, LATER wakes that are delivered later or again, OLDEST how long the first one
-in line has waited. ENGINES are those that live and serve the queue.`,
+tell each second, LATER wakes that are delivered later or again, OLDEST how long the first
+one in line has waited. ENGINES are those that live and serve the queue.`,
 		Example: "  weir queues\n  weir queues -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
