@@ -89,7 +89,8 @@ func (q *QueueInfo) in(line delivery.Queue) {
 // PauseQueue keeps engines from beginning runs of jobs of a queue, also of one that nobody
 // has heard of yet. Runs in progress end, and what they make ready in the queue waits. An
 // engine that has just begun a run may go on from job to job for a tenth of a second, and one
-// that has nothing to do may begin runs until it hears of the pause. changed is false if the queue was paused already.
+// that has nothing to do may begin runs until it hears of the pause. changed is false if the
+// queue was paused already.
 func (s *Store) PauseQueue(ctx context.Context, queue string) (changed bool, err error) {
 	if err := job.CheckName("queue", queue); err != nil {
 		return false, err

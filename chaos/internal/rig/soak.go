@@ -57,8 +57,9 @@ type SoakReport struct {
 const (
 	soakShare = 0.7 // of the peak
 	soakRows  = 8
-	// The peak is measured for as long as a machine's speed goes up and down: what 20 seconds tell of
-	// it may be half as much again as it can keep up.
+	// minPeak and maxPeak bound the twelfth of the soak's time for which the peak is measured: before
+	// a long soak as long as a machine's speed goes up and down. What 20 seconds tell of it may be
+	// half as much again as it can keep up.
 	minPeak    = 20 * time.Second
 	maxPeak    = 5 * time.Minute
 	soakSample = 5 * time.Second
