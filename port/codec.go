@@ -51,6 +51,9 @@ func Encode(v any) (json.RawMessage, error) {
 
 // encode is Encode with the name of v's type, empty for the one it has.
 func encode(v any, name string) (json.RawMessage, error) {
+	if s, ok := v.(string); ok && plain(s) {
+		return append(append(append(make([]byte, 0, len(s)+2), '"'), s...), '"'), nil
+	}
 	e := encoders.Get().(*encoder)
 	defer e.release()
 	if err := e.json.Encode(v); err != nil {
@@ -68,6 +71,16 @@ func encode(v any, name string) (json.RawMessage, error) {
 		}
 	}
 	return out, nil
+}
+
+// plain tells whether a text is the same in JSON, between quotes: most are, and need no more looks.
+func plain[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func compact(raw json.RawMessage) (json.RawMessage, error) {
@@ -202,6 +215,10 @@ func Decode(raw []byte, v any) error {
 
 // decode is Decode with the name of the type wanted; v is a pointer.
 func decode(raw []byte, v any, want string) error {
+	if s, ok := v.(*string); ok && len(raw) > 1 && raw[0] == '"' && raw[len(raw)-1] == '"' && plain(raw[1:len(raw)-1]) {
+		*s = string(raw[1 : len(raw)-1])
+		return nil
+	}
 	err := checkText(raw)
 	if err == nil {
 		if err = unmarshal(raw, v); err != nil {

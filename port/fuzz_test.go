@@ -79,6 +79,10 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("Decode(%q) into %T passes, into any: %v", raw, target, err)
 			}
 		}
+		var text, want string
+		if port.Decode(raw, &text) == nil && (json.Unmarshal(raw, &want) != nil || text != want) {
+			t.Fatalf("Decode(%q) into a string gives %q, want %q", raw, text, want)
+		}
 		if err != nil {
 			if !errors.Is(err, port.ErrEncoding) || !utf8.ValidString(err.Error()) {
 				t.Fatalf("Decode(%q): error %q", raw, err)

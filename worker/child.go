@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -122,7 +123,7 @@ func (c *Child) Write(in string, v any) error {
 	}
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
-	return c.run.write(job.Write{Job: c.id, Dir: port.Input, Port: in, Items: []json.RawMessage{raw}})
+	return c.run.write(job.Write{Job: c.id, Dir: port.Input, Port: in}, raw)
 }
 
 // checkPort tells at once about a wrong port of a child that the store does not know yet.
@@ -172,7 +173,7 @@ func (w *childIn) Write(raw json.RawMessage) error {
 	}
 	w.child.run.mu.Lock()
 	defer w.child.run.mu.Unlock()
-	return w.child.run.write(job.Write{Job: w.child.id, Dir: port.Input, Port: w.name, Items: []json.RawMessage{raw}})
+	return w.child.run.write(job.Write{Job: w.child.id, Dir: port.Input, Port: w.name}, slices.Clone(raw))
 }
 
 // WriteKey implements port.Writer. There is one consumer, so the key decides nothing.

@@ -35,47 +35,52 @@ func (j *journal) read(in *inbox, data json.RawMessage) {
 	}
 	e := j.into()
 	e.Read = j.add(e.Read, job.Movement{
-		Job: in.owner(), Dir: in.dir, Port: in.name, From: in.head + int64(in.taken), N: 1, Data: []json.RawMessage{data},
-	}, true)
+		Job: in.owner(), Dir: in.dir, Port: in.name, From: in.head + int64(in.taken), N: 1,
+	}, data, true)
 }
 
-func (j *journal) write(own job.ID, w job.Write, c port.Context) {
+func (j *journal) write(own job.ID, w job.Write, data json.RawMessage, c port.Context) {
 	if j.silent() {
 		return
 	}
-	m := job.Movement{Job: w.Job, Dir: w.Dir, Port: w.Port, N: 1, Data: []json.RawMessage{w.Items[0]}, Context: c}
+	m := job.Movement{Job: w.Job, Dir: w.Dir, Port: w.Port, N: 1, Context: c}
 	if m.Job == "" {
 		m.Job = own
 	}
 	e := j.into()
-	e.Write = j.add(e.Write, m, false)
+	e.Write = j.add(e.Write, m, data, false)
 }
 
-// add appends a movement, or lengthens one of the last if it goes on there.
-func (j *journal) add(list []job.Movement, m job.Movement, numbered bool) []job.Movement {
-	size := len(m.Data[0])
-	if size > job.MaxLoggedMessage || j.size+size > job.MaxLoggedEntry {
-		m.Data = nil
-	} else {
-		j.size += size
+// add appends the movement of one message, or lengthens one of the last if it goes on there.
+func (j *journal) add(list []job.Movement, m job.Movement, data json.RawMessage, numbered bool) []job.Movement {
+	small := len(data) <= job.MaxLoggedMessage && j.size+len(data) <= job.MaxLoggedEntry
+	if small {
+		j.size += len(data)
 	}
 	for i := len(list) - 1; i >= max(0, len(list)-nearby); i-- {
 		last := &list[i]
 		if last.Job != m.Job || last.Dir != m.Dir || last.Port != m.Port {
 			continue
 		}
-		if numbered && last.From+int64(last.N) != m.From || !reflect.DeepEqual(last.Context, m.Context) {
+		if numbered && last.From+int64(last.N) != m.From || !same(last.Context, m.Context) {
 			break
 		}
-		if m.Data == nil || len(last.Data) < last.N {
+		if !small || len(last.Data) < last.N {
 			last.Data = nil // all of them or none
 		} else {
-			last.Data = append(last.Data, m.Data...)
+			last.Data = append(last.Data, data)
 		}
 		last.N++
 		return list
 	}
+	if small {
+		m.Data = []json.RawMessage{data}
+	}
 	return append(list, m)
+}
+
+func same(a, b port.Context) bool {
+	return len(a)+len(b) == 0 || reflect.DeepEqual(a, b)
 }
 
 // nearby is how far back add looks, for runs that go from port to port and back.

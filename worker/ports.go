@@ -40,17 +40,17 @@ func (b binder) BindOut(name string) port.Writer {
 	return handleOut{&outbox{run: b.run, name: name, missing: true}}
 }
 
-// handleOut is an Out port behind a handle, which has encoded what it writes.
+// handleOut is an Out port behind a handle, which has encoded what it writes, and does not keep it.
 type handleOut struct{ *outbox }
 
 // Write implements port.Writer.
 func (out handleOut) Write(raw json.RawMessage) error {
-	return out.write(job.Write{Items: []json.RawMessage{raw}})
+	return out.write(job.Write{}, raw)
 }
 
 // WriteKey implements port.Writer.
 func (out handleOut) WriteKey(key string, raw json.RawMessage) error {
-	return out.write(job.Write{Keyed: true, Key: job.Hash(key), Items: []json.RawMessage{raw}})
+	return out.write(job.Write{Keyed: true, Key: job.Hash(key)}, raw)
 }
 
 // inbox reads a port: an In port of the run's job, or a port of one of its children.
@@ -233,7 +233,7 @@ func (out *outbox) Write(raw json.RawMessage) error {
 	if err := port.Check(raw); err != nil {
 		return fmt.Errorf("writing to port %q of job %s: %w", out.name, out.run.info.ID, err)
 	}
-	return handleOut{out}.Write(raw)
+	return handleOut{out}.Write(slices.Clone(raw))
 }
 
 // WriteKey implements port.Writer.
@@ -241,10 +241,10 @@ func (out *outbox) WriteKey(key string, raw json.RawMessage) error {
 	if err := port.Check(raw); err != nil {
 		return fmt.Errorf("writing to port %q of job %s: %w", out.name, out.run.info.ID, err)
 	}
-	return handleOut{out}.WriteKey(key, raw)
+	return handleOut{out}.WriteKey(key, slices.Clone(raw))
 }
 
-func (out *outbox) write(w job.Write) error {
+func (out *outbox) write(w job.Write, item json.RawMessage) error {
 	out.run.mu.Lock()
 	defer out.run.mu.Unlock()
 	switch {
@@ -255,35 +255,36 @@ func (out *outbox) write(w job.Write) error {
 	}
 	w.Dir, w.Port = port.Output, out.name
 	if out.run.defaulting {
-		return out.run.setDefault(job.Default{Dir: port.Output, Port: out.name, Value: slices.Clone(w.Items[0])})
+		return out.run.setDefault(job.Default{Dir: port.Output, Port: out.name, Value: item})
 	}
-	return out.run.write(w)
+	return out.run.write(w, item)
 }
 
-// write buffers a message for a port. r.mu is held.
-func (r *Run) write(w job.Write) error {
+// write buffers a message for a port, which the caller gives away. r.mu is held.
+func (r *Run) write(w job.Write, item json.RawMessage) error {
 	if r.written == MaxWrites {
 		return fmt.Errorf("writing to port %q: %w: the run would write more than %d messages in one commit; call Checkpoint in between",
 			w.Port, job.ErrTooLarge, MaxWrites)
 	}
-	if err := r.grow(len(w.Items[0])); err != nil {
+	if err := r.grow(len(item)); err != nil {
 		return fmt.Errorf("writing to port %q: %w", w.Port, err)
 	}
 	r.written++
 	r.size += len(r.head)
-	stored := append(slices.Clone(r.head), w.Items[0]...) // the caller may change his
 	w.Unlogged = r.journal.silent()
-	w.Items = []json.RawMessage{stored[len(r.head):]}
-	r.journal.write(r.info.ID, w, r.extra)
-	w.Items[0] = stored
+	r.journal.write(r.info.ID, w, item, r.extra)
+	if len(r.head) > 0 {
+		item = slices.Concat(r.head, item)
+	}
 	// Neighbours that go the same way share one entry.
 	if n := len(r.delta.Writes); n > 0 {
 		last := &r.delta.Writes[n-1]
 		if last.Job == w.Job && last.Dir == w.Dir && last.Port == w.Port && last.Keyed == w.Keyed && last.Key == w.Key && last.Unlogged == w.Unlogged {
-			last.Items = append(last.Items, w.Items...)
+			last.Items = append(last.Items, item)
 			return nil
 		}
 	}
+	w.Items = []json.RawMessage{item}
 	r.delta.Writes = append(r.delta.Writes, w)
 	return nil
 }
