@@ -37,7 +37,7 @@ var units = map[string]string{
 	"wake.p50": "ms", "wake.p99": "ms", "idle.commands": "/s", "idle.own_cpu": "ms/s", "idle.redis_cpu": "ms/s",
 	"memory.row.20": "bytes", "memory.row.40": "bytes", "memory.lone.20": "bytes", "memory.lone.40": "bytes",
 	"growth.jobs.20": "messages/s", "growth.jobs.40": "messages/s",
-	"growth.siblings.1": "messages/s", "growth.siblings.10": "messages/s",
+	"growth.siblings.1": "messages/s", "growth.siblings.10": "messages/s", "growth.siblings.10.own_cpu": "µs",
 	"recover.p50": "ms", "recover.p99": "ms",
 }
 

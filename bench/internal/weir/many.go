@@ -114,7 +114,7 @@ func growthOfJobs(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 			if err != nil {
 				return nil, err
 			}
-			figures = append(figures, f[0])
+			figures = append(figures, f...)
 		}
 		return figures, nil
 	})
@@ -174,7 +174,7 @@ func growthOfSiblings(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 			if err != nil {
 				return nil, err
 			}
-			figures = append(figures, f[0])
+			figures = append(figures, f...)
 		}
 		return figures, nil
 	})
