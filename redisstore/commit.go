@@ -49,14 +49,8 @@ func (s *Store) settle(tx job.Tx, begin *job.Begin, types []string) (*settling, 
 	if err != nil {
 		return nil, err
 	}
-	t := &settling{tx: tx, begin: begin, args: []any{"0"}, turn: make(chan []*settling, 1)}
-	if begin != nil {
-		t.args = append(append([]any{"1"}, beginArgs(*begin)...), len(types))
-		for _, name := range types {
-			t.args = append(t.args, name)
-		}
-	}
-	t.args = txArgs(t.args, hidden)
+	t := &settling{tx: tx, begin: begin, turn: make(chan []*settling, 1)}
+	t.args = txArgs(followArgs(nil, begin, types), hidden)
 	for _, a := range t.args {
 		switch a := a.(type) {
 		case string:

@@ -30,7 +30,7 @@ func (s *Store) Write(ctx context.Context, id job.ID, w job.Write) error {
 		return err
 	}
 	args := []any{string(id), dirArg(w.Dir), w.Port, rand.Text(), hashArg(w), quiet, entry}
-	return s.act(ctx, scriptWrite, id, w.Port, itemArgs(args, items)...)
+	return s.actSeated(ctx, scriptWrite, id, w.Port, itemArgs(args, items)...)
 }
 
 // ClosePort implements job.Ports.
@@ -102,6 +102,37 @@ func (s *Store) act(ctx context.Context, p program, id job.ID, name string, args
 	l := d.list(reply)
 	if err := portRefusal(d.str(d.at(l, 0)), id, name); err != nil {
 		return err
+	}
+	return s.deliver(ctx, due, &d, d.at(l, 1))
+}
+
+// actSeated is act for a script that can also begin a run of a job that it makes ready. It does so
+// if an engine of this process is idle, which then runs the job.
+func (s *Store) actSeated(ctx context.Context, p program, id job.ID, name string, args ...any) error {
+	seat := s.broker.Seat()
+	if seat == nil {
+		args = append(args, "0")
+	} else {
+		defer seat.Leave()
+		args = append(followArgs(args, &seat.Begin, seat.Types), len(seat.Queues))
+		for _, q := range seat.Queues {
+			args = append(args, q)
+		}
+	}
+	due := s.keys.dueOf(id)
+	reply, err := s.run(ctx, p, due, args...)
+	if err != nil {
+		return err
+	}
+	var d decoder
+	l := d.list(reply)
+	if err := portRefusal(d.str(d.at(l, 0)), id, name); err != nil {
+		return err
+	}
+	if next := d.str(d.at(l, 2)); seat != nil && next != "" {
+		if snap, err := s.seen(ctx, d.at(l, 3), job.ID(next), seat.Begin.Token); err == nil { // else whoever takes it next says so
+			seat.Run(snap)
+		}
 	}
 	return s.deliver(ctx, due, &d, d.at(l, 1))
 }

@@ -22,8 +22,13 @@ func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapsho
 	if err != nil {
 		return nil, err
 	}
+	return s.seen(ctx, reply, id, b.Token)
+}
+
+// seen returns what a run sees that began.
+func (s *Store) seen(ctx context.Context, reply any, id job.ID, token string) (*job.Snapshot, error) {
 	var d decoder
-	snap, err := d.snapshot(reply, id, b.Token)
+	snap, err := d.snapshot(reply, id, token)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +51,19 @@ func beginArgs(b job.Begin) []any {
 	args := []any{b.Token, sabotage.Lease(b.Lease).Milliseconds(), b.Batch, batches, b.Bytes, len(limits)}
 	for typ, n := range limits {
 		args = append(args, typ, n)
+	}
+	return args
+}
+
+// followArgs encodes what following() in run.lua reads: how a run of one of the types is to begin
+// behind a call, if b is not nil.
+func followArgs(args []any, b *job.Begin, types []string) []any {
+	if b == nil {
+		return append(args, "0")
+	}
+	args = append(append(append(args, "1"), beginArgs(*b)...), len(types))
+	for _, typ := range types {
+		args = append(args, typ)
 	}
 	return args
 }

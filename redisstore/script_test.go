@@ -144,10 +144,10 @@ func TestScriptReplies(t *testing.T) {
 		t.Errorf("tree_walk replies %s", got)
 	}
 
-	b.want("[ok []]", "port_write", bareRoot, "i", "in", "w1", "", "", "", 2, "1", "2")
-	b.want("[ok []]", "port_write", bareRoot, "i", "in", "w1", "", "", "", 2, "1", "2")
-	b.want("[port []]", "port_write", bareRoot, "i", "no", "w2", "", "", "", 1, "1")
-	b.want("[gone []]", "port_write", bareRoot+".1", "i", "in", "w2", "", "", "", 1, "1")
+	b.want("[ok []  []]", "port_write", bareRoot, "i", "in", "w1", "", "", "", 2, "1", "2", 0)
+	b.want("[ok []  []]", "port_write", bareRoot, "i", "in", "w1", "", "", "", 2, "1", "2", 0)
+	b.want("[port []]", "port_write", bareRoot, "i", "no", "w2", "", "", "", 1, "1", 0)
+	b.want("[gone []]", "port_write", bareRoot+".1", "i", "in", "w2", "", "", "", 1, "1", 0)
 	b.want("[ok 0 [2]]", "port_page", bareRoot, "i", "in", 1, 9, 9)
 	b.want("[port]", "port_page", bareRoot, "i", "no", 0, 9, 9)
 	b.want("[gone]", "port_page", bareRoot+".1", "i", "in", 0, 9, 9)
@@ -204,7 +204,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[gone []]", "port_close", bareRoot+".1", "i", "in")
 	b.want("[port []]", "port_close", bareRoot, "i", "no")
 	b.want("[ok []]", "port_close", bareRoot, "i", "in")
-	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w3", "", "", "", 1, "1")
+	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w3", "", "", "", 1, "1", 0)
 }
 
 // A call that the driver repeats after its reply was lost may come when somebody else has

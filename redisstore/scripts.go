@@ -38,7 +38,7 @@ var (
 	scriptChores   = script("chore_run", "subtree")
 	scriptPatch    = script("graph_patch", "patch")
 	scriptState    = script("state_set", "base")
-	scriptWrite    = script("port_write", "port")
+	scriptWrite    = script("port_write", "run")
 	scriptTake     = script("port_take", "port")
 	scriptPage     = script("port_page", "run")
 	scriptGrow     = script("port_grow", "port")

@@ -111,6 +111,13 @@ func wires() []wire {
 			e.write(w.other, "wirein", `"wire message"`, "2")
 			return nil
 		}},
+		{name: "write that begins a run", match: `"wire message"`, late: true, call: func(e *env, w *world) any {
+			begun, _ := e.seats("C")
+			e.lose()
+			e.write(w.other.Nth(1), "in", `"wire message"`)
+			snap := <-begun
+			return fmt.Sprint(snap.Info.ID, snap.Info.Status, snap.In)
+		}},
 		{name: "take", match: "wiretoken", call: func(e *env, _ *world) any {
 			e.ok(e.store.Take(e.Context(), wireRun, job.Take{Dir: port.Input, Port: "in", N: 2}, "wiretoken"))
 			return nil

@@ -99,6 +99,8 @@ func (e *Engine) Run(ctx context.Context) error {
 		Logger:      e.cfg.Logger,
 		Handle:      e.handle,
 		Runs:        func(typ string) bool { return e.registry.kinds[typ] != nil },
+		Next:        func() (job.Begin, []string) { return e.beginning(), e.registry.names },
+		Begun:       e.begun,
 		Closing:     cancel,
 	})
 	if err != nil {
@@ -183,6 +185,13 @@ func (e *Engine) handle(_ context.Context, id string) error {
 	}
 	e.goOn(snap, start)
 	return nil
+}
+
+// begun goes on with a run that began, not before since, in the call that made its job ready.
+func (e *Engine) begun(snap *job.Snapshot, since time.Time) {
+	e.active.Add(1)
+	defer e.active.Done()
+	e.goOn(snap, since)
 }
 
 // goOn runs a job that has begun, and then those that its commits make ready, for a quantum.

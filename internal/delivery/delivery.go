@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/job"
 )
 
 const (
@@ -116,6 +117,10 @@ type ServeConfig struct {
 	Handle func(ctx context.Context, id string) error
 	// Runs tells whether Handle runs jobs of a type. Wakes of others come through asynq only.
 	Runs func(typ string) bool
+	// Next returns how runs of which types begin in the call of the store that makes their job ready,
+	// and Begun runs what began so, not before since. Without Next none do.
+	Next  func() (b job.Begin, types []string)
+	Begun func(snap *job.Snapshot, since time.Time)
 	// Closing is called when the broker is closed. The caller must then stop the server.
 	Closing func()
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
 )
 
 // resting waits until a server sleeps and knows of its queues.
@@ -238,17 +239,81 @@ func TestDirectUnsure(t *testing.T) {
 	defer s.Stop()
 	resting(t, s)
 	b.bell.turns.Add(1)
-	if s.line.free("a") {
-		t.Error("it took a slot before it looked")
+	if s.line.open()["a"] || b.Seat() != nil {
+		t.Error("it takes some before it looked")
 	}
 	b.bell.turns.Add(-1)
 	b.bell.hears.Store(false)
-	if s.line.free("a") {
-		t.Error("it took a slot though it is deaf")
+	if s.line.open()["a"] || b.Seat() != nil {
+		t.Error("it takes some though it is deaf")
 	}
 	b.bell.hears.Store(true)
-	if !s.line.free("a") {
-		t.Error("it took no slot")
+	if !s.line.open()["a"] {
+		t.Error("it takes none")
 	}
-	<-s.line.slots
+}
+
+// A seat is a slot of a server that sleeps, in the queues that are not paused. What runs in it is
+// waited for.
+func TestSeat(t *testing.T) {
+	t.Parallel()
+	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	b := New(client(t, url), ns)
+	begun, gate := make(chan *job.Snapshot), make(chan struct{})
+	before := time.Now()
+	s := serve(t, b, ServeConfig{
+		Queues: map[string]int{"a": 1, "b": 1}, Handle: (&taken{}).handle, nap: never,
+		Next: func() (job.Begin, []string) { return job.Begin{Token: "token"}, []string{"T"} },
+		Begun: func(snap *job.Snapshot, since time.Time) {
+			if since.Before(before) || since.After(time.Now()) {
+				t.Errorf("since %s", since)
+			}
+			begun <- snap
+			<-gate
+		},
+	})
+	if changed, err := b.Pause(t.Context(), "a"); err != nil || !changed {
+		t.Fatalf("changed %t, %v", changed, err)
+	}
+	if seat := b.Seat(); seat != nil {
+		t.Errorf("a seat while it does not know which queues are paused: %v", seat)
+	}
+	resting(t, s)
+	var seats []*Seat
+	for range 4 {
+		seats = append(seats, b.Seat())
+	}
+	first := seats[0]
+	if first == nil || first.Begin.Token != "token" || !slices.Equal(first.Types, []string{"T"}) || !slices.Equal(first.Queues, []string{"b"}) {
+		t.Fatalf("seat %+v", first)
+	}
+	if fifth := b.Seat(); seats[3] == nil || fifth != nil {
+		t.Errorf("a fourth seat %v, and a fifth %v", seats[3], fifth)
+	}
+	snap := &job.Snapshot{}
+	first.Run(snap)
+	for _, seat := range seats {
+		seat.Leave()
+		seat.Leave()
+	}
+	if got := <-begun; got != snap || len(s.line.slots) != 1 {
+		t.Errorf("began %v, and %d slots are taken", got, len(s.line.slots))
+	}
+
+	s.Quiet()
+	if seat := b.Seat(); seat != nil {
+		t.Errorf("a seat of a server that stops: %v", seat)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.Stop()
+	}()
+	select {
+	case <-stopped:
+		t.Error("it did not wait")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(gate)
+	<-stopped
 }

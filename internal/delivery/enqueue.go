@@ -47,7 +47,7 @@ func (b *Broker) Deliver(ctx context.Context, wakes []Wake) error {
 // begin has a wake handled by a server of this process that has nothing else to do, if there is one.
 func (b *Broker) begin(w Wake) bool {
 	for s := range b.live {
-		if s.over || s.cfg.Runs == nil || !s.cfg.Runs(w.Type) || !s.line.free(w.Queue) {
+		if s.over || s.cfg.Runs == nil || !s.cfg.Runs(w.Type) || !s.line.open()[w.Queue] || !s.line.claim() {
 			continue
 		}
 		s.direct.Go(func() {

@@ -140,13 +140,18 @@ func (s *sleeper) look(ctx context.Context) *lull {
 	return now
 }
 
-// free takes a slot for a wake of a queue if the server sleeps, so that nothing is in line before
-// it, and the queue is one of its and not paused.
-func (s *sleeper) free(queue string) bool {
+// open returns the queues of the server that are not paused, if it sleeps, so that nothing is in line
+// in them.
+func (s *sleeper) open() map[string]bool {
 	l := s.asleep.Load()
-	if l == nil || !l.open[queue] || l.turns != s.bell.turns.Load() || !s.bell.hears.Load() {
-		return false
+	if l == nil || l.turns != s.bell.turns.Load() || !s.bell.hears.Load() {
+		return nil
 	}
+	return l.open
+}
+
+// claim takes a slot for what does not come through asynq, if one is free.
+func (s *sleeper) claim() bool {
 	select {
 	case s.slots <- struct{}{}:
 		return true

@@ -41,6 +41,17 @@ end
 
 local function num() return tonumber(arg()) end
 
+-- list returns as many arguments as the next one says.
+local function list()
+  local n = num()
+  local from = cursor
+  cursor = cursor + n
+  if n <= CHUNK then return { unpack(ARGV, from + 1, cursor) } end
+  local out = {}
+  for i = 1, n do out[i] = ARGV[from + i] end
+  return out
+end
+
 local function str(n) return string.format('%.0f', n) end
 
 local function key(id) return P .. 'j:' .. id end

@@ -2,25 +2,15 @@
 -- behind one, if asked, begin a run of the first job that it made ready in the same queue,
 -- whose type the caller runs.
 -- KEYS: due
--- ARGV: transactions, then of each: '0', or '1', token, lease ms, batch, batches by type, bytes,
---       what limits() in run.lua reads, types, type…; deltas, then of each what delta() in
---       tx.lua reads
+-- ARGV: transactions, then of each: what following() in run.lua reads; deltas, then of each what
+--       delta() in tx.lua reads
 -- reply: {{{held, why, again, blocked}, job id or '', what begin() in run.lua returns} of each
 --        transaction, or {{}, '', {}, error}, {ready jobs}}
 
--- following reads how a run is to begin, or returns nil.
-local function following()
-  if arg() == '0' then return end
-  local b = { token = arg(), lease = num(), most = num(), batches = arg(), bytes = num(), limits = limits(), types = {} }
-  for _ = 1, num() do b.types[arg()] = true end
-  return b
-end
-
 -- started begins a run of a job, if it can now, as part of a transaction's answer.
 local function started(answer, b, j)
-  local snapshot = begin(j, b.token, b.lease, b.most, b.batches, b.bytes, b.limits)
-  if snapshot[1] ~= 'ok' then return false end
-  j.begun = true
+  local snapshot = follow(b, j)
+  if not snapshot then return false end
   answer[2], answer[3] = j.id, snapshot
   return true
 end

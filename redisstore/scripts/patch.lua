@@ -1,12 +1,5 @@
 -- patch.lua: changing a graph at work.
 
--- list reads values of ARGV behind their number.
-local function list()
-  local l = {}
-  for i = 1, num() do l[i] = arg() end
-  return l
-end
-
 -- lost tells which port a field is of, if it is not among those to be kept.
 local function lost(field, keep)
   local dir, port = string.match(field, '^([io])%.(.+)$')

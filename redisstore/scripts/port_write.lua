@@ -1,20 +1,38 @@
--- port_write: append messages to a port from outside of runs.
+-- port_write: append messages to a port from outside of runs; if asked, begin a run of the first
+-- job that this made ready, of those that the caller can run.
 -- KEYS: due
 -- ARGV: job, direction, port, token, hash or '', '1' to wake nobody, entry for the log or '',
---       messages, message…
--- reply: {'ok' | 'gone' | 'port' | 'closed' | 'full', {ready jobs}}
+--       messages, message…, what following() in run.lua reads, and unless that is '0': queues, queue…
+-- reply: {'ok', {ready jobs}, job or '', what begin() in run.lua returns}
+--        or {'gone' | 'port' | 'closed' | 'full', {}}
 local id, dir, port, token, hash = arg(), arg(), arg(), arg(), tonumber(arg())
 quiet = arg() == '1'
-local entry = arg()
+local entry, items = arg(), list()
+local b, queues = following(), {}
+for _ = 1, b and num() or 0 do queues[arg()] = true end
 if load(id).status == '' then return { 'gone', {} } end
 if not wires(id, dir, port) then return { 'port', {} } end
-if repeated(token) then return { 'ok', {} } end
-if closed(id, dir, port) then return { 'closed', {} } end
-if not room(id, dir, port) then return { 'full', {} } end
-remember(token)
-local items = {}
-for i = 1, num() do items[i] = arg() end
-if entry ~= '' then sent = {} end
-deliver(id, dir, port, items, hash)
-log_run(id, entry)
-return { 'ok', wakes() }
+local again = repeated(token)
+if not again then
+  if closed(id, dir, port) then return { 'closed', {} } end
+  if not room(id, dir, port) then return { 'full', {} } end
+  remember(token)
+  if entry ~= '' then sent = {} end
+  deliver(id, dir, port, items, hash)
+  log_run(id, entry)
+end
+
+-- begun begins a run, and returns of which job, and what it sees. A repeat of this call looks
+-- whether the first one began one of the job that was written to.
+local function begun()
+  for _, j in ipairs(again and { load(id) } or ready) do
+    local mine = j.token == (again and b.token or false)
+    local snapshot = mine and b.types[j.type] and queues[j.queue] and follow(b, j)
+    if snapshot then return j.id, snapshot end
+  end
+end
+
+local fine, first, snapshot
+if b then fine, first, snapshot = pcall(begun) end -- what others did to that job's keys does not undo the write
+if fine and snapshot then return { 'ok', wakes(), first, snapshot } end
+return { 'ok', wakes(), '', {} }

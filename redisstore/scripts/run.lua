@@ -9,6 +9,28 @@ local function skip()
   for _ = 1, 3 do cursor = cursor + 1 + tonumber(ARGV[cursor + 1]) end
 end
 
+-- doubled tells whether one of some new jobs is there already: a Redis that lost its last writes gives numbers
+-- out again that others hold.
+local function doubled(ids)
+  for i = 1, #ids, CHUNK do
+    local keys = {}
+    for n = i, math.min(i + CHUNK - 1, #ids) do keys[#keys + 1] = key(ids[n]) end
+    if call('EXISTS', unpack(keys)) > 0 then return true end
+  end
+  return false
+end
+
+-- ahead returns the IDs of the next n jobs of ARGV, and stays where it is.
+local function ahead(n)
+  local ids, at = {}, cursor
+  for i = 1, n do
+    ids[i] = node().id
+    skip()
+  end
+  cursor = at
+  return ids
+end
+
 -- subscribe_ports makes the subscriptions that a job was created with.
 local function subscribe_ports(id)
   for port, channel in string.gmatch(call('HGET', key(id), 'subscribed') or '', '(%S+)=(%S+)') do
@@ -72,15 +94,15 @@ local function births(id, n) call('HINCRBY', P .. 't:' .. tree(id), 'jobs', n) e
 
 -- batch returns messages of a list from offset on: at most n, and about so many bytes.
 local function batch(k, offset, n, bytes)
-  local items, size = {}, 0
-  while #items < n and size < bytes do
-    local from = offset + #items
-    local most = math.min(50, n - #items)
+  local items, count, size = {}, 0, 0
+  while count < n and size < bytes do
+    local from, most = offset + count, math.min(50, n - count)
     local part = call('LRANGE', k, from, from + most - 1)
-    for _, v in ipairs(part) do
+    for i = 1, #part do
       if size >= bytes then break end
-      items[#items + 1] = v
-      size = size + #v
+      local v = part[i]
+      count, size = count + 1, size + #v
+      items[count] = v
     end
     if #part < most then break end
   end
@@ -167,4 +189,21 @@ local function limits()
     out[t] = num()
   end
   return out
+end
+
+-- following reads how a run of a job that the call makes ready is to begin, or returns nil:
+-- '0', or '1', token, lease ms, batch, batches by type, bytes, what limits() reads, types, type…
+local function following()
+  if arg() == '0' then return end
+  local b = { token = arg(), lease = num(), most = num(), batches = arg(), bytes = num(), limits = limits(), types = {} }
+  for _ = 1, num() do b.types[arg()] = true end
+  return b
+end
+
+-- follow begins a run as b says, and returns what it sees, or nil if it cannot be now.
+local function follow(b, j)
+  local snapshot = begin(j, b.token, b.lease, b.most, b.batches, b.bytes, b.limits)
+  if snapshot[1] ~= 'ok' then return nil end
+  j.begun = true
+  return snapshot
 end

@@ -1,0 +1,59 @@
+package delivery
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weirworks/weir/job"
+)
+
+// Seat is a free slot of a server of this process that sleeps. A store that may make a job ready begins its
+// run in the same call, and has it run there: that is a round trip less than a wake.
+type Seat struct {
+	Begin  job.Begin
+	Types  []string // of jobs that may begin
+	Queues []string // and where they may lie
+	since  time.Time
+	server *Server
+	left   sync.Once
+}
+
+// Seat takes a seat, if there is one; else it returns nil. The caller must Leave it.
+func (b *Broker) Seat() *Seat {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s := range b.live {
+		var open []string
+		for q, is := range s.line.open() {
+			if is {
+				open = append(open, q)
+			}
+		}
+		if s.over || s.cfg.Next == nil || len(open) == 0 || !s.line.claim() {
+			continue
+		}
+		s.direct.Add(1)
+		seat := &Seat{Queues: open, server: s, since: time.Now()}
+		seat.Begin, seat.Types = s.cfg.Next()
+		return seat
+	}
+	return nil
+}
+
+// Run begins to run what began, and leaves the seat when that is done.
+func (s *Seat) Run(snap *job.Snapshot) {
+	s.left.Do(func() {
+		go func() {
+			defer s.leave()
+			s.server.cfg.Begun(snap, s.since)
+		}()
+	})
+}
+
+// Leave gives a seat back, unless something runs in it.
+func (s *Seat) Leave() { s.left.Do(s.leave) }
+
+func (s *Seat) leave() {
+	<-s.server.line.slots
+	s.server.direct.Done()
+}

@@ -1,0 +1,115 @@
+package redisstore_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// seats has an engine of this process sleep that runs jobs of some types. It returns the runs that begin in
+// the process's own calls, and the wakes of other jobs.
+func (e *env) seats(types ...string) (begun <-chan *job.Snapshot, wakes <-chan job.ID) {
+	e.Helper()
+	snaps, ids := make(chan *job.Snapshot, 100), make(chan job.ID, 100)
+	b := e.store.(*redisstore.Store).Broker()
+	s, err := b.Serve(delivery.ServeConfig{
+		Concurrency: 1, Queues: map[string]int{job.DefaultQueue: 1}, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
+		Handle: func(_ context.Context, id string) error { ids <- job.ID(id); return nil },
+		Next:   func() (job.Begin, []string) { return beginning(), types },
+		Begun:  func(snap *job.Snapshot, _ time.Time) { snaps <- snap },
+	})
+	e.ok(err)
+	e.Cleanup(s.Stop)
+	e.asleep()
+	return snaps, ids
+}
+
+// asleep waits until the process has an idle engine.
+func (e *env) asleep() {
+	e.Helper()
+	b := e.store.(*redisstore.Store).Broker()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		if seat := b.Seat(); seat != nil {
+			seat.Leave()
+			return
+		}
+		if time.Now().After(end) {
+			e.Fatal("the engine does not sleep")
+		}
+	}
+}
+
+// A write begins a run of the job that it wakes if an engine of the process is idle and runs such
+// jobs; else it wakes it.
+func TestWriteBegins(t *testing.T) {
+	each(t, func(e *env) {
+		root := e.pairs(3)
+		source, idle, locked := root.Nth(1), root.Nth(2), root.Nth(4)
+		e.end(source, statemachine.Suspend)
+		begun, wakes := e.seats("C")
+		for range 3 {
+			<-wakes // of the sources, as they were created
+		}
+
+		e.write(idle, "in", "1", "2")
+		snap := <-begun
+		e.equal("job", snap.Info.ID, idle)
+		e.equal("messages", texts(snap.In["in"].Items), []string{"1", "2"})
+		e.is(statemachine.Running, idle)
+
+		e.asleep()
+		e.write(idle, "in", "3") // it runs again when the run is over
+		d := delta(snap, statemachine.Suspend)
+		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 2}}
+		e.commit(d)
+		e.equal("wake", <-wakes, idle)
+		e.is(statemachine.Queued, idle)
+
+		e.asleep()
+		e.ok(e.store.Write(e.Context(), root.Nth(6), job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Quiet: true}))
+		e.is(statemachine.Suspended, root.Nth(6))
+
+		e.ok(e.rdb.Set(e.Context(), e.key(locked)+":lock", "x", time.Hour).Err())
+		for _, id := range []job.ID{source, locked} { // of another type, and locked
+			e.asleep()
+			e.write(id, "in", "1")
+			e.equal("wake", <-wakes, id)
+			e.is(statemachine.Queued, id)
+		}
+		e.equal("begun besides", len(begun), 0)
+	})
+}
+
+// A write to a port that passes messages on begins a run of the job that gets them.
+func TestWriteBegins_throughGraph(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.create(
+			job.Node{Type: "g", Graph: true, Ports: ports(job.Port{Spec: port.Spec{Name: "in", Dir: port.Input}, Edges: []job.Edge{to(1)}})},
+			job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1))})
+		begun, _ := e.seats("C")
+		e.write(id, "in", "1")
+		snap := <-begun
+		e.equal("job", snap.Info.ID, id.Nth(1))
+		e.equal("messages", texts(snap.In["in"].Items), []string{"1"})
+	})
+}
+
+// What others did to a job's keys so that no run can begin does not undo the write.
+func TestWriteBegins_damaged(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.pairs(1).Nth(2)
+		begun, _ := e.seats("C")
+		e.ok(e.rdb.Set(e.Context(), e.key(id)+":s", "no hash", 0).Err())
+		e.write(id, "in", "1")
+		e.holds(id, port.Input, "in", "1")
+		e.equal("begun", len(begun), 0)
+		e.asleep() // the seat is free again
+	})
+}

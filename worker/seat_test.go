@@ -1,0 +1,43 @@
+package worker_test
+
+import (
+	"testing"
+
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// An idle engine runs a job that its own process writes to in the call that wrote, and goes on with what that
+// makes ready.
+func TestWritesBeginRuns(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		h := b.single(&Double{})
+		b.reach(h, 1, statemachine.Completed)
+		for i := range 3 {
+			b.until("the engine sleeps", func() bool {
+				seat := b.store.Broker().Seat()
+				if seat != nil {
+					seat.Leave()
+				}
+				return seat != nil
+			})
+			b.check(h.Write(b.ctx, "in", i))
+			info, err := h.Info(b.ctx)
+			b.check(err)
+			if info.Status == statemachine.Queued {
+				b.Errorf("the run of message %d did not begin with its write", i)
+			}
+			b.reach(h, int64(i)+2, statemachine.Completed)
+			var got int
+			ok, err := h.Read(b.ctx, "out", &got)
+			b.check(err)
+			if !ok || got != 2*i {
+				b.Errorf("message %d became %d, %t", i, got, ok)
+			}
+		}
+		if p, _ := b.reach(h, 4, statemachine.Completed).Port(port.Input, "in"); p.Total != 3 || p.Waiting != 0 {
+			b.Errorf("%d messages passed, %d wait", p.Total, p.Waiting)
+		}
+	})
+}
