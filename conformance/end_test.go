@@ -278,6 +278,10 @@ func TestT9Delete(t *testing.T) {
 		p := e.job("Do", nothing(e.T))
 		e.check(p.Write(e.ctx, "in", 1)) // its tree has a log from now on
 		e.settled(p, 1)
+		early := e.child(p, "early", "Do", nothing(e.T)) // and counters
+		e.settled(early, 1)
+		e.ended(early)
+		e.check(early.Delete(e.ctx))
 		e.idle()
 		before = slices.DeleteFunc(e.keys(), lasting)
 

@@ -37,6 +37,9 @@ type New struct {
 // unknown, the parent is gone or ended, or the name or alias is taken.
 func (c *Client) Create(ctx context.Context, n New) (*Handle, error) {
 	h, err := c.create(ctx, n)
+	for errors.Is(err, ErrMoved) { // the number that the child was to have
+		h, err = c.create(ctx, n)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("creating a job of type %q: %w", n.Type, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -298,4 +299,102 @@ func (e *env) badPort(id job.ID, bad string, snap *job.Snapshot) {
 		d.Job, d.Token, d.Outcome = id, snap.Token, statemachine.Complete
 		e.fails(e.try(d).Refused, job.ErrPort)
 	}
+}
+
+// A Redis that lost its last writes gives numbers out again: a job that is there already is never
+// overwritten, whoever comes with its number.
+func TestNumbersGivenOutTwice(t *testing.T) {
+	each(t, func(e *env) {
+		client := job.NewClient(e.store)
+		ctx := e.Context()
+		e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "K", Queue: job.DefaultQueue}}))
+		root := e.create(job.Node{Type: "T"})
+		snap := e.begin(root)
+		again := func() int {
+			e.Helper()
+			base, err := e.store.Reserve(ctx, root, 2)
+			e.ok(err)
+			e.ok(e.rdb.HIncrBy(ctx, strings.Replace(e.key(root), "}:j:", "}:t:", 1), "seq", -2).Err())
+			return base
+		}
+		spawning := func(name string) job.Delta {
+			d := delta(snap, statemachine.Suspend)
+			plan := &job.Plan{Nodes: []job.Node{{Name: name, Type: "g", Graph: true}, {Name: "k", Type: "K"}}}
+			d.Spawns = []job.Spawn{{Base: again(), Plan: plan}}
+			return d
+		}
+		first, second := spawning("a"), spawning("b")
+		e.equal("numbers", first.Spawns[0].Base, second.Spawns[0].Base)
+		first.Outcome = statemachine.Requeue
+		e.commit(first)
+		snap = e.begin(root)
+		second.Token = snap.Token
+		e.unchanged("a spawn of numbers that are taken", func() {
+			if res := e.try(second); res.Applied != 0 || !errors.Is(res.Refused, job.ErrMoved) {
+				e.Errorf("result %+v", res)
+			}
+		})
+		e.equal("name", e.info(root.Nth(1)).Name, "a")
+		second.Spawns = []job.Spawn{
+			{Base: 3, Plan: &job.Plan{Nodes: []job.Node{{Name: "c", Type: "K"}}}},
+			{Base: 3, Plan: &job.Plan{Nodes: []job.Node{{Name: "d", Type: "K"}}}},
+		}
+		e.unchanged("two spawns of one number", func() {
+			if res := e.try(second); res.Applied != 0 || !errors.Is(res.Refused, job.ErrMoved) {
+				e.Errorf("result %+v", res)
+			}
+		})
+
+		h, err := client.Create(ctx, job.New{Type: "K", Parent: root, Name: "c"})
+		e.ok(err)
+		e.equal("number", h.ID().Number(), 3)
+		all, err := e.store.Tree(ctx, root)
+		e.ok(err)
+		e.equal("jobs", len(all), 4)
+
+		plan := &job.Plan{Nodes: []job.Node{{Type: "g", Graph: true}, {Name: "a", Type: "K"}}}
+		digest, err := plan.Digest()
+		e.ok(err)
+		g := e.create(plan.Nodes...)
+		patch := &job.Patch{From: digest, To: "other", Nodes: slices.Clone(plan.Nodes), Numbers: []int{0, 1}, Fresh: []bool{false, true}}
+		patch.Nodes[1].Name = "b"
+		e.unchanged("a patch with a number that is taken", func() {
+			e.fails(e.store.Patch(ctx, g, patch), job.ErrStatus)
+		})
+	})
+}
+
+// A tree of one job has no counters until somebody asks for the number of a child; they go with its last job.
+func TestLoneTree(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		lone, parent := e.single(), e.single()
+		counters := func(id job.ID) map[string]string {
+			all, err := e.rdb.HGetAll(ctx, strings.Replace(e.key(id), "}:j:", "}:t:", 1)).Result()
+			e.ok(err)
+			return all
+		}
+		e.equal("counters", counters(lone), map[string]string{})
+		_, err := e.store.Reserve(ctx, newID(e), 1)
+		e.fails(err, job.ErrNotFound)
+		n, err := e.store.Reserve(ctx, parent, 1)
+		e.ok(err)
+		e.equal("number", n, 1)
+		plan := &job.Plan{Nodes: []job.Node{{Name: "kid", Type: "K"}}, Parent: parent}
+		created, err := e.store.Create(ctx, parent.Nth(1), plan, "")
+		e.ok(err)
+		e.equal("created", created, true)
+		e.equal("counters", counters(parent), map[string]string{"seq": "1", "jobs": "2"})
+		for _, id := range []job.ID{lone, parent} {
+			e.ok(e.store.Terminate(ctx, id))
+			e.sweep()
+			e.end(id, statemachine.Shutdown)
+			if id == parent {
+				e.end(id.Nth(1), statemachine.Shutdown)
+			}
+			e.ok(e.store.Delete(ctx, id))
+			e.sweep()
+			e.equal("counters", counters(id), map[string]string{})
+		}
+	})
 }

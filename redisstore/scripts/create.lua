@@ -4,15 +4,17 @@
 -- ARGV: first job, parent or '', name, token, '1' for a large plan, jobs of the plan, jobs
 --       here, then of each what born() in run.lua reads
 -- reply: {1 if created by this call, also by an earlier sending of it, {ready jobs}},
---        or {'gone' | 'exists' | 'ended' | 'graph', {}} for its parent, or {'leftovers', {}}
+--        or {'gone' | 'exists' | 'ended' | 'graph', {}} for its parent, {'moved', {}} if a number of
+--        a child was given out twice, or {'leftovers', {}}
 local first, parent, name, token, large, all, n = arg(), arg(), arg(), arg(), arg() == '1', num(), num()
-if load(first).status ~= '' then return { repeated(token) and 1 or 0, {} } end
+if load(first).status ~= '' and (parent == '' or repeated(token)) then return { repeated(token) and 1 or 0, {} } end
 if parent ~= '' then
   local p = load(parent)
   if p.status == '' then return { 'gone', {} } end
   if p.status == S.terminating or p.status == S.terminated then return { 'ended', {} } end
   if p.graph then return { 'graph', {} } end
   if call('HEXISTS', key(parent) .. ':c', name) == 1 then return { 'exists', {} } end
+  if doubled(ahead(n)) then return { 'moved', {} } end
 end
 local there = tonumber(call('HGET', P .. 't:' .. tree(first), 'jobs') or '0')
 if large and (not call('ZSCORE', P .. 'due', '!unborn ' .. first) or parent == '' and there ~= all - 1)
@@ -20,9 +22,9 @@ if large and (not call('ZSCORE', P .. 'due', '!unborn ' .. first) or parent == '
   return { 'leftovers', {} }
 end
 remember(token)
-if parent == '' then call('HSETNX', P .. 't:' .. first, 'seq', all - 1) end
+if parent == '' and all > 1 then call('HSETNX', P .. 't:' .. first, 'seq', all - 1) end
 for _ = 1, n do born() end
-births(first, n)
+if parent ~= '' or all > 1 then births(first, n) end -- a root that is alone is counted once it may have children
 if large then
   chore('enter', first)
   call('ZREM', P .. 'due', '!unborn ' .. first)

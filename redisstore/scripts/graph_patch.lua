@@ -27,10 +27,11 @@ end
 for _, s in ipairs(stay) do
   if holds(s.id, s.keep) then return { 'busy', {}, s.id } end
 end
+local new = num()
+if doubled(ahead(new)) then return { 'stale', {}, '' } end
 
 remember(token)
 patched(root, remove, stay)
-local new = num()
 for _ = 1, new do born() end
 if new > 0 then births(root, new) end
 local ports = {}

@@ -2,6 +2,10 @@
 -- KEYS: due
 -- ARGV: tree, how many
 -- reply: the last of them, or -1 if there is no such tree
-local tree_key, n = P .. 't:' .. arg(), num()
-if call('EXISTS', tree_key) == 0 then return -1 end
-return call('HINCRBY', tree_key, 'seq', n)
+local root, n = arg(), num()
+local counters = P .. 't:' .. root
+if call('EXISTS', counters) == 0 then
+  if load(root).status == '' then return -1 end
+  call('HSET', counters, 'jobs', 1) -- a root that was alone so far is not counted
+end
+return call('HINCRBY', counters, 'seq', n)

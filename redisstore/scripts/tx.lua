@@ -12,8 +12,8 @@ end
 local function delta()
   local d = {
     id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
-    flag = arg(), reason = arg(), single = arg(), takes = NONE, fresh = NONE, names = NONE, writes = NONE,
-    closes = NONE, defaults = NONE, log = NONE, wakes = NONE,
+    flag = arg(), reason = arg(), single = arg(), takes = NONE, fresh = NONE, names = NONE, writes = NONE, ids = NONE,
+    defaults = NONE, wakes = NONE,
   }
   d.handed, d.started = d.flag == '1', d.flag == '2'
   if string.byte(d.flag) == 51 then
@@ -35,23 +35,22 @@ local function delta()
   d.unset = cursor
   cursor = cursor + d.nunset
   d.nspawn = num()
-  if d.nspawn > 0 then d.fresh, d.names = {}, {} end
+  if d.nspawn > 0 then d.fresh, d.names, d.ids = {}, {}, {} end
   d.spawn = cursor
   for _ = 1, d.nspawn do
     local n, fields = node(), {}
     for i = cursor + 2, cursor + 1 + tonumber(ARGV[cursor + 1]), 2 do fields[ARGV[i]] = true end
+    d.twice = d.twice or d.fresh[n.id] -- Redis lost a number between the two
     d.fresh[n.id] = fields
+    d.ids[#d.ids + 1] = n.id
     if n.parent == d.id then d.names[#d.names + 1] = n.name end
     skip()
   end
   count, d.writes = some()
   for i = 1, count do
-    local w = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), unlogged = arg() == '1', items = {} }
-    for n = 1, num() do w.items[n] = arg() end
-    d.writes[i] = w
+    d.writes[i] = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), unlogged = arg() == '1', items = list() }
   end
-  count, d.closes = some()
-  for i = 1, count do d.closes[i] = arg() end
+  d.closes = list()
   count, d.defaults = some()
   for i = 1, count do d.defaults[i] = { id = arg(), dir = arg(), port = arg(), set = arg() == '1', value = arg() } end
   d.nports = num()
@@ -59,8 +58,7 @@ local function delta()
   if d.nports >= 0 then cursor = cursor + 1 + 3 * d.nports end
   d.entry = arg()
   d.failure = arg()
-  count, d.log = some()
-  for i = 1, count do d.log[i] = arg() end
+  d.log = list()
   count, d.wakes = some()
   for i = 1, count do d.wakes[i] = num() end
   return d
@@ -98,6 +96,7 @@ local function refuse(d)
   for _, v in ipairs(d.defaults) do
     if tree(v.id) ~= tree(d.id) or not d.fresh[v.id] and not wires(v.id, v.dir, v.port) then return 'port' end
   end
+  if d.twice or doubled(d.ids) then return 'moved' end
   local names = {}
   for _, name in ipairs(d.names) do
     if names[name] or call('HEXISTS', key(d.id) .. ':c', name) == 1 then return 'exists' end
