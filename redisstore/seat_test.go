@@ -52,6 +52,8 @@ func TestWriteBegins(t *testing.T) {
 	each(t, func(e *env) {
 		root := e.pairs(3)
 		source, idle, locked := root.Nth(1), root.Nth(2), root.Nth(4)
+		elsewhere := e.create(job.Node{Type: "C", Queue: "elsewhere", Ports: ports(in("in"))})
+		e.end(elsewhere, statemachine.Suspend)
 		e.end(source, statemachine.Suspend)
 		begun, wakes := e.seats("C")
 		for range 3 {
@@ -83,6 +85,9 @@ func TestWriteBegins(t *testing.T) {
 			e.equal("wake", <-wakes, id)
 			e.is(statemachine.Queued, id)
 		}
+		e.asleep()
+		e.write(elsewhere, "in", "1")
+		e.is(statemachine.Queued, elsewhere)
 		e.equal("begun besides", len(begun), 0)
 	})
 }

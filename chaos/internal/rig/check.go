@@ -2,9 +2,12 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -276,6 +279,9 @@ func (r *rig) lists(ctx context.Context, ks *keyspace) error {
 	for tree, n := range trees {
 		key := fmt.Sprintf("%st:%s", keyPrefix(tree.Shard(shards)), tree)
 		counted, err := r.rdb.HGet(ctx, key, "jobs").Int()
+		if errors.Is(err, redis.Nil) && ks.jobs[tree] != nil {
+			counted, err = 1, nil // a root that is alone is not counted
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
