@@ -16,6 +16,7 @@ local CHUNK = 1000  -- values given to one command
 -- the server: nothing else here may change.
 local KEYS, ARGV, call, cursor, P, NOW
 local jobs, ready -- those loaded, by ID; those made ready, in order
+local jobkeys, trees -- of jobs, by ID
 local wired       -- edges of ports, by job, direction and port: to be emptied when ports change
 local urgent      -- members of `due` that are no jobs and want to be looked at now
 local watched     -- whether anybody listens to statuses; nil: not looked yet
@@ -30,7 +31,7 @@ local function start(keys, args, skip)
   P = string.sub(KEYS[1], 1, -4)
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
-  jobs, ready, wired, urgent = {}, {}, {}, {}
+  jobs, ready, wired, urgent, jobkeys, trees = {}, {}, {}, {}, {}, {}
   watched, writer, guessed, quiet, sent = nil, nil, nil, false, nil
 end
 
@@ -39,7 +40,10 @@ local function arg()
   return ARGV[cursor]
 end
 
-local function num() return tonumber(arg()) end
+local function num()
+  cursor = cursor + 1
+  return tonumber(ARGV[cursor])
+end
 
 -- list returns as many arguments as the next one says.
 local function list()
@@ -54,9 +58,23 @@ end
 
 local function str(n) return string.format('%.0f', n) end
 
-local function key(id) return P .. 'j:' .. id end
+local function key(id)
+  local k = jobkeys[id]
+  if not k then
+    k = P .. 'j:' .. id
+    jobkeys[id] = k
+  end
+  return k
+end
 
-local function tree(id) return string.match(id, '^[^.]+') end
+local function tree(id)
+  local t = trees[id]
+  if not t then
+    t = string.match(id, '^[^.]+')
+    trees[id] = t
+  end
+  return t
+end
 
 -- load reads the fixed fields of a job, once a script.
 local function load(id)

@@ -16,14 +16,18 @@ local function wires(id, dir, port)
     if not d then return nil end
     fresh = d
   end
-  local edges, root = { channels = {}, limit = tonumber(string.match(d, '^%d+') or '0') }, tree(id)
-  for channel in string.gmatch(d, ' #(%S+)') do edges.channels[#edges.channels + 1] = channel end
-  for edge in string.gmatch(d, ' (%d%S*)') do
-    local ends = {}
-    for n, dd, p, loop in string.gmatch(edge, '(%d+)([io])%.([%w_]+)(~?)') do
-      ends[#ends + 1] = { n == '0' and root or root .. '.' .. n, dd, p, loop == '~' }
+  local edges = { channels = {}, limit = tonumber(d) }
+  if not edges.limit then -- there is more than that
+    local root = tree(id)
+    edges.limit = tonumber(string.match(d, '^%d+') or '0')
+    for channel in string.gmatch(d, ' #(%S+)') do edges.channels[#edges.channels + 1] = channel end
+    for edge in string.gmatch(d, ' (%d%S*)') do
+      local ends = {}
+      for n, dd, p, loop in string.gmatch(edge, '(%d+)([io])%.([%w_]+)(~?)') do
+        ends[#ends + 1] = { n == '0' and root or root .. '.' .. n, dd, p, loop == '~' }
+      end
+      edges[#edges + 1] = ends
     end
-    edges[#edges + 1] = ends
   end
   if not fresh then wired[name] = edges end
   return edges, fresh
