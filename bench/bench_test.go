@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // tiny is so little work that every case is done in a moment.
 var tiny = lab.Size{
 	Chain: 12, Hops: 3, Stream: 24, Streams: 4, Batch: 400, Trees: 2, Children: 5,
-	Wakes: 3, Idle: 50 * time.Millisecond, Weighed: []int{20, 40}, Jobs: []int{20, 40}, Siblings: []int{1, 10},
+	Wakes: 3, Idle: 1500 * time.Millisecond, Weighed: []int{20, 40}, Jobs: []int{20, 40}, Siblings: []int{1, 10},
 	Kills: 1, Stuck: 3, Patience: 2 * time.Minute,
 }
 

@@ -28,6 +28,7 @@ type Case struct {
 	Workload string
 	System   string
 	Fsync    string // appendfsync of the Redis, if not what the others have
+	Cluster  bool   // the Redis is a Cluster of three
 	Run      func(ctx context.Context, l *Lab) ([]Figure, error)
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,21 +27,24 @@ var errPortTaken = errors.New("port taken")
 // Redis is a redis-server process of the benchmark's own.
 type Redis struct {
 	*redis.Client
-	addr string
-	dir  string
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended
+	addr   string
+	dir    string
+	cmd    *exec.Cmd
+	done   chan struct{} // closed when the process has ended
+	others []*Redis      // of the Cluster that it is the first of
 }
 
 // StartRedis runs a redis-server on a free port of 127.0.0.1 in a directory of its own.
 // fsync is what appendfsync is to be; "" means no persistence at all.
-func StartRedis(ctx context.Context, fsync string) (*Redis, error) {
+func StartRedis(ctx context.Context, fsync string) (*Redis, error) { return start(ctx, fsync) }
+
+func start(ctx context.Context, fsync string, options ...string) (*Redis, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, errors.New("redis-server not found on PATH: `make redis` installs it")
 	}
 	for range startTries {
-		r, err := startRedis(ctx, path, fsync)
+		r, err := startRedis(ctx, path, fsync, options)
 		if errors.Is(err, errPortTaken) {
 			continue
 		}
@@ -49,7 +53,7 @@ func StartRedis(ctx context.Context, fsync string) (*Redis, error) {
 	return nil, fmt.Errorf("starting redis-server: %d ports in a row were taken", startTries)
 }
 
-func startRedis(ctx context.Context, path, fsync string) (*Redis, error) {
+func startRedis(ctx context.Context, path, fsync string, options []string) (*Redis, error) {
 	dir, err := os.MkdirTemp("", "weir-bench-redis-")
 	if err != nil {
 		return nil, err
@@ -58,6 +62,7 @@ func startRedis(ctx context.Context, path, fsync string) (*Redis, error) {
 	port := strconv.Itoa(10000 + rand.IntN(22000))
 	r := &Redis{addr: net.JoinHostPort("127.0.0.1", port), dir: dir, done: make(chan struct{})}
 	args := []string{"--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "no"}
+	args = append(args, options...)
 	if fsync != "" {
 		args = append(args, "--appendonly", "yes", "--appendfsync", fsync)
 	}
@@ -82,18 +87,55 @@ func startRedis(ctx context.Context, path, fsync string) (*Redis, error) {
 	return r, nil
 }
 
+// StartCluster runs three redis-servers that are a Cluster, and returns the first of them.
+func StartCluster(ctx context.Context, fsync string) (*Redis, error) {
+	first, err := start(ctx, fsync, "--cluster-enabled", "yes")
+	if err != nil {
+		return nil, err
+	}
+	for range 2 {
+		r, err := start(ctx, fsync, "--cluster-enabled", "yes")
+		if err != nil {
+			return nil, errors.Join(err, first.Stop())
+		}
+		first.others = append(first.others, r)
+	}
+	args := []string{"--cluster", "create", "--cluster-yes"}
+	for _, r := range first.all() {
+		args = append(args, r.addr)
+	}
+	if out, err := exec.CommandContext(ctx, "redis-cli", args...).CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("redis-cli --cluster create: %w:\n%s", err, out), first.Stop())
+	}
+	return first, nil
+}
+
+func (r *Redis) all() []*Redis { return append([]*Redis{r}, r.others...) }
+
 // Addr is the server's host and port.
 func (r *Redis) Addr() string { return r.addr }
 
-// URL is the server's address as Weir takes it.
-func (r *Redis) URL() string { return "redis://" + r.addr + "/0" }
+// URL is the server's address as Weir takes it, or that of its Cluster.
+func (r *Redis) URL() string {
+	if len(r.others) == 0 {
+		return "redis://" + r.addr + "/0"
+	}
+	var addrs []string
+	for _, one := range r.all() {
+		addrs = append(addrs, one.addr)
+	}
+	return "redis+cluster://" + strings.Join(addrs, ",")
+}
 
-// Stop ends the server and removes what it left.
-func (r *Redis) Stop() error {
-	_ = r.Close() // nothing is lost: the server ends with it
-	_ = r.cmd.Process.Kill()
-	<-r.done
-	return os.RemoveAll(r.dir)
+// Stop ends the server, and those of its Cluster, and removes what they left.
+func (r *Redis) Stop() (err error) {
+	for _, one := range r.all() {
+		_ = one.Close() // nothing is lost: the server ends with it
+		_ = one.cmd.Process.Kill()
+		<-one.done
+		err = errors.Join(err, os.RemoveAll(one.dir))
+	}
+	return err
 }
 
 // ready waits until the server says in its own log that it listens: another program that

@@ -43,23 +43,29 @@ func (l *Lab) usage(ctx context.Context) (Usage, error) {
 	if l.Redis == nil {
 		return u, nil
 	}
-	info, err := l.Info(ctx, "cpu")
-	if err != nil {
-		return Usage{}, err
-	}
-	for _, field := range []string{"used_cpu_sys", "used_cpu_user"} {
-		s, err := strconv.ParseFloat(info[field], 64)
+	for _, r := range l.Redis.all() {
+		info, err := r.section(ctx, "cpu")
 		if err != nil {
-			return Usage{}, fmt.Errorf("INFO cpu: %s: %w", field, err)
+			return Usage{}, err
 		}
-		u.RedisCPU += time.Duration(s * float64(time.Second))
+		for _, field := range []string{"used_cpu_sys", "used_cpu_user"} {
+			s, err := strconv.ParseFloat(info[field], 64)
+			if err != nil {
+				return Usage{}, fmt.Errorf("INFO cpu: %s: %w", field, err)
+			}
+			u.RedisCPU += time.Duration(s * float64(time.Second))
+		}
 	}
 	return u, nil
 }
 
 // Info returns a section of Redis's INFO.
 func (l *Lab) Info(ctx context.Context, section string) (map[string]string, error) {
-	text, err := l.Redis.Info(ctx, section).Result()
+	return l.Redis.section(ctx, section)
+}
+
+func (r *Redis) section(ctx context.Context, section string) (map[string]string, error) {
+	text, err := r.Info(ctx, section).Result()
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,11 @@ func (s Suite) trial(ctx context.Context, c lab.Case) (figures []lab.Figure, err
 	debug.FreeOSMemory()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Size.Patience, fmt.Errorf("it took longer than %s", s.Size.Patience))
 	defer cancel()
-	server, err := lab.StartRedis(ctx, cmp.Or(c.Fsync, s.Fsync))
+	start := lab.StartRedis
+	if c.Cluster {
+		start = lab.StartCluster
+	}
+	server, err := start(ctx, cmp.Or(c.Fsync, s.Fsync))
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import "github.com/weirworks/weir/bench/internal/lab"
 // Cases are all that Weir does. They come in the order in which they are run.
 func Cases() []lab.Case {
 	usual, quiet := tuned{}, tuned{noLog: true}
-	noLog, synced := System+" no log", System+" aof everysec"
+	noLog, synced, cluster := System+" no log", System+" aof everysec", System+" cluster"
 	return []lab.Case{
 		{Workload: "chain", System: System, Run: chain(usual)},
 		{Workload: "chain", System: noLog, Run: chain(quiet)},
@@ -13,6 +13,7 @@ func Cases() []lab.Case {
 		{Workload: "stream", System: System, Run: stream(lab.Size.Rows, usual)},
 		{Workload: "stream", System: noLog, Run: stream(lab.Size.Rows, quiet)},
 		{Workload: "stream", System: synced, Fsync: "everysec", Run: stream(lab.Size.Rows, usual)},
+		{Workload: "stream", System: cluster, Cluster: true, Run: stream(lab.Size.Rows, usual)},
 		{Workload: "single", System: System, Run: stream(lab.Size.Row, usual)},
 		{Workload: "batch", System: System, Run: batch(usual)},
 		{Workload: "batch", System: noLog, Run: batch(quiet)},
