@@ -103,7 +103,7 @@ func (m *importer) end(s stop, dir, path string) (e End, ok bool) {
 	}
 	e = End{m.file.Nodes[i].Name, m.portName(s.port)}
 	spelled := e.Port
-	if s.index >= 0 {
+	if s.index >= 0 && e.Port != "" { // an empty name stays wrong
 		spelled = fmt.Sprintf("%s[%d]", e.Port, s.index)
 		e.Port = fmt.Sprintf("%s_%d", e.Port, s.index)
 	}
