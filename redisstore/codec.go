@@ -330,9 +330,14 @@ func (c *secrets) visibleText(p job.Place, stored string) string {
 // park hands a job back that has begun a run, but cannot be decoded here: nothing of it is
 // lost, it says why it waits, and it is tried again.
 func (s *Store) park(ctx context.Context, snap *job.Snapshot, why error) error {
-	_, err := s.Commit(context.WithoutCancel(ctx), []job.Tx{{Deltas: []job.Delta{{
-		Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Requeue, Handed: true, Delay: codecDelay,
-		Reason: why.Error(),
-	}}}})
+	err := s.handBack(ctx, snap, codecDelay, why.Error())
 	return errors.Join(fmt.Errorf("job %s: %w", snap.Info.ID, why), err)
+}
+
+// handBack ends a run that nobody has begun to run; its job is queued again.
+func (s *Store) handBack(ctx context.Context, snap *job.Snapshot, delay time.Duration, reason string) error {
+	_, err := s.Commit(context.WithoutCancel(ctx), []job.Tx{{Deltas: []job.Delta{{
+		Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Requeue, Handed: true, Delay: delay, Reason: reason,
+	}}}})
+	return err
 }

@@ -93,17 +93,23 @@ func (s *Store) Connect(ctx context.Context, id job.ID, dir port.Dir, name strin
 
 // act runs a script whose reply is {'ok' or why not, {ready jobs}}.
 func (s *Store) act(ctx context.Context, p program, id job.ID, name string, args ...any) error {
+	_, err := s.acted(ctx, p, id, name, args...)
+	return err
+}
+
+// acted is act that returns the whole reply.
+func (s *Store) acted(ctx context.Context, p program, id job.ID, name string, args ...any) ([]any, error) {
 	due := s.keys.dueOf(id)
 	reply, err := s.run(ctx, p, due, args...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var d decoder
 	l := d.list(reply)
 	if err := portRefusal(d.str(d.at(l, 0)), id, name); err != nil {
-		return err
+		return nil, err
 	}
-	return s.deliver(ctx, due, &d, d.at(l, 1))
+	return l, s.deliver(ctx, due, &d, d.at(l, 1))
 }
 
 // actSeated is act for a script that can also begin a run of a job that it makes ready. It does so
@@ -111,30 +117,27 @@ func (s *Store) act(ctx context.Context, p program, id job.ID, name string, args
 func (s *Store) actSeated(ctx context.Context, p program, id job.ID, name string, args ...any) error {
 	seat := s.broker.Seat()
 	if seat == nil {
-		args = append(args, "0")
-	} else {
-		defer seat.Leave()
-		args = append(followArgs(args, &seat.Begin, seat.Types), len(seat.Queues))
-		for _, q := range seat.Queues {
-			args = append(args, q)
-		}
+		return s.act(ctx, p, id, name, followArgs(args, nil, nil)...)
 	}
-	due := s.keys.dueOf(id)
-	reply, err := s.run(ctx, p, due, args...)
+	defer seat.Leave()
+	args = append(followArgs(args, &seat.Begin, seat.Types), len(seat.Queues))
+	for _, q := range seat.Queues {
+		args = append(args, q)
+	}
+	l, err := s.acted(ctx, p, id, name, args...)
 	if err != nil {
 		return err
 	}
 	var d decoder
-	l := d.list(reply)
-	if err := portRefusal(d.str(d.at(l, 0)), id, name); err != nil {
-		return err
+	next := d.str(d.at(l, 2))
+	if next == "" {
+		return d.err
 	}
-	if next := d.str(d.at(l, 2)); seat != nil && next != "" {
-		if snap, err := s.seen(ctx, d.at(l, 3), job.ID(next), seat.Begin.Token); err == nil { // else whoever takes it next says so
-			seat.Run(snap)
-		}
+	snap, err := s.seen(ctx, d.at(l, 3), job.ID(next), seat.Begin.Token)
+	if err == nil && !seat.Run(snap) {
+		_ = s.handBack(ctx, snap, 0, "") // else the sweeper finds it, when its lease is over
 	}
-	return s.deliver(ctx, due, &d, d.at(l, 1))
+	return nil // it is written; why a job cannot be decoded, whoever takes it next says
 }
 
 // checkPort refuses what can be no port's name: a job with a port `*` has any other.

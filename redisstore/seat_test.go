@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,5 +117,44 @@ func TestWriteBegins_damaged(t *testing.T) {
 		e.holds(id, port.Input, "in", "1")
 		e.equal("begun", len(begun), 0)
 		e.asleep() // the seat is free again
+	})
+}
+
+// A run that began for an engine which is to stop by then is handed back at once.
+func TestWriteBegins_stopping(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.pairs(1).Nth(2)
+		b := e.store.(*redisstore.Store).Broker()
+		for handed := false; !handed; {
+			var s *delivery.Server
+			begun := make(chan *job.Snapshot, 1)
+			var stopping atomic.Bool
+			s, err := b.Serve(delivery.ServeConfig{
+				Concurrency: 1, Queues: map[string]int{job.DefaultQueue: 1}, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
+				Handle: func(context.Context, string) error { return nil },
+				Next: func() (job.Begin, []string) {
+					if stopping.Load() {
+						go s.Quiet()
+					}
+					return beginning(), []string{"C"}
+				},
+				Begun: func(snap *job.Snapshot, _ time.Time) { begun <- snap },
+			})
+			e.ok(err)
+			e.asleep()
+			stopping.Store(true)
+			e.write(id, "in", "1")
+			s.Stop()
+			select {
+			case snap := <-begun: // the write was faster
+				e.commit(delta(snap, statemachine.Suspend))
+			default:
+				handed = true
+			}
+			e.is(statemachine.Queued, id)
+			if !handed {
+				e.end(id, statemachine.Suspend)
+			}
+		}
 	})
 }

@@ -291,7 +291,9 @@ func TestSeat(t *testing.T) {
 		t.Errorf("a fourth seat %v, and a fifth %v", seats[3], fifth)
 	}
 	snap := &job.Snapshot{}
-	first.Run(snap)
+	if !first.Run(snap) {
+		t.Error("it does not run")
+	}
 	for _, seat := range seats {
 		seat.Leave()
 		seat.Leave()
@@ -300,7 +302,11 @@ func TestSeat(t *testing.T) {
 		t.Errorf("began %v, and %d slots are taken", got, len(s.line.slots))
 	}
 
+	late := b.Seat()
 	s.Quiet()
+	if late == nil || late.Run(snap) {
+		t.Error("something runs that came when the server was to stop")
+	}
 	if seat := b.Seat(); seat != nil {
 		t.Errorf("a seat of a server that stops: %v", seat)
 	}

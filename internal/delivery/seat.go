@@ -32,7 +32,6 @@ func (b *Broker) Seat() *Seat {
 		if s.over || s.cfg.Next == nil || len(open) == 0 || !s.line.claim() {
 			continue
 		}
-		s.direct.Add(1)
 		seat := &Seat{Queues: open, server: s, since: time.Now()}
 		seat.Begin, seat.Types = s.cfg.Next()
 		return seat
@@ -40,20 +39,24 @@ func (b *Broker) Seat() *Seat {
 	return nil
 }
 
-// Run begins to run what began, and leaves the seat when that is done.
-func (s *Seat) Run(snap *job.Snapshot) {
+// Run begins to run what began, and leaves the seat when that is done. It returns false if the server
+// has been told to stop meanwhile: it does not wait for those who have a seat.
+func (s *Seat) Run(snap *job.Snapshot) (ok bool) {
+	s.server.broker.mu.Lock()
+	defer s.server.broker.mu.Unlock()
+	if s.server.over {
+		return false
+	}
 	s.left.Do(func() {
-		go func() {
+		s.server.direct.Go(func() {
 			defer s.leave()
 			s.server.cfg.Begun(snap, s.since)
-		}()
+		})
 	})
+	return true
 }
 
 // Leave gives a seat back, unless something runs in it.
 func (s *Seat) Leave() { s.left.Do(s.leave) }
 
-func (s *Seat) leave() {
-	<-s.server.line.slots
-	s.server.direct.Done()
-}
+func (s *Seat) leave() { <-s.server.line.slots }
