@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/weirworks/weir/port"
@@ -224,6 +225,7 @@ type Snapshot struct {
 	Shutdown bool                       // the job is terminating: run Shutdown, not Run
 	Loop     bool                       // the job is in a graph with feedback
 	Touched  int64                      // how often it was changed other than by being woken or run
+	Rate     int                        // runs of the job that began this minute, with this one
 	Whole    bool                       // State holds the whole state
 	State    map[string]json.RawMessage // empty unless Whole
 	Defaults map[string]json.RawMessage // by In port
@@ -246,7 +248,7 @@ type Tx struct {
 // Checkpoint is the outcome of a commit after which the run goes on, under Delta.Next.
 const Checkpoint statemachine.Event = "checkpoint"
 
-// Delta is all that one run does, as one change.
+// Delta is all that one run does, as one change; or several runs of a job that follow each other.
 type Delta struct {
 	Job      ID
 	Token    string             // the run's token: the fence
@@ -271,6 +273,19 @@ type Delta struct {
 	Single   string          // how many of the next messages to read one a run, as a number; empty: as before
 	Started  bool            // the worker's Start is part of it
 	Guess    *Guess          // the run has not begun yet
+	Before   []Part          // the runs before the last one, of which Writes, Entry and Log are
+}
+
+// Part is what one of several runs in a delta wrote and logged.
+type Part struct {
+	Writes []Write
+	Entry  string
+	Log    []string
+}
+
+// Parts returns what each run of the delta wrote and logged.
+func (d *Delta) Parts() []Part {
+	return append(slices.Clip(d.Before), Part{Writes: d.Writes, Entry: d.Entry, Log: d.Log})
 }
 
 // Guess is in the delta of a run that was made before its job was woken: of a job that slept,
@@ -329,6 +344,7 @@ type Result struct {
 	Again   bool  // the last applied delta left its job queued
 	Held    bool  // Begin.Hold was asked, and the job of the first delta is the caller's to begin
 	Full    bool  // a port that its job writes to is full: the job is not to write on
+	Room    int   // how many more messages fit into the fullest port that was written to, or many; -1 if none was
 }
 
 // RunEntry is what one run, or one act from outside, read and wrote.

@@ -231,11 +231,11 @@ func (c *secrets) hideDelta(d job.Delta) (_ job.Delta, err error) {
 	var e error
 	d.Set, e = c.hideState(d.Job, d.Set)
 	keep(e)
-	d.Writes, e = each(d.Writes, func(w job.Write) (_ job.Write, err error) {
-		w.Items, err = c.hideMessages(w.Items)
-		return w, err
-	})
+	d.Before, e = each(d.Before, func(p job.Part) (job.Part, error) { return c.hidePart(d.Job, p) })
 	keep(e)
+	last, e := c.hidePart(d.Job, job.Part{Writes: d.Writes, Entry: d.Entry, Log: d.Log})
+	keep(e)
+	d.Writes, d.Entry, d.Log = last.Writes, last.Entry, last.Log
 	d.Defaults, e = each(d.Defaults, func(v job.Default) (_ job.Default, err error) {
 		v.Value, err = c.hideDefault(v.Value)
 		return v, err
@@ -250,9 +250,6 @@ func (c *secrets) hideDelta(d job.Delta) (_ job.Delta, err error) {
 		d.SetPorts, e = c.hideSpecs(d.SetPorts)
 		keep(e)
 	}
-	d.Entry = text(job.KindLog, d.Job, d.Entry)
-	d.Log, e = each(d.Log, func(note string) (string, error) { return c.hideText(job.KindLog, d.Job, note) })
-	keep(e)
 	if d.Failure != nil { // else the reason is the engine's, and tells nothing of the data
 		d.Reason = text(job.KindReason, "", d.Reason)
 		f := *d.Failure
@@ -260,6 +257,18 @@ func (c *secrets) hideDelta(d job.Delta) (_ job.Delta, err error) {
 		d.Failure = &f
 	}
 	return d, err
+}
+
+// hidePart encodes what one run of a job wrote and logged.
+func (c *secrets) hidePart(id job.ID, p job.Part) (job.Part, error) {
+	var errs [3]error
+	p.Writes, errs[0] = each(p.Writes, func(w job.Write) (_ job.Write, err error) {
+		w.Items, err = c.hideMessages(w.Items)
+		return w, err
+	})
+	p.Entry, errs[1] = c.hideText(job.KindLog, id, p.Entry)
+	p.Log, errs[2] = each(p.Log, func(note string) (string, error) { return c.hideText(job.KindLog, id, note) })
+	return p, errors.Join(errs[:]...)
 }
 
 // showSnapshot decodes what a run sees.

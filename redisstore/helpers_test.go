@@ -372,3 +372,12 @@ func contents(ctx context.Context, c *redis.Client, key string) (string, error) 
 }
 
 func matches(pattern, text string) bool { return regexp.MustCompile(pattern).MatchString(text) }
+
+// known is an answer without what a repeat of a commit does not know: Room.
+func known(answer any) any {
+	if res, ok := answer.(job.Result); ok {
+		res.Room = 0
+		return res
+	}
+	return answer
+}

@@ -132,22 +132,34 @@ func (c *machine) delta(r *mRun) job.Delta {
 		d.Set = map[string]json.RawMessage{pick(c, []string{"a", "b", "c"}, "key"): c.message()}
 		d.Unset = []string{pick(c, []string{"x", "a", "b"}, "unset")}
 	}
-	if chance(c, 3, "log") {
-		d.Log = []string{string(c.message())}
-	}
 	if chance(c, 6, "spawn") && len(c.model.jobs) < maxTree {
 		nodes := c.plan(3, pick(c, []string{"k1", "k2", "k3"}, "name"))
 		base, err := c.e.store.Reserve(c.e.Context(), c.root, len(nodes))
 		c.ok(err)
 		d.Spawns = []job.Spawn{{Base: base, Plan: &job.Plan{Nodes: nodes}}}
 	}
-	for range rapid.IntRange(0, 3).Draw(c.T, "writes") {
-		d.Writes = append(d.Writes, c.aWrite(&d))
+	if chance(c, 4, "several") {
+		for range rapid.IntRange(1, 3).Draw(c.T, "before") {
+			d.Before = append(d.Before, c.part(&d))
+		}
 	}
+	last := c.part(&d)
+	d.Writes, d.Log = last.Writes, last.Log
 	if chance(c, 5, "close") {
 		d.Closes = []string{pick(c, []string{"out", "out", "free", "new"}, "port")}
 	}
 	return d
+}
+
+// part draws what one of the runs of a delta does.
+func (c *machine) part(d *job.Delta) (p job.Part) {
+	for range rapid.IntRange(0, 3).Draw(c.T, "writes") {
+		p.Writes = append(p.Writes, c.aWrite(d))
+	}
+	if chance(c, 3, "log") {
+		p.Log = []string{string(c.message())}
+	}
+	return p
 }
 
 func (c *machine) aWrite(d *job.Delta) job.Write {

@@ -309,7 +309,11 @@ func (m *model) objections(d *job.Delta) (all []error) {
 		}
 		names[name] = true
 	}
-	for _, w := range d.Writes {
+	var writes []job.Write
+	for _, p := range d.Parts() {
+		writes = append(writes, p.Writes...)
+	}
+	for _, w := range writes {
 		id, known := orElse(w.Job, d.Job), m
 		if fresh.jobs[id] != nil {
 			known = fresh
@@ -354,7 +358,7 @@ func (m *model) apply(j *mJob, d *job.Delta) {
 	case failed:
 		j.tries++
 	case !d.Handed:
-		j.steps++
+		j.steps += int64(len(d.Parts()))
 		if d.Outcome != job.Checkpoint {
 			j.tries = 0
 		}
@@ -373,13 +377,15 @@ func (m *model) apply(j *mJob, d *job.Delta) {
 	for _, s := range d.Spawns {
 		m.add(s.Plan.Nodes, d.Job.Tree(), s.Base, d.Job)
 	}
-	for _, w := range d.Writes {
-		m.put(j, orElse(w.Job, d.Job), mName{w.Dir, w.Port}, texts(w.Items), w.Keyed, w.Key)
+	for _, p := range d.Parts() {
+		for _, w := range p.Writes {
+			m.put(j, orElse(w.Job, d.Job), mName{w.Dir, w.Port}, texts(w.Items), w.Keyed, w.Key)
+		}
+		j.log = append(j.log, p.Log...)
 	}
 	for _, name := range d.Closes {
 		m.shut(d.Job, mName{port.Output, name})
 	}
-	j.log = append(j.log, d.Log...)
 	if d.Failure != nil {
 		j.failures++
 	}

@@ -171,6 +171,7 @@ func (d *decoder) result(v any, id job.ID) job.Result {
 		Refused: refusal(d.str(d.at(l, 1)), id),
 		Again:   d.int(d.at(l, 2)) == 1,
 		Full:    d.int(d.at(l, 3)) > 0,
+		Room:    int(d.int(d.at(l, 4))),
 	}
 }
 
@@ -193,6 +194,9 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 	s.Shutdown, s.Loop = s.Info.Status == statemachine.Terminating, d.fields["loop"] == "1"
 	if n := d.fields["touched"]; n != "" {
 		s.Touched = d.int(n)
+	}
+	if _, n, ok := strings.Cut(d.fields["rate"], ":"); ok {
+		s.Rate = int(d.int(n))
 	}
 	if s.Whole = d.at(l, 3) != nil; s.Whole {
 		s.State = d.rawMap(l[3])

@@ -102,7 +102,7 @@ func (s *Store) hand(ctx context.Context, due string, wakes []delivery.Wake) {
 	}
 }
 
-// txArgs encodes a transaction as delta() in tx.lua reads it.
+// txArgs encodes a transaction as transaction() in delta.lua reads it.
 func txArgs(args []any, tx job.Tx) []any {
 	args = append(args, len(tx.Deltas))
 	for i := range tx.Deltas {
@@ -151,10 +151,10 @@ func deltaArgs(args []any, d *job.Delta) []any {
 			args = append(args, n...)
 		}
 	}
-	args = append(args, len(d.Writes))
-	for _, w := range d.Writes {
-		args = append(args, target(w.Job), dirArg(w.Dir), w.Port, hashArg(w), flag(w.Unlogged))
-		args = itemArgs(args, w.Items)
+	parts := d.Parts()
+	args = append(args, len(parts))
+	for i := range parts {
+		args = partArgs(args, &parts[i], target)
 	}
 	args = append(args, len(d.Closes))
 	for _, p := range d.Closes {
@@ -169,7 +169,6 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	} else {
 		args = portsArgs(args, d.SetPorts)
 	}
-	args = append(args, d.Entry)
 	failure := ""
 	if d.Failure != nil {
 		raw, err := json.Marshal(d.Failure)
@@ -177,13 +176,23 @@ func deltaArgs(args []any, d *job.Delta) []any {
 			failure = string(raw)
 		}
 	}
-	args = append(args, failure, len(d.Log))
-	for _, e := range d.Log {
-		args = append(args, e)
-	}
-	args = append(args, len(d.Wakes))
+	args = append(args, failure, len(d.Wakes))
 	for _, w := range d.Wakes {
 		args = append(args, w.Milliseconds())
+	}
+	return args
+}
+
+// partArgs encodes what one run wrote and logged as parts() in delta.lua reads it.
+func partArgs(args []any, p *job.Part, target func(job.ID) string) []any {
+	args = append(args, len(p.Writes))
+	for _, w := range p.Writes {
+		args = append(args, target(w.Job), dirArg(w.Dir), w.Port, hashArg(w), flag(w.Unlogged))
+		args = itemArgs(args, w.Items)
+	}
+	args = append(args, p.Entry, len(p.Log))
+	for _, e := range p.Log {
+		args = append(args, e)
 	}
 	return args
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "edge": true, "patch": true, "port": true, "run": true, "subtree": true, "hub": true, "tx": true}
+var libraries = map[string]bool{"base": true, "delta": true, "edge": true, "patch": true, "port": true, "run": true, "subtree": true, "hub": true, "tx": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -108,7 +108,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua()
-	for _, library := range []string{"base", "edge", "port", "run", "subtree", "hub", "tx", "patch"} {
+	for _, library := range []string{"base", "edge", "port", "run", "subtree", "hub", "delta", "tx", "patch"} {
 		src += b.scripts[library]
 	}
 	reply, err := b.rdb.Eval(b.Context(), src+"start(keys, args, 0)\n"+b.scripts[name], []string{bareShard + "due"}, args...).Result()
@@ -127,7 +127,7 @@ func (b *bare) want(want, name string, args ...any) {
 
 // noDelta is a delta that only ends a run: its lists are empty.
 func noDelta(id, token, outcome string) []any {
-	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 0, 0, 0, -1, "", "", 0, 0}
+	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 1, 0, "", 0, 0, 0, -1, "", 0}
 }
 
 func commitOf(deltas ...any) []any { return append([]any{1, 0, 1}, deltas...) }
@@ -165,10 +165,10 @@ func TestScriptReplies(t *testing.T) {
 	b.want("1", "run_refresh", bareRoot, "r1", 1000)
 	b.want("0", "run_refresh", bareRoot, "r2", 1000)
 	b.want("[]", "wake_renew", bareRoot, 1)
-	b.want("[[[[0 fenced 0 0]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
-	b.want("[[[[0 running 0 0]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
-	b.want("[[[[1  1 0]  []]] ["+bareRoot+" 2 q T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
-	b.want("[[[[1  1 0]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[[[[0 fenced 0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
+	b.want("[[[[0 running 0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
+	b.want("[[[[1  1 0 -1]  []]] ["+bareRoot+" 2 q T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[[[[1  1 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
 	b.want("["+bareRoot+" 3 q T]", "wake_renew", bareRoot, 2)
 	b.want("[]", "wake_renew", bareRoot, 2)
 
@@ -187,7 +187,7 @@ func TestScriptReplies(t *testing.T) {
 	b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 1, "", 1000)
 	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 1, "", 1000, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
-		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[\[1  [01] 0\] ` + bareRoot + ` \[ok T type\x1fT\x1f.* \[\]\]$`).MatchString(got) {
+		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[\[1  [01] 0 -1\] ` + bareRoot + ` \[ok T type\x1fT\x1f.* \[\]\]$`).MatchString(got) {
 			t.Errorf("step replies %s", got)
 		}
 	}

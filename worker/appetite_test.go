@@ -26,6 +26,14 @@ func (w *Eats) Run(context.Context, *worker.Run) error {
 	return nil
 }
 
+// EatsAlone is Eats whose runs are committed one by one.
+type EatsAlone struct{ Eats }
+
+// WorkerOptions implements worker.Configured.
+func (*EatsAlone) WorkerOptions() worker.Options {
+	return worker.Options{MaxRunsPerMinute: -1, NoFuse: true}
+}
+
 // portions notes how many messages came with each run's snapshot.
 type portions struct {
 	*redisstore.Store
@@ -59,23 +67,37 @@ func (p *portions) Step(ctx context.Context, tx job.Tx, b job.Begin, types []str
 // gets all there is.
 func TestSnapshotsFollowTheAppetite(t *testing.T) {
 	each(t, func(b *bench) {
-		for _, hungry := range []int{1, 5000} {
-			b.eats(hungry)
+		const n = 500
+		sent := b.eats(n, &EatsAlone{Eats{Each: 1}})
+		if len(sent) < n || sent[0] != n || sent[1] != 3 || sent[n/2] != 3 {
+			b.Errorf("%d runs got %v messages", len(sent), sent[:min(5, len(sent))])
+		}
+		if sent = b.eats(n, &Eats{Each: 5000}); len(sent) == 0 || sent[0] != n {
+			b.Errorf("hungry runs got %v messages", sent)
+		}
+		// Runs that follow each other in one commit get about as much as they read together.
+		sent = b.eats(n, &Eats{Each: 1})
+		all := 0
+		for _, k := range sent[1:] {
+			all += k
+		}
+		if sent[0] != n || len(sent) > n/2 || all > 2*n {
+			b.Errorf("runs of which several are committed at once got %v messages", sent)
 		}
 	})
 }
 
-func (b *bench) eats(most int) {
+// eats returns how many of n messages came with each of the snapshots that a worker got.
+func (b *bench) eats(n int, w worker.Worker) []int {
 	b.Helper()
-	const n = 500
 	store := &portions{Store: b.open(b.url)}
-	h := b.start(job.Single(&Eats{Each: most}, ""))
+	h := b.start(job.Single(w, ""))
 	items := make([]any, n)
 	for i := range items {
 		items[i] = i
 	}
 	b.check(h.Write(b.ctx, "in", items...))
-	served := b.serve(func(c *worker.Config) { c.Store, c.Workers = store, []worker.Worker{&Eats{}} })
+	served := b.serve(func(c *worker.Config) { c.Store, c.Workers = store, []worker.Worker{&Eats{}, &EatsAlone{}} })
 	b.until("all is read", func() bool {
 		info, err := h.Info(b.ctx)
 		b.check(err)
@@ -85,10 +107,5 @@ func (b *bench) eats(most int) {
 	served.stop()
 	store.mu.Lock()
 	defer store.mu.Unlock()
-	if most == 1 && (len(store.sent) < n || store.sent[0] != n || store.sent[1] != 3 || store.sent[n/2] != 3) {
-		b.Errorf("%d runs got %v messages", len(store.sent), store.sent[:min(5, len(store.sent))])
-	}
-	if most > 1 && (len(store.sent) == 0 || store.sent[0] != n) {
-		b.Errorf("hungry runs got %v messages", store.sent)
-	}
+	return store.sent
 }

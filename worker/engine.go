@@ -16,23 +16,6 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// The quantum: after so many runs, or so long, a slot that goes from job to job lets the
-// queues choose again.
-const (
-	quantumRuns = 60
-	quantumTime = 100 * time.Millisecond
-)
-
-// handedOn is what a message counts for, in runs, that leaves its way through a tree to
-// another turn: else trees whose jobs run in turns of their own would get more than those
-// whose runs are fused.
-const handedOn = 2
-
-// maxKept is how many queued jobs a slot keeps to itself, to go on with when those that they
-// led to have run: were another slot to take them, none of these jobs would ever be asleep,
-// and no runs could be fused.
-const maxKept = 8
-
 // lastWords is how long a commit may take after the drain time.
 const lastWords = 2 * time.Second
 
@@ -54,6 +37,7 @@ type Engine struct {
 	ending   sync.Map     // jobs of such types that are to end, and since when
 	presence presence
 	asleep   sleepers
+	rooms    rooms
 }
 
 // errRan: an engine that has stopped cannot start again.
@@ -194,63 +178,6 @@ func (e *Engine) begun(snap *job.Snapshot, since time.Time) {
 	e.goOn(snap, since)
 }
 
-// goOn runs a job that has begun, and then those that its commits make ready, for a quantum.
-func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
-	n := 0
-	room := func(runs int) bool {
-		return n+runs < quantumRuns && time.Since(start) < quantumTime && !e.stopping()
-	}
-	var kept []job.ID // queued, and nobody else knows
-	for granted := start; snap != nil; {
-		first := e.execute(snap, snap, granted)
-		if first == nil {
-			return
-		}
-		row, leads, busy := e.fuse([]*ran{first}, room)
-		granted = time.Now()
-		b := e.beginning()
-		b.Hold = func(next string) bool { return len(kept) < maxKept && e.registry.short(next) }
-		step := room(len(row)) && !first.delta.Handed
-		if busy && first.delta.Outcome == statemachine.Requeue {
-			step = false // it goes on when those that it feeds have caught up: then they fuse
-		}
-		done := e.commit(row, b, step)
-		n += len(row)
-		if leads {
-			n += handedOn
-		}
-		e.asleep.judge(row, done.Applied)
-		for _, r := range row[:done.Applied] {
-			e.note(r)
-		}
-		if done.Held {
-			kept = append(kept, snap.Info.ID)
-		}
-		for snap = done.next; snap == nil && len(kept) > 0 && !e.stopping(); kept = kept[1:] {
-			granted = time.Now()
-			snap, _ = e.cfg.Store.Begin(e.runs, kept[0], e.beginning()) // else the sweeper finds it
-		}
-	}
-}
-
-// RunJob gives one queued job one run and returns when that is committed: for tests and
-// tools that run jobs when they choose, instead of Run or beside it. A job that is not to
-// be run now gives an error that wraps job.ErrStatus, job.ErrLocked, job.ErrRate or job.ErrNotFound;
-// how the run ended is in the job's Info and Failures. ctx governs only how the run begins.
-func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
-	e.active.Add(1)
-	defer e.active.Done()
-	begun := time.Now()
-	snap, err := e.cfg.Store.Begin(ctx, id, e.beginning())
-	if err != nil {
-		return err
-	}
-	if r := e.execute(snap, snap, begun); r != nil {
-		e.commit([]*ran{r}, e.beginning(), false)
-	}
-	return nil
-}
-
 func (e *Engine) beginning() job.Begin {
 	return job.Begin{
 		Token: rand.Text(), Lease: e.cfg.Lease,
@@ -268,10 +195,10 @@ type committed struct {
 // that the commit made ready.
 func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 	failpoint.Hit(failpoint.AfterUserBeforeCommit)
-	snap, d := row[0].snap, row[0].delta
+	snap, d := row[0].snap, row[0].sum
 	tx := job.Tx{}
 	for _, r := range row {
-		tx.Deltas = append(tx.Deltas, *r.delta)
+		tx.Deltas = append(tx.Deltas, *r.sum)
 	}
 	// A run that is over is committed even if the engine stops meanwhile; but when the
 	// drain time is over a store that does not answer is not waited for much longer.
@@ -294,7 +221,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 	switch {
 	case err == nil:
 		for _, r := range row[:done.Applied] {
-			e.remind(r.delta)
+			e.remind(r.sum)
 		}
 		if d.Outcome == statemachine.Fail {
 			e.logFailure(log, d.Reason)

@@ -30,15 +30,16 @@ var errExited = errors.New("the worker ended its goroutine instead of returning"
 
 // execute runs the worker once on a snapshot and returns what is to be committed; nil
 // if the run has lost its job. The lease, granted at the time given or later, is that of
-// holder: of the same run, or of the one on whose messages this one is a guess.
-func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time) *ran {
+// holder: of the same run, or of the one on what came of which this one is a guess. settle is
+// what such a run does when it needs the store, see Run.settle.
+func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time, settle func(*Run) error) *ran {
 	k := e.registry.kinds[snap.Info.Type]
 	if k == nil {
 		if _, told := e.unknown.LoadOrStore(snap.Info.Type, true); !told {
 			e.cfg.Logger.Warn("no worker of this type runs here: its jobs wait for an engine that has it",
 				"type", snap.Info.Type, "queue", snap.Info.Queue, "job", snap.Info.ID)
 		}
-		return &ran{snap: snap, delta: e.unknownType(snap)}
+		return newRan(snap, nil, e.unknownType(snap), 0)
 	}
 	if snap == holder {
 		failpoint.Hit(failpoint.AfterBegin)
@@ -55,19 +56,18 @@ func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time) *ran {
 	}
 	r := newRun(ctx, e.cfg.Store, snap, e.cfg.Lease)
 	r.journal.off = k.options.NoLog
-	r.keeper, r.guess = keeper, snap != holder
+	r.keeper, r.guess, r.settle = keeper, snap != holder, settle
 	failpoint.Hit(failpoint.BeforeUser)
 	began := time.Now()
 	err := tooDeadly(snap.Info.Deaths)
 	if err == nil {
 		err = call(ctx, k, r, snap)
 	}
-	out := &ran{snap: snap, run: r, took: time.Since(began)}
-	k.timed(out.took)
+	took := time.Since(began)
+	k.timed(took)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
-	e.registry.learn(k, r)
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, job.ErrFenced) || errors.Is(r.broken, job.ErrFenced):
@@ -76,19 +76,16 @@ func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time) *ran {
 	case r.broken != nil && (errors.Is(r.broken, job.ErrMoved) || errors.Is(cause, errStopping)),
 		err != nil && errors.Is(cause, errStopping):
 		snap.Token = r.token
-		out.delta = handBack(snap, 0, "")
-		return out
+		return newRan(snap, r, handBack(snap, 0, ""), took)
 	case errors.Is(err, job.ErrCodec) || errors.Is(r.broken, job.ErrCodec): // of what was read later than at begin
 		snap.Token = r.token
-		out.delta = handBack(snap, unknownDelay, firstLine(errors.Join(err, r.broken).Error()))
-		return out
+		return newRan(snap, r, handBack(snap, unknownDelay, firstLine(errors.Join(err, r.broken).Error())), took)
 	case r.broken != nil:
 		err = r.broken
 	case err != nil && cause != nil && errors.Is(err, context.DeadlineExceeded):
 		err = cause
 	}
-	out.delta = r.conclude(k, err, snap.Shutdown)
-	return out
+	return newRan(snap, r, r.conclude(k, err, snap.Shutdown), took)
 }
 
 const (

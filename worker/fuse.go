@@ -47,12 +47,69 @@ var shortRun = 5 * time.Millisecond
 // errGuess ends a run on a guess that needs the store: it happens again, the usual way.
 var errGuess = errors.New("this run was begun on what is not committed yet and has no job in the store; it is repeated")
 
-// ran is a run that is over.
+// ran is a run that is over, or several of one job that follow each other and go into one
+// commit, see repeat.go.
 type ran struct {
-	snap  *job.Snapshot
-	run   *Run // nil: it never came to that
-	delta *job.Delta
-	took  time.Duration
+	snap  *job.Snapshot // what the last of them saw
+	run   *Run          // the last of them; nil: it never came to that
+	delta *job.Delta    // what the last of them did
+	took  time.Duration // the longest of them
+	sum   *job.Delta    // what all of them did
+	read  int           // messages of their snapshots that all of them read
+	wrote int           // messages that all of them wrote, and their bytes
+	bytes int
+}
+
+func newRan(snap *job.Snapshot, run *Run, d *job.Delta, took time.Duration) *ran {
+	r := &ran{snap: snap, run: run, delta: d, took: took, sum: d}
+	for _, w := range d.Writes {
+		r.wrote += len(w.Items)
+		for _, raw := range w.Items {
+			r.bytes += len(raw)
+		}
+	}
+	if run != nil {
+		for _, in := range run.ins {
+			r.read = max(r.read, in.sent-len(in.items))
+		}
+	}
+	return r
+}
+
+// after returns what the next run of the job would see if nothing else happened to it meanwhile
+// but that it is committed; nil if that cannot be told.
+func (r *ran) after() *job.Snapshot {
+	d, s := r.delta, r.snap
+	if r.run == nil || r.run.token != s.Token || d.Outcome != statemachine.Suspend && d.Outcome != statemachine.Requeue ||
+		!plain(d) || !s.Whole || s.Shutdown || s.Info.Single != 0 {
+		return nil
+	}
+	i := s.Info
+	i.Status, i.Reason, i.Tries, i.Deaths, i.Steps = statemachine.Suspended, "", 0, 0, i.Steps+1
+	i.Started = i.Started || d.Started
+	i.Ports = slices.Clone(i.Ports)
+	next := &job.Snapshot{
+		Whole: true, Loop: s.Loop, Touched: s.Touched, Rate: s.Rate + 1, Defaults: s.Defaults, In: map[string]job.Inbox{},
+		State: maps.Clone(s.State), // goroutines that the run has left behind may still read its own
+	}
+	for n := range i.Ports {
+		p := &i.Ports[n]
+		if in := r.run.ins[p.Name]; p.Dir == port.Input && in != nil {
+			if in.taken > 0 {
+				p.Total = in.head + int64(in.taken)
+			}
+			if in.left > 0 {
+				next.In[p.Name] = job.Inbox{Head: in.head + int64(in.taken), Len: in.left, Items: in.items}
+			}
+		}
+		for _, w := range d.Writes {
+			if p.Wired && w.Job == "" && w.Dir == p.Dir && w.Port == p.Name {
+				p.Total += int64(len(w.Items))
+			}
+		}
+	}
+	next.Info = i
+	return next
 }
 
 // sleeper is a job that sleeps with nothing to read: what its next run would see.
@@ -63,33 +120,38 @@ type sleeper struct {
 	miss  int           // how often in a row it was not asleep when it was to be woken
 }
 
-// sleepers are jobs that sleep, as far as an engine knows. What is not used for a while is
-// forgotten when others are: the job may have ended in another engine.
-type sleepers struct {
-	mu    sync.Mutex
-	jobs  map[job.ID]sleeper
-	older map[job.ID]sleeper // those not used since
+// recent is what is known of jobs. What is not used for a while is forgotten when others are: the job
+// may have ended in another engine.
+type recent[V any] struct {
+	jobs  map[job.ID]V
+	older map[job.ID]V // those not used since
 	since time.Time
 }
 
-func (s *sleepers) get(id job.ID) (one sleeper, ok bool) {
+func (s *recent[V]) get(id job.ID) (one V, ok bool) {
 	if one, ok = s.jobs[id]; !ok {
 		one, ok = s.older[id]
 	}
 	return one, ok
 }
 
-func (s *sleepers) set(id job.ID, one sleeper) {
+func (s *recent[V]) set(id job.ID, one V) {
 	if now := time.Now(); len(s.jobs) >= known/2 || now.Sub(s.since) > unused {
-		s.jobs, s.older, s.since = map[job.ID]sleeper{}, s.jobs, now
+		s.jobs, s.older, s.since = map[job.ID]V{}, s.jobs, now
 	}
 	s.jobs[id] = one
 	delete(s.older, id)
 }
 
-func (s *sleepers) drop(id job.ID) {
+func (s *recent[V]) drop(id job.ID) {
 	delete(s.jobs, id)
 	delete(s.older, id)
+}
+
+// sleepers are jobs that sleep, as far as an engine knows.
+type sleepers struct {
+	mu sync.Mutex
+	recent[sleeper]
 }
 
 // forget drops a job that has ended here.
@@ -140,7 +202,7 @@ func (s *sleepers) judge(row []*ran, held int) {
 		id := r.snap.Info.ID
 		one, ok := s.get(id)
 		switch {
-		case r.delta.Guess == nil || !ok:
+		case r.sum.Guess == nil || !ok:
 		case n < held:
 			one.wrong = 0
 			s.set(id, one)
@@ -157,7 +219,7 @@ func (s *sleepers) judge(row []*ran, held int) {
 func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, leads, busy bool) {
 	for {
 		to, items, ok := row[len(row)-1].leadsTo()
-		if !ok || len(row) == rowRuns || !goOn(len(row)) {
+		if !ok || len(row) == rowRuns || row[0].snap.Info.Deaths > 0 || !goOn(len(row)) {
 			return row, ok, false
 		}
 		s, busy := e.asleep.take(to.Job)
@@ -180,10 +242,9 @@ func (e *Engine) onGuess(row []*ran, s sleeper, to string, items []json.RawMessa
 	if k.alone.Load() || s.snap.Info.Queue != row[0].snap.Info.Queue {
 		return nil
 	}
-	holder := *row[0].snap
-	holder.Token = row[0].delta.Token // after a Checkpoint it is another one
+	holder := holderOf(row)
 	// The lease was prolonged a third of it ago, or later.
-	next := e.execute(s.fed(to, items, holder.Info.Ran), &holder, time.Now().Add(-e.cfg.Lease/3))
+	next := e.execute(s.fed(to, items, holder.Info.Ran), holder, time.Now().Add(-e.cfg.Lease/3), nil)
 	if next == nil {
 		return nil
 	}
@@ -200,10 +261,17 @@ func (e *Engine) onGuess(row []*ran, s sleeper, to string, items []json.RawMessa
 	return next
 }
 
+// holderOf is the run that holds the lease for a row.
+func holderOf(row []*ran) *job.Snapshot {
+	holder := *row[0].snap
+	holder.Token = row[0].sum.Token // after a Checkpoint it is another one
+	return &holder
+}
+
 // leadsTo returns the one In port that all messages of a run go to, with them, if the run did
 // nothing else that concerns others.
 func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, ok bool) {
-	d, size := r.delta, 0
+	d := r.delta
 	if !plain(d) || len(d.Writes) == 0 || r.snap.Loop || d.Outcome != statemachine.Suspend && d.Outcome != statemachine.Requeue {
 		return to, nil, false
 	}
@@ -216,12 +284,9 @@ func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, ok bool) {
 			return to, nil, false
 		}
 		to = p.Edges[0][0]
-		for _, raw := range w.Items {
-			size += len(raw)
-		}
 		items = append(items, w.Items...)
 	}
-	return to, items, to.Dir == port.Input && size <= rowBytes
+	return to, items, to.Dir == port.Input && r.bytes <= rowBytes
 }
 
 // fits tells whether a run on a guess may be committed as one: it went well, and read what it
@@ -235,50 +300,29 @@ func (r *ran) fits(port string) bool {
 // note keeps what is known of a job after its run was committed, if it sleeps, has nothing left
 // to read, and may fuse; what has ended is forgotten.
 func (e *Engine) note(r *ran) {
-	d, s, size := r.delta, r.snap, 0
+	d, s, size := r.sum, r.snap, 0
 	if d.Outcome == statemachine.Complete || d.Outcome == statemachine.Shutdown {
 		e.asleep.forget(s.Info.ID)
 	}
-	if r.run == nil || r.took > shortRun || r.run.token != s.Token || d.Outcome != statemachine.Suspend || !plain(d) ||
-		!s.Whole || s.Shutdown || s.Info.Single != 0 {
+	k := e.registry.kinds[s.Info.Type]
+	if d.Outcome != statemachine.Suspend || r.took > shortRun || k == nil || k.options.NoFuse || k.alone.Load() {
 		return
 	}
-	if k := e.registry.kinds[s.Info.Type]; k.options.NoFuse || k.alone.Load() {
+	next := r.after()
+	if next == nil || len(next.In) > 0 {
 		return
 	}
-	for _, in := range r.run.ins {
-		if in.left > 0 || in.hidden > 0 {
-			return
-		}
-	}
-	for key, raw := range s.State {
+	for key, raw := range next.State {
 		size += len(key) + len(raw)
 	}
-	for key, raw := range s.Defaults {
+	for key, raw := range next.Defaults {
 		size += len(key) + len(raw)
 	}
 	if size+len(s.Info.Args)+64*len(s.Info.Ports) > knownBytes {
 		return
 	}
-	i := s.Info
-	i.Status, i.Reason, i.Tries, i.Deaths, i.Steps, i.Version = statemachine.Suspended, "", 0, 0, i.Steps+1, i.Version+1
-	i.Started = i.Started || d.Started
-	i.Ports = slices.Clone(i.Ports)
-	for n := range i.Ports {
-		p := &i.Ports[n]
-		if in := r.run.ins[p.Name]; p.Dir == port.Input && in != nil && in.taken > 0 {
-			p.Total = in.head + int64(in.taken)
-		}
-		for _, w := range d.Writes {
-			if p.Wired && w.Job == "" && w.Dir == p.Dir && w.Port == p.Name {
-				p.Total += int64(len(w.Items))
-			}
-		}
-	}
-	e.asleep.put(sleeper{last: d.Token, snap: &job.Snapshot{
-		Info: i, Whole: true, Loop: s.Loop, Touched: s.Touched, Defaults: s.Defaults,
-		State: maps.Clone(s.State), // goroutines that the run has left behind may still read its own
-	}})
+	next.Info.Version++
+	e.asleep.put(sleeper{last: d.Token, snap: next})
 }
 
 // plain tells whether a run did no more than read, write, and change its state.

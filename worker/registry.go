@@ -35,23 +35,29 @@ type registry struct {
 	batches atomic.Pointer[map[string]int] // appetites smaller than a batch, by type
 }
 
-// learn notes how much of the messages that came with its snapshot a run has read: the next
-// one of the type gets about so many. What is not read would be sent again with each run.
-func (r *registry) learn(k *kind, run *Run) {
-	read, unread, paged := 0, false, false
-	for _, in := range run.ins {
+// learn notes how much of the messages that came with its snapshot a run has read, and those
+// that followed it: the next one of the type gets about so many. What is not read would be
+// sent again with each run.
+func (r *registry) learn(one *ran) {
+	if one.run == nil {
+		return
+	}
+	unread, more, paged := false, false, false
+	for _, in := range one.run.ins {
 		if in.hidden > 0 {
 			return // it was not given what it would read
 		}
 		paged = paged || in.paged
 		unread = unread || len(in.items) > 0
-		read = max(read, in.sent-len(in.items))
+		more = more || in.left > len(in.items)
 	}
-	appetite := int64(batchMessages)
+	k, appetite := r.kinds[one.snap.Info.Type], int64(batchMessages)
 	switch {
 	case paged:
-	case unread:
-		appetite = int64(min(2*read+1, batchMessages))
+	case unread && len(one.sum.Before) > 0: // nearly as many as runs may have that follow each other
+		appetite = int64(min(one.read+one.read/8+1, batchMessages))
+	case unread, more:
+		appetite = int64(min(2*one.read+1, batchMessages))
 	default:
 		return
 	}

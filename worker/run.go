@@ -57,10 +57,12 @@ type Run struct {
 	extra    port.Context      // keys without who wrote them
 	head     []byte            // keys as they precede a stored message
 	journal  journal
-	over     bool        // the worker has returned
-	guess    bool        // the job's run has not begun in the store, see fuse.go
-	asked    atomic.Bool // on a guess: the run needs the store
-	took     bool        // messages of the job's In ports were read before the last Checkpoint
+	over     bool // the worker has returned
+	guess    bool // the job's run has not begun in the store, see fuse.go and repeat.go
+	// settle makes a run on a guess an ordinary one: it commits what goes before it. nil: that cannot be.
+	settle func(*Run) error
+	asked  atomic.Bool // on a guess: the run needs the store
+	took   bool        // messages of the job's In ports were read before the last Checkpoint
 	// defaulting: what is written becomes the default of the port instead, see ForInputs.
 	defaulting bool
 	broken     error // the run cannot be committed any more, whatever the worker returns
@@ -160,11 +162,22 @@ func (r *Run) Log(entry any) error {
 // ask reads from the store, again and again while it cannot be reached: that is no
 // failure of the job. If it takes too long the lease ends, and the run with it.
 func (r *Run) ask(read func(context.Context) error) error {
-	if r.guess {
-		r.asked.Store(true)
-		return errGuess
+	if err := r.begin(); err != nil {
+		return err
 	}
 	return retry(r.ctx, func() error { return read(r.ctx) })
+}
+
+// begin makes sure that the run has a job in the store.
+func (r *Run) begin() error {
+	if !r.guess {
+		return nil
+	}
+	r.asked.Store(true)
+	if r.settle == nil {
+		return errGuess
+	}
+	return r.settle(r)
 }
 
 // grow accounts for n more bytes of one value in the commit. r.mu is held.
@@ -194,9 +207,8 @@ func (r *Run) Checkpoint() error {
 	if r.broken != nil {
 		return r.broken
 	}
-	if r.guess {
-		r.asked.Store(true)
-		return errGuess
+	if err := r.begin(); err != nil {
+		return err
 	}
 	d := r.take(job.Checkpoint)
 	d.Next, d.Lease = rand.Text(), r.lease

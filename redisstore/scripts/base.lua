@@ -11,6 +11,7 @@
 
 local LOOK = 1000   -- ms after which the sweeper looks at a wake that nobody took
 local CHUNK = 1000  -- values given to one command
+local PLENTY = 1e6  -- room of a port without a limit
 
 -- What belongs to one call. On most servers the rest of this text runs once in the life of
 -- the server: nothing else here may change.
@@ -24,6 +25,7 @@ local writer      -- the job whose commit this is
 local guessed     -- the job whose run, on what this commit writes, comes next in the transaction
 local quiet       -- what is appended wakes nobody
 local sent        -- where messages went, for the log, when it is a table
+local space       -- how many more messages fit into the fullest port that a transaction wrote to; -1: it wrote to none
 
 -- start begins a call, whose own arguments are those behind the first skip.
 local function start(keys, args, skip)
@@ -32,7 +34,7 @@ local function start(keys, args, skip)
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   jobs, ready, wired, urgent, jobkeys, trees = {}, {}, {}, {}, {}, {}
-  watched, writer, guessed, quiet, sent = nil, nil, nil, false, nil
+  watched, writer, guessed, quiet, sent, space = nil, nil, nil, false, nil, -1
 end
 
 local function arg()

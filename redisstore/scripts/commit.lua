@@ -3,8 +3,8 @@
 -- whose type the caller runs.
 -- KEYS: due
 -- ARGV: transactions, then of each: what following() in run.lua reads; deltas, then of each what
---       delta() in tx.lua reads
--- reply: {{{held, why, again, blocked}, job id or '', what begin() in run.lua returns} of each
+--       delta() in delta.lua reads
+-- reply: {{{held, why, again, blocked, space}, job id or '', what begin() in run.lua returns} of each
 --        transaction, or {{}, '', {}, error}, {ready jobs}}
 
 -- started begins a run of a job, if it can now, as part of a transaction's answer.

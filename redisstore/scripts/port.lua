@@ -36,6 +36,10 @@ local function append(id, dir, port, vals, limit)
       sent[#sent + 1] = sent[name]
     end
   end
+  if id ~= guessed then -- which reads them in this transaction
+    local fit = dir == 'i' and limit > 0 and math.max(limit - len, 0) or PLENTY
+    space = space < 0 and fit or math.min(space, fit)
+  end
   if writer and dir == 'i' and limit > 0 and len >= limit then full(id, port) end
   if quiet then
     if dir == 'i' then touch(id) end

@@ -116,12 +116,12 @@ local function batch_of(type, batches, most)
   return at and tonumber(string.match(batches, '^%d+', at + 1)) or most
 end
 
--- rated counts a run of a job that begins now: the minute, and the runs in it, or nil if there
--- were limit of them.
-local function rated(j, limit)
-  local minute, runs = math.floor(NOW / 60000), 1
+-- rated counts runs of a job that begin now: the minute, and the runs in it, or nil if those
+-- were more than limit.
+local function rated(j, runs, limit)
+  local minute = math.floor(NOW / 60000)
   local m, n = string.match(j.rate, '^(%d+):(%d+)$')
-  if tonumber(m) == minute then runs = tonumber(n) + 1 end
+  if tonumber(m) == minute then runs = tonumber(n) + runs end
   return runs <= limit and str(minute) .. ':' .. str(runs)
 end
 
@@ -140,7 +140,7 @@ local function begin(j, token, lease, most, batches, bytes, limits)
       return { 'locked', str(ttl) }
     end
     local limit = limits[j.type] or limits['']
-    local rate = rated(j, j.status == S.queued and limit or math.huge)
+    local rate = rated(j, 1, j.status == S.queued and limit or math.huge)
     if not rate then
       local reason = 'rate: it ran ' .. str(limit) .. ' times this minute'
       if call('HGET', k, 'reason') ~= reason then

@@ -1,67 +1,16 @@
--- tx.lua: transactions of job deltas, shared by commit and step.
+-- tx.lua: transactions of job deltas: whether they hold, and making them true.
 
-local NONE = {} -- a list that most deltas have several of
-
--- some returns how many entries of a list follow in ARGV, and the list for them.
-local function some()
-  local n = num()
-  return n, n > 0 and {} or NONE
-end
-
--- delta reads one delta from ARGV; large parts stay there and are kept as positions.
-local function delta()
-  local d = {
-    id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
-    flag = arg(), reason = arg(), single = arg(), takes = NONE, fresh = NONE, names = NONE, writes = NONE, ids = NONE,
-    defaults = NONE, wakes = NONE,
-  }
-  d.handed, d.started = d.flag == '1', d.flag == '2'
-  if string.byte(d.flag) == 51 then
-    local version, touched, port, seen, limit, last = string.match(d.flag, '^3 (%d+) (%d+) (%S+) (%d+) (%d+) (.*)$')
-    d.guess = {
-      version = tonumber(version), touched = tonumber(touched), port = port, seen = tonumber(seen),
-      limit = tonumber(limit), last = last,
-    }
+-- unwritable tells whether one of some writes cannot be done.
+local function unwritable(d, writes)
+  for _, w in ipairs(writes) do
+    local fields = d.fresh[w.id]
+    if fields then
+      if not fields[w.dir .. '.' .. w.port] and not fields[w.dir .. '.*'] then return true end
+    elseif tree(w.id) == tree(d.id) and (load(w.id).status == '' or not wires(w.id, w.dir, w.port)
+      or w.id ~= d.id and closed(w.id, w.dir, w.port)) then
+      return true
+    end
   end
-  local count
-  count, d.takes = some()
-  for i = 1, count do
-    d.takes[i] = { id = arg(), dir = arg(), port = arg(), head = arg(), n = num() }
-  end
-  d.nset = 2 * num()
-  d.set = cursor
-  cursor = cursor + d.nset
-  d.nunset = num()
-  d.unset = cursor
-  cursor = cursor + d.nunset
-  d.nspawn = num()
-  if d.nspawn > 0 then d.fresh, d.names, d.ids = {}, {}, {} end
-  d.spawn = cursor
-  for _ = 1, d.nspawn do
-    local n, fields = node(), {}
-    for i = cursor + 2, cursor + 1 + tonumber(ARGV[cursor + 1]), 2 do fields[ARGV[i]] = true end
-    d.twice = d.twice or d.fresh[n.id] -- Redis lost a number between the two
-    d.fresh[n.id] = fields
-    d.ids[#d.ids + 1] = n.id
-    if n.parent == d.id then d.names[#d.names + 1] = n.name end
-    skip()
-  end
-  count, d.writes = some()
-  for i = 1, count do
-    d.writes[i] = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), unlogged = arg() == '1', items = list() }
-  end
-  d.closes = list()
-  count, d.defaults = some()
-  for i = 1, count do d.defaults[i] = { id = arg(), dir = arg(), port = arg(), set = arg() == '1', value = arg() } end
-  d.nports = num()
-  d.ports = cursor
-  if d.nports >= 0 then cursor = cursor + 1 + 3 * d.nports end
-  d.entry = arg()
-  d.failure = arg()
-  d.log = list()
-  count, d.wakes = some()
-  for i = 1, count do d.wakes[i] = num() end
-  return d
 end
 
 -- refuse tells why a delta does not hold, or nil. It writes nothing.
@@ -81,14 +30,8 @@ local function refuse(d)
     if (call('HGET', key(t.id), 'h.' .. t.dir .. '.' .. t.port) or '0') ~= t.head then return 'moved' end
     if call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n then return 'moved' end
   end
-  for _, w in ipairs(d.writes) do
-    local fields = d.fresh[w.id]
-    if fields then
-      if not fields[w.dir .. '.' .. w.port] and not fields[w.dir .. '.*'] then return 'port' end
-    elseif tree(w.id) == tree(d.id) and (load(w.id).status == '' or not wires(w.id, w.dir, w.port)
-      or w.id ~= d.id and closed(w.id, w.dir, w.port)) then
-      return 'port'
-    end
+  for _, p in ipairs(d.parts) do
+    if unwritable(d, p.writes) then return 'port' end
   end
   for _, port in ipairs(d.closes) do
     if not wires(d.id, 'o', port) then return 'port' end
@@ -111,10 +54,79 @@ local function chunked(command, k, p, n)
   end
 end
 
--- record writes what a run did: reads, state, children, messages, closes, log.
+-- spread writes the messages and the log of one run.
+local function spread(d, p)
+  if p.entry ~= '' then sent = sent or {} end
+  for _, w in ipairs(p.writes) do
+    local into = sent
+    if w.unlogged then sent = nil end
+    if tree(w.id) == tree(d.id) then
+      deliver(w.id, w.dir, w.port, w.items, w.hash)
+    else -- an adopted child
+      for _, v in ipairs(w.items) do mail(w.id, 'write', w.id, w.port, '', v) end
+    end
+    sent = into
+  end
+  for _, note in ipairs(p.log) do
+    call('XADD', P .. 'log:' .. tree(d.id), 'MAXLEN', '~', '10000', '*', 'job', d.id, 'note', note)
+  end
+  log_run(d.id, p.entry)
+end
+
+-- straight tells whether all messages that are written to a port go to one place.
+local function straight(id, dir, port)
+  repeat
+    local edges = wires(id, dir, port)
+    if not edges or #edges > 1 or dir == 'o' and #edges.channels > 0 then return false end
+    local ends = edges[1]
+    if ends then
+      if #ends > 1 then return false end
+      id, dir, port = unpack(ends[1])
+    end
+  until not ends
+  return true
+end
+
+-- together returns all messages of several runs, if they can be written at once, and where to.
+local function together(d)
+  local items, to, n = {}, nil, 0
+  for _, p in ipairs(d.parts) do
+    local w = p.writes[1]
+    if p.writes[2] or w and (w.unlogged or to and (w.id ~= to.id or w.dir ~= to.dir or w.port ~= to.port)) then return end
+    if w then
+      to = to or w
+      for _, v in ipairs(w.items) do
+        n = n + 1
+        items[n] = v
+      end
+    end
+  end
+  if to and tree(to.id) == tree(d.id) and straight(to.id, to.dir, to.port) then return items, to end
+end
+
+-- spread_all writes the messages and the log of several runs.
+local function spread_all(d)
+  local items, to = together(d)
+  if not items then
+    for _, p in ipairs(d.parts) do spread(d, p) end
+    return
+  end
+  sent = {}
+  deliver(to.id, to.dir, to.port, items)
+  local where = sent[1]
+  for _, p in ipairs(d.parts) do
+    local n = p.writes[1] and #p.writes[1].items or 0
+    sent = n > 0 and { { id = where.id, dir = where.dir, port = where.port, from = where.from, n = n } } or {}
+    where.from = where.from + n
+    p.writes = NONE
+    spread(d, p)
+  end
+  sent = nil
+end
+
+-- record writes what a run did: reads, state, children, messages, log, closes.
 local function record(d)
   local k = key(d.id)
-  if d.entry ~= '' then sent = {} end
   for _, t in ipairs(d.takes) do
     local field = t.dir .. '.' .. t.port
     call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)
@@ -128,16 +140,7 @@ local function record(d)
   for _ = 1, d.nspawn do born() end
   if d.nspawn > 0 then births(d.id, d.nspawn) end
   cursor = after
-  for _, w in ipairs(d.writes) do
-    local into = sent
-    if w.unlogged then sent = nil end
-    if tree(w.id) == tree(d.id) then
-      deliver(w.id, w.dir, w.port, w.items, w.hash)
-    else -- an adopted child
-      for _, v in ipairs(w.items) do mail(w.id, 'write', w.id, w.port, '', v) end
-    end
-    sent = into
-  end
+  if d.parts[2] then spread_all(d) else spread(d, d.parts[1]) end
   for _, v in ipairs(d.defaults) do set_default(v.id, v.dir, v.port, v.set and v.value or nil) end
   for _, port in ipairs(d.closes) do finish(d.id, 'o', port) end
   if d.nports >= 0 then
@@ -145,15 +148,10 @@ local function record(d)
     set_ports(d.id)
     cursor = after
   end
-  local log = P .. 'log:' .. tree(d.id)
-  for _, note in ipairs(d.log) do
-    call('XADD', log, 'MAXLEN', '~', '10000', '*', 'job', d.id, 'note', note)
-  end
   for _, after in ipairs(d.wakes) do
     local first = after < 0 and tonumber(call('ZRANGE', k .. ':t', 0, 0)[1])
     if not first or first > NOW - after then alarm(d.id, NOW + math.abs(after)) end
   end
-  log_run(d.id, d.entry)
   if d.failure ~= '' then
     call('LPUSH', k .. ':e', d.failure)
     call('LTRIM', k .. ':e', 0, 19)
@@ -203,7 +201,7 @@ local function enter(d)
   if not j.woken or j.token then return 'moved' end
   if j.version ~= g.version or j.touched ~= g.touched or (j.last or '') ~= g.last then return 'moved' end
   local k = key(d.id)
-  local rate = rated(j, g.limit)
+  local rate = rated(j, #d.parts, g.limit)
   if not rate or call('LLEN', k .. ':i:' .. g.port) ~= g.seen or call('EXISTS', k .. ':lock') == 1 then return 'moved' end
   local asleep = j.status
   j.token, j.status = d.token, EV.begin[EV.wake[asleep]]
@@ -228,13 +226,17 @@ local function apply(d)
   if failed then
     tries = tries + 1
   elseif not d.handed then
-    step = step + 1
+    step = step + #d.parts
     if d.outcome ~= 'checkpoint' then tries = 0 end -- the run may yet fail
   end
   j.last, j.step, j.tries, j.version = d.token, step, tries, j.version + 1
   j.token = d.next ~= '' and d.next
   call('HSET', key(d.id), 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries),
     'version', str(j.version), 'reason', d.reason)
+  if #d.parts > 1 and not d.guess then
+    j.rate = rated(j, #d.parts - 1, math.huge) -- the first of them was counted when it began
+    call('HSET', key(d.id), 'rate', j.rate)
+  end
   if d.single ~= '' then call('HSET', key(d.id), 'single', d.single) end
   if d.started then call('HSET', key(d.id), 'started', '1') end
   writer = d.id
@@ -252,19 +254,13 @@ local function apply(d)
   if j.parent and not j.pgraph and not d.handed then wake(j.parent, d.id) end
 end
 
--- transaction reads the deltas of the next transaction of ARGV.
-local function transaction()
-  local deltas = {}
-  for i = 1, num() do deltas[i] = delta() end
-  return deltas
-end
-
 -- transact applies the deltas of a transaction, in order, up to the first that no longer holds,
 -- and returns {deltas that hold, why the next does not or '', whether the last job of them is
--- queued again, and whether it found a port full}, and that job. A delta that an earlier
--- sending applied holds already.
+-- queued again, whether it found a port full, and how many more messages fit where it wrote}, and
+-- that job. A delta that an earlier sending applied holds already.
 local function transact(deltas)
   local held, why, again, blocked, last = 0, '', 0, 0, nil
+  space = -1
   for i, d in ipairs(deltas) do
     if why == '' then
       local j = load(d.id)
@@ -290,5 +286,5 @@ local function transact(deltas)
       end
     end
   end
-  return { held, why, again, blocked }, last
+  return { held, why, again, blocked, space }, last
 end

@@ -1,0 +1,83 @@
+-- delta.lua: reading transactions of job deltas.
+
+local NONE = {} -- a list that most deltas have several of
+
+-- some returns how many entries of a list follow in ARGV, and the list for them.
+local function some()
+  local n = num()
+  return n, n > 0 and {} or NONE
+end
+
+-- parts reads what each of the runs of a delta wrote and logged.
+local function parts()
+  local all, count = {}, nil
+  for n = 1, num() do
+    local p = {}
+    count, p.writes = some()
+    for i = 1, count do
+      p.writes[i] = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), unlogged = arg() == '1', items = list() }
+    end
+    p.entry = arg()
+    p.log = list()
+    all[n] = p
+  end
+  return all
+end
+
+-- delta reads one delta from ARGV; large parts stay there and are kept as positions.
+local function delta()
+  local d = {
+    id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
+    flag = arg(), reason = arg(), single = arg(),
+    takes = NONE, fresh = NONE, names = NONE, ids = NONE, defaults = NONE, wakes = NONE,
+  }
+  d.handed, d.started = d.flag == '1', d.flag == '2'
+  if string.byte(d.flag) == 51 then
+    local version, touched, port, seen, limit, last = string.match(d.flag, '^3 (%d+) (%d+) (%S+) (%d+) (%d+) (.*)$')
+    d.guess = {
+      version = tonumber(version), touched = tonumber(touched), port = port, seen = tonumber(seen),
+      limit = tonumber(limit), last = last,
+    }
+  end
+  local count
+  count, d.takes = some()
+  for i = 1, count do
+    d.takes[i] = { id = arg(), dir = arg(), port = arg(), head = arg(), n = num() }
+  end
+  d.nset = 2 * num()
+  d.set = cursor
+  cursor = cursor + d.nset
+  d.nunset = num()
+  d.unset = cursor
+  cursor = cursor + d.nunset
+  d.nspawn = num()
+  if d.nspawn > 0 then d.fresh, d.names, d.ids = {}, {}, {} end
+  d.spawn = cursor
+  for _ = 1, d.nspawn do
+    local n, fields = node(), {}
+    for i = cursor + 2, cursor + 1 + tonumber(ARGV[cursor + 1]), 2 do fields[ARGV[i]] = true end
+    d.twice = d.twice or d.fresh[n.id] -- Redis lost a number between the two
+    d.fresh[n.id] = fields
+    d.ids[#d.ids + 1] = n.id
+    if n.parent == d.id then d.names[#d.names + 1] = n.name end
+    skip()
+  end
+  d.parts = parts()
+  d.closes = list()
+  count, d.defaults = some()
+  for i = 1, count do d.defaults[i] = { id = arg(), dir = arg(), port = arg(), set = arg() == '1', value = arg() } end
+  d.nports = num()
+  d.ports = cursor
+  if d.nports >= 0 then cursor = cursor + 1 + 3 * d.nports end
+  d.failure = arg()
+  count, d.wakes = some()
+  for i = 1, count do d.wakes[i] = num() end
+  return d
+end
+
+-- transaction reads the deltas of the next transaction of ARGV.
+local function transaction()
+  local deltas = {}
+  for i = 1, num() do deltas[i] = delta() end
+  return deltas
+end

@@ -1,0 +1,169 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// sayings are what three runs write and log. The second writes nothing.
+func sayings(name string) []job.Part {
+	return []job.Part{
+		{Writes: []job.Write{{Dir: port.Output, Port: name, Items: raws("1", "2")}}, Entry: `{"step":0}`, Log: []string{`"a"`, `"b"`}},
+		{Entry: `{"step":1}`, Log: []string{`"c"`}},
+		{Writes: []job.Write{{Dir: port.Output, Port: name, Items: raws("3")}}, Entry: `{"step":2}`},
+	}
+}
+
+// Several runs in one delta leave what they leave one by one, wherever their messages go: messages,
+// steps, runs of the minute, and a log of each of them.
+func TestSeveralRuns(t *testing.T) {
+	keyed := sayings("out")
+	keyed[0].Writes[0].Keyed, keyed[0].Writes[0].Key = true, 3
+	keyed[2].Writes[0].Keyed, keyed[2].Writes[0].Key = true, 4
+	mixed := sayings("out")
+	mixed[1].Writes = sayings("more")[0].Writes
+	double := sayings("out")
+	double[0].Writes = append(double[0].Writes, sayings("more")[2].Writes...)
+	hushed := sayings("out")
+	hushed[0].Writes[0].Unlogged = true
+	silent := sayings("out")
+	silent[0].Entry, silent[2].Entry = "", ""
+	ways := map[string]job.Node{
+		"kept":       {Ports: ports(in("in"), out("out"), out("more"))},
+		"one edge":   {Ports: ports(in("in"), out("out", to(2)), out("more"))},
+		"two edges":  {Ports: ports(in("in"), out("out", to(2), to(3)), out("more"))},
+		"in turn":    {Ports: ports(in("in"), out("out", to(2, 3)), out("more"))},
+		"both ports": {Ports: ports(in("in"), out("out", to(2)), out("more", to(2)))},
+	}
+	for name, parts := range map[string][]job.Part{
+		"usual": sayings("out"), "keyed": keyed, "two ports": mixed, "two ports a run": double, "unlogged": hushed, "without a log": silent,
+		"nothing": {{Entry: `{"step":0}`}, {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(e *env) {
+				for way, n := range ways {
+					one, all := e.several(n, parts, false), e.several(n, parts, true)
+					for i := range one {
+						e.equal(way, all[i], one[i])
+					}
+				}
+			})
+		})
+	}
+}
+
+// several lets a job run, all at once or one by one, and tells what came of it.
+func (e *env) several(n job.Node, parts []job.Part, atOnce bool) (seen []string) {
+	e.Helper()
+	n.Name, n.Type = "s", "S"
+	root := e.create(job.Node{Type: "g", Graph: true}, n,
+		job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 2))}, job.Node{Name: "d", Type: "D", Ports: ports(fed("in", 1))})
+	id := root.Nth(1)
+	e.write(id, "in", "0", "0", "0", "0")
+	take := func(head int64, n int) []job.Take {
+		return []job.Take{{Dir: port.Input, Port: "in", Head: head, N: n}}
+	}
+	if atOnce {
+		d := delta(e.begin(id), statemachine.Requeue)
+		last := parts[len(parts)-1]
+		d.Before, d.Writes, d.Entry, d.Log = parts[:len(parts)-1], last.Writes, last.Entry, last.Log
+		d.Takes = take(0, len(parts))
+		e.commit(d)
+		e.unchanged("the same runs again", func() { e.commit(d) })
+	} else {
+		for i, p := range parts {
+			d := delta(e.begin(id), statemachine.Requeue)
+			d.Writes, d.Entry, d.Log, d.Takes = p.Writes, p.Entry, p.Log, take(int64(i), 1)
+			e.commit(d)
+		}
+	}
+	name := strings.NewReplacer(string(root), "tree")
+	say := func(v ...any) { seen = append(seen, name.Replace(fmt.Sprint(v...))) }
+	i := e.info(id)
+	_, rate, _ := strings.Cut(e.rdb.HGet(e.Context(), e.key(id), "rate").Val(), ":")
+	say(i.Status, i.Steps, i.Tries, rate, e.peek(id, port.Input, "in"), e.port(id, port.Output, "out").Total, e.port(id, port.Output, "more").Total)
+	for _, p := range n.Ports[1:] {
+		if len(p.Edges) == 0 {
+			say(p.Name, e.peek(id, port.Output, p.Name))
+		}
+	}
+	for n := 2; n <= 3; n++ {
+		say(e.info(root.Nth(n)).Status, e.peek(root.Nth(n), port.Input, "in"))
+	}
+	entries, err := e.store.Log(e.Context(), root, "", 100)
+	e.ok(err)
+	for _, entry := range entries {
+		if entry.Run == nil {
+			say(entry.Job, string(entry.Note))
+		} else {
+			say(entry.Job, entry.Run.Step, entry.Run.Sent)
+		}
+	}
+	return seen
+}
+
+// Runs on a guess count as many as they are for the limit of runs.
+func TestSeveralGuesses(t *testing.T) {
+	each(t, func(e *env) {
+		for limit, held := range map[int]int{2: 2, 1: 1} {
+			s, c := e.line()
+			tx := e.row(s, c)
+			a, b := &tx.Deltas[0], &tx.Deltas[1]
+			a.Before = []job.Part{{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: raws("0")}}}}
+			b.Before, b.Guess.Seen, b.Guess.Limit, b.Takes[0].N = make([]job.Part, 1), 2, limit, 2
+			e.equal("held", e.commitRow(tx).Applied, held)
+			e.equal("steps", []int64{e.info(s).Steps, e.info(c).Steps}, []int64{2, 2 * int64(held-1)})
+			if held == 1 {
+				e.holds(c, port.Input, "in", "0", "1")
+				continue
+			}
+			rate := e.rdb.HGet(e.Context(), e.key(c), "rate").Val()
+			if !strings.HasSuffix(rate, ":2") {
+				e.Errorf("rate is %q after two runs", rate)
+			}
+		}
+	})
+}
+
+func (e *env) commitRow(tx job.Tx) job.Result {
+	e.Helper()
+	res, err := e.store.Commit(e.Context(), []job.Tx{tx})
+	e.ok(err)
+	return res[0]
+}
+
+// A commit tells how much more fits where it wrote, but for what its own runs have read.
+func TestRoom(t *testing.T) {
+	each(t, func(e *env) {
+		root := e.create(
+			job.Node{Type: "S", Ports: ports(in("in"), out("out", to(1), to(2)), out("free"))},
+			job.Node{Name: "c", Type: "C", Ports: ports(limited(fed("in", 1), 3))},
+			job.Node{Name: "d", Type: "D", Ports: ports(limited(fed("in", 1), 5))})
+		e.equal("room where nothing was written", e.writes(root, statemachine.Requeue).Room, -1)
+		d := delta(e.begin(root), statemachine.Requeue)
+		d.Writes = []job.Write{{Dir: port.Output, Port: "free", Items: raws("1")}}
+		if room := e.commit(d).Room; room < 1000 {
+			e.Errorf("there is room for %d messages in a port without a limit", room)
+		}
+		for _, room := range []int{2, 1, 0} {
+			e.equal("room in the fullest port", e.writes(root, statemachine.Requeue, "1").Room, room)
+		}
+		e.takes(root.Nth(1), 1)
+		e.equal("room, as more was written than fits", e.writes(root, statemachine.Requeue, "1", "2").Room, 0)
+
+		g := e.create(
+			job.Node{Type: "g", Graph: true},
+			job.Node{Name: "s", Type: "S", Ports: ports(in("in"), out("out", to(2)))},
+			job.Node{Name: "c", Type: "C", Ports: ports(limited(fed("in", 1), 2), out("out", to(3)))},
+			job.Node{Name: "d", Type: "D", Ports: ports(limited(fed("in", 1), 4))})
+		e.equal("room where all is read in the same row", e.commitRow(e.row(g.Nth(1), g.Nth(2))).Room, -1)
+		tx := e.row(g.Nth(1), g.Nth(2))
+		tx.Deltas[1].Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+		e.equal("room behind the row", e.commitRow(tx).Room, 3)
+	})
+}

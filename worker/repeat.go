@@ -1,0 +1,268 @@
+package worker
+
+import (
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Repetition: a job that has more to read, one message a run, runs again at once, on what its
+// last run left, and so do those that are fused with it. All their runs go into one commit,
+// in which each job of the row has one delta. A run that cannot be added so, as it failed or
+// ended its job, is committed by itself, behind those before it; so is one that needs the store.
+
+// repeatRuns and repeatBytes are how many runs one commit may have of a row that happens again and
+// again, and how much they may write: others of the shard wait for it.
+const (
+	repeatRuns  = 120
+	repeatBytes = 128 << 10
+)
+
+// rooms is how many messages fit where rows write to, by their last jobs, as far as an engine knows.
+type rooms struct {
+	mu sync.Mutex
+	recent[int]
+}
+
+func (r *rooms) put(id job.ID, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.set(id, n)
+}
+
+func (r *rooms) of(id job.ID) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, _ := r.get(id)
+	return n
+}
+
+// repeat lets a row happen again for as long as there is more to read for its first job, and
+// returns what is to be committed: the row, with what happened since; or another one of that
+// job, if the row is committed; or nothing, if the job is lost.
+func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
+	for since := time.Now(); t.repeats(row) && time.Since(since) < shortRun; {
+		re := t.again(row)
+		if re.first == nil {
+			return nil, false
+		}
+		if re.row == nil {
+			if !re.settled && !t.settleBefore(row, re.first.snap.Token) {
+				return nil, false
+			}
+			return []*ran{re.first}, leads
+		}
+		for n, r := range re.row {
+			if n == len(row) {
+				row = append(row, r)
+			} else {
+				row[n].add(r)
+			}
+		}
+	}
+	return row, leads
+}
+
+// repeats tells whether a row may happen once more before it is committed.
+func (t *turn) repeats(row []*ran) bool {
+	head, end, size, runs := row[0], row[len(row)-1], 0, runsOf(row)
+	s, k := head.snap, t.registry.kinds[head.snap.Info.Type]
+	if head.run == nil || k.options.NoFuse || k.alone.Load() || s.Loop || s.Info.Tries > 0 || s.Info.Deaths > 0 ||
+		s.Rate >= k.options.maxRuns() || runs+len(row) > repeatRuns || !t.room(runs) {
+		return false
+	}
+	if head.delta.Outcome != statemachine.Requeue || !head.tookSome() || !head.leftSome() || head.after() == nil {
+		return false
+	}
+	for n, r := range row {
+		size += r.bytes
+		if r.took > shortRun {
+			return false
+		}
+		if n == 0 {
+			continue
+		}
+		if next := r.after(); r.delta.Outcome != statemachine.Suspend || next == nil || len(next.In) > 0 {
+			return false
+		}
+	}
+	// Others may write there, too: half of the room is theirs.
+	return size < repeatBytes && (end.wrote == 0 || end.wrote < (t.rooms.of(end.snap.Info.ID)+1)/2)
+}
+
+// tookSome tells whether the run has read messages, all of them of its job.
+func (r *ran) tookSome() bool {
+	others := func(t job.Take) bool { return t.Job != "" }
+	return len(r.delta.Takes) > 0 && !slices.ContainsFunc(r.delta.Takes, others)
+}
+
+// leftSome tells whether the run has left messages, none of which are out of reach.
+func (r *ran) leftSome() bool {
+	some := false
+	for _, in := range r.run.ins {
+		if in.left > 0 && len(in.items) == 0 {
+			return false
+		}
+		some = some || in.left > 0
+	}
+	return some
+}
+
+// repetition is what came of letting a row happen again.
+type repetition struct {
+	first   *ran   // the run of its first job; nil: the job is lost
+	row     []*ran // all runs, if they can be added to the row
+	settled bool   // the row was committed before the first run ended
+}
+
+// again lets a row happen once more.
+func (t *turn) again(row []*ran) repetition {
+	snap := row[0].after()
+	snap.Token, snap.Info.Status = rand.Text(), statemachine.Running
+	first, settled := t.onRow(row, snap)
+	re := repetition{first: first, settled: settled}
+	if first != nil && !settled && first.after() != nil {
+		re.row = t.follow(row, first)
+	}
+	return re
+}
+
+// onRow runs the first job of a row again. Should that need the store the row is committed before.
+func (t *turn) onRow(row []*ran, snap *job.Snapshot) (first *ran, settled bool) {
+	var mu sync.Mutex
+	over := false
+	first = t.execute(snap, holderOf(row), time.Now().Add(-t.cfg.Lease/3), func(r *Run) error {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case over:
+			return errOver
+		case settled:
+			return nil
+		}
+		begun := time.Now()
+		r.keeper.change(snap.Token)
+		if settled = t.settleBefore(row, snap.Token); !settled {
+			r.keeper.cancel(job.ErrFenced)
+			return fmt.Errorf("%w: what went before this run could not be committed", job.ErrFenced)
+		}
+		r.keeper.changed(begun)
+		return nil
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	over = true
+	if settled {
+		t.registry.kinds[snap.Info.Type].alone.Store(true)
+	}
+	return first, settled
+}
+
+// settleBefore commits a row whose first job goes on under a new token.
+func (t *turn) settleBefore(row []*ran, token string) bool {
+	d := row[0].sum
+	d.Outcome, d.Next, d.Lease = job.Checkpoint, token, t.cfg.Lease
+	return t.settle(row, job.Begin{}, false).Applied > 0
+}
+
+// follow lets the jobs of a row run again that its first one leads to, or a job that it leads to
+// for the first time. It returns nothing if what happens cannot be added to the row.
+func (t *turn) follow(row []*ran, first *ran) []*ran {
+	runs := []*ran{first}
+	for n := 0; ; n++ {
+		last, behind := runs[n], n+1 < len(row)
+		to, items, ok := last.leadsTo()
+		var s sleeper
+		switch {
+		case behind && last.wrote == 0, !behind && (!ok || row[n].wrote > 0 || n+1 == rowRuns):
+			return runs
+		case behind && (!ok || row[n+1].snap.Info.ID != to.Job):
+			return nil
+		case behind:
+			s = sleeper{snap: row[n+1].after(), last: row[n+1].sum.Guess.Last}
+		default:
+			s, _ = t.asleep.take(to.Job)
+		}
+		var next *ran
+		if s.snap != nil {
+			next = t.onGuess(row, s, to.Port, items)
+		}
+		if next == nil {
+			if behind {
+				return nil
+			}
+			return runs
+		}
+		runs = append(runs, next)
+		failpoint.Hit(failpoint.MidFusedRow)
+	}
+}
+
+// runsOf returns how many runs a row has.
+func runsOf(row []*ran) (n int) {
+	for _, r := range row {
+		n += 1 + len(r.sum.Before)
+	}
+	return n
+}
+
+// add adds the next run of the same job.
+func (r *ran) add(next *ran) {
+	sum, d := r.sum, *next.delta
+	sum.Before = append(sum.Before, job.Part{Writes: sum.Writes, Entry: sum.Entry, Log: sum.Log})
+	d.Before, d.Token = sum.Before, sum.Token
+	d.Takes = joined(sum.Takes, d.Takes)
+	d.Wakes = append(sum.Wakes, d.Wakes...)
+	overlay(sum, &d)
+	if sum.Guess != nil {
+		g := *sum.Guess
+		g.Seen += d.Guess.Seen
+		d.Guess = &g
+	}
+	*r = ran{
+		snap: next.snap, run: next.run, delta: next.delta, took: max(r.took, next.took), sum: &d,
+		read: r.read + next.read, wrote: r.wrote + next.wrote, bytes: r.bytes + next.bytes,
+	}
+}
+
+// joined returns what two runs that follow each other take, together.
+func joined(takes, more []job.Take) []job.Take {
+	for _, t := range more {
+		i := slices.IndexFunc(takes, func(o job.Take) bool { return o.Dir == t.Dir && o.Port == t.Port })
+		if i < 0 {
+			takes = append(takes, t)
+		} else {
+			takes[i].N += t.N
+		}
+	}
+	return takes
+}
+
+// overlay gives a delta also the changes of state of the one before it.
+func overlay(before, d *job.Delta) {
+	if len(before.Set)+len(before.Unset) == 0 {
+		return
+	}
+	set, unset := before.Set, slices.Clone(d.Unset)
+	for _, k := range d.Unset {
+		delete(set, k)
+	}
+	if set == nil {
+		set = d.Set
+	} else {
+		maps.Copy(set, d.Set)
+	}
+	for _, k := range before.Unset {
+		if _, ok := d.Set[k]; !ok && !slices.Contains(unset, k) {
+			unset = append(unset, k)
+		}
+	}
+	d.Set, d.Unset = set, unset
+}

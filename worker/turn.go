@@ -1,0 +1,108 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// The quantum: after so many runs, or so long, a slot that goes from job to job lets the
+// queues choose again.
+const (
+	quantumRuns = 120
+	quantumTime = 100 * time.Millisecond
+)
+
+// handedOn is what a message counts for, in runs, that leaves its way through a tree to
+// another turn: else trees whose jobs run in turns of their own would get more than those
+// whose runs are fused.
+const handedOn = 2
+
+// maxKept is how many queued jobs a slot keeps to itself, to go on with when those that they
+// led to have run: were another slot to take them, none of these jobs would ever be asleep,
+// and no runs could be fused.
+const maxKept = 8
+
+// turn is what a slot does from when it got a job until the queues choose again.
+type turn struct {
+	*Engine
+	start time.Time
+	runs  int
+	kept  []job.ID // queued, and nobody else knows
+}
+
+// room tells whether the turn may go on after so many more runs.
+func (t *turn) room(runs int) bool {
+	return t.runs+runs < quantumRuns && time.Since(t.start) < quantumTime && !t.stopping()
+}
+
+// goOn runs a job that has begun, and then those that its commits make ready, for a quantum.
+func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
+	t := &turn{Engine: e, start: start}
+	for granted := start; snap != nil; {
+		first := e.execute(snap, snap, granted, nil)
+		if first == nil {
+			return
+		}
+		row, leads, busy := e.fuse([]*ran{first}, t.room)
+		if !busy {
+			row, leads = t.repeat(row, leads)
+		}
+		if row == nil {
+			return
+		}
+		e.registry.learn(row[0])
+		granted = time.Now()
+		b := e.beginning()
+		b.Hold = func(next string) bool { return len(t.kept) < maxKept && e.registry.short(next) }
+		step := t.room(runsOf(row)) && !row[0].delta.Handed
+		if busy && row[0].delta.Outcome == statemachine.Requeue {
+			step = false // it goes on when those that it feeds have caught up: then they fuse
+		}
+		done := t.settle(row, b, step)
+		if leads {
+			t.runs += handedOn
+		}
+		if done.Held {
+			t.kept = append(t.kept, row[0].snap.Info.ID)
+		}
+		for snap = done.next; snap == nil && len(t.kept) > 0 && !e.stopping(); t.kept = t.kept[1:] {
+			granted = time.Now()
+			snap, _ = e.cfg.Store.Begin(e.runs, t.kept[0], e.beginning()) // else the sweeper finds it
+		}
+	}
+}
+
+// settle commits a row, and learns from it.
+func (t *turn) settle(row []*ran, b job.Begin, step bool) committed {
+	done := t.commit(row, b, step)
+	t.runs += runsOf(row)
+	t.asleep.judge(row, done.Applied)
+	for _, r := range row[:done.Applied] {
+		t.note(r)
+	}
+	if done.Applied == len(row) && done.Room >= 0 {
+		t.rooms.put(row[len(row)-1].snap.Info.ID, done.Room)
+	}
+	return done
+}
+
+// RunJob gives one queued job one run and returns when that is committed: for tests and
+// tools that run jobs when they choose, instead of Run or beside it. A job that is not to
+// be run now gives an error that wraps job.ErrStatus, job.ErrLocked, job.ErrRate or job.ErrNotFound;
+// how the run ended is in the job's Info and Failures. ctx governs only how the run begins.
+func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
+	e.active.Add(1)
+	defer e.active.Done()
+	begun := time.Now()
+	snap, err := e.cfg.Store.Begin(ctx, id, e.beginning())
+	if err != nil {
+		return err
+	}
+	if r := e.execute(snap, snap, begun, nil); r != nil {
+		e.commit([]*ran{r}, e.beginning(), false)
+	}
+	return nil
+}
