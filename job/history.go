@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 
 	"github.com/weirworks/weir/port"
 )
@@ -29,11 +30,69 @@ func outsideEntry(id ID, w Write, c port.Context) string {
 		}
 	}
 	by, _ := c[port.ContextBy].(string)
-	raw, err := json.Marshal(RunEntry{By: by, Write: []Movement{m}})
-	if err != nil {
-		return "" // all in it is JSON already
+	return (&RunEntry{By: by, Write: []Movement{m}}).Encode()
+}
+
+// Encode returns the entry as JSON, as it is put into the log: without At, Job and Sent, which the
+// log tells besides. The data are JSON already, and stay as they are.
+func (e *RunEntry) Encode() string { return string(e.append(make([]byte, 0, 512))) }
+
+func (e *RunEntry) append(to []byte) []byte {
+	to = strconv.AppendInt(append(to, `{"step":`...), e.Step, 10)
+	for _, text := range []struct{ name, value string }{{"by", e.By}, {"error", e.Error}, {"stack", e.Stack}} {
+		if text.value != "" {
+			to = append(append(append(to, `,"`...), text.name...), `":`...)
+			to = appendJSON(to, text.value)
+		}
 	}
-	return string(raw)
+	to = appendMovements(to, `,"read":[`, e.Read)
+	to = appendMovements(to, `,"write":[`, e.Write)
+	for i := range e.Groups {
+		to = append(to, []string{`,"groups":[`, `,`}[min(i, 1)]...)
+		to = e.Groups[i].append(to)
+	}
+	if len(e.Groups) > 0 {
+		to = append(to, ']')
+	}
+	return append(to, '}')
+}
+
+func appendMovements(to []byte, name string, all []Movement) []byte {
+	if len(all) == 0 {
+		return to
+	}
+	to = append(to, name...)
+	for i := range all {
+		if i > 0 {
+			to = append(to, ',')
+		}
+		m := &all[i]
+		to = append(append(to, `{"job":"`...), m.Job...) // IDs and names of ports need no escapes
+		to = append(append(to, `","dir":"`...), m.Dir.String()...)
+		to = append(append(to, `","port":"`...), m.Port...)
+		to = strconv.AppendInt(append(to, `","from":`...), m.From, 10)
+		to = strconv.AppendInt(append(to, `,"n":`...), int64(m.N), 10)
+		for j, data := range m.Data {
+			to = append(append(to, []string{`,"data":[`, `,`}[min(j, 1)]...), data...)
+		}
+		if len(m.Data) > 0 {
+			to = append(to, ']')
+		}
+		if len(m.Context) > 0 {
+			to = appendJSON(append(to, `,"context":`...), m.Context)
+		}
+		to = append(to, '}')
+	}
+	return append(to, ']')
+}
+
+// appendJSON appends a value that cannot fail to be JSON: a text, or a context, which was JSON before.
+func appendJSON(to []byte, v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		raw = []byte("null")
+	}
+	return append(to, raw...)
 }
 
 // traceLimit is how many entries of a tree's log Trace looks at.

@@ -38,8 +38,11 @@ func Seal(data json.RawMessage, c Context) (json.RawMessage, error) {
 	if len(c) == 0 {
 		return data, nil
 	}
-	head, err := Encode(map[string]any(c))
-	if err != nil {
+	var head json.RawMessage
+	var err error
+	if by, ok := c[ContextBy].(string); ok && len(c) == 1 && plain(by) { // as most have
+		head = json.RawMessage(`{"` + ContextBy + `":"` + by + `"}`)
+	} else if head, err = Encode(map[string]any(c)); err != nil {
 		return nil, fmt.Errorf("context of a message: %w", err)
 	}
 	out := make([]byte, 0, len(head)+len(data)+2)

@@ -14,6 +14,9 @@ import (
 func (r *Run) WithContext(keys port.Context, fn func() error) error {
 	r.mu.Lock()
 	before := r.keys
+	if before == nil {
+		before = r.writer()
+	}
 	err := r.setContext(before.With(keys))
 	r.mu.Unlock()
 	if err != nil {
@@ -26,6 +29,9 @@ func (r *Run) WithContext(keys port.Context, fn func() error) error {
 	}()
 	return fn()
 }
+
+// writer is the context of messages that say no more than who wrote them.
+func (r *Run) writer() port.Context { return port.Context{port.ContextBy: "job:" + string(r.info.ID)} }
 
 func (r *Run) setContext(c port.Context) error {
 	head, err := port.Seal(nil, c)

@@ -58,8 +58,11 @@ type ran struct {
 	read  int           // messages of their snapshots that all of them read
 	wrote int           // messages that all of them wrote, and their bytes
 	bytes int
+	told  bool          // what is behind them is known:
+	next  *job.Snapshot // see after
 }
 
+// newRan returns a run that is over, and happens no more.
 func newRan(snap *job.Snapshot, run *Run, d *job.Delta, took time.Duration) *ran {
 	r := &ran{snap: snap, run: run, delta: d, took: took, sum: d}
 	for _, w := range d.Writes {
@@ -79,6 +82,13 @@ func newRan(snap *job.Snapshot, run *Run, d *job.Delta, took time.Duration) *ran
 // after returns what the next run of the job would see if nothing else happened to it meanwhile
 // but that it is committed; nil if that cannot be told.
 func (r *ran) after() *job.Snapshot {
+	if !r.told {
+		r.told, r.next = true, r.behind()
+	}
+	return r.next
+}
+
+func (r *ran) behind() *job.Snapshot {
 	d, s := r.delta, r.snap
 	if r.run == nil || r.run.token != s.Token || d.Outcome != statemachine.Suspend && d.Outcome != statemachine.Requeue ||
 		!plain(d) || !s.Whole || s.Shutdown || s.Info.Single != 0 {
@@ -89,8 +99,10 @@ func (r *ran) after() *job.Snapshot {
 	i.Started = i.Started || d.Started
 	i.Ports = slices.Clone(i.Ports)
 	next := &job.Snapshot{
-		Whole: true, Loop: s.Loop, Touched: s.Touched, Rate: s.Rate + 1, Defaults: s.Defaults, In: map[string]job.Inbox{},
-		State: maps.Clone(s.State), // goroutines that the run has left behind may still read its own
+		Whole: true, Loop: s.Loop, Touched: s.Touched, Rate: s.Rate + 1, Defaults: s.Defaults,
+	}
+	if known := r.run.state.known; len(known) > 0 {
+		next.State = maps.Clone(known) // goroutines that the run has left behind may still read its own
 	}
 	for n := range i.Ports {
 		p := &i.Ports[n]
@@ -99,6 +111,9 @@ func (r *ran) after() *job.Snapshot {
 				p.Total = in.head + int64(in.taken)
 			}
 			if in.left > 0 {
+				if next.In == nil {
+					next.In = map[string]job.Inbox{}
+				}
 				next.In[p.Name] = job.Inbox{Head: in.head + int64(in.taken), Len: in.left, Items: in.items}
 			}
 		}

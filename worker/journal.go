@@ -94,20 +94,12 @@ func (j *journal) entry(step int64) string {
 		return ""
 	}
 	e.Step = step
-	return encodeEntry(e)
+	return e.Encode()
 }
 
 // failure returns the entry of a run that failed.
 func (j *journal) failure(step int64, f *job.Failure) string {
-	return encodeEntry(job.RunEntry{Step: step, Error: f.Error, Stack: f.Stack})
-}
-
-func encodeEntry(e job.RunEntry) string {
-	raw, err := json.Marshal(e)
-	if err != nil {
-		return "" // all in it is JSON already
-	}
-	return string(raw)
+	return (&job.RunEntry{Step: step, Error: f.Error, Stack: f.Stack}).Encode()
 }
 
 // Group calls fn and logs what it reads and writes as one group. If fn returns an error,

@@ -53,7 +53,7 @@ type Run struct {
 	size     int               // bytes that delta writes
 	written  int               // messages that delta writes
 	children map[string]*Child // nil until asked for
-	keys     port.Context      // that messages written now carry
+	keys     port.Context      // that messages written now carry; nil: who wrote them
 	extra    port.Context      // keys without who wrote them
 	head     []byte            // keys as they precede a stored message
 	journal  journal
@@ -76,9 +76,7 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 		store: s, info: snap.Info, lease: lease, ctx: ctx, token: snap.Token, step: snap.Info.Steps,
 		ins: map[string]*inbox{}, outs: map[string]*outbox{},
 	}
-	if err := r.setContext(port.Context{port.ContextBy: "job:" + string(snap.Info.ID)}); err != nil {
-		r.broken = err
-	}
+	r.head, r.broken = port.Seal(nil, r.writer())
 	for _, p := range snap.Info.Ports {
 		if p.Name == port.Any {
 			continue

@@ -148,6 +148,9 @@ func (s *State) changes() (set map[string]json.RawMessage, unset []string) {
 		}
 		set[k] = raw
 		if s.whole {
+			if s.known == nil {
+				s.known = map[string]json.RawMessage{}
+			}
 			s.known[k] = raw
 		}
 	}
