@@ -209,6 +209,7 @@ type Begin struct {
 	// Batches says so for the types of which it differs.
 	Batches map[string]int
 	Bytes   int // stop a port's batch at so many bytes
+	Row     int // how many jobs may come with the snapshot that are next in a row, see Snapshot.Row
 	// Limits are the runs a minute allowed to a job by type, with "" for all others. A
 	// job over it is parked until the next minute. Without "" there is no limit.
 	Limits map[string]int
@@ -230,6 +231,9 @@ type Snapshot struct {
 	State    map[string]json.RawMessage // empty unless Whole
 	Defaults map[string]json.RawMessage // by In port
 	In       map[string]Inbox           // by In port; ports without messages are absent
+	// Row are the jobs that come behind one that runs for the first time: all that it writes along edges goes to
+	// the first of them, and so on. They sleep, have never run, and have nothing to read.
+	Row []*Snapshot
 }
 
 // Inbox is the unread part of a port that came with a snapshot.
@@ -296,6 +300,7 @@ type Guess struct {
 	Touched int64  // how often it had been changed from outside then, see Snapshot
 	Last    string // token of its last run then: a Redis that lost some writes may count to the same version
 	Port    string // the In port that is written to
+	Closed  bool   // the delta before it closed that port, too
 	Seen    int    // messages in it then: all that the run saw
 	Limit   int    // runs a minute allowed to the job
 }

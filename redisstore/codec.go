@@ -297,6 +297,12 @@ func (c *secrets) showSnapshot(s *job.Snapshot) error {
 		return err
 	}
 	c.showInfo(&s.Info)
+	for i, next := range s.Row {
+		if err := c.showSnapshot(next); err != nil {
+			s.Row = s.Row[:i] // whoever takes it next says why
+			break
+		}
+	}
 	return nil
 }
 

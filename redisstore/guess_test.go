@@ -3,6 +3,8 @@ package redisstore_test
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -207,5 +209,66 @@ func TestGuessCounts(t *testing.T) {
 		if !strings.HasSuffix(rate, ":2") {
 			e.Errorf("rate is %q after two runs", rate)
 		}
+	})
+}
+
+// ofTheWay are times, tokens, and what only jobs have that were queued.
+var ofTheWay = regexp.MustCompile(`"(last|rate|queued|ran|created|gen|again)":"[^"]*" ?|"\d{13}-\d+"`)
+
+// A row of jobs that run for the first time and end, each on what the one before it wrote and closed, leaves what it
+// leaves when they run one by one.
+func TestGuessAtTheEnd(t *testing.T) {
+	each(t, func(e *env) {
+		var seen [2][]string
+		for i, oneByOne := range []bool{true, false} {
+			g := e.create(
+				job.Node{Type: "g", Graph: true, Ports: ports(out("out"))},
+				job.Node{Name: "a", Type: "A", Ports: ports(out("out", to(2)))},
+				job.Node{Name: "b", Type: "B", Ports: ports(fed("in", 1), out("out", to(3)))},
+				job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1))})
+			b := beginning()
+			b.Row = 5
+			snap, err := e.store.Begin(e.Context(), g.Nth(1), b)
+			e.ok(err)
+			e.equal("jobs in the row", []any{len(snap.Row), snap.Row[0].Info.ID, snap.Row[1].Info.ID}, []any{2, g.Nth(2), g.Nth(3)})
+			tx := job.Tx{}
+			for n := 1; n <= 3; n++ {
+				d := job.Delta{Job: g.Nth(n), Token: "t" + string(g.Nth(n)), Outcome: statemachine.Complete, Entry: `{"step":0}`}
+				if n == 1 || oneByOne {
+					d.Token = snap.Token
+				} else {
+					s := snap.Row[n-2]
+					d.Guess = &job.Guess{Version: s.Info.Version, Touched: s.Touched, Port: "in", Seen: 1, Closed: true, Limit: 10}
+				}
+				if n > 1 {
+					d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+				}
+				if n < 3 {
+					d.Writes, d.Closes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}, []string{"out"}
+				}
+				if !oneByOne {
+					tx.Deltas = append(tx.Deltas, d)
+					continue
+				}
+				e.commit(d)
+				if n < 3 {
+					snap = e.begin(g.Nth(n + 1))
+				}
+			}
+			if !oneByOne {
+				e.equal("applied", e.commitRow(tx).Applied, 3)
+				e.unchanged("the same row again", func() { e.equal("applied", e.commitRow(tx).Applied, 3) })
+			}
+			for key, text := range e.dump() {
+				if strings.Contains(key, string(g)) {
+					_, key, _ = strings.Cut(key, "}")
+					text = strings.ReplaceAll(key+": "+text, string(g), "tree")
+					seen[i] = append(seen[i], ofTheWay.ReplaceAllString(text, ""))
+				}
+			}
+			slices.Sort(seen[i])
+			e.is(statemachine.Completed, g, g.Nth(1), g.Nth(2), g.Nth(3))
+		}
+		e.equal("what is left", seen[1], seen[0])
 	})
 }

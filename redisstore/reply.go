@@ -189,25 +189,38 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 	default:
 		return nil, refusal(why, id)
 	}
-	s := &job.Snapshot{Token: token, In: map[string]job.Inbox{}, Defaults: d.rawMap(d.at(l, 4))}
-	s.Info = *d.info(id, d.at(l, 2), []any{}, d.at(l, 4))
-	s.Shutdown, s.Loop = s.Info.Status == statemachine.Terminating, d.fields["loop"] == "1"
-	if n := d.fields["touched"]; n != "" {
-		s.Touched = d.int(n)
-	}
-	if _, n, ok := strings.Cut(d.fields["rate"], ":"); ok {
-		s.Rate = int(d.int(n))
-	}
-	if s.Whole = d.at(l, 3) != nil; s.Whole {
-		s.State = d.rawMap(l[3])
-	}
+	s := d.look(id, d.at(l, 2), d.at(l, 3), d.at(l, 4))
+	s.Token, s.Shutdown = token, s.Info.Status == statemachine.Terminating
 	for _, b := range d.list(d.at(l, 5)) {
 		box := d.list(b)
 		s.In[d.str(d.at(box, 0))] = job.Inbox{
 			Head: d.int(d.at(box, 1)), Len: int(d.int(d.at(box, 2))), Items: d.raws(d.at(box, 3)),
 		}
 	}
+	for _, next := range d.list(d.at(l, 6)) {
+		one := d.list(next)
+		s.Row = append(s.Row, d.look(job.ID(d.str(d.at(one, 0))), d.at(one, 1), d.at(one, 2), d.at(one, 3)))
+	}
 	return s, d.err
+}
+
+// look decodes what look() in run.lua returns of a job, but its inboxes.
+func (d *decoder) look(id job.ID, fields, state, defaults any) *job.Snapshot {
+	s := &job.Snapshot{In: map[string]job.Inbox{}, Defaults: d.rawMap(defaults)}
+	if i := d.info(id, fields, []any{}, defaults); i != nil {
+		s.Info = *i
+	}
+	s.Loop = d.fields["loop"] == "1"
+	if n := d.fields["touched"]; n != "" {
+		s.Touched = d.int(n)
+	}
+	if _, n, ok := strings.Cut(d.fields["rate"], ":"); ok {
+		s.Rate = int(d.int(n))
+	}
+	if s.Whole = state != nil; s.Whole {
+		s.State = d.rawMap(state)
+	}
+	return s
 }
 
 // infos decodes the jobs that tree_walk read; those that do not exist are left out.

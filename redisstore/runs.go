@@ -38,7 +38,7 @@ func (s *Store) seen(ctx context.Context, reply any, id job.ID, token string) (*
 	return snap, nil
 }
 
-// beginArgs encodes what begin() in run.lua is told.
+// beginArgs encodes what beginning() in run.lua reads.
 func beginArgs(b job.Begin) []any {
 	limits := b.Limits
 	if _, ok := limits[""]; !ok {
@@ -48,7 +48,7 @@ func beginArgs(b job.Begin) []any {
 	for typ, n := range b.Batches {
 		batches += " " + typ + "=" + strconv.Itoa(n)
 	}
-	args := []any{b.Token, sabotage.Lease(b.Lease).Milliseconds(), b.Batch, batches, b.Bytes, len(limits)}
+	args := []any{b.Token, sabotage.Lease(b.Lease).Milliseconds(), b.Batch, batches, b.Bytes, b.Row, len(limits)}
 	for typ, n := range limits {
 		args = append(args, typ, n)
 	}
@@ -119,7 +119,11 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	case d.Started:
 		mark = "2"
 	case d.Guess != nil:
-		mark = fmt.Sprintf("3 %d %d %s %d %d %s", d.Guess.Version, d.Guess.Touched, d.Guess.Port, d.Guess.Seen, d.Guess.Limit, d.Guess.Last)
+		closed := 0
+		if d.Guess.Closed {
+			closed = 1
+		}
+		mark = fmt.Sprintf("3 %d %d %s %d %d %d %s", d.Guess.Version, d.Guess.Touched, d.Guess.Port, d.Guess.Seen, closed, d.Guess.Limit, d.Guess.Last)
 	}
 	args = append(args, string(d.Job), d.Token, string(d.Outcome), d.Delay.Milliseconds(), d.Next,
 		d.Lease.Milliseconds(), mark, d.Reason, d.Single)

@@ -157,11 +157,11 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[port []]", "port_take", bareRoot, "i", "no", 0, 1, "k1")
 	b.want("[gone []]", "port_take", bareRoot+".1", "i", "in", 0, 1, "k2")
 
-	b.want("[gone]", "begin", bareRoot+".1", "r1", 1000, 9, "", 9, 1, "", 1000)
-	if got := b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 1, "", 1000); !strings.HasPrefix(got, "[ok T type\x1fT\x1fqueue\x1fq\x1f") || !strings.HasSuffix(got, " [] [in 7] [[in 1 1 [2]]]]") {
+	b.want("[gone]", "begin", bareRoot+".1", "r1", 1000, 9, "", 9, 0, 1, "", 1000)
+	if got := b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000); !strings.HasPrefix(got, "[ok T type\x1fT\x1fqueue\x1fq\x1f") || !strings.HasSuffix(got, " [] [in 7] [[in 1 1 [2]]] []]") {
 		t.Errorf("begin replies %s", got)
 	}
-	b.want("[status running]", "begin", bareRoot, "r2", 1000, 9, "", 9, 1, "", 1000)
+	b.want("[status running]", "begin", bareRoot, "r2", 1000, 9, "", 9, 0, 1, "", 1000)
 	b.want("1", "run_refresh", bareRoot, "r1", 1000)
 	b.want("0", "run_refresh", bareRoot, "r2", 1000)
 	b.want("[]", "wake_renew", bareRoot, 1)
@@ -175,7 +175,7 @@ func TestScriptReplies(t *testing.T) {
 	if err := b.rdb.Set(t.Context(), bareShard+"j:"+bareRoot+":lock", "x", time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 1, "", 1000); !strings.HasPrefix(got, "[locked 3") {
+	if got := b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 0, 1, "", 1000); !strings.HasPrefix(got, "[locked 3") {
 		t.Errorf("begin of a locked job replies %s", got)
 	}
 	b.want("[held []]", "job_unlock", bareRoot, "y", "", "u1")
@@ -184,8 +184,8 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[ok []]", "job_unlock", bareRoot, "x", "", "u1")
 	b.want("[free []]", "job_unlock", bareRoot, "x", "", "u2")
 	b.want("[free []]", "job_unlock", bareRoot, "", "1", "u2")
-	b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 1, "", 1000)
-	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 1, "", 1000, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
+	b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 0, 1, "", 1000)
+	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 0, 1, "", 1000, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
 		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[\[1  [01] 0 -1\] ` + bareRoot + ` \[ok T type\x1fT\x1f.* \[\]\]$`).MatchString(got) {
 			t.Errorf("step replies %s", got)

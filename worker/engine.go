@@ -181,7 +181,7 @@ func (e *Engine) begun(snap *job.Snapshot, since time.Time) {
 func (e *Engine) beginning() job.Begin {
 	return job.Begin{
 		Token: rand.Text(), Lease: e.cfg.Lease,
-		Batch: batchMessages, Batches: *e.registry.batches.Load(), Bytes: batchBytes, Limits: e.registry.limits,
+		Batch: batchMessages, Batches: *e.registry.batches.Load(), Bytes: batchBytes, Row: rowRuns - 1, Limits: e.registry.limits,
 	}
 }
 

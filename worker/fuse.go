@@ -233,7 +233,7 @@ func (s *sleepers) judge(row []*ran, held int) {
 // that it leads to a job that will soon be asleep again.
 func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, leads, busy bool) {
 	for {
-		to, items, ok := row[len(row)-1].leadsTo()
+		to, items, closes, ok := row[len(row)-1].leadsTo()
 		if !ok || len(row) == rowRuns || row[0].snap.Info.Deaths > 0 || !goOn(len(row)) {
 			return row, ok, false
 		}
@@ -241,7 +241,7 @@ func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, leads, 
 		if s.snap == nil {
 			return row, true, busy
 		}
-		next := e.onGuess(row, s, to.Port, items)
+		next := e.onGuess(row, s, to.Port, items, closes)
 		if next == nil {
 			return row, true, false
 		}
@@ -252,14 +252,15 @@ func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, leads, 
 
 // onGuess runs a job that sleeps on what the last run of a row wrote to it, if it may: nil
 // else, or when the run cannot be committed as one on a guess.
-func (e *Engine) onGuess(row []*ran, s sleeper, to string, items []json.RawMessage) *ran {
+func (e *Engine) onGuess(row []*ran, s sleeper, to string, items []json.RawMessage, closes int) *ran {
 	k := e.registry.kinds[s.snap.Info.Type]
 	if k.alone.Load() || s.snap.Info.Queue != row[0].snap.Info.Queue {
 		return nil
 	}
 	holder := holderOf(row)
 	// The lease was prolonged a third of it ago, or later.
-	next := e.execute(s.fed(to, items, holder.Info.Ran), holder, time.Now().Add(-e.cfg.Lease/3), nil)
+	snap, closed := s.fed(to, items, closes, holder.Info.Ran)
+	next := e.execute(snap, holder, time.Now().Add(-e.cfg.Lease/3), nil)
 	if next == nil {
 		return nil
 	}
@@ -271,7 +272,7 @@ func (e *Engine) onGuess(row []*ran, s sleeper, to string, items []json.RawMessa
 	}
 	next.delta.Guess = &job.Guess{
 		Version: s.snap.Info.Version, Touched: s.snap.Touched, Last: s.last,
-		Port: to, Seen: len(items), Limit: k.options.maxRuns(),
+		Port: to, Seen: len(items), Closed: closed, Limit: k.options.maxRuns(),
 	}
 	return next
 }
@@ -283,25 +284,35 @@ func holderOf(row []*ran) *job.Snapshot {
 	return &holder
 }
 
-// leadsTo returns the one In port that all messages of a run go to, with them, if the run did
-// nothing else that concerns others.
-func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, ok bool) {
+// leadsTo returns the one In port that all messages of a run go to, with them, and how many of the
+// edges that lead there it closed, if the run did nothing else that concerns others.
+func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, closes int, ok bool) {
 	d := r.delta
-	if !plain(d) || len(d.Writes) == 0 || r.snap.Loop || d.Outcome != statemachine.Suspend && d.Outcome != statemachine.Requeue {
-		return to, nil, false
+	ended := d.Outcome == statemachine.Complete
+	if !modest(d) || !ended && len(d.Closes) > 0 || len(d.Writes) == 0 || r.snap.Loop ||
+		!ended && d.Outcome != statemachine.Suspend && d.Outcome != statemachine.Requeue {
+		return to, nil, 0, false
 	}
-	for _, w := range d.Writes {
-		p, _ := r.snap.Info.Port(port.Output, w.Port)
-		if w.Job != "" || w.Dir != port.Output || len(p.Channels) > 0 || len(p.Edges) != 1 || len(p.Edges[0]) != 1 {
-			return to, nil, false
-		}
-		if items != nil && p.Edges[0][0] != to {
-			return to, nil, false
+	leads := func(name string) bool {
+		p, _ := r.snap.Info.Port(port.Output, name)
+		if len(p.Channels) > 0 || len(p.Edges) != 1 || len(p.Edges[0]) != 1 || to.Job != "" && p.Edges[0][0] != to {
+			return false
 		}
 		to = p.Edges[0][0]
+		return true
+	}
+	for _, w := range d.Writes {
+		if w.Job != "" || w.Dir != port.Output || !leads(w.Port) {
+			return to, nil, 0, false
+		}
 		items = append(items, w.Items...)
 	}
-	return to, items, to.Dir == port.Input && r.bytes <= rowBytes
+	for _, name := range d.Closes {
+		if !leads(name) {
+			return to, nil, 0, false
+		}
+	}
+	return to, items, len(d.Closes), to.Dir == port.Input && r.bytes <= rowBytes
 }
 
 // fits tells whether a run on a guess may be committed as one: it went well, and read what it
@@ -315,48 +326,83 @@ func (r *ran) fits(port string) bool {
 // note keeps what is known of a job after its run was committed, if it sleeps, has nothing left
 // to read, and may fuse; what has ended is forgotten.
 func (e *Engine) note(r *ran) {
-	d, s, size := r.sum, r.snap, 0
+	d, s := r.sum, r.snap
 	if d.Outcome == statemachine.Complete || d.Outcome == statemachine.Shutdown {
 		e.asleep.forget(s.Info.ID)
 	}
-	k := e.registry.kinds[s.Info.Type]
-	if d.Outcome != statemachine.Suspend || r.took > shortRun || k == nil || k.options.NoFuse || k.alone.Load() {
+	if d.Outcome != statemachine.Suspend || r.took > shortRun {
 		return
 	}
-	next := r.after()
-	if next == nil || len(next.In) > 0 {
+	if next := r.after(); next != nil {
+		next.Info.Version++
+		e.remember(next, d.Token)
+	}
+}
+
+// meet keeps what came with the snapshot of a job that runs for the first time of those behind it.
+func (e *Engine) meet(row []*job.Snapshot) {
+	for _, s := range row {
+		if k := e.registry.kinds[s.Info.Type]; k == nil || !e.registry.short(s.Info.Type) || k.starts() {
+			return // those behind it are not reached
+		}
+		e.remember(s, "")
+	}
+}
+
+// remember keeps what is known of a job that sleeps, if it has nothing to read and may fuse. last
+// is the token of its last run.
+func (e *Engine) remember(s *job.Snapshot, last string) {
+	k, size := e.registry.kinds[s.Info.Type], len(s.Info.Args)+64*len(s.Info.Ports)
+	if k == nil || k.options.NoFuse || k.alone.Load() || !s.Whole || len(s.In) > 0 {
 		return
 	}
-	for key, raw := range next.State {
+	for key, raw := range s.State {
 		size += len(key) + len(raw)
 	}
-	for key, raw := range next.Defaults {
+	for key, raw := range s.Defaults {
 		size += len(key) + len(raw)
 	}
-	if size+len(s.Info.Args)+64*len(s.Info.Ports) > knownBytes {
-		return
+	if size <= knownBytes {
+		e.asleep.put(sleeper{snap: s, last: last})
 	}
-	next.Info.Version++
-	e.asleep.put(sleeper{last: d.Token, snap: next})
+}
+
+// starts tells whether a job of the type has something to do before its first run.
+func (k *kind) starts() bool {
+	_, ok := k.worker.(Starter)
+	return ok
 }
 
 // plain tells whether a run did no more than read, write, and change its state.
-func plain(d *job.Delta) bool {
-	return d.Failure == nil && !d.Handed && d.SetPorts == nil && d.Single == "" &&
-		len(d.Spawns)+len(d.Closes)+len(d.Defaults) == 0
+func plain(d *job.Delta) bool { return modest(d) && len(d.Closes) == 0 }
+
+// modest tells whether a run did no more than that, and close Out ports.
+func modest(d *job.Delta) bool {
+	return d.Failure == nil && !d.Handed && d.SetPorts == nil && d.Single == "" && len(d.Spawns)+len(d.Defaults) == 0
 }
 
-// fed is what a run of the job sees when messages have come to one of its ports.
-func (s sleeper) fed(name string, items []json.RawMessage, now time.Time) *job.Snapshot {
+// fed is what a run of the job sees when messages have come to one of its ports, and so many of
+// the edges that lead there have been closed; closed tells whether no more can come.
+func (s sleeper) fed(name string, items []json.RawMessage, closes int, now time.Time) (fed *job.Snapshot, closed bool) {
 	snap := *s.snap
 	snap.Token = rand.Text()
 	snap.Info.Status, snap.Info.Ports = statemachine.Running, slices.Clone(snap.Info.Ports)
 	if now.After(snap.Info.Ran) {
 		snap.Info.Ran = now
 	}
-	p, _ := snap.Info.Port(port.Input, name)
-	snap.In = map[string]job.Inbox{name: {Head: p.Total, Len: len(items), Items: slices.Clone(items)}}
-	return &snap
+	for i := range snap.Info.Ports {
+		p := &snap.Info.Ports[i]
+		if p.Dir != port.Input || p.Name != name {
+			continue
+		}
+		if closes > 0 {
+			p.Sources -= closes
+			closed = p.Sources == 0
+			p.Closed = closed
+		}
+		snap.In = map[string]job.Inbox{name: {Head: p.Total, Len: len(items), Items: slices.Clone(items)}}
+	}
+	return &snap, closed
 }
 
 // timed notes how long a run of a type took.

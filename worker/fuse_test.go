@@ -519,3 +519,46 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 	b.completed(h, 0)
 	b.until("none is known", func() bool { return worker.Asleep(e) == 0 })
 }
+
+// First writes a number, with which its job ends.
+type First struct {
+	N   int
+	Out port.Out[int]
+}
+
+// Run implements worker.Worker.
+func (w *First) Run(context.Context, *worker.Run) error { return w.Out.Write(w.N) }
+
+// A tree whose jobs run once, one after the other, is done in one commit, once it is known that such
+// runs are short.
+func TestFusionOfNewJobs(t *testing.T) {
+	each(t, func(b *bench) {
+		s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+		b.serve(func(c *worker.Config) { c.Store, c.Workers = s, append(everything(), &First{}) })
+		for n := range 10 {
+			g := graph.New("row")
+			a, m, z := graph.Add(g, "a", &First{N: n}), graph.Add(g, "m", &Hop{}), graph.Add(g, "z", &Hop{})
+			graph.Connect(a.Out, m.In)
+			graph.Connect(m.Out, z.In)
+			graph.Export(g, "out", z.Out)
+			h := b.start(g)
+			b.completed(h, 0)
+			b.same(h, n)
+			children, err := h.Children(b.ctx)
+			b.check(err)
+			for name, c := range children {
+				b.completed(c, 1)
+				runs, err := c.Runs(b.ctx, 10)
+				b.check(err)
+				if len(runs) != 1 || name != "a" && len(runs[0].Read) != 1 || len(runs[0].Write) != 1 {
+					b.Errorf("the log of %s has %+v", name, runs)
+				}
+			}
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.longest != 3 || len(s.guesses) < 16 {
+			b.Errorf("at most %d runs in a commit, and %d jobs ran on a guess", s.longest, len(s.guesses))
+		}
+	})
+}

@@ -57,7 +57,11 @@ func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
 			if !re.settled && !t.settleBefore(row, re.first.snap.Token) {
 				return nil, false
 			}
-			return []*ran{re.first}, leads
+			if re.first.after() != nil {
+				return []*ran{re.first}, leads
+			}
+			row, leads, _ = t.fuse([]*ran{re.first}, t.room) // what ended may lead on
+			return row, leads
 		}
 		for n, r := range re.row {
 			if n == len(row) {
@@ -178,7 +182,7 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 	runs := []*ran{first}
 	for n := 0; ; n++ {
 		last, behind := runs[n], n+1 < len(row)
-		to, items, ok := last.leadsTo()
+		to, items, closes, ok := last.leadsTo()
 		var s sleeper
 		switch {
 		case behind && last.wrote == 0, !behind && (!ok || row[n].wrote > 0 || n+1 == rowRuns):
@@ -192,7 +196,7 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 		}
 		var next *ran
 		if s.snap != nil {
-			next = t.onGuess(row, s, to.Port, items)
+			next = t.onGuess(row, s, to.Port, items, closes)
 		}
 		if next == nil {
 			if behind {

@@ -42,6 +42,7 @@ func (t *turn) room(runs int) bool {
 func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 	t := &turn{Engine: e, start: start}
 	for granted := start; snap != nil; {
+		e.meet(snap.Row)
 		first := e.execute(snap, snap, granted, nil)
 		if first == nil {
 			return

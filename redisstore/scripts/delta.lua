@@ -33,9 +33,10 @@ local function delta()
   }
   d.handed, d.started = d.flag == '1', d.flag == '2'
   if string.byte(d.flag) == 51 then
-    local version, touched, port, seen, limit, last = string.match(d.flag, '^3 (%d+) (%d+) (%S+) (%d+) (%d+) (.*)$')
+    local version, touched, port, seen, closed, limit, last = string.match(d.flag, '^3 (%d+) (%d+) (%S+) (%d+) (%d) (%d+) (.*)$')
     d.guess = {
       version = tonumber(version), touched = tonumber(touched), port = port, seen = tonumber(seen),
+      closed = tonumber(closed),
       limit = tonumber(limit), last = last,
     }
   end

@@ -125,40 +125,15 @@ local function rated(j, runs, limit)
   return runs <= limit and str(minute) .. ':' .. str(runs)
 end
 
--- begin starts a run and returns what it sees: {'ok', now, what flat() makes of its fields, state or false,
--- defaults, inboxes}, or {why not, detail}. A repeat under the same token answers again.
--- limits are runs a minute by type, '' for others; over it the job is parked.
-local function begin(j, token, lease, most, batches, bytes, limits)
+-- look returns what a run of a job sees: what flat() makes of its fields, state or false, defaults, inboxes
+-- with so many messages; and its fields as they are.
+local function look(j, most, bytes)
   local k = key(j.id)
-  if j.status == '' then return { 'gone' } end
-  if j.token ~= token then
-    local to = EV.begin[j.status] or (j.status == S.terminating and j.status)
-    if not to or j.token then return { 'status', j.status } end
-    local ttl = call('PTTL', k .. ':lock')
-    if ttl > 0 then
-      call('ZADD', P .. 'due', str(NOW + math.min(ttl, 5 * LOOK)), j.id) -- it may end before
-      return { 'locked', str(ttl) }
-    end
-    local limit = limits[j.type] or limits['']
-    local rate = rated(j, 1, j.status == S.queued and limit or math.huge)
-    if not rate then
-      local reason = 'rate: it ran ' .. str(limit) .. ' times this minute'
-      if call('HGET', k, 'reason') ~= reason then
-        call('XADD', P .. 'log:' .. tree(j.id), 'MAXLEN', '~', '10000', '*', 'job', j.id, 'note', '{"parked":"' .. reason .. '"}')
-      end
-      call('HSET', k, 'reason', reason)
-      call('ZADD', P .. 'due', str((math.floor(NOW / 60000) + 1) * 60000), j.id)
-      return { 'rate', str(limit) }
-    end
-    j.token = token
-    place(j, to, NOW + lease, 'token', token, 'ran', str(NOW), 'again', '0', 'rate', rate)
-  end
   local fields, state, defaults, boxes = call('HGETALL', k), {}, {}, {}
   if call('EXISTS', k .. ':s', k .. ':d') > 0 then
     state = call('HLEN', k .. ':s') <= 64 and call('HGETALL', k .. ':s')
     defaults = call('HGETALL', k .. ':d')
   end
-  most = batch_of(j.type, batches, most)
   local inputs, heads, reason, by = {}, {}, '', ''
   for i = 1, #fields, 2 do
     local name = fields[i]
@@ -178,7 +153,69 @@ local function begin(j, token, lease, most, batches, bytes, limits)
       boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, batch(list, 0, most, bytes) }
     end
   end
-  return { 'ok', str(NOW), flat(fields, reason, by), state, defaults, boxes }
+  return flat(fields, reason, by), state, defaults, boxes, fields
+end
+
+-- heir returns the one job that all that a job writes along edges goes to, by its fields.
+local function heir(id, fields)
+  local to
+  for i = 1, #fields, 2 do
+    local port = string.match(fields[i], '^o%.(.+)$')
+    if port and string.find(fields[i + 1], ' ', 1, true) then
+      local edges = wires(id, 'o', port)
+      if to or not edges or #edges ~= 1 or #edges[1] ~= 1 or #edges.channels > 0 then return nil end
+      to = edges[1][1]
+    end
+  end
+  return to and to[2] == 'i' and to[1]
+end
+
+-- heirs returns the jobs in a row behind one with these fields, that have never run and have nothing to read yet: at
+-- most so many, each as {job, what look() returns but inboxes}.
+local function heirs(j, fields, most)
+  local out, queue = {}, j.queue
+  while #out < most do
+    local id = heir(j.id, fields)
+    j = id and load(id)
+    if not j or j.status ~= S.suspended or j.version > 0 or j.loop == '1' or j.queue ~= queue then break end
+    local text, state, defaults, boxes, all = look(j, 0, 0)
+    if #boxes > 0 then break end
+    out[#out + 1], fields = { id, text, state, defaults }, all
+  end
+  return out
+end
+
+-- begin starts a run as what beginning() reads says, and returns what it sees: {'ok', now, what flat() makes
+-- of its fields, state or false, defaults, inboxes, heirs}, or {why not, detail}. A repeat under the same
+-- token answers again. A job that is over its limit of runs a minute is parked.
+local function begin(j, b)
+  local k = key(j.id)
+  if j.status == '' then return { 'gone' } end
+  if j.token ~= b.token then
+    local to = EV.begin[j.status] or (j.status == S.terminating and j.status)
+    if not to or j.token then return { 'status', j.status } end
+    local ttl = call('PTTL', k .. ':lock')
+    if ttl > 0 then
+      call('ZADD', P .. 'due', str(NOW + math.min(ttl, 5 * LOOK)), j.id) -- it may end before
+      return { 'locked', str(ttl) }
+    end
+    local limit = b.limits[j.type] or b.limits['']
+    local rate = rated(j, 1, j.status == S.queued and limit or math.huge)
+    if not rate then
+      local reason = 'rate: it ran ' .. str(limit) .. ' times this minute'
+      if call('HGET', k, 'reason') ~= reason then
+        call('XADD', P .. 'log:' .. tree(j.id), 'MAXLEN', '~', '10000', '*', 'job', j.id, 'note', '{"parked":"' .. reason .. '"}')
+      end
+      call('HSET', k, 'reason', reason)
+      call('ZADD', P .. 'due', str((math.floor(NOW / 60000) + 1) * 60000), j.id)
+      return { 'rate', str(limit) }
+    end
+    j.token = b.token
+    place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0', 'rate', rate)
+  end
+  local text, state, defaults, boxes, fields = look(j, batch_of(j.type, b.batches, b.most), b.bytes)
+  local row = j.version == 0 and b.row > 0 and heirs(j, fields, b.row) or {}
+  return { 'ok', str(NOW), text, state, defaults, boxes, row }
 end
 
 -- limits reads the runs a minute allowed to types: pairs of type and number.
@@ -191,18 +228,25 @@ local function limits()
   return out
 end
 
+-- beginning reads how a run is to begin: token, lease ms, batch, batches by type, bytes, most heirs, what
+-- limits() reads.
+local function beginning()
+  return { token = arg(), lease = num(), most = num(), batches = arg(), bytes = num(), row = num(), limits = limits() }
+end
+
 -- following reads how a run of a job that the call makes ready is to begin, or returns nil:
--- '0', or '1', token, lease ms, batch, batches by type, bytes, what limits() reads, types, type…
+-- '0', or '1', what beginning() reads, types, type…
 local function following()
   if arg() == '0' then return end
-  local b = { token = arg(), lease = num(), most = num(), batches = arg(), bytes = num(), limits = limits(), types = {} }
+  local b = beginning()
+  b.types = {}
   for _ = 1, num() do b.types[arg()] = true end
   return b
 end
 
 -- follow begins a run as b says, and returns what it sees, or nil if it cannot be now.
 local function follow(b, j)
-  local snapshot = begin(j, b.token, b.lease, b.most, b.batches, b.bytes, b.limits)
+  local snapshot = begin(j, b)
   if snapshot[1] ~= 'ok' then return nil end
   j.begun = true
   return snapshot

@@ -199,7 +199,8 @@ end
 local function enter(d)
   local j, g = load(d.id), d.guess
   if not j.woken or j.token then return 'moved' end
-  if j.version ~= g.version or j.touched ~= g.touched or (j.last or '') ~= g.last then return 'moved' end
+  if g.closed == 1 and not closed(d.id, 'i', g.port) then return 'moved' end -- closing it is one touch
+  if j.version ~= g.version or j.touched ~= g.touched + g.closed or (j.last or '') ~= g.last then return 'moved' end
   local k = key(d.id)
   local rate = rated(j, #d.parts, g.limit)
   if not rate or call('LLEN', k .. ':i:' .. g.port) ~= g.seen or call('EXISTS', k .. ':lock') == 1 then return 'moved' end
