@@ -70,6 +70,7 @@ func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
 				row[n].add(r)
 			}
 		}
+		failpoint.Hit(failpoint.MidRepetition)
 	}
 	return row, leads
 }

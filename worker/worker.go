@@ -88,9 +88,10 @@ type Options struct {
 	// NoLog keeps what runs read and write out of the log.
 	NoLog bool
 	// NoFuse lets runs begin only on what is committed. Else a run that would be woken by
-	// what another one writes may begin before that is committed, together with which it is
-	// then committed, or else repeated: set it for work whose effects outside of Weir must
-	// not happen for messages that are not, in the end, written.
+	// what another one writes, or that goes on behind another one of its job, may begin before
+	// that is committed, together with which it is then committed, or else repeated: set it for
+	// work whose effects outside of Weir must not happen for messages that are not, in the
+	// end, written, or must be repeated for one run at most when a process dies.
 	NoFuse bool
 	// Timeout ends the context of a run that takes longer. Zero means no limit.
 	Timeout time.Duration

@@ -26,6 +26,7 @@ const (
 	MidUser                 Point = "midUser"                 // for workers of tests: in the middle of their code
 	AfterUserBeforeCommit   Point = "afterUserBeforeCommit"   // the run is over, nothing of it is stored
 	MidFusedRow             Point = "midFusedRow"             // a run on a guess is over, its row is not
+	MidRepetition           Point = "midRepetition"           // several runs of a job are over that go into one commit
 	CommitSentReplyLost     Point = "commitSentReplyLost"     // the commit is stored, nobody knows
 	AfterCommitBeforeAck    Point = "afterCommitBeforeAck"    // asynq does not know yet that the wake is done
 	AfterAck                Point = "afterAck"                // now it does
@@ -43,6 +44,6 @@ const (
 // All lists the points: what is in no list is no point.
 var All = []Point{
 	BeforeDequeue, AfterDequeueBeforeBegin, AfterBegin, BeforeUser, MidUser, AfterUserBeforeCommit, MidFusedRow,
-	CommitSentReplyLost, AfterCommitBeforeAck, AfterAck, MidSpawnChildren, MidTerminate, MidDelete, MidAdopt,
+	MidRepetition, CommitSentReplyLost, AfterCommitBeforeAck, AfterAck, MidSpawnChildren, MidTerminate, MidDelete, MidAdopt,
 	AfterAdoptAccepted, SweeperBeforeEnqueue, SweeperAfterEnqueue, BeforeMailApplied, AfterMailBeforeDone,
 }

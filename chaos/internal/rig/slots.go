@@ -233,7 +233,7 @@ func (r *rig) orders(steady bool) string {
 // rare points are not hit often.
 var rare = map[failpoint.Point]bool{
 	failpoint.SweeperBeforeEnqueue: true, failpoint.SweeperAfterEnqueue: true, failpoint.MidTerminate: true,
-	failpoint.MidFusedRow: true, failpoint.BeforeMailApplied: true, failpoint.AfterMailBeforeDone: true,
+	failpoint.MidFusedRow: true, failpoint.MidRepetition: true, failpoint.BeforeMailApplied: true, failpoint.AfterMailBeforeDone: true,
 }
 
 // killer draws a point at which a worker kills itself, and when.
