@@ -57,6 +57,9 @@ func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time, settle f
 	r := newRun(ctx, e.cfg.Store, snap, e.cfg.Lease)
 	r.journal.off = k.options.NoLog
 	r.keeper, r.guess, r.settle = keeper, snap != holder, settle
+	if settle != nil {
+		defer time.AfterFunc(shortRun, func() { _ = settle(r) }).Stop() // else what goes before it waits for it
+	}
 	failpoint.Hit(failpoint.BeforeUser)
 	began := time.Now()
 	err := tooDeadly(snap.Info.Deaths)

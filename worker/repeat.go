@@ -48,13 +48,13 @@ func (r *rooms) of(id job.ID) int {
 // returns what is to be committed: the row, with what happened since; or another one of that
 // job, if the row is committed; or nothing, if the job is lost.
 func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
-	for since := time.Now(); t.repeats(row) && time.Since(since) < shortRun; {
-		re := t.again(row)
+	for since := time.Now(); t.repeats(row, leads) && time.Since(since) < shortRun; {
+		re := t.again(row, leads)
 		if re.first == nil {
 			return nil, false
 		}
 		if re.row == nil {
-			if !re.settled && !t.settleBefore(row, re.first.snap.Token) {
+			if !re.settled && !t.settleBefore(row, leads, re.first.snap.Token) {
 				return nil, false
 			}
 			if re.first.after() != nil {
@@ -76,8 +76,8 @@ func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
 }
 
 // repeats tells whether a row may happen once more before it is committed.
-func (t *turn) repeats(row []*ran) bool {
-	head, end, size, runs := row[0], row[len(row)-1], 0, runsOf(row)
+func (t *turn) repeats(row []*ran, leads bool) bool {
+	head, end, size, runs := row[0], row[len(row)-1], 0, cost(row, leads)
 	s, k := head.snap, t.registry.kinds[head.snap.Info.Type]
 	if head.run == nil || k.options.NoFuse || k.alone.Load() || s.Loop || s.Info.Tries > 0 || s.Info.Deaths > 0 ||
 		s.Rate >= k.options.maxRuns() || runs+len(row) > repeatRuns || !t.room(runs) {
@@ -128,10 +128,10 @@ type repetition struct {
 }
 
 // again lets a row happen once more.
-func (t *turn) again(row []*ran) repetition {
+func (t *turn) again(row []*ran, leads bool) repetition {
 	snap := row[0].after()
 	snap.Token, snap.Info.Status = rand.Text(), statemachine.Running
-	first, settled := t.onRow(row, snap)
+	first, settled := t.onRow(row, leads, snap)
 	re := repetition{first: first, settled: settled}
 	if first != nil && !settled && first.after() != nil {
 		re.row = t.follow(row, first)
@@ -139,8 +139,9 @@ func (t *turn) again(row []*ran) repetition {
 	return re
 }
 
-// onRow runs the first job of a row again. Should that need the store the row is committed before.
-func (t *turn) onRow(row []*ran, snap *job.Snapshot) (first *ran, settled bool) {
+// onRow runs the first job of a row again. Should that need the store, or take long, the row is
+// committed before.
+func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, settled bool) {
 	var mu sync.Mutex
 	over := false
 	first = t.execute(snap, holderOf(row), time.Now().Add(-t.cfg.Lease/3), func(r *Run) error {
@@ -154,7 +155,7 @@ func (t *turn) onRow(row []*ran, snap *job.Snapshot) (first *ran, settled bool) 
 		}
 		begun := time.Now()
 		r.keeper.change(snap.Token)
-		if settled = t.settleBefore(row, snap.Token); !settled {
+		if settled = t.settleBefore(row, leads, snap.Token); !settled {
 			r.keeper.cancel(job.ErrFenced)
 			return fmt.Errorf("%w: what went before this run could not be committed", job.ErrFenced)
 		}
@@ -164,17 +165,17 @@ func (t *turn) onRow(row []*ran, snap *job.Snapshot) (first *ran, settled bool) 
 	mu.Lock()
 	defer mu.Unlock()
 	over = true
-	if settled {
+	if first != nil && first.run.asked.Load() {
 		t.registry.kinds[snap.Info.Type].alone.Store(true)
 	}
 	return first, settled
 }
 
 // settleBefore commits a row whose first job goes on under a new token.
-func (t *turn) settleBefore(row []*ran, token string) bool {
+func (t *turn) settleBefore(row []*ran, leads bool, token string) bool {
 	d := row[0].sum
 	d.Outcome, d.Next, d.Lease = job.Checkpoint, token, t.cfg.Lease
-	return t.settle(row, job.Begin{}, false).Applied > 0
+	return t.settle(row, job.Begin{}, leads, false).Applied > 0
 }
 
 // follow lets the jobs of a row run again that its first one leads to, or a job that it leads to
@@ -210,13 +211,8 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 	}
 }
 
-// runsOf returns how many runs a row has.
-func runsOf(row []*ran) (n int) {
-	for _, r := range row {
-		n += 1 + len(r.sum.Before)
-	}
-	return n
-}
+// runs returns how many runs they are.
+func (r *ran) runs() int { return 1 + len(r.sum.Before) }
 
 // add adds the next run of the same job.
 func (r *ran) add(next *ran) {

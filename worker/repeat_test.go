@@ -427,6 +427,31 @@ func TestRepetitionKeepsTheLease(t *testing.T) {
 	})
 }
 
+// What goes before a long run is not kept waiting for it.
+func TestRepetitionDoesNotWait(t *testing.T) {
+	each(t, func(b *bench) {
+		const n = 12
+		long := make(chan struct{})
+		w := call(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
+			v, ok, err := w.In.Read()
+			if !ok || err != nil {
+				return err
+			}
+			if v == n {
+				<-long
+			}
+			return w.Out.Write(v)
+		})
+		h := b.start(rowOf(w, &Hop{}, &Hop{}))
+		b.feed(h, n)
+		b.serve()
+		b.until("all but the last came through", func() bool { return b.came(h) == n-1 })
+		close(long)
+		b.until("all came through", func() bool { return b.came(h) == n })
+		b.same(h, sequence(n)...)
+	})
+}
+
 // A job that may run so often in a minute does, and no more often.
 func TestRepetitionHeedsTheRate(t *testing.T) {
 	each(t, func(b *bench) {

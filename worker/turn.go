@@ -33,6 +33,17 @@ type turn struct {
 	kept  []job.ID // queued, and nobody else knows
 }
 
+// cost is what a row counts for, in runs.
+func cost(row []*ran, leads bool) (n int) {
+	for _, r := range row {
+		n += r.runs()
+	}
+	if leads {
+		n += handedOn * row[len(row)-1].runs()
+	}
+	return n
+}
+
 // room tells whether the turn may go on after so many more runs.
 func (t *turn) room(runs int) bool {
 	return t.runs+runs < quantumRuns && time.Since(t.start) < quantumTime && !t.stopping()
@@ -58,14 +69,11 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		granted = time.Now()
 		b := e.beginning()
 		b.Hold = func(next string) bool { return len(t.kept) < maxKept && e.registry.short(next) }
-		step := t.room(runsOf(row)) && !row[0].delta.Handed
+		step := t.room(cost(row, leads)) && !row[0].delta.Handed
 		if busy && row[0].delta.Outcome == statemachine.Requeue {
 			step = false // it goes on when those that it feeds have caught up: then they fuse
 		}
-		done := t.settle(row, b, step)
-		if leads {
-			t.runs += handedOn
-		}
+		done := t.settle(row, b, leads, step)
 		if done.Held {
 			t.kept = append(t.kept, row[0].snap.Info.ID)
 		}
@@ -77,9 +85,9 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 }
 
 // settle commits a row, and learns from it.
-func (t *turn) settle(row []*ran, b job.Begin, step bool) committed {
+func (t *turn) settle(row []*ran, b job.Begin, leads, step bool) committed {
 	done := t.commit(row, b, step)
-	t.runs += runsOf(row)
+	t.runs += cost(row, leads)
 	t.asleep.judge(row, done.Applied)
 	for _, r := range row[:done.Applied] {
 		t.note(r)

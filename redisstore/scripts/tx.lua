@@ -101,7 +101,7 @@ local function together(d)
       end
     end
   end
-  if to and tree(to.id) == tree(d.id) and straight(to.id, to.dir, to.port) then return items, to end
+  if n > 0 and tree(to.id) == tree(d.id) and straight(to.id, to.dir, to.port) then return items, to end
 end
 
 -- spread_all writes the messages and the log of several runs.
