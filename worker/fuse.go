@@ -387,6 +387,7 @@ func (s sleeper) fed(name string, items []json.RawMessage, closes int, now time.
 	snap := *s.snap
 	snap.Token = rand.Text()
 	snap.Info.Status, snap.Info.Ports = statemachine.Running, slices.Clone(snap.Info.Ports)
+	snap.State = maps.Clone(snap.State) // the run changes it, and may be dropped
 	if now.After(snap.Info.Ran) {
 		snap.Info.Ran = now
 	}

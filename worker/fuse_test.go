@@ -104,8 +104,21 @@ func (b *bench) hopped(h *job.Handle, n int) {
 	b.counted(h, want)
 }
 
-// counted fails the test unless each Hop of a tree has counted just these messages.
+// counted fails the test unless each job of a tree of Hops has counted just these messages.
 func (b *bench) counted(h *job.Handle, got []int) {
+	b.Helper()
+	b.hopCounts(h, got)
+	infos, err := h.Tree(b.ctx)
+	b.check(err)
+	for _, i := range infos {
+		if !i.Graph && i.Type != "Hop" {
+			b.Errorf("%s is a %s", i.Name, i.Type)
+		}
+	}
+}
+
+// hopCounts fails the test unless each Hop of a tree has counted just these messages.
+func (b *bench) hopCounts(h *job.Handle, got []int) {
 	b.Helper()
 	sum := 0
 	for _, v := range got {
@@ -114,7 +127,7 @@ func (b *bench) counted(h *job.Handle, got []int) {
 	infos, err := h.Tree(b.ctx)
 	b.check(err)
 	for _, i := range infos {
-		if i.Graph {
+		if i.Type != "Hop" {
 			continue
 		}
 		hop, err := b.client.Find(b.ctx, string(i.ID))

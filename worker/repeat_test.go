@@ -28,12 +28,19 @@ type commits struct {
 	wrong int
 	most  map[job.ID]int                      // runs of a job in one of them
 	first func(context.Context, job.Tx) error // happens before the next one that has several runs of a job
+	moved bool                                // refuse what is committed behind the first row that is settled for it
+	next  bool                                // this is it
 }
 
 func (s *commits) note(ctx context.Context, txs ...job.Tx) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
+	if s.moved && s.next {
+		s.moved = false
+		return job.ErrMoved
+	}
+	s.next = txs[0].Deltas[0].Outcome == job.Checkpoint
 	several := false
 	for _, tx := range txs {
 		for i := range tx.Deltas {
@@ -223,6 +230,7 @@ func TestRepetitionStops(t *testing.T) {
 					b.same(h, sequence(n)...)
 					child, err := h.Child(b.ctx, place)
 					b.check(err)
+					b.hopCounts(h, sequence(n))
 					fs, err := child.Failures(b.ctx)
 					b.check(err)
 					if want := min(c.failures, 20); c.failures >= 0 && len(fs) != want { // so many are kept
@@ -310,6 +318,37 @@ func TestRepetitionIsRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a job did on a guess that was dropped is not there when the next one is made, even if nothing has
+// been committed in between.
+func TestRepetitionForgets(t *testing.T) {
+	each(t, func(b *bench) {
+		const n = 100
+		var failed atomic.Bool
+		last := call(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
+			v, ok, err := w.In.Read()
+			if v == n/2 && failed.CompareAndSwap(false, true) {
+				return errors.New("not at the first time")
+			}
+			if !ok || err != nil {
+				return err
+			}
+			return w.Out.Write(v)
+		})
+		s := &commits{Store: b.store, most: map[job.ID]int{}, moved: true}
+		h := b.start(rowOf(&Hop{}, &Hop{}, last))
+		b.feed(h, n)
+		b.serve(func(c *worker.Config) { c.Store = s })
+		b.until("all came through", func() bool { return b.came(h) == n })
+		b.same(h, sequence(n)...)
+		b.hopCounts(h, sequence(n))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.moved {
+			b.Error("nothing was refused")
+		}
+	})
 }
 
 // A port that is full behind a row, which only reads one message a run, never holds more than its
@@ -430,7 +469,7 @@ func TestRepetitionKeepsTheLease(t *testing.T) {
 // What goes before a long run is not kept waiting for it.
 func TestRepetitionDoesNotWait(t *testing.T) {
 	each(t, func(b *bench) {
-		const n = 12
+		const n = 100
 		long := make(chan struct{})
 		w := call(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
 			v, ok, err := w.In.Read()
