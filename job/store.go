@@ -260,6 +260,7 @@ type Delta struct {
 	Delay    time.Duration      // of backoff
 	Next     string             // token after a Checkpoint
 	Lease    time.Duration      // after a Checkpoint
+	Leads    bool               // what goes on after the Checkpoint is another run, which counts for the limit of runs
 	Takes    []Take
 	Set      map[string]json.RawMessage
 	Unset    []string

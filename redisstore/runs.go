@@ -118,6 +118,8 @@ func deltaArgs(args []any, d *job.Delta) []any {
 		mark = "1"
 	case d.Started:
 		mark = "2"
+	case d.Leads:
+		mark = "4"
 	case d.Guess != nil:
 		closed := 0
 		if d.Guess.Closed {

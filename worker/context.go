@@ -64,6 +64,9 @@ func (r *Run) MessageContext(in string) (port.Context, error) {
 func (r *Run) In(name string) (port.Reader, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over {
+		return nil, errOver
+	}
 	if in := r.ins[name]; in != nil {
 		in.opened = true
 		return in, nil
@@ -82,6 +85,9 @@ func (r *Run) In(name string) (port.Reader, error) {
 func (r *Run) Out(name string) (port.Writer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over {
+		return nil, errOver
+	}
 	if out := r.outs[name]; out != nil {
 		return out, nil
 	}

@@ -56,21 +56,29 @@ type ran struct {
 	took  time.Duration // the longest of them
 	sum   *job.Delta    // what all of them did
 	read  int           // messages of their snapshots that all of them read
-	wrote int           // messages that all of them wrote, and their bytes
-	bytes int
+	wrote int           // messages that all of them wrote
+	bytes int           // of these
+	size  int           // bytes of all that the commit writes for them
 	told  bool          // what is behind them is known:
 	next  *job.Snapshot // see after
 }
 
 // newRan returns a run that is over, and happens no more.
 func newRan(snap *job.Snapshot, run *Run, d *job.Delta, took time.Duration) *ran {
-	r := &ran{snap: snap, run: run, delta: d, took: took, sum: d}
+	r := &ran{snap: snap, run: run, delta: d, took: took, sum: d, size: len(d.Entry)}
+	for _, note := range d.Log {
+		r.size += len(note)
+	}
+	for key, raw := range d.Set {
+		r.size += len(key) + len(raw)
+	}
 	for _, w := range d.Writes {
 		r.wrote += len(w.Items)
 		for _, raw := range w.Items {
 			r.bytes += len(raw)
 		}
 	}
+	r.size += r.bytes
 	if run != nil {
 		for _, in := range run.ins {
 			r.read = max(r.read, in.sent-len(in.items))
@@ -124,6 +132,11 @@ func (r *ran) behind() *job.Snapshot {
 		}
 	}
 	next.Info = i
+	for _, w := range d.Writes {
+		if _, ok := i.Port(w.Dir, w.Port); !ok && w.Job == "" {
+			return nil // a port that `*` admitted for this run
+		}
+	}
 	return next
 }
 
@@ -398,8 +411,10 @@ func (s sleeper) fed(name string, items []json.RawMessage, closes int, now time.
 		}
 		if closes > 0 {
 			p.Sources -= closes
-			closed = p.Sources == 0
-			p.Closed = closed
+			if closed = p.Sources == 0; closed {
+				p.Closed = true
+				snap.Touched++
+			}
 		}
 		snap.In = map[string]job.Inbox{name: {Head: p.Total, Len: len(items), Items: slices.Clone(items)}}
 	}

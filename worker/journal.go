@@ -119,7 +119,7 @@ func (r *Run) Group(fn func() error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.journal.depth--
-	if err != nil {
+	if err != nil && !r.over {
 		r.restore(mark)
 	}
 	if outer {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -19,10 +20,12 @@ import (
 // ended its job, is committed by itself, behind those before it; so is one that needs the store.
 
 // repeatRuns and repeatBytes are how many runs one commit may have of a row that happens again and
-// again, and how much they may write: others of the shard wait for it.
+// again, and about how much it may write: others of the shard wait for it.
 const (
 	repeatRuns  = 120
 	repeatBytes = 128 << 10
+	// fewRuns are so few before one that needs the store that its type had better not repeat.
+	fewRuns = 4
 )
 
 // rooms is how many messages fit where rows write to, by their last jobs, as far as an engine knows.
@@ -57,11 +60,7 @@ func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
 			if !re.settled && !t.settleBefore(row, leads, re.first.snap.Token) {
 				return nil, false
 			}
-			if re.first.after() != nil {
-				return []*ran{re.first}, leads
-			}
-			row, leads, _ = t.fuse([]*ran{re.first}, t.room) // what ended may lead on
-			return row, leads
+			return t.behind(row, re.first, leads)
 		}
 		for n, r := range re.row {
 			if n == len(row) {
@@ -73,6 +72,20 @@ func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
 		failpoint.Hit(failpoint.MidRepetition)
 	}
 	return row, leads
+}
+
+// behind returns the row of a run whose predecessors have been committed.
+func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn bool) {
+	first.snap.Info.Version++
+	first.told = false
+	if first.after() == nil {
+		next, leads, _ = t.fuse([]*ran{first}, t.room) // what ended may lead on
+		return next, leads
+	}
+	if len(row) > 1 && first.wrote > 0 {
+		t.asleep.take(row[1].snap.Info.ID) // this wakes it
+	}
+	return []*ran{first}, leads
 }
 
 // repeats tells whether a row may happen once more before it is committed.
@@ -87,12 +100,16 @@ func (t *turn) repeats(row []*ran, leads bool) bool {
 		return false
 	}
 	for n, r := range row {
-		size += r.bytes
+		size += r.size
 		if r.took > shortRun {
 			return false
 		}
 		if n == 0 {
 			continue
+		}
+		p, _ := r.snap.Info.Port(port.Input, r.sum.Guess.Port)
+		if p.Limit > 0 && r.sum.Guess.Seen >= p.Limit {
+			return false // should the guess be wrong all of it will wait there
 		}
 		if next := r.after(); r.delta.Outcome != statemachine.Suspend || next == nil || len(next.In) > 0 {
 			return false
@@ -129,9 +146,9 @@ type repetition struct {
 
 // again lets a row happen once more.
 func (t *turn) again(row []*ran, leads bool) repetition {
-	snap := row[0].after()
-	snap.Token, snap.Info.Status = rand.Text(), statemachine.Running
-	first, settled := t.onRow(row, leads, snap)
+	snap := *row[0].after()
+	snap.Token, snap.Info.Status, snap.State = rand.Text(), statemachine.Running, maps.Clone(snap.State)
+	first, settled := t.onRow(row, leads, &snap)
 	re := repetition{first: first, settled: settled}
 	if first != nil && !settled && first.after() != nil {
 		re.row = t.follow(row, first)
@@ -165,7 +182,7 @@ func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, se
 	mu.Lock()
 	defer mu.Unlock()
 	over = true
-	if first != nil && first.run.asked.Load() {
+	if first != nil && first.run.asked.Load() && row[0].runs() < fewRuns {
 		t.registry.kinds[snap.Info.Type].alone.Store(true)
 	}
 	return first, settled
@@ -174,7 +191,7 @@ func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, se
 // settleBefore commits a row whose first job goes on under a new token.
 func (t *turn) settleBefore(row []*ran, leads bool, token string) bool {
 	d := row[0].sum
-	d.Outcome, d.Next, d.Lease = job.Checkpoint, token, t.cfg.Lease
+	d.Outcome, d.Next, d.Lease, d.Leads = job.Checkpoint, token, t.cfg.Lease, true
 	return t.settle(row, job.Begin{}, leads, false).Applied > 0
 }
 
@@ -187,9 +204,11 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 		to, items, closes, ok := last.leadsTo()
 		var s sleeper
 		switch {
+		case behind && last.wrote == 0 && !plain(last.delta):
+			return nil
 		case behind && last.wrote == 0, !behind && (!ok || row[n].wrote > 0 || n+1 == rowRuns):
 			return runs
-		case behind && (!ok || row[n+1].snap.Info.ID != to.Job):
+		case behind && (!ok || row[n+1].snap.Info.ID != to.Job || row[n+1].sum.Guess.Port != to.Port):
 			return nil
 		case behind:
 			s = sleeper{snap: row[n+1].after(), last: row[n+1].sum.Guess.Last}
@@ -229,7 +248,8 @@ func (r *ran) add(next *ran) {
 	}
 	*r = ran{
 		snap: next.snap, run: next.run, delta: next.delta, took: max(r.took, next.took), sum: &d,
-		read: r.read + next.read, wrote: r.wrote + next.wrote, bytes: r.bytes + next.bytes,
+		read: r.read + next.read, wrote: r.wrote + next.wrote,
+		bytes: r.bytes + next.bytes, size: r.size + next.size,
 	}
 }
 

@@ -106,7 +106,9 @@ func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
 	e.active.Add(1)
 	defer e.active.Done()
 	begun := time.Now()
-	snap, err := e.cfg.Store.Begin(ctx, id, e.beginning())
+	b := e.beginning()
+	b.Row = 0
+	snap, err := e.cfg.Store.Begin(ctx, id, b)
 	if err != nil {
 		return err
 	}

@@ -29,9 +29,9 @@ local function delta()
   local d = {
     id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
     flag = arg(), reason = arg(), single = arg(),
-    takes = NONE, fresh = NONE, names = NONE, ids = NONE, defaults = NONE, wakes = NONE,
+    fresh = NONE, names = NONE, ids = NONE,
   }
-  d.handed, d.started = d.flag == '1', d.flag == '2'
+  d.handed, d.started, d.leads = d.flag == '1', d.flag == '2', d.flag == '4'
   if string.byte(d.flag) == 51 then
     local version, touched, port, seen, closed, limit, last = string.match(d.flag, '^3 (%d+) (%d+) (%S+) (%d+) (%d) (%d+) (.*)$')
     d.guess = {

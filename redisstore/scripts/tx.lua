@@ -92,9 +92,10 @@ local function together(d)
   local items, to, n = {}, nil, 0
   for _, p in ipairs(d.parts) do
     local w = p.writes[1]
-    if p.writes[2] or w and (w.unlogged or to and (w.id ~= to.id or w.dir ~= to.dir or w.port ~= to.port)) then return end
+    if p.writes[2] then return end
     if w then
       to = to or w
+      if w.id ~= to.id or w.dir ~= to.dir or w.port ~= to.port or w.unlogged ~= to.unlogged then return end
       for _, v in ipairs(w.items) do
         n = n + 1
         items[n] = v
@@ -111,13 +112,16 @@ local function spread_all(d)
     for _, p in ipairs(d.parts) do spread(d, p) end
     return
   end
-  sent = {}
+  if not to.unlogged then sent = {} end
   deliver(to.id, to.dir, to.port, items)
-  local where = sent[1]
+  local where = sent and sent[1]
   for _, p in ipairs(d.parts) do
-    local n = p.writes[1] and #p.writes[1].items or 0
-    sent = n > 0 and { { id = where.id, dir = where.dir, port = where.port, from = where.from, n = n } } or {}
-    where.from = where.from + n
+    local n = where and p.writes[1] and #p.writes[1].items or 0
+    sent = {}
+    if n > 0 then
+      sent[1] = { id = where.id, dir = where.dir, port = where.port, from = where.from, n = n }
+      where.from = where.from + n
+    end
     p.writes = NONE
     spread(d, p)
   end
@@ -234,8 +238,9 @@ local function apply(d)
   j.token = d.next ~= '' and d.next
   call('HSET', key(d.id), 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries),
     'version', str(j.version), 'reason', d.reason)
-  if #d.parts > 1 and not d.guess then
-    j.rate = rated(j, #d.parts - 1, math.huge) -- the first of them was counted when it began
+  local more = #d.parts - (d.leads and 0 or 1) -- the first of them was counted when it began
+  if more > 0 and not d.guess then
+    j.rate = rated(j, more, math.huge)
     call('HSET', key(d.id), 'rate', j.rate)
   end
   if d.single ~= '' then call('HSET', key(d.id), 'single', d.single) end
