@@ -107,18 +107,16 @@ func (b *bench) hopped(h *job.Handle, n int) {
 // counted fails the test unless each job of a tree of Hops has counted just these messages.
 func (b *bench) counted(h *job.Handle, got []int) {
 	b.Helper()
-	b.hopCounts(h, got)
-	infos, err := h.Tree(b.ctx)
-	b.check(err)
-	for _, i := range infos {
-		if !i.Graph && i.Type != "Hop" {
-			b.Errorf("%s is a %s", i.Name, i.Type)
-		}
-	}
+	b.counts(h, got, func(i *job.Info) bool { return !i.Graph })
 }
 
 // hopCounts fails the test unless each Hop of a tree has counted just these messages.
 func (b *bench) hopCounts(h *job.Handle, got []int) {
+	b.Helper()
+	b.counts(h, got, func(i *job.Info) bool { return i.Type == "Hop" })
+}
+
+func (b *bench) counts(h *job.Handle, got []int, who func(*job.Info) bool) {
 	b.Helper()
 	sum := 0
 	for _, v := range got {
@@ -127,7 +125,7 @@ func (b *bench) hopCounts(h *job.Handle, got []int) {
 	infos, err := h.Tree(b.ctx)
 	b.check(err)
 	for _, i := range infos {
-		if i.Type != "Hop" {
+		if !who(i) {
 			continue
 		}
 		hop, err := b.client.Find(b.ctx, string(i.ID))

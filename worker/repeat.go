@@ -160,7 +160,7 @@ func (t *turn) again(row []*ran, leads bool) repetition {
 // committed before.
 func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, settled bool) {
 	var mu sync.Mutex
-	over := false
+	over, lost := false, false
 	first = t.execute(snap, holderOf(row), time.Now().Add(-t.cfg.Lease/3), func(r *Run) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -172,16 +172,19 @@ func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, se
 		}
 		begun := time.Now()
 		r.keeper.change(snap.Token)
-		if settled = t.settleBefore(row, leads, snap.Token); !settled {
+		if lost = lost || !t.settleBefore(row, leads, snap.Token); lost {
 			r.keeper.cancel(job.ErrFenced)
 			return fmt.Errorf("%w: what went before this run could not be committed", job.ErrFenced)
 		}
+		settled = true
 		r.keeper.changed(begun)
 		return nil
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	over = true
+	if over = true; lost {
+		return nil, false
+	}
 	if first != nil && first.run.asked.Load() && row[0].runs() < fewRuns {
 		t.registry.kinds[snap.Info.Type].alone.Store(true)
 	}
