@@ -99,9 +99,9 @@ func TestRepetition(t *testing.T) {
 		const n = 600
 		s := &commits{Store: b.store, most: map[job.ID]int{}}
 		h := b.start(row(&Hop{}))
-		b.feed(h, n)
-		b.serve(func(c *worker.Config) { c.Store = s })
-		b.until("all came through", func() bool { return b.came(h) == n })
+		b.serve(func(c *worker.Config) { c.Store, c.Concurrency = s, 1 }) // else they are perhaps at work by themselves
+		b.oneByOne(h, 1, 10)
+		b.rest(h, 11, n)
 		b.check(h.Close(b.ctx, "in"))
 		b.settled(h, 4)
 		b.hopped(h, n)
@@ -332,7 +332,7 @@ func TestRepetitionForgets(t *testing.T) {
 	each(t, func(b *bench) {
 		const n = 100
 		var failed atomic.Bool
-		last := call(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
+		last := keep(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
 			v, ok, err := w.In.Read()
 			if v == n/2 && failed.CompareAndSwap(false, true) {
 				return errors.New("not at the first time")
@@ -343,10 +343,10 @@ func TestRepetitionForgets(t *testing.T) {
 			return w.Out.Write(v)
 		})
 		s := &commits{Store: b.store, most: map[job.ID]int{}, moved: true}
-		h := b.start(rowOf(&Hop{}, &Hop{}, last))
-		b.feed(h, n)
-		b.serve(func(c *worker.Config) { c.Store = s })
-		b.until("all came through", func() bool { return b.came(h) == n })
+		h := b.start(rowOf(&Hop{}, &Hop{}, tries(last)))
+		b.serve(func(c *worker.Config) { c.Store, c.Concurrency = s, 1 })
+		b.oneByOne(h, 1, 10)
+		b.rest(h, 11, n)
 		b.same(h, sequence(n)...)
 		b.hopCounts(h, sequence(n))
 		s.mu.Lock()
