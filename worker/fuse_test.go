@@ -256,19 +256,7 @@ func TestFusionStops(t *testing.T) {
 			n := cmp.Or(c.messages, 60)
 			each(t, func(b *bench) {
 				var runs atomic.Int64
-				key := keep(b.T, func(ctx context.Context, run *worker.Run, w *Call) error {
-					runs.Add(1)
-					if c.code != nil {
-						if err := c.code(ctx, run, w); err != nil {
-							return err
-						}
-					}
-					v, ok, err := w.In.Read()
-					if !ok || err != nil {
-						return err
-					}
-					return w.Out.Write(v)
-				})
+				key := keep(b.T, passing(&runs, c.code))
 				s := &rows{Store: b.store, guesses: map[job.ID]int{}}
 				h := b.start(row(keyed(c.middle, key)))
 				b.serve(func(cfg *worker.Config) {

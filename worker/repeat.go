@@ -78,6 +78,7 @@ func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
 func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn bool) {
 	first.snap.Info.Version++
 	first.told = false
+	first.read += row[0].read // they began with one snapshot
 	if first.after() == nil {
 		next, leads, _ = t.fuse([]*ran{first}, t.room) // what ended may lead on
 		return next, leads

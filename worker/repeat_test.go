@@ -210,19 +210,7 @@ func TestRepetitionStops(t *testing.T) {
 			t.Run(name+", "+place, func(t *testing.T) {
 				each(t, func(b *bench) {
 					var runs atomic.Int64
-					key := keep(b.T, func(ctx context.Context, run *worker.Run, w *Call) error {
-						runs.Add(1)
-						if c.code != nil {
-							if err := c.code(ctx, run, w); err != nil {
-								return err
-							}
-						}
-						v, ok, err := w.In.Read()
-						if !ok || err != nil {
-							return err
-						}
-						return w.Out.Write(v)
-					})
+					key := keep(b.T, passing(&runs, c.code))
 					hops := []hopper{&Hop{}, &Hop{}, &Hop{}}
 					hops[at] = &Call{Key: key}
 					if c.worker != nil {

@@ -53,6 +53,23 @@ func keep(t testing.TB, fn code) string {
 
 func call(t testing.TB, fn code) *Call { return &Call{Key: keep(t, fn)} }
 
+// passing counts a run, does something before, if that is not nil, and then passes one message on.
+func passing(runs *atomic.Int64, before code) code {
+	return func(ctx context.Context, run *worker.Run, w *Call) error {
+		runs.Add(1)
+		if before != nil {
+			if err := before(ctx, run, w); err != nil {
+				return err
+			}
+		}
+		v, ok, err := w.In.Read()
+		if !ok || err != nil {
+			return err
+		}
+		return w.Out.Write(v)
+	}
+}
+
 // Tried is Call with three tries.
 type Tried struct{ Call }
 

@@ -170,8 +170,10 @@ local function heir(id, fields)
   return to and to[2] == 'i' and to[1]
 end
 
--- heirs returns the jobs in a row behind one with these fields, that have never run and have nothing to read yet: at
--- most so many, each as {job, what look() returns but inboxes}.
+local HEIR = 16384 -- bytes of a job's fields that are not too many to be sent before it runs
+
+-- heirs returns the jobs in a row behind one with these fields, that have never run and have neither state nor anything
+-- to read yet: at most so many, each as {job, what look() returns but inboxes}.
 local function heirs(j, fields, most)
   local out, queue = {}, j.queue
   while #out < most do
@@ -179,7 +181,7 @@ local function heirs(j, fields, most)
     j = id and load(id)
     if not j or j.status ~= S.suspended or j.version > 0 or j.loop == '1' or j.queue ~= queue then break end
     local text, state, defaults, boxes, all = look(j, 0, 0)
-    if #boxes > 0 then break end
+    if #boxes > 0 or not state or #state > 0 or #text > HEIR then break end
     out[#out + 1], fields = { id, text, state, defaults }, all
   end
   return out
