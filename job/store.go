@@ -230,7 +230,7 @@ type Snapshot struct {
 	Whole    bool                       // State holds the whole state
 	State    map[string]json.RawMessage // empty unless Whole
 	Defaults map[string]json.RawMessage // by In port
-	In       map[string]Inbox           // by In port; ports without messages are absent
+	In       Inboxes                    // of the In ports that have messages
 	// Row are the jobs that come behind one that runs for the first time: all that it writes along edges goes to
 	// the first of them, and so on. They sleep, have never run, and have nothing to read.
 	Row []*Snapshot
@@ -238,9 +238,23 @@ type Snapshot struct {
 
 // Inbox is the unread part of a port that came with a snapshot.
 type Inbox struct {
+	Port  string
 	Head  int64             // messages removed from the port before these
 	Len   int               // messages in the port at begin
 	Items []json.RawMessage // the oldest of them
+}
+
+// Inboxes are those of some ports.
+type Inboxes []Inbox
+
+// Of returns that of a port, which may be empty.
+func (all Inboxes) Of(port string) Inbox {
+	for _, box := range all {
+		if box.Port == port {
+			return box
+		}
+	}
+	return Inbox{Port: port}
 }
 
 // Tx is one transaction: its deltas apply in order up to the first that no longer

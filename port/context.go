@@ -38,16 +38,29 @@ func Seal(data json.RawMessage, c Context) (json.RawMessage, error) {
 	if len(c) == 0 {
 		return data, nil
 	}
-	var head json.RawMessage
-	var err error
 	if by, ok := c[ContextBy].(string); ok && len(c) == 1 && plain(by) { // as most have
-		head = json.RawMessage(`{"` + ContextBy + `":"` + by + `"}`)
-	} else if head, err = Encode(map[string]any(c)); err != nil {
+		return SealBy(data, by)
+	}
+	head, err := Encode(map[string]any(c))
+	if err != nil {
 		return nil, fmt.Errorf("context of a message: %w", err)
 	}
-	out := make([]byte, 0, len(head)+len(data)+2)
-	out = append(append(append(out, sealed), head...), '\n')
-	return append(out, data...), nil
+	return seal(data, "", string(head), ""), nil
+}
+
+// SealBy is Seal with a context that says no more than who wrote the message.
+func SealBy(data json.RawMessage, by string) (json.RawMessage, error) {
+	if !plain(by) {
+		return Seal(data, Context{ContextBy: by})
+	}
+	return seal(data, `{"`+ContextBy+`":"`, by, `"}`), nil
+}
+
+// seal puts a context, given in three parts, before data.
+func seal(data json.RawMessage, open, context, end string) json.RawMessage {
+	out := make([]byte, 0, len(open)+len(context)+len(end)+len(data)+2)
+	out = append(append(append(append(out, sealed), open...), context...), end...)
+	return append(append(out, '\n'), data...)
 }
 
 // Split returns the data of a stored message, and its context as JSON, nil for none.

@@ -127,7 +127,7 @@ func TestSnapshotIsBounded(t *testing.T) {
 		snap, err := e.store.Begin(e.Context(), id, b)
 		e.ok(err)
 		e.equal("ports with messages", len(snap.In), 2)
-		many, large := snap.In["many"], snap.In["big"]
+		many, large := snap.In.Of("many"), snap.In.Of("big")
 		e.equal("by count", many.Items, numbers(1, 120))
 		e.equal("length", []int{many.Len, large.Len}, []int{300, 20})
 		e.equal("by bytes", len(large.Items), 6) // the one that crosses the bound is the last

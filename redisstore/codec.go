@@ -288,9 +288,9 @@ func (c *secrets) showSnapshot(s *job.Snapshot) error {
 		}
 		s.Defaults[name] = plain
 	}
-	for name, box := range s.In {
+	for _, box := range s.In {
 		if err := c.showMessages(box.Items); err != nil {
-			return fmt.Errorf("in port %s: %w", name, err)
+			return fmt.Errorf("in port %s: %w", box.Port, err)
 		}
 	}
 	if err := c.showState(s.Info.ID, s.State); err != nil {

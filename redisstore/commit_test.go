@@ -26,7 +26,7 @@ func (e *env) full() (job.ID, *job.Snapshot, job.Delta) {
 	base, err := e.store.Reserve(e.Context(), id, 2)
 	e.ok(err)
 	d := delta(snap, statemachine.Complete)
-	d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: snap.In["in"].Head, N: 2}}
+	d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: snap.In.Of("in").Head, N: 2}}
 	d.Writes = []job.Write{
 		{Dir: port.Output, Port: "out", Items: raws("4", "5")},
 		{Job: id.Nth(base), Dir: port.Input, Port: "in", Items: raws("6")},

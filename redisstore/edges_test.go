@@ -212,7 +212,7 @@ func TestPortsOnDemand(t *testing.T) {
 		e.write(id, "y", "2")
 		e.equal("options", e.port(id, port.Input, "x").Limit, 5)
 		snap := e.begin(id)
-		e.equal("snapshot", []int{len(snap.In), snap.In["x"].Len, snap.In["y"].Len}, []int{2, 1, 1})
+		e.equal("snapshot", []int{len(snap.In), snap.In.Of("x").Len, snap.In.Of("y").Len}, []int{2, 1, 1})
 		d := delta(snap, statemachine.Complete)
 		d.Takes = []job.Take{{Dir: port.Input, Port: "x", N: 1}}
 		d.Writes = []job.Write{{Dir: port.Output, Port: "z", Items: raws("3")}}

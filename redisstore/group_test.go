@@ -102,7 +102,7 @@ func TestGroupCommit(t *testing.T) {
 		e.fails(all[3].res.Refused, job.ErrMoved)
 		e.equal("begun", []any{all[0].snap.Info.ID, all[0].snap.Token, all[1].snap == nil, all[3].snap.Info.ID, all[3].snap.Token},
 			[]any{g.Nth(2), "one", true, g.Nth(8), "four"})
-		e.equal("inboxes", []any{all[0].snap.In["in"].Items, all[3].snap.In["in"].Items}, []any{raws(`"a"`), raws(`"d"`)})
+		e.equal("inboxes", []any{all[0].snap.In.Of("in").Items, all[3].snap.In.Of("in").Items}, []any{raws(`"a"`), raws(`"d"`)})
 		e.is(statemachine.Running, g.Nth(2), g.Nth(3), g.Nth(8)) // the fenced one's job has another run
 		e.is(statemachine.Suspended, g.Nth(1), g.Nth(4), g.Nth(5), g.Nth(7))
 		e.is(statemachine.Queued, g.Nth(6)) // nobody asked for a run behind it
@@ -220,7 +220,7 @@ func TestGroupCommitOfLostReplies(t *testing.T) {
 		for i, a := range all {
 			e.ok(a.err)
 			e.equal("result", known(a.res), job.Result{Applied: 1})
-			e.equal("begun", []any{a.snap.Info.ID, a.snap.In["in"].Items}, []any{g.Nth(2*i + 2), raws(`"x"`)})
+			e.equal("begun", []any{a.snap.Info.ID, a.snap.In.Of("in").Items}, []any{g.Nth(2*i + 2), raws(`"x"`)})
 			d := delta(a.snap, statemachine.Suspend)
 			d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
 			e.commit(d)

@@ -93,7 +93,7 @@ func TestGuessThatGoesOn(t *testing.T) {
 		e.ok(err)
 		e.equal("applied", res.Applied, 2)
 		e.equal("next", snap.Info.ID, c)
-		e.equal("inbox", snap.In["in"], job.Inbox{Head: 1, Len: 1, Items: raws("2")})
+		e.equal("inbox", snap.In.Of("in"), job.Inbox{Port: "in", Head: 1, Len: 1, Items: raws("2")})
 	})
 }
 
@@ -192,7 +192,7 @@ func TestGuessAfterSilence(t *testing.T) {
 		e.ok(err)
 		e.equal("applied", res.Applied, 1)
 		e.equal("job", snap.Info.ID, c)
-		e.equal("side", snap.In["side"], job.Inbox{Len: 1, Items: raws("0")})
+		e.equal("side", snap.In.Of("side"), job.Inbox{Port: "side", Len: 1, Items: raws("0")})
 	})
 }
 

@@ -171,7 +171,8 @@ func (c *machine) begun(snap *job.Snapshot, b job.Begin) {
 	c.same("state in the snapshot", textMap(snap.State), j.state)
 	r := &mRun{id: j.id, token: b.Token}
 	for n, p := range j.ports {
-		box, there := snap.In[n.name]
+		box := snap.In.Of(n.name)
+		there := box.Len > 0
 		if n.dir != port.Input || len(p.edges) > 0 {
 			continue
 		}

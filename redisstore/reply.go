@@ -193,9 +193,9 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 	s.Token, s.Shutdown = token, s.Info.Status == statemachine.Terminating
 	for _, b := range d.list(d.at(l, 5)) {
 		box := d.list(b)
-		s.In[d.str(d.at(box, 0))] = job.Inbox{
-			Head: d.int(d.at(box, 1)), Len: int(d.int(d.at(box, 2))), Items: d.raws(d.at(box, 3)),
-		}
+		s.In = append(s.In, job.Inbox{
+			Port: d.str(d.at(box, 0)), Head: d.int(d.at(box, 1)), Len: int(d.int(d.at(box, 2))), Items: d.raws(d.at(box, 3)),
+		})
 	}
 	for _, next := range d.list(d.at(l, 6)) {
 		one := d.list(next)
@@ -206,7 +206,7 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 
 // look decodes what look() in run.lua returns of a job, but its inboxes.
 func (d *decoder) look(id job.ID, fields, state, defaults any) *job.Snapshot {
-	s := &job.Snapshot{In: map[string]job.Inbox{}, Defaults: d.rawMap(defaults)}
+	s := &job.Snapshot{Defaults: d.rawMap(defaults)}
 	if i := d.info(id, fields, []any{}, defaults); i != nil {
 		s.Info = *i
 	}

@@ -127,7 +127,7 @@ func (b *bare) want(want, name string, args ...any) {
 
 // noDelta is a delta that only ends a run: its lists are empty.
 func noDelta(id, token, outcome string) []any {
-	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 1, 0, "", 0, 0, 0, -1, "", 0}
+	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 1, "", 0, "", 0, 0, 0, -1, "", 0}
 }
 
 func commitOf(deltas ...any) []any { return append([]any{1, 0, 1}, deltas...) }

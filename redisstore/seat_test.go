@@ -64,7 +64,7 @@ func TestWriteBegins(t *testing.T) {
 		e.write(idle, "in", "1", "2")
 		snap := <-begun
 		e.equal("job", snap.Info.ID, idle)
-		e.equal("messages", texts(snap.In["in"].Items), []string{"1", "2"})
+		e.equal("messages", texts(snap.In.Of("in").Items), []string{"1", "2"})
 		e.is(statemachine.Running, idle)
 
 		e.asleep()
@@ -103,7 +103,7 @@ func TestWriteBegins_throughGraph(t *testing.T) {
 		e.write(id, "in", "1")
 		snap := <-begun
 		e.equal("job", snap.Info.ID, id.Nth(1))
-		e.equal("messages", texts(snap.In["in"].Items), []string{"1"})
+		e.equal("messages", texts(snap.In.Of("in").Items), []string{"1"})
 	})
 }
 

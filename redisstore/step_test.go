@@ -39,7 +39,7 @@ func TestStepBeginsWhatItMadeReady(t *testing.T) {
 		e.is(statemachine.Completed, s)
 		e.is(statemachine.Running, c)
 		e.equal("job, token", []any{snap.Info.ID, snap.Token}, []any{c, b.Token})
-		e.equal("inbox", snap.In["in"], job.Inbox{Len: 2, Items: raws("1", "2")})
+		e.equal("inbox", snap.In.Of("in"), job.Inbox{Port: "in", Len: 2, Items: raws("1", "2")})
 		e.unchanged("the same step again", func() {
 			again, second := e.step(d, b, "B", "C")
 			e.equal("result", known(again), known(res))
@@ -96,7 +96,7 @@ func TestStepGoesOnWithTheSameJob(t *testing.T) {
 		if next == nil || next.Info.ID != s {
 			e.Fatalf("the step began %v", next)
 		}
-		e.equal("inbox", texts(next.In["in"].Items), []string{"1"})
+		e.equal("inbox", texts(next.In.Of("in").Items), []string{"1"})
 		e.unchanged("the same step again", func() {
 			_, again := e.step(d, b, "S")
 			e.equal("snapshot", again, next)
@@ -165,7 +165,7 @@ func TestStepsInARow(t *testing.T) {
 		e.write(g.Nth(1), "in", "7", "8")
 		snap := e.begin(g.Nth(1))
 		for snap != nil {
-			box := snap.In["in"]
+			box := snap.In.Of("in")
 			d := delta(snap, statemachine.Complete)
 			d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: box.Head, N: len(box.Items)}}
 			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: box.Items}}

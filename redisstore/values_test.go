@@ -36,7 +36,7 @@ func TestValuesComeBackAsTheyWent(t *testing.T) {
 		e.equal("args", string(snap.Info.Args), `{"n":9007199254740993}`)
 		e.equal("null args", string(e.info(id.Nth(1)).Args), "null")
 		e.equal("null default", string(snap.Defaults["in"]), "null")
-		e.equal("inbox", texts(snap.In["in"].Items), values())
+		e.equal("inbox", texts(snap.In.Of("in").Items), values())
 
 		d := delta(snap, statemachine.Requeue)
 		d.Set = map[string]json.RawMessage{"": json.RawMessage("0"), "a b\x00\xff": json.RawMessage(`"odd"`)}
@@ -76,10 +76,10 @@ func TestLargeMessage(t *testing.T) {
 		e.equal("bytes", len(big), 1<<20)
 		e.write(id, "in", big)
 		snap := e.begin(id)
-		e.equal("inbox", len(snap.In["in"].Items), 1)
+		e.equal("inbox", len(snap.In.Of("in").Items), 1)
 		d := delta(snap, statemachine.Complete)
 		d.Set = map[string]json.RawMessage{"big": json.RawMessage(big)}
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: snap.In["in"].Items}}
+		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: snap.In.Of("in").Items}}
 		e.commit(d)
 		if got := e.peek(id, port.Output, "out"); len(got) != 1 || got[0] != big {
 			e.Errorf("%d messages come back, or another one", len(got))

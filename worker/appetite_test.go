@@ -48,7 +48,7 @@ func (p *portions) note(s *job.Snapshot) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sent = append(p.sent, len(s.In["in"].Items))
+	p.sent = append(p.sent, len(s.In.Of("in").Items))
 }
 
 func (p *portions) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapshot, error) {

@@ -31,7 +31,9 @@ func (r *Run) WithContext(keys port.Context, fn func() error) error {
 }
 
 // writer is the context of messages that say no more than who wrote them.
-func (r *Run) writer() port.Context { return port.Context{port.ContextBy: "job:" + string(r.info.ID)} }
+func (r *Run) writer() port.Context { return port.Context{port.ContextBy: r.by()} }
+
+func (r *Run) by() string { return "job:" + string(r.info.ID) }
 
 func (r *Run) setContext(c port.Context) error {
 	head, err := port.Seal(nil, c)
@@ -49,7 +51,7 @@ func (r *Run) setContext(c port.Context) error {
 func (r *Run) MessageContext(in string) (port.Context, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	box := r.ins[in]
+	box := r.ins.get(in)
 	if box == nil || box.context == nil {
 		return port.Context{}, nil
 	}
@@ -67,7 +69,7 @@ func (r *Run) In(name string) (port.Reader, error) {
 	if r.over {
 		return nil, errOver
 	}
-	if in := r.ins[name]; in != nil {
+	if in := r.ins.get(name); in != nil {
 		in.opened = true
 		return in, nil
 	}
@@ -76,7 +78,7 @@ func (r *Run) In(name string) (port.Reader, error) {
 		return nil, err
 	}
 	in := &inbox{run: r, dir: port.Input, name: name, fallback: spec.Default}
-	r.ins[name] = in
+	r.ins.add(name, in)
 	r.boxes = append(r.boxes, in)
 	return in, nil
 }
@@ -88,14 +90,14 @@ func (r *Run) Out(name string) (port.Writer, error) {
 	if r.over {
 		return nil, errOver
 	}
-	if out := r.outs[name]; out != nil {
+	if out := r.outs.get(name); out != nil {
 		return out, nil
 	}
 	if _, err := r.admits(port.Output, name); err != nil {
 		return nil, err
 	}
 	out := &outbox{run: r, name: name}
-	r.outs[name] = out
+	r.outs.add(name, out)
 	return out, nil
 }
 
@@ -132,9 +134,9 @@ func (r *Run) ClearDefault(dir port.Dir, name string) error {
 }
 
 func (r *Run) setDefault(d job.Default) error {
-	known := r.ins[d.Port] != nil
+	known := r.ins.get(d.Port) != nil
 	if d.Dir == port.Output {
-		known = r.outs[d.Port] != nil
+		known = r.outs.get(d.Port) != nil
 	}
 	if !known && d.Job == "" {
 		if _, err := r.admits(d.Dir, d.Port); err != nil {
@@ -144,7 +146,7 @@ func (r *Run) setDefault(d job.Default) error {
 	if err := r.grow(len(d.Value)); err != nil {
 		return fmt.Errorf("default of port %q: %w", d.Port, err)
 	}
-	if in := r.ins[d.Port]; d.Dir == port.Input && d.Job == "" && in != nil {
+	if in := r.ins.get(d.Port); d.Dir == port.Input && d.Job == "" && in != nil {
 		in.fallback = d.Value
 	}
 	r.delta.Defaults = append(r.delta.Defaults, d)

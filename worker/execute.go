@@ -182,7 +182,7 @@ func (r *Run) outcome(err error) statemachine.Event {
 		return statemachine.Suspend
 	}
 	took, left, open := r.took, false, false
-	for _, in := range r.ins {
+	for _, in := range r.ins.all {
 		took = took || in.taken > 0
 		left = left || in.left > 0 || in.hidden > 0
 		open = open || in.fed && !in.done()
@@ -193,7 +193,7 @@ func (r *Run) outcome(err error) statemachine.Event {
 	case open:
 		return statemachine.Suspend
 	}
-	for _, out := range r.outs {
+	for _, out := range r.outs.all {
 		if out.wired {
 			out.close()
 		}

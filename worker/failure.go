@@ -81,7 +81,7 @@ const together = "-1"
 
 // hides tells whether messages were held back from the run.
 func (r *Run) hides() bool {
-	for _, in := range r.ins {
+	for _, in := range r.ins.all {
 		if in.hidden > 0 {
 			return true
 		}
@@ -92,7 +92,7 @@ func (r *Run) hides() bool {
 // most is how many messages the run has read of the port of which it read most.
 func (r *Run) most() int {
 	n := 0
-	for _, in := range r.ins {
+	for _, in := range r.ins.all {
 		n = max(n, in.taken)
 	}
 	return n

@@ -80,7 +80,7 @@ func newRan(snap *job.Snapshot, run *Run, d *job.Delta, took time.Duration) *ran
 	}
 	r.size += r.bytes
 	if run != nil {
-		for _, in := range run.ins {
+		for _, in := range run.ins.all {
 			r.read = max(r.read, in.sent-len(in.items))
 		}
 	}
@@ -114,15 +114,12 @@ func (r *ran) behind() *job.Snapshot {
 	}
 	for n := range i.Ports {
 		p := &i.Ports[n]
-		if in := r.run.ins[p.Name]; p.Dir == port.Input && in != nil {
+		if in := r.run.ins.get(p.Name); p.Dir == port.Input && in != nil {
 			if in.taken > 0 {
 				p.Total = in.head + int64(in.taken)
 			}
 			if in.left > 0 {
-				if next.In == nil {
-					next.In = map[string]job.Inbox{}
-				}
-				next.In[p.Name] = job.Inbox{Head: in.head + int64(in.taken), Len: in.left, Items: in.items}
+				next.In = append(next.In, job.Inbox{Port: p.Name, Head: in.head + int64(in.taken), Len: in.left, Items: in.items})
 			}
 		}
 		for _, w := range d.Writes {
@@ -416,7 +413,7 @@ func (s sleeper) fed(name string, items []json.RawMessage, closes int, now time.
 				snap.Touched++
 			}
 		}
-		snap.In = map[string]job.Inbox{name: {Head: p.Total, Len: len(items), Items: slices.Clone(items)}}
+		snap.In = job.Inboxes{{Port: name, Head: p.Total, Len: len(items), Items: slices.Clone(items)}}
 	}
 	return &snap, closed
 }

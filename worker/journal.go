@@ -163,8 +163,8 @@ func (r *Run) mark() mark {
 	for _, in := range r.boxes {
 		m.boxes = append(m.boxes, *in)
 	}
-	for name, out := range r.outs {
-		m.closed[name] = out.closed
+	for _, out := range r.outs.all {
+		m.closed[out.name] = out.closed
 	}
 	if r.journal.now != nil {
 		m.journal = *r.journal.now
@@ -192,7 +192,7 @@ func (r *Run) restore(m mark) {
 		}
 	}
 	for name, closed := range m.closed {
-		r.outs[name].closed = closed
+		r.outs.get(name).closed = closed
 	}
 	if r.journal.now != nil {
 		*r.journal.now = m.journal

@@ -18,7 +18,7 @@ type binder struct {
 
 // BindIn implements port.Binder.
 func (b binder) BindIn(name string) port.Reader {
-	if in := b.run.ins[name]; in != nil {
+	if in := b.run.ins.get(name); in != nil {
 		in.opened = true
 		return in
 	}
@@ -34,7 +34,7 @@ func (b binder) BindIn(name string) port.Reader {
 
 // BindOut implements port.Binder.
 func (b binder) BindOut(name string) port.Writer {
-	if out := b.run.outs[name]; out != nil {
+	if out := b.run.outs.get(name); out != nil {
 		return handleOut{out}
 	}
 	return handleOut{&outbox{run: b.run, name: name, missing: true}}
@@ -75,6 +75,14 @@ type inbox struct {
 	fed      bool // wired to other jobs
 	more     bool // of a child's port: there may be messages behind those left
 	asked    bool // of a child's port: fallback is known
+}
+
+// receive gives the port what came with the snapshot; if the run is to have a single message, only that.
+func (in *inbox) receive(box job.Inbox, single bool) {
+	in.head, in.left, in.items, in.sent = box.Head, box.Len, box.Items, len(box.Items)
+	if single && in.left > 1 {
+		in.hidden, in.left, in.items = in.left-1, 1, in.items[:1]
+	}
 }
 
 // Read implements port.Reader.

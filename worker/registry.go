@@ -43,7 +43,7 @@ func (r *registry) learn(one *ran) {
 		return
 	}
 	unread, more, paged := false, false, false
-	for _, in := range one.run.ins {
+	for _, in := range one.run.ins.all {
 		if in.hidden > 0 {
 			return // it was not given what it would read
 		}

@@ -129,7 +129,7 @@ func (r *ran) tookSome() bool {
 // leftSome tells whether the run has left messages, none of which are out of reach.
 func (r *ran) leftSome() bool {
 	some := false
-	for _, in := range r.run.ins {
+	for _, in := range r.run.ins.all {
 		if in.left > 0 && len(in.items) == 0 {
 			return false
 		}
@@ -250,8 +250,9 @@ func (r *ran) add(next *ran) {
 		g.Seen += d.Guess.Seen
 		d.Guess = &g
 	}
+	*sum = d // which was the first delta
 	*r = ran{
-		snap: next.snap, run: next.run, delta: next.delta, took: max(r.took, next.took), sum: &d,
+		snap: next.snap, run: next.run, delta: next.delta, took: max(r.took, next.took), sum: sum,
 		read: r.read + next.read, wrote: r.wrote + next.wrote,
 		bytes: r.bytes + next.bytes, size: r.size + next.size,
 	}

@@ -46,8 +46,8 @@ type Run struct {
 	step     int64
 	keeper   *keeper           // of the lease
 	boxes    []*inbox          // every port that can be read, own and children's
-	ins      map[string]*inbox // the job's own
-	outs     map[string]*outbox
+	ins      byName[*inbox] // the job's own
+	outs     byName[*outbox]
 	state    State
 	delta    job.Delta         // what was done since the last commit
 	size     int               // bytes that delta writes
@@ -74,27 +74,25 @@ var errOver = errors.New("the run is over: a worker must wait for its goroutines
 func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duration) *Run {
 	r := &Run{
 		store: s, info: snap.Info, lease: lease, ctx: ctx, token: snap.Token, step: snap.Info.Steps,
-		ins: map[string]*inbox{}, outs: map[string]*outbox{},
 	}
-	r.head, r.broken = port.Seal(nil, r.writer())
-	for _, p := range snap.Info.Ports {
+	r.head, r.broken = port.SealBy(nil, r.by())
+	for i := range snap.Info.Ports {
+		p := &snap.Info.Ports[i]
 		if p.Name == port.Any {
 			continue
 		}
 		switch p.Dir {
 		case port.Input:
-			box := snap.In[p.Name]
-			in := &inbox{
-				run: r, dir: port.Input, name: p.Name, head: box.Head, left: box.Len, items: box.Items, sent: len(box.Items),
-				fallback: snap.Defaults[p.Name], closed: p.Closed, fed: p.Fed,
-			}
-			if snap.Info.Single > 0 && in.left > 1 {
-				in.hidden, in.left, in.items = in.left-1, 1, in.items[:1]
-			}
-			r.ins[p.Name] = in
+			in := &inbox{run: r, dir: port.Input, name: p.Name, fallback: snap.Defaults[p.Name], closed: p.Closed, fed: p.Fed}
+			r.ins.add(p.Name, in)
 			r.boxes = append(r.boxes, in)
 		case port.Output:
-			r.outs[p.Name] = &outbox{run: r, name: p.Name, closed: p.Closed, wired: p.Wired}
+			r.outs.add(p.Name, &outbox{run: r, name: p.Name, closed: p.Closed, wired: p.Wired})
+		}
+	}
+	for _, box := range snap.In {
+		if in := r.ins.get(box.Port); in != nil {
+			in.receive(box, snap.Info.Single > 0)
 		}
 	}
 	r.state = State{run: r, known: snap.State, whole: snap.Whole}

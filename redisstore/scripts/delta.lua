@@ -8,20 +8,36 @@ local function some()
   return n, n > 0 and {} or NONE
 end
 
--- parts reads what each of the runs of a delta wrote and logged.
+-- few is list for one that is mostly empty.
+local function few()
+  if ARGV[cursor + 1] ~= '0' then return list() end
+  cursor = cursor + 1
+  return NONE
+end
+
+-- parts reads what each of the runs of a delta wrote and logged. If all of them wrote only to one port,
+-- that is returned, too, with all messages, as a write; each part then has the position of its own.
 local function parts()
-  local all, count = {}, nil
-  for n = 1, num() do
+  local all, count, to = {}, num(), nil
+  if arg() == '1' then to = { id = arg(), dir = arg(), port = arg(), unlogged = arg() == '1', items = {} } end
+  local total = 0
+  for n = 1, count do
     local p = {}
-    count, p.writes = some()
-    for i = 1, count do
-      p.writes[i] = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), unlogged = arg() == '1', items = list() }
+    if to then
+      p.first, p.n = total + 1, num()
+      for i = 1, p.n do to.items[total + i] = arg() end
+      total = total + p.n
+    else
+      local writes
+      writes, p.writes = some()
+      for i = 1, writes do
+        p.writes[i] = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), unlogged = arg() == '1', items = list() }
+      end
     end
-    p.entry = arg()
-    p.log = list()
+    p.entry, p.log = arg(), few()
     all[n] = p
   end
-  return all
+  return all, to
 end
 
 -- delta reads one delta from ARGV; large parts stay there and are kept as positions.
@@ -63,8 +79,8 @@ local function delta()
     if n.parent == d.id then d.names[#d.names + 1] = n.name end
     skip()
   end
-  d.parts = parts()
-  d.closes = list()
+  d.parts, d.to = parts()
+  d.closes = few()
   count, d.defaults = some()
   for i = 1, count do d.defaults[i] = { id = arg(), dir = arg(), port = arg(), set = arg() == '1', value = arg() } end
   d.nports = num()

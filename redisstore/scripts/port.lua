@@ -53,15 +53,23 @@ local function append(id, dir, port, vals, limit)
   end
 end
 
+-- moved is what the log says of n messages that were sent to where s says, the first of them as the given one.
+local function moved(s, from, n)
+  s.text = s.text or '{"job":"' .. s.id .. '","dir":"' .. s.dir .. '","port":"' .. s.port .. '","from":'
+  return s.text .. str(from) .. ',"n":' .. str(n) .. '}'
+end
+
+-- log_entry adds an entry to the tree's log, unless it is empty.
+local function log_entry(id, entry, list)
+  if entry == '' then return end
+  call('XADD', P .. 'log:' .. tree(id), 'MAXLEN', '~', '10000', '*', 'job', id, 'run', entry, 'sent', list)
+end
+
 -- log_run adds to the tree's log what a run, or somebody outside, read and wrote.
 local function log_run(id, entry)
-  if entry == '' then return end
   local list = {}
-  for i, s in ipairs(sent or {}) do
-    list[i] = string.format('{"job":"%s","dir":"%s","port":"%s","from":%.0f,"n":%d}', s.id, s.dir, s.port, s.from, s.n)
-  end
-  call('XADD', P .. 'log:' .. tree(id), 'MAXLEN', '~', '10000', '*', 'job', id, 'run', entry,
-    'sent', '[' .. table.concat(list, ',') .. ']')
+  for i, s in ipairs(entry ~= '' and sent or list) do list[i] = moved(s, s.from, s.n) end
+  log_entry(id, entry, '[' .. table.concat(list, ',') .. ']')
   sent = nil
 end
 

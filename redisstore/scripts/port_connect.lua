@@ -21,8 +21,8 @@ local default = call('HGET', key(id) .. ':d', dir == 'i' and port or 'o.' .. por
 local entry = ''
 if #items > 0 then
   local from = call('HINCRBY', key(id), 'h.' .. dir .. '.' .. port, #items) - #items
-  entry = string.format('{"read":[{"job":"%s","dir":"%s","port":"%s","from":%.0f,"n":%d}]}',
-    id, dir == 'i' and 'in' or 'out', port, from, #items)
+  entry = string.format('{"read":[{"job":"%s","dir":"%s","port":"%s","from":%s,"n":%s}]}',
+    id, dir == 'i' and 'in' or 'out', port, str(from), str(#items))
   sent = {}
 end
 call('DEL', k)

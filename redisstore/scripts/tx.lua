@@ -30,7 +30,8 @@ local function refuse(d)
     if (call('HGET', key(t.id), 'h.' .. t.dir .. '.' .. t.port) or '0') ~= t.head then return 'moved' end
     if call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n then return 'moved' end
   end
-  for _, p in ipairs(d.parts) do
+  if d.to and unwritable(d, { d.to }) then return 'port' end
+  for _, p in ipairs(d.to and NONE or d.parts) do
     if unwritable(d, p.writes) then return 'port' end
   end
   for _, port in ipairs(d.closes) do
@@ -54,6 +55,13 @@ local function chunked(command, k, p, n)
   end
 end
 
+-- notes writes what the worker itself put into the log.
+local function notes(d, p)
+  for _, note in ipairs(p.log) do
+    call('XADD', P .. 'log:' .. tree(d.id), 'MAXLEN', '~', '10000', '*', 'job', d.id, 'note', note)
+  end
+end
+
 -- spread writes the messages and the log of one run.
 local function spread(d, p)
   if p.entry ~= '' then sent = sent or {} end
@@ -67,9 +75,7 @@ local function spread(d, p)
     end
     sent = into
   end
-  for _, note in ipairs(p.log) do
-    call('XADD', P .. 'log:' .. tree(d.id), 'MAXLEN', '~', '10000', '*', 'job', d.id, 'note', note)
-  end
+  notes(d, p)
   log_run(d.id, p.entry)
 end
 
@@ -87,45 +93,27 @@ local function straight(id, dir, port)
   return true
 end
 
--- together returns all messages of several runs, if they can be written at once, and where to.
-local function together(d)
-  local items, to, n = {}, nil, 0
-  for _, p in ipairs(d.parts) do
-    local w = p.writes[1]
-    if p.writes[2] then return end
-    if w then
-      to = to or w
-      if w.id ~= to.id or w.dir ~= to.dir or w.port ~= to.port or w.unlogged ~= to.unlogged then return end
-      for _, v in ipairs(w.items) do
-        n = n + 1
-        items[n] = v
-      end
-    end
-  end
-  if n > 0 and tree(to.id) == tree(d.id) and straight(to.id, to.dir, to.port) then return items, to end
-end
-
--- spread_all writes the messages and the log of several runs.
+-- spread_all writes the messages and the log of several runs that wrote to one port, d.to. The messages go at
+-- once if all of them come to one place.
 local function spread_all(d)
-  local items, to = together(d)
-  if not items then
-    for _, p in ipairs(d.parts) do spread(d, p) end
+  local to = d.to
+  if tree(to.id) ~= tree(d.id) or not straight(to.id, to.dir, to.port) then
+    for _, p in ipairs(d.parts) do
+      local items = {}
+      for i = 1, p.n do items[i] = to.items[p.first + i - 1] end
+      p.writes = { { id = to.id, dir = to.dir, port = to.port, unlogged = to.unlogged, items = items } }
+      spread(d, p)
+    end
     return
   end
-  if not to.unlogged then sent = {} end
-  deliver(to.id, to.dir, to.port, items)
+  sent = not to.unlogged and {} or nil
+  deliver(to.id, to.dir, to.port, to.items)
   local where = sent and sent[1]
-  for _, p in ipairs(d.parts) do
-    local n = where and p.writes[1] and #p.writes[1].items or 0
-    sent = {}
-    if n > 0 then
-      sent[1] = { id = where.id, dir = where.dir, port = where.port, from = where.from, n = n }
-      where.from = where.from + n
-    end
-    p.writes = NONE
-    spread(d, p)
-  end
   sent = nil
+  for _, p in ipairs(d.parts) do
+    notes(d, p)
+    log_entry(d.id, p.entry, where and p.n > 0 and '[' .. moved(where, where.from + p.first - 1, p.n) .. ']' or '[]')
+  end
 end
 
 -- record writes what a run did: reads, state, children, messages, log, closes.
@@ -144,7 +132,11 @@ local function record(d)
   for _ = 1, d.nspawn do born() end
   if d.nspawn > 0 then births(d.id, d.nspawn) end
   cursor = after
-  if d.parts[2] then spread_all(d) else spread(d, d.parts[1]) end
+  if d.to then
+    spread_all(d)
+  else
+    for _, p in ipairs(d.parts) do spread(d, p) end
+  end
   for _, v in ipairs(d.defaults) do set_default(v.id, v.dir, v.port, v.set and v.value or nil) end
   for _, port in ipairs(d.closes) do finish(d.id, 'o', port) end
   if d.nports >= 0 then
