@@ -18,7 +18,10 @@ import (
 
 // The log of a tree is one stream, capped at about 10,000 entries. An entry has the
 // field job, and either note (what the worker logged) or run and sent (what a run read and
-// wrote, and where its messages went), all JSON.
+// wrote, and where its messages went), all JSON; or runs, counts and sent of several runs, see packs.go:
+// what each read and wrote, how many messages each sent, and where all of these went.
+//
+// A position is the ID of an entry of the stream, and behind a slash which of its runs, if it has several.
 
 func isNil(err error) bool { return errors.Is(err, redis.Nil) }
 
@@ -28,38 +31,71 @@ const logPage = 500
 // Log implements job.History.
 func (s *Store) Log(ctx context.Context, id job.ID, after string, limit int) ([]job.Entry, error) {
 	from := "-"
-	if after != "" {
-		from = "(" + after
+	entry, run := position(after)
+	switch {
+	case run >= 0:
+		from = entry
+	case entry != "":
+		from = "(" + entry
 	}
-	return s.logEntries(id, s.rdb.XRangeN(ctx, s.keys.log(id), from, "+", int64(limit)))
+	all, err := s.logEntries(id, s.rdb.XRangeN(ctx, s.keys.log(id), from, "+", int64(limit)+1), false)
+	all = slices.DeleteFunc(all, func(e job.Entry) bool {
+		same, n := position(e.Position)
+		return same == entry && n <= run
+	})
+	return all[:min(len(all), limit)], err
 }
 
 // LogBack implements job.History.
 func (s *Store) LogBack(ctx context.Context, id job.ID, before string, limit int) ([]job.Entry, error) {
 	end := "+"
-	if before != "" {
-		end = "(" + before
+	entry, run := position(before)
+	switch {
+	case run > 0:
+		end = entry
+	case entry != "":
+		end = "(" + entry
 	}
-	return s.logEntries(id, s.rdb.XRevRangeN(ctx, s.keys.log(id), end, "-", int64(limit)))
+	all, err := s.logEntries(id, s.rdb.XRevRangeN(ctx, s.keys.log(id), end, "-", int64(limit)+1), true)
+	all = slices.DeleteFunc(all, func(e job.Entry) bool {
+		same, n := position(e.Position)
+		return same == entry && n >= run
+	})
+	return all[:min(len(all), limit)], err
 }
 
-func (s *Store) logEntries(id job.ID, cmd *redis.XMessageSliceCmd) ([]job.Entry, error) {
+// position splits a position: the ID of an entry, and which of its runs, -1 for one that has not several.
+func position(text string) (entry string, run int) {
+	entry, n, several := strings.Cut(text, "/")
+	if !several {
+		return entry, -1
+	}
+	run, _ = strconv.Atoi(n) // whatever is no number is the first
+	return entry, run
+}
+
+// logEntries decodes entries of a log, newest first if back.
+func (s *Store) logEntries(id job.ID, cmd *redis.XMessageSliceCmd, back bool) ([]job.Entry, error) {
 	messages, err := cmd.Result()
 	if err != nil && !isNil(err) {
 		return nil, s.explain(err)
 	}
 	out := make([]job.Entry, 0, len(messages))
 	for _, m := range messages {
-		e, err := s.logEntry(m)
+		some, err := s.logEntry(m)
 		if err != nil {
 			return nil, fmt.Errorf("reading the log of job %s: %w", id, err)
 		}
-		out = append(out, e)
+		if back {
+			slices.Reverse(some)
+		}
+		out = append(out, some...)
 	}
 	return out, nil
 }
 
-func (s *Store) logEntry(m redis.XMessage) (job.Entry, error) {
+// logEntry decodes an entry of the stream, which is one of the log or, of several runs, some.
+func (s *Store) logEntry(m redis.XMessage) ([]job.Entry, error) {
 	text := func(field string) string {
 		v, _ := m.Values[field].(string)
 		return v
@@ -67,28 +103,63 @@ func (s *Store) logEntry(m redis.XMessage) (job.Entry, error) {
 	ms, _, _ := strings.Cut(m.ID, "-")
 	at, _ := strconv.ParseInt(ms, 10, 64) // the ID of a stream entry is <ms>-<n>
 	e := job.Entry{Position: m.ID, At: time.UnixMilli(at).UTC(), Job: job.ID(text("job"))}
+	var sent []job.Movement
+	if where := text("sent"); where != "" {
+		if err := json.Unmarshal([]byte(where), &sent); err != nil {
+			return nil, err
+		}
+	}
+	runs := text("runs")
+	if runs == "" {
+		err := s.noteOrRun(&e, text("note"), text("run"), sent)
+		return []job.Entry{e}, err
+	}
+	var out []job.Entry
+	counts := strings.Fields(text("counts"))
+	for i, run := range strings.Split(runs, packed) {
+		one := e
+		one.Position += "/" + strconv.Itoa(i)
+		n := 0
+		if i < len(counts) {
+			n, _ = strconv.Atoi(counts[i])
+		}
+		var mine []job.Movement
+		if len(sent) == 1 && n > 0 {
+			mine = []job.Movement{sent[0]}
+			mine[0].N = n
+			sent[0].From += int64(n)
+		}
+		if run == "" {
+			continue // of which nothing was to be logged
+		}
+		if err := s.noteOrRun(&one, "", run, mine); err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// noteOrRun decodes what a worker logged, or what a run read and wrote, into an entry.
+func (s *Store) noteOrRun(e *job.Entry, note, run string, sent []job.Movement) error {
 	p := s.secrets.place(job.KindLog, e.Job, "")
-	note := text("note")
-	run, err := s.secrets.show(p, []byte(text("run")))
+	plain, err := s.secrets.show(p, []byte(run))
 	if err != nil {
-		note = text("run") // people without keys see at least that there was a run
+		note = run // people without keys see at least that there was a run
 	}
 	if note != "" {
 		var keys json.RawMessage
 		if e.Note, keys = port.Split(s.secrets.visible(p, json.RawMessage(note))); keys != nil {
-			return e, port.Decode(keys, &e.Context)
+			return port.Decode(keys, &e.Context)
 		}
-		return e, nil
+		return nil
 	}
 	e.Run = &job.RunEntry{}
-	if err := json.Unmarshal(run, e.Run); err != nil {
-		return e, err
+	if err := json.Unmarshal(plain, e.Run); err != nil {
+		return err
 	}
-	e.Run.At, e.Run.Job = e.At, e.Job
-	if sent := text("sent"); sent != "" {
-		return e, json.Unmarshal([]byte(sent), &e.Run.Sent)
-	}
-	return e, nil
+	e.Run.At, e.Run.Job, e.Run.Sent = e.At, e.Job, sent
+	return nil
 }
 
 // last calls fn for the entries of a tree's log, newest first, until fn returns false.

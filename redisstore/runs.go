@@ -159,14 +159,13 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	}
 	parts := d.Parts()
 	args = append(args, len(parts))
-	to := alike(parts)
-	if to != nil {
-		args = append(args, "1", target(to.Job), dirArg(to.Dir), to.Port, flag(to.Unlogged))
+	if to, ok := alike(parts); ok {
+		args = packArgs(append(args, "1"), parts, to, target)
 	} else {
 		args = append(args, "")
-	}
-	for i := range parts {
-		args = partArgs(args, &parts[i], to != nil, target)
+		for i := range parts {
+			args = partArgs(args, &parts[i], target)
+		}
 	}
 	args = append(args, len(d.Closes))
 	for _, p := range d.Closes {
@@ -195,44 +194,12 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	return args
 }
 
-// alike returns a write of several runs that says where all that they write goes; nil if it does not
-// go to one place.
-func alike(parts []job.Part) (to *job.Write) {
-	if len(parts) == 1 {
-		return nil
-	}
-	for _, p := range parts {
-		switch {
-		case len(p.Writes) == 0:
-			continue
-		case len(p.Writes) > 1 || p.Writes[0].Keyed:
-			return nil
-		}
-		w := &p.Writes[0]
-		if to == nil {
-			to = w
-		}
-		if w.Job != to.Job || w.Dir != to.Dir || w.Port != to.Port || w.Unlogged != to.Unlogged {
-			return nil
-		}
-	}
-	return to
-}
-
-// partArgs encodes what one run wrote and logged as parts() in delta.lua reads it. alike tells that it is
-// known where it wrote to.
-func partArgs(args []any, p *job.Part, alike bool, target func(job.ID) string) []any {
-	switch {
-	case !alike:
-		args = append(args, len(p.Writes))
-		for _, w := range p.Writes {
-			args = append(args, target(w.Job), dirArg(w.Dir), w.Port, hashArg(w), flag(w.Unlogged))
-			args = itemArgs(args, w.Items)
-		}
-	case len(p.Writes) == 0:
-		args = append(args, 0)
-	default:
-		args = itemArgs(args, p.Writes[0].Items)
+// partArgs encodes what one run wrote and logged as parts() in delta.lua reads it.
+func partArgs(args []any, p *job.Part, target func(job.ID) string) []any {
+	args = append(args, len(p.Writes))
+	for _, w := range p.Writes {
+		args = append(args, target(w.Job), dirArg(w.Dir), w.Port, hashArg(w), flag(w.Unlogged))
+		args = itemArgs(args, w.Items)
 	}
 	args = append(args, p.Entry, len(p.Log))
 	for _, e := range p.Log {

@@ -1,7 +1,9 @@
 package redisstore_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,6 +35,30 @@ func TestSeveralRuns(t *testing.T) {
 	hushed[0].Writes[0].Unlogged = true
 	silent := sayings("out")
 	silent[0].Entry, silent[2].Entry = "", ""
+	pure, many, sparse := sayings("out"), []job.Part{}, []job.Part{}
+	for i := range pure {
+		pure[i].Log = nil
+	}
+	for i := range 11 {
+		p := job.Part{Entry: fmt.Sprintf(`{"step":%d}`, i)}
+		if i%3 != 1 {
+			p.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws(fmt.Sprint(i))}}
+		}
+		many = append(many, p)
+		if i%4 == 2 {
+			p.Entry = ""
+		}
+		sparse = append(sparse, p)
+	}
+	hidden := slices.Clone(pure)
+	hidden[0].Writes = slices.Clone(hidden[0].Writes)
+	hidden[0].Writes[0].Unlogged = true
+	large := slices.Clone(pure)
+	large[1].Entry = `{"step":1,"error":"` + strings.Repeat("e", 9000) + `"}`
+	brief := slices.Clone(keyed)
+	for i := range brief {
+		brief[i].Log = nil
+	}
 	ways := map[string]job.Node{
 		"kept":       {Ports: ports(in("in"), out("out"), out("more"))},
 		"one edge":   {Ports: ports(in("in"), out("out", to(2)), out("more"))},
@@ -42,6 +68,8 @@ func TestSeveralRuns(t *testing.T) {
 	}
 	for name, parts := range map[string][]job.Part{
 		"usual": sayings("out"), "keyed": keyed, "two ports": mixed, "two ports a run": double, "unlogged": hushed, "without a log": silent,
+		"packed": pure, "eleven": many, "some without a log": sparse, "none with a log": {{Writes: pure[0].Writes}, {Writes: pure[2].Writes}},
+		"packed and unlogged": hidden, "keyed and without notes": brief, "large": large,
 		"nothing": {{Entry: `{"step":0}`}, {}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +92,7 @@ func (e *env) several(n job.Node, parts []job.Part, atOnce bool) (seen []string)
 	root := e.create(job.Node{Type: "g", Graph: true}, n,
 		job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 2))}, job.Node{Name: "d", Type: "D", Ports: ports(fed("in", 1))})
 	id := root.Nth(1)
-	e.write(id, "in", "0", "0", "0", "0")
+	e.write(id, "in", slices.Repeat([]string{"0"}, len(parts)+1)...)
 	take := func(head int64, n int) []job.Take {
 		return []job.Take{{Dir: port.Input, Port: "in", Head: head, N: n}}
 	}
@@ -166,4 +194,51 @@ func TestRoom(t *testing.T) {
 		tx.Deltas[1].Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		e.equal("room behind the row", e.commitRow(tx).Room, 3)
 	})
+}
+
+// The log of runs that share an entry of the stream can be read in pages of any size, from both ends.
+func TestPagesOfPacks(t *testing.T) {
+	each(t, func(e *env) {
+		root := e.create(job.Node{Type: "S", Ports: ports(in("in"), out("out"))})
+		for n := range 3 {
+			e.write(root, "in", slices.Repeat([]string{"0"}, 6)...)
+			d := delta(e.begin(root), statemachine.Requeue)
+			for i := range 6 {
+				d.Before = append(d.Before, job.Part{Entry: fmt.Sprintf(`{"step":%d}`, 10*n+i)})
+			}
+			d.Entry = fmt.Sprintf(`{"step":%d}`, 10*n+6)
+			d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: int64(5 * n), N: 5}}
+			e.commit(d)
+		}
+		all, err := e.store.Log(e.Context(), root, "", 100)
+		e.ok(err)
+		var steps []int64
+		for _, entry := range all {
+			steps = append(steps, entry.Run.Step)
+		}
+		e.equal("steps", steps, []int64{0, 1, 2, 3, 4, 5, 6, 10, 11, 12, 13, 14, 15, 16, 20, 21, 22, 23, 24, 25, 26})
+		if n := e.rdb.XLen(e.Context(), strings.Replace(e.key(root), ":j:", ":log:", 1)).Val(); n != 6 {
+			e.Errorf("they are %d entries of the stream", n)
+		}
+		back := slices.Clone(all)
+		slices.Reverse(back)
+		for size := 1; size < 9; size++ {
+			e.equal("forwards", e.pages(root, size, e.store.Log), all)
+			e.equal("backwards", e.pages(root, size, e.store.LogBack), back)
+		}
+	})
+}
+
+// pages reads a log in pages, of which all but the last are full.
+func (e *env) pages(id job.ID, size int, read func(context.Context, job.ID, string, int) ([]job.Entry, error)) (all []job.Entry) {
+	e.Helper()
+	for position := ""; ; {
+		page, err := read(e.Context(), id, position, size)
+		e.ok(err)
+		all = append(all, page...)
+		if len(page) < size || len(all) > 100 {
+			return all
+		}
+		position = page[size-1].Position
+	}
 }

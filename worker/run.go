@@ -44,8 +44,8 @@ type Run struct {
 	mu       sync.Mutex
 	token    string
 	step     int64
-	keeper   *keeper           // of the lease
-	boxes    []*inbox          // every port that can be read, own and children's
+	keeper   *keeper        // of the lease
+	boxes    []*inbox       // every port that can be read, own and children's
 	ins      byName[*inbox] // the job's own
 	outs     byName[*outbox]
 	state    State

@@ -15,29 +15,28 @@ local function few()
   return NONE
 end
 
--- parts reads what each of the runs of a delta wrote and logged. If all of them wrote only to one port,
--- that is returned, too, with all messages, as a write; each part then has the position of its own.
-local function parts()
-  local all, count, to = {}, num(), nil
-  if arg() == '1' then to = { id = arg(), dir = arg(), port = arg(), unlogged = arg() == '1', items = {} } end
-  local total = 0
-  for n = 1, count do
+-- parts reads what each of the runs of a delta wrote and logged.
+local function parts(runs)
+  local all, count = {}, nil
+  for n = 1, runs do
     local p = {}
-    if to then
-      p.first, p.n = total + 1, num()
-      for i = 1, p.n do to.items[total + i] = arg() end
-      total = total + p.n
-    else
-      local writes
-      writes, p.writes = some()
-      for i = 1, writes do
-        p.writes[i] = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), unlogged = arg() == '1', items = list() }
-      end
+    count, p.writes = some()
+    for i = 1, count do
+      p.writes[i] = { id = arg(), dir = arg(), port = arg(), hash = tonumber(arg()), unlogged = arg() == '1', items = list() }
     end
     p.entry, p.log = arg(), few()
     all[n] = p
   end
-  return all, to
+  return all
+end
+
+-- packs reads the same of several runs that wrote to one port at most: all messages as one write, or nil, and the
+-- runs in packs, each with how many messages they wrote, all of them and run by run, and their entries.
+local function packs()
+  local to = { id = arg(), dir = arg(), port = arg(), unlogged = arg() == '1', items = few() }
+  local all = {}
+  for i = 1, num() do all[i] = { n = num(), counts = arg(), entries = arg() } end
+  return all, to.id ~= '' and to or nil
 end
 
 -- delta reads one delta from ARGV; large parts stay there and are kept as positions.
@@ -45,7 +44,7 @@ local function delta()
   local d = {
     id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
     flag = arg(), reason = arg(), single = arg(),
-    fresh = NONE, names = NONE, ids = NONE,
+    fresh = NONE, names = NONE, ids = NONE, parts = NONE,
   }
   d.handed, d.started, d.leads = d.flag == '1', d.flag == '2', d.flag == '4'
   if string.byte(d.flag) == 51 then
@@ -79,7 +78,8 @@ local function delta()
     if n.parent == d.id then d.names[#d.names + 1] = n.name end
     skip()
   end
-  d.parts, d.to = parts()
+  d.runs = num()
+  if arg() == '1' then d.packs, d.to = packs() else d.parts = parts(d.runs) end
   d.closes = few()
   count, d.defaults = some()
   for i = 1, count do d.defaults[i] = { id = arg(), dir = arg(), port = arg(), set = arg() == '1', value = arg() } end

@@ -53,24 +53,31 @@ local function append(id, dir, port, vals, limit)
   end
 end
 
+-- log adds an entry to the tree's log.
+local function log(id, ...) call('XADD', P .. 'log:' .. tree(id), 'MAXLEN', '~', '10000', '*', 'job', id, ...) end
+
 -- moved is what the log says of n messages that were sent to where s says, the first of them as the given one.
 local function moved(s, from, n)
-  s.text = s.text or '{"job":"' .. s.id .. '","dir":"' .. s.dir .. '","port":"' .. s.port .. '","from":'
-  return s.text .. str(from) .. ',"n":' .. str(n) .. '}'
+  return '{"job":"' .. s.id .. '","dir":"' .. s.dir .. '","port":"' .. s.port
+    .. '","from":' .. str(from) .. ',"n":' .. str(n) .. '}'
 end
 
--- log_entry adds an entry to the tree's log, unless it is empty.
-local function log_entry(id, entry, list)
-  if entry == '' then return end
-  call('XADD', P .. 'log:' .. tree(id), 'MAXLEN', '~', '10000', '*', 'job', id, 'run', entry, 'sent', list)
-end
-
--- log_run adds to the tree's log what a run, or somebody outside, read and wrote.
+-- log_run logs what a run, or somebody outside, read and wrote.
 local function log_run(id, entry)
+  if entry == '' then return end
   local list = {}
-  for i, s in ipairs(entry ~= '' and sent or list) do list[i] = moved(s, s.from, s.n) end
-  log_entry(id, entry, '[' .. table.concat(list, ',') .. ']')
+  for i, s in ipairs(sent or {}) do list[i] = moved(s, s.from, s.n) end
+  log(id, 'run', entry, 'sent', '[' .. table.concat(list, ',') .. ']')
   sent = nil
+end
+
+-- log_pack logs what several runs read and wrote, as one entry: with them there are half as many, so that their
+-- number does not grow too much.
+local function log_pack(id, p, list)
+  if p.entries == '' then return end
+  if not string.find(p.counts, ' ', 1, true) then return log(id, 'run', p.entries, 'sent', list) end
+  call('XADD', P .. 'log:' .. tree(id), 'MAXLEN', '~', '5000', '*', 'job', id, 'runs', p.entries,
+    'counts', p.counts, 'sent', list)
 end
 
 -- stamped returns a message with the channel that it was published to in its context. It

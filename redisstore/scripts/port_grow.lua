@@ -10,7 +10,7 @@ local d = call('HGET', key(id), field)
 if not d then return { 'port', {} } end
 if string.match(d, '^%d+') == from then
   call('HSET', key(id), field, to .. string.sub(d, #from + 1))
-  call('XADD', P .. 'log:' .. tree(id), 'MAXLEN', '~', '10000', '*', 'job', id, 'note', note)
+  log(id, 'note', note)
   relieve(id, port, tonumber(to))
 end
 return { 'ok', wakes() }

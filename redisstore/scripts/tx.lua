@@ -31,7 +31,7 @@ local function refuse(d)
     if call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n then return 'moved' end
   end
   if d.to and unwritable(d, { d.to }) then return 'port' end
-  for _, p in ipairs(d.to and NONE or d.parts) do
+  for _, p in ipairs(d.parts) do
     if unwritable(d, p.writes) then return 'port' end
   end
   for _, port in ipairs(d.closes) do
@@ -55,13 +55,6 @@ local function chunked(command, k, p, n)
   end
 end
 
--- notes writes what the worker itself put into the log.
-local function notes(d, p)
-  for _, note in ipairs(p.log) do
-    call('XADD', P .. 'log:' .. tree(d.id), 'MAXLEN', '~', '10000', '*', 'job', d.id, 'note', note)
-  end
-end
-
 -- spread writes the messages and the log of one run.
 local function spread(d, p)
   if p.entry ~= '' then sent = sent or {} end
@@ -75,7 +68,7 @@ local function spread(d, p)
     end
     sent = into
   end
-  notes(d, p)
+  for _, note in ipairs(p.log) do log(d.id, 'note', note) end
   log_run(d.id, p.entry)
 end
 
@@ -93,26 +86,36 @@ local function straight(id, dir, port)
   return true
 end
 
--- spread_all writes the messages and the log of several runs that wrote to one port, d.to. The messages go at
--- once if all of them come to one place.
-local function spread_all(d)
-  local to = d.to
-  if tree(to.id) ~= tree(d.id) or not straight(to.id, to.dir, to.port) then
-    for _, p in ipairs(d.parts) do
+-- unpacked writes the messages and the log of runs that are packed one by one.
+local function unpacked(d)
+  local at, to = 0, d.to
+  for _, p in ipairs(d.packs) do
+    local entries, n = {}, 0
+    for entry in string.gmatch(p.entries .. '\31', '([^\31]*)\31') do entries[#entries + 1] = entry end
+    for count in string.gmatch(p.counts, '%d+') do
       local items = {}
-      for i = 1, p.n do items[i] = to.items[p.first + i - 1] end
-      p.writes = { { id = to.id, dir = to.dir, port = to.port, unlogged = to.unlogged, items = items } }
-      spread(d, p)
+      for i = 1, tonumber(count) do items[i] = to.items[at + i] end
+      at, n = at + #items, n + 1
+      local w = { id = to.id, dir = to.dir, port = to.port, unlogged = to.unlogged, items = items }
+      spread(d, { writes = { w }, entry = entries[n] or '', log = NONE })
     end
-    return
   end
-  sent = not to.unlogged and {} or nil
-  deliver(to.id, to.dir, to.port, to.items)
-  local where = sent and sent[1]
-  sent = nil
-  for _, p in ipairs(d.parts) do
-    notes(d, p)
-    log_entry(d.id, p.entry, where and p.n > 0 and '[' .. moved(where, where.from + p.first - 1, p.n) .. ']' or '[]')
+end
+
+-- spread_all writes the messages and the log of runs that are packed: the messages at once, if all of them come to
+-- one place.
+local function spread_all(d)
+  local to, where = d.to, nil
+  if to then
+    if tree(to.id) ~= tree(d.id) or not straight(to.id, to.dir, to.port) then return unpacked(d) end
+    sent = not to.unlogged and {} or nil
+    deliver(to.id, to.dir, to.port, to.items)
+    where, sent = sent and sent[1], nil
+  end
+  local from = where and where.from
+  for _, p in ipairs(d.packs) do
+    log_pack(d.id, p, where and p.n > 0 and '[' .. moved(where, from, p.n) .. ']' or '[]')
+    from = from and from + p.n
   end
 end
 
@@ -132,11 +135,8 @@ local function record(d)
   for _ = 1, d.nspawn do born() end
   if d.nspawn > 0 then births(d.id, d.nspawn) end
   cursor = after
-  if d.to then
-    spread_all(d)
-  else
-    for _, p in ipairs(d.parts) do spread(d, p) end
-  end
+  if d.packs then spread_all(d) end
+  for _, p in ipairs(d.parts) do spread(d, p) end
   for _, v in ipairs(d.defaults) do set_default(v.id, v.dir, v.port, v.set and v.value or nil) end
   for _, port in ipairs(d.closes) do finish(d.id, 'o', port) end
   if d.nports >= 0 then
@@ -198,7 +198,7 @@ local function enter(d)
   if g.closed == 1 and not closed(d.id, 'i', g.port) then return 'moved' end -- closing it is one touch
   if j.version ~= g.version or j.touched ~= g.touched + g.closed or (j.last or '') ~= g.last then return 'moved' end
   local k = key(d.id)
-  local rate = rated(j, #d.parts, g.limit)
+  local rate = rated(j, d.runs, g.limit)
   if not rate or call('LLEN', k .. ':i:' .. g.port) ~= g.seen or call('EXISTS', k .. ':lock') == 1 then return 'moved' end
   local asleep = j.status
   j.token, j.status = d.token, EV.begin[EV.wake[asleep]]
@@ -223,14 +223,14 @@ local function apply(d)
   if failed then
     tries = tries + 1
   elseif not d.handed then
-    step = step + #d.parts
+    step = step + d.runs
     if d.outcome ~= 'checkpoint' then tries = 0 end -- the run may yet fail
   end
   j.last, j.step, j.tries, j.version = d.token, step, tries, j.version + 1
   j.token = d.next ~= '' and d.next
   call('HSET', key(d.id), 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries),
     'version', str(j.version), 'reason', d.reason)
-  local more = #d.parts - (d.leads and 0 or 1) -- the first of them was counted when it began
+  local more = d.runs - (d.leads and 0 or 1) -- the first of them was counted when it began
   if more > 0 and not d.guess then
     j.rate = rated(j, more, math.huge)
     call('HSET', key(d.id), 'rate', j.rate)
