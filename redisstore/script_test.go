@@ -158,7 +158,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[gone []]", "port_take", bareRoot+".1", "i", "in", 0, 1, "k2")
 
 	b.want("[gone]", "begin", bareRoot+".1", "r1", 1000, 9, "", 9, 0, 1, "", 1000)
-	if got := b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000); !strings.HasPrefix(got, "[ok T type\x1fT\x1fqueue\x1fq\x1f") || !strings.HasSuffix(got, " [] [in 7] [[in 1 1 [2]]] []]") {
+	if got := b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000); !strings.HasPrefix(got, "[ok T created\x1fT\x1ftype\x1fT\x1fqueue\x1fq\x1f") || !strings.HasSuffix(got, " [] [in 7] [[in 1 1 [2]]] []]") {
 		t.Errorf("begin replies %s", got)
 	}
 	b.want("[status running]", "begin", bareRoot, "r2", 1000, 9, "", 9, 0, 1, "", 1000)
@@ -187,7 +187,7 @@ func TestScriptReplies(t *testing.T) {
 	b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 0, 1, "", 1000)
 	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 0, 1, "", 1000, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
-		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[\[1  [01] 0 -1\] ` + bareRoot + ` \[ok T type\x1fT\x1f.* \[\]\]$`).MatchString(got) {
+		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[\[1  [01] 0 -1\] ` + bareRoot + ` \[ok T created\x1fT\x1ftype\x1fT\x1f.* \[\]\]$`).MatchString(got) {
 			t.Errorf("step replies %s", got)
 		}
 	}

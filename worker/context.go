@@ -163,6 +163,9 @@ func (r *Run) SetPorts(ports []port.Spec) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over {
+		return errOver
+	}
 	r.delta.SetPorts = append([]port.Spec{}, ports...)
 	return nil
 }

@@ -17,8 +17,7 @@ import (
 func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 	fine := err == nil || errors.Is(err, ErrSuspend) || errors.Is(err, ErrFull) || errors.Is(err, ErrAgain)
 	if fine && shutdown {
-		d := r.take(statemachine.Shutdown)
-		return &d
+		return r.take(statemachine.Shutdown)
 	}
 	if fine {
 		read, hidden := r.most() > 0 || r.took, r.hides()
@@ -37,7 +36,7 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 		case single < 0 && read:
 			d.Single = "0"
 		}
-		return &d
+		return d
 	}
 	d := &job.Delta{Job: r.info.ID, Token: r.token, Outcome: statemachine.Fail, Failure: r.failure(err)}
 	d.Reason = firstLine(d.Failure.Error)

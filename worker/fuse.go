@@ -396,7 +396,10 @@ func modest(d *job.Delta) bool {
 func (s sleeper) fed(name string, items []json.RawMessage, closes int, now time.Time) (fed *job.Snapshot, closed bool) {
 	snap := *s.snap
 	snap.Token = rand.Text()
-	snap.Info.Status, snap.Info.Ports = statemachine.Running, slices.Clone(snap.Info.Ports)
+	snap.Info.Status = statemachine.Running
+	if closes > 0 {
+		snap.Info.Ports = slices.Clone(snap.Info.Ports) // which change
+	}
 	snap.State = maps.Clone(snap.State) // the run changes it, and may be dropped
 	if now.After(snap.Info.Ran) {
 		snap.Info.Ran = now

@@ -158,7 +158,7 @@ type mark struct {
 }
 
 func (r *Run) mark() mark {
-	m := mark{step: r.step, delta: r.delta, size: r.size, written: r.written, state: maps.Clone(r.state.changed), closed: map[string]bool{}, family: maps.Clone(r.children)}
+	m := mark{step: r.step, delta: *r.delta, size: r.size, written: r.written, state: maps.Clone(r.state.changed), closed: map[string]bool{}, family: maps.Clone(r.children)}
 	m.delta.Writes = slices.Clone(r.delta.Writes)
 	for _, in := range r.boxes {
 		m.boxes = append(m.boxes, *in)
@@ -179,7 +179,7 @@ func (r *Run) restore(m mark) {
 	if m.step != r.step {
 		return
 	}
-	r.delta, r.size, r.written, r.state.changed = m.delta, m.size, m.written, m.state
+	*r.delta, r.size, r.written, r.state.changed = m.delta, m.size, m.written, m.state
 	for i, in := range m.boxes {
 		*r.boxes[i] = in
 	}

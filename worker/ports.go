@@ -301,6 +301,9 @@ func (r *Run) write(w job.Write, item json.RawMessage) error {
 func (out *outbox) Close() error {
 	out.run.mu.Lock()
 	defer out.run.mu.Unlock()
+	if out.run.over {
+		return errOver
+	}
 	out.close()
 	return nil
 }

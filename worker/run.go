@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,7 @@ const (
 // worker's Run returned.
 type Run struct {
 	store Store
-	info  job.Info
+	info  *job.Info
 	lease time.Duration
 	ctx   context.Context //nolint:containedctx // the run's own: port handles have no context argument
 
@@ -49,7 +50,7 @@ type Run struct {
 	ins      byName[*inbox] // the job's own
 	outs     byName[*outbox]
 	state    State
-	delta    job.Delta         // what was done since the last commit
+	delta    *job.Delta        // what was done since the last commit
 	size     int               // bytes that delta writes
 	written  int               // messages that delta writes
 	children map[string]*Child // nil until asked for
@@ -73,7 +74,7 @@ var errOver = errors.New("the run is over: a worker must wait for its goroutines
 
 func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duration) *Run {
 	r := &Run{
-		store: s, info: snap.Info, lease: lease, ctx: ctx, token: snap.Token, step: snap.Info.Steps,
+		store: s, info: &snap.Info, delta: &job.Delta{}, lease: lease, ctx: ctx, token: snap.Token, step: snap.Info.Steps,
 	}
 	r.head, r.broken = port.SealBy(nil, r.by())
 	for i := range snap.Info.Ports {
@@ -103,7 +104,11 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 func (r *Run) ID() job.ID { return r.info.ID }
 
 // Info returns what was known of the job when the run began.
-func (r *Run) Info() job.Info { return r.info }
+func (r *Run) Info() job.Info {
+	i := *r.info
+	i.Ports = slices.Clone(i.Ports) // the engine knows the job by these
+	return i
+}
 
 // Now is when the run began, by the store's clock. Workers that measure time with it
 // follow the clock of weirtest, and agree across machines.
@@ -207,10 +212,11 @@ func (r *Run) Checkpoint() error {
 		return err
 	}
 	d := r.take(job.Checkpoint)
+	r.delta, r.size, r.written = &job.Delta{}, 0, 0
 	d.Next, d.Lease = rand.Text(), r.lease
 	begun := time.Now()
 	r.keeper.change(d.Next)
-	res, err := commit(r.ctx, r.store, d)
+	res, err := commit(r.ctx, r.store, *d)
 	if err != nil {
 		r.broken = fmt.Errorf("checkpoint: %w", err)
 		return r.broken
@@ -236,9 +242,9 @@ func (r *Run) started() {
 	r.delta.Started = true
 }
 
-// take returns what was done since the last commit as a delta, and begins a new one.
-// r.mu is held.
-func (r *Run) take(outcome statemachine.Event) job.Delta {
+// take returns what was done since the last commit as a delta. Whoever goes on with the run must give it
+// a new one. r.mu is held.
+func (r *Run) take(outcome statemachine.Event) *job.Delta {
 	d := r.delta
 	d.Job, d.Token, d.Outcome = r.info.ID, r.token, outcome
 	for _, in := range r.boxes {
@@ -248,6 +254,5 @@ func (r *Run) take(outcome statemachine.Event) job.Delta {
 	}
 	d.Set, d.Unset = r.state.changes()
 	d.Entry = r.journal.entry(r.step)
-	r.delta, r.size, r.written = job.Delta{}, 0, 0
 	return d
 }

@@ -7,7 +7,9 @@
 --        or {'gone' | 'exists' | 'ended' | 'graph', {}} for its parent, {'moved', {}} if a number of
 --        a child was given out twice, or {'leftovers', {}}
 local first, parent, name, token, large, all, n = arg(), arg(), arg(), arg(), arg() == '1', num(), num()
-if load(first).status ~= '' and (parent == '' or repeated(token)) then return { repeated(token) and 1 or 0, {} } end
+if call('HEXISTS', key(first), 'status') == 1 and (parent == '' or repeated(token)) then
+  return { repeated(token) and 1 or 0, {} }
+end
 if parent ~= '' then
   local p = load(parent)
   if p.status == '' then return { 'gone', {} } end
@@ -16,13 +18,14 @@ if parent ~= '' then
   if call('HEXISTS', key(parent) .. ':c', name) == 1 then return { 'exists', {} } end
   if doubled(ahead(n)) then return { 'moved', {} } end
 end
-local there = tonumber(call('HGET', P .. 't:' .. tree(first), 'jobs') or '0')
+local counts = P .. 't:' .. tree(first)
+local there = tonumber(call('HGET', counts, 'jobs') or '0')
 if large and (not call('ZSCORE', P .. 'due', '!unborn ' .. first) or parent == '' and there ~= all - 1)
   or parent == '' and not large and there > 0 then
   return { 'leftovers', {} }
 end
 remember(token)
-if parent == '' and all > 1 then call('HSETNX', P .. 't:' .. first, 'seq', all - 1) end
+if parent == '' and all > 1 then call('HSETNX', counts, 'seq', all - 1) end
 for _ = 1, n do born() end
 if parent ~= '' or all > 1 then births(first, n) end -- a root that is alone is counted once it may have children
 if large then

@@ -6,4 +6,4 @@ local id, dir, port, offset, n, bytes = arg(), arg(), arg(), num(), num(), num()
 if load(id).status == '' then return { 'gone' } end
 if not wires(id, dir, port) then return { 'port' } end
 local head = call('HGET', key(id), 'h.' .. dir .. '.' .. port) or '0'
-return { 'ok', head, batch(key(id) .. ':' .. dir .. ':' .. port, offset, n, bytes) }
+return { 'ok', head, (batch(key(id) .. ':' .. dir .. ':' .. port, offset, n, bytes)) }

@@ -46,53 +46,80 @@ local function looped(id, parent)
   end
 end
 
+-- fresh is what load would return of a job that is created with these fields.
+local function fresh(id, f, status)
+  local parent = f.parent ~= '' and f.parent
+  return {
+    id = id, status = status, type = f.type, queue = f.queue, gen = 0, token = false, last = false, again = false,
+    parent = parent, pgraph = f.pgraph == '1', graph = f.graph == '1', open = tonumber(f.open or '0'), broken = 0,
+    step = 0, version = 0, tries = 0, silent = f.silent or '', rate = '', blocked = 0, loop = f.loop,
+    policy = f.policy or '', touched = 0,
+  }
+end
+
+-- chunked gives n values of ARGV from position p on to a command, in chunks.
+local function chunked(command, k, p, n)
+  for i = 1, n, CHUNK do
+    call(command, k, unpack(ARGV, p + i, p + math.min(i + CHUNK - 1, n)))
+  end
+end
+
 -- born creates the next job of ARGV: node, its fields, its defaults, its messages. With held
--- it does not enter yet: how it will is put down in that list.
+-- it does not enter yet: how it will is put down in that list. Its parent knows it after births.
 local function born(held)
   local n = node()
-  local k = key(n.id)
-  for _, suffix in ipairs({ '', ':d' }) do
-    local count = num()
-    for i = 1, count, CHUNK do
-      call('HSET', k .. suffix, unpack(ARGV, cursor + i, cursor + math.min(i + CHUNK - 1, count)))
-    end
-    cursor = cursor + count
-  end
+  local k, f, count = key(n.id), {}, num()
+  local at = cursor
+  for i = at + 1, at + count, 2 do f[ARGV[i]] = ARGV[i + 1] end
+  cursor = at + count
+  local defaults = num()
+  chunked('HSET', k .. ':d', cursor, defaults)
+  cursor = cursor + defaults
   for _ = 1, num() / 2 do
     local port = arg()
     call('RPUSH', k .. ':i:' .. port, arg())
   end
-  jobs[n.id] = nil -- it may have been looked for before
-  local loop, subscribed = unpack(call('HMGET', k, 'loop', 'subscribed'))
-  if n.parent ~= '' then
-    call('HSET', key(n.parent) .. ':c', n.name, n.id)
-    if loop == '1' then looped(n.id, n.parent) end
-  else
-    call('ZADD', P .. 'index', 0, n.id)
-  end
+  if n.parent == '' then call('ZADD', P .. 'index', 0, n.id) end
   if n.at and n.at <= NOW then n.event, n.at = 'create', nil end
-  local to = EV[n.event]['']
+  local to, now, first = EV[n.event][''], str(NOW), math.min(count, CHUNK)
+  local j = fresh(n.id, f, to)
+  jobs[n.id] = j
+  if held or to == S.suspended then
+    call('HSET', k, 'created', now, 'status', to, unpack(ARGV, at + 1, at + first))
+  else
+    call('HSET', k, 'created', now, unpack(ARGV, at + 1, at + first))
+  end
+  chunked('HSET', k, at + first, count - first)
+  if n.parent ~= '' then
+    local list = kin[n.parent] or {}
+    kin[n.parent], list[#list + 1], list[#list + 2] = list, n.name, n.id
+    if j.loop == '1' then looped(n.id, n.parent) end
+  end
   if held then
-    call('HSET', k, 'created', str(NOW), 'status', to)
-    if to ~= S.suspended or subscribed then
+    if to ~= S.suspended or f.subscribed then
       call('RPUSH', held, n.id .. ' ' .. to .. ' ' .. (n.at and str(n.at) or ''))
     end
     return
   end
-  if subscribed then subscribe_ports(n.id) end
-  if to == S.suspended then -- as most jobs of graphs: nothing else is to be known of it
-    call('HSET', k, 'created', str(NOW), 'status', to)
-    if watching() then tell(load(n.id)) end
-    return
-  end
-  call('HSET', k, 'created', str(NOW))
-  place(load(n.id), to, n.at)
+  if f.subscribed then subscribe_ports(n.id) end
+  if to == S.suspended then return tell(j) end -- as most jobs of graphs
+  j.status = ''
+  place(j, to, n.at)
 end
 
--- births counts jobs that are created in a tree.
-local function births(id, n) call('HINCRBY', P .. 't:' .. tree(id), 'jobs', n) end
+-- births makes new jobs known to their parents, and counts them in their tree.
+local function births(id, n)
+  for parent, list in pairs(kin) do
+    for i = 1, #list, CHUNK do
+      call('HSET', key(parent) .. ':c', unpack(list, i, math.min(i + CHUNK - 1, #list)))
+    end
+  end
+  kin = {}
+  call('HINCRBY', P .. 't:' .. tree(id), 'jobs', n)
+end
 
--- batch returns messages of a list from offset on: at most n, and about so many bytes.
+-- batch returns messages of a list from offset on: at most n, and about so many bytes; and whether they are all
+-- of them.
 local function batch(k, offset, n, bytes)
   local items, count, size = {}, 0, 0
   while count < n and size < bytes do
@@ -104,9 +131,9 @@ local function batch(k, offset, n, bytes)
       count, size = count + 1, size + #v
       items[count] = v
     end
-    if #part < most then break end
+    if #part < most then return items, count == from - offset + #part end
   end
-  return items
+  return items, false
 end
 
 -- batch_of is how many messages a run of a type gets: what batches, ' <type>=<number>…', says,
@@ -148,10 +175,9 @@ local function look(j, most, bytes)
   end
   for _, port in ipairs(inputs) do
     local list = k .. ':i:' .. port
-    local len = call('LLEN', list)
-    if len > 0 then
-      boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, batch(list, 0, most, bytes) }
-    end
+    local items, all = batch(list, 0, most, bytes)
+    local len = all and #items or call('LLEN', list)
+    if len > 0 then boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, items } end
   end
   return flat(fields, reason, by), state, defaults, boxes, fields
 end

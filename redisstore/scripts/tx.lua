@@ -48,13 +48,6 @@ local function refuse(d)
   end
 end
 
--- chunked gives n values of ARGV from position p on to a command, in chunks.
-local function chunked(command, k, p, n)
-  for i = 1, n, CHUNK do
-    call(command, k, unpack(ARGV, p + i, p + math.min(i + CHUNK - 1, n)))
-  end
-end
-
 -- spread writes the messages and the log of one run.
 local function spread(d, p)
   if p.entry ~= '' then sent = sent or {} end
