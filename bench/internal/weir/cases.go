@@ -2,16 +2,23 @@ package weir
 
 import "github.com/weirworks/weir/bench/internal/lab"
 
+// some are a tenth of the messages of all streams, for what is so much slower.
+func some(s lab.Size) (name string, n, rows int) {
+	name, n, rows = s.Rows()
+	return name, max(n/10/rows, 1) * rows, rows
+}
+
 // Cases are all that Weir does. They come in the order in which they are run.
 func Cases() []lab.Case {
 	usual, quiet := tuned{}, tuned{noLog: true}
-	noLog, synced, cluster := System+" no log", System+" aof everysec", System+" cluster"
+	noLog, noFuse, synced, cluster := System+" no log", System+" no fuse", System+" aof everysec", System+" cluster"
 	return []lab.Case{
 		{Workload: "chain", System: System, Run: chain(usual)},
 		{Workload: "chain", System: noLog, Run: chain(quiet)},
 		{Workload: "hops", System: System, Run: hops},
 		{Workload: "stream", System: System, Run: stream(lab.Size.Rows, usual)},
 		{Workload: "stream", System: noLog, Run: stream(lab.Size.Rows, quiet)},
+		{Workload: "stream", System: noFuse, Run: stream(some, tuned{noFuse: true})},
 		{Workload: "stream", System: synced, Fsync: "everysec", Run: stream(lab.Size.Rows, usual)},
 		{Workload: "stream", System: cluster, Cluster: true, Run: stream(lab.Size.Rows, usual)},
 		{Workload: "single", System: System, Run: stream(lab.Size.Row, usual)},

@@ -55,11 +55,11 @@ func (r *rig) serveQueues(ctx context.Context, queues map[string]int, fn func(co
 }
 
 // tuned are the options that the workers here share.
-type tuned struct{ noLog bool }
+type tuned struct{ noLog, noFuse bool }
 
 // WorkerOptions implements worker.Configured.
 func (t tuned) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: -1, NoLog: t.noLog}
+	return worker.Options{MaxRunsPerMinute: -1, NoLog: t.noLog, NoFuse: t.noFuse}
 }
 
 // wrong returns an error about a job that is not as it should be.
