@@ -181,7 +181,7 @@ func TestErrorAfterTheFirstWrite(t *testing.T) {
 			e.ok(a.err)
 		}
 	})
-	broken := [2]int{}
+	broken, orphans := [2]int{}, 0
 	for n := e.firstWrite(whole) + 1; n <= len(whole); n++ {
 		p := e.couple()
 		var all []answer
@@ -200,8 +200,26 @@ func TestErrorAfterTheFirstWrite(t *testing.T) {
 			e.is(statemachine.Queued, p.ids[bad])
 			e.end(p.ids[bad], statemachine.Complete)
 		}
+		orphans += e.orphans(p.ids[0])
+	}
+	if orphans > 2 { // when it is telling the parents what fails
+		t.Errorf("%d jobs are there whose parents do not know them", orphans)
 	}
 	t.Logf("%v calls failed of %d: %q", broken, len(whole), whole)
+}
+
+// orphans counts jobs of a tree whose parents do not know them.
+func (e *env) orphans(root job.ID) (n int) {
+	e.Helper()
+	for number := 1; number <= 2; number++ {
+		id := root.Nth(number)
+		parent := e.rdb.HGet(e.Context(), e.key(id), "parent").Val()
+		if e.rdb.HExists(e.Context(), e.key(id), "status").Val() &&
+			!slices.Contains(e.rdb.HVals(e.Context(), e.key(job.ID(parent))+":c").Val(), string(id)) {
+			n++
+		}
+	}
+	return n
 }
 
 // couple are two jobs of one shard, with runs that do much and little, whose leases have ended, and how they

@@ -107,14 +107,19 @@ local function born(held)
   place(j, to, n.at)
 end
 
--- births makes new jobs known to their parents, and counts them in their tree.
-local function births(id, n)
+-- present makes new jobs known to their parents.
+local function present()
   for parent, list in pairs(kin) do
+    kin[parent] = nil
     for i = 1, #list, CHUNK do
       call('HSET', key(parent) .. ':c', unpack(list, i, math.min(i + CHUNK - 1, #list)))
     end
   end
-  kin = {}
+end
+
+-- births makes new jobs known to their parents, and counts them in their tree.
+local function births(id, n)
+  present()
   call('HINCRBY', P .. 't:' .. tree(id), 'jobs', n)
 end
 
