@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
 )
@@ -51,24 +52,36 @@ func TestCloseStopsEngines(t *testing.T) {
 // Goroutines of a worker that go on after it returned change nothing.
 func TestRunIsOver(t *testing.T) {
 	each(t, func(b *bench) {
-		late := make(chan *worker.Run, 1)
+		type left struct {
+			run *worker.Run
+			out port.Out[int]
+		}
+		late := make(chan left, 1)
 		h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
-			late <- run
+			late <- left{run, w.Out}
 			_, _, err := w.In.Read()
 			return err
 		}))
 		b.check(h.Write(b.ctx, "in", 1))
 		b.serve()
 		b.completed(h, 1)
-		run := <-late
+		was := <-late
+		run := was.run
 		for name, err := range map[string]error{
 			"checkpoint": run.Checkpoint(),
 			"state":      run.State().Set("late", 1),
 			"log":        run.Log("late"),
+			"ports":      run.SetPorts(nil),
+			"timer":      run.WakeAfter(time.Second),
+			"message":    was.out.Write(1),
+			"end":        was.out.Close(),
 		} {
 			if err == nil || !strings.Contains(err.Error(), "the run is over") {
 				b.Errorf("%s: %v", name, err)
 			}
+		}
+		if i, err := h.Info(b.ctx); err != nil || i.Steps != 1 || len(i.Ports) == 0 {
+			b.Errorf("the job is %+v, %v", i, err)
 		}
 	})
 }
