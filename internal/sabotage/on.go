@@ -49,10 +49,8 @@ var edits = map[Name][]edit{
 	LostWake: {{"base", "call('ZADD', P .. 'due', str(at or NOW + LOOK), j.id)", "if at then call('ZADD', P .. 'due', str(at), j.id) end"}},
 	PopAtBegin: {
 		{
-			"run", "boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, batch(list, 0, most, bytes) }",
-			"local items = batch(list, 0, most, bytes)\n" +
-				"call('LTRIM', list, #items, -1)\ncall('HINCRBY', k, 'h.i.' .. port, #items)\n" +
-				"boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, items }",
+			"run", "    if len > 0 then boxes[#boxes + 1] =",
+			"    call('LTRIM', list, #items, -1)\n    call('HINCRBY', k, 'h.i.' .. port, #items)\n    if len > 0 then boxes[#boxes + 1] =",
 		},
 		{"tx", "    if (call('HGET', key(t.id), 'h.' .. t.dir", "    if (d.guess or t.dir == 'o') and (call('HGET', key(t.id), 'h.' .. t.dir"},
 		{"tx", "    if call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n", "    if d.guess and call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n"},
