@@ -95,8 +95,8 @@ func appendJSON(to []byte, v any) []byte {
 	return append(to, raw...)
 }
 
-// traceLimit is how many entries of a tree's log Trace looks at.
-const traceLimit = 10_000
+// traceLimit is how many entries of a tree's log Trace looks at: as many as there may be, and more.
+const traceLimit = 25_000
 
 // Trace tells where the n-th message that ever came to a port (the first is 0) came
 // from: the run, or act from outside, that sent it, then those that sent what that run

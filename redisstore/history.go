@@ -38,7 +38,7 @@ func (s *Store) Log(ctx context.Context, id job.ID, after string, limit int) ([]
 	case entry != "":
 		from = "(" + entry
 	}
-	all, err := s.logEntries(id, s.rdb.XRangeN(ctx, s.keys.log(id), from, "+", int64(limit)+1), false)
+	all, err := s.logEntries(id, s.rdb.XRangeN(ctx, s.keys.log(id), from, "+", int64(limit)+1), limit, false)
 	all = slices.DeleteFunc(all, func(e job.Entry) bool {
 		same, n := position(e.Position)
 		return same == entry && n <= run
@@ -56,7 +56,7 @@ func (s *Store) LogBack(ctx context.Context, id job.ID, before string, limit int
 	case entry != "":
 		end = "(" + entry
 	}
-	all, err := s.logEntries(id, s.rdb.XRevRangeN(ctx, s.keys.log(id), end, "-", int64(limit)+1), true)
+	all, err := s.logEntries(id, s.rdb.XRevRangeN(ctx, s.keys.log(id), end, "-", int64(limit)+1), limit, true)
 	all = slices.DeleteFunc(all, func(e job.Entry) bool {
 		same, n := position(e.Position)
 		return same == entry && n >= run
@@ -74,14 +74,17 @@ func position(text string) (entry string, run int) {
 	return entry, run
 }
 
-// logEntries decodes entries of a log, newest first if back.
-func (s *Store) logEntries(id job.ID, cmd *redis.XMessageSliceCmd, back bool) ([]job.Entry, error) {
+// logEntries decodes entries of a log, newest first if back: so many, and those of one more entry of the stream.
+func (s *Store) logEntries(id job.ID, cmd *redis.XMessageSliceCmd, enough int, back bool) ([]job.Entry, error) {
 	messages, err := cmd.Result()
 	if err != nil && !isNil(err) {
 		return nil, s.explain(err)
 	}
 	out := make([]job.Entry, 0, len(messages))
 	for _, m := range messages {
+		if len(out) >= enough+packRuns {
+			break
+		}
 		some, err := s.logEntry(m)
 		if err != nil {
 			return nil, fmt.Errorf("reading the log of job %s: %w", id, err)

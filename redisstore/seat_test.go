@@ -3,11 +3,13 @@ package redisstore_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -154,4 +156,31 @@ func TestWriteBegins_stopping(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Tokens of outside writes are kept for a minute, also while another database of the server has a
+// namespace of the same name.
+func TestTokensOfTwoDatabases(t *testing.T) {
+	t.Parallel()
+	base, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	at := func(db string) (*env, job.ID) {
+		url := strings.Replace(base, "/0", "/"+db, 1)
+		s, err := redisstore.Open(t.Context(), redisstore.Config{URL: url, Namespace: ns, Shards: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		e := &env{T: t, url: url, ns: ns, store: s, rdb: connect(t, url), lose: func() {}}
+		return e, e.create(job.Node{Type: "S", Ports: ports(in("in"))})
+	}
+	a, one := at("0")
+	b, two := at("1")
+	for range 20 {
+		for e, id := range map[*env]job.ID{a: one, b: two} {
+			e.write(id, "in", "1")
+			if ttl := e.rdb.PTTL(t.Context(), "weir:{"+ns+":0}:seen").Val(); ttl < 59*time.Second {
+				t.Errorf("tokens of now are kept for %v", ttl)
+			}
+		}
+	}
 }

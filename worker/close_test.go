@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,7 @@ func TestRunIsOver(t *testing.T) {
 			"checkpoint": run.Checkpoint(),
 			"state":      run.State().Set("late", 1),
 			"log":        run.Log("late"),
+			"group":      run.Group(func() error { return nil }),
 			"ports":      run.SetPorts(nil),
 			"timer":      run.WakeAfter(time.Second),
 			"message":    was.out.Write(1),
@@ -108,4 +110,28 @@ func TestTooLargeFromOutside(t *testing.T) {
 	if err := h.Write(b.ctx, "text", many[0]); err != nil {
 		b.Errorf("the largest message: %v", err)
 	}
+}
+
+// A goroutine that a worker leaves behind does not race with the commit of what the worker did.
+func TestGroupAfterTheRun(t *testing.T) {
+	each(t, func(b *bench) {
+		var stop atomic.Bool
+		h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
+			go func() {
+				for !stop.Load() {
+					_ = run.Group(func() error { return nil })
+					_ = run.Info()
+					time.Sleep(20 * time.Microsecond)
+				}
+			}()
+			_, _, err := w.In.Read()
+			return err
+		}))
+		defer stop.Store(true)
+		for i := range 100 {
+			b.check(h.Write(b.ctx, "in", i))
+		}
+		b.serve()
+		b.until("all is read", func() bool { return b.waiting(h, "in") == 0 })
+	})
 }

@@ -88,7 +88,9 @@ func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time, settle f
 	case err != nil && cause != nil && errors.Is(err, context.DeadlineExceeded):
 		err = cause
 	}
-	return newRan(snap, r, r.conclude(k, err, snap.Shutdown), took)
+	d := r.conclude(k, err, snap.Shutdown)
+	r.delta = nil // it is the engine's now
+	return newRan(snap, r, d, took)
 }
 
 const (

@@ -106,6 +106,10 @@ func (j *journal) failure(step int64, f *job.Failure) string {
 // all that the run did in it is undone. Of groups within groups the outermost counts.
 func (r *Run) Group(fn func() error) error {
 	r.mu.Lock()
+	if r.over {
+		r.mu.Unlock()
+		return errOver
+	}
 	mark := r.mark()
 	outer := r.journal.depth == 0
 	if outer {

@@ -76,8 +76,9 @@ func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
 
 // behind returns the row of a run whose predecessors have been committed.
 func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn bool) {
-	first.snap.Info.Version++
-	first.told = false
+	snap := *first.snap // which the run may still be asked for
+	snap.Info.Version++
+	first.snap, first.told = &snap, false
 	first.read += row[0].read // they began with one snapshot
 	if first.after() == nil {
 		next, leads, _ = t.fuse([]*ran{first}, t.room) // what ended may lead on

@@ -12,10 +12,9 @@
 local LOOK = 1000   -- ms after which the sweeper looks at a wake that nobody took
 local CHUNK = 1000  -- values given to one command
 local PLENTY = 1e6  -- room of a port without a limit
-local tidied = {} -- when the tokens of shards were last tidied, as far as the server knows
 
 -- What belongs to one call. On most servers the rest of this text runs once in the life of
--- the server: nothing else here but tidied may change.
+-- the server: nothing else here may change.
 local KEYS, ARGV, call, cursor, P, NOW
 local jobs, ready -- those loaded, by ID; those made ready, in order
 local jobkeys, trees -- of jobs, by ID
@@ -26,7 +25,6 @@ local writer      -- the job whose commit this is
 local guessed     -- the job whose run, on what this commit writes, comes next in the transaction
 local quiet       -- what is appended wakes nobody
 local sent        -- where messages went, for the log, when it is a table
-local kin         -- of parents, by ID: names and IDs of their new children, which they do not know yet
 local space       -- how many more messages fit into the fullest port that a transaction wrote to; -1: it wrote to none
 
 -- start begins a call, whose own arguments are those behind the first skip.
@@ -35,7 +33,7 @@ local function start(keys, args, skip)
   P = string.sub(KEYS[1], 1, -4)
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
-  jobs, ready, wired, urgent, jobkeys, trees, kin = {}, {}, {}, {}, {}, {}, {}
+  jobs, ready, wired, urgent, jobkeys, trees = {}, {}, {}, {}, {}, {}
   watched, writer, guessed, quiet, sent, space = nil, nil, nil, false, nil, -1
 end
 
@@ -121,10 +119,8 @@ local function repeated(token) return call('ZSCORE', P .. 'seen', token) end
 
 local function remember(token)
   call('ZADD', P .. 'seen', str(NOW), token)
-  if math.abs(NOW - (tidied[P] or 0)) < LOOK then return end
-  call('ZREMRANGEBYSCORE', P .. 'seen', '-inf', str(NOW - 60000))
-  call('PEXPIRE', P .. 'seen', 60000 + LOOK)
-  tidied[P] = NOW
+  call('PEXPIRE', P .. 'seen', 60000)
+  if string.byte(token) % 8 == 0 then call('ZREMRANGEBYSCORE', P .. 'seen', '-inf', str(NOW - 60000)) end
 end
 
 local review, wake

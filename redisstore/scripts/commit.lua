@@ -49,7 +49,6 @@ for i = 1, num() do
   if not done then -- keys that others have changed: that is no fault of the transactions beside it
     answer = { {}, '', {}, type(answer) == 'table' and answer.err or tostring(answer) }
     jobs, wired, writer, guessed, quiet, sent = {}, {}, nil, nil, false, nil
-    pcall(present)
   end
   out[i], cursor = answer, behind
 end

@@ -65,7 +65,7 @@ local function chunked(command, k, p, n)
 end
 
 -- born creates the next job of ARGV: node, its fields, its defaults, its messages. With held
--- it does not enter yet: how it will is put down in that list. Its parent knows it after births.
+-- it does not enter yet: how it will is put down in that list.
 local function born(held)
   local n = node()
   local k, f, count = key(n.id), {}, num()
@@ -91,8 +91,7 @@ local function born(held)
   end
   chunked('HSET', k, at + first, count - first)
   if n.parent ~= '' then
-    local list = kin[n.parent] or {}
-    kin[n.parent], list[#list + 1], list[#list + 2] = list, n.name, n.id
+    call('HSET', key(n.parent) .. ':c', n.name, n.id)
     if j.loop == '1' then looped(n.id, n.parent) end
   end
   if held then
@@ -107,21 +106,8 @@ local function born(held)
   place(j, to, n.at)
 end
 
--- present makes new jobs known to their parents.
-local function present()
-  for parent, list in pairs(kin) do
-    kin[parent] = nil
-    for i = 1, #list, CHUNK do
-      call('HSET', key(parent) .. ':c', unpack(list, i, math.min(i + CHUNK - 1, #list)))
-    end
-  end
-end
-
--- births makes new jobs known to their parents, and counts them in their tree.
-local function births(id, n)
-  present()
-  call('HINCRBY', P .. 't:' .. tree(id), 'jobs', n)
-end
+-- births counts jobs that are created in a tree.
+local function births(id, n) call('HINCRBY', P .. 't:' .. tree(id), 'jobs', n) end
 
 -- batch returns messages of a list from offset on: at most n, and about so many bytes; and whether they are all
 -- of them.
