@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -240,5 +241,28 @@ func (e *env) pages(id job.ID, size int, read func(context.Context, job.ID, stri
 			return all
 		}
 		position = page[size-1].Position
+	}
+}
+
+// The log of a tree is cut: of runs that share entries of the stream it keeps about 20,000.
+func TestLogIsCut(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	root := e.create(job.Node{Type: "S", Ports: ports(in("in"), out("out"))})
+	const commits, runs = 120, 200
+	e.write(root, "in", slices.Repeat([]string{"0"}, commits+1)...)
+	for n := range commits {
+		d := delta(e.begin(root), statemachine.Requeue)
+		for i := range runs - 1 {
+			d.Before = append(d.Before, job.Part{Entry: fmt.Sprintf(`{"step":%d}`, n*runs+i)})
+		}
+		d.Entry = fmt.Sprintf(`{"step":%d}`, n*runs+runs-1)
+		d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: int64(n), N: 1}}
+		e.commit(d)
+	}
+	all, err := e.store.Runs(e.Context(), root, 2*commits*runs)
+	e.ok(err)
+	if len(all) < 19_000 || len(all) > 21_000 || all[len(all)-1].Step != commits*runs-1 {
+		t.Errorf("of %d runs it has %d", commits*runs, len(all))
 	}
 }
