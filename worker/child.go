@@ -41,6 +41,9 @@ func (r *Run) Spawn(name string, p job.Planner) (*Child, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over {
+		return nil, errOver
+	}
 	if err := r.loadChildren(); err != nil {
 		return nil, err
 	}

@@ -60,6 +60,9 @@ func TestRunIsOver(t *testing.T) {
 		late := make(chan left, 1)
 		h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
 			late <- left{run, w.Out}
+			if _, err := run.Child("none"); !errors.Is(err, job.ErrNotFound) { // it knows its children now
+				return err
+			}
 			_, _, err := w.In.Read()
 			return err
 		}))
@@ -68,7 +71,9 @@ func TestRunIsOver(t *testing.T) {
 		b.completed(h, 1)
 		was := <-late
 		run := was.run
+		_, spawned := run.Spawn("late", job.Single(&Call{}, ""))
 		for name, err := range map[string]error{
+			"spawn":      spawned,
 			"checkpoint": run.Checkpoint(),
 			"state":      run.State().Set("late", 1),
 			"log":        run.Log("late"),
