@@ -30,38 +30,52 @@ const logPage = 500
 
 // Log implements job.History.
 func (s *Store) Log(ctx context.Context, id job.ID, after string, limit int) ([]job.Entry, error) {
-	from := "-"
-	entry, run := position(after)
-	switch {
-	case run >= 0:
-		from = entry
-	case entry != "":
-		from = "(" + entry
-	}
-	all, err := s.logEntries(id, s.rdb.XRangeN(ctx, s.keys.log(id), from, "+", int64(limit)+1), limit, false)
-	all = slices.DeleteFunc(all, func(e job.Entry) bool {
-		same, n := position(e.Position)
-		return same == entry && n <= run
-	})
-	return all[:min(len(all), limit)], err
+	return s.readLog(ctx, id, after, limit, false)
 }
 
 // LogBack implements job.History.
 func (s *Store) LogBack(ctx context.Context, id job.ID, before string, limit int) ([]job.Entry, error) {
-	end := "+"
-	entry, run := position(before)
-	switch {
-	case run > 0:
-		end = entry
-	case entry != "":
-		end = "(" + entry
+	return s.readLog(ctx, id, before, limit, true)
+}
+
+// readLog returns the entries next to a position: those behind it, or if back those before it.
+func (s *Store) readLog(ctx context.Context, id job.ID, at string, limit int, back bool) ([]job.Entry, error) {
+	read, first, last := s.rdb.XRangeN, "-", "+"
+	if back {
+		read, first, last = s.rdb.XRevRangeN, "+", "-"
 	}
-	all, err := s.logEntries(id, s.rdb.XRevRangeN(ctx, s.keys.log(id), end, "-", int64(limit)+1), limit, true)
-	all = slices.DeleteFunc(all, func(e job.Entry) bool {
-		same, n := position(e.Position)
-		return same == entry && n >= run
-	})
-	return all[:min(len(all), limit)], err
+	entry, run := position(at)
+	switch {
+	case run >= 0:
+		first = entry
+	case entry != "":
+		first = "(" + entry
+	}
+	messages, err := read(ctx, s.keys.log(id), first, last, int64(limit)+1).Result() // one more, as of the first some may be known
+	if err != nil && !isNil(err) {
+		return nil, s.explain(err)
+	}
+	out := make([]job.Entry, 0, len(messages))
+	for _, m := range messages {
+		if len(out) >= limit {
+			break
+		}
+		some, err := s.logEntry(m)
+		if err != nil {
+			return nil, fmt.Errorf("reading the log of job %s: %w", id, err)
+		}
+		if m.ID == entry {
+			some = slices.DeleteFunc(some, func(e job.Entry) bool {
+				_, n := position(e.Position)
+				return back && n >= run || !back && n <= run
+			})
+		}
+		if back {
+			slices.Reverse(some)
+		}
+		out = append(out, some...)
+	}
+	return out[:min(len(out), limit)], nil
 }
 
 // position splits a position: the ID of an entry, and which of its runs, -1 for one that has not several.
@@ -72,29 +86,6 @@ func position(text string) (entry string, run int) {
 	}
 	run, _ = strconv.Atoi(n) // whatever is no number is the first
 	return entry, run
-}
-
-// logEntries decodes entries of a log, newest first if back: so many, and those of one more entry of the stream.
-func (s *Store) logEntries(id job.ID, cmd *redis.XMessageSliceCmd, enough int, back bool) ([]job.Entry, error) {
-	messages, err := cmd.Result()
-	if err != nil && !isNil(err) {
-		return nil, s.explain(err)
-	}
-	out := make([]job.Entry, 0, len(messages))
-	for _, m := range messages {
-		if len(out) >= enough+packRuns {
-			break
-		}
-		some, err := s.logEntry(m)
-		if err != nil {
-			return nil, fmt.Errorf("reading the log of job %s: %w", id, err)
-		}
-		if back {
-			slices.Reverse(some)
-		}
-		out = append(out, some...)
-	}
-	return out, nil
 }
 
 // logEntry decodes an entry of the stream, which is one of the log or, of several runs, some.
