@@ -119,8 +119,8 @@ local function repeated(token) return call('ZSCORE', P .. 'seen', token) end
 
 local function remember(token)
   call('ZADD', P .. 'seen', str(NOW), token)
+  call('ZREMRANGEBYSCORE', P .. 'seen', '-inf', str(NOW - 60000))
   call('PEXPIRE', P .. 'seen', 60000)
-  if string.byte(token) % 8 == 0 then call('ZREMRANGEBYSCORE', P .. 'seen', '-inf', str(NOW - 60000)) end
 end
 
 local review, wake
