@@ -459,7 +459,7 @@ func TestFusionOfTwoPorts(t *testing.T) {
 // three attempts, as a machine that does much else at a time ends turns early.
 func TestFairness(t *testing.T) {
 	t.Parallel()
-	const trees, share = 100, 400
+	const trees, share = 100, 200
 	for range 3 {
 		counts := newBench(t, redistest.SharedRedis(t)).shares(trees, share)
 		t.Logf("of %d trees the first has done %d, the last %d messages", len(counts), counts[0], counts[len(counts)-1])

@@ -11,7 +11,7 @@ import (
 // The quantum: after so many runs, or so long, a slot that goes from job to job lets the
 // queues choose again.
 const (
-	quantumRuns = 240
+	quantumRuns = 120
 	quantumTime = 100 * time.Millisecond
 )
 
