@@ -39,27 +39,33 @@ func Seal(data json.RawMessage, c Context) (json.RawMessage, error) {
 		return data, nil
 	}
 	if by, ok := c[ContextBy].(string); ok && len(c) == 1 && plain(by) { // as most have
-		return SealBy(data, by)
+		return SealBy(data, "", by)
 	}
 	head, err := Encode(map[string]any(c))
 	if err != nil {
 		return nil, fmt.Errorf("context of a message: %w", err)
 	}
-	return seal(data, "", string(head), ""), nil
+	return seal(data, string(head)), nil
 }
 
-// SealBy is Seal with a context that says no more than who wrote the message.
-func SealBy(data json.RawMessage, by string) (json.RawMessage, error) {
-	if !plain(by) {
-		return Seal(data, Context{ContextBy: by})
+// SealBy is Seal with a context that says no more than who wrote the message, which is kind and name.
+func SealBy(data json.RawMessage, kind, name string) (json.RawMessage, error) {
+	if !plain(kind) || !plain(name) {
+		return Seal(data, Context{ContextBy: kind + name})
 	}
-	return seal(data, `{"`+ContextBy+`":"`, by, `"}`), nil
+	return seal(data, `{"`+ContextBy+`":"`, kind, name, `"}`), nil
 }
 
-// seal puts a context, given in three parts, before data.
-func seal(data json.RawMessage, open, context, end string) json.RawMessage {
-	out := make([]byte, 0, len(open)+len(context)+len(end)+len(data)+2)
-	out = append(append(append(append(out, sealed), open...), context...), end...)
+// seal puts a context, given in parts, before data.
+func seal(data json.RawMessage, context ...string) json.RawMessage {
+	size := len(data) + 2
+	for _, part := range context {
+		size += len(part)
+	}
+	out := append(make([]byte, 0, size), sealed)
+	for _, part := range context {
+		out = append(out, part...)
+	}
 	return append(append(out, '\n'), data...)
 }
 

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/weirworks/weir/job"
 )
@@ -84,20 +83,29 @@ func packOf(parts []job.Part) int {
 }
 
 func onePack(args []any, parts []job.Part) []any {
-	total, logged := 0, false
-	entries, counts := make([]string, len(parts)), make([]string, len(parts))
+	total, size := 0, 0
+	counts := make([]byte, 0, 4*len(parts))
 	for i, p := range parts {
 		n := 0
 		for _, w := range p.Writes {
 			n += len(w.Items)
 		}
-		entries[i], counts[i] = p.Entry, strconv.Itoa(n)
+		if i > 0 {
+			counts = append(counts, ' ')
+		}
+		counts = strconv.AppendInt(counts, int64(n), 10)
 		total += n
-		logged = logged || p.Entry != ""
+		size += len(p.Entry)
 	}
-	text := ""
-	if logged {
-		text = strings.Join(entries, packed)
+	if size == 0 {
+		return append(args, total, counts, "")
 	}
-	return append(args, total, strings.Join(counts, " "), text)
+	entries := make([]byte, 0, size+len(parts))
+	for i, p := range parts {
+		if i > 0 {
+			entries = append(entries, packed...)
+		}
+		entries = append(entries, p.Entry...)
+	}
+	return append(args, total, counts, entries)
 }

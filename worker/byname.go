@@ -4,9 +4,8 @@ package worker
 const few = 8
 
 // byName are ports of a run. Its zero value is empty.
-type byName[P any] struct {
+type byName[P interface{ called() string }] struct {
 	all   []P
-	names []string
 	index map[string]P // of all, if they are more than few
 }
 
@@ -15,24 +14,24 @@ func (b *byName[P]) get(name string) (p P) {
 	if b.index != nil {
 		return b.index[name]
 	}
-	for i, n := range b.names {
-		if n == name {
-			return b.all[i]
+	for _, one := range b.all {
+		if one.called() == name {
+			return one
 		}
 	}
 	return p
 }
 
 // add adds a port whose name is new.
-func (b *byName[P]) add(name string, p P) {
-	b.all, b.names = append(b.all, p), append(b.names, name)
+func (b *byName[P]) add(p P) {
+	b.all = append(b.all, p)
 	switch {
 	case b.index != nil:
-		b.index[name] = p
+		b.index[p.called()] = p
 	case len(b.all) > few:
 		b.index = make(map[string]P, 2*len(b.all))
-		for i, n := range b.names {
-			b.index[n] = b.all[i]
+		for _, one := range b.all {
+			b.index[one.called()] = one
 		}
 	}
 }

@@ -31,9 +31,10 @@ func (r *Run) WithContext(keys port.Context, fn func() error) error {
 }
 
 // writer is the context of messages that say no more than who wrote them.
-func (r *Run) writer() port.Context { return port.Context{port.ContextBy: r.by()} }
+func (r *Run) writer() port.Context { return port.Context{port.ContextBy: byJob + string(r.info.ID)} }
 
-func (r *Run) by() string { return "job:" + string(r.info.ID) }
+// byJob comes before the ID of a job in what says who wrote a message.
+const byJob = "job:"
 
 func (r *Run) setContext(c port.Context) error {
 	head, err := port.Seal(nil, c)
@@ -78,7 +79,7 @@ func (r *Run) In(name string) (port.Reader, error) {
 		return nil, err
 	}
 	in := &inbox{run: r, dir: port.Input, name: name, fallback: spec.Default}
-	r.ins.add(name, in)
+	r.ins.add(in)
 	r.boxes = append(r.boxes, in)
 	return in, nil
 }
@@ -97,7 +98,7 @@ func (r *Run) Out(name string) (port.Writer, error) {
 		return nil, err
 	}
 	out := &outbox{run: r, name: name}
-	r.outs.add(name, out)
+	r.outs.add(out)
 	return out, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -25,38 +24,37 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// errExited: user code called runtime.Goexit, as testing.T.FailNow does.
-var errExited = errors.New("the worker ended its goroutine instead of returning")
-
 // execute runs the worker once on a snapshot and returns what is to be committed; nil
 // if the run has lost its job. The lease, granted at the time given or later, is that of
 // holder: of the same run, or of the one on what came of which this one is a guess. settle is
 // what such a run does when it needs the store, see Run.settle.
-func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time, settle func(*Run) error) *ran {
-	k := e.registry.kinds[snap.Info.Type]
+func (t *turn) execute(snap, holder *job.Snapshot, granted time.Time, settle func(*Run) error) *ran {
+	k := t.registry.kinds[snap.Info.Type]
 	if k == nil {
-		if _, told := e.unknown.LoadOrStore(snap.Info.Type, true); !told {
-			e.cfg.Logger.Warn("no worker of this type runs here: its jobs wait for an engine that has it",
+		if _, told := t.unknown.LoadOrStore(snap.Info.Type, true); !told {
+			t.cfg.Logger.Warn("no worker of this type runs here: its jobs wait for an engine that has it",
 				"type", snap.Info.Type, "queue", snap.Info.Queue, "job", snap.Info.ID)
 		}
-		return newRan(snap, nil, e.unknownType(snap), 0)
+		return newRan(snap, nil, t.unknownType(snap), 0)
 	}
 	if snap == holder {
 		failpoint.Hit(failpoint.AfterBegin)
 	}
-	defer e.presence.begun(snap)()
-	ctx, cancel := context.WithCancelCause(e.runs)
+	token := snap.Token
+	t.presence.begun(snap)
+	defer t.presence.ended(token)
+	ctx, cancel := context.WithCancelCause(t.Engine.runs)
 	defer cancel(nil)
-	keeper := keep(e.cfg.Store, holder.Info.ID, holder.Token, e.cfg.Lease, granted, cancel)
-	defer keeper.stop()
+	t.keeper.keep(holder.Info.ID, holder.Token, granted, cancel)
+	defer t.keeper.rest()
 	if k.options.Timeout > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, k.options.Timeout, fmt.Errorf("timeout of %s: %w", k.options.Timeout, context.DeadlineExceeded))
 		defer stop()
 	}
-	r := newRun(ctx, e.cfg.Store, snap, e.cfg.Lease)
-	r.journal.off = k.options.NoLog
-	r.keeper, r.guess, r.settle = keeper, snap != holder, settle
+	r := newRun(ctx, t.cfg.Store, snap, t.cfg.Lease)
+	r.layout, r.journal.off = k.layout, k.options.NoLog
+	r.keeper, r.guess, r.settle = t.keeper, snap != holder, settle
 	if settle != nil {
 		defer time.AfterFunc(shortRun, func() { _ = settle(r) }).Stop() // else what goes before it waits for it
 	}
@@ -64,7 +62,7 @@ func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time, settle f
 	began := time.Now()
 	err := tooDeadly(snap.Info.Deaths)
 	if err == nil {
-		err = call(ctx, k, r, snap)
+		err = t.hand.do(task{ctx, k, r, snap})
 	}
 	took := time.Since(began)
 	k.timed(took)
@@ -74,7 +72,7 @@ func (e *Engine) execute(snap, holder *job.Snapshot, granted time.Time, settle f
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, job.ErrFenced) || errors.Is(r.broken, job.ErrFenced):
-		e.cfg.Logger.Warn("run lost its job: its lease ended", "job", snap.Info.ID, "type", k.name)
+		t.cfg.Logger.Warn("run lost its job: its lease ended", "job", snap.Info.ID, "type", k.name)
 		return nil
 	case r.broken != nil && (errors.Is(r.broken, job.ErrMoved) || errors.Is(cause, errStopping)),
 		err != nil && errors.Is(cause, errStopping):
@@ -133,25 +131,9 @@ func handBack(snap *job.Snapshot, delay time.Duration, reason string) *job.Delta
 	}
 }
 
-// call runs user code in a goroutine of its own, so that even its death is noticed.
-func call(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
-	result := make(chan error, 1)
-	go func() {
-		err := errExited
-		defer func() {
-			if v := recover(); v != nil {
-				err = &panicked{value: v, stack: debug.Stack()}
-			}
-			result <- err
-		}()
-		err = work(ctx, k, r, snap)
-	}()
-	return <-result
-}
-
 // work makes a worker and runs it. Already the parameters may have methods of the user.
 func work(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
-	w, err := k.instance(snap.Info.Args, binder{r, k.layout})
+	w, err := k.instance(snap.Info.Args, (*binder)(r))
 	if err != nil {
 		return err
 	}

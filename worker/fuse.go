@@ -96,6 +96,13 @@ func (r *ran) after() *job.Snapshot {
 	return r.next
 }
 
+// handOn gives what after returns to the next run, which may change it.
+func (r *ran) handOn() *job.Snapshot {
+	next := r.after()
+	r.told, r.next = false, nil // should anybody ask again, it is made again
+	return next
+}
+
 func (r *ran) behind() *job.Snapshot {
 	d, s := r.delta, r.snap
 	if r.run == nil || r.run.token != s.Token || d.Outcome != statemachine.Suspend && d.Outcome != statemachine.Requeue ||
@@ -238,20 +245,20 @@ func (s *sleepers) judge(row []*ran, held int) {
 	}
 }
 
-// fuse adds to a row of runs those that its last one leads to, while goOn says so. The first
+// fuse adds to a row of runs those that its last one leads to, while the turn has room. The first
 // run of the row holds the lease. leads tells that the row ended at a run that leads on, busy
 // that it leads to a job that will soon be asleep again.
-func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, leads, busy bool) {
+func (t *turn) fuse(row []*ran) (all []*ran, leads, busy bool) {
 	for {
 		to, items, closes, ok := row[len(row)-1].leadsTo()
-		if !ok || len(row) == rowRuns || row[0].snap.Info.Deaths > 0 || !goOn(len(row)) {
+		if !ok || len(row) == rowRuns || row[0].snap.Info.Deaths > 0 || !t.room(len(row)) {
 			return row, ok, false
 		}
-		s, busy := e.asleep.take(to.Job)
+		s, busy := t.asleep.take(to.Job)
 		if s.snap == nil {
 			return row, true, busy
 		}
-		next := e.onGuess(row, s, to.Port, items, closes)
+		next := t.onGuess(row, s, to.Port, items, closes)
 		if next == nil {
 			return row, true, false
 		}
@@ -260,17 +267,21 @@ func (e *Engine) fuse(row []*ran, goOn func(runs int) bool) (all []*ran, leads, 
 	}
 }
 
-// onGuess runs a job that sleeps on what the last run of a row wrote to it, if it may: nil
+// onGuess runs a job that sleeps, what is known of which is given away, on what the last run of a row wrote to it, if it may: nil
 // else, or when the run cannot be committed as one on a guess.
-func (e *Engine) onGuess(row []*ran, s sleeper, to string, items []json.RawMessage, closes int) *ran {
-	k := e.registry.kinds[s.snap.Info.Type]
+func (t *turn) onGuess(row []*ran, s sleeper, to string, items []json.RawMessage, closes int) *ran {
+	k := t.registry.kinds[s.snap.Info.Type]
 	if k.alone.Load() || s.snap.Info.Queue != row[0].snap.Info.Queue {
 		return nil
 	}
 	holder := holderOf(row)
 	// The lease was prolonged a third of it ago, or later.
-	snap, closed := s.fed(to, items, closes, holder.Info.Ran)
-	next := e.execute(snap, holder, time.Now().Add(-e.cfg.Lease/3), nil)
+	guess := &job.Guess{
+		Version: s.snap.Info.Version, Touched: s.snap.Touched, Last: s.last,
+		Port: to, Seen: len(items), Limit: k.options.maxRuns(),
+	}
+	guess.Closed = feed(s.snap, to, items, closes, holder.Info.Ran)
+	next := t.execute(s.snap, holder, time.Now().Add(-t.cfg.Lease/3), nil)
 	if next == nil {
 		return nil
 	}
@@ -280,10 +291,7 @@ func (e *Engine) onGuess(row []*ran, s sleeper, to string, items []json.RawMessa
 		}
 		return nil
 	}
-	next.delta.Guess = &job.Guess{
-		Version: s.snap.Info.Version, Touched: s.snap.Touched, Last: s.last,
-		Port: to, Seen: len(items), Closed: closed, Limit: k.options.maxRuns(),
-	}
+	next.delta.Guess = guess
 	return next
 }
 
@@ -315,7 +323,11 @@ func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, closes int, ok
 		if w.Job != "" || w.Dir != port.Output || !leads(w.Port) {
 			return to, nil, 0, false
 		}
-		items = append(items, w.Items...)
+		if items == nil {
+			items = slices.Clip(w.Items)
+		} else {
+			items = append(items, w.Items...)
+		}
 	}
 	for _, name := range d.Closes {
 		if !leads(name) {
@@ -343,7 +355,7 @@ func (e *Engine) note(r *ran) {
 	if d.Outcome != statemachine.Suspend || r.took > shortRun {
 		return
 	}
-	if next := r.after(); next != nil {
+	if next := r.handOn(); next != nil {
 		next.Info.Version++
 		e.remember(next, d.Token)
 	}
@@ -391,16 +403,13 @@ func modest(d *job.Delta) bool {
 	return d.Failure == nil && !d.Handed && d.SetPorts == nil && d.Single == "" && len(d.Spawns)+len(d.Defaults) == 0
 }
 
-// fed is what a run of the job sees when messages have come to one of its ports, and so many of
-// the edges that lead there have been closed; closed tells whether no more can come.
-func (s sleeper) fed(name string, items []json.RawMessage, closes int, now time.Time) (fed *job.Snapshot, closed bool) {
-	snap := *s.snap
-	snap.Token = rand.Text()
-	snap.Info.Status = statemachine.Running
-	if closes > 0 {
-		snap.Info.Ports = slices.Clone(snap.Info.Ports) // which change
+// feed turns what is known of a job that sleeps into what a run of it sees when messages have come to one of its
+// ports, and so many of the edges that lead there have been closed; closed tells whether no more can come.
+func feed(snap *job.Snapshot, name string, items []json.RawMessage, closes int, now time.Time) (closed bool) {
+	if snap.Token == "" {
+		snap.Token = rand.Text()
 	}
-	snap.State = maps.Clone(snap.State) // the run changes it, and may be dropped
+	snap.Info.Status = statemachine.Running
 	if now.After(snap.Info.Ran) {
 		snap.Info.Ran = now
 	}
@@ -416,9 +425,9 @@ func (s sleeper) fed(name string, items []json.RawMessage, closes int, now time.
 				snap.Touched++
 			}
 		}
-		snap.In = job.Inboxes{{Port: name, Head: p.Total, Len: len(items), Items: slices.Clone(items)}}
+		snap.In = job.Inboxes{{Port: name, Head: p.Total, Len: len(items), Items: items}}
 	}
-	return &snap, closed
+	return closed
 }
 
 // timed notes how long a run of a type took.

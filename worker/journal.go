@@ -18,6 +18,10 @@ type journal struct {
 	now   *job.RunEntry
 	all   job.RunEntry
 	size  int
+	// What most runs note has its place here.
+	moves [2]job.Movement
+	items [2]json.RawMessage
+	used  int
 }
 
 func (j *journal) silent() bool { return j.off || j.quiet > 0 }
@@ -73,10 +77,19 @@ func (j *journal) add(list []job.Movement, m job.Movement, data json.RawMessage,
 		last.N++
 		return list
 	}
-	if small {
-		m.Data = []json.RawMessage{data}
+	if j.used == len(j.moves) || list != nil {
+		if small {
+			m.Data = []json.RawMessage{data}
+		}
+		return append(list, m)
 	}
-	return append(list, m)
+	n := j.used
+	j.used++
+	if small {
+		j.items[n] = data
+		m.Data = j.items[n : n+1 : n+1]
+	}
+	return append(j.moves[n:n:n+1], m)
 }
 
 func same(a, b port.Context) bool {

@@ -9,63 +9,99 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// keeper prolongs the lease of a run while it lasts and cancels the run's context when
-// the lease is lost. Short runs end before it does anything.
+// keeper prolongs the lease of the run that a turn is at, while it lasts, and cancels the run's
+// context when the lease is lost. Short runs end before it does anything.
 type keeper struct {
-	store  Store
-	id     job.ID
-	lease  time.Duration
-	cancel context.CancelCauseFunc
+	store Store
+	lease time.Duration
 
-	mu    sync.Mutex
-	token string
-	next  string    // the token after the checkpoint that is under way
-	until time.Time // the lease holds at least until then
-	timer *time.Timer
-	done  bool
+	mu     sync.Mutex
+	cancel context.CancelCauseFunc // of the run; nil: there is none, or it has lost its job
+	id     job.ID
+	token  string
+	next   string    // the token after the checkpoint that is under way
+	until  time.Time // the lease holds at least until then
+	timer  *time.Timer
+	over   bool
 }
 
-// keep begins to keep a lease that was granted at the time given or later.
-func keep(s Store, id job.ID, token string, lease time.Duration, granted time.Time, cancel context.CancelCauseFunc) *keeper {
-	k := &keeper{store: s, id: id, lease: lease, cancel: cancel, token: token, until: granted.Add(lease)}
+// newKeeper returns a keeper that is at work until stop.
+func newKeeper(s Store, lease time.Duration) *keeper {
+	k := &keeper{store: s, lease: lease}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.timer = time.AfterFunc(lease/3, k.refresh)
 	return k
 }
 
+// keep begins to keep the lease of a run, granted at the time given or later.
+func (k *keeper) keep(id job.ID, token string, granted time.Time, cancel context.CancelCauseFunc) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cancel, k.id, k.token, k.next, k.until = cancel, id, token, "", granted.Add(k.lease)
+}
+
+// rest ends that. It does not wait for a refresh under way, which does no harm.
+func (k *keeper) rest() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cancel = nil
+}
+
 func (k *keeper) refresh() {
 	k.mu.Lock()
-	token, next, done, until := k.token, k.next, k.done, k.until
+	if !k.over {
+		k.timer.Reset(k.lease / 3) // at once: the next run does not wait for what is asked for this one
+	}
+	id, token, next, until, idle := k.id, k.token, k.next, k.until, k.over || k.cancel == nil
 	k.mu.Unlock()
-	if done {
+	if idle {
 		return
 	}
 	asked := time.Now()
 	ctx, cancel := context.WithDeadline(context.Background(), until)
-	err := k.store.Refresh(ctx, k.id, token, k.lease)
+	defer cancel()
+	err := k.store.Refresh(ctx, id, token, k.lease)
 	if errors.Is(err, job.ErrFenced) && next != "" {
 		// The checkpoint may be stored while its answer is still on the way.
-		err = k.store.Refresh(ctx, k.id, next, k.lease)
+		err = k.store.Refresh(ctx, id, next, k.lease)
 	}
-	cancel()
 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.done:
-		return
+	case k.cancel == nil || k.id != id:
+		// The run is over.
 	case err == nil:
-		k.until = asked.Add(k.lease)
+		k.prolong(asked)
 	case errors.Is(err, job.ErrFenced) && (k.token != token || k.next != next):
 		// A checkpoint has changed the token meanwhile: the question was out of date.
 	case errors.Is(err, job.ErrFenced) || time.Now().After(k.until):
 		// Either another run may have the job, or Redis could not be asked for so long
 		// that this must be assumed.
-		k.cancel(job.ErrFenced)
-		return
+		k.cancelRun()
 	}
-	k.timer.Reset(k.lease / 3)
+}
+
+// prolong notes that the lease was granted anew at the time given or later.
+func (k *keeper) prolong(granted time.Time) {
+	if until := granted.Add(k.lease); until.After(k.until) {
+		k.until = until
+	}
+}
+
+func (k *keeper) cancelRun() {
+	if k.cancel != nil {
+		k.cancel(job.ErrFenced)
+		k.cancel = nil
+	}
+}
+
+// lose tells that the run has lost its job.
+func (k *keeper) lose() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cancelRun()
 }
 
 // change tells that a checkpoint is about to give the run a new token.
@@ -81,15 +117,13 @@ func (k *keeper) changed(begun time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.token, k.next = k.next, ""
-	if until := begun.Add(k.lease); until.After(k.until) {
-		k.until = until
-	}
+	k.prolong(begun)
 }
 
-// stop ends the keeping. It does not wait for a refresh under way, which does no harm.
+// stop ends the keeper.
 func (k *keeper) stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.done = true
+	k.over, k.cancel = true, nil
 	k.timer.Stop()
 }

@@ -10,20 +10,17 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
-// binder gives a worker's handles the ports of its job.
-type binder struct {
-	run    *Run
-	layout *port.Layout
-}
+// binder is a run that gives a worker's handles the ports of its job.
+type binder Run
 
 // BindIn implements port.Binder.
-func (b binder) BindIn(name string) port.Reader {
-	if in := b.run.ins.get(name); in != nil {
+func (b *binder) BindIn(name string) port.Reader {
+	if in := b.ins.get(name); in != nil {
 		in.opened = true
 		return in
 	}
 	// The job was created by an older program whose worker had no such port: it is empty.
-	in := &inbox{run: b.run, dir: port.Input, name: name}
+	in := &inbox{run: (*Run)(b), dir: port.Input, name: name}
 	for _, s := range b.layout.Specs() {
 		if s.Dir == port.Input && s.Name == name {
 			in.fallback = s.Default
@@ -33,11 +30,11 @@ func (b binder) BindIn(name string) port.Reader {
 }
 
 // BindOut implements port.Binder.
-func (b binder) BindOut(name string) port.Writer {
-	if out := b.run.outs.get(name); out != nil {
+func (b *binder) BindOut(name string) port.Writer {
+	if out := b.outs.get(name); out != nil {
 		return handleOut{out}
 	}
-	return handleOut{&outbox{run: b.run, name: name, missing: true}}
+	return handleOut{&outbox{run: (*Run)(b), name: name, missing: true}}
 }
 
 // handleOut is an Out port behind a handle, which has encoded what it writes, and does not keep it.
@@ -84,6 +81,8 @@ func (in *inbox) receive(box job.Inbox, single bool) {
 		in.hidden, in.left, in.items = in.left-1, 1, in.items[:1]
 	}
 }
+
+func (in *inbox) called() string { return in.name }
 
 // Read implements port.Reader.
 func (in *inbox) Read() (json.RawMessage, bool, error) { return in.next(true) }
@@ -235,6 +234,8 @@ type outbox struct {
 	wired   bool
 	missing bool // the worker has it; its job, created by an older program, has not
 }
+
+func (out *outbox) called() string { return out.name }
 
 // Write implements port.Writer.
 func (out *outbox) Write(raw json.RawMessage) error {

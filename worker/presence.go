@@ -29,20 +29,21 @@ type presence struct {
 	runs map[string]job.RunningJob
 }
 
-// begun notes a run until the function that it returns is called.
-func (p *presence) begun(snap *job.Snapshot) (ended func()) {
-	token := snap.Token
+// begun notes a run until ended is called.
+func (p *presence) begun(snap *job.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.runs == nil {
 		p.runs = map[string]job.RunningJob{}
 	}
-	p.runs[token] = job.RunningJob{Job: snap.Info.ID, Type: snap.Info.Type, Queue: snap.Info.Queue, Since: snap.Info.Ran}
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.runs, token)
-	}
+	p.runs[snap.Token] = job.RunningJob{Job: snap.Info.ID, Type: snap.Info.Type, Queue: snap.Info.Queue, Since: snap.Info.Ran}
+}
+
+// ended tells that the run with that token is over.
+func (p *presence) ended(token string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.runs, token)
 }
 
 // tell puts down how many runs are in progress, and the oldest of them.

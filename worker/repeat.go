@@ -81,7 +81,7 @@ func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn 
 	first.snap, first.told = &snap, false
 	first.read += row[0].read // they began with one snapshot
 	if first.after() == nil {
-		next, leads, _ = t.fuse([]*ran{first}, t.room) // what ended may lead on
+		next, leads, _ = t.fuse([]*ran{first}) // what ended may lead on
 		return next, leads
 	}
 	if len(row) > 1 && first.wrote > 0 {
@@ -148,9 +148,9 @@ type repetition struct {
 
 // again lets a row happen once more.
 func (t *turn) again(row []*ran, leads bool) repetition {
-	snap := *row[0].after()
-	snap.Token, snap.Info.Status, snap.State = rand.Text(), statemachine.Running, maps.Clone(snap.State)
-	first, settled := t.onRow(row, leads, &snap)
+	snap := row[0].handOn()
+	snap.Token, snap.Info.Status = rand.Text(), statemachine.Running
+	first, settled := t.onRow(row, leads, snap)
 	re := repetition{first: first, settled: settled}
 	if first != nil && !settled && first.after() != nil {
 		re.row = t.follow(row, first)
@@ -175,7 +175,7 @@ func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, se
 		begun := time.Now()
 		r.keeper.change(snap.Token)
 		if lost = lost || !t.settleBefore(row, leads, snap.Token); lost {
-			r.keeper.cancel(job.ErrFenced)
+			r.keeper.lose()
 			return fmt.Errorf("%w: what went before this run could not be committed", job.ErrFenced)
 		}
 		settled = true
@@ -216,7 +216,8 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 		case behind && (!ok || row[n+1].snap.Info.ID != to.Job || row[n+1].sum.Guess.Port != to.Port):
 			return nil
 		case behind:
-			s = sleeper{snap: row[n+1].after(), last: row[n+1].sum.Guess.Last}
+			s = sleeper{snap: row[n+1].handOn(), last: row[n+1].sum.Guess.Last}
+			s.snap.Token = row[n+1].sum.Token // which their commit has
 		default:
 			s, _ = t.asleep.take(to.Job)
 		}

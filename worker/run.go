@@ -37,10 +37,11 @@ const (
 // the worker does. Its methods may be called from several goroutines, but not after the
 // worker's Run returned.
 type Run struct {
-	store Store
-	info  *job.Info
-	lease time.Duration
-	ctx   context.Context //nolint:containedctx // the run's own: port handles have no context argument
+	store  Store
+	info   *job.Info
+	layout *port.Layout // of the worker
+	lease  time.Duration
+	ctx    context.Context //nolint:containedctx // the run's own: port handles have no context argument
 
 	mu       sync.Mutex
 	token    string
@@ -72,11 +73,24 @@ type Run struct {
 // errOver: something of the worker goes on although the worker has returned.
 var errOver = errors.New("the run is over: a worker must wait for its goroutines before it returns")
 
+// roomy is a run with room for what most runs have: all of it is made at once.
+type roomy struct {
+	run   Run
+	delta job.Delta
+	ins   [2]inbox
+	boxes [2]*inbox
+	outs  [2]outbox
+	ways  [2]*outbox
+}
+
 func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duration) *Run {
-	r := &Run{
-		store: s, info: &snap.Info, delta: &job.Delta{}, lease: lease, ctx: ctx, token: snap.Token, step: snap.Info.Steps,
-	}
-	r.head, r.broken = port.SealBy(nil, r.by())
+	room := &roomy{}
+	r := &room.run
+	r.store, r.info, r.delta, r.lease, r.ctx = s, &snap.Info, &room.delta, lease, ctx
+	r.token, r.step = snap.Token, snap.Info.Steps
+	r.head, r.broken = port.SealBy(nil, byJob, string(r.info.ID))
+	ins, outs := room.ins[:0], room.outs[:0]
+	r.ins.all, r.outs.all = room.boxes[:0], room.ways[:0]
 	for i := range snap.Info.Ports {
 		p := &snap.Info.Ports[i]
 		if p.Name == port.Any {
@@ -84,13 +98,18 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 		}
 		switch p.Dir {
 		case port.Input:
-			in := &inbox{run: r, dir: port.Input, name: p.Name, fallback: snap.Defaults[p.Name], closed: p.Closed, fed: p.Fed}
-			r.ins.add(p.Name, in)
-			r.boxes = append(r.boxes, in)
+			var in *inbox
+			ins, in = next(ins)
+			*in = inbox{run: r, dir: port.Input, name: p.Name, fallback: snap.Defaults[p.Name], closed: p.Closed, fed: p.Fed}
+			r.ins.add(in)
 		case port.Output:
-			r.outs.add(p.Name, &outbox{run: r, name: p.Name, closed: p.Closed, wired: p.Wired})
+			var out *outbox
+			outs, out = next(outs)
+			*out = outbox{run: r, name: p.Name, closed: p.Closed, wired: p.Wired}
+			r.outs.add(out)
 		}
 	}
+	r.boxes = slices.Clip(r.ins.all)
 	for _, box := range snap.In {
 		if in := r.ins.get(box.Port); in != nil {
 			in.receive(box, snap.Info.Single > 0)
@@ -98,6 +117,15 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 	}
 	r.state = State{run: r, known: snap.State, whole: snap.Whole}
 	return r
+}
+
+// next returns the next element of a list that is never moved: when it is full a new one begins.
+func next[T any](list []T) ([]T, *T) {
+	if len(list) == cap(list) {
+		list = make([]T, 0, few)
+	}
+	list = list[:len(list)+1]
+	return list, &list[len(list)-1]
 }
 
 // ID returns the ID of the job.

@@ -31,6 +31,19 @@ type turn struct {
 	start time.Time
 	runs  int
 	kept  []job.ID // queued, and nobody else knows
+
+	keeper *keeper // of the lease of the run that it is at
+	hand   hand    // which that runs in
+}
+
+func (e *Engine) newTurn(start time.Time) *turn {
+	return &turn{Engine: e, start: start, keeper: newKeeper(e.cfg.Store, e.cfg.Lease)}
+}
+
+// end is to be called when the last run of the turn is over.
+func (t *turn) end() {
+	t.keeper.stop()
+	t.hand.rest()
 }
 
 // cost is what a row counts for, in runs.
@@ -51,14 +64,15 @@ func (t *turn) room(runs int) bool {
 
 // goOn runs a job that has begun, and then those that its commits make ready, for a quantum.
 func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
-	t := &turn{Engine: e, start: start}
+	t := e.newTurn(start)
+	defer t.end()
 	for granted := start; snap != nil; {
 		e.meet(snap.Row)
-		first := e.execute(snap, snap, granted, nil)
+		first := t.execute(snap, snap, granted, nil)
 		if first == nil {
 			return
 		}
-		row, leads, busy := e.fuse([]*ran{first}, t.room)
+		row, leads, busy := t.fuse([]*ran{first})
 		if !busy {
 			row, leads = t.repeat(row, leads)
 		}
@@ -112,7 +126,9 @@ func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
 	if err != nil {
 		return err
 	}
-	if r := e.execute(snap, snap, begun, nil); r != nil {
+	t := e.newTurn(begun)
+	defer t.end()
+	if r := t.execute(snap, snap, begun, nil); r != nil {
 		e.commit([]*ran{r}, e.beginning(), false)
 	}
 	return nil

@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+
+	"github.com/weirworks/weir/job"
+)
+
+// errExited: user code called runtime.Goexit, as testing.T.FailNow does.
+var errExited = errors.New("the worker ended its goroutine instead of returning")
+
+// hand runs user code in a goroutine of its own, so that even its death is noticed: one run
+// after the other, for as long as it lives. Its zero value is ready for use.
+type hand struct {
+	work chan task
+	done chan error
+}
+
+// task is a run that is to be worked on.
+type task struct {
+	ctx  context.Context //nolint:containedctx // on its way to another goroutine
+	kind *kind
+	run  *Run
+	snap *job.Snapshot
+}
+
+// do works on a run, and returns when that is over.
+func (h *hand) do(t task) error {
+	if h.work == nil {
+		h.work, h.done = make(chan task), make(chan error)
+		go serve(h.work, h.done)
+	}
+	h.work <- t
+	err := <-h.done
+	if errors.Is(err, errExited) {
+		h.work = nil // nobody is there any more
+	}
+	return err
+}
+
+// rest ends the goroutine.
+func (h *hand) rest() {
+	if h.work != nil {
+		close(h.work)
+		h.work = nil
+	}
+}
+
+func serve(work <-chan task, done chan<- error) {
+	for t := range work {
+		one(t, done)
+	}
+}
+
+func one(t task, done chan<- error) {
+	err := errExited
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicked{value: v, stack: debug.Stack()}
+		}
+		done <- err
+	}()
+	err = work(t.ctx, t.kind, t.run, t.snap)
+}
