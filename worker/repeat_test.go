@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -315,34 +316,46 @@ func TestRepetitionIsRefused(t *testing.T) {
 }
 
 // What a job did on a guess that was dropped is not there when the next one is made, even if nothing has
-// been committed in between.
+// been committed in between, and even if its goroutine has died.
 func TestRepetitionForgets(t *testing.T) {
-	each(t, func(b *bench) {
-		const n = 100
-		var failed atomic.Bool
-		last := keep(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
-			v, ok, err := w.In.Read()
-			if v == n/2 && failed.CompareAndSwap(false, true) {
-				return errors.New("not at the first time")
-			}
-			if !ok || err != nil {
-				return err
-			}
-			return w.Out.Write(v)
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New("not at the first time") },
+		"exit": func() error {
+			runtime.Goexit()
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(b *bench) { repetitionForgets(b, fail) })
 		})
-		s := &commits{Store: b.store, most: map[job.ID]int{}, moved: true}
-		h := b.start(rowOf(&Hop{}, &Hop{}, tries(last)))
-		b.serve(func(c *worker.Config) { c.Store, c.Concurrency = s, 1 })
-		b.oneByOne(h, 1, 10)
-		b.rest(h, 11, n)
-		b.same(h, sequence(n)...)
-		b.hopCounts(h, sequence(n))
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.moved {
-			b.Error("nothing was refused")
+	}
+}
+
+func repetitionForgets(b *bench, fail func() error) {
+	const n = 100
+	var failed atomic.Bool
+	last := keep(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
+		v, ok, err := w.In.Read()
+		if v == n/2 && failed.CompareAndSwap(false, true) {
+			return fail()
 		}
+		if !ok || err != nil {
+			return err
+		}
+		return w.Out.Write(v)
 	})
+	s := &commits{Store: b.store, most: map[job.ID]int{}, moved: true}
+	h := b.start(rowOf(&Hop{}, &Hop{}, tries(last)))
+	b.serve(func(c *worker.Config) { c.Store, c.Concurrency = s, 1 })
+	b.oneByOne(h, 1, 10)
+	b.rest(h, 11, n)
+	b.same(h, sequence(n)...)
+	b.hopCounts(h, sequence(n))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.moved {
+		b.Error("nothing was refused")
+	}
 }
 
 // A port that is full behind a row, which only reads one message a run, never holds more than its
