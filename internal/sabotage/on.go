@@ -53,7 +53,7 @@ var edits = map[Name][]edit{
 			"    call('LTRIM', list, #items, -1)\n    call('HINCRBY', k, 'h.i.' .. port, #items)\n    if len > 0 then boxes[#boxes + 1] =",
 		},
 		{"tx", "    if (call('HGET', key(t.id), 'h.' .. t.dir", "    if (d.guess or t.dir == 'o') and (call('HGET', key(t.id), 'h.' .. t.dir"},
-		{"tx", "    if call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n", "    if d.guess and call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n"},
+		{"tx", "    if (seen or call('LLEN',", "    if d.guess and (seen or call('LLEN',"},
 		{
 			"tx", "    call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)\n    call('HINCRBY', key(t.id), 'h.' .. field, t.n)\n",
 			"    if d.guess or t.dir == 'o' then\n" +

@@ -22,6 +22,7 @@ local wired       -- edges of ports, by job, direction and port: to be emptied w
 local urgent      -- members of `due` that are no jobs and want to be looked at now
 local watched     -- whether anybody listens to statuses; nil: not looked yet
 local writer      -- the job whose commit this is
+local counted     -- graphs whose counts a transaction has changed, by ID; nil: they are written at once
 local guessed     -- the job whose run, on what this commit writes, comes next in the transaction
 local quiet       -- what is appended wakes nobody
 local sent        -- where messages went, for the log, when it is a table
@@ -34,7 +35,7 @@ local function start(keys, args, skip)
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   jobs, ready, wired, urgent, jobkeys, trees = {}, {}, {}, {}, {}, {}
-  watched, writer, guessed, quiet, sent, space = nil, nil, nil, false, nil, -1
+  watched, writer, counted, guessed, quiet, sent, space = nil, nil, nil, nil, false, nil, -1
 end
 
 local function arg()
@@ -164,6 +165,9 @@ local function tell(j)
   end
 end
 
+-- count writes the counts of a graph's children.
+local function count(g) call('HSET', key(g.id), 'open', str(g.open), 'broken', str(g.broken)) end
+
 -- place gives a job its new status, keeps `due` and `failures` in step, lists jobs that became ready
 -- and tells a graph about its child. at (ms) overrides when the sweeper looks at it; what comes
 -- behind are fields, and their values, that change with the status.
@@ -179,7 +183,7 @@ local function place(j, to, at, ...)
     call('HSET', key(j.id), 'status', to, ...)
     if at then
       call('ZADD', P .. 'due', str(at), j.id)
-    elseif not j.token then
+    elseif not j.token and from ~= S.suspended and not j.slept then -- else it is not there
       call('ZREM', P .. 'due', j.id)
     end
   end
@@ -198,7 +202,7 @@ local function place(j, to, at, ...)
   local g = load(j.parent)
   if g.status == '' then return end
   g.open, g.broken = g.open + open, g.broken + broken
-  call('HSET', key(g.id), 'open', str(g.open), 'broken', str(g.broken))
+  if counted then counted[g.id] = g else count(g) end
   review(g, j)
 end
 

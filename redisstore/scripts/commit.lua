@@ -47,8 +47,9 @@ for i = 1, num() do
   local b, deltas, behind = following(), transaction(), cursor
   local done, answer = pcall(settle, b, deltas)
   if not done then -- keys that others have changed: that is no fault of the transactions beside it
+    if counted then pcall(recounted) end
     answer = { {}, '', {}, type(answer) == 'table' and answer.err or tostring(answer) }
-    jobs, wired, writer, guessed, quiet, sent = {}, {}, nil, nil, false, nil
+    jobs, wired, writer, counted, guessed, quiet, sent = {}, {}, nil, nil, nil, false, nil
   end
   out[i], cursor = answer, behind
 end

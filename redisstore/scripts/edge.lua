@@ -1,5 +1,22 @@
 -- edge.lua: the edges of ports, and back pressure along them.
 
+-- edges_of returns what wires() does, of a port of a job, by its descriptor.
+local function edges_of(id, d)
+  local edges = { channels = {}, limit = tonumber(d) }
+  if edges.limit then return edges end -- there is no more than that
+  local root = tree(id)
+  edges.limit = tonumber(string.match(d, '^%d+') or '0')
+  for channel in string.gmatch(d, ' #(%S+)') do edges.channels[#edges.channels + 1] = channel end
+  for edge in string.gmatch(d, ' (%d%S*)') do
+    local ends = {}
+    for n, dd, p, loop in string.gmatch(edge, '(%d+)([io])%.([%w_]+)(~?)') do
+      ends[#ends + 1] = { n == '0' and root or root .. '.' .. n, dd, p, loop == '~' }
+    end
+    edges[#edges + 1] = ends
+  end
+  return edges
+end
+
 -- wires returns the edges of a port: a list of lists of {id, dir, port, feedback}; empty for a
 -- port that keeps its messages; nil for a port that the job does not have. The second
 -- result is the descriptor that a port admitted by `*` will have once it is used. The
@@ -16,19 +33,7 @@ local function wires(id, dir, port)
     if not d then return nil end
     fresh = d
   end
-  local edges = { channels = {}, limit = tonumber(d) }
-  if not edges.limit then -- there is more than that
-    local root = tree(id)
-    edges.limit = tonumber(string.match(d, '^%d+') or '0')
-    for channel in string.gmatch(d, ' #(%S+)') do edges.channels[#edges.channels + 1] = channel end
-    for edge in string.gmatch(d, ' (%d%S*)') do
-      local ends = {}
-      for n, dd, p, loop in string.gmatch(edge, '(%d+)([io])%.([%w_]+)(~?)') do
-        ends[#ends + 1] = { n == '0' and root or root .. '.' .. n, dd, p, loop == '~' }
-      end
-      edges[#edges + 1] = ends
-    end
-  end
+  local edges = edges_of(id, d)
   if not fresh then wired[name] = edges end
   return edges, fresh
 end

@@ -145,8 +145,8 @@ end
 
 -- look returns what a run of a job sees: what flat() makes of its fields, state or false, defaults, inboxes
 -- with so many messages; and its fields as they are.
-local function look(j, most, bytes)
-  local k = key(j.id)
+local function look(id, most, bytes)
+  local k = key(id)
   local fields, state, defaults, boxes = call('HGETALL', k), {}, {}, {}
   if call('EXISTS', k .. ':s', k .. ':d') > 0 then
     state = call('HLEN', k .. ':s') <= 64 and call('HGETALL', k .. ':s')
@@ -179,8 +179,8 @@ local function heir(id, fields)
   for i = 1, #fields, 2 do
     local port = string.match(fields[i], '^o%.(.+)$')
     if port and string.find(fields[i + 1], ' ', 1, true) then
-      local edges = wires(id, 'o', port)
-      if to or not edges or #edges ~= 1 or #edges[1] ~= 1 or #edges.channels > 0 then return nil end
+      local edges = edges_of(id, fields[i + 1])
+      if to or #edges ~= 1 or #edges[1] ~= 1 or #edges.channels > 0 then return nil end
       to = edges[1][1]
     end
   end
@@ -192,12 +192,14 @@ local HEIR = 16384 -- bytes of a job's fields that are not too many to be sent b
 -- heirs returns the jobs in a row behind one with these fields, that have never run and have neither state nor anything
 -- to read yet: at most so many, each as {job, what look() returns but inboxes}.
 local function heirs(j, fields, most)
-  local out, queue = {}, j.queue
+  local out, id = {}, j.id
   while #out < most do
-    local id = heir(j.id, fields)
-    j = id and load(id)
-    if not j or j.status ~= S.suspended or j.version > 0 or j.loop == '1' or j.queue ~= queue then break end
-    local text, state, defaults, boxes, all = look(j, 0, 0)
+    id = heir(id, fields)
+    if not id then break end
+    local text, state, defaults, boxes, all = look(id, 0, 0)
+    local f = {}
+    for i = 1, #all, 2 do f[all[i]] = all[i + 1] end
+    if f.status ~= S.suspended or f.version or f.loop == '1' or f.queue ~= j.queue then break end
     if #boxes > 0 or not state or #state > 0 or #text > HEIR then break end
     out[#out + 1], fields = { id, text, state, defaults }, all
   end
@@ -232,7 +234,7 @@ local function begin(j, b)
     j.token = b.token
     place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0', 'rate', rate)
   end
-  local text, state, defaults, boxes, fields = look(j, batch_of(j.type, b.batches, b.most), b.bytes)
+  local text, state, defaults, boxes, fields = look(j.id, batch_of(j.type, b.batches, b.most), b.bytes)
   local row = j.version == 0 and b.row > 0 and heirs(j, fields, b.row) or {}
   return { 'ok', str(NOW), text, state, defaults, boxes, row }
 end

@@ -28,7 +28,8 @@ local function refuse(d)
     if not edges then return 'port' end
     taken[name], t.limit = true, edges.limit
     if (call('HGET', key(t.id), 'h.' .. t.dir .. '.' .. t.port) or '0') ~= t.head then return 'moved' end
-    if call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port) < t.n then return 'moved' end
+    local seen = d.guess and t.id == d.id and t.port == d.guess.port and d.guess.seen
+    if (seen or call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port)) < t.n then return 'moved' end
   end
   if d.to and unwritable(d, { d.to }) then return 'port' end
   for _, p in ipairs(d.parts) do
@@ -200,8 +201,7 @@ local function enter(d)
     j.token, j.status = false, asleep
     return why
   end
-  j.woken, j.again, j.rate = nil, false, rate
-  call('HSET', k, 'ran', str(NOW), 'rate', rate)
+  j.woken, j.again, j.rate, j.slept = nil, false, rate, true
   for _, status in ipairs({ EV.wake[asleep], j.status }) do
     j.status = status
     tell(j)
@@ -221,15 +221,16 @@ local function apply(d)
   end
   j.last, j.step, j.tries, j.version = d.token, step, tries, j.version + 1
   j.token = d.next ~= '' and d.next
-  call('HSET', key(d.id), 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries),
-    'version', str(j.version), 'reason', d.reason)
   local more = d.runs - (d.leads and 0 or 1) -- the first of them was counted when it began
-  if more > 0 and not d.guess then
-    j.rate = rated(j, more, math.huge)
-    call('HSET', key(d.id), 'rate', j.rate)
-  end
-  if d.single ~= '' then call('HSET', key(d.id), 'single', d.single) end
-  if d.started then call('HSET', key(d.id), 'started', '1') end
+  if more > 0 and not d.guess then j.rate = rated(j, more, math.huge) end
+  local fields = { 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries), 'version', str(j.version),
+    'reason', d.reason }
+  local function add(name, value) fields[#fields + 1], fields[#fields + 2] = name, value end
+  if d.guess then add('ran', str(NOW)) end -- it begins only now
+  if more > 0 or d.guess then add('rate', j.rate) end
+  if d.single ~= '' then add('single', d.single) end
+  if d.started then add('started', '1') end
+  call('HSET', key(d.id), unpack(fields))
   writer = d.id
   record(d)
   writer = nil
@@ -245,13 +246,19 @@ local function apply(d)
   if j.parent and not j.pgraph and not d.handed then wake(j.parent, d.id) end
 end
 
+-- recounted writes the counts that a transaction has changed.
+local function recounted()
+  for _, g in pairs(counted) do count(g) end
+  counted = nil
+end
+
 -- transact applies the deltas of a transaction, in order, up to the first that no longer holds,
 -- and returns {deltas that hold, why the next does not or '', whether the last job of them is
 -- queued again, whether it found a port full, and how many more messages fit where it wrote}, and
 -- that job. A delta that an earlier sending applied holds already.
 local function transact(deltas)
   local held, why, again, blocked, last = 0, '', 0, 0, nil
-  space = -1
+  space, counted = -1, {}
   for i, d in ipairs(deltas) do
     if why == '' then
       local j = load(d.id)
@@ -277,5 +284,6 @@ local function transact(deltas)
       end
     end
   end
+  recounted()
   return { held, why, again, blocked, space }, last
 end
