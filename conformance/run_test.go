@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -310,14 +311,9 @@ func TestR8StrayDelivery(t *testing.T) {
 		e.serve(&Do{})
 		e.reach(e.job("Do", nothing(e.T)), statemachine.Completed)
 		e.until("all deliveries are over", func() bool {
-			for _, w := range stray {
-				waiting, err := e.store.Broker().Waiting(w)
-				e.check(err)
-				if waiting {
-					return false
-				}
-			}
-			return true
+			waiting, err := e.store.Broker().Waiting(e.ctx, stray)
+			e.check(err)
+			return !slices.Contains(waiting, true)
 		})
 		for h, want := range jobs {
 			e.is(h, want)

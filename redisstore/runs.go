@@ -252,13 +252,13 @@ func itemArgs(args []any, items []json.RawMessage) []any {
 
 // renew gives wakes that asynq holds, but no server will serve any more, a new generation.
 func (s *Store) renew(ctx context.Context, held []delivery.Wake) error {
+	waiting, err := s.broker.Waiting(ctx, held)
+	if err != nil {
+		return err
+	}
 	var lost []delivery.Wake
-	for _, w := range held {
-		waiting, err := s.broker.Waiting(w)
-		if err != nil {
-			return err
-		}
-		if !waiting {
+	for i, w := range held {
+		if !waiting[i] {
 			lost = append(lost, w)
 		}
 	}

@@ -93,17 +93,24 @@ func (b *Broker) Due(ctx context.Context) {
 // this one serves.
 func (b *Broker) AskedDue() bool { return b.bell.due.Swap(false) }
 
-// Waiting tells whether asynq still has the wake in line for a server. When it is
-// neither in line nor gone, a server took it and may have died with it.
-func (b *Broker) Waiting(w Wake) (bool, error) {
-	info, err := b.inspect.GetTaskInfo(b.prefix+w.Queue, w.taskID())
-	if errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {
-		return false, nil
+// Waiting tells of some wakes, in one round trip, whether asynq still has them in line for a server. One that is
+// not was taken by a server, which may have died with it.
+func (b *Broker) Waiting(ctx context.Context, wakes []Wake) ([]bool, error) {
+	p := b.rdb.Pipeline()
+	states := make([]*redis.StringCmd, len(wakes))
+	for i, w := range wakes {
+		states[i] = p.HGet(ctx, asynqKeys+"{"+b.prefix+w.Queue+"}:t:"+w.taskID(), "state")
 	}
-	if err != nil {
-		return false, fmt.Errorf("looking for wake %s: %w", w.taskID(), err)
+	_, _ = p.Exec(ctx) // each command has its own error
+	waiting := make([]bool, len(wakes))
+	for i, s := range states {
+		state, err := s.Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return nil, fmt.Errorf("looking for wake %s: %w", wakes[i].taskID(), err)
+		}
+		waiting[i] = state == asynq.TaskStatePending.String()
 	}
-	return info.State == asynq.TaskStatePending, nil
+	return waiting, nil
 }
 
 // ServeConfig says how to serve wakes.
