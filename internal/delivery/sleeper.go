@@ -14,7 +14,7 @@ import (
 
 const (
 	// nap is how long a server sleeps that nobody nudges.
-	nap = 2 * time.Second
+	nap = 2500 * time.Millisecond
 	// deafNap is how long if it does not hear nudges of other processes.
 	deafNap = 20 * time.Millisecond
 	// lookEvery is how often a server that sleeps looks at least which queues are paused: it hears
