@@ -156,8 +156,8 @@ func (b *bell) hear(ctx context.Context) {
 		}
 		switch m := m.(type) {
 		case *redis.Subscription:
-			b.hears.Store(true)
 			b.here(ringTurn) // what came before is not known
+			b.hears.Store(true)
 			b.here(ringDue)
 		case *redis.Message:
 			if name, what, _ := strings.Cut(m.Payload, " "); name != b.name {
