@@ -107,7 +107,32 @@ func StartCluster(ctx context.Context, fsync string) (*Redis, error) {
 	if out, err := exec.CommandContext(ctx, "redis-cli", args...).CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis-cli --cluster create: %w:\n%s", err, out), first.Stop())
 	}
+	for _, r := range first.all() {
+		if err := r.serves(ctx); err != nil {
+			return nil, errors.Join(err, first.Stop())
+		}
+	}
 	return first, nil
+}
+
+// serves waits until a server of a Cluster takes commands: it does so only a while after all have joined.
+func (r *Redis) serves(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		info, err := r.ClusterInfo(ctx).Result()
+		if err != nil {
+			return err
+		}
+		if strings.Contains(info, "cluster_state:ok") {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("a server of the Cluster takes no commands: %w", ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 func (r *Redis) all() []*Redis { return append([]*Redis{r}, r.others...) }
