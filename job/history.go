@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"time"
 
 	"github.com/weirworks/weir/port"
 )
@@ -34,8 +35,31 @@ func outsideEntry(id ID, w Write, c port.Context) string {
 }
 
 // Encode returns the entry as JSON, as it is put into the log: without At, Job and Sent, which the
-// log tells besides. The data are JSON already, and stay as they are.
+// log tells besides. Movements without a job are of that Job. The data are JSON already, and stay as they are.
 func (e *RunEntry) Encode() string { return string(e.append(make([]byte, 0, 512))) }
+
+// Decode reads what Encode returned, of a job, and put into the log at that time.
+func (e *RunEntry) Decode(raw []byte, id ID, at time.Time) error {
+	if err := json.Unmarshal(raw, e); err != nil {
+		return fmt.Errorf("entry of the log of job %s: %w", id, err)
+	}
+	e.Job, e.At = id, at
+	e.movementsOf(id)
+	return nil
+}
+
+func (e *RunEntry) movementsOf(id ID) {
+	for _, all := range [][]Movement{e.Read, e.Write} {
+		for i := range all {
+			if all[i].Job == "" {
+				all[i].Job = id
+			}
+		}
+	}
+	for i := range e.Groups {
+		e.Groups[i].movementsOf(id)
+	}
+}
 
 func (e *RunEntry) append(to []byte) []byte {
 	to = strconv.AppendInt(append(to, `{"step":`...), e.Step, 10)
@@ -67,10 +91,15 @@ func appendMovements(to []byte, name string, all []Movement) []byte {
 			to = append(to, ',')
 		}
 		m := &all[i]
-		to = append(append(to, `{"job":"`...), m.Job...) // IDs and names of ports need no escapes
-		to = append(append(to, `","dir":"`...), m.Dir.String()...)
+		to = append(append(to, `{"dir":"`...), m.Dir.String()...)
+		if m.Job != "" {
+			to = append(append(to, `","job":"`...), m.Job...) // IDs and names of ports need no escapes
+		}
 		to = append(append(to, `","port":"`...), m.Port...)
-		to = strconv.AppendInt(append(to, `","from":`...), m.From, 10)
+		to = append(to, '"')
+		if m.From != 0 {
+			to = strconv.AppendInt(append(to, `,"from":`...), m.From, 10)
+		}
 		to = strconv.AppendInt(append(to, `,"n":`...), int64(m.N), 10)
 		for j, data := range m.Data {
 			to = append(append(to, []string{`,"data":[`, `,`}[min(j, 1)]...), data...)

@@ -2,9 +2,12 @@ package job_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -25,16 +28,36 @@ func TestRunEntryEncode(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got, want job.RunEntry
-		if err := json.Unmarshal([]byte(e.Encode()), &got); err != nil {
+		id, at := job.ID("of"), time.Unix(rapid.Int64Range(0, 1<<32).Draw(t, "at"), 0).UTC()
+		if err := got.Decode([]byte(e.Encode()), id, at); err != nil {
 			t.Fatalf("%v in %s", err, e.Encode())
 		}
 		if err := json.Unmarshal(usual.Bytes(), &want); err != nil {
 			t.Fatal(err)
 		}
+		want.Job, want.At = id, at
+		whose(&want, id)
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s\nis read as %+v\nwant       %+v", e.Encode(), got, want)
 		}
 	})
+}
+
+// whose gives movements without a job one.
+func whose(e *job.RunEntry, id job.ID) {
+	for _, m := range slices.Concat(pointers(e.Read), pointers(e.Write)) {
+		m.Job = cmp.Or(m.Job, id)
+	}
+	for _, g := range pointers(e.Groups) {
+		whose(g, id)
+	}
+}
+
+func pointers[T any](all []T) (to []*T) {
+	for i := range all {
+		to = append(to, &all[i])
+	}
+	return to
 }
 
 func anEntry(t *rapid.T, deep int) (e job.RunEntry) {
@@ -48,7 +71,7 @@ func anEntry(t *rapid.T, deep int) (e job.RunEntry) {
 func movements(t *rapid.T) []job.Movement {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) job.Movement {
 		m := job.Movement{
-			Job: job.ID(rapid.StringMatching(`[0-9a-f-]{1,8}(\.[0-9])?`).Draw(t, "job")), Dir: rapid.SampledFrom([]port.Dir{port.Input, port.Output}).Draw(t, "dir"),
+			Job: job.ID(rapid.StringMatching(`([0-9a-f-]{1,8}(\.[0-9])?)?`).Draw(t, "job")), Dir: rapid.SampledFrom([]port.Dir{port.Input, port.Output}).Draw(t, "dir"),
 			Port: rapid.StringMatching(`[a-z_]{1,8}`).Draw(t, "port"), From: rapid.Int64Min(0).Draw(t, "from"), N: rapid.IntMin(0).Draw(t, "n"),
 		}
 		for _, text := range rapid.SliceOfN(rapid.SampledFrom([]string{`1`, `"a\u0000<b>"`, `{"a":[1,{}]}`, `null`, `"ä"`, `12345678901234567890`}), 0, 3).Draw(t, "data") {

@@ -149,11 +149,8 @@ func (s *Store) noteOrRun(e *job.Entry, note, run string, sent []job.Movement) e
 		return nil
 	}
 	e.Run = &job.RunEntry{}
-	if err := json.Unmarshal(plain, e.Run); err != nil {
-		return err
-	}
-	e.Run.At, e.Run.Job, e.Run.Sent = e.At, e.Job, sent
-	return nil
+	e.Run.Sent = sent
+	return e.Run.Decode(plain, e.Job, e.At)
 }
 
 // last calls fn for the entries of a tree's log, newest first, until fn returns false.

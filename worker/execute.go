@@ -25,10 +25,11 @@ type panicked struct {
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 // execute runs the worker once on a snapshot and returns what is to be committed; nil
-// if the run has lost its job. The lease, granted at the time given or later, is that of
-// holder: of the same run, or of the one on what came of which this one is a guess. settle is
-// what such a run does when it needs the store, see Run.settle.
-func (t *turn) execute(snap, holder *job.Snapshot, granted time.Time, settle func(*Run) error) *ran {
+// if the run has lost its job. Its lease was granted at the time given or later. Without one the run is a guess:
+// the lease is that of the run before, on what came of which it is one. settle is what such a run does when
+// it needs the store, see Run.settle.
+func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func(*Run) error) *ran {
+	guess := granted.IsZero()
 	k := t.registry.kinds[snap.Info.Type]
 	if k == nil {
 		if _, told := t.unknown.LoadOrStore(snap.Info.Type, true); !told {
@@ -37,15 +38,18 @@ func (t *turn) execute(snap, holder *job.Snapshot, granted time.Time, settle fun
 		}
 		return newRan(snap, nil, t.unknownType(snap), 0)
 	}
-	if snap == holder {
+	if !guess {
 		failpoint.Hit(failpoint.AfterBegin)
 	}
-	token := snap.Token
-	t.presence.begun(snap)
-	defer t.presence.ended(token)
+	t.presence.at(t, job.RunningJob{Job: snap.Info.ID, Type: snap.Info.Type, Queue: snap.Info.Queue, Since: snap.Info.Ran})
+	defer t.presence.at(t, job.RunningJob{})
 	ctx, cancel := context.WithCancelCause(t.Engine.runs)
 	defer cancel(nil)
-	t.keeper.keep(holder.Info.ID, holder.Token, granted, cancel)
+	if guess {
+		t.keeper.goOn(cancel)
+	} else {
+		t.keeper.keep(snap.Info.ID, snap.Token, granted, cancel)
+	}
 	defer t.keeper.rest()
 	if k.options.Timeout > 0 {
 		var stop context.CancelFunc
@@ -54,7 +58,7 @@ func (t *turn) execute(snap, holder *job.Snapshot, granted time.Time, settle fun
 	}
 	r := newRun(ctx, t.cfg.Store, snap, t.cfg.Lease)
 	r.layout, r.journal.off = k.layout, k.options.NoLog
-	r.keeper, r.guess, r.settle = t.keeper, snap != holder, settle
+	r.keeper, r.guess, r.settle = t.keeper, guess, settle
 	if settle != nil {
 		defer time.AfterFunc(shortRun, func() { _ = settle(r) }).Stop() // else what goes before it waits for it
 	}
@@ -65,6 +69,7 @@ func (t *turn) execute(snap, holder *job.Snapshot, granted time.Time, settle fun
 		err = t.hand.do(task{ctx, k, r, snap})
 	}
 	took := time.Since(began)
+	t.now = began.Add(took)
 	k.timed(took)
 	r.mu.Lock()
 	defer r.mu.Unlock()

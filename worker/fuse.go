@@ -112,10 +112,16 @@ func (r *ran) behind() *job.Snapshot {
 	i := s.Info
 	i.Status, i.Reason, i.Tries, i.Deaths, i.Steps = statemachine.Suspended, "", 0, 0, i.Steps+1
 	i.Started = i.Started || d.Started
-	i.Ports = slices.Clone(i.Ports)
-	next := &job.Snapshot{
-		Whole: true, Loop: s.Loop, Touched: s.Touched, Rate: s.Rate + 1, Defaults: s.Defaults,
+	var all struct { // made at once
+		next  job.Snapshot
+		in    [1]job.Inbox
+		ports [2]job.PortInfo
 	}
+	next := &all.next
+	*next = job.Snapshot{
+		Whole: true, Loop: s.Loop, Touched: s.Touched, Rate: s.Rate + 1, Defaults: s.Defaults, In: all.in[:0],
+	}
+	i.Ports = append(all.ports[:0], i.Ports...)
 	if known := r.run.state.known; len(known) > 0 {
 		next.State = maps.Clone(known) // goroutines that the run has left behind may still read its own
 	}
@@ -274,14 +280,12 @@ func (t *turn) onGuess(row []*ran, s sleeper, to string, items []json.RawMessage
 	if k.alone.Load() || s.snap.Info.Queue != row[0].snap.Info.Queue {
 		return nil
 	}
-	holder := holderOf(row)
-	// The lease was prolonged a third of it ago, or later.
 	guess := &job.Guess{
 		Version: s.snap.Info.Version, Touched: s.snap.Touched, Last: s.last,
 		Port: to, Seen: len(items), Limit: k.options.maxRuns(),
 	}
-	guess.Closed = feed(s.snap, to, items, closes, holder.Info.Ran)
-	next := t.execute(s.snap, holder, time.Now().Add(-t.cfg.Lease/3), nil)
+	guess.Closed = feed(s.snap, to, items, closes, row[0].snap.Info.Ran)
+	next := t.execute(s.snap, time.Time{}, nil)
 	if next == nil {
 		return nil
 	}
@@ -293,13 +297,6 @@ func (t *turn) onGuess(row []*ran, s sleeper, to string, items []json.RawMessage
 	}
 	next.delta.Guess = guess
 	return next
-}
-
-// holderOf is the run that holds the lease for a row.
-func holderOf(row []*ran) *job.Snapshot {
-	holder := *row[0].snap
-	holder.Token = row[0].sum.Token // after a Checkpoint it is another one
-	return &holder
 }
 
 // leadsTo returns the one In port that all messages of a run go to, with them, and how many of the
@@ -425,7 +422,7 @@ func feed(snap *job.Snapshot, name string, items []json.RawMessage, closes int, 
 				snap.Touched++
 			}
 		}
-		snap.In = job.Inboxes{{Port: name, Head: p.Total, Len: len(items), Items: items}}
+		snap.In = append(snap.In[:0], job.Inbox{Port: name, Head: p.Total, Len: len(items), Items: items})
 	}
 	return closed
 }

@@ -13,10 +13,11 @@ import (
 // journal notes what a run reads and writes, for the log.
 type journal struct {
 	off   bool
-	quiet int // depth of Quiet
-	depth int // depth of Group
-	now   *job.RunEntry
-	all   job.RunEntry
+	quiet int    // depth of Quiet
+	depth int    // depth of Group
+	now   *moved // of the group
+	all   moved
+	group []job.RunEntry
 	size  int
 	// What most runs note has its place here.
 	moves [2]job.Movement
@@ -24,9 +25,12 @@ type journal struct {
 	used  int
 }
 
+// moved is what passed ports.
+type moved struct{ Read, Write []job.Movement }
+
 func (j *journal) silent() bool { return j.off || j.quiet > 0 }
 
-func (j *journal) into() *job.RunEntry {
+func (j *journal) into() *moved {
 	if j.now != nil {
 		return j.now
 	}
@@ -39,20 +43,16 @@ func (j *journal) read(in *inbox, data json.RawMessage) {
 	}
 	e := j.into()
 	e.Read = j.add(e.Read, job.Movement{
-		Job: in.owner(), Dir: in.dir, Port: in.name, From: in.head + int64(in.taken), N: 1,
+		Job: in.job, Dir: in.dir, Port: in.name, From: in.head + int64(in.taken), N: 1,
 	}, data, true)
 }
 
-func (j *journal) write(own job.ID, w job.Write, data json.RawMessage, c port.Context) {
+func (j *journal) write(w job.Write, data json.RawMessage, c port.Context) {
 	if j.silent() {
 		return
 	}
-	m := job.Movement{Job: w.Job, Dir: w.Dir, Port: w.Port, N: 1, Context: c}
-	if m.Job == "" {
-		m.Job = own
-	}
 	e := j.into()
-	e.Write = j.add(e.Write, m, data, false)
+	e.Write = j.add(e.Write, job.Movement{Job: w.Job, Dir: w.Dir, Port: w.Port, N: 1, Context: c}, data, false)
 }
 
 // add appends the movement of one message, or lengthens one of the last if it goes on there.
@@ -101,12 +101,11 @@ const nearby = 16
 
 // entry returns what was noted since the last commit, as JSON; empty for nothing.
 func (j *journal) entry(step int64) string {
-	e := j.all
-	j.all, j.size = job.RunEntry{}, 0
+	e := job.RunEntry{Step: step, Read: j.all.Read, Write: j.all.Write, Groups: j.group}
+	j.all, j.group, j.size = moved{}, nil, 0
 	if j.off || len(e.Read)+len(e.Write)+len(e.Groups) == 0 {
 		return ""
 	}
-	e.Step = step
 	return e.Encode()
 }
 
@@ -126,7 +125,7 @@ func (r *Run) Group(fn func() error) error {
 	mark := r.mark()
 	outer := r.journal.depth == 0
 	if outer {
-		r.journal.now = &job.RunEntry{}
+		r.journal.now = &moved{}
 	}
 	r.journal.depth++
 	r.mu.Unlock()
@@ -141,7 +140,7 @@ func (r *Run) Group(fn func() error) error {
 	}
 	if outer {
 		if g := r.journal.now; err == nil && len(g.Read)+len(g.Write) > 0 {
-			r.journal.all.Groups = append(r.journal.all.Groups, *g)
+			r.journal.group = append(r.journal.group, job.RunEntry{Read: g.Read, Write: g.Write})
 		}
 		r.journal.now = nil
 	}
@@ -171,7 +170,7 @@ type mark struct {
 	boxes   []inbox
 	closed  map[string]bool
 	family  map[string]*Child
-	journal job.RunEntry
+	journal moved
 }
 
 func (r *Run) mark() mark {

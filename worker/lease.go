@@ -41,6 +41,13 @@ func (k *keeper) keep(id job.ID, token string, granted time.Time, cancel context
 	k.cancel, k.id, k.token, k.next, k.until = cancel, id, token, "", granted.Add(k.lease)
 }
 
+// goOn keeps the lease that it has kept before for another run.
+func (k *keeper) goOn(cancel context.CancelCauseFunc) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cancel, k.next = cancel, ""
+}
+
 // rest ends that. It does not wait for a refresh under way, which does no harm.
 func (k *keeper) rest() {
 	k.mu.Lock()

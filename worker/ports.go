@@ -281,7 +281,7 @@ func (r *Run) write(w job.Write, item json.RawMessage) error {
 	r.written++
 	r.size += len(r.head)
 	w.Unlogged = r.journal.silent()
-	r.journal.write(r.info.ID, w, item, r.extra)
+	r.journal.write(w, item, r.extra)
 	if len(r.head) > 0 {
 		item = slices.Concat(r.head, item)
 	}

@@ -23,34 +23,35 @@ const (
 	goodbye = time.Second
 )
 
-// presence holds the runs in progress, by token.
+// presence holds the runs in progress, by turn.
 type presence struct {
-	mu   sync.Mutex
-	runs map[string]job.RunningJob
+	mu    sync.Mutex
+	turns map[*turn]job.RunningJob // without a Job: none now
 }
 
-// begun notes a run until ended is called.
-func (p *presence) begun(snap *job.Snapshot) {
+// at notes the run that a turn is at.
+func (p *presence) at(t *turn, r job.RunningJob) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.runs == nil {
-		p.runs = map[string]job.RunningJob{}
+	if p.turns == nil {
+		p.turns = map[*turn]job.RunningJob{}
 	}
-	p.runs[snap.Token] = job.RunningJob{Job: snap.Info.ID, Type: snap.Info.Type, Queue: snap.Info.Queue, Since: snap.Info.Ran}
+	p.turns[t] = r
 }
 
-// ended tells that the run with that token is over.
-func (p *presence) ended(token string) {
+// over tells that a turn is.
+func (p *presence) over(t *turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.runs, token)
+	delete(p.turns, t)
 }
 
 // tell puts down how many runs are in progress, and the oldest of them.
 func (p *presence) tell(info *job.EngineInfo) {
 	p.mu.Lock()
-	runs := slices.AppendSeq([]job.RunningJob{}, maps.Values(p.runs))
+	runs := slices.AppendSeq([]job.RunningJob{}, maps.Values(p.turns))
 	p.mu.Unlock()
+	runs = slices.DeleteFunc(runs, func(r job.RunningJob) bool { return r.Job == "" })
 	slices.SortFunc(runs, func(a, b job.RunningJob) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Job, b.Job)) })
 	info.Running, info.Busy, info.Runs = len(runs), map[string]int{}, runs[:min(len(runs), toldRuns)]
 	for i := range runs {

@@ -51,7 +51,7 @@ func (r *rooms) of(id job.ID) int {
 // returns what is to be committed: the row, with what happened since; or another one of that
 // job, if the row is committed; or nothing, if the job is lost.
 func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
-	for since := time.Now(); t.repeats(row, leads) && time.Since(since) < shortRun; {
+	for since := t.now; t.repeats(row, leads) && t.now.Sub(since) < shortRun; {
 		re := t.again(row, leads)
 		if re.first == nil {
 			return nil, false
@@ -163,7 +163,7 @@ func (t *turn) again(row []*ran, leads bool) repetition {
 func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, settled bool) {
 	var mu sync.Mutex
 	over, lost := false, false
-	first = t.execute(snap, holderOf(row), time.Now().Add(-t.cfg.Lease/3), func(r *Run) error {
+	first = t.execute(snap, time.Time{}, func(r *Run) error {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {

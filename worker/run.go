@@ -77,10 +77,10 @@ var errOver = errors.New("the run is over: a worker must wait for its goroutines
 type roomy struct {
 	run   Run
 	delta job.Delta
-	ins   [2]inbox
-	boxes [2]*inbox
-	outs  [2]outbox
-	ways  [2]*outbox
+	in    [1]inbox
+	ins   [1]*inbox
+	out   [1]outbox
+	outs  [1]*outbox
 }
 
 func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duration) *Run {
@@ -89,8 +89,8 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 	r.store, r.info, r.delta, r.lease, r.ctx = s, &snap.Info, &room.delta, lease, ctx
 	r.token, r.step = snap.Token, snap.Info.Steps
 	r.head, r.broken = port.SealBy(nil, byJob, string(r.info.ID))
-	ins, outs := room.ins[:0], room.outs[:0]
-	r.ins.all, r.outs.all = room.boxes[:0], room.ways[:0]
+	ins, outs := room.in[:0], room.out[:0]
+	r.ins.all, r.outs.all = room.ins[:0], room.outs[:0]
 	for i := range snap.Info.Ports {
 		p := &snap.Info.Ports[i]
 		if p.Name == port.Any {
@@ -99,12 +99,12 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 		switch p.Dir {
 		case port.Input:
 			var in *inbox
-			ins, in = next(ins)
+			ins, in = next(ins, len(snap.Info.Ports))
 			*in = inbox{run: r, dir: port.Input, name: p.Name, fallback: snap.Defaults[p.Name], closed: p.Closed, fed: p.Fed}
 			r.ins.add(in)
 		case port.Output:
 			var out *outbox
-			outs, out = next(outs)
+			outs, out = next(outs, len(snap.Info.Ports))
 			*out = outbox{run: r, name: p.Name, closed: p.Closed, wired: p.Wired}
 			r.outs.add(out)
 		}
@@ -119,10 +119,10 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 	return r
 }
 
-// next returns the next element of a list that is never moved: when it is full a new one begins.
-func next[T any](list []T) ([]T, *T) {
+// next returns the next element of a list that is never moved: when it is full one for so many more begins.
+func next[T any](list []T, more int) ([]T, *T) {
 	if len(list) == cap(list) {
-		list = make([]T, 0, few)
+		list = make([]T, 0, more)
 	}
 	list = list[:len(list)+1]
 	return list, &list[len(list)-1]

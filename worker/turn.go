@@ -29,6 +29,7 @@ const maxKept = 8
 type turn struct {
 	*Engine
 	start time.Time
+	now   time.Time // when the last run ended
 	runs  int
 	kept  []job.ID // queued, and nobody else knows
 
@@ -37,13 +38,14 @@ type turn struct {
 }
 
 func (e *Engine) newTurn(start time.Time) *turn {
-	return &turn{Engine: e, start: start, keeper: newKeeper(e.cfg.Store, e.cfg.Lease)}
+	return &turn{Engine: e, start: start, now: start, keeper: newKeeper(e.cfg.Store, e.cfg.Lease)}
 }
 
 // end is to be called when the last run of the turn is over.
 func (t *turn) end() {
 	t.keeper.stop()
 	t.hand.rest()
+	t.presence.over(t)
 }
 
 // cost is what a row counts for, in runs.
@@ -59,7 +61,7 @@ func cost(row []*ran, leads bool) (n int) {
 
 // room tells whether the turn may go on after so many more runs.
 func (t *turn) room(runs int) bool {
-	return t.runs+runs < quantumRuns && time.Since(t.start) < quantumTime && !t.stopping()
+	return t.runs+runs < quantumRuns && t.now.Sub(t.start) < quantumTime && !t.stopping()
 }
 
 // goOn runs a job that has begun, and then those that its commits make ready, for a quantum.
@@ -68,7 +70,7 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 	defer t.end()
 	for granted := start; snap != nil; {
 		e.meet(snap.Row)
-		first := t.execute(snap, snap, granted, nil)
+		first := t.execute(snap, granted, nil)
 		if first == nil {
 			return
 		}
@@ -128,7 +130,7 @@ func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
 	}
 	t := e.newTurn(begun)
 	defer t.end()
-	if r := t.execute(snap, snap, begun, nil); r != nil {
+	if r := t.execute(snap, begun, nil); r != nil {
 		e.commit([]*ran{r}, e.beginning(), false)
 	}
 	return nil

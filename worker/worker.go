@@ -24,7 +24,8 @@ import (
 // value for each run, set the exported fields that the job's parameters name and bind its
 // port handles, so nothing but the run's state survives from one run to the next. What
 // the copies share, such as a pool of connections behind an unexported field, must be
-// safe for use by several runs at once.
+// safe for use by several runs at once. A run may have the goroutine of another one before it:
+// what it does to that, as runtime.LockOSThread does, it has to undo.
 //
 // Run returns nil when it has done what it can for now: the job is then completed, or
 // goes to sleep if inputs that are wired to other jobs may still bring messages. It
