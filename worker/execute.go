@@ -28,7 +28,7 @@ func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 // if the run has lost its job. Its lease was granted at the time given or later. Without one the run is a guess:
 // the lease is that of the run before, on what came of which it is one. settle is what such a run does when
 // it needs the store, see Run.settle.
-func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func(*Run) error) *ran {
+func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() error) *ran {
 	guess := granted.IsZero()
 	k := t.registry.kinds[snap.Info.Type]
 	if k == nil {
@@ -60,7 +60,7 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func(*Run) 
 	r.layout, r.journal.off = k.layout, k.options.NoLog
 	r.keeper, r.guess, r.settle = t.keeper, guess, settle
 	if settle != nil {
-		defer time.AfterFunc(shortRun, func() { _ = settle(r) }).Stop() // else what goes before it waits for it
+		defer time.AfterFunc(shortRun, func() { _ = settle() }).Stop() // else what goes before it waits for it
 	}
 	failpoint.Hit(failpoint.BeforeUser)
 	began := time.Now()

@@ -163,7 +163,7 @@ func (t *turn) again(row []*ran, leads bool) repetition {
 func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, settled bool) {
 	var mu sync.Mutex
 	over, lost := false, false
-	first = t.execute(snap, time.Time{}, func(r *Run) error {
+	first = t.execute(snap, time.Time{}, func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -172,14 +172,11 @@ func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, se
 		case settled:
 			return nil
 		}
-		begun := time.Now()
-		r.keeper.change(snap.Token)
 		if lost = lost || !t.settleBefore(row, leads, snap.Token); lost {
-			r.keeper.lose()
+			t.keeper.lose()
 			return fmt.Errorf("%w: what went before this run could not be committed", job.ErrFenced)
 		}
 		settled = true
-		r.keeper.changed(begun)
 		return nil
 	})
 	mu.Lock()
@@ -197,7 +194,13 @@ func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, se
 func (t *turn) settleBefore(row []*ran, leads bool, token string) bool {
 	d := row[0].sum
 	d.Outcome, d.Next, d.Lease, d.Leads = job.Checkpoint, token, t.cfg.Lease, true
-	return t.settle(row, job.Begin{}, leads, false).Applied > 0
+	begun := time.Now()
+	t.keeper.change(token)
+	if t.settle(row, job.Begin{}, leads, false).Applied == 0 {
+		return false
+	}
+	t.keeper.changed(begun)
+	return true
 }
 
 // follow lets the jobs of a row run again that its first one leads to, or a job that it leads to

@@ -434,6 +434,38 @@ func TestRepetitionOfState(t *testing.T) {
 	})
 }
 
+// The last run of a job, before which others are committed, leads to one that takes long: it keeps the lease.
+func TestRepetitionKeepsTheLeaseAtTheEnd(t *testing.T) {
+	const n, lease = 20, 300 * time.Millisecond
+	each(t, func(b *bench) {
+		var long, lost atomic.Int64
+		w := call(b.T, func(ctx context.Context, _ *worker.Run, w *Call) error {
+			v, ok, err := w.In.Read()
+			if !ok || err != nil {
+				return err
+			}
+			if v == n {
+				long.Add(1)
+				select {
+				case <-ctx.Done():
+					lost.Add(1)
+				case <-time.After(2 * lease):
+				}
+			}
+			return w.Out.Write(v)
+		})
+		h := b.start(rowOf(&Hop{}, &Hop{}, w))
+		b.feed(h, n)
+		b.check(h.Close(b.ctx, "in"))
+		b.serve(func(c *worker.Config) { c.Lease = lease })
+		b.until("all came through", func() bool { return b.came(h) == n })
+		b.same(h, sequence(n)...)
+		if long.Load() != 1 || lost.Load() != 0 {
+			b.Errorf("the long run happened %d times, and lost its lease %d times", long.Load(), lost.Load())
+		}
+	})
+}
+
 // A run before which others are committed, as it needs the store, has a lease of its own; and
 // what it leaves behind when it is over changes nothing.
 func TestRepetitionKeepsTheLease(t *testing.T) {

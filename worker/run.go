@@ -62,7 +62,7 @@ type Run struct {
 	over     bool // the worker has returned
 	guess    bool // the job's run has not begun in the store, see fuse.go and repeat.go
 	// settle makes a run on a guess an ordinary one: it commits what goes before it. nil: that cannot be.
-	settle func(*Run) error
+	settle func() error
 	asked  atomic.Bool // on a guess: the run needs the store
 	took   bool        // messages of the job's In ports were read before the last Checkpoint
 	// defaulting: what is written becomes the default of the port instead, see ForInputs.
@@ -206,7 +206,7 @@ func (r *Run) begin() error {
 	if r.settle == nil {
 		return errGuess
 	}
-	return r.settle(r)
+	return r.settle()
 }
 
 // grow accounts for n more bytes of one value in the commit. r.mu is held.
