@@ -264,7 +264,7 @@ func (t *turn) fuse(row []*ran) (all []*ran, leads, busy bool) {
 		if s.snap == nil {
 			return row, true, busy
 		}
-		next := t.onGuess(row, s, to.Port, items, closes)
+		next := t.onGuess(row, s, rand.Text(), to.Port, items, closes)
 		if next == nil {
 			return row, true, false
 		}
@@ -273,9 +273,9 @@ func (t *turn) fuse(row []*ran) (all []*ran, leads, busy bool) {
 	}
 }
 
-// onGuess runs a job that sleeps, what is known of which is given away, on what the last run of a row wrote to it, if it may: nil
-// else, or when the run cannot be committed as one on a guess.
-func (t *turn) onGuess(row []*ran, s sleeper, to string, items []json.RawMessage, closes int) *ran {
+// onGuess runs a job that sleeps on what the last run of a row wrote to it, if it may: nil else, or when the run
+// cannot be committed as one on a guess. What is known of the job is the run's from then on.
+func (t *turn) onGuess(row []*ran, s sleeper, token, to string, items []json.RawMessage, closes int) *ran {
 	k := t.registry.kinds[s.snap.Info.Type]
 	if k.alone.Load() || s.snap.Info.Queue != row[0].snap.Info.Queue {
 		return nil
@@ -284,7 +284,7 @@ func (t *turn) onGuess(row []*ran, s sleeper, to string, items []json.RawMessage
 		Version: s.snap.Info.Version, Touched: s.snap.Touched, Last: s.last,
 		Port: to, Seen: len(items), Limit: k.options.maxRuns(),
 	}
-	guess.Closed = feed(s.snap, to, items, closes, row[0].snap.Info.Ran)
+	guess.Closed = feed(s.snap, token, to, items, closes, row[0].snap.Info.Ran)
 	next := t.execute(s.snap, time.Time{}, nil)
 	if next == nil {
 		return nil
@@ -402,11 +402,8 @@ func modest(d *job.Delta) bool {
 
 // feed turns what is known of a job that sleeps into what a run of it sees when messages have come to one of its
 // ports, and so many of the edges that lead there have been closed; closed tells whether no more can come.
-func feed(snap *job.Snapshot, name string, items []json.RawMessage, closes int, now time.Time) (closed bool) {
-	if snap.Token == "" {
-		snap.Token = rand.Text()
-	}
-	snap.Info.Status = statemachine.Running
+func feed(snap *job.Snapshot, token, name string, items []json.RawMessage, closes int, now time.Time) (closed bool) {
+	snap.Token, snap.Info.Status = token, statemachine.Running
 	if now.After(snap.Info.Ran) {
 		snap.Info.Ran = now
 	}

@@ -16,6 +16,7 @@ var errExited = errors.New("the worker ended its goroutine instead of returning"
 type hand struct {
 	work chan task
 	done chan error
+	gone chan struct{} // closed when the goroutine has ended
 }
 
 // task is a run that is to be worked on.
@@ -29,15 +30,20 @@ type task struct {
 // do works on a run, and returns when that is over.
 func (h *hand) do(t task) error {
 	if h.work == nil {
-		h.work, h.done = make(chan task), make(chan error)
-		go serve(h.work, h.done)
+		h.begin()
 	}
-	h.work <- t
-	err := <-h.done
-	if errors.Is(err, errExited) {
-		h.work = nil // nobody is there any more
+	select {
+	case h.work <- t:
+	case <-h.gone: // it did not survive the run before
+		h.begin()
+		h.work <- t
 	}
-	return err
+	return <-h.done
+}
+
+func (h *hand) begin() {
+	h.work, h.done, h.gone = make(chan task), make(chan error, 1), make(chan struct{})
+	go serve(h.work, h.done, h.gone)
 }
 
 // rest ends the goroutine.
@@ -48,7 +54,8 @@ func (h *hand) rest() {
 	}
 }
 
-func serve(work <-chan task, done chan<- error) {
+func serve(work <-chan task, done chan<- error, gone chan<- struct{}) {
+	defer close(gone)
 	for t := range work {
 		one(t, done)
 	}

@@ -211,6 +211,7 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 		last, behind := runs[n], n+1 < len(row)
 		to, items, closes, ok := last.leadsTo()
 		var s sleeper
+		var token string
 		switch {
 		case behind && last.wrote == 0 && !plain(last.delta):
 			return nil
@@ -220,13 +221,14 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 			return nil
 		case behind:
 			s = sleeper{snap: row[n+1].handOn(), last: row[n+1].sum.Guess.Last}
-			s.snap.Token = row[n+1].sum.Token // which their commit has
+			token = row[n+1].sum.Token // which their commit has
 		default:
 			s, _ = t.asleep.take(to.Job)
+			token = rand.Text()
 		}
 		var next *ran
 		if s.snap != nil {
-			next = t.onGuess(row, s, to.Port, items, closes)
+			next = t.onGuess(row, s, token, to.Port, items, closes)
 		}
 		if next == nil {
 			if behind {

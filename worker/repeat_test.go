@@ -324,6 +324,11 @@ func TestRepetitionForgets(t *testing.T) {
 			runtime.Goexit()
 			return nil
 		},
+		"panic at exit": func() error {
+			defer panic("while it exits")
+			runtime.Goexit()
+			return nil
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(b *bench) { repetitionForgets(b, fail) })

@@ -183,7 +183,7 @@ local function place(j, to, at, ...)
     call('HSET', key(j.id), 'status', to, ...)
     if at then
       call('ZADD', P .. 'due', str(at), j.id)
-    elseif not j.token and from ~= S.suspended and not j.slept then -- else it is not there
+    elseif not j.token and from ~= S.suspended and not j.slept then -- who sleeps is not in due, but for its alarms
       call('ZREM', P .. 'due', j.id)
     end
   end

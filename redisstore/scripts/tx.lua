@@ -28,7 +28,7 @@ local function refuse(d)
     if not edges then return 'port' end
     taken[name], t.limit = true, edges.limit
     if (call('HGET', key(t.id), 'h.' .. t.dir .. '.' .. t.port) or '0') ~= t.head then return 'moved' end
-    local seen = d.guess and t.id == d.id and t.port == d.guess.port and d.guess.seen
+    local seen = d.guess and t.id == d.id and t.dir == 'i' and t.port == d.guess.port and d.guess.seen -- by enter
     if (seen or call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port)) < t.n then return 'moved' end
   end
   if d.to and unwritable(d, { d.to }) then return 'port' end
@@ -201,7 +201,7 @@ local function enter(d)
     j.token, j.status = false, asleep
     return why
   end
-  j.woken, j.again, j.rate, j.slept = nil, false, rate, true
+  j.woken, j.again, j.rate, j.slept = nil, false, rate, true -- for place: it was never queued
   for _, status in ipairs({ EV.wake[asleep], j.status }) do
     j.status = status
     tell(j)
