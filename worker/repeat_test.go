@@ -316,50 +316,73 @@ func TestRepetitionIsRefused(t *testing.T) {
 }
 
 // What a job did on a guess that was dropped is not there when the next one is made, even if nothing has
-// been committed in between, and even if its goroutine has died.
+// been committed in between.
 func TestRepetitionForgets(t *testing.T) {
-	for name, fail := range map[string]func() error{
-		"error": func() error { return errors.New("not at the first time") },
-		"exit": func() error {
-			runtime.Goexit()
-			return nil
+	each(t, func(b *bench) {
+		const n = 100
+		var failed atomic.Bool
+		last := keep(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
+			v, ok, err := w.In.Read()
+			if v == n/2 && failed.CompareAndSwap(false, true) {
+				return errors.New("not at the first time")
+			}
+			if !ok || err != nil {
+				return err
+			}
+			return w.Out.Write(v)
+		})
+		s := &commits{Store: b.store, most: map[job.ID]int{}, moved: true}
+		h := b.start(rowOf(&Hop{}, &Hop{}, tries(last)))
+		b.serve(func(c *worker.Config) { c.Store, c.Concurrency = s, 1 })
+		b.oneByOne(h, 1, 10)
+		b.rest(h, 11, n)
+		b.same(h, sequence(n)...)
+		b.hopCounts(h, sequence(n))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.moved {
+			b.Error("nothing was refused")
+		}
+	})
+}
+
+// A slot survives whatever ends the goroutine of a run on a guess.
+func TestRepetitionAfterExit(t *testing.T) {
+	for name, exit := range map[string]func(){
+		"exit": runtime.Goexit,
+		"panic": func() {
+			panic("out of paper")
 		},
-		"panic at exit": func() error {
+		"panic at exit": func() {
 			defer panic("while it exits")
 			runtime.Goexit()
-			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			each(t, func(b *bench) { repetitionForgets(b, fail) })
+			each(t, func(b *bench) {
+				const n = 60
+				var left atomic.Int64
+				left.Store(3)
+				last := keep(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
+					v, ok, err := w.In.Read()
+					if !ok || err != nil {
+						return err
+					}
+					if v%20 == 0 && left.Add(-1) >= 0 {
+						exit()
+					}
+					return w.Out.Write(v)
+				})
+				h := b.start(rowOf(&Hop{}, &Hop{}, tries(last)))
+				b.serve(func(c *worker.Config) { c.Concurrency = 1 })
+				b.oneByOne(h, 1, 10)
+				b.rest(h, 11, n)
+				b.same(h, sequence(n)...)
+				if left.Load() > 0 {
+					b.Errorf("%d runs were still to exit", left.Load())
+				}
+			})
 		})
-	}
-}
-
-func repetitionForgets(b *bench, fail func() error) {
-	const n = 100
-	var failed atomic.Bool
-	last := keep(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
-		v, ok, err := w.In.Read()
-		if v == n/2 && failed.CompareAndSwap(false, true) {
-			return fail()
-		}
-		if !ok || err != nil {
-			return err
-		}
-		return w.Out.Write(v)
-	})
-	s := &commits{Store: b.store, most: map[job.ID]int{}, moved: true}
-	h := b.start(rowOf(&Hop{}, &Hop{}, tries(last)))
-	b.serve(func(c *worker.Config) { c.Store, c.Concurrency = s, 1 })
-	b.oneByOne(h, 1, 10)
-	b.rest(h, 11, n)
-	b.same(h, sequence(n)...)
-	b.hopCounts(h, sequence(n))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.moved {
-		b.Error("nothing was refused")
 	}
 }
 
