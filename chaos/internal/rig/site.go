@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
@@ -93,8 +91,8 @@ type site struct {
 	redis  *redistest.Server
 	drop   *redistest.Proxy
 	toxics *toxiproxy.ApiServer
-	lines  []*toxiproxy.Proxy // one for each slot
-	links  int                // to replicas
+	lines  []*line // one for each slot
+	links  int     // to replicas
 }
 
 // How a Redis keeps its data. With everysec it holds back what it has to write while it syncs, and
@@ -132,12 +130,12 @@ func newSite(dir string, slots int, fsync string) (s *site, err error) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxics do not use the logger that they are given
 	s.toxics = toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	for slot := range slots {
-		p := toxiproxy.NewProxy(s.toxics, fmt.Sprintf("line-%d", slot), "127.0.0.1:0", s.drop.Addr())
-		if err := p.Start(); err != nil {
-			return s, fmt.Errorf("starting a proxy: %w", err)
+		l := &line{name: fmt.Sprintf("line-%d", slot), site: s, replaced: func() {}}
+		if err := l.open(); err != nil {
+			return s, err
 		}
-		s.host.Cleanup(p.Stop)
-		s.lines = append(s.lines, p)
+		s.host.Cleanup(l.close)
+		s.lines = append(s.lines, l)
 	}
 	return s, nil
 }
@@ -154,7 +152,9 @@ func (s *site) close() { s.host.close() }
 const timeouts = "?dial_timeout=1s&read_timeout=2s&write_timeout=2s"
 
 // line is the URL of the Redis as a slot sees it.
-func (s *site) line(slot int) string { return "redis://" + s.lines[slot].Listen + "/0" + timeouts }
+func (s *site) line(slot int) string {
+	return "redis://" + s.lines[slot].now().Listen + "/0" + timeouts
+}
 
 // direct is the URL past the troublesome network: replies may get lost on it, too.
 func (s *site) direct() string { return "redis://" + s.drop.Addr() + "/0" + timeouts }
@@ -172,20 +172,10 @@ var toxics = []toxic{
 	{"bandwidth", `{"name":"x","type":"bandwidth","stream":"downstream","attributes":{"rate":8}}`},
 }
 
-// trouble makes a line troublesome for a while. It returns false if it is already.
-func (s *site) trouble(ctx context.Context, slot int, t toxic, d time.Duration) bool {
-	p := s.lines[slot]
-	if _, err := p.Toxics.AddToxicJson(strings.NewReader(t.json)); err != nil {
-		return false
-	}
-	time.AfterFunc(d, func() { _ = p.Toxics.RemoveToxic(context.WithoutCancel(ctx), "x") }) // it may be gone already
-	return true
-}
-
 // calm ends all troubles.
 func (s *site) calm(ctx context.Context) {
 	s.drop.DropReplies(0, "")
-	for _, p := range s.lines {
-		p.Toxics.ResetToxics(ctx)
+	for _, l := range s.lines {
+		l.calm(ctx)
 	}
 }

@@ -45,6 +45,13 @@ func (s *slot) set(p *process) {
 	s.now = p
 }
 
+// kill ends the process that is there.
+func (s *slot) kill() {
+	if p := s.process(); p != nil {
+		p.tell(syscall.SIGKILL)
+	}
+}
+
 // watch measures what comes after faults.
 type watch struct {
 	recovery, resume, release stopwatch
@@ -115,11 +122,13 @@ func (r *rig) crew(ctx context.Context) (stop func()) {
 	for n := range r.Workers {
 		s := &slot{number: n, steady: n < r.Workers/3}
 		r.slots = append(r.slots, s)
+		r.site.lines[n].replaced = s.kill
 		wg.Go(func() { r.man(ctx, s) })
 	}
 	for n := range actors {
 		a := &actor{rig: r, slot: r.Workers + n, orders: make(chan asked)}
 		r.actors = append(r.actors, a)
+		r.site.lines[a.slot].replaced = a.at.kill
 		wg.Go(func() { a.serve(ctx) })
 	}
 	return func() {
@@ -251,6 +260,7 @@ type actor struct {
 	rig    *rig
 	slot   int
 	orders chan asked
+	at     slot
 }
 
 type asked struct {
@@ -313,6 +323,7 @@ func (a *actor) start() *process {
 		r.bad(trouble, "%v", err)
 		return nil
 	}
+	a.at.set(p)
 	return p
 }
 

@@ -49,7 +49,7 @@ func (r *rig) kinds() []faultKind {
 			return p != nil
 		}},
 		{"toxic", 1, func(ctx context.Context) bool {
-			return r.site.trouble(ctx, r.intn(r.Workers+actors), toxics[r.intn(len(toxics))], r.between(300*time.Millisecond, 1500*time.Millisecond))
+			return r.site.lines[r.intn(r.Workers+actors)].trouble(ctx, toxics[r.intn(len(toxics))], r.between(300*time.Millisecond, 1500*time.Millisecond))
 		}},
 		{"reply_lost", 2, func(context.Context) bool {
 			r.site.drop.DropReplies(1, scripts[r.intn(len(scripts))])
