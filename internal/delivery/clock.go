@@ -13,6 +13,9 @@ import (
 // asynqKeys is what the keys of asynq begin with.
 const asynqKeys = "asynq:"
 
+// asynqKey is a key that asynq has for a queue, as it calls that.
+func asynqKey(queue, what string) string { return asynqKeys + "{" + queue + "}:" + what }
+
 // wrongClock makes asynq believe that it is earlier or later than it is, as failpoints say: what
 // it tells Redis of its clock is shifted on the way. Commands on keys that are not its own
 // pass as they are.

@@ -99,7 +99,7 @@ func (b *Broker) Waiting(ctx context.Context, wakes []Wake) ([]bool, error) {
 	p := b.rdb.Pipeline()
 	states := make([]*redis.StringCmd, len(wakes))
 	for i, w := range wakes {
-		states[i] = p.HGet(ctx, asynqKeys+"{"+b.prefix+w.Queue+"}:t:"+w.taskID(), "state")
+		states[i] = p.HGet(ctx, asynqKey(b.prefix+w.Queue, "t:"+w.taskID()), "state")
 	}
 	_, _ = p.Exec(ctx) // each command has its own error
 	waiting := make([]bool, len(wakes))

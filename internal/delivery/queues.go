@@ -101,7 +101,7 @@ func (b *Broker) Taken(ctx context.Context) ([]Wake, error) {
 	p := b.rdb.Pipeline()
 	lists := make([]*redis.StringSliceCmd, len(names))
 	for i, name := range names {
-		lists[i] = p.LRange(ctx, asynqKeys+"{"+b.prefix+name+"}:active", 0, -1)
+		lists[i] = p.LRange(ctx, asynqKey(b.prefix+name, "active"), 0, -1)
 	}
 	if _, err := p.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("listing the wakes that servers have taken: %w", err)

@@ -127,7 +127,7 @@ func (s *sleeper) look(ctx context.Context) *lull {
 	p := s.Pipeline()
 	paused := make([]*redis.IntCmd, len(s.queues))
 	for i, q := range s.queues {
-		paused[i] = p.Exists(ctx, asynqKeys+"{"+s.prefix+q+"}:paused")
+		paused[i] = p.Exists(ctx, asynqKey(s.prefix+q, "paused"))
 	}
 	s.looked = nil
 	if _, err := p.Exec(ctx); err != nil {
