@@ -48,6 +48,9 @@ func (l *line) now() *toxiproxy.Proxy {
 	return l.proxy
 }
 
+// url is that of the Redis as the slot sees it.
+func (l *line) url() string { return "redis://" + l.now().Listen + "/0" + timeouts }
+
 // change changes troubles of the line.
 func (l *line) change(fn func(*toxiproxy.ToxicCollection) error) error {
 	l.changing.Lock()

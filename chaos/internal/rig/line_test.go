@@ -19,7 +19,7 @@ func TestLineThatHangs(t *testing.T) {
 	defer s.close()
 	told, l := 0, s.lines[0]
 	l.replaced = func() { told++ }
-	before := s.line(0)
+	before := l.url()
 	if !l.trouble(context.Background(), toxics[0], time.Millisecond) || l.trouble(context.Background(), toxic{"bad", "{"}, time.Millisecond) {
 		t.Error("a trouble is refused, or a wrong one taken")
 	}
@@ -29,8 +29,8 @@ func TestLineThatHangs(t *testing.T) {
 		<-let
 		return nil
 	})
-	if !errors.Is(err, errHangs) || told != 1 || s.line(0) == before {
-		t.Errorf("%v, told %d times, %s after %s", err, told, s.line(0), before)
+	if !errors.Is(err, errHangs) || told != 1 || l.url() == before {
+		t.Errorf("%v, told %d times, %s after %s", err, told, l.url(), before)
 	}
 	conn, err := net.Dial("tcp", l.now().Listen)
 	if err != nil {

@@ -272,7 +272,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // env is what all processes of the crew are told.
 func (r *rig) env(slot int) []string {
 	return []string{
-		crew.URLEnv + "=" + r.site.line(slot), crew.NamespaceEnv + "=" + namespace, crew.LeaseEnv + "=" + r.Lease.String(),
+		crew.URLEnv + "=" + r.site.lines[slot].url(), crew.NamespaceEnv + "=" + namespace, crew.LeaseEnv + "=" + r.Lease.String(),
 		"WEIR_FAILPOINTS_COUNTS=" + r.countsFile(), "WEIR_FAILPOINTS_SKEW=" + skews[slot%len(skews)].String(),
 	}
 }

@@ -151,11 +151,6 @@ func (s *site) close() { s.host.close() }
 // timeouts are those of all clients: short, so that many faults fit into the time.
 const timeouts = "?dial_timeout=1s&read_timeout=2s&write_timeout=2s"
 
-// line is the URL of the Redis as a slot sees it.
-func (s *site) line(slot int) string {
-	return "redis://" + s.lines[slot].now().Listen + "/0" + timeouts
-}
-
 // direct is the URL past the troublesome network: replies may get lost on it, too.
 func (s *site) direct() string { return "redis://" + s.drop.Addr() + "/0" + timeouts }
 
