@@ -208,6 +208,40 @@ func TestErrorAfterTheFirstWrite(t *testing.T) {
 	t.Logf("%v calls failed of %d: %q", broken, len(whole), whole)
 }
 
+// Whatever call of a commit fails behind the one that reads a graph of which a child has ended: the graph has
+// counted it.
+func TestErrorKeepsTheCountsOfGraphs(t *testing.T) {
+	t.Parallel()
+	e := hindered(t)
+	row := func() (root job.ID, d job.Delta) {
+		root = e.create(job.Node{Type: "g", Graph: true}, job.Node{Type: "T", Name: "a"})
+		e.equal("open", e.rdb.HGet(e.Context(), e.key(root), "open").Val(), "1")
+		return root, delta(e.begin(root.Nth(1)), statemachine.Complete)
+	}
+	commit := func(d job.Delta) error {
+		_, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
+		return err
+	}
+	root, d := row()
+	whole := e.hinder("commit", 0, func() { e.ok(commit(d)) })
+	e.is(statemachine.Completed, root)
+	reads := len(whole)
+	for reads > 0 && whole[reads-1] != "HMGET" {
+		reads--
+	}
+	if reads == 0 || reads == len(whole) {
+		t.Fatalf("the graph is read by call %d of %q", reads, whole)
+	}
+	for n := reads + 1; n <= len(whole); n++ {
+		root, d := row()
+		e.hinder("commit", n, func() { e.broken(commit(d), "commit") })
+		e.is(statemachine.Completed, root.Nth(1))
+		if open := e.rdb.HGet(e.Context(), e.key(root), "open").Val(); open != "0" {
+			t.Errorf("call %d of %q failed: %s jobs of the graph are open", n, whole, open)
+		}
+	}
+}
+
 // orphans counts jobs of a tree whose parents do not know them.
 func (e *env) orphans(root job.ID) (n int) {
 	e.Helper()
