@@ -116,6 +116,7 @@ func TestGuessIsWrong(t *testing.T) {
 		"termination": {func(e *env, c job.ID, _ *job.Tx) { e.ok(e.store.Apply(e.Context(), c, statemachine.Terminate)) }, statemachine.Terminating, []string{"1"}},
 		"rate":        {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Guess.Limit = 0 }, statemachine.Queued, []string{"1"}},
 		"other head":  {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Takes[0].Head++ }, statemachine.Queued, []string{"1"}},
+		"too much":    {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Takes[0].N = 2 }, statemachine.Queued, []string{"1"}},
 		"other run":   {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Guess.Last = "lost" }, statemachine.Queued, []string{"1"}},
 		"ports": {func(e *env, c job.ID, _ *job.Tx) {
 			e.ok(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "new", Dir: port.Input}}))
