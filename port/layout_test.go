@@ -241,6 +241,29 @@ func TestDescribeMalformedTag(t *testing.T) {
 	worker := reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.TypeFor[port.In[int]](), Tag: `port:a`}})
 	_, err := port.Describe(worker)
 	wantError(t, err, "field A", "malformed tag")
+	worker = reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.TypeFor[port.In[int]](), Tag: `json:"-" port: "a"`}})
+	_, err = port.Describe(worker)
+	wantError(t, err, "field A", "malformed tag")
+}
+
+func TestDescribeMisspelledTagKey(t *testing.T) {
+	t.Parallel()
+	field := func(tag reflect.StructTag) error {
+		worker := reflect.StructOf([]reflect.StructField{{Name: "A", Type: reflect.TypeFor[port.In[int]](), Tag: tag}})
+		_, err := port.Describe(worker)
+		return err
+	}
+	for _, tag := range []reflect.StructTag{
+		`ports:"in,required"`, `Port:"in"`, `PORT:"in"`, `prot:"in"`, `por:"in"`, `pport:"in"`, `json:"-" ports:"in"`,
+		`json:"a \" b" opt:"x" Port:"in"`, `ports:in`,
+	} {
+		wantError(t, field(tag), "field A", "did you mean port")
+	}
+	for _, tag := range []reflect.StructTag{
+		``, `json:"port"`, `json:"a,ports:x"`, `yaml:"in" doc:"the ports:\"in\" key"`, `port:"in" ports:"more"`,
+	} {
+		wantError(t, field(tag))
+	}
 }
 
 func TestBind(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -18,8 +19,10 @@ func fieldSpec(f reflect.StructField) (Spec, error) {
 	h := newHandle(f.Type)
 	spec := Spec{Dir: h.dir(), Type: h.elem().String()}
 	tag, ok := f.Tag.Lookup("port")
-	if !ok && strings.HasPrefix(strings.TrimSpace(string(f.Tag)), "port:") {
+	if key := nearKey(string(f.Tag)); !ok && key == "port" {
 		return spec, fmt.Errorf("malformed tag: write it as `port:\"name,limit=100\"`")
+	} else if !ok && key != "" {
+		return spec, fmt.Errorf("unknown tag key %q: did you mean port, as in `port:\"name,limit=100\"`?", key)
 	}
 	name, options, _ := strings.Cut(tag, ",")
 	if err := setName(&spec, name, f.Name); err != nil {
@@ -39,6 +42,29 @@ func fieldSpec(f reflect.StructField) (Spec, error) {
 		return spec, fmt.Errorf("port tag: option default: %w", err)
 	}
 	return spec, nil
+}
+
+// tagKey finds the keys of a struct tag.
+var tagKey = regexp.MustCompile(`([^\s":]+):\s*("(?:[^"\\]|\\.)*")?`)
+
+// nearKey returns the key of a tag that is "port" or nearly so, if there is one.
+func nearKey(tag string) string {
+	for _, found := range tagKey.FindAllStringSubmatch(tag, -1) {
+		if key := strings.ToLower(found[1]); editDistance(key, "port") <= 1 || swapped(key, "port") {
+			return found[1]
+		}
+	}
+	return ""
+}
+
+// swapped tells whether a word is another one with two neighbouring bytes exchanged.
+func swapped(word, other string) bool {
+	for i := 1; i < len(other); i++ {
+		if word == other[:i-1]+other[i:i+1]+other[i-1:i]+other[i+1:] {
+			return true
+		}
+	}
+	return false
 }
 
 func setName(spec *Spec, name, field string) error {
