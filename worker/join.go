@@ -52,13 +52,18 @@ func (r *Run) ForInputs(fn func(Row) error, ports ...string) error {
 			return r.onDefaults(boxes, fn)
 		}
 		row := Row{}
+		var read []*inbox
 		for _, in := range boxes {
-			raw, _, err := in.Read()
+			raw, ok, err := in.message()
 			if err != nil {
 				return err
 			}
+			if ok {
+				read = append(read, in)
+			}
 			row[in.name] = raw
 		}
+		r.lastRead(read)
 		if err := fn(row); err != nil {
 			return err
 		}
@@ -97,6 +102,7 @@ func (r *Run) onDefaults(boxes []*inbox, fn func(Row) error) error {
 	if _, err := r.State().Get(key, &before); err != nil || before == sum {
 		return err
 	}
+	r.lastRead(nil)
 	r.setDefaulting(true)
 	err := fn(row)
 	r.setDefaulting(false)

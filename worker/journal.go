@@ -170,12 +170,13 @@ type mark struct {
 	boxes   []inbox
 	closed  map[string]bool
 	family  map[string]*Child
+	latest  []*inbox
 	journal moved
 }
 
 func (r *Run) mark() mark {
 	m := mark{step: r.step, delta: *r.delta, size: r.size, written: r.written, state: maps.Clone(r.state.changed), closed: map[string]bool{}, family: maps.Clone(r.children)}
-	m.delta.Writes = slices.Clone(r.delta.Writes)
+	m.delta.Writes, m.latest = slices.Clone(r.delta.Writes), slices.Clone(r.latest)
 	for _, in := range r.boxes {
 		m.boxes = append(m.boxes, *in)
 	}
@@ -195,7 +196,7 @@ func (r *Run) restore(m mark) {
 	if m.step != r.step {
 		return
 	}
-	*r.delta, r.size, r.written, r.state.changed = m.delta, m.size, m.written, m.state
+	*r.delta, r.size, r.written, r.state.changed, r.latest = m.delta, m.size, m.written, m.state, m.latest
 	for i, in := range m.boxes {
 		*r.boxes[i] = in
 	}

@@ -117,12 +117,12 @@ func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 		in.items = in.items[1:]
 		in.left--
 		in.taken++
+		in.run.latest = append(in.run.latest[:0], in)
 	}
 	return data, true, nil
 }
 
-// message takes the next message, never the default. When there is none, the default is
-// known.
+// message takes the next message; when there is none, it returns the default, and false.
 func (in *inbox) message() (json.RawMessage, bool, error) {
 	before := in.taken
 	raw, _, err := in.next(true)

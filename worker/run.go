@@ -3,12 +3,9 @@ package worker
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,6 +55,7 @@ type Run struct {
 	keys     port.Context      // that messages written now carry; nil: who wrote them
 	extra    port.Context      // keys without who wrote them
 	head     []byte            // keys as they precede a stored message
+	latest   []*inbox          // the ports of the last message read, or of the last row of ForInputs; see IdempotencyKey
 	journal  journal
 	over     bool // the worker has returned
 	guess    bool // the job's run has not begun in the store, see fuse.go and repeat.go
@@ -81,6 +79,7 @@ type roomy struct {
 	ins   [1]*inbox
 	out   [1]outbox
 	outs  [1]*outbox
+	last  [1]*inbox
 }
 
 func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duration) *Run {
@@ -90,7 +89,7 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 	r.token, r.step = snap.Token, snap.Info.Steps
 	r.head, r.broken = port.SealBy(nil, byJob, string(r.info.ID))
 	ins, outs := room.in[:0], room.out[:0]
-	r.ins.all, r.outs.all = room.ins[:0], room.outs[:0]
+	r.ins.all, r.outs.all, r.latest = room.ins[:0], room.outs[:0], room.last[:0]
 	for i := range snap.Info.Ports {
 		p := &snap.Info.Ports[i]
 		if p.Name == port.Any {
@@ -156,19 +155,6 @@ func (r *Run) WakeAfter(d time.Duration) error {
 
 // State returns the job's state as the run sees it.
 func (r *Run) State() *State { return &r.state }
-
-// IdempotencyKey returns a key for an effect outside of Weir: the same however often
-// this step of the job is repeated, and another one after the step has been committed.
-// Two effects of one step need two names.
-func (r *Run) IdempotencyKey(name string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	h := sha256.New()
-	for _, part := range []string{string(r.info.ID), strconv.FormatInt(r.step, 10), name} {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash never fails
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
-}
 
 // Log adds an entry, any JSON value, to the job's log. It is kept only if the run is.
 func (r *Run) Log(entry any) error {
@@ -254,6 +240,7 @@ func (r *Run) Checkpoint() error {
 		in.head += int64(in.taken)
 		in.taken = 0
 	}
+	r.latest = r.latest[:0]
 	r.token = d.Next
 	r.step++
 	r.keeper.changed(begun)

@@ -1,0 +1,249 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// forgetful is a store whose caller dies at the first commits of each job, from the engine's
+// point of view: before, after, and again before the commit is carried out.
+type forgetful struct {
+	worker.Store
+	mu      sync.Mutex
+	commits map[job.ID]int
+}
+
+func (s *forgetful) dies(tx job.Tx) (before, after bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := tx.Deltas[0].Job
+	s.commits[id]++
+	n := s.commits[id]
+	return n == 1 || n == 5, n == 3
+}
+
+// Step implements job.Runs.
+func (s *forgetful) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
+	before, after := s.dies(tx)
+	if before {
+		return job.Result{}, nil, job.ErrFenced
+	}
+	res, next, err := s.Store.Step(ctx, tx, b, types)
+	if after {
+		return job.Result{}, nil, job.ErrFenced
+	}
+	return res, next, err
+}
+
+// Commit implements job.Runs.
+func (s *forgetful) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+	before, after := s.dies(txs[0])
+	if before {
+		return nil, job.ErrFenced
+	}
+	res, err := s.Store.Commit(ctx, txs)
+	if after {
+		return nil, job.ErrFenced
+	}
+	return res, err
+}
+
+// ledger is a payment service: it notes under which keys each order came.
+type ledger struct {
+	mu     sync.Mutex
+	orders map[int][]string
+}
+
+func (l *ledger) charge(run *worker.Run, order int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.orders[order] = append(l.orders[order], run.IdempotencyKey("charge"))
+}
+
+// covers fails the test unless each of n orders always came under one key of its own, and some
+// came more than once.
+func (l *ledger) covers(t *testing.T, n int) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of, repeats := map[string]int{}, 0
+	for order := 1; order <= n; order++ {
+		keys := l.orders[order]
+		repeats += len(keys) - 1
+		if len(keys) == 0 {
+			t.Errorf("order %d never came", order)
+			continue
+		}
+		if different := slices.Compact(slices.Sorted(slices.Values(keys))); len(different) > 1 {
+			t.Errorf("order %d came under %d keys: %v", order, len(different), keys)
+		}
+		if other := of[keys[0]]; other != 0 {
+			t.Errorf("orders %d and %d came under one key", other, order)
+		}
+		of[keys[0]] = order
+	}
+	if repeats < 1 {
+		t.Error("no order came twice: this shows nothing")
+	}
+}
+
+// TestIdempotencyKeyCoversTheMessage: a payment is asked for under one key however often its
+// message is worked on, in whatever company, and the next one under another key.
+func TestIdempotencyKeyCoversTheMessage(t *testing.T) {
+	const orders = 20
+	all := func(each func(run *worker.Run, n int) error) func(l *ledger) code {
+		return func(l *ledger) code {
+			return func(_ context.Context, run *worker.Run, w *Call) error {
+				for n, err := range w.In.All() {
+					if err != nil {
+						return err
+					}
+					l.charge(run, n)
+					if err := each(run, n); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		}
+	}
+	plain := func(c Call) any { return &c }
+	tried := func(c Call) any { return &Tried{c} }
+	for name, c := range map[string]struct {
+		as   func(c Call) any
+		code func(l *ledger) code
+	}{
+		"batch": {plain, all(func(*worker.Run, int) error { return nil })},
+		"one a run": {plain, func(l *ledger) code {
+			return func(_ context.Context, run *worker.Run, w *Call) error {
+				n, ok, err := w.In.Read()
+				if ok {
+					l.charge(run, n)
+				}
+				return err
+			}
+		}},
+		"checkpoints": {plain, all(func(run *worker.Run, n int) error {
+			if n%3 == 0 {
+				return run.Checkpoint()
+			}
+			return nil
+		})},
+		"groups": {plain, func(l *ledger) code {
+			return func(_ context.Context, run *worker.Run, w *Call) error {
+				for w.In.Len() > 0 {
+					before := run.IdempotencyKey("charge")
+					err := run.Group(func() error {
+						n, _, err := w.In.Read()
+						l.charge(run, n)
+						return errors.Join(err, errors.New("undo it"))
+					})
+					if after := run.IdempotencyKey("charge"); after != before {
+						return errors.New("what was undone still counts as read")
+					}
+					n, _, err2 := w.In.Read()
+					l.charge(run, n)
+					if err == nil || err2 != nil {
+						return errors.Join(err, err2)
+					}
+				}
+				return nil
+			}
+		}},
+		"failures": {tried, all(func(run *worker.Run, n int) error {
+			if n%7 == 0 && run.Info().Tries == 0 {
+				return errors.New("not at first")
+			}
+			return nil
+		})},
+		"dead letters": {tried, all(func(_ *worker.Run, n int) error {
+			if n == 7 {
+				return errors.New("never")
+			}
+			return nil
+		})},
+		"rows": {plain, func(l *ledger) code {
+			return func(_ context.Context, run *worker.Run, _ *Call) error {
+				return run.ForInputs(func(row worker.Row) error {
+					var n int
+					err := row.Decode("in", &n)
+					l.charge(run, n)
+					return err
+				}, "in", "size")
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := onRedis(t)
+			b.serve(func(cfg *worker.Config) {
+				cfg.Store, cfg.Lease = &forgetful{Store: b.store, commits: map[job.ID]int{}}, 100*time.Millisecond
+			})
+			l := &ledger{orders: map[int][]string{}}
+			h := b.start(planned{c.as(*call(b, c.code(l))), func(n *job.Node) {
+				if name == "dead letters" {
+					n.OnFailure = job.DeadLetter
+					n.Ports = append(n.Ports, job.Port{Spec: port.Spec{Name: job.ErrorsPort, Dir: port.Output}})
+				}
+			}})
+			b.feed(h, orders/2)
+			if name == "rows" {
+				b.check(h.Write(b.ctx, "size", 1, 2, 3, 4, 5))
+			}
+			b.until("the first half is done", func() bool { return b.waiting(h, "in") == 0 })
+			more := []any{}
+			for n := orders/2 + 1; n <= orders; n++ {
+				more = append(more, n)
+			}
+			b.check(h.Write(b.ctx, "in", more...))
+			b.until("the second half is done", func() bool { return b.waiting(h, "in") == 0 })
+			b.reach(h, 1, statemachine.Completed)
+			l.covers(t, orders)
+		})
+	}
+}
+
+// In a row of ForInputs the message of each port counts.
+func TestIdempotencyKeyCoversTheRow(t *testing.T) {
+	b := onRedis(t)
+	b.serve()
+	keys := make(chan string, 10)
+	h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
+		keys <- run.IdempotencyKey("row") // of the step: nothing was read
+		defer func() { keys <- run.IdempotencyKey("row") }()
+		return run.ForInputs(func(worker.Row) error {
+			keys <- run.IdempotencyKey("row")
+			return nil
+		}, "in", "size")
+	}))
+	next := func(n int) (got []string) {
+		b.Helper()
+		for range n {
+			got = append(got, <-keys)
+		}
+		return got
+	}
+	b.completed(h, 1)
+	begun := next(2)
+	b.check(h.Write(b.ctx, "in", 1, 2))
+	b.completed(h, 2)
+	first := next(4)
+	b.check(h.Write(b.ctx, "size", 1))
+	b.reach(h, 3, statemachine.Suspended) // a row needs something of in
+	second := next(2)
+	different := map[string]bool{}
+	for _, key := range slices.Concat(begun[:1], first[:3], second[:1]) {
+		different[key] = true
+	}
+	if begun[0] != begun[1] || first[2] != first[3] || second[0] != second[1] || len(different) != 5 {
+		b.Errorf("keys %v, then %v, then %v", begun, first, second)
+	}
+}
