@@ -164,6 +164,10 @@ func (e *examiner) aof(ctx context.Context, v server) {
 	default:
 		e.ok("%sappend-only file; the server does not tell appendfsync", e.of(v))
 	}
+	if load, known := v.setting(ctx, "aof-load-truncated"); known && load == "yes" {
+		e.warn("let redis-check-aof --fix run before Redis starts, then redis-cli CONFIG SET aof-load-truncated no and CONFIG REWRITE: docs/reliability.md shows how",
+			"%saof-load-truncated is yes: of a run that a power loss tore on its way to disk, Redis may carry out half, two starts later", e.of(v))
+	}
 }
 
 func (e *examiner) replication(ctx context.Context) error {

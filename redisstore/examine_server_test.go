@@ -50,6 +50,11 @@ func TestExamineServer(t *testing.T) {
 			nil,
 			"persistence", redisstore.OK, "synced with each change", "",
 		},
+		"loads what is torn": {
+			[]string{"--appendonly", "yes", "--aof-load-truncated", "yes"},
+			nil,
+			"persistence", redisstore.Warning, "^aof-load-truncated is yes", "redis-check-aof --fix",
+		},
 		"cannot save": {
 			[]string{"--appendonly", "yes", "--enable-protected-configs", "yes"},
 			func(t *testing.T, s *redistest.Server) {

@@ -158,9 +158,13 @@ func startRedis(ctx context.Context, data string) (url string, stop func(), err 
 	if err != nil {
 		return "", nil, err
 	}
+	if err := repairLog(ctx, dir); err != nil {
+		done()
+		return "", nil, err
+	}
 	// Its end is ours to tell: the context ends before the jobs have been handed back.
 	cmd := exec.Command(program, "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--appendonly", persist, //nolint:gosec,noctx // of the PATH
-		"--save", "", "--maxmemory-policy", "noeviction", "--logfile", filepath.Join(dir, "redis.log"))
+		"--aof-load-truncated", "no", "--save", "", "--maxmemory-policy", "noeviction", "--logfile", filepath.Join(dir, "redis.log"))
 	cmd.SysProcAttr = ownGroup() // Ctrl-C is for weir alone
 	if err := cmd.Start(); err != nil {
 		done()
@@ -177,6 +181,21 @@ func startRedis(ctx context.Context, data string) (url string, stop func(), err 
 		return "", nil, fmt.Errorf("redis-server did not start, see %s: %w", filepath.Join(dir, "redis.log"), err)
 	}
 	return "redis://" + address, stop, nil
+}
+
+// repairLog cuts off what a power loss left of a transaction that was not written whole: redis-server may
+// otherwise carry out half of it.
+func repairLog(ctx context.Context, dir string) error {
+	manifest := filepath.Join(dir, "appendonlydir", "appendonly.aof.manifest")
+	if _, err := os.Stat(manifest); err != nil {
+		return nil //nolint:nilerr // there is no log yet
+	}
+	cmd := exec.CommandContext(ctx, "redis-check-aof", "--fix", manifest) //nolint:gosec // of the PATH
+	cmd.Stdin = strings.NewReader("y\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("checking the log of Redis, redis-check-aof --fix %s: %w\n%s", manifest, err, out)
+	}
+	return nil
 }
 
 // freePort asks the system for one.

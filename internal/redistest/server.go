@@ -3,8 +3,11 @@ package redistest
 import (
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -125,6 +128,22 @@ func (s *Server) Restart() {
 	}
 	if err != nil {
 		s.t.Errorf("restarting redis-server on %s: %v", s.Addr(), err)
+	}
+}
+
+// Repair cuts off what a crash left of a transaction that was not written whole to the append-only
+// file, as an operator does with redis-check-aof --fix. The server must be dead.
+func (s *Server) Repair() {
+	s.t.Helper()
+	manifests, err := filepath.Glob(filepath.Join(s.dir, "appendonlydir", "*.manifest"))
+	if err != nil || len(manifests) != 1 {
+		s.t.Errorf("repairing the append-only file of redis-server on %s: found %d manifests: %v", s.Addr(), len(manifests), err)
+		return
+	}
+	cmd := exec.Command("redis-check-aof", "--fix", manifests[0]) //nolint:gosec,noctx // of the PATH; it ends by itself
+	cmd.Stdin = strings.NewReader("y\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Errorf("redis-check-aof --fix %s: %v\n%s", manifests[0], err, out)
 	}
 }
 

@@ -73,12 +73,12 @@ func (r *rig) powerLosses(ctx context.Context) error {
 	for pause(ctx, r.between(outageEvery/2, 3*outageEvery/2)) {
 		r.site.redis.Kill()
 		dead := time.Now()
-		from, err := log.cut(dead.Add(-r.between(0, lostTime)))
+		from, err := log.cut(dead.Add(-r.between(0, lostTime)), r.chance())
 		if err != nil {
 			return err
 		}
 		r.lose(outage{from.Add(-heldBack), dead})
-		r.site.redis.Restart()
+		restart(r.site.redis)
 		r.watch.back()
 		r.fault("power_loss")
 	}
@@ -132,9 +132,9 @@ func (t *tape) look(dir string) {
 	t.marks = append(t.marks, mark{at, info.Size()})
 }
 
-// cut makes the log as long as it was at a time, or shortly before, which it returns. Nobody
-// may write to it now.
-func (t *tape) cut(at time.Time) (time.Time, error) {
+// cut makes the log as long as it was at a time, or shortly before, which it returns, and some of what was written
+// next: torn is how much of it, so that the end is mostly in the middle of a transaction. Nobody may write to it now.
+func (t *tape) cut(at time.Time, torn float64) (time.Time, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := len(t.marks) - 1
@@ -144,9 +144,14 @@ func (t *tape) cut(at time.Time) (time.Time, error) {
 	if i < 0 {
 		return at, fmt.Errorf("the length of the log of the Redis is not known as it was %s ago", time.Since(at))
 	}
-	m := t.marks[i]
+	m, next := t.marks[i], t.marks[min(i+1, len(t.marks)-1)]
 	t.marks = t.marks[:i+1]
-	return m.at, os.Truncate(t.file, m.size)
+	info, err := os.Stat(t.file)
+	if err != nil {
+		return m.at, err
+	}
+	size := m.size + int64(torn*float64(next.size-m.size))
+	return m.at, os.Truncate(t.file, min(size, info.Size())) // a repair may have made it shorter than it was then
 }
 
 // lagging is how much a replica may lag when nothing keeps it from following.
@@ -180,7 +185,7 @@ func (r *rig) failovers(ctx context.Context) error {
 		r.watch.back()
 		r.fault("failover")
 		link.Stop()
-		old.Restart()
+		restart(old)
 		if link, replica, err = r.site.follow(context.WithoutCancel(ctx), old); err != nil {
 			return err
 		}

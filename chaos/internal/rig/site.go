@@ -108,7 +108,7 @@ func persistence(fsync string) []string {
 		rewrite = "20" // else each restart takes longer than the one before
 	}
 	return []string{
-		"--appendonly", "yes", "--appendfsync", fsync, "--repl-diskless-sync-delay", "0",
+		"--appendonly", "yes", "--appendfsync", fsync, "--aof-load-truncated", "no", "--repl-diskless-sync-delay", "0",
 		"--auto-aof-rewrite-percentage", rewrite, "--auto-aof-rewrite-min-size", "8mb",
 	}
 }
@@ -144,6 +144,13 @@ func newSite(dir string, slots int, fsync string) (s *site, err error) {
 func (s *site) server() (srv *redistest.Server, err error) {
 	err = s.host.try(func() { srv = redistest.Start(s.host, persistence(s.fsync)...) })
 	return srv, err
+}
+
+// restart kills a Redis, if it lives, and starts it as docs/reliability.md says.
+func restart(s *redistest.Server) {
+	s.Kill()
+	s.Repair()
+	s.Restart()
 }
 
 func (s *site) close() { s.host.close() }

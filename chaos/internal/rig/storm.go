@@ -56,7 +56,7 @@ func (r *rig) kinds() []faultKind {
 			return true
 		}},
 		{"redis_kill", 0.12, func(context.Context) bool {
-			r.site.redis.Restart()
+			restart(r.site.redis)
 			r.watch.back()
 			return true
 		}},
