@@ -29,7 +29,7 @@ var (
 		"llen K", "lrange K 0 1",
 		"smembers K", "scard K", "sismember K v",
 		"zscore K v", "zcard K", "zcount K 0 1", "zlexcount K - +", "zrange K 0 1", "zrangebyscore K 0 1", "zrangebylex K - +", "zrevrangebylex K + -",
-		"xlen K", "xrange K - +", "xrevrange K + -",
+		"xlen K",
 		"subscribe C",
 	}
 	writing = []string{
@@ -39,7 +39,7 @@ var (
 		"lpush K v", "rpush K v", "lpop K", "rpop K", "ltrim K 0 1", "lrem K 0 v", "rpoplpush K K",
 		"sadd K v", "srem K v",
 		"zadd K 1 v", "zrem K v", "zremrangebyscore K 0 1", "zremrangebyrank K 0 1",
-		"xadd K * f v", "xdel K 0-1",
+		"xadd K * f v", "xrange K - +", "xdel K 0-1",
 		"publish C v",
 	}
 )

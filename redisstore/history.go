@@ -16,17 +16,25 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
-// The log of a tree is one stream, capped at about 10,000 entries. An entry has the
-// field job, and either note (what the worker logged) or run and sent (what a run read and
-// wrote, and where its messages went), all JSON; or runs, counts and sent of several runs, see packs.go:
-// what each read and wrote, how many messages each sent, and where all of these went.
+// The log of a tree is one list, capped at about 10,000 entries. An entry is the time, the number of the job,
+// what it is, where messages were sent, and a text, with a byte 31 between them. It is
+//   - n: a note, which is what the worker logged
+//   - r: what a run read and wrote
+//   - the numbers of messages that several runs sent, with blanks between: what each of them read and wrote, see
+//     packs.go. What they sent went to one place.
 //
-// A position is the ID of an entry of the stream, and behind a slash which of its runs, if it has several.
+// A position is the number of an entry since the tree began, and behind a slash which of its runs, if it has several.
 
 func isNil(err error) bool { return errors.Is(err, redis.Nil) }
 
-// logPage is how many entries are read at a time.
-const logPage = 500
+const (
+	// logPage is how many entries are read at a time, and logBytes about how much of them: Redis does
+	// nothing else meanwhile.
+	logPage  = 500
+	logBytes = 1 << 20
+	// entryParts are those of an entry.
+	entryParts = 5
+)
 
 // Log implements job.History.
 func (s *Store) Log(ctx context.Context, id job.ID, after string, limit int) ([]job.Entry, error) {
@@ -40,78 +48,117 @@ func (s *Store) LogBack(ctx context.Context, id job.ID, before string, limit int
 
 // readLog returns the entries next to a position: those behind it, or if back those before it.
 func (s *Store) readLog(ctx context.Context, id job.ID, at string, limit int, back bool) ([]job.Entry, error) {
-	read, first, last := s.rdb.XRangeN, "-", "+"
+	from, run, err := position(at)
+	if err != nil {
+		return nil, fmt.Errorf("reading the log of job %s: %w", id, err)
+	}
+	step := int64(1)
 	if back {
-		read, first, last = s.rdb.XRevRangeN, "+", "-"
+		step = -1
 	}
-	entry, run := position(at)
+	next := at
 	switch {
-	case run >= 0:
-		first = entry
-	case entry != "":
-		first = "(" + entry
+	case run >= 0: // of this entry, some runs are known
+		next = strconv.FormatInt(from, 10)
+	case at != "":
+		next = strconv.FormatInt(from+step, 10)
 	}
-	messages, err := read(ctx, s.keys.log(id), first, last, int64(limit)+1).Result() // one more, as of the first some may be known
-	if err != nil && !isNil(err) {
-		return nil, s.explain(err)
-	}
-	out := make([]job.Entry, 0, len(messages))
-	for _, m := range messages {
-		if len(out) >= limit {
-			break
-		}
-		some, err := s.logEntry(m)
+	out := make([]job.Entry, 0, max(0, min(limit, logPage)))
+	for all := false; !all && len(out) < limit; {
+		var number int64
+		var entries []string
+		number, entries, all, err = s.logPart(ctx, id, next, limit-len(out)+1, back)
 		if err != nil {
-			return nil, fmt.Errorf("reading the log of job %s: %w", id, err)
-		}
-		if m.ID == entry {
-			some = slices.DeleteFunc(some, func(e job.Entry) bool {
-				_, n := position(e.Position)
-				return back && n >= run || !back && n <= run
-			})
-		}
-		if back {
-			slices.Reverse(some)
-		}
-		out = append(out, some...)
-	}
-	return out[:min(len(out), limit)], nil
-}
-
-// position splits a position: the ID of an entry, and which of its runs, -1 for one that has not several.
-func position(text string) (entry string, run int) {
-	entry, n, several := strings.Cut(text, "/")
-	if !several {
-		return entry, -1
-	}
-	run, _ = strconv.Atoi(n) // whatever is no number is the first
-	return entry, run
-}
-
-// logEntry decodes an entry of the stream, which is one of the log or, of several runs, some.
-func (s *Store) logEntry(m redis.XMessage) ([]job.Entry, error) {
-	text := func(field string) string {
-		v, _ := m.Values[field].(string)
-		return v
-	}
-	ms, _, _ := strings.Cut(m.ID, "-")
-	at, _ := strconv.ParseInt(ms, 10, 64) // the ID of a stream entry is <ms>-<n>
-	e := job.Entry{Position: m.ID, At: time.UnixMilli(at).UTC(), Job: job.ID(text("job"))}
-	var sent []job.Movement
-	if where := text("sent"); where != "" {
-		if err := json.Unmarshal([]byte(where), &sent); err != nil {
 			return nil, err
 		}
+		for _, text := range entries {
+			some, err := s.logEntry(id.Tree(), number, text)
+			if err != nil {
+				return nil, fmt.Errorf("reading the log of job %s: %w", id, err)
+			}
+			if number == from && run >= 0 {
+				some = slices.DeleteFunc(some, func(e job.Entry) bool {
+					_, n, _ := position(e.Position)
+					return back && n >= run || !back && n <= run
+				})
+			}
+			if back {
+				slices.Reverse(some)
+			}
+			out = append(out, some...)
+			number += step
+		}
+		next = strconv.FormatInt(number, 10)
 	}
-	runs := text("runs")
-	if runs == "" {
-		err := s.noteOrRun(&e, text("note"), text("run"), sent)
-		return []job.Entry{e}, err
+	return out[:min(len(out), max(limit, 0))], nil
+}
+
+// logPart returns some entries of a log, from the one with a number on or from its beginning, or if back its end;
+// the number of the first of them, and whether they are all that is left.
+func (s *Store) logPart(ctx context.Context, id job.ID, from string, most int, back bool) (int64, []string, bool, error) {
+	reply, err := s.run(ctx, scriptLog, s.keys.dueOf(id), string(id.Tree()), from, flag(back), most, logBytes)
+	if err != nil {
+		return 0, nil, false, err
 	}
+	var d decoder
+	l := d.list(reply)
+	number, entries, all := d.int(d.at(l, 0)), d.list(d.at(l, 1)), d.int(d.at(l, 2)) == 1
+	texts := make([]string, len(entries))
+	for i, e := range entries {
+		texts[i] = d.str(e)
+	}
+	return number, texts, all, d.err
+}
+
+// position splits a position: the number of an entry, and which of its runs, -1 for one that has not several.
+func position(text string) (entry int64, run int, err error) {
+	if text == "" {
+		return 0, -1, nil
+	}
+	number, nth, several := strings.Cut(text, "/")
+	run = -1
+	entry, err = strconv.ParseInt(number, 10, 64)
+	if several && err == nil {
+		run, err = strconv.Atoi(nth)
+	}
+	if err != nil || entry < 0 || several && run < 0 {
+		return 0, -1, fmt.Errorf("%q is no position of a log: use that of an entry that was read", text)
+	}
+	return entry, run, nil
+}
+
+// logEntry decodes an entry of the list, which is one of the log or, of several runs, some.
+func (s *Store) logEntry(tree job.ID, number int64, stored string) ([]job.Entry, error) {
+	parts := strings.SplitN(stored, packed, entryParts)
+	if len(parts) != entryParts {
+		return nil, fmt.Errorf("entry %d is malformed: %.80q", number, stored)
+	}
+	ms, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("entry %d is malformed: %w", number, err)
+	}
+	e := job.Entry{Position: strconv.FormatInt(number, 10), At: time.UnixMilli(ms).UTC(), Job: nth(tree, parts[1])}
+	sent, err := movements(tree, parts[3])
+	if err != nil {
+		return nil, fmt.Errorf("entry %d is malformed: %w", number, err)
+	}
+	switch what, text := parts[2], parts[4]; what {
+	case "n":
+		err = s.note(&e, text)
+	case "r":
+		err = s.runEntry(&e, text, sent)
+	default:
+		return s.unpack(&e, strings.Fields(what), text, sent)
+	}
+	return []job.Entry{e}, err
+}
+
+// unpack decodes what several runs read and wrote into an entry each. Each sent so many messages, all of
+// them to the one place that is given.
+func (s *Store) unpack(e *job.Entry, counts []string, text string, sent []job.Movement) ([]job.Entry, error) {
 	var out []job.Entry
-	counts := strings.Fields(text("counts"))
-	for i, run := range strings.Split(runs, packed) {
-		one := e
+	for i, run := range strings.Split(text, packed) {
+		one := *e
 		one.Position += "/" + strconv.Itoa(i)
 		n := 0
 		if i < len(counts) {
@@ -126,7 +173,7 @@ func (s *Store) logEntry(m redis.XMessage) ([]job.Entry, error) {
 		if run == "" {
 			continue // of which nothing was to be logged
 		}
-		if err := s.noteOrRun(&one, "", run, mine); err != nil {
+		if err := s.runEntry(&one, run, mine); err != nil {
 			return nil, err
 		}
 		out = append(out, one)
@@ -134,22 +181,50 @@ func (s *Store) logEntry(m redis.XMessage) ([]job.Entry, error) {
 	return out, nil
 }
 
-// noteOrRun decodes what a worker logged, or what a run read and wrote, into an entry.
-func (s *Store) noteOrRun(e *job.Entry, note, run string, sent []job.Movement) error {
-	p := s.secrets.place(job.KindLog, e.Job, "")
-	plain, err := s.secrets.show(p, []byte(run))
-	if err != nil {
-		note = run // people without keys see at least that there was a run
+// movements decodes where messages were sent, as moved() in port.lua tells.
+func movements(tree job.ID, text string) ([]job.Movement, error) {
+	if text == "" {
+		return nil, nil
 	}
-	if note != "" {
-		var keys json.RawMessage
-		if e.Note, keys = port.Split(s.secrets.visible(p, json.RawMessage(note))); keys != nil {
-			return port.Decode(keys, &e.Context)
+	var out []job.Movement
+	for one := range strings.SplitSeq(text, ",") {
+		f := strings.Split(one, " ")
+		if len(f) != 5 || len(f[1]) != 1 {
+			return nil, fmt.Errorf("messages were sent to %.80q", one)
 		}
-		return nil
+		from, err := strconv.ParseInt(f[3], 10, 64)
+		n, err2 := strconv.Atoi(f[4])
+		if err := errors.Join(err, err2); err != nil {
+			return nil, err
+		}
+		out = append(out, job.Movement{Job: nth(tree, f[0]), Dir: port.Dir(f[1][0]), Port: f[2], From: from, N: n})
 	}
-	e.Run = &job.RunEntry{}
-	e.Run.Sent = sent
+	return out, nil
+}
+
+// nth is the job of a tree whose ID ends with a number, or without one the root.
+func nth(tree job.ID, number string) job.ID {
+	n, _ := strconv.Atoi(number) // the root has none
+	return tree.Nth(n)
+}
+
+// note decodes what a worker logged.
+func (s *Store) note(e *job.Entry, text string) error {
+	var keys json.RawMessage
+	stored := s.secrets.visible(s.secrets.place(job.KindLog, e.Job, ""), json.RawMessage(text))
+	if e.Note, keys = port.Split(stored); keys != nil {
+		return port.Decode(keys, &e.Context)
+	}
+	return nil
+}
+
+// runEntry decodes what a run read and wrote.
+func (s *Store) runEntry(e *job.Entry, text string, sent []job.Movement) error {
+	plain, err := s.secrets.show(s.secrets.place(job.KindLog, e.Job, ""), []byte(text))
+	if err != nil {
+		return s.note(e, text) // people without keys see at least that there was a run
+	}
+	e.Run = &job.RunEntry{Sent: sent}
 	return e.Run.Decode(plain, e.Job, e.At)
 }
 

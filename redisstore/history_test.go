@@ -3,9 +3,11 @@ package redisstore_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -137,4 +139,92 @@ func TestLongLog(t *testing.T) {
 		e.ok(err)
 		e.equal("the rest", len(rest), 2)
 	})
+}
+
+// logKey is the key of the log of a job's tree.
+func (e *env) logKey(id job.ID) string { return strings.Replace(e.key(id.Tree()), ":j:", ":l:", 1) }
+
+// A log of few entries takes little more memory than what it says.
+func TestLogCostsItsBytes(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	root := e.single()
+	text := 0
+	for n := 1; n <= 100; n++ {
+		w := job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: fmt.Sprintf(`{"step":%d,"by":"%050d"}`, n, n)}
+		e.ok(e.store.Write(e.Context(), root, w))
+		text += len(w.Entry)
+		used := int(e.rdb.MemoryUsage(e.Context(), e.logKey(root), 0).Val())
+		if most := 300 + text + 60*n; used == 0 || used > most {
+			t.Fatalf("%d entries of %d bytes take %d, want at most %d", n, text, used, most)
+		}
+	}
+}
+
+// Entries keep their positions when those before them are cut off, and what is asked for from a
+// position that was cut off begins with what is left. A tree of one job gets the right numbers for its
+// children after that, too.
+func TestPositionsOfACutLog(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	ctx, root := e.Context(), e.single()
+	write := func(from, to int) {
+		e.Helper()
+		snap := e.begin(root)
+		for ; from < to; from += 500 {
+			d := delta(snap, job.Checkpoint)
+			d.Next, d.Lease = fmt.Sprint("token", from), time.Hour
+			for n := range 500 {
+				d.Log = append(d.Log, fmt.Sprint(from+n))
+			}
+			e.commit(d)
+			snap.Token = d.Next
+		}
+		e.commit(delta(snap, statemachine.Requeue))
+	}
+	e.write(root, "in", "1")
+	write(0, 9_000)
+	page, err := e.store.Log(ctx, root, "", 100)
+	e.ok(err)
+	e.equal("first", string(page[99].Note), "99")
+	late, err := e.store.LogBack(ctx, root, "", 1)
+	e.ok(err)
+	e.equal("last", string(late[0].Note), "8999")
+
+	write(9_000, 12_000)
+	left := int(e.rdb.LLen(ctx, e.logKey(root)).Val())
+	if left < 10_000 || left > 10_100 {
+		t.Fatalf("%d entries are left", left)
+	}
+	first := fmt.Sprint(12_000 - left)
+	for name, position := range map[string]string{"the beginning": "", "one that was cut off": page[99].Position} {
+		got, err := e.store.Log(ctx, root, position, 1)
+		e.ok(err)
+		e.equal("first from "+name, string(got[0].Note), first)
+	}
+	got, err := e.store.Log(ctx, root, late[0].Position, 2)
+	e.ok(err)
+	e.equal("behind an old position", string(got[0].Note)+" "+string(got[1].Note), "9000 9001")
+	got, err = e.store.LogBack(ctx, root, late[0].Position, 2)
+	e.ok(err)
+	e.equal("before an old position", string(got[0].Note)+" "+string(got[1].Note), "8998 8997")
+	got, err = e.store.LogBack(ctx, root, page[99].Position, 2)
+	e.ok(err)
+	e.equal("before one that was cut off", len(got), 0)
+	whole, err := e.store.Log(ctx, root, "", 20_000)
+	e.ok(err)
+	e.equal("all that is left", len(whole), left)
+	_, err = e.store.Log(ctx, root, "1763-0", 1)
+	if err == nil || !strings.Contains(err.Error(), `"1763-0" is no position of a log`) {
+		t.Errorf("a position that is none: %v", err)
+	}
+
+	n, err := e.store.Reserve(ctx, root, 1)
+	e.ok(err)
+	e.equal("number of the first child", n, 1)
+	plan := &job.Plan{Nodes: []job.Node{{Name: "kid", Type: "K", Ports: ports(in("in"))}}, Parent: root}
+	_, err = e.store.Create(ctx, root.Nth(n), plan, "test")
+	e.ok(err)
+	counts := strings.Replace(e.key(root), ":j:", ":t:", 1)
+	e.equal("jobs of the tree", e.rdb.HGet(ctx, counts, "jobs").Val(), "2")
 }

@@ -48,9 +48,9 @@ const (
 	heldSuffix     = ":held" // list: jobs of a large plan that have not entered yet
 )
 
-// log is the stream of what runs of a tree did.
+// log is the list of what runs of a tree did.
 func (k keyspace) log(id job.ID) string {
-	return k.shard(id.Shard(k.shards)) + "log:" + string(id.Tree())
+	return k.shard(id.Shard(k.shards)) + "l:" + string(id.Tree())
 }
 
 // index is the sorted set of the shard's jobs without parent, in order of their IDs.

@@ -234,6 +234,25 @@ func TestScriptsRepeatedLate(t *testing.T) {
 	}
 }
 
+// An entry of a log has the parts that docs/redis.md tells, whichever end it is read from.
+func TestScriptLogPage(t *testing.T) {
+	t.Parallel()
+	b := newBare(t)
+	b.run("create", bareRoot, "", "", "t1", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
+	b.want("[0 [] 1]", "log_page", bareRoot, "", "", 9, 9)
+	for _, token := range []string{"w1", "w2"} {
+		b.want("[ok []  []]", "port_write", bareRoot, "i", "in", token, "", "", token+"'s", 1, "7", 0)
+	}
+	first, second := "T\x1f\x1fr\x1f i in 0 1\x1fw1's", "T\x1f\x1fr\x1f i in 1 1\x1fw2's"
+	b.want("[0 ["+first+" "+second+"] 1]", "log_page", bareRoot, "", "", 9, 999)
+	b.want("[1 ["+second+" "+first+"] 1]", "log_page", bareRoot, "", "1", 9, 999)
+	b.want("[0 ["+first+"] 0]", "log_page", bareRoot, "", "", 1, 999)
+	b.want("[1 ["+second+"] 0]", "log_page", bareRoot, "", "1", 9, 1)
+	b.want("[1 ["+second+"] 1]", "log_page", bareRoot, 1, "", 9, 9)
+	b.want("[2 [] 1]", "log_page", bareRoot, 2, "", 9, 9)
+	b.want("[-1 [] 1]", "log_page", bareRoot, -1, "1", 9, 9)
+}
+
 // A server that was started anew may have lost what led to orders, and what they did: orders that
 // were read before are neither carried out nor forgotten then.
 func TestOrdersOfAnotherLife(t *testing.T) {

@@ -41,6 +41,7 @@ var (
 	scriptWrite    = script("port_write", "run")
 	scriptTake     = script("port_take", "port")
 	scriptPage     = script("port_page", "run")
+	scriptLog      = script("log_page", "base")
 	scriptGrow     = script("port_grow", "port")
 	scriptClose    = script("port_close", "port")
 	scriptDefault  = script("port_default", "port")

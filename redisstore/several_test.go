@@ -197,7 +197,7 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// The log of runs that share an entry of the stream can be read in pages of any size, from both ends.
+// The log of runs that share an entry of the list can be read in pages of any size, from both ends.
 func TestPagesOfPacks(t *testing.T) {
 	each(t, func(e *env) {
 		root := e.create(job.Node{Type: "S", Ports: ports(in("in"), out("out"))})
@@ -218,8 +218,8 @@ func TestPagesOfPacks(t *testing.T) {
 			steps = append(steps, entry.Run.Step)
 		}
 		e.equal("steps", steps, []int64{0, 1, 2, 3, 4, 5, 6, 10, 11, 12, 13, 14, 15, 16, 20, 21, 22, 23, 24, 25, 26})
-		if n := e.rdb.XLen(e.Context(), strings.Replace(e.key(root), ":j:", ":log:", 1)).Val(); n != 6 {
-			e.Errorf("they are %d entries of the stream", n)
+		if n := e.rdb.LLen(e.Context(), e.logKey(root)).Val(); n != 6 {
+			e.Errorf("they are %d entries of the list", n)
 		}
 		back := slices.Clone(all)
 		slices.Reverse(back)
@@ -244,7 +244,7 @@ func (e *env) pages(id job.ID, size int, read func(context.Context, job.ID, stri
 	}
 }
 
-// The log of a tree is cut: of runs that share entries of the stream it keeps about 20,000.
+// The log of a tree is cut: of runs that share entries of the list it keeps about 20,000.
 func TestLogIsCut(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))

@@ -32,7 +32,7 @@ local function append(id, dir, port, vals, limit)
     if s and s.from + s.n == from then
       s.n = s.n + #vals
     else
-      sent[name] = { id = id, dir = dir == 'i' and 'in' or 'out', port = port, from = from, n = #vals }
+      sent[name] = { id = id, dir = dir, port = port, from = from, n = #vals }
       sent[#sent + 1] = sent[name]
     end
   end
@@ -53,31 +53,45 @@ local function append(id, dir, port, vals, limit)
   end
 end
 
--- log adds an entry to the tree's log.
-local function log(id, ...) call('XADD', P .. 'log:' .. tree(id), 'MAXLEN', '~', '10000', '*', 'job', id, ...) end
+local ENTRIES, PACKS, SLACK = 10000, 5000, 100 -- entries that a log keeps, and how many more before it is cut
+
+-- nth is the number of a job in its tree, as its ID ends with; '' for the root.
+local function nth(id) return string.sub(id, #tree(id) + 2) end
+
+-- log adds an entry to a tree's log: what it is, where messages were sent, the text. The tree's field `cut`
+-- counts those that were cut off, so that each keeps its number.
+local function log(id, what, where, text, most)
+  local root = tree(id)
+  local k = P .. 'l:' .. root
+  local len = call('RPUSH', k, str(NOW) .. '\31' .. nth(id) .. '\31' .. what .. '\31' .. where .. '\31' .. text)
+  if len < most + SLACK then return end
+  call('LTRIM', k, len - most, -1)
+  call('HINCRBY', P .. 't:' .. root, 'cut', len - most)
+end
+
+-- note logs something that is no run.
+local function note(id, text) log(id, 'n', '', text, ENTRIES) end
 
 -- moved is what the log says of n messages that were sent to where s says, the first of them as the given one.
 local function moved(s, from, n)
-  return '{"job":"' .. s.id .. '","dir":"' .. s.dir .. '","port":"' .. s.port
-    .. '","from":' .. str(from) .. ',"n":' .. str(n) .. '}'
+  return nth(s.id) .. ' ' .. s.dir .. ' ' .. s.port .. ' ' .. str(from) .. ' ' .. str(n)
 end
 
 -- log_run logs what a run, or somebody outside, read and wrote.
 local function log_run(id, entry)
   if entry == '' then return end
-  local list = {}
-  for i, s in ipairs(sent or {}) do list[i] = moved(s, s.from, s.n) end
-  log(id, 'run', entry, 'sent', '[' .. table.concat(list, ',') .. ']')
+  local where = ''
+  for i, s in ipairs(sent or {}) do where = (i > 1 and where .. ',' or '') .. moved(s, s.from, s.n) end
+  log(id, 'r', where, entry, ENTRIES)
   sent = nil
 end
 
 -- log_pack logs what several runs read and wrote, as one entry: with them there are half as many, so that their
 -- number does not grow too much.
-local function log_pack(id, p, list)
+local function log_pack(id, p, where)
   if p.entries == '' then return end
-  if not string.find(p.counts, ' ', 1, true) then return log(id, 'run', p.entries, 'sent', list) end
-  call('XADD', P .. 'log:' .. tree(id), 'MAXLEN', '~', '5000', '*', 'job', id, 'runs', p.entries,
-    'counts', p.counts, 'sent', list)
+  local several = string.find(p.counts, ' ', 1, true)
+  log(id, several and p.counts or 'r', where, p.entries, several and PACKS or ENTRIES)
 end
 
 -- stamped returns a message with the channel that it was published to in its context. It

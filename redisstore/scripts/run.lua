@@ -225,7 +225,7 @@ local function begin(j, b)
     if not rate then
       local reason = 'rate: it ran ' .. str(limit) .. ' times this minute'
       if call('HGET', k, 'reason') ~= reason then
-        log(j.id, 'note', '{"parked":"' .. reason .. '"}')
+        note(j.id, '{"parked":"' .. reason .. '"}')
       end
       call('HSET', k, 'reason', reason)
       call('ZADD', P .. 'due', str((math.floor(NOW / 60000) + 1) * 60000), j.id)

@@ -81,7 +81,7 @@ local function erase(id, what)
   call('ZREM', P .. 'index', id)
   call('ZREM', P .. 'failures', id)
   if call('HINCRBY', P .. 't:' .. tree(id), 'jobs', -1) <= 0 then
-    call('DEL', P .. 't:' .. tree(id), P .. 'log:' .. tree(id))
+    call('DEL', P .. 't:' .. tree(id), P .. 'l:' .. tree(id))
   end
   mail('hub', 'forget', id)
   jobs[id], wired = nil, {}

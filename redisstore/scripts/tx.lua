@@ -62,7 +62,7 @@ local function spread(d, p)
     end
     sent = into
   end
-  for _, note in ipairs(p.log) do log(d.id, 'note', note) end
+  for _, text in ipairs(p.log) do note(d.id, text) end
   log_run(d.id, p.entry)
 end
 
@@ -108,7 +108,7 @@ local function spread_all(d)
   end
   local from = where and where.from
   for _, p in ipairs(d.packs) do
-    log_pack(d.id, p, where and p.n > 0 and '[' .. moved(where, from, p.n) .. ']' or '[]')
+    log_pack(d.id, p, where and p.n > 0 and moved(where, from, p.n) or '')
     from = from and from + p.n
   end
 end

@@ -219,7 +219,7 @@ func (ks *keyspace) stray(key string) string {
 	switch {
 	case shardKeys[name]:
 		return ""
-	case (kind == "t" || kind == "log") && ks.hasTree(job.ID(tree)):
+	case (kind == "t" || kind == "l") && ks.hasTree(job.ID(tree)):
 		return ""
 	}
 	return "it is no key of a shard without work, or its tree does not exist"

@@ -94,7 +94,7 @@ func TestStray(t *testing.T) {
 	ks := &keyspace{jobs: map[job.ID]map[string]string{id: {"status": "suspended", "i.in": "0"}}}
 	for key, stray := range map[string]bool{
 		key: false, key + ":s": false, key + ":i:in": false, key + ":i:no": true, key + ".1": true, key + ".1:s": true,
-		"weir:{chaos:3}:t:" + id: false, "weir:{chaos:3}:log:" + id[:35] + "2": true,
+		"weir:{chaos:3}:t:" + id: false, "weir:{chaos:3}:l:" + id[:35] + "2": true,
 		"weir:{chaos:3}:due": false, "weir:{chaos:3}:outbox": true, "weir:{chaos:3}:other": true,
 		"weir:{chaos}:meta": false, "weir:{chaos}:aliases:" + id: false, "weir:{chaos}:aliases:" + id + ".7": true, "weir:{chaos}:other": true,
 	} {
