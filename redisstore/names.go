@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/job"
 )
 
@@ -81,6 +82,9 @@ func (s *Store) Register(ctx context.Context, types []job.TypeInfo) error {
 	}
 	var fields []any
 	for _, t := range types {
+		if delivery.IsPrivate(t.Queue) {
+			continue // it ends with its process
+		}
 		t.Registered = now.UTC()
 		raw, err := json.Marshal(t)
 		if err != nil {

@@ -95,6 +95,9 @@ func (s *Store) PauseQueue(ctx context.Context, queue string) (changed bool, err
 	if err := job.CheckName("queue", queue); err != nil {
 		return false, err
 	}
+	if delivery.IsPrivate(queue) {
+		return false, fmt.Errorf("%w: queue %s is private to the program that serves it and cannot be paused: stop that program", job.ErrName, queue)
+	}
 	if changed, err = s.broker.Pause(ctx, queue); err != nil {
 		return false, fmt.Errorf("pausing queue %s: %w", queue, s.explain(err))
 	}

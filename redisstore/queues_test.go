@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"testing"
 
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -49,5 +50,27 @@ func TestQueues(t *testing.T) {
 		changed, err = store.ResumeQueue(ctx, "never")
 		e.ok(err)
 		e.equal("changed", changed, false)
+	})
+}
+
+// A private queue is known while an engine serves it, and leaves no types behind; it cannot be paused, as that
+// would stay in asynq.
+func TestPrivateQueueIsForgotten(t *testing.T) {
+	each(t, func(e *env) {
+		store, ctx, queue := e.store.(*redisstore.Store), e.Context(), delivery.NewPrivateQueue()
+		e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "A", Queue: queue}}))
+		types, err := e.store.Types(ctx)
+		e.ok(err)
+		e.equal("types", types, []job.TypeInfo{})
+		_, err = store.PauseQueue(ctx, queue)
+		e.fails(err, job.ErrName)
+		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "1", Concurrency: 4, Queues: map[string]int{queue: 1}}))
+		all, err := store.Queues(ctx)
+		e.ok(err)
+		e.equal("queues while it is served", all, []redisstore.QueueInfo{{Name: queue, Types: []string{}, Engines: 1, Slots: 4}})
+		e.ok(e.store.Leave(ctx, "1"))
+		all, err = store.Queues(ctx)
+		e.ok(err)
+		e.equal("queues", all, []redisstore.QueueInfo{})
 	})
 }

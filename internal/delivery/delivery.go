@@ -59,7 +59,7 @@ type Broker struct {
 // New returns a broker for the jobs of a namespace.
 func New(rdb redis.UniversalClient, namespace string) *Broker {
 	wrongClock(rdb)
-	return &Broker{
+	b := &Broker{
 		rdb:     rdb,
 		client:  asynq.NewClientFromRedisClient(enqueuer{rdb}),
 		inspect: asynq.NewInspectorFromRedisClient(rdb),
@@ -67,6 +67,8 @@ func New(rdb redis.UniversalClient, namespace string) *Broker {
 		bell:    newBell(rdb, "weir:{"+namespace+"}:nudge"),
 		live:    map[*Server]struct{}{},
 	}
+	b.bell.jobs = b.heard
+	return b
 }
 
 // Close tells those who serve wakes to stop and waits until they have: asynq does not
@@ -144,6 +146,7 @@ type Server struct {
 	hushed  sync.WaitGroup
 	stopped chan struct{}
 	direct  sync.WaitGroup // wakes that did not come through asynq
+	pending *pending       // in private queues; nil if it serves none
 	over    bool           // it takes no more of those; of the broker's mutex
 }
 
@@ -193,6 +196,10 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 		return nil, fmt.Errorf("starting to serve wakes: %w", err)
 	}
 	b.live[s] = struct{}{}
+	if slices.ContainsFunc(line.queues, IsPrivate) {
+		s.pending = &pending{known: map[string]bool{}, more: make(chan struct{}, 1)}
+		s.hushed.Go(s.servePrivate)
+	}
 	s.hushed.Go(func() {
 		defer giveBack()
 		b.bell.listen(ctx)

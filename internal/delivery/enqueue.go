@@ -52,7 +52,7 @@ func (b *Broker) begin(w Wake) bool {
 		}
 		s.direct.Go(func() {
 			defer func() { <-s.line.slots }()
-			if s.handle(context.Background(), w.ID) != nil {
+			if s.handle(context.Background(), w.ID) != nil && !IsPrivate(w.Queue) {
 				_, _ = b.Enqueue(context.Background(), []Wake{w}) // else the sweeper does
 			}
 		})
@@ -61,8 +61,10 @@ func (b *Broker) begin(w Wake) bool {
 	return false
 }
 
-// Enqueue gives wakes to asynq, and returns those that it holds already.
+// Enqueue gives wakes to asynq, and returns those that it holds already. Those of private queues do
+// not go there.
 func (b *Broker) Enqueue(ctx context.Context, wakes []Wake) (held []Wake, err error) {
+	wakes = b.enqueuePrivate(ctx, wakes)
 	for len(wakes) > 0 {
 		n := min(len(wakes), together)
 		some, err := b.enqueue(ctx, wakes[:n])

@@ -26,13 +26,15 @@ const (
 	ringWake = "wake" // there are wakes in line
 	ringDue  = "due"  // something will be due that the sweeper may not know of
 	ringTurn = "turn" // a queue was paused or resumed
+	ringJobs = "jobs" // in a private queue, which is named behind it, some became ready, whose IDs follow
 )
 
 // bell nudges those who sleep.
 type bell struct {
 	rdb     redis.UniversalClient
 	channel string
-	name    string // tells own nudges from those of others
+	name    string            // tells own nudges from those of others
+	jobs    func(text string) // is given what comes behind ringJobs
 	due     atomic.Bool
 	turns   atomic.Int64 // counts what may have paused a queue, as far as heard
 	hears   atomic.Bool  // other processes
@@ -161,7 +163,11 @@ func (b *bell) hear(ctx context.Context) {
 			b.here(ringDue)
 		case *redis.Message:
 			if name, what, _ := strings.Cut(m.Payload, " "); name != b.name {
-				b.here(what)
+				if text, some := strings.CutPrefix(what, ringJobs+" "); some {
+					b.jobs(text)
+				} else {
+					b.here(what)
+				}
 			}
 		}
 	}

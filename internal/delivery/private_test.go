@@ -1,0 +1,122 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/redistest"
+)
+
+// Wakes of a private queue reach the process that serves it, and no other, whoever sends them, and nothing of the
+// queue is in Redis, neither while it is served nor afterwards.
+func TestPrivateQueue(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		ns, queue := redistest.Namespace(t), NewPrivateQueue()
+		own, other := opened(t, url, ns), opened(t, url, ns)
+		var k, strange taken
+		s := serve(t, own, ServeConfig{Queues: map[string]int{queue: 1}, Handle: k.handle, nap: never})
+		o := serve(t, other, ServeConfig{Queues: map[string]int{"a": 1, NewPrivateQueue(): 1}, Handle: strange.handle, nap: never})
+		defer o.Stop()
+		var want []string
+		for n := range 3 * together {
+			from := []*Broker{own, other}[n%2]
+			want = append(want, wake(t, from, n, queue))
+		}
+		many := make([]Wake, 2*together+1)
+		for n := range many {
+			many[n] = Wake{ID: fmt.Sprintf("many%05d", n), Gen: 1, Queue: queue, Type: "T"}
+			want = append(want, many[n].ID)
+		}
+		if held, err := other.Enqueue(t.Context(), append(many, Wake{ID: "a", Gen: 1, Queue: "a", Type: "T"})); err != nil || len(held) > 0 {
+			t.Errorf("held %v, error %v", held, err)
+		}
+		slices.Sort(want)
+		if got := k.wait(t, len(want)); !slices.Equal(got, want) {
+			t.Errorf("got %d wakes, want %d", len(got), len(want))
+		}
+		if got := strange.wait(t, 1); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("the other process got %v", got)
+		}
+		traceless(t, own, queue)
+		s.Stop()
+		wake(t, other, 1, queue) // for nobody
+		traceless(t, own, queue)
+	})
+}
+
+// traceless wants no key and no member of asynq's sets that names a queue.
+func traceless(t *testing.T, b *Broker, queue string) {
+	t.Helper()
+	keys, err := b.rdb.Keys(t.Context(), "*"+queue+"*").Result()
+	if err != nil || len(keys) > 0 {
+		t.Errorf("keys %v, error %v", keys, err)
+	}
+	names, err := b.rdb.SMembers(t.Context(), allQueues).Result()
+	if err != nil || slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, queue) }) {
+		t.Errorf("asynq lists %v, error %v", names, err)
+	}
+}
+
+// A wake that comes several times while it is pending is handled once, and one that could not be begun is left to the
+// sweeper.
+func TestPrivateWakeIsPendingOnce(t *testing.T) {
+	t.Parallel()
+	queue := NewPrivateQueue()
+	b := opened(t, redistest.SharedRedis(t), redistest.Namespace(t))
+	release := make(chan struct{})
+	var k taken
+	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, nap: never, Handle: func(ctx context.Context, id string) error {
+		_ = k.handle(ctx, id)
+		<-release
+		return errors.New("not now")
+	}})
+	for n := range 4 { // as many as it has slots
+		wake(t, b, n, queue)
+	}
+	k.wait(t, 4)
+	for range 3 {
+		wake(t, b, 9, queue)
+	}
+	close(release)
+	k.wait(t, 5)
+	s.Stop()
+	if got := k.wait(t, 5); len(got) != 5 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// A server of a private queue stops at once while its slots are taken, and drops what is pending.
+func TestStopWithPrivatePending(t *testing.T) {
+	t.Parallel()
+	queue := NewPrivateQueue()
+	b := opened(t, redistest.SharedRedis(t), redistest.Namespace(t))
+	release := make(chan struct{})
+	var k taken
+	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, nap: never, Handle: func(ctx context.Context, id string) error {
+		defer func() { <-release }()
+		return k.handle(ctx, id)
+	}})
+	for n := range 9 {
+		wake(t, b, n, queue)
+	}
+	k.wait(t, 4)
+	s.Quiet()
+	close(release)
+	stopped := make(chan struct{})
+	go func() { s.Stop(); close(stopped) }()
+	select {
+	case <-stopped:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it does not stop")
+	}
+	if got := k.wait(t, 4); len(got) != 4 {
+		t.Errorf("after the stop got %v", got)
+	}
+}
