@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,6 +46,49 @@ func (f *graphFlags) addPolicy(c *cobra.Command) {
 	c.Flags().BoolVar(&f.private, "allow-private-http", false, "let jobs ask HTTP servers in private networks")
 }
 
+// checkRoot refuses a --root that is no directory.
+func (f *graphFlags) checkRoot() error {
+	if f.root == "" {
+		return nil
+	}
+	info, err := os.Stat(f.root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usageError{fmt.Errorf("--root %s: there is no such directory", f.root)}
+	case err != nil:
+		return usageError{fmt.Errorf("--root %s: %w", f.root, err)}
+	case !info.IsDir():
+		return usageError{fmt.Errorf("--root %s: it is a file: give a directory", f.root)}
+	}
+	return nil
+}
+
+// workerOf is the command of a worker of a queue whose jobs may do what the flags say, started anywhere.
+func (f *graphFlags) workerOf(queue string) string {
+	words := []string{"weir", "worker", "--queue", queue}
+	if root, err := filepath.Abs(f.root); err == nil {
+		words = append(words, "--root", shellWord(root))
+	}
+	for _, program := range f.exec {
+		words = append(words, "--allow-exec", shellWord(program))
+	}
+	if f.private {
+		words = append(words, "--allow-private-http")
+	}
+	return strings.Join(words, " ")
+}
+
+// shellWord is a text as a shell takes it for one word.
+func shellWord(s string) string {
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("/._-:=,@%+", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, special) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 func (f *graphFlags) workers() []worker.Worker {
 	return component.All(component.Policy{
 		Root: f.root, Programs: f.exec, HTTP: component.HTTPPolicy{AllowPrivate: f.private},
@@ -53,6 +97,9 @@ func (f *graphFlags) workers() []worker.Worker {
 
 // load reads a graph file and makes a graph of it.
 func (f *graphFlags) load(name string) (*graph.Graph, error) {
+	if err := f.checkRoot(); err != nil {
+		return nil, err
+	}
 	file, err := parseFile(name)
 	if err != nil {
 		return nil, err

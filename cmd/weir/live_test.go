@@ -277,7 +277,10 @@ func TestClosedPipe(t *testing.T) {
 	server := redistest.Start(t)
 	shop(t, server.URL())
 	weir(t, server.URL(), "send", "one", "in", "1", "2", "3", "4")
-	weir(t, server.URL(), "run", "testdata/sum.yaml", "--in", "n=1") // registers types
+	if err := registerComponents(t.Context(), redisstore.Config{URL: server.URL()}); err != nil {
+		t.Fatal(err)
+	}
+	weir(t, server.URL(), "run", "testdata/sum.yaml", "--in", "n=1")
 	sum := strings.TrimSpace(weir(t, server.URL(), "jobs", "--status", "completed", "-o", "name"))
 	weir(t, server.URL(), "create", "map", "--args", `{"expr":"it"}`, "--alias", "kid")
 	lines := []string{

@@ -15,10 +15,12 @@ import (
 
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -38,8 +40,12 @@ func newRun(s *settings) *cobra.Command {
 		Short: "Run a graph of components from a file, or ask for a run of a job",
 		Long: `Run a graph of components from a file until it is completed, and print what it writes
 to its outputs. Without --redis the jobs live in this process. With it they are kept in
-that Redis, and the ID of the graph is printed on standard error: weir tree shows it after
-an interruption, and whatever program next works on jobs of that Redis goes on with it.
+that Redis, and the ID of the graph is printed on standard error.
+
+Only this process runs the graph's jobs, so that its --root, --allow-exec and
+--allow-private-http hold: they are in a queue of their own, whatever queues the file
+names. After an interruption the command that goes on with them is printed, and weir why
+tells it, too: a weir worker of that queue.
 
 --in PORT=VALUE sends one message, PORT=@FILE the lines of a file, PORT=- those of
 standard input. A value or line that is JSON is taken as JSON, any other as a text.
@@ -96,18 +102,18 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 		return err
 	}
 	defer store.Close()
-	if r.handle, err = job.NewClient(store).Start(ctx, g, labels...); err != nil {
+	r.queue = delivery.NewPrivateQueue()
+	if r.handle, err = job.NewClient(store).Start(ctx, inQueue{g, r.queue}, labels...); err != nil {
 		return err
 	}
 	if kept { // it stays there, whatever becomes of this process
 		fmt.Fprintf(c.ErrOrStderr(), "job %s\n", r.handle.ID())
 	}
 	err = interrupted(c.Context(), r.serve(ctx, store, f.workers()))
-	if kept && ctx.Err() == nil && errors.As(err, new(feedError)) && !errors.Is(err, job.ErrNotFound) {
-		id := r.handle.ID()
-		fmt.Fprintf(c.ErrOrStderr(), "job %s stays and waits for more: go on with weir send %s PORT MESSAGE, or end it with weir terminate %s --recursive\n", id, id, id)
-	}
 	late := context.WithoutCancel(ctx)
+	if kept && err != nil {
+		r.stays(late, c.ErrOrStderr(), f.workerOf(r.queue), errors.As(err, new(feedError)))
+	}
 	if err != nil && !r.told {
 		err = errors.Join(err, r.tell(late, err)) // what was taken out of the outputs is nowhere else
 	}
@@ -115,6 +121,43 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 		err = errors.Join(err, r.draw(late, c.ErrOrStderr()))
 	}
 	return err
+}
+
+// inQueue puts all jobs of a plan into one queue.
+type inQueue struct {
+	job.Planner
+	queue string
+}
+
+// Plan implements job.Planner.
+func (q inQueue) Plan() (*job.Plan, error) {
+	plan, err := q.Planner.Plan()
+	if err != nil {
+		return nil, err
+	}
+	for i := range plan.Nodes {
+		plan.Nodes[i].Queue = q.queue
+	}
+	return plan, nil
+}
+
+// stays says of a graph on a Redis that is not completed how it goes on, and how it ends.
+func (r *running) stays(ctx context.Context, w io.Writer, goOn string, unfed bool) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	info, err := r.handle.Info(ctx)
+	if err != nil || info.Status.Settled() {
+		return
+	}
+	id := string(info.ID)
+	if info.Status == statemachine.Failed {
+		goOn = "weir retry " + id + " --tree && " + goOn
+	}
+	fmt.Fprintf(w, "job %s is %s and stays in Redis; nobody runs its jobs now\n  to go on:  %s\n", id, info.Status, goOn)
+	if unfed {
+		fmt.Fprintf(w, "  to send:   weir send %s PORT MESSAGE\n", id)
+	}
+	fmt.Fprintf(w, "  to end it: weir terminate %s --recursive\n", id)
 }
 
 // validate refuses flags that make no sense with the file of that name, and returns what the
@@ -220,6 +263,7 @@ func (f *runFlags) feeds(g *graph.Graph, stdin io.Reader) (feeds []feed, err err
 // running is a graph at work.
 type running struct {
 	handle  *job.Handle
+	queue   string // of all its jobs
 	feeds   []feed
 	out     io.Writer
 	screen  bool // out is a terminal
@@ -239,7 +283,7 @@ func (r *running) close() {
 
 // serve runs the graph's jobs until it has settled.
 func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []worker.Worker) error {
-	engine, err := worker.New(worker.Config{Store: store, Workers: workers, Logger: slog.New(slog.DiscardHandler)})
+	engine, err := worker.New(worker.Config{Store: store, Workers: workers, Queues: map[string]int{r.queue: 1}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

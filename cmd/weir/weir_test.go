@@ -12,10 +12,12 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
 )
 
 func TestMain(m *testing.M) {
@@ -57,7 +59,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": awaited, "capture": capture},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": awaited, "capture": capture, "register": register},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", server.URL())
 			env.Setenv("DURABLE", durable.URL())
@@ -95,4 +97,25 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: capture NAME")
 	}
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// register registers components as a worker does, for the Redis of the environment: register [NAMESPACE].
+func register(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: register [NAMESPACE]")
+	}
+	ts.Check(registerComponents(context.Background(), redisstore.Config{URL: ts.Getenv("WEIR_REDIS_URL"), Namespace: strings.Join(args, "")}))
+}
+
+func registerComponents(ctx context.Context, cfg redisstore.Config) error {
+	store, err := redisstore.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	engine, err := worker.New(worker.Config{Store: store, Workers: component.All(component.Policy{})})
+	if err != nil {
+		return err
+	}
+	return engine.Register(ctx)
 }

@@ -82,6 +82,9 @@ workers can serve one Redis.`,
 		Example: "  weir worker --redis redis://localhost:6379 --queue default --queue slow=2",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.checkRoot(); err != nil {
+				return err
+			}
 			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
 				engine, err := f.engine(c, store)
 				if err != nil {
@@ -110,6 +113,9 @@ no password, and at most the last second lost when the machine dies.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if s.redis != "" {
 				return usageError{errors.New("weir dev has a Redis of its own: leave --redis away, or use weir worker")}
+			}
+			if err := f.checkRoot(); err != nil {
+				return err
 			}
 			url, stop, err := startRedis(c.Context(), data)
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -185,13 +186,19 @@ func (t *Tree) served(i *job.Info, level int) {
 			command += " --queue " + i.Queue
 		}
 	}
-	known := slices.ContainsFunc(t.Types, func(k job.TypeInfo) bool { return k.Type == i.Type && k.Queue == i.Queue })
+	private := delivery.IsPrivate(i.Queue)
+	known := private || slices.ContainsFunc(t.Types, func(k job.TypeInfo) bool { return k.Type == i.Type && k.Queue == i.Queue })
 	switch engines := t.Engines[i.Queue]; {
 	case t.Engines == nil:
 		t.say(i, level, Because{Text: fmt.Sprintf("it must serve queue %s and have type %s", i.Queue, i.Type), Command: "weir types"})
 	case !known:
 		t.say(i, level, Because{
 			Text: fmt.Sprintf("no engine has ever registered type %s for queue %s: start %s", i.Type, i.Queue, program), Command: cmp.Or(command, "weir types"),
+		})
+	case engines == 0 && private:
+		t.say(i, level, Because{
+			Text:    fmt.Sprintf("queue %s was private to a weir run that has ended: a worker of it, with the same --root and --allow-exec, goes on within half a minute:", i.Queue),
+			Command: "weir worker --queue " + i.Queue,
 		})
 	case engines == 0:
 		t.say(i, level, Because{Text: fmt.Sprintf("no engine serves queue %s now: start %s", i.Queue, program), Command: command})
