@@ -96,10 +96,10 @@ func Label(key, value string) Option {
 	}
 }
 
-// Add puts a worker into the graph and returns w, whose port handles can now be
-// passed to [Connect] and [Export]. The arguments of its jobs are the fields that
-// w has when the graph is planned. A worker with ports can be added only once. If w is
-// a [Composite] a graph is nested.
+// Add puts a worker, a struct with the method Run of worker.Worker, into the graph and
+// returns w, whose port handles can now be passed to [Connect] and [Export]. The arguments
+// of its jobs are the fields that w has when the graph is planned. A worker with ports can
+// be added only once. If w is a [Composite] a graph is nested; what is neither is an error.
 func Add[T any](g *Graph, name string, w *T, opts ...Option) *T {
 	if w == nil {
 		w = new(T)
@@ -206,6 +206,8 @@ func (n *node) attach() {
 		if !isStruct {
 			return // which port.Describe would only say again
 		}
+	} else if err := checkWorker(typ); err != nil {
+		n.misfit(err)
 	}
 	layout, err := port.Describe(typ)
 	if err != nil {

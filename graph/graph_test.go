@@ -13,6 +13,7 @@ import (
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/worker"
 )
 
 // Err knows what the calls found, Plan what the whole graph shows, too.
@@ -105,6 +106,40 @@ func TestTwoGraphs(t *testing.T) {
 		if err := g.Err(); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// Not are structs that are neither workers nor subgraphs, by what is said of them.
+type (
+	NotWorker   struct{ In port.In[int] }
+	NotContext  struct{ In port.In[int] }
+	NotSubgraph struct{ In port.In[int] }
+)
+
+func (*NotContext) Run(*worker.Run) error       { return nil }
+func (*NotSubgraph) Build(*graph.Graph, string) {}
+
+// Nothing would ever run the jobs of what is neither a worker nor a subgraph.
+func TestAddRefusesWhatIsNoWorker(t *testing.T) {
+	t.Parallel()
+	const need = "a worker needs the method Run(context.Context, *worker.Run) error, a subgraph Build(*graph.Graph)"
+	for want, add := range map[string]func(*graph.Graph){
+		"it is neither a worker nor a subgraph: ":          func(g *graph.Graph) { graph.Add(g, "a", &NotWorker{}) },
+		"its method Run is func(*worker.Run) error: ":      func(g *graph.Graph) { graph.Add(g, "a", &NotContext{}) },
+		"its method Build is func(*graph.Graph, string): ": func(g *graph.Graph) { graph.AddWorker(g, "a", &NotSubgraph{}) },
+	} {
+		g := graph.New("g")
+		add(g)
+		_, err := g.Plan()
+		if err == nil || !strings.Contains(err.Error(), "g/a: "+want) || !strings.Contains(err.Error(), need) {
+			t.Errorf("got %v, want %s", err, want+need)
+		}
+	}
+	g := graph.New("g")
+	from := graph.Add(g, "from", &Hub{})
+	graph.Connect(from.X, graph.Add(g, "to", &NotWorker{}).In)
+	if _, err := g.Plan(); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a wire to it must not be reported, too: %v", err)
 	}
 }
 

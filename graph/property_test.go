@@ -14,6 +14,7 @@ import (
 
 // Hub is a worker with enough ports for any graph.
 type Hub struct {
+	Idling
 	A, B port.In[int]
 	X, Y port.Out[int]
 }
