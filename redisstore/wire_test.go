@@ -64,6 +64,21 @@ func (e *env) apply(id job.ID, event statemachine.Event) any {
 	return nil
 }
 
+// beginsByWrite writes, the reply being lost, and returns what run the write began in this process.
+func (e *env) beginsByWrite(id job.ID, w job.Write) any {
+	e.Helper()
+	begun, _ := e.seats("C")
+	e.lose()
+	e.ok(e.store.Write(e.Context(), id, w))
+	select {
+	case snap := <-begun:
+		return fmt.Sprint(snap.Info.ID, snap.Info.Status, snap.In)
+	case <-time.After(10 * time.Second):
+		e.Fatal("no run begins in this process")
+		return nil
+	}
+}
+
 func wires() []wire {
 	return []wire{
 		{name: "create", match: "wireby", call: func(e *env, _ *world) any {
@@ -117,6 +132,17 @@ func wires() []wire {
 			e.write(w.other.Nth(1), "in", `"wire message"`)
 			snap := <-begun
 			return fmt.Sprint(snap.Info.ID, snap.Info.Status, snap.In)
+		}},
+		{name: "write to a graph's port that begins a run", match: `"wire message"`, late: true, call: func(e *env, _ *world) any {
+			inner := job.Port{Spec: port.Spec{Name: "in", Dir: port.Input}, Edges: []job.Edge{to(2)}}
+			e.createAs(wireNew,
+				job.Node{Type: "g", Graph: true, Ports: ports(job.Port{Spec: port.Spec{Name: "in", Dir: port.Input}, Edges: []job.Edge{to(1)}})},
+				job.Node{Name: "h", Type: "h", Graph: true, Parent: 0, Ports: ports(inner)},
+				job.Node{Name: "c", Type: "C", Parent: 1, Ports: ports(fed("in", 1))})
+			return e.beginsByWrite(wireNew, job.Write{Dir: port.Input, Port: "in", Items: raws(`"wire message"`)})
+		}},
+		{name: "write to an Out port that begins a run", match: `"wire message"`, late: true, call: func(e *env, w *world) any {
+			return e.beginsByWrite(w.other, job.Write{Dir: port.Output, Port: "out", Items: raws(`"wire message"`)})
 		}},
 		{name: "take", match: "wiretoken", call: func(e *env, _ *world) any {
 			e.ok(e.store.Take(e.Context(), wireRun, job.Take{Dir: port.Input, Port: "in", N: 2}, "wiretoken"))

@@ -22,10 +22,21 @@ if not again then
   log_run(id, entry)
 end
 
+-- reached adds those to a list that messages to a port can make ready.
+local function reached(to, id, dir, port)
+  local edges = wires(id, dir, port) or {}
+  for _, ends in ipairs(edges) do
+    for _, e in ipairs(ends) do reached(to, e[1], e[2], e[3]) end
+  end
+  local woken = dir == 'i' and id or load(id).parent
+  if #edges == 0 and woken then to[#to + 1] = load(woken) end
+  return to
+end
+
 -- begun begins a run, and returns of which job, and what it sees. A repeat of this call looks
--- whether the first one began one of the job that was written to.
+-- whether the first one began one of a job that the messages reached.
 local function begun()
-  for _, j in ipairs(again and { load(id) } or ready) do
+  for _, j in ipairs(again and reached({}, id, dir, port) or ready) do
     local mine = j.token == (again and b.token or false)
     local snapshot = mine and b.types[j.type] and queues[j.queue] and follow(b, j)
     if snapshot then return j.id, snapshot end
