@@ -128,6 +128,14 @@ func (e *Engine) While(ctx context.Context, fn func(ctx context.Context) error) 
 	return err
 }
 
+// Running returns the runs in progress, the oldest first. While Run stops they are what it waits for.
+func (e *Engine) Running() []job.RunningJob { return e.presence.running() }
+
+// Abort makes an engine that is stopping do now what it does when the drain time is over: the contexts of the
+// runs in progress are cancelled and their jobs handed back. An engine that is not stopping yet begins no
+// run afterwards.
+func (e *Engine) Abort() { e.abort(errStopping) }
+
 // Register tells the store which types of workers the engine runs, in which queues, so
 // that anybody can create jobs of them. Run does so at its start.
 func (e *Engine) Register(ctx context.Context) error {

@@ -46,13 +46,19 @@ func (p *presence) over(t *turn) {
 	delete(p.turns, t)
 }
 
-// tell puts down how many runs are in progress, and the oldest of them.
-func (p *presence) tell(info *job.EngineInfo) {
+// running returns the runs in progress, the oldest first.
+func (p *presence) running() []job.RunningJob {
 	p.mu.Lock()
 	runs := slices.AppendSeq([]job.RunningJob{}, maps.Values(p.turns))
 	p.mu.Unlock()
 	runs = slices.DeleteFunc(runs, func(r job.RunningJob) bool { return r.Job == "" })
 	slices.SortFunc(runs, func(a, b job.RunningJob) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Job, b.Job)) })
+	return runs
+}
+
+// tell puts down how many runs are in progress, and the oldest of them.
+func (p *presence) tell(info *job.EngineInfo) {
+	runs := p.running()
 	info.Running, info.Busy, info.Runs = len(runs), map[string]int{}, runs[:min(len(runs), toldRuns)]
 	for i := range runs {
 		info.Busy[runs[i].Queue]++

@@ -236,3 +236,29 @@ func TestShutdownFails(t *testing.T) {
 		})
 	}
 }
+
+// Abort ends the drain time of an engine that stops.
+func TestAbort(t *testing.T) {
+	each(t, func(b *bench) {
+		var inside gate
+		h := b.single(call(b, func(ctx context.Context, _ *worker.Run, _ *Call) error {
+			inside.open()
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		e := b.serve(func(c *worker.Config) { c.Drain = time.Hour })
+		b.check(inside.pass(b.ctx))
+		if runs := e.engine.Running(); len(runs) != 1 || runs[0].Job != h.ID() {
+			b.Errorf("running are %v", runs)
+		}
+		e.end()
+		e.engine.Abort()
+		e.stop()
+		if info, err := h.Info(b.ctx); err != nil || info.Status != statemachine.Queued {
+			b.Errorf("job is %v, %v", info.Status, err)
+		}
+		if runs := e.engine.Running(); len(runs) != 0 {
+			b.Errorf("running are still %v", runs)
+		}
+	})
+}

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,8 +14,6 @@ func main() {
 	// So that writing to a closed pipe is an error rather than the end. Not ignored: programs
 	// that jobs run would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	ctx, signals := catch()
+	os.Exit(signals.code(run(ctx, os.Args[1:], os.Stdout, os.Stderr)))
 }

@@ -45,7 +45,8 @@ that Redis, and the ID of the graph is printed on standard error.
 Only this process runs the graph's jobs, so that its --root, --allow-exec and
 --allow-private-http hold: they are in a queue of their own, whatever queues the file
 names. After an interruption the command that goes on with them is printed, and weir why
-tells it, too: a weir worker of that queue.
+tells it, too: a weir worker of that queue. The first Ctrl-C lets runs in progress finish
+for ten seconds; a second one stops at once.
 
 --in PORT=VALUE sends one message, PORT=@FILE the lines of a file, PORT=- those of
 standard input. A value or line that is JSON is taken as JSON, any other as a text.
@@ -84,7 +85,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 		return err
 	}
 	r := &running{
-		out: c.OutOrStdout(), screen: term.IsTerminal(c.OutOrStdout()),
+		out: c.OutOrStdout(), errs: c.ErrOrStderr(), screen: term.IsTerminal(c.OutOrStdout()),
 		json: s.output == "json", outputs: map[string][]json.RawMessage{},
 	}
 	defer func() { r.close() }()
@@ -106,7 +107,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	if r.handle, err = job.NewClient(store).Start(ctx, inQueue{g, r.queue}, labels...); err != nil {
 		return err
 	}
-	if kept { // it stays there, whatever becomes of this process
+	if r.kept = kept; kept { // it stays there, whatever becomes of this process
 		fmt.Fprintf(c.ErrOrStderr(), "job %s\n", r.handle.ID())
 	}
 	err = interrupted(c.Context(), r.serve(ctx, store, f.workers()))
@@ -264,6 +265,8 @@ func (f *runFlags) feeds(g *graph.Graph, stdin io.Reader) (feeds []feed, err err
 type running struct {
 	handle  *job.Handle
 	queue   string // of all its jobs
+	kept    bool   // they are on a Redis
+	errs    io.Writer
 	feeds   []feed
 	out     io.Writer
 	screen  bool // out is a terminal
@@ -287,11 +290,17 @@ func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []
 	if err != nil {
 		return err
 	}
-	return engine.While(ctx, func(ctx context.Context) error {
+	interruptsOf(ctx).add(engine.Abort, nothing)
+	told := func() {}
+	err = engine.While(ctx, func(ctx context.Context) error {
 		fed := make(chan error, 1)
 		go func() { fed <- r.feed(ctx) }()
-		return r.follow(ctx, fed)
+		err := r.follow(ctx, fed)
+		told = tellStop(ctx, r.errs, engine, job.NewClient(store), r.kept)
+		return err
 	})
+	told()
+	return err
 }
 
 // feedError says that not all of --in could be sent.

@@ -12,10 +12,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
 )
@@ -68,7 +70,15 @@ func serve(c *cobra.Command, store *redisstore.Store, engine *worker.Engine) err
 	if _, err := fmt.Fprintf(c.ErrOrStderr(), "weir: serving components on %s; stop with Ctrl-C\n", store.Where()); err != nil {
 		return err
 	}
-	return engine.Run(c.Context())
+	ctx := c.Context()
+	interruptsOf(ctx).add(engine.Abort, nothing)
+	told := make(chan func(), 1)
+	tell := context.AfterFunc(ctx, func() { told <- tellStop(ctx, c.ErrOrStderr(), engine, job.NewClient(store), true) })
+	err := engine.Run(ctx)
+	if !tell() {
+		(<-told)()
+	}
+	return err
 }
 
 func newWorker(s *settings) *cobra.Command {
@@ -77,8 +87,9 @@ func newWorker(s *settings) *cobra.Command {
 		Use:   "worker",
 		Short: "Run jobs of components, until stopped",
 		Long: `Run jobs whose types are components (weir types lists them) on a Redis, until stopped
-with Ctrl-C or SIGTERM: runs in progress then have ten seconds to finish. Any number of
-workers can serve one Redis.`,
+with Ctrl-C or SIGTERM: runs in progress then have ten seconds to finish. A second Ctrl-C
+stops at once: what it cuts off runs again, at the latest when its lease ends. Any number
+of workers can serve one Redis.`,
 		Example: "  weir worker --redis redis://localhost:6379 --queue default --queue slow=2",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -105,9 +116,10 @@ func newDev(s *settings) *cobra.Command {
 		Use:   "dev",
 		Short: "Start a Redis of its own and run components on it: all in one, to try things",
 		Long: `Start a redis-server of its own on a free port and run jobs of components on it, until
-stopped. With --data its data survive a restart, in an append-only file in that
-directory; without, they are gone. It is not for production: one process, one machine,
-no password, and at most the last second lost when the machine dies.`,
+stopped: a second Ctrl-C does not wait for runs in progress. With --data its data survive
+a restart, in an append-only file in that directory; without, they are gone. It is not for
+production: one process, one machine, no password, and at most the last second lost when
+the machine dies.`,
 		Example: "  weir dev --data ./weir-data\n  export WEIR_REDIS_URL=redis://127.0.0.1:PORT   # as weir dev says",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -122,6 +134,7 @@ no password, and at most the last second lost when the machine dies.`,
 				return err
 			}
 			defer stop()
+			interruptsOf(c.Context()).add(nothing, stop)
 			s.redis = url
 			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
 				engine, err := f.engine(c, store)
@@ -176,11 +189,11 @@ func startRedis(ctx context.Context, data string) (url string, stop func(), err 
 		done()
 		return "", nil, fmt.Errorf("starting %s: %w", program, err)
 	}
-	stop = func() {
+	stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
 		done()
-	}
+	})
 	address := net.JoinHostPort("127.0.0.1", port)
 	if err := answering(ctx, address); err != nil {
 		stop()
