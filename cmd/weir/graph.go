@@ -86,8 +86,11 @@ func shellWord(s string) string {
 	if s != "" && !strings.ContainsFunc(s, special) {
 		return s
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return shellQuoted(s)
 }
+
+// shellQuoted is a text in quotes, as a shell takes it for one word.
+func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func (f *graphFlags) workers() []worker.Worker {
 	return component.All(component.Policy{

@@ -162,7 +162,7 @@ func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	shop(t, server.URL())
-	weir(t, server.URL(), "send", "one", "in", "x")
+	weir(t, server.URL(), "send", "one", "in", "1")
 	for _, args := range [][]string{{"log", "one", "-f"}, {"tree", "one", "-w"}, {"tree", "-w", "--interval", "1h"}} {
 		cmd := process(t, append(args, "--redis", server.URL())...)
 		var stderr bytes.Buffer
@@ -206,7 +206,7 @@ func TestInterruptedBeforeTheEnd(t *testing.T) {
 		stdout, want string
 	}{
 		"wait one":                          {func() bool { return time.Now().After(soon) }, "", "weir: interrupted\n"},
-		"send one in x -":                   {sent, "", "weir: interrupted; 1 message was sent before\n"},
+		"send one in 1 -":                   {sent, "", "weir: interrupted; 1 message was sent before\n"},
 		"run testdata/endless.yaml -o json": {kept, `"interrupted"`, "weir: interrupted\n"},
 	} {
 		cmd := process(t, append(strings.Fields(line), "--redis", server.URL())...)
@@ -246,7 +246,7 @@ func TestEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	shop(t, server.URL())
-	weir(t, server.URL(), "send", "one", "in", "x")
+	weir(t, server.URL(), "send", "one", "in", "1")
 	for _, line := range []string{"log one -f", "tree one -w", "tree -w --interval 1h"} {
 		cmd := process(t, append(strings.Fields(line), "--redis", server.URL())...)
 		out, err := cmd.StdoutPipe()

@@ -128,7 +128,7 @@ JOB stands for an ID, the beginning of one (4 characters or more), or an alias. 
 0 all went well, 1 it could not be done, 2 the command line or a file is wrong, 3 there is
 no such job, 4 the job failed or was terminated, 5 it took too long, 6 refused as things
 are now, 130 interrupted before it was done.`,
-		Example:       "  weir run logs.yaml --in lines=@access.log\n  weir tree album-2026 --redis redis://localhost:6379",
+		Example:       "  weir run logs.yaml --in lines=@access.log --text\n  weir tree album-2026 --redis redis://localhost:6379",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -29,6 +29,7 @@ type runFlags struct {
 	graphFlags
 	wakeFlags
 	in      []string
+	asText  bool // of all of in
 	timeout time.Duration
 	picture bool
 }
@@ -49,12 +50,12 @@ tells it, too: a weir worker of that queue. The first Ctrl-C lets runs in progre
 for ten seconds; a second one stops at once.
 
 --in PORT=VALUE sends one message, PORT=@FILE the lines of a file, PORT=- those of
-standard input. A value or line that is JSON is taken as JSON, any other as a text.
-Then all inputs are closed.
+standard input. Values and lines are JSON; with --text they are texts. Then all inputs are
+closed.
 
 What is no graph file (.yaml, .yml, .json, .fbp or -) is a JOB: an ID, the beginning of
 one, or an alias. It gets a run that begins after this command, whatever it waits for.` + bulkHelp,
-		Example: "  weir run logs.yaml --in lines=@access.log\n  weir run sum.yaml --in n=5 --in n=6 -o json\n  weir run report-2026 --after 10m\n  weir run --type report --status completed",
+		Example: "  weir run logs.yaml --in lines=@access.log --text\n  weir run sum.yaml --in n=5 --in n=6 -o json\n  weir run report-2026 --after 10m\n  weir run --type report --status completed",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || !isGraphFile(args[0]) {
@@ -65,6 +66,7 @@ one, or an alias. It gets a run that begins after this command, whatever it wait
 	}
 	f.add(c)
 	c.Flags().StringArrayVar(&f.in, "in", nil, "message for an input of the graph, `PORT=VALUE|@FILE|-`")
+	c.Flags().BoolVar(&f.asText, "text", false, "--in: "+textHelp)
 	c.Flags().DurationVar(&f.timeout, "timeout", 0, "give up after this time, like 30s (default: never)")
 	c.Flags().BoolVar(&f.picture, "draw", false, "draw the jobs at the end, on standard error")
 	c.Flags().BoolVar(&f.force, "force", false, "of a job: also if it failed or is terminated")
@@ -207,7 +209,7 @@ func (s *settings) openOrEmbed(ctx context.Context) (store *redisstore.Store, ke
 }
 
 // graphOnly are the flags that are for a graph that is to be run.
-var graphOnly = []string{"in", "param", "draw", "timeout", "root", "allow-exec", "allow-private-http"}
+var graphOnly = []string{"in", "text", "param", "draw", "timeout", "root", "allow-exec", "allow-private-http"}
 
 // wake is that of wakeFlags, and refuses what is for a graph.
 func (f *runFlags) wake(c *cobra.Command, s *settings, args []string) error {
@@ -225,8 +227,9 @@ func (f *runFlags) wake(c *cobra.Command, s *settings, args []string) error {
 
 // feed is what an input gets.
 type feed struct {
-	port string
-	from *source // nil if nothing more comes
+	port   string
+	from   *source // nil if nothing more comes
+	asText bool
 }
 
 // feeds reads --in, and opens its files; behind it come the ends of all inputs.
@@ -249,11 +252,11 @@ func (f *runFlags) feeds(g *graph.Graph, stdin io.Reader) (feeds []feed, err err
 		if !slices.Contains(inputs, name) {
 			return feeds, usageError{fmt.Errorf("--in %s: the graph has no such input: %s", name, port.Suggest(name, inputs))}
 		}
-		from, err := openSource(text, stdin)
+		from, err := openSource(text, stdin, f.asText)
 		if err != nil {
 			return feeds, fmt.Errorf("--in %s: %w", name, err)
 		}
-		feeds = append(feeds, feed{port: name, from: from})
+		feeds = append(feeds, feed{port: name, from: from, asText: f.asText})
 	}
 	for _, name := range inputs {
 		feeds = append(feeds, feed{port: name})
@@ -315,7 +318,7 @@ func (r *running) feed(ctx context.Context) error {
 		if f.from == nil {
 			err = r.handle.Close(ctx, f.port)
 		} else {
-			err = (&sender{handle: r.handle, port: f.port, wait: -1}).send(ctx, f.from)
+			err = (&sender{handle: r.handle, port: f.port, wait: -1, asText: f.asText}).send(ctx, f.from)
 		}
 		if err != nil {
 			return feedError{err}

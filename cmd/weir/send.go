@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,14 +19,16 @@ import (
 )
 
 func newSend(s *settings) *cobra.Command {
-	var end, out bool
+	var end, out, asText bool
 	var wait time.Duration
 	c := &cobra.Command{
 		Use:   "send JOB PORT [MESSAGE|@FILE|-]...",
 		Short: "Send messages to a port of a job",
-		Long: `Send messages to an In port of a job, which wakes it. A MESSAGE that is JSON is taken
-as JSON, any other as a text; @FILE and - send each line of a file or of standard input.`,
-		Example: "  weir send album-2026 files '\"a.png\"' b.png\n  weir send orders in @orders.jsonl --close",
+		Long: `Send messages to an In port of a job, which wakes it. A MESSAGE is JSON; @FILE and - send
+each line of a file or of standard input, which is JSON, too. With --text each of them is a
+text. What weir read or weir peek print with -o jsonl is sent as the message that it was,
+with its context.`,
+		Example: "  weir send album-2026 files '\"a.png\"' '\"b.png\"'\n  weir send album-2026 files a.png b.png --text\n  weir send orders in @orders.jsonl --close\n  weir read orders errors --all -o jsonl | weir send archive in -",
 		Args:    usage(cobra.MinimumNArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
@@ -36,7 +37,7 @@ as JSON, any other as a text; @FILE and - send each line of a file or of standar
 			case len(args) == 2 && !end:
 				return usageError{errors.New("there is nothing to send: give a MESSAGE, @FILE, - or --close")}
 			}
-			sources, err := openSources(args[2:], c.InOrStdin())
+			sources, err := openSources(args[2:], c.InOrStdin(), asText)
 			defer closeSources(sources)
 			if err != nil {
 				return err
@@ -45,8 +46,7 @@ as JSON, any other as a text; @FILE and - send each line of a file or of standar
 				if err := sendable(ctx, c.ErrOrStderr(), h, args[1], out); err != nil {
 					return err
 				}
-				ctx = job.WithContext(ctx, port.Context{port.ContextBy: actor})
-				sender := sender{handle: h, port: args[1], wait: wait, out: out}
+				sender := sender{handle: h, port: args[1], wait: wait, out: out, asText: asText, context: port.Context{port.ContextBy: actor}}
 				if err := sender.send(ctx, sources...); err != nil {
 					return err
 				}
@@ -59,6 +59,7 @@ as JSON, any other as a text; @FILE and - send each line of a file or of standar
 	}
 	c.Flags().BoolVar(&end, "close", false, "then close the In port: nothing more comes")
 	c.Flags().BoolVar(&out, "out", false, "PORT is an Out port: as if the job had written the messages")
+	c.Flags().BoolVar(&asText, "text", false, textHelp)
 	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for room in a full port, like 30s; below zero: for ever")
 	return c
 }
@@ -101,7 +102,7 @@ var dirNames = map[port.Dir]string{port.Input: "In", port.Output: "Out"}
 
 // source is where messages come from: one text, or the lines of a file or of standard input.
 type source struct {
-	message json.RawMessage // if it is no file
+	message outgoing // if it is no file
 	lines   io.Reader
 	file    *os.File // to be closed
 }
@@ -162,10 +163,10 @@ func (r *reader) Read(into []byte) (int, error) {
 
 // openSources opens all sources before anything is sent. Those it returns are to be closed,
 // also with an error.
-func openSources(texts []string, stdin io.Reader) ([]*source, error) {
+func openSources(texts []string, stdin io.Reader, asText bool) ([]*source, error) {
 	var all []*source
 	for _, text := range texts {
-		one, err := openSource(text, stdin)
+		one, err := openSource(text, stdin, asText)
 		if err != nil {
 			return all, err
 		}
@@ -186,20 +187,17 @@ func (s *source) close() {
 	}
 }
 
-func openSource(text string, stdin io.Reader) (*source, error) {
+func openSource(text string, stdin io.Reader, asText bool) (*source, error) {
 	if text == "-" {
 		return &source{lines: stdin}, nil
 	}
 	name, isFile := strings.CutPrefix(text, "@")
 	if !isFile {
-		raw, err := value2json(text)
-		if err == nil {
-			err = job.CheckSize("the message", len(raw))
-		}
+		message, err := parseMessage(text, asText)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("message %.40q: %w", text, err)}
 		}
-		return &source{message: raw}, nil
+		return &source{message: message}, nil
 	}
 	name = filepath.Clean(name)
 	info, err := os.Stat(name)
@@ -219,11 +217,13 @@ func openSource(text string, stdin io.Reader) (*source, error) {
 
 // sender writes to a port from outside.
 type sender struct {
-	handle *job.Handle
-	port   string
-	wait   time.Duration // for room in a full port; below zero for ever
-	out    bool
-	sent   int
+	handle  *job.Handle
+	port    string
+	wait    time.Duration // for room in a full port; below zero for ever
+	out     bool
+	asText  bool         // lines are texts
+	context port.Context // of messages that have none of their own
+	sent    int
 }
 
 // sendError says that sending ended before all was sent.
@@ -263,7 +263,7 @@ func (s *sender) send(ctx context.Context, sources ...*source) error {
 
 func (s *sender) one(ctx context.Context, from *source) error {
 	if from.lines == nil {
-		return s.write(ctx, []any{from.message})
+		return s.write(ctx, []outgoing{from.message})
 	}
 	return s.lines(ctx, from.lines)
 }
@@ -271,39 +271,41 @@ func (s *sender) one(ctx context.Context, from *source) error {
 // lines sends each line of a text.
 func (s *sender) lines(ctx context.Context, text io.Reader) error {
 	scan := bufio.NewScanner(&reader{ctx: ctx, from: text})
-	scan.Buffer(nil, job.MaxMessage)
-	var batch []any
+	scan.Buffer(nil, 2*job.MaxMessage) // what weir read printed has a context, too
+	var batch []outgoing
 	size, line := 0, 1
 	for ; scan.Scan(); line++ {
-		raw, err := value2json(scan.Text())
-		if err == nil {
-			err = job.CheckSize("the message", len(raw))
-		}
+		one, err := parseMessage(scan.Text(), s.asText)
 		if err != nil {
 			return usageError{fmt.Errorf("line %d for port %s: %w", line, s.port, err)}
 		}
-		batch, size = append(batch, raw), size+len(raw)
-		if len(batch) == 500 || size > 1<<20 {
+		if len(batch) == 500 || size > 1<<20 || len(batch) > 0 && !one.like(batch[0]) {
 			if err := s.write(ctx, batch); err != nil {
 				return err
 			}
 			batch, size = nil, 0
 		}
+		batch, size = append(batch, one), size+len(one.data)
 	}
 	switch err := scan.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return usageError{fmt.Errorf("line %d for port %s: %w: it has more than %d bytes", line, s.port, job.ErrTooLarge, job.MaxMessage)}
+		return usageError{fmt.Errorf("line %d for port %s: %w: it has more than %d bytes", line, s.port, job.ErrTooLarge, 2*job.MaxMessage)}
 	case err != nil:
 		return fmt.Errorf("reading line %d for port %s: %w", line, s.port, err)
 	}
 	return s.write(ctx, batch)
 }
 
-// write writes messages when there is room.
-func (s *sender) write(ctx context.Context, messages []any) error {
-	if len(messages) == 0 {
+// write writes messages that have the same context when there is room.
+func (s *sender) write(ctx context.Context, batch []outgoing) error {
+	if len(batch) == 0 {
 		return nil
 	}
+	messages := make([]any, len(batch))
+	for i, one := range batch {
+		messages[i] = one.data
+	}
+	ctx = batch[0].in(ctx, s.context)
 	for deadline := time.Now().Add(s.wait); ; {
 		write := s.handle.Write
 		if s.out {
@@ -328,7 +330,7 @@ func newRead(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "read JOB PORT",
 		Short:   "Take messages out of a port of a job and print them",
-		Example: "  weir read album-2026 thumbs\n  weir read album-2026 thumbs --all -o jsonl",
+		Example: "  weir read album-2026 thumbs\n  weir read album-2026 thumbs --all -o jsonl | weir send archive in -",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkNumber(n); err != nil {

@@ -239,7 +239,7 @@ func newPeek(s *settings) *cobra.Command {
 func (s *settings) messages(c *cobra.Command, items []job.Message, left int64) error {
 	if s.output == "jsonl" {
 		for _, one := range items {
-			if err := encode(c.OutOrStdout(), one, ""); err != nil {
+			if err := encode(c.OutOrStdout(), markedMessage{one, messageMark}, ""); err != nil {
 				return err
 			}
 		}
