@@ -20,8 +20,8 @@ type fault struct {
 }
 
 // faults are all answers that say nothing about what was asked for. Any other means that it
-// will never be granted: job.ErrRefused. NOSCRIPT and a missing function are no faults: the
-// text is sent again at once.
+// will never be granted: job.ErrRefused. NOSCRIPT is no fault, nor is a missing function at first: the
+// text is sent again at once, to all servers that are known to have a part of the data.
 var faults = []fault{
 	{"LOADING", job.ErrUnavailable, "it reads its data from disk"},
 	{"OOM", job.ErrUnavailable, "its memory is full: raise maxmemory, or delete trees that are done"},
@@ -31,7 +31,9 @@ var faults = []fault{
 	{"NOREPLICAS", job.ErrUnavailable, "too few replicas are connected: bring them back, or lower min-replicas-to-write"},
 	{"BUSY", job.ErrUnavailable, "it is busy with a long script: wait, or end that with SCRIPT KILL or FUNCTION KILL"},
 	{"CLUSTERDOWN", job.ErrUnavailable, "a part of the cluster is not served: bring its servers back"},
-	{"TRYAGAIN", job.ErrUnavailable, "a part of the cluster is moving to another server"},
+	{"TRYAGAIN", job.ErrUnavailable, slotMoves},
+	{"Script attempted to access a non local key", job.ErrUnavailable, slotMoves}, // of a script; see watching in base.lua
+	{"Function not found", job.ErrUnavailable, "a server of the cluster is new: a part of the cluster is moving to it"},
 	{"max number of clients", job.ErrUnavailable, "raise maxclients, or lower pool_size in the URLs of its clients"},
 	{"NOAUTH", job.ErrConfig, "give user and password in the URL"},
 	{"Protocol error: unauthenticated", job.ErrConfig, "give user and password in the URL"}, // to a long command
@@ -40,10 +42,13 @@ var faults = []fault{
 	{"The user executing the script can't", job.ErrConfig, "its user may not do this: weir acl prints the rules that a user needs"},
 }
 
+// slotMoves is what a fault says of a slot that is on its way.
+const slotMoves = "a part of the cluster is moving to another server: if this lasts, see redis-cli --cluster check, and fix"
+
 // Those that name another server of a cluster.
 var (
 	elsewhere     = []string{"MOVED", "ASK"}
-	clusterMoves  = fault{kind: job.ErrUnavailable, advice: "a part of the cluster is moving to another server"}
+	clusterMoves  = fault{kind: job.ErrUnavailable, advice: slotMoves}
 	clusterUnsaid = fault{kind: job.ErrConfig, advice: "it is part of a cluster: write redis+cluster:// in the URL"}
 )
 

@@ -55,6 +55,8 @@ func TestFaults(t *testing.T) {
 		{"BUSY Redis is busy running a script.", job.ErrUnavailable, "SCRIPT KILL"},
 		{"CLUSTERDOWN The cluster is down", job.ErrUnavailable, "bring its servers back"},
 		{"TRYAGAIN Multiple keys request during rehashing of slot", job.ErrUnavailable, "moving"},
+		{"ERR Script attempted to access a non local key in a cluster node", job.ErrUnavailable, "moving"},
+		{"ERR Function not found", job.ErrUnavailable, "moving"},
 		{"ERR max number of clients reached", job.ErrUnavailable, "raise maxclients"},
 		{"MOVED 3999 127.0.0.1:1", job.ErrConfig, "redis+cluster://"},
 		{"ASK 3999 127.0.0.1:1", job.ErrConfig, "redis+cluster://"},
@@ -64,7 +66,7 @@ func TestFaults(t *testing.T) {
 		{"ERR unknown command 'fcall'", job.ErrRefused, "unknown command"},
 		{"WRONGTYPE Operation against a key holding the wrong kind of value", job.ErrRefused, "WRONGTYPE"},
 	} {
-		t.Run(strings.Fields(c.answer)[0], func(t *testing.T) {
+		t.Run(c.answer, func(t *testing.T) {
 			t.Parallel()
 			direct := open(t, redistest.SharedRedis(t))
 			id := direct.single()

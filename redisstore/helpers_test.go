@@ -326,7 +326,7 @@ func (e *env) dump() map[string]string {
 			if strings.HasSuffix(keys.Val(), ":seen") {
 				continue
 			}
-			text, err := contents(ctx, c, keys.Val())
+			text, err := contents(ctx, e.rdb, keys.Val()) // by the cluster's client: the key's slot may be moving
 			if err != nil {
 				return err
 			}
@@ -344,7 +344,7 @@ func (e *env) dump() map[string]string {
 	return all
 }
 
-func contents(ctx context.Context, c *redis.Client, key string) (string, error) {
+func contents(ctx context.Context, c redis.Cmdable, key string) (string, error) {
 	kind, err := c.Type(ctx, key).Result()
 	if err != nil {
 		return "", err

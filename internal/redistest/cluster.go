@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,7 +27,7 @@ type Cluster struct {
 
 // StartCluster runs a cluster on free ports of 127.0.0.1 and returns once every
 // node takes writes. It is killed when the test ends.
-func StartCluster(t testing.TB) *Cluster {
+func StartCluster(t TB) *Cluster {
 	t.Helper()
 	c, err := launchCluster(t.TempDir())
 	if err != nil {
@@ -45,7 +44,7 @@ func StartCluster(t testing.TB) *Cluster {
 func (c *Cluster) URL() string { return "redis+cluster://" + strings.Join(c.addrs(), ",") }
 
 // Client returns a client of the cluster, closed when t ends.
-func (c *Cluster) Client(t testing.TB) *redis.ClusterClient {
+func (c *Cluster) Client(t TB) *redis.ClusterClient {
 	t.Helper()
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.addrs()})
 	t.Cleanup(func() { _ = client.Close() })

@@ -28,14 +28,23 @@ local quiet       -- what is appended wakes nobody
 local sent        -- where messages went, for the log, when it is a table
 local space       -- how many more messages fit into the fullest port that a transaction wrote to; -1: it wrote to none
 
+-- watching tells whether anybody listens to statuses. While its slot moves between servers of a cluster, this is what
+-- refuses a script, before it writes anything: both servers refuse to look for several keys of which one (`none`) is
+-- not there. Without it keys that are on the other server would be taken for absent.
+local function watching()
+  if watched == nil then watched = call('EXISTS', P .. 'watch', P .. 'watch:outside', P .. 'none') > 0 end
+  return watched
+end
+
 -- start begins a call, whose own arguments are those behind the first skip.
 local function start(keys, args, skip)
   KEYS, ARGV, call, cursor = keys, args, redis.call, skip
-  P = string.sub(KEYS[1], 1, -4)
+  P, watched = string.sub(KEYS[1], 1, -4), nil
+  watching() -- first of all
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   jobs, ready, wired, urgent, jobkeys, trees = {}, {}, {}, {}, {}, {}
-  watched, writer, counted, guessed, quiet, sent, space = nil, nil, nil, nil, false, nil, -1
+  writer, counted, guessed, quiet, sent, space = nil, nil, nil, false, nil, -1
 end
 
 local function arg()
@@ -151,12 +160,6 @@ local function chores(list)
 end
 
 local function chore(what, id) chores({ what .. ' ' .. id }) end
-
--- watching tells whether anybody listens to statuses.
-local function watching()
-  if watched == nil then watched = call('EXISTS', P .. 'watch', P .. 'watch:outside') > 0 end
-  return watched
-end
 
 -- tell publishes the new status of a job on its channel, while anybody watches.
 local function tell(j)
@@ -283,17 +286,13 @@ local function wakes()
   local out = {}
   for _, j in ipairs(ready) do
     if not j.begun then
-      out[#out + 1] = j.id
-      out[#out + 1] = str(j.gen)
-      out[#out + 1] = j.queue
-      out[#out + 1] = j.type
+      local n = #out
+      out[n + 1], out[n + 2], out[n + 3], out[n + 4] = j.id, str(j.gen), j.queue, j.type
     end
   end
   for member in pairs(urgent) do
-    out[#out + 1] = member
-    out[#out + 1] = '0'
-    out[#out + 1] = ''
-    out[#out + 1] = ''
+    local n = #out
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = member, '0', '', ''
   end
   return out
 end

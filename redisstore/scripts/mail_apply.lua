@@ -24,7 +24,10 @@ local DO = {
   subscribe = function(channel, who) subscribe(channel, who) end,
   unsubscribe = function(channel, who) unsubscribe(channel, who) end,
   forget = function(id) forget(id) end,
-  watch = function(on) if on == '1' then call('SET', P .. 'watch', '1') else call('DEL', P .. 'watch') end end,
+  watch = function(on)
+    if on == '1' then call('SET', P .. 'watch', '1') else call('DEL', P .. 'watch') end
+    watched = nil
+  end,
 }
 last = tonumber(call('HGET', P .. 'inbox', from) or '0')
 for _ = 1, count do
