@@ -45,6 +45,7 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 	var d decoder
 	l := d.list(reply)
 	if why, refused := d.at(l, 0).(string); refused && (why == "leftovers" || why == "moved") {
+		_ = s.deliver(ctx, due, &d, d.at(l, 1)) // what is left may be an order that nobody has carried out
 		return false, refusal(why, root)
 	} else if refused {
 		return false, fmt.Errorf("under parent %s: %w", plan.Parent, refusal(why, plan.Parent))

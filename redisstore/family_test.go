@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -159,4 +161,50 @@ func TestWriteToClosedChildPort(t *testing.T) {
 		res := e.try(d)
 		e.fails(res.Refused, job.ErrPort)
 	})
+}
+
+// Whoever deletes a tree may die before its alias is forgotten. Who starts a tree under the alias then neither gets
+// one that loses the alias later, nor is refused for long; and who took the ID from the alias before can make none.
+func TestAliasOfADeletedTree(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	ctx := e.Context()
+	client := job.NewClient(e.store)
+	start := func() (*job.Handle, error) {
+		return client.Start(ctx, planner{{Type: "T"}}, job.Alias("x"))
+	}
+	old, err := start()
+	e.ok(err)
+	e.terminated(old.ID())
+
+	proxy := redistest.StartProxy(t, strings.TrimSuffix(strings.TrimPrefix(e.url, "redis://"), "/0"))
+	dying, err := redisstore.Open(ctx, redisstore.Config{URL: proxy.URL() + "?max_retries=-1", Namespace: e.ns})
+	e.ok(err)
+	proxy.DropReplies(1, "\r\ndelete\r\n")
+	if err = dying.Delete(ctx, old.ID()); !errors.Is(err, job.ErrUnreachable) {
+		e.Fatalf("delete whose reply is lost: %v", err)
+	}
+	e.ok(dying.Close())
+	_, err = e.store.Info(ctx, old.ID())
+	e.fails(err, job.ErrNotFound)
+
+	first, err := start()
+	if err != nil {
+		e.fails(err, job.ErrStatus) // and has had the order carried out
+	}
+	e.sweep()
+	fresh, err := start()
+	e.ok(err)
+	if first != nil {
+		e.equal("tree of the next start", fresh.ID(), first.ID())
+	}
+	found, err := e.store.Resolve(ctx, "x")
+	e.ok(err)
+	e.equal("tree under the alias", found, fresh.ID())
+	again, err := start()
+	e.ok(err)
+	e.equal("tree of the next start", again.ID(), fresh.ID())
+
+	_, err = e.store.Create(ctx, old.ID(), &job.Plan{Nodes: []job.Node{{Type: "T"}}}, "")
+	e.fails(err, job.ErrStatus)
 }

@@ -137,7 +137,7 @@ local review, wake
 
 -- mail leaves an order for the shard of another tree (or of the channels, with to =
 -- 'hub') in the outbox. Orders are delivered in order, at once by the process that ran
--- this script or later by the sweeper, and applied exactly once by their number.
+-- this script or later by the sweeper, and applied exactly once by their number, which it returns.
 local function mail(to, ...)
   -- The number also follows the clock: after a failover that lost the last ones it must
   -- not come again, for the other shard would take it for one that it knows.
@@ -146,6 +146,7 @@ local function mail(to, ...)
   call('XADD', P .. 'outbox', seq .. '-1', 'to', to, 'order', table.concat({ ... }, '\31'))
   call('ZADD', P .. 'due', str(NOW + LOOK), '!mail')
   urgent['!mail'] = true
+  return seq
 end
 
 -- chores leaves work that is too long for one script: what to do with whole subtrees,

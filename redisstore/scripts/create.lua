@@ -5,7 +5,7 @@
 --       here, then of each what born() in run.lua reads
 -- reply: {1 if created by this call, also by an earlier sending of it, {ready jobs}},
 --        or {'gone' | 'exists' | 'ended' | 'graph', {}} for its parent, {'moved', {}} if a number of
---        a child was given out twice, or {'leftovers', {}}
+--        a child was given out twice, or {'leftovers', {ready jobs}}
 local first, parent, name, token, large, all, n = arg(), arg(), arg(), arg(), arg() == '1', num(), num()
 if call('HEXISTS', key(first), 'status') == 1 and (parent == '' or repeated(token)) then
   return { repeated(token) and 1 or 0, {} }
@@ -21,8 +21,8 @@ end
 local counts = P .. 't:' .. tree(first)
 local there = tonumber(call('HGET', counts, 'jobs') or '0')
 if large and (not call('ZSCORE', P .. 'due', '!unborn ' .. first) or parent == '' and there ~= all - 1)
-  or parent == '' and not large and there > 0 then
-  return { 'leftovers', {} }
+  or parent == '' and (not large and there > 0 or erased(first)) then
+  return { 'leftovers', wakes() }
 end
 remember(token)
 if parent == '' and all > 1 then call('HSETNX', counts, 'seq', all - 1) end

@@ -6,7 +6,7 @@
 -- reply: 1, or 0 if the first job exists already, or -1 if leftovers are being removed
 local first, root, all, n = arg(), arg() == '1', num(), num()
 if load(first).status ~= '' then return 0 end
-if call('EXISTS', key(first) .. ':scrap') == 1 then return -1 end
+if call('EXISTS', key(first) .. ':scrap') == 1 or root and erased(first) then return -1 end
 call('ZADD', P .. 'due', str(NOW + 60000), '!unborn ' .. first)
 if root then call('HSETNX', P .. 't:' .. first, 'seq', all - 1) end
 local new = 0

@@ -20,6 +20,14 @@ local function doubled(ids)
   return false
 end
 
+-- erased tells whether a tree was deleted under this ID, and its aliases are not forgotten yet, or not for long: whoever
+-- still has the ID from one of them may not make a tree that would lose it, or that has lost it already.
+local function erased(id)
+  local is = call('ZSCORE', P .. 'erased', id)
+  if is and call('ZSCORE', P .. 'due', '!mail') then urgent['!mail'] = true end
+  return is
+end
+
 -- ahead returns the IDs of the next n jobs of ARGV, and stays where it is.
 local function ahead(n)
   local ids, at = {}, cursor

@@ -83,7 +83,11 @@ local function erase(id, what)
   if call('HINCRBY', P .. 't:' .. tree(id), 'jobs', -1) <= 0 then
     call('DEL', P .. 't:' .. tree(id), P .. 'l:' .. tree(id))
   end
-  mail('hub', 'forget', id)
+  local forget = mail('hub', 'forget', id)
+  if id == tree(id) then -- for erased
+    call('ZADD', P .. 'erased', forget, id)
+    call('PEXPIRE', P .. 'erased', str(2 ^ 45)) -- until mail_done knows better
+  end
   jobs[id], wired = nil, {}
 end
 
