@@ -85,7 +85,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	workers := fs.Int("workers", 6, "worker processes")
 	patience := fs.Duration("patience", 2*time.Minute, "how long it may take after the last fault until work that is under way has come to its end, and then until all is quiet")
 	keep := fs.Bool("keep", false, "keep the folder with the Redis and the logs of processes if something is wrong, and say where it is")
-	mode := fs.String("mode", "all", "standard, powerloss, failover or all")
+	mode := fs.String("mode", "all", "standard, powerloss, failover, reshard or all")
 	sabotage := fs.Bool("sabotage", false, "run against each sabotage, which must be noticed, and against none")
 	soak := fs.Bool("soak", false, "no faults: a steady load at 70 % of the peak, which must not let anything grow")
 	if err := fs.Parse(args); err != nil {
@@ -126,7 +126,8 @@ one that should be zero is not, or if a failpoint was never hit.
 Modes: standard loses nothing that was acknowledged. powerloss cuts the end off the log of the
 Redis, so that up to its last second is lost; failover lets a replica that lags up to a second take over.
 In these two what is lost must be a suffix of what was done, and all else is checked as ever.
-"all" runs the three one after another; standard lasts as long as -seconds says, the others a quarter of it each.
+reshard moves slots of a cluster of three from server to server while workers die; nothing may be lost.
+"all" runs the four one after another; standard lasts as long as -seconds says, the others a quarter of it each.
 
 The same seed gives the same schedule, not the same interleaving.
 

@@ -73,7 +73,11 @@ func (o *options) sabotaged(ctx context.Context, name sabotage.Name, stderr io.W
 	if err != nil {
 		return false, err.Error()
 	}
-	cmd := exec.CommandContext(ctx, self, "-mode", string(rig.Standard),
+	mode := rig.Standard
+	if name == sabotage.NoGuard {
+		mode = rig.Reshard
+	}
+	cmd := exec.CommandContext(ctx, self, "-mode", string(mode),
 		"-seconds", strconv.Itoa(int(o.rig.Duration.Seconds())), "-seed", strconv.FormatUint(o.rig.Seed, 10),
 		"-workers", strconv.Itoa(o.rig.Workers), "-patience", o.rig.Patience.String())
 	cmd.Env = append(os.Environ(), "WEIR_SABOTAGE="+string(name))

@@ -16,7 +16,8 @@ const (
 	NoRecheck   Name = "no-recheck"   // input that arrives during a run does not queue the job again
 	EarlyAck    Name = "early-ack"    // orders leave the outbox before they are carried out
 	Resurrect   Name = "resurrect"    // data wakes terminated jobs
+	NoGuard     Name = "no-guard"     // scripts run while their slot moves to another server of a cluster
 )
 
 // All lists the ways.
-var All = []Name{NoFence, DoubleApply, LostWake, ClientClock, PopAtBegin, NoRecheck, EarlyAck, Resurrect}
+var All = []Name{NoFence, DoubleApply, LostWake, ClientClock, PopAtBegin, NoRecheck, EarlyAck, Resurrect, NoGuard}

@@ -115,15 +115,15 @@ func (r *rig) asynqQueue(ctx context.Context, prefix string) (asynqQueue, error)
 			q.sets[name][fmt.Sprint(z.Member)] = z.Score
 		}
 	}
-	it := r.rdb.Scan(ctx, 0, prefix+"t:*", 1000).Iterator()
-	for it.Next(ctx) {
-		state, err := r.rdb.HGet(ctx, it.Val(), "state").Result()
+	tasks, err := r.scan(ctx, prefix+"t:*")
+	for _, key := range tasks {
+		state, err := r.rdb.HGet(ctx, key, "state").Result()
 		if err != nil && err != redis.Nil { //nolint:errorlint // the driver returns it as it is
 			return q, err
 		}
-		q.tasks[strings.TrimPrefix(it.Val(), prefix+"t:")] = state
+		q.tasks[strings.TrimPrefix(key, prefix+"t:")] = state
 	}
-	return q, it.Err()
+	return q, err
 }
 
 // left lists what should not be there. A task whose worker was killed is active, with a lease, until asynq's

@@ -127,14 +127,14 @@ func (r *rig) inspect(ctx context.Context) error {
 func (r *rig) locksEnd(ctx context.Context, patience time.Duration) error {
 	for deadline := time.Now().Add(patience); ; {
 		var locks []string
-		it := r.rdb.Scan(ctx, 0, "weir:{"+namespace+"*", 1000).Iterator()
-		for it.Next(ctx) {
-			if k := it.Val(); strings.HasSuffix(k, ":lock") || strings.HasSuffix(k, "}:adopting") || strings.HasSuffix(k, "}:sweeper") {
+		keys, err := r.scan(ctx, "weir:{"+namespace+"*")
+		for _, k := range keys {
+			if strings.HasSuffix(k, ":lock") || strings.HasSuffix(k, "}:adopting") || strings.HasSuffix(k, "}:sweeper") {
 				locks = append(locks, k)
 			}
 		}
-		if it.Err() != nil || len(locks) == 0 {
-			return it.Err()
+		if err != nil || len(locks) == 0 {
+			return err
 		}
 		if time.Now().After(deadline) {
 			for _, k := range locks {
@@ -151,11 +151,8 @@ func (r *rig) locksEnd(ctx context.Context, patience time.Duration) error {
 // read reads all keys, and the jobs among them.
 func (r *rig) read(ctx context.Context) (*keyspace, error) {
 	ks := &keyspace{jobs: map[job.ID]map[string]string{}, children: map[job.ID]map[string]string{}}
-	it := r.rdb.Scan(ctx, 0, "weir:{"+namespace+"*", 1000).Iterator()
-	for it.Next(ctx) {
-		ks.keys = append(ks.keys, it.Val())
-	}
-	if err := it.Err(); err != nil {
+	var err error
+	if ks.keys, err = r.scan(ctx, "weir:{"+namespace+"*"); err != nil {
 		return nil, err
 	}
 	for _, key := range ks.keys {
@@ -185,7 +182,7 @@ func jobKey(key string) (id job.ID, suffix string, ok bool) {
 
 // Keys that are there whether there are jobs or not, behind the prefix of a shard or of the hub.
 var (
-	shardKeys = map[string]bool{"due": true, "index": true, "failures": true, "seen": true, "mailed": true, "inbox": true}
+	shardKeys = map[string]bool{"due": true, "index": true, "failures": true, "seen": true, "mailed": true, "inbox": true, "erased": true}
 	hubKeys   = map[string]bool{"meta": true, "types": true, "aliases": true, "due": true, "mailed": true, "inbox": true, "seen": true, "engines": true}
 )
 

@@ -89,7 +89,7 @@ func (r *rig) powerLosses(ctx context.Context) error {
 func (r *rig) besides(ctx context.Context) {
 	var kinds []faultKind
 	for _, k := range r.kinds() {
-		if workerFaults[k.name] || k.name == "reply_lost" {
+		if workerFaults[k.name] || k.name == "reply_lost" && r.site.drop != nil {
 			k.rate /= 2
 			kinds = append(kinds, k)
 		}

@@ -32,10 +32,14 @@ const (
 	Standard  Mode = "standard"  // everything but the loss of what was stored
 	PowerLoss Mode = "powerloss" // the Redis loses its last second, again and again
 	Failover  Mode = "failover"  // so does a replica that takes its place
+	Reshard   Mode = "reshard"   // parts of a cluster move from server to server; nothing that was stored is lost
 )
 
 // Modes lists them.
-var Modes = []Mode{Standard, PowerLoss, Failover}
+var Modes = []Mode{Standard, PowerLoss, Failover, Reshard}
+
+// loses tells whether what was acknowledged may be lost in a mode.
+func (m Mode) loses() bool { return m == PowerLoss || m == Failover }
 
 // Config says what the rig does.
 type Config struct {
@@ -63,7 +67,7 @@ type rig struct {
 	site   *site
 	store  *redisstore.Store // of the rig, which is a client like any other
 	client *job.Client
-	rdb    *redis.Client // past the troublesome network
+	rdb    redis.UniversalClient // past the troublesome network
 	counts *failpoint.Counters
 	began  time.Time
 	slots  []*slot
@@ -107,14 +111,18 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 }
 
 func (r *rig) run(ctx context.Context) (err error) {
-	fsync := everySec
-	if r.Mode == Standard {
-		fsync = always
+	switch r.Mode {
+	case Reshard:
+		r.site, err = newClusterSite(r.dir)
+	case Standard:
+		r.site, err = newSite(r.dir, r.Workers+actors, always)
+	default:
+		r.site, err = newSite(r.dir, r.Workers+actors, everySec)
 	}
-	if r.site, err = newSite(r.dir, r.Workers+actors, fsync); err != nil {
+	if err != nil {
 		return err
 	}
-	r.rdb = redis.NewClient(&redis.Options{Addr: r.site.drop.Addr()})
+	r.rdb = r.site.client()
 	defer func() { err = errors.Join(err, r.rdb.Close()) }()
 	r.store, err = redisstore.Open(ctx, redisstore.Config{URL: r.site.direct(), Namespace: namespace, Shards: shards})
 	if err != nil {
@@ -173,6 +181,8 @@ func (r *rig) weather(ctx context.Context) error {
 		err = r.powerLosses(storm)
 	case Failover:
 		err = r.failovers(storm)
+	case Reshard:
+		err = r.reshards(storm)
 	}
 	r.report.Seconds = time.Since(stormed).Seconds()
 	r.setStorm(false)
@@ -183,7 +193,7 @@ func (r *rig) weather(ctx context.Context) error {
 		return err
 	}
 	for _, one := range r.rounds {
-		if f, ok := one.(*flow); ok && f.ends && r.Mode != Standard {
+		if f, ok := one.(*flow); ok && f.ends && r.Mode.loses() {
 			f.close(ctx, r) // that it was may be lost
 		}
 	}
@@ -272,7 +282,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // env is what all processes of the crew are told.
 func (r *rig) env(slot int) []string {
 	return []string{
-		crew.URLEnv + "=" + r.site.lines[slot].url(), crew.NamespaceEnv + "=" + namespace, crew.LeaseEnv + "=" + r.Lease.String(),
+		crew.URLEnv + "=" + r.site.url(slot), crew.NamespaceEnv + "=" + namespace, crew.LeaseEnv + "=" + r.Lease.String(),
 		"WEIR_FAILPOINTS_COUNTS=" + r.countsFile(), "WEIR_FAILPOINTS_SKEW=" + skews[slot%len(skews)].String(),
 	}
 }

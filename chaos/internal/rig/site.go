@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/Shopify/toxiproxy/v2"
+	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
 	"github.com/weirworks/weir/internal/redistest"
@@ -93,6 +94,8 @@ type site struct {
 	toxics *toxiproxy.ApiServer
 	lines  []*line // one for each slot
 	links  int     // to replicas
+
+	cluster *redistest.Cluster // instead of all that, as its clients go past proxies; or nil
 }
 
 // How a Redis keeps its data. With everysec it holds back what it has to write while it syncs, and
@@ -140,6 +143,24 @@ func newSite(dir string, slots int, fsync string) (s *site, err error) {
 	return s, nil
 }
 
+// newClusterSite starts a cluster, whose network is good.
+func newClusterSite(dir string) (*site, error) {
+	s := &site{host: &host{dir: dir}}
+	err := s.host.try(func() { s.cluster = redistest.StartCluster(s.host) })
+	if err != nil {
+		s.close()
+	}
+	return s, err
+}
+
+// client returns a client past the troublesome network, which may be closed before the site is.
+func (s *site) client() redis.UniversalClient {
+	if s.cluster != nil {
+		return s.cluster.Client(s.host)
+	}
+	return redis.NewClient(&redis.Options{Addr: s.drop.Addr()})
+}
+
 // server starts one more Redis.
 func (s *site) server() (srv *redistest.Server, err error) {
 	err = s.host.try(func() { srv = redistest.Start(s.host, persistence(s.fsync)...) })
@@ -159,7 +180,27 @@ func (s *site) close() { s.host.close() }
 const timeouts = "?dial_timeout=1s&read_timeout=2s&write_timeout=2s"
 
 // direct is the URL past the troublesome network: replies may get lost on it, too.
-func (s *site) direct() string { return "redis://" + s.drop.Addr() + "/0" + timeouts }
+func (s *site) direct() string {
+	if s.cluster != nil {
+		return s.cluster.URL() + timeouts
+	}
+	return "redis://" + s.drop.Addr() + "/0" + timeouts
+}
+
+// url is that of the Redis as a slot sees it.
+func (s *site) url(slot int) string {
+	if s.cluster != nil {
+		return s.direct()
+	}
+	return s.lines[slot].url()
+}
+
+// onReplaced sets what is called when those in a slot have to go to another address.
+func (s *site) onReplaced(slot int, fn func()) {
+	if s.cluster == nil {
+		s.lines[slot].replaced = fn
+	}
+}
 
 // toxic is a trouble of the network.
 type toxic struct{ name, json string }
@@ -176,7 +217,9 @@ var toxics = []toxic{
 
 // calm ends all troubles.
 func (s *site) calm(ctx context.Context) {
-	s.drop.DropReplies(0, "")
+	if s.drop != nil {
+		s.drop.DropReplies(0, "")
+	}
 	for _, l := range s.lines {
 		l.calm(ctx)
 	}

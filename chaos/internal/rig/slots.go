@@ -122,13 +122,13 @@ func (r *rig) crew(ctx context.Context) (stop func()) {
 	for n := range r.Workers {
 		s := &slot{number: n, steady: n < r.Workers/3}
 		r.slots = append(r.slots, s)
-		r.site.lines[n].replaced = s.kill
+		r.site.onReplaced(n, s.kill)
 		wg.Go(func() { r.man(ctx, s) })
 	}
 	for n := range actors {
 		a := &actor{rig: r, slot: r.Workers + n, orders: make(chan asked)}
 		r.actors = append(r.actors, a)
-		r.site.lines[a.slot].replaced = a.at.kill
+		r.site.onReplaced(a.slot, a.at.kill)
 		wg.Go(func() { a.serve(ctx) })
 	}
 	return func() {
