@@ -97,7 +97,7 @@ func (e *env) task(set string) {
 func durable(t *testing.T, args ...string) *env {
 	t.Helper()
 	t.Parallel()
-	return open(t, redistest.Start(t, append([]string{"--appendonly", "yes"}, args...)...).URL())
+	return open(t, redistest.Start(t, append([]string{"--appendonly", "yes", "--aof-load-truncated", "no"}, args...)...).URL())
 }
 
 func TestExamineHealthy(t *testing.T) {
