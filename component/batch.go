@@ -23,7 +23,7 @@ const sinceKey = "since"
 // Order is kept. Without max_wait the result is the same however runs fall; waiting
 // counts from the first run that sees a message. The end of in is the end of out.
 type Batch struct {
-	free
+	pure
 	// Size is how many messages make a list. Zero means DefaultBatch.
 	Size int `json:"size,omitempty" doc:"messages of a full list, default 100"`
 	// MaxWait is how long a message waits for its list to get full. Zero means for ever.
@@ -172,7 +172,7 @@ func (w *batching) saveSince(before time.Time) error {
 //
 // The result is the same however runs fall.
 type Collect struct {
-	free
+	pure
 	// MaxItems is how many messages are allowed. Zero means as many as fit.
 	MaxItems int                       `json:"max_items,omitempty" doc:"messages allowed; more fail the job; default as many as fit into 1 MiB"`
 	In       port.In[json.RawMessage]  `port:"in,required"`

@@ -94,7 +94,11 @@ type Doc struct {
 	Summary string      `json:"summary"`
 	Ports   []port.Spec `json:"ports"` // In ports first; the type of messages as in Param
 	Params  []Param     `json:"params,omitempty"`
+	Pure    bool        `json:"pure,omitempty"` // runs have no side effects outside Weir, see worker.Options
 }
+
+// PureLine is what pages and commands say of a component with Doc.Pure.
+const PureLine = "Pure: its runs have no side effects outside Weir."
 
 // Param describes one parameter of a component.
 type Param struct {
@@ -111,8 +115,10 @@ func Catalogue() ([]Doc, error) {
 		if err != nil {
 			return nil, err
 		}
+		configured, ok := c.(worker.Configured)
 		docs = append(docs, Doc{
 			Type: c.JobType(), Summary: c.Describe(), Ports: portsOf(c, layout), Params: paramsOf(layout.Type()),
+			Pure: ok && configured.WorkerOptions().Pure,
 		})
 	}
 	return docs, nil
@@ -185,17 +191,24 @@ func jsonType(t reflect.Type) string {
 	return "any"
 }
 
-// free is embedded by components: how often they run follows from what comes in.
-type free struct{}
+// pure is embedded by components that do nothing outside Weir. How often they run follows from what
+// comes in.
+type pure struct{}
 
 // WorkerOptions implements worker.Configured.
-func (free) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
+func (pure) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1, Pure: true} }
 
-// outside is embedded instead by those that do something outside of Weir: for messages that
-// are there for certain.
-type outside struct{}
+// reading is embedded instead by those that read what is outside Weir.
+type reading struct{}
 
 // WorkerOptions implements worker.Configured.
-func (outside) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: -1, NoFuse: true}
+func (reading) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
+
+// acting is embedded instead by those that have side effects outside Weir: a crash repeats those
+// of one run at most.
+type acting struct{}
+
+// WorkerOptions implements worker.Configured.
+func (acting) WorkerOptions() worker.Options {
+	return worker.Options{MaxRunsPerMinute: -1, CommitEachRun: true}
 }

@@ -83,6 +83,24 @@ func TestPageIsCurrent(t *testing.T) {
 	}
 }
 
+// TestPureComponents: only those that do nothing outside Weir, and read nothing there, say that they are pure.
+func TestPureComponents(t *testing.T) {
+	t.Parallel()
+	docs, err := Catalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var others []string
+	for _, d := range docs {
+		if !d.Pure {
+			others = append(others, d.Type)
+		}
+	}
+	if want := []string{"exec", "http_request", "read_file", "write_file"}; !slices.Equal(others, want) {
+		t.Errorf("not pure are %v, want %v", others, want)
+	}
+}
+
 // TestParamsHaveDocs: every parameter that a job can have is in the catalogue.
 func TestParamsHaveDocs(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ const DefaultCapacity = 100_000
 // Order is kept, the result is the same however runs fall, and the end of in is the end
 // of out. Each key that is remembered takes two small entries of the state.
 type Dedupe struct {
-	free
+	pure
 	// Key is an expression over it. Empty means the whole message.
 	Key string `json:"key,omitempty" doc:"expression over it, the message, that gives its key; default the whole message"`
 	// Capacity is how many keys are remembered. Zero means DefaultCapacity.

@@ -37,7 +37,7 @@ const DefaultParallel = 4
 // With order = input the result is as deterministic as the jobs are. The end of in, when all
 // jobs have completed, is the end of out.
 type Each struct {
-	free
+	pure
 	// Type is the type of the jobs. Required, except for a value of EachOf.
 	Type string `json:"type,omitempty" doc:"type of the job for each message"`
 	// Args are their parameters.

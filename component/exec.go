@@ -38,7 +38,7 @@ const (
 // Messages are worked on one after the other, and each is committed before the next. Order
 // is kept, and the end of in is the end of out.
 type Exec struct {
-	outside
+	acting
 	// Program is one that the policy names. Required.
 	Program string `json:"program,omitempty" doc:"program to run, as the engine's policy names it"`
 	// Args are its arguments.

@@ -31,7 +31,7 @@ const DefaultMaxRows = 100_000
 // their order follows the arrival of the later message of each. The end of out is the end
 // of both ports.
 type Join struct {
-	free
+	pure
 	// LeftKey and RightKey are expressions over it. Required.
 	LeftKey  string `json:"left_key,omitempty" doc:"expression over it, a message of left, that gives its key"`
 	RightKey string `json:"right_key,omitempty" doc:"expression over it, a message of right, that gives its key"`

@@ -75,7 +75,7 @@ func result(v any) (json.RawMessage, error) {
 // Order is kept, the result is the same however runs fall, and the end of in is the end
 // of out.
 type Map struct {
-	free
+	pure
 	// Expr is the expression, over it.
 	Expr string `json:"expr,omitempty" doc:"expression over it, the message"`
 	// OnError is what becomes of messages for which it fails.
@@ -118,7 +118,7 @@ func (m *Map) Run(ctx context.Context, run *worker.Run) error {
 // Order is kept, the result is the same however runs fall, and the end of in is the end
 // of out. To keep the others too use Route.
 type Filter struct {
-	free
+	pure
 	// Expr is the expression, over it.
 	Expr string `json:"expr,omitempty" doc:"expression over it, the message; true lets it pass"`
 	// OnError is what becomes of messages for which it fails.
@@ -162,7 +162,7 @@ func (f *Filter) Run(ctx context.Context, run *worker.Run) error {
 // Order is kept, the result is the same however runs fall, and the end of in is the end
 // of out.
 type FlatMap struct {
-	free
+	pure
 	// Expr is the expression, over it.
 	Expr string `json:"expr,omitempty" doc:"expression over it, the message, that gives a list; default it"`
 	// OnError is what becomes of messages for which it fails.

@@ -15,7 +15,7 @@ import (
 // Order is kept within each port; between ports a run takes from each in turn what is
 // there. The end of out is the end of all ports that are wired.
 type Merge struct {
-	free
+	pure
 	// From names In ports besides in.
 	From []string                  `json:"from,omitempty" doc:"names of In ports besides in"`
 	In   port.In[json.RawMessage]  `port:"in"`
@@ -96,7 +96,7 @@ func rest(ins []port.Reader) error {
 //
 // The result is the same however runs fall. The end of out is the end of all ports.
 type MergeOrdered struct {
-	free
+	pure
 	// From names the In ports in their order. At least one is required.
 	From []string                  `json:"from,omitempty" doc:"names of the In ports, in their order"`
 	Out  port.Out[json.RawMessage] `port:"out"`
@@ -169,7 +169,7 @@ func (m *MergeOrdered) save(run *worker.Run, before, turn int, err error) error 
 // a run begins; runs are short, so that a late message of an early port waits for at most
 // 100 others. The end of out is the end of all ports.
 type MergePriority struct {
-	free
+	pure
 	// From names the In ports, the most urgent first. At least one is required.
 	From []string                  `json:"from,omitempty" doc:"names of the In ports, the most urgent first"`
 	Out  port.Out[json.RawMessage] `port:"out"`
@@ -223,7 +223,7 @@ func (m *MergePriority) Run(ctx context.Context, run *worker.Run) error {
 // Keys are numbers or texts. What is not sorted on its port is not sorted behind. The
 // result is the same however runs fall. The end of out is the end of all ports.
 type MergeSorted struct {
-	free
+	pure
 	// From names the In ports. At least one is required.
 	From []string `json:"from,omitempty" doc:"names of the In ports"`
 	// By is the key, an expression over it.

@@ -37,7 +37,11 @@ func Markdown() (string, error) {
 }
 
 func (d *Doc) markdown(b *strings.Builder) {
-	fmt.Fprintf(b, "\n## %s\n\n%s.\n\n| port | messages | |\n| --- | --- | --- |\n", d.Type, strings.ToUpper(d.Summary[:1])+d.Summary[1:])
+	pure := ""
+	if d.Pure {
+		pure = " " + PureLine
+	}
+	fmt.Fprintf(b, "\n## %s\n\n%s.%s\n\n| port | messages | |\n| --- | --- | --- |\n", d.Type, strings.ToUpper(d.Summary[:1])+d.Summary[1:], pure)
 	for _, p := range d.Ports {
 		need := ""
 		if p.Required {

@@ -27,7 +27,7 @@ const DefaultMaxKeys = 100_000
 // The result is the same however runs fall. With emit = end it is written at the end of
 // in; without messages and key that is the seed.
 type Reduce struct {
-	free
+	pure
 	// Expr is the expression, over acc and it.
 	Expr string `json:"expr,omitempty" doc:"expression over acc and it, the message, that gives the new acc"`
 	// Seed is the first acc. Without one it is null.

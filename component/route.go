@@ -23,7 +23,7 @@ type Case struct {
 // Its Out ports are those that the cases and default name. Order is kept on each port,
 // the result is the same however runs fall, and the end of in is the end of all ports.
 type Route struct {
-	free
+	pure
 	// Cases are tried in order. At least one is required.
 	Cases []Case `json:"cases,omitempty" doc:"list of {when, to}: an expression over it, and the port for messages for which it is true"`
 	// Default is the port of messages that fit no case; without it they are left out.
@@ -128,7 +128,7 @@ func (r *Route) choose(tests []*expression, raw json.RawMessage) ([]string, erro
 //
 // Order is kept, and the end of in is the end of all ports.
 type Tee struct {
-	free
+	pure
 	// To names the Out ports. At least one is required.
 	To []string                 `json:"to,omitempty" doc:"names of the Out ports"`
 	In port.In[json.RawMessage] `port:"in,required"`
@@ -171,7 +171,7 @@ func (t *Tee) Run(ctx context.Context, run *worker.Run) error {
 // Emit writes the messages of a parameter, once, and completes: a constant, or the
 // beginning of a flow.
 type Emit struct {
-	free
+	pure
 	// Items are the messages.
 	Items []json.RawMessage         `json:"items,omitempty" doc:"the messages to write"`
 	Out   port.Out[json.RawMessage] `port:"out"`

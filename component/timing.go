@@ -75,7 +75,7 @@ func sleep(run *worker.Run, until int64) error {
 // Order is kept and nothing is lost. The end of in, when all have left, is the end of out.
 // To save state, departures within 1/128 of per count as if all were at the last of them.
 type Throttle struct {
-	free
+	pure
 	// Rate is how many messages pass in Per. Required.
 	Rate int `json:"rate,omitempty" doc:"messages that pass in the time per"`
 	// Per is the span of time. Zero means one second.
@@ -141,7 +141,7 @@ func (t *Throttle) Run(ctx context.Context, run *worker.Run) error {
 // Order is kept. The end of in, when all have left, is the end of out. To save state,
 // arrivals within 1/128 of the delay count as if all were at the last of them.
 type Delay struct {
-	free
+	pure
 	// By is the delay. Required.
 	By  Duration                  `json:"by,omitempty" doc:"how long each message waits"`
 	In  port.In[json.RawMessage]  `port:"in,required"`
@@ -216,7 +216,7 @@ func (a *arrivals) due(at int64) bool { return len(a.Groups) > 0 && a.Groups[0].
 // Order is kept. The end of in, when all have left, is the end of out. If open is at its
 // end while messages wait at the closed gate, the job fails.
 type Gate struct {
-	free
+	pure
 	// Opened is whether the gate is open at first.
 	Opened bool                      `json:"opened,omitempty" doc:"the gate is open at first"`
 	In     port.In[json.RawMessage]  `port:"in,required"`
@@ -281,7 +281,7 @@ const (
 // first run after it is due, usually within a second. Without count the ticker does not
 // end by itself.
 type Ticker struct {
-	free
+	pure
 	// Every is the time between ticks. Required.
 	Every Duration `json:"every,omitempty" doc:"time between ticks"`
 	// Count is how many ticks are written. Zero means no end.

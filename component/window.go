@@ -24,7 +24,7 @@ const DefaultMaxItems = 10_000
 // Order is kept. Windows of messages are the same however runs fall. A window is one
 // message: it has at most 1 MiB.
 type Window struct {
-	free
+	pure
 	// Every is how long windows of time are.
 	Every Duration `json:"every,omitempty" doc:"length of windows of time; or give count"`
 	// Slide is how long after one window of time the next begins. Zero means Every.

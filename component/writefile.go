@@ -35,7 +35,7 @@ const (
 // nothing is there twice, but the file's last lines may be uncommitted while the job goes
 // on. No other job or program may write to the file.
 type WriteFile struct {
-	outside
+	acting
 	// Path is a file below Policy.Root. Required. Its folder must exist.
 	Path string `json:"path,omitempty" doc:"file to write"`
 	// Format is lines, csv or jsonl. Empty means what the file's name says, else lines.

@@ -23,7 +23,7 @@ const (
 // the shortest port, but out only when all ports are at their end. A list is one message:
 // it has at most 1 MiB.
 type Zip struct {
-	free
+	pure
 	// From names the In ports in the order of the list. At least one is required.
 	From []string `json:"from,omitempty" doc:"names of the In ports, in the order of the list"`
 	// Rest is what becomes of messages when another port is at its end.

@@ -19,6 +19,7 @@ import (
 
 // Lopsided writes N messages to A before the first to B.
 type Lopsided struct {
+	pure
 	N    int64
 	A, B port.Out[Num]
 }
@@ -45,6 +46,7 @@ func (l *Lopsided) Run(_ context.Context, run *worker.Run) error {
 
 // Burst reads one number a run, and writes the number below it twice; zeros leave.
 type Burst struct {
+	pure
 	In    port.In[int]
 	Again port.Out[int]
 	Out   port.Out[int]
@@ -66,6 +68,7 @@ func (b *Burst) Run(context.Context, *worker.Run) error {
 
 // Pass passes one number a run on.
 type Pass struct {
+	pure
 	In  port.In[int]
 	Out port.Out[int]
 }
@@ -157,6 +160,7 @@ func TestGraphsDeadlockInCycle(t *testing.T) {
 
 // Sieve lets nothing pass.
 type Sieve struct {
+	pure
 	In  port.In[Num]
 	Out port.Out[Num]
 }
@@ -172,6 +176,7 @@ func (s *Sieve) Run(context.Context, *worker.Run) error {
 
 // Census tells at its end how many messages came.
 type Census struct {
+	pure
 	In  port.In[Num]
 	Out port.Out[int]
 }
@@ -293,6 +298,7 @@ func TestGraphsEndOfLoop(t *testing.T) {
 
 // Halve sends even values round again, into the port that they came from.
 type Halve struct {
+	pure
 	In    port.In[Num]
 	Again port.Out[Num]
 	Out   port.Out[Num]

@@ -23,6 +23,11 @@ type Num struct {
 	Val int64 `json:"val"`
 }
 
+// pure is embedded by workers that have no side effects.
+type pure struct{}
+
+func (pure) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
 // dice decide what the workers of an engine do, without a bearing on what comes out. They
 // are safe for concurrent use; nil dice always choose the most.
 type dice struct {
@@ -84,6 +89,7 @@ func give(run *worker.Run, out port.Out[Num], m Num) (err error) {
 
 // Count writes the numbers 1 to N, in runs of any size.
 type Count struct {
+	pure
 	N    int
 	Keys int64 // if not 0 they have so many keys, and each key goes its own way
 	Out  port.Out[Num]
@@ -120,6 +126,7 @@ func (c *Count) Run(_ context.Context, run *worker.Run) error {
 
 // Calc writes Mul times what it reads plus Add.
 type Calc struct {
+	pure
 	Mul, Add int64
 	In       port.In[Num]
 	Out      port.Out[Num]
@@ -145,6 +152,7 @@ func (c *Calc) Run(_ context.Context, run *worker.Run) error {
 
 // Zip joins the messages of two ports one by one.
 type Zip struct {
+	pure
 	A, B port.In[Num]
 	Out  port.Out[Num]
 	dice *dice
@@ -173,6 +181,7 @@ func (z *Zip) Run(_ context.Context, run *worker.Run) error {
 
 // Fold writes the sums of what it has read so far, for each key.
 type Fold struct {
+	pure
 	In   port.In[Num]
 	Out  port.Out[Num]
 	dice *dice
@@ -203,6 +212,7 @@ func (f *Fold) Run(_ context.Context, run *worker.Run) error {
 // Turn sends each message round the loop as many times as its value says, up to three, and
 // takes the next one when it has come out.
 type Turn struct {
+	pure
 	In, Back   port.In[Num]
 	Again, Out port.Out[Num]
 	dice       *dice

@@ -59,7 +59,7 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 	r := newRun(ctx, t.cfg.Store, snap, t.cfg.Lease)
 	r.layout, r.journal.off = k.layout, k.options.NoLog
 	r.keeper, r.guess, r.settle = t.keeper, guess, settle
-	if settle != nil {
+	if settle != nil && !t.still {
 		defer time.AfterFunc(shortRun, func() { _ = settle() }).Stop() // else what goes before it waits for it
 	}
 	failpoint.Hit(failpoint.BeforeUser)
@@ -68,9 +68,7 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 	if err == nil {
 		err = t.hand.do(task{ctx, k, r, snap})
 	}
-	took := time.Since(began)
-	t.now = began.Add(took)
-	k.timed(took)
+	took := t.ended(k, began)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true

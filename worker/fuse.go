@@ -173,8 +173,8 @@ func (s *recent[V]) get(id job.ID) (one V, ok bool) {
 	return one, ok
 }
 
-func (s *recent[V]) set(id job.ID, one V) {
-	if now := time.Now(); len(s.jobs) >= known/2 || now.Sub(s.since) > unused {
+func (s *recent[V]) set(id job.ID, one V, now time.Time) {
+	if s.jobs == nil || len(s.jobs) >= known/2 || now.Sub(s.since) > unused {
 		s.jobs, s.older, s.since = map[job.ID]V{}, s.jobs, now
 	}
 	s.jobs[id] = one
@@ -201,7 +201,7 @@ func (s *sleepers) forget(id job.ID) {
 
 // take returns a job that sleeps, if it does. busy tells that it may soon do so again: what
 // feeds it had better wait.
-func (s *sleepers) take(id job.ID) (one sleeper, busy bool) {
+func (s *sleepers) take(id job.ID, now time.Time) (one sleeper, busy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.get(id)
@@ -210,12 +210,12 @@ func (s *sleepers) take(id job.ID) (one sleeper, busy bool) {
 		if one.wrong++; one.wrong > pardon {
 			one.wrong = 0
 		}
-		s.set(id, one)
+		s.set(id, one, now)
 		return sleeper{}, false
 	case one.snap != nil:
-		s.set(id, sleeper{wrong: one.wrong})
+		s.set(id, sleeper{wrong: one.wrong}, now)
 	case ok && one.miss < misses:
-		s.set(id, sleeper{wrong: one.wrong, miss: one.miss + 1})
+		s.set(id, sleeper{wrong: one.wrong, miss: one.miss + 1}, now)
 		return one, true
 	case ok:
 		s.drop(id) // others run it
@@ -223,17 +223,17 @@ func (s *sleepers) take(id job.ID) (one sleeper, busy bool) {
 	return one, false
 }
 
-func (s *sleepers) put(one sleeper) {
+func (s *sleepers) put(one sleeper, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := one.snap.Info.ID
 	before, _ := s.get(id)
 	one.wrong = before.wrong
-	s.set(id, one)
+	s.set(id, one, now)
 }
 
 // judge counts guesses that did not hold: after some in a row none is made for a while.
-func (s *sleepers) judge(row []*ran, held int) {
+func (s *sleepers) judge(row []*ran, held int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n, r := range row[:min(held+1, len(row))] {
@@ -243,10 +243,10 @@ func (s *sleepers) judge(row []*ran, held int) {
 		case r.sum.Guess == nil || !ok:
 		case n < held:
 			one.wrong = 0
-			s.set(id, one)
+			s.set(id, one, now)
 		default:
 			one.wrong++
-			s.set(id, one)
+			s.set(id, one, now)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func (t *turn) fuse(row []*ran) (all []*ran, leads, busy bool) {
 		if !ok || len(row) == rowRuns || row[0].snap.Info.Deaths > 0 || !t.room(len(row)) {
 			return row, ok, false
 		}
-		s, busy := t.asleep.take(to.Job)
+		s, busy := t.asleep.take(to.Job, t.now)
 		if s.snap == nil {
 			return row, true, busy
 		}
@@ -277,7 +277,7 @@ func (t *turn) fuse(row []*ran) (all []*ran, leads, busy bool) {
 // cannot be committed as one on a guess. What is known of the job is the run's from then on.
 func (t *turn) onGuess(row []*ran, s sleeper, token, to string, items []json.RawMessage, closes int) *ran {
 	k := t.registry.kinds[s.snap.Info.Type]
-	if k.alone.Load() || s.snap.Info.Queue != row[0].snap.Info.Queue {
+	if !k.speculates() || s.snap.Info.Queue != row[0].snap.Info.Queue {
 		return nil
 	}
 	guess := &job.Guess{
@@ -344,35 +344,35 @@ func (r *ran) fits(port string) bool {
 
 // note keeps what is known of a job after its run was committed, if it sleeps, has nothing left
 // to read, and may fuse; what has ended is forgotten.
-func (e *Engine) note(r *ran) {
+func (t *turn) note(r *ran) {
 	d, s := r.sum, r.snap
 	if d.Outcome == statemachine.Complete || d.Outcome == statemachine.Shutdown {
-		e.asleep.forget(s.Info.ID)
+		t.asleep.forget(s.Info.ID)
 	}
 	if d.Outcome != statemachine.Suspend || r.took > shortRun {
 		return
 	}
 	if next := r.handOn(); next != nil {
 		next.Info.Version++
-		e.remember(next, d.Token)
+		t.remember(next, d.Token)
 	}
 }
 
 // meet keeps what came with the snapshot of a job that runs for the first time of those behind it.
-func (e *Engine) meet(row []*job.Snapshot) {
+func (t *turn) meet(row []*job.Snapshot) {
 	for _, s := range row {
-		if k := e.registry.kinds[s.Info.Type]; k == nil || !e.registry.short(s.Info.Type) || k.starts() {
+		if k := t.registry.kinds[s.Info.Type]; k == nil || !k.speculates() || !t.short(s.Info.Type) || k.starts() {
 			return // those behind it are not reached
 		}
-		e.remember(s, "")
+		t.remember(s, "")
 	}
 }
 
 // remember keeps what is known of a job that sleeps, if it has nothing to read and may fuse. last
 // is the token of its last run.
-func (e *Engine) remember(s *job.Snapshot, last string) {
-	k, size := e.registry.kinds[s.Info.Type], len(s.Info.Args)+64*len(s.Info.Ports)
-	if k == nil || k.options.NoFuse || k.alone.Load() || !s.Whole || len(s.In) > 0 {
+func (t *turn) remember(s *job.Snapshot, last string) {
+	k, size := t.registry.kinds[s.Info.Type], len(s.Info.Args)+64*len(s.Info.Ports)
+	if k == nil || !k.speculates() || !s.Whole || len(s.In) > 0 {
 		return
 	}
 	for key, raw := range s.State {
@@ -382,9 +382,12 @@ func (e *Engine) remember(s *job.Snapshot, last string) {
 		size += len(key) + len(raw)
 	}
 	if size <= knownBytes {
-		e.asleep.put(sleeper{snap: s, last: last})
+		t.asleep.put(sleeper{snap: s, last: last}, t.now)
 	}
 }
+
+// speculates tells whether jobs of the type may run on what is not committed yet.
+func (k *kind) speculates() bool { return k.options.Pure && !k.alone.Load() }
 
 // starts tells whether a job of the type has something to do before its first run.
 func (k *kind) starts() bool {

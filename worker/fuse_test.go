@@ -26,7 +26,7 @@ type Hop struct {
 }
 
 // WorkerOptions implements worker.Configured.
-func (*Hop) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
+func (*Hop) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1, Pure: true} }
 
 // Run implements worker.Worker.
 func (w *Hop) Run(_ context.Context, run *worker.Run) error {
@@ -52,13 +52,22 @@ type hopper interface {
 	hop() (worker.Worker, *port.In[int], *port.Out[int])
 }
 
-// Alone is Call that does not fuse.
+// Alone is Call each of whose runs has a commit of its own.
 type Alone struct{ Call }
 
 // WorkerOptions implements worker.Configured.
-func (*Alone) WorkerOptions() worker.Options { return worker.Options{NoFuse: true} }
+func (*Alone) WorkerOptions() worker.Options { return worker.Options{CommitEachRun: true} }
 
 func (w *Alone) hop() (worker.Worker, *port.In[int], *port.Out[int]) { return w, &w.In, &w.Out }
+
+// Acting is Call that does not declare itself pure.
+type Acting struct{ Call }
+
+// WorkerOptions implements worker.Configured.
+func (*Acting) WorkerOptions() worker.Options { return worker.Options{} }
+
+func (w *Acting) hop() (worker.Worker, *port.In[int], *port.Out[int]) { return w, &w.In, &w.Out }
+
 func (w *Tried) hop() (worker.Worker, *port.In[int], *port.Out[int]) { return w, &w.In, &w.Out }
 
 // row is a graph of three jobs, each of which reads what the one before it writes.
@@ -224,7 +233,7 @@ func TestFusionStops(t *testing.T) {
 		guesses  bool // some hold
 		failed   int
 	}{
-		"NoFuse": {middle: &Alone{}},
+		"not pure": {middle: &Acting{}}, "CommitEachRun": {middle: &Alone{}},
 		"checkpoint": {middle: &Call{}, code: func(_ context.Context, run *worker.Run, _ *Call) error {
 			return run.Checkpoint()
 		}},
@@ -260,7 +269,7 @@ func TestFusionStops(t *testing.T) {
 				s := &rows{Store: b.store, guesses: map[job.ID]int{}}
 				h := b.start(row(keyed(c.middle, key)))
 				b.serve(func(cfg *worker.Config) {
-					cfg.Store, cfg.Workers = s, append(everything(), &Alone{})
+					cfg.Store, cfg.Workers = s, append(everything(), &Alone{}, &Acting{})
 				})
 				b.through(h, "in", n)
 				want := make([]int, n)
@@ -290,6 +299,8 @@ func keyed(m hopper, key string) hopper {
 	switch m.(type) {
 	case *Alone:
 		return &Alone{Call{Key: key}}
+	case *Acting:
+		return &Acting{Call{Key: key}}
 	case *Tried:
 		return &Tried{Call{Key: key}}
 	}
@@ -371,6 +382,9 @@ type Alternate struct {
 	Out  port.Out[int]
 	Back port.Out[int]
 }
+
+// WorkerOptions implements worker.Configured.
+func (*Alternate) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 
 // Run implements worker.Worker.
 func (w *Alternate) Run(_ context.Context, run *worker.Run) error {
@@ -524,6 +538,9 @@ type First struct {
 	N   int
 	Out port.Out[int]
 }
+
+// WorkerOptions implements worker.Configured.
+func (*First) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 
 // Run implements worker.Worker.
 func (w *First) Run(context.Context, *worker.Run) error { return w.Out.Write(w.N) }

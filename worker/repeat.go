@@ -34,10 +34,10 @@ type rooms struct {
 	recent[int]
 }
 
-func (r *rooms) put(id job.ID, n int) {
+func (r *rooms) put(id job.ID, n int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.set(id, n)
+	r.set(id, n, now)
 }
 
 func (r *rooms) of(id job.ID) int {
@@ -85,7 +85,7 @@ func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn 
 		return next, leads
 	}
 	if len(row) > 1 && first.wrote > 0 {
-		t.asleep.take(row[1].snap.Info.ID) // this wakes it
+		t.asleep.take(row[1].snap.Info.ID, t.now) // this wakes it
 	}
 	return []*ran{first}, leads
 }
@@ -94,7 +94,7 @@ func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn 
 func (t *turn) repeats(row []*ran, leads bool) bool {
 	head, end, size, runs := row[0], row[len(row)-1], 0, cost(row, leads)
 	s, k := head.snap, t.registry.kinds[head.snap.Info.Type]
-	if head.run == nil || k.options.NoFuse || k.alone.Load() || s.Loop || s.Info.Tries > 0 || s.Info.Deaths > 0 ||
+	if head.run == nil || k.options.CommitEachRun || k.alone.Load() || s.Loop || s.Info.Tries > 0 || s.Info.Deaths > 0 ||
 		s.Rate >= k.options.maxRuns() || runs+len(row) > repeatRuns || !t.room(runs) {
 		return false
 	}
@@ -223,7 +223,7 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 			s = sleeper{snap: row[n+1].handOn(), last: row[n+1].sum.Guess.Last}
 			token = row[n+1].sum.Token // which their commit has
 		default:
-			s, _ = t.asleep.take(to.Job)
+			s, _ = t.asleep.take(to.Job, t.now)
 			token = rand.Text()
 		}
 		var next *ran

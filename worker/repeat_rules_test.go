@@ -40,7 +40,7 @@ type SeldomTried struct{ Call }
 
 // WorkerOptions implements worker.Configured.
 func (*SeldomTried) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: 7, Tries: 3, Backoff: time.Millisecond}
+	return worker.Options{MaxRunsPerMinute: 7, Tries: 3, Backoff: time.Millisecond, Pure: true}
 }
 
 func (w *SeldomTried) hop() (worker.Worker, *port.In[int], *port.Out[int]) { return w, &w.In, &w.Out }
@@ -191,7 +191,9 @@ type Either struct {
 }
 
 // WorkerOptions implements worker.Configured.
-func (*Either) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
+func (*Either) WorkerOptions() worker.Options {
+	return worker.Options{MaxRunsPerMinute: -1, Pure: true}
+}
 
 // Run implements worker.Worker.
 func (w *Either) Run(context.Context, *worker.Run) error {

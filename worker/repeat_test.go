@@ -205,7 +205,8 @@ func TestRepetitionStops(t *testing.T) {
 			}
 			return errors.Join(err, run.State().Set(fmt.Sprint(v), true), worker.ErrAgain)
 		}},
-		"NoFuse": {worker: func(key string) hopper { return &Alone{Call{Key: key}} }, alone: true},
+		"CommitEachRun": {worker: func(key string) hopper { return &Alone{Call{Key: key}} }, alone: true},
+		"not pure":      {worker: func(key string) hopper { return &Acting{Call{Key: key}} }},
 	} {
 		for at, place := range []string{"first", "middle", "last"} {
 			t.Run(name+", "+place, func(t *testing.T) {
@@ -220,7 +221,7 @@ func TestRepetitionStops(t *testing.T) {
 					s := &commits{Store: b.store, most: map[job.ID]int{}}
 					h := b.start(rowOf(hops...))
 					b.feed(h, n)
-					b.serve(func(cfg *worker.Config) { cfg.Store, cfg.Workers = s, append(everything(), &Alone{}) })
+					b.serve(func(cfg *worker.Config) { cfg.Store, cfg.Workers = s, append(everything(), &Alone{}, &Acting{}) })
 					b.until("all came through", func() bool { return b.came(h) == n })
 					b.same(h, sequence(n)...)
 					child, err := h.Child(b.ctx, place)
@@ -414,7 +415,7 @@ func TestRepetitionHeedsLimits(t *testing.T) {
 		graph.Export(g, "out", d.Out)
 		h := b.start(g)
 		b.feed(h, n)
-		b.serve(func(cfg *worker.Config) { cfg.Workers = append(everything(), &Alone{}) })
+		b.serve(func(cfg *worker.Config) { cfg.Workers = append(everything(), &Alone{}, &Acting{}) })
 		b.until("all came through", func() bool { return b.came(h) == n })
 		b.same(h, sequence(n)...)
 		if most.Load() > limit {
@@ -588,6 +589,6 @@ func TestRepetitionHeedsTheRate(t *testing.T) {
 type Seldom struct{ Hop }
 
 // WorkerOptions implements worker.Configured.
-func (*Seldom) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: 7} }
+func (*Seldom) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: 7, Pure: true} }
 
 func (w *Seldom) hop() (worker.Worker, *port.In[int], *port.Out[int]) { return w, &w.In, &w.Out }

@@ -31,6 +31,7 @@ type turn struct {
 	start time.Time
 	now   time.Time // when the last run ended
 	runs  int
+	still bool     // no time passes in it, see RunJob
 	kept  []job.ID // queued, and nobody else knows
 
 	keeper *keeper // of the lease of the run that it is at
@@ -69,19 +70,10 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 	t := e.newTurn(start)
 	defer t.end()
 	for granted := start; snap != nil; {
-		e.meet(snap.Row)
-		first := t.execute(snap, granted, nil)
-		if first == nil {
-			return
-		}
-		row, leads, busy := t.fuse([]*ran{first})
-		if !busy {
-			row, leads = t.repeat(row, leads)
-		}
+		row, leads, busy := t.work(snap, granted)
 		if row == nil {
 			return
 		}
-		e.registry.learn(row[0])
 		granted = time.Now()
 		b := e.beginning()
 		b.Hold = func(next string) bool { return len(t.kept) < maxKept && e.registry.short(next) }
@@ -100,16 +92,48 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 	}
 }
 
+// work runs a job whose run has begun, then those that it leads to, and all of them again, for
+// as long as that can go into one commit. It returns what is to be committed: nothing, if the job is lost.
+func (t *turn) work(snap *job.Snapshot, granted time.Time) (row []*ran, leads, busy bool) {
+	t.meet(snap.Row)
+	first := t.execute(snap, granted, nil)
+	if first == nil {
+		return nil, false, false
+	}
+	row, leads, busy = t.fuse([]*ran{first})
+	if !busy {
+		row, leads = t.repeat(row, leads)
+	}
+	if row != nil {
+		t.registry.learn(row[0])
+	}
+	return row, leads, busy
+}
+
+// short tells whether runs of a type are known to be short.
+func (t *turn) short(name string) bool { return t.still || t.registry.short(name) }
+
+// ended notes that a run of a type is over that began at the time given, and returns how long it took.
+func (t *turn) ended(k *kind, began time.Time) (took time.Duration) {
+	if t.still {
+		return 0
+	}
+	took = time.Since(began)
+	t.now = began.Add(took)
+	k.timed(took)
+	return took
+}
+
 // settle commits a row, and learns from it.
 func (t *turn) settle(row []*ran, b job.Begin, leads, step bool) committed {
 	done := t.commit(row, b, step)
 	t.runs += cost(row, leads)
-	t.asleep.judge(row, done.Applied)
+	t.asleep.judge(row, done.Applied, t.now)
 	for _, r := range row[:done.Applied] {
 		t.note(r)
 	}
 	if done.Applied == len(row) && done.Room >= 0 {
-		t.rooms.put(row[len(row)-1].snap.Info.ID, done.Room)
+		t.rooms.put(row[len(row)-1].snap.Info.ID, done.Room, t.now)
 	}
 	return done
 }

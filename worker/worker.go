@@ -88,12 +88,18 @@ type Options struct {
 	MaxRunsPerMinute int
 	// NoLog keeps what runs read and write out of the log.
 	NoLog bool
-	// NoFuse lets runs begin only on what is committed. Else a run that would be woken by
-	// what another one writes, or that goes on behind another one of its job, may begin before
-	// that is committed, together with which it is then committed, or else repeated: set it for
-	// work whose effects outside of Weir must not happen for messages that are not, in the
-	// end, written, or must be repeated for one run at most when a process dies.
-	NoFuse bool
+	// Pure declares that runs have no side effects outside Weir: they read, write, and change
+	// state and children, and no more. Then the engine may run a job speculatively, on messages
+	// that the run before it in a chain wrote and that are not committed yet; a run whose
+	// messages are not committed in the end is discarded and leaves no trace. Without Pure,
+	// code runs only on committed messages.
+	Pure bool
+	// CommitEachRun gives each run a commit of its own. Otherwise a job that reads a part of its
+	// waiting messages may run again before its last run is committed, for some 5 ms and at most
+	// 120 runs, which then share a commit: should the process die before, all of them happen
+	// again. With CommitEachRun that is one run, at the price of a round trip for each: it is
+	// for side effects of which not several in a row may be repeated, and excludes Pure.
+	CommitEachRun bool
 	// Timeout ends the context of a run that takes longer. Zero means no limit.
 	Timeout time.Duration
 }
@@ -112,6 +118,9 @@ func (o Options) Validate() error {
 	}
 	if o.Timeout < 0 {
 		bad = append(bad, fmt.Sprintf("Timeout %s is negative", o.Timeout))
+	}
+	if o.Pure && o.CommitEachRun {
+		bad = append(bad, "CommitEachRun is for side effects, which a type with Pure does not have: choose one of them")
 	}
 	return configError("worker options", bad)
 }

@@ -43,6 +43,15 @@ func (w *Call) Run(ctx context.Context, run *worker.Run) error {
 	return fn.(code)(ctx, run, w)
 }
 
+// WorkerOptions implements worker.Configured: code of tests bears to be run speculatively.
+func (w *Call) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
+// pure is embedded by workers that have no side effects.
+type pure struct{}
+
+// WorkerOptions implements worker.Configured.
+func (pure) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
 // keep makes code known until the test ends.
 func keep(t testing.TB, fn code) string {
 	key := strconv.FormatInt(codeKeys.Add(1), 10)
@@ -75,14 +84,16 @@ type Tried struct{ Call }
 
 // WorkerOptions implements worker.Configured.
 func (w *Tried) WorkerOptions() worker.Options {
-	return worker.Options{Tries: 3, Backoff: time.Millisecond}
+	return worker.Options{Tries: 3, Backoff: time.Millisecond, Pure: true}
 }
 
 // Timed is Call with little time.
 type Timed struct{ Call }
 
 // WorkerOptions implements worker.Configured.
-func (w *Timed) WorkerOptions() worker.Options { return worker.Options{Timeout: 50 * time.Millisecond} }
+func (w *Timed) WorkerOptions() worker.Options {
+	return worker.Options{Timeout: 50 * time.Millisecond, Pure: true}
+}
 
 // Ending is Call with a Shutdown.
 type Ending struct {
@@ -101,6 +112,7 @@ func (w *Ending) Shutdown(ctx context.Context, run *worker.Run) error {
 
 // Count writes the numbers from 1 to To.
 type Count struct {
+	pure
 	To  int
 	Out port.Out[int]
 }
@@ -117,6 +129,7 @@ func (w *Count) Run(context.Context, *worker.Run) error {
 
 // Double writes twice what it reads. With Most it reads no more than that in one run.
 type Double struct {
+	pure
 	Most  int
 	Pause time.Duration
 	In    port.In[int]
@@ -143,6 +156,7 @@ func (w *Double) Run(context.Context, *worker.Run) error {
 
 // Sum adds up what it reads and writes the total and the count when there is no more.
 type Sum struct {
+	pure
 	In    port.In[int]
 	Total port.Out[int]
 	Items port.Out[int]
@@ -171,6 +185,7 @@ func (w *Sum) Run(_ context.Context, run *worker.Run) error {
 
 // Fib writes the N-th Fibonacci number, which its children compute for it.
 type Fib struct {
+	pure
 	N     int
 	Pause time.Duration
 	Out   port.Out[int]
@@ -255,6 +270,7 @@ func (w *SumFlow) Run(_ context.Context, run *worker.Run) error {
 
 // Summing adds up numbers until it reads "ready".
 type Summing struct {
+	pure
 	In  port.In[json.RawMessage]
 	Sum port.Out[int]
 }
@@ -284,6 +300,7 @@ func (w *Summing) Run(_ context.Context, run *worker.Run) error {
 
 // Feed writes one number.
 type Feed struct {
+	pure
 	Value int
 	Out   port.Out[int]
 }

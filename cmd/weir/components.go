@@ -68,7 +68,11 @@ func listComponents(w io.Writer, docs []component.Doc, style term.Style) error {
 
 // describe draws the ports and parameters of a component.
 func describe(w io.Writer, d *component.Doc, style term.Style) error {
-	summary := strings.Join(style.Line(style.Bold(d.Type)+": ", d.Summary), "\n")
+	lines := style.Line(style.Bold(d.Type)+": ", d.Summary)
+	if d.Pure {
+		lines = append(lines, component.PureLine)
+	}
+	summary := strings.Join(lines, "\n")
 	if _, err := fmt.Fprint(w, summary, "\n\n"); err != nil {
 		return err
 	}

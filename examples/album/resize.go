@@ -182,6 +182,9 @@ type Join struct {
 // JobType implements job.Typer.
 func (*Join) JobType() string { return "album/join" }
 
+// WorkerOptions implements worker.Configured.
+func (*Join) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
 // Run leaves what has come in the ports until all has.
 func (j *Join) Run(context.Context, *worker.Run) error {
 	if j.Thumbs.Len()+j.Failed.Len() < j.Count {

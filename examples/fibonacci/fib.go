@@ -18,6 +18,9 @@ type Fib struct {
 	Out port.Out[*big.Int]
 }
 
+// WorkerOptions implements worker.Configured.
+func (*Fib) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
 // Run spawns the two children the first time, and adds what they wrote when both are
 // completed. Until then the job sleeps; a child that ends a run wakes it.
 func (f *Fib) Run(_ context.Context, run *worker.Run) error {

@@ -46,7 +46,9 @@ type Parse struct {
 func (*Parse) JobType() string { return "logs/parse" }
 
 // WorkerOptions implements worker.Configured.
-func (*Parse) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
+func (*Parse) WorkerOptions() worker.Options {
+	return worker.Options{MaxRunsPerMinute: -1, Pure: true}
+}
 
 // Run parses a few chunks. When there are more, the job gets another run, unless those who
 // count have enough to do.
@@ -115,7 +117,9 @@ type RejectedLines struct {
 func (*Rejected) JobType() string { return "logs/rejected" }
 
 // WorkerOptions implements worker.Configured.
-func (*Rejected) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
+func (*Rejected) WorkerOptions() worker.Options {
+	return worker.Options{MaxRunsPerMinute: -1, Pure: true}
+}
 
 // Run adds what there is. Chunks come in any order, since there are several parsers, so
 // the first lines are those with the lowest numbers.

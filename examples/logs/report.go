@@ -46,6 +46,9 @@ type Report struct {
 // JobType implements job.Typer.
 func (*Report) JobType() string { return "logs/report" }
 
+// WorkerOptions implements worker.Configured.
+func (*Report) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
 // Run reads nothing before there is a message in each port, so what came first stays where
 // it is.
 func (r *Report) Run(context.Context, *worker.Run) error {

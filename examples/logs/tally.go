@@ -69,7 +69,9 @@ type Tally struct {
 func (*Tally) JobType() string { return "logs/tally" }
 
 // WorkerOptions implements worker.Configured.
-func (*Tally) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
+func (*Tally) WorkerOptions() worker.Options {
+	return worker.Options{MaxRunsPerMinute: -1, Pure: true}
+}
 
 // Run counts some batches. After the last one it makes the table.
 func (t *Tally) Run(_ context.Context, run *worker.Run) error {

@@ -18,6 +18,9 @@ type Flow struct {
 	Out     port.Out[*big.Int]
 }
 
+// WorkerOptions implements worker.Configured.
+func (*Flow) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
 // Run makes the child the first time, and then sleeps until it has an answer: what a
 // child writes wakes its parent.
 func (f *Flow) Run(_ context.Context, run *worker.Run) error {
@@ -71,6 +74,9 @@ type Sum struct {
 	Ready port.In[bool]
 	Total port.Out[*big.Int]
 }
+
+// WorkerOptions implements worker.Configured.
+func (*Sum) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 
 // Run reads nothing before it is ready: the numbers stay in their port.
 func (s *Sum) Run(context.Context, *worker.Run) error {

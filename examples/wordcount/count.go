@@ -29,6 +29,9 @@ type Tops struct {
 	Words    Words `json:"words"`
 }
 
+// WorkerOptions implements worker.Configured.
+func (*Count) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
 // Run adds what has come. When nothing more can come it sends its most frequent words.
 func (c *Count) Run(ctx context.Context, run *worker.Run) error {
 	w := counting{Count: c, run: run, index: make(map[int]*part), fresh: make(map[int]*tally)}

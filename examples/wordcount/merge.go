@@ -41,6 +41,9 @@ type sum struct {
 	Pages    int   `json:"pages"`
 }
 
+// WorkerOptions implements worker.Configured.
+func (*Merge) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
 // Run takes in what has come, and writes the result when nothing more can come.
 func (m *Merge) Run(ctx context.Context, run *worker.Run) error {
 	w := merging{Merge: m, run: run}

@@ -11,14 +11,16 @@ func some(s lab.Size) (name string, n, rows int) {
 // Cases are all that Weir does. They come in the order in which they are run.
 func Cases() []lab.Case {
 	usual, quiet := tuned{}, tuned{noLog: true}
-	noLog, noFuse, synced, cluster := System+" no log", System+" no fuse", System+" aof everysec", System+" cluster"
+	noLog, notPure, each := System+" no log", System+" not pure", System+" commit each"
+	synced, cluster := System+" aof everysec", System+" cluster"
 	return []lab.Case{
 		{Workload: "chain", System: System, Run: chain(usual)},
 		{Workload: "chain", System: noLog, Run: chain(quiet)},
 		{Workload: "hops", System: System, Run: hops},
 		{Workload: "stream", System: System, Run: stream(lab.Size.Rows, usual)},
 		{Workload: "stream", System: noLog, Run: stream(lab.Size.Rows, quiet)},
-		{Workload: "stream", System: noFuse, Run: stream(some, tuned{noFuse: true})},
+		{Workload: "stream", System: notPure, Run: stream(lab.Size.Rows, tuned{notPure: true})},
+		{Workload: "stream", System: each, Run: stream(some, tuned{commitEach: true})},
 		{Workload: "stream", System: synced, Fsync: "everysec", Run: stream(lab.Size.Rows, usual)},
 		{Workload: "stream", System: cluster, Cluster: true, Run: stream(lab.Size.Rows, usual)},
 		{Workload: "single", System: System, Run: stream(lab.Size.Row, usual)},

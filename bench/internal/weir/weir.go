@@ -54,12 +54,14 @@ func (r *rig) serveQueues(ctx context.Context, queues map[string]int, fn func(co
 	return engine.While(ctx, fn)
 }
 
-// tuned are the options that the workers here share.
-type tuned struct{ noLog, noFuse bool }
+// tuned are the options that the workers here share. They are pure: their ledger bears to be told twice.
+type tuned struct{ noLog, notPure, commitEach bool }
 
 // WorkerOptions implements worker.Configured.
 func (t tuned) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: -1, NoLog: t.noLog, NoFuse: t.noFuse}
+	return worker.Options{
+		MaxRunsPerMinute: -1, NoLog: t.noLog, Pure: !t.notPure && !t.commitEach, CommitEachRun: t.commitEach,
+	}
 }
 
 // wrong returns an error about a job that is not as it should be.

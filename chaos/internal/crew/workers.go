@@ -18,12 +18,32 @@ func Workers() []worker.Worker {
 	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &Keeper{}, &Post{}, &Ear{}, &Register{}, &Once{}, &Pass{}, &Drop{}}
 }
 
-// tuned jobs bear any number of faults.
+// tuned jobs bear any number of faults. They do nothing outside Weir but tell that they run.
 type tuned struct{}
 
 // WorkerOptions implements worker.Configured.
 func (tuned) WorkerOptions() worker.Options {
-	return worker.Options{Tries: 1000, Backoff: 20 * time.Millisecond, MaxRunsPerMinute: -1}
+	return worker.Options{Tries: 1000, Backoff: 20 * time.Millisecond, MaxRunsPerMinute: -1, Pure: true}
+}
+
+// acting jobs are tuned jobs that run on committed messages only, as workers with side effects do.
+type acting struct{}
+
+// WorkerOptions implements worker.Configured.
+func (acting) WorkerOptions() worker.Options {
+	o := tuned{}.WorkerOptions()
+	o.Pure = false
+	return o
+}
+
+// single jobs are acting jobs each of whose runs has a commit of its own.
+type single struct{}
+
+// WorkerOptions implements worker.Configured.
+func (single) WorkerOptions() worker.Options {
+	o := acting{}.WorkerOptions()
+	o.CommitEachRun = true
+	return o
 }
 
 // Message is what flows: its number and the jobs that it came through.
@@ -97,7 +117,7 @@ func (w *Sink) Run(_ context.Context, run *worker.Run) error {
 
 // Post passes messages on to a channel.
 type Post struct {
-	tuned
+	single
 	In  port.In[Message]
 	Out port.Out[Message] `port:"out,channel=/chaos/news"`
 }
@@ -110,7 +130,7 @@ func (w *Post) Run(_ context.Context, run *worker.Run) error { return pass(run, 
 
 // Ear keeps what comes from a channel.
 type Ear struct {
-	tuned
+	acting
 	In  port.In[Message] `port:"in,channel=/chaos/news"`
 	All port.Out[Message]
 }
@@ -120,7 +140,7 @@ func (w *Ear) Run(_ context.Context, run *worker.Run) error { return pass(run, w
 
 // Keeper passes messages on to the child that it has adopted, which lies in another shard.
 type Keeper struct {
-	tuned
+	acting
 	In port.In[Message]
 }
 
