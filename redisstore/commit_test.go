@@ -390,3 +390,45 @@ func TestManyTransactions(t *testing.T) {
 		}
 	})
 }
+
+// What a commit was refused for is named: which port or child of which job, and what to do.
+func TestRefusedCommitNamesWhatItLacks(t *testing.T) {
+	each(t, func(e *env) {
+		id, _, good := e.full()
+		for name, c := range map[string]struct {
+			do   func(d *job.Delta)
+			want string
+		}{
+			"a port that was dropped": {
+				func(d *job.Delta) { d.Writes = []job.Write{{Dir: port.Output, Port: "fast", Items: raws("1")}} },
+				fmt.Sprintf(`port: job %s has no Out port "fast", or it was removed since the run began; give the job that port, or use one that it has`, id),
+			},
+			"a port to close": {
+				func(d *job.Delta) { d.Closes = []string{"slow"} },
+				fmt.Sprintf(`port: job %s has no Out port "slow", or it was removed since the run began; give the job that port, or use one that it has`, id),
+			},
+			"a port to read": {
+				func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, Port: "more", N: 1}} },
+				fmt.Sprintf(`port: job %s has no In port "more", or it was removed since the run began; give the job that port, or use one that it has`, id),
+			},
+			"a child's name": {
+				func(d *job.Delta) { d.Spawns = append(d.Spawns, job.Spawn{Base: 50, Plan: d.Spawns[0].Plan}) },
+				fmt.Sprintf(`already exists: job %s has a child %q; take another name, or use that child`, id, good.Spawns[0].Plan.Nodes[0].Name),
+			},
+		} {
+			d := good
+			d.Takes, d.Spawns = slices.Clone(good.Takes), slices.Clone(good.Spawns)
+			c.do(&d)
+			if err := e.try(d).Refused; err == nil || err.Error() != c.want {
+				e.Errorf("%s:\n got %v\nwant %s", name, err, c.want)
+			}
+		}
+		_, err := e.store.Create(e.Context(), id.Nth(60), &job.Plan{Nodes: []job.Node{{Name: "kid", Type: "K"}}, Parent: id}, "test")
+		e.ok(err)
+		_, err = e.store.Create(e.Context(), id.Nth(61), &job.Plan{Nodes: []job.Node{{Name: "kid", Type: "K"}}, Parent: id}, "test")
+		want := fmt.Sprintf(`under parent %[1]s: already exists: job %[1]s has a child "kid"; take another name, or use that child`, id)
+		if err == nil || err.Error() != want {
+			e.Errorf("create:\n got %v\nwant %s", err, want)
+		}
+	})
+}

@@ -124,8 +124,12 @@ func (d *decoder) descriptor(p *job.PortInfo, id job.ID, text string) {
 	}
 }
 
-// refusal turns a script's reason into an error.
+// refusal turns a script's reason, which may name a port or a child of a job, into an error.
 func refusal(reason string, id job.ID) error {
+	reason, about, named := strings.Cut(reason, " ")
+	if named {
+		return namedRefusal(reason, about)
+	}
 	switch reason {
 	case "", "ok":
 		return nil
@@ -135,10 +139,6 @@ func refusal(reason string, id job.ID) error {
 		return fmt.Errorf("job %s: %w", id, job.ErrFenced)
 	case "moved":
 		return fmt.Errorf("job %s: %w", id, job.ErrMoved)
-	case "port":
-		return fmt.Errorf("%w: job %s, or the job written to, has no such port", job.ErrPort, id)
-	case "closed":
-		return fmt.Errorf("%w of job %s is closed", job.ErrPort, id)
 	case "leftovers":
 		return fmt.Errorf("%w: what is left of an earlier tree %s is being removed; try again in a minute", job.ErrStatus, id)
 	case "deleting":
@@ -147,12 +147,28 @@ func refusal(reason string, id job.ID) error {
 		return fmt.Errorf("%w: job %s has a parent already; disown it first", job.ErrStatus, id)
 	case "ended":
 		return fmt.Errorf("%w: the parent is terminating or terminated", job.ErrStatus)
-	case "exists":
-		return fmt.Errorf("%w: a child of that name", job.ErrExists)
 	case "graph":
 		return fmt.Errorf("%w: job %s is a graph, or belongs to one: it has no runs of its own and its children stay its own", job.ErrStatus, id)
 	}
 	return fmt.Errorf("%w: job %s is %s", job.ErrStatus, id, reason)
+}
+
+// namedRefusal is refusal for a reason that names a child, or a port, of a job.
+func namedRefusal(reason, about string) error {
+	of, name, _ := strings.Cut(about, " ")
+	if reason == "exists" {
+		return fmt.Errorf("%w: job %s has a child %q; take another name, or use that child", job.ErrExists, of, name)
+	}
+	dir, name, _ := strings.Cut(name, " ")
+	side := "In"
+	if dir == "o" {
+		side = "Out"
+	}
+	if reason == "closed" {
+		return fmt.Errorf("%w %q of job %s is closed: nothing more can be written to it", job.ErrPort, name, of)
+	}
+	return fmt.Errorf("%w: job %s has no %s port %q, or it was removed since the run began; "+
+		"give the job that port, or use one that it has", job.ErrPort, of, side, name)
 }
 
 // deaths decodes how many runs since the last commit ended without a word: a version, and how

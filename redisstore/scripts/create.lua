@@ -4,7 +4,7 @@
 -- ARGV: first job, parent or '', name, token, '1' for a large plan, jobs of the plan, jobs
 --       here, then of each what born() in run.lua reads
 -- reply: {1 if created by this call, also by an earlier sending of it, {ready jobs}},
---        or {'gone' | 'exists' | 'ended' | 'graph', {}} for its parent, {'moved', {}} if a number of
+--        or {'gone' | 'exists <parent> <name>' | 'ended' | 'graph', {}} for its parent, {'moved', {}} if a number of
 --        a child was given out twice, or {'leftovers', {ready jobs}}
 local first, parent, name, token, large, all, n = arg(), arg(), arg(), arg(), arg() == '1', num(), num()
 if call('HEXISTS', key(first), 'status') == 1 and (parent == '' or repeated(token)) then
@@ -15,7 +15,7 @@ if parent ~= '' then
   if p.status == '' then return { 'gone', {} } end
   if p.status == S.terminating or p.status == S.terminated then return { 'ended', {} } end
   if p.graph then return { 'graph', {} } end
-  if call('HEXISTS', key(parent) .. ':c', name) == 1 then return { 'exists', {} } end
+  if call('HEXISTS', key(parent) .. ':c', name) == 1 then return { 'exists ' .. parent .. ' ' .. name, {} } end
   if doubled(ahead(n)) then return { 'moved', {} } end
 end
 local counts = P .. 't:' .. tree(first)

@@ -7,7 +7,7 @@
 --       'doubt', child, parent, name: the child's pointer is in doubt again, before a dismiss
 --       'withdraw', child, parent, name: the child points at nobody
 --       'dismiss', child, parent, name: the parent no longer lists the child
--- reply: {'ok' | 'gone' | 'exists' | 'graph' | 'parent' | 'ended', {}}
+-- reply: {'ok' | 'gone' | 'exists <parent> <name>' | 'graph' | 'parent' | 'ended', {}}
 -- From offer or doubt until settle or withdraw `due` says so: the sweeper finishes what a
 -- dead process began.
 local step, child, parent, name = arg(), arg(), arg(), arg()
@@ -24,7 +24,7 @@ if step == 'accept' or step == 'dismiss' then
   end
   if p.graph then return { 'graph', {} } end
   if p.status == S.terminating or p.status == S.terminated then return { 'ended', {} } end
-  if holder and holder ~= child then return { 'exists', {} } end
+  if holder and holder ~= child then return { 'exists ' .. parent .. ' ' .. name, {} } end
   call('HSET', k, name, child)
   return { 'ok', {} }
 end

@@ -1,19 +1,22 @@
 -- tx.lua: transactions of job deltas: whether they hold, and making them true.
 
--- unwritable tells whether one of some writes cannot be done.
+-- lacking is why a delta does not hold that needs a port.
+local function lacking(p, why) return (why or 'port') .. ' ' .. p.id .. ' ' .. p.dir .. ' ' .. p.port end
+
+-- unwritable tells why one of some writes cannot be done, or nil.
 local function unwritable(d, writes)
   for _, w in ipairs(writes) do
     local fields = d.fresh[w.id]
     if fields then
-      if not fields[w.dir .. '.' .. w.port] and not fields[w.dir .. '.*'] then return true end
-    elseif tree(w.id) == tree(d.id) and (load(w.id).status == '' or not wires(w.id, w.dir, w.port)
-      or w.id ~= d.id and closed(w.id, w.dir, w.port)) then
-      return true
+      if not fields[w.dir .. '.' .. w.port] and not fields[w.dir .. '.*'] then return lacking(w) end
+    elseif tree(w.id) == tree(d.id) then
+      if load(w.id).status == '' or not wires(w.id, w.dir, w.port) then return lacking(w) end
+      if w.id ~= d.id and closed(w.id, w.dir, w.port) then return lacking(w, 'closed') end
     end
   end
 end
 
--- refuse tells why a delta does not hold, or nil. It writes nothing.
+-- refuse tells why a delta does not hold, and of what port or child, or nil. It writes nothing.
 local function refuse(d)
   local j = load(d.id)
   if j.status == '' then return 'gone' end
@@ -25,26 +28,25 @@ local function refuse(d)
   for _, t in ipairs(d.takes) do
     local name = t.id .. ' ' .. t.dir .. ' ' .. t.port
     local edges = not taken[name] and load(t.id).status ~= '' and wires(t.id, t.dir, t.port)
-    if not edges then return 'port' end
+    if not edges then return lacking(t) end
     taken[name], t.limit = true, edges.limit
     if (call('HGET', key(t.id), 'h.' .. t.dir .. '.' .. t.port) or '0') ~= t.head then return 'moved' end
     local seen = d.guess and t.id == d.id and t.dir == 'i' and t.port == d.guess.port and d.guess.seen -- by enter
     if (seen or call('LLEN', key(t.id) .. ':' .. t.dir .. ':' .. t.port)) < t.n then return 'moved' end
   end
-  if d.to and unwritable(d, { d.to }) then return 'port' end
-  for _, p in ipairs(d.parts) do
-    if unwritable(d, p.writes) then return 'port' end
-  end
+  local why = d.to and unwritable(d, { d.to })
+  for _, p in ipairs(d.parts) do why = why or unwritable(d, p.writes) end
+  if why then return why end
   for _, port in ipairs(d.closes) do
-    if not wires(d.id, 'o', port) then return 'port' end
+    if not wires(d.id, 'o', port) then return lacking({ id = d.id, dir = 'o', port = port }) end
   end
   for _, v in ipairs(d.defaults) do
-    if tree(v.id) ~= tree(d.id) or not d.fresh[v.id] and not wires(v.id, v.dir, v.port) then return 'port' end
+    if tree(v.id) ~= tree(d.id) or not d.fresh[v.id] and not wires(v.id, v.dir, v.port) then return lacking(v) end
   end
   if d.twice or doubled(d.ids) then return 'moved' end
   local names = {}
   for _, name in ipairs(d.names) do
-    if names[name] or call('HEXISTS', key(d.id) .. ':c', name) == 1 then return 'exists' end
+    if names[name] or call('HEXISTS', key(d.id) .. ':c', name) == 1 then return 'exists ' .. d.id .. ' ' .. name end
     names[name] = true
   end
 end
