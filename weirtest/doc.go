@@ -13,5 +13,14 @@
 // [Epoch] and stands still until the test lets time pass with [Engine.Advance]. Only
 // time.Now in a worker is the machine's.
 //
+// RunUntilQuiet and Advance run jobs as an engine in production does: a job may run several times
+// before these runs are committed together (run batching), and jobs whose types declare
+// worker.Options.Pure run on messages that are not committed yet (chaining). So a test sees what a
+// worker that relies on a commit between two runs does, or one that is called pure and is not. Only
+// time plays no part: in production runs that take long end a chain and a batch; here that depends on
+// numbers alone, and is the same each time. RunNext takes a single step: one run, one commit.
+//
+// Not exercised are runs of several jobs at a time, crashes, leases and wake-ups.
+//
 // Whatever goes wrong fails the test at once. An Engine belongs to the test's goroutine.
 package weirtest

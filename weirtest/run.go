@@ -2,6 +2,7 @@ package weirtest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,18 +15,19 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// RunNext gives the job that has been ready longest one run. It returns false, and does
-// nothing, if no job is ready.
+// RunNext gives the job that has been ready longest one run, with a commit of its own: a single
+// step, without run batching and without chaining. It returns false, and does nothing, if no job
+// is ready.
 func (e *Engine) RunNext() bool {
 	e.tb.Helper()
 	e.begin()
 	e.look()
-	return e.runNext()
+	return e.runNext(e.engine.RunJobOnce)
 }
 
-// RunUntilQuiet runs ready jobs, one after the other, until none is ready any more: all
-// have settled, or wait for data or time. The test fails if that takes more than MaxRuns
-// runs.
+// RunUntilQuiet runs ready jobs as an engine does, with run batching and chaining, until none is
+// ready any more: all have settled, or wait for data or time. The test fails if that takes more
+// than MaxRuns runs.
 func (e *Engine) RunUntilQuiet() {
 	e.tb.Helper()
 	e.begin()
@@ -71,18 +73,18 @@ func (e *Engine) quiet() bool {
 			e.tb.Fatalf("weirtest: jobs are still ready after %d runs (see Engine.MaxRuns): %s", e.total, e.busiest())
 			return false
 		}
-		e.runNext()
+		e.runNext(e.engine.RunJob)
 	}
 	return true
 }
 
 // runNext runs the first job in line that can be run, and looks what came of it.
-func (e *Engine) runNext() bool {
+func (e *Engine) runNext(run func(context.Context, job.ID) error) bool {
 	e.tb.Helper()
 	for len(e.line) > 0 {
 		id := e.line[0]
 		e.line = e.line[1:]
-		err := e.engine.RunJob(e.ctx, id)
+		err := run(e.ctx, id)
 		switch {
 		case errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrRate):
 			e.stuck[id] = true // it stays ready, until its lock or the minute ends
@@ -91,8 +93,6 @@ func (e *Engine) runNext() bool {
 		case e.failed(err):
 			return false
 		default:
-			e.runs[id]++
-			e.total++
 			e.look()
 			return true
 		}

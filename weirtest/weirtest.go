@@ -33,7 +33,8 @@ type TB interface {
 // Engine runs the jobs of one test, when the test says so.
 type Engine struct {
 	// MaxRuns is how many runs one call of RunUntilQuiet or Advance may take before
-	// the test fails. Zero means DefaultMaxRuns.
+	// the test fails; those that share a commit with the last of them come on top. Zero means
+	// DefaultMaxRuns.
 	MaxRuns int
 
 	tb     TB
@@ -67,7 +68,7 @@ func New(tb TB, workers ...worker.Worker) *Engine {
 	tb.Cleanup(func() { _ = e.store.Close() })
 	e.client = job.NewClient(e.store)
 	e.engine, err = worker.New(worker.Config{
-		Store: stamped{e.store, e.clock}, Workers: workers, Lease: lease, Logger: logger(tb),
+		Store: observed{e.store, e}, Workers: workers, Lease: lease, Logger: logger(tb),
 	})
 	if err != nil {
 		tb.Fatalf("weirtest: %v", err)
@@ -153,22 +154,33 @@ func (e *Engine) unknown(typ string) string {
 	return fmt.Sprintf("there is no worker of type %q; give one to weirtest.New", typ)
 }
 
-// stamped is the store as the engine sees it: the clock says when a run failed.
-type stamped struct {
+// observed is the store as the engine sees it: the clock says when a run failed, and runs are counted.
+type observed struct {
 	*redisstore.Store
-	clock *redisstore.Clock
+	e *Engine
 }
 
 // Commit implements job.Runs.
-func (s stamped) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+func (s observed) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
 	for _, tx := range txs {
 		for i := range tx.Deltas {
 			if f := tx.Deltas[i].Failure; f != nil {
-				f.At = s.clock.Now()
+				f.At = s.e.clock.Now()
 			}
 		}
 	}
-	return s.Store.Commit(ctx, txs)
+	results, err := s.Store.Commit(ctx, txs)
+	for i, r := range results {
+		for _, d := range txs[i].Deltas[:r.Applied] {
+			n := len(d.Parts())
+			if d.Outcome == job.Checkpoint && !d.Leads {
+				n-- // its last run goes on
+			}
+			s.e.runs[d.Job] += n
+			s.e.total += n
+		}
+	}
+	return results, err
 }
 
 // logger tells the test what the engine logs, if the test wants to know.

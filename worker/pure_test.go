@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -193,4 +194,48 @@ func TestPureExcludesCommitEachRun(t *testing.T) {
 	if !errors.Is(err, job.ErrConfig) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestRunJob: it runs a job with those that are chained to it, and on all messages that its snapshot holds, however
+// long that takes; RunJobOnce gives it one run.
+func TestRunJob(t *testing.T) {
+	each(t, func(b *bench) {
+		const n = 20
+		slow := call(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
+			time.Sleep(shortRun / 10) // ten such runs last longer than those that share a commit may
+			v, ok, err := w.In.Read()
+			if !ok || err != nil {
+				return err
+			}
+			return w.Out.Write(v)
+		})
+		s := &commits{Store: b.store, most: map[job.ID]int{}}
+		e, err := worker.New(worker.Config{Store: s, Workers: everything()})
+		b.check(err)
+		b.check(e.Register(b.ctx))
+		h := b.start(rowOf(slow, &Hop{}, &Hop{}))
+		first, err := h.Child(b.ctx, "first")
+		b.check(err)
+		b.feed(h, n)
+		for call, came := range []int64{1, 4, 11, n} { // the first commit tells how much room there is; then snapshots grow
+			b.check(e.RunJob(b.ctx, first.ID()))
+			if got := b.came(h); got != came || s.calls != call+1 {
+				b.Errorf("after call %d %d messages came through in %d commits, want %d in %d", call+1, got, s.calls, came, call+1)
+			}
+		}
+		b.hopCounts(h, sequence(n))
+		if s.held != 9 {
+			b.Errorf("at most %d speculative runs of a job in a commit, want 9", s.held)
+		}
+		b.check(h.Write(b.ctx, "in", n+1, n+2))
+		b.check(e.RunJobOnce(b.ctx, first.ID()))
+		middle, err := h.Child(b.ctx, "middle")
+		b.check(err)
+		if here, there := b.waiting(first, "in"), b.waiting(middle, "in"); here != 1 || there != 1 {
+			b.Errorf("after a single run %d messages wait, and %d at the next job; want 1 and 1", here, there)
+		}
+		if err := e.RunJob(b.ctx, h.ID()); !errors.Is(err, job.ErrStatus) {
+			b.Errorf("a job that is not ready: %v", err)
+		}
+	})
 }

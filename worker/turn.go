@@ -138,24 +138,42 @@ func (t *turn) settle(row []*ran, b job.Begin, leads, step bool) committed {
 	return done
 }
 
-// RunJob gives one queued job one run and returns when that is committed: for tests and
-// tools that run jobs when they choose, instead of Run or beside it. A job that is not to
-// be run now gives an error that wraps job.ErrStatus, job.ErrLocked, job.ErrRate or job.ErrNotFound;
-// how the run ended is in the job's Info and Failures. ctx governs only how the run begins.
+// RunJob runs one queued job as Run would, with run batching and with the jobs that are chained
+// to it, and returns when that is committed: for tests and tools that run jobs when they choose,
+// instead of Run or beside it. Only how long runs take does not matter, so the same jobs, run in the
+// same order by one engine, share commits in the same way each time; and jobs that become ready are
+// left to the next call. A job that is not to be run now gives an error that wraps job.ErrStatus,
+// job.ErrLocked, job.ErrRate or job.ErrNotFound; how runs ended is in the job's Info and Failures.
+// ctx governs only how the first run begins.
 func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
+	return e.runJob(ctx, id, func(t *turn, snap *job.Snapshot, begun time.Time) {
+		if row, leads, _ := t.work(snap, begun); row != nil {
+			t.settle(row, job.Begin{}, leads, false)
+		}
+	})
+}
+
+// RunJobOnce is RunJob for a single run of the job, in a commit of its own.
+func (e *Engine) RunJobOnce(ctx context.Context, id job.ID) error {
+	return e.runJob(ctx, id, func(t *turn, snap *job.Snapshot, begun time.Time) {
+		if r := t.execute(snap, begun, nil); r != nil {
+			t.settle([]*ran{r}, job.Begin{}, false, false)
+		}
+	})
+}
+
+// runJob begins a run of a job, and works on it in a turn in which no time passes.
+func (e *Engine) runJob(ctx context.Context, id job.ID, work func(t *turn, snap *job.Snapshot, begun time.Time)) error {
 	e.active.Add(1)
 	defer e.active.Done()
 	begun := time.Now()
-	b := e.beginning()
-	b.Row = 0
-	snap, err := e.cfg.Store.Begin(ctx, id, b)
+	snap, err := e.cfg.Store.Begin(ctx, id, e.beginning())
 	if err != nil {
 		return err
 	}
-	t := e.newTurn(begun)
+	t := e.newTurn(time.Time{})
+	t.still = true
 	defer t.end()
-	if r := t.execute(snap, begun, nil); r != nil {
-		e.commit([]*ran{r}, e.beginning(), false)
-	}
+	work(t, snap, begun)
 	return nil
 }
