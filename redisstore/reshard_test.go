@@ -131,6 +131,7 @@ func TestReshardRefuses(t *testing.T) {
 		"delete":    func() error { return e.store.Delete(ctx, id) },
 		"lock":      func() error { _, err := e.store.Lock(ctx, id, "me", time.Minute, 0); return err },
 		"sweep":     func() error { return e.store.SweepOf(ctx, id) },
+		"log":       func() error { _, err := e.store.Log(ctx, id, "", 10); return err },
 		"reserve":   func() error { _, err := e.store.Reserve(ctx, id, 1); return err },
 	}
 	e.keyByKey(e.move(e.key(id)), func(moved int) {
@@ -181,7 +182,7 @@ func TestReshardReads(t *testing.T) {
 	e.ok(e.store.SetState(ctx, id, map[string]json.RawMessage{"k": raws("1")[0]}, nil))
 	snap := e.begin(id)
 	d := delta(snap, statemachine.Backoff)
-	d.Delay, d.Log = time.Hour, []string{`"note"`}
+	d.Delay = time.Hour
 	d.Failure = &job.Failure{Error: "bad"}
 	e.commit(d)
 	_, err := e.store.Claim(ctx, "a", id)
@@ -198,7 +199,6 @@ func TestReshardReads(t *testing.T) {
 		"state":    func() (any, error) { return e.store.State(ctx, id) },
 		"children": func() (any, error) { return e.store.Children(ctx, id) },
 		"failures": func() (any, error) { return e.store.Failures(ctx, id) },
-		"log":      func() (any, error) { return e.store.Log(ctx, id, "", 10) },
 		"locked":   func() (any, error) { return e.store.Locked(ctx, id) },
 		"details":  func() (any, error) { return e.store.Details(ctx, []job.ID{id}) },
 	}
