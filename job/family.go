@@ -121,10 +121,13 @@ func (h *Handle) RunAfter(ctx context.Context, d time.Duration) error {
 }
 
 // SetState stores values, each encoded as JSON, in the job's state. A run in progress
-// may not see them.
+// may not see them. Keys are valid UTF-8, else the error wraps port.ErrEncoding.
 func (h *Handle) SetState(ctx context.Context, values map[string]any) error {
 	set := make(map[string]json.RawMessage, len(values))
 	for k, v := range values {
+		if err := CheckStateKey(k); err != nil {
+			return fmt.Errorf("job %s: %w", h.id, err)
+		}
 		raw, err := port.Encode(v)
 		if err != nil {
 			return fmt.Errorf("state %q of job %s: %w", k, h.id, err)

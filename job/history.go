@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,7 +41,9 @@ func (e *RunEntry) Encode() string { return string(e.append(make([]byte, 0, 512)
 
 // Decode reads what Encode returned, of a job, and put into the log at that time.
 func (e *RunEntry) Decode(raw []byte, id ID, at time.Time) error {
-	if err := json.Unmarshal(raw, e); err != nil {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber() // what writers put into contexts is not rounded
+	if err := d.Decode(e); err != nil {
 		return fmt.Errorf("entry of the log of job %s: %w", id, err)
 	}
 	e.Job, e.At = id, at

@@ -43,6 +43,23 @@ func TestRunEntryEncode(t *testing.T) {
 	})
 }
 
+// Numbers in a context of a message come out of the log as they went in.
+func TestRunEntryKeepsNumbers(t *testing.T) {
+	const large = "9007199254740993" // 2^53 + 1, which no float64 is
+	in := job.RunEntry{Write: []job.Movement{{
+		Dir: port.Output, Port: "out", N: 1, Data: []json.RawMessage{json.RawMessage(large)},
+		Context: port.Context{"id": json.Number(large)},
+	}}}
+	var got job.RunEntry
+	if err := got.Decode([]byte(in.Encode()), "of", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	m := got.Write[0]
+	if id, err := port.Encode(m.Context["id"]); err != nil || string(id) != large || string(m.Data[0]) != large {
+		t.Errorf("%s is read as %v, data %s (%v)", large, m.Context["id"], m.Data[0], err)
+	}
+}
+
 // whose gives movements without a job one.
 func whose(e *job.RunEntry, id job.ID) {
 	for _, m := range slices.Concat(pointers(e.Read), pointers(e.Write)) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weirworks/weir/port"
 )
@@ -242,6 +243,15 @@ const (
 func CheckSize(what string, n int) error {
 	if n > MaxMessage {
 		return fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", ErrTooLarge, what, n, MaxMessage)
+	}
+	return nil
+}
+
+// CheckStateKey returns an error that wraps [port.ErrEncoding] unless a key of a job's state is valid UTF-8:
+// it could not be shown, or sent as JSON, as what it is.
+func CheckStateKey(key string) error {
+	if !utf8.ValidString(key) {
+		return fmt.Errorf("%w: the key of state %.80q is not valid UTF-8: encode bytes as text, as with hex.EncodeToString", port.ErrEncoding, key)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
@@ -102,8 +103,12 @@ func (s *State) read(keys []string) (got map[string]json.RawMessage, err error) 
 	return got, nil
 }
 
-// Set stores v, encoded as JSON, under key.
+// Set stores v, encoded as JSON, under key, which must be valid UTF-8. An error for what cannot be
+// stored so wraps port.ErrEncoding.
 func (s *State) Set(key string, v any) error {
+	if err := job.CheckStateKey(key); err != nil {
+		return err
+	}
 	raw, err := port.Encode(v)
 	if err != nil {
 		return fmt.Errorf("state %q: %w", key, err)

@@ -55,6 +55,31 @@ func TestState(t *testing.T) {
 	})
 }
 
+// A key that is not valid UTF-8 is refused, in a run and from outside, and nothing is stored.
+func TestStateKeysAreUTF8(t *testing.T) {
+	const bad = "k\xff"
+	want := `the key of state "k\xff" is not valid UTF-8`
+	each(t, func(b *bench) {
+		b.serve()
+		h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
+			err := run.State().Set(bad, 1)
+			if !errors.Is(err, port.ErrEncoding) || !strings.Contains(err.Error(), want) {
+				return fmt.Errorf("Set = %w", err)
+			}
+			run.State().Unset(bad)
+			return run.State().Set("kä", 1)
+		}))
+		b.completed(h, 1)
+		err := h.SetState(b.ctx, map[string]any{bad: 1})
+		if !errors.Is(err, port.ErrEncoding) || !strings.Contains(err.Error(), want) {
+			b.Errorf("SetState = %v", err)
+		}
+		if got := b.state(h); !maps.Equal(got, map[string]string{"kä": "1"}) {
+			b.Errorf("state = %v", got)
+		}
+	})
+}
+
 // With more keys than come with a snapshot, a run asks for those it needs.
 func TestLargeState(t *testing.T) {
 	each(t, func(b *bench) {
