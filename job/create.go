@@ -34,7 +34,7 @@ type New struct {
 }
 
 // Create creates one job by the name of its type. Nothing is stored when the type is
-// unknown, the parent is gone or ended, or the name or alias is taken.
+// unknown, has no such arguments or none of such values, the parent is gone or ended, or the name or alias is taken.
 func (c *Client) Create(ctx context.Context, n New) (*Handle, error) {
 	h, err := c.create(ctx, n)
 	for errors.Is(err, ErrMoved) { // the number that the child was to have
@@ -104,6 +104,11 @@ func (c *Client) planOf(ctx context.Context, n New) (*Plan, error) {
 		var raw json.RawMessage
 		if raw, err = port.Encode(n.Args); err != nil {
 			return nil, fmt.Errorf("args: %w", err)
+		}
+		if typ.Params != nil {
+			if err := port.CheckParams(typ.Params, raw); err != nil {
+				return nil, err
+			}
 		}
 		node.Args = raw
 	}

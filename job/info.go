@@ -70,10 +70,12 @@ type Failure struct {
 
 // TypeInfo describes a worker type that an engine has registered for a queue.
 type TypeInfo struct {
-	Type       string      `json:"type"`
-	Queue      string      `json:"queue"`
-	Ports      []port.Spec `json:"ports,omitempty"`
-	Version    string      `json:"version,omitempty"` // of the program that registered it
-	Silent     bool        `json:"silent,omitempty"`  // statuses of its jobs are not published
-	Registered time.Time   `json:"registered"`
+	Type    string      `json:"type"`
+	Queue   string      `json:"queue"`
+	Ports   []port.Spec `json:"ports,omitempty"`
+	Version string      `json:"version,omitempty"` // of the program that registered it
+	Silent  bool        `json:"silent,omitempty"`  // statuses of its jobs are not published
+	// Params are the arguments that jobs of the type take; nil if that is not known.
+	Params     []port.Param `json:"params,omitzero"`
+	Registered time.Time    `json:"registered"`
 }

@@ -62,24 +62,27 @@ func Suggest(word string, known []string) string {
 	}
 }
 
-// editDistance counts the bytes to insert, delete or replace to get from a to b.
+// editDistance counts the bytes to insert, delete, replace or exchange with their neighbours to get from a to b.
 func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
 		row[0] = i + 1
 		for j := range len(b) {
-			cost := diagonal
+			cost := last[j]
 			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
+				cost = 1 + min(last[j], row[j], last[j+1])
+				if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+					cost = min(cost, 1+before[j-1])
+				}
 			}
-			diagonal, row[j+1] = row[j+1], cost
+			row[j+1] = cost
 		}
+		before, last, row = last, row, before
 	}
-	return row[len(b)]
+	return last[len(b)]
 }
 
 // snake turns the name of a Go field into a port name: InBox is in_box, ID is

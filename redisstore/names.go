@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 )
 
 // Claim implements job.Names.
@@ -151,7 +152,7 @@ func (s *Store) unknownType(ctx context.Context, queue, name string) error {
 	case len(elsewhere) > 0:
 		return fmt.Errorf("%w: queue %q has no worker of type %q, but queue %s has", job.ErrUnknownType, queue, name, strings.Join(elsewhere, ", "))
 	case len(here) > 0:
-		return fmt.Errorf("%w: queue %q has no worker of type %q; it has %s", job.ErrUnknownType, queue, name, strings.Join(here, ", "))
+		return fmt.Errorf("%w: queue %q has no worker of type %q: %s", job.ErrUnknownType, queue, name, port.Suggest(name, here))
 	}
 	return fmt.Errorf("%w: no engine has registered workers for queue %q; start one", job.ErrUnknownType, queue)
 }

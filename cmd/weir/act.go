@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -29,14 +33,42 @@ func checkArgs(args string) error {
 	return nil
 }
 
+// checkComponent refuses args that a component would refuse in its first run. What is no component, or a type of
+// the same name with other arguments, the store knows alone.
+func checkComponent(ctx context.Context, store *redisstore.Store, n job.New) error {
+	args, _ := n.Args.(json.RawMessage)
+	for _, c := range component.Components(component.Policy{}) {
+		if name, err := job.TypeOf(c); err != nil || name != n.Type {
+			continue
+		}
+		layout, err := port.Describe(reflect.TypeOf(c))
+		if err != nil {
+			return err
+		}
+		typ, err := store.Type(ctx, n.Queue, n.Type)
+		if err != nil || !slices.Equal(typ.Params, layout.ParamSpecs()) || port.CheckParams(typ.Params, args) != nil {
+			return nil //nolint:nilerr // Create says it better
+		}
+		if err := layout.SetParams(c, args); err != nil {
+			return usageError{err}
+		}
+		if err := c.Validate(); err != nil {
+			return usageError{err}
+		}
+	}
+	return nil
+}
+
 func newCreate(s *settings) *cobra.Command {
 	var n job.New
 	var args, parent string
 	var labels []string
 	var delay time.Duration
 	c := &cobra.Command{
-		Use:     "create TYPE",
-		Short:   "Create a job of a type that an engine has registered",
+		Use:   "create TYPE",
+		Short: "Create a job of a type that an engine has registered",
+		Long: `Create a job of a type that an engine has registered (weir types lists them). Its args are
+checked first: their names, their kinds, and of components (weir components) all that these check.`,
 		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, words []string) error {
@@ -69,6 +101,9 @@ func newCreate(s *settings) *cobra.Command {
 						return err
 					}
 					n.At = now.Add(delay)
+				}
+				if err := checkComponent(ctx, store, n); err != nil {
+					return err
 				}
 				h, err := client.Create(ctx, n)
 				if err != nil {

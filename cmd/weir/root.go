@@ -108,7 +108,7 @@ func exitCode(err error) int {
 	case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrExists), errors.Is(err, job.ErrFull), errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrAmbiguous), errors.Is(err, job.ErrClosed):
 		return exitRefused
 	case errors.As(err, &usage), errors.As(err, new(fileError)), errors.Is(err, job.ErrConfig), errors.Is(err, job.ErrName), errors.Is(err, job.ErrPort),
-		errors.Is(err, job.ErrUnknownType), errors.Is(err, port.ErrEncoding), strings.HasPrefix(err.Error(), "unknown command"):
+		errors.Is(err, job.ErrUnknownType), errors.Is(err, port.ErrEncoding), errors.Is(err, port.ErrParams), strings.HasPrefix(err.Error(), "unknown command"):
 		return exitUsage
 	case errors.Is(err, job.ErrNotFound), errors.As(err, new(noKeyError)):
 		return exitNotFound

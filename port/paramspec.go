@@ -1,0 +1,140 @@
+package port
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Kinds of JSON values that a [Param] takes, called as in JSON Schema; null fits all of them.
+const (
+	KindAny     = ""
+	KindString  = "string"
+	KindNumber  = "number"
+	KindInteger = "integer"
+	KindBool    = "boolean"
+	KindArray   = "array"
+	KindObject  = "object"
+)
+
+// kindWords are the kinds in errors.
+var kindWords = map[string]string{
+	KindString: "a string", KindNumber: "a number", KindInteger: "a whole number", KindBool: "true or false", KindArray: "an array", KindObject: "an object",
+}
+
+// ErrParams is wrapped by the errors of [CheckParams].
+var ErrParams = errors.New("wrong arguments")
+
+// Param describes an argument of a worker, for who creates its jobs without linking it.
+type Param struct {
+	Name string `json:"name"`
+	Kind string `json:"kind,omitempty"`
+}
+
+// ParamSpecs returns the arguments that [Layout.SetParams] takes, in the order of the fields. It is not nil.
+func (l *Layout) ParamSpecs() []Param {
+	specs := make([]Param, 0, len(l.params.names))
+	for i, f := range l.params.fields {
+		specs = append(specs, Param{Name: l.params.names[i], Kind: kindOf(f)})
+	}
+	return specs
+}
+
+var (
+	ownJSON = reflect.TypeFor[json.Unmarshaler]()
+	ownText = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+// kindOf is the kind of JSON that encoding/json takes for a field.
+func kindOf(f reflect.StructField) string {
+	t := f.Type
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if slices.Contains(strings.Split(f.Tag.Get("json"), ",")[1:], "string") {
+		return KindAny // in quotes
+	}
+	switch p := reflect.PointerTo(t); {
+	case p.Implements(ownJSON):
+		return KindAny
+	case p.Implements(ownText):
+		return KindString
+	}
+	switch t.Kind() {
+	case reflect.String:
+		if t == reflect.TypeFor[json.Number]() {
+			return KindAny
+		}
+		return KindString
+	case reflect.Bool:
+		return KindBool
+	case reflect.Struct, reflect.Map:
+		return KindObject
+	case reflect.Array:
+		return KindArray
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return KindAny // bytes are a text, or an array
+		}
+		return KindArray
+	case reflect.Float32, reflect.Float64:
+		return KindNumber
+	case reflect.Interface:
+		return KindAny
+	}
+	return KindInteger
+}
+
+// CheckParams tells what is wrong with the arguments of a job, as a JSON object, as far as their specs say: all
+// names that are unknown and all values of another kind. The error wraps [ErrParams].
+func CheckParams(specs []Param, raw json.RawMessage) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	var given map[string]json.RawMessage
+	if err := decode(raw, &given, "an object of arguments"); err != nil {
+		return fmt.Errorf("%w: %w", ErrParams, err)
+	}
+	names := make([]string, len(specs))
+	for i, p := range specs {
+		names[i] = p.Name
+	}
+	var bad []string
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		value := given[name]
+		switch i := slices.Index(names, name); {
+		case i < 0:
+			bad = append(bad, fmt.Sprintf("there is no argument %q: %s", shorten(name), Suggest(name, names)))
+		case !fits(value, specs[i].Kind):
+			bad = append(bad, fmt.Sprintf("argument %s is %s, use %s", name, excerpt(value), kindWords[specs[i].Kind]))
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrParams, strings.Join(bad, "; "))
+}
+
+// fits tells whether a JSON value is of a kind.
+func fits(raw json.RawMessage, kind string) bool {
+	if kind == KindAny || raw[0] == 'n' {
+		return true
+	}
+	switch raw[0] {
+	case '"':
+		return kind == KindString
+	case '{':
+		return kind == KindObject
+	case '[':
+		return kind == KindArray
+	case 't', 'f':
+		return kind == KindBool
+	}
+	return kind == KindNumber || kind == KindInteger && !bytes.ContainsAny(raw, ".eE")
+}
