@@ -22,7 +22,7 @@ type kind struct {
 	options Options
 
 	appetite atomic.Int64 // about how many messages of a port a run reads
-	alone    atomic.Bool  // its runs need the store, so that they do not fuse
+	alone    atomic.Bool  // its runs need the store, so that they are not chained
 	took     atomic.Int64 // nanoseconds that a run takes, about; 0: not known yet
 }
 

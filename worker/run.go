@@ -58,7 +58,7 @@ type Run struct {
 	latest   []*inbox          // the ports of the last message read, or of the last row of ForInputs; see IdempotencyKey
 	journal  journal
 	over     bool // the worker has returned
-	guess    bool // the job's run has not begun in the store, see fuse.go and repeat.go
+	guess    bool // the job's run has not begun in the store, see chain.go and batch.go
 	// settle makes a run on a guess an ordinary one: it commits what goes before it. nil: that cannot be.
 	settle func() error
 	asked  atomic.Bool // on a guess: the run needs the store
@@ -190,7 +190,7 @@ func (r *Run) begin() error {
 	}
 	r.asked.Store(true)
 	if r.settle == nil {
-		return errGuess
+		return errSpeculative
 	}
 	return r.settle()
 }

@@ -17,12 +17,12 @@ const (
 
 // handedOn is what a message counts for, in runs, that leaves its way through a tree to
 // another turn: else trees whose jobs run in turns of their own would get more than those
-// whose runs are fused.
+// whose runs are chained.
 const handedOn = 2
 
 // maxKept is how many queued jobs a slot keeps to itself, to go on with when those that they
 // led to have run: were another slot to take them, none of these jobs would ever be asleep,
-// and no runs could be fused.
+// and no runs could be chained.
 const maxKept = 8
 
 // turn is what a slot does from when it got a job until the queues choose again.
@@ -79,7 +79,7 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		b.Hold = func(next string) bool { return len(t.kept) < maxKept && e.registry.short(next) }
 		step := t.room(cost(row, leads)) && !row[0].delta.Handed
 		if busy && row[0].delta.Outcome == statemachine.Requeue {
-			step = false // it goes on when those that it feeds have caught up: then they fuse
+			step = false // it goes on when those that it feeds have caught up: then they are chained
 		}
 		done := t.settle(row, b, leads, step)
 		if done.Held {
@@ -100,7 +100,7 @@ func (t *turn) work(snap *job.Snapshot, granted time.Time) (row []*ran, leads, b
 	if first == nil {
 		return nil, false, false
 	}
-	row, leads, busy = t.fuse([]*ran{first})
+	row, leads, busy = t.chain([]*ran{first})
 	if !busy {
 		row, leads = t.repeat(row, leads)
 	}

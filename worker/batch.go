@@ -14,8 +14,8 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// Repetition: a job that has more to read, one message a run, runs again at once, on what its
-// last run left, and so do those that are fused with it. All their runs go into one commit,
+// Run batching: a job that has more to read, one message a run, runs again at once, on what its
+// last run left, and so do those that are chained to it. All their runs go into one commit,
 // in which each job of the row has one delta. A run that cannot be added so, as it failed or
 // ended its job, is committed by itself, behind those before it; so is one that needs the store.
 
@@ -81,7 +81,7 @@ func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn 
 	first.snap, first.told = &snap, false
 	first.read += row[0].read // they began with one snapshot
 	if first.after() == nil {
-		next, leads, _ = t.fuse([]*ran{first}) // what ended may lead on
+		next, leads, _ = t.chain([]*ran{first}) // what ended may lead on
 		return next, leads
 	}
 	if len(row) > 1 && first.wrote > 0 {
@@ -228,7 +228,7 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 		}
 		var next *ran
 		if s.snap != nil {
-			next = t.onGuess(row, s, token, to.Port, items, closes)
+			next = t.speculate(row, s, token, to.Port, items, closes)
 		}
 		if next == nil {
 			if behind {

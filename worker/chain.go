@@ -15,11 +15,12 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// Fusion: a run that only writes to one sleeping job is not committed by itself. That job runs
-// at once on what was written, and so on; then all of them are committed as one transaction,
-// in one round trip. Which jobs sleep, and as what, is known from their last runs in this
-// engine. It is a guess: the commit holds up to the first run whose job has changed since, and
-// that one happens again, the usual way.
+// Chaining: a run that only writes to one suspended job is not committed by itself. If the type of
+// that job declares Options.Pure it runs at once on what was written, which is speculative
+// execution, and so on; then all of them are committed as one transaction, in one round trip. Which
+// jobs are suspended, and as what, is known from their last runs in this engine: the predicted
+// snapshot of their next run. The commit holds up to the first run whose job has changed since,
+// and that one happens again, the usual way.
 
 const (
 	// rowRuns is how many runs one commit may have.
@@ -44,11 +45,11 @@ const (
 // those before it wrote waits for it. A variable for tests on slow machines.
 var shortRun = 5 * time.Millisecond
 
-// errGuess ends a run on a guess that needs the store: it happens again, the usual way.
-var errGuess = errors.New("this run was begun on what is not committed yet and has no job in the store; it is repeated")
+// errSpeculative ends a speculative run that needs the store: it happens again, the usual way.
+var errSpeculative = errors.New("this run was begun on what is not committed yet and has no job in the store; it is repeated")
 
 // ran is a run that is over, or several of one job that follow each other and go into one
-// commit, see repeat.go.
+// commit, see batch.go.
 type ran struct {
 	snap  *job.Snapshot // what the last of them saw
 	run   *Run          // the last of them; nil: it never came to that
@@ -251,10 +252,10 @@ func (s *sleepers) judge(row []*ran, held int, now time.Time) {
 	}
 }
 
-// fuse adds to a row of runs those that its last one leads to, while the turn has room. The first
+// chain adds to a row of runs those that its last one leads to, while the turn has room. The first
 // run of the row holds the lease. leads tells that the row ended at a run that leads on, busy
 // that it leads to a job that will soon be asleep again.
-func (t *turn) fuse(row []*ran) (all []*ran, leads, busy bool) {
+func (t *turn) chain(row []*ran) (all []*ran, leads, busy bool) {
 	for {
 		to, items, closes, ok := row[len(row)-1].leadsTo()
 		if !ok || len(row) == rowRuns || row[0].snap.Info.Deaths > 0 || !t.room(len(row)) {
@@ -264,7 +265,7 @@ func (t *turn) fuse(row []*ran) (all []*ran, leads, busy bool) {
 		if s.snap == nil {
 			return row, true, busy
 		}
-		next := t.onGuess(row, s, rand.Text(), to.Port, items, closes)
+		next := t.speculate(row, s, rand.Text(), to.Port, items, closes)
 		if next == nil {
 			return row, true, false
 		}
@@ -273,9 +274,9 @@ func (t *turn) fuse(row []*ran) (all []*ran, leads, busy bool) {
 	}
 }
 
-// onGuess runs a job that sleeps on what the last run of a row wrote to it, if it may: nil else, or when the run
-// cannot be committed as one on a guess. What is known of the job is the run's from then on.
-func (t *turn) onGuess(row []*ran, s sleeper, token, to string, items []json.RawMessage, closes int) *ran {
+// speculate runs a suspended job on what the last run of a row wrote to it, if it may: nil if not, or if the
+// run cannot be committed as a speculative one. What is known of the job is the run's from then on.
+func (t *turn) speculate(row []*ran, s sleeper, token, to string, items []json.RawMessage, closes int) *ran {
 	k := t.registry.kinds[s.snap.Info.Type]
 	if !k.speculates() || s.snap.Info.Queue != row[0].snap.Info.Queue {
 		return nil
@@ -343,7 +344,7 @@ func (r *ran) fits(port string) bool {
 }
 
 // note keeps what is known of a job after its run was committed, if it sleeps, has nothing left
-// to read, and may fuse; what has ended is forgotten.
+// to read, and may be chained; what has ended is forgotten.
 func (t *turn) note(r *ran) {
 	d, s := r.sum, r.snap
 	if d.Outcome == statemachine.Complete || d.Outcome == statemachine.Shutdown {
@@ -368,7 +369,7 @@ func (t *turn) meet(row []*job.Snapshot) {
 	}
 }
 
-// remember keeps what is known of a job that sleeps, if it has nothing to read and may fuse. last
+// remember keeps what is known of a job that sleeps, if it has nothing to read and may be chained. last
 // is the token of its last run.
 func (t *turn) remember(s *job.Snapshot, last string) {
 	k, size := t.registry.kinds[s.Info.Type], len(s.Info.Args)+64*len(s.Info.Ports)
