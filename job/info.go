@@ -66,6 +66,10 @@ type Failure struct {
 	Step  int64     `json:"step"`
 	Error string    `json:"error"`
 	Stack string    `json:"stack,omitempty"`
+	// Port is the In port of which the run read last, if any, and Number that of the message that it read there,
+	// of all that the port ever had, from 0: often the one to blame.
+	Port   string `json:"port,omitempty"`
+	Number int64  `json:"number,omitempty"`
 }
 
 // TypeInfo describes a worker type that an engine has registered for a queue.

@@ -12,6 +12,7 @@ import (
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -21,7 +22,8 @@ func newWhy(s *settings) *cobra.Command {
 		Short: "Say in words what a job waits for, and what would move it",
 		Long: `Say in words what a job waits for, and what would move it. What it waits for is followed
 up to where it begins: through ports that are full or empty, to the jobs that feed or read
-them, and into graphs. Commands that would move something are shown, and not run.`,
+them, and into graphs. Of a failed job the message that the run had read last is named, and how
+to take it out. Commands that would move something are shown, and not run.`,
 		Example: "  weir why album-2026\n  weir why 019e1f0e.3 -o json",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -40,6 +42,7 @@ them, and into graphs. Commands that would move something are shown, and not run
 				if err := inform(ctx, e, store, tree, h.ID()); err != nil {
 					return err
 				}
+				e.Poison = func(i *job.Info) (explain.Poison, bool) { return poison(ctx, store, i) }
 				reasons := e.Why(h.ID())
 				return s.show(c, reasons, "", func(w io.Writer) error { return printReasons(w, reasons) })
 			})
@@ -51,6 +54,25 @@ them, and into graphs. Commands that would move something are shown, and not run
 
 // alike is how many jobs of a graph that have the same status are explained.
 const alike = 5
+
+// poison looks for the message that the last failed run of a job read last. What cannot be read is not known.
+func poison(ctx context.Context, store *redisstore.Store, i *job.Info) (m explain.Poison, ok bool) {
+	h := job.NewClient(store).At(i.ID)
+	failures, err := h.Failures(ctx)
+	if err != nil || len(failures) == 0 || failures[0].Port == "" {
+		return m, false
+	}
+	p, _ := i.Port(port.Input, failures[0].Port)
+	ahead := failures[0].Number - (p.Total - p.Waiting)
+	if ahead < 0 || ahead >= p.Waiting {
+		return m, false // it was taken out
+	}
+	m = explain.Poison{Port: p.Name, Place: int(ahead) + 1, Of: p.Waiting, Data: "…"}
+	if items, err := h.Messages(ctx, port.Input, p.Name, m.Place); err == nil && len(items) == m.Place {
+		m.Data = string(items[ahead].Data)
+	}
+	return m, true
+}
 
 // inform tells what explains a tree who could run its jobs, and what keeps them from it.
 func inform(ctx context.Context, e *explain.Tree, store *redisstore.Store, tree []*job.Info, asked job.ID) (err error) {

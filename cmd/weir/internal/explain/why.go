@@ -41,6 +41,8 @@ type Tree struct {
 	Paused map[string]bool
 	// Locks keep jobs from running.
 	Locks map[job.ID]job.LockInfo
+	// Poison returns the message that the last failed run of a job read last, if it still waits. Nil: not known.
+	Poison func(i *job.Info) (m Poison, ok bool)
 	// Types are those that engines have registered.
 	Types []job.TypeInfo
 	// Components are the types of which weir worker runs jobs.
@@ -122,12 +124,16 @@ func (t *Tree) why(i *job.Info, level int) {
 		t.say(i, level, Because{
 			Text: fmt.Sprintf("%s failed %s%s: %s", who, t.style.Ago(i.Ran), tries(i), FirstLine(i.Reason)), Command: "weir retry " + id, Since: i.Ran,
 		})
+		t.poison(i, level)
 	case statemachine.Scheduled:
 		text := who + " waits for its time" + t.next(i)
 		if i.Tries > 0 {
 			text = fmt.Sprintf("%s failed %s%s: %s; its next try is%s", who, t.style.Ago(i.Ran), tries(i), FirstLine(i.Reason), strings.TrimPrefix(t.next(i), ", which is"))
 		}
 		t.say(i, level, Because{Text: text + "; to run it now:", Command: "weir run " + id, Next: i.Next})
+		if i.Tries > 0 {
+			t.poison(i, level)
+		}
 	case statemachine.Waiting:
 		t.say(i, level, Because{Text: who + " waits until the job that holds the same key lets go of it"})
 	case statemachine.Terminated:
