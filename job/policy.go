@@ -13,7 +13,8 @@ type FailurePolicy string
 const (
 	// FailGraph fails the graph. It is the default, also written "".
 	FailGraph FailurePolicy = "fail"
-	// Ignore lets the graph go on: what the failed job fed gets no more messages.
+	// Ignore lets the graph go on: what the failed job fed gets no more messages, and nobody waits
+	// for room in its ports.
 	Ignore FailurePolicy = "ignore"
 	// Restart tries again for ever, with growing delays.
 	Restart FailurePolicy = "restart"

@@ -19,7 +19,7 @@ import (
 var scriptFiles embed.FS
 
 // libraries are what the scripts share, each with those before it.
-var libraries = []string{"base", "edge", "port", "run", "subtree", "hub", "delta", "tx", "patch"}
+var libraries = []string{"base", "edge", "port", "quiesce", "run", "subtree", "hub", "delta", "tx", "patch"}
 
 // The scripts of the store. Each is the state machine's tables, the libraries up to the
 // one named last that it needs, and its file.
@@ -39,14 +39,14 @@ var (
 	scriptPatch    = script("graph_patch", "patch")
 	scriptState    = script("state_set", "base")
 	scriptWrite    = script("port_write", "run")
-	scriptTake     = script("port_take", "port")
+	scriptTake     = script("port_take", "quiesce")
 	scriptPage     = script("port_page", "run")
 	scriptLog      = script("log_page", "base")
-	scriptGrow     = script("port_grow", "port")
-	scriptClose    = script("port_close", "port")
-	scriptDefault  = script("port_default", "port")
-	scriptSetPorts = script("port_set", "port")
-	scriptConnect  = script("port_connect", "port")
+	scriptGrow     = script("port_grow", "quiesce")
+	scriptClose    = script("port_close", "quiesce")
+	scriptDefault  = script("port_default", "quiesce")
+	scriptSetPorts = script("port_set", "quiesce")
+	scriptConnect  = script("port_connect", "quiesce")
 	scriptSweep    = script("due_sweep", "subtree")
 	scriptRenew    = script("wake_renew", "base")
 	scriptMail     = script("mail_apply", "hub")

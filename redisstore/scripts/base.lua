@@ -1,11 +1,9 @@
 -- base.lua: what every script of the store shares. It is put in front of each of them,
 -- behind the state machine's tables S (statuses), EV (event -> from -> to) and SETTLED.
 --
--- A script begins with start(). KEYS[1] is always `weir:{<namespace>:<shard>}:due`. Every
--- other key is derived from it, shares its hash tag, and so lies in the same slot. ARGV is
--- read in order by arg().
--- LIFE, which is put in front of this text, is a name for the life of the server, from its start
--- to its end; empty if the server has no functions.
+-- A script begins with start(). KEYS[1] is always `weir:{<namespace>:<shard>}:due`. Every other key is derived
+-- from it, shares its hash tag, and so lies in the same slot. ARGV is read in order by arg(). LIFE, which is put in
+-- front of this text, names the life of the server, from its start to its end; empty if it has no functions.
 -- Rule of all scripts: check first, write last, and begin writing with a command that
 -- a full Redis refuses, so that a refusal leaves nothing half done.
 
@@ -19,6 +17,7 @@ local KEYS, ARGV, call, cursor, P, NOW
 local jobs, ready -- those loaded, by ID; those made ready, in order
 local jobkeys, trees -- of jobs, by ID
 local wired       -- edges of ports, by job, direction and port: to be emptied when ports change
+local recheck     -- graphs that may be quiescent now, by ID: see quiesce
 local urgent      -- members of `due` that are no jobs and want to be looked at now
 local watched     -- whether anybody listens to statuses; nil: not looked yet
 local writer      -- the job whose commit this is
@@ -43,7 +42,7 @@ local function start(keys, args, skip)
   watching() -- first of all
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
-  jobs, ready, wired, urgent, jobkeys, trees = {}, {}, {}, {}, {}, {}
+  jobs, ready, wired, urgent, jobkeys, trees, recheck = {}, {}, {}, {}, {}, {}, {}
   writer, counted, guessed, quiet, sent, space = nil, nil, nil, false, nil, -1
 end
 
@@ -133,7 +132,7 @@ local function remember(token)
   call('PEXPIRE', P .. 'seen', 60000)
 end
 
-local review, wake
+local review, wake, quiesce
 
 -- mail leaves an order for the shard of another tree (or of the channels, with to =
 -- 'hub') in the outbox. Orders are delivered in order, at once by the process that ran
@@ -284,6 +283,7 @@ end
 -- wakes lists the jobs that this script made ready: id, generation, queue, type, …;
 -- and what else of `due` is to be looked at now, with empty queue and type.
 local function wakes()
+  if next(recheck) then quiesce() end
   local out = {}
   for _, j in ipairs(ready) do
     if not j.begun then

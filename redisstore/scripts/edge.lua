@@ -40,11 +40,23 @@ end
 
 local function closed(id, dir, port) return call('HEXISTS', key(id), 'x.' .. dir .. '.' .. port) == 1 end
 
+-- ignored tells whether the failure of a job, or of a graph that it is part of, does not matter.
+local function ignored(j)
+  while j.policy ~= 'ignore' do
+    if not j.pgraph then return false end
+    j = load(j.parent)
+  end
+  return true
+end
+
+-- inactive tells whether a job runs no more unless somebody insists, and its graph goes on without it.
+local function inactive(j) return j.status == S.terminated or j.status == S.failed and ignored(j) end
+
 -- Back pressure. A commit's messages are always taken; the job that found a port full then
 -- rests, in the port's list of those, until somebody takes messages out.
 local function full(id, port)
   local j = load(writer)
-  if writer == id or j.status == S.terminating or load(id).status == S.terminated then return end
+  if writer == id or j.status == S.terminating or inactive(load(id)) then return end
   if call('ZADD', key(id) .. ':p:' .. port, 'NX', str(NOW), writer) == 0 then return end
   j.blocked = j.blocked + 1
   call('HSET', key(writer), 'blocked', str(j.blocked), 'jam', 'full: port ' .. port .. ' of job ' .. id)
@@ -71,6 +83,14 @@ local function free(id, port)
   call('DEL', k)
 end
 
+-- free_all lets those go on who wait for room in any In port of a job.
+local function free_all(j)
+  for _, field in ipairs(call('HKEYS', key(j.id))) do
+    local port = string.match(field, '^i%.(.+)$')
+    if port then free(j.id, port) end
+  end
+end
+
 -- relieve frees those whom a port was too full for, if it is not full any more: messages were
 -- taken from it, or it has another limit.
 local function relieve(id, port, limit)
@@ -82,16 +102,18 @@ local function drained(id, dir, port, limit)
   if dir == 'i' and limit > 0 then relieve(id, port, limit) end
 end
 
--- room tells whether every port that a message to this one would come to has room.
-local function room(id, dir, port)
+-- room tells whether every port that a message to this one would come to has room. Those of inactive jobs
+-- that it would come to along edges do not count.
+local function room(id, dir, port, along)
   local edges = wires(id, dir, port)
   if not edges then return true end
   if #edges == 0 then
     return dir == 'o' or edges.limit == 0 or call('LLEN', key(id) .. ':i:' .. port) < edges.limit
+      or along and inactive(load(id))
   end
   for _, ends in ipairs(edges) do
     for _, e in ipairs(ends) do
-      if not room(e[1], e[2], e[3]) then return false end
+      if not room(e[1], e[2], e[3], true) then return false end
     end
   end
   return true

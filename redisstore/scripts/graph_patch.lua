@@ -43,6 +43,7 @@ silenced(stay)
 refeed(ports)
 for _, s in ipairs(stay) do move_on(s.id) end
 recount(root)
-lulls(load(root))
+recheck[root] = true
+for _, s in ipairs(stay) do recheck[s.id] = load(s.id).graph or nil end
 call('HSET', key(root), 'def', to)
 return { 'ok', wakes(), '' }

@@ -55,7 +55,8 @@ end
 local function silenced(stay)
   for _, s in ipairs(stay) do
     local j = load(s.id)
-    if j.status == S.completed and not j.graph then silence(j) end
+    if not j.graph and (j.status == S.completed or inactive(j)) then silence(j) end
+    if inactive(j) then free_all(j) end
   end
 end
 
@@ -77,7 +78,8 @@ local function refeed(ports)
       if closed(p.id, p.dir, p.port) and open_sources(p) > 0 then
         changed = true
         call('HDEL', key(p.id), 'x.' .. p.dir .. '.' .. p.port)
-        for _, field in ipairs(p.dir == 'i' and call('HKEYS', key(p.id)) or {}) do
+        local outs = p.dir == 'i' and not inactive(load(p.id)) -- else nothing will come out of it
+        for _, field in ipairs(outs and call('HKEYS', key(p.id)) or {}) do
           if string.sub(field, 1, 2) == 'o.' then call('HDEL', key(p.id), 'x.' .. field) end
         end
       end

@@ -136,44 +136,8 @@ local function deliver(id, dir, port, vals, hash)
   end
 end
 
--- lull closes the ports of a graph that only feedback could still feed, if nothing in the
--- graph moves any more, nor can come into it.
-local function lull(graph)
-  local idle = key(graph) .. ':l'
-  if call('EXISTS', idle) == 0 then return end
-  for _, field in ipairs(call('HKEYS', key(graph))) do
-    local port = string.match(field, '^i%.([%w_]+)$')
-    if port and not closed(graph, 'i', port) then return end
-  end
-  local todo = { graph }
-  while #todo > 0 do
-    for _, id in ipairs(call('HVALS', key(table.remove(todo)) .. ':c')) do
-      local j = tree(id) == tree(graph) and load(id) or { status = S.completed, blocked = 0 } -- else adopted
-      local asleep = j.status == S.suspended or SETTLED[j.status] or j.status == S.terminated
-      if not asleep or j.blocked > 0 or call('ZSCORE', P .. 'due', '@' .. id) then return end
-      if tree(id) == tree(graph) then todo[#todo + 1] = id end
-    end
-  end
-  local ports = call('SMEMBERS', idle)
-  call('DEL', idle)
-  for _, who in ipairs(ports) do
-    local id, port = string.match(who, '^(%S+) (%S+)$')
-    call('HDEL', key(id), 'f.i.' .. port)
-    finish(id, 'i', port)
-  end
-end
-
--- lulls does so for a graph and those that it is nested in, or those that a job is in.
-local function lulls(j)
-  if j.graph then lull(j.id) end
-  while j.pgraph do
-    j = load(j.parent)
-    lull(j.id)
-  end
-end
-
 -- finish closes a port, and every port behind it that has no other open source. One that
--- feedback may still feed is put aside for lull.
+-- feedback may still feed is put aside until its graph is quiescent.
 function finish(id, dir, port)
   local edges, fresh = wires(id, dir, port)
   if not edges or call('HSETNX', key(id), 'x.' .. dir .. '.' .. port, '1') == 0 then return end
@@ -183,13 +147,16 @@ function finish(id, dir, port)
       local name = e[2] .. '.' .. e[3]
       if not e[4] and wires(e[1], e[2], e[3]) and call('HINCRBY', key(e[1]), 'n.' .. name, -1) == 0 then
         if call('HEXISTS', key(e[1]), 'f.' .. name) == 1 then
-          call('SADD', key(load(e[1]).parent) .. ':l', e[1] .. ' ' .. e[3])
+          local graph = load(e[1]).parent
+          call('SADD', key(graph) .. ':l', e[1] .. ' ' .. e[3])
+          recheck[graph] = true
         else
           finish(e[1], e[2], e[3])
         end
       end
     end
   end
+  if dir == 'i' and load(id).graph then recheck[id] = true end
   if #edges == 0 and dir == 'i' then
     touch(id)
     wake(id)

@@ -6,5 +6,4 @@ local id, dir, port = arg(), arg(), arg()
 if load(id).status == '' then return { 'gone', {} } end
 if not wires(id, dir, port) then return { 'port', {} } end
 finish(id, dir, port)
-lulls(load(id))
 return { 'ok', wakes() }

@@ -46,7 +46,7 @@ local function subscribe_ports(id)
   end
 end
 
--- looped puts the ports of a new job aside that only feedback feeds: for lull.
+-- looped puts the ports of a new job aside that only feedback feeds: until their graph is quiescent.
 local function looped(id, parent)
   for _, field in ipairs(call('HKEYS', key(id))) do
     local port = string.match(field, '^f%.i%.(.+)$')

@@ -150,30 +150,21 @@ local function record(d)
   end
 end
 
--- ignored tells whether the failure of a job, or of a graph that it is part of, does not matter.
-local function ignored(j)
-  while j.policy ~= 'ignore' do
-    if not j.pgraph then return false end
-    j = load(j.parent)
-  end
-  return true
-end
-
 -- conclude gives the job its status after the run.
 local function conclude(d, j)
   local event, at = d.outcome, nil
   if d.delay > 0 or event == 'backoff' then at = NOW + d.delay end
   if j.status == S.terminating then
     if event ~= 'shutdown' then return place(j, j.status, at) end
-    for _, field in ipairs(call('HKEYS', key(j.id))) do
-      local port = string.match(field, '^i%.(.+)$')
-      if port then free(j.id, port) end
-    end
+    free_all(j)
     if j.pgraph then silence(j) end
     return place(j, EV.shutdown[j.status])
   end
   if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end
-  if event == 'fail' and ignored(j) then silence(j) end
+  if event == 'fail' and ignored(j) then
+    free_all(j)
+    silence(j)
+  end
   if event == 'requeue' and j.blocked > 0 then
     j.again = true
     call('HSET', key(j.id), 'again', '1')
@@ -244,7 +235,7 @@ local function apply(d)
     return
   end
   conclude(d, j)
-  if j.loop and j.status ~= S.queued then lulls(j) end
+  if j.loop and j.status ~= S.queued then rested(j) end
   if j.parent and not j.pgraph and not d.handed then wake(j.parent, d.id) end
 end
 
@@ -282,10 +273,11 @@ local function transact(deltas)
       end
       if why == '' then
         held, last = held + 1, j
-        again, blocked = j.status == S.queued and 1 or 0, j.blocked
       end
     end
   end
+  quiesce()
+  if last then again, blocked = last.status == S.queued and 1 or 0, last.blocked end
   recounted()
   return { held, why, again, blocked, space }, last
 end
