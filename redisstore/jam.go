@@ -19,16 +19,33 @@ import (
 // maxGrown is the limit from which on one is not raised by itself.
 const maxGrown = 1 << 20
 
-// unjam looks at a tree with a job that has rested for long. member is what `due` says of it.
-func (s *Store) unjam(ctx context.Context, member string) error {
-	producer, _, _ := strings.Cut(strings.TrimPrefix(member, fullMember), " ")
-	tree, err := s.Tree(ctx, job.ID(producer).Tree())
-	if errors.Is(err, job.ErrNotFound) {
-		return nil
+// raiseLimits looks, once each, at the trees of jobs that have been suspended by backpressure for long. members are
+// what `due` says of them.
+func (s *Store) raiseLimits(ctx context.Context, members []string) error {
+	var errs []error
+	seen := map[job.ID]bool{}
+	for _, m := range members {
+		producer, _, _ := strings.Cut(strings.TrimPrefix(m, fullMember), " ")
+		if seen[job.ID(producer)] {
+			continue
+		}
+		// An ID does not tell which tree its job is in: it may have been disowned.
+		tree, err := s.Tree(ctx, job.ID(producer))
+		for _, i := range tree {
+			seen[i.ID] = true
+		}
+		if err == nil {
+			err = s.raiseLimit(ctx, tree)
+		}
+		if !errors.Is(err, job.ErrNotFound) {
+			errs = append(errs, err)
+		}
 	}
-	if err != nil {
-		return err
-	}
+	return errors.Join(errs...)
+}
+
+// raiseLimit doubles the smallest limit of a deadlock, if there is one in the tree.
+func (s *Store) raiseLimit(ctx context.Context, tree []*job.Info) error {
 	j := newJam(tree)
 	var cycle string
 	var at *fullPort
@@ -93,7 +110,7 @@ func (j *jam) follow(from job.ID, edges [][]job.PortRef) {
 	for _, edge := range edges {
 		for _, end := range edge {
 			to := j.jobs[end.Job]
-			if to == nil || to.Status == statemachine.Terminated {
+			if to == nil || j.inactive(to) {
 				continue // nobody waits for room there
 			}
 			p, ok := to.Port(end.Dir, end.Port)
@@ -115,10 +132,13 @@ func (j *jam) follow(from job.ID, edges [][]job.PortRef) {
 
 // moves tells whether a job may do something, now or because others may.
 func (j *jam) moves(i *job.Info) bool {
-	if i.Graph {
+	if i.Graph || j.inactive(i) {
 		return false
 	}
-	if i.Status != statemachine.Suspended && i.Status != statemachine.Completed && i.Status != statemachine.Terminated {
+	if i.Status == statemachine.Failed {
+		return j.inGraph(i) // a retry may come; one that was spawned is its parent's affair
+	}
+	if i.Status != statemachine.Suspended && i.Status != statemachine.Completed {
 		return true
 	}
 	if i.Blocked {
@@ -132,10 +152,14 @@ func (j *jam) moves(i *job.Info) bool {
 	if !i.Next.IsZero() {
 		return true
 	}
+	wired, open := false, false
 	for _, p := range i.Ports {
-		if p.Dir == port.Input && !p.Fed && !p.Closed {
-			return true // somebody outside may write
+		if p.Dir == port.Input {
+			wired, open = wired || p.Fed, open || !p.Fed && !p.Closed
 		}
+	}
+	if open && !wired {
+		return true // somebody outside may write
 	}
 	for _, other := range append(j.sources[i.ID], j.children[i.ID]...) {
 		if j.live[other] {
@@ -143,6 +167,25 @@ func (j *jam) moves(i *job.Info) bool {
 		}
 	}
 	return false
+}
+
+// inactive tells whether a job runs no more unless somebody insists, and its graph goes on without it.
+func (j *jam) inactive(i *job.Info) bool {
+	if i.Status != statemachine.Failed {
+		return i.Status == statemachine.Terminated
+	}
+	for ; i != nil && i.Policy != job.Ignore; i = j.jobs[i.Parent] {
+		if !j.inGraph(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// inGraph tells whether a job is a member of a graph.
+func (j *jam) inGraph(i *job.Info) bool {
+	up := j.jobs[i.Parent]
+	return up != nil && up.Graph
 }
 
 // find tells in names who waits for whom, if a resting job does so for ever, and the port

@@ -89,6 +89,7 @@ func (c *couriers) stop() {
 // urgent does what is not to be done by runs, and returns the wakes of jobs.
 func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) ([]delivery.Wake, error) {
 	var jobs []delivery.Wake
+	var full []string
 	var first error
 	for _, w := range wakes {
 		var err error
@@ -103,13 +104,16 @@ func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) (
 		case strings.HasPrefix(w.ID, joiningMember):
 			err = s.mend(ctx, w.ID)
 		case strings.HasPrefix(w.ID, fullMember):
-			err = s.unjam(ctx, w.ID)
+			full = append(full, w.ID)
 		default:
 			jobs = append(jobs, w)
 		}
 		if first == nil {
 			first = err
 		}
+	}
+	if err := s.raiseLimits(ctx, full); first == nil {
+		first = err
 	}
 	return jobs, first
 }

@@ -2,8 +2,6 @@
 -- KEYS: due
 -- ARGV: most jobs to look at
 -- reply: {jobs acted on, {ready jobs}}
-local looked = {}
-
 -- died counts runs since the last commit that ended without a word, and returns until when (ms)
 -- the job is left alone, if there were several: it may be what kills the processes.
 local function died(j)
@@ -29,9 +27,8 @@ for _, id in ipairs(ids) do
     elseif producer then
       call('ZADD', KEYS[1], str(NOW + 5 * LOOK), id)
       local consumer = string.match(id, '^!full %S+ (%S+)')
-      if not looked[tree(producer)] and EV.wake[load(consumer).status] and not call('ZSCORE', KEYS[1], '@' .. consumer) then
-        looked[tree(producer)] = true -- it sleeps, and no timer will wake it: one look at a tree is enough
-        urgent[id] = true
+      if EV.wake[load(producer).status] and EV.wake[load(consumer).status] and not call('ZSCORE', KEYS[1], '@' .. consumer) then
+        urgent[id] = true -- both sleep, and no timer will wake the consumer
       end
     else
       call('ZADD', KEYS[1], str(NOW + LOOK), id)
