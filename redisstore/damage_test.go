@@ -113,3 +113,38 @@ func TestSweepGoesOn(t *testing.T) {
 	}
 	e.is(statemachine.Queued, id)
 }
+
+// An error of Redis inside a transaction, behind the write to a job that was to run speculatively: that job
+// is queued, as the message may be there.
+func TestDamagedSpeculationIsQueued(t *testing.T) {
+	for name, damage := range map[string]struct {
+		key  string
+		more []job.Take
+	}{
+		"before it begins": {":i:side", []job.Take{{Dir: port.Input, Port: "side", N: 1}}},
+		"when it ends":     {":s", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(e *env) {
+				g := e.create(
+					job.Node{Type: "g", Graph: true},
+					job.Node{Name: "s", Type: "S", Ports: ports(in("in"), out("out", to(2)))},
+					job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1), in("side"))})
+				s, c := g.Nth(1), g.Nth(2)
+				tx := e.row(s, c)
+				tx.Deltas[1].Takes = append(tx.Deltas[1].Takes, damage.more...)
+				e.ok(e.rdb.Set(e.Context(), e.key(c)+damage.key, "of another type", 0).Err())
+				_, err := e.store.Commit(e.Context(), []job.Tx{tx})
+				if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+					e.Errorf("committing says %v", err)
+				}
+				status, err := e.rdb.HGet(e.Context(), e.key(c), "status").Result()
+				e.ok(err)
+				e.equal("status", status, string(statemachine.Queued))
+				if err := e.rdb.ZScore(e.Context(), e.due(c), string(c)).Err(); err != nil {
+					e.Errorf("nobody will look at it: %v", err)
+				}
+			})
+		})
+	}
+}

@@ -33,24 +33,38 @@ local function go_on(answer, b, last, before)
   started(answer, b, j)
 end
 
--- settle applies a transaction and returns its answer.
-local function settle(b, deltas)
+-- settle applies a transaction, behind which the arguments go on, and returns its answer.
+local function settle(b, deltas, behind)
   local before = #ready
   local result, last = transact(deltas)
   local answer = { result, '', {} }
   if b then go_on(answer, b, last, before) end
+  cursor = behind
   return answer
+end
+
+-- break_off makes good what it can of a transaction that an error of Redis ended: keys that others have changed, which
+-- is no fault of the transactions beside it. This is a function as the embedded server gives the text below other variables
+-- than those of functions, once an error was caught.
+local function break_off(behind)
+  if counted then pcall(recounted) end
+  local entered = {} -- speculatively, or about to be: they sleep, and what was written to them may be there
+  for id, j in pairs(jobs) do
+    if j.woken or j.slept then entered[#entered + 1] = id end
+  end
+  jobs, wired, writer, counted, guessed, quiet, sent, cursor = {}, {}, nil, nil, nil, false, nil, behind
+  for _, id in ipairs(entered) do pcall(wake, id) end
+  pcall(quiesce)
 end
 
 local out = {}
 for i = 1, num() do
   local b, deltas, behind = following(), transaction(), cursor
-  local done, answer = pcall(settle, b, deltas)
-  if not done then -- keys that others have changed: that is no fault of the transactions beside it
-    if counted then pcall(recounted) end
+  local done, answer = pcall(settle, b, deltas, behind)
+  if not done then
     answer = { {}, '', {}, type(answer) == 'table' and answer.err or tostring(answer) }
-    jobs, wired, writer, counted, guessed, quiet, sent = {}, {}, nil, nil, nil, false, nil
+    break_off(behind)
   end
-  out[i], cursor = answer, behind
+  out[i] = answer
 end
 return { out, wakes() }
