@@ -241,6 +241,7 @@ func (n *node) letters() {
 	letter := reflect.TypeFor[job.Letter]()
 	if _, has := n.find(port.Output, job.ErrorsPort); !has {
 		n.ports = append(n.ports, port.Spec{Name: job.ErrorsPort, Dir: port.Output, Type: letter.String()})
+		n.types[port.TypeKey(port.Output, job.ErrorsPort)] = letter
 		return
 	}
 	own := end{n, job.ErrorsPort}

@@ -509,3 +509,22 @@ func TestIdle(t *testing.T) {
 		t.Errorf("at the end: reason %q, %s", got, e.Status(h))
 	}
 }
+
+// letterReader reads dead letters.
+type letterReader struct {
+	In port.In[job.Letter]
+}
+
+func (*letterReader) Run(context.Context, *worker.Run) error { return nil }
+
+// A port for dead letters is of the type of dead letters, also for a wire that names it as text.
+func TestDeadLettersWiredByName(t *testing.T) {
+	t.Parallel()
+	g := graph.New("g")
+	graph.Add(g, "a", &letterReader{}, graph.OnFailure(job.DeadLetter))
+	graph.Add(g, "b", &letterReader{})
+	graph.Wire(g, "a."+job.ErrorsPort, "b.in")
+	if _, err := g.Plan(); err != nil {
+		t.Error(err)
+	}
+}
