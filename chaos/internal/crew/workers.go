@@ -15,7 +15,7 @@ import (
 
 // Workers returns one of each type that the crew runs.
 func Workers() []worker.Worker {
-	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &Keeper{}, &Post{}, &Ear{}, &Register{}, &Once{}, &Pass{}, &Drop{}}
+	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &Keeper{}, &Post{}, &Ear{}, &Register{}, &Once{}, &Pass{}, &Drop{}, &Loop{}, &Moody{}, &Broken{}, &Fussy{}, &Unwrap{}}
 }
 
 // tuned jobs bear any number of faults. They do nothing outside Weir but tell that they run.
@@ -46,10 +46,11 @@ func (single) WorkerOptions() worker.Options {
 	return o
 }
 
-// Message is what flows: its number and the jobs that it came through.
+// Message is what flows: its number, the jobs that it came through, and how often it was sent round a loop.
 type Message struct {
 	N    int    `json:"n"`
 	Path string `json:"path,omitempty"`
+	Laps int    `json:"laps,omitempty"`
 }
 
 // Keys of the state of jobs that pass messages on: how many, and a sum of their numbers that

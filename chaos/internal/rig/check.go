@@ -256,6 +256,7 @@ func (r *rig) relations(ks *keyspace, id job.ID, fields map[string]string) {
 			continue
 		}
 		switch s := statemachine.Status(f["status"]); {
+		case s == statemachine.Failed && f["policy"] == string(job.Ignore):
 		case s == statemachine.Failed:
 			open, broken = open+1, broken+1
 		case !s.Settled():

@@ -41,6 +41,7 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 		many(2, func(ctx context.Context) { r.doomed(ctx, row()) })
 		many(1, func(ctx context.Context) { r.doomed(ctx, job.Single(&crew.Parent{Children: 3, Depth: 3}, "")) })
 		many(1, r.large)
+		many(3, r.maze)
 		many(1, r.registers)
 		many(2, r.impostor)
 	}

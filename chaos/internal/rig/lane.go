@@ -207,7 +207,7 @@ func (d *deed) check(ctx context.Context, r *rig) error {
 				return err
 			}
 		}
-		if i.Type == "crew.Kid" && i.Steps != 1 {
+		if i.Type == "Kid" && i.Steps != 1 {
 			r.bad(wrongState, "%s: job %s has run %d times instead of once", d.name, i.ID, i.Steps)
 		}
 	}
