@@ -76,7 +76,11 @@ func TestSeveralRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(e *env) {
 				for way, n := range ways {
+					minute := e.minute()
 					one, all := e.several(n, parts, false), e.several(n, parts, true)
+					if e.minute() != minute { // runs are counted by the minute
+						one, all = e.several(n, parts, false), e.several(n, parts, true)
+					}
 					for i := range one {
 						e.equal(way, all[i], one[i])
 					}
@@ -84,6 +88,13 @@ func TestSeveralRuns(t *testing.T) {
 			})
 		})
 	}
+}
+
+// minute is the minute of the server's clock.
+func (e *env) minute() int64 {
+	now, err := e.rdb.Time(e.Context()).Result()
+	e.ok(err)
+	return now.Unix() / 60
 }
 
 // several lets a job run, all at once or one by one, and tells what came of it.
