@@ -32,8 +32,11 @@ var (
 	ErrFull = errors.New("port is full")
 	// ErrClosed: somebody writes to a port from outside that is closed. It wraps ErrPort.
 	ErrClosed = fmt.Errorf("%w is closed", ErrPort)
-	// ErrRate: the job has run too often this minute; it is parked until the next.
+	// ErrRate: the job has run too often this minute; it is throttled until the next.
 	ErrRate = errors.New("too many runs")
+	// ErrHotLoop: the job has run too often in a row this minute without reading, writing or spawning anything.
+	// It wraps ErrRate.
+	ErrHotLoop = fmt.Errorf("%w in a hot loop", ErrRate)
 	// ErrLocked: somebody outside holds the job's lock.
 	ErrLocked = errors.New("job is locked")
 	// ErrTooLarge: a message, a commit or a tree over its limit.

@@ -210,7 +210,8 @@ type Begin struct {
 	Batches map[string]int
 	Bytes   int // stop a port's batch at so many bytes
 	Row     int // how many jobs may come with the snapshot that are next in a row, see Snapshot.Row
-	// Limits are the runs a minute allowed to a job by type, with "" for all others. A
+	// Limits are the runs a minute allowed to a job by type, with "" for all others; below zero,
+	// those in a row that made no progress, see Delta.Idle. A
 	// job over it is parked until the next minute. Without "" there is no limit.
 	Limits map[string]int
 	// Hold tells, when a Step begins a job of a type, whether the caller will then itself
@@ -291,6 +292,7 @@ type Delta struct {
 	Reason   string          // why the job is parked
 	Single   string          // how many of the next messages to read one a run, as a number; empty: as before
 	Started  bool            // the worker's Start is part of it
+	Idle     bool            // the run made no progress, and its job asks for another at once
 	Guess    *Guess          // the run has not begun yet
 	Before   []Part          // the runs before the last one, of which Writes, Entry and Log are
 }

@@ -106,6 +106,7 @@ func (e *examiner) checks() []check {
 		{"queues", e.lines},
 		{"types", e.unserved},
 		{"ready", e.waiting},
+		{"throttled", e.throttled},
 		{"locks", e.oldLocks},
 	}
 	if e.x.Deep {

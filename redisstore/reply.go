@@ -200,6 +200,9 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 		return nil, refusal(d.str(d.at(l, 1)), id)
 	case "rate":
 		return nil, fmt.Errorf("%w: job %s ran %d times this minute", job.ErrRate, id, d.int(d.at(l, 1)))
+	case "idle":
+		return nil, fmt.Errorf("%w: job %s of type %s ran %d times in a row this minute, and read, wrote and spawned nothing",
+			job.ErrHotLoop, id, d.str(d.at(l, 2)), d.int(d.at(l, 1)))
 	case "locked":
 		return nil, fmt.Errorf("%w: job %s for another %d ms", job.ErrLocked, id, d.int(d.at(l, 1)))
 	default:
@@ -220,6 +223,9 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 	return s, d.err
 }
 
+// idleRuns comes before a count of runs without progress: IDLE in rate.lua.
+const idleRuns = "idle "
+
 // look decodes what look() in run.lua returns of a job, but its inboxes.
 func (d *decoder) look(id job.ID, fields, state, defaults any) *job.Snapshot {
 	s := &job.Snapshot{Defaults: d.rawMap(defaults)}
@@ -230,7 +236,7 @@ func (d *decoder) look(id job.ID, fields, state, defaults any) *job.Snapshot {
 	if n := d.fields["touched"]; n != "" {
 		s.Touched = d.int(n)
 	}
-	if _, n, ok := strings.Cut(d.fields["rate"], ":"); ok {
+	if minute, n, ok := strings.Cut(d.fields["rate"], ":"); ok && !strings.HasPrefix(minute, idleRuns) {
 		s.Rate = int(d.int(n))
 	}
 	if s.Whole = state != nil; s.Whole {

@@ -112,23 +112,8 @@ func txArgs(args []any, tx job.Tx) []any {
 }
 
 func deltaArgs(args []any, d *job.Delta) []any {
-	mark := "0"
-	switch {
-	case d.Handed:
-		mark = "1"
-	case d.Started:
-		mark = "2"
-	case d.Leads:
-		mark = "4"
-	case d.Guess != nil:
-		closed := 0
-		if d.Guess.Closed {
-			closed = 1
-		}
-		mark = fmt.Sprintf("3 %d %d %s %d %d %d %s", d.Guess.Version, d.Guess.Touched, d.Guess.Port, d.Guess.Seen, closed, d.Guess.Limit, d.Guess.Last)
-	}
 	args = append(args, string(d.Job), d.Token, string(d.Outcome), d.Delay.Milliseconds(), d.Next,
-		d.Lease.Milliseconds(), mark, d.Reason, d.Single)
+		d.Lease.Milliseconds(), markArg(d), d.Reason, d.Single)
 	target := func(id job.ID) string {
 		if id == "" {
 			id = d.Job
@@ -192,6 +177,27 @@ func deltaArgs(args []any, d *job.Delta) []any {
 		args = append(args, w.Milliseconds())
 	}
 	return args
+}
+
+// markArg encodes what kind of run a delta is of.
+func markArg(d *job.Delta) string {
+	switch {
+	case d.Handed:
+		return "1"
+	case d.Started:
+		return "2"
+	case d.Leads:
+		return "4"
+	case d.Idle:
+		return "5"
+	case d.Guess == nil:
+		return "0"
+	}
+	g, closed := d.Guess, 0
+	if g.Closed {
+		closed = 1
+	}
+	return fmt.Sprintf("3 %d %d %s %d %d %d %s", g.Version, g.Touched, g.Port, g.Seen, closed, g.Limit, g.Last)
 }
 
 // partArgs encodes what one run wrote and logged as parts() in delta.lua reads it.

@@ -20,7 +20,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "delta": true, "edge": true, "patch": true, "port": true, "quiesce": true, "run": true, "subtree": true, "hub": true, "tx": true}
+var libraries = map[string]bool{"base": true, "delta": true, "edge": true, "patch": true, "port": true, "quiesce": true, "rate": true, "run": true, "subtree": true, "hub": true, "tx": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -108,7 +108,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua()
-	for _, library := range []string{"base", "edge", "port", "quiesce", "run", "subtree", "hub", "delta", "tx", "patch"} {
+	for _, library := range []string{"base", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx", "patch"} {
 		src += b.scripts[library]
 	}
 	reply, err := b.rdb.Eval(b.Context(), src+"start(keys, args, 0)\n"+b.scripts[name], []string{bareShard + "due"}, args...).Result()

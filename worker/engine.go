@@ -163,6 +163,11 @@ func (e *Engine) handle(_ context.Context, id string) error {
 	defer e.active.Done()
 	start := time.Now()
 	snap, err := e.cfg.Store.Begin(e.runs, job.ID(id), e.beginning())
+	if errors.Is(err, job.ErrHotLoop) {
+		e.cfg.Logger.Warn("a job is throttled until the minute is over: let it ask for a later run (WakeAfter), or give its type MaxRunsPerMinute: -1",
+			"job", id, "error", err)
+		return nil
+	}
 	if errors.Is(err, job.ErrStatus) || errors.Is(err, job.ErrLocked) || errors.Is(err, job.ErrRate) || errors.Is(err, job.ErrNotFound) {
 		return nil // an old or repeated wake
 	}

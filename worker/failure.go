@@ -28,6 +28,7 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 		if d.Outcome == statemachine.Suspend && d.Reason != "" {
 			d.Wakes = append(d.Wakes, -strayDelay)
 		}
+		d.Idle = k.options.MaxRunsPerMinute == 0 && !r.moved && !progress(d) && asksAgain(d)
 		switch single := r.info.Single; {
 		case single > 0 && read:
 			d.Single = strconv.Itoa(single - 1)
@@ -57,6 +58,17 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 		r.letter(d)
 	}
 	return d
+}
+
+// progress tells whether a run did something that others notice.
+func progress(d *job.Delta) bool {
+	return len(d.Takes)+len(d.Writes)+len(d.Spawns)+len(d.Defaults) > 0
+}
+
+// asksAgain tells whether a run asked for another at once.
+func asksAgain(d *job.Delta) bool {
+	atOnce := func(after time.Duration) bool { return after >= 0 && after < time.Millisecond }
+	return d.Outcome == statemachine.Requeue || slices.ContainsFunc(d.Wakes, atOnce)
 }
 
 // strayDelay is after how long a job that sleeps beside such messages is run again, maybe by an

@@ -76,7 +76,7 @@ func (r *registry) learn(one *ran) {
 func newRegistry(workers []Worker) (*registry, error) {
 	r := &registry{
 		kinds:  make(map[string]*kind, len(workers)),
-		limits: map[string]int{"": DefaultMaxRuns},
+		limits: map[string]int{"": Options{}.maxRuns()},
 	}
 	for _, w := range workers {
 		name, err := job.TypeOf(w)

@@ -63,6 +63,7 @@ type Run struct {
 	settle func() error
 	asked  atomic.Bool // on a guess: the run needs the store
 	took   bool        // messages of the job's In ports were read before the last Checkpoint
+	moved  bool        // the run made progress before the last Checkpoint
 	// defaulting: what is written becomes the default of the port instead, see ForInputs.
 	defaulting bool
 	broken     error // the run cannot be committed any more, whatever the worker returns
@@ -226,6 +227,7 @@ func (r *Run) Checkpoint() error {
 		return err
 	}
 	d := r.take(job.Checkpoint)
+	r.moved = r.moved || progress(d)
 	r.delta, r.size, r.written = &job.Delta{}, 0, 0
 	d.Next, d.Lease = rand.Text(), r.lease
 	begun := time.Now()

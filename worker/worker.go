@@ -84,7 +84,10 @@ type Options struct {
 	// to an hour. Zero means one second.
 	Backoff time.Duration
 	// MaxRunsPerMinute is how often a job may run in a minute; one that wants more is
-	// parked until the next, with that reason. Zero means DefaultMaxRuns, -1 no limit.
+	// throttled until the next, with that reason. Zero means no limit, but a guard against hot
+	// loops: a job that asks for another run at once MaxIdleRuns times in a row within a
+	// minute, and neither reads nor writes nor spawns anything meanwhile, is throttled. -1 turns the
+	// guard off, too.
 	MaxRunsPerMinute int
 	// NoLog keeps what runs read and write out of the log.
 	NoLog bool
@@ -127,14 +130,16 @@ func (o Options) Validate() error {
 
 const maxBackoff = time.Hour
 
-// DefaultMaxRuns is how often a job may run in a minute unless its worker says otherwise.
-const DefaultMaxRuns = 600
+// MaxIdleRuns is how often in a row, within a minute, a job without MaxRunsPerMinute may ask for another run
+// at once, by ErrAgain or a timer, after a run that read no message, wrote none, set no
+// default and spawned nothing. A change of state is no progress: a loop may count itself.
+const MaxIdleRuns = 600
 
 // maxRuns is MaxRunsPerMinute as a store understands it.
 func (o Options) maxRuns() int {
 	switch o.MaxRunsPerMinute {
 	case 0:
-		return DefaultMaxRuns
+		return -MaxIdleRuns
 	case -1:
 		return math.MaxInt32
 	}

@@ -2,6 +2,7 @@
 -- KEYS: due
 -- ARGV: job, what beginning() in run.lua reads
 -- reply: {'ok', now, what flat() makes of its fields, state or false, defaults, {{port, head, length, {messages}}…},
---         what heirs() in run.lua returns} or {'gone'}, {'status', status}, {'locked', ms}, {'rate', runs a minute}
+--         what heirs() in run.lua returns} or {'gone'}, {'status', status}, {'locked', ms},
+--         {'rate' or, of runs without progress, 'idle', runs a minute, type}
 local id = arg()
 return begin(load(id), beginning())

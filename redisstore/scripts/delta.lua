@@ -46,9 +46,10 @@ local function delta()
     flag = arg(), reason = arg(), single = arg(),
     fresh = NONE, names = NONE, ids = NONE, parts = NONE,
   }
-  d.handed, d.started, d.leads = d.flag == '1', d.flag == '2', d.flag == '4'
+  d.handed, d.started, d.leads, d.idle = d.flag == '1', d.flag == '2', d.flag == '4', d.flag == '5'
   if string.byte(d.flag) == 51 then
-    local version, touched, port, seen, closed, limit, last = string.match(d.flag, '^3 (%d+) (%d+) (%S+) (%d+) (%d) (%d+) (.*)$')
+    local pattern = '^3 (%d+) (%d+) (%S+) (%d+) (%d) (%-?%d+) (.*)$'
+    local version, touched, port, seen, closed, limit, last = string.match(d.flag, pattern)
     d.guess = {
       version = tonumber(version), touched = tonumber(touched), port = port, seen = tonumber(seen),
       closed = tonumber(closed),

@@ -142,15 +142,6 @@ local function batch_of(type, batches, most)
   return at and tonumber(string.match(batches, '^%d+', at + 1)) or most
 end
 
--- rated counts runs of a job that begin now: the minute, and the runs in it, or nil if those
--- were more than limit.
-local function rated(j, runs, limit)
-  local minute = math.floor(NOW / 60000)
-  local m, n = string.match(j.rate, '^(%d+):(%d+)$')
-  if tonumber(m) == minute then runs = tonumber(n) + runs end
-  return runs <= limit and str(minute) .. ':' .. str(runs)
-end
-
 -- look returns what a run of a job sees: what flat() makes of its fields, state or false, defaults, inboxes
 -- with so many messages; and its fields as they are.
 local function look(id, most, bytes)
@@ -215,8 +206,8 @@ local function heirs(j, fields, most)
 end
 
 -- begin starts a run as what beginning() reads says, and returns what it sees: {'ok', now, what flat() makes
--- of its fields, state or false, defaults, inboxes, heirs}, or {why not, detail}. A repeat under the same
--- token answers again. A job that is over its limit of runs a minute is parked.
+-- of its fields, state or false, defaults, inboxes, heirs}, or {why not, details}. A repeat under the same
+-- token answers again. A job that is over its limit of runs a minute is throttled.
 local function begin(j, b)
   local k = key(j.id)
   if j.status == '' then return { 'gone' } end
@@ -229,25 +220,23 @@ local function begin(j, b)
       return { 'locked', str(ttl) }
     end
     local limit = b.limits[j.type] or b.limits['']
-    local rate = rated(j, 1, j.status == S.queued and limit or math.huge)
-    if not rate then
-      local reason = 'rate: it ran ' .. str(limit) .. ' times this minute'
-      if call('HGET', k, 'reason') ~= reason then
-        note(j.id, '{"parked":"' .. reason .. '"}')
-      end
-      call('HSET', k, 'reason', reason)
-      call('ZADD', P .. 'due', str((math.floor(NOW / 60000) + 1) * 60000), j.id)
-      return { 'rate', str(limit) }
-    end
+    local rate = entered(j, 1, limit)
+    if not rate and j.status == S.queued then return throttle(j, limit) end
     j.token = b.token
-    place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0', 'rate', rate)
+    if rate and rate ~= j.rate then
+      j.rate = rate
+      place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0', 'rate', rate)
+    else
+      place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0')
+    end
   end
   local text, state, defaults, boxes, fields = look(j.id, batch_of(j.type, b.batches, b.most), b.bytes)
   local row = j.version == 0 and b.row > 0 and heirs(j, fields, b.row) or {}
   return { 'ok', str(NOW), text, state, defaults, boxes, row }
 end
 
--- limits reads the runs a minute allowed to types: pairs of type and number.
+-- limits reads the runs a minute allowed to types: pairs of type and number, which is below zero if it is of
+-- runs without progress.
 local function limits()
   local out = {}
   for _ = 1, num() do

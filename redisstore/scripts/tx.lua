@@ -185,7 +185,7 @@ local function enter(d)
   if g.closed == 1 and not closed(d.id, 'i', g.port) then return 'moved' end -- closing it is one touch
   if j.version ~= g.version or j.touched ~= g.touched + g.closed or (j.last or '') ~= g.last then return 'moved' end
   local k = key(d.id)
-  local rate = rated(j, d.runs, g.limit)
+  local rate = entered(j, d.runs, g.limit)
   if not rate or call('LLEN', k .. ':i:' .. g.port) ~= g.seen or call('EXISTS', k .. ':lock') == 1 then return 'moved' end
   local asleep = j.status
   j.token, j.status = d.token, EV.begin[EV.wake[asleep]]
@@ -194,7 +194,8 @@ local function enter(d)
     j.token, j.status = false, asleep
     return why
   end
-  j.woken, j.again, j.rate, j.slept = nil, false, rate, true -- for place: it was never queued
+  j.woken, j.again, j.slept = nil, false, true -- for place: it was never queued
+  d.rate = rate
   for _, status in ipairs({ EV.wake[asleep], j.status }) do
     j.status = status
     tell(j)
@@ -214,13 +215,15 @@ local function apply(d)
   end
   j.last, j.step, j.tries, j.version = d.token, step, tries, j.version + 1
   j.token = d.next ~= '' and d.next
-  local more = d.runs - (d.leads and 0 or 1) -- the first of them was counted when it began
-  if more > 0 and not d.guess then j.rate = rated(j, more, math.huge) end
+  local rate = pace(d, j)
   local fields = { 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries), 'version', str(j.version),
     'reason', d.reason }
   local function add(name, value) fields[#fields + 1], fields[#fields + 2] = name, value end
   if d.guess then add('ran', str(NOW)) end -- it begins only now
-  if more > 0 or d.guess then add('rate', j.rate) end
+  if rate ~= j.rate then
+    j.rate = rate
+    add('rate', rate)
+  end
   if d.single ~= '' then add('single', d.single) end
   if d.started then add('started', '1') end
   call('HSET', key(d.id), unpack(fields))

@@ -171,7 +171,7 @@ func (t *Tree) ready(i *job.Info, level int) {
 		})
 	case !i.Next.IsZero():
 		t.say(i, level, Because{
-			Text: fmt.Sprintf("%s runs as often as its type may (%s): it goes on%s", who, i.Reason, t.in(i.Next)), Next: i.Next,
+			Text: fmt.Sprintf("%s is throttled (%s): it goes on%s", who, i.Reason, t.in(i.Next)), Next: i.Next,
 		})
 	default:
 		text := fmt.Sprintf("%s has been ready %s and waits for an engine", who, t.lasting(i.Queued))
