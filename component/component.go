@@ -191,18 +191,11 @@ func jsonType(t reflect.Type) string {
 	return "any"
 }
 
-// pure is embedded by components that do nothing outside Weir. How often they run follows from what
-// comes in.
+// pure is embedded by components that do nothing outside Weir.
 type pure struct{}
 
 // WorkerOptions implements worker.Configured.
-func (pure) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1, Pure: true} }
-
-// reading is embedded instead by those that read what is outside Weir.
-type reading struct{}
-
-// WorkerOptions implements worker.Configured.
-func (reading) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
+func (pure) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 
 // acting is embedded instead by those that have side effects outside Weir: a crash repeats those
 // of one run at most.
@@ -210,5 +203,5 @@ type acting struct{}
 
 // WorkerOptions implements worker.Configured.
 func (acting) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: -1, CommitEachRun: true}
+	return worker.Options{CommitEachRun: true}
 }

@@ -88,7 +88,7 @@ type HTTPRequest struct {
 
 // WorkerOptions implements worker.Configured: servers fail and come back.
 func (*HTTPRequest) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: -1, Tries: 3, CommitEachRun: true}
+	return worker.Options{Tries: 3, CommitEachRun: true}
 }
 
 // JobType implements job.Typer.

@@ -25,7 +25,6 @@ import (
 // read. There is a checkpoint at least each MiB, from which a later run goes on; in a file
 // that is compressed it must decompress up to there again. The end of port path is the end of out.
 type ReadFile struct {
-	reading
 	// Path is a file below Policy.Root.
 	Path string `json:"path,omitempty" doc:"file to read first; more may come in at port path"`
 	// Format is lines, csv or jsonl. Empty means what the file's name says, else lines.

@@ -114,7 +114,7 @@ type Bystander struct{ In port.In[int] }
 
 // WorkerOptions implements worker.Configured.
 func (*Bystander) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: -1, NoLog: true}
+	return worker.Options{NoLog: true}
 }
 
 // Run implements worker.Worker.

@@ -31,7 +31,7 @@ type Fast struct {
 	Out port.Out[int]
 }
 
-func (*Fast) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1, Pure: true} }
+func (*Fast) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 
 // Run commits as many messages at a time as the port takes, and rests when it is full.
 func (f *Fast) Run(_ context.Context, run *worker.Run) error {
@@ -63,7 +63,7 @@ type Slow struct {
 	Sum port.Out[int]
 }
 
-func (*Slow) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1, Pure: true} }
+func (*Slow) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 
 func (s *Slow) Run(_ context.Context, run *worker.Run) error {
 	var sum, last int

@@ -31,7 +31,7 @@ type EatsAlone struct{ Eats }
 
 // WorkerOptions implements worker.Configured.
 func (*EatsAlone) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: -1, CommitEachRun: true}
+	return worker.Options{CommitEachRun: true}
 }
 
 // portions notes how many messages came with each run's snapshot.

@@ -26,7 +26,7 @@ type Hop struct {
 }
 
 // WorkerOptions implements worker.Configured.
-func (*Hop) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1, Pure: true} }
+func (*Hop) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 
 // Run implements worker.Worker.
 func (w *Hop) Run(_ context.Context, run *worker.Run) error {

@@ -192,7 +192,7 @@ type Either struct {
 
 // WorkerOptions implements worker.Configured.
 func (*Either) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: -1, Pure: true}
+	return worker.Options{Pure: true}
 }
 
 // Run implements worker.Worker.

@@ -40,9 +40,6 @@ type Index struct {
 // JobType implements job.Typer.
 func (*Index) JobType() string { return "album/index" }
 
-// WorkerOptions implements worker.Configured.
-func (*Index) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
-
 // Run moves what has come into the state, one entry a key, and writes the pages at the end.
 func (x *Index) Run(_ context.Context, run *worker.Run) error {
 	for e, err := range x.Entries.All() {

@@ -30,7 +30,7 @@ type Make struct {
 func (*Make) JobType() string { return "album/make" }
 
 // WorkerOptions implements worker.Configured. Each run of a child wakes the job.
-func (*Make) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1, Pure: true} }
+func (*Make) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 
 // Run takes what is ready of the pictures in work, the first ones first, and puts further
 // ones to work. The list of those in work is all that it has to remember.

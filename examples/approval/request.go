@@ -198,9 +198,6 @@ type Desk struct{}
 // JobType implements job.Typer.
 func (*Desk) JobType() string { return "approval/desk" }
 
-// WorkerOptions implements worker.Configured. Each run of a request wakes the desk.
-func (*Desk) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
-
 // Run has nothing to do.
 func (*Desk) Run(context.Context, *worker.Run) error { return worker.ErrSuspend }
 

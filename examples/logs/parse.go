@@ -47,7 +47,7 @@ func (*Parse) JobType() string { return "logs/parse" }
 
 // WorkerOptions implements worker.Configured.
 func (*Parse) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: -1, Pure: true}
+	return worker.Options{Pure: true}
 }
 
 // Run parses a few chunks. When there are more, the job gets another run, unless those who
@@ -118,7 +118,7 @@ func (*Rejected) JobType() string { return "logs/rejected" }
 
 // WorkerOptions implements worker.Configured.
 func (*Rejected) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: -1, Pure: true}
+	return worker.Options{Pure: true}
 }
 
 // Run adds what there is. Chunks come in any order, since there are several parsers, so

@@ -47,9 +47,6 @@ type Read struct {
 // JobType implements job.Typer.
 func (*Read) JobType() string { return "logs/read" }
 
-// WorkerOptions implements worker.Configured.
-func (*Read) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: -1} }
-
 // Cursor is how far Read got: all before it is committed.
 type Cursor struct {
 	File   int   `json:"file"`

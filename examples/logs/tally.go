@@ -70,7 +70,7 @@ func (*Tally) JobType() string { return "logs/tally" }
 
 // WorkerOptions implements worker.Configured.
 func (*Tally) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: -1, Pure: true}
+	return worker.Options{Pure: true}
 }
 
 // Run counts some batches. After the last one it makes the table.

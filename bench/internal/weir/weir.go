@@ -60,7 +60,7 @@ type tuned struct{ noLog, notPure, commitEach bool }
 // WorkerOptions implements worker.Configured.
 func (t tuned) WorkerOptions() worker.Options {
 	return worker.Options{
-		MaxRunsPerMinute: -1, NoLog: t.noLog, Pure: !t.notPure && !t.commitEach, CommitEachRun: t.commitEach,
+		NoLog: t.noLog, Pure: !t.notPure && !t.commitEach, CommitEachRun: t.commitEach,
 	}
 }
 
