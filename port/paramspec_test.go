@@ -69,7 +69,7 @@ func TestCheckParams(t *testing.T) {
 // What differs by two letters that changed places is near.
 func TestSuggestExchangedLetters(t *testing.T) {
 	t.Parallel()
-	for word, want := range map[string]string{"mpa": "map", "teh": "tee", "xyz": ""} {
+	for word, want := range map[string]string{"mpa": "map", "ete": "tee", "xyz": ""} {
 		got := port.Suggest(word, []string{"map", "tee", "batch"})
 		if want != "" && got != fmt.Sprintf("did you mean %q?", want) || want == "" && got != "use one of: map, tee, batch" {
 			t.Errorf("for %s: %s", word, got)

@@ -44,7 +44,7 @@ func (o outgoing) in(ctx context.Context, sender port.Context) context.Context {
 
 // like tells whether two messages have the same context.
 func (o outgoing) like(p outgoing) bool {
-	return (o.own == nil) == (p.own == nil) && maps.EqualFunc(o.own, p.own, func(a, b any) bool { return reflect.DeepEqual(a, b) })
+	return (o.own == nil) == (p.own == nil) && maps.EqualFunc(o.own, p.own, reflect.DeepEqual)
 }
 
 // parseMessage reads a word of a command line, or a line of a file: JSON, unless all is text.
