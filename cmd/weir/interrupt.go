@@ -90,14 +90,15 @@ func (i *interrupts) second() bool {
 	return true
 }
 
-// stop notes that an engine stops: the next signal is the second one.
-func (i *interrupts) stop() {
+// stop notes that an engine stops, so that the next signal is the second one. It tells whether a signal is why.
+func (i *interrupts) stop() (signalled bool) {
 	if i == nil {
-		return
+		return false
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.stopping = true
+	signalled, i.stopping = i.stopping, true
+	return signalled
 }
 
 // code is the exit code of a program that ends by itself with another one.
@@ -127,10 +128,6 @@ func nothing() {}
 
 // tellStop says what an engine that stops waits for, if that takes a while, until it is called to be over.
 func tellStop(ctx context.Context, w io.Writer, e *worker.Engine, client *job.Client, kept bool) (over func()) {
-	word := "Ctrl-C"
-	if ctx.Err() != nil {
-		word += " again"
-	}
 	signals := interruptsOf(ctx)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var telling sync.WaitGroup
@@ -149,8 +146,10 @@ func tellStop(ctx context.Context, w io.Writer, e *worker.Engine, client *job.Cl
 		if more := len(runs) - namedRuns; more > 0 {
 			names = append(names, fmt.Sprintf("%d more", more))
 		}
-		signals.stop()
-		again := ""
+		word, again := "Ctrl-C", ""
+		if signals.stop() {
+			word += " again"
+		}
 		if kept {
 			again = "; what is cut off then runs again, at the latest when its lease ends"
 		}

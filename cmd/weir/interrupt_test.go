@@ -90,6 +90,20 @@ func TestSecondInterrupt(t *testing.T) {
 		atOnce(t, cmd)
 		gone(t, pid())
 	})
+	t.Run("timeout", func(t *testing.T) { // then the first signal is the second one
+		t.Parallel()
+		dir, pid := sleeping(t)
+		cmd := in(t, dir, "", "run", "shop.yaml", "--allow-exec", "sh", "--timeout", "2s")
+		stderr := &buffer{}
+		cmd.Stderr = stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "it says what it waits for", func() bool { return strings.Contains(stderr.String(), "press Ctrl-C to stop at once") })
+		interrupt(t, cmd)
+		atOnce(t, cmd)
+		gone(t, pid())
+	})
 	t.Run("worker", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ func TestPrivateQueue(t *testing.T) {
 		s := serve(t, own, ServeConfig{Queues: map[string]int{queue: 1}, Handle: k.handle, nap: never})
 		o := serve(t, other, ServeConfig{Queues: map[string]int{"a": 1, NewPrivateQueue(): 1}, Handle: strange.handle, nap: never})
 		defer o.Stop()
+		stop := sync.OnceFunc(s.Stop)
+		defer stop()
 		var want []string
 		for n := range 3 * together {
 			from := []*Broker{own, other}[n%2]
@@ -45,7 +48,7 @@ func TestPrivateQueue(t *testing.T) {
 			t.Errorf("the other process got %v", got)
 		}
 		traceless(t, own, queue)
-		s.Stop()
+		stop()
 		wake(t, other, 1, queue) // for nobody
 		traceless(t, own, queue)
 	})
@@ -77,6 +80,8 @@ func TestPrivateWakeIsPendingOnce(t *testing.T) {
 		<-release
 		return errors.New("not now")
 	}})
+	stop := sync.OnceFunc(s.Stop)
+	defer stop()
 	for n := range 4 { // as many as it has slots
 		wake(t, b, n, queue)
 	}
@@ -86,7 +91,7 @@ func TestPrivateWakeIsPendingOnce(t *testing.T) {
 	}
 	close(release)
 	k.wait(t, 5)
-	s.Stop()
+	stop()
 	if got := k.wait(t, 5); len(got) != 5 {
 		t.Errorf("got %v", got)
 	}
