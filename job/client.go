@@ -27,69 +27,18 @@ type Store interface {
 	History
 }
 
-// Client creates jobs and finds them. It holds nothing but its store and needs no closing.
+// Client creates jobs and finds them. It holds its store, and what it has read of the catalogue
+// of worker types; it needs no closing.
 type Client struct {
 	store Store
+	types *catalogue
 }
 
 // NewClient returns a client of a store.
-func NewClient(s Store) *Client { return &Client{store: s} }
+func NewClient(s Store) *Client { return &Client{store: s, types: &catalogue{store: s}} }
 
-// Option is a choice made when a tree is started.
-type Option func(*startOptions)
-
-type startOptions struct {
-	alias, by string
-	aliased   bool
-	labels    map[string]string
-}
-
-// Alias gives the tree a name that is unique in the namespace. Starting a tree under
-// an alias that exists already starts nothing and returns the existing tree: so a
-// program may be started again and again for one piece of work.
-func Alias(name string) Option { return func(o *startOptions) { o.alias, o.aliased = name, true } }
-
-// By records who created the tree.
-func By(who string) Option { return func(o *startOptions) { o.by = who } }
-
-// Start creates all jobs of a plan in one step and queues those that have something
-// to do. It returns a handle of the root.
-func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle, error) {
-	var o startOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
-	if p == nil {
-		return nil, fmt.Errorf("%w: starting a tree: there is no plan; give a graph or job.Single(worker)", ErrName)
-	}
-	plan, err := p.Plan()
-	if err != nil {
-		return nil, fmt.Errorf("starting a tree: %w", err)
-	}
-	plan = plan.labelled(o.labels)
-	if err := plan.Validate(); err != nil {
-		return nil, fmt.Errorf("starting a tree: %w", err)
-	}
-	id, err := NewID()
-	if err != nil {
-		return nil, err
-	}
-	if o.aliased {
-		if err := checkAlias(o.alias); err != nil {
-			return nil, err
-		}
-		// The alias is bound before the tree exists. If this process dies in between,
-		// the next Start under the alias creates the tree under the same ID.
-		if id, err = c.store.Claim(ctx, o.alias, id); err != nil {
-			return nil, fmt.Errorf("starting tree %q: %w", o.alias, err)
-		}
-	}
-	created, err := c.store.Create(ctx, id, plan, o.by)
-	if err != nil {
-		return nil, fmt.Errorf("starting tree %s: %w", id, err)
-	}
-	return &Handle{store: c.store, id: id, created: created}, nil
-}
+// handle returns a handle of a job.
+func (c *Client) handle(id ID) *Handle { return &Handle{store: c.store, types: c.types, id: id} }
 
 // Find returns a handle of a job by its ID, by the beginning of its ID, of at least four
 // characters, if no other job's begins so, or by an alias. Otherwise the error wraps ErrNotFound or ErrAmbiguous.
@@ -101,7 +50,7 @@ func (c *Client) Find(ctx context.Context, name string) (*Handle, error) {
 	if _, err := c.store.Info(ctx, id); err != nil {
 		return nil, err
 	}
-	return &Handle{store: c.store, id: id}, nil
+	return c.handle(id), nil
 }
 
 func (c *Client) resolve(ctx context.Context, name string) (ID, error) {

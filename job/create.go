@@ -74,7 +74,9 @@ func (c *Client) create(ctx context.Context, n New) (*Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Handle{store: c.store, id: id, created: created}, nil
+	h := c.handle(id)
+	h.created = created
+	return h, nil
 }
 
 func (c *Client) newID(ctx context.Context, parent ID) (ID, error) {

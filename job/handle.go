@@ -16,6 +16,7 @@ import (
 // call asks the store. Methods on a job that is gone return ErrNotFound.
 type Handle struct {
 	store   Store
+	types   *catalogue
 	id      ID
 	created bool
 }

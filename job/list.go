@@ -202,4 +202,4 @@ func (c *Client) Details(ctx context.Context, ids ...ID) ([]Details, error) {
 }
 
 // At returns a handle of a job without asking whether there is one.
-func (c *Client) At(id ID) *Handle { return &Handle{store: c.store, id: id} }
+func (c *Client) At(id ID) *Handle { return c.handle(id) }

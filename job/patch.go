@@ -38,6 +38,11 @@ func (h *Handle) Patch(ctx context.Context, p Planner) error {
 	if err != nil {
 		return fmt.Errorf("patching job %s: %w", h.id, err)
 	}
+	return h.patch(ctx, plan)
+}
+
+// patch changes the graph into that of a valid plan.
+func (h *Handle) patch(ctx context.Context, plan *Plan) error {
 	tree, err := h.Tree(ctx)
 	if err != nil {
 		return err

@@ -398,3 +398,32 @@ func TestLoneTree(t *testing.T) {
 		}
 	})
 }
+
+// A queue that no engine serves is an error of Start, as of Create, if another one has the type.
+func TestStartUnknownQueue(t *testing.T) {
+	each(t, func(e *env) {
+		e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Base", Queue: "default"}}))
+		c := job.NewClient(e.store)
+		start := func(p planner, opts ...job.Option) error {
+			_, err := c.Start(e.Context(), p, opts...)
+			return err
+		}
+		lone := planner{{Type: "Base", Queue: "defalt"}}
+		g := planner{{Name: "g", Type: "g", Graph: true}, {Name: "a", Type: "Base"}, {Name: "b", Type: "Base", Queue: "defalt"}}
+		for _, p := range []planner{lone, g} {
+			err := start(p, job.Alias("typo"))
+			const says = `queue "defalt" has no worker of type "Base", but queue default has`
+			if !errors.Is(err, job.ErrUnknownType) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "job.EnginesLater()") {
+				e.Errorf("got %v, want %s", err, says)
+			}
+			if _, err := c.Find(e.Context(), "typo"); !errors.Is(err, job.ErrNotFound) {
+				e.Errorf("it was stored: %v", err)
+			}
+		}
+		e.ok(start(lone, job.EnginesLater()))
+		e.ok(start(planner{{Type: "Base"}}))
+		e.ok(start(planner{{Type: "New", Queue: "defalt"}})) // whose engine may come
+		e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Base", Queue: "defalt"}}))
+		e.ok(start(g))
+	})
+}

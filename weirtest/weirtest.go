@@ -3,6 +3,7 @@ package weirtest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -66,7 +67,7 @@ func New(tb TB, workers ...worker.Worker) *Engine {
 		return nil
 	}
 	tb.Cleanup(func() { _ = e.store.Close() })
-	e.client = job.NewClient(e.store)
+	e.client = job.NewClient(everyQueue{e.store})
 	e.engine, err = worker.New(worker.Config{
 		Store: observed{e.store, e}, Workers: workers, Lease: lease, Logger: logger(tb),
 	})
@@ -83,6 +84,21 @@ func New(tb TB, workers ...worker.Worker) *Engine {
 		e.types[name] = true
 	}
 	return e
+}
+
+// everyQueue is a store in which a type that is registered for the default queue is known in all:
+// the engine runs jobs of every queue.
+type everyQueue struct{ *redisstore.Store }
+
+// Type implements job.Types.
+func (s everyQueue) Type(ctx context.Context, queue, name string) (*job.TypeInfo, error) {
+	t, err := s.Store.Type(ctx, queue, name)
+	if errors.Is(err, job.ErrUnknownType) {
+		if known, err := s.Store.Type(ctx, job.DefaultQueue, name); err == nil {
+			return known, nil
+		}
+	}
+	return t, err
 }
 
 // Client returns a client of the engine's store, for what Engine has no method for. The

@@ -299,11 +299,15 @@ func TestIdleEngineStops(t *testing.T) {
 	b.check(e.Run(ctx))
 }
 
-// Who starts another graph under an alias gets the tree that is there, and is told so.
+// Who starts something else under an alias is refused, or gets the tree that is there if he asks
+// for it, and is told so.
 func TestSameAliasOtherPlan(t *testing.T) {
 	each(t, func(b *bench) {
 		first := b.start(row(&Hop{}), job.Alias("album"))
-		second := b.start(job.Single(&Count{To: 3}, ""), job.Alias("album"))
+		if _, err := b.client.Start(b.ctx, job.Single(&Count{To: 3}, ""), job.Alias("album")); !errors.Is(err, job.ErrExists) {
+			b.Errorf("another plan under the alias: %v", err)
+		}
+		second := b.start(job.Single(&Count{To: 3}, ""), job.Alias("album"), job.TakeExisting())
 		if second.ID() != first.ID() || !first.Created() || second.Created() {
 			b.Errorf("%s created: %t, then %s: %t", first.ID(), first.Created(), second.ID(), second.Created())
 		}

@@ -106,7 +106,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	}
 	defer store.Close()
 	r.queue = delivery.NewPrivateQueue()
-	if r.handle, err = job.NewClient(store).Start(ctx, inQueue{g, r.queue}, labels...); err != nil {
+	if r.handle, err = job.NewClient(store).Start(ctx, inQueue{g, r.queue}, append(labels, job.EnginesLater())...); err != nil {
 		return err
 	}
 	if r.kept = kept; kept { // it stays there, whatever becomes of this process

@@ -41,7 +41,7 @@ func workers() []worker.Worker {
 func (o *options) start(ctx context.Context, client *job.Client) (*job.Handle, error) {
 	var opts []job.Option
 	if o.tree != "" {
-		opts = append(opts, job.Alias(o.tree))
+		opts = append(opts, job.Alias(o.tree), job.TakeExisting()) // same looks whether it is the one that is meant
 	}
 	h, err := client.Start(ctx, o.newGraph(), opts...)
 	if err != nil || h.Created() {

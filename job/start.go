@@ -1,0 +1,209 @@
+package job
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Option is a choice made when a tree is started.
+type Option func(*startOptions)
+
+type startOptions struct {
+	alias, by string
+	aliased   bool
+	labels    map[string]string
+	existing  existing
+	later     bool
+}
+
+// existing is what to do with a tree that has the alias and another definition.
+type existing int
+
+const (
+	refuse existing = iota
+	patch
+	take
+)
+
+// Alias gives the tree a name that is unique in the namespace. Starting a tree under an alias
+// that exists already starts nothing and returns the existing tree, so a program may be started
+// again and again for one piece of work.
+//
+// The existing tree must be what is to be started: a graph with the same definition, which is
+// its jobs, their parameters, ports and wires, or a lone job of the same type and queue with the same
+// parameters. Otherwise the error wraps ErrExists; PatchExisting and TakeExisting say what
+// to do instead. A tree that has completed, failed or been terminated is returned as it is.
+func Alias(name string) Option { return func(o *startOptions) { o.alias, o.aliased = name, true } }
+
+// PatchExisting changes a graph that is there under the alias into the one that is started, if
+// it has another definition, as Handle.Patch does: that is how a new version of a graph is
+// deployed. A failed graph is changed, too; one that has completed or been terminated is not.
+func PatchExisting() Option { return func(o *startOptions) { o.existing = patch } }
+
+// TakeExisting takes the tree that is there under the alias, whatever its definition.
+func TakeExisting() Option { return func(o *startOptions) { o.existing = take } }
+
+// EnginesLater starts a tree though a job of it is in a queue that no engine serves for the job's
+// type, while another queue has the type: the engine is still to be started. Without it the error
+// wraps ErrUnknownType. A type that no engine has registered for any queue is no error.
+func EnginesLater() Option { return func(o *startOptions) { o.later = true } }
+
+// By records who created the tree.
+func By(who string) Option { return func(o *startOptions) { o.by = who } }
+
+// Start creates all jobs of a plan in one step and queues those that have something
+// to do. It returns a handle of the root.
+func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle, error) {
+	var o startOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	plan, err := c.plan(ctx, p, &o)
+	if err != nil {
+		return nil, fmt.Errorf("starting a tree: %w", err)
+	}
+	id, err := NewID()
+	if err != nil {
+		return nil, err
+	}
+	if o.aliased {
+		// The alias is bound before the tree exists. If this process dies in between,
+		// the next Start under the alias creates the tree under the same ID.
+		if id, err = c.store.Claim(ctx, o.alias, id); err != nil {
+			return nil, fmt.Errorf("starting tree %q: %w", o.alias, err)
+		}
+	}
+	h := c.handle(id)
+	if h.created, err = c.store.Create(ctx, id, plan, o.by); err != nil {
+		return nil, fmt.Errorf("starting tree %s: %w", id, err)
+	}
+	if !h.created {
+		if err := h.meet(ctx, plan, o.existing); err != nil {
+			return nil, fmt.Errorf("starting tree %q: %w", o.alias, err)
+		}
+	}
+	return h, nil
+}
+
+// plan returns what is to be created.
+func (c *Client) plan(ctx context.Context, p Planner, o *startOptions) (*Plan, error) {
+	if p == nil {
+		return nil, fmt.Errorf("%w: there is no plan; give a graph or job.Single(worker)", ErrName)
+	}
+	plan, err := p.Plan()
+	if err != nil {
+		return nil, err
+	}
+	plan = plan.labelled(o.labels)
+	err = plan.Validate()
+	if err == nil && o.aliased {
+		err = checkAlias(o.alias)
+	}
+	if err != nil || o.later {
+		return plan, err
+	}
+	if err := c.types.checkQueues(ctx, plan); errors.Is(err, ErrUnknownType) {
+		return nil, fmt.Errorf("%w; if its engine is started later, pass job.EnginesLater()", err)
+	} else if err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// meet makes sure that a tree that was there already is what a plan describes, or does what is
+// asked for if it is not.
+func (h *Handle) meet(ctx context.Context, plan *Plan, how existing) error {
+	if how == take {
+		return nil
+	}
+	digest, err := plan.Digest()
+	if err != nil {
+		return err
+	}
+	before := ""
+	var refused error
+	for {
+		info, err := h.Info(ctx)
+		if err != nil {
+			return err
+		}
+		other := differs(info, &plan.Nodes[0], digest)
+		switch {
+		case other == "" || over(info.Status) || info.Status == statemachine.Failed && how == refuse:
+			return nil
+		case how == refuse || !info.Graph:
+			return h.unlike(info, &plan.Nodes[0], other)
+		case refused != nil && info.Definition == before:
+			return refused // not because somebody else changed the graph, too
+		}
+		before = info.Definition
+		if refused = h.patch(ctx, plan); !errors.Is(refused, ErrStatus) {
+			return refused
+		}
+	}
+}
+
+// over tells whether a tree with that status of its root has come to its end, or is about to.
+func over(s statemachine.Status) bool {
+	return s.Settled() || s == statemachine.Terminating
+}
+
+// unlike is the error about a tree that is not what a plan describes.
+func (h *Handle) unlike(there *Info, n *Node, other string) error {
+	remedy := "choose another alias"
+	if there.Graph && n.Graph && there.Type == n.Type {
+		remedy = "change it into this one with job.PatchExisting() or Handle.Patch"
+	}
+	return fmt.Errorf("%w: job %s has this alias and %s: %s, or take it as it is with job.TakeExisting()", ErrExists, h.id, other, remedy)
+}
+
+// differs says in what a tree is not what a plan describes, by their first jobs; empty: in nothing.
+func differs(there *Info, n *Node, digest string) string {
+	switch {
+	case there.Graph != n.Graph || there.Type != n.Type:
+		return fmt.Sprintf("is a %s", there.Type)
+	case n.Graph && there.Definition != digest:
+		return "has another definition"
+	case n.Graph:
+		return ""
+	case there.Queue != cmp.Or(n.Queue, DefaultQueue):
+		return fmt.Sprintf("is in queue %q", there.Queue)
+	case !sameArgs(there.Args, n.Args):
+		return "has other parameters"
+	}
+	return ""
+}
+
+// sameArgs tells whether the parameters of two workers are the same. One that is missing has its
+// zero value.
+func sameArgs(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, y := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if len(a) > 0 && json.Unmarshal(a, &x) != nil || len(b) > 0 && json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	for _, one := range []map[string]json.RawMessage{x, y} {
+		for name := range one {
+			if same := bytes.Equal(x[name], y[name]) || isZero(x[name]) && isZero(y[name]); !same {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isZero(value json.RawMessage) bool {
+	switch string(value) {
+	case "", "null", "false", "0", `""`, "[]", "{}":
+		return true
+	}
+	return false
+}
