@@ -29,8 +29,9 @@ type handleField struct {
 //
 //	`port:"name,limit=100,default=JSON"`
 //
-// An empty name is the field's name in snake case. default comes last and takes
-// the rest of the tag. All other exported fields are arguments, see
+// An empty name is the field's name in snake case. The options are limit=N, channel=/NAME,
+// which may be given several times, required, keep (see [Spec]) and default=JSON, which comes
+// last and takes the rest of the tag. All other exported fields are arguments, see
 // [Layout.Params]. The error lists everything that is wrong with the struct.
 func Describe(t reflect.Type) (*Layout, error) {
 	worker := t

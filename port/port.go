@@ -87,6 +87,9 @@ type Spec struct {
 	// Channels are the channels that an output port publishes to besides, or that an
 	// input port subscribes to.
 	Channels []string `json:"channels,omitempty"`
+	// Keep: an output port that publishes to channels, and is wired to nobody, keeps its
+	// messages as well, for who reads the port. Without it they are only published.
+	Keep bool `json:"keep,omitempty"`
 }
 
 // Validate returns an error that names every wrong field, or nil.
@@ -111,6 +114,9 @@ func (s Spec) Validate() error {
 	}
 	if s.Required && s.Dir == Output {
 		errs = append(errs, errors.New("only an input port can be required: remove it"))
+	}
+	if s.Keep && (s.Dir != Output || len(s.Channels) == 0) {
+		errs = append(errs, errors.New("only an output port with a channel can keep what it publishes, others keep their messages anyway: remove it"))
 	}
 	for _, c := range s.Channels {
 		errs = append(errs, CheckChannel(c))

@@ -11,7 +11,7 @@ import (
 )
 
 // tagOptions are the options of a port tag, in the order they are listed in.
-var tagOptions = []string{"limit", "channel", "default", "required"}
+var tagOptions = []string{"limit", "channel", "default", "required", "keep"}
 
 // fieldSpec returns the spec of a handle field: its type and its port tag,
 // which is the name (empty for the field's name in snake case) and options.
@@ -33,6 +33,9 @@ func fieldSpec(f reflect.StructField) (Spec, error) {
 	}
 	if err := parseOptions(&spec, options); err != nil {
 		return spec, fmt.Errorf("port tag: %w", err)
+	}
+	if spec.Keep && (spec.Dir == Input || len(spec.Channels) == 0) {
+		return spec, errors.New("port tag: option keep: only an output port with a channel needs it, others keep their messages anyway")
 	}
 	if spec.Default == nil {
 		return spec, nil
@@ -105,8 +108,10 @@ func parseOptions(spec *Spec, rest string) error {
 			if spec.Dir == Output {
 				err = errors.New("option required: an output port is never required")
 			}
-		case key == "required":
-			err = errors.New("option required takes no value")
+		case key == "keep" && !hasValue:
+			spec.Keep = true
+		case key == "required" || key == "keep":
+			err = fmt.Errorf("option %s takes no value", key)
 		case key == "limit" && hasValue:
 			err = setLimit(spec, value)
 		case key == "default" && hasValue:

@@ -248,7 +248,8 @@ func hearsStatuses(ports []port.Spec) bool {
 
 // descriptor is what the job's hash says of a port: its limit, then its edges and the
 // channels that it publishes to, with a space before each; an edge is its ends, like
-// "3i.words,4i.words", with a ~ behind those that are feedback; a channel has a # before it.
+// "3i.words,4i.words", with a ~ behind those that are feedback; a channel has a # before it;
+// a + says that the port keeps what it publishes.
 func descriptor(p *job.Port, number func(int) int) string {
 	var b strings.Builder
 	b.WriteString(strconv.Itoa(p.Limit))
@@ -268,6 +269,9 @@ func descriptor(p *job.Port, number func(int) int) string {
 		if p.Dir == port.Output {
 			b.WriteString(" #" + c)
 		}
+	}
+	if p.Keep {
+		b.WriteString(" +")
 	}
 	return b.String()
 }

@@ -109,6 +109,8 @@ func (d *decoder) descriptor(p *job.PortInfo, id job.ID, text string) {
 		part, rest, more = strings.Cut(rest, " ")
 		switch {
 		case part == "":
+		case part == "+":
+			p.Keep = true
 		case part[0] == '#':
 			p.Channels = append(p.Channels, part[1:])
 		default:

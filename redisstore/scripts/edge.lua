@@ -7,6 +7,7 @@ local function edges_of(id, d)
   local root = tree(id)
   edges.limit = tonumber(string.match(d, '^%d+') or '0')
   for channel in string.gmatch(d, ' #(%S+)') do edges.channels[#edges.channels + 1] = channel end
+  edges.drops = #edges.channels > 0 and not string.find(d, ' +', 1, true)
   for edge in string.gmatch(d, ' (%d%S*)') do
     local ends = {}
     for n, dd, p, loop in string.gmatch(edge, '(%d+)([io])%.([%w_]+)(~?)') do
@@ -21,7 +22,8 @@ end
 -- port that keeps its messages; nil for a port that the job does not have. The second
 -- result is the descriptor that a port admitted by `*` will have once it is used. The
 -- list's field channels names the channels that the port publishes to, limit is the
--- number of messages at which it is full, 0 for none.
+-- number of messages at which it is full, 0 for none; drops is true if what it publishes is not
+-- kept where it is wired to nobody.
 local function wires(id, dir, port)
   local name = id .. dir .. port
   if wired[name] then return wired[name] end

@@ -115,7 +115,7 @@ local function deliver(id, dir, port, vals, hash)
       for _, v in ipairs(vals) do mail('hub', 'publish', channel, v) end
     end
   end
-  if #edges == 0 then return append(id, dir, port, vals, edges.limit) end
+  if #edges == 0 and not edges.drops then return append(id, dir, port, vals, edges.limit) end
   local count = call('HINCRBY', key(id), 'h.' .. dir .. '.' .. port, #vals)
   for _, ends in ipairs(edges) do
     local n, shares = #ends, {}
