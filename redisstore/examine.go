@@ -75,6 +75,7 @@ type examiner struct {
 	types   []job.TypeInfo
 	queues  []QueueInfo
 	sample  []sampled // of what is in `due`
+	unread  []unread  // found by a deep look
 }
 
 // check is one thing to look at.
@@ -110,9 +111,9 @@ func (e *examiner) checks() []check {
 		{"locks", e.oldLocks},
 	}
 	if e.x.Deep {
-		all = append(all, check{"orphans", e.orphans})
+		return append(all, check{"orphans", e.orphans}, check{"ports", e.outputs})
 	}
-	return all
+	return append(all, check{"ports", e.outputs})
 }
 
 // attempt makes a finding of what goes wrong while looking.

@@ -114,6 +114,11 @@ func (d *deep) scan(ctx context.Context, rdb *redis.Client, progress func(int64)
 			return err
 		}
 		d.suspect(found)
+		grown, err := d.growing(ctx, outputsAmong(keys))
+		if err != nil {
+			return err
+		}
+		d.unread = append(d.unread, grown...)
 		progress(scanBatch)
 		if cursor = next; cursor == 0 {
 			return nil

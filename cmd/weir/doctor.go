@@ -19,8 +19,9 @@ func newDoctor(s *settings) *cobra.Command {
 		Short: "Examine a Redis and a namespace, and say what to do about what is found",
 		Long: `Examine a Redis and a namespace, and say what to do about what is found: whether jobs
 are safe there (version, memory, disk, replicas, permissions), whether engines do their
-work (late jobs, work left over by crashes, queues and types that nobody serves), and
-with --deep whether each job is where it belongs. Nothing is changed.
+work (late jobs, work left over by crashes, queues and types that nobody serves), whether
+ports of the oldest and newest trees only grow, and with --deep whether each job is
+where it belongs and ports of all. Nothing is changed.
 
 --deep looks at all keys of the namespace, in batches with rests between them; what
 looks wrong is looked at once more two seconds later.
