@@ -54,14 +54,16 @@ func TestH1OutPortsPublish(t *testing.T) {
 		a, b := e.free(nil, in("in", "/h1/a")), e.free(nil, in("in", "/h1/b"))
 		loop := e.free(nil, in("in", "/h1/c"))
 		heard := e.free(nil, in("in", "/h1/c"))
-		h := e.free(once(func(run *worker.Run) error { return put(run, "out", "1", "2") }), out("out", "/h1/a", "/h1/b"))
-		for _, j := range []*job.Handle{a, b, h} {
+		h := e.free(once(func(run *worker.Run) error { return put(run, "out", "1", "2") }), kept("out", "/h1/a", "/h1/b"))
+		only := e.free(once(func(run *worker.Run) error { return put(run, "out", "8") }), out("out", "/h1/d"))
+		for _, j := range []*job.Handle{a, b, h, only} {
 			e.settled(j, 1)
 		}
+		e.empties(only, port.Output, "out") // published, and not kept
 		e.check(h.WriteOut(e.ctx, "out", 3))
 		e.arrived(a, "in", "1", "2", "3")
 		e.arrived(b, "in", "1", "2", "3")
-		e.empties(h, port.Output, "out", "1", "2", "3") // they stay in the port as well
+		e.empties(h, port.Output, "out", "1", "2", "3") // they stay in the port as well, as they are to be kept
 		e.check(loop.Write(e.ctx, "in", 4))
 		e.check(e.client.Publish(e.ctx, "/h1/c", 5))
 		e.arrived(heard, "in", "5")

@@ -223,7 +223,7 @@ func TestO13ConnectToOutPorts(t *testing.T) {
 		e.serve(&Free{})
 		grand := e.free(nil)
 		e.settled(grand, 1) // else one run may be for itself and its child
-		parent := e.under(grand, "parent", nil, in("in"), out("out", "/o13"))
+		parent := e.under(grand, "parent", nil, in("in"), kept("out", "/o13"))
 		heard := e.free(nil, in("in", "/o13"))
 		e.settled(heard, 1)
 		e.settled(parent, 1)

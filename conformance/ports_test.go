@@ -64,6 +64,13 @@ func out(name string, channels ...string) port.Spec {
 	return port.Spec{Name: name, Dir: port.Output, Channels: channels}
 }
 
+// kept is an Out port that publishes, and keeps what it publishes.
+func kept(name string, channels ...string) port.Spec {
+	s := out(name, channels...)
+	s.Keep = true
+	return s
+}
+
 // preset is an In port with a default.
 func preset(name, value string) port.Spec {
 	return port.Spec{Name: name, Dir: port.Input, Default: json.RawMessage(value)}
@@ -233,7 +240,7 @@ func TestO2PortOnDemandHasTheOptionsOfAny(t *testing.T) {
 				got = append(got, v)
 			}
 			return run.State().Set("got", got)
-		}, star, out("*", "/made"))
+		}, star, kept("*", "/made"))
 		heard := e.free(nil, in("in", "/made"))
 		e.settled(heard, 1)
 		e.settled(h, 1)
