@@ -99,6 +99,7 @@ type keyspace struct {
 	jobs     map[job.ID]map[string]string // their hashes
 	children map[job.ID]map[string]string
 	keys     []string
+	lost     map[job.ID]bool // trees whose creation was lost in an outage
 }
 
 // inspect looks at all keys of the namespace when no process works on it any more.
@@ -150,7 +151,7 @@ func (r *rig) locksEnd(ctx context.Context, patience time.Duration) error {
 
 // read reads all keys, and the jobs among them.
 func (r *rig) read(ctx context.Context) (*keyspace, error) {
-	ks := &keyspace{jobs: map[job.ID]map[string]string{}, children: map[job.ID]map[string]string{}}
+	ks := &keyspace{lost: r.lostTrees, jobs: map[job.ID]map[string]string{}, children: map[job.ID]map[string]string{}}
 	var err error
 	if ks.keys, err = r.scan(ctx, "weir:{"+namespace+"*"); err != nil {
 		return nil, err
@@ -207,8 +208,8 @@ func (ks *keyspace) stray(key string) string {
 		switch {
 		case hubKeys[name], strings.HasPrefix(name, "ch:"), strings.HasPrefix(name, "engine:"):
 			return ""
-		case isAliases && ks.jobs[job.ID(id)] != nil:
-			return ""
+		case isAliases && (ks.jobs[job.ID(id)] != nil || ks.lost[job.ID(id)]):
+			return "" // an alias is bound before its tree is created: the next Start under it creates the tree
 		}
 		return "it is no key of a namespace without work, or its job does not exist"
 	}

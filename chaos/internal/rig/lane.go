@@ -144,6 +144,7 @@ func (r *rig) treeOf(ctx context.Context, h *job.Handle, born span) ([]*job.Info
 	tree, err := h.Tree(ctx)
 	if errors.Is(err, job.ErrNotFound) && r.undone(born) {
 		r.count(lostByOutage, 1)
+		r.lostTrees[h.ID()] = true
 		return nil, nil
 	}
 	return tree, err

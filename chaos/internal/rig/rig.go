@@ -81,6 +81,8 @@ type rig struct {
 	stormy  bool      // faults happen
 	froze   time.Time // a process last, in the middle of a run
 	outages []outage
+
+	lostTrees map[job.ID]bool // whose creation was lost in an outage, though perhaps not that of their alias before
 }
 
 // round is a piece of work, with a beginning, that is checked when all is quiet.
@@ -95,7 +97,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{Config: cfg, dir: dir, rand: rand.New(rand.NewPCG(cfg.Seed, 1))} //nolint:gosec // faults are to be repeatable
+	r := &rig{Config: cfg, dir: dir, rand: rand.New(rand.NewPCG(cfg.Seed, 1)), lostTrees: map[job.ID]bool{}} //nolint:gosec // faults are to be repeatable
 	r.watch.init()
 	r.report = Report{Mode: string(cfg.Mode), Seed: cfg.Seed}
 	err = r.run(ctx)
