@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -38,18 +36,10 @@ end
 func hindered(t *testing.T) *env {
 	t.Helper()
 	e := open(t, redistest.Start(t, "--enable-debug-command", "yes").URL())
-	e.single() // the server has the function now
-	libraries, err := e.rdb.FunctionList(e.Context(), redis.FunctionListQuery{WithCode: true}).Result()
-	e.ok(err)
-	code := libraries[0].Code
-	for old, changed := range map[string]string{
+	e.edit(map[string]string{
 		"local function start(":          hindrance + "local function start(",
 		"= keys, args, redis.call, skip": "= keys, args, hindered(args[1]), skip",
-	} {
-		e.equal("places of "+old, strings.Count(code, old), 1)
-		code = strings.Replace(code, old, changed, 1)
-	}
-	e.ok(e.rdb.FunctionLoadReplace(e.Context(), code).Err())
+	})
 	return e
 }
 

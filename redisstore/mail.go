@@ -28,6 +28,7 @@ const (
 	choresMember  = "!chores"
 	joiningMember = "!joining "
 	fullMember    = "!full "
+	connectMember = "!connect "
 	mailBatch     = 200
 	mailBytes     = 1 << 20
 	choresBatch   = 25
@@ -35,10 +36,10 @@ const (
 	mailTries     = 3                // when servers turn out to have new lives
 )
 
-// couriers empty outboxes in the background, one an outbox.
+// couriers do in the background what scripts leave to be done, one at a time of each kind and shard.
 type couriers struct {
 	mu     sync.Mutex
-	busy   map[string]bool // by due key
+	busy   map[string]chan struct{} // by due key and what is done there; closed at its end
 	wg     sync.WaitGroup
 	ctx    context.Context //nolint:containedctx // from Open to Close: what couriers do has no caller
 	cancel context.CancelFunc
@@ -46,35 +47,57 @@ type couriers struct {
 }
 
 func newCouriers(inline bool) *couriers {
-	c := &couriers{busy: map[string]bool{}, inline: inline}
+	c := &couriers{busy: map[string]chan struct{}{}, inline: inline}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
 // send empties the outbox beside a due key, unless somebody does already.
 func (c *couriers) send(s *Store, due string) {
+	c.do(due+" "+mailMember, func(ctx context.Context) {
+		for left, err := int64(1), error(nil); left > 0 && err == nil; {
+			left, err = s.mail(ctx, due)
+		}
+	})
+}
+
+// do has something done for a while, unless it is being done already. What is left then, or because of an error, is
+// the sweeper's.
+func (c *couriers) do(what string, fn func(context.Context)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.busy[due] || c.ctx.Err() != nil {
+	if c.busy[what] != nil || c.ctx.Err() != nil {
 		return
 	}
-	c.busy[due] = true
 	done := make(chan struct{})
+	c.busy[what] = done
 	c.wg.Go(func() {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(c.ctx, courierTime)
 		defer cancel()
-		for left, err := int64(1), error(nil); left > 0 && err == nil; { // what an error leaves is the sweeper's
-			left, err = s.mail(ctx, due)
-		}
+		fn(ctx)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.busy, due)
+		delete(c.busy, what)
 	})
 	if c.inline {
 		c.mu.Unlock()
 		<-done
 		c.mu.Lock()
+	}
+}
+
+// wait returns when all that is being done now has ended.
+func (c *couriers) wait(ctx context.Context) {
+	c.mu.Lock()
+	busy := slices.Collect(maps.Values(c.busy))
+	c.mu.Unlock()
+	for _, done := range busy {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -86,7 +109,8 @@ func (c *couriers) stop() {
 	c.wg.Wait()
 }
 
-// urgent does what is not to be done by runs, and returns the wakes of jobs.
+// urgent does what is not to be done by runs, and returns the wakes of jobs. What may take long goes on in the
+// background, so that neither a sweeper nor an engine waits for it.
 func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) ([]delivery.Wake, error) {
 	var jobs []delivery.Wake
 	var full []string
@@ -100,9 +124,11 @@ func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) (
 				s.couriers.send(s, due)
 			}
 		case w.ID == choresMember:
-			err = s.chores(ctx, due)
+			s.couriers.do(due+" "+choresMember, func(ctx context.Context) { _ = s.chores(ctx, due) })
 		case strings.HasPrefix(w.ID, joiningMember):
 			err = s.mend(ctx, w.ID)
+		case strings.HasPrefix(w.ID, connectMember):
+			s.couriers.do(w.ID, func(ctx context.Context) { _ = s.resume(ctx, w.ID) })
 		case strings.HasPrefix(w.ID, fullMember):
 			full = append(full, w.ID)
 		default:
@@ -263,19 +289,29 @@ func (s *Store) address(to string) string {
 
 // carry has orders of one outbox carried out in one shard, if its server has still that life.
 func (s *Store) carry(ctx context.Context, life, from, to string, orders []order) error {
-	args := []any{life, from, len(orders)}
-	for _, o := range orders {
-		args = append(args, o.number, o.text)
+	for len(orders) > 0 { // one script carries out as many as it may
+		args := []any{life, from, len(orders)}
+		for _, o := range orders {
+			args = append(args, o.number, o.text)
+		}
+		reply, err := s.run(ctx, scriptMail, to, args...)
+		if err != nil {
+			return err
+		}
+		var d decoder
+		l := d.list(reply)
+		if d.str(d.at(l, 0)) == "life" {
+			s.lives.learn(s.server(to), d.str(d.at(l, 1)))
+			return errors.Join(errOtherLife, d.err)
+		}
+		if done := int(d.int(d.at(l, 2))); d.err == nil {
+			orders = orders[done:]
+		}
+		wakes := d.wakes(d.at(l, 1))
+		if d.err != nil {
+			return d.err
+		}
+		s.hand(ctx, to, wakes)
 	}
-	reply, err := s.run(ctx, scriptMail, to, args...)
-	if err != nil {
-		return err
-	}
-	var d decoder
-	l := d.list(reply)
-	if d.str(d.at(l, 0)) == "life" {
-		s.lives.learn(s.server(to), d.str(d.at(l, 1)))
-		return errors.Join(errOtherLife, d.err)
-	}
-	return s.deliver(ctx, to, &d, d.at(l, 1))
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -60,35 +59,6 @@ func (s *Store) SetDefault(ctx context.Context, id job.ID, v job.Default) error 
 		return err
 	}
 	return s.act(ctx, scriptDefault, id, v.Port, string(id), rand.Text(), dirArg(v.Dir), v.Port, setArg(value), []byte(value))
-}
-
-// Connect implements job.PortSetter.
-func (s *Store) Connect(ctx context.Context, id job.ID, dir port.Dir, name string, to []job.PortRef) ([]json.RawMessage, error) {
-	if err := checkPort(id, name); err != nil {
-		return nil, err
-	}
-	args := []any{string(id), dirArg(dir), name, rand.Text(), len(to)}
-	for _, t := range to {
-		if t.Job.Tree() != id.Tree() {
-			return nil, fmt.Errorf("%w %q of job %s is in another tree than job %s: read it and write there", job.ErrPort, t.Port, t.Job, id)
-		}
-		if err := checkPort(t.Job, t.Port); err != nil {
-			return nil, err
-		}
-		args = append(args, string(t.Job), dirArg(t.Dir), t.Port)
-	}
-	due := s.keys.dueOf(id)
-	reply, err := s.run(ctx, scriptConnect, due, args...)
-	if err != nil {
-		return nil, err
-	}
-	var d decoder
-	l := d.list(reply)
-	if err := portRefusal(d.str(d.at(l, 0)), id, name); err != nil {
-		return nil, err
-	}
-	items := d.raws(d.at(l, 2))
-	return items, errors.Join(s.deliver(ctx, due, &d, d.at(l, 1)), s.secrets.showMessages(items))
 }
 
 // act runs a script whose reply is {'ok' or why not, {ready jobs}}.
@@ -171,20 +141,56 @@ func (s *Store) Page(ctx context.Context, id job.ID, dir port.Dir, name string, 
 	if err := checkPort(id, name); err != nil || n < 1 {
 		return nil, 0, err
 	}
+	var items []json.RawMessage
+	var head int64
+	for tries, left := 0, bytes; ; {
+		some, at, more, err := s.page(ctx, id, dir, name, offset+len(items), min(n-len(items), pageItems), min(left, pageBytes))
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(items) > 0 && at != head {
+			if tries++; tries > pageTries {
+				break // what was read is right as it was when it was
+			}
+			items, left = nil, bytes // messages were taken meanwhile: from the beginning
+			continue
+		}
+		items, head = append(items, some...), at
+		for _, m := range some {
+			left -= len(m)
+		}
+		if !more || left <= 0 || len(items) >= n {
+			break
+		}
+	}
+	if err := s.secrets.showMessages(items); err != nil {
+		return nil, 0, fmt.Errorf("port %q of job %s: %w", name, id, err)
+	}
+	return items, head, nil
+}
+
+const (
+	// pageBytes is about how many bytes of messages one script answers with, and pageItems how many messages: Redis
+	// does nothing else meanwhile.
+	pageBytes = 1 << 20
+	pageItems = 5000
+	// pageTries is how often messages are read anew that are taken while they are read.
+	pageTries = 3
+)
+
+// page reads some messages, and tells whether there are more behind them.
+func (s *Store) page(ctx context.Context, id job.ID, dir port.Dir, name string, offset, n, bytes int) (items []json.RawMessage, head int64, more bool, err error) {
 	reply, err := s.run(ctx, scriptPage, s.keys.dueOf(id), string(id), dirArg(dir), name, offset, n, bytes)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
 	var d decoder
 	l := d.list(reply)
 	if err := portRefusal(d.str(d.at(l, 0)), id, name); err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
-	head, items := d.int(d.at(l, 1)), d.raws(d.at(l, 2))
-	if err := s.secrets.showMessages(items); err != nil {
-		return nil, 0, fmt.Errorf("port %q of job %s: %w", name, id, err)
-	}
-	return items, head, d.err
+	items, head, more = d.raws(d.at(l, 2)), d.int(d.at(l, 1)), d.int(d.at(l, 3)) == 1
+	return items, head, more, d.err
 }
 
 // Take implements job.Ports.

@@ -108,7 +108,7 @@ func (d *decoder) descriptor(p *job.PortInfo, id job.ID, text string) {
 		var part string
 		part, rest, more = strings.Cut(rest, " ")
 		switch {
-		case part == "":
+		case part == "", part == ">": // as long as what lies there is being moved on
 		case part == "+":
 			p.Keep = true
 		case part[0] == '#':

@@ -81,17 +81,24 @@ func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time
 	return refusal("fenced", id)
 }
 
-// deliver hands the wakes of a script's reply to asynq, and does what else the script
-// left to do. What cannot be done now is in `due`, where the sweeper finds it: the
+// deliver hands the wakes of the reply to a client's call to asynq, and does what else the script
+// left to do, to its end. What cannot be done now is in `due`, where the sweeper finds it: the
 // script's changes hold all the same.
 func (s *Store) deliver(ctx context.Context, due string, d *decoder, reply any) error {
 	wakes := d.wakes(reply)
-	if d.err == nil {
-		s.hand(ctx, due, wakes)
+	if d.err != nil {
+		return d.err
 	}
-	return d.err
+	all := len(wakes)
+	wakes = slices.DeleteFunc(wakes, func(w delivery.Wake) bool { return w.ID == choresMember })
+	s.hand(ctx, due, wakes)
+	if len(wakes) < all {
+		_ = s.chores(ctx, due)
+	}
+	return nil
 }
 
+// hand is deliver for those that others wait for: what may take long goes on in the background.
 func (s *Store) hand(ctx context.Context, due string, wakes []delivery.Wake) {
 	if len(wakes) == 0 {
 		return

@@ -20,7 +20,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "delta": true, "edge": true, "patch": true, "port": true, "quiesce": true, "rate": true, "run": true, "subtree": true, "hub": true, "tx": true}
+var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "patch": true, "port": true, "quiesce": true, "rate": true, "run": true, "subtree": true, "hub": true, "tx": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -108,7 +108,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua()
-	for _, library := range []string{"base", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx", "patch"} {
+	for _, library := range []string{"base", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx", "patch"} {
 		src += b.scripts[library]
 	}
 	reply, err := b.rdb.Eval(b.Context(), src+"start(keys, args, 0)\n"+b.scripts[name], []string{bareShard + "due"}, args...).Result()
@@ -148,7 +148,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[ok []  []]", "port_write", bareRoot, "i", "in", "w1", "", "", "", 2, "1", "2", 0)
 	b.want("[port []]", "port_write", bareRoot, "i", "no", "w2", "", "", "", 1, "1", 0)
 	b.want("[gone []]", "port_write", bareRoot+".1", "i", "in", "w2", "", "", "", 1, "1", 0)
-	b.want("[ok 0 [2]]", "port_page", bareRoot, "i", "in", 1, 9, 9)
+	b.want("[ok 0 [2] 0]", "port_page", bareRoot, "i", "in", 1, 9, 9)
 	b.want("[port]", "port_page", bareRoot, "i", "no", 0, 9, 9)
 	b.want("[gone]", "port_page", bareRoot+".1", "i", "in", 0, 9, 9)
 	b.want("[moved []]", "port_take", bareRoot, "i", "in", 1, 1, "k1")
@@ -267,11 +267,11 @@ func TestOrdersOfAnotherLife(t *testing.T) {
 	b.want("[one [5-1 "+bareRoot+" "+write+"]]", "mail_read", 9, 999)
 	b.life = "two"
 	b.want("[life two]", "mail_apply", "one", "elsewhere", 1, 5, write)
-	b.want("[ok 0 []]", "port_page", bareRoot, "i", "in", 0, 9, 9)
+	b.want("[ok 0 [] 0]", "port_page", bareRoot, "i", "in", 0, 9, 9)
 	b.want("1", "mail_done", "one", "5-1")
-	b.want("[ok []]", "mail_apply", "two", "elsewhere", 1, 5, write)
-	b.want("[ok []]", "mail_apply", "two", "elsewhere", 1, 5, write)
-	b.want("[ok 0 [7]]", "port_page", bareRoot, "i", "in", 0, 9, 9)
+	b.want("[ok [] 1]", "mail_apply", "two", "elsewhere", 1, 5, write)
+	b.want("[ok [] 1]", "mail_apply", "two", "elsewhere", 1, 5, write)
+	b.want("[ok 0 [7] 0]", "port_page", bareRoot, "i", "in", 0, 9, 9)
 	b.want("0", "mail_done", "two", "5-1")
 }
 

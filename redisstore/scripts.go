@@ -19,7 +19,7 @@ import (
 var scriptFiles embed.FS
 
 // libraries are what the scripts share, each with those before it.
-var libraries = []string{"base", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx", "patch"}
+var libraries = []string{"base", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx", "patch"}
 
 // The scripts of the store. Each is the state machine's tables, the libraries up to the
 // one named last that it needs, and its file.
@@ -28,34 +28,34 @@ var (
 	scriptCommit   = script("commit", "tx")
 	scriptCreate   = script("create", "run")
 	scriptPart     = script("create_part", "run")
-	scriptReserve  = script("tree_reserve", "base")
-	scriptWalk     = script("tree_walk", "base")
-	scriptRefresh  = script("run_refresh", "base")
+	scriptReserve  = script("tree_reserve", "mail")
+	scriptWalk     = script("tree_walk", "mail")
+	scriptRefresh  = script("run_refresh", "mail")
 	scriptApply    = script("job_apply", "subtree")
-	scriptAlarm    = script("job_alarm", "base")
-	scriptAdopt    = script("job_adopt", "base")
+	scriptAlarm    = script("job_alarm", "mail")
+	scriptAdopt    = script("job_adopt", "mail")
 	scriptDelete   = script("job_delete", "subtree")
-	scriptChores   = script("chore_run", "subtree")
+	scriptChores   = script("chore_run", "hub")
 	scriptPatch    = script("graph_patch", "patch")
-	scriptState    = script("state_set", "base")
+	scriptState    = script("state_set", "mail")
 	scriptWrite    = script("port_write", "run")
 	scriptTake     = script("port_take", "quiesce")
 	scriptPage     = script("port_page", "run")
-	scriptLog      = script("log_page", "base")
+	scriptLog      = script("log_page", "mail")
 	scriptGrow     = script("port_grow", "quiesce")
 	scriptClose    = script("port_close", "quiesce")
 	scriptDefault  = script("port_default", "quiesce")
 	scriptSetPorts = script("port_set", "quiesce")
 	scriptConnect  = script("port_connect", "quiesce")
 	scriptSweep    = script("due_sweep", "subtree")
-	scriptRenew    = script("wake_renew", "base")
+	scriptRenew    = script("wake_renew", "mail")
 	scriptMail     = script("mail_apply", "hub")
-	scriptMailRead = script("mail_read", "base")
-	scriptMailDone = script("mail_done", "base")
+	scriptMailRead = script("mail_read", "mail")
+	scriptMailDone = script("mail_done", "mail")
 	scriptPublish  = script("channel_publish", "hub")
-	scriptAlias    = script("alias_set", "base")
-	scriptUnlock   = script("job_unlock", "base")
-	scriptBeat     = script("engine_beat", "base")
+	scriptAlias    = script("alias_set", "mail")
+	scriptUnlock   = script("job_unlock", "mail")
+	scriptBeat     = script("engine_beat", "mail")
 )
 
 // programs are all scripts, by name. It is complete once the package is initialized.

@@ -29,7 +29,9 @@ const (
 
 // Sweep implements job.Sweeper.
 func (s *Store) Sweep(ctx context.Context) (int, error) {
-	return s.sweep(ctx, &round{})
+	n, err := s.sweep(ctx, &round{})
+	s.couriers.wait(ctx)
+	return n, err
 }
 
 // Watch implements job.Sweeper. When not much is due it looks at each shard only now and

@@ -10,6 +10,10 @@
 local LOOK = 1000   -- ms after which the sweeper looks at a wake that nobody took
 local CHUNK = 1000  -- values given to one command
 local PLENTY = 1e6  -- room of a port without a limit
+local PIECE = 4000    -- values after which a script leaves the rest of long work to another one
+local PIECE_BYTES = 2 ^ 19 -- and bytes of messages
+local ORDER = 500     -- messages of one order to another shard, at most
+local ORDER_BYTES = 2 ^ 16 -- and about how many bytes
 
 -- What belongs to one call. On most servers the rest of this text runs once in the life of
 -- the server: nothing else here may change.
@@ -25,6 +29,7 @@ local counted     -- graphs whose counts a transaction has changed, by ID; nil: 
 local guessed     -- the job whose run, on what this commit writes, comes next in the transaction
 local quiet       -- what is appended wakes nobody
 local sent        -- where messages went, for the log, when it is a table
+local spent       -- about how much the call has written so far, as a number of values
 local space       -- how many more messages fit into the fullest port that a transaction wrote to; -1: it wrote to none
 
 -- watching tells whether anybody listens to statuses. While its slot moves between servers of a cluster, this is what
@@ -43,7 +48,7 @@ local function start(keys, args, skip)
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   jobs, ready, wired, urgent, jobkeys, trees, recheck = {}, {}, {}, {}, {}, {}, {}
-  writer, counted, guessed, quiet, sent, space = nil, nil, nil, false, nil, -1
+  writer, counted, guessed, quiet, sent, space, spent = nil, nil, nil, false, nil, -1, 0
 end
 
 local function arg()
@@ -132,34 +137,7 @@ local function remember(token)
   call('PEXPIRE', P .. 'seen', 60000)
 end
 
-local review, wake, quiesce
-
--- mail leaves an order for the shard of another tree (or of the channels, with to =
--- 'hub') in the outbox. Orders are delivered in order, at once by the process that ran
--- this script or later by the sweeper, and applied exactly once by their number, which it returns.
-local function mail(to, ...)
-  -- The number also follows the clock: after a failover that lost the last ones it must
-  -- not come again, for the other shard would take it for one that it knows.
-  local seq = str(math.max(tonumber(call('GET', P .. 'mailed') or '0') + 1, NOW * 1000))
-  call('SET', P .. 'mailed', seq)
-  call('XADD', P .. 'outbox', seq .. '-1', 'to', to, 'order', table.concat({ ... }, '\31'))
-  call('ZADD', P .. 'due', str(NOW + LOOK), '!mail')
-  urgent['!mail'] = true
-  return seq
-end
-
--- chores leaves work that is too long for one script: what to do with whole subtrees,
--- each as '<what> <job ID>'.
-local function chores(list)
-  if #list == 0 then return end
-  for i = 1, #list, CHUNK do
-    call('RPUSH', P .. 'chores', unpack(list, i, math.min(i + CHUNK - 1, #list)))
-  end
-  call('ZADD', P .. 'due', str(NOW + LOOK), '!chores')
-  urgent['!chores'] = true
-end
-
-local function chore(what, id) chores({ what .. ' ' .. id }) end
+local review, wake, quiesce, mail
 
 -- tell publishes the new status of a job on its channel, while anybody watches.
 local function tell(j)
@@ -177,6 +155,7 @@ local function count(g) call('HSET', key(g.id), 'open', str(g.open), 'broken', s
 local function place(j, to, at, ...)
   local from = j.status
   j.status = to
+  spent = spent + 8
   if to == S.queued or (to == S.terminating and not j.token) then
     j.gen, j.again = j.gen + 1, false
     call('HSET', key(j.id), 'status', to, 'gen', str(j.gen), 'queued', str(NOW), 'again', '0', ...)

@@ -5,5 +5,5 @@
 local channel, token = arg(), arg()
 if repeated(token) then return { 'ok', {} } end
 remember(token)
-for _ = 1, num() do publish(channel, arg()) end
+publish(channel, list())
 return { 'ok', wakes() }

@@ -14,6 +14,13 @@ for _ = 1, num() do
     terminate(id, true)
   elseif what == 'delete' then
     remove(id)
+  elseif what == 'move' then
+    local dir, port = string.match(rest, '^(%S+) (%S+)$')
+    move(id, dir, port)
+    break
+  elseif what == 'spread' then
+    spread_some()
+    break
   elseif what == 'scrap' then
     if load(id).status ~= '' then erase(id, 'scrap') end
   elseif what == 'enter' then

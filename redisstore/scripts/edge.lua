@@ -1,11 +1,14 @@
 -- edge.lua: the edges of ports, and back pressure along them.
 
+local MOVING = ' >' -- in a descriptor: what lies in the port is being moved along its edges, and all else goes behind it
+
 -- edges_of returns what wires() does, of a port of a job, by its descriptor.
 local function edges_of(id, d)
   local edges = { channels = {}, limit = tonumber(d) }
   if edges.limit then return edges end -- there is no more than that
   local root = tree(id)
   edges.limit = tonumber(string.match(d, '^%d+') or '0')
+  edges.moving = string.find(d, MOVING, 1, true) ~= nil
   for channel in string.gmatch(d, ' #(%S+)') do edges.channels[#edges.channels + 1] = channel end
   edges.drops = #edges.channels > 0 and not string.find(d, ' +', 1, true)
   for edge in string.gmatch(d, ' (%d%S*)') do
@@ -23,7 +26,8 @@ end
 -- result is the descriptor that a port admitted by `*` will have once it is used. The
 -- list's field channels names the channels that the port publishes to, limit is the
 -- number of messages at which it is full, 0 for none; drops is true if what it publishes is not
--- kept where it is wired to nobody.
+-- kept where it is wired to nobody; moving tells whether messages that the port kept are still being
+-- moved along the edges.
 local function wires(id, dir, port)
   local name = id .. dir .. port
   if wired[name] then return wired[name] end
@@ -38,6 +42,26 @@ local function wires(id, dir, port)
   local edges = edges_of(id, d)
   if not fresh then wired[name] = edges end
   return edges, fresh
+end
+
+-- reach is how many ports get a message that is written to a port; fan is the same of the edges themselves.
+local fan
+local function reach(id, dir, port)
+  local edges = wires(id, dir, port)
+  return edges and #edges > 0 and not edges.moving and fan(edges) or 1
+end
+
+function fan(edges)
+  if not edges.fan then
+    local n = 0
+    for _, ends in ipairs(edges) do
+      local most = 0 -- each message goes to one of them
+      for _, e in ipairs(ends) do most = math.max(most, reach(e[1], e[2], e[3])) end
+      n = n + most
+    end
+    edges.fan = math.max(n, 1)
+  end
+  return edges.fan
 end
 
 local function closed(id, dir, port) return call('HEXISTS', key(id), 'x.' .. dir .. '.' .. port) == 1 end
@@ -119,4 +143,22 @@ local function room(id, dir, port, along)
     end
   end
   return true
+end
+
+-- batch returns messages of a list from offset on: at most n, and about so many bytes; and whether they are all
+-- of them.
+local function batch(k, offset, n, bytes)
+  local items, count, size = {}, 0, 0
+  while count < n and size < bytes do
+    local from, most = offset + count, math.min(50, n - count)
+    local part = call('LRANGE', k, from, from + most - 1)
+    for i = 1, #part do
+      if size >= bytes then break end
+      local v = part[i]
+      count, size = count + 1, size + #v
+      items[count] = v
+    end
+    if #part < most then return items, count == from - offset + #part end
+  end
+  return items, false
 end

@@ -39,9 +39,10 @@ for i = 1, num() do
   ports[i] = { id = arg(), dir = arg(), port = arg(), sources = {} }
   for n = 1, num() do ports[i].sources[n] = { arg(), arg(), arg() } end
 end
+local full_ports = kept(stay)
 silenced(stay)
 refeed(ports)
-for _, s in ipairs(stay) do move_on(s.id) end
+move_on(full_ports)
 recount(root)
 recheck[root] = true
 for _, s in ipairs(stay) do recheck[s.id] = load(s.id).graph or nil end

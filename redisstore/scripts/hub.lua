@@ -1,21 +1,79 @@
 -- hub.lua: channels and aliases. They live beside the shards, under weir:{<namespace>}:.
 
--- publish sends a message to whoever subscribes to a channel or to one above it, each
--- once, and to Redis subscribers of the channel itself.
-local function publish(channel, item)
-  local seen, above = {}, channel
-  call('PUBLISH', P .. channel, string.match(item, '^\1[^\n]*\n(.*)$') or item)
-  while above do
-    for _, who in ipairs(call('SMEMBERS', P .. 'ch:' .. above)) do
-      if not seen[who] then
-        seen[who] = true
-        local id, port = string.match(who, '^(%S+) (%S+)$')
-        mail(id, 'write', id, port, above, stamped(item, channel))
+local FEW = 100 -- subscribers that get messages at once
+
+-- upwards returns a channel and those above it.
+local function upwards(channel)
+  local all = { channel }
+  while channel ~= '/' do
+    channel = string.match(channel, '^(.+)/[^/]+$') or '/'
+    all[#all + 1] = channel
+  end
+  return all
+end
+
+-- post leaves messages, joined as in an order, for the shards of some subscribers.
+local function post(channel, text, subscribers)
+  for _, who in ipairs(subscribers) do
+    local id, port = string.match(who, '^(%S+) (%S+)$')
+    mail(id, 'write', id, port, channel, text)
+  end
+end
+
+-- publish sends messages to whoever subscribes to a channel or to one above it, each once, and to Redis
+-- subscribers of the channel itself. If these are many, or others still wait for what was published before,
+-- it puts the messages down, with who is to get them, and spread sends them in pieces.
+local function publish(channel, items)
+  local sets, count, texts = {}, 0, {}
+  for _, above in ipairs(upwards(channel)) do
+    sets[#sets + 1] = P .. 'ch:' .. above
+    count = count + call('SCARD', P .. 'ch:' .. above)
+  end
+  for i, item in ipairs(items) do
+    call('PUBLISH', P .. channel, string.match(item, '^\1[^\n]*\n(.*)$') or item)
+    if count > 0 then texts[i] = stamped(item, channel) end
+  end
+  spent = spent + #items
+  if count == 0 then return end
+  local waits = call('EXISTS', P .. 'spread') == 1
+  local size = 0
+  for _, text in ipairs(texts) do size = size + #text end
+  if not waits and count <= FEW and size * count <= PIECE_BYTES and #texts <= ORDER then
+    local all, seen = {}, {}
+    for _, set in ipairs(sets) do
+      for _, who in ipairs(call('SMEMBERS', set)) do
+        if not seen[who] then seen[who], all[#all + 1] = true, who end
       end
     end
-    if above == '/' then break end
-    above = string.match(above, '^(.+)/[^/]+$') or '/'
+    parts(texts, function(first, last) post(channel, table.concat(texts, '\31', first, last), all) end)
+    return
   end
+  local number = call('INCR', P .. 'spreads')
+  call('SUNIONSTORE', P .. 'spread:' .. number, unpack(sets))
+  spent = spent + count
+  parts(texts, function(first, last)
+    local head = number .. '\31' .. (last == #texts and '1' or '0') .. '\31' .. channel .. '\31'
+    call('RPUSH', P .. 'spread', head .. table.concat(texts, '\31', first, last))
+  end)
+  if not waits then chore('spread', '-') end
+end
+
+-- spread sends the first messages that publish has put down to some more of those that are to get them.
+local function spread_some()
+  local entry = call('LRANGE', P .. 'spread', 0, 0)[1]
+  if not entry then return end
+  local number, last, channel, text = string.match(entry, '^(%d+)\31(%d)\31([^\31]*)\31(.*)$')
+  local all, rest = P .. 'spread:' .. number, P .. 'spread:rest'
+  if call('EXISTS', rest) == 0 then
+    call('SUNIONSTORE', rest, all)
+    if last == '1' then call('UNLINK', all) end
+  end
+  post(channel, text, call('SPOP', rest, math.max(1, math.min(ORDER, math.floor(PIECE_BYTES / #text)))))
+  if call('EXISTS', rest) == 0 then
+    call('LPOP', P .. 'spread')
+    if call('EXISTS', P .. 'spread') == 0 then return call('DEL', P .. 'spreads') end
+  end
+  chore('spread', '-')
 end
 
 -- heard tells every shard whether anybody subscribes to statuses.
@@ -43,6 +101,11 @@ local function unsubscribe(channel, who)
   if call('SREM', P .. 'watchers', channel .. ' ' .. who) == 1 and call('SCARD', P .. 'watchers') == 0 then
     heard('0')
   end
+end
+
+-- drop ends what a port, which is gone, subscribes to of a channel and those above it.
+local function drop(channel, who)
+  for _, above in ipairs(upwards(channel)) do unsubscribe(above, who) end
 end
 
 -- forget drops what the names say of a deleted job.

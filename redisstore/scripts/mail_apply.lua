@@ -1,11 +1,22 @@
 -- mail_apply: carry out orders from another shard's outbox, each once.
 -- KEYS: due, or that of the hub, weir:{<namespace>}:due
 -- ARGV: life of the server, the other shard, orders, then of each: number, order (parts with \31 between)
--- reply: {'ok', {ready jobs}}
+-- reply: {'ok', {ready jobs}, orders carried out: the others are to be sent again}
 --        or {'life', life of the server} if it is another one: it may have lost what led to the orders
 if arg() ~= LIFE then return { 'life', LIFE } end
-local from, last = arg(), nil
+local from, last, seq = arg(), nil, nil
 local count = num()
+
+-- written writes messages of an order, of which an earlier call may have written some, and returns how many of them
+-- are written, if that is not all.
+local function written(id, port, items)
+  local before = tonumber(string.match(call('HGET', P .. 'inbox', from .. ' part') or '', '^' .. seq .. ' (%d+)$') or '0')
+  local upto = math.min(#items, before + math.max(1, math.floor(PIECE / reach(id, 'i', port))))
+  deliver(id, 'i', port, before == 0 and upto == #items and items or { unpack(items, before + 1, upto) })
+  if before > 0 and upto == #items then call('HDEL', P .. 'inbox', from .. ' part') end
+  return upto < #items and upto
+end
+
 local DO = {
   wake = function(id) wake(id) end,
   terminate = function(id) terminate(id, true) end,
@@ -13,14 +24,15 @@ local DO = {
   orphan = function(parent, name, child)
     if call('HGET', key(parent) .. ':c', name) == child then call('HDEL', key(parent) .. ':c', name) end
   end,
-  write = function(id, port, channel, item)
-    if load(id).status ~= '' and wires(id, 'i', port) then
-      if not closed(id, 'i', port) then deliver(id, 'i', port, { item }) end
-      return
+  write = function(id, port, channel, ...)
+    if load(id).status == '' or not wires(id, 'i', port) then
+      if channel ~= '' then mail('hub', 'drop', channel, id .. ' ' .. port) end
+    elseif not closed(id, 'i', port) then
+      return written(id, port, { ... })
     end
-    if channel ~= '' then mail('hub', 'unsubscribe', channel, id .. ' ' .. port) end
   end,
-  publish = function(channel, item) publish(channel, item) end,
+  publish = function(channel, ...) publish(channel, { ... }) end,
+  drop = function(channel, who) drop(channel, who) end,
   subscribe = function(channel, who) subscribe(channel, who) end,
   unsubscribe = function(channel, who) unsubscribe(channel, who) end,
   forget = function(id) forget(id) end,
@@ -30,15 +42,21 @@ local DO = {
   end,
 }
 last = tonumber(call('HGET', P .. 'inbox', from) or '0')
-for _ = 1, count do
-  local seq, parts = num(), {}
-  local order = arg()
-  if seq > last then
-    call('HSET', P .. 'inbox', from, str(seq))
-    last = seq
-    for part in string.gmatch(order .. '\31', '([^\31]*)\31') do parts[#parts + 1] = part end
-    local what = DO[parts[1]]
-    if what then what(unpack(parts, 2)) end
+local done = 0
+while done < count and spent < PIECE do
+  seq = arg()
+  local order, words, number = arg(), {}, tonumber(seq)
+  if number > last then
+    for word in string.gmatch(order .. '\31', '([^\31]*)\31') do words[#words + 1] = word end
+    local what = DO[words[1]]
+    call('HSET', P .. 'inbox', from, seq)
+    local some = what and what(unpack(words, 2))
+    if some then -- the rest of it is for the next call
+      call('HSET', P .. 'inbox', from, str(last), from .. ' part', seq .. ' ' .. some)
+      break
+    end
+    last = number
   end
+  done = done + 1
 end
-return { 'ok', wakes() }
+return { 'ok', wakes(), done }

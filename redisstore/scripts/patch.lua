@@ -67,7 +67,7 @@ local function refeed(ports)
   local function open_sources(p)
     local n = 0
     for _, s in ipairs(p.sources) do
-      if not closed(s[1], s[2], s[3]) then n = n + 1 end
+      if not closed(s[1], s[2], s[3]) or (wires(s[1], s[2], s[3]) or NONE).moving then n = n + 1 end
     end
     return n
   end
@@ -101,16 +101,27 @@ local function refeed(ports)
   end
 end
 
--- move_on sends messages that lie in a port along the wires that it has now.
-local function move_on(id)
-  for _, field in ipairs(call('HKEYS', key(id))) do
-    local dir, port = string.match(field, '^([io])%.(.+)$')
-    if dir and port ~= '*' and #wires(id, dir, port) > 0 then
-      local k = key(id) .. ':' .. dir .. ':' .. port
-      local items = call('LRANGE', k, 0, -1)
-      call('DEL', k)
-      deliver(id, dir, port, items)
+-- kept returns the ports of jobs that hold messages and have wires now, and notes that these are to be moved on.
+local function kept(stay)
+  local ports = {}
+  for _, s in ipairs(stay) do
+    for _, field in ipairs(call('HKEYS', key(s.id))) do
+      local dir, port = string.match(field, '^([io])%.([%w_]+)$')
+      if dir and #wires(s.id, dir, port) > 0 and call('EXISTS', key(s.id) .. ':' .. dir .. ':' .. port) == 1 then
+        call('HSET', key(s.id), field, call('HGET', key(s.id), field) .. MOVING)
+        call('SADD', P .. 'moving:' .. tree(s.id), s.id .. ' ' .. dir .. ' ' .. port)
+        ports[#ports + 1] = { s.id, dir, port }
+      end
     end
+  end
+  wired = {}
+  return ports
+end
+
+-- move_on moves what some ports hold along their wires, or has it done by the chores if that is much.
+local function move_on(ports)
+  for _, p in ipairs(ports) do
+    if spent < PIECE then move(unpack(p)) else chore('move', table.concat(p, ' ')) end
   end
 end
 

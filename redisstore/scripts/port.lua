@@ -22,6 +22,7 @@ local finish
 -- append puts messages into a port that keeps them, and wakes who waits for them.
 local function append(id, dir, port, vals, limit)
   local k, len = key(id), 0
+  spent = spent + #vals + 8
   for i = 1, #vals, CHUNK do
     len = call('RPUSH', k .. ':' .. dir .. ':' .. port, unpack(vals, i, math.min(i + CHUNK - 1, #vals)))
   end
@@ -102,20 +103,10 @@ local function stamped(v, channel)
   return '\1' .. head .. (head == '{' and '' or ',') .. '"channel":"' .. channel .. '"}\n' .. data
 end
 
--- deliver sends messages along the edges of a port, down to the ports that keep them.
--- Each edge gets all of them; of an edge with several ends each message goes to one:
--- by hash, or in turn when hash is nil.
-local function deliver(id, dir, port, vals, hash)
-  if #vals == 0 then return end
-  local edges, fresh = wires(id, dir, port)
-  if not edges then return end -- an edge to a job that was deleted: nobody is there to read
-  admit(id, dir, port, fresh)
-  if dir == 'o' then
-    for _, channel in ipairs(edges.channels) do
-      for _, v in ipairs(vals) do mail('hub', 'publish', channel, v) end
-    end
-  end
-  if #edges == 0 and not edges.drops then return append(id, dir, port, vals, edges.limit) end
+-- along sends messages along the edges of a port. Each edge gets all of them; of an edge with several ends
+-- each message goes to one: by hash, or in turn when hash is nil.
+local deliver
+local function along(id, dir, port, edges, vals, hash)
   local count = call('HINCRBY', key(id), 'h.' .. dir .. '.' .. port, #vals)
   for _, ends in ipairs(edges) do
     local n, shares = #ends, {}
@@ -136,12 +127,26 @@ local function deliver(id, dir, port, vals, hash)
   end
 end
 
+-- deliver sends messages from a port on, down to the ports that keep them.
+function deliver(id, dir, port, vals, hash)
+  if #vals == 0 then return end
+  local edges, fresh = wires(id, dir, port)
+  if not edges then return end -- an edge to a job that was deleted: nobody is there to read
+  admit(id, dir, port, fresh)
+  if dir == 'o' then
+    for _, channel in ipairs(edges.channels) do mail_all('hub', vals, 'publish', channel) end
+  end
+  if edges.moving or #edges == 0 and not edges.drops then return append(id, dir, port, vals, edges.limit) end
+  along(id, dir, port, edges, vals, hash)
+end
+
 -- finish closes a port, and every port behind it that has no other open source. One that
 -- feedback may still feed is put aside until its graph is quiescent.
 function finish(id, dir, port)
   local edges, fresh = wires(id, dir, port)
   if not edges or call('HSETNX', key(id), 'x.' .. dir .. '.' .. port, '1') == 0 then return end
   admit(id, dir, port, fresh)
+  if edges.moving then return end -- the end comes behind what lies there: see move
   for _, ends in ipairs(edges) do
     for _, e in ipairs(ends) do
       local name = e[2] .. '.' .. e[3]

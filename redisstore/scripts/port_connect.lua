@@ -1,35 +1,57 @@
--- port_connect: move all messages of a port, and copy its default, to ports of its tree.
+-- port_connect: move some of the messages of a port, and copy its default, to ports of its tree. The caller calls it
+-- again until none are left; should it die, `due` says what it was at.
 -- KEYS: due
--- ARGV: job, direction, port, token, ports, then of each: job, direction, port
--- reply: {'ok', {ready jobs}, {messages}} | {'gone' | 'port' | 'closed', {}}
-local id, dir, port, token, to = arg(), arg(), arg(), arg(), {}
-if load(id).status == '' then return { 'gone', {} } end
-local edges = wires(id, dir, port)
-if not edges then return { 'port', {} } end
-for i = 1, num() do
-  local e = { arg(), arg(), arg() }
-  if load(e[1]).status == '' then return { 'gone', {} } end
-  if not wires(e[1], e[2], e[3]) then return { 'port', {} } end
-  if closed(e[1], e[2], e[3]) then return { 'closed', {} } end
-  to[i] = e
+-- ARGV: job, direction, port, token, number of the piece, up to which position, ports, then of each: job, direction, port
+-- reply: {'ok', {ready jobs}, {messages}, 1 if there are more} | {'gone' | 'port' | 'closed', {}}
+local id, dir, port, token, piece, upto, to = arg(), arg(), arg(), arg(), arg(), num(), {}
+local rest, values = { '!connect', id, dir, port, str(upto) }, 0
+
+-- refused ends what others may have begun.
+local function refused(why)
+  call('ZREM', KEYS[1], table.concat(rest, ' '))
+  return { why, {} }
 end
-local k = key(id) .. ':' .. dir .. ':' .. port
-local items = call('LRANGE', k, 0, -1)
-if repeated(token) then return { 'ok', {}, {} } end
-remember(token)
-local default = call('HGET', key(id) .. ':d', dir == 'i' and port or 'o.' .. port)
+
+local n = num()
+for i = 1, n do
+  to[i] = { arg(), arg(), arg() }
+  rest[#rest + 1] = table.concat(to[i], ' ')
+end
+if load(id).status == '' then return refused('gone') end
+local edges = wires(id, dir, port)
+if not edges then return refused('port') end
+for _, e in ipairs(to) do
+  if load(e[1]).status == '' then return refused('gone') end
+  if not wires(e[1], e[2], e[3]) then return refused('port') end
+  if closed(e[1], e[2], e[3]) then return refused('closed') end
+  values = values + reach(e[1], e[2], e[3])
+end
+local k, field = key(id) .. ':' .. dir .. ':' .. port, 'h.' .. dir .. '.' .. port
+local head = tonumber(call('HGET', key(id), field) or '0')
+local most = math.min(upto - head, math.floor(PIECE / math.max(values, 1)))
+if upto > head then most = math.max(most, 1) end
+if repeated(token .. piece) then return { 'ok', {}, {}, most > 0 and call('EXISTS', k) or 0 } end
+local items = batch(k, 0, most, PIECE_BYTES / math.max(n, 1))
+remember(token .. piece)
+local more = head + #items < upto and call('LLEN', k) > #items
+if more then
+  call('ZADD', KEYS[1], str(NOW + 10 * LOOK), table.concat(rest, ' '))
+else
+  call('ZREM', KEYS[1], table.concat(rest, ' '))
+end
+local default = piece == '1' and call('HGET', key(id) .. ':d', dir == 'i' and port or 'o.' .. port)
 local entry = ''
 if #items > 0 then
-  local from = call('HINCRBY', key(id), 'h.' .. dir .. '.' .. port, #items) - #items
+  call('HINCRBY', key(id), field, #items)
   entry = string.format('{"read":[{"job":"%s","dir":"%s","port":"%s","from":%s,"n":%s}]}',
-    id, dir == 'i' and 'in' or 'out', port, str(from), str(#items))
+    id, dir == 'i' and 'in' or 'out', port, str(head), str(#items))
   sent = {}
+  call('LTRIM', k, #items, -1)
 end
-call('DEL', k)
 for _, e in ipairs(to) do
   deliver(e[1], e[2], e[3], items)
   if default then set_default(e[1], e[2], e[3], default) end
 end
 drained(id, dir, port, edges.limit)
 log_run(id, entry)
-return { 'ok', wakes(), items }
+return { 'ok', wakes(), items, more and 1 or 0 }

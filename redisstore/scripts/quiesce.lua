@@ -53,10 +53,19 @@ local function quiescent(graph)
   return not id
 end
 
+-- moves_on tells whether messages that a port of a graph kept are being moved on.
+local function moves_on(graph)
+  for _, port in ipairs(call('SMEMBERS', P .. 'moving:' .. tree(graph))) do
+    local j = load(string.match(port, '^%S+'))
+    while j.id ~= graph and j.pgraph do j = load(j.parent) end
+    if j.id == graph then return true end
+  end
+end
+
 -- end_feedback closes the ports of a quiescent graph that only feedback could still feed.
 local function end_feedback(graph)
   local idle = key(graph) .. ':l'
-  if call('EXISTS', idle) == 0 or not quiescent(graph) then return end
+  if call('EXISTS', idle) == 0 or moves_on(graph) or not quiescent(graph) then return end
   local ports = call('SMEMBERS', idle)
   call('DEL', idle)
   for _, who in ipairs(ports) do

@@ -117,24 +117,6 @@ end
 -- births counts jobs that are created in a tree.
 local function births(id, n) call('HINCRBY', P .. 't:' .. tree(id), 'jobs', n) end
 
--- batch returns messages of a list from offset on: at most n, and about so many bytes; and whether they are all
--- of them.
-local function batch(k, offset, n, bytes)
-  local items, count, size = {}, 0, 0
-  while count < n and size < bytes do
-    local from, most = offset + count, math.min(50, n - count)
-    local part = call('LRANGE', k, from, from + most - 1)
-    for i = 1, #part do
-      if size >= bytes then break end
-      local v = part[i]
-      count, size = count + 1, size + #v
-      items[count] = v
-    end
-    if #part < most then return items, count == from - offset + #part end
-  end
-  return items, false
-end
-
 -- batch_of is how many messages a run of a type gets: what batches, ' <type>=<number>…', says,
 -- else most.
 local function batch_of(type, batches, most)

@@ -1,4 +1,4 @@
--- subtree.lua: what concerns a job and all below it. Long work is cut into chores.
+-- subtree.lua: what concerns a job and all below it, and other long work that is cut into chores.
 
 -- marked tells since when, and by whom, a job is being deleted; nil if it is not.
 local function marked(id)
@@ -81,7 +81,7 @@ local function erase(id, what)
   call('ZREM', P .. 'index', id)
   call('ZREM', P .. 'failures', id)
   if call('HINCRBY', P .. 't:' .. tree(id), 'jobs', -1) <= 0 then
-    call('DEL', P .. 't:' .. tree(id), P .. 'l:' .. tree(id))
+    call('DEL', P .. 't:' .. tree(id), P .. 'l:' .. tree(id), P .. 'moving:' .. tree(id))
   end
   local forget = mail('hub', 'forget', id)
   if id == tree(id) then -- for erased
@@ -109,5 +109,40 @@ local function remove(id)
     j.parent = false
     call('HSET', key(id), 'parent', '', 'name', '')
     call('ZADD', P .. 'index', 0, id)
+  end
+end
+
+-- move sends some of the messages on that a port kept before it was wired. The last piece ends that: the port is as any
+-- wired one then, and closed for those behind it if it was closed meanwhile.
+local function move(id, dir, port)
+  local edges = load(id).status ~= '' and wires(id, dir, port)
+  local name, all = id .. ' ' .. dir .. ' ' .. port, P .. 'moving:' .. tree(id)
+  if not edges or not edges.moving then
+    call('SREM', all, name)
+    recheck[id] = load(id).graph or nil
+    return rested(load(id))
+  end
+  local k, field = key(id), dir .. '.' .. port
+  local list = k .. ':' .. dir .. ':' .. port
+  local items = batch(list, 0, math.max(1, math.floor(PIECE / fan(edges))), PIECE_BYTES)
+  local over = call('LLEN', list) == #items
+  if over then
+    call('HSET', k, field, (string.gsub(call('HGET', k, field), MOVING, '')))
+    call('SREM', all, name)
+    edges.moving = false
+  else
+    chore('move', name)
+  end
+  if #items > 0 then
+    call('LTRIM', list, #items, -1)
+    along(id, dir, port, edges, items)
+  end
+  if over and closed(id, dir, port) then
+    call('HDEL', k, 'x.' .. field)
+    finish(id, dir, port)
+  end
+  if over then
+    recheck[id] = load(id).graph or nil
+    rested(load(id))
   end
 end

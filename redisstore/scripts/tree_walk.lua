@@ -25,7 +25,7 @@ local function lengths(k, fields)
       list = lists[name]
     end
     if list then
-      if flows[value] == nil then flows[value] = string.find(value, ' %d') ~= nil end
+      if flows[value] == nil then flows[value] = string.find(value, ' %d') and not string.find(value, ' >', 1, true) end
       out[#out + 1] = name
       out[#out + 1] = flows[value] and 0 or call('LLEN', k .. list)
     elseif texts[name] then

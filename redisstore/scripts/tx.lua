@@ -60,7 +60,7 @@ local function spread(d, p)
     if tree(w.id) == tree(d.id) then
       deliver(w.id, w.dir, w.port, w.items, w.hash)
     else -- an adopted child
-      for _, v in ipairs(w.items) do mail(w.id, 'write', w.id, w.port, '', v) end
+      mail_all(w.id, w.items, 'write', w.id, w.port, '')
     end
     sent = into
   end

@@ -1,0 +1,48 @@
+-- mail.lua: what a script leaves to others: orders for other shards, and work that is too long for it.
+
+-- mail leaves an order for the shard of another tree (or of the channels, with to =
+-- 'hub') in the outbox. Orders are delivered in order, at once by the process that ran
+-- this script or later by the sweeper, and applied exactly once by their number, which it returns.
+function mail(to, ...)
+  -- The number also follows the clock: after a failover that lost the last ones it must
+  -- not come again, for the other shard would take it for one that it knows.
+  local seq = str(math.max(tonumber(call('GET', P .. 'mailed') or '0') + 1, NOW * 1000))
+  call('SET', P .. 'mailed', seq)
+  call('XADD', P .. 'outbox', seq .. '-1', 'to', to, 'order', table.concat({ ... }, '\31'))
+  call('ZADD', P .. 'due', str(NOW + LOOK), '!mail')
+  urgent['!mail'] = true
+  spent = spent + 8
+  return seq
+end
+
+-- parts calls fn for one part of some messages after another, each small enough for one order: with the first
+-- and the last of it.
+local function parts(vals, fn)
+  local first, size = 1, 0
+  for i = 1, #vals do
+    size = size + #vals[i]
+    if i == #vals or i - first + 1 == ORDER or size >= ORDER_BYTES then
+      fn(first, i)
+      first, size = i + 1, 0
+    end
+  end
+end
+
+-- mail_all leaves orders about some messages, which come last in them.
+local function mail_all(to, vals, ...)
+  local head = table.concat({ ... }, '\31')
+  parts(vals, function(first, last) mail(to, head, table.concat(vals, '\31', first, last)) end)
+end
+
+-- chores leaves work that is too long for one script: what to do with whole subtrees,
+-- each as '<what> <job ID>'.
+local function chores(list)
+  if #list == 0 then return end
+  for i = 1, #list, CHUNK do
+    call('RPUSH', P .. 'chores', unpack(list, i, math.min(i + CHUNK - 1, #list)))
+  end
+  call('ZADD', P .. 'due', str(NOW + LOOK), '!chores')
+  urgent['!chores'] = true
+end
+
+local function chore(what, id) chores({ what .. ' ' .. id }) end
