@@ -237,6 +237,9 @@ func CheckName(kind, name string) error {
 const (
 	MaxMessage = 1 << 20 // bytes of one message, state value, default or set of args
 	MaxCommit  = 8 << 20 // bytes of all that one commit, or one call from outside, writes
+	// MaxWrites is how many values one commit, or one call from outside, writes: a message counts once for each port
+	// that it comes to along the edges, and a key of the state twice.
+	MaxWrites = 20_000
 )
 
 // CheckSize returns an error that wraps ErrTooLarge if a value has more than MaxMessage bytes.

@@ -370,3 +370,75 @@ func TestChoresDoNotDelayRecovery(t *testing.T) {
 	<-over
 	e.ok(other.Close())
 }
+
+// What a commit, or a call from outside, writes is counted where it comes to: too much is refused with the limit, and changes
+// nothing.
+func TestFanOutCounts(t *testing.T) {
+	each(t, func(e *env) {
+		const wide, fits = 100, job.MaxWrites / 100
+		nodes := []job.Node{
+			{Type: "G", Graph: true, Ports: ports(in("in"))},
+			{Type: "S", Name: "source", Ports: ports(out("out", job.Edge{{Node: 2, Dir: port.Input, Port: "in"}}))},
+			{Type: "G", Name: "inner", Graph: true, Ports: ports(fed("in", 1))},
+		}
+		nodes[0].Ports[0].Edges = []job.Edge{{{Node: 2, Dir: port.Input, Port: "in"}}}
+		for i := range wide {
+			node := job.Node{Type: "T", Name: fmt.Sprint("t", i), Parent: 2, Ports: ports(fed("in", 1))}
+			nodes = append(nodes, node)
+			nodes[2].Ports[0].Edges = append(nodes[2].Ports[0].Edges, to(i+3))
+		}
+		nodes[2].Ports[0].Sources = 2
+		id := e.create(nodes...)
+		snap := e.begin(id.Nth(1))
+		d := delta(snap, statemachine.Suspend)
+		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, fits+1)}}
+		e.unchanged("a commit that comes to too much", func() {
+			res := e.try(d)
+			e.fails(res.Refused, job.ErrTooLarge)
+			if !matches(`20100 values .* at most 20000 .* call Checkpoint in between`, res.Refused.Error()) {
+				e.Errorf("the error says %v", res.Refused)
+			}
+		})
+		e.unchanged("a write that comes to too much", func() {
+			e.fails(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: numbers(1, fits+1)}), job.ErrTooLarge)
+		})
+		e.unchanged("a publication of too much", func() {
+			e.fails(e.store.Publish(e.Context(), "/news", numbers(0, job.MaxWrites)), job.ErrTooLarge)
+		})
+		d.Writes[0].Items = d.Writes[0].Items[:fits]
+		e.commit(d)
+		e.ok(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: numbers(fits+1, 2*fits)}))
+		for n := range wide {
+			e.holds(id.Nth(n+3), port.Input, "in", numbered(1, 2*fits)...)
+		}
+	})
+}
+
+// Commits that go together and do much are several calls; each is answered.
+func TestLargeCommitsTogether(t *testing.T) {
+	each(t, func(e *env) {
+		first := newID(e)
+		var ids []job.ID
+		for len(ids) < 4 {
+			if id := newID(e); id.Shard(shards) == first.Shard(shards) {
+				e.createAs(id, job.Node{Type: "T", Ports: ports(out("out"))})
+				ids = append(ids, id)
+			}
+		}
+		var txs []job.Tx
+		for _, id := range ids {
+			d := delta(e.begin(id), statemachine.Suspend)
+			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, 3000)}}
+			txs = append(txs, job.Tx{Deltas: []job.Delta{d}})
+		}
+		for range 2 { // a repeat changes nothing
+			all, err := e.store.Commit(e.Context(), txs)
+			e.ok(err)
+			for n, res := range all {
+				e.ok(res.Refused)
+				e.equal("applied", res.Applied, 1)
+				e.holds(ids[n], port.Output, "out", numbered(1, 3000)...)
+			}
+		}
+	})
+}

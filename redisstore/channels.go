@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
@@ -18,6 +19,9 @@ const watchFor = 10 * time.Second
 
 // Publish implements job.Channels.
 func (s *Store) Publish(ctx context.Context, channel string, items []json.RawMessage) error {
+	if len(items) > job.MaxWrites {
+		return fmt.Errorf("publishing to %s: %w: %d messages, at most %d are allowed; publish them in several calls", channel, job.ErrTooLarge, len(items), job.MaxWrites)
+	}
 	items, err := s.secrets.hideMessages(items)
 	if err != nil {
 		return err

@@ -214,37 +214,44 @@ func (s *Store) together(ctx context.Context, due string, t *settling) {
 	}
 }
 
-// settleAll commits transactions of a shard with one call of the script. One that leads then
-// passes the shard on to those that wait for it.
+// settleAll commits transactions of a shard with one call of the script, or several if they do much. One that leads
+// then passes the shard on to those that wait for it.
 func (s *Store) settleAll(ctx context.Context, due string, group []*settling, lead bool) {
-	args := []any{len(group)}
-	for _, t := range group {
-		args = append(args, t.args...)
-	}
-	reply, err := s.run(ctx, scriptCommit, due, args...)
-	err = errors.Join(err, failpoint.Fail(failpoint.CommitSentReplyLost))
-	if lead {
-		s.lanes.pass(due)
-	}
-	var wakes []delivery.Wake
-	if err == nil {
-		wakes, err = s.settled(group, reply)
-	}
-	for _, t := range group {
-		if err != nil {
-			t.err = err
+	for len(group) > 0 {
+		args := []any{len(group)}
+		for _, t := range group {
+			args = append(args, t.args...)
 		}
-		t.turn <- nil
+		reply, err := s.run(ctx, scriptCommit, due, args...)
+		err = errors.Join(err, failpoint.Fail(failpoint.CommitSentReplyLost))
+		now := group
+		var wakes []delivery.Wake
+		if err == nil {
+			now, wakes, err = s.settled(group, reply)
+		}
+		group = group[len(now):]
+		if lead && len(group) == 0 {
+			s.lanes.pass(due)
+		}
+		for _, t := range now {
+			if err != nil {
+				t.err = err
+			}
+			t.turn <- nil
+		}
+		s.hand(ctx, due, wakes)
 	}
-	s.hand(ctx, due, wakes)
 }
 
-// settled tells each transaction of a group what became of it, and returns the jobs that they
-// made ready.
-func (s *Store) settled(group []*settling, reply any) ([]delivery.Wake, error) {
+// settled tells the transactions of a group that a call has answered what became of them, and returns these and the
+// jobs that they made ready.
+func (s *Store) settled(group []*settling, reply any) ([]*settling, []delivery.Wake, error) {
 	var d decoder
 	l := d.list(reply)
 	answers, wakes := d.list(d.at(l, 0)), d.wakes(d.at(l, 1))
+	if n := len(answers); d.err == nil && 0 < n && n < len(group) {
+		group = group[:n]
+	}
 	for i, t := range group {
 		answer := d.list(d.at(answers, i))
 		if len(answer) > 3 {
@@ -266,7 +273,7 @@ func (s *Store) settled(group []*settling, reply any) ([]delivery.Wake, error) {
 			return mine
 		})
 	}
-	return wakes, d.err
+	return group, wakes, d.err
 }
 
 // scriptError is an error of Redis that a script met on its way, and went on.

@@ -129,6 +129,10 @@ func (d *decoder) descriptor(p *job.PortInfo, id job.ID, text string) {
 // refusal turns a script's reason, which may name a port or a child of a job, into an error.
 func refusal(reason string, id job.ID) error {
 	reason, about, named := strings.Cut(reason, " ")
+	if reason == "large" {
+		return fmt.Errorf("%w: job %s: it comes to %s values (a message counts once for each port that it reaches, a key of the state twice), "+
+			"at most %d are allowed in one commit or call; call Checkpoint in between, or write it in several calls", job.ErrTooLarge, id, about, job.MaxWrites)
+	}
 	if named {
 		return namedRefusal(reason, about)
 	}

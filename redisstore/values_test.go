@@ -89,7 +89,7 @@ func TestLargeMessage(t *testing.T) {
 
 func TestManyMessagesInOneCommit(t *testing.T) {
 	each(t, func(e *env) {
-		const n = 20_000
+		const n = job.MaxWrites / 2 // as many as may go along two edges
 		g := e.fan(3, to(2, 3), to(4))
 		d := delta(e.begin(g.Nth(1)), statemachine.Complete)
 		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, n)}}
@@ -112,7 +112,7 @@ func TestManyMessagesInOneCommit(t *testing.T) {
 
 func TestMuchStateInOneCommit(t *testing.T) {
 	each(t, func(e *env) {
-		const n = 50_000
+		const n = job.MaxWrites / 2 // as many as one commit may have
 		id := e.single()
 		d := delta(e.begin(id), statemachine.Requeue)
 		d.Set = make(map[string]json.RawMessage, n)

@@ -241,6 +241,9 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 		}
 	case errors.Is(err, job.ErrFenced), errors.Is(err, job.ErrNotFound):
 		log.Warn("run was not committed: its job is gone or has another run", "error", err)
+	case errors.Is(err, job.ErrTooLarge) && row[0].runs() > 1: // together, for their messages go to many
+		e.registry.kinds[snap.Info.Type].alone.Store(true)
+		e.giveUp(ctx, log, handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, ""))
 	case errors.Is(err, job.ErrMoved):
 		e.giveUp(ctx, log, handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, ""))
 	case permanent(err):

@@ -592,3 +592,27 @@ type Seldom struct{ Hop }
 func (*Seldom) WorkerOptions() worker.Options { return worker.Options{MaxRunsPerMinute: 7, Pure: true} }
 
 func (w *Seldom) hop() (worker.Worker, *port.In[int], *port.Out[int]) { return w, &w.In, &w.Out }
+
+// Runs whose messages together come to too much for one commit, as they go to many, are committed one by one.
+func TestTooLargeTogether(t *testing.T) {
+	each(t, func(b *bench) {
+		const n = 200
+		s := &commits{Store: b.store, most: map[job.ID]int{}}
+		refused := false
+		s.first = func(context.Context, job.Tx) error {
+			refused = true
+			return job.ErrTooLarge
+		}
+		h := b.start(row(&Hop{}))
+		b.serve(func(c *worker.Config) { c.Store, c.Concurrency = s, 1 })
+		b.rest(h, 1, n)
+		b.check(h.Close(b.ctx, "in"))
+		b.settled(h, 4)
+		b.hopped(h, n)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !refused {
+			t.Error("no commit had several runs")
+		}
+	})
+}

@@ -20,7 +20,7 @@ const (
 	MaxMessage = job.MaxMessage // bytes of one message or state value
 	MaxCommit  = job.MaxCommit  // bytes of all that one commit writes
 	MaxSpawn   = 500            // jobs that one commit creates
-	MaxWrites  = 50_000         // messages that one commit writes
+	MaxWrites  = job.MaxWrites  // messages that one commit writes, each counted once for each port that it comes to
 )
 
 // Sizes of a run's view of its ports.

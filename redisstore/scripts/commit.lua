@@ -4,6 +4,7 @@
 -- KEYS: due
 -- ARGV: transactions, then of each: what following() in run.lua reads; deltas, then of each what
 --       delta() in delta.lua reads
+-- Transactions behind those that were enough for one call are to be sent again.
 -- reply: {{{held, why, again, blocked, space}, job id or '', what begin() in run.lua returns} of each
 --        transaction, or {{}, '', {}, error}, {ready jobs}}
 
@@ -57,14 +58,14 @@ local function break_off(behind)
   pcall(quiesce)
 end
 
-local out = {}
-for i = 1, num() do
+local out, all = {}, num()
+while #out < all and (#out == 0 or spent < PIECE) do
   local b, deltas, behind = following(), transaction(), cursor
   local done, answer = pcall(settle, b, deltas, behind)
   if not done then
     answer = { {}, '', {}, type(answer) == 'table' and answer.err or tostring(answer) }
     break_off(behind)
   end
-  out[i] = answer
+  out[#out + 1] = answer
 end
 return { out, wakes() }

@@ -99,3 +99,18 @@ local function transaction()
   for i = 1, num() do deltas[i] = delta() end
   return deltas
 end
+
+-- weight is how many values a delta writes: a message counts once for each port that it comes to, and a key of the
+-- state, which takes longer, twice.
+local function weight(d)
+  local n = d.nset + 2 * d.nunset
+  local function add(w)
+    local here = tree(w.id) == tree(d.id) and not d.fresh[w.id]
+    n = n + #w.items * (here and reach(w.id, w.dir, w.port) or 1)
+  end
+  if d.to then add(d.to) end
+  for _, p in ipairs(d.parts) do
+    for _, w in ipairs(p.writes) do add(w) end
+  end
+  return n
+end

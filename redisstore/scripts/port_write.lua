@@ -4,7 +4,7 @@
 -- ARGV: job, direction, port, token, hash or '', '1' to wake nobody, entry for the log or '',
 --       messages, message…, what following() in run.lua reads, and unless that is '0': queues, queue…
 -- reply: {'ok', {ready jobs}, job or '', what begin() in run.lua returns}
---        or {'gone' | 'port' | 'closed' | 'full', {}}
+--        or {'gone' | 'port' | 'closed' | 'full' | 'large <values>', {}}
 local id, dir, port, token, hash = arg(), arg(), arg(), arg(), tonumber(arg())
 quiet = arg() == '1'
 local entry, items = arg(), list()
@@ -16,6 +16,8 @@ local again = repeated(token)
 if not again then
   if closed(id, dir, port) then return { 'closed', {} } end
   if not room(id, dir, port) then return { 'full', {} } end
+  local values = #items * reach(id, dir, port)
+  if values > MOST then return { 'large ' .. str(values), {} } end
   remember(token)
   if entry ~= '' then sent = {} end
   deliver(id, dir, port, items, hash)

@@ -43,6 +43,8 @@ local function refuse(d)
   for _, v in ipairs(d.defaults) do
     if tree(v.id) ~= tree(d.id) or not d.fresh[v.id] and not wires(v.id, v.dir, v.port) then return lacking(v) end
   end
+  local values = weight(d)
+  if values > MOST then return 'large ' .. str(values) end
   if d.twice or doubled(d.ids) then return 'moved' end
   local names = {}
   for _, name in ipairs(d.names) do
