@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -238,7 +239,7 @@ func TestConnectInPieces(t *testing.T) {
 		e.holds(id, port.Output, "out", "7")
 	}
 	e.gets(id, port.Input, "in", append(numbered(1, n), numbered(1, n)...))
-	if e.rdb.ZScore(t.Context(), e.due(id), member).Err() != redis.Nil {
+	if !errors.Is(e.rdb.ZScore(t.Context(), e.due(id), member).Err(), redis.Nil) {
 		t.Error("due still holds the move")
 	}
 	e.bounded()
