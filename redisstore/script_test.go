@@ -108,7 +108,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua()
-	for _, library := range []string{"base", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx", "patch"} {
+	for _, library := range []string{"base", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"} {
 		src += b.scripts[library]
 	}
 	reply, err := b.rdb.Eval(b.Context(), src+"start(keys, args, 0)\n"+b.scripts[name], []string{bareShard + "due"}, args...).Result()

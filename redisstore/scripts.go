@@ -19,7 +19,7 @@ import (
 var scriptFiles embed.FS
 
 // libraries are what the scripts share, each with those before it.
-var libraries = []string{"base", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx", "patch"}
+var libraries = []string{"base", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"}
 
 // The scripts of the store. Each is the state machine's tables, the libraries up to the
 // one named last that it needs, and its file.
@@ -36,7 +36,7 @@ var (
 	scriptAdopt    = script("job_adopt", "mail")
 	scriptDelete   = script("job_delete", "subtree")
 	scriptChores   = script("chore_run", "hub")
-	scriptPatch    = script("graph_patch", "patch")
+	scriptPatch    = script("graph_patch", "subtree", "patch")
 	scriptState    = script("state_set", "mail")
 	scriptWrite    = script("port_write", "run")
 	scriptTake     = script("port_take", "quiesce")
@@ -64,10 +64,12 @@ var programs []program
 // program is one script with its name.
 type program struct {
 	name string
+	text string        // its own
 	lua  *redis.Script // it alone, for servers without functions
 }
 
-func script(name, last string) program {
+// script is one with the libraries up to one, and files of its own in front: Lua allows 200 local names at a time.
+func script(name, last string, own ...string) program {
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = ''\n" + statemachine.Lua()
 	for _, f := range libraries {
 		src += lua(f)
@@ -75,7 +77,11 @@ func script(name, last string) program {
 			break
 		}
 	}
-	p := program{name: name, lua: redis.NewScript(src + "start(keys, args, 0)\n" + lua(name))}
+	text := ""
+	for _, f := range append(own, name) {
+		text += lua(f)
+	}
+	p := program{name: name, text: text, lua: redis.NewScript(src + "start(keys, args, 0)\n" + text)}
 	programs = append(programs, p)
 	return p
 }
@@ -102,7 +108,7 @@ func function() (name, text string) {
 	}
 	b.WriteString("local all = {}\n")
 	for _, p := range programs {
-		fmt.Fprintf(&b, "function all.%s()\n%send\n", p.name, lua(p.name))
+		fmt.Fprintf(&b, "function all.%s()\n%send\n", p.name, p.text)
 	}
 	b.WriteString("return function(keys, args)\nstart(keys, args, 1)\nreturn all[args[1]]()\nend\nend\n")
 	sum := sha256.Sum256([]byte(b.String()))

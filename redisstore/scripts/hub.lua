@@ -45,13 +45,13 @@ local function publish(channel, items)
         if not seen[who] then seen[who], all[#all + 1] = true, who end
       end
     end
-    parts(texts, function(first, last) post(channel, table.concat(texts, '\31', first, last), all) end)
+    portions(texts, function(first, last) post(channel, table.concat(texts, '\31', first, last), all) end)
     return
   end
   local number = call('INCR', P .. 'spreads')
   call('SUNIONSTORE', P .. 'spread:' .. number, unpack(sets))
   spent = spent + count
-  parts(texts, function(first, last)
+  portions(texts, function(first, last)
     local head = number .. '\31' .. (last == #texts and '1' or '0') .. '\31' .. channel .. '\31'
     call('RPUSH', P .. 'spread', head .. table.concat(texts, '\31', first, last))
   end)

@@ -15,9 +15,9 @@ function mail(to, ...)
   return seq
 end
 
--- parts calls fn for one part of some messages after another, each small enough for one order: with the first
+-- portions calls fn for one part of some messages after another, each small enough for one order: with the first
 -- and the last of it.
-local function parts(vals, fn)
+local function portions(vals, fn)
   local first, size = 1, 0
   for i = 1, #vals do
     size = size + #vals[i]
@@ -31,7 +31,7 @@ end
 -- mail_all leaves orders about some messages, which come last in them.
 local function mail_all(to, vals, ...)
   local head = table.concat({ ... }, '\31')
-  parts(vals, function(first, last) mail(to, head, table.concat(vals, '\31', first, last)) end)
+  portions(vals, function(first, last) mail(to, head, table.concat(vals, '\31', first, last)) end)
 end
 
 -- chores leaves work that is too long for one script: what to do with whole subtrees,

@@ -67,7 +67,7 @@ local function refeed(ports)
   local function open_sources(p)
     local n = 0
     for _, s in ipairs(p.sources) do
-      if not closed(s[1], s[2], s[3]) or (wires(s[1], s[2], s[3]) or NONE).moving then n = n + 1 end
+      if not closed(s[1], s[2], s[3]) or (wires(s[1], s[2], s[3]) or {}).moving then n = n + 1 end
     end
     return n
   end
