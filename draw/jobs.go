@@ -18,7 +18,7 @@ func Plan(p *job.Plan) Picture {
 	var s sketch
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		b := &actor{key: strconv.Itoa(i), name: n.Name, typ: n.Type, graph: n.Graph}
+		b := &actor{key: strconv.Itoa(i), name: n.Name, node: n.InstanceOf, typ: n.Type, graph: n.Graph}
 		if i > 0 {
 			b.parent = strconv.Itoa(n.Parent)
 		}
@@ -44,7 +44,7 @@ func Jobs(tree []*job.Info) Picture {
 	var s sketch
 	for _, i := range tree {
 		b := &actor{
-			key: string(i.ID), parent: string(i.Parent), name: cmp.Or(i.Name, i.Type), typ: i.Type,
+			key: string(i.ID), parent: string(i.Parent), name: cmp.Or(i.Name, i.Type), node: i.InstanceOf, typ: i.Type,
 			graph: i.Graph, status: i.Status, reason: i.Reason,
 		}
 		for _, q := range i.Ports {
@@ -76,6 +76,7 @@ type sketch struct {
 type actor struct {
 	key, parent string
 	name, typ   string
+	node        string // of which it is one of several instances
 	graph       bool
 	status      statemachine.Status
 	reason      string
@@ -137,7 +138,7 @@ func (s *sketch) name() {
 	}
 	s.paths = make(map[string][]*actor)
 	for _, b := range s.actors {
-		b.label = baseName(b, family[b.parent])
+		b.label = boxName(b, family[b.parent])
 		b.path = b.label
 		if up := s.byKey[b.parent]; up != nil {
 			b.path = up.path + "/" + b.label
@@ -149,25 +150,13 @@ func (s *sketch) name() {
 	}
 }
 
-// baseName is the name of the node that a job is an instance of, if it has brothers of the
-// same type and numbers from 1 on, or the job's own name.
-func baseName(b *actor, family map[string]*actor) string {
-	i := strings.LastIndexByte(b.name, '_')
-	if i < 1 {
+// boxName is the name of the node that a job is one of several instances of, unless one of its
+// siblings is called so, or the job's own name.
+func boxName(b *actor, siblings map[string]*actor) string {
+	if b.node == "" || siblings[b.node] != nil {
 		return b.name
 	}
-	base := b.name[:i]
-	k, err := strconv.Atoi(b.name[i+1:])
-	if err != nil || k < 1 || family[base] != nil {
-		return b.name
-	}
-	for _, other := range []int{1, 2, k - 1} {
-		brother := family[base+"_"+strconv.Itoa(max(other, 1))]
-		if brother == nil || brother.typ != b.typ || brother.graph != b.graph {
-			return b.name
-		}
-	}
-	return base
+	return b.node
 }
 
 // terminals are the inputs and outputs of the drawn graph.

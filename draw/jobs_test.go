@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/weirworks/weir/draw"
@@ -86,6 +87,66 @@ func TestJobs(t *testing.T) {
 	}
 	drawn(t, "jobs_line", draw.Jobs(tree))
 	drawn(t, "jobs_none", draw.Jobs(nil))
+}
+
+// chain is a graph of workers one behind the other.
+func chain(names ...string) *graph.Graph {
+	g := graph.New("chain")
+	from := graph.Input[int](g, "in")
+	for i, name := range names {
+		s := graph.Add(g, name, &pass{By: i + 1})
+		graph.Connect(from, s.In)
+		from = s.Out
+	}
+	graph.Export(g, "out", from)
+	return g
+}
+
+// TestNumberedNames: nodes with names like those of instances are boxes of their own; instances are
+// one box, however they are called, also after a patch.
+func TestNumberedNames(t *testing.T) {
+	t.Parallel()
+	steps := chain("step_1", "step_2", "step_3")
+	plan, err := steps.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn(t, "plan_steps", draw.Plan(plan))
+	e := weirtest.New(t, &pass{})
+	h := e.Start(steps)
+	e.Feed(h, "in", 1)
+	e.RunUntilQuiet()
+	tree, err := h.Tree(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn(t, "jobs_steps", draw.Jobs(tree))
+	boxes := func(g *graph.Graph) (labels []string) {
+		t.Helper()
+		if err := h.Patch(t.Context(), g); err != nil {
+			t.Fatal(err)
+		}
+		tree, err := h.Tree(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range draw.Jobs(tree).Nodes {
+			if n.Kind == draw.Job {
+				labels = append(labels, n.Label+n.Note)
+			}
+		}
+		return labels
+	}
+	shared := graph.New("chain")
+	s := graph.Add(shared, "step", &pass{By: 7}, graph.Instances(3))
+	graph.Connect(graph.Input[int](shared, "in"), s.In)
+	graph.Export(shared, "out", s.Out)
+	if got := boxes(shared); !slices.Equal(got, []string{"step×3"}) {
+		t.Errorf("instances: %q", got)
+	}
+	if got := boxes(chain("step_1", "step_2", "step_3")); !slices.Equal(got, []string{"step_1", "step_2", "step_3"}) {
+		t.Errorf("nodes again: %q", got)
+	}
 }
 
 func drawn(t *testing.T, name string, p draw.Picture) {

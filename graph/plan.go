@@ -172,6 +172,9 @@ func (n *node) plan(k int) job.Node {
 		made.Type = n.sub.root.name
 	}
 	made.Name, made.OnFailure, made.Graph, made.Labels = n.jobName(k), n.policy, n.sub != nil, n.labels
+	if n.instances > 1 {
+		made.InstanceOf = n.name
+	}
 	return made
 }
 

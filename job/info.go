@@ -35,6 +35,7 @@ type Info struct {
 	Next       time.Time           `json:"next,omitzero"`        // when it wakes by itself
 	Blocked    bool                `json:"blocked,omitempty"`    // it rests until ports that it filled have room
 	Labels     map[string]string   `json:"labels,omitempty"`
+	InstanceOf string              `json:"instance_of,omitempty"` // the node of its graph, if it has several jobs
 	Ports      []PortInfo          `json:"ports,omitempty"`
 }
 

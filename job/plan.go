@@ -50,6 +50,9 @@ type Node struct {
 	// Labels find the job again. They are no part of what a graph is: plans that differ in
 	// them alone are the same, and Patch leaves those of jobs that stay.
 	Labels map[string]string `json:"-"`
+	// InstanceOf names the node of a graph of which the job is one of several instances, for
+	// pictures; empty if it is alone. It is no part of what a graph is, as Labels.
+	InstanceOf string `json:"-"`
 
 	OnFailure FailurePolicy // what its failure means for its graph; empty means FailGraph
 	Loop      bool          // it is in a graph with feedback

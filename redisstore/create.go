@@ -197,6 +197,9 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 	if n.OnFailure != "" && n.OnFailure != job.FailGraph {
 		fields = append(fields, "policy", string(n.OnFailure))
 	}
+	if n.InstanceOf != "" {
+		fields = append(fields, "of", n.InstanceOf)
+	}
 	if n.Loop {
 		fields = append(fields, "loop", "1")
 	}

@@ -73,7 +73,7 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 // keptFields are the fields of a job that a patch sets though the job stays.
 func keptFields(n *job.Node, number func(int) int) []any {
 	fields, _, _ := nodeFields(n, number)
-	var kept []any
+	kept := []any{"of", n.InstanceOf} // which it may not be any more
 	for i := 0; i < len(fields); i += 2 {
 		name, _ := fields[i].(string)
 		dir, _, isPort := strings.Cut(name, ".")

@@ -336,8 +336,8 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Joining: f["joining"] == "1",
 		Deaths:  d.deaths(f["deaths"], n("version")),
 		Started: f["started"] == "1", Blocked: n("blocked") > 0,
-		Definition: f["def"],
-		Policy:     job.FailurePolicy(f["policy"]), Single: int(n("single")),
+		Definition: f["def"], InstanceOf: f["of"],
+		Policy: job.FailurePolicy(f["policy"]), Single: int(n("single")),
 	}
 	if f["args"] != "" {
 		i.Args = json.RawMessage(f["args"])
