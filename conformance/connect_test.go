@@ -221,22 +221,26 @@ func TestO12ConnectCopiesTheDefault(t *testing.T) {
 func TestO13ConnectToOutPorts(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})
-		grand := e.free(nil)
-		e.settled(grand, 1) // else one run may be for itself and its child
-		parent := e.under(grand, "parent", nil, in("in"), kept("out", "/o13"))
-		heard := e.free(nil, in("in", "/o13"))
-		e.settled(heard, 1)
-		e.settled(parent, 1)
-		e.settled(grand, 2)
-		e.check(parent.Write(job.WithoutNotify(e.ctx), "in", 1, 2))
-		e.untouched(func() {
-			e.woken(func() {
-				_, err := parent.Connect(e.ctx, port.Input, "in", parent.Ref(port.Output, "out"))
-				e.check(err)
-			}, grand, heard)
-		}, parent)
-		e.until("both are published", func() bool { return e.portOf(heard, port.Input, "in").Waiting == 2 })
-		e.empties(heard, port.Input, "in", "1", "2")
-		e.empties(parent, port.Output, "out", "1", "2")
+		for name, spec := range map[string]port.Spec{"keeps": kept("out", "/o13/keeps"), "publishes": out("out", "/o13/publishes")} {
+			grand := e.free(nil)
+			e.settled(grand, 1) // else one run may be for itself and its child
+			parent := e.under(grand, name, nil, in("in"), spec)
+			heard := e.free(nil, in("in", "/o13/"+name))
+			e.settled(heard, 1)
+			e.settled(parent, 1)
+			e.settled(grand, 2)
+			e.check(parent.Write(job.WithoutNotify(e.ctx), "in", 1, 2))
+			e.untouched(func() {
+				e.woken(func() {
+					_, err := parent.Connect(e.ctx, port.Input, "in", parent.Ref(port.Output, "out"))
+					e.check(err)
+				}, grand, heard)
+			}, parent)
+			e.until("both are published", func() bool { return e.portOf(heard, port.Input, "in").Waiting == 2 })
+			e.empties(heard, port.Input, "in", "1", "2")
+			if spec.Keep {
+				e.empties(parent, port.Output, "out", "1", "2")
+			}
+		}
 	})
 }

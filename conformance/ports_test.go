@@ -60,9 +60,8 @@ func in(name string, channels ...string) port.Spec {
 	return port.Spec{Name: name, Dir: port.Input, Channels: channels}
 }
 
-// out is an Out port, which keeps what it publishes.
 func out(name string, channels ...string) port.Spec {
-	return port.Spec{Name: name, Dir: port.Output, Channels: channels, Keep: len(channels) > 0}
+	return port.Spec{Name: name, Dir: port.Output, Channels: channels}
 }
 
 // kept is an Out port that publishes, and keeps what it publishes.

@@ -64,7 +64,7 @@ func TestOrdersOutliveTheirProcess(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.register(&Free{})
 		heard := e.free(nil, in("in", "/outbox"))
-		h := e.elsewhere(heard, nil, out("out", "/outbox"))
+		h := e.elsewhere(heard, nil, kept("out", "/outbox"))
 		e.until("it has subscribed", func() bool { return len(e.subscribers("/outbox")) == 1 })
 		outbox := e.shardOf(h) + "}:outbox"
 		waiting := func() int64 {

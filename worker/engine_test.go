@@ -140,8 +140,8 @@ func TestQueues(t *testing.T) {
 		double := graph.Add(g, "double", &Double{}, graph.Queue("elsewhere"))
 		graph.Connect(count.Out, double.In)
 		graph.Export(g, "out", double.Out)
-		crossing := b.start(g)
-		far := b.start(job.Single(&Count{To: 1}, "elsewhere"))
+		crossing := b.start(g, job.EnginesLater())
+		far := b.start(job.Single(&Count{To: 1}, "elsewhere"), job.EnginesLater())
 		var near []*job.Handle
 		for range 10 {
 			near = append(near, b.start(job.Single(&Count{To: 1}, "left")), b.start(job.Single(&Count{To: 1}, "right")))

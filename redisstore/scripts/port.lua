@@ -138,6 +138,9 @@ function deliver(id, dir, port, vals, hash)
   end
   if edges.moving or #edges == 0 and not edges.drops then return append(id, dir, port, vals, edges.limit) end
   along(id, dir, port, edges, vals, hash)
+  if #edges > 0 or dir == 'i' or quiet then return end
+  local j = load(id)
+  if j.parent and not j.pgraph then wake(j.parent, id) end -- as when the port keeps what it publishes
 end
 
 -- finish closes a port, and every port behind it that has no other open source. One that
