@@ -70,7 +70,7 @@ func listComponents(w io.Writer, docs []component.Doc, style term.Style) error {
 func describe(w io.Writer, d *component.Doc, style term.Style) error {
 	lines := style.Line(style.Bold(d.Type)+": ", d.Summary)
 	if d.Pure {
-		lines = append(lines, component.PureLine)
+		lines = append(lines, style.Line("", component.PureLine)...)
 	}
 	summary := strings.Join(lines, "\n")
 	if _, err := fmt.Fprint(w, summary, "\n\n"); err != nil {
