@@ -306,7 +306,7 @@ func (c *machine) write() {
 		c.agree("write", err, job.ErrPort)
 		return
 	}
-	if !c.model.room(id, n) {
+	if !c.model.room(id, n, false) {
 		c.agree("write", err, job.ErrFull)
 		return
 	}

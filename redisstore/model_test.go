@@ -193,15 +193,17 @@ func (m *model) free(p *mPort) {
 	}
 }
 
-// room tells whether all ports that a message to this one would come to have room.
-func (m *model) room(id job.ID, n mName) bool {
+// room tells whether all ports that a message to this one would come to have room. Those of terminated jobs that it
+// would come to along edges do not count.
+func (m *model) room(id job.ID, n mName, along bool) bool {
 	p := m.find(id, n, false)
 	if len(p.edges) == 0 {
-		return n.dir == port.Output || p.limit == 0 || len(p.items) < p.limit
+		return n.dir == port.Output || p.limit == 0 || len(p.items) < p.limit ||
+			along && m.jobs[id].status == statemachine.Terminated
 	}
 	for _, ends := range p.edges {
 		for _, end := range ends {
-			if !m.room(end.job, end.mName) {
+			if !m.room(end.job, end.mName, true) {
 				return false
 			}
 		}
