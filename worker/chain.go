@@ -383,7 +383,7 @@ func (t *turn) remember(s *job.Snapshot, last string) {
 		size += len(key) + len(raw)
 	}
 	if size <= knownBytes {
-		t.asleep.put(sleeper{snap: s, last: last}, t.now)
+		t.asleep.put(sleeper{snap: s, last: last}, t.clock())
 	}
 }
 

@@ -124,16 +124,25 @@ func (t *turn) ended(k *kind, began time.Time) (took time.Duration) {
 	return took
 }
 
+// clock is the time for what a turn learns from commits, which may be made while a run of it is at work: now is
+// not to be read then.
+func (t *turn) clock() time.Time {
+	if t.still {
+		return t.start
+	}
+	return time.Now()
+}
+
 // settle commits a row, and learns from it.
 func (t *turn) settle(row []*ran, b job.Begin, leads, step bool) committed {
 	done := t.commit(row, b, step)
 	t.runs += cost(row, leads)
-	t.asleep.judge(row, done.Applied, t.now)
+	t.asleep.judge(row, done.Applied, t.clock())
 	for _, r := range row[:done.Applied] {
 		t.note(r)
 	}
 	if done.Applied == len(row) && done.Room >= 0 {
-		t.rooms.put(row[len(row)-1].snap.Info.ID, done.Room, t.now)
+		t.rooms.put(row[len(row)-1].snap.Info.ID, done.Room, t.clock())
 	}
 	return done
 }
