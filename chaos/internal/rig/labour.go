@@ -63,7 +63,7 @@ func (r *rig) toEnd(ctx context.Context) (context.Context, context.CancelFunc) {
 func (r *rig) start(ctx context.Context, alias string, p job.Planner) *job.Handle {
 	var h *job.Handle
 	r.insist(ctx, "starting "+alias, func(ctx context.Context) (err error) {
-		h, err = r.client.Start(ctx, p, job.Alias(alias))
+		h, err = r.client.Start(ctx, p, job.Alias(alias), job.EnginesLater())
 		return err
 	})
 	return h
