@@ -35,8 +35,8 @@ type source struct {
 
 // Read takes the next message. ok is false when there is nothing to read now;
 // [In.Done] tells whether that is for good. A message that is not a T is taken
-// all the same, and the error wraps [ErrEncoding]: a worker that goes on skips it, one that
-// returns the error fails and finds it again. A json.RawMessage is handed
+// all the same, and the error wraps [ErrEncoding]: a worker that goes on, as a loop over [In.All]
+// may, skips it; one that returns the error fails and finds it again. A json.RawMessage is handed
 // out as it is stored.
 func (in In[T]) Read() (v T, ok bool, err error) {
 	if !in.bound() {
@@ -56,7 +56,8 @@ func (in In[T]) Peek() (v T, ok bool, err error) {
 }
 
 // All reads messages until the port is empty. A port's default is not among
-// them. An error is yielded once, as the last element.
+// them. A message that is not a T is yielded as an error that wraps [ErrEncoding], and the
+// loop may go on with the next: it skips that one. Any other error is the last element.
 func (in In[T]) All() iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		if !in.bound() {
@@ -65,11 +66,12 @@ func (in In[T]) All() iter.Seq2[T, error] {
 			return
 		}
 		for in.s.r.Len() > 0 {
-			v, ok, err := in.Read()
+			raw, ok, err := in.s.r.Read()
 			if err == nil && !ok {
 				return
 			}
-			if !yield(v, err) || err != nil {
+			v, _, unfit := open[T](in.s.name, raw, ok, err)
+			if !yield(v, unfit) || err != nil {
 				return
 			}
 		}

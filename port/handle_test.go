@@ -130,18 +130,31 @@ func TestAll(t *testing.T) {
 			t.Errorf("%d messages left, want 1", q.Len())
 		}
 	})
-	t.Run("stops after an error", func(t *testing.T) {
+	t.Run("goes on after what is no message", func(t *testing.T) {
 		t.Parallel()
 		w, q := newPipe[int](t)
 		q.messages = []json.RawMessage{[]byte(`1`), []byte(`"x"`), []byte(`2`)}
 		var errs []error
+		var got []int
+		for v, err := range w.In.All() {
+			got, errs = append(got, v), append(errs, err)
+		}
+		if !reflect.DeepEqual(got, []int{1, 0, 2}) || errs[0] != nil || !errors.Is(errs[1], port.ErrEncoding) || errs[2] != nil {
+			t.Errorf("%v, errors %v", got, errs)
+		}
+		wantError(t, errs[1], `port "p"`, "int", `"x"`)
+	})
+	t.Run("stops after an error of the reader", func(t *testing.T) {
+		t.Parallel()
+		w, q := newPipe[int](t)
+		q.messages, q.err = []json.RawMessage{[]byte(`1`)}, errors.New("out of reach")
+		var errs []error
 		for _, err := range w.In.All() {
 			errs = append(errs, err)
 		}
-		if len(errs) != 2 || errs[0] != nil || !errors.Is(errs[1], port.ErrEncoding) {
+		if len(errs) != 1 || !errors.Is(errs[0], q.err) {
 			t.Errorf("errors %v", errs)
 		}
-		wantError(t, errs[1], `port "p"`, "int", `"x"`)
 	})
 	t.Run("leaves the default out", func(t *testing.T) {
 		t.Parallel()
