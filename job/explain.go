@@ -1,6 +1,8 @@
 package job
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirworks/weir/port"
@@ -29,13 +31,13 @@ func explain(tree []*Info) {
 	}
 	for _, i := range tree {
 		if i.Graph && i.Status == statemachine.Suspended && i.Reason == "" && !moves(i) {
-			i.Reason = "idle: " + open(i)
+			i.Reason = "idle: " + open(i, children)
 		}
 	}
 }
 
 // open says what an idle graph may wait for.
-func open(i *Info) string {
+func open(i *Info, children map[ID][]*Info) string {
 	var names []string
 	for _, p := range i.Ports {
 		if p.Dir == port.Input && !p.Closed {
@@ -44,9 +46,38 @@ func open(i *Info) string {
 	}
 	switch len(names) {
 	case 0:
-		return "its jobs wait for something from outside"
+		return asleep(i, children)
 	case 1:
 		return "its input " + names[0] + " is open"
 	}
 	return "its inputs " + strings.Join(names, ", ") + " are open"
+}
+
+// asleep says what the jobs of an idle graph may wait for that has no open inputs.
+func asleep(graph *Info, children map[ID][]*Info) string {
+	text := "its jobs sleep until somebody asks for a run of them"
+	for todo := children[graph.ID]; len(todo) > 0; todo = todo[1:] {
+		i := todo[0]
+		todo = slices.Concat(todo, children[i.ID])
+		if i.Graph || i.Status != statemachine.Suspended {
+			continue
+		}
+		for _, p := range i.Ports {
+			switch {
+			case p.Dir != port.Input || p.Name == port.Any:
+			case p.Closed && p.Waiting > 0:
+				return fmt.Sprintf("its job %s sleeps, with %s of its closed port %s unread", i.Name, counted(p.Waiting), p.Name)
+			case !p.Closed && !p.Fed:
+				text = "its jobs wait for something from outside"
+			}
+		}
+	}
+	return text
+}
+
+func counted(messages int64) string {
+	if messages == 1 {
+		return "1 message"
+	}
+	return fmt.Sprintf("%d messages", messages)
 }

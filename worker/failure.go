@@ -15,13 +15,22 @@ import (
 
 // conclude turns the end of the user's code into a delta. r.mu is held.
 func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
+	again := "" // why there is to be another run, though the worker did not ask for one
+	if err == nil && !shutdown {
+		again, err = r.leftUnread()
+	}
 	fine := err == nil || errors.Is(err, ErrSuspend) || errors.Is(err, ErrFull) || errors.Is(err, ErrAgain)
 	if fine && shutdown {
 		return r.take(statemachine.Shutdown)
 	}
 	if fine {
 		read, hidden := r.most() > 0 || r.took, r.hides()
-		d := r.take(r.outcome(err))
+		outcome := statemachine.Requeue
+		if again == "" {
+			outcome = r.outcome(err)
+		}
+		d := r.take(outcome)
+		d.Reason = again
 		if d.Outcome == statemachine.Suspend || d.Outcome == statemachine.Complete {
 			d.Reason = r.stray()
 		}

@@ -250,8 +250,15 @@ func (t *Tree) asleep(i *job.Info, level int) {
 		t.say(i, level, Because{Text: fmt.Sprintf("%s waits for a timer%s; to run it now:", who, t.next(i)), Command: "weir run " + t.call(i), Next: i.Next})
 	}
 	for _, p := range i.Ports {
-		if p.Dir == port.Input && !p.Closed && p.Name != port.Any {
+		switch {
+		case p.Dir != port.Input || p.Name == port.Any:
+		case !p.Closed:
 			t.empty(i, p, level)
+		case p.Waiting > 0:
+			t.say(i, level, Because{
+				Text:    fmt.Sprintf("%s sleeps%s while %s unread in its port %s, which is closed; to run it now:", who, t.slept(i), wait(p.Waiting), p.Name),
+				Command: "weir run " + t.call(i), Since: i.Ran,
+			})
 		}
 	}
 	for _, c := range t.children[i.ID] {
@@ -342,12 +349,16 @@ func (t *Tree) graph(i *job.Info, level int) {
 	who := "job " + t.Path(i)
 	if strings.HasPrefix(i.Reason, "idle") {
 		t.say(i, level, Because{Text: who + " is " + i.Reason})
+		before := len(t.reasons)
 		for _, p := range i.Ports {
 			if p.Dir == port.Input && !p.Closed {
 				send := fmt.Sprintf("weir send %s %s", t.call(i), p.Name)
 				t.say(i, level, Because{Text: "to give it more to do:", Command: send + " MESSAGE"})
 				t.say(i, level, Because{Text: "or, if nothing more is to come:", Command: send + " --close"})
 			}
+		}
+		if len(t.reasons) == before { // nothing can come to the graph: its jobs say more
+			t.below(i, level+1, func(c *job.Info) bool { return c.Status == statemachine.Suspended })
 		}
 		return
 	}

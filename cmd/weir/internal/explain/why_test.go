@@ -111,6 +111,10 @@ or, if nothing more is to come:
 job line/step waits, since its last run 1m ago, for messages on port heard, which come from channel /orders
 `,
 		},
+		{
+			job.Info{Status: statemachine.Suspended, Ran: noon.Add(-time.Minute), Ports: []job.PortInfo{in("in", job.PortInfo{Fed: true, Closed: true, Waiting: 3})}},
+			"job line/step sleeps, since its last run 1m ago, while 3 messages wait unread in its port in, which is closed; to run it now:\n  $ weir run t.1\n",
+		},
 		{job.Info{Status: statemachine.Suspended}, "job line/step sleeps until somebody asks for a run\n  $ weir run t.1\n"},
 		{job.Info{Status: statemachine.Suspended, Blocked: true, Reason: "full: port in of job t.9"}, "job line/step rests because of this: full: port in of job t.9\n"},
 	} {
@@ -210,6 +214,15 @@ to give it more to do:
   $ weir send t more MESSAGE
 or, if nothing more is to come:
   $ weir send t more --close
+`)
+	tree = []*job.Info{
+		{ID: "t", Type: "line", Graph: true, Status: statemachine.Suspended, Reason: "idle: as it may be"},
+		{ID: "t.1", Parent: "t", Name: "step", Status: statemachine.Suspended, Ports: []job.PortInfo{in("in", job.PortInfo{Closed: true, Waiting: 1})}},
+	}
+	check(t, "closed", said(explain.NewTree(tree, noon), "t"), `
+job line is idle: as it may be
+  job line/step sleeps while 1 message waits unread in its port in, which is closed; to run it now:
+    $ weir run t.1
 `)
 	tree = []*job.Info{{ID: "t", Type: "line", Graph: true, Status: statemachine.Failed}}
 	for n := 1; n <= 5; n++ {
