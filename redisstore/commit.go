@@ -79,12 +79,24 @@ func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) 
 	} else {
 		s.settleAll(ctx, due, group, false)
 	}
+	for _, tx := range txs {
+		s.foretellSpawns(ctx, tx)
+	}
 	out := make([]job.Result, len(group))
 	for i, t := range group {
 		out[i] = t.result
 		err = errors.Join(err, t.err)
 	}
 	return out, err
+}
+
+// foretellSpawns is foretell for the jobs that a transaction created.
+func (s *Store) foretellSpawns(ctx context.Context, tx job.Tx) {
+	for i := range tx.Deltas {
+		for _, spawn := range tx.Deltas[i].Spawns {
+			s.foretell(ctx, tx.Deltas[i].Job, spawn.Plan)
+		}
+	}
 }
 
 // Step implements job.Runs.
@@ -98,6 +110,7 @@ func (s *Store) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string
 		return job.Result{}, nil, err
 	}
 	s.together(ctx, due, t)
+	s.foretellSpawns(ctx, tx)
 	if t.snapshot != nil {
 		if err := s.secrets.showSnapshot(t.snapshot); err != nil {
 			_ = s.park(ctx, t.snapshot, err) // whoever takes it next says so

@@ -51,10 +51,21 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 		return false, fmt.Errorf("under parent %s: %w", plan.Parent, refusal(why, plan.Parent))
 	}
 	created := d.int(d.at(l, 0)) == 1
-	if slices.ContainsFunc(plan.Nodes, func(n job.Node) bool { return !n.At.IsZero() }) {
-		s.broker.Due(ctx)
-	}
+	s.foretell(ctx, root, plan)
 	return created, s.deliver(ctx, due, &d, d.at(l, 1))
+}
+
+// foretell tells those who sweep of the first time that a job of a plan waits for.
+func (s *Store) foretell(ctx context.Context, root job.ID, plan *job.Plan) {
+	first := int64(0)
+	for i := range plan.Nodes {
+		if at := plan.Nodes[i].At; !at.IsZero() && (first == 0 || at.UnixMilli() < first) {
+			first = at.UnixMilli()
+		}
+	}
+	if first != 0 {
+		s.broker.Due(ctx, root.Shard(s.keys.shards), first)
+	}
 }
 
 // createBatch is how many jobs one script creates.

@@ -191,10 +191,10 @@ func TestScriptReplies(t *testing.T) {
 			t.Errorf("step replies %s", got)
 		}
 	}
-	b.want("[0 []]", "due_sweep", 10)
+	b.want("[0 [] T]", "due_sweep", 10)
 	b.want("1", "run_refresh", bareRoot, "r4", 0)
 	time.Sleep(3 * time.Millisecond)
-	b.want("[1 ["+bareRoot+" 6 q T]]", "due_sweep", 10)
+	b.want("[1 ["+bareRoot+" 6 q T] T]", "due_sweep", 10)
 
 	b.want("[queued []]", "job_apply", bareRoot, "retry", "a1")
 	b.want("[ok []]", "job_apply", bareRoot, "run", "a2")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -22,6 +24,13 @@ const (
 	leadership = 2 * time.Second
 	// calmRounds is how many rounds a shard is left alone in which nothing is due.
 	calmRounds = 5
+	// never is later than anything is due.
+	never = math.MaxInt64 / 2
+	// sweepRest is the least time from one round to the next. After one that acted on sweepMany it is sweepShare times
+	// what that took: when much is due at many times it is done together.
+	sweepRest  = 10 * time.Millisecond
+	sweepMany  = 20
+	sweepShare = 20
 	// busyRounds is for how many rounds after one in which something was due it is looked at what
 	// servers have taken. As many seconds a job whose wake is in line may be left alone.
 	busyRounds = 30
@@ -35,50 +44,109 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 }
 
 // Watch implements job.Sweeper. When not much is due it looks at each shard only now and
-// then, and when something is due that it saw, or was told of.
+// then, and at once when something is due that it saw, or was told of.
 func (s *Store) Watch(ctx context.Context, every time.Duration, failed func(error)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	r := &round{patience: time.Duration(calmRounds) * every}
-	for {
-		if s.broker.AskedDue() {
-			r.next = nil
-		}
+	r := &round{every: every}
+	for whole := true; ; {
+		began := time.Now()
 		n, err := s.sweep(ctx, r)
 		if n > 0 {
 			r.busy = busyRounds
 		}
-		if err = errors.Join(err, s.rescue(ctx, r)); err != nil && ctx.Err() == nil {
+		if whole {
+			err = errors.Join(err, s.rescue(ctx, r))
+		}
+		if err != nil && ctx.Err() == nil {
 			failed(err)
 		}
+		pause := sweepRest
+		switch {
+		case err != nil:
+			pause = every
+		case n >= sweepMany:
+			pause = max(pause, sweepShare*time.Since(began))
+		}
+		if whole = s.await(ctx, r, tick.C, time.Now().Add(pause)); ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// await waits until the next round, which is not before a time unless it is a whole one, of all that a round
+// does, and tells whether it is.
+func (s *Store) await(ctx context.Context, r *round, tick <-chan time.Time, earliest time.Time) (whole bool) {
+	for {
+		first, all := s.broker.AskedDue()
+		r.told(first, all)
+		early := time.NewTimer(max(time.Until(earliest), r.wait()))
 		select {
 		case <-ctx.Done():
-			return
-		case <-tick.C:
+		case <-tick:
+			whole = true
+		case <-early.C:
+		case <-s.broker.MoreDue():
+			early.Stop()
+			continue
 		}
+		early.Stop()
+		return whole
 	}
 }
 
 // round is what a sweeper knows of the shards.
 type round struct {
-	patience time.Duration
-	next     []int64 // when to look at each again, in ms by Redis's clock
+	every time.Duration // from one whole round to the next
+	next  []int64       // when to look at each again, in ms by Redis's clock
+	first []int64       // when something is due in each, as far as is known; else never
+	now   int64         // by that clock
+	at    time.Time     // when it was now
 
-	busy  int                    // for so many rounds more
+	busy  int                    // for so many whole rounds more
 	taken map[delivery.Wake]bool // by servers when last looked; whether already the time before
 }
 
+// patience is for how long a shard is left alone in which nothing is due.
+func (r *round) patience() int64 { return calmRounds * r.every.Milliseconds() }
+
 // due tells whether it is time to look at a shard, also if the clock was set back.
 func (r *round) due(shard int, now int64) bool {
-	return r.next[shard] <= now || r.next[shard] > now+r.patience.Milliseconds()
+	return r.next[shard] <= now || r.next[shard] > now+r.patience()
 }
 
 // found notes what was seen of a shard: when its first reason to look at it is, or -1.
 func (r *round) found(shard int, now, first int64) {
-	r.next[shard] = now + r.patience.Milliseconds()
-	if first >= 0 && first < r.next[shard] {
-		r.next[shard] = first
+	r.next[shard], r.first[shard] = now+r.patience(), never
+	if first >= 0 {
+		r.next[shard], r.first[shard] = min(r.next[shard], first), first
 	}
+}
+
+// swept is found for a shard in which something was due: more may come that nobody tells of.
+func (r *round) swept(shard int, now, first int64) {
+	r.found(shard, now, first)
+	r.next[shard] = min(r.next[shard], now+r.every.Milliseconds())
+}
+
+// told notes when something is due in shards, or that anything may be anywhere.
+func (r *round) told(first map[int]int64, all bool) {
+	if all {
+		r.next, r.first = nil, nil
+	}
+	for shard, at := range first {
+		if shard < len(r.next) {
+			r.next[shard], r.first[shard] = min(r.next[shard], at), min(r.first[shard], at)
+		}
+	}
+}
+
+// wait is for how long nothing is due as far as is known.
+func (r *round) wait() time.Duration {
+	if len(r.first) == 0 {
+		return 0
+	}
+	return time.Duration(min(slices.Min(r.first)+1-r.now, r.patience()))*time.Millisecond - time.Since(r.at)
 }
 
 // sweep looks at the shards whose turn it is.
@@ -88,8 +156,9 @@ func (s *Store) sweep(ctx context.Context, r *round) (int, error) {
 		return 0, err
 	}
 	now := clock.UnixMilli()
+	r.now, r.at = now, time.Now()
 	if r.next == nil {
-		r.next = make([]int64, s.keys.shards+1)
+		r.next, r.first = make([]int64, s.keys.shards+1), make([]int64, s.keys.shards+1)
 	}
 	var shards []int
 	for i := range r.next {
@@ -125,9 +194,10 @@ func (s *Store) sweep(ctx context.Context, r *round) (int, error) {
 			r.found(i, now, first)
 			continue
 		}
-		n, err := s.sweepShard(ctx, s.dueAt(i))
-		total += n
-		if err != nil {
+		n, first, err := s.sweepShard(ctx, s.dueAt(i))
+		if total += n; err == nil {
+			r.swept(i, now, first)
+		} else {
 			errs = append(errs, fmt.Errorf("sweeping %s: %w", s.dueAt(i), err))
 		}
 	}
@@ -178,7 +248,7 @@ func (s *Store) rescue(ctx context.Context, r *round) error {
 
 // SweepOf implements job.Sweeper.
 func (s *Store) SweepOf(ctx context.Context, id job.ID) error {
-	_, err := s.sweepShard(ctx, s.keys.dueOf(id))
+	_, _, err := s.sweepShard(ctx, s.keys.dueOf(id))
 	return err
 }
 
@@ -190,18 +260,19 @@ func (s *Store) dueAt(shard int) string {
 	return s.keys.due(shard)
 }
 
-func (s *Store) sweepShard(ctx context.Context, due string) (int, error) {
-	total := 0
+// sweepShard acts on all that is due in a shard, and returns how much that was, and when the next is, or -1.
+func (s *Store) sweepShard(ctx context.Context, due string) (total int, next int64, err error) {
 	for {
 		reply, err := s.run(ctx, scriptSweep, due, sweepBatch)
 		if err != nil {
-			return total, err
+			return total, -1, err
 		}
 		var d decoder
 		l := d.list(reply)
 		n, wakes := int(d.int(d.at(l, 0))), d.wakes(d.at(l, 1))
+		next = d.int(d.at(l, 2))
 		if d.err != nil {
-			return total, d.err
+			return total, -1, d.err
 		}
 		total += n
 		failpoint.Hit(failpoint.SweeperBeforeEnqueue)
@@ -211,10 +282,10 @@ func (s *Store) sweepShard(ctx context.Context, due string) (int, error) {
 			err = s.renew(ctx, held)
 		}
 		if _, other := s.urgent(ctx, due, wakes); err != nil || other != nil {
-			return total, errors.Join(err, other)
+			return total, -1, errors.Join(err, other)
 		}
 		if n < sweepBatch {
-			return total, nil
+			return total, next, nil
 		}
 	}
 }

@@ -244,9 +244,13 @@ func (s *Store) RunAt(ctx context.Context, id job.ID, at time.Time, delay time.D
 	if !at.IsZero() {
 		when = fmt.Sprint(at.UnixMilli())
 	}
-	err := s.act(ctx, scriptAlarm, id, "", string(id), when, delay.Milliseconds(), rand.Text())
-	s.broker.Due(ctx)
-	return err
+	l, err := s.acted(ctx, scriptAlarm, id, "", string(id), when, delay.Milliseconds(), rand.Text())
+	if err != nil {
+		return err
+	}
+	var d decoder
+	s.broker.Due(ctx, id.Shard(s.keys.shards), d.int(d.at(l, 2)))
+	return d.err
 }
 
 // Ended implements job.Family.

@@ -7,8 +7,8 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// Timers are in the store, where the sweeper finds them within a second or so of their
-// time. The process that set one also holds it in memory, and is on time.
+// Timers are in the store, where the sweeper finds them within some seconds if they are set for less than
+// that, else on time. The process that set one also holds it in memory, and is on time.
 const (
 	maxTimers = 10_000
 	maxTimer  = time.Hour        // longer ones are the sweeper's alone

@@ -85,16 +85,6 @@ func (b *Broker) Close() {
 	b.bell.flush(context.Background())
 }
 
-// Due tells those who sweep that something will be due which they may not know of.
-func (b *Broker) Due(ctx context.Context) {
-	b.bell.here(ringDue)
-	b.bell.publish(ctx, ringDue)
-}
-
-// AskedDue tells whether Due was called since AskedDue was, here or by other processes if
-// this one serves.
-func (b *Broker) AskedDue() bool { return b.bell.due.Swap(false) }
-
 // Waiting tells of some wakes, in one round trip, whether asynq still has them in line for a server. One that is
 // not was taken by a server, which may have died with it.
 func (b *Broker) Waiting(ctx context.Context, wakes []Wake) ([]bool, error) {

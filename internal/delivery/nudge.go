@@ -24,7 +24,7 @@ const (
 // What a nudge says.
 const (
 	ringWake = "wake" // there are wakes in line
-	ringDue  = "due"  // something will be due that the sweeper may not know of
+	ringDue  = "due"  // something will be due that the sweeper may not know of: behind it, the shard and the time in ms
 	ringTurn = "turn" // a queue was paused or resumed
 	ringJobs = "jobs" // in a private queue, which is named behind it, some became ready, whose IDs follow
 )
@@ -35,7 +35,7 @@ type bell struct {
 	channel string
 	name    string            // tells own nudges from those of others
 	jobs    func(text string) // is given what comes behind ringJobs
-	due     atomic.Bool
+	dues    *dues
 	turns   atomic.Int64 // counts what may have paused a queue, as far as heard
 	hears   atomic.Bool  // other processes
 
@@ -46,7 +46,7 @@ type bell struct {
 }
 
 func newBell(rdb redis.UniversalClient, channel string) *bell {
-	return &bell{rdb: rdb, channel: channel, name: rand.Text(), ears: map[chan struct{}]struct{}{}}
+	return &bell{rdb: rdb, channel: channel, name: rand.Text(), ears: map[chan struct{}]struct{}{}, dues: newDues()}
 }
 
 // ear returns what gets a value at each nudge, until it is given back.
@@ -64,11 +64,11 @@ func (b *bell) ear() (ear chan struct{}, giveBack func()) {
 
 // here nudges those who sleep in this process.
 func (b *bell) here(what string) {
-	switch what {
-	case ringDue:
-		b.due.Store(true)
+	if text, ok := strings.CutPrefix(what, ringDue); ok {
+		b.dues.tell(strings.TrimSpace(text))
 		return
-	case ringTurn:
+	}
+	if what == ringTurn {
 		b.turns.Add(1)
 	}
 	b.mu.Lock()

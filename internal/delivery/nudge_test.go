@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -249,9 +250,15 @@ func TestStopAsleep(t *testing.T) {
 	if len(b.bell.ears) != 0 || b.bell.hears.Load() {
 		t.Error("the server still listens")
 	}
-	b.Due(t.Context())
-	if !b.AskedDue() || b.AskedDue() {
-		t.Error("AskedDue does not tell once that Due was called")
+	b.AskedDue()
+	for _, at := range []int64{7, 5, 6} {
+		b.Due(t.Context(), 3, at)
+	}
+	<-b.MoreDue()
+	for _, want := range []map[int]int64{{3: 5}, {}} { // once
+		if first, all := b.AskedDue(); !maps.Equal(first, want) || all {
+			t.Errorf("AskedDue tells %v, %v, want %v", first, all, want)
+		}
 	}
 	b.Close()
 }

@@ -1,7 +1,8 @@
 -- due_sweep: put right what is past due in one shard.
 -- KEYS: due
 -- ARGV: most jobs to look at
--- reply: {jobs acted on, {ready jobs}}
+-- reply: {jobs acted on, {ready jobs}, when the next is due (ms) or -1}
+
 -- died counts runs since the last commit that ended without a word, and returns until when (ms)
 -- the job is left alone, if there were several: it may be what kills the processes.
 local function died(j)
@@ -50,4 +51,5 @@ for _, id in ipairs(ids) do
     call('ZREM', KEYS[1], id)
   end
 end
-return { #ids, wakes() }
+local head = call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+return { #ids, wakes(), str(tonumber(head[2] or '-1')) }

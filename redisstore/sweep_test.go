@@ -1,0 +1,96 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// A sweeper acts on timers at their time, not in its next round: on those that are there when it begins, those that
+// lie behind another one in the same shard, and those that this or another process sets meanwhile.
+func TestTimersBetweenRounds(t *testing.T) {
+	each(t, func(e *env) {
+		other, err := redisstore.Open(e.Context(), redisstore.Config{URL: e.url, Namespace: e.ns, Shards: shards})
+		e.ok(err)
+		e.Cleanup(func() { _ = other.Close() })
+		asleep := func() job.ID {
+			e.Helper()
+			id := e.single()
+			e.end(id, statemachine.Suspend)
+			return id
+		}
+		root := e.create(
+			job.Node{Type: "T", Ports: ports(in("in"))},
+			job.Node{Name: "a", Type: "T", Ports: ports(in("in"))})
+		e.end(root, statemachine.Suspend)
+		e.end(root.Nth(1), statemachine.Suspend)
+		here, there := asleep(), asleep()
+		// The sweeper of this process hears others once a server of it listens.
+		e.seats("T")
+		e.ok(e.store.RunAt(e.Context(), root, time.Time{}, 50*time.Millisecond))
+		e.ok(e.store.RunAt(e.Context(), root.Nth(1), time.Time{}, 150*time.Millisecond))
+
+		ctx, cancel := context.WithCancel(e.Context())
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			e.store.Watch(ctx, time.Hour, func(err error) { e.Error(err) })
+		}()
+		defer func() { cancel(); <-watched }()
+		e.rings(root, root.Nth(1))
+		e.ok(e.store.RunAt(e.Context(), here, time.Time{}, 100*time.Millisecond))
+		e.ok(other.RunAt(e.Context(), there, time.Now().Add(100*time.Millisecond), 0))
+		late, err := job.NewID()
+		e.ok(err)
+		plan := &job.Plan{Nodes: []job.Node{{Type: "T", At: time.Now().Add(100 * time.Millisecond)}}}
+		_, err = other.Create(e.Context(), late, plan, "test")
+		e.ok(err)
+		e.rings(here, there, late)
+	})
+}
+
+// rings waits until each of the jobs is queued.
+func (e *env) rings(ids ...job.ID) {
+	e.Helper()
+	for _, id := range ids {
+		for end := time.Now().Add(20 * time.Second); e.info(id).Status != statemachine.Queued; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				e.Fatalf("the timer of job %s does not fire between two rounds", id)
+			}
+		}
+	}
+}
+
+// A sweeper that nobody needs asks little of Redis.
+func TestIdleSweeperAsksLittle(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	e := open(t, s.URL())
+	id := e.single()
+	e.end(id, statemachine.Suspend)
+	e.ok(e.store.RunAt(e.Context(), id, time.Now().Add(time.Hour), 0))
+	ctx, cancel := context.WithTimeout(e.Context(), 2*time.Second)
+	defer cancel()
+	before := e.asked()
+	e.store.Watch(ctx, 100*time.Millisecond, func(err error) { e.Error(err) })
+	if n := e.asked() - before; n > 100 { // 20 rounds, of which 5 look at the shards
+		t.Errorf("%d commands in 20 rounds", n)
+	}
+}
+
+// asked is how many commands a server has carried out.
+func (e *env) asked() (n int) {
+	e.Helper()
+	text := e.rdb.Info(e.Context(), "stats").Val()
+	_, text, _ = strings.Cut(text, "total_commands_processed:")
+	_, err := fmt.Sscan(text, &n)
+	e.ok(err)
+	return n
+}
