@@ -23,6 +23,20 @@ func (c *catalogue) find(r registration) *TypeInfo {
 	return c.known[r]
 }
 
+// get returns a type of a queue, which is empty if it is not registered.
+func (c *catalogue) get(ctx context.Context, r registration) (*TypeInfo, error) {
+	if t := c.find(r); t != nil {
+		return t, nil
+	}
+	if err := c.read(ctx); err != nil {
+		return nil, err
+	}
+	if t := c.find(r); t != nil {
+		return t, nil
+	}
+	return &TypeInfo{}, nil
+}
+
 // read reads all of the store's catalogue.
 func (c *catalogue) read(ctx context.Context) error {
 	all, err := c.store.Types(ctx)

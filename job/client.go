@@ -47,10 +47,13 @@ func (c *Client) Find(ctx context.Context, name string) (*Handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.store.Info(ctx, id); err != nil {
+	info, err := c.store.Info(ctx, id)
+	if err != nil {
 		return nil, err
 	}
-	return c.handle(id), nil
+	h := c.handle(id)
+	h.seen = info
+	return h, nil
 }
 
 func (c *Client) resolve(ctx context.Context, name string) (ID, error) {

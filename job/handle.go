@@ -12,13 +12,15 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// Handle acts on one job from outside of its runs. It holds no state of the job: every
-// call asks the store. Methods on a job that is gone return ErrNotFound.
+// Handle acts on one job from outside of its runs. It holds no state of the job, but what kind of
+// messages ports take that it has written to: every call asks the store. Methods on a job that is gone return ErrNotFound.
 type Handle struct {
 	store   Store
 	types   *catalogue
 	id      ID
 	created bool
+	seen    *Info // as it was when the handle was made, if that is known
+	takes   takes
 }
 
 // ID returns the job's ID.
@@ -67,7 +69,10 @@ func (h *Handle) Logs(ctx context.Context, limit int) ([]LogEntry, error) {
 	return h.store.Logs(ctx, h.id, limit)
 }
 
-// Write appends messages to an In port of the job, each encoded as JSON, and wakes it.
+// Write appends messages to an In port of the job, each encoded as JSON, and wakes it. If a
+// message is of another kind of JSON than the Go type of the port, which engines have registered, or of
+// those that the port of a graph leads to, the error wraps port.ErrEncoding and nothing is
+// written. A handle's first write to a port asks the store for that.
 func (h *Handle) Write(ctx context.Context, in string, messages ...any) error {
 	return h.write(ctx, port.Input, in, messages)
 }
@@ -80,6 +85,9 @@ func (h *Handle) WriteOut(ctx context.Context, out string, messages ...any) erro
 func (h *Handle) write(ctx context.Context, dir port.Dir, name string, messages []any) error {
 	items, err := encode(ctx, messages)
 	if err != nil {
+		return fmt.Errorf("writing to port %q of job %s: %w", name, h.id, err)
+	}
+	if err := h.fit(ctx, PortRef{Job: h.id, Dir: dir, Port: name}, items); err != nil {
 		return fmt.Errorf("writing to port %q of job %s: %w", name, h.id, err)
 	}
 	w := Write{Dir: dir, Port: name, Items: items}

@@ -81,6 +81,8 @@ type TypeInfo struct {
 	Version string      `json:"version,omitempty"` // of the program that registered it
 	Silent  bool        `json:"silent,omitempty"`  // statuses of its jobs are not published
 	// Params are the arguments that jobs of the type take; nil if that is not known.
-	Params     []port.Param `json:"params,omitzero"`
-	Registered time.Time    `json:"registered"`
+	Params []port.Param `json:"params,omitzero"`
+	// Kinds are what kind of JSON value the messages of ports are, by port.TypeKey, as far as known.
+	Kinds      map[string]string `json:"kinds,omitempty"`
+	Registered time.Time         `json:"registered"`
 }

@@ -88,6 +88,9 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 			return nil, fmt.Errorf("starting tree %q: %w", o.alias, err)
 		}
 	}
+	if root := &plan.Nodes[0]; !root.Graph { // which is all that is to be known of it
+		h.seen = &Info{ID: id, Type: root.Type, Queue: cmp.Or(root.Queue, DefaultQueue)}
+	}
 	return h, nil
 }
 

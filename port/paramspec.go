@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Kinds of JSON values that a [Param] takes, called as in JSON Schema; null fits all of them.
+// Kinds of JSON values that a [Param] or a port takes, called as in JSON Schema; null fits all of them.
 const (
 	KindAny     = ""
 	KindString  = "string"
@@ -51,14 +51,39 @@ var (
 	ownText = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
+// Kinds returns what kind of JSON value the messages of each handle are by [TypeKey], without those
+// of [KindAny].
+func (l *Layout) Kinds() map[string]string {
+	kinds := make(map[string]string)
+	for key, t := range l.Types() {
+		if kind := kindOfType(t); kind != KindAny {
+			kinds[key] = kind
+		}
+	}
+	return kinds
+}
+
+// CheckKind returns an error that wraps [ErrEncoding] if a JSON value is of another kind. One that
+// has passed may still not decode, but none is refused that would.
+func CheckKind(raw json.RawMessage, kind string) error {
+	if fits(raw, kind) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is not %s", ErrEncoding, excerpt(raw), kindWords[kind])
+}
+
 // kindOf is the kind of JSON that encoding/json takes for a field.
 func kindOf(f reflect.StructField) string {
-	t := f.Type
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
 	if slices.Contains(strings.Split(f.Tag.Get("json"), ",")[1:], "string") {
 		return KindAny // in quotes
+	}
+	return kindOfType(f.Type)
+}
+
+// kindOfType is the kind of JSON that encoding/json takes for a type.
+func kindOfType(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
 	switch p := reflect.PointerTo(t); {
 	case p.Implements(ownJSON):

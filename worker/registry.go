@@ -127,7 +127,7 @@ func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
 	var out []job.TypeInfo
 	for queue := range queues {
 		for _, k := range r.kinds {
-			info := job.TypeInfo{Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version}
+			info := job.TypeInfo{Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version, Kinds: k.layout.Kinds()}
 			if _, own := k.worker.(ArgsSetter); !own {
 				info.Params = k.layout.ParamSpecs()
 			}

@@ -76,7 +76,7 @@ func TestOneApproval(t *testing.T) {
 	if e.Status(h) != statemachine.Suspended || strings.Count(heard.String(), "asks for 50.01 for a chair") != 1 {
 		t.Errorf("the job is %s and says %s", e.Status(h), heard)
 	}
-	e.Feed(h, "decisions", "yes!", Decision{By: "Ada", Yes: true}, Decision{Yes: true})
+	e.Feed(h, "decisions", map[string]any{"yes": "perhaps"}, Decision{By: "Ada", Yes: true}, Decision{Yes: true})
 	e.RunUntilQuiet()
 	if e.Status(h) != statemachine.Suspended || strings.Count(heard.String(), "does not count") != 3 {
 		t.Errorf("the job is %s and says %s", e.Status(h), heard)

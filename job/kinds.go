@@ -1,0 +1,132 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/weirworks/weir/port"
+)
+
+// takes is what a handle knows of the messages that ports of its job take.
+type takes struct {
+	mu    sync.Mutex
+	ports map[string][]taker // by port.TypeKey
+}
+
+// taker is a port of a worker that messages pass or arrive in.
+type taker struct {
+	at        PortRef
+	typ, kind string // the Go type of its messages, and their kind of JSON
+}
+
+// maxLooks is how many jobs a handle looks at to learn what a port takes that leads to others.
+const maxLooks = 16
+
+// fit refuses messages that could not be decoded where they would arrive. What the handle knows may
+// be old, as engines and wires change: nothing is refused without asking again.
+func (h *Handle) fit(ctx context.Context, ref PortRef, items []json.RawMessage) error {
+	for _, fresh := range []bool{false, true} {
+		takers, err := h.takers(ctx, ref, fresh)
+		if err != nil {
+			return err
+		}
+		if err := h.unfit(takers, items); err == nil || fresh {
+			return err
+		}
+	}
+	return nil
+}
+
+// unfit returns an error about the first message that a port does not take.
+func (h *Handle) unfit(takers []taker, items []json.RawMessage) error {
+	for i, item := range items {
+		data, _ := port.Split(item)
+		for _, t := range takers {
+			err := port.CheckKind(data, t.kind)
+			if err == nil {
+				continue
+			}
+			of := ""
+			if t.at.Job != h.id {
+				of = fmt.Sprintf(", it leads to port %q of job %s, which", t.at.Port, t.at.Job)
+			}
+			return fmt.Errorf("message %d: %w%s takes messages of type %s; nothing was written", i+1, err, cmp.Or(of, ", and the port"), t.typ)
+		}
+	}
+	return nil
+}
+
+// takers returns which ports messages pass or arrive in that are written to one, as far as it is
+// known what they take; fresh: as it is now.
+func (h *Handle) takers(ctx context.Context, ref PortRef, fresh bool) ([]taker, error) {
+	key := port.TypeKey(ref.Dir, ref.Port)
+	h.takes.mu.Lock()
+	known, ok := h.takes.ports[key]
+	h.takes.mu.Unlock()
+	if ok && !fresh {
+		return known, nil
+	}
+	if fresh {
+		if err := h.types.read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	takers, err := h.follow(ctx, ref, fresh)
+	if err != nil {
+		return nil, err
+	}
+	h.takes.mu.Lock()
+	defer h.takes.mu.Unlock()
+	if h.takes.ports == nil {
+		h.takes.ports = make(map[string][]taker)
+	}
+	h.takes.ports[key] = takers
+	return takers, nil
+}
+
+// follow finds the takers of a port along its wires. Of an edge with several ends, which are
+// instances of one node, it looks at the first.
+func (h *Handle) follow(ctx context.Context, ref PortRef, fresh bool) (takers []taker, err error) {
+	todo := []PortRef{ref}
+	for looks := 0; looks < len(todo) && looks < maxLooks; looks++ {
+		at := todo[looks]
+		info, err := h.seen, error(nil)
+		if info == nil || fresh || looks > 0 {
+			info, err = h.store.Info(ctx, at.Job)
+		}
+		if errors.Is(err, ErrNotFound) {
+			continue // if it is the job itself, the write says so
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !info.Graph {
+			t, err := h.types.get(ctx, registration{info.Queue, info.Type})
+			if err != nil {
+				return nil, err
+			}
+			if kind := t.Kinds[port.TypeKey(at.Dir, at.Port)]; kind != "" {
+				takers = append(takers, taker{at, t.goType(at.Dir, at.Port), kind})
+			}
+		}
+		p, _ := info.Port(at.Dir, at.Port)
+		for _, edge := range p.Edges {
+			todo = append(todo, edge[0])
+		}
+	}
+	return takers, nil
+}
+
+// goType is the Go type of a port's messages.
+func (t *TypeInfo) goType(dir port.Dir, name string) string {
+	for _, s := range t.Ports {
+		if s.Dir == dir && s.Name == name {
+			return s.Type
+		}
+	}
+	return ""
+}
