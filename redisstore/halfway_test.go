@@ -36,11 +36,17 @@ end
 func hindered(t *testing.T) *env {
 	t.Helper()
 	e := open(t, redistest.Start(t, "--enable-debug-command", "yes").URL())
+	e.hinders()
+	return e
+}
+
+// hinders puts the hindrance into the function of the server.
+func (e *env) hinders() {
+	e.Helper()
 	e.edit(map[string]string{
 		"local function start(":          hindrance + "local function start(",
 		"= keys, args, redis.call, skip": "= keys, args, hindered(args[1]), skip",
 	})
-	return e
 }
 
 // hinder calls fn while the call of that number of a script fails, and returns the commands that the script

@@ -43,17 +43,26 @@ const familyPage = 1000
 
 // Children implements job.RunReader. Those that come or go while it reads may be among them or not.
 func (s *Store) Children(ctx context.Context, id job.ID) (map[string]job.ID, error) {
-	out := map[string]job.ID{}
-	for from := uint64(0); ; {
-		some, next, err := s.rdb.HScan(ctx, s.keys.job(id, childrenSuffix), from, "", familyPage).Result()
-		if err != nil {
-			return nil, s.explain(err)
+	family, all := s.keys.job(id, childrenSuffix), map[string]job.ID{}
+	for known := -1; ; known = len(all) {
+		pages := 0
+		for from := uint64(0); pages == 0 || from > 0; pages++ {
+			some, next, err := s.rdb.HScan(ctx, family, from, "", familyPage).Result()
+			if err != nil {
+				return nil, s.explain(err)
+			}
+			for i := 0; i+1 < len(some); i += 2 {
+				all[some[i]] = job.ID(some[i+1])
+			}
+			from = next
 		}
-		for i := 0; i+1 < len(some); i += 2 {
-			out[some[i]] = job.ID(some[i+1])
+		if pages == 1 {
+			return all, nil
 		}
-		if from = next; from == 0 {
-			return out, nil
+		// Are they all? A cursor means nothing to the next server that has the hash, after a failover or a move of its slot.
+		n, err := s.rdb.HLen(ctx, family).Result()
+		if err != nil || int(n) <= len(all) || known == len(all) {
+			return all, s.explain(err)
 		}
 	}
 }

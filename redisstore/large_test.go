@@ -118,6 +118,41 @@ func TestLargeFamily(t *testing.T) {
 	})
 }
 
+// Where a server is in a large family means nothing to the next one, or after a new start: none is passed over.
+func TestLargeFamilyAcrossFailover(t *testing.T) {
+	t.Parallel()
+	const children = 2500
+	srv := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	e := open(t, srv.URL())
+	e.hinders()
+	id := newID(t)
+	_, err := e.store.Create(t.Context(), id, crowd(children), "")
+	e.ok(err)
+	e.hinder("chore_run", 1, func() { e.ok(e.store.Terminate(t.Context(), id)) })
+	// The first piece is done, the rest is to be.
+	names, cursor, err := e.rdb.HScan(t.Context(), e.key(id)+":c", 0, "", 1000).Result()
+	e.ok(err)
+	for n := 1; n < len(names); n += 2 {
+		e.ok(e.store.Terminate(t.Context(), job.ID(names[n])))
+	}
+	chores := strings.TrimSuffix(e.due(id), "due") + "chores"
+	left := e.rdb.LRange(t.Context(), chores, 0, -1).Val()
+	e.equal("chores", len(left), 1)
+	e.ok(e.rdb.LSet(t.Context(), chores, 0, strings.Replace(left[0], " terminate 0", fmt.Sprint(" terminate ", cursor), 1)).Err())
+
+	srv.Kill()
+	srv.Restart()
+	e.ok(e.rdb.ZAdd(t.Context(), e.due(id), redis.Z{Score: 1, Member: "!chores"}).Err())
+	e.until("the chores are done", func() bool {
+		e.sweep()
+		return e.rdb.Exists(t.Context(), chores).Val() == 0
+	})
+	tree, err := e.store.Tree(t.Context(), id)
+	e.ok(err)
+	alive := slices.DeleteFunc(tree, func(i *job.Info) bool { return i.Status == statemachine.Terminating })
+	e.equal("jobs that go on", len(alive), 0)
+}
+
 // No script keeps Redis busy for long, however large the tree.
 func TestLargeTreesLeaveOthersRoom(t *testing.T) {
 	t.Parallel()

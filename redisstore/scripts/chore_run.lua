@@ -7,8 +7,8 @@ for _ = 1, num() do
   if not entry then break end
   local what, id, rest = string.match(entry, '^(%S+) (%S+) ?(.*)$')
   if what == 'below' then
-    local act, from = string.match(rest, '^(%S+) (%S+)$')
-    if below(id, act, from) and act ~= 'terminate' then call('UNLINK', key(id) .. ':c') end
+    local act, from, life = string.match(rest, '^(%S+) (%S+) (%S*)$')
+    if below(id, act, from, life) and act ~= 'terminate' then call('UNLINK', key(id) .. ':c') end
     break -- that was enough for one script
   elseif what == 'terminate' then
     terminate(id, true)

@@ -19,12 +19,14 @@ end
 
 -- below gives what is to be done with a job's children to the chores, or to the shards
 -- of those that were adopted from other trees. A large family is gone through in pieces, each a chore of
--- its own: from is where one begins. It returns whether all children were seen.
-local function below(id, what, from)
+-- its own: from is where one begins, which means nothing in another life of the server, or to the next one that
+-- has the shard. It returns whether all children were seen.
+local function below(id, what, from, life)
   local family, own, next = key(id) .. ':c', {}, '0'
   local size = from and 0 or call('HLEN', family)
+  local function rest(cursor) return table.concat({ 'below', id, what, cursor, LIFE }, ' ') end
   if size > CHUNK then
-    chores({ 'below ' .. id .. ' ' .. what .. ' 0' })
+    chores({ rest('0') })
     return false
   end
   local function give(child)
@@ -35,10 +37,10 @@ local function below(id, what, from)
     end
   end
   if from then
-    local page = call('HSCAN', family, from, 'COUNT', CHUNK)
+    local page = call('HSCAN', family, life == LIFE and from or '0', 'COUNT', CHUNK)
     next = page[1]
     for n = 2, #page[2], 2 do give(page[2][n]) end
-    if next ~= '0' then own[#own + 1] = 'below ' .. id .. ' ' .. what .. ' ' .. next end
+    if next ~= '0' then own[#own + 1] = rest(next) end
   elseif size > 0 then
     for _, child in ipairs(call('HVALS', family)) do give(child) end
   end
