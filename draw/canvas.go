@@ -1,6 +1,8 @@
 package draw
 
 import (
+	"cmp"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -18,13 +20,18 @@ const (
 	armDown
 )
 
+// arrows has a character for each arm on which something comes.
+func arrows(left, right, up, down rune) [16]rune {
+	return [16]rune{armLeft: left, armRight: right, armUp: up, armDown: down}
+}
+
 // chars are what drawings are made of.
 type chars struct {
 	line                  [16]rune // by arms
 	corners, frameCorners [4]rune  // from the left top on, with the clock
 	dashH, dashV          rune     // wires that are closed
 	frameH, frameV        rune
-	arrow, closedArrow    rune
+	arrow, closedArrow    [16]rune // by the arm on which it comes
 	terminal, closed      string
 }
 
@@ -34,7 +41,8 @@ var boxChars = chars{
 		'╷', '╮', '╭', '┬', '│', '┤', '├', '┼',
 	},
 	corners: [4]rune{'╭', '╮', '╯', '╰'}, frameCorners: [4]rune{'╭', '╮', '╯', '╰'},
-	dashH: '╌', dashV: '╎', frameH: '┄', frameV: '┆', arrow: '▶', closedArrow: '▷',
+	dashH: '╌', dashV: '╎', frameH: '┄', frameV: '┆',
+	arrow: arrows('▶', '◀', '▼', '▲'), closedArrow: arrows('▷', '◁', '▽', '△'),
 	terminal: "◇", closed: " ∎",
 }
 
@@ -44,7 +52,8 @@ var asciiChars = chars{
 		'|', '+', '+', '+', '|', '+', '+', '+',
 	},
 	corners: [4]rune{'+', '+', '+', '+'}, frameCorners: [4]rune{'.', '.', '.', '.'},
-	dashH: '~', dashV: '|', frameH: '.', frameV: ':', arrow: '>', closedArrow: '>',
+	dashH: '~', dashV: '|', frameH: '.', frameV: ':',
+	arrow: arrows('>', '<', 'v', '^'), closedArrow: arrows('>', '<', 'v', '^'),
 	terminal: "*", closed: " (end)",
 }
 
@@ -158,6 +167,40 @@ func (c *canvas) stroke(x, y, net, arms int, closed bool) {
 		}
 	}
 	cl.strokes = append(cl.strokes, stroke{net, arms, !closed})
+}
+
+// approach draws an arrow on a line in front of a point where wires merge: on the next
+// straight place that no other wire crosses. There is none if the line is shorter than
+// that. The point in front of this one, or the port that the line leaves, tells its way then.
+func (c *canvas) approach(a *approach) {
+	at := a.at
+	for i := len(a.path) - 1; i >= 0; i-- {
+		s := a.path[i]
+		dx, dy := cmp.Compare(s.X1, s.X2), cmp.Compare(s.Y1, s.Y2)
+		for at != (point{s.X1, s.Y1}) {
+			at = point{at.x + dx, at.y + dy}
+			strokes := c.cells[at.y][at.x].strokes
+			if len(strokes) > 1 {
+				continue
+			}
+			switch arms := strokes[0].arms; {
+			case bits.OnesCount(uint(arms)) > 2:
+				return
+			case arms == armLeft|armRight || arms == armUp|armDown:
+				c.arrow(at.x, at.y, arrival(s), a.closed)
+				return
+			}
+		}
+	}
+}
+
+// arrow draws an arrowhead of a wire that comes on an arm.
+func (c *canvas) arrow(x, y, arm int, closed bool) {
+	char := c.chars.arrow[arm]
+	if closed {
+		char = c.chars.closedArrow[arm]
+	}
+	c.set(x, y, char, plain)
 }
 
 // look is the character of a cell. Where nets cross, the vertical line is drawn.

@@ -6,9 +6,10 @@
 // ports on the right, and wires run between them at right angles.
 //
 //   - Wires of one Out port part at a junction, and wires that have nothing but their end
-//     in common join in front of it. Wires that cross are not connected: the horizontal one
-//     is drawn with a gap, and junctions without.
-//   - An In port has a row for the wires that join, and one for each wire whose Out port
+//     in common merge in front of it. Where they merge, each has an arrow that tells which
+//     way it goes. Wires that cross are not connected: the horizontal one is drawn with a
+//     gap, and junctions without.
+//   - An In port has a row for the wires that merge, and one for each wire whose Out port
 //     feeds others too, so that it can always be told what feeds what.
 //   - A nested graph is a frame around its jobs, with its ports on it.
 //   - The number on a wire is what waits in front of its end.

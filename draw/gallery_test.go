@@ -39,9 +39,15 @@ func sketch(title string, lines ...string) draw.Picture {
 		to, in, _ := strings.Cut(words[1], ".")
 		e := draw.Edge{From: from, FromPort: out, To: to, ToPort: in, Size: -1, Limit: -1}
 		for _, word := range words[2:] {
-			if word == "back" {
+			switch word {
+			case "back":
 				e.Feedback = true
-			} else if n, _ := fmt.Sscanf(word, "%d/%d", &e.Size, &e.Limit); n == 0 {
+				continue
+			case "closed":
+				e.Closed = true
+				continue
+			}
+			if n, _ := fmt.Sscanf(word, "%d/%d", &e.Size, &e.Limit); n == 0 {
 				panic("no size: " + word)
 			}
 		}
@@ -145,6 +151,8 @@ func gallery() map[string]draw.Picture {
 		"frames":   crossFrames(),
 		"lonely":   sketch("lonely", "a.out b.in", "alone", "too"),
 		"long":     sketch("long edges", "a.out b.in", "b.out c.in", "c.out d.in", "d.out e.in", "a.out e.start", "b.log e.log", "a.debug d.debug"),
+		"inbox":    sketch("inbox", "a.yes box.in 2/8", "a.no box.in 2/8", "b.out box.in 2/8", "c.out pass.in", "d.out pass.in", "pass.out box.in 2/8", "e.out box.in 2/8", "f.done log.in closed", "g.done log.in closed", "box.out log.in", "log.again box.in 2/8 back", "e.err log.err closed", "f.err log.err"),
+		"loop":     sketch("loop", "begin.out turn.in 3/100", "turn.done say.in", "turn.more step.in", "step.out turn.in 3/100 back", "step.err say.in"),
 		"many":     many(),
 		"swap":     sketch("swap", "a.one b.two", "a.two b.one", "b.three c.six", "b.four c.five", "b.five c.four", "b.six c.three"),
 		"unicode":  unicode,

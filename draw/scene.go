@@ -297,10 +297,11 @@ func (e *edge) queue() string {
 
 // badge is the number on a wire, or on several that end together.
 type badge struct {
-	edge  *edge // the first
-	text  string
-	fill  fill
-	share float64 // of the limit, -1 if there is none
+	edge   *edge // the first
+	text   string
+	fill   fill
+	share  float64 // of the limit, -1 if there is none
+	closed bool    // nothing will pass any more, on any of the wires
 }
 
 // badges has the badge of each edge that is not drawn to its end with one before.
@@ -315,13 +316,14 @@ func (s *scene) badges() map[*edge]*badge {
 		k := key{e.ending(), e.pin}
 		b := first[k]
 		if b == nil {
-			b = &badge{edge: e, share: -1}
+			b = &badge{edge: e, share: -1, closed: true}
 			first[k], out[e] = b, b
 		}
 		if q := e.queue(); q != "" && !slices.Contains(strings.Split(b.text, "+"), q) {
 			b.text = strings.TrimPrefix(b.text+"+"+q, "+")
 		}
 		b.fill = max(b.fill, e.fill())
+		b.closed = b.closed && e.Closed
 		if e.Size >= 0 && e.Limit > 0 {
 			b.share = max(b.share, min(1, float64(e.Size)/float64(e.Limit)))
 		}

@@ -179,6 +179,9 @@ func (d *svg) drawAll() {
 	for i, e := range d.scene.edges {
 		d.drawWire(d.placed.Wires[i], e, joints, badges[e] != nil)
 	}
+	for _, a := range d.scene.approaches(d.placed.Wires, joints) {
+		d.drawApproach(a)
+	}
 	for _, j := range joints.sorted() {
 		d.put(`<circle class="joint" cx="%d" cy="%d" r="2.5"/>`, j.x, middle(j.y))
 	}

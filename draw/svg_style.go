@@ -18,7 +18,7 @@ const svgStyle = `
 .weir .terminal{fill:#eef2ff;stroke:#a5b4fc}
 .weir .wire{fill:none;stroke:#94a3b8;stroke-width:2}
 .weir .wire.closed{stroke-dasharray:4 4}
-.weir .head,.weir .joint{fill:#94a3b8}
+.weir .head,.weir .way,.weir .joint{fill:#94a3b8}
 .weir .dot{fill:#fff;stroke:#64748b;stroke-width:1.6}
 .weir .dot.constant{fill:#64748b}
 .weir .dot.closed{stroke:#cbd5e1}
@@ -48,7 +48,7 @@ const svgStyle = `
 .weir .card{fill:#1e293b;stroke:#475569}
 .weir .terminal{fill:#1e1b4b;stroke:#6366f1}
 .weir .wire{stroke:#64748b}
-.weir .head,.weir .joint{fill:#64748b}
+.weir .head,.weir .way,.weir .joint{fill:#64748b}
 .weir .dot{fill:#1e293b;stroke:#94a3b8}
 .weir .dot.constant{fill:#94a3b8}
 .weir .dot.closed{stroke:#475569}

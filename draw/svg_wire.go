@@ -3,77 +3,17 @@ package draw
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
-	"slices"
 	"strings"
 
 	"github.com/weirworks/weir/draw/internal/layout"
 )
 
-// svgCurve is the radius of a wire's corners.
-const svgCurve = 7
-
-// point is a place on a wire: a column and a row.
-type point struct{ x, y int }
-
-// joints are the places where wires part or join.
-type joints map[point]bool
-
-func (j joints) sorted() []point {
-	var out []point
-	for p := range j {
-		out = append(out, p)
-	}
-	slices.SortFunc(out, func(a, b point) int { return cmp.Or(cmp.Compare(a.x, b.x), cmp.Compare(a.y, b.y)) })
-	return out
-}
-
-// jointsOf finds the points from which lines of one net lead in three directions or four.
-func jointsOf(wires [][]layout.Segment) joints {
-	nets := make(map[int][]layout.Segment)
-	for _, path := range wires {
-		for _, s := range path {
-			nets[s.Net] = append(nets[s.Net], s)
-		}
-	}
-	found := make(joints)
-	for _, segments := range nets {
-		for _, s := range segments {
-			for _, p := range [2]point{{s.X1, s.Y1}, {s.X2, s.Y2}} {
-				arms := 0
-				for _, other := range segments {
-					arms |= armsAt(other, p)
-				}
-				if bits.OnesCount(uint(arms)) > 2 {
-					found[p] = true
-				}
-			}
-		}
-	}
-	return found
-}
-
-// armsAt tells in which directions a segment leads from a point.
-func armsAt(s layout.Segment, p point) int {
-	arms := 0
-	if s.Y1 == s.Y2 && p.y == s.Y1 && min(s.X1, s.X2) <= p.x && p.x <= max(s.X1, s.X2) {
-		if p.x > min(s.X1, s.X2) {
-			arms |= armLeft
-		}
-		if p.x < max(s.X1, s.X2) {
-			arms |= armRight
-		}
-	}
-	if s.X1 == s.X2 && p.x == s.X1 && min(s.Y1, s.Y2) <= p.y && p.y <= max(s.Y1, s.Y2) {
-		if p.y > min(s.Y1, s.Y2) {
-			arms |= armUp
-		}
-		if p.y < max(s.Y1, s.Y2) {
-			arms |= armDown
-		}
-	}
-	return arms
-}
+// Sizes of what is drawn on wires, in pixels.
+const (
+	svgCurve = 7 // radius of a corner
+	svgJoint = 2 // of a point where wires part or merge
+	svgWay   = 8 // length and width of an arrow where they merge
+)
 
 // drawWire draws a wire, and its arrowhead unless another has drawn it.
 func (d *svg) drawWire(path []layout.Segment, e *edge, j joints, head bool) {
@@ -91,6 +31,15 @@ func (d *svg) drawWire(path []layout.Segment, e *edge, j joints, head bool) {
 		y := middle(last.Y2)
 		d.put(`<path class="head" d="M%d %dl-8 -4.5v9z"/>`, tip, y)
 	}
+}
+
+// drawApproach draws an arrow in front of a point where wires merge.
+func (d *svg) drawApproach(a *approach) {
+	last := a.last()
+	dx, dy := cmp.Compare(last.X2, last.X1), cmp.Compare(last.Y2, last.Y1)
+	x, y := a.at.x-dx*svgJoint, middle(a.at.y)-dy*svgJoint
+	bx, by := x-dx*svgWay, y-dy*svgWay // the middle of the arrow's back
+	d.put(`<path class="way" d="M%d %dL%d %dL%d %dz"/>`, x, y, bx-dy*svgWay/2, by-dx*svgWay/2, bx+dy*svgWay/2, by+dx*svgWay/2)
 }
 
 // corners are the points of a path where it turns, and its ends.
@@ -115,7 +64,7 @@ func curve(points []point, j joints) string {
 	for i := 1; i < len(points); i++ {
 		at := points[i]
 		x, y := at.x, middle(at.y)
-		if i == len(points)-1 || j[at] {
+		if i == len(points)-1 || j[at] > 0 {
 			fmt.Fprintf(&b, "L%d %d", x, y)
 			continue
 		}

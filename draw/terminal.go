@@ -209,8 +209,13 @@ func (d *terminal) draw() string {
 			d.drawBox(n, r)
 		}
 	}
+	for _, a := range d.scene.approaches(d.placed.Wires, jointsOf(d.placed.Wires)) {
+		d.canvas.approach(a)
+	}
 	for i, e := range d.scene.edges {
-		d.drawEnd(d.placed.Wires[i], e, badges[e])
+		if b := badges[e]; b != nil {
+			d.drawEnd(d.placed.Wires[i], b)
+		}
 	}
 	return d.canvas.render(d.style)
 }
@@ -286,16 +291,9 @@ func (d *terminal) drawTerminal(n *node, r layout.Rect) {
 }
 
 // drawEnd draws an arrowhead and in front of it what waits.
-func (d *terminal) drawEnd(path []layout.Segment, e *edge, b *badge) {
-	if b == nil {
-		return
-	}
+func (d *terminal) drawEnd(path []layout.Segment, b *badge) {
 	last := path[len(path)-1]
-	head := d.chars.arrow
-	if e.Closed {
-		head = d.chars.closedArrow
-	}
-	d.canvas.set(last.X2, last.Y2, head, plain)
+	d.canvas.arrow(last.X2, last.Y2, armLeft, b.closed)
 	if b.text != "" {
 		badge := d.style.Text(b.text)
 		d.canvas.text(last.X2-1-lipgloss.Width(badge), last.Y2, span{text: badge, paint: paintOf(b.fill)})
