@@ -43,7 +43,7 @@ func ExampleTerminal_narrow() {
 	// list  fs.List  ✓ completed
 	//     → resize.image (98/100)
 	// resize  img.Resize  ● running  ×4  width=640
-	//     ← list.files (98/100)  → thumbs
+	//     image ← list.files (98/100)  → thumbs
 	// thumbs ◇  ← resize.thumb
 }
 

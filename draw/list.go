@@ -42,12 +42,12 @@ func (d *terminal) listNode(b *strings.Builder, n *node, depth int) {
 	words := d.listHead(n)
 	for _, e := range d.scene.edges {
 		if e.to == n {
-			words = append(words, d.arrow(0)+" "+d.endName(e.from, e.FromPort)+d.listQueue(e))
+			words = append(words, d.ownName(n, e.ToPort, e.toInside)+d.arrow(0)+" "+d.endName(e.from, e.FromPort)+d.listQueue(e))
 		}
 	}
 	for _, e := range d.scene.edges {
 		if e.from == n {
-			words = append(words, d.arrow(1)+" "+d.endName(e.to, e.ToPort)+d.listQueue(e))
+			words = append(words, d.ownName(n, e.FromPort, !e.fromInside)+d.arrow(1)+" "+d.endName(e.to, e.ToPort)+d.listQueue(e))
 		}
 	}
 	d.wrap(b, words, indent)
@@ -107,6 +107,18 @@ func (d *terminal) listHead(n *node) []string {
 
 func (d *terminal) arrow(direction int) string {
 	return d.style.Text([2]string{"←", "→"}[direction])
+}
+
+// ownName names a node's own end of a wire where it has several ports.
+func (d *terminal) ownName(n *node, port string, out bool) string {
+	ports := n.In
+	if out {
+		ports = n.Out
+	}
+	if len(ports) < 2 {
+		return ""
+	}
+	return d.clean(port) + " "
 }
 
 // endName names the other end of a wire: job.port.
