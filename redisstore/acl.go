@@ -118,7 +118,7 @@ func (a ACL) patterns(namespace string) []string {
 func (t *target) commands() []string {
 	switch {
 	case t.cluster != nil:
-		return []string{"+cluster|slots", "+cluster|info", "+command"}
+		return []string{"+cluster|slots", "+cluster|info", "+cluster|nodes", "+command"}
 	case t.failover != nil && t.failover.DB != 0, t.single != nil && t.single.DB != 0:
 		return []string{"+select"}
 	}

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -218,7 +219,59 @@ func (e *examiner) cluster(ctx context.Context) error {
 		return nil
 	}
 	e.ok("%s, all slots are served", counted(len(e.all), "master"))
+	return e.moves(ctx)
+}
+
+// moves looks for slots that are on their way from one server of the cluster to another.
+func (e *examiner) moves(ctx context.Context) error {
+	found := map[int]bool{}
+	for _, v := range e.all {
+		nodes, err := v.rdb.ClusterNodes(ctx).Result()
+		if err != nil {
+			return err
+		}
+		for _, slot := range movingSlots(nodes) {
+			found[slot] = true
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slots, they := slices.Sorted(maps.Keys(found)), "it"
+	if len(slots) > 1 {
+		they = "them"
+	}
+	e.warn("wait if somebody is moving "+they+" now; otherwise the move was broken off: redis-cli --cluster fix "+e.all[0].addr,
+		"%s half moved from one server to another: %s. Until the move ends, scripts of the shards in %s are refused (not now), and their jobs wait",
+		are(len(slots), "slot"), few(slots), they)
 	return nil
+}
+
+// movingSlots are those that a server sends or takes, as CLUSTER NODES says in its own line:
+// [93->-NODE] and [93-<-NODE].
+func movingSlots(nodes string) []int {
+	var slots []int
+	for line := range strings.Lines(nodes) {
+		if !strings.Contains(line, "myself") {
+			continue
+		}
+		for _, word := range strings.Fields(line) {
+			text, move := strings.CutPrefix(word, "[")
+			number, _, _ := strings.Cut(text, "-")
+			if slot, err := strconv.Atoi(number); move && err == nil {
+				slots = append(slots, slot)
+			}
+		}
+	}
+	return slots
+}
+
+// are counts things that are something.
+func are(n int, thing string) string {
+	if n == 1 {
+		return counted(n, thing) + " is"
+	}
+	return counted(n, thing) + " are"
 }
 
 func (e *examiner) clock(ctx context.Context) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -107,6 +108,32 @@ func TestReshardSweep(t *testing.T) {
 	e.is(statemachine.Running, id)
 	e.ok(sweep())
 	e.is(statemachine.Queued, id)
+}
+
+// A move that was broken off is a finding, with its slot and what it means for jobs, until it has ended.
+func TestExamineNamesSlotsThatAreHalfMoved(t *testing.T) {
+	t.Parallel()
+	e := onCluster(t)
+	id := e.single()
+	cfg := redisstore.Config{URL: e.cluster.URL(), Namespace: e.ns}
+	slot, err := e.cluster.Slot(e.Context(), e.key(id))
+	e.ok(err)
+	whole := func() {
+		t.Helper()
+		found := look(t, cfg, false).of("cluster")
+		found.has(t, "cluster", redisstore.OK, "^3 masters, all slots are served$", "")
+		e.equal("findings", len(found), 1)
+	}
+	whole()
+	m := e.move(e.key(id))
+	keys, err := m.Keys(e.Context(), 1)
+	e.ok(err)
+	e.ok(m.Key(e.Context(), keys[0]))
+	look(t, cfg, false).has(t, "cluster", redisstore.Warning,
+		fmt.Sprintf("^1 slot is half moved from one server to another: %d\\. .*shards in it are refused \\(not now\\), and their jobs wait$", slot),
+		"redis-cli --cluster fix 127\\.0\\.0\\.1:\\d+$")
+	e.ok(m.Finish(e.Context()))
+	whole()
 }
 
 // All acts of all scripts are refused for now while the slot moves, and hold when it has.
