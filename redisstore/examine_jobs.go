@@ -290,7 +290,7 @@ func (e *examiner) draw(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	jobs, err := e.fields(ctx, heads, "status", "queue", "type")
+	jobs, err := e.fieldsOf(ctx, heads, "status", "queue", "type")
 	for _, j := range jobs {
 		if j.fields[0] == string(statemachine.Queued) {
 			e.sample = append(e.sample, sampled{id: j.id, queue: j.fields[1], kind: j.fields[2]})
@@ -301,32 +301,18 @@ func (e *examiner) draw(ctx context.Context) error {
 
 // throttled looks for jobs that have run too often and wait until a minute is over.
 func (e *examiner) throttled(ctx context.Context) error {
-	end := e.now.Truncate(time.Minute).Add(time.Minute)
-	ends := []time.Time{end, end.Add(time.Minute)} // the first may be over by now
-	heads := make([]*redis.StringSliceCmd, 0, len(ends)*e.keys.shards)
-	if _, err := e.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i := range e.keys.shards {
-			for _, end := range ends {
-				at := strconv.FormatInt(end.UnixMilli(), 10)
-				heads = append(heads, p.ZRangeByScore(ctx, e.dueAt(i), &redis.ZRangeBy{Min: at, Max: at, Count: sampleOf}))
-			}
-		}
-		return nil
-	}); err != nil {
-		return err
+	shards := make([]int, e.keys.shards)
+	for i := range shards {
+		shards[i] = i
 	}
-	loops, limited := []string{}, 0
-	jobs, err := e.fields(ctx, heads, "status", "type", "rate")
+	all, err := e.throttledOf(ctx, e.now, shards)
 	if err != nil {
 		return err
 	}
-	for _, j := range jobs {
-		switch status, typ, rate := j.fields[0], j.fields[1], j.fields[2]; {
-		case status != string(statemachine.Queued) || rate == "":
-		case strings.HasPrefix(rate, idleRuns):
-			loops = append(loops, fmt.Sprintf("%s of type %s", j.id, typ))
-		default:
-			limited++
+	loops := []string{}
+	for _, t := range all {
+		if t.HotLoop {
+			loops = append(loops, fmt.Sprintf("%s of type %s", t.ID, t.Type))
 		}
 	}
 	if len(loops) > 0 {
@@ -334,51 +320,8 @@ func (e *examiner) throttled(ctx context.Context) error {
 			"%s throttled until the minute is over, for they run again and again and read, write and spawn nothing: %s", counted(len(loops), "job"), few(loops))
 		return nil
 	}
-	e.ok("no hot loop; %s throttled by MaxRunsPerMinute", counted(limited, "job"))
+	e.ok("no hot loop; %s throttled by MaxRunsPerMinute", counted(len(all), "job"))
 	return nil
-}
-
-// candidate is a job with some of its fields.
-type candidate struct {
-	id     job.ID
-	fields []string
-}
-
-// fields reads fields of the jobs among the members of due keys.
-func (e *examiner) fields(ctx context.Context, members []*redis.StringSliceCmd, names ...string) ([]candidate, error) {
-	var jobs []candidate
-	for _, list := range members {
-		for _, member := range list.Val() {
-			if id, err := job.ParseID(member); err == nil {
-				jobs = append(jobs, candidate{id: id})
-			}
-		}
-	}
-	if len(jobs) == 0 {
-		return nil, nil
-	}
-	hashes := make([]*redis.SliceCmd, len(jobs))
-	if _, err := e.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, j := range jobs {
-			hashes[i] = p.HMGet(ctx, e.keys.job(j.id, ""), names...)
-		}
-		return nil
-	}); err != nil {
-		return nil, err
-	}
-	for i, h := range hashes {
-		jobs[i].fields = strs(h.Val())
-	}
-	return jobs, nil
-}
-
-// strs returns what HMGET replies as texts, empty for fields that are not there.
-func strs(values []any) []string {
-	out := make([]string, len(values))
-	for i, v := range values {
-		out[i], _ = v.(string)
-	}
-	return out
 }
 
 // oldLocks looks for locks that keep ready jobs from running for long. A deep look finds

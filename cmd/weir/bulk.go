@@ -90,7 +90,7 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 		}
 		client := job.NewClient(store)
 		if f.dryRun && s.output != "table" {
-			return s.list(ctx, c, client, filter, 0)
+			return s.list(ctx, c, store, filter, 0)
 		}
 		var all []*job.Info
 		if _, err := chunks(ctx, client, filter, 0, func(part []*job.Info) error {

@@ -47,11 +47,10 @@ before the first is shown.`,
 				if err := f.ages(ctx, store, &filter); err != nil {
 					return err
 				}
-				client := job.NewClient(store)
 				if !f.count {
-					return s.list(ctx, c, client, filter, f.limit)
+					return s.list(ctx, c, store, filter, f.limit)
 				}
-				n, err := client.Count(ctx, filter)
+				n, err := job.NewClient(store).Count(ctx, filter)
 				if err != nil {
 					return err
 				}
@@ -138,11 +137,33 @@ func views(ctx context.Context, client *job.Client, list []*job.Info) ([]*view, 
 	return all, nil
 }
 
+// explainGraphs gives graphs that have no reason of their own that of a throttled job in them:
+// by its status alone such a graph seems to be well.
+func explainGraphs(ctx context.Context, store *redisstore.Store, list []*job.Info, shown []*view) error {
+	graphs := map[job.ID]*view{}
+	for n, i := range list {
+		if i.Graph && i.ID.IsRoot() && !i.Status.Settled() && shown[n].Reason == nil {
+			graphs[i.ID] = shown[n]
+		}
+	}
+	throttled, err := store.Throttled(ctx, slices.Sorted(maps.Keys(graphs))...)
+	for _, t := range throttled {
+		if g := graphs[t.ID.Tree()]; g.Reason == nil {
+			g.Reason = orNull(cmp.Or(t.Name, t.Type) + ": " + t.Reason)
+		}
+	}
+	return err
+}
+
 // list prints the jobs that pass a filter.
-func (s *settings) list(ctx context.Context, c *cobra.Command, client *job.Client, f job.Filter, limit int) error {
+func (s *settings) list(ctx context.Context, c *cobra.Command, store *redisstore.Store, f job.Filter, limit int) error {
+	client := job.NewClient(store)
 	all := []*view{}
 	more, err := chunks(ctx, client, f, limit, func(list []*job.Info) error {
 		part, err := views(ctx, client, list)
+		if err == nil {
+			err = explainGraphs(ctx, store, list, part)
+		}
 		if err != nil || s.output != "jsonl" && s.output != "name" {
 			all = append(all, part...)
 			return err
