@@ -161,8 +161,7 @@ func TestRunsThatHappenAgain(t *testing.T) {
 				s.from = h.ID()
 				b.feed(h, n)
 				b.serve(func(cfg *worker.Config) { cfg.Store, cfg.Workers = s, append(everything(), &Alone{}, &Acting{}) })
-				b.until("all came through", func() bool { return b.came(h) == n })
-				b.same(h, sequence(n)...)
+				b.allThrough(h, n)
 				mu.Lock()
 				defer mu.Unlock()
 				keys, again := map[int]string{}, 0
@@ -209,11 +208,11 @@ func TestRunJob(t *testing.T) {
 			}
 			return w.Out.Write(v)
 		})
-		s := &commits{Store: b.store, most: map[job.ID]int{}}
+		s := b.countCommits()
 		e, err := worker.New(worker.Config{Store: s, Workers: everything()})
 		b.check(err)
 		b.check(e.Register(b.ctx))
-		h := b.start(rowOf(slow, &Hop{}, &Hop{}))
+		h := b.start(chainOf(slow, &Hop{}, &Hop{}))
 		first, err := h.Child(b.ctx, "first")
 		b.check(err)
 		b.feed(h, n)
