@@ -45,25 +45,41 @@ func wantEnd(t *testing.T, e *weirtest.Engine, h *job.Handle, want ...int64) {
 	}
 }
 
+// wrap puts a graph with the ports in and out into another one.
+func wrap(name string, inner *graph.Graph, on ...graph.Option) *graph.Graph {
+	g := graph.New(name)
+	graph.Nest(g, "inner", inner, on...)
+	graph.WireInput(g, "in", "inner.in")
+	graph.WireExport(g, "out", "inner.out")
+	return g
+}
+
+// playLoop starts a graph with feedback, feeds it a number, and closes its input when all is quiet.
+func playLoop(t *testing.T, g *graph.Graph, val int64) (*weirtest.Engine, *job.Handle) {
+	t.Helper()
+	e := weirtest.New(t, &Turn{}, &Calc{}, &Halve{})
+	h := e.Start(g)
+	e.Feed(h, "in", Num{Seq: 1, Val: val})
+	e.RunUntilQuiet()
+	e.CloseIn(h, "in")
+	e.RunUntilQuiet()
+	return e, h
+}
+
 // around is a graph that holds one with feedback, behind another job if fed, so many graphs deep.
 func around(own, fed bool, depth int) *graph.Graph {
 	inner := round(own)
 	for range depth - 1 {
-		g := graph.New("around")
-		graph.Nest(g, "inner", inner)
-		graph.WireInput(g, "in", "inner.in")
-		graph.WireExport(g, "out", "inner.out")
-		inner = g
+		inner = wrap("around", inner)
+	}
+	if !fed {
+		return wrap("outer", inner)
 	}
 	g := graph.New("outer")
 	graph.Nest(g, "inner", inner)
-	if fed {
-		first := graph.Add(g, "first", &Calc{Mul: 1})
-		graph.Connect(graph.Input[Num](g, "in"), first.In)
-		graph.Wire(g, "first.out", "inner.in")
-	} else {
-		graph.WireInput(g, "in", "inner.in")
-	}
+	first := graph.Add(g, "first", &Calc{Mul: 1})
+	graph.Connect(graph.Input[Num](g, "in"), first.In)
+	graph.Wire(g, "first.out", "inner.in")
 	graph.WireExport(g, "out", "inner.out")
 	return g
 }
@@ -77,12 +93,7 @@ func TestNestedFeedbackEnds(t *testing.T) {
 			for depth := 1; depth <= 3; depth++ {
 				t.Run(fmt.Sprintf("own %v fed %v depth %d", own, fed, depth), func(t *testing.T) {
 					t.Parallel()
-					e := weirtest.New(t, &Turn{}, &Calc{}, &Halve{})
-					h := e.Start(around(own, fed, depth))
-					e.Feed(h, "in", Num{Seq: 1, Val: 3})
-					e.RunUntilQuiet()
-					e.CloseIn(h, "in")
-					e.RunUntilQuiet()
+					e, h := playLoop(t, around(own, fed, depth), 3)
 					want := int64(3)
 					if own {
 						want = 33
@@ -123,12 +134,7 @@ func TestFeedbackBehindFeedbackEnds(t *testing.T) {
 			graph.WireInput(g, "in", "first.in")
 			graph.Wire(g, "first.out", "second.in")
 			graph.WireExport(g, "out", "second.out")
-			e := weirtest.New(t, &Turn{}, &Calc{}, &Halve{})
-			h := e.Start(g)
-			e.Feed(h, "in", Num{Seq: 1, Val: 1})
-			e.RunUntilQuiet()
-			e.CloseIn(h, "in")
-			e.RunUntilQuiet()
+			e, h := playLoop(t, g, 1)
 			wantEnd(t, e, h, 11)
 		})
 	}
@@ -147,12 +153,7 @@ func TestFeedbackWithinFeedbackEnds(t *testing.T) {
 			graph.Wire(g, "inner.out", "split.in")
 			graph.Wire(g, "split.again", "inner.in", graph.Feedback())
 			graph.WireExport(g, "out", "split.out")
-			e := weirtest.New(t, &Turn{}, &Calc{}, &Halve{})
-			h := e.Start(g)
-			e.Feed(h, "in", Num{Seq: 1, Val: 1})
-			e.RunUntilQuiet()
-			e.CloseIn(h, "in")
-			e.RunUntilQuiet()
+			e, h := playLoop(t, g, 1)
 			want := int64(1)
 			if own {
 				want = 11
@@ -318,10 +319,7 @@ func TestIgnoredInALoop(t *testing.T) {
 				t.Parallel()
 				g := hateful(2, job.Ignore)
 				if nested { // the nested graph's failure is what is ignored
-					g = graph.New("outer")
-					graph.Nest(g, "inner", hateful(2, job.FailGraph), graph.OnFailure(job.Ignore))
-					graph.WireInput(g, "in", "inner.in")
-					graph.WireExport(g, "out", "inner.out")
+					g = wrap("outer", hateful(2, job.FailGraph), graph.OnFailure(job.Ignore))
 				}
 				e := weirtest.New(t, &Halve{}, &Fussy{})
 				h := e.Start(g)
@@ -406,20 +404,17 @@ func TestTerminatedTimerInALoop(t *testing.T) {
 // join has a port more, which nobody wires.
 func lopsided(free bool) *graph.Graph {
 	g := graph.New("lopsided")
-	source := graph.Add(g, "source", &Lopsided{N: 5})
-	middle := graph.Add(g, "middle", &Calc{Mul: 100})
-	graph.Connect(source.B, middle.In)
+	graph.Add(g, "source", &Lopsided{N: 5})
+	graph.Add(g, "middle", &Calc{Mul: 100})
 	if free {
-		join := graph.Add(g, "join", &Join{})
-		graph.Connect(source.A, join.A, graph.Limit(2))
-		graph.Connect(middle.Out, join.B)
-		graph.Export(g, "out", join.Out)
-		return g
+		graph.Add(g, "join", &Join{})
+	} else {
+		graph.Add(g, "join", &Zip{})
 	}
-	join := graph.Add(g, "join", &Zip{})
-	graph.Connect(source.A, join.A, graph.Limit(2))
-	graph.Connect(middle.Out, join.B)
-	graph.Export(g, "out", join.Out)
+	graph.Wire(g, "source.b", "middle.in")
+	graph.Wire(g, "source.a", "join.a", graph.Limit(2))
+	graph.Wire(g, "middle.out", "join.b")
+	graph.WireExport(g, "out", "join.out")
 	return g
 }
 

@@ -126,11 +126,7 @@ func TestDamagedSpeculationIsQueued(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(e *env) {
-				g := e.create(
-					job.Node{Type: "g", Graph: true},
-					job.Node{Name: "s", Type: "S", Ports: ports(in("in"), out("out", to(2)))},
-					job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1), in("side"))})
-				s, c := g.Nth(1), g.Nth(2)
+				s, c := e.lineWithSide()
 				tx := e.row(s, c)
 				tx.Deltas[1].Takes = append(tx.Deltas[1].Takes, damage.more...)
 				e.ok(e.rdb.Set(e.Context(), e.key(c)+damage.key, "of another type", 0).Err())

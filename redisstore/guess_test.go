@@ -182,11 +182,7 @@ func (e *env) lock(id job.ID) {
 // wakes it.
 func TestGuessAfterSilence(t *testing.T) {
 	each(t, func(e *env) {
-		g := e.create(
-			job.Node{Type: "g", Graph: true},
-			job.Node{Name: "s", Type: "S", Ports: ports(in("in"), out("out", to(2)))},
-			job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1), in("side"))})
-		s, c := g.Nth(1), g.Nth(2)
+		s, c := e.lineWithSide()
 		tx := e.row(s, c)
 		e.ok(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "side", Items: raws("0"), Quiet: true}))
 		res, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"C"})

@@ -21,6 +21,16 @@ func (e *env) line() (source, consumer job.ID) {
 	return g.Nth(1), g.Nth(2)
 }
 
+// lineWithSide is a graph of a source and its consumer, which has a port more that nobody feeds.
+func (e *env) lineWithSide() (source, consumer job.ID) {
+	e.Helper()
+	g := e.create(
+		job.Node{Type: "g", Graph: true},
+		job.Node{Name: "s", Type: "S", Ports: ports(in("in"), out("out", to(2)))},
+		job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1), in("side"))})
+	return g.Nth(1), g.Nth(2)
+}
+
 func (e *env) step(d job.Delta, b job.Begin, types ...string) (job.Result, *job.Snapshot) {
 	e.Helper()
 	res, snap, err := e.store.Step(e.Context(), job.Tx{Deltas: []job.Delta{d}}, b, types)
