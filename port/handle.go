@@ -35,7 +35,7 @@ type source struct {
 
 // Read takes the next message. ok is false when there is nothing to read now;
 // [In.Done] tells whether that is for good. A message that is not a T is taken
-// all the same, and the error wraps [ErrEncoding]: a worker that goes on, as a loop over [In.All]
+// nevertheless, and the error wraps [ErrEncoding]: a worker that continues, as a loop over [In.All]
 // may, skips it; one that returns the error fails and finds it again. A json.RawMessage is handed
 // out as it is stored.
 func (in In[T]) Read() (v T, ok bool, err error) {

@@ -105,7 +105,7 @@ func (s *Store) fieldsOf(ctx context.Context, members []*redis.StringSliceCmd, n
 	return jobs, nil
 }
 
-// strs returns what HMGET replies as texts, empty for fields that are not there.
+// strs returns what HMGET replies as strings, empty for fields that are not there.
 func strs(values []any) []string {
 	out := make([]string, len(values))
 	for i, v := range values {

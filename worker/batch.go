@@ -16,19 +16,20 @@ import (
 
 // Run batching: a job that has more to read, one message a run, runs again at once, on what its
 // last run left, and so do those that are chained to it. All their runs go into one commit,
-// in which each job of the row has one delta. A run that cannot be added so, as it failed or
-// ended its job, is committed by itself, behind those before it; so is one that needs the store.
+// in which each job of the chain has one delta. A run that cannot be added, because it failed or
+// ended its job, is committed by itself, behind those before it. So is one that needs the store.
 
-// repeatRuns and repeatBytes are how many runs one commit may have of a row that happens again and
-// again, and about how much it may write: others of the shard wait for it.
+// repeatRuns and repeatBytes are how many runs of a chain one commit may have, and about how many bytes it
+// may write: other commits of the shard wait for it.
 const (
 	repeatRuns  = 120
 	repeatBytes = 128 << 10
-	// fewRuns are so few before one that needs the store that its type had better not repeat.
+	// fewRuns: if fewer runs than this come before one that needs the store, runs of its type are not batched.
 	fewRuns = 4
 )
 
-// rooms is how many messages fit where rows write to, by their last jobs, as far as an engine knows.
+// rooms is how many messages fit into the ports that chains write to, by their last jobs, as far as an
+// engine knows.
 type rooms struct {
 	mu sync.Mutex
 	recent[int]
@@ -47,9 +48,9 @@ func (r *rooms) of(id job.ID) int {
 	return n
 }
 
-// repeat lets a row happen again for as long as there is more to read for its first job, and
-// returns what is to be committed: the row, with what happened since; or another one of that
-// job, if the row is committed; or nothing, if the job is lost.
+// repeat runs a chain again for as long as its first job has more to read, and returns what is to be
+// committed: the chain, with all these runs; or another chain of that job, if the first one is
+// committed; or nothing, if the job is lost.
 func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
 	for since := t.now; t.repeats(row, leads) && t.now.Sub(since) < shortRun; {
 		re := t.again(row, leads)
@@ -74,14 +75,14 @@ func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
 	return row, leads
 }
 
-// behind returns the row of a run whose predecessors have been committed.
+// behind returns the chain of a run whose predecessors have been committed.
 func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn bool) {
 	snap := *first.snap // which the run may still be asked for
 	snap.Info.Version++
 	first.snap, first.told = &snap, false
 	first.read += row[0].read // they began with one snapshot
 	if first.after() == nil {
-		next, leads, _ = t.chain([]*ran{first}) // what ended may lead on
+		next, leads, _ = t.chain([]*ran{first}) // a job that ended may lead to another one
 		return next, leads
 	}
 	if len(row) > 1 && first.wrote > 0 {
@@ -90,7 +91,7 @@ func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn 
 	return []*ran{first}, leads
 }
 
-// repeats tells whether a row may happen once more before it is committed.
+// repeats tells whether a chain may run once more before it is committed.
 func (t *turn) repeats(row []*ran, leads bool) bool {
 	head, end, size, runs := row[0], row[len(row)-1], 0, cost(row, leads)
 	s, k := head.snap, t.registry.kinds[head.snap.Info.Type]
@@ -111,7 +112,7 @@ func (t *turn) repeats(row []*ran, leads bool) bool {
 		}
 		p, _ := r.snap.Info.Port(port.Input, r.sum.Guess.Port)
 		if p.Limit > 0 && r.sum.Guess.Seen >= p.Limit {
-			return false // should the guess be wrong all of it will wait there
+			return false // if the speculation fails, all of it will wait there
 		}
 		if next := r.after(); r.delta.Outcome != statemachine.Suspend || next == nil || len(next.In) > 0 {
 			return false
@@ -139,26 +140,26 @@ func (r *ran) leftSome() bool {
 	return some
 }
 
-// repetition is what came of letting a row happen again.
-type repetition struct {
+// rerun is what came of running a chain again.
+type rerun struct {
 	first   *ran   // the run of its first job; nil: the job is lost
-	row     []*ran // all runs, if they can be added to the row
-	settled bool   // the row was committed before the first run ended
+	row     []*ran // all runs, if they can be added to the chain
+	settled bool   // the chain was committed before the first run ended
 }
 
-// again lets a row happen once more.
-func (t *turn) again(row []*ran, leads bool) repetition {
+// again runs a chain once more.
+func (t *turn) again(row []*ran, leads bool) rerun {
 	snap := row[0].handOn()
 	snap.Token, snap.Info.Status = rand.Text(), statemachine.Running
 	first, settled := t.onRow(row, leads, snap)
-	re := repetition{first: first, settled: settled}
+	re := rerun{first: first, settled: settled}
 	if first != nil && !settled && first.after() != nil {
 		re.row = t.follow(row, first)
 	}
 	return re
 }
 
-// onRow runs the first job of a row again. Should that need the store, or take long, the row is
+// onRow runs the first job of a chain again. If that needs the store, or takes long, the chain is
 // committed before.
 func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, settled bool) {
 	var mu sync.Mutex
@@ -190,7 +191,7 @@ func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, se
 	return first, settled
 }
 
-// settleBefore commits a row whose first job goes on under a new token.
+// settleBefore commits a chain whose first job continues under a new token.
 func (t *turn) settleBefore(row []*ran, leads bool, token string) bool {
 	d := row[0].sum
 	d.Outcome, d.Next, d.Lease, d.Leads = job.Checkpoint, token, t.cfg.Lease, true
@@ -203,8 +204,8 @@ func (t *turn) settleBefore(row []*ran, leads bool, token string) bool {
 	return true
 }
 
-// follow lets the jobs of a row run again that its first one leads to, or a job that it leads to
-// for the first time. It returns nothing if what happens cannot be added to the row.
+// follow runs the other jobs of a chain again, or a job to which the chain leads for the first time. It
+// returns nothing if these runs cannot be added to the chain.
 func (t *turn) follow(row []*ran, first *ran) []*ran {
 	runs := []*ran{first}
 	for n := 0; ; n++ {

@@ -20,32 +20,33 @@ import (
 // execution, and so on; then all of them are committed as one transaction, in one round trip. Which
 // jobs are suspended, and as what, is known from their last runs in this engine: the predicted
 // snapshot of their next run. The commit holds up to the first run whose job has changed since,
-// and that one happens again, the usual way.
+// and that job is woken and runs again.
 
 const (
 	// rowRuns is how many runs one commit may have.
 	rowRuns = 16
-	// known is of how many jobs at most an engine knows that they sleep, knownBytes how much of
-	// state, defaults, parameters and ports each of them may have, about, and unused how long
-	// they are known at least unless there are more.
+	// known is of how many jobs at most an engine keeps a predicted snapshot, knownBytes about how much
+	// state, defaults, parameters and ports each of them may have, and unused how long a snapshot is
+	// kept at least unless there are more.
 	known      = 4096
 	knownBytes = 16 << 10
 	unused     = 30 * time.Second
-	// rowBytes is how much may be written to a job that is to run on a guess.
+	// rowBytes is how much may be written to a job that is to run speculatively.
 	rowBytes = 64 << 10
-	// misses is how often a job may be found at work before it is taken for one that other
+	// misses is how often a job may be found running before it is taken for one that other
 	// engines run.
 	misses = 3
-	// wrongs is after how many wrong guesses in a row a job is let be, and pardon until when.
+	// wrongs is after how many wrong predictions in succession a job is not predicted, and pardon at which
+	// count it is again.
 	wrongs = 3
 	pardon = 100
 )
 
-// shortRun is how long the last run of a job may have taken that is to run on a guess: what
-// those before it wrote waits for it. A variable for tests on slow machines.
+// shortRun is how long the last run of a job may have taken that is to run speculatively: the runs
+// before it are not committed before it ends. A variable for tests on slow machines.
 var shortRun = 5 * time.Millisecond
 
-// errSpeculative ends a speculative run that needs the store: it happens again, the usual way.
+// errSpeculative ends a speculative run that needs the store: it is repeated after the commit.
 var errSpeculative = errors.New("this run was begun on what is not committed yet and has no job in the store; it is repeated")
 
 // ran is a run that is over, or several of one job that follow each other and go into one
@@ -64,7 +65,7 @@ type ran struct {
 	next  *job.Snapshot // see after
 }
 
-// newRan returns a run that is over, and happens no more.
+// newRan returns a run that is over.
 func newRan(snap *job.Snapshot, run *Run, d *job.Delta, took time.Duration) *ran {
 	r := &ran{snap: snap, run: run, delta: d, took: took, sum: d, size: len(d.Entry)}
 	for _, note := range d.Log {
@@ -100,7 +101,7 @@ func (r *ran) after() *job.Snapshot {
 // handOn gives what after returns to the next run, which may change it.
 func (r *ran) handOn() *job.Snapshot {
 	next := r.after()
-	r.told, r.next = false, nil // should anybody ask again, it is made again
+	r.told, r.next = false, nil // the next caller gets a new one
 	return next
 }
 
@@ -151,12 +152,12 @@ func (r *ran) behind() *job.Snapshot {
 	return next
 }
 
-// sleeper is a job that sleeps with nothing to read: what its next run would see.
+// sleeper is a suspended job with nothing to read: what its next run would see.
 type sleeper struct {
-	snap  *job.Snapshot // nil: it was asleep before, and is perhaps at work
+	snap  *job.Snapshot // nil: it was suspended before, and may be running
 	last  string        // token of its last run
-	wrong int           // guesses in a row that did not hold
-	miss  int           // how often in a row it was not asleep when it was to be woken
+	wrong int           // wrong predictions in succession
+	miss  int           // how often in succession it was not suspended when it was to be woken
 }
 
 // recent is what is known of jobs. What is not used for a while is forgotten when others are: the job
@@ -187,7 +188,7 @@ func (s *recent[V]) drop(id job.ID) {
 	delete(s.older, id)
 }
 
-// sleepers are jobs that sleep, as far as an engine knows.
+// sleepers are suspended jobs, as far as an engine knows.
 type sleepers struct {
 	mu sync.Mutex
 	recent[sleeper]
@@ -200,8 +201,8 @@ func (s *sleepers) forget(id job.ID) {
 	s.drop(id)
 }
 
-// take returns a job that sleeps, if it does. busy tells that it may soon do so again: what
-// feeds it had better wait.
+// take returns a job, if it is suspended. busy tells that it may soon be again: what feeds it had
+// better wait.
 func (s *sleepers) take(id job.ID, now time.Time) (one sleeper, busy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +234,7 @@ func (s *sleepers) put(one sleeper, now time.Time) {
 	s.set(id, one, now)
 }
 
-// judge counts guesses that did not hold: after some in a row none is made for a while.
+// judge counts wrong predictions: after some in succession none is made for a while.
 func (s *sleepers) judge(row []*ran, held int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,9 +253,9 @@ func (s *sleepers) judge(row []*ran, held int, now time.Time) {
 	}
 }
 
-// chain adds to a row of runs those that its last one leads to, while the turn has room. The first
-// run of the row holds the lease. leads tells that the row ended at a run that leads on, busy
-// that it leads to a job that will soon be asleep again.
+// chain adds to a chain of runs those that its last one leads to, while the turn has room. The first
+// run of the chain holds the lease. leads tells that the chain ended at a run that leads on, busy
+// that it leads to a job that will soon be suspended again.
 func (t *turn) chain(row []*ran) (all []*ran, leads, busy bool) {
 	for {
 		to, items, closes, ok := row[len(row)-1].leadsTo()
@@ -274,8 +275,8 @@ func (t *turn) chain(row []*ran) (all []*ran, leads, busy bool) {
 	}
 }
 
-// speculate runs a suspended job on what the last run of a row wrote to it, if it may: nil if not, or if the
-// run cannot be committed as a speculative one. What is known of the job is the run's from then on.
+// speculate runs a suspended job on what the last run of a chain wrote to it, if it may: nil if not, or if the
+// run cannot be committed as a speculative one. The predicted snapshot is the run's from then on.
 func (t *turn) speculate(row []*ran, s sleeper, token, to string, items []json.RawMessage, closes int) *ran {
 	k := t.registry.kinds[s.snap.Info.Type]
 	if !k.speculates() || s.snap.Info.Queue != row[0].snap.Info.Queue {
@@ -335,15 +336,15 @@ func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, closes int, ok
 	return to, items, len(d.Closes), to.Dir == port.Input && r.bytes <= rowBytes
 }
 
-// fits tells whether a run on a guess may be committed as one: it went well, and read what it
-// was begun for.
+// fits tells whether a speculative run may be committed as one: it went well, and read what it was
+// begun for.
 func (r *ran) fits(port string) bool {
 	d := r.delta
 	return !r.run.asked.Load() && d.Failure == nil && !d.Handed && d.Single == "" &&
 		slices.ContainsFunc(d.Takes, func(t job.Take) bool { return t.Job == "" && t.Port == port })
 }
 
-// note keeps what is known of a job after its run was committed, if it sleeps, has nothing left
+// note keeps what is known of a job after its run was committed, if it is suspended, has nothing left
 // to read, and may be chained; what has ended is forgotten.
 func (t *turn) note(r *ran) {
 	d, s := r.sum, r.snap
@@ -369,7 +370,7 @@ func (t *turn) meet(row []*job.Snapshot) {
 	}
 }
 
-// remember keeps what is known of a job that sleeps, if it has nothing to read and may be chained. last
+// remember keeps the predicted snapshot of a suspended job, if it has nothing to read and may be chained. last
 // is the token of its last run.
 func (t *turn) remember(s *job.Snapshot, last string) {
 	k, size := t.registry.kinds[s.Info.Type], len(s.Info.Args)+64*len(s.Info.Ports)
@@ -404,8 +405,8 @@ func modest(d *job.Delta) bool {
 	return d.Failure == nil && !d.Handed && d.SetPorts == nil && d.Single == "" && len(d.Spawns)+len(d.Defaults) == 0
 }
 
-// feed turns what is known of a job that sleeps into what a run of it sees when messages have come to one of its
-// ports, and so many of the edges that lead there have been closed; closed tells whether no more can come.
+// feed turns the predicted snapshot of a suspended job into what a run of it sees when messages have come to one of its
+// ports, and closes of the edges that lead there have been closed; closed tells whether no more can come.
 func feed(snap *job.Snapshot, token, name string, items []json.RawMessage, closes int, now time.Time) (closed bool) {
 	snap.Token, snap.Info.Status = token, statemachine.Running
 	if now.After(snap.Info.Ran) {

@@ -16,7 +16,7 @@ import (
 )
 
 // textHelp is the help of --text.
-const textHelp = "messages are texts, not JSON: each word or line is sent as it is"
+const textHelp = "messages are strings, not JSON: each word or line is sent as it is"
 
 // messageMark is the value of the key weir by which a line of weir read -o jsonl is known to be a message with its
 // context, rather than one that happens to have the same keys.
@@ -92,15 +92,15 @@ func checkJSON(text string) error {
 	case err == nil:
 		return nil
 	case strings.TrimSpace(text) == "":
-		return errors.New(`it is empty, which is not valid JSON: use '""', or --text to send texts`)
+		return errors.New(`it is empty, which is not valid JSON: use '""', or --text to send strings`)
 	case !errors.As(err, &syntax):
 		return fmt.Errorf("it is not valid JSON: %w", err)
 	case !strings.ContainsAny(text[:1], `{["-0123456789`):
 		quoted, err := port.Encode(text)
 		if err != nil || len(quoted) > 60 {
-			return errors.New("it is not valid JSON: put it in double quotes, or use --text to send texts")
+			return errors.New("it is not valid JSON: put it in double quotes, or use --text to send strings")
 		}
-		return fmt.Errorf("it is not valid JSON: use %s, or --text to send texts", shellQuoted(string(quoted)))
+		return fmt.Errorf("it is not valid JSON: use %s, or --text to send strings", shellQuoted(string(quoted)))
 	}
 	at := max(int(syntax.Offset)-1, 0)
 	from, to := max(at-20, 0), min(at+1, len(text))

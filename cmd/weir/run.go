@@ -50,7 +50,7 @@ tells it, too: a weir worker of that queue. The first Ctrl-C lets runs in progre
 for ten seconds; a second one stops at once.
 
 --in PORT=VALUE sends one message, PORT=@FILE the lines of a file, PORT=- those of
-standard input. Values and lines are JSON; with --text they are texts. Then all inputs are
+standard input. Values and lines are JSON; with --text they are strings. Then all inputs are
 closed.
 
 What is no graph file (.yaml, .yml, .json, .fbp or -) is a JOB: an ID, the beginning of

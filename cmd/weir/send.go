@@ -219,9 +219,9 @@ func openSource(text string, stdin io.Reader, asText bool) (*source, error) {
 type sender struct {
 	handle  *job.Handle
 	port    string
-	wait    time.Duration // for room in a full port; below zero for ever
+	wait    time.Duration // for room in a full port; below zero indefinitely
 	out     bool
-	asText  bool         // lines are texts
+	asText  bool         // lines are strings
 	context port.Context // of messages that have none of their own
 	sent    int
 }

@@ -21,7 +21,7 @@ func (r *rig) reshards(ctx context.Context) error {
 		if shard := r.intn(shards + 1); shard < shards {
 			key = keyPrefix(shard) + "due"
 		}
-		whole := context.WithoutCancel(ctx) // a move that was broken off has to be mended by hand
+		whole := context.WithoutCancel(ctx) // a move that was broken off has to be fixed by an operator
 		slot, err := c.Slot(whole, key)
 		if err != nil {
 			return err
