@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -29,9 +30,16 @@ const (
 	taskTimeout = 365 * 24 * time.Hour
 	// checkEvery is how long asynq waits when it has found nothing, besides what sleeper does.
 	checkEvery = time.Microsecond
+	// oom is in each answer of a Redis whose memory is full.
+	oom = "OOM command not allowed"
+	// fullEvery is how many seconds are between two messages that say so.
+	fullEvery = 60
 	// retriedEvery is how often asynq looks for wakes whose handler gave an error.
 	retriedEvery = 5 * time.Second
 )
+
+// FullAdvice says what to do about a Redis that answers OOM.
+const FullAdvice = "its memory is full: delete what is done (weir delete), or raise maxmemory"
 
 // Wake says that a job became ready to run.
 type Wake struct {
@@ -136,7 +144,7 @@ type Server struct {
 	hushed  sync.WaitGroup
 	stopped chan struct{}
 	direct  sync.WaitGroup // wakes that did not come through asynq
-	pending *pending       // in private queues; nil if it serves none
+	pending *pending       // what is not in asynq
 	over    bool           // it takes no more of those; of the broker's mutex
 }
 
@@ -159,10 +167,11 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 		TaskCheckInterval:        checkEvery,
 		DelayedTaskCheckInterval: retriedEvery,
 		RetryDelayFunc:           func(int, error, *asynq.Task) time.Duration { return time.Second },
-		Logger:                   logger{cfg.Logger},
+		Logger:                   &logger{log: cfg.Logger},
 		LogLevel:                 asynq.WarnLevel,
 	})
 	s := &Server{broker: b, srv: srv, line: line, cfg: cfg, hush: cancel, stopped: make(chan struct{})}
+	s.pending = &pending{known: map[string]bool{}, more: make(chan struct{}, 1)}
 	mux := asynq.NewServeMux()
 	mux.HandleFunc(taskType, func(ctx context.Context, t *asynq.Task) error {
 		err := s.handle(ctx, string(t.Payload()))
@@ -186,10 +195,7 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 		return nil, fmt.Errorf("starting to serve wakes: %w", err)
 	}
 	b.live[s] = struct{}{}
-	if slices.ContainsFunc(line.queues, IsPrivate) {
-		s.pending = &pending{known: map[string]bool{}, more: make(chan struct{}, 1)}
-		s.hushed.Go(s.servePrivate)
-	}
+	s.hushed.Go(s.servePending)
 	s.hushed.Go(func() {
 		defer giveBack()
 		b.bell.listen(ctx)
@@ -225,14 +231,25 @@ func (s *Server) Stop() {
 }
 
 // logger passes asynq's messages on. Fatal does not end the program.
-type logger struct{ log *slog.Logger }
-
-func (l logger) say(level slog.Level, args []any) {
-	l.log.Log(context.Background(), level, "asynq: "+strings.TrimSpace(fmt.Sprint(args...)))
+type logger struct {
+	log  *slog.Logger
+	full atomic.Int64 // when it last said that the memory of Redis is full: Unix seconds
 }
 
-func (l logger) Debug(args ...any) { l.say(slog.LevelDebug, args) }
-func (l logger) Info(args ...any)  { l.say(slog.LevelInfo, args) }
-func (l logger) Warn(args ...any)  { l.say(slog.LevelWarn, args) }
-func (l logger) Error(args ...any) { l.say(slog.LevelError, args) }
-func (l logger) Fatal(args ...any) { l.say(slog.LevelError, args) }
+func (l *logger) say(level slog.Level, args []any) {
+	text := "asynq: " + strings.TrimSpace(fmt.Sprint(args...))
+	if strings.Contains(text, oom) { // asynq says so several times each few seconds
+		now, last := time.Now().Unix(), l.full.Load()
+		if now-last < fullEvery || !l.full.CompareAndSwap(last, now) {
+			return
+		}
+		text = "Redis: " + FullAdvice
+	}
+	l.log.Log(context.Background(), level, text)
+}
+
+func (l *logger) Debug(args ...any) { l.say(slog.LevelDebug, args) }
+func (l *logger) Info(args ...any)  { l.say(slog.LevelInfo, args) }
+func (l *logger) Warn(args ...any)  { l.say(slog.LevelWarn, args) }
+func (l *logger) Error(args ...any) { l.say(slog.LevelError, args) }
+func (l *logger) Fatal(args ...any) { l.say(slog.LevelError, args) }

@@ -62,13 +62,15 @@ func (b *Broker) begin(w Wake) bool {
 }
 
 // Enqueue gives wakes to asynq, and returns those that it holds already. Those of private queues do
-// not go there.
+// not go there, nor does any while the memory of Redis is full.
 func (b *Broker) Enqueue(ctx context.Context, wakes []Wake) (held []Wake, err error) {
 	wakes = b.enqueuePrivate(ctx, wakes)
 	for len(wakes) > 0 {
 		n := min(len(wakes), together)
 		some, err := b.enqueue(ctx, wakes[:n])
-		if err != nil {
+		if full(err) {
+			b.enqueueWhenFull(ctx, wakes[:n])
+		} else if err != nil {
 			return nil, fmt.Errorf("enqueueing wakes: %w", err)
 		}
 		held, wakes = append(held, some...), wakes[n:]

@@ -26,7 +26,7 @@ const (
 	ringWake = "wake" // there are wakes in line
 	ringDue  = "due"  // something will be due that the sweeper may not know of: behind it, the shard and the time in ms
 	ringTurn = "turn" // a queue was paused or resumed
-	ringJobs = "jobs" // in a private queue, which is named behind it, some became ready, whose IDs follow
+	ringJobs = "jobs" // in a queue, which is named behind it, some became ready that are not in asynq: their IDs follow
 )
 
 // bell nudges those who sleep.

@@ -20,7 +20,7 @@ func NewPrivateQueue() string { return privatePrefix + strings.ToLower(rand.Text
 // IsPrivate tells whether a queue is private.
 func IsPrivate(queue string) bool { return strings.HasPrefix(queue, privatePrefix) }
 
-// pending are the IDs of jobs that became ready in the private queues of a server, in their order.
+// pending are the IDs of jobs that became ready in queues of a server and whose wakes are not in asynq, in their order.
 type pending struct {
 	mu    sync.Mutex
 	ids   []string
@@ -56,9 +56,9 @@ func (p *pending) next() (id string, ok bool) {
 	return id, true
 }
 
-// servePrivate handles what becomes pending in the server's private queues until it is told to stop.
+// servePending handles what becomes pending in the server's queues until it is told to stop.
 // What cannot be begun now the sweeper brings again.
-func (s *Server) servePrivate() {
+func (s *Server) servePending() {
 	for {
 		id, ok := s.pending.next()
 		if !ok {
@@ -101,32 +101,57 @@ func (b *Broker) enqueuePrivate(ctx context.Context, wakes []Wake) []Wake {
 	if !slices.ContainsFunc(wakes, func(w Wake) bool { return IsPrivate(w.Queue) }) {
 		return wakes
 	}
-	var others []Wake
-	ids := map[string][]string{}
+	var private, others []Wake
 	for _, w := range wakes {
 		if IsPrivate(w.Queue) {
-			ids[w.Queue] = append(ids[w.Queue], w.ID)
+			private = append(private, w)
 		} else {
 			others = append(others, w)
 		}
 	}
-	for queue, all := range ids {
-		if b.pend(queue, all...) {
-			continue
-		}
-		for some := range slices.Chunk(all, together) {
-			b.bell.publish(ctx, ringJobs+" "+queue+" "+strings.Join(some, " "))
+	for queue, ids := range byQueue(private) {
+		if !b.pend(queue, ids...) {
+			b.tell(ctx, queue, ids)
 		}
 	}
 	return others
 }
 
-// pend notes jobs that became ready in a private queue; ok is false if no server of this process serves it.
+// enqueueWhenFull gives wakes to all who serve their queues, here and in other processes, as asynq has no memory for
+// them. What gets lost, and what lies in a paused queue, the sweeper brings again.
+func (b *Broker) enqueueWhenFull(ctx context.Context, wakes []Wake) {
+	for queue, ids := range byQueue(wakes) {
+		if paused, err := b.rdb.Exists(ctx, asynqKey(b.prefix+queue, "paused")).Result(); err == nil && paused == 0 {
+			b.pend(queue, ids...)
+			b.tell(ctx, queue, ids)
+		}
+	}
+}
+
+// full tells whether asynq could not take wakes as the memory of Redis is full. Of some errors it keeps the text only.
+func full(err error) bool { return err != nil && strings.Contains(err.Error(), oom) }
+
+func byQueue(wakes []Wake) map[string][]string {
+	ids := map[string][]string{}
+	for _, w := range wakes {
+		ids[w.Queue] = append(ids[w.Queue], w.ID)
+	}
+	return ids
+}
+
+// tell tells other processes of jobs that became ready in a queue.
+func (b *Broker) tell(ctx context.Context, queue string, ids []string) {
+	for some := range slices.Chunk(ids, together) {
+		b.bell.publish(ctx, ringJobs+" "+queue+" "+strings.Join(some, " "))
+	}
+}
+
+// pend notes jobs that became ready in a queue; ok is false if no server of this process serves it.
 func (b *Broker) pend(queue string, ids ...string) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for s := range b.live {
-		if s.pending != nil && s.cfg.Queues[queue] > 0 {
+		if s.cfg.Queues[queue] > 0 {
 			s.pending.add(ids...)
 			return true
 		}
@@ -134,7 +159,7 @@ func (b *Broker) pend(queue string, ids ...string) (ok bool) {
 	return false
 }
 
-// heard notes what another process tells of jobs that became ready: a private queue and their IDs.
+// heard notes what another process tells of jobs that became ready: a queue and their IDs.
 func (b *Broker) heard(text string) {
 	if words := strings.Fields(text); len(words) > 1 {
 		b.pend(words[0], words[1:]...)
