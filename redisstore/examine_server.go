@@ -112,9 +112,9 @@ func (e *examiner) memory(context.Context) error {
 		}
 		percent := used * 100 / limit
 		text := fmt.Sprintf("%s%d of %d MiB are used, %d %% of %s", e.of(v), used>>20, limit>>20, percent, of)
-		switch fix := "raise maxmemory or give it a larger machine; delete trees that are done (weir jobs --status completed)"; {
+		switch fix := "delete trees that are done (weir jobs --status completed; weir delete), or raise maxmemory, on a larger machine if need be"; {
 		case percent >= memoryFull:
-			e.problem(fix, "%s; full, Redis refuses all changes", text)
+			e.problem(fix, "%s; when it is full, all is refused but what ends, reads and deletes", text)
 		case percent >= memoryHigh:
 			e.warn(fix, "%s", text)
 		default:

@@ -87,7 +87,7 @@ func TestExamineServer(t *testing.T) {
 		"full": {
 			[]string{"--maxmemory", "20mb"},
 			fill(30 << 20),
-			"memory", redisstore.Problem, "refuses all changes$", "raise maxmemory",
+			"memory", redisstore.Problem, "when it is full, all is refused but what ends, reads and deletes$", "raise maxmemory",
 		},
 		"lacks replicas": {
 			[]string{"--min-replicas-to-write", "2"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/job"
 )
 
@@ -24,7 +25,7 @@ type fault struct {
 // text is sent again at once, to all servers that are known to have a part of the data.
 var faults = []fault{
 	{"LOADING", job.ErrUnavailable, "it reads its data from disk"},
-	{"OOM", job.ErrUnavailable, "its memory is full: raise maxmemory, or delete trees that are done"},
+	{"OOM", job.ErrUnavailable, delivery.FullAdvice},
 	{"MISCONF", job.ErrUnavailable, "it cannot write to its disk: look at its log and at the disk"},
 	{"READONLY", job.ErrUnavailable, "it is a replica: if this lasts, name the master in the URL, or use redis+sentinel://"},
 	{"MASTERDOWN", job.ErrUnavailable, "it is a replica without a master: wait for the failover"},

@@ -110,7 +110,7 @@ func (c *couriers) stop() {
 }
 
 // urgent does what is not to be done by runs, and returns the wakes of jobs. What may take long goes on in the
-// background, so that neither a sweeper nor an engine waits for it.
+// background, so that neither a sweeper nor an engine waits for it. What there is no memory for is left in `due`.
 func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) ([]delivery.Wake, error) {
 	var jobs []delivery.Wake
 	var full []string
@@ -134,11 +134,11 @@ func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) (
 		default:
 			jobs = append(jobs, w)
 		}
-		if first == nil {
+		if first == nil && !outOfMemory(err) {
 			first = err
 		}
 	}
-	if err := s.raiseLimits(ctx, full); first == nil {
+	if err := s.raiseLimits(ctx, full); first == nil && !outOfMemory(err) {
 		first = err
 	}
 	return jobs, first
@@ -181,7 +181,7 @@ func (s *Store) chores(ctx context.Context, due string) error {
 }
 
 // order is one entry of an outbox.
-type order struct{ number, text string }
+type order struct{ entry, number, text string }
 
 // lives are the lives of servers, as far as a process knows them, by where they were asked. A
 // server that comes back, or a replica that takes its place, may have lost its last writes. Orders
@@ -243,37 +243,45 @@ func (s *Store) mailOnce(ctx context.Context, due string) (left int64, err error
 	orders := map[string][]order{} // by the due key of where they go, each in order
 	for i := 0; i+2 < len(l); i += 3 {
 		entry := d.str(l[i])
-		done = append(done, entry)
 		number, _, _ := strings.Cut(entry, "-")
 		to := s.address(d.str(l[i+1]))
-		orders[to] = append(orders[to], order{number, d.str(l[i+2])})
+		orders[to] = append(orders[to], order{entry, number, d.str(l[i+2])})
 	}
 	if d.err != nil {
 		return 0, d.err
 	}
 	if sabotage.On(sabotage.EarlyAck) && len(known) > 0 {
-		if _, err = s.run(ctx, scriptMailDone, due, done...); err != nil {
-			return 0, err
+		for _, some := range orders {
+			if _, err = s.run(ctx, scriptMailDone, due, entries(done, some)...); err != nil {
+				return 0, err
+			}
 		}
 	}
 	failpoint.Hit(failpoint.BeforeMailApplied)
-	var other error
-	for to, some := range orders {
-		err := s.carry(ctx, known[s.server(to)], due, to, some)
-		if errors.Is(err, errOtherLife) {
-			other = err // all of them are learned at once
-		} else if err != nil {
-			return 0, err
+	var wrong error
+	for to, some := range orders { // one that takes none now keeps no other from it
+		n, err := s.carry(ctx, known[s.server(to)], due, to, some)
+		if err != nil && !errors.Is(wrong, errOtherLife) { // all of those are learned at once
+			wrong = err
 		}
+		done = entries(done, some[:n])
 	}
-	if other != nil {
-		return 0, other
+	if errors.Is(wrong, errOtherLife) {
+		return 0, wrong
 	}
 	failpoint.Hit(failpoint.AfterMailBeforeDone)
 	if reply, err = s.run(ctx, scriptMailDone, due, done...); err != nil {
 		return 0, err
 	}
-	return d.int(reply), d.err
+	return d.int(reply), errors.Join(wrong, d.err)
+}
+
+// entries appends the entries of orders in their outbox.
+func entries(to []any, orders []order) []any {
+	for _, o := range orders {
+		to = append(to, o.entry)
+	}
+	return to
 }
 
 // address turns "hub", "shard:<n>" or a job's ID into a due key.
@@ -287,31 +295,29 @@ func (s *Store) address(to string) string {
 	return s.keys.dueOf(job.ID(to))
 }
 
-// carry has orders of one outbox carried out in one shard, if its server has still that life.
-func (s *Store) carry(ctx context.Context, life, from, to string, orders []order) error {
-	for len(orders) > 0 { // one script carries out as many as it may
-		args := []any{life, from, len(orders)}
-		for _, o := range orders {
+// carry has orders of one outbox carried out in one shard, if its server has still that life, and returns how many were.
+func (s *Store) carry(ctx context.Context, life, from, to string, orders []order) (done int, err error) {
+	for done < len(orders) { // one script carries out as many as it may
+		args := []any{life, from, len(orders) - done}
+		for _, o := range orders[done:] {
 			args = append(args, o.number, o.text)
 		}
 		reply, err := s.run(ctx, scriptMail, to, args...)
 		if err != nil {
-			return err
+			return done, err
 		}
 		var d decoder
 		l := d.list(reply)
 		if d.str(d.at(l, 0)) == "life" {
 			s.lives.learn(s.server(to), d.str(d.at(l, 1)))
-			return errors.Join(errOtherLife, d.err)
+			return done, errors.Join(errOtherLife, d.err)
 		}
-		if done := int(d.int(d.at(l, 2))); d.err == nil {
-			orders = orders[done:]
-		}
-		wakes := d.wakes(d.at(l, 1))
+		n, wakes := int(d.int(d.at(l, 2))), d.wakes(d.at(l, 1))
 		if d.err != nil {
-			return d.err
+			return done, d.err
 		}
+		done += n
 		s.hand(ctx, to, wakes)
 	}
-	return nil
+	return done, nil
 }

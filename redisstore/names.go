@@ -1,11 +1,13 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -32,7 +34,11 @@ func (s *Store) Unclaim(ctx context.Context, alias string, id job.ID) error {
 
 // alias binds or removes an alias and returns whose it is, or was.
 func (s *Store) alias(ctx context.Context, what, alias string, id job.ID) (job.ID, error) {
-	reply, err := s.run(ctx, scriptAlias, s.keys.hub(), what, alias, string(id), rand.Text())
+	p := scriptAlias
+	if what == "remove" {
+		p = p.freeing()
+	}
+	reply, err := s.run(ctx, p, s.keys.hub(), what, alias, string(id), rand.Text())
 	if err != nil {
 		return "", err
 	}
@@ -81,11 +87,9 @@ func (s *Store) Register(ctx context.Context, types []job.TypeInfo) error {
 	if err != nil {
 		return err
 	}
+	types = slices.DeleteFunc(slices.Clone(types), func(t job.TypeInfo) bool { return delivery.IsPrivate(t.Queue) }) // it ends with its process
 	var fields []any
 	for _, t := range types {
-		if delivery.IsPrivate(t.Queue) {
-			continue // it ends with its process
-		}
 		t.Registered = now.UTC()
 		raw, err := json.Marshal(t)
 		if err != nil {
@@ -96,7 +100,27 @@ func (s *Store) Register(ctx context.Context, types []job.TypeInfo) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	return s.explain(s.rdb.HSet(ctx, s.keys.types(), fields...).Err())
+	err = s.rdb.HSet(ctx, s.keys.types(), fields...).Err()
+	if outOfMemory(err) && s.registered(ctx, types) {
+		return nil // so that engines can start, and end what is to be deleted
+	}
+	return s.explain(err)
+}
+
+// registered tells whether types are registered as they are, whenever that was.
+func (s *Store) registered(ctx context.Context, types []job.TypeInfo) bool {
+	for _, t := range types {
+		raw, err := s.rdb.HGet(ctx, s.keys.types(), t.Queue+" "+t.Type).Bytes()
+		var known job.TypeInfo
+		if err != nil || json.Unmarshal(raw, &known) != nil {
+			return false
+		}
+		t.Registered = known.Registered
+		if now, err := json.Marshal(t); err != nil || !bytes.Equal(now, raw) {
+			return false
+		}
+	}
+	return true
 }
 
 // Types implements job.Types.

@@ -146,7 +146,7 @@ func TestClosedStore(t *testing.T) {
 	}
 }
 
-// What a full Redis refuses leaves nothing behind and works when there is memory again.
+// What a full Redis refuses leaves nothing behind and works when there is memory again. TestFullRedis has what it does not refuse.
 func TestRedisIsFull(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, "--maxmemory", "3mb", "--maxmemory-policy", "noeviction")
@@ -187,16 +187,9 @@ func TestRedisIsFull(t *testing.T) {
 		"write": func() error {
 			return e.store.Write(t.Context(), sleeper, job.Write{Dir: port.Input, Port: "in", Items: raws("1")})
 		},
-		"take": func() error {
-			return e.store.Take(t.Context(), id, job.Take{Dir: port.Input, Port: "in", N: 1}, "x")
-		},
 		"begin": func() error { _, err := e.store.Begin(t.Context(), queued, beginning()); return err },
 		"close": func() error { return e.store.ClosePort(t.Context(), sleeper, port.Input, "in") },
 		"apply": func() error { return e.store.Apply(t.Context(), sleeper, statemachine.Run) },
-		"sweep": func() error { _, err := e.store.Sweep(t.Context()); return err },
-		"refresh": func() error {
-			return e.store.Refresh(t.Context(), id, d.Token, time.Hour)
-		},
 	} {
 		e.unchanged(name+" in a full Redis", func() {
 			if err := try(); err == nil || !strings.Contains(err.Error(), "OOM") {

@@ -24,38 +24,38 @@ var libraries = []string{"base", "mail", "edge", "port", "quiesce", "rate", "run
 // The scripts of the store. Each is the state machine's tables, the libraries up to the
 // one named last that it needs, and its file.
 var (
-	scriptBegin    = script("begin", "run")
-	scriptCommit   = script("commit", "tx")
+	scriptBegin    = script("begin", "run").freeing()
+	scriptCommit   = script("commit", "tx").freeing()
 	scriptCreate   = script("create", "run")
 	scriptPart     = script("create_part", "run")
 	scriptReserve  = script("tree_reserve", "mail")
-	scriptWalk     = script("tree_walk", "mail")
-	scriptRefresh  = script("run_refresh", "mail")
+	scriptWalk     = script("tree_walk", "mail").freeing()
+	scriptRefresh  = script("run_refresh", "mail").freeing()
 	scriptApply    = script("job_apply", "subtree")
 	scriptAlarm    = script("job_alarm", "mail")
 	scriptAdopt    = script("job_adopt", "mail")
-	scriptDelete   = script("job_delete", "subtree")
-	scriptChores   = script("chore_run", "hub")
+	scriptDelete   = script("job_delete", "subtree").freeing()
+	scriptChores   = script("chore_run", "hub").freeing()
 	scriptPatch    = script("graph_patch", "subtree", "patch")
 	scriptState    = script("state_set", "mail")
 	scriptWrite    = script("port_write", "run")
-	scriptTake     = script("port_take", "quiesce")
-	scriptPage     = script("port_page", "run")
-	scriptLog      = script("log_page", "mail")
+	scriptTake     = script("port_take", "quiesce").freeing()
+	scriptPage     = script("port_page", "run").freeing()
+	scriptLog      = script("log_page", "mail").freeing()
 	scriptGrow     = script("port_grow", "quiesce")
 	scriptClose    = script("port_close", "quiesce")
 	scriptDefault  = script("port_default", "quiesce")
 	scriptSetPorts = script("port_set", "quiesce")
 	scriptConnect  = script("port_connect", "quiesce")
-	scriptSweep    = script("due_sweep", "subtree")
-	scriptRenew    = script("wake_renew", "mail")
-	scriptMail     = script("mail_apply", "hub")
-	scriptMailRead = script("mail_read", "mail")
-	scriptMailDone = script("mail_done", "mail")
+	scriptSweep    = script("due_sweep", "subtree").freeing()
+	scriptRenew    = script("wake_renew", "mail").freeing()
+	scriptMail     = script("mail_apply", "hub").freeing()
+	scriptMailRead = script("mail_read", "mail").freeing()
+	scriptMailDone = script("mail_done", "mail").freeing()
 	scriptPublish  = script("channel_publish", "hub")
 	scriptAlias    = script("alias_set", "mail")
-	scriptUnlock   = script("job_unlock", "mail")
-	scriptBeat     = script("engine_beat", "mail")
+	scriptUnlock   = script("job_unlock", "mail").freeing()
+	scriptBeat     = script("engine_beat", "mail").freeing()
 )
 
 // programs are all scripts, by name. It is complete once the package is initialized.
@@ -66,6 +66,16 @@ type program struct {
 	name string
 	text string        // its own
 	lua  *redis.Script // it alone, for servers without functions
+	full *redis.Script // the same with FULL, see base.lua
+
+	frees bool // it is sent again with FULL if the memory of the server is full
+}
+
+// freeing returns a program that goes on when the memory of the server is full, as what may free some must. It leaves
+// there what needs memory: see FULL in base.lua.
+func (p program) freeing() program {
+	p.frees = true
+	return p
 }
 
 // script is one with the libraries up to one, and files of its own in front: Lua allows 200 local names at a time.
@@ -81,7 +91,10 @@ func script(name, last string, own ...string) program {
 	for _, f := range append(own, name) {
 		text += lua(f)
 	}
-	p := program{name: name, text: text, lua: redis.NewScript(src + "start(keys, args, 0)\n" + text)}
+	p := program{
+		name: name, text: text, lua: redis.NewScript(src + "start(keys, args, 0)\n" + text),
+		full: redis.NewScript("#!lua flags=allow-oom\n" + src + "start(keys, args, 0, true)\n" + text),
+	}
 	programs = append(programs, p)
 	return p
 }
@@ -110,13 +123,19 @@ func function() (name, text string) {
 	for _, p := range programs {
 		fmt.Fprintf(&b, "function all.%s()\n%send\n", p.name, p.text)
 	}
-	b.WriteString("return function(keys, args)\nstart(keys, args, 1)\nreturn all[args[1]]()\nend\nend\n")
+	b.WriteString("return function(keys, args, full)\nstart(keys, args, 1, full)\nreturn all[args[1]]()\nend\nend\n")
 	sum := sha256.Sum256([]byte(b.String()))
 	name = "weir_" + hex.EncodeToString(sum[:8])
 	// Much of Lua is not there yet while the server loads a library: the first call builds.
-	return name, fmt.Sprintf("#!lua name=%s\n%sredis.register_function('%s', function(keys, args)\n"+
-		"if not scripts then scripts = build() end\nreturn scripts(keys, args)\nend)\n", name, b.String(), name)
+	return name, fmt.Sprintf("#!lua name=%s\n%slocal function run(keys, args, full)\n"+
+		"if not scripts then scripts = build() end\nreturn scripts(keys, args, full)\nend\n"+
+		"redis.register_function('%[1]s', function(keys, args) return run(keys, args) end)\n"+
+		"redis.register_function{function_name = '%[1]s%[3]s', flags = { 'allow-oom' }, "+
+		"callback = function(keys, args) return run(keys, args, true) end}\n", name, b.String(), whenFull)
 }
+
+// whenFull is behind the name of the function that a server runs also when its memory is full.
+const whenFull = "_full"
 
 // call is a call of a script in the shard whose due key is given.
 type call struct {
@@ -142,7 +161,7 @@ func (s *Store) runAll(ctx context.Context, p program, calls []call) ([]any, err
 	for i, cmd := range cmds {
 		reply, err := cmd.Result()
 		switch {
-		case redis.HasErrorPrefix(err, "NOSCRIPT"), missing(err), unsupported(err):
+		case redis.HasErrorPrefix(err, "NOSCRIPT"), missing(err), unsupported(err), outOfMemory(err):
 			reply, err = s.run(ctx, p, calls[i].due, calls[i].args...)
 		case err != nil:
 			err = fmt.Errorf("redis script %s: %w", p.name, s.explain(err))
@@ -164,27 +183,42 @@ func (s *Store) run(ctx context.Context, p program, due string, args ...any) (an
 	return reply, nil
 }
 
-// call uses the server's function, if it can have it, else a script.
+// call calls a script, and once more with FULL if memory is full and the script goes on then.
 func (s *Store) call(ctx context.Context, p program, due string, args []any) (any, error) {
+	reply, err := s.callOnce(ctx, p, due, args, false)
+	if p.frees && outOfMemory(err) {
+		return s.callOnce(ctx, p, due, args, true)
+	}
+	return reply, err
+}
+
+// callOnce uses the server's function, if it can have it, else a script.
+func (s *Store) callOnce(ctx context.Context, p program, due string, args []any, full bool) (any, error) {
+	lua, name := p.lua, functionName
+	if full {
+		lua, name = p.full, functionName+whenFull
+	}
 	if s.scripts.Load() {
-		return p.lua.Run(ctx, s.rdb, []string{due}, args...).Result()
+		return lua.Run(ctx, s.rdb, []string{due}, args...).Result()
 	}
 	named := append([]any{p.name}, args...)
-	reply, err := s.rdb.FCall(ctx, functionName, []string{due}, named...).Result()
+	reply, err := s.rdb.FCall(ctx, name, []string{due}, named...).Result()
 	if err == nil || !missing(err) && !unsupported(err) {
 		return reply, err
 	}
 	if !unsupported(err) {
 		err = s.loadFunction(ctx)
 	}
-	if unsupported(err) {
+	switch {
+	case unsupported(err):
 		s.scripts.Store(true)
-		return s.call(ctx, p, due, args)
-	}
-	if err != nil {
+		return s.callOnce(ctx, p, due, args, full)
+	case outOfMemory(err): // a full server takes no new function
+		return lua.Run(ctx, s.rdb, []string{due}, args...).Result()
+	case err != nil:
 		return nil, err
 	}
-	return s.rdb.FCall(ctx, functionName, []string{due}, named...).Result()
+	return s.rdb.FCall(ctx, name, []string{due}, named...).Result()
 }
 
 // loadFunction gives the function to the server, or to all masters of a cluster.
@@ -204,6 +238,9 @@ func (s *Store) loadFunction(ctx context.Context) error {
 
 // missing tells whether a server has to be given the function first.
 func missing(err error) bool { return redis.HasErrorPrefix(err, "Function not found") }
+
+// outOfMemory tells whether a server refused what needs memory, as its memory is full.
+func outOfMemory(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
 
 // unsupported tells whether a server has no functions, or not for us.
 func unsupported(err error) bool {

@@ -296,6 +296,12 @@ func (s *Store) Lead(ctx context.Context, fn func(context.Context)) (bool, error
 	if errors.Is(err, redislock.ErrNotObtained) {
 		return false, nil
 	}
+	if outOfMemory(err) { // what sweeps may free some
+		lead, cancel := context.WithTimeout(ctx, leadership)
+		defer cancel()
+		fn(lead)
+		return true, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("obtaining the sweeper's lock: %w", s.explain(err))
 	}

@@ -230,12 +230,16 @@ func (s *Store) Reserve(ctx context.Context, tree job.ID, n int) (int, error) {
 
 // Apply implements job.Control.
 func (s *Store) Apply(ctx context.Context, id job.ID, event statemachine.Event) error {
-	return s.act(ctx, scriptApply, id, "", string(id), string(event), rand.Text(), "")
+	p := scriptApply
+	if event == statemachine.Terminate {
+		p = p.freeing()
+	}
+	return s.act(ctx, p, id, "", string(id), string(event), rand.Text(), "")
 }
 
 // Terminate implements job.Family.
 func (s *Store) Terminate(ctx context.Context, id job.ID) error {
-	return s.act(ctx, scriptApply, id, "", string(id), string(statemachine.Terminate), rand.Text(), "1")
+	return s.act(ctx, scriptApply.freeing(), id, "", string(id), string(statemachine.Terminate), rand.Text(), "1")
 }
 
 // RunAt implements job.Control.

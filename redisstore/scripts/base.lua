@@ -4,6 +4,8 @@
 -- A script begins with start(). KEYS[1] is always `weir:{<namespace>:<shard>}:due`. Every other key is derived
 -- from it, shares its hash tag, and so lies in the same slot. ARGV is read in order by arg(). LIFE, which is put in
 -- front of this text, names the life of the server, from its start to its end; empty if it has no functions.
+-- A server whose memory is full refuses a script. One that may free some, or that changes little, is sent again: then FULL is
+-- true, and it leaves what needs memory for later.
 -- Rule of all scripts: check first, write last, and begin writing with a command that
 -- a full Redis refuses, so that a refusal leaves nothing half done.
 
@@ -19,6 +21,7 @@ local ORDER_BYTES = 2 ^ 16 -- and about how many bytes
 -- What belongs to one call. On most servers the rest of this text runs once in the life of
 -- the server: nothing else here may change.
 local KEYS, ARGV, call, cursor, P, NOW
+local FULL        -- whether the memory of the server is full, and the script goes on nevertheless
 local jobs, ready -- those loaded, by ID; those made ready, in order
 local jobkeys, trees -- of jobs, by ID
 local wired       -- edges of ports, by job, direction and port: to be emptied when ports change
@@ -42,8 +45,9 @@ local function watching()
 end
 
 -- start begins a call, whose own arguments are those behind the first skip.
-local function start(keys, args, skip)
+local function start(keys, args, skip, full)
   KEYS, ARGV, call, cursor = keys, args, redis.call, skip
+  FULL = full
   P, watched = string.sub(KEYS[1], 1, -4), nil
   watching() -- first of all
   local clock = call('TIME')
@@ -127,6 +131,12 @@ end
 local function flat(fields, reason, by)
   return string.find(reason .. by, '\31', 1, true) and fields or table.concat(fields, '\31')
 end
+
+-- OOM is what a full server answers.
+local OOM = "OOM command not allowed when used memory > 'maxmemory'."
+
+-- probe is refused if the memory is full, and does nothing: for scripts that begin writing with what is not refused.
+local function probe() call('SET', P .. 'none', '', 'XX') end
 
 -- Calls from outside of runs carry a random token. The driver repeats a call whose reply
 -- was lost, at once: for a minute the repeat is known by its token and changes nothing.
@@ -266,7 +276,7 @@ local function wakes()
   if next(recheck) then quiesce() end
   local out = {}
   for _, j in ipairs(ready) do
-    if not j.begun then
+    if not j.begun and (not FULL or j.status == S.terminating) then -- others may not begin
       local n = #out
       out[n + 1], out[n + 2], out[n + 3], out[n + 4] = j.id, str(j.gen), j.queue, j.type
     end

@@ -5,4 +5,5 @@
 --         what heirs() in run.lua returns} or {'gone'}, {'status', status}, {'locked', ms},
 --         {'rate' or, of runs without progress, 'idle', runs a minute, type}
 local id = arg()
+if FULL and load(id).status ~= S.terminating then return redis.error_reply(OOM) end -- its commit would be refused
 return begin(load(id), beginning())

@@ -1,12 +1,18 @@
 -- chore_run: do some of the work that was too long for one script.
 -- KEYS: due
 -- ARGV: how much
--- reply: {chores left, {ready jobs}}
+-- reply: {chores left, 0 if nothing could be done now, {ready jobs}}
+probe()
+local done = 0
 for _ = 1, num() do
   local entry = call('LPOP', P .. 'chores')
   if not entry then break end
   local what, id, rest = string.match(entry, '^(%S+) (%S+) ?(.*)$')
-  if what == 'below' then
+  local later = FULL and (what == 'move' or what == 'spread') -- they need memory
+  done = done + (later and 0 or 1)
+  if later then
+    call('RPUSH', P .. 'chores', entry)
+  elseif what == 'below' then
     local act, from, life = string.match(rest, '^(%S+) (%S+) (%S*)$')
     if below(id, act, from, life) and act ~= 'terminate' then call('UNLINK', key(id) .. ':c') end
     break -- that was enough for one script
@@ -42,4 +48,4 @@ if left == 0 then
   call('ZREM', P .. 'due', '!chores')
   urgent['!chores'] = nil
 end
-return { left, wakes() }
+return { done > 0 and left or 0, wakes() }

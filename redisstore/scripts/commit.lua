@@ -34,12 +34,17 @@ local function go_on(answer, b, last, before)
   started(answer, b, j)
 end
 
+-- refused tells whether a transaction has to wait for memory: all have but those that end the run of a job that is to
+-- end, so that it can be deleted.
+local function refused(d) return FULL and (d.outcome == 'checkpoint' or load(d.id).status ~= S.terminating) end
+
 -- settle applies a transaction, behind which the arguments go on, and returns its answer.
 local function settle(b, deltas, behind)
+  if refused(deltas[1]) then error({ err = OOM }) end
   local before = #ready
   local result, last = transact(deltas)
   local answer = { result, '', {} }
-  if b then go_on(answer, b, last, before) end
+  if b and not FULL then go_on(answer, b, last, before) end
   cursor = behind
   return answer
 end
@@ -63,7 +68,9 @@ while #out < all and (#out == 0 or spent < PIECE) do
   local b, deltas, behind = following(), transaction(), cursor
   local done, answer = pcall(settle, b, deltas, behind)
   if not done then
-    answer = { {}, '', {}, type(answer) == 'table' and answer.err or tostring(answer) }
+    local why = type(answer) == 'table' and answer.err or tostring(answer)
+    if not FULL and string.find(why, '^OOM') then return redis.error_reply(why) end -- so far nothing was written
+    answer = { {}, '', {}, why }
     break_off(behind)
   end
   out[#out + 1] = answer

@@ -14,6 +14,7 @@ local function died(j)
   return NOW + math.min(LOOK * 2 ^ (n - 3), 60 * LOOK)
 end
 
+probe()
 local ids = call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
 for _, id in ipairs(ids) do
   local first = string.sub(id, 1, 1)
@@ -43,7 +44,7 @@ for _, id in ipairs(ids) do
     place(j, EV.recover[j.status] or j.status, died(j))
   elseif j.status == S.queued or j.status == S.terminating then
     local age = NOW - tonumber(call('HGET', key(id), 'queued') or '0')
-    call('ZADD', KEYS[1], str(NOW + math.min(math.max(LOOK, age), 30 * LOOK)), id)
+    call('ZADD', KEYS[1], str(NOW + math.min(math.max(LOOK, age), (FULL and 5 or 30) * LOOK)), id)
     ready[#ready + 1] = j
   elseif EV.due[j.status] then
     place(j, EV.due[j.status])

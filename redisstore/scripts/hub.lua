@@ -12,6 +12,15 @@ local function upwards(channel)
   return all
 end
 
+local LATER = -1 -- what an order returns that is to wait until there is memory
+
+-- multiplies tells whether messages are to wait for memory as they go to many, by how many bytes they have.
+local function multiplies(items, copies)
+  local size = 0
+  for _, item in ipairs(items) do size = size + #item end
+  return FULL and copies > 1 and (copies > FEW or size * copies > ORDER_BYTES)
+end
+
 -- post leaves messages, joined as in an order, for the shards of some subscribers.
 local function post(channel, text, subscribers)
   for _, who in ipairs(subscribers) do
@@ -22,20 +31,22 @@ end
 
 -- publish sends messages to whoever subscribes to a channel or to one above it, each once, and to Redis
 -- subscribers of the channel itself. If these are many, or others still wait for what was published before,
--- it puts the messages down, with who is to get them, and spread sends them in pieces.
+-- it puts the messages down, with who is to get them, and spread sends them in pieces. It returns LATER if it has to
+-- wait for memory.
 local function publish(channel, items)
-  local sets, count, texts = {}, 0, {}
-  for _, above in ipairs(upwards(channel)) do
-    sets[#sets + 1] = P .. 'ch:' .. above
-    count = count + call('SCARD', P .. 'ch:' .. above)
+  local texts, count, sets = {}, 0, {}
+  for i, above in ipairs(upwards(channel)) do
+    sets[i] = P .. 'ch:' .. above
+    count = count + call('SCARD', sets[i])
   end
+  local waits = count > 0 and call('EXISTS', P .. 'spread') == 1
+  if FULL and waits or multiplies(items, count) then return LATER end
   for i, item in ipairs(items) do
     call('PUBLISH', P .. channel, string.match(item, '^\1[^\n]*\n(.*)$') or item)
     if count > 0 then texts[i] = stamped(item, channel) end
   end
   spent = spent + #items
   if count == 0 then return end
-  local waits = call('EXISTS', P .. 'spread') == 1
   local size = 0
   for _, text in ipairs(texts) do size = size + #text end
   if not waits and count <= FEW and size * count <= PIECE_BYTES and #texts <= ORDER then

@@ -24,8 +24,7 @@ end
 if j.pgraph then return { 'graph', {} } end -- its graph goes as a whole
 if not since or owner ~= token then return { 'deleting', {} } end
 local name = call('HGET', key(id), 'name')
-call('RPUSH', P .. 'chores', '') -- refused, before anything is removed, if memory is full
-call('RPOP', P .. 'chores')
+probe()
 remember(token)
 if j.parent and tree(j.parent) == tree(id) then
   if call('HGET', key(j.parent) .. ':c', name) == id then call('HDEL', key(j.parent) .. ':c', name) end

@@ -28,10 +28,11 @@ local DO = {
     if load(id).status == '' or not wires(id, 'i', port) then
       if channel ~= '' then mail('hub', 'drop', channel, id .. ' ' .. port) end
     elseif not closed(id, 'i', port) then
+      if multiplies({ ... }, reach(id, 'i', port)) then return LATER end
       return written(id, port, { ... })
     end
   end,
-  publish = function(channel, ...) publish(channel, { ... }) end,
+  publish = function(channel, ...) return publish(channel, { ... }) end,
   drop = function(channel, who) drop(channel, who) end,
   subscribe = function(channel, who) subscribe(channel, who) end,
   unsubscribe = function(channel, who) unsubscribe(channel, who) end,
@@ -51,7 +52,10 @@ while done < count and spent < PIECE do
     local what = DO[words[1]]
     call('HSET', P .. 'inbox', from, seq)
     local some = what and what(unpack(words, 2))
-    if some then -- the rest of it is for the next call
+    if some == LATER then
+      call('HSET', P .. 'inbox', from, str(last))
+      break
+    elseif some then -- the rest of it is for the next call
       call('HSET', P .. 'inbox', from, str(last), from .. ' part', seq .. ' ' .. some)
       break
     end
@@ -59,4 +63,5 @@ while done < count and spent < PIECE do
   end
   done = done + 1
 end
+if FULL and done == 0 and spent == 0 then return redis.error_reply(OOM) end
 return { 'ok', wakes(), done }

@@ -1,0 +1,89 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// While the memory of Redis is full, jobs end with a run in progress and their Shutdown, and are deleted, though asynq
+// takes no wakes. The engine neither spins nor floods its log, also one that starts then, and goes on by itself when
+// there is memory.
+func TestFullRedisEnds(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t)
+	b := newBench(t, r.URL())
+	memory := func(most string) { b.check(r.Client(t).ConfigSet(b.ctx, "maxmemory", most).Err()) }
+	log := &warnings{}
+	first := b.serve(withWarnings(log))
+
+	begun, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2)
+	shutdown := keep(t, func(_ context.Context, run *worker.Run, _ *Call) error {
+		ended <- struct{}{}
+		return run.State().Set("ended", true)
+	})
+	busy := b.single(&Ending{Call: *call(t, func(context.Context, *worker.Run, *Call) error {
+		close(begun)
+		<-goOn
+		return nil
+	}), End: shutdown})
+	idle := b.single(&Ending{Call: *call(t, func(context.Context, *worker.Run, *Call) error { return nil }), End: shutdown})
+	waits := b.single(call(t, func(_ context.Context, _ *worker.Run, w *Call) error { return w.Out.Write(1) }))
+	b.reach(idle, 1, statemachine.Suspended, statemachine.Completed)
+	b.reach(waits, 1, statemachine.Suspended, statemachine.Completed)
+	<-begun
+	lock, err := waits.Lock(b.ctx, time.Hour, time.Second)
+	b.check(err)
+	b.check(waits.Run(b.ctx)) // a wake that is in line
+	memory("1mb")
+
+	before := commands(b, r)
+	time.Sleep(3 * time.Second) // of which the commands are counted
+	if n := commands(b, r) - before; n > 1000 {
+		b.Errorf("%d commands in 3 s of an engine that can do nothing", n)
+	}
+	b.check(busy.Terminate(b.ctx))
+	close(goOn)
+	b.reach(busy, 1, statemachine.Terminated)
+	first.stop()
+	b.serve(withWarnings(log))
+	b.check(idle.Terminate(b.ctx))
+	b.reach(idle, 1, statemachine.Terminated)
+	for _, h := range []*job.Handle{busy, idle} {
+		b.check(h.Delete(b.ctx))
+		if _, err := h.Info(b.ctx); !errors.Is(err, job.ErrNotFound) {
+			b.Errorf("after it was deleted: %v", err)
+		}
+	}
+	if len(ended) != 2 {
+		b.Errorf("%d shutdowns, want 2", len(ended))
+	}
+	if said, all := len(log.with("memory is full")), log.with(""); said == 0 || len(all) > 6 {
+		b.Errorf("%d of %d lines in the logs of two engines say it:\n%s", said, len(all), strings.Join(all, "\n"))
+	}
+	b.check(lock.Release(b.ctx))
+	memory("0")
+	over := time.Now()
+	b.completed(b.single(call(t, func(context.Context, *worker.Run, *Call) error { return nil })), 1)
+	b.reach(waits, 2, statemachine.Suspended, statemachine.Completed)
+	b.Logf("work went on after %s", time.Since(over).Round(time.Millisecond))
+}
+
+// commands is how many commands a Redis has carried out.
+func commands(b *bench, r *redistest.Server) int {
+	b.Helper()
+	info, err := r.Client(b.T).Info(b.ctx, "stats").Result()
+	b.check(err)
+	n, err := strconv.Atoi(regexp.MustCompile(`total_commands_processed:(\d+)`).FindStringSubmatch(info)[1])
+	b.check(err)
+	return n
+}
