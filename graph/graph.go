@@ -217,8 +217,9 @@ func (n *node) attach() {
 	}
 	n.ports = job.PortsOf(n.worker, layout)
 	n.types = layout.Types()
+	handles := len(n.types)
 	n.letters()
-	if len(layout.Specs()) == 0 {
+	if handles == 0 {
 		return // pointers to empty structs may be equal, so nothing can be told from them
 	}
 	if first := n.graph.workers[n.worker]; first != nil {

@@ -3,9 +3,11 @@ package port
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Layout is what [Describe] found out about a worker's struct. It does not
@@ -14,8 +16,13 @@ import (
 type Layout struct {
 	typ     reflect.Type
 	handles []handleField
+	types   map[string]reflect.Type // of the messages of each handle, by TypeKey
 	params  params
 }
+
+// layouts are the layouts of the types that were described: a type has but one, whatever
+// the fields of its values hold.
+var layouts sync.Map // reflect.Type to *Layout
 
 // handleField is a handle and the way to it from the worker's struct.
 type handleField struct {
@@ -41,12 +48,16 @@ func Describe(t reflect.Type) (*Layout, error) {
 	if worker == nil || worker.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("describing %v: a worker is a struct or a pointer to one", t)
 	}
-	d := describer{layout: &Layout{typ: worker}, taken: make(map[string]string)}
+	if known, ok := layouts.Load(worker); ok {
+		return known.(*Layout), nil
+	}
+	d := describer{layout: &Layout{typ: worker, types: make(map[string]reflect.Type)}, taken: make(map[string]string)}
 	d.fields(worker, nil, "", false)
 	if err := errors.Join(d.errs...); err != nil {
 		return nil, fmt.Errorf("describing worker %s: %w", structName(worker), err)
 	}
 	d.layout.params.seal()
+	layouts.Store(worker, d.layout)
 	return d.layout, nil
 }
 
@@ -116,6 +127,7 @@ func (d *describer) handle(f reflect.StructField, path string) error {
 		return err
 	}
 	d.layout.handles = append(d.layout.handles, handleField{index: f.Index, spec: spec})
+	d.layout.types[TypeKey(spec.Dir, spec.Name)] = newHandle(f.Type).elem()
 	return nil
 }
 
@@ -163,13 +175,7 @@ func (l *Layout) Specs() []Spec {
 func TypeKey(dir Dir, name string) string { return dir.String() + " " + name }
 
 // Types returns the Go type of each handle's messages by [TypeKey].
-func (l *Layout) Types() map[string]reflect.Type {
-	types := make(map[string]reflect.Type, len(l.handles))
-	for _, h := range l.handles {
-		types[TypeKey(h.spec.Dir, h.spec.Name)] = reflect.New(l.typ.FieldByIndex(h.index).Type).Interface().(handle).elem()
-	}
-	return types
-}
+func (l *Layout) Types() map[string]reflect.Type { return maps.Clone(l.types) }
 
 // Type is the worker's struct type.
 func (l *Layout) Type() reflect.Type { return l.typ }

@@ -3,6 +3,7 @@ package port_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -73,8 +74,44 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 	byPointer.Specs()[1].Default[0] = 'x'
+	byPointer.Types()["in in"] = nil
+	if byPointer.Types()["in in"] != reflect.TypeFor[image]() {
+		t.Error("a caller changed the types of the layout")
+	}
 	if got := byPointer.Specs(); !reflect.DeepEqual(got, want) {
 		t.Errorf("a caller changed the layout: %v", got)
+	}
+}
+
+// A type is described once, by its pointers and its values; types that differ in their tags alone
+// have layouts of their own.
+func TestDescribeOnce(t *testing.T) {
+	t.Parallel()
+	layout := describe[resize](t)
+	if describe[*resize](t) != layout || describe[resize](t) != layout {
+		t.Error("the type was described again")
+	}
+	type small struct {
+		In   port.In[int] `port:"a,limit=1"`
+		Size string       `json:"s"`
+	}
+	type large struct {
+		In   port.In[int] `port:"b,limit=2"`
+		Size string       `json:"l"`
+	}
+	for want, l := range map[string]*port.Layout{"a 1 s": describe[small](t), "b 2 l": describe[large](t)} {
+		spec := l.Specs()[0]
+		if got := fmt.Sprintf("%s %d %s", spec.Name, spec.Limit, l.ParamSpecs()[0].Name); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	type wrong struct {
+		In port.In[int] `port:"*"`
+	}
+	for range 2 {
+		if l, err := port.Describe(reflect.TypeFor[wrong]()); l != nil || err == nil {
+			t.Errorf("got %v, %v, want an error each time", l, err)
+		}
 	}
 }
 
