@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -8,6 +9,8 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weirworks/weir/graph"
@@ -198,5 +201,38 @@ func TestWrongTypesDoNotCompile(t *testing.T) {
 		if !got[line] {
 			t.Errorf("line %s compiles; the compiler said:\n%s", line, out)
 		}
+	}
+}
+
+// Counted counts how often a job of it is described.
+type Counted struct {
+	In        port.In[int]
+	described *atomic.Int32
+}
+
+func (*Counted) Run(context.Context, *worker.Run) error { return nil }
+
+// SilentStatus implements job.Silencer.
+func (c *Counted) SilentStatus() bool { return c.described.Add(1) > 0 }
+
+// A plan describes each worker once, however many instances it has; one graph can be planned by several
+// goroutines at a time.
+func TestPlanDescribesOnce(t *testing.T) {
+	t.Parallel()
+	g := graph.New("g")
+	var described atomic.Int32
+	graph.Add(g, "a", &Counted{described: &described}, graph.Instances(3))
+	graph.Add(g, "b", &Counted{described: &described})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			plan, err := g.Plan()
+			if err != nil || len(plan.Nodes) != 5 || !plan.Nodes[3].Silent || plan.Nodes[3].Type != "Counted" {
+				t.Errorf("got %+v, %v", plan, err)
+			}
+		})
+	}
+	if wg.Wait(); described.Load() != 4*2 {
+		t.Errorf("4 plans of 2 workers have described workers %d times", described.Load())
 	}
 }

@@ -14,7 +14,8 @@ import (
 // graph behind its own. The error has a line for each thing that is wrong with the graph; it
 // wraps [job.ErrName], [job.ErrExists] or [job.ErrTooLarge] where one of these fits.
 func (g *Graph) Plan() (*job.Plan, error) {
-	problems := g.all()
+	e := emitter{made: make(map[*node]job.Node)}
+	problems := g.all(e.made)
 	if g.jobs() > job.MaxNodes {
 		problems = append(problems, problem{path: g.root.path(), err: fmt.Errorf(
 			"%w: the graph has %d jobs, its own among them, at most %d are allowed: use fewer graph.Instances, or let a job spawn the rest",
@@ -23,7 +24,6 @@ func (g *Graph) Plan() (*job.Plan, error) {
 	if err := g.join(problems); err != nil {
 		return nil, err
 	}
-	e := emitter{}
 	e.nodes = append(e.nodes, job.Node{Name: g.root.name, Type: g.root.name, Graph: true})
 	e.emit(g, 0, g.loops())
 	for i := range e.nodes {
@@ -34,25 +34,27 @@ func (g *Graph) Plan() (*job.Plan, error) {
 	return &job.Plan{Nodes: e.nodes}, nil
 }
 
-// all returns everything that is wrong with the graph and those nested in it.
-func (g *Graph) all() []problem {
-	problems := slices.Concat(g.problems, g.unfit(), g.whole())
+// all returns everything that is wrong with the graph and those nested in it, and describes
+// the job of each worker in made.
+func (g *Graph) all(made map[*node]job.Node) []problem {
+	problems := slices.Concat(g.problems, g.unfit(made), g.whole())
 	for _, n := range g.nodes {
 		if n.sub != nil {
-			problems = append(problems, n.sub.all()...)
+			problems = append(problems, n.sub.all(made)...)
 		}
 	}
 	return problems
 }
 
-// unfit reports workers of which no jobs can be made.
-func (g *Graph) unfit() []problem {
+// unfit describes the job of each worker in made, and reports workers of which no jobs can be made.
+func (g *Graph) unfit(made map[*node]job.Node) []problem {
 	var problems []problem
 	for _, n := range g.nodes {
 		if n.unfit || n.worker == nil {
 			continue // reported by Add
 		}
-		if _, err := job.NodeOf(n.worker, n.name, n.queue); err != nil {
+		var err error
+		if made[n], err = job.NodeOf(n.worker, n.name, n.queue); err != nil {
 			problems = append(problems, problem{path: n.path(), err: err})
 		}
 	}
@@ -74,6 +76,7 @@ func (n *node) jobName(i int) string {
 
 // emitter makes the jobs of a plan.
 type emitter struct {
+	made  map[*node]job.Node // of each worker, without what the graph adds
 	nodes []job.Node
 }
 
@@ -91,7 +94,7 @@ func (e *emitter) emit(g *Graph, own int, loop bool) {
 	e.merge(own, w.ports(g.root))
 	for _, n := range g.nodes {
 		for k := range n.instances {
-			made := n.plan(k)
+			made := e.plan(n, k)
 			made.Parent, made.Ports, made.Loop = own, w.ports(n), loop
 			e.nodes = append(e.nodes, made)
 			if n.sub != nil {
@@ -164,12 +167,10 @@ func (e *emitter) port(t job.Target) *job.Port {
 }
 
 // plan describes the k-th job of n without ports.
-func (n *node) plan(k int) job.Node {
-	made := job.Node{Type: n.name, Queue: n.queue}
-	if n.worker != nil {
-		made, _ = job.NodeOf(n.worker, n.name, n.queue) // unfit has looked at the error
-	} else {
-		made.Type = n.sub.root.name
+func (e *emitter) plan(n *node, k int) job.Node {
+	made := e.made[n]
+	if n.worker == nil {
+		made = job.Node{Type: n.sub.root.name, Queue: n.queue}
 	}
 	made.Name, made.OnFailure, made.Graph, made.Labels = n.jobName(k), n.policy, n.sub != nil, n.labels
 	if n.instances > 1 {
