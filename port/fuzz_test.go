@@ -129,3 +129,48 @@ func FuzzTag(f *testing.F) {
 		}
 	})
 }
+
+// slowText is a string that is never encoded and decoded without encoding/json.
+type slowText string
+
+type (
+	texts struct {
+		A     string
+		B     string `json:"b,omitempty"`
+		Angle string `json:"<&>"`
+	}
+	viaJSON struct {
+		A     slowText
+		B     slowText `json:"b,omitempty"`
+		Angle slowText `json:"<&>"`
+	}
+)
+
+// FuzzTextParams compares arguments that are all strings with those of encoding/json.
+func FuzzTextParams(f *testing.F) {
+	for _, raw := range append(seeds,
+		`{"A":"x"}`, `{"b":"","A":"y","<&>":"z"}`, `{"A":"x","A":"y"}`, `{}`, `{`, `}`, `{"A":"x"`, `{"A":"x",}`, `{"A":"x"}}`, `{"A":"x"}{`,
+		`{"a":"x"}`, `{"A":null}`, `{"A":1}`, `{"A" :"x"}`, `{"A":"\"}`, `{"A":"x""b":"y"}`, `{"A":"x","b"}`, `,"A":"x"}`, `{"A":"x","c":"y"}`, "{\"A\":\"\x7f\"}",
+	) {
+		f.Add([]byte(raw), "a", "<b>\u2028", "\\")
+	}
+	fast, slow := describe[texts](f), describe[viaJSON](f)
+	f.Fuzz(func(t *testing.T, raw []byte, a, b, angle string) {
+		got, want := &texts{a, b, angle}, &viaJSON{slowText(a), slowText(b), slowText(angle)}
+		encoded, err := fast.Params(got)
+		other, otherErr := slow.Params(want)
+		if string(encoded) != string(other) || (err == nil) != (otherErr == nil) {
+			t.Fatalf("Params(%q) = %s, %v, encoding/json says %s, %v", got, encoded, err, other, otherErr)
+		}
+		err, otherErr = fast.SetParams(got, raw), slow.SetParams(want, raw)
+		if (err == nil) != (otherErr == nil) || *got != (texts{string(want.A), string(want.B), string(want.Angle)}) {
+			t.Fatalf("SetParams(%q): %q, %v, encoding/json says %q, %v", raw, *got, err, *want, otherErr)
+		}
+		if encoded, err = fast.Params(got); err != nil {
+			return // invalid UTF-8, as above
+		}
+		if again := new(texts); fast.SetParams(again, encoded) != nil || *again != *got {
+			t.Fatalf("%q came back as %q by %s", *got, *again, encoded)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package port
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,6 +20,8 @@ type params struct {
 	names  []string
 	fields []reflect.StructField
 	shadow reflect.Type // nil when there are none
+	omit   []bool       // of each argument: it is left out when it is empty
+	texts  bool         // all are strings that encoding/json writes as they are, if their values are plain
 }
 
 // checkParamName refuses names that encoding/json would replace in silence.
@@ -37,6 +40,9 @@ func (p *params) add(f reflect.StructField, name, options string) {
 	if options != "" || name == "-" {
 		tag += "," + options
 	}
+	isText := f.Type == reflect.TypeFor[string]() && plain(name) && (options == "" || options == "omitempty")
+	p.texts = isText && (p.texts || len(p.names) == 0)
+	p.omit = append(p.omit, options == "omitempty")
 	p.index = append(p.index, f.Index)
 	p.names = append(p.names, name)
 	p.fields = append(p.fields, reflect.StructField{
@@ -66,6 +72,9 @@ func (l *Layout) Params(ptr any) (json.RawMessage, error) {
 	if p.shadow == nil {
 		return nil, nil
 	}
+	if raw := p.encodeTexts(v); raw != nil {
+		return raw, nil
+	}
 	shadow := reflect.New(p.shadow).Elem()
 	for i, index := range p.index {
 		shadow.Field(i).Set(v.FieldByIndex(index))
@@ -75,6 +84,71 @@ func (l *Layout) Params(ptr any) (json.RawMessage, error) {
 		return nil, fmt.Errorf("encoding arguments: %w", err)
 	}
 	return raw, nil
+}
+
+// encodeTexts is what encoding/json returns for the arguments of a struct, nil if they are
+// not all plain strings.
+func (p *params) encodeTexts(v reflect.Value) json.RawMessage {
+	if !p.texts {
+		return nil
+	}
+	out := append(make([]byte, 0, 128), '{')
+	for i, index := range p.index {
+		text := v.FieldByIndex(index).String()
+		if !plain(text) {
+			return nil
+		}
+		if text == "" && p.omit[i] {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, '"'), p.names[i]...), `":"`...)
+		out = append(append(out, text...), '"')
+	}
+	return append(out, '}')
+}
+
+// setTexts sets arguments from what encodeTexts returns. It sets none and returns false for
+// anything else.
+func (p *params) setTexts(v reflect.Value, raw []byte) bool {
+	if !p.texts {
+		return false
+	}
+	values := make([][]byte, len(p.names))
+	before := byte('{')
+	for len(raw) > 1 && raw[0] == before {
+		var name []byte
+		name, raw = cutQuoted(raw[1:])
+		i := slices.Index(p.names, string(name))
+		if i < 0 || len(raw) == 0 || raw[0] != ':' {
+			return false
+		}
+		values[i], raw = cutQuoted(raw[1:])
+		before = ','
+	}
+	if before == '{' || string(raw) != "}" {
+		return false
+	}
+	for i, value := range values {
+		if value != nil {
+			v.FieldByIndex(p.index[i]).SetString(string(value))
+		}
+	}
+	return true
+}
+
+// cutQuoted cuts a plain string in quotes from the beginning of a JSON text; text is nil for none.
+func cutQuoted(raw []byte) (text, rest []byte) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return nil, nil
+	}
+	text, rest, ok := bytes.Cut(raw[1:], []byte{'"'})
+	if !ok || !plain(text) {
+		return nil, nil
+	}
+	return text, rest
 }
 
 // SetParams sets the fields of the struct ptr points to from what
@@ -87,6 +161,9 @@ func (l *Layout) SetParams(ptr any, raw json.RawMessage) error {
 		return fmt.Errorf("setting arguments: %w", err)
 	}
 	if len(raw) == 0 {
+		return nil
+	}
+	if l.params.setTexts(v, raw) {
 		return nil
 	}
 	var given map[string]json.RawMessage
