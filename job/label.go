@@ -59,6 +59,9 @@ func CheckLabelKey(key string) error {
 // CheckLabels reports whether a job may have these labels: at most MaxLabels, and each of
 // them as CheckLabel wants it.
 func CheckLabels(labels map[string]string) error {
+	if len(labels) == 0 {
+		return nil // and nothing to sort, as of most jobs
+	}
 	if len(labels) > MaxLabels {
 		return fmt.Errorf("%w: %d labels, at most %d are allowed", ErrTooLarge, len(labels), MaxLabels)
 	}

@@ -129,7 +129,11 @@ func (p *Plan) Validate() error {
 	if len(p.Nodes) > MaxNodes {
 		return fmt.Errorf("%w: plan has %d jobs, at most %d are allowed; let a job spawn the rest", ErrTooLarge, len(p.Nodes), MaxNodes)
 	}
-	names := make(map[string]bool, len(p.Nodes))
+	type place struct {
+		parent int
+		name   string
+	}
+	names := make(map[place]bool, len(p.Nodes))
 	depth := make([]int, len(p.Nodes)) // graphs that a job is within
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
@@ -142,7 +146,7 @@ func (p *Plan) Validate() error {
 		if depth[i] > MaxDepth {
 			return fmt.Errorf("%w: job %d (%.40q) of the plan is within more than %d graphs", ErrTooLarge, i, n.Name, MaxDepth)
 		}
-		key := fmt.Sprintf("%d/%s", n.Parent, n.Name)
+		key := place{n.Parent, n.Name}
 		if i > 0 && names[key] {
 			return fmt.Errorf("%w: two jobs of the plan are named %q under one parent", ErrExists, n.Name)
 		}
