@@ -53,11 +53,7 @@ func TestLabel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := plan.Digest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
+		return plan.Digest()
 	}
 	if digest(g) != digest(build()) {
 		t.Error("labels make another definition")

@@ -88,11 +88,7 @@ func diff(root ID, tree []*Info, plan *Plan) (*Patch, error) {
 	case len(plan.Nodes) > MaxPatch || len(there) > MaxPatch:
 		return nil, fmt.Errorf("%w: the graph has more than %d jobs", ErrTooLarge, MaxPatch)
 	}
-	digest, err := plan.Digest()
-	if err != nil {
-		return nil, err
-	}
-	p := &Patch{From: own.Definition, To: digest, Nodes: plan.Nodes}
+	p := &Patch{From: own.Definition, To: plan.Digest(), Nodes: plan.Nodes}
 	paths := make([]string, len(plan.Nodes))
 	kept := make(map[string]bool)
 	for i := range plan.Nodes {

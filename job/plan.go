@@ -1,8 +1,6 @@
 package job
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,20 +105,6 @@ func (n *Node) Wired() bool {
 	return false
 }
 
-// Digest tells plans of graphs apart: it is the same for the same jobs, ports and wires. That
-// of a lone job is empty.
-func (p *Plan) Digest() (string, error) {
-	if !p.Nodes[0].Graph {
-		return "", nil
-	}
-	raw, err := json.Marshal(p.Nodes)
-	if err != nil {
-		return "", fmt.Errorf("encoding a plan: %w", err)
-	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:8]), nil
-}
-
 // Validate reports the first thing in the plan that no store could create.
 func (p *Plan) Validate() error {
 	if len(p.Nodes) == 0 {
@@ -180,6 +164,11 @@ func (p *Plan) checkNode(i int, n *Node) error {
 	}
 	if err := CheckSize("args", len(n.Args)); err != nil {
 		return err
+	}
+	if p.Nodes[0].Graph && len(n.Args) > 0 { // those of a lone job are for its run to refuse
+		if err := port.Check(n.Args); err != nil {
+			return fmt.Errorf("args: %w", err)
+		}
 	}
 	for j := range n.Ports {
 		pt := &n.Ports[j]

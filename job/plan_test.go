@@ -72,6 +72,7 @@ func TestPlanValidate(t *testing.T) {
 		"port":         {job.Plan{Nodes: []job.Node{{Type: "A", Ports: []job.Port{{Spec: port.Spec{Name: "a-b", Dir: port.Input}}}}}}, "a-b"},
 		"too many":     {job.Plan{Nodes: make([]job.Node, job.MaxNodes+1)}, "at most"},
 		"default":      {job.Plan{Nodes: []job.Node{{Type: "A", Ports: []job.Port{{Spec: port.Spec{Name: "a", Dir: port.Input, Default: []byte("{")}}}}}}, "default"},
+		"args":         {job.Plan{Nodes: []job.Node{{Type: "A", Graph: true}, {Name: "b", Type: "B", Args: []byte("{")}}}, "args: wrong encoding"},
 		"limit":        {job.Plan{Nodes: []job.Node{{Type: "A", Ports: []job.Port{{Spec: port.Spec{Name: "a", Dir: port.Input, Limit: -1}}}}}}, "limit -1"},
 		"no direction": {job.Plan{Nodes: []job.Node{{Type: "A", Ports: []job.Port{{Spec: port.Spec{Name: "a"}}}}}}, "direction"},
 	} {

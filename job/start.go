@@ -125,10 +125,7 @@ func (h *Handle) meet(ctx context.Context, plan *Plan, how existing) error {
 	if how == take {
 		return nil
 	}
-	digest, err := plan.Digest()
-	if err != nil {
-		return err
-	}
+	digest := plan.Digest()
 	before := ""
 	var refused error
 	for {

@@ -18,11 +18,9 @@ import (
 // Create implements job.Creator.
 func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by string) (bool, error) {
 	due := s.keys.dueOf(root)
-	digest, err := plan.Digest()
+	digest := plan.Digest()
+	plan, err := s.secrets.hidePlan(plan, root.Tree(), root.Number())
 	if err != nil {
-		return false, err
-	}
-	if plan, err = s.secrets.hidePlan(plan, root.Tree(), root.Number()); err != nil {
 		return false, err
 	}
 	nodes := planArgs(plan, root, root.Number(), plan.Parent, by, digest)

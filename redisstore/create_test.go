@@ -353,10 +353,8 @@ func TestNumbersGivenOutTwice(t *testing.T) {
 		e.equal("jobs", len(all), 4)
 
 		plan := &job.Plan{Nodes: []job.Node{{Type: "g", Graph: true}, {Name: "a", Type: "K"}}}
-		digest, err := plan.Digest()
-		e.ok(err)
 		g := e.create(plan.Nodes...)
-		patch := &job.Patch{From: digest, To: "other", Nodes: slices.Clone(plan.Nodes), Numbers: []int{0, 1}, Fresh: []bool{false, true}}
+		patch := &job.Patch{From: plan.Digest(), To: "other", Nodes: slices.Clone(plan.Nodes), Numbers: []int{0, 1}, Fresh: []bool{false, true}}
 		patch.Nodes[1].Name = "b"
 		e.unchanged("a patch with a number that is taken", func() {
 			e.fails(e.store.Patch(ctx, g, patch), job.ErrStatus)
