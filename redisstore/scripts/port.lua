@@ -200,15 +200,29 @@ local function set_default(id, dir, port, value)
   if #edges == 0 and dir == 'i' and (before or nil) ~= value then wake(id) end
 end
 
--- subscriptions replaces what In ports of a job subscribe to: "port=channel …".
+-- subscribed_to returns what a text says that In ports of a job subscribe to, "port=channel …", as a set.
+local function subscribed_to(text)
+  local pairs_of = {}
+  for pair in string.gmatch(text, '%S+=%S+') do pairs_of[pair] = true end
+  return pairs_of
+end
+
+-- subscriptions replaces what In ports of a job subscribe to: "port=channel …". Only differences become orders, the
+-- subscriptions first: a port that goes on listening misses nothing that is published meanwhile.
 local function subscriptions(id, new)
   local old = call('HGET', key(id), 'subscribed') or ''
   if old == new then return end
-  for port, channel in string.gmatch(old, '(%S+)=(%S+)') do mail('hub', 'unsubscribe', channel, id .. ' ' .. port) end
+  local before, after = subscribed_to(old), subscribed_to(new)
+  local function order(what, text, except)
+    for port, channel in string.gmatch(text, '(%S+)=(%S+)') do
+      if port ~= '*' and not except[port .. '=' .. channel] then mail('hub', what, channel, id .. ' ' .. port) end
+    end
+  end
+  order('subscribe', new, before)
+  order('unsubscribe', old, after)
   local silent = load(id).silent
   if silent == '2' then silent = '' end
-  for port, channel in string.gmatch(new, '(%S+)=(%S+)') do
-    if port ~= '*' then mail('hub', 'subscribe', channel, id .. ' ' .. port) end
+  for channel in string.gmatch(new, '=(%S+)') do
     if silent ~= '1' and (channel == '/' or string.find(channel .. '/', '^/weir/')) then silent = '2' end
   end
   load(id).silent = silent

@@ -1,0 +1,42 @@
+package redisstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// A job whose ports are replaced goes on listening where it listened before: only what differs becomes orders, the new
+// subscriptions first. Between orders others publish.
+func TestSetPortsOrdersDifferences(t *testing.T) {
+	t.Parallel()
+	e := hindered(t)
+	ctx := t.Context()
+	id := e.create(job.Node{Type: "T", Ports: ports(heard("a", "/x", "/y"), heard("b", "/x"))})
+	hub := "weir:{" + e.ns + "}:"
+	e.until("it has subscribed", func() bool {
+		return e.rdb.SCard(ctx, hub+"ch:/x").Val() == 2 && e.rdb.SCard(ctx, hub+"ch:/y").Val() == 1
+	})
+	specs := []port.Spec{heard("a", "/x", "/z").Spec, heard("c", "/x").Spec}
+	// The process dies before it delivers.
+	e.hinder("mail_read", 1, func() { e.ok(e.store.SetPorts(ctx, id, specs)) })
+	var orders []string
+	for _, m := range e.rdb.XRange(ctx, strings.TrimSuffix(e.due(id), "due")+"outbox", "-", "+").Val() {
+		text, _ := m.Values["order"].(string)
+		orders = append(orders, text)
+	}
+	who := "\x1f" + string(id) + " "
+	e.equal("orders", orders, []string{
+		"subscribe\x1f/z" + who + "a", "subscribe\x1f/x" + who + "c",
+		"unsubscribe\x1f/y" + who + "a", "unsubscribe\x1f/x" + who + "b",
+	})
+	e.ok(e.rdb.ZAddXX(ctx, e.due(id), past("!mail")).Err())
+	e.sweep()
+	e.ok(e.store.Publish(ctx, "/x", raws("1")))
+	e.ok(e.store.Publish(ctx, "/y", raws("2")))
+	e.ok(e.store.Publish(ctx, "/z", raws("3")))
+	e.gets(id, port.Input, "a", []string{"1", "3"})
+	e.gets(id, port.Input, "c", []string{"1"})
+}
