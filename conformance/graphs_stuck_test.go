@@ -400,6 +400,66 @@ func TestTerminatedTimerInALoop(t *testing.T) {
 	}
 }
 
+// Snooze asks for a run in a year.
+type Snooze struct{ In port.In[Num] }
+
+func (*Snooze) Run(_ context.Context, run *worker.Run) error {
+	return errors.Join(run.WakeAfter(365*24*time.Hour), worker.ErrSuspend)
+}
+
+// Brood spawns a Snooze at its first message.
+type Brood struct{ In port.In[Num] }
+
+func (b *Brood) Run(_ context.Context, run *worker.Run) error {
+	n := 0
+	for _, err := range b.In.All() {
+		if err != nil {
+			return err
+		}
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	_, err := run.Spawn("kid", job.Single(&Snooze{}, ""))
+	return err
+}
+
+// A child whose timer keeps a graph with feedback from its end does so until it is disowned.
+func TestDisownedChildOfALoop(t *testing.T) {
+	t.Parallel()
+	for _, depth := range []int{0, 1} {
+		t.Run(fmt.Sprint("depth ", depth), func(t *testing.T) {
+			t.Parallel()
+			g := round(false)
+			graph.Add(g, "brood", &Brood{})
+			graph.Wire(g, "halve.again", "brood.in")
+			if depth > 0 {
+				g = wrap("outer", g)
+			}
+			e := weirtest.New(t, &Halve{}, &Brood{}, &Snooze{})
+			h := e.Start(g)
+			inner := h
+			if depth > 0 {
+				inner = e.Child(h, "inner")
+			}
+			e.Feed(h, "in", Num{Val: 2})
+			e.RunUntilQuiet()
+			e.CloseIn(h, "in")
+			e.RunUntilQuiet()
+			if s := e.Status(h); s != statemachine.Suspended {
+				t.Errorf("while a child has a timer the graph is %s", s)
+			}
+			brood := e.Child(inner, "brood")
+			if err := brood.Disown(t.Context(), "kid"); err != nil {
+				t.Fatal(err)
+			}
+			e.RunUntilQuiet()
+			wantEnd(t, e, h, 1)
+		})
+	}
+}
+
 // lopsided is a graph whose limit is too small: see TestGraphsDeadlockInDiamond. With free the
 // join has a port more, which nobody wires.
 func lopsided(free bool) *graph.Graph {

@@ -33,7 +33,7 @@ var (
 	scriptRefresh  = script("run_refresh", "mail").freeing()
 	scriptApply    = script("job_apply", "subtree")
 	scriptAlarm    = script("job_alarm", "mail")
-	scriptAdopt    = script("job_adopt", "mail")
+	scriptAdopt    = script("job_adopt", "quiesce")
 	scriptDelete   = script("job_delete", "subtree").freeing()
 	scriptChores   = script("chore_run", "hub").freeing()
 	scriptPatch    = script("graph_patch", "subtree", "patch")

@@ -7,7 +7,7 @@
 --       'doubt', child, parent, name: the child's pointer is in doubt again, before a dismiss
 --       'withdraw', child, parent, name: the child points at nobody
 --       'dismiss', child, parent, name: the parent no longer lists the child
--- reply: {'ok' | 'gone' | 'exists <parent> <name>' | 'graph' | 'parent' | 'ended', {}}
+-- reply: {'ok' | 'gone' | 'exists <parent> <name>' | 'graph' | 'parent' | 'ended', {ready jobs}}
 -- From offer or doubt until settle or withdraw `due` says so: the sweeper finishes what a
 -- dead process began.
 local step, child, parent, name = arg(), arg(), arg(), arg()
@@ -45,9 +45,11 @@ elseif step == 'doubt' then
 elseif step == 'settle' then
   call('HDEL', k, 'joining')
 elseif j.parent == parent then
+  parting(j)
+  j.parent = false
   call('HSET', k, 'parent', '', 'name', '')
   touch(child)
   call('HDEL', k, 'joining')
   call('ZADD', P .. 'index', 0, child)
 end
-return { 'ok', {} }
+return { 'ok', wakes() }

@@ -97,7 +97,7 @@ end
 
 -- quiesce ends the feedback in every graph that may have become quiescent: one of those that it is within waits for
 -- what its end brings about. The graphs are noted in recheck by whatever may make one quiescent: finish, which closes its inputs
--- or leaves a port to feedback alone, a member that comes to rest, and a patch.
+-- or leaves a port to feedback alone, a member that comes to rest or is disowned, and a patch.
 function quiesce()
   while next(recheck) do
     local graphs = nested(recheck)
@@ -111,5 +111,13 @@ local function rested(j)
   while j.pgraph do
     j = load(j.parent)
     recheck[j.id] = true
+  end
+end
+
+-- parting notes that a job, which may move, and all below it are to be no members any more of the graphs above.
+local function parting(j)
+  while j.parent and tree(j.parent) == tree(j.id) do
+    j = load(j.parent)
+    if j.graph then recheck[j.id] = true end
   end
 end
