@@ -55,8 +55,9 @@ func (in In[T]) Peek() (v T, ok bool, err error) {
 	return open[T](in.s.name, raw, ok, err)
 }
 
-// All reads messages until the port is empty. A port's default is not among
-// them. A message that is not a T is yielded as an error that wraps [ErrEncoding], and the
+// All reads messages until the port is empty, or the run has written so much that its commit
+// is full enough: a run that then returns nil goes on in another one with the rest. A port's
+// default is not among them. A message that is not a T is yielded as an error that wraps [ErrEncoding], and the
 // loop may go on with the next: it skips that one. Any other error is the last element.
 func (in In[T]) All() iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -71,11 +72,17 @@ func (in In[T]) All() iter.Seq2[T, error] {
 				return
 			}
 			v, _, unfit := open[T](in.s.name, raw, ok, err)
-			if !yield(v, unfit) || err != nil {
+			if !yield(v, unfit) || err != nil || full(in.s.r) {
 				return
 			}
 		}
 	}
+}
+
+// full tells whether the run behind a queue has written about as much as one commit should.
+func full(r Reader) bool {
+	run, ok := r.(interface{ Full() bool })
+	return ok && run.Full()
 }
 
 // Len is the number of messages that wait to be read; 0 when unbound.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -244,6 +245,10 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 	case errors.Is(err, job.ErrTooLarge) && row[0].runs() > 1: // together, for their messages go to many
 		e.registry.kinds[snap.Info.Type].alone.Store(true)
 		e.giveUp(ctx, log, handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, ""))
+	case errors.Is(err, job.ErrTooLarge) && most(d.Takes) > 1 && snap.Info.Single >= 0 && !snap.Shutdown: // as in conclude
+		back := handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, firstLine(err.Error()))
+		back.Single = strconv.Itoa(most(d.Takes))
+		e.giveUp(ctx, log, back)
 	case errors.Is(err, job.ErrMoved):
 		e.giveUp(ctx, log, handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, ""))
 	case permanent(err):
@@ -259,6 +264,14 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 		log.Error("run could not be committed; it will be repeated when its lease ends", "error", err)
 	}
 	return done
+}
+
+// most is how many messages are taken of the port of which most are.
+func most(takes []job.Take) (n int) {
+	for _, t := range takes {
+		n = max(n, t.N)
+	}
+	return n
 }
 
 // logFailure tells that a job failed, and why: unless that is encrypted in the store.

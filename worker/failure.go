@@ -57,16 +57,25 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 		d.Outcome = statemachine.Shutdown
 	case r.info.Policy == job.DeadLetter && r.most() > 1 && r.info.Single >= 0:
 		// One of these messages is to blame: they are tried one by one.
-		return &job.Delta{
-			Job: r.info.ID, Token: r.token, Outcome: statemachine.Requeue, Handed: true,
-			Entry: d.Entry, Failure: d.Failure, Reason: d.Reason, Single: strconv.Itoa(r.most()),
-		}
+		return r.oneByOne(d)
+	case errors.Is(err, job.ErrTooLarge) && r.most() > 1 && r.info.Single >= 0:
+		// They are too much together.
+		d.Failure = nil
+		return r.oneByOne(d)
 	case tries < k.options.Tries, r.info.Policy == job.Restart:
 		d.Outcome, d.Delay = statemachine.Backoff, k.options.delay(tries)
 	case r.info.Policy == job.DeadLetter && r.most() == 1:
 		r.letter(d)
 	}
 	return d
+}
+
+// oneByOne lets the messages that a failed run has read be read again, each by a run of its own.
+func (r *Run) oneByOne(d *job.Delta) *job.Delta {
+	return &job.Delta{
+		Job: r.info.ID, Token: r.token, Outcome: statemachine.Requeue, Handed: true,
+		Entry: d.Entry, Failure: d.Failure, Reason: d.Reason, Single: strconv.Itoa(r.most()),
+	}
 }
 
 // progress tells whether a run did something that others notice.
@@ -121,7 +130,7 @@ func (r *Run) most() int {
 // letter turns the failure of a run that read a message into a commit that moves the
 // message to the port for errors.
 func (r *Run) letter(d *job.Delta) {
-	l := job.Letter{Error: d.Reason, At: d.Failure.At, Messages: map[string]json.RawMessage{}}
+	l := job.Letter{Error: d.Reason, At: r.Now(), Messages: map[string]json.RawMessage{}}
 	for _, in := range r.boxes {
 		if in.taken == 0 || in.job != "" {
 			continue

@@ -166,6 +166,7 @@ type mark struct {
 	delta   job.Delta
 	size    int
 	written int
+	reached int
 	state   map[string]json.RawMessage
 	boxes   []inbox
 	closed  map[string]bool
@@ -175,7 +176,7 @@ type mark struct {
 }
 
 func (r *Run) mark() mark {
-	m := mark{step: r.step, delta: *r.delta, size: r.size, written: r.written, state: maps.Clone(r.state.changed), closed: map[string]bool{}, family: maps.Clone(r.children)}
+	m := mark{step: r.step, delta: *r.delta, size: r.size, written: r.written, reached: r.reached, state: maps.Clone(r.state.changed), closed: map[string]bool{}, family: maps.Clone(r.children)}
 	m.delta.Writes, m.latest = slices.Clone(r.delta.Writes), slices.Clone(r.latest)
 	for _, in := range r.boxes {
 		m.boxes = append(m.boxes, *in)
@@ -196,7 +197,7 @@ func (r *Run) restore(m mark) {
 	if m.step != r.step {
 		return
 	}
-	*r.delta, r.size, r.written, r.state.changed, r.latest = m.delta, m.size, m.written, m.state, m.latest
+	*r.delta, r.size, r.written, r.reached, r.state.changed, r.latest = m.delta, m.size, m.written, m.reached, m.state, m.latest
 	for i, in := range m.boxes {
 		*r.boxes[i] = in
 	}

@@ -217,6 +217,14 @@ func (in *inbox) Len() int {
 	return in.left
 }
 
+// Full tells whether the run has written so much that the rest should be left to the next one: at most half of what
+// a commit may hold, so that there is room for what the messages read last lead to.
+func (in *inbox) Full() bool {
+	in.run.mu.Lock()
+	defer in.run.mu.Unlock()
+	return in.run.reached >= MaxWrites/2 || in.run.size >= MaxCommit/2
+}
+
 // Done implements port.Reader.
 func (in *inbox) Done() bool {
 	in.run.mu.Lock()
@@ -232,6 +240,8 @@ type outbox struct {
 	name    string
 	closed  bool
 	wired   bool
+	edges   int
+	before  bool // it was closed when the run began
 	missing bool // the worker has it; its job, created by an older program, has not
 }
 
@@ -258,7 +268,11 @@ func (out *outbox) write(w job.Write, item json.RawMessage) error {
 	defer out.run.mu.Unlock()
 	switch {
 	case out.closed:
-		return fmt.Errorf("writing to port %q of job %s: %w is closed", out.name, out.run.info.ID, job.ErrPort)
+		why := ""
+		if out.wired && out.before {
+			why = ": if an earlier run returned nil when no input could bring more, that completed the job; let it return worker.ErrSuspend while a timer or a child is to go on"
+		}
+		return fmt.Errorf("writing to port %q of job %s: %w is closed%s", out.name, out.run.info.ID, job.ErrPort, why)
 	case out.missing:
 		return fmt.Errorf("writing to %w %q: job %s was created without it", job.ErrPort, out.name, out.run.info.ID)
 	}
@@ -266,6 +280,7 @@ func (out *outbox) write(w job.Write, item json.RawMessage) error {
 	if out.run.defaulting {
 		return out.run.setDefault(job.Default{Dir: port.Output, Port: out.name, Value: item})
 	}
+	out.run.reached += max(out.edges-1, 0)
 	return out.run.write(w, item)
 }
 
@@ -279,6 +294,7 @@ func (r *Run) write(w job.Write, item json.RawMessage) error {
 		return fmt.Errorf("writing to port %q: %w", w.Port, err)
 	}
 	r.written++
+	r.reached++
 	r.size += len(r.head)
 	w.Unlogged = r.journal.silent()
 	r.journal.write(w, item, r.extra)

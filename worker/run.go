@@ -51,6 +51,7 @@ type Run struct {
 	delta    *job.Delta        // what was done since the last commit
 	size     int               // bytes that delta writes
 	written  int               // messages that delta writes
+	reached  int               // about how many ports these come to, each
 	children map[string]*Child // nil until asked for
 	keys     port.Context      // that messages written now carry; nil: who wrote them
 	extra    port.Context      // keys without who wrote them
@@ -105,7 +106,7 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 		case port.Output:
 			var out *outbox
 			outs, out = next(outs, len(snap.Info.Ports))
-			*out = outbox{run: r, name: p.Name, closed: p.Closed, wired: p.Wired}
+			*out = outbox{run: r, name: p.Name, closed: p.Closed, wired: p.Wired, edges: len(p.Edges), before: p.Closed}
 			r.outs.add(out)
 		}
 	}
@@ -228,7 +229,7 @@ func (r *Run) Checkpoint() error {
 	}
 	d := r.take(job.Checkpoint)
 	r.moved = r.moved || progress(d)
-	r.delta, r.size, r.written = &job.Delta{}, 0, 0
+	r.delta, r.size, r.written, r.reached = &job.Delta{}, 0, 0, 0
 	d.Next, d.Lease = rand.Text(), r.lease
 	begun := time.Now()
 	r.keeper.change(d.Next)

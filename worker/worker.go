@@ -29,7 +29,8 @@ import (
 //
 // Run returns nil when it has done what it can for now: the job is then completed, or
 // goes to sleep if inputs that are wired to other jobs may still bring messages. It
-// returns ErrSuspend to sleep in any case. Any other error, and a panic, is a failure:
+// returns ErrSuspend to sleep in any case, as while a timer or a child is still to bring
+// something. Any other error, and a panic, is a failure:
 // nothing that the run did is kept and its inputs stay unread. So is the second of two runs
 // that return nil, read nothing and leave messages in a closed port, when no open port, timer
 // or child could wake the job either.

@@ -27,7 +27,7 @@ for _, id in ipairs(ids) do
     elseif producer and load(producer).blocked == 0 then
       call('ZREM', KEYS[1], id)
     elseif producer then
-      call('ZADD', KEYS[1], str(NOW + 5 * LOOK), id)
+      call('ZADD', KEYS[1], str(NOW + LOOK), id)
       local consumer = string.match(id, '^!full %S+ (%S+)')
       if EV.wake[load(producer).status] and EV.wake[load(consumer).status] and not call('ZSCORE', KEYS[1], '@' .. consumer) then
         urgent[id] = true -- both sleep, and no timer will wake the consumer
