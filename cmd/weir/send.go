@@ -43,7 +43,7 @@ with its context.`,
 				return err
 			}
 			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				if err := sendable(ctx, c.ErrOrStderr(), h, args[1], out); err != nil {
+				if err := sendable(ctx, h, args[1], out); err != nil {
 					return err
 				}
 				sender := sender{handle: h, port: args[1], wait: wait, out: out, asText: asText, context: port.Context{port.ContextBy: actor}}
@@ -64,9 +64,9 @@ with its context.`,
 	return c
 }
 
-// sendable refuses a port that the job does not have, and says if nobody will read what is
-// sent to it.
-func sendable(ctx context.Context, w io.Writer, h *job.Handle, name string, out bool) error {
+// sendable refuses a port that the job does not have, and one of a job that will not read what
+// is sent to it.
+func sendable(ctx context.Context, h *job.Handle, name string, out bool) error {
 	info, err := h.Info(ctx)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func sendable(ctx context.Context, w io.Writer, h *job.Handle, name string, out 
 		return usageError{fmt.Errorf("job %s has no %s port %q: %s", info.ID, kind, name, port.Suggest(name, known))}
 	}
 	if info.Status == statemachine.Terminated && !out {
-		fmt.Fprintf(w, "weir: job %s is terminated: it will not read what is sent to it\n", info.ID)
+		return fmt.Errorf("%w: job %s is terminated and would not read it: weir run %s --force makes it run again", job.ErrStatus, info.ID, info.ID)
 	}
 	return nil
 }
