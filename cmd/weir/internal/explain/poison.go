@@ -1,10 +1,12 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -32,17 +34,32 @@ func (t *Tree) poison(i *job.Info, level int) {
 	if m.Of == 1 {
 		place = "the only message"
 	}
-	id := t.call(i)
 	text := fmt.Sprintf("that run had read %s at port %s last: %s; if that is to blame, ", place, m.Port, term.Fit(m.Data, beginning))
-	read := fmt.Sprintf("weir read %s %s", id, m.Port)
-	if m.Place > 1 {
-		text += fmt.Sprintf("put the first %d into a file, of which the last line is the message, and send the others back:", m.Place)
-		read += fmt.Sprintf(" -n %d -o jsonl > aside.jsonl", m.Place)
-	} else {
-		text += "take it out:"
-	}
+	advice, command := t.cure(i, m)
+	t.say(i, level, Because{Text: text + advice, Command: command})
+}
+
+// cure says how a job gets past a message, with none of the others lost.
+func (t *Tree) cure(i *job.Info, m Poison) (advice, command string) {
+	id := t.call(i)
+	retry := ""
 	if i.Status == statemachine.Failed {
-		read += " && weir retry " + id
+		retry = "weir retry " + id
 	}
-	t.say(i, level, Because{Text: text, Command: read})
+	read := fmt.Sprintf("weir read %s %s", id, m.Port)
+	p, _ := i.Port(port.Input, m.Port)
+	switch {
+	case m.Place == 1:
+		advice, command = "take it out:", read
+	case p.Closed: // nothing can be sent to it
+		return fmt.Sprintf("fix the worker so that it skips what it cannot use (a loop over All goes on after a message that does not decode), "+
+			"restart its engines, and run the job again; port %s is closed, so messages that are taken out could not be sent back:", m.Port), cmp.Or(retry, "weir run "+id)
+	default:
+		advice = fmt.Sprintf("put the first %d into a file, of which the last line is the message, and send the others back; they come after those that wait:", m.Place)
+		command = fmt.Sprintf("%s -n %d -o jsonl > aside.jsonl && sed '$d' aside.jsonl | weir send %s %s -", read, m.Place, id, m.Port)
+	}
+	if retry != "" {
+		command += " && " + retry
+	}
+	return advice, command
 }
