@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -160,6 +162,42 @@ func TestWriteToClosedChildPort(t *testing.T) {
 		d.Writes = []job.Write{{Job: root.Nth(1), Dir: port.Input, Port: "in", Items: raws("1")}}
 		res := e.try(d)
 		e.fails(res.Refused, job.ErrPort)
+	})
+}
+
+// Of a child that was adopted from another tree the parent's commit does not know that the port is closed, or that the
+// child is gone: the parent's log says what did not arrive.
+func TestWriteToClosedAdoptedPort(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		parent, closed, gone := e.single(), e.single(), e.single()
+		writes := []job.Write{{Job: closed, Dir: port.Input, Port: "in", Items: raws("1", "2")}, {Job: gone, Dir: port.Input, Port: "in", Items: raws("3")}}
+		e.ok(e.store.Adopt(ctx, parent, closed, "closed"))
+		e.ok(e.store.Adopt(ctx, parent, gone, "gone"))
+		e.ok(e.store.ClosePort(ctx, closed, port.Input, "in"))
+		e.ok(e.store.Apply(ctx, gone, statemachine.Terminate))
+		e.end(gone, statemachine.Shutdown)
+		snap := e.begin(parent)
+		e.ok(e.store.Delete(ctx, gone))
+		d := delta(snap, statemachine.Complete)
+		d.Writes = writes
+		e.commit(d)
+		var notes []string
+		e.until("both are noted", func() bool {
+			logs, err := e.store.Logs(ctx, parent, 10)
+			e.ok(err)
+			notes = nil
+			for _, l := range logs {
+				notes = append(notes, string(l.Entry))
+			}
+			return len(notes) == len(writes)
+		})
+		slices.Sort(notes)
+		e.equal("notes", notes, []string{
+			fmt.Sprintf(`"1 message to port \"in\" of job %s did not arrive: the job is gone"`, gone),
+			fmt.Sprintf(`"2 messages to port \"in\" of job %s did not arrive: the port is closed"`, closed),
+		})
+		e.holds(closed, port.Input, "in")
 	})
 }
 

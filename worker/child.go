@@ -115,7 +115,9 @@ func (c *Child) Info() (info *job.Info, err error) {
 	return info, err
 }
 
-// Write sends a message to an In port of the child when the run commits.
+// Write sends a message to an In port of the child when the run commits. A port that is closed, or that the child does
+// not have, refuses the commit, and so the run fails. Of a child that was adopted from another tree the commit does not
+// know: what does not arrive there is dropped, and the log of the run's job says so.
 func (c *Child) Write(in string, v any) error {
 	raw, err := port.Encode(v)
 	if err != nil {

@@ -34,6 +34,14 @@ local function mail_all(to, vals, ...)
   portions(vals, function(first, last) mail(to, head, table.concat(vals, '\31', first, last)) end)
 end
 
+-- missed has the log of the job that wrote messages to one of another tree say why they did not arrive: its run, which
+-- could not know, is committed.
+local function missed(writer, id, port, n, why)
+  if writer == '' then return end
+  local what = n == 1 and '1 message' or str(n) .. ' messages'
+  mail(writer, 'note', writer, '"' .. what .. ' to port \\"' .. port .. '\\" of job ' .. id .. ' did not arrive: ' .. why .. '"')
+end
+
 -- chores leaves work that is too long for one script: what to do with whole subtrees,
 -- each as '<what> <job ID>'.
 local function chores(list)

@@ -24,13 +24,20 @@ local DO = {
   orphan = function(parent, name, child)
     if call('HGET', key(parent) .. ':c', name) == child then call('HDEL', key(parent) .. ':c', name) end
   end,
-  write = function(id, port, channel, ...)
-    if load(id).status == '' or not wires(id, 'i', port) then
-      if channel ~= '' then mail('hub', 'drop', channel, id .. ' ' .. port) end
-    elseif not closed(id, 'i', port) then
+  write = function(id, port, who, ...) -- who: the channel of the messages, or the job of another tree that wrote them
+    local why = load(id).status == '' and 'the job is gone' or not wires(id, 'i', port) and 'it has no such port'
+    local over = why or closed(id, 'i', port) and 'the port is closed'
+    if not over then
       if multiplies({ ... }, reach(id, 'i', port)) then return LATER end
       return written(id, port, { ... })
+    elseif string.sub(who, 1, 1) ~= '/' then
+      return missed(who, id, port, select('#', ...), over)
+    elseif why then
+      mail('hub', 'drop', who, id .. ' ' .. port)
     end
+  end,
+  note = function(id, text)
+    if load(id).status ~= '' then note(id, text) end
   end,
   publish = function(channel, ...) return publish(channel, { ... }) end,
   drop = function(channel, who) drop(channel, who) end,

@@ -62,7 +62,7 @@ local function spread(d, p)
     if tree(w.id) == tree(d.id) then
       deliver(w.id, w.dir, w.port, w.items, w.hash)
     else -- an adopted child
-      mail_all(w.id, w.items, 'write', w.id, w.port, '')
+      mail_all(w.id, w.items, 'write', w.id, w.port, d.id)
     end
     sent = into
   end
