@@ -81,9 +81,9 @@ end
 -- log_run logs what a run, or somebody outside, read and wrote.
 local function log_run(id, entry)
   if entry == '' then return end
-  local where = ''
-  for i, s in ipairs(sent or {}) do where = (i > 1 and where .. ',' or '') .. moved(s, s.from, s.n) end
-  log(id, 'r', where, entry, ENTRIES)
+  local where = {}
+  for i, s in ipairs(sent or {}) do where[i] = moved(s, s.from, s.n) end
+  log(id, 'r', table.concat(where, ','), entry, ENTRIES)
   sent = nil
 end
 
