@@ -13,9 +13,9 @@ var (
 	ErrNotFound = errors.New("job not found")
 	// ErrFenced: the run no longer owns its job; nothing it did was stored.
 	ErrFenced = errors.New("run was fenced off: its lease ended and another run may have the job")
-	// ErrMoved: what a run has seen holds no more. Somebody outside took messages that it had read, or a Redis that
-	// lost its last writes gave a number that its child was to have to another job. The run must repeat.
-	ErrMoved = errors.New("messages were taken from outside during the run, or a Redis that lost writes gave out the number of a child again")
+	// ErrMoved: what a run has seen holds no more. Somebody outside took messages that it had read, a patch fed a
+	// job whose input had ended, or a Redis that lost its last writes gave a number that its child was to have to another job. The run must repeat.
+	ErrMoved = errors.New("messages were taken from outside during the run, a patch fed the job again, or a Redis that lost writes gave out the number of a child again")
 	// ErrStatus: the job's status does not allow what was asked.
 	ErrStatus = errors.New("not possible in the job's status")
 	// ErrPort: the job has no such port, or the port does not allow what was asked.

@@ -107,7 +107,7 @@ local function load(id)
     'blocked', 'loop', 'policy', 'touched')
   j = {
     id = id, status = v[1] or '', type = v[2], queue = v[3], gen = tonumber(v[4] or '0'),
-    token = v[5] and v[5] ~= '' and v[5], last = v[6], again = v[7] == '1',
+    token = v[5] and v[5] ~= '' and v[5], last = v[6], again = v[7] == '1' or v[7] == '2', moved = v[7] == '2',
     parent = v[8] and v[8] ~= '' and v[8], pgraph = v[9] == '1', graph = v[10] == '1',
     open = tonumber(v[11] or '0'), broken = tonumber(v[12] or '0'),
     step = tonumber(v[13] or '0'), version = tonumber(v[14] or '0'), tries = tonumber(v[15] or '0'),
@@ -168,7 +168,7 @@ local function place(j, to, at, ...)
   j.status = to
   spent = spent + 8
   if to == S.queued or (to == S.terminating and not j.token) then
-    j.gen, j.again = j.gen + 1, false
+    j.gen, j.again, j.moved = j.gen + 1, false, false
     call('HSET', key(j.id), 'status', to, 'gen', str(j.gen), 'queued', str(NOW), 'again', '0', ...)
     call('ZADD', P .. 'due', str(at or NOW + LOOK), j.id)
     if not at then ready[#ready + 1] = j end

@@ -21,8 +21,7 @@ if to then
 elseif event == 'retry' then
   return { j.status, {} }
 elseif j.status == S.running then
-  j.again = true
-  call('HSET', key(id), 'again', '1')
+  wake(id)
 elseif j.status ~= S.queued then
   return { j.status, {} }
 end

@@ -32,10 +32,7 @@ local function patched(root, remove, stay)
     wired = {}
     local j = load(s.id)
     j.policy = call('HGET', key(s.id), 'policy') or ''
-    if j.token then -- its run goes by the old wires: another one closes what is new
-      j.again = true
-      call('HSET', key(s.id), 'again', '1')
-    end
+    if j.token then wake(s.id) end -- its run goes by the old wires: another one closes what is new
     for name in pairs(s.keep) do
       local port = string.match(name, '^i%.([%w_]+)$')
       if port then relieve(s.id, port, wires(s.id, 'i', port).limit) end
@@ -51,18 +48,40 @@ local function patched(root, remove, stay)
   end
 end
 
--- silenced closes what jobs that stay and do no more run are newly wired to.
+-- reopened tells whether a wired In port of a job is open: of one that has completed, an earlier patch opened it.
+local function reopened(id)
+  for _, field in ipairs(call('HKEYS', key(id))) do
+    local port = string.match(field, '^n%.i%.(.+)$')
+    if port and not closed(id, 'i', port) then return true end
+  end
+end
+
+-- silenced closes what jobs that stay and run no more are newly wired to.
 local function silenced(stay)
   for _, s in ipairs(stay) do
     local j = load(s.id)
-    if not j.graph and (j.status == S.completed or inactive(j)) then silence(j) end
+    if not j.graph and (j.status == S.completed and not reopened(s.id) or inactive(j)) then silence(j) end
     if inactive(j) then free_all(j) end
   end
 end
 
--- refeed counts anew how many open sources each port has. One that has some is open again,
--- and so are the Out ports of its job; one that has lost them all is closed, or left to
--- feedback.
+-- feed opens a port that has got its first open source, and the Out ports of its job. A run of the job that is active
+-- may have seen the end of its input: it is refused, and repeated.
+local function feed(p)
+  call('HDEL', key(p.id), 'x.' .. p.dir .. '.' .. p.port)
+  local j = load(p.id)
+  if p.dir == 'o' or j.graph or inactive(j) then return end -- an inactive job writes nothing
+  for _, field in ipairs(call('HKEYS', key(p.id))) do
+    if string.sub(field, 1, 2) == 'o.' then call('HDEL', key(p.id), 'x.' .. field) end
+  end
+  if j.token then
+    j.again, j.moved = true, true
+    call('HSET', key(p.id), 'again', '2')
+  end
+end
+
+-- refeed counts anew how many open sources each port has. One that had none and has some now is fed; one that has lost
+-- them all is closed, or left to feedback.
 local function refeed(ports)
   local function open_sources(p)
     local n = 0
@@ -75,13 +94,11 @@ local function refeed(ports)
   while changed do
     changed = false
     for _, p in ipairs(ports) do
-      if closed(p.id, p.dir, p.port) and open_sources(p) > 0 then
-        changed = true
-        call('HDEL', key(p.id), 'x.' .. p.dir .. '.' .. p.port)
-        local outs = p.dir == 'i' and not inactive(load(p.id)) -- else nothing will come out of it
-        for _, field in ipairs(outs and call('HKEYS', key(p.id)) or {}) do
-          if string.sub(field, 1, 2) == 'o.' then call('HDEL', key(p.id), 'x.' .. field) end
-        end
+      local name = p.dir .. '.' .. p.port
+      local unfed = not p.fed and call('HEXISTS', key(p.id), 'n.' .. name) == 0 or closed(p.id, p.dir, p.port)
+      if unfed and open_sources(p) > 0 then
+        changed, p.fed = true, true
+        feed(p)
       end
     end
   end

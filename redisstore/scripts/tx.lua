@@ -21,6 +21,7 @@ local function refuse(d)
   local j = load(d.id)
   if j.status == '' then return 'gone' end
   if j.token ~= d.token then return 'fenced' end
+  if j.moved and not d.handed then return 'moved' end -- a patch opened an input that the run may have seen the end of
   if d.outcome ~= 'checkpoint' and j.status ~= S.terminating and not (EV[d.outcome] or {})[j.status] then
     return j.status
   end

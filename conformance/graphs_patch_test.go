@@ -1,0 +1,117 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/weirtest"
+	"github.com/weirworks/weir/worker"
+)
+
+// Hooked passes messages on, and calls a function in each run that sees the end of its input.
+type Hooked struct {
+	In  port.In[Num]
+	Out port.Out[Num]
+	end func()
+}
+
+func (h *Hooked) Run(_ context.Context, run *worker.Run) error {
+	for m, err := range h.In.All() {
+		if err == nil {
+			err = give(run, h.Out, m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if h.In.Done() {
+		h.end()
+	}
+	return nil
+}
+
+// refeed is a graph in which x and y feed the output side by side, or, rewired, y feeds x. With more
+// it has a job that has nothing to do with them.
+func refeed(rewired, more bool) *graph.Graph {
+	g := graph.New("refeed")
+	one, two := graph.Input[Num](g, "one"), graph.Input[Num](g, "two")
+	x, y, last := graph.Add(g, "x", &Hooked{}), graph.Add(g, "y", &Calc{Mul: 1}), graph.Add(g, "last", &Calc{Mul: 1})
+	graph.Connect(two, y.In)
+	graph.Connect(x.Out, last.In)
+	graph.Export(g, "out", last.Out)
+	if rewired {
+		graph.Connect(one, y.In)
+		graph.Connect(y.Out, x.In)
+	} else {
+		graph.Connect(one, x.In)
+		graph.Connect(y.Out, last.In)
+	}
+	if more {
+		other := graph.Add(g, "other", &Calc{Mul: 1})
+		graph.Connect(two, other.In)
+		graph.Export(g, "more", other.Out)
+	}
+	return g
+}
+
+// A job that completed and is fed again by a patch can write, also after another patch that does not concern it.
+func TestPatchTwice(t *testing.T) {
+	t.Parallel()
+	e := weirtest.New(t, &Hooked{end: func() {}}, &Calc{})
+	h := e.Start(refeed(false, false))
+	e.CloseIn(h, "one")
+	e.RunUntilQuiet()
+	if s := e.Status(e.Child(h, "x")); s != statemachine.Completed {
+		t.Fatalf("x is %s", s)
+	}
+	for _, more := range []bool{false, true} {
+		if err := h.Patch(t.Context(), refeed(true, more)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Feed(h, "two", Num{Seq: 1, Val: 7})
+	e.CloseIn(h, "two")
+	e.RunUntilQuiet()
+	wantEnd(t, e, h, 7)
+}
+
+// A run that saw the end of its input while a patch fed its job again is repeated: it closes nothing.
+func TestPatchDuringLastRun(t *testing.T) {
+	t.Parallel()
+	for _, twice := range []bool{false, true} {
+		t.Run(fmt.Sprintf("twice %v", twice), func(t *testing.T) {
+			t.Parallel()
+			var h *job.Handle
+			runs := 0
+			e := weirtest.New(t, &Calc{}, &Hooked{end: func() {
+				if runs++; runs > 1 {
+					return
+				}
+				for _, more := range []bool{false, true}[:map[bool]int{false: 1, true: 2}[twice]] {
+					if err := h.Patch(t.Context(), refeed(true, more)); err != nil {
+						t.Error(err)
+					}
+				}
+			}})
+			h = e.Start(refeed(false, false))
+			e.Feed(h, "one", Num{Seq: 1, Val: 1})
+			e.CloseIn(h, "one")
+			e.RunUntilQuiet()
+			if s := e.Status(e.Child(h, "x")); s != statemachine.Suspended {
+				t.Errorf("x is %s", s)
+			}
+			e.Feed(h, "two", Num{Seq: 1, Val: 2})
+			e.CloseIn(h, "two")
+			e.RunUntilQuiet()
+			wantEnd(t, e, h, 1, 2)
+			if runs != 2 {
+				t.Errorf("x saw the end of its input %d times", runs)
+			}
+		})
+	}
+}
