@@ -128,7 +128,7 @@ func (r *Run) most() int {
 }
 
 // letter turns the failure of a run that read a message into a commit that moves the
-// message to the port for errors.
+// message to the port for errors. A letter may be larger than a message: it holds those that were read, and more.
 func (r *Run) letter(d *job.Delta) {
 	l := job.Letter{Error: d.Reason, At: r.Now(), Messages: map[string]json.RawMessage{}}
 	for _, in := range r.boxes {
@@ -139,8 +139,11 @@ func (r *Run) letter(d *job.Delta) {
 		d.Takes = append(d.Takes, job.Take{Dir: in.dir, Port: in.name, Head: in.head, N: in.taken})
 	}
 	raw, err := port.Encode(l)
-	if err != nil || len(raw) > MaxMessage {
-		d.Takes = nil // it cannot be moved: the job fails with it
+	if err == nil && len(raw) > MaxCommit {
+		err = fmt.Errorf("%w: it has %d bytes, at most %d are allowed", job.ErrTooLarge, len(raw), MaxCommit)
+	}
+	if err != nil { // it cannot be moved: the job fails with it
+		d.Takes, d.Reason = nil, fmt.Sprintf("%s (and no dead letter could be written: %s)", d.Reason, firstLine(err.Error()))
 		return
 	}
 	d.Writes = []job.Write{{Dir: port.Output, Port: job.ErrorsPort, Items: []json.RawMessage{slices.Concat(r.head, raw)}}}
