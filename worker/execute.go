@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -104,7 +105,7 @@ const (
 // unknownType leaves a job to engines that run its type. One that is to end does so
 // without its Shutdown when none comes.
 func (e *Engine) unknownType(snap *job.Snapshot) *job.Delta {
-	reason := fmt.Sprintf("no worker of type %q runs here", snap.Info.Type)
+	reason := fmt.Sprintf("%s %q in the engine that took it last", delivery.NoWorker, snap.Info.Type)
 	if !snap.Shutdown {
 		return handBack(snap, unknownDelay, reason)
 	}

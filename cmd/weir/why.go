@@ -87,6 +87,9 @@ func inform(ctx context.Context, e *explain.Tree, store *redisstore.Store, tree 
 	for _, q := range queues {
 		e.Engines[q.Name], e.Paused[q.Name] = q.Engines, q.Paused
 	}
+	if e.Living, err = store.Engines(ctx); err != nil {
+		return err
+	}
 	if e.Locks, err = held(ctx, store, tree, asked); err != nil {
 		return err
 	}

@@ -117,3 +117,6 @@ func (b *Broker) Taken(ctx context.Context) ([]Wake, error) {
 	}
 	return wakes, nil
 }
+
+// NoWorker begins the reason of a job that an engine gave back because it does not have the type.
+const NoWorker = "no worker of type"

@@ -37,6 +37,8 @@ type Tree struct {
 	Called map[job.ID]string
 	// Engines is how many engines serve a queue. Nil: not known.
 	Engines map[string]int
+	// Living are the engines that live. Nil: not known.
+	Living []job.EngineInfo
 	// Paused are queues of which nothing is begun.
 	Paused map[string]bool
 	// Locks keep jobs from running.
@@ -110,7 +112,7 @@ func (t *Tree) why(i *job.Info, level int) {
 	}
 	switch i.Status {
 	case statemachine.Running:
-		t.say(i, level, Because{Text: fmt.Sprintf("%s has been running %s", who, t.lasting(i.Ran)), Since: i.Ran})
+		t.say(i, level, Because{Text: fmt.Sprintf("%s has been running %s%s", who, t.lasting(i.Ran), crashes(i)), Since: i.Ran})
 	case statemachine.Queued:
 		if !locked || t.Paused[i.Queue] { // else it waits for nothing more
 			t.ready(i, level)
@@ -137,7 +139,7 @@ func (t *Tree) why(i *job.Info, level int) {
 	case statemachine.Waiting:
 		t.say(i, level, Because{Text: who + " waits until the job that holds the same key lets go of it"})
 	case statemachine.Terminated:
-		t.say(i, level, Because{Text: who + " is terminated; to make it run again:", Command: "weir run " + id + " --force"})
+		t.terminated(i, level)
 	case statemachine.Terminating:
 		t.say(i, level, Because{Text: who + " is about to end: its Shutdown has not run yet"})
 		t.served(i, level+1)
@@ -145,6 +147,19 @@ func (t *Tree) why(i *job.Info, level int) {
 		t.completed(i, level)
 	default:
 		t.asleep(i, level)
+	}
+}
+
+// terminated explains a terminated job. Only one that is no graph can run again.
+func (t *Tree) terminated(i *job.Info, level int) {
+	who, id := "job "+t.Path(i), t.call(i)
+	switch up := t.jobs[i.Parent]; {
+	case !i.Graph:
+		t.say(i, level, Because{Text: who + " is terminated; to make it run again:", Command: "weir run " + id + " --force"})
+	case up != nil && up.Graph:
+		t.say(i, level, Because{Text: who + " is terminated; a graph does not run again: it goes with the graph that it is in"})
+	default:
+		t.say(i, level, Because{Text: who + " is terminated; a graph does not run again: start it anew, and remove this one:", Command: "weir delete " + id})
 	}
 }
 
@@ -173,6 +188,9 @@ func (t *Tree) ready(i *job.Info, level int) {
 		t.say(i, level, Because{
 			Text: fmt.Sprintf("%s is throttled (%s): it goes on%s", who, i.Reason, t.in(i.Next)), Next: i.Next,
 		})
+	case strings.HasPrefix(i.Reason, delivery.NoWorker): // engines take it and give it back, which says nothing of how long
+		t.say(i, level, Because{Text: who + " is ready and waits for an engine that has type " + i.Type + ": an engine without that took it last, and gave it back"})
+		t.served(i, level+1)
 	default:
 		text := fmt.Sprintf("%s has been ready %s and waits for an engine", who, t.lasting(i.Queued))
 		if i.Reason != "" {
@@ -208,11 +226,32 @@ func (t *Tree) served(i *job.Info, level int) {
 		})
 	case engines == 0:
 		t.say(i, level, Because{Text: fmt.Sprintf("no engine serves queue %s now: start %s", i.Queue, program), Command: command})
+	case t.Living != nil:
+		t.say(i, level, t.living(i, engines, program, command))
 	case engines == 1:
 		t.say(i, level, Because{Text: fmt.Sprintf("1 engine serves queue %s: it takes the job when it has a slot free, if it has type %s", i.Queue, i.Type)})
 	default:
 		t.say(i, level, Because{Text: fmt.Sprintf("%d engines serve queue %s: one with type %s takes the job when it has a slot free", engines, i.Queue, i.Type)})
 	}
+}
+
+// living tells which engines that live have the type of a job, of so many that serve its queue.
+func (t *Tree) living(i *job.Info, engines int, program, command string) Because {
+	var have []string
+	for n := range t.Living {
+		e := &t.Living[n]
+		if _, serves := e.Queues[i.Queue]; serves && !e.Stopping && slices.Contains(e.Types, i.Type) {
+			have = append(have, fmt.Sprintf("process %d on %s", e.PID, cmp.Or(e.Host, "-")))
+		}
+	}
+	if len(have) == 0 {
+		return Because{Text: fmt.Sprintf("of %s that serve queue %s now, none has type %s: start %s", engineCount(engines), i.Queue, i.Type, program), Command: command}
+	}
+	n := len(have)
+	if t.Most > 0 && n > t.Most {
+		have = append(have[:t.Most], fmt.Sprintf("%d more", n-t.Most))
+	}
+	return Because{Text: fmt.Sprintf("%s with type %s for queue %s: %s; it is run when one of them has a slot free", engineCount(n), i.Type, i.Queue, listed(have))}
 }
 
 // completed explains a job that has done its work: what would wake it, and what of its work
@@ -267,7 +306,15 @@ func (t *Tree) asleep(i *job.Info, level int) {
 			t.why(c, level+1)
 		}
 	}
-	if len(t.reasons) == before {
+	switch {
+	case len(t.reasons) > before:
+	case slices.ContainsFunc(i.Ports, func(p job.PortInfo) bool { return p.Dir == port.Input && p.Closed }):
+		t.say(i, level, Because{
+			Text: fmt.Sprintf("%s sleeps%s though all its inputs have ended: its last run asked to (worker.ErrSuspend); "+
+				"a run that returns nil completes it; to run it again:", who, t.slept(i)),
+			Command: "weir run " + t.call(i), Since: i.Ran,
+		})
+	default:
 		t.say(i, level, Because{Text: fmt.Sprintf("%s sleeps%s until somebody asks for a run", who, t.slept(i)), Command: "weir run " + t.call(i)})
 	}
 }
@@ -310,6 +357,8 @@ func (t *Tree) empty(i *job.Info, p job.PortInfo, level int) {
 		t.say(i, level, Because{Text: "or, if nothing more is to come:", Command: send + " --close"})
 	case p.Sources > 0:
 		t.fed(i, p, level, text)
+	case p.Fed && p.Waiting == 0: // what feeds it has ended, except for its feedback
+		t.fed(i, p, level, text+" or the end of its feedback")
 	}
 }
 

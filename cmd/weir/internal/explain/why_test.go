@@ -81,6 +81,20 @@ func TestOneJob(t *testing.T) {
 			"job line/step waits for its time, which is in 2d2h, at 2026-11-23T14:00:00Z; to run it now:\n  $ weir run t.1\n",
 		},
 		{job.Info{Status: statemachine.Waiting}, "job line/step waits until the job that holds the same key lets go of it\n"},
+		{
+			job.Info{Status: statemachine.Running, Ran: noon.Add(-2 * time.Second), Deaths: 5},
+			"job line/step has been running for 2s; its last 5 runs ended without a word: their processes died, or were cut off; look at what they printed\n",
+		},
+		{
+			job.Info{Status: statemachine.Queued, Queued: noon, Reason: `no worker of type "Step" in the engine that took it last`},
+			"job line/step is ready and waits for an engine that has type Step: an engine without that took it last, and gave it back\n" +
+				"  it must serve queue slow and have type Step\n    $ weir types\n",
+		},
+		{
+			job.Info{Status: statemachine.Suspended, Ran: noon.Add(-time.Minute), Ports: []job.PortInfo{in("in", job.PortInfo{Fed: true, Closed: true})}},
+			"job line/step sleeps, since its last run 1m ago, though all its inputs have ended: its last run asked to (worker.ErrSuspend); " +
+				"a run that returns nil completes it; to run it again:\n  $ weir run t.1\n",
+		},
 		{job.Info{Status: statemachine.Terminated}, "job line/step is terminated; to make it run again:\n  $ weir run t.1 --force\n"},
 		{
 			job.Info{Status: statemachine.Terminating},
@@ -147,6 +161,59 @@ func TestEngines(t *testing.T) {
 		e.Engines, e.Types, e.Components = map[string]int{"slow": c.engines}, c.types, c.components
 		check(t, fmt.Sprintf("%+v", c), said(e, "t"), head+c.want)
 	}
+}
+
+// Of engines that live it is said which have the type.
+func TestLivingEngines(t *testing.T) {
+	t.Parallel()
+	tree := []*job.Info{{ID: "t", Type: "map", Queue: "slow", Status: statemachine.Queued, Queued: noon}}
+	slow := map[string]int{"slow": 1}
+	for _, c := range []struct {
+		living []job.EngineInfo
+		want   string
+	}{
+		{
+			[]job.EngineInfo{{Host: "a", PID: 1, Queues: slow, Types: []string{"map"}}, {Host: "a", PID: 2, Queues: slow}, {Host: "b", PID: 3, Types: []string{"map"}}},
+			"1 engine with type map for queue slow: process 1 on a; it is run when one of them has a slot free",
+		},
+		{
+			[]job.EngineInfo{{Host: "a", PID: 2, Queues: slow}, {Queues: slow, Types: []string{"map"}, Stopping: true}},
+			"of 2 engines that serve queue slow now, none has type map: start the program that has it",
+		},
+	} {
+		e := explain.NewTree(tree, noon)
+		e.Engines, e.Living, e.Types = map[string]int{"slow": 2}, c.living, []job.TypeInfo{{Type: "map", Queue: "slow"}}
+		check(t, c.want, said(e, "t"), "job map has been ready for 0s and waits for an engine\n  "+c.want+"\n")
+	}
+}
+
+// A graph does not run again.
+func TestTerminatedGraphs(t *testing.T) {
+	t.Parallel()
+	tree := []*job.Info{
+		{ID: "t", Type: "line", Graph: true, Status: statemachine.Terminated},
+		{ID: "t.1", Parent: "t", Name: "part", Graph: true, Status: statemachine.Terminated},
+	}
+	check(t, "root", said(explain.NewTree(tree, noon), "t"), "job line is terminated; a graph does not run again: start it anew, and remove this one:\n  $ weir delete t\n")
+	check(t, "part", said(explain.NewTree(tree, noon), "t.1"), "job line/part is terminated; a graph does not run again: it goes with the graph that it is in\n")
+}
+
+// A job in a cycle waits for the end of its feedback when what else feeds it has ended.
+func TestFeedback(t *testing.T) {
+	t.Parallel()
+	tree := []*job.Info{
+		{ID: "t", Type: "line", Graph: true, Status: statemachine.Suspended},
+		{ID: "t.1", Parent: "t", Name: "try", Status: statemachine.Suspended, Ran: noon.Add(-time.Minute), Ports: []job.PortInfo{
+			in("in", job.PortInfo{Fed: true}), out("out", to("t.2", "in")),
+		}},
+		{ID: "t.2", Parent: "t", Name: "test", Status: statemachine.Running, Ran: noon.Add(-time.Minute), Ports: []job.PortInfo{
+			in("in", job.PortInfo{Fed: true, Sources: 1}), out("again", to("t.1", "in")),
+		}},
+	}
+	check(t, "feedback", said(explain.NewTree(tree, noon), "t.1"), `
+job line/try waits, since its last run 1m ago, for messages on port in or the end of its feedback, which come from line/test
+  job line/test has been running for 1m
+`)
 }
 
 // pipeline is read -> (part: work) -> join, with a graph inside.

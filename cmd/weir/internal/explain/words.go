@@ -145,6 +145,22 @@ func wait(n int64) string {
 	return term.Number(n) + " messages wait"
 }
 
+// crashes says how many runs of a job crashed since its last commit, if more than one did.
+func crashes(i *job.Info) string {
+	if i.Deaths < 2 {
+		return ""
+	}
+	return fmt.Sprintf("; its last %d runs ended without a word: their processes died, or were cut off; look at what they printed", i.Deaths)
+}
+
+// engineCount is "1 engine" or "n engines".
+func engineCount(n int) string {
+	if n == 1 {
+		return "1 engine"
+	}
+	return term.Number(int64(n)) + " engines"
+}
+
 // FirstLine is a text up to its first line break.
 func FirstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
