@@ -254,6 +254,18 @@ func TestTooLarge(t *testing.T) {
 		}
 		return nil
 	}
+	many := fmt.Sprint(worker.MaxWrites)
+	often := func(add func() error) error {
+		for i := range worker.MaxWrites + 1 {
+			if err := add(); err != nil {
+				if i < worker.MaxWrites {
+					return fmt.Errorf("already entry %d: %w", i, err)
+				}
+				return err
+			}
+		}
+		return nil
+	}
 	for name, c := range map[string]struct {
 		do    func(run *worker.Run, w *Call) error
 		limit string
@@ -267,6 +279,8 @@ func TestTooLarge(t *testing.T) {
 		"states": {func(run *worker.Run, _ *Call) error {
 			return fill(func(i int) error { return run.State().Set(fmt.Sprint(i), half) })
 		}, commit},
+		"log entries": {func(run *worker.Run, _ *Call) error { return often(func() error { return run.Log(1) }) }, many},
+		"timers":      {func(run *worker.Run, _ *Call) error { return often(func() error { return run.WakeAfter(time.Hour) }) }, many},
 		"arguments": {func(run *worker.Run, _ *Call) error {
 			_, err := run.Spawn("big", job.Single(&Call{Key: half + half}, ""))
 			return err

@@ -286,14 +286,9 @@ func (out *outbox) write(w job.Write, item json.RawMessage) error {
 
 // write buffers a message for a port, which the caller gives away. r.mu is held.
 func (r *Run) write(w job.Write, item json.RawMessage) error {
-	if r.written == MaxWrites {
-		return fmt.Errorf("writing to port %q: %w: the run would write more than %d messages in one commit; call Checkpoint in between",
-			w.Port, job.ErrTooLarge, MaxWrites)
-	}
-	if err := r.grow(len(item)); err != nil {
+	if err := r.add(len(item)); err != nil {
 		return fmt.Errorf("writing to port %q: %w", w.Port, err)
 	}
-	r.written++
 	r.reached++
 	r.size += len(r.head)
 	w.Unlogged = r.journal.silent()

@@ -20,7 +20,7 @@ const (
 	MaxMessage = job.MaxMessage // bytes of one message or state value
 	MaxCommit  = job.MaxCommit  // bytes of all that one commit writes
 	MaxSpawn   = 500            // jobs that one commit creates
-	MaxWrites  = job.MaxWrites  // messages that one commit writes, each counted once for each port that it comes to
+	MaxWrites  = job.MaxWrites  // messages that one commit writes, each counted once for each port that it comes to, log entries and timers
 )
 
 // Sizes of a run's view of its ports.
@@ -50,7 +50,7 @@ type Run struct {
 	state    State
 	delta    *job.Delta        // what was done since the last commit
 	size     int               // bytes that delta writes
-	written  int               // messages that delta writes
+	written  int               // messages, log entries and timers of delta
 	reached  int               // about how many ports these come to, each
 	children map[string]*Child // nil until asked for
 	keys     port.Context      // that messages written now carry; nil: who wrote them
@@ -148,7 +148,7 @@ func (r *Run) Now() time.Time { return r.info.Ran }
 func (r *Run) WakeAfter(d time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.grow(wakeSize); err != nil {
+	if err := r.add(wakeSize); err != nil {
 		return fmt.Errorf("asking for a run after %s: %w", d, err)
 	}
 	r.delta.Wakes = append(r.delta.Wakes, max(d, 0))
@@ -169,7 +169,7 @@ func (r *Run) Log(entry any) error {
 	if raw, err = port.Seal(raw, r.extra); err != nil {
 		return fmt.Errorf("logging: %w", err)
 	}
-	if err := r.grow(len(raw)); err != nil {
+	if err := r.add(len(raw)); err != nil {
 		return fmt.Errorf("logging: %w", err)
 	}
 	r.delta.Log = append(r.delta.Log, string(raw))
@@ -195,6 +195,19 @@ func (r *Run) begin() error {
 		return errSpeculative
 	}
 	return r.settle()
+}
+
+// add accounts for one more message, log entry or timer of n bytes in the commit. r.mu is held.
+func (r *Run) add(n int) error {
+	if r.written == MaxWrites {
+		return fmt.Errorf("%w: the run would write more than %d messages, log entries and timers in one commit; call Checkpoint in between",
+			job.ErrTooLarge, MaxWrites)
+	}
+	err := r.grow(n)
+	if err == nil {
+		r.written++
+	}
+	return err
 }
 
 // grow accounts for n more bytes of one value in the commit. r.mu is held.
