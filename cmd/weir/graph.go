@@ -281,7 +281,7 @@ messages that wait on each wire. A JOB is an ID, the beginning of one, or an ali
 	return c
 }
 
-// picture is that of a file, if there is one of that name, or else of a job.
+// picture is that of a graph file, or of a job.
 func picture(c *cobra.Command, s *settings, f *graphFlags, name string) (draw.Picture, error) {
 	if isGraphFile(name) {
 		g, err := f.load(name)
@@ -301,19 +301,30 @@ func picture(c *cobra.Command, s *settings, f *graphFlags, name string) (draw.Pi
 	defer store.Close()
 	h, err := job.NewClient(store).Find(c.Context(), name)
 	if err != nil {
-		return draw.Picture{}, err
+		return draw.Picture{}, notGraph(name, err)
 	}
 	tree, err := h.Tree(c.Context())
 	return draw.Jobs(tree), err
 }
 
+// isGraphFile tells by its name alone whether something is a graph file, so that no file takes the place of a job.
 func isGraphFile(name string) bool {
 	switch filepath.Ext(name) {
 	case ".yaml", ".yml", ".json", ".fbp":
 		return true
 	}
-	info, err := os.Stat(name)
-	return name == "-" || err == nil && info.Mode().IsRegular()
+	return name == "-"
+}
+
+// notGraph adds to the error that a job was not found that there is a file of that name, which is no graph file by its name.
+func notGraph(name string, err error) error {
+	if !errors.Is(err, job.ErrNotFound) {
+		return err
+	}
+	if info, statErr := os.Stat(name); statErr != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return fmt.Errorf("%w; the name of a graph file ends in .yaml, .yml, .json or .fbp, so the file %s is none", err, name)
 }
 
 func newConvert() *cobra.Command {

@@ -58,8 +58,11 @@ one, or an alias. It gets a run that begins after this command, whatever it wait
 		Example: "  weir run logs.yaml --in lines=@access.log --text\n  weir run sum.yaml --in n=5 --in n=6 -o json\n  weir run report-2026 --after 10m\n  weir run --type report --status completed",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 || !isGraphFile(args[0]) {
+			switch {
+			case len(args) == 0:
 				return f.wake(c, s, args)
+			case !isGraphFile(args[0]):
+				return notGraph(args[0], f.wake(c, s, args))
 			}
 			return f.run(c, s, args[0])
 		},
