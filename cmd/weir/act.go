@@ -126,6 +126,26 @@ checked first: their names, their kinds, and of components (weir components) all
 	return c
 }
 
+// refused adds to the refusal of an event, or of delete, what to do instead.
+func refused(ctx context.Context, h *job.Handle, event statemachine.Event, err error) error {
+	if !errors.Is(err, job.ErrStatus) {
+		return err
+	}
+	info, infoErr := h.Info(ctx)
+	switch {
+	case infoErr != nil:
+	case event == "" && info.Status == statemachine.Terminating:
+		return fmt.Errorf("%w; wait until it is terminated: weir wait %s --for terminated", err, info.ID)
+	case event == "" && info.Status != statemachine.Terminated:
+		return fmt.Errorf("%w; end it first: weir terminate %s --recursive", err, info.ID)
+	case event != "" && info.Graph && info.Status == statemachine.Terminated:
+		return fmt.Errorf("%w: graph %s is terminated, and does not run again: start it anew", job.ErrStatus, info.ID)
+	case event != "" && info.Graph:
+		return fmt.Errorf("%w: job %s is a graph, and only the jobs in it run; to retry those that failed: weir retry %s --tree", job.ErrStatus, info.ID, info.ID)
+	}
+	return err
+}
+
 // act is a command that does one thing to a job and says what.
 func (s *settings) act(c *cobra.Command, name, done string, fn func(ctx context.Context, h *job.Handle) error) error {
 	return s.with(c, name, func(ctx context.Context, _ *job.Client, h *job.Handle) error {
@@ -156,21 +176,21 @@ func (f *wakeFlags) wake(c *cobra.Command, s *settings, args []string) error {
 	case f.after > 0 && f.force:
 		return usageError{errors.New("--force runs a job now, and --after later: use one of them")}
 	}
-	run := func(ctx context.Context, h *job.Handle) error {
-		switch {
-		case f.after > 0:
-			return h.RunAfter(ctx, f.after)
-		case f.force:
-			return h.Force(ctx)
-		}
-		return h.Run(ctx)
-	}
-	if one {
-		return s.act(c, args[0], "will run", run)
-	}
 	event := statemachine.Run
 	if f.force {
 		event = statemachine.Force
+	}
+	run := func(ctx context.Context, h *job.Handle) error {
+		switch {
+		case f.after > 0:
+			return refused(ctx, h, event, h.RunAfter(ctx, f.after))
+		case f.force:
+			return refused(ctx, h, event, h.Force(ctx))
+		}
+		return refused(ctx, h, event, h.Run(ctx))
+	}
+	if one {
+		return s.act(c, args[0], "will run", run)
 	}
 	return f.act(c, s, deed{
 		verb: "Run", on: append(on(event), statemachine.Queued, statemachine.Running),
@@ -206,7 +226,9 @@ func newRetry(s *settings) *cobra.Command {
 				return err
 			})
 		case one:
-			return s.act(c, args[0], "will run", func(ctx context.Context, h *job.Handle) error { return h.Retry(ctx) })
+			return s.act(c, args[0], "will run", func(ctx context.Context, h *job.Handle) error {
+				return refused(ctx, h, statemachine.Retry, h.Retry(ctx))
+			})
 		}
 		return f.act(c, s, deed{
 			verb: "Retry", on: on(statemachine.Retry),
@@ -273,7 +295,9 @@ func newDelete(s *settings) *cobra.Command {
 			return err
 		}
 		if one {
-			return s.act(c, args[0], "is deleted", func(ctx context.Context, h *job.Handle) error { return h.Delete(ctx) })
+			return s.act(c, args[0], "is deleted", func(ctx context.Context, h *job.Handle) error {
+				return refused(ctx, h, "", h.Delete(ctx))
+			})
 		}
 		return f.act(c, s, deed{
 			verb: "Delete", on: []statemachine.Status{statemachine.Terminated},

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
 )
 
 // TestExitCodesOfMany: the exit code is that of the worst that happened to one of the jobs.
@@ -92,4 +94,29 @@ func TestGoesOn(t *testing.T) {
 	if done != "job a is done\n" || said != "" || !errors.Is(err, job.ErrUnreachable) {
 		t.Errorf("unreachable: %q, %q, %v", done, said, err)
 	}
+}
+
+// TestGraphsDoNotRun: who asks for a run of a graph is told what to ask for instead.
+func TestGraphsDoNotRun(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	h := s.graph("report", "one")
+	s.engine()
+	check := func(command, want string) {
+		t.Helper()
+		var out bytes.Buffer
+		code := run(t.Context(), append(strings.Fields(command), "--redis", s.url), &out, &out)
+		if !strings.Contains(out.String(), want) || code != exitRefused {
+			t.Errorf("weir %s: exit code %d, %s", command, code, out.String())
+		}
+	}
+	check("run report", "is a graph, and only the jobs in it run; to retry those that failed: weir retry "+string(h.ID())+" --tree")
+	check("delete report", "end it first: weir terminate "+string(h.ID())+" --recursive")
+	s.ok(h.TerminateAll(t.Context()))
+	_, err := h.WaitFor(t.Context(), func(i *job.Info) bool { return i.Status == statemachine.Terminated })
+	s.ok(err)
+	for _, command := range []string{"run report --force", "run report", "retry report"} {
+		check(command, "is terminated, and does not run again: start it anew")
+	}
+	check("send report lines 1", "start its graph anew")
 }

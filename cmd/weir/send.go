@@ -92,7 +92,11 @@ func sendable(ctx context.Context, h *job.Handle, name string, out bool) error {
 		return usageError{fmt.Errorf("job %s has no %s port %q: %s", info.ID, kind, name, port.Suggest(name, known))}
 	}
 	if info.Status == statemachine.Terminated && !out {
-		return fmt.Errorf("%w: job %s is terminated and would not read it: weir run %s --force makes it run again", job.ErrStatus, info.ID, info.ID)
+		again := fmt.Sprintf("weir run %s --force makes it run again", info.ID)
+		if info.Graph {
+			again = "start its graph anew"
+		}
+		return fmt.Errorf("%w: job %s is terminated and would not read it: %s", job.ErrStatus, info.ID, again)
 	}
 	return nil
 }
