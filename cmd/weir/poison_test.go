@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -38,6 +39,57 @@ func (a *adder) Run(context.Context, *worker.Run) error {
 	return a.Sum.Write(sum)
 }
 
+// serveUntil runs an engine until a job has a status.
+func serveUntil(t *testing.T, store *redisstore.Store, h *job.Handle, w worker.Worker, want statemachine.Status) {
+	t.Helper()
+	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{w}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- engine.Run(ctx) }()
+	if _, err := h.WaitFor(t.Context(), func(i *job.Info) bool { return i.Status == want }); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// panicker panics below its Run, in the Go runtime.
+type panicker struct{ items []int }
+
+func (panicker) JobType() string { return "Panicker" }
+
+func (p *panicker) Run(context.Context, *worker.Run) error {
+	p.items[3] = 1
+	return nil
+}
+
+// TestWherePanicked: weir why and weir show say where a worker panicked.
+func TestWherePanicked(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	h, err := job.NewClient(store).Start(t.Context(), job.Single(&panicker{}, ""), job.Alias("p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveUntil(t, store, h, &panicker{}, statemachine.Failed)
+	where := regexp.MustCompile(`panic: runtime error: index out of range \[3\] with length 0 at \S*poison_test\.go:\d+, in \S+\.\(\*panicker\)\.Run\n`)
+	for _, command := range []string{"why", "show"} {
+		if said := weir(t, server.URL(), command, "p"); !where.MatchString(said) {
+			t.Errorf("weir %s says\n%s", command, said)
+		}
+	}
+}
+
 // TestPoisonInClosedPort: what weir why says of a job that fails on a message of a closed port, where nothing can be
 // sent back, works and loses no other message.
 func TestPoisonInClosedPort(t *testing.T) {
@@ -53,30 +105,13 @@ func TestPoisonInClosedPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	weir(t, server.URL(), "send", "adder", "in", `{"N":1}`, `{"N":"two"}`, `{"N":3}`, "--close")
-	serve := func(a *adder, want statemachine.Status) {
-		t.Helper()
-		engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{a}, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- engine.Run(ctx) }()
-		if _, err := h.WaitFor(t.Context(), func(i *job.Info) bool { return i.Status == want }); err != nil {
-			t.Error(err)
-		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	serve(&adder{}, statemachine.Failed)
+	serveUntil(t, store, h, &adder{}, statemachine.Failed)
 	said := weir(t, server.URL(), "why", "adder")
 	if strings.Contains(said, "weir read") || !strings.Contains(said, "skips what it cannot use") || strings.Count(said, "$ weir retry adder") != 2 {
 		t.Errorf("weir why says\n%s", said)
 	}
 	weir(t, server.URL(), "retry", "adder")
-	serve(&adder{fixed: true}, statemachine.Completed)
+	serveUntil(t, store, h, &adder{fixed: true}, statemachine.Completed)
 	if got := weir(t, server.URL(), "read", "adder", "sum"); got != "4\n" {
 		t.Errorf("the sum is %s", got)
 	}

@@ -69,7 +69,7 @@ func showJob(w io.Writer, v *view) error {
 	add("by", deref(v.CreatedBy))
 	add("last run", when(style, v.RanAt))
 	for _, e := range v.Errors {
-		add("error", style.Ago(e.At)+": "+explain.FirstLine(e.Message))
+		add("error", style.Ago(e.At)+": "+explain.FirstLine(e.Message)+e.where)
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.State)) {
 		add("state", key+" = "+term.Fit(string(v.State[key]), stateShown))

@@ -45,6 +45,7 @@ type view struct {
 type viewError struct {
 	At      time.Time `json:"at"`
 	Message string    `json:"message"`
+	where   string    // of a panic
 }
 
 type viewPort struct {
@@ -138,7 +139,7 @@ func fullView(ctx context.Context, h *job.Handle) (*view, error) {
 func (v *view) fill(d job.Details) {
 	v.Aliases, v.Children, v.Errors = append([]string{}, d.Aliases...), d.Children, []viewError{}
 	for _, f := range d.Failures {
-		v.Errors = append(v.Errors, viewError{f.At.UTC(), f.Error})
+		v.Errors = append(v.Errors, viewError{f.At.UTC(), f.Error, explain.Panicked(f.Stack)})
 	}
 }
 

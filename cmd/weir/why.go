@@ -43,6 +43,7 @@ to take it out. Commands that would move something are shown, and not run.`,
 					return err
 				}
 				e.Poison = func(i *job.Info) (explain.Poison, bool) { return poison(ctx, store, i) }
+				e.Stack = func(i *job.Info) string { return stack(ctx, store, i) }
 				reasons := e.Why(h.ID())
 				return s.show(c, reasons, "", func(w io.Writer) error { return printReasons(w, reasons) })
 			})
@@ -54,6 +55,15 @@ to take it out. Commands that would move something are shown, and not run.`,
 
 // alike is how many jobs of a graph that have the same status are explained.
 const alike = 5
+
+// stack is that of the last failed run of a job, if it panicked and can be read.
+func stack(ctx context.Context, store *redisstore.Store, i *job.Info) string {
+	failures, err := job.NewClient(store).At(i.ID).Failures(ctx)
+	if err != nil || len(failures) == 0 {
+		return ""
+	}
+	return failures[0].Stack
+}
 
 // poison looks for the message that the last failed run of a job read last. What cannot be read is not known.
 func poison(ctx context.Context, store *redisstore.Store, i *job.Info) (m explain.Poison, ok bool) {

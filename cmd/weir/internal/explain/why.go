@@ -45,6 +45,8 @@ type Tree struct {
 	Locks map[job.ID]job.LockInfo
 	// Poison returns the message that the last failed run of a job read last, if it still waits. Nil: not known.
 	Poison func(i *job.Info) (m Poison, ok bool)
+	// Stack returns the stack of the last failed run of a job, if it panicked. Nil: not known.
+	Stack func(i *job.Info) string
 	// Types are those that engines have registered.
 	Types []job.TypeInfo
 	// Components are the types of which weir worker runs jobs.
@@ -124,13 +126,13 @@ func (t *Tree) why(i *job.Info, level int) {
 			return
 		}
 		t.say(i, level, Because{
-			Text: fmt.Sprintf("%s failed %s%s: %s", who, t.style.Ago(i.Ran), tries(i), FirstLine(i.Reason)), Command: "weir retry " + id, Since: i.Ran,
+			Text: fmt.Sprintf("%s failed %s%s: %s", who, t.style.Ago(i.Ran), tries(i), t.failure(i)), Command: "weir retry " + id, Since: i.Ran,
 		})
 		t.poison(i, level)
 	case statemachine.Scheduled:
 		text := who + " waits for its time" + t.next(i)
 		if i.Tries > 0 {
-			text = fmt.Sprintf("%s failed %s%s: %s; its next try is%s", who, t.style.Ago(i.Ran), tries(i), FirstLine(i.Reason), strings.TrimPrefix(t.next(i), ", which is"))
+			text = fmt.Sprintf("%s failed %s%s: %s; its next try is%s", who, t.style.Ago(i.Ran), tries(i), t.failure(i), strings.TrimPrefix(t.next(i), ", which is"))
 		}
 		t.say(i, level, Because{Text: text + "; to run it now:", Command: "weir run " + id, Next: i.Next})
 		if i.Tries > 0 {
@@ -148,6 +150,14 @@ func (t *Tree) why(i *job.Info, level int) {
 	default:
 		t.asleep(i, level)
 	}
+}
+
+// failure is why a job failed, and where if it panicked.
+func (t *Tree) failure(i *job.Info) string {
+	if t.Stack == nil || !strings.HasPrefix(i.Reason, "panic: ") {
+		return FirstLine(i.Reason)
+	}
+	return FirstLine(i.Reason) + Panicked(t.Stack(i))
 }
 
 // terminated explains a terminated job. Only one that is no graph can run again.
