@@ -2,7 +2,9 @@ package conformance_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/weirworks/weir/graph"
@@ -113,5 +115,83 @@ func TestPatchDuringLastRun(t *testing.T) {
 				t.Errorf("x saw the end of its input %d times", runs)
 			}
 		})
+	}
+}
+
+// Drip writes the numbers 1 to N, one a run.
+type Drip struct {
+	N   int
+	Out port.Out[Num]
+}
+
+func (d *Drip) Run(_ context.Context, run *worker.Run) error {
+	n, err := count(run, "count")
+	if err != nil || n > int64(d.N) {
+		return err
+	}
+	return errors.Join(give(run, d.Out, Num{Val: n}), worker.ErrAgain)
+}
+
+// Aside never reads.
+type Aside struct{ In port.In[Num] }
+
+func (*Aside) Run(context.Context, *worker.Run) error { return worker.ErrSuspend }
+
+// A producer that waits for room at a port goes on when a patch wires it to another one, or takes that port away.
+func TestPatchAwayFromFullPort(t *testing.T) {
+	t.Parallel()
+	build := func(away bool) *graph.Graph {
+		g := graph.New("away")
+		drip, aside, last := graph.Add(g, "drip", &Drip{N: 9}), graph.Add(g, "aside", &Aside{}), graph.Add(g, "last", &Hooked{})
+		other := graph.Input[Num](g, "other")
+		if away {
+			graph.Connect(drip.Out, last.In, graph.Limit(2))
+			graph.Connect(other, aside.In, graph.Limit(2))
+		} else {
+			graph.Connect(drip.Out, aside.In, graph.Limit(2))
+			graph.Connect(other, last.In)
+		}
+		graph.Export(g, "out", last.Out)
+		return g
+	}
+	e := weirtest.New(t, &Drip{}, &Aside{}, &Hooked{end: func() {}})
+	h := e.Start(build(false))
+	e.RunUntilQuiet()
+	if i := e.Info(e.Child(h, "drip")); !i.Blocked {
+		t.Fatalf("the producer is %s", i.Status)
+	}
+	if err := h.Patch(t.Context(), build(true)); err != nil {
+		t.Fatal(err)
+	}
+	e.RunUntilQuiet()
+	if s := e.Status(e.Child(h, "drip")); s != statemachine.Completed {
+		t.Errorf("the producer is %s", s)
+	}
+	if got := vals(e, h, "out"); !slices.Equal(got, []int64{3, 4, 5, 6, 7, 8, 9}) {
+		t.Errorf("behind the patch came %v", got)
+	}
+}
+
+// One that is still wired to a full port writes at most one run's messages more.
+func TestPatchKeepsBackpressure(t *testing.T) {
+	t.Parallel()
+	build := func(by int) *graph.Graph {
+		g := graph.New("full")
+		drip, aside := graph.Add(g, "drip", &Drip{N: 9}), graph.Add(g, "aside", &Aside{})
+		graph.Connect(drip.Out, aside.In, graph.Limit(2))
+		graph.Add(g, "other", &Drip{N: by})
+		return g
+	}
+	e := weirtest.New(t, &Drip{}, &Aside{})
+	h := e.Start(build(0))
+	for by := range 3 {
+		e.RunUntilQuiet()
+		p, _ := e.Info(e.Child(h, "aside")).Port(port.Input, "in")
+		if i := e.Info(e.Child(h, "drip")); !i.Blocked || p.Waiting != int64(2+by) {
+			t.Errorf("after %d patches the producer is %s, blocked %v, and has written %d messages", by, i.Status, i.Blocked, p.Waiting)
+		}
+		if err := h.Patch(t.Context(), build(by+1)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -15,11 +15,15 @@ local function holds(id, keep)
 end
 
 -- patched gives jobs that stay their new fields, without the ports that they lose, and
--- removes others.
+-- removes others. Whoever was suspended by backpressure goes on: a full port may not be the one that it writes to now.
+-- If it is, the next commit suspends it again.
 local function patched(root, remove, stay)
+  local gone = {}
   for _, s in ipairs(stay) do
     for _, field in ipairs(call('HKEYS', key(s.id))) do
-      if lost(field, s.keep) then
+      local dir, port = lost(field, s.keep)
+      if dir then
+        if dir == 'i' then gone[#gone + 1] = { s.id, port } end
         call('HDEL', key(s.id), field, 'n.' .. field, 'x.' .. field)
       elseif string.sub(field, 1, 2) == 'f.' and not s.keep[field] then
         call('HDEL', key(s.id), field)
@@ -33,10 +37,6 @@ local function patched(root, remove, stay)
     local j = load(s.id)
     j.policy = call('HGET', key(s.id), 'policy') or ''
     if j.token then wake(s.id) end -- its run goes by the old wires: another one closes what is new
-    for name in pairs(s.keep) do
-      local port = string.match(name, '^i%.([%w_]+)$')
-      if port then relieve(s.id, port, wires(s.id, 'i', port).limit) end
-    end
   end
   for _, id in ipairs(remove) do
     local name, parent = call('HGET', key(id), 'name'), load(id).parent
@@ -46,6 +46,8 @@ local function patched(root, remove, stay)
     end
     erase(id, 'scrap')
   end
+  for _, p in ipairs(gone) do free(p[1], p[2]) end
+  for _, s in ipairs(stay) do free_all(load(s.id)) end
 end
 
 -- reopened tells whether a wired In port of a job is open: of one that has completed, an earlier patch opened it.
@@ -61,7 +63,6 @@ local function silenced(stay)
   for _, s in ipairs(stay) do
     local j = load(s.id)
     if not j.graph and (j.status == S.completed and not reopened(s.id) or inactive(j)) then silence(j) end
-    if inactive(j) then free_all(j) end
   end
 end
 
