@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -227,6 +228,46 @@ func TestR5RunLater(t *testing.T) {
 			if i := e.info(h); i.Version != 2 {
 				e.Errorf("%d runs, want 2", i.Version)
 			}
+		}
+	})
+}
+
+// A time that is too far away to be stored is refused; all others, and all delays, hold.
+func TestFarTimers(t *testing.T) {
+	each(t, func(e *env) {
+		e.serve(&Do{})
+		last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+		for name, c := range map[string]struct {
+			at   time.Time
+			next time.Time // zero: it is refused
+		}{
+			"last": {last, last},
+			// Milliseconds since 1970 of these do not fit an int64.
+			"overflows to the past":   {at: time.Unix(1<<54, 0)},
+			"overflows to the future": {at: time.Unix(-1<<55-1<<53, 0)},
+			"behind the last":         {at: last.Add(time.Second)},
+		} {
+			_, err := e.client.Create(e.ctx, job.New{Type: "Do", Args: nothing(e.T), At: c.at})
+			h := e.job("Do", nothing(e.T))
+			e.settled(h, 1)
+			if c.next.IsZero() {
+				e.refused(err, job.ErrTooLarge)
+				e.refused(h.RunAt(e.ctx, c.at), job.ErrTooLarge)
+			} else {
+				e.check(err)
+				e.check(h.RunAt(e.ctx, c.at))
+			}
+			if i := e.info(h); i.Version != 1 || !i.Next.Equal(c.next) {
+				e.Errorf("%s: %d runs, the next is at %s", name, i.Version, i.Next)
+			}
+		}
+		h := e.job("Do", nothing(e.T))
+		e.settled(h, 1)
+		e.check(h.RunAfter(e.ctx, math.MinInt64))
+		e.settled(h, 2)
+		e.check(h.RunAfter(e.ctx, math.MaxInt64))
+		if i := e.info(h); i.Version != 2 || time.Until(i.Next) < 200*365*24*time.Hour {
+			e.Errorf("after the longest delay: %d runs, the next is at %s", i.Version, i.Next)
 		}
 	})
 }

@@ -23,7 +23,7 @@ type New struct {
 	Name   string
 	// By says who creates the job.
 	By string
-	// At is when to run first; zero or past means now.
+	// At is when to run first; zero or past means now. Its year is at most 9999.
 	At time.Time
 	// Ports are added to those that the type declares; of a port in both, these options count.
 	Ports []port.Spec

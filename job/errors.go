@@ -39,7 +39,7 @@ var (
 	ErrHotLoop = fmt.Errorf("%w in a hot loop", ErrRate)
 	// ErrLocked: somebody outside holds the job's lock.
 	ErrLocked = errors.New("job is locked")
-	// ErrTooLarge: a message, a commit or a tree over its limit.
+	// ErrTooLarge: a message, a commit, a tree or a time over its limit.
 	ErrTooLarge = errors.New("too large")
 	// ErrUnreachable: the store does not answer; it may be asked again.
 	ErrUnreachable = errors.New("cannot reach Redis")

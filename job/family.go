@@ -110,14 +110,17 @@ func (h *Handle) Ended(ctx context.Context) (bool, error) { return h.store.Ended
 // that wraps ErrStatus, and removes nothing, unless all of them are terminated.
 func (h *Handle) Delete(ctx context.Context) error { return h.store.Delete(ctx, h.id) }
 
-// RunAt asks for a run at a time, besides those that happen before.
+// RunAt asks for a run at a time, besides those that happen before: at once if it is past. Its year is at most 9999.
 func (h *Handle) RunAt(ctx context.Context, at time.Time) error {
+	if err := checkTime(at); err != nil {
+		return fmt.Errorf("asking for a run of job %s: %w", h.id, err)
+	}
 	return h.store.RunAt(ctx, h.id, at, 0)
 }
 
 // RunAfter asks for a run after a delay, besides those that happen before.
 func (h *Handle) RunAfter(ctx context.Context, d time.Duration) error {
-	return h.store.RunAt(ctx, h.id, time.Time{}, d)
+	return h.store.RunAt(ctx, h.id, time.Time{}, max(d, 0))
 }
 
 // SetState stores values, each encoded as JSON, in the job's state. A run in progress

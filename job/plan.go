@@ -43,7 +43,7 @@ type Node struct {
 	Graph  bool            // the job is a graph: it has no worker, its children are its work
 	Args   json.RawMessage // parameters of the worker, nil for none
 	Ports  []Port
-	At     time.Time // not to run before; zero means now
+	At     time.Time // not to run before; zero or past means now; its year is at most 9999
 	Silent bool      // its statuses are not published
 	// Labels find the job again. They are no part of what a graph is: plans that differ in
 	// them alone are the same, and Patch leaves those of jobs that stay.
@@ -162,7 +162,7 @@ func (p *Plan) checkNode(i int, n *Node) error {
 	if i > 0 && (n.Parent < 0 || n.Parent >= i) {
 		return fmt.Errorf("parent %d must come before it in the plan", n.Parent)
 	}
-	if err := CheckSize("args", len(n.Args)); err != nil {
+	if err := errors.Join(CheckSize("args", len(n.Args)), checkTime(n.At)); err != nil {
 		return err
 	}
 	if p.Nodes[0].Graph && len(n.Args) > 0 { // those of a lone job are for its run to refuse
@@ -242,6 +242,15 @@ const (
 func CheckSize(what string, n int) error {
 	if n > MaxMessage {
 		return fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", ErrTooLarge, what, n, MaxMessage)
+	}
+	return nil
+}
+
+// checkTime returns an error that wraps ErrTooLarge unless a time can be stored, and shown as RFC 3339 text: its year has
+// at most four digits. Milliseconds since 1970 of a later one may not fit, and then it would seem to be past.
+func checkTime(at time.Time) error {
+	if year := at.UTC().Year(); year < 0 || year > 9999 {
+		return fmt.Errorf("%w: the time is in the year %d, the years from 0 to 9999 are allowed", ErrTooLarge, year)
 	}
 	return nil
 }
