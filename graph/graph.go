@@ -65,7 +65,9 @@ type Option func(*node)
 
 // Instances makes n jobs of the worker, called name_1 to name_n. A message for
 // one of their ports goes to just one of them: by its key, or else in turn. With
-// n = 1, which is the default, the job is called by its name alone.
+// n = 1, which is the default, the job is called by its name alone. Which job has a key
+// depends on n: a patch that changes n moves keys to other jobs, but not the state that the
+// former jobs have of them.
 func Instances(n int) Option {
 	return func(node *node) { node.instances = n }
 }

@@ -29,7 +29,8 @@ type Patch struct {
 // the way stay where they are. A job can be removed only when it holds no messages and does
 // nothing: else the error wraps ErrStatus and nothing is changed. It also does if the graph
 // was changed by somebody else meanwhile; then try again. A graph that is nested in another one
-// changes with a patch of that one.
+// changes with a patch of that one. Another number of instances of a worker moves message keys to
+// other jobs of it: the state that the former jobs have of a key does not move.
 func (h *Handle) Patch(ctx context.Context, p Planner) error {
 	plan, err := p.Plan()
 	if err == nil {

@@ -22,6 +22,9 @@ import (
 // the step: it is the same however often the step is repeated, and another one after it has been
 // committed.
 //
+// A message that goes around a cycle is another one each time, with another key: name an effect that must happen once for
+// all turns by something in the message, without this key.
+//
 // Several effects of one message, or of one step, need a name each.
 func (r *Run) IdempotencyKey(name string) string {
 	r.mu.Lock()

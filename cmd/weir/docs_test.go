@@ -115,3 +115,21 @@ func TestExamples(t *testing.T) {
 		t.Errorf("the examples are %q: put them all in this test", found)
 	}
 }
+
+// TestReadmeFiles: the files that the README gives to examples are there.
+func TestReadmeFiles(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := regexp.MustCompile("`go run \\./examples/\\w+ ([^` ]+\\.\\w+)`").FindAllSubmatch(raw, -1)
+	if len(given) == 0 {
+		t.Error("the README gives no file to an example")
+	}
+	for _, m := range given {
+		if _, err := os.Stat(filepath.Join("..", "..", string(m[1]))); err != nil {
+			t.Error(err)
+		}
+	}
+}
