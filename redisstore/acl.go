@@ -25,7 +25,7 @@ var (
 	reading = []string{
 		"ping", "time", "eval x 1 K", "evalsha x 1 K",
 		"get K", "mget K", "getrange K 0 1", "exists K", "pttl K",
-		"hget K f", "hmget K f", "hgetall K", "hexists K f", "hkeys K", "hvals K", "hlen K", "hscan K 0",
+		"hget K f", "hmget K f", "hgetall K", "hexists K f", "hkeys K", "hvals K", "hlen K", "hstrlen K f", "hscan K 0",
 		"llen K", "lrange K 0 1",
 		"smembers K", "scard K", "sismember K v",
 		"zscore K v", "zcard K", "zcount K 0 1", "zlexcount K - +", "zrange K 0 1", "zrangebyscore K 0 1", "zrangebylex K - +", "zrevrangebylex K + -",

@@ -177,6 +177,25 @@ func TestSnapshotSaysWhetherStateIsWhole(t *testing.T) {
 	})
 }
 
+// A state of few keys with many bytes does not come with the snapshot.
+func TestSnapshotLeavesLargeStateBehind(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.single()
+		large := json.RawMessage(`"` + strings.Repeat("x", 100_000) + `"`)
+		for keys, whole := range map[int]bool{1: true, 5: true, 6: false} {
+			d := delta(e.begin(id), statemachine.Requeue)
+			d.Set, d.Unset = map[string]json.RawMessage{}, []string{"k0", "k1", "k2", "k3", "k4", "k5"}[keys:]
+			for i := range keys {
+				d.Set[fmt.Sprint("k", i)] = large
+			}
+			e.commit(d)
+			snap := e.begin(id)
+			e.equal(fmt.Sprint("whole with ", keys), snap.Whole, whole)
+			e.commit(delta(snap, statemachine.Requeue))
+		}
+	})
+}
+
 func TestBeginOfALockedJob(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.single()

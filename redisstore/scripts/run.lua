@@ -130,7 +130,11 @@ local function look(id, most, bytes)
   local k = key(id)
   local fields, state, defaults, boxes = call('HGETALL', k), {}, {}, {}
   if call('EXISTS', k .. ':s', k .. ':d') > 0 then
-    state = call('HLEN', k .. ':s') <= 64 and call('HGETALL', k .. ':s')
+    local keys, bytes = call('HLEN', k .. ':s'), 0
+    if keys > 2 and keys <= 64 then
+      for _, name in ipairs(call('HKEYS', k .. ':s')) do bytes = bytes + call('HSTRLEN', k .. ':s', name) end
+    end
+    state = keys <= 64 and bytes <= PIECE_BYTES and call('HGETALL', k .. ':s')
     defaults = call('HGETALL', k .. ':d')
   end
   local inputs, heads, reason, by = {}, {}, '', ''
