@@ -443,3 +443,22 @@ func TestLargeCommitsTogether(t *testing.T) {
 		}
 	})
 }
+
+// One call after a burst of calls does not forget all of their tokens at once, and a few calls do.
+func TestTokensAreForgottenInPieces(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	id, old := e.single(), make([]redis.Z, 1000)
+	for i := range old {
+		old[i] = redis.Z{Score: 1, Member: fmt.Sprint("old ", i)}
+	}
+	seen := strings.TrimSuffix(e.due(id), "due") + "seen"
+	e.ok(e.rdb.ZAdd(t.Context(), seen, old...).Err())
+	left := func() int64 { return e.rdb.ZCount(t.Context(), seen, "1", "1").Val() }
+	for n := range int64(10) {
+		e.write(id, "in", "1")
+		e.equal("tokens left", left(), 900-100*n)
+	}
+	e.write(id, "in", "1")
+	e.equal("tokens of the job's creation and these calls", e.rdb.ZCard(t.Context(), seen).Val(), int64(12))
+}

@@ -144,7 +144,8 @@ local function repeated(token) return call('ZSCORE', P .. 'seen', token) end
 
 local function remember(token)
   call('ZADD', P .. 'seen', str(NOW), token)
-  call('ZREMRANGEBYSCORE', P .. 'seen', '-inf', str(NOW - 60000))
+  local old = call('ZRANGEBYSCORE', P .. 'seen', '-inf', str(NOW - 60000), 'LIMIT', 0, 100) -- more than one a call: they end
+  if #old > 0 then call('ZREM', P .. 'seen', unpack(old)) end
   call('PEXPIRE', P .. 'seen', 60000)
 end
 
