@@ -2,9 +2,11 @@ package conformance_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weirworks/weir/graph"
@@ -194,4 +196,73 @@ func TestPatchKeepsBackpressure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Ear reads a channel, Ear2 another one; both are of one type to Weir, as two versions of a program are.
+type Ear struct {
+	In    port.In[Num] `port:"in,channel=/one"`
+	Times port.In[int]
+	Args  []string
+}
+
+func (*Ear) JobType() string                        { return "Ear" }
+func (*Ear) Run(context.Context, *worker.Run) error { return worker.ErrSuspend }
+
+type Ear2 struct {
+	In    port.In[Num] `port:"in,channel=/two"`
+	More  port.In[Num] `port:"more,channel=/one"`
+	Times port.In[int]
+	Args  []string
+}
+
+func (*Ear2) JobType() string                        { return "Ear" }
+func (*Ear2) Run(context.Context, *worker.Run) error { return worker.ErrSuspend }
+
+// All of a new definition holds: what jobs subscribe to, how their failures count, their defaults and parameters. A
+// default that was set meanwhile stays, if the definition does not change it.
+func TestPatchChangesAllOfAJob(t *testing.T) {
+	each(t, func(e *env) {
+		first, second := graph.New("g"), graph.New("g")
+		graph.Add(first, "ear", &Ear{Args: []string{"a"}}, graph.OnFailure(job.Ignore))
+		graph.WireDefault(first, "ear.times", json.RawMessage("10"))
+		graph.Add(first, "set", &Ear{})
+		graph.WireDefault(first, "set.times", json.RawMessage("10"))
+		graph.Add(first, "bare", &Ear{})
+		graph.WireDefault(first, "bare.times", json.RawMessage("10"))
+		graph.Add(second, "ear", &Ear2{})
+		graph.WireDefault(second, "ear.times", json.RawMessage("20"))
+		graph.Add(second, "set", &Ear{})
+		graph.WireDefault(second, "set.times", json.RawMessage("10"))
+		graph.Add(second, "bare", &Ear{})
+		h, err := e.client.Start(e.ctx, first, job.EnginesLater())
+		e.check(err)
+		child := func(name string) *job.Handle {
+			c, err := h.Child(e.ctx, name)
+			e.check(err)
+			return c
+		}
+		e.check(child("set").SetDefault(e.ctx, port.Input, "times", 30))
+		e.check(h.Patch(e.ctx, second))
+		for name, want := range map[string]string{"ear": "20", "set": "30", "bare": ""} {
+			p, _ := e.info(child(name)).Port(port.Input, "times")
+			if string(p.Default) != want {
+				e.Errorf("the default of %s is %s, want %s", name, p.Default, want)
+			}
+		}
+		ear := child("ear")
+		if i := e.info(ear); i.Policy == job.Ignore || strings.Contains(string(i.Args), "a\"") {
+			e.Errorf("it has the policy %q and the parameters %s", i.Policy, i.Args)
+		}
+		for in, want := range map[string]int64{"in": 2, "more": 1} {
+			e.until(fmt.Sprintf("only messages %d come to port %s", want, in), func() bool { // orders to the hub take a while
+				e.check(e.client.Publish(e.ctx, "/one", Num{Val: 1}))
+				e.check(e.client.Publish(e.ctx, "/two", Num{Val: 2}))
+				got, err := ear.Drain(e.ctx, port.Input, in)
+				e.check(err)
+				return len(got) > 0 && !slices.ContainsFunc(got, func(m json.RawMessage) bool {
+					return !strings.Contains(string(m), fmt.Sprintf(`"val":%d`, want))
+				})
+			})
+		}
+	})
 }

@@ -25,7 +25,8 @@ type Patch struct {
 
 // Patch changes a graph at work into another one of the same name, in one step: jobs with the
 // same path of names stay as they are, with their messages and state, and get the new
-// parameters and wires; new ones are created; those that are gone are removed. Messages on
+// parameters, wires, subscriptions, failure policies and defaults (a default that was set
+// meanwhile stays, unless the new definition changes it); new ones are created; those that are gone are removed. Messages on
 // the way stay where they are. A job can be removed only when it holds no messages and does
 // nothing: else the error wraps ErrStatus and nothing is changed. It also does if the graph
 // was changed by somebody else meanwhile; then try again. A graph that is nested in another one

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,6 +201,9 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 			defaults = append(defaults, p.Name, []byte(p.Default))
 		}
 	}
+	if len(defaults) > 0 {
+		fields = append(fields, "defaults", defaultMarks(defaults))
+	}
 	if subscribed := subscriptions(specs); subscribed != "" {
 		fields = append(fields, "subscribed", subscribed)
 	}
@@ -222,6 +226,19 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 		fields = append(fields, "silent", "2")
 	}
 	return fields, defaults, initial
+}
+
+// defaultMarks tells which ports a definition gives defaults, pairs of port and message, as "port=hash port=hash": a patch
+// changes those that the new definition changes, and leaves what was set meanwhile.
+func defaultMarks(defaults []any) string {
+	var marks []string
+	for i := 0; i < len(defaults); i += 2 {
+		h := fnv.New64a()
+		raw, _ := defaults[i+1].([]byte)
+		_, _ = h.Write(raw) // it returns no error
+		marks = append(marks, fmt.Sprintf("%s=%x", defaults[i], h.Sum64()))
+	}
+	return strings.Join(marks, " ")
 }
 
 // labelsField is what the job's hash says of its labels: JSON, in the order of their keys.

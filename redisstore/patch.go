@@ -37,8 +37,8 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 			continue
 		}
 		stays++
-		fields := keptFields(n, number)
-		stay = append(append(stay, id(i), len(fields)), fields...)
+		stay = append(stay, id(i))
+		stay = append(stay, keptArgs(n, number)...)
 	}
 	args = append(append(args, stays), stay...)
 	args = append(append(args, born), fresh...)
@@ -70,19 +70,24 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 	}
 }
 
-// keptFields are the fields of a job that a patch sets though the job stays.
-func keptFields(n *job.Node, number func(int) int) []any {
-	fields, _, _ := nodeFields(n, number)
+// keptArgs encodes what a patch sets of a job that stays: the subscriptions of its In ports, their defaults and
+// its fields.
+func keptArgs(n *job.Node, number func(int) int) []any {
+	fields, defaults, _ := nodeFields(n, number)
+	subscribed := any("")
 	kept := []any{"of", n.InstanceOf} // which it may not be any more
 	for i := 0; i < len(fields); i += 2 {
 		name, _ := fields[i].(string)
 		dir, _, isPort := strings.Cut(name, ".")
 		switch {
-		case name == "args", name == "queue", name == "policy", name == "loop":
+		case name == "subscribed":
+			subscribed = fields[i+1]
+		case name == "args", name == "queue", name == "policy", name == "loop", name == "silent", name == "defaults":
 			kept = append(kept, name, fields[i+1])
 		case isPort && (dir == string(byte(port.Input)) || dir == string(byte(port.Output)) || dir == "f"):
 			kept = append(kept, name, fields[i+1])
 		}
 	}
-	return kept
+	args := append([]any{subscribed, len(defaults)}, defaults...)
+	return append(append(args, len(kept)), kept...)
 }

@@ -14,18 +14,56 @@ local function holds(id, keep)
   end
 end
 
+-- OPTIONAL are fields of jobs that a new definition may do without.
+local OPTIONAL = { args = true, policy = true, loop = true, silent = true, defaults = true }
+
+-- redefault sets the defaults of a job that its new definition changes, by the marks of the old and the new one. It leaves
+-- those that somebody set meanwhile.
+local function redefault(s, old)
+  local kd, before, after, changed = key(s.id) .. ':d', {}, {}, false
+  for port, mark in string.gmatch(old, '(%S+)=(%S+)') do before[port] = mark end
+  for port, mark in string.gmatch(call('HGET', key(s.id), 'defaults') or '', '(%S+)=(%S+)') do after[port] = mark end
+  for i = 1, #s.defaults, 2 do
+    local port = s.defaults[i]
+    if before[port] ~= after[port] then
+      changed = true
+      call('HSET', kd, port, s.defaults[i + 1])
+    end
+  end
+  for port in pairs(before) do
+    if not after[port] then
+      changed = true
+      call('HDEL', kd, port)
+    end
+  end
+  if changed then wake(s.id) end
+end
+
+-- subscribed gives a job the subscriptions of its new definition; ports that `*` has admitted, those of that one.
+local function subscribed(s)
+  local all = { s.subscribed ~= '' and s.subscribed or nil }
+  for _, field in ipairs(call('HKEYS', key(s.id))) do
+    local port = string.match(field, '^i%.([%w_]+)$')
+    for channel in string.gmatch(port and not s.keep[field] and ' ' .. s.subscribed or '', ' %*=(%S+)') do
+      all[#all + 1] = port .. '=' .. channel
+    end
+  end
+  subscriptions(s.id, table.concat(all, ' '))
+end
+
 -- patched gives jobs that stay their new fields, without the ports that they lose, and
 -- removes others. Whoever was suspended by backpressure goes on: a full port may not be the one that it writes to now.
 -- If it is, the next commit suspends it again.
 local function patched(root, remove, stay)
   local gone = {}
   for _, s in ipairs(stay) do
+    local defaults = call('HGET', key(s.id), 'defaults') or ''
     for _, field in ipairs(call('HKEYS', key(s.id))) do
       local dir, port = lost(field, s.keep)
       if dir then
         if dir == 'i' then gone[#gone + 1] = { s.id, port } end
         call('HDEL', key(s.id), field, 'n.' .. field, 'x.' .. field)
-      elseif string.sub(field, 1, 2) == 'f.' and not s.keep[field] then
+      elseif (OPTIONAL[field] or string.sub(field, 1, 2) == 'f.') and not s.keep[field] then
         call('HDEL', key(s.id), field)
       end
     end
@@ -36,6 +74,8 @@ local function patched(root, remove, stay)
     wired = {}
     local j = load(s.id)
     j.policy = call('HGET', key(s.id), 'policy') or ''
+    subscribed(s)
+    redefault(s, defaults)
     if j.token then wake(s.id) end -- its run goes by the old wires: another one closes what is new
   end
   for _, id in ipairs(remove) do
