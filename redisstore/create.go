@@ -68,7 +68,7 @@ func (s *Store) foretell(ctx context.Context, root job.ID, plan *job.Plan) {
 }
 
 // createBatch is how many jobs one script creates.
-const createBatch = 500
+const createBatch = 300
 
 // createParts creates the jobs of a large plan but the first, where nobody sees them yet.
 // fresh is false if the first one exists already.
