@@ -34,22 +34,28 @@ type Case struct {
 
 // Size says how much work there is.
 type Size struct {
-	Chain    int           `json:"chain"`    // items, each a tree of its own
-	Hops     int           `json:"hops"`     // items that go through the chain one at a time
-	Stream   int           `json:"stream"`   // messages that are read one a run
-	Streams  int           `json:"streams"`  // rows of three jobs that share them
-	Batch    int           `json:"batch"`    // messages that are read many a run
-	Trees    int           `json:"trees"`    // parents that wait for children
-	Children int           `json:"children"` // of each parent
-	Wakes    int           `json:"wakes"`    // messages to a job that sleeps
-	Idle     time.Duration `json:"idle"`     // how long a worker without work is looked at
-	Weighed  []int         `json:"weighed"`  // numbers of jobs that sleep and are weighed; ascending
-	Jobs     []int         `json:"jobs"`     // numbers of jobs that sleep while others run; ascending
-	Siblings []int         `json:"siblings"` // numbers of children of one parent while others run; ascending
-	Kills    int           `json:"kills"`    // workers that are killed
-	Stuck    int           `json:"stuck"`    // jobs that each of them has
-	Slow     bool          `json:"slow"`     // also what takes minutes: asynq after a kill
-	Patience time.Duration `json:"patience"` // how long a case may take
+	Chain       int           `json:"chain"`       // items, each a tree of its own
+	Hops        int           `json:"hops"`        // items that go through the chain one at a time
+	Stream      int           `json:"stream"`      // messages that are read one a run
+	Streams     int           `json:"streams"`     // rows of three jobs that share them
+	Batch       int           `json:"batch"`       // messages that are read many a run
+	Trees       int           `json:"trees"`       // parents that wait for children
+	Children    int           `json:"children"`    // of each parent
+	Wakes       int           `json:"wakes"`       // messages to a job that sleeps
+	Idle        time.Duration `json:"idle"`        // how long a worker without work is looked at
+	Weighed     []int         `json:"weighed"`     // numbers of jobs that sleep and are weighed; ascending
+	Jobs        []int         `json:"jobs"`        // numbers of jobs that sleep while others run; ascending
+	Siblings    []int         `json:"siblings"`    // numbers of children of one parent while others run; ascending
+	Kills       int           `json:"kills"`       // workers that are killed
+	Stuck       int           `json:"stuck"`       // jobs that each of them has
+	Waiting     int           `json:"waiting"`     // messages in one port, for what makes scripts long
+	Writes      int           `json:"writes"`      // messages of one commit, for the same
+	Subscribers int           `json:"subscribers"` // of one channel
+	Family      int           `json:"family"`      // children of one job
+	Wide        int           `json:"wide"`        // jobs of one graph that one port feeds
+	Members     int           `json:"members"`     // jobs that share a port, or that write to one
+	Slow        bool          `json:"slow"`        // also what takes minutes: asynq after a kill
+	Patience    time.Duration `json:"patience"`    // how long a case may take
 }
 
 // Check returns an error unless a size can be worked with.

@@ -35,5 +35,6 @@ func Cases() []lab.Case {
 		{Workload: "growth", System: System, Run: growthOfJobs},
 		{Workload: "growth", System: System, Run: growthOfSiblings},
 		{Workload: "recover", System: System, Run: recovery},
+		{Workload: "scripts", System: System, Run: longScripts},
 	}
 }
