@@ -60,24 +60,29 @@ func (p *pending) next() (id string, ok bool) {
 // What cannot be begun now the sweeper brings again.
 func (s *Server) servePending() {
 	for {
-		id, ok := s.pending.next()
-		if !ok {
-			select {
-			case <-s.pending.more:
-				continue
-			case <-s.line.quiet:
-				return
-			}
-		}
 		select {
-		case s.line.slots <- struct{}{}:
+		case <-s.pending.more:
 		case <-s.line.quiet:
 			return
 		}
-		if !s.goDirect(func() { _ = s.handle(context.Background(), id) }) {
-			return
+		for s.handlePending() {
 		}
 	}
+}
+
+// handlePending takes a slot, and then what has become pending until it got it, if anything has; else it returns false.
+func (s *Server) handlePending() bool {
+	select {
+	case s.line.slots <- struct{}{}:
+	case <-s.line.quiet:
+		return false
+	}
+	id, ok := s.pending.next()
+	if !ok {
+		<-s.line.slots
+		return false
+	}
+	return s.goDirect(func() { _ = s.handle(context.Background(), id) })
 }
 
 // goDirect runs fn, which has a slot, unless the server has been told to stop.
