@@ -86,6 +86,13 @@ func serve(t *testing.T, b *Broker, cfg ServeConfig) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // of a test that has failed: asynq panics if its client is closed first
+		select {
+		case <-s.stopped:
+		default:
+			s.Stop()
+		}
+	})
 	for end := time.Now().Add(30 * time.Second); !b.bell.hears.Load() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
