@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,7 +58,10 @@ func TestBacklog(t *testing.T) {
 		consumers int   // of each message
 		most      int64 // runs
 	}{
-		"messages":                   {all, many(job.MaxWrites + 5000), 1, 3},
+		"messages": {all, many(job.MaxWrites + 5000), 1, 3},
+		"messages, then asleep": {func(ctx context.Context, run *worker.Run, w *Call) error {
+			return errors.Join(all(ctx, run, w), worker.ErrSuspend)
+		}, many(job.MaxWrites + 5000), 1, 3},
 		"bytes":                      {all, large(12), 1, 4},
 		"many consumers":             {all, many(4000), 6, 4},
 		"bytes, one by one":          {each, large(10), 1, 11},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -163,7 +164,8 @@ func work(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
 // and left others goes on in another run. A job sleeps while inputs wired to other jobs
 // may bring more; when none can, it is completed and its wired Outs are closed.
 func (r *Run) outcome(err error) statemachine.Event {
-	if errors.Is(err, ErrFull) || errors.Is(err, ErrAgain) {
+	cut := func(in *inbox) bool { return in.cut && (in.left > 0 || in.more) }
+	if errors.Is(err, ErrFull) || errors.Is(err, ErrAgain) || slices.ContainsFunc(r.boxes, cut) {
 		return statemachine.Requeue
 	}
 	if err != nil {

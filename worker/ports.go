@@ -72,6 +72,7 @@ type inbox struct {
 	fed      bool // wired to other jobs
 	more     bool // of a child's port: there may be messages behind those left
 	asked    bool // of a child's port: fallback is known
+	cut      bool // the worker was told to leave the rest to the next run
 }
 
 // receive gives the port what came with the snapshot; if the run is to have a single message, only that.
@@ -222,7 +223,8 @@ func (in *inbox) Len() int {
 func (in *inbox) Full() bool {
 	in.run.mu.Lock()
 	defer in.run.mu.Unlock()
-	return in.run.reached >= MaxWrites/2 || in.run.size >= MaxCommit/2
+	in.cut = in.run.reached >= MaxWrites/2 || in.run.size >= MaxCommit/2
+	return in.cut
 }
 
 // Done implements port.Reader.
