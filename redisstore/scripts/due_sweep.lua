@@ -27,7 +27,8 @@ for _, id in ipairs(ids) do
     elseif producer and load(producer).blocked == 0 then
       call('ZREM', KEYS[1], id)
     elseif producer then
-      call('ZADD', KEYS[1], str(NOW + LOOK), id)
+      local age = NOW - tonumber(call('HGET', key(producer), 'ran') or '0') -- those that ran lately may be jammed anew
+      call('ZADD', KEYS[1], str(NOW + math.min(math.max(LOOK, age), 5 * LOOK)), id)
       local consumer = string.match(id, '^!full %S+ (%S+)')
       if EV.wake[load(producer).status] and EV.wake[load(consumer).status] and not call('ZSCORE', KEYS[1], '@' .. consumer) then
         urgent[id] = true -- both sleep, and no timer will wake the consumer

@@ -86,7 +86,7 @@ local function full(id, port)
   if call('ZADD', key(id) .. ':p:' .. port, 'NX', str(NOW), writer) == 0 then return end
   j.blocked = j.blocked + 1
   call('HSET', key(writer), 'blocked', str(j.blocked), 'jam', 'full: port ' .. port .. ' of job ' .. id)
-  call('ZADD', P .. 'due', str(NOW + 3 * LOOK), '!full ' .. writer .. ' ' .. id .. ' ' .. port)
+  call('ZADD', P .. 'due', str(NOW + LOOK), '!full ' .. writer .. ' ' .. id .. ' ' .. port)
 end
 
 -- free lets those go on whom a port was too full for.
