@@ -68,23 +68,30 @@ func (p *panicker) Run(context.Context, *worker.Run) error {
 	return nil
 }
 
+// started starts a job of a worker under an alias, on a Redis of its own.
+func started(t *testing.T, w any, alias string) (url string, store *redisstore.Store, h *job.Handle) {
+	t.Helper()
+	url = redistest.Start(t).URL()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	h, err = job.NewClient(store).Start(t.Context(), job.Single(w, ""), job.Alias(alias))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url, store, h
+}
+
 // TestWherePanicked: weir why and weir show say where a worker panicked.
 func TestWherePanicked(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	h, err := job.NewClient(store).Start(t.Context(), job.Single(&panicker{}, ""), job.Alias("p"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	url, store, h := started(t, &panicker{}, "p")
 	serveUntil(t, store, h, &panicker{}, statemachine.Failed)
 	where := regexp.MustCompile(`panic: runtime error: index out of range \[3\] with length 0 at \S*poison_test\.go:\d+, in \S+\.\(\*panicker\)\.Run\n`)
 	for _, command := range []string{"why", "show"} {
-		if said := weir(t, server.URL(), command, "p"); !where.MatchString(said) {
+		if said := weir(t, url, command, "p"); !where.MatchString(said) {
 			t.Errorf("weir %s says\n%s", command, said)
 		}
 	}
@@ -94,25 +101,16 @@ func TestWherePanicked(t *testing.T) {
 // sent back, works and loses no other message.
 func TestPoisonInClosedPort(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	h, err := job.NewClient(store).Start(t.Context(), job.Single(&adder{}, ""), job.Alias("adder"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	weir(t, server.URL(), "send", "adder", "in", `{"N":1}`, `{"N":"two"}`, `{"N":3}`, "--close")
+	url, store, h := started(t, &adder{}, "adder")
+	weir(t, url, "send", "adder", "in", `{"N":1}`, `{"N":"two"}`, `{"N":3}`, "--close")
 	serveUntil(t, store, h, &adder{}, statemachine.Failed)
-	said := weir(t, server.URL(), "why", "adder")
+	said := weir(t, url, "why", "adder")
 	if strings.Contains(said, "weir read") || !strings.Contains(said, "skips what it cannot use") || strings.Count(said, "$ weir retry adder") != 2 {
 		t.Errorf("weir why says\n%s", said)
 	}
-	weir(t, server.URL(), "retry", "adder")
+	weir(t, url, "retry", "adder")
 	serveUntil(t, store, h, &adder{fixed: true}, statemachine.Completed)
-	if got := weir(t, server.URL(), "read", "adder", "sum"); got != "4\n" {
+	if got := weir(t, url, "read", "adder", "sum"); got != "4\n" {
 		t.Errorf("the sum is %s", got)
 	}
 }
