@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -105,7 +106,7 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 		if f.dryRun {
 			w = c.OutOrStdout()
 		}
-		if err := preview(ctx, w, c, client, filter, len(all)); err != nil || f.dryRun || len(all) == 0 {
+		if err := preview(ctx, w, c, store, filter, len(all)); err != nil || f.dryRun || len(all) == 0 {
 			return err
 		}
 		if !f.yes {
@@ -121,13 +122,14 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 const previewed = 10
 
 // preview shows how many jobs there are, and the first of them.
-func preview(ctx context.Context, w io.Writer, c *cobra.Command, client *job.Client, f job.Filter, n int) error {
+func preview(ctx context.Context, w io.Writer, c *cobra.Command, store *redisstore.Store, f job.Filter, n int) error {
+	client := job.NewClient(store)
 	if n == 0 {
 		return none(ctx, c, client, f)
 	}
-	var first []*view
+	var first []*api.Job
 	if _, err := chunks(ctx, client, f, previewed, func(part []*job.Info) (err error) {
-		first, err = views(ctx, client, part)
+		first, err = api.JobsOf(ctx, store, part)
 		return err
 	}); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -106,7 +107,7 @@ func jobWords(ctx context.Context, store *redisstore.Store, _ []string) ([]strin
 	var words []string
 	client := job.NewClient(store)
 	_, err := chunks(ctx, client, job.Filter{}, completed, func(list []*job.Info) error {
-		all, err := views(ctx, client, list)
+		all, err := api.JobsOf(ctx, store, list)
 		for _, v := range all {
 			about := "\t" + v.Type + ", " + v.Status
 			for _, a := range v.Aliases {

@@ -12,7 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirworks/weir/cmd/weir/internal/explain"
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -119,51 +120,12 @@ func chunks(ctx context.Context, client *job.Client, f job.Filter, limit int, fn
 	return more, err
 }
 
-// views are jobs as other programs see them, without their states.
-func views(ctx context.Context, client *job.Client, list []*job.Info) ([]*view, error) {
-	ids := make([]job.ID, len(list))
-	for n, i := range list {
-		ids[n] = i.ID
-	}
-	details, err := client.Details(ctx, ids...)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]*view, len(list))
-	for n, i := range list {
-		all[n] = viewOf(i)
-		all[n].fill(details[n])
-	}
-	return all, nil
-}
-
-// explainGraphs gives graphs that have no reason of their own that of a throttled job in them:
-// by its status alone such a graph seems to be well.
-func explainGraphs(ctx context.Context, store *redisstore.Store, list []*job.Info, shown []*view) error {
-	graphs := map[job.ID]*view{}
-	for n, i := range list {
-		if i.Graph && i.ID.IsRoot() && !i.Status.Settled() && shown[n].Reason == nil {
-			graphs[i.ID] = shown[n]
-		}
-	}
-	throttled, err := store.Throttled(ctx, slices.Sorted(maps.Keys(graphs))...)
-	for _, t := range throttled {
-		if g := graphs[t.ID.Tree()]; g.Reason == nil {
-			g.Reason = orNull(cmp.Or(t.Name, t.Type) + ": " + t.Reason)
-		}
-	}
-	return err
-}
-
 // list prints the jobs that pass a filter.
 func (s *settings) list(ctx context.Context, c *cobra.Command, store *redisstore.Store, f job.Filter, limit int) error {
 	client := job.NewClient(store)
-	all := []*view{}
+	all := []*api.Job{}
 	more, err := chunks(ctx, client, f, limit, func(list []*job.Info) error {
-		part, err := views(ctx, client, list)
-		if err == nil {
-			err = explainGraphs(ctx, store, list, part)
-		}
+		part, err := api.JobsOf(ctx, store, list)
 		if err != nil || s.output != "jsonl" && s.output != "name" {
 			all = append(all, part...)
 			return err
@@ -209,27 +171,27 @@ func none(ctx context.Context, c *cobra.Command, client *job.Client, f job.Filte
 }
 
 // jobTable prints jobs, one a line, with those columns that any of them has something for.
-func jobTable(w io.Writer, all []*view, order job.Order) error {
+func jobTable(w io.Writer, all []*api.Job, order job.Order) error {
 	style := term.StyleOf(w)
 	// Full times leave room for no more than what tells the jobs apart.
 	narrow := style.ISO && style.Width > 0 && style.Width < 110
 	columns := []struct {
 		head string
-		cell func(v *view) string
+		cell func(v *api.Job) string
 	}{
-		{"ID", func(v *view) string { return string(v.ID) }},
-		{"TYPE", func(v *view) string { return term.Clean(cmp.Or(deref(v.Name), v.Type)) }},
-		{"STATUS", func(v *view) string { return style.Status(statemachine.Status(v.Status)) }},
-		{"AGE", func(v *view) string { return style.Age(at(v.CreatedAt)) }},
-		{"RAN", func(v *view) string {
+		{"ID", func(v *api.Job) string { return string(v.ID) }},
+		{"TYPE", func(v *api.Job) string { return term.Clean(cmp.Or(deref(v.Name), v.Type)) }},
+		{"STATUS", func(v *api.Job) string { return style.Status(statemachine.Status(v.Status)) }},
+		{"AGE", func(v *api.Job) string { return style.Age(at(v.CreatedAt)) }},
+		{"RAN", func(v *api.Job) string {
 			if order == job.LastRan || order == job.FirstRan {
 				return style.Age(at(v.RanAt))
 			}
 			return ""
 		}},
-		{"ALIASES", func(v *view) string { return term.Clean(strings.Join(v.Aliases, ",")) }},
-		{"LABELS", func(v *view) string { return term.Clean(labelText(v.Labels)) }},
-		{"REASON", func(v *view) string { return term.Clean(explain.FirstLine(deref(v.Reason))) }},
+		{"ALIASES", func(v *api.Job) string { return term.Clean(strings.Join(v.Aliases, ",")) }},
+		{"LABELS", func(v *api.Job) string { return term.Clean(labelText(v.Labels)) }},
+		{"REASON", func(v *api.Job) string { return term.Clean(explain.FirstLine(deref(v.Reason))) }},
 	}
 	rows := make([][]string, len(all)+1)
 	for _, col := range columns {

@@ -12,8 +12,6 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/redisstore"
-	"github.com/weirworks/weir/statemachine"
 )
 
 func newLock(s *settings) *cobra.Command {
@@ -110,15 +108,4 @@ func newUnlock(s *settings) *cobra.Command {
 	}
 	c.Flags().BoolVar(&force, "force", false, "end the lock whoever holds it; he is told when he next uses it")
 	return c
-}
-
-// held finds the locks of the jobs of a tree that would run, and of the one asked for.
-func held(ctx context.Context, store *redisstore.Store, tree []*job.Info, asked job.ID) (map[job.ID]job.LockInfo, error) {
-	var ids []job.ID
-	for _, i := range tree {
-		if i.ID == asked || i.Status == statemachine.Queued || i.Status == statemachine.Terminating {
-			ids = append(ids, i.ID)
-		}
-	}
-	return store.Locked(ctx, ids...)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirworks/weir/cmd/weir/internal/explain"
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -106,7 +106,7 @@ func (f *logFlags) validate(c *cobra.Command, output string) error {
 func (f *logFlags) print(c *cobra.Command, p *logPrinter, r *job.LogReader) error {
 	entries, err := r.Last(c.Context(), f.number, f.from)
 	if err == nil {
-		err = p.print(c.Context(), logLines(entries))
+		err = p.print(c.Context(), api.LogLines(entries))
 	}
 	if err != nil || !f.follow {
 		return err
@@ -116,25 +116,8 @@ func (f *logFlags) print(c *cobra.Command, p *logPrinter, r *job.LogReader) erro
 		if err != nil || len(entries) == 0 {
 			return err
 		}
-		return p.print(ctx, logLines(entries))
+		return p.print(ctx, api.LogLines(entries))
 	})
-}
-
-// logLine is one entry of a log, as JSON and for people.
-type logLine struct {
-	At      time.Time       `json:"at"`
-	Job     job.ID          `json:"job"`
-	Run     *job.RunEntry   `json:"run,omitempty"`
-	Note    json.RawMessage `json:"note,omitempty"`
-	Context port.Context    `json:"context,omitempty"` // of a note
-}
-
-func logLines(entries []job.Entry) []logLine {
-	lines := make([]logLine, 0, len(entries))
-	for _, e := range entries {
-		lines = append(lines, logLine{At: e.At, Job: e.Job, Run: e.Run, Note: e.Note, Context: e.Context})
-	}
-	return lines
 }
 
 // logPrinter prints entries of the logs of one tree.
@@ -162,7 +145,7 @@ func (p *logPrinter) learn(ctx context.Context, h *job.Handle) error {
 	return err
 }
 
-func (p *logPrinter) print(ctx context.Context, lines []logLine) error {
+func (p *logPrinter) print(ctx context.Context, lines []api.LogLine) error {
 	if p.settings.output == "jsonl" {
 		for _, l := range lines {
 			if err := encode(p.c.OutOrStdout(), l, ""); err != nil {
@@ -174,7 +157,7 @@ func (p *logPrinter) print(ctx context.Context, lines []logLine) error {
 	return p.settings.show(p.c, lines, "", func(w io.Writer) error { return p.table(ctx, w, lines) })
 }
 
-func (p *logPrinter) table(ctx context.Context, w io.Writer, lines []logLine) error {
+func (p *logPrinter) table(ctx context.Context, w io.Writer, lines []api.LogLine) error {
 	style := term.StyleOf(w)
 	var out strings.Builder
 	for _, l := range lines {
@@ -266,12 +249,8 @@ and so on, nearest first.`,
 				if err != nil {
 					return err
 				}
-				lines := make([]logLine, 0, len(trace))
-				for i := range trace {
-					lines = append(lines, logLine{At: trace[i].At, Job: trace[i].Job, Run: &trace[i]})
-				}
 				printer := newLogPrinter(c, s, client)
-				return printer.print(ctx, lines)
+				return printer.print(ctx, api.TraceLines(trace))
 			})
 		},
 	}

@@ -11,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirworks/weir/cmd/weir/internal/explain"
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -33,7 +34,7 @@ func newShow(s *settings) *cobra.Command {
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				v, err := fullView(ctx, h)
+				v, err := api.FullJob(ctx, h)
 				if err != nil {
 					return err
 				}
@@ -49,7 +50,7 @@ func newShow(s *settings) *cobra.Command {
 const childrenShown = 20
 
 // showJob prints a job for people.
-func showJob(w io.Writer, v *view) error {
+func showJob(w io.Writer, v *api.Job) error {
 	style := term.StyleOf(w)
 	rows := [][2]string{{"job", string(v.ID)}}
 	add := func(key, value string) {
@@ -69,7 +70,7 @@ func showJob(w io.Writer, v *view) error {
 	add("by", deref(v.CreatedBy))
 	add("last run", when(style, v.RanAt))
 	for _, e := range v.Errors {
-		add("error", style.Ago(e.At)+": "+explain.FirstLine(e.Message)+e.where)
+		add("error", style.Ago(e.At)+": "+explain.FirstLine(e.Message)+e.Where)
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.State)) {
 		add("state", key+" = "+term.Fit(string(v.State[key]), stateShown))
@@ -87,7 +88,7 @@ func showJob(w io.Writer, v *view) error {
 const stateShown = 200
 
 // showChildren lists the children of a job.
-func showChildren(w io.Writer, style term.Style, v *view) error {
+func showChildren(w io.Writer, style term.Style, v *api.Job) error {
 	children, _ := v.Children.(map[string]job.ID)
 	if len(children) == 0 {
 		return nil
@@ -124,14 +125,14 @@ func when(style term.Style, t *time.Time) string {
 	return t.UTC().Format(time.RFC3339) + ", " + style.Ago(*t)
 }
 
-func ports(w io.Writer, style term.Style, v *view) error {
+func ports(w io.Writer, style term.Style, v *api.Job) error {
 	if len(v.In)+len(v.Out) == 0 {
 		return nil
 	}
 	rows := [][]string{{"PORT", "SIZE", "LIMIT", "DEFAULT", ""}}
 	for _, side := range []struct {
 		arrow string
-		ports map[string]viewPort
+		ports map[string]api.Port
 	}{{"← ", v.In}, {"→ ", v.Out}} {
 		for _, name := range slices.Sorted(maps.Keys(side.ports)) {
 			p := side.ports[name]
@@ -163,7 +164,7 @@ func newPorts(s *settings) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				v := viewOf(info)
+				v := api.JobOf(info)
 				return s.show(c, map[string]any{"in": v.In, "out": v.Out}, "", func(w io.Writer) error {
 					return ports(w, term.StyleOf(w), v)
 				})

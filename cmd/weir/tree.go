@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -64,7 +65,7 @@ in place on a terminal, else whenever something has changed.`,
 				if err != nil {
 					return err
 				}
-				return s.show(c, treeView(tree), string(tree[0].ID), func(w io.Writer) error {
+				return s.show(c, api.TreeOf(tree), string(tree[0].ID), func(w io.Writer) error {
 					return term.DrawTree(w, tree, term.StyleOf(w), f.options())
 				})
 			})

@@ -1,0 +1,234 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirworks/weir/internal/explain"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// Job is a job as other programs see it, as docs/cli.schema.json says. What is not there, or
+// was not asked for, is null.
+type Job struct {
+	ID        job.ID                     `json:"id"`
+	Name      *string                    `json:"name"`
+	Type      string                     `json:"type"`
+	Queue     string                     `json:"queue"`
+	Status    string                     `json:"status"`
+	Reason    *string                    `json:"reason"`
+	Parent    *string                    `json:"parent"`
+	Children  any                        `json:"children"` // name to ID, or nodes in the order of their creation
+	Aliases   []string                   `json:"aliases"`
+	Labels    map[string]string          `json:"labels"`
+	CreatedAt *time.Time                 `json:"created_at"`
+	CreatedBy *string                    `json:"created_by"`
+	RanAt     *time.Time                 `json:"ran_at"`
+	TryCount  int                        `json:"try_count"`
+	Errors    []Failure                  `json:"errors"`
+	State     map[string]json.RawMessage `json:"state,omitzero"` // only where it was asked for
+	In        map[string]Port            `json:"in"`
+	Out       map[string]Port            `json:"out"`
+	Edges     []Edge                     `json:"edges,omitzero"` // of a graph, in a tree
+}
+
+// Failure is a recorded error of a job.
+type Failure struct {
+	At      time.Time `json:"at"`
+	Message string    `json:"message"`
+	Where   string    `json:"-"` // the place of a panic, for people
+}
+
+// Port is what one port of a job holds.
+type Port struct {
+	Size    int64            `json:"size"`
+	Default *json.RawMessage `json:"default"` // no value costs much less to encode as a pointer
+	Limit   *int             `json:"limit"`
+	Closed  bool             `json:"closed"`
+}
+
+// Edge is a wire between two children of a graph, or one of them and the graph itself.
+type Edge struct {
+	From  string `json:"from"` // "name.port"; of the graph's own In port ".port"
+	To    string `json:"to"`
+	Size  int64  `json:"size"`
+	Limit *int   `json:"limit"`
+}
+
+// OrNull is nil for an empty text.
+func OrNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func limitOrNull(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+// JobOf is what one Info says.
+func JobOf(i *job.Info) *Job {
+	v := &Job{
+		ID: i.ID, Name: OrNull(i.Name), Type: i.Type, Queue: i.Queue, Status: string(i.Status), Reason: OrNull(i.Reason),
+		Parent: OrNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
+		CreatedBy: OrNull(i.By), RanAt: timeOrNull(i.Ran), TryCount: i.Tries,
+		In: map[string]Port{}, Out: map[string]Port{}, Labels: map[string]string{},
+	}
+	maps.Copy(v.Labels, i.Labels)
+	for _, p := range i.Ports {
+		into := v.In
+		if p.Dir == port.Output {
+			into = v.Out
+		}
+		q := Port{Size: p.Waiting, Limit: limitOrNull(p.Limit), Closed: p.Closed}
+		if p.Default != nil {
+			q.Default = &p.Default
+		}
+		into[p.Name] = q
+	}
+	return v
+}
+
+// FullJob also asks for what an Info does not have.
+func FullJob(ctx context.Context, h *job.Handle) (*Job, error) {
+	info, err := h.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	children, err := h.Children(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := job.Details{Children: make(map[string]job.ID, len(children))}
+	for name, c := range children {
+		d.Children[name] = c.ID()
+	}
+	if d.Aliases, err = h.Aliases(ctx); err != nil {
+		return nil, err
+	}
+	if d.Failures, err = h.Failures(ctx); err != nil {
+		return nil, err
+	}
+	v := JobOf(info)
+	v.Fill(d)
+	v.State, err = explain.State(h.State(ctx))
+	return v, err
+}
+
+// Fill adds what an Info does not have.
+func (v *Job) Fill(d job.Details) {
+	v.Aliases, v.Children, v.Errors = append([]string{}, d.Aliases...), d.Children, []Failure{}
+	for _, f := range d.Failures {
+		v.Errors = append(v.Errors, Failure{f.At.UTC(), f.Error, explain.Panicked(f.Stack)})
+	}
+}
+
+// TreeOf nests the views of a tree, whose first job is the root.
+func TreeOf(tree []*job.Info) *Job {
+	if len(tree) == 0 {
+		return nil
+	}
+	views := make(map[job.ID]*Job, len(tree))
+	nodes := make(map[job.ID][]*Job, len(tree))
+	infos := make(map[job.ID]*job.Info, len(tree))
+	families := make(map[job.ID][]*job.Info) // of graphs: they and their children
+	for _, i := range tree {
+		views[i.ID], infos[i.ID] = JobOf(i), i
+		nodes[i.Parent] = append(nodes[i.Parent], views[i.ID])
+		if i.Graph {
+			families[i.ID] = append(families[i.ID], i)
+		}
+		if up := infos[i.Parent]; up != nil && up.Graph {
+			families[i.Parent] = append(families[i.Parent], i)
+		}
+	}
+	for _, i := range tree {
+		v := views[i.ID]
+		v.Children = append([]*Job{}, nodes[i.ID]...)
+		if i.Graph {
+			v.Edges = edgesOf(i, families[i.ID], infos)
+		}
+	}
+	return views[tree[0].ID]
+}
+
+// edgesOf lists the wires inside a graph, family being the graph and its children.
+func edgesOf(graph *job.Info, family []*job.Info, infos map[job.ID]*job.Info) []Edge {
+	name := func(id job.ID) (string, bool) {
+		if id == graph.ID {
+			return "", true
+		}
+		i := infos[id]
+		if i == nil {
+			return "", false
+		}
+		return i.Name, i.Parent == graph.ID
+	}
+	edges := make([]Edge, 0, 2*len(family))
+	for _, i := range family {
+		from, _ := name(i.ID)
+		for _, p := range i.Ports {
+			if i == graph && p.Dir == port.Output {
+				continue // leads out of the graph
+			}
+			for _, edge := range p.Edges {
+				for _, end := range edge {
+					to, inside := name(end.Job)
+					if !inside {
+						continue
+					}
+					q, _ := infos[end.Job].Port(end.Dir, end.Port)
+					edges = append(edges, Edge{From: from + "." + p.Name, To: to + "." + end.Port, Size: q.Waiting, Limit: limitOrNull(q.Limit)})
+				}
+			}
+		}
+	}
+	return edges
+}
+
+// JobsOf are jobs without their states. Graphs that have no reason of their own get that of
+// a throttled job in them: by its status alone such a graph seems to be well.
+func JobsOf(ctx context.Context, store *redisstore.Store, list []*job.Info) ([]*Job, error) {
+	ids := make([]job.ID, len(list))
+	for n, i := range list {
+		ids[n] = i.ID
+	}
+	details, err := store.Details(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*Job, len(list))
+	graphs := map[job.ID]*Job{}
+	for n, i := range list {
+		all[n] = JobOf(i)
+		all[n].Fill(details[n])
+		if i.Graph && i.ID.IsRoot() && !i.Status.Settled() && all[n].Reason == nil {
+			graphs[i.ID] = all[n]
+		}
+	}
+	throttled, err := store.Throttled(ctx, slices.Sorted(maps.Keys(graphs))...)
+	for _, t := range throttled {
+		if g := graphs[t.ID.Tree()]; g.Reason == nil {
+			g.Reason = OrNull(cmp.Or(t.Name, t.Type) + ": " + t.Reason)
+		}
+	}
+	return all, err
+}

@@ -1,0 +1,97 @@
+package explain
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirworks/weir/component"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// alike is how many jobs of a graph that have the same status are explained.
+const alike = 5
+
+// Ask says why a job has its status, and what would move it. Commands call the job what
+// called says; iso writes times as RFC 3339.
+func Ask(ctx context.Context, store *redisstore.Store, h *job.Handle, called string, iso bool) ([]Because, error) {
+	tree, err := h.Tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := NewTree(tree, time.Now())
+	t.Most, t.ISO = alike, iso
+	t.Called = map[job.ID]string{h.ID(): called}
+	if err := t.inform(ctx, store, h.ID()); err != nil {
+		return nil, err
+	}
+	client := job.NewClient(store)
+	t.Poison = func(i *job.Info) (Poison, bool) { return poisonOf(ctx, client.At(i.ID), i) }
+	t.Stack = func(i *job.Info) string { return stackOf(ctx, client.At(i.ID)) }
+	return t.Why(h.ID()), nil
+}
+
+// stackOf is that of the last failed run of a job, if it panicked and can be read.
+func stackOf(ctx context.Context, h *job.Handle) string {
+	failures, err := h.Failures(ctx)
+	if err != nil || len(failures) == 0 {
+		return ""
+	}
+	return failures[0].Stack
+}
+
+// poisonOf looks for the message that the last failed run of a job read last. What cannot be read is not known.
+func poisonOf(ctx context.Context, h *job.Handle, i *job.Info) (m Poison, ok bool) {
+	failures, err := h.Failures(ctx)
+	if err != nil || len(failures) == 0 || failures[0].Port == "" {
+		return m, false
+	}
+	p, _ := i.Port(port.Input, failures[0].Port)
+	ahead := failures[0].Number - (p.Total - p.Waiting)
+	if ahead < 0 || ahead >= p.Waiting {
+		return m, false // it was taken out
+	}
+	m = Poison{Port: p.Name, Place: int(ahead) + 1, Of: p.Waiting, Data: "…"}
+	if items, err := h.Messages(ctx, port.Input, p.Name, m.Place); err == nil && len(items) == m.Place {
+		m.Data = string(items[ahead].Data)
+	}
+	return m, true
+}
+
+// inform asks who could run the jobs of the tree, and what keeps them from it.
+func (t *Tree) inform(ctx context.Context, store *redisstore.Store, asked job.ID) (err error) {
+	if t.Types, err = store.Types(ctx); err != nil {
+		return err
+	}
+	queues, err := store.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	t.Engines, t.Paused = map[string]int{}, map[string]bool{}
+	for _, q := range queues {
+		t.Engines[q.Name], t.Paused[q.Name] = q.Engines, q.Paused
+	}
+	if t.Living, err = store.Engines(ctx); err != nil {
+		return err
+	}
+	if t.Locks, err = store.Locked(ctx, t.lockable(asked)...); err != nil {
+		return err
+	}
+	docs, err := component.Catalogue()
+	for _, d := range docs {
+		t.Components = append(t.Components, d.Type)
+	}
+	return err
+}
+
+// lockable are the jobs of the tree that would run unless they are locked, and the one asked for.
+func (t *Tree) lockable(asked job.ID) (ids []job.ID) {
+	for _, i := range t.tree {
+		if i.ID == asked || i.Status == statemachine.Queued || i.Status == statemachine.Terminating {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
