@@ -46,14 +46,6 @@ local function subscribe_ports(id)
   end
 end
 
--- looped puts the ports of a new job aside that only feedback feeds: until their graph is quiescent.
-local function looped(id, parent)
-  for _, field in ipairs(call('HKEYS', key(id))) do
-    local port = string.match(field, '^f%.i%.(.+)$')
-    if port and call('HGET', key(id), 'n.i.' .. port) == '0' then call('SADD', key(parent) .. ':l', id .. ' ' .. port) end
-  end
-end
-
 -- fresh is what load would return of a job that is created with these fields.
 local function fresh(id, f, status)
   local parent = f.parent ~= '' and f.parent
@@ -100,7 +92,10 @@ local function born(held)
   chunked('HSET', k, at + first, count - first)
   if n.parent ~= '' then
     call('HSET', key(n.parent) .. ':c', n.name, n.id)
-    if j.loop == '1' then looped(n.id, n.parent) end
+    for _, field in ipairs(j.loop == '1' and call('HKEYS', k) or {}) do -- what only feedback feeds is put aside
+      local port = string.match(field, '^f%.i%.(.+)$')
+      if port and call('HGET', k, 'n.i.' .. port) == '0' then call('SADD', key(n.parent) .. ':l', n.id .. ' ' .. port) end
+    end
   end
   if held then
     if to ~= S.suspended or f.subscribed then
@@ -158,25 +153,23 @@ local function look(id, most, bytes)
   return flat(fields, reason, by), state, defaults, boxes, fields
 end
 
--- heir returns the one job that all that a job writes along edges goes to, by its fields.
-local function heir(id, fields)
-  local to
-  for i = 1, #fields, 2 do
-    local port = string.match(fields[i], '^o%.(.+)$')
-    if port and string.find(fields[i + 1], ' ', 1, true) then
-      local edges = edges_of(id, fields[i + 1])
-      if to or #edges ~= 1 or #edges[1] ~= 1 or #edges.channels > 0 then return nil end
-      to = edges[1][1]
-    end
-  end
-  return to and to[2] == 'i' and to[1]
-end
-
-local HEIR = 16384 -- bytes of a job's fields that are not too many to be sent before it runs
-
 -- heirs returns the jobs in a row behind one with these fields, that have never run and have neither state nor anything
 -- to read yet: at most so many, each as {job, what look() returns but inboxes}.
 local function heirs(j, fields, most)
+  local HEIR = 16384 -- bytes of a job's fields that are not too many to be sent before it runs
+  -- heir returns the one job that all that a job writes along edges goes to, by its fields.
+  local function heir(id, fields)
+    local to
+    for i = 1, #fields, 2 do
+      local port = string.match(fields[i], '^o%.(.+)$')
+      if port and string.find(fields[i + 1], ' ', 1, true) then
+        local edges = edges_of(id, fields[i + 1])
+        if to or #edges ~= 1 or #edges[1] ~= 1 or #edges.channels > 0 then return nil end
+        to = edges[1][1]
+      end
+    end
+    return to and to[2] == 'i' and to[1]
+  end
   local out, id = {}, j.id
   while #out < most do
     id = heir(id, fields)
