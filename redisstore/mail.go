@@ -39,15 +39,21 @@ const (
 // couriers do in the background what scripts leave to be done, one at a time of each kind and shard.
 type couriers struct {
 	mu     sync.Mutex
-	busy   map[string]chan struct{} // by due key and what is done there; closed at its end
+	busy   map[string]*errand // by due key and what is done there
 	wg     sync.WaitGroup
 	ctx    context.Context //nolint:containedctx // from Open to Close: what couriers do has no caller
 	cancel context.CancelFunc
 	inline bool // in the foreground instead: time stands still meanwhile
 }
 
+// errand is something that a courier is doing.
+type errand struct {
+	done  chan struct{} // closed at its end
+	again bool          // it was asked for meanwhile: there may be more of it
+}
+
 func newCouriers(inline bool) *couriers {
-	c := &couriers{busy: map[string]chan struct{}{}, inline: inline}
+	c := &couriers{busy: map[string]*errand{}, inline: inline}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -61,30 +67,46 @@ func (c *couriers) send(s *Store, due string) {
 	})
 }
 
-// do has something done for a while, unless it is being done already. What is left then, or because of an error, is
-// the sweeper's.
+// do has something done for a while; if it is being done already, once more at the end of that. What is left then, or
+// because of an error, is the sweeper's.
 func (c *couriers) do(what string, fn func(context.Context)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.busy[what] != nil || c.ctx.Err() != nil {
+	if e := c.busy[what]; e != nil {
+		e.again = true
 		return
 	}
-	done := make(chan struct{})
-	c.busy[what] = done
+	if c.ctx.Err() != nil {
+		return
+	}
+	e := &errand{done: make(chan struct{}), again: true}
+	c.busy[what] = e
 	c.wg.Go(func() {
-		defer close(done)
+		defer close(e.done)
 		ctx, cancel := context.WithTimeout(c.ctx, courierTime)
 		defer cancel()
-		fn(ctx)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.busy, what)
+		for c.again(ctx, what) {
+			fn(ctx)
+		}
 	})
 	if c.inline {
 		c.mu.Unlock()
-		<-done
+		<-e.done
 		c.mu.Lock()
 	}
+}
+
+// again tells whether an errand is to be done, once more; if not it ends.
+func (c *couriers) again(ctx context.Context, what string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.busy[what]
+	if e.again && ctx.Err() == nil {
+		e.again = false
+		return true
+	}
+	delete(c.busy, what)
+	return false
 }
 
 // wait returns when all that is being done now has ended.
@@ -92,9 +114,9 @@ func (c *couriers) wait(ctx context.Context) {
 	c.mu.Lock()
 	busy := slices.Collect(maps.Values(c.busy))
 	c.mu.Unlock()
-	for _, done := range busy {
+	for _, e := range busy {
 		select {
-		case <-done:
+		case <-e.done:
 		case <-ctx.Done():
 			return
 		}

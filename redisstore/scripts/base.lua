@@ -15,6 +15,7 @@ local PLENTY = 1e6  -- room of a port without a limit
 local MOST = 20000   -- values that one transaction writes: job.MaxWrites
 local PIECE = 4000    -- values after which a script leaves the rest of long work to another one
 local PIECE_BYTES = 2 ^ 19 -- and bytes of messages
+local MANY = 200      -- jobs that a script wakes, looks at, or whose ports it closes, before it leaves others to the next one
 local ORDER = 500     -- messages of one order to another shard, at most
 local ORDER_BYTES = 2 ^ 16 -- and about how many bytes
 
@@ -33,6 +34,7 @@ local counted     -- graphs whose counts a transaction has changed, by ID; nil: 
 local guessed     -- the job whose run, on what this commit writes, comes next in the transaction
 local quiet       -- what is appended wakes nobody
 local sent        -- where messages went, for the log, when it is a table
+local ended       -- edge ends that the call has closed
 local spent       -- about how much the call has written so far, as a number of values
 local space       -- how many more messages fit into the fullest port that a transaction wrote to; -1: it wrote to none
 
@@ -53,7 +55,7 @@ local function start(keys, args, skip, full)
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   jobs, ready, wired, urgent, jobkeys, trees, recheck = {}, {}, {}, {}, {}, {}, {}
-  writer, counted, guessed, quiet, sent, space, spent = nil, nil, nil, false, nil, -1, 0
+  writer, counted, guessed, quiet, sent, space, spent, ended = nil, nil, nil, false, nil, -1, 0, 0
 end
 
 local function arg()

@@ -5,7 +5,7 @@
 probe()
 local done = 0
 for _ = 1, num() do
-  local entry = call('LPOP', P .. 'chores')
+  local entry = #ready < MANY and call('LPOP', P .. 'chores')
   if not entry then break end
   local what, id, rest = string.match(entry, '^(%S+) (%S+) ?(.*)$')
   local later = FULL and (what == 'move' or what == 'spread') -- they need memory
@@ -26,6 +26,12 @@ for _ = 1, num() do
     break
   elseif what == 'spread' then
     spread_some()
+    break
+  elseif what == 'close' then
+    close(id, string.match(rest, '^(%S+) (%S+)$'))
+    break
+  elseif what == 'free' then
+    free(id, string.match(rest, '^(%S+) (%S+)$'))
     break
   elseif what == 'scrap' then
     if load(id).status ~= '' then erase(id, 'scrap') end

@@ -89,11 +89,17 @@ local function full(id, port)
   call('ZADD', P .. 'due', str(NOW + LOOK), '!full ' .. writer .. ' ' .. id .. ' ' .. port)
 end
 
--- free lets those go on whom a port was too full for.
-local function free(id, port)
+-- free lets those go on whom a port was too full for. If they are many the chores go on with it, up to the last of those
+-- who found it so until now: others may come meanwhile.
+local function free(id, port, upto)
   local k = key(id) .. ':p:' .. port
-  local producers = call('ZRANGE', k, 0, -1)
+  local most = math.max(MANY - #ready, 0)
+  local producers = call('ZRANGEBYSCORE', k, '-inf', upto or '+inf', 'LIMIT', 0, most + 1)
   if #producers == 0 then return end
+  if #producers > most then
+    producers[#producers] = nil
+    chore('free', id .. ' ' .. port .. ' ' .. (upto or call('ZRANGE', k, -1, -1, 'WITHSCORES')[2]), true)
+  end
   for _, producer in ipairs(producers) do
     local j = load(producer)
     call('ZREM', P .. 'due', '!full ' .. producer .. ' ' .. id .. ' ' .. port)
@@ -106,7 +112,7 @@ local function free(id, port)
       end
     end
   end
-  call('DEL', k)
+  if #producers > 0 then call('ZREM', k, unpack(producers)) end
 end
 
 -- free_all lets those go on who wait for room in any In port of a job.

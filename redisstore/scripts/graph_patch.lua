@@ -31,6 +31,9 @@ local new = num()
 if doubled(ahead(new)) then return { 'stale', {}, '' } end
 
 remember(token)
+ended = -math.huge -- what is being closed is closed at once
+for _, name in ipairs(call('HKEYS', P .. 'closing:' .. tree(root))) do close(string.match(name, '^(%S+) (%S+) (%S+)$')) end
+ended = 0
 patched(root, remove, stay)
 for _ = 1, new do born() end
 if new > 0 then births(root, new) end

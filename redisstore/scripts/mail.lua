@@ -43,14 +43,14 @@ local function missed(writer, id, port, n, why)
 end
 
 -- chores leaves work that is too long for one script: what to do with whole subtrees,
--- each as '<what> <job ID>'.
-local function chores(list)
+-- each as '<what> <job ID>'. What jobs at work wait for is soon: it goes before the rest.
+local function chores(list, soon)
   if #list == 0 then return end
   for i = 1, #list, CHUNK do
-    call('RPUSH', P .. 'chores', unpack(list, i, math.min(i + CHUNK - 1, #list)))
+    call(soon and 'LPUSH' or 'RPUSH', P .. 'chores', unpack(list, i, math.min(i + CHUNK - 1, #list)))
   end
   call('ZADD', P .. 'due', str(NOW + LOOK), '!chores')
   urgent['!chores'] = true
 end
 
-local function chore(what, id) chores({ what .. ' ' .. id }) end
+local function chore(what, id, soon) chores({ what .. ' ' .. id }, soon) end

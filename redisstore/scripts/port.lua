@@ -143,6 +143,33 @@ function deliver(id, dir, port, vals, hash)
   if j.parent and not j.pgraph then wake(j.parent, id) end -- as when the port keeps what it publishes
 end
 
+-- end_edges tells what a port feeds, behind the first so many, that one of its sources is closed. What has no other open
+-- source is closed, too. If they are many the chores go on with it, and the hash `closing` tells how far it is.
+local function end_edges(id, dir, port, edges, from)
+  local function done(e)
+    local name = e[2] .. '.' .. e[3]
+    if e[4] or not wires(e[1], e[2], e[3]) or call('HINCRBY', key(e[1]), 'n.' .. name, -1) ~= 0 then return end
+    if call('HEXISTS', key(e[1]), 'f.' .. name) == 0 then return finish(e[1], e[2], e[3]) end
+    local graph = load(e[1]).parent
+    call('SADD', key(graph) .. ':l', e[1] .. ' ' .. e[3])
+    recheck[graph] = true
+  end
+  local n = 0
+  for _, ends in ipairs(edges) do
+    for _, e in ipairs(ends) do
+      if n >= from and ended >= MANY then
+        local name = id .. ' ' .. dir .. ' ' .. port
+        call('HSET', P .. 'closing:' .. tree(id), name, str(n))
+        return chore('close', name, true)
+      elseif n >= from then
+        ended = ended + 1
+        done(e)
+      end
+      n = n + 1
+    end
+  end
+end
+
 -- finish closes a port, and every port behind it that has no other open source. One that
 -- feedback may still feed is put aside until its graph is quiescent.
 function finish(id, dir, port)
@@ -150,20 +177,7 @@ function finish(id, dir, port)
   if not edges or call('HSETNX', key(id), 'x.' .. dir .. '.' .. port, '1') == 0 then return end
   admit(id, dir, port, fresh)
   if edges.moving then return end -- the end comes behind what lies there: see move
-  for _, ends in ipairs(edges) do
-    for _, e in ipairs(ends) do
-      local name = e[2] .. '.' .. e[3]
-      if not e[4] and wires(e[1], e[2], e[3]) and call('HINCRBY', key(e[1]), 'n.' .. name, -1) == 0 then
-        if call('HEXISTS', key(e[1]), 'f.' .. name) == 1 then
-          local graph = load(e[1]).parent
-          call('SADD', key(graph) .. ':l', e[1] .. ' ' .. e[3])
-          recheck[graph] = true
-        else
-          finish(e[1], e[2], e[3])
-        end
-      end
-    end
-  end
+  end_edges(id, dir, port, edges, 0)
   if dir == 'i' and load(id).graph then recheck[id] = true end
   if #edges == 0 and dir == 'i' then
     touch(id)

@@ -53,12 +53,14 @@ local function quiescent(graph)
   return not id
 end
 
--- moves_on tells whether messages that a port of a graph kept are being moved on.
+-- moves_on tells whether messages that a port of a graph kept are being moved on, or its end to very many.
 local function moves_on(graph)
-  for _, port in ipairs(call('SMEMBERS', P .. 'moving:' .. tree(graph))) do
-    local j = load(string.match(port, '^%S+'))
-    while j.id ~= graph and j.pgraph do j = load(j.parent) end
-    if j.id == graph then return true end
+  for _, what in ipairs({ { 'SMEMBERS', 'moving:' }, { 'HKEYS', 'closing:' } }) do
+    for _, port in ipairs(call(what[1], P .. what[2] .. tree(graph))) do
+      local j = load(string.match(port, '^%S+'))
+      while j.id ~= graph and j.pgraph do j = load(j.parent) end
+      if j.id == graph then return true end
+    end
   end
 end
 

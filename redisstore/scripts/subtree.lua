@@ -83,7 +83,7 @@ local function erase(id, what)
   call('ZREM', P .. 'index', id)
   call('ZREM', P .. 'failures', id)
   if call('HINCRBY', P .. 't:' .. tree(id), 'jobs', -1) <= 0 then
-    call('DEL', P .. 't:' .. tree(id), P .. 'l:' .. tree(id), P .. 'moving:' .. tree(id))
+    call('DEL', P .. 't:' .. tree(id), P .. 'l:' .. tree(id), P .. 'moving:' .. tree(id), P .. 'closing:' .. tree(id))
   end
   local forget = mail('hub', 'forget', id)
   if id == tree(id) then -- for erased

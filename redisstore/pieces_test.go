@@ -1,0 +1,158 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// blocked has n jobs fill the port of one, so that all of them wait for room, and returns it.
+func (e *env) blocked(n int) (consumer job.ID) {
+	e.Helper()
+	nodes := []job.Node{{Type: "C", Ports: ports(limited(fed("in", n), 1))}}
+	for i := range n {
+		nodes = append(nodes, job.Node{Name: fmt.Sprint("p", i), Type: "P", Ports: ports(out("out", to(0)))})
+	}
+	consumer = e.create(nodes...)
+	for i := range n {
+		e.writes(consumer.Nth(i+1), statemachine.Requeue, fmt.Sprint(i))
+	}
+	return consumer
+}
+
+// takesAll takes n messages of the port in from outside.
+func (e *env) takesAll(id job.ID, n int) {
+	e.Helper()
+	e.ok(e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", N: n}, "t"+string(id)))
+}
+
+// Very many jobs that wait for room in one port go on in pieces.
+func TestProducersGoOnInPieces(t *testing.T) {
+	t.Parallel()
+	e := weighed(t)
+	const n = 1500
+	consumer := e.blocked(n)
+	e.takesAll(consumer, n)
+	for i := range n {
+		if p := e.info(consumer.Nth(i + 1)); p.Status != statemachine.Queued || p.Blocked {
+			t.Fatalf("producer %d is %s, blocked %v", i, p.Status, p.Blocked)
+		}
+	}
+	e.bounded()
+}
+
+// Where a process has died that was at it, the sweeper goes on with those that waited then. One that found the port full
+// again waits for the next room.
+func TestProducersOfTheDeadGoOn(t *testing.T) {
+	t.Parallel()
+	e := hindered(t)
+	const n = 300
+	consumer := e.blocked(n)
+	e.hinder("chore_run", 1, func() { e.takesAll(consumer, n) })
+	first := consumer.Nth(1)
+	e.is(statemachine.Queued, first)
+	e.is(statemachine.Suspended, consumer.Nth(n))
+	e.writes(first, statemachine.Requeue, "1")
+	e.is(statemachine.Suspended, first)
+	e.ok(e.rdb.ZAdd(t.Context(), e.due(consumer), redis.Z{Score: 1, Member: "!chores"}).Err())
+	e.sweep()
+	for i := 1; i < n; i++ {
+		e.is(statemachine.Queued, consumer.Nth(i+1))
+	}
+	e.is(statemachine.Suspended, first)
+	e.equal("those that wait for room", e.rdb.ZRange(t.Context(), strings.TrimSuffix(e.due(consumer), "due")+"j:"+string(consumer)+":p:in", 0, -1).Val(), []string{string(first)})
+}
+
+// crowded is a graph with a job whose port feeds n others, half of them each message and half of them by turns, and one
+// more that another job feeds, too.
+func crowded(n int) []job.Node {
+	nodes := []job.Node{
+		{Type: "G", Graph: true},
+		{Name: "source", Type: "S", Ports: ports(out("out"))},
+		{Name: "other", Type: "S", Ports: ports(out("out", to(3)))},
+		{Name: "both", Type: "T", Ports: ports(fed("in", 2))},
+	}
+	turns := to(3)
+	for i := range n {
+		nodes = append(nodes, job.Node{Name: fmt.Sprint("t", i), Type: "T", Ports: ports(fed("in", 1))})
+		if i%2 == 0 {
+			turns = append(turns, to(i+4)...)
+		} else {
+			nodes[1].Ports[0].Edges = append(nodes[1].Ports[0].Edges, to(i+4))
+		}
+	}
+	nodes[1].Ports[0].Edges = append(nodes[1].Ports[0].Edges, turns)
+	return nodes
+}
+
+// closings is how many of the first jobs of crowded that a source feeds have got its end.
+func (e *env) closings(root job.ID, n int) (closed int) {
+	e.Helper()
+	for i := range n {
+		switch p := e.port(root.Nth(i+4), port.Input, "in"); {
+		case p.Closed != (p.Sources == 0):
+			e.Fatalf("the port of job %d is %+v", i+4, p)
+		case p.Closed:
+			closed++
+		}
+	}
+	return closed
+}
+
+// The end of a port comes to very many in pieces.
+func TestCloseInPieces(t *testing.T) {
+	t.Parallel()
+	e := weighed(t)
+	const n = 1500
+	root := e.create(crowded(n)...)
+	e.ok(e.store.ClosePort(t.Context(), root.Nth(1), port.Output, "out"))
+	e.equal("ports that are closed", e.closings(root, n), n)
+	e.equal("open sources of a port that has another one", e.port(root.Nth(3), port.Input, "in").Sources, 1)
+	e.equal("keys of what is being closed", e.rdb.Exists(t.Context(), strings.TrimSuffix(e.due(root), "due")+"closing:"+string(root)).Val(), int64(0))
+	e.bounded()
+}
+
+// Where a process has died that was at it, the sweeper goes on, or the next patch does: each port gets the end once.
+func TestCloseOfTheDead(t *testing.T) {
+	t.Parallel()
+	for name, goOn := range map[string]func(e *env, root job.ID, n int){
+		"sweep": func(*env, job.ID, int) {},
+		"patch": func(e *env, root job.ID, n int) {
+			h, err := job.NewClient(e.store).Find(e.Context(), string(root))
+			e.ok(err)
+			more := append(crowded(n), job.Node{Name: "more", Type: "T", Ports: ports(in("in"))})
+			e.ok(h.Patch(e.Context(), planned(more)))
+			e.equal("ports that are closed by the patch", e.closings(root, n), n)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := hindered(t)
+			const n = 450
+			root := e.create(crowded(n)...)
+			e.hinder("chore_run", 1, func() {
+				e.end(root.Nth(2), statemachine.Suspend)
+				d := delta(e.begin(root.Nth(1)), statemachine.Complete)
+				d.Closes = []string{"out"}
+				e.commit(d)
+			})
+			if closed := e.closings(root, n); closed == 0 || closed == n {
+				t.Fatalf("%d ports are closed with the run", closed)
+			}
+			goOn(e, root, n)
+			e.ok(e.rdb.ZAdd(t.Context(), e.due(root), redis.Z{Score: 1, Member: "!chores"}).Err())
+			e.sweep()
+			e.equal("ports that are closed", e.closings(root, n), n)
+			e.equal("open sources of a port that has another one", e.port(root.Nth(3), port.Input, "in").Sources, 1)
+			e.ok(e.store.ClosePort(t.Context(), root.Nth(2), port.Output, "out"))
+			e.equal("open sources of it without that", e.port(root.Nth(3), port.Input, "in").Sources, 0)
+		})
+	}
+}
