@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -155,4 +154,113 @@ func TestCloseOfTheDead(t *testing.T) {
 			e.equal("open sources of it without that", e.port(root.Nth(3), port.Input, "in").Sources, 0)
 		})
 	}
+}
+
+// circling is a graph with n members that one of them feeds, and itself.
+func circling(n int) []job.Node {
+	back := in("back")
+	back.Loops = 1
+	nodes := []job.Node{
+		{Type: "G", Graph: true, Loop: true, Ports: ports(out("in"))},
+		{Name: "round", Type: "R", Loop: true, Ports: ports(fed("in", 1), back, out("out", job.Edge{{Node: 1, Dir: port.Input, Port: "back", Feedback: true}}, nil))},
+	}
+	nodes[0].Ports[0] = in("in")
+	nodes[0].Ports[0].Edges = []job.Edge{to(1)}
+	var turns job.Edge
+	for i := range n {
+		nodes = append(nodes, job.Node{Name: fmt.Sprint("t", i), Type: "T", Loop: true, Ports: ports(fed("in", 1))})
+		turns = append(turns, to(i+2)...)
+	}
+	nodes[1].Ports[2].Edges[1] = turns
+	return nodes
+}
+
+// The members of a graph with feedback, if they are very many, are looked at in pieces.
+func TestQuiescenceInPieces(t *testing.T) {
+	t.Parallel()
+	e := weighed(t)
+	root := e.create(circling(1500)...)
+	e.ok(e.store.ClosePort(t.Context(), root, port.Input, "in"))
+	e.end(root.Nth(1), statemachine.Suspend)
+	e.until("the feedback has ended", func() bool { return e.port(root.Nth(1), port.Input, "back").Closed })
+	e.is(statemachine.Queued, root.Nth(1))
+	e.bounded()
+}
+
+// A member that moves while the others are looked at keeps the feedback open, whether it was looked at already or not.
+func TestQuiescenceSeesWhoMoves(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]bool{"and is done": true, "and goes on": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := hindered(t)
+			const n = 700
+			root := e.create(circling(n)...)
+			chores := strings.TrimSuffix(e.due(root), "due") + "chores"
+			goOn := func() {
+				e.Helper()
+				e.ok(e.rdb.ZAdd(t.Context(), e.due(root), redis.Z{Score: 1, Member: "!chores"}).Err())
+				e.sweep()
+				e.until("there are no chores", func() bool { return e.rdb.LLen(t.Context(), chores).Val() == 0 })
+			}
+			e.hinder("chore_run", 1, func() {
+				e.ok(e.store.ClosePort(t.Context(), root, port.Input, "in"))
+				e.end(root.Nth(1), statemachine.Suspend)
+				e.equal("chores", e.rdb.LLen(t.Context(), chores).Val(), int64(1))
+			})
+			for i := range n {
+				e.write(root.Nth(i+2), "in", "1")
+				if end {
+					e.end(root.Nth(i+2), statemachine.Suspend)
+				}
+			}
+			goOn()
+			if !end {
+				e.equal("the feedback is closed while members move", e.port(root.Nth(1), port.Input, "back").Closed, false)
+				for i := range n {
+					e.end(root.Nth(i+2), statemachine.Suspend)
+				}
+				goOn()
+			}
+			e.until("the feedback has ended", func() bool { return e.port(root.Nth(1), port.Input, "back").Closed })
+		})
+	}
+}
+
+// A graph with feedback and very many members waits for one within it, whose members are looked at in pieces, too, and for what
+// its end brings about.
+func TestNestedQuiescenceInPieces(t *testing.T) {
+	t.Parallel()
+	e := hindered(t)
+	const n = 700
+	round := func(parent, self int) job.Node {
+		back := in("back")
+		back.Loops = 1
+		out := out("out", job.Edge{{Node: self, Dir: port.Input, Port: "back", Feedback: true}})
+		return job.Node{Name: "round", Type: "R", Loop: true, Parent: parent, Ports: ports(fed("in", 1), back, out)}
+	}
+	outer := job.Node{Type: "G", Graph: true, Loop: true, Ports: ports(in("in"))}
+	outer.Ports[0].Edges = []job.Edge{to(1), to(2)}
+	inner := job.Node{Name: "inner", Type: "G", Graph: true, Loop: true, Ports: ports(fed("in", 1))}
+	inner.Ports[0].Edges = []job.Edge{to(3)}
+	nodes := []job.Node{outer, round(0, 1), inner, round(2, 3)}
+	for i := range 2 * n {
+		nodes = append(nodes, job.Node{Name: fmt.Sprint("t", i), Type: "T", Loop: true, Parent: i % 2 * 2, Ports: ports(in("in"))})
+	}
+	root := e.create(nodes...)
+	for i := range 2 * n {
+		e.end(root.Nth(i+4), statemachine.Suspend)
+	}
+	e.ok(e.store.ClosePort(t.Context(), root, port.Input, "in"))
+	e.hinder("chore_run", 1, func() {
+		e.end(root.Nth(3), statemachine.Suspend)
+		e.end(root.Nth(1), statemachine.Suspend)
+	})
+	e.ok(e.rdb.ZAdd(t.Context(), e.due(root), redis.Z{Score: 1, Member: "!chores"}).Err())
+	e.sweep()
+	e.until("the inner feedback has ended", func() bool { return e.port(root.Nth(3), port.Input, "back").Closed })
+	e.equal("the outer feedback is closed while the inner one ends", e.port(root.Nth(1), port.Input, "back").Closed, false)
+	e.end(root.Nth(3), statemachine.Complete)
+	e.until("the outer feedback has ended", func() bool { return e.port(root.Nth(1), port.Input, "back").Closed })
+	e.is(statemachine.Queued, root.Nth(1))
 }

@@ -31,7 +31,7 @@ const (
 	AfterCommitBeforeAck    Point = "afterCommitBeforeAck"    // asynq does not know yet that the wake is done
 	AfterAck                Point = "afterAck"                // now it does
 	MidSpawnChildren        Point = "midSpawnChildren"        // between parts of a large plan
-	MidTerminate            Point = "midTerminate"            // between chores: work on subtrees in pieces
+	MidTerminate            Point = "midTerminate"            // between background tasks: long work in pieces
 	MidDelete               Point = "midDelete"               // a subtree is marked for deletion, and still there
 	MidAdopt                Point = "midAdopt"                // the child points at its parent-to-be, which does not list it
 	AfterAdoptAccepted      Point = "afterAdoptAccepted"      // the parent lists it, which is not confirmed yet

@@ -30,6 +30,14 @@ for _ = 1, num() do
   elseif what == 'close' then
     close(id, string.match(rest, '^(%S+) (%S+)$'))
     break
+  elseif what == 'quiesce' then
+    local before, todo, digest, life = string.match(rest, '^(%S+) (%S+) (%S*) (.*)$')
+    local at = { before = before, digest = digest, todo = {} }
+    for one in string.gmatch(todo, '[^,]+') do at.todo[#at.todo + 1] = one end
+    if life ~= LIFE then at = { before = '-', digest = '', todo = { id .. ':0' } } end -- the cursors mean nothing
+    if call('HDEL', key(id), 'search') == 1 then end_feedback(id, at) end
+    rested(load(id)) -- those that it is within have waited for this
+    break
   elseif what == 'free' then
     free(id, string.match(rest, '^(%S+) (%S+)$'))
     break

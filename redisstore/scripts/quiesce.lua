@@ -5,7 +5,8 @@ local function at_rest(j)
   if j.status == '' or inactive(j) then return true end
   if j.status == S.failed then return not j.pgraph end -- it is its parent's affair
   if j.status ~= S.suspended and j.status ~= S.completed then return false end
-  return not (j.blocked > 0 and j.again) and (j.graph or not call('ZSCORE', P .. 'due', '@' .. j.id))
+  if j.graph then return call('HEXISTS', key(j.id), 'search') == 0 end -- whether its feedback ends is being looked at
+  return not (j.blocked > 0 and j.again) and not call('ZSCORE', P .. 'due', '@' .. j.id)
 end
 
 -- done tells whether a job is woken by nobody: what those that it spawned do does not come to its graph.
@@ -22,23 +23,46 @@ local function moving(j, graph)
   return false
 end
 
--- mover returns a member of a graph that is not at rest, or nil.
-local function mover(graph)
-  local todo = { graph }
-  while #todo > 0 do
-    for _, id in ipairs(call('HVALS', key(table.remove(todo)) .. ':c')) do
-      if tree(id) == tree(graph) then -- else adopted
-        local j = load(id)
-        if not at_rest(j) then return id end
-        if not done(j) then todo[#todo + 1] = id end
+-- still tells whether no member of a graph moves. Many members are looked at in pieces, by the chores, and twice: if all
+-- were at rest both times, and none did anything between, they were all at rest at one time. at says where to go on.
+local function still(graph, at)
+  local k, todo = key(graph), at and at.todo or { graph .. ':0' }
+  -- search returns a member that is not at rest, or nil and what those have done that it has looked at: some of those
+  -- below the jobs of todo, each '<job>:<from>', which keeps the rest.
+  local function search()
+    local seen = {}
+    while #todo > 0 and #seen < MANY do
+      local id, from = string.match(table.remove(todo), '^(.*):(%d+)$')
+      local page = call('HSCAN', key(id) .. ':c', from, 'COUNT', MANY)
+      if page[1] ~= '0' then todo[#todo + 1] = id .. ':' .. page[1] end
+      for n = 2, #page[2], 2 do
+        local j = tree(page[2][n]) == tree(graph) and load(page[2][n]) -- else adopted
+        if j and not at_rest(j) then return j.id end
+        if j then seen[#seen + 1] = j.id .. ' ' .. str(j.gen) .. ' ' .. str(j.version) end
+        if j and not done(j) and call('EXISTS', key(j.id) .. ':c') == 1 then todo[#todo + 1] = j.id .. ':0' end
       end
     end
+    return nil, table.concat(seen, ' ')
   end
+  local id, seen = search()
+  if id then
+    call('HSET', k, 'mover', id)
+    return false
+  end
+  if not at and #todo == 0 then return true end
+  local before, digest = at and at.before or '-', redis.sha1hex((at and at.digest or '') .. seen)
+  if #todo == 0 then
+    if digest == before then return true end
+    before, digest, todo = digest, '', { graph .. ':0' }
+  end
+  call('HSET', k, 'search', str(NOW))
+  chore('quiesce', table.concat({ graph, before, table.concat(todo, ','), digest, LIFE }, ' '), true)
+  return false
 end
 
 -- quiescent tells whether nothing in a graph moves any more, nor can come into it. Looking at all members is dear: the
 -- one that moved when this was done last is looked at before, and those that this call woke.
-local function quiescent(graph)
+local function quiescent(graph, at)
   for _, j in ipairs(ready) do
     if moving(j, graph) then return false end
   end
@@ -48,9 +72,7 @@ local function quiescent(graph)
   end
   local last = call('HGET', key(graph), 'mover')
   if last and moving(load(last), graph) then return false end
-  local id = mover(graph)
-  if id then call('HSET', key(graph), 'mover', id) end
-  return not id
+  return still(graph, at)
 end
 
 -- moves_on tells whether messages that a port of a graph kept are being moved on, or its end to very many.
@@ -64,10 +86,12 @@ local function moves_on(graph)
   end
 end
 
--- end_feedback closes the ports of a quiescent graph that only feedback could still feed.
-local function end_feedback(graph)
-  local idle = key(graph) .. ':l'
-  if call('EXISTS', idle) == 0 or moves_on(graph) or not quiescent(graph) then return end
+-- end_feedback closes the ports of a quiescent graph that only feedback could still feed. at is where a search by the
+-- chores goes on; while one does there is no other.
+local function end_feedback(graph, at)
+  local idle, since = key(graph) .. ':l', not at and call('HGET', key(graph), 'search')
+  if since and NOW - tonumber(since) < 30 * LOOK or call('EXISTS', idle) == 0 then return end
+  if moves_on(graph) or not quiescent(graph, at) then return end
   local ports = call('SMEMBERS', idle)
   call('DEL', idle)
   for _, who in ipairs(ports) do
