@@ -13,7 +13,7 @@ import (
 // fence is a block of code in Markdown, with its language.
 var fence = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 
-// TestDocs: what docs/graphs.md shows is what is there, and what README shows of commands. Commands print what it says, pieces
+// TestDocs: what docs/graphs.md shows is what is there, and what README and docs/schedules.md show of commands. Commands print what it says, pieces
 // of files are in examples/graphs, and Go is in a test.
 func TestDocs(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
@@ -33,6 +33,13 @@ func TestDocs(t *testing.T) {
 		if block[1] == "console" {
 			checkCommand(t, block[2])
 		}
+	}
+	schedules, err := os.ReadFile("docs/schedules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range fence.FindAllStringSubmatch(string(schedules), -1) {
+		checkCommand(t, block[2])
 	}
 	for _, block := range fence.FindAllStringSubmatch(string(page), -1) {
 		language, text := block[1], block[2]
@@ -68,7 +75,14 @@ func glob(t *testing.T, pattern string) []string {
 func checkCommand(t *testing.T, block string) {
 	t.Helper()
 	line, want, _ := strings.Cut(block, "\n")
-	words := strings.Fields(line)
+	var words []string
+	for i, part := range strings.Split(line, "'") { // each second part is in quotes
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
 	if len(words) < 3 || words[0] != "$" || words[1] != "weir" {
 		t.Fatalf("no command: %s", line)
 	}

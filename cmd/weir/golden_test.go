@@ -180,6 +180,11 @@ func TestJSON(t *testing.T) {
 	if err != nil || schema("run").Validate(v) != nil {
 		t.Errorf("run: %v, %v\n%s", err, schema("run").Validate(v), out)
 	}
+	out = weir(t, "", "next", "@daily", "-o", "json")
+	v, err = jsonschema.UnmarshalJSON(strings.NewReader(out))
+	if err != nil || schema("next").Validate(v) != nil {
+		t.Errorf("next: %v, %v\n%s", err, schema("next").Validate(v), out)
+	}
 	if got := weir(t, "", "schema"); got != string(docs.CLISchema()) {
 		t.Error("weir schema prints another schema")
 	}
