@@ -68,18 +68,19 @@ var (
 	full = lab.Size{
 		Chain: 20_000, Hops: 300, Stream: 96_000, Streams: 16, Batch: 960_000, Trees: 32, Children: 1000,
 		Wakes: 300, Idle: 10 * time.Second, Weighed: []int{100_000}, Jobs: []int{1000, 100_000}, Siblings: []int{1, 1000, 100_000},
-		Kills: 5, Stuck: 10, Patience: time.Hour,
+		Broods: []int{10, 10_000},
+		Kills:  5, Stuck: 10, Patience: time.Hour,
 		Waiting: 1_000_000, Writes: 20_000, Subscribers: 10_000, Family: 100_000, Wide: 1000, Members: 10_000,
 	}
 	quick = lab.Size{
 		Chain: 2_000, Hops: 50, Stream: 9_600, Streams: 16, Batch: 96_000, Trees: 2, Children: 1000,
-		Wakes: 50, Idle: 2 * time.Second, Weighed: []int{10_000}, Jobs: []int{1000, 10_000}, Siblings: []int{1, 1000},
+		Wakes: 50, Idle: 2 * time.Second, Weighed: []int{10_000}, Jobs: []int{1000, 10_000}, Siblings: []int{1, 1000}, Broods: []int{10, 1000},
 		Kills: 1, Stuck: 10, Patience: 10 * time.Minute,
 		Waiting: 100_000, Writes: 20_000, Subscribers: 1000, Family: 5000, Wide: 1000, Members: 1000,
 	}
 )
 
-// million is the number of jobs that -slow adds to memory and growth.
+// million is the number of jobs that -slow adds to memory, growth and spawn.
 const million = 1_000_000
 
 func parse(args []string, stderr io.Writer) (*options, error) {
@@ -103,6 +104,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	if *slow {
 		o.suite.Size.Slow = true
 		o.suite.Size.Jobs = append(slices.Clone(o.suite.Size.Jobs), million)
+		o.suite.Size.Broods = append(slices.Clone(o.suite.Size.Broods), million)
 		o.suite.Size.Weighed = append(slices.Clone(o.suite.Size.Weighed), million)
 	}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -32,7 +33,7 @@ const DefaultParallel = 4
 // error of the message; with on_error = fail both jobs can be retried, that of the item
 // first. What a failed job had written is left out. Jobs of items stay as children when
 // they are done: an engine has no way to delete them from a run. So each is for thousands
-// of items rather than millions.
+// of items rather than millions, whose memory they take; the time for an item stays what it is.
 //
 // With order = input the result is as deterministic as the jobs are. The end of in, when all
 // jobs have completed, is the end of out.
@@ -230,7 +231,15 @@ type items struct {
 	pace pace
 }
 
-func itemName(n int) string { return "item_" + strconv.Itoa(n) }
+const itemPrefix = "item_"
+
+func itemName(n int) string { return itemPrefix + strconv.Itoa(n) }
+
+// itemOf is the inverse of itemName.
+func itemOf(name string) (n int, ok bool) {
+	n, err := strconv.Atoi(strings.TrimPrefix(name, itemPrefix))
+	return n, err == nil && name == itemName(n)
+}
 
 // Run implements worker.Worker.
 func (e *Each) Run(ctx context.Context, run *worker.Run) error {
@@ -262,38 +271,56 @@ func (e *Each) Run(ctx context.Context, run *worker.Run) error {
 
 func (w *items) save() error { return w.run.State().Set("each", w.head) }
 
-// collect passes on what the jobs of items wrote that have completed.
+// collect passes on what the jobs of items wrote that have completed: in the order of the items, as far as they have
+// without a gap; before that, unless this order is asked for, of those that woke this job.
 func (w *items) collect() error {
-	for _, n := range slices.Clone(w.head.Active) {
-		if err := w.ctx.Err(); err != nil {
-			return err
+	if w.Order == OrderArrival {
+		for _, child := range w.run.WokenBy() {
+			n, ok := itemOf(child.Name())
+			if !ok || !slices.Contains(w.head.Active, n) {
+				continue
+			}
+			if _, err := w.collectItem(n, child); err != nil {
+				return err
+			}
 		}
+	}
+	for len(w.head.Active) > 0 {
+		n := w.head.Active[0]
 		child, err := w.run.Child(itemName(n))
 		if err != nil {
 			return err
 		}
-		info, err := child.Info()
-		if err != nil {
+		if done, err := w.collectItem(n, child); err != nil || !done {
 			return err
 		}
-		switch info.Status {
-		case statemachine.Completed:
-			err = w.pass(child)
-		case statemachine.Failed, statemachine.Terminated:
-			err = w.failed(n, info)
-		default:
-			if w.Order != OrderArrival {
-				return nil
-			}
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		w.head.Active = slices.DeleteFunc(w.head.Active, func(x int) bool { return x == n })
-		w.run.State().Unset(itemName(n))
 	}
 	return nil
+}
+
+// collectItem deals with the job of an item if it has ended, and tells whether it has.
+func (w *items) collectItem(n int, child *worker.Child) (bool, error) {
+	if err := w.ctx.Err(); err != nil {
+		return false, err
+	}
+	info, err := child.Info()
+	if err != nil {
+		return false, err
+	}
+	switch info.Status {
+	case statemachine.Completed:
+		err = w.pass(child)
+	case statemachine.Failed, statemachine.Terminated:
+		err = w.failed(n, info)
+	default:
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	w.head.Active = slices.DeleteFunc(w.head.Active, func(x int) bool { return x == n })
+	w.run.State().Unset(itemName(n))
+	return true, nil
 }
 
 // pass writes what a completed job wrote.

@@ -44,14 +44,11 @@ func (h *Handle) Children(ctx context.Context) (map[string]*Handle, error) {
 
 // Child returns the child of that name, or an error that wraps ErrNotFound.
 func (h *Handle) Child(ctx context.Context, name string) (*Handle, error) {
-	all, err := h.Children(ctx)
+	id, err := h.store.Child(ctx, h.id, name)
 	if err != nil {
 		return nil, err
 	}
-	if c := all[name]; c != nil {
-		return c, nil
-	}
-	return nil, fmt.Errorf("%w: job %s has no child %q", ErrNotFound, h.id, name)
+	return h.at(id), nil
 }
 
 // Parent returns the job's parent, or nil if it has none.

@@ -28,6 +28,7 @@ type Info struct {
 	Version    int64               `json:"version"`           // commits of any kind
 	Deaths     int                 `json:"deaths,omitempty"`  // runs since the last commit whose process died, or was cut off
 	Started    bool                `json:"started,omitempty"` // its worker's Start is done
+	Woke       int64               `json:"-"`                 // its place among the children that woke its parent, 0 for none; see Delta.Looked
 	Joining    bool                `json:"-"`                 // an adoption across shards is not yet confirmed
 	Policy     FailurePolicy       `json:"on_failure,omitempty"`
 	Definition string              `json:"definition,omitempty"` // digest of the plan of a graph that was started

@@ -16,15 +16,15 @@ const (
 	MaxLabelValue = 255 // bytes
 )
 
-// Label puts a label on the root of the tree. Labels are short texts by which jobs are
+// Label puts a label on the root of the tree, or on the child. Labels are short texts by which jobs are
 // found again, see [Filter]. A tree that exists already keeps those it was created with.
-func Label(key, value string) Option {
-	return func(o *startOptions) {
+func Label(key, value string) ChildOption {
+	return childOption(func(o *startOptions) {
 		if o.labels == nil {
 			o.labels = make(map[string]string)
 		}
 		o.labels[key] = value
-	}
+	})
 }
 
 // CheckLabel reports whether a label may be used: a key of 1 to MaxLabelKey letters, digits

@@ -7,20 +7,38 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weirworks/weir/statemachine"
 )
 
 // Option is a choice made when a tree is started.
-type Option func(*startOptions)
+type Option interface{ choose(*startOptions) }
+
+// ChildOption is an Option that children have, too: see worker.Run.Spawn.
+type ChildOption interface {
+	Option
+	child()
+}
 
 type startOptions struct {
 	alias, by string
 	aliased   bool
+	queue     string
 	labels    map[string]string
 	existing  existing
 	later     bool
 }
+
+// option is an Option for trees, childOption one for children, too.
+type (
+	option      func(*startOptions)
+	childOption func(*startOptions)
+)
+
+func (f option) choose(o *startOptions)      { f(o) }
+func (f childOption) choose(o *startOptions) { f(o) }
+func (childOption) child()                   {}
 
 // existing is what to do with a tree that has the alias and another definition.
 type existing int
@@ -39,30 +57,38 @@ const (
 // its jobs, their parameters, ports and wires, or a lone job of the same type and queue with the same
 // parameters. Otherwise the error wraps ErrExists; PatchExisting and TakeExisting say what
 // to do instead. A tree that has completed, failed or been terminated is returned as it is.
-func Alias(name string) Option { return func(o *startOptions) { o.alias, o.aliased = name, true } }
+//
+// A child that a run spawns gets its alias with the commit. An alias that another job has refuses the
+// Spawn; if that one takes it in the same moment, the child goes without, and its log says so.
+func Alias(name string) ChildOption {
+	return childOption(func(o *startOptions) { o.alias, o.aliased = name, true })
+}
+
+// InQueue puts those jobs of the tree into a queue that name none.
+func InQueue(queue string) ChildOption { return childOption(func(o *startOptions) { o.queue = queue }) }
 
 // PatchExisting changes a graph that is there under the alias into the one that is started, if
 // it has another definition, as Handle.Patch does: that is how a new version of a graph is
 // deployed. A failed graph is changed, too; one that has completed or been terminated is not.
-func PatchExisting() Option { return func(o *startOptions) { o.existing = patch } }
+func PatchExisting() Option { return option(func(o *startOptions) { o.existing = patch }) }
 
 // TakeExisting takes the tree that is there under the alias, whatever its definition.
-func TakeExisting() Option { return func(o *startOptions) { o.existing = take } }
+func TakeExisting() Option { return option(func(o *startOptions) { o.existing = take }) }
 
 // EnginesLater starts a tree though a job of it is in a queue that no engine serves for the job's
 // type, while another queue has the type: the engine is still to be started. Without it the error
 // wraps ErrUnknownType. A type that no engine has registered for any queue is no error.
-func EnginesLater() Option { return func(o *startOptions) { o.later = true } }
+func EnginesLater() Option { return option(func(o *startOptions) { o.later = true }) }
 
 // By records who created the tree.
-func By(who string) Option { return func(o *startOptions) { o.by = who } }
+func By(who string) Option { return option(func(o *startOptions) { o.by = who }) }
 
 // Start creates all jobs of a plan in one step and queues those that have something
 // to do. It returns a handle of the root.
 func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle, error) {
 	var o startOptions
 	for _, opt := range opts {
-		opt(&o)
+		opt.choose(&o)
 	}
 	plan, err := c.plan(ctx, p, &o)
 	if err != nil {
@@ -96,18 +122,7 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 
 // plan returns what is to be created.
 func (c *Client) plan(ctx context.Context, p Planner, o *startOptions) (*Plan, error) {
-	if p == nil {
-		return nil, fmt.Errorf("%w: there is no plan; give a graph or job.Single(worker)", ErrName)
-	}
-	plan, err := p.Plan()
-	if err != nil {
-		return nil, err
-	}
-	plan = plan.labelled(o.labels)
-	err = plan.Validate()
-	if err == nil && o.aliased {
-		err = checkAlias(o.alias)
-	}
+	plan, err := o.plan(p, "")
 	if err != nil || o.later {
 		return plan, err
 	}
@@ -117,6 +132,44 @@ func (c *Client) plan(ctx context.Context, p Planner, o *startOptions) (*Plan, e
 		return nil, err
 	}
 	return plan, nil
+}
+
+// plan returns what is to be created: with a name, a child.
+func (o *startOptions) plan(p Planner, name string) (*Plan, error) {
+	if p == nil {
+		return nil, fmt.Errorf("%w: there is no plan; give a graph or job.Single(worker)", ErrName)
+	}
+	plan, err := p.Plan()
+	if err != nil {
+		return nil, err
+	}
+	plan = plan.labelled(o.labels)
+	if len(plan.Nodes) > 0 && (name != "" || o.queue != "") {
+		plan = &Plan{Nodes: slices.Clone(plan.Nodes), Parent: plan.Parent} // its planner may give it to others
+		plan.Nodes[0].Name = cmp.Or(name, plan.Nodes[0].Name)
+		for i := range plan.Nodes {
+			plan.Nodes[i].Queue = cmp.Or(plan.Nodes[i].Queue, o.queue)
+		}
+	}
+	err = plan.Validate()
+	if err == nil && o.aliased {
+		err = checkAlias(o.alias)
+	}
+	return plan, err
+}
+
+// PlanChild returns the plan of a child of that name as the options have it, and its alias, empty if it is to have none.
+// It is for engines; runs call worker.Run.Spawn.
+func PlanChild(name string, p Planner, opts ...ChildOption) (plan *Plan, alias string, err error) {
+	var o startOptions
+	for _, opt := range opts {
+		opt.choose(&o)
+	}
+	if err := CheckName("job name", name); err != nil {
+		return nil, "", err
+	}
+	plan, err = o.plan(p, name)
+	return plan, o.alias, err
 }
 
 // meet makes sure that a tree that was there already is what a plan describes, or does what is

@@ -73,6 +73,8 @@ type Inspector interface {
 	Failures(ctx context.Context, id ID) ([]Failure, error)
 	// Logs returns the last entries that runs of the job logged, oldest first.
 	Logs(ctx context.Context, id ID, limit int) ([]LogEntry, error)
+	// Child returns the ID of the child of that name, or ErrNotFound. It takes as long with a million children as with one.
+	Child(ctx context.Context, parent ID, name string) (ID, error)
 }
 
 // PortSetter changes the ports of a job from outside of its runs.
@@ -180,10 +182,13 @@ type RunReader interface {
 	State(ctx context.Context, id ID, keys ...string) (map[string]json.RawMessage, error)
 	// Info is Inspector's.
 	Info(ctx context.Context, id ID) (*Info, error)
-	// Children returns the IDs of a job's children by name.
-	Children(ctx context.Context, id ID) (map[string]ID, error)
-	// Reserve sets n numbers of a tree aside and returns the first.
-	Reserve(ctx context.Context, tree ID, n int) (int, error)
+	// Child is Inspector's.
+	Child(ctx context.Context, parent ID, name string) (ID, error)
+	// ReserveChild sets n numbers of a job's tree aside for a child and all below it, and returns the first; or
+	// ErrExists if the job has a child of that name.
+	ReserveChild(ctx context.Context, parent ID, name string, n int) (int, error)
+	// Resolve is Names'.
+	Resolve(ctx context.Context, alias string) (ID, error)
 }
 
 // Sweeper puts right what crashes leave behind.
@@ -232,9 +237,29 @@ type Snapshot struct {
 	State    map[string]json.RawMessage // empty unless Whole
 	Defaults map[string]json.RawMessage // by In port
 	In       Inboxes                    // of the In ports that have messages
+	// Woken are the children that woke the job since its last run that did not fail, the first of them first, at most
+	// MaxWoken; WokenTo is where they end, for Delta.Woken. If there are more, the run is followed by another.
+	Woken   []Kin
+	WokenTo int64
 	// Row are the jobs that come behind one that runs for the first time: all that it writes along edges goes to
 	// the first of them, and so on. They sleep, have never run, and have nothing to read.
 	Row []*Snapshot
+}
+
+// MaxWoken is how many children a run is told of at a time that woke its job.
+const MaxWoken = 1000
+
+// Kin is a child of a job.
+type Kin struct {
+	Name string
+	ID   ID
+}
+
+// Looked is a child that woke its parent, and its place among those that did when the parent looked: if it has not woken
+// it since, that is no reason to run again.
+type Looked struct {
+	Name string
+	Woke int64
 }
 
 // Inbox is the unread part of a port that came with a snapshot.
@@ -293,6 +318,8 @@ type Delta struct {
 	Single   string          // how many of the next messages to read one a run, as a number; empty: as before
 	Started  bool            // the worker's Start is part of it
 	Idle     bool            // the run made no progress, and its job asks for another at once
+	Woken    int64           // up to where the run was told of children that woke it, see Snapshot; 0 for none
+	Looked   []Looked        // children that woke the job in the run, which then looked what they had done
 	Guess    *Guess          // the run has not begun yet
 	Before   []Part          // the runs before the last one, of which Writes, Entry and Log are
 }
@@ -355,8 +382,9 @@ type Default struct {
 
 // Spawn creates the jobs of a plan as a child of the run's job, numbered from Base on.
 type Spawn struct {
-	Plan *Plan
-	Base int
+	Plan  *Plan
+	Base  int
+	Alias string // of the child; empty for none. Another job that has it keeps it, and the log of the child says so.
 }
 
 // Result tells what became of one transaction.

@@ -41,7 +41,7 @@ func (s *Store) State(ctx context.Context, id job.ID, keys ...string) (map[strin
 // familyPage is about how many children one command reads.
 const familyPage = 1000
 
-// Children implements job.RunReader. Those that come or go while it reads may be among them or not.
+// Children implements job.Family. Those that come or go while it reads may be among them or not.
 func (s *Store) Children(ctx context.Context, id job.ID) (map[string]job.ID, error) {
 	family, all := s.keys.job(id, childrenSuffix), map[string]job.ID{}
 	for known := -1; ; known = len(all) {
@@ -65,6 +65,15 @@ func (s *Store) Children(ctx context.Context, id job.ID) (map[string]job.ID, err
 			return all, s.explain(err)
 		}
 	}
+}
+
+// Child implements job.Inspector and job.RunReader.
+func (s *Store) Child(ctx context.Context, parent job.ID, name string) (job.ID, error) {
+	id, err := s.child(ctx, parent, name)
+	if err == nil && id == "" {
+		err = fmt.Errorf("%w: job %s has no child %q", job.ErrNotFound, parent, name)
+	}
+	return id, err
 }
 
 // child returns the child of that name, or none.

@@ -226,6 +226,13 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 		one := d.list(next)
 		s.Row = append(s.Row, d.look(job.ID(d.str(d.at(one, 0))), d.at(one, 1), d.at(one, 2), d.at(one, 3)))
 	}
+	if len(l) > 7 {
+		woken := d.list(l[7])
+		s.WokenTo = d.int(d.at(woken, 0))
+		for i := 1; i+1 < len(woken); i += 2 {
+			s.Woken = append(s.Woken, job.Kin{Name: d.str(woken[i]), ID: job.ID(d.str(woken[i+1]))})
+		}
+	}
 	return s, d.err
 }
 
@@ -261,6 +268,9 @@ func (d *decoder) infos(v any) []*job.Info {
 			continue
 		}
 		i.Next = d.time(d.at(one, 4))
+		if place := d.str(d.at(one, 5)); place != "" {
+			i.Woke = d.int(place)
+		}
 		infos = append(infos, i)
 	}
 	return infos

@@ -183,7 +183,17 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	for _, w := range d.Wakes {
 		args = append(args, w.Milliseconds())
 	}
-	return args
+	var aliases []any
+	for _, sp := range d.Spawns {
+		if sp.Alias != "" {
+			aliases = append(aliases, string(d.Job.Nth(sp.Base)), sp.Alias)
+		}
+	}
+	args = append(args, d.Woken, 2*len(d.Looked))
+	for _, l := range d.Looked {
+		args = append(args, l.Name, strconv.FormatInt(l.Woke, 10))
+	}
+	return append(append(args, len(aliases)), aliases...)
 }
 
 // markArg encodes what kind of run a delta is of.

@@ -20,7 +20,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "closing": true, "patch": true, "port": true, "quiesce": true, "rate": true, "run": true, "subtree": true, "hub": true, "tx": true}
+var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "closing": true, "patch": true, "port": true, "quiesce": true, "rate": true, "run": true, "subtree": true, "hub": true, "tx": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -108,7 +108,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua()
-	for _, library := range []string{"base", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"} {
+	for _, library := range []string{"base", "kin", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"} {
 		src += b.scripts[library]
 	}
 	reply, err := b.rdb.Eval(b.Context(), src+"start(keys, args, 0)\n"+b.scripts[name], []string{bareShard + "due"}, args...).Result()
@@ -127,7 +127,7 @@ func (b *bare) want(want, name string, args ...any) {
 
 // noDelta is a delta that only ends a run: its lists are empty.
 func noDelta(id, token, outcome string) []any {
-	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 1, "", 0, "", 0, 0, 0, -1, "", 0}
+	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 1, "", 0, "", 0, 0, 0, -1, "", 0, 0, 0, 0}
 }
 
 func commitOf(deltas ...any) []any { return append([]any{1, 0, 1}, deltas...) }
@@ -140,7 +140,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[1 ["+bareRoot+" 1 q T]]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", "", 1, 1}, root...)...)
-	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7] ] ["+bareRoot+".1  [] [] ]] []]") {
+	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]  ] ["+bareRoot+".1  [] []  ]] []]") {
 		t.Errorf("tree_walk replies %s", got)
 	}
 

@@ -216,16 +216,29 @@ func (s *Store) read(ctx context.Context, branches []branch, budget int) (any, e
 // Reserve implements job.Creator and job.RunReader. A repeat after a lost reply leaves a
 // gap in the tree's numbers, which does no harm.
 func (s *Store) Reserve(ctx context.Context, tree job.ID, n int) (int, error) {
-	reply, err := s.run(ctx, scriptReserve, s.keys.dueOf(tree), string(tree.Tree()), n)
+	return s.reserve(ctx, tree, n)
+}
+
+// ReserveChild implements job.RunReader.
+func (s *Store) ReserveChild(ctx context.Context, parent job.ID, name string, n int) (int, error) {
+	return s.reserve(ctx, parent, n, string(parent), name)
+}
+
+// reserve sets n numbers of a tree aside, for a child if its parent and name are given.
+func (s *Store) reserve(ctx context.Context, tree job.ID, n int, child ...any) (int, error) {
+	reply, err := s.run(ctx, scriptReserve, s.keys.dueOf(tree), append([]any{string(tree.Tree()), n}, child...)...)
 	if err != nil {
 		return 0, err
 	}
 	var d decoder
-	last := int(d.int(reply))
-	if last < 0 {
+	switch last := int(d.int(reply)); last {
+	case -1:
 		return 0, refusal("gone", tree.Tree())
+	case -2:
+		return 0, refusal(fmt.Sprint("exists ", child[0], " ", child[1]), tree)
+	default:
+		return last - n + 1, d.err
 	}
-	return last - n + 1, d.err
 }
 
 // Apply implements job.Control.

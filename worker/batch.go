@@ -252,6 +252,7 @@ func (r *ran) add(next *ran) {
 	d.Before, d.Token = sum.Before, sum.Token
 	d.Takes = joined(sum.Takes, d.Takes)
 	d.Wakes = append(sum.Wakes, d.Wakes...)
+	d.Woken, d.Looked = max(sum.Woken, d.Woken), append(sum.Looked, d.Looked...)
 	overlay(sum, &d)
 	if sum.Guess != nil {
 		g := *sum.Guess

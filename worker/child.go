@@ -17,35 +17,33 @@ type Child struct {
 	id    job.ID
 	name  string
 	fresh *job.Plan // of a child spawned in this run
+	woke  int64     // its place among those that woke the job, when Info looked at it
 	boxes map[string]*inbox
 }
 
 // ID returns the ID of the child. It may be kept in the state.
 func (c *Child) ID() job.ID { return c.id }
 
+// Name returns the child's name among the children of its parent.
+func (c *Child) Name() string { return c.name }
+
 // Spawn creates a child job, or a whole tree of them, when the run commits: a worker
 // struct with its parameters filled in (see job.Single) or a graph. The job is woken
-// whenever a child ends a run, or writes to an Out port that is wired to nobody. The name must be
-// new among the job's children; a name that is taken fails the run.
-func (r *Run) Spawn(name string, p job.Planner) (*Child, error) {
-	plan, err := p.Plan()
+// whenever a child ends a run, or writes to an Out port that is wired to nobody: WokenBy tells by whom, and
+// Await gives a child's result. The name must be new among the job's children, else the error wraps job.ErrExists.
+// Options give the child labels, an alias, a queue. It takes as long with a million children as with one.
+func (r *Run) Spawn(name string, p job.Planner, opts ...job.ChildOption) (*Child, error) {
+	plan, alias, err := job.PlanChild(name, p, opts...)
+	if err == nil && alias != "" {
+		err = r.aliasFree(alias)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("spawning %q: %w", name, err)
-	}
-	if err := job.CheckName("job name", name); err != nil {
-		return nil, fmt.Errorf("spawning: %w", err)
-	}
-	plan.Nodes[0].Name = name
-	if err := plan.Validate(); err != nil {
-		return nil, fmt.Errorf("spawning %q: %w", name, err)
+		return nil, fmt.Errorf("spawning %.80q: %w", name, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
 		return nil, errOver
-	}
-	if err := r.loadChildren(); err != nil {
-		return nil, err
 	}
 	if r.children[name] != nil {
 		return nil, fmt.Errorf("spawning %q: %w under job %s", name, job.ErrExists, r.info.ID)
@@ -64,55 +62,99 @@ func (r *Run) Spawn(name string, p job.Planner) (*Child, error) {
 	}
 	var base int
 	if err := r.ask(func(ctx context.Context) (err error) {
-		base, err = r.store.Reserve(ctx, r.info.ID.Tree(), len(plan.Nodes))
+		base, err = r.store.ReserveChild(ctx, r.info.ID, name, len(plan.Nodes))
 		return err
 	}); err != nil {
 		return nil, fmt.Errorf("spawning %q: %w", name, err)
 	}
-	r.delta.Spawns = append(r.delta.Spawns, job.Spawn{Plan: plan, Base: base})
-	c := &Child{run: r, id: r.info.ID.Nth(base), name: name, fresh: plan, boxes: map[string]*inbox{}}
-	r.children[name] = c
-	return c, nil
+	r.delta.Spawns = append(r.delta.Spawns, job.Spawn{Plan: plan, Base: base, Alias: alias})
+	return r.knownChild(name, r.info.ID.Nth(base), plan), nil
 }
 
-// Child returns the child of that name, or an error that wraps job.ErrNotFound.
+// aliasFree returns an error if another job has an alias. Between now and the commit it may be taken: then the child's log
+// says so.
+func (r *Run) aliasFree(alias string) error {
+	var holder job.ID
+	err := r.ask(func(ctx context.Context) (err error) {
+		holder, err = r.store.Resolve(ctx, alias)
+		return err
+	})
+	if errors.Is(err, job.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: job %s has the alias %q", job.ErrExists, holder, alias)
+	}
+	return err
+}
+
+// knownChild notes what is known of a child. r.mu is held.
+func (r *Run) knownChild(name string, id job.ID, fresh *job.Plan) *Child {
+	c := &Child{run: r, id: id, name: name, fresh: fresh, boxes: map[string]*inbox{}}
+	if r.children == nil {
+		r.children = map[string]*Child{}
+	}
+	r.children[name] = c
+	return c
+}
+
+// Child returns the child of that name, or an error that wraps job.ErrNotFound. It takes as long with a million children
+// as with one.
 func (r *Run) Child(name string) (*Child, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.loadChildren(); err != nil {
-		return nil, err
-	}
 	if c := r.children[name]; c != nil {
 		return c, nil
 	}
-	return nil, fmt.Errorf("%w: job %s has no child %q", job.ErrNotFound, r.info.ID, name)
-}
-
-func (r *Run) loadChildren() error {
-	if r.children != nil {
-		return nil
-	}
-	var ids map[string]job.ID
+	var id job.ID
 	if err := r.ask(func(ctx context.Context) (err error) {
-		ids, err = r.store.Children(ctx, r.info.ID)
+		id, err = r.store.Child(ctx, r.info.ID, name)
 		return err
 	}); err != nil {
-		return fmt.Errorf("looking for children of job %s: %w", r.info.ID, err)
+		return nil, fmt.Errorf("looking for child %q: %w", name, err)
 	}
-	r.children = make(map[string]*Child, len(ids))
-	for name, id := range ids {
-		r.children[name] = &Child{run: r, id: id, name: name, boxes: map[string]*inbox{}}
-	}
-	return nil
+	return r.knownChild(name, id, nil), nil
 }
 
-// Info returns what is known of the child now: not a part of the run's snapshot.
+// WokenBy returns the children that woke the job: those that ended a run, or wrote to an Out port that is wired to
+// nobody, since the last run of the job that did not fail was told of them; the first of them first. A run is told of at
+// most job.MaxWoken, and if there are more it is followed by another. Who else woke the job, such as a message, is not
+// told. A child's run may have changed nothing that the job cares for: see Await and Child.Info.
+func (r *Run) WokenBy() []*Child {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]*Child, len(r.woken))
+	for i, kin := range r.woken {
+		if all[i] = r.children[kin.Name]; all[i] == nil {
+			all[i] = r.knownChild(kin.Name, kin.ID, nil)
+		}
+	}
+	return all
+}
+
+// Info returns what is known of the child now: not a part of the run's snapshot. What the child has
+// done so far is no reason any more to run the job again after this run.
 func (c *Child) Info() (info *job.Info, err error) {
 	err = c.run.ask(func(ctx context.Context) error {
 		info, err = c.run.store.Info(ctx, c.id)
 		return err
 	})
+	if err == nil {
+		c.run.mu.Lock()
+		defer c.run.mu.Unlock()
+		c.woke = info.Woke
+	}
 	return info, err
+}
+
+// looked returns the children that woke the job during the run, which then looked what they had done. r.mu is held.
+func (r *Run) looked() (all []job.Looked) {
+	for _, c := range r.children {
+		if c.woke > r.wokenTo && len(all) < job.MaxWoken {
+			all = append(all, job.Looked{Name: c.name, Woke: c.woke})
+		}
+	}
+	return all
 }
 
 // Write sends a message to an In port of the child when the run commits. A port that is closed, or that the child does

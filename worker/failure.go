@@ -30,7 +30,7 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 			outcome = r.outcome(err)
 		}
 		d := r.take(outcome)
-		d.Reason = again
+		d.Reason, d.Woken, d.Looked = again, r.wokenTo, r.looked()
 		if d.Outcome == statemachine.Suspend || d.Outcome == statemachine.Complete {
 			d.Reason = r.stray()
 		}

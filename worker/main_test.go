@@ -109,7 +109,7 @@ func (b *bench) check(err error) {
 // everything is one of each type of worker of this suite.
 func everything() []worker.Worker {
 	return []worker.Worker{
-		&Call{}, &Tried{}, &Timed{}, &Ending{}, &Count{}, &Double{}, &Sum{}, &Fib{}, &SumFlow{}, &Summing{}, &Feed{}, &Hop{},
+		&Call{}, &Tried{}, &Timed{}, &Ending{}, &Count{}, &Double{}, &Sum{}, &Fib{}, &SumFlow{}, &Summing{}, &Feed{}, &Hop{}, &Idle{},
 	}
 }
 

@@ -52,7 +52,9 @@ type Run struct {
 	size     int               // bytes that delta writes
 	written  int               // messages, log entries and timers of delta
 	reached  int               // about how many ports these come to, each
-	children map[string]*Child // nil until asked for
+	children map[string]*Child // those known so far
+	woken    []job.Kin         // children that woke the job
+	wokenTo  int64             // where they end
 	keys     port.Context      // that messages written now carry; nil: who wrote them
 	extra    port.Context      // keys without who wrote them
 	head     []byte            // keys as they precede a stored message
@@ -89,6 +91,7 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 	r := &room.run
 	r.store, r.info, r.delta, r.lease, r.ctx = s, &snap.Info, &room.delta, lease, ctx
 	r.token, r.step = snap.Token, snap.Info.Steps
+	r.woken, r.wokenTo = snap.Woken, snap.WokenTo
 	r.head, r.broken = port.SealBy(nil, byJob, string(r.info.ID))
 	ins, outs := room.in[:0], room.out[:0]
 	r.ins.all, r.outs.all, r.latest = room.ins[:0], room.outs[:0], room.last[:0]

@@ -100,7 +100,7 @@ local function tree(id)
   return t
 end
 
--- load reads the fixed fields of a job, once a script.
+-- load reads the fixed fields of a job, once a script. again is 'kin' if only children woke it during its run: see kin.lua.
 local function load(id)
   local j = jobs[id]
   if j then return j end
@@ -109,7 +109,8 @@ local function load(id)
     'blocked', 'loop', 'policy', 'touched')
   j = {
     id = id, status = v[1] or '', type = v[2], queue = v[3], gen = tonumber(v[4] or '0'),
-    token = v[5] and v[5] ~= '' and v[5], last = v[6], again = v[7] == '1' or v[7] == '2', moved = v[7] == '2',
+    token = v[5] and v[5] ~= '' and v[5], last = v[6],
+    again = v[7] == '3' and 'kin' or v[7] == '1' or v[7] == '2', moved = v[7] == '2',
     parent = v[8] and v[8] ~= '' and v[8], pgraph = v[9] == '1', graph = v[10] == '1',
     open = tonumber(v[11] or '0'), broken = tonumber(v[12] or '0'),
     step = tonumber(v[13] or '0'), version = tonumber(v[14] or '0'), tries = tonumber(v[15] or '0'),
@@ -227,26 +228,6 @@ local function rest(j)
   j.again = true
   call('HSET', key(j.id), 'again', '1', 'reason', call('HGET', key(j.id), 'jam'))
   if j.status ~= S.suspended then place(j, EV.suspend[EV.begin[EV.wake[j.status]]]) end
-end
-
--- wake queues a sleeping job; a running one is queued again when its run ends. from is
--- the job on whose behalf, if it may be of another tree.
-function wake(id, from)
-  if from and tree(from) ~= tree(id) then return mail(id, 'wake', id) end
-  local j = load(id)
-  if j.status == S.running then
-    if not j.again then
-      j.again = true
-      call('HSET', key(id), 'again', '1')
-    end
-  elseif EV.wake[j.status] and not j.graph then
-    if j.blocked > 0 then return rest(j) end
-    if id == guessed and j.status == S.suspended then
-      j.woken = true -- for transact, which goes on with it
-      return
-    end
-    place(j, EV.wake[j.status])
-  end
 end
 
 -- alarm asks for a run at a time (ms).

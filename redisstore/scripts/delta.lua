@@ -90,6 +90,7 @@ local function delta()
   d.failure = arg()
   count, d.wakes = some()
   for i = 1, count do d.wakes[i] = num() end
+  d.woken, d.looked, d.aliases = num(), few(), few() -- lists of: name and place in turn; job and alias in turn
   return d
 end
 

@@ -94,14 +94,11 @@ local function heard(on)
   end
 end
 
-local function status_channel(channel)
-  return channel == '/' or channel == '/weir' or string.sub(channel, 1, 6) == '/weir/'
-end
-
 -- subscribe adds a port, as "<job> <port>", to a channel.
 local function subscribe(channel, who)
   call('SADD', P .. 'ch:' .. channel, who)
-  if status_channel(channel) and call('SADD', P .. 'watchers', channel .. ' ' .. who) == 1
+  local statuses = channel == '/' or channel == '/weir' or string.sub(channel, 1, 6) == '/weir/'
+  if statuses and call('SADD', P .. 'watchers', channel .. ' ' .. who) == 1
     and call('SCARD', P .. 'watchers') == 1 then
     heard('1')
   end

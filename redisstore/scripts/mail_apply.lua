@@ -4,8 +4,7 @@
 -- reply: {'ok', {ready jobs}, orders carried out: the others are to be sent again}
 --        or {'life', life of the server} if it is another one: it may have lost what led to the orders
 if arg() ~= LIFE then return { 'life', LIFE } end
-local from, last, seq = arg(), nil, nil
-local count = num()
+local from, count, last, seq = arg(), num(), nil, nil
 
 -- written writes messages of an order, of which an earlier call may have written some, and returns how many of them
 -- are written, if that is not all.
@@ -18,7 +17,7 @@ local function written(id, port, items)
 end
 
 local DO = {
-  wake = function(id) wake(id) end,
+  wake = function(id, name) wake(id, nil, name) end,
   terminate = function(id) terminate(id, true) end,
   delete = function(id) remove(id) end,
   orphan = function(parent, name, child)
@@ -44,6 +43,11 @@ local DO = {
   subscribe = function(channel, who) subscribe(channel, who) end,
   unsubscribe = function(channel, who) unsubscribe(channel, who) end,
   forget = function(id) forget(id) end,
+  claim = function(id, alias) -- another job that has it keeps it: the new one's creation is committed
+    if call('HSETNX', P .. 'aliases', alias, id) == 1 then return call('SADD', P .. 'aliases:' .. id, alias) and nil end
+    local holder = call('HGET', P .. 'aliases', alias)
+    mail(id, 'note', id, '"it did not get the alias \\"' .. alias .. '\\", which job ' .. holder .. ' has"')
+  end,
   watch = function(on)
     if on == '1' then call('SET', P .. 'watch', '1') else call('DEL', P .. 'watch') end
     watched = nil

@@ -119,38 +119,55 @@ local function batch_of(type, batches, most)
   return at and tonumber(string.match(batches, '^%d+', at + 1)) or most
 end
 
--- look returns what a run of a job sees: what flat() makes of its fields, state or false, defaults, inboxes
--- with so many messages; and its fields as they are.
-local function look(id, most, bytes)
-  local k = key(id)
-  local fields, state, defaults, boxes = call('HGETALL', k), {}, {}, {}
-  if call('EXISTS', k .. ':s', k .. ':d') > 0 then
-    local keys, bytes = call('HLEN', k .. ':s'), 0
-    if keys > 2 and keys <= 64 then
-      for _, name in ipairs(call('HKEYS', k .. ':s')) do bytes = bytes + call('HSTRLEN', k .. ':s', name) end
+local look
+do -- Lua allows few local names
+  -- wakers returns the children that woke a job, as far as one run is told of them: up to where, then of each its
+  -- name and ID. Those that are not its children any more are forgotten.
+  local function wakers(k)
+    local all = call('ZRANGE', k .. ':w', 0, CHUNK - 1, 'WITHSCORES')
+    local names, out = {}, { all[#all] }
+    for i = 1, #all, 2 do names[#names + 1] = all[i] end
+    for i, id in ipairs(call('HMGET', k .. ':c', unpack(names))) do
+      if id then out[#out + 1], out[#out + 2] = names[i], id end
     end
-    state = keys <= 64 and bytes <= PIECE_BYTES and call('HGETALL', k .. ':s')
-    defaults = call('HGETALL', k .. ':d')
+    return out
   end
-  local inputs, heads, reason, by = {}, {}, '', ''
-  for i = 1, #fields, 2 do
-    local name = fields[i]
-    local side, dot = string.byte(name, 1, 2)
-    if dot ~= 46 then
-      if name == 'reason' then reason = fields[i + 1] elseif name == 'by' then by = fields[i + 1] end
-    elseif side == 105 and name ~= 'i.*' and not string.find(fields[i + 1], ' ', 1, true) then -- i.<port>
-      inputs[#inputs + 1] = string.sub(name, 3)
-    elseif side == 104 then -- h.<direction>.<port>
-      heads[name] = fields[i + 1]
+
+  -- look returns what a run of a job sees: what flat() makes of its fields, state or false, defaults, inboxes
+  -- with so many messages; its fields as they are; and what wakers() returns, or nil.
+  function look(id, most, bytes)
+    local k = key(id)
+    local fields, state, defaults, boxes, woken = call('HGETALL', k), {}, {}, {}, nil
+    local parts = call('EXISTS', k .. ':s', k .. ':d', k .. ':w')
+    if parts > 0 then
+      local keys, bytes = call('HLEN', k .. ':s'), 0
+      if keys > 2 and keys <= 64 then
+        for _, name in ipairs(call('HKEYS', k .. ':s')) do bytes = bytes + call('HSTRLEN', k .. ':s', name) end
+      end
+      state = keys <= 64 and bytes <= PIECE_BYTES and call('HGETALL', k .. ':s')
+      defaults = call('HGETALL', k .. ':d')
+      if parts > math.min(keys, 1) + math.min(#defaults, 1) then woken = wakers(k) end
     end
+    local inputs, heads, reason, by = {}, {}, '', ''
+    for i = 1, #fields, 2 do
+      local name = fields[i]
+      local side, dot = string.byte(name, 1, 2)
+      if dot ~= 46 then
+        if name == 'reason' then reason = fields[i + 1] elseif name == 'by' then by = fields[i + 1] end
+      elseif side == 105 and name ~= 'i.*' and not string.find(fields[i + 1], ' ', 1, true) then -- i.<port>
+        inputs[#inputs + 1] = string.sub(name, 3)
+      elseif side == 104 then -- h.<direction>.<port>
+        heads[name] = fields[i + 1]
+      end
+    end
+    for _, port in ipairs(inputs) do
+      local list = k .. ':i:' .. port
+      local items, all = batch(list, 0, most, bytes)
+      local len = all and #items or call('LLEN', list)
+      if len > 0 then boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, items } end
+    end
+    return flat(fields, reason, by), state, defaults, boxes, fields, woken
   end
-  for _, port in ipairs(inputs) do
-    local list = k .. ':i:' .. port
-    local items, all = batch(list, 0, most, bytes)
-    local len = all and #items or call('LLEN', list)
-    if len > 0 then boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, items } end
-  end
-  return flat(fields, reason, by), state, defaults, boxes, fields
 end
 
 -- heirs returns the jobs in a row behind one with these fields, that have never run and have neither state nor anything
@@ -209,9 +226,10 @@ local function begin(j, b)
       place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0')
     end
   end
-  local text, state, defaults, boxes, fields = look(j.id, batch_of(j.type, b.batches, b.most), b.bytes)
+  local text, state, defaults, boxes, fields, woken = look(j.id, batch_of(j.type, b.batches, b.most), b.bytes)
+  j.wakers = nil
   local row = j.version == 0 and b.row > 0 and heirs(j, fields, b.row) or {}
-  return { 'ok', str(NOW), text, state, defaults, boxes, row }
+  return { 'ok', str(NOW), text, state, defaults, boxes, row, woken }
 end
 
 -- limits reads the runs a minute allowed to types: pairs of type and number, which is below zero if it is of

@@ -66,7 +66,7 @@ end
 -- erase removes a job and gives its children to the chores: what is to be done with them.
 local function erase(id, what)
   local k = key(id)
-  local keys = { k, k .. ':s', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held', k .. ':l' }
+  local keys = { k, k .. ':s', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held', k .. ':l', k .. ':w' }
   if below(id, what) then keys[#keys + 1] = k .. ':c' end -- else its chores need it
   for _, field in ipairs(call('HKEYS', k)) do
     local dir, port = string.match(field, '^([io])%.(.+)$')

@@ -2,7 +2,7 @@
 -- KEYS: due
 -- ARGV: most jobs to read, or 0 for just those named; job, or '<job> <from>' for the children of one with very many…
 -- reply: {{{id, what flat() in base.lua makes of its fields, {port field, length, …}, defaults, when it goes on by itself
---        or ''}…}, {what was not read}}:
+--        or '', of those just named the place among the children that woke their parent, or ''}…}, {what was not read}}:
 --        the first jobs of the list come first; children follow their parent, unless they are of another tree
 local budget = num()
 local alone = budget == 0
@@ -15,7 +15,7 @@ local lists = {} -- what follows the job's key in the key of a port's list, by f
 local flows = {} -- whether a port with this descriptor is wired, so that nothing stays in it
 
 local function lengths(k, fields)
-  local out, texts = {}, { status = '', reason = '', by = '' }
+  local out, texts = {}, { status = '', reason = '', by = '', parent = '', name = '' }
   for f = 1, #fields, 2 do
     local name, value = fields[f], fields[f + 1]
     local list = lists[name]
@@ -51,9 +51,10 @@ local function visit(id)
   local more = call('EXISTS', k .. ':d', k .. ':c', k .. ':t') > 0 -- most jobs have none of them
   local own = texts.status == S.scheduled or texts.status == S.queued and string.sub(texts.reason, 1, 5) == 'rate:'
   local at = (own or more) and call('ZSCORE', KEYS[1], own and id or '@' .. id) -- when it goes on by itself
+  local woke = alone and texts.parent ~= '' and call('ZSCORE', key(texts.parent) .. ':w', texts.name)
   read[#read + 1] = {
     id, flat(fields, texts.reason, texts.by), sizes, more and call('HGETALL', k .. ':d') or {},
-    at and str(tonumber(at)) or '',
+    at and str(tonumber(at)) or '', woke or '',
   }
   if not more or alone then return end
   if call('HLEN', k .. ':c') > CHUNK then

@@ -46,6 +46,7 @@ type Size struct {
 	Weighed     []int         `json:"weighed"`     // numbers of jobs that sleep and are weighed; ascending
 	Jobs        []int         `json:"jobs"`        // numbers of jobs that sleep while others run; ascending
 	Siblings    []int         `json:"siblings"`    // numbers of children of one parent while others run; ascending
+	Broods      []int         `json:"broods"`      // numbers of children of a job that spawns more; ascending
 	Kills       int           `json:"kills"`       // workers that are killed
 	Stuck       int           `json:"stuck"`       // jobs that each of them has
 	Waiting     int           `json:"waiting"`     // messages in one port, for what makes scripts long

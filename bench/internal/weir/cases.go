@@ -34,6 +34,7 @@ func Cases() []lab.Case {
 		{Workload: "memory", System: noLog, Run: memoryOfLoners(quiet)},
 		{Workload: "growth", System: System, Run: growthOfJobs},
 		{Workload: "growth", System: System, Run: growthOfSiblings},
+		{Workload: "spawn", System: System, Run: spawn},
 		{Workload: "recover", System: System, Run: recovery},
 		{Workload: "scripts", System: System, Run: longScripts},
 	}
