@@ -52,8 +52,8 @@ race: RACE = required
 race: test ## The same, but fail if the race detector cannot run
 
 .PHONY: redis
-redis: ## Make sure that there is a redis-server for the tests
-	@./scripts/install-redis.sh
+redis: ## Make sure that there are redis-server and curl for the tests
+	@./scripts/install-tools.sh
 
 .PHONY: cover
 cover: redis ## Run the tests and report coverage (cover.html)

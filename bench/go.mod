@@ -20,7 +20,7 @@ require (
 	golang.org/x/sync v0.21.0
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/time v0.14.0 // indirect
-	google.golang.org/protobuf v1.36.10 // indirect
+	google.golang.org/protobuf v1.36.11 // indirect
 )
 
 replace github.com/weirworks/weir => ../

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,7 +20,8 @@ type LogReader struct {
 	id      ID
 	below   bool
 	streams []*logStream
-	members map[ID]bool // which jobs are the job or below it, as far as that is known
+	members map[ID]bool   // which jobs are the job or below it, as far as that is known
+	passed  map[ID]string // by tree: behind which entry Passed was asked last
 }
 
 // logStream is the log of one tree.
@@ -114,11 +117,49 @@ func (r *LogReader) Next(ctx context.Context) ([]Entry, error) {
 		}
 		all, seen[n] = append(all, some...), position
 	}
+	r.passed = make(map[ID]string, len(r.streams))
 	for n, s := range r.streams {
-		s.position = seen[n]
+		r.passed[s.tree], s.position = s.position, seen[n]
 	}
 	inOrder(all)
 	return all, nil
+}
+
+// Position says how far the reader has read, for Seek of another one of the same job.
+func (r *LogReader) Position() string {
+	return r.positions(func(s *logStream) string { return s.position })
+}
+
+// Passed is the Position of a reader that has read as far as an entry. It is to be asked of the entries that Next
+// returned, one after the other.
+func (r *LogReader) Passed(e Entry) string {
+	r.passed[e.Job.Tree()] = e.Position
+	return r.positions(func(s *logStream) string { return r.passed[s.tree] })
+}
+
+func (r *LogReader) positions(of func(s *logStream) string) string {
+	at := make([]string, 0, len(r.streams))
+	for _, s := range r.streams {
+		at = append(at, string(s.tree)+"="+of(s))
+	}
+	return strings.Join(at, ";")
+}
+
+// Seek makes Next go on behind a Position, in place of a call of Last.
+func (r *LogReader) Seek(position string) error {
+	seen := map[ID]string{}
+	for one := range strings.SplitSeq(position, ";") {
+		tree, at, ok := strings.Cut(one, "=")
+		id, err := ParseID(tree)
+		if !ok || err != nil {
+			return fmt.Errorf("position %.80q of a log: use what was read with the last entry", position)
+		}
+		seen[id] = at
+	}
+	for _, s := range r.streams {
+		s.position = seen[s.tree]
+	}
+	return nil
 }
 
 // next returns the new entries of a tree, and the position of the last.

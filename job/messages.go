@@ -18,11 +18,8 @@ type Message struct {
 // Messages returns up to n of the oldest messages of a port, and no more of them than fit in
 // MaxCommit bytes, without removing them.
 func (h *Handle) Messages(ctx context.Context, dir port.Dir, name string, n int) ([]Message, error) {
-	items, _, err := h.store.Peek(ctx, h.id, dir, name, n)
-	if err != nil {
-		return nil, err
-	}
-	return h.messages(name, items)
+	u, err := h.Unread(ctx, dir, name, n)
+	return u.Messages, err
 }
 
 // Take removes up to n of the oldest messages of a port, as many as Messages would return,
@@ -40,18 +37,39 @@ func (h *Handle) Take(ctx context.Context, dir port.Dir, name string, n int) ([]
 // removes them after use returned nil: a reader that dies in between finds them again, so each is used at least once. If
 // somebody else took messages of the port meanwhile the error is ErrMoved and nothing is removed.
 func (h *Handle) Consume(ctx context.Context, dir port.Dir, name string, n int, use func([]Message) error) error {
+	u, err := h.Unread(ctx, dir, name, n)
+	if err != nil {
+		return err
+	}
+	if err := use(u.Messages); err != nil || len(u.Messages) == 0 {
+		return err
+	}
+	return h.Discard(ctx, dir, name, u.From, len(u.Messages), rand.Text())
+}
+
+// Unread are messages that wait in a port.
+type Unread struct {
+	// From is the number of the first, of all that the port ever had, from 0.
+	From int64 `json:"from"`
+	// Messages are the oldest.
+	Messages []Message `json:"messages"`
+}
+
+// Unread returns what Messages does, with the number of the first, for Discard.
+func (h *Handle) Unread(ctx context.Context, dir port.Dir, name string, n int) (Unread, error) {
 	items, head, err := h.store.Peek(ctx, h.id, dir, name, n)
 	if err != nil {
-		return err
+		return Unread{}, err
 	}
 	all, err := h.messages(name, items)
-	if err != nil {
-		return err
-	}
-	if err := use(all); err != nil || len(items) == 0 {
-		return err
-	}
-	return h.store.Take(ctx, h.id, Take{Dir: dir, Port: name, Head: head, N: len(items)}, rand.Text())
+	return Unread{From: head, Messages: all}, err
+}
+
+// Discard removes the n oldest messages of a port if the first of them is still number from; else somebody took
+// messages meanwhile, the error is ErrMoved, and nothing is removed. A call that is repeated with the same token, a random text,
+// does nothing more.
+func (h *Handle) Discard(ctx context.Context, dir port.Dir, name string, from int64, n int, token string) error {
+	return h.store.Take(ctx, h.id, Take{Dir: dir, Port: name, Head: from, N: n}, token)
 }
 
 func (h *Handle) messages(name string, items []json.RawMessage) ([]Message, error) {

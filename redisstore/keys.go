@@ -73,6 +73,9 @@ func (k keyspace) aliasesOf(id job.ID) string {
 // types is the hash of registered worker types: "<queue> <type>" -> JSON.
 func (k keyspace) types() string { return "weir:{" + k.namespace + "}:types" }
 
+// tokens is the hash of the tokens of the HTTP API: ID -> JSON.
+func (k keyspace) tokens() string { return "weir:{" + k.namespace + "}:tokens" }
+
 // channel is the Redis channel that a channel is mirrored on.
 func (k keyspace) channel(name string) string { return "weir:{" + k.namespace + "}:" + name }
 

@@ -178,6 +178,9 @@ func (s *Store) Broker() *delivery.Broker { return s.broker }
 // Where says which Redis the store uses, without its password.
 func (s *Store) Where() string { return s.where }
 
+// Namespace is that of the store.
+func (s *Store) Namespace() string { return s.keys.namespace }
+
 func (s *Store) prepare(ctx context.Context, shards int) error {
 	if err := s.answers(ctx); err != nil {
 		return err

@@ -304,7 +304,7 @@ func TestClosedPipe(t *testing.T) {
 			}
 		}
 	}
-	covered(t, lines, "delete", "retry", "send", "dev", "worker", "help", "man", "doctor", "top", "context")
+	covered(t, lines, "delete", "retry", "send", "dev", "worker", "serve", "token", "help", "man", "doctor", "top", "context")
 	cmd := process(t, "components")
 	cmd.Stdout = closedPipe(t)
 	if err := cmd.Run(); err != nil {

@@ -11,10 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/encrypt"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -97,20 +96,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func exitCode(err error) int {
-	var usage usageError
 	switch {
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
 	case errors.As(err, new(timeoutError)):
 		return exitTimeout
-	case errors.Is(err, job.ErrFailed):
-		return exitFailed
-	case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrExists), errors.Is(err, job.ErrFull), errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrAmbiguous), errors.Is(err, job.ErrClosed):
-		return exitRefused
-	case errors.As(err, &usage), errors.As(err, new(fileError)), errors.Is(err, job.ErrConfig), errors.Is(err, job.ErrName), errors.Is(err, job.ErrPort),
-		errors.Is(err, job.ErrUnknownType), errors.Is(err, port.ErrEncoding), errors.Is(err, port.ErrParams), strings.HasPrefix(err.Error(), "unknown command"):
+	case api.KindOf(err).Exit != exitError:
+		return api.KindOf(err).Exit
+	case errors.As(err, new(usageError)), errors.As(err, new(fileError)), strings.HasPrefix(err.Error(), "unknown command"):
 		return exitUsage
-	case errors.Is(err, job.ErrNotFound), errors.As(err, new(noKeyError)):
+	case errors.As(err, new(noKeyError)):
 		return exitNotFound
 	}
 	return exitError
@@ -159,8 +154,8 @@ are now, 130 interrupted before it was done.`,
 			newQueue(&s), s.complete(newLock(&s), jobWords), s.complete(newUnlock(&s), jobWords),
 		},
 		"graph":  {newGraph(&s), newCheck(), newComponents()},
-		"serve":  {newWorker(&s), newDev(&s)},
-		"set up": {newContext(&s), newACL(&s)},
+		"serve":  {newWorker(&s), newServe(&s), newDev(&s)},
+		"set up": {newContext(&s), newToken(&s), newACL(&s)},
 	} {
 		for _, c := range commands {
 			c.GroupID = group

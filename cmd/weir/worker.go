@@ -66,11 +66,10 @@ func (f *workerFlags) engine(c *cobra.Command, store *redisstore.Store) (*worker
 }
 
 // serve runs jobs until the program is told to stop.
-func serve(c *cobra.Command, store *redisstore.Store, engine *worker.Engine) error {
+func serve(ctx context.Context, c *cobra.Command, store *redisstore.Store, engine *worker.Engine) error {
 	if _, err := fmt.Fprintf(c.ErrOrStderr(), "weir: serving components on %s; stop with Ctrl-C\n", store.Where()); err != nil {
 		return err
 	}
-	ctx := c.Context()
 	interruptsOf(ctx).add(engine.Abort, nothing)
 	told := make(chan func(), 1)
 	tell := context.AfterFunc(ctx, func() { told <- tellStop(ctx, c.ErrOrStderr(), engine, job.NewClient(store), true) })
@@ -101,7 +100,7 @@ of workers can serve one Redis.`,
 				if err != nil {
 					return err
 				}
-				return serve(c, store, engine)
+				return serve(c.Context(), c, store, engine)
 			})
 		},
 	}
@@ -111,12 +110,14 @@ of workers can serve one Redis.`,
 
 func newDev(s *settings) *cobra.Command {
 	var f workerFlags
+	var web apiFlags
 	var data string
 	c := &cobra.Command{
 		Use:   "dev",
 		Short: "Start a Redis of its own and run components on it: all in one, to try things",
 		Long: `Start a redis-server of its own on a free port and run jobs of components on it, until
-stopped: a second Ctrl-C does not wait for runs in progress. With --data its data survive
+stopped: a second Ctrl-C does not wait for runs in progress. The HTTP API is served beside
+them, as weir serve does; if its address is taken, on another port. With --data its data survive
 a restart, in an append-only file in that directory; without, they are gone. It is not for
 production: one process, one machine, no password, and at most the last second lost when
 the machine dies.`,
@@ -126,7 +127,7 @@ the machine dies.`,
 			if s.redis != "" {
 				return usageError{errors.New("weir dev has a Redis of its own: leave --redis away, or use weir worker")}
 			}
-			if err := f.checkRoot(); err != nil {
+			if err := errors.Join(f.checkRoot(), web.check()); err != nil {
 				return err
 			}
 			url, stop, err := startRedis(c.Context(), data)
@@ -144,11 +145,24 @@ the machine dies.`,
 				if _, err := fmt.Fprintf(c.OutOrStdout(), "export WEIR_REDIS_URL=%s\n", url); err != nil {
 					return err
 				}
-				return serve(c, store, engine)
+				l, err := web.listen(c, true)
+				if err != nil {
+					return err
+				}
+				defer l.Close()
+				handler, err := web.server(c, s, store, f.workers())
+				if err != nil {
+					return err
+				}
+				if _, err := fmt.Fprintf(c.ErrOrStderr(), "weir: HTTP API at %s://%s\n", web.scheme(), l.Addr()); err != nil {
+					return err
+				}
+				return web.beside(c, store, l, handler, engine)
 			})
 		},
 	}
 	f.add(s, c)
+	web.add(c)
 	c.Flags().StringVar(&data, "data", "", "`DIR`ectory for the data; made if it is not there")
 	return c
 }

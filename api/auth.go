@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// Role is what a principal may do.
+type Role = redisstore.TokenRole
+
+// Principal is who asks.
+type Principal struct {
+	Name   string
+	Role   Role
+	Tenant string // the namespace; nothing in a request chooses another
+}
+
+// session is what a request may work with.
+type session struct {
+	*Server
+	store     *redisstore.Store
+	client    *job.Client
+	principal Principal
+}
+
+type sessionKey struct{}
+
+// find returns the job that a path names.
+func (s *session) find(ctx context.Context, name string) (*job.Handle, error) {
+	return s.client.Find(ctx, name)
+}
+
+// acting returns the context of what is written or locked: it says by whom.
+func (s *session) acting(ctx context.Context) context.Context {
+	return job.WithContext(ctx, port.Context{port.ContextBy: s.principal.Name})
+}
+
+// tokenKept is how long a token that was found is believed.
+const tokenKept = 5 * time.Second
+
+// tenants are the stores of the namespaces that are served, and the tokens that were seen lately.
+type tenants struct {
+	cfg    Config
+	mu     *sync.Mutex
+	stores map[string]*redisstore.Store
+	seen   map[string]seenToken // by the text of the token
+}
+
+type seenToken struct {
+	principal Principal
+	until     time.Time
+}
+
+func newTenants(cfg Config) tenants {
+	return tenants{cfg: cfg, mu: &sync.Mutex{}, stores: map[string]*redisstore.Store{}, seen: map[string]seenToken{}}
+}
+
+// store returns that of a tenant.
+func (t tenants) store(ctx context.Context, tenant string) (*redisstore.Store, error) {
+	if tenant == t.cfg.Store.Namespace() {
+		return t.cfg.Store, nil
+	}
+	if t.cfg.Open == nil {
+		return nil, problem(Kind{"forbidden", http.StatusForbidden, 8}, "this server serves namespace %s alone", t.cfg.Store.Namespace())
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.stores[tenant]; s != nil {
+		return s, nil
+	}
+	s, err := t.cfg.Open(ctx, tenant)
+	if err == nil {
+		t.stores[tenant] = s
+	}
+	return s, err
+}
+
+func (t tenants) close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var errs []error
+	for _, s := range t.stores {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// principal says who sends a request.
+func (t tenants) principal(ctx context.Context, authorization string) (Principal, error) {
+	if !t.cfg.Tokens {
+		return Principal{Name: "local", Role: redisstore.TokenAdmin, Tenant: t.cfg.Store.Namespace()}, nil
+	}
+	kind, token, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(kind, "bearer") || token == "" {
+		return Principal{}, unauthorized("send a token that weir token create made, in the header Authorization: Bearer TOKEN")
+	}
+	now := time.Now()
+	t.mu.Lock()
+	seen, ok := t.seen[token]
+	t.mu.Unlock()
+	if ok && now.Before(seen.until) {
+		return seen.principal, nil
+	}
+	info, err := t.cfg.Store.Token(ctx, token)
+	if errors.Is(err, job.ErrNotFound) {
+		return Principal{}, unauthorized("the token is not known, or no longer valid")
+	}
+	if err != nil {
+		return Principal{}, err
+	}
+	seen = seenToken{Principal{Name: info.Name, Role: info.Role, Tenant: info.Tenant}, now.Add(tokenKept)}
+	if !info.Expires.IsZero() && info.Expires.Before(seen.until) {
+		seen.until = info.Expires
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.seen) >= 10_000 {
+		clear(t.seen)
+	}
+	t.seen[token] = seen
+	return seen.principal, nil
+}
+
+func unauthorized(text string) *Problem {
+	return problem(Kind{"unauthorized", http.StatusUnauthorized, 8}, "%s", text)
+}
+
+// allowed tells whether a role may do what another one is asked for.
+func allowed(has, needs Role) bool {
+	switch needs {
+	case redisstore.TokenRead:
+		return true
+	case redisstore.TokenOperate:
+		return has == redisstore.TokenOperate || has == redisstore.TokenAdmin
+	}
+	return has == needs || has == redisstore.TokenAdmin
+}
+
+// guard lets only those in who may do what an operation does, and gives it their store.
+func (s *Server) guard(needs Role) func(ctx huma.Context, next func(huma.Context)) {
+	return func(hc huma.Context, next func(huma.Context)) {
+		ctx := hc.Context()
+		who, err := s.tenants.principal(ctx, hc.Header("Authorization"))
+		if err == nil && !allowed(who.Role, needs) {
+			err = problem(Kind{"forbidden", http.StatusForbidden, 8}, "this needs a token of role %s: yours has role %s", needs, who.Role)
+		}
+		var store *redisstore.Store
+		if err == nil {
+			store, err = s.tenants.store(ctx, who.Tenant)
+		}
+		if err != nil {
+			_, w := unwrap(hc)
+			p := problemOf(err)
+			if p.Status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+			}
+			writeProblem(w, p)
+			return
+		}
+		next(huma.WithValue(hc, sessionKey{}, &session{Server: s, store: store, client: job.NewClient(store), principal: who}))
+	}
+}
+
+// Roles are all roles.
+func Roles() []Role { return slices.Clone(redisstore.TokenRoles) }

@@ -1,0 +1,166 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// withTokens is a service that demands tokens, with a tenant besides its own, and a token of each role.
+func withTokens(t *testing.T) (s *service, tenant string, tokens map[redisstore.TokenRole]string) {
+	t.Helper()
+	url := redistest.SharedRedis(t)
+	tenant = redistest.Namespace(t)
+	s = serve(t, url, func(c *api.Config) {
+		c.Tokens = true
+		c.Open = func(ctx context.Context, namespace string) (*redisstore.Store, error) {
+			return redisstore.Open(ctx, redisstore.Config{URL: url, Namespace: namespace, Shards: 1})
+		}
+	})
+	tokens = map[redisstore.TokenRole]string{}
+	for _, role := range redisstore.TokenRoles {
+		tokens[role] = s.newToken(role, "", 0)
+	}
+	return s, tenant, tokens
+}
+
+func (s *service) newToken(role redisstore.TokenRole, tenant string, ttl time.Duration) string {
+	s.Helper()
+	text, _, err := s.store.CreateToken(s.Context(), "", role, tenant, ttl)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return text
+}
+
+// Each operation asks for a token, and one of a role that may do it; what the role allows is not refused for it.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	s, _, tokens := withTokens(t)
+	fill := strings.NewReplacer("{job}", "nobody", "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "n", "{alias}", "a", "{queue}", "default")
+	for _, r := range s.api.Routes() {
+		path := fill.Replace(r.Path)
+		s.token = ""
+		a := s.ask(r.Method, path, `{}`)
+		a.refuses(http.StatusUnauthorized, "unauthorized", "weir token create")
+		if a.header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s %s: no WWW-Authenticate", r.Method, r.Path)
+		}
+		s.token = "weir_abc_def"
+		s.ask(r.Method, path, `{}`).refuses(http.StatusUnauthorized, "unauthorized", "not known")
+		for role, token := range tokens {
+			s.token = token
+			a := s.ask(r.Method, path, `{}`)
+			if refused := a.status == http.StatusForbidden || a.status == http.StatusUnauthorized; refused == api.Allowed(role, r.Role) {
+				t.Errorf("%s %s, which needs %s, as %s: %d %s", r.Method, r.Path, r.Role, role, a.status, a.body)
+			}
+		}
+	}
+	if !api.Allowed(redisstore.TokenRead, redisstore.TokenRead) || api.Allowed(redisstore.TokenRead, redisstore.TokenOperate) ||
+		api.Allowed(redisstore.TokenWork, redisstore.TokenOperate) || !api.Allowed(redisstore.TokenAdmin, redisstore.TokenWork) {
+		t.Error("roles may do what they must not, or must not what they may")
+	}
+}
+
+// Whoever has a token of a tenant sees and changes nothing of another one, whatever the request says.
+func TestTenants(t *testing.T) {
+	t.Parallel()
+	s, tenant, tokens := withTokens(t)
+	mine, theirs := tokens[redisstore.TokenAdmin], s.newToken(redisstore.TokenAdmin, tenant, 0)
+	s.token = mine
+	var job api.Job
+	s.ask("POST", "/v1/graphs", `{"alias":"secret","graph":{"weir":1,"nodes":{"c":{"type":"collect"}},"inputs":{"in":"c.in"},"outputs":{"out":"c.out"}}}`).is(http.StatusCreated, &job)
+	before := string(s.ask("GET", "/v1/jobs/secret/tree", nil).body)
+
+	s.token = theirs
+	var me api.Me
+	if s.ask("GET", "/v1/me", nil).is(http.StatusOK, &me); me.Tenant != tenant {
+		t.Fatalf("me: %+v", me)
+	}
+	for _, name := range []string{"secret", string(job.ID), string(job.ID) + ".1"} {
+		fill := strings.NewReplacer("{job}", name, "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "c", "{alias}", "taken", "{queue}", "default")
+		for _, r := range s.api.Routes() {
+			if !strings.Contains(r.Path, "{job}") {
+				continue
+			}
+			query := ""
+			if r.Method == http.MethodDelete {
+				query = map[bool]string{true: "?force=true", false: "?from=0&n=1"}[strings.HasSuffix(r.Path, "/lock")]
+				if !strings.Contains(r.Path, "lock") && !strings.Contains(r.Path, "messages") {
+					query = ""
+				}
+			}
+			body := `{}`
+			if strings.HasSuffix(r.Path, "/messages") {
+				body = `{"messages":[1]}`
+			} else if strings.HasSuffix(r.Path, "/state") {
+				body = `{"k":1}`
+			}
+			a := s.ask(r.Method, fill.Replace(r.Path)+query, body)
+			if a.status < 400 || strings.Contains(string(a.body), "collect") {
+				t.Errorf("%s %s of another tenant's job: %d %s", r.Method, r.Path, a.status, a.body)
+			}
+		}
+	}
+	if s.ask("GET", "/v1/jobs?all=true", nil).is(http.StatusOK, nil); strings.Contains(string(s.ask("GET", "/v1/jobs?all=true", nil).body), "secret") {
+		t.Error("another tenant's job is listed")
+	}
+	s.token = mine
+	if after := string(s.ask("GET", "/v1/jobs/secret/tree", nil).body); after != before {
+		t.Errorf("another tenant changed it:\n%s\n%s", before, after)
+	}
+}
+
+func TestTokensEnd(t *testing.T) {
+	t.Parallel()
+	s, _, tokens := withTokens(t)
+	s.token = s.newToken(redisstore.TokenRead, "", time.Second)
+	s.ask("GET", "/v1/me", nil).is(http.StatusOK, nil)
+	for deadline := time.Now().Add(20 * time.Second); s.ask("GET", "/v1/me", nil).status == http.StatusOK; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a token of one second is valid after twenty")
+		}
+	}
+	s.token = tokens[redisstore.TokenRead]
+	s.ask("GET", "/v1/me", nil).is(http.StatusOK, nil)
+	id := strings.Split(s.token, "_")[1]
+	if err := s.store.RevokeToken(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); s.ask("GET", "/v1/me", nil).status == http.StatusOK; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a token is valid long after it was revoked")
+		}
+	}
+	// The secret counts, not only the ID.
+	s.token = tokens[redisstore.TokenAdmin]
+	s.ask("GET", "/v1/me", nil).is(http.StatusOK, nil)
+	s.token = s.token[:len(s.token)-1] + "0"
+	s.ask("GET", "/v1/me", nil).refuses(http.StatusUnauthorized, "unauthorized", "")
+}
+
+// A page in a browser that another site serves reaches nothing, neither by a form nor under a name of its own.
+func TestOtherSites(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "", nil)
+	s.ask("POST", "/v1/jobs", `{"type":"collect"}`, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example").is(http.StatusForbidden, nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/jobs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "evil.example:80"
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusMisdirectedRequest {
+		t.Errorf("a request for evil.example: %d", resp.StatusCode)
+	}
+}

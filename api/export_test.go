@@ -1,0 +1,18 @@
+package api
+
+// Route is one operation.
+type Route struct {
+	Method, Path string
+	Role         Role
+}
+
+// Routes are all operations of a server.
+func (s *Server) Routes() (all []Route) {
+	for _, r := range s.routes {
+		all = append(all, Route{r.method, r.path, r.role})
+	}
+	return all
+}
+
+// Allowed tells whether a role may do what another one is asked for.
+func Allowed(has, needs Role) bool { return allowed(has, needs) }

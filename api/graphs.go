@@ -1,0 +1,213 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/weirworks/weir/draw"
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/graphfile"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// graphOperations are those on graphs.
+func (s *Server) graphOperations() {
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/graphs/check", id: "check-graph", group: groupGraphs, role: read, summary: "Tell what is wrong with a graph",
+		about: "A graph that is wrong is 422, with each problem and its line in `errors`.",
+	}, func(_ context.Context, s *session, in *struct{ Body GraphText }) (*reply[Checked], error) {
+		_, plan, err := s.build(in.Body)
+		if err != nil {
+			return nil, err
+		}
+		return answer(Checked{Name: plan.Nodes[0].Name, Jobs: len(plan.Nodes) - 1, Inputs: portsOf(plan, port.Input), Outputs: portsOf(plan, port.Output)}, nil)
+	})
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/graphs", id: "start-graph", group: groupGraphs, role: operate, status: http.StatusCreated, summary: "Start a graph",
+		about: "With an alias that exists already nothing is started: if the graph there has the same definition the answer is 200 and that one, else `existing` says what to do. So a request may be repeated.",
+	}, startGraph)
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/graphs/draw", id: "draw-graph", group: groupGraphs, role: read, summary: "Draw a graph",
+	}, func(_ context.Context, s *session, in *struct {
+		Format string `query:"format" default:"svg" enum:"svg,mermaid,dot,terminal"`
+		Body   GraphText
+	},
+	) (*picture, error) {
+		_, plan, err := s.build(in.Body)
+		if err != nil {
+			return nil, err
+		}
+		return drawn(draw.Plan(plan), in.Format)
+	})
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/jobs/{job}/picture", id: "draw-job", group: groupGraphs, role: read, summary: "Draw the tree of a job, with statuses and what waits on each wire",
+	}, func(ctx context.Context, s *session, in *struct {
+		JobPath
+		Format string `query:"format" default:"svg" enum:"svg,mermaid,dot,terminal"`
+	},
+	) (*picture, error) {
+		h, err := s.find(ctx, in.Job)
+		if err != nil {
+			return nil, err
+		}
+		tree, err := h.Tree(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return drawn(draw.Jobs(tree), in.Format)
+	})
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/jobs/{job}/patch", id: "patch-graph", group: groupGraphs, role: operate, status: http.StatusNoContent, summary: "Change a graph at work into another one of the same name",
+		about: "Jobs with the same path of names stay, with their messages and state; all or nothing.",
+	}, func(ctx context.Context, s *session, in *struct {
+		JobPath
+		Body GraphText
+	},
+	) (*nothing, error) {
+		h, err := s.find(ctx, in.Job)
+		if err != nil {
+			return nil, err
+		}
+		g, _, err := s.build(in.Body)
+		if err == nil {
+			err = h.Patch(ctx, g)
+		}
+		return done(err)
+	})
+}
+
+// GraphText is a graph as a text.
+type GraphText struct {
+	Graph  json.RawMessage            `json:"graph" doc:"the graph: an object, as weir graph schema describes it, or a string with a text in the given format"`
+	Format string                     `json:"format,omitempty" doc:"of a graph that is a string: yaml (the default), json or fbp"`
+	Params map[string]json.RawMessage `json:"params,omitempty" doc:"values of the parameters of the graph"`
+}
+
+// build makes a graph of a text.
+func (s *session) build(t GraphText) (*graph.Graph, *job.Plan, error) {
+	text, ext := []byte(t.Graph), ".json"
+	switch {
+	case len(t.Graph) == 0:
+		return nil, nil, wrong("graph is missing: send it as an object, or as a string")
+	case t.Graph[0] == '"':
+		var plain string
+		if err := json.Unmarshal(t.Graph, &plain); err != nil {
+			return nil, nil, malformed("graph: %v", err)
+		}
+		if t.Format == "" {
+			t.Format = "yaml"
+		}
+		if known := []string{"yaml", "json", "fbp"}; !slices.Contains(known, t.Format) {
+			return nil, nil, wrong("format %.40q: %s", t.Format, port.Suggest(t.Format, known))
+		}
+		text, ext = []byte(plain), "."+t.Format
+	case !bytes.HasPrefix(t.Graph, []byte("{")):
+		return nil, nil, wrong("graph: use an object, or a string")
+	}
+	file, err := graphfile.Parse("graph"+ext, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if file.Name == "" {
+		file.Name = "graph"
+	}
+	known := make([]any, len(s.cfg.Prototypes))
+	copy(known, s.cfg.Prototypes)
+	g, err := file.Build(known, t.Params)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := g.Plan()
+	return g, plan, err
+}
+
+// Checked is what a graph is.
+type Checked struct {
+	Name    string   `json:"name"`
+	Jobs    int      `json:"jobs"`
+	Inputs  []string `json:"inputs"`
+	Outputs []string `json:"outputs"`
+}
+
+func portsOf(plan *job.Plan, dir port.Dir) []string {
+	names := []string{}
+	for _, p := range plan.Nodes[0].Ports {
+		if p.Dir == dir {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// NewGraph describes a graph that is to be started.
+type NewGraph struct {
+	GraphText
+	Alias    string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Existing string            `json:"existing,omitempty" doc:"of another graph under the alias: refuse (the default), take or patch"`
+}
+
+type started struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     *Job
+}
+
+func startGraph(ctx context.Context, s *session, in *struct{ Body NewGraph }) (*started, error) {
+	b := in.Body
+	g, _, err := s.build(b.GraphText)
+	if err != nil {
+		return nil, err
+	}
+	opts := []job.Option{job.By(s.principal.Name)}
+	if b.Alias != "" {
+		opts = append(opts, job.Alias(b.Alias))
+	}
+	for key, value := range b.Labels {
+		opts = append(opts, job.Label(key, value))
+	}
+	switch b.Existing {
+	case "", "refuse":
+	case "take":
+		opts = append(opts, job.TakeExisting())
+	case "patch":
+		opts = append(opts, job.PatchExisting())
+	default:
+		return nil, wrong("existing %.40q: %s", b.Existing, port.Suggest(b.Existing, []string{"refuse", "take", "patch"}))
+	}
+	h, err := s.client.Start(ctx, g, opts...)
+	if err != nil {
+		return nil, err
+	}
+	info, err := h.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &started{Status: http.StatusCreated, Location: "/v1/jobs/" + string(h.ID()), Body: JobOf(info)}
+	if !h.Created() {
+		out.Status = http.StatusOK
+	}
+	return out, nil
+}
+
+// picture is an answer that is drawn.
+type picture struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func drawn(p draw.Picture, format string) (*picture, error) {
+	var b bytes.Buffer
+	if err := draw.Write(&b, p, format, draw.Options{}); err != nil {
+		return nil, err
+	}
+	kind := "text/plain; charset=utf-8"
+	if format == "svg" {
+		kind = "image/svg+xml"
+	}
+	return &picture{kind, b.Bytes()}, nil
+}

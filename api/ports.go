@@ -1,0 +1,228 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// portOperations are those on the ports of a job.
+func (s *Server) portOperations() {
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/jobs/{job}/ports", id: "show-ports", group: groupPorts, role: read, summary: "Show the ports of a job, with how much waits in them",
+	}, func(ctx context.Context, s *session, in *JobPath) (*reply[Sides], error) {
+		h, err := s.find(ctx, in.Job)
+		if err != nil {
+			return nil, err
+		}
+		info, err := h.Info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		v := JobOf(info)
+		return answer(Sides{v.In, v.Out}, nil)
+	})
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "peek", group: groupPorts, role: read, summary: "Show the oldest messages of a port, without removing them",
+		about: "With DELETE of the same `from` and the number of messages, this reads each message at least once, and removes none that was not read.",
+	}, peek)
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "send", group: groupPorts, role: operate, summary: "Write messages to a port",
+		about: "To an In port, which wakes the job; to an Out port as if the job had written them. All are written, or none. " +
+			"The body is {\"messages\": […]}, or of the type application/x-ndjson: a message a line.",
+	}, send)
+	add(s, operation{
+		method: http.MethodDelete, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "discard", group: groupPorts, role: operate, status: http.StatusNoContent, summary: "Remove messages that were read",
+		about: "If somebody else has removed messages since, nothing is removed: 409. A repetition with the same Idempotency-Key does nothing more.",
+	}, discard)
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/jobs/{job}/ports/{dir}/{port}/take", id: "take", group: groupPorts, role: operate, summary: "Remove the oldest messages of a port, and answer with them",
+		about: "If the answer is lost, so are they: GET and DELETE lose none.",
+	}, take)
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/jobs/{job}/ports/{dir}/{port}/close", id: "close-port", group: groupPorts, role: operate, status: http.StatusNoContent, summary: "Close an In port: nothing more comes",
+	}, func(ctx context.Context, s *session, in *PortPath) (*nothing, error) {
+		h, dir, err := s.port(ctx, in)
+		switch {
+		case err != nil:
+		case dir != port.Input:
+			err = wrong("path.dir: only In ports are closed from outside")
+		default:
+			err = h.Close(s.acting(ctx), in.Port)
+		}
+		return done(err)
+	})
+	add(s, operation{
+		method: http.MethodPut, path: "/v1/jobs/{job}/ports/{dir}/{port}/default", id: "set-default", group: groupPorts, role: operate, status: http.StatusNoContent, summary: "Set the default of a port",
+		about: "The body is the value, any JSON.",
+	}, setDefault)
+	add(s, operation{
+		method: http.MethodDelete, path: "/v1/jobs/{job}/ports/{dir}/{port}/default", id: "clear-default", group: groupPorts, role: operate, status: http.StatusNoContent, summary: "Remove the default of a port",
+	}, func(ctx context.Context, s *session, in *PortPath) (*nothing, error) {
+		h, dir, err := s.port(ctx, in)
+		if err == nil {
+			err = h.ClearDefault(ctx, dir, in.Port)
+		}
+		return done(err)
+	})
+}
+
+// Sides are the ports of a job.
+type Sides struct {
+	In  map[string]Port `json:"in"`
+	Out map[string]Port `json:"out"`
+}
+
+// PortPath is the input of operations on one port.
+type PortPath struct {
+	JobPath
+	Dir  string `path:"dir" enum:"in,out"`
+	Port string `path:"port"`
+}
+
+// port returns the job and the direction that a path names.
+func (s *session) port(ctx context.Context, in *PortPath) (*job.Handle, port.Dir, error) {
+	h, err := s.find(ctx, in.Job)
+	if in.Dir == "in" {
+		return h, port.Input, err
+	}
+	return h, port.Output, err
+}
+
+type peekInput struct {
+	PortPath
+	Limit int `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+}
+
+// Messages are messages that wait in a port.
+type Messages struct {
+	From     int64         `json:"from" doc:"the number of the first, of all that the port ever had, from 0"`
+	Messages []job.Message `json:"messages" doc:"the oldest first"`
+}
+
+func peek(ctx context.Context, s *session, in *peekInput) (*reply[Messages], error) {
+	h, dir, err := s.port(ctx, &in.PortPath)
+	if err != nil {
+		return nil, err
+	}
+	u, err := h.Unread(ctx, dir, in.Port, in.Limit)
+	return answer(Messages(u), err)
+}
+
+// Sending is what is written to a port.
+type Sending struct {
+	Messages []json.RawMessage `json:"messages"`
+	Context  port.Context      `json:"context,omitempty" doc:"travels with each of the messages"`
+}
+
+type sendInput struct {
+	PortPath
+	ContentType string `header:"Content-Type" hidden:"true"`
+	RawBody     []byte `contentType:"application/json"`
+}
+
+// Sent is how many messages were written.
+type Sent struct {
+	Sent int `json:"sent"`
+}
+
+func send(ctx context.Context, s *session, in *sendInput) (*reply[Sent], error) {
+	var body Sending
+	if in.ContentType != linesType {
+		if err := decode(in.RawBody, &body); err != nil {
+			return nil, wrong("body: %v; messages are sent as {\"messages\": […]}", err)
+		}
+	}
+	for n, line := range bytes.Split(in.RawBody, []byte("\n")) {
+		if line = bytes.TrimSpace(line); len(line) == 0 || in.ContentType != linesType {
+			continue
+		}
+		if err := port.Check(line); err != nil {
+			return nil, malformed("line %d of the body is not JSON: %v", n+1, err)
+		}
+		body.Messages = append(body.Messages, line)
+	}
+	if len(body.Messages) == 0 {
+		return nil, wrong("messages is empty: there is nothing to send")
+	}
+	h, dir, err := s.port(ctx, &in.PortPath)
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]any, len(body.Messages))
+	for i, m := range body.Messages {
+		messages[i] = m
+	}
+	ctx = s.acting(ctx)
+	if body.Context != nil {
+		ctx = job.WithContext(ctx, body.Context)
+	}
+	if dir == port.Input {
+		err = h.Write(ctx, in.Port, messages...)
+	} else {
+		err = h.WriteOut(ctx, in.Port, messages...)
+	}
+	return answer(Sent{len(messages)}, err)
+}
+
+type discardInput struct {
+	PortPath
+	From int64  `query:"from" required:"true" minimum:"0" doc:"the number of the first, as GET answered"`
+	N    int    `query:"n" required:"true" minimum:"1" doc:"how many were read"`
+	Key  string `header:"Idempotency-Key" maxLength:"128"`
+}
+
+func discard(ctx context.Context, s *session, in *discardInput) (*nothing, error) {
+	h, dir, err := s.port(ctx, &in.PortPath)
+	if err != nil {
+		return nil, err
+	}
+	token := in.Key
+	if token == "" {
+		token = rand.Text()
+	}
+	return done(h.Discard(ctx, dir, in.Port, in.From, in.N, token))
+}
+
+type takeInput struct {
+	PortPath
+	Limit int `query:"limit" default:"1" minimum:"1" maximum:"1000"`
+}
+
+// Taken are messages that were removed from a port.
+type Taken struct {
+	Messages []job.Message `json:"messages" doc:"the oldest first"`
+}
+
+func take(ctx context.Context, s *session, in *takeInput) (*reply[Taken], error) {
+	h, dir, err := s.port(ctx, &in.PortPath)
+	if err != nil {
+		return nil, err
+	}
+	all, err := h.Take(ctx, dir, in.Port, in.Limit)
+	if all == nil {
+		all = []job.Message{}
+	}
+	return answer(Taken{all}, err)
+}
+
+func setDefault(ctx context.Context, s *session, in *struct {
+	PortPath
+	Body json.RawMessage
+},
+) (*nothing, error) {
+	h, dir, err := s.port(ctx, &in.PortPath)
+	if err == nil {
+		err = h.SetDefault(ctx, dir, in.Port, in.Body)
+	}
+	return done(err)
+}
+
+var _ huma.StatusError = (*Problem)(nil)

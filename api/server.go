@@ -1,0 +1,309 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// Config says what a Server serves.
+type Config struct {
+	// Store is that of the namespace that is served, and of the tokens. Required. The server does not close it.
+	Store *redisstore.Store
+	// Open opens the store of another namespace, for tokens of that tenant. Nil: there are no other tenants.
+	Open func(ctx context.Context, namespace string) (*redisstore.Store, error)
+	// Tokens demands a bearer token with each request. Without, whoever reaches the server
+	// may do all: let it listen on the loopback interface alone.
+	Tokens bool
+	// Hosts are the names that requests may be meant for, without port; the others are
+	// refused, so that no page in a browser can reach the server under a name of its own. Empty: localhost and
+	// IP addresses without tokens, any name with them.
+	Hosts []string
+	// Prototypes are the workers of which graphs in files may be made, such as those of component.All.
+	Prototypes []any
+	// MaxBody is the greatest body of a request in bytes; zero means DefaultMaxBody.
+	MaxBody int64
+	// Version is shown in the description of the API.
+	Version string
+	// Logger gets a line for each request; nil means none.
+	Logger *slog.Logger
+}
+
+// DefaultMaxBody is the greatest body of a request, in bytes, unless the Config says otherwise.
+const DefaultMaxBody = 1 << 20
+
+// Server is the HTTP API of a namespace. It holds no state of jobs: any number of servers may
+// serve one namespace. It is safe for concurrent use.
+type Server struct {
+	cfg     Config
+	mux     *http.ServeMux
+	api     huma.API
+	handler http.Handler
+	tenants tenants
+	routes  []route
+	closing chan struct{}
+}
+
+// route is one operation, for tests that try all of them.
+type route struct {
+	method, path string
+	role         Role
+}
+
+// New returns a server, or says what is wrong with its Config: the error wraps job.ErrConfig.
+func New(cfg Config) (*Server, error) {
+	switch {
+	case cfg.Store == nil:
+		return nil, fmt.Errorf("%w of the API: Store is required", job.ErrConfig)
+	case cfg.MaxBody < 0:
+		return nil, fmt.Errorf("%w of the API: MaxBody %d: use a positive number of bytes, or 0 for %d", job.ErrConfig, cfg.MaxBody, DefaultMaxBody)
+	}
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, DefaultMaxBody)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), tenants: newTenants(cfg), closing: make(chan struct{})}
+	s.api = humago.New(s.mux, s.description())
+	s.operations()
+	s.document()
+	s.mux.HandleFunc("/", s.noRoute)
+	s.handler = http.NewCrossOriginProtection().Handler(s.mux)
+	return s, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	started := time.Now()
+	rec := &recorder{ResponseWriter: w}
+	defer func() {
+		if p := recover(); p != nil {
+			s.cfg.Logger.Error("panic in a request", "method", r.Method, "path", r.URL.Path, "panic", p)
+			if rec.status == 0 {
+				writeProblem(rec, problem(kindOther, "the server failed; its log has more"))
+			}
+		}
+		s.cfg.Logger.Info("request", "method", r.Method, "path", r.URL.Path, "status", rec.status, "bytes", rec.bytes,
+			"seconds", time.Since(started).Seconds(), "from", r.RemoteAddr)
+	}()
+	rec.Header().Set("X-Content-Type-Options", "nosniff")
+	rec.Header().Set("Cache-Control", "no-store")
+	if p := s.checkHost(r); p != nil {
+		writeProblem(rec, p)
+		return
+	}
+	if p := s.readBody(rec, r); p != nil {
+		writeProblem(rec, p)
+		return
+	}
+	s.handler.ServeHTTP(rec, r)
+}
+
+// Close ends what answers for long, such as streams of events, and closes the stores of tenants.
+func (s *Server) Close() error {
+	close(s.closing)
+	return s.tenants.close()
+}
+
+// recorder knows what was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(p)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// checkHost refuses requests for a host that the server is not known by.
+func (s *Server) checkHost(r *http.Request) *Problem {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	switch {
+	case slices.Contains(s.cfg.Hosts, host):
+		return nil
+	case len(s.cfg.Hosts) == 0 && (s.cfg.Tokens || host == "localhost" || net.ParseIP(host) != nil):
+		return nil
+	}
+	return problem(Kind{"forbidden", http.StatusMisdirectedRequest, 8}, "this server is not known as host %.100q: use one of its names, or start it with that one", host)
+}
+
+// readBody reads the whole body before anything is done, so that one that breaks off changes nothing.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) *Problem {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
+	if errors.As(err, new(*http.MaxBytesError)) {
+		return problem(Kind{"too_large", http.StatusRequestEntityTooLarge, 1}, "the body has more than %d bytes: send less at a time", s.cfg.MaxBody)
+	}
+	if err != nil {
+		return malformed("the body could not be read to its end: %v", err)
+	}
+	switch kind := mediaType(r); {
+	case len(raw) == 0:
+	case kind == linesType:
+		r.Header.Set("Content-Type", linesType)
+	case kind == jsonType || kind == formType: // which curl says of its own accord
+		if err := port.Check(raw); err != nil {
+			return malformed("the body is not JSON: %v", err)
+		}
+		r.Header.Set("Content-Type", jsonType)
+	default:
+		return problem(Kind{"malformed", http.StatusUnsupportedMediaType, 2}, "Content-Type %.80q: send %s", kind, jsonType)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(raw))
+	return nil
+}
+
+const (
+	jsonType  = "application/json"
+	linesType = "application/x-ndjson"
+	formType  = "application/x-www-form-urlencoded"
+)
+
+// mediaType is what the body of a request is said to be; JSON if nothing is said.
+func mediaType(r *http.Request) string {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return cmp.Or(strings.ToLower(strings.TrimSpace(kind)), jsonType)
+}
+
+// noRoute answers requests that are for no operation.
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := s.mux.Handler(other); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) > 0 {
+		list := strings.Join(allowed, ", ")
+		w.Header().Set("Allow", list)
+		writeProblem(w, problem(Kind{"no_route", http.StatusMethodNotAllowed, 2}, "%s is not possible here: use %s", r.Method, list))
+		return
+	}
+	writeProblem(w, problem(Kind{"no_route", http.StatusNotFound, 2}, "there is nothing at %.200s: GET / lists the operations", r.URL.Path))
+}
+
+// description is what the OpenAPI document begins with.
+func (s *Server) description() huma.Config {
+	cfg := huma.DefaultConfig("Weir", cmp.Or(s.cfg.Version, "devel"))
+	cfg.Info.Description = "Durable dataflow jobs: what a run of a job reads, writes and changes happens together, once, or not at all."
+	cfg.CreateHooks = nil
+	cfg.DocsPath, cfg.SchemasPath = "", ""
+	cfg.OpenAPIPath = "/openapi"
+	cfg.RejectUnknownQueryParameters = true
+	cfg.Transformers = []huma.Transformer{problems}
+	cfg.Formats = map[string]huma.Format{jsonType: {Marshal: encode, Unmarshal: decode}, "json": {Marshal: encode, Unmarshal: decode}}
+	cfg.DefaultFormat = jsonType
+	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "a token that weir token create made"}}
+	return cfg
+}
+
+// encode writes an answer.
+func encode(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// decode reads a body, of which all keys must be known.
+func decode(raw []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	var typ *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &typ):
+		return fmt.Errorf("%s is %s: use %s", cmp.Or(typ.Field, "it"), article(typ.Value), article(kindName(typ.Type)))
+	}
+	if _, quoted, ok := strings.Cut(err.Error(), "unknown field "); ok {
+		name := strings.Trim(quoted, `"`)
+		return fmt.Errorf("unknown key %.80q: %s", name, port.Suggest(name, keysOf(reflect.TypeOf(v))))
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// keysOf are the keys that an object of a type can have.
+func keysOf(t reflect.Type) (keys []string) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			keys = append(keys, name)
+		}
+	}
+	return keys
+}
+
+// kindName is what a Go type is called in JSON.
+func kindName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.Map, reflect.Struct:
+		return "object"
+	}
+	return "number"
+}
+
+func article(word string) string {
+	if strings.HasPrefix(word, "a") || strings.HasPrefix(word, "o") {
+		return "an " + word
+	}
+	if word == "bool" {
+		word = "boolean"
+	}
+	return "a " + word
+}

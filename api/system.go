@@ -1,0 +1,134 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// systemOperations are those on what is there besides jobs.
+func (s *Server) systemOperations() {
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/types", id: "list-types", group: groupSystem, role: read, summary: "List the types of workers that engines have registered",
+	}, func(ctx context.Context, s *session, _ *struct{}) (*reply[[]job.TypeInfo], error) {
+		all, err := s.client.Types(ctx)
+		return answer(some(all), err)
+	})
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/engines", id: "list-engines", group: groupSystem, role: read, summary: "List the engines that live, and what they run",
+	}, func(ctx context.Context, s *session, _ *struct{}) (*reply[[]job.EngineInfo], error) {
+		all, err := s.store.Engines(ctx)
+		return answer(some(all), err)
+	})
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/queues", id: "list-queues", group: groupSystem, role: read, summary: "List the queues: what is in line, who serves them, which are paused",
+	}, func(ctx context.Context, s *session, _ *struct{}) (*reply[[]Queue], error) {
+		all, err := s.store.Queues(ctx)
+		return answer(QueuesOf(all), err)
+	})
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/queues/{queue}/pause", id: "pause-queue", group: groupSystem, role: operate, summary: "Let no job of a queue begin a run, on any engine",
+	}, pausing(func(ctx context.Context, s *session, queue string) (bool, error) {
+		return s.store.PauseQueue(ctx, queue)
+	}))
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/queues/{queue}/resume", id: "resume-queue", group: groupSystem, role: operate, summary: "Let jobs of a paused queue run again",
+	}, pausing(func(ctx context.Context, s *session, queue string) (bool, error) {
+		return s.store.ResumeQueue(ctx, queue)
+	}))
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/channels/publish", id: "publish", group: groupPorts, role: operate, summary: "Publish messages to a channel",
+		about: "They go to the In ports that subscribe to it, or to a channel above it.",
+	}, func(ctx context.Context, s *session, in *struct{ Body Publication }) (*reply[Sent], error) {
+		if len(in.Body.Messages) == 0 {
+			return nil, wrong("messages is empty: there is nothing to publish")
+		}
+		messages := make([]any, len(in.Body.Messages))
+		for i, m := range in.Body.Messages {
+			messages[i] = m
+		}
+		return answer(Sent{len(messages)}, s.client.Publish(s.acting(ctx), in.Body.Channel, messages...))
+	})
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/me", id: "me", group: groupSystem, role: read, summary: "Say who asks, and what he may do",
+	}, func(_ context.Context, s *session, _ *struct{}) (*reply[Me], error) {
+		return answer(Me{Name: s.principal.Name, Role: s.principal.Role, Tenant: s.principal.Tenant}, nil)
+	})
+}
+
+// some is a list that is not null.
+func some[T any](all []T) []T { return append([]T{}, all...) }
+
+// Queue is a queue as other programs see it.
+type Queue struct {
+	Queue     string   `json:"queue"`
+	Paused    bool     `json:"paused"`
+	Pending   int      `json:"pending"`
+	Active    int      `json:"active"`
+	Scheduled int      `json:"scheduled"`
+	Retry     int      `json:"retry"`
+	Archived  int      `json:"archived"`
+	LatencyMS int64    `json:"latency_ms" doc:"since when the first pending one waits"`
+	Engines   int      `json:"engines"`
+	Slots     int      `json:"slots"`
+	Types     []string `json:"types"`
+}
+
+// QueuesOf are queues as other programs see them.
+func QueuesOf(all []redisstore.QueueInfo) []Queue {
+	views := []Queue{}
+	for _, q := range all {
+		views = append(views, Queue{
+			Queue: q.Name, Paused: q.Paused, Pending: q.Pending, Active: q.Active, Scheduled: q.Scheduled, Retry: q.Retry,
+			Archived: q.Archived, LatencyMS: q.Latency.Milliseconds(), Engines: q.Engines, Slots: q.Slots, Types: q.Types,
+		})
+	}
+	return views
+}
+
+type queueInput struct {
+	Queue string `path:"queue"`
+}
+
+// Pausing is what became of a queue.
+type Pausing struct {
+	Queue   string `json:"queue"`
+	Changed bool   `json:"changed" doc:"false: it was so already"`
+}
+
+// pausing is an operation that pauses or resumes a queue that is known.
+func pausing(act func(ctx context.Context, s *session, queue string) (bool, error)) func(context.Context, *session, *queueInput) (*reply[Pausing], error) {
+	return func(ctx context.Context, s *session, in *queueInput) (*reply[Pausing], error) {
+		all, err := s.store.Queues(ctx)
+		if err != nil {
+			return nil, err
+		}
+		names := make([]string, len(all))
+		for i, q := range all {
+			names[i] = q.Name
+		}
+		if !slices.Contains(names, in.Queue) {
+			return nil, problem(KindOf(job.ErrNotFound), "no queue %.80q is known: %s", in.Queue, port.Suggest(in.Queue, names))
+		}
+		changed, err := act(ctx, s, in.Queue)
+		return answer(Pausing{in.Queue, changed}, err)
+	}
+}
+
+// Publication is what is published to a channel.
+type Publication struct {
+	Channel  string            `json:"channel" doc:"such as /orders/new"`
+	Messages []json.RawMessage `json:"messages"`
+}
+
+// Me is who asks.
+type Me struct {
+	Name   string `json:"name"`
+	Role   Role   `json:"role"`
+	Tenant string `json:"tenant" doc:"the namespace"`
+}

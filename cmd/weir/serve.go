@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
+)
+
+const (
+	defaultAddr = "127.0.0.1:8080"
+	// apiDrain is how long requests in progress may take when the program is told to stop.
+	apiDrain = 10 * time.Second
+)
+
+// apiFlags say how the HTTP API is served.
+type apiFlags struct {
+	addr, cert, key string
+	tokens          bool
+	hosts           []string
+	maxBody         int64
+	requests        bool
+}
+
+func (f *apiFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.addr, "addr", defaultAddr, "`ADDRESS` of the HTTP API; port 0 picks a free one")
+	flags.BoolVar(&f.tokens, "tokens", false, "demand a token that weir token create made with each request")
+	flags.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate, for HTTPS")
+	flags.StringVar(&f.key, "tls-key", "", "`FILE` with its private key")
+	flags.StringArrayVar(&f.hosts, "host", nil, "`NAME` that the server is reached by, if not as localhost or by an IP address; repeated: any of them")
+	flags.Int64Var(&f.maxBody, "max-body", api.DefaultMaxBody, "greatest body of a request, in `BYTES`")
+	flags.BoolVar(&f.requests, "log-requests", false, "log each request on standard error")
+}
+
+// check refuses what would let anybody in the network do all.
+func (f *apiFlags) check() error {
+	host, _, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return usageError{fmt.Errorf("--addr %q: write it as HOST:PORT, like %s", f.addr, defaultAddr)}
+	}
+	ip := net.ParseIP(host)
+	switch {
+	case (f.cert == "") != (f.key == ""):
+		return usageError{errors.New("--tls-cert and --tls-key belong together: give both")}
+	case f.maxBody < 1:
+		return usageError{fmt.Errorf("--max-body %d: use a positive number of bytes", f.maxBody)}
+	case host != "localhost" && (ip == nil || !ip.IsLoopback()) && !f.tokens:
+		return usageError{fmt.Errorf("--addr %s can be reached from other machines, and without --tokens anybody there could do all: add --tokens (weir token create makes one), or use %s", f.addr, defaultAddr)}
+	}
+	return nil
+}
+
+// listen opens the address. If nobody chose it, and it is taken, elsewhere allows any other port.
+func (f *apiFlags) listen(c *cobra.Command, elsewhere bool) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(c.Context(), "tcp", f.addr)
+	if err != nil && elsewhere && !c.Flags().Changed("addr") {
+		return lc.Listen(c.Context(), "tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the HTTP API: %w; choose another address with --addr", err)
+	}
+	return l, nil
+}
+
+// server makes the API of a store.
+func (f *apiFlags) server(c *cobra.Command, s *settings, store *redisstore.Store, prototypes []worker.Worker) (*api.Server, error) {
+	cfg := api.Config{Store: store, Tokens: f.tokens, Hosts: f.hosts, MaxBody: f.maxBody, Version: buildVersion()}
+	for _, w := range prototypes {
+		cfg.Prototypes = append(cfg.Prototypes, w)
+	}
+	if f.requests {
+		cfg.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+	}
+	if f.tokens {
+		cfg.Open = func(ctx context.Context, namespace string) (*redisstore.Store, error) {
+			other, err := s.config()
+			if err != nil {
+				return nil, err
+			}
+			other.Namespace = namespace
+			return redisstore.Open(ctx, other)
+		}
+	}
+	return api.New(cfg)
+}
+
+// run answers requests until the context ends, and then those that are in progress.
+func (f *apiFlags) run(ctx context.Context, l net.Listener, handler *api.Server) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 6 * time.Minute,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiDrain)
+		defer cancel()
+		stopped <- errors.Join(handler.Close(), server.Shutdown(late))
+	})
+	var err error
+	if f.cert != "" {
+		err = server.ServeTLS(l, f.cert, f.key)
+	} else {
+		err = server.Serve(l)
+	}
+	if stop() { // it ended by itself
+		return errors.Join(err, handler.Close())
+	}
+	return <-stopped
+}
+
+// scheme is that of URLs of the API.
+func (f *apiFlags) scheme() string {
+	if f.cert != "" {
+		return "https"
+	}
+	return "http"
+}
+
+// buildVersion is that of this program.
+func buildVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+func newServe(s *settings) *cobra.Command {
+	var f workerFlags
+	var web apiFlags
+	var noEngine bool
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the HTTP API and run jobs of components, until stopped",
+		Long: `Serve the HTTP API of the namespace, and run jobs of components as weir worker does, until
+stopped with Ctrl-C or SIGTERM. The first line on standard output is the address; there, a
+browser shows the reference of the API, and /openapi.json describes it for programs.
+
+Without --tokens whoever reaches the address may do all, so it must be one of this machine
+alone. With --tokens each request needs one: weir token create makes them, each for a role
+and a namespace.`,
+		Example: "  weir serve --redis redis://localhost:6379\n  weir serve --addr 0.0.0.0:8443 --tokens --tls-cert cert.pem --tls-key key.pem\n  curl -s http://127.0.0.1:8080/v1/jobs?status=failed",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := errors.Join(f.checkRoot(), web.check()); err != nil {
+				return err
+			}
+			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
+				l, err := web.listen(c, false)
+				if err != nil {
+					return err
+				}
+				defer l.Close()
+				var engine *worker.Engine
+				if !noEngine {
+					if engine, err = f.engine(c, store); err != nil {
+						return err
+					}
+				}
+				handler, err := web.server(c, s, store, f.workers())
+				if err != nil {
+					return err
+				}
+				if _, err := fmt.Fprintf(c.OutOrStdout(), "%s://%s\n", web.scheme(), l.Addr()); err != nil {
+					return err
+				}
+				return web.beside(c, store, l, handler, engine)
+			})
+		},
+	}
+	f.add(s, c)
+	web.add(c)
+	c.Flags().BoolVar(&noEngine, "no-engine", false, "run no jobs here: only answer requests")
+	return c
+}
+
+// beside serves the API, and runs an engine beside it unless that is nil. If one of them ends, the other one is stopped.
+func (f *apiFlags) beside(c *cobra.Command, store *redisstore.Store, l net.Listener, handler *api.Server, engine *worker.Engine) error {
+	both, ctx := errgroup.WithContext(c.Context())
+	both.Go(func() error { return f.run(ctx, l, handler) })
+	if engine == nil {
+		interruptsOf(c.Context()).add(func() { os.Exit(exitInterrupted) }, nothing)
+	} else {
+		both.Go(func() error { return serve(ctx, c, store, engine) })
+	}
+	return both.Wait()
+}

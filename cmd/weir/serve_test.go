@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/redistest"
+)
+
+// servedAt runs weir serve until the test is over, and returns its address.
+func servedAt(t *testing.T, args ...string) (address string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	r, w := io.Pipe()
+	code := make(chan int, 1)
+	var stderr lockedBuffer
+	go func() {
+		code <- run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), w, &stderr)
+		_ = w.Close()
+	}()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	t.Cleanup(func() {
+		cancel()
+		if c := <-code; c != 0 {
+			t.Errorf("weir serve ended with code %d: %s", c, stderr.String())
+		}
+	})
+	address = strings.TrimSpace(line)
+	if err != nil || !strings.HasPrefix(address, "http://127.0.0.1:") {
+		t.Fatalf("weir serve printed %q, %v; %s", line, err, stderr.String())
+	}
+	return address
+}
+
+// lockedBuffer is a buffer that one goroutine may write while another reads it.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// String returns what was written.
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// TestAPIPage: docs/api.md shows what curl prints when its commands are run in order.
+func TestAPIPage(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Fatal("curl is missing: make test installs it")
+	}
+	url := redistest.Start(t).URL()
+	address := servedAt(t, "--redis", url)
+	for started := time.Now(); !strings.Contains(weir(t, url, "types"), "zip"); time.Sleep(10 * time.Millisecond) {
+		if time.Since(started) > time.Minute {
+			t.Fatal("the engine does not register its types")
+		}
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "api.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for _, block := range fence.FindAllStringSubmatch(string(page), -1) {
+		if block[1] != "console" {
+			continue
+		}
+		for _, one := range strings.Split("\n"+block[2], "\n$ ")[1:] {
+			line, want, _ := strings.Cut(one, "\n")
+			out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(line, "http://127.0.0.1:8080", address)).Output()
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			pattern := "^(?s)" + strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(want)), "…", ".*") + "$"
+			if !regexp.MustCompile(pattern).MatchString(strings.TrimSpace(string(out))) {
+				t.Errorf("$ %s\ngot:\n%s\nwant:\n%s", line, out, want)
+			}
+			commands++
+		}
+	}
+	if commands < 15 {
+		t.Errorf("only %d commands were run", commands)
+	}
+}
+
+// TestServeTokens: a token lets in whom it is for, until it is revoked.
+func TestServeTokens(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	address := servedAt(t, "--redis", url, "--tokens", "--no-engine")
+	get := func(token string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/v1/me", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	var made tokenView
+	if err := json.Unmarshal([]byte(weir(t, url, "token", "create", "--role", "read", "--name", "ci", "--ttl", "1d", "-o", "json")), &made); err != nil {
+		t.Fatal(err)
+	}
+	plain := strings.TrimSpace(weir(t, url, "token", "create", "--role", "admin", "--tenant", "other"))
+	if got := []int{get(made.Token), get(plain), get("x")}; got[0] != 200 || got[1] != 200 || got[2] != 401 {
+		t.Errorf("statuses %v", got)
+	}
+	list := weir(t, url, "token", "list")
+	if !strings.Contains(list, made.ID) || strings.Contains(list, made.Token) || !strings.Contains(list, "other") {
+		t.Errorf("list:\n%s", list)
+	}
+	weir(t, url, "token", "revoke", made.ID)
+	for started := time.Now(); get(made.Token) != 401; time.Sleep(50 * time.Millisecond) {
+		if time.Since(started) > time.Minute {
+			t.Fatal("a token that was revoked is good for a minute")
+		}
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"serve", "--addr", "0.0.0.0:0"}, exitUsage, "--tokens"},
+		{[]string{"serve", "--addr", "8080"}, exitUsage, "HOST:PORT"},
+		{[]string{"serve", "--tls-cert", "x.pem"}, exitUsage, "--tls-key"},
+		{[]string{"serve", "--max-body", "0"}, exitUsage, "--max-body"},
+		{[]string{"token", "create"}, exitUsage, "--role"},
+		{[]string{"token", "create", "--role", "reed"}, exitUsage, `did you mean "read"`},
+		{[]string{"token", "create", "--role", "read", "--tenant", "A B"}, exitUsage, "namespace"},
+		{[]string{"token", "revoke", "nobody"}, exitNotFound, "nobody"},
+	} {
+		var out bytes.Buffer
+		if code := run(t.Context(), append(c.args, "--redis", url), &out, &out); code != c.code || !strings.Contains(out.String(), c.says) {
+			t.Errorf("weir %q: code %d, %s", c.args, code, out.String())
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/redisstore"
+)
+
+func newToken(s *settings) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and revoke the tokens of the HTTP API",
+		Long: `Make, list and revoke the tokens that weir serve --tokens demands. They are kept, as
+digests, in the namespace that weir serve serves; each is for a tenant, which is a
+namespace, and for a role: read looks, operate also acts, work also runs jobs, admin may do
+all.`,
+		Example: "  weir token create --role operate --tenant shop --name ci --ttl 90d\n  weir token list\n  weir token revoke k3v7q2m5xa",
+		Args:    usage(cobra.NoArgs),
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newTokenCreate(s), newTokenList(s), s.complete(newTokenRevoke(s), tokenWords))
+	return c
+}
+
+// tokenView is what weir token create prints as JSON.
+type tokenView struct {
+	Token string `json:"token"`
+	redisstore.TokenInfo
+}
+
+func newTokenCreate(s *settings) *cobra.Command {
+	var role, tenant, name string
+	var ttl ageFlag
+	c := &cobra.Command{
+		Use:     "create",
+		Short:   "Make a token, and print it: it is told this once",
+		Example: "  weir token create --role read --name grafana\n  weir token create --role operate --tenant shop --ttl 90d -o json",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if role == "" {
+				return usageError{fmt.Errorf("--role is missing: use %s", joined(texts(redisstore.TokenRoles)))}
+			}
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				text, info, err := store.CreateToken(ctx, name, redisstore.TokenRole(role), tenant, ttl.Duration)
+				if err != nil {
+					return err
+				}
+				return s.show(c, tokenView{text, info}, text, func(w io.Writer) error {
+					if _, err := fmt.Fprintln(w, text); err != nil {
+						return err
+					}
+					until := "until it is revoked"
+					if !info.Expires.IsZero() {
+						until = "until " + info.Expires.Format(time.RFC3339)
+					}
+					_, err := fmt.Fprintf(c.ErrOrStderr(), "token %s (%s) has role %s for namespace %s %s; keep it: it is not told again\n", info.ID, info.Name, info.Role, info.Tenant, until)
+					return err
+				})
+			})
+		},
+	}
+	roles := texts(redisstore.TokenRoles)
+	c.Flags().StringVar(&role, "role", "", "what its holder may do: "+joined(roles))
+	c.Flags().StringVar(&tenant, "tenant", "", "the `NAMESPACE` that it is for (default the one that it is kept in)")
+	c.Flags().StringVar(&name, "name", "", "who holds it, for logs")
+	c.Flags().Var(&ttl, "ttl", "how long it is valid, like 12h or 90d (default: for ever)")
+	oneOfWords(c, "role", roles)
+	s.formats(c, "table", "json", "yaml", "name")
+	return c
+}
+
+func newTokenList(s *settings) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the tokens, without what would let anybody in",
+		Example: "  weir token list -o json",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				all, err := store.Tokens(ctx)
+				if err != nil {
+					return err
+				}
+				return s.show(c, all, "", func(w io.Writer) error {
+					if len(all) == 0 {
+						_, err := fmt.Fprintln(c.ErrOrStderr(), "no tokens: weir token create makes one")
+						return err
+					}
+					style := term.StyleOf(w)
+					rows := [][]string{{"ID", "NAME", "ROLE", "TENANT", "AGE", "EXPIRES"}}
+					for _, t := range all {
+						expires := "never"
+						if !t.Expires.IsZero() {
+							expires = t.Expires.Format(time.RFC3339)
+							if t.Expires.Before(time.Now()) {
+								expires += " (over)"
+							}
+						}
+						rows = append(rows, []string{t.ID, term.Clean(t.Name), string(t.Role), t.Tenant, style.Age(t.Created), expires})
+					}
+					return term.Table(w, rows, style)
+				})
+			})
+		},
+	}
+	s.formats(c, "table", "json", "yaml")
+	return c
+}
+
+func newTokenRevoke(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "End a token; servers may believe it for five seconds more",
+		Example: "  weir token revoke k3v7q2m5xa",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				if err := store.RevokeToken(ctx, args[0]); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(c.OutOrStdout(), "token %s is revoked\n", args[0])
+				return err
+			})
+		},
+	}
+}
+
+// tokenWords are the IDs of tokens.
+func tokenWords(ctx context.Context, store *redisstore.Store, _ []string) ([]string, error) {
+	all, err := store.Tokens(ctx)
+	var words []string
+	for _, t := range all {
+		words = append(words, t.ID+"\t"+strings.Join([]string{t.Name, string(t.Role), t.Tenant}, ", "))
+	}
+	return words, err
+}

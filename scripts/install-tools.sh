@@ -1,0 +1,36 @@
+#!/bin/sh
+# Makes sure that redis-server and curl are on PATH: the tests start servers of their own from the one, and
+# ask the HTTP API with the other. Does nothing if they are there; otherwise installs the distribution's packages.
+set -eu
+
+missing=
+for program in redis-server curl; do
+	command -v $program >/dev/null 2>&1 || missing="$missing $program"
+done
+[ -n "$missing" ] || exit 0
+
+fail() {
+	echo "install-tools: $1; put$missing on PATH, then try again" >&2
+	exit 1
+}
+
+command -v apt-get >/dev/null 2>&1 ||
+	fail "there is no apt-get to install$missing with: use your package manager (brew install redis, dnf install redis, ...)"
+
+if [ "$(id -u)" -eq 0 ]; then
+	as_root=env
+elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+	as_root="sudo -n env"
+else
+	fail "installing it needs root: run sudo apt-get install$missing"
+fi
+
+# RUNLEVEL=1 keeps the package from starting a service where init scripts decide.
+echo "install-tools: installing with apt-get:$missing"
+$as_root DEBIAN_FRONTEND=noninteractive apt-get update -q || fail "apt-get update failed"
+$as_root DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+	apt-get install -q -y --no-install-recommends$missing || fail "apt-get install$missing failed"
+
+for program in $missing; do
+	command -v $program >/dev/null 2>&1 || fail "the package was installed but $program is not on PATH"
+done
