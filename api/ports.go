@@ -35,7 +35,7 @@ func (s *Server) portOperations() {
 	}, peek)
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "send", group: groupPorts, role: operate, summary: "Write messages to a port",
-		about: "To an In port, which wakes the job; to an Out port as if the job had written them. All are written, or none. " +
+		about: "To an In port, which wakes the job; to an Out port as if the job had written them. All are written, or none; with an Idempotency-Key, a repetition within an hour does nothing. " +
 			"The body is {\"messages\": […]}, or of the type application/x-ndjson: a message a line.",
 	}, send)
 	add(s, operation{
@@ -125,6 +125,7 @@ type Sending struct {
 type sendInput struct {
 	PortPath
 	ContentType string `header:"Content-Type" hidden:"true"`
+	Key         string `header:"Idempotency-Key" maxLength:"128" doc:"of a write to an In port: a repetition within an hour does nothing"`
 	RawBody     []byte `contentType:"application/json"`
 }
 
@@ -164,10 +165,15 @@ func send(ctx context.Context, s *session, in *sendInput) (*reply[Sent], error) 
 	if body.Context != nil {
 		ctx = job.WithContext(ctx, body.Context)
 	}
-	if dir == port.Input {
-		err = h.Write(ctx, in.Port, messages...)
-	} else {
+	switch {
+	case dir == port.Output && in.Key != "":
+		err = wrong("Idempotency-Key: only writes to In ports can have one")
+	case dir == port.Output:
 		err = h.WriteOut(ctx, in.Port, messages...)
+	case in.Key != "":
+		err = h.WriteOnce(ctx, in.Key, in.Port, messages...)
+	default:
+		err = h.Write(ctx, in.Port, messages...)
 	}
 	return answer(Sent{len(messages)}, err)
 }

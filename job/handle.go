@@ -74,15 +74,28 @@ func (h *Handle) Logs(ctx context.Context, limit int) ([]LogEntry, error) {
 // those that the port of a graph leads to, the error wraps port.ErrEncoding and nothing is
 // written. A handle's first write to a port asks the store for that.
 func (h *Handle) Write(ctx context.Context, in string, messages ...any) error {
-	return h.write(ctx, port.Input, in, messages)
+	return h.write(ctx, port.Input, in, "", messages)
+}
+
+// OnceFor is how long WriteOnce knows a key, at least.
+const OnceFor = time.Hour
+
+// WriteOnce is Write, and does nothing if a write with the same key came to the port within the last hour: so a caller that does not know
+// whether a write was carried out, as its process died or no answer came, may repeat it. A key is a text of 1 to 128 bytes;
+// each write needs one of its own, such as the number of an order.
+func (h *Handle) WriteOnce(ctx context.Context, key, in string, messages ...any) error {
+	if len(key) == 0 || len(key) > 128 {
+		return fmt.Errorf("%w: key %.80q of a write has %d bytes: use 1 to 128", ErrName, key, len(key))
+	}
+	return h.write(ctx, port.Input, in, key, messages)
 }
 
 // WriteOut appends messages to an Out port of the job, as if the job had written them.
 func (h *Handle) WriteOut(ctx context.Context, out string, messages ...any) error {
-	return h.write(ctx, port.Output, out, messages)
+	return h.write(ctx, port.Output, out, "", messages)
 }
 
-func (h *Handle) write(ctx context.Context, dir port.Dir, name string, messages []any) error {
+func (h *Handle) write(ctx context.Context, dir port.Dir, name, once string, messages []any) error {
 	items, err := encode(ctx, messages)
 	if err != nil {
 		return fmt.Errorf("writing to port %q of job %s: %w", name, h.id, err)
@@ -90,7 +103,7 @@ func (h *Handle) write(ctx context.Context, dir port.Dir, name string, messages 
 	if err := h.fit(ctx, PortRef{Job: h.id, Dir: dir, Port: name}, items); err != nil {
 		return fmt.Errorf("writing to port %q of job %s: %w", name, h.id, err)
 	}
-	w := Write{Dir: dir, Port: name, Items: items}
+	w := Write{Dir: dir, Port: name, Items: items, Once: once}
 	if o, _ := ctx.Value(writeKey{}).(writeOptions); o.quiet {
 		w.Quiet = true
 	}

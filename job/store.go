@@ -370,6 +370,8 @@ type Write struct {
 	Entry string // from outside of runs: JSON for the log, empty for none
 	// Unlogged keeps where the messages go out of the log of the run that writes them.
 	Unlogged bool
+	// Once, from outside of runs: does nothing if a write to the port had the same within OnceFor.
+	Once string
 }
 
 // Default sets the default of a port, or clears it.

@@ -3,9 +3,12 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -28,7 +31,12 @@ func (s *Store) Write(ctx context.Context, id job.ID, w job.Write) error {
 	if err != nil {
 		return err
 	}
-	args := []any{string(id), dirArg(w.Dir), w.Port, rand.Text(), hashArg(w), quiet, entry}
+	token, kept := rand.Text(), time.Minute
+	if w.Once != "" {
+		sum := sha256.Sum256([]byte(string(id) + "\x00" + dirArg(w.Dir) + "\x00" + w.Port + "\x00" + w.Once))
+		token, kept = "once:"+hex.EncodeToString(sum[:16]), job.OnceFor
+	}
+	args := []any{string(id), dirArg(w.Dir), w.Port, token, kept.Milliseconds(), hashArg(w), quiet, entry}
 	return s.actSeated(ctx, scriptWrite, id, w.Port, itemArgs(args, items)...)
 }
 

@@ -144,10 +144,10 @@ func TestScriptReplies(t *testing.T) {
 		t.Errorf("tree_walk replies %s", got)
 	}
 
-	b.want("[ok []  []]", "port_write", bareRoot, "i", "in", "w1", "", "", "", 2, "1", "2", 0)
-	b.want("[ok []  []]", "port_write", bareRoot, "i", "in", "w1", "", "", "", 2, "1", "2", 0)
-	b.want("[port []]", "port_write", bareRoot, "i", "no", "w2", "", "", "", 1, "1", 0)
-	b.want("[gone []]", "port_write", bareRoot+".1", "i", "in", "w2", "", "", "", 1, "1", 0)
+	b.want("[ok []  []]", "port_write", bareRoot, "i", "in", "w1", 60000, "", "", "", 2, "1", "2", 0)
+	b.want("[ok []  []]", "port_write", bareRoot, "i", "in", "w1", 60000, "", "", "", 2, "1", "2", 0)
+	b.want("[port []]", "port_write", bareRoot, "i", "no", "w2", 60000, "", "", "", 1, "1", 0)
+	b.want("[gone []]", "port_write", bareRoot+".1", "i", "in", "w2", 60000, "", "", "", 1, "1", 0)
 	b.want("[ok 0 [2] 0]", "port_page", bareRoot, "i", "in", 1, 9, 9)
 	b.want("[port]", "port_page", bareRoot, "i", "no", 0, 9, 9)
 	b.want("[gone]", "port_page", bareRoot+".1", "i", "in", 0, 9, 9)
@@ -204,7 +204,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[gone []]", "port_close", bareRoot+".1", "i", "in")
 	b.want("[port []]", "port_close", bareRoot, "i", "no")
 	b.want("[ok []]", "port_close", bareRoot, "i", "in")
-	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w3", "", "", "", 1, "1", 0)
+	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w3", 60000, "", "", "", 1, "1", 0)
 }
 
 // A call that the driver repeats after its reply was lost may come when somebody else has
@@ -241,7 +241,7 @@ func TestScriptLogPage(t *testing.T) {
 	b.run("create", bareRoot, "", "", "t1", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
 	b.want("[0 [] 1]", "log_page", bareRoot, "", "", 9, 9)
 	for _, token := range []string{"w1", "w2"} {
-		b.want("[ok []  []]", "port_write", bareRoot, "i", "in", token, "", "", token+"'s", 1, "7", 0)
+		b.want("[ok []  []]", "port_write", bareRoot, "i", "in", token, 60000, "", "", token+"'s", 1, "7", 0)
 	}
 	first, second := "T\x1f\x1fr\x1f i in 0 1\x1fw1's", "T\x1f\x1fr\x1f i in 1 1\x1fw2's"
 	b.want("[0 ["+first+" "+second+"] 1]", "log_page", bareRoot, "", "", 9, 999)

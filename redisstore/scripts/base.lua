@@ -142,14 +142,16 @@ local OOM = "OOM command not allowed when used memory > 'maxmemory'."
 local function probe() call('SET', P .. 'none', '', 'XX') end
 
 -- Calls from outside of runs carry a random token. The driver repeats a call whose reply
--- was lost, at once: for a minute the repeat is known by its token and changes nothing.
+-- was lost, at once: for a minute the repeat is known by its token and changes nothing. A call
+-- with a key that the caller chose is known by that for longer.
 local function repeated(token) return call('ZSCORE', P .. 'seen', token) end
 
-local function remember(token)
-  call('ZADD', P .. 'seen', str(NOW), token)
-  local old = call('ZRANGEBYSCORE', P .. 'seen', '-inf', str(NOW - 60000), 'LIMIT', 0, 100) -- more than one a call: they end
-  if #old > 0 then call('ZREM', P .. 'seen', unpack(old)) end
-  call('PEXPIRE', P .. 'seen', 60000)
+local function remember(token, ms)
+  local minute, k = 60000, P .. 'seen'
+  call('ZADD', k, str(NOW + (ms or minute) - minute), token)
+  local old = call('ZRANGEBYSCORE', k, '-inf', str(NOW - minute), 'LIMIT', 0, 100) -- more than one a call: they end
+  if #old > 0 then call('ZREM', k, unpack(old)) end
+  if call('PTTL', k) < (ms or minute) then call('PEXPIRE', k, ms or minute) end
 end
 
 local review, wake, quiesce, mail

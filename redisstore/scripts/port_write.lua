@@ -1,11 +1,11 @@
 -- port_write: append messages to a port from outside of runs; if asked, begin a run of the first
 -- job that this made ready, of those that the caller can run.
 -- KEYS: due
--- ARGV: job, direction, port, token, hash or '', '1' to wake nobody, entry for the log or '',
+-- ARGV: job, direction, port, token, ms for which it is remembered, hash or '', '1' to wake nobody, entry for the log or '',
 --       messages, message…, what following() in run.lua reads, and unless that is '0': queues, queue…
 -- reply: {'ok', {ready jobs}, job or '', what begin() in run.lua returns}
 --        or {'gone' | 'port' | 'closed' | 'full' | 'large <values>', {}}
-local id, dir, port, token, hash = arg(), arg(), arg(), arg(), tonumber(arg())
+local id, dir, port, token, kept, hash = arg(), arg(), arg(), arg(), num(), tonumber(arg())
 quiet = arg() == '1'
 local entry, items = arg(), list()
 local b, queues = following(), {}
@@ -18,7 +18,7 @@ if not again then
   if not room(id, dir, port) then return { 'full', {} } end
   local values = #items * reach(id, dir, port)
   if values > MOST then return { 'large ' .. str(values), {} } end
-  remember(token)
+  remember(token, kept)
   if entry ~= '' then sent = {} end
   deliver(id, dir, port, items, hash)
   log_run(id, entry)
