@@ -46,9 +46,12 @@ func Components(p Policy) []Component {
 	list := []Component{
 		&Batch{},
 		&Collect{},
+		&Cron{},
+		&Debounce{},
 		&Dedupe{},
 		&Delay{},
 		&Emit{},
+		&Every{},
 		&Exec{policy: execPolicy{programs: slices.Clone(p.Programs), root: p.Root}},
 		&Filter{},
 		&FlatMap{},

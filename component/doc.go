@@ -12,10 +12,13 @@
 //
 //	batch           in > out          size max_wait
 //	collect         in > out          max_items
+//	cron            - > out           schedule zone count missed
+//	debounce        in > out          wait max_wait keep
 //	dedupe          in > out err      key capacity on_error
 //	delay           in > out          by
 //	each            in > out err      type args queue input output parallel order on_error
 //	emit            - > out           items
+//	every           - > out           every immediately count missed
 //	exec            in > out err      program args env input output timeout on_error
 //	filter          in > out err      expr on_error
 //	flat_map        in > out err      expr on_error
@@ -31,7 +34,7 @@
 //	reduce          in > out err      expr seed key emit max_keys on_error
 //	route           in > err *        cases default all on_error
 //	tee             in > *            to
-//	throttle        in > out          rate per
+//	throttle        in > out          rate per drop
 //	ticker          - > out           every count immediately missed
 //	window          in > out          every slide count step max_items
 //	write_file      in > -            path format mode columns no_header comma

@@ -112,7 +112,7 @@ func ExampleCatalogue() {
 	// Output:
 	// batch writes lists of so many messages, or of those of some time
 	// collect writes all messages as one list at the end
-	// dedupe passes on only the first message of each key
+	// cron writes a message at the times of a schedule
 }
 
 func ExampleMap() {
@@ -279,6 +279,21 @@ func ExampleGate() {
 func ExampleTicker() {
 	run(&component.Ticker{Every: component.Duration(time.Minute), Count: 2}, nil)
 	// Output: out: {"n":1,"at":"2026-01-01T00:01:00Z"} {"n":2,"at":"2026-01-01T00:02:00Z"}
+}
+
+func ExampleCron() {
+	run(&component.Cron{Schedule: "*/15 * * * *", Count: 2}, nil)
+	// Output: out: {"n":1,"at":"2026-01-01T00:15:00Z"} {"n":2,"at":"2026-01-01T00:30:00Z"}
+}
+
+func ExampleEvery() {
+	run(&component.Every{Every: component.Duration(time.Hour), Immediately: true, Count: 2}, nil)
+	// Output: out: {"n":1,"at":"2026-01-01T00:00:00Z"} {"n":2,"at":"2026-01-01T01:00:00Z"}
+}
+
+func ExampleDebounce() {
+	run(&component.Debounce{Wait: component.Duration(time.Minute), Keep: component.KeepAll}, messages{"in": {1, 2, 3}})
+	// Output: out: [1,2,3]
 }
 
 func ExampleReadFile() {

@@ -106,6 +106,9 @@ func TestSplits(t *testing.T) {
 		"delay":          &Delay{By: Duration(time.Second)},
 		"throttle":       &Throttle{Rate: 2},
 		"gate":           &Gate{Opened: true},
+		"debounce":       &Debounce{Wait: Duration(time.Hour)},
+		"debounce all":   &Debounce{Wait: Duration(time.Hour), Keep: KeepAll},
+		"debounce first": &Debounce{Wait: Duration(time.Hour), Keep: KeepFirst},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -70,18 +70,21 @@ func sleep(run *worker.Run, until int64) error {
 }
 
 // Throttle passes on at most rate messages in any span of time of length per; others wait
-// in the port.
+// in the port, or are dropped.
 //
-// Order is kept and nothing is lost. The end of in, when all have left, is the end of out.
+// Order is kept, and nothing is lost unless drop says so: then the state counts under "dropped"
+// what was. The end of in, when all have left, is the end of out.
 // To save state, departures within 1/128 of per count as if all were at the last of them.
 type Throttle struct {
 	pure
 	// Rate is how many messages pass in Per. Required.
 	Rate int `json:"rate,omitempty" doc:"messages that pass in the time per"`
 	// Per is the span of time. Zero means one second.
-	Per Duration                  `json:"per,omitempty" doc:"the span of time, default 1s"`
-	In  port.In[json.RawMessage]  `port:"in,required"`
-	Out port.Out[json.RawMessage] `port:"out"`
+	Per Duration `json:"per,omitempty" doc:"the span of time, default 1s"`
+	// Drop drops messages beyond the rate: the first of a span of time counts.
+	Drop bool                      `json:"drop,omitempty" doc:"messages beyond the rate are dropped instead of waiting"`
+	In   port.In[json.RawMessage]  `port:"in,required"`
+	Out  port.Out[json.RawMessage] `port:"out"`
 }
 
 // JobType implements job.Typer.
@@ -132,7 +135,24 @@ func (t *Throttle) Run(ctx context.Context, run *worker.Run) error {
 	if free > 0 || t.In.Len() == 0 {
 		return nil
 	}
+	if t.Drop {
+		return t.drop(ctx, run, &q)
+	}
 	return sleep(run, sent[0].Last+span)
+}
+
+// drop reads what is beyond the rate, and counts it.
+func (t *Throttle) drop(ctx context.Context, run *worker.Run, q *quota) error {
+	var n int
+	if _, err := run.State().Get("dropped", &n); err != nil {
+		return err
+	}
+	before := n
+	err := q.drain(ctx, t.In, func(json.RawMessage) error { n++; return nil })
+	if err != nil || n == before {
+		return err
+	}
+	return run.State().Set("dropped", n)
 }
 
 // Delay lets each message leave no earlier than some time after it arrived, that is after
@@ -270,7 +290,7 @@ func (g *Gate) Run(ctx context.Context, run *worker.Run) error {
 
 // Values of Ticker's parameter missed.
 const (
-	MissedSkip    = "skip"     // only the last of them is written; the default
+	MissedSkip    = "skip"     // only the last of them is written; the default; Cron and Every write those less than a minute late
 	MissedCatchUp = "catch_up" // all are written
 )
 
@@ -279,7 +299,7 @@ const (
 //
 // Times follow from the begin of the first run, without drift. A tick is written by the
 // first run after it is due, usually within a second. Without count the ticker does not
-// end by itself.
+// end by itself. Every does the same for whole seconds, with more to choose about missed ticks.
 type Ticker struct {
 	pure
 	// Every is the time between ticks. Required.
@@ -293,10 +313,11 @@ type Ticker struct {
 	Out    port.Out[Tick] `port:"out"`
 }
 
-// Tick is a message of Ticker.
+// Tick is a message of Ticker, Cron and Every.
 type Tick struct {
-	N  int       `json:"n"`
-	At time.Time `json:"at"`
+	N      int       `json:"n"`
+	At     time.Time `json:"at"`
+	Missed int       `json:"missed,omitempty"` // ticks that were passed over before it; not of Ticker
 }
 
 // JobType implements job.Typer.
