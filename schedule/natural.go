@@ -69,7 +69,9 @@ func (s *sentence) lost(format string, args ...any) *Error {
 		return refuse("", "something is missing at the end: %s", hint)
 	}
 	e := refuse("word "+strconv.Itoa(s.at+1), "%s is not understood: %s", quote(w), hint)
-	e.Word, e.Known = w, vocabulary
+	if e.Word = w; len(w) > 2 && w[0] > '9' && !slices.Contains(vocabulary, w) { // else it is not misspelled but misplaced
+		e.Known = vocabulary
+	}
 	return e
 }
 
@@ -87,8 +89,14 @@ func (s *sentence) schedule() (Kind, string, *Error) {
 		return s.every(nil)
 	case s.take("daily"):
 		return s.onDays(nil, nil)
+	case s.take("weekly"):
+		return s.weekly(1, nil)
+	case s.take("monthly"):
+		return s.monthly(1, nil)
+	case s.take("yearly"):
+		return s.yearly(nil)
 	}
-	if kind, text, err := s.plural(nil); kind != "" || err != nil {
+	if kind, text, err := s.repeated(nil); kind != "" || err != nil {
 		return kind, text, err
 	}
 	if !s.starts() {
@@ -97,13 +105,21 @@ func (s *sentence) schedule() (Kind, string, *Error) {
 	return s.single()
 }
 
+// repeated reads what comes again and again without "every".
+func (s *sentence) repeated(times []time.Duration) (Kind, string, *Error) {
+	if kind, text, err := s.ordinals(times); kind != "" || err != nil {
+		return kind, text, err
+	}
+	return s.plural(times)
+}
+
 // starts tells whether the next word may begin a day or a time.
 func (s *sentence) starts() bool {
 	w := s.peek()
 	_, weekday := weekdayOf(w)
 	_, month := monthOf(w)
 	digit := w != "" && w[0] >= '0' && w[0] <= '9'
-	return weekday || month || digit || slices.Contains([]string{"at", "on", "the", "next", "this", "today", "tomorrow", "noon", "midnight"}, w)
+	return weekday || month || digit || slices.Contains([]string{"at", "on", "the", "day", "next", "this", "today", "tomorrow", "noon", "midnight"}, w)
 }
 
 // once is a schedule for one moment.
@@ -156,7 +172,7 @@ func (s *sentence) single() (Kind, string, *Error) {
 		if s.take("every", "each") {
 			return s.every(times)
 		}
-		if kind, text, err := s.plural(times); kind != "" || err != nil {
+		if kind, text, err := s.repeated(times); kind != "" || err != nil {
 			return kind, text, err
 		}
 	}
@@ -253,6 +269,11 @@ func (s *sentence) date() (*date, *Error) {
 	case s.take("tomorrow"):
 		return &date{exact: true, day: today.AddDate(0, 0, 1)}, nil
 	}
+	mark := s.at
+	if s.take("the"); s.take("day") && s.take("after") && s.take("tomorrow") {
+		return &date{exact: true, day: today.AddDate(0, 0, 2)}, nil
+	}
+	s.at = mark
 	next := s.take("next")
 	if !next {
 		s.take("this")

@@ -74,6 +74,15 @@ func TestNatural(t *testing.T) {
 		"every month on the last day at 23:00":    "rrule:DTSTART:20260331T230000\nRRULE:FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=23;BYMINUTE=0;BYSECOND=0",
 		"every 3 months on the 2nd tuesday":       "rrule:DTSTART:20260414T000000\nRRULE:FREQ=MONTHLY;BYDAY=2TU;BYHOUR=0;BYMINUTE=0;BYSECOND=0;INTERVAL=3",
 		"every last friday of the month at 5pm":   "rrule:DTSTART:20260327T170000\nRRULE:FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17;BYMINUTE=0;BYSECOND=0",
+		"first monday of every month at 9am":      "rrule:DTSTART:20260406T090000\nRRULE:FREQ=MONTHLY;BYDAY=1MO;BYHOUR=9;BYMINUTE=0;BYSECOND=0",
+		"on the 15th of every month at noon":      "rrule:DTSTART:20260315T120000\nRRULE:FREQ=MONTHLY;BYMONTHDAY=15;BYHOUR=12;BYMINUTE=0;BYSECOND=0",
+		"every 1st of the month at 9:00":          "rrule:DTSTART:20260401T090000\nRRULE:FREQ=MONTHLY;BYMONTHDAY=1;BYHOUR=9;BYMINUTE=0;BYSECOND=0",
+		"at 11pm on the last day of each month":   "rrule:DTSTART:20260331T230000\nRRULE:FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=23;BYMINUTE=0;BYSECOND=0",
+		"weekly on monday at 9am":                 "cron:0 0 9 * * 1",
+		"monthly on the 1st at 6am":               "cron:0 0 6 1 * *",
+		"yearly on march 12":                      "cron:0 0 0 12 3 *",
+		"the day after tomorrow at 9am":           "at:2026-03-12T09:00:00Z",
+		"on the 15th at noon":                     "at:2026-03-15T12:00:00Z",
 		"every first day of every month at noon":  "rrule:DTSTART:20260401T120000\nRRULE:FREQ=MONTHLY;BYMONTHDAY=1;BYHOUR=12;BYMINUTE=0;BYSECOND=0",
 	} {
 		s, err := Parse(Natural, text, "", base)

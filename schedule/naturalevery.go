@@ -13,6 +13,9 @@ func (s *sentence) every(times []time.Duration) (Kind, string, *Error) {
 	if kind, text, err := s.ordinals(times); kind != "" || err != nil {
 		return kind, text, err
 	}
+	if _, ok := ordinalOf(s.peek()); ok && s.peek() != "second" {
+		return "", "", s.lost("add of the month, as in every 2nd tuesday of the month, or use a number, as in every 2 weeks on monday")
+	}
 	if days, ok, err := s.weekdays(); ok || err != nil {
 		if err != nil {
 			return "", "", err
@@ -289,28 +292,26 @@ func (s *sentence) monthly(n int, times []time.Duration) (Kind, string, *Error) 
 	return s.rrule("FREQ=MONTHLY;BYMONTHDAY="+strings.Join(list, ","), n, times)
 }
 
-// ordinals reads "every first monday of the month", "every last day of the month".
+// ordinals reads "first monday of every month", "the last day of the month", "15th of each month"; nothing if
+// it is something else.
 func (s *sentence) ordinals(times []time.Duration) (Kind, string, *Error) {
 	mark := s.at
-	n, ok := ordinalOf(s.peek())
-	if !ok || s.at+1 == len(s.words) && s.peek() == "second" {
-		return "", "", nil
-	}
-	s.at++
+	s.take("on")
+	s.take("the")
 	rule := ""
-	if w, ok := weekdayOf(s.peek()); ok {
-		rule = fmt.Sprintf("FREQ=MONTHLY;BYDAY=%d%s", n, dayCodes[w])
-	} else if s.peek() == "day" {
+	if n, ok := ordinalOf(s.peek()); ok && n <= 31 {
+		s.at++
 		rule = fmt.Sprintf("FREQ=MONTHLY;BYMONTHDAY=%d", n)
-	} else if s.words[mark] == "second" && s.peek() == "at" {
+		if w, ok := weekdayOf(s.peek()); ok {
+			s.at++
+			rule = fmt.Sprintf("FREQ=MONTHLY;BYDAY=%d%s", n, dayCodes[w])
+		} else {
+			s.take("day")
+		}
+	}
+	if rule == "" || !s.take("of") || !s.take("the", "each", "every") || !s.take("month") {
 		s.at = mark
 		return "", "", nil
-	} else {
-		return "", "", s.lost("use a weekday or day, as in every %s monday of the month", ordinal(n))
-	}
-	s.at++
-	if !s.take("of") || !s.take("the", "each", "every") || !s.take("month") {
-		return "", "", s.lost("add of the month, or use a number, as in every 2 weeks on monday")
 	}
 	return s.rrule(rule, 1, times)
 }

@@ -9,7 +9,7 @@ import (
 
 // vocabulary is what a word may have been meant to be.
 var vocabulary = []string{
-	"every", "each", "in", "at", "on", "the", "and", "to", "now", "today", "tomorrow", "next", "noon", "midnight", "daily", "other",
+	"every", "each", "in", "at", "on", "the", "of", "and", "to", "now", "after", "this", "through", "until", "today", "tomorrow", "next", "noon", "midnight", "daily", "weekly", "monthly", "yearly", "other",
 	"second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "week", "weeks", "month", "months", "year", "years",
 	"weekday", "weekdays", "weekend", "first", "last", "am", "pm",
 	"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
