@@ -213,7 +213,7 @@ type Begin struct {
 	Batch int           // messages of each In port that come with the snapshot
 	// Batches says so for the types of which it differs.
 	Batches map[string]int
-	Bytes   int // stop a port's batch at so many bytes
+	Bytes   int // stop a port's batch at so many bytes, and the next ones at one message after twice as many in all
 	Row     int // how many jobs may come with the snapshot that are next in a row, see Snapshot.Row
 	// Limits are the runs a minute allowed to a job by type, with "" for all others; below zero,
 	// those in a row that made no progress, see Delta.Idle. A

@@ -20,19 +20,19 @@ import (
 )
 
 // weighing is put into the function of the server: it counts the values that each call of a script gives to commands and
-// gets from them, and keeps the largest number by script.
+// gets from them, each half a KiB of one as a value, and keeps the largest number by script.
 const weighing = `
 local function weighed(script)
   local n, noted = 0, 0
   local function size(v)
-    if type(v) ~= 'table' then return 1 end
+    if type(v) ~= 'table' then return type(v) == 'string' and 1 + math.floor(#v / 512) or 1 end
     local sum = 0
     for _, one in ipairs(v) do sum = sum + size(one) end
     return sum
   end
   return function(...)
     local reply = redis.call(...)
-    n = n + select('#', ...) + size(reply)
+    n = n + size({ ... }) + size(reply)
     if n - noted >= 1000 then
       redis.call('ZADD', 'weighed', 'GT', n, script)
       noted = n

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -263,4 +264,44 @@ func TestNestedQuiescenceInPieces(t *testing.T) {
 	e.end(root.Nth(3), statemachine.Complete)
 	e.until("the outer feedback has ended", func() bool { return e.port(root.Nth(1), port.Input, "back").Closed })
 	e.is(statemachine.Queued, root.Nth(1))
+}
+
+// A run gets so many bytes of messages of each port, twice as many in all, and of each port one message at least; what it
+// does not get is not read.
+func TestLargeMessagesAreReadOnce(t *testing.T) {
+	t.Parallel()
+	e := weighed(t)
+	const inputs, messages = 4, 40
+	node := job.Node{Type: "T"}
+	for i := range inputs {
+		node.Ports = append(node.Ports, in(fmt.Sprint("in", i)))
+	}
+	id := e.create(node)
+	large := raws(`"` + strings.Repeat("x", 1<<18) + `"`)
+	for _, p := range node.Ports {
+		for range messages / 10 {
+			e.ok(e.store.Write(t.Context(), id, job.Write{Dir: port.Input, Port: p.Name, Items: slices.Repeat(large, 10)}))
+		}
+	}
+	b := beginning()
+	b.Bytes = 2 << 20
+	snap, err := e.store.Begin(t.Context(), id, b)
+	e.ok(err)
+	got := map[string][]int64{}
+	for _, box := range snap.In {
+		got[box.Port] = []int64{int64(len(box.Items)), int64(box.Len)}
+	}
+	sum := int64(0)
+	for _, p := range node.Ports {
+		n := got[p.Name]
+		if len(n) != 2 || n[0] < 1 || n[1] != messages {
+			t.Fatalf("of port %s it got %v, of %d", p.Name, n, messages)
+		}
+		sum += n[0]
+	}
+	e.equal("messages in all", sum, int64(8+8+1+1))
+	items, _, err := e.store.Peek(t.Context(), id, port.Input, "in0", messages)
+	e.ok(err)
+	e.equal("messages of a port", len(items), job.MaxCommit>>18)
+	e.bounded()
 }

@@ -26,7 +26,7 @@ const (
 // Sizes of a run's view of its ports.
 const (
 	batchMessages = 1000
-	batchBytes    = 4 << 20
+	batchBytes    = 2 << 20
 	wakeSize      = 16 // bytes that a timer counts for
 )
 

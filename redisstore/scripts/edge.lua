@@ -151,12 +151,12 @@ local function room(id, dir, port, along)
   return true
 end
 
--- batch returns messages of a list from offset on: at most n, and about so many bytes; and whether they are all
--- of them.
+-- batch returns messages of a list from offset on: at most n, and about so many bytes; whether they are all of them;
+-- and how many bytes they have. It asks for a few first: large messages are not read to be left out.
 local function batch(k, offset, n, bytes)
-  local items, count, size = {}, 0, 0
+  local items, count, size, some = {}, 0, 0, 4
   while count < n and size < bytes do
-    local from, most = offset + count, math.min(50, n - count)
+    local from, most = offset + count, math.min(some, n - count)
     local part = call('LRANGE', k, from, from + most - 1)
     for i = 1, #part do
       if size >= bytes then break end
@@ -164,7 +164,8 @@ local function batch(k, offset, n, bytes)
       count, size = count + 1, size + #v
       items[count] = v
     end
-    if #part < most then return items, count == from - offset + #part end
+    if #part < most then return items, count == from - offset + #part, size end
+    some = math.min(50, math.ceil((bytes - size) * count / math.max(size, 1)))
   end
-  return items, false
+  return items, false, size
 end

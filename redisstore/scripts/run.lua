@@ -134,7 +134,8 @@ do -- Lua allows few local names
   end
 
   -- look returns what a run of a job sees: what flat() makes of its fields, state or false, defaults, inboxes
-  -- with so many messages; its fields as they are; and what wakers() returns, or nil.
+  -- with so many messages and bytes, and twice as many bytes in all; its fields as they are; and what wakers() returns, or
+  -- nil.
   function look(id, most, bytes)
     local k = key(id)
     local fields, state, defaults, boxes, woken = call('HGETALL', k), {}, {}, {}, nil
@@ -160,9 +161,11 @@ do -- Lua allows few local names
         heads[name] = fields[i + 1]
       end
     end
+    local left = 2 * bytes
     for _, port in ipairs(inputs) do
       local list = k .. ':i:' .. port
-      local items, all = batch(list, 0, most, bytes)
+      local items, all, size = batch(list, 0, most, math.min(bytes, left))
+      left = math.max(left - size, 1) -- for the next ports: of each one message comes at least
       local len = all and #items or call('LLEN', list)
       if len > 0 then boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, items } end
     end
