@@ -15,7 +15,9 @@ import (
 const (
 	MaxNodes = 20_000 // jobs of one plan
 	MaxDepth = 1_000  // graphs within graphs; other jobs may have children to any depth
-	MaxName  = port.MaxName
+	// MaxFanOut is how many ports one port of a plan may feed, those included that it feeds through ports of graphs.
+	MaxFanOut = 500
+	MaxName   = port.MaxName
 )
 
 // DefaultQueue is the queue of a job that names none.
@@ -136,7 +138,7 @@ func (p *Plan) Validate() error {
 		}
 		names[key] = i > 0
 	}
-	return nil
+	return p.checkFanOut()
 }
 
 func (p *Plan) checkNode(i int, n *Node) error {
@@ -233,9 +235,12 @@ func CheckName(kind, name string) error {
 const (
 	MaxMessage = 1 << 20 // bytes of one message, state value, default or set of args
 	MaxCommit  = 8 << 20 // bytes of all that one commit, or one call from outside, writes
-	// MaxWrites is how many values one commit, or one call from outside, writes: a message counts once for each port
-	// that it comes to along the edges, and a key of the state twice.
+	// MaxWrites is how many values one commit, or one call from outside, writes. A message is one, and each copy of it
+	// for another port is a quarter of one and one for each 512 bytes. Each port besides the first that messages come
+	// to is PortWrites, and a key of the state is two.
 	MaxWrites = 20_000
+	// PortWrites is for how many values a port counts that messages come to: its job has to be woken.
+	PortWrites = 14
 )
 
 // CheckSize returns an error that wraps ErrTooLarge if a value has more than MaxMessage bytes.

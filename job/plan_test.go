@@ -3,6 +3,7 @@ package job_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -100,6 +101,40 @@ func TestStartRefuses(t *testing.T) {
 	} {
 		if err := try(); !errors.Is(err, job.ErrName) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A port of a plan feeds so many others at most, those included that it feeds through ports of graphs.
+func TestFanOutOfPlans(t *testing.T) {
+	t.Parallel()
+	in := job.Port{Spec: port.Spec{Name: "in", Dir: port.Input}}
+	wide := func(graphs, each int) *job.Plan {
+		out := job.Port{Spec: port.Spec{Name: "out", Dir: port.Output}}
+		p := &job.Plan{Nodes: []job.Node{{Type: "G", Graph: true}, {Name: "source", Type: "S"}}}
+		for g := range graphs {
+			at := len(p.Nodes)
+			p.Nodes = append(p.Nodes, job.Node{Name: fmt.Sprint("g", g), Type: "G", Graph: true, Ports: []job.Port{in}})
+			out.Edges = append(out.Edges, job.Edge{{Node: at, Dir: port.Input, Port: "in"}})
+			var turns job.Edge
+			for i := range each {
+				p.Nodes = append(p.Nodes, job.Node{Name: fmt.Sprint("t", i), Type: "T", Parent: at, Ports: []job.Port{in}})
+				turns = append(turns, job.Target{Node: at + 1 + i, Dir: port.Input, Port: "in"})
+			}
+			p.Nodes[at].Ports[0].Edges = []job.Edge{turns}
+		}
+		p.Nodes[1].Ports = []job.Port{out}
+		return p
+	}
+	for _, fits := range []*job.Plan{wide(1, job.MaxFanOut), wide(10, job.MaxFanOut/10)} {
+		if err := fits.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, p := range []*job.Plan{wide(1, job.MaxFanOut+1), wide(11, job.MaxFanOut/10)} {
+		err := p.Validate()
+		if !errors.Is(err, job.ErrTooLarge) || !strings.Contains(err.Error(), `("source") of the plan: port out feeds 5`) {
+			t.Error(err)
 		}
 	}
 }

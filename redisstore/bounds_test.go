@@ -376,7 +376,7 @@ func TestChoresDoNotDelayRecovery(t *testing.T) {
 // nothing.
 func TestFanOutCounts(t *testing.T) {
 	each(t, func(e *env) {
-		const wide, fits = 100, job.MaxWrites / 100
+		const wide, fits, more = 100, 700, 710
 		nodes := []job.Node{
 			{Type: "G", Graph: true, Ports: ports(in("in"))},
 			{Type: "S", Name: "source", Ports: ports(out("out", job.Edge{{Node: 2, Dir: port.Input, Port: "in"}}))},
@@ -392,16 +392,20 @@ func TestFanOutCounts(t *testing.T) {
 		id := e.create(nodes...)
 		snap := e.begin(id.Nth(1))
 		d := delta(snap, statemachine.Suspend)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, fits+1)}}
+		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, more)}}
 		e.unchanged("a commit that comes to too much", func() {
 			res := e.try(d)
 			e.fails(res.Refused, job.ErrTooLarge)
-			if !matches(`20100 values .* at most 20000 .* call Checkpoint in between`, res.Refused.Error()) {
+			if !matches(`20060 values .* at most 20000 .* call Checkpoint in between`, res.Refused.Error()) {
 				e.Errorf("the error says %v", res.Refused)
 			}
 		})
 		e.unchanged("a write that comes to too much", func() {
-			e.fails(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: numbers(1, fits+1)}), job.ErrTooLarge)
+			e.fails(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: numbers(1, more)}), job.ErrTooLarge)
+		})
+		e.unchanged("a message that is too large for so many", func() {
+			large := raws(`"` + strings.Repeat("x", 100_000) + `"`)
+			e.fails(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: large}), job.ErrTooLarge)
 		})
 		e.unchanged("a publication of too much", func() {
 			e.fails(e.store.Publish(e.Context(), "/news", numbers(0, job.MaxWrites)), job.ErrTooLarge)
@@ -413,6 +417,43 @@ func TestFanOutCounts(t *testing.T) {
 			e.holds(id.Nth(n+3), port.Input, "in", numbered(1, 2*fits)...)
 		}
 	})
+}
+
+// Each port that messages of a commit come to counts for several values: their jobs are woken.
+func TestPortsCount(t *testing.T) {
+	each(t, func(e *env) {
+		const fit = job.MaxWrites / (job.PortWrites + 1)
+		id := e.create(job.Node{Type: "T", Ports: ports(out(port.Any))})
+		d := delta(e.begin(id), statemachine.Suspend)
+		for i := range fit + 2 {
+			d.Writes = append(d.Writes, job.Write{Dir: port.Output, Port: fmt.Sprint("p", i), Items: numbers(i, i)})
+		}
+		e.unchanged("a commit to too many ports", func() { e.fails(e.try(d).Refused, job.ErrTooLarge) })
+		d.Writes = d.Writes[:fit]
+		e.commit(d)
+		e.holds(id, port.Output, fmt.Sprint("p", fit-1), fmt.Sprint(fit-1))
+	})
+}
+
+// The widest port that a plan may have is written to, given a default and closed.
+func TestWidestPort(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	nodes := []job.Node{{Type: "S", Ports: ports(out("out"))}}
+	for i := range job.MaxFanOut {
+		nodes = append(nodes, job.Node{Name: fmt.Sprint("t", i), Type: "T", Ports: ports(fed("in", 1))})
+		nodes[0].Ports[0].Edges = append(nodes[0].Ports[0].Edges, to(i+1))
+	}
+	id := e.create(nodes...)
+	d := delta(e.begin(id), statemachine.Suspend)
+	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, 10)}}
+	e.commit(d)
+	last := id.Nth(job.MaxFanOut)
+	e.holds(last, port.Input, "in", numbered(1, 10)...)
+	e.is(statemachine.Queued, last)
+	e.ok(e.store.SetDefault(t.Context(), id, job.Default{Dir: port.Output, Port: "out", Value: json.RawMessage(`7`)}))
+	e.ok(e.store.ClosePort(t.Context(), id, port.Output, "out"))
+	e.until("the end comes to all", func() bool { return e.port(last, port.Input, "in").Closed })
 }
 
 // Commits that go together and do much are several calls; each is answered.

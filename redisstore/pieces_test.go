@@ -110,7 +110,7 @@ func (e *env) closings(root job.ID, n int) (closed int) {
 func TestCloseInPieces(t *testing.T) {
 	t.Parallel()
 	e := weighed(t)
-	const n = 1500
+	const n = 499
 	root := e.create(crowded(n)...)
 	e.ok(e.store.ClosePort(t.Context(), root.Nth(1), port.Output, "out"))
 	e.equal("ports that are closed", e.closings(root, n), n)
@@ -163,16 +163,18 @@ func circling(n int) []job.Node {
 	back.Loops = 1
 	nodes := []job.Node{
 		{Type: "G", Graph: true, Loop: true, Ports: ports(out("in"))},
-		{Name: "round", Type: "R", Loop: true, Ports: ports(fed("in", 1), back, out("out", job.Edge{{Node: 1, Dir: port.Input, Port: "back", Feedback: true}}, nil))},
+		{Name: "round", Type: "R", Loop: true, Ports: ports(fed("in", 1), back, out("out", job.Edge{{Node: 1, Dir: port.Input, Port: "back", Feedback: true}}))},
 	}
 	nodes[0].Ports[0] = in("in")
 	nodes[0].Ports[0].Edges = []job.Edge{to(1)}
-	var turns job.Edge
 	for i := range n {
 		nodes = append(nodes, job.Node{Name: fmt.Sprint("t", i), Type: "T", Loop: true, Ports: ports(fed("in", 1))})
-		turns = append(turns, to(i+2)...)
+		if i%job.MaxFanOut == 0 {
+			nodes[1].Ports = append(nodes[1].Ports, out(fmt.Sprint("turns", i), nil))
+		}
+		turns := &nodes[1].Ports[len(nodes[1].Ports)-1].Edges[0]
+		*turns = append(*turns, to(i+2)...)
 	}
-	nodes[1].Ports[2].Edges[1] = turns
 	return nodes
 }
 
@@ -180,7 +182,7 @@ func circling(n int) []job.Node {
 func TestQuiescenceInPieces(t *testing.T) {
 	t.Parallel()
 	e := weighed(t)
-	root := e.create(circling(1500)...)
+	root := e.create(circling(900)...)
 	e.ok(e.store.ClosePort(t.Context(), root, port.Input, "in"))
 	e.end(root.Nth(1), statemachine.Suspend)
 	e.until("the feedback has ended", func() bool { return e.port(root.Nth(1), port.Input, "back").Closed })

@@ -130,8 +130,8 @@ func (d *decoder) descriptor(p *job.PortInfo, id job.ID, text string) {
 func refusal(reason string, id job.ID) error {
 	reason, about, named := strings.Cut(reason, " ")
 	if reason == "large" {
-		return fmt.Errorf("%w: job %s: it comes to %s values (a message counts once for each port that it reaches, a key of the state twice), "+
-			"at most %d are allowed in one commit or call; call Checkpoint in between, or write it in several calls", job.ErrTooLarge, id, about, job.MaxWrites)
+		return fmt.Errorf("%w: job %s: it comes to %s values (each port that messages reach counts %d besides them, a key of the state twice), "+
+			"at most %d are allowed in one commit or call; call Checkpoint in between, or write it in several calls", job.ErrTooLarge, id, about, job.PortWrites, job.MaxWrites)
 	}
 	if named {
 		return namedRefusal(reason, about)

@@ -243,8 +243,9 @@ type outbox struct {
 	closed  bool
 	wired   bool
 	edges   int
-	before  bool // it was closed when the run began
-	missing bool // the worker has it; its job, created by an older program, has not
+	written int64 // the step behind the last one of the run in which it was written to
+	before  bool  // it was closed when the run began
+	missing bool  // the worker has it; its job, created by an older program, has not
 }
 
 func (out *outbox) called() string { return out.name }
@@ -282,7 +283,11 @@ func (out *outbox) write(w job.Write, item json.RawMessage) error {
 	if out.run.defaulting {
 		return out.run.setDefault(job.Default{Dir: port.Output, Port: out.name, Value: item})
 	}
-	out.run.reached += max(out.edges-1, 0)
+	out.run.reached += max(out.edges-1, 0) / 4 // as job.MaxWrites counts
+	if out.written <= out.run.step {
+		out.written = out.run.step + 1
+		out.run.reached += job.PortWrites * max(out.edges, 1)
+	}
 	return out.run.write(w, item)
 }
 

@@ -20,7 +20,7 @@ const (
 	MaxMessage = job.MaxMessage // bytes of one message or state value
 	MaxCommit  = job.MaxCommit  // bytes of all that one commit writes
 	MaxSpawn   = 500            // jobs that one commit creates
-	MaxWrites  = job.MaxWrites  // messages that one commit writes, each counted once for each port that it comes to, log entries and timers
+	MaxWrites  = job.MaxWrites  // messages that one commit writes, log entries and timers; copies of messages count, too, see job.MaxWrites
 )
 
 // Sizes of a run's view of its ports.

@@ -101,17 +101,29 @@ local function transaction()
   return deltas
 end
 
--- weight is how many values a delta writes: a message counts once for each port that it comes to, and a key of the
--- state, which takes longer, twice.
+-- weight is how many values a delta writes, as job.MaxWrites counts them.
 local function weight(d)
-  local n = d.nset + 2 * d.nunset
+  local n, to = d.nset + 2 * d.nunset, {}
   local function add(w)
-    local here = tree(w.id) == tree(d.id) and not d.fresh[w.id]
-    n = n + #w.items * (here and reach(w.id, w.dir, w.port) or 1)
+    local name = w.id .. w.dir .. w.port
+    local all = to[name]
+    if not all then
+      all = { w = w, n = 0 }
+      to[name] = all
+    end
+    all.n, all[#all + 1] = all.n + #w.items, w.items
   end
   if d.to then add(d.to) end
   for _, p in ipairs(d.parts) do
     for _, w in ipairs(p.writes) do add(w) end
   end
-  return n
+  for _, all in pairs(to) do
+    local w = all.w
+    local here = tree(w.id) == tree(d.id) and not d.fresh[w.id]
+    n = n + (here and fanout.worth(w.id, w.dir, w.port, all.n, all) or all.n + PORT)
+  end
+  for _, v in ipairs(d.defaults) do
+    if not d.fresh[v.id] then n = n + PORT * select(2, fanout.reach(v.id, v.dir, v.port)) end
+  end
+  return math.ceil(next(to) and n - PORT or n)
 end

@@ -44,24 +44,46 @@ local function wires(id, dir, port)
   return edges, fresh
 end
 
--- reach is how many ports get a message that is written to a port; fan is the same of the edges themselves.
-local fan
-local function reach(id, dir, port)
+-- fanout tells how far messages go from a port. It is a table as Lua knows no more than 200 local names at a time.
+local fanout = {}
+
+-- reach is how many ports get a message that is written to a port, and how many get one of very many; wide is the same of the
+-- edges themselves.
+function fanout.reach(id, dir, port)
   local edges = wires(id, dir, port)
-  return edges and #edges > 0 and not edges.moving and fan(edges) or 1
+  if not edges or #edges == 0 or edges.moving then return 1, 1 end
+  return fanout.wide(edges)
 end
 
-function fan(edges)
-  if not edges.fan then
-    local n = 0
+function fanout.wide(edges)
+  if not edges.copies then
+    local n, ports = 0, 0
     for _, ends in ipairs(edges) do
       local most = 0 -- each message goes to one of them
-      for _, e in ipairs(ends) do most = math.max(most, reach(e[1], e[2], e[3])) end
+      for _, e in ipairs(ends) do
+        local copies, all = fanout.reach(e[1], e[2], e[3])
+        most, ports = math.max(most, copies), ports + all
+      end
       n = n + most
     end
-    edges.fan = math.max(n, 1)
+    edges.copies, edges.ports = math.max(n, 1), math.max(ports, 1)
   end
-  return edges.fan
+  return edges.copies, edges.ports
+end
+
+-- worth is for how many values it counts that n messages, in some lists, are written to a port: job.MaxWrites says how.
+function fanout.worth(id, dir, port, n, lists)
+  local copies, ports = fanout.reach(id, dir, port)
+  local bytes = 0
+  for _, items in ipairs(copies > 1 and lists or {}) do
+    for _, item in ipairs(items) do bytes = bytes + #item end
+  end
+  return n * (3 + copies) / 4 + (copies - 1) * bytes / 512 + PORT * math.min(ports, n * copies)
+end
+
+-- piece is how many messages for that many ports one script moves on, and about how many bytes.
+function fanout.piece(copies, ports)
+  return math.max(1, math.floor(PIECE / math.max(copies, ports / 100))), PIECE_BYTES * math.min(1, 8 / copies)
 end
 
 local function closed(id, dir, port) return call('HEXISTS', key(id), 'x.' .. dir .. '.' .. port) == 1 end

@@ -10,7 +10,7 @@ local from, count, last, seq = arg(), num(), nil, nil
 -- are written, if that is not all.
 local function written(id, port, items)
   local before = tonumber(string.match(call('HGET', P .. 'inbox', from .. ' part') or '', '^' .. seq .. ' (%d+)$') or '0')
-  local upto = math.min(#items, before + math.max(1, math.floor(PIECE / reach(id, 'i', port))))
+  local upto = math.min(#items, before + (fanout.piece(fanout.reach(id, 'i', port))))
   deliver(id, 'i', port, before == 0 and upto == #items and items or { unpack(items, before + 1, upto) })
   if before > 0 and upto == #items then call('HDEL', P .. 'inbox', from .. ' part') end
   return upto < #items and upto
@@ -27,7 +27,7 @@ local DO = {
     local why = load(id).status == '' and 'the job is gone' or not wires(id, 'i', port) and 'it has no such port'
     local over = why or closed(id, 'i', port) and 'the port is closed'
     if not over then
-      if multiplies({ ... }, reach(id, 'i', port)) then return LATER end
+      if multiplies({ ... }, fanout.reach(id, 'i', port)) then return LATER end
       return written(id, port, { ... })
     elseif string.sub(who, 1, 1) ~= '/' then
       return missed(who, id, port, select('#', ...), over)

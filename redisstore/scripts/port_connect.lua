@@ -4,7 +4,7 @@
 -- ARGV: job, direction, port, token, number of the piece, up to which position, ports, then of each: job, direction, port
 -- reply: {'ok', {ready jobs}, {messages}, 1 if there are more} | {'gone' | 'port' | 'closed', {}}
 local id, dir, port, token, piece, upto, to = arg(), arg(), arg(), arg(), arg(), num(), {}
-local rest, values = { '!connect', id, dir, port, str(upto) }, 0
+local rest, copies, ports = { '!connect', id, dir, port, str(upto) }, 0, 0
 
 -- refused ends what others may have begun.
 local function refused(why)
@@ -24,14 +24,15 @@ for _, e in ipairs(to) do
   if load(e[1]).status == '' then return refused('gone') end
   if not wires(e[1], e[2], e[3]) then return refused('port') end
   if closed(e[1], e[2], e[3]) then return refused('closed') end
-  values = values + reach(e[1], e[2], e[3])
+  local each, all = fanout.reach(e[1], e[2], e[3])
+  copies, ports = copies + each, ports + all
 end
 local k, field = key(id) .. ':' .. dir .. ':' .. port, 'h.' .. dir .. '.' .. port
 local head = tonumber(call('HGET', key(id), field) or '0')
-local most = math.min(upto - head, math.floor(PIECE / math.max(values, 1)))
-if upto > head then most = math.max(most, 1) end
+local most, bytes = fanout.piece(math.max(copies, 1), ports)
+most = math.min(upto - head, most)
 if repeated(token .. piece) then return { 'ok', {}, {}, most > 0 and call('EXISTS', k) or 0 } end
-local items = batch(k, 0, most, PIECE_BYTES / math.max(n, 1))
+local items = batch(k, 0, most, bytes)
 remember(token .. piece)
 local more = head + #items < upto and call('LLEN', k) > #items
 if more then

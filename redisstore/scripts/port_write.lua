@@ -16,7 +16,7 @@ local again = repeated(token)
 if not again then
   if closed(id, dir, port) then return { 'closed', {} } end
   if not room(id, dir, port) then return { 'full', {} } end
-  local values = #items * reach(id, dir, port)
+  local values = math.ceil(fanout.worth(id, dir, port, #items, { items }) - PORT)
   if values > MOST then return { 'large ' .. str(values), {} } end
   remember(token, kept)
   if entry ~= '' then sent = {} end

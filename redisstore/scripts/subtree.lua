@@ -126,7 +126,7 @@ local function move(id, dir, port)
   end
   local k, field = key(id), dir .. '.' .. port
   local list = k .. ':' .. dir .. ':' .. port
-  local items = batch(list, 0, math.max(1, math.floor(PIECE / fan(edges))), PIECE_BYTES)
+  local items = batch(list, 0, fanout.piece(fanout.wide(edges)))
   local over = call('LLEN', list) == #items
   if over then
     call('HSET', k, field, (string.gsub(call('HGET', k, field), MOVING, '')))
