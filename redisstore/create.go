@@ -26,9 +26,9 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 	}
 	nodes := planArgs(plan, root, root.Number(), plan.Parent, by, digest)
 	large := ""
-	if len(nodes) > createBatch {
+	if len(createParts(nodes)) > 1 {
 		large = "1"
-		if fresh, err := s.createParts(ctx, root, due, nodes[1:]); err != nil || !fresh {
+		if fresh, err := s.createBelow(ctx, root, due, nodes[1:]); err != nil || !fresh {
 			return false, err
 		}
 		nodes = nodes[:1]
@@ -67,17 +67,45 @@ func (s *Store) foretell(ctx context.Context, root job.ID, plan *job.Plan) {
 	}
 }
 
-// createBatch is how many jobs one script creates.
-const createBatch = 300
+const (
+	// createBatch is how many jobs one script creates, createValues about how many values and createBytes how many bytes
+	// they have.
+	createBatch  = 300
+	createValues = 12_000
+	createBytes  = 2 << 20
+)
 
-// createParts creates the jobs of a large plan but the first, where nobody sees them yet.
+// createParts splits jobs into those that one script creates.
+func createParts(nodes [][]any) [][][]any {
+	var parts [][][]any
+	from, values, bytes := 0, 0, 0
+	for i, n := range nodes {
+		size := 0
+		for _, v := range n {
+			switch v := v.(type) {
+			case string:
+				size += len(v)
+			case []byte:
+				size += len(v)
+			}
+		}
+		if i > from && (i-from == createBatch || values+len(n) > createValues || bytes+size > createBytes) {
+			parts = append(parts, nodes[from:i])
+			from, values, bytes = i, 0, 0
+		}
+		values, bytes = values+len(n), bytes+size
+	}
+	return append(parts, nodes[from:])
+}
+
+// createBelow creates the jobs of a large plan but the first, where nobody sees them yet.
 // fresh is false if the first one exists already.
-func (s *Store) createParts(ctx context.Context, first job.ID, due string, nodes [][]any) (fresh bool, err error) {
+func (s *Store) createBelow(ctx context.Context, first job.ID, due string, nodes [][]any) (fresh bool, err error) {
 	isRoot := ""
 	if first.IsRoot() {
 		isRoot = "1"
 	}
-	for part := range slices.Chunk(nodes, createBatch) {
+	for _, part := range createParts(nodes) {
 		args := []any{string(first), isRoot, len(nodes) + 1, len(part)}
 		for _, n := range part {
 			args = append(args, n...)
