@@ -2,13 +2,15 @@
 
 -- mail leaves an order for the shard of another tree (or of the channels, with to =
 -- 'hub') in the outbox. Orders are delivered in order, at once by the process that ran
--- this script or later by the sweeper, and applied exactly once by their number, which it returns.
-function mail(to, ...)
+-- this script or later by the sweeper, and applied exactly once by their number, which it returns. What the order is
+-- may be a list, so that many messages are joined once.
+function mail(to, what, ...)
   -- The number also follows the clock: after a failover that lost the last ones it must
   -- not come again, for the other shard would take it for one that it knows.
   local seq = str(math.max(tonumber(call('GET', P .. 'mailed') or '0') + 1, NOW * 1000))
   call('SET', P .. 'mailed', seq)
-  call('XADD', P .. 'outbox', seq .. '-1', 'to', to, 'order', table.concat({ ... }, '\31'))
+  local order = table.concat(type(what) == 'table' and what or { what, ... }, '\31')
+  call('XADD', P .. 'outbox', seq .. '-1', 'to', to, 'order', order)
   call('ZADD', P .. 'due', str(NOW + LOOK), '!mail')
   urgent['!mail'] = true
   spent = spent + 8
@@ -30,8 +32,12 @@ end
 
 -- mail_all leaves orders about some messages, which come last in them.
 local function mail_all(to, vals, ...)
-  local head = table.concat({ ... }, '\31')
-  portions(vals, function(first, last) mail(to, head, table.concat(vals, '\31', first, last)) end)
+  local head = { ... }
+  portions(vals, function(first, last)
+    local order = { unpack(head) }
+    for i = first, last do order[#order + 1] = vals[i] end
+    mail(to, order)
+  end)
 end
 
 -- missed has the log of the job that wrote messages to one of another tree say why they did not arrive: its run, which
