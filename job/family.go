@@ -121,9 +121,13 @@ func (h *Handle) RunAfter(ctx context.Context, d time.Duration) error {
 }
 
 // SetState stores values, each encoded as JSON, in the job's state. A run in progress
-// may not see them. Keys are valid UTF-8, else the error wraps port.ErrEncoding.
+// may not see them. Keys are valid UTF-8, else the error wraps port.ErrEncoding. More than MaxWrites/2 of them, or than
+// MaxCommit bytes, are refused with ErrTooLarge.
 func (h *Handle) SetState(ctx context.Context, values map[string]any) error {
-	set := make(map[string]json.RawMessage, len(values))
+	if err := h.checkKeys(len(values)); err != nil {
+		return err
+	}
+	set, size := make(map[string]json.RawMessage, len(values)), 0
 	for k, v := range values {
 		if err := CheckStateKey(k); err != nil {
 			return fmt.Errorf("job %s: %w", h.id, err)
@@ -136,12 +140,26 @@ func (h *Handle) SetState(ctx context.Context, values map[string]any) error {
 			return fmt.Errorf("state %.80q of job %s: %w", k, h.id, err)
 		}
 		set[k] = raw
+		if size += len(k) + len(raw); size > MaxCommit {
+			return fmt.Errorf("state of job %s: %w: the values have more than %d bytes together; set them in several calls", h.id, ErrTooLarge, MaxCommit)
+		}
 	}
 	return h.store.SetState(ctx, h.id, set, nil)
 }
 
+// checkKeys refuses more keys of the state than one call changes.
+func (h *Handle) checkKeys(n int) error {
+	if n > MaxWrites/2 {
+		return fmt.Errorf("state of job %s: %w: %d keys, at most %d are allowed; change them in several calls", h.id, ErrTooLarge, n, MaxWrites/2)
+	}
+	return nil
+}
+
 // UnsetState removes keys from the job's state.
 func (h *Handle) UnsetState(ctx context.Context, keys ...string) error {
+	if err := h.checkKeys(len(keys)); err != nil {
+		return err
+	}
 	return h.store.SetState(ctx, h.id, nil, keys)
 }
 

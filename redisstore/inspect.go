@@ -10,17 +10,18 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// State implements job.Inspector and job.RunReader.
+// State implements job.Inspector and job.RunReader. A large state is read in pieces, anew if it changes meanwhile; after
+// some times it is what each key was when it was read.
 func (s *Store) State(ctx context.Context, id job.ID, keys ...string) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	key := s.keys.job(id, stateSuffix)
 	if len(keys) == 0 {
-		all, err := s.rdb.HGetAll(ctx, key).Result()
-		for k, v := range all {
-			out[k] = json.RawMessage(v)
-		}
+		all, err := s.allState(ctx, id, key)
 		if err != nil {
 			return nil, s.explain(err)
+		}
+		for k, v := range all {
+			out[k] = json.RawMessage(v)
 		}
 		return out, s.secrets.showState(id, out)
 	}
@@ -38,31 +39,65 @@ func (s *Store) State(ctx context.Context, id job.ID, keys ...string) (map[strin
 	return out, s.secrets.showState(id, out)
 }
 
-// familyPage is about how many children one command reads.
-const familyPage = 1000
+// allState reads the whole state of a job.
+func (s *Store) allState(ctx context.Context, id job.ID, key string) (all map[string]string, err error) {
+	version := func() string {
+		var v []any
+		if err == nil {
+			v, err = s.rdb.HMGet(ctx, s.keys.job(id, ""), "version", "touched").Result()
+		}
+		return fmt.Sprint(v)
+	}
+	for before, tries := "", 0; tries < pageTries && err == nil; tries++ {
+		all = map[string]string{}
+		var pages int
+		if pages, err = s.scan(ctx, key, all); pages == 1 || err != nil {
+			break
+		}
+		after := version()
+		if after == before {
+			break
+		}
+		before = after
+	}
+	return all, err
+}
+
+// scanFields is how many fields of a large hash one command reads at first, then as many as have about pageBytes.
+const scanFields = 500
+
+// scan reads a hash into a map with one command after another, and returns how many these were.
+func (s *Store) scan(ctx context.Context, key string, all map[string]string) (pages int, err error) {
+	count, size := int64(scanFields), 0
+	for from := uint64(0); pages == 0 || from > 0; pages++ {
+		var some []string
+		if some, from, err = s.rdb.HScan(ctx, key, from, "", count).Result(); err != nil {
+			return pages, err
+		}
+		for i := 0; i+1 < len(some); i += 2 {
+			all[some[i]] = some[i+1]
+			size += len(some[i]) + len(some[i+1])
+		}
+		count = int64(min(pageItems, max(1, pageBytes*len(all)/max(size, 1))))
+	}
+	return pages, nil
+}
 
 // Children implements job.Family. Those that come or go while it reads may be among them or not.
 func (s *Store) Children(ctx context.Context, id job.ID) (map[string]job.ID, error) {
-	family, all := s.keys.job(id, childrenSuffix), map[string]job.ID{}
+	family, all := s.keys.job(id, childrenSuffix), map[string]string{}
 	for known := -1; ; known = len(all) {
-		pages := 0
-		for from := uint64(0); pages == 0 || from > 0; pages++ {
-			some, next, err := s.rdb.HScan(ctx, family, from, "", familyPage).Result()
-			if err != nil {
-				return nil, s.explain(err)
-			}
-			for i := 0; i+1 < len(some); i += 2 {
-				all[some[i]] = job.ID(some[i+1])
-			}
-			from = next
+		pages, err := s.scan(ctx, family, all)
+		if err != nil {
+			return nil, s.explain(err)
 		}
 		if pages == 1 {
-			return all, nil
+			return children(all), nil
 		}
 		// Are they all? A cursor means nothing to the next server that has the hash, after a failover or a move of its slot.
 		n, err := s.rdb.HLen(ctx, family).Result()
 		if err != nil || int(n) <= len(all) || known == len(all) {
-			return all, s.explain(err)
+			return children(all), s.explain(err)
 		}
 	}
 }
@@ -74,6 +109,14 @@ func (s *Store) Child(ctx context.Context, parent job.ID, name string) (job.ID, 
 		err = fmt.Errorf("%w: job %s has no child %q", job.ErrNotFound, parent, name)
 	}
 	return id, err
+}
+
+func children(all map[string]string) map[string]job.ID {
+	out := make(map[string]job.ID, len(all))
+	for name, id := range all {
+		out[name] = job.ID(id)
+	}
+	return out
 }
 
 // child returns the child of that name, or none.

@@ -225,30 +225,25 @@ func (s *Store) briefs(ctx context.Context, ids []job.ID, labels bool) ([]*job.I
 	return jobs, d.err
 }
 
-// infos reads jobs, of any shards, in one round trip. Those that do not exist are left out.
+// infos reads jobs, of any shards, in one round trip, or several if they are large. Those that do not exist are left out.
 func (s *Store) infos(ctx context.Context, ids []job.ID) ([]*job.Info, error) {
-	var calls []call
-	open := map[string]int{} // the last call of a shard, while it has room
-	for _, id := range ids {
-		due := s.keys.dueOf(id)
-		n, ok := open[due]
-		if !ok || len(calls[n].args) > walkBudget {
-			n = len(calls)
-			open[due] = n
-			calls = append(calls, call{due: due, args: []any{0}})
-		}
-		calls[n].args = append(calls[n].args, string(id))
-	}
-	replies, err := s.runAll(ctx, scriptWalk, calls)
-	if err != nil {
-		return nil, err
-	}
 	var d decoder
 	found := make(map[job.ID]*job.Info, len(ids))
-	for _, reply := range replies {
-		for _, i := range d.infos(d.at(d.list(reply), 0)) {
-			s.secrets.showInfo(i)
-			found[i.ID] = i
+	for todo := ids; len(todo) > 0 && d.err == nil; {
+		replies, err := s.runAll(ctx, scriptWalk, s.walks(todo))
+		if err != nil {
+			return nil, err
+		}
+		todo = nil
+		for _, reply := range replies {
+			l := d.list(reply)
+			for _, i := range d.infos(d.at(l, 0)) {
+				s.secrets.showInfo(i)
+				found[i.ID] = i
+			}
+			for _, left := range d.list(d.at(l, 1)) {
+				todo = append(todo, job.ID(d.str(left)))
+			}
 		}
 	}
 	infos := make([]*job.Info, 0, len(ids))
@@ -265,15 +260,32 @@ func (s *Store) infos(ctx context.Context, ids []job.ID) ([]*job.Info, error) {
 	return infos, d.err
 }
 
+// walks are the calls that read just some jobs, of any shards.
+func (s *Store) walks(ids []job.ID) []call {
+	var calls []call
+	open := map[string]int{} // the last call of a shard, while it has room
+	for _, id := range ids {
+		due := s.keys.dueOf(id)
+		n, ok := open[due]
+		if !ok || len(calls[n].args) > walkBudget {
+			n = len(calls)
+			open[due] = n
+			calls = append(calls, call{due: due, args: []any{0}})
+		}
+		calls[n].args = append(calls[n].args, string(id))
+	}
+	return calls
+}
+
 // Details implements job.Lister.
 func (s *Store) Details(ctx context.Context, ids []job.ID) ([]job.Details, error) {
 	aliases := make([]*redis.StringSliceCmd, len(ids))
-	children := make([]*redis.MapStringStringCmd, len(ids))
+	families := make([]*redis.ScanCmd, len(ids))
 	failures := make([]*redis.StringSliceCmd, len(ids))
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, id := range ids {
 			aliases[i] = p.SMembers(ctx, s.keys.aliasesOf(id))
-			children[i] = p.HGetAll(ctx, s.keys.job(id, childrenSuffix))
+			families[i] = p.HScan(ctx, s.keys.job(id, childrenSuffix), 0, "", scanFields)
 			failures[i] = p.LRange(ctx, s.keys.job(id, errorsSuffix), 0, -1)
 		}
 		return nil
@@ -284,9 +296,16 @@ func (s *Store) Details(ctx context.Context, ids []job.ID) ([]job.Details, error
 	for i, id := range ids {
 		d := &all[i]
 		d.Aliases = slices.Sorted(slices.Values(aliases[i].Val()))
-		d.Children = make(map[string]job.ID, len(children[i].Val()))
-		for name, child := range children[i].Val() {
-			d.Children[name] = job.ID(child)
+		some, more := families[i].Val()
+		d.Children = make(map[string]job.ID, len(some)/2)
+		for n := 0; n+1 < len(some); n += 2 {
+			d.Children[some[n]] = job.ID(some[n+1])
+		}
+		if more > 0 {
+			var err error
+			if d.Children, err = s.Children(ctx, id); err != nil {
+				return nil, err
+			}
 		}
 		for _, raw := range failures[i].Val() {
 			var f job.Failure

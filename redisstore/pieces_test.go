@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -305,5 +306,40 @@ func TestLargeMessagesAreReadOnce(t *testing.T) {
 	items, _, err := e.store.Peek(t.Context(), id, port.Input, "in0", messages)
 	e.ok(err)
 	e.equal("messages of a port", len(items), job.MaxCommit>>18)
+	e.bounded()
+}
+
+// A large state, and jobs that are large together, are read in pieces.
+func TestLargeJobsInPieces(t *testing.T) {
+	t.Parallel()
+	e := weighed(t)
+	const jobs, keys = 20, 3000
+	large := `"` + strings.Repeat("x", 1<<18) + `"`
+	nodes := []job.Node{{Type: "T"}}
+	for i := range jobs {
+		p := in("in")
+		p.Default = json.RawMessage(large)
+		nodes = append(nodes, job.Node{Name: fmt.Sprint("t", i), Type: "T", Args: json.RawMessage(large), Ports: ports(p)})
+	}
+	root := e.create(nodes...)
+	tree, err := e.store.Tree(t.Context(), root)
+	e.ok(err)
+	e.equal("jobs of the tree", len(tree), jobs+1)
+	listed := 0
+	for i, err := range e.store.Jobs(t.Context(), job.Filter{All: true}) {
+		e.ok(err)
+		if p, _ := i.Port(port.Input, "in"); i.ID.Tree() == root && string(p.Default) == large {
+			listed++
+		}
+	}
+	e.equal("jobs of the list", listed, jobs)
+	state := map[string]json.RawMessage{}
+	for i := range keys {
+		state[fmt.Sprint("key", i)] = json.RawMessage(fmt.Sprint(i))
+	}
+	e.ok(e.store.SetState(t.Context(), root, state, nil))
+	got, err := e.store.State(t.Context(), root)
+	e.ok(err)
+	e.equal("state", textMap(got), textMap(state))
 	e.bounded()
 }

@@ -1,4 +1,4 @@
--- tree_walk: read jobs and what is below them, as far as a budget goes.
+-- tree_walk: read jobs and what is below them, as far as a budget goes, and some half a MiB.
 -- KEYS: due
 -- ARGV: most jobs to read, or 0 for just those named; job, or '<job> <from>' for the children of one with very many…
 -- reply: {{{id, what flat() in base.lua makes of its fields, {port field, length, …}, defaults, when it goes on by itself
@@ -7,7 +7,7 @@
 local budget = num()
 local alone = budget == 0
 if alone then budget = #ARGV end
-local todo, read, left = {}, {}, {}
+local todo, read, left, bytes = {}, {}, {}, 0 -- of what was read, about
 for i = #ARGV, cursor + 1, -1 do todo[#todo + 1] = ARGV[i] end
 
 -- What the fields of a job mean is worked out once a script, as jobs have the same ones:
@@ -18,6 +18,7 @@ local function lengths(k, fields)
   local out, texts = {}, { status = '', reason = '', by = '', parent = '', name = '' }
   for f = 1, #fields, 2 do
     local name, value = fields[f], fields[f + 1]
+    bytes = bytes + #value
     local list = lists[name]
     if list == nil then
       list = string.gsub(name, '^([io])%.', ':%1:')
@@ -52,10 +53,9 @@ local function visit(id)
   local own = texts.status == S.scheduled or texts.status == S.queued and string.sub(texts.reason, 1, 5) == 'rate:'
   local at = (own or more) and call('ZSCORE', KEYS[1], own and id or '@' .. id) -- when it goes on by itself
   local woke = alone and texts.parent ~= '' and call('ZSCORE', key(texts.parent) .. ':w', texts.name)
-  read[#read + 1] = {
-    id, flat(fields, texts.reason, texts.by), sizes, more and call('HGETALL', k .. ':d') or {},
-    at and str(tonumber(at)) or '', woke or '',
-  }
+  local defaults = more and call('HGETALL', k .. ':d') or {}
+  for _, text in ipairs(defaults) do bytes = bytes + #text end
+  read[#read + 1] = { id, flat(fields, texts.reason, texts.by), sizes, defaults, at and str(tonumber(at)) or '', woke or '' }
   if not more or alone then return end
   if call('HLEN', k .. ':c') > CHUNK then
     left[#left + 1] = id .. ' 0'
@@ -64,7 +64,7 @@ local function visit(id)
   end
 end
 
-while #todo > 0 and #read < budget do
+while #todo > 0 and #read < budget and bytes < PIECE_BYTES do
   local entry = table.remove(todo)
   local id, from = string.match(entry, '^(%S+) (%d+)$')
   if id then
