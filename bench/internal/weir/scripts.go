@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,13 +38,16 @@ func longScripts(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 			{"publish", (*rig).publishWidely},
 			{"connect", (*rig).connectMany},
 			{"patch", (*rig).patchMany},
-			{"commit", (*rig).commitMuch},
+			{"values", (*rig).manyValues},
+			{"bytes", (*rig).manyBytes},
+			{"fanout", (*rig).manyConsumers},
 			{"state", (*rig).largeState},
 			{"wide", (*rig).wideGraph},
 			{"instances", (*rig).instances},
 			{"producers", (*rig).manyProducers},
 			{"feedback", (*rig).feedback},
 			{"inputs", (*rig).largeInputs},
+			{"defaults", (*rig).wideDefault},
 			{"children", (*rig).manyChildren},
 		} {
 			if err := step.do(r, ctx); err != nil {
@@ -73,10 +75,15 @@ func (r *rig) longest(ctx context.Context, step string, all map[string]time.Dura
 	}
 	all[step] = noticed * time.Microsecond // at most
 	for _, e := range entries {
-		if len(e.Args) < 5 || !strings.EqualFold(e.Args[0], "FCALL") {
+		name := step + "."
+		switch command := strings.ToLower(e.Args[0]); {
+		case command == "fcall" && len(e.Args) > 4:
+			name += e.Args[4]
+		case command == "hscan" || command == "hgetall": // what is read without a script
+			name += command
+		default:
 			continue // a command within a script is noted, too
 		}
-		name := step + "." + e.Args[4]
 		all[name] = max(all[name], e.Duration)
 		all[step] = max(all[step], e.Duration)
 	}
@@ -263,71 +270,6 @@ func (r *rig) patchMany(ctx context.Context) error {
 		return err
 	}
 	return r.waiting(ctx, b.ID(), port.Input, "in", r.lab.Size.Waiting)
-}
-
-// commitMuch commits as many messages as one commit may have, as many bytes, and messages that go to many jobs.
-func (r *rig) commitMuch(ctx context.Context) error {
-	const consumers = 1000
-	nodes := []job.Node{{Type: "Source", Ports: []job.Port{portOf(port.Output, "out")}}}
-	source := &nodes[0].Ports[0]
-	id, err := r.tree(ctx, nodes...)
-	if err != nil {
-		return err
-	}
-	if _, err := r.run(ctx, id, job.Delta{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(r.lab.Size.Writes)}}}); err != nil {
-		return err
-	}
-	if err := r.store.Apply(ctx, id, statemachine.Force); err != nil {
-		return err
-	}
-	large := make([]json.RawMessage, 8)
-	for i := range large {
-		large[i] = json.RawMessage(`"` + strings.Repeat("x", job.MaxMessage-2) + `"`)
-	}
-	if _, err := r.run(ctx, id, job.Delta{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: large}}}); err != nil {
-		return err
-	}
-	if _, _, err := r.store.Peek(ctx, id, port.Output, "out", 1<<20); err != nil {
-		return err
-	}
-	for i := range consumers {
-		in := portOf(port.Input, "in")
-		in.Sources = 1
-		nodes = append(nodes, job.Node{Type: "Sink", Name: fmt.Sprint("sink", i), Ports: []job.Port{in}})
-		source.Edges = append(source.Edges, job.Edge{{Node: i + 1, Dir: port.Input, Port: "in"}})
-	}
-	if id, err = r.tree(ctx, nodes...); err != nil {
-		return err
-	}
-	for _, n := range []int{10, r.lab.Size.Writes} {
-		_, err := r.run(ctx, id, job.Delta{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(n)}}})
-		if err != nil && !errors.Is(err, job.ErrTooLarge) { // which says so, and has done nothing
-			return err
-		}
-		if err == nil {
-			if err = r.store.Apply(ctx, id, statemachine.Force); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// largeState has a job with very many keys of state.
-func (r *rig) largeState(ctx context.Context) error {
-	id, err := r.tree(ctx, job.Node{Type: "Source"})
-	if err != nil {
-		return err
-	}
-	state := map[string]json.RawMessage{}
-	for i, v := range texts(r.lab.Size.Writes / 2) {
-		state[fmt.Sprint("key", i)] = v
-	}
-	if _, err := r.run(ctx, id, job.Delta{Set: state}); err != nil {
-		return err
-	}
-	_, err = r.store.State(ctx, id)
-	return err
 }
 
 // manyChildren has a job with very many children, which then end and are deleted.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,24 +13,30 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// wideGraph creates a graph of as many jobs as one may have, all fed by one port that then is closed, and deletes it.
+// wideGraph creates a graph of as many jobs as one may have, fed by as many ports as that takes, one of which is written to and
+// closed, and ends it.
 func (r *rig) wideGraph(ctx context.Context) error {
-	n := min(r.lab.Size.Wide, job.MaxNodes-2)
-	root := job.Node{Type: "Graph", Graph: true}
-	source := job.Node{Name: "source", Type: "Source", Ports: []job.Port{portOf(port.Output, "out")}}
-	nodes := []job.Node{root, source}
-	for i := range n {
+	n := min(r.lab.Size.Wide, job.MaxNodes)
+	nodes := []job.Node{{Type: "Graph", Graph: true}}
+	source := 0
+	for i := 1; i < n; i++ {
+		name := fmt.Sprint("job", i)
+		if (i-1)%(job.MaxFanOut+1) == 0 {
+			source = i
+			nodes = append(nodes, job.Node{Name: name, Type: "Source", Ports: []job.Port{portOf(port.Output, "out")}})
+			continue
+		}
 		in := portOf(port.Input, "in")
 		in.Sources = 1
-		nodes = append(nodes, job.Node{Type: "Sink", Name: fmt.Sprint("sink", i), Ports: []job.Port{in}})
-		nodes[1].Ports[0].Edges = append(nodes[1].Ports[0].Edges, job.Edge{{Node: i + 2, Dir: port.Input, Port: "in"}})
+		nodes = append(nodes, job.Node{Name: name, Type: "Sink", Ports: []job.Port{in}})
+		out := &nodes[source].Ports[0]
+		out.Edges = append(out.Edges, job.Edge{{Node: i, Dir: port.Input, Port: "in"}})
 	}
 	id, err := r.tree(ctx, nodes...)
 	if err != nil {
 		return err
 	}
-	_, err = r.run(ctx, id.Nth(1), job.Delta{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(1)}}})
-	if err != nil && !errors.Is(err, job.ErrTooLarge) {
+	if _, err := r.run(ctx, id.Nth(1), job.Delta{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(1)}}}); err != nil {
 		return err
 	}
 	if err := r.store.ClosePort(ctx, id.Nth(1), port.Output, "out"); err != nil {
@@ -44,10 +49,10 @@ func (r *rig) wideGraph(ctx context.Context) error {
 	return err
 }
 
-// instances has one port feed many jobs, each message one of them, and closes it.
+// instances has one port feed as many jobs as it may, each message one of them, and closes it.
 func (r *rig) instances(ctx context.Context) error {
 	nodes := []job.Node{{Type: "Source", Ports: []job.Port{portOf(port.Output, "out", job.Edge{})}}}
-	for i := range r.lab.Size.Members {
+	for i := range job.MaxFanOut {
 		in := portOf(port.Input, "in")
 		in.Sources = 1
 		nodes = append(nodes, job.Node{Type: "Sink", Name: fmt.Sprint("sink", i), Ports: []job.Port{in}})
@@ -59,7 +64,7 @@ func (r *rig) instances(ctx context.Context) error {
 		return err
 	}
 	_, err = r.run(ctx, id, job.Delta{
-		Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(100)}}, Closes: []string{"out"},
+		Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(1000)}}, Closes: []string{"out"},
 	})
 	return err
 }
