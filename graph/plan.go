@@ -31,7 +31,11 @@ func (g *Graph) Plan() (*job.Plan, error) {
 			e.settle(&e.nodes[i].Ports[p])
 		}
 	}
-	return &job.Plan{Nodes: e.nodes}, nil
+	plan := &job.Plan{Nodes: e.nodes}
+	if err := plan.Validate(); err != nil { // a port that feeds too many, which shows only now
+		return nil, g.join([]problem{{path: g.root.path(), err: err}})
+	}
+	return plan, nil
 }
 
 // all returns everything that is wrong with the graph and those nested in it, and describes

@@ -173,3 +173,20 @@ func TestStartPatchesTogether(t *testing.T) {
 	e.RunUntilQuiet()
 	wantOut(t, e, h, "out", 3)
 }
+
+// A port feeds so many jobs at most, and Plan says of which it feeds more.
+func TestFanOutLimit(t *testing.T) {
+	t.Parallel()
+	plan := func(instances int) error {
+		g := graph.New("fan")
+		a := graph.Add(g, "a", &Step{})
+		graph.Connect(graph.Input[int](g, "in"), a.In)
+		graph.Connect(a.Out, graph.Add(g, "b", &Step{}, graph.Instances(instances)).In)
+		_, err := g.Plan()
+		return err
+	}
+	if err := plan(job.MaxFanOut); err != nil {
+		t.Error(err)
+	}
+	startErr(t, plan(job.MaxFanOut+1), job.ErrTooLarge, "fan: ", `"a"`, "port out feeds 501 ports", "put jobs in between")
+}
