@@ -147,28 +147,46 @@ func allowed(has, needs Role) bool {
 	return has == needs || has == redisstore.TokenAdmin
 }
 
-// guard lets only those in who may do what an operation does, and gives it their store.
-func (s *Server) guard(needs Role) func(ctx huma.Context, next func(huma.Context)) {
+// guard lets only those in who may do what an operation does, gives it their store, and remembers who did what.
+func (s *Server) guard(op operation) func(ctx huma.Context, next func(huma.Context)) {
 	return func(hc huma.Context, next func(huma.Context)) {
-		ctx := hc.Context()
-		who, err := s.tenants.principal(ctx, hc.Header("Authorization"))
-		if err == nil && !allowed(who.Role, needs) {
-			err = problem(Kind{"forbidden", http.StatusForbidden, 8}, "this needs a token of role %s: yours has role %s", needs, who.Role)
+		r, w := unwrap(hc)
+		ctx := r.Context()
+		who, err := s.tenants.principal(ctx, r.Header.Get("Authorization"))
+		known := err == nil
+		if known && !allowed(who.Role, op.role) {
+			err = problem(Kind{"forbidden", http.StatusForbidden, 8}, "this needs a token of role %s: yours has role %s", op.role, who.Role)
 		}
 		var store *redisstore.Store
-		if err == nil {
-			store, err = s.tenants.store(ctx, who.Tenant)
+		if known {
+			var other error
+			if store, other = s.tenants.store(ctx, who.Tenant); err == nil {
+				err = other
+			}
 		}
 		if err != nil {
-			_, w := unwrap(hc)
 			p := problemOf(err)
 			if p.Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", "Bearer")
 			}
 			writeProblem(w, p)
-			return
+		} else {
+			next(huma.WithValue(hc, sessionKey{}, &session{Server: s, store: store, client: job.NewClient(store), principal: who}))
 		}
-		next(huma.WithValue(hc, sessionKey{}, &session{Server: s, store: store, client: job.NewClient(store), principal: who}))
+		if rec, ok := w.(*recorder); ok && store != nil && (op.method != http.MethodGet && op.role != read || err != nil) {
+			s.audit(ctx, store, redisstore.AuditEntry{
+				At: time.Now().UTC(), Principal: who.Name, Role: who.Role, Operation: op.id, Path: r.URL.Path, Status: rec.status, From: r.RemoteAddr,
+			})
+		}
+	}
+}
+
+// audit remembers an act. It has happened: if that cannot be remembered, only the log can say so.
+func (s *Server) audit(ctx context.Context, store *redisstore.Store, e redisstore.AuditEntry) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := store.Audit(ctx, e); err != nil {
+		s.cfg.Logger.Error("an act is not in the audit log", "operation", e.Operation, "path", e.Path, "principal", e.Principal, "status", e.Status, "error", err)
 	}
 }
 

@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,5 +164,33 @@ func TestOtherSites(t *testing.T) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusMisdirectedRequest {
 		t.Errorf("a request for evil.example: %d", resp.StatusCode)
+	}
+}
+
+// Who changes something, or must not, is remembered in the log of his tenant alone, and readers are not.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	s, tenant, tokens := withTokens(t)
+	s.token = tokens[redisstore.TokenRead]
+	s.ask("GET", "/v1/jobs", nil).is(http.StatusOK, nil)
+	s.ask("POST", "/v1/queues/default/pause", nil).refuses(http.StatusForbidden, "forbidden", "operate")
+	s.token = tokens[redisstore.TokenOperate]
+	s.ask("POST", "/v1/jobs", `{"type":"collect","alias":"c"}`).is(http.StatusCreated, nil)
+	s.ask("DELETE", "/v1/jobs/c/lock?token=secret", nil)
+	s.ask("GET", "/v1/audit", nil).refuses(http.StatusForbidden, "forbidden", "admin")
+	s.token = tokens[redisstore.TokenAdmin]
+	var all []redisstore.AuditEntry
+	s.ask("GET", "/v1/audit", nil).is(http.StatusOK, &all)
+	var got []string
+	for _, e := range all {
+		got = append(got, fmt.Sprint(e.Role, " ", e.Operation, " ", e.Status))
+	}
+	want := []string{"operate audit 403", "operate unlock-job 409", "operate create-job 201", "read pause-queue 403"}
+	if !slices.Equal(got, want) || all[1].Path != "/v1/jobs/c/lock" {
+		t.Errorf("acts %q, want %q", got, want)
+	}
+	s.token = s.newToken(redisstore.TokenAdmin, tenant, 0)
+	if s.ask("GET", "/v1/audit", nil).is(http.StatusOK, &all); len(all) != 0 {
+		t.Errorf("another tenant sees %+v", all)
 	}
 }

@@ -49,7 +49,7 @@ func add[I, O any](s *Server, o operation, fn func(ctx context.Context, s *sessi
 	op := huma.Operation{
 		Method: o.method, Path: o.path, OperationID: o.id, Tags: []string{o.group}, Summary: o.summary, Description: o.about,
 		DefaultStatus: o.status, MaxBodyBytes: s.cfg.MaxBody + 1, BodyReadTimeout: -1, SkipValidateBody: true,
-		Middlewares: huma.Middlewares{s.guard(o.role)},
+		Middlewares: huma.Middlewares{s.guard(o)},
 		Security:    []map[string][]string{{"token": {}}},
 		Extensions:  map[string]any{"x-role": o.role},
 	}

@@ -55,6 +55,14 @@ func (s *Server) systemOperations() {
 		return answer(Sent{len(messages)}, s.client.Publish(s.acting(ctx), in.Body.Channel, messages...))
 	})
 	add(s, operation{
+		method: http.MethodGet, path: "/v1/audit", id: "audit", group: groupSystem, role: redisstore.TokenAdmin, summary: "Show who did what over HTTP, the last acts first",
+	}, func(ctx context.Context, s *session, in *struct {
+		Limit int `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+	},
+	) (*reply[[]redisstore.AuditEntry], error) {
+		return answer(s.store.AuditLog(ctx, in.Limit))
+	})
+	add(s, operation{
 		method: http.MethodGet, path: "/v1/me", id: "me", group: groupSystem, role: read, summary: "Say who asks, and what he may do",
 	}, func(_ context.Context, s *session, _ *struct{}) (*reply[Me], error) {
 		return answer(Me{Name: s.principal.Name, Role: s.principal.Role, Tenant: s.principal.Tenant}, nil)

@@ -76,6 +76,9 @@ func (k keyspace) types() string { return "weir:{" + k.namespace + "}:types" }
 // tokens is the hash of the tokens of the HTTP API: ID -> JSON.
 func (k keyspace) tokens() string { return "weir:{" + k.namespace + "}:tokens" }
 
+// audit is the list of the last acts over HTTP, the newest first.
+func (k keyspace) audit() string { return "weir:{" + k.namespace + "}:audit" }
+
 // channel is the Redis channel that a channel is mirrored on.
 func (k keyspace) channel(name string) string { return "weir:{" + k.namespace + "}:" + name }
 

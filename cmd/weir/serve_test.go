@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/weirworks/weir/internal/redistest"
 )
 
@@ -109,8 +111,8 @@ func TestServeTokens(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
 	address := servedAt(t, "--redis", url, "--tokens", "--no-engine")
-	get := func(token string) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/v1/me", nil)
+	ask := func(token, method, path string) int {
+		r, err := http.NewRequestWithContext(t.Context(), method, address+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,6 +124,7 @@ func TestServeTokens(t *testing.T) {
 		defer resp.Body.Close()
 		return resp.StatusCode
 	}
+	get := func(token string) int { return ask(token, http.MethodGet, "/v1/me") }
 	var made tokenView
 	if err := json.Unmarshal([]byte(weir(t, url, "token", "create", "--role", "read", "--name", "ci", "--ttl", "1d", "-o", "json")), &made); err != nil {
 		t.Fatal(err)
@@ -129,6 +132,20 @@ func TestServeTokens(t *testing.T) {
 	plain := strings.TrimSpace(weir(t, url, "token", "create", "--role", "admin", "--tenant", "other"))
 	if got := []int{get(made.Token), get(plain), get("x")}; got[0] != 200 || got[1] != 200 || got[2] != 401 {
 		t.Errorf("statuses %v", got)
+	}
+	if got := ask(made.Token, http.MethodPost, "/v1/queues/default/pause"); got != http.StatusForbidden {
+		t.Errorf("a reader who pauses a queue: %d", got)
+	}
+	if got := weir(t, url, "audit"); !strings.Contains(got, "pause-queue") || !strings.Contains(got, "ci") || strings.Contains(got, "/v1/me") {
+		t.Errorf("audit:\n%s", got)
+	}
+	schema := schemaOf(t)
+	for name, line := range map[string][]string{"tokens": {"token", "list"}, "audit": {"audit"}} {
+		out := weir(t, url, append(line, "-o", "json")...)
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(out))
+		if err != nil || schema(name).Validate(v) != nil {
+			t.Errorf("weir %q: %v, %v\n%s", line, err, schema(name).Validate(v), out)
+		}
 	}
 	list := weir(t, url, "token", "list")
 	if !strings.Contains(list, made.ID) || strings.Contains(list, made.Token) || !strings.Contains(list, "other") {

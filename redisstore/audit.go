@@ -1,0 +1,50 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// AuditKept is how many of the last acts over HTTP a namespace remembers.
+const AuditKept = 10_000
+
+// AuditEntry is one act over HTTP: who wanted what, and what he was answered.
+type AuditEntry struct {
+	At        time.Time `json:"at"`
+	Principal string    `json:"principal"` // the name of the token, or local
+	Role      TokenRole `json:"role"`
+	Operation string    `json:"operation"` // as in the OpenAPI document
+	Path      string    `json:"path"`
+	Status    int       `json:"status"` // of the answer
+	From      string    `json:"from"`   // the address of the client
+}
+
+// Audit remembers an act.
+func (s *Store) Audit(ctx context.Context, e AuditEntry) error {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	both := s.rdb.Pipeline()
+	both.LPush(ctx, s.keys.audit(), raw)
+	both.LTrim(ctx, s.keys.audit(), 0, AuditKept-1)
+	_, err = both.Exec(ctx)
+	return s.explain(err)
+}
+
+// AuditLog returns the last n acts, the newest first.
+func (s *Store) AuditLog(ctx context.Context, n int) ([]AuditEntry, error) {
+	list, err := s.rdb.LRange(ctx, s.keys.audit(), 0, int64(n)-1).Result()
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	all := make([]AuditEntry, len(list))
+	for i, raw := range list {
+		if err := json.Unmarshal([]byte(raw), &all[i]); err != nil {
+			return nil, fmt.Errorf("entry %d of the audit log in Redis: %w", i, err)
+		}
+	}
+	return all, nil
+}
