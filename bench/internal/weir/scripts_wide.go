@@ -152,6 +152,6 @@ func (r *rig) largeInputs(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = r.store.Begin(ctx, id, job.Begin{Token: rand.Text(), Lease: time.Hour, Batch: 1000, Bytes: 4 << 20})
+	_, err = r.store.Begin(ctx, id, job.Begin{Token: rand.Text(), Lease: time.Hour, Batch: 1000, Bytes: 2 << 20})
 	return err
 }
