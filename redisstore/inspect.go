@@ -39,7 +39,7 @@ func (s *Store) State(ctx context.Context, id job.ID, keys ...string) (map[strin
 	return out, s.secrets.showState(id, out)
 }
 
-// allState reads the whole state of a job.
+// allState reads the whole state of a job, one of several pieces until two readings find the same version of the job.
 func (s *Store) allState(ctx context.Context, id job.ID, key string) (all map[string]string, err error) {
 	version := func() string {
 		var v []any
