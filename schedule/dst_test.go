@@ -136,3 +136,35 @@ func BenchmarkNext(b *testing.B) {
 		})
 	}
 }
+
+// TestEndOfLeapYear: the bounds that package time gives for the last day of a leap year end before it.
+func TestEndOfLeapYear(t *testing.T) {
+	t.Parallel()
+	for _, zone := range []string{"Europe/Berlin", "America/New_York", "Australia/Sydney"} {
+		loc, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, year := range []int{2028, 2040, 2096} {
+			from := time.Date(year, 12, 30, 12, 0, 0, 0, loc)
+			for _, text := range []string{"cron:30 0 * * *", "cron:30 * * * *", "rrule:FREQ=HOURLY;BYHOUR=0;BYMINUTE=30;BYSECOND=0", "rrule:FREQ=DAILY;BYHOUR=0;BYMINUTE=30;BYSECOND=0", "rrule:FREQ=HOURLY;INTERVAL=604800;BYSECOND=0"} {
+				kind, rest := Detect(text)
+				s := parse(t, kind, rest, zone, from)
+				now := from
+				for range 4 * 24 {
+					next, ok := s.Next(Moments{Now: now})
+					if !ok {
+						break
+					}
+					if w := next.In(loc); w.Minute() != 30 && w.Second() != 0 || !next.After(now) {
+						t.Fatalf("%s in %s: %s after %s", text, zone, w, now)
+					}
+					now = next
+				}
+			}
+			want := time.Date(year+1, 1, 1, 0, 30, 0, 0, loc)
+			s := parse(t, Cron, "30 0 * * *", zone, from)
+			comes(t, s, Moments{Now: want.AddDate(0, 0, -1)}, want.Format(time.RFC3339))
+		}
+	}
+}

@@ -16,6 +16,19 @@ func wallOf(t time.Time, loc *time.Location) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
+// offsetEnd is a moment after t until which the offset of its zone stays the same; zero if it does for ever.
+func offsetEnd(t time.Time) time.Time {
+	_, end := t.ZoneBounds()
+	if end.IsZero() || end.After(t) {
+		return end
+	}
+	// Package time has the last year of a zone's rule end after 365 days, though it is a leap year.
+	if end = end.Add(24 * time.Hour); end.After(t) {
+		return end
+	}
+	return t.Add(time.Second)
+}
+
 // onClock is the moment at which clocks show a wall time: in a fold the first. If it is in
 // a gap there is none, and gap is the length of it; the moment is the end of the gap.
 func onClock(w time.Time, loc *time.Location) (t time.Time, gap time.Duration) {
@@ -25,7 +38,7 @@ func onClock(w time.Time, loc *time.Location) (t time.Time, gap time.Duration) {
 	for at := w.Add(-26 * time.Hour); ; {
 		at = at.In(loc)
 		_, offset := at.Zone()
-		_, end := at.ZoneBounds()
+		end := offsetEnd(at)
 		t = w.Add(-time.Duration(offset) * time.Second)
 		if end.IsZero() || t.Before(end) {
 			return t.In(loc), 0
@@ -46,7 +59,7 @@ func passing(now time.Time, loc *time.Location, find search) (time.Time, bool) {
 	at := now.In(loc)
 	for after := wallOf(now, loc); ; {
 		_, offset := at.Zone()
-		_, end := at.ZoneBounds()
+		end := offsetEnd(at)
 		w, ok := find(after)
 		if ok {
 			t := w.Add(-time.Duration(offset) * time.Second)
