@@ -34,7 +34,9 @@ type Piece struct {
 	Odd  port.Out[Hop] // what has an odd number of hops left
 }
 
-func (*Piece) WorkerOptions() worker.Options { return worker.Options{Tries: 3, Backoff: time.Second} }
+func (*Piece) WorkerOptions() worker.Options {
+	return worker.Options{Tries: 3, Backoff: worker.ExponentialBackoff(time.Second, time.Hour)}
+}
 
 func (p *Piece) Run(_ context.Context, run *worker.Run) error {
 	a, b := p.A.Len(), p.B.Len()

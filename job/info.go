@@ -62,12 +62,13 @@ func (i *Info) Port(dir port.Dir, name string) (PortInfo, bool) {
 	return PortInfo{}, false
 }
 
-// Failure is one recorded error of a job.
+// Failure is one recorded error of a job, of which the last 20 are kept.
 type Failure struct {
 	At    time.Time `json:"at"`
 	Step  int64     `json:"step"`
+	Try   int       `json:"try,omitempty"` // the first, second … run in a row that failed
 	Error string    `json:"error"`
-	Stack string    `json:"stack,omitempty"`
+	Stack string    `json:"stack,omitempty"` // of a panic
 	// Port is the In port of which the run read last, if any, and Number that of the message that it read there,
 	// of all that the port ever had, from 0: often the one to blame.
 	Port   string `json:"port,omitempty"`

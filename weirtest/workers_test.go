@@ -76,7 +76,7 @@ type Mail struct {
 
 // WorkerOptions implements worker.Configured.
 func (*Mail) WorkerOptions() worker.Options {
-	return worker.Options{Tries: 6, Backoff: time.Minute}
+	return worker.Options{Tries: 6, Backoff: worker.ExponentialBackoff(time.Minute, time.Hour)}
 }
 
 // Run implements worker.Worker.

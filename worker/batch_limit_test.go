@@ -123,7 +123,7 @@ type SeldomTried struct{ Call }
 
 // WorkerOptions implements worker.Configured.
 func (*SeldomTried) WorkerOptions() worker.Options {
-	return worker.Options{MaxRunsPerMinute: 7, Tries: 3, Backoff: time.Millisecond, Pure: true}
+	return worker.Options{MaxRunsPerMinute: 7, Tries: 3, Backoff: worker.ExponentialBackoff(time.Millisecond, time.Hour), Pure: true}
 }
 
 func (w *SeldomTried) hop() (worker.Worker, *port.In[int], *port.Out[int]) { return w, &w.In, &w.Out }

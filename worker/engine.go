@@ -238,7 +238,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 			e.remind(r.sum)
 		}
 		if d.Outcome == statemachine.Fail {
-			e.logFailure(log, d.Reason)
+			e.logFailure(log, d)
 		}
 	case errors.Is(err, job.ErrFenced), errors.Is(err, job.ErrNotFound):
 		log.Warn("run was not committed: its job is gone or has another run", "error", err)
@@ -258,7 +258,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 		}
 		e.giveUp(ctx, log, &job.Delta{
 			Job: d.Job, Token: d.Token, Outcome: outcome, Reason: firstLine(err.Error()),
-			Failure: &job.Failure{At: time.Now().UTC(), Step: snap.Info.Steps, Error: err.Error()},
+			Failure: &job.Failure{At: time.Now().UTC(), Step: snap.Info.Steps, Try: snap.Info.Tries + 1, Error: err.Error()},
 		})
 	default:
 		log.Error("run could not be committed; it will be repeated when its lease ends", "error", err)
@@ -274,14 +274,19 @@ func most(takes []job.Take) (n int) {
 	return n
 }
 
-// logFailure tells that a job failed, and why: unless that is encrypted in the store.
-func (e *Engine) logFailure(log *slog.Logger, reason string) {
+// logFailure tells that a job failed, where it panicked, and why: unless that is encrypted in the store.
+func (e *Engine) logFailure(log *slog.Logger, d *job.Delta) {
+	if d.Failure != nil {
+		if at := d.Failure.PanickedAt(); at != "" {
+			log = log.With("at", at)
+		}
+	}
 	if !e.cfg.Store.Encodes() {
-		log.Error("job failed", "error", reason)
+		log.Error("job failed", "error", d.Reason)
 		return
 	}
 	log.Error("job failed; its data are encrypted: weir why tells the reason")
-	log.Debug("job failed", "error", reason)
+	log.Debug("job failed", "error", d.Reason)
 }
 
 // giveUp commits what takes the place of a commit that was refused.

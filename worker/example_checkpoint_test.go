@@ -18,7 +18,7 @@ type Pages struct {
 }
 
 func (p *Pages) WorkerOptions() worker.Options {
-	return worker.Options{Tries: 2, Backoff: time.Millisecond}
+	return worker.Options{Tries: 2, Backoff: worker.ExponentialBackoff(time.Millisecond, time.Hour)}
 }
 
 func (p *Pages) Run(_ context.Context, run *worker.Run) error {

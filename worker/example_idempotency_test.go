@@ -31,7 +31,7 @@ type Charge struct {
 }
 
 func (*Charge) WorkerOptions() worker.Options {
-	return worker.Options{Tries: 3, Backoff: time.Millisecond}
+	return worker.Options{Tries: 3, Backoff: worker.ExponentialBackoff(time.Millisecond, time.Hour)}
 }
 
 func (c *Charge) Run(_ context.Context, run *worker.Run) error {

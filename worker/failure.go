@@ -62,8 +62,8 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 		// They are too much together.
 		d.Failure = nil
 		return r.oneByOne(d)
-	case tries < k.options.Tries, r.info.Policy == job.Restart:
-		d.Outcome, d.Delay = statemachine.Backoff, k.options.delay(tries)
+	case (tries < k.options.Tries || r.info.Policy == job.Restart) && !errors.As(err, new(*permanentError)):
+		d.Outcome, d.Delay = statemachine.Backoff, k.options.delay(tries, err)
 	case r.info.Policy == job.DeadLetter && r.most() == 1:
 		r.letter(d)
 	}
@@ -152,7 +152,7 @@ func (r *Run) letter(d *job.Delta) {
 }
 
 func (r *Run) failure(err error) *job.Failure {
-	f := &job.Failure{At: time.Now().UTC(), Step: r.step, Error: clip(err.Error(), 4096)}
+	f := &job.Failure{At: time.Now().UTC(), Step: r.step, Try: r.info.Tries + 1, Error: clip(err.Error(), 4096)}
 	var p *panicked
 	if errors.As(err, &p) {
 		f.Stack = clip(string(p.stack), 16384)

@@ -83,9 +83,9 @@ var ErrFull = errors.New("a port that the run writes to is full: end the run wit
 type Options struct {
 	// Tries is how many runs in a row may fail before the job does. Zero means 1.
 	Tries int
-	// Backoff is the delay before the second try; it doubles with each further one, up
-	// to an hour. Zero means one second.
-	Backoff time.Duration
+	// Backoff is the delay before the next try: ConstantBackoff, ExponentialBackoff or a function of your own, perhaps
+	// Jittered. Nil means ExponentialBackoff(time.Second, time.Hour). RetryAfter says it for one failure, Permanent that there is no next try.
+	Backoff Backoff
 	// MaxRunsPerMinute is how often a job may run in a minute; one that wants more is
 	// throttled until the next, with that reason. Zero means no limit, but a guard against hot
 	// loops: a job that asks for another run at once MaxIdleRuns times in a row within a
@@ -116,9 +116,6 @@ func (o Options) Validate() error {
 	if o.Tries < 0 {
 		bad = append(bad, fmt.Sprintf("Tries %d is negative", o.Tries))
 	}
-	if o.Backoff < 0 {
-		bad = append(bad, fmt.Sprintf("Backoff %s is negative", o.Backoff))
-	}
 	if o.MaxRunsPerMinute < -1 {
 		bad = append(bad, fmt.Sprintf("MaxRunsPerMinute %d: use -1 for no limit", o.MaxRunsPerMinute))
 	}
@@ -130,8 +127,6 @@ func (o Options) Validate() error {
 	}
 	return configError("worker options", bad)
 }
-
-const maxBackoff = time.Hour
 
 // MaxIdleRuns is how often in a row, within a minute, a job without MaxRunsPerMinute may ask for another run
 // at once, by ErrAgain or a timer, after a run that read no message, wrote none, set no
@@ -147,20 +142,6 @@ func (o Options) maxRuns() int {
 		return math.MaxInt32
 	}
 	return o.MaxRunsPerMinute
-}
-
-// delay is how long to wait before the try after the given number of failures.
-func (o Options) delay(failures int) time.Duration {
-	d := o.Backoff
-	if d == 0 {
-		d = time.Second
-	}
-	for range failures - 1 {
-		if d *= 2; d >= maxBackoff {
-			return maxBackoff
-		}
-	}
-	return d
 }
 
 // Store is all of a store that an Engine needs.

@@ -84,7 +84,7 @@ type Tried struct{ Call }
 
 // WorkerOptions implements worker.Configured.
 func (w *Tried) WorkerOptions() worker.Options {
-	return worker.Options{Tries: 3, Backoff: time.Millisecond, Pure: true}
+	return worker.Options{Tries: 3, Backoff: worker.ExponentialBackoff(time.Millisecond, time.Hour), Pure: true}
 }
 
 // Timed is Call with little time.

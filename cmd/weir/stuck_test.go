@@ -69,7 +69,7 @@ func (uploader) Run(context.Context, *worker.Run) error {
 }
 
 func (uploader) WorkerOptions() worker.Options {
-	return worker.Options{Tries: 5, Backoff: time.Hour}
+	return worker.Options{Tries: 5, Backoff: worker.ExponentialBackoff(time.Hour, time.Hour)}
 }
 
 // stuck are the graphs of the page, by their aliases. Each reads from an input.

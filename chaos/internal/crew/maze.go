@@ -18,7 +18,7 @@ type once struct{}
 
 // WorkerOptions implements worker.Configured.
 func (once) WorkerOptions() worker.Options {
-	return worker.Options{Tries: 1, Backoff: 20 * time.Millisecond}
+	return worker.Options{Tries: 1, Backoff: worker.ExponentialBackoff(20*time.Millisecond, time.Hour)}
 }
 
 // Loop sends each message round so many times before it passes it on.

@@ -23,7 +23,7 @@ type tuned struct{}
 
 // WorkerOptions implements worker.Configured.
 func (tuned) WorkerOptions() worker.Options {
-	return worker.Options{Tries: 1000, Backoff: 20 * time.Millisecond, Pure: true}
+	return worker.Options{Tries: 1000, Backoff: worker.ExponentialBackoff(20*time.Millisecond, time.Hour), Pure: true}
 }
 
 // acting jobs are tuned jobs that run on committed messages only, as workers with side effects do.
