@@ -44,6 +44,12 @@ type recurrence struct {
 // year 9999.
 const maxSteps = 3_000_000
 
+// cycleDays is how many days pass until the calendar repeats itself, weekdays included: 400 years.
+const cycleDays = 146_097
+
+// cycles are as many years, months, weeks and days: what did not match in so many periods never does.
+var cycles = [...]int{yearly: 400, monthly: 4800, weekly: cycleDays / 7, daily: cycleDays}
+
 // next implements rule.
 func (r *recurrence) next(m Moments) (time.Time, bool) {
 	now := m.Now
@@ -107,7 +113,7 @@ func (r *recurrence) findPeriod(after time.Time) (time.Time, bool) {
 	first := max(0, r.period(after))
 	first -= first % r.interval
 	var days []int
-	for i, steps := first, 0; steps < maxSteps; i, steps = i+r.interval, steps+1 {
+	for i, steps := first, 0; steps <= cycles[r.freq]; i, steps = i+r.interval, steps+1 {
 		lo, hi := r.bounds(i)
 		if r.ended(lo) {
 			break
@@ -212,12 +218,16 @@ func (r *recurrence) findWithin(after time.Time) (time.Time, bool) {
 	aligned := func(p int) int { // the first period from p on
 		return p + ((origin-p)%r.interval+r.interval)%r.interval
 	}
-	budget := maxSteps
+	budget, dry := maxSteps, 0
 	from := secondOf(after) / unit // the period of after itself may have more
 	for day := dayOf(after); !r.ended(day) && budget > 0; day, from, budget = day+1, 0, budget-1 {
 		if !r.matches(day) {
+			if dry++; dry > cycleDays {
+				break
+			}
 			continue
 		}
+		dry = 0
 		zero := day * perDay
 		for p := aligned(zero + from); p < zero+perDay && budget > 0; budget-- {
 			times, skip := r.clockWithin((p - zero) * unit)
