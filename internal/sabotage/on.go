@@ -62,7 +62,7 @@ var edits = map[Name][]edit{
 	},
 	NoRecheck: {{"tx", "if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end", ""}},
 	NoGuard:   {{"base", "  watching() -- first of all\n", ""}},
-	Resurrect: {{"base", "  if j.status == S.running then\n    if not j.again then", "  if j.status == S.terminated then return place(j, S.queued) end\n  if j.status == S.running then\n    if not j.again then"}},
+	Resurrect: {{"kin", "    if j.status == S.running then\n      local why", "    if j.status == S.terminated then return place(j, S.queued) end\n    if j.status == S.running then\n      local why"}},
 }
 
 // Script returns the text of a file of scripts, broken if it is to be. It panics if what is
