@@ -71,7 +71,7 @@ func TestTooLargeDeadLetter(t *testing.T) {
 	}
 	e.RunUntilQuiet()
 	n := e.Info(e.Child(h, "n"))
-	if n.Status != statemachine.Failed || !strings.HasPrefix(n.Reason, "not now (and no dead letter could be written: ") || !strings.Contains(n.Reason, "at most 8388608 are allowed") {
+	if n.Status != statemachine.Failed || !strings.HasPrefix(n.Reason, "not now (and no dead letter could be written: ") || !strings.Contains(n.Reason, "at most 7340032 are allowed") {
 		t.Errorf("the job is %s: %s", n.Status, n.Reason)
 	}
 	if p, _ := n.Port(port.Input, "i"); p.Waiting != 1 {

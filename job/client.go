@@ -184,6 +184,10 @@ func encode(ctx context.Context, messages []any) ([]json.RawMessage, error) {
 		if size += len(raw); size > MaxCommit {
 			return nil, fmt.Errorf("%w: the messages have more than %d bytes together; write them in several calls", ErrTooLarge, MaxCommit)
 		}
+		if Values(i+1, size) > MaxWrites {
+			return nil, fmt.Errorf("%w: the messages come to more than %d values, where each 512 bytes count as one more; write them in several calls",
+				ErrTooLarge, MaxWrites)
+		}
 		if items[i], err = port.Seal(raw, messageContext(ctx)); err != nil {
 			return nil, err
 		}

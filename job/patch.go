@@ -9,7 +9,7 @@ import (
 )
 
 // MaxPatch is the greatest number of jobs of a graph that is patched.
-const MaxPatch = 500
+const MaxPatch = 400
 
 // Patch is how a graph at work becomes another one.
 type Patch struct {

@@ -234,14 +234,18 @@ func CheckName(kind, name string) error {
 // Limits of what is stored.
 const (
 	MaxMessage = 1 << 20 // bytes of one message, state value, default or set of args
-	MaxCommit  = 8 << 20 // bytes of all that one commit, or one call from outside, writes
-	// MaxWrites is how many values one commit, or one call from outside, writes. A message is one, and each copy of it
-	// for another port is a quarter of one and one for each 512 bytes. Each port besides the first that messages come
-	// to is PortWrites, and a key of the state is two.
-	MaxWrites = 20_000
+	MaxCommit  = 7 << 20 // bytes of all that one commit, or one call from outside, writes
+	// MaxWrites is how many values one commit, or one call from outside, writes. A message, or entry of the log, is one,
+	// and each copy of a message for another port is a quarter of one; each 512 bytes of them is one more. Each port
+	// besides the first that messages come to is PortWrites, and a key of the state is two.
+	MaxWrites = 16_000
 	// PortWrites is for how many values a port counts that messages come to: its job has to be woken.
 	PortWrites = 14
 )
+
+// Values is for how many values so many messages, or entries of the log, count, which have so many bytes together and go to
+// one port each: see MaxWrites.
+func Values(n, bytes int) int { return n + bytes/512 }
 
 // CheckSize returns an error that wraps ErrTooLarge if a value has more than MaxMessage bytes.
 func CheckSize(what string, n int) error {

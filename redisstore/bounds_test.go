@@ -376,7 +376,7 @@ func TestChoresDoNotDelayRecovery(t *testing.T) {
 // nothing.
 func TestFanOutCounts(t *testing.T) {
 	each(t, func(e *env) {
-		const wide, fits, more = 100, 700, 710
+		const wide, fits, more = 100, 550, 570
 		nodes := []job.Node{
 			{Type: "G", Graph: true, Ports: ports(in("in"))},
 			{Type: "S", Name: "source", Ports: ports(out("out", job.Edge{{Node: 2, Dir: port.Input, Port: "in"}}))},
@@ -396,7 +396,7 @@ func TestFanOutCounts(t *testing.T) {
 		e.unchanged("a commit that comes to too much", func() {
 			res := e.try(d)
 			e.fails(res.Refused, job.ErrTooLarge)
-			if !matches(`20060 values .* at most 20000 .* call Checkpoint in between`, res.Refused.Error()) {
+			if !matches(`16374 values .* at most 16000 .* call Checkpoint in between`, res.Refused.Error()) {
 				e.Errorf("the error says %v", res.Refused)
 			}
 		})

@@ -24,7 +24,7 @@ func TestExamineUnreadPorts(t *testing.T) {
 	node := func(name string) job.Node { return job.Node{Name: name, Type: "T", Ports: ports(in("in"), out("out"))} }
 	few, read := e.create(node("")), e.create(node(""))
 	fill(few, 9_999)
-	fill(read, 20_000)
+	fill(read, 10_001)
 	e.ok(e.store.Take(e.Context(), read, job.Take{Dir: port.Output, Port: "out", N: 1}, "token"))
 	e.examine(false).has(t, "ports", redisstore.OK, "looked at 2 jobs: no port only grows", "")
 	e.examine(true).has(t, "ports", redisstore.OK, "no port only grows", "")

@@ -136,7 +136,7 @@ func TestCloseOfTheDead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := hindered(t)
-			const n = 450
+			const n = 390
 			root := e.create(crowded(n)...)
 			e.hinder("chore_run", 1, func() {
 				e.end(root.Nth(2), statemachine.Suspend)

@@ -246,7 +246,7 @@ func TestTooLarge(t *testing.T) {
 	fill := func(add func(i int) error) error {
 		for i := range 20 {
 			if err := add(i); err != nil {
-				if i < 15 {
+				if i < 13 {
 					return fmt.Errorf("already value %d of half a message: %w", i, err)
 				}
 				return err
@@ -255,10 +255,10 @@ func TestTooLarge(t *testing.T) {
 		return nil
 	}
 	many := fmt.Sprint(worker.MaxWrites)
-	often := func(add func() error) error {
+	often := func(size int, add func() error) error {
 		for i := range worker.MaxWrites + 1 {
 			if err := add(); err != nil {
-				if i < worker.MaxWrites {
+				if job.Values(i+1, (i+1)*size) <= worker.MaxWrites {
 					return fmt.Errorf("already entry %d: %w", i, err)
 				}
 				return err
@@ -279,8 +279,10 @@ func TestTooLarge(t *testing.T) {
 		"states": {func(run *worker.Run, _ *Call) error {
 			return fill(func(i int) error { return run.State().Set(fmt.Sprint(i), half) })
 		}, commit},
-		"log entries": {func(run *worker.Run, _ *Call) error { return often(func() error { return run.Log(1) }) }, many},
-		"timers":      {func(run *worker.Run, _ *Call) error { return often(func() error { return run.WakeAfter(time.Hour) }) }, many},
+		"log entries": {func(run *worker.Run, _ *Call) error { return often(1, func() error { return run.Log(1) }) }, many},
+		"timers": {func(run *worker.Run, _ *Call) error {
+			return often(16, func() error { return run.WakeAfter(time.Hour) })
+		}, many},
 		"arguments": {func(run *worker.Run, _ *Call) error {
 			_, err := run.Spawn("big", job.Single(&Call{Key: half + half}, ""))
 			return err

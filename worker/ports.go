@@ -223,7 +223,7 @@ func (in *inbox) Len() int {
 func (in *inbox) Full() bool {
 	in.run.mu.Lock()
 	defer in.run.mu.Unlock()
-	in.cut = in.run.reached >= MaxWrites/2 || in.run.size >= MaxCommit/2
+	in.cut = job.Values(in.run.reached, in.run.size) >= MaxWrites/2 || in.run.size >= MaxCommit/2
 	return in.cut
 }
 

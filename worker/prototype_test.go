@@ -121,7 +121,7 @@ func TestRefusedWrites(t *testing.T) {
 		{scribe{Raw: "{"}, "wrong encoding"},
 		{scribe{Raw: "1 2"}, "wrong encoding"},
 		{scribe{Raw: ""}, "wrong encoding"},
-		{scribe{Raw: "1", Count: worker.MaxWrites + 1}, "more than 20000 messages, log entries and timers in one commit; call Checkpoint"},
+		{scribe{Raw: "1", Count: worker.MaxWrites + 1}, "more than 16000 messages, log entries and timers in one commit, where each 512 bytes count as one more; call Checkpoint"},
 	} {
 		h := e.Start(job.Single(&c.w, ""))
 		e.RunUntilQuiet()

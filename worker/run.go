@@ -202,8 +202,8 @@ func (r *Run) begin() error {
 
 // add accounts for one more message, log entry or timer of n bytes in the commit. r.mu is held.
 func (r *Run) add(n int) error {
-	if r.written == MaxWrites {
-		return fmt.Errorf("%w: the run would write more than %d messages, log entries and timers in one commit; call Checkpoint in between",
+	if n <= MaxMessage && job.Values(r.written+1, r.size+n) > MaxWrites {
+		return fmt.Errorf("%w: the run would write more than %d messages, log entries and timers in one commit, where each 512 bytes count as one more; call Checkpoint in between",
 			job.ErrTooLarge, MaxWrites)
 	}
 	err := r.grow(n)

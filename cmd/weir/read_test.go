@@ -90,7 +90,7 @@ func TestReadIntoHead(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	_, h := shop(t, server.URL())
-	fill(t, h, 20000)
+	fill(t, h, 15000)
 	cmd := process(t, "read", "one", "in", "--all", "-o", "jsonl", "--redis", server.URL())
 	head := exec.CommandContext(t.Context(), "head", "-n", "3")
 	pipe, err := cmd.StdoutPipe()
@@ -108,8 +108,8 @@ func TestReadIntoHead(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("read: %v", err)
 	}
-	if n := waiting(t, h); n < 15000 {
-		t.Errorf("%d of 20000 messages are left", n)
+	if n := waiting(t, h); n < 10000 {
+		t.Errorf("%d of 15000 messages are left", n)
 	}
 }
 

@@ -12,7 +12,7 @@
 local LOOK = 1000   -- ms after which the sweeper looks at a wake that nobody took
 local CHUNK = 1000  -- values given to one command
 local PLENTY = 1e6  -- room of a port without a limit
-local MOST = 20000   -- values that one transaction writes: job.MaxWrites
+local MOST = 16000   -- values that one transaction writes: job.MaxWrites
 local PORT = 14      -- values that a port counts for that messages come to: job.PortWrites
 local PIECE = 4000    -- values after which a script leaves the rest of long work to another one
 local PIECE_BYTES = 2 ^ 19 -- and bytes of messages

@@ -176,7 +176,7 @@ end
 -- batch returns messages of a list from offset on: at most n, and about so many bytes; whether they are all of them;
 -- and how many bytes they have. It asks for a few first: large messages are not read to be left out.
 local function batch(k, offset, n, bytes)
-  local items, count, size, some = {}, 0, 0, 4
+  local items, count, size, some = {}, 0, 0, math.min(4, math.ceil(bytes / 2 ^ 18))
   while count < n and size < bytes do
     local from, most = offset + count, math.min(some, n - count)
     local part = call('LRANGE', k, from, from + most - 1)
