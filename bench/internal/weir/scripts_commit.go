@@ -40,7 +40,7 @@ func (r *rig) manyBytes(ctx context.Context) error {
 
 // manyConsumers commits messages that go to as many jobs as they may.
 func (r *rig) manyConsumers(ctx context.Context) error {
-	for _, n := range []int{1, 50} {
+	for _, n := range []int{1, 40} {
 		id, err := r.fan(ctx)
 		if err != nil {
 			return err
