@@ -185,8 +185,8 @@ func TestFanOutLimit(t *testing.T) {
 		_, err := g.Plan()
 		return err
 	}
-	if err := plan(job.MaxFanOut); err != nil {
+	if err := plan(2 * job.MaxFanOut); err != nil {
 		t.Error(err)
 	}
-	startErr(t, plan(job.MaxFanOut+1), job.ErrTooLarge, "fan: ", `"a"`, "port out feeds 501 ports", "put jobs in between")
+	startErr(t, plan(2*job.MaxFanOut+1), job.ErrTooLarge, "fan: ", `"a"`, "port out feeds 501 ports", "put jobs in between")
 }

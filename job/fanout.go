@@ -12,7 +12,7 @@ func (p *Plan) checkFanOut() error {
 	for i := range p.Nodes {
 		for _, pt := range p.Nodes[i].Ports {
 			if n := p.fanOut(portAt{i, pt.Dir, pt.Name}, counted); n > MaxFanOut {
-				return fmt.Errorf("%w: job %d (%.40q) of the plan: port %s feeds %d ports of jobs, at most %d are allowed: "+
+				return fmt.Errorf("%w: job %d (%.40q) of the plan: port %s feeds %d ports of jobs (two instances count as one), at most %d are allowed: "+
 					"put jobs in between that pass messages on, each to some of the others, or publish to a channel",
 					ErrTooLarge, i, p.Nodes[i].Name, pt.Name, n, MaxFanOut)
 			}
@@ -28,8 +28,8 @@ type portAt struct {
 	name string
 }
 
-// fanOut returns how many ports that keep their messages a port feeds, itself if it is one of them. What is counted
-// already is not counted again.
+// fanOut returns how many ports that keep their messages a port feeds, itself if it is one of them, as MaxFanOut counts. What
+// is counted already is not counted again.
 func (p *Plan) fanOut(at portAt, counted map[portAt]int) int {
 	if n, ok := counted[at]; ok {
 		return n
@@ -44,9 +44,14 @@ func (p *Plan) fanOut(at portAt, counted map[portAt]int) int {
 		}
 		counted[at] = 0 // in a circle of graphs' ports, which keeps nothing
 		for _, e := range pt.Edges {
+			reached := 0
 			for _, t := range e {
-				n = min(n+p.fanOut(portAt{t.Node, t.Dir, t.Port}, counted), 1000*MaxFanOut)
+				reached = min(reached+p.fanOut(portAt{t.Node, t.Dir, t.Port}, counted), 1000*MaxFanOut)
 			}
+			if len(e) > 1 {
+				reached = (reached + 1) / 2 // a message goes to one of them
+			}
+			n += reached
 		}
 	}
 	counted[at] = n

@@ -15,7 +15,8 @@ import (
 const (
 	MaxNodes = 20_000 // jobs of one plan
 	MaxDepth = 1_000  // graphs within graphs; other jobs may have children to any depth
-	// MaxFanOut is how many ports one port of a plan may feed, those included that it feeds through ports of graphs.
+	// MaxFanOut is how many ports one port of a plan may feed, those included that it feeds through ports of graphs. Of
+	// ports that share the messages of one edge, as those of instances do, two count as one.
 	MaxFanOut = 500
 	MaxName   = port.MaxName
 )

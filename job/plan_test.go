@@ -126,12 +126,12 @@ func TestFanOutOfPlans(t *testing.T) {
 		p.Nodes[1].Ports = []job.Port{out}
 		return p
 	}
-	for _, fits := range []*job.Plan{wide(1, job.MaxFanOut), wide(10, job.MaxFanOut/10)} {
+	for _, fits := range []*job.Plan{wide(1, 2*job.MaxFanOut), wide(10, job.MaxFanOut/5)} {
 		if err := fits.Validate(); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, p := range []*job.Plan{wide(1, job.MaxFanOut+1), wide(11, job.MaxFanOut/10)} {
+	for _, p := range []*job.Plan{wide(1, 2*job.MaxFanOut+1), wide(11, job.MaxFanOut/5)} {
 		err := p.Validate()
 		if !errors.Is(err, job.ErrTooLarge) || !strings.Contains(err.Error(), `("source") of the plan: port out feeds 5`) {
 			t.Error(err)

@@ -49,10 +49,10 @@ func (r *rig) wideGraph(ctx context.Context) error {
 	return err
 }
 
-// instances has one port feed as many jobs as it may, each message one of them, and closes it.
+// instances has one port feed as many jobs as it may, each message one of them, gives it a default, and closes it.
 func (r *rig) instances(ctx context.Context) error {
 	nodes := []job.Node{{Type: "Source", Ports: []job.Port{portOf(port.Output, "out", job.Edge{})}}}
-	for i := range job.MaxFanOut {
+	for i := range 2 * job.MaxFanOut {
 		in := portOf(port.Input, "in")
 		in.Sources = 1
 		nodes = append(nodes, job.Node{Type: "Sink", Name: fmt.Sprint("sink", i), Ports: []job.Port{in}})
@@ -61,6 +61,9 @@ func (r *rig) instances(ctx context.Context) error {
 	}
 	id, err := r.tree(ctx, nodes...)
 	if err != nil {
+		return err
+	}
+	if err := r.store.SetDefault(ctx, id, job.Default{Dir: port.Output, Port: "out", Value: json.RawMessage("1")}); err != nil {
 		return err
 	}
 	_, err = r.run(ctx, id, job.Delta{
