@@ -68,6 +68,7 @@ func (s *Server) operations() {
 	s.jobOperations()
 	s.actOperations()
 	s.portOperations()
+	s.deadOperations()
 	s.stateOperations()
 	s.graphOperations()
 	s.systemOperations()

@@ -19,6 +19,7 @@ type Store interface {
 	Types
 	Inspector
 	Ports
+	Letters
 	PortSetter
 	Control
 	Locks

@@ -37,12 +37,19 @@ func (p FailurePolicy) Validate() error {
 // ErrorsPort is the Out port for what a job with the policy DeadLetter cannot handle.
 const ErrorsPort = "errors"
 
-// Letter is a message that a job could not handle.
+// Letter is a dead letter: a message that a job could not handle, in an envelope that says why. [Client.DeadLetters] finds
+// those that wait, and [Client.Requeue] takes the envelope off.
 type Letter struct {
+	// Job is the one that could not handle the messages; empty in dead letters of older versions.
+	Job ID `json:"job,omitempty"`
+	// Step is the number of the job's run that failed last.
+	Step int64 `json:"step,omitempty"`
 	// Error is why, in one line.
 	Error string `json:"error"`
 	// At is when the last try failed.
 	At time.Time `json:"at"`
 	// Messages are those that the failed run had read, by In port.
 	Messages map[string]json.RawMessage `json:"messages"`
+	// Contexts are those of the messages, by In port: JSON objects. One that had none is not in it.
+	Contexts map[string]json.RawMessage `json:"contexts,omitempty"`
 }

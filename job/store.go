@@ -109,6 +109,33 @@ type Ports interface {
 	ClosePort(ctx context.Context, id ID, dir port.Dir, name string) error
 }
 
+// Letters finds dead letters and puts them right.
+type Letters interface {
+	// Dead lists the jobs, of one tree unless that is empty, that pass a valid filter and whose port ErrorsPort holds messages. It
+	// ends with the first error.
+	Dead(ctx context.Context, tree ID, f Filter) iter.Seq2[*Info, error]
+	// Page returns up to n messages, and about so many bytes, of a port from offset on; head is the port's head at that moment.
+	Page(ctx context.Context, id ID, dir port.Dir, name string, offset, n, bytes int) (items []json.RawMessage, head int64, err error)
+	// Settle removes messages from anywhere in a port and writes others, all or nothing. The error is ErrMoved if the port's head is
+	// another one by now. refused is which of the letters could not be written where it was to go, or -1.
+	Settle(ctx context.Context, from PortRef, s Settlement) (refused int, err error)
+}
+
+// Settlement removes dead letters from a port and writes what is to be there in their place.
+type Settlement struct {
+	Head    int64
+	Letters []SettledLetter // in the order in which they lie there
+	Entry   string          // JSON for the log, empty for none
+	Token   string          // random: a repetition changes nothing
+}
+
+// SettledLetter is a dead letter that is removed, and what is written instead: one message for each port.
+type SettledLetter struct {
+	Index int // in the port
+	Ports []PortRef
+	Items []json.RawMessage
+}
+
 // Control changes a job from outside of its runs.
 type Control interface {
 	// Apply fires one of the events run, retry, force and terminate at a job.

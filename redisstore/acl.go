@@ -36,7 +36,7 @@ var (
 		"set K v", "setnx K v", "setex K 1 v", "incr K", "mset K v", "msetnx K v",
 		"del K", "unlink K", "expire K 1", "expireat K 1", "pexpire K 1",
 		"hset K f v", "hsetnx K f v", "hdel K f", "hincrby K f 1",
-		"lpush K v", "rpush K v", "lpop K", "rpop K", "ltrim K 0 1", "lrem K 0 v", "rpoplpush K K",
+		"lpush K v", "rpush K v", "lpop K", "rpop K", "lset K 0 v", "ltrim K 0 1", "lrem K 0 v", "rpoplpush K K",
 		"sadd K v", "srem K v", "spop K 1", "sunionstore K K",
 		"zadd K 1 v", "zrem K v", "zremrangebyscore K 0 1", "zremrangebyrank K 0 1",
 		"xadd K * f v", "xrange K - +", "xdel K 0-1",

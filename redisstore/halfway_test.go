@@ -123,6 +123,16 @@ var acts = map[string]func(e *env) (act func() error){
 			return e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", N: 1}, string(id))
 		}
 	},
+	"letter_settle": func(e *env) func() error {
+		id := e.fussy()
+		e.letters(id, 3)
+		from := job.PortRef{Job: id, Dir: port.Output, Port: job.ErrorsPort}
+		again := job.SettledLetter{Index: 1, Ports: []job.PortRef{{Job: id, Dir: port.Input, Port: "in"}}, Items: raws("1")}
+		return func() error {
+			_, err := e.store.Settle(e.Context(), from, job.Settlement{Token: string(id), Letters: []job.SettledLetter{{}, again}})
+			return err
+		}
+	},
 	"state_set": func(e *env) func() error {
 		id := e.single()
 		return func() error {

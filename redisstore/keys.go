@@ -59,6 +59,9 @@ func (k keyspace) index(shard int) string { return k.shard(shard) + "index" }
 // failures is the sorted set of the shard's failed jobs, in order of their IDs.
 func (k keyspace) failures(shard int) string { return k.shard(shard) + "failures" }
 
+// dead is the sorted set of the shard's jobs whose port for errors may hold dead letters, in order of their IDs.
+func (k keyspace) dead(shard int) string { return k.shard(shard) + "dead" }
+
 // watch exists while programs outside listen to statuses of jobs of the shard.
 func (k keyspace) watch(shard int) string { return k.shard(shard) + "watch:outside" }
 

@@ -40,6 +40,7 @@ var (
 	scriptState    = script("state_set", "mail")
 	scriptWrite    = script("port_write", "run")
 	scriptTake     = script("port_take", "quiesce").freeing()
+	scriptSettle   = script("letter_settle", "quiesce")
 	scriptPage     = script("port_page", "run").freeing()
 	scriptLog      = script("log_page", "mail").freeing()
 	scriptGrow     = script("port_grow", "quiesce")

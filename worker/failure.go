@@ -130,12 +130,18 @@ func (r *Run) most() int {
 // letter turns the failure of a run that read a message into a commit that moves the
 // message to the port for errors. A letter may be larger than a message: it holds those that were read, and more.
 func (r *Run) letter(d *job.Delta) {
-	l := job.Letter{Error: d.Reason, At: r.Now(), Messages: map[string]json.RawMessage{}}
+	l := job.Letter{Job: r.info.ID, Step: r.step, Error: d.Reason, At: r.Now(), Messages: map[string]json.RawMessage{}}
 	for _, in := range r.boxes {
 		if in.taken == 0 || in.job != "" {
 			continue
 		}
 		l.Messages[in.name] = in.last
+		if in.context != nil {
+			if l.Contexts == nil {
+				l.Contexts = map[string]json.RawMessage{}
+			}
+			l.Contexts[in.name] = in.context
+		}
 		d.Takes = append(d.Takes, job.Take{Dir: in.dir, Port: in.name, Head: in.head, N: in.taken})
 	}
 	raw, err := port.Encode(l)

@@ -110,7 +110,11 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 			return err
 		}
 		if !f.yes {
-			if err := ask(ctx, c, d.verb, len(all)); err != nil {
+			these := d.verb + " these " + jobCount(len(all))
+			if len(all) == 1 {
+				these = d.verb + " this job"
+			}
+			if err := ask(ctx, c, these); err != nil {
 				return err
 			}
 		}
@@ -155,13 +159,9 @@ func counted(n int, thing string) string {
 	return term.Number(int64(n)) + " " + thing
 }
 
-// ask returns an error unless somebody says yes.
-func ask(ctx context.Context, c *cobra.Command, verb string, n int) error {
-	these := "these " + jobCount(n)
-	if n == 1 {
-		these = "this job"
-	}
-	if _, err := fmt.Fprintf(c.ErrOrStderr(), "%s %s? [y/N] ", verb, these); err != nil {
+// ask returns an error unless somebody says yes to a question.
+func ask(ctx context.Context, c *cobra.Command, question string) error {
+	if _, err := fmt.Fprintf(c.ErrOrStderr(), "%s? [y/N] ", question); err != nil {
 		return err
 	}
 	answer := make(chan string, 1)

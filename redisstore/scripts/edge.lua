@@ -154,6 +154,7 @@ end
 -- drained does so for a port of either direction that messages were taken from.
 local function drained(id, dir, port, limit)
   if dir == 'i' and limit > 0 then relieve(id, port, limit) end
+  if port == 'errors' and dir == 'o' and call('EXISTS', key(id) .. ':o:errors') == 0 then call('ZREM', P .. 'dead', id) end
 end
 
 -- room tells whether every port that a message to this one would come to has room. Those of inactive jobs

@@ -37,6 +37,7 @@ local function append(id, dir, port, vals, limit)
       sent[#sent + 1] = sent[name]
     end
   end
+  if port == 'errors' and dir == 'o' then call('ZADD', P .. 'dead', 0, id) end
   if id ~= guessed then -- which reads them in this transaction
     local fit = dir == 'i' and limit > 0 and math.max(limit - len, 0) or PLENTY
     space = space < 0 and fit or math.min(space, fit)

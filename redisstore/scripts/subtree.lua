@@ -73,6 +73,7 @@ local function erase(id, what)
     if dir then
       keys[#keys + 1] = k .. ':' .. dir .. ':' .. port
       free(id, port)
+      if field == 'o.errors' then call('ZREM', P .. 'dead', id) end
     end
   end
   for port, channel in string.gmatch(call('HGET', k, 'subscribed') or '', '(%S+)=(%S+)') do

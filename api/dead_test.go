@@ -1,0 +1,50 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/redistest"
+)
+
+// A graph puts aside what it cannot work on; it is listed, requeued to another job, and discarded.
+func TestPoint6DeadOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.Start(t).URL(), nil)
+	graph := map[string]any{"graph": map[string]any{
+		"weir": 1, "name": "sums", "nodes": map[string]any{"m": map[string]any{"type": "map", "args": map[string]any{"expr": "it + 1"}, "failure": "dead_letter"}},
+		"inputs": map[string]any{"n": "m.in"},
+	}, "alias": "sums"}
+	s.ask("POST", "/v1/graphs", graph).is(http.StatusCreated, nil)
+	s.ask("POST", "/v1/jobs", map[string]any{"type": "map", "args": map[string]any{"expr": "string(it)"}, "alias": "texts"}).is(http.StatusCreated, nil)
+	s.ask("POST", "/v1/jobs/sums/ports/in/n/messages", `{"messages":["a","b"]}`).is(http.StatusOK, nil)
+	s.ask("POST", "/v1/jobs/sums/ports/in/n/close", nil).is(http.StatusNoContent, nil)
+	s.ask("GET", "/v1/jobs/sums/wait?timeout=20s", nil).is(http.StatusOK, nil)
+	var found api.DeadLetters
+	s.ask("GET", "/v1/dead?job=sums&type=map", nil).is(http.StatusOK, &found)
+	if len(found.Letters) != 2 || found.More || string(found.Letters[1].Messages["in"]) != `"b"` {
+		t.Fatalf("found %+v", found)
+	}
+	s.ask("GET", "/v1/dead?port=out", nil).refuses(http.StatusUnprocessableEntity, "usage", "of which job?")
+	s.ask("POST", "/v1/dead/requeue", `{}`).refuses(http.StatusUnprocessableEntity, "usage", "say which dead letters are meant")
+	s.ask("POST", "/v1/dead/requeue", `{"job":"sums"}`).refuses(http.StatusConflict, "closed", "in")
+	var done api.Settled
+	s.ask("POST", "/v1/dead/requeue", map[string]any{"job": "sums", "to": "texts", "letters": []string{found.Letters[1].ID}}).is(http.StatusOK, &done)
+	if done.Done != 1 || done.Error != "" {
+		t.Errorf("requeued: %+v", done)
+	}
+	s.ask("POST", "/v1/jobs/texts/ports/in/in/close", nil).is(http.StatusNoContent, nil)
+	s.ask("GET", "/v1/jobs/texts/wait?timeout=20s", nil).is(http.StatusOK, nil)
+	var taken api.Taken
+	s.ask("POST", "/v1/jobs/texts/ports/out/out/take?limit=10", nil).is(http.StatusOK, &taken)
+	if len(taken.Messages) != 1 || string(taken.Messages[0].Data) != `"b"` {
+		t.Errorf("the other job made %+v", taken.Messages)
+	}
+	s.ask("POST", "/v1/dead/discard", `{"error":"cannot"}`).is(http.StatusOK, &done)
+	s.ask("POST", "/v1/dead/discard", `{"job":"sums"}`).is(http.StatusOK, &done)
+	s.ask("GET", "/v1/dead", nil).is(http.StatusOK, &found)
+	if len(found.Letters) != 0 {
+		t.Errorf("left: %+v", found)
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// moaning starts a job under the alias moaner that has dead letters of these messages, and returns their IDs.
+func moaning(t *testing.T, url string, messages ...string) (ids []string) {
+	t.Helper()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	side := func(dir port.Dir, name string) job.Port { return job.Port{Spec: port.Spec{Dir: dir, Name: name}} }
+	client := job.NewClient(store)
+	h, err := client.Start(t.Context(), &planned{Nodes: []job.Node{{
+		Type: "Moaner", OnFailure: job.DeadLetter, Ports: []job.Port{side(port.Input, "in"), side(port.Output, job.ErrorsPort)},
+	}}}, job.Alias("moaner"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range messages {
+		l := job.Letter{Job: h.ID(), Error: "cannot do it", At: time.Unix(int64(i), 0).UTC(), Messages: map[string]json.RawMessage{"in": json.RawMessage(m)}}
+		if err := h.WriteOut(t.Context(), job.ErrorsPort, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for l, err := range client.DeadLetters(t.Context(), job.LetterFilter{Job: h.ID()}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, l.ID)
+	}
+	return ids
+}
+
+func TestPoint6Dead(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	command := func(line string) (code int, said string) {
+		var out bytes.Buffer
+		code = run(t.Context(), append([]string{"--redis", url}, strings.Fields(line)...), &out, &out)
+		return code, out.String()
+	}
+	if _, said := command("dead list"); said != "no dead letters\n" {
+		t.Errorf("without any: %s", said)
+	}
+	ids := moaning(t, url, `"bad"`, `2`, `3`, `4`)
+	schema := schemaOf(t)
+	for line, name := range map[string]string{"dead list": "dead_list", "dead list moaner --error cannot": "dead_list", "dead show moaner " + ids[1]: "dead_show"} {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(weir(t, url, append(strings.Fields(line), "-o", "json")...)))
+		if err != nil || schema(name).Validate(v) != nil {
+			t.Errorf("%s: %v, %v", line, err, schema(name).Validate(v))
+		}
+	}
+	for _, c := range []struct {
+		line string
+		code int
+		want string
+	}{
+		{"dead requeue --yes", exitUsage, "give a JOB, or say which dead letters are meant with --type, "},
+		{"dead requeue moaner", exitUsage, "add --yes, or --dry-run to see which dead letters are meant"},
+		{"dead requeue moaner " + ids[0] + " --error x", exitUsage, "--error says which of many dead letters are meant: leave it out, or " + ids[0]},
+		{"dead requeue --error= --yes", exitUsage, "--error is empty"},
+		{"dead list --port out", exitUsage, "of which job?"},
+		{"dead list nobody", exitNotFound, `"nobody"`},
+		{"dead list", 0, "LETTER      JOB"},
+		{"dead list --type Other", 0, "no dead letters"},
+		{"dead list --newer 1h", 0, "no dead letters"},
+		{"dead list -n 1", 0, "there are more"},
+		{"dead show moaner ffffffffff", exitNotFound, `no dead letter "ffffffffff": weir dead list moaner lists them`},
+		{"dead show moaner " + ids[0], 0, "error     cannot do it\nport in   \"bad\"\n"},
+		{"dead edit moaner " + ids[0] + " inn=3", exitUsage, `no message of port "inn": did you mean "in"?`},
+		{"dead edit moaner " + ids[0] + " in={", exitUsage, "not valid JSON"},
+		{"dead edit moaner " + ids[0] + " in", exitUsage, "write it as PORT=MESSAGE"},
+		{"dead edit moaner " + ids[0] + " in=41", 0, "dead letter " + ids[0] + " is changed\n"},
+		{"dead requeue moaner --dry-run -o json", 0, `"in": 41`},
+		{"dead requeue moaner " + ids[0], 0, "1 dead letter requeued\n"},
+		{"peek moaner in", 0, "41\n"},
+		{"dead requeue moaner " + ids[0], exitNotFound, "no dead letter"},
+		{"dead requeue moaner " + ids[1] + " --to nobody", exitNotFound, `"nobody"`},
+		{"dead discard moaner " + ids[1], 0, "1 dead letter discarded\n"},
+		{"dead requeue --older 1h --yes", 0, "2 dead letters requeued\n"},
+		{"peek moaner in", 0, "41\n3\n4\n"},
+		{"dead discard moaner --yes", 0, "0 dead letters discarded\n"},
+		{"log moaner", 0, "by weir"},
+		{"dead", 0, "weir dead [command]"},
+	} {
+		if code, said := command(c.line); code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("weir %s: exit code %d, %s", c.line, code, said)
+		}
+	}
+}
+
+// What one job could not do another one gets, of another tree.
+func TestPoint6RequeueToAnotherTree(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	moaning(t, url, `1`, `2`)
+	shop(t, url)
+	if got := weir(t, url, "dead", "requeue", "moaner", "--to", "one", "--yes"); got != "2 dead letters requeued\n" {
+		t.Error(got)
+	}
+	if got := weir(t, url, "peek", "one", "in") + weir(t, url, "peek", "moaner", "errors"); got != "1\n2\n" {
+		t.Errorf("the messages are %s", got)
+	}
+}
