@@ -282,7 +282,9 @@ func outs[T any](e *env, h *job.Handle, name string) []T {
 // that which remembers calls for a minute.
 func (e *env) keys() []string {
 	e.Helper()
-	return slices.DeleteFunc(e.scan("weir:{"+e.namespace+"[}:]*"), func(key string) bool { return strings.HasSuffix(key, "}:seen") })
+	return slices.DeleteFunc(e.scan("weir:{"+e.namespace+"[}:]*"), func(key string) bool {
+		return strings.HasSuffix(key, "}:seen") || strings.Contains(key, "}:pops:")
+	})
 }
 
 func (e *env) scan(pattern string) []string {

@@ -340,12 +340,12 @@ func TestR8StrayDelivery(t *testing.T) {
 			ended: statemachine.Terminated, scheduled: statemachine.Scheduled, running: statemachine.Running,
 		}
 		before := map[*job.Handle]map[string]string{}
-		var stray []delivery.Wake
+		var stray []delivery.Bell
 		for h, want := range jobs {
 			e.is(h, want)
 			before[h] = e.record(h)
 			e.refused(run(h), job.ErrStatus)
-			stray = append(stray, delivery.Wake{ID: string(h.ID()), Gen: 1 << 40, Queue: job.DefaultQueue, Type: "Do"})
+			stray = append(stray, delivery.Bell{Queue: job.DefaultQueue, Shard: h.ID().Shard(4), Gen: 1 << 40})
 		}
 		_, err := e.store.Broker().Enqueue(e.ctx, stray)
 		e.check(err)

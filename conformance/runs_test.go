@@ -213,8 +213,8 @@ func TestR13OneRunAtATime(t *testing.T) {
 						if err := h.Run(e.ctx); err != nil && part == 0 {
 							e.Error(err)
 						}
-						stray := delivery.Wake{ID: string(h.ID()), Gen: 1<<40 + total.Load(), Queue: job.DefaultQueue, Type: "Always"}
-						if _, err := e.store.Broker().Enqueue(e.ctx, []delivery.Wake{stray}); err != nil {
+						stray := delivery.Bell{Queue: job.DefaultQueue, Shard: part, Gen: 1<<40 + total.Load()}
+						if _, err := e.store.Broker().Enqueue(e.ctx, []delivery.Bell{stray}); err != nil {
 							e.Error(err)
 						}
 					}

@@ -192,9 +192,11 @@ type Runs interface {
 	Begin(ctx context.Context, id ID, b Begin) (*Snapshot, error)
 	// Commit applies transactions, each at once or not at all, and says of each what became of it.
 	Commit(ctx context.Context, txs []Tx) ([]Result, error)
-	// Step commits one transaction and begins a run of a job that the commit made
-	// ready: one of the given types, in the queue of the job committed last. The
-	// snapshot is nil when there is none.
+	// Pop begins a run of the first ready job of a queue in a shard: one of the given types. The snapshot is nil
+	// when there is none. gen is the generation of the bell that was heard, or below zero.
+	Pop(ctx context.Context, queue string, shard int, gen int64, b Begin, types []string) (*Snapshot, error)
+	// Step commits one transaction and begins a run of a ready job: one of the given types, in the queue of the
+	// job committed last, rather one that the commit made ready. The snapshot is nil when there is none.
 	Step(ctx context.Context, tx Tx, b Begin, types []string) (Result, *Snapshot, error)
 	// Refresh prolongs the lease of a run, or returns ErrFenced.
 	Refresh(ctx context.Context, id ID, token string, lease time.Duration) error
@@ -246,10 +248,12 @@ type Begin struct {
 	// those in a row that made no progress, see Delta.Idle. A
 	// job over it is parked until the next minute. Without "" there is no limit.
 	Limits map[string]int
-	// Hold tells, when a Step begins a job of a type, whether the caller will then itself
-	// begin the job of the step's first delta, if that is queued again: nobody else is told
-	// of it. nil: no.
+	// Hold tells, when a Step begins a job of a type that it made ready, whether the caller will then itself
+	// begin the job of the step's first delta, if that is queued again: nobody else does. nil: no.
 	Hold func(next string) bool
+	// A Step begins a job that it made ready, or else the first of all ready jobs of its queue: with Fair always
+	// that, with Own never.
+	Fair, Own bool
 }
 
 // Snapshot is what a run sees of its job: nothing in it changes while the run lasts.
@@ -268,6 +272,7 @@ type Snapshot struct {
 	// MaxWoken; WokenTo is where they end, for Delta.Woken. If there are more, the run is followed by another.
 	Woken   []Kin
 	WokenTo int64
+	Ready   int // how many more jobs were ready where Pop found this one
 	// Row are the jobs that come behind one that runs for the first time: all that it writes along edges goes to
 	// the first of them, and so on. They sleep, have never run, and have nothing to read.
 	Row []*Snapshot
@@ -421,7 +426,7 @@ type Result struct {
 	Applied int   // deltas that hold, now or from an earlier sending of the same commit
 	Refused error // why the first other delta did not: ErrFenced, ErrMoved, ErrPort, ErrExists, ErrNotFound
 	Again   bool  // the last applied delta left its job queued
-	Held    bool  // Begin.Hold was asked, and the job of the first delta is the caller's to begin
+	Held    bool  // the job of the first delta is the caller's to begin, see Begin.Hold
 	Full    bool  // a port that its job writes to is full: the job is not to write on
 	Room    int   // how many more messages fit into the fullest port that was written to, or many; -1 if none was
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 )
@@ -238,9 +237,9 @@ func (s *Store) settleAll(ctx context.Context, due string, group []*settling, le
 		reply, err := s.run(ctx, scriptCommit, due, args...)
 		err = errors.Join(err, failpoint.Fail(failpoint.CommitSentReplyLost))
 		now := group
-		var wakes []delivery.Wake
+		var left todo
 		if err == nil {
-			now, wakes, err = s.settled(group, reply)
+			now, left, err = s.settled(group, reply, s.keys.shardAt(due))
 		}
 		group = group[len(now):]
 		if lead && len(group) == 0 {
@@ -252,16 +251,16 @@ func (s *Store) settleAll(ctx context.Context, due string, group []*settling, le
 			}
 			t.turn <- nil
 		}
-		s.hand(ctx, due, wakes)
+		s.hand(ctx, due, left)
 	}
 }
 
 // settled tells the transactions of a group that a call has answered what became of them, and returns these and the
-// jobs that they made ready.
-func (s *Store) settled(group []*settling, reply any) ([]*settling, []delivery.Wake, error) {
+// what they left to do.
+func (s *Store) settled(group []*settling, reply any, shard int) ([]*settling, todo, error) {
 	var d decoder
 	l := d.list(reply)
-	answers, wakes := d.list(d.at(l, 0)), d.wakes(d.at(l, 1))
+	answers, left := d.list(d.at(l, 0)), d.todo(d.at(l, 1), shard)
 	if n := len(answers); d.err == nil && 0 < n && n < len(group) {
 		group = group[:n]
 	}
@@ -277,16 +276,9 @@ func (s *Store) settled(group []*settling, reply any) ([]*settling, []delivery.W
 			continue
 		}
 		var one decoder
-		if t.snapshot, t.err = one.snapshot(d.at(answer, 2), job.ID(next), t.begin.Token); t.err != nil || t.begin.Hold == nil {
-			continue
-		}
-		wakes = slices.DeleteFunc(wakes, func(w delivery.Wake) bool {
-			mine := w.ID == string(t.tx.Deltas[0].Job) && t.begin.Hold(t.snapshot.Info.Type)
-			t.result.Held = t.result.Held || mine
-			return mine
-		})
+		t.snapshot, t.err = one.snapshot(d.at(answer, 2), job.ID(next), t.begin.Token)
 	}
-	return group, wakes, d.err
+	return group, left, d.err
 }
 
 // scriptError is an error of Redis that a script met on its way, and went on.

@@ -382,7 +382,7 @@ func TestLoneTree(t *testing.T) {
 		created, err := e.store.Create(ctx, parent.Nth(1), plan, "")
 		e.ok(err)
 		e.equal("created", created, true)
-		e.equal("counters", counters(parent), map[string]string{"seq": "1", "jobs": "2"})
+		e.equal("counters", counters(parent), map[string]string{"seq": "1", "jobs": "2", "ready": "1"})
 		for _, id := range []job.ID{lone, parent} {
 			e.ok(e.store.Terminate(ctx, id))
 			e.sweep()

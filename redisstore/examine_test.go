@@ -142,7 +142,7 @@ func TestExamineEverywhere(t *testing.T) {
 				e.Errorf("%+v", f)
 			}
 		}
-		found.has(e.T, "namespace", redisstore.OK, "namespace "+e.ns+" has layout 1 and 4 shards", "")
+		found.has(e.T, "namespace", redisstore.OK, "namespace "+e.ns+" has layout 2 and 4 shards", "")
 		found.has(e.T, "orphans", redisstore.OK, "^4 jobs, each where", "")
 		if strings.HasPrefix(e.url, "redis+cluster:") {
 			found.has(e.T, "cluster", redisstore.OK, "3 masters, all slots are served", "")
@@ -221,8 +221,7 @@ func TestExamineNamespace(t *testing.T) {
 		"a long line": {
 			func(e *env) {
 				id := e.single()
-				task := "asynq:{weir:" + e.ns + ":default}:t:" + string(id) + "#1"
-				e.ok(e.rdb.HSet(e.Context(), task, "pending_since", time.Now().Add(-time.Hour).UnixNano()).Err())
+				e.ok(e.rdb.HSet(e.Context(), e.key(id), "queued", time.Now().Add(-time.Hour).UnixMilli()).Err())
 			},
 			"queues", redisstore.Warning, `^the first of 1 job in line in queue default has waited for 1h\d+m\d+s$`, "more engines", true,
 		},
@@ -277,7 +276,7 @@ func TestExamineNamespace(t *testing.T) {
 func TestExamineLayout(t *testing.T) {
 	e := durable(t)
 	for meta, want := range map[string]string{
-		`format "2" shards "4"`: `layout "2"`, `format "1" shards "many"`: `says it has "many" shards`, `format "1" shards "0"`: `"0" shards`, "": "never been used",
+		`format "3" shards "4"`: `layout "3"`, `format "2" shards "many"`: `says it has "many" shards`, `format "2" shards "0"`: `"0" shards`, "": "never been used",
 	} {
 		ns := redistest.Namespace(t)
 		key := "weir:{" + ns + "}:meta"

@@ -29,6 +29,24 @@ func (k keyspace) due(shard int) string { return k.shard(shard) + "due" }
 
 func (k keyspace) dueOf(id job.ID) string { return k.due(id.Shard(k.shards)) }
 
+// shardAt is the shard of a due key; -1 if it is the hub's.
+func (k keyspace) shardAt(due string) int {
+	text, _, _ := strings.Cut(strings.TrimPrefix(due, k.prefix()), "}")
+	shard, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return shard
+}
+
+// ready is the sorted set of the types of a queue that have ready jobs in a shard.
+func (k keyspace) ready(shard int, queue string) string { return k.shard(shard) + "ready:" + queue }
+
+// readyOf is the sorted set of the ready jobs of a type.
+func (k keyspace) readyOf(shard int, queue, typ string) string {
+	return k.ready(shard, queue) + "#" + typ
+}
+
 // outboxAt and choresAt are what lies beside a due key: see mail.go.
 func outboxAt(due string) string { return strings.TrimSuffix(due, "due") + "outbox" }
 

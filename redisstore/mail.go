@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/internal/sabotage"
 	"github.com/weirworks/weir/job"
@@ -131,30 +130,27 @@ func (c *couriers) stop() {
 	c.wg.Wait()
 }
 
-// urgent does what is not to be done by runs, and returns the wakes of jobs. What may take long goes on in the
-// background, so that neither a sweeper nor an engine waits for it. What there is no memory for is left in `due`.
-func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) ([]delivery.Wake, error) {
-	var jobs []delivery.Wake
+// urgent does what members of `due` stand for that are no jobs. What may take long goes on in the background, so that
+// neither a sweeper nor an engine waits for it. What there is no memory for is left in `due`.
+func (s *Store) urgent(ctx context.Context, due string, members []string) error {
 	var full []string
 	var first error
-	for _, w := range wakes {
+	for _, m := range members {
 		var err error
 		switch {
-		case w.ID == mailMember:
+		case m == mailMember:
 			var left int64
 			if left, err = s.mail(ctx, due); left > 0 && err == nil {
 				s.couriers.send(s, due)
 			}
-		case w.ID == choresMember:
+		case m == choresMember:
 			s.couriers.do(due+" "+choresMember, func(ctx context.Context) { _ = s.chores(ctx, due) })
-		case strings.HasPrefix(w.ID, joiningMember):
-			err = s.mend(ctx, w.ID)
-		case strings.HasPrefix(w.ID, connectMember):
-			s.couriers.do(w.ID, func(ctx context.Context) { _ = s.resume(ctx, w.ID) })
-		case strings.HasPrefix(w.ID, fullMember):
-			full = append(full, w.ID)
-		default:
-			jobs = append(jobs, w)
+		case strings.HasPrefix(m, joiningMember):
+			err = s.mend(ctx, m)
+		case strings.HasPrefix(m, connectMember):
+			s.couriers.do(m, func(ctx context.Context) { _ = s.resume(ctx, m) })
+		case strings.HasPrefix(m, fullMember):
+			full = append(full, m)
 		}
 		if first == nil && !outOfMemory(err) {
 			first = err
@@ -163,12 +159,7 @@ func (s *Store) urgent(ctx context.Context, due string, wakes []delivery.Wake) (
 	if err := s.raiseLimits(ctx, full); first == nil && !outOfMemory(err) {
 		first = err
 	}
-	return jobs, first
-}
-
-// ofJobs returns the wakes of jobs among what a script left to do.
-func ofJobs(wakes []delivery.Wake) []delivery.Wake {
-	return slices.DeleteFunc(slices.Clone(wakes), func(w delivery.Wake) bool { return strings.HasPrefix(w.ID, "!") })
+	return first
 }
 
 // chores does a shard's chores until none are left.
@@ -181,20 +172,15 @@ func (s *Store) chores(ctx context.Context, due string) error {
 		var d decoder
 		l := d.list(reply)
 		left := d.int(d.at(l, 0))
-		wakes := d.wakes(d.at(l, 1))
+		more := d.todo(d.at(l, 1), s.keys.shardAt(due))
 		if d.err != nil {
 			return d.err
 		}
-		var jobs []delivery.Wake
-		for _, w := range wakes {
-			if w.ID != choresMember { // those are done here
-				jobs = append(jobs, w)
-			}
-		}
-		if jobs, err = s.urgent(ctx, due, jobs); err != nil {
+		more.members = slices.DeleteFunc(more.members, func(m string) bool { return m == choresMember }) // those are done here
+		if err := s.urgent(ctx, due, more.members); err != nil {
 			return err
 		}
-		_ = s.broker.Deliver(ctx, jobs) // else the sweeper does
+		_ = s.broker.Ring(ctx, more.bells) // else the sweeper does
 		if left == 0 {
 			return nil
 		}
@@ -334,12 +320,12 @@ func (s *Store) carry(ctx context.Context, life, from, to string, orders []order
 			s.lives.learn(s.server(to), d.str(d.at(l, 1)))
 			return done, errors.Join(errOtherLife, d.err)
 		}
-		n, wakes := int(d.int(d.at(l, 2))), d.wakes(d.at(l, 1))
+		n, more := int(d.int(d.at(l, 2))), d.todo(d.at(l, 1), s.keys.shardAt(to))
 		if d.err != nil {
 			return done, d.err
 		}
 		done += n
-		s.hand(ctx, to, wakes)
+		s.hand(ctx, to, more)
 	}
 	return done, nil
 }

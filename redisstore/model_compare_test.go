@@ -3,9 +3,12 @@ package redisstore_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -112,6 +115,38 @@ func (c *machine) compareSets() {
 			c.Fatalf("job %d is %s and not in due", id.Number(), j.status)
 		}
 	}
+	c.compareReady(shard)
+}
+
+// compareReady looks whether each job is in its ready set, and the types that have some in that of the queue.
+func (c *machine) compareReady(shard string) {
+	var all []string
+	types, err := c.e.rdb.ZRange(c.e.Context(), shard+"ready:"+c.queue(), 0, -1).Result()
+	c.ok(err)
+	for _, typ := range []string{"A", "B"} {
+		ids, err := c.e.rdb.ZRange(c.e.Context(), shard+"ready:"+c.queue()+"#"+typ, 0, -1).Result()
+		c.ok(err)
+		c.same("jobs of the type are ready", slices.Contains(types, typ), len(ids) > 0)
+		for _, id := range ids {
+			c.same("type", c.model.jobs[job.ID(id)].node.Type, typ)
+		}
+		all = append(all, ids...)
+	}
+	below := 0
+	for _, id := range c.ids() {
+		j, there := c.model.jobs[id], slices.Contains(all, string(id))
+		if j.ready != maybe && there != (j.ready == listed) {
+			c.Fatalf("job %d is %s, in its ready set: %t", id.Number(), j.status, there)
+		}
+		if there && id != c.root {
+			below++
+		}
+	}
+	count, err := c.e.rdb.HGet(c.e.Context(), shard+"t:"+string(c.root), "ready").Int()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		c.Fatal(err)
+	}
+	c.same("ready jobs below the root, as counted", count, below)
 }
 
 // compareAll looks also at what compare leaves out because it changes rarely.

@@ -22,7 +22,7 @@ func (c *machine) plan(most int, name string) []job.Node {
 	nodes := make([]job.Node, n)
 	parents := map[int]bool{}
 	for i := range nodes {
-		nodes[i] = job.Node{Name: fmt.Sprint("n", i), Type: "A", Graph: chance(c, 2, "graph")}
+		nodes[i] = job.Node{Name: fmt.Sprint("n", i), Type: "A", Queue: c.queue(), Graph: chance(c, 2, "graph")}
 		if i > 0 {
 			nodes[i].Parent = rapid.IntRange(0, i-1).Draw(c.T, "parent")
 			parents[nodes[i].Parent] = true

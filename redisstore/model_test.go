@@ -13,9 +13,15 @@ import (
 // model is one tree of jobs as the design describes it: plain maps and slices, counted
 // anew at every change. It shares the state machine with the scripts and nothing else.
 type model struct {
-	jobs  map[job.ID]*mJob
-	ready []*mJob // became ready in the last commit
+	jobs map[job.ID]*mJob
 }
+
+// Whether a job is in its ready set.
+const (
+	absent = iota
+	maybe  // it is delayed for a moment that may be over
+	listed
+)
 
 type mJob struct {
 	id, parent  job.ID
@@ -27,6 +33,7 @@ type mJob struct {
 	deaths      int   // runs that outlived their lease since
 	diedAt      int64 // this version
 	soon        bool  // scheduled for now
+	ready       int   // absent, maybe or listed
 	ending      bool  // with all below it
 	again       bool
 	steps       int64
@@ -89,8 +96,7 @@ func (m *model) add(nodes []job.Node, root job.ID, base int, parent job.ID) {
 		case n.At.Year() >= 2000: // else the time is over: the job is queued at once
 			j.status = statemachine.Scheduled
 		default:
-			j.status = statemachine.Queued
-			m.ready = append(m.ready, j)
+			j.status, j.ready = statemachine.Queued, listed
 		}
 		m.jobs[j.id] = j
 	}
@@ -114,8 +120,9 @@ func (m *model) become(j *mJob, to statemachine.Status) {
 	if to == statemachine.Queued {
 		j.again = false
 	}
+	j.ready = absent
 	if to == statemachine.Queued || to == statemachine.Terminating && j.token == "" {
-		m.ready = append(m.ready, j)
+		j.ready = listed
 	}
 	if g := m.jobs[j.parent]; g != nil && g.node.Graph {
 		m.judge(g, j)
@@ -343,7 +350,6 @@ func orElse(id, other job.ID) job.ID {
 
 // commit applies a delta, unless it is refused or was applied before.
 func (m *model) commit(d *job.Delta) (refused []error, again bool) {
-	m.ready = nil
 	j := m.jobs[d.Job]
 	if j == nil || j.last != d.Token {
 		if refused = m.objections(d); refused != nil {
@@ -437,8 +443,8 @@ func (m *model) conclude(j *mJob, d *job.Delta) {
 	}
 	m.become(j, to)
 	j.soon = d.Delay < longTime
-	if d.Delay > 0 || event == statemachine.Backoff {
-		m.ready = slices.DeleteFunc(m.ready, func(r *mJob) bool { return r == j })
+	if (d.Delay > 0 || event == statemachine.Backoff) && j.ready == listed {
+		j.ready = map[bool]int{true: maybe, false: absent}[j.soon]
 	}
 }
 
@@ -456,7 +462,7 @@ func (m *model) begin(id job.ID, b job.Begin) error {
 	case j.status != statemachine.Terminating:
 		return job.ErrStatus
 	}
-	j.token, j.dying, j.again = b.Token, b.Lease < longTime, false
+	j.token, j.dying, j.again, j.ready = b.Token, b.Lease < longTime, false, absent
 	return nil
 }
 
@@ -478,6 +484,8 @@ func (m *model) fire(id job.ID, event statemachine.Event) error {
 		return job.ErrStatus
 	case j.status == statemachine.Running:
 		j.again = true
+	case j.status == statemachine.Queued:
+		j.ready = listed // also if it was delayed
 	}
 	return nil
 }
@@ -515,6 +523,9 @@ func (m *model) sweep() {
 				to = statemachine.Queued
 			}
 			m.become(j, to)
+			if j.deaths > 2 {
+				j.ready = maybe
+			}
 		case j.status == statemachine.Scheduled && j.soon:
 			m.become(j, statemachine.Queued)
 		}

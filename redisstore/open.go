@@ -6,6 +6,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,7 +23,10 @@ import (
 )
 
 // format is the version of the key layout. A store refuses a namespace of another one.
-const format = "1"
+const format = "2"
+
+// formatBefore is the one that a store turns into format when it is opened: its programs knew no ready sets.
+const formatBefore = "1"
 
 // patience is how long Open waits for an answer.
 const patience = 10 * time.Second
@@ -106,7 +110,9 @@ type Store struct {
 	secrets  secrets
 	couriers *couriers
 	lanes    lanes
+	callers  callers
 	lives    lives
+	living   living
 	scripts  atomic.Bool // the server has no functions: scripts are used
 }
 
@@ -130,7 +136,7 @@ func connect(cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{where: "the embedded Redis", couriers: newCouriers(cfg.Clock != nil), lanes: lanes{wait: groupWait}}
+	s := &Store{where: "the embedded Redis", couriers: newCouriers(cfg.Clock != nil), lanes: lanes{wait: groupWait}, callers: callers{process: rand.Text()}}
 	url := cfg.URL
 	if url == "" {
 		local, err := startEmbedded()
@@ -245,7 +251,8 @@ func (s *Store) checkNamespace(ctx context.Context, shards int) error {
 	if err != nil {
 		return s.explain(err)
 	}
-	if meta["format"] != format {
+	before := meta["format"] == formatBefore
+	if meta["format"] != format && !before {
 		return fmt.Errorf("%w: namespace %s at %s has layout %q, this program knows layout %s; use a matching version of Weir or another namespace",
 			job.ErrConfig, s.keys.namespace, s.where, meta["format"], format)
 	}
@@ -258,5 +265,32 @@ func (s *Store) checkNamespace(ctx context.Context, shards int) error {
 			job.ErrConfig, s.keys.namespace, s.where, have, shards)
 	}
 	s.keys.shards = have
+	if before {
+		return s.upgrade(ctx)
+	}
 	return nil
+}
+
+// upgrade puts all jobs that are ready into their ready sets, and notes that they are there. It may be done twice.
+func (s *Store) upgrade(ctx context.Context) error {
+	for shard := range s.keys.shards {
+		due := s.keys.due(shard)
+		for from, n := 0, int64(sweepBatch); n == sweepBatch; from += sweepBatch {
+			reply, err := s.run(ctx, scriptFill, due, from, sweepBatch)
+			if errors.Is(err, job.ErrConfig) {
+				return nil // who may only read leaves that to others
+			}
+			if err != nil {
+				return err
+			}
+			var d decoder
+			l := d.list(reply)
+			n = d.int(d.at(l, 0))
+			if d.err != nil {
+				return d.err
+			}
+			_ = s.broker.Ring(ctx, d.todo(d.at(l, 1), shard).bells) // else the sweeper does
+		}
+	}
+	return s.explain(s.rdb.HSet(ctx, s.keys.meta(), "format", format).Err())
 }

@@ -56,8 +56,50 @@ func TestNamespaceKeepsItsLayout(t *testing.T) {
 		meta := "weir:{" + e.ns + "}:meta"
 		e.ok(e.rdb.HSet(e.Context(), meta, "format", "999").Err())
 		refused(0, `layout "999"`)
-		e.ok(e.rdb.HSet(e.Context(), meta, "format", "1", "shards", "many").Err())
+		e.ok(e.rdb.HSet(e.Context(), meta, "format", "2", "shards", "many").Err())
 		refused(0, `"many" shards`)
+	})
+}
+
+// Opening a namespace of the program of before, which knew no ready sets, puts its queued jobs into them.
+func TestUpgradeOfReadySets(t *testing.T) {
+	each(t, func(e *env) {
+		const n = 450 // more than one script takes
+		ids := make([]job.ID, n)
+		for i := range ids {
+			ids[i] = e.single()
+		}
+		slept := e.single()
+		e.end(slept, statemachine.Suspend)
+		for shard := range shards {
+			p := fmt.Sprintf("weir:{%s:%d}:", e.ns, shard)
+			for _, key := range []string{"ready:default", "ready:default#T", "bells"} {
+				e.ok(e.rdb.Del(e.Context(), p+key).Err())
+			}
+		}
+		meta := "weir:{" + e.ns + "}:meta"
+		e.ok(e.rdb.HSet(e.Context(), meta, "format", "1").Err())
+		s, err := redisstore.Open(e.Context(), redisstore.Config{URL: e.url, Namespace: e.ns})
+		e.ok(err)
+		defer s.Close()
+		e.equal("format", e.rdb.HGet(e.Context(), meta, "format").Val(), "2")
+		got := map[job.ID]bool{}
+		for shard := range shards {
+			for {
+				snap, err := s.Pop(e.Context(), job.DefaultQueue, shard, 0, beginning(), []string{"T"})
+				e.ok(err)
+				if snap == nil {
+					break
+				}
+				got[snap.Info.ID] = true
+			}
+		}
+		for _, id := range ids {
+			if !got[id] {
+				e.Errorf("job %s is not ready", id)
+			}
+		}
+		e.equal("jobs", len(got), n)
 	})
 }
 

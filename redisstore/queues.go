@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/job"
 )
@@ -15,12 +17,12 @@ import (
 type QueueInfo struct {
 	Name      string
 	Paused    bool
-	Pending   int           // jobs that are ready and in line
+	Pending   int           // jobs that are ready
 	Active    int           // runs in progress, as engines tell each second
-	Scheduled int           // wakes to be delivered later
-	Retry     int           // wakes whose engine could not begin the run
-	Archived  int           // wakes that asynq gave up
-	Latency   time.Duration // since when the first one is in line
+	Scheduled int           // bells to be rung later
+	Retry     int           // bells whose engine could not begin a run
+	Archived  int           // bells that asynq gave up
+	Latency   time.Duration // since when the longest of those is ready that are the next of their type in their shard
 	Types     []string      // that engines have registered for it
 	Engines   int           // that live and serve it
 	Slots     int           // runs that these can have in progress, of all their queues
@@ -74,16 +76,59 @@ func (s *Store) queuesOf(ctx context.Context, engines []job.EngineInfo) ([]Queue
 		if err != nil {
 			return nil, s.explain(err)
 		}
-		q.in(line)
+		q.Paused, q.Scheduled, q.Retry, q.Archived = line.Paused, line.Scheduled, line.Retry, line.Archived
+		if err := s.waiting(ctx, q); err != nil {
+			return nil, err
+		}
 		out = append(out, *q)
 	}
 	return out, nil
 }
 
-// in adds what asynq has of the queue.
-func (q *QueueInfo) in(line delivery.Queue) {
-	q.Paused, q.Pending, q.Scheduled = line.Paused, line.Pending, line.Scheduled
-	q.Retry, q.Archived, q.Latency = line.Retry, line.Archived, line.Latency
+// waiting adds what the ready sets have of a queue.
+func (s *Store) waiting(ctx context.Context, q *QueueInfo) error {
+	types := make([]*redis.StringSliceCmd, s.keys.shards)
+	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for shard := range types {
+			types[shard] = p.ZRange(ctx, s.keys.ready(shard, q.Name), 0, -1)
+		}
+		return nil
+	}); err != nil {
+		return s.explain(err)
+	}
+	var counts []*redis.IntCmd
+	var heads []*redis.StringSliceCmd
+	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for shard, c := range types {
+			for _, typ := range c.Val() {
+				set := s.keys.readyOf(shard, q.Name, typ)
+				counts, heads = append(counts, p.ZCard(ctx, set)), append(heads, p.ZRange(ctx, set, 0, 0))
+			}
+		}
+		return nil
+	}); err != nil {
+		return s.explain(err)
+	}
+	q.Pending = int(sum(counts))
+	var since []*redis.StringCmd
+	now, err := s.Now(ctx)
+	if err != nil || q.Pending == 0 {
+		return err
+	}
+	_, _ = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // some may have gone meanwhile
+		for _, c := range heads {
+			for _, id := range c.Val() {
+				since = append(since, p.HGet(ctx, s.keys.job(job.ID(id), ""), "queued"))
+			}
+		}
+		return nil
+	})
+	for _, c := range since {
+		if at, err := c.Int64(); err == nil {
+			q.Latency = max(q.Latency, now.Sub(time.UnixMilli(at)))
+		}
+	}
+	return nil
 }
 
 // PauseQueue keeps engines from beginning runs of jobs of a queue, also of one that nobody

@@ -91,13 +91,25 @@ func (d *decoder) rawMap(v any) map[string]json.RawMessage {
 	return m
 }
 
-func (d *decoder) wakes(v any) []delivery.Wake {
-	l := d.list(v)
-	var out []delivery.Wake
-	for i := 0; i+3 < len(l); i += 4 {
-		out = append(out, delivery.Wake{ID: d.str(l[i]), Gen: d.int(l[i+1]), Queue: d.str(l[i+2]), Type: d.str(l[i+3])})
+// todo is what a script left to do.
+type todo struct {
+	shard   int
+	bells   []delivery.Bell // to be rung
+	members []string        // of `due` that are no jobs, and want to be looked at now
+}
+
+// todo decodes what wakes() in ready.lua returns.
+func (d *decoder) todo(v any, shard int) todo {
+	l, t := d.list(v), todo{shard: shard}
+	for i := 0; i+2 < len(l); i += 3 {
+		name, gen := d.str(l[i]), d.str(l[i+1])
+		if gen == "" {
+			t.members = append(t.members, name)
+			continue
+		}
+		t.bells = append(t.bells, delivery.Bell{Queue: name, Shard: shard, Gen: d.int(l[i+1]), Types: strings.Fields(d.str(l[i+2]))})
 	}
-	return out
+	return t
 }
 
 // descriptor decodes what the job's hash says of a port, see descriptor in create.go.
@@ -194,6 +206,7 @@ func (d *decoder) result(v any, id job.ID) job.Result {
 		Again:   d.int(d.at(l, 2)) == 1,
 		Full:    d.int(d.at(l, 3)) > 0,
 		Room:    int(d.int(d.at(l, 4))),
+		Held:    len(l) > 5,
 	}
 }
 

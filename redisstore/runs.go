@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,51 @@ func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapsho
 	return s.seen(ctx, reply, id, b.Token)
 }
 
+// Pop implements job.Runs.
+func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) (*job.Snapshot, error) {
+	caller := s.callers.enter()
+	defer s.callers.leave(caller)
+	args := []any{queue, "", s.callers.process, caller}
+	if gen >= 0 {
+		args[1] = gen
+	}
+	due := s.keys.due(shard)
+	reply, err := s.run(ctx, scriptPop, due, chooseArgs(args, b, types)...)
+	if err != nil {
+		return nil, err
+	}
+	var d decoder
+	l := d.list(reply)
+	id, left := d.str(d.at(l, 0)), d.todo(d.at(l, 2), shard)
+	if d.err != nil {
+		return nil, d.err
+	}
+	s.passOn(ctx, due, left, types)
+	if id == "" {
+		return nil, nil
+	}
+	snap, err := s.seen(ctx, d.at(l, 1), job.ID(id), b.Token)
+	if err == nil {
+		snap.Ready = int(d.int(d.at(l, 3)))
+	}
+	return snap, err
+}
+
+// passOn rings the bells that one left which had jobs of some types: if there are only others, an engine that
+// has these may have them.
+func (s *Store) passOn(ctx context.Context, due string, left todo, types []string) {
+	own := left.bells[:0:0]
+	for _, b := range left.bells {
+		if slices.ContainsFunc(b.Types, func(t string) bool { return slices.Contains(types, t) }) {
+			own = append(own, b)
+		} else {
+			s.broker.Forward(ctx, b)
+		}
+	}
+	left.bells = own
+	s.hand(ctx, due, left)
+}
+
 // seen returns what a run sees that began.
 func (s *Store) seen(ctx context.Context, reply any, id job.ID, token string) (*job.Snapshot, error) {
 	var d decoder
@@ -38,7 +84,7 @@ func (s *Store) seen(ctx context.Context, reply any, id job.ID, token string) (*
 	return snap, nil
 }
 
-// beginArgs encodes what beginning() in run.lua reads.
+// beginArgs encodes what line.beginning() in run.lua reads.
 func beginArgs(b job.Begin) []any {
 	limits := b.Limits
 	if _, ok := limits[""]; !ok {
@@ -55,13 +101,34 @@ func beginArgs(b job.Begin) []any {
 	return args
 }
 
-// followArgs encodes what following() in run.lua reads: how a run of one of the types is to begin
+// followArgs encodes what line.following() in run.lua reads: how a run of one of the types is to begin
 // behind a call, if b is not nil.
 func followArgs(args []any, b *job.Begin, types []string) []any {
-	if b == nil {
+	switch {
+	case b == nil:
 		return append(args, "0")
+	case b.Fair:
+		return chooseArgs(append(args, "2"), *b, types)
+	case b.Own:
+		return chooseArgs(append(args, "3"), *b, types)
 	}
-	args = append(append(append(args, "1"), beginArgs(*b)...), len(types))
+	return chooseArgs(append(args, "1"), *b, types)
+}
+
+// chooseArgs encodes what line.choosing() in run.lua reads.
+func chooseArgs(args []any, b job.Begin, types []string) []any {
+	marks := ""
+	if b.Hold != nil {
+		all := make([]byte, len(types))
+		for i, typ := range types {
+			all[i] = '0'
+			if b.Hold(typ) {
+				all[i] = '1'
+			}
+		}
+		marks = string(all)
+	}
+	args = append(append(args, beginArgs(b)...), len(types), marks)
 	for _, typ := range types {
 		args = append(args, typ)
 	}
@@ -81,31 +148,28 @@ func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time
 	return refusal("fenced", id)
 }
 
-// deliver hands the wakes of the reply to a client's call to asynq, and does what else the script
+// deliver rings the bells of the reply to a client's call, and does what else the script
 // left to do, to its end. What cannot be done now is in `due`, where the sweeper finds it: the
 // script's changes hold all the same.
 func (s *Store) deliver(ctx context.Context, due string, d *decoder, reply any) error {
-	wakes := d.wakes(reply)
+	left := d.todo(reply, s.keys.shardAt(due))
 	if d.err != nil {
 		return d.err
 	}
-	all := len(wakes)
-	wakes = slices.DeleteFunc(wakes, func(w delivery.Wake) bool { return w.ID == choresMember })
-	s.hand(ctx, due, wakes)
-	if len(wakes) < all {
+	all := len(left.members)
+	left.members = slices.DeleteFunc(left.members, func(m string) bool { return m == choresMember })
+	s.hand(ctx, due, left)
+	if len(left.members) < all {
 		_ = s.chores(ctx, due)
 	}
 	return nil
 }
 
 // hand is deliver for those that others wait for: what may take long goes on in the background.
-func (s *Store) hand(ctx context.Context, due string, wakes []delivery.Wake) {
-	if len(wakes) == 0 {
-		return
-	}
-	wakes, _ = s.urgent(ctx, due, wakes)
-	if len(wakes) > 0 {
-		_ = s.broker.Deliver(ctx, wakes)
+func (s *Store) hand(ctx context.Context, due string, left todo) {
+	_ = s.urgent(ctx, due, left.members)
+	if len(left.bells) > 0 {
+		_ = s.broker.Ring(ctx, left.bells)
 	}
 }
 
@@ -273,38 +337,24 @@ func itemArgs(args []any, items []json.RawMessage) []any {
 	return args
 }
 
-// renew gives wakes that asynq holds, but no server will serve any more, a new generation.
-func (s *Store) renew(ctx context.Context, held []delivery.Wake) error {
+// renew gives bells that asynq holds, but no server will hear any more, a new generation.
+func (s *Store) renew(ctx context.Context, held []delivery.Bell) error {
 	waiting, err := s.broker.Waiting(ctx, held)
 	if err != nil {
 		return err
 	}
-	var lost []delivery.Wake
-	for i, w := range held {
-		if !waiting[i] {
-			lost = append(lost, w)
+	var first error
+	for i, b := range held {
+		if waiting[i] {
+			continue
 		}
-	}
-	return s.renewAll(ctx, lost)
-}
-
-// renewAll gives wakes a new generation whose jobs are still queued under the old one.
-func (s *Store) renewAll(ctx context.Context, wakes []delivery.Wake) error {
-	for some := range slices.Chunk(wakes, sweepBatch) {
-		calls := make([]call, len(some))
-		for i, w := range some {
-			calls[i] = call{s.keys.dueOf(job.ID(w.ID)), []any{w.ID, w.Gen}}
-		}
-		replies, err := s.runAll(ctx, scriptRenew, calls)
-		if err != nil {
-			return err
-		}
+		due := s.keys.due(b.Shard)
+		reply, err := s.run(ctx, scriptRenew, due, b.Queue, b.Gen)
 		var d decoder
-		for i, reply := range replies {
-			if err := s.deliver(ctx, calls[i].due, &d, reply); err != nil {
-				return err
-			}
+		if err == nil {
+			err = s.deliver(ctx, due, &d, reply)
 		}
+		first = cmp.Or(first, err)
 	}
-	return nil
+	return first
 }

@@ -1,14 +1,11 @@
 package redisstore_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +17,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "closing": true, "patch": true, "port": true, "quiesce": true, "rate": true, "run": true, "subtree": true, "hub": true, "tx": true}
+var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "closing": true, "patch": true, "port": true, "quiesce": true, "rate": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -108,7 +105,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua()
-	for _, library := range []string{"base", "kin", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"} {
+	for _, library := range []string{"base", "ready", "kin", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"} {
 		src += b.scripts[library]
 	}
 	reply, err := b.rdb.Eval(b.Context(), src+"start(keys, args, 0)\n"+b.scripts[name], []string{bareShard + "due"}, args...).Result()
@@ -137,7 +134,7 @@ func TestScriptReplies(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
 	root := []any{bareRoot, "create", "", "", "", 10, "type", "T", "queue", "q", "name", "", "i.in", "0", "o.out", "0", 2, "in", "7", 0}
-	b.want("[1 ["+bareRoot+" 1 q T]]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
+	b.want("[1 [q 0 T]]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", "", 1, 1}, root...)...)
 	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]  ] ["+bareRoot+".1  [] []  ]] []]") {
@@ -164,13 +161,13 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[status running]", "begin", bareRoot, "r2", 1000, 9, "", 9, 0, 1, "", 1000)
 	b.want("1", "run_refresh", bareRoot, "r1", 1000)
 	b.want("0", "run_refresh", bareRoot, "r2", 1000)
-	b.want("[]", "wake_renew", bareRoot, 1)
+	b.want("[]", "bell_renew", "q", 0)
 	b.want("[[[[0 fenced 0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
 	b.want("[[[[0 running 0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
-	b.want("[[[[1  1 0 -1]  []]] ["+bareRoot+" 2 q T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
-	b.want("[[[[1  1 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
-	b.want("["+bareRoot+" 3 q T]", "wake_renew", bareRoot, 2)
-	b.want("[]", "wake_renew", bareRoot, 2)
+	b.want("[[[[1  1 0 -1]  []]] [q 1 T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[[[[1  1 0 -1]  []]] [q 1 T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[q 2 T]", "bell_renew", "q", 1)
+	b.want("[]", "bell_renew", "q", 1)
 
 	if err := b.rdb.Set(t.Context(), bareShard+"j:"+bareRoot+":lock", "x", time.Hour).Err(); err != nil {
 		t.Fatal(err)
@@ -180,26 +177,26 @@ func TestScriptReplies(t *testing.T) {
 	}
 	b.want("[held []]", "job_unlock", bareRoot, "y", "", "u1")
 	b.want("[held []]", "job_unlock", bareRoot, "", "", "u1")
-	b.want("[ok ["+bareRoot+" 4 q T]]", "job_unlock", bareRoot, "x", "", "u1")
+	b.want("[ok [q 2 T]]", "job_unlock", bareRoot, "x", "", "u1")
 	b.want("[ok []]", "job_unlock", bareRoot, "x", "", "u1")
 	b.want("[free []]", "job_unlock", bareRoot, "x", "", "u2")
 	b.want("[free []]", "job_unlock", bareRoot, "", "1", "u2")
 	b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 0, 1, "", 1000)
-	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 0, 1, "", 1000, 1, "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
+	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 0, 1, "", 1000, 1, "", "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
 		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[\[1  [01] 0 -1\] ` + bareRoot + ` \[ok T created\x1fT\x1ftype\x1fT\x1f.* \[\]\]$`).MatchString(got) {
 			t.Errorf("step replies %s", got)
 		}
 	}
-	b.want("[0 [] T]", "due_sweep", 10)
+	b.want("[0 [] T []]", "due_sweep", 10)
 	b.want("1", "run_refresh", bareRoot, "r4", 0)
 	time.Sleep(3 * time.Millisecond)
-	b.want("[1 ["+bareRoot+" 6 q T] T]", "due_sweep", 10)
+	b.want("[1 [q 2 T] T []]", "due_sweep", 10)
 
 	b.want("[queued []]", "job_apply", bareRoot, "retry", "a1")
 	b.want("[ok []]", "job_apply", bareRoot, "run", "a2")
 	b.want("[gone []]", "job_apply", bareRoot+".1", "run", "a2")
-	b.want("[ok ["+bareRoot+" 7 q T]]", "job_apply", bareRoot, "terminate", "a3")
+	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3") // it is in line already
 	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3")
 	b.want("[gone []]", "port_close", bareRoot+".1", "i", "in")
 	b.want("[port []]", "port_close", bareRoot, "i", "no")
@@ -275,9 +272,9 @@ func TestOrdersOfAnotherLife(t *testing.T) {
 	b.want("0", "mail_done", "two", "5-1")
 }
 
-// The sweeper brings wakes again that got lost on the way to asynq, or with a server that
-// took them; those that wait in line it leaves alone.
-func TestSweepDeliversAgain(t *testing.T) {
+// The sweeper rings bells again that got lost on the way to asynq, or with a server that
+// heard them; those that wait in line it leaves alone. It puts jobs back that are missing in their ready set.
+func TestSweepRingsAgain(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
 	ctx := e.Context()
@@ -285,7 +282,7 @@ func TestSweepDeliversAgain(t *testing.T) {
 	queue := "asynq:{weir:" + e.ns + ":default}:"
 	line := func() []string {
 		e.Helper()
-		// Make it due: a wake is looked at a second after it was made.
+		// Make it due: a job is looked at a second after it became ready.
 		e.ok(e.rdb.ZAdd(ctx, e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
 		_, err := e.store.Sweep(ctx)
 		e.ok(err)
@@ -293,62 +290,20 @@ func TestSweepDeliversAgain(t *testing.T) {
 		e.ok(err)
 		return ids
 	}
-	first, second := string(id)+"#1", string(id)+"#2"
+	first, second := fmt.Sprint(id.Shard(shards), "#0"), fmt.Sprint(id.Shard(shards), "#1")
 	e.equal("in line", line(), []string{first})
 	e.ok(e.rdb.Del(ctx, queue+"pending", queue+"t:"+first).Err())
 	e.equal("lost", line(), []string{first})
 	e.ok(e.rdb.LMove(ctx, queue+"pending", queue+"active", "RIGHT", "LEFT").Err())
 	e.ok(e.rdb.HSet(ctx, queue+"t:"+first, "state", "active").Err())
-	e.equal("taken by a server that died", line(), []string{second})
+	e.equal("heard by a server that died", line(), []string{second})
 	e.equal("in line again", line(), []string{second})
+	set := strings.TrimSuffix(e.due(id), "due") + "ready:default"
+	e.ok(e.rdb.Del(ctx, set, set+"#T").Err())
+	line()
+	e.equal("ready", e.rdb.ZRange(ctx, set+"#T", 0, -1).Val(), []string{string(id)})
 	e.begin(id)
 	e.is(statemachine.Running, id)
-}
-
-// A wake that was long in line is then taken by a server that dies: it is not left alone for as
-// long again.
-func TestSweepRescues(t *testing.T) {
-	t.Parallel()
-	e := open(t, redistest.SharedRedis(t))
-	ctx, cancel := context.WithCancel(e.Context())
-	id, other := e.single(), e.single()
-	queue := "asynq:{weir:" + e.ns + ":default}:"
-	// The other one is due, so that the sweeper is at work; id is not, for a minute.
-	late := float64(time.Now().Add(time.Minute).UnixMilli())
-	e.ok(e.rdb.ZAdd(ctx, e.due(other), redis.Z{Score: 1, Member: string(other)}).Err())
-	e.ok(e.rdb.ZAdd(ctx, e.due(id), redis.Z{Score: late, Member: string(id)}).Err())
-	first, second := string(id)+"#1", string(id)+"#2"
-	e.ok(e.rdb.LRem(ctx, queue+"pending", 0, first).Err())
-	e.ok(e.rdb.LPush(ctx, queue+"active", first).Err())
-	// The first time it cannot be renewed: nothing of its job can be read.
-	aside := e.key(id) + ":aside"
-	e.ok(e.rdb.Rename(ctx, e.key(id), aside).Err())
-	e.ok(e.rdb.Set(ctx, e.key(id), "x", 0).Err())
-	watched := make(chan struct{})
-	var mended sync.Once
-	go func() {
-		defer close(watched)
-		e.store.Watch(ctx, 20*time.Millisecond, func(err error) {
-			e.fails(err, job.ErrRefused)
-			mended.Do(func() {
-				e.ok(e.rdb.ZAdd(ctx, e.due(other), redis.Z{Score: late, Member: string(other)}).Err()) // nothing more is due
-				e.ok(e.rdb.Rename(ctx, aside, e.key(id)).Err())
-			})
-		})
-	}()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		ids, err := e.rdb.LRange(ctx, queue+"pending", 0, -1).Result()
-		e.ok(err)
-		if slices.Contains(ids, second) {
-			e.equal("in line", ids, []string{second, string(other) + "#1"})
-			break
-		}
-		if time.Now().After(end) {
-			e.Fatalf("in line are %v", ids)
-		}
-	}
-	cancel()
-	<-watched
 }
 
 func TestReplyOfAnotherServer(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 var scriptFiles embed.FS
 
 // libraries are what the scripts share, each with those before it.
-var libraries = []string{"base", "kin", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"}
+var libraries = []string{"base", "ready", "kin", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"}
 
 // The scripts of the store. Each is the state machine's tables, the libraries up to the
 // one named last that it needs, and its file.
@@ -49,7 +49,10 @@ var (
 	scriptSetPorts = script("port_set", "quiesce")
 	scriptConnect  = script("port_connect", "quiesce")
 	scriptSweep    = script("due_sweep", "subtree").freeing()
-	scriptRenew    = script("wake_renew", "mail").freeing()
+	scriptRenew    = script("bell_renew", "run").freeing()
+	scriptLack     = script("ready_lack", "run").freeing()
+	scriptPop      = script("pop", "run").freeing()
+	scriptFill     = script("ready_fill", "run")
 	scriptMail     = script("mail_apply", "hub").freeing()
 	scriptMailRead = script("mail_read", "mail").freeing()
 	scriptMailDone = script("mail_done", "mail").freeing()

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -24,9 +25,20 @@ func (e *env) seats(types ...string) (begun <-chan *job.Snapshot, wakes <-chan j
 	b := e.store.(*redisstore.Store).Broker()
 	s, err := b.Serve(delivery.ServeConfig{
 		Concurrency: 1, Queues: map[string]int{job.DefaultQueue: 1}, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
-		Handle: func(_ context.Context, id string) error { ids <- job.ID(id); return nil },
-		Next:   func() (job.Begin, []string) { return beginning(), types },
-		Begun:  func(snap *job.Snapshot, _ time.Time) { snaps <- snap },
+		Handle: func(ctx context.Context, bell delivery.Bell) error {
+			set := fmt.Sprintf("weir:{%s:%d}:ready:%s", e.ns, bell.Shard, bell.Queue)
+			if len(bell.Types) == 0 { // it comes through asynq
+				bell.Types = e.rdb.ZRange(ctx, set, 0, -1).Val()
+			}
+			for _, typ := range bell.Types {
+				for _, id := range e.rdb.ZRange(ctx, set+"#"+typ, 0, -1).Val() {
+					ids <- job.ID(id)
+				}
+			}
+			return nil
+		},
+		Next:  func() (job.Begin, []string) { return beginning(), types },
+		Begun: func(snap *job.Snapshot, _ time.Time) { snaps <- snap },
 	})
 	e.ok(err)
 	e.Cleanup(s.Stop)
@@ -57,10 +69,13 @@ func TestWriteBegins(t *testing.T) {
 		source, idle, locked := root.Nth(1), root.Nth(2), root.Nth(4)
 		elsewhere := e.create(job.Node{Type: "C", Queue: "elsewhere", Ports: ports(in("in"))})
 		e.end(elsewhere, statemachine.Suspend)
-		e.end(source, statemachine.Suspend)
 		begun, wakes := e.seats("C")
-		for range 3 {
-			<-wakes // of the sources, as they were created
+		for range 3 { // the sources, as they were created
+			e.end(<-wakes, statemachine.Suspend)
+		}
+		e.asleep()
+		for len(wakes) > 0 { // those that it was told of once more
+			<-wakes
 		}
 
 		e.write(idle, "in", "1", "2")
@@ -76,6 +91,7 @@ func TestWriteBegins(t *testing.T) {
 		e.commit(d)
 		e.equal("wake", <-wakes, idle)
 		e.is(statemachine.Queued, idle)
+		e.begin(idle)
 
 		e.asleep()
 		e.ok(e.store.Write(e.Context(), root.Nth(6), job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Quiet: true}))
@@ -87,6 +103,9 @@ func TestWriteBegins(t *testing.T) {
 			e.write(id, "in", "1")
 			e.equal("wake", <-wakes, id)
 			e.is(statemachine.Queued, id)
+			if id == source { // else it is in line when the next is told of
+				e.begin(id)
+			}
 		}
 		e.asleep()
 		e.write(elsewhere, "in", "1")
@@ -133,7 +152,7 @@ func TestWriteBegins_stopping(t *testing.T) {
 			var stopping atomic.Bool
 			s, err := b.Serve(delivery.ServeConfig{
 				Concurrency: 1, Queues: map[string]int{job.DefaultQueue: 1}, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
-				Handle: func(context.Context, string) error { return nil },
+				Handle: func(context.Context, delivery.Bell) error { return nil },
 				Next: func() (job.Begin, []string) {
 					if stopping.Load() {
 						go s.Quiet()

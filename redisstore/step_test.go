@@ -18,6 +18,7 @@ func (e *env) line() (source, consumer job.ID) {
 		job.Node{Name: "s", Type: "S", Ports: ports(in("in"), out("out", to(2)))},
 		job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1))},
 		job.Node{Name: "x", Type: "C", Ports: ports(in("in"))})
+	e.begin(g.Nth(3))
 	return g.Nth(1), g.Nth(2)
 }
 
@@ -77,11 +78,11 @@ func TestStepBeginsNothing(t *testing.T) {
 		e.is(statemachine.Queued, s, c)
 		// Ready before, not by this commit.
 		_, snap := e.step(delta(e.begin(s), statemachine.Complete), beginning(), "S", "C")
-		if snap != nil {
-			e.Fatalf("began %s", snap.Info.ID)
+		if snap == nil || snap.Info.ID != c {
+			e.Fatalf("began %v, not %s", snap, c)
 		}
 		// Locked.
-		e.end(c, statemachine.Suspend)
+		e.commit(delta(snap, statemachine.Suspend))
 		e.ok(e.rdb.Set(e.Context(), e.key(c)+":lock", "me", time.Hour).Err())
 		e.ok(e.store.Apply(e.Context(), s, statemachine.Run))
 		d = delta(e.begin(s), statemachine.Complete)

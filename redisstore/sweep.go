@@ -11,7 +11,6 @@ import (
 	"github.com/bsm/redislock"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 )
@@ -31,9 +30,6 @@ const (
 	sweepRest  = 10 * time.Millisecond
 	sweepMany  = 20
 	sweepShare = 20
-	// busyRounds is for how many rounds after one in which something was due it is looked at what
-	// servers have taken. As many seconds a job whose wake is in line may be left alone.
-	busyRounds = 30
 )
 
 // Sweep implements job.Sweeper.
@@ -49,15 +45,9 @@ func (s *Store) Watch(ctx context.Context, every time.Duration, failed func(erro
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	r := &round{every: every}
-	for whole := true; ; {
+	for {
 		began := time.Now()
 		n, err := s.sweep(ctx, r)
-		if n > 0 {
-			r.busy = busyRounds
-		}
-		if whole {
-			err = errors.Join(err, s.rescue(ctx, r))
-		}
 		if err != nil && ctx.Err() == nil {
 			failed(err)
 		}
@@ -68,7 +58,7 @@ func (s *Store) Watch(ctx context.Context, every time.Duration, failed func(erro
 		case n >= sweepMany:
 			pause = max(pause, sweepShare*time.Since(began))
 		}
-		if whole = s.await(ctx, r, tick.C, time.Now().Add(pause)); ctx.Err() != nil {
+		if s.await(ctx, r, tick.C, time.Now().Add(pause)); ctx.Err() != nil {
 			return
 		}
 	}
@@ -76,7 +66,7 @@ func (s *Store) Watch(ctx context.Context, every time.Duration, failed func(erro
 
 // await waits until the next round, which is not before a time unless it is a whole one, of all that a round
 // does, and tells whether it is.
-func (s *Store) await(ctx context.Context, r *round, tick <-chan time.Time, earliest time.Time) (whole bool) {
+func (s *Store) await(ctx context.Context, r *round, tick <-chan time.Time, earliest time.Time) {
 	for {
 		first, all := s.broker.AskedDue()
 		r.told(first, all)
@@ -84,14 +74,13 @@ func (s *Store) await(ctx context.Context, r *round, tick <-chan time.Time, earl
 		select {
 		case <-ctx.Done():
 		case <-tick:
-			whole = true
 		case <-early.C:
 		case <-s.broker.MoreDue():
 			early.Stop()
 			continue
 		}
 		early.Stop()
-		return whole
+		return
 	}
 }
 
@@ -102,9 +91,6 @@ type round struct {
 	first []int64       // when something is due in each, as far as is known; else never
 	now   int64         // by that clock
 	at    time.Time     // when it was now
-
-	busy  int                    // for so many whole rounds more
-	taken map[delivery.Wake]bool // by servers when last looked; whether already the time before
 }
 
 // patience is for how long a shard is left alone in which nothing is due.
@@ -218,34 +204,6 @@ func (s *Store) calm(ctx context.Context, shards []int) bool {
 	return err == nil && n == 0
 }
 
-// rescue gives wakes a new generation that a server has taken since a round without beginning
-// the run: it may have died. Each wake is looked at once: later it cannot be its job's any more.
-func (s *Store) rescue(ctx context.Context, r *round) error {
-	if r.busy == 0 {
-		r.taken = nil
-		return nil
-	}
-	r.busy--
-	taken, err := s.broker.Taken(ctx)
-	if err != nil {
-		return s.explain(err)
-	}
-	before, now := r.taken, make(map[delivery.Wake]bool, len(taken))
-	var late []delivery.Wake
-	for _, w := range taken {
-		looked, known := before[w]
-		if known && !looked {
-			late = append(late, w)
-		}
-		now[w] = known
-	}
-	if err := s.renewAll(ctx, late); err != nil {
-		return err // they are looked at again
-	}
-	r.taken = now
-	return nil
-}
-
 // SweepOf implements job.Sweeper.
 func (s *Store) SweepOf(ctx context.Context, id job.ID) error {
 	_, _, err := s.sweepShard(ctx, s.keys.dueOf(id))
@@ -269,19 +227,26 @@ func (s *Store) sweepShard(ctx context.Context, due string) (total int, next int
 		}
 		var d decoder
 		l := d.list(reply)
-		n, wakes := int(d.int(d.at(l, 0))), d.wakes(d.at(l, 1))
+		n, left := int(d.int(d.at(l, 0))), d.todo(d.at(l, 1), s.keys.shardAt(due))
 		next = d.int(d.at(l, 2))
+		var late []string
+		for _, v := range d.list(d.at(l, 3)) {
+			late = append(late, d.str(v))
+		}
 		if d.err != nil {
 			return total, -1, d.err
 		}
 		total += n
 		failpoint.Hit(failpoint.SweeperBeforeEnqueue)
-		held, err := s.broker.Enqueue(ctx, ofJobs(wakes))
+		held, err := s.broker.Enqueue(ctx, left.bells)
 		failpoint.Hit(failpoint.SweeperAfterEnqueue)
 		if err == nil {
 			err = s.renew(ctx, held)
 		}
-		if _, other := s.urgent(ctx, due, wakes); err != nil || other != nil {
+		if err == nil {
+			err = s.lack(ctx, due, late)
+		}
+		if other := s.urgent(ctx, due, left.members); err != nil || other != nil {
 			return total, -1, errors.Join(err, other)
 		}
 		if n < sweepBatch {

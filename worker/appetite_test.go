@@ -51,8 +51,8 @@ func (p *portions) note(s *job.Snapshot) {
 	p.sent = append(p.sent, len(s.In.Of("in").Items))
 }
 
-func (p *portions) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapshot, error) {
-	s, err := p.Store.Begin(ctx, id, b)
+func (p *portions) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) (*job.Snapshot, error) {
+	s, err := p.Store.Pop(ctx, queue, shard, gen, b, types)
 	p.note(s)
 	return s, err
 }

@@ -35,7 +35,6 @@ type Engine struct {
 	ran      atomic.Bool
 	timers   atomic.Int64 // held in memory
 	unknown  sync.Map     // types of jobs that nobody here runs, or job.ErrCodec: those that were told of
-	ending   sync.Map     // jobs of such types that are to end, and since when
 	presence presence
 	asleep   sleepers
 	rooms    rooms
@@ -155,22 +154,19 @@ func (e *Engine) stopping() bool {
 	}
 }
 
-// handle begins a run of a job, and goes on with jobs that its commits make ready.
-func (e *Engine) handle(_ context.Context, id string) error {
+// handle begins a run of a ready job of a queue, and goes on with others there.
+func (e *Engine) handle(_ context.Context, bell delivery.Bell) error {
 	if e.stopping() {
 		return errStopping // asynq delivers it to another engine
 	}
 	e.active.Add(1)
 	defer e.active.Done()
 	start := time.Now()
-	snap, err := e.cfg.Store.Begin(e.runs, job.ID(id), e.beginning())
+	snap, err := e.cfg.Store.Pop(e.runs, bell.Queue, bell.Shard, bell.Gen, e.beginning(), e.registry.names)
 	if errors.Is(err, job.ErrHotLoop) {
 		e.cfg.Logger.Warn("a job is throttled until the minute is over: let it ask for a later run (WakeAfter), or give its type MaxRunsPerMinute: -1",
-			"job", id, "error", err)
+			"error", err)
 		return nil
-	}
-	if errors.Is(err, job.ErrStatus) || errors.Is(err, job.ErrLocked) || errors.Is(err, job.ErrRate) || errors.Is(err, job.ErrNotFound) {
-		return nil // an old or repeated wake
 	}
 	if errors.Is(err, job.ErrCodec) {
 		if _, told := e.unknown.LoadOrStore(job.ErrCodec, true); !told {
@@ -178,7 +174,7 @@ func (e *Engine) handle(_ context.Context, id string) error {
 		}
 		return nil
 	}
-	if err != nil {
+	if err != nil || snap == nil {
 		return err
 	}
 	e.goOn(snap, start)

@@ -38,7 +38,7 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 			t.cfg.Logger.Warn("no worker of this type runs here: its jobs wait for an engine that has it",
 				"type", snap.Info.Type, "queue", snap.Info.Queue, "job", snap.Info.ID)
 		}
-		return newRan(snap, nil, t.unknownType(snap), 0)
+		return newRan(snap, nil, unknownType(snap), 0)
 	}
 	if !guess {
 		failpoint.Hit(failpoint.AfterBegin)
@@ -99,22 +99,15 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 const (
 	// unknownDelay is how long a job is left alone whose type nobody here runs.
 	unknownDelay = 2 * time.Second
-	// unknownGrace is how long one that is to end waits for an engine that runs its type.
-	unknownGrace = 10 * time.Second
 )
 
-// unknownType leaves a job to engines that run its type. One that is to end does so
-// without its Shutdown when none comes.
-func (e *Engine) unknownType(snap *job.Snapshot) *job.Delta {
-	reason := fmt.Sprintf("%s %q in the engine that took it last", delivery.NoWorker, snap.Info.Type)
+// unknownType leaves a job to engines that run its type. One that is to end does so without its Shutdown: it was given
+// to an engine that lacks its type as none came that has it.
+func unknownType(snap *job.Snapshot) *job.Delta {
+	reason := fmt.Sprintf("%s %q in any engine that lives", delivery.NoWorker, snap.Info.Type)
 	if !snap.Shutdown {
 		return handBack(snap, unknownDelay, reason)
 	}
-	since, _ := e.ending.LoadOrStore(snap.Info.ID, time.Now())
-	if first, ok := since.(time.Time); !ok || time.Since(first) < unknownGrace {
-		return handBack(snap, unknownDelay, reason)
-	}
-	e.ending.Delete(snap.Info.ID)
 	return &job.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Shutdown, Reason: reason + ": it ended without Shutdown"}
 }
 

@@ -374,6 +374,7 @@ func TestDeadlyJob(t *testing.T) {
 			})
 		}
 		b.serve()
+		b.check(h.Run(b.ctx)) // now, and not when it has been left alone for a minute
 		f := b.failed(h)
 		if want := fmt.Sprintf("its last %d runs ended without a word", deaths); !strings.Contains(f.Error, want) {
 			b.Errorf("it failed with %q, want %q", f.Error, want)

@@ -8,8 +8,8 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// The quantum: after so many runs, or so long, a slot that goes from job to job lets the
-// queues choose again.
+// A slot goes on in a tree for so many runs. Then the ready jobs of its shard take their turns, as many as there are trees
+// that have some, for so long at most: then the queues choose again.
 const (
 	quantumRuns = 120
 	quantumTime = 100 * time.Millisecond
@@ -30,9 +30,11 @@ type turn struct {
 	*Engine
 	start time.Time
 	now   time.Time // when the last run ended
-	runs  int
-	still bool     // no time passes in it, see RunJob
-	kept  []job.ID // queued, and nobody else knows
+	tree  job.ID    // that it is in
+	runs  int       // there
+	turns int       // of other trees, that are still to come
+	still bool      // no time passes in it, see RunJob
+	kept  []job.ID  // queued, and nobody else knows
 
 	keeper *keeper // of the lease of the run that it is at
 	hand   hand    // which that runs in
@@ -60,16 +62,21 @@ func cost(row []*ran, leads bool) (n int) {
 	return n
 }
 
-// room tells whether the turn may go on after so many more runs.
-func (t *turn) room(runs int) bool {
-	return t.runs+runs < quantumRuns && t.now.Sub(t.start) < quantumTime && !t.stopping()
-}
+// open tells whether the turn may go on.
+func (t *turn) open() bool { return t.now.Sub(t.start) < quantumTime && !t.stopping() }
 
-// goOn runs a job that has begun, and then those that its commits make ready, for a quantum.
+// room tells whether it may go on in its tree after so many more runs.
+func (t *turn) room(runs int) bool { return t.runs+runs < quantumRuns && t.open() }
+
+// goOn runs a job that has begun, and then those that its commits make ready, and others of its shard, for a quantum.
 func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 	t := e.newTurn(start)
+	t.turns = snap.Ready
 	defer t.end()
 	for granted := start; snap != nil; {
+		if tree := snap.Info.ID.Tree(); tree != t.tree {
+			t.tree, t.runs = tree, 0
+		}
 		row, leads, busy := t.work(snap, granted)
 		if row == nil {
 			return
@@ -77,11 +84,15 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		granted = time.Now()
 		b := e.beginning()
 		b.Hold = func(next string) bool { return len(t.kept) < maxKept && e.registry.short(next) }
-		step := t.room(cost(row, leads)) && !row[0].delta.Handed
+		b.Fair, b.Own = t.runs+cost(row, leads) >= quantumRuns, len(t.kept) > 0
+		step := t.open() && !row[0].delta.Handed && (!b.Fair || t.turns > 0 && len(t.kept) == 0 && t.now.Sub(t.start) < quantumTime/2)
 		if busy && row[0].delta.Outcome == statemachine.Requeue {
 			step = false // it goes on when those that it feeds have caught up: then they are chained
 		}
 		done := t.settle(row, b, leads, step)
+		if step && b.Fair {
+			t.tree, t.turns = "", t.turns-1
+		}
 		if done.Held {
 			t.kept = append(t.kept, row[0].snap.Info.ID)
 		}

@@ -1,6 +1,6 @@
-// Package delivery carries wakes from the store to the workers through asynq. A wake
-// is only a hint that a job is queued: the truth is the job's status in the store, so a
-// wake that is lost, late or repeated does no harm.
+// Package delivery rings bells: it tells engines through asynq that jobs of a queue are ready in a
+// shard. A bell is only a hint: which jobs these are is in the store, so one that is lost, late or
+// repeated does no harm.
 package delivery
 
 import (
@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	taskType = "weir:run"
+	taskType = "weir:bell"
 	// A run's time is limited by its lease and by its worker's timeout, never by asynq.
 	taskTimeout = 365 * 24 * time.Hour
 	// checkEvery is how long asynq waits when it has found nothing, besides what sleeper does.
@@ -34,37 +34,51 @@ const (
 	oom = "OOM command not allowed"
 	// fullEvery is how many seconds are between two messages that say so.
 	fullEvery = 60
-	// retriedEvery is how often asynq looks for wakes whose handler gave an error.
+	// retriedEvery is how often asynq looks for bells whose handler gave an error.
 	retriedEvery = 5 * time.Second
 )
 
 // FullAdvice says what to do about a Redis that answers OOM.
 const FullAdvice = "its memory is full: delete what is done (weir delete), or raise maxmemory"
 
-// Wake says that a job became ready to run.
-type Wake struct {
-	ID    string
-	Gen   int64 // counts how often the job became ready: makes the wake unique
+// Bell says that jobs of a queue are ready in a shard.
+type Bell struct {
 	Queue string
-	Type  string
+	Shard int
+	Gen   int64    // counts how often it was heard, which makes it unique; Direct if asynq has not had it
+	Types []string // of the jobs, when it was rung
 }
 
-func (w Wake) taskID() string { return w.ID + "#" + strconv.FormatInt(w.Gen, 10) }
+// AnyType stands in a bell for jobs that any engine may have.
+const AnyType = "*"
 
-// Broker enqueues wakes and serves them. It is safe for concurrent use and does not
+// Direct is the generation of a bell that does not come through asynq.
+const Direct = -1
+
+func (b Bell) taskID() string { return strconv.Itoa(b.Shard) + "#" + strconv.FormatInt(b.Gen, 10) }
+
+// bellOf returns the bell of a task.
+func bellOf(queue, taskID string) (Bell, error) {
+	shard, gen, _ := strings.Cut(taskID, "#")
+	n, err := strconv.Atoi(shard)
+	g, err2 := strconv.ParseInt(gen, 10, 64)
+	return Bell{Queue: queue, Shard: n, Gen: g}, errors.Join(err, err2)
+}
+
+// Broker rings bells and serves them. It is safe for concurrent use and does not
 // close the client that it was given.
 type Broker struct {
 	rdb     redis.UniversalClient
 	client  *asynq.Client
 	inspect *asynq.Inspector
 	prefix  string
-	bell    *bell
+	bell    *nudges
 
 	mu   sync.Mutex
 	live map[*Server]struct{} // servers not yet stopped; nil once the broker is closed
 }
 
-// New returns a broker for the jobs of a namespace.
+// New returns a broker for the queues of a namespace.
 func New(rdb redis.UniversalClient, namespace string) *Broker {
 	wrongClock(rdb)
 	b := &Broker{
@@ -72,14 +86,14 @@ func New(rdb redis.UniversalClient, namespace string) *Broker {
 		client:  asynq.NewClientFromRedisClient(enqueuer{rdb}),
 		inspect: asynq.NewInspectorFromRedisClient(rdb),
 		prefix:  "weir:" + namespace + ":",
-		bell:    newBell(rdb, "weir:{"+namespace+"}:nudge"),
+		bell:    newNudges(rdb, "weir:{"+namespace+"}:nudge"),
 		live:    map[*Server]struct{}{},
 	}
-	b.bell.jobs = b.heard
+	b.bell.told = b.offer
 	return b
 }
 
-// Close tells those who serve wakes to stop and waits until they have: asynq does not
+// Close tells those who serve bells to stop and waits until they have: asynq does not
 // survive that its client is closed under it.
 func (b *Broker) Close() {
 	b.mu.Lock()
@@ -93,36 +107,35 @@ func (b *Broker) Close() {
 	b.bell.flush(context.Background())
 }
 
-// Waiting tells of some wakes, in one round trip, whether asynq still has them in line for a server. One that is
+// Waiting tells of some bells, in one round trip, whether asynq still has them in line for a server. One that is
 // not was taken by a server, which may have died with it.
-func (b *Broker) Waiting(ctx context.Context, wakes []Wake) ([]bool, error) {
+func (b *Broker) Waiting(ctx context.Context, bells []Bell) ([]bool, error) {
 	p := b.rdb.Pipeline()
-	states := make([]*redis.StringCmd, len(wakes))
-	for i, w := range wakes {
-		states[i] = p.HGet(ctx, asynqKey(b.prefix+w.Queue, "t:"+w.taskID()), "state")
+	states := make([]*redis.StringCmd, len(bells))
+	for i, l := range bells {
+		states[i] = p.HGet(ctx, asynqKey(b.prefix+l.Queue, "t:"+l.taskID()), "state")
 	}
 	_, _ = p.Exec(ctx) // each command has its own error
-	waiting := make([]bool, len(wakes))
+	waiting := make([]bool, len(bells))
 	for i, s := range states {
 		state, err := s.Result()
 		if err != nil && !errors.Is(err, redis.Nil) {
-			return nil, fmt.Errorf("looking for wake %s: %w", wakes[i].taskID(), err)
+			return nil, fmt.Errorf("looking for bell %s: %w", bells[i].taskID(), err)
 		}
 		waiting[i] = state == asynq.TaskStatePending.String()
 	}
 	return waiting, nil
 }
 
-// ServeConfig says how to serve wakes.
+// ServeConfig says how to serve bells.
 type ServeConfig struct {
-	Concurrency int            // wakes handled at a time
+	Concurrency int            // bells handled at a time
 	Queues      map[string]int // weight of each queue
 	Drain       time.Duration  // how long Stop waits for handlers
 	Logger      *slog.Logger
-	// Handle is called with the ID of a job that may be ready to run. Only an error
-	// makes the wake come again.
-	Handle func(ctx context.Context, id string) error
-	// Runs tells whether Handle runs jobs of a type. Wakes of others come through asynq only.
+	// Handle is called with a bell. Only an error makes it come again.
+	Handle func(ctx context.Context, bell Bell) error
+	// Runs tells whether Handle runs jobs of a type. Bells for others come through asynq only.
 	Runs func(typ string) bool
 	// Next returns how runs of which types begin in the call of the store that makes their job ready,
 	// and Begun runs what began so, not before since. Without Next none do.
@@ -134,7 +147,7 @@ type ServeConfig struct {
 	nap time.Duration // of tests; zero means nap
 }
 
-// Server hands wakes to a handler.
+// Server hands bells to a handler.
 type Server struct {
 	broker  *Broker
 	srv     *asynq.Server
@@ -143,8 +156,8 @@ type Server struct {
 	hush    func() // ends the server's sleep for good
 	hushed  sync.WaitGroup
 	stopped chan struct{}
-	direct  sync.WaitGroup // wakes that did not come through asynq
-	pending *pending       // what is not in asynq
+	direct  sync.WaitGroup // bells that did not come through asynq
+	pending *pending       // bells that did not come through asynq, and wait for a slot
 	over    bool           // it takes no more of those; of the broker's mutex
 }
 
@@ -170,29 +183,29 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 		Logger:                   &logger{log: cfg.Logger},
 		LogLevel:                 asynq.WarnLevel,
 	})
-	s := &Server{broker: b, srv: srv, line: line, cfg: cfg, hush: cancel, stopped: make(chan struct{})}
-	s.pending = &pending{known: map[string]bool{}, more: make(chan struct{}, 1)}
-	mux := asynq.NewServeMux()
-	mux.HandleFunc(taskType, func(ctx context.Context, t *asynq.Task) error {
-		err := s.handle(ctx, string(t.Payload()))
-		failpoint.Hit(failpoint.AfterCommitBeforeAck)
-		return err
-	})
+	s := &Server{broker: b, srv: srv, line: line, cfg: cfg, hush: cancel, stopped: make(chan struct{}), pending: newPending()}
 	handler := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		defer func() { <-line.slots }()
-		return mux.ProcessTask(ctx, t)
+		queue, _ := asynq.GetQueueName(ctx)
+		bell, err := bellOf(strings.TrimPrefix(queue, b.prefix), string(t.Payload()))
+		if err != nil {
+			return nil //nolint:nilerr // of a program that knew no bells: what it was for is in the ready sets
+		}
+		err = s.handle(ctx, bell)
+		failpoint.Hit(failpoint.AfterCommitBeforeAck)
+		return err
 	})
 	b.mu.Lock() // Close either sees the server or comes before it
 	defer b.mu.Unlock()
 	if b.live == nil {
 		cancel()
 		giveBack()
-		return nil, errors.New("starting to serve wakes: the store is closed")
+		return nil, errors.New("starting to serve bells: the store is closed")
 	}
 	if err := srv.Start(handler); err != nil {
 		cancel()
 		giveBack()
-		return nil, fmt.Errorf("starting to serve wakes: %w", err)
+		return nil, fmt.Errorf("starting to serve bells: %w", err)
 	}
 	b.live[s] = struct{}{}
 	s.hushed.Go(s.servePending)
@@ -203,21 +216,21 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) handle(ctx context.Context, id string) error {
+func (s *Server) handle(ctx context.Context, bell Bell) error {
 	failpoint.Hit(failpoint.AfterDequeueBeforeBegin)
-	return s.cfg.Handle(ctx, id)
+	return s.cfg.Handle(ctx, bell)
 }
 
-// Quiet stops taking wakes; those being handled go on.
+// Quiet stops taking bells; those being handled go on.
 func (s *Server) Quiet() {
 	s.broker.mu.Lock()
 	s.over = true
 	s.broker.mu.Unlock()
-	s.hush() // asynq waits for whoever asks for a wake
+	s.hush() // asynq waits for whoever asks for a task
 	s.srv.Stop()
 }
 
-// Stop stops taking wakes and returns when the handlers have, at most after the drain
+// Stop stops taking bells and returns when the handlers have, at most after the drain
 // time. To be called once.
 func (s *Server) Stop() {
 	s.Quiet()

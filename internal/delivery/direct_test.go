@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,11 +42,10 @@ func seatOf(t *testing.T, s *Server) *Seat {
 // deliver delivers a wake of a job of type T.
 func deliver(t *testing.T, b *Broker, n int, queue string) string {
 	t.Helper()
-	id := fmt.Sprintf("job%03d", n)
-	if err := b.Deliver(t.Context(), []Wake{{ID: id, Gen: 1, Queue: queue, Type: "T"}}); err != nil {
+	if err := b.Ring(t.Context(), []Bell{bellOfT(n, queue)}); err != nil {
 		t.Fatal(err)
 	}
-	return id
+	return shardName(n)
 }
 
 func runsT(typ string) bool { return typ == "T" }
@@ -90,10 +88,10 @@ func TestDirectly(t *testing.T) {
 			t.Errorf("asynq has had wakes of %v", all)
 		}
 
-		if err := b.Deliver(t.Context(), []Wake{{ID: "job006", Gen: 1, Queue: "a", Type: "Foreign"}}); err != nil {
+		if err := b.Ring(t.Context(), []Bell{{Queue: "a", Shard: 6, Gen: 1, Types: []string{"Foreign"}}}); err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, "job006", deliver(t, other, 7, "b"))
+		want = append(want, "shard006", deliver(t, other, 7, "b"))
 		if got := k.wait(t, len(want)); !slices.Equal(got, want) {
 			t.Errorf("handled %v, want %v", got, want)
 		}
@@ -112,7 +110,7 @@ func TestDirectSlots(t *testing.T) {
 	var k taken
 	var now, most atomic.Int64
 	gate := make(chan struct{})
-	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, id string) error {
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, bell Bell) error {
 		for n := now.Add(1); ; {
 			if m := most.Load(); n <= m || most.CompareAndSwap(m, n) {
 				break
@@ -120,7 +118,7 @@ func TestDirectSlots(t *testing.T) {
 		}
 		defer now.Add(-1)
 		<-gate
-		return k.handle(ctx, id)
+		return k.handle(ctx, bell)
 	}})
 	defer s.Stop()
 	for n := range 20 {
@@ -185,12 +183,12 @@ func TestDirectFails(t *testing.T) {
 	b := New(client(t, url), ns)
 	var k taken
 	var once sync.Once
-	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, id string) (err error) {
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, bell Bell) (err error) {
 		once.Do(func() { err = errors.New("not now") })
 		if err != nil {
 			return err
 		}
-		return k.handle(ctx, id)
+		return k.handle(ctx, bell)
 	}})
 	defer s.Stop()
 	resting(t, s)
@@ -209,10 +207,10 @@ func TestDirectStop(t *testing.T) {
 	b := New(client(t, url), ns)
 	var k taken
 	begun, gate := make(chan struct{}), make(chan struct{})
-	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, id string) error {
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, bell Bell) error {
 		begun <- struct{}{}
 		<-gate
-		return k.handle(ctx, id)
+		return k.handle(ctx, bell)
 	}})
 	for n := range 4 {
 		resting(t, s)

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 )
 
-// together is how many wakes go to Redis in one round trip, at most.
+// together is how many bells go to Redis in one round trip, at most.
 const together = 500
 
 // enqueuer is what the asynq client that enqueues has for a Redis client. It puts the commands
@@ -33,27 +34,28 @@ func (e enqueuer) EvalSha(ctx context.Context, sha string, keys []string, args .
 	return cmd
 }
 
-// Deliver delivers wakes: those that a server of this process can handle at once, as it sleeps,
-// do not go through asynq. What becomes of them is in the store, as of all: if the process dies, the
-// sweeper finds the job.
-func (b *Broker) Deliver(ctx context.Context, wakes []Wake) error {
+// Ring rings bells: those that a server of this process can handle at once, as it sleeps, do not go through asynq.
+// If the process dies before, the sweeper finds the jobs.
+func (b *Broker) Ring(ctx context.Context, bells []Bell) error {
 	b.mu.Lock()
-	wakes = slices.DeleteFunc(wakes, b.begin)
+	bells = slices.DeleteFunc(bells, b.begin)
 	b.mu.Unlock()
-	_, err := b.Enqueue(ctx, wakes)
+	_, err := b.Enqueue(ctx, bells)
 	return err
 }
 
-// begin has a wake handled by a server of this process that has nothing else to do, if there is one.
-func (b *Broker) begin(w Wake) bool {
+// begin has a bell handled by a server of this process that has nothing else to do, if there is one.
+func (b *Broker) begin(bell Bell) bool {
 	for s := range b.live {
-		if s.over || s.cfg.Runs == nil || !s.cfg.Runs(w.Type) || !s.line.open()[w.Queue] || !s.line.claim() {
+		if s.over || !s.runs(bell) || !s.line.open()[bell.Queue] || !s.line.claim() {
 			continue
 		}
 		s.direct.Go(func() {
 			defer func() { <-s.line.slots }()
-			if s.handle(context.Background(), w.ID) != nil && !IsPrivate(w.Queue) {
-				_, _ = b.Enqueue(context.Background(), []Wake{w}) // else the sweeper does
+			direct := bell
+			direct.Gen = Direct
+			if s.handle(context.Background(), direct) != nil && !IsPrivate(bell.Queue) {
+				_, _ = b.Enqueue(context.Background(), []Bell{bell}) // else the sweeper does
 			}
 		})
 		return true
@@ -61,45 +63,68 @@ func (b *Broker) begin(w Wake) bool {
 	return false
 }
 
-// Enqueue gives wakes to asynq, and returns those that it holds already. Those of private queues do
+// runs tells whether a server runs jobs of one of the types of a bell.
+func (s *Server) runs(bell Bell) bool {
+	return s.cfg.Runs != nil && slices.ContainsFunc(bell.Types, func(t string) bool { return t == AnyType || s.cfg.Runs(t) })
+}
+
+// Enqueue gives bells to asynq, and returns those that it holds already. Those of private queues do
 // not go there, nor does any while the memory of Redis is full.
-func (b *Broker) Enqueue(ctx context.Context, wakes []Wake) (held []Wake, err error) {
-	wakes = b.enqueuePrivate(ctx, wakes)
-	for len(wakes) > 0 {
-		n := min(len(wakes), together)
-		some, err := b.enqueue(ctx, wakes[:n])
-		if full(err) {
-			b.enqueueWhenFull(ctx, wakes[:n])
-		} else if err != nil {
-			return nil, fmt.Errorf("enqueueing wakes: %w", err)
+func (b *Broker) Enqueue(ctx context.Context, bells []Bell) (held []Bell, err error) {
+	var public []Bell
+	for _, bell := range bells {
+		if IsPrivate(bell.Queue) {
+			b.Forward(ctx, bell)
+		} else {
+			public = append(public, bell)
 		}
-		held, wakes = append(held, some...), wakes[n:]
+	}
+	for some := range slices.Chunk(public, together) {
+		had, err := b.enqueue(ctx, some)
+		if full(err) {
+			b.enqueueWhenFull(ctx, some)
+		} else if err != nil {
+			return nil, fmt.Errorf("ringing bells: %w", err)
+		}
+		held = append(held, had...)
 	}
 	return held, nil
 }
 
-// enqueue delivers wakes, and nudges those that wait for some, in one round trip.
-func (b *Broker) enqueue(ctx context.Context, wakes []Wake) (held []Wake, err error) {
+// enqueueWhenFull gives bells to all who serve their queues, here and in other processes, as asynq has no memory for
+// them. What gets lost the sweeper brings again.
+func (b *Broker) enqueueWhenFull(ctx context.Context, bells []Bell) {
+	for _, bell := range bells {
+		b.pend(bell)
+		b.tell(ctx, bell)
+	}
+}
+
+// full tells whether asynq could not take bells as the memory of Redis is full. Of some errors it keeps the text only.
+func full(err error) bool { return err != nil && strings.Contains(err.Error(), oom) }
+
+// enqueue gives bells to asynq, and nudges those that wait for some, in one round trip.
+func (b *Broker) enqueue(ctx context.Context, bells []Bell) (held []Bell, err error) {
 	p := b.rdb.Pipeline()
 	piped := context.WithValue(ctx, pipelineKey{}, p)
-	for _, w := range wakes {
-		if _, err := b.enqueueOne(piped, w); err != nil {
+	for _, l := range bells {
+		if _, err := b.enqueueOne(piped, l); err != nil {
 			return nil, err
 		}
 	}
 	nudged := b.bell.join(ctx, p)
 	cmds, _ := p.Exec(ctx) // each command has its own error
-	for i, w := range wakes {
+	for i, l := range bells {
 		n, wrong := cmds[i].(*redis.Cmd).Int()
 		conflict := n == 0
 		if redis.HasErrorPrefix(wrong, "NOSCRIPT") {
-			conflict, wrong = b.enqueueOne(ctx, w)
+			conflict, wrong = b.enqueueOne(ctx, l)
 		}
 		switch {
 		case wrong != nil:
 			err = errors.Join(err, wrong)
 		case conflict:
-			held = append(held, w)
+			held = append(held, l)
 		}
 	}
 	b.bell.here(ringWake)
@@ -109,10 +134,11 @@ func (b *Broker) enqueue(ctx context.Context, wakes []Wake) (held []Wake, err er
 	return held, err
 }
 
-// enqueueOne gives a wake to asynq, and tells whether it had it already.
-func (b *Broker) enqueueOne(ctx context.Context, w Wake) (conflict bool, err error) {
-	_, err = b.client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(w.ID)),
-		asynq.TaskID(w.taskID()), asynq.Queue(b.prefix+w.Queue),
+// enqueueOne gives a bell to asynq, and tells whether it had it already.
+func (b *Broker) enqueueOne(ctx context.Context, l Bell) (conflict bool, err error) {
+	id := l.taskID()
+	_, err = b.client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(id)),
+		asynq.TaskID(id), asynq.Queue(b.prefix+l.Queue),
 		asynq.Timeout(taskTimeout), asynq.MaxRetry(math.MaxInt16))
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
 		return true, nil

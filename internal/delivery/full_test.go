@@ -9,7 +9,7 @@ import (
 
 // Wakes for which asynq has no memory reach servers of this process and of others that serve their queues, unless they
 // are paused; what was in line before, and what comes when there is memory again, comes through asynq.
-func TestWakesWhenFull(t *testing.T) {
+func TestBellsWhenFull(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	ns := redistest.Namespace(t)
@@ -21,7 +21,7 @@ func TestWakesWhenFull(t *testing.T) {
 	first, second, outside := opened(t, r.URL(), ns), opened(t, r.URL(), ns), opened(t, r.URL(), ns)
 	var here, there taken
 	serves := func(b *Broker, k *taken, queue string) *Server {
-		return serve(t, b, ServeConfig{Queues: map[string]int{queue: 1, "still": 1}, Handle: k.handle})
+		return serve(t, b, ServeConfig{Queues: map[string]int{queue: 1, "still": 1}, Handle: k.handle, Runs: runsT})
 	}
 	s, o := serves(first, &here, "a"), serves(second, &there, "b")
 	defer s.Stop()
@@ -31,19 +31,19 @@ func TestWakesWhenFull(t *testing.T) {
 	}
 	memory("1mb")
 	for n, from := range []*Broker{first, second, outside} {
-		wake(t, from, n, "a")
-		wake(t, from, 10+n, "b")
-		wake(t, from, 20+n, "still")
+		ring(t, from, n, "a")
+		ring(t, from, 10+n, "b")
+		ring(t, from, 20+n, "still")
 	}
-	if got, want := here.wait(t, 3), []string{"job000", "job001", "job002"}; !slices.Equal(got, want) {
+	if got, want := here.wait(t, 3), []string{"shard000", "shard001", "shard002"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := there.wait(t, 3), []string{"job010", "job011", "job012"}; !slices.Equal(got, want) {
+	if got, want := there.wait(t, 3), []string{"shard010", "shard011", "shard012"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	memory("0")
-	wake(t, outside, 3, "a")
-	if got, want := here.wait(t, 4), []string{"job000", "job001", "job002", "job003"}; !slices.Equal(got, want) {
+	ring(t, outside, 3, "a")
+	if got, want := here.wait(t, 4), []string{"shard000", "shard001", "shard002", "shard003"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -23,18 +23,18 @@ const (
 
 // What a nudge says.
 const (
-	ringWake = "wake" // there are wakes in line
+	ringWake = "wake" // there are bells in line
 	ringDue  = "due"  // something will be due that the sweeper may not know of: behind it, the shard and the time in ms
 	ringTurn = "turn" // a queue was paused or resumed
-	ringJobs = "jobs" // in a queue, which is named behind it, some became ready that are not in asynq: their IDs follow
+	ringBell = "bell" // one that asynq does not have: behind it, as text() writes it
 )
 
-// bell nudges those who sleep.
-type bell struct {
+// nudges wakes those who sleep.
+type nudges struct {
 	rdb     redis.UniversalClient
 	channel string
 	name    string            // tells own nudges from those of others
-	jobs    func(text string) // is given what comes behind ringJobs
+	told    func(text string) // is given what comes behind ringBell
 	dues    *dues
 	turns   atomic.Int64 // counts what may have paused a queue, as far as heard
 	hears   atomic.Bool  // other processes
@@ -45,12 +45,12 @@ type bell struct {
 	later *time.Timer // a nudge of others that is still to come
 }
 
-func newBell(rdb redis.UniversalClient, channel string) *bell {
-	return &bell{rdb: rdb, channel: channel, name: rand.Text(), ears: map[chan struct{}]struct{}{}, dues: newDues()}
+func newNudges(rdb redis.UniversalClient, channel string) *nudges {
+	return &nudges{rdb: rdb, channel: channel, name: rand.Text(), ears: map[chan struct{}]struct{}{}, dues: newDues()}
 }
 
 // ear returns what gets a value at each nudge, until it is given back.
-func (b *bell) ear() (ear chan struct{}, giveBack func()) {
+func (b *nudges) ear() (ear chan struct{}, giveBack func()) {
 	ear = make(chan struct{}, 1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,7 +63,7 @@ func (b *bell) ear() (ear chan struct{}, giveBack func()) {
 }
 
 // here nudges those who sleep in this process.
-func (b *bell) here(what string) {
+func (b *nudges) here(what string) {
 	if text, ok := strings.CutPrefix(what, ringDue); ok {
 		b.dues.tell(strings.TrimSpace(text))
 		return
@@ -83,7 +83,7 @@ func (b *bell) here(what string) {
 
 // join adds a nudge of other processes to a pipeline that puts wakes in line, if it is time for
 // one.
-func (b *bell) join(ctx context.Context, p redis.Pipeliner) bool {
+func (b *nudges) join(ctx context.Context, p redis.Pipeliner) bool {
 	if _, cluster := b.rdb.(*redis.ClusterClient); cluster {
 		return false // it goes to another server, and could be heard before the wakes are in line
 	}
@@ -99,7 +99,7 @@ func (b *bell) join(ctx context.Context, p redis.Pipeliner) bool {
 
 // others nudges other processes, after wakes were put in line. Nudges that follow each other
 // closely reach them as one.
-func (b *bell) others(ctx context.Context) {
+func (b *nudges) others(ctx context.Context) {
 	b.mu.Lock()
 	if b.later != nil {
 		b.mu.Unlock()
@@ -116,7 +116,7 @@ func (b *bell) others(ctx context.Context) {
 }
 
 // flush gives the nudge that is still to come, if any.
-func (b *bell) flush(ctx context.Context) {
+func (b *nudges) flush(ctx context.Context) {
 	b.mu.Lock()
 	waiting := b.later != nil
 	if waiting {
@@ -129,12 +129,12 @@ func (b *bell) flush(ctx context.Context) {
 	}
 }
 
-func (b *bell) publish(ctx context.Context, what string) {
+func (b *nudges) publish(ctx context.Context, what string) {
 	_ = b.rdb.Publish(ctx, b.channel, b.name+" "+what).Err() // if it is lost they wake by themselves
 }
 
 // listen passes nudges of other processes on until ctx ends.
-func (b *bell) listen(ctx context.Context) {
+func (b *nudges) listen(ctx context.Context) {
 	defer b.hears.Store(false)
 	for ctx.Err() == nil {
 		b.hear(ctx)
@@ -146,7 +146,7 @@ func (b *bell) listen(ctx context.Context) {
 }
 
 // hear does so until the connection fails.
-func (b *bell) hear(ctx context.Context) {
+func (b *nudges) hear(ctx context.Context) {
 	sub := b.rdb.Subscribe(ctx, b.channel)
 	defer sub.Close()
 	defer context.AfterFunc(ctx, func() { _ = sub.Close() })() // ctx alone does not end Receive
@@ -163,8 +163,8 @@ func (b *bell) hear(ctx context.Context) {
 			b.here(ringDue)
 		case *redis.Message:
 			if name, what, _ := strings.Cut(m.Payload, " "); name != b.name {
-				if text, some := strings.CutPrefix(what, ringJobs+" "); some {
-					b.jobs(text)
+				if text, some := strings.CutPrefix(what, ringBell+" "); some {
+					b.told(text)
 				} else {
 					b.here(what)
 				}

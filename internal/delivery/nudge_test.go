@@ -26,16 +26,23 @@ func TestMain(m *testing.M) {
 // never is a nap that only a nudge ends before the test does.
 const never = time.Hour
 
-// taken collects the wakes that servers were handed.
+// bellOfT is the bell of a shard, rung for jobs of type T.
+func bellOfT(shard int, queue string) Bell {
+	return Bell{Queue: queue, Shard: shard, Gen: 1, Types: []string{"T"}}
+}
+
+func shardName(shard int) string { return fmt.Sprintf("shard%03d", shard) }
+
+// taken collects the shards whose bells servers heard.
 type taken struct {
 	mu  sync.Mutex
 	ids []string
 }
 
-func (k *taken) handle(_ context.Context, id string) error {
+func (k *taken) handle(_ context.Context, bell Bell) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.ids = append(k.ids, id)
+	k.ids = append(k.ids, shardName(bell.Shard))
 	return nil
 }
 
@@ -99,14 +106,13 @@ func serve(t *testing.T, b *Broker, cfg ServeConfig) *Server {
 	return s
 }
 
-// wake puts one wake in line.
-func wake(t *testing.T, b *Broker, n int, queue string) string {
+// ring has asynq ring one bell, and returns its shard's name.
+func ring(t *testing.T, b *Broker, n int, queue string) string {
 	t.Helper()
-	id := fmt.Sprintf("job%03d", n)
-	if _, err := b.Enqueue(t.Context(), []Wake{{ID: id, Gen: 1, Queue: queue, Type: "T"}}); err != nil {
+	if _, err := b.Enqueue(t.Context(), []Bell{bellOfT(n, queue)}); err != nil {
 		t.Fatal(err)
 	}
-	return id
+	return shardName(n)
 }
 
 // Servers that would sleep for ever wake up when this process, or another one, puts a wake
@@ -127,7 +133,7 @@ func TestNudge(t *testing.T) {
 		var want []string
 		for n := range 60 {
 			from := []*Broker{first, second, outside}[n%3]
-			want = append(want, wake(t, from, n, string("abc"[n/3%3])))
+			want = append(want, ring(t, from, n, string("abc"[n/3%3])))
 			if n%20 < 15 { // and some in a row
 				k.wait(t, n+1)
 			}
@@ -140,14 +146,14 @@ func TestNudge(t *testing.T) {
 
 // Many wakes go in one round trip, or some; those that asynq has are told apart from those that
 // it has not, also by a server that has forgotten its scripts.
-func TestManyWakes(t *testing.T) {
+func TestManyBells(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		b := opened(t, url, redistest.Namespace(t))
-		all := make([]Wake, 2*together+together/2)
+		all := make([]Bell, 2*together+together/2)
 		for n := range all {
-			all[n] = Wake{ID: fmt.Sprintf("job%05d", n), Gen: 1, Queue: string("ab"[n%2]), Type: "T"}
+			all[n] = bellOfT(n, string("ab"[n%2]))
 		}
 		held, err := b.Enqueue(t.Context(), all[:together/2])
 		if err != nil || len(held) > 0 {
@@ -157,16 +163,15 @@ func TestManyWakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		held, err = b.Enqueue(t.Context(), all)
-		if err != nil || !slices.Equal(held, all[:together/2]) {
+		if err != nil || len(held) != together/2 || held[0].Shard != 0 || held[together/2-1].Shard != together/2-1 {
 			t.Errorf("of all, held %v, error %v", held, err)
 		}
 		var k taken
 		s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle})
 		defer s.Stop()
-		for n, id := range k.wait(t, len(all)) {
-			if id != all[n].ID {
-				t.Fatalf("wake %d is %s, want %s", n, id, all[n].ID)
-			}
+		got := k.wait(t, len(all))
+		if slices.Sort(got); len(slices.Compact(got)) != len(all) {
+			t.Fatalf("got %d bells of %d", len(got), len(all))
 		}
 	})
 }
@@ -176,9 +181,9 @@ func TestEnqueueWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := opened(t, server.URL(), redistest.Namespace(t))
-	wake(t, b, 0, "a")
+	ring(t, b, 0, "a")
 	server.Kill()
-	all := []Wake{{ID: "job001", Gen: 1, Queue: "a", Type: "T"}, {ID: "job002", Gen: 1, Queue: "a", Type: "T"}}
+	all := []Bell{bellOfT(1, "a"), bellOfT(2, "a")}
 	if held, err := b.Enqueue(t.Context(), all); err == nil || len(held) > 0 {
 		t.Errorf("held %v, error %v", held, err)
 	}
@@ -194,7 +199,7 @@ func TestLostNudge(t *testing.T) {
 	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Handle: k.handle, nap: 50 * time.Millisecond})
 	defer s.Stop()
 	for n := range 5 {
-		wake(t, mute, n, "a")
+		ring(t, mute, n, "a")
 		k.wait(t, n+1)
 	}
 }
@@ -218,7 +223,7 @@ func TestDeafServer(t *testing.T) {
 	}
 	defer s.Stop()
 	for n := range 3 {
-		wake(t, other, n, "a")
+		ring(t, other, n, "a")
 		k.wait(t, n+1)
 	}
 }
@@ -231,14 +236,14 @@ func TestPausedQueue(t *testing.T) {
 	var k taken
 	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle, nap: 50 * time.Millisecond})
 	defer s.Stop()
-	wake(t, b, 0, "a")
+	ring(t, b, 0, "a")
 	k.wait(t, 1)
 	if err := b.inspect.PauseQueue(b.prefix + "a"); err != nil {
 		t.Fatal(err)
 	}
-	wake(t, b, 1, "a")
-	wake(t, b, 2, "b")
-	if got := k.wait(t, 2); !slices.Equal(got, []string{"job000", "job002"}) {
+	ring(t, b, 1, "a")
+	ring(t, b, 2, "b")
+	if got := k.wait(t, 2); !slices.Equal(got, []string{"shard000", "shard002"}) {
 		t.Errorf("while paused got %v", got)
 	}
 	if err := b.inspect.UnpauseQueue(b.prefix + "a"); err != nil {

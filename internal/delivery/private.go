@@ -3,7 +3,9 @@ package delivery
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -11,32 +13,31 @@ import (
 // privatePrefix is what names of private queues begin with.
 const privatePrefix = "private/"
 
-// NewPrivateQueue returns the name of a new private queue. The wakes of such a queue stay in the memory
+// NewPrivateQueue returns the name of a new private queue. The bells of such a queue stay in the memory
 // of the processes that serve it: asynq never hears of it, so that nothing of it is left when they end, however
-// they end. Other processes tell those of its wakes on the channel of nudges; what gets lost the sweeper
+// they end. Other processes tell those of its bells on the channel of nudges; what gets lost the sweeper
 // brings again.
 func NewPrivateQueue() string { return privatePrefix + strings.ToLower(rand.Text()[:12]) }
 
 // IsPrivate tells whether a queue is private.
 func IsPrivate(queue string) bool { return strings.HasPrefix(queue, privatePrefix) }
 
-// pending are the IDs of jobs that became ready in queues of a server and whose wakes are not in asynq, in their order.
+// pending are bells that asynq does not have, in their order: of private queues, and those that an engine without
+// the types has taken.
 type pending struct {
 	mu    sync.Mutex
-	ids   []string
-	known map[string]bool
+	bells []Bell
 	more  chan struct{} // has a value when there may be some
 }
 
-// add appends the IDs that are not pending yet.
-func (p *pending) add(ids ...string) {
+func newPending() *pending { return &pending{more: make(chan struct{}, 1)} }
+
+// add appends a bell, unless one of the queue and shard is pending already.
+func (p *pending) add(b Bell) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, id := range ids {
-		if !p.known[id] {
-			p.known[id] = true
-			p.ids = append(p.ids, id)
-		}
+	if !slices.ContainsFunc(p.bells, func(o Bell) bool { return o.Shard == b.Shard && o.Queue == b.Queue }) {
+		p.bells = append(p.bells, b)
 	}
 	select {
 	case p.more <- struct{}{}:
@@ -44,16 +45,15 @@ func (p *pending) add(ids ...string) {
 	}
 }
 
-// next removes the first ID; ok is false if there is none.
-func (p *pending) next() (id string, ok bool) {
+// next removes the first bell; ok is false if there is none.
+func (p *pending) next() (b Bell, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.ids) == 0 {
-		return "", false
+	if len(p.bells) == 0 {
+		return Bell{}, false
 	}
-	id, p.ids = p.ids[0], p.ids[1:]
-	delete(p.known, id)
-	return id, true
+	b, p.bells = p.bells[0], p.bells[1:]
+	return b, true
 }
 
 // servePending handles what becomes pending in the server's queues until it is told to stop.
@@ -77,12 +77,26 @@ func (s *Server) handlePending() bool {
 	case <-s.line.quiet:
 		return false
 	}
-	id, ok := s.pending.next()
+	bell, ok := s.pending.next()
 	if !ok {
 		<-s.line.slots
 		return false
 	}
-	return s.goDirect(func() { _ = s.handle(context.Background(), id) })
+	return s.goDirect(func() { s.hear(bell) })
+}
+
+// hear handles a bell that did not come through asynq; asynq gets it if its queue is paused.
+func (s *Server) hear(bell Bell) {
+	ctx := context.Background()
+	if !IsPrivate(bell.Queue) {
+		paused, err := s.broker.rdb.Exists(ctx, asynqKey(s.broker.prefix+bell.Queue, "paused")).Result()
+		if err != nil || paused == 1 {
+			_, _ = s.broker.enqueue(ctx, []Bell{bell}) // else the sweeper does
+			return
+		}
+	}
+	bell.Gen = Direct
+	_ = s.handle(ctx, bell) // what cannot be begun now the sweeper brings again
 }
 
 // goDirect runs fn, which has a slot, unless the server has been told to stop.
@@ -100,73 +114,44 @@ func (s *Server) goDirect(fn func()) bool {
 	return true
 }
 
-// enqueuePrivate gives wakes of private queues to the servers of this process that serve them, or tells
-// other processes of them. It returns the other wakes.
-func (b *Broker) enqueuePrivate(ctx context.Context, wakes []Wake) []Wake {
-	if !slices.ContainsFunc(wakes, func(w Wake) bool { return IsPrivate(w.Queue) }) {
-		return wakes
-	}
-	var private, others []Wake
-	for _, w := range wakes {
-		if IsPrivate(w.Queue) {
-			private = append(private, w)
-		} else {
-			others = append(others, w)
-		}
-	}
-	for queue, ids := range byQueue(private) {
-		if !b.pend(queue, ids...) {
-			b.tell(ctx, queue, ids)
-		}
-	}
-	return others
-}
-
-// enqueueWhenFull gives wakes to all who serve their queues, here and in other processes, as asynq has no memory for
-// them. What gets lost, and what lies in a paused queue, the sweeper brings again.
-func (b *Broker) enqueueWhenFull(ctx context.Context, wakes []Wake) {
-	for queue, ids := range byQueue(wakes) {
-		if paused, err := b.rdb.Exists(ctx, asynqKey(b.prefix+queue, "paused")).Result(); err == nil && paused == 0 {
-			b.pend(queue, ids...)
-			b.tell(ctx, queue, ids)
-		}
+// Forward gives a bell to an engine that runs one of its types, not through asynq: to one of this process, or to
+// those of others, of which the first that has a free slot begins.
+func (b *Broker) Forward(ctx context.Context, bell Bell) {
+	if !b.pend(bell) {
+		b.tell(ctx, bell)
 	}
 }
 
-// full tells whether asynq could not take wakes as the memory of Redis is full. Of some errors it keeps the text only.
-func full(err error) bool { return err != nil && strings.Contains(err.Error(), oom) }
+// tell tells other processes of a bell.
+func (b *Broker) tell(ctx context.Context, bell Bell) { b.bell.publish(ctx, ringBell+" "+bell.text()) }
 
-func byQueue(wakes []Wake) map[string][]string {
-	ids := map[string][]string{}
-	for _, w := range wakes {
-		ids[w.Queue] = append(ids[w.Queue], w.ID)
-	}
-	return ids
+// text is a bell as other processes are told of it: queue, shard, generation, types.
+func (b Bell) text() string {
+	return fmt.Sprint(b.Queue, " ", b.Shard, " ", b.Gen, " ", strings.Join(b.Types, " "))
 }
 
-// tell tells other processes of jobs that became ready in a queue.
-func (b *Broker) tell(ctx context.Context, queue string, ids []string) {
-	for some := range slices.Chunk(ids, together) {
-		b.bell.publish(ctx, ringJobs+" "+queue+" "+strings.Join(some, " "))
-	}
-}
-
-// pend notes jobs that became ready in a queue; ok is false if no server of this process serves it.
-func (b *Broker) pend(queue string, ids ...string) (ok bool) {
+// pend notes a bell; ok is false if no server of this process serves its queue and a type.
+func (b *Broker) pend(bell Bell) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for s := range b.live {
-		if s.cfg.Queues[queue] > 0 {
-			s.pending.add(ids...)
+		if s.cfg.Queues[bell.Queue] > 0 && s.runs(bell) {
+			s.pending.add(bell)
 			return true
 		}
 	}
 	return false
 }
 
-// heard notes what another process tells of jobs that became ready: a queue and their IDs.
-func (b *Broker) heard(text string) {
-	if words := strings.Fields(text); len(words) > 1 {
-		b.pend(words[0], words[1:]...)
+// offer notes a bell that another process tells of.
+func (b *Broker) offer(text string) {
+	words := strings.Fields(text)
+	if len(words) < 3 {
+		return
+	}
+	shard, err := strconv.Atoi(words[1])
+	gen, err2 := strconv.ParseInt(words[2], 10, 64)
+	if err == nil && err2 == nil {
+		b.pend(Bell{Queue: words[0], Shard: shard, Gen: gen, Types: words[3:]})
 	}
 }

@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -22,34 +21,34 @@ func TestPrivateQueue(t *testing.T) {
 		ns, queue := redistest.Namespace(t), NewPrivateQueue()
 		own, other := opened(t, url, ns), opened(t, url, ns)
 		var k, strange taken
-		s := serve(t, own, ServeConfig{Queues: map[string]int{queue: 1}, Handle: k.handle, nap: never})
-		o := serve(t, other, ServeConfig{Queues: map[string]int{"a": 1, NewPrivateQueue(): 1}, Handle: strange.handle, nap: never})
+		s := serve(t, own, ServeConfig{Queues: map[string]int{queue: 1}, Handle: k.handle, Runs: runsT, nap: never})
+		o := serve(t, other, ServeConfig{Queues: map[string]int{"a": 1, NewPrivateQueue(): 1}, Handle: strange.handle, Runs: runsT, nap: never})
 		defer o.Stop()
 		stop := sync.OnceFunc(s.Stop)
 		defer stop()
 		var want []string
 		for n := range 3 * together {
 			from := []*Broker{own, other}[n%2]
-			want = append(want, wake(t, from, n, queue))
+			want = append(want, ring(t, from, n, queue))
 		}
-		many := make([]Wake, 2*together+1)
+		many := make([]Bell, 2*together+1)
 		for n := range many {
-			many[n] = Wake{ID: fmt.Sprintf("many%05d", n), Gen: 1, Queue: queue, Type: "T"}
-			want = append(want, many[n].ID)
+			many[n] = bellOfT(10_000+n, queue)
+			want = append(want, shardName(many[n].Shard))
 		}
-		if held, err := other.Enqueue(t.Context(), append(many, Wake{ID: "a", Gen: 1, Queue: "a", Type: "T"})); err != nil || len(held) > 0 {
+		if held, err := other.Enqueue(t.Context(), append(many, bellOfT(1, "a"))); err != nil || len(held) > 0 {
 			t.Errorf("held %v, error %v", held, err)
 		}
 		slices.Sort(want)
 		if got := k.wait(t, len(want)); !slices.Equal(got, want) {
 			t.Errorf("got %d wakes, want %d", len(got), len(want))
 		}
-		if got := strange.wait(t, 1); !slices.Equal(got, []string{"a"}) {
+		if got := strange.wait(t, 1); !slices.Equal(got, []string{"shard001"}) {
 			t.Errorf("the other process got %v", got)
 		}
 		traceless(t, own, queue)
 		stop()
-		wake(t, other, 1, queue) // for nobody
+		ring(t, other, 1, queue) // for nobody
 		traceless(t, own, queue)
 	})
 }
@@ -69,25 +68,25 @@ func traceless(t *testing.T, b *Broker, queue string) {
 
 // A wake that comes several times while it is pending is handled once, and one that could not be begun is left to the
 // sweeper.
-func TestPrivateWakeIsPendingOnce(t *testing.T) {
+func TestPrivateBellIsPendingOnce(t *testing.T) {
 	t.Parallel()
 	queue := NewPrivateQueue()
 	b := opened(t, redistest.SharedRedis(t), redistest.Namespace(t))
 	release := make(chan struct{})
 	var k taken
-	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, nap: never, Handle: func(ctx context.Context, id string) error {
-		_ = k.handle(ctx, id)
+	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, bell Bell) error {
+		_ = k.handle(ctx, bell)
 		<-release
 		return errors.New("not now")
 	}})
 	stop := sync.OnceFunc(s.Stop)
 	defer stop()
 	for n := range 4 { // as many as it has slots
-		wake(t, b, n, queue)
+		ring(t, b, n, queue)
 	}
 	k.wait(t, 4)
 	for range 3 {
-		wake(t, b, 9, queue)
+		ring(t, b, 9, queue)
 	}
 	close(release)
 	k.wait(t, 5)
@@ -104,12 +103,12 @@ func TestStopWithPrivatePending(t *testing.T) {
 	b := opened(t, redistest.SharedRedis(t), redistest.Namespace(t))
 	release := make(chan struct{})
 	var k taken
-	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, nap: never, Handle: func(ctx context.Context, id string) error {
+	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, bell Bell) error {
 		defer func() { <-release }()
-		return k.handle(ctx, id)
+		return k.handle(ctx, bell)
 	}})
 	for n := range 9 {
-		wake(t, b, n, queue)
+		ring(t, b, n, queue)
 	}
 	k.wait(t, 4)
 	s.Quiet()

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 )
 
 // allQueues is asynq's set of the queues that it tells of: those that ever had a task.
@@ -91,32 +89,5 @@ func (b *Broker) turn(ctx context.Context, name string, paused bool, fn func(que
 	return true, nil
 }
 
-// Taken returns the wakes that servers have taken and are not done with, also servers that have
-// died since: their IDs, generations and queues.
-func (b *Broker) Taken(ctx context.Context) ([]Wake, error) {
-	names, err := b.QueueNames()
-	if err != nil {
-		return nil, err
-	}
-	p := b.rdb.Pipeline()
-	lists := make([]*redis.StringSliceCmd, len(names))
-	for i, name := range names {
-		lists[i] = p.LRange(ctx, asynqKey(b.prefix+name, "active"), 0, -1)
-	}
-	if _, err := p.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("listing the wakes that servers have taken: %w", err)
-	}
-	var wakes []Wake
-	for i, list := range lists {
-		for _, task := range list.Val() {
-			id, gen, _ := strings.Cut(task, "#")
-			if n, err := strconv.ParseInt(gen, 10, 64); err == nil {
-				wakes = append(wakes, Wake{ID: id, Gen: n, Queue: names[i]})
-			}
-		}
-	}
-	return wakes, nil
-}
-
-// NoWorker begins the reason of a job that an engine gave back because it does not have the type.
+// NoWorker begins the reason of a job whose type no engine has.
 const NoWorker = "no worker of type"

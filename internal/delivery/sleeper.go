@@ -26,7 +26,7 @@ const (
 // asynq asks for wakes from one goroutine only.
 type sleeper struct {
 	redis.UniversalClient
-	bell   *bell
+	bell   *nudges
 	prefix string   // of the queues, as asynq calls them
 	queues []string // as their jobs do
 	nap    time.Duration

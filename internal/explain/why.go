@@ -198,8 +198,8 @@ func (t *Tree) ready(i *job.Info, level int) {
 		t.say(i, level, Because{
 			Text: fmt.Sprintf("%s is throttled (%s): it goes on%s", who, i.Reason, t.in(i.Next)), Next: i.Next,
 		})
-	case strings.HasPrefix(i.Reason, delivery.NoWorker): // engines take it and give it back, which says nothing of how long
-		t.say(i, level, Because{Text: who + " is ready and waits for an engine that has type " + i.Type + ": an engine without that took it last, and gave it back"})
+	case strings.HasPrefix(i.Reason, delivery.NoWorker):
+		t.say(i, level, Because{Text: fmt.Sprintf("%s has been ready %s and waits for an engine that has type %s", who, t.lasting(i.Queued), i.Type), Since: i.Queued})
 		t.served(i, level+1)
 	default:
 		text := fmt.Sprintf("%s has been ready %s and waits for an engine", who, t.lasting(i.Queued))

@@ -87,7 +87,7 @@ func TestOneJob(t *testing.T) {
 		},
 		{
 			job.Info{Status: statemachine.Queued, Queued: noon, Reason: `no worker of type "Step" in the engine that took it last`},
-			"job line/step is ready and waits for an engine that has type Step: an engine without that took it last, and gave it back\n" +
+			"job line/step has been ready for 0s and waits for an engine that has type Step\n" +
 				"  it must serve queue slow and have type Step\n    $ weir types\n",
 		},
 		{

@@ -16,7 +16,7 @@ local MOST = 16000   -- values that one transaction writes: job.MaxWrites
 local PORT = 14      -- values that a port counts for that messages come to: job.PortWrites
 local PIECE = 4000    -- values after which a script leaves the rest of long work to another one
 local PIECE_BYTES = 2 ^ 19 -- and bytes of messages
-local MANY = 200      -- jobs that a script wakes, looks at, or whose ports it closes, before it leaves others to the next one
+local MANY = 180      -- jobs that a script wakes, looks at, or whose ports it closes, before it leaves others to the next one
 local ORDER = 500     -- messages of one order to another shard, at most
 local ORDER_BYTES = 2 ^ 16 -- and about how many bytes
 
@@ -28,6 +28,7 @@ local jobs, ready -- those loaded, by ID; those made ready, in order
 local jobkeys, trees -- of jobs, by ID
 local wired       -- edges of ports, by job, direction and port: to be emptied when ports change
 local recheck     -- graphs that may be quiescent now, by ID: see quiesce
+local rings       -- queues whose bell is to be rung, with the types of which there are jobs, by queue
 local urgent      -- members of `due` that are no jobs and want to be looked at now
 local watched     -- whether anybody listens to statuses; nil: not looked yet
 local writer      -- the job whose commit this is
@@ -55,7 +56,7 @@ local function start(keys, args, skip, full)
   watching() -- first of all
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
-  jobs, ready, wired, urgent, jobkeys, trees, recheck = {}, {}, {}, {}, {}, {}, {}
+  jobs, ready, wired, urgent, jobkeys, trees, recheck, rings = {}, {}, {}, {}, {}, {}, {}, {}
   writer, counted, guessed, quiet, sent, space, spent, ended = nil, nil, nil, false, nil, -1, 0, 0
 end
 
@@ -101,15 +102,20 @@ local function tree(id)
   return t
 end
 
+local line = {} -- what concerns those that wait for runs, see ready.lua
+
+-- line.runnable tells whether a job waits for a run to begin: it may be in a ready set.
+function line.runnable(j) return j.status == S.queued or j.status == S.terminating and not j.token end
+
 -- load reads the fixed fields of a job, once a script. again is 'kin' if only children woke it during its run: see kin.lua.
 local function load(id)
   local j = jobs[id]
   if j then return j end
-  local v = call('HMGET', key(id), 'status', 'type', 'queue', 'gen', 'token', 'last', 'again',
+  local v = call('HMGET', key(id), 'status', 'type', 'queue', 'priority', 'token', 'last', 'again',
     'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate',
     'blocked', 'loop', 'policy', 'touched')
   j = {
-    id = id, status = v[1] or '', type = v[2], queue = v[3], gen = tonumber(v[4] or '0'),
+    id = id, status = v[1] or '', type = v[2], queue = v[3], priority = tonumber(v[4] or '500'),
     token = v[5] and v[5] ~= '' and v[5], last = v[6],
     again = v[7] == '3' and 'kin' or v[7] == '1' or v[7] == '2', moved = v[7] == '2',
     parent = v[8] and v[8] ~= '' and v[8], pgraph = v[9] == '1', graph = v[10] == '1',
@@ -118,6 +124,7 @@ local function load(id)
     silent = v[16] or '', rate = v[17] or '', blocked = tonumber(v[18] or '0'), loop = v[19],
     policy = v[20] or '', touched = tonumber(v[21] or '0'),
   }
+  j.listed = line.runnable(j)
   jobs[id] = j
   return j
 end
@@ -174,9 +181,10 @@ local function place(j, to, at, ...)
   local from = j.status
   j.status = to
   spent = spent + 8
-  if to == S.queued or (to == S.terminating and not j.token) then
-    j.gen, j.again, j.moved = j.gen + 1, false, false
-    call('HSET', key(j.id), 'status', to, 'gen', str(j.gen), 'queued', str(NOW), 'again', '0', ...)
+  local gone = j.listed and (at or not line.runnable(j))
+  if line.runnable(j) then
+    j.again, j.moved = false, false
+    call('HSET', key(j.id), 'status', to, 'queued', str(NOW), 'again', '0', ...)
     call('ZADD', P .. 'due', str(at or NOW + LOOK), j.id)
     if not at then ready[#ready + 1] = j end
   else
@@ -187,6 +195,7 @@ local function place(j, to, at, ...)
       call('ZREM', P .. 'due', j.id)
     end
   end
+  if gone then line.leave(j) end
   if to == S.failed then
     call('ZADD', P .. 'failures', 0, j.id)
   elseif from == S.failed then
@@ -255,22 +264,4 @@ local function ring(j)
   else
     wake(j.id)
   end
-end
-
--- wakes lists the jobs that this script made ready: id, generation, queue, type, …;
--- and what else of `due` is to be looked at now, with empty queue and type.
-local function wakes()
-  if next(recheck) then quiesce() end
-  local out = {}
-  for _, j in ipairs(ready) do
-    if not j.begun and (not FULL or j.status == S.terminating) then -- others may not begin
-      local n = #out
-      out[n + 1], out[n + 2], out[n + 3], out[n + 4] = j.id, str(j.gen), j.queue, j.type
-    end
-  end
-  for member in pairs(urgent) do
-    local n = #out
-    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = member, '0', '', ''
-  end
-  return out
 end

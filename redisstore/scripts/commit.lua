@@ -1,38 +1,11 @@
 -- commit: apply transactions of job deltas, each up to its first delta that no longer holds;
--- behind one, if asked, begin a run of the first job that it made ready in the same queue,
--- whose type the caller runs.
+-- behind one, if asked, begin a run of a ready job in the same queue.
 -- KEYS: due
--- ARGV: transactions, then of each: what following() in run.lua reads; deltas, then of each what
+-- ARGV: transactions, then of each: what line.following() in run.lua reads; deltas, then of each what
 --       delta() in delta.lua reads
 -- Transactions behind those that were enough for one call are to be sent again.
--- reply: {{{held, why, again, blocked, space}, job id or '', what begin() in run.lua returns} of each
---        transaction, or {{}, '', {}, error}, {ready jobs}}
-
--- started begins a run of a job, if it can now, as part of a transaction's answer.
-local function started(answer, b, j)
-  local snapshot = follow(b, j)
-  if not snapshot then return false end
-  answer[2], answer[3] = j.id, snapshot
-  return true
-end
-
--- go_on begins a run behind a transaction whose last job is given, and that made those ready
--- that come after the first so many.
-local function go_on(answer, b, last, before)
-  for n = before + 1, #ready do
-    local j = ready[n]
-    if b.types[j.type] and j.queue == last.queue and not j.token and started(answer, b, j) then
-      -- A repeat of this call finds nothing ready: it looks here for what the first began.
-      call('HSET', key(last.id), 'stepped', b.token .. ' ' .. j.id)
-      return
-    end
-  end
-  local stepped = last and call('HGET', key(last.id), 'stepped')
-  if not stepped or string.sub(stepped, 1, #b.token + 1) ~= b.token .. ' ' then return end
-  local j = load(string.sub(stepped, #b.token + 2))
-  if j == last and j.status == S.running then answer[1][3] = 1 end -- as it was before it began
-  started(answer, b, j)
-end
+-- reply: {{{held, why, again, blocked, space, 1 if the caller has the first job to go on with}, job id or '', what begin()
+--        in run.lua returns} of each transaction, or {{}, '', {}, error}, {what is left}}
 
 -- refused tells whether a transaction has to wait for memory: all have but those that end the run of a job that is to
 -- end, so that it can be deleted.
@@ -44,7 +17,12 @@ local function settle(b, deltas, behind)
   local before = #ready
   local result, last = transact(deltas)
   local answer = { result, '', {} }
-  if b and not FULL then go_on(answer, b, last, before) end
+  if b and not FULL then
+    line.go_on(answer, b, last, before, load(deltas[1].id))
+  elseif last and not last.token then
+    line.more(last.queue)
+  end
+  line.arrive()
   cursor = behind
   return answer
 end
@@ -58,14 +36,24 @@ local function break_off(behind)
   for id, j in pairs(jobs) do
     if j.woken or j.slept then entered[#entered + 1] = id end
   end
+  pcall(line.arrive)
+  ready = {} -- the rest is in `due`
   jobs, wired, writer, counted, guessed, quiet, sent, cursor = {}, {}, nil, nil, nil, false, nil, behind
   for _, id in ipairs(entered) do pcall(wake, id) end
   pcall(quiesce)
+  pcall(line.arrive)
+  ready = {}
+end
+
+-- left is what wakes() returns: if that fails the sweeper finds it.
+local function left()
+  local fine, all = pcall(wakes)
+  return fine and all or {}
 end
 
 local out, all = {}, num()
 while #out < all and (#out == 0 or spent < PIECE) do
-  local b, deltas, behind = following(), transaction(), cursor
+  local b, deltas, behind = line.following(), transaction(), cursor
   local done, answer = pcall(settle, b, deltas, behind)
   if not done then
     local why = type(answer) == 'table' and answer.err or tostring(answer)
@@ -75,4 +63,4 @@ while #out < all and (#out == 0 or spent < PIECE) do
   end
   out[#out + 1] = answer
 end
-return { out, wakes() }
+return { out, left() }

@@ -1,7 +1,7 @@
 -- due_sweep: put right what is past due in one shard.
 -- KEYS: due
 -- ARGV: most jobs to look at
--- reply: {jobs acted on, {ready jobs}, when the next is due (ms) or -1}
+-- reply: {jobs acted on, {what is left}, when the next is due (ms) or -1, {job, queue, type, … of those ready for long}}
 
 -- died counts runs since the last commit that ended without a word, and returns until when (ms)
 -- the job is left alone, if there were several: it may be what kills the processes.
@@ -15,6 +15,7 @@ local function died(j)
 end
 
 probe()
+local late = {}
 local ids = call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
 for _, id in ipairs(ids) do
   local first = string.sub(id, 1, 1)
@@ -46,7 +47,11 @@ for _, id in ipairs(ids) do
   elseif j.status == S.queued or j.status == S.terminating then
     local age = NOW - tonumber(call('HGET', key(id), 'queued') or '0')
     call('ZADD', KEYS[1], str(NOW + math.min(math.max(LOOK, age), (FULL and 5 or 30) * LOOK)), id)
-    ready[#ready + 1] = j
+    if not FULL or j.status == S.terminating then -- others may not begin
+      late[#late + 1], late[#late + 2], late[#late + 3] = id, j.queue, j.type
+      line.enter(j)
+      line.ring(j.queue, j.type)
+    end
   elseif EV.due[j.status] then
     place(j, EV.due[j.status])
   else
@@ -54,4 +59,4 @@ for _, id in ipairs(ids) do
   end
 end
 local head = call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-return { #ids, wakes(), str(tonumber(head[2] or '-1')) }
+return { #ids, wakes(), str(tonumber(head[2] or '-1')), late }

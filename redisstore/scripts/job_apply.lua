@@ -22,7 +22,9 @@ elseif event == 'retry' then
   return { j.status, {} }
 elseif j.status == S.running then
   wake(id)
-elseif j.status ~= S.queued then
+elseif j.status == S.queued then
+  ready[1] = j -- it may have been delayed
+else
   return { j.status, {} }
 end
 return { 'ok', wakes() }

@@ -57,7 +57,11 @@ end
 local function patched(root, remove, stay)
   local gone = {}
   for _, s in ipairs(stay) do
-    local defaults = call('HGET', key(s.id), 'defaults') or ''
+    local j, defaults = load(s.id), call('HGET', key(s.id), 'defaults') or ''
+    if j.listed then -- in another queue, perhaps
+      line.leave(j)
+      ready[#ready + 1] = j
+    end
     for _, field in ipairs(call('HKEYS', key(s.id))) do
       local dir, port = lost(field, s.keep)
       if dir then
@@ -72,8 +76,7 @@ local function patched(root, remove, stay)
     end
     touch(s.id)
     wired = {}
-    local j = load(s.id)
-    j.policy = call('HGET', key(s.id), 'policy') or ''
+    j.policy, j.queue = call('HGET', key(s.id), 'policy') or '', call('HGET', key(s.id), 'queue')
     subscribed(s)
     redefault(s, defaults)
     if j.token then wake(s.id) end -- its run goes by the old wires: another one closes what is new

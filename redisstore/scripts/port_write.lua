@@ -2,13 +2,13 @@
 -- job that this made ready, of those that the caller can run.
 -- KEYS: due
 -- ARGV: job, direction, port, token, ms for which it is remembered, hash or '', '1' to wake nobody, entry for the log or '',
---       messages, message…, what following() in run.lua reads, and unless that is '0': queues, queue…
+--       messages, message…, what line.following() in run.lua reads, and unless that is '0': queues, queue…
 -- reply: {'ok', {ready jobs}, job or '', what begin() in run.lua returns}
 --        or {'gone' | 'port' | 'closed' | 'full' | 'large <values>', {}}
 local id, dir, port, token, kept, hash = arg(), arg(), arg(), arg(), num(), tonumber(arg())
 quiet = arg() == '1'
 local entry, items = arg(), list()
-local b, queues = following(), {}
+local b, queues = line.following(), {}
 for _ = 1, b and num() or 0 do queues[arg()] = true end
 if load(id).status == '' then return { 'gone', {} } end
 if not wires(id, dir, port) then return { 'port', {} } end
@@ -40,7 +40,7 @@ end
 local function begun()
   for _, j in ipairs(again and reached({}, id, dir, port) or ready) do
     local mine = j.token == (again and b.token or false)
-    local snapshot = mine and b.types[j.type] and queues[j.queue] and follow(b, j)
+    local snapshot = mine and b.types[j.type] and queues[j.queue] and line.follow(b, j)
     if snapshot then return j.id, snapshot end
   end
 end

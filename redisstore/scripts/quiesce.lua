@@ -38,7 +38,7 @@ local function still(graph, at)
       for n = 2, #page[2], 2 do
         local j = tree(page[2][n]) == tree(graph) and load(page[2][n]) -- else adopted
         if j and not at_rest(j) then return j.id end
-        if j then seen[#seen + 1] = j.id .. ' ' .. str(j.gen) .. ' ' .. str(j.version) end
+        if j then seen[#seen + 1] = j.id .. ' ' .. str(j.touched) .. ' ' .. str(j.version) end
         if j and not done(j) and call('EXISTS', key(j.id) .. ':c') == 1 then todo[#todo + 1] = j.id .. ':0' end
       end
     end

@@ -50,7 +50,8 @@ end
 local function fresh(id, f, status)
   local parent = f.parent ~= '' and f.parent
   return {
-    id = id, status = status, type = f.type, queue = f.queue, gen = 0, token = false, last = false, again = false,
+    id = id, status = status, type = f.type, queue = f.queue, priority = tonumber(f.priority or '500'),
+    token = false, last = false, again = false,
     parent = parent, pgraph = f.pgraph == '1', graph = f.graph == '1', open = tonumber(f.open or '0'), broken = 0,
     step = 0, version = 0, tries = 0, silent = f.silent or '', rate = '', blocked = 0, loop = f.loop,
     policy = f.policy or '', touched = 0,
@@ -204,7 +205,7 @@ local function heirs(j, fields, most)
   return out
 end
 
--- begin starts a run as what beginning() reads says, and returns what it sees: {'ok', now, what flat() makes
+-- begin starts a run as what line.beginning() reads says, and returns what it sees: {'ok', now, what flat() makes
 -- of its fields, state or false, defaults, inboxes, heirs}, or {why not, details}. A repeat under the same
 -- token answers again. A job that is over its limit of runs a minute is throttled.
 local function begin(j, b)
@@ -216,11 +217,17 @@ local function begin(j, b)
     local ttl = call('PTTL', k .. ':lock')
     if ttl > 0 then
       call('ZADD', P .. 'due', str(NOW + math.min(ttl, 5 * LOOK)), j.id) -- it may end before
+      if j.listed then line.leave(j) end
       return { 'locked', str(ttl) }
     end
     local limit = b.limits[j.type] or b.limits['']
     local rate = entered(j, 1, limit)
-    if not rate and j.status == S.queued then return throttle(j, limit) end
+    if not rate and j.status == S.queued then
+      if j.listed then line.leave(j) end
+      local refused = throttle(j, limit)
+      b.hot = limit < 0 and { j.id, refused } or b.hot
+      return refused
+    end
     j.token = b.token
     if rate and rate ~= j.rate then
       j.rate = rate
@@ -235,9 +242,9 @@ local function begin(j, b)
   return { 'ok', str(NOW), text, state, defaults, boxes, row, woken }
 end
 
--- limits reads the runs a minute allowed to types: pairs of type and number, which is below zero if it is of
+-- line.limits reads the runs a minute allowed to types: pairs of type and number, which is below zero if it is of
 -- runs without progress.
-local function limits()
+function line.limits()
   local out = {}
   for _ = 1, num() do
     local t = arg()
@@ -246,24 +253,36 @@ local function limits()
   return out
 end
 
--- beginning reads how a run is to begin: token, lease ms, batch, batches by type, bytes, most heirs, what
+-- line.beginning reads how a run is to begin: token, lease ms, batch, batches by type, bytes, most heirs, what
 -- limits() reads.
-local function beginning()
-  return { token = arg(), lease = num(), most = num(), batches = arg(), bytes = num(), row = num(), limits = limits() }
+function line.beginning()
+  return { token = arg(), lease = num(), most = num(), batches = arg(), bytes = num(), row = num(), limits = line.limits() }
 end
 
--- following reads how a run of a job that the call makes ready is to begin, or returns nil:
--- '0', or '1', what beginning() reads, types, type…
-local function following()
-  if arg() == '0' then return end
-  local b = beginning()
-  b.types = {}
-  for _ = 1, num() do b.types[arg()] = true end
+-- line.choosing reads how a run of a ready job is to begin: what line.beginning() reads, types, marks, type… that it may
+-- have. A mark is 1 if the caller goes on with the first job of its transaction after one of the type.
+function line.choosing()
+  local b = line.beginning()
+  b.types, b.holds = {}, {}
+  local n, marks = num(), arg()
+  for i = 1, n do
+    local type = arg()
+    b.types[type], b.holds[type] = true, string.byte(marks, i) == 49
+  end
   return b
 end
 
--- follow begins a run as b says, and returns what it sees, or nil if it cannot be now.
-local function follow(b, j)
+-- line.following reads how one is to begin behind what the call does, or returns nil: '0'; or of which job, and what
+-- line.choosing() reads. '3': one that the call makes ready; '1': else the first that is ready; '2': that in any case.
+function line.following()
+  local how = arg()
+  local b = how ~= '0' and line.choosing() or nil
+  if b then b.how = how end
+  return b
+end
+
+-- line.follow begins a run as b says, and returns what it sees, or nil if it cannot be now.
+function line.follow(b, j)
   local snapshot = begin(j, b)
   if snapshot[1] ~= 'ok' then return nil end
   j.begun = true

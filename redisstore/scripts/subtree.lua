@@ -67,6 +67,7 @@ end
 local function erase(id, what)
   local k = key(id)
   local keys = { k, k .. ':s', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held', k .. ':l', k .. ':w' }
+  if load(id).listed then line.leave(load(id)) end
   if below(id, what) then keys[#keys + 1] = k .. ':c' end -- else its chores need it
   for _, field in ipairs(call('HKEYS', k)) do
     local dir, port = string.match(field, '^([io])%.(.+)$')

@@ -278,6 +278,8 @@ local function transact(deltas)
           apply(d)
           guessed = nil
         end
+      else
+        j.repeated = true
       end
       if why == '' then
         held, last = held + 1, j

@@ -1,0 +1,173 @@
+-- ready.lua: who may run next. The ready jobs of a queue lie in a set for each type, by priority and then so that each
+-- tree has its turn; the types that have some lie in a set of the queue, each with the score of its first job. A job is in its
+-- set from when it becomes ready until its run begins, unless it is locked, throttled or delayed: then `due` brings it back.
+
+line.CLASS = 2 ^ 40 -- scores of one priority
+function line.types(queue) return P .. 'ready:' .. queue end
+function line.set(queue, type) return P .. 'ready:' .. queue .. '#' .. type end
+
+-- line.first returns the first member of a set, and its score: when memory is full, of those that may run then.
+function line.first(set)
+  local found = call('ZRANGEBYSCORE', set, '-inf', FULL and '(0' or '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return found[1], tonumber(found[2])
+end
+
+-- line.class returns where the scores begin of the priority that a score is of.
+function line.class(score) return math.floor(score / line.CLASS) * line.CLASS end
+
+-- line.ring has the bell of a queue rung for jobs of a type.
+function line.ring(queue, type)
+  local types = rings[queue] or {}
+  rings[queue], types[type] = types, true
+end
+
+-- line.more does so for all types that have ready jobs there, and returns how many these are.
+function line.more(queue)
+  local n = 0
+  for _, type in ipairs(call('ZRANGEBYSCORE', line.types(queue), '-inf', FULL and '(0' or '+inf')) do
+    line.ring(queue, type)
+    n = n + call('ZCARD', line.set(queue, type))
+  end
+  return n
+end
+
+-- line.count counts the ready jobs of a tree, besides its root, and returns how many it has now.
+function line.count(id, n)
+  return tree(id) == id and 1 or call('HINCRBY', P .. 't:' .. tree(id), 'ready', n)
+end
+
+-- line.remove takes a job out of a set.
+function line.remove(queue, type, id)
+  local set = line.set(queue, type)
+  if call('ZREM', set, id) == 0 then return false end
+  line.count(id, -1)
+  local score = call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
+  if score then call('ZADD', line.types(queue), score, type) else call('ZREM', line.types(queue), type) end
+  return true
+end
+
+-- line.leave takes a job out of its ready set; one that ends may be in that for all engines.
+function line.leave(j)
+  j.listed = false
+  if not line.remove(j.queue, j.type, j.id) then line.remove(j.queue, '', j.id) end
+end
+
+-- line.enter puts a job into its ready set: behind as many others as its tree has ready jobs. One that ends comes first
+-- while the memory is full, as only those may run then. With any it goes to where engines find it that lack its type.
+function line.enter(j, any)
+  local type, class = any and '' or j.type, FULL and -line.CLASS or (1000 - j.priority) * line.CLASS
+  local set = line.set(j.queue, type)
+  if j.listed then
+    local score = call('ZSCORE', set, j.id)
+    if score and line.class(tonumber(score)) == class then return end
+    line.leave(j)
+  end
+  j.listed = true
+  local types = line.types(j.queue)
+  local head = call('ZRANGEBYSCORE', types, str(class), str(class + line.CLASS - 1), 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  local score, first = (head and tonumber(head) or class) + line.count(j.id, 1), tonumber(call('ZSCORE', types, type) or '')
+  call('ZADD', set, str(score), j.id)
+  if not first or score < first then call('ZADD', types, str(score), type) end
+  if not first or FULL then line.ring(j.queue, type) end
+end
+
+-- line.arrive puts those that this call has made ready, and whose runs neither it has begun nor its caller will begin, into
+-- their sets.
+function line.arrive()
+  for n, j in ipairs(ready) do
+    if not j.begun and not j.kept and line.runnable(j) and (not FULL or j.status == S.terminating) then line.enter(j) end
+    ready[n] = nil
+  end
+end
+
+-- line.order returns the types of a queue that have ready jobs, the one whose first job is next at first. Of eight times it
+-- is another one of the same priority, by lot: else a type of which very many trees have jobs would hold up all others.
+function line.order(queue, lot)
+  local all = call('ZRANGE', line.types(queue), 0, -1, 'WITHSCORES')
+  local types, alike = {}, 0
+  for n = 1, #all, 2 do
+    types[#types + 1] = all[n]
+    if line.class(tonumber(all[n + 1])) == line.class(tonumber(all[2])) then alike = #types end
+  end
+  if alike > 1 and lot % 8 == 0 then table.insert(types, 1, table.remove(types, math.floor(lot / 8) % alike + 1)) end
+  return types
+end
+
+-- line.pop begins a run of the first ready job of a queue, of the types that b says, and returns it and what it sees.
+function line.pop(queue, b)
+  local looks = 20 -- at jobs that cannot begin
+  for _, type in ipairs(line.order(queue, string.byte(b.token, 1) * 31 + string.byte(b.token, 2))) do
+    while (b.types[type] or type == '') and looks > 0 do
+      local id = line.first(line.set(queue, type))
+      if not id then break end
+      local j = load(id)
+      local snapshot = line.runnable(j) and line.follow(b, j)
+      if snapshot then return j, snapshot end
+      line.remove(queue, type, id) -- begin has left it in `due`, if it is to run at all
+      j.listed, looks = false, looks - 1
+    end
+  end
+end
+
+-- line.own begins a run of a job that a transaction made ready, unless one of a higher priority is ready in the queue, and
+-- returns it and what it sees. It is left to the caller to go on with the transaction's first job, if b says so.
+function line.own(answer, b, last, before, first)
+  local _, head = line.first(line.types(last.queue))
+  local function may(j)
+    return b.types[j.type] and j.queue == last.queue and not j.token
+      and (1000 - j.priority) * line.CLASS <= (head or math.huge)
+  end
+  for n = before + 1, #ready do
+    local j = ready[n]
+    local snapshot = may(j) and line.follow(b, j)
+    if snapshot then
+      for m = before + 1, b.holds[j.type] and first ~= j and #ready or 0 do first.kept = first.kept or ready[m] == first end
+      if first.kept then answer[1][6] = 1 end
+      return j, snapshot, true
+    end
+  end
+  return nil, nil, head
+end
+
+-- line.go_on begins a run behind a transaction whose last job is given: of one that it made ready or, if b.how says so, of
+-- the first in the queue.
+function line.go_on(answer, b, last, before, first)
+  if not last then return end
+  local stepped, j, snapshot = last.repeated and call('HGET', key(last.id), 'stepped'), nil, nil
+  if stepped and string.sub(stepped, 1, #b.token + 1) == b.token .. ' ' then -- a repeat of this call
+    j = load(string.sub(stepped, #b.token + 2))
+    if j == last and j.status == S.running then answer[1][3] = 1 end -- as it was before it began
+    snapshot = j.token == b.token and line.follow(b, j)
+  else
+    local more = true
+    if b.how ~= '2' then j, snapshot, more = line.own(answer, b, last, before, first) end
+    if more and not snapshot and b.how ~= '3' then
+      line.arrive()
+      j, snapshot = line.pop(last.queue, b)
+    end
+    if snapshot then call('HSET', key(last.id), 'stepped', b.token .. ' ' .. j.id) end
+  end
+  if snapshot then answer[2], answer[3] = j.id, snapshot end
+end
+
+-- wakes returns what is left to do behind a call: queue, generation of its bell, types of jobs that are ready there, …;
+-- and what else of `due` is to be looked at now, with an empty generation.
+local function wakes()
+  if next(recheck) then quiesce() end
+  line.arrive()
+  local out = {}
+  for queue, types in pairs(rings) do
+    local names, n = {}, #out
+    for type in pairs(types) do -- but those whose jobs have begun meanwhile
+      if call('ZSCORE', line.types(queue), type) then names[#names + 1] = type == '' and '*' or type end
+    end
+    if #names > 0 then
+      out[n + 1], out[n + 2], out[n + 3] = queue, call('HGET', P .. 'bells', queue) or '0', table.concat(names, ' ')
+    end
+  end
+  for member in pairs(urgent) do
+    local n = #out
+    out[n + 1], out[n + 2], out[n + 3] = member, '', ''
+  end
+  return out
+end
