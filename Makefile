@@ -91,10 +91,11 @@ fuzz: redis ## Run each fuzz target for FUZZTIME (10s)
 
 .PHONY: lint
 lint: export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/lint-cache
-lint: $(GOLANGCI_LINT) ## Run the linters and check the formatting, of chaos/ and bench/ too
+lint: $(GOLANGCI_LINT) ## Run the linters and check the formatting, of the other modules too
 	$(GOLANGCI_LINT) run $(PKGS)
 	cd chaos && $(GOLANGCI_LINT) run --build-tags failpoints
 	cd bench && $(GOLANGCI_LINT) run
+	cd examples/orders && $(GOLANGCI_LINT) run
 
 .PHONY: fmt
 fmt: $(GOFUMPT) $(GOLANGCI_LINT) ## Format the code and group its imports
