@@ -38,6 +38,7 @@ type Engine struct {
 	presence presence
 	asleep   sleepers
 	rooms    rooms
+	hooks    Hooks // nil: none
 }
 
 // errRan: an engine that has stopped cannot start again.
@@ -54,7 +55,7 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, registry: r, quiet: make(chan struct{})}
+	e := &Engine{cfg: cfg, registry: r, quiet: make(chan struct{}), hooks: newHooks(cfg.Hooks, cfg.Logger)}
 	e.runs, e.abort = context.WithCancelCause(context.Background())
 	return e, nil
 }
@@ -215,6 +216,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.runs), patience)
 	defer cancel()
 	defer context.AfterFunc(e.runs, func() { time.AfterFunc(lastWords, cancel) })()
+	sent := time.Now()
 	err := retry(ctx, func() error {
 		var err error
 		if step {
@@ -227,6 +229,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 		}
 		return err
 	})
+	took, failure := time.Since(sent), (*job.Failure)(nil)
 	log := e.cfg.Logger.With("job", snap.Info.ID, "type", snap.Info.Type)
 	switch {
 	case err == nil:
@@ -252,12 +255,13 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 		if snap.Shutdown {
 			outcome = statemachine.Shutdown // which an error does not prevent
 		}
-		e.giveUp(ctx, log, &job.Delta{
-			Job: d.Job, Token: d.Token, Outcome: outcome, Reason: firstLine(err.Error()),
-			Failure: &job.Failure{At: time.Now().UTC(), Step: snap.Info.Steps, Try: snap.Info.Tries + 1, Error: err.Error()},
-		})
+		failure = &job.Failure{At: time.Now().UTC(), Step: snap.Info.Steps, Try: snap.Info.Tries + 1, Error: err.Error()}
+		e.giveUp(ctx, log, &job.Delta{Job: d.Job, Token: d.Token, Outcome: outcome, Reason: firstLine(err.Error()), Failure: failure})
 	default:
 		log.Error("run could not be committed; it will be repeated when its lease ends", "error", err)
+	}
+	if e.hooks != nil {
+		e.tellCommit(row, done, err, failure, took)
 	}
 	return done
 }

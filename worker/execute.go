@@ -59,7 +59,7 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 		defer stop()
 	}
 	r := newRun(ctx, t.cfg.Store, snap, t.cfg.Lease)
-	r.layout, r.journal.off = k.layout, k.options.NoLog
+	r.layout, r.journal.off, r.hooks = k.layout, k.options.NoLog, t.hooks
 	r.keeper, r.guess, r.settle = t.keeper, guess, settle
 	if settle != nil && !t.still {
 		defer time.AfterFunc(shortRun, func() { _ = settle() }).Stop() // else what goes before it waits for it
@@ -71,10 +71,19 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 		err = t.hand.do(task{ctx, k, r, snap})
 	}
 	took := t.ended(k, began)
+	out := t.conclude(k, r, snap, err, took)
+	if t.hooks != nil {
+		t.hooks.Ended(t.endOf(k, snap, r, out, err, took))
+	}
+	return out
+}
+
+// conclude returns what is to be committed of a run whose code returned err; nil if the run has lost its job.
+func (t *turn) conclude(k *kind, r *Run, snap *job.Snapshot, err error, took time.Duration) *ran {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
-	cause := context.Cause(ctx)
+	cause := context.Cause(r.ctx)
 	switch {
 	case errors.Is(cause, job.ErrFenced) || errors.Is(r.broken, job.ErrFenced):
 		t.cfg.Logger.Warn("run lost its job: its lease ended", "job", snap.Info.ID, "type", k.name)

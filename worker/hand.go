@@ -69,5 +69,9 @@ func one(t task, done chan<- error) {
 		}
 		done <- err
 	}()
-	err = work(t.ctx, t.kind, t.run, t.snap)
+	if t.run.hooks == nil {
+		err = work(t.ctx, t.kind, t.run, t.snap)
+		return
+	}
+	err = t.run.hooks.Run(t.ctx, t.run, func(ctx context.Context) error { return work(ctx, t.kind, t.run, t.snap) })
 }

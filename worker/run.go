@@ -39,6 +39,7 @@ type Run struct {
 	layout *port.Layout // of the worker
 	lease  time.Duration
 	ctx    context.Context //nolint:containedctx // the run's own: port handles have no context argument
+	hooks  Hooks           // nil: none
 
 	mu       sync.Mutex
 	token    string
@@ -134,6 +135,9 @@ func next[T any](list []T, more int) ([]T, *T) {
 
 // ID returns the ID of the job.
 func (r *Run) ID() job.ID { return r.info.ID }
+
+// Type returns the worker type of the job.
+func (r *Run) Type() string { return r.info.Type }
 
 // Info returns what was known of the job when the run began.
 func (r *Run) Info() job.Info {
@@ -245,11 +249,15 @@ func (r *Run) Checkpoint() error {
 	}
 	d := r.take(job.Checkpoint)
 	r.moved = r.moved || progress(d)
+	size := r.size
 	r.delta, r.size, r.written, r.reached = &job.Delta{}, 0, 0, 0
 	d.Next, d.Lease = rand.Text(), r.lease
 	begun := time.Now()
 	r.keeper.change(d.Next)
 	res, err := commit(r.ctx, r.store, *d)
+	if r.hooks != nil {
+		r.tellCheckpoint(d, res, err, size, time.Since(begun))
+	}
 	if err != nil {
 		r.broken = fmt.Errorf("checkpoint: %w", err)
 		return r.broken

@@ -185,6 +185,9 @@ type Config struct {
 	Drain time.Duration
 	// Logger gets what no caller can be told. Nil means slog.Default().
 	Logger *slog.Logger
+	// Hooks are called around runs and commits, the first of them outermost. LogHooks are some; packages
+	// telemetry/metrics and telemetry/trace have others. Without any nothing is spent on them.
+	Hooks []Hooks
 }
 
 // Validate names every bad field. The error wraps job.ErrConfig.
@@ -212,6 +215,9 @@ func (c Config) Validate() error {
 	}
 	if c.Drain < 0 {
 		bad = append(bad, fmt.Sprintf("Drain %s is negative", c.Drain))
+	}
+	if slices.Contains(c.Hooks, nil) {
+		bad = append(bad, "Hooks has a nil")
 	}
 	slices.Sort(bad)
 	return configError("the engine", bad)
