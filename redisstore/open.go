@@ -113,6 +113,7 @@ type Store struct {
 	callers  callers
 	lives    lives
 	living   living
+	traffic  traffic
 	scripts  atomic.Bool // the server has no functions: scripts are used
 }
 
@@ -160,6 +161,7 @@ func connect(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s.target, s.rdb = t, t.client()
+	s.rdb.AddHook(&s.traffic)
 	s.keys = keyspace{namespace: cfg.namespace()}
 	s.secrets = secrets{cfg.Codec, cfg.namespace()}
 	s.broker = delivery.New(s.rdb, cfg.namespace())

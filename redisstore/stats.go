@@ -15,11 +15,14 @@ import (
 type Stats struct {
 	Namespace string
 	Shards    int
-	Roots     int64 // jobs without parent
-	Due       int64 // reasons to look at something later: wakes, leases, timers, work left to do
-	Overdue   int64 // of them, those that nobody has looked at for Lag
-	Orders    int64 // from shard to shard, not yet carried out
-	Chores    int64 // pieces of work on subtrees that are left to do
+	Roots     int64         // jobs without parent
+	Dead      int64         // jobs with dead letters
+	Failed    int64         // jobs, also of trees that go on
+	Due       int64         // reasons to look at something later: wakes, leases, timers, work left to do
+	Overdue   int64         // of them, those that nobody has looked at for Lag
+	Late      time.Duration // since when the first of them is due; 0 if nothing is
+	Orders    int64         // from shard to shard, not yet carried out
+	Chores    int64         // pieces of work on subtrees that are left to do
 	Aliases   int64
 	Queues    []QueueInfo
 	Engines   []job.EngineInfo
@@ -81,16 +84,20 @@ func (s *Store) Stats(ctx context.Context) (*Stats, error) {
 func (s *Store) count(ctx context.Context, st *Stats, now time.Time) error {
 	late := strconv.FormatInt(now.Add(-Lag).UnixMilli(), 10)
 	sums := map[*int64][]*redis.IntCmd{}
+	var heads []*redis.ZSliceCmd
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		add := func(sum *int64, c *redis.IntCmd) { sums[sum] = append(sums[sum], c) }
 		for i := range s.keys.shards + 1 { // the last being that of the channels
 			due := s.dueAt(i)
 			add(&st.Due, p.ZCard(ctx, due))
 			add(&st.Overdue, p.ZCount(ctx, due, "-inf", late))
+			heads = append(heads, p.ZRangeWithScores(ctx, due, 0, 0))
 			add(&st.Orders, p.XLen(ctx, outboxAt(due)))
 			add(&st.Chores, p.LLen(ctx, choresAt(due)))
 			if i < s.keys.shards {
 				add(&st.Roots, p.ZCard(ctx, s.keys.index(i)))
+				add(&st.Failed, p.ZCard(ctx, s.keys.failures(i)))
+				add(&st.Dead, p.ZCard(ctx, s.keys.dead(i)))
 			}
 		}
 		add(&st.Aliases, p.HLen(ctx, s.keys.aliases()))
@@ -101,6 +108,11 @@ func (s *Store) count(ctx context.Context, st *Stats, now time.Time) error {
 	for sum, counts := range sums {
 		for _, c := range counts {
 			*sum += c.Val()
+		}
+	}
+	for _, head := range heads {
+		for _, z := range head.Val() {
+			st.Late = max(st.Late, now.Sub(time.UnixMilli(int64(z.Score))))
 		}
 	}
 	return nil

@@ -25,24 +25,29 @@ func TestStatsCount(t *testing.T) {
 				e.Errorf("%d servers at %s", len(st.Servers), e.url)
 			}
 			out := *st
-			out.Servers, out.Queues, out.Engines = nil, nil, nil
+			if out.Late >= redisstore.Lag != (out.Overdue > 0) {
+				e.Errorf("%d entries are overdue, the first since %s", out.Overdue, out.Late)
+			}
+			out.Servers, out.Queues, out.Engines, out.Late = nil, nil, nil, 0
 			return out
 		}
 		e.equal("a new namespace", stats(), redisstore.Stats{Namespace: e.ns, Shards: shards})
 
 		first, second := e.single(), e.single()
 		e.end(second, statemachine.Complete)
+		third := e.single()
+		e.end(third, statemachine.Fail)
 		_, err := e.store.Claim(ctx, "first", first)
 		e.ok(err)
 		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A"}))
-		e.equal("two jobs", stats(), redisstore.Stats{Namespace: e.ns, Shards: shards, Roots: 2, Due: 1, Aliases: 1})
+		e.equal("two jobs", stats(), redisstore.Stats{Namespace: e.ns, Shards: shards, Roots: 3, Failed: 1, Due: 1, Aliases: 1})
 
 		e.ok(e.rdb.ZAdd(ctx, e.due(first), redis.Z{Score: 1, Member: string(first)}).Err())
 		shard := strings.TrimSuffix(e.due(first), "due")
 		e.ok(e.rdb.RPush(ctx, shard+"chores", "delete x", "delete y").Err())
 		e.ok(e.rdb.XAdd(ctx, &redis.XAddArgs{Stream: shard + "outbox", Values: []string{"to", "hub", "order", "x"}}).Err())
 		e.equal("work left to do", stats(), redisstore.Stats{
-			Namespace: e.ns, Shards: shards, Roots: 2, Due: 1, Overdue: 1, Aliases: 1, Orders: 1, Chores: 2,
+			Namespace: e.ns, Shards: shards, Roots: 3, Failed: 1, Due: 1, Overdue: 1, Aliases: 1, Orders: 1, Chores: 2,
 		})
 		st, err := store.Stats(ctx)
 		e.ok(err)

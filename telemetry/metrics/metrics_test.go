@@ -1,0 +1,351 @@
+package metrics_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/telemetry/metrics"
+	"github.com/weirworks/weir/worker"
+)
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+
+// patience is how long a test waits for what must happen.
+const patience = 60 * time.Second
+
+// Double doubles numbers, and fails on negative ones.
+type Double struct {
+	In  port.In[int]
+	Out port.Out[int]
+}
+
+func (w *Double) Run(context.Context, *worker.Run) error {
+	n, ok, err := w.In.Read()
+	switch {
+	case err != nil || !ok:
+		return err
+	case n < 0:
+		return errors.New("negative")
+	}
+	return w.Out.Write(2 * n)
+}
+
+// WorkerOptions implements worker.Configured.
+func (*Double) WorkerOptions() worker.Options {
+	return worker.Options{Tries: 2, Backoff: worker.ConstantBackoff(time.Millisecond), Pure: true}
+}
+
+func doubles() *graph.Graph {
+	g := graph.New("doubles")
+	a, b := graph.Add(g, "a", &Double{}, graph.OnFailure(job.DeadLetter)), graph.Add(g, "b", &Double{})
+	graph.Connect(graph.Input[int](g, "in"), a.In)
+	graph.Connect(a.Out, b.In)
+	graph.Export(g, "out", b.Out)
+	return g
+}
+
+func open(t testing.TB, url string) (*redisstore.Store, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	t.Cleanup(cancel)
+	s, err := redisstore.Open(ctx, redisstore.Config{URL: url, Namespace: redistest.Namespace(t), Shards: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, ctx
+}
+
+// doubled lets an engine with metrics double ten numbers and fail on one.
+func doubled(t *testing.T, url string) (*metrics.Metrics, *redisstore.Store) {
+	t.Helper()
+	store, ctx := open(t, url)
+	m := metrics.New(store)
+	engine, err := worker.New(worker.Config{
+		Store: store, Workers: []worker.Worker{&Double{}}, Logger: slog.New(slog.DiscardHandler), Hooks: []worker.Hooks{m},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.While(ctx, func(ctx context.Context) error {
+		h, err := job.NewClient(store).Start(ctx, doubles())
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(h.Write(ctx, "in", 1, 2, 3, 4, 5, -6, 7, 8, 9, 10, 11), h.Close(ctx, "in")); err != nil {
+			return err
+		}
+		_, err = h.Wait(ctx)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return m, store
+}
+
+// scrape returns what Prometheus would get.
+func scrape(t *testing.T, m *metrics.Metrics) string {
+	t.Helper()
+	server := httptest.NewServer(m.Handler())
+	defer server.Close()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("status %d, error %v:\n%s", answer.StatusCode, err, raw)
+	}
+	return string(raw)
+}
+
+// value returns that of a series in a scrape, which must be there.
+func value(t *testing.T, text, series string) float64 {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, series+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+	}
+	t.Errorf("no series %s in\n%s", series, text)
+	return -1
+}
+
+// TestScrape: what an engine did and what the store holds are there, in a form that Prometheus' own checks accept.
+func TestScrape(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		m, store := doubled(t, url)
+		text := scrape(t, m)
+		labels := `{namespace="` + store.Namespace() + `"`
+		for series, want := range map[string]float64{
+			"weir_messages_read_total" + labels + `,type="Double"}`:                          21,
+			"weir_messages_written_total" + labels + `,type="Double"}`:                       21, // and the dead letter
+			"weir_dead_letters_total" + labels + `,type="Double"}`:                           1,
+			"weir_runs_total" + labels + `,outcome="dead_lettered",type="Double"}`:           1,
+			"weir_runs_total" + labels + `,outcome="failed",type="Double"}`:                  0,
+			"weir_runs_in_progress" + labels + `,type="Double"}`:                             0,
+			"weir_commits_total" + labels + `,result="refused"}`:                             0,
+			"weir_root_jobs" + labels + "}":                                                  1,
+			"weir_failed_jobs" + labels + "}":                                                0,
+			"weir_store_up" + labels + "}":                                                   1,
+			"weir_queue_ready_jobs" + labels + `,queue="default"}`:                           0,
+			"weir_queue_paused" + labels + `,queue="default"}`:                               0,
+			"weir_lease_losses_total" + labels + `,type="Double"}`:                           0,
+			"weir_commit_size_bytes_bucket" + labels + `,le="+Inf"}`:                         value(t, text, "weir_commit_duration_seconds_count"+labels+"}"),
+			"weir_run_duration_seconds_count" + labels + `,type="Double"}`:                   runs(t, text, labels),
+			"weir_run_duration_seconds_bucket" + labels + `,type="Double",le="+Inf"}`:        runs(t, text, labels),
+			"weir_backpressure_suspensions_total" + labels + `,type="Double"}`:               0,
+			"weir_speculative_hits_total" + labels + `,type="Double"}`:                       value(t, text, "weir_speculative_hits_total"+labels+`,type="Double"}`),
+			"weir_run_start_latency_seconds_bucket" + labels + `,queue="default",le="+Inf"}`: value(t, text, "weir_run_start_latency_seconds_count"+labels+`,queue="default"}`),
+		} {
+			if got := value(t, text, series); got != want {
+				t.Errorf("%s is %v, want %v", series, got, want)
+			}
+		}
+		if n := value(t, text, "weir_run_retries_total"+labels+`,type="Double"}`); n < 1 {
+			t.Errorf("%v runs of jobs whose run before failed", n)
+		}
+		if n := value(t, text, "weir_redis_round_trips_total"+labels+"}"); n < 10 {
+			t.Errorf("%v round trips", n)
+		}
+		problems, err := testutil.GatherAndLint(m.Registry())
+		if err != nil || len(problems) > 0 {
+			t.Errorf("lint: %v %v", problems, err)
+		}
+		promtool(t, text, "check", "metrics")
+	})
+}
+
+// runs adds up runs of all outcomes.
+func runs(t *testing.T, text, labels string) (sum float64) {
+	t.Helper()
+	for _, o := range worker.Outcomes() {
+		sum += value(t, text, "weir_runs_total"+labels+`,outcome="`+string(o)+`",type="Double"}`)
+	}
+	return sum
+}
+
+// promtool runs the checks of Prometheus' own tool.
+func promtool(t *testing.T, input string, args ...string) {
+	t.Helper()
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Fatal("promtool is not on PATH: scripts/install-tools.sh installs it")
+	}
+	cmd := exec.CommandContext(t.Context(), tool, args...)
+	cmd.Stdin = strings.NewReader(input)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// TestScrapeReadsNoJob: with 10,000 jobs a scrape sends as many commands as with none, reads no job, and takes less than 50 ms.
+func TestScrapeReadsNoJob(t *testing.T) {
+	server := redistest.Start(t)
+	store, ctx := open(t, server.URL())
+	m := metrics.New(store)
+	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Double{}}})
+	if err == nil {
+		err = engine.Register(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := job.NewClient(store)
+	start := func(jobs int) {
+		g := graph.New("many")
+		for i := range jobs - 1 {
+			graph.Add(g, "j"+strconv.Itoa(i), &Double{})
+		}
+		if _, err := client.Start(ctx, g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(2)
+	scrape(t, m) // the scripts of asynq are there from now on
+	few := commandsOf(t, server, func() { scrape(t, m) })
+	start(10_000)
+	var text string
+	many := commandsOf(t, server, func() { text = scrape(t, m) })
+	if n := value(t, text, `weir_due_entries{namespace="`+store.Namespace()+`"}`); n < 9000 {
+		t.Fatalf("only %v jobs are due", n)
+	}
+	for _, cmd := range many {
+		if strings.Contains(cmd, ":j:") || strings.Contains(strings.ToLower(cmd), `"scan"`) {
+			t.Errorf("a scrape sends %s", cmd)
+		}
+	}
+	ofScripts := func(cmd string) bool { return strings.HasPrefix(cmd, "lua] ") } // asynq looks at up to 20 tasks of a queue
+	many, few = slices.DeleteFunc(many, ofScripts), slices.DeleteFunc(few, ofScripts)
+	if len(many) != len(few) {
+		t.Errorf("%d commands with 10,000 jobs, %d with 2:\n%s\n\n%s", len(many), len(few), strings.Join(many, "\n"), strings.Join(few, "\n"))
+	}
+	fastest := time.Hour
+	for range 10 {
+		began := time.Now()
+		scrape(t, m)
+		fastest = min(fastest, time.Since(began))
+	}
+	t.Logf("%d commands, %s", len(many), fastest)
+	if fastest > 50*time.Millisecond {
+		t.Errorf("a scrape takes %s", fastest)
+	}
+}
+
+// commandsOf returns what Redis was asked while fn ran.
+func commandsOf(t *testing.T, server *redistest.Server, fn func()) (cmds []string) {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Addr())
+	if err == nil {
+		defer conn.Close()
+		err = conn.SetDeadline(time.Now().Add(patience))
+	}
+	if err == nil {
+		_, err = io.WriteString(conn, "MONITOR\r\n")
+	}
+	lines := bufio.NewScanner(conn)
+	if err != nil || !lines.Scan() || lines.Text() != "+OK" {
+		t.Fatalf("MONITOR: %v, %q", err, lines.Text())
+	}
+	fn()
+	if err := server.Client(t).Echo(t.Context(), "the end").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() && !strings.Contains(lines.Text(), `"the end"`) {
+		_, cmd, _ := strings.Cut(lines.Text(), "[0 ")
+		if !strings.Contains(cmd, `] "hello"`) && !strings.Contains(cmd, `] "client"`) {
+			cmds = append(cmds, cmd)
+		}
+	}
+	if lines.Err() != nil {
+		t.Fatal(lines.Err())
+	}
+	return cmds
+}
+
+// TestScrapeWithoutStore: when Redis is away a scrape says so, and still tells what the engines did.
+func TestScrapeWithoutStore(t *testing.T) {
+	t.Parallel()
+	m, store := doubled(t, redistest.SharedRedis(t))
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text := scrape(t, m)
+	labels := `{namespace="` + store.Namespace() + `"`
+	if value(t, text, "weir_store_up"+labels+"}") != 0 || value(t, text, "weir_messages_read_total"+labels+`,type="Double"}`) != 21 {
+		t.Errorf("scrape:\n%s", text)
+	}
+	if strings.Contains(text, "\nweir_root_jobs{") {
+		t.Error("the store's counters are there though it was not asked")
+	}
+}
+
+// counting is a store that counts what the test says.
+type counting struct{ stats redisstore.Stats }
+
+func (c *counting) Namespace() string                                { return "main" }
+func (c *counting) Traffic() redisstore.Traffic                      { return redisstore.Traffic{} }
+func (c *counting) Stats(context.Context) (*redisstore.Stats, error) { return &c.stats, nil }
+
+// TestSeriesAreBounded: jobs and private queues add no series, only types and queues do.
+func TestSeriesAreBounded(t *testing.T) {
+	t.Parallel()
+	store := &counting{}
+	m := metrics.New(store)
+	series := func() int {
+		n, err := testutil.GatherAndCount(m.Registry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	ran := func(id job.ID, typ, queue string) {
+		m.Ended(&worker.RunEnd{Job: id, Type: typ, Queue: queue, Outcome: worker.Completed})
+		m.Committed(&worker.Commit{Jobs: []worker.CommittedJob{{Job: id, Type: typ, Queue: queue, Runs: 1, Applied: true}}})
+	}
+	ran("1", "a", "default")
+	ran("2", "a", "private/x")
+	one := series()
+	for i := range 1000 {
+		store.stats.Queues = append(store.stats.Queues, redisstore.QueueInfo{Name: "private/" + strconv.Itoa(i)})
+		ran(job.ID(strconv.Itoa(i)), "a", "private/"+strconv.Itoa(i))
+	}
+	if n := series(); n != one {
+		t.Errorf("%d series, %d after 1,000 more jobs and private queues", one, n)
+	}
+	ran("3", "b", "default")
+	if n := series(); n-one != 21 {
+		t.Errorf("one more type has %d more series, want 21", n-one)
+	}
+}
