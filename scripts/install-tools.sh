@@ -1,11 +1,21 @@
 #!/bin/sh
-# Makes sure that redis-server and curl are on PATH: the tests start servers of their own from the one, and
-# ask the HTTP API with the other. Does nothing if they are there; otherwise installs the distribution's packages.
+# Makes sure that redis-server, curl and promtool are on PATH: the tests start servers of their own from the first,
+# ask the HTTP API with the second, and check metrics and alerts with the third. Does nothing if they are there;
+# otherwise installs the distribution's packages.
 set -eu
 
-missing=
-for program in redis-server curl; do
-	command -v $program >/dev/null 2>&1 || missing="$missing $program"
+# package_of PROGRAM prints the name of its package.
+package_of() {
+	case $1 in
+	promtool) echo prometheus ;;
+	*) echo "$1" ;;
+	esac
+}
+
+missing= packages=
+for program in redis-server curl promtool; do
+	command -v $program >/dev/null 2>&1 && continue
+	missing="$missing $program" packages="$packages $(package_of $program)"
 done
 [ -n "$missing" ] || exit 0
 
@@ -22,14 +32,14 @@ if [ "$(id -u)" -eq 0 ]; then
 elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
 	as_root="sudo -n env"
 else
-	fail "installing it needs root: run sudo apt-get install$missing"
+	fail "installing it needs root: run sudo apt-get install$packages"
 fi
 
 # RUNLEVEL=1 keeps the package from starting a service where init scripts decide.
-echo "install-tools: installing with apt-get:$missing"
+echo "install-tools: installing with apt-get:$packages"
 $as_root DEBIAN_FRONTEND=noninteractive apt-get update -q || fail "apt-get update failed"
 $as_root DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-	apt-get install -q -y --no-install-recommends$missing || fail "apt-get install$missing failed"
+	apt-get install -q -y --no-install-recommends$packages || fail "apt-get install$packages failed"
 
 for program in $missing; do
 	command -v $program >/dev/null 2>&1 || fail "the package was installed but $program is not on PATH"

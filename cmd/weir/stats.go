@@ -26,6 +26,7 @@ type statsView struct {
 	Namespace string           `json:"namespace"`
 	Shards    int              `json:"shards"`
 	Roots     int64            `json:"roots"`
+	Failed    int64            `json:"failed"`
 	Due       int64            `json:"due"`
 	Overdue   int64            `json:"overdue"`
 	Orders    int64            `json:"orders"`
@@ -48,8 +49,8 @@ func newStats(s *settings) *cobra.Command {
 		Use:   "stats",
 		Short: "Count what a namespace and its Redis have, on one page",
 		Long: `Count what a namespace and its Redis have, on one page. Nothing is scanned: it costs the
-same however many jobs there are, and what nobody counts, such as failed jobs, is not on
-it (weir jobs --status failed --count looks through all jobs without parent).
+same however many jobs there are, and what nobody counts, such as suspended jobs, is not on
+it (weir jobs --status suspended --count looks through all jobs without parent).
 With --watch the page is drawn anew every two seconds until Ctrl-C.`,
 		Example: "  weir stats\n  weir stats --watch\n  weir stats --watch -o jsonl >> stats.jsonl",
 		Args:    usage(cobra.NoArgs),
@@ -118,7 +119,7 @@ func (p *statsPage) print(ctx context.Context) error {
 
 func statsOf(st *redisstore.Stats, where string) *statsView {
 	v := &statsView{
-		At: time.Now().UTC(), Redis: where, Namespace: st.Namespace, Shards: st.Shards, Roots: st.Roots, Due: st.Due,
+		At: time.Now().UTC(), Redis: where, Namespace: st.Namespace, Shards: st.Shards, Roots: st.Roots, Failed: st.Failed, Due: st.Due,
 		Overdue: st.Overdue, Orders: st.Orders, Chores: st.Chores, Aliases: st.Aliases, Queues: queueViews(st.Queues), Engines: st.Engines,
 	}
 	for _, e := range st.Engines {
@@ -149,7 +150,7 @@ func drawStats(w io.Writer, v *statsView, style term.Style) error {
 	}
 	rows := [][]string{
 		{"NAMESPACE", fmt.Sprintf("%s, %d shards, at %s", v.Namespace, v.Shards, v.Redis)},
-		{"jobs", fmt.Sprintf("%s without parent, %s aliases", term.Number(v.Roots), term.Number(v.Aliases))},
+		{"jobs", fmt.Sprintf("%s without parent, %s aliases; %s failed", term.Number(v.Roots), term.Number(v.Aliases), term.Number(v.Failed))},
 		{"due", fmt.Sprintf("%s to be looked at later, %s of them late", term.Number(v.Due), term.Number(v.Overdue))},
 		{"left to do", fmt.Sprintf("%s orders between shards, %s chores", term.Number(v.Orders), term.Number(v.Chores))},
 		{"engines", fmt.Sprintf("%d, with %d of %d runs in progress", len(v.Engines), v.Running, slots)},

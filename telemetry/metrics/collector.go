@@ -52,6 +52,7 @@ func newCollector(store Source) *collector {
 		figures: []figure{
 			{desc("weir_root_jobs", "Root jobs: those without parent."), func(st *redisstore.Stats) float64 { return float64(st.Roots) }},
 			{desc("weir_failed_jobs", "Jobs whose status is failed."), func(st *redisstore.Stats) float64 { return float64(st.Failed) }},
+			{desc("weir_dead_letter_jobs", "Jobs that have dead letters."), func(st *redisstore.Stats) float64 { return float64(st.Dead) }},
 			{desc("weir_due_entries", "Reasons to look at a job later: wake-ups, leases, timers."), func(st *redisstore.Stats) float64 { return float64(st.Due) }},
 			{desc("weir_due_overdue_entries", "Due entries that the sweeper should have looked at 10 seconds ago."), func(st *redisstore.Stats) float64 { return float64(st.Overdue) }},
 			{desc("weir_sweeper_lag_seconds", "How late the first due entry is; 0 if none is late."), func(st *redisstore.Stats) float64 { return st.Late.Seconds() }},
