@@ -157,7 +157,13 @@ type started struct {
 	Body     *Job
 }
 
-func startGraph(ctx context.Context, s *session, in *struct{ Body NewGraph }) (*started, error) {
+// startInput is a graph that is to be started, once for a key.
+type startInput struct {
+	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repetition within an hour starts nothing more, and answers with the same graph"`
+	Body NewGraph
+}
+
+func startGraph(ctx context.Context, s *session, in *startInput) (*started, error) {
 	b := in.Body
 	g, _, err := s.build(b.GraphText)
 	if err != nil {
@@ -166,6 +172,9 @@ func startGraph(ctx context.Context, s *session, in *struct{ Body NewGraph }) (*
 	opts := []job.Option{job.By(s.principal.Name)}
 	if b.Alias != "" {
 		opts = append(opts, job.Alias(b.Alias))
+	}
+	if in.Key != "" {
+		opts = append(opts, job.Key(in.Key))
 	}
 	for key, value := range b.Labels {
 		opts = append(opts, job.Label(key, value))

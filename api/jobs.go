@@ -178,12 +178,18 @@ type created struct {
 	Body     *Job
 }
 
-func createJob(ctx context.Context, s *session, in *struct{ Body NewJob }) (*created, error) {
+// createInput is a job that is to be created, once for a key.
+type createInput struct {
+	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repetition within an hour creates nothing more, and answers with the same job"`
+	Body NewJob
+}
+
+func createJob(ctx context.Context, s *session, in *createInput) (*created, error) {
 	b := in.Body
 	if b.Type == "" {
 		return nil, wrong("type is missing: name a worker type that an engine has registered")
 	}
-	n := job.New{Type: b.Type, Queue: b.Queue, Name: b.Name, Alias: b.Alias, Labels: b.Labels, By: s.principal.Name}
+	n := job.New{Type: b.Type, Queue: b.Queue, Name: b.Name, Alias: b.Alias, Labels: b.Labels, By: s.principal.Name, Key: in.Key}
 	if len(b.Args) > 0 {
 		if b.Args[0] != '{' {
 			return nil, wrong("args: use an object, like {\"Width\": 640}")

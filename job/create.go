@@ -29,6 +29,9 @@ type New struct {
 	Ports []port.Spec
 	// Alias is a name for the job, unique in the namespace.
 	Alias string
+	// Key makes Create idempotent: if a job was created with the same key in the last OnceFor, that one is returned, and Created is
+	// false. 1 to 128 bytes; empty means none.
+	Key string
 	// Labels are short texts by which jobs are found again, see Filter.
 	Labels map[string]string
 }
@@ -54,6 +57,15 @@ func (c *Client) create(ctx context.Context, n New) (*Handle, error) {
 	id, err := c.newID(ctx, n.Parent)
 	if err != nil {
 		return nil, err
+	}
+	if n.Key != "" {
+		fresh := id
+		if id, err = c.byKey(ctx, "create", n.Key, id); err != nil {
+			return nil, err
+		}
+		if _, err := c.store.Info(ctx, id); id != fresh && !errors.Is(err, ErrNotFound) {
+			return c.handle(id), err
+		}
 	}
 	if n.Alias != "" {
 		if err := checkAlias(n.Alias); err != nil {

@@ -77,15 +77,15 @@ func (h *Handle) Write(ctx context.Context, in string, messages ...any) error {
 	return h.write(ctx, port.Input, in, "", messages)
 }
 
-// OnceFor is how long WriteOnce knows a key, at least.
+// OnceFor is how long a key of WriteOnce, Start or Create is known, at least.
 const OnceFor = time.Hour
 
 // WriteOnce is Write, and does nothing if a write with the same key came to the port within the last hour: so a caller that does not know
 // whether a write was carried out, as its process died or no answer came, may repeat it. A key is a text of 1 to 128 bytes;
 // each write needs one of its own, such as the number of an order.
 func (h *Handle) WriteOnce(ctx context.Context, key, in string, messages ...any) error {
-	if len(key) == 0 || len(key) > 128 {
-		return fmt.Errorf("%w: key %.80q of a write has %d bytes: use 1 to 128", ErrName, key, len(key))
+	if err := checkKey("write", key); err != nil {
+		return err
 	}
 	return h.write(ctx, port.Input, in, key, messages)
 }

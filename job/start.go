@@ -24,6 +24,8 @@ type ChildOption interface {
 type startOptions struct {
 	alias, by string
 	aliased   bool
+	key       string
+	keyed     bool
 	queue     string
 	labels    map[string]string
 	existing  existing
@@ -98,6 +100,11 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	if err != nil {
 		return nil, err
 	}
+	if o.keyed {
+		if id, err = c.byKey(ctx, "start", o.key, id); err != nil {
+			return nil, fmt.Errorf("starting a tree: %w", err)
+		}
+	}
 	if o.aliased {
 		// The alias is bound before the tree exists. If this process dies in between,
 		// the next Start under the alias creates the tree under the same ID.
@@ -109,7 +116,7 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	if h.created, err = c.store.Create(ctx, id, plan, o.by); err != nil {
 		return nil, fmt.Errorf("starting tree %s: %w", id, err)
 	}
-	if !h.created {
+	if !h.created && !o.keyed {
 		if err := h.meet(ctx, plan, o.existing); err != nil {
 			return nil, fmt.Errorf("starting tree %q: %w", o.alias, err)
 		}

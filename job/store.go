@@ -34,6 +34,8 @@ type Names interface {
 	Unclaim(ctx context.Context, alias string, id ID) error
 	// Resolve returns the ID bound to an alias, or ErrNotFound.
 	Resolve(ctx context.Context, alias string) (ID, error)
+	// Once remembers an ID under a key for OnceFor, and returns it, or the one that it remembers already.
+	Once(ctx context.Context, key string, id ID) (ID, error)
 	// Aliases returns the aliases of a job, sorted.
 	Aliases(ctx context.Context, id ID) ([]string, error)
 	// Prefixed returns up to limit IDs of roots that begin with prefix, sorted.

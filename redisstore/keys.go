@@ -1,6 +1,8 @@
 package redisstore
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -108,6 +110,12 @@ func (k keyspace) meta() string { return "weir:{" + k.namespace + "}:meta" }
 
 // aliases is the hash alias -> ID.
 func (k keyspace) aliases() string { return "weir:{" + k.namespace + "}:aliases" }
+
+// once is the string that remembers the ID that was made under a key of a caller.
+func (k keyspace) once(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return "weir:{" + k.namespace + "}:once:" + hex.EncodeToString(sum[:16])
+}
 
 // adopting is the lock that adoptions take turns with.
 func (k keyspace) adopting() string { return "weir:{" + k.namespace + "}:adopting" }

@@ -23,6 +23,27 @@ func (s *Store) Claim(ctx context.Context, alias string, id job.ID) (job.ID, err
 	return s.alias(ctx, "add", alias, id)
 }
 
+// Once implements job.Names.
+func (s *Store) Once(ctx context.Context, key string, id job.ID) (job.ID, error) {
+	k := s.keys.once(key)
+	for {
+		err := s.rdb.SetArgs(ctx, k, string(id), redis.SetArgs{Mode: "NX", TTL: job.OnceFor}).Err()
+		if err == nil {
+			return id, nil
+		}
+		if !errors.Is(err, redis.Nil) {
+			return "", s.explain(err)
+		}
+		known, err := s.rdb.Get(ctx, k).Result()
+		if err == nil {
+			return job.ID(known), nil
+		}
+		if !errors.Is(err, redis.Nil) { // else it has just expired
+			return "", s.explain(err)
+		}
+	}
+}
+
 // Unclaim implements job.Names.
 func (s *Store) Unclaim(ctx context.Context, alias string, id job.ID) error {
 	holder, err := s.alias(ctx, "remove", alias, id)

@@ -1,41 +1,45 @@
 package redisstore_test
 
 import (
-	"sync"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
-// A write with a key happens once within the hour, however often and from wherever it is repeated; other
-// keys, ports and writes without one are not concerned.
-func TestWriteOnce(t *testing.T) {
+// A key makes Start and Create happen once, also when the process died before the job was created.
+func TestPoint11Keys(t *testing.T) {
 	each(t, func(e *env) {
-		ctx := e.Context()
-		id := e.create(job.Node{Type: "T", Ports: ports(in("in"), in("other"))})
-		h := job.NewClient(e.store).At(id)
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				if err := job.NewClient(e.store).At(id).WriteOnce(ctx, "order-7", "in", 7); err != nil {
-					e.Error(err)
-				}
-			})
+		c := job.NewClient(e.store)
+		one := func(typ string) planned { return planned{{Type: typ, Ports: ports(in("in"))}} }
+		first, err := c.Start(e.Context(), one("A"), job.Key("k"))
+		e.ok(err)
+		again, err := c.Start(e.Context(), one("B"), job.Key("k"))
+		e.ok(err)
+		e.equal("IDs", again.ID(), first.ID())
+		e.equal("created", []bool{first.Created(), again.Created()}, []bool{true, false})
+		other, err := c.Start(e.Context(), one("A"), job.Key("k2"))
+		e.ok(err)
+		e.equal("another key starts another", other.Created() && other.ID() != first.ID(), true)
+		for _, bad := range []string{"", strings.Repeat("x", 129)} {
+			_, err = c.Start(e.Context(), one("A"), job.Key(bad))
+			e.fails(err, job.ErrName)
 		}
-		all.Wait()
-		e.lose()
-		e.ok(h.WriteOnce(ctx, "order-8", "in", 8, 8))
-		e.ok(h.WriteOnce(ctx, "order-7", "other", 7))
-		e.ok(h.Write(ctx, "in", 9)) // which forgets tokens older than a minute, not keys
-		e.ok(h.WriteOnce(ctx, "order-7", "in", 7))
-		e.equal("messages in the port", e.port(id, port.Input, "in").Waiting, int64(4))
-		e.equal("messages in the other one", e.port(id, port.Input, "other").Waiting, int64(1))
-		left := e.rdb.PTTL(ctx, e.due(id)[:len(e.due(id))-len("due")]+"seen").Val()
-		if left < job.OnceFor-time.Minute || left > job.OnceFor {
-			e.Errorf("keys are kept for another %s", left)
+		died := newID(e) // the process died behind its first step
+		_, err = e.store.Once(e.Context(), "start half", died)
+		e.ok(err)
+		half, err := c.Start(e.Context(), one("A"), job.Key("half"))
+		e.ok(err)
+		e.equal("what was begun is finished", []any{half.ID(), half.Created()}, []any{died, true})
+
+		e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default", Ports: []port.Spec{{Name: "in", Dir: port.Input}}}}))
+		for _, n := range []job.New{{Type: "T", Key: "k"}, {Type: "T", Key: "kid", Parent: first.ID(), Name: "kid"}, {Type: "T", Key: "a", Alias: "alias"}} {
+			made, err := c.Create(e.Context(), n)
+			e.ok(err)
+			same, err := c.Create(e.Context(), n)
+			e.ok(err)
+			e.equal("the same job", []any{same.ID(), same.Created(), made.Created()}, []any{made.ID(), false, true})
 		}
-		e.fails(h.WriteOnce(ctx, "", "in", 1), job.ErrName)
 	})
 }
