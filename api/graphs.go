@@ -148,6 +148,7 @@ type NewGraph struct {
 	GraphText
 	Alias    string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
 	Labels   map[string]string `json:"labels,omitempty"`
+	Retain   string            `json:"retain,omitempty" doc:"for how long the tree is kept after it has settled, like 12h or 7d, or forever"`
 	Existing string            `json:"existing,omitempty" doc:"of another graph under the alias: refuse (the default), take or patch"`
 }
 
@@ -178,6 +179,13 @@ func startGraph(ctx context.Context, s *session, in *startInput) (*started, erro
 	}
 	for key, value := range b.Labels {
 		opts = append(opts, job.Label(key, value))
+	}
+	if b.Retain != "" {
+		d, err := job.ParseRetention(b.Retain)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, job.Retain(d))
 	}
 	switch b.Existing {
 	case "", "refuse":

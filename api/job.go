@@ -30,6 +30,8 @@ type Job struct {
 	CreatedAt *time.Time                 `json:"created_at"`
 	CreatedBy *string                    `json:"created_by"`
 	RanAt     *time.Time                 `json:"ran_at"`
+	ExpiresAt *time.Time                 `json:"expires_at"` // when it is deleted, if it has settled and stays so
+	Unread    bool                       `json:"unread"`     // it is past its retention, and kept as Out ports hold unread messages
 	TryCount  int                        `json:"try_count"`
 	Errors    []Failure                  `json:"errors"`
 	State     map[string]json.RawMessage `json:"state,omitzero"` // only where it was asked for
@@ -89,7 +91,8 @@ func JobOf(i *job.Info) *Job {
 	v := &Job{
 		ID: i.ID, Name: OrNull(i.Name), Type: i.Type, Queue: i.Queue, Status: string(i.Status), Reason: OrNull(i.Reason),
 		Parent: OrNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
-		CreatedBy: OrNull(i.By), RanAt: timeOrNull(i.Ran), TryCount: i.Tries,
+		CreatedBy: OrNull(i.By), RanAt: timeOrNull(i.Ran), ExpiresAt: timeOrNull(i.Expires),
+		Unread: i.Unread, TryCount: i.Tries,
 		In: map[string]Port{}, Out: map[string]Port{}, Labels: map[string]string{},
 	}
 	maps.Copy(v.Labels, i.Labels)

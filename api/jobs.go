@@ -169,6 +169,7 @@ type NewJob struct {
 	Name   string            `json:"name,omitempty" doc:"the name as a child"`
 	Alias  string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
 	Labels map[string]string `json:"labels,omitempty"`
+	Retain string            `json:"retain,omitempty" doc:"for how long the job is kept after it has settled, like 12h or 7d, or forever"`
 	In     *duration         `json:"in,omitempty" doc:"not to run before this time has passed"`
 	At     *time.Time        `json:"at,omitempty" doc:"not to run before"`
 }
@@ -195,6 +196,12 @@ func createJob(ctx context.Context, s *session, in *createInput) (*created, erro
 			return nil, wrong("args: use an object, like {\"Width\": 640}")
 		}
 		n.Args = b.Args
+	}
+	if b.Retain != "" {
+		var err error
+		if n.Retain, err = job.ParseRetention(b.Retain); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case b.In != nil && b.At != nil:

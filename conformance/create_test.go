@@ -29,11 +29,18 @@ func (e *env) unchanged(fn func()) {
 }
 
 // idle waits until nothing is left to do, now or later: no job is queued, running or
-// terminating, no timer is set and no order is on its way.
+// terminating, no timer is set and no order is on its way. That what has settled is to be removed in some days does not count.
 func (e *env) idle() {
 	e.Helper()
 	e.until("nothing is due", func() bool {
-		return !slices.ContainsFunc(e.keys(), func(k string) bool { return strings.HasSuffix(k, ":due") })
+		return !slices.ContainsFunc(e.keys(), func(k string) bool {
+			if !strings.HasSuffix(k, ":due") {
+				return false
+			}
+			due, err := e.rdb.ZRange(e.ctx, k, 0, -1).Result()
+			e.check(err)
+			return slices.ContainsFunc(due, func(m string) bool { return m != "!retain" })
+		})
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -21,6 +22,7 @@ type Graph struct {
 	wired    map[link]bool
 	problems []problem
 	within   []*Graph // those that the graph is nested in, the outermost first
+	retain   time.Duration
 }
 
 var _ job.Planner = (*Graph)(nil)
@@ -58,6 +60,16 @@ func New(name string) *Graph {
 		g.report(g.root.path(), didYouMean(err, name))
 	}
 	return g
+}
+
+// Retain says for how long the tree of the graph is kept after it has settled, see [job.Retain], which overrides it. A
+// nested graph goes with the graph that it is nested in, whatever it says.
+func (g *Graph) Retain(d time.Duration) {
+	if err := job.CheckRetention(d); err != nil {
+		g.report(g.root.path(), err)
+		return
+	}
+	g.retain = d
 }
 
 // Option changes how the jobs of one worker are planned, see [Add].

@@ -110,6 +110,13 @@ func (b *builder) graph(f *File, path string, params map[string]json.RawMessage,
 		b.places = append(b.places, place{path: path + suffix, pos: pos}, place{path: name + suffix, pos: pos})
 	}
 	at("", f.Pos)
+	if f.Retain != "" && outer == nil {
+		d, err := job.ParseRetention(f.Retain)
+		if err != nil {
+			return nil, err
+		}
+		g.Retain(d)
+	}
 	inner := &reach{f.Graphs, outer}
 	broken := make(map[string]bool) // nodes that are not in g: their wires say nothing new
 	for i := range def.Nodes {

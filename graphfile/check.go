@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/weirworks/weir/job"
 )
 
 var (
@@ -122,6 +124,11 @@ func (c *checker) graph(s *scope) {
 		t.name(f.Pos, "", f.Name)
 	} else if f.Name != "" {
 		t.name(f.Pos, "name", f.Name)
+	}
+	if f.Retain != "" && s.outer != nil {
+		t.add(f.Pos, "retain", "a graph goes with the one that it is in: say it there")
+	} else if _, err := job.ParseRetention(f.Retain); f.Retain != "" && err != nil {
+		t.add(f.Pos, "retain", "is %.40q: use a time like 12h or 7d, or forever", f.Retain)
 	}
 	t.metadata(f.Pos, "", f.Metadata)
 	t.twins()

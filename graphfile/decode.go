@@ -41,6 +41,7 @@ func (d decoder) file(v *value, name, path string) File {
 	f := File{
 		Name:        name,
 		Description: str(v.get("description")),
+		Retain:      str(v.get("retain")),
 		Params:      d.params(v.get("params"), under(path, "params")),
 		Edges:       d.edges(v.get("edges"), under(path, "edges")),
 		Inputs:      d.exports(v.get("inputs"), under(path, "inputs"), "to"),

@@ -73,6 +73,7 @@ func (e *encoder) graph(v *value, f *File) {
 	outer := e.literal
 	e.literal = f.Literal
 	v.put("description", optional(f.Description))
+	v.put("retain", optional(f.Retain))
 	v.put("params", e.params(f.Params))
 	nodes := &value{kind: object}
 	for i := range f.Nodes {

@@ -27,6 +27,9 @@ type File struct {
 	Name string
 	// Description is for people.
 	Description string
+	// Retain is for how long a tree of the graph is kept after it has settled, as [job.ParseRetention] reads it; empty if the
+	// file does not say. Graphs have none.
+	Retain string
 	// Params are the parameters of the graph.
 	Params []Param
 	// Nodes are the nodes in the order of the file.

@@ -22,6 +22,7 @@ func (m *importer) properties(v *value) {
 	properties := v.get("properties")
 	weir := properties.get(weirKey)
 	d := decoder{m.problems}
+	m.file.Retain = str(weir.get("retain"))
 	m.file.Params = d.params(weir.get("params"), "properties.weir.params")
 	m.file.Graphs = d.graphs(weir.get("graphs"), "graphs")
 	own := &value{}

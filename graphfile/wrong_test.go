@@ -34,6 +34,7 @@ func TestWrong(t *testing.T) {
 		"components": 4, // that are missing
 		"roots":      1, // two graphs in a file
 		"graphs":     1, // of one name
+		"retain":     3,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

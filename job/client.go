@@ -26,6 +26,7 @@ type Store interface {
 	Family
 	Channels
 	History
+	Keeper
 }
 
 // Client creates jobs and finds them. It holds its store, and what it has read of the catalogue

@@ -34,6 +34,9 @@ type New struct {
 	Key string
 	// Labels are short texts by which jobs are found again, see Filter.
 	Labels map[string]string
+	// Retain is for how long the job is kept after it has settled, see the function Retain; zero: as the namespace says, or
+	// as long as the parent's tree.
+	Retain time.Duration
 }
 
 // Create creates one job by the name of its type. Nothing is stored when the type is
@@ -129,7 +132,7 @@ func (c *Client) planOf(ctx context.Context, n New) (*Plan, error) {
 	for _, s := range MergePorts(typ.Ports, n.Ports) {
 		node.Ports = append(node.Ports, Port{Spec: s})
 	}
-	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent}
+	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain}
 	return plan, plan.Validate()
 }
 

@@ -37,6 +37,10 @@ type Info struct {
 	Blocked    bool                `json:"blocked,omitempty"`    // it rests until ports that it filled have room
 	Labels     map[string]string   `json:"labels,omitempty"`
 	InstanceOf string              `json:"instance_of,omitempty"` // the node of its graph, if it has several jobs
+	Retain     time.Duration       `json:"-"`                     // what it was started with, see Retain; 0 for nothing
+	Release    bool                `json:"-"`                     // it goes when its parent was told of its end
+	Expires    time.Time           `json:"expires,omitzero"`      // when it is deleted, if it has settled and stays so
+	Unread     bool                `json:"unread,omitempty"`      // it is past its retention, but Out ports hold unread messages
 	Ports      []PortInfo          `json:"ports,omitempty"`
 }
 

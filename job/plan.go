@@ -35,6 +35,11 @@ type Planner interface {
 type Plan struct {
 	Nodes  []Node
 	Parent ID // of Nodes[0]; empty: it is the root of a tree of its own
+	// Retain is for how long the jobs are kept after Nodes[0] has settled, see the function Retain; zero: as the namespace
+	// says, or as long as the tree that Nodes[0] grows. It is no part of what a graph is.
+	Retain time.Duration
+	// Release deletes the jobs, of a plan with a Parent, when the parent was told of the end of Nodes[0].
+	Release bool
 }
 
 // Node is one job of a plan.
@@ -112,6 +117,11 @@ func (n *Node) Wired() bool {
 func (p *Plan) Validate() error {
 	if len(p.Nodes) == 0 {
 		return fmt.Errorf("plan has no jobs")
+	}
+	if p.Retain != 0 {
+		if err := CheckRetention(p.Retain); err != nil {
+			return err
+		}
 	}
 	if len(p.Nodes) > MaxNodes {
 		return fmt.Errorf("%w: plan has %d jobs, at most %d are allowed; let a job spawn the rest", ErrTooLarge, len(p.Nodes), MaxNodes)

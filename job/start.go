@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weirworks/weir/statemachine"
 )
@@ -30,6 +31,9 @@ type startOptions struct {
 	labels    map[string]string
 	existing  existing
 	later     bool
+	retain    time.Duration
+	retained  bool // retain was chosen
+	release   bool
 }
 
 // option is an Option for trees, childOption one for children, too.
@@ -58,7 +62,8 @@ const (
 // The existing tree must be what is to be started: a graph with the same definition, which is
 // its jobs, their parameters, ports and wires, or a lone job of the same type and queue with the same
 // parameters. Otherwise the error wraps ErrExists; PatchExisting and TakeExisting say what
-// to do instead. A tree that has completed, failed or been terminated is returned as it is.
+// to do instead. A tree that has completed, failed or been terminated is returned as it is, until it is removed: then the
+// next Start under the alias begins the work anew. With Retain(Forever) it never does.
 //
 // A child that a run spawns gets its alias with the commit. An alias that another job has refuses the
 // Spawn; if that one takes it in the same moment, the child goes without, and its log says so.
@@ -152,11 +157,15 @@ func (o *startOptions) plan(p Planner, name string) (*Plan, error) {
 	}
 	plan = plan.labelled(o.labels)
 	if len(plan.Nodes) > 0 && (name != "" || o.queue != "") {
-		plan = &Plan{Nodes: slices.Clone(plan.Nodes), Parent: plan.Parent} // its planner may give it to others
+		changed := *plan // its planner may give it to others
+		plan, changed.Nodes = &changed, slices.Clone(plan.Nodes)
 		plan.Nodes[0].Name = cmp.Or(name, plan.Nodes[0].Name)
 		for i := range plan.Nodes {
 			plan.Nodes[i].Queue = cmp.Or(plan.Nodes[i].Queue, o.queue)
 		}
+	}
+	if plan, err = o.keep(plan, name != ""); err != nil {
+		return nil, err
 	}
 	err = plan.Validate()
 	if err == nil && o.aliased {

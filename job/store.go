@@ -166,6 +166,14 @@ type Family interface {
 	Delete(ctx context.Context, id ID) error
 }
 
+// Keeper knows for how long trees are kept that have settled.
+type Keeper interface {
+	// Retention returns what holds for trees that name no retention of their own.
+	Retention(ctx context.Context) (Retention, error)
+	// SetRetention sets it for trees that settle from then on. A zero leaves that one as it is.
+	SetRetention(ctx context.Context, r Retention) error
+}
+
 // Channels carries messages to whoever subscribes.
 type Channels interface {
 	// Publish sends messages to a channel.

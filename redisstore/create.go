@@ -146,7 +146,7 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by, digest s
 		}
 		b := birth{node: n, id: tree.Nth(base + i), parent: up, inGraph: inGraph, children: children[i], by: by}
 		if i == 0 {
-			b.digest = digest
+			b.digest, b.retain = digest, retainField(plan)
 		}
 		all[i] = b.args(func(i int) int { return base + i })
 	}
@@ -160,6 +160,7 @@ type birth struct {
 	inGraph    bool // its parent is a graph
 	children   int
 	by, digest string
+	retain     string
 }
 
 // args encodes it as born() in run.lua reads it.
@@ -177,6 +178,9 @@ func (b birth) args(number func(int) int) []any {
 	}
 	if b.digest != "" {
 		fields = append(fields, "def", b.digest)
+	}
+	if b.retain != "" {
+		fields = append(fields, "retain", b.retain)
 	}
 	args = append(append(args, len(fields)), fields...)
 	args = append(append(args, len(defaults)), defaults...)

@@ -104,6 +104,7 @@ func (e *examiner) checks() []check {
 		{"due", e.overdue},
 		{"outbox", e.orders},
 		{"chores", e.leftToDo},
+		{"retention", e.retention},
 		{"queues", e.lines},
 		{"types", e.unserved},
 		{"ready", e.waiting},

@@ -141,6 +141,8 @@ func memberText(member, due string) string {
 		return "orders of " + outboxAt(due)
 	case member == choresMember:
 		return "chores of " + choresAt(due)
+	case member == retainMember:
+		return "what is past its retention in " + due
 	case strings.HasPrefix(member, "!"):
 		id, _, _ := strings.Cut(rest, " ")
 		return map[string]string{"!joining": "adoption of", "!full": "full port of", "!unborn": "unfinished plan of"}[what] + " job " + id

@@ -34,3 +34,6 @@ func EncryptionOf(t testing.TB, url string) Finding {
 	e.encryption()
 	return e.findings[0]
 }
+
+// RetentionLua is what the scripts know of the retention of namespaces.
+func RetentionLua() string { return retentionLua() }

@@ -82,6 +82,15 @@ func (k keyspace) failures(shard int) string { return k.shard(shard) + "failures
 // dead is the sorted set of the shard's jobs whose port for errors may hold dead letters, in order of their IDs.
 func (k keyspace) dead(shard int) string { return k.shard(shard) + "dead" }
 
+// retention is the hash of what holds for trees that name no retention of their own.
+func (k keyspace) retention(shard int) string { return k.shard(shard) + "retention" }
+
+// retained is the sorted set of what is to be removed of a shard, scored with when; kept is that of trees that are past
+// their retention and hold unread messages; removed counts what was removed.
+func (k keyspace) retained(shard int) string { return k.shard(shard) + "retained" }
+func (k keyspace) kept(shard int) string     { return k.shard(shard) + "kept" }
+func (k keyspace) removed(shard int) string  { return k.shard(shard) + "removed" }
+
 // watch exists while programs outside listen to statuses of jobs of the shard.
 func (k keyspace) watch(shard int) string { return k.shard(shard) + "watch:outside" }
 

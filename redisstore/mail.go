@@ -145,6 +145,8 @@ func (s *Store) urgent(ctx context.Context, due string, members []string) error 
 			}
 		case m == choresMember:
 			s.couriers.do(due+" "+choresMember, func(ctx context.Context) { _ = s.chores(ctx, due) })
+		case m == retainMember:
+			s.couriers.do(due+" "+retainMember, func(ctx context.Context) { _ = s.expire(ctx, due) })
 		case strings.HasPrefix(m, joiningMember):
 			err = s.mend(ctx, m)
 		case strings.HasPrefix(m, connectMember):
@@ -164,8 +166,13 @@ func (s *Store) urgent(ctx context.Context, due string, members []string) error 
 
 // chores does a shard's chores until none are left.
 func (s *Store) chores(ctx context.Context, due string) error {
+	return s.pieces(ctx, due, choresMember, func() (any, error) { return s.run(ctx, scriptChores, due, choresBatch) })
+}
+
+// pieces runs a script that does long work in pieces, of which the member of `due` reminds the sweeper, until nothing is left.
+func (s *Store) pieces(ctx context.Context, due, member string, some func() (any, error)) error {
 	for {
-		reply, err := s.run(ctx, scriptChores, due, choresBatch)
+		reply, err := some()
 		if err != nil {
 			return err
 		}
@@ -176,7 +183,7 @@ func (s *Store) chores(ctx context.Context, due string) error {
 		if d.err != nil {
 			return d.err
 		}
-		more.members = slices.DeleteFunc(more.members, func(m string) bool { return m == choresMember }) // those are done here
+		more.members = slices.DeleteFunc(more.members, func(m string) bool { return m == member }) // that is done here
 		if err := s.urgent(ctx, due, more.members); err != nil {
 			return err
 		}
@@ -184,7 +191,11 @@ func (s *Store) chores(ctx context.Context, due string) error {
 		if left == 0 {
 			return nil
 		}
-		failpoint.Hit(failpoint.MidTerminate)
+		if member == retainMember {
+			failpoint.Hit(failpoint.MidExpire)
+		} else {
+			failpoint.Hit(failpoint.MidTerminate)
+		}
 	}
 }
 

@@ -77,6 +77,9 @@ func seenOf(i *job.Info) seen {
 
 // compare looks at all jobs of the tree and at the messages in their ports.
 func (c *machine) compare() {
+	if c.gone {
+		return
+	}
 	c.compareSets()
 	tree, err := c.e.store.Tree(c.e.Context(), c.root)
 	c.ok(err)
@@ -151,6 +154,9 @@ func (c *machine) compareReady(shard string) {
 
 // compareAll looks also at what compare leaves out because it changes rarely.
 func (c *machine) compareAll() {
+	if c.gone {
+		return
+	}
 	ctx := c.e.Context()
 	for _, id := range c.ids() {
 		j := c.model.jobs[id]

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +78,7 @@ type machine struct {
 	*rapid.T
 	e     *env
 	root  job.ID
+	gone  bool // it was past its retention
 	model model
 	runs  []*mRun
 	old   []job.Delta
@@ -94,7 +96,9 @@ type mRun struct {
 func (c *machine) step(f func()) func(*rapid.T) {
 	return func(rt *rapid.T) {
 		c.T = rt
-		f()
+		if !c.gone {
+			f()
+		}
 	}
 }
 
@@ -135,7 +139,8 @@ func (c *machine) ids() []job.ID {
 }
 
 func (c *machine) create() {
-	plan := &job.Plan{Nodes: c.plan(7, "")}
+	plan := &job.Plan{Nodes: c.plan(7, ""), Retain: pick(c, []time.Duration{job.Forever, 10 * longTime, shortTime}, "retain")}
+	c.model.retain = plan.Retain
 	c.ok(plan.Validate())
 	created, err := c.e.store.Create(c.e.Context(), c.root, plan, "")
 	c.ok(err)
@@ -369,6 +374,9 @@ func (c *machine) takeOutside() {
 	c.agree("take", c.e.store.Take(c.e.Context(), id, t, token), want)
 	if want == nil {
 		c.model.take(id, t)
+		if t.Dir == port.Output {
+			c.model.read(c.root)
+		}
 		c.ok(c.e.store.Take(c.e.Context(), id, t, token)) // a repeat changes nothing
 	}
 }
@@ -398,7 +406,29 @@ func (c *machine) sweep() {
 	time.Sleep(3 * shortTime)
 	_, err := c.e.store.Sweep(c.e.Context())
 	c.ok(err)
+	// What is past its retention is removed behind what the sweep does else, or before it.
+	before := c.model.settles
 	c.model.sweep()
+	_, err = c.e.store.Info(c.e.Context(), c.root)
+	if before && c.model.expire(c.root) {
+		c.agree("a tree past its retention", err, job.ErrNotFound)
+		c.vanish()
+		return
+	}
+	c.ok(err)
+}
+
+// vanish looks whether anything is left of a tree that was removed, and whether what comes late makes it anew.
+func (c *machine) vanish() {
+	c.gone = true
+	if n := len(c.old); n > 0 {
+		c.agree("a late commit", c.send(c.old[n-1])[0].Refused, job.ErrNotFound)
+	}
+	for k := range c.e.dump() {
+		if strings.Contains(k, string(c.root)) {
+			c.Fatalf("%s is left of a tree that was removed", k)
+		}
+	}
 }
 
 func (c *machine) refresh() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -14,6 +15,11 @@ import (
 // anew at every change. It shares the state machine with the scripts and nothing else.
 type model struct {
 	jobs map[job.ID]*mJob
+
+	retain  time.Duration // of the tree
+	settles bool          // the root has settled and is to be removed, if nothing is in the way
+	held    bool          // something was: it is looked at again after a minute
+	kept    bool          // something was unread: it is looked at again when that is read
 }
 
 // Whether a job is in its ready set.
@@ -117,6 +123,9 @@ func (m *model) find(id job.ID, n mName, use bool) *mPort {
 
 func (m *model) become(j *mJob, to statemachine.Status) {
 	j.status = to
+	if j.parent == "" && (to.Settled() || to == statemachine.Failed) && m.retain < longTime {
+		m.settles, m.held = true, false
+	}
 	if to == statemachine.Queued {
 		j.again = false
 	}
@@ -505,6 +514,52 @@ func (m *model) terminate(j *mJob) {
 	for _, kid := range j.kids {
 		m.terminate(m.jobs[kid])
 	}
+}
+
+// expire removes the tree if it is past its retention, at rest, and read; it tells whether.
+func (m *model) expire(root job.ID) bool {
+	if !m.settles {
+		return false
+	}
+	m.settles = false
+	top := m.jobs[root]
+	if !top.status.Settled() && top.status != statemachine.Failed {
+		return false
+	}
+	unread := false
+	for _, j := range m.jobs {
+		resting := j.status.Settled() || j.status == statemachine.Failed || j.status == statemachine.Suspended && top.status == statemachine.Failed
+		if j.token != "" || !resting {
+			m.held = true
+		}
+		for n, p := range j.ports {
+			unread = unread || n.dir == port.Output && len(p.items) > 0 && m.member(j)
+		}
+	}
+	if m.held {
+		return false
+	}
+	m.kept = m.kept || unread
+	return !unread
+}
+
+// member tells whether a job is the root, or in its graph.
+func (m *model) member(j *mJob) bool {
+	for j.parent != "" {
+		if j = m.jobs[j.parent]; !j.node.Graph {
+			return false
+		}
+	}
+	return true
+}
+
+// read notes that somebody outside has read what an Out port held.
+func (m *model) read(root job.ID) {
+	top := m.jobs[root]
+	if m.kept && (top.status.Settled() || top.status == statemachine.Failed) {
+		m.settles = true
+	}
+	m.kept = false
 }
 
 func (m *model) sweep() {

@@ -284,6 +284,11 @@ func (d *decoder) infos(v any) []*job.Info {
 		if place := d.str(d.at(one, 5)); place != "" {
 			i.Woke = d.int(place)
 		}
+		if when := d.str(d.at(one, 6)); when == "kept" {
+			i.Unread = true
+		} else {
+			i.Expires = d.time(when)
+		}
 		infos = append(infos, i)
 	}
 	return infos
@@ -366,6 +371,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		i.Args = json.RawMessage(f["args"])
 	}
 	i.Labels = d.labels(f["labels"])
+	i.Retain, i.Release = d.retention(f["retain"]), f["retain"] == releaseField
 	values := d.rawMap(defaults)
 	d.pairs(lengths, func(k string, v any) { waiting[k] = d.int(v) })
 	i.Ports = make([]job.PortInfo, 0, len(waiting))

@@ -13,11 +13,12 @@ import (
 
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "closing": true, "patch": true, "port": true, "quiesce": true, "rate": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true}
+var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "expire": true, "closing": true, "patch": true, "port": true, "quiesce": true, "rate": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -104,8 +105,8 @@ func newBare(t *testing.T) *bare {
 // run runs a script and returns its reply as text, moments masked.
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
-	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua()
-	for _, library := range []string{"base", "ready", "kin", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"} {
+	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua() + redisstore.RetentionLua()
+	for _, library := range []string{"base", "ready", "retain", "kin", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"} {
 		src += b.scripts[library]
 	}
 	reply, err := b.rdb.Eval(b.Context(), src+"start(keys, args, 0)\n"+b.scripts[name], []string{bareShard + "due"}, args...).Result()
@@ -137,7 +138,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[1 [q 0 T]]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
 	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", "", 1, 1}, root...)...)
-	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]  ] ["+bareRoot+".1  [] []  ]] []]") {
+	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]   ] ["+bareRoot+".1  [] []   ]] []]") {
 		t.Errorf("tree_walk replies %s", got)
 	}
 

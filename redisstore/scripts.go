@@ -19,7 +19,7 @@ import (
 var scriptFiles embed.FS
 
 // libraries are what the scripts share, each with those before it.
-var libraries = []string{"base", "ready", "kin", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"}
+var libraries = []string{"base", "ready", "retain", "kin", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"}
 
 // The scripts of the store. Each is the state machine's tables, the libraries up to the
 // one named last that it needs, and its file.
@@ -34,8 +34,9 @@ var (
 	scriptApply    = script("job_apply", "subtree")
 	scriptAlarm    = script("job_alarm", "mail")
 	scriptAdopt    = script("job_adopt", "quiesce")
-	scriptDelete   = script("job_delete", "subtree").freeing()
+	scriptDelete   = script("job_delete", "subtree", "part").freeing()
 	scriptChores   = script("chore_run", "hub", "closing").freeing()
+	scriptExpire   = script("tree_expire", "subtree", "part", "expire").freeing()
 	scriptPatch    = script("graph_patch", "subtree", "patch", "closing")
 	scriptState    = script("state_set", "mail")
 	scriptWrite    = script("port_write", "run")
@@ -84,7 +85,7 @@ func (p program) freeing() program {
 
 // script is one with the libraries up to one, and files of its own in front: Lua allows 200 local names at a time.
 func script(name, last string, own ...string) program {
-	src := "local keys, args = KEYS, ARGV\nlocal LIFE = ''\n" + statemachine.Lua()
+	src := "local keys, args = KEYS, ARGV\nlocal LIFE = ''\n" + statemachine.Lua() + retentionLua()
 	for _, f := range libraries {
 		src += lua(f)
 		if f == last {
@@ -119,7 +120,7 @@ var functionName, functionText = function()
 
 func function() (name, text string) {
 	var b strings.Builder
-	b.WriteString("local scripts\nlocal function build()\nlocal LIFE = table.concat(redis.call('TIME'), '.')\n" + statemachine.Lua())
+	b.WriteString("local scripts\nlocal function build()\nlocal LIFE = table.concat(redis.call('TIME'), '.')\n" + statemachine.Lua() + retentionLua())
 	for _, f := range libraries {
 		b.WriteString(lua(f))
 	}

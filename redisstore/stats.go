@@ -24,6 +24,9 @@ type Stats struct {
 	Orders    int64         // from shard to shard, not yet carried out
 	Chores    int64         // pieces of work on subtrees that are left to do
 	Aliases   int64
+	Retained  int64 // trees and children that have settled, and are removed when their time has come
+	Kept      int64 // trees that are past their retention, and hold messages that nobody has read
+	Removed   int64 // trees and children that were past their retention, ever
 	Queues    []QueueInfo
 	Engines   []job.EngineInfo
 	Servers   []ServerStats // more than one of a cluster
@@ -85,6 +88,7 @@ func (s *Store) count(ctx context.Context, st *Stats, now time.Time) error {
 	late := strconv.FormatInt(now.Add(-Lag).UnixMilli(), 10)
 	sums := map[*int64][]*redis.IntCmd{}
 	var heads []*redis.ZSliceCmd
+	var removed []*redis.SliceCmd
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		add := func(sum *int64, c *redis.IntCmd) { sums[sum] = append(sums[sum], c) }
 		for i := range s.keys.shards + 1 { // the last being that of the channels
@@ -98,12 +102,21 @@ func (s *Store) count(ctx context.Context, st *Stats, now time.Time) error {
 				add(&st.Roots, p.ZCard(ctx, s.keys.index(i)))
 				add(&st.Failed, p.ZCard(ctx, s.keys.failures(i)))
 				add(&st.Dead, p.ZCard(ctx, s.keys.dead(i)))
+				add(&st.Retained, p.ZCard(ctx, s.keys.retained(i)))
+				add(&st.Kept, p.ZCard(ctx, s.keys.kept(i)))
+				removed = append(removed, p.MGet(ctx, s.keys.removed(i))) // which is no error if it is not there
 			}
 		}
 		add(&st.Aliases, p.HLen(ctx, s.keys.aliases()))
 		return nil
 	}); err != nil {
 		return s.explain(err)
+	}
+	var d decoder
+	for _, c := range removed {
+		if v := c.Val()[0]; v != nil {
+			st.Removed += d.int(v)
+		}
 	}
 	for sum, counts := range sums {
 		for _, c := range counts {
@@ -115,7 +128,7 @@ func (s *Store) count(ctx context.Context, st *Stats, now time.Time) error {
 			st.Late = max(st.Late, now.Sub(time.UnixMilli(int64(z.Score))))
 		}
 	}
-	return nil
+	return d.err
 }
 
 func (v server) stats() ServerStats {

@@ -64,6 +64,7 @@ func newCreate(s *settings) *cobra.Command {
 	var args, parent string
 	var labels []string
 	var delay time.Duration
+	var retain retentionFlag
 	c := &cobra.Command{
 		Use:   "create TYPE",
 		Short: "Create a job of a type that an engine has registered",
@@ -81,7 +82,7 @@ checked first: their names, their kinds, and of components (weir components) all
 				if n.Labels, err = labelsOf(labels); err != nil {
 					return err
 				}
-				n.Type, n.By = words[0], actor
+				n.Type, n.By, n.Retain = words[0], actor, retain.Duration
 				if c.Flags().Changed("args") {
 					if err := checkArgs(args); err != nil {
 						return usageError{err}
@@ -120,6 +121,7 @@ checked first: their names, their kinds, and of components (weir components) all
 	c.Flags().StringArrayVar(&labels, "label", nil, "a label of the job, `KEY=VALUE`; weir jobs --label finds it")
 	c.Flags().StringVar(&parent, "parent", "", "`JOB` that it becomes a child of, with --name")
 	c.Flags().StringVar(&n.Name, "name", "", "name as a child")
+	c.Flags().Var(&retain, "retain", "keep the job so long after it has settled, like 12h or 7d, or forever")
 	c.Flags().DurationVar(&delay, "in", 0, "not to run before this time has passed, like 10m")
 	s.completeFlag(c, "queue", queueWords)
 	s.completeFlag(c, "parent", jobWords)

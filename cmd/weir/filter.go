@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -158,25 +157,9 @@ func (a *ageFlag) String() string { return a.text }
 
 // Set implements pflag.Value.
 func (a *ageFlag) Set(text string) error {
-	bad := errors.New("use a time like 90s, 5m, 2h or 3d")
-	days, rest, ok := strings.Cut(text, "d")
-	if !ok {
-		days, rest = "0", text
-	}
-	n, err := strconv.ParseUint(days, 10, 16)
-	if err != nil {
-		return bad
-	}
-	d := time.Duration(n) * 24 * time.Hour
-	if rest != "" {
-		more, err := time.ParseDuration(rest)
-		if err != nil || more < 0 {
-			return bad
-		}
-		d += more
-	}
-	if d <= 0 {
-		return bad
+	d, err := job.ParseRetention(text)
+	if err != nil || d == job.Forever {
+		return errors.New("use a time like 90s, 5m, 2h or 3d")
 	}
 	a.Duration, a.text = d, text
 	return nil

@@ -291,7 +291,7 @@ func TestClosedPipe(t *testing.T) {
 		"alias one uno", "adopt one kid kid", "disown one kid", "lock kid", "unlock kid --force", "terminate kid",
 		"dead list", "dead list -o jsonl", "dead show moaner " + dead[0], "dead edit moaner " + dead[0] + " in=1", "dead requeue moaner --yes", "dead discard moaner --yes", "queues", "queue pause default", "queue resume default", "stats", "workers -o json", "retry --tree one",
 		"run testdata/sum.yaml --in n=1", "run testdata/sum.yaml --in n=1 -o json", "graph draw testdata/sum.yaml", "graph convert testdata/sum.yaml", "graph schema",
-		"check testdata/sum.yaml", "components", "components map", "schema", "next @daily", "audit -o jsonl", "token create --role read", "token list", "version", "acl reader", "--help", "completion bash", "terminate one",
+		"check testdata/sum.yaml", "components", "components map", "schema", "next @daily", "audit -o jsonl", "token create --role read", "token list", "version", "acl reader", "retention --failed 60d", "--help", "completion bash", "terminate one",
 	}
 	for _, line := range lines {
 		var stderr bytes.Buffer

@@ -155,7 +155,7 @@ are now, 130 interrupted before it was done.`,
 		},
 		"graph":  {newGraph(&s), newCheck(), newComponents()},
 		"serve":  {newWorker(&s), newServe(&s), newDev(&s)},
-		"set up": {newContext(&s), newToken(&s), newACL(&s)},
+		"set up": {newContext(&s), newToken(&s), newACL(&s), newRetention(&s)},
 	} {
 		for _, c := range commands {
 			c.GroupID = group

@@ -69,6 +69,7 @@ func showJob(w io.Writer, v *api.Job) error {
 	add("created", when(style, v.CreatedAt))
 	add("by", deref(v.CreatedBy))
 	add("last run", when(style, v.RanAt))
+	add("removed", expires(style, v))
 	for _, e := range v.Errors {
 		add("error", style.Ago(e.At)+": "+explain.FirstLine(e.Message)+e.Where)
 	}
@@ -112,6 +113,19 @@ func deref(s *string) string {
 		return ""
 	}
 	return *s
+}
+
+// expires says when a job is removed that has settled.
+func expires(style term.Style, v *api.Job) string {
+	switch {
+	case v.ExpiresAt != nil && style.ISO:
+		return style.Age(*v.ExpiresAt)
+	case v.ExpiresAt != nil:
+		return v.ExpiresAt.UTC().Format(time.RFC3339) + ", unless it comes to life before"
+	case v.Unread:
+		return "when the messages of its Out ports are read: it is past its retention"
+	}
+	return ""
 }
 
 // when is a time, and how long ago that was.

@@ -32,6 +32,9 @@ type statsView struct {
 	Orders    int64            `json:"orders"`
 	Chores    int64            `json:"chores"`
 	Aliases   int64            `json:"aliases"`
+	Retained  int64            `json:"retained"`
+	Kept      int64            `json:"kept"`
+	Removed   int64            `json:"removed"`
 	Running   int              `json:"running"`
 	Queues    []queueView      `json:"queues"`
 	Engines   []job.EngineInfo `json:"engines"`
@@ -120,7 +123,8 @@ func (p *statsPage) print(ctx context.Context) error {
 func statsOf(st *redisstore.Stats, where string) *statsView {
 	v := &statsView{
 		At: time.Now().UTC(), Redis: where, Namespace: st.Namespace, Shards: st.Shards, Roots: st.Roots, Failed: st.Failed, Due: st.Due,
-		Overdue: st.Overdue, Orders: st.Orders, Chores: st.Chores, Aliases: st.Aliases, Queues: queueViews(st.Queues), Engines: st.Engines,
+		Overdue: st.Overdue, Orders: st.Orders, Chores: st.Chores, Aliases: st.Aliases,
+		Retained: st.Retained, Kept: st.Kept, Removed: st.Removed, Queues: queueViews(st.Queues), Engines: st.Engines,
 	}
 	for _, e := range st.Engines {
 		v.Running += e.Running
@@ -151,6 +155,8 @@ func drawStats(w io.Writer, v *statsView, style term.Style) error {
 	rows := [][]string{
 		{"NAMESPACE", fmt.Sprintf("%s, %d shards, at %s", v.Namespace, v.Shards, v.Redis)},
 		{"jobs", fmt.Sprintf("%s without parent, %s aliases; %s failed", term.Number(v.Roots), term.Number(v.Aliases), term.Number(v.Failed))},
+		{"retention", fmt.Sprintf("%s settled and are removed later, %s kept as nobody has read their output, %s removed",
+			term.Number(v.Retained), term.Number(v.Kept), term.Number(v.Removed))},
 		{"due", fmt.Sprintf("%s to be looked at later, %s of them late", term.Number(v.Due), term.Number(v.Overdue))},
 		{"left to do", fmt.Sprintf("%s orders between shards, %s chores", term.Number(v.Orders), term.Number(v.Chores))},
 		{"engines", fmt.Sprintf("%d, with %d of %d runs in progress", len(v.Engines), v.Running, slots)},

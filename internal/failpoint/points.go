@@ -32,6 +32,7 @@ const (
 	AfterAck                Point = "afterAck"                // now it does
 	MidSpawnChildren        Point = "midSpawnChildren"        // between parts of a large plan
 	MidTerminate            Point = "midTerminate"            // between background tasks: long work in pieces
+	MidExpire               Point = "midExpire"               // some of what is past its retention is removed, there is more
 	MidDelete               Point = "midDelete"               // a subtree is marked for deletion, and still there
 	MidAdopt                Point = "midAdopt"                // the child points at its parent-to-be, which does not list it
 	AfterAdoptAccepted      Point = "afterAdoptAccepted"      // the parent lists it, which is not confirmed yet
@@ -44,6 +45,6 @@ const (
 // All lists the points: what is in no list is no point.
 var All = []Point{
 	BeforeDequeue, AfterDequeueBeforeBegin, AfterBegin, BeforeUser, MidUser, AfterUserBeforeCommit, MidFusedRow,
-	MidRepetition, CommitSentReplyLost, AfterCommitBeforeAck, AfterAck, MidSpawnChildren, MidTerminate, MidDelete, MidAdopt,
+	MidRepetition, CommitSentReplyLost, AfterCommitBeforeAck, AfterAck, MidSpawnChildren, MidTerminate, MidExpire, MidDelete, MidAdopt,
 	AfterAdoptAccepted, SweeperBeforeEnqueue, SweeperAfterEnqueue, BeforeMailApplied, AfterMailBeforeDone,
 }

@@ -19,7 +19,7 @@ for _ = 1, num() do
   elseif what == 'terminate' then
     terminate(id, true)
   elseif what == 'delete' then
-    remove(id)
+    remove(id, what)
   elseif what == 'move' then
     local dir, port = string.match(rest, '^(%S+) (%S+)$')
     move(id, dir, port)

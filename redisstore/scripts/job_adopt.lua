@@ -51,5 +51,6 @@ elseif j.parent == parent then
   touch(child)
   call('HDEL', k, 'joining')
   call('ZADD', P .. 'index', 0, child)
+  retain.settled(j)
 end
 return { 'ok', wakes() }

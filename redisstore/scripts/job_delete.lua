@@ -23,14 +23,9 @@ if step == 'mark' then
 end
 if j.pgraph then return { 'graph', {} } end -- its graph goes as a whole
 if not since or owner ~= token then return { 'deleting', {} } end
-local name = call('HGET', key(id), 'name')
 probe()
 remember(token)
-if j.parent and tree(j.parent) == tree(id) then
-  if call('HGET', key(j.parent) .. ':c', name) == id then call('HDEL', key(j.parent) .. ':c', name) end
-elseif j.parent then
-  mail(j.parent, 'orphan', j.parent, name, id)
-end
+part(j)
 mail('hub', 'publish', '/weir/job/' .. id, '{"job":"' .. id .. '","status":"deleted"}')
 erase(id, 'delete')
 return { 'ok', wakes() }

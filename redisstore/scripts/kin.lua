@@ -46,6 +46,7 @@ end
 -- they had done: they are no reason to run again.
 local function noticed(d)
   local k, j = key(d.id), load(d.id)
+  retain.seen(d)
   call('ZREMRANGEBYSCORE', k .. ':w', '-inf', str(d.woken))
   for i = 1, #d.looked, 2 do
     if call('ZSCORE', k .. ':w', d.looked[i]) == d.looked[i + 1] then call('ZREM', k .. ':w', d.looked[i]) end

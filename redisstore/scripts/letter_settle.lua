@@ -43,6 +43,7 @@ if #at > first then call('LREM', list, #at - first, mark) end
 if first > 0 then call('LTRIM', list, first, -1) end
 call('HINCRBY', k, 'h.' .. dir .. '.' .. port, #at)
 drained(id, dir, port, edges.limit)
+retain.read(id)
 sent = {}
 for _, t in ipairs(to) do deliver(t[2], t[3], t[4], { t[5] }) end
 log_run(id, entry)

@@ -19,7 +19,7 @@ end
 local DO = {
   wake = function(id, name) wake(id, nil, name) end,
   terminate = function(id) terminate(id, true) end,
-  delete = function(id) remove(id) end,
+  delete = function(id) remove(id, 'delete') end,
   orphan = function(parent, name, child)
     if call('HGET', key(parent) .. ':c', name) == child then call('HDEL', key(parent) .. ':c', name) end
   end,

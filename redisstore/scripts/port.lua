@@ -55,45 +55,48 @@ local function append(id, dir, port, vals, limit)
   end
 end
 
-local ENTRIES, PACKS, SLACK = 10000, 5000, 100 -- entries that a log keeps, and how many more before it is cut
+local note, moved, log_run, log_pack
+do -- Lua allows few local names
+  local ENTRIES, PACKS, SLACK = 10000, 5000, 100 -- entries that a log keeps, and how many more before it is cut
 
--- nth is the number of a job in its tree, as its ID ends with; '' for the root.
-local function nth(id) return string.sub(id, #tree(id) + 2) end
+  -- nth is the number of a job in its tree, as its ID ends with; '' for the root.
+  local function nth(id) return string.sub(id, #tree(id) + 2) end
 
--- log adds an entry to a tree's log: what it is, where messages were sent, the text. The tree's field `cut`
--- counts those that were cut off, so that each keeps its number.
-local function log(id, what, where, text, most)
-  local root = tree(id)
-  local k = P .. 'l:' .. root
-  local len = call('RPUSH', k, str(NOW) .. '\31' .. nth(id) .. '\31' .. what .. '\31' .. where .. '\31' .. text)
-  if len < most + SLACK then return end
-  call('LTRIM', k, len - most, -1)
-  call('HINCRBY', P .. 't:' .. root, 'cut', len - most)
-end
+  -- log adds an entry to a tree's log: what it is, where messages were sent, the text. The tree's field `cut`
+  -- counts those that were cut off, so that each keeps its number.
+  local function log(id, what, where, text, most)
+    local root = tree(id)
+    local k = P .. 'l:' .. root
+    local len = call('RPUSH', k, str(NOW) .. '\31' .. nth(id) .. '\31' .. what .. '\31' .. where .. '\31' .. text)
+    if len < most + SLACK then return end
+    call('LTRIM', k, len - most, -1)
+    call('HINCRBY', P .. 't:' .. root, 'cut', len - most)
+  end
 
--- note logs something that is no run.
-local function note(id, text) log(id, 'n', '', text, ENTRIES) end
+  -- note logs something that is no run.
+  function note(id, text) log(id, 'n', '', text, ENTRIES) end
 
--- moved is what the log says of n messages that were sent to where s says, the first of them as the given one.
-local function moved(s, from, n)
-  return nth(s.id) .. ' ' .. s.dir .. ' ' .. s.port .. ' ' .. str(from) .. ' ' .. str(n)
-end
+  -- moved is what the log says of n messages that were sent to where s says, the first of them as the given one.
+  function moved(s, from, n)
+    return nth(s.id) .. ' ' .. s.dir .. ' ' .. s.port .. ' ' .. str(from) .. ' ' .. str(n)
+  end
 
--- log_run logs what a run, or somebody outside, read and wrote.
-local function log_run(id, entry)
-  if entry == '' then return end
-  local where = {}
-  for i, s in ipairs(sent or {}) do where[i] = moved(s, s.from, s.n) end
-  log(id, 'r', table.concat(where, ','), entry, ENTRIES)
-  sent = nil
-end
+  -- log_run logs what a run, or somebody outside, read and wrote.
+  function log_run(id, entry)
+    if entry == '' then return end
+    local where = {}
+    for i, s in ipairs(sent or {}) do where[i] = moved(s, s.from, s.n) end
+    log(id, 'r', table.concat(where, ','), entry, ENTRIES)
+    sent = nil
+  end
 
--- log_pack logs what several runs read and wrote, as one entry: with them there are half as many, so that their
--- number does not grow too much.
-local function log_pack(id, p, where)
-  if p.entries == '' then return end
-  local several = string.find(p.counts, ' ', 1, true)
-  log(id, several and p.counts or 'r', where, p.entries, several and PACKS or ENTRIES)
+  -- log_pack logs what several runs read and wrote, as one entry: with them there are half as many, so that their
+  -- number does not grow too much.
+  function log_pack(id, p, where)
+    if p.entries == '' then return end
+    local several = string.find(p.counts, ' ', 1, true)
+    log(id, several and p.counts or 'r', where, p.entries, several and PACKS or ENTRIES)
+  end
 end
 
 -- stamped returns a message with the channel that it was published to in its context. It

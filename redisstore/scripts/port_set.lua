@@ -7,5 +7,6 @@ if load(id).status == '' then return { 'gone', {} } end
 if repeated(token) then return { 'ok', {} } end
 remember(token)
 set_ports(id)
+retain.read(id)
 touch(id)
 return { 'ok', wakes() }

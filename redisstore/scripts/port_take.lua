@@ -14,4 +14,5 @@ remember(token .. head)
 call('LTRIM', k .. ':' .. dir .. ':' .. port, n, -1)
 call('HINCRBY', k, 'h.' .. dir .. '.' .. port, n)
 drained(id, dir, port, edges.limit)
+if dir == 'o' then retain.read(id) end
 return { 'ok', wakes() }

@@ -23,17 +23,19 @@ end
 -- has the shard. It returns whether all children were seen.
 local function below(id, what, from, life)
   local family, own, next = key(id) .. ':c', {}, '0'
+  local expires = string.sub(what, 1, 6) == 'expire'
+  local leave = expires and retain.pieces or chores
   local size = from and 0 or call('HLEN', family)
   local function rest(cursor) return table.concat({ 'below', id, what, cursor, LIFE }, ' ') end
   if size > CHUNK then
-    chores({ rest('0') })
+    leave({ rest('0') })
     return false
   end
   local function give(child)
     if tree(child) == tree(id) then
       own[#own + 1] = what .. ' ' .. child
     else
-      mail(child, what, child)
+      mail(child, expires and 'delete' or what, child) -- which is orphaned, unless it is terminated
     end
   end
   if from then
@@ -44,7 +46,7 @@ local function below(id, what, from, life)
   elseif size > 0 then
     for _, child in ipairs(call('HVALS', family)) do give(child) end
   end
-  chores(own)
+  leave(own)
   return next == '0'
 end
 
@@ -82,7 +84,7 @@ local function erase(id, what)
   end
   for i = 1, #keys, CHUNK do call('UNLINK', unpack(keys, i, math.min(i + CHUNK - 1, #keys))) end
   call('ZREM', P .. 'due', id, '@' .. id)
-  call('ZREM', P .. 'index', id)
+  retain.forget(id, call('ZREM', P .. 'index', id) == 1)
   call('ZREM', P .. 'failures', id)
   if call('HINCRBY', P .. 't:' .. tree(id), 'jobs', -1) <= 0 then
     call('DEL', P .. 't:' .. tree(id), P .. 'l:' .. tree(id), P .. 'moving:' .. tree(id), P .. 'closing:' .. tree(id))
@@ -90,7 +92,7 @@ local function erase(id, what)
   local forget = mail('hub', 'forget', id)
   if id == tree(id) then -- for erased
     call('ZADD', P .. 'erased', forget, id)
-    call('PEXPIRE', P .. 'erased', str(2 ^ 45)) -- until mail_done knows better
+    call('PEXPIRE', P .. 'erased', str(2 ^ 43)) -- until mail_done knows better; more does not fit into 64 bits of nanoseconds
   end
   jobs[id], wired = nil, {}
 end
@@ -103,16 +105,18 @@ local function unborn(first)
   erase(first, 'scrap')
 end
 
--- remove erases a job below one that was deleted. One that came to life meanwhile goes on
--- as an orphan.
-local function remove(id)
+-- remove erases a job below one that was deleted, or that is past its retention: what says so. One that came to life
+-- meanwhile goes on as a root of its own.
+local function remove(id, what)
   local j = load(id)
-  if j.status == S.terminated then
-    erase(id, 'delete')
+  local over = retain.over(j.status) or what == 'expireall' and j.status == S.suspended
+  if j.status == S.terminated or what ~= 'delete' and over and not j.token then
+    erase(id, what)
   elseif j.status ~= '' then
-    j.parent = false
-    call('HSET', key(id), 'parent', '', 'name', '')
+    j.parent, j.pgraph = false, false
+    call('HSET', key(id), 'parent', '', 'name', '', 'pgraph', '')
     call('ZADD', P .. 'index', 0, id)
+    retain.settled(j)
   end
 end
 

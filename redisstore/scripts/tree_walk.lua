@@ -2,11 +2,11 @@
 -- KEYS: due
 -- ARGV: most jobs to read, or 0 for just those named; job, or '<job> <from>' for the children of one with very many…
 -- reply: {{{id, what flat() in base.lua makes of its fields, {port field, length, …}, defaults, when it goes on by itself
---        or '', of those just named the place among the children that woke their parent, or ''}…}, {what was not read}}:
---        the first jobs of the list come first; children follow their parent, unless they are of another tree
+--        or '', of those just named the place among the children that woke their parent, or '', what retain.ends() returns}…},
+--        {what was not read}}: the first jobs of the list come first; children follow their parent, unless of another tree
 local budget = num()
 local alone = budget == 0
-if alone then budget = #ARGV end
+budget = alone and #ARGV or budget
 local todo, read, left, bytes = {}, {}, {}, 0 -- of what was read, about
 for i = #ARGV, cursor + 1, -1 do todo[#todo + 1] = ARGV[i] end
 
@@ -15,7 +15,7 @@ local lists = {} -- what follows the job's key in the key of a port's list, by f
 local flows = {} -- whether a port with this descriptor is wired, so that nothing stays in it
 
 local function lengths(k, fields)
-  local out, texts = {}, { status = '', reason = '', by = '', parent = '', name = '' }
+  local out, texts = {}, { status = '', reason = '', by = '', parent = '', name = '', retain = '' }
   for f = 1, #fields, 2 do
     local name, value = fields[f], fields[f + 1]
     bytes = bytes + #value
@@ -55,7 +55,8 @@ local function visit(id)
   local woke = alone and texts.parent ~= '' and call('ZSCORE', key(texts.parent) .. ':w', texts.name)
   local defaults = more and call('HGETALL', k .. ':d') or {}
   for _, text in ipairs(defaults) do bytes = bytes + #text end
-  read[#read + 1] = { id, flat(fields, texts.reason, texts.by), sizes, defaults, at and str(tonumber(at)) or '', woke or '' }
+  local all = flat(fields, texts.reason, texts.by)
+  read[#read + 1] = { id, all, sizes, defaults, at and str(tonumber(at)) or '', woke or '', retain.ends(id, texts) }
   if not more or alone then return end
   if call('HLEN', k .. ':c') > CHUNK then
     left[#left + 1] = id .. ' 0'

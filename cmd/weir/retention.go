@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// retentionFlag is a time that has passed in days, too, or forever.
+type retentionFlag struct {
+	time.Duration
+	text string
+}
+
+// Type implements pflag.Value.
+func (f *retentionFlag) Type() string { return "retention" }
+
+// String implements pflag.Value.
+func (f *retentionFlag) String() string { return f.text }
+
+// Set implements pflag.Value.
+func (f *retentionFlag) Set(text string) (err error) {
+	f.Duration, err = job.ParseRetention(text)
+	f.text = text
+	return err
+}
+
+// retentionView is what weir retention prints as JSON.
+type retentionView struct {
+	Ended  string `json:"ended"`
+	Failed string `json:"failed"`
+}
+
+func newRetention(s *settings) *cobra.Command {
+	var ended, failed retentionFlag
+	c := &cobra.Command{
+		Use:   "retention",
+		Short: "Show or set for how long trees are kept after they have settled",
+		Long: `Show or set for how long trees are kept after they have settled: completed, been terminated,
+or failed. Then they are deleted, unless their Out ports hold messages that nobody has read
+(weir doctor counts those). What is set holds for trees that settle from then on and were
+not started with a retention of their own.`,
+		Example: "  weir retention\n  weir retention --ended 1h --failed 14d\n  weir retention --failed forever",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				client := job.NewClient(store)
+				if err := client.SetRetention(ctx, job.Retention{Ended: ended.Duration, Failed: failed.Duration}); err != nil {
+					return err
+				}
+				r, err := client.Retention(ctx)
+				if err != nil {
+					return err
+				}
+				v := retentionView{job.RetentionText(r.Ended), job.RetentionText(r.Failed)}
+				return s.show(c, v, "", func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "ended   %s\nfailed  %s\n", v.Ended, v.Failed)
+					return err
+				})
+			})
+		},
+	}
+	c.Flags().Var(&ended, "ended", "keep trees so long that have completed or were terminated, like 12h or 7d, or forever")
+	c.Flags().Var(&failed, "failed", "keep trees so long that have failed")
+	s.formats(c, "table", "json", "yaml")
+	return c
+}

@@ -1,0 +1,80 @@
+-- retain.lua: when jobs that have settled are to be removed. The sorted set `retained` holds those, scored with the time; the
+-- member !retain of `due` reminds the sweeper of the first. What comes to life before stays there: it is looked at then.
+
+-- The table `retain`, as Lua allows few local names, comes with the state machine's: what namespaces have by default.
+
+-- remind has the sweeper look at what is past its retention at a time (ms), if it does not before.
+function retain.remind(at) call('ZADD', P .. 'due', 'LT', str(at), '!retain') end
+
+-- at has a job removed at a time (ms), unless it has come to life by then.
+function retain.at(id, at)
+  call('ZADD', P .. 'retained', str(at), id)
+  retain.remind(at)
+end
+
+-- forget takes a job that is deleted, which is a root or not, out of what is to be removed.
+function retain.forget(id, root)
+  if root then call('ZREM', P .. 'kept', id) end
+  if call('ZREM', P .. 'retained', id) == 1 and call('EXISTS', P .. 'retained') == 0 and call('EXISTS', P .. 'expired') == 0 then
+    call('ZREM', P .. 'due', '!retain')
+  end
+end
+
+-- span is for how long (ms) a job is kept that has settled, or nil: until it is deleted, or the tree that it is part of goes.
+function retain.span(j)
+  local own = call('HGET', key(j.id), 'retain')
+  if own and (own ~= 'release' or j.parent) then return tonumber(own) end
+  if j.parent then return nil end
+  local how = j.status == S.failed and S.failed or 'ended'
+  return tonumber(call('HGET', P .. 'retention', how) or retain[how])
+end
+
+-- ends tells when (ms) a job with these fields is past its retention; 'kept' of one that is, and holds unread messages; ''
+-- of one that has none.
+function retain.ends(id, fields)
+  if fields.parent ~= '' and fields.retain == '' then return '' end
+  local at = call('ZSCORE', P .. 'retained', id)
+  return at and str(tonumber(at)) or call('ZSCORE', P .. 'kept', id) and 'kept' or ''
+end
+
+-- read notes that messages of a job were read, or dropped: its tree may be kept for them, and its time begins anew then.
+function retain.read(id)
+  local root = tree(id)
+  if call('ZREM', P .. 'kept', root) == 1 then retain.settled(load(root)) end
+end
+
+-- over tells whether a job has settled, or failed.
+function retain.over(status) return SETTLED[status] or status == S.failed end
+
+-- settled has a job removed in due time that has settled, if it is the root of a tree, or a child with a time of its own.
+function retain.settled(j)
+  local span = retain.over(j.status) and retain.span(j)
+  if span then retain.at(j.id, NOW + span) end
+end
+
+-- seen has those children removed that are to be released, and whose end a run was told of: names are taken from what
+-- woke the job when the run is committed.
+function retain.seen(d)
+  local k = key(d.id)
+  local names = d.woken > 0 and call('ZRANGEBYSCORE', k .. ':w', '-inf', str(d.woken)) or {}
+  for i = 1, #d.looked, 2 do
+    if call('ZSCORE', k .. ':w', d.looked[i]) == d.looked[i + 1] then names[#names + 1] = d.looked[i] end
+  end
+  for i = 1, #names, CHUNK do
+    for _, id in ipairs(call('HMGET', k .. ':c', unpack(names, i, math.min(i + CHUNK - 1, #names)))) do
+      local v = id and call('HMGET', key(id), 'retain', 'status')
+      if v and v[1] == 'release' and retain.over(v[2]) then
+        retain.at(id, NOW)
+        urgent['!retain'] = true
+      end
+    end
+  end
+end
+
+-- pieces leaves work to whoever removes what is past its retention, that is too long for one script.
+function retain.pieces(list)
+  if #list == 0 then return end
+  for i = 1, #list, CHUNK do call('RPUSH', P .. 'expired', unpack(list, i, math.min(i + CHUNK - 1, #list))) end
+  retain.remind(NOW)
+  urgent['!retain'] = true
+end
