@@ -50,19 +50,21 @@ func (r *rig) quiet(ctx context.Context) error {
 	}
 }
 
-// due lists what is due, in all shards.
+// due lists what is due, in all shards, but that of which the retention is not over for long.
 func (r *rig) due(ctx context.Context) (all []string, err error) {
 	prefixes := []string{hubPrefix}
 	for shard := range shards {
 		prefixes = append(prefixes, keyPrefix(shard))
 	}
 	for _, prefix := range prefixes {
-		members, err := r.rdb.ZRange(ctx, prefix+"due", 0, -1).Result()
+		members, err := r.rdb.ZRangeWithScores(ctx, prefix+"due", 0, -1).Result()
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range members {
-			all = append(all, prefix+" "+m)
+		for _, z := range members {
+			if at := time.UnixMilli(int64(z.Score)); z.Member != "!retain" || time.Until(at) < time.Hour {
+				all = append(all, fmt.Sprintf("%s %v", prefix, z.Member))
+			}
 		}
 	}
 	return all, nil
@@ -183,7 +185,7 @@ func jobKey(key string) (id job.ID, suffix string, ok bool) {
 
 // Keys that are there whether there are jobs or not, behind the prefix of a shard or of the hub.
 var (
-	shardKeys = map[string]bool{"due": true, "index": true, "failures": true, "seen": true, "mailed": true, "inbox": true, "erased": true, "bells": true}
+	shardKeys = map[string]bool{"due": true, "index": true, "failures": true, "seen": true, "mailed": true, "inbox": true, "erased": true, "bells": true, "retained": true, "kept": true, "removed": true}
 	hubKeys   = map[string]bool{"meta": true, "types": true, "aliases": true, "due": true, "mailed": true, "inbox": true, "seen": true, "engines": true}
 )
 

@@ -41,6 +41,7 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 		many(2, func(ctx context.Context) { r.doomed(ctx, row()) })
 		many(1, func(ctx context.Context) { r.doomed(ctx, job.Single(&crew.Parent{Children: 3, Depth: 3}, "")) })
 		many(1, r.large)
+		many(1, r.fading)
 		many(3, r.maze)
 		many(1, r.registers)
 		many(2, r.impostor)
@@ -60,10 +61,11 @@ func (r *rig) toEnd(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // start starts a tree under a name, again and again until that is done.
-func (r *rig) start(ctx context.Context, alias string, p job.Planner) *job.Handle {
+func (r *rig) start(ctx context.Context, alias string, p job.Planner, opts ...job.Option) *job.Handle {
+	opts = append(opts, job.Alias(alias), job.EnginesLater())
 	var h *job.Handle
 	r.insist(ctx, "starting "+alias, func(ctx context.Context) (err error) {
-		h, err = r.client.Start(ctx, p, job.Alias(alias), job.EnginesLater())
+		h, err = r.client.Start(ctx, p, opts...)
 		return err
 	})
 	return h
