@@ -51,7 +51,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
-	r, err := newRegistry(cfg.Workers)
+	r, err := newRegistry(cfg.Workers, cfg.Defaults)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (r *registry) learn(one *ran) {
 	r.batches.Store(&batches)
 }
 
-func newRegistry(workers []Worker) (*registry, error) {
+func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 	r := &registry{
 		kinds:  make(map[string]*kind, len(workers)),
 		limits: map[string]int{"": Options{}.maxRuns()},
@@ -98,6 +98,7 @@ func newRegistry(workers []Worker) (*registry, error) {
 		if err := k.options.Validate(); err != nil {
 			return nil, fmt.Errorf("registering %T: %w", w, err)
 		}
+		k.options = k.options.or(defaults)
 		if _, ok := layout.New().(Worker); !ok {
 			return nil, fmt.Errorf("registering %T: %w: Run must be a method of *%s", w, job.ErrConfig, layout.Type())
 		}

@@ -5,6 +5,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -128,6 +129,18 @@ func (o Options) Validate() error {
 	return configError("worker options", bad)
 }
 
+// or returns the options with what they leave zero taken from others.
+func (o Options) or(d Options) Options {
+	o.Tries, o.Timeout = cmp.Or(o.Tries, d.Tries), cmp.Or(o.Timeout, d.Timeout)
+	o.MaxRunsPerMinute = cmp.Or(o.MaxRunsPerMinute, d.MaxRunsPerMinute)
+	if o.Backoff == nil {
+		o.Backoff = d.Backoff
+	}
+	o.NoLog = o.NoLog || d.NoLog
+	o.CommitEachRun = o.CommitEachRun || d.CommitEachRun && !o.Pure
+	return o
+}
+
 // MaxIdleRuns is how often in a row, within a minute, a job without MaxRunsPerMinute may ask for another run
 // at once, by ErrAgain or a timer, after a run that read no message, wrote none, set no
 // default and spawned nothing. A change of state is no progress: a loop may count itself.
@@ -172,6 +185,9 @@ type Config struct {
 	// Workers has one value of each type of worker to run. At least one is required.
 	// Each run gets a copy; parameters that a job does not have keep their values.
 	Workers []Worker
+	// Defaults are options for all types: what a type's own Options leave zero is taken from here. Pure is for a type alone
+	// to declare; CommitEachRun does not concern types that do.
+	Defaults Options
 	// Queues are the queues to serve, with their weights: a queue of weight 6 gets six
 	// times the attention of one of weight 1. Empty means job.DefaultQueue only.
 	Queues map[string]int
@@ -219,8 +235,17 @@ func (c Config) Validate() error {
 	if slices.Contains(c.Hooks, nil) {
 		bad = append(bad, "Hooks has a nil")
 	}
+	if c.Defaults.Pure {
+		bad = append(bad, "Defaults.Pure: that runs have no side effects is for each type to declare, in its WorkerOptions")
+	}
 	slices.Sort(bad)
-	return configError("the engine", bad)
+	if err := configError("the engine", bad); err != nil {
+		return err
+	}
+	if err := c.Defaults.Validate(); err != nil {
+		return fmt.Errorf("the engine's Defaults: %w", err)
+	}
+	return nil
 }
 
 func configError(of string, bad []string) error {
