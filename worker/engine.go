@@ -33,6 +33,7 @@ type Engine struct {
 	active   sync.WaitGroup
 	quiet    chan struct{} // closed when no further run may begin
 	ran      atomic.Bool
+	serving  atomic.Bool
 	timers   atomic.Int64 // held in memory
 	unknown  sync.Map     // types of jobs that nobody here runs, or job.ErrCodec: those that were told of
 	presence presence
@@ -91,6 +92,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("starting the engine: %w", err)
 	}
+	e.serving.Store(true)
 	sweeping := make(chan struct{})
 	go func() {
 		defer close(sweeping)
@@ -136,6 +138,20 @@ func (e *Engine) Running() []job.RunningJob { return e.presence.running() }
 // runs in progress are cancelled and their jobs handed back. An engine that is not stopping yet begins no
 // run afterwards.
 func (e *Engine) Abort() { e.abort(errStopping) }
+
+// errNotServing: Run was not called, or is not that far yet.
+var errNotServing = errors.New("the engine has not started")
+
+// Ready returns nil while the engine takes jobs, else why it does not: it has not started yet, or it stops.
+func (e *Engine) Ready() error {
+	switch {
+	case !e.serving.Load():
+		return errNotServing
+	case e.stopping():
+		return errStopping
+	}
+	return nil
+}
 
 // Register tells the store which types of workers the engine runs, in which queues, so
 // that anybody can create jobs of them. Run does so at its start.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/telemetry/metrics"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -99,9 +100,9 @@ func (f *apiFlags) server(c *cobra.Command, s *settings, store *redisstore.Store
 }
 
 // run answers requests until the context ends, and then those that are in progress.
-func (f *apiFlags) run(ctx context.Context, l net.Listener, handler *api.Server) error {
+func (f *apiFlags) run(ctx context.Context, l net.Listener, handler *api.Server, root http.Handler) error {
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 6 * time.Minute,
+		Handler: root, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 6 * time.Minute,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	stopped := make(chan error, 1)
@@ -147,7 +148,8 @@ func newServe(s *settings) *cobra.Command {
 		Short: "Serve the HTTP API and run jobs of components, until stopped",
 		Long: `Serve the HTTP API of the namespace, and run jobs of components as weir worker does, until
 stopped with Ctrl-C or SIGTERM. The first line on standard output is the address; there, a
-browser shows the reference of the API, and /openapi.json describes it for programs.
+browser shows the reference of the API, and /openapi.json describes it for programs. /healthz,
+/readyz and /metrics are those of weir worker --listen; with --tokens, metrics need one.
 
 Without --tokens whoever reaches the address may do all, so it must be one of this machine
 alone. With --tokens each request needs one: weir token create makes them, each for a role
@@ -164,9 +166,10 @@ and a namespace.`,
 					return err
 				}
 				defer l.Close()
+				m := newMetrics(store)
 				var engine *worker.Engine
 				if !noEngine {
-					if engine, err = f.engine(c, store); err != nil {
+					if engine, err = f.engine(c, store, m); err != nil {
 						return err
 					}
 				}
@@ -177,7 +180,7 @@ and a namespace.`,
 				if _, err := fmt.Fprintf(c.OutOrStdout(), "%s://%s\n", web.scheme(), l.Addr()); err != nil {
 					return err
 				}
-				return web.beside(c, store, l, handler, engine)
+				return web.beside(c, store, l, handler, engine, m)
 			})
 		},
 	}
@@ -188,9 +191,10 @@ and a namespace.`,
 }
 
 // beside serves the API, and runs an engine beside it unless that is nil. If one of them ends, the other one is stopped.
-func (f *apiFlags) beside(c *cobra.Command, store *redisstore.Store, l net.Listener, handler *api.Server, engine *worker.Engine) error {
+func (f *apiFlags) beside(c *cobra.Command, store *redisstore.Store, l net.Listener, handler *api.Server, engine *worker.Engine, m *metrics.Metrics) error {
 	both, ctx := errgroup.WithContext(c.Context())
-	both.Go(func() error { return f.run(ctx, l, handler) })
+	root := f.observing(handler, store, engine, m)
+	both.Go(func() error { return f.run(ctx, l, handler, root) })
 	if engine == nil {
 		interruptsOf(c.Context()).add(func() { os.Exit(exitInterrupted) }, nothing)
 	} else {

@@ -57,11 +57,12 @@ func (f *workerFlags) config(store *redisstore.Store, log io.Writer) (worker.Con
 }
 
 // engine makes an engine, or says what is wrong with the flags.
-func (f *workerFlags) engine(c *cobra.Command, store *redisstore.Store) (*worker.Engine, error) {
+func (f *workerFlags) engine(c *cobra.Command, store *redisstore.Store, hooks ...worker.Hooks) (*worker.Engine, error) {
 	cfg, err := f.config(store, c.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}
+	cfg.Hooks = hooks
 	return worker.New(cfg)
 }
 
@@ -82,29 +83,38 @@ func serve(ctx context.Context, c *cobra.Command, store *redisstore.Store, engin
 
 func newWorker(s *settings) *cobra.Command {
 	var f workerFlags
+	var listen string
 	c := &cobra.Command{
 		Use:   "worker",
 		Short: "Run jobs of components, until stopped",
 		Long: `Run jobs whose types are components (weir types lists them) on a Redis, until stopped
 with Ctrl-C or SIGTERM: runs in progress then have ten seconds to finish. A second Ctrl-C
 stops at once: what it cuts off runs again, at the latest when its lease ends. Any number
-of workers can serve one Redis.`,
-		Example: "  weir worker --redis redis://localhost:6379 --queue default --queue slow=2",
+of workers can serve one Redis.
+
+With --listen an HTTP server answers at /healthz (the process lives), /readyz (Redis is
+reached, and the worker takes jobs: not while it stops) and /metrics (for Prometheus). It
+asks for no password: let only those reach it who may see names of types and queues.`,
+		Example: "  weir worker --redis redis://localhost:6379 --queue default --queue slow=2\n  weir worker --listen 127.0.0.1:9090",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.checkRoot(); err != nil {
 				return err
 			}
 			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
-				engine, err := f.engine(c, store)
-				if err != nil {
-					return err
+				if listen == "" {
+					engine, err := f.engine(c, store)
+					if err != nil {
+						return err
+					}
+					return serve(c.Context(), c, store, engine)
 				}
-				return serve(c.Context(), c, store, engine)
+				return f.observed(c, store, listen)
 			})
 		},
 	}
 	f.add(s, c)
+	c.Flags().StringVar(&listen, "listen", "", "`ADDRESS` of /healthz, /readyz and /metrics, such as 127.0.0.1:9090; port 0 picks a free one")
 	return c
 }
 
@@ -138,7 +148,8 @@ the machine dies.`,
 			interruptsOf(c.Context()).add(nothing, stop)
 			s.redis = url
 			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
-				engine, err := f.engine(c, store)
+				m := newMetrics(store)
+				engine, err := f.engine(c, store, m)
 				if err != nil {
 					return err
 				}
@@ -157,7 +168,7 @@ the machine dies.`,
 				if _, err := fmt.Fprintf(c.ErrOrStderr(), "weir: HTTP API at %s://%s\n", web.scheme(), l.Addr()); err != nil {
 					return err
 				}
-				return web.beside(c, store, l, handler, engine)
+				return web.beside(c, store, l, handler, engine, m)
 			})
 		},
 	}
