@@ -20,12 +20,14 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/telemetry/metrics"
 	"github.com/weirworks/weir/worker"
 )
 
 // settings is what the command line says.
 type settings struct {
 	redis, namespace, listen, output string
+	metrics                          string
 	orders, workers                  int
 }
 
@@ -51,6 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&s.redis, "redis", os.Getenv("WEIR_REDIS_URL"), "`URL` of the Redis that keeps the orders (default $WEIR_REDIS_URL)")
 	flags.StringVar(&s.namespace, "namespace", "orders", "namespace in that Redis")
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:0", "`ADDRESS` that takes orders over HTTP")
+	flags.StringVar(&s.metrics, "metrics", "", "orders work: `ADDRESS` that tells Prometheus of this process at /metrics")
 	flags.StringVar(&s.output, "o", "text", "`FORMAT` of the result: text or json")
 	flags.IntVar(&s.orders, "orders", 1000, "how many orders come")
 	flags.IntVar(&s.workers, "workers", 2, "worker processes to start; 0 if they are started elsewhere, with: orders work")
@@ -100,8 +103,18 @@ func (s *settings) work(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
+	m := metrics.New(store)
+	if s.metrics != "" {
+		server := &http.Server{Handler: m.Handler(), ReadHeaderTimeout: 10 * time.Second}
+		defer server.Close()
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.metrics)
+		if err != nil {
+			return err
+		}
+		go func() { _ = server.Serve(listener) }() // until it is closed
+	}
 	engine, err := worker.New(worker.Config{
-		Store: store, Workers: workers(pretended{}), Queues: map[string]int{job.DefaultQueue: 1, payQueue: 1},
+		Store: store, Workers: workers(pretended{}), Queues: map[string]int{job.DefaultQueue: 1, payQueue: 1}, Hooks: []worker.Hooks{m},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

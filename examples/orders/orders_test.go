@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -32,15 +33,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// redis starts a server on a free port and returns its URL.
-func redis(t *testing.T) string {
+// free returns an address that nobody listens to.
+func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	_ = l.Close()
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// redis starts a server on a free port and returns its URL.
+func redis(t *testing.T) string {
+	t.Helper()
+	address := free(t)
 	_, port, _ := strings.Cut(address, ":")
 	server := exec.Command("redis-server", "--port", port, "--save", "", "--appendonly", "yes", "--dir", t.TempDir())
 	if err := server.Start(); err != nil {
@@ -176,7 +183,8 @@ func approves(t *testing.T, url string, n int, want Totals) {
 		want.Notified += 2
 		break
 	}
-	p := launch(t, "work", "--redis", url)
+	address := free(t)
+	p := launch(t, "work", "--redis", url, "--metrics", address)
 	d, err := openDesk(t.Context(), h)
 	if err != nil {
 		t.Fatal(err)
@@ -189,6 +197,15 @@ func approves(t *testing.T, url string, n int, want Totals) {
 		all.Orders = n
 		return *all == want
 	})
+	resp, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil || !bytes.Contains(text, []byte(`namespace="orders"`)) {
+		t.Errorf("metrics: %v, %.500s", err, text)
+	}
 	_ = p.Process.Signal(syscall.SIGTERM) // it drains
 	if err := p.Wait(); err != nil {
 		t.Errorf("a worker process that was told to end: %v\n%s", err, p.err.String())
