@@ -100,7 +100,7 @@ func given[T any](body *T) (b T) {
 
 // JobPath is the input of operations on one job.
 type JobPath struct {
-	Job string `path:"job" doc:"an ID, the beginning of one (4 characters or more), or an alias"`
+	Job string `path:"job" doc:"an ID, the beginning of one (4 characters or more), or an alias; @latest is the newest; names of children may follow, as in shop%2Fpay"`
 }
 
 // duration is a time in a query or in a body, such as 1m30s.

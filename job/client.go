@@ -43,7 +43,8 @@ func NewClient(s Store) *Client { return &Client{store: s, types: &catalogue{sto
 func (c *Client) handle(id ID) *Handle { return &Handle{store: c.store, types: c.types, id: id} }
 
 // Find returns a handle of a job by its ID, by the beginning of its ID, of at least four
-// characters, if no other job's begins so, or by an alias. Otherwise the error wraps ErrNotFound or ErrAmbiguous.
+// characters, if no other job's begins so, or by an alias; Latest is the newest tree. Names of children may follow, as in
+// shop/pay/t38. Otherwise the error wraps ErrNotFound or ErrAmbiguous.
 func (c *Client) Find(ctx context.Context, name string) (*Handle, error) {
 	id, err := c.resolve(ctx, name)
 	if err != nil {
@@ -58,7 +59,61 @@ func (c *Client) Find(ctx context.Context, name string) (*Handle, error) {
 	return h, nil
 }
 
+// Latest stands for the newest job without parent.
+const Latest = "@latest"
+
+// resolve returns the ID of a job that is named as Find says. Aliases and names may have slashes, too: the longest that there is counts.
 func (c *Client) resolve(ctx context.Context, name string) (ID, error) {
+	id, err := c.resolveTop(ctx, name)
+	if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrID) {
+		return id, err
+	}
+	for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
+		top, no := c.resolveTop(ctx, name[:at])
+		switch {
+		case no == nil:
+			return c.descend(ctx, top, name[at+1:])
+		case !errors.Is(no, ErrNotFound) && !errors.Is(no, ErrID):
+			return "", no
+		}
+	}
+	return id, err
+}
+
+// descend returns the job below another one that a path of names leads to.
+func (c *Client) descend(ctx context.Context, id ID, path string) (ID, error) {
+	child, err := c.store.Child(ctx, id, path)
+	if !errors.Is(err, ErrNotFound) {
+		return child, err
+	}
+	for at := strings.LastIndexByte(path, '/'); at > 0; at = strings.LastIndexByte(path[:at], '/') {
+		child, err := c.store.Child(ctx, id, path[:at])
+		switch {
+		case err == nil:
+			return c.descend(ctx, child, path[at+1:])
+		case !errors.Is(err, ErrNotFound):
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("%w: job %s has no child %.80q", ErrNotFound, id, path)
+}
+
+// latest returns the newest job without parent.
+func (c *Client) latest(ctx context.Context) (ID, error) {
+	for i, err := range c.store.Jobs(ctx, Filter{}) {
+		if err != nil {
+			return "", err
+		}
+		return i.ID, nil
+	}
+	return "", fmt.Errorf("%w: there are no jobs, so none is %s", ErrNotFound, Latest)
+}
+
+// resolveTop is resolve for what is in front of the names of children.
+func (c *Client) resolveTop(ctx context.Context, name string) (ID, error) {
+	if name == Latest {
+		return c.latest(ctx)
+	}
 	if id, err := ParseID(name); err == nil {
 		return id, nil
 	}

@@ -119,7 +119,8 @@ func newRoot(wish *term.Wish) *cobra.Command {
 		Short: "Run graphs of durable dataflow jobs, and look at them",
 		Long: `Run graphs of durable dataflow jobs, and look at them.
 
-JOB stands for an ID, the beginning of one (4 characters or more), or an alias. Exit codes:
+JOB stands for an ID, the beginning of one (4 characters or more), or an alias; @latest is the
+newest. Names of children may follow, as in shop/pay/t38. Exit codes:
 0 all went well, 1 it could not be done, 2 the command line or a file is wrong, 3 there is
 no such job, 4 the job failed or was terminated, 5 it took too long, 6 refused as things
 are now, 130 interrupted before it was done.`,
