@@ -201,8 +201,8 @@ type Config struct {
 	Drain time.Duration
 	// Logger gets what no caller can be told. Nil means slog.Default().
 	Logger *slog.Logger
-	// Hooks are called around runs and commits, the first of them outermost. LogHooks are some; packages
-	// telemetry/metrics and telemetry/trace have others. Without any nothing is spent on them.
+	// Hooks are called around runs and commits, the first of them outermost. LogHooks are some; package
+	// telemetry/metrics has others. Without any nothing is spent on them.
 	Hooks []Hooks
 }
 
