@@ -62,7 +62,26 @@ func (s *Server) actOperations() {
 		}
 		return done(err)
 	})
+	add(s, operation{
+		method: http.MethodPut, path: "/v1/jobs/{job}/priority", id: "set-priority", group: groupJobs, role: operate, status: http.StatusNoContent, summary: "Change when a job's turn comes among those that are ready",
+		about: "Of the ready jobs of a queue those of a higher priority, from 0 to 1000, run first; 500 is the default. All jobs below it get the same.",
+	}, func(ctx context.Context, s *session, in *struct {
+		JobPath
+		Body Priority
+	},
+	) (*nothing, error) {
+		h, err := s.find(ctx, in.Job)
+		if err == nil {
+			err = h.SetPriority(ctx, in.Body.Priority)
+		}
+		return done(err)
+	})
 	s.nameOperations()
+}
+
+// Priority says whose turn is first.
+type Priority struct {
+	Priority int `json:"priority" minimum:"0" maximum:"1000"`
 }
 
 // nameOperations are those on the aliases and the lock of a job.

@@ -21,6 +21,7 @@ type Job struct {
 	Name      *string                    `json:"name"`
 	Type      string                     `json:"type"`
 	Queue     string                     `json:"queue"`
+	Priority  *int                       `json:"priority,omitempty" doc:"if it is not 500"`
 	Status    string                     `json:"status"`
 	Reason    *string                    `json:"reason"`
 	Parent    *string                    `json:"parent"`
@@ -89,7 +90,7 @@ func limitOrNull(n int) *int {
 // JobOf is what one Info says.
 func JobOf(i *job.Info) *Job {
 	v := &Job{
-		ID: i.ID, Name: OrNull(i.Name), Type: i.Type, Queue: i.Queue, Status: string(i.Status), Reason: OrNull(i.Reason),
+		ID: i.ID, Name: OrNull(i.Name), Type: i.Type, Queue: i.Queue, Priority: i.Priority, Status: string(i.Status), Reason: OrNull(i.Reason),
 		Parent: OrNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
 		CreatedBy: OrNull(i.By), RanAt: timeOrNull(i.Ran), ExpiresAt: timeOrNull(i.Expires),
 		Unread: i.Unread, TryCount: i.Tries,

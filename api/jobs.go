@@ -162,16 +162,17 @@ func listJobs(ctx context.Context, s *session, in *listInput) (*reply[JobPage], 
 
 // NewJob describes a job that is to be created.
 type NewJob struct {
-	Type   string            `json:"type" doc:"a type that an engine has registered: GET /v1/types"`
-	Queue  string            `json:"queue,omitempty" doc:"default if empty"`
-	Args   json.RawMessage   `json:"args,omitempty" doc:"the parameters of the worker, an object"`
-	Parent string            `json:"parent,omitempty" doc:"the job that it becomes a child of, with name"`
-	Name   string            `json:"name,omitempty" doc:"the name as a child"`
-	Alias  string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
-	Labels map[string]string `json:"labels,omitempty"`
-	Retain string            `json:"retain,omitempty" doc:"for how long the job is kept after it has settled, like 12h or 7d, or forever"`
-	In     *duration         `json:"in,omitempty" doc:"not to run before this time has passed"`
-	At     *time.Time        `json:"at,omitempty" doc:"not to run before"`
+	Type     string            `json:"type" doc:"a type that an engine has registered: GET /v1/types"`
+	Queue    string            `json:"queue,omitempty" doc:"default if empty"`
+	Priority *int              `json:"priority,omitempty" minimum:"0" maximum:"1000" doc:"of the ready jobs of a queue those of a higher one run first; 500 without it"`
+	Args     json.RawMessage   `json:"args,omitempty" doc:"the parameters of the worker, an object"`
+	Parent   string            `json:"parent,omitempty" doc:"the job that it becomes a child of, with name"`
+	Name     string            `json:"name,omitempty" doc:"the name as a child"`
+	Alias    string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Retain   string            `json:"retain,omitempty" doc:"for how long the job is kept after it has settled, like 12h or 7d, or forever"`
+	In       *duration         `json:"in,omitempty" doc:"not to run before this time has passed"`
+	At       *time.Time        `json:"at,omitempty" doc:"not to run before"`
 }
 
 type created struct {
@@ -190,7 +191,7 @@ func createJob(ctx context.Context, s *session, in *createInput) (*created, erro
 	if b.Type == "" {
 		return nil, wrong("type is missing: name a worker type that an engine has registered")
 	}
-	n := job.New{Type: b.Type, Queue: b.Queue, Name: b.Name, Alias: b.Alias, Labels: b.Labels, By: s.principal.Name, Key: in.Key}
+	n := job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels, By: s.principal.Name, Key: in.Key}
 	if len(b.Args) > 0 {
 		if b.Args[0] != '{' {
 			return nil, wrong("args: use an object, like {\"Width\": 640}")

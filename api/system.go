@@ -85,15 +85,27 @@ type Queue struct {
 	Engines   int      `json:"engines"`
 	Slots     int      `json:"slots"`
 	Types     []string `json:"types"`
+	Ready     []Ready  `json:"ready" doc:"the pending ones by type, of types that have some"`
+}
+
+// Ready are the ready jobs of a type in a queue.
+type Ready struct {
+	Type     string `json:"type" doc:"empty for jobs that are to end and whose type no engine has"`
+	Jobs     int    `json:"jobs"`
+	OldestMS int64  `json:"oldest_ms" doc:"since when the first one waits"`
 }
 
 // QueuesOf are queues as other programs see them.
 func QueuesOf(all []redisstore.QueueInfo) []Queue {
 	views := []Queue{}
 	for _, q := range all {
+		ready := []Ready{}
+		for _, r := range q.Ready {
+			ready = append(ready, Ready{r.Type, r.Jobs, r.Oldest.Milliseconds()})
+		}
 		views = append(views, Queue{
 			Queue: q.Name, Paused: q.Paused, Pending: q.Pending, Active: q.Active, Scheduled: q.Scheduled, Retry: q.Retry,
-			Archived: q.Archived, LatencyMS: q.Latency.Milliseconds(), Engines: q.Engines, Slots: q.Slots, Types: q.Types,
+			Archived: q.Archived, LatencyMS: q.Latency.Milliseconds(), Engines: q.Engines, Slots: q.Slots, Types: q.Types, Ready: ready,
 		})
 	}
 	return views

@@ -34,6 +34,7 @@ type node struct {
 	worker    any    // nil for the root, and for a graph added by Nest
 	sub       *Graph // of a nested graph
 	queue     string
+	priority  *int
 	instances int
 	policy    job.FailurePolicy
 	labels    map[string]string
@@ -88,6 +89,12 @@ func Instances(n int) Option {
 // [job.DefaultQueue].
 func Queue(name string) Option {
 	return func(node *node) { node.queue = name }
+}
+
+// Priority gives the jobs of the worker a priority, from 0 to [job.MaxPriority], in place of that of their type: of the ready
+// jobs of a queue those of a higher one run first.
+func Priority(n int) Option {
+	return func(node *node) { node.priority = &n }
 }
 
 // OnFailure says what becomes of the graph, and of the message, when a job of the worker
@@ -202,6 +209,11 @@ func (n *node) checkOptions() {
 	}
 	if err := job.CheckLabels(n.labels); err != nil {
 		n.graph.report(n.path(), err)
+	}
+	if n.priority != nil {
+		if err := job.CheckPriority(*n.priority); err != nil {
+			n.graph.report(n.path(), err)
+		}
 	}
 	if n.queue == "" {
 		return

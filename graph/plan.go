@@ -176,6 +176,9 @@ func (e *emitter) plan(n *node, k int) job.Node {
 	if n.worker == nil {
 		made = job.Node{Type: n.sub.root.name, Queue: n.queue}
 	}
+	if n.priority != nil {
+		made.Priority = n.priority
+	}
 	made.Name, made.OnFailure, made.Graph, made.Labels = n.jobName(k), n.policy, n.sub != nil, n.labels
 	if n.instances > 1 {
 		made.InstanceOf = n.name

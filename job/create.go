@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,8 @@ type New struct {
 	Type string
 	// Queue of the job; empty means DefaultQueue.
 	Queue string
+	// Priority is from 0 to MaxPriority; nil means that of the type, else DefaultPriority.
+	Priority *int
 	// Args are the worker's parameters: any value that encodes to JSON. Nil means none.
 	Args any
 	// Parent and Name make the job a child of another one; both or neither.
@@ -116,7 +119,7 @@ func (c *Client) planOf(ctx context.Context, n New) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue, Silent: typ.Silent, Labels: n.Labels, At: n.At}
+	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue, Priority: cmp.Or(n.Priority, typ.Priority), Silent: typ.Silent, Labels: n.Labels, At: n.At}
 	if n.Args != nil {
 		var raw json.RawMessage
 		if raw, err = port.Encode(n.Args); err != nil {

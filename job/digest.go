@@ -51,6 +51,10 @@ func (d *digest) node(n *Node) {
 	d.number(n.At.Unix())
 	d.number(int64(n.At.Nanosecond()))
 	d.flag(n.Silent)
+	if n.Priority != nil { // else the digest is that of before there were any
+		digestText(d, "priority")
+		d.number(int64(*n.Priority))
+	}
 	digestText(d, n.OnFailure)
 	d.flag(n.Loop)
 	d.number(int64(len(n.Ports)))

@@ -24,6 +24,9 @@ func fill(v reflect.Value) {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
 	case reflect.Map:
 		v.Set(reflect.ValueOf(map[string]string{"a": "b"}))
 	case reflect.String:

@@ -14,6 +14,7 @@ type Info struct {
 	Name       string              `json:"name,omitempty"`
 	Type       string              `json:"type"`
 	Queue      string              `json:"queue"`
+	Priority   *int                `json:"priority,omitempty"` // if it is not DefaultPriority
 	Graph      bool                `json:"graph,omitempty"`
 	Status     statemachine.Status `json:"status"`
 	Reason     string              `json:"reason,omitempty"` // why it is parked or failed
@@ -81,11 +82,12 @@ type Failure struct {
 
 // TypeInfo describes a worker type that an engine has registered for a queue.
 type TypeInfo struct {
-	Type    string      `json:"type"`
-	Queue   string      `json:"queue"`
-	Ports   []port.Spec `json:"ports,omitempty"`
-	Version string      `json:"version,omitempty"` // of the program that registered it
-	Silent  bool        `json:"silent,omitempty"`  // statuses of its jobs are not published
+	Type     string      `json:"type"`
+	Queue    string      `json:"queue"`
+	Ports    []port.Spec `json:"ports,omitempty"`
+	Version  string      `json:"version,omitempty"`  // of the program that registered it
+	Priority *int        `json:"priority,omitempty"` // of its jobs, if their nodes name none
+	Silent   bool        `json:"silent,omitempty"`   // statuses of its jobs are not published
 	// Params are the arguments that jobs of the type take; nil if that is not known.
 	Params []port.Param `json:"params,omitzero"`
 	// Kinds are what kind of JSON value the messages of ports are, by port.TypeKey, as far as known.

@@ -24,6 +24,12 @@ const (
 // DefaultQueue is the queue of a job that names none.
 const DefaultQueue = "default"
 
+// Priorities: of the ready jobs of a queue those of a higher one run first.
+const (
+	DefaultPriority = 500 // of a job that has none
+	MaxPriority     = 1000
+)
+
 // A Planner says which jobs to create. Graphs are planners, and Single makes one of a
 // lone worker.
 type Planner interface {
@@ -44,15 +50,17 @@ type Plan struct {
 
 // Node is one job of a plan.
 type Node struct {
-	Name   string          // unique under its parent; may be empty for a root
-	Parent int             // index of the parent node; ignored for Nodes[0]
-	Type   string          // worker type, or the graph's name
-	Queue  string          // empty means DefaultQueue
-	Graph  bool            // the job is a graph: it has no worker, its children are its work
-	Args   json.RawMessage // parameters of the worker, nil for none
-	Ports  []Port
-	At     time.Time // not to run before; zero or past means now; its year is at most 9999
-	Silent bool      // its statuses are not published
+	Name   string // unique under its parent; may be empty for a root
+	Parent int    // index of the parent node; ignored for Nodes[0]
+	Type   string // worker type, or the graph's name
+	Queue  string // empty means DefaultQueue
+	// Priority is from 0 to MaxPriority; nil means DefaultPriority.
+	Priority *int
+	Graph    bool            // the job is a graph: it has no worker, its children are its work
+	Args     json.RawMessage // parameters of the worker, nil for none
+	Ports    []Port
+	At       time.Time // not to run before; zero or past means now; its year is at most 9999
+	Silent   bool      // its statuses are not published
 	// Labels find the job again. They are no part of what a graph is: plans that differ in
 	// them alone are the same, and Patch leaves those of jobs that stay.
 	Labels map[string]string `json:"-"`
@@ -155,6 +163,11 @@ func (p *Plan) Validate() error {
 func (p *Plan) checkNode(i int, n *Node) error {
 	if err := CheckName("type", n.Type); err != nil {
 		return err
+	}
+	if n.Priority != nil {
+		if err := CheckPriority(*n.Priority); err != nil {
+			return err
+		}
 	}
 	if n.Queue != "" {
 		if err := CheckName("queue", n.Queue); err != nil {
@@ -320,6 +333,9 @@ func NodeOf(w any, name, queue string) (Node, error) {
 		return Node{}, err
 	}
 	n := Node{Name: name, Type: typ, Queue: queue, Args: args, Silent: SilentOf(w)}
+	if p, ok := w.(Prioritizer); ok {
+		n.Priority = new(p.RunPriority())
+	}
 	for _, s := range PortsOf(w, layout) {
 		n.Ports = append(n.Ports, Port{Spec: s})
 	}
@@ -330,6 +346,20 @@ func NodeOf(w any, name, queue string) (Node, error) {
 // port.Any. Their messages are reached by name, through the run.
 type Porter interface {
 	Ports() []port.Spec
+}
+
+// Prioritizer is implemented by worker structs whose jobs have another priority than DefaultPriority, unless their node
+// or their tree says otherwise.
+type Prioritizer interface {
+	RunPriority() int
+}
+
+// CheckPriority returns an error that wraps ErrName unless a priority is from 0 to MaxPriority.
+func CheckPriority(n int) error {
+	if n < 0 || n > MaxPriority {
+		return fmt.Errorf("%w: priority %d: use 0 (last) to %d (first); %d is the default", ErrName, n, MaxPriority, DefaultPriority)
+	}
+	return nil
 }
 
 // Silencer is implemented by worker structs of which the statuses need not be published.

@@ -28,6 +28,7 @@ type startOptions struct {
 	key       string
 	keyed     bool
 	queue     string
+	priority  *int
 	labels    map[string]string
 	existing  existing
 	later     bool
@@ -73,6 +74,10 @@ func Alias(name string) ChildOption {
 
 // InQueue puts those jobs of the tree into a queue that name none.
 func InQueue(queue string) ChildOption { return childOption(func(o *startOptions) { o.queue = queue }) }
+
+// WithPriority gives those jobs of the tree a priority, from 0 to MaxPriority, whose nodes and types name none. Of the ready
+// jobs of a queue those of a higher priority run first; Handle.SetPriority changes it later.
+func WithPriority(n int) ChildOption { return childOption(func(o *startOptions) { o.priority = &n }) }
 
 // PatchExisting changes a graph that is there under the alias into the one that is started, if
 // it has another definition, as Handle.Patch does: that is how a new version of a graph is
@@ -156,12 +161,13 @@ func (o *startOptions) plan(p Planner, name string) (*Plan, error) {
 		return nil, err
 	}
 	plan = plan.labelled(o.labels)
-	if len(plan.Nodes) > 0 && (name != "" || o.queue != "") {
+	if len(plan.Nodes) > 0 && (name != "" || o.queue != "" || o.priority != nil) {
 		changed := *plan // its planner may give it to others
 		plan, changed.Nodes = &changed, slices.Clone(plan.Nodes)
 		plan.Nodes[0].Name = cmp.Or(name, plan.Nodes[0].Name)
 		for i := range plan.Nodes {
 			plan.Nodes[i].Queue = cmp.Or(plan.Nodes[i].Queue, o.queue)
+			plan.Nodes[i].Priority = cmp.Or(plan.Nodes[i].Priority, o.priority)
 		}
 	}
 	if plan, err = o.keep(plan, name != ""); err != nil {

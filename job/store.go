@@ -144,6 +144,8 @@ type Control interface {
 	Apply(ctx context.Context, id ID, event statemachine.Event) error
 	// RunAt asks for a run at a time by the store's clock, or when at is zero after a delay.
 	RunAt(ctx context.Context, id ID, at time.Time, delay time.Duration) error
+	// SetPriority gives jobs of one tree a priority, also while they are ready.
+	SetPriority(ctx context.Context, ids []ID, n int) error
 	// Patch changes a graph, all or nothing.
 	Patch(ctx context.Context, root ID, p *Patch) error
 	// SetState changes the job's state.

@@ -208,6 +208,9 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 		queue = job.DefaultQueue
 	}
 	fields = []any{"type", n.Type, "queue", queue, "name", n.Name}
+	if n.Priority != nil {
+		fields = append(fields, "priority", *n.Priority)
+	}
 	if n.Args != nil {
 		fields = append(fields, "args", []byte(n.Args))
 	}

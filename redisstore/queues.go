@@ -23,9 +23,17 @@ type QueueInfo struct {
 	Retry     int           // bells whose engine could not begin a run
 	Archived  int           // bells that asynq gave up
 	Latency   time.Duration // since when the longest of those is ready that are the next of their type in their shard
+	Ready     []ReadyType   // the same by type, sorted; of types that have some
 	Types     []string      // that engines have registered for it
 	Engines   int           // that live and serve it
 	Slots     int           // runs that these can have in progress, of all their queues
+}
+
+// ReadyType tells of the ready jobs of a type in a queue. Those of the type "" are to end, and no engine that lives has their type.
+type ReadyType struct {
+	Type   string
+	Jobs   int
+	Oldest time.Duration // since when the longest of those is ready that are the next in their shard
 }
 
 // Queues returns the queues that are known, sorted by name: those that engines have
@@ -96,39 +104,63 @@ func (s *Store) waiting(ctx context.Context, q *QueueInfo) error {
 	}); err != nil {
 		return s.explain(err)
 	}
-	var counts []*redis.IntCmd
-	var heads []*redis.StringSliceCmd
+	var ready []*readySet
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for shard, c := range types {
 			for _, typ := range c.Val() {
 				set := s.keys.readyOf(shard, q.Name, typ)
-				counts, heads = append(counts, p.ZCard(ctx, set)), append(heads, p.ZRange(ctx, set, 0, 0))
+				ready = append(ready, &readySet{typ: typ, count: p.ZCard(ctx, set), head: p.ZRange(ctx, set, 0, 0)})
 			}
 		}
 		return nil
 	}); err != nil {
 		return s.explain(err)
 	}
-	q.Pending = int(sum(counts))
-	var since []*redis.StringCmd
 	now, err := s.Now(ctx)
-	if err != nil || q.Pending == 0 {
+	if err != nil || len(ready) == 0 {
 		return err
 	}
 	_, _ = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // some may have gone meanwhile
-		for _, c := range heads {
-			for _, id := range c.Val() {
-				since = append(since, p.HGet(ctx, s.keys.job(job.ID(id), ""), "queued"))
+		for _, r := range ready {
+			for _, id := range r.head.Val() {
+				r.since = p.HGet(ctx, s.keys.job(job.ID(id), ""), "queued")
 			}
 		}
 		return nil
 	})
-	for _, c := range since {
-		if at, err := c.Int64(); err == nil {
-			q.Latency = max(q.Latency, now.Sub(time.UnixMilli(at)))
+	q.add(ready, now)
+	return nil
+}
+
+// readySet is what was read of the jobs of a type that are ready in a shard.
+type readySet struct {
+	typ   string
+	count *redis.IntCmd
+	head  *redis.StringSliceCmd
+	since *redis.StringCmd // when its first job became ready
+}
+
+// add adds what was read of ready sets.
+func (q *QueueInfo) add(ready []*readySet, now time.Time) {
+	types := map[string]*ReadyType{}
+	for _, r := range ready {
+		t := types[r.typ]
+		if t == nil {
+			t = &ReadyType{Type: r.typ}
+			types[r.typ] = t
+		}
+		t.Jobs += int(r.count.Val())
+		if r.since != nil {
+			if at, err := r.since.Int64(); err == nil {
+				t.Oldest = max(t.Oldest, now.Sub(time.UnixMilli(at)))
+			}
 		}
 	}
-	return nil
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		t := types[name]
+		q.Pending, q.Latency = q.Pending+t.Jobs, max(q.Latency, t.Oldest)
+		q.Ready = append(q.Ready, *t)
+	}
 }
 
 // PauseQueue keeps engines from beginning runs of jobs of a queue, also of one that nobody

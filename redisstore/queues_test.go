@@ -30,7 +30,10 @@ func TestQueues(t *testing.T) {
 		if all[0].Latency <= 0 {
 			e.Errorf("latency %s while two jobs wait", all[0].Latency)
 		}
-		all[0].Latency = 0
+		if ready := all[0].Ready; len(ready) != 1 || ready[0].Type != "T" || ready[0].Jobs != 2 || ready[0].Oldest != all[0].Latency {
+			e.Errorf("ready: %+v", ready)
+		}
+		all[0].Latency, all[0].Ready = 0, nil
 		e.equal("queues", all, []redisstore.QueueInfo{
 			{Name: "default", Pending: 2, Types: []string{}},
 			{Name: "idle", Types: []string{}, Engines: 2, Slots: 8},

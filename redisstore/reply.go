@@ -367,6 +367,9 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		Definition: f["def"], InstanceOf: f["of"],
 		Policy: job.FailurePolicy(f["policy"]), Single: int(n("single")),
 	}
+	if f["priority"] != "" {
+		i.Priority = new(int(n("priority")))
+	}
 	if f["args"] != "" {
 		i.Args = json.RawMessage(f["args"])
 	}

@@ -51,6 +51,7 @@ var (
 	scriptConnect  = script("port_connect", "quiesce")
 	scriptSweep    = script("due_sweep", "subtree").freeing()
 	scriptRenew    = script("bell_renew", "run").freeing()
+	scriptPriority = script("job_priority", "run")
 	scriptLack     = script("ready_lack", "run").freeing()
 	scriptPop      = script("pop", "run").freeing()
 	scriptFill     = script("ready_fill", "run")

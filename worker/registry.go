@@ -129,6 +129,9 @@ func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
 	for queue := range queues {
 		for _, k := range r.kinds {
 			info := job.TypeInfo{Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version, Kinds: k.layout.Kinds()}
+			if p, ok := k.worker.(job.Prioritizer); ok {
+				info.Priority = new(p.RunPriority())
+			}
 			if _, own := k.worker.(ArgsSetter); !own {
 				info.Params = k.layout.ParamSpecs()
 			}

@@ -95,6 +95,7 @@ func TestReader(t *testing.T) {
 		{"adopt", "album", "one", "x"},
 		{"queue", "pause", "default"},
 		{"lock", "one"},
+		{"priority", "one", "900"},
 		{"unlock", string(w.id(aLocked)), "--force"},
 	}
 	for _, args := range acts {

@@ -65,6 +65,7 @@ func newCreate(s *settings) *cobra.Command {
 	var labels []string
 	var delay time.Duration
 	var retain retentionFlag
+	var priority int
 	c := &cobra.Command{
 		Use:   "create TYPE",
 		Short: "Create a job of a type that an engine has registered",
@@ -83,6 +84,9 @@ checked first: their names, their kinds, and of components (weir components) all
 					return err
 				}
 				n.Type, n.By, n.Retain = words[0], actor, retain.Duration
+				if c.Flags().Changed("priority") {
+					n.Priority = &priority
+				}
 				if c.Flags().Changed("args") {
 					if err := checkArgs(args); err != nil {
 						return usageError{err}
@@ -117,6 +121,7 @@ checked first: their names, their kinds, and of components (weir components) all
 	}
 	c.Flags().StringVar(&args, "args", "", "parameters of the job, a `JSON` object")
 	c.Flags().StringVar(&n.Queue, "queue", job.DefaultQueue, "queue of the job")
+	c.Flags().IntVar(&priority, "priority", job.DefaultPriority, "from 0 to 1000: of the ready jobs of a queue those of a higher one run first")
 	c.Flags().StringVar(&n.Alias, "alias", "", "a name for the job")
 	c.Flags().StringArrayVar(&labels, "label", nil, "a label of the job, `KEY=VALUE`; weir jobs --label finds it")
 	c.Flags().StringVar(&parent, "parent", "", "`JOB` that it becomes a child of, with --name")

@@ -10,46 +10,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 )
 
-// queueView is a queue as other programs see it.
-type queueView struct {
-	Queue     string   `json:"queue"`
-	Paused    bool     `json:"paused"`
-	Pending   int      `json:"pending"`
-	Active    int      `json:"active"`
-	Scheduled int      `json:"scheduled"`
-	Retry     int      `json:"retry"`
-	Archived  int      `json:"archived"`
-	LatencyMS int64    `json:"latency_ms"` // since when the first pending one waits
-	Engines   int      `json:"engines"`
-	Slots     int      `json:"slots"`
-	Types     []string `json:"types"`
-}
-
-func queueViews(all []redisstore.QueueInfo) []queueView {
-	views := []queueView{}
-	for _, q := range all {
-		views = append(views, queueView{
-			Queue: q.Name, Paused: q.Paused, Pending: q.Pending, Active: q.Active, Scheduled: q.Scheduled, Retry: q.Retry,
-			Archived: q.Archived, LatencyMS: q.Latency.Milliseconds(), Engines: q.Engines, Slots: q.Slots, Types: q.Types,
-		})
-	}
-	return views
-}
-
 func newQueues(s *settings) *cobra.Command {
+	var types bool
 	c := &cobra.Command{
 		Use:   "queues",
 		Short: "List the queues: what is in line, who serves them, which are paused",
 		Long: `List the queues of the namespace: those that engines have registered types for, serve
-now, or ever had jobs in. PENDING counts wakes in line, ACTIVE runs in progress, as engines
-tell each second, LATER wakes that are delivered later or again, OLDEST how long the first
-one in line has waited. ENGINES are those that live and serve the queue.`,
-		Example: "  weir queues\n  weir queues -o json",
+now, or ever had jobs in. PENDING counts jobs that are ready, ACTIVE runs in progress, as engines
+tell each second, LATER doorbells of asynq that ring later or again, OLDEST how long the first
+ready job has waited. ENGINES are those that live and serve the queue. With --types the ready jobs
+are counted by type.`,
+		Example: "  weir queues\n  weir queues --types\n  weir queues -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
@@ -57,25 +34,50 @@ one in line has waited. ENGINES are those that live and serve the queue.`,
 				if err != nil {
 					return err
 				}
-				views := queueViews(all)
+				views := api.QueuesOf(all)
 				return s.show(c, views, "", func(w io.Writer) error {
 					if len(views) == 0 {
 						_, err := fmt.Fprintln(c.ErrOrStderr(), "no queues: start an engine, or create a job")
 						return err
+					}
+					if types {
+						return readyTable(w, views)
 					}
 					return queueTable(w, views)
 				})
 			})
 		},
 	}
+	c.Flags().BoolVar(&types, "types", false, "count the ready jobs by type")
 	s.formats(c, "table", "json", "yaml")
 	return c
+}
+
+// readyTable lists what is ready by queue and type.
+func readyTable(w io.Writer, all []api.Queue) error {
+	style := term.StyleOf(w)
+	rows := [][]string{{"QUEUE", "TYPE", "READY", "OLDEST"}}
+	for _, q := range all {
+		for _, r := range q.Ready {
+			name := r.Type
+			if name == "" {
+				name = "(of types that no engine has)"
+			}
+			rows = append(rows, []string{term.Clean(q.Queue), term.Clean(name), count(r.Jobs), waited(style, r.OldestMS)})
+		}
+	}
+	return term.Table(w, rows, style)
+}
+
+// waited is for how long something has waited.
+func waited(style term.Style, ms int64) string {
+	return style.Age(time.Now().Add(-time.Duration(ms) * time.Millisecond))
 }
 
 // maxTypes is how many columns the types of a queue may take.
 const maxTypes = 40
 
-func queueTable(w io.Writer, all []queueView) error {
+func queueTable(w io.Writer, all []api.Queue) error {
 	style := term.StyleOf(w)
 	rows := [][]string{{"QUEUE", "STATE", "PENDING", "ACTIVE", "LATER", "OLDEST", "ENGINES", "TYPES"}}
 	for _, q := range all {
@@ -84,7 +86,7 @@ func queueTable(w io.Writer, all []queueView) error {
 			state = style.Bold("paused")
 		}
 		if q.Pending > 0 {
-			oldest = style.Age(time.Now().Add(-time.Duration(q.LatencyMS) * time.Millisecond))
+			oldest = waited(style, q.LatencyMS)
 		}
 		rows = append(rows, []string{
 			term.Clean(q.Queue), state, count(q.Pending), count(q.Active), count(q.Scheduled + q.Retry), oldest,

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,6 +62,9 @@ func showJob(w io.Writer, v *api.Job) error {
 	add("name", deref(v.Name))
 	add("type", v.Type)
 	add("queue", v.Queue)
+	if v.Priority != nil {
+		add("priority", strconv.Itoa(*v.Priority))
+	}
 	rows = append(rows, [2]string{"status", style.Status(statemachine.Status(v.Status))})
 	add("reason", explain.FirstLine(deref(v.Reason)))
 	add("aliases", strings.Join(v.Aliases, ", "))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -36,7 +37,7 @@ type statsView struct {
 	Kept      int64            `json:"kept"`
 	Removed   int64            `json:"removed"`
 	Running   int              `json:"running"`
-	Queues    []queueView      `json:"queues"`
+	Queues    []api.Queue      `json:"queues"`
 	Engines   []job.EngineInfo `json:"engines"`
 	Servers   []serverView     `json:"servers"`
 }
@@ -124,7 +125,7 @@ func statsOf(st *redisstore.Stats, where string) *statsView {
 	v := &statsView{
 		At: time.Now().UTC(), Redis: where, Namespace: st.Namespace, Shards: st.Shards, Roots: st.Roots, Failed: st.Failed, Due: st.Due,
 		Overdue: st.Overdue, Orders: st.Orders, Chores: st.Chores, Aliases: st.Aliases,
-		Retained: st.Retained, Kept: st.Kept, Removed: st.Removed, Queues: queueViews(st.Queues), Engines: st.Engines,
+		Retained: st.Retained, Kept: st.Kept, Removed: st.Removed, Queues: api.QueuesOf(st.Queues), Engines: st.Engines,
 	}
 	for _, e := range st.Engines {
 		v.Running += e.Running

@@ -15,7 +15,7 @@ local function holds(id, keep)
 end
 
 -- OPTIONAL are fields of jobs that a new definition may do without.
-local OPTIONAL = { args = true, policy = true, loop = true, silent = true, defaults = true }
+local OPTIONAL = { args = true, priority = true, policy = true, loop = true, silent = true, defaults = true }
 
 -- redefault sets the defaults of a job that its new definition changes, by the marks of the old and the new one. It leaves
 -- those that somebody set meanwhile.
@@ -77,6 +77,7 @@ local function patched(root, remove, stay)
     touch(s.id)
     wired = {}
     j.policy, j.queue = call('HGET', key(s.id), 'policy') or '', call('HGET', key(s.id), 'queue')
+    j.priority = tonumber(call('HGET', key(s.id), 'priority') or '500')
     subscribed(s)
     redefault(s, defaults)
     if j.token then wake(s.id) end -- its run goes by the old wires: another one closes what is new

@@ -1,0 +1,29 @@
+package job
+
+import (
+	"context"
+	"fmt"
+)
+
+// SetPriority gives the job, and all below it that are there now, a priority from 0 to MaxPriority, also while they are ready:
+// of the ready jobs of a queue those of a higher one run first. A run in progress goes on.
+func (h *Handle) SetPriority(ctx context.Context, n int) error {
+	err := CheckPriority(n)
+	if err != nil {
+		return fmt.Errorf("job %s: %w", h.id, err)
+	}
+	tree, err := h.Tree(ctx)
+	if err != nil {
+		return err
+	}
+	byTree := map[ID][]ID{}
+	for _, i := range tree {
+		byTree[i.ID.Tree()] = append(byTree[i.ID.Tree()], i.ID)
+	}
+	for _, ids := range byTree {
+		if err := h.store.SetPriority(ctx, ids, n); err != nil {
+			return fmt.Errorf("job %s: setting its priority: %w", h.id, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package redisstore_test
+
+import (
+	"testing"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// pop begins a run of the first ready job of a queue in a shard, and returns the job, or nothing.
+func (e *env) pop(shard int, types ...string) job.ID {
+	e.Helper()
+	snap, err := e.store.Pop(e.Context(), job.DefaultQueue, shard, -1, beginning(), types)
+	e.ok(err)
+	if snap == nil {
+		return ""
+	}
+	return snap.Info.ID
+}
+
+// popped returns which of some jobs of one shard begin, in order, by their places.
+func (e *env) popped(ids []job.ID, types ...string) (order []int) {
+	e.Helper()
+	for id := e.pop(ids[0].Shard(shards), types...); id != ""; id = e.pop(ids[0].Shard(shards), types...) {
+		for i, other := range ids {
+			if id == other {
+				order = append(order, i)
+			}
+		}
+	}
+	return order
+}
+
+// Of the ready jobs of a queue those of a higher priority begin first, across types; a change holds at once, for jobs that are
+// ready, too.
+func TestPriorityOrder(t *testing.T) {
+	each(t, func(e *env) {
+		var ids []job.ID
+		for _, n := range []struct {
+			typ      string
+			priority int
+		}{{"A", 0}, {"B", 500}, {"A", 1000}, {"A", 500}, {"B", 501}, {"B", 499}} {
+			id := newID(e)
+			for len(ids) > 0 && id.Shard(shards) != ids[0].Shard(shards) {
+				id = newID(e)
+			}
+			e.createAs(id, job.Node{Type: n.typ, Priority: &n.priority})
+			ids = append(ids, id)
+		}
+		e.ok(e.store.SetPriority(e.Context(), ids[5:], 700))
+		e.ok(e.store.SetPriority(e.Context(), ids[5:], 700))
+		if p := e.info(ids[5]).Priority; p == nil || *p != 700 {
+			e.Errorf("its priority is %v", p)
+		}
+		got := e.popped(ids, "A", "B")
+		if len(got) != 6 || got[0] != 2 || got[1] != 5 || got[2] != 4 || got[5] != 0 {
+			e.Errorf("they begin in the order %v, want 2 5 4, then 1 and 3, then 0", got)
+		}
+		// One that is at work gets it for the next time.
+		e.ok(e.store.SetPriority(e.Context(), ids[:1], 900))
+		e.is(statemachine.Running, ids[0])
+		e.equal("ready", e.pop(ids[0].Shard(shards), "A", "B"), job.ID(""))
+		e.ok(e.store.SetPriority(e.Context(), []job.ID{newID(e)}, 1)) // it may be gone by then
+	})
+}
+
+// An engine that lacks the type of the first job begins the first of those that it has.
+func TestPopOfSomeTypes(t *testing.T) {
+	each(t, func(e *env) {
+		ids := []job.ID{newID(e)}
+		e.createAs(ids[0], job.Node{Type: "A"})
+		for ids = append(ids, newID(e)); ids[1].Shard(shards) != ids[0].Shard(shards); {
+			ids[1] = newID(e)
+		}
+		e.createAs(ids[1], job.Node{Type: "B"})
+		e.equal("begun", e.popped(ids, "B", "C"), []int{1})
+		e.equal("begun then", e.popped(ids, "A"), []int{0})
+	})
+}
