@@ -46,6 +46,9 @@ func (e *ChildError) Unwrap() error { return job.ErrFailed }
 // What Run did before it returns ErrNotYet is kept, and done again by the next run: await what is needed first, and write
 // then.
 //
+// A child that was spawned with job.Release is gone after the run that was told of its end: later runs get an error that
+// wraps job.ErrNotFound.
+//
 // A child with several Out ports is awaited with AwaitPort. A child without any, or one that completes and writes
 // nothing, has no result but its end: await it as Await[struct{}].
 func Await[T any](run *Run, name string) (T, error) { return AwaitPort[T](run, name, "") }
