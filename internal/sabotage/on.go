@@ -60,6 +60,8 @@ var edits = map[Name][]edit{
 				"      call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)\n      call('HINCRBY', key(t.id), 'h.' .. field, t.n)\n    end\n",
 		},
 	},
+	LostBell: {{"ready", "  if not first or FULL then line.ring(j.queue, type) end\n", ""}},
+	PopNoDue: {{"run", "  j.wakers = nil\n  local row", "  call('ZREM', P .. 'due', j.id)\n  j.wakers = nil\n  local row"}},
 	NoRecheck: {{"tx", "if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end", ""}},
 	NoGuard:   {{"base", "  watching() -- first of all\n", ""}},
 	Resurrect: {{"kin", "    if j.status == S.running then\n      local why", "    if j.status == S.terminated then return place(j, S.queued) end\n    if j.status == S.running then\n      local why"}},

@@ -16,8 +16,10 @@ const (
 	NoRecheck   Name = "no-recheck"   // input that arrives during a run does not queue the job again
 	EarlyAck    Name = "early-ack"    // orders leave the outbox before they are carried out
 	Resurrect   Name = "resurrect"    // data wakes terminated jobs
+	LostBell    Name = "lost-bell"    // who makes a job ready does not ring: only the sweeper does
+	PopNoDue    Name = "pop-no-due"   // a run that has begun is not in `due`: nobody misses it
 	NoGuard     Name = "no-guard"     // scripts run while their slot moves to another server of a cluster
 )
 
 // All lists the ways.
-var All = []Name{NoFence, DoubleApply, LostWake, ClientClock, PopAtBegin, NoRecheck, EarlyAck, Resurrect, NoGuard}
+var All = []Name{NoFence, DoubleApply, LostWake, ClientClock, PopAtBegin, NoRecheck, EarlyAck, Resurrect, LostBell, PopNoDue, NoGuard}

@@ -50,6 +50,7 @@ type Report struct {
 	Panics          int `json:"process_panics"`
 	Hung            int `json:"hung_processes"`
 	FenceViolations int `json:"fence_violations"`
+	Late            int `json:"late"`    // doorbells do not ring
 	Trouble         int `json:"trouble"` // the rig could not do what it wanted to
 
 	Recovery    Times `json:"recovery_ms"`        // from the death of a worker until its job runs again
@@ -191,6 +192,7 @@ func hung(r *Report) *int           { return &r.Hung }
 func trouble(r *Report) *int        { return &r.Trouble }
 
 func fenceViolations(r *Report) *int { return &r.FenceViolations }
+func late(r *Report) *int            { return &r.Late }
 
 // The others.
 func fenceProbes(r *Report) *int  { return &r.FenceProbes }

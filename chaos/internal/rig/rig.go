@@ -145,6 +145,9 @@ func (r *rig) run(ctx context.Context) (err error) {
 	if err := r.quiet(ctx); err != nil {
 		return err
 	}
+	if err := r.prompt(ctx); err != nil {
+		return err
+	}
 	r.say("checking")
 	if err := r.check(ctx); err != nil {
 		return err

@@ -19,7 +19,6 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
-	"github.com/weirworks/weir/statemachine"
 
 	"github.com/weirworks/weir/chaos/internal/crew"
 )
@@ -324,42 +323,11 @@ func (s *soak) feed(ctx context.Context, row int) {
 // churn starts trees, lets them run, ends and deletes them.
 func (s *soak) churn(ctx context.Context) {
 	for pause(ctx, 500*time.Millisecond) {
-		if err := s.tree(context.WithoutCancel(ctx)); err != nil {
+		if _, err := shortTree(context.WithoutCancel(ctx), s.client); err != nil {
 			s.problem("a short tree: %v", err)
 			return
 		}
 		s.trees.Add(1)
-	}
-}
-
-func (s *soak) tree(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	h, err := s.client.Start(ctx, crew.LoadRow())
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(h.Write(ctx, "in", crew.Stamped{Pad: padding}, crew.Stamped{Pad: padding}), h.Close(ctx, "in")); err != nil {
-		return err
-	}
-	for {
-		if i, err := h.Info(ctx); err != nil || i.Status == statemachine.Completed {
-			break
-		}
-		if !pause(ctx, 10*time.Millisecond) {
-			return fmt.Errorf("%s is not completed: %w", h.ID(), ctx.Err())
-		}
-	}
-	if err := h.TerminateAll(ctx); err != nil {
-		return err
-	}
-	for {
-		if ended, err := h.Ended(ctx); err != nil || ended {
-			return errors.Join(err, h.Delete(ctx))
-		}
-		if !pause(ctx, 10*time.Millisecond) {
-			return fmt.Errorf("%s has not ended: %w", h.ID(), ctx.Err())
-		}
 	}
 }
 
