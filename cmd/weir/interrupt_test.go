@@ -93,7 +93,7 @@ func TestSecondInterrupt(t *testing.T) {
 	t.Run("timeout", func(t *testing.T) { // then the first signal is the second one
 		t.Parallel()
 		dir, pid := sleeping(t)
-		cmd := in(t, dir, "", "run", "shop.yaml", "--allow-exec", "sh", "--timeout", "2s")
+		cmd := in(t, dir, "", "run", "shop.yaml", "--allow-exec", "sh", "--timeout", "6s")
 		stderr := &buffer{}
 		cmd.Stderr = stderr
 		if err := cmd.Start(); err != nil {

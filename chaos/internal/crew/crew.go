@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -30,6 +31,7 @@ const (
 	URLEnv       = "WEIR_CHAOS_URL"
 	NamespaceEnv = "WEIR_CHAOS_NAMESPACE"
 	LeaseEnv     = "WEIR_CHAOS_LEASE"
+	LacksEnv     = "WEIR_CHAOS_LACKS" // which third of the types a worker lacks, from 0 on, or -1
 )
 
 // Roles.
@@ -88,6 +90,10 @@ func work(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", LeaseEnv, err)
 	}
+	lacks, err := strconv.Atoi(os.Getenv(LacksEnv))
+	if err != nil {
+		return fmt.Errorf("%s: %w", LacksEnv, err)
+	}
 	go func() { // the rig is gone when this ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1) //nolint:forbidigo // this is a program, which nobody waits for any more
@@ -98,7 +104,7 @@ func work(ctx context.Context) error {
 		return err
 	}
 	e, err := worker.New(worker.Config{
-		Store: s, Workers: Workers(), Concurrency: concurrency, Lease: lease, Drain: drain,
+		Store: s, Workers: mixed(lacks), Concurrency: concurrency, Lease: lease, Drain: drain,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

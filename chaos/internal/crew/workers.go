@@ -18,6 +18,17 @@ func Workers() []worker.Worker {
 	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &Keeper{}, &Post{}, &Ear{}, &Register{}, &Once{}, &Pass{}, &Drop{}, &Loop{}, &Moody{}, &Broken{}, &Fussy{}, &Unwrap{}}
 }
 
+// mixed returns those that a worker runs which lacks one in three of the types, the first or another one; below zero, all.
+func mixed(lacks int) []worker.Worker {
+	var some []worker.Worker
+	for i, w := range Workers() {
+		if lacks < 0 || i%3 != lacks {
+			some = append(some, w)
+		}
+	}
+	return some
+}
+
 // tuned jobs bear any number of faults. They do nothing outside Weir but tell that they run.
 type tuned struct{}
 

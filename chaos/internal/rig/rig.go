@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -284,10 +285,14 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// lacking is which third of the types the workers lack, one after another; -1: none.
+var lacking = []int{-1, 0, 1, 2, 0, 1}
+
 // env is what all processes of the crew are told.
 func (r *rig) env(slot int) []string {
 	return []string{
 		crew.URLEnv + "=" + r.site.url(slot), crew.NamespaceEnv + "=" + namespace, crew.LeaseEnv + "=" + r.Lease.String(),
+		crew.LacksEnv + "=" + strconv.Itoa(lacking[slot%len(lacking)]),
 		"WEIR_FAILPOINTS_COUNTS=" + r.countsFile(), "WEIR_FAILPOINTS_SKEW=" + skews[slot%len(skews)].String(),
 	}
 }
