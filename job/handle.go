@@ -119,7 +119,7 @@ func (h *Handle) Close(ctx context.Context, in string) error {
 }
 
 // Peek returns up to n of the oldest messages of an Out port, and no more of them than
-// fit in MaxCommit bytes, without removing them.
+// fit in MaxPeek bytes, without removing them.
 func (h *Handle) Peek(ctx context.Context, out string, n int) ([]json.RawMessage, error) {
 	items, _, err := h.store.Peek(ctx, h.id, port.Output, out, n)
 	for i := range items {

@@ -16,7 +16,7 @@ type Message struct {
 }
 
 // Messages returns up to n of the oldest messages of a port, and no more of them than fit in
-// MaxCommit bytes, without removing them.
+// MaxPeek bytes, without removing them.
 func (h *Handle) Messages(ctx context.Context, dir port.Dir, name string, n int) ([]Message, error) {
 	u, err := h.Unread(ctx, dir, name, n)
 	return u.Messages, err

@@ -259,6 +259,7 @@ func CheckName(kind, name string) error {
 const (
 	MaxMessage = 1 << 20 // bytes of one message, state value, default or set of args
 	MaxCommit  = 7 << 20 // bytes of all that one commit, or one call from outside, writes
+	MaxPeek    = 8 << 20 // bytes of messages that one call from outside reads
 	// MaxWrites is how many values one commit, or one call from outside, writes. A message, or entry of the log, is one,
 	// and each copy of a message for another port is a quarter of one; each 512 bytes of them is one more. Each port
 	// besides the first that messages come to is PortWrites, and a key of the state is two.

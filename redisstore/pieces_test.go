@@ -305,7 +305,7 @@ func TestLargeMessagesAreReadOnce(t *testing.T) {
 	e.equal("messages in all", sum, int64(8+8+1+1))
 	items, _, err := e.store.Peek(t.Context(), id, port.Input, "in0", messages)
 	e.ok(err)
-	e.equal("messages of a port", len(items), job.MaxCommit>>18)
+	e.equal("messages of a port", len(items), job.MaxPeek>>18)
 	e.bounded()
 }
 

@@ -141,7 +141,7 @@ func portRefusal(reason string, id job.ID, name string) error {
 
 // Peek implements job.Ports.
 func (s *Store) Peek(ctx context.Context, id job.ID, dir port.Dir, name string, n int) ([]json.RawMessage, int64, error) {
-	return s.Page(ctx, id, dir, name, 0, n, job.MaxCommit)
+	return s.Page(ctx, id, dir, name, 0, n, job.MaxPeek)
 }
 
 // Page implements job.RunReader.

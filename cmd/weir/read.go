@@ -22,7 +22,7 @@ func newRead(s *settings) *cobra.Command {
 printed: if the command dies, or what it prints cannot be written, those that were not printed
 stay, and some that were may come again with the next read. If somebody else takes messages of
 the port at the same time the command fails: what it printed last may be printed twice. With
---all, json and yaml print one document for each 7 MiB of messages.`,
+--all, json and yaml print one document for each 8 MiB of messages.`,
 		Example: "  weir read album-2026 thumbs\n  weir read album-2026 thumbs --all -o jsonl | weir send archive in -",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -51,6 +51,9 @@ func request(t *testing.T, amount Cents) (*weirtest.Engine, *job.Handle, *bytes.
 	t.Helper()
 	var heard bytes.Buffer
 	e := weirtest.New(t, &Request{people: &people{w: &heard}})
+	if err := e.Client().SetRetention(t.Context(), job.Retention{Ended: job.Forever}); err != nil { // tests look a month later
+		t.Fatal(err)
+	}
 	return e, e.StartWorker(&Request{Amount: amount, Purpose: "a chair", By: "Ada", Policy: policy}), &heard
 }
 
