@@ -70,9 +70,12 @@ func (s *Server) actOperations() {
 		Body Priority
 	},
 	) (*nothing, error) {
+		if in.Body.Priority == nil {
+			return nil, wrong("priority is missing: give a number from 0 (last) to %d (first)", job.MaxPriority)
+		}
 		h, err := s.find(ctx, in.Job)
 		if err == nil {
-			err = h.SetPriority(ctx, in.Body.Priority)
+			err = h.SetPriority(ctx, *in.Body.Priority)
 		}
 		return done(err)
 	})
@@ -81,7 +84,7 @@ func (s *Server) actOperations() {
 
 // Priority says whose turn is first.
 type Priority struct {
-	Priority int `json:"priority" minimum:"0" maximum:"1000"`
+	Priority *int `json:"priority" required:"true" minimum:"0" maximum:"1000"`
 }
 
 // nameOperations are those on the aliases and the lock of a job.

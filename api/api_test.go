@@ -164,6 +164,10 @@ func TestLockOverHTTP(t *testing.T) {
 	s := serve(t, "", nil)
 	s.ask("POST", "/v1/jobs", `{"type":"map","args":{"expr":"it"},"alias":"m","in":"1h"}`).is(http.StatusCreated, nil)
 	var l api.Locked
+	s.ask("PUT", "/v1/jobs/m/priority", `{"priority":0}`).is(http.StatusNoContent, nil)
+	for _, bad := range []string{`{}`, `{"priority":null}`, `{"priority":1001}`, `{"priority":"first"}`, `null`} {
+		s.ask("PUT", "/v1/jobs/m/priority", bad).refuses(http.StatusUnprocessableEntity, "usage", "priority")
+	}
 	s.ask("PUT", "/v1/jobs/m/lock", `{"ttl":"1m"}`).is(http.StatusOK, &l)
 	s.ask("PUT", "/v1/jobs/m/lock", nil).refuses(http.StatusLocked, "locked", "")
 	s.ask("PUT", "/v1/jobs/m/lock", `{"ttl":"10ms"}`).refuses(http.StatusUnprocessableEntity, "usage", "a second")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/telemetry/health"
 	"github.com/weirworks/weir/telemetry/metrics"
@@ -62,19 +64,29 @@ func (f *workerFlags) observed(c *cobra.Command, store *redisstore.Store, addres
 }
 
 // observing answers at /healthz, /readyz and /metrics, and leaves the rest to the API. Who has to show a token there has to do so for
-// the metrics, too.
-func (f *apiFlags) observing(api http.Handler, store *redisstore.Store, engine *worker.Engine, m *metrics.Metrics) http.Handler {
+// the metrics, too: one of the tenant that is served.
+func (f *apiFlags) observing(server http.Handler, store *redisstore.Store, engine *worker.Engine, m *metrics.Metrics) http.Handler {
 	probes := health.Handler(health.Config{Store: store, Engine: engine, Metrics: m.Handler()})
 	mux := http.NewServeMux()
-	mux.Handle("/", api)
+	mux.Handle("/", server)
 	mux.Handle("GET /healthz", probes)
 	mux.Handle("GET /readyz", probes)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		me := r.Clone(r.Context())
 		me.URL.Path, me.URL.RawQuery = "/v1/me", ""
 		asked := &answered{header: http.Header{}}
-		if api.ServeHTTP(asked, me); asked.status != http.StatusOK {
-			api.ServeHTTP(w, me) // which says why
+		if server.ServeHTTP(asked, me); asked.status != http.StatusOK {
+			server.ServeHTTP(w, me) // which says why
+			return
+		}
+		var who api.Me
+		if err := json.Unmarshal(asked.body, &who); err != nil || who.Tenant != store.Namespace() {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(api.Problem{
+				Type: "about:blank", Title: http.StatusText(http.StatusForbidden), Status: http.StatusForbidden, Code: "forbidden",
+				Detail: "the metrics are of namespace " + store.Namespace() + ": use a token of that tenant",
+			})
 			return
 		}
 		probes.ServeHTTP(w, r)
@@ -82,10 +94,11 @@ func (f *apiFlags) observing(api http.Handler, store *redisstore.Store, engine *
 	return mux
 }
 
-// answered keeps the status of an answer, and nothing else.
+// answered keeps an answer.
 type answered struct {
 	header http.Header
 	status int
+	body   []byte
 }
 
 // Header implements http.ResponseWriter.
@@ -99,5 +112,6 @@ func (a *answered) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
+	a.body = append(a.body, p...)
 	return len(p), nil
 }

@@ -106,6 +106,13 @@ func TestServeHealth(t *testing.T) {
 	if status, body := curl(t, closed+"/metrics", "-H", "Authorization: Bearer "+token); status != "200" || !strings.Contains(body, "weir_store_up") {
 		t.Errorf("metrics with a token %q: %s\n%s", token, status, body)
 	}
+	var foreign strings.Builder
+	if code := run(t.Context(), []string{"token", "create", "--name", "b", "--role", "admin", "--tenant", "shopb", "--redis", server.URL()}, &foreign, io.Discard); code != 0 {
+		t.Fatalf("weir token create: %d", code)
+	}
+	if status, body := curl(t, closed+"/metrics", "-H", "Authorization: Bearer "+strings.TrimSpace(foreign.String())); status != "403" || strings.Contains(body, "weir_") {
+		t.Errorf("metrics with a token of another tenant: %s\n%s", status, body)
+	}
 }
 
 func TestWorkerListenWrong(t *testing.T) {

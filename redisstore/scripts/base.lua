@@ -29,6 +29,7 @@ local jobkeys, trees -- of jobs, by ID
 local wired       -- edges of ports, by job, direction and port: to be emptied when ports change
 local recheck     -- graphs that may be quiescent now, by ID: see quiesce
 local rings       -- queues whose bell is to be rung, with the types of which there are jobs, by queue
+local line = {} -- what concerns those that wait for runs, see ready.lua
 local urgent      -- members of `due` that are no jobs and want to be looked at now
 local watched     -- whether anybody listens to statuses; nil: not looked yet
 local writer      -- the job whose commit this is
@@ -57,6 +58,7 @@ local function start(keys, args, skip, full)
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   jobs, ready, wired, urgent, jobkeys, trees, recheck, rings = {}, {}, {}, {}, {}, {}, {}, {}
+  line.known = {}
   writer, counted, guessed, quiet, sent, space, spent, ended = nil, nil, nil, false, nil, -1, 0, 0
 end
 
@@ -101,8 +103,6 @@ local function tree(id)
   end
   return t
 end
-
-local line = {} -- what concerns those that wait for runs, see ready.lua
 
 -- line.runnable tells whether a job waits for a run to begin: it may be in a ready set.
 function line.runnable(j) return j.status == S.queued or j.status == S.terminating and not j.token end

@@ -3,6 +3,7 @@
 -- set from when it becomes ready until its run begins, unless it is locked, throttled or delayed: then `due` brings it back.
 
 line.CLASS = 2 ^ 40 -- scores of one priority
+-- line.known, set by start(), has what this call knows of sets: the first scores of a set, and of a queue in a priority.
 function line.types(queue) return P .. 'ready:' .. queue end
 function line.set(queue, type) return P .. 'ready:' .. queue .. '#' .. type end
 
@@ -41,6 +42,7 @@ function line.remove(queue, type, id)
   local set = line.set(queue, type)
   if call('ZREM', set, id) == 0 then return false end
   line.count(id, -1)
+  line.known = {}
   local score = call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
   if score then call('ZADD', line.types(queue), score, type) else call('ZREM', line.types(queue), type) end
   return true
@@ -63,11 +65,17 @@ function line.enter(j, any)
     line.leave(j)
   end
   j.listed = true
-  local types = line.types(j.queue)
-  local head = call('ZRANGEBYSCORE', types, str(class), str(class + line.CLASS - 1), 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  local score, first = (head and tonumber(head) or class) + line.count(j.id, 1), tonumber(call('ZSCORE', types, type) or '')
+  local types, known = line.types(j.queue), line.known
+  local level = types .. ' ' .. class
+  if not known[level] then
+    local head = call('ZRANGEBYSCORE', types, str(class), str(class + line.CLASS - 1), 'WITHSCORES', 'LIMIT', 0, 1)[2]
+    known[level] = head and tonumber(head)
+  end
+  local score = (known[level] or class) + line.count(j.id, 1)
+  local first = known[set] or tonumber(call('ZSCORE', types, type) or '')
   call('ZADD', set, str(score), j.id)
   if not first or score < first then call('ZADD', types, str(score), type) end
+  known[set], known[level] = math.min(first or score, score), math.min(known[level] or score, score)
   if not first or FULL then line.ring(j.queue, type) end
 end
 
