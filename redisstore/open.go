@@ -165,6 +165,7 @@ func connect(cfg Config) (*Store, error) {
 	s.keys = keyspace{namespace: cfg.namespace()}
 	s.secrets = secrets{cfg.Codec, cfg.namespace()}
 	s.broker = delivery.New(s.rdb, cfg.namespace())
+	s.broker.Ready = s.readyBells
 	return s, nil
 }
 

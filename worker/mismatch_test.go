@@ -266,3 +266,23 @@ func TestEngineWithoutTheTypePassesItOn(t *testing.T) {
 		}
 	})
 }
+
+// An engine that starts finds what was ready before, though an engine without the types has heard its doorbell by then: it
+// waits for no sweeper.
+func TestEngineThatStartsCatchesUp(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve(func(c *worker.Config) { c.Workers, c.Store = []worker.Worker{&Count{}}, unswept{b.open(b.url)} })
+		var all []*job.Handle
+		for i := range 5 {
+			h := b.single(&Double{})
+			b.check(h.Write(b.ctx, "in", i))
+			all = append(all, h)
+		}
+		b.completed(b.single(&Count{To: 1}), 1)
+		b.serve(func(c *worker.Config) { c.Store = unswept{b.open(b.url)} })
+		for i, h := range all {
+			b.completed(h, 1)
+			b.same(h, 2*i)
+		}
+	})
+}

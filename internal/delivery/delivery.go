@@ -73,6 +73,9 @@ type Broker struct {
 	inspect *asynq.Inspector
 	prefix  string
 	bell    *nudges
+	// Ready returns bells for what is ready in a queue. Servers ask it when they begin to hear other processes: an engine
+	// without the types may have passed bells on before. Nil: they do not.
+	Ready func(ctx context.Context, queue string) ([]Bell, error)
 
 	mu   sync.Mutex
 	live map[*Server]struct{} // servers not yet stopped; nil once the broker is closed
@@ -89,7 +92,7 @@ func New(rdb redis.UniversalClient, namespace string) *Broker {
 		bell:    newNudges(rdb, "weir:{"+namespace+"}:nudge"),
 		live:    map[*Server]struct{}{},
 	}
-	b.bell.told = b.offer
+	b.bell.told, b.bell.joined = b.offer, b.catchUp
 	return b
 }
 

@@ -33,8 +33,9 @@ const (
 type nudges struct {
 	rdb     redis.UniversalClient
 	channel string
-	name    string            // tells own nudges from those of others
-	told    func(text string) // is given what comes behind ringBell
+	name    string                // tells own nudges from those of others
+	told    func(text string)     // is given what comes behind ringBell
+	joined  func(context.Context) // is called when it hears other processes from now on
 	dues    *dues
 	turns   atomic.Int64 // counts what may have paused a queue, as far as heard
 	hears   atomic.Bool  // other processes
@@ -161,6 +162,7 @@ func (b *nudges) hear(ctx context.Context) {
 			b.here(ringTurn) // what came before is not known
 			b.hears.Store(true)
 			b.here(ringDue)
+			b.joined(ctx)
 		case *redis.Message:
 			if name, what, _ := strings.Cut(m.Payload, " "); name != b.name {
 				if text, some := strings.CutPrefix(what, ringBell+" "); some {

@@ -143,6 +143,30 @@ func (b *Broker) pend(bell Bell) (ok bool) {
 	return false
 }
 
+// catchUp notes bells for what is ready in the queues of the servers of this process. What it cannot ask the sweeper brings.
+func (b *Broker) catchUp(ctx context.Context) {
+	if b.Ready == nil {
+		return
+	}
+	queues := map[string]bool{}
+	b.mu.Lock()
+	for s := range b.live {
+		for queue := range s.cfg.Queues {
+			queues[queue] = true
+		}
+	}
+	b.mu.Unlock()
+	for queue := range queues {
+		bells, err := b.Ready(ctx, queue)
+		if err != nil {
+			return
+		}
+		for _, bell := range bells {
+			b.pend(bell)
+		}
+	}
+}
+
 // offer notes a bell that another process tells of.
 func (b *Broker) offer(text string) {
 	words := strings.Fields(text)
