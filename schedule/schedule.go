@@ -164,12 +164,14 @@ func (s Schedule) Understood() string {
 // cron, rrule: the first time after Now. cron7: the first that is not before Now, and after
 // Scheduled. every: Scheduled and as many intervals as lead past Now, or an interval after Now
 // if nothing ran yet. at: its time, until it was Scheduled. repeat: what its modifiers make of the moments of
-// the last run. A time of at and repeat may be in the past: it is due at once.
+// the last run. A time of at and repeat may be in the past: it is due at once. There is none after the year 9999, in UTC or in
+// the schedule's zone, as JSON cannot write it.
 func (s Schedule) Next(m Moments) (time.Time, bool) {
 	if s.IsZero() {
 		return time.Time{}, false
 	}
-	return s.rule.next(m)
+	t, ok := s.rule.next(m)
+	return t, ok && !t.After(horizon) && t.Year() <= horizon.Year()
 }
 
 // Upcoming yields the next times, as if each run begins and ends at once when it is due. It

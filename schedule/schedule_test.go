@@ -311,3 +311,38 @@ func TestDetect(t *testing.T) {
 		}
 	}
 }
+
+// No schedule goes on after the year 9999, which RFC 3339 cannot write; in its zone that may end before it does in UTC.
+func TestLastYear(t *testing.T) {
+	t.Parallel()
+	from := time.Date(9999, 12, 31, 20, 30, 0, 0, time.UTC)
+	for _, c := range []struct {
+		kind       Kind
+		text, zone string
+		want       int
+	}{
+		{Every, "1h", "", 3},
+		{Cron, "0 * * * *", "", 3},
+		{Cron, "0 * * * *", "Europe/Berlin", 2},
+		{Cron, "0 * * * *", "America/New_York", 3},
+		{Repeat, "FINISHED, +1 HOUR", "", 3},
+		{RRule, "FREQ=HOURLY", "", 3},
+	} {
+		s, err := Parse(c.kind, c.text, c.zone, from)
+		if err != nil {
+			t.Fatalf("%s: %v", c.text, err)
+		}
+		n := 0
+		for next := range s.Upcoming(Moments{Now: from, Scheduled: from, Started: from, Finished: from}) {
+			if n++; n > 10 {
+				break
+			}
+			if _, err := next.MarshalJSON(); err != nil {
+				t.Errorf("%s in %q: %v", c.text, c.zone, err)
+			}
+		}
+		if n != c.want {
+			t.Errorf("%s in %q: %d times, want %d", c.text, c.zone, n, c.want)
+		}
+	}
+}

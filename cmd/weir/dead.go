@@ -379,6 +379,9 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 		return usageError{errors.New("standard input is no terminal, so nobody can be asked: add --yes, or --dry-run to see which dead letters are meant")}
 	}
 	told := func(n int, err error) error {
+		if d.verb == "requeue" && errors.Is(err, job.ErrClosed) {
+			err = fmt.Errorf("%w\nTo have these handled all the same, start the job or graph anew, and requeue them there: --to JOB", err)
+		}
 		if n > 0 || err == nil {
 			if _, err := fmt.Fprintf(c.OutOrStdout(), "%s %s\n", counted(n, "dead letter"), d.done); err != nil {
 				return err

@@ -104,6 +104,25 @@ func TestPoint6Dead(t *testing.T) {
 	}
 }
 
+// A job whose input has ended gets no more messages: that is said with the way out.
+func TestRequeueAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	moaning(t, url, `1`)
+	if said := weir(t, url, "why", "moaner"); !strings.Contains(said, "1 dead letter lies in its port errors") || !strings.Contains(said, "$ weir dead list moaner\n") {
+		t.Error(said)
+	}
+	weir(t, url, "send", "moaner", "in", "--close")
+	var out bytes.Buffer
+	code := run(t.Context(), []string{"--redis", url, "dead", "requeue", "moaner", "--yes"}, &out, &out)
+	if want := "To have these handled all the same, start the job or graph anew, and requeue them there: --to JOB"; code != exitRefused || !strings.Contains(out.String(), want) {
+		t.Errorf("exit code %d, %s", code, &out)
+	}
+	if got := weir(t, url, "dead", "list", "-o", "jsonl"); strings.Count(got, "\n") != 1 {
+		t.Errorf("dead letters are now: %s", got)
+	}
+}
+
 // What one job could not do another one gets, of another tree.
 func TestPoint6RequeueToAnotherTree(t *testing.T) {
 	t.Parallel()

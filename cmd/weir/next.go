@@ -143,6 +143,10 @@ func printNext(w io.Writer, sched schedule.Schedule, times []time.Time) error {
 	if _, err := fmt.Fprint(w, strings.Join(lines, "\n"), "\n\n"); err != nil {
 		return err
 	}
+	if len(times) == 0 {
+		_, err := fmt.Fprintln(w, "it never comes again")
+		return err
+	}
 	rows := [][]string{{"NEXT", "DAY"}}
 	for _, t := range times {
 		rows = append(rows, []string{t.Format(time.RFC3339), t.Format("Mon")})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -40,6 +41,17 @@ type settings struct {
 
 	stderr func() io.Writer
 	warned bool // of a file of contexts that others may read
+}
+
+// negative is what pflag says of -1, and of other words that begin like a number below zero.
+var negative = regexp.MustCompile(`^unknown shorthand flag: '\d' in (-.*)$`)
+
+// flagError is what is said of a flag that cannot be.
+func flagError(c *cobra.Command, err error) error {
+	if m := negative.FindStringSubmatch(err.Error()); m != nil {
+		err = fmt.Errorf("%s is read as a flag: write it behind --, as in %s … -- %s", m[1], c.CommandPath(), m[1])
+	}
+	return usageError{err}
 }
 
 // usageError is a wrong command line.
@@ -138,7 +150,7 @@ are now, 130 interrupted before it was done.`,
 	s.stderr = root.ErrOrStderr
 	root.PersistentPreRun = func(*cobra.Command, []string) { s.paint(wish) }
 	_ = root.RegisterFlagCompletionFunc("context", contextWords) // there is such a flag
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(flagError)
 	for group, commands := range map[string][]*cobra.Command{
 		"look": {
 			newJobs(&s), s.complete(newShow(&s), jobWords), s.complete(newTree(&s), jobWords), s.complete(newWhy(&s), jobWords), s.complete(newTop(&s), jobWords),

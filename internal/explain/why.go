@@ -88,8 +88,49 @@ func (t *Tree) Why(id job.ID) []Because {
 	t.style.ISO, t.told, t.reasons = t.ISO, map[job.ID]bool{}, []Because{}
 	if i := t.jobs[id]; i != nil {
 		t.why(i, 0)
+		t.dead(i)
 	}
 	return t.reasons
+}
+
+// dead tells of the dead letters of a job and of those below it.
+func (t *Tree) dead(i *job.Info) {
+	told, more := 0, int64(0)
+	var look func(i *job.Info)
+	look = func(i *job.Info) {
+		if n := deadLetters(i); n > 0 && t.Most > 0 && told == t.Most {
+			more += n
+		} else if n > 0 {
+			told++
+			t.say(i, 0, Because{
+				Text:    fmt.Sprintf("job %s could not handle some messages: %s in its port %s. Requeue or discard them before its inputs end:", t.Path(i), lie(n), job.ErrorsPort),
+				Command: "weir dead list " + t.call(i),
+			})
+		}
+		for _, c := range t.children[i.ID] {
+			look(c)
+		}
+	}
+	look(i)
+	if more > 0 {
+		t.say(i, 0, Because{Text: fmt.Sprintf("and %s more of other jobs in it:", term.Number(more)), Command: "weir dead list " + t.call(i)})
+	}
+}
+
+// deadLetters is how many dead letters a job holds.
+func deadLetters(i *job.Info) int64 {
+	p, _ := i.Port(port.Output, job.ErrorsPort)
+	if i.Policy != job.DeadLetter {
+		return 0
+	}
+	return p.Waiting
+}
+
+func lie(n int64) string {
+	if n == 1 {
+		return "1 dead letter lies"
+	}
+	return term.Number(n) + " dead letters lie"
 }
 
 // say adds a reason for a job's status.
@@ -271,6 +312,7 @@ func (t *Tree) completed(i *job.Info, level int) {
 	for _, p := range i.Ports {
 		switch {
 		case p.Name == port.Any:
+		case p.Dir == port.Output && p.Name == job.ErrorsPort && deadLetters(i) > 0: // told of by dead
 		case p.Dir == port.Output && p.Waiting > 0:
 			t.say(i, level, Because{
 				Text: fmt.Sprintf("%s in its port %s for somebody to read:", wait(p.Waiting), p.Name), Command: fmt.Sprintf("weir read %s %s --all", t.call(i), p.Name),

@@ -270,6 +270,37 @@ job line is not completed, because of jobs in it:
 	check(t, "gone", said(e, "t.9"), "")
 }
 
+// Dead letters of a job, or of those in a graph, are named: nobody would look for them in a graph that waits, or has completed.
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	errs := func(n int64) []job.PortInfo {
+		return []job.PortInfo{{Spec: port.Spec{Name: job.ErrorsPort, Dir: port.Output}, Waiting: n}}
+	}
+	tree := []*job.Info{
+		{ID: "t", Type: "line", Graph: true, Status: statemachine.Completed},
+		{ID: "t.1", Parent: "t", Name: "one", Policy: job.DeadLetter, Status: statemachine.Completed, Ports: errs(1)},
+		{ID: "t.2", Parent: "t", Name: "two", Policy: job.DeadLetter, Status: statemachine.Completed, Ports: errs(2000)},
+		{ID: "t.3", Parent: "t", Name: "own", Status: statemachine.Completed, Ports: errs(7)},
+		{ID: "t.4", Parent: "t", Name: "last", Policy: job.DeadLetter, Status: statemachine.Completed, Ports: errs(4)},
+	}
+	e := explain.NewTree(tree, noon)
+	e.Most = 2
+	check(t, "graph", said(e, "t"), `
+job line is completed: it has worked on all it got
+job line/one could not handle some messages: 1 dead letter lies in its port errors. Requeue or discard them before its inputs end:
+  $ weir dead list t.1
+job line/two could not handle some messages: 2,000 dead letters lie in its port errors. Requeue or discard them before its inputs end:
+  $ weir dead list t.2
+and 4 more of other jobs in it:
+  $ weir dead list t
+`)
+	check(t, "own port", said(e, "t.3"), `
+job line/own is completed: it has worked on all it got
+7 messages wait in its port errors for somebody to read:
+  $ weir read t.3 errors --all
+`)
+}
+
 // A graph in which nothing moves says what is open; one that failed, which jobs did.
 func TestGraphs(t *testing.T) {
 	t.Parallel()
