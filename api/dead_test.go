@@ -28,6 +28,7 @@ func TestPoint6DeadOverHTTP(t *testing.T) {
 	}
 	s.ask("GET", "/v1/dead?port=out", nil).refuses(http.StatusUnprocessableEntity, "usage", "of which job?")
 	s.ask("POST", "/v1/dead/requeue", `{}`).refuses(http.StatusUnprocessableEntity, "usage", "say which dead letters are meant")
+	s.ask("POST", "/v1/dead/requeue", `{"jobb":"sums"}`).refuses(http.StatusUnprocessableEntity, "usage", `did you mean "job"?`)
 	s.ask("POST", "/v1/dead/requeue", `{"job":"sums"}`).refuses(http.StatusConflict, "closed", "in")
 	var done api.Settled
 	s.ask("POST", "/v1/dead/requeue", map[string]any{"job": "sums", "to": "texts", "letters": []string{found.Letters[1].ID}}).is(http.StatusOK, &done)

@@ -116,8 +116,11 @@ func kindOfType(t reflect.Type) string {
 	return KindInteger
 }
 
-// CheckParams tells what is wrong with the arguments of a job, as a JSON object, as far as their specs say: all
-// names that are unknown and all values of another kind. The error wraps [ErrParams].
+// badParams is how many wrong arguments an error names.
+const badParams = 20
+
+// CheckParams tells what is wrong with the arguments of a job, as a JSON object, as far as their specs say:
+// names that are unknown and values of another kind, the first 20 of them. The error wraps [ErrParams].
 func CheckParams(specs []Param, raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
@@ -142,6 +145,9 @@ func CheckParams(specs []Param, raw json.RawMessage) error {
 	}
 	if len(bad) == 0 {
 		return nil
+	}
+	if more := len(bad) - badParams; more > 0 {
+		bad = append(bad[:badParams], fmt.Sprintf("and %d more", more))
 	}
 	return fmt.Errorf("%w: %s", ErrParams, strings.Join(bad, "; "))
 }

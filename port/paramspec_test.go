@@ -60,6 +60,18 @@ func TestCheckParams(t *testing.T) {
 	wantError(t, port.CheckParams(specs, json.RawMessage(`{"Tme": 1, "I": "x", "F": true}`)),
 		`argument F is true, use a number; argument I is "x", use a whole number; there is no argument "Tme": did you mean "Time"?`)
 	wantError(t, port.CheckParams([]port.Param{}, json.RawMessage(`{"a": 1}`)), `there is no argument "a": there are none`)
+	many := make(map[string]int, 4000)
+	for i := range 4000 {
+		many[fmt.Sprintf("no%04d", i)] = i
+	}
+	raw, err := json.Marshal(many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = port.CheckParams(specs, raw)
+	if wantError(t, err, "; and 3980 more"); len(err.Error()) > 4096 {
+		t.Errorf("the error of 4,000 unknown arguments has %d bytes", len(err.Error()))
+	}
 	wantError(t, port.CheckParams(specs, json.RawMessage(`[1]`)), "an object of arguments")
 	if err := port.CheckParams(specs, nil); err != nil {
 		t.Error(err)
