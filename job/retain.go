@@ -56,7 +56,11 @@ func CheckRetention(d time.Duration) error {
 //
 // A tree is kept longer while its Out ports, or those of its graph's jobs, hold messages that nobody has read: then the time
 // begins anew when they are read. A job that subscribes to channels, that has asked to run later, or that somebody has
-// locked keeps its tree, too, unless the tree has failed.
+// locked keeps its tree, too, unless the tree has failed. A job that has completed and never got a message, though it has
+// open In ports, is kept for a minute at least: the first may be on its way.
+//
+// What nobody has read of In ports goes with the tree: a failed job whose input is still needed is to be retried, or its
+// messages moved, while it is retained.
 //
 // A child goes with its tree. With Retain it goes so long after it has settled, but not before its parent was told of that;
 // then its name is free again. What its Out ports hold goes with it.

@@ -133,23 +133,31 @@ type Due struct {
 	At     time.Time
 }
 
-// Due returns all jobs that Sweep will look at, soonest first: for tests that run jobs
-// one by one and go from timer to timer with a Clock.
+// Due returns all jobs that Sweep will look at, soonest first, and of each shard when the first of what has settled is past
+// its retention: for tests that run jobs one by one and go from timer to timer with a Clock.
 func (s *Store) Due(ctx context.Context) ([]Due, error) {
-	shards := make([]*redis.ZSliceCmd, s.keys.shards)
+	shards, ends := make([]*redis.ZSliceCmd, s.keys.shards), make([]*redis.ZSliceCmd, s.keys.shards)
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range shards {
 			shards[i] = p.ZRangeWithScores(ctx, s.keys.due(i), 0, -1)
+			ends[i] = p.ZRangeWithScores(ctx, s.keys.retained(i), 0, 0)
 		}
 		return nil
 	}); err != nil {
 		return nil, s.explain(err)
 	}
 	var all []Due
-	for _, shard := range shards {
+	for n, shard := range shards {
+		head := ends[n].Val()
 		for _, z := range shard.Val() {
 			id, _ := z.Member.(string)
 			all = append(all, Due{Job: job.ID(id), At: time.UnixMilli(int64(z.Score)).UTC()})
+			if id == retainMember {
+				head = nil
+			}
+		}
+		for _, z := range head { // which the sweeper looks for
+			all = append(all, Due{Job: retainMember, At: time.UnixMilli(int64(z.Score)).UTC()})
 		}
 	}
 	jobs := make([]*redis.SliceCmd, len(all))

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weirworks/weir/job"
 )
 
@@ -15,6 +17,13 @@ const (
 	// What the field `retain` of a job says besides milliseconds.
 	releaseField = "release"
 	foreverField = "forever"
+	// retainSoon is how long before the first end in a shard its `due` says so. Ends that are further away are not there:
+	// the sweeper looks for those that come near each retainLook.
+	retainSoon = 10 * time.Minute
+	retainLook = retainSoon / 2
+	// retainFirst is for how long a root job is kept at least that has completed without a message, though it has open In
+	// ports: the first may be on its way.
+	retainFirst = time.Minute
 	// expireShare is how much longer than a script that removes what is past its retention is waited until the next one.
 	expireShare = 2
 )
@@ -22,7 +31,8 @@ const (
 // retentionLua is what holds for a namespace that nobody has set a retention for, as the scripts know it.
 func retentionLua() string {
 	d := job.DefaultRetention
-	return fmt.Sprintf("local retain = { ended = %d, failed = %d }\n", d.Ended.Milliseconds(), d.Failed.Milliseconds())
+	return fmt.Sprintf("local retain = { ended = %d, failed = %d, soon = %d, first = %d }\n",
+		d.Ended.Milliseconds(), d.Failed.Milliseconds(), retainSoon.Milliseconds(), retainFirst.Milliseconds())
 }
 
 // retainText is a retention as Redis has it.
@@ -86,6 +96,47 @@ func (s *Store) SetRetention(ctx context.Context, r job.Retention) error {
 		errs = append(errs, s.explain(s.rdb.HSet(ctx, s.keys.retention(shard), fields...).Err()))
 	}
 	return errors.Join(errs...)
+}
+
+// nearEnds puts into `due` of each shard when the first of its trees is past its retention, if that is soon, and tells the
+// sweeper's round. It does so each retainLook, or when the clock was set back.
+func (s *Store) nearEnds(ctx context.Context, r *round) error {
+	if r.ends > r.now && r.ends <= r.now+retainLook.Milliseconds() {
+		return nil
+	}
+	heads := make([]*redis.ZSliceCmd, s.keys.shards)
+	_, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range heads {
+			heads[i] = p.ZRangeWithScores(ctx, s.keys.retained(i), 0, 0)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("looking for what is soon past its retention: %w", s.explain(err))
+	}
+	near := map[int]int64{}
+	_, err = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, h := range heads {
+			if z := h.Val(); len(z) > 0 && int64(z[0].Score) <= r.now+retainSoon.Milliseconds() {
+				near[i] = int64(z[0].Score)
+				p.ZAddLT(ctx, s.keys.due(i), redis.Z{Score: z[0].Score, Member: retainMember})
+			}
+		}
+		return nil
+	})
+	if outOfMemory(err) { // what is removed frees some
+		for i, at := range near {
+			if at <= r.now {
+				err = errors.Join(err, s.urgent(ctx, s.keys.due(i), []string{retainMember}))
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("noting what is soon past its retention: %w", s.explain(err))
+	}
+	r.told(near, false)
+	r.ends = r.now + retainLook.Milliseconds()
+	return nil
 }
 
 // expire removes what is past its retention in a shard. It leaves most of the time to others: much may be due at a time.

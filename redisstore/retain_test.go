@@ -25,8 +25,12 @@ func (e *env) retained(d time.Duration, nodes ...job.Node) job.ID {
 	return id
 }
 
-// lone is a job with an In port and an Out port.
-func lone() job.Node { return job.Node{Type: "T", Ports: ports(in("in"), out("out"))} }
+// lone is a job with an In port, which holds a message, and an Out port.
+func lone() job.Node {
+	fed := in("in")
+	fed.Initial = raws("0")
+	return job.Node{Type: "T", Ports: ports(fed, out("out"))}
+}
 
 // gone wants nothing to be left of a tree but that nobody may make it anew.
 func (e *env) vanished(id job.ID) {
@@ -85,6 +89,27 @@ func TestRetainRemovesWhatSettled(t *testing.T) {
 	})
 }
 
+// A job that has completed as it was not given anything yet is there when its first message comes, however short its retention is.
+func TestRetainWaitsForTheFirstMessage(t *testing.T) {
+	each(t, func(e *env) {
+		node := job.Node{Type: "T", Ports: ports(in("in"))}
+		id, closed := e.retained(time.Millisecond, node), e.retained(time.Millisecond, node)
+		e.ok(e.store.ClosePort(e.Context(), closed, port.Input, "in"))
+		e.end(closed, statemachine.Complete)
+		e.end(id, statemachine.Complete)
+		wait := e.info(id).Expires.Sub(e.info(id).Ran)
+		e.equal("kept for a minute", wait >= time.Minute && wait < 2*time.Minute, true)
+		e.sweep()
+		e.vanished(closed)
+		e.write(id, "in", "1")
+		d := delta(e.begin(id), statemachine.Complete)
+		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+		e.commit(d)
+		e.sweep()
+		e.vanished(id)
+	})
+}
+
 // A tree that comes to life before it goes stays, and its time begins anew.
 func TestRetainBeginsAnew(t *testing.T) {
 	each(t, func(e *env) {
@@ -113,7 +138,7 @@ func TestRetainOfTheNamespace(t *testing.T) {
 		e.equal("completed trees go after", expires(statemachine.Complete), 7*24*time.Hour)
 		e.equal("failed trees go after", expires(statemachine.Fail), 30*24*time.Hour)
 		e.ok(e.store.SetRetention(e.Context(), job.Retention{Ended: time.Millisecond}))
-		id := e.single()
+		id := e.create(lone())
 		e.end(id, statemachine.Complete)
 		e.sweep()
 		e.vanished(id)

@@ -89,6 +89,7 @@ type round struct {
 	every time.Duration // from one whole round to the next
 	next  []int64       // when to look at each again, in ms by Redis's clock
 	first []int64       // when something is due in each, as far as is known; else never
+	ends  int64         // when to look at what is soon past its retention
 	now   int64         // by that clock
 	at    time.Time     // when it was now
 }
@@ -146,6 +147,7 @@ func (s *Store) sweep(ctx context.Context, r *round) (int, error) {
 	if r.next == nil {
 		r.next, r.first = make([]int64, s.keys.shards+1), make([]int64, s.keys.shards+1)
 	}
+	ended := s.nearEnds(ctx, r)
 	var shards []int
 	for i := range r.next {
 		if r.due(i, now) {
@@ -156,7 +158,7 @@ func (s *Store) sweep(ctx context.Context, r *round) (int, error) {
 		for _, i := range shards {
 			r.found(i, now, -1)
 		}
-		return 0, nil
+		return 0, ended
 	}
 	heads := make(map[int]*redis.ZSliceCmd)
 	// One shard that cannot be reached or swept keeps none of the others from it.
@@ -167,7 +169,7 @@ func (s *Store) sweep(ctx context.Context, r *round) (int, error) {
 		return nil
 	})
 	total := 0
-	var errs []error
+	errs := []error{ended}
 	for i, h := range heads {
 		if h.Err() != nil {
 			errs = append(errs, s.explain(h.Err()))

@@ -1,10 +1,14 @@
 -- retain.lua: when jobs that have settled are to be removed. The sorted set `retained` holds those, scored with the time; the
 -- member !retain of `due` reminds the sweeper of the first. What comes to life before stays there: it is looked at then.
 
--- The table `retain`, as Lua allows few local names, comes with the state machine's: what namespaces have by default.
+-- The table `retain`, as Lua allows few local names, comes with the state machine's: what namespaces have by default, and
+-- `soon`: a time that is more milliseconds away is not in `due`, which costs the sweeper a look again and again: it reads the
+-- first of `retained` in time. `first` is for how long a root is kept at least whose first message may be on its way.
 
 -- remind has the sweeper look at what is past its retention at a time (ms), if it does not before.
-function retain.remind(at) call('ZADD', P .. 'due', 'LT', str(at), '!retain') end
+function retain.remind(at)
+  if at <= NOW + retain.soon then call('ZADD', P .. 'due', 'LT', str(at), '!retain') end
+end
 
 -- at has a job removed at a time (ms), unless it has come to life by then.
 function retain.at(id, at)
@@ -46,9 +50,23 @@ end
 -- over tells whether a job has settled, or failed.
 function retain.over(status) return SETTLED[status] or status == S.failed end
 
+-- unfed tells whether the first message of a root may still be on its way: one In port is open at least, and none has ever
+-- held any.
+function retain.unfed(j)
+  if j.parent or j.graph or j.status ~= S.completed then return false end
+  local k, open = key(j.id), false
+  for _, field in ipairs(call('HKEYS', k)) do
+    local port = string.match(field, '^i%.(.+)$')
+    if string.sub(field, 1, 4) == 'h.i.' or port and call('EXISTS', k .. ':i:' .. port) == 1 then return false end
+    open = open or port and port ~= '*' and call('HEXISTS', k, 'x.i.' .. port) == 0
+  end
+  return open
+end
+
 -- settled has a job removed in due time that has settled, if it is the root of a tree, or a child with a time of its own.
 function retain.settled(j)
   local span = retain.over(j.status) and retain.span(j)
+  if span and span < retain.first and retain.unfed(j) then span = retain.first end
   if span then retain.at(j.id, NOW + span) end
 end
 

@@ -37,7 +37,7 @@ local at = first()
 local more = call('LLEN', P .. 'expired') > 0
 if more or at <= NOW then
   call('ZADD', P .. 'due', str(NOW + LOOK), '!retain')
-elseif at < math.huge then -- what comes soon after goes together
+elseif at <= NOW + retain.soon then -- what comes soon after goes together
   call('ZADD', P .. 'due', str(math.max(at, NOW + math.min(math.floor(least / 16), AGAIN))), '!retain')
 else
   call('ZREM', P .. 'due', '!retain')
