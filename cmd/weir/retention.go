@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -31,12 +32,6 @@ func (f *retentionFlag) Set(text string) (err error) {
 	return err
 }
 
-// retentionView is what weir retention prints as JSON.
-type retentionView struct {
-	Ended  string `json:"ended"`
-	Failed string `json:"failed"`
-}
-
 func newRetention(s *settings) *cobra.Command {
 	var ended, failed retentionFlag
 	c := &cobra.Command{
@@ -58,7 +53,7 @@ not started with a retention of their own.`,
 				if err != nil {
 					return err
 				}
-				v := retentionView{job.RetentionText(r.Ended), job.RetentionText(r.Failed)}
+				v := api.RetentionOf(r)
 				return s.show(c, v, "", func(w io.Writer) error {
 					_, err := fmt.Fprintf(w, "ended   %s\nfailed  %s\n", v.Ended, v.Failed)
 					return err

@@ -125,11 +125,25 @@ func expires(style term.Style, v *api.Job) string {
 	case v.ExpiresAt != nil && style.ISO:
 		return style.Age(*v.ExpiresAt)
 	case v.ExpiresAt != nil:
-		return v.ExpiresAt.UTC().Format(time.RFC3339) + ", unless it comes to life before"
+		return v.ExpiresAt.UTC().Format(time.RFC3339) + ", unless it runs again or holds messages that nobody has read" + unread(v)
 	case v.Unread:
-		return "when the messages of its Out ports are read: it is past its retention"
+		return "when the messages of its Out ports are read: it is past its retention" + unread(v)
 	}
 	return ""
+}
+
+// unread says which Out ports of a root job keep it.
+func unread(v *api.Job) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(v.Out)) {
+		if n := v.Out[name].Size; n > 0 && v.Parent == nil {
+			names = append(names, fmt.Sprintf("%s in %s", term.Number(n), name))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(names, ", ") + ")"
 }
 
 // when is a time, and how long ago that was.

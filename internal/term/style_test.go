@@ -258,3 +258,30 @@ func TestASCII(t *testing.T) {
 		t.Errorf("%q is not ASCII", string([]rune(b.String())[max(0, i-20):]))
 	}
 }
+
+// A tree that has settled says when it is removed, or why not.
+func TestTreeRetention(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	i := &job.Info{ID: "a", Type: "map", Status: statemachine.Completed, Expires: now.Add(7 * 24 * time.Hour)}
+	for _, c := range []struct {
+		style  term.Style
+		times  bool
+		unread bool
+		want   string
+	}{
+		{term.Style{Now: now}, true, false, "removed in 7d"},
+		{term.Style{Now: now, ISO: true}, true, false, "removed at 2026-11-28T12:00:00Z"},
+		{term.Style{Now: now}, true, true, "past its retention, kept until the messages of its Out ports are read"},
+		{term.Style{Now: now}, false, false, ""},
+	} {
+		i.Unread = c.unread
+		var b bytes.Buffer
+		if err := term.DrawTree(&b, []*job.Info{i}, c.style, term.TreeOptions{Times: c.times}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "removed"); !strings.Contains(b.String(), c.want) || c.want == "" && got {
+			t.Errorf("tree %q, want %q in it", b.String(), c.want)
+		}
+	}
+}

@@ -150,6 +150,18 @@ func (s Style) Ago(t time.Time) string {
 	return s.Age(t) + " ago"
 }
 
+// In is when something is to be, in a sentence: "in 3m", or "at" and the time.
+func (s Style) In(t time.Time) string {
+	if s.ISO {
+		return "at " + s.Age(t)
+	}
+	now := s.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	return "in " + span(max(t.Sub(now), 0))
+}
+
 // span writes a time span in one unit, rounded down.
 func span(d time.Duration) string {
 	switch {

@@ -19,7 +19,7 @@ type TreeOptions struct {
 	// Same is how many children of one job, if they are of one status, are shown; zero is for
 	// all. Where more of them are finished, with all below them, none of those is.
 	Same int
-	// Times adds the jobs' ages, and how long the runs in progress have taken so far.
+	// Times adds the jobs' ages, how long the runs in progress have taken so far, and when what has settled is removed.
 	Times bool
 }
 
@@ -117,12 +117,15 @@ func (d *treeDrawing) add(i *job.Info, branch, stem string, level int) {
 	}
 	d.rows = append(d.rows, row)
 	shown, hidden := d.fold(d.children[i.ID], level)
+	below := "   "
+	if len(shown)+len(hidden) > 0 {
+		below = "│  "
+	}
 	if i.Reason != "" {
-		below := "   "
-		if len(shown)+len(hidden) > 0 {
-			below = "│  "
-		}
 		d.note(stem+below, d.reason(i))
+	}
+	if text := d.retention(i); text != "" {
+		d.note(stem+below, d.style.Faint(text))
 	}
 	for n, child := range shown {
 		if n < len(shown)-1 || len(hidden) > 0 {
@@ -211,6 +214,19 @@ func (d *treeDrawing) counts(jobs []*job.Info) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// retention says when a job is removed that has settled.
+func (d *treeDrawing) retention(i *job.Info) string {
+	switch {
+	case !d.options.Times:
+		return ""
+	case i.Unread:
+		return "past its retention, kept until the messages of its Out ports are read"
+	case i.Expires.IsZero():
+		return ""
+	}
+	return "removed " + d.style.In(i.Expires)
 }
 
 func (d *treeDrawing) reason(i *job.Info) string {

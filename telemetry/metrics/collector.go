@@ -37,6 +37,7 @@ type collector struct {
 	trips   *prometheus.Desc
 	errors  *prometheus.Desc
 	time    *prometheus.Desc
+	removed *prometheus.Desc
 	figures []figure
 	queues  []queueFigure
 	servers []serverFigure
@@ -44,11 +45,12 @@ type collector struct {
 
 func newCollector(store Source) *collector {
 	return &collector{
-		store:  store,
-		up:     desc("weir_store_up", "Whether the store told its counters at this scrape: 1, or 0 and there are none."),
-		trips:  desc("weir_redis_round_trips_total", "Commands and pipelines that this process sent to Redis."),
-		errors: desc("weir_redis_errors_total", "Commands and pipelines of this process that Redis did not answer, or with an error."),
-		time:   desc("weir_redis_round_trip_seconds_total", "Time until Redis answered commands and pipelines of this process."),
+		store:   store,
+		up:      desc("weir_store_up", "Whether the store told its counters at this scrape: 1, or 0 and there are none."),
+		trips:   desc("weir_redis_round_trips_total", "Commands and pipelines that this process sent to Redis."),
+		errors:  desc("weir_redis_errors_total", "Commands and pipelines of this process that Redis did not answer, or with an error."),
+		time:    desc("weir_redis_round_trip_seconds_total", "Time until Redis answered commands and pipelines of this process."),
+		removed: desc("weir_retention_removed_total", "Trees and children that were removed as their retention was over."),
 		figures: []figure{
 			{desc("weir_root_jobs", "Root jobs: those without parent."), func(st *redisstore.Stats) float64 { return float64(st.Roots) }},
 			{desc("weir_failed_jobs", "Jobs whose status is failed."), func(st *redisstore.Stats) float64 { return float64(st.Failed) }},
@@ -59,6 +61,8 @@ func newCollector(store Source) *collector {
 			{desc("weir_outbox_commands", "Commands from shard to shard that are not carried out yet."), func(st *redisstore.Stats) float64 { return float64(st.Orders) }},
 			{desc("weir_background_tasks", "Pieces of work on subtrees that are left to do."), func(st *redisstore.Stats) float64 { return float64(st.Chores) }},
 			{desc("weir_aliases", "Aliases of jobs."), func(st *redisstore.Stats) float64 { return float64(st.Aliases) }},
+			{desc("weir_retained_jobs", "Settled trees and children that are removed when their retention is over."), func(st *redisstore.Stats) float64 { return float64(st.Retained) }},
+			{desc("weir_retention_kept_trees", "Trees that are past their retention and kept, as nobody has read messages of their Out ports."), func(st *redisstore.Stats) float64 { return float64(st.Kept) }},
 			{desc("weir_engines", "Live engines."), func(st *redisstore.Stats) float64 { return float64(len(st.Engines)) }},
 		},
 		queues: []queueFigure{
@@ -93,7 +97,7 @@ func truth(b bool) float64 {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.up, c.trips, c.errors, c.time} {
+	for _, d := range []*prometheus.Desc{c.up, c.trips, c.errors, c.time, c.removed} {
 		out <- d
 	}
 	for _, f := range c.figures {
@@ -123,6 +127,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if err != nil {
 		return
 	}
+	send(c.removed, prometheus.CounterValue, float64(st.Removed))
 	for _, f := range c.figures {
 		send(f.desc, prometheus.GaugeValue, f.value(st))
 	}
