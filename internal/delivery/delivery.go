@@ -171,7 +171,7 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 		queues[b.prefix+name] = weight
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ear, giveBack := b.bell.ear()
+	ear, giveBack := b.bell.ear(false)
 	line := &sleeper{
 		UniversalClient: b.rdb, bell: b.bell, prefix: b.prefix, queues: slices.Collect(maps.Keys(cfg.Queues)), nap: cmp.Or(cfg.nap, nap),
 		ear: ear, quiet: ctx.Done(), slots: make(chan struct{}, cfg.Concurrency), empty: map[string]bool{},

@@ -254,11 +254,11 @@ func TestDirectUnsure(t *testing.T) {
 		t.Error("it takes some before it looked")
 	}
 	b.bell.turns.Add(-1)
-	b.bell.hears.Store(false)
+	b.bell.hears.Store(0)
 	if s.line.open()["a"] || b.Seat() != nil {
 		t.Error("it takes some though it is deaf")
 	}
-	b.bell.hears.Store(true)
+	b.bell.hears.Store(1)
 	if !s.line.open()["a"] {
 		t.Error("it takes none")
 	}

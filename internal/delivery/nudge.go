@@ -38,24 +38,24 @@ type nudges struct {
 	joined  func(context.Context) // is called when it hears other processes from now on
 	dues    *dues
 	turns   atomic.Int64 // counts what may have paused a queue, as far as heard
-	hears   atomic.Bool  // other processes
+	hears   atomic.Int32 // other processes: by how many connections
 
 	mu    sync.Mutex
-	ears  map[chan struct{}]struct{}
+	ears  map[chan struct{}]bool // whether it hears of bells, too, that asynq does not have
 	last  time.Time
 	later *time.Timer // a nudge of others that is still to come
 }
 
 func newNudges(rdb redis.UniversalClient, channel string) *nudges {
-	return &nudges{rdb: rdb, channel: channel, name: rand.Text(), ears: map[chan struct{}]struct{}{}, dues: newDues()}
+	return &nudges{rdb: rdb, channel: channel, name: rand.Text(), ears: map[chan struct{}]bool{}, dues: newDues()}
 }
 
-// ear returns what gets a value at each nudge, until it is given back.
-func (b *nudges) ear() (ear chan struct{}, giveBack func()) {
+// ear returns what gets a value at each nudge, until it is given back: with bells, also when there is a bell that asynq does not have.
+func (b *nudges) ear(bells bool) (ear chan struct{}, giveBack func()) {
 	ear = make(chan struct{}, 1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ears[ear] = struct{}{}
+	b.ears[ear] = bells
 	return ear, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -74,7 +74,10 @@ func (b *nudges) here(what string) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for ear := range b.ears {
+	for ear, bells := range b.ears {
+		if what == ringBell && !bells {
+			continue
+		}
 		select {
 		case ear <- struct{}{}:
 		default: // it will look anyway
@@ -136,7 +139,6 @@ func (b *nudges) publish(ctx context.Context, what string) {
 
 // listen passes nudges of other processes on until ctx ends.
 func (b *nudges) listen(ctx context.Context) {
-	defer b.hears.Store(false)
 	for ctx.Err() == nil {
 		b.hear(ctx)
 		select {
@@ -151,7 +153,12 @@ func (b *nudges) hear(ctx context.Context) {
 	sub := b.rdb.Subscribe(ctx, b.channel)
 	defer sub.Close()
 	defer context.AfterFunc(ctx, func() { _ = sub.Close() })() // ctx alone does not end Receive
-	defer b.hears.Store(false)
+	hears := false
+	defer func() {
+		if hears {
+			b.hears.Add(-1)
+		}
+	}()
 	for {
 		m, err := sub.Receive(ctx)
 		if err != nil {
@@ -160,7 +167,10 @@ func (b *nudges) hear(ctx context.Context) {
 		switch m := m.(type) {
 		case *redis.Subscription:
 			b.here(ringTurn) // what came before is not known
-			b.hears.Store(true)
+			if !hears {
+				hears = true
+				b.hears.Add(1)
+			}
 			b.here(ringDue)
 			b.joined(ctx)
 		case *redis.Message:

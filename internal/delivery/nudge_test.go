@@ -100,7 +100,7 @@ func serve(t *testing.T, b *Broker, cfg ServeConfig) *Server {
 			s.Stop()
 		}
 	})
-	for end := time.Now().Add(30 * time.Second); !b.bell.hears.Load() && time.Now().Before(end); {
+	for end := time.Now().Add(30 * time.Second); b.bell.hears.Load() == 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	return s
@@ -259,7 +259,7 @@ func TestStopAsleep(t *testing.T) {
 	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Handle: (&taken{}).handle, nap: never})
 	s.Quiet()
 	s.Stop()
-	if len(b.bell.ears) != 0 || b.bell.hears.Load() {
+	if len(b.bell.ears) != 0 || b.bell.hears.Load() != 0 {
 		t.Error("the server still listens")
 	}
 	b.AskedDue()

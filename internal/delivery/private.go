@@ -130,7 +130,7 @@ func (b Bell) text() string {
 	return fmt.Sprint(b.Queue, " ", b.Shard, " ", b.Gen, " ", strings.Join(b.Types, " "))
 }
 
-// pend notes a bell; ok is false if no server of this process serves its queue and a type.
+// pend notes a bell; ok is false if no server of this process serves its queue and a type. Those who Listen hear of it then.
 func (b *Broker) pend(bell Bell) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,6 +140,7 @@ func (b *Broker) pend(bell Bell) (ok bool) {
 			return true
 		}
 	}
+	b.bell.here(ringBell)
 	return false
 }
 

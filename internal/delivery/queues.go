@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 )
 
 // allQueues is asynq's set of the queues that it tells of: those that ever had a task.
@@ -55,6 +56,32 @@ func (b *Broker) Queue(ctx context.Context, name string) (Queue, error) {
 	return Queue{
 		Paused: i.Paused, Pending: i.Pending, Scheduled: i.Scheduled, Retry: i.Retry, Archived: i.Archived, Latency: max(i.Latency, 0),
 	}, nil
+}
+
+// Open returns those of some queues that are not paused.
+func (b *Broker) Open(ctx context.Context, queues []string) ([]string, error) {
+	open, err := openOf(ctx, b.rdb, b.prefix, queues)
+	if err != nil {
+		return nil, fmt.Errorf("asking which queues are paused: %w", err)
+	}
+	return slices.DeleteFunc(slices.Clone(queues), func(q string) bool { return !open[q] }), nil
+}
+
+// openOf tells which of some queues are not paused.
+func openOf(ctx context.Context, rdb redis.UniversalClient, prefix string, queues []string) (map[string]bool, error) {
+	p := rdb.Pipeline()
+	paused := make([]*redis.IntCmd, len(queues))
+	for i, q := range queues {
+		paused[i] = p.Exists(ctx, asynqKey(prefix+q, "paused"))
+	}
+	if _, err := p.Exec(ctx); err != nil {
+		return nil, err
+	}
+	open := make(map[string]bool, len(queues))
+	for i, q := range queues {
+		open[q] = paused[i].Val() == 0
+	}
+	return open, nil
 }
 
 // Pause keeps servers from taking wakes of a queue until it is resumed. It returns false

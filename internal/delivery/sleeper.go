@@ -98,7 +98,7 @@ func (s *sleeper) take(ctx context.Context, queue string, call func() *redis.Cmd
 
 // rest sleeps as long as it may when there are no wakes.
 func (s *sleeper) rest(ctx context.Context) {
-	if !s.bell.hears.Load() {
+	if s.bell.hears.Load() == 0 {
 		s.sleep(deafNap)
 		return
 	}
@@ -123,18 +123,11 @@ func (s *sleeper) look(ctx context.Context) *lull {
 	if s.looked != nil && s.looked.turns == turns && time.Since(s.looked.at) < lookEvery {
 		return s.looked
 	}
-	now := &lull{open: map[string]bool{}, turns: turns, at: time.Now()}
-	p := s.Pipeline()
-	paused := make([]*redis.IntCmd, len(s.queues))
-	for i, q := range s.queues {
-		paused[i] = p.Exists(ctx, asynqKey(s.prefix+q, "paused"))
-	}
-	s.looked = nil
-	if _, err := p.Exec(ctx); err != nil {
+	now := &lull{turns: turns, at: time.Now()}
+	var err error
+	if now.open, err = openOf(ctx, s.UniversalClient, s.prefix, s.queues); err != nil {
+		s.looked = nil
 		return nil
-	}
-	for i, q := range s.queues {
-		now.open[q] = paused[i].Val() == 0
 	}
 	s.looked = now
 	return now
@@ -144,7 +137,7 @@ func (s *sleeper) look(ctx context.Context) *lull {
 // in them.
 func (s *sleeper) open() map[string]bool {
 	l := s.asleep.Load()
-	if l == nil || l.turns != s.bell.turns.Load() || !s.bell.hears.Load() {
+	if l == nil || l.turns != s.bell.turns.Load() || s.bell.hears.Load() == 0 {
 		return nil
 	}
 	return l.open
