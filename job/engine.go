@@ -2,6 +2,10 @@ package job
 
 import (
 	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -30,12 +34,37 @@ type EngineInfo struct {
 	Seen        time.Time      `json:"seen"`              // its last sign of life, set by the store
 	Stopping    bool           `json:"stopping"`          // it begins no more runs
 	Concurrency int            `json:"concurrency"`
-	Queues      map[string]int `json:"queues"` // with their weights
-	Types       []string       `json:"types"`
+	Queues      map[string]int `json:"queues"`  // with their weights
+	Types       []string       `json:"types"`   // see MatchType: what clients lease is told as they ask for it
 	Running     int            `json:"running"` // runs in progress
 	Busy        map[string]int `json:"busy"`    // of these, by queue
 	Runs        []RunningJob   `json:"runs"`    // of these the oldest
 }
+
+// Takes tells whether the engine runs jobs of a type in a queue.
+func (e *EngineInfo) Takes(queue, typ string) bool {
+	return e.Queues[queue] > 0 && slices.ContainsFunc(e.Types, func(pattern string) bool { return MatchType(pattern, typ) })
+}
+
+// MatchType tells whether the name of a type matches a pattern: * stands for any letters, ? for one, [a-z] for one of these.
+func MatchType(pattern, typ string) bool {
+	if pattern == typ {
+		return true
+	}
+	ok, err := path.Match(unslashed(pattern), unslashed(typ))
+	return ok && err == nil
+}
+
+// CheckPattern refuses what MatchType cannot read. The error wraps ErrName.
+func CheckPattern(pattern string) error {
+	if _, err := path.Match(unslashed(pattern), ""); err != nil || pattern == "" || len(pattern) > MaxName {
+		return fmt.Errorf("%w: pattern %.80q of types: use a type, or * for any letters, ? for one, [a-z] for one of these", ErrName, pattern)
+	}
+	return nil
+}
+
+// unslashed is a text in which no slash is anything special to package path.
+func unslashed(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
 
 // RunningJob is a run in progress.
 type RunningJob struct {

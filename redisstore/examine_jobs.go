@@ -228,7 +228,7 @@ func (e *examiner) lines(ctx context.Context) (err error) {
 // served tells whether an engine that lives runs jobs of a type in a queue.
 func (e *examiner) served(queue, typ string) bool {
 	return slices.ContainsFunc(e.engines, func(one job.EngineInfo) bool {
-		return one.Queues[queue] > 0 && slices.Contains(one.Types, typ)
+		return one.Takes(queue, typ)
 	})
 }
 

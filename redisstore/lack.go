@@ -2,8 +2,11 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/weirworks/weir/job"
 )
 
 const (
@@ -19,13 +22,13 @@ func (s *Store) lack(ctx context.Context, due string, late []string) error {
 	if len(late) == 0 {
 		return nil
 	}
-	has, err := s.types(ctx)
+	engines, err := s.serving(ctx)
 	if err != nil {
 		return err
 	}
 	args := []any{endingGrace.Milliseconds(), 0}
 	for i := 0; i+2 < len(late); i += 3 {
-		if types := has[late[i+1]]; len(types) > 0 && !types[late[i+2]] {
+		if engines.lack(late[i+1], late[i+2]) {
 			args = append(args, late[i])
 		}
 	}
@@ -40,37 +43,44 @@ func (s *Store) lack(ctx context.Context, due string, late []string) error {
 	return s.deliver(ctx, due, &d, reply)
 }
 
-// living is what was last known of the engines that live.
+// living is what was last known of the engines that live and do not stop.
 type living struct {
 	sync.Mutex
-	at    time.Time
-	types map[string]map[string]bool // by queue
+	at      time.Time
+	engines []job.EngineInfo
 }
 
-// types returns which types the engines that live run, by queue.
-func (s *Store) types(ctx context.Context) (map[string]map[string]bool, error) {
+// serving are engines, and of which types it is known whether they lack them, by queue and type.
+type serving struct {
+	engines []job.EngineInfo
+	known   map[[2]string]bool
+}
+
+// lack tells whether engines serve a queue, and none of them has a type.
+func (s serving) lack(queue, typ string) bool {
+	at := [2]string{queue, typ}
+	lack, known := s.known[at]
+	if !known {
+		serves := func(e job.EngineInfo) bool { return e.Queues[queue] > 0 }
+		takes := func(e job.EngineInfo) bool { return e.Takes(queue, typ) }
+		lack = slices.ContainsFunc(s.engines, serves) && !slices.ContainsFunc(s.engines, takes)
+		s.known[at] = lack
+	}
+	return lack
+}
+
+// serving returns the engines that live and do not stop.
+func (s *Store) serving(ctx context.Context) (serving, error) {
 	s.living.Lock()
 	defer s.living.Unlock()
 	if time.Since(s.living.at) < typesAge {
-		return s.living.types, nil
+		return serving{s.living.engines, map[[2]string]bool{}}, nil
 	}
 	engines, err := s.Engines(ctx)
 	if err != nil {
-		return nil, err
+		return serving{}, err
 	}
-	s.living.types, s.living.at = map[string]map[string]bool{}, time.Now()
-	for i := range engines {
-		if engines[i].Stopping {
-			continue
-		}
-		for queue := range engines[i].Queues {
-			if s.living.types[queue] == nil {
-				s.living.types[queue] = map[string]bool{}
-			}
-			for _, typ := range engines[i].Types {
-				s.living.types[queue][typ] = true
-			}
-		}
-	}
-	return s.living.types, nil
+	s.living.engines = slices.DeleteFunc(engines, func(e job.EngineInfo) bool { return e.Stopping })
+	s.living.at = time.Now()
+	return serving{s.living.engines, map[[2]string]bool{}}, nil
 }

@@ -96,7 +96,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	sweeping := make(chan struct{})
 	go func() {
 		defer close(sweeping)
-		e.sweep(ctx)
+		sweep(ctx, e.cfg.Store, e.cfg.Logger)
 	}()
 	<-ctx.Done()
 	close(e.quiet)
@@ -314,19 +314,19 @@ func (e *Engine) giveUp(ctx context.Context, log *slog.Logger, d *job.Delta) {
 
 // sweep keeps trying to lead the namespace's sweeping until ctx ends. It sweeps once in any case:
 // an engine often starts because another one has died, which may still be taken for the leader.
-func (e *Engine) sweep(ctx context.Context) {
-	failed := func(err error) { e.cfg.Logger.Warn("sweep failed; it is repeated", "error", err) }
-	if _, err := e.cfg.Store.Sweep(ctx); err != nil && ctx.Err() == nil {
+func sweep(ctx context.Context, store job.Sweeper, log *slog.Logger) {
+	failed := func(err error) { log.Warn("sweep failed; it is repeated", "error", err) }
+	if _, err := store.Sweep(ctx); err != nil && ctx.Err() == nil {
 		failed(err)
 	}
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
-		_, err := e.cfg.Store.Lead(ctx, func(ctx context.Context) {
-			e.cfg.Store.Watch(ctx, sweepEvery, failed)
+		_, err := store.Lead(ctx, func(ctx context.Context) {
+			store.Watch(ctx, sweepEvery, failed)
 		})
 		if err != nil && ctx.Err() == nil {
-			e.cfg.Logger.Warn("sweeper leadership", "error", err)
+			log.Warn("sweeper leadership", "error", err)
 		}
 		select {
 		case <-ctx.Done():

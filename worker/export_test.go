@@ -14,3 +14,10 @@ func Asleep(e *Engine) int {
 	defer e.asleep.mu.Unlock()
 	return len(e.asleep.jobs) + len(e.asleep.older)
 }
+
+// WaitingClients tells how many clients wait for jobs.
+func WaitingClients(l *Leases) int {
+	l.clients.mu.Lock()
+	defer l.clients.mu.Unlock()
+	return len(l.clients.all)
+}

@@ -291,7 +291,7 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 	var have []string
 	for n := range t.Living {
 		e := &t.Living[n]
-		if _, serves := e.Queues[i.Queue]; serves && !e.Stopping && slices.Contains(e.Types, i.Type) {
+		if !e.Stopping && e.Takes(i.Queue, i.Type) {
 			have = append(have, fmt.Sprintf("process %d on %s", e.PID, cmp.Or(e.Host, "-")))
 		}
 	}

@@ -1,0 +1,34 @@
+package job_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/weirworks/weir/job"
+)
+
+func TestMatchType(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern, typ string
+		want         bool
+	}{
+		{"Resize", "Resize", true},
+		{"Resize", "Resized", false},
+		{"Res*", "Resize", true},
+		{"*", "team/image.Resize", true},
+		{"team/*", "team/image/Resize", true},
+		{"team?Resize", "team/Resize", true},
+		{"Fetch[0-9]", "Fetch7", true},
+		{"Fetch[0-9]", "FetchX", false},
+		{"", "Fetch", false},
+		{"[", "Fetch", false},
+	} {
+		if got := job.MatchType(c.pattern, c.typ); got != c.want {
+			t.Errorf("MatchType(%q, %q) = %t", c.pattern, c.typ, got)
+		}
+		if err := job.CheckPattern(c.pattern); (err != nil) != (c.pattern == "" || c.pattern == "[") || err != nil && !errors.Is(err, job.ErrName) {
+			t.Errorf("CheckPattern(%q) = %v", c.pattern, err)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mrand "math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Limits of a LeaseRequest.
+const (
+	MaxLeased      = 100 // jobs
+	maxLeaseQueues = 20
+	maxLeaseTypes  = 100
+	// DefaultClientLease is the lease of clients that ask for none.
+	DefaultClientLease = 30 * time.Second
+	maxClientLease     = time.Hour
+)
+
+// LeaseConfig says where Leases takes jobs from.
+type LeaseConfig struct {
+	// Store holds the jobs. Required; Leases does not close it.
+	Store Store
+	// Logger gets what no caller can be told. Nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// Leases gives runs of ready jobs to clients that are no engines: to workers in other languages, that reach Weir through a
+// server. They take from the same ready sets as engines do, so no job is given to two. A client gets what its run sees, and a
+// token. It, or the server for it, refreshes the lease with [job.Runs].Refresh while the run goes on, and ends it with Commit,
+// both under that token; nothing of a run is held here, so any server may do that. A job whose lease ends first is ready again,
+// and the late commit is refused.
+//
+// A client that waits is woken when a job becomes ready, whoever made it so. While clients ask for a type, and for a minute more, the
+// process tells the namespace so, as an engine does of its types.
+type Leases struct {
+	cfg     LeaseConfig
+	clients waitingClients
+	asked   asked
+	over    chan struct{}
+}
+
+// LeaseRequest is what a client asks for.
+type LeaseRequest struct {
+	// Queues to take from, in this order. Empty means job.DefaultQueue only.
+	Queues []string
+	// Types are patterns of the types that the client runs, see [job.MatchType]. At least one is required.
+	Types []string
+	// Max is how many jobs the client takes at most, up to MaxLeased. Zero means 1.
+	Max int
+	// Wait is for how long the client waits when none is ready. Zero means not at all.
+	Wait time.Duration
+	// Lease is for how long a job is the client's without a refresh: 100 ms to an hour. Zero means DefaultClientLease.
+	Lease time.Duration
+}
+
+// Leased is a run that began for a client.
+type Leased struct {
+	*job.Snapshot
+	Expires time.Time // when the lease ends unless it is refreshed, by the store's clock
+}
+
+// NewLeases returns what gives jobs to clients, while Run is running.
+func NewLeases(cfg LeaseConfig) (*Leases, error) {
+	if cfg.Store == nil {
+		return nil, configError("the leases", []string{"Store is missing"})
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	return &Leases{cfg: cfg, clients: newWaitingClients(), over: make(chan struct{})}, nil
+}
+
+// Run wakes clients that wait, tells which types they run, and takes part in sweeping, until ctx ends. It runs once.
+func (l *Leases) Run(ctx context.Context) error {
+	defer close(l.over)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{}, 3)
+	for _, part := range []func(){
+		func() { l.cfg.Store.Broker().Listen(ctx, l.clients.hear) },
+		func() { l.present(ctx) },
+		func() { sweep(ctx, l.cfg.Store, l.cfg.Logger) },
+	} {
+		go func() {
+			part()
+			done <- struct{}{}
+		}()
+	}
+	l.serve(ctx)
+	for range cap(done) {
+		<-done
+	}
+	return nil
+}
+
+// Take begins runs of ready jobs for a client, and returns them: as many as it asked for, or fewer. When none is ready it waits, and
+// returns none when that was in vain. If ctx ends first what began for the client is handed back. Bad requests give errors that
+// wrap job.ErrName or job.ErrConfig.
+func (l *Leases) Take(ctx context.Context, req LeaseRequest) ([]Leased, error) {
+	if err := req.complete(); err != nil {
+		return nil, err
+	}
+	l.asked.note(req)
+	c := l.clients.enter(req) // first: what becomes ready after the look below is told
+	defer l.clients.leave(c)
+	wait := time.NewTimer(req.Wait)
+	defer wait.Stop()
+	for {
+		bells, err := l.ready(ctx, req.Queues)
+		if err != nil {
+			return nil, err
+		}
+		took, err := l.begin(ctx, req, bells)
+		if len(took) > 0 || err != nil {
+			return took, err
+		}
+		select {
+		case <-c.told:
+		case <-wait.C:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-l.over:
+			return nil, errStopping
+		}
+	}
+}
+
+// complete puts defaults in, or names every bad field.
+func (r *LeaseRequest) complete() error {
+	var bad []string
+	for _, q := range r.Queues {
+		if err := job.CheckName("queue", q); err != nil {
+			return err
+		}
+	}
+	for _, t := range r.Types {
+		if err := job.CheckPattern(t); err != nil {
+			return err
+		}
+	}
+	if len(r.Queues) == 0 {
+		r.Queues = []string{job.DefaultQueue}
+	}
+	if r.Max == 0 {
+		r.Max = 1
+	}
+	if r.Lease == 0 {
+		r.Lease = DefaultClientLease
+	}
+	if len(r.Types) == 0 {
+		bad = append(bad, "Types is empty: name the types that the client runs, or * for all")
+	}
+	if len(r.Types) > maxLeaseTypes || len(r.Queues) > maxLeaseQueues {
+		bad = append(bad, fmt.Sprintf("%d types and %d queues: at most %d and %d are allowed", len(r.Types), len(r.Queues), maxLeaseTypes, maxLeaseQueues))
+	}
+	if r.Max < 1 || r.Max > MaxLeased {
+		bad = append(bad, fmt.Sprintf("Max %d: use 1 to %d", r.Max, MaxLeased))
+	}
+	if r.Wait < 0 {
+		bad = append(bad, fmt.Sprintf("Wait %s is negative", r.Wait))
+	}
+	if r.Lease < 100*time.Millisecond || r.Lease > maxClientLease {
+		bad = append(bad, fmt.Sprintf("Lease %s: use 100ms to %s", r.Lease, maxClientLease))
+	}
+	return configError("the request for jobs", bad)
+}
+
+// matching returns those of some types that the client runs.
+func (r *LeaseRequest) matching(types []string) []string {
+	return slices.DeleteFunc(slices.Clone(types), func(typ string) bool {
+		return !slices.ContainsFunc(r.Types, func(pattern string) bool { return job.MatchType(pattern, typ) })
+	})
+}
+
+// ready returns bells for what is ready in those of some queues that are not paused, in their order; those of a queue
+// begin with any.
+func (l *Leases) ready(ctx context.Context, queues []string) ([]delivery.Bell, error) {
+	broker := l.cfg.Store.Broker()
+	open, err := broker.Open(ctx, queues)
+	if err != nil {
+		return nil, err
+	}
+	var all []delivery.Bell
+	for _, queue := range open {
+		bells, err := broker.Ready(ctx, queue)
+		if err != nil {
+			return nil, err
+		}
+		mrand.Shuffle(len(bells), func(i, k int) { bells[i], bells[k] = bells[k], bells[i] })
+		all = append(all, bells...)
+	}
+	return all, nil
+}
+
+// begin begins runs where bells say that jobs are ready.
+func (l *Leases) begin(ctx context.Context, req LeaseRequest, bells []delivery.Bell) ([]Leased, error) {
+	var took []Leased
+	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // who is gone hands back what he got
+	defer cancel()
+	for _, bell := range bells {
+		types := req.matching(bell.Types)
+		for len(types) > 0 && len(took) < req.Max && ctx.Err() == nil {
+			snap, err := l.pop(asked, bell, req, types)
+			if err != nil && len(took) == 0 {
+				return nil, err
+			}
+			if err != nil || snap == nil {
+				break
+			}
+			if !l.unfit(asked, req, snap) {
+				took = append(took, Leased{snap, snap.Info.Ran.Add(req.Lease)})
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		for _, run := range took {
+			l.end(asked, handBack(run.Snapshot, 0, ""))
+		}
+		return nil, context.Cause(ctx)
+	}
+	return took, nil
+}
+
+// pop begins a run of a ready job that can be begun: nil if there is none.
+func (l *Leases) pop(ctx context.Context, bell delivery.Bell, req LeaseRequest, types []string) (*job.Snapshot, error) {
+	for {
+		snap, err := l.cfg.Store.Pop(ctx, bell.Queue, bell.Shard, delivery.Direct, job.Begin{
+			Token: rand.Text(), Lease: req.Lease, Batch: batchMessages, Bytes: batchBytes, Limits: map[string]int{"": Options{}.maxRuns()},
+		}, types)
+		if !errors.Is(err, job.ErrHotLoop) && !errors.Is(err, job.ErrCodec) {
+			return snap, err
+		}
+		l.cfg.Logger.Warn("a job cannot be given to a client; it waits, and says why", "error", err)
+	}
+}
+
+// unfit ends a run that no client gets, and tells whether it is one.
+func (l *Leases) unfit(ctx context.Context, req LeaseRequest, snap *job.Snapshot) bool {
+	if len(req.matching([]string{snap.Info.Type})) == 0 { // it is to end, and no engine has its type
+		l.end(ctx, unknownType(snap))
+		return true
+	}
+	if err := tooDeadly(snap.Info.Deaths); err != nil && !snap.Shutdown {
+		failure := &job.Failure{At: time.Now().UTC(), Step: snap.Info.Steps, Try: snap.Info.Tries + 1, Error: err.Error()}
+		l.end(ctx, &job.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Fail, Reason: firstLine(failure.Error), Failure: failure})
+		return true
+	}
+	return false
+}
+
+// end commits a run that no client has. If that fails its job is ready again when the lease is over.
+func (l *Leases) end(ctx context.Context, d *job.Delta) {
+	if _, err := commit(ctx, l.cfg.Store, *d); err != nil {
+		l.cfg.Logger.Warn("a job that no client got goes on when its lease ends", "job", d.Job, "error", err)
+	}
+}
