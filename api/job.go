@@ -22,6 +22,7 @@ type Job struct {
 	Type      string                     `json:"type"`
 	Queue     string                     `json:"queue"`
 	Priority  *int                       `json:"priority,omitempty" doc:"if it is not 500"`
+	Options   *RunOptions                `json:"options,omitempty" doc:"what the node of its graph says about its runs"`
 	Status    string                     `json:"status"`
 	Reason    *string                    `json:"reason"`
 	Parent    *string                    `json:"parent"`
@@ -39,6 +40,28 @@ type Job struct {
 	In        map[string]Port            `json:"in"`
 	Out       map[string]Port            `json:"out"`
 	Edges     []Edge                     `json:"edges,omitzero"` // of a graph, in a tree
+}
+
+// RunOptions are what the node of a graph says about the runs of its jobs, in place of their type.
+type RunOptions struct {
+	Tries      int    `json:"tries,omitempty"`
+	Backoff    string `json:"backoff,omitempty" doc:"before the second try; it doubles with each further one"`
+	MaxBackoff string `json:"max_backoff,omitempty"`
+	Timeout    string `json:"timeout,omitempty" doc:"of a run"`
+}
+
+// optionsOf are the options of a job's node as other programs see them.
+func optionsOf(o *job.RunOptions) *RunOptions {
+	if o == nil {
+		return nil
+	}
+	text := func(d time.Duration) string {
+		if d == 0 {
+			return ""
+		}
+		return d.String()
+	}
+	return &RunOptions{o.Tries, text(o.Backoff), text(o.MaxBackoff), text(o.Timeout)}
 }
 
 // Failure is a recorded error of a job.
@@ -93,7 +116,7 @@ func JobOf(i *job.Info) *Job {
 		ID: i.ID, Name: OrNull(i.Name), Type: i.Type, Queue: i.Queue, Priority: i.Priority, Status: string(i.Status), Reason: OrNull(i.Reason),
 		Parent: OrNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
 		CreatedBy: OrNull(i.By), RanAt: timeOrNull(i.Ran), ExpiresAt: timeOrNull(i.Expires),
-		Unread: i.Unread, TryCount: i.Tries,
+		Unread: i.Unread, TryCount: i.Tries, Options: optionsOf(i.Options),
 		In: map[string]Port{}, Out: map[string]Port{}, Labels: map[string]string{},
 	}
 	maps.Copy(v.Labels, i.Labels)

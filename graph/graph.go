@@ -35,6 +35,7 @@ type node struct {
 	sub       *Graph // of a nested graph
 	queue     string
 	priority  *int
+	options   job.RunOptions
 	instances int
 	policy    job.FailurePolicy
 	labels    map[string]string
@@ -95,6 +96,22 @@ func Queue(name string) Option {
 // jobs of a queue those of a higher one run first.
 func Priority(n int) Option {
 	return func(node *node) { node.priority = &n }
+}
+
+// Tries lets so many runs in a row of a job of the worker fail before the job does, in place of what its type says.
+func Tries(n int) Option {
+	return func(node *node) { node.options.Tries = n }
+}
+
+// Backoff waits before the second try of a job of the worker, in place of what its type says, and twice as long before each
+// further one, up to most. With most equal to first the delay is always the same.
+func Backoff(first, most time.Duration) Option {
+	return func(node *node) { node.options.Backoff, node.options.MaxBackoff = first, most }
+}
+
+// Timeout ends the context of a run of the worker's jobs that takes longer, in place of what their type says.
+func Timeout(d time.Duration) Option {
+	return func(node *node) { node.options.Timeout = d }
 }
 
 // OnFailure says what becomes of the graph, and of the message, when a job of the worker
@@ -165,6 +182,9 @@ func (n *node) nest(sub *Graph) {
 	if n.policy == job.Restart || n.policy == job.DeadLetter {
 		n.graph.report(n.path(), fmt.Errorf("graph.OnFailure(%s): a graph has no runs that could be repeated and reads no messages: set it for the workers in it", n.policy))
 	}
+	if n.options != (job.RunOptions{}) {
+		n.graph.report(n.path(), errors.New("graph.Tries, Backoff and Timeout are about runs, of which a graph has none: set them for the workers in it"))
+	}
 	n.sub = sub
 	sub.within = append(slices.Clone(n.graph.within), n.graph)
 }
@@ -208,6 +228,9 @@ func (n *node) checkOptions() {
 		n.graph.report(n.path(), err)
 	}
 	if err := job.CheckLabels(n.labels); err != nil {
+		n.graph.report(n.path(), err)
+	}
+	if err := n.options.Validate(); err != nil {
 		n.graph.report(n.path(), err)
 	}
 	if n.priority != nil {

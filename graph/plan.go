@@ -179,6 +179,7 @@ func (e *emitter) plan(n *node, k int) job.Node {
 	if n.priority != nil {
 		made.Priority = n.priority
 	}
+	made.Options = n.options
 	made.Name, made.OnFailure, made.Graph, made.Labels = n.jobName(k), n.policy, n.sub != nil, n.labels
 	if n.instances > 1 {
 		made.InstanceOf = n.name

@@ -3,9 +3,11 @@ package graphfile
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
@@ -171,6 +173,15 @@ func (b *builder) node(g *graph.Graph, n *Node, path string, at func(string, Pos
 	if n.Instances > 0 {
 		opts = append(opts, graph.Instances(n.Instances))
 	}
+	if n.Priority != nil {
+		opts = append(opts, graph.Priority(*n.Priority))
+	}
+	o, err := n.runOptions()
+	if err != nil {
+		b.p.add(n.Pos, "nodes."+n.Name, "%v", err)
+		return false
+	}
+	opts = append(opts, graph.Tries(o.Tries), graph.Backoff(o.Backoff, o.MaxBackoff), graph.Timeout(o.Timeout))
 	if !b.add(g, n, here, s, opts) {
 		return false
 	}
@@ -188,6 +199,23 @@ func (b *builder) node(g *graph.Graph, n *Node, path string, at func(string, Pos
 		}
 	}
 	return true
+}
+
+// runOptions are what the node says about the runs of its jobs.
+func (n *Node) runOptions() (o job.RunOptions, err error) {
+	o.Tries = n.Tries
+	for _, one := range []struct {
+		key, text string
+		to        *time.Duration
+	}{{"backoff", n.Backoff, &o.Backoff}, {"max_backoff", n.MaxBackoff, &o.MaxBackoff}, {"timeout", n.Timeout, &o.Timeout}} {
+		if one.text == "" {
+			continue
+		}
+		if *one.to, err = time.ParseDuration(one.text); err != nil {
+			return o, fmt.Errorf("%s: is %.40q: use a time like 500ms, 30s or 1h30m", one.key, one.text)
+		}
+	}
+	return o, o.Validate()
 }
 
 // add adds the worker or graph of a node, and tells whether there is one.

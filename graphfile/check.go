@@ -264,6 +264,14 @@ func (t *site) node(n *Node) {
 	if n.Failure != "" && !slices.Contains(failures, n.Failure) {
 		t.add(n.Pos, under(path, "failure"), "%s", notOneOf(t.problems, n.Failure, failures))
 	}
+	if _, err := n.runOptions(); err != nil {
+		t.add(n.Pos, path, "%v", err)
+	}
+	if n.Priority != nil {
+		if err := job.CheckPriority(*n.Priority); err != nil {
+			t.add(n.Pos, under(path, "priority"), "%v", err)
+		}
+	}
 	t.metadata(n.Pos, path, n.Metadata)
 	t.args(n, path)
 	known := make(map[string]bool)

@@ -25,6 +25,14 @@ func whole(v *value) int {
 	return n
 }
 
+// wholeOrNil is the whole number of a value, nil for others.
+func wholeOrNil(v *value) *int {
+	if n, ok := v.integer(); ok {
+		return &n
+	}
+	return nil
+}
+
 func yes(v *value) bool { return v.is(boolean) && v.text == "true" }
 
 // each calls f with each member of an object, and nothing for other values.
@@ -102,6 +110,11 @@ func (d decoder) node(m member, path string) Node {
 		Queue:       str(v.get("queue")),
 		Instances:   whole(v.get("instances")),
 		Failure:     str(v.get("failure")),
+		Priority:    wholeOrNil(v.get("priority")),
+		Tries:       whole(v.get("tries")),
+		Backoff:     str(v.get("backoff")),
+		MaxBackoff:  str(v.get("max_backoff")),
+		Timeout:     str(v.get("timeout")),
 		In:          d.ins(v.get("in"), under(path, "in")),
 		Metadata:    v.get("metadata").rawObject(),
 		Pos:         m.pos,

@@ -193,6 +193,13 @@ func (e *encoder) options(v *value, n *Node) {
 	v.put("queue", optional(n.Queue))
 	v.put("instances", positive(n.Instances))
 	v.put("failure", optional(n.Failure))
+	if n.Priority != nil {
+		v.put("priority", intValue(*n.Priority))
+	}
+	v.put("tries", positive(n.Tries))
+	v.put("backoff", optional(n.Backoff))
+	v.put("max_backoff", optional(n.MaxBackoff))
+	v.put("timeout", optional(n.Timeout))
 }
 
 // in is what there is to say about a port, with its values and the metadata of them or not.

@@ -99,6 +99,13 @@ type Node struct {
 	Instances int
 	// Failure is one of the constants above, or empty.
 	Failure string
+	// Priority is that of the node's jobs, from 0 to 1000; nil if the file does not say.
+	Priority *int
+	// Tries is how many runs in a row may fail before a job of the node does; 0 if the file does not say.
+	Tries int
+	// Backoff is the delay before the second try, which doubles up to MaxBackoff, and Timeout what ends a run that takes
+	// longer: times like 30s; empty if the file does not say.
+	Backoff, MaxBackoff, Timeout string
 	// In are the In ports about which there is something to say.
 	In []In
 	// Metadata is a JSON object that means nothing to Weir, or nil.

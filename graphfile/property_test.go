@@ -184,6 +184,14 @@ func (m maker) node(name string, params []string) graphfile.Node {
 		n.Queue = m.oneOf("queue", "", "q-1:x")
 		n.Instances = rapid.IntRange(0, 2).Draw(m.T, "instances")
 		n.Failure = m.oneOf("failure", "", "fail", "restart", "ignore", "dead_letter")
+		if m.chance("priority", 30) {
+			n.Priority = new(rapid.SampledFrom([]int{0, 1000}).Draw(m.T, "priority"))
+		}
+		n.Tries = rapid.IntRange(0, 2).Draw(m.T, "tries")
+		n.Timeout = m.oneOf("timeout", "", "30s")
+		if n.Backoff = m.oneOf("backoff", "", "1s", "1m30s"); n.Backoff != "" {
+			n.MaxBackoff = m.oneOf("max_backoff", "", "1h")
+		}
 	}
 	known := make(map[string]bool)
 	for range rapid.IntRange(0, 3).Draw(m.T, "in") {

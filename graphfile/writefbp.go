@@ -99,6 +99,11 @@ func (w *fbpWriter) node(b *strings.Builder, n *Node) {
 	w.lacks(n.Pos, under(path, "queue"), n.Queue != "")
 	w.lacks(n.Pos, under(path, "instances"), n.Instances != 0)
 	w.lacks(n.Pos, under(path, "failure"), n.Failure != "")
+	w.lacks(n.Pos, under(path, "priority"), n.Priority != nil)
+	w.lacks(n.Pos, under(path, "tries"), n.Tries != 0)
+	w.lacks(n.Pos, under(path, "backoff"), n.Backoff != "")
+	w.lacks(n.Pos, under(path, "max_backoff"), n.MaxBackoff != "")
+	w.lacks(n.Pos, under(path, "timeout"), n.Timeout != "")
 	rest, own := w.metadata(n.Metadata, n.Pos, path, "id")
 	id := w.id(n, own)
 	if !fbpNode.MatchString(id) {

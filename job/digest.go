@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+	"time"
 )
 
 // Digest tells plans of graphs apart: it is the same for the same jobs, arguments, ports, wires
@@ -54,6 +55,13 @@ func (d *digest) node(n *Node) {
 	if n.Priority != nil { // else the digest is that of before there were any
 		digestText(d, "priority")
 		d.number(int64(*n.Priority))
+	}
+	if o := n.Options; o != (RunOptions{}) { // as above
+		digestText(d, "options")
+		d.number(int64(o.Tries))
+		for _, t := range []time.Duration{o.Backoff, o.MaxBackoff, o.Timeout} {
+			d.number(int64(t))
+		}
 	}
 	digestText(d, n.OnFailure)
 	d.flag(n.Loop)

@@ -33,7 +33,7 @@ func fill(v reflect.Value) {
 		v.SetString("a")
 	case reflect.Bool:
 		v.SetBool(true)
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		v.SetInt(1)
 	default:
 		v.SetUint(1)

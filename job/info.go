@@ -15,6 +15,7 @@ type Info struct {
 	Type       string              `json:"type"`
 	Queue      string              `json:"queue"`
 	Priority   *int                `json:"priority,omitempty"` // if it is not DefaultPriority
+	Options    *RunOptions         `json:"-"`                  // that its node has; nil for none
 	Graph      bool                `json:"graph,omitempty"`
 	Status     statemachine.Status `json:"status"`
 	Reason     string              `json:"reason,omitempty"` // why it is parked or failed

@@ -56,11 +56,13 @@ type Node struct {
 	Queue  string // empty means DefaultQueue
 	// Priority is from 0 to MaxPriority; nil means DefaultPriority.
 	Priority *int
-	Graph    bool            // the job is a graph: it has no worker, its children are its work
-	Args     json.RawMessage // parameters of the worker, nil for none
-	Ports    []Port
-	At       time.Time // not to run before; zero or past means now; its year is at most 9999
-	Silent   bool      // its statuses are not published
+	// Options are about the runs of a job that is no graph.
+	Options RunOptions      `json:",omitzero"`
+	Graph   bool            // the job is a graph: it has no worker, its children are its work
+	Args    json.RawMessage // parameters of the worker, nil for none
+	Ports   []Port
+	At      time.Time // not to run before; zero or past means now; its year is at most 9999
+	Silent  bool      // its statuses are not published
 	// Labels find the job again. They are no part of what a graph is: plans that differ in
 	// them alone are the same, and Patch leaves those of jobs that stay.
 	Labels map[string]string `json:"-"`
@@ -168,6 +170,9 @@ func (p *Plan) checkNode(i int, n *Node) error {
 		if err := CheckPriority(*n.Priority); err != nil {
 			return err
 		}
+	}
+	if err := n.Options.Validate(); err != nil {
+		return err
 	}
 	if n.Queue != "" {
 		if err := CheckName("queue", n.Queue); err != nil {

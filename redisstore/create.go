@@ -211,6 +211,9 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 	if n.Priority != nil {
 		fields = append(fields, "priority", *n.Priority)
 	}
+	if n.Options != (job.RunOptions{}) {
+		fields = append(fields, "options", optionsField(n.Options))
+	}
 	if n.Args != nil {
 		fields = append(fields, "args", []byte(n.Args))
 	}
@@ -261,6 +264,12 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 		fields = append(fields, "silent", "2")
 	}
 	return fields, defaults, initial
+}
+
+// optionsField is what the job's hash says of the options of its node: tries, then backoff, greatest backoff and timeout in
+// ms.
+func optionsField(o job.RunOptions) string {
+	return fmt.Sprintf("%d %d %d %d", o.Tries, o.Backoff.Milliseconds(), o.MaxBackoff.Milliseconds(), o.Timeout.Milliseconds())
 }
 
 // defaultMarks tells which ports a definition gives defaults, pairs of port and message, as "port=hash port=hash": a patch

@@ -82,7 +82,7 @@ func keptArgs(n *job.Node, number func(int) int) []any {
 		switch {
 		case name == "subscribed":
 			subscribed = fields[i+1]
-		case name == "args", name == "queue", name == "priority", name == "policy", name == "loop", name == "silent", name == "defaults":
+		case name == "args", name == "queue", name == "priority", name == "options", name == "policy", name == "loop", name == "silent", name == "defaults":
 			kept = append(kept, name, fields[i+1])
 		case isPort && (dir == string(byte(port.Input)) || dir == string(byte(port.Output)) || dir == "f"):
 			kept = append(kept, name, fields[i+1])

@@ -294,6 +294,21 @@ func (d *decoder) infos(v any) []*job.Info {
 	return infos
 }
 
+// options decodes what optionsField returns.
+func (d *decoder) options(text string) *job.RunOptions {
+	if text == "" {
+		return nil
+	}
+	var n [4]int64
+	for i, word := range strings.Fields(text) {
+		if i < len(n) {
+			n[i] = d.int(word)
+		}
+	}
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	return &job.RunOptions{Tries: int(n[0]), Backoff: ms(n[1]), MaxBackoff: ms(n[2]), Timeout: ms(n[3])}
+}
+
 // time decodes milliseconds since 1970; an empty text is no time.
 func (d *decoder) time(v any) time.Time {
 	if text := d.str(v); text != "" {
@@ -373,6 +388,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	if f["args"] != "" {
 		i.Args = json.RawMessage(f["args"])
 	}
+	i.Options = d.options(f["options"])
 	i.Labels = d.labels(f["labels"])
 	i.Retain, i.Release = d.retention(f["retain"]), f["retain"] == releaseField
 	values := d.rawMap(defaults)

@@ -69,8 +69,11 @@ func ExponentialBackoff(first, most time.Duration) Backoff {
 	}
 }
 
+// longestBackoff is the longest delay unless somebody says another one.
+const longestBackoff = time.Hour
+
 // defaultBackoff is that of a type that names none.
-var defaultBackoff = ExponentialBackoff(time.Second, time.Hour)
+var defaultBackoff = ExponentialBackoff(time.Second, longestBackoff)
 
 // delay is how long to wait before the try after the given number of failures.
 func (o Options) delay(failures int, err error) (d time.Duration) {

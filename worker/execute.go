@@ -53,9 +53,9 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 		t.keeper.keep(snap.Info.ID, snap.Token, granted, cancel)
 	}
 	defer t.keeper.rest()
-	if k.options.Timeout > 0 {
+	if limit := k.options.of(snap.Info.Options).Timeout; limit > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, k.options.Timeout, fmt.Errorf("timeout of %s: %w", k.options.Timeout, context.DeadlineExceeded))
+		ctx, stop = context.WithTimeoutCause(ctx, limit, fmt.Errorf("timeout of %s: %w", limit, context.DeadlineExceeded))
 		defer stop()
 	}
 	r := newRun(ctx, t.cfg.Store, snap, t.cfg.Lease)

@@ -51,7 +51,7 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 	d := &job.Delta{Job: r.info.ID, Token: r.token, Outcome: statemachine.Fail, Failure: r.failure(err)}
 	d.Reason = firstLine(d.Failure.Error)
 	d.Entry = r.journal.failure(r.step, d.Failure)
-	tries := r.info.Tries + 1
+	tries, options := r.info.Tries+1, k.options.of(r.info.Options)
 	switch {
 	case shutdown:
 		d.Outcome = statemachine.Shutdown
@@ -62,8 +62,8 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 		// They are too much together.
 		d.Failure = nil
 		return r.oneByOne(d)
-	case (tries < k.options.Tries || r.info.Policy == job.Restart) && !errors.As(err, new(*permanentError)):
-		d.Outcome, d.Delay = statemachine.Backoff, k.options.delay(tries, err)
+	case (tries < options.Tries || r.info.Policy == job.Restart) && !errors.As(err, new(*permanentError)):
+		d.Outcome, d.Delay = statemachine.Backoff, options.delay(tries, err)
 	case r.info.Policy == job.DeadLetter && r.most() == 1:
 		r.letter(d)
 	}

@@ -141,6 +141,18 @@ func (o Options) or(d Options) Options {
 	return o
 }
 
+// of returns the options with what the node of a job says in place of them.
+func (o Options) of(n *job.RunOptions) Options {
+	if n == nil {
+		return o
+	}
+	o.Tries, o.Timeout = cmp.Or(n.Tries, o.Tries), cmp.Or(n.Timeout, o.Timeout)
+	if n.Backoff > 0 {
+		o.Backoff = ExponentialBackoff(n.Backoff, cmp.Or(n.MaxBackoff, max(n.Backoff, longestBackoff)))
+	}
+	return o
+}
+
 // MaxIdleRuns is how often in a row, within a minute, a job without MaxRunsPerMinute may ask for another run
 // at once, by ErrAgain or a timer, after a run that read no message, wrote none, set no
 // default and spawned nothing. A change of state is no progress: a loop may count itself.
@@ -185,7 +197,8 @@ type Config struct {
 	// Workers has one value of each type of worker to run. At least one is required.
 	// Each run gets a copy; parameters that a job does not have keep their values.
 	Workers []Worker
-	// Defaults are options for all types: what a type's own Options leave zero is taken from here. Pure is for a type alone
+	// Defaults are options for all types: what a type's own Options leave zero is taken from here. A node of a graph may have
+	// others for its jobs, see job.RunOptions. Pure is for a type alone
 	// to declare; CommitEachRun does not concern types that do.
 	Defaults Options
 	// Queues are the queues to serve, with their weights: a queue of weight 6 gets six

@@ -65,6 +65,7 @@ func showJob(w io.Writer, v *api.Job) error {
 	if v.Priority != nil {
 		add("priority", strconv.Itoa(*v.Priority))
 	}
+	add("runs", runOptions(v.Options))
 	rows = append(rows, [2]string{"status", style.Status(statemachine.Status(v.Status))})
 	add("reason", explain.FirstLine(deref(v.Reason)))
 	add("aliases", strings.Join(v.Aliases, ", "))
@@ -87,6 +88,23 @@ func showJob(w io.Writer, v *api.Job) error {
 		return err
 	}
 	return showChildren(w, style, v)
+}
+
+// runOptions says what the node of a job has in place of the options of its type.
+func runOptions(o *api.RunOptions) string {
+	if o == nil {
+		return ""
+	}
+	var all []string
+	if o.Tries > 0 {
+		all = append(all, fmt.Sprintf("tries %d", o.Tries))
+	}
+	for _, one := range [][2]string{{"backoff", o.Backoff}, {"greatest backoff", o.MaxBackoff}, {"timeout", o.Timeout}} {
+		if one[1] != "" {
+			all = append(all, one[0]+" "+one[1])
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // stateShown is how many columns weir show gives a value of the state.

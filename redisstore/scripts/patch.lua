@@ -15,7 +15,7 @@ local function holds(id, keep)
 end
 
 -- OPTIONAL are fields of jobs that a new definition may do without.
-local OPTIONAL = { args = true, priority = true, policy = true, loop = true, silent = true, defaults = true }
+local OPTIONAL = { args = true, priority = true, options = true, policy = true, loop = true, silent = true, defaults = true }
 
 -- redefault sets the defaults of a job that its new definition changes, by the marks of the old and the new one. It leaves
 -- those that somebody set meanwhile.
