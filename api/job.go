@@ -68,6 +68,7 @@ func optionsOf(o *job.RunOptions) *RunOptions {
 type Failure struct {
 	At      time.Time `json:"at"`
 	Message string    `json:"message"`
+	Trace   string    `json:"trace,omitempty" doc:"the ID of the trace of the run, if it was traced"`
 	Where   string    `json:"-"` // the place of a panic, for people
 }
 
@@ -164,7 +165,7 @@ func FullJob(ctx context.Context, h *job.Handle) (*Job, error) {
 func (v *Job) Fill(d job.Details) {
 	v.Aliases, v.Children, v.Errors = append([]string{}, d.Aliases...), d.Children, []Failure{}
 	for _, f := range d.Failures {
-		v.Errors = append(v.Errors, Failure{f.At.UTC(), f.Error, explain.Panicked(f.Stack)})
+		v.Errors = append(v.Errors, Failure{f.At.UTC(), f.Error, job.StoredTrace(f.Trace).TraceID(), explain.Panicked(f.Stack)})
 	}
 }
 

@@ -113,7 +113,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeProblem(rec, p)
 		return
 	}
-	s.handler.ServeHTTP(rec, r)
+	s.handler.ServeHTTP(rec, traced(r))
+}
+
+// traced lets what a request creates and writes belong to the trace that it names.
+func traced(r *http.Request) *http.Request {
+	parent := r.Header.Get("Traceparent")
+	if parent == "" {
+		return r
+	}
+	t, ok := job.ParseTrace(parent, strings.Join(r.Header.Values("Tracestate"), ","))
+	if !ok {
+		return r // as the standard wants it
+	}
+	return r.WithContext(job.WithTrace(r.Context(), t))
 }
 
 // Close ends what answers for long, such as streams of events, and closes the stores of tenants.

@@ -34,13 +34,22 @@ type Store interface {
 type Client struct {
 	store Store
 	types *catalogue
+	trace traceFinder
 }
 
 // NewClient returns a client of a store.
-func NewClient(s Store) *Client { return &Client{store: s, types: &catalogue{store: s}} }
+func NewClient(s Store, opts ...ClientOption) *Client {
+	c := &Client{store: s, types: &catalogue{store: s}}
+	for _, opt := range opts {
+		opt(c)
+	}
+	return c
+}
 
 // handle returns a handle of a job.
-func (c *Client) handle(id ID) *Handle { return &Handle{store: c.store, types: c.types, id: id} }
+func (c *Client) handle(id ID) *Handle {
+	return &Handle{store: c.store, types: c.types, trace: c.trace, id: id}
+}
 
 // Find returns a handle of a job by its ID, by the beginning of its ID, of at least four
 // characters, if no other job's begins so, or by an alias; Latest is the newest tree. Names of children may follow, as in
@@ -170,7 +179,7 @@ func (c *Client) Types(ctx context.Context) ([]TypeInfo, error) { return c.store
 // Publish sends messages to a channel: to the In ports that subscribe to it or to a
 // channel above it, as /orders is above /orders/new.
 func (c *Client) Publish(ctx context.Context, channel string, messages ...any) error {
-	items, err := encode(ctx, messages)
+	items, err := encode(ctx, c.trace, messages)
 	if err == nil {
 		err = port.CheckChannel(channel)
 	}
@@ -226,10 +235,10 @@ func messageContext(ctx context.Context) port.Context {
 	return c
 }
 
-// encode encodes messages with the context that ctx has for them.
-func encode(ctx context.Context, messages []any) ([]json.RawMessage, error) {
+// encode encodes messages with the context that ctx has for them, and the trace that is found there.
+func encode(ctx context.Context, trace traceFinder, messages []any) ([]json.RawMessage, error) {
 	items := make([]json.RawMessage, len(messages))
-	size := 0
+	size, context := 0, trace.in(ctx).Carry(messageContext(ctx))
 	for i, m := range messages {
 		raw, err := port.Encode(m)
 		if err == nil {
@@ -245,7 +254,7 @@ func encode(ctx context.Context, messages []any) ([]json.RawMessage, error) {
 			return nil, fmt.Errorf("%w: the messages come to more than %d values, where each 512 bytes count as one more; write them in several calls",
 				ErrTooLarge, MaxWrites)
 		}
-		if items[i], err = port.Seal(raw, messageContext(ctx)); err != nil {
+		if items[i], err = port.Seal(raw, context); err != nil {
 			return nil, err
 		}
 	}

@@ -135,7 +135,7 @@ func (c *Client) planOf(ctx context.Context, n New) (*Plan, error) {
 	for _, s := range MergePorts(typ.Ports, n.Ports) {
 		node.Ports = append(node.Ports, Port{Spec: s})
 	}
-	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain}
+	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain, Trace: c.trace.in(ctx)}
 	return plan, plan.Validate()
 }
 

@@ -12,7 +12,9 @@ import (
 )
 
 // At returns a handle of another job without asking whether it exists.
-func (h *Handle) at(id ID) *Handle { return &Handle{store: h.store, types: h.types, id: id} }
+func (h *Handle) at(id ID) *Handle {
+	return &Handle{store: h.store, types: h.types, trace: h.trace, id: id}
+}
 
 // Equal tells whether two handles are of the same job. As a key of a map use the ID.
 func (h *Handle) Equal(o *Handle) bool { return o != nil && h.id == o.id }

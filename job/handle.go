@@ -17,6 +17,7 @@ import (
 type Handle struct {
 	store   Store
 	types   *catalogue
+	trace   traceFinder
 	id      ID
 	created bool
 	seen    *Info // as it was when the handle was made, if that is known
@@ -96,7 +97,7 @@ func (h *Handle) WriteOut(ctx context.Context, out string, messages ...any) erro
 }
 
 func (h *Handle) write(ctx context.Context, dir port.Dir, name, once string, messages []any) error {
-	items, err := encode(ctx, messages)
+	items, err := encode(ctx, h.trace, messages)
 	if err != nil {
 		return fmt.Errorf("writing to port %q of job %s: %w", name, h.id, err)
 	}

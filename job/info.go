@@ -43,6 +43,7 @@ type Info struct {
 	Release    bool                `json:"-"`                     // it goes when its parent was told of its end
 	Expires    time.Time           `json:"expires,omitzero"`      // when it is deleted, if it has settled and stays so
 	Unread     bool                `json:"unread,omitempty"`      // it is past its retention, but Out ports hold unread messages
+	Trace      Trace               `json:"-"`                     // that it was created in
 	Ports      []PortInfo          `json:"ports,omitempty"`
 }
 
@@ -79,6 +80,8 @@ type Failure struct {
 	// of all that the port ever had, from 0: often the one to blame.
 	Port   string `json:"port,omitempty"`
 	Number int64  `json:"number,omitempty"`
+	// Trace is the place of the run in a trace, as Trace.String tells it; empty if it was not traced.
+	Trace string `json:"trace,omitempty"`
 }
 
 // TypeInfo describes a worker type that an engine has registered for a queue.

@@ -46,6 +46,8 @@ type Plan struct {
 	Retain time.Duration
 	// Release deletes the jobs, of a plan with a Parent, when the parent was told of the end of Nodes[0].
 	Release bool
+	// Trace is what the jobs belong to; zero: nothing. It is no part of what a graph is.
+	Trace Trace
 }
 
 // Node is one job of a plan.

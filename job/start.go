@@ -106,6 +106,7 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	if err != nil {
 		return nil, fmt.Errorf("starting a tree: %w", err)
 	}
+	plan = plan.Traced(c.trace.in(ctx))
 	id, err := NewID()
 	if err != nil {
 		return nil, err

@@ -16,6 +16,9 @@ type Context map[string]any
 const (
 	ContextBy      = "by"      // who wrote it, like "job:<id>"
 	ContextChannel = "channel" // the channel that it was published to
+	// The trace that it belongs to, as the headers of W3C Trace Context, see package telemetry/tracing.
+	ContextTrace      = "traceparent"
+	ContextTraceState = "tracestate"
 )
 
 // With returns a context with the keys of both; of a key in both, more's value counts.
@@ -54,6 +57,40 @@ func SealBy(data json.RawMessage, kind, name string) (json.RawMessage, error) {
 		return Seal(data, Context{ContextBy: kind + name})
 	}
 	return seal(data, `{"`+ContextBy+`":"`, kind, name, `"}`), nil
+}
+
+// SealTraced is SealBy for a message that belongs to a trace, too: parent and state are the values of ContextTrace and
+// ContextTraceState, of which state may be empty.
+func SealTraced(data json.RawMessage, kind, name, parent, state string) (json.RawMessage, error) {
+	if state != "" || !plain(kind) || !plain(name) || !plain(parent) {
+		c := Context{ContextBy: kind + name, ContextTrace: parent}
+		if state != "" {
+			c[ContextTraceState] = state
+		}
+		return Seal(data, c)
+	}
+	return seal(data, `{"`+ContextBy+`":"`, kind, name, `","`+ContextTrace+`":"`, parent, `"}`), nil
+}
+
+// TraceOf returns what a context, as Split returns it, says of a trace: the values of ContextTrace and ContextTraceState.
+func TraceOf(context json.RawMessage) (parent, state string) {
+	const key = `"` + ContextTrace + `":"`
+	_, rest, ok := bytes.Cut(context, []byte(key)) // a quote within a string has a backslash before it
+	if !ok {
+		return "", ""
+	}
+	value, rest, ok := bytes.Cut(rest, []byte{'"'})
+	if !ok {
+		return "", ""
+	}
+	if bytes.HasPrefix(rest, []byte(`,"`+ContextTraceState+`":`)) { // keys are sorted
+		var c struct {
+			State string `json:"tracestate"`
+		}
+		_ = json.Unmarshal(context, &c) // without it the trace goes on
+		state = c.State
+	}
+	return string(value), state
 }
 
 // seal puts a context, given in parts, before data.

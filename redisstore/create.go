@@ -145,6 +145,7 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by, digest s
 			up, inGraph = tree.Nth(base+n.Parent), plan.Nodes[n.Parent].Graph
 		}
 		b := birth{node: n, id: tree.Nth(base + i), parent: up, inGraph: inGraph, children: children[i], by: by}
+		b.trace = plan.Trace.String()
 		if i == 0 {
 			b.digest, b.retain = digest, retainField(plan)
 		}
@@ -161,6 +162,7 @@ type birth struct {
 	children   int
 	by, digest string
 	retain     string
+	trace      string
 }
 
 // args encodes it as born() in run.lua reads it.
@@ -181,6 +183,9 @@ func (b birth) args(number func(int) int) []any {
 	}
 	if b.retain != "" {
 		fields = append(fields, "retain", b.retain)
+	}
+	if b.trace != "" {
+		fields = append(fields, "trace", b.trace)
 	}
 	args = append(append(args, len(fields)), fields...)
 	args = append(append(args, len(defaults)), defaults...)

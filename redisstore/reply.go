@@ -389,7 +389,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		i.Args = json.RawMessage(f["args"])
 	}
 	i.Options = d.options(f["options"])
-	i.Labels = d.labels(f["labels"])
+	i.Labels, i.Trace = d.labels(f["labels"]), job.StoredTrace(f["trace"])
 	i.Retain, i.Release = d.retention(f["retain"]), f["retain"] == releaseField
 	values := d.rawMap(defaults)
 	d.pairs(lengths, func(k string, v any) { waiting[k] = d.int(v) })

@@ -55,6 +55,7 @@ func (r *Run) Spawn(name string, p job.Planner, opts ...job.ChildOption) (*Child
 	if nodes > MaxSpawn {
 		return nil, fmt.Errorf("spawning %q: %w: the run would create more than %d jobs in one commit; call Checkpoint in between", name, job.ErrTooLarge, MaxSpawn)
 	}
+	plan = plan.Traced(r.trace.at)
 	for i := range plan.Nodes {
 		if err := r.grow(len(plan.Nodes[i].Args)); err != nil {
 			return nil, fmt.Errorf("spawning %q: %w", name, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // WithContext calls fn; all messages and log entries that the run writes meanwhile carry
-// the given keys in their context, besides those of an enclosing WithContext and who wrote them.
+// the given keys in their context, besides those of an enclosing WithContext, who wrote them, and the trace of the run.
 func (r *Run) WithContext(keys port.Context, fn func() error) error {
 	r.mu.Lock()
 	before := r.keys
@@ -31,7 +31,24 @@ func (r *Run) WithContext(keys port.Context, fn func() error) error {
 }
 
 // writer is the context of messages that say no more than who wrote them.
-func (r *Run) writer() port.Context { return port.Context{port.ContextBy: byJob + string(r.info.ID)} }
+func (r *Run) writer() port.Context {
+	c := port.Context{port.ContextBy: byJob + string(r.info.ID)}
+	return r.trace.at.Carry(c)
+}
+
+// sealed returns what precedes a message that the run writes. r.mu is held.
+func (r *Run) sealed() ([]byte, error) {
+	if len(r.head) > 0 {
+		return r.head, nil
+	}
+	var err error
+	if t := r.trace.at; t.Parent != "" {
+		r.head, err = port.SealTraced(nil, byJob, string(r.info.ID), t.Parent, t.State)
+	} else {
+		r.head, err = port.SealBy(nil, byJob, string(r.info.ID))
+	}
+	return r.head, err
+}
 
 // byJob comes before the ID of a job in what says who wrote a message.
 const byJob = "job:"
@@ -43,7 +60,9 @@ func (r *Run) setContext(c port.Context) error {
 	}
 	r.keys, r.head = c, head
 	r.extra = maps.Clone(c)
-	delete(r.extra, port.ContextBy)
+	for _, key := range []string{port.ContextBy, port.ContextTrace, port.ContextTraceState} {
+		delete(r.extra, key)
+	}
 	return nil
 }
 

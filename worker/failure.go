@@ -145,6 +145,8 @@ func (r *Run) letter(d *job.Delta) {
 		d.Takes = append(d.Takes, job.Take{Dir: in.dir, Port: in.name, Head: in.head, N: in.taken})
 	}
 	raw, err := port.Encode(l)
+	head, unsealed := r.sealed()
+	err = errors.Join(err, unsealed)
 	if err == nil && len(raw) > MaxCommit {
 		err = fmt.Errorf("%w: it has %d bytes, at most %d are allowed", job.ErrTooLarge, len(raw), MaxCommit)
 	}
@@ -152,13 +154,13 @@ func (r *Run) letter(d *job.Delta) {
 		d.Takes, d.Reason = nil, fmt.Sprintf("%s (and no dead letter could be written: %s)", d.Reason, firstLine(err.Error()))
 		return
 	}
-	d.Writes = []job.Write{{Dir: port.Output, Port: job.ErrorsPort, Items: []json.RawMessage{slices.Concat(r.head, raw)}}}
+	d.Writes = []job.Write{{Dir: port.Output, Port: job.ErrorsPort, Items: []json.RawMessage{slices.Concat(head, raw)}}}
 	d.Outcome, d.Reason = statemachine.Requeue, ""
 	d.Single = strconv.Itoa(max(r.info.Single-1, 0))
 }
 
 func (r *Run) failure(err error) *job.Failure {
-	f := &job.Failure{At: time.Now().UTC(), Step: r.step, Try: r.info.Tries + 1, Error: clip(err.Error(), 4096)}
+	f := &job.Failure{At: time.Now().UTC(), Step: r.step, Try: r.info.Tries + 1, Error: clip(err.Error(), 4096), Trace: r.trace.at.String()}
 	var p *panicked
 	if errors.As(err, &p) {
 		f.Stack = clip(string(p.stack), 16384)

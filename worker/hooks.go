@@ -61,6 +61,7 @@ func Outcomes() []Outcome {
 
 // RunEnd is what is known of a run whose code is over.
 type RunEnd struct {
+	Run   *Run // which one: that which Hooks.Run was called with, unless its code was not called
 	Job   job.ID
 	Type  string
 	Queue string
@@ -166,7 +167,7 @@ func (t *turn) endOf(k *kind, snap *job.Snapshot, run *Run, out *ran, err error,
 	}
 	i := &snap.Info
 	end := &RunEnd{
-		Job: i.ID, Type: k.name, Queue: i.Queue, Step: i.Steps, Try: i.Tries + 1, Began: i.Ran, Took: took, Waited: -1,
+		Run: run, Job: i.ID, Type: k.name, Queue: i.Queue, Step: i.Steps, Try: i.Tries + 1, Began: i.Ran, Took: took, Waited: -1,
 		Outcome: outcomeOf(d), Err: err, Secret: t.cfg.Store.Encodes(),
 	}
 	if end.Speculative = run.guess && run.settle == nil; !run.guess {

@@ -114,6 +114,9 @@ func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 	data, context := port.Split(in.items[0])
 	if remove {
 		in.run.journal.read(in, data)
+		if in.run.trace.links {
+			in.run.trace.link(context)
+		}
 		in.context, in.last = context, data
 		in.items = in.items[1:]
 		in.left--
@@ -296,13 +299,15 @@ func (r *Run) write(w job.Write, item json.RawMessage) error {
 	if err := r.add(len(item)); err != nil {
 		return fmt.Errorf("writing to port %q: %w", w.Port, err)
 	}
+	head, err := r.sealed()
+	if err != nil {
+		return fmt.Errorf("writing to port %q: %w", w.Port, err)
+	}
 	r.reached++
-	r.size += len(r.head)
+	r.size += len(head)
 	w.Unlogged = r.journal.silent()
 	r.journal.write(w, item, r.extra)
-	if len(r.head) > 0 {
-		item = slices.Concat(r.head, item)
-	}
+	item = slices.Concat(head, item)
 	// Neighbours that go the same way share one entry.
 	if n := len(r.delta.Writes); n > 0 {
 		last := &r.delta.Writes[n-1]

@@ -58,7 +58,8 @@ type Run struct {
 	wokenTo  int64             // where they end
 	keys     port.Context      // that messages written now carry; nil: who wrote them
 	extra    port.Context      // keys without who wrote them
-	head     []byte            // keys as they precede a stored message
+	head     []byte            // keys as they precede a stored message; empty: nothing was written yet
+	trace    tracing           // of a run that is not traced it is zero
 	latest   []*inbox          // the ports of the last message read, or of the last row of ForInputs; see IdempotencyKey
 	journal  journal
 	over     bool // the worker has returned
@@ -93,7 +94,6 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 	r.store, r.info, r.delta, r.lease, r.ctx = s, &snap.Info, &room.delta, lease, ctx
 	r.token, r.step = snap.Token, snap.Info.Steps
 	r.woken, r.wokenTo = snap.Woken, snap.WokenTo
-	r.head, r.broken = port.SealBy(nil, byJob, string(r.info.ID))
 	ins, outs := room.in[:0], room.out[:0]
 	r.ins.all, r.outs.all, r.latest = room.ins[:0], room.outs[:0], room.last[:0]
 	for i := range snap.Info.Ports {
@@ -138,6 +138,9 @@ func (r *Run) ID() job.ID { return r.info.ID }
 
 // Type returns the worker type of the job.
 func (r *Run) Type() string { return r.info.Type }
+
+// Try is 1, or more if the runs of the job before this one failed in succession.
+func (r *Run) Try() int { return r.info.Tries + 1 }
 
 // Info returns what was known of the job when the run began.
 func (r *Run) Info() job.Info {

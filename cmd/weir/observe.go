@@ -33,10 +33,11 @@ func (f *workerFlags) observed(c *cobra.Command, store *redisstore.Store, addres
 		return usageError{fmt.Errorf("--listen %q: write it as HOST:PORT, like 127.0.0.1:9090", address)}
 	}
 	m := newMetrics(store)
-	engine, err := f.engine(c, store, m)
+	engine, flush, err := f.engine(c, store, m)
 	if err != nil {
 		return err
 	}
+	defer flush()
 	var lc net.ListenConfig
 	l, err := lc.Listen(c.Context(), "tcp", address)
 	if err != nil {

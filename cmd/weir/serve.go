@@ -153,7 +153,9 @@ browser shows the reference of the API, and /openapi.json describes it for progr
 
 Without --tokens whoever reaches the address may do all, so it must be one of this machine
 alone. With --tokens each request needs one: weir token create makes them, each for a role
-and a namespace.`,
+and a namespace.
+
+` + traceHelp,
 		Example: "  weir serve --redis redis://localhost:6379\n  weir serve --addr 0.0.0.0:8443 --tokens --tls-cert cert.pem --tls-key key.pem\n  curl -s http://127.0.0.1:8080/v1/jobs?status=failed",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -169,9 +171,11 @@ and a namespace.`,
 				m := newMetrics(store)
 				var engine *worker.Engine
 				if !noEngine {
-					if engine, err = f.engine(c, store, m); err != nil {
+					var flush func()
+					if engine, flush, err = f.engine(c, store, m); err != nil {
 						return err
 					}
+					defer flush()
 				}
 				handler, err := web.server(c, s, store, f.workers())
 				if err != nil {

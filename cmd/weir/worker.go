@@ -56,14 +56,18 @@ func (f *workerFlags) config(store *redisstore.Store, log io.Writer) (worker.Con
 	return cfg, cfg.Validate()
 }
 
-// engine makes an engine, or says what is wrong with the flags.
-func (f *workerFlags) engine(c *cobra.Command, store *redisstore.Store, hooks ...worker.Hooks) (*worker.Engine, error) {
+// engine makes an engine, or says what is wrong with the flags. flush is to be called when it has ended.
+func (f *workerFlags) engine(c *cobra.Command, store *redisstore.Store, hooks ...worker.Hooks) (e *worker.Engine, flush func(), err error) {
 	cfg, err := f.config(store, c.ErrOrStderr())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cfg.Hooks = hooks
-	return worker.New(cfg)
+	if flush, err = traced(c, store, &cfg); err != nil {
+		return nil, nil, err
+	}
+	e, err = worker.New(cfg)
+	return e, flush, err
 }
 
 // serve runs jobs until the program is told to stop.
@@ -94,7 +98,9 @@ of workers can serve one Redis.
 
 With --listen an HTTP server answers at /healthz (the process lives), /readyz (Redis is
 reached, and the worker takes jobs: not while it stops) and /metrics (for Prometheus). It
-asks for no password: let only those reach it who may see names of types and queues.`,
+asks for no password: let only those reach it who may see names of types and queues.
+
+` + traceHelp,
 		Example: "  weir worker --redis redis://localhost:6379 --queue default --queue slow=2\n  weir worker --listen 127.0.0.1:9090",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -103,10 +109,11 @@ asks for no password: let only those reach it who may see names of types and que
 			}
 			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
 				if listen == "" {
-					engine, err := f.engine(c, store)
+					engine, flush, err := f.engine(c, store)
 					if err != nil {
 						return err
 					}
+					defer flush()
 					return serve(c.Context(), c, store, engine)
 				}
 				return f.observed(c, store, listen)
@@ -149,10 +156,11 @@ the machine dies.`,
 			s.redis = url
 			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
 				m := newMetrics(store)
-				engine, err := f.engine(c, store, m)
+				engine, flush, err := f.engine(c, store, m)
 				if err != nil {
 					return err
 				}
+				defer flush()
 				if _, err := fmt.Fprintf(c.OutOrStdout(), "export WEIR_REDIS_URL=%s\n", url); err != nil {
 					return err
 				}

@@ -12,7 +12,7 @@ func some(s lab.Size) (name string, n, rows int) {
 func Cases() []lab.Case {
 	usual, quiet := tuned{}, tuned{noLog: true}
 	noLog, notPure, each := System+" no log", System+" not pure", System+" commit each"
-	synced, cluster := System+" aof everysec", System+" cluster"
+	traced, synced, cluster := System+" traced 1 %", System+" aof everysec", System+" cluster"
 	return []lab.Case{
 		{Workload: "chain", System: System, Run: chain(usual)},
 		{Workload: "chain", System: noLog, Run: chain(quiet)},
@@ -21,6 +21,7 @@ func Cases() []lab.Case {
 		{Workload: "stream", System: noLog, Run: stream(lab.Size.Rows, quiet)},
 		{Workload: "stream", System: notPure, Run: stream(lab.Size.Rows, tuned{notPure: true})},
 		{Workload: "stream", System: each, Run: stream(some, tuned{commitEach: true})},
+		{Workload: "stream", System: traced, Run: tracedStream},
 		{Workload: "stream", System: synced, Fsync: "everysec", Run: stream(lab.Size.Rows, usual)},
 		{Workload: "stream", System: cluster, Cluster: true, Run: stream(lab.Size.Rows, usual)},
 		{Workload: "single", System: System, Run: stream(lab.Size.Row, usual)},

@@ -25,6 +25,7 @@ type rig struct {
 	store  *redisstore.Store
 	client *job.Client
 	drain  time.Duration // of its engines; zero for what they have by themselves
+	hooks  []worker.Hooks
 }
 
 // with opens a store for the time that fn runs.
@@ -45,7 +46,7 @@ func (r *rig) serve(ctx context.Context, fn func(context.Context) error, workers
 // serveQueues is serve for jobs in other queues than the default.
 func (r *rig) serveQueues(ctx context.Context, queues map[string]int, fn func(context.Context) error, workers ...worker.Worker) error {
 	engine, err := worker.New(worker.Config{
-		Store: r.store, Workers: workers, Queues: queues, Concurrency: r.lab.Concurrency, Drain: r.drain,
+		Store: r.store, Workers: workers, Queues: queues, Concurrency: r.lab.Concurrency, Drain: r.drain, Hooks: r.hooks,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), // that its Redis has no append-only file is known
 	})
 	if err != nil {

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel"
+
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/telemetry/tracing"
+	"github.com/weirworks/weir/telemetry/tracing/otlp"
+	"github.com/weirworks/weir/worker"
+)
+
+// traceHelp is what help texts of commands that run jobs say of traces.
+const traceHelp = `With OTEL_EXPORTER_OTLP_ENDPOINT in the environment, such as http://localhost:4318, each run is
+a span of OpenTelemetry that is sent there; the other standard OTEL_* variables count, too.`
+
+// traced gives an engine hooks that trace its runs if the environment asks for it. stop sends the last spans.
+func traced(c *cobra.Command, store *redisstore.Store, cfg *worker.Config) (stop func(), err error) {
+	if !otlp.Wanted() {
+		return nothing, nil
+	}
+	provider, err := otlp.NewProvider(c.Context(), "weir")
+	if err != nil {
+		return nil, usageError{err}
+	}
+	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces", "error", err) }))
+	cfg.Hooks = append(cfg.Hooks, tracing.New(store, provider))
+	return func() {
+		late, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), otlp.FlushTimeout)
+		defer cancel()
+		if err := provider.Shutdown(late); err != nil {
+			fmt.Fprintf(c.ErrOrStderr(), "weir: the last spans were not sent: %v\n", err)
+		}
+	}, nil
+}

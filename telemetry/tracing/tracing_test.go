@@ -1,0 +1,449 @@
+package tracing_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/telemetry/tracing"
+	"github.com/weirworks/weir/worker"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(processEnv) != "" {
+		serve()
+		return
+	}
+	os.Exit(redistest.Main(m))
+}
+
+// patience is how long a test waits for what must happen.
+const patience = 60 * time.Second
+
+// Order fails at its first try.
+type Order struct {
+	In  port.In[int]
+	Out port.Out[int]
+}
+
+func (w *Order) Run(_ context.Context, run *worker.Run) error {
+	err := run.WithContext(port.Context{"shop": "north"}, func() error { return pass(w.In, w.Out) })
+	if err != nil || run.Try() > 1 {
+		return err
+	}
+	return errors.New("the till is closed\nfor now")
+}
+
+// WorkerOptions implements worker.Configured.
+func (*Order) WorkerOptions() worker.Options {
+	return worker.Options{Tries: 2, Backoff: worker.ConstantBackoff(time.Millisecond)}
+}
+
+// Ship spawns a child.
+type Ship struct {
+	In  port.In[int]
+	Out port.Out[int]
+}
+
+func (w *Ship) Run(_ context.Context, run *worker.Run) error {
+	crash()
+	if w.In.Len() > 0 {
+		if _, err := run.Spawn("parcel", job.Single(&Parcel{}, "")); err != nil {
+			return err
+		}
+	}
+	return pass(w.In, w.Out)
+}
+
+// Parcel does nothing.
+type Parcel struct{}
+
+func (*Parcel) Run(context.Context, *worker.Run) error { return nil }
+
+// Bill reads all there is.
+type Bill struct{ In port.In[int] }
+
+func (w *Bill) Run(context.Context, *worker.Run) error {
+	for _, err := range w.In.All() {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Source writes without having read.
+type Source struct {
+	Out  port.Out[int]
+	Last int
+}
+
+func (w *Source) Run(_ context.Context, run *worker.Run) error {
+	if run.Try() == 1 && run.Info().Steps == 0 {
+		return errors.New("not yet")
+	}
+	return w.Out.Write(1)
+}
+
+// WorkerOptions implements worker.Configured.
+func (*Source) WorkerOptions() worker.Options {
+	return worker.Options{Tries: 2, Backoff: worker.ConstantBackoff(time.Millisecond)}
+}
+
+func pass(in port.In[int], out port.Out[int]) error {
+	n, ok, err := in.Read()
+	if err != nil || !ok {
+		return err
+	}
+	return out.Write(n)
+}
+
+func orders() *graph.Graph {
+	g := graph.New("orders")
+	order, ship, bill := graph.Add(g, "order", &Order{}), graph.Add(g, "ship", &Ship{}), graph.Add(g, "bill", &Bill{})
+	graph.Connect(graph.Input[int](g, "in"), order.In)
+	graph.Connect(order.Out, ship.In)
+	graph.Connect(ship.Out, bill.In)
+	return g
+}
+
+func open(t testing.TB, url string) (*redisstore.Store, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	t.Cleanup(cancel)
+	s, err := redisstore.Open(ctx, redisstore.Config{URL: url, Namespace: redistest.Namespace(t), Shards: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, ctx
+}
+
+// recorder keeps spans in memory.
+func recorder(t testing.TB, opts ...sdk.TracerProviderOption) (*sdk.TracerProvider, *tracetest.InMemoryExporter) {
+	t.Helper()
+	spans := tracetest.NewInMemoryExporter()
+	p := sdk.NewTracerProvider(append(opts, sdk.WithSyncer(spans))...)
+	t.Cleanup(func() { _ = p.Shutdown(context.WithoutCancel(t.Context())) })
+	return p, spans
+}
+
+// serving runs an engine with some types while fn runs.
+func serving(ctx context.Context, t testing.TB, store *redisstore.Store, p trace.TracerProvider, types []worker.Worker, fn func(context.Context) error) {
+	t.Helper()
+	cfg := worker.Config{Store: store, Workers: types, Logger: slog.New(slog.DiscardHandler)}
+	if p != nil {
+		cfg.Hooks = []worker.Hooks{tracing.New(store, p)}
+	}
+	engine, err := worker.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.While(ctx, fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// span is what a test looks at of one.
+type span struct {
+	trace, id, parent, name, text string
+	links                         []string
+}
+
+func stubs(all tracetest.SpanStubs) (out []span) {
+	for i := range all {
+		s := &all[i]
+		one := span{trace: s.SpanContext.TraceID().String(), id: s.SpanContext.SpanID().String(), name: s.Name, text: s.Name}
+		if s.Parent.IsValid() {
+			one.parent = s.Parent.SpanID().String()
+		}
+		if s.Status.Code == codes.Error {
+			one.text += " failed: " + s.Status.Description
+		}
+		for _, l := range s.Links {
+			one.links = append(one.links, l.SpanContext.SpanID().String())
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// shape draws spans as a tree. The second run of Ship is that which its child woke.
+func shape(all []span) string {
+	var out strings.Builder
+	slices.SortFunc(all, func(a, b span) int { return strings.Compare(a.text, b.text) })
+	known := map[string]string{}
+	for _, s := range all {
+		known[s.id] = s.name
+	}
+	var below func(parent string, depth int)
+	below = func(parent string, depth int) {
+		for _, s := range all {
+			if s.parent == parent || parent == "" && known[s.parent] == "" {
+				linked := ""
+				for _, l := range s.links {
+					linked += " <- " + known[l]
+				}
+				fmt.Fprintf(&out, "%s%s%s\n", strings.Repeat("  ", depth), s.text, linked)
+				below(s.id, depth+1)
+			}
+		}
+	}
+	below("", 0)
+	return out.String()
+}
+
+const wantShape = `checkout
+  run Order <- checkout
+    run Ship <- run Order
+      run Bill <- run Ship
+      run Parcel
+  run Order failed: the till is closed <- checkout
+  run Ship
+`
+
+// oneTrace fails unless all spans are of one trace.
+func oneTrace(t *testing.T, all []span) {
+	t.Helper()
+	for _, s := range all {
+		if s.trace != all[0].trace {
+			t.Errorf("%s is in trace %s, %s in %s", s.name, s.trace, all[0].name, all[0].trace)
+		}
+	}
+}
+
+// placed starts the graph and orders something, within a span.
+func placed(ctx context.Context, t *testing.T, store *redisstore.Store, p trace.TracerProvider) *job.Handle {
+	t.Helper()
+	ctx, root := p.Tracer("test").Start(ctx, "checkout")
+	defer root.End()
+	h, err := job.NewClient(store, tracing.Client()).Start(ctx, orders())
+	if err == nil {
+		err = errors.Join(h.Write(ctx, "in", 7), h.Close(ctx, "in"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestShape: runs, retries and children are in the trace of what caused them, in two engines.
+func TestShape(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, url string) {
+		store, ctx := open(t, url)
+		other, err := redisstore.Open(ctx, redisstore.Config{URL: url, Namespace: store.Namespace(), Shards: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		p, spans := recorder(t)
+		h := placed(ctx, t, store, p)
+		serving(ctx, t, store, p, []worker.Worker{&Order{}, &Bill{}}, func(ctx context.Context) error {
+			serving(ctx, t, other, p, []worker.Worker{&Ship{}, &Parcel{}}, func(ctx context.Context) error {
+				_, err := h.Wait(ctx)
+				return errors.Join(err, settled(ctx, h))
+			})
+			return nil
+		})
+		all := stubs(spans.GetSpans())
+		oneTrace(t, all)
+		if got := shape(all); got != wantShape {
+			t.Errorf("spans:\n%swant:\n%s", got, wantShape)
+		}
+	})
+}
+
+// settled waits until all jobs of the tree have.
+func settled(ctx context.Context, h *job.Handle) error {
+	for {
+		all, err := h.Tree(ctx)
+		if err != nil {
+			return err
+		}
+		open := 0
+		for _, i := range all {
+			if !i.Status.Settled() {
+				open++
+			}
+		}
+		if open == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// TestBegins: a run that nothing traced led to begins a trace, and its retry and what follows go on with it.
+func TestBegins(t *testing.T) {
+	t.Parallel()
+	store, ctx := open(t, redistest.SharedRedis(t))
+	p, spans := recorder(t)
+	g := graph.New("g")
+	a, b := graph.Add(g, "a", &Source{}), graph.Add(g, "b", &Bill{})
+	graph.Connect(a.Out, b.In)
+	var h *job.Handle
+	serving(ctx, t, store, p, []worker.Worker{&Source{}, &Bill{}}, func(ctx context.Context) (err error) {
+		if h, err = job.NewClient(store).Start(ctx, g); err != nil {
+			return err
+		}
+		_, err = h.Wait(ctx)
+		return err
+	})
+	all := stubs(spans.GetSpans())
+	oneTrace(t, all)
+	want := "run Source failed: not yet\n  run Source\n    run Bill <- run Source\n"
+	if got := shape(all); got != want {
+		t.Errorf("spans:\n%swant:\n%s", got, want)
+	}
+	a1, err := job.NewClient(store).Find(ctx, string(h.ID())+"/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs, err := a1.Failures(ctx)
+	if err != nil || len(fs) != 1 || !strings.Contains(fs[0].Trace, all[0].trace) {
+		t.Errorf("failures %+v, error %v: want the trace %s", fs, err, all[0].trace)
+	}
+}
+
+// TestNotSampled: of a trace that is not sampled there are no spans, in no later run either; what runs write carries it on.
+func TestNotSampled(t *testing.T) {
+	t.Parallel()
+	store, ctx := open(t, redistest.SharedRedis(t))
+	p, spans := recorder(t, sdk.WithSampler(sdk.NeverSample()))
+	all, kept := recorder(t) // which samples all
+	h := placed(ctx, t, store, p)
+	serving(ctx, t, store, all, []worker.Worker{&Order{}, &Ship{}, &Parcel{}}, func(ctx context.Context) error {
+		bill, err := job.NewClient(store).Find(ctx, string(h.ID())+"/bill")
+		if err != nil {
+			return err
+		}
+		if _, err := bill.WaitFor(ctx, func(i *job.Info) bool { p, _ := i.Port(port.Input, "in"); return p.Waiting == 1 }); err != nil {
+			return err
+		}
+		waiting, err := bill.Messages(ctx, port.Input, "in", 1)
+		if err != nil {
+			return err
+		}
+		if got, _ := waiting[0].Context[port.ContextTrace].(string); !strings.HasSuffix(got, "-00") {
+			t.Errorf("context %v: want a trace that is not sampled", waiting[0].Context)
+		}
+		return nil
+	})
+	if n := len(spans.GetSpans()) + len(kept.GetSpans()); n > 0 {
+		t.Errorf("%d spans, want none", n)
+	}
+}
+
+// TestLinks: a run that reads messages of several traces is linked to all of them, and in that of the first.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	store, ctx := open(t, redistest.SharedRedis(t))
+	p, spans := recorder(t)
+	client := job.NewClient(store, tracing.Client())
+	h, err := client.Start(ctx, job.Single(&Bill{}, ""), job.EnginesLater())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"first", "second", "third"} {
+		within, s := p.Tracer("test").Start(ctx, name)
+		within = job.WithContext(within, port.Context{"tenant": name})
+		if err := h.Write(within, "in", 1, 2, 3); err != nil {
+			t.Fatal(err)
+		}
+		s.End()
+	}
+	serving(ctx, t, store, p, []worker.Worker{&Bill{}}, func(ctx context.Context) error {
+		_, err := h.Wait(ctx)
+		return err
+	})
+	want := "first\n  run Bill <- first <- second <- third\nsecond\nthird\n"
+	if got := shape(stubs(spans.GetSpans())); got != want {
+		t.Errorf("spans:\n%swant:\n%s", got, want)
+	}
+}
+
+// TestOff: without tracing messages and jobs have not a byte more.
+func TestOff(t *testing.T) {
+	t.Parallel()
+	store, ctx := open(t, redistest.SharedRedis(t))
+	h, err := job.NewClient(store, tracing.Client()).Start(ctx, orders())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Write(ctx, "in", 7); err != nil {
+		t.Fatal(err)
+	}
+	ship, err := job.NewClient(store).Find(ctx, string(h.ID())+"/ship")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving(ctx, t, store, nil, []worker.Worker{&Order{}}, func(ctx context.Context) error {
+		_, err := ship.WaitFor(ctx, func(i *job.Info) bool { p, _ := i.Port(port.Input, "in"); return p.Waiting == 1 })
+		return err
+	})
+	all, err := ship.Messages(ctx, port.Input, "in", 2)
+	if err != nil || len(all) != 1 || len(all[0].Context) != 2 || all[0].Context[port.ContextBy] == nil {
+		t.Errorf("messages %+v, error %v: want one that says who wrote it, and where", all, err)
+	}
+	if info, err := ship.Info(ctx); err != nil || info.Trace != (job.Trace{}) {
+		t.Errorf("trace %+v, error %v: want none", info.Trace, err)
+	}
+}
+
+// TestSecret: a span tells nothing of what is encrypted in the store.
+func TestSecret(t *testing.T) {
+	t.Parallel()
+	p, spans := recorder(t)
+	hooks := tracing.New(source{}, p)
+	store, ctx := open(t, redistest.SharedRedis(t))
+	h, err := job.NewClient(store).Start(ctx, job.Single(&Source{}, ""), job.EnginesLater())
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Source{}}, Hooks: []worker.Hooks{veil{hooks}}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.RunJob(ctx, h.ID()); err != nil {
+		t.Fatal(err)
+	}
+	all := spans.GetSpans()
+	if len(all) != 1 || all[0].Status.Code != codes.Error || strings.Contains(fmt.Sprint(all), "not yet") {
+		t.Errorf("spans %+v: want one that failed and does not say why", all)
+	}
+}
+
+// source is a namespace without failures.
+type source struct{}
+
+func (source) Namespace() string                                       { return "veiled" }
+func (source) Failures(context.Context, job.ID) ([]job.Failure, error) { return nil, nil }
+
+// veil tells hooks that the store encrypts.
+type veil struct{ worker.Hooks }
+
+func (v veil) Ended(end *worker.RunEnd) {
+	end.Secret = true
+	v.Hooks.Ended(end)
+}
