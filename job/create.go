@@ -119,7 +119,7 @@ func (c *Client) planOf(ctx context.Context, n New) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue, Priority: cmp.Or(n.Priority, typ.Priority), Silent: typ.Silent, Labels: n.Labels, At: n.At}
+	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue, TypeVersion: typ.TypeVersion, Priority: cmp.Or(n.Priority, typ.Priority), Silent: typ.Silent, Labels: n.Labels, At: n.At}
 	if n.Args != nil {
 		var raw json.RawMessage
 		if raw, err = port.Encode(n.Args); err != nil {

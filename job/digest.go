@@ -63,6 +63,10 @@ func (d *digest) node(n *Node) {
 			d.number(int64(t))
 		}
 	}
+	if n.TypeVersion != 0 { // as with priorities
+		digestText(d, "version")
+		d.number(int64(n.TypeVersion))
+	}
 	digestText(d, n.OnFailure)
 	d.flag(n.Loop)
 	d.number(int64(len(n.Ports)))

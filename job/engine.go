@@ -34,16 +34,24 @@ type EngineInfo struct {
 	Seen        time.Time      `json:"seen"`              // its last sign of life, set by the store
 	Stopping    bool           `json:"stopping"`          // it begins no more runs
 	Concurrency int            `json:"concurrency"`
-	Queues      map[string]int `json:"queues"`  // with their weights
-	Types       []string       `json:"types"`   // see MatchType: what clients lease is told as they ask for it
-	Running     int            `json:"running"` // runs in progress
-	Busy        map[string]int `json:"busy"`    // of these, by queue
-	Runs        []RunningJob   `json:"runs"`    // of these the oldest
+	Queues      map[string]int `json:"queues"`             // with their weights
+	Types       []string       `json:"types"`              // see MatchType: what clients lease is told as they ask for it
+	Versions    map[string]int `json:"versions,omitempty"` // of those types that declare one
+	Build       string         `json:"build,omitempty"`    // the same for engines that decode the same, see Needs
+	Running     int            `json:"running"`            // runs in progress
+	Busy        map[string]int `json:"busy"`               // of these, by queue
+	Runs        []RunningJob   `json:"runs"`               // of these the oldest
 }
 
-// Takes tells whether the engine runs jobs of a type in a queue.
+// Takes tells whether the engine runs jobs of a type in a queue, which may say what they need besides it, see Needs.
 func (e *EngineInfo) Takes(queue, typ string) bool {
-	return e.Queues[queue] > 0 && slices.ContainsFunc(e.Types, func(pattern string) bool { return MatchType(pattern, typ) })
+	n := ParseNeeds(typ, "")
+	name := n.Type
+	if n.Version > 1 && n.Version > e.Versions[n.Type] {
+		name = Takes(n.Type, n.Version) // which clients ask for
+	}
+	return e.Queues[queue] > 0 && slices.ContainsFunc(e.Types, func(pattern string) bool { return MatchType(pattern, name) }) &&
+		(e.Build == "" || !slices.Contains(n.Refused, e.Build) && !slices.Contains(n.Unread, e.Build))
 }
 
 // MatchType tells whether the name of a type matches a pattern: * stands for any letters, ? for one, [a-z] for one of these.

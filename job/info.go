@@ -44,7 +44,10 @@ type Info struct {
 	Expires    time.Time           `json:"expires,omitzero"`      // when it is deleted, if it has settled and stays so
 	Unread     bool                `json:"unread,omitempty"`      // it is past its retention, but Out ports hold unread messages
 	Trace      Trace               `json:"-"`                     // that it was created in
-	Ports      []PortInfo          `json:"ports,omitempty"`
+	// TypeVersion is the version of its type that an engine must have to run it; 0: any has it.
+	TypeVersion int        `json:"type_version,omitempty"`
+	Needs       *Needs     `json:"-"` // of an engine; nil: just the type
+	Ports       []PortInfo `json:"ports,omitempty"`
 }
 
 // PortInfo is what is known of one port of a job at one moment.
@@ -92,6 +95,8 @@ type TypeInfo struct {
 	Version  string      `json:"version,omitempty"`  // of the program that registered it
 	Priority *int        `json:"priority,omitempty"` // of its jobs, if their nodes name none
 	Silent   bool        `json:"silent,omitempty"`   // statuses of its jobs are not published
+	// TypeVersion is what the type declares, see Versioned; 0: nothing.
+	TypeVersion int `json:"type_version,omitempty"`
 	// Params are the arguments that jobs of the type take; nil if that is not known.
 	Params []port.Param `json:"params,omitzero"`
 	// Kinds are what kind of JSON value the messages of ports are, by port.TypeKey, as far as known.

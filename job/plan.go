@@ -62,9 +62,11 @@ type Node struct {
 	Options RunOptions      `json:",omitzero"`
 	Graph   bool            // the job is a graph: it has no worker, its children are its work
 	Args    json.RawMessage // parameters of the worker, nil for none
-	Ports   []Port
-	At      time.Time // not to run before; zero or past means now; its year is at most 9999
-	Silent  bool      // its statuses are not published
+	// TypeVersion is the version of the type that Args are of, see Versioned; 0 is 1.
+	TypeVersion int
+	Ports       []Port
+	At          time.Time // not to run before; zero or past means now; its year is at most 9999
+	Silent      bool      // its statuses are not published
 	// Labels find the job again. They are no part of what a graph is: plans that differ in
 	// them alone are the same, and Patch leaves those of jobs that stay.
 	Labels map[string]string `json:"-"`
@@ -340,7 +342,14 @@ func NodeOf(w any, name, queue string) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
+	version, err := VersionOf(w)
+	if err != nil {
+		return Node{}, err
+	}
 	n := Node{Name: name, Type: typ, Queue: queue, Args: args, Silent: SilentOf(w)}
+	if version > 1 {
+		n.TypeVersion = version
+	}
 	if p, ok := w.(Prioritizer); ok {
 		n.Priority = new(p.RunPriority())
 	}

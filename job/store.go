@@ -365,6 +365,7 @@ type Delta struct {
 	Woken    int64           // up to where the run was told of children that woke it, see Snapshot; 0 for none
 	Looked   []Looked        // children that woke the job in the run, which then looked what they had done
 	Guess    *Guess          // the run has not begun yet
+	Needs    *Needs          // what an engine must have for the next runs; nil: as before
 	Before   []Part          // the runs before the last one, of which Writes, Entry and Log are
 }
 

@@ -151,9 +151,18 @@ func cutQuoted(raw []byte) (text, rest []byte) {
 	return text, rest
 }
 
+// wrongParam is an error that wraps ErrParams and says the rest itself.
+type wrongParam string
+
+// Error implements error.
+func (w wrongParam) Error() string { return string(w) }
+
+// Unwrap returns ErrParams.
+func (wrongParam) Unwrap() error { return ErrParams }
+
 // SetParams sets the fields of the struct ptr points to from what
 // [Layout.Params] returned. Fields that raw does not name keep their value; nil
-// and null name none. Names must match exactly, unknown ones are an error. After
+// and null name none. Names must match exactly, unknown ones are an error that wraps [ErrParams]. After
 // an error the struct is as before.
 func (l *Layout) SetParams(ptr any, raw json.RawMessage) error {
 	v, err := l.value(ptr)
@@ -173,8 +182,7 @@ func (l *Layout) SetParams(ptr any, raw json.RawMessage) error {
 	p := &l.params
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(p.names, name) {
-			return fmt.Errorf("setting arguments: worker %v has no argument %q: %s",
-				l.typ, shorten(name), Suggest(name, p.names))
+			return wrongParam(fmt.Sprintf("setting arguments: worker %v has no argument %q: %s", l.typ, shorten(name), Suggest(name, p.names)))
 		}
 	}
 	if p.shadow == nil {

@@ -250,8 +250,10 @@ func (c *secrets) hideDelta(d job.Delta) (_ job.Delta, err error) {
 		d.SetPorts, e = c.hideSpecs(d.SetPorts)
 		keep(e)
 	}
-	if d.Failure != nil { // else the reason is the engine's, and tells nothing of the data
+	if d.Failure != nil || d.Needs != nil { // else the reason is the engine's, and tells nothing of the data
 		d.Reason = text(job.KindReason, "", d.Reason)
+	}
+	if d.Failure != nil {
 		f := *d.Failure
 		f.Error, f.Stack = text(job.KindError, d.Job, f.Error), text(job.KindError, d.Job, f.Stack)
 		d.Failure = &f

@@ -212,7 +212,7 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 	if queue == "" {
 		queue = job.DefaultQueue
 	}
-	fields = []any{"type", n.Type, "queue", queue, "name", n.Name}
+	fields = []any{"type", typeField(n), "queue", queue, "name", n.Name}
 	if n.Priority != nil {
 		fields = append(fields, "priority", *n.Priority)
 	}
@@ -275,6 +275,19 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 // ms.
 func optionsField(o job.RunOptions) string {
 	return fmt.Sprintf("%d %d %d %d", o.Tries, o.Backoff.Milliseconds(), o.MaxBackoff.Milliseconds(), o.Timeout.Milliseconds())
+}
+
+// typeField is what the job's hash says of its type: with the version that an engine must have, if args ask for one.
+func typeField(n *job.Node) string {
+	return (&job.Needs{Type: n.Type, Version: typeVersion(n)}).String()
+}
+
+// typeVersion is the version of its type that a planned job asks for.
+func typeVersion(n *job.Node) int {
+	if n.Args == nil {
+		return 1
+	}
+	return max(n.TypeVersion, 1)
 }
 
 // defaultMarks tells which ports a definition gives defaults, pairs of port and message, as "port=hash port=hash": a patch

@@ -129,6 +129,7 @@ func (c *Clock) drive(e *embedded) {
 type Due struct {
 	Job    job.ID
 	Type   string
+	Needs  job.Needs // of an engine, besides the type
 	Status statemachine.Status
 	At     time.Time
 }
@@ -170,7 +171,9 @@ func (s *Store) Due(ctx context.Context) ([]Due, error) {
 		return nil, s.explain(err)
 	}
 	for i, j := range jobs {
-		all[i].Type, _ = j.Val()[0].(string)
+		typ, _ := j.Val()[0].(string)
+		all[i].Needs = job.ParseNeeds(typ, "")
+		all[i].Type = all[i].Needs.Type
 		status, _ := j.Val()[1].(string)
 		all[i].Status = statemachine.Status(status)
 	}

@@ -225,7 +225,7 @@ func (e *examiner) lines(ctx context.Context) (err error) {
 	return nil
 }
 
-// served tells whether an engine that lives runs jobs of a type in a queue.
+// served tells whether an engine that lives runs jobs of a type in a queue, which may need more than the type.
 func (e *examiner) served(queue, typ string) bool {
 	return slices.ContainsFunc(e.engines, func(one job.EngineInfo) bool {
 		return one.Takes(queue, typ)
@@ -268,7 +268,8 @@ func (e *examiner) waiting(ctx context.Context) error {
 	stranded := map[string][]job.ID{}
 	for _, r := range e.sample {
 		if !e.served(r.queue, r.kind) {
-			pair := r.kind + " of queue " + r.queue
+			needs := job.ParseNeeds(r.kind, "")
+			pair := needs.Words() + " of queue " + r.queue
 			stranded[pair] = append(stranded[pair], r.id)
 		}
 	}

@@ -120,7 +120,7 @@ func (e *examiner) growing(ctx context.Context, ports []unread) (found []unread,
 		for i, u := range some {
 			f := strs(jobs[i].Val())
 			if u.n = lengths[i].Val(); u.n >= muchUnread && cmp.Or(f[2], "0") == "0" {
-				u.name = cmp.Or(f[1], f[0])
+				u.name = cmp.Or(f[1], baseType(f[0]))
 				found = append(found, u)
 			}
 		}

@@ -2,10 +2,12 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/job"
 )
 
@@ -17,7 +19,7 @@ const (
 )
 
 // lack notes of jobs that have been ready for long, given as job, queue and type in turn, that no engine that lives has
-// their types, where that is so. While no engine serves their queue at all, nobody takes any.
+// their types, or what else they need, where that is so. While no engine serves their queue at all, nobody takes any.
 func (s *Store) lack(ctx context.Context, due string, late []string) error {
 	if len(late) == 0 {
 		return nil
@@ -29,10 +31,10 @@ func (s *Store) lack(ctx context.Context, due string, late []string) error {
 	args := []any{endingGrace.Milliseconds(), 0}
 	for i := 0; i+2 < len(late); i += 3 {
 		if engines.lack(late[i+1], late[i+2]) {
-			args = append(args, late[i])
+			args = append(args, late[i], engines.why(late[i+1], late[i+2]))
 		}
 	}
-	if args[1] = len(args) - 2; len(args) == 2 {
+	if args[1] = len(args)/2 - 1; len(args) == 2 {
 		return nil
 	}
 	reply, err := s.run(ctx, scriptLack, due, args...)
@@ -67,6 +69,16 @@ func (s serving) lack(queue, typ string) bool {
 		s.known[at] = lack
 	}
 	return lack
+}
+
+// why is why that is so, unless the jobs say so themselves: that they cannot be decoded.
+func (s serving) why(queue, typ string) string {
+	needs := job.ParseNeeds(typ, "")
+	version := job.Needs{Type: needs.Type, Version: needs.Version}
+	if !s.lack(queue, version.String()) {
+		return ""
+	}
+	return fmt.Sprintf("%s %q in any engine that lives", delivery.NoWorker, needs.Words())
 }
 
 // serving returns the engines that live and do not stop.

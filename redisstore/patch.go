@@ -37,7 +37,7 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 			continue
 		}
 		stays++
-		stay = append(stay, id(i))
+		stay = append(stay, id(i), typeVersion(n))
 		stay = append(stay, keptArgs(n, number)...)
 	}
 	args = append(append(args, stays), stay...)

@@ -144,10 +144,11 @@ type readySet struct {
 func (q *QueueInfo) add(ready []*readySet, now time.Time) {
 	types := map[string]*ReadyType{}
 	for _, r := range ready {
-		t := types[r.typ]
+		name := baseType(r.typ)
+		t := types[name]
 		if t == nil {
-			t = &ReadyType{Type: r.typ}
-			types[r.typ] = t
+			t = &ReadyType{Type: name}
+			types[name] = t
 		}
 		t.Jobs += int(r.count.Val())
 		if r.since != nil {

@@ -324,7 +324,7 @@ func (d *decoder) brief(id job.ID, values []any) *job.Info {
 		return s
 	}
 	i := &job.Info{
-		ID: id, Status: statemachine.Status(text(0)), Type: text(1), Queue: text(2), Parent: job.ID(text(3)),
+		ID: id, Status: statemachine.Status(text(0)), Type: baseType(text(1)), Queue: text(2), Parent: job.ID(text(3)),
 		Created: d.time(text(5)), Ran: d.time(text(6)),
 	}
 	if len(values) == len(briefFields) {
@@ -334,6 +334,24 @@ func (d *decoder) brief(id job.ID, values []any) *job.Info {
 		i.Parent = "" // perhaps: who asks further will see
 	}
 	return i
+}
+
+// needs decodes what the job's hash says of its type.
+func (d *decoder) needs(i *job.Info, text, written string) {
+	if i.Type = text; strings.IndexByte(text, '@') < 0 && written == "" {
+		return
+	}
+	n := job.ParseNeeds(text, written)
+	i.Type, i.Needs = n.Type, &n
+	if n.Version > 1 {
+		i.TypeVersion = n.Version
+	}
+}
+
+// baseType is a type without what else an engine must have.
+func baseType(text string) string {
+	name, _, _ := strings.Cut(text, "@")
+	return name
 }
 
 // labels decodes what the job's hash says of its labels.
@@ -373,7 +391,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	}
 	at := func(k string) time.Time { return d.time(f[k]) }
 	i := &job.Info{
-		ID: id, Name: f["name"], Type: f["type"], Queue: f["queue"], Graph: f["graph"] == "1",
+		ID: id, Name: f["name"], Queue: f["queue"], Graph: f["graph"] == "1",
 		Status: statemachine.Status(f["status"]), Reason: f["reason"], Parent: job.ID(f["parent"]), By: f["by"],
 		Created: at("created"), Ran: at("ran"), Queued: at("queued"),
 		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Joining: f["joining"] == "1",
@@ -382,6 +400,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		Definition: f["def"], InstanceOf: f["of"],
 		Policy: job.FailurePolicy(f["policy"]), Single: int(n("single")),
 	}
+	d.needs(i, f["type"], f["written"])
 	if f["priority"] != "" {
 		i.Priority = new(int(n("priority")))
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
@@ -61,7 +62,7 @@ func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b j
 func (s *Store) passOn(ctx context.Context, due string, left todo, types []string) {
 	own := left.bells[:0:0]
 	for _, b := range left.bells {
-		if slices.ContainsFunc(b.Types, func(t string) bool { return slices.Contains(types, t) }) {
+		if slices.ContainsFunc(b.Types, func(t string) bool { return takes(types, t) }) {
 			own = append(own, b)
 		} else {
 			s.broker.Forward(ctx, b)
@@ -69,6 +70,15 @@ func (s *Store) passOn(ctx context.Context, due string, left todo, types []strin
 	}
 	left.bells = own
 	s.hand(ctx, due, left)
+}
+
+// takes tells whether who names some types may have jobs of a type.
+func takes(types []string, typ string) bool {
+	if strings.IndexByte(typ, '@') < 0 {
+		return slices.Contains(types, typ)
+	}
+	n := job.ParseNeeds(typ, "")
+	return n.MetBy(types)
 }
 
 // seen returns what a run sees that began.
@@ -260,8 +270,15 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	return append(append(args, len(aliases)), aliases...)
 }
 
-// markArg encodes what kind of run a delta is of.
+// markArg encodes what kind of run a delta is of, and what the job needs from then on.
 func markArg(d *job.Delta) string {
+	if d.Needs == nil {
+		return kindArg(d)
+	}
+	return fmt.Sprintf("6 %s %s %s", d.Needs, d.Needs.Written(), kindArg(d))
+}
+
+func kindArg(d *job.Delta) string {
 	switch {
 	case d.Handed:
 		return "1"

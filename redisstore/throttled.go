@@ -65,7 +65,7 @@ func (s *Store) throttledOf(ctx context.Context, now time.Time, shards []int) ([
 	var all []Throttled
 	for _, j := range jobs {
 		if status, rate := j.fields[0], j.fields[1]; status == string(statemachine.Queued) && rate != "" {
-			all = append(all, Throttled{j.id, j.fields[2], j.fields[3], j.fields[4], strings.HasPrefix(rate, idleRuns)})
+			all = append(all, Throttled{j.id, j.fields[2], baseType(j.fields[3]), j.fields[4], strings.HasPrefix(rate, idleRuns)})
 		}
 	}
 	return all, nil

@@ -125,6 +125,10 @@ func (e *Engine) look() {
 			e.tb.Fatalf("weirtest: nobody runs job %s: %s", e.path(d.Job), e.unknown(d.Type))
 			return
 		}
+		if n := &d.Needs; !n.Plain() && (n.Version > e.versions[d.Type] || len(n.Refused)+len(n.Unread) > 0) {
+			e.tb.Fatalf("weirtest: job %s waits for another version of its worker: %s", e.path(d.Job), e.reason(d.Job))
+			return
+		}
 		fresh[d.Job] = true
 	}
 	e.line = slices.DeleteFunc(e.line, func(id job.ID) bool { return !fresh[id] })
@@ -136,6 +140,15 @@ func (e *Engine) look() {
 			e.line = append(e.line, d.Job)
 		}
 	}
+}
+
+// reason is what a job says about why it waits.
+func (e *Engine) reason(id job.ID) string {
+	info, err := e.store.Info(e.ctx, id)
+	if err != nil {
+		return err.Error()
+	}
+	return cmp.Or(info.Reason, info.Needs.Words())
 }
 
 // waits tells whether a job waits for a run, rather than for time.

@@ -46,6 +46,8 @@ type Engine struct {
 	engine *worker.Engine
 	types  map[string]bool // those that engine runs
 
+	versions map[string]int // of them
+
 	trees int             // started by this Engine
 	line  []job.ID        // ready jobs, in the order in which they became ready
 	stuck map[job.ID]bool // ready, but locked
@@ -58,7 +60,7 @@ type Engine struct {
 func New(tb TB, workers ...worker.Worker) *Engine {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &Engine{tb: tb, ctx: ctx, clock: redisstore.NewClock(Epoch), types: map[string]bool{}}
+	e := &Engine{tb: tb, ctx: ctx, clock: redisstore.NewClock(Epoch), types: map[string]bool{}, versions: map[string]int{}}
 	tb.Cleanup(cancel)
 	var err error
 	// A tree lies in one shard anyway: one shard is faster to look through.
@@ -82,6 +84,7 @@ func New(tb TB, workers ...worker.Worker) *Engine {
 	for _, w := range workers {
 		name, _ := job.TypeOf(w) // worker.New has checked it
 		e.types[name] = true
+		e.versions[name], _ = job.VersionOf(w)
 	}
 	return e
 }

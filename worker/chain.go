@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -279,7 +280,7 @@ func (t *turn) chain(row []*ran) (all []*ran, leads, busy bool) {
 // run cannot be committed as a speculative one. The predicted snapshot is the run's from then on.
 func (t *turn) speculate(row []*ran, s sleeper, token, to string, items []json.RawMessage, closes int) *ran {
 	k := t.registry.kinds[s.snap.Info.Type]
-	if !k.speculates() || s.snap.Info.Queue != row[0].snap.Info.Queue {
+	if !k.speculates() || !t.registry.takes(&s.snap.Info) || s.snap.Info.Queue != row[0].snap.Info.Queue {
 		return nil
 	}
 	guess := &job.Guess{
@@ -340,7 +341,7 @@ func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, closes int, ok
 // begun for.
 func (r *ran) fits(port string) bool {
 	d := r.delta
-	return !r.run.asked.Load() && d.Failure == nil && !d.Handed && d.Single == "" &&
+	return !r.run.asked.Load() && d.Failure == nil && !d.Handed && d.Needs == nil && d.Single == "" &&
 		slices.ContainsFunc(d.Takes, func(t job.Take) bool { return t.Job == "" && t.Port == port })
 }
 
@@ -363,7 +364,7 @@ func (t *turn) note(r *ran) {
 // meet keeps what came with the snapshot of a job that runs for the first time of those behind it.
 func (t *turn) meet(row []*job.Snapshot) {
 	for _, s := range row {
-		if k := t.registry.kinds[s.Info.Type]; k == nil || !k.speculates() || !t.short(s.Info.Type) || k.starts() {
+		if k := t.registry.kinds[s.Info.Type]; k == nil || !t.registry.takes(&s.Info) || !k.speculates() || !t.short(s.Info.Type) || k.starts() {
 			return // those behind it are not reached
 		}
 		t.remember(s, "")
@@ -402,7 +403,7 @@ func plain(d *job.Delta) bool { return modest(d) && len(d.Closes) == 0 }
 
 // modest tells whether a run did no more than that, and close Out ports.
 func modest(d *job.Delta) bool {
-	return d.Failure == nil && !d.Handed && d.SetPorts == nil && d.Single == "" && len(d.Spawns)+len(d.Defaults) == 0
+	return d.Failure == nil && !d.Handed && d.Needs == nil && d.SetPorts == nil && d.Single == "" && len(d.Spawns)+len(d.Defaults) == 0
 }
 
 // feed turns the predicted snapshot of a suspended job into what a run of it sees when messages have come to one of its
@@ -440,6 +441,7 @@ func (k *kind) timed(d time.Duration) {
 
 // short tells whether runs of a type are known to be short.
 func (r *registry) short(name string) bool {
+	name, _, _ = strings.Cut(name, "@") // behind which is its version
 	k := r.kinds[name]
 	return k != nil && k.took.Load() > 0 && k.took.Load() < int64(shortRun)
 }

@@ -84,8 +84,8 @@ func (e *Engine) Run(ctx context.Context) error {
 		Drain:       e.cfg.Drain + e.cfg.Lease,
 		Logger:      e.cfg.Logger,
 		Handle:      e.handle,
-		Runs:        func(typ string) bool { return e.registry.kinds[typ] != nil },
-		Next:        func() (job.Begin, []string) { return e.beginning(), e.registry.names },
+		Runs:        e.registry.runs,
+		Next:        func() (job.Begin, []string) { return e.beginning(), e.registry.asks() },
 		Begun:       e.begun,
 		Closing:     cancel,
 	})
@@ -179,7 +179,7 @@ func (e *Engine) handle(_ context.Context, bell delivery.Bell) error {
 	e.active.Add(1)
 	defer e.active.Done()
 	start := time.Now()
-	snap, err := e.cfg.Store.Pop(e.runs, bell.Queue, bell.Shard, bell.Gen, e.beginning(), e.registry.names)
+	snap, err := e.cfg.Store.Pop(e.runs, bell.Queue, bell.Shard, bell.Gen, e.beginning(), e.registry.asks())
 	if errors.Is(err, job.ErrHotLoop) {
 		e.cfg.Logger.Warn("a job is throttled until the minute is over: let it ask for a later run (WakeAfter), or give its type MaxRunsPerMinute: -1",
 			"error", err)
@@ -236,7 +236,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 	err := retry(ctx, func() error {
 		var err error
 		if step {
-			done.Result, done.next, err = e.cfg.Store.Step(ctx, tx, b, e.registry.names)
+			done.Result, done.next, err = e.cfg.Store.Step(ctx, tx, b, e.registry.asks())
 		} else {
 			done.Result, err = commitOnce(ctx, e.cfg.Store, tx)
 		}

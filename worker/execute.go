@@ -40,6 +40,9 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 		}
 		return newRan(snap, nil, unknownType(snap), 0)
 	}
+	if !t.registry.takes(&snap.Info) {
+		return newRan(snap, nil, t.lacking(snap), 0)
+	}
 	if !guess {
 		failpoint.Hit(failpoint.AfterBegin)
 	}
@@ -84,6 +87,7 @@ func (t *turn) conclude(k *kind, r *Run, snap *job.Snapshot, err error, took tim
 	defer r.mu.Unlock()
 	r.over = true
 	cause := context.Cause(r.ctx)
+	var newer *undecodable
 	switch {
 	case errors.Is(cause, job.ErrFenced) || errors.Is(r.broken, job.ErrFenced):
 		t.cfg.Logger.Warn("run lost its job: its lease ended", "job", snap.Info.ID, "type", k.name)
@@ -95,6 +99,9 @@ func (t *turn) conclude(k *kind, r *Run, snap *job.Snapshot, err error, took tim
 	case errors.Is(err, job.ErrCodec) || errors.Is(r.broken, job.ErrCodec): // of what was read later than at begin
 		snap.Token = r.token
 		return newRan(snap, r, handBack(snap, unknownDelay, firstLine(errors.Join(err, r.broken).Error())), took)
+	case errors.As(r.broken, &newer), errors.As(err, &newer):
+		snap.Token = r.token
+		return newRan(snap, r, t.refuse(snap, newer), took)
 	case r.broken != nil:
 		err = r.broken
 	case err != nil && cause != nil && errors.Is(err, context.DeadlineExceeded):
@@ -140,7 +147,10 @@ func handBack(snap *job.Snapshot, delay time.Duration, reason string) *job.Delta
 
 // work makes a worker and runs it. Already the parameters may have methods of the user.
 func work(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
-	w, err := k.instance(snap.Info.Args, (*binder)(r))
+	if err := k.upgrade(r); err != nil {
+		return err
+	}
+	w, err := k.instance(&snap.Info, (*binder)(r))
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,8 @@ type Leases struct {
 type LeaseRequest struct {
 	// Queues to take from, in this order. Empty means job.DefaultQueue only.
 	Queues []string
-	// Types are patterns of the types that the client runs, see [job.MatchType]. At least one is required.
+	// Types are patterns of the types that the client runs, see [job.MatchType]. At least one is required. What version 2 of a
+	// type has written, see [job.Versioned], is for clients that ask for it as Mail@2.
 	Types []string
 	// Max is how many jobs the client takes at most, up to MaxLeased. Zero means 1.
 	Max int
@@ -175,10 +176,12 @@ func (r *LeaseRequest) complete() error {
 	return configError("the request for jobs", bad)
 }
 
-// matching returns those of some types that the client runs.
+// matching returns those of some types that the client runs. Of which version they are they say behind an @.
 func (r *LeaseRequest) matching(types []string) []string {
 	return slices.DeleteFunc(slices.Clone(types), func(typ string) bool {
-		return !slices.ContainsFunc(r.Types, func(pattern string) bool { return job.MatchType(pattern, typ) })
+		needs := job.ParseNeeds(typ, "")
+		needs.Refused, needs.Unread = nil, nil // by engines
+		return !slices.ContainsFunc(r.Types, func(pattern string) bool { return job.MatchType(pattern, needs.String()) })
 	})
 }
 
@@ -246,7 +249,8 @@ func (l *Leases) pop(ctx context.Context, bell delivery.Bell, req LeaseRequest, 
 
 // unfit ends a run that no client gets, and tells whether it is one.
 func (l *Leases) unfit(ctx context.Context, req LeaseRequest, snap *job.Snapshot) bool {
-	if len(req.matching([]string{snap.Info.Type})) == 0 { // it is to end, and no engine has its type
+	needs := snap.Info.NeedsOf()
+	if len(req.matching([]string{needs.String()})) == 0 { // it is to end, and no engine has its type
 		l.end(ctx, unknownType(snap))
 		return true
 	}

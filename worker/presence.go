@@ -99,7 +99,14 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 // about is what does not change while the engine runs.
 func (e *Engine) about() job.EngineInfo {
 	host, _ := os.Hostname() // without a name it is known by its process alone
+	versions := map[string]int{}
+	for name, k := range e.registry.kinds {
+		if k.version > 1 {
+			versions[name] = k.version
+		}
+	}
 	return job.EngineInfo{
+		Versions: versions, Build: e.registry.build,
 		ID: rand.Text(), Host: host, PID: os.Getpid(), Version: version(),
 		Concurrency: e.cfg.Concurrency, Queues: e.cfg.Queues, Types: e.registry.names,
 	}

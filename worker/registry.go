@@ -15,6 +15,7 @@ import (
 // kind is one registered type of worker.
 type kind struct {
 	name    string
+	version int    // what the worker declares, see job.Versioned
 	worker  Worker // what was registered; runs get copies of it
 	layout  *port.Layout
 	ports   []port.Spec // those of the layout and more
@@ -33,6 +34,10 @@ type registry struct {
 	limits map[string]int // runs a minute by type, "" for others
 
 	batches atomic.Pointer[map[string]int] // appetites smaller than a batch, by type
+
+	build     string                   // see fingerprint
+	withBuild []string                 // what it asks for, and its build
+	asked     atomic.Pointer[[]string] // see asks
 }
 
 // learn notes how much of the messages that came with its snapshot a run has read, and those
@@ -90,7 +95,11 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("registering %T: %w", w, err)
 		}
-		k := &kind{name: name, worker: w, layout: layout}
+		version, err := job.VersionOf(w)
+		if err != nil {
+			return nil, fmt.Errorf("registering %T: %w", w, err)
+		}
+		k := &kind{name: name, version: version, worker: w, layout: layout}
 		k.appetite.Store(batchMessages)
 		if c, ok := w.(Configured); ok {
 			k.options = c.WorkerOptions()
@@ -116,6 +125,7 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 	}
 	slices.Sort(r.names)
 	r.batches.Store(&map[string]int{})
+	r.sealAsks()
 	return r, nil
 }
 
@@ -129,6 +139,9 @@ func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
 	for queue := range queues {
 		for _, k := range r.kinds {
 			info := job.TypeInfo{Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version, Kinds: k.layout.Kinds()}
+			if k.version > 1 {
+				info.TypeVersion = k.version
+			}
 			if p, ok := k.worker.(job.Prioritizer); ok {
 				info.Priority = new(p.RunPriority())
 			}
@@ -148,10 +161,17 @@ func (k *kind) setArgs(w any, args json.RawMessage) error {
 	return k.layout.SetParams(w, args)
 }
 
-// instance makes a worker for one run.
-func (k *kind) instance(args json.RawMessage, b port.Binder) (Worker, error) {
+// instance makes a worker for one run. The error is undecodable if the args cannot be decoded here.
+func (k *kind) instance(i *job.Info, b port.Binder) (Worker, error) {
 	w := k.layout.Copy(k.worker)
-	if err := k.setArgs(w, args); err != nil {
+	args, err := k.args(i)
+	if err != nil {
+		return nil, &undecodable{error: err}
+	}
+	if err = k.setArgs(w, args); notDecoded(err) {
+		return nil, &undecodable{error: err}
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := k.layout.Bind(w, b); err != nil {

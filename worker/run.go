@@ -297,6 +297,7 @@ func (r *Run) take(outcome statemachine.Event) *job.Delta {
 			d.Takes = append(d.Takes, job.Take{Job: in.job, Dir: in.dir, Port: in.name, Head: in.head, N: in.taken})
 		}
 	}
+	d.Needs = r.state.newer()
 	d.Set, d.Unset = r.state.changes()
 	d.Entry = r.journal.entry(r.step)
 	return d

@@ -16,6 +16,8 @@ type State struct {
 	known   map[string]json.RawMessage // as in the store
 	whole   bool                       // known is all there is
 	changed map[string]json.RawMessage // nil value: unset
+	older   map[string]json.RawMessage // what else is to be stored with the next change, as an older version wrote it
+	needs   *job.Needs                 // what the job needs from then on; nil: as before
 }
 
 // Get decodes the value of a key into v. ok is false if there is none.

@@ -240,7 +240,8 @@ func (t *Tree) ready(i *job.Info, level int) {
 			Text: fmt.Sprintf("%s is throttled (%s): it goes on%s", who, i.Reason, t.in(i.Next)), Next: i.Next,
 		})
 	case strings.HasPrefix(i.Reason, delivery.NoWorker):
-		t.say(i, level, Because{Text: fmt.Sprintf("%s has been ready %s and waits for an engine that has type %s", who, t.lasting(i.Queued), i.Type), Since: i.Queued})
+		needs := i.NeedsOf()
+		t.say(i, level, Because{Text: fmt.Sprintf("%s has been ready %s and waits for an engine that has type %s", who, t.lasting(i.Queued), needs.Words()), Since: i.Queued})
 		t.served(i, level+1)
 	default:
 		text := fmt.Sprintf("%s has been ready %s and waits for an engine", who, t.lasting(i.Queued))
@@ -288,21 +289,39 @@ func (t *Tree) served(i *job.Info, level int) {
 
 // living tells which engines that live have the type of a job, of so many that serve its queue.
 func (t *Tree) living(i *job.Info, engines int, program, command string) Because {
-	var have []string
+	var have, cannot []string
+	needs := i.NeedsOf()
 	for n := range t.Living {
 		e := &t.Living[n]
-		if !e.Stopping && e.Takes(i.Queue, i.Type) {
-			have = append(have, fmt.Sprintf("process %d on %s", e.PID, cmp.Or(e.Host, "-")))
+		name := fmt.Sprintf("process %d on %s", e.PID, cmp.Or(e.Host, "-"))
+		switch {
+		case e.Stopping || !e.Takes(i.Queue, i.Type) && !e.Takes(i.Queue, needs.String()):
+		case e.Takes(i.Queue, needs.String()):
+			have = append(have, name)
+		case needs.Version > max(e.Versions[i.Type], 1):
+			cannot = append(cannot, fmt.Sprintf("%s has version %d", name, max(e.Versions[i.Type], 1)))
+		default:
+			cannot = append(cannot, name+" could not")
+		}
+	}
+	if len(have) == 0 && len(cannot) > 0 {
+		return Because{
+			Text: fmt.Sprintf("of %s that serve queue %s now, none can decode what the job holds, which needs type %s (%s): start a program that can, such as a newer one",
+				engineCount(engines), i.Queue, needs.Words(), listed(t.some(cannot))),
 		}
 	}
 	if len(have) == 0 {
 		return Because{Text: fmt.Sprintf("of %s that serve queue %s now, none has type %s: start %s", engineCount(engines), i.Queue, i.Type, program), Command: command}
 	}
-	n := len(have)
-	if t.Most > 0 && n > t.Most {
-		have = append(have[:t.Most], fmt.Sprintf("%d more", n-t.Most))
+	return Because{Text: fmt.Sprintf("%s with type %s for queue %s: %s; it is run when one of them has a slot free", engineCount(len(have)), i.Type, i.Queue, listed(t.some(have)))}
+}
+
+// some are the first of some words, and how many more there are.
+func (t *Tree) some(words []string) []string {
+	if n := len(words); t.Most > 0 && n > t.Most {
+		return append(words[:t.Most:t.Most], fmt.Sprintf("%d more", n-t.Most))
 	}
-	return Because{Text: fmt.Sprintf("%s with type %s for queue %s: %s; it is run when one of them has a slot free", engineCount(n), i.Type, i.Queue, listed(have))}
+	return words
 }
 
 // completed explains a job that has done its work: what would wake it, and what of its work

@@ -187,6 +187,24 @@ func TestLivingEngines(t *testing.T) {
 	}
 }
 
+// Of engines that cannot decode what a job holds it is said why.
+func TestEnginesThatCannotDecode(t *testing.T) {
+	t.Parallel()
+	needs := job.ParseNeeds("map@2!old", "")
+	tree := []*job.Info{{ID: "t", Type: "map", Needs: &needs, Queue: "slow", Status: statemachine.Queued, Queued: noon, Reason: "it waits"}}
+	slow := map[string]int{"slow": 1}
+	one, two := []string{"map"}, map[string]int{"map": 2}
+	first, refused := job.EngineInfo{Host: "a", PID: 1, Queues: slow, Types: one}, job.EngineInfo{Host: "a", PID: 2, Queues: slow, Types: one, Versions: two, Build: "old"}
+	for want, living := range map[string][]job.EngineInfo{
+		"of 2 engines that serve queue slow now, none can decode what the job holds, which needs type map (version 2) (process 1 on a has version 1 and process 2 on a could not): start a program that can, such as a newer one": {first, refused},
+		"1 engine with type map for queue slow: process 3 on a; it is run when one of them has a slot free":                                                                                                                       {first, {Host: "a", PID: 3, Queues: slow, Types: one, Versions: two, Build: "new"}},
+	} {
+		e := explain.NewTree(tree, noon)
+		e.Engines, e.Living, e.Types = map[string]int{"slow": 2}, living, []job.TypeInfo{{Type: "map", Queue: "slow"}}
+		check(t, want, said(e, "t"), "job map has been ready for 0s and waits for an engine (it waits)\n  "+want+"\n")
+	}
+}
+
 // A graph does not run again.
 func TestTerminatedGraphs(t *testing.T) {
 	t.Parallel()

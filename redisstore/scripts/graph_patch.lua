@@ -2,7 +2,8 @@
 -- KEYS: due
 -- ARGV: graph, digest that it has, digest that it will have, token;
 --       jobs to remove, job…;
---       jobs that stay, of each: job, what it subscribes to, defaults, In port, value, …, fields, field, value, …;
+--       jobs that stay, of each: job, version of its args, what it subscribes to, defaults, In port, value, …, fields, field,
+--       value, …;
 --       new jobs, of each what born() in run.lua reads;
 --       ports, of each: job, direction, port, sources, then of each: job, direction, port
 -- reply: {'ok' | 'gone' | 'stale' | 'ended' | 'busy', {ready jobs}, the job that is busy}
@@ -15,7 +16,7 @@ if g.status == S.terminating or g.status == S.terminated then return { 'ended', 
 
 local remove, stay = list(), {}
 for i = 1, num() do
-  local s = { id = arg(), subscribed = arg(), defaults = list(), values = list(), keep = {} }
+  local s = { id = arg(), version = num(), subscribed = arg(), defaults = list(), values = list(), keep = {} }
   for n = 1, #s.values, 2 do s.keep[s.values[n]] = true end
   stay[i] = s
 end

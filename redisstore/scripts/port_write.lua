@@ -40,7 +40,7 @@ end
 local function begun()
   for _, j in ipairs(again and reached({}, id, dir, port) or ready) do
     local mine = j.token == (again and b.token or false)
-    local snapshot = mine and b.types[j.type] and queues[j.queue] and line.follow(b, j)
+    local snapshot = mine and line.fits(b, j.type) and queues[j.queue] and line.follow(b, j)
     if snapshot then return j.id, snapshot end
   end
 end

@@ -27,7 +27,7 @@ local function throttle(j, limit)
   if call('HGET', k, 'reason') ~= reason then note(j.id, '{"parked":"' .. reason .. '"}') end
   call('HSET', k, 'reason', reason)
   call('ZADD', P .. 'due', str((math.floor(NOW / 60000) + 1) * 60000), j.id)
-  return { kind, str(math.abs(limit)), j.type }
+  return { kind, str(math.abs(limit)), line.base(j.type) }
 end
 
 -- pace returns what a job has counted of its runs after those of a delta.

@@ -88,6 +88,21 @@ function line.arrive()
   end
 end
 
+-- line.base is the type of a job without what else an engine must have.
+function line.base(type) return string.match(type, '^[^@]*') end
+
+-- line.fits tells whether a caller may have jobs of a type. What it needs more stands behind an @: a version, then ! or ? and
+-- the build of each engine that cannot decode it. Which of them the caller has is among its types; see job.Needs.
+function line.fits(b, type)
+  if b.types[type] then return true end
+  local base, version, refused = string.match(type, '^([^@]+)@(%d*)(.*)$')
+  if not base or not b.types[version == '' and base or base .. '@' .. version] then return false end
+  for build in string.gmatch(refused, '[!?](%w+)') do
+    if b.types['!' .. build] then return false end
+  end
+  return true
+end
+
 -- line.order returns the types of a queue that have ready jobs, the one whose first job is next at first. Of eight times it
 -- is another one of the same priority, by lot: else a type of which very many trees have jobs would hold up all others.
 function line.order(queue, lot)
@@ -105,7 +120,7 @@ end
 function line.pop(queue, b)
   local looks = 20 -- at jobs that cannot begin
   for _, type in ipairs(line.order(queue, string.byte(b.token, 1) * 31 + string.byte(b.token, 2))) do
-    while (b.types[type] or type == '') and looks > 0 do
+    while (type == '' or line.fits(b, type)) and looks > 0 do
       local id = line.first(line.set(queue, type))
       if not id then break end
       local j = load(id)
@@ -122,7 +137,7 @@ end
 function line.own(answer, b, last, before, first)
   local _, head = line.first(line.types(last.queue))
   local function may(j)
-    return b.types[j.type] and j.queue == last.queue and not j.token
+    return line.fits(b, j.type) and j.queue == last.queue and not j.token
       and (1000 - j.priority) * line.CLASS <= (head or math.huge)
   end
   for n = before + 1, #ready do

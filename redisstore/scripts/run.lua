@@ -211,6 +211,7 @@ end
 local function begin(j, b)
   local k = key(j.id)
   if j.status == '' then return { 'gone' } end
+  local type = b.types and b.types[j.type] and j.type or line.base(j.type)
   if j.token ~= b.token then
     local to = EV.begin[j.status] or (j.status == S.terminating and j.status)
     if not to or j.token then return { 'status', j.status } end
@@ -220,7 +221,7 @@ local function begin(j, b)
       if j.listed then line.leave(j) end
       return { 'locked', str(ttl) }
     end
-    local limit = b.limits[j.type] or b.limits['']
+    local limit = b.limits[type] or b.limits['']
     local rate = entered(j, 1, limit)
     if not rate and j.status == S.queued then
       if j.listed then line.leave(j) end
@@ -236,7 +237,7 @@ local function begin(j, b)
       place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0')
     end
   end
-  local text, state, defaults, boxes, fields, woken = look(j.id, batch_of(j.type, b.batches, b.most), b.bytes)
+  local text, state, defaults, boxes, fields, woken = look(j.id, batch_of(type, b.batches, b.most), b.bytes)
   j.wakers = nil
   local row = j.version == 0 and b.row > 0 and heirs(j, fields, b.row) or {}
   return { 'ok', str(NOW), text, state, defaults, boxes, row, woken }

@@ -231,6 +231,11 @@ local function apply(d)
   end
   if d.single ~= '' then add('single', d.single) end
   if d.started then add('started', '1') end
+  if d.type then
+    j.type = d.type
+    add('type', d.type)
+    add('written', d.written)
+  end
   call('HSET', key(d.id), unpack(fields))
   writer = d.id
   record(d)

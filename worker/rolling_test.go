@@ -1,0 +1,269 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// Two programs have the type argued; the newer one has one more argument, and another kind of value in one.
+type (
+	arguedOld struct {
+		Rate int
+		Out  port.Out[int]
+	}
+	arguedNew struct {
+		Rate ratio
+		Note string
+		Out  port.Out[int]
+	}
+)
+
+// ratio is a number, or a text like 1:2.
+type ratio string
+
+func (r *ratio) UnmarshalJSON(raw []byte) error {
+	*r = ratio(strings.Trim(string(raw), `"`))
+	return nil
+}
+
+func (*arguedOld) JobType() string { return "argued" }
+func (*arguedNew) JobType() string { return "argued" }
+
+func (w *arguedOld) Run(context.Context, *worker.Run) error { return w.Out.Write(1) }
+func (w *arguedNew) Run(context.Context, *worker.Run) error { return w.Out.Write(2) }
+
+// only returns options for an engine that runs only these types.
+func only(workers ...worker.Worker) func(c *worker.Config) {
+	return func(c *worker.Config) { c.Workers = workers }
+}
+
+// A job with an argument that an engine does not know, or cannot decode, is left to engines that can, and says why. Engines
+// that cannot do not take it again and again.
+func TestUnknownArgumentWaitsForItsEngine(t *testing.T) {
+	for name, args := range map[string]string{"unknown": `{"Rate":1,"Note":"x"}`, "undecodable": `{"Rate":"1:2"}`} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(b *bench) {
+				old := b.serve(only(&arguedOld{}, &Count{}))
+				h := b.start(planned{&arguedNew{}, func(n *job.Node) { n.Args = json.RawMessage(args) }})
+				want := map[string]string{"unknown": `"Note"`, "undecodable": "Rate"}[name]
+				b.until("the job says what cannot be decoded", func() bool {
+					info, err := h.Info(b.ctx)
+					b.check(err)
+					return info.Status == statemachine.Queued && strings.Contains(info.Reason, want)
+				})
+				for range 50 { // others are served
+					b.completed(b.single(&Count{To: 1}), 1)
+					b.completed(b.single(&arguedOld{}), 1)
+				}
+				b.until("nothing new happens to it", func() bool { return b.queue(job.DefaultQueue).Pending == 1 })
+				info, err := h.Info(b.ctx)
+				b.check(err)
+				if info.Version > 1 || info.Steps != 0 || info.Tries != 0 || info.Status != statemachine.Queued {
+					b.Errorf("after %d commits, %d steps and %d tries it is %s", info.Version, info.Steps, info.Tries, info.Status)
+				}
+				b.serve(only(&arguedNew{}))
+				info = b.completed(h, 1)
+				b.same(h, 2)
+				if info.Reason != "" || info.Steps != 1 || info.Version != 2 {
+					b.Errorf("reason %q, %d steps, %d commits", info.Reason, info.Steps, info.Version)
+				}
+				old.stop()
+			})
+		})
+	}
+}
+
+// A job that several builds could not decode waits for one that can, and is found by it, also in the engine that the write
+// to it comes from.
+func TestSeveralBuildsRefuse(t *testing.T) {
+	b := onRedis(t)
+	b.serve(only(&arguedOld{}))
+	b.serve(only(&arguedOld{}, &Count{}))
+	h := b.start(planned{&arguedNew{}, func(n *job.Node) { n.Args = json.RawMessage(`{"Rate":true,"Note":"x"}`) }})
+	b.until("both builds have refused it", func() bool {
+		info, err := h.Info(b.ctx)
+		b.check(err)
+		return info.Needs != nil && len(info.Needs.Refused) == 2
+	})
+	b.serve(only(&arguedNew{}))
+	b.completed(h, 1)
+	b.same(h, 2)
+}
+
+// If no engine comes that can decode a job that is to end, it ends without its Shutdown.
+func TestTerminateUndecodable(t *testing.T) {
+	b := onRedis(t)
+	b.serve(only(&arguedOld{}))
+	h := b.start(planned{&arguedNew{}, func(n *job.Node) { n.Args = json.RawMessage(`{"Rate":1,"Note":"x"}`) }})
+	b.check(h.Terminate(b.ctx))
+	info := b.reach(h, 0, statemachine.Terminated)
+	if !strings.Contains(info.Reason, `"Note"`) || !strings.Contains(info.Reason, "without Shutdown") {
+		b.Errorf("reason %q", info.Reason)
+	}
+}
+
+// Versions of a type: the first has a limit in pounds and counts in state "n"; the second has it in pence, and a list of
+// what it read in state "seen".
+type (
+	sumV1 struct {
+		Pounds int
+		In     port.In[int]
+		Out    port.Out[string]
+	}
+	sumV2 struct {
+		Pence int
+		In    port.In[int]
+		Out   port.Out[string]
+	}
+	sumV3 struct{ sumV2 }
+)
+
+func (*sumV1) JobType() string { return "sum" }
+func (*sumV2) JobType() string { return "sum" }
+func (*sumV3) JobType() string { return "sum" }
+func (*sumV2) Version() int    { return 2 }
+func (*sumV3) Version() int    { return 3 }
+
+func (*sumV2) UpgradeArgs(_ int, args json.RawMessage) (json.RawMessage, error) {
+	var old struct{ Pounds int }
+	if err := json.Unmarshal(args, &old); err != nil {
+		return nil, err
+	}
+	return json.Marshal(map[string]int{"Pence": 100 * old.Pounds})
+}
+
+func (*sumV3) UpgradeArgs(from int, args json.RawMessage) (json.RawMessage, error) {
+	if from == 1 {
+		return (&sumV2{}).UpgradeArgs(from, args)
+	}
+	return args, nil
+}
+
+func (*sumV2) UpgradeState(_ int, state map[string]json.RawMessage) error {
+	state["seen"] = json.RawMessage(fmt.Sprintf("[%s]", state["n"]))
+	delete(state, "n")
+	return nil
+}
+
+func (*sumV3) UpgradeState(from int, state map[string]json.RawMessage) error {
+	if from == 1 {
+		return (&sumV2{}).UpgradeState(from, state)
+	}
+	state["third"] = json.RawMessage("true")
+	return nil
+}
+
+func (w *sumV1) Run(_ context.Context, run *worker.Run) error {
+	n := 0
+	_, err := run.State().Get("n", &n)
+	for v, more := range w.In.All() {
+		n += v
+		err = errors.Join(err, more, run.State().Set("n", n))
+	}
+	return errors.Join(err, w.Out.Write(fmt.Sprintf("v1: %d of £%d", n, w.Pounds)), suspended())
+}
+
+func (w *sumV2) Run(_ context.Context, run *worker.Run) error {
+	var seen []int
+	_, err := run.State().Get("seen", &seen)
+	for v, more := range w.In.All() {
+		seen = append(seen, v)
+		err = errors.Join(err, more, run.State().Set("seen", seen))
+	}
+	return errors.Join(err, w.Out.Write(fmt.Sprintf("v2: %v of %dp", seen, w.Pence)), suspended())
+}
+
+func suspended() error { return worker.ErrSuspend }
+
+// said is what a job wrote last.
+func (b *bench) said(h *job.Handle) string {
+	all := outs[string](b, h, "out")
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}
+
+// A newer version upgrades args and state of an older one. What it has not written the older version may still run; what
+// it has waits for it, and says so.
+func TestUpgradeAndDowngrade(t *testing.T) {
+	each(t, func(b *bench) {
+		first := b.serve(only(&sumV1{}))
+		touched, untouched := b.single(&sumV1{Pounds: 3}), b.single(&sumV1{Pounds: 4})
+		for _, h := range []*job.Handle{touched, untouched} {
+			b.check(h.Write(b.ctx, "in", 5))
+			b.until("the first version ran", func() bool { return strings.HasPrefix(b.said(h), "v1: 5 of") })
+		}
+		first.stop()
+		second := b.serve(only(&sumV2{}))
+		b.check(touched.Write(b.ctx, "in", 6))
+		b.until("the second version ran", func() bool { return b.said(touched) == "v2: [5 6] of 300p" })
+		b.check(untouched.Run(b.ctx)) // which reads and changes nothing
+		b.until("the second version ran on the other job", func() bool { return b.said(untouched) == "v2: [5] of 400p" })
+		fresh := b.single(&sumV2{Pence: 7})
+		second.stop()
+
+		first = b.serve(only(&sumV1{}))
+		for _, h := range []*job.Handle{touched, fresh, untouched} {
+			b.check(h.Write(b.ctx, "in", 1))
+		}
+		b.until("the first version runs what it can", func() bool { return b.said(untouched) == "v1: 6 of £4" })
+		for _, h := range []*job.Handle{touched, fresh} {
+			b.until("the other job says what it waits for", func() bool {
+				info, err := h.Info(b.ctx)
+				b.check(err)
+				return info.Status == statemachine.Queued && info.TypeVersion == 2 && strings.Contains(info.Reason, "version 2")
+			})
+		}
+		first.stop()
+
+		b.serve(only(&sumV3{}))
+		b.until("the third version ran", func() bool { return b.said(touched) == "v2: [5 6 1] of 300p" && b.said(fresh) == "v2: [1] of 7p" })
+		if got := b.state(touched); got["third"] != "true" || got["n"] != "" || got["seen"] != "[5,6,1]" {
+			b.Errorf("state %v", got)
+		}
+		b.check(untouched.Run(b.ctx))
+		b.until("it upgrades by two steps", func() bool { return b.said(untouched) == "v2: [6] of 400p" })
+		for _, h := range []*job.Handle{touched, fresh, untouched} {
+			fs, err := h.Failures(b.ctx)
+			if err != nil || len(fs) > 0 {
+				b.Errorf("failures %v, %v", fs, err)
+			}
+		}
+	})
+}
+
+// sumBad cannot upgrade what it should.
+type sumBad struct{ sumV2 }
+
+func (*sumBad) UpgradeState(int, map[string]json.RawMessage) error {
+	return errors.New("no such state")
+}
+
+// An upgrade that fails leaves the job, untouched, to engines that can.
+func TestUpgradeThatFailsWaits(t *testing.T) {
+	b := onRedis(t)
+	first := b.serve(only(&sumV1{}))
+	h := b.single(&sumV1{Pounds: 3})
+	b.check(h.Write(b.ctx, "in", 5))
+	b.until("the first version ran", func() bool { return b.said(h) == "v1: 5 of £3" })
+	first.stop()
+	b.serve(only(&sumBad{}))
+	b.check(h.Write(b.ctx, "in", 6))
+	b.until("the job says why it waits", func() bool {
+		info, err := h.Info(b.ctx)
+		b.check(err)
+		return info.Status == statemachine.Queued && strings.Contains(info.Reason, "no such state")
+	})
+	b.serve(only(&sumV2{}))
+	b.until("the good one ran", func() bool { return b.said(h) == "v2: [5 6] of 300p" })
+}
