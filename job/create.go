@@ -56,10 +56,11 @@ func (c *Client) Create(ctx context.Context, n New) (*Handle, error) {
 }
 
 func (c *Client) create(ctx context.Context, n New) (*Handle, error) {
-	plan, err := c.planOf(ctx, n)
+	plan, err := c.PlanNew(ctx, n)
 	if err != nil {
 		return nil, err
 	}
+	plan = plan.Traced(c.trace.in(ctx))
 	id, err := c.newID(ctx, n.Parent)
 	if err != nil {
 		return nil, err
@@ -108,14 +109,21 @@ func (c *Client) newID(ctx context.Context, parent ID) (ID, error) {
 	return parent.Nth(n), err
 }
 
-func (c *Client) planOf(ctx context.Context, n New) (*Plan, error) {
+// PlanNew returns what Create would create, and creates nothing.
+func (c *Client) PlanNew(ctx context.Context, n New) (*Plan, error) {
+	return PlanNew(ctx, c.store.Type, n)
+}
+
+// PlanNew plans one job by the name of its type, as find, such as Types.Type, knows it: what Create creates. Of n it
+// leaves Alias, By and Key to its caller.
+func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name string) (*TypeInfo, error), n New) (*Plan, error) {
 	if n.Queue == "" {
 		n.Queue = DefaultQueue
 	}
 	if (n.Parent == "") != (n.Name == "") {
 		return nil, fmt.Errorf("%w: a child job needs both Parent and Name, a root neither", ErrName)
 	}
-	typ, err := c.store.Type(ctx, n.Queue, n.Type)
+	typ, err := find(ctx, n.Queue, n.Type)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +143,7 @@ func (c *Client) planOf(ctx context.Context, n New) (*Plan, error) {
 	for _, s := range MergePorts(typ.Ports, n.Ports) {
 		node.Ports = append(node.Ports, Port{Spec: s})
 	}
-	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain, Trace: c.trace.in(ctx)}
+	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain}
 	return plan, plan.Validate()
 }
 

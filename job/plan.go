@@ -48,7 +48,13 @@ type Plan struct {
 	Release bool
 	// Trace is what the jobs belong to; zero: nothing. It is no part of what a graph is.
 	Trace Trace
+	// TellEnd is the In port that is told when Nodes[0] has settled, see the function TellEnd; nil for none. It is no part of
+	// what a graph is.
+	TellEnd *PortRef
 }
+
+// Plan implements Planner: a plan is one of itself.
+func (p *Plan) Plan() (*Plan, error) { return p, nil }
 
 // Node is one job of a plan.
 type Node struct {
@@ -135,6 +141,14 @@ func (p *Plan) Validate() error {
 	if p.Retain != 0 {
 		if err := CheckRetention(p.Retain); err != nil {
 			return err
+		}
+	}
+	if p.TellEnd != nil {
+		if _, err := ParseID(string(p.TellEnd.Job)); err != nil {
+			return fmt.Errorf("who is told of the end: %w", err)
+		}
+		if err := port.CheckName(p.TellEnd.Port); err != nil {
+			return fmt.Errorf("who is told of the end: %w", err)
 		}
 	}
 	if len(p.Nodes) > MaxNodes {

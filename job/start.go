@@ -27,6 +27,8 @@ type startOptions struct {
 	aliased   bool
 	key       string
 	keyed     bool
+	id        *ID
+	tell      *PortRef
 	queue     string
 	priority  *int
 	labels    map[string]string
@@ -107,9 +109,9 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 		return nil, fmt.Errorf("starting a tree: %w", err)
 	}
 	plan = plan.Traced(c.trace.in(ctx))
-	id, err := NewID()
+	id, err := o.newID()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("starting a tree: %w", err)
 	}
 	if o.keyed {
 		if id, err = c.byKey(ctx, "start", o.key, id); err != nil {
@@ -127,7 +129,7 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	if h.created, err = c.store.Create(ctx, id, plan, o.by); err != nil {
 		return nil, fmt.Errorf("starting tree %s: %w", id, err)
 	}
-	if !h.created && !o.keyed {
+	if !h.created && !o.keyed && o.id == nil {
 		if err := h.meet(ctx, plan, o.existing); err != nil {
 			return nil, fmt.Errorf("starting tree %q: %w", o.alias, err)
 		}
@@ -136,6 +138,17 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 		h.seen = &Info{ID: id, Type: root.Type, Queue: cmp.Or(root.Queue, DefaultQueue)}
 	}
 	return h, nil
+}
+
+// newID returns the ID that a new root is to have.
+func (o *startOptions) newID() (ID, error) {
+	if o.id == nil {
+		return NewID()
+	}
+	if o.aliased || o.keyed {
+		return "", fmt.Errorf("%w: job.WithID goes with neither job.Alias nor job.Key: each of them says which tree it is", ErrName)
+	}
+	return o.rootID()
 }
 
 // plan returns what is to be created.
@@ -162,6 +175,10 @@ func (o *startOptions) plan(p Planner, name string) (*Plan, error) {
 		return nil, err
 	}
 	plan = plan.labelled(o.labels)
+	if o.tell != nil {
+		changed := *plan
+		plan, changed.TellEnd = &changed, o.tell
+	}
 	if len(plan.Nodes) > 0 && (name != "" || o.queue != "" || o.priority != nil) {
 		changed := *plan // its planner may give it to others
 		plan, changed.Nodes = &changed, slices.Clone(plan.Nodes)

@@ -349,6 +349,7 @@ type Delta struct {
 	Set      map[string]json.RawMessage
 	Unset    []string
 	Spawns   []Spawn
+	Launches []*Launch
 	Writes   []Write
 	Closes   []string // Out ports
 	Defaults []Default

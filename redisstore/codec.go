@@ -246,6 +246,8 @@ func (c *secrets) hideDelta(d job.Delta) (_ job.Delta, err error) {
 		return s, err
 	})
 	keep(e)
+	d.Launches, e = each(d.Launches, c.hideLaunch)
+	keep(e)
 	if d.SetPorts != nil {
 		d.SetPorts, e = c.hideSpecs(d.SetPorts)
 		keep(e)

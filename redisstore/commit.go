@@ -95,6 +95,9 @@ func (s *Store) foretellSpawns(ctx context.Context, tx job.Tx) {
 		for _, spawn := range tx.Deltas[i].Spawns {
 			s.foretell(ctx, tx.Deltas[i].Job, spawn.Plan)
 		}
+		for _, l := range tx.Deltas[i].Launches {
+			s.foretell(ctx, l.ID, l.Plan)
+		}
 	}
 }
 

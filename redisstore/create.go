@@ -147,7 +147,7 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by, digest s
 		b := birth{node: n, id: tree.Nth(base + i), parent: up, inGraph: inGraph, children: children[i], by: by}
 		b.trace = plan.Trace.String()
 		if i == 0 {
-			b.digest, b.retain = digest, retainField(plan)
+			b.digest, b.retain, b.tell = digest, retainField(plan), plan.TellEnd
 		}
 		all[i] = b.args(func(i int) int { return base + i })
 	}
@@ -163,6 +163,7 @@ type birth struct {
 	by, digest string
 	retain     string
 	trace      string
+	tell       *job.PortRef
 }
 
 // args encodes it as born() in run.lua reads it.
@@ -186,6 +187,9 @@ func (b birth) args(number func(int) int) []any {
 	}
 	if b.trace != "" {
 		fields = append(fields, "trace", b.trace)
+	}
+	if b.tell != nil {
+		fields = append(fields, "tell", string(b.tell.Job)+" "+b.tell.Port)
 	}
 	args = append(append(args, len(fields)), fields...)
 	args = append(append(args, len(defaults)), defaults...)

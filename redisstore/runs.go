@@ -267,7 +267,8 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	for _, l := range d.Looked {
 		args = append(args, l.Name, strconv.FormatInt(l.Woke, 10))
 	}
-	return append(append(args, len(aliases)), aliases...)
+	args = append(append(args, len(aliases)), aliases...)
+	return launchArgs(args, d.Launches)
 }
 
 // markArg encodes what kind of run a delta is of, and what the job needs from then on.

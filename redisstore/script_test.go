@@ -18,7 +18,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "expire": true, "closing": true, "patch": true, "port": true, "quiesce": true, "rate": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true}
+var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -109,7 +109,8 @@ func (b *bare) run(name string, args ...any) string {
 	for _, library := range []string{"base", "ready", "retain", "kin", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"} {
 		src += b.scripts[library]
 	}
-	reply, err := b.rdb.Eval(b.Context(), src+"start(keys, args, 0)\n"+b.scripts[name], []string{bareShard + "due"}, args...).Result()
+	own := map[string]string{"mail_apply": b.scripts["launch"]}[name]
+	reply, err := b.rdb.Eval(b.Context(), src+"start(keys, args, 0)\n"+own+b.scripts[name], []string{bareShard + "due"}, args...).Result()
 	if err != nil {
 		b.Fatalf("script %s: %v", name, err)
 	}
@@ -125,7 +126,7 @@ func (b *bare) want(want, name string, args ...any) {
 
 // noDelta is a delta that only ends a run: its lists are empty.
 func noDelta(id, token, outcome string) []any {
-	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 1, "", 0, "", 0, 0, 0, -1, "", 0, 0, 0, 0}
+	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 1, "", 0, "", 0, 0, 0, -1, "", 0, 0, 0, 0, 0}
 }
 
 func commitOf(deltas ...any) []any { return append([]any{1, 0, 1}, deltas...) }
@@ -317,5 +318,33 @@ func TestReplyOfAnotherServer(t *testing.T) {
 	e.fails(err, job.ErrRefused)
 	if !strings.Contains(err.Error(), "script tree_walk") {
 		t.Errorf("the error does not name the script: %v", err)
+	}
+}
+
+// An order creates a tree once, with what is written to it, and leaves one that is there as it is; its end is an order.
+func TestScriptLaunch(t *testing.T) {
+	t.Parallel()
+	b := newBare(t)
+	tell := "018f4e2a-0000-7000-8000-000000000009 ended"
+	order := strings.Join([]string{
+		"launch", bareRoot, "1", bareRoot, "create", "", "", "", "10", "type", "T", "queue", "q", "i.in", "0", "retain", "9000", "tell", tell, "0", "0",
+		"1", "in", "2", "7", "8", "1", "in",
+	}, "\x1f")
+	other := strings.Replace(order, "\x1f7\x1f8", "\x1f1\x1f2", 1)
+	b.want("[ok [q 0 T] 1]", "mail_apply", "", "elsewhere", 1, 5, order)
+	b.want("[ok [] 1]", "mail_apply", "", "elsewhere", 1, 5, order)
+	b.want("[ok [] 1]", "mail_apply", "", "elsewhere", 1, 6, other)
+	b.want("[ok [] 1]", "mail_apply", "", "another", 1, 5, other)
+	b.want("[ok 0 [7 8] 0]", "port_page", bareRoot, "i", "in", 0, 9, 9)
+	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w1", 60000, "", "", "", 1, "9", 0)
+	if left := b.run("mail_read", 9, 999); left != "[ []]" {
+		t.Errorf("before the end there are orders: %s", left)
+	}
+	b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000)
+	b.want("[[[[1  0 0 -1]  []]] [!mail  ]]", "commit", commitOf(noDelta(bareRoot, "r1", "complete")...)...)
+	b.want("[[[[1  0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "complete")...)...)
+	want := "write\x1f" + strings.Replace(tell, " ", "\x1f", 1) + "\x1f\x1f{\"job\":\"" + bareRoot + "\",\"status\":\"completed\"}]]"
+	if left := b.run("mail_read", 9, 999); strings.Count(left, "write") != 1 || !strings.HasSuffix(left, want) {
+		t.Errorf("at the end there are orders: %s\nwant one: %s", left, want)
 	}
 }

@@ -55,7 +55,7 @@ var (
 	scriptLack     = script("ready_lack", "run").freeing()
 	scriptPop      = script("pop", "run").freeing()
 	scriptFill     = script("ready_fill", "run")
-	scriptMail     = script("mail_apply", "hub").freeing()
+	scriptMail     = script("mail_apply", "hub", "launch").freeing()
 	scriptMailRead = script("mail_read", "mail").freeing()
 	scriptMailDone = script("mail_done", "mail").freeing()
 	scriptPublish  = script("channel_publish", "hub")

@@ -403,7 +403,7 @@ func plain(d *job.Delta) bool { return modest(d) && len(d.Closes) == 0 }
 
 // modest tells whether a run did no more than that, and close Out ports.
 func modest(d *job.Delta) bool {
-	return d.Failure == nil && !d.Handed && d.Needs == nil && d.SetPorts == nil && d.Single == "" && len(d.Spawns)+len(d.Defaults) == 0
+	return d.Failure == nil && !d.Handed && d.Needs == nil && d.SetPorts == nil && d.Single == "" && len(d.Spawns)+len(d.Launches)+len(d.Defaults) == 0
 }
 
 // feed turns the predicted snapshot of a suspended job into what a run of it sees when messages have come to one of its

@@ -238,7 +238,7 @@ func commitOnce(ctx context.Context, s Store, tx job.Tx) (job.Result, error) {
 
 // permanent tells whether asking again cannot help.
 func permanent(err error) bool {
-	for _, kind := range []error{job.ErrFenced, job.ErrMoved, job.ErrNotFound, job.ErrStatus, job.ErrPort, job.ErrExists, job.ErrTooLarge, port.ErrEncoding, job.ErrRefused, job.ErrCodec} {
+	for _, kind := range []error{job.ErrFenced, job.ErrMoved, job.ErrNotFound, job.ErrStatus, job.ErrPort, job.ErrExists, job.ErrUnknownType, job.ErrTooLarge, port.ErrEncoding, job.ErrRefused, job.ErrCodec} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -80,7 +80,7 @@ func (r *Run) oneByOne(d *job.Delta) *job.Delta {
 
 // progress tells whether a run did something that others notice.
 func progress(d *job.Delta) bool {
-	return len(d.Takes)+len(d.Writes)+len(d.Spawns)+len(d.Defaults) > 0
+	return len(d.Takes)+len(d.Writes)+len(d.Spawns)+len(d.Launches)+len(d.Defaults) > 0
 }
 
 // asksAgain tells whether a run asked for another at once.

@@ -172,6 +172,7 @@ type mark struct {
 	closed  map[string]bool
 	family  map[string]*Child
 	latest  []*inbox
+	trees   []job.Launch
 	journal moved
 }
 
@@ -183,6 +184,10 @@ func (r *Run) mark() mark {
 	}
 	for _, out := range r.outs.all {
 		m.closed[out.name] = out.closed
+	}
+	for _, l := range r.delta.Launches {
+		m.trees = append(m.trees, *l)
+		m.trees[len(m.trees)-1].Writes = slices.Clone(l.Writes)
 	}
 	if r.journal.now != nil {
 		m.journal = *r.journal.now
@@ -198,6 +203,9 @@ func (r *Run) restore(m mark) {
 		return
 	}
 	*r.delta, r.size, r.written, r.reached, r.state.changed, r.latest = m.delta, m.size, m.written, m.reached, m.state, m.latest
+	for i, l := range m.trees {
+		*r.delta.Launches[i] = l
+	}
 	for i, in := range m.boxes {
 		*r.boxes[i] = in
 	}

@@ -202,7 +202,7 @@ local function place(j, to, at, ...)
     call('ZREM', P .. 'failures', j.id)
   end
   if from ~= to then tell(j) end
-  if not j.pgraph then return retain.settled(j) end
+  if not j.pgraph then return retain.settled(j, from) end
   if from == '' then return end
   local ignored = j.policy == 'ignore' and S.failed
   local open = ((SETTLED[to] or to == ignored) and 0 or 1) - ((SETTLED[from] or from == ignored) and 0 or 1)

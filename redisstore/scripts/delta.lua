@@ -91,7 +91,8 @@ local function delta()
   d.failure = arg()
   count, d.wakes = some()
   for i = 1, count do d.wakes[i] = num() end
-  d.woken, d.looked, d.aliases = num(), few(), few() -- lists of: name and place in turn; job and alias in turn
+  -- lists of: name and place in turn; job and alias in turn; root and order in turn
+  d.woken, d.looked, d.aliases, d.launches = num(), few(), few(), few()
   return d
 end
 

@@ -48,6 +48,12 @@ local function missed(writer, id, port, n, why)
   mail(writer, 'note', writer, '"' .. what .. ' to port \\"' .. port .. '\\" of job ' .. id .. ' did not arrive: ' .. why .. '"')
 end
 
+-- retain.told tells whoever is to know that a root has settled. whom: job and In port.
+function retain.told(j, whom)
+  local id, port = string.match(whom, '^(%S+) (%S+)$')
+  mail(id, 'write', id, port, '', '{"job":"' .. j.id .. '","status":"' .. j.status .. '"}')
+end
+
 -- chores leaves work that is too long for one script: what to do with whole subtrees,
 -- each as '<what> <job ID>'. What jobs at work wait for is soon: it goes before the rest.
 local function chores(list, soon)

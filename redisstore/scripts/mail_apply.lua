@@ -35,6 +35,7 @@ local DO = {
       mail('hub', 'drop', who, id .. ' ' .. port)
     end
   end,
+  launch = function(id) return launch(id) end,
   note = function(id, text)
     if load(id).status ~= '' then note(id, text) end
   end,
@@ -57,12 +58,13 @@ last = tonumber(call('HGET', P .. 'inbox', from) or '0')
 local done = 0
 while done < count and spent < PIECE do
   seq = arg()
-  local order, words, number = arg(), {}, tonumber(seq)
+  local order, number = arg(), tonumber(seq)
   if number > last then
+    words = {}
     for word in string.gmatch(order .. '\31', '([^\31]*)\31') do words[#words + 1] = word end
     local what = DO[words[1]]
     call('HSET', P .. 'inbox', from, seq)
-    local some = what and what(unpack(words, 2))
+    local some = what and what(unpack(words, 2, math.min(#words, ORDER + 9)))
     if some == LATER then
       call('HSET', P .. 'inbox', from, str(last))
       break

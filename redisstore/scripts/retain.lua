@@ -24,13 +24,15 @@ function retain.forget(id, root)
   end
 end
 
--- span is for how long (ms) a job is kept that has settled, or nil: until it is deleted, or the tree that it is part of goes.
+-- span is for how long (ms) a job is kept that has settled, or nil: until it is deleted, or the tree that it is part of goes;
+-- and who is told of that, or false.
 function retain.span(j)
-  local own = call('HGET', key(j.id), 'retain')
-  if own and (own ~= 'release' or j.parent) then return tonumber(own) end
-  if j.parent then return nil end
+  local v = call('HMGET', key(j.id), 'retain', 'tell')
+  local own, tell = v[1], v[2]
+  if own and (own ~= 'release' or j.parent) then return tonumber(own), tell end
+  if j.parent then return nil, tell end
   local how = j.status == S.failed and S.failed or 'ended'
-  return tonumber(call('HGET', P .. 'retention', how) or retain[how])
+  return tonumber(call('HGET', P .. 'retention', how) or retain[how]), tell
 end
 
 -- ends tells when (ms) a job with these fields is past its retention; 'kept' of one that is, and holds unread messages; ''
@@ -63,11 +65,14 @@ function retain.unfed(j)
   return open
 end
 
--- settled has a job removed in due time that has settled, if it is the root of a tree, or a child with a time of its own.
-function retain.settled(j)
-  local span = retain.over(j.status) and retain.span(j)
+-- settled has a job removed in due time that has settled, if it is the root of a tree, or a child with a time of its own. If
+-- it settles now, from another status, whoever is to know is told.
+function retain.settled(j, from)
+  if not retain.over(j.status) then return end
+  local span, tell = retain.span(j)
   if span and span < retain.first and retain.unfed(j) then span = retain.first end
   if span then retain.at(j.id, NOW + span) end
+  if tell and from and from ~= j.status then retain.told(j, tell) end
 end
 
 -- seen has those children removed that are to be released, and whose end a run was told of: names are taken from what

@@ -147,6 +147,7 @@ local function record(d)
     local first = after < 0 and tonumber(call('ZRANGE', k .. ':t', 0, 0)[1])
     if not first or first > NOW - after then alarm(d.id, NOW + math.abs(after)) end
   end
+  for i = 1, #d.launches, 2 do mail(d.launches[i], d.launches[i + 1]) end
   for i = 1, #d.aliases, 2 do mail('hub', 'claim', d.aliases[i], d.aliases[i + 1]) end
   if d.woken > 0 or #d.looked > 0 then noticed(d) end
   if d.failure ~= '' then

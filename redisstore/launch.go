@@ -1,0 +1,60 @@
+package redisstore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirworks/weir/job"
+)
+
+// hideLaunch encodes what a tree that a run starts holds.
+func (c *secrets) hideLaunch(plain *job.Launch) (_ *job.Launch, err error) {
+	l := *plain
+	if l.Plan, err = c.hidePlan(l.Plan, l.ID, 0); err != nil {
+		return nil, err
+	}
+	l.Writes, err = each(l.Writes, func(w job.Write) (_ job.Write, err error) {
+		w.Items, err = c.hideMessages(w.Items)
+		return w, err
+	})
+	return &l, err
+}
+
+// launchArgs encodes the trees that a run starts as record() in tx.lua reads them: pairs of root and order.
+func launchArgs(args []any, launches []*job.Launch) []any {
+	args = append(args, 2*len(launches))
+	for _, l := range launches {
+		args = append(args, string(l.ID), launchOrder(l))
+	}
+	return args
+}
+
+// launchOrder is the order that creates a tree, as launch() in mail_apply.lua reads it. Its parts are joined by \31, which
+// is in none of them: they are names, numbers and JSON, as job.PlanLaunch checks.
+func launchOrder(l *job.Launch) string {
+	nodes := planArgs(l.Plan, l.ID, 0, "", l.By, l.Digest)
+	args := []any{"launch", string(l.ID), len(nodes)}
+	for _, n := range nodes {
+		args = append(args, n...)
+	}
+	args = append(args, len(l.Writes))
+	for _, w := range l.Writes {
+		args = itemArgs(append(args, w.Port), w.Items)
+	}
+	args = append(args, len(l.Closes))
+	for _, name := range l.Closes {
+		args = append(args, name)
+	}
+	var b strings.Builder
+	for i, a := range args {
+		if i > 0 {
+			b.WriteByte('\x1f')
+		}
+		if raw, ok := a.([]byte); ok {
+			b.Write(raw)
+		} else {
+			fmt.Fprint(&b, a)
+		}
+	}
+	return b.String()
+}
