@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirworks/weir/internal/clockwork"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
 )
@@ -149,7 +150,7 @@ func (w *batching) hold() error {
 	}
 	w.fresh = nil
 	if w.len() > 0 && w.MaxWait > 0 {
-		if err := wakeAt(w.run, w.since.Add(time.Duration(w.MaxWait))); err != nil {
+		if err := clockwork.WakeAt(w.run, w.since.Add(time.Duration(w.MaxWait))); err != nil {
 			return err
 		}
 	}

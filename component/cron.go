@@ -2,11 +2,9 @@ package component
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/clockwork"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/schedule"
 	"github.com/weirworks/weir/worker"
@@ -14,8 +12,8 @@ import (
 
 // Values of the parameter missed of Cron and Every, besides MissedSkip and a number.
 const (
-	MissedOne = "one" // the first of them is written, the others are passed over; the default
-	MissedAll = "all" // all are written, one after the other
+	MissedOne = clockwork.MissedOne // the first of them is written, the others are passed over; the default
+	MissedAll = clockwork.MissedAll // all are written, one after the other
 )
 
 // Cron writes {"n", "at"} at the times of a schedule: n counts the ticks written from 1, at is
@@ -63,21 +61,20 @@ func (c *Cron) validate(now time.Time) error {
 
 // parse reads the schedule.
 func (c *Cron) parse(now time.Time) (schedule.Schedule, error) {
-	kind, text := schedule.Cron, c.Schedule
-	if tag, rest, ok := strings.Cut(text, ":"); ok && slices.Contains(schedule.Kinds(), schedule.Kind(tag)) {
-		kind, text = schedule.Kind(tag), rest
-	}
-	if kind == schedule.Repeat {
-		return schedule.Schedule{}, errors.New("repeat counts from the runs of a job that repeats: use another dialect here")
-	}
-	return schedule.Parse(kind, text, c.Zone, now)
+	return clockwork.Parse(c.Schedule, c.Zone, now)
 }
 
 // Run implements worker.Worker.
 func (c *Cron) Run(ctx context.Context, run *worker.Run) error {
-	return clockwork{
-		out: c.Out, count: c.Count, missed: c.Missed, name: c.Zone + " " + c.Schedule, parse: c.parse, validate: c.validate,
-	}.run(ctx, run)
+	return follow(ctx, run, clockwork.Clock{
+		Count: c.Count, Missed: c.Missed, Name: c.Zone + " " + c.Schedule,
+		Parse: func(now time.Time) (s schedule.Schedule, err error) {
+			if err = c.validate(now); err == nil {
+				s, err = c.parse(now)
+			}
+			return s, err
+		},
+	}, c.Out)
 }
 
 // Every writes {"n", "at"} again and again after the same time, as Cron does with another schedule. Times
@@ -122,7 +119,13 @@ func (e *Every) parse(now time.Time) (schedule.Schedule, error) {
 
 // Run implements worker.Worker.
 func (e *Every) Run(ctx context.Context, run *worker.Run) error {
-	return clockwork{
-		out: e.Out, count: e.Count, missed: e.Missed, immediately: e.Immediately, name: time.Duration(e.Every).String(), parse: e.parse, validate: e.validate,
-	}.run(ctx, run)
+	return follow(ctx, run, clockwork.Clock{
+		Count: e.Count, Missed: e.Missed, Immediately: e.Immediately, Name: time.Duration(e.Every).String(),
+		Parse: func(now time.Time) (s schedule.Schedule, err error) {
+			if err = e.validate(now); err == nil {
+				s, err = e.parse(now)
+			}
+			return s, err
+		},
+	}, e.Out)
 }

@@ -393,7 +393,7 @@ func (w *items) start() error {
 
 func (w *items) startItem(plan *job.Plan, item json.RawMessage) error {
 	n := w.head.Next
-	if _, err := w.run.Spawn(itemName(n), planned{plan}); err != nil {
+	if _, err := w.run.Spawn(itemName(n), plan); err != nil {
 		return err
 	}
 	w.head.Next++
@@ -403,9 +403,3 @@ func (w *items) startItem(plan *job.Plan, item json.RawMessage) error {
 	}
 	return w.run.State().Set(itemName(n), item)
 }
-
-// planned is a plan that is made.
-type planned struct{ plan *job.Plan }
-
-// Plan implements job.Planner.
-func (p planned) Plan() (*job.Plan, error) { return p.plan, nil }

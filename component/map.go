@@ -44,6 +44,21 @@ func (e *expression) message(raw json.RawMessage) (any, error) {
 	return v, fault(err)
 }
 
+// CheckCondition returns an error unless a text is an expression over it, a message, as Filter has.
+func CheckCondition(source string) error {
+	_, err := compile(source, scopeItem)
+	return err
+}
+
+// Condition returns a function that tells in a run for which messages such an expression is true.
+func Condition(ctx context.Context, run *worker.Run, source string) (func(json.RawMessage) (bool, error), error) {
+	e, err := newExpression(ctx, run, source, scopeItem)
+	if err != nil {
+		return nil, err
+	}
+	return e.condition, nil
+}
+
 // condition evaluates the expression for a message, to true or false.
 func (e *expression) condition(raw json.RawMessage) (bool, error) {
 	v, err := e.message(raw)

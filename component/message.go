@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"github.com/weirworks/weir/port"
@@ -201,23 +200,4 @@ func waiting(ins []port.Reader) (n int, done bool) {
 		done = done && in.Done()
 	}
 	return n, done
-}
-
-// timerKey is where the state has the time of the run that was asked for last.
-const timerKey = "timer"
-
-// wakeAt asks for a run at a time, unless one before is still to come: that will ask
-// again. So a job has one timer, however often it runs.
-func wakeAt(run *worker.Run, at time.Time) error {
-	var pending time.Time
-	if _, err := run.State().Get(timerKey, &pending); err != nil {
-		return err
-	}
-	if pending.After(run.Now()) && !pending.After(at) {
-		return nil
-	}
-	if err := run.State().Set(timerKey, at.UTC()); err != nil {
-		return err
-	}
-	return run.WakeAfter(at.Sub(run.Now()))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/internal/clockwork"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
 )
@@ -63,7 +64,7 @@ func (g groups) count() int {
 
 // sleep ends a run that left messages until a time.
 func sleep(run *worker.Run, until int64) error {
-	if err := wakeAt(run, time.UnixMilli(until)); err != nil {
+	if err := clockwork.WakeAt(run, time.UnixMilli(until)); err != nil {
 		return err
 	}
 	return worker.ErrSuspend
@@ -290,8 +291,8 @@ func (g *Gate) Run(ctx context.Context, run *worker.Run) error {
 
 // Values of Ticker's parameter missed.
 const (
-	MissedSkip    = "skip"     // only the last of them is written; the default; Cron and Every write those less than a minute late
-	MissedCatchUp = "catch_up" // all are written
+	MissedSkip    = clockwork.MissedSkip // only the last of them is written; the default; Cron and Every write those less than a minute late
+	MissedCatchUp = "catch_up"           // all are written
 )
 
 // Ticker writes {"n", "at"} at regular times: n counts the ticks written from 1, at is the

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/weirworks/weir/internal/clockwork"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
 )
@@ -286,5 +287,5 @@ func (r *windowing) wake() error {
 		return err
 	}
 	every, _ := r.lengths()
-	return wakeAt(r.run, time.UnixMilli(start+every))
+	return clockwork.WakeAt(r.run, time.UnixMilli(start+every))
 }
