@@ -58,7 +58,7 @@ local function start(keys, args, skip, full)
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   jobs, ready, wired, urgent, jobkeys, trees, recheck, rings = {}, {}, {}, {}, {}, {}, {}, {}
-  line.known = {}
+  line.known, line.round = {}, nil
   writer, counted, guessed, quiet, sent, space, spent, ended = nil, nil, nil, false, nil, -1, 0, 0
 end
 
@@ -113,7 +113,7 @@ local function load(id)
   if j then return j end
   local v = call('HMGET', key(id), 'status', 'type', 'queue', 'priority', 'token', 'last', 'again',
     'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate',
-    'blocked', 'loop', 'policy', 'touched')
+    'blocked', 'loop', 'policy', 'touched', 'round')
   j = {
     id = id, status = v[1] or '', type = v[2], queue = v[3], priority = tonumber(v[4] or '500'),
     token = v[5] and v[5] ~= '' and v[5], last = v[6],
@@ -122,7 +122,7 @@ local function load(id)
     open = tonumber(v[11] or '0'), broken = tonumber(v[12] or '0'),
     step = tonumber(v[13] or '0'), version = tonumber(v[14] or '0'), tries = tonumber(v[15] or '0'),
     silent = v[16] or '', rate = v[17] or '', blocked = tonumber(v[18] or '0'), loop = v[19],
-    policy = v[20] or '', touched = tonumber(v[21] or '0'),
+    policy = v[20] or '', touched = tonumber(v[21] or '0'), round = tonumber(v[22] or ''),
   }
   j.listed = line.runnable(j)
   jobs[id] = j

@@ -15,6 +15,7 @@ local function refused(d) return FULL and (d.outcome == 'checkpoint' or load(d.i
 local function settle(b, deltas, behind)
   if refused(deltas[1]) then error({ err = OOM }) end
   local before = #ready
+  line.round = load(deltas[1].id).round
   local result, last = transact(deltas)
   local answer = { result, '', {} }
   if b and not FULL then
@@ -23,7 +24,7 @@ local function settle(b, deltas, behind)
     line.more(last.queue)
   end
   line.arrive()
-  cursor = behind
+  cursor, line.round = behind, nil
   return answer
 end
 
@@ -36,6 +37,7 @@ local function break_off(behind)
   for id, j in pairs(jobs) do
     if j.woken or j.slept then entered[#entered + 1] = id end
   end
+  line.round = nil
   pcall(line.arrive)
   ready = {} -- the rest is in `due`
   jobs, wired, writer, counted, guessed, quiet, sent, cursor = {}, {}, nil, nil, nil, false, nil, behind

@@ -3,6 +3,7 @@
 -- set from when it becomes ready until its run begins, unless it is locked, throttled or delayed: then `due` brings it back.
 
 line.CLASS = 2 ^ 40 -- scores of one priority
+-- line.round is what line.pop said of the run that a transaction ends or goes on with: nil if none popped it.
 -- line.known, set by start(), has what this call knows of sets: the first scores of a set, and of a queue in a priority.
 function line.types(queue) return P .. 'ready:' .. queue end
 function line.set(queue, type) return P .. 'ready:' .. queue .. '#' .. type end
@@ -54,8 +55,10 @@ function line.leave(j)
   if not line.remove(j.queue, j.type, j.id) then line.remove(j.queue, '', j.id) end
 end
 
--- line.enter puts a job into its ready set: behind as many others as its tree has ready jobs. One that ends comes first
--- while the memory is full, as only those may run then. With any it goes to where engines find it that lack its type.
+-- line.enter puts a job into its ready set: as many rounds behind the first as its tree has ready jobs, but one less if the first
+-- is of a later round than the one that the run was of which makes it ready: its tree has not had its turn in that one yet. One
+-- that ends comes first while the memory is full, as only those may run then. With any it goes to where engines find it that
+-- lack its type.
 function line.enter(j, any)
   local type, class = any and '' or j.type, FULL and -line.CLASS or (1000 - j.priority) * line.CLASS
   local set = line.set(j.queue, type)
@@ -72,6 +75,7 @@ function line.enter(j, any)
     known[level] = head and tonumber(head)
   end
   local score = (known[level] or class) + line.count(j.id, 1)
+  if known[level] and line.round and line.round < known[level] - class then score = score - 1 end
   local first = known[set] or tonumber(call('ZSCORE', types, type) or '')
   call('ZADD', set, str(score), j.id)
   if not first or score < first then call('ZADD', types, str(score), type) end
@@ -121,9 +125,10 @@ function line.pop(queue, b)
   local looks = 20 -- at jobs that cannot begin
   for _, type in ipairs(line.order(queue, string.byte(b.token, 1) * 31 + string.byte(b.token, 2))) do
     while (type == '' or line.fits(b, type)) and looks > 0 do
-      local id = line.first(line.set(queue, type))
+      local id, score = line.first(line.set(queue, type))
       if not id then break end
       local j = load(id)
+      b.round = str(score - line.class(score))
       local snapshot = line.runnable(j) and line.follow(b, j)
       if snapshot then return j, snapshot end
       line.remove(queue, type, id) -- begin has left it in `due`, if it is to run at all
@@ -140,6 +145,7 @@ function line.own(answer, b, last, before, first)
     return line.fits(b, j.type) and j.queue == last.queue and not j.token
       and (1000 - j.priority) * line.CLASS <= (head or math.huge)
   end
+  b.round = line.round and str(line.round)
   for n = before + 1, #ready do
     local j = ready[n]
     local snapshot = may(j) and line.follow(b, j)

@@ -229,12 +229,12 @@ local function begin(j, b)
       b.hot = limit < 0 and { j.id, refused } or b.hot
       return refused
     end
-    j.token = b.token
+    j.token, j.round = b.token, tonumber(b.round or '')
     if rate and rate ~= j.rate then
       j.rate = rate
-      place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0', 'rate', rate)
+      place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0', 'round', b.round or '', 'rate', rate)
     else
-      place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0')
+      place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0', 'round', b.round or '')
     end
   end
   local text, state, defaults, boxes, fields, woken = look(j.id, batch_of(type, b.batches, b.most), b.bytes)

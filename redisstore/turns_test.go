@@ -1,0 +1,44 @@
+package redisstore_test
+
+import (
+	"testing"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Trees of a shard that always have work take turns, also those whose turn is not over when others begin their next: after some
+// rounds each has had as many turns as any other, but for one.
+func TestTurnsOfTrees(t *testing.T) {
+	each(t, func(e *env) {
+		const trees, slots, rounds = 7, 3, 20
+		turns := map[job.ID]int{}
+		for len(turns) < trees {
+			id := newID(e)
+			for id.Shard(shards) != 0 {
+				id = newID(e)
+			}
+			e.createAs(id, job.Node{Type: "A"})
+			turns[id] = 0
+		}
+		var active []*job.Snapshot
+		for range trees * rounds {
+			snap, err := e.store.Pop(e.Context(), job.DefaultQueue, 0, -1, beginning(), []string{"A"})
+			e.ok(err)
+			if snap == nil {
+				e.Fatal("nothing is ready")
+			}
+			turns[snap.Info.ID]++
+			if active = append(active, snap); len(active) < slots {
+				continue
+			}
+			e.commit(delta(active[0], statemachine.Requeue))
+			active = active[1:]
+		}
+		for id, n := range turns {
+			if n < rounds-1 || n > rounds+1 {
+				e.Errorf("tree %s had %d turns of %d: %v", id, n, rounds, turns)
+			}
+		}
+	})
+}
