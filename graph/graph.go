@@ -23,6 +23,7 @@ type Graph struct {
 	problems []problem
 	within   []*Graph // those that the graph is nested in, the outermost first
 	retain   time.Duration
+	priority *int
 }
 
 var _ job.Planner = (*Graph)(nil)
@@ -74,6 +75,16 @@ func (g *Graph) Retain(d time.Duration) {
 	g.retain = d
 }
 
+// Priority gives those jobs of the graph, and of the graphs nested in it, a priority whose nodes, types and nested graphs name none:
+// see the option of that name. It goes before [job.WithPriority].
+func (g *Graph) Priority(n int) {
+	if err := job.CheckPriority(n); err != nil {
+		g.report(g.root.path(), err)
+		return
+	}
+	g.priority = &n
+}
+
 // Option changes how the jobs of one worker are planned, see [Add].
 type Option func(*node)
 
@@ -93,7 +104,7 @@ func Queue(name string) Option {
 }
 
 // Priority gives the jobs of the worker a priority, from 0 to [job.MaxPriority], in place of that of their type: of the ready
-// jobs of a queue those of a higher one run first.
+// jobs of a queue those of a higher one run first. That of a nested graph is for the jobs in it that name none, in place of its own.
 func Priority(n int) Option {
 	return func(node *node) { node.priority = &n }
 }

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -25,7 +26,7 @@ func (g *Graph) Plan() (*job.Plan, error) {
 		return nil, err
 	}
 	e.nodes = append(e.nodes, job.Node{Name: g.root.name, Type: g.root.name, Graph: true})
-	e.emit(g, 0, g.loops())
+	e.emit(g, 0, g.loops(), g.priority)
 	for i := range e.nodes {
 		for p := range e.nodes[i].Ports {
 			e.settle(&e.nodes[i].Ports[p])
@@ -84,8 +85,8 @@ type emitter struct {
 	nodes []job.Node
 }
 
-// emit appends the jobs of a graph whose own job is there already, and wires all of them.
-func (e *emitter) emit(g *Graph, own int, loop bool) {
+// emit appends the jobs of a graph whose own job is there already, and wires all of them. Those that name no priority get the given one.
+func (e *emitter) emit(g *Graph, own int, loop bool, priority *int) {
 	at := map[*node][]int{g.root: {own}}
 	next := len(e.nodes)
 	for _, n := range g.nodes {
@@ -100,9 +101,10 @@ func (e *emitter) emit(g *Graph, own int, loop bool) {
 		for k := range n.instances {
 			made := e.plan(n, k)
 			made.Parent, made.Ports, made.Loop = own, w.ports(n), loop
+			made.Priority = cmp.Or(made.Priority, priority)
 			e.nodes = append(e.nodes, made)
 			if n.sub != nil {
-				e.emit(n.sub, len(e.nodes)-1, loop || n.sub.loops())
+				e.emit(n.sub, len(e.nodes)-1, loop || n.sub.loops(), cmp.Or(n.priority, n.sub.priority, priority))
 			}
 		}
 	}

@@ -63,3 +63,49 @@ func TestPriorities(t *testing.T) {
 		t.Errorf("a graph with priority -1: %v", err)
 	}
 }
+
+// Jobs that have no priority of their node or type have that of the nearest graph that has one.
+func TestPrioritiesOfGraphs(t *testing.T) {
+	t.Parallel()
+	inner := func(priority int) *graph.Graph {
+		g := graph.New("inner")
+		in := graph.Input[int](g, "in")
+		graph.Connect(in, graph.Add(g, "step", &Step{}).In)
+		graph.Connect(in, graph.Add(g, "urgent", &Urgent{}).In)
+		if priority > 0 {
+			g.Priority(priority)
+		}
+		return g
+	}
+	g := graph.New("g")
+	g.Priority(100)
+	graph.Nest(g, "none", inner(0))
+	graph.Nest(g, "own", inner(200))
+	graph.Nest(g, "node", inner(200), graph.Priority(300))
+	in := graph.Input[int](g, "in")
+	graph.Connect(in, graph.Add(g, "step", &Step{}).In)
+	for _, name := range []string{"none.in", "own.in", "node.in"} {
+		graph.WireInput(g, "in", name)
+	}
+	e := weirtest.New(t, &Urgent{}, &Step{})
+	h, err := e.Client().Start(t.Context(), g, job.WithPriority(400))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		graph, name string
+		want        int
+	}{{"none", "step", 100}, {"own", "step", 200}, {"node", "step", 300}, {"node", "urgent", 900}, {"", "step", 100}} {
+		at := h
+		if c.graph != "" {
+			at = e.Child(h, c.graph)
+		}
+		if got := e.Info(e.Child(at, c.name)).Priority; got == nil || *got != c.want {
+			t.Errorf("priority of %s in %q: %v, want %d", c.name, c.graph, got, c.want)
+		}
+	}
+	bad := inner(2000)
+	if _, err := bad.Plan(); err == nil || !strings.Contains(err.Error(), `priority 2000: use 0 (last)`) {
+		t.Errorf("a graph with priority 2000: %v", err)
+	}
+}

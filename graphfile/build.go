@@ -119,6 +119,9 @@ func (b *builder) graph(f *File, path string, params map[string]json.RawMessage,
 		}
 		g.Retain(d)
 	}
+	if f.Priority != nil {
+		g.Priority(*f.Priority)
+	}
 	inner := &reach{f.Graphs, outer}
 	broken := make(map[string]bool) // nodes that are not in g: their wires say nothing new
 	for i := range def.Nodes {

@@ -88,6 +88,52 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// Jobs have the priority of their node, else that of the graph that they are in, or of one around that.
+func TestBuildPriorities(t *testing.T) {
+	t.Parallel()
+	const file = `weir: 1
+name: g
+priority: 0
+nodes:
+  start: {type: times, args: {by: 1}, priority: 1000}
+  last: {type: times, args: {by: 1}}
+  twice: {type: double}
+  again: {type: double, priority: 800}
+edges:
+  - start.out -> last.in
+  - start.out -> twice.in
+  - start.out -> again.in
+inputs: {more: start.in}
+outputs: {out: [last.out, twice.out, again.out]}
+graphs:
+  double:
+    priority: 700
+    nodes:
+      x: {type: times, args: {by: 2}, instances: 2}
+    inputs: {in: x.in}
+    outputs: {out: x.out}
+`
+	f, err := graphfile.Parse("g.yaml", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := f.Build([]any{&times{}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := weirtest.New(t, &times{})
+	h := e.Start(g)
+	for path, want := range map[string]int{"start": 1000, "last": 0, "twice/x_1": 700, "twice/x_2": 700, "again/x_1": 800} {
+		at := h
+		for _, name := range strings.Split(path, "/") {
+			at = e.Child(at, name)
+		}
+		if got := e.Info(at).Priority; got == nil || *got != want {
+			t.Errorf("priority of %s: %v, want %d", path, got, want)
+		}
+	}
+}
+
 func TestBuildProblems(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, want string }{

@@ -130,6 +130,7 @@ func (c *checker) graph(s *scope) {
 	} else if _, err := job.ParseRetention(f.Retain); f.Retain != "" && err != nil {
 		t.add(f.Pos, "retain", "is %.40q: use a time like 12h or 7d, or forever", f.Retain)
 	}
+	t.priority(f.Pos, "priority", f.Priority)
 	t.metadata(f.Pos, "", f.Metadata)
 	t.twins()
 	t.parameters()
@@ -196,6 +197,12 @@ func (t *site) number(pos Pos, path string, n int) {
 		t.add(pos, path, "is %d, use at least 1", n)
 	} else if n > maxInt {
 		t.add(pos, path, "is %d, use at most %d", n, maxInt)
+	}
+}
+
+func (t *site) priority(pos Pos, path string, n *int) {
+	if n != nil && job.CheckPriority(*n) != nil && !t.problems.about(under(t.path, path)) {
+		t.add(pos, path, "is %d, use 0 (last) to %d (first)", *n, job.MaxPriority)
 	}
 }
 
@@ -267,11 +274,7 @@ func (t *site) node(n *Node) {
 	if _, err := n.runOptions(); err != nil {
 		t.add(n.Pos, path, "%v", err)
 	}
-	if n.Priority != nil {
-		if err := job.CheckPriority(*n.Priority); err != nil {
-			t.add(n.Pos, under(path, "priority"), "%v", err)
-		}
-	}
+	t.priority(n.Pos, under(path, "priority"), n.Priority)
 	t.metadata(n.Pos, path, n.Metadata)
 	t.args(n, path)
 	known := make(map[string]bool)

@@ -50,6 +50,7 @@ func (d decoder) file(v *value, name, path string) File {
 		Name:        name,
 		Description: str(v.get("description")),
 		Retain:      str(v.get("retain")),
+		Priority:    wholeOrNil(v.get("priority")),
 		Params:      d.params(v.get("params"), under(path, "params")),
 		Edges:       d.edges(v.get("edges"), under(path, "edges")),
 		Inputs:      d.exports(v.get("inputs"), under(path, "inputs"), "to"),

@@ -74,6 +74,7 @@ func (e *encoder) graph(v *value, f *File) {
 	e.literal = f.Literal
 	v.put("description", optional(f.Description))
 	v.put("retain", optional(f.Retain))
+	v.put("priority", chosen(f.Priority))
 	v.put("params", e.params(f.Params))
 	nodes := &value{kind: object}
 	for i := range f.Nodes {
@@ -117,6 +118,13 @@ func optional(s string) *value {
 		return nil
 	}
 	return textValue(s)
+}
+
+func chosen(n *int) *value {
+	if n == nil {
+		return nil
+	}
+	return intValue(*n)
 }
 
 func positive(n int) *value {
@@ -193,9 +201,7 @@ func (e *encoder) options(v *value, n *Node) {
 	v.put("queue", optional(n.Queue))
 	v.put("instances", positive(n.Instances))
 	v.put("failure", optional(n.Failure))
-	if n.Priority != nil {
-		v.put("priority", intValue(*n.Priority))
-	}
+	v.put("priority", chosen(n.Priority))
 	v.put("tries", positive(n.Tries))
 	v.put("backoff", optional(n.Backoff))
 	v.put("max_backoff", optional(n.MaxBackoff))

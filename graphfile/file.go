@@ -30,6 +30,8 @@ type File struct {
 	// Retain is for how long a tree of the graph is kept after it has settled, as [job.ParseRetention] reads it; empty if the
 	// file does not say. Graphs have none.
 	Retain string
+	// Priority is that of the jobs in the graph whose nodes and types name none; nil if the file does not say.
+	Priority *int
 	// Params are the parameters of the graph.
 	Params []Param
 	// Nodes are the nodes in the order of the file.

@@ -96,7 +96,7 @@ func TestCheck(t *testing.T) {
 		"no JSON": {
 			graphfile.File{
 				Nodes: []graphfile.Node{{
-					Name: "a", Type: "t", Args: raw("[]"), Metadata: raw("{"), Instances: -2, Failure: "x",
+					Name: "a", Type: "t", Args: raw("[]"), Metadata: raw("{"), Priority: new(-1), Instances: -2, Failure: "x",
 					In: []graphfile.In{{Port: "x", Values: []json.RawMessage{nil, raw("1 2")}, Default: raw(""), Limit: -1, Metadata: raw("1")}},
 				}},
 				Metadata: raw(`{"a":1,"a":2}`),
@@ -109,6 +109,7 @@ func TestCheck(t *testing.T) {
 				"params.r.default: wrong encoding: invalid character 'x' looking for beginning of value at byte 1 of x",
 				"nodes.a.instances: is -2, use at least 1",
 				`nodes.a.failure: is "x", use fail, restart, ignore or dead_letter`,
+				"nodes.a.priority: is -1, use 0 (last) to 1000 (first)",
 				"nodes.a.metadata: wrong encoding: unexpected end of JSON input at byte 1 of {",
 				"nodes.a.args: is [], use a map",
 				"nodes.a.in.x.limit: is -1, use at least 1",

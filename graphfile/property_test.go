@@ -128,6 +128,7 @@ func (m maker) file(depth int) graphfile.File {
 		f.Description = m.oneOf("description", "", "a b-c.d_e")
 	} else {
 		f.Description = m.text("description")
+		f.Priority = rapid.SampledFrom([]*int{nil, new(0), new(1000)}).Draw(m.T, "priority")
 		if depth == 0 {
 			f.Name = m.oneOf("name", "", "g", "9", "null")
 		}

@@ -35,6 +35,7 @@ func TestWrong(t *testing.T) {
 		"roots":      1, // two graphs in a file
 		"graphs":     1, // of one name
 		"retain":     3,
+		"priority":   4,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
