@@ -21,6 +21,9 @@ type Patch struct {
 	Fresh   []bool
 	// Remove are jobs that the new definition does not have.
 	Remove []ID
+	// Retyped are ports of jobs that stay whose messages get another Go type, and Types what MessageTypes says of the new definition.
+	Retyped []Retyped
+	Types   map[string]string
 }
 
 // Patch changes a graph at work into another one of the same name, in one step: jobs with the
@@ -32,7 +35,10 @@ type Patch struct {
 // was changed by somebody else meanwhile; then try again. A graph that is nested in another one
 // changes with a patch of that one. Another number of instances of a worker moves message keys to
 // other jobs of it: the state that the former jobs have of a key does not move.
-func (h *Handle) Patch(ctx context.Context, p Planner) error {
+//
+// A port in which messages wait keeps its Go type, unless they are converted, see [Convert]: else the error says which port, both
+// types and how many messages, and wraps ErrStatus.
+func (h *Handle) Patch(ctx context.Context, p Planner, opts ...PatchOption) error {
 	plan, err := p.Plan()
 	if err == nil {
 		err = plan.Validate()
@@ -40,16 +46,23 @@ func (h *Handle) Patch(ctx context.Context, p Planner) error {
 	if err != nil {
 		return fmt.Errorf("patching job %s: %w", h.id, err)
 	}
-	return h.patch(ctx, plan)
+	return h.patch(ctx, plan, opts...)
 }
 
 // patch changes the graph into that of a valid plan.
-func (h *Handle) patch(ctx context.Context, plan *Plan) error {
+func (h *Handle) patch(ctx context.Context, plan *Plan, opts ...PatchOption) error {
+	o := &patchOptions{}
+	for _, opt := range opts {
+		opt(o)
+	}
 	tree, err := h.Tree(ctx)
 	if err != nil {
 		return err
 	}
-	patch, err := diff(h.id, tree, plan)
+	patch, err := diff(h.id, tree, plan, o)
+	if err == nil {
+		err = h.convert(ctx, patch)
+	}
 	if err != nil {
 		return fmt.Errorf("patching job %s: %w", h.id, err)
 	}
@@ -75,7 +88,7 @@ func (h *Handle) patch(ctx context.Context, plan *Plan) error {
 }
 
 // diff compares the jobs of a graph with a plan.
-func diff(root ID, tree []*Info, plan *Plan) (*Patch, error) {
+func diff(root ID, tree []*Info, plan *Plan, o *patchOptions) (*Patch, error) {
 	there := graphPaths(root, tree)
 	own := there[""]
 	switch {
@@ -90,7 +103,7 @@ func diff(root ID, tree []*Info, plan *Plan) (*Patch, error) {
 	case len(plan.Nodes) > MaxPatch || len(there) > MaxPatch:
 		return nil, fmt.Errorf("%w: the graph has more than %d jobs", ErrTooLarge, MaxPatch)
 	}
-	p := &Patch{From: own.Definition, To: plan.Digest(), Nodes: plan.Nodes}
+	p := &Patch{From: own.Definition, To: plan.Digest(), Nodes: plan.Nodes, Types: plan.MessageTypes()}
 	paths := make([]string, len(plan.Nodes))
 	kept := make(map[string]bool)
 	for i := range plan.Nodes {
@@ -105,6 +118,7 @@ func diff(root ID, tree []*Info, plan *Plan) (*Patch, error) {
 		number := 0
 		if was != nil {
 			number = was.ID.Number()
+			p.Retyped = append(p.Retyped, retyped(was, paths[i], n, own.MessageTypes, o)...)
 		}
 		kept[paths[i]] = was != nil
 		p.Numbers, p.Fresh = append(p.Numbers, number), append(p.Fresh, was == nil)

@@ -148,6 +148,9 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by, digest s
 		b.trace = plan.Trace.String()
 		if i == 0 {
 			b.digest, b.retain, b.tell = digest, retainField(plan), plan.TellEnd
+			if digest != "" && len(plan.Nodes) <= job.MaxPatch {
+				b.messages = job.EncodeTypes(plan.MessageTypes())
+			}
 		}
 		all[i] = b.args(func(i int) int { return base + i })
 	}
@@ -164,6 +167,7 @@ type birth struct {
 	retain     string
 	trace      string
 	tell       *job.PortRef
+	messages   string // what the job's hash says of the Go types of messages, if it is a graph that can be patched
 }
 
 // args encodes it as born() in run.lua reads it.
@@ -181,6 +185,9 @@ func (b birth) args(number func(int) int) []any {
 	}
 	if b.digest != "" {
 		fields = append(fields, "def", b.digest)
+	}
+	if b.messages != "" {
+		fields = append(fields, "messages", b.messages)
 	}
 	if b.retain != "" {
 		fields = append(fields, "retain", b.retain)

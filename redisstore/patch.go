@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/weirworks/weir/job"
@@ -41,6 +42,9 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 		stay = append(stay, keptArgs(n, number)...)
 	}
 	args = append(append(args, stays), stay...)
+	if args, err = s.retypedArgs(append(args, job.EncodeTypes(p.Types), len(p.Retyped)), p.Retyped); err != nil {
+		return err
+	}
 	args = append(append(args, born), fresh...)
 	feeds := p.Feeds()
 	args = append(args, len(feeds))
@@ -62,12 +66,31 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 		return s.deliver(ctx, due, &d, d.at(l, 1))
 	case "stale":
 		return fmt.Errorf("%w: graph %s was changed meanwhile: try again", job.ErrStatus, root)
+	case "typed":
+		if n := int(d.int(d.at(l, 2))); n >= 1 && n <= len(p.Retyped) {
+			return p.Retyped[n-1].Refused(d.int(d.at(l, 3)))
+		}
+		return d.err
 	case "busy":
 		return fmt.Errorf("%w: job %s of graph %s is at work or has messages that the new graph has no place for: let it finish first",
 			job.ErrStatus, d.str(d.at(l, 2)), root)
 	default:
 		return refusal(why, root)
 	}
+}
+
+// retypedArgs encodes ports whose messages get another type.
+func (s *Store) retypedArgs(args []any, all []job.Retyped) ([]any, error) {
+	for i := range all {
+		r := &all[i]
+		items, err := s.secrets.hideMessages(r.Converted)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, string(r.Job), dirArg(r.Dir), r.Port, flag(r.Convert), strconv.FormatInt(r.Head, 10))
+		args = itemArgs(args, items)
+	}
+	return args, nil
 }
 
 // keptArgs encodes what a patch sets of a job that stays: the subscriptions of its In ports, their defaults and

@@ -407,6 +407,9 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	if f["args"] != "" {
 		i.Args = json.RawMessage(f["args"])
 	}
+	if f["messages"] != "" {
+		i.MessageTypes = job.DecodeTypes(f["messages"])
+	}
 	i.Options = d.options(f["options"])
 	i.Labels, i.Trace = d.labels(f["labels"]), job.StoredTrace(f["trace"])
 	i.Retain, i.Release = d.retention(f["retain"]), f["retain"] == releaseField

@@ -4,9 +4,12 @@
 --       jobs to remove, job…;
 --       jobs that stay, of each: job, version of its args, what it subscribes to, defaults, In port, value, …, fields, field,
 --       value, …;
+--       Go types of messages; ports that change theirs, of each: job, direction, port, '1' if it is converted, head,
+--       messages, message…;
 --       new jobs, of each what born() in run.lua reads;
 --       ports, of each: job, direction, port, sources, then of each: job, direction, port
--- reply: {'ok' | 'gone' | 'stale' | 'ended' | 'busy', {ready jobs}, the job that is busy}
+-- reply: {'ok' | 'gone' | 'stale' | 'ended' | 'busy', {ready jobs}, the job that is busy}, or {'typed', {}, which port changes
+--        its type, how many messages it holds}
 local root, from, to, token = arg(), arg(), arg(), arg()
 local g = load(root)
 if g.status == '' then return { 'gone', {}, '' } end
@@ -28,6 +31,14 @@ end
 for _, s in ipairs(stay) do
   if holds(s.id, s.keep) then return { 'busy', {}, s.id } end
 end
+local types, retyped = arg(), {}
+for i = 1, num() do
+  retyped[i] = { id = arg(), dir = arg(), port = arg(), convert = arg() == '1', head = arg(), items = list() }
+end
+for i, r in ipairs(retyped) do
+  local why, n = unlike(r)
+  if why then return { why, {}, i, n } end
+end
 local new = num()
 if doubled(ahead(new)) then return { 'stale', {}, '' } end
 
@@ -35,6 +46,7 @@ remember(token)
 ended = -math.huge -- what is being closed is closed at once
 for _, name in ipairs(call('HKEYS', P .. 'closing:' .. tree(root))) do close(string.match(name, '^(%S+) (%S+) (%S+)$')) end
 ended = 0
+for _, r in ipairs(retyped) do convert(r) end
 patched(root, remove, stay)
 for _ = 1, new do born() end
 if new > 0 then births(root, new) end
@@ -50,5 +62,5 @@ move_on(full_ports)
 recount(root)
 recheck[root] = true
 for _, s in ipairs(stay) do recheck[s.id] = load(s.id).graph or nil end
-call('HSET', key(root), 'def', to)
+call('HSET', key(root), 'def', to, 'messages', types)
 return { 'ok', wakes(), '' }

@@ -14,6 +14,27 @@ local function holds(id, keep)
   end
 end
 
+-- unlike tells why a port may not get another type of messages, and how many it holds; nil if it may.
+local function unlike(r)
+  local list = key(r.id) .. ':' .. r.dir .. ':' .. r.port
+  local n = call('LLEN', list)
+  if not r.convert then return n > 0 and 'typed' or nil, n end
+  local head = call('HGET', key(r.id), 'h.' .. r.dir .. '.' .. r.port) or '0'
+  return (n ~= #r.items or n > 0 and head ~= r.head) and 'stale' or nil, n
+end
+
+-- convert puts messages of another type in the place of those that a port holds. A run that may have read them is repeated.
+local function convert(r)
+  local list, j = key(r.id) .. ':' .. r.dir .. ':' .. r.port, load(r.id)
+  if #r.items == 0 then return end
+  call('DEL', list)
+  for i = 1, #r.items, CHUNK do call('RPUSH', list, unpack(r.items, i, math.min(i + CHUNK - 1, #r.items))) end
+  if j.token then
+    j.again, j.moved = true, true
+    call('HSET', key(r.id), 'again', '2')
+  end
+end
+
 -- OPTIONAL are fields of jobs that a new definition may do without.
 local OPTIONAL = { args = true, priority = true, options = true, policy = true, loop = true, silent = true, defaults = true }
 

@@ -1,0 +1,92 @@
+package graph_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/weirtest"
+	"github.com/weirworks/weir/worker"
+)
+
+// Two programs have the type length; messages of the newer one are texts.
+type (
+	lengthOld struct {
+		In  port.In[int]
+		Out port.Out[int]
+	}
+	lengthNew struct {
+		In  port.In[string]
+		Out port.Out[int]
+	}
+)
+
+func (*lengthOld) JobType() string { return "length" }
+func (*lengthNew) JobType() string { return "length" }
+
+func (w *lengthOld) Run(context.Context, *worker.Run) error {
+	for n, err := range w.In.All() {
+		if err := errors.Join(err, w.Out.Write(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *lengthNew) Run(context.Context, *worker.Run) error {
+	for s, err := range w.In.All() {
+		if err := errors.Join(err, w.Out.Write(len(s))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lengths(old bool) *graph.Graph {
+	g := graph.New("lengths")
+	if old {
+		w := graph.Add(g, "length", &lengthOld{})
+		graph.Const(w.In, 1, 22, 333)
+		graph.Export(g, "out", w.Out)
+		return g
+	}
+	w := graph.Add(g, "length", &lengthNew{})
+	graph.Const(w.In, "of the new graph alone")
+	graph.Export(g, "out", w.Out)
+	return g
+}
+
+// A patch that gives a port another Go type while messages wait there is refused, and changes nothing, unless it converts them.
+func TestPatchRetypesPorts(t *testing.T) {
+	t.Parallel()
+	e := weirtest.New(t, &lengthNew{})
+	h := e.Start(lengths(true))
+	err := h.Patch(t.Context(), lengths(false))
+	for _, part := range []string{`port "in"`, `job "length"`, "3 messages", "int", "string", "job.Convert"} {
+		if err == nil || !errors.Is(err, job.ErrStatus) || !strings.Contains(err.Error(), part) {
+			t.Fatalf("Patch = %v, want %s in it", err, part)
+		}
+	}
+	bad := job.Convert("length", "in", func(n int) (string, error) {
+		if n == 22 {
+			return "", errors.New("not this one")
+		}
+		return "x", nil
+	})
+	if err := h.Patch(t.Context(), lengths(false), bad); err == nil || !strings.Contains(err.Error(), "message 2 of port") || !strings.Contains(err.Error(), "not this one") {
+		t.Fatalf("Patch = %v", err)
+	}
+	if err := h.Patch(t.Context(), lengths(false), job.Convert("length", "in", func(n int) (string, error) { return strconv.Itoa(n), nil })); err != nil {
+		t.Fatal(err)
+	}
+	e.RunUntilQuiet()
+	wantOut(t, e, h, "out", 1, 2, 3)
+	if err := h.Patch(t.Context(), lengths(true)); err != nil { // nothing waits now
+		t.Fatal(err)
+	}
+}
