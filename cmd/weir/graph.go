@@ -22,6 +22,7 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/trigger"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -93,9 +94,9 @@ func shellWord(s string) string {
 func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func (f *graphFlags) workers() []worker.Worker {
-	return component.All(component.Policy{
+	return append(component.All(component.Policy{
 		Root: f.root, Programs: f.exec, HTTP: component.HTTPPolicy{AllowPrivate: f.private},
-	})
+	}), trigger.New())
 }
 
 // load reads a graph file and makes a graph of it.

@@ -1,0 +1,299 @@
+package trigger
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/weirworks/weir/internal/clockwork"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/schedule"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Add makes a trigger: a durable job that fires while an engine with New runs. A definition that is wrong, or one whose tree nobody
+// could create, is refused. Options give it an alias, labels, a queue.
+func Add(ctx context.Context, c *job.Client, d Definition, opts ...job.Option) (*job.Handle, error) {
+	err := d.Validate(time.Now())
+	if err == nil {
+		err = d.fits(ctx, c)
+	}
+	if err == nil && d.Launch == nil && d.Kind() != Webhook {
+		err = fmt.Errorf("%w of %s: launch is missing: what it is to start when it fires", job.ErrConfig, Type)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("adding a trigger: %w", err)
+	}
+	h, err := c.Start(ctx, job.Single(&Trigger{Definition: d}, ""), append([]job.Option{job.EnginesLater()}, opts...)...)
+	if err != nil {
+		return nil, fmt.Errorf("adding a trigger: %w", err)
+	}
+	return h, nil
+}
+
+// fits returns an error if the tree to launch could not be created now.
+func (d *Definition) fits(ctx context.Context, c *job.Client) error {
+	l := d.Launch
+	if l == nil {
+		return nil
+	}
+	var root *job.Node
+	if l.Plan != nil {
+		root = &l.Plan.Nodes[0]
+	} else {
+		n := job.New{Type: l.Type, Queue: l.Queue}
+		if len(l.Args) > 0 {
+			n.Args = l.Args
+		}
+		plan, err := c.PlanNew(ctx, n)
+		if err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+		if err := job.CheckLaunch(plan); err != nil {
+			return fmt.Errorf("launch: %w", err)
+		}
+		root = &plan.Nodes[0]
+	}
+	if _, err := l.into(root); err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	return nil
+}
+
+// parse reads a definition. A field that there is not is an error.
+func parse(raw []byte) (d Definition, err error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err = dec.Decode(&d); err != nil {
+		err = fmt.Errorf("%w of %s: %w", job.ErrConfig, Type, err)
+	}
+	return d, err
+}
+
+// Status is what is known of a trigger.
+type Status struct {
+	ID      job.ID              `json:"id"`
+	Aliases []string            `json:"aliases,omitempty"`
+	Status  statemachine.Status `json:"status"` // of its job: completed if it fires no more
+	Kind    Kind                `json:"kind"`
+	Paused  bool                `json:"paused"`
+	// Understood says what the schedule means; empty without one.
+	Understood string `json:"understood,omitempty"`
+	// Next are the times at which it fires next, if nothing holds it back.
+	Next       []time.Time `json:"next,omitempty"`
+	Definition Definition  `json:"definition"`
+	// Firings and Launches count those since it was made, Dropped what did not fire, by reason.
+	Firings  int64            `json:"firings"`
+	Launches int64            `json:"launches"`
+	Dropped  map[string]int64 `json:"dropped,omitempty"`
+	Last     *time.Time       `json:"last,omitempty"`      // when it fired last
+	LastTree job.ID           `json:"last_tree,omitempty"` // which tree it launched last
+	// Running are launched trees that have not ended, if limits.parallel says how many there may be.
+	Running []job.ID `json:"running,omitempty"`
+	// Waiting are messages, ticks and firings that wait: to be joined, or for a tree to end.
+	Waiting int64 `json:"waiting"`
+	// Pending are things that were asked of it and wait for its next run.
+	Pending int64  `json:"pending"`
+	Reason  string `json:"reason,omitempty"` // why its job does not go on
+}
+
+// errNotOne: the job is no trigger.
+func errNotOne(i *job.Info) error {
+	return fmt.Errorf("%w: job %s is a %s, not a trigger", job.ErrPort, i.ID, i.Type)
+}
+
+// Get tells of a trigger, with up to next times at which it fires.
+func Get(ctx context.Context, c *job.Client, h *job.Handle, next int) (*Status, error) {
+	info, err := h.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := of(ctx, c, info, next)
+	if err != nil {
+		return nil, fmt.Errorf("reading trigger %s: %w", h.ID(), err)
+	}
+	return s, nil
+}
+
+// of reads the state of a trigger.
+func of(ctx context.Context, c *job.Client, info *job.Info, next int) (*Status, error) {
+	if info.Type != Type {
+		return nil, errNotOne(info)
+	}
+	state, err := c.At(info.ID).State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	details, err := c.Details(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{ID: info.ID, Aliases: details[0].Aliases, Status: info.Status, Reason: info.Reason}
+	raw := state[keyDefinition]
+	if raw == nil {
+		raw = info.Args
+	}
+	var m memory
+	var h held
+	var ticks clockwork.State
+	var sched schedule.Schedule
+	for v, raw := range map[any]json.RawMessage{
+		&s.Definition: raw, &m: state[keyMemory], &h: state[keyHeld], &ticks: state[clockwork.StateKey], &sched: state[clockwork.ScheduleKey],
+	} {
+		if raw != nil {
+			if err := json.Unmarshal(raw, v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s.Kind = s.Definition.Kind()
+	s.Paused, s.Firings, s.Launches, s.Dropped = m.Paused, m.Firings, m.Launches, m.Dropped
+	s.Last, s.LastTree, s.Running = when(m.Last), m.LastTree, m.Open
+	s.Waiting = int64(len(h.Queue) + h.N)
+	if p, ok := info.Port(port.Input, portIn); ok {
+		s.Waiting += p.Waiting
+	}
+	if p, ok := info.Port(port.Input, portControl); ok {
+		s.Pending = p.Waiting
+	}
+	if s.Kind == Scheduled {
+		s.schedule(sched, ticks, next)
+	}
+	return s, nil
+}
+
+// schedule tells what the schedule means and when it comes next.
+func (s *Status) schedule(sched schedule.Schedule, ticks clockwork.State, next int) {
+	clock := s.Definition.clock()
+	if sched.IsZero() || ticks.Name != clock.Name { // it has not run yet
+		made, err := clock.Parse(time.Now())
+		if err != nil {
+			return
+		}
+		sched = made
+		ticks = clockwork.State{}
+		if at, ok := sched.Next(schedule.Moments{Now: time.Now()}); ok {
+			ticks.Next = at.UnixMilli()
+		}
+	}
+	s.Understood = sched.Understood()
+	if s.Paused || s.Status.Settled() || ticks.Next == 0 {
+		return
+	}
+	at := time.UnixMilli(ticks.Next).UTC()
+	for n := ticks.N; len(s.Next) < next && (s.Definition.Count == 0 || n < s.Definition.Count); n++ {
+		s.Next = append(s.Next, at)
+		var ok bool
+		if at, ok = sched.Next(schedule.Moments{Now: at, Scheduled: at}); !ok {
+			break
+		}
+		at = at.UTC()
+	}
+}
+
+// List tells of the triggers that are root jobs, the newest first: those that fire no more only with all.
+func List(ctx context.Context, c *job.Client, all bool, next int) iter.Seq2[*Status, error] {
+	return func(yield func(*Status, error) bool) {
+		for info, err := range c.Jobs(ctx, job.Filter{Type: Type}) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !all && (info.Status.Settled() || info.Status == statemachine.Terminating) {
+				continue
+			}
+			s, err := of(ctx, c, info, next)
+			if errors.Is(err, job.ErrNotFound) {
+				continue
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Pause has the trigger drop what would fire, and count it, until Resume.
+func Pause(ctx context.Context, h *job.Handle, by string) error {
+	return ask(ctx, h, Control{Do: doPause, By: by})
+}
+
+// Resume ends a pause.
+func Resume(ctx context.Context, h *job.Handle, by string) error {
+	return ask(ctx, h, Control{Do: doResume, By: by})
+}
+
+// Fire has the trigger fire once, also while it is paused. payload is what that firing says; nil: what a tick does.
+func Fire(ctx context.Context, h *job.Handle, by string, payload json.RawMessage) error {
+	return ask(ctx, h, Control{Do: doFire, By: by, Payload: payload})
+}
+
+// Change changes fields of the trigger's definition: those that the JSON object has; null clears one. What comes of it is
+// checked first. Another schedule begins anew.
+func Change(ctx context.Context, c *job.Client, h *job.Handle, by string, fields json.RawMessage) error {
+	s, err := Get(ctx, c, h, 0)
+	if err != nil {
+		return err
+	}
+	to, err := s.Definition.with(fields)
+	if err == nil {
+		err = to.Validate(time.Now())
+	}
+	if err == nil {
+		err = to.fits(ctx, c)
+	}
+	if err != nil {
+		return fmt.Errorf("changing trigger %s: %w", h.ID(), err)
+	}
+	return ask(ctx, h, Control{Do: doChange, By: by, To: fields})
+}
+
+// Send writes a message to a webhook trigger, which fires for it.
+func Send(ctx context.Context, c *job.Client, h *job.Handle, message json.RawMessage) error {
+	s, err := Get(ctx, c, h, 0)
+	if err != nil {
+		return err
+	}
+	if s.Kind != Webhook {
+		return fmt.Errorf("%w %q: trigger %s fires for %s, not for messages that are sent to it: use fire", job.ErrPort, portIn, h.ID(), s.Kind)
+	}
+	return h.Write(ctx, portIn, message)
+}
+
+// Delete ends a trigger, and removes it as soon as that is done. Trees that it launched go on.
+func Delete(ctx context.Context, h *job.Handle) error {
+	info, err := h.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if info.Type != Type {
+		return errNotOne(info)
+	}
+	if err := h.TerminateAll(ctx); err != nil {
+		return fmt.Errorf("ending trigger %s: %w", h.ID(), err)
+	}
+	if _, err := h.WaitFor(ctx, func(i *job.Info) bool { return i.Status == statemachine.Terminated }); err != nil {
+		return fmt.Errorf("ending trigger %s: %w", h.ID(), err)
+	}
+	return h.Delete(ctx)
+}
+
+// ask writes a control message.
+func ask(ctx context.Context, h *job.Handle, what Control) error {
+	info, err := h.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if info.Type != Type {
+		return errNotOne(info)
+	}
+	if info.Status.Settled() {
+		return fmt.Errorf("%w: trigger %s is %s and fires no more: add another one", job.ErrStatus, h.ID(), info.Status)
+	}
+	return h.Write(ctx, portControl, what)
+}
