@@ -67,8 +67,12 @@ func processServe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	workers := releasedAs(processName)
+	if workers == nil {
+		workers = append(everything(), &Held{})
+	}
 	e, err := worker.New(worker.Config{
-		Store: s, Workers: append(everything(), &Held{}), Concurrency: 4, Lease: processLease,
+		Store: s, Workers: workers, Concurrency: 4, Lease: processLease,
 		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
 	})
 	if err != nil {
