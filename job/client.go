@@ -27,6 +27,7 @@ type Store interface {
 	Channels
 	History
 	Keeper
+	Bulk
 }
 
 // Client creates jobs and finds them. It holds its store, and what it has read of the catalogue

@@ -21,6 +21,7 @@ type Handle struct {
 	id      ID
 	created bool
 	seen    *Info // as it was when the handle was made, if that is known
+	planned *Plan // what the job was created of by this handle, unless that is nil
 	takes   takes
 }
 
@@ -97,12 +98,21 @@ func (h *Handle) WriteOut(ctx context.Context, out string, messages ...any) erro
 }
 
 func (h *Handle) write(ctx context.Context, dir port.Dir, name, once string, messages []any) error {
+	w, err := h.writing(ctx, dir, name, once, messages)
+	if err != nil {
+		return err
+	}
+	return h.store.Write(ctx, h.id, w)
+}
+
+// writing is what write hands to the store.
+func (h *Handle) writing(ctx context.Context, dir port.Dir, name, once string, messages []any) (Write, error) {
 	items, err := encode(ctx, h.trace, messages)
 	if err != nil {
-		return fmt.Errorf("writing to port %q of job %s: %w", name, h.id, err)
+		return Write{}, fmt.Errorf("writing to port %q of job %s: %w", name, h.id, err)
 	}
 	if err := h.fit(ctx, PortRef{Job: h.id, Dir: dir, Port: name}, items); err != nil {
-		return fmt.Errorf("writing to port %q of job %s: %w", name, h.id, err)
+		return Write{}, fmt.Errorf("writing to port %q of job %s: %w", name, h.id, err)
 	}
 	w := Write{Dir: dir, Port: name, Items: items, Once: once}
 	if o, _ := ctx.Value(writeKey{}).(writeOptions); o.quiet {
@@ -111,7 +121,7 @@ func (h *Handle) write(ctx context.Context, dir port.Dir, name, once string, mes
 	if o, _ := ctx.Value(writeKey{}).(writeOptions); !o.unlogged {
 		w.Entry = outsideEntry(h.id, w, messageContext(ctx))
 	}
-	return h.store.Write(ctx, h.id, w)
+	return w, nil
 }
 
 // Close ends an In port of the job: when what it holds is read, it is done.

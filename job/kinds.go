@@ -94,8 +94,11 @@ func (h *Handle) follow(ctx context.Context, ref PortRef, fresh bool) (takers []
 	todo := []PortRef{ref}
 	for looks := 0; looks < len(todo) && looks < maxLooks; looks++ {
 		at := todo[looks]
-		info, err := h.seen, error(nil)
-		if info == nil || fresh || looks > 0 {
+		info, err := h.planned.info(h.id, at.Job), error(nil)
+		if looks == 0 && info == nil {
+			info = h.seen
+		}
+		if info == nil || fresh {
 			info, err = h.store.Info(ctx, at.Job)
 		}
 		if errors.Is(err, ErrNotFound) {
@@ -129,4 +132,25 @@ func (t *TypeInfo) goType(dir port.Dir, name string) string {
 		}
 	}
 	return ""
+}
+
+// info is what a plan tells of one of its jobs for whoever looks where messages go, or nil: root is the ID of the first one.
+func (p *Plan) info(root, id ID) *Info {
+	if p == nil || id.Tree() != root || root != root.Tree() || id.Number() >= len(p.Nodes) {
+		return nil
+	}
+	n := &p.Nodes[id.Number()]
+	i := &Info{ID: id, Type: n.Type, Queue: cmp.Or(n.Queue, DefaultQueue), Graph: n.Graph}
+	for k := range n.Ports {
+		one := PortInfo{Spec: n.Ports[k].Spec}
+		for _, e := range n.Ports[k].Edges {
+			var ends []PortRef
+			for _, t := range e {
+				ends = append(ends, PortRef{Job: root.Nth(t.Node), Dir: t.Dir, Port: t.Port})
+			}
+			one.Edges = append(one.Edges, ends)
+		}
+		i.Ports = append(i.Ports, one)
+	}
+	return i
 }

@@ -19,12 +19,10 @@ import (
 // Create implements job.Creator.
 func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by string) (bool, error) {
 	due := s.keys.dueOf(root)
-	digest := plan.Digest()
-	plan, err := s.secrets.hidePlan(plan, root.Tree(), root.Number())
+	nodes, err := s.nodesOf(root, plan, by)
 	if err != nil {
 		return false, err
 	}
-	nodes := planArgs(plan, root, root.Number(), plan.Parent, by, digest)
 	large := ""
 	if len(createParts(nodes)) > 1 {
 		large = "1"
@@ -33,25 +31,63 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 		}
 		nodes = nodes[:1]
 	}
-	args := []any{string(root), string(plan.Parent), plan.Nodes[0].Name, rand.Text(), large, len(plan.Nodes), len(nodes)}
-	for _, n := range nodes {
-		args = append(args, n...)
-	}
+	args := createCall(root, plan, large, nodes)
 	reply, err := s.run(ctx, scriptCreate, due, args...)
 	if err != nil {
 		return false, err
 	}
 	var d decoder
 	l := d.list(reply)
+	created, refused := createdBy(&d, l, root, plan.Parent)
+	if refused == nil {
+		s.foretell(ctx, root, plan)
+	}
+	err = s.deliver(ctx, due, &d, d.at(l, 1)) // of a refusal, too: what is left may be an order that nobody has carried out
+	if refused != nil {
+		return false, refused
+	}
+	return created, err
+}
+
+// nodesOf are the jobs of a plan as born() in run.lua reads them.
+func (s *Store) nodesOf(root job.ID, plan *job.Plan, by string) ([][]any, error) {
+	digest := plan.Digest()
+	plan, err := s.secrets.hidePlan(plan, root.Tree(), root.Number())
+	if err != nil {
+		return nil, err
+	}
+	return planArgs(plan, root, root.Number(), plan.Parent, by, digest), nil
+}
+
+// createCall are the arguments of create.lua.
+func createCall(root job.ID, plan *job.Plan, large string, nodes [][]any) []any {
+	args := []any{string(root), string(plan.Parent), plan.Nodes[0].Name, rand.Text(), large, len(plan.Nodes), len(nodes)}
+	for _, n := range nodes {
+		args = append(args, n...)
+	}
+	return args
+}
+
+// createArgs are those of a plan that one call creates; of a large one there are none.
+func (s *Store) createArgs(root job.ID, plan *job.Plan, by string) (due string, args []any, large bool, err error) {
+	nodes, err := s.nodesOf(root, plan, by)
+	if err != nil {
+		return "", nil, false, err
+	}
+	if len(createParts(nodes)) > 1 {
+		return "", nil, true, nil
+	}
+	return s.keys.dueOf(root), createCall(root, plan, "", nodes), false, nil
+}
+
+// createdBy tells what create.lua says of a job that it was to create.
+func createdBy(d *decoder, l []any, root, parent job.ID) (created bool, err error) {
 	if why, refused := d.at(l, 0).(string); refused && (why == "leftovers" || why == "moved") {
-		_ = s.deliver(ctx, due, &d, d.at(l, 1)) // what is left may be an order that nobody has carried out
 		return false, refusal(why, root)
 	} else if refused {
-		return false, fmt.Errorf("under parent %s: %w", plan.Parent, refusal(why, plan.Parent))
+		return false, fmt.Errorf("under parent %s: %w", parent, refusal(why, parent))
 	}
-	created := d.int(d.at(l, 0)) == 1
-	s.foretell(ctx, root, plan)
-	return created, s.deliver(ctx, due, &d, d.at(l, 1))
+	return d.int(d.at(l, 0)) == 1, d.err
 }
 
 // foretell tells those who sweep of the first time that a job of a plan waits for.

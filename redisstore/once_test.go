@@ -12,7 +12,6 @@ import (
 func TestPoint11Keys(t *testing.T) {
 	each(t, func(e *env) {
 		c := job.NewClient(e.store)
-		one := func(typ string) planned { return planned{{Type: typ, Ports: ports(in("in"))}} }
 		first, err := c.Start(e.Context(), one("A"), job.Key("k"))
 		e.ok(err)
 		again, err := c.Start(e.Context(), one("B"), job.Key("k"))

@@ -16,8 +16,17 @@ import (
 
 // Write implements job.Ports.
 func (s *Store) Write(ctx context.Context, id job.ID, w job.Write) error {
-	if err := checkPort(id, w.Port); err != nil {
+	args, err := s.writeArgs(id, w)
+	if err != nil {
 		return err
+	}
+	return s.actSeated(ctx, scriptWrite, id, w.Port, args...)
+}
+
+// writeArgs are the arguments of port_write.lua, up to what follows.
+func (s *Store) writeArgs(id job.ID, w job.Write) ([]any, error) {
+	if err := checkPort(id, w.Port); err != nil {
+		return nil, err
 	}
 	quiet := ""
 	if w.Quiet {
@@ -25,11 +34,11 @@ func (s *Store) Write(ctx context.Context, id job.ID, w job.Write) error {
 	}
 	items, err := s.secrets.hideMessages(w.Items)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	entry, err := s.secrets.hideText(job.KindLog, id, w.Entry)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	token, kept := rand.Text(), time.Minute
 	if w.Once != "" {
@@ -37,7 +46,7 @@ func (s *Store) Write(ctx context.Context, id job.ID, w job.Write) error {
 		token, kept = "once:"+hex.EncodeToString(sum[:16]), job.OnceFor
 	}
 	args := []any{string(id), dirArg(w.Dir), w.Port, token, kept.Milliseconds(), hashArg(w), quiet, entry}
-	return s.actSeated(ctx, scriptWrite, id, w.Port, itemArgs(args, items)...)
+	return itemArgs(args, items), nil
 }
 
 // ClosePort implements job.Ports.

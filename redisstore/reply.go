@@ -3,6 +3,7 @@ package redisstore
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -96,6 +97,29 @@ type todo struct {
 	shard   int
 	bells   []delivery.Bell // to be rung
 	members []string        // of `due` that are no jobs, and want to be looked at now
+}
+
+// add adds what another call of the shard left to do.
+func (t *todo) add(more todo) {
+	for _, m := range more.members {
+		if !slices.Contains(t.members, m) {
+			t.members = append(t.members, m)
+		}
+	}
+	for _, b := range more.bells {
+		at := slices.IndexFunc(t.bells, func(known delivery.Bell) bool { return known.Queue == b.Queue })
+		if at < 0 {
+			t.bells = append(t.bells, b)
+			continue
+		}
+		known := &t.bells[at]
+		known.Gen = max(known.Gen, b.Gen)
+		for _, typ := range b.Types {
+			if !slices.Contains(known.Types, typ) {
+				known.Types = append(known.Types, typ)
+			}
+		}
+	}
 }
 
 // todo decodes what wakes() in ready.lua returns.

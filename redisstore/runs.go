@@ -166,13 +166,18 @@ func (s *Store) deliver(ctx context.Context, due string, d *decoder, reply any) 
 	if d.err != nil {
 		return d.err
 	}
+	s.finish(ctx, due, left)
+	return nil
+}
+
+// finish does what scripts left to do in a shard.
+func (s *Store) finish(ctx context.Context, due string, left todo) {
 	all := len(left.members)
 	left.members = slices.DeleteFunc(left.members, func(m string) bool { return m == choresMember })
 	s.hand(ctx, due, left)
 	if len(left.members) < all {
 		_ = s.chores(ctx, due)
 	}
-	return nil
 }
 
 // hand is deliver for those that others wait for: what may take long goes on in the background.

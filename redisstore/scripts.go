@@ -149,33 +149,13 @@ type call struct {
 	args []any
 }
 
-// runAll makes all calls of a script in one round trip and returns their replies. They are not
-// one act: others may come in between.
+// runAll is runEach, and returns the first error if there is one.
 func (s *Store) runAll(ctx context.Context, p program, calls []call) ([]any, error) {
-	cmds := make([]*redis.Cmd, len(calls))
-	_, _ = s.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
-		for i, c := range calls {
-			if s.scripts.Load() {
-				cmds[i] = p.lua.EvalSha(ctx, pipe, []string{c.due}, c.args...)
-			} else {
-				cmds[i] = pipe.FCall(ctx, functionName, []string{c.due}, append([]any{p.name}, c.args...)...)
-			}
-		}
-		return nil
-	})
-	replies := make([]any, len(calls))
-	for i, cmd := range cmds {
-		reply, err := cmd.Result()
-		switch {
-		case redis.HasErrorPrefix(err, "NOSCRIPT"), missing(err), unsupported(err), outOfMemory(err):
-			reply, err = s.run(ctx, p, calls[i].due, calls[i].args...)
-		case err != nil:
-			err = fmt.Errorf("redis script %s: %w", p.name, s.explain(err))
-		}
+	replies, errs := s.runEach(ctx, p, calls)
+	for _, err := range errs {
 		if err != nil {
 			return nil, err
 		}
-		replies[i] = reply
 	}
 	return replies, nil
 }
