@@ -34,6 +34,7 @@ func (s *Server) jobOperations() {
 		method: http.MethodPost, path: "/v1/jobs", id: "create-job", group: groupJobs, role: operate, status: http.StatusCreated, summary: "Create a job by its type",
 		about: "The type must be one that an engine has registered for the queue. With an alias that exists already nothing is created: 409.",
 	}, createJob)
+	s.batchOperations()
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/jobs/{job}", id: "show-job", group: groupJobs, role: read, summary: "Show one job: status, ports, state, children, errors",
 		about: "ETag changes with what is shown; If-None-Match of the last one answers 304.",
@@ -187,48 +188,56 @@ type createInput struct {
 }
 
 func createJob(ctx context.Context, s *session, in *createInput) (*created, error) {
-	b := in.Body
-	if b.Type == "" {
-		return nil, wrong("type is missing: name a worker type that an engine has registered")
+	n, err := in.Body.New(ctx, s.client, s.store.Now)
+	if err != nil {
+		return nil, err
 	}
-	n := job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels, By: s.principal.Name, Key: in.Key}
-	if len(b.Args) > 0 {
-		if b.Args[0] != '{' {
-			return nil, wrong("args: use an object, like {\"Width\": 640}")
-		}
-		n.Args = b.Args
-	}
-	if b.Retain != "" {
-		var err error
-		if n.Retain, err = job.ParseRetention(b.Retain); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case b.In != nil && b.At != nil:
-		return nil, wrong("in and at both say when: use one of them")
-	case b.At != nil:
-		n.At = *b.At
-	case b.In != nil:
-		now, err := s.store.Now(ctx)
-		if err != nil {
-			return nil, err
-		}
-		n.At = now.Add(time.Duration(*b.In))
-	}
-	if b.Parent != "" {
-		parent, err := s.find(ctx, b.Parent)
-		if err != nil {
-			return nil, err
-		}
-		n.Parent = parent.ID()
-	}
+	n.By, n.Key = s.principal.Name, in.Key
 	h, err := s.client.Create(ctx, n)
 	if err != nil {
 		return nil, err
 	}
 	v, err := FullJob(ctx, h)
 	return &created{Location: "/v1/jobs/" + string(h.ID()), Body: v}, err
+}
+
+// New returns what is to be created. now is the clock of the store.
+func (b *NewJob) New(ctx context.Context, client *job.Client, now func(context.Context) (time.Time, error)) (n job.New, err error) {
+	if b.Type == "" {
+		return n, wrong("type is missing: name a worker type that an engine has registered")
+	}
+	n = job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels}
+	if len(b.Args) > 0 {
+		if b.Args[0] != '{' {
+			return n, wrong("args: use an object, like {\"Width\": 640}")
+		}
+		n.Args = b.Args
+	}
+	if b.Retain != "" {
+		if n.Retain, err = job.ParseRetention(b.Retain); err != nil {
+			return n, err
+		}
+	}
+	switch {
+	case b.In != nil && b.At != nil:
+		return n, wrong("in and at both say when: use one of them")
+	case b.At != nil:
+		n.At = *b.At
+	case b.In != nil:
+		began, err := now(ctx)
+		if err != nil {
+			return n, err
+		}
+		n.At = began.Add(time.Duration(*b.In))
+	}
+	if b.Parent != "" {
+		parent, err := client.Find(ctx, b.Parent)
+		if err != nil {
+			return n, err
+		}
+		n.Parent = parent.ID()
+	}
+	return n, nil
 }
 
 type showInput struct {

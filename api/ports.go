@@ -140,15 +140,11 @@ func send(ctx context.Context, s *session, in *sendInput) (*reply[Sent], error) 
 		if err := decode(in.RawBody, &body); err != nil {
 			return nil, wrong("body: %v; messages are sent as {\"messages\": […]}", err)
 		}
-	}
-	for n, line := range bytes.Split(in.RawBody, []byte("\n")) {
-		if line = bytes.TrimSpace(line); len(line) == 0 || in.ContentType != linesType {
-			continue
-		}
-		if err := port.Check(line); err != nil {
-			return nil, malformed("line %d of the body is not JSON: %v", n+1, err)
-		}
+	} else if err := eachLine(in.RawBody, func(_ int, line []byte) error {
 		body.Messages = append(body.Messages, line)
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	if len(body.Messages) == 0 {
 		return nil, wrong("messages is empty: there is nothing to send")
@@ -176,6 +172,22 @@ func send(ctx context.Context, s *session, in *sendInput) (*reply[Sent], error) 
 		err = h.Write(ctx, in.Port, messages...)
 	}
 	return answer(Sent{len(messages)}, err)
+}
+
+// eachLine calls use with each line of a body that is not empty, and its number.
+func eachLine(body []byte, use func(n int, line []byte) error) error {
+	for n, line := range bytes.Split(body, []byte("\n")) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if err := port.Check(line); err != nil {
+			return malformed("line %d of the body is not JSON: %v", n+1, err)
+		}
+		if err := use(n+1, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type discardInput struct {

@@ -27,6 +27,8 @@ type Writing struct {
 	Messages []any
 	// Key makes it idempotent, as that of WriteOnce; empty means none.
 	Key string
+	// Context has keys that the messages carry besides those of WithContext.
+	Context port.Context
 }
 
 // ManyError tells that some of several acts were not carried out: of the others each was, by itself. errors.Is and As find what is wrong with
@@ -125,7 +127,6 @@ type start struct {
 	id     ID
 	own    ID // that it would get, if neither key nor alias knew another one
 	create bool
-	there  bool // under its key
 	h      *Handle
 	err    error
 }
@@ -192,7 +193,7 @@ func (c *Client) startAll(ctx context.Context, what, keys string, all []*start) 
 	nameAll(open(func(s *start) bool { return s.o.keyed }), func(s *start) string { return keys + " " + s.o.key },
 		func(names []string, ids []ID) []error { return c.store.OnceMany(ctx, names, ids) })
 	for _, s := range open(func(s *start) bool { return s.id != s.own }) {
-		s.there, s.own = true, s.id
+		s.own = s.id
 	}
 	nameAll(open(func(s *start) bool { return s.o.aliased }), func(s *start) string { return s.o.alias },
 		func(names []string, ids []ID) []error { return c.store.ClaimMany(ctx, names, ids) })
@@ -277,6 +278,9 @@ func (w *Writing) posting(ctx context.Context) (Posting, error) {
 		if err := checkKey("write", w.Key); err != nil {
 			return Posting{}, err
 		}
+	}
+	if len(w.Context) > 0 {
+		ctx = WithContext(ctx, w.Context)
 	}
 	one, err := w.To.writing(ctx, port.Input, w.In, w.Key, w.Messages)
 	return Posting{w.To.id, one}, err

@@ -33,9 +33,14 @@ func checkArgs(args string) error {
 	return nil
 }
 
+// typeFinder finds types of worker, as a store does.
+type typeFinder interface {
+	Type(ctx context.Context, queue, name string) (*job.TypeInfo, error)
+}
+
 // checkComponent refuses args that a component would refuse in its first run. What is no component, or a type of
 // the same name with other arguments, the store knows alone.
-func checkComponent(ctx context.Context, store *redisstore.Store, n job.New) error {
+func checkComponent(ctx context.Context, types typeFinder, n job.New) error {
 	args, _ := n.Args.(json.RawMessage)
 	for _, c := range component.Components(component.Policy{}) {
 		if name, err := job.TypeOf(c); err != nil || name != n.Type {
@@ -45,7 +50,7 @@ func checkComponent(ctx context.Context, store *redisstore.Store, n job.New) err
 		if err != nil {
 			return err
 		}
-		typ, err := store.Type(ctx, n.Queue, n.Type)
+		typ, err := types.Type(ctx, n.Queue, n.Type)
 		if err != nil || !slices.Equal(typ.Params, layout.ParamSpecs()) || port.CheckParams(typ.Params, args) != nil {
 			return nil //nolint:nilerr // Create says it better
 		}
@@ -66,14 +71,27 @@ func newCreate(s *settings) *cobra.Command {
 	var delay time.Duration
 	var retain retentionFlag
 	var priority int
+	var from string
 	c := &cobra.Command{
-		Use:   "create TYPE",
-		Short: "Create a job of a type that an engine has registered",
+		Use:   "create TYPE | create --from FILE",
+		Short: "Create a job of a type that an engine has registered, or many",
 		Long: `Create a job of a type that an engine has registered (weir types lists them). Its args are
-checked first: their names, their kinds, and of components (weir components) all that these check.`,
-		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h",
-		Args:    usage(cobra.ExactArgs(1)),
+checked first: their names, their kinds, and of components (weir components) all that these check.
+
+With --from many are created, of which each is a line of a file: a JSON object with type and,
+if you like, queue, priority, args, alias, labels, retain, in, at, parent, name and key. Of jobs
+with the same key one is created within an hour, so the command may be repeated. The IDs are
+printed in the order of the lines, and an empty line for each that was not created.`,
+		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h\n  weir create --from jobs.jsonl\n" +
+			"  echo '{\"type\": \"Resize\", \"args\": {\"Width\": 640}, \"key\": \"img-7\"}' | weir create --from -",
+		Args: usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, words []string) error {
+			if from != "" {
+				return createFrom(s, c, from, words)
+			}
+			if len(words) == 0 {
+				return usageError{errors.New("name the type of the job, or a file with --from")}
+			}
 			if delay < 0 {
 				return usageError{fmt.Errorf("--in %s: use a positive time, like 10m", delay)}
 			}
@@ -119,6 +137,7 @@ checked first: their names, their kinds, and of components (weir components) all
 			})
 		},
 	}
+	c.Flags().StringVar(&from, "from", "", "`FILE` with a job in each line, as JSON; - for standard input")
 	c.Flags().StringVar(&args, "args", "", "parameters of the job, a `JSON` object")
 	c.Flags().StringVar(&n.Queue, "queue", job.DefaultQueue, "queue of the job")
 	c.Flags().IntVar(&priority, "priority", job.DefaultPriority, "from 0 to 1000: of the ready jobs of a queue those of a higher one run first")
