@@ -1,0 +1,393 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/trigger"
+)
+
+func newTrigger(s *settings) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "trigger",
+		Short: "Start trees by schedules, events and webhooks",
+		Long: `Start trees by schedules, events and webhooks. A trigger is a durable job: each firing happens
+exactly once, on some engine, and launches a tree. docs/triggers.md describes them.`,
+		Example: "  weir trigger add 'every weekday at 9am' --type report --alias daily\n  weir trigger list\n  weir trigger show daily\n  weir trigger pause daily",
+		Args:    usage(cobra.NoArgs),
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(
+		newTriggerAdd(s), newTriggerList(s), s.complete(newTriggerShow(s), triggerWords), s.complete(newTriggerChange(s), triggerWords),
+		s.complete(newTriggerFire(s), triggerWords),
+		s.complete(triggerAct(s, "pause", "Let a trigger drop what would fire, until it is resumed", "pauses", trigger.Pause), triggerWords),
+		s.complete(triggerAct(s, "resume", "Let a paused trigger fire again", "goes on", trigger.Resume), triggerWords),
+		s.complete(newTriggerDelete(s), triggerWords),
+	)
+	return c
+}
+
+// triggerWords are the triggers, with what makes them fire.
+func triggerWords(ctx context.Context, store *redisstore.Store, _ []string) ([]string, error) {
+	var all []string
+	for t, err := range trigger.List(ctx, job.NewClient(store), false, 0) {
+		if err != nil || len(all) == completed {
+			return all, err
+		}
+		all = append(all, described(nameOf(t), firesOn(t)))
+	}
+	return all, nil
+}
+
+// described is a word for completion with what it stands for.
+func described(word, what string) string { return word + "\t" + what }
+
+func nameOf(t *trigger.Status) string {
+	if len(t.Aliases) > 0 {
+		return t.Aliases[0]
+	}
+	return string(t.ID)
+}
+
+// firesOn says what makes a trigger fire.
+func firesOn(t *trigger.Status) string {
+	switch t.Kind {
+	case trigger.Scheduled:
+		return strings.TrimSpace(t.Definition.Schedule + " " + t.Definition.Zone)
+	case trigger.Event:
+		return strings.TrimSpace("channel " + t.Definition.Channel + " " + t.Definition.Filter)
+	}
+	return strings.TrimSpace("webhook " + t.Definition.Filter)
+}
+
+func newTriggerAdd(s *settings) *cobra.Command {
+	var f triggerFlags
+	var alias string
+	var labels []string
+	c := &cobra.Command{
+		Use:   "add [SCHEDULE]",
+		Short: "Make a trigger that launches a job of a type, or a graph",
+		Long: `Make a trigger that launches a job of a type, or a graph, each time it fires: at the times of
+SCHEDULE (weir next says what one means), for each message published to --channel, or, with neither, for
+each message that is sent to it (weir send TRIGGER in MESSAGE, or POST /v1/triggers/ID/send).`,
+		Example: `  weir trigger add '30 9 * * MON-FRI' --zone Europe/Berlin --type report --args '{"kind":"daily"}' --alias daily
+  weir trigger add 'in 10m' --graph cleanup.yaml
+  weir trigger add --channel /files/new --filter 'it.size > 0' --type import --parallel 4
+  weir trigger add --type deploy --debounce 30s --payload append --parallel 1 --overflow drop`,
+		Args: usage(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			var d trigger.Definition
+			if err := f.apply(c, args, &d); err != nil {
+				return err
+			}
+			if d.Launch == nil {
+				return usageError{fmt.Errorf("what is it to launch? Give --type or --graph")}
+			}
+			options := []job.Option{job.By(actor)}
+			given, err := labelsOf(labels)
+			if err != nil {
+				return err
+			}
+			for k, v := range given {
+				options = append(options, job.Label(k, v))
+			}
+			if alias != "" {
+				options = append(options, job.Alias(alias))
+			}
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				h, err := trigger.Add(ctx, job.NewClient(store), d, options...)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintln(c.OutOrStdout(), h.ID())
+				return err
+			})
+		},
+	}
+	f.add(s, c)
+	c.Flags().StringVar(&alias, "alias", "", "a name for the trigger")
+	c.Flags().StringArrayVar(&labels, "label", nil, "a label of the trigger, `KEY=VALUE`")
+	return c
+}
+
+func newTriggerChange(s *settings) *cobra.Command {
+	var f triggerFlags
+	c := &cobra.Command{
+		Use:   "change TRIGGER [SCHEDULE]",
+		Short: "Change when a trigger fires, and what it launches",
+		Long: `Change when a trigger fires, and what it launches, before its next firing. What no flag names stays; an
+empty text or a 0 clears it. Another schedule begins anew.`,
+		Example: "  weir trigger change daily '0 8 * * MON-FRI'\n  weir trigger change daily --parallel 2 --overflow drop",
+		Args:    usage(cobra.RangeArgs(1, 2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.with(c, args[0], func(ctx context.Context, client *job.Client, h *job.Handle) error {
+				t, err := trigger.Get(ctx, client, h, 0)
+				if err != nil {
+					return err
+				}
+				before, err := fieldsOf(t.Definition)
+				if err != nil {
+					return err
+				}
+				if err := f.apply(c, args[1:], &t.Definition); err != nil {
+					return err
+				}
+				after, err := fieldsOf(t.Definition)
+				if err != nil {
+					return err
+				}
+				for name := range before {
+					if after[name] == nil {
+						after[name] = json.RawMessage("null")
+					}
+				}
+				raw, err := json.Marshal(after)
+				if err != nil {
+					return err
+				}
+				if err := trigger.Change(ctx, client, h, actor, raw); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.OutOrStdout(), "trigger %s is changed\n", h.ID())
+				return err
+			})
+		},
+	}
+	f.add(s, c)
+	return c
+}
+
+// fieldsOf are the fields of a definition in JSON.
+func fieldsOf(d trigger.Definition) (map[string]json.RawMessage, error) {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]json.RawMessage{}
+	return fields, json.Unmarshal(raw, &fields)
+}
+
+// triggerAct is a command that asks one thing of a trigger.
+func triggerAct(s *settings, verb, short, done string, fn func(ctx context.Context, h *job.Handle, by string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:     verb + " TRIGGER",
+		Short:   short,
+		Long:    short + ".\nIt holds before the next firing; while no engine runs it waits: weir trigger show tells.",
+		Example: "  weir trigger " + verb + " daily",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.act(c, args[0], done, func(ctx context.Context, h *job.Handle) error { return fn(ctx, h, actor) })
+		},
+	}
+}
+
+func newTriggerFire(s *settings) *cobra.Command {
+	var payload string
+	c := &cobra.Command{
+		Use:     "fire TRIGGER",
+		Short:   "Let a trigger fire once, now, also while it is paused",
+		Example: "  weir trigger fire daily\n  weir trigger fire import --payload '{\"file\":\"a.csv\"}'",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			var raw json.RawMessage
+			if c.Flags().Changed("payload") {
+				if raw = json.RawMessage(payload); !json.Valid(raw) {
+					return usageError{fmt.Errorf("--payload %.60q is not valid JSON", payload)}
+				}
+			}
+			return s.act(c, args[0], "fires", func(ctx context.Context, h *job.Handle) error { return trigger.Fire(ctx, h, actor, raw) })
+		},
+	}
+	c.Flags().StringVar(&payload, "payload", "", "what the firing says, `JSON`; default what a tick of a schedule does")
+	return c
+}
+
+// deletion is how long weir trigger delete waits for a run in progress, or an engine.
+const deletion = 15 * time.Second
+
+func newTriggerDelete(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:     "delete TRIGGER",
+		Short:   "End a trigger, and remove it",
+		Long:    "End a trigger, and remove it. Trees that it launched go on.",
+		Example: "  weir trigger delete daily",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.act(c, args[0], "is deleted", func(ctx context.Context, h *job.Handle) error {
+				ctx, cancel := context.WithTimeout(ctx, deletion)
+				defer cancel()
+				err := trigger.Delete(ctx, h)
+				if err != nil && ctx.Err() != nil {
+					err = fmt.Errorf("%w: it fires no more, and ends as soon as an engine runs; then delete it again", err)
+				}
+				return err
+			})
+		},
+	}
+}
+
+func newTriggerList(s *settings) *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the triggers: when they fire next, and what they did",
+		Example: "  weir trigger list\n  weir trigger list --all -o json",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				found := []*trigger.Status{}
+				for t, err := range trigger.List(ctx, job.NewClient(store), all, 1) {
+					if err != nil {
+						return err
+					}
+					found = append(found, t)
+				}
+				return s.show(c, found, "", func(w io.Writer) error {
+					if len(found) == 0 {
+						_, err := fmt.Fprintln(c.ErrOrStderr(), "no triggers: make one with weir trigger add")
+						return err
+					}
+					return triggerTable(w, found)
+				})
+			})
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "also those that fire no more")
+	s.formats(c, "table", "json", "yaml")
+	return c
+}
+
+// maxWhen is how many columns of a table say when a trigger fires.
+const maxWhen = 30
+
+func triggerTable(w io.Writer, all []*trigger.Status) error {
+	style := term.StyleOf(w)
+	rows := [][]string{{"TRIGGER", "WHEN", "NEXT", "FIRED", "DROPPED", "STATE"}}
+	for _, t := range all {
+		next := "-"
+		if len(t.Next) > 0 {
+			next = t.Next[0].Format(time.RFC3339)
+		}
+		rows = append(rows, []string{
+			term.Fit(term.Clean(nameOf(t)), maxWhen), term.Fit(term.Clean(firesOn(t)), maxWhen), next, term.Number(t.Firings), term.Number(dropped(t)), stateOf(t),
+		})
+	}
+	return term.Table(w, rows, style)
+}
+
+func dropped(t *trigger.Status) (n int64) {
+	for _, some := range t.Dropped {
+		n += some
+	}
+	return n
+}
+
+// stateOf says in a word whether a trigger fires.
+func stateOf(t *trigger.Status) string {
+	switch {
+	case t.Status.Settled():
+		return string(t.Status)
+	case t.Paused:
+		return "paused"
+	}
+	return "active"
+}
+
+func newTriggerShow(s *settings) *cobra.Command {
+	next := 5
+	c := &cobra.Command{
+		Use:     "show TRIGGER",
+		Short:   "Show a trigger: its next times, what it launches, and what it dropped",
+		Example: "  weir trigger show daily\n  weir trigger show daily --next 20 -o json",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if next < 0 || next > maxNext {
+				return usageError{fmt.Errorf("--next %d: use 0 to %d", next, maxNext)}
+			}
+			return s.with(c, args[0], func(ctx context.Context, client *job.Client, h *job.Handle) error {
+				t, err := trigger.Get(ctx, client, h, next)
+				if err != nil {
+					return err
+				}
+				return s.show(c, t, "", func(w io.Writer) error { return printTrigger(w, t) })
+			})
+		},
+	}
+	c.Flags().IntVarP(&next, "next", "n", next, "show so many of the next times")
+	s.formats(c, "table", "json", "yaml")
+	return c
+}
+
+// printTrigger shows a trigger to people.
+func printTrigger(w io.Writer, t *trigger.Status) error {
+	style := term.StyleOf(w)
+	var rows [][2]string
+	add := func(name, text string) {
+		if text != "" {
+			rows = append(rows, [2]string{name, text})
+		}
+	}
+	add("trigger", strings.Join(append([]string{string(t.ID)}, t.Aliases...), " "))
+	add("state", stateOf(t))
+	add("when", firesOn(t))
+	add("means", t.Understood)
+	for i, at := range t.Next {
+		add([]string{"next", " "}[min(i, 1)], at.Format(time.RFC3339))
+	}
+	if l := t.Definition.Launch; l != nil {
+		add("launches", cmp.Or(l.Type, planName(l))+" "+string(l.Args))
+	}
+	limits, err := json.Marshal(t.Definition.Limits)
+	if err != nil {
+		return err
+	}
+	if string(limits) != "{}" {
+		add("limits", string(limits))
+	}
+	add("fired", fmt.Sprintf("%s times, %s trees launched", term.Number(t.Firings), term.Number(t.Launches)))
+	if t.Last != nil {
+		add("last", t.Last.Format(time.RFC3339)+" "+string(t.LastTree))
+	}
+	for i, reason := range slices.Sorted(maps.Keys(t.Dropped)) {
+		add([]string{"dropped", " "}[min(i, 1)], term.Number(t.Dropped[reason])+" "+reason)
+	}
+	if len(t.Running) > 0 {
+		add("running", strconv.Itoa(len(t.Running))+" trees")
+	}
+	if t.Waiting > 0 {
+		add("waiting", term.Number(t.Waiting))
+	}
+	if t.Pending > 0 {
+		add("pending", term.Number(t.Pending)+" things asked of it, which wait for an engine")
+	}
+	add("reason", t.Reason)
+	for _, row := range rows {
+		for _, line := range style.Line(style.Bold(fmt.Sprintf("%-9s", row[0])), term.Clean(row[1])) {
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// planName is the name of a graph that is launched.
+func planName(l *trigger.Launch) string {
+	if l.Plan == nil || len(l.Plan.Nodes) == 0 {
+		return ""
+	}
+	return "graph " + l.Plan.Nodes[0].Type
+}

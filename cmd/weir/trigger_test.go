@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/trigger"
+	"github.com/weirworks/weir/worker"
+)
+
+// serving runs the components of the CLI on a Redis until the test ends.
+func serving(t *testing.T, url string) {
+	t.Helper()
+	s, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := worker.New(worker.Config{Store: s, Workers: (&graphFlags{}).workers(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error)
+	go func() { done <- e.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		_ = s.Close()
+	})
+}
+
+// triggerOf reads a trigger as JSON, which the schema allows.
+func triggerOf(t *testing.T, url, name string) (s trigger.Status) {
+	t.Helper()
+	text := weir(t, url, "trigger", "show", name, "-o", "json")
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		t.Fatal(err)
+	}
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err == nil {
+		err = schemaOf(t)("trigger").Validate(v)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+	return s
+}
+
+// TestTrigger: a trigger is made, shown, paused, changed, fired and deleted.
+func TestTrigger(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	serving(t, url)
+	file := filepath.Join(t.TempDir(), "sum.yaml")
+	text, err := os.ReadFile("testdata/sum.yaml")
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	weir(t, url, "trigger", "add", "every day at 9am", "--zone", "Europe/Berlin", "--type", "map", "--args", `{"expr":"it.n"}`, "--alias", "daily", "--parallel", "2")
+	weir(t, url, "trigger", "add", "--graph", file, "--alias", "sums", "--throttle", "10ms")
+	weir(t, url, "trigger", "add", "in 1s", "--type", "map", "--args", `{"expr":"it.n"}`, "--alias", "once")
+
+	s := triggerOf(t, url, "daily")
+	if len(s.Next) != 5 || s.Kind != trigger.Scheduled || s.Understood == "" || s.Definition.Limits.Parallel != 2 || s.Definition.Schedule != "natural:every day at 9am" {
+		t.Errorf("the trigger is %+v", s)
+	}
+	for _, c := range []struct {
+		line string
+		ok   func(s trigger.Status) bool
+	}{
+		{"pause daily", func(s trigger.Status) bool { return s.Paused && len(s.Next) == 0 }},
+		{"fire daily --payload {\"n\":7}", func(s trigger.Status) bool { return s.Firings == 1 && s.Launches == 1 && s.Last != nil }},
+		{"resume daily", func(s trigger.Status) bool { return !s.Paused && len(s.Next) == 5 }},
+		{"change daily @hourly --zone= --parallel 0 --missed skip", func(s trigger.Status) bool {
+			return s.Definition.Missed == "skip" && s.Definition.Limits.Parallel == 0 && s.Definition.Launch.Type == "map" && s.Definition.Zone == ""
+		}},
+	} {
+		weir(t, url, append([]string{"trigger"}, strings.Fields(c.line)...)...)
+		until(t, c.line, func() bool { return c.ok(triggerOf(t, url, "daily")) })
+	}
+	until(t, "the one fires once, and completes", func() bool {
+		s := triggerOf(t, url, "once")
+		return s.Firings == 1 && s.Status.Settled()
+	})
+	list := weir(t, url, "trigger", "list")
+	if !strings.Contains(list, "daily") || !strings.Contains(list, "webhook") || strings.Contains(list, "once") {
+		t.Errorf("the list:\n%s", list)
+	}
+	if all := weir(t, url, "trigger", "list", "--all"); !strings.Contains(all, "once") {
+		t.Errorf("the list of all:\n%s", all)
+	}
+	if shown := weir(t, url, "trigger", "show", "daily"); !strings.Contains(shown, "1 times, 1 trees launched") || !strings.Contains(shown, "next") {
+		t.Errorf("shown:\n%s", shown)
+	}
+	weir(t, url, "trigger", "delete", "daily")
+	var stderr bytes.Buffer
+	if code := run(t.Context(), []string{"--redis", url, "trigger", "show", "daily"}, &stderr, &stderr); code != exitNotFound {
+		t.Errorf("showing one that is deleted: exit code %d, %s", code, stderr.String())
+	}
+}
+
+// TestTriggerRefused: what is wrong with a trigger is said at once, with exit code 2.
+func TestTriggerRefused(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	for line, want := range map[string]string{
+		"add":                                   "--type or --graph",
+		"add 61:00 --type map":                  "",
+		"add @hourly --channel /a --type map":   "one of them",
+		"add --type map --graph x.yaml":         "use one of them",
+		"add --type map --args {":               "not valid JSON",
+		"add @hourly --type map --missed never": "missed",
+		"add --type map --waiting 3":            "parallel",
+		"add --type map --filter it+":           "filter",
+		"fire one --payload {":                  "not valid JSON",
+		"show one --next -1":                    "--next -1",
+	} {
+		var stderr bytes.Buffer
+		args := append([]string{"--redis", url, "trigger"}, strings.Fields(line)...)
+		if code := run(t.Context(), args, &stderr, &stderr); code != exitUsage || !strings.Contains(stderr.String(), want) {
+			t.Errorf("weir trigger %s: exit code %d, %s", line, code, stderr.String())
+		}
+	}
+}
