@@ -31,7 +31,8 @@ const (
 	URLEnv       = "WEIR_CHAOS_URL"
 	NamespaceEnv = "WEIR_CHAOS_NAMESPACE"
 	LeaseEnv     = "WEIR_CHAOS_LEASE"
-	LacksEnv     = "WEIR_CHAOS_LACKS" // which third of the types a worker lacks, from 0 on, or -1
+	LacksEnv     = "WEIR_CHAOS_LACKS"   // which third of the types a worker lacks, from 0 on, or -1
+	VersionEnv   = "WEIR_CHAOS_VERSION" // of the type Tally that a worker has: 1 or 2
 )
 
 // Roles.
@@ -94,6 +95,10 @@ func work(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", LacksEnv, err)
 	}
+	version, err := strconv.Atoi(os.Getenv(VersionEnv))
+	if err != nil {
+		return fmt.Errorf("%s: %w", VersionEnv, err)
+	}
 	go func() { // the rig is gone when this ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1) //nolint:forbidigo // this is a program, which nobody waits for any more
@@ -104,7 +109,7 @@ func work(ctx context.Context) error {
 		return err
 	}
 	e, err := worker.New(worker.Config{
-		Store: s, Workers: mixed(lacks), Concurrency: concurrency, Lease: lease, Drain: drain,
+		Store: s, Workers: mixed(lacks, version), Concurrency: concurrency, Lease: lease, Drain: drain,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

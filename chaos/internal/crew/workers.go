@@ -15,18 +15,19 @@ import (
 
 // Workers returns one of each type that the crew runs.
 func Workers() []worker.Worker {
-	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &Keeper{}, &Post{}, &Ear{}, &Register{}, &Once{}, &Pass{}, &Drop{}, &Loop{}, &Moody{}, &Broken{}, &Fussy{}, &Unwrap{}}
+	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &Keeper{}, &Post{}, &Ear{}, &Register{}, &Once{}, &Pass{}, &Drop{}, &Loop{}, &Moody{}, &Broken{}, &Fussy{}, &Unwrap{}, &TallyV2{}}
 }
 
 // mixed returns those that a worker runs which lacks one in three of the types, the first or another one; below zero, all.
-func mixed(lacks int) []worker.Worker {
+// Tally it has in a version.
+func mixed(lacks, version int) []worker.Worker {
 	var some []worker.Worker
 	for i, w := range Workers() {
 		if lacks < 0 || i%3 != lacks {
 			some = append(some, w)
 		}
 	}
-	return some
+	return of(version, some)
 }
 
 // tuned jobs bear any number of faults. They do nothing outside Weir but tell that they run.

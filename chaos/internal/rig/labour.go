@@ -35,6 +35,8 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 	many(2, func(ctx context.Context) { r.flow(ctx, "row", row(), rowSinks) })
 	many(5, r.source)
 	many(2, r.ticker)
+	many(1, func(ctx context.Context) { r.skew(ctx, 1) })
+	many(1, func(ctx context.Context) { r.skew(ctx, 2) })
 	many(2, r.family)
 	if !r.Mode.loses() { // what these do cannot be judged when some of it is undone
 		many(1, r.adoption)
@@ -275,6 +277,22 @@ func (r *rig) source(ctx context.Context) {
 	graph.Wire(g, "a.out", "b.in")
 	graph.Wire(g, "b.out", "d.in")
 	r.deed(ctx, "source", g, deed{from: "d", port: "all", wants: upTo(n)})
+}
+
+// skew lets processes that have different versions of a type work on one job, which a client of a version has created.
+func (r *rig) skew(ctx context.Context, version int) {
+	const n, add = 400, 1000
+	g := graph.New("skew")
+	graph.Add(g, "a", &crew.Source{N: n, Step: 2})
+	graph.AddWorker(g, "b", crew.Tally(version, add))
+	graph.Add(g, "d", &crew.Sink{})
+	graph.Wire(g, "a.out", "b.in")
+	graph.Wire(g, "b.out", "d.in")
+	wants := upTo(n)
+	for i := range wants {
+		wants[i] += add
+	}
+	r.deed(ctx, "skew", g, deed{from: "d", port: "all", wants: wants})
 }
 
 // ticker lets alarms ring.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -74,6 +75,8 @@ type rig struct {
 	slots  []*slot
 	actors []*actor
 	watch  watch
+
+	deploys atomic.Int64 // processes that were started, see version
 
 	mu      sync.Mutex
 	rand    *rand.Rand
@@ -293,8 +296,18 @@ func (r *rig) env(slot int) []string {
 	return []string{
 		crew.URLEnv + "=" + r.site.url(slot), crew.NamespaceEnv + "=" + namespace, crew.LeaseEnv + "=" + r.Lease.String(),
 		crew.LacksEnv + "=" + strconv.Itoa(lacking[slot%len(lacking)]),
+		crew.VersionEnv + "=" + strconv.Itoa(r.version(slot)),
 		"WEIR_FAILPOINTS_COUNTS=" + r.countsFile(), "WEIR_FAILPOINTS_SKEW=" + skews[slot%len(skews)].String(),
 	}
+}
+
+// version is which version of a type the next process of a slot has: one after another, as if it were deployed and rolled back,
+// but that the first slot always has the newer one.
+func (r *rig) version(slot int) int {
+	if n := r.deploys.Add(1); slot > 0 && n%2 == 0 {
+		return 1
+	}
+	return 2
 }
 
 // finish works out what is counted at the end.

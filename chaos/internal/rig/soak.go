@@ -128,7 +128,7 @@ func (s *soak) run(ctx context.Context, srv *redistest.Server) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 	s.client = job.NewClient(store)
 	for range s.Workers {
-		env := []string{crew.URLEnv + "=" + srv.URL(), crew.NamespaceEnv + "=" + namespace, crew.LeaseEnv + "=5s", crew.LacksEnv + "=-1"}
+		env := []string{crew.URLEnv + "=" + srv.URL(), crew.NamespaceEnv + "=" + namespace, crew.LeaseEnv + "=5s", crew.LacksEnv + "=-1", crew.VersionEnv + "=2"}
 		p, err := spawn(s.dir, crew.RoleWorker, env, func(*process, job.ID) {}, func(*process, job.ID) {})
 		if err != nil {
 			return err
