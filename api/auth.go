@@ -173,7 +173,7 @@ func (s *Server) guard(op operation) func(ctx huma.Context, next func(huma.Conte
 		} else {
 			next(huma.WithValue(hc, sessionKey{}, &session{Server: s, store: store, client: job.NewClient(store), principal: who}))
 		}
-		if rec, ok := w.(*recorder); ok && store != nil && (op.method != http.MethodGet && op.role != read || err != nil) {
+		if rec, ok := w.(*recorder); ok && store != nil && (op.method != http.MethodGet && op.role != read && !op.unaudited || err != nil) {
 			s.audit(ctx, store, redisstore.AuditEntry{
 				At: time.Now().UTC(), Principal: who.Name, Role: who.Role, Operation: op.id, Path: r.URL.Path, Status: rec.status, From: r.RemoteAddr,
 			})

@@ -19,8 +19,8 @@ func (s *Server) graphOperations() {
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/graphs/check", id: "check-graph", group: groupGraphs, role: read, summary: "Tell what is wrong with a graph",
 		about: "A graph that is wrong is 422, with each problem and its line in `errors`.",
-	}, func(_ context.Context, s *session, in *struct{ Body GraphText }) (*reply[Checked], error) {
-		_, plan, err := s.build(in.Body)
+	}, func(ctx context.Context, s *session, in *struct{ Body GraphText }) (*reply[Checked], error) {
+		_, plan, err := s.build(ctx, in.Body)
 		if err != nil {
 			return nil, err
 		}
@@ -32,12 +32,12 @@ func (s *Server) graphOperations() {
 	}, startGraph)
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/graphs/draw", id: "draw-graph", group: groupGraphs, role: read, summary: "Draw a graph",
-	}, func(_ context.Context, s *session, in *struct {
+	}, func(ctx context.Context, s *session, in *struct {
 		Format string `query:"format" default:"svg" enum:"svg,mermaid,dot,terminal"`
 		Body   GraphText
 	},
 	) (*picture, error) {
-		_, plan, err := s.build(in.Body)
+		_, plan, err := s.build(ctx, in.Body)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (s *Server) graphOperations() {
 		if err != nil {
 			return nil, err
 		}
-		g, _, err := s.build(in.Body)
+		g, _, err := s.build(ctx, in.Body)
 		if err == nil {
 			err = h.Patch(ctx, g)
 		}
@@ -88,7 +88,7 @@ type GraphText struct {
 }
 
 // build makes a graph of a text.
-func (s *session) build(t GraphText) (*graph.Graph, *job.Plan, error) {
+func (s *session) build(ctx context.Context, t GraphText) (*graph.Graph, *job.Plan, error) {
 	text, ext := []byte(t.Graph), ".json"
 	switch {
 	case len(t.Graph) == 0:
@@ -115,14 +115,33 @@ func (s *session) build(t GraphText) (*graph.Graph, *job.Plan, error) {
 	if file.Name == "" {
 		file.Name = "graph"
 	}
-	known := make([]any, len(s.cfg.Prototypes))
-	copy(known, s.cfg.Prototypes)
+	known, err := s.prototypes(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	g, err := file.Build(known, t.Params)
 	if err != nil {
 		return nil, nil, err
 	}
 	plan, err := g.Plan()
 	return g, plan, err
+}
+
+// prototypes are those of the types that the server knows, and of the others that are registered.
+func (s *session) prototypes(ctx context.Context) ([]any, error) {
+	types, err := s.client.Types(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []any
+	for i := range types {
+		w, err := job.NewRegistered(&types[i], nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, w)
+	}
+	return append(all, s.cfg.Prototypes...), nil // which count where both have a type
 }
 
 // Checked is what a graph is.
@@ -166,7 +185,7 @@ type startInput struct {
 
 func startGraph(ctx context.Context, s *session, in *startInput) (*started, error) {
 	b := in.Body
-	g, _, err := s.build(b.GraphText)
+	g, _, err := s.build(ctx, b.GraphText)
 	if err != nil {
 		return nil, err
 	}

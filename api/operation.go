@@ -26,7 +26,8 @@ type operation struct {
 	role         Role
 	summary      string
 	about        string
-	status       int // of the answer if all went well; zero means 200
+	status       int  // of the answer if all went well; zero means 200
+	unaudited    bool // what was refused alone goes into the audit log
 }
 
 // Groups of operations.
@@ -35,6 +36,7 @@ const (
 	groupPorts  = "ports"
 	groupState  = "state"
 	groupGraphs = "graphs"
+	groupRuns   = "runs"
 	groupSystem = "system"
 )
 
@@ -42,6 +44,7 @@ const (
 const (
 	read    = redisstore.TokenRead
 	operate = redisstore.TokenOperate
+	work    = redisstore.TokenWork
 )
 
 // add makes an operation known.
@@ -71,6 +74,7 @@ func (s *Server) operations() {
 	s.deadOperations()
 	s.stateOperations()
 	s.graphOperations()
+	s.runOperations()
 	s.systemOperations()
 	s.eventOperations()
 }

@@ -43,6 +43,7 @@ var kinds = []struct {
 	{job.ErrLocked, Kind{"locked", http.StatusLocked, 6}},
 	{job.ErrAmbiguous, Kind{"ambiguous", http.StatusConflict, 6}},
 	{job.ErrClosed, Kind{"closed", http.StatusConflict, 6}},
+	{job.ErrFenced, Kind{"fenced", http.StatusConflict, 6}},
 	{job.ErrMoved, Kind{"moved", http.StatusConflict, 1}},
 	{job.ErrConfig, Kind{"configuration", http.StatusInternalServerError, 2}},
 	{job.ErrName, kindUsage},

@@ -32,6 +32,7 @@ func TestRetentionOverHTTP(t *testing.T) {
 	}
 	s.ask("PUT", "/v1/retention", `{"ended":"soon"}`).refuses(http.StatusUnprocessableEntity, "usage", "is not a retention")
 	s.ask("POST", "/v1/jobs", `{"type":"collect","alias":"c"}`).is(http.StatusCreated, nil)
+	s.ask("POST", "/v1/jobs/c/ports/in/in/close", nil).is(http.StatusNoContent, nil)
 	s.ask("GET", "/v1/jobs/c/wait?for=completed&timeout=10s", nil).is(http.StatusOK, nil)
 	var tree api.Job
 	if s.ask("GET", "/v1/jobs/c/tree", nil).is(http.StatusOK, &tree); tree.ExpiresAt == nil {

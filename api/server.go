@@ -58,6 +58,7 @@ type Server struct {
 	api     huma.API
 	handler http.Handler
 	tenants tenants
+	leasing leasing
 	routes  []route
 	closing chan struct{}
 }
@@ -132,6 +133,7 @@ func traced(r *http.Request) *http.Request {
 // Close ends what answers for long, such as streams of events, and closes the stores of tenants.
 func (s *Server) Close() error {
 	close(s.closing)
+	s.leasing.close()
 	return s.tenants.close()
 }
 

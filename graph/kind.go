@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+
+	"github.com/weirworks/weir/job"
 )
 
 var (
 	contextType = reflect.TypeFor[context.Context]()
 	errorType   = reflect.TypeFor[error]()
 	composite   = reflect.TypeFor[Composite]()
+	registered  = reflect.TypeFor[*job.Registered]()
 	// workers is the path of the package that says what a worker is. This one does not import it: a
 	// graph is a description, which needs nothing of what runs it.
 	workers = path.Dir(reflect.TypeFor[Graph]().PkgPath()) + "/worker"
@@ -20,7 +23,7 @@ var (
 // checkWorker refuses a pointer type that is neither a worker nor a subgraph: nothing would ever
 // run its jobs.
 func checkWorker(t reflect.Type) error {
-	if t.Implements(composite) {
+	if t.Implements(composite) || t == registered {
 		return nil
 	}
 	const need = "a worker needs the method Run(context.Context, *worker.Run) error, a subgraph Build(*graph.Graph)"

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
@@ -16,6 +17,14 @@ import (
 // problems, of which each arg tells its own.
 func (b *builder) worker(n *Node, prototype any) any {
 	path := "nodes." + n.Name
+	if r, ok := prototype.(*job.Registered); ok {
+		w, err := r.With(n.Args)
+		if err != nil {
+			b.p.add(n.Pos, path+".args", "%v", err)
+			return nil
+		}
+		return w
+	}
 	layout, err := port.Describe(reflect.TypeOf(prototype))
 	if err != nil {
 		b.p.add(n.Pos, path+".type", "%v", err)

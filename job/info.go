@@ -28,6 +28,7 @@ type Info struct {
 	Steps    int64               `json:"steps"`             // commits that succeeded
 	Tries    int                 `json:"tries,omitempty"`   // failures since the last success
 	Version  int64               `json:"version"`           // commits of any kind
+	Last     string              `json:"-"`                 // the token of the last run that was committed
 	Deaths   int                 `json:"deaths,omitempty"`  // runs since the last commit whose process died, or was cut off
 	Started  bool                `json:"started,omitempty"` // its worker's Start is done
 	Woke     int64               `json:"-"`                 // its place among the children that woke its parent, 0 for none; see Delta.Looked

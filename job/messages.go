@@ -75,12 +75,30 @@ func (h *Handle) Discard(ctx context.Context, dir port.Dir, name string, from in
 func (h *Handle) messages(name string, items []json.RawMessage) ([]Message, error) {
 	all := make([]Message, 0, len(items))
 	for _, stored := range items {
-		data, keys := port.Split(stored)
-		m := Message{Data: data}
-		if keys != nil {
-			if err := port.Decode(keys, &m.Context); err != nil {
-				return nil, fmt.Errorf("context of a message of port %q of job %s: %w", name, h.id, err)
-			}
+		m, err := messageOf(stored)
+		if err != nil {
+			return nil, fmt.Errorf("context of a message of port %q of job %s: %w", name, h.id, err)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func messageOf(stored json.RawMessage) (m Message, err error) {
+	data, keys := port.Split(stored)
+	if m.Data = data; keys != nil {
+		err = port.Decode(keys, &m.Context)
+	}
+	return m, err
+}
+
+// Messages returns what came with the snapshot, as its consumer sees it.
+func (i Inbox) Messages() ([]Message, error) {
+	all := make([]Message, 0, len(i.Items))
+	for _, stored := range i.Items {
+		m, err := messageOf(stored)
+		if err != nil {
+			return nil, fmt.Errorf("context of a message of port %q: %w", i.Port, err)
 		}
 		all = append(all, m)
 	}

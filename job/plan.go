@@ -361,6 +361,9 @@ func NodeOf(w any, name, queue string) (Node, error) {
 		return Node{}, err
 	}
 	n := Node{Name: name, Type: typ, Queue: queue, Args: args, Silent: SilentOf(w)}
+	if r, ok := w.(*Registered); ok {
+		n.Args, n.Priority, version = r.args, r.info.Priority, max(version, r.info.TypeVersion)
+	}
 	if version > 1 {
 		n.TypeVersion = version
 	}

@@ -418,7 +418,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		ID: id, Name: f["name"], Queue: f["queue"], Graph: f["graph"] == "1",
 		Status: statemachine.Status(f["status"]), Reason: f["reason"], Parent: job.ID(f["parent"]), By: f["by"],
 		Created: at("created"), Ran: at("ran"), Queued: at("queued"),
-		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Joining: f["joining"] == "1",
+		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Last: f["last"], Joining: f["joining"] == "1",
 		Deaths:  d.deaths(f["deaths"], n("version")),
 		Started: f["started"] == "1", Blocked: n("blocked") > 0,
 		Definition: f["def"], InstanceOf: f["of"],

@@ -165,6 +165,9 @@ func (r *Run) failure(err error) *job.Failure {
 	if errors.As(err, &p) {
 		f.Stack = clip(string(p.stack), 16384)
 	}
+	if e := new(raised); errors.As(err, &e) {
+		f.Stack = clip(e.stack, 16384)
+	}
 	if len(r.latest) == 1 && r.latest[0].job == "" && r.latest[0].taken > 0 {
 		f.Port, f.Number = r.latest[0].name, r.latest[0].head+int64(r.latest[0].taken)-1
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -22,6 +23,7 @@ const (
 	maxLeaseTypes  = 100
 	// DefaultClientLease is the lease of clients that ask for none.
 	DefaultClientLease = 30 * time.Second
+	minClientLease     = 100 * time.Millisecond
 	maxClientLease     = time.Hour
 )
 
@@ -57,6 +59,8 @@ type LeaseRequest struct {
 	Types []string
 	// Max is how many jobs the client takes at most, up to MaxLeased. Zero means 1.
 	Max int
+	// Messages is how many of each In port a run is shown at most. Zero means 1000.
+	Messages int
 	// Wait is for how long the client waits when none is ready. Zero means not at all.
 	Wait time.Duration
 	// Lease is for how long a job is the client's without a refresh: 100 ms to an hour. Zero means DefaultClientLease.
@@ -170,8 +174,11 @@ func (r *LeaseRequest) complete() error {
 	if r.Wait < 0 {
 		bad = append(bad, fmt.Sprintf("Wait %s is negative", r.Wait))
 	}
-	if r.Lease < 100*time.Millisecond || r.Lease > maxClientLease {
-		bad = append(bad, fmt.Sprintf("Lease %s: use 100ms to %s", r.Lease, maxClientLease))
+	if r.Lease < minClientLease || r.Lease > maxClientLease {
+		bad = append(bad, fmt.Sprintf("Lease %s: use %s to %s", r.Lease, minClientLease, maxClientLease))
+	}
+	if r.Messages < 0 || r.Messages > batchMessages {
+		bad = append(bad, fmt.Sprintf("Messages %d: use 1 to %d, or 0 for that", r.Messages, batchMessages))
 	}
 	return configError("the request for jobs", bad)
 }
@@ -221,6 +228,7 @@ func (l *Leases) begin(ctx context.Context, req LeaseRequest, bells []delivery.B
 				break
 			}
 			if !l.unfit(asked, req, snap) {
+				oneShown(snap)
 				took = append(took, Leased{snap, snap.Info.Ran.Add(req.Lease)})
 			}
 		}
@@ -238,7 +246,7 @@ func (l *Leases) begin(ctx context.Context, req LeaseRequest, bells []delivery.B
 func (l *Leases) pop(ctx context.Context, bell delivery.Bell, req LeaseRequest, types []string) (*job.Snapshot, error) {
 	for {
 		snap, err := l.cfg.Store.Pop(ctx, bell.Queue, bell.Shard, delivery.Direct, job.Begin{
-			Token: rand.Text(), Lease: req.Lease, Batch: batchMessages, Bytes: batchBytes, Limits: map[string]int{"": Options{}.maxRuns()},
+			Token: rand.Text(), Lease: req.Lease, Batch: cmp.Or(req.Messages, batchMessages), Bytes: batchBytes, Limits: map[string]int{"": Options{}.maxRuns()},
 		}, types)
 		if !errors.Is(err, job.ErrHotLoop) && !errors.Is(err, job.ErrCodec) {
 			return snap, err

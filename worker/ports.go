@@ -79,7 +79,7 @@ type inbox struct {
 func (in *inbox) receive(box job.Inbox, single bool) {
 	in.head, in.left, in.items, in.sent = box.Head, box.Len, box.Items, len(box.Items)
 	if single && in.left > 1 {
-		in.hidden, in.left, in.items = in.left-1, 1, in.items[:1]
+		in.hidden, in.left, in.items = in.left-1, 1, in.items[:min(1, len(in.items))]
 	}
 }
 

@@ -1,0 +1,300 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// Work is all that a client's run did: the same as a Go worker does through its Run. It is committed as one transaction.
+type Work struct {
+	// Read is how many messages the run read, by In port: from the first that it was shown, and no more than it was shown.
+	Read map[string]int
+	// Write are messages for Out ports, in this order.
+	Write []Written
+	// Close are Out ports that get no more messages.
+	Close []string
+	// Set and Unset change the job's state.
+	Set   map[string]json.RawMessage
+	Unset []string
+	// Spawn are children.
+	Spawn []Spawned
+	// WakeAfter asks for more runs, so long after the commit, besides those that happen before.
+	WakeAfter []time.Duration
+	// Log are entries for the job's log.
+	Log []json.RawMessage
+	// End says how the run ends: nil, ErrSuspend or ErrAgain, as for [Worker].Run.
+	End error
+}
+
+// Written are messages that a client's run wrote to an Out port.
+type Written struct {
+	Port     string
+	Messages []json.RawMessage
+	Key      string       // says to which of several consumers they go; empty: they are dealt out in turn
+	Context  port.Context // keys that travel with them
+}
+
+// Spawned is a child that a client's run made: a job of a type that some engine or client has registered.
+type Spawned struct {
+	Name string
+	New  job.New // Parent, Name, By and Key are left empty
+}
+
+// RunFailure says why a client's run failed.
+type RunFailure struct {
+	Error string
+	Stack string // of a panic or exception; may be empty
+	// Read is as for Work: with the failure policy dead_letter a run that read one message puts that aside.
+	Read map[string]int
+	// RetryAfter is after how long there is another try. Nil: none, the job fails, or what its policy says happens.
+	RetryAfter *time.Duration
+}
+
+// Refresh prolongs the lease of a run, and returns until when. If another run has begun since, the error wraps job.ErrFenced.
+func (l *Leases) Refresh(ctx context.Context, ticket string, lease time.Duration) (until time.Time, err error) {
+	t, err := ticketOf(ticket)
+	if err == nil && (lease < minClientLease || lease > maxClientLease) {
+		err = fmt.Errorf("%w: lease %s: use %s to %s", job.ErrName, lease, minClientLease, maxClientLease)
+	}
+	if err == nil {
+		err = l.cfg.Store.Refresh(ctx, t.Job, t.Token, lease)
+	}
+	return time.Now().UTC().Add(lease), err
+}
+
+// Commit ends a run with what it did: all of it, once, or nothing. A repetition changes nothing and succeeds. An error that
+// wraps job.ErrFenced says that the run lost its job, as its lease ended; job.ErrMoved that somebody else took messages which it read, so
+// that the job is run again. After any other error the client still has the run: it may commit something else, or Fail.
+func (l *Leases) Commit(ctx context.Context, ticket string, w Work) error {
+	return l.conclude(ctx, ticket, w.Read, 1, func(r *Run) (error, error) {
+		if err := l.replay(ctx, r, w); err != nil {
+			return nil, err
+		}
+		return w.End, nil
+	})
+}
+
+// Fail ends a run that failed. Nothing that it did is kept; its job gets another try, or fails.
+func (l *Leases) Fail(ctx context.Context, ticket string, f RunFailure) error {
+	failure := errors.New(f.Error)
+	if f.Stack != "" {
+		failure = &raised{failure, f.Stack}
+	}
+	tries := 1
+	if f.RetryAfter != nil {
+		failure, tries = RetryAfter(*f.RetryAfter, failure), math.MaxInt
+	}
+	return l.conclude(ctx, ticket, f.Read, tries, func(*Run) (error, error) { return failure, nil })
+}
+
+// Release hands a run back untouched: its job is ready at once. It counts neither as a run nor as a try.
+func (l *Leases) Release(ctx context.Context, ticket string) error {
+	t, err := ticketOf(ticket)
+	if err != nil {
+		return err
+	}
+	_, err = commit(ctx, l.cfg.Store, *handBack(&job.Snapshot{Info: job.Info{ID: t.Job}, Token: t.Token}, 0, ""))
+	return err
+}
+
+// raised is an error with the stack of the code in another language that raised it.
+type raised struct {
+	error
+	stack string
+}
+
+// conclude ends a run of a job that has so many tries: do repeats on a Run what the client's run did, and returns how that ended.
+// Its second error refuses it.
+func (l *Leases) conclude(ctx context.Context, ticket string, read map[string]int, tries int, do func(*Run) (end, refused error)) error {
+	t, err := ticketOf(ticket)
+	if err != nil {
+		return err
+	}
+	info, err := l.cfg.Store.Info(ctx, t.Job)
+	if err != nil {
+		return err
+	}
+	if info.Last == t.Token { // a repetition
+		return nil
+	}
+	snap := t.snapshot(info)
+	r := newRun(ctx, l.cfg.Store, snap, 0)
+	for _, in := range r.boxes {
+		in.opened = true
+	}
+	if err := t.read(r, read); err != nil {
+		return l.lost(ctx, snap, err)
+	}
+	end, err := do(r)
+	if err != nil {
+		return err
+	}
+	k := &kind{name: info.Type, options: Options{Tries: tries}}
+	r.mu.Lock()
+	if !info.Started && end == nil {
+		r.delta.Started = true
+	}
+	d := r.conclude(k, end, t.End)
+	r.over = true
+	r.mu.Unlock()
+	_, err = commit(ctx, l.cfg.Store, *d)
+	return l.lost(ctx, snap, err)
+}
+
+// lost hands a run back of which somebody else took messages, as nothing of it can be committed.
+func (l *Leases) lost(ctx context.Context, snap *job.Snapshot, err error) error {
+	if errors.Is(err, job.ErrMoved) {
+		l.end(ctx, handBack(snap, 0, ""))
+		return fmt.Errorf("%w: the job is run again", err)
+	}
+	return err
+}
+
+// read reads on a Run what the client's run read.
+func (t *ticket) read(r *Run, read map[string]int) error {
+	for _, name := range slices.Sorted(maps.Keys(read)) {
+		n := read[name]
+		in, at := r.ins.get(name), t.of(name)
+		switch {
+		case in == nil:
+			return fmt.Errorf("%w: job %s has no In port %q: %s", job.ErrPort, t.Job, name, port.Suggest(name, portNames(r.ins.all)))
+		case n < 0 || n > at.Items:
+			return fmt.Errorf("%w: %d messages were read of port %q, of which the run was shown %d", job.ErrName, n, name, at.Items)
+		}
+		if n > 0 {
+			if err := in.fetch(n); err != nil {
+				return err
+			}
+		}
+		for range n {
+			if _, _, err := in.next(true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fetch gets the first messages that came with the snapshot, which has none itself.
+func (in *inbox) fetch(n int) error {
+	items, head, err := in.run.page(in.owner(), in.dir, in.name, 0, n)
+	if err == nil && (head != in.head || len(items) == 0) {
+		err = fmt.Errorf("%w: port %q of job %s", job.ErrMoved, in.name, in.owner())
+	}
+	in.items = items
+	return err
+}
+
+// portNames are the names of ports.
+func portNames[P interface{ called() string }](all []P) (names []string) {
+	for _, p := range all {
+		names = append(names, p.called())
+	}
+	return names
+}
+
+// replay repeats on a Run what the client's run did besides reading. Errors name what is wrong with it.
+func (l *Leases) replay(ctx context.Context, r *Run, w Work) error {
+	for _, m := range w.Write {
+		if err := r.rewrite(m); err != nil {
+			return err
+		}
+	}
+	for _, name := range w.Close {
+		out, err := r.outOf(name)
+		if err == nil {
+			err = out.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.Set)) {
+		if err := r.State().Set(key, w.Set[key]); err != nil {
+			return err
+		}
+	}
+	r.State().Unset(w.Unset...)
+	for _, d := range w.WakeAfter {
+		if err := r.WakeAfter(d); err != nil {
+			return err
+		}
+	}
+	for _, entry := range w.Log {
+		if err := r.Log(entry); err != nil {
+			return err
+		}
+	}
+	for _, c := range w.Spawn {
+		if err := l.spawn(ctx, r, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outOf returns an Out port by its name.
+func (r *Run) outOf(name string) (*outbox, error) {
+	if out := r.outs.get(name); out != nil {
+		return out, nil
+	}
+	return nil, fmt.Errorf("%w: job %s has no Out port %q: %s", job.ErrPort, r.ID(), name, port.Suggest(name, portNames(r.outs.all)))
+}
+
+// rewrite writes messages as a client's run did.
+func (r *Run) rewrite(m Written) error {
+	out, err := r.outOf(m.Port)
+	if err != nil {
+		return err
+	}
+	write := func() error {
+		for _, raw := range m.Messages {
+			if m.Key != "" {
+				err = out.WriteKey(m.Key, raw)
+			} else {
+				err = out.Write(raw)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(m.Context) == 0 {
+		return write()
+	}
+	return r.WithContext(m.Context, write)
+}
+
+// spawn makes a child as a client's run did.
+func (l *Leases) spawn(ctx context.Context, r *Run, c Spawned) error {
+	plan, err := job.PlanNew(ctx, l.cfg.Store.Type, c.New)
+	if err != nil {
+		return fmt.Errorf("spawning %.80q: %w", c.Name, err)
+	}
+	var opts []job.ChildOption
+	if c.New.Alias != "" {
+		opts = append(opts, job.Alias(c.New.Alias))
+	}
+	_, err = r.Spawn(c.Name, plan, opts...)
+	return err
+}
+
+// oneShown keeps from a run what it is not to see: a job whose messages are tried one by one gets one of each port.
+func oneShown(snap *job.Snapshot) {
+	if snap.Info.Single <= 0 {
+		return
+	}
+	for i := range snap.In {
+		snap.In[i].Items = slices.Clip(snap.In[i].Items[:min(1, len(snap.In[i].Items))])
+	}
+}

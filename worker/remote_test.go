@@ -1,0 +1,228 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// raws are JSON values.
+func raws(texts ...string) (all []json.RawMessage) {
+	for _, t := range texts {
+		all = append(all, json.RawMessage(t))
+	}
+	return all
+}
+
+// is checks which error a call returned: one that wraps kind and says text; both empty for none.
+func (b *bench) is(err, kind error, text string) {
+	b.Helper()
+	if !errors.Is(err, kind) || err != nil && !strings.Contains(err.Error(), text) {
+		b.Errorf("error %v, want %v with %q", err, kind, text)
+	}
+}
+
+// All that a client's run did is committed at once; saying it again changes nothing.
+func TestRemoteCommit(t *testing.T) {
+	each(t, func(b *bench) {
+		l := b.leases(b.store)
+		b.check(b.store.Register(b.ctx, []job.TypeInfo{{Type: "Count", Queue: job.DefaultQueue}}))
+		h := b.single(&Double{})
+		b.check(h.Write(b.ctx, "in", 1, 2, 3))
+		ticket := b.lease(l, "Double").Ticket()
+		work := worker.Work{
+			Read:  map[string]int{"in": 2},
+			Write: []worker.Written{{Port: "out", Messages: raws("10", "20")}, {Port: "out", Messages: raws("30"), Context: port.Context{"lang": "py"}}},
+			Set:   map[string]json.RawMessage{"seen": json.RawMessage(`2`)},
+			Spawn: []worker.Spawned{{Name: "kid", New: job.New{Type: "Count", Args: map[string]int{"To": 1}}}},
+			Log:   raws(`"two are done"`),
+		}
+		b.check(l.Commit(b.ctx, ticket, work))
+		b.check(l.Commit(b.ctx, ticket, work))
+		if got := b.state(h); got["seen"] != "2" {
+			b.Errorf("the state is %v", got)
+		}
+		out, err := h.Messages(b.ctx, port.Output, "out", 10)
+		b.check(err)
+		if len(out) != 3 || string(out[2].Data) != "30" || out[2].Context["lang"] != "py" || out[2].Context[port.ContextBy] != "job:"+string(h.ID()) {
+			b.Errorf("written: %+v", out)
+		}
+		logs, err := h.Logs(b.ctx, 10)
+		b.check(err)
+		if len(logs) != 1 {
+			b.Errorf("logged: %+v", logs)
+		}
+		b.child(h, "kid")
+		// The message that was left makes another run, which sees it alone.
+		run := b.lease(l, "Double")
+		if box := run.In.Of("in"); box.Head != 2 || len(box.Items) != 1 || string(run.State["seen"]) != "2" || run.Info.Steps != 1 || !run.Info.Started {
+			b.Errorf("the next run sees %+v", run.Snapshot)
+		}
+		b.check(l.Commit(b.ctx, run.Ticket(), worker.Work{Read: map[string]int{"in": 1}, End: worker.ErrSuspend}))
+		b.reach(h, 2, statemachine.Suspended)
+		runs, err := h.Runs(b.ctx, 10)
+		b.check(err)
+		if len(runs) != 3 || len(runs[1].Read) != 1 || fmt.Sprintf("%s", runs[1].Read[0].Data) != "[1 2]" || len(runs[1].Write) != 2 {
+			b.Errorf("the log says %+v", runs)
+		}
+	})
+}
+
+// A run whose lease has ended is refused, whatever it did, and the run after it is not disturbed.
+func TestRemoteFenced(t *testing.T) {
+	each(t, func(b *bench) {
+		l := b.leases(b.store)
+		h := b.single(&Double{})
+		b.check(h.Write(b.ctx, "in", 1))
+		runs, err := l.Take(b.ctx, worker.LeaseRequest{Types: []string{"Double"}, Wait: patience, Lease: 100 * time.Millisecond})
+		b.check(err)
+		late := runs[0].Ticket()
+		run := b.lease(l, "Double") // the sweeper gives it to somebody else
+		b.is(l.Commit(b.ctx, late, worker.Work{Read: map[string]int{"in": 1}, Write: []worker.Written{{Port: "out", Messages: raws("1")}}}), job.ErrFenced, "")
+		b.is(l.Fail(b.ctx, late, worker.RunFailure{Error: "late"}), job.ErrFenced, "")
+		b.is(l.Release(b.ctx, late), job.ErrFenced, "")
+		_, err = l.Refresh(b.ctx, late, time.Minute)
+		b.is(err, job.ErrFenced, "")
+		until, err := l.Refresh(b.ctx, run.Ticket(), time.Minute)
+		b.check(err)
+		if left := time.Until(until); left < 50*time.Second || left > time.Minute {
+			b.Errorf("the lease lasts for %s", left)
+		}
+		b.check(l.Commit(b.ctx, run.Ticket(), worker.Work{Read: map[string]int{"in": 1}, Write: []worker.Written{{Port: "out", Messages: raws("7")}}}))
+		b.completed(h, 1)
+		b.same(h, 7)
+	})
+}
+
+// What is wrong with a commit is said, nothing of it happens, and the client still has the run.
+func TestRemoteRefused(t *testing.T) {
+	each(t, func(b *bench) {
+		l := b.leases(b.store)
+		h := b.single(&Double{})
+		b.check(h.Write(b.ctx, "in", 1))
+		ticket := b.lease(l, "Double").Ticket()
+		for _, c := range []struct {
+			work worker.Work
+			kind error
+			text string
+		}{
+			{worker.Work{Read: map[string]int{"inn": 1}}, job.ErrPort, `did you mean "in"?`},
+			{worker.Work{Read: map[string]int{"in": 2}}, job.ErrName, "2 messages were read of port \"in\", of which the run was shown 1"},
+			{worker.Work{Read: map[string]int{"in": -1}}, job.ErrName, "-1 messages"},
+			{worker.Work{Write: []worker.Written{{Port: "out", Messages: raws("1")}, {Port: "ouch", Messages: raws("1")}}}, job.ErrPort, `no Out port "ouch": use one of: out`},
+			{worker.Work{Write: []worker.Written{{Port: "out", Messages: raws("{")}}}, port.ErrEncoding, "out"},
+			{worker.Work{Close: []string{"in"}}, job.ErrPort, "no Out port"},
+			{worker.Work{Set: map[string]json.RawMessage{"\xff": json.RawMessage("1")}}, port.ErrEncoding, "state"},
+			{worker.Work{Spawn: []worker.Spawned{{Name: "kid", New: job.New{Type: "Nobody"}}}}, job.ErrUnknownType, `spawning "kid"`},
+		} {
+			b.is(l.Commit(b.ctx, ticket, c.work), c.kind, c.text)
+		}
+		b.is(l.Commit(b.ctx, "nonsense", worker.Work{}), job.ErrName, "no run")
+		if n := b.waiting(h, "in"); n != 1 {
+			b.Errorf("%d messages wait, want 1", n)
+		}
+		b.check(l.Commit(b.ctx, ticket, worker.Work{Read: map[string]int{"in": 1}, Write: []worker.Written{{Port: "out", Messages: raws("2")}}}))
+		b.completed(h, 1)
+		b.same(h, 2)
+	})
+}
+
+// A failed run gets another try, or none; what it read stays unread, until a dead letter takes it.
+func TestRemoteFail(t *testing.T) {
+	each(t, func(b *bench) {
+		l := b.leases(b.store)
+		g := graph.New("g")
+		graph.Connect(graph.Input[int](g, "in"), graph.Add(g, "d", &Double{}, graph.OnFailure(job.DeadLetter)).In)
+		h := b.start(g)
+		b.check(h.Write(b.ctx, "in", 1, 2))
+		d := b.child(h, "d")
+		soon := time.Millisecond
+		run := b.lease(l, "Double")
+		b.check(l.Fail(b.ctx, run.Ticket(), worker.RunFailure{Error: "cannot", Stack: "at line 1", RetryAfter: &soon, Read: map[string]int{"in": 2}}))
+		// One of two messages is to blame: each is tried alone.
+		run = b.lease(l, "Double")
+		if box := run.In.Of("in"); len(box.Items) != 1 || box.Len != 2 {
+			b.Fatalf("the run sees %d of %d messages, want 1 of 2", len(box.Items), box.Len)
+		}
+		b.check(l.Fail(b.ctx, run.Ticket(), worker.RunFailure{Error: "cannot 1", RetryAfter: &soon, Read: map[string]int{"in": 1}}))
+		run = b.lease(l, "Double")
+		if run.Info.Tries != 1 {
+			b.Errorf("%d tries failed, want 1", run.Info.Tries)
+		}
+		b.check(l.Fail(b.ctx, run.Ticket(), worker.RunFailure{Error: "cannot 1", Read: map[string]int{"in": 1}}))
+		b.check(l.Fail(b.ctx, run.Ticket(), worker.RunFailure{Error: "cannot 1", Read: map[string]int{"in": 1}}))
+		run = b.lease(l, "Double")
+		b.check(l.Commit(b.ctx, run.Ticket(), worker.Work{Read: map[string]int{"in": 1}}))
+		letters, err := d.Messages(b.ctx, port.Output, job.ErrorsPort, 10)
+		b.check(err)
+		if len(letters) != 1 || !strings.Contains(string(letters[0].Data), `"messages":{"in":1}`) {
+			b.Errorf("dead letters: %s", letters)
+		}
+		failures, err := d.Failures(b.ctx)
+		b.check(err)
+		if len(failures) != 3 || failures[2].Stack != "at line 1" {
+			b.Errorf("failures: %+v", failures)
+		}
+		other := b.single(&Double{})
+		b.check(other.Write(b.ctx, "in", 1))
+		b.check(l.Fail(b.ctx, b.lease(l, "Double").Ticket(), worker.RunFailure{Error: "never"}))
+		if f := b.failed(other); f.Error != "never" {
+			b.Errorf("it failed with %+v", f)
+		}
+	})
+}
+
+// A run that was shown an open port does not complete its job, though the port is closed by now: the next run sees that.
+func TestRemoteSeesTheEnd(t *testing.T) {
+	each(t, func(b *bench) {
+		l := b.leases(b.store)
+		g := graph.New("g")
+		d := graph.Add(g, "d", &Double{})
+		graph.Connect(graph.Input[int](g, "in"), d.In)
+		graph.Export(g, "out", d.Out)
+		h := b.start(g)
+		b.check(h.Write(b.ctx, "in", 1))
+		run := b.lease(l, "Double")
+		b.check(h.Close(b.ctx, "in"))
+		b.check(l.Commit(b.ctx, run.Ticket(), worker.Work{Read: map[string]int{"in": 1}}))
+		run = b.lease(l, "Double")
+		if p, _ := run.Info.Port(port.Input, "in"); !p.Closed || p.Waiting != 0 {
+			b.Errorf("the port is %+v", p)
+		}
+		b.check(l.Commit(b.ctx, run.Ticket(), worker.Work{Write: []worker.Written{{Port: "out", Messages: raws("99")}}}))
+		b.reach(h, 0, statemachine.Completed)
+		var sum int
+		if ok, err := h.Read(b.ctx, "out", &sum); !ok || err != nil || sum != 99 {
+			b.Errorf("read %d, %v, %v", sum, ok, err)
+		}
+	})
+}
+
+// Messages that somebody else took meanwhile are not committed as read: the job runs again.
+func TestRemoteMoved(t *testing.T) {
+	each(t, func(b *bench) {
+		l := b.leases(b.store)
+		h := b.single(&Double{})
+		b.check(h.Write(b.ctx, "in", 1, 2))
+		run := b.lease(l, "Double")
+		_, err := h.Take(b.ctx, port.Input, "in", 1)
+		b.check(err)
+		b.is(l.Commit(b.ctx, run.Ticket(), worker.Work{Read: map[string]int{"in": 2}}), job.ErrMoved, "the job is run again")
+		again := b.lease(l, "Double")
+		if box := again.In.Of("in"); box.Head != 1 || len(box.Items) != 1 {
+			b.Errorf("it is run on %+v", box)
+		}
+		b.check(l.Release(b.ctx, again.Ticket()))
+		b.check(l.Commit(b.ctx, b.lease(l, "Double").Ticket(), worker.Work{Read: map[string]int{"in": 1}}))
+		b.completed(h, 1)
+	})
+}
