@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -209,7 +210,9 @@ func (e *examiner) lines(ctx context.Context) (err error) {
 		if q.Paused {
 			e.warn("weir queue resume "+q.Name, "queue %s is paused, with %s in line", q.Name, counted(q.Pending, "job"))
 		} else if q.Engines > 0 && q.Latency > longWait {
-			e.warn("start more engines for it, or give them more --concurrency", "the first of %s in line in queue %s has waited for %s", counted(q.Pending, "job"), q.Name, q.Latency.Round(time.Second))
+			oldest := slices.MaxFunc(q.Ready, func(a, b ReadyType) int { return cmp.Compare(a.Oldest, b.Oldest) })
+			e.warn("start more engines for it, or give them more --concurrency", "the first of %s in line in queue %s has waited for %s: of type %s",
+				counted(q.Pending, "job"), q.Name, q.Latency.Round(time.Second), cmp.Or(oldest.Type, "that no engine has"))
 		}
 		if q.Retry > 0 {
 			e.warn("look at the logs of the engines: they could not begin these runs, and asynq brings them again", "asynq tries %s of queue %s again", counted(q.Retry, "wake"), q.Name)

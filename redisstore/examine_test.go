@@ -223,7 +223,7 @@ func TestExamineNamespace(t *testing.T) {
 				id := e.single()
 				e.ok(e.rdb.HSet(e.Context(), e.key(id), "queued", time.Now().Add(-time.Hour).UnixMilli()).Err())
 			},
-			"queues", redisstore.Warning, `^the first of 1 job in line in queue default has waited for 1h\d+m\d+s$`, "more engines", true,
+			"queues", redisstore.Warning, `^the first of 1 job in line in queue default has waited for 1h\d+m\d+s: of type T$`, "more engines", true,
 		},
 		"wakes given up": {
 			func(e *env) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +39,10 @@ are counted by type.`,
 				return s.show(c, views, "", func(w io.Writer) error {
 					if len(views) == 0 {
 						_, err := fmt.Fprintln(c.ErrOrStderr(), "no queues: start an engine, or create a job")
+						return err
+					}
+					if types && !slices.ContainsFunc(views, func(q api.Queue) bool { return q.Pending > 0 }) {
+						_, err := fmt.Fprintln(c.ErrOrStderr(), "nothing is ready: no job waits for an engine")
 						return err
 					}
 					if types {
@@ -116,7 +121,8 @@ func newQueuePause(s *settings) *cobra.Command {
 		Use:   "pause QUEUE",
 		Short: "Let no job of a queue begin a run, on any engine, until it is resumed",
 		Long: `Let no job of a queue begin a run, on any engine, until the queue is resumed. Runs in
-progress end; what they make ready waits in line. Nothing is lost.`,
+progress end; what they make ready waits in line. Nothing is lost. The pause holds until weir queue
+resume: what tools of asynq do to it, or a loss of asynq's keys, is put right within seconds.`,
 		Example: "  weir queue pause mail",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
