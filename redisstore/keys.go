@@ -132,6 +132,9 @@ func (k keyspace) adopting() string { return "weir:{" + k.namespace + "}:adoptin
 // sweeper is the lock of the namespace's one sweeping process.
 func (k keyspace) sweeper() string { return "weir:{" + k.namespace + "}:sweeper" }
 
+// paused is the set of the queues that are paused.
+func (k keyspace) paused() string { return "weir:{" + k.namespace + "}:paused" }
+
 // engines is the sorted set of the engines that live, scored with their last sign of life.
 func (k keyspace) engines() string { return "weir:{" + k.namespace + "}:engines" }
 

@@ -167,8 +167,9 @@ func (q *QueueInfo) add(ready []*readySet, now time.Time) {
 // PauseQueue keeps engines from beginning runs of jobs of a queue, also of one that nobody
 // has heard of yet. Runs in progress end, and what they make ready in the queue waits. An
 // engine that has just begun a run may go on from job to job for a tenth of a second, and one
-// that has nothing to do may begin runs until it hears of the pause. changed is false if the
-// queue was paused already.
+// that has nothing to do may begin runs until it hears of the pause. The pause holds until
+// ResumeQueue, also when asynq, which it is told to, loses its keys: the sweeper tells it again
+// within seconds. changed is false if the queue was paused already.
 func (s *Store) PauseQueue(ctx context.Context, queue string) (changed bool, err error) {
 	if err := job.CheckName("queue", queue); err != nil {
 		return false, err
@@ -176,7 +177,10 @@ func (s *Store) PauseQueue(ctx context.Context, queue string) (changed bool, err
 	if delivery.IsPrivate(queue) {
 		return false, fmt.Errorf("%w: queue %s is private to the program that serves it and cannot be paused: stop that program", job.ErrName, queue)
 	}
-	if changed, err = s.broker.Pause(ctx, queue); err != nil {
+	if err = s.rdb.SAdd(ctx, s.keys.paused(), queue).Err(); err == nil { // first: the sweeper does the rest if need be
+		changed, err = s.broker.Pause(ctx, queue)
+	}
+	if err != nil {
 		return false, fmt.Errorf("pausing queue %s: %w", queue, s.explain(err))
 	}
 	return changed, nil
@@ -185,8 +189,40 @@ func (s *Store) PauseQueue(ctx context.Context, queue string) (changed bool, err
 // ResumeQueue lets jobs of a queue run again: those that became ready meanwhile are in
 // line. changed is false if the queue was not paused.
 func (s *Store) ResumeQueue(ctx context.Context, queue string) (changed bool, err error) {
-	if changed, err = s.broker.Resume(ctx, queue); err != nil {
+	if err = s.rdb.SRem(ctx, s.keys.paused(), queue).Err(); err == nil { // first: else the sweeper would pause it again
+		changed, err = s.broker.Resume(ctx, queue)
+	}
+	if err != nil {
 		return false, fmt.Errorf("resuming queue %s: %w", queue, s.explain(err))
 	}
 	return changed, nil
+}
+
+// keepPaused pauses queues again that asynq holds for open, now and then: its keys were lost, or a tool of it resumed them.
+func (s *Store) keepPaused(ctx context.Context, r *round) error {
+	if r.at.Sub(r.paused) < pausedEvery {
+		return nil
+	}
+	r.paused = r.at
+	names, err := s.rdb.SMembers(ctx, s.keys.paused()).Result()
+	if err != nil || len(names) == 0 {
+		return s.explain(err)
+	}
+	open, err := s.broker.Open(ctx, names)
+	if err != nil {
+		return s.explain(err)
+	}
+	for _, queue := range open {
+		if _, err = s.broker.Pause(ctx, queue); err != nil {
+			return s.explain(err)
+		}
+		still, err := s.rdb.SIsMember(ctx, s.keys.paused(), queue).Result()
+		if err == nil && !still { // somebody resumed it meanwhile
+			_, err = s.broker.Resume(ctx, queue)
+		}
+		if err != nil {
+			return s.explain(err)
+		}
+	}
+	return nil
 }

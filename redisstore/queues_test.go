@@ -77,3 +77,35 @@ func TestPrivateQueueIsForgotten(t *testing.T) {
 		e.equal("queues", all, []redisstore.QueueInfo{})
 	})
 }
+
+// A queue stays paused until it is resumed, whatever becomes of asynq's keys.
+func TestPauseHoldsWithoutKeysOfAsynq(t *testing.T) {
+	each(t, func(e *env) {
+		ctx, store := e.Context(), e.store.(*redisstore.Store)
+		paused := func(queue string) bool {
+			e.Helper()
+			open, err := store.Broker().Open(ctx, []string{queue})
+			e.ok(err)
+			return len(open) == 0
+		}
+		lose := func(queue string) { e.ok(e.rdb.Del(ctx, "asynq:{weir:"+e.ns+":"+queue+"}:paused").Err()) }
+		for _, queue := range []string{"a", "b"} {
+			changed, err := store.PauseQueue(ctx, queue)
+			e.ok(err)
+			e.equal("changed", changed, true)
+			lose(queue)
+			e.equal("paused without the key", paused(queue), false)
+		}
+		_, err := store.ResumeQueue(ctx, "b")
+		e.ok(err)
+		_, err = store.Sweep(ctx)
+		e.ok(err)
+		e.equal("what is paused after a sweep", []bool{paused("a"), paused("b")}, []bool{true, false})
+		changed, err := store.ResumeQueue(ctx, "a")
+		e.ok(err)
+		e.equal("changed by resuming", changed, true)
+		_, err = store.Sweep(ctx)
+		e.ok(err)
+		e.equal("paused after it was resumed", paused("a"), false)
+	})
+}

@@ -23,6 +23,8 @@ const (
 	leadership = 2 * time.Second
 	// calmRounds is how many rounds a shard is left alone in which nothing is due.
 	calmRounds = 5
+	// pausedEvery is how often it is looked whether asynq has lost a pause.
+	pausedEvery = 5 * time.Second
 	// never is later than anything is due.
 	never = math.MaxInt64 / 2
 	// sweepRest is the least time from one round to the next. After one that acted on sweepMany it is sweepShare times
@@ -92,6 +94,8 @@ type round struct {
 	ends  int64         // when to look at what is soon past its retention
 	now   int64         // by that clock
 	at    time.Time     // when it was now
+
+	paused time.Time // when it was last looked whether asynq has lost a pause
 }
 
 // patience is for how long a shard is left alone in which nothing is due.
@@ -147,7 +151,7 @@ func (s *Store) sweep(ctx context.Context, r *round) (int, error) {
 	if r.next == nil {
 		r.next, r.first = make([]int64, s.keys.shards+1), make([]int64, s.keys.shards+1)
 	}
-	ended := s.nearEnds(ctx, r)
+	ended := errors.Join(s.nearEnds(ctx, r), s.keepPaused(ctx, r))
 	var shards []int
 	for i := range r.next {
 		if r.due(i, now) {
