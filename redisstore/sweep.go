@@ -17,7 +17,7 @@ import (
 
 const (
 	// sweepBatch is how many due jobs of a shard one script looks at.
-	sweepBatch = 200
+	sweepBatch = 100
 	// leadership is for how long a sweeper leads without a sign of life. Two that sweep at a time
 	// do no harm.
 	leadership = 2 * time.Second
