@@ -38,6 +38,7 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 	many(1, func(ctx context.Context) { r.skew(ctx, 1) })
 	many(1, func(ctx context.Context) { r.skew(ctx, 2) })
 	many(2, r.family)
+	many(1, r.pausing)
 	if !r.Mode.loses() { // what these do cannot be judged when some of it is undone
 		many(1, r.adoption)
 		many(2, func(ctx context.Context) { r.doomed(ctx, row()) })

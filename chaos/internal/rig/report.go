@@ -68,7 +68,7 @@ func (r *Report) Bad() map[string]int {
 		"lost": r.Lost, "duplicated": r.Duplicated, "reordered": r.Reordered, "wrong_state": r.WrongState,
 		"resurrected": r.Resurrected, "stuck": r.Stuck, "orphan_keys": r.OrphanKeys, "leaked_locks": r.LeakedLocks,
 		"zombie_children": r.ZombieChildren, "not_linearizable": r.NotLinearizable, "leaked_goroutines": r.Leaked,
-		"process_panics": r.Panics, "hung_processes": r.Hung, "fence_violations": r.FenceViolations, "trouble": r.Trouble, "never_hit": len(r.NeverHit),
+		"process_panics": r.Panics, "hung_processes": r.Hung, "fence_violations": r.FenceViolations, "late": r.Late, "trouble": r.Trouble, "never_hit": len(r.NeverHit),
 	}
 	maps.DeleteFunc(all, func(_ string, n int) bool { return n == 0 })
 	return all
