@@ -73,6 +73,9 @@ func (s *Server) actOperations() {
 		if in.Body.Priority == nil {
 			return nil, wrong("priority is missing: give a number from 0 (last) to %d (first)", job.MaxPriority)
 		}
+		if n := *in.Body.Priority; n < 0 || n > job.MaxPriority {
+			return nil, wrong("body.priority: %d: use 0 (last) to %d (first); %d is the default", n, job.MaxPriority, job.DefaultPriority)
+		}
 		h, err := s.find(ctx, in.Job)
 		if err == nil {
 			err = h.SetPriority(ctx, *in.Body.Priority)

@@ -72,7 +72,7 @@ func (t tenants) store(ctx context.Context, tenant string) (*redisstore.Store, e
 		return t.cfg.Store, nil
 	}
 	if t.cfg.Open == nil {
-		return nil, problem(Kind{"forbidden", http.StatusForbidden, 8}, "this server serves namespace %s alone", t.cfg.Store.Namespace())
+		return nil, problem(Kind{"forbidden", http.StatusForbidden, 8}, "the token is for namespace %s, and this server serves namespace %s alone", tenant, t.cfg.Store.Namespace())
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

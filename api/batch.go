@@ -19,11 +19,11 @@ const aboutBatch = "Each is carried out by itself, in one round trip to Redis fo
 // batchOperations are those that do for many what others do for one.
 func (s *Server) batchOperations() {
 	add(s, operation{
-		method: http.MethodPost, path: "/v1/jobs:batch", id: "create-jobs", group: groupJobs, role: operate, summary: "Create many jobs by their types",
+		method: http.MethodPost, path: "/v1/jobs:batch", id: "create-jobs", group: groupJobs, role: operate, lines: true, summary: "Create many jobs by their types",
 		about: aboutBatch + "The body is {\"jobs\": […]}, or of the type application/x-ndjson: a job a line, as that of POST /v1/jobs.",
 	}, createJobs)
 	add(s, operation{
-		method: http.MethodPost, path: "/v1/messages:batch", id: "send-many", group: groupPorts, role: operate, summary: "Write messages to In ports of many jobs",
+		method: http.MethodPost, path: "/v1/messages:batch", id: "send-many", group: groupPorts, role: operate, lines: true, summary: "Write messages to In ports of many jobs",
 		about: aboutBatch + "The body is {\"writes\": […]}, or of the type application/x-ndjson: a write a line.",
 	}, sendMany)
 }

@@ -215,8 +215,11 @@ func startGraph(ctx context.Context, s *session, in *startInput) (*started, erro
 	default:
 		return nil, wrong("existing %.40q: %s", b.Existing, port.Suggest(b.Existing, []string{"refuse", "take", "patch"}))
 	}
-	h, err := s.client.Start(ctx, g, opts...)
-	if err != nil {
+	var h *job.Handle
+	if err := s.once(ctx, "start", in.Key, b, func() (err error) {
+		h, err = s.client.Start(ctx, g, opts...)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	info, err := h.Info(ctx)

@@ -193,8 +193,11 @@ func createJob(ctx context.Context, s *session, in *createInput) (*created, erro
 		return nil, err
 	}
 	n.By, n.Key = s.principal.Name, in.Key
-	h, err := s.client.Create(ctx, n)
-	if err != nil {
+	var h *job.Handle
+	if err := s.once(ctx, "create", in.Key, in.Body, func() (err error) {
+		h, err = s.client.Create(ctx, n)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	v, err := FullJob(ctx, h)

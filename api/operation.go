@@ -28,6 +28,7 @@ type operation struct {
 	about        string
 	status       int  // of the answer if all went well; zero means 200
 	unaudited    bool // what was refused alone goes into the audit log
+	lines        bool // the body may be of linesType
 }
 
 // Groups of operations.
@@ -57,6 +58,7 @@ func add[I, O any](s *Server, o operation, fn func(ctx context.Context, s *sessi
 		Extensions:  map[string]any{"x-role": o.role},
 	}
 	s.routes = append(s.routes, route{o.method, o.path, o.role})
+	s.lines[o.method+" "+o.path] = o.lines
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := fn(ctx, ctx.Value(sessionKey{}).(*session), in) //nolint:forcetypeassert // guard put it there
 		if err == nil || errors.As(err, new(notModified)) {

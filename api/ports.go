@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -34,7 +35,7 @@ func (s *Server) portOperations() {
 		about: "With DELETE of the same `from` and the number of messages, this reads each message at least once, and removes none that was not read.",
 	}, peek)
 	add(s, operation{
-		method: http.MethodPost, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "send", group: groupPorts, role: operate, summary: "Write messages to a port",
+		method: http.MethodPost, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "send", group: groupPorts, role: operate, lines: true, summary: "Write messages to a port",
 		about: "To an In port, which wakes the job; to an Out port as if the job had written them. All are written, or none; with an Idempotency-Key, a repetition within an hour does nothing. " +
 			"The body is {\"messages\": […]}, or of the type application/x-ndjson: a message a line.",
 	}, send)
@@ -167,7 +168,7 @@ func send(ctx context.Context, s *session, in *sendInput) (*reply[Sent], error) 
 	case dir == port.Output:
 		err = h.WriteOut(ctx, in.Port, messages...)
 	case in.Key != "":
-		err = h.WriteOnce(ctx, in.Key, in.Port, messages...)
+		err = s.once(ctx, "write "+string(h.ID())+" "+in.Port, in.Key, body, func() error { return h.WriteOnce(ctx, in.Key, in.Port, messages...) })
 	default:
 		err = h.Write(ctx, in.Port, messages...)
 	}
@@ -180,8 +181,8 @@ func eachLine(body []byte, use func(n int, line []byte) error) error {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if err := port.Check(line); err != nil {
-			return malformed("line %d of the body is not JSON: %v", n+1, err)
+		if err := checkBody(line); err != nil {
+			return malformed("line %d of the body %v", n+1, err)
 		}
 		if err := use(n+1, line); err != nil {
 			return err
@@ -206,7 +207,12 @@ func discard(ctx context.Context, s *session, in *discardInput) (*nothing, error
 	if token == "" {
 		token = rand.Text()
 	}
-	return done(h.Discard(ctx, dir, in.Port, in.From, in.N, token))
+	err = h.Discard(ctx, dir, in.Port, in.From, in.N, token)
+	if errors.Is(err, job.ErrMoved) {
+		err = problem(KindOf(err), "the first message of %s port %q is no longer number %d: somebody has removed messages since they were read, or this request was sent before; nothing was removed. GET them again",
+			in.Dir, in.Port, in.From)
+	}
+	return done(err)
 }
 
 type takeInput struct {

@@ -172,7 +172,7 @@ func writeProblem(w http.ResponseWriter, p *Problem) {
 
 // Codes are all words that a Problem can have as its code, sorted.
 func Codes() []string {
-	all := []string{kindOther.Code, kindUsage.Code, kindTimeout.Code, "malformed", "unauthorized", "forbidden", "no_route"}
+	all := []string{kindOther.Code, kindUsage.Code, kindTimeout.Code, "malformed", "unauthorized", "forbidden", "no_route", kindReused.Code}
 	for _, k := range kinds {
 		all = append(all, k.Code)
 	}

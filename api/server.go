@@ -60,6 +60,7 @@ type Server struct {
 	tenants tenants
 	leasing leasing
 	routes  []route
+	lines   map[string]bool // patterns of operations that take a value a line
 	closing chan struct{}
 }
 
@@ -81,12 +82,16 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), tenants: newTenants(cfg), closing: make(chan struct{})}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), tenants: newTenants(cfg), lines: map[string]bool{}, closing: make(chan struct{})}
 	s.api = humago.New(s.mux, s.description())
 	s.operations()
 	s.document()
 	s.mux.HandleFunc("/", s.noRoute)
-	s.handler = http.NewCrossOriginProtection().Handler(s.mux)
+	origins := http.NewCrossOriginProtection()
+	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writeProblem(w, problem(Kind{"forbidden", http.StatusForbidden, 8}, "a page of another origin, %.100q, may not change anything here", r.Header.Get("Origin")))
+	}))
+	s.handler = origins.Handler(s.mux)
 	return s, nil
 }
 
@@ -195,17 +200,68 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) *Problem {
 	}
 	switch kind := mediaType(r); {
 	case len(raw) == 0:
-	case kind == linesType:
+	case kind == linesType && s.lines[s.pattern(r)]:
 		r.Header.Set("Content-Type", linesType)
 	case kind == jsonType || kind == formType: // which curl says of its own accord
-		if err := port.Check(raw); err != nil {
-			return malformed("the body is not JSON: %v", err)
+		if err := checkBody(raw); err != nil {
+			return malformed("the body %v", err)
 		}
 		r.Header.Set("Content-Type", jsonType)
 	default:
 		return problem(Kind{"malformed", http.StatusUnsupportedMediaType, 2}, "Content-Type %.80q: send %s", kind, jsonType)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(raw))
+	return nil
+}
+
+// pattern is that of the operation that a request is for.
+func (s *Server) pattern(r *http.Request) string {
+	_, pattern := s.mux.Handler(r)
+	return pattern
+}
+
+// checkBody refuses what is not JSON, and what programs would read differently.
+func checkBody(raw []byte) error {
+	if err := port.Check(raw); err != nil {
+		return fmt.Errorf("is not JSON: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return checkValue(d)
+}
+
+// checkValue reads the next value: no object may have a key twice, and numbers must be such as programs can hold.
+func checkValue(d *json.Decoder) error {
+	token, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch v := token.(type) {
+	case json.Number:
+		if _, err := v.Float64(); err != nil {
+			return fmt.Errorf("has the number %.40s, which is too large: use one up to 1.7e308, or a string", v)
+		}
+	case json.Delim:
+		keys := map[string]bool{}
+		for d.More() {
+			if v == '{' {
+				key, err := d.Token()
+				if err != nil {
+					return err
+				}
+				name, _ := key.(string)
+				if keys[name] {
+					return fmt.Errorf("has the key %.80q twice in one object, at byte %d", name, d.InputOffset())
+				}
+				keys[name] = true
+			}
+			if err := checkValue(d); err != nil {
+				return err
+			}
+		}
+		_, err = d.Token() // its end
+		return err
+	}
 	return nil
 }
 

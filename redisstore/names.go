@@ -44,6 +44,11 @@ func (s *Store) Once(ctx context.Context, key string, id job.ID) (job.ID, error)
 	}
 }
 
+// Forget lets a key of Once be free again.
+func (s *Store) Forget(ctx context.Context, key string) error {
+	return s.explain(s.rdb.Del(ctx, s.keys.once(key)).Err())
+}
+
 // Unclaim implements job.Names.
 func (s *Store) Unclaim(ctx context.Context, alias string, id job.ID) error {
 	holder, err := s.alias(ctx, "remove", alias, id)
