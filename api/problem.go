@@ -55,6 +55,7 @@ var kinds = []struct {
 	{port.ErrParams, kindUsage},
 	{job.ErrNotFound, Kind{"not_found", http.StatusNotFound, 3}},
 	{job.ErrTooLarge, Kind{"too_large", http.StatusRequestEntityTooLarge, 1}},
+	{job.ErrLimit, Kind{"limit", http.StatusTooManyRequests, 1}},
 	{job.ErrRate, Kind{"rate", http.StatusTooManyRequests, 1}},
 	{job.ErrUnreachable, Kind{"unreachable", http.StatusServiceUnavailable, 1}},
 	{job.ErrUnavailable, Kind{"unavailable", http.StatusServiceUnavailable, 1}},

@@ -55,6 +55,7 @@ func (s *Server) systemOperations() {
 		return answer(Sent{len(messages)}, s.client.Publish(s.acting(ctx), in.Body.Channel, messages...))
 	})
 	s.retentionOperations()
+	s.limitOperations()
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/audit", id: "audit", group: groupSystem, role: redisstore.TokenAdmin, summary: "Show who did what over HTTP, the last acts first",
 	}, func(ctx context.Context, s *session, in *struct {

@@ -260,12 +260,30 @@ type Begin struct {
 	// those in a row that made no progress, see Delta.Idle. A
 	// job over it is parked until the next minute. Without "" there is no limit.
 	Limits map[string]int
+	// Running are limits of how many runs go on at once.
+	Running []RunLimit
 	// Hold tells, when a Step begins a job of a type that it made ready, whether the caller will then itself
 	// begin the job of the step's first delta, if that is queued again: nobody else does. nil: no.
 	Hold func(next string) bool
 	// A Step begins a job that it made ready, or else the first of all ready jobs of its queue: with Fair always
 	// that, with Own never.
 	Fair, Own bool
+}
+
+// RunLimit lets at most Max runs go on at once, over all processes, of jobs of a type or of a queue.
+type RunLimit struct {
+	Type  string // or
+	Queue string
+	Max   int
+	By    string // of a type: the argument of which each value has a limit of its own; empty for none
+}
+
+// Limits are of how many runs go on at once.
+type Limits interface {
+	// SetQueueLimit lets at most n runs of jobs in a queue go on at once, over all engines; 0 ends the limit.
+	SetQueueLimit(ctx context.Context, queue string, n int) error
+	// QueueLimits returns those that are set.
+	QueueLimits(ctx context.Context) (map[string]int, error)
 }
 
 // Snapshot is what a run sees of its job: nothing in it changes while the run lasts.

@@ -49,7 +49,7 @@ func (s *Store) settle(tx job.Tx, begin *job.Begin, types []string) (*settling, 
 		return nil, err
 	}
 	t := &settling{tx: tx, begin: begin, turn: make(chan []*settling, 1)}
-	t.args = txArgs(followArgs(nil, begin, types), hidden)
+	t.args = txArgs(followArgs(nil, begin, types, s.keys.shards), hidden)
 	for _, a := range t.args {
 		switch a := a.(type) {
 		case string:

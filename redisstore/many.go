@@ -135,7 +135,7 @@ func (s *Store) WriteMany(ctx context.Context, all []job.Posting) []error {
 			errs[i] = err
 			continue
 		}
-		args = followArgs(args, nil, nil)
+		args = followArgs(args, nil, nil, 0)
 		calls, at, sizes = append(calls, call{s.keys.dueOf(p.Job), args}), append(at, i), append(sizes, sizeOf(args))
 	}
 	s.actMany(ctx, scriptWrite, calls, sizes, func(n int, l []any, d *decoder, err error) {

@@ -104,10 +104,10 @@ func (s *Store) acted(ctx context.Context, p program, id job.ID, name string, ar
 func (s *Store) actSeated(ctx context.Context, p program, id job.ID, name string, args ...any) error {
 	seat := s.broker.Seat()
 	if seat == nil {
-		return s.act(ctx, p, id, name, followArgs(args, nil, nil)...)
+		return s.act(ctx, p, id, name, followArgs(args, nil, nil, 0)...)
 	}
 	defer seat.Leave()
-	args = append(followArgs(args, &seat.Begin, seat.Types), len(seat.Queues))
+	args = append(followArgs(args, &seat.Begin, seat.Types, s.keys.shards), len(seat.Queues))
 	for _, q := range seat.Queues {
 		args = append(args, q)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,14 +18,26 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
+// mostClaims is how many places a job needs: of a limit of its type, and of one of its queue.
+const mostClaims = 2
+
 // Begin implements job.Runs.
 func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapshot, error) {
-	args := append([]any{string(id)}, beginArgs(b)...)
-	reply, err := s.run(ctx, scriptBegin, s.keys.dueOf(id), args...)
-	if err != nil {
-		return nil, err
+	args := append([]any{string(id)}, beginArgs(b, s.keys.shards)...)
+	due := s.keys.dueOf(id)
+	for claims := 0; ; claims++ {
+		reply, err := s.run(ctx, scriptBegin, due, args...)
+		if err != nil {
+			return nil, err
+		}
+		snap, err := s.seen(ctx, reply, id, b.Token)
+		if claims == mostClaims || !errors.Is(err, job.ErrLimit) {
+			return snap, err
+		}
+		if _, err := s.mail(ctx, due); err != nil { // the claim of a place, which may be free
+			return nil, err
+		}
 	}
-	return s.seen(ctx, reply, id, b.Token)
 }
 
 // Pop implements job.Runs.
@@ -36,7 +49,7 @@ func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b j
 		args[1] = gen
 	}
 	due := s.keys.due(shard)
-	reply, err := s.run(ctx, scriptPop, due, chooseArgs(args, b, types)...)
+	reply, err := s.run(ctx, scriptPop, due, chooseArgs(args, b, types, s.keys.shards)...)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +108,7 @@ func (s *Store) seen(ctx context.Context, reply any, id job.ID, token string) (*
 }
 
 // beginArgs encodes what line.beginning() in run.lua reads.
-func beginArgs(b job.Begin) []any {
+func beginArgs(b job.Begin, shards int) []any {
 	limits := b.Limits
 	if _, ok := limits[""]; !ok {
 		limits = map[string]int{"": math.MaxInt32}
@@ -108,25 +121,25 @@ func beginArgs(b job.Begin) []any {
 	for typ, n := range limits {
 		args = append(args, typ, n)
 	}
-	return args
+	return append(args, placesArg(b.Running, shards))
 }
 
 // followArgs encodes what line.following() in run.lua reads: how a run of one of the types is to begin
 // behind a call, if b is not nil.
-func followArgs(args []any, b *job.Begin, types []string) []any {
+func followArgs(args []any, b *job.Begin, types []string, shards int) []any {
 	switch {
 	case b == nil:
 		return append(args, "0")
 	case b.Fair:
-		return chooseArgs(append(args, "2"), *b, types)
+		return chooseArgs(append(args, "2"), *b, types, shards)
 	case b.Own:
-		return chooseArgs(append(args, "3"), *b, types)
+		return chooseArgs(append(args, "3"), *b, types, shards)
 	}
-	return chooseArgs(append(args, "1"), *b, types)
+	return chooseArgs(append(args, "1"), *b, types, shards)
 }
 
 // chooseArgs encodes what line.choosing() in run.lua reads.
-func chooseArgs(args []any, b job.Begin, types []string) []any {
+func chooseArgs(args []any, b job.Begin, types []string, shards int) []any {
 	marks := ""
 	if b.Hold != nil {
 		all := make([]byte, len(types))
@@ -138,7 +151,7 @@ func chooseArgs(args []any, b job.Begin, types []string) []any {
 		}
 		marks = string(all)
 	}
-	args = append(append(args, beginArgs(b)...), len(types), marks)
+	args = append(append(args, beginArgs(b, shards)...), len(types), marks)
 	for _, typ := range types {
 		args = append(args, typ)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true}
+var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -106,7 +106,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua() + redisstore.RetentionLua()
-	for _, library := range []string{"base", "ready", "retain", "kin", "mail", "edge", "port", "quiesce", "rate", "run", "subtree", "hub", "delta", "tx"} {
+	for _, library := range []string{"base", "ready", "retain", "kin", "mail", "edge", "port", "quiesce", "rate", "place", "run", "subtree", "hub", "delta", "tx"} {
 		src += b.scripts[library]
 	}
 	own := map[string]string{"mail_apply": b.scripts["launch"]}[name]
@@ -156,11 +156,11 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[port []]", "port_take", bareRoot, "i", "no", 0, 1, "k1")
 	b.want("[gone []]", "port_take", bareRoot+".1", "i", "in", 0, 1, "k2")
 
-	b.want("[gone]", "begin", bareRoot+".1", "r1", 1000, 9, "", 9, 0, 1, "", 1000)
-	if got := b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000); !strings.HasPrefix(got, "[ok T created\x1fT\x1ftype\x1fT\x1fqueue\x1fq\x1f") || !strings.HasSuffix(got, " [] [in 7] [[in 1 1 [2]]] []]") {
+	b.want("[gone]", "begin", bareRoot+".1", "r1", 1000, 9, "", 9, 0, 1, "", 1000, "")
+	if got := b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000, ""); !strings.HasPrefix(got, "[ok T created\x1fT\x1ftype\x1fT\x1fqueue\x1fq\x1f") || !strings.HasSuffix(got, " [] [in 7] [[in 1 1 [2]]] []]") {
 		t.Errorf("begin replies %s", got)
 	}
-	b.want("[status running]", "begin", bareRoot, "r2", 1000, 9, "", 9, 0, 1, "", 1000)
+	b.want("[status running]", "begin", bareRoot, "r2", 1000, 9, "", 9, 0, 1, "", 1000, "")
 	b.want("1", "run_refresh", bareRoot, "r1", 1000)
 	b.want("0", "run_refresh", bareRoot, "r2", 1000)
 	b.want("[]", "bell_renew", "q", 0)
@@ -174,7 +174,7 @@ func TestScriptReplies(t *testing.T) {
 	if err := b.rdb.Set(t.Context(), bareShard+"j:"+bareRoot+":lock", "x", time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 0, 1, "", 1000); !strings.HasPrefix(got, "[locked 3") {
+	if got := b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 0, 1, "", 1000, ""); !strings.HasPrefix(got, "[locked 3") {
 		t.Errorf("begin of a locked job replies %s", got)
 	}
 	b.want("[held []]", "job_unlock", bareRoot, "y", "", "u1")
@@ -183,8 +183,8 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[ok []]", "job_unlock", bareRoot, "x", "", "u1")
 	b.want("[free []]", "job_unlock", bareRoot, "x", "", "u2")
 	b.want("[free []]", "job_unlock", bareRoot, "", "1", "u2")
-	b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 0, 1, "", 1000)
-	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 0, 1, "", 1000, 1, "", "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
+	b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 0, 1, "", 1000, "")
+	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 0, 1, "", 1000, "", 1, "", "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
 		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[\[1  [01] 0 -1\] ` + bareRoot + ` \[ok T created\x1fT\x1ftype\x1fT\x1f.* \[\]\]$`).MatchString(got) {
 			t.Errorf("step replies %s", got)
@@ -340,7 +340,7 @@ func TestScriptLaunch(t *testing.T) {
 	if left := b.run("mail_read", 9, 999); left != "[ []]" {
 		t.Errorf("before the end there are orders: %s", left)
 	}
-	b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000)
+	b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000, "")
 	b.want("[[[[1  0 0 -1]  []]] [!mail  ]]", "commit", commitOf(noDelta(bareRoot, "r1", "complete")...)...)
 	b.want("[[[[1  0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "complete")...)...)
 	want := "write\x1f" + strings.Replace(tell, " ", "\x1f", 1) + "\x1f\x1f{\"job\":\"" + bareRoot + "\",\"status\":\"completed\"}]]"

@@ -86,7 +86,7 @@ func (e *Engine) runNext(run func(context.Context, job.ID) error) bool {
 		e.line = e.line[1:]
 		err := run(e.ctx, id)
 		switch {
-		case errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrRate):
+		case errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrRate), errors.Is(err, job.ErrLimit):
 			e.stuck[id] = true // it stays ready, until its lock or the minute ends
 		case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrNotFound):
 			// The test did something to it since we looked.

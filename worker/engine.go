@@ -39,7 +39,8 @@ type Engine struct {
 	presence presence
 	asleep   sleepers
 	rooms    rooms
-	hooks    Hooks // nil: none
+	limits   atomic.Pointer[[]job.RunLimit] // of runs at once
+	hooks    Hooks                          // nil: none
 }
 
 // errRan: an engine that has stopped cannot start again.
@@ -57,6 +58,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{cfg: cfg, registry: r, quiet: make(chan struct{}), hooks: newHooks(cfg.Hooks, cfg.Logger)}
+	e.limits.Store(&r.running)
 	e.runs, e.abort = context.WithCancelCause(context.Background())
 	return e, nil
 }
@@ -73,6 +75,12 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err := e.Register(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("starting the engine: %w", err)
 	}
+	for queue, n := range e.cfg.QueueLimits {
+		if err := e.cfg.Store.SetQueueLimit(ctx, queue, n); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("starting the engine: %w", err)
+		}
+	}
+	e.lookAtLimits(ctx)
 	for _, concern := range e.cfg.Store.Concerns(ctx) {
 		e.cfg.Logger.Warn(concern)
 	}
@@ -209,6 +217,7 @@ func (e *Engine) beginning() job.Begin {
 	return job.Begin{
 		Token: rand.Text(), Lease: e.cfg.Lease,
 		Batch: batchMessages, Batches: *e.registry.batches.Load(), Bytes: batchBytes, Row: rowRuns - 1, Limits: e.registry.limits,
+		Running: *e.limits.Load(),
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 const (
 	// beatEvery is how often an engine tells that it lives, and what it runs.
 	beatEvery = time.Second
+	// limitsEvery is after how many of these it looks at the limits of queues.
+	limitsEvery = 5
 	// toldRuns is of how many runs in progress it tells.
 	toldRuns = 100
 	// goodbye is how long telling that it stopped may take.
@@ -76,7 +78,10 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 		defer close(done)
 		tick := time.NewTicker(beatEvery)
 		defer tick.Stop()
-		for {
+		for n := 1; ; n++ {
+			if n%limitsEvery == 0 {
+				e.lookAtLimits(ctx)
+			}
 			info.Stopping = e.stopping()
 			e.presence.tell(&info)
 			_ = e.cfg.Store.Beat(ctx, info)
@@ -94,6 +99,22 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 		defer stop()
 		_ = e.cfg.Store.Leave(last, info.ID)
 	}
+}
+
+// lookAtLimits has the runs that begin from now on keep to the limits of queues that are set. If the store does not answer
+// those that are known hold.
+func (e *Engine) lookAtLimits(ctx context.Context) {
+	queues, err := e.cfg.Store.QueueLimits(ctx)
+	if err != nil {
+		return
+	}
+	all := slices.Clone(e.registry.running)
+	for queue, n := range queues {
+		if e.cfg.Queues[queue] > 0 {
+			all = append(all, job.RunLimit{Queue: queue, Max: n})
+		}
+	}
+	e.limits.Store(&all)
 }
 
 // about is what does not change while the engine runs.

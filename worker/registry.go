@@ -33,6 +33,8 @@ type registry struct {
 	names  []string
 	limits map[string]int // runs a minute by type, "" for others
 
+	running []job.RunLimit // of types with MaxRunning
+
 	batches atomic.Pointer[map[string]int] // appetites smaller than a batch, by type
 
 	build     string                   // see fingerprint
@@ -119,6 +121,9 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 		}
 		if k.options.MaxRunsPerMinute != 0 {
 			r.limits[name] = k.options.maxRuns()
+		}
+		if n := k.options.MaxRunning; n > 0 {
+			r.running = append(r.running, job.RunLimit{Type: name, Max: n, By: k.options.MaxRunningBy})
 		}
 		r.kinds[name] = k
 		r.names = append(r.names, name)

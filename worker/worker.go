@@ -109,6 +109,14 @@ type Options struct {
 	CommitEachRun bool
 	// Timeout ends the context of a run that takes longer. Zero means no limit.
 	Timeout time.Duration
+	// MaxRunning is how many runs of the type go on at once at most, over all processes; other jobs wait for their turn, by
+	// priority and then in order of time. Zero means no limit, which costs nothing; a limit costs each run some round trips.
+	// Engines of one namespace should agree. A run keeps its place until it is committed, or its lease is over: code that goes
+	// on then, against the end of its context, is not counted. Nor is Shutdown.
+	MaxRunning int
+	// MaxRunningBy names an argument of the type: each of its values has MaxRunning places of its own, as for at most two
+	// runs at once for each customer. Redis reads it: where args are encrypted all values share the places.
+	MaxRunningBy string
 }
 
 // Validate names every bad field. The error wraps job.ErrConfig.
@@ -123,6 +131,15 @@ func (o Options) Validate() error {
 	if o.Timeout < 0 {
 		bad = append(bad, fmt.Sprintf("Timeout %s is negative", o.Timeout))
 	}
+	if o.MaxRunning < 0 {
+		bad = append(bad, fmt.Sprintf("MaxRunning %d is negative", o.MaxRunning))
+	}
+	if o.MaxRunningBy != "" && o.MaxRunning == 0 {
+		bad = append(bad, fmt.Sprintf("MaxRunningBy %q without MaxRunning: say how many runs go on at once", o.MaxRunningBy))
+	}
+	if strings.ContainsFunc(o.MaxRunningBy, func(r rune) bool { return r <= ' ' || r == 127 }) {
+		bad = append(bad, fmt.Sprintf("MaxRunningBy %q: use the name of an argument", o.MaxRunningBy))
+	}
 	if o.Pure && o.CommitEachRun {
 		bad = append(bad, "CommitEachRun is for side effects, which a type with Pure does not have: choose one of them")
 	}
@@ -133,6 +150,7 @@ func (o Options) Validate() error {
 func (o Options) or(d Options) Options {
 	o.Tries, o.Timeout = cmp.Or(o.Tries, d.Tries), cmp.Or(o.Timeout, d.Timeout)
 	o.MaxRunsPerMinute = cmp.Or(o.MaxRunsPerMinute, d.MaxRunsPerMinute)
+	o.MaxRunning = cmp.Or(o.MaxRunning, d.MaxRunning)
 	if o.Backoff == nil {
 		o.Backoff = d.Backoff
 	}
@@ -176,6 +194,7 @@ type Store interface {
 	job.Sweeper
 	job.Types
 	job.Engines
+	job.Limits
 	Broker() *delivery.Broker
 	// Concerns are what people should know before they rely on the store, in a line each.
 	Concerns(ctx context.Context) []string
@@ -204,6 +223,9 @@ type Config struct {
 	// Queues are the queues to serve, with their weights: a queue of weight 6 gets six
 	// times the attention of one of weight 1. Empty means job.DefaultQueue only.
 	Queues map[string]int
+	// QueueLimits are how many runs of jobs in a queue go on at once at most, over all processes. Run sets them for the
+	// namespace, see job.Limits; a queue that it does not name keeps the limit that it has.
+	QueueLimits map[string]int
 	// Concurrency is how many runs go on at a time. Zero means twice the number of CPUs.
 	Concurrency int
 	// Lease is for how long a run owns its job without a sign of life; a job whose
@@ -234,6 +256,11 @@ func (c Config) Validate() error {
 		}
 		if weight < 1 {
 			bad = append(bad, fmt.Sprintf("weight %d of queue %q is not positive", weight, q))
+		}
+	}
+	for q, n := range c.QueueLimits {
+		if err := job.CheckName("queue", q); err != nil || n < 0 {
+			bad = append(bad, cmp.Or(err, fmt.Errorf("QueueLimits: %d runs at once in queue %q: use at least 1, or 0 for no limit", n, q)).Error())
 		}
 	}
 	if c.Concurrency < 0 {

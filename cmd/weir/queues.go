@@ -106,12 +106,12 @@ func count(n int) string { return term.Number(int64(n)) }
 func newQueue(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "queue",
-		Short:   "Pause and resume queues",
+		Short:   "Pause, resume and limit queues",
 		Example: "  weir queue pause mail\n  weir queue resume mail",
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(s.complete(newQueuePause(s), queueWords), s.complete(newQueueResume(s), queueWords))
+	c.AddCommand(s.complete(newQueuePause(s), queueWords), s.complete(newQueueResume(s), queueWords), s.complete(newQueueLimit(s), queueWords))
 	return c
 }
 

@@ -156,7 +156,7 @@ are now, 130 interrupted before it was done.`,
 			newJobs(&s), s.complete(newShow(&s), jobWords), s.complete(newTree(&s), jobWords), s.complete(newWhy(&s), jobWords), s.complete(newTop(&s), jobWords),
 			s.complete(newPorts(&s), jobWords), s.complete(newPeek(&s), jobWords, portWords), s.complete(newLog(&s), jobWords),
 			s.complete(newTrace(&s), jobWords, portWords), newTypes(&s),
-			newQueues(&s), newWorkers(&s), newStats(&s), newAudit(&s), newDoctor(&s), newNext(),
+			newQueues(&s), newLimits(&s), newWorkers(&s), newStats(&s), newAudit(&s), newDoctor(&s), newNext(),
 		},
 		"act": {
 			s.complete(newCreate(&s), typeWords), s.complete(newSend(&s), jobWords, portWords), s.complete(newRead(&s), jobWords, portWords),

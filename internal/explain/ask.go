@@ -2,6 +2,7 @@ package explain
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weirworks/weir/component"
@@ -29,8 +30,19 @@ func Ask(ctx context.Context, store *redisstore.Store, h *job.Handle, called str
 	}
 	client := job.NewClient(store)
 	t.Poison = func(i *job.Info) (Poison, bool) { return poisonOf(ctx, client.At(i.ID), i) }
+	t.Limit = func(name string) (running, places int, ok bool) { return limitOf(ctx, store, name) }
 	t.Stack = func(i *job.Info) string { return stackOf(ctx, client.At(i.ID)) }
 	return t.Why(h.ID()), nil
+}
+
+// limitOf returns how many runs go on under a limit of runs at once, and how many may. What cannot be read is not known.
+func limitOf(ctx context.Context, store *redisstore.Store, name string) (running, places int, ok bool) {
+	all, err := store.Limits(ctx)
+	n := slices.IndexFunc(all, func(l redisstore.LimitInfo) bool { return l.Name == name })
+	if err != nil || n < 0 {
+		return 0, 0, false
+	}
+	return int(all[n].Running), all[n].Max, true
 }
 
 // stackOf is that of the last failed run of a job, if it panicked and can be read.

@@ -47,6 +47,8 @@ type Tree struct {
 	Poison func(i *job.Info) (m Poison, ok bool)
 	// Stack returns the stack of the last failed run of a job, if it panicked. Nil: not known.
 	Stack func(i *job.Info) string
+	// Limit returns how many runs go on under a limit of runs at once, and how many may. Nil: not known.
+	Limit func(name string) (running, places int, ok bool)
 	// Types are those that engines have registered.
 	Types []job.TypeInfo
 	// Components are the types of which weir worker runs jobs.
@@ -239,6 +241,12 @@ func (t *Tree) ready(i *job.Info, level int) {
 		t.say(i, level, Because{
 			Text: fmt.Sprintf("%s is throttled (%s): it goes on%s", who, i.Reason, t.in(i.Next)), Next: i.Next,
 		})
+	case strings.HasPrefix(i.Reason, "limit: "):
+		name, _, _ := strings.Cut(strings.TrimPrefix(i.Reason, "limit: "), " has ")
+		t.say(i, level, Because{
+			Text:    fmt.Sprintf("%s has been ready %s and waits for a place of limit %s%s:", who, t.lasting(i.Queued), name, t.places(name)),
+			Command: "weir limits", Since: i.Queued,
+		})
 	case strings.HasPrefix(i.Reason, delivery.NoWorker):
 		needs := i.NeedsOf()
 		t.say(i, level, Because{Text: fmt.Sprintf("%s has been ready %s and waits for an engine that has type %s", who, t.lasting(i.Queued), needs.Words()), Since: i.Queued})
@@ -251,6 +259,18 @@ func (t *Tree) ready(i *job.Info, level int) {
 		t.say(i, level, Because{Text: text, Since: i.Queued})
 		t.served(i, level+1)
 	}
+}
+
+// places says how many runs a limit lets go on at once, and how many do.
+func (t *Tree) places(name string) string {
+	if t.Limit == nil {
+		return ""
+	}
+	running, places, ok := t.Limit(name)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(": %d of %d running", running, places)
 }
 
 // served tells whether there are engines for a job.

@@ -124,6 +124,9 @@ local function load(id)
     silent = v[16] or '', rate = v[17] or '', blocked = tonumber(v[18] or '0'), loop = v[19],
     policy = v[20] or '', touched = tonumber(v[21] or '0'), round = tonumber(v[22] or ''),
   }
+  if j.token and string.byte(j.token, -1) == 43 then -- '+': the run holds places of limits
+    j.token, j.placed = string.sub(j.token, 1, -2), true
+  end
   j.listed = line.runnable(j)
   jobs[id] = j
   return j

@@ -3,7 +3,8 @@
 -- ARGV: job, what line.beginning() in run.lua reads
 -- reply: {'ok', now, what flat() makes of its fields, state or false, defaults, {{port, head, length, {messages}}…},
 --         what heirs() in run.lua returns, what wakers() there returns, or nothing}, or {'gone'}, {'status', status},
---         {'locked', ms}, {'rate' or, of runs without progress, 'idle', runs a minute, type}
+--         {'locked', ms}, {'rate' or, of runs without progress, 'idle', runs a minute, type},
+--         {'limit', name, places}
 local id = arg()
 if FULL and load(id).status ~= S.terminating then return redis.error_reply(OOM) end -- its commit would be refused
 return begin(load(id), line.beginning())

@@ -43,6 +43,7 @@ for _, id in ipairs(ids) do
   elseif j.token or j.status == S.running then
     j.token = false -- the run outlived its lease: whatever it still does is refused
     call('HSET', key(id), 'token', '')
+    if j.placed then places.over(j) end
     place(j, EV.recover[j.status] or j.status, died(j))
   elseif j.status == S.queued or j.status == S.terminating then
     local age = NOW - tonumber(call('HGET', key(id), 'queued') or '0')

@@ -35,10 +35,9 @@ local DO = {
       mail('hub', 'drop', who, id .. ' ' .. port)
     end
   end,
-  launch = function(id) return launch(id) end,
-  note = function(id, text)
-    if load(id).status ~= '' then note(id, text) end
-  end,
+  launch = launch,
+  note = function(id, text) return load(id).status ~= '' and note(id, text) and nil end,
+  place = function(what, ...) places[what](...) end,
   publish = function(channel, ...) return publish(channel, { ... }) end,
   drop = function(channel, who) drop(channel, who) end,
   subscribe = function(channel, who) subscribe(channel, who) end,

@@ -87,7 +87,8 @@ end
 -- their sets.
 function line.arrive()
   for n, j in ipairs(ready) do
-    if not j.begun and not j.kept and line.runnable(j) and (not FULL or j.status == S.terminating) then line.enter(j) end
+    local elsewhere = j.begun or j.kept or j.waits
+    if not elsewhere and line.runnable(j) and (not FULL or j.status == S.terminating) then line.enter(j) end
     ready[n] = nil
   end
 end

@@ -225,16 +225,20 @@ local function begin(j, b)
     local rate = entered(j, 1, limit)
     if not rate and j.status == S.queued then
       if j.listed then line.leave(j) end
+      if b.places ~= places.none then places.release(j.id) end
       local refused = throttle(j, limit)
       b.hot = limit < 0 and { j.id, refused } or b.hot
       return refused
     end
+    local missing = places.missing(j, b.places)
+    if missing then return missing end
     j.token, j.round = b.token, tonumber(b.round or '')
+    local token = places.mark(j, b.token)
     if rate and rate ~= j.rate then
       j.rate = rate
-      place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0', 'round', b.round or '', 'rate', rate)
+      place(j, to, NOW + b.lease, 'token', token, 'ran', str(NOW), 'again', '0', 'round', b.round or '', 'rate', rate)
     else
-      place(j, to, NOW + b.lease, 'token', b.token, 'ran', str(NOW), 'again', '0', 'round', b.round or '')
+      place(j, to, NOW + b.lease, 'token', token, 'ran', str(NOW), 'again', '0', 'round', b.round or '')
     end
   end
   local text, state, defaults, boxes, fields, woken = look(j.id, batch_of(type, b.batches, b.most), b.bytes)
@@ -255,9 +259,11 @@ function line.limits()
 end
 
 -- line.beginning reads how a run is to begin: token, lease ms, batch, batches by type, bytes, most heirs, what
--- limits() reads.
+-- limits() reads, what places.read() in place.lua reads.
 function line.beginning()
-  return { token = arg(), lease = num(), most = num(), batches = arg(), bytes = num(), row = num(), limits = line.limits() }
+  local b = { token = arg(), lease = num(), most = num(), batches = arg(), bytes = num(), row = num(), limits = line.limits() }
+  b.places = places.read(arg())
+  return b
 end
 
 -- line.choosing reads how a run of a ready job is to begin: what line.beginning() reads, types, marks, type… that it may

@@ -61,6 +61,7 @@ local function terminate(id, whole)
   end
   local to = EV.terminate[j.status]
   if not to then return end
+  if j.status == S.queued then places.release(id) end
   place(j, j.graph and EV.shutdown[to] or to)
   if j.graph and j.parent and not j.pgraph then wake(j.parent, id) end
 end
@@ -70,6 +71,7 @@ local function erase(id, what)
   local k = key(id)
   local keys = { k, k .. ':s', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held', k .. ':l', k .. ':w' }
   if load(id).listed then line.leave(load(id)) end
+  if load(id).status == S.queued then places.release(id) end
   if below(id, what) then keys[#keys + 1] = k .. ':c' end -- else its chores need it
   for _, field in ipairs(call('HKEYS', k)) do
     local dir, port = string.match(field, '^([io])%.(.+)$')

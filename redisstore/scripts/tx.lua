@@ -222,14 +222,12 @@ local function apply(d)
   j.last, j.step, j.tries, j.version = d.token, step, tries, j.version + 1
   j.token = d.next ~= '' and d.next
   local rate = pace(d, j)
-  local fields = { 'last', d.token, 'token', d.next, 'step', str(step), 'tries', str(tries), 'version', str(j.version),
-    'reason', d.reason }
+  local fields = { 'last', d.token, 'token', places.mark(j, d.next), 'step', str(step), 'tries', str(tries),
+    'version', str(j.version), 'reason', d.reason }
   local function add(name, value) fields[#fields + 1], fields[#fields + 2] = name, value end
   if d.guess then add('ran', str(NOW)) end -- it begins only now
-  if rate ~= j.rate then
-    j.rate = rate
-    add('rate', rate)
-  end
+  if rate ~= j.rate then add('rate', rate) end
+  j.rate = rate
   if d.single ~= '' then add('single', d.single) end
   if d.started then add('started', '1') end
   if d.type then
@@ -248,6 +246,7 @@ local function apply(d)
     call('ZADD', P .. 'due', str(NOW + d.lease), d.id)
     return
   end
+  if j.placed then places.over(j) end
   conclude(d, j)
   if j.loop and j.status ~= S.queued then rested(j) end
   if j.parent and not j.pgraph and not d.handed then wake(j.parent, d.id) end

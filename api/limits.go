@@ -1,0 +1,49 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// Limit is how a limit of runs at once is used.
+type Limit struct {
+	Limit   string   `json:"limit" doc:"type:<type>, with the value of an argument behind it if each has its own, or queue:<queue>"`
+	Places  int      `json:"places"`
+	Running int64    `json:"running" doc:"places that are taken"`
+	Waiting int64    `json:"waiting" doc:"ready jobs that wait for a place"`
+	Holders []job.ID `json:"holders" doc:"the first of those that have a place"`
+	Next    []job.ID `json:"next" doc:"the first of those that wait"`
+}
+
+// LimitsOf are limits as other programs see them.
+func LimitsOf(all []redisstore.LimitInfo) []Limit {
+	views := []Limit{}
+	for _, l := range all {
+		views = append(views, Limit{l.Name, l.Max, l.Running, l.Waiting, some(l.Holders), some(l.Next)})
+	}
+	return views
+}
+
+// limitOperations are those on how many runs go on at once.
+func (s *Server) limitOperations() {
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/limits", id: "list-limits", group: groupSystem, role: read, summary: "List the limits of runs at once of which places are taken",
+	}, func(ctx context.Context, s *session, _ *struct{}) (*reply[[]Limit], error) {
+		all, err := s.store.Limits(ctx)
+		return answer(LimitsOf(all), err)
+	})
+	add(s, operation{
+		method: http.MethodPut, path: "/v1/queues/{queue}/limit", id: "limit-queue", group: groupSystem, role: operate, status: http.StatusNoContent, summary: "Let at most so many runs of a queue go on at once, over all engines",
+	}, func(ctx context.Context, s *session, in *struct {
+		queueInput
+		Body struct {
+			Places int `json:"places" minimum:"0" doc:"0 for no limit"`
+		}
+	},
+	) (*nothing, error) {
+		return done(s.store.SetQueueLimit(ctx, in.Queue, in.Body.Places))
+	})
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/redisstore"
+)
+
+func newLimits(s *settings) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "limits",
+		Short: "List the limits of runs at once: how many go on, and how many jobs wait",
+		Long: `List the limits of how many runs go on at once: of types with MaxRunning, for each value of
+an argument if they have MaxRunningBy, and of queues (weir queue limit). RUNNING counts places
+that are taken, WAITING jobs that are ready and wait for one. Limits of which no place is taken
+are not listed.`,
+		Example: "  weir limits\n  weir limits -o json",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				all, err := store.Limits(ctx)
+				if err != nil {
+					return err
+				}
+				views := api.LimitsOf(all)
+				return s.show(c, views, "", func(w io.Writer) error {
+					rows := [][]string{{"LIMIT", "PLACES", "RUNNING", "WAITING", "NEXT"}}
+					for _, l := range views {
+						next := "-"
+						if len(l.Next) > 0 {
+							next = string(l.Next[0])
+						}
+						rows = append(rows, []string{term.Clean(l.Limit), count(l.Places), term.Number(l.Running), term.Number(l.Waiting), next})
+					}
+					return term.Table(w, rows, term.StyleOf(w))
+				})
+			})
+		},
+	}
+	s.formats(c, "table", "json", "yaml")
+	return c
+}
+
+func newQueueLimit(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "limit QUEUE NUMBER",
+		Short: "Let at most so many runs of a queue go on at once, over all engines",
+		Long: `Let at most so many runs of jobs in a queue go on at once, over all engines; 0 ends the limit.
+Engines know of it within five seconds. Runs in progress go on. Jobs that wait get more places
+when a run ends, or within a minute.`,
+		Example: "  weir queue limit mail 5\n  weir queue limit mail 0",
+		Args:    usage(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			n, err := strconv.Atoi(args[1])
+			if err != nil || n < 0 {
+				return usageError{fmt.Errorf("%.40q is not a number of runs: use at least 1, or 0 for no limit", args[1])}
+			}
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+				if err := checkQueue(ctx, store, args[0]); err != nil {
+					return err
+				}
+				if err := store.SetQueueLimit(ctx, args[0], n); err != nil {
+					return err
+				}
+				text := "at most " + counted(n, "run") + " at once"
+				if n == 0 {
+					text = "no limit of runs at once"
+				}
+				_, err := fmt.Fprintf(c.OutOrStdout(), "queue %s has %s\n", args[0], text)
+				return err
+			})
+		},
+	}
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// TestLimits: a limit of a queue is set, shown while a run holds a place of it, and ended.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if err := store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: "mail"}}); err != nil {
+		t.Fatal(err)
+	}
+	if text := weir(t, url, "queue", "limit", "mail", "1"); text != "queue mail has at most 1 run at once\n" {
+		t.Errorf("setting it says %q", text)
+	}
+	limits, err := store.QueueLimits(t.Context())
+	if err != nil || limits["mail"] != 1 {
+		t.Fatalf("limits %v, %v", limits, err)
+	}
+	for n := range 2 {
+		h, err := job.NewClient(store).Create(t.Context(), job.New{Type: "T", Queue: "mail"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = store.Begin(t.Context(), h.ID(), job.Begin{Token: string(rune('a' + n)), Lease: 1e12, Running: []job.RunLimit{{Queue: "mail", Max: 1}}})
+		if (err == nil) != (n == 0) {
+			t.Errorf("run %d: %v", n+1, err)
+		}
+	}
+	if _, err := store.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if text := weir(t, url, "limits"); !strings.Contains(text, "queue:mail  1       1        1  ") {
+		t.Errorf("limits:\n%s", text)
+	}
+	if text := weir(t, url, "queue", "limit", "mail", "0"); text != "queue mail has no limit of runs at once\n" {
+		t.Errorf("ending it says %q", text)
+	}
+}
