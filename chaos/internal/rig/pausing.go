@@ -25,6 +25,11 @@ func (r *rig) pausing(ctx context.Context) {
 		}
 	}
 	pause(ctx, r.between(50*time.Millisecond, time.Second))
+	r.resume(ctx)
+}
+
+// resume lets that queue go on, if it is paused.
+func (r *rig) resume(ctx context.Context) {
 	r.insist(ctx, "resuming a queue", func(ctx context.Context) error {
 		_, err := r.store.ResumeQueue(ctx, job.DefaultQueue)
 		return err

@@ -201,6 +201,9 @@ func (r *rig) weather(ctx context.Context) error {
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
+	if r.Mode.loses() {
+		r.resume(ctx) // that it was may be lost
+	}
 	for _, one := range r.rounds {
 		if f, ok := one.(*flow); ok && f.ends && r.Mode.loses() {
 			f.close(ctx, r) // that it was may be lost
