@@ -54,6 +54,9 @@ func Const[T any](to port.In[T], values ...T) {
 			e.node.graph.report(e.path(), fmt.Errorf("graph.Const: %w", err))
 			return
 		}
+		if n := port.VersionOf(v); n > 1 {
+			raw = port.SealVersion(raw, n)
+		}
 		e.node.constant(e.port, raw)
 	}
 }

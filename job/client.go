@@ -258,6 +258,9 @@ func encode(ctx context.Context, trace traceFinder, messages []any) ([]json.RawM
 		if items[i], err = port.Seal(raw, context); err != nil {
 			return nil, err
 		}
+		if n := port.VersionOf(m); n > 1 {
+			items[i] = port.SealVersion(items[i], n)
+		}
 	}
 	return items, nil
 }

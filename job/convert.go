@@ -16,8 +16,11 @@ import (
 type PatchOption func(*patchOptions)
 
 type patchOptions struct {
-	convert map[portPath]func(json.RawMessage) (json.RawMessage, error)
+	convert map[portPath]converter
 }
+
+// converter turns a stored message into the data of another one, and says which version of its type that is.
+type converter func(stored json.RawMessage) (data json.RawMessage, version int, err error)
 
 // portPath names a port of a graph by the path of its job below the graph, like sub/sum.
 type portPath struct{ job, port string }
@@ -28,18 +31,19 @@ type portPath struct{ job, port string }
 func Convert[Old, New any](path, in string, fn func(Old) (New, error)) PatchOption {
 	return func(o *patchOptions) {
 		if o.convert == nil {
-			o.convert = map[portPath]func(json.RawMessage) (json.RawMessage, error){}
+			o.convert = map[portPath]converter{}
 		}
-		o.convert[portPath{path, in}] = func(raw json.RawMessage) (json.RawMessage, error) {
+		o.convert[portPath{path, in}] = func(stored json.RawMessage) (json.RawMessage, int, error) {
 			var old Old
-			if err := port.Decode(raw, &old); err != nil {
-				return nil, err
+			if err := port.DecodeStored(stored, &old); err != nil {
+				return nil, 0, err
 			}
 			fresh, err := fn(old)
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
-			return port.Encode(fresh)
+			raw, err := port.Encode(fresh)
+			return raw, port.VersionOf(fresh), err
 		}
 	}
 }
@@ -55,7 +59,7 @@ type Retyped struct {
 	Head      int64
 	Converted []json.RawMessage
 
-	fn func(json.RawMessage) (json.RawMessage, error)
+	fn converter
 }
 
 // Refused is the error of a patch that leaves so many messages of another type in the port.
@@ -103,8 +107,8 @@ func retyped(was *Info, path string, n *Node, before map[string]string, o *patch
 	for k := range n.Ports {
 		p := &n.Ports[k]
 		from := before[messageKey(n.Type, p)]
-		if from == "" || p.Type == "" || from == p.Type {
-			continue
+		if from == "" || p.Type == "" || from == p.Type || p.MessageVersion > 1 {
+			continue // of several versions: it reads the older ones
 		}
 		path := strings.TrimPrefix(path, "/")
 		r := Retyped{PortRef: PortRef{Job: was.ID, Dir: p.Dir, Port: p.Name}, Path: path, From: from, To: p.Type}
@@ -128,7 +132,7 @@ func (h *Handle) convert(ctx context.Context, p *Patch) error {
 		r.Converted = make([]json.RawMessage, len(items))
 		for n, stored := range items {
 			data, _ := port.Split(stored)
-			fresh, err := r.fn(data)
+			fresh, version, err := r.fn(stored)
 			if err == nil {
 				err = errors.Join(port.Check(fresh), CheckSize("it", len(fresh)))
 			}
@@ -136,7 +140,7 @@ func (h *Handle) convert(ctx context.Context, p *Patch) error {
 				return fmt.Errorf("converting message %d of port %q of job %q from %s to %s: %w", n+1, r.Port, r.Path, r.From, r.To, err)
 			}
 			head := stored[:len(stored)-len(data)] // its context
-			r.Converted[n] = slices.Concat(head, fresh)
+			r.Converted[n] = port.SealVersion(slices.Concat(head, fresh), version)
 		}
 	}
 	return nil

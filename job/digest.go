@@ -82,6 +82,10 @@ func (d *digest) port(p *Port) {
 	d.number(int64(p.Limit))
 	d.flag(p.Required)
 	digestText(d, p.Type)
+	if p.MessageVersion != 0 { // as with priorities
+		digestText(d, "version")
+		d.number(int64(p.MessageVersion))
+	}
 	digestTexts(d, p.Channels)
 	d.flag(p.Keep)
 	d.number(int64(len(p.Edges)))

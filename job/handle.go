@@ -174,8 +174,7 @@ func (h *Handle) read(ctx context.Context, dir port.Dir, name string, v any) (bo
 }
 
 func (h *Handle) decode(name string, stored json.RawMessage, v any) error {
-	data, _ := port.Split(stored)
-	if err := port.Decode(data, v); err != nil {
+	if err := port.DecodeStored(stored, v); err != nil {
 		return fmt.Errorf("reading port %q of job %s: %w", name, h.id, err)
 	}
 	return nil

@@ -228,7 +228,8 @@ func (p *Plan) checkNode(i int, n *Node) error {
 			return err
 		}
 		for _, m := range pt.Initial {
-			if err := errors.Join(port.Check(m), CheckSize("an initial message of port "+pt.Name, len(m))); err != nil {
+			data, _ := port.Split(m)
+			if err := errors.Join(port.Check(data), CheckSize("an initial message of port "+pt.Name, len(m))); err != nil {
 				return err
 			}
 		}

@@ -14,8 +14,9 @@ type Context map[string]any
 
 // Keys of a Context that Weir sets.
 const (
-	ContextBy      = "by"      // who wrote it, like "job:<id>"
-	ContextChannel = "channel" // the channel that it was published to
+	ContextBy      = "by"              // who wrote it, like "job:<id>"
+	ContextChannel = "channel"         // the channel that it was published to
+	ContextVersion = "message_version" // the version of its Go type, see VersionedMessage; none for 1
 	// The trace that it belongs to, as the headers of W3C Trace Context, see package telemetry/tracing.
 	ContextTrace      = "traceparent"
 	ContextTraceState = "tracestate"

@@ -135,6 +135,9 @@ func (in *In[T]) bind(name string, b Binder) error {
 	if r == nil {
 		return fmt.Errorf("binding input port %q: the binder %T has no reader for it", name, b)
 	}
+	if v, ok := r.(VersionedReader); ok {
+		v.Reads(FormatOf((*T)(nil)))
+	}
 	in.s = &source{name: name, r: r}
 	return nil
 }
@@ -232,6 +235,11 @@ func (out *Out[T]) bind(name string, b Binder) error {
 	w := b.BindOut(name)
 	if w == nil {
 		return fmt.Errorf("binding output port %q: the binder %T has no writer for it", name, b)
+	}
+	if f := FormatOf((*T)(nil)); f.Version > 1 {
+		if v, ok := w.(VersionedWriter); ok {
+			w = v.At(f.Version)
+		}
 	}
 	out.s = &sink{name: name, w: w}
 	return nil

@@ -18,6 +18,9 @@ var tagOptions = []string{"limit", "channel", "default", "required", "keep"}
 func fieldSpec(f reflect.StructField) (Spec, error) {
 	h := newHandle(f.Type)
 	spec := Spec{Dir: h.dir(), Type: h.elem().String()}
+	if n := FormatOf(reflect.New(h.elem()).Interface()).Version; n > 1 {
+		spec.MessageVersion = n
+	}
 	tag, ok := f.Tag.Lookup("port")
 	if key := nearKey(string(f.Tag)); !ok && key == "port" {
 		return spec, fmt.Errorf("malformed tag: write it as `port:\"name,limit=100\"`")

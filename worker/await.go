@@ -62,7 +62,7 @@ func AwaitPort[T any](run *Run, name, out string) (result T, err error) {
 	_, onlyEnd := any(result).(struct{})
 	raw, err := c.result(out, onlyEnd)
 	if err == nil && !onlyEnd {
-		if err = port.Decode(raw, &result); err != nil {
+		if err = port.DecodeStored(raw, &result); err != nil {
 			err = fmt.Errorf("the result of child %q: %w", name, err)
 		}
 	}
@@ -93,8 +93,7 @@ func (c *Child) result(out string, onlyEnd bool) ([]byte, error) {
 			return nil, fmt.Errorf("awaiting child %q: %w", c.name, err)
 		}
 		if len(items) > 0 { // else somebody has just taken it
-			data, _ := port.Split(items[0])
-			return data, nil
+			return items[0], nil
 		}
 	case info.Status == statemachine.Failed, info.Status == statemachine.Terminated:
 		return nil, &ChildError{c.name, c.id, info.Status, info.Reason}

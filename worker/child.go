@@ -171,7 +171,7 @@ func (c *Child) Write(in string, v any) error {
 	}
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
-	return c.run.write(job.Write{Job: c.id, Dir: port.Input, Port: in}, raw)
+	return c.run.write(job.Write{Job: c.id, Dir: port.Input, Port: in}, raw, port.VersionOf(v))
 }
 
 // checkPort tells at once about a wrong port of a child that the store does not know yet.
@@ -221,7 +221,7 @@ func (w *childIn) Write(raw json.RawMessage) error {
 	}
 	w.child.run.mu.Lock()
 	defer w.child.run.mu.Unlock()
-	return w.child.run.write(job.Write{Job: w.child.id, Dir: port.Input, Port: w.name}, slices.Clone(raw))
+	return w.child.run.write(job.Write{Job: w.child.id, Dir: port.Input, Port: w.name}, slices.Clone(raw), 1)
 }
 
 // WriteKey implements port.Writer. There is one consumer, so the key decides nothing.
@@ -239,6 +239,7 @@ func (c *Child) Read(out string, v any) (ok bool, err error) {
 	if in == nil || err != nil {
 		return false, err
 	}
+	in.Reads(port.FormatOf(v))
 	raw, ok, err := in.Read()
 	if err != nil || !ok {
 		return false, err

@@ -198,6 +198,7 @@ func (r *Run) Connect(from port.Reader, to ...port.Writer) (int, error) {
 		return 0, fmt.Errorf("%w: Connect needs a port of this run, from Run.In or Child.Out", job.ErrPort)
 	}
 	var all []json.RawMessage
+	var versions []int
 	for {
 		raw, ok, err := in.message()
 		if err != nil {
@@ -206,10 +207,11 @@ func (r *Run) Connect(from port.Reader, to ...port.Writer) (int, error) {
 		if !ok {
 			break
 		}
-		all = append(all, raw)
+		all, versions = append(all, raw), append(versions, r.passes(nil, 0))
 	}
 	for _, w := range to {
-		for _, raw := range all {
+		for i, raw := range all {
+			r.passes(raw, versions[i])
 			if err := w.Write(raw); err != nil {
 				return 0, err
 			}
@@ -225,6 +227,16 @@ func (r *Run) Connect(from port.Reader, to ...port.Writer) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+// passes returns which version the message has that was read last as it is stored, and with raw makes that one it.
+func (r *Run) passes(raw json.RawMessage, version int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if raw != nil {
+		r.passed, r.passing = raw, version
+	}
+	return r.passing
 }
 
 func (r *Run) copyDefault(value json.RawMessage, to port.Writer) error {

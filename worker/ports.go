@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -42,12 +43,31 @@ type handleOut struct{ *outbox }
 
 // Write implements port.Writer.
 func (out handleOut) Write(raw json.RawMessage) error {
-	return out.write(job.Write{}, raw)
+	return out.write(job.Write{}, raw, 1)
+}
+
+// At implements port.VersionedWriter.
+func (out handleOut) At(version int) port.Writer { return versionOut{out, version} }
+
+// versionOut is an Out port whose messages are of a version.
+type versionOut struct {
+	handleOut
+	version int
+}
+
+// Write implements port.Writer.
+func (out versionOut) Write(raw json.RawMessage) error {
+	return out.write(job.Write{}, raw, out.version)
+}
+
+// WriteKey implements port.Writer.
+func (out versionOut) WriteKey(key string, raw json.RawMessage) error {
+	return out.write(job.Write{Keyed: true, Key: job.Hash(key)}, raw, out.version)
 }
 
 // WriteKey implements port.Writer.
 func (out handleOut) WriteKey(key string, raw json.RawMessage) error {
-	return out.write(job.Write{Keyed: true, Key: job.Hash(key)}, raw)
+	return out.write(job.Write{Keyed: true, Key: job.Hash(key)}, raw, 1)
 }
 
 // inbox reads a port: an In port of the run's job, or a port of one of its children.
@@ -73,6 +93,7 @@ type inbox struct {
 	more     bool // of a child's port: there may be messages behind those left
 	asked    bool // of a child's port: fallback is known
 	cut      bool // the worker was told to leave the rest to the next run
+	format   port.Format
 }
 
 // receive gives the port what came with the snapshot; if the run is to have a single message, only that.
@@ -112,6 +133,10 @@ func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 		return in.fallback, in.fallback != nil, nil
 	}
 	data, context := port.Split(in.items[0])
+	opened, err := in.open(data, context)
+	if err != nil {
+		return nil, false, err
+	}
 	if remove {
 		in.run.journal.read(in, data)
 		if in.run.trace.links {
@@ -123,7 +148,28 @@ func (in *inbox) next(remove bool) (json.RawMessage, bool, error) {
 		in.taken++
 		in.run.latest = append(in.run.latest[:0], in)
 	}
-	return data, true, nil
+	return opened, true, nil
+}
+
+// Reads implements port.VersionedReader.
+func (in *inbox) Reads(f port.Format) { in.format = f }
+
+// open returns a message as the handle of the port reads it. A run that cannot leaves its job to engines that can.
+func (in *inbox) open(data, context json.RawMessage) (json.RawMessage, error) {
+	if in.format.Version == 0 {
+		if in.run.passing = port.ContextVersionOf(context); in.run.passing > 1 {
+			in.run.passed = data
+		}
+		return data, nil
+	}
+	opened, err := in.format.Open(data, context)
+	if err != nil {
+		err = fmt.Errorf("reading port %q: %w", in.name, err)
+		if in.run.broken == nil {
+			in.run.broken = &undecodable{error: err, message: true}
+		}
+	}
+	return opened, err
 }
 
 // message takes the next message; when there is none, it returns the default, and false.
@@ -269,7 +315,7 @@ func (out *outbox) WriteKey(key string, raw json.RawMessage) error {
 	return handleOut{out}.WriteKey(key, slices.Clone(raw))
 }
 
-func (out *outbox) write(w job.Write, item json.RawMessage) error {
+func (out *outbox) write(w job.Write, item json.RawMessage, version int) error {
 	out.run.mu.Lock()
 	defer out.run.mu.Unlock()
 	switch {
@@ -291,11 +337,11 @@ func (out *outbox) write(w job.Write, item json.RawMessage) error {
 		out.written = out.run.step + 1
 		out.run.reached += job.PortWrites * max(out.edges, 1)
 	}
-	return out.run.write(w, item)
+	return out.run.write(w, item, version)
 }
 
-// write buffers a message for a port, which the caller gives away. r.mu is held.
-func (r *Run) write(w job.Write, item json.RawMessage) error {
+// write buffers a message for a port, which the caller gives away. One that was read as it is stored keeps its version. r.mu is held.
+func (r *Run) write(w job.Write, item json.RawMessage, version int) error {
 	if err := r.add(len(item)); err != nil {
 		return fmt.Errorf("writing to port %q: %w", w.Port, err)
 	}
@@ -307,7 +353,13 @@ func (r *Run) write(w job.Write, item json.RawMessage) error {
 	r.size += len(head)
 	w.Unlogged = r.journal.silent()
 	r.journal.write(w, item, r.extra)
+	if version == 1 && r.passing > 1 && bytes.Equal(item, r.passed) {
+		version = r.passing
+	}
 	item = slices.Concat(head, item)
+	if version > 1 {
+		item = port.SealVersion(item, version)
+	}
 	// Neighbours that go the same way share one entry.
 	if n := len(r.delta.Writes); n > 0 {
 		last := &r.delta.Writes[n-1]

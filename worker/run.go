@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,6 +61,8 @@ type Run struct {
 	extra    port.Context      // keys without who wrote them
 	head     []byte            // keys as they precede a stored message; empty: nothing was written yet
 	trace    tracing           // of a run that is not traced it is zero
+	passed   json.RawMessage   // the message read last as it is stored, if it is of another version than 1
+	passing  int               // which version that is
 	latest   []*inbox          // the ports of the last message read, or of the last row of ForInputs; see IdempotencyKey
 	journal  journal
 	over     bool // the worker has returned
@@ -298,6 +301,12 @@ func (r *Run) take(outcome statemachine.Event) *job.Delta {
 		}
 	}
 	d.Needs = r.state.newer()
+	if n := r.info.Needs; n != nil && len(n.Unread) > 0 && len(d.Takes) > 0 { // what others could not decode is read
+		if d.Needs == nil {
+			d.Needs = new(*n)
+		}
+		d.Needs.Unread = nil
+	}
 	d.Set, d.Unset = r.state.changes()
 	d.Entry = r.journal.entry(r.step)
 	return d
