@@ -40,7 +40,7 @@ type Engine struct {
 	asleep   sleepers
 	rooms    rooms
 	limits   atomic.Pointer[[]job.RunLimit] // of runs at once
-	hooks    Hooks                          // nil: none
+	hooks    *hookSet                       // nil: none
 }
 
 // errRan: an engine that has stopped cannot start again.

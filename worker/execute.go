@@ -75,7 +75,7 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 	}
 	took := t.ended(k, began)
 	out := t.conclude(k, r, snap, err, took)
-	if t.hooks != nil {
+	if t.hooks != nil && t.hooks.wantEnd(r) {
 		t.hooks.Ended(t.endOf(k, snap, r, out, err, took))
 	}
 	return out

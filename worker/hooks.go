@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/weirworks/weir/job"
@@ -22,6 +23,13 @@ type Hooks interface {
 	Ended(end *RunEnd)
 	// Committed is called after each commit.
 	Committed(c *Commit)
+}
+
+// Selective is implemented by Hooks that want to be told of the end of some runs only. If all hooks of an engine are so, no more is
+// spent on the others.
+type Selective interface {
+	// WantsEnd tells whether Ended is to be called for a run whose code is over.
+	WantsEnd(run *Run) bool
 }
 
 // NoHooks does nothing. Types that implement Hooks embed it.
@@ -115,16 +123,35 @@ type CommittedJob struct {
 
 // hookSet calls several hooks. A panic in one that no run can be blamed for is logged.
 type hookSet struct {
-	all []Hooks
-	log *slog.Logger
+	all       []Hooks
+	selective []Selective // all of them; nil if one is not
+	log       *slog.Logger
 }
 
 // newHooks returns nil if there are none, so that no run pays for them.
-func newHooks(all []Hooks, log *slog.Logger) Hooks {
+func newHooks(all []Hooks, log *slog.Logger) *hookSet {
 	if len(all) == 0 {
 		return nil
 	}
-	return &hookSet{all, log}
+	h := &hookSet{all: all, log: log}
+	for _, hook := range all {
+		one, ok := hook.(Selective)
+		if !ok {
+			h.selective = nil
+			break
+		}
+		h.selective = append(h.selective, one)
+	}
+	return h
+}
+
+// wantEnd tells whether a hook wants to be told of the end of a run.
+func (h *hookSet) wantEnd(run *Run) bool {
+	want := h.selective == nil
+	if !want {
+		h.call(func() { want = slices.ContainsFunc(h.selective, func(one Selective) bool { return one.WantsEnd(run) }) })
+	}
+	return want
 }
 
 // Run implements Hooks: the first of them is the outermost.

@@ -40,7 +40,7 @@ type Run struct {
 	layout *port.Layout // of the worker
 	lease  time.Duration
 	ctx    context.Context //nolint:containedctx // the run's own: port handles have no context argument
-	hooks  Hooks           // nil: none
+	hooks  *hookSet        // nil: none
 
 	mu       sync.Mutex
 	token    string

@@ -132,6 +132,12 @@ func (t *Tracing) describe(span trace.Span, run *worker.Run) {
 	}
 }
 
+// WantsEnd implements worker.Selective.
+func (t *Tracing) WantsEnd(run *worker.Run) bool {
+	_, ok := t.open.Load(run)
+	return ok
+}
+
 // Ended implements worker.Hooks.
 func (t *Tracing) Ended(end *worker.RunEnd) {
 	open, ok := t.open.LoadAndDelete(end.Run)

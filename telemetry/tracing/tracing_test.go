@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -446,4 +447,34 @@ type veil struct{ worker.Hooks }
 func (v veil) Ended(end *worker.RunEnd) {
 	end.Secret = true
 	v.Hooks.Ended(end)
+}
+
+// counter counts the ends of runs.
+type counter struct {
+	worker.NoHooks
+	ends atomic.Int64
+}
+
+func (c *counter) Ended(*worker.RunEnd) { c.ends.Add(1) }
+
+// TestBesideOthers: hooks that want to be told of all runs are, although tracing is not.
+func TestBesideOthers(t *testing.T) {
+	t.Parallel()
+	store, ctx := open(t, redistest.SharedRedis(t))
+	p, spans := recorder(t, sdk.WithSampler(sdk.NeverSample()))
+	all := &counter{}
+	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Parcel{}}, Hooks: []worker.Hooks{tracing.New(store, p), all}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := job.NewClient(store).Start(ctx, job.Single(&Parcel{}, ""), job.EnginesLater())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.RunJob(ctx, h.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if n := all.ends.Load(); n != 1 || len(spans.GetSpans()) > 0 {
+		t.Errorf("told of %d ends, %d spans", n, len(spans.GetSpans()))
+	}
 }
