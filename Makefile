@@ -36,7 +36,7 @@ build: ## Compile every package; put the weir command in bin/
 	$(GO) build -o bin/weir ./cmd/weir
 
 .PHONY: test
-test: redis ## Run the tests, with the race detector if there is a C compiler
+test: redis ## Run the tests, with the race detector if there is a C compiler, and then those of the other modules
 	@if $(HAVE_CC); then \
 		set -x; CGO_ENABLED=1 $(GO) test -race -count=1 -timeout $(TIMEOUT) $(PKGS); \
 	elif [ "$(RACE)" = required ]; then \
@@ -46,13 +46,14 @@ test: redis ## Run the tests, with the race detector if there is a C compiler
 		echo "No C compiler here, and the race detector needs one: running the tests without -race."; \
 		set -x; $(GO) test -count=1 -timeout $(TIMEOUT) $(PKGS); \
 	fi
+	@[ "$(PKGS)" != ./... ] || for m in chaos examples/orders clients; do (set -x; $(GO) test -C $$m -count=1 ./...) || exit 1; done
 
 .PHONY: race
 race: RACE = required
 race: test ## The same, but fail if the race detector cannot run
 
 .PHONY: redis
-redis: ## Make sure that there are redis-server and curl for the tests
+redis: ## Make sure that there is what the tests run: redis-server, curl, promtool, python3, node
 	@./scripts/install-tools.sh
 
 .PHONY: cover
@@ -96,6 +97,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters and check the formatting, of the other
 	cd chaos && $(GOLANGCI_LINT) run --build-tags failpoints
 	cd bench && $(GOLANGCI_LINT) run
 	cd examples/orders && $(GOLANGCI_LINT) run
+	cd clients && $(GOLANGCI_LINT) run
 
 .PHONY: fmt
 fmt: $(GOFUMPT) $(GOLANGCI_LINT) ## Format the code and group its imports
