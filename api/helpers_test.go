@@ -16,6 +16,7 @@ import (
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/trigger"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -34,7 +35,7 @@ type service struct {
 func serve(t *testing.T, redisURL string, change func(*api.Config)) *service {
 	t.Helper()
 	store := open(t, redisURL, redistest.Namespace(t))
-	workers := component.All(component.Policy{})
+	workers := append(component.All(component.Policy{}), trigger.New())
 	cfg := api.Config{Store: store, Version: "test"}
 	for _, w := range workers {
 		cfg.Prototypes = append(cfg.Prototypes, w)

@@ -33,12 +33,13 @@ type operation struct {
 
 // Groups of operations.
 const (
-	groupJobs   = "jobs"
-	groupPorts  = "ports"
-	groupState  = "state"
-	groupGraphs = "graphs"
-	groupRuns   = "runs"
-	groupSystem = "system"
+	groupJobs     = "jobs"
+	groupPorts    = "ports"
+	groupState    = "state"
+	groupGraphs   = "graphs"
+	groupRuns     = "runs"
+	groupSystem   = "system"
+	groupTriggers = "triggers"
 )
 
 // The roles that operations ask for.
@@ -77,6 +78,7 @@ func (s *Server) operations() {
 	s.stateOperations()
 	s.graphOperations()
 	s.runOperations()
+	s.triggerOperations()
 	s.systemOperations()
 	s.eventOperations()
 }

@@ -65,8 +65,8 @@ func (d *Definition) fits(ctx context.Context, c *job.Client) error {
 	return nil
 }
 
-// parse reads a definition. A field that there is not is an error.
-func parse(raw []byte) (d Definition, err error) {
+// ParseDefinition reads a definition from JSON. A field that there is not is an error.
+func ParseDefinition(raw []byte) (d Definition, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err = dec.Decode(&d); err != nil {

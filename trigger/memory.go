@@ -242,7 +242,7 @@ func (d Definition) with(fields json.RawMessage) (Definition, error) {
 	if raw, err = json.Marshal(all); err != nil {
 		return d, err
 	}
-	return parse(raw)
+	return ParseDefinition(raw)
 }
 
 // when is a time in milliseconds; nil if there is none.

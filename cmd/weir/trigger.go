@@ -69,6 +69,7 @@ func firesOn(t *trigger.Status) string {
 		return strings.TrimSpace(t.Definition.Schedule + " " + t.Definition.Zone)
 	case trigger.Event:
 		return strings.TrimSpace("channel " + t.Definition.Channel + " " + t.Definition.Filter)
+	default:
 	}
 	return strings.TrimSpace("webhook " + t.Definition.Filter)
 }

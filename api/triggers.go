@@ -1,0 +1,226 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/trigger"
+)
+
+// Trigger is a trigger as other programs see it.
+type Trigger struct {
+	ID         job.ID           `json:"id"`
+	Aliases    []string         `json:"aliases,omitempty"`
+	Status     string           `json:"status" doc:"of its job: completed if it fires no more"`
+	Kind       string           `json:"kind" doc:"what makes it fire: schedule, event or webhook"`
+	Paused     bool             `json:"paused"`
+	Understood string           `json:"understood,omitempty" doc:"what the schedule means, in English"`
+	Next       []time.Time      `json:"next,omitempty" doc:"when it fires next, if nothing holds it back"`
+	Definition json.RawMessage  `json:"definition" doc:"when it fires and what it launches: docs/triggers.md"`
+	Firings    int64            `json:"firings"`
+	Launches   int64            `json:"launches" doc:"trees launched"`
+	Dropped    map[string]int64 `json:"dropped,omitempty" doc:"what did not fire, by reason"`
+	Last       *time.Time       `json:"last,omitempty" doc:"when it fired last"`
+	LastTree   job.ID           `json:"last_tree,omitempty" doc:"which tree it launched last"`
+	Running    []job.ID         `json:"running,omitempty" doc:"launched trees that have not ended, if limits.parallel says how many there may be"`
+	Waiting    int64            `json:"waiting" doc:"messages and firings that wait"`
+	Pending    int64            `json:"pending" doc:"things asked of it that wait for its next run"`
+	Reason     string           `json:"reason,omitempty" doc:"why its job does not go on"`
+}
+
+// triggerOf is a trigger as other programs see it.
+func triggerOf(t *trigger.Status, err error) (*reply[Trigger], error) {
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(t.Definition)
+	return answer(Trigger{
+		ID: t.ID, Aliases: t.Aliases, Status: string(t.Status), Kind: string(t.Kind), Paused: t.Paused, Understood: t.Understood,
+		Next: t.Next, Definition: raw, Firings: t.Firings, Launches: t.Launches, Dropped: t.Dropped, Last: t.Last, LastTree: t.LastTree,
+		Running: t.Running, Waiting: t.Waiting, Pending: t.Pending, Reason: t.Reason,
+	}, err)
+}
+
+// NewTrigger is a trigger to make.
+type NewTrigger struct {
+	Definition json.RawMessage   `json:"definition" doc:"an object as docs/triggers.md describes it: schedule, channel or neither; launch, with type and args; limits"`
+	Graph      *GraphText        `json:"graph,omitempty" doc:"the graph to launch instead of a type, as it is now"`
+	Alias      string            `json:"alias,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+}
+
+// definition reads and checks what a request says.
+func (s *session) definition(ctx context.Context, b NewTrigger) (d trigger.Definition, err error) {
+	if len(b.Definition) > 0 {
+		if d, err = trigger.ParseDefinition(b.Definition); err != nil {
+			return d, err
+		}
+	}
+	if b.Graph != nil {
+		_, plan, err := s.build(ctx, *b.Graph)
+		if err != nil {
+			return d, err
+		}
+		if d.Launch == nil {
+			d.Launch = &trigger.Launch{}
+		}
+		d.Launch.Plan = (*trigger.Plan)(plan)
+	}
+	if d.Launch == nil {
+		return d, wrong("what is it to launch? Give definition.launch or graph")
+	}
+	return d, nil
+}
+
+// misdefined makes a definition that is wrong a fault of the request.
+func misdefined(err error) error {
+	if errors.Is(err, job.ErrConfig) {
+		return wrong("%s", err.Error())
+	}
+	return err
+}
+
+// How many of its next times a trigger is shown with, in a list and when it is new.
+const (
+	listedNext = 1
+	shownNext  = 5
+)
+
+// triggerOperations are those on triggers.
+func (s *Server) triggerOperations() {
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/triggers", id: "list-triggers", group: groupTriggers, role: read, summary: "List triggers, the newest first",
+	}, func(ctx context.Context, s *session, in *struct {
+		All bool `query:"all" doc:"also those that fire no more"`
+	},
+	) (*reply[[]Trigger], error) {
+		found := []Trigger{}
+		for t, err := range trigger.List(ctx, s.client, in.All, listedNext) {
+			one, err := triggerOf(t, err)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, one.Body)
+		}
+		return answer(found, nil)
+	})
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/triggers", id: "add-trigger", group: groupTriggers, role: operate, status: http.StatusCreated, summary: "Make a trigger",
+		about: "A schedule that is wrong or never comes, a type that nobody has, arguments that it does not take and trees that are too large are refused. With an alias that exists already no other trigger is made.",
+	}, func(ctx context.Context, s *session, in *struct{ Body NewTrigger }) (*reply[Trigger], error) {
+		d, err := s.definition(ctx, in.Body)
+		if err != nil {
+			return nil, misdefined(err)
+		}
+		opts := []job.Option{job.By(s.principal.Name)}
+		if in.Body.Alias != "" {
+			opts = append(opts, job.Alias(in.Body.Alias))
+		}
+		for key, value := range in.Body.Labels {
+			opts = append(opts, job.Label(key, value))
+		}
+		h, err := trigger.Add(s.acting(ctx), s.client, d, opts...)
+		if err != nil {
+			return nil, misdefined(err)
+		}
+		return triggerOf(trigger.Get(ctx, s.client, h, shownNext))
+	})
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/triggers/{job}", id: "get-trigger", group: groupTriggers, role: read, summary: "Show a trigger, with its next times and what it dropped",
+	}, func(ctx context.Context, s *session, in *struct {
+		JobPath
+		Next int `query:"next" default:"5" minimum:"0" maximum:"1000" doc:"how many of its next times"`
+	},
+	) (*reply[Trigger], error) {
+		h, err := s.find(ctx, in.Job)
+		if err != nil {
+			return nil, err
+		}
+		return triggerOf(trigger.Get(ctx, s.client, h, in.Next))
+	})
+	s.triggerActs()
+}
+
+// triggerActs are the operations that ask something of a trigger.
+func (s *Server) triggerActs() {
+	const later = "It holds before the next firing; while no engine runs it waits, and `pending` tells of it."
+	add(s, operation{
+		method: http.MethodPatch, path: "/v1/triggers/{job}", id: "change-trigger", group: groupTriggers, role: operate, status: http.StatusNoContent, summary: "Change when a trigger fires, and what it launches",
+		about: "The body has the fields of the definition that change; null clears one. Another schedule begins anew. " + later,
+	}, func(ctx context.Context, s *session, in *struct {
+		JobPath
+		Body json.RawMessage
+	},
+	) (*nothing, error) {
+		h, err := s.find(ctx, in.Job)
+		if err == nil {
+			err = misdefined(trigger.Change(s.acting(ctx), s.client, h, s.principal.Name, in.Body))
+		}
+		return done(err)
+	})
+	for verb, act := range map[string]struct {
+		summary string
+		do      func(ctx context.Context, h *job.Handle, by string) error
+	}{
+		"pause":  {"Let a trigger drop what would fire, until it is resumed", trigger.Pause},
+		"resume": {"Let a paused trigger fire again", trigger.Resume},
+	} {
+		add(s, operation{
+			method: http.MethodPost, path: "/v1/triggers/{job}/" + verb, id: verb + "-trigger", group: groupTriggers, role: operate, status: http.StatusNoContent, summary: act.summary, about: later,
+		}, func(ctx context.Context, s *session, in *JobPath) (*nothing, error) {
+			h, err := s.find(ctx, in.Job)
+			if err == nil {
+				err = act.do(s.acting(ctx), h, s.principal.Name)
+			}
+			return done(err)
+		})
+	}
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/triggers/{job}/fire", id: "fire-trigger", group: groupTriggers, role: operate, status: http.StatusNoContent, summary: "Let a trigger fire once, also while it is paused",
+		about: "The body is what the firing says; without one, what a tick of a schedule does. " + later,
+	}, func(ctx context.Context, s *session, in *messageInput) (*nothing, error) {
+		h, err := s.find(ctx, in.Job)
+		if err == nil {
+			err = trigger.Fire(s.acting(ctx), h, s.principal.Name, given(in.Body))
+		}
+		return done(err)
+	})
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/triggers/{job}/send", id: "send-to-trigger", group: groupTriggers, role: operate, status: http.StatusNoContent, summary: "Send a message to a webhook trigger",
+		about: "The body is the message. A trigger that is no webhook refuses it with 422.",
+	}, func(ctx context.Context, s *session, in *messageInput) (*nothing, error) {
+		h, err := s.find(ctx, in.Job)
+		if err == nil && len(given(in.Body)) == 0 {
+			err = wrong("the message is missing: send JSON")
+		}
+		if err == nil {
+			err = trigger.Send(s.acting(ctx), s.client, h, given(in.Body))
+		}
+		return done(err)
+	})
+	add(s, operation{
+		method: http.MethodDelete, path: "/v1/triggers/{job}", id: "delete-trigger", group: groupTriggers, role: operate, status: http.StatusNoContent, summary: "End a trigger, and remove it",
+		about: "Trees that it launched go on.",
+	}, func(ctx context.Context, s *session, in *JobPath) (*nothing, error) {
+		h, err := s.find(ctx, in.Job)
+		if err == nil {
+			ctx, cancel := context.WithTimeout(s.acting(ctx), deletion)
+			defer cancel()
+			err = trigger.Delete(ctx, h)
+		}
+		return done(err)
+	})
+}
+
+// deletion is how long the deletion of a trigger waits for a run in progress, or an engine.
+const deletion = 15 * time.Second
+
+// messageInput is a message for a trigger.
+type messageInput struct {
+	JobPath
+	Body *json.RawMessage
+}
