@@ -312,7 +312,7 @@ func (d *decoder) infos(v any) []*job.Info {
 		}
 		if when := d.str(d.at(one, 6)); when == "kept" {
 			i.Unread = true
-		} else {
+		} else if i.Status.Settled() || i.Status == statemachine.Failed { // else that is not true any more
 			i.Expires = d.time(when)
 		}
 		infos = append(infos, i)

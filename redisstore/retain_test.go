@@ -116,6 +116,7 @@ func TestRetainBeginsAnew(t *testing.T) {
 		id := e.retained(time.Millisecond, lone())
 		e.end(id, statemachine.Complete)
 		e.write(id, "in", "1")
+		e.equal("it says when it goes, once it is to run", e.info(id).Expires.IsZero(), true)
 		e.sweep()
 		e.is(statemachine.Queued, id)
 		e.end(id, statemachine.Complete)

@@ -28,10 +28,12 @@ function places.claimed(name, max, who, rank)
   end
 end
 
--- fill gives free places to those that wait first.
+-- fill gives free places to those that wait first: if a limit was raised by very many, a part of them. Each of these gives its
+-- place back, and those that wait look each minute.
 function places.fill(name)
   local held, waits, max = P .. 'held:' .. name, P .. 'waits:' .. name, tonumber(call('HGET', P .. 'limits', name) or '0')
-  for _ = call('ZCARD', held) + 1, max do
+  local n = call('ZCARD', held)
+  for _ = n + 1, math.min(max, n + 50) do
     local first = call('ZRANGE', waits, 0, 0)[1]
     if not first then break end
     call('ZREM', waits, first)
