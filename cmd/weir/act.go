@@ -64,13 +64,60 @@ func checkComponent(ctx context.Context, types typeFinder, n job.New) error {
 	return nil
 }
 
+// creation is the job that the command line describes.
+type creation struct {
+	job.New
+	args, parent string
+	labels       []string
+	delay        time.Duration
+	retain       retentionFlag
+	priority     int
+}
+
+// run creates the job, and prints its ID.
+func (n *creation) run(ctx context.Context, c *cobra.Command, store *redisstore.Store) error {
+	client := job.NewClient(store)
+	var err error
+	if n.Labels, err = labelsOf(n.labels); err != nil {
+		return err
+	}
+	n.By, n.Retain = actor, n.retain.Duration
+	if c.Flags().Changed("priority") {
+		n.Priority = &n.priority
+	}
+	if c.Flags().Changed("args") {
+		if err := checkArgs(n.args); err != nil {
+			return usageError{err}
+		}
+		n.Args = json.RawMessage(n.args)
+	}
+	if n.parent != "" {
+		p, err := client.Find(ctx, n.parent)
+		if err != nil {
+			return err
+		}
+		n.Parent = p.ID()
+	}
+	if n.delay > 0 {
+		now, err := store.Now(ctx)
+		if err != nil {
+			return err
+		}
+		n.At = now.Add(n.delay)
+	}
+	if err := checkComponent(ctx, store, n.New); err != nil {
+		return err
+	}
+	h, err := client.Create(ctx, n.New)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.OutOrStdout(), h.ID())
+	return err
+}
+
 func newCreate(s *settings) *cobra.Command {
-	var n job.New
-	var args, parent string
-	var labels []string
-	var delay time.Duration
-	var retain retentionFlag
-	var priority int
+	var n creation
 	var from string
 	c := &cobra.Command{
 		Use:   "create TYPE | create --from FILE",
@@ -92,61 +139,23 @@ printed in the order of the lines, and an empty line for each that was not creat
 			if len(words) == 0 {
 				return usageError{errors.New("name the type of the job, or a file with --from")}
 			}
-			if delay < 0 {
-				return usageError{fmt.Errorf("--in %s: use a positive time, like 10m", delay)}
+			if n.delay < 0 {
+				return usageError{fmt.Errorf("--in %s: use a positive time, like 10m", n.delay)}
 			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
-				client := job.NewClient(store)
-				var err error
-				if n.Labels, err = labelsOf(labels); err != nil {
-					return err
-				}
-				n.Type, n.By, n.Retain = words[0], actor, retain.Duration
-				if c.Flags().Changed("priority") {
-					n.Priority = &priority
-				}
-				if c.Flags().Changed("args") {
-					if err := checkArgs(args); err != nil {
-						return usageError{err}
-					}
-					n.Args = json.RawMessage(args)
-				}
-				if parent != "" {
-					p, err := client.Find(ctx, parent)
-					if err != nil {
-						return err
-					}
-					n.Parent = p.ID()
-				}
-				if delay > 0 {
-					now, err := store.Now(ctx)
-					if err != nil {
-						return err
-					}
-					n.At = now.Add(delay)
-				}
-				if err := checkComponent(ctx, store, n); err != nil {
-					return err
-				}
-				h, err := client.Create(ctx, n)
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintln(c.OutOrStdout(), h.ID())
-				return err
-			})
+			n.Type = words[0]
+			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error { return n.run(ctx, c, store) })
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "`FILE` with a job in each line, as JSON; - for standard input")
-	c.Flags().StringVar(&args, "args", "", "parameters of the job, a `JSON` object")
+	c.Flags().StringVar(&n.args, "args", "", "parameters of the job, a `JSON` object")
 	c.Flags().StringVar(&n.Queue, "queue", job.DefaultQueue, "queue of the job")
-	c.Flags().IntVar(&priority, "priority", job.DefaultPriority, "from 0 to 1000: of the ready jobs of a queue those of a higher one run first")
+	c.Flags().IntVar(&n.priority, "priority", job.DefaultPriority, "from 0 to 1000: of the ready jobs of a queue those of a higher one run first")
 	c.Flags().StringVar(&n.Alias, "alias", "", "a name for the job")
-	c.Flags().StringArrayVar(&labels, "label", nil, "a label of the job, `KEY=VALUE`; weir jobs --label finds it")
-	c.Flags().StringVar(&parent, "parent", "", "`JOB` that it becomes a child of, with --name")
+	c.Flags().StringArrayVar(&n.labels, "label", nil, "a label of the job, `KEY=VALUE`; weir jobs --label finds it")
+	c.Flags().StringVar(&n.parent, "parent", "", "`JOB` that it becomes a child of, with --name")
 	c.Flags().StringVar(&n.Name, "name", "", "name as a child")
-	c.Flags().Var(&retain, "retain", "keep the job so long after it has settled, like 12h or 7d, or forever")
-	c.Flags().DurationVar(&delay, "in", 0, "not to run before this time has passed, like 10m")
+	c.Flags().Var(&n.retain, "retain", "keep the job so long after it has settled, like 12h or 7d, or forever")
+	c.Flags().DurationVar(&n.delay, "in", 0, "not to run before this time has passed, like 10m")
 	s.completeFlag(c, "queue", queueWords)
 	s.completeFlag(c, "parent", jobWords)
 	return c
