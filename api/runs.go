@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -123,15 +125,40 @@ func registerTypes(ctx context.Context, s *session, in *struct{ Body RemoteTypes
 	if len(in.Body.Types) == 0 || len(in.Body.Types) > maxRemoteTypes {
 		return nil, wrong("types: name 1 to %d", maxRemoteTypes)
 	}
+	engines, err := s.store.Engines(ctx)
+	if err != nil {
+		return nil, err
+	}
 	infos := make([]job.TypeInfo, 0, len(in.Body.Types))
 	for _, t := range in.Body.Types {
 		info, err := t.info()
+		if err == nil {
+			err = s.others(&info, engines)
+		}
 		if err != nil {
 			return nil, err
 		}
 		infos = append(infos, info)
 	}
 	return answer(Registered{len(infos)}, s.store.Register(ctx, infos))
+}
+
+// others refuses a type that Go programs run: what they say of it is not for others to change.
+func (s *session) others(t *job.TypeInfo, engines []job.EngineInfo) error {
+	taken := func(by string) error {
+		return problem(Kind{"exists", http.StatusConflict, 6}, "type %s is %s: give the worker's type another name, or another queue", t.Type, by)
+	}
+	for _, w := range s.cfg.Prototypes {
+		if name, err := job.TypeOf(w); err == nil && name == t.Type {
+			return taken("one of this server's own")
+		}
+	}
+	for i := range engines {
+		if e := &engines[i]; e.Concurrency > 0 && e.Queues[t.Queue] > 0 && slices.Contains(e.Types, t.Type) {
+			return taken(fmt.Sprintf("run by process %d on %s", e.PID, e.Host))
+		}
+	}
+	return nil
 }
 
 const (
@@ -148,6 +175,19 @@ func (t *RemoteType) info() (info job.TypeInfo, err error) {
 	if err := errors.Join(job.CheckName("type", info.Type), job.CheckName("queue", info.Queue)); err != nil {
 		return info, err
 	}
+	if t.Priority != nil {
+		if err := job.CheckPriority(*t.Priority); err != nil {
+			return info, err
+		}
+	}
+	if len(t.Version) > job.MaxName {
+		return info, wrong("the version of type %s has %d bytes: at most %d are allowed", t.Type, len(t.Version), job.MaxName)
+	}
+	for _, a := range t.Args {
+		if err := checkKind("argument "+a.Name, a.Kind); err != nil {
+			return info, err
+		}
+	}
 	if n := len(t.Inputs) + len(t.Outputs); n > maxRemotePorts {
 		return info, wrong("type %s has %d ports: at most %d are allowed", t.Type, n, maxRemotePorts)
 	}
@@ -156,6 +196,9 @@ func (t *RemoteType) info() (info job.TypeInfo, err error) {
 		ports []RemotePort
 	}{{port.Input, t.Inputs}, {port.Output, t.Outputs}} {
 		for _, p := range side.ports {
+			if err := checkKind("port "+p.Name, p.Kind); err != nil {
+				return info, err
+			}
 			spec := port.Spec{Name: p.Name, Dir: side.dir, Default: p.Default, Limit: p.Limit, Required: p.Required, Type: p.Kind}
 			if err := spec.Validate(); err != nil {
 				return info, wrong("port %q of type %s: %v", p.Name, t.Type, err)
@@ -168,6 +211,16 @@ func (t *RemoteType) info() (info job.TypeInfo, err error) {
 		}
 	}
 	return info, nil
+}
+
+// kindsOfJSON are the words for what arguments and messages are.
+var kindsOfJSON = []string{port.KindString, port.KindNumber, port.KindInteger, port.KindBool, port.KindArray, port.KindObject}
+
+func checkKind(of, kind string) error {
+	if kind == port.KindAny || slices.Contains(kindsOfJSON, kind) {
+		return nil
+	}
+	return wrong("kind %.40q of %.80s: %s", kind, of, port.Suggest(kind, kindsOfJSON))
 }
 
 // LeaseAsked says which runs a worker wants.
@@ -207,6 +260,7 @@ type RemoteRun struct {
 
 // RemoteInput is what a run sees of an In port.
 type RemoteInput struct {
+	From     int64           `json:"from" doc:"the number of the first, of all that the port ever had, from 0: the same each time that a message is read"`
 	Messages []job.Message   `json:"messages" doc:"the oldest first"`
 	More     int             `json:"more" doc:"messages behind these that the run was not given"`
 	Closed   bool            `json:"closed" doc:"nothing comes behind these and those"`
@@ -281,7 +335,7 @@ func (s *session) remoteRun(ctx context.Context, l worker.Leased) (RemoteRun, er
 			if err != nil {
 				return run, err
 			}
-			run.Inputs[p.Name] = RemoteInput{Messages: messages, More: box.Len - len(messages), Closed: p.Closed, Default: l.Defaults[p.Name]}
+			run.Inputs[p.Name] = RemoteInput{From: box.Head, Messages: messages, More: box.Len - len(messages), Closed: p.Closed, Default: l.Defaults[p.Name]}
 		}
 	}
 	if l.Whole {

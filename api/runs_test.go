@@ -108,6 +108,9 @@ func TestRemoteBadRequests(t *testing.T) {
 		{"/v1/workers", `{"types":[{"type":"a b"}]}`, "type"},
 		{"/v1/workers", `{"types":[{"type":"T","inputs":[{"name":"in"},{"name":"in"}]}]}`, "two"},
 		{"/v1/workers", `{"types":[{"type":"T","inputs":[{"name":"a b"}]}]}`, "a b"},
+		{"/v1/workers", `{"types":[{"type":"T","inputs":[{"name":"in","kind":"text"}]}]}`, "string"},
+		{"/v1/workers", `{"types":[{"type":"T","args":[{"name":"a","kind":"strin"}]}]}`, `did you mean "string"?`},
+		{"/v1/workers", `{"types":[{"type":"T","priority":5000}]}`, "5000"},
 		{"/v1/runs/lease", `{}`, "Types is empty"},
 		{"/v1/runs/lease", `{"types":["T"],"wait":"1h"}`, "at most 5m"},
 		{"/v1/runs/lease", `{"types":["T"],"wait":"soon"}`, "soon"},
@@ -120,6 +123,22 @@ func TestRemoteBadRequests(t *testing.T) {
 	} {
 		s.ask("POST", c.path, c.body).refuses(http.StatusUnprocessableEntity, "usage", c.text)
 	}
+}
+
+// A type that Go programs run is theirs.
+func TestRemoteTypeOfOthers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	s.ask("POST", "/v1/workers", `{"types":[{"type":"map","queue":"other"}]}`).refuses(http.StatusConflict, "exists", "this server's own")
+	s.ask("POST", "/v1/workers", `{"types":[{"type":"Mine"}]}`).is(http.StatusOK, nil)
+	plain := serve(t, redistest.SharedRedis(t), func(c *api.Config) { c.Prototypes = nil })
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if all, err := plain.store.Engines(t.Context()); err == nil && len(all) > 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	plain.ask("POST", "/v1/workers", `{"types":[{"type":"map"}]}`).refuses(http.StatusConflict, "exists", "run by process")
+	plain.ask("POST", "/v1/workers", `{"types":[{"type":"map","queue":"other"}]}`).is(http.StatusOK, nil)
 }
 
 // Many workers wait for one job: exactly one gets it, at once.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	mrand "math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
@@ -47,6 +48,7 @@ type Leases struct {
 	cfg     LeaseConfig
 	clients waitingClients
 	asked   asked
+	limits  atomic.Pointer[map[string]int] // of runs at once, by queue; nil: not known yet
 	over    chan struct{}
 }
 
@@ -217,6 +219,11 @@ func (l *Leases) begin(ctx context.Context, req LeaseRequest, bells []delivery.B
 	var took []Leased
 	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // who is gone hands back what he got
 	defer cancel()
+	if l.limits.Load() == nil {
+		if err := l.lookAtLimits(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for _, bell := range bells {
 		types := req.matching(bell.Types)
 		for len(types) > 0 && len(took) < req.Max && ctx.Err() == nil {
@@ -244,15 +251,32 @@ func (l *Leases) begin(ctx context.Context, req LeaseRequest, bells []delivery.B
 
 // pop begins a run of a ready job that can be begun: nil if there is none.
 func (l *Leases) pop(ctx context.Context, bell delivery.Bell, req LeaseRequest, types []string) (*job.Snapshot, error) {
+	var running []job.RunLimit
+	if n := (*l.limits.Load())[bell.Queue]; n > 0 {
+		running = []job.RunLimit{{Queue: bell.Queue, Max: n}}
+	}
 	for {
 		snap, err := l.cfg.Store.Pop(ctx, bell.Queue, bell.Shard, delivery.Direct, job.Begin{
 			Token: rand.Text(), Lease: req.Lease, Batch: cmp.Or(req.Messages, batchMessages), Bytes: batchBytes, Limits: map[string]int{"": Options{}.maxRuns()},
+			Running: running,
 		}, types)
+		if errors.Is(err, job.ErrLimit) { // it waits for its turn, and is ready again then
+			continue
+		}
 		if !errors.Is(err, job.ErrHotLoop) && !errors.Is(err, job.ErrCodec) {
 			return snap, err
 		}
 		l.cfg.Logger.Warn("a job cannot be given to a client; it waits, and says why", "error", err)
 	}
+}
+
+// lookAtLimits has the runs that begin from now on keep to the limits of queues that are set.
+func (l *Leases) lookAtLimits(ctx context.Context) error {
+	queues, err := l.cfg.Store.QueueLimits(ctx)
+	if err == nil {
+		l.limits.Store(&queues)
+	}
+	return err
 }
 
 // unfit ends a run that no client gets, and tells whether it is one.

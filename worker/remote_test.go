@@ -226,3 +226,27 @@ func TestRemoteMoved(t *testing.T) {
 		b.completed(h, 1)
 	})
 }
+
+// Runs of clients count for the limit of a queue, and wait for their turn.
+func TestRemoteQueueLimit(t *testing.T) {
+	each(t, func(b *bench) {
+		b.check(b.store.SetQueueLimit(b.ctx, job.DefaultQueue, 2))
+		l := b.leases(b.store)
+		for range 5 {
+			b.single(&Double{})
+		}
+		var all []worker.Leased
+		for done := 0; done < 5; {
+			runs, err := l.Take(b.ctx, worker.LeaseRequest{Types: []string{"Double"}, Max: 10, Wait: 100 * time.Millisecond})
+			b.check(err)
+			if all = append(all, runs...); len(all) > 2 {
+				b.Fatalf("%d runs go on at once, want 2", len(all))
+			}
+			if len(runs) == 0 && len(all) > 0 {
+				b.check(l.Commit(b.ctx, all[0].Ticket(), worker.Work{}))
+				all = all[1:]
+				done++
+			}
+		}
+	})
+}

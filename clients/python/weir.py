@@ -13,7 +13,7 @@
 
 What a run reads, writes, changes and spawns happens together, once, when the function returns; nothing of it
 happens when it raises an exception or the process dies. The function may be called again for the same messages, so what
-it does outside Weir should be safe to repeat: run.key is the same each time.
+it does outside Weir should be safe to repeat: run.key is the same each time that a message is worked on.
 """
 
 import json
@@ -173,12 +173,14 @@ class Run:
         self.shutdown = raw["shutdown"]  #: the job was terminated: this is its last run
         self.lost = threading.Event()  #: set when the run has lost its job: it should stop
         self._inputs, self._read = raw["inputs"], {}
+        self._key = "%s-%d" % (self.id, self.step)
         self._write, self._close, self._spawn, self._wake, self._log = [], [], [], [], []
 
     @property
     def key(self):
-        """A text that is the same each time that this run is tried: for payments and the like."""
-        return "%s-%d" % (self.id, self.step)
+        """A text that names the job and the message that was read last, the same each time that this message is worked on:
+        for payments and the like. Before a message was read it names the run."""
+        return self._key
 
     def messages(self, port):
         """Takes the messages of an In port one by one, with their context. Those that are not taken stay for the next run."""
@@ -186,6 +188,7 @@ class Run:
         while self._read.get(port, 0) < len(got):
             n = self._read[port] = self._read.get(port, 0) + 1
             m = got[n - 1]
+            self._key = "%s-%s-%d" % (self.id, port, self._input(port)["from"] + n - 1)
             yield Message(m["data"], m.get("context") or {})
 
     def read(self, port):

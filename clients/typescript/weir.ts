@@ -11,7 +11,7 @@
  *
  * What a run reads, writes, changes and spawns happens together, once, when the function returns; nothing of
  * it happens when it throws or the process dies. The function may be called again for the same messages, so what it does
- * outside Weir should be safe to repeat: run.key is the same each time.
+ * outside Weir should be safe to repeat: run.key is the same each time that a message is worked on.
  *
  * JSON.parse rounds whole numbers beyond 2^53: send such numbers as texts.
  */
@@ -110,6 +110,7 @@ export interface Child {
 }
 
 interface RawInput {
+  from: number;
   messages: Message[];
   more: number;
   closed: boolean;
@@ -243,6 +244,7 @@ export class Run {
   /** Is aborted when the run has lost its job: then it should stop. */
   readonly lost = new AbortController();
   private readonly raw: RawRun;
+  private lastRead: string;
   /** How many messages were taken, by In port. */
   readonly taken: Record<string, number> = {};
   private readonly written: { port: string; messages: JSONValue[]; key?: string; context?: Record<string, JSONValue> }[] = [];
@@ -254,6 +256,7 @@ export class Run {
   constructor(raw: RawRun) {
     this.raw = raw;
     this.job = raw.job;
+    this.lastRead = `${raw.job}-${raw.step}`;
     this.name = raw.name ?? "";
     this.type = raw.type;
     this.queue = raw.queue;
@@ -267,9 +270,12 @@ export class Run {
     this.shutdown = raw.shutdown;
   }
 
-  /** A text that is the same each time that this run is tried: for payments and the like. */
+  /**
+   * A text that names the job and the message that was read last, the same each time that this message is worked on:
+   * for payments and the like. Before a message was read it names the run.
+   */
   get key(): string {
-    return `${this.job}-${this.step}`;
+    return this.lastRead;
   }
 
   /** Takes the messages of an In port one by one, with their context. Those that are not taken stay for the next run. */
@@ -278,6 +284,7 @@ export class Run {
     while ((this.taken[port] ?? 0) < all.length) {
       const n = (this.taken[port] ?? 0) + 1;
       this.taken[port] = n;
+      this.lastRead = `${this.job}-${port}-${this.input(port).from + n - 1}`;
       yield all[n - 1]!;
     }
   }
