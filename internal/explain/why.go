@@ -13,6 +13,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/trigger"
 )
 
 // Because is one reason for the status of a job. Those of a higher level say why what the
@@ -347,7 +348,13 @@ func (t *Tree) some(words []string) []string {
 // completed explains a job that has done its work: what would wake it, and what of its work
 // nobody has fetched.
 func (t *Tree) completed(i *job.Info, level int) {
-	t.say(i, level, Because{Text: "job " + t.Path(i) + " is completed: it has worked on all it got"})
+	text := "it has worked on all it got"
+	for _, p := range i.Ports {
+		if p.Dir == port.Input && p.Waiting > 0 && p.Name != port.Any {
+			text = fmt.Sprintf("its last run returned, and left %s unread in its port %s", messages(p.Waiting), p.Name)
+		}
+	}
+	t.say(i, level, Because{Text: "job " + t.Path(i) + " is completed: " + text})
 	for _, p := range i.Ports {
 		switch {
 		case p.Name == port.Any:
@@ -373,6 +380,13 @@ func (t *Tree) asleep(i *job.Info, level int) {
 		return
 	case i.Graph:
 		t.graph(i, level)
+		return
+	case i.Type == trigger.Type: // its ports are for that package alone
+		text := fmt.Sprintf("trigger %s waits for what fires it", t.Path(i))
+		if !i.Next.IsZero() {
+			text = fmt.Sprintf("trigger %s waits for its time%s", t.Path(i), t.next(i))
+		}
+		t.say(i, level, Because{Text: text + "; what it does, and whether it is paused:", Command: "weir trigger show " + t.call(i), Next: i.Next})
 		return
 	}
 	before := len(t.reasons)

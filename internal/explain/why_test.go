@@ -95,6 +95,10 @@ func TestOneJob(t *testing.T) {
 			"job line/step sleeps, since its last run 1m ago, though all its inputs have ended: its last run asked to (worker.ErrSuspend); " +
 				"a run that returns nil completes it; to run it again:\n  $ weir run t.1\n",
 		},
+		{
+			job.Info{Status: statemachine.Completed, Ports: []job.PortInfo{in("in", job.PortInfo{Waiting: 2, Closed: true})}},
+			"job line/step is completed: its last run returned, and left 2 messages unread in its port in\n",
+		},
 		{job.Info{Status: statemachine.Terminated}, "job line/step is terminated; to make it run again:\n  $ weir run t.1 --force\n"},
 		{
 			job.Info{Status: statemachine.Terminating},
@@ -286,6 +290,17 @@ job line is not completed, because of jobs in it:
       $ weir retry t.3
 `)
 	check(t, "gone", said(e, "t.9"), "")
+}
+
+// The ports of a trigger are not for people.
+func TestTrigger(t *testing.T) {
+	t.Parallel()
+	i := job.Info{ID: "t", Type: "trigger", Name: "nightly", Status: statemachine.Suspended, Ports: []job.PortInfo{in("control", job.PortInfo{}), in("ended", job.PortInfo{})}}
+	check(t, "webhook", said(explain.NewTree([]*job.Info{&i}, noon), "t"),
+		"trigger nightly waits for what fires it; what it does, and whether it is paused:\n  $ weir trigger show t\n")
+	i.Next = noon.Add(time.Minute)
+	check(t, "schedule", said(explain.NewTree([]*job.Info{&i}, noon), "t"),
+		"trigger nightly waits for its time, which is in 1m0s, at 12:01:00Z; what it does, and whether it is paused:\n  $ weir trigger show t\n")
 }
 
 // Dead letters of a job, or of those in a graph, are named: nobody would look for them in a graph that waits, or has completed.

@@ -145,6 +145,13 @@ func wait(n int64) string {
 	return term.Number(n) + " messages wait"
 }
 
+func messages(n int64) string {
+	if n == 1 {
+		return "1 message"
+	}
+	return term.Number(n) + " messages"
+}
+
 // crashes says how many runs of a job crashed since its last commit, if more than one did.
 func crashes(i *job.Info) string {
 	if i.Deaths < 2 {
