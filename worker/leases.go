@@ -260,9 +260,6 @@ func (l *Leases) pop(ctx context.Context, bell delivery.Bell, req LeaseRequest, 
 			Token: rand.Text(), Lease: req.Lease, Batch: cmp.Or(req.Messages, batchMessages), Bytes: batchBytes, Limits: map[string]int{"": Options{}.maxRuns()},
 			Running: running,
 		}, types)
-		if errors.Is(err, job.ErrLimit) { // it waits for its turn, and is ready again then
-			continue
-		}
 		if !errors.Is(err, job.ErrHotLoop) && !errors.Is(err, job.ErrCodec) {
 			return snap, err
 		}

@@ -72,28 +72,35 @@ func (l *Leases) Refresh(ctx context.Context, ticket string, lease time.Duration
 }
 
 // Commit ends a run with what it did: all of it, once, or nothing. A repetition changes nothing and succeeds. An error that
-// wraps job.ErrFenced says that the run lost its job, as its lease ended; job.ErrMoved that somebody else took messages which it read, so
-// that the job is run again. After any other error the client still has the run: it may commit something else, or Fail.
+// wraps job.ErrFenced says that the run lost its job, as its lease ended, or has failed or been handed back before; job.ErrMoved that
+// somebody else took messages which it read, so that the job is run again. After any other error the client still has the run: it may
+// commit something else, or Fail.
 func (l *Leases) Commit(ctx context.Context, ticket string, w Work) error {
-	return l.conclude(ctx, ticket, w.Read, 1, func(r *Run) (error, error) {
-		if err := l.replay(ctx, r, w); err != nil {
-			return nil, err
-		}
-		return w.End, nil
+	t, err := ticketOf(ticket)
+	if err != nil {
+		return err
+	}
+	return l.settle(ctx, &t, true, func(info *job.Info) error {
+		return l.conclude(ctx, &t, info, w.Read, 1, func(r *Run) (error, error) { return w.End, l.replay(ctx, r, w) })
 	})
 }
 
-// Fail ends a run that failed. Nothing that it did is kept; its job gets another try, or fails.
+// Fail ends a run that failed. Nothing that it did is kept; its job gets another try, or fails. A repetition changes nothing.
 func (l *Leases) Fail(ctx context.Context, ticket string, f RunFailure) error {
-	failure := errors.New(f.Error)
+	t, err := ticketOf(ticket)
+	if err != nil {
+		return err
+	}
+	failure, tries := errors.New(f.Error), 1
 	if f.Stack != "" {
 		failure = &raised{failure, f.Stack}
 	}
-	tries := 1
 	if f.RetryAfter != nil {
 		failure, tries = RetryAfter(*f.RetryAfter, failure), math.MaxInt
 	}
-	return l.conclude(ctx, ticket, f.Read, tries, func(*Run) (error, error) { return failure, nil })
+	return l.settle(ctx, &t, false, func(info *job.Info) error {
+		return l.conclude(ctx, &t, info, f.Read, tries, func(*Run) (error, error) { return failure, nil })
+	})
 }
 
 // Release hands a run back untouched: its job is ready at once. It counts neither as a run nor as a try.
@@ -106,6 +113,29 @@ func (l *Leases) Release(ctx context.Context, ticket string) error {
 	return err
 }
 
+// settle ends a run with end, unless it has ended already: a repetition succeeds, also one beside the first sending, which may be
+// carried out between any two steps of end.
+func (l *Leases) settle(ctx context.Context, t *ticket, commits bool, end func(*job.Info) error) error {
+	var refused error
+	for tries := 0; ; tries++ {
+		info, err := l.cfg.Store.Info(ctx, t.Job)
+		if err != nil {
+			return err
+		}
+		switch ended, committed := t.ended(info); {
+		case ended && commits && !committed:
+			return fmt.Errorf("%w: the run of job %s has failed, or was handed back, before", job.ErrFenced, t.Job)
+		case ended:
+			return nil
+		case tries > 0:
+			return l.lost(ctx, t, refused)
+		}
+		if refused = end(info); refused == nil {
+			return nil
+		}
+	}
+}
+
 // raised is an error with the stack of the code in another language that raised it.
 type raised struct {
 	error
@@ -114,25 +144,13 @@ type raised struct {
 
 // conclude ends a run of a job that has so many tries: do repeats on a Run what the client's run did, and returns how that ended.
 // Its second error refuses it.
-func (l *Leases) conclude(ctx context.Context, ticket string, read map[string]int, tries int, do func(*Run) (end, refused error)) error {
-	t, err := ticketOf(ticket)
-	if err != nil {
-		return err
-	}
-	info, err := l.cfg.Store.Info(ctx, t.Job)
-	if err != nil {
-		return err
-	}
-	if info.Last == t.Token { // a repetition
-		return nil
-	}
-	snap := t.snapshot(info)
-	r := newRun(ctx, l.cfg.Store, snap, 0)
+func (l *Leases) conclude(ctx context.Context, t *ticket, info *job.Info, read map[string]int, tries int, do func(*Run) (end, refused error)) error {
+	r := newRun(ctx, l.cfg.Store, t.snapshot(info), 0)
 	for _, in := range r.boxes {
 		in.opened = true
 	}
 	if err := t.read(r, read); err != nil {
-		return l.lost(ctx, snap, err)
+		return err
 	}
 	end, err := do(r)
 	if err != nil {
@@ -147,13 +165,13 @@ func (l *Leases) conclude(ctx context.Context, ticket string, read map[string]in
 	r.over = true
 	r.mu.Unlock()
 	_, err = commit(ctx, l.cfg.Store, *d)
-	return l.lost(ctx, snap, err)
+	return err
 }
 
 // lost hands a run back of which somebody else took messages, as nothing of it can be committed.
-func (l *Leases) lost(ctx context.Context, snap *job.Snapshot, err error) error {
+func (l *Leases) lost(ctx context.Context, t *ticket, err error) error {
 	if errors.Is(err, job.ErrMoved) {
-		l.end(ctx, handBack(snap, 0, ""))
+		l.end(ctx, handBack(&job.Snapshot{Info: job.Info{ID: t.Job}, Token: t.Token}, 0, ""))
 		return fmt.Errorf("%w: the job is run again", err)
 	}
 	return err

@@ -136,6 +136,45 @@ func TestRemoteRefused(t *testing.T) {
 	})
 }
 
+// Who repeats a commit while the first one goes on is told the truth: it is committed. Who commits what has failed, or was handed
+// back, is told that it is not.
+func TestRemoteRepetitions(t *testing.T) {
+	each(t, func(b *bench) {
+		l := b.leases(b.store)
+		b.check(b.store.Register(b.ctx, []job.TypeInfo{{Type: "Count", Queue: job.DefaultQueue}}))
+		h := b.single(&Double{})
+		for n := range 10 {
+			b.check(h.Write(b.ctx, "in", n))
+			ticket := b.lease(l, "Double").Ticket()
+			work := worker.Work{
+				Read: map[string]int{"in": 1}, Write: []worker.Written{{Port: "out", Messages: raws("1")}},
+				Spawn: []worker.Spawned{{Name: fmt.Sprint("kid", n), New: job.New{Type: "Count", Args: map[string]int{"To": 1}}}}, End: worker.ErrSuspend,
+			}
+			errs := make(chan error, 8)
+			for range cap(errs) {
+				go func() { errs <- l.Commit(b.ctx, ticket, work) }()
+			}
+			for range cap(errs) {
+				b.check(<-errs)
+			}
+		}
+		b.same(h, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
+		b.check(h.Write(b.ctx, "in", 1))
+		work := worker.Work{Read: map[string]int{"in": 1}}
+		soon := time.Hour
+		run := b.lease(l, "Double")
+		b.check(l.Release(b.ctx, run.Ticket()))
+		b.is(l.Commit(b.ctx, run.Ticket(), work), job.ErrFenced, "handed back")
+		run = b.lease(l, "Double")
+		b.check(l.Fail(b.ctx, run.Ticket(), worker.RunFailure{Error: "no", RetryAfter: &soon}))
+		b.check(l.Fail(b.ctx, run.Ticket(), worker.RunFailure{Error: "no", RetryAfter: &soon}))
+		b.is(l.Commit(b.ctx, run.Ticket(), work), job.ErrFenced, "has failed")
+		if n := b.waiting(h, "in"); n != 1 {
+			b.Errorf("%d messages wait, want 1", n)
+		}
+	})
+}
+
 // A failed run gets another try, or none; what it read stays unread, until a dead letter takes it.
 func TestRemoteFail(t *testing.T) {
 	each(t, func(b *bench) {
@@ -162,10 +201,10 @@ func TestRemoteFail(t *testing.T) {
 		b.check(l.Fail(b.ctx, run.Ticket(), worker.RunFailure{Error: "cannot 1", Read: map[string]int{"in": 1}}))
 		run = b.lease(l, "Double")
 		b.check(l.Commit(b.ctx, run.Ticket(), worker.Work{Read: map[string]int{"in": 1}}))
-		letters, err := d.Messages(b.ctx, port.Output, job.ErrorsPort, 10)
+		dead, err := d.Messages(b.ctx, port.Output, job.ErrorsPort, 10)
 		b.check(err)
-		if len(letters) != 1 || !strings.Contains(string(letters[0].Data), `"messages":{"in":1}`) {
-			b.Errorf("dead letters: %s", letters)
+		if len(dead) != 1 || !strings.Contains(string(dead[0].Data), `"messages":{"in":1}`) {
+			b.Errorf("dead letters: %s", dead)
 		}
 		failures, err := d.Failures(b.ctx)
 		b.check(err)

@@ -14,6 +14,7 @@ type ticket struct {
 	Job   job.ID  `json:"j"`
 	Token string  `json:"t"`
 	In    []shown `json:"i,omitempty"`
+	Step  int64   `json:"s,omitempty"` // runs of the job that were committed before
 	Woken int64   `json:"w,omitempty"`
 	End   bool    `json:"e,omitempty"` // the run is the job's last one
 }
@@ -29,7 +30,7 @@ type shown struct {
 
 // Ticket returns the text that Refresh, Commit, Fail and Release take. It is made for one run, and any process may be given it.
 func (l Leased) Ticket() string {
-	t := ticket{Job: l.Info.ID, Token: l.Token, Woken: l.WokenTo, End: l.Shutdown}
+	t := ticket{Job: l.Info.ID, Token: l.Token, Step: l.Info.Steps, Woken: l.WokenTo, End: l.Shutdown}
 	for i := range l.Info.Ports {
 		p := &l.Info.Ports[i]
 		box := l.In.Of(p.Name)
@@ -54,6 +55,12 @@ func ticketOf(text string) (t ticket, err error) {
 		return ticket{}, fmt.Errorf("%w: %.40q is no run: use the text that came with it", job.ErrName, text)
 	}
 	return t, nil
+}
+
+// ended tells whether the run is the last one of its job that ended: a repetition ends it again. committed says how: else it
+// failed, or was handed back. (A failure that put a message aside was committed, too.)
+func (t *ticket) ended(info *job.Info) (ended, committed bool) {
+	return info.Last == t.Token, info.Steps > t.Step
 }
 
 // snapshot is what the client saw, as far as the end of the run depends on it.

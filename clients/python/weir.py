@@ -258,7 +258,7 @@ class Worker:
     """Runs jobs of the types that are registered with it.
 
     concurrency is how many runs there are at a time, each in a thread. lease is for how many seconds a job is this
-    worker's without a sign of life, messages how many messages of each port a run sees at most."""
+    worker's without a heartbeat, messages how many messages of each port a run sees at most."""
 
     def __init__(self, url="http://127.0.0.1:8080", token=None, concurrency=4, lease=30.0, messages=1000, on_error=None):
         self.client = Client(url, token)

@@ -91,7 +91,7 @@ export interface WorkerOptions {
   token?: string;
   /** Runs at a time; 4 if it is not given. */
   concurrency?: number;
-  /** For how many seconds a job is this worker's without a sign of life; 30 if it is not given. */
+  /** For how many seconds a job is this worker's without a heartbeat; 30 if it is not given. */
   lease?: number;
   /** How many messages of each port a run sees at most; 1000 if it is not given. */
   messages?: number;
