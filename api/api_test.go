@@ -148,6 +148,14 @@ func TestListOverHTTP(t *testing.T) {
 	if s.ask("GET", "/v1/count?label=team", nil).is(http.StatusOK, &n); len(seen) != 3 || n.Count != 4 {
 		t.Errorf("%d jobs of team a, and %d with a team", len(seen), n.Count)
 	}
+	for query, want := range map[string]int{"path=@latest/**": 1, "path=@latest": 1, "name=n*": 0, "state=none&all=true": 0, "path=*": 0} {
+		var page api.JobPage
+		if s.ask("GET", "/v1/jobs?"+query, nil).is(http.StatusOK, &page); len(page.Jobs) != want || page.Next != "" {
+			t.Errorf("%s: %d jobs, and more behind %q", query, len(page.Jobs), page.Next)
+		}
+	}
+	s.ask("GET", "/v1/jobs?path=nobody/*", nil).refuses(http.StatusNotFound, "not_found", "nobody")
+	s.ask("GET", "/v1/jobs?path=a//b", nil).refuses(http.StatusUnprocessableEntity, "usage", "shop/pay")
 	s.ask("GET", "/v1/jobs?status=complete", nil).refuses(http.StatusUnprocessableEntity, "usage", `did you mean "completed"`)
 	s.ask("GET", "/v1/jobs?stats=failed", nil).refuses(http.StatusUnprocessableEntity, "usage", "stats")
 

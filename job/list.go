@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,16 @@ type Filter struct {
 	// Alias is a pattern that one of the job's aliases matches: * stands for any letters,
 	// ? for one, [a-z] for one of these.
 	Alias string
+	// Path is a path of names with patterns in it: shop/pay/* are the children of shop/pay. In front of its first pattern it is
+	// what Find takes; the first name may be a pattern of aliases. As in an alias, * stands for any letters of a name; a name
+	// that is ** stands for any number of names, none included: shop/** is shop and all below it.
+	Path string
+	// Name is a pattern of the name that the job has as a child. It includes All, as do Path and Below.
+	Name string
+	// Below is a job below which Path begins; without a Path only the job itself is meant.
+	Below ID
+	// StateKeys are keys that the job's state has, whatever their values: all of these.
+	StateKeys []string
 	// Since and Until limit when the job was created: not before, and before. A job without
 	// parent was created when its ID was made.
 	Since, Until time.Time
@@ -101,6 +112,9 @@ func (f *Filter) Validate() error {
 			return err
 		}
 	}
+	if err := f.checkNames(); err != nil {
+		return err
+	}
 	if f.After != "" {
 		if _, err := ParseID(string(f.After)); err != nil {
 			return err
@@ -117,10 +131,42 @@ func suggest[T ~string](word string, known []T) string {
 	return port.Suggest(word, words)
 }
 
-// Match tells whether a job passes the filter, as far as its Info tells: not of its aliases
+// checkNames reports the first thing in the patterns and keys that no job could pass.
+func (f *Filter) checkNames() error {
+	if f.Alias != "" && (f.Path != "" || f.Below != "") {
+		return fmt.Errorf("%w: an alias and a path both say which jobs are meant: use one of them; a path may begin with a pattern of aliases", ErrName)
+	}
+	for what, pattern := range map[string]string{"name": f.Name, "path": f.Path} {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("%w: %s %.80q: a [ has no ]: write \\[ for the letter", ErrName, what, pattern)
+		}
+	}
+	if f.Path != "" && slices.Contains(strings.Split(f.Path, "/"), "") {
+		return fmt.Errorf("%w: path %.80q has an empty name in it: write it as shop/pay/*", ErrName, f.Path)
+	}
+	for _, key := range f.StateKeys {
+		if err := CheckStateKey(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MatchName tells whether a name is as a pattern says: * stands for any letters, ? for one, [a-z] for one of these. A
+// pattern that is malformed matches nothing.
+func MatchName(pattern, name string) bool {
+	flat := func(s string) string { return strings.ReplaceAll(s, "/", "\x00") } // which path.Match holds for no letter
+	ok, err := path.Match(flat(pattern), flat(name))
+	return ok && err == nil
+}
+
+// IsPattern tells whether a name has letters that stand for others.
+func IsPattern(name string) bool { return strings.ContainsAny(name, `*?[\`) }
+
+// Match tells whether a job passes the filter, as far as its Info tells: not of its aliases, its path, its state
 // nor its place in the list.
 func (f *Filter) Match(i *Info) bool {
-	if i.Parent != "" && !f.All || i.Status == "" {
+	if i.Parent != "" && !f.All || i.Status == "" || f.Name != "" && !MatchName(f.Name, i.Name) {
 		return false
 	}
 	if len(f.Status) > 0 && !slices.Contains(f.Status, i.Status) {
@@ -163,7 +209,8 @@ type Details struct {
 // their Info tells its versions apart.
 func (c *Client) Jobs(ctx context.Context, f Filter) iter.Seq2[*Info, error] {
 	return func(yield func(*Info, error) bool) {
-		if err := f.Validate(); err != nil {
+		f, err := c.filter(ctx, f)
+		if err != nil {
 			yield(nil, fmt.Errorf("listing jobs: %w", err))
 			return
 		}
@@ -178,9 +225,51 @@ func (c *Client) Jobs(ctx context.Context, f Filter) iter.Seq2[*Info, error] {
 	}
 }
 
+// JobsPage returns the first jobs that pass a filter, in its order, up to limit of them, and the job behind which the list
+// goes on: the After of the next page, empty if this is the last one. In an order of creation it looks at some 20,000 jobs at
+// most: where few pass the filter a page may have fewer than limit jobs, or none, and another one after it.
+func (c *Client) JobsPage(ctx context.Context, f Filter, limit int) (jobs []*Info, next ID, err error) {
+	f, err = c.filter(ctx, f)
+	if err == nil && limit < 1 {
+		err = fmt.Errorf("%w: a page of %d jobs: use at least 1", ErrName, limit)
+	}
+	if err == nil {
+		jobs, next, err = c.store.JobsPage(ctx, f, limit)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("listing jobs: %w", err)
+	}
+	return jobs, next, nil
+}
+
+// filter returns a filter as the store understands it: a path begins below a job, unless with a pattern.
+func (c *Client) filter(ctx context.Context, f Filter) (Filter, error) {
+	if err := f.Validate(); err != nil {
+		return f, err
+	}
+	f.All = f.All || f.Path != "" || f.Name != "" || f.Below != ""
+	if f.Path == "" || f.Below != "" {
+		return f, nil
+	}
+	names := strings.Split(f.Path, "/")
+	n := max(slices.IndexFunc(names, IsPattern), 0)
+	if !IsPattern(f.Path) {
+		n = len(names)
+	}
+	if n == 0 {
+		return f, nil
+	}
+	h, err := c.Find(ctx, strings.Join(names[:n], "/"))
+	if err != nil {
+		return f, err
+	}
+	f.Below, f.Path = h.ID(), strings.Join(names[n:], "/")
+	return f, nil
+}
+
 // Count returns how many jobs pass a filter.
 func (c *Client) Count(ctx context.Context, f Filter) (int, error) {
-	err := f.Validate()
+	f, err := c.filter(ctx, f)
 	n := 0
 	if err == nil {
 		n, err = c.store.Count(ctx, f)

@@ -46,6 +46,9 @@ type Names interface {
 type Lister interface {
 	// Jobs lists the jobs that pass a valid filter, in its order. It ends with the first error.
 	Jobs(ctx context.Context, f Filter) iter.Seq2[*Info, error]
+	// JobsPage returns the first jobs that pass a valid filter, up to limit of them, and behind which job the list goes on;
+	// empty if it does not. In an order of creation it looks at a bounded number of jobs.
+	JobsPage(ctx context.Context, f Filter, limit int) (jobs []*Info, next ID, err error)
 	// Count returns how many jobs pass a valid filter.
 	Count(ctx context.Context, f Filter) (int, error)
 	// Details returns what Info does not say of jobs, in the order of the IDs.

@@ -24,11 +24,7 @@ func (s *Store) Dead(ctx context.Context, tree job.ID, f job.Filter) iter.Seq2[*
 		for jobs, err := range l.pages(ctx) {
 			var infos []*job.Info
 			if err == nil {
-				ids := make([]job.ID, len(jobs))
-				for i, j := range jobs {
-					ids[i] = j.ID
-				}
-				infos, err = s.infos(ctx, ids)
+				infos, err = s.infos(ctx, idsOf(jobs))
 			}
 			if err != nil {
 				yield(nil, err)

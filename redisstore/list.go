@@ -46,6 +46,61 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter) iter.Seq2[*job.Info, err
 	}
 }
 
+// maxLooked is how many jobs are looked at for one page, about.
+const maxLooked = 20_000
+
+// JobsPage implements job.Lister.
+func (s *Store) JobsPage(ctx context.Context, f job.Filter, limit int) (jobs []*job.Info, next job.ID, err error) {
+	if !f.Order.ByCreation() {
+		for i, err := range s.Jobs(ctx, f) {
+			switch {
+			case err != nil:
+				return nil, "", err
+			case len(jobs) == limit:
+				return jobs, jobs[limit-1].ID, nil
+			}
+			jobs = append(jobs, i)
+		}
+		return jobs, "", nil
+	}
+	l, err := s.lister(ctx, &f)
+	if err != nil {
+		return nil, "", err
+	}
+	for passing, err := range l.pages(ctx) {
+		if err != nil {
+			return nil, "", err
+		}
+		for part := range slices.Chunk(passing, limit+1) {
+			infos, err := s.infos(ctx, idsOf(part))
+			if err != nil {
+				return nil, "", err
+			}
+			for _, i := range infos {
+				if !f.Match(i) {
+					continue
+				}
+				if len(jobs) == limit {
+					return jobs, jobs[limit-1].ID, nil
+				}
+				jobs = append(jobs, i)
+			}
+		}
+		if l.looked >= maxLooked {
+			return jobs, l.last, nil
+		}
+	}
+	return jobs, "", nil
+}
+
+func idsOf(jobs []*job.Info) []job.ID {
+	ids := make([]job.ID, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.ID
+	}
+	return ids
+}
+
 // Count implements job.Lister.
 func (s *Store) Count(ctx context.Context, f job.Filter) (int, error) {
 	if f.After == "" {
@@ -85,11 +140,7 @@ func (s *Store) matching(ctx context.Context, f *job.Filter) iter.Seq2[[]job.ID,
 			return
 		}
 		for jobs, err := range l.pages(ctx) {
-			ids := make([]job.ID, len(jobs))
-			for i, j := range jobs {
-				ids[i] = j.ID
-			}
-			if !yield(ids, err) {
+			if !yield(idsOf(jobs), err) {
 				return
 			}
 		}
@@ -102,6 +153,8 @@ type lister struct {
 	filter *job.Filter
 	from   source
 	sure   bool // all that come from there pass, and nobody asks how they rank
+	looked int  // how many came from there, the last of them last
+	last   job.ID
 }
 
 // pages yields what is needed to know of the jobs that pass the filter, in the order of their
@@ -115,6 +168,7 @@ func (l *lister) pages(ctx context.Context) iter.Seq2[[]*job.Info, error] {
 			}
 			var jobs []*job.Info
 			if err == nil {
+				l.looked, l.last = l.looked+len(ids), ids[len(ids)-1]
 				jobs, err = l.passing(ctx, ids)
 			}
 			if !yield(jobs, err) || err != nil {
@@ -132,7 +186,7 @@ func (l *lister) passing(ctx context.Context, ids []job.ID) ([]*job.Info, error)
 		}
 		return jobs, nil
 	}
-	jobs, err := l.store.briefs(ctx, ids, len(l.filter.Labels)+len(l.filter.Keys) > 0)
+	jobs, err := l.store.briefs(ctx, ids, l.filter)
 	return slices.DeleteFunc(jobs, func(i *job.Info) bool { return !l.filter.Match(i) }), err
 }
 
@@ -176,7 +230,7 @@ func (l *lister) ranked(ctx context.Context) ([]job.ID, error) {
 	}
 	slices.SortFunc(all, rank.compare)
 	if l.filter.After != "" {
-		last, err := l.store.briefs(ctx, []job.ID{l.filter.After}, false)
+		last, err := l.store.briefs(ctx, []job.ID{l.filter.After}, &job.Filter{})
 		if err != nil {
 			return nil, err
 		}
@@ -196,19 +250,27 @@ func (l *lister) ranked(ctx context.Context) ([]job.ID, error) {
 	return ids, nil
 }
 
-// briefFields are what filters and orders ask of jobs. Few ask for the last one.
-var briefFields = []string{"status", "type", "queue", "parent", "joining", "created", "ran", "labels"}
+// briefFields are what filters and orders ask of jobs. Few ask for what else there is.
+var briefFields = []string{"status", "type", "queue", "parent", "joining", "created", "ran"}
 
-// briefs reads of jobs what filters and orders ask. Those that do not exist are left out.
-func (s *Store) briefs(ctx context.Context, ids []job.ID, labels bool) ([]*job.Info, error) {
-	fields := briefFields
-	if !labels {
-		fields = fields[:len(fields)-1]
+// briefs reads of jobs what a filter and orders ask. Those that do not exist, or whose state lacks a key that it asks for, are
+// left out.
+func (s *Store) briefs(ctx context.Context, ids []job.ID, f *job.Filter) ([]*job.Info, error) {
+	fields := slices.Clip(briefFields)
+	if f.Name != "" {
+		fields = append(fields, "name")
+	}
+	if len(f.Labels)+len(f.Keys) > 0 {
+		fields = append(fields, "labels")
 	}
 	cmds := make([]*redis.SliceCmd, len(ids))
+	states := make([]*redis.BoolCmd, 0, len(ids)*len(f.StateKeys))
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, id := range ids {
 			cmds[i] = p.HMGet(ctx, s.keys.job(id, ""), fields...)
+			for _, key := range f.StateKeys {
+				states = append(states, p.HExists(ctx, s.keys.job(id, stateSuffix), key))
+			}
 		}
 		return nil
 	}); err != nil {
@@ -217,8 +279,9 @@ func (s *Store) briefs(ctx context.Context, ids []job.ID, labels bool) ([]*job.I
 	var d decoder
 	jobs := make([]*job.Info, 0, len(ids))
 	for n, id := range ids {
-		i := d.brief(id, cmds[n].Val())
-		if i.Status != "" {
+		i := d.brief(id, fields, cmds[n].Val())
+		keys := states[n*len(f.StateKeys):][:len(f.StateKeys)]
+		if i.Status != "" && !slices.ContainsFunc(keys, func(has *redis.BoolCmd) bool { return !has.Val() }) {
 			jobs = append(jobs, i)
 		}
 	}

@@ -344,7 +344,7 @@ func (d *decoder) time(v any) time.Time {
 }
 
 // brief decodes briefFields of a job, or all but the last of them.
-func (d *decoder) brief(id job.ID, values []any) *job.Info {
+func (d *decoder) brief(id job.ID, fields []string, values []any) *job.Info {
 	text := func(n int) string {
 		s, _ := values[n].(string) // nil: the job has no such field
 		return s
@@ -353,8 +353,13 @@ func (d *decoder) brief(id job.ID, values []any) *job.Info {
 		ID: id, Status: statemachine.Status(text(0)), Type: baseType(text(1)), Queue: text(2), Parent: job.ID(text(3)),
 		Created: d.time(text(5)), Ran: d.time(text(6)),
 	}
-	if len(values) == len(briefFields) {
-		i.Labels = d.labels(text(7))
+	for n, field := range fields {
+		switch field {
+		case "name":
+			i.Name = text(n)
+		case "labels":
+			i.Labels = d.labels(text(n))
+		}
 	}
 	if i.Joining = text(4) == "1"; i.Joining {
 		i.Parent = "" // perhaps: who asks further will see

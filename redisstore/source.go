@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,6 +24,7 @@ type source interface {
 func (s *Store) lister(ctx context.Context, f *job.Filter) (*lister, error) {
 	l := &lister{store: s, filter: f}
 	failed, active := among(f.Status)
+	pathed := f.Path != "" || f.Below != ""
 	var many bool
 	var err error
 	if active && f.Alias == "" && !f.All {
@@ -33,6 +33,8 @@ func (s *Store) lister(ctx context.Context, f *job.Filter) (*lister, error) {
 		}
 	}
 	switch {
+	case pathed:
+		l.from, err = s.matchingPath(ctx, f)
 	case f.Alias != "":
 		l.from, err = s.named(ctx, f)
 	case active && !many:
@@ -49,7 +51,7 @@ func (s *Store) lister(ctx context.Context, f *job.Filter) (*lister, error) {
 
 // plain tells whether a filter asks for nothing but when jobs were created.
 func plain(f *job.Filter) bool {
-	return len(f.Status) == 0 && f.Type == "" && f.Queue == "" && len(f.Labels) == 0 && len(f.Keys) == 0
+	return len(f.Status) == 0 && f.Type == "" && f.Queue == "" && f.Name == "" && len(f.Labels)+len(f.Keys)+len(f.StateKeys) == 0
 }
 
 // among tells whether failed is among the statuses, and whether any of those whose jobs are in
@@ -148,19 +150,24 @@ func (s *Store) active(ctx context.Context, f *job.Filter, failed bool) (source,
 
 // named is a source of the jobs that have an alias of a pattern.
 func (s *Store) named(ctx context.Context, f *job.Filter) (source, error) {
-	var ids []job.ID
-	if !strings.ContainsAny(f.Alias, `*?[\`) {
-		id, err := s.rdb.HGet(ctx, s.keys.aliases(), f.Alias).Result()
+	ids, err := s.aliased(ctx, f.Alias)
+	return sorted(ids, f), err
+}
+
+// aliased returns the jobs that have an alias of a pattern.
+func (s *Store) aliased(ctx context.Context, pattern string) (ids []job.ID, err error) {
+	if !job.IsPattern(pattern) {
+		id, err := s.rdb.HGet(ctx, s.keys.aliases(), pattern).Result()
 		if err == nil {
 			ids = append(ids, job.ID(id))
 		}
 		if errors.Is(err, redis.Nil) {
 			err = nil
 		}
-		return sorted(ids, f), s.explain(err)
+		return ids, s.explain(err)
 	}
 	for cursor := uint64(0); ; {
-		pairs, next, err := s.rdb.HScan(ctx, s.keys.aliases(), cursor, f.Alias, 10_000).Result()
+		pairs, next, err := s.rdb.HScan(ctx, s.keys.aliases(), cursor, pattern, 10_000).Result()
 		if err != nil {
 			return nil, s.explain(err)
 		}
@@ -168,7 +175,7 @@ func (s *Store) named(ctx context.Context, f *job.Filter) (source, error) {
 			ids = append(ids, job.ID(pairs[i]))
 		}
 		if cursor = next; cursor == 0 {
-			return sorted(ids, f), nil
+			return ids, nil
 		}
 	}
 }
@@ -424,13 +431,13 @@ func (x *below) expand(ctx context.Context, roots []job.ID) ([]job.ID, error) {
 			ids[n] = p.id
 			trees[p.tree] = append(trees[p.tree], p.id)
 		}
-		children, err := x.store.childrenOf(ctx, ids)
+		children, err := x.store.childrenOf(ctx, ids, "*")
 		if err != nil {
 			return nil, err
 		}
 		for n, p := range part {
 			for _, child := range children[n] {
-				level = append(level, place{job.ID(child), p.tree})
+				level = append(level, place{child, p.tree})
 			}
 		}
 	}
@@ -440,22 +447,4 @@ func (x *below) expand(ctx context.Context, roots []job.ID) ([]job.ID, error) {
 		all = append(all, tree...)
 	}
 	return all, nil
-}
-
-// childrenOf returns the children of each of the jobs.
-func (s *Store) childrenOf(ctx context.Context, ids []job.ID) ([][]string, error) {
-	cmds := make([]*redis.StringSliceCmd, len(ids))
-	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, id := range ids {
-			cmds[i] = p.HVals(ctx, s.keys.job(id, childrenSuffix))
-		}
-		return nil
-	}); err != nil {
-		return nil, s.explain(err)
-	}
-	children := make([][]string, len(ids))
-	for i, c := range cmds {
-		children[i] = c.Val()
-	}
-	return children, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,12 +22,14 @@ type filterFlags struct {
 	typ, queue   string
 	labels       []string
 	alias        string
+	path, name   string
+	states       []string
 	older, newer ageFlag
 	all          bool
 }
 
 // filters are the names of those flags of which a command needs one to act on many jobs.
-var filters = []string{"status", "type", "queue", "label", "alias", "older", "newer"}
+var filters = []string{"status", "type", "queue", "label", "alias", "path", "name", "state", "older", "newer"}
 
 func (f *filterFlags) flags(s *settings, c *cobra.Command) {
 	flags := c.Flags()
@@ -35,6 +38,9 @@ func (f *filterFlags) flags(s *settings, c *cobra.Command) {
 	flags.StringVar(&f.queue, "queue", "", "jobs of this `QUEUE`")
 	flags.StringArrayVar(&f.labels, "label", nil, "jobs with this label, `KEY[=VALUE]`; repeated: with all of them")
 	flags.StringVar(&f.alias, "alias", "", "jobs with an alias like this `PATTERN`: album-* or ?1")
+	flags.StringVar(&f.path, "path", "", "jobs that this `PATH` leads to: 'shop/pay/*', 'shop/**' for shop and all below it, 'album-*/thumbs'")
+	flags.StringVar(&f.name, "name", "", "children with a name like this `PATTERN`: 'pay-*'")
+	flags.StringArrayVar(&f.states, "state", nil, "jobs whose state has this `KEY`; repeated: all of them")
 	flags.Var(&f.older, "older", "jobs created more than this time `AGO`: 90s, 5m, 2h, 3d")
 	flags.Var(&f.newer, "newer", "jobs created less than this time `AGO`")
 	flags.BoolVar(&f.all, "all", false, "jobs below others, too")
@@ -74,13 +80,15 @@ func (f *filterFlags) ages(ctx context.Context, store *redisstore.Store, filter 
 
 // filter makes a filter of the flags but for ages, or says what is wrong with them.
 func (f *filterFlags) filter(c *cobra.Command) (job.Filter, error) {
-	empty := map[string]bool{"status": len(f.status) == 0, "type": f.typ == "", "queue": f.queue == "", "alias": f.alias == ""}
+	empty := map[string]bool{"status": len(f.status) == 0, "type": f.typ == "", "queue": f.queue == "", "alias": f.alias == "", "path": f.path == "", "name": f.name == "", "state": slices.Contains(f.states, "")}
 	for _, name := range filters {
 		if empty[name] && c.Flags().Changed(name) { // an unset variable of a script must not mean all jobs
 			return job.Filter{}, usageError{fmt.Errorf("--%s is empty", name)}
 		}
 	}
-	out := job.Filter{Type: f.typ, Queue: f.queue, Alias: f.alias, All: f.all, Labels: map[string]string{}}
+	out := job.Filter{
+		Type: f.typ, Queue: f.queue, Alias: f.alias, Path: f.path, Name: f.name, StateKeys: f.states, All: f.all, Labels: map[string]string{},
+	}
 	for _, text := range f.status {
 		if err := known("status", text, texts(statemachine.Statuses())); err != nil {
 			return out, err

@@ -33,11 +33,12 @@ func newJobs(s *settings) *cobra.Command {
 	var f jobsFlags
 	c := &cobra.Command{
 		Use:   "jobs",
-		Short: "Find jobs: by status, type, queue, label, alias or age",
+		Short: "Find jobs: by status, type, queue, label, alias, path, name, state or age",
 		Long: `Find jobs. Without flags those without parent are listed, the newest first. A job must
-pass all the flags given. Sorted by anything but their creation, all jobs that pass are read
+pass all the flags given. --path looks only below the jobs that the path leads to; --name and
+--all look at all jobs. Sorted by anything but their creation, all jobs that pass are read
 before the first is shown.`,
-		Example: "  weir jobs --status failed,running --newer 1h\n  weir jobs --label customer=7 -o jsonl\n  weir jobs --type resize --all --sort -ran --limit 10\n  weir jobs --count",
+		Example: "  weir jobs --status failed,running --newer 1h\n  weir jobs --label customer=7 -o jsonl\n  weir jobs --path 'shop/pay/*' --status failed\n  weir jobs --name 'pay-*' --state receipt\n  weir jobs --type resize --all --sort -ran --limit 10\n  weir jobs --count",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			filter, err := f.filter(c)
