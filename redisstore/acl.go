@@ -57,6 +57,9 @@ type ACL struct {
 	// Functions lets a worker load the scripts as a function, which makes commits faster.
 	// A user who may load functions may replace those of others, whatever their namespace.
 	Functions bool
+	// WorkKit are the names of schedules of WorkKit, whose keys the user needs, too. Each worker of a namespace that serves
+	// one needs them.
+	WorkKit []string
 }
 
 // Rules returns the rules, as ACL SETUSER takes them, for the namespace and the kind of
@@ -81,6 +84,14 @@ func (a ACL) Rules(cfg Config) ([]string, error) {
 	}
 	rules := []string{"resetkeys", "resetchannels", "-@all"}
 	rules = append(rules, a.patterns(cfg.namespace())...)
+	for _, name := range a.WorkKit {
+		if err := checkKitName(name); err != nil {
+			return nil, err
+		}
+		for _, what := range []string{"jobs", "next"} {
+			rules = append(rules, a.reach()+name+":"+what)
+		}
+	}
 	for _, line := range a.commands() {
 		name, _, _ := strings.Cut(line, " ")
 		rules = append(rules, "+"+name)
@@ -90,6 +101,14 @@ func (a ACL) Rules(cfg Config) ([]string, error) {
 		rules = append(rules, functionLoad)
 	}
 	return append(rules, t.commands()...), nil
+}
+
+// reach is what begins the rule for a key that the role may use.
+func (a ACL) reach() string {
+	if a.Role == RoleReader {
+		return "%R~"
+	}
+	return "~"
 }
 
 // commands are those that a role needs, with arguments.

@@ -110,6 +110,7 @@ func (e *examiner) checks() []check {
 		{"ready", e.waiting},
 		{"throttled", e.throttled},
 		{"locks", e.oldLocks},
+		{"workkit", e.workkits},
 	}
 	if e.x.Deep {
 		return append(all, check{"orphans", e.orphans}, check{"ports", e.outputs})

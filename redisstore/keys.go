@@ -139,6 +139,14 @@ func (k keyspace) adopting() string { return "weir:{" + k.namespace + "}:adoptin
 // sweeper is the lock of the namespace's one sweeping process.
 func (k keyspace) sweeper() string { return "weir:{" + k.namespace + "}:sweeper" }
 
+// workkits is the set of the schedules of WorkKit that are served, or were added to. workkit is what Weir keeps of one of them: the
+// sequence of its members (order), the trees of entries that run for the last time (last), why entries are not run (refused).
+func (k keyspace) workkits() string { return "weir:{" + k.namespace + "}:workkit" }
+
+func (k keyspace) workkit(name, what string) string {
+	return k.workkits() + ":" + name + ":" + what
+}
+
 // paused is the set of the queues that are paused.
 func (k keyspace) paused() string { return "weir:{" + k.namespace + "}:paused" }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true}
+var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true, "workkit": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -109,7 +109,10 @@ func (b *bare) run(name string, args ...any) string {
 	for _, library := range []string{"base", "ready", "retain", "kin", "mail", "edge", "port", "quiesce", "rate", "place", "run", "subtree", "hub", "delta", "tx"} {
 		src += b.scripts[library]
 	}
-	own := map[string]string{"mail_apply": b.scripts["launch"]}[name]
+	own := map[string]string{"mail_apply": b.scripts["launch"] + b.scripts["workkit"]}[name]
+	if strings.HasPrefix(name, "workkit_") {
+		own = b.scripts["workkit"]
+	}
 	reply, err := b.rdb.Eval(b.Context(), src+"start(keys, args, 0)\n"+own+b.scripts[name], []string{bareShard + "due"}, args...).Result()
 	if err != nil {
 		b.Fatalf("script %s: %v", name, err)

@@ -55,13 +55,17 @@ var (
 	scriptLack     = script("ready_lack", "run").freeing()
 	scriptPop      = script("pop", "run").freeing()
 	scriptFill     = script("ready_fill", "run")
-	scriptMail     = script("mail_apply", "hub", "launch").freeing()
+	scriptMail     = script("mail_apply", "hub", "launch", "workkit").freeing()
 	scriptMailRead = script("mail_read", "mail").freeing()
 	scriptMailDone = script("mail_done", "mail").freeing()
 	scriptPublish  = script("channel_publish", "hub")
 	scriptAlias    = script("alias_set", "mail")
 	scriptUnlock   = script("job_unlock", "mail").freeing()
 	scriptBeat     = script("engine_beat", "mail").freeing()
+	scriptKitAdd   = script("workkit_add", "mail", "workkit")
+	scriptKitDue   = script("workkit_due", "mail", "workkit").freeing()
+	scriptKitMove  = script("workkit_move", "mail", "workkit")
+	scriptKitEnd   = script("workkit_end", "mail", "workkit").freeing()
 )
 
 // programs are all scripts, by name. It is complete once the package is initialized.

@@ -193,7 +193,7 @@ func documented(e *env) *regexp.Regexp {
 	parts := map[string]string{
 		"<ns>": e.ns, "<n>": "[0-9]+", "<id>": "[0-9a-f-]{36}([.][0-9]+)?", "<tree>": "[0-9a-f-]{36}",
 		"<port>": "[a-zA-Z0-9_]+", "<channel>": "/[a-zA-Z0-9_.:/-]*", "<engine>": "[A-Z0-9]+",
-		"<queue>": "[a-zA-Z0-9_.:/-]+", "<type>": "[a-zA-Z0-9_.:/-]*", "<token>": "[^ ]+",
+		"<queue>": "[a-zA-Z0-9_.:/-]+", "<type>": "[a-zA-Z0-9_.:/-]*", "<token>": "[^ ]+", "<name>": "[a-zA-Z0-9_.:/-]+",
 	}
 	var keys []string
 	for _, line := range strings.Split(string(page), "\n") {

@@ -48,9 +48,12 @@ local function missed(writer, id, port, n, why)
   mail(writer, 'note', writer, '"' .. what .. ' to port \\"' .. port .. '\\" of job ' .. id .. ' did not arrive: ' .. why .. '"')
 end
 
--- retain.told tells whoever is to know that a root has settled. whom: job and In port.
+-- retain.told tells whoever is to know that a root has settled. whom: job and In port, or `workkit:` and an entry of a
+-- schedule of WorkKit, and the name of that.
 function retain.told(j, whom)
   local id, port = string.match(whom, '^(%S+) (%S+)$')
+  local entry = string.match(id, '^workkit:(.+)$')
+  if entry then return mail('hub', 'workkit', port, entry, j.id) end
   mail(id, 'write', id, port, '', '{"job":"' .. j.id .. '","status":"' .. j.status .. '"}')
 end
 

@@ -48,6 +48,7 @@ local DO = {
     local holder = call('HGET', P .. 'aliases', alias)
     mail(id, 'note', id, '"it did not get the alias \\"' .. alias .. '\\", which job ' .. holder .. ' has"')
   end,
+  workkit = function(name, id, root) kit.ended(name, id, root) end,
   watch = function(on)
     if on == '1' then call('SET', P .. 'watch', '1') else call('DEL', P .. 'watch') end
     watched = nil

@@ -1,0 +1,85 @@
+package workkit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/schedule"
+)
+
+// Now is the schedule of what is to run at once.
+const Now = "now"
+
+// When reads when an entry is to run: Now, or a schedule of package schedule, with a tag or without: English such as "in 5 minutes",
+// "7pm tomorrow" or "every weekday at 9am", a cron expression, a moment. It returns it in the dialect cron7, and the first time. now is the moment of
+// asking. What cron7 cannot say, and what never comes, is refused with an error that wraps job.ErrConfig.
+func When(text string, now time.Time) (cron string, first time.Time, err error) {
+	if text == Now || text == "" {
+		return schedule.Cron7Once(now), now, nil
+	}
+	kind, rest := schedule.Detect(text)
+	s, err := schedule.Parse(kind, rest, "", now)
+	if err == nil {
+		cron, err = s.Cron7()
+	}
+	if err == nil {
+		s, err = schedule.Parse(schedule.Cron7, cron, "", now)
+	}
+	if err != nil {
+		return "", first, fmt.Errorf("%w of %s: %w", job.ErrConfig, Label, err)
+	}
+	first, _ = s.Next(schedule.Moments{Now: now})
+	return cron, first, nil
+}
+
+// Added is what Add did.
+type Added struct {
+	ID   string    `json:"id"`
+	Cron string    `json:"cron"`
+	Due  time.Time `json:"due"` // first; of one that was there, it may have come already
+	New  bool      `json:"new"` // false: an entry of that ID was there, and is as it was
+}
+
+// Add adds an entry to a schedule, as WorkKit does: an entry that is there already, waiting or running, is left as it is. when is
+// what When reads. args are the elements of the array that the job gets.
+func Add(ctx context.Context, s *redisstore.Store, name, when, jobName string, args ...any) (*Added, error) {
+	kit, err := s.WorkKit(name)
+	if err != nil {
+		return nil, err
+	}
+	if jobName == "" {
+		return nil, fmt.Errorf("%w of %s: it names no job: give the type to launch", job.ErrConfig, Label)
+	}
+	raw, err := array(args)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := Entry{Args: raw, Job: jobName}
+	a := &Added{}
+	if e.Cron, a.Due, err = When(when, now.UTC()); err != nil {
+		return nil, err
+	}
+	if a.ID, err = e.ID(); err != nil {
+		return nil, err
+	}
+	payload, err := e.Canonical()
+	if err == nil {
+		_, err = parse(payload)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w of %s: %w", job.ErrConfig, Label, err)
+	}
+	a.Cron = e.Cron
+	a.New, err = kit.Add(ctx, a.ID, member(a.ID), payload, a.Due)
+	if err != nil {
+		return nil, fmt.Errorf("adding to %s: %w", name, err)
+	}
+	return a, nil
+}
