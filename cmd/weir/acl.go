@@ -11,6 +11,7 @@ import (
 
 func newACL(s *settings) *cobra.Command {
 	var functions bool
+	var kits []string
 	c := &cobra.Command{
 		Use:   "acl worker|reader",
 		Short: "Print which rules a user of Redis needs for a namespace",
@@ -30,7 +31,7 @@ as an administrator who sends a message with this version of Weir, loads it for 
 			if err != nil {
 				return err
 			}
-			rules, err := redisstore.ACL{Role: redisstore.Role(args[0]), Functions: functions}.Rules(cfg)
+			rules, err := redisstore.ACL{Role: redisstore.Role(args[0]), Functions: functions, WorkKit: kits}.Rules(cfg)
 			if err != nil {
 				return err
 			}
@@ -40,5 +41,7 @@ as an administrator who sends a message with this version of Weir, loads it for 
 		ValidArgs: []string{string(redisstore.RoleWorker), string(redisstore.RoleReader)},
 	}
 	c.Flags().BoolVar(&functions, "functions", false, "let a worker load functions, which makes it faster")
+	c.Flags().StringSliceVar(&kits, "workkit", nil, "`NAMES` of WorkKit schedules whose keys the user needs, too: all workers of the namespace, if one serves them")
+	s.completeFlag(c, "workkit", kitWords)
 	return c
 }

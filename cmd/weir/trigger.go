@@ -76,20 +76,27 @@ func firesOn(t *trigger.Status) string {
 
 func newTriggerAdd(s *settings) *cobra.Command {
 	var f triggerFlags
-	var alias string
+	var alias, kit string
 	var labels []string
 	c := &cobra.Command{
 		Use:   "add [SCHEDULE]",
 		Short: "Make a trigger that launches a job of a type, or a graph",
 		Long: `Make a trigger that launches a job of a type, or a graph, each time it fires: at the times of
 SCHEDULE (weir next says what one means), for each message published to --channel, or, with neither, for
-each message that is sent to it (weir send TRIGGER in MESSAGE, or POST /v1/triggers/ID/send).`,
+each message that is sent to it (weir send TRIGGER in MESSAGE, or POST /v1/triggers/ID/send).
+
+With --workkit it is no trigger, but an entry of a schedule of WorkKit, in the keys NAME:jobs and NAME:next
+of the Redis, as other programs write it: without SCHEDULE it runs at once. docs/workkit.md tells more.`,
 		Example: `  weir trigger add '30 9 * * MON-FRI' --zone Europe/Berlin --type report --args '{"kind":"daily"}' --alias daily
   weir trigger add 'in 10m' --graph cleanup.yaml
   weir trigger add --channel /files/new --filter 'it.size > 0' --type import --parallel 4
-  weir trigger add --type deploy --debounce 30s --payload append --parallel 1 --overflow drop`,
+  weir trigger add --type deploy --debounce 30s --payload append --parallel 1 --overflow drop
+  weir trigger add --workkit app-tasks 'in 5 minutes' --type "#'your-app.user/activate" --args '["tracy@domain.com"]'`,
 		Args: usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if kit != "" {
+				return f.addEntry(s, c, kit, args)
+			}
 			var d trigger.Definition
 			if err := f.apply(c, args, &d); err != nil {
 				return err
@@ -120,6 +127,8 @@ each message that is sent to it (weir send TRIGGER in MESSAGE, or POST /v1/trigg
 	}
 	f.add(s, c)
 	c.Flags().StringVar(&alias, "alias", "", "a name for the trigger")
+	c.Flags().StringVar(&kit, "workkit", "", "add an entry to the WorkKit schedule of this `NAME` instead; --args is a JSON array then")
+	s.completeFlag(c, "workkit", kitWords)
 	c.Flags().StringArrayVar(&labels, "label", nil, "a label of the trigger, `KEY=VALUE`")
 	return c
 }
@@ -242,12 +251,16 @@ func newTriggerDelete(s *settings) *cobra.Command {
 
 func newTriggerList(s *settings) *cobra.Command {
 	var all bool
+	var kit string
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the triggers: when they fire next, and what they did",
-		Example: "  weir trigger list\n  weir trigger list --all -o json",
+		Example: "  weir trigger list\n  weir trigger list --all -o json\n  weir trigger list --workkit app-tasks",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if kit != "" {
+				return s.listEntries(c, kit)
+			}
 			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
 				found := []*trigger.Status{}
 				for t, err := range trigger.List(ctx, job.NewClient(store), all, 1) {
@@ -267,6 +280,8 @@ func newTriggerList(s *settings) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "also those that fire no more")
+	c.Flags().StringVar(&kit, "workkit", "", "list the entries of the WorkKit schedule of this `NAME` instead")
+	s.completeFlag(c, "workkit", kitWords)
 	s.formats(c, "table", "json", "yaml")
 	return c
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
+	"github.com/weirworks/weir/workkit"
 )
 
 // workerFlags say which jobs an engine serves.
@@ -27,13 +28,16 @@ type workerFlags struct {
 	graphFlags
 	queues      []string
 	concurrency int
+	workkit     []string
 }
 
 func (f *workerFlags) add(s *settings, c *cobra.Command) {
 	f.addPolicy(c)
 	c.Flags().StringArrayVar(&f.queues, "queue", nil, "`QUEUE[=WEIGHT]` to serve; one of weight 6 gets six times the attention of one of weight 1 (default default)")
 	c.Flags().IntVar(&f.concurrency, "concurrency", 0, "runs at a time (default twice the number of CPUs)")
+	c.Flags().StringSliceVar(&f.workkit, "workkit", nil, "serve the WorkKit schedules of these `NAMES` too: what is due in the keys NAME:next and NAME:jobs")
 	s.completeFlag(c, "queue", queueWords)
+	s.completeFlag(c, "workkit", kitWords)
 }
 
 // config is that of an engine that runs components.
@@ -56,18 +60,29 @@ func (f *workerFlags) config(store *redisstore.Store, log io.Writer) (worker.Con
 	return cfg, cfg.Validate()
 }
 
-// engine makes an engine, or says what is wrong with the flags. flush is to be called when it has ended.
+// engine makes an engine, or says what is wrong with the flags, and serves schedules of WorkKit as soon as it runs. flush is to be
+// called when it has ended.
 func (f *workerFlags) engine(c *cobra.Command, store *redisstore.Store, hooks ...worker.Hooks) (e *worker.Engine, flush func(), err error) {
 	cfg, err := f.config(store, c.ErrOrStderr())
 	if err != nil {
 		return nil, nil, err
 	}
+	var kits *workkit.Listener
+	if len(f.workkit) > 0 {
+		if kits, err = workkit.New(workkit.Config{Store: store, Schedules: f.workkit, Logger: cfg.Logger}); err != nil {
+			return nil, nil, err
+		}
+	}
 	cfg.Hooks = hooks
-	if flush, err = traced(c, store, &cfg); err != nil {
+	flushed, err := traced(c, store, &cfg)
+	if err != nil {
 		return nil, nil, err
 	}
-	e, err = worker.New(cfg)
-	return e, flush, err
+	if e, err = worker.New(cfg); err != nil || kits == nil {
+		return e, flushed, err
+	}
+	stop := listen(c.Context(), kits, e)
+	return e, func() { stop(); flushed() }, nil
 }
 
 // serve runs jobs until the program is told to stop.
@@ -96,12 +111,15 @@ with Ctrl-C or SIGTERM: runs in progress then have ten seconds to finish. A seco
 stops at once: what it cuts off runs again, at the latest when its lease ends. Any number
 of workers can serve one Redis.
 
+With --workkit they serve schedules that other programs keep in the keys of WorkKit, too:
+docs/workkit.md tells how.
+
 With --listen an HTTP server answers at /healthz (the process lives), /readyz (Redis is
 reached, and the worker takes jobs: not while it stops) and /metrics (for Prometheus). It
 asks for no password: let only those reach it who may see names of types and queues.
 
 ` + traceHelp,
-		Example: "  weir worker --redis redis://localhost:6379 --queue default --queue slow=2\n  weir worker --listen 127.0.0.1:9090",
+		Example: "  weir worker --redis redis://localhost:6379 --queue default --queue slow=2\n  weir worker --listen 127.0.0.1:9090\n  weir worker --workkit app-tasks,mail",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.checkRoot(); err != nil {
