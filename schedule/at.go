@@ -41,7 +41,7 @@ func within(t time.Time) (rule, *Error) {
 	if y := t.UTC().Year(); y < 1 || y > horizon.Year() {
 		return nil, refuse("year", "%d is out of range", y)
 	}
-	return moment{t}, nil
+	return moment{t.Truncate(time.Millisecond)}, nil // what follows a schedule keeps milliseconds: it would come again and again behind them
 }
 
 // next implements rule.
