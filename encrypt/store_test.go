@@ -244,7 +244,7 @@ func TestNothingInPlain(t *testing.T) {
 	b.ok(err)
 	kin, err := client.Start(ctx, job.Single(&parent{}, ""))
 	b.ok(err)
-	lone, err := client.Start(ctx, job.Single(&stage{Sign: marker}, ""))
+	lone, err := client.Start(ctx, job.Single(&stage{Sign: marker}, ""), job.Memo(json.RawMessage(`"`+marker+`"`)))
 	b.ok(err)
 	b.ok(lone.SetDefault(ctx, port.Input, "add", marker+"-default"))
 	b.ok(lone.SetState(ctx, map[string]any{"outside": marker}))
@@ -323,6 +323,9 @@ func (b *bench) seen(line, lone *job.Handle) {
 	b.ok(err)
 	if p, _ := info.Port(port.Input, "add"); string(info.Args) != `{"Sign":"`+marker+`"}` || string(p.Default) != `"`+marker+`-default"` {
 		b.Errorf("args %s, default %s", info.Args, p.Default)
+	}
+	if string(info.Memo) != `"`+marker+`"` {
+		b.Errorf("memo %s", info.Memo)
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	KindDefault Kind = "default"
 	KindReason  Kind = "reason"
 	KindArgs    Kind = "args"
+	KindMemo    Kind = "memo"
 	KindState   Kind = "state"
 	KindError   Kind = "error"
 	KindLog     Kind = "log"

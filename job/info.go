@@ -22,6 +22,7 @@ type Info struct {
 	Parent   ID                  `json:"parent,omitempty"`
 	By       string              `json:"by,omitempty"` // who created it
 	Args     json.RawMessage     `json:"args,omitempty"`
+	Memo     json.RawMessage     `json:"-"` // what it was started with, see the function Memo; nil for nothing
 	Created  time.Time           `json:"created"`
 	Ran      time.Time           `json:"ran,omitzero"`      // start of the last run
 	Queued   time.Time           `json:"queued,omitzero"`   // last time it became queued
@@ -78,6 +79,7 @@ func (i *Info) Port(dir port.Dir, name string) (PortInfo, bool) {
 // Failure is one recorded error of a job, of which the last 20 are kept.
 type Failure struct {
 	At    time.Time `json:"at"`
+	Began time.Time `json:"began,omitzero"` // when the run began, by the store's clock
 	Step  int64     `json:"step"`
 	Try   int       `json:"try,omitempty"` // the first, second … run in a row that failed
 	Error string    `json:"error"`

@@ -115,7 +115,7 @@ func CheckLaunch(p *Plan) error {
 	ports, bytes := 0, 0
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		bytes += len(n.Name) + len(n.Type) + len(n.Args)
+		bytes += len(n.Name) + len(n.Type) + len(n.Args) + len(n.Memo)
 		for j := range n.Ports {
 			pt := &n.Ports[j]
 			ports++

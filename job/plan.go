@@ -73,6 +73,8 @@ type Node struct {
 	Ports       []Port
 	At          time.Time // not to run before; zero or past means now; its year is at most 9999
 	Silent      bool      // its statuses are not published
+	// Memo is JSON for whoever looks at the job, see the function Memo; nil: none. It is no part of what a graph is.
+	Memo json.RawMessage `json:"-"`
 	// Labels find the job again. They are no part of what a graph is: plans that differ in
 	// them alone are the same, and Patch leaves those of jobs that stay.
 	Labels map[string]string `json:"-"`
@@ -211,8 +213,13 @@ func (p *Plan) checkNode(i int, n *Node) error {
 	if i > 0 && (n.Parent < 0 || n.Parent >= i) {
 		return fmt.Errorf("parent %d must come before it in the plan", n.Parent)
 	}
-	if err := errors.Join(CheckSize("args", len(n.Args)), checkTime(n.At)); err != nil {
+	if err := errors.Join(CheckSize("args", len(n.Args)), CheckSize("a memo", len(n.Memo)), checkTime(n.At)); err != nil {
 		return err
+	}
+	if len(n.Memo) > 0 {
+		if err := port.Check(n.Memo); err != nil {
+			return fmt.Errorf("memo: %w", err)
+		}
 	}
 	if p.Nodes[0].Graph && len(n.Args) > 0 { // those of a lone job are for its run to refuse
 		if err := port.Check(n.Args); err != nil {

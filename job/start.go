@@ -31,6 +31,8 @@ type startOptions struct {
 	tell      *PortRef
 	queue     string
 	priority  *int
+	options   RunOptions
+	memo      json.RawMessage
 	labels    map[string]string
 	existing  existing
 	later     bool
@@ -80,6 +82,16 @@ func InQueue(queue string) ChildOption { return childOption(func(o *startOptions
 // WithPriority gives those jobs of the tree a priority, from 0 to MaxPriority, whose nodes and types name none. Of the ready
 // jobs of a queue those of a higher priority run first; Handle.SetPriority changes it later.
 func WithPriority(n int) ChildOption { return childOption(func(o *startOptions) { o.priority = &n }) }
+
+// WithRunOptions says for those jobs of the tree whose nodes have no options of their own how often and when their runs are tried again,
+// and how long one may take, in place of what their types say.
+func WithRunOptions(options RunOptions) ChildOption {
+	return childOption(func(o *startOptions) { o.options = options })
+}
+
+// Memo keeps a JSON value with the root of the tree for whoever looks at it, see Info.Memo: such as what it was asked for. Its worker does
+// not see it.
+func Memo(v json.RawMessage) ChildOption { return childOption(func(o *startOptions) { o.memo = v }) }
 
 // PatchExisting changes a graph that is there under the alias into the one that is started, if
 // it has another definition, as Handle.Patch does: that is how a new version of a graph is
@@ -179,15 +191,7 @@ func (o *startOptions) plan(p Planner, name string) (*Plan, error) {
 		changed := *plan
 		plan, changed.TellEnd = &changed, o.tell
 	}
-	if len(plan.Nodes) > 0 && (name != "" || o.queue != "" || o.priority != nil) {
-		changed := *plan // its planner may give it to others
-		plan, changed.Nodes = &changed, slices.Clone(plan.Nodes)
-		plan.Nodes[0].Name = cmp.Or(name, plan.Nodes[0].Name)
-		for i := range plan.Nodes {
-			plan.Nodes[i].Queue = cmp.Or(plan.Nodes[i].Queue, o.queue)
-			plan.Nodes[i].Priority = cmp.Or(plan.Nodes[i].Priority, o.priority)
-		}
-	}
+	plan = o.nodes(plan, name)
 	if plan, err = o.keep(plan, name != ""); err != nil {
 		return nil, err
 	}
@@ -196,6 +200,29 @@ func (o *startOptions) plan(p Planner, name string) (*Plan, error) {
 		err = checkAlias(o.alias)
 	}
 	return plan, err
+}
+
+// nodes puts what was chosen for the jobs of a plan into it: with a name, into that of a child.
+func (o *startOptions) nodes(plan *Plan, name string) *Plan {
+	if len(plan.Nodes) == 0 || name == "" && o.queue == "" && o.priority == nil && o.options == (RunOptions{}) && o.memo == nil {
+		return plan
+	}
+	changed := *plan // its planner may give it to others
+	changed.Nodes = slices.Clone(plan.Nodes)
+	root := &changed.Nodes[0]
+	root.Name = cmp.Or(name, root.Name)
+	if o.memo != nil {
+		root.Memo = o.memo
+	}
+	for i := range changed.Nodes {
+		n := &changed.Nodes[i]
+		n.Queue = cmp.Or(n.Queue, o.queue)
+		n.Priority = cmp.Or(n.Priority, o.priority)
+		if !n.Graph && n.Options == (RunOptions{}) {
+			n.Options = o.options
+		}
+	}
+	return &changed
 }
 
 // PlanChild returns the plan of a child of that name as the options have it, and its alias, empty if it is to have none.

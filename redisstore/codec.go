@@ -191,6 +191,9 @@ func (c *secrets) hideNodes(nodes []job.Node, id func(i int) job.ID) ([]job.Node
 		if n.Args, err = c.hide(c.place(job.KindArgs, id(i), ""), n.Args); err != nil {
 			return n, err
 		}
+		if n.Memo, err = c.hide(c.place(job.KindMemo, id(i), ""), n.Memo); err != nil {
+			return n, err
+		}
 		n.Ports, err = each(n.Ports, func(p job.Port) (_ job.Port, err error) {
 			if p.Default, err = c.hideDefault(p.Default); err == nil {
 				p.Initial, err = c.hideMessages(p.Initial)
@@ -314,6 +317,7 @@ func (c *secrets) showSnapshot(s *job.Snapshot) error {
 // people without keys see how jobs are, if not what they hold.
 func (c *secrets) showInfo(i *job.Info) {
 	i.Args = c.visible(c.place(job.KindArgs, i.ID, ""), i.Args)
+	i.Memo = c.visible(c.place(job.KindMemo, i.ID, ""), i.Memo)
 	for n := range i.Ports {
 		i.Ports[n].Default = c.visible(c.place(job.KindDefault, "", ""), i.Ports[n].Default)
 	}

@@ -269,6 +269,9 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 	if n.Args != nil {
 		fields = append(fields, "args", []byte(n.Args))
 	}
+	if len(n.Memo) > 0 {
+		fields = append(fields, "memo", []byte(n.Memo))
+	}
 	specs := make([]port.Spec, len(n.Ports))
 	for i := range n.Ports {
 		p := &n.Ports[i]

@@ -425,3 +425,30 @@ func TestStartUnknownQueue(t *testing.T) {
 		e.ok(start(g))
 	})
 }
+
+// A tree is started with options for the runs of those jobs that have none, and a memo, which its root keeps; a memo that is not JSON is
+// refused, and stores nothing.
+func TestStartOptionsAndMemo(t *testing.T) {
+	each(t, func(e *env) {
+		c := job.NewClient(e.store)
+		own := job.RunOptions{Tries: 7}
+		p := planner{{Name: "g", Type: "g", Graph: true}, {Name: "a", Type: "Base"}, {Name: "b", Type: "Base", Options: own}}
+		all := job.RunOptions{Tries: 3, Backoff: time.Second, MaxBackoff: time.Second, Timeout: time.Minute}
+		h, err := c.Start(e.Context(), p, job.WithRunOptions(all), job.Memo(json.RawMessage(`{"for": "me"}`)))
+		e.ok(err)
+		tree, err := h.Tree(e.Context())
+		e.ok(err)
+		if tree[0].Options != nil || *tree[1].Options != all || *tree[2].Options != own || string(tree[0].Memo) != `{"for": "me"}` || tree[1].Memo != nil {
+			e.Errorf("options %v, %v, %v, memos %s, %s", tree[0].Options, tree[1].Options, tree[2].Options, tree[0].Memo, tree[1].Memo)
+		}
+		for _, bad := range []job.Option{job.Memo(json.RawMessage(`{`)), job.WithRunOptions(job.RunOptions{Tries: -1})} {
+			if _, err := c.Start(e.Context(), p, bad); err == nil {
+				e.Error("it was started")
+			}
+		}
+		n, err := c.Count(e.Context(), job.Filter{})
+		if e.ok(err); n != 1 {
+			e.Errorf("%d trees", n)
+		}
+	})
+}

@@ -93,6 +93,25 @@ func (s *Store) queuesOf(ctx context.Context, engines []job.EngineInfo) ([]Queue
 	return out, nil
 }
 
+// NewIDIn returns a new ID for the root of a tree in the shard that all trees share whose IDs are made with that word. Of the ready jobs of
+// a shard, and not of others, those of a higher priority run first, and else those that became ready first.
+func (s *Store) NewIDIn(word string) (job.ID, error) {
+	shard := int(job.Hash(word) % uint32(s.keys.shards))
+	for {
+		id, err := job.NewID()
+		if err != nil || id.Shard(s.keys.shards) == shard {
+			return id, err
+		}
+	}
+}
+
+// Pending returns how many jobs of a queue are ready.
+func (s *Store) Pending(ctx context.Context, queue string) (int, error) {
+	q := QueueInfo{Name: queue}
+	err := s.waiting(ctx, &q)
+	return q.Pending, err
+}
+
 // waiting adds what the ready sets have of a queue.
 func (s *Store) waiting(ctx context.Context, q *QueueInfo) error {
 	types := make([]*redis.StringSliceCmd, s.keys.shards)

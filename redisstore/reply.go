@@ -78,6 +78,14 @@ func (d *decoder) raws(v any) []json.RawMessage {
 	return out
 }
 
+// rawOrNil is a field with JSON; nil if it is absent.
+func rawOrNil(text string) json.RawMessage {
+	if text == "" {
+		return nil
+	}
+	return json.RawMessage(text)
+}
+
 // pairs calls fn for each field and value of a flat list.
 func (d *decoder) pairs(v any, fn func(field string, value any)) {
 	l := d.list(v)
@@ -435,9 +443,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	if f["priority"] != "" {
 		i.Priority = new(int(n("priority")))
 	}
-	if f["args"] != "" {
-		i.Args = json.RawMessage(f["args"])
-	}
+	i.Args, i.Memo = rawOrNil(f["args"]), rawOrNil(f["memo"])
 	if f["messages"] != "" {
 		i.MessageTypes = job.DecodeTypes(f["messages"])
 	}

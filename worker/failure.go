@@ -160,7 +160,7 @@ func (r *Run) letter(d *job.Delta) {
 }
 
 func (r *Run) failure(err error) *job.Failure {
-	f := &job.Failure{At: time.Now().UTC(), Step: r.step, Try: r.info.Tries + 1, Error: clip(err.Error(), 4096), Trace: r.trace.at.String()}
+	f := &job.Failure{At: time.Now().UTC(), Began: r.info.Ran, Step: r.step, Try: r.info.Tries + 1, Error: clip(err.Error(), 4096), Trace: r.trace.at.String()}
 	var p *panicked
 	if errors.As(err, &p) {
 		f.Stack = clip(string(p.stack), 16384)

@@ -44,7 +44,7 @@ func (r *Run) Start(p job.Planner, opts ...job.Option) (*Tree, error) {
 // launches accounts for a tree in the commit. r.mu is held.
 func (r *Run) launches(p *job.Plan) error {
 	for i := range p.Nodes {
-		size := len(p.Nodes[i].Args)
+		size := len(p.Nodes[i].Args) + len(p.Nodes[i].Memo)
 		for j := range p.Nodes[i].Ports {
 			size += 64
 			for _, m := range p.Nodes[i].Ports[j].Initial {
