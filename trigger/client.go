@@ -113,15 +113,15 @@ func Get(ctx context.Context, c *job.Client, h *job.Handle, next int) (*Status, 
 	if err != nil {
 		return nil, err
 	}
-	s, err := of(ctx, c, info, next)
+	s, err := Of(ctx, c, info, next)
 	if err != nil {
 		return nil, fmt.Errorf("reading trigger %s: %w", h.ID(), err)
 	}
 	return s, nil
 }
 
-// of reads the state of a trigger.
-func of(ctx context.Context, c *job.Client, info *job.Info, next int) (*Status, error) {
+// Of is Get for a job that was looked at.
+func Of(ctx context.Context, c *job.Client, info *job.Info, next int) (*Status, error) {
 	if info.Type != Type {
 		return nil, errNotOne(info)
 	}
@@ -207,7 +207,7 @@ func List(ctx context.Context, c *job.Client, all bool, next int) iter.Seq2[*Sta
 			if !all && (info.Status.Settled() || info.Status == statemachine.Terminating) {
 				continue
 			}
-			s, err := of(ctx, c, info, next)
+			s, err := Of(ctx, c, info, next)
 			if errors.Is(err, job.ErrNotFound) {
 				continue
 			}

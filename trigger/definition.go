@@ -78,10 +78,19 @@ type Launch struct {
 	Plan  *Plan           `json:"plan,omitempty"`  // instead of Type and Args
 	// Port is the In port of the root that gets what the firing says, and then ends. Empty means "in" if the root has
 	// such a port, else its only one, if it has just one, else none.
-	Port     string            `json:"port,omitempty"`
-	Priority *int              `json:"priority,omitempty"`
-	Labels   map[string]string `json:"labels,omitempty"` // of the root, besides trigger=ID
-	Retain   string            `json:"retain,omitempty"` // for how long the tree is kept after its end, as job.ParseRetention reads it
+	Port string `json:"port,omitempty"`
+	// Message is what that port gets in place of what the firing says; empty: nothing.
+	Message  json.RawMessage `json:"message,omitempty"`
+	Priority *int            `json:"priority,omitempty"`
+	// Tries, Backoff, MaxBackoff and Timeout are about the runs of launched jobs whose nodes have no such options, see job.RunOptions.
+	Tries      int                `json:"tries,omitempty"`
+	Backoff    component.Duration `json:"backoff,omitempty"`
+	MaxBackoff component.Duration `json:"max_backoff,omitempty"`
+	Timeout    component.Duration `json:"timeout,omitempty"`
+	// Memo is kept with the root, see job.Memo.
+	Memo   json.RawMessage   `json:"memo,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"` // of the root, besides trigger=ID
+	Retain string            `json:"retain,omitempty"` // for how long the tree is kept after its end, as job.ParseRetention reads it
 }
 
 // Limits hold firings back. What they drop is counted, and named in the trigger's log.
@@ -190,8 +199,11 @@ func (l *Launch) check() error {
 	if l.Priority != nil {
 		bad = append(bad, job.CheckPriority(*l.Priority))
 	}
-	if len(l.Args) > job.MaxLaunch {
-		bad = append(bad, fmt.Errorf("%w: args have %d bytes, at most %d are allowed", job.ErrTooLarge, len(l.Args), job.MaxLaunch))
+	if err := l.runOptions().Validate(); err != nil {
+		bad = append(bad, fmt.Errorf("launch: %w", err))
+	}
+	if n := len(l.Args) + len(l.Message) + len(l.Memo); n > job.MaxLaunch {
+		bad = append(bad, fmt.Errorf("%w: args, message and memo have %d bytes, at most %d are allowed", job.ErrTooLarge, n, job.MaxLaunch))
 	}
 	if l.Retain != "" {
 		_, err := job.ParseRetention(l.Retain)
@@ -220,6 +232,13 @@ func (l *Launch) into(root *job.Node) (string, error) {
 	return "", nil
 }
 
+// runOptions are those of launched jobs that have none.
+func (l *Launch) runOptions() job.RunOptions {
+	return job.RunOptions{
+		Tries: l.Tries, Backoff: time.Duration(l.Backoff), MaxBackoff: time.Duration(l.MaxBackoff), Timeout: time.Duration(l.Timeout),
+	}
+}
+
 // options are those that a tree is launched with.
 func (l *Launch) options() []job.Option {
 	var all []job.Option
@@ -228,6 +247,12 @@ func (l *Launch) options() []job.Option {
 	}
 	if l.Priority != nil {
 		all = append(all, job.WithPriority(*l.Priority))
+	}
+	if o := l.runOptions(); o != (job.RunOptions{}) {
+		all = append(all, job.WithRunOptions(o))
+	}
+	if l.Memo != nil {
+		all = append(all, job.Memo(l.Memo))
 	}
 	for k, v := range l.Labels {
 		all = append(all, job.Label(k, v))

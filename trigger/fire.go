@@ -202,6 +202,9 @@ func (f *firing) launch(id job.ID, says json.RawMessage) error {
 			return err
 		}
 		if into != "" {
+			if l.Message != nil {
+				says = l.Message
+			}
 			if err := errors.Join(tree.Write(into, says), tree.Close(into)); err != nil {
 				return err
 			}

@@ -52,6 +52,14 @@ func TestC19At(t *testing.T) {
 	}
 }
 
+// A time with more digits than milliseconds comes once.
+func TestC19AtNanoseconds(t *testing.T) {
+	s := newScript(t, trigger.Definition{Schedule: "at:2026-01-01T00:30:00.123456789Z", Launch: task()})
+	s.after(time.Hour, `{"n":1,"at":"2026-01-01T00:30:00.123Z"}`)
+	s.after(time.Hour)
+	s.gone()
+}
+
 // gone wants the trigger to fire no more, and to be in no list but that of all.
 func (s *script) gone() {
 	s.Helper()
@@ -363,6 +371,29 @@ func TestNode(t *testing.T) {
 	}
 	if s := e.Status(h); s != statemachine.Completed {
 		t.Errorf("the graph is %s", s)
+	}
+}
+
+// What is launched gets a message of its own, and options for its runs.
+func TestLaunchOptions(t *testing.T) {
+	l := task()
+	l.Message, l.Memo, l.Priority = json.RawMessage(`{"a":[1]}`), json.RawMessage(`{"for":"me"}`), new(30)
+	l.Tries, l.Backoff, l.MaxBackoff, l.Timeout = 3, seconds(2), seconds(2), seconds(60)
+	s := newScript(t, trigger.Definition{Schedule: "every:1h", Count: 1, Launch: l})
+	s.after(time.Hour, `{"a":[1]}`)
+	for info, err := range s.e.Client().Jobs(t.Context(), job.Filter{Type: "Task"}) {
+		s.check(err)
+		want := job.RunOptions{Tries: 3, Backoff: 2 * time.Second, MaxBackoff: 2 * time.Second, Timeout: time.Minute}
+		if info.Options == nil || *info.Options != want || *info.Priority != 30 || string(info.Memo) != `{"for":"me"}` {
+			t.Errorf("launched with %+v, priority %v, memo %s", info.Options, info.Priority, info.Memo)
+		}
+	}
+	if got := weirtest.Drain[trigger.Tick](s.e, s.h, "out"); len(got) != 0 {
+		t.Errorf("and wrote %+v", got)
+	}
+	bad := trigger.Definition{Launch: &trigger.Launch{Type: "Task", Tries: -1, Timeout: 1}}
+	if err := bad.Validate(weirtest.Epoch); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "-1 tries") {
+		t.Errorf("bad options: %v", err)
 	}
 }
 
