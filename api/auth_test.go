@@ -45,7 +45,7 @@ func (s *service) newToken(role redisstore.TokenRole, tenant string, ttl time.Du
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	s, _, tokens := withTokens(t)
-	fill := strings.NewReplacer("{job}", "nobody", "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "n", "{alias}", "a", "{queue}", "default")
+	fill := strings.NewReplacer("{job}", "nobody", "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "n", "{alias}", "a", "{queue}", "default", "{worker}", "nobody")
 	for _, r := range s.api.Routes() {
 		path := fill.Replace(r.Path)
 		s.token = ""
@@ -79,14 +79,16 @@ func TestTenants(t *testing.T) {
 	var job api.Job
 	s.ask("POST", "/v1/graphs", `{"alias":"secret","graph":{"weir":1,"nodes":{"c":{"type":"collect"}},"inputs":{"in":"c.in"},"outputs":{"out":"c.out"}}}`).is(http.StatusCreated, &job)
 	before := string(s.ask("GET", "/v1/jobs/secret/tree", nil).body)
+	var launcher oneLauncher
+	s.cozy("POST", "/jobs/launchers/collect", `{"type":"@interval","arguments":"24h"}`).is(http.StatusCreated, &launcher)
 
 	s.token = theirs
 	var me api.Me
 	if s.ask("GET", "/v1/me", nil).is(http.StatusOK, &me); me.Tenant != tenant {
 		t.Fatalf("me: %+v", me)
 	}
-	for _, name := range []string{"secret", string(job.ID), string(job.ID) + ".1"} {
-		fill := strings.NewReplacer("{job}", name, "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "c", "{alias}", "taken", "{queue}", "default")
+	for _, name := range []string{"secret", string(job.ID), string(job.ID) + ".1", string(launcher.Data.ID)} {
+		fill := strings.NewReplacer("{job}", name, "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "c", "{alias}", "taken", "{queue}", "default", "{worker}", "nobody")
 		for _, r := range s.api.Routes() {
 			if !strings.Contains(r.Path, "{job}") {
 				continue
@@ -110,10 +112,21 @@ func TestTenants(t *testing.T) {
 			}
 		}
 	}
+	s.cozy("GET", "/jobs/"+string(job.ID), nil).refuses(http.StatusNotFound, "not_found", "")
+	for _, path := range []string{"/jobs/queue/map", "/jobs/launchers/map"} {
+		s.cozy("POST", path, `{"type":"@interval","arguments":"1h"}`).refuses(http.StatusNotFound, "not_found", "no worker")
+	}
+	for _, path := range []string{"/jobs/queue", "/jobs/launchers"} {
+		var page manyJobs
+		if s.cozy("GET", path, nil).is(http.StatusOK, &page); len(page.Data) != 0 {
+			t.Errorf("%s of another tenant: %+v", path, page)
+		}
+	}
 	if s.ask("GET", "/v1/jobs?all=true", nil).is(http.StatusOK, nil); strings.Contains(string(s.ask("GET", "/v1/jobs?all=true", nil).body), "secret") {
 		t.Error("another tenant's job is listed")
 	}
 	s.token = mine
+	s.cozy("GET", launcher.Data.Links.Self, nil).is(http.StatusOK, nil)
 	if after := string(s.ask("GET", "/v1/jobs/secret/tree", nil).body); after != before {
 		t.Errorf("another tenant changed it:\n%s\n%s", before, after)
 	}

@@ -113,7 +113,11 @@ func TestGeneratedRequests(t *testing.T) {
 		if a.status >= 500 || took > 5*time.Second {
 			t.Fatalf("seed %d: %s %s %q: %d after %s: %s", seed, method, path, body, a.status, took, a.body)
 		}
-		if a.status >= 400 && a.header.Get("Content-Type") != "application/problem+json" {
+		want := "application/problem+json"
+		if strings.HasPrefix(path, "/jobs/") {
+			want = "application/vnd.api+json"
+		}
+		if a.status >= 400 && a.header.Get("Content-Type") != want {
 			t.Fatalf("seed %d: %s %s %q: %d as %s: %s", seed, method, path, body, a.status, a.header.Get("Content-Type"), a.body)
 		}
 		if a.status < 400 && method != http.MethodGet {
@@ -181,7 +185,7 @@ func (g *generator) request(names []string, paths map[string]any) (method, path,
 
 // pathWord is often one that is there.
 func (g *generator) pathWord(name string) string {
-	known := map[string][]string{"job": {"a", "g", "g"}, "dir": {"in", "out"}, "port": {"in", "out"}, "queue": {"default"}}[name]
+	known := map[string][]string{"job": {"a", "g", "g"}, "dir": {"in", "out"}, "port": {"in", "out"}, "queue": {"default"}, "worker": {"collect", "map"}}[name]
 	if len(known) > 0 && g.IntN(4) > 0 {
 		return known[g.IntN(len(known))]
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,10 +33,10 @@ type service struct {
 }
 
 // serve starts one on a Redis, in a namespace of its own.
-func serve(t *testing.T, redisURL string, change func(*api.Config)) *service {
+func serve(t *testing.T, redisURL string, change func(*api.Config), more ...worker.Worker) *service {
 	t.Helper()
 	store := open(t, redisURL, redistest.Namespace(t))
-	workers := append(component.All(component.Policy{}), trigger.New())
+	workers := append(append(component.All(component.Policy{}), trigger.New()), more...)
 	cfg := api.Config{Store: store, Version: "test"}
 	for _, w := range workers {
 		cfg.Prototypes = append(cfg.Prototypes, w)
@@ -93,6 +94,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
+	path   string
 }
 
 // ask sends a request; a body that is a string is sent as it is, anything else as JSON.
@@ -132,7 +134,7 @@ func (s *service) ask(method, path string, body any, header ...string) *answer {
 	if err != nil {
 		s.Fatalf("%s %s: %v", method, path, err)
 	}
-	return &answer{s.T, resp.StatusCode, resp.Header, raw}
+	return &answer{s.T, resp.StatusCode, resp.Header, raw, path}
 }
 
 // is demands a status, and returns the body read into v unless that is nil.
@@ -149,10 +151,21 @@ func (a *answer) is(status int, v any) *answer {
 	return a
 }
 
-// refuses demands a problem with a code whose detail has a text.
+// refuses demands a problem with a code whose detail has a text; of the routes under /jobs that is as JSON:API has it.
 func (a *answer) refuses(status int, code, detail string) {
 	a.Helper()
 	var p api.Problem
+	if strings.HasPrefix(a.path, "/jobs") {
+		var all api.ErrorDocument
+		if a.is(status, &all); len(all.Errors) == 0 || a.header.Get("Content-Type") != "application/vnd.api+json" {
+			a.Fatalf("Content-Type %q, %s", a.header.Get("Content-Type"), a.body)
+		}
+		one := all.Errors[0]
+		if one.Code != code || one.Status != strconv.Itoa(status) || !strings.Contains(one.Detail, detail) {
+			a.Fatalf("error %+v, want code %s and a detail with %q", one, code, detail)
+		}
+		return
+	}
 	a.is(status, &p)
 	if kind := a.header.Get("Content-Type"); kind != "application/problem+json" {
 		a.Errorf("Content-Type %q of a problem", kind)

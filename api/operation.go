@@ -40,6 +40,7 @@ const (
 	groupRuns     = "runs"
 	groupSystem   = "system"
 	groupTriggers = "triggers"
+	groupCozy     = "cozy"
 )
 
 // The roles that operations ask for.
@@ -79,6 +80,9 @@ func (s *Server) operations() {
 	s.graphOperations()
 	s.runOperations()
 	s.triggerOperations()
+	if !s.cfg.NoCozy {
+		s.cozyOperations()
+	}
 	s.systemOperations()
 	s.eventOperations()
 }

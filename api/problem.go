@@ -136,11 +136,27 @@ func problemOf(err error) *Problem {
 }
 
 // problems turns huma's answers to wrong parameters into Problems.
-func problems(_ huma.Context, _ string, v any) (any, error) {
-	m, ok := v.(*huma.ErrorModel)
-	if !ok {
+func problems(hc huma.Context, _ string, v any) (any, error) {
+	p, is := v.(*Problem)
+	m, raised := v.(*huma.ErrorModel)
+	if !is && !raised {
 		return v, nil
 	}
+	if raised {
+		p = raisedProblem(m)
+	}
+	if _, w := unwrap(hc); inCozy(w) {
+		hc.SetHeader("Content-Type", apiType)
+		return apiErrorsOf(p), nil
+	}
+	if raised && len(p.Errors) == 1 {
+		p.Errors = nil // its detail says it
+	}
+	return p, nil
+}
+
+// raisedProblem is what huma found wrong.
+func raisedProblem(m *huma.ErrorModel) *Problem {
 	k := kindUsage
 	if m.Status != http.StatusUnprocessableEntity {
 		k = Kind{"malformed", m.Status, 2}
@@ -158,14 +174,17 @@ func problems(_ huma.Context, _ string, v any) (any, error) {
 			p.Detail = p.Errors[0].Where + ": " + p.Detail
 		}
 	}
-	if len(p.Errors) == 1 {
-		p.Errors = nil
-	}
-	return p, nil
+	return p
 }
 
 // writeProblem answers outside of an operation.
 func writeProblem(w http.ResponseWriter, p *Problem) {
+	if inCozy(w) {
+		w.Header().Set("Content-Type", apiType)
+		w.WriteHeader(p.Status)
+		_ = json.NewEncoder(w).Encode(apiErrorsOf(p))
+		return
+	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p)

@@ -26,7 +26,10 @@ type shownOperation struct {
 // document completes the OpenAPI document and serves the reference page.
 func (s *Server) document() {
 	doc := s.api.OpenAPI()
-	schema := doc.Components.Schemas.Schema(problemType, true, "Problem")
+	schema, apiSchema := doc.Components.Schemas.Schema(problemType, true, "Problem"), (*huma.Schema)(nil)
+	if !s.cfg.NoCozy {
+		apiSchema = doc.Components.Schemas.Schema(apiErrorsType, true, "ErrorDocument")
+	}
 	var all []shownOperation
 	for _, r := range s.routes {
 		item := doc.Paths[r.path]
@@ -36,6 +39,12 @@ func (s *Server) document() {
 		op.Responses["default"] = &huma.Response{
 			Description: "What was wrong, where, and what to do",
 			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: schema}},
+		}
+		if op.Tags[0] == groupCozy {
+			op.Responses["default"].Content = map[string]*huma.MediaType{apiType: {Schema: apiSchema}}
+			if op.RequestBody != nil {
+				op.RequestBody.Content[apiType] = op.RequestBody.Content[jsonType]
+			}
 		}
 		for _, p := range op.Parameters { // a header that another field of the document says already
 			if p.Name == "Content-Type" {
@@ -72,6 +81,7 @@ func (s *Server) document() {
 
 // The types of which huma is not told by an operation.
 var (
-	problemType = reflect.TypeFor[Problem]()
-	sendingType = reflect.TypeFor[Sending]()
+	problemType   = reflect.TypeFor[Problem]()
+	apiErrorsType = reflect.TypeFor[ErrorDocument]()
+	sendingType   = reflect.TypeFor[Sending]()
 )

@@ -19,6 +19,11 @@ func TestAnswersFitTheDocument(t *testing.T) {
 	s.ask("POST", "/v1/graphs", `{"alias":"g","labels":{"a":"b"},"graph":{"weir":1,"nodes":{"a":{"type":"map","args":{"expr":"it.x"},"failure":"fail"}},"inputs":{"in":"a.in"},"outputs":{"out":"a.out"}}}`).is(http.StatusCreated, nil)
 	s.ask("POST", "/v1/jobs/g/ports/in/in/messages", `{"messages":[{"x":1},{"x":2}]}`).is(http.StatusOK, nil)
 	s.ask("GET", "/v1/jobs/g/wait?for=suspended&timeout=10s", nil).is(http.StatusOK, nil)
+	var job oneJob
+	s.cozy("POST", "/jobs/queue/collect", `{"arguments":1}`).is(http.StatusAccepted, &job)
+	var launcher oneLauncher
+	s.cozy("POST", "/jobs/launchers/collect", `{"type":"@webhook"}`).is(http.StatusCreated, &launcher)
+	s.ask("POST", "/v1/triggers/"+string(launcher.Data.ID)+"/send", `1`).is(http.StatusNoContent, nil)
 	raw := s.ask("GET", "/openapi.json", nil).is(http.StatusOK, nil).body
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -57,13 +62,22 @@ func TestAnswersFitTheDocument(t *testing.T) {
 			continue
 		}
 		path := fill.Replace(r.Path)
+		switch {
+		case strings.HasPrefix(r.Path, "/jobs/launchers/{job}"):
+			path = strings.Replace(path, "/g", "/"+string(launcher.Data.ID), 1)
+		case strings.HasPrefix(r.Path, "/jobs/{job}"):
+			path = "/jobs/" + string(job.Data.ID)
+		}
 		if strings.HasSuffix(path, "/wait") {
 			path += "?timeout=50ms"
 		}
 		a := s.ask("GET", path, nil)
-		pointer := "#/components/schemas/Problem"
+		kind, pointer := "application~1json", "#/components/schemas/Problem"
+		if strings.HasPrefix(r.Path, "/jobs") {
+			kind, pointer = "application~1vnd.api+json", "#/components/schemas/ErrorDocument"
+		}
 		if a.status < 400 {
-			pointer = "#/paths/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(r.Path) + "/get/responses/200/content/application~1json/schema"
+			pointer = "#/paths/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(r.Path) + "/get/responses/200/content/" + kind + "/schema"
 		}
 		schema, err := compiler.Compile("openapi.json" + strings.NewReplacer("{", "%7B", "}", "%7D").Replace(pointer))
 		if err != nil {

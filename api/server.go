@@ -41,6 +41,13 @@ type Config struct {
 	Prototypes []any
 	// MaxBody is the greatest body of a request in bytes; zero means DefaultMaxBody.
 	MaxBody int64
+	// NoCozy leaves out the routes under /jobs, which are those of Cozy's jobs.
+	NoCozy bool
+	// Reserved are types of which the routes under /jobs create no jobs: they answer 403.
+	Reserved []string
+	// MaxPending is how many jobs of a queue may be ready: the routes under /jobs create no more, and answer 429. Zero means
+	// DefaultMaxPending.
+	MaxPending int
 	// Version is shown in the description of the API.
 	Version string
 	// Logger gets a line for each request; nil means none.
@@ -49,6 +56,10 @@ type Config struct {
 
 // DefaultMaxBody is the greatest body of a request, in bytes, unless the Config says otherwise.
 const DefaultMaxBody = 1 << 20
+
+// DefaultMaxPending is how many jobs of a queue may be ready before the routes under /jobs create no more, unless the Config says
+// otherwise.
+const DefaultMaxPending = 100_000
 
 // Server is the HTTP API of a namespace. It holds no state of jobs: any number of servers may
 // serve one namespace. It is safe for concurrent use.
@@ -77,8 +88,10 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("%w of the API: Store is required", job.ErrConfig)
 	case cfg.MaxBody < 0:
 		return nil, fmt.Errorf("%w of the API: MaxBody %d: use a positive number of bytes, or 0 for %d", job.ErrConfig, cfg.MaxBody, DefaultMaxBody)
+	case cfg.MaxPending < 0:
+		return nil, fmt.Errorf("%w of the API: MaxPending %d: use a positive number of jobs, or 0 for %d", job.ErrConfig, cfg.MaxPending, DefaultMaxPending)
 	}
-	cfg.MaxBody = cmp.Or(cfg.MaxBody, DefaultMaxBody)
+	cfg.MaxBody, cfg.MaxPending = cmp.Or(cfg.MaxBody, DefaultMaxBody), cmp.Or(cfg.MaxPending, DefaultMaxPending)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -98,7 +111,8 @@ func New(cfg Config) (*Server, error) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := time.Now()
-	rec := &recorder{ResponseWriter: w}
+	r = s.cozyPath(r)
+	rec := &recorder{ResponseWriter: w, cozy: s.isCozy(r)}
 	defer func() {
 		if p := recover(); p != nil {
 			s.cfg.Logger.Error("panic in a request", "method", r.Method, "path", r.URL.Path, "panic", p)
@@ -147,6 +161,7 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	cozy   bool // problems are told as JSON:API does
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -202,7 +217,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) *Problem {
 	case len(raw) == 0:
 	case kind == linesType && s.lines[s.pattern(r)]:
 		r.Header.Set("Content-Type", linesType)
-	case kind == jsonType || kind == formType: // which curl says of its own accord
+	case kind == jsonType, kind == formType, kind == apiType && s.isCozy(r): // curl says the second of its own accord
 		if err := checkBody(raw); err != nil {
 			return malformed("the body %v", err)
 		}

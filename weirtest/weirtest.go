@@ -108,6 +108,9 @@ func (s everyQueue) Type(ctx context.Context, queue, name string) (*job.TypeInfo
 // trees that it starts have IDs and an order of their own, different in each test run.
 func (e *Engine) Client() *job.Client { return e.client }
 
+// Store returns the engine's store, for what is to be given one, such as a server of package api. The Engine closes it.
+func (e *Engine) Store() *redisstore.Store { return e.store }
+
 // Now returns what the clock shows. Every engine's begins at Epoch.
 func (e *Engine) Now() time.Time { return e.clock.Now() }
 

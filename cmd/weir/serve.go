@@ -33,6 +33,9 @@ type apiFlags struct {
 	hosts           []string
 	maxBody         int64
 	requests        bool
+	noCozy          bool
+	reserved        []string
+	maxPending      int
 }
 
 func (f *apiFlags) add(c *cobra.Command) {
@@ -43,6 +46,9 @@ func (f *apiFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.key, "tls-key", "", "`FILE` with its private key")
 	flags.StringArrayVar(&f.hosts, "host", nil, "`NAME` that the server is reached by, if not as localhost or by an IP address; repeated: any of them")
 	flags.Int64Var(&f.maxBody, "max-body", api.DefaultMaxBody, "greatest body of a request, in `BYTES`")
+	flags.BoolVar(&f.noCozy, "no-cozy", false, "leave out the routes under /jobs, which are those of Cozy's jobs")
+	flags.StringArrayVar(&f.reserved, "reserve", nil, "`TYPE` of which the routes under /jobs make no jobs; repeated: all of them")
+	flags.IntVar(&f.maxPending, "max-pending", api.DefaultMaxPending, "ready jobs of a queue before the routes under /jobs make no more, at `MOST`")
 	flags.BoolVar(&f.requests, "log-requests", false, "log each request on standard error")
 }
 
@@ -58,6 +64,8 @@ func (f *apiFlags) check() error {
 		return usageError{errors.New("--tls-cert and --tls-key belong together: give both")}
 	case f.maxBody < 1:
 		return usageError{fmt.Errorf("--max-body %d: use a positive number of bytes", f.maxBody)}
+	case f.maxPending < 1:
+		return usageError{fmt.Errorf("--max-pending %d: use a positive number of jobs", f.maxPending)}
 	case host != "localhost" && (ip == nil || !ip.IsLoopback()) && !f.tokens:
 		return usageError{fmt.Errorf("--addr %s can be reached from other machines, and without --tokens anybody there could do all: add --tokens (weir token create makes one), or use %s", f.addr, defaultAddr)}
 	}
@@ -79,7 +87,7 @@ func (f *apiFlags) listen(c *cobra.Command, elsewhere bool) (net.Listener, error
 
 // server makes the API of a store.
 func (f *apiFlags) server(c *cobra.Command, s *settings, store *redisstore.Store, prototypes []worker.Worker) (*api.Server, error) {
-	cfg := api.Config{Store: store, Tokens: f.tokens, Hosts: f.hosts, MaxBody: f.maxBody, Version: buildVersion()}
+	cfg := api.Config{Store: store, Tokens: f.tokens, Hosts: f.hosts, MaxBody: f.maxBody, Version: buildVersion(), NoCozy: f.noCozy, Reserved: f.reserved, MaxPending: f.maxPending}
 	for _, w := range prototypes {
 		cfg.Prototypes = append(cfg.Prototypes, w)
 	}

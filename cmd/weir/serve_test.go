@@ -66,8 +66,16 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestAPIPage: docs/api.md shows what curl prints when its commands are run in order.
-func TestAPIPage(t *testing.T) {
+// TestAPIPages: docs/api.md and docs/cozy.md show what curl prints when their commands are run in order.
+func TestAPIPages(t *testing.T) {
+	t.Parallel()
+	for name, least := range map[string]int{"api.md": 15, "cozy.md": 10} {
+		t.Run(name, func(t *testing.T) { replayPage(t, name, least) })
+	}
+}
+
+func replayPage(t *testing.T, name string, least int) {
+	t.Helper()
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Fatal("curl is missing: make test installs it")
@@ -79,7 +87,7 @@ func TestAPIPage(t *testing.T) {
 			t.Fatal("the engine does not register its types")
 		}
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "api.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +109,7 @@ func TestAPIPage(t *testing.T) {
 			commands++
 		}
 	}
-	if commands < 15 {
+	if commands < least {
 		t.Errorf("only %d commands were run", commands)
 	}
 }
@@ -171,6 +179,7 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"serve", "--addr", "8080"}, exitUsage, "HOST:PORT"},
 		{[]string{"serve", "--tls-cert", "x.pem"}, exitUsage, "--tls-key"},
 		{[]string{"serve", "--max-body", "0"}, exitUsage, "--max-body"},
+		{[]string{"serve", "--max-pending", "0"}, exitUsage, "--max-pending"},
 		{[]string{"token", "create"}, exitUsage, "--role"},
 		{[]string{"token", "create", "--role", "reed"}, exitUsage, `did you mean "read"`},
 		{[]string{"token", "create", "--role", "read", "--tenant", "A B"}, exitUsage, "namespace"},
