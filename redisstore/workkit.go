@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -164,10 +165,12 @@ func (k *WorkKit) Move(ctx context.Context, moves []WorkKitMove) (done []bool, e
 		size += sizeOf(some)
 		args = append(args, some...)
 	}
+	failpoint.Hit(failpoint.BeforeWorkKitMove)
 	reply, err := k.run(ctx, scriptKitMove, append([]any{n}, args...)...)
 	if err != nil {
 		return nil, err
 	}
+	failpoint.Hit(failpoint.AfterWorkKitMove)
 	var d decoder
 	l := d.list(reply)
 	for _, v := range d.list(d.at(l, 2)) {

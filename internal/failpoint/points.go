@@ -40,6 +40,8 @@ const (
 	SweeperAfterEnqueue     Point = "sweeperAfterEnqueue"     // now they are
 	BeforeMailApplied       Point = "beforeMailApplied"       // orders were read from an outbox
 	AfterMailBeforeDone     Point = "afterMailBeforeDone"     // they were carried out, and are still in the outbox
+	BeforeWorkKitMove       Point = "beforeWorkKitMove"       // what is due of a schedule of WorkKit was read, and not moved
+	AfterWorkKitMove        Point = "afterWorkKitMove"        // it is moved, its orders are in the outbox
 )
 
 // All lists the points: what is in no list is no point.
@@ -47,4 +49,5 @@ var All = []Point{
 	BeforeDequeue, AfterDequeueBeforeBegin, AfterBegin, BeforeUser, MidUser, AfterUserBeforeCommit, MidFusedRow,
 	MidRepetition, CommitSentReplyLost, AfterCommitBeforeAck, AfterAck, MidSpawnChildren, MidTerminate, MidExpire, MidDelete, MidAdopt,
 	AfterAdoptAccepted, SweeperBeforeEnqueue, SweeperAfterEnqueue, BeforeMailApplied, AfterMailBeforeDone,
+	BeforeWorkKitMove, AfterWorkKitMove,
 }

@@ -115,7 +115,12 @@ func work(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	if err := errors.Join(e.Run(ctx), s.Close()); err != nil {
+	both, stop := context.WithCancel(ctx)
+	listened := make(chan error, 1)
+	go func() { listened <- listen(both, s) }()
+	err = e.Run(ctx)
+	stop()
+	if err := errors.Join(err, <-listened, s.Close()); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(Farewell{Leaked: leaked(before)})

@@ -11,6 +11,8 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
+
+	"github.com/weirworks/weir/chaos/internal/crew"
 )
 
 // keyPrefix is what the keys of a shard begin with.
@@ -186,7 +188,7 @@ func jobKey(key string) (id job.ID, suffix string, ok bool) {
 // Keys that are there whether there are jobs or not, behind the prefix of a shard or of the hub.
 var (
 	shardKeys = map[string]bool{"due": true, "index": true, "failures": true, "seen": true, "mailed": true, "inbox": true, "erased": true, "bells": true, "retained": true, "limits": true, "kept": true, "removed": true}
-	hubKeys   = map[string]bool{"meta": true, "types": true, "aliases": true, "due": true, "mailed": true, "inbox": true, "seen": true, "engines": true}
+	hubKeys   = map[string]bool{"meta": true, "types": true, "aliases": true, "due": true, "mailed": true, "inbox": true, "seen": true, "engines": true, "workkit": true, "workkit:" + crew.Timetable + ":order": true}
 )
 
 // stray tells why a key should not be there, or returns "".

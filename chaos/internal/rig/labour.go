@@ -49,6 +49,9 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 		many(1, r.registers)
 		many(2, r.impostor)
 	}
+	if r.Mode == Standard { // on a cluster there is none
+		wg.Go(func() { r.timetable(ctx) })
+	}
 	time.AfterFunc(time.Second, func() { close(open) })
 	return open, nil
 }
