@@ -84,6 +84,7 @@ func (s *Server) operations() {
 		s.cozyOperations()
 	}
 	s.systemOperations()
+	s.statsOperations()
 	s.eventOperations()
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -22,24 +21,9 @@ const watchEvery = 2 * time.Second
 
 // statsView is what weir stats prints as JSON.
 type statsView struct {
-	At        time.Time        `json:"at"`
-	Redis     string           `json:"redis"` // without password
-	Namespace string           `json:"namespace"`
-	Shards    int              `json:"shards"`
-	Roots     int64            `json:"roots"`
-	Failed    int64            `json:"failed"`
-	Due       int64            `json:"due"`
-	Overdue   int64            `json:"overdue"`
-	Orders    int64            `json:"orders"`
-	Chores    int64            `json:"chores"`
-	Aliases   int64            `json:"aliases"`
-	Retained  int64            `json:"retained"`
-	Kept      int64            `json:"kept"`
-	Removed   int64            `json:"removed"`
-	Running   int              `json:"running"`
-	Queues    []api.Queue      `json:"queues"`
-	Engines   []job.EngineInfo `json:"engines"`
-	Servers   []serverView     `json:"servers"`
+	api.Stats
+	Redis   string       `json:"redis"` // without password
+	Servers []serverView `json:"servers"`
 }
 
 type serverView struct {
@@ -122,14 +106,7 @@ func (p *statsPage) print(ctx context.Context) error {
 }
 
 func statsOf(st *redisstore.Stats, where string) *statsView {
-	v := &statsView{
-		At: time.Now().UTC(), Redis: where, Namespace: st.Namespace, Shards: st.Shards, Roots: st.Roots, Failed: st.Failed, Due: st.Due,
-		Overdue: st.Overdue, Orders: st.Orders, Chores: st.Chores, Aliases: st.Aliases,
-		Retained: st.Retained, Kept: st.Kept, Removed: st.Removed, Queues: api.QueuesOf(st.Queues), Engines: st.Engines,
-	}
-	for _, e := range st.Engines {
-		v.Running += e.Running
-	}
+	v := &statsView{Stats: api.StatsOf(st), Redis: where}
 	for _, one := range st.Servers {
 		if one.DiskError == nil {
 			one.DiskError = []string{}
