@@ -24,6 +24,7 @@ type Principal struct {
 	Name   string
 	Role   Role
 	Tenant string // the namespace; nothing in a request chooses another
+	id     string // of the token
 }
 
 // session is what a request may work with.
@@ -119,7 +120,7 @@ func (t tenants) principal(ctx context.Context, authorization string) (Principal
 	if err != nil {
 		return Principal{}, err
 	}
-	seen = seenToken{Principal{Name: info.Name, Role: info.Role, Tenant: info.Tenant}, now.Add(tokenKept)}
+	seen = seenToken{Principal{Name: info.Name, Role: info.Role, Tenant: info.Tenant, id: info.ID}, now.Add(tokenKept)}
 	if !info.Expires.IsZero() && info.Expires.Before(seen.until) {
 		seen.until = info.Expires
 	}
@@ -154,6 +155,12 @@ func (s *Server) guard(op operation) func(ctx huma.Context, next func(huma.Conte
 		ctx := r.Context()
 		who, err := s.tenants.principal(ctx, r.Header.Get("Authorization"))
 		known := err == nil
+		if known {
+			if wait := s.rates.take(who.id, time.Now()); wait > 0 {
+				tooOften(w, wait, s.cfg.MaxRate) // not audited: that would cost more than the request
+				return
+			}
+		}
 		if known && !allowed(who.Role, op.role) {
 			err = problem(Kind{"forbidden", http.StatusForbidden, 8}, "this needs a token of role %s: yours has role %s", op.role, who.Role)
 		}

@@ -207,3 +207,49 @@ func TestAudit(t *testing.T) {
 		t.Errorf("another tenant sees %+v", all)
 	}
 }
+
+// Each token has its share of requests: one that has used it up has to wait, others have not, and the audit log does not fill up.
+func TestMaxRate(t *testing.T) {
+	t.Parallel()
+	url := redistest.SharedRedis(t)
+	s := serve(t, url, func(c *api.Config) { c.Tokens, c.MaxRate = true, 1 })
+	mine, theirs := s.newToken(redisstore.TokenOperate, "", 0), s.newToken(redisstore.TokenAdmin, "", 0)
+	s.token = mine
+	refused := func() bool {
+		a := s.ask("GET", "/v1/me", nil)
+		if a.status == http.StatusOK {
+			return false
+		}
+		if a.refuses(http.StatusTooManyRequests, "rate", "more than 1 requests a second"); a.header.Get("Retry-After") != "1" {
+			t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
+		}
+		return true
+	}
+	if refused() {
+		t.Fatal("the first request is refused")
+	}
+	for n := 0; !refused(); n++ {
+		if n == 1000 {
+			t.Fatal("nothing is refused")
+		}
+	}
+	for n := 0; s.cozy("GET", "/jobs/queue", nil).status != http.StatusTooManyRequests; n++ {
+		if n == 1000 {
+			t.Fatal("nothing is refused under /jobs")
+		}
+	}
+	s.token = theirs
+	var all []redisstore.AuditEntry
+	if s.ask("GET", "/v1/audit", nil).is(http.StatusOK, &all); len(all) != 0 {
+		t.Errorf("audited %+v", all)
+	}
+	s.token = mine
+	for deadline := time.Now().Add(20 * time.Second); refused(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a token is refused for twenty seconds")
+		}
+	}
+	if _, err := api.New(api.Config{Store: s.store, MaxRate: -1}); err == nil || !strings.Contains(err.Error(), "MaxRate") {
+		t.Error(err)
+	}
+}

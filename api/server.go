@@ -48,6 +48,9 @@ type Config struct {
 	// MaxPending is how many jobs of a queue may be ready: the routes under /jobs create no more, and answer 429. Zero means
 	// DefaultMaxPending.
 	MaxPending int
+	// MaxRate is how many requests each token may send in a second, of one server, with as many at once after a second without any;
+	// without tokens all together. More answer 429. Zero means no limit.
+	MaxRate int
 	// Version is shown in the description of the API.
 	Version string
 	// Logger gets a line for each request; nil means none.
@@ -69,6 +72,7 @@ type Server struct {
 	api     huma.API
 	handler http.Handler
 	tenants tenants
+	rates   rates
 	leasing leasing
 	routes  []route
 	lines   map[string]bool // patterns of operations that take a value a line
@@ -91,11 +95,15 @@ func New(cfg Config) (*Server, error) {
 	case cfg.MaxPending < 0:
 		return nil, fmt.Errorf("%w of the API: MaxPending %d: use a positive number of jobs, or 0 for %d", job.ErrConfig, cfg.MaxPending, DefaultMaxPending)
 	}
+	if cfg.MaxRate < 0 {
+		return nil, fmt.Errorf("%w of the API: MaxRate %d: use a positive number of requests a second, or 0 for no limit", job.ErrConfig, cfg.MaxRate)
+	}
 	cfg.MaxBody, cfg.MaxPending = cmp.Or(cfg.MaxBody, DefaultMaxBody), cmp.Or(cfg.MaxPending, DefaultMaxPending)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), tenants: newTenants(cfg), lines: map[string]bool{}, closing: make(chan struct{})}
+	s.rates = rates{perSecond: cfg.MaxRate, spent: map[string]time.Time{}}
 	s.api = humago.New(s.mux, s.description())
 	s.operations()
 	s.document()

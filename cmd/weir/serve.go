@@ -36,6 +36,7 @@ type apiFlags struct {
 	noCozy          bool
 	reserved        []string
 	maxPending      int
+	maxRate         int
 }
 
 func (f *apiFlags) add(c *cobra.Command) {
@@ -46,6 +47,7 @@ func (f *apiFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.key, "tls-key", "", "`FILE` with its private key")
 	flags.StringArrayVar(&f.hosts, "host", nil, "`NAME` that the server is reached by, if not as localhost or by an IP address; repeated: any of them")
 	flags.Int64Var(&f.maxBody, "max-body", api.DefaultMaxBody, "greatest body of a request, in `BYTES`")
+	flags.IntVar(&f.maxRate, "max-rate", 0, "requests that each token may send in a second, at `MOST` (default no limit)")
 	flags.BoolVar(&f.noCozy, "no-cozy", false, "leave out the routes under /jobs, which are those of Cozy's jobs")
 	flags.StringArrayVar(&f.reserved, "reserve", nil, "`TYPE` of which the routes under /jobs make no jobs; repeated: all of them")
 	flags.IntVar(&f.maxPending, "max-pending", api.DefaultMaxPending, "ready jobs of a queue before the routes under /jobs make no more, at `MOST`")
@@ -64,6 +66,8 @@ func (f *apiFlags) check() error {
 		return usageError{errors.New("--tls-cert and --tls-key belong together: give both")}
 	case f.maxBody < 1:
 		return usageError{fmt.Errorf("--max-body %d: use a positive number of bytes", f.maxBody)}
+	case f.maxRate < 0:
+		return usageError{fmt.Errorf("--max-rate %d: use a positive number of requests a second", f.maxRate)}
 	case f.maxPending < 1:
 		return usageError{fmt.Errorf("--max-pending %d: use a positive number of jobs", f.maxPending)}
 	case host != "localhost" && (ip == nil || !ip.IsLoopback()) && !f.tokens:
@@ -87,7 +91,7 @@ func (f *apiFlags) listen(c *cobra.Command, elsewhere bool) (net.Listener, error
 
 // server makes the API of a store.
 func (f *apiFlags) server(c *cobra.Command, s *settings, store *redisstore.Store, prototypes []worker.Worker) (*api.Server, error) {
-	cfg := api.Config{Store: store, Tokens: f.tokens, Hosts: f.hosts, MaxBody: f.maxBody, Version: buildVersion(), NoCozy: f.noCozy, Reserved: f.reserved, MaxPending: f.maxPending}
+	cfg := api.Config{Store: store, Tokens: f.tokens, Hosts: f.hosts, MaxBody: f.maxBody, Version: buildVersion(), NoCozy: f.noCozy, Reserved: f.reserved, MaxPending: f.maxPending, MaxRate: f.maxRate}
 	for _, w := range prototypes {
 		cfg.Prototypes = append(cfg.Prototypes, w)
 	}

@@ -179,6 +179,7 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"serve", "--addr", "8080"}, exitUsage, "HOST:PORT"},
 		{[]string{"serve", "--tls-cert", "x.pem"}, exitUsage, "--tls-key"},
 		{[]string{"serve", "--max-body", "0"}, exitUsage, "--max-body"},
+		{[]string{"serve", "--max-rate", "-1"}, exitUsage, "--max-rate"},
 		{[]string{"serve", "--max-pending", "0"}, exitUsage, "--max-pending"},
 		{[]string{"token", "create"}, exitUsage, "--role"},
 		{[]string{"token", "create", "--role", "reed"}, exitUsage, `did you mean "read"`},
