@@ -85,6 +85,8 @@ func TestGeneratedRequests(t *testing.T) {
 	s := serve(t, "", nil)
 	s.ask("POST", "/v1/jobs", `{"type":"map","args":{"expr":"it"},"alias":"a","in":"24h"}`).is(http.StatusCreated, nil)
 	s.ask("POST", "/v1/graphs", `{"alias":"g","graph":`+doubling+`,"params":{"factor":2}}`)
+	// Nobody runs jobs of this type: they do not complete, and are not removed after a retention that a request has set.
+	s.ask("POST", "/v1/workers", `{"types":[{"type":"idle","inputs":[{"name":"in"}]}]}`).is(http.StatusOK, nil)
 	seed := uint64(time.Now().UnixNano())
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), doc: map[string]any{}}
 	s.ask("GET", "/openapi.json", nil).is(http.StatusOK, &g.doc)
@@ -185,7 +187,7 @@ func (g *generator) request(names []string, paths map[string]any) (method, path,
 
 // pathWord is often one that is there.
 func (g *generator) pathWord(name string) string {
-	known := map[string][]string{"job": {"a", "g", "g"}, "dir": {"in", "out"}, "port": {"in", "out"}, "queue": {"default"}, "worker": {"collect", "map"}}[name]
+	known := map[string][]string{"job": {"a", "g", "g"}, "dir": {"in", "out"}, "port": {"in", "out"}, "queue": {"default"}, "worker": {"idle"}}[name]
 	if len(known) > 0 && g.IntN(4) > 0 {
 		return known[g.IntN(len(known))]
 	}
