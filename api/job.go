@@ -23,6 +23,7 @@ type Job struct {
 	Queue     string                     `json:"queue"`
 	Priority  *int                       `json:"priority,omitempty" doc:"if it is not 500"`
 	Options   *RunOptions                `json:"options,omitempty" doc:"what the node of its graph says about its runs"`
+	Repeat    *Repeat                    `json:"repeat,omitempty" doc:"when it runs again after it has completed"`
 	Status    string                     `json:"status"`
 	Reason    *string                    `json:"reason"`
 	Parent    *string                    `json:"parent"`
@@ -117,7 +118,7 @@ func JobOf(i *job.Info) *Job {
 		ID: i.ID, Name: OrNull(i.Name), Type: i.Type, Queue: i.Queue, Priority: i.Priority, Status: string(i.Status), Reason: OrNull(i.Reason),
 		Parent: OrNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
 		CreatedBy: OrNull(i.By), RanAt: timeOrNull(i.Ran), ExpiresAt: timeOrNull(i.Expires),
-		Unread: i.Unread, TryCount: i.Tries, Options: optionsOf(i.Options),
+		Unread: i.Unread, TryCount: i.Tries, Options: optionsOf(i.Options), Repeat: repeatOf(i.Repeat),
 		In: map[string]Port{}, Out: map[string]Port{}, Labels: map[string]string{},
 	}
 	maps.Copy(v.Labels, i.Labels)

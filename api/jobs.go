@@ -171,6 +171,7 @@ type NewJob struct {
 	Retain   string            `json:"retain,omitempty" doc:"for how long the job is kept after it has settled, like 12h or 7d, or forever"`
 	In       *duration         `json:"in,omitempty" doc:"not to run before this time has passed"`
 	At       *time.Time        `json:"at,omitempty" doc:"not to run before"`
+	Repeat   *NewRepeat        `json:"repeat,omitempty" doc:"when the job runs again after it has completed"`
 }
 
 type created struct {
@@ -206,7 +207,7 @@ func (b *NewJob) New(ctx context.Context, client *job.Client, now func(context.C
 	if b.Type == "" {
 		return n, wrong("type is missing: name a worker type that an engine has registered")
 	}
-	n = job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels}
+	n = job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels, Repeat: b.Repeat.repetition()}
 	if len(b.Args) > 0 {
 		if b.Args[0] != '{' {
 			return n, wrong("args: use an object, like {\"Width\": 640}")

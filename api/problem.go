@@ -47,6 +47,7 @@ var kinds = []struct {
 	{job.ErrMoved, Kind{"moved", http.StatusConflict, 1}},
 	{job.ErrConfig, Kind{"configuration", http.StatusInternalServerError, 2}},
 	{job.ErrName, kindUsage},
+	{job.ErrValue, kindUsage},
 	{job.ErrPort, kindUsage},
 	{job.ErrUnknownType, Kind{"unknown_type", http.StatusUnprocessableEntity, 2}},
 	{job.ErrID, kindUsage},

@@ -40,6 +40,8 @@ type New struct {
 	// Retain is for how long the job is kept after it has settled, see the function Retain; zero: as the namespace says, or
 	// as long as the parent's tree.
 	Retain time.Duration
+	// Repeat has a root job run again after it has completed, see the function Repeat; nil: it does not.
+	Repeat *Repetition
 }
 
 // Create creates one job by the name of its type. Nothing is stored when the type is
@@ -144,6 +146,11 @@ func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name str
 		node.Ports = append(node.Ports, Port{Spec: s})
 	}
 	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain}
+	if n.Repeat != nil {
+		if plan.Repeat, err = n.Repeat.Repeats(time.Now()); err != nil {
+			return nil, err
+		}
+	}
 	return plan, plan.Validate()
 }
 

@@ -22,6 +22,8 @@ var (
 	ErrPort = errors.New("port")
 	// ErrName: a job, type, queue or alias name that is not allowed.
 	ErrName = errors.New("invalid name")
+	// ErrValue: a value that a job cannot have, such as a priority or a schedule.
+	ErrValue = errors.New("invalid value")
 	// ErrExists: the name is already taken.
 	ErrExists = errors.New("already exists")
 	// ErrUnknownType: no engine has registered a worker of that type for that queue.

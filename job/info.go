@@ -33,6 +33,7 @@ type Info struct {
 	Deaths   int                 `json:"deaths,omitempty"`  // runs since the last commit whose process died, or was cut off
 	Started  bool                `json:"started,omitempty"` // its worker's Start is done
 	Woke     int64               `json:"-"`                 // its place among the children that woke its parent, 0 for none; see Delta.Looked
+	Repeat   *Repeats            `json:"repeat,omitempty"`  // when it runs again after it has completed
 	Joining  bool                `json:"-"`                 // an adoption across shards is not yet confirmed
 	Policy   FailurePolicy       `json:"on_failure,omitempty"`
 	// MessageTypes are the Go types of the messages of ports in a graph that was started, see Plan.MessageTypes.

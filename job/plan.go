@@ -51,6 +51,8 @@ type Plan struct {
 	// TellEnd is the In port that is told when Nodes[0] has settled, see the function TellEnd; nil for none. It is no part of
 	// what a graph is.
 	TellEnd *PortRef
+	// Repeat says when the only job of the plan runs again, see the function Repeat; nil: it does not.
+	Repeat *Repeats
 }
 
 // Plan implements Planner: a plan is one of itself.
@@ -144,6 +146,9 @@ func (p *Plan) Validate() error {
 		if err := CheckRetention(p.Retain); err != nil {
 			return err
 		}
+	}
+	if p.Repeat != nil && (p.Parent != "" || len(p.Nodes) > 1 || p.Nodes[0].Graph) {
+		return fmt.Errorf("%w: repeat is for a root job that is no graph, and has no children when it is started: have a trigger start this tree again and again", ErrValue)
 	}
 	if p.TellEnd != nil {
 		if _, err := ParseID(string(p.TellEnd.Job)); err != nil {
@@ -396,10 +401,10 @@ type Prioritizer interface {
 	RunPriority() int
 }
 
-// CheckPriority returns an error that wraps ErrName unless a priority is from 0 to MaxPriority.
+// CheckPriority returns an error that wraps ErrValue unless a priority is from 0 to MaxPriority.
 func CheckPriority(n int) error {
 	if n < 0 || n > MaxPriority {
-		return fmt.Errorf("%w: priority %d: use 0 (last) to %d (first); %d is the default", ErrName, n, MaxPriority, DefaultPriority)
+		return fmt.Errorf("%w: priority %d: use 0 (last) to %d (first); %d is the default", ErrValue, n, MaxPriority, DefaultPriority)
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ type startOptions struct {
 	retain    time.Duration
 	retained  bool // retain was chosen
 	release   bool
+	repeat    *Repetition
 }
 
 // option is an Option for trees, childOption one for children, too.
@@ -195,6 +196,13 @@ func (o *startOptions) plan(p Planner, name string) (*Plan, error) {
 	if plan, err = o.keep(plan, name != ""); err != nil {
 		return nil, err
 	}
+	if o.repeat != nil {
+		changed := *plan
+		if changed.Repeat, err = o.repeat.Repeats(time.Now()); err != nil {
+			return nil, err
+		}
+		plan = &changed
+	}
 	err = plan.Validate()
 	if err == nil && o.aliased {
 		err = checkAlias(o.alias)
@@ -253,7 +261,7 @@ func (h *Handle) meet(ctx context.Context, plan *Plan, how existing) error {
 		if err != nil {
 			return err
 		}
-		other := differs(info, &plan.Nodes[0], digest)
+		other := differs(info, plan, digest)
 		switch {
 		case other == "" || over(info.Status) || info.Status == statemachine.Failed && how == refuse:
 			return nil
@@ -284,7 +292,8 @@ func (h *Handle) unlike(there *Info, n *Node, other string) error {
 }
 
 // differs says in what a tree is not what a plan describes, by their first jobs; empty: in nothing.
-func differs(there *Info, n *Node, digest string) string {
+func differs(there *Info, plan *Plan, digest string) string {
+	n := &plan.Nodes[0]
 	switch {
 	case there.Graph != n.Graph || there.Type != n.Type:
 		return fmt.Sprintf("is a %s", there.Type)
@@ -296,6 +305,8 @@ func differs(there *Info, n *Node, digest string) string {
 		return fmt.Sprintf("is in queue %q", there.Queue)
 	case !sameArgs(there.Args, n.Args):
 		return "has other parameters"
+	case !there.Repeat.like(plan.Repeat):
+		return "repeats in another way"
 	}
 	return ""
 }

@@ -183,7 +183,7 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by, digest s
 		b := birth{node: n, id: tree.Nth(base + i), parent: up, inGraph: inGraph, children: children[i], by: by}
 		b.trace = plan.Trace.String()
 		if i == 0 {
-			b.digest, b.retain, b.tell = digest, retainField(plan), plan.TellEnd
+			b.digest, b.retain, b.tell, b.repeat = digest, retainField(plan), plan.TellEnd, plan.Repeat
 			if digest != "" && len(plan.Nodes) <= job.MaxPatch {
 				b.messages = job.EncodeTypes(plan.MessageTypes())
 			}
@@ -203,6 +203,7 @@ type birth struct {
 	retain     string
 	trace      string
 	tell       *job.PortRef
+	repeat     *job.Repeats
 	messages   string // what the job's hash says of the Go types of messages, if it is a graph that can be patched
 }
 
@@ -230,6 +231,9 @@ func (b birth) args(number func(int) int) []any {
 	}
 	if b.trace != "" {
 		fields = append(fields, "trace", b.trace)
+	}
+	if b.repeat != nil {
+		fields = append(fields, repeatFields(b.repeat, n.At)...)
 	}
 	if b.tell != nil {
 		fields = append(fields, "tell", string(b.tell.Job)+" "+b.tell.Port)

@@ -447,7 +447,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	if f["messages"] != "" {
 		i.MessageTypes = job.DecodeTypes(f["messages"])
 	}
-	i.Options = d.options(f["options"])
+	i.Options, i.Repeat = d.options(f["options"]), d.repeats(f["repeat"], f["repeated"])
 	i.Labels, i.Trace = d.labels(f["labels"]), job.StoredTrace(f["trace"])
 	i.Retain, i.Release = d.retention(f["retain"]), f["retain"] == releaseField
 	values := d.rawMap(defaults)

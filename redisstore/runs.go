@@ -16,6 +16,7 @@ import (
 	"github.com/weirworks/weir/internal/sabotage"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
 )
 
 // mostClaims is how many places a job needs: of a limit of its type, and of one of its queue.
@@ -213,6 +214,9 @@ func txArgs(args []any, tx job.Tx) []any {
 func deltaArgs(args []any, d *job.Delta) []any {
 	args = append(args, string(d.Job), d.Token, string(d.Outcome), d.Delay.Milliseconds(), d.Next,
 		d.Lease.Milliseconds(), markArg(d), d.Reason, d.Single)
+	if d.Outcome == statemachine.Reschedule {
+		args = append(args, d.Repeat.Scheduled.UnixMilli(), d.Repeat.Progress())
+	}
 	target := func(id job.ID) string {
 		if id == "" {
 			id = d.Job

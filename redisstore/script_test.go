@@ -18,7 +18,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true, "workkit": true}
+var libraries = map[string]bool{"base": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "repeats": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true, "workkit": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()

@@ -20,6 +20,8 @@ const (
 	Fail     Event = "fail"
 	Backoff  Event = "backoff"
 	Recover  Event = "recover"
+	// Reschedule is not called repeat, which is a word of Lua.
+	Reschedule Event = "reschedule"
 
 	Wake  Event = "wake"
 	Run   Event = "run"
@@ -55,6 +57,7 @@ var rules = []rule{
 	{Complete, []Status{Running}, Completed, "The run succeeded and nothing is left to read."},
 	{Fail, []Status{Running}, Failed, "The run failed and no tries are left."},
 	{Backoff, []Status{Running}, Scheduled, "The run failed and will be tried again after a pause."},
+	{Reschedule, []Status{Running}, Scheduled, "The run succeeded, and the job repeats: it runs again at its next time."},
 	{Recover, []Status{Running}, Queued, "The run lost its lease: its worker died or was cut off."},
 
 	{Wake, []Status{Suspended, Completed}, Queued, "Data arrived on one of its inputs."},

@@ -28,6 +28,7 @@ suspend        .           .           .           .           suspended   .    
 complete       .           .           .           .           completed   .           .           .           .           .
 fail           .           .           .           .           failed      .           .           .           .           .
 backoff        .           .           .           .           scheduled   .           .           .           .           .
+reschedule     .           .           .           .           scheduled   .           .           .           .           .
 recover        .           .           .           .           queued      .           .           .           .           .
 wake           .           .           .           .           .           queued      queued      .           .           .
 run            .           .           queued      .           .           queued      queued      .           .           .

@@ -14,7 +14,8 @@ import (
 )
 
 // conclude turns the end of the user's code into a delta. r.mu is held.
-func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
+// took is how long the code ran.
+func (r *Run) conclude(k *kind, err error, shutdown bool, took time.Duration) *job.Delta {
 	again := "" // why there is to be another run, though the worker did not ask for one
 	if err == nil && !shutdown {
 		again, err = r.leftUnread()
@@ -36,6 +37,9 @@ func (r *Run) conclude(k *kind, err error, shutdown bool) *job.Delta {
 		}
 		if d.Outcome == statemachine.Suspend && d.Reason != "" {
 			d.Wakes = append(d.Wakes, -strayDelay)
+		}
+		if d.Outcome == statemachine.Complete {
+			r.repeat(d, r.info.Ran.Add(took))
 		}
 		d.Idle = k.options.MaxRunsPerMinute == 0 && !r.moved && !progress(d) && asksAgain(d)
 		switch single := r.info.Single; {

@@ -226,7 +226,7 @@ func outcomeOf(d *job.Delta) Outcome {
 		return HandedBack
 	case deadLetters(d) > 0:
 		return DeadLettered
-	case d.Outcome == statemachine.Complete:
+	case d.Outcome == statemachine.Complete, d.Outcome == statemachine.Reschedule:
 		return Completed
 	case d.Outcome == statemachine.Suspend:
 		return Suspended

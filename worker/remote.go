@@ -156,12 +156,20 @@ func (l *Leases) conclude(ctx context.Context, t *ticket, info *job.Info, read m
 	if err != nil {
 		return err
 	}
+	var took time.Duration
+	if info.Repeat != nil {
+		now, err := l.cfg.Store.Now(ctx)
+		if err != nil {
+			return err
+		}
+		took = now.Sub(info.Ran)
+	}
 	k := &kind{name: info.Type, options: Options{Tries: tries}}
 	r.mu.Lock()
 	if !info.Started && end == nil {
 		r.delta.Started = true
 	}
-	d := r.conclude(k, end, t.End)
+	d := r.conclude(k, end, t.End, took)
 	r.over = true
 	r.mu.Unlock()
 	_, err = commit(ctx, l.cfg.Store, *d)

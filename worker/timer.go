@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weirworks/weir/job"
@@ -21,7 +22,7 @@ func (e *Engine) remind(d *job.Delta) {
 	if !e.ran.Load() {
 		return // jobs are run by hand: so is time
 	}
-	for _, after := range append(d.Wakes, d.Delay) {
+	for _, after := range append(slices.Clip(d.Wakes), d.Delay) {
 		if after <= 0 || after > maxTimer {
 			continue
 		}

@@ -196,6 +196,8 @@ type Store interface {
 	job.Engines
 	job.Limits
 	Broker() *delivery.Broker
+	// Now is the time of the store's clock.
+	Now(ctx context.Context) (time.Time, error)
 	// Concerns are what people should know before they rely on the store, in a line each.
 	Concerns(ctx context.Context) []string
 	// Encodes tells whether what jobs hold is encoded before it is sent: then reasons of

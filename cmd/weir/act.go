@@ -72,6 +72,7 @@ type creation struct {
 	delay        time.Duration
 	retain       retentionFlag
 	priority     int
+	repeat       job.Repetition
 }
 
 // run creates the job, and prints its ID.
@@ -90,6 +91,12 @@ func (n *creation) run(ctx context.Context, c *cobra.Command, store *redisstore.
 			return usageError{err}
 		}
 		n.Args = json.RawMessage(n.args)
+	}
+	switch {
+	case c.Flags().Changed("repeat"):
+		n.Repeat = &n.repeat
+	case n.repeat != job.Repetition{}:
+		return usageError{errors.New("--zone and --missed are for a schedule: say when the job runs again with --repeat")}
 	}
 	if n.parent != "" {
 		p, err := client.Find(ctx, n.parent)
@@ -126,10 +133,11 @@ func newCreate(s *settings) *cobra.Command {
 checked first: their names, their kinds, and of components (weir components) all that these check.
 
 With --from many are created, of which each is a line of a file: a JSON object with type and,
-if you like, queue, priority, args, alias, labels, retain, in, at, parent, name and key. Of jobs
-with the same key one is created within an hour, so the command may be repeated. The IDs are
+if you like, queue, priority, args, alias, labels, retain, in, at, parent, name, key, and repeat
+with schedule, zone and missed. Of jobs with the same key one is created within an hour, so the
+command may be repeated. The IDs are
 printed in the order of the lines, and an empty line for each that was not created.`,
-		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h\n  weir create --from jobs.jsonl\n" +
+		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h\n  weir create Report --repeat 'cron:30 9 * * MON-FRI' --zone Europe/Berlin\n  weir create --from jobs.jsonl\n" +
 			"  echo '{\"type\": \"Resize\", \"args\": {\"Width\": 640}, \"key\": \"img-7\"}' | weir create --from -",
 		Args: usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, words []string) error {
@@ -155,6 +163,9 @@ printed in the order of the lines, and an empty line for each that was not creat
 	c.Flags().StringVar(&n.parent, "parent", "", "`JOB` that it becomes a child of, with --name")
 	c.Flags().StringVar(&n.Name, "name", "", "name as a child")
 	c.Flags().Var(&n.retain, "retain", "keep the job so long after it has settled, like 12h or 7d, or forever")
+	c.Flags().StringVar(&n.repeat.Schedule, "repeat", "", "run it again after it has completed, at the times of a `SCHEDULE` like FINISHED, +1 DAY or cron:30 9 * * *")
+	c.Flags().StringVar(&n.repeat.Zone, "zone", "", "time zone of --repeat, like Europe/Berlin (default UTC)")
+	c.Flags().StringVar(&n.repeat.Missed, "missed", "", "of times that came while the job could not run: one, skip, all, or the most to take")
 	c.Flags().DurationVar(&n.delay, "in", 0, "not to run before this time has passed, like 10m")
 	s.completeFlag(c, "queue", queueWords)
 	s.completeFlag(c, "parent", jobWords)

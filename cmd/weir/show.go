@@ -74,6 +74,7 @@ func showJob(w io.Writer, v *api.Job) error {
 	add("created", when(style, v.CreatedAt))
 	add("by", deref(v.CreatedBy))
 	add("last run", when(style, v.RanAt))
+	add("repeats", repeats(style, v.Repeat))
 	add("removed", expires(style, v))
 	for _, e := range v.Errors {
 		add("error", style.Ago(e.At)+": "+explain.FirstLine(e.Message)+e.Where)
@@ -88,6 +89,32 @@ func showJob(w io.Writer, v *api.Job) error {
 		return err
 	}
 	return showChildren(w, style, v)
+}
+
+// repeats says when a job runs again, and how often it has completed.
+func repeats(style term.Style, r *api.Repeat) string {
+	if r == nil {
+		return ""
+	}
+	text := r.Schedule + " (" + r.Understood + "), completed " + times(r.Count)
+	if r.Ended != nil {
+		text += ", last " + when(style, r.Ended)
+	}
+	if r.Passed > 0 {
+		text += ", " + times(r.Passed) + " passed over"
+	}
+	if r.Scheduled != nil {
+		text += ", due " + r.Scheduled.Format(time.RFC3339)
+	}
+	return text
+}
+
+// times is how often something happened.
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return term.Number(n) + " times"
 }
 
 // runOptions says what the node of a job has in place of the options of its type.

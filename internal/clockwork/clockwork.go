@@ -3,10 +3,9 @@
 package clockwork
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,40 +13,19 @@ import (
 	"github.com/weirworks/weir/worker"
 )
 
-// What becomes of ticks that were due while no run could be, besides a number: the most that are taken.
+// What becomes of ticks that were due while no run could be, and what counts as late: see package schedule.
 const (
-	MissedOne  = "one"  // the first of them is taken, the others are passed over; the default
-	MissedAll  = "all"  // all are taken, one after the other
-	MissedSkip = "skip" // those that are less than Late late are taken
-)
-
-const (
-	// Late is after how long MissedSkip passes a tick over.
-	Late = time.Minute
-	// MaxMissed is how many ticks are counted when they are passed over, and how many a number may take.
-	MaxMissed = 10_000
+	MissedOne  = schedule.MissedOne // the default
+	MissedAll  = schedule.MissedAll
+	MissedSkip = schedule.MissedSkip
+	Late       = schedule.Late
+	MaxMissed  = schedule.MaxMissed
 )
 
 // CheckMissed says what is wrong with a policy for missed ticks; nil: nothing.
 func CheckMissed(value string) error {
-	if _, _, ok := missedPolicy(value); !ok {
-		return fmt.Errorf("missed %q: use %s, %s, %s or a number from 1 to %d", value, MissedOne, MissedSkip, MissedAll, MaxMissed)
-	}
-	return nil
-}
-
-// missedPolicy says how many missed ticks are taken; most 0 is all. With skip those that are late are not.
-func missedPolicy(value string) (most int, skip, ok bool) {
-	switch value {
-	case "", MissedOne:
-		return 1, false, true
-	case MissedSkip:
-		return 0, true, true
-	case MissedAll:
-		return 0, false, true
-	}
-	most, err := strconv.Atoi(value)
-	return most, false, err == nil && most >= 1 && most <= MaxMissed
+	_, err := schedule.ParseMissed(cmp.Or(value, MissedOne))
+	return err
 }
 
 // Parse reads a schedule: a cron expression, or one of another dialect with its tag. Repeat is none, as it counts from runs.
@@ -125,10 +103,13 @@ func milli(t time.Time, ok bool) int64 {
 
 // Take takes the next tick that is due, and moves the state behind it.
 func (c *Clock) Take(now time.Time, s *State, sched schedule.Schedule) (t Tick, ok bool) {
-	most, skip, _ := missedPolicy(c.Missed)
+	missed, err := schedule.ParseMissed(cmp.Or(c.Missed, MissedOne))
+	if err != nil { // which CheckMissed has refused
+		missed = schedule.Missed{Most: 1}
+	}
 	for !c.Over(s) && s.Next <= now.UnixMilli() {
 		due := time.UnixMilli(s.Next).UTC()
-		if skip && now.Sub(due) > Late {
+		if missed.Skip && now.Sub(due) > Late {
 			s.Passed++
 			s.passOver(sched, due, now.Add(-Late))
 			continue
@@ -137,7 +118,7 @@ func (c *Clock) Take(now time.Time, s *State, sched schedule.Schedule) (t Tick, 
 		s.Burst++
 		t = Tick{N: s.N, At: due, Missed: s.Passed}
 		s.Passed = 0
-		if s.Burst == most {
+		if s.Burst == missed.Most {
 			s.passOver(sched, due, now)
 		} else {
 			s.Next = milli(sched.Next(schedule.Moments{Now: due, Scheduled: due}))
@@ -153,16 +134,10 @@ func (c *Clock) Take(now time.Time, s *State, sched schedule.Schedule) (t Tick, 
 // Over tells whether no tick is to come.
 func (c *Clock) Over(s *State) bool { return s.Next == 0 || c.Count > 0 && s.N >= c.Count }
 
-// passOver goes on with the first tick after a time, and counts those before it.
+// passOver goes on with the first tick after a time, and counts those before it, up to MaxMissed in all.
 func (s *State) passOver(sched schedule.Schedule, last, until time.Time) {
-	for t := range sched.Upcoming(schedule.Moments{Now: last, Scheduled: last}) {
-		if t.After(until) || s.Passed == MaxMissed {
-			break
-		}
-		s.Passed++
-	}
-	after := until.Add(time.Nanosecond) // some dialects count the moment itself
-	s.Next = milli(sched.Next(schedule.Moments{Now: after, Scheduled: last}))
+	next, passed, ok := sched.PassOver(last, until)
+	s.Passed, s.Next = min(s.Passed+passed, MaxMissed), milli(next, ok)
 }
 
 // timerKey is where the state has the time of the run that was asked for last.

@@ -170,11 +170,14 @@ func (t *Tree) why(i *job.Info, level int) {
 			return
 		}
 		t.say(i, level, Because{
-			Text: fmt.Sprintf("%s failed %s%s: %s", who, t.style.Ago(i.Ran), tries(i), t.failure(i)), Command: "weir retry " + id, Since: i.Ran,
+			Text: fmt.Sprintf("%s failed %s%s%s: %s", who, t.style.Ago(i.Ran), tries(i), stopped(i), t.failure(i)), Command: "weir retry " + id, Since: i.Ran,
 		})
 		t.poison(i, level)
 	case statemachine.Scheduled:
 		text := who + " waits for its time" + t.next(i)
+		if i.Repeat != nil && i.Repeat.Count > 0 {
+			text = fmt.Sprintf("%s repeats (%s): it completed %s, and its next run is%s", who, i.Repeat.Schedule, t.style.Ago(i.Repeat.Ended), strings.TrimPrefix(t.next(i), ", which is"))
+		}
 		if i.Tries > 0 {
 			text = fmt.Sprintf("%s failed %s%s: %s; its next try is%s", who, t.style.Ago(i.Ran), tries(i), t.failure(i), strings.TrimPrefix(t.next(i), ", which is"))
 		}

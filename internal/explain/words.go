@@ -114,6 +114,14 @@ func (t *Tree) next(i *job.Info) string {
 	return ", which is" + t.in(i.Next)
 }
 
+// stopped says that a failed job repeats no more.
+func stopped(i *job.Info) string {
+	if i.Repeat == nil {
+		return ""
+	}
+	return ", and repeats no more until it is retried"
+}
+
 // tries says how often a job has failed in a row, if more than once.
 func tries(i *job.Info) string {
 	if i.Tries < 2 {

@@ -166,7 +166,8 @@ local function conclude(d, j)
     if j.pgraph then silence(j) end
     return place(j, EV.shutdown[j.status])
   end
-  if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end
+  if j.again and (event == 'complete' or event == 'suspend' or event == 'reschedule') then event = 'requeue' end
+  if event == 'reschedule' then event, at = repeats.on(d, j) end
   if event == 'fail' and ignored(j) then
     free_all(j)
     silence(j)

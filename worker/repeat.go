@@ -1,0 +1,39 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// repeat has a job that completes run again, if it repeats and its schedule has a further time.
+func (r *Run) repeat(d *job.Delta, finished time.Time) {
+	if r.info.Repeat == nil {
+		return
+	}
+	if next, ok := r.info.Repeat.After(r.info, finished); ok {
+		reschedule(d, next, finished)
+	}
+}
+
+// reschedule ends a run whose job is to run again then.
+func reschedule(d *job.Delta, next *job.Repeats, now time.Time) {
+	d.Outcome, d.Repeat, d.Delay = statemachine.Reschedule, next, max(next.Scheduled.Sub(now), 0)
+}
+
+// passing ends a run that has just begun before its worker is called, if its job repeats and is not to run now; else it is nil.
+func passing(snap *job.Snapshot) *job.Delta {
+	if snap.Info.Repeat == nil || snap.Shutdown {
+		return nil
+	}
+	next, ok := snap.Info.Repeat.Waits(&snap.Info)
+	if ok && next == nil {
+		return nil
+	}
+	d := handBack(snap, 0, "")
+	if d.Outcome = statemachine.Complete; ok {
+		reschedule(d, next, snap.Info.Ran)
+	}
+	return d
+}
