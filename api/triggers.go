@@ -24,6 +24,7 @@ type Trigger struct {
 	Firings    int64            `json:"firings"`
 	Launches   int64            `json:"launches" doc:"trees launched"`
 	Dropped    map[string]int64 `json:"dropped,omitempty" doc:"what did not fire, by reason"`
+	Failed     int64            `json:"failed,omitempty" doc:"launched trees that have failed, as far as the trigger is told: with limits.parallel"`
 	Last       *time.Time       `json:"last,omitempty" doc:"when it fired last"`
 	LastTree   job.ID           `json:"last_tree,omitempty" doc:"which tree it launched last"`
 	Running    []job.ID         `json:"running,omitempty" doc:"launched trees that have not ended, if limits.parallel says how many there may be"`
@@ -40,7 +41,7 @@ func triggerOf(t *trigger.Status, err error) (*reply[Trigger], error) {
 	raw, err := json.Marshal(t.Definition)
 	return answer(Trigger{
 		ID: t.ID, Aliases: t.Aliases, Status: string(t.Status), Kind: string(t.Kind), Paused: t.Paused, Understood: t.Understood,
-		Next: t.Next, Definition: raw, Firings: t.Firings, Launches: t.Launches, Dropped: t.Dropped, Last: t.Last, LastTree: t.LastTree,
+		Next: t.Next, Definition: raw, Firings: t.Firings, Launches: t.Launches, Dropped: t.Dropped, Failed: t.Failed, Last: t.Last, LastTree: t.LastTree,
 		Running: t.Running, Waiting: t.Waiting, Pending: t.Pending, Reason: t.Reason,
 	}, err)
 }
@@ -68,7 +69,7 @@ func (s *session) definition(ctx context.Context, b NewTrigger) (d trigger.Defin
 		if d.Launch == nil {
 			d.Launch = &trigger.Launch{}
 		}
-		d.Launch.Plan = (*trigger.Plan)(plan)
+		d.Launch.Plan, d.Launch.Params = (*trigger.Plan)(plan), b.Graph.Params
 	}
 	if d.Launch == nil {
 		return d, wrong("what is it to launch? Give definition.launch or graph")
@@ -111,7 +112,11 @@ func (s *Server) triggerOperations() {
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/triggers", id: "add-trigger", group: groupTriggers, role: operate, status: http.StatusCreated, summary: "Make a trigger",
 		about: "A schedule that is wrong or never comes, a type that nobody has, arguments that it does not take and trees that are too large are refused. With an alias that exists already no other trigger is made.",
-	}, func(ctx context.Context, s *session, in *struct{ Body NewTrigger }) (*reply[Trigger], error) {
+	}, func(ctx context.Context, s *session, in *struct {
+		Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repetition within an hour makes nothing more, and answers with the same trigger"`
+		Body NewTrigger
+	},
+	) (*reply[Trigger], error) {
 		d, err := s.definition(ctx, in.Body)
 		if err != nil {
 			return nil, misdefined(err)
@@ -123,8 +128,14 @@ func (s *Server) triggerOperations() {
 		for key, value := range in.Body.Labels {
 			opts = append(opts, job.Label(key, value))
 		}
-		h, err := trigger.Add(s.acting(ctx), s.client, d, opts...)
-		if err != nil {
+		if in.Key != "" {
+			opts = append(opts, job.Key(in.Key))
+		}
+		var h *job.Handle
+		if err := s.once(ctx, "start", in.Key, in.Body, func() (err error) {
+			h, err = trigger.Add(s.acting(ctx), s.client, d, opts...)
+			return err
+		}); err != nil {
 			return nil, misdefined(err)
 		}
 		return triggerOf(trigger.Get(ctx, s.client, h, shownNext))
@@ -185,20 +196,24 @@ func (s *Server) triggerActs() {
 	}, func(ctx context.Context, s *session, in *messageInput) (*nothing, error) {
 		h, err := s.find(ctx, in.Job)
 		if err == nil {
-			err = trigger.Fire(s.acting(ctx), h, s.principal.Name, given(in.Body))
+			err = s.once(ctx, "fire "+string(h.ID()), in.Key, given(in.Body), func() error {
+				return trigger.FireOnce(s.acting(ctx), h, in.Key, s.principal.Name, given(in.Body))
+			})
 		}
 		return done(err)
 	})
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/triggers/{job}/send", id: "send-to-trigger", group: groupTriggers, role: operate, status: http.StatusNoContent, summary: "Send a message to a webhook trigger",
-		about: "The body is the message. A trigger that is no webhook refuses it with 422.",
+		about: "The body is the message. A trigger that is no webhook refuses it with 422, one that is too large for the tree that it would launch with 413.",
 	}, func(ctx context.Context, s *session, in *messageInput) (*nothing, error) {
 		h, err := s.find(ctx, in.Job)
 		if err == nil && len(given(in.Body)) == 0 {
 			err = wrong("the message is missing: send JSON")
 		}
 		if err == nil {
-			err = trigger.Send(s.acting(ctx), s.client, h, given(in.Body))
+			err = s.once(ctx, "send "+string(h.ID()), in.Key, given(in.Body), func() error {
+				return trigger.SendOnce(s.acting(ctx), s.client, h, in.Key, given(in.Body))
+			})
 		}
 		return done(err)
 	})
@@ -222,5 +237,6 @@ const deletion = 15 * time.Second
 // messageInput is a message for a trigger.
 type messageInput struct {
 	JobPath
+	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repetition within an hour does nothing"`
 	Body *json.RawMessage
 }

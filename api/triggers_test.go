@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,8 +27,10 @@ func TestTriggersOverHTTP(t *testing.T) {
 		`{"definition":{"schedule":"61 * * * *","launch":{"type":"map"}}}`: "schedule",
 		`{"definition":{"sched":"61 * * * *"}}`:                            "sched",
 		`{}`:                                                               "what is it to launch",
-		`{"definition":{"launch":{"type":"map","args":{"expression":"it"}}}}`:  "expression",
-		`{"definition":{"launch":{"type":"map"},"limits":{"throttle":"10e"}}}`: "1.5s",
+		`{"definition":{"launch":{"type":"map","args":{"expression":"it"}}}}`:                                                "expression",
+		`{"definition":{"launch":{"type":"map"},"limits":{"throttle":"10e"}}}`:                                               "1.5s",
+		`{"definition":{"launch":{"type":"map","args":{"expr":"it+"}}}}`:                                                     "expr",
+		`{"graph":{"graph":{"weir":1,"name":"g","nodes":{"m":{"type":"map","args":{"expr":"it+"}}},"inputs":{"n":"m.in"}}}}`: "expr",
 	} {
 		s.ask("POST", "/v1/triggers", body).refuses(http.StatusUnprocessableEntity, "usage", want)
 	}
@@ -62,4 +65,40 @@ func TestTriggersOverHTTP(t *testing.T) {
 	s.ask("GET", "/v1/triggers/daily", nil).refuses(http.StatusNotFound, "not_found", "daily")
 	s.ask("POST", "/v1/jobs", map[string]any{"type": "map", "args": map[string]any{"expr": "it"}, "alias": "no"}).is(http.StatusCreated, nil)
 	s.ask("GET", "/v1/triggers/no", nil).refuses(http.StatusUnprocessableEntity, "usage", "not a trigger")
+}
+
+// Making a trigger, sending to it and firing it happen once for a key; what is too large to launch is refused at the door.
+func TestTriggersOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.Start(t).URL(), nil)
+	var one, again api.Trigger
+	hook := `{"definition":{"launch":{"type":"map","args":{"expr":"it"}}}}`
+	s.ask("POST", "/v1/triggers", hook, "Idempotency-Key", "k").is(http.StatusCreated, &one)
+	s.ask("POST", "/v1/triggers", hook, "Idempotency-Key", "k").is(http.StatusCreated, &again)
+	if one.ID != again.ID {
+		t.Errorf("made %s and %s", one.ID, again.ID)
+	}
+	path := "/v1/triggers/" + string(one.ID)
+	for range 3 {
+		s.ask("POST", path+"/send", `7`, "Idempotency-Key", "k").is(http.StatusNoContent, nil)
+		s.ask("POST", path+"/fire", `8`, "Idempotency-Key", "k").is(http.StatusNoContent, nil)
+	}
+	s.ask("POST", path+"/send", `9`, "Idempotency-Key", "k").refuses(http.StatusUnprocessableEntity, "key_reused", "another request")
+	s.ask("POST", path+"/send", `10`).is(http.StatusNoContent, nil)
+	large := `"` + strings.Repeat("x", 300<<10) + `"`
+	for _, verb := range []string{"/send", "/fire"} {
+		s.ask("POST", path+verb, large).refuses(http.StatusRequestEntityTooLarge, "too_large", "261120")
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		s.ask("GET", path, nil).is(http.StatusOK, &one)
+		if one.Launches == 3 && one.Pending == 0 && one.Waiting == 0 {
+			break
+		}
+		if one.Launches > 3 || time.Now().After(deadline) {
+			t.Fatalf("trigger %+v", one)
+		}
+	}
+	if len(one.Dropped) > 0 {
+		t.Errorf("dropped %v", one.Dropped)
+	}
 }

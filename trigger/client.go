@@ -2,13 +2,17 @@ package trigger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/clockwork"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -30,6 +34,9 @@ func Add(ctx context.Context, c *job.Client, d Definition, opts ...job.Option) (
 		return nil, fmt.Errorf("adding a trigger: %w", err)
 	}
 	h, err := c.Start(ctx, job.Single(&Trigger{Definition: d}, ""), append([]job.Option{job.EnginesLater()}, opts...)...)
+	if errors.Is(err, job.ErrExists) {
+		err = fmt.Errorf("%w: another trigger, or a job that is none, has this alias: change or delete that one, or choose another alias", job.ErrExists)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("adding a trigger: %w", err)
 	}
@@ -42,25 +49,63 @@ func (d *Definition) fits(ctx context.Context, c *job.Client) error {
 	if l == nil {
 		return nil
 	}
-	var root *job.Node
-	if l.Plan != nil {
-		root = &l.Plan.Nodes[0]
-	} else {
-		n := job.New{Type: l.Type, Queue: l.Queue}
-		if len(l.Args) > 0 {
-			n.Args = l.Args
-		}
-		plan, err := c.PlanNew(ctx, n)
-		if err != nil {
-			return fmt.Errorf("launch: %w", err)
-		}
-		if err := job.CheckLaunch(plan); err != nil {
-			return fmt.Errorf("launch: %w", err)
-		}
-		root = &plan.Nodes[0]
+	plan, err := l.plan(func(n job.New) (*job.Plan, error) { return c.PlanNew(ctx, n) })
+	if err == nil {
+		err = job.CheckLaunch(plan)
 	}
-	if _, err := l.into(root); err != nil {
+	if err == nil {
+		_, err = l.into(&plan.Nodes[0])
+	}
+	if err == nil {
+		err = accepted(ctx, c, plan, l.Queue)
+	}
+	if err != nil {
 		return fmt.Errorf("launch: %w", err)
+	}
+	return nil
+}
+
+// plan is the tree to launch. planNew plans one of its type.
+func (l *Launch) plan(planNew func(job.New) (*job.Plan, error)) (*job.Plan, error) {
+	if l.Plan != nil {
+		return (*job.Plan)(l.Plan), nil
+	}
+	n := job.New{Type: l.Type, Queue: l.Queue}
+	if len(l.Args) > 0 {
+		n.Args = l.Args
+	}
+	return planNew(n)
+}
+
+// accepted returns an error if one of the jobs of the tree to launch is a component that refuses its parameters. A type that
+// nobody has registered yet may be anything.
+func accepted(ctx context.Context, c *job.Client, plan *job.Plan, queue string) error {
+	types, err := c.Types(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range plan.Nodes {
+		n := &plan.Nodes[i]
+		at := slices.IndexFunc(types, func(t job.TypeInfo) bool {
+			return t.Type == n.Type && t.Queue == cmp.Or(n.Queue, queue, job.DefaultQueue)
+		})
+		if n.Graph || at < 0 {
+			continue
+		}
+		if err := component.Accepts(&types[at], n.Args); err != nil {
+			return fmt.Errorf("%w of %s: %s", job.ErrConfig, strings.TrimSpace(n.Type+" "+n.Name), strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+	}
+	return nil
+}
+
+// maxMessage is how many bytes a message has at most that a launched tree gets: some of job.MaxLaunch are for its context.
+const maxMessage = job.MaxLaunch - 1<<10
+
+// holds returns an error if no launched tree can get a message, as it is too large.
+func (d *Definition) holds(message json.RawMessage) error {
+	if d.Launch != nil && d.Launch.Message == nil && len(message) > maxMessage {
+		return fmt.Errorf("%w: the message has %d bytes, a tree that is launched can get at most %d: send a reference to what is large", job.ErrTooLarge, len(message), maxMessage)
 	}
 	return nil
 }
@@ -71,6 +116,29 @@ func ParseDefinition(raw []byte) (d Definition, err error) {
 	dec.DisallowUnknownFields()
 	if err = dec.Decode(&d); err != nil {
 		err = fmt.Errorf("%w of %s: %w", job.ErrConfig, Type, err)
+	}
+	return d, err
+}
+
+// defined is the definition of a trigger, as it was changed.
+func defined(ctx context.Context, h *job.Handle) (d Definition, err error) {
+	info, err := h.Info(ctx)
+	if err != nil {
+		return d, err
+	}
+	if info.Type != Type {
+		return d, errNotOne(info)
+	}
+	state, err := h.State(ctx, keyDefinition)
+	if err != nil {
+		return d, err
+	}
+	raw := info.Args
+	if changed := state[keyDefinition]; changed != nil {
+		raw = changed
+	}
+	if raw != nil {
+		err = json.Unmarshal(raw, &d)
 	}
 	return d, err
 }
@@ -91,8 +159,10 @@ type Status struct {
 	Firings  int64            `json:"firings"`
 	Launches int64            `json:"launches"`
 	Dropped  map[string]int64 `json:"dropped,omitempty"`
-	Last     *time.Time       `json:"last,omitempty"`      // when it fired last
-	LastTree job.ID           `json:"last_tree,omitempty"` // which tree it launched last
+	// Failed counts launched trees that have failed, as far as the trigger is told: with limits.parallel.
+	Failed   int64      `json:"failed,omitempty"`
+	Last     *time.Time `json:"last,omitempty"`      // when it fired last
+	LastTree job.ID     `json:"last_tree,omitempty"` // which tree it launched last
 	// Running are launched trees that have not ended, if limits.parallel says how many there may be.
 	Running []job.ID `json:"running,omitempty"`
 	// Waiting are messages, ticks and firings that wait: to be joined, or for a tree to end.
@@ -153,6 +223,7 @@ func Of(ctx context.Context, c *job.Client, info *job.Info, next int) (*Status, 
 	}
 	s.Kind = s.Definition.Kind()
 	s.Paused, s.Firings, s.Launches, s.Dropped = m.Paused, m.Firings, m.Launches, m.Dropped
+	s.Failed = m.Failed
 	s.Last, s.LastTree, s.Running = when(m.Last), m.LastTree, m.Open
 	s.Waiting = int64(len(h.Queue) + h.N)
 	if p, ok := info.Port(port.Input, portIn); ok {
@@ -230,7 +301,19 @@ func Resume(ctx context.Context, h *job.Handle, by string) error {
 
 // Fire has the trigger fire once, also while it is paused. payload is what that firing says; nil: what a tick does.
 func Fire(ctx context.Context, h *job.Handle, by string, payload json.RawMessage) error {
-	return ask(ctx, h, Control{Do: doFire, By: by, Payload: payload})
+	return FireOnce(ctx, h, "", by, payload)
+}
+
+// FireOnce is Fire, and does nothing if the trigger was asked to with the same key within the last hour, see job.Handle.WriteOnce.
+func FireOnce(ctx context.Context, h *job.Handle, key, by string, payload json.RawMessage) error {
+	d, err := defined(ctx, h)
+	if err == nil {
+		err = d.holds(payload)
+	}
+	if err != nil {
+		return err
+	}
+	return askOnce(ctx, h, key, Control{Do: doFire, By: by, Payload: payload})
 }
 
 // Change changes fields of the trigger's definition: those that the JSON object has; null clears one. What comes of it is
@@ -255,6 +338,11 @@ func Change(ctx context.Context, c *job.Client, h *job.Handle, by string, fields
 
 // Send writes a message to a webhook trigger, which fires for it.
 func Send(ctx context.Context, c *job.Client, h *job.Handle, message json.RawMessage) error {
+	return SendOnce(ctx, c, h, "", message)
+}
+
+// SendOnce is Send, and does nothing if a message was sent with the same key within the last hour, see job.Handle.WriteOnce.
+func SendOnce(ctx context.Context, c *job.Client, h *job.Handle, key string, message json.RawMessage) error {
 	s, err := Get(ctx, c, h, 0)
 	if err != nil {
 		return err
@@ -262,7 +350,18 @@ func Send(ctx context.Context, c *job.Client, h *job.Handle, message json.RawMes
 	if s.Kind != Webhook {
 		return fmt.Errorf("%w %q: trigger %s fires for %s, not for messages that are sent to it: use fire", job.ErrPort, portIn, h.ID(), s.Kind)
 	}
-	return h.Write(ctx, portIn, message)
+	if err := s.Definition.holds(message); err != nil {
+		return err
+	}
+	return writeOnce(ctx, h, key, portIn, message)
+}
+
+// writeOnce writes a message, unless it was written with the same key, if there is one.
+func writeOnce(ctx context.Context, h *job.Handle, key, in string, message any) error {
+	if key == "" {
+		return h.Write(ctx, in, message)
+	}
+	return h.WriteOnce(ctx, key, in, message)
 }
 
 // Delete ends a trigger, and removes it as soon as that is done. Trees that it launched go on.
@@ -284,7 +383,10 @@ func Delete(ctx context.Context, h *job.Handle) error {
 }
 
 // ask writes a control message.
-func ask(ctx context.Context, h *job.Handle, what Control) error {
+func ask(ctx context.Context, h *job.Handle, what Control) error { return askOnce(ctx, h, "", what) }
+
+// askOnce is ask, once for a key that is not empty.
+func askOnce(ctx context.Context, h *job.Handle, key string, what Control) error {
 	info, err := h.Info(ctx)
 	if err != nil {
 		return err
@@ -295,5 +397,5 @@ func ask(ctx context.Context, h *job.Handle, what Control) error {
 	if info.Status.Settled() {
 		return fmt.Errorf("%w: trigger %s is %s and fires no more: add another one", job.ErrStatus, h.ID(), info.Status)
 	}
-	return h.Write(ctx, portControl, what)
+	return writeOnce(ctx, h, key, portControl, what)
 }

@@ -88,9 +88,10 @@ type Launch struct {
 	MaxBackoff component.Duration `json:"max_backoff,omitempty"`
 	Timeout    component.Duration `json:"timeout,omitempty"`
 	// Memo is kept with the root, see job.Memo.
-	Memo   json.RawMessage   `json:"memo,omitempty"`
-	Labels map[string]string `json:"labels,omitempty"` // of the root, besides trigger=ID
-	Retain string            `json:"retain,omitempty"` // for how long the tree is kept after its end, as job.ParseRetention reads it
+	Memo   json.RawMessage            `json:"memo,omitempty"`
+	Labels map[string]string          `json:"labels,omitempty"` // of the root, besides trigger=ID
+	Params map[string]json.RawMessage `json:"params,omitempty"` // what the graph was made with: for people
+	Retain string                     `json:"retain,omitempty"` // for how long the tree is kept after its end, as job.ParseRetention reads it
 }
 
 // Limits hold firings back. What they drop is counted, and named in the trigger's log.

@@ -161,7 +161,7 @@ func (f *firing) fire(e event) (done bool, err error) {
 
 // refused tells whether a tree cannot be launched as it is: another try would not help.
 func refused(err error) bool {
-	for _, kind := range []error{job.ErrUnknownType, job.ErrPort, job.ErrTooLarge, job.ErrName, job.ErrConfig, port.ErrEncoding, port.ErrParams} {
+	for _, kind := range []error{job.ErrUnknownType, job.ErrPort, job.ErrTooLarge, job.ErrName, job.ErrValue, job.ErrConfig, port.ErrEncoding, port.ErrParams} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -176,15 +176,9 @@ func (f *firing) launch(id job.ID, says json.RawMessage) error {
 		return nil
 	}
 	if f.plan == nil {
-		plan, err := (*job.Plan)(l.Plan), error(nil)
-		if plan == nil {
-			n := job.New{Type: l.Type, Queue: l.Queue}
-			if len(l.Args) > 0 {
-				n.Args = l.Args
-			}
-			if plan, err = f.run.PlanNew(n); err != nil {
-				return err
-			}
+		plan, err := l.plan(f.run.PlanNew)
+		if err != nil {
+			return err
 		}
 		f.plan = plan
 	}

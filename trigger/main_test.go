@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 // Task is what triggers of tests launch. With Long it ends when it is told to.
 type Task struct {
 	Long bool
+	Fail bool
 	In   port.In[json.RawMessage]
 	Stop port.In[string]
 	Got  port.Out[json.RawMessage]
@@ -35,6 +36,9 @@ type Task struct {
 
 // Run implements worker.Worker.
 func (k *Task) Run(context.Context, *worker.Run) error {
+	if k.Fail {
+		return worker.Permanent(errors.New("told to fail"))
+	}
 	for raw, err := range k.In.All() {
 		if err = errors.Join(err, k.Got.Write(raw)); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirworks/weir/internal/clockwork"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
 )
 
 // Why firings are dropped.
@@ -34,16 +35,20 @@ type memory struct {
 	Firings  int64            `json:"firings"`
 	Launches int64            `json:"launches"`
 	Dropped  map[string]int64 `json:"dropped,omitempty"`
-	Last     int64            `json:"last,omitempty"` // when it fired last, in milliseconds
+	Failed   int64            `json:"failed,omitempty"` // launched trees that told of their failure
+	Last     int64            `json:"last,omitempty"`   // when it fired last, in milliseconds
 	LastTree job.ID           `json:"last_tree,omitempty"`
 	Open     []job.ID         `json:"open,omitempty"` // launched trees that have not ended, if their number is limited
 	Controls int64            `json:"controls,omitempty"`
 }
 
 // ended forgets an unfinished tree.
-func (m *memory) ended(id job.ID) {
-	if i := slices.Index(m.Open, id); i >= 0 {
+func (m *memory) ended(e ended) {
+	if i := slices.Index(m.Open, e.Job); i >= 0 {
 		m.Open = slices.Delete(m.Open, i, i+1)
+		if e.Status == string(statemachine.Failed) {
+			m.Failed++
+		}
 	}
 }
 

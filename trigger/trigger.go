@@ -178,7 +178,7 @@ func (f *firing) ends() error {
 		if err != nil && !errors.Is(err, port.ErrEncoding) { // somebody else wrote what is not one
 			return err
 		}
-		f.m.ended(e.Job)
+		f.m.ended(e)
 	}
 	return nil
 }

@@ -416,3 +416,14 @@ func TestYear(t *testing.T) {
 		t.Errorf("%d ticks", len(got))
 	}
 }
+
+// Launched trees that fail are counted, if the trigger is told of their ends.
+func TestFailedTreesAreCounted(t *testing.T) {
+	s := newScript(t, trigger.Definition{
+		Schedule: "every:1h", Launch: &trigger.Launch{Type: "Task", Args: json.RawMessage(`{"Fail":true}`)}, Limits: trigger.Limits{Parallel: 1},
+	})
+	s.e.Advance(2 * time.Hour)
+	if st := s.status(); st.Launches != 2 || st.Failed != 2 || len(st.Running) != 0 {
+		t.Errorf("%+v", st)
+	}
+}

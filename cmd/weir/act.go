@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -42,24 +39,12 @@ type typeFinder interface {
 // the same name with other arguments, the store knows alone.
 func checkComponent(ctx context.Context, types typeFinder, n job.New) error {
 	args, _ := n.Args.(json.RawMessage)
-	for _, c := range component.Components(component.Policy{}) {
-		if name, err := job.TypeOf(c); err != nil || name != n.Type {
-			continue
-		}
-		layout, err := port.Describe(reflect.TypeOf(c))
-		if err != nil {
-			return err
-		}
-		typ, err := types.Type(ctx, n.Queue, n.Type)
-		if err != nil || !slices.Equal(typ.Params, layout.ParamSpecs()) || port.CheckParams(typ.Params, args) != nil {
-			return nil //nolint:nilerr // Create says it better
-		}
-		if err := layout.SetParams(c, args); err != nil {
-			return usageError{err}
-		}
-		if err := c.Validate(); err != nil {
-			return usageError{err}
-		}
+	typ, err := types.Type(ctx, n.Queue, n.Type)
+	if err != nil {
+		return nil //nolint:nilerr // Create says it better
+	}
+	if err := component.Accepts(typ, args); err != nil {
+		return usageError{err}
 	}
 	return nil
 }

@@ -77,14 +77,7 @@ func glob(t *testing.T, pattern string) []string {
 func checkCommand(t *testing.T, block string) {
 	t.Helper()
 	line, want, _ := strings.Cut(block, "\n")
-	var words []string
-	for i, part := range strings.Split(line, "'") { // each second part is in quotes
-		if i%2 == 1 {
-			words = append(words, part)
-		} else {
-			words = append(words, strings.Fields(part)...)
-		}
-	}
+	words := wordsOf(line)
 	if len(words) < 3 || words[0] != "$" || words[1] != "weir" {
 		t.Fatalf("no command: %s", line)
 	}
@@ -97,6 +90,18 @@ func checkCommand(t *testing.T, block string) {
 	if got != want {
 		t.Errorf("%s\ngot:\n%s\nwant:\n%s", line, got, want)
 	}
+}
+
+// wordsOf splits a command line at blanks that are not in quotes.
+func wordsOf(line string) (words []string) {
+	for i, part := range strings.Split(line, "'") { // each second part is in quotes
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
 }
 
 func sorted(text string) string {

@@ -99,6 +99,22 @@ func (f *graphFlags) workers() []worker.Worker {
 	}), trigger.New())
 }
 
+// values are those of the parameters, by name.
+func (f *graphFlags) values() (map[string]json.RawMessage, error) {
+	params := make(map[string]json.RawMessage)
+	for _, p := range f.params {
+		key, value, ok := strings.Cut(p, "=")
+		if !ok {
+			return nil, usageError{fmt.Errorf("--param %q: write it as NAME=VALUE", p)}
+		}
+		var err error
+		if params[key], err = value2json(value); err != nil {
+			return nil, usageError{fmt.Errorf("--param %s: %w", key, err)}
+		}
+	}
+	return params, nil
+}
+
 // load reads a graph file and makes a graph of it.
 func (f *graphFlags) load(name string) (*graph.Graph, error) {
 	if err := f.checkRoot(); err != nil {
@@ -108,15 +124,9 @@ func (f *graphFlags) load(name string) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	params := make(map[string]json.RawMessage)
-	for _, p := range f.params {
-		key, value, ok := strings.Cut(p, "=")
-		if !ok {
-			return nil, usageError{fmt.Errorf("--param %q: write it as NAME=VALUE", p)}
-		}
-		if params[key], err = value2json(value); err != nil {
-			return nil, usageError{fmt.Errorf("--param %s: %w", key, err)}
-		}
+	params, err := f.values()
+	if err != nil {
+		return nil, err
 	}
 	var known []any
 	for _, w := range f.workers() {

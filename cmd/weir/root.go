@@ -159,7 +159,7 @@ are now, 130 interrupted before it was done.`,
 			newQueues(&s), newLimits(&s), newWorkers(&s), newStats(&s), newAudit(&s), newDoctor(&s), newNext(),
 		},
 		"act": {
-			s.complete(newCreate(&s), typeWords), s.complete(newSend(&s), jobWords, portWords), s.complete(newRead(&s), jobWords, portWords),
+			s.complete(newCreate(&s), typeWords), s.complete(newSend(&s), jobWords, portWords), newPublish(&s), s.complete(newRead(&s), jobWords, portWords),
 			s.completeFile(newRun(&s)),
 			s.complete(newRetry(&s), jobWords), s.complete(newTerminate(&s), jobWords), s.complete(newDelete(&s), jobWords),
 			s.complete(newWait(&s), jobWords), newState(&s), s.complete(newAlias(&s), jobWords),

@@ -219,9 +219,10 @@ func openSource(text string, stdin io.Reader, asText bool) (*source, error) {
 	return &source{lines: f, file: f}, nil
 }
 
-// sender writes to a port from outside.
+// sender writes to a port from outside, or publishes to a channel.
 type sender struct {
-	handle  *job.Handle
+	handle  *job.Handle // nil: port is a channel
+	client  *job.Client // who publishes
 	port    string
 	wait    time.Duration // for room in a full port; below zero indefinitely
 	out     bool
@@ -300,6 +301,17 @@ func (s *sender) lines(ctx context.Context, text io.Reader) error {
 	return s.write(ctx, batch)
 }
 
+// put writes messages to the port, or publishes them.
+func (s *sender) put(ctx context.Context, messages []any) error {
+	switch {
+	case s.handle == nil:
+		return s.client.Publish(ctx, s.port, messages...)
+	case s.out:
+		return s.handle.WriteOut(ctx, s.port, messages...)
+	}
+	return s.handle.Write(ctx, s.port, messages...)
+}
+
 // write writes messages that have the same context when there is room.
 func (s *sender) write(ctx context.Context, batch []outgoing) error {
 	if len(batch) == 0 {
@@ -311,11 +323,7 @@ func (s *sender) write(ctx context.Context, batch []outgoing) error {
 	}
 	ctx = batch[0].in(ctx, s.context)
 	for deadline := time.Now().Add(s.wait); ; {
-		write := s.handle.Write
-		if s.out {
-			write = s.handle.WriteOut
-		}
-		err := write(ctx, s.port, messages...)
+		err := s.put(ctx, messages)
 		if err == nil {
 			s.sent += len(messages)
 		}

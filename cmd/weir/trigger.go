@@ -1,9 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -117,6 +117,9 @@ of the Redis, as other programs write it: without SCHEDULE it runs at once. docs
 			}
 			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
 				h, err := trigger.Add(ctx, job.NewClient(store), d, options...)
+				if errors.Is(err, job.ErrExists) && alias != "" {
+					return fmt.Errorf("%w; weir trigger show %[2]s, weir trigger change %[2]s, weir trigger delete %[2]s", err, alias)
+				}
 				if err != nil {
 					return err
 				}
@@ -364,7 +367,7 @@ func printTrigger(w io.Writer, t *trigger.Status) error {
 		add([]string{"next", " "}[min(i, 1)], at.Format(time.RFC3339))
 	}
 	if l := t.Definition.Launch; l != nil {
-		add("launches", cmp.Or(l.Type, planName(l))+" "+string(l.Args))
+		add("launches", launched(l))
 	}
 	limits, err := json.Marshal(t.Definition.Limits)
 	if err != nil {
@@ -374,6 +377,9 @@ func printTrigger(w io.Writer, t *trigger.Status) error {
 		add("limits", string(limits))
 	}
 	add("fired", fmt.Sprintf("%s times, %s trees launched", term.Number(t.Firings), term.Number(t.Launches)))
+	if t.Failed > 0 {
+		add("failed", term.Number(t.Failed)+" of these trees")
+	}
 	if t.Last != nil {
 		add("last", t.Last.Format(time.RFC3339)+" "+string(t.LastTree))
 	}
@@ -400,10 +406,14 @@ func printTrigger(w io.Writer, t *trigger.Status) error {
 	return nil
 }
 
-// planName is the name of a graph that is launched.
-func planName(l *trigger.Launch) string {
+// launched says what a trigger launches, with its parameters.
+func launched(l *trigger.Launch) string {
 	if l.Plan == nil || len(l.Plan.Nodes) == 0 {
-		return ""
+		return strings.TrimSpace(l.Type + " " + string(l.Args))
 	}
-	return "graph " + l.Plan.Nodes[0].Type
+	text := "graph " + l.Plan.Nodes[0].Type
+	for _, name := range slices.Sorted(maps.Keys(l.Params)) {
+		text += " " + name + "=" + string(l.Params[name])
+	}
+	return text
 }

@@ -117,6 +117,56 @@ func TestTrigger(t *testing.T) {
 	}
 }
 
+// TestTriggerDocs: the commands of docs/triggers.md do what they say, one after the other.
+func TestTriggerDocs(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	url := redistest.Start(t).URL()
+	serving(t, url)
+	page, err := os.ReadFile("docs/triggers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, block := range fence.FindAllStringSubmatch(string(page), -1) {
+		for line := range strings.Lines(block[2]) {
+			command, ok := strings.CutPrefix(strings.TrimSpace(line), "weir ")
+			if block[1] != "sh" || !ok {
+				continue
+			}
+			weir(t, url, wordsOf(command)...)
+			n++
+		}
+	}
+	if n < 15 {
+		t.Errorf("it has %d commands", n)
+	}
+	for _, name := range []string{"import", "deploy", "report"} {
+		until(t, name+" has fired", func() bool { return triggerOf(t, url, name).Launches == 1 })
+	}
+	if s := triggerOf(t, url, "words"); string(s.Definition.Launch.Params["top"]) != "4" || s.Definition.Limits.Overflow != trigger.Drop {
+		t.Errorf("%+v", s.Definition)
+	}
+	for name, want := range map[string]string{"words": "launches graph words top=4\n", "deploy": `launches map {"expr":"it"}` + "\n"} {
+		if got := weir(t, url, "trigger", "show", name); !strings.Contains(got, want) {
+			t.Errorf("shown:\n%s\nwant %s", got, want)
+		}
+	}
+	for line, want := range map[string]string{
+		"trigger add --type map --alias deploy --args {\"expr\":\"it.x\"}": "weir trigger change deploy",
+		"trigger add --type map --alias other --args {\"expr\":\"it+\"}":   "expr",
+		"trigger add --type map --args {\"expr\":\"it\"} --priority 2000":  "priority 2000: use 0",
+		"priority deploy 2000": "invalid value: priority 2000: use 0",
+		"publish /files/new":   "nothing to publish",
+		"publish files 1":      "channel",
+	} {
+		var stderr bytes.Buffer
+		code := run(t.Context(), append([]string{"--redis", url}, strings.Fields(line)...), &stderr, &stderr)
+		if said := stderr.String(); code == 0 || !strings.Contains(said, want) || strings.Contains(said, "job.") || strings.Contains(said, "invalid name: priority") {
+			t.Errorf("weir %s: exit code %d, %s", line, code, said)
+		}
+	}
+}
+
 // TestTriggerRefused: what is wrong with a trigger is said at once, with exit code 2.
 func TestTriggerRefused(t *testing.T) {
 	t.Parallel()

@@ -106,7 +106,7 @@ func (f *triggerFlags) launch(c *cobra.Command, d *trigger.Definition, given fun
 		return usageError{errors.New("--type and --graph: use one of them")}
 	}
 	if f.typ != "" {
-		l.Type, l.Plan = f.typ, nil
+		l.Type, l.Plan, l.Params = f.typ, nil, nil
 	}
 	if c.Flags().Changed("args") {
 		if !json.Valid([]byte(f.args)) {
@@ -124,6 +124,9 @@ func (f *triggerFlags) launch(c *cobra.Command, d *trigger.Definition, given fun
 			return err
 		}
 		l.Type, l.Args, l.Plan = "", nil, (*trigger.Plan)(plan)
+		if l.Params, err = f.graph.values(); err != nil {
+			return err
+		}
 	}
 	given("port", func() { l.Port = f.port })
 	given("queue", func() { l.Queue = f.queue })
