@@ -100,6 +100,11 @@ func TestTrigger(t *testing.T) {
 		s := triggerOf(t, url, "once")
 		return s.Firings == 1 && s.Status.Settled()
 	})
+	for _, command := range []string{"tree", "why"} {
+		if got := weir(t, url, command, "daily"); !strings.Contains(got, map[string]string{"tree": "next run in ", "why": "waits for its time, which is in "}[command]) {
+			t.Errorf("weir %s:\n%s", command, got)
+		}
+	}
 	list := weir(t, url, "trigger", "list")
 	if !strings.Contains(list, "daily") || !strings.Contains(list, "webhook") || strings.Contains(list, "once") {
 		t.Errorf("the list:\n%s", list)

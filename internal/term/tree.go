@@ -124,6 +124,9 @@ func (d *treeDrawing) add(i *job.Info, branch, stem string, level int) {
 	if i.Reason != "" {
 		d.note(stem+below, d.reason(i))
 	}
+	if text := d.style.Next(i); text != "" {
+		d.note(stem+below, d.style.Faint(text))
+	}
 	if text := d.retention(i); text != "" {
 		d.note(stem+below, d.style.Faint(text))
 	}

@@ -293,3 +293,12 @@ func TestAnyPort(t *testing.T) {
 	s.press("end", "up", "s")
 	s.shows("has no such port yet, but takes any: weir send 019e1f0e-5a3c-7c1d-9f7e-0a4b7c2d8e11.7 PORT MESSAGE")
 }
+
+// TestNext: a job that waits for a time says when it runs.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	s := newScreen(t, 100, 24)
+	s.store.jobs[0].Reason, s.store.jobs[0].Status, s.store.jobs[0].Next = "", statemachine.Scheduled, s.now.Add(90*time.Minute)
+	s.wait(time.Second)
+	s.shows("next run in 1h")
+}

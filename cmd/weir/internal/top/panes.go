@@ -174,6 +174,10 @@ func (m *Model) headLines(width int) []string {
 		about[0] += " " + term.Style{Now: m.now}.Age(i.Ran)
 	case statemachine.Queued:
 		about[0] += " " + term.Style{Now: m.now}.Age(i.Queued)
+	case statemachine.Scheduled, statemachine.Suspended:
+		if next := (term.Style{Now: m.now}).Next(i); next != "" {
+			about = append(about, next)
+		}
 	default:
 	}
 	if i.Name != "" && !i.Graph {
