@@ -30,7 +30,7 @@ type eventsInput struct {
 func (s *Server) eventOperations() {
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/jobs/{job}/events", id: "job-events", group: groupJobs, role: read, summary: "Follow the log of a job, or of its tree, as server-sent events",
-		about: "Events are `run` and `note`, each an entry as GET /v1/jobs/{job}/log has it, and `status`, the job itself, when its status has changed. The ID of an event is a position: a client that comes back with Last-Event-ID misses nothing that the log still has.",
+		about: "Events are `run` and `note`, each an entry as GET /v1/jobs/{job}/log has it, and `status`, the job itself, when its status has changed; `trimmed` says how many entries were gone before they could be sent. The ID of an event is a position: a client that comes back with Last-Event-ID misses nothing that the log still has.",
 	}, func(ctx context.Context, s *session, in *eventsInput) (*huma.StreamResponse, error) {
 		r, err := s.openLog(ctx, in.Job, in.Tree)
 		if err != nil {
@@ -113,6 +113,11 @@ func (s *stream) step(ctx context.Context) (sent bool, err error) {
 	if err != nil {
 		return false, nil //nolint:nilerr // it is asked again
 	}
+	if n := s.log.Missed(); n > 0 {
+		if err := s.send("", "trimmed", map[string]int64{"entries": n}); err != nil {
+			return true, err
+		}
+	}
 	for n, line := range LogLines(entries) {
 		kind := "note"
 		if line.Run != nil {
@@ -134,6 +139,9 @@ func (s *stream) send(position, kind string, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.w, "id: %s\nevent: %s\ndata: %s\n\n", position, kind, raw)
+	if position != "" { // else who comes back goes on behind what was sent before
+		position = "id: " + position + "\n"
+	}
+	_, err = fmt.Fprintf(s.w, "%sevent: %s\ndata: %s\n\n", position, kind, raw)
 	return err
 }

@@ -278,6 +278,8 @@ type logInput struct {
 type LogPage struct {
 	Entries  []LogLine `json:"entries" doc:"oldest first"`
 	Position string    `json:"position" doc:"where the log goes on"`
+	// Trimmed are the logs that have lost their first entries.
+	Trimmed []job.Trimmed `json:"trimmed,omitempty" doc:"the logs, one of each tree that is read, that have lost their first entries: how many, and since when it is whole"`
 }
 
 func showLog(ctx context.Context, s *session, in *logInput) (*reply[LogPage], error) {
@@ -286,7 +288,11 @@ func showLog(ctx context.Context, s *session, in *logInput) (*reply[LogPage], er
 		return nil, err
 	}
 	entries, err := r.Last(ctx, in.Limit, in.Since)
-	return answer(LogPage{LogLines(entries), r.Position()}, err)
+	if err != nil {
+		return nil, err
+	}
+	trimmed, err := r.Trimmed(ctx)
+	return answer(LogPage{LogLines(entries), r.Position(), trimmed}, err)
 }
 
 // openLog returns a reader of the log of a job: of a graph, of all jobs in it.

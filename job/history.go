@@ -160,9 +160,22 @@ func (h *Handle) Trace(ctx context.Context, dir port.Dir, name string, n int64) 
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: the log of job %s does not say who sent message %d of port %q", ErrNotFound, h.id, n, name)
+		return nil, h.untraced(ctx, name, n)
 	}
 	return out, nil
+}
+
+// untraced is the error about a message whose sender the log does not tell.
+func (h *Handle) untraced(ctx context.Context, name string, n int64) error {
+	t, err := h.store.LogTrimmed(ctx, h.id.Tree())
+	if err != nil {
+		return err
+	}
+	gone := ""
+	if t.Entries > 0 {
+		gone = fmt.Sprintf("; its first %d entries, of before %s, are gone", t.Entries, t.Since.Format(time.RFC3339))
+	}
+	return fmt.Errorf("%w: the log of job %s does not say who sent message %d of port %q%s", ErrNotFound, h.id, n, name, gone)
 }
 
 // sends tells whether any of the messages wanted is among those sent.

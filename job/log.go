@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -22,12 +23,21 @@ type LogReader struct {
 	streams []*logStream
 	members map[ID]bool   // which jobs are the job or below it, as far as that is known
 	passed  map[ID]string // by tree: behind which entry Passed was asked last
+	missed  int64
 }
 
 // logStream is the log of one tree.
 type logStream struct {
 	tree     ID
 	position string // of the last entry that was seen
+}
+
+// Trimmed says that the first entries of the log of a tree are gone: it keeps some 10,000, or those that are younger than
+// Retention.Log.
+type Trimmed struct {
+	Tree    ID        `json:"tree"`
+	Entries int64     `json:"entries"` // how many are gone; what several runs that shared a commit did may be one
+	Since   time.Time `json:"since"`   // when the first one that is left was made: what is older is gone
 }
 
 // OpenLog returns a reader of the job's log; with below also of what is logged by the jobs
@@ -109,6 +119,7 @@ func (r *LogReader) last(ctx context.Context, s *logStream, n int, since time.Ti
 // be called again.
 func (r *LogReader) Next(ctx context.Context) ([]Entry, error) {
 	var all []Entry
+	r.missed = 0
 	seen := make([]string, len(r.streams))
 	for n, s := range r.streams {
 		some, position, err := r.next(ctx, s)
@@ -124,6 +135,25 @@ func (r *LogReader) Next(ctx context.Context) ([]Entry, error) {
 	inOrder(all)
 	return all, nil
 }
+
+// Trimmed tells which of the logs that are read have lost their first entries.
+func (r *LogReader) Trimmed(ctx context.Context) ([]Trimmed, error) {
+	var all []Trimmed
+	for _, s := range r.streams {
+		t, err := r.store.LogTrimmed(ctx, s.tree)
+		if err != nil {
+			return nil, err
+		}
+		if t.Entries > 0 {
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// Missed is how many entries of the trees' logs were gone before the last call of Next could read them: more came since the call
+// before it, or since the Position of Seek, than a log keeps.
+func (r *LogReader) Missed() int64 { return r.missed }
 
 // Position says how far the reader has read, for Seek of another one of the same job.
 func (r *LogReader) Position() string {
@@ -174,6 +204,9 @@ func (r *LogReader) next(ctx context.Context, s *logStream) (found []Entry, posi
 			if err != nil {
 				return nil, "", err
 			}
+			if position != "" {
+				r.missed += max(number(e.Position)-number(position)-1, 0)
+			}
 			if position = e.Position; ok {
 				found = append(found, e)
 			}
@@ -182,6 +215,13 @@ func (r *LogReader) next(ctx context.Context, s *logStream) (found []Entry, posi
 			return found, position, nil
 		}
 	}
+}
+
+// number is that of the entry at a position of a log.
+func number(position string) int64 {
+	digits, _, _ := strings.Cut(position, "/")
+	n, _ := strconv.ParseInt(digits, 10, 64) // the store made it
+	return n
 }
 
 // inOrder sorts entries of several trees by time; those of a tree stay in their order.

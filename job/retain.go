@@ -16,10 +16,13 @@ const Forever time.Duration = 1<<63 - 1
 type Retention struct {
 	Ended  time.Duration `json:"ended"`  // of trees that have completed, or were terminated
 	Failed time.Duration `json:"failed"` // of trees that have failed
+	// Log is for how long entries of the trees' logs are kept: what is older goes as others come, a little later. However
+	// young they are, a log keeps some 10,000 entries at most.
+	Log time.Duration `json:"log"`
 }
 
 // DefaultRetention is what holds for a namespace that nobody has set another one for.
-var DefaultRetention = Retention{Ended: 7 * 24 * time.Hour, Failed: 30 * 24 * time.Hour}
+var DefaultRetention = Retention{Ended: 7 * 24 * time.Hour, Failed: 30 * 24 * time.Hour, Log: Forever}
 
 // MinRetention is the shortest retention but none: the store counts milliseconds.
 const MinRetention = time.Millisecond
@@ -28,9 +31,9 @@ const MinRetention = time.Millisecond
 func (c *Client) Retention(ctx context.Context) (Retention, error) { return c.store.Retention(ctx) }
 
 // SetRetention says for how long the trees of the namespace are kept that settle from now on and name no retention of their
-// own. A zero leaves that one as it is, Forever keeps the trees.
+// own, and the entries of all logs. A zero leaves that one as it is, Forever keeps them.
 func (c *Client) SetRetention(ctx context.Context, r Retention) error {
-	for _, d := range []time.Duration{r.Ended, r.Failed} {
+	for _, d := range []time.Duration{r.Ended, r.Failed, r.Log} {
 		if d == 0 {
 			continue
 		}

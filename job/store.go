@@ -198,6 +198,8 @@ type History interface {
 	// LogBack returns up to limit entries before a position, newest first. The position
 	// behind the last is empty.
 	LogBack(ctx context.Context, id ID, before string, limit int) ([]Entry, error)
+	// LogTrimmed tells what is gone of the log of a job's tree.
+	LogTrimmed(ctx context.Context, id ID) (Trimmed, error)
 }
 
 // Runs begins, commits and refreshes runs: the heart of a store.

@@ -16,7 +16,7 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
-// The log of a tree is one list, capped at about 10,000 entries. An entry is the time, the number of the job,
+// The log of a tree is one list, capped at about 10,000 entries, and by their age if the namespace says so. An entry is the time, the number of the job,
 // what it is, where messages were sent, and a text, with a byte 31 between them. It is
 //   - n: a note, which is what the worker logged
 //   - r: what a run read and wrote
@@ -91,6 +91,24 @@ func (s *Store) readLog(ctx context.Context, id job.ID, at string, limit int, ba
 		next = strconv.FormatInt(number, 10)
 	}
 	return out[:min(len(out), max(limit, 0))], nil
+}
+
+// LogTrimmed implements job.History.
+func (s *Store) LogTrimmed(ctx context.Context, id job.ID) (job.Trimmed, error) {
+	t := job.Trimmed{Tree: id.Tree()}
+	gone, first, _, err := s.logPart(ctx, id, "", 1, false)
+	if err != nil || len(first) == 0 {
+		return t, err
+	}
+	all, err := s.logEntry(id.Tree(), gone, first[0])
+	if err != nil {
+		return t, fmt.Errorf("reading the log of job %s: %w", id, err)
+	}
+	t.Entries = gone
+	if len(all) > 0 {
+		t.Since = all[0].At
+	}
+	return t, nil
 }
 
 // logPart returns some entries of a log, from the one with a number on or from its beginning, or if back its end;
@@ -181,7 +199,7 @@ func (s *Store) unpack(e *job.Entry, counts []string, text string, sent []job.Mo
 	return out, nil
 }
 
-// movements decodes where messages were sent, as moved() in port.lua tells.
+// movements decodes where messages were sent, as moved() in log.lua tells.
 func movements(tree job.ID, text string) ([]job.Movement, error) {
 	if text == "" {
 		return nil, nil

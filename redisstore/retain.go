@@ -68,16 +68,15 @@ func (d *decoder) retention(text string) time.Duration {
 // Retention implements job.Keeper.
 func (s *Store) Retention(ctx context.Context) (job.Retention, error) {
 	out := job.DefaultRetention
-	set, err := s.rdb.HMGet(ctx, s.keys.retention(0), "ended", "failed").Result()
+	set, err := s.rdb.HMGet(ctx, s.keys.retention(0), "ended", "failed", "log").Result()
 	if err != nil {
 		return out, s.explain(err)
 	}
 	var d decoder
-	if set[0] != nil {
-		out.Ended = d.retention(d.str(set[0]))
-	}
-	if set[1] != nil {
-		out.Failed = d.retention(d.str(set[1]))
+	for i, to := range []*time.Duration{&out.Ended, &out.Failed, &out.Log} {
+		if set[i] != nil {
+			*to = d.retention(d.str(set[i]))
+		}
 	}
 	return out, d.err
 }
@@ -90,6 +89,9 @@ func (s *Store) SetRetention(ctx context.Context, r job.Retention) error {
 	}
 	if r.Failed != 0 {
 		fields = append(fields, "failed", retainText(r.Failed))
+	}
+	if r.Log != 0 {
+		fields = append(fields, "log", retainText(r.Log))
 	}
 	var errs []error
 	for shard := s.keys.shards - 1; len(fields) > 0 && shard >= 0; shard-- { // that which is read comes last

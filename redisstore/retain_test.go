@@ -147,7 +147,7 @@ func TestRetainOfTheNamespace(t *testing.T) {
 		e.ok(e.store.SetRetention(e.Context(), job.Retention{Ended: job.Forever, Failed: time.Hour}))
 		r, err = e.store.Retention(e.Context())
 		e.ok(err)
-		e.equal("retention", r, job.Retention{Ended: job.Forever, Failed: time.Hour})
+		e.equal("retention", r, job.Retention{Ended: job.Forever, Failed: time.Hour, Log: job.Forever})
 		id = e.single()
 		e.end(id, statemachine.Complete)
 		e.equal("expires", e.info(id).Expires, time.Time{})

@@ -40,7 +40,7 @@ func newLog(s *settings) *cobra.Command {
 		Long: `Show what the last runs of a job read and wrote, what they logged, how they failed, and
 what came from outside; oldest first, with times in UTC. A graph has no runs: of a graph,
 and of any job with --tree, it is the log of all jobs below it. A tree keeps 5,000 to
-20,000 entries. --follow goes on with what comes, until Ctrl-C.`,
+20,000 entries, or as long as weir retention --log says; if the first are gone it says so. --follow goes on with what comes, until Ctrl-C.`,
 		Example: "  weir log album-2026 -n 20\n  weir log album-2026 --follow --since 5m\n  weir log 019e1f0e.3 --tree -o jsonl",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -106,6 +106,9 @@ func (f *logFlags) validate(c *cobra.Command, output string) error {
 func (f *logFlags) print(c *cobra.Command, p *logPrinter, r *job.LogReader) error {
 	entries, err := r.Last(c.Context(), f.number, f.from)
 	if err == nil {
+		err = p.trimmed(c.Context(), r)
+	}
+	if err == nil {
 		err = p.print(c.Context(), api.LogLines(entries))
 	}
 	if err != nil || !f.follow {
@@ -115,6 +118,9 @@ func (f *logFlags) print(c *cobra.Command, p *logPrinter, r *job.LogReader) erro
 		entries, err := r.Next(ctx)
 		if err != nil || len(entries) == 0 {
 			return err
+		}
+		if n := r.Missed(); n > 0 {
+			fmt.Fprintf(c.ErrOrStderr(), "%s entries were trimmed before they could be shown\n", term.Number(n))
 		}
 		return p.print(ctx, api.LogLines(entries))
 	})
@@ -155,6 +161,16 @@ func (p *logPrinter) print(ctx context.Context, lines []api.LogLine) error {
 		return nil
 	}
 	return p.settings.show(p.c, lines, "", func(w io.Writer) error { return p.table(ctx, w, lines) })
+}
+
+// trimmed says which logs have lost their first entries.
+func (p *logPrinter) trimmed(ctx context.Context, r *job.LogReader) error {
+	all, err := r.Trimmed(ctx)
+	for _, t := range all {
+		fmt.Fprintf(p.c.ErrOrStderr(), "the log of tree %s begins at %s: its first %s entries were trimmed\n",
+			t.Tree, t.Since.UTC().Format("2006-01-02 15:04:05.000"), term.Number(t.Entries))
+	}
+	return err
 }
 
 func (p *logPrinter) table(ctx context.Context, w io.Writer, lines []api.LogLine) error {

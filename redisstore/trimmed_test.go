@@ -1,0 +1,126 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// logged has the log of a job with a run in progress get so many notes, 500 with each commit.
+func logged(e *env, snap *job.Snapshot, n int) {
+	e.Helper()
+	for from := 0; from < n; from += 500 {
+		d := delta(snap, job.Checkpoint)
+		d.Next, d.Lease = snap.Token+"x", time.Hour
+		for k := range 500 {
+			d.Log = append(d.Log, fmt.Sprint(from+k))
+		}
+		e.commit(d)
+		snap.Token = d.Next
+	}
+}
+
+// A log says how many of its first entries are gone, and since when it is whole; and a reader that fell behind, how many it missed.
+func TestPoint12LogSaysWhatWasTrimmed(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	root := e.single()
+	h := job.NewClient(e.store).At(root)
+	r, err := h.OpenLog(e.Context(), true)
+	e.ok(err)
+	snap := e.begin(root)
+	logged(e, snap, 1000)
+	all, err := r.Trimmed(e.Context())
+	e.ok(err)
+	e.equal("trimmed of a short log", len(all), 0)
+	first, err := r.Next(e.Context())
+	e.ok(err)
+	e.equal("read", len(first), 1000)
+	logged(e, snap, 12_000)
+
+	all, err = r.Trimmed(e.Context())
+	e.ok(err)
+	left, err := e.store.Log(e.Context(), root, "", 1)
+	e.ok(err)
+	e.equal("logs", len(all), 1)
+	gone := all[0].Entries
+	e.equal("tree", all[0].Tree, root)
+	e.equal("since", all[0].Since, left[0].At)
+	e.equal("position of the first that is left", left[0].Position, fmt.Sprint(gone))
+	e.equal("entries that are gone, and left", gone+e.rdb.LLen(e.Context(), e.logKey(root)).Val(), int64(13_000))
+	rest, err := r.Next(e.Context())
+	e.ok(err)
+	e.equal("missed, and read", int(r.Missed())+len(rest), 12_000)
+	e.equal("missed", r.Missed(), gone-1000)
+	_, err = r.Next(e.Context())
+	e.ok(err)
+	e.equal("missed again", r.Missed(), int64(0))
+
+	_, err = h.Trace(e.Context(), port.Input, "in", 0)
+	if e.fails(err, job.ErrNotFound); !strings.Contains(err.Error(), fmt.Sprintf("its first %d entries", gone)) {
+		t.Errorf("what is gone of the log is not told: %v", err)
+	}
+}
+
+// Where the namespace says so, old entries of a log go as new ones come, a bounded number at a time, and the last stays.
+func TestPoint12LogCappedByAge(t *testing.T) {
+	t.Parallel()
+	clock := redisstore.NewClock(time.UnixMilli(1e12))
+	store, err := redisstore.Open(t.Context(), redisstore.Config{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	e := &env{T: t, store: store, lose: func() {}}
+	c := job.NewClient(e.store)
+	root := e.single()
+	write := func(n int) {
+		e.Helper()
+		for range n {
+			e.ok(e.store.Write(e.Context(), root, job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: `{"step":1}`}))
+		}
+	}
+	gone := func() int64 {
+		e.Helper()
+		at, err := e.store.LogTrimmed(e.Context(), root)
+		e.ok(err)
+		return at.Entries
+	}
+	write(300)
+	clock.Set(clock.Now().Add(24 * time.Hour))
+	write(20)
+	e.equal("gone without an age", gone(), int64(0))
+	r, err := c.Retention(e.Context())
+	e.ok(err)
+	e.equal("retention by default", r.Log, job.Forever)
+	e.ok(c.SetRetention(e.Context(), job.Retention{Log: time.Hour}))
+	r, err = c.Retention(e.Context())
+	e.ok(err)
+	e.equal("retention", r, job.Retention{Ended: job.DefaultRetention.Ended, Failed: job.DefaultRetention.Failed, Log: time.Hour})
+	write(16)
+	e.equal("gone at a time", gone(), int64(256))
+	write(16)
+	e.equal("gone in the end", gone(), int64(300))
+	at, err := e.store.LogTrimmed(e.Context(), root)
+	e.ok(err)
+	e.equal("since", at.Since, time.UnixMilli(1e12).Add(24*time.Hour).UTC())
+	clock.Set(clock.Now().Add(2 * time.Hour))
+	write(16)
+	left, err := e.store.Log(e.Context(), root, "", 99)
+	e.ok(err)
+	for _, entry := range left[min(16, len(left)):] {
+		t.Errorf("entry of %s is left", entry.At)
+	}
+	e.ok(c.SetRetention(e.Context(), job.Retention{Log: job.Forever}))
+	before := gone()
+	clock.Set(clock.Now().Add(24 * time.Hour))
+	write(40)
+	e.equal("gone afterwards", gone(), before)
+	e.fails(c.SetRetention(e.Context(), job.Retention{Log: -1}), job.ErrName)
+}
