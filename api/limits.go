@@ -12,6 +12,7 @@ import (
 type Limit struct {
 	Limit   string   `json:"limit" doc:"type:<type>, with the value of an argument behind it if each has its own, or queue:<queue>"`
 	Places  int      `json:"places"`
+	By      string   `json:"by,omitempty" doc:"the argument of which each value has so many places; those in use are listed besides"`
 	Running int64    `json:"running" doc:"places that are taken"`
 	Waiting int64    `json:"waiting" doc:"ready jobs that wait for a place"`
 	Holders []job.ID `json:"holders" doc:"the first of those that have a place"`
@@ -22,7 +23,7 @@ type Limit struct {
 func LimitsOf(all []redisstore.LimitInfo) []Limit {
 	views := []Limit{}
 	for _, l := range all {
-		views = append(views, Limit{l.Name, l.Max, l.Running, l.Waiting, some(l.Holders), some(l.Next)})
+		views = append(views, Limit{l.Name, l.Max, l.By, l.Running, l.Waiting, some(l.Holders), some(l.Next)})
 	}
 	return views
 }
@@ -30,7 +31,7 @@ func LimitsOf(all []redisstore.LimitInfo) []Limit {
 // limitOperations are those on how many runs go on at once.
 func (s *Server) limitOperations() {
 	add(s, operation{
-		method: http.MethodGet, path: "/v1/limits", id: "list-limits", group: groupSystem, role: read, summary: "List the limits of runs at once of which places are taken",
+		method: http.MethodGet, path: "/v1/limits", id: "list-limits", group: groupSystem, role: read, summary: "List the limits of runs at once: of queues and of types, and how they are used",
 	}, func(ctx context.Context, s *session, _ *struct{}) (*reply[[]Limit], error) {
 		all, err := s.store.Limits(ctx)
 		return answer(LimitsOf(all), err)

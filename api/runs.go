@@ -105,6 +105,9 @@ type RemoteType struct {
 	Args     []port.Param `json:"args,omitempty" doc:"the arguments that jobs of the type take; any, if it is not given"`
 	Priority *int         `json:"priority,omitempty" doc:"of its jobs, unless they or their nodes name one"`
 	Version  string       `json:"version,omitempty" doc:"of the worker, for people"`
+	// MaxRunning and MaxRunningBy are as in worker.Options.
+	MaxRunning   int    `json:"max_running,omitempty" minimum:"0" doc:"how many runs of the type go on at once at most, whoever runs them; any number, if it is not given"`
+	MaxRunningBy string `json:"max_running_by,omitempty" doc:"an argument: each of its values has max_running of its own"`
 }
 
 // RemotePort is a port of a type.
@@ -174,6 +177,10 @@ func (t *RemoteType) info() (info job.TypeInfo, err error) {
 	}
 	if err := errors.Join(job.CheckName("type", info.Type), job.CheckName("queue", info.Queue)); err != nil {
 		return info, err
+	}
+	info.MaxRunning, info.MaxRunningBy = t.MaxRunning, t.MaxRunningBy
+	if err := (worker.Options{MaxRunning: t.MaxRunning, MaxRunningBy: t.MaxRunningBy}).Validate(); err != nil {
+		return info, wrong("type %s: %v", t.Type, err)
 	}
 	if t.Priority != nil {
 		if err := job.CheckPriority(*t.Priority); err != nil {

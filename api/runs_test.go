@@ -99,6 +99,27 @@ func TestRemoteWorker(t *testing.T) {
 	}
 }
 
+// A type that is registered with a limit keeps to it, and the limit shows.
+func TestRemoteTypeWithALimit(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	s.ask("POST", "/v1/workers", `{"types":[{"type":"One","max_running":1}]}`).is(http.StatusOK, nil)
+	var limits []api.Limit
+	if s.ask("GET", "/v1/limits", nil).is(http.StatusOK, &limits); len(limits) != 1 || limits[0].Limit != "type:One" || limits[0].Places != 1 || limits[0].Running != 0 {
+		t.Errorf("limits: %+v", limits)
+	}
+	for range 2 {
+		s.ask("POST", "/v1/jobs", `{"type":"One"}`).is(http.StatusCreated, nil)
+	}
+	first := s.lease("One")
+	var none api.Runs
+	if s.ask("POST", "/v1/runs/lease", `{"types":["*"],"max":3,"wait":"300ms"}`).is(http.StatusOK, &none); len(none.Runs) != 0 {
+		t.Errorf("%d more runs at once", len(none.Runs))
+	}
+	s.ask("POST", "/v1/runs/commit", map[string]any{"run": first.Run, "status": "done"}).is(http.StatusNoContent, nil)
+	s.lease("One")
+}
+
 // What is wrong with a request for runs is said, and nothing begins.
 func TestRemoteBadRequests(t *testing.T) {
 	t.Parallel()
@@ -111,6 +132,7 @@ func TestRemoteBadRequests(t *testing.T) {
 		{"/v1/workers", `{"types":[{"type":"T","inputs":[{"name":"in","kind":"text"}]}]}`, "string"},
 		{"/v1/workers", `{"types":[{"type":"T","args":[{"name":"a","kind":"strin"}]}]}`, `did you mean "string"?`},
 		{"/v1/workers", `{"types":[{"type":"T","priority":5000}]}`, "5000"},
+		{"/v1/workers", `{"types":[{"type":"T","max_running_by":"customer"}]}`, "MaxRunningBy"},
 		{"/v1/runs/lease", `{}`, "Types is empty"},
 		{"/v1/runs/lease", `{"types":["T"],"wait":"1h"}`, "at most 5m"},
 		{"/v1/runs/lease", `{"types":["T"],"wait":"soon"}`, "soon"},

@@ -78,6 +78,7 @@ func some[T any](all []T) []T { return append([]T{}, all...) }
 type Queue struct {
 	Queue     string   `json:"queue"`
 	Paused    bool     `json:"paused"`
+	Limit     int      `json:"limit,omitempty" doc:"how many of its jobs run at once at most, over all engines; missing: any number"`
 	Pending   int      `json:"pending"`
 	Active    int      `json:"active"`
 	Scheduled int      `json:"scheduled"`
@@ -106,7 +107,7 @@ func QueuesOf(all []redisstore.QueueInfo) []Queue {
 			ready = append(ready, Ready{r.Type, r.Jobs, r.Oldest.Milliseconds()})
 		}
 		views = append(views, Queue{
-			Queue: q.Name, Paused: q.Paused, Pending: q.Pending, Active: q.Active, Scheduled: q.Scheduled, Retry: q.Retry,
+			Queue: q.Name, Paused: q.Paused, Limit: q.Limit, Pending: q.Pending, Active: q.Active, Scheduled: q.Scheduled, Retry: q.Retry,
 			Archived: q.Archived, LatencyMS: q.Latency.Milliseconds(), Engines: q.Engines, Slots: q.Slots, Types: q.Types, Ready: ready,
 		})
 	}

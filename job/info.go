@@ -103,6 +103,10 @@ type TypeInfo struct {
 	Silent   bool        `json:"silent,omitempty"`   // statuses of its jobs are not published
 	// TypeVersion is what the type declares, see Versioned; 0: nothing.
 	TypeVersion int `json:"type_version,omitempty"`
+	// MaxRunning is how many runs of the type go on at once, over all processes; 0: any number. MaxRunningBy is
+	// the argument of which each value has so many of its own.
+	MaxRunning   int    `json:"max_running,omitempty"`
+	MaxRunningBy string `json:"max_running_by,omitempty"`
 	// Params are the arguments that jobs of the type take; nil if that is not known.
 	Params []port.Param `json:"params,omitzero"`
 	// Kinds are what kind of JSON value the messages of ports are, by port.TypeKey, as far as known.

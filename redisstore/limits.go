@@ -3,7 +3,9 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +21,7 @@ type LimitInfo struct {
 	// a queue.
 	Name    string
 	Max     int
+	By      string   // of a type: the argument of which each value has places of its own; of a limit of which none is taken
 	Running int64    // places that are taken
 	Waiting int64    // jobs that wait for one
 	Holders []job.ID // the first of those that have a place
@@ -33,13 +36,77 @@ func (s *Store) SetQueueLimit(ctx context.Context, queue string, n int) error {
 	if err := job.CheckName("queue", queue); err != nil {
 		return err
 	}
-	switch {
-	case n < 0:
+	if n < 0 {
 		return fmt.Errorf("%w: a limit of %d runs at once in queue %q: use at least 1, or 0 for none", job.ErrName, n, queue)
-	case n == 0:
-		return s.explain(s.rdb.HDel(ctx, s.keys.queueLimits(), queue).Err())
 	}
-	return s.explain(s.rdb.HSet(ctx, s.keys.queueLimits(), queue, n).Err())
+	err := s.setPlaces(ctx, job.RunLimit{Queue: queue, Max: n})
+	if err == nil && n == 0 {
+		err = s.explain(s.rdb.HDel(ctx, s.keys.queueLimits(), queue).Err())
+	} else if err == nil {
+		err = s.explain(s.rdb.HSet(ctx, s.keys.queueLimits(), queue, n).Err())
+	}
+	return err
+}
+
+// setPlaces says in the home of a limit how many places it has, and lets jobs go on that wait for one that there is now.
+func (s *Store) setPlaces(ctx context.Context, l job.RunLimit) error {
+	home, base := homeOf(l, s.keys.shards), "queue:"+l.Queue
+	names := []any{base}
+	if l.Type != "" {
+		base, names = "type:"+l.Type, nil
+		used, err := s.rdb.HKeys(ctx, s.keys.limits(home)).Result()
+		if err != nil {
+			return s.explain(err)
+		}
+		for _, name := range used {
+			if name == base || strings.HasPrefix(name, base+":") {
+				names = append(names, name)
+			}
+		}
+	}
+	due := s.keys.due(home)
+	for {
+		some := names[:min(len(names), limitsAtOnce)]
+		reply, err := s.run(ctx, scriptLimit, due, append([]any{base, l.Max, len(some)}, some...)...)
+		if err != nil {
+			return err
+		}
+		var d decoder
+		r := d.list(reply)
+		if err := s.deliver(ctx, due, &d, d.at(r, 1)); err != nil {
+			return err
+		}
+		if d.str(d.at(r, 0)) == "" {
+			names = names[len(some):]
+		}
+		if d.err != nil || len(names) == 0 {
+			return d.err
+		}
+	}
+}
+
+// limitsAtOnce is how many limits of a type, each of a value, one script looks at.
+const limitsAtOnce = 5
+
+// registeredLimit is the limit of a type as somebody has registered it.
+func registeredLimit(t *job.TypeInfo) job.RunLimit {
+	return job.RunLimit{Type: t.Type, Max: t.MaxRunning, By: t.MaxRunningBy}
+}
+
+// newLimits has the limits of types hold that are registered with others than before.
+func (s *Store) newLimits(ctx context.Context, types []job.TypeInfo, before []any) error {
+	for i := range types {
+		var old job.TypeInfo
+		if text, ok := before[i].(string); ok && json.Unmarshal([]byte(text), &old) != nil {
+			old = job.TypeInfo{}
+		}
+		if l := registeredLimit(&types[i]); l.Max != old.MaxRunning {
+			if err := s.setPlaces(ctx, l); err != nil {
+				return fmt.Errorf("setting the limit of type %q: %w", l.Type, err)
+			}
+		}
+	}
+	return nil
 }
 
 // QueueLimits implements job.Limits.
@@ -56,8 +123,49 @@ func (s *Store) QueueLimits(ctx context.Context) (map[string]int, error) {
 	return out, d.err
 }
 
-// Limits returns the limits of runs at once of which places are taken, by name.
+// Limits returns the limits of runs at once, by name: those that are set for queues or registered with types, and those of
+// each value of an argument of which places are taken.
 func (s *Store) Limits(ctx context.Context) ([]LimitInfo, error) {
+	all, err := s.limitsInUse(ctx)
+	if err != nil {
+		return nil, err
+	}
+	idle, err := s.limitsSet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
+		delete(idle, l.Name)
+	}
+	all = slices.AppendSeq(all, maps.Values(idle))
+	slices.SortFunc(all, func(a, b LimitInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// limitsSet returns the limits that queues and types have, by name.
+func (s *Store) limitsSet(ctx context.Context) (map[string]LimitInfo, error) {
+	queues, err := s.QueueLimits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	types, err := s.Types(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]LimitInfo{}
+	for queue, n := range queues {
+		all["queue:"+queue] = LimitInfo{Name: "queue:" + queue, Max: n}
+	}
+	for i := range types {
+		if l := registeredLimit(&types[i]); l.Max > 0 {
+			all["type:"+l.Type] = LimitInfo{Name: "type:" + l.Type, Max: l.Max, By: l.By}
+		}
+	}
+	return all, nil
+}
+
+// limitsInUse returns the limits of which places are taken, or waited for.
+func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 	maxima := make([]*redis.MapStringStringCmd, s.keys.shards)
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range maxima {
@@ -77,6 +185,9 @@ func (s *Store) Limits(ctx context.Context) ([]LimitInfo, error) {
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, m := range maxima {
 			for name, n := range m.Val() {
+				if n == "0" { // it was removed, and those that held a place are still to end
+					continue
+				}
 				held, waits := s.keys.held(i, name), s.keys.waits(i, name)
 				all = append(all, LimitInfo{Name: name, Max: int(d.int(n))})
 				found = append(found, sets{
@@ -92,7 +203,6 @@ func (s *Store) Limits(ctx context.Context) ([]LimitInfo, error) {
 		all[i].Running, all[i].Waiting = f.held.Val(), f.waits.Val()
 		all[i].Holders, all[i].Next = jobsOf(f.first.Val()), jobsOf(f.next.Val())
 	}
-	slices.SortFunc(all, func(a, b LimitInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return all, d.err
 }
 
@@ -113,12 +223,22 @@ func placesArg(limits []job.RunLimit, shards int) string {
 	}
 	texts := make([]string, len(limits))
 	for i, l := range limits {
-		kind, name := "t", l.Type
-		if l.Type == "" {
-			kind, name = "q", l.Queue
-		}
-		home := strconv.Itoa(int(job.Hash(kind+name) % uint32(shards))) //nolint:gosec // there are few
-		texts[i] = strings.Join([]string{kind, home, strconv.Itoa(l.Max), l.By, name}, " ")
+		kind, name := kindOf(l)
+		texts[i] = strings.Join([]string{kind, strconv.Itoa(homeOf(l, shards)), strconv.Itoa(l.Max), l.By, name}, " ")
 	}
 	return strings.Join(texts, "\x1f")
+}
+
+// kindOf is what a limit is of: t and a type, or q and a queue.
+func kindOf(l job.RunLimit) (kind, name string) {
+	if l.Type != "" {
+		return "t", l.Type
+	}
+	return "q", l.Queue
+}
+
+// homeOf is the shard that counts the places of a limit.
+func homeOf(l job.RunLimit, shards int) int {
+	kind, name := kindOf(l)
+	return int(job.Hash(kind+name) % uint32(shards)) //nolint:gosec // there are few
 }

@@ -74,7 +74,7 @@ func TestLimitOfRunsAtOnce(t *testing.T) {
 		for _, id := range []job.ID{c, d, urgent} {
 			e.refused(id)
 		}
-		e.equal("reason", e.info(c).Reason, "limit: type:T has 2 places")
+		e.equal("reason", e.info(c).Reason, "limit: type:T has no free place")
 		got := e.limit()
 		e.equal("limit", fmt.Sprint(got.Name, got.Max, got.Running, got.Waiting, got.Next[0]), fmt.Sprint("type:T", 2, 2, 3, urgent))
 
@@ -150,19 +150,19 @@ func TestLimitByArgumentAndQueue(t *testing.T) {
 		e.ok(err)
 		_, err = begin(ann2)
 		e.fails(err, job.ErrLimit)
-		e.equal("reason", e.info(ann2).Reason, "limit: type:T:ann has 1 places")
+		e.equal("reason", e.info(ann2).Reason, "limit: type:T:ann has no free place")
 		_, err = begin(bob)
 		e.ok(err)
 		_, err = begin(eve)
 		e.fails(err, job.ErrLimit)
-		e.equal("reason", e.info(eve).Reason, "limit: queue:default has 2 places")
+		e.equal("reason", e.info(eve).Reason, "limit: queue:default has no free place")
 		e.commit(delta(first, statemachine.Complete))
 		e.settled()
 		_, err = begin(eve)
 		e.ok(err)
 		_, err = begin(ann2)
 		e.fails(err, job.ErrLimit) // it has its place of the type, and waits for the queue's
-		e.equal("reason", e.info(ann2).Reason, "limit: queue:default has 2 places")
+		e.equal("reason", e.info(ann2).Reason, "limit: queue:default has no free place")
 	})
 }
 
@@ -222,3 +222,136 @@ func TestLimitHoldsAtRandom(t *testing.T) {
 }
 
 func mathRand(seed uint64) *mrand.Rand { return mrand.New(mrand.NewPCG(seed, 1)) } //nolint:gosec // for a test
+
+// ofQueue begins a run as an engine does that knows of a limit of the queue; of 0: of none.
+func (e *env) ofQueue(id job.ID, max int) (*job.Snapshot, error) {
+	e.Helper()
+	b := beginning()
+	b.Token = rand.Text()
+	if max > 0 {
+		b.Running = []job.RunLimit{{Queue: job.DefaultQueue, Max: max}}
+	}
+	return e.store.Begin(e.Context(), id, b)
+}
+
+// Who waits for a place goes on at once when the limit of a queue is removed, also those that claim one meanwhile, as engines know
+// of it later. All surfaces forget the limit, and nothing of it is left.
+func TestLimitThatIsRemoved(t *testing.T) {
+	each(t, func(e *env) {
+		store := e.store.(*redisstore.Store)
+		e.ok(store.SetQueueLimit(e.Context(), job.DefaultQueue, 1))
+		ids := make([]job.ID, 60)
+		for i := range ids {
+			ids[i] = e.single()
+		}
+		running, err := e.ofQueue(ids[0], 1)
+		e.ok(err)
+		for _, id := range ids[1:58] {
+			_, err := e.ofQueue(id, 1)
+			e.fails(err, job.ErrLimit)
+		}
+		e.settled()
+		e.equal("waiting", e.limit().Waiting, int64(57))
+		e.ok(store.SetQueueLimit(e.Context(), job.DefaultQueue, 0))
+		e.settled()
+		e.equal("limits", e.limit(), redisstore.LimitInfo{})
+		all, err := store.Queues(e.Context())
+		e.ok(err)
+		if e.equal("limit of the queue", all[0].Limit, 0); all[0].Pending != 59 {
+			e.Fatalf("%d jobs are ready", all[0].Pending)
+		}
+		runs := []*job.Snapshot{running}
+		for i, id := range ids[1:58] { // those of engines that know it, and of others
+			e.equal("reason", e.info(id).Reason, "")
+			run, err := e.ofQueue(id, i%2)
+			e.ok(err)
+			runs = append(runs, run)
+		}
+		_, err = e.ofQueue(ids[58], 1)
+		if err != nil { // it has claimed a place in another shard
+			e.fails(err, job.ErrLimit)
+			e.settled()
+			_, err = e.ofQueue(ids[58], 1)
+			e.ok(err)
+		}
+		for _, run := range runs {
+			e.commit(delta(run, statemachine.Complete))
+		}
+		e.settled()
+		for k, v := range e.dump() {
+			if strings.Contains(k, "held:") || strings.Contains(k, "waits:") {
+				e.Errorf("%s = %s is left", k, v)
+			}
+		}
+		for _, id := range ids[:58] {
+			if n := e.rdb.HExists(e.Context(), e.key(id), "place"); n.Val() {
+				e.Errorf("job %s still has a place", id)
+			}
+		}
+	})
+}
+
+// A changed limit counts at once, whatever engines still believe: more go on, or fewer.
+func TestLimitThatIsChanged(t *testing.T) {
+	each(t, func(e *env) {
+		store := e.store.(*redisstore.Store)
+		a, b, c, d := e.single(), e.single(), e.single(), e.single()
+		e.ok(store.SetQueueLimit(e.Context(), job.DefaultQueue, 1))
+		idle := e.limit()
+		e.equal("an idle limit", idle, redisstore.LimitInfo{Name: "queue:" + job.DefaultQueue, Max: 1})
+		first, err := e.ofQueue(a, 1)
+		e.ok(err)
+		for _, id := range []job.ID{b, c} {
+			_, err = e.ofQueue(id, 1)
+			e.fails(err, job.ErrLimit)
+		}
+		e.ok(store.SetQueueLimit(e.Context(), job.DefaultQueue, 3))
+		e.settled()
+		e.equal("places", e.limit().Max, 3)
+		e.equal("running", e.limit().Running, int64(3))
+		second, err := e.ofQueue(b, 1)
+		e.ok(err)
+		third, err := e.ofQueue(c, 1)
+		e.ok(err)
+		e.ok(store.SetQueueLimit(e.Context(), job.DefaultQueue, 2))
+		e.commit(delta(first, statemachine.Complete))
+		e.settled()
+		_, err = e.ofQueue(d, 3)
+		e.fails(err, job.ErrLimit)
+		e.settled()
+		_, err = e.ofQueue(d, 3)
+		e.fails(err, job.ErrLimit)
+		e.commit(delta(second, statemachine.Complete))
+		e.commit(delta(third, statemachine.Complete))
+		e.settled()
+		_, err = e.ofQueue(d, 3)
+		e.ok(err)
+	})
+}
+
+// The limit of a type is in the catalogue: it shows before anybody runs, and another registration changes it.
+func TestLimitOfARegisteredType(t *testing.T) {
+	each(t, func(e *env) {
+		register := func(max int, by string) {
+			e.Helper()
+			e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue, MaxRunning: max, MaxRunningBy: by}}))
+		}
+		register(3, "who")
+		e.equal("idle", e.limit(), redisstore.LimitInfo{Name: "type:T", Max: 3, By: "who"})
+		register(1, "")
+		a, b := e.single(), e.single()
+		first := e.enters(a)
+		e.refused(b)
+		e.settled()
+		e.refused(b)
+		register(2, "")
+		e.settled()
+		e.equal("running", e.limit().Running, int64(2))
+		register(1, "")
+		register(0, "")
+		e.settled()
+		e.equal("limits", e.limit(), redisstore.LimitInfo{})
+		e.enters(b)
+		e.commit(delta(first, statemachine.Complete))
+	})
+}

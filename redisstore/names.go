@@ -115,22 +115,30 @@ func (s *Store) Register(ctx context.Context, types []job.TypeInfo) error {
 	}
 	types = slices.DeleteFunc(slices.Clone(types), func(t job.TypeInfo) bool { return delivery.IsPrivate(t.Queue) }) // it ends with its process
 	var fields []any
+	var names []string
 	for _, t := range types {
 		t.Registered = now.UTC()
 		raw, err := json.Marshal(t)
 		if err != nil {
 			return fmt.Errorf("registering type %q: %w", t.Type, err)
 		}
+		names = append(names, t.Queue+" "+t.Type)
 		fields = append(fields, t.Queue+" "+t.Type, raw)
 	}
 	if len(fields) == 0 {
 		return nil
 	}
-	err = s.rdb.HSet(ctx, s.keys.types(), fields...).Err()
+	before, err := s.rdb.HMGet(ctx, s.keys.types(), names...).Result()
+	if err == nil {
+		err = s.rdb.HSet(ctx, s.keys.types(), fields...).Err()
+	}
 	if outOfMemory(err) && s.registered(ctx, types) {
 		return nil // so that engines can start, and end what is to be deleted
 	}
-	return s.explain(err)
+	if err != nil {
+		return s.explain(err)
+	}
+	return s.newLimits(ctx, types, before)
 }
 
 // registered tells whether types are registered as they are, whenever that was.

@@ -27,6 +27,7 @@ type QueueInfo struct {
 	Types     []string      // that engines have registered for it
 	Engines   int           // that live and serve it
 	Slots     int           // runs that these can have in progress, of all their queues
+	Limit     int           // how many of its jobs run at once at most; 0: any number
 }
 
 // ReadyType tells of the ready jobs of a type in a queue. Those of the type "" are to end, and no engine that lives has their type.
@@ -48,6 +49,10 @@ func (s *Store) Queues(ctx context.Context) ([]QueueInfo, error) {
 
 func (s *Store) queuesOf(ctx context.Context, engines []job.EngineInfo) ([]QueueInfo, error) {
 	types, err := s.Types(ctx)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := s.QueueLimits(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +89,7 @@ func (s *Store) queuesOf(ctx context.Context, engines []job.EngineInfo) ([]Queue
 		if err != nil {
 			return nil, s.explain(err)
 		}
+		q.Limit = limits[name]
 		q.Paused, q.Scheduled, q.Retry, q.Archived = line.Paused, line.Scheduled, line.Retry, line.Archived
 		if err := s.waiting(ctx, q); err != nil {
 			return nil, err

@@ -52,6 +52,7 @@ var (
 	scriptSweep    = script("due_sweep", "subtree").freeing()
 	scriptRenew    = script("bell_renew", "run").freeing()
 	scriptPriority = script("job_priority", "run")
+	scriptLimit    = script("limit_set", "run").freeing()
 	scriptLack     = script("ready_lack", "run").freeing()
 	scriptPop      = script("pop", "run").freeing()
 	scriptFill     = script("ready_fill", "run")

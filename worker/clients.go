@@ -184,7 +184,6 @@ func (l *Leases) present(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
-		_ = l.lookAtLimits(ctx) // if it fails those that are known hold
 		all := l.asked.types()
 		for queue, types := range all {
 			if ids[queue] == "" {

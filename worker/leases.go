@@ -48,7 +48,7 @@ type Leases struct {
 	cfg     LeaseConfig
 	clients waitingClients
 	asked   asked
-	limits  atomic.Pointer[map[string]int] // of runs at once, by queue; nil: not known yet
+	limits  atomic.Pointer[runLimits] // nil: not known yet
 	over    chan struct{}
 }
 
@@ -216,18 +216,20 @@ func (l *Leases) ready(ctx context.Context, queues []string) ([]delivery.Bell, e
 
 // begin begins runs where bells say that jobs are ready.
 func (l *Leases) begin(ctx context.Context, req LeaseRequest, bells []delivery.Bell) ([]Leased, error) {
+	if len(bells) == 0 {
+		return nil, nil
+	}
 	var took []Leased
 	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // who is gone hands back what he got
 	defer cancel()
-	if l.limits.Load() == nil {
-		if err := l.lookAtLimits(ctx); err != nil {
-			return nil, err
-		}
+	limits, err := l.limitsNow(asked)
+	if err != nil {
+		return nil, err
 	}
 	for _, bell := range bells {
 		types := req.matching(bell.Types)
 		for len(types) > 0 && len(took) < req.Max && ctx.Err() == nil {
-			snap, err := l.pop(asked, bell, req, types)
+			snap, err := l.pop(asked, bell, req, types, limits.of(bell.Queue))
 			if err != nil && len(took) == 0 {
 				return nil, err
 			}
@@ -250,11 +252,7 @@ func (l *Leases) begin(ctx context.Context, req LeaseRequest, bells []delivery.B
 }
 
 // pop begins a run of a ready job that can be begun: nil if there is none.
-func (l *Leases) pop(ctx context.Context, bell delivery.Bell, req LeaseRequest, types []string) (*job.Snapshot, error) {
-	var running []job.RunLimit
-	if n := (*l.limits.Load())[bell.Queue]; n > 0 {
-		running = []job.RunLimit{{Queue: bell.Queue, Max: n}}
-	}
+func (l *Leases) pop(ctx context.Context, bell delivery.Bell, req LeaseRequest, types []string, running []job.RunLimit) (*job.Snapshot, error) {
 	for {
 		snap, err := l.cfg.Store.Pop(ctx, bell.Queue, bell.Shard, delivery.Direct, job.Begin{
 			Token: rand.Text(), Lease: req.Lease, Batch: cmp.Or(req.Messages, batchMessages), Bytes: batchBytes, Limits: map[string]int{"": Options{}.maxRuns()},
@@ -267,13 +265,47 @@ func (l *Leases) pop(ctx context.Context, bell delivery.Bell, req LeaseRequest, 
 	}
 }
 
-// lookAtLimits has the runs that begin from now on keep to the limits of queues that are set.
-func (l *Leases) lookAtLimits(ctx context.Context) error {
-	queues, err := l.cfg.Store.QueueLimits(ctx)
-	if err == nil {
-		l.limits.Store(&queues)
+// runLimits are limits of runs at once, as they were at a time.
+type runLimits struct {
+	at     time.Time
+	queues map[string]int
+	types  map[string][]job.RunLimit // by queue
+}
+
+// of returns those that concern the jobs of a queue.
+func (r *runLimits) of(queue string) []job.RunLimit {
+	all := slices.Clip(r.types[queue])
+	if n := r.queues[queue]; n > 0 {
+		all = append(all, job.RunLimit{Queue: queue, Max: n})
 	}
-	return err
+	return all
+}
+
+// limitsFor is for how long limits that were read are believed.
+const limitsFor = time.Second
+
+// limitsNow returns the limits of queues that are set, and of types as engines have registered them.
+func (l *Leases) limitsNow(ctx context.Context) (*runLimits, error) {
+	known := l.limits.Load()
+	if known != nil && time.Since(known.at) < limitsFor {
+		return known, nil
+	}
+	r := &runLimits{at: time.Now(), types: map[string][]job.RunLimit{}}
+	var err error
+	if r.queues, err = l.cfg.Store.QueueLimits(ctx); err != nil {
+		return nil, err
+	}
+	types, err := l.cfg.Store.Types(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range types {
+		if t := &types[i]; t.MaxRunning > 0 {
+			r.types[t.Queue] = append(r.types[t.Queue], job.RunLimit{Type: t.Type, Max: t.MaxRunning, By: t.MaxRunningBy})
+		}
+	}
+	l.limits.Store(r)
+	return r, nil
 }
 
 // unfit ends a run that no client gets, and tells whether it is one.

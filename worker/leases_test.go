@@ -299,3 +299,32 @@ func TestLeaseTypesAreKnown(t *testing.T) {
 		}
 	})
 }
+
+// Clients keep to the limit of a type that an engine has: how many of its runs go on at once does not depend on who runs them.
+func TestLeaseKeepsToTheLimitOfAType(t *testing.T) {
+	each(t, func(b *bench) {
+		w := &Narrow{meter: &meter{}, max: 1}
+		engine, err := worker.New(worker.Config{Store: b.store, Workers: []worker.Worker{w}, Logger: slog.New(slog.DiscardHandler)})
+		b.check(err)
+		b.check(engine.Register(b.ctx))
+		var all []*job.Handle
+		for range 3 {
+			h := b.single(&Narrow{})
+			b.check(h.Write(b.ctx, "in", 1))
+			all = append(all, h)
+		}
+		l := b.leases(b.store)
+		first := b.lease(l, "*")
+		none, err := l.Take(b.ctx, worker.LeaseRequest{Types: []string{"*"}, Max: 5, Wait: 300 * time.Millisecond})
+		b.check(err)
+		if len(none) > 0 {
+			t.Fatalf("%d more runs go on at once, at most 1 may", len(none))
+		}
+		b.check(b.finish(first))
+		b.check(b.finish(b.lease(l, "*")))
+		b.check(b.finish(b.lease(l, "*")))
+		for _, h := range all {
+			b.same(h, 1)
+		}
+	})
+}

@@ -143,7 +143,10 @@ func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
 	var out []job.TypeInfo
 	for queue := range queues {
 		for _, k := range r.kinds {
-			info := job.TypeInfo{Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version, Kinds: k.layout.Kinds()}
+			info := job.TypeInfo{
+				Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version, Kinds: k.layout.Kinds(),
+				MaxRunning: k.options.MaxRunning, MaxRunningBy: k.options.MaxRunningBy,
+			}
 			if k.version > 1 {
 				info.TypeVersion = k.version
 			}

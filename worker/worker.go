@@ -111,7 +111,7 @@ type Options struct {
 	Timeout time.Duration
 	// MaxRunning is how many runs of the type go on at once at most, over all processes; other jobs wait for their turn, by
 	// priority and then in order of time. Zero means no limit, which costs nothing; a limit costs each run some round trips.
-	// Engines of one namespace should agree. A run keeps its place until it is committed, or its lease is over: code that goes
+	// It holds whoever runs the jobs, clients of the API included; if engines differ, what was registered last counts. A run keeps its place until it is committed, or its lease is over: code that goes
 	// on then, against the end of its context, is not counted. Nor is Shutdown.
 	MaxRunning int
 	// MaxRunningBy names an argument of the type: each of its values has MaxRunning places of its own, as for at most two

@@ -19,8 +19,8 @@ func newLimits(s *settings) *cobra.Command {
 		Short: "List the limits of runs at once: how many go on, and how many jobs wait",
 		Long: `List the limits of how many runs go on at once: of types with MaxRunning, for each value of
 an argument if they have MaxRunningBy, and of queues (weir queue limit). RUNNING counts places
-that are taken, WAITING jobs that are ready and wait for one. Limits of which no place is taken
-are not listed.`,
+that are taken, WAITING jobs that are ready and wait for one. Of a limit for each value of an argument
+the values are listed that have runs.`,
 		Example: "  weir limits\n  weir limits -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -37,7 +37,7 @@ are not listed.`,
 						if len(l.Next) > 0 {
 							next = string(l.Next[0])
 						}
-						rows = append(rows, []string{term.Clean(l.Limit), count(l.Places), term.Number(l.Running), term.Number(l.Waiting), next})
+						rows = append(rows, []string{term.Clean(limitName(l)), count(l.Places), term.Number(l.Running), term.Number(l.Waiting), next})
 					}
 					return term.Table(w, rows, term.StyleOf(w))
 				})
@@ -48,13 +48,21 @@ are not listed.`,
 	return c
 }
 
+// limitName is what a limit is called; of one for each value of an argument with that.
+func limitName(l api.Limit) string {
+	if l.By != "" {
+		return l.Limit + ":<" + l.By + ">"
+	}
+	return l.Limit
+}
+
 func newQueueLimit(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "limit QUEUE NUMBER",
 		Short: "Let at most so many runs of a queue go on at once, over all engines",
 		Long: `Let at most so many runs of jobs in a queue go on at once, over all engines; 0 ends the limit.
-Engines know of it within five seconds. Runs in progress go on. Jobs that wait get more places
-when a run ends, or within a minute.`,
+Jobs that wait go on at once when there is more room. Engines know of a new limit within five
+seconds; a changed one counts at once. Runs in progress go on.`,
 		Example: "  weir queue limit mail 5\n  weir queue limit mail 0",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -24,6 +24,12 @@ func TestLimits(t *testing.T) {
 	if text := weir(t, url, "queue", "limit", "mail", "1"); text != "queue mail has at most 1 run at once\n" {
 		t.Errorf("setting it says %q", text)
 	}
+	if text := weir(t, url, "limits"); !strings.Contains(text, "queue:mail  1       0        0  ") {
+		t.Errorf("an idle limit:\n%s", text)
+	}
+	if text := weir(t, url, "queues"); !strings.Contains(text, "mail   open   0        0       1      ") {
+		t.Errorf("the queue does not say its limit:\n%s", text)
+	}
 	limits, err := store.QueueLimits(t.Context())
 	if err != nil || limits["mail"] != 1 {
 		t.Fatalf("limits %v, %v", limits, err)
@@ -46,5 +52,8 @@ func TestLimits(t *testing.T) {
 	}
 	if text := weir(t, url, "queue", "limit", "mail", "0"); text != "queue mail has no limit of runs at once\n" {
 		t.Errorf("ending it says %q", text)
+	}
+	if text := weir(t, url, "limits"); strings.Contains(text, "mail") {
+		t.Errorf("a limit that has ended:\n%s", text)
 	}
 }

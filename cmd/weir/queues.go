@@ -84,9 +84,12 @@ const maxTypes = 40
 
 func queueTable(w io.Writer, all []api.Queue) error {
 	style := term.StyleOf(w)
-	rows := [][]string{{"QUEUE", "STATE", "PENDING", "ACTIVE", "LATER", "OLDEST", "ENGINES", "TYPES"}}
+	rows := [][]string{{"QUEUE", "STATE", "PENDING", "ACTIVE", "LIMIT", "LATER", "OLDEST", "ENGINES", "TYPES"}}
 	for _, q := range all {
-		state, oldest := "open", "-"
+		state, oldest, limit := "open", "-", "-"
+		if q.Limit > 0 {
+			limit = count(q.Limit)
+		}
 		if q.Paused {
 			state = style.Bold("paused")
 		}
@@ -94,7 +97,7 @@ func queueTable(w io.Writer, all []api.Queue) error {
 			oldest = waited(style, q.LatencyMS)
 		}
 		rows = append(rows, []string{
-			term.Clean(q.Queue), state, count(q.Pending), count(q.Active), count(q.Scheduled + q.Retry), oldest,
+			term.Clean(q.Queue), state, count(q.Pending), count(q.Active), limit, count(q.Scheduled + q.Retry), oldest,
 			strconv.Itoa(q.Engines), term.Fit(term.Clean(strings.Join(q.Types, " ")), maxTypes),
 		})
 	}

@@ -15,7 +15,7 @@ func TestWhyLimit(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	tree := explain.NewTree([]*job.Info{{
-		ID: "t", Type: "T", Status: statemachine.Queued, Queued: now.Add(-time.Minute), Reason: "limit: type:T has 4 places",
+		ID: "t", Type: "T", Status: statemachine.Queued, Queued: now.Add(-time.Minute), Reason: "limit: type:T has no free place",
 	}}, now)
 	tree.Limit = func(name string) (running, places int, ok bool) { return 4, 4, name == "type:T" }
 	got := tree.Why("t")

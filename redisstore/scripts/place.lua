@@ -1,7 +1,9 @@
 -- place.lua: limits of how many runs go on at once, over all processes. A limit has a home shard, where it has as many
 -- places: the sorted set `held:<limit>` has who holds one, scored with since when, `waits:<limit>` who waits for one, in
--- order of priority and then of time; the hash `limits` has how many places there are. A job claims a place before its run
--- begins, and gives it back when the run is over, however that ends. Between shards both are orders.
+-- order of priority and then of time; the hash `limits` has how many places there are while somebody holds or waits for one, 0
+-- if the limit was removed. The hash `places` has what was said last of each limit, by its name without a value: that counts,
+-- whatever those say who claim a place, as they may not know it yet. A job claims a place before its run begins, and gives it
+-- back when the run is over, however that ends. Between shards both are orders.
 
 local places = {}
 
@@ -15,9 +17,9 @@ function places.send(shard, what, ...)
 end
 
 -- claimed puts a job in line for a place, in the home of the limit, and gives it one if there is a free one.
-function places.claimed(name, max, who, rank)
+function places.claimed(name, max, who, rank, base)
   local held = P .. 'held:' .. name
-  call('HSET', P .. 'limits', name, max)
+  call('HSET', P .. 'limits', name, call('HGET', P .. 'places', base or name) or max)
   if call('ZSCORE', held, who) then return places.grant(name, who) end
   call('ZADD', P .. 'waits:' .. name, 'NX', rank, who)
   places.fill(name)
@@ -29,18 +31,37 @@ function places.claimed(name, max, who, rank)
 end
 
 -- fill gives free places to those that wait first: if a limit was raised by very many, a part of them. Each of these gives its
--- place back, and those that wait look each minute.
+-- place back, and those that wait look each minute. If the limit was removed all that wait go on, and no place counts. It returns
+-- how many could have gone on besides.
 function places.fill(name)
-  local held, waits, max = P .. 'held:' .. name, P .. 'waits:' .. name, tonumber(call('HGET', P .. 'limits', name) or '0')
+  local held, waits, max = P .. 'held:' .. name, P .. 'waits:' .. name, call('HGET', P .. 'limits', name)
+  local removed = max == '0'
+  if removed then call('ZREMRANGEBYRANK', held, 0, CHUNK) end
   local n = call('ZCARD', held)
-  for _ = n + 1, math.min(max, n + 50) do
+  local free = removed and math.huge or tonumber(max or '0') - n
+  for _ = 1, math.min(free, 50) do
     local first = call('ZRANGE', waits, 0, 0)[1]
     if not first then break end
     call('ZREM', waits, first)
-    call('ZADD', held, str(NOW), first)
+    if not removed then call('ZADD', held, str(NOW), first) end
     places.grant(name, first)
   end
   if call('EXISTS', held, waits) == 0 then call('HDEL', P .. 'limits', name) end
+  return math.min(free - 50, call('ZCARD', waits))
+end
+
+-- set says how many places a limit has from now on, 0 for no limit any more, and fills those of the names that are in use. It
+-- returns whether more could go on.
+function places.set(base, max, names)
+  local more = false
+  call('HSET', P .. 'places', base, max)
+  for _, name in ipairs(names) do
+    if call('HEXISTS', P .. 'limits', name) == 1 then
+      call('HSET', P .. 'limits', name, max)
+      more = places.fill(name) > 0 or more
+    end
+  end
+  return more
 end
 
 function places.grant(name, who)
@@ -106,15 +127,15 @@ function places.value(id, by)
   return (#text > 64 or string.find(text, '%c')) and redis.sha1hex(text) or text
 end
 
--- limited returns the limits of a job, that of its type and that of its queue, each as {name, its home, places}.
+-- limited returns the limits of a job, that of its type and that of its queue, each as {name, its home, places, name without
+-- a value}.
 function places.limited(j, all)
   local out, typed, queued = {}, all['t' .. line.base(j.type)], all['q' .. j.queue]
   if typed then
-    local name = 'type:' .. line.base(j.type)
-    if typed.by ~= '' then name = name .. ':' .. places.value(j.id, typed.by) end
-    out[1] = { name, typed.home, typed.max }
+    local base = 'type:' .. line.base(j.type)
+    out[1] = { typed.by ~= '' and base .. ':' .. places.value(j.id, typed.by) or base, typed.home, typed.max, base }
   end
-  if queued then out[#out + 1] = { 'queue:' .. j.queue, queued.home, queued.max } end
+  if queued then out[#out + 1] = { 'queue:' .. j.queue, queued.home, queued.max, 'queue:' .. j.queue } end
   return out
 end
 
@@ -126,17 +147,17 @@ function places.missing(j, all)
   local k = key(j.id)
   local v = call('HMGET', k, 'place', 'claim')
   for _, l in ipairs(places.limited(j, all)) do
-    local name, home, max = unpack(l)
+    local name, home, max, base = unpack(l)
     local limit = home .. ' ' .. name
     if not places.has(v[1], limit) then
       if v[2] and v[2] ~= '' and v[2] ~= limit then -- a patch has put it into another queue
         local before, other = string.match(v[2], '^(%d+) (.*)$')
         places.send(before, 'freed', other, places.who(j.id))
       end
-      call('HSET', k, 'claim', limit, 'reason', 'limit: ' .. name .. ' has ' .. max .. ' places')
+      call('HSET', k, 'claim', limit, 'reason', 'limit: ' .. name .. ' has no free place')
       call('ZADD', P .. 'due', str(NOW + 60 * LOOK), j.id)
       if j.listed then line.leave(j) end
-      places.send(home, 'claimed', name, max, places.who(j.id), str((1000 - j.priority) * 2 ^ 41 + NOW))
+      places.send(home, 'claimed', name, max, places.who(j.id), str((1000 - j.priority) * 2 ^ 41 + NOW), base)
       v = call('HMGET', k, 'place', 'claim')
       if not places.has(v[1], limit) then
         j.waits = true
