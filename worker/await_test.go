@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -252,6 +253,65 @@ func TestSpawnOptions(t *testing.T) {
 		if info, err := sum.Info(b.ctx); err != nil || info.Queue != "slow" || info.Labels != nil {
 			b.Errorf("job of the child %+v, %v", info, err)
 		}
+	})
+}
+
+// A child has the priority that it was spawned with, and goes when its retention says: so long after its end, or as soon as its
+// parent was told of that. Then its name is free again.
+func TestSpawnPriorityAndRetention(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		var again atomic.Bool
+		h := b.single(call(b, func(_ context.Context, run *worker.Run, _ *Call) error {
+			if again.Load() {
+				_, err := run.Spawn("released", counted(1), job.Retain(job.Forever))
+				return errors.Join(err, worker.ErrSuspend)
+			}
+			if run.Info().Steps == 0 {
+				for name, opts := range map[string][]job.ChildOption{
+					"kept": {job.WithPriority(900), job.Retain(time.Hour)}, "short": {job.Retain(time.Millisecond)}, "released": {job.Release()}, "plain": nil,
+				} {
+					if _, err := run.Spawn(name, counted(1), opts...); err != nil {
+						return err
+					}
+				}
+			}
+			return worker.ErrSuspend
+		}))
+		b.until("two children are gone", func() bool {
+			all, err := h.Children(b.ctx)
+			b.check(err)
+			return len(all) == 2 && all["kept"] != nil && all["plain"] != nil
+		})
+		kid, err := h.Child(b.ctx, "kept")
+		b.check(err)
+		b.completed(kid, 0)
+		info, err := kid.Info(b.ctx)
+		b.check(err)
+		if left := time.Until(info.Expires); info.Retain != time.Hour || left > time.Hour || left < 50*time.Minute {
+			b.Errorf("child kept for %s, to go in %s", info.Retain, left)
+		}
+		sum, err := kid.Child(b.ctx, "sum")
+		b.check(err)
+		if info, err := sum.Info(b.ctx); err != nil || info.Priority == nil || *info.Priority != 900 {
+			b.Errorf("a job of the child is %+v, %v", info, err)
+		}
+		plain, err := h.Child(b.ctx, "plain")
+		b.check(err)
+		if info, err := plain.Info(b.ctx); err != nil || !info.Expires.IsZero() {
+			b.Errorf("a child without retention expires at %s, %v", info.Expires, err)
+		}
+		again.Store(true)
+		b.check(h.Run(b.ctx))
+		b.until("the name is taken again", func() bool {
+			kid, err := h.Child(b.ctx, "released")
+			if errors.Is(err, job.ErrNotFound) {
+				return false
+			}
+			b.check(err)
+			info, err := kid.Info(b.ctx)
+			return err == nil && info.Retain == job.Forever
+		})
 	})
 }
 
