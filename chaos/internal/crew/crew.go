@@ -191,6 +191,7 @@ const (
 	Terminate  = "terminate"
 	Delete     = "delete"
 	Adopt      = "adopt"
+	Requeue    = "requeue"
 )
 
 // WardName is the name of an adopted child.
@@ -245,6 +246,8 @@ func (o Order) obey(ctx context.Context, c *job.Client) (job.ID, error) {
 		err = h.TerminateAll(ctx)
 	case Delete:
 		err = h.Delete(ctx)
+	case Requeue:
+		err = requeue(ctx, c, h)
 	case Adopt:
 		var child *job.Handle
 		if child, err = c.Find(ctx, string(o.Child)); err == nil {

@@ -48,6 +48,11 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 		many(3, r.maze)
 		many(1, r.registers)
 		many(2, r.impostor)
+		few := &narrows{}
+		r.add(few)
+		many(2, func(ctx context.Context) { few.start(ctx, r) })
+		many(1, r.limiting)
+		many(2, r.requeuing)
 	}
 	if r.Mode == Standard { // on a cluster there is none
 		wg.Go(func() { r.timetable(ctx) })

@@ -50,8 +50,9 @@ type Report struct {
 	Panics          int `json:"process_panics"`
 	Hung            int `json:"hung_processes"`
 	FenceViolations int `json:"fence_violations"`
-	Late            int `json:"late"`    // doorbells do not ring
-	Trouble         int `json:"trouble"` // the rig could not do what it wanted to
+	OverLimit       int `json:"over_limit"` // runs of a type that went on at once beyond its limit
+	Late            int `json:"late"`       // doorbells do not ring
+	Trouble         int `json:"trouble"`    // the rig could not do what it wanted to
 
 	Recovery    Times `json:"recovery_ms"`        // from the death of a worker until its job runs again
 	RedisResume Times `json:"redis_resume_ms"`    // from when Redis is back until a run begins
@@ -68,7 +69,7 @@ func (r *Report) Bad() map[string]int {
 		"lost": r.Lost, "duplicated": r.Duplicated, "reordered": r.Reordered, "wrong_state": r.WrongState,
 		"resurrected": r.Resurrected, "stuck": r.Stuck, "orphan_keys": r.OrphanKeys, "leaked_locks": r.LeakedLocks,
 		"zombie_children": r.ZombieChildren, "not_linearizable": r.NotLinearizable, "leaked_goroutines": r.Leaked,
-		"process_panics": r.Panics, "hung_processes": r.Hung, "fence_violations": r.FenceViolations, "late": r.Late, "trouble": r.Trouble, "never_hit": len(r.NeverHit),
+		"process_panics": r.Panics, "hung_processes": r.Hung, "fence_violations": r.FenceViolations, "late": r.Late, "over_limit": r.OverLimit, "trouble": r.Trouble, "never_hit": len(r.NeverHit),
 	}
 	maps.DeleteFunc(all, func(_ string, n int) bool { return n == 0 })
 	return all
@@ -193,6 +194,7 @@ func trouble(r *Report) *int        { return &r.Trouble }
 
 func fenceViolations(r *Report) *int { return &r.FenceViolations }
 func late(r *Report) *int            { return &r.Late }
+func overLimit(r *Report) *int       { return &r.OverLimit }
 
 // The others.
 func fenceProbes(r *Report) *int  { return &r.FenceProbes }
