@@ -15,7 +15,8 @@ import (
 // atOnce is how many payments a run of Pay begins.
 const atOnce = 100
 
-// Pay has a child job for each payment, so that one that is tried again keeps no other from going on.
+// Pay has a child job for each payment, so that one that is tried again keeps no other from going on. A child is removed when what it
+// brought is passed on: otherwise the shop, which never ends, would keep one for each order.
 type Pay struct {
 	In      port.In[Order]
 	Ship    port.Out[Order]
@@ -40,7 +41,7 @@ func (p *Pay) Run(_ context.Context, run *worker.Run) error {
 		if err != nil {
 			return err
 		}
-		if _, err := run.Spawn(orderKey(o.ID), job.Single(&Charge{Order: o}, payQueue)); err != nil {
+		if _, err := run.Spawn(orderKey(o.ID), job.Single(&Charge{Order: o}, payQueue), job.Release()); err != nil {
 			return err
 		}
 	}
