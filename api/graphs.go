@@ -165,10 +165,11 @@ func portsOf(plan *job.Plan, dir port.Dir) []string {
 // NewGraph describes a graph that is to be started.
 type NewGraph struct {
 	GraphText
-	Alias    string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Retain   string            `json:"retain,omitempty" doc:"for how long the tree is kept after it has settled, like 12h or 7d, or forever"`
-	Existing string            `json:"existing,omitempty" doc:"of another graph under the alias: refuse (the default), take or patch"`
+	Alias         string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	Retain        string            `json:"retain,omitempty" doc:"for how long the tree is kept after it has settled, like 12h or 7d, or forever"`
+	SequentialKey string            `json:"sequential_key,omitempty" maxLength:"128" doc:"of the trees with one key one is active at a time, in the order of their creation; the others wait"`
+	Existing      string            `json:"existing,omitempty" doc:"of another graph under the alias: refuse (the default), take or patch"`
 }
 
 type started struct {
@@ -205,6 +206,9 @@ func startGraph(ctx context.Context, s *session, in *startInput) (*started, erro
 			return nil, err
 		}
 		opts = append(opts, job.Retain(d))
+	}
+	if b.SequentialKey != "" {
+		opts = append(opts, job.SequentialKey(b.SequentialKey))
 	}
 	switch b.Existing {
 	case "", "refuse":

@@ -17,30 +17,32 @@ import (
 // Job is a job as other programs see it, as docs/cli.schema.json says. What is not there, or
 // was not asked for, is null.
 type Job struct {
-	ID        job.ID                     `json:"id"`
-	Name      *string                    `json:"name"`
-	Type      string                     `json:"type"`
-	Queue     string                     `json:"queue"`
-	Priority  *int                       `json:"priority,omitempty" doc:"if it is not 500"`
-	Options   *RunOptions                `json:"options,omitempty" doc:"what the node of its graph says about its runs"`
-	Repeat    *Repeat                    `json:"repeat,omitempty" doc:"when it runs again after it has completed"`
-	Status    string                     `json:"status"`
-	Reason    *string                    `json:"reason"`
-	Parent    *string                    `json:"parent"`
-	Children  any                        `json:"children"` // name to ID, or nodes in the order of their creation
-	Aliases   []string                   `json:"aliases"`
-	Labels    map[string]string          `json:"labels"`
-	CreatedAt *time.Time                 `json:"created_at"`
-	CreatedBy *string                    `json:"created_by"`
-	RanAt     *time.Time                 `json:"ran_at"`
-	ExpiresAt *time.Time                 `json:"expires_at"` // when it is deleted, if it has settled and stays so
-	Unread    bool                       `json:"unread"`     // it is past its retention, and kept as Out ports hold unread messages
-	TryCount  int                        `json:"try_count"`
-	Errors    []Failure                  `json:"errors"`
-	State     map[string]json.RawMessage `json:"state,omitzero"` // only where it was asked for
-	In        map[string]Port            `json:"in"`
-	Out       map[string]Port            `json:"out"`
-	Edges     []Edge                     `json:"edges,omitzero"` // of a graph, in a tree
+	ID            job.ID                     `json:"id"`
+	Name          *string                    `json:"name"`
+	Type          string                     `json:"type"`
+	Queue         string                     `json:"queue"`
+	Priority      *int                       `json:"priority,omitempty" doc:"if it is not 500"`
+	Options       *RunOptions                `json:"options,omitempty" doc:"what the node of its graph says about its runs"`
+	Repeat        *Repeat                    `json:"repeat,omitempty" doc:"when it runs again after it has completed"`
+	Status        string                     `json:"status"`
+	Reason        *string                    `json:"reason"`
+	Parent        *string                    `json:"parent"`
+	Children      any                        `json:"children"` // name to ID, or nodes in the order of their creation
+	Aliases       []string                   `json:"aliases"`
+	Labels        map[string]string          `json:"labels"`
+	CreatedAt     *time.Time                 `json:"created_at"`
+	CreatedBy     *string                    `json:"created_by"`
+	RanAt         *time.Time                 `json:"ran_at"`
+	SequentialKey *string                    `json:"sequential_key,omitempty" doc:"of its tree: one with it is active at a time"`
+	Turn          *job.Turn                  `json:"turn,omitempty" doc:"its place among the trees with its sequential key; only where one job is shown"`
+	ExpiresAt     *time.Time                 `json:"expires_at"` // when it is deleted, if it has settled and stays so
+	Unread        bool                       `json:"unread"`     // it is past its retention, and kept as Out ports hold unread messages
+	TryCount      int                        `json:"try_count"`
+	Errors        []Failure                  `json:"errors"`
+	State         map[string]json.RawMessage `json:"state,omitzero"` // only where it was asked for
+	In            map[string]Port            `json:"in"`
+	Out           map[string]Port            `json:"out"`
+	Edges         []Edge                     `json:"edges,omitzero"` // of a graph, in a tree
 }
 
 // RunOptions are what the node of a graph says about the runs of its jobs, in place of their type.
@@ -118,7 +120,7 @@ func JobOf(i *job.Info) *Job {
 		ID: i.ID, Name: OrNull(i.Name), Type: i.Type, Queue: i.Queue, Priority: i.Priority, Status: string(i.Status), Reason: OrNull(i.Reason),
 		Parent: OrNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
 		CreatedBy: OrNull(i.By), RanAt: timeOrNull(i.Ran), ExpiresAt: timeOrNull(i.Expires),
-		Unread: i.Unread, TryCount: i.Tries, Options: optionsOf(i.Options), Repeat: repeatOf(i.Repeat),
+		Unread: i.Unread, TryCount: i.Tries, Options: optionsOf(i.Options), Repeat: repeatOf(i.Repeat), SequentialKey: OrNull(i.SequentialKey),
 		In: map[string]Port{}, Out: map[string]Port{}, Labels: map[string]string{},
 	}
 	maps.Copy(v.Labels, i.Labels)
@@ -158,6 +160,13 @@ func FullJob(ctx context.Context, h *job.Handle) (*Job, error) {
 	}
 	v := JobOf(info)
 	v.Fill(d)
+	if info.SequentialKey != "" {
+		turn, err := h.Turn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		v.Turn = &turn
+	}
 	v.State, err = explain.State(h.State(ctx))
 	return v, err
 }

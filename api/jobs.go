@@ -160,18 +160,19 @@ func listJobs(ctx context.Context, s *session, in *listInput) (*reply[JobPage], 
 
 // NewJob describes a job that is to be created.
 type NewJob struct {
-	Type     string            `json:"type" doc:"a type that an engine has registered: GET /v1/types"`
-	Queue    string            `json:"queue,omitempty" doc:"default if empty"`
-	Priority *int              `json:"priority,omitempty" minimum:"0" maximum:"1000" doc:"of the ready jobs of a queue those of a higher one run first; 500 without it"`
-	Args     json.RawMessage   `json:"args,omitempty" doc:"the parameters of the worker, an object"`
-	Parent   string            `json:"parent,omitempty" doc:"the job that it becomes a child of, with name"`
-	Name     string            `json:"name,omitempty" doc:"the name as a child"`
-	Alias    string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Retain   string            `json:"retain,omitempty" doc:"for how long the job is kept after it has settled, like 12h or 7d, or forever"`
-	In       *duration         `json:"in,omitempty" doc:"not to run before this time has passed"`
-	At       *time.Time        `json:"at,omitempty" doc:"not to run before"`
-	Repeat   *NewRepeat        `json:"repeat,omitempty" doc:"when the job runs again after it has completed"`
+	Type          string            `json:"type" doc:"a type that an engine has registered: GET /v1/types"`
+	Queue         string            `json:"queue,omitempty" doc:"default if empty"`
+	Priority      *int              `json:"priority,omitempty" minimum:"0" maximum:"1000" doc:"of the ready jobs of a queue those of a higher one run first; 500 without it"`
+	Args          json.RawMessage   `json:"args,omitempty" doc:"the parameters of the worker, an object"`
+	Parent        string            `json:"parent,omitempty" doc:"the job that it becomes a child of, with name"`
+	Name          string            `json:"name,omitempty" doc:"the name as a child"`
+	Alias         string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	Retain        string            `json:"retain,omitempty" doc:"for how long the job is kept after it has settled, like 12h or 7d, or forever"`
+	SequentialKey string            `json:"sequential_key,omitempty" maxLength:"128" doc:"of the trees with one key one is active at a time, in the order of their creation; the others wait. A child has none"`
+	In            *duration         `json:"in,omitempty" doc:"not to run before this time has passed"`
+	At            *time.Time        `json:"at,omitempty" doc:"not to run before"`
+	Repeat        *NewRepeat        `json:"repeat,omitempty" doc:"when the job runs again after it has completed"`
 }
 
 type created struct {
@@ -207,7 +208,7 @@ func (b *NewJob) New(ctx context.Context, client *job.Client, now func(context.C
 	if b.Type == "" {
 		return n, wrong("type is missing: name a worker type that an engine has registered")
 	}
-	n = job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels, Repeat: b.Repeat.repetition()}
+	n = job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels, SequentialKey: b.SequentialKey, Repeat: b.Repeat.repetition()}
 	if len(b.Args) > 0 {
 		if b.Args[0] != '{' {
 			return n, wrong("args: use an object, like {\"Width\": 640}")

@@ -14,16 +14,17 @@ import (
 
 // Graph is a graph under construction, made by [New]. It is a [job.Planner].
 type Graph struct {
-	root     *node // the graph's own job
-	nodes    []*node
-	names    map[string]*node
-	workers  map[any]*node // by the pointer that was added
-	wires    []wire        // in the order of Connect and Export
-	wired    map[link]bool
-	problems []problem
-	within   []*Graph // those that the graph is nested in, the outermost first
-	retain   time.Duration
-	priority *int
+	root       *node // the graph's own job
+	nodes      []*node
+	names      map[string]*node
+	workers    map[any]*node // by the pointer that was added
+	wires      []wire        // in the order of Connect and Export
+	wired      map[link]bool
+	problems   []problem
+	within     []*Graph // those that the graph is nested in, the outermost first
+	retain     time.Duration
+	sequential string // key of its trees
+	priority   *int
 }
 
 var _ job.Planner = (*Graph)(nil)
@@ -73,6 +74,16 @@ func (g *Graph) Retain(d time.Duration) {
 		return
 	}
 	g.retain = d
+}
+
+// SequentialKey lets trees of the graph be active one after the other, with all others of that key: see [job.SequentialKey], which
+// overrides it. That of a nested graph is not heard.
+func (g *Graph) SequentialKey(key string) {
+	if err := job.CheckSequentialKey(key); err != nil {
+		g.report(g.root.path(), err)
+		return
+	}
+	g.sequential = key
 }
 
 // Priority gives those jobs of the graph, and of the graphs nested in it, a priority whose nodes, types and nested graphs name none:

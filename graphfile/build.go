@@ -119,6 +119,9 @@ func (b *builder) graph(f *File, path string, params map[string]json.RawMessage,
 		}
 		g.Retain(d)
 	}
+	if f.SequentialKey != "" && outer == nil {
+		g.SequentialKey(f.SequentialKey)
+	}
 	if f.Priority != nil {
 		g.Priority(*f.Priority)
 	}

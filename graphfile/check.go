@@ -130,6 +130,11 @@ func (c *checker) graph(s *scope) {
 	} else if _, err := job.ParseRetention(f.Retain); f.Retain != "" && err != nil {
 		t.add(f.Pos, "retain", "is %.40q: use a time like 12h or 7d, or forever", f.Retain)
 	}
+	if f.SequentialKey != "" && s.outer != nil {
+		t.add(f.Pos, "sequential_key", "a graph goes with the one that it is in: say it there")
+	} else if err := job.CheckSequentialKey(f.SequentialKey); f.SequentialKey != "" && err != nil {
+		t.add(f.Pos, "sequential_key", "%v", err)
+	}
 	t.priority(f.Pos, "priority", f.Priority)
 	t.metadata(f.Pos, "", f.Metadata)
 	t.twins()

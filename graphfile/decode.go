@@ -47,17 +47,18 @@ func each(v *value, f func(m member)) {
 
 func (d decoder) file(v *value, name, path string) File {
 	f := File{
-		Name:        name,
-		Description: str(v.get("description")),
-		Retain:      str(v.get("retain")),
-		Priority:    wholeOrNil(v.get("priority")),
-		Params:      d.params(v.get("params"), under(path, "params")),
-		Edges:       d.edges(v.get("edges"), under(path, "edges")),
-		Inputs:      d.exports(v.get("inputs"), under(path, "inputs"), "to"),
-		Outputs:     d.exports(v.get("outputs"), under(path, "outputs"), "from"),
-		Graphs:      d.graphs(v.get("graphs"), under(path, "graphs")),
-		Metadata:    v.get("metadata").rawObject(),
-		Pos:         v.pos,
+		Name:          name,
+		Description:   str(v.get("description")),
+		Retain:        str(v.get("retain")),
+		SequentialKey: str(v.get("sequential_key")),
+		Priority:      wholeOrNil(v.get("priority")),
+		Params:        d.params(v.get("params"), under(path, "params")),
+		Edges:         d.edges(v.get("edges"), under(path, "edges")),
+		Inputs:        d.exports(v.get("inputs"), under(path, "inputs"), "to"),
+		Outputs:       d.exports(v.get("outputs"), under(path, "outputs"), "from"),
+		Graphs:        d.graphs(v.get("graphs"), under(path, "graphs")),
+		Metadata:      v.get("metadata").rawObject(),
+		Pos:           v.pos,
 	}
 	each(v.get("nodes"), func(m member) {
 		f.Nodes = append(f.Nodes, d.node(m, under(path, "nodes", show(m.key))))

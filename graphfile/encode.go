@@ -74,6 +74,7 @@ func (e *encoder) graph(v *value, f *File) {
 	e.literal = f.Literal
 	v.put("description", optional(f.Description))
 	v.put("retain", optional(f.Retain))
+	v.put("sequential_key", optional(f.SequentialKey))
 	v.put("priority", chosen(f.Priority))
 	v.put("params", e.params(f.Params))
 	nodes := &value{kind: object}

@@ -30,6 +30,9 @@ type File struct {
 	// Retain is for how long a tree of the graph is kept after it has settled, as [job.ParseRetention] reads it; empty if the
 	// file does not say. Graphs have none.
 	Retain string
+	// SequentialKey lets trees of the graph be active one after the other, see [job.SequentialKey]; empty if the file does not
+	// say. Graphs have none.
+	SequentialKey string
 	// Priority is that of the jobs in the graph whose nodes and types name none; nil if the file does not say.
 	Priority *int
 	// Params are the parameters of the graph.

@@ -28,6 +28,7 @@ func (x *exporter) noflo() *value {
 	each(rest, func(m member) { properties.put(m.key, m.val) })
 	weir := &value{}
 	weir.put("retain", optional(f.Retain))
+	weir.put("sequential_key", optional(f.SequentialKey))
 	weir.put("priority", chosen(f.Priority))
 	weir.put("params", x.params(f.Params))
 	weir.put("graphs", x.graphs(f.Graphs))

@@ -28,6 +28,7 @@ type Store interface {
 	History
 	Keeper
 	Bulk
+	Sequences
 }
 
 // Client creates jobs and finds them. It holds its store, and what it has read of the catalogue

@@ -42,6 +42,8 @@ type New struct {
 	Retain time.Duration
 	// Repeat has a root job run again after it has completed, see the function Repeat; nil: it does not.
 	Repeat *Repetition
+	// SequentialKey is the key of the function of this name; empty for none. A child has none.
+	SequentialKey string
 }
 
 // Create creates one job by the name of its type. Nothing is stored when the type is
@@ -67,6 +69,7 @@ func (c *Client) create(ctx context.Context, n New) (*Handle, error) {
 	if err != nil {
 		return nil, err
 	}
+	id = c.placed(id, plan)
 	if n.Key != "" {
 		fresh := id
 		if id, err = c.byKey(ctx, "create", n.Key, id); err != nil {
@@ -145,7 +148,7 @@ func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name str
 	for _, s := range MergePorts(typ.Ports, n.Ports) {
 		node.Ports = append(node.Ports, Port{Spec: s})
 	}
-	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain}
+	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain, SequentialKey: n.SequentialKey}
 	if n.Repeat != nil {
 		if plan.Repeat, err = n.Repeat.Repeats(time.Now()); err != nil {
 			return nil, err

@@ -49,6 +49,8 @@ type Info struct {
 	Expires      time.Time         `json:"expires,omitzero"`      // when it is deleted, if it has settled and stays so
 	Unread       bool              `json:"unread,omitempty"`      // it is past its retention, but Out ports hold unread messages
 	Trace        Trace             `json:"-"`                     // that it was created in
+	// SequentialKey is that of its tree, see the function SequentialKey; of jobs that a run spawned it is empty.
+	SequentialKey string `json:"sequential_key,omitempty"`
 	// TypeVersion is the version of its type that an engine must have to run it; 0: any has it.
 	TypeVersion int        `json:"type_version,omitempty"`
 	Needs       *Needs     `json:"-"` // of an engine; nil: just the type

@@ -12,8 +12,8 @@ func Key(key string) Option { return option(func(o *startOptions) { o.key, o.key
 
 // checkKey refuses what is no key.
 func checkKey(of, key string) error {
-	if len(key) == 0 || len(key) > 128 {
-		return fmt.Errorf("%w: key %.80q of a %s has %d bytes: use 1 to 128", ErrName, key, of, len(key))
+	if len(key) == 0 || len(key) > MaxKey {
+		return fmt.Errorf("%w: key %.80q of a %s has %d bytes: use 1 to %d", ErrName, key, of, len(key), MaxKey)
 	}
 	return nil
 }

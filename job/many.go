@@ -140,7 +140,9 @@ func (c *Client) prepare(ctx context.Context, p Planner, opts []Option) *start {
 		s.err = fmt.Errorf("starting a tree: %w", s.err)
 	} else {
 		s.plan = s.plan.Traced(c.trace.in(ctx))
-		s.id, s.err = NewID()
+		if s.id, s.err = s.o.newID(); s.err == nil {
+			s.id = c.placed(s.id, s.plan)
+		}
 	}
 	if s.err == nil && s.o.keyed {
 		s.err = checkKey("start", s.o.key)
@@ -175,6 +177,9 @@ func (c *Client) prepareNew(ctx context.Context, n New, types map[registration]*
 	}
 	if s.err == nil {
 		s.id, s.err = NewID()
+	}
+	if s.err == nil {
+		s.id = c.placed(s.id, s.plan)
 	}
 	s.own = s.id
 	return s
@@ -244,7 +249,7 @@ func (c *Client) arrived(ctx context.Context, s *start, created bool, err error)
 		s.err = err
 	case created:
 		s.h.planned = s.plan
-	case !s.create && !s.o.keyed:
+	case !s.create && !s.o.keyed && s.o.id == nil:
 		s.err = s.h.meet(ctx, s.plan, s.o.existing)
 	}
 }

@@ -53,6 +53,9 @@ type Plan struct {
 	TellEnd *PortRef
 	// Repeat says when the only job of the plan runs again, see the function Repeat; nil: it does not.
 	Repeat *Repeats
+	// SequentialKey lets the tree be active only after those that have the same key and were created before, see the function
+	// SequentialKey; empty for none. It is no part of what a graph is.
+	SequentialKey string
 }
 
 // Plan implements Planner: a plan is one of itself.
@@ -147,8 +150,19 @@ func (p *Plan) Validate() error {
 			return err
 		}
 	}
+	if p.Repeat != nil && p.SequentialKey != "" {
+		return fmt.Errorf("%w: a job that repeats cannot have the sequential key %.80q, which it would never let go of: use one of them", ErrValue, p.SequentialKey)
+	}
 	if p.Repeat != nil && (p.Parent != "" || len(p.Nodes) > 1 || p.Nodes[0].Graph) {
 		return fmt.Errorf("%w: repeat is for a root job that is no graph, and has no children when it is started: have a trigger start this tree again and again", ErrValue)
+	}
+	if p.SequentialKey != "" {
+		if err := CheckSequentialKey(p.SequentialKey); err != nil {
+			return err
+		}
+		if p.Parent != "" {
+			return errKeyedChild(p.SequentialKey)
+		}
 	}
 	if p.TellEnd != nil {
 		if _, err := ParseID(string(p.TellEnd.Job)); err != nil {

@@ -40,6 +40,8 @@ type startOptions struct {
 	retained  bool // retain was chosen
 	release   bool
 	repeat    *Repetition
+	// sequential is the key of SequentialKey.
+	sequential *string
 }
 
 // option is an Option for trees, childOption one for children, too.
@@ -126,6 +128,7 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	if err != nil {
 		return nil, fmt.Errorf("starting a tree: %w", err)
 	}
+	id = c.placed(id, plan)
 	if o.keyed {
 		if id, err = c.byKey(ctx, "start", o.key, id); err != nil {
 			return nil, fmt.Errorf("starting a tree: %w", err)
@@ -202,6 +205,9 @@ func (o *startOptions) plan(p Planner, name string) (*Plan, error) {
 			return nil, err
 		}
 		plan = &changed
+	}
+	if plan, err = o.sequence(plan, name != ""); err != nil {
+		return nil, err
 	}
 	err = plan.Validate()
 	if err == nil && o.aliased {

@@ -49,8 +49,11 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 	return created, err
 }
 
-// nodesOf are the jobs of a plan as born() in run.lua reads them.
+// nodesOf are the jobs of a plan as born() in plan.lua reads them.
 func (s *Store) nodesOf(root job.ID, plan *job.Plan, by string) ([][]any, error) {
+	if err := s.checkSequence(root, plan); err != nil {
+		return nil, err
+	}
 	digest := plan.Digest()
 	plan, err := s.secrets.hidePlan(plan, root.Tree(), root.Number())
 	if err != nil {
@@ -165,7 +168,7 @@ func (s *Store) createBelow(ctx context.Context, first job.ID, due string, nodes
 	return true, nil
 }
 
-// planArgs encodes each job of a plan as born() in run.lua reads it. The plan's root
+// planArgs encodes each job of a plan as born() in plan.lua reads it. The plan's root
 // gets number base of the tree, the others those after it. digest is the plan's, if anybody
 // will ask for it.
 func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by, digest string) [][]any {
@@ -181,7 +184,7 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by, digest s
 			up, inGraph = tree.Nth(base+n.Parent), plan.Nodes[n.Parent].Graph
 		}
 		b := birth{node: n, id: tree.Nth(base + i), parent: up, inGraph: inGraph, children: children[i], by: by}
-		b.trace = plan.Trace.String()
+		b.trace, b.key = plan.Trace.String(), plan.SequentialKey
 		if i == 0 {
 			b.digest, b.retain, b.tell, b.repeat = digest, retainField(plan), plan.TellEnd, plan.Repeat
 			if digest != "" && len(plan.Nodes) <= job.MaxPatch {
@@ -202,12 +205,13 @@ type birth struct {
 	by, digest string
 	retain     string
 	trace      string
+	key        string // that its tree has, see job.SequentialKey
 	tell       *job.PortRef
 	repeat     *job.Repeats
 	messages   string // what the job's hash says of the Go types of messages, if it is a graph that can be patched
 }
 
-// args encodes it as born() in run.lua reads it.
+// args encodes it as born() in plan.lua reads it.
 func (b birth) args(number func(int) int) []any {
 	n := b.node
 	event, at := creation(n)
@@ -228,6 +232,9 @@ func (b birth) args(number func(int) int) []any {
 	}
 	if b.retain != "" {
 		fields = append(fields, "retain", b.retain)
+	}
+	if b.key != "" {
+		fields = append(fields, "key", b.key)
 	}
 	if b.trace != "" {
 		fields = append(fields, "trace", b.trace)

@@ -111,6 +111,7 @@ func (e *examiner) checks() []check {
 		{"throttled", e.throttled},
 		{"locks", e.oldLocks},
 		{"workkit", e.workkits},
+		{"keys", e.sequences},
 	}
 	if e.x.Deep {
 		return append(all, check{"orphans", e.orphans}, check{"ports", e.outputs})

@@ -110,7 +110,7 @@ func TestExamineHealthy(t *testing.T) {
 			e.Errorf("%+v", f)
 		}
 	}
-	if len(found) != 25 {
+	if len(found) != 26 {
 		e.Errorf("%d findings", len(found))
 	}
 	if len(e.examine(false).of("orphans")) != 0 {

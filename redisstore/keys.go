@@ -89,6 +89,10 @@ func (k keyspace) held(shard int, name string) string  { return k.shard(shard) +
 func (k keyspace) waits(shard int, name string) string { return k.shard(shard) + "waits:" + name }
 func (k keyspace) queueLimits() string                 { return "weir:{" + k.namespace + "}:limits" }
 
+// keyHolders is the hash of who holds which sequential key of a shard; waitsForKey is the sorted set of the roots that wait for one.
+func (k keyspace) keyHolders(shard int) string              { return k.shard(shard) + "keys" }
+func (k keyspace) waitsForKey(shard int, key string) string { return k.shard(shard) + "key:" + key }
+
 // retention is the hash of what holds for trees that name no retention of their own.
 func (k keyspace) retention(shard int) string { return k.shard(shard) + "retention" }
 

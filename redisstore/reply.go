@@ -448,7 +448,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		i.MessageTypes = job.DecodeTypes(f["messages"])
 	}
 	i.Options, i.Repeat = d.options(f["options"]), d.repeats(f["repeat"], f["repeated"])
-	i.Labels, i.Trace = d.labels(f["labels"]), job.StoredTrace(f["trace"])
+	i.Labels, i.Trace, i.SequentialKey = d.labels(f["labels"]), job.StoredTrace(f["trace"]), f["key"]
 	i.Retain, i.Release = d.retention(f["retain"]), f["retain"] == releaseField
 	values := d.rawMap(defaults)
 	d.pairs(lengths, func(k string, v any) { waiting[k] = d.int(v) })

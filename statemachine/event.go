@@ -12,6 +12,7 @@ const (
 
 	Due     Event = "due"
 	KeyFree Event = "key_free"
+	KeyHeld Event = "key_held"
 	Begin   Event = "begin"
 
 	Requeue  Event = "requeue"
@@ -50,6 +51,7 @@ var rules = []rule{
 
 	{Due, []Status{Scheduled}, Queued, "The time it was scheduled for has come."},
 	{KeyFree, []Status{Waiting}, Queued, "The key it waits for is free."},
+	{KeyHeld, []Status{Queued}, Waiting, "It was over and is to run again, but another job holds its key by now."},
 	{Begin, []Status{Queued}, Running, "A worker takes it."},
 
 	{Requeue, []Status{Running}, Queued, "Input arrived during the run, or the worker handed the run back."},

@@ -22,6 +22,7 @@ create_waiting waiting     .           .           .           .           .    
 create_idle    suspended   .           .           .           .           .           .           .           .           .
 due            .           .           queued      .           .           .           .           .           .           .
 key_free       .           .           .           queued      .           .           .           .           .           .
+key_held       .           waiting     .           .           .           .           .           .           .           .
 begin          .           running     .           .           .           .           .           .           .           .
 requeue        .           .           .           .           queued      .           .           .           .           .
 suspend        .           .           .           .           suspended   .           .           .           .           .
@@ -41,7 +42,7 @@ shutdown       .           .           .           .           .           .    
 // law is the coarse view of the same machine: which status may follow which.
 const law = `
 new         -> queued scheduled waiting suspended
-queued      -> running terminating
+queued      -> running waiting terminating
 scheduled   -> queued terminating
 waiting     -> queued terminating
 running     -> queued scheduled suspended completed failed terminating

@@ -92,6 +92,8 @@ type Launch struct {
 	Labels map[string]string          `json:"labels,omitempty"` // of the root, besides trigger=ID
 	Params map[string]json.RawMessage `json:"params,omitempty"` // what the graph was made with: for people
 	Retain string                     `json:"retain,omitempty"` // for how long the tree is kept after its end, as job.ParseRetention reads it
+	// SequentialKey lets launched trees be active one after the other, see job.SequentialKey.
+	SequentialKey string `json:"sequential_key,omitempty"`
 }
 
 // Limits hold firings back. What they drop is counted, and named in the trigger's log.
@@ -206,6 +208,9 @@ func (l *Launch) check() error {
 	if n := len(l.Args) + len(l.Message) + len(l.Memo); n > job.MaxLaunch {
 		bad = append(bad, fmt.Errorf("%w: args, message and memo have %d bytes, at most %d are allowed", job.ErrTooLarge, n, job.MaxLaunch))
 	}
+	if l.SequentialKey != "" {
+		bad = append(bad, job.CheckSequentialKey(l.SequentialKey))
+	}
 	if l.Retain != "" {
 		_, err := job.ParseRetention(l.Retain)
 		bad = append(bad, err)
@@ -254,6 +259,9 @@ func (l *Launch) options() []job.Option {
 	}
 	if l.Memo != nil {
 		all = append(all, job.Memo(l.Memo))
+	}
+	if l.SequentialKey != "" {
+		all = append(all, job.SequentialKey(l.SequentialKey))
 	}
 	for k, v := range l.Labels {
 		all = append(all, job.Label(k, v))

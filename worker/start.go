@@ -28,6 +28,9 @@ func (r *Run) Start(p job.Planner, opts ...job.Option) (*Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting a tree: %w", err)
 	}
+	if key := l.Plan.SequentialKey; key != "" {
+		l.ID = r.store.Keyed(l.ID, key)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.Plan = l.Plan.Traced(r.trace.at)

@@ -195,6 +195,7 @@ type Store interface {
 	job.Types
 	job.Engines
 	job.Limits
+	job.Sequences
 	Broker() *delivery.Broker
 	// Now is the time of the store's clock.
 	Now(ctx context.Context) (time.Time, error)

@@ -118,10 +118,10 @@ func newCreate(s *settings) *cobra.Command {
 checked first: their names, their kinds, and of components (weir components) all that these check.
 
 With --from many are created, of which each is a line of a file: a JSON object with type and,
-if you like, queue, priority, args, alias, labels, retain, in, at, parent, name, key, and repeat
-with schedule, zone and missed. Of jobs with the same key one is created within an hour, so the
-command may be repeated. The IDs are
-printed in the order of the lines, and an empty line for each that was not created.`,
+if you like, queue, priority, args, alias, labels, retain, in, at, parent, name, sequential_key, key,
+and repeat with schedule, zone and missed. Of jobs with the same key one is created within an
+hour, so the command may be repeated. The IDs are printed in the order of the lines,
+and an empty line for each that was not created.`,
 		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h\n  weir create Report --repeat 'cron:30 9 * * MON-FRI' --zone Europe/Berlin\n  weir create --from jobs.jsonl\n" +
 			"  echo '{\"type\": \"Resize\", \"args\": {\"Width\": 640}, \"key\": \"img-7\"}' | weir create --from -",
 		Args: usage(cobra.MaximumNArgs(1)),
@@ -151,6 +151,7 @@ printed in the order of the lines, and an empty line for each that was not creat
 	c.Flags().StringVar(&n.repeat.Schedule, "repeat", "", "run it again after it has completed, at the times of a `SCHEDULE` like FINISHED, +1 DAY or cron:30 9 * * *")
 	c.Flags().StringVar(&n.repeat.Zone, "zone", "", "time zone of --repeat, like Europe/Berlin (default UTC)")
 	c.Flags().StringVar(&n.repeat.Missed, "missed", "", "of times that came while the job could not run: one, skip, all, or the most to take")
+	c.Flags().StringVar(&n.SequentialKey, "sequential-key", "", "of the jobs with one `KEY` one is active at a time, in the order of their creation; the others wait")
 	c.Flags().DurationVar(&n.delay, "in", 0, "not to run before this time has passed, like 10m")
 	s.completeFlag(c, "queue", queueWords)
 	s.completeFlag(c, "parent", jobWords)

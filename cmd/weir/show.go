@@ -70,6 +70,7 @@ func showJob(w io.Writer, v *api.Job) error {
 	add("reason", explain.FirstLine(deref(v.Reason)))
 	add("aliases", strings.Join(v.Aliases, ", "))
 	add("labels", labelText(v.Labels))
+	add("sequential key", turnText(v))
 	add("parent", deref(v.Parent))
 	add("created", when(style, v.CreatedAt))
 	add("by", deref(v.CreatedBy))
@@ -115,6 +116,20 @@ func times(n int64) string {
 		return "once"
 	}
 	return term.Number(n) + " times"
+}
+
+// turnText says which sequential key the tree of a job has, and where it is among those with it.
+func turnText(v *api.Job) string {
+	switch t := v.Turn; {
+	case t == nil:
+		return deref(v.SequentialKey)
+	case t.Before > 0:
+		return fmt.Sprintf("%s, which job %s holds; %s before it, %s behind", t.Key, t.Holder, term.Number(t.Before), term.Number(t.Behind))
+	case t.Holder == v.ID.Tree():
+		return fmt.Sprintf("%s, which it holds; %s waiting", t.Key, term.Number(t.Behind))
+	default:
+		return t.Key
+	}
 }
 
 // runOptions says what the node of a job has in place of the options of its type.

@@ -23,6 +23,7 @@ type triggerFlags struct {
 	file, port         string
 	priority           int
 	retain             retentionFlag
+	sequential         string
 	parallel, waiting  int
 	overflow, payload  string
 	throttle, debounce time.Duration
@@ -42,6 +43,7 @@ func (f *triggerFlags) add(s *settings, c *cobra.Command) {
 	flags.StringVar(&f.queue, "queue", "", "`QUEUE` of launched jobs that name none")
 	flags.IntVar(&f.priority, "priority", 0, "their priority, from 0 to 1000 (default 500)")
 	flags.Var(&f.retain, "retain", "keep a launched tree so long after it has settled, like 12h or 7d, or forever")
+	flags.StringVar(&f.sequential, "sequential-key", "", "of the trees with one `KEY` one is active at a time, in the order of their creation; the others wait")
 	flags.IntVar(&f.parallel, "parallel", 0, "let at most so many launched trees be unfinished (default no limit)")
 	flags.IntVar(&f.waiting, "waiting", 0, "let so many firings wait for one of these to end")
 	flags.StringVar(&f.overflow, "overflow", "", "what becomes of more: wait (default) or drop")
@@ -123,6 +125,7 @@ func (f *triggerFlags) launch(c *cobra.Command, d *trigger.Definition, given fun
 		if err != nil {
 			return err
 		}
+		l.SequentialKey = plan.SequentialKey // which a plan in JSON does not have
 		l.Type, l.Args, l.Plan = "", nil, (*trigger.Plan)(plan)
 		if l.Params, err = f.graph.values(); err != nil {
 			return err
@@ -131,6 +134,7 @@ func (f *triggerFlags) launch(c *cobra.Command, d *trigger.Definition, given fun
 	given("port", func() { l.Port = f.port })
 	given("queue", func() { l.Queue = f.queue })
 	given("priority", func() { l.Priority = &f.priority })
+	given("sequential-key", func() { l.SequentialKey = f.sequential })
 	given("retain", func() { l.Retain = f.retain.text })
 	return nil
 }

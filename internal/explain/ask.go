@@ -31,6 +31,10 @@ func Ask(ctx context.Context, store *redisstore.Store, h *job.Handle, called str
 	client := job.NewClient(store)
 	t.Poison = func(i *job.Info) (Poison, bool) { return poisonOf(ctx, client.At(i.ID), i) }
 	t.Limit = func(name string) (running, places int, ok bool) { return limitOf(ctx, store, name) }
+	t.Turn = func(i *job.Info) (job.Turn, bool) {
+		turn, err := store.Turn(ctx, i.ID.Tree())
+		return turn, err == nil
+	}
 	t.Stack = func(i *job.Info) string { return stackOf(ctx, client.At(i.ID)) }
 	return t.Why(h.ID()), nil
 }

@@ -50,6 +50,8 @@ type Tree struct {
 	Stack func(i *job.Info) string
 	// Limit returns how many runs go on under a limit of runs at once, and how many may. Nil: not known.
 	Limit func(name string) (running, places int, ok bool)
+	// Turn returns the place of a job's tree among those with its sequential key. Nil: not known.
+	Turn func(i *job.Info) (turn job.Turn, ok bool)
 	// Types are those that engines have registered.
 	Types []job.TypeInfo
 	// Components are the types of which weir worker runs jobs.
@@ -186,7 +188,7 @@ func (t *Tree) why(i *job.Info, level int) {
 			t.poison(i, level)
 		}
 	case statemachine.Waiting:
-		t.say(i, level, Because{Text: who + " waits until the job that holds the same key lets go of it"})
+		t.waits(i, level)
 	case statemachine.Terminated:
 		t.terminated(i, level)
 	case statemachine.Terminating:

@@ -80,7 +80,7 @@ func TestOneJob(t *testing.T) {
 			job.Info{Status: statemachine.Scheduled, Next: noon.Add(50 * time.Hour)},
 			"job line/step waits for its time, which is in 2d2h, at 2026-11-23T14:00:00Z; to run it now:\n  $ weir run t.1\n",
 		},
-		{job.Info{Status: statemachine.Waiting}, "job line/step waits until the job that holds the same key lets go of it\n"},
+		{job.Info{Status: statemachine.Waiting, SequentialKey: "k"}, "job line/step begins when its tree does, which waits until the tree that holds the sequential key k is over\n"},
 		{
 			job.Info{Status: statemachine.Running, Ran: noon.Add(-2 * time.Second), Deaths: 5},
 			"job line/step has been running for 2s; its last 5 runs ended without a word: their processes died, or were cut off; look at what they printed\n",

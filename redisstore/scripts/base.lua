@@ -30,6 +30,7 @@ local wired       -- edges of ports, by job, direction and port: to be emptied w
 local recheck     -- graphs that may be quiescent now, by ID: see quiesce
 local rings       -- queues whose bell is to be rung, with the types of which there are jobs, by queue
 local line = {} -- what concerns those that wait for runs, see ready.lua
+local serial = {} -- what concerns sequential keys, see serial.lua
 local urgent      -- members of `due` that are no jobs and want to be looked at now
 local watched     -- whether anybody listens to statuses; nil: not looked yet
 local writer      -- the job whose commit this is
@@ -113,7 +114,7 @@ local function load(id)
   if j then return j end
   local v = call('HMGET', key(id), 'status', 'type', 'queue', 'priority', 'token', 'last', 'again',
     'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate',
-    'blocked', 'loop', 'policy', 'touched', 'round')
+    'blocked', 'loop', 'policy', 'touched', 'round', 'key')
   j = {
     id = id, status = v[1] or '', type = v[2], queue = v[3], priority = tonumber(v[4] or '500'),
     token = v[5] and v[5] ~= '' and v[5], last = v[6],
@@ -122,7 +123,7 @@ local function load(id)
     open = tonumber(v[11] or '0'), broken = tonumber(v[12] or '0'),
     step = tonumber(v[13] or '0'), version = tonumber(v[14] or '0'), tries = tonumber(v[15] or '0'),
     silent = v[16] or '', rate = v[17] or '', blocked = tonumber(v[18] or '0'), loop = v[19],
-    policy = v[20] or '', touched = tonumber(v[21] or '0'), round = tonumber(v[22] or ''),
+    policy = v[20] or '', touched = tonumber(v[21] or '0'), round = tonumber(v[22] or ''), key = v[23],
   }
   if j.token and string.byte(j.token, -1) == 43 then -- '+': the run holds places of limits
     j.token, j.placed = string.sub(j.token, 1, -2), true
@@ -179,9 +180,10 @@ local function count(g) call('HSET', key(g.id), 'open', str(g.open), 'broken', s
 
 -- place gives a job its new status, keeps `due` and `failures` in step, lists jobs that became ready
 -- and tells a graph about its child. at (ms) overrides when the sweeper looks at it; what comes
--- behind are fields, and their values, that change with the status.
+-- behind are fields, and their values, that change with the status. A root that needs a key may have to wait for it.
 local function place(j, to, at, ...)
-  local from = j.status
+  local from, ends = j.status, false
+  if j.key and not j.pgraph then to, ends = serial.changed(j, to) end
   j.status = to
   spent = spent + 8
   local gone = j.listed and (at or not line.runnable(j))
@@ -205,7 +207,10 @@ local function place(j, to, at, ...)
     call('ZREM', P .. 'failures', j.id)
   end
   if from ~= to then tell(j) end
-  if not j.pgraph then return retain.settled(j, from) end
+  if not j.pgraph then
+    if ends then serial.leave(j) end
+    return retain.settled(j, from)
+  end
   if from == '' then return end
   local ignored = j.policy == 'ignore' and S.failed
   local open = ((SETTLED[to] or to == ignored) and 0 or 1) - ((SETTLED[from] or from == ignored) and 0 or 1)

@@ -49,12 +49,17 @@ for _ = 1, num() do
       if not held then break end
       local child, to, at = string.match(held, '^(%S+) (%S+) (%S*)$')
       subscribe_ports(child)
-      if load(child).status == to then
+      local status = load(child).status
+      if status == to or status == S.waiting then
         load(child).status = ''
         place(load(child), to, tonumber(at))
       end
     end
-    if call('EXISTS', key(id) .. ':held') == 1 then chore('enter', id) end
+    if call('EXISTS', key(id) .. ':held') == 1 then
+      chore('enter', id)
+    elseif load(id).graph and load(id).key then
+      review(load(id))
+    end
   end
 end
 local left = call('LLEN', P .. 'chores')

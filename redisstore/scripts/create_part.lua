@@ -2,7 +2,7 @@
 -- first one; if that never comes the sweeper removes them.
 -- KEYS: due
 -- ARGV: first job, '1' if it is a root, jobs of the plan, jobs here, then of each what
---       born() in run.lua reads
+--       born() in plan.lua reads
 -- reply: 1, or 0 if the first job exists already, or -1 if leftovers are being removed
 local first, root, all, n = arg(), arg() == '1', num(), num()
 if load(first).status ~= '' then return 0 end

@@ -6,7 +6,7 @@
 --       value, …;
 --       Go types of messages; ports that change theirs, of each: job, direction, port, '1' if it is converted, head,
 --       messages, message…;
---       new jobs, of each what born() in run.lua reads;
+--       new jobs, of each what born() in plan.lua reads;
 --       ports, of each: job, direction, port, sources, then of each: job, direction, port
 -- reply: {'ok' | 'gone' | 'stale' | 'ended' | 'busy', {ready jobs}, the job that is busy}, or {'typed', {}, which port changes
 --        its type, how many messages it holds}
@@ -40,7 +40,8 @@ for i, r in ipairs(retyped) do
   if why then return { why, {}, i, n } end
 end
 local new = num()
-if doubled(ahead(new)) then return { 'stale', {}, '' } end
+local fresh_ids = ahead(new)
+if doubled(fresh_ids) then return { 'stale', {}, '' } end
 
 remember(token)
 ended = -math.huge -- what is being closed is closed at once
@@ -49,6 +50,10 @@ ended = 0
 for _, r in ipairs(retyped) do convert(r) end
 patched(root, remove, stay)
 for _ = 1, new do born() end
+for _, id in ipairs(g.key and fresh_ids or {}) do
+  load(id).key = g.key
+  call('HSET', key(id), 'key', g.key)
+end
 if new > 0 then births(root, new) end
 local ports = {}
 for i = 1, num() do

@@ -11,7 +11,8 @@ local function launch(id)
   ARGV, cursor = words, 2
   local n = num()
   if n > 1 then call('HSET', P .. 't:' .. id, 'seq', str(n - 1)) end
-  for _ = 1, n do born() end
+  local held
+  for _ = 1, n do held = born(held) or held end
   if n > 1 then births(id, n) end
   for _ = 1, num() do
     local port = arg()

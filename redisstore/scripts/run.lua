@@ -1,117 +1,4 @@
--- run.lua: creating jobs and beginning runs.
-
--- node reads the head of one job to be created; skip passes over the rest of it.
-local function node()
-  return { id = arg(), event = arg(), at = tonumber(arg()), parent = arg(), name = arg() }
-end
-
-local function skip()
-  for _ = 1, 3 do cursor = cursor + 1 + tonumber(ARGV[cursor + 1]) end
-end
-
--- doubled tells whether one of some new jobs is there already: a Redis that lost its last writes gives numbers
--- out again that others hold.
-local function doubled(ids)
-  for i = 1, #ids, CHUNK do
-    local keys = {}
-    for n = i, math.min(i + CHUNK - 1, #ids) do keys[#keys + 1] = key(ids[n]) end
-    if call('EXISTS', unpack(keys)) > 0 then return true end
-  end
-  return false
-end
-
--- erased tells whether a tree was deleted under this ID, and its aliases are not forgotten yet, or not for long: whoever
--- still has the ID from one of them may not make a tree that would lose it, or that has lost it already.
-local function erased(id)
-  local is = call('ZSCORE', P .. 'erased', id)
-  if is and call('ZSCORE', P .. 'due', '!mail') then urgent['!mail'] = true end
-  return is
-end
-
--- ahead returns the IDs of the next n jobs of ARGV, and stays where it is.
-local function ahead(n)
-  local ids, at = {}, cursor
-  for i = 1, n do
-    ids[i] = node().id
-    skip()
-  end
-  cursor = at
-  return ids
-end
-
--- subscribe_ports makes the subscriptions that a job was created with.
-local function subscribe_ports(id)
-  for port, channel in string.gmatch(call('HGET', key(id), 'subscribed') or '', '(%S+)=(%S+)') do
-    if port ~= '*' then mail('hub', 'subscribe', channel, id .. ' ' .. port) end
-  end
-end
-
--- fresh is what load would return of a job that is created with these fields.
-local function fresh(id, f, status)
-  local parent = f.parent ~= '' and f.parent
-  return {
-    id = id, status = status, type = f.type, queue = f.queue, priority = tonumber(f.priority or '500'),
-    token = false, last = false, again = false,
-    parent = parent, pgraph = f.pgraph == '1', graph = f.graph == '1', open = tonumber(f.open or '0'), broken = 0,
-    step = 0, version = 0, tries = 0, silent = f.silent or '', rate = '', blocked = 0, loop = f.loop,
-    policy = f.policy or '', touched = 0,
-  }
-end
-
--- chunked gives n values of ARGV from position p on to a command, in chunks.
-local function chunked(command, k, p, n)
-  for i = 1, n, CHUNK do
-    call(command, k, unpack(ARGV, p + i, p + math.min(i + CHUNK - 1, n)))
-  end
-end
-
--- born creates the next job of ARGV: node, its fields, its defaults, its messages. With held
--- it does not enter yet: how it will is put down in that list.
-local function born(held)
-  local n = node()
-  local k, f, count = key(n.id), {}, num()
-  local at = cursor
-  for i = at + 1, at + count, 2 do f[ARGV[i]] = ARGV[i + 1] end
-  cursor = at + count
-  local defaults = num()
-  chunked('HSET', k .. ':d', cursor, defaults)
-  cursor = cursor + defaults
-  for _ = 1, num() / 2 do
-    local port = arg()
-    call('RPUSH', k .. ':i:' .. port, arg())
-  end
-  if n.parent == '' then call('ZADD', P .. 'index', 0, n.id) end
-  if n.at and n.at <= NOW then n.event, n.at = 'create', nil end
-  local to, now, first = EV[n.event][''], str(NOW), math.min(count, CHUNK)
-  local j = fresh(n.id, f, to)
-  jobs[n.id] = j
-  if held or to == S.suspended then
-    call('HSET', k, 'created', now, 'status', to, unpack(ARGV, at + 1, at + first))
-  else
-    call('HSET', k, 'created', now, unpack(ARGV, at + 1, at + first))
-  end
-  chunked('HSET', k, at + first, count - first)
-  if n.parent ~= '' then
-    call('HSET', key(n.parent) .. ':c', n.name, n.id)
-    for _, field in ipairs(j.loop == '1' and call('HKEYS', k) or {}) do -- what only feedback feeds is put aside
-      local port = string.match(field, '^f%.i%.(.+)$')
-      if port and call('HGET', k, 'n.i.' .. port) == '0' then call('SADD', key(n.parent) .. ':l', n.id .. ' ' .. port) end
-    end
-  end
-  if held then
-    if to ~= S.suspended or f.subscribed then
-      call('RPUSH', held, n.id .. ' ' .. to .. ' ' .. (n.at and str(n.at) or ''))
-    end
-    return
-  end
-  if f.subscribed then subscribe_ports(n.id) end
-  if to == S.suspended then return tell(j) end -- as most jobs of graphs
-  j.status = ''
-  place(j, to, n.at)
-end
-
--- births counts jobs that are created in a tree.
-local function births(id, n) call('HINCRBY', P .. 't:' .. tree(id), 'jobs', n) end
+-- run.lua: beginning runs.
 
 -- batch_of is how many messages a run of a type gets: what batches, ' <type>=<number>…', says,
 -- else most.
@@ -214,6 +101,10 @@ local function begin(j, b)
   if j.status == '' then return { 'gone' } end
   local type = b.types and b.types[j.type] and j.type or line.base(j.type)
   if j.token ~= b.token then
+    if j.key and j.pgraph and serial.hold(j) then
+      if b.places ~= places.none then places.release(j.id) end
+      return { 'status', j.status }
+    end
     local to = EV.begin[j.status] or (j.status == S.terminating and j.status)
     if not to or j.token then return { 'status', j.status } end
     local ttl = call('PTTL', k .. ':lock')

@@ -72,6 +72,7 @@ local function erase(id, what)
   local keys = { k, k .. ':s', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held', k .. ':l', k .. ':w' }
   if load(id).listed then line.leave(load(id)) end
   if load(id).status == S.queued then places.release(id) end
+  if load(id).key and id == tree(id) then serial.leave(load(id)) end
   if below(id, what) then keys[#keys + 1] = k .. ':c' end -- else its chores need it
   for _, field in ipairs(call('HKEYS', k)) do
     local dir, port = string.match(field, '^([io])%.(.+)$')

@@ -1,0 +1,120 @@
+package job
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// MaxKey is how many bytes a key has at most: of SequentialKey, and of Key.
+const MaxKey = 128
+
+// SequentialKey gives the tree a key of its namespace. Of the trees with one key, of whatever types and queues, one is active at
+// a time, in the order in which they were created: the others are Waiting, and neither their priority nor their time lets them
+// overtake. A tree holds its key until its root has completed, failed or been terminated, or is deleted; the next one is ready in the
+// same step. So a root that is suspended, or scheduled for another try, still holds its key.
+//
+// A root that was over and is to run again, as somebody retries it or writes to it, needs its key anew: if another tree holds
+// it by then, the root waits, before all trees that were created after it.
+//
+// A key is a text of 1 to MaxKey bytes without control characters. Only a root can have one: a child, which its parent
+// may wait for, cannot. The ID of the tree tells where the trees of its key lie, so with WithID the tree gets an ID that follows from
+// that ID and the key.
+func SequentialKey(key string) Option {
+	return option(func(o *startOptions) { o.sequential = &key })
+}
+
+// CheckSequentialKey returns an error that wraps ErrName unless a key can be one of SequentialKey.
+func CheckSequentialKey(key string) error {
+	switch {
+	case len(key) == 0 || len(key) > MaxKey:
+		return fmt.Errorf("%w: sequential key %.80q has %d bytes: use 1 to %d", ErrName, key, len(key), MaxKey)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("%w: sequential key %.80q is not valid UTF-8", ErrName, key)
+	case strings.ContainsFunc(key, unicode.IsControl):
+		return fmt.Errorf("%w: sequential key %.80q holds a control character", ErrName, key)
+	}
+	return nil
+}
+
+// Turn is the place of a tree among those with its sequential key.
+type Turn struct {
+	Key    string `json:"key"`
+	Holder ID     `json:"holder,omitempty"` // the root that holds the key; empty if none does
+	Before int64  `json:"before"`           // how many trees of the key have to end before this one: 0 unless it waits
+	Behind int64  `json:"behind"`           // how many wait behind it
+}
+
+// SequenceKey is a sequential key that a tree holds.
+type SequenceKey struct {
+	Key     string `json:"key"`
+	Holder  ID     `json:"holder"`  // the root that holds it
+	Waiting int64  `json:"waiting"` // how many trees wait for it
+}
+
+// Sequences keeps trees with one sequential key one after the other.
+type Sequences interface {
+	// Keyed returns the ID that the root of a tree gets in the place of id if it has a sequential key: always the same.
+	Keyed(id ID, key string) ID
+	// Turn returns the place of a tree among those with its key, or ErrNotFound.
+	Turn(ctx context.Context, id ID) (Turn, error)
+}
+
+// Turn returns the place of the job's tree among those with its SequentialKey; its Key is empty if the tree has none.
+func (h *Handle) Turn(ctx context.Context) (Turn, error) {
+	t, err := h.store.Turn(ctx, h.id.Tree())
+	if err != nil {
+		return t, fmt.Errorf("job %s: %w", h.id, err)
+	}
+	return t, nil
+}
+
+// InShardOf returns an ID of a root that lies in the shard of a sequential key: this one, or one that follows from it and has its time.
+// It is for stores.
+func (id ID) InShardOf(key string, shards int) ID {
+	want := int(Hash(key) % uint32(shards))
+	for n, from := 0, id; id.Shard(shards) != want; n++ {
+		u, err := uuid.Parse(string(from))
+		if err != nil {
+			return from // which nothing can be created under
+		}
+		sum := sha256.Sum256([]byte(string(from) + " " + strconv.Itoa(n)))
+		copy(u[8:], sum[:])
+		u[8] = u[8]&0x3f | 0x80 // of RFC 9562
+		id = ID(u.String())
+	}
+	return id
+}
+
+// sequence puts a sequential key into a plan, of a child if it is one.
+func (o *startOptions) sequence(plan *Plan, child bool) (*Plan, error) {
+	if o.sequential != nil {
+		if err := CheckSequentialKey(*o.sequential); err != nil {
+			return nil, err
+		}
+		changed := *plan
+		plan, changed.SequentialKey = &changed, *o.sequential
+	}
+	if child && plan.SequentialKey != "" {
+		return nil, errKeyedChild(plan.SequentialKey)
+	}
+	return plan, nil
+}
+
+func errKeyedChild(key string) error {
+	return fmt.Errorf("%w: a child cannot have the sequential key %.80q: start it as a tree of its own, or give the key to its root", ErrName, key)
+}
+
+// placed returns the ID of a root with a plan: in the shard of its sequential key, if it has one.
+func (c *Client) placed(id ID, plan *Plan) ID {
+	if plan.SequentialKey == "" {
+		return id
+	}
+	return c.store.Keyed(id, plan.SequentialKey)
+}
