@@ -53,6 +53,7 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 		many(2, func(ctx context.Context) { few.start(ctx, r) })
 		many(1, r.limiting)
 		many(2, r.requeuing)
+		many(3, r.serial)
 	}
 	if r.Mode == Standard { // on a cluster there is none
 		wg.Go(func() { r.timetable(ctx) })

@@ -32,6 +32,7 @@ type Report struct {
 	Terminated   int `json:"terminated_trees"`
 	Deleted      int `json:"deleted_trees"`
 	RegisterOps  int `json:"register_ops"`
+	SerialTrees  int `json:"serial_trees"`             // with sequential keys
 	FenceProbes  int `json:"fence_probes"`             // commits of runs that were given up, by the rig itself
 	LostByOutage int `json:"lost_by_outage,omitempty"` // messages of the last second before power was lost
 
@@ -50,9 +51,12 @@ type Report struct {
 	Panics          int `json:"process_panics"`
 	Hung            int `json:"hung_processes"`
 	FenceViolations int `json:"fence_violations"`
-	OverLimit       int `json:"over_limit"` // runs of a type that went on at once beyond its limit
-	Late            int `json:"late"`       // doorbells do not ring
-	Trouble         int `json:"trouble"`    // the rig could not do what it wanted to
+	KeyOrder        int `json:"key_order"`        // trees of a sequential key that began out of their order
+	TwoActive       int `json:"key_two_active"`   // that were active at a time
+	LeftWaiting     int `json:"key_left_waiting"` // that wait though none is active
+	OverLimit       int `json:"over_limit"`       // runs of a type that went on at once beyond its limit
+	Late            int `json:"late"`             // doorbells do not ring
+	Trouble         int `json:"trouble"`          // the rig could not do what it wanted to
 
 	Recovery    Times `json:"recovery_ms"`        // from the death of a worker until its job runs again
 	RedisResume Times `json:"redis_resume_ms"`    // from when Redis is back until a run begins
@@ -69,7 +73,7 @@ func (r *Report) Bad() map[string]int {
 		"lost": r.Lost, "duplicated": r.Duplicated, "reordered": r.Reordered, "wrong_state": r.WrongState,
 		"resurrected": r.Resurrected, "stuck": r.Stuck, "orphan_keys": r.OrphanKeys, "leaked_locks": r.LeakedLocks,
 		"zombie_children": r.ZombieChildren, "not_linearizable": r.NotLinearizable, "leaked_goroutines": r.Leaked,
-		"process_panics": r.Panics, "hung_processes": r.Hung, "fence_violations": r.FenceViolations, "late": r.Late, "over_limit": r.OverLimit, "trouble": r.Trouble, "never_hit": len(r.NeverHit),
+		"process_panics": r.Panics, "hung_processes": r.Hung, "fence_violations": r.FenceViolations, "late": r.Late, "over_limit": r.OverLimit, "key_order": r.KeyOrder, "key_two_active": r.TwoActive, "key_left_waiting": r.LeftWaiting, "trouble": r.Trouble, "never_hit": len(r.NeverHit),
 	}
 	maps.DeleteFunc(all, func(_ string, n int) bool { return n == 0 })
 	return all
@@ -194,17 +198,21 @@ func trouble(r *Report) *int        { return &r.Trouble }
 
 func fenceViolations(r *Report) *int { return &r.FenceViolations }
 func late(r *Report) *int            { return &r.Late }
+func keyOrder(r *Report) *int        { return &r.KeyOrder }
+func twoActive(r *Report) *int       { return &r.TwoActive }
+func leftWaiting(r *Report) *int     { return &r.LeftWaiting }
 func overLimit(r *Report) *int       { return &r.OverLimit }
 
 // The others.
-func fenceProbes(r *Report) *int  { return &r.FenceProbes }
-func refused(r *Report) *int      { return &r.Refused }
-func lostByOutage(r *Report) *int { return &r.LostByOutage }
-func runs(r *Report) *int         { return &r.Runs }
-func jobsSeen(r *Report) *int     { return &r.Jobs }
-func sent(r *Report) *int         { return &r.Sent }
-func unknown(r *Report) *int      { return &r.Unknown }
-func received(r *Report) *int     { return &r.Received }
-func terminated(r *Report) *int   { return &r.Terminated }
-func deleted(r *Report) *int      { return &r.Deleted }
-func registerOps(r *Report) *int  { return &r.RegisterOps }
+func fenceProbes(r *Report) *int     { return &r.FenceProbes }
+func refused(r *Report) *int         { return &r.Refused }
+func lostByOutage(r *Report) *int    { return &r.LostByOutage }
+func runs(r *Report) *int            { return &r.Runs }
+func jobsSeen(r *Report) *int        { return &r.Jobs }
+func sent(r *Report) *int            { return &r.Sent }
+func unknown(r *Report) *int         { return &r.Unknown }
+func received(r *Report) *int        { return &r.Received }
+func terminated(r *Report) *int      { return &r.Terminated }
+func deleted(r *Report) *int         { return &r.Deleted }
+func registerOps(r *Report) *int     { return &r.RegisterOps }
+func serialTreesSeen(r *Report) *int { return &r.SerialTrees }

@@ -85,6 +85,7 @@ type rig struct {
 	stormy  bool      // faults happen
 	froze   time.Time // a process last, in the middle of a run
 	outages []outage
+	told    chronicle // what trees with sequential keys have told
 
 	lostTrees map[job.ID]bool // whose creation was lost in an outage, though perhaps not that of their alias before
 }
