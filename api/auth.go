@@ -152,39 +152,44 @@ func allowed(has, needs Role) bool {
 func (s *Server) guard(op operation) func(ctx huma.Context, next func(huma.Context)) {
 	return func(hc huma.Context, next func(huma.Context)) {
 		r, w := unwrap(hc)
-		ctx := r.Context()
-		who, err := s.tenants.principal(ctx, r.Header.Get("Authorization"))
-		known := err == nil
-		if known {
-			if wait := s.rates.take(who.id, time.Now()); wait > 0 {
-				tooOften(w, wait, s.cfg.MaxRate) // not audited: that would cost more than the request
-				return
-			}
+		s.admit(w, r, op, func(session *session) { next(huma.WithValue(hc, sessionKey{}, session)) })
+	}
+}
+
+// admit calls fn if who asks may do what an operation does, or refuses it; and remembers who did what.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, op operation, fn func(*session)) {
+	ctx := r.Context()
+	who, err := s.tenants.principal(ctx, r.Header.Get("Authorization"))
+	known := err == nil
+	if known {
+		if wait := s.rates.take(who.id, time.Now()); wait > 0 {
+			tooOften(w, wait, s.cfg.MaxRate) // not audited: that would cost more than the request
+			return
 		}
-		if known && !allowed(who.Role, op.role) {
-			err = problem(Kind{"forbidden", http.StatusForbidden, 8}, "this needs a token of role %s: yours has role %s", op.role, who.Role)
+	}
+	if known && !allowed(who.Role, op.role) {
+		err = problem(Kind{"forbidden", http.StatusForbidden, 8}, "this needs a token of role %s: yours has role %s", op.role, who.Role)
+	}
+	var store *redisstore.Store
+	if known {
+		var other error
+		if store, other = s.tenants.store(ctx, who.Tenant); err == nil {
+			err = other
 		}
-		var store *redisstore.Store
-		if known {
-			var other error
-			if store, other = s.tenants.store(ctx, who.Tenant); err == nil {
-				err = other
-			}
+	}
+	if err != nil {
+		p := problemOf(err)
+		if p.Status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
-		if err != nil {
-			p := problemOf(err)
-			if p.Status == http.StatusUnauthorized {
-				w.Header().Set("WWW-Authenticate", "Bearer")
-			}
-			writeProblem(w, p)
-		} else {
-			next(huma.WithValue(hc, sessionKey{}, &session{Server: s, store: store, client: job.NewClient(store), principal: who}))
-		}
-		if rec, ok := w.(*recorder); ok && store != nil && (op.method != http.MethodGet && op.role != read && !op.unaudited || err != nil) {
-			s.audit(ctx, store, redisstore.AuditEntry{
-				At: time.Now().UTC(), Principal: who.Name, Role: who.Role, Operation: op.id, Path: r.URL.Path, Status: rec.status, From: r.RemoteAddr,
-			})
-		}
+		writeProblem(w, p)
+	} else {
+		fn(&session{Server: s, store: store, client: job.NewClient(store), principal: who})
+	}
+	if rec, ok := w.(*recorder); ok && store != nil && (op.method != http.MethodGet && op.role != read && !op.unaudited || err != nil) {
+		s.audit(ctx, store, redisstore.AuditEntry{
+			At: time.Now().UTC(), Principal: who.Name, Role: who.Role, Operation: op.id, Path: r.URL.Path, Status: rec.status, From: r.RemoteAddr,
+		})
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/explain"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/redisstore"
 )
 
 // Job is a job as other programs see it, as docs/cli.schema.json says. What is not there, or
@@ -244,7 +244,7 @@ func edgesOf(graph *job.Info, family []*job.Info, infos map[job.ID]*job.Info) []
 
 // JobsOf are jobs without their states. Graphs that have no reason of their own get that of
 // a throttled job in them: by its status alone such a graph seems to be well.
-func JobsOf(ctx context.Context, store *redisstore.Store, list []*job.Info) ([]*Job, error) {
+func JobsOf(ctx context.Context, store storecall.Store, list []*job.Info) ([]*Job, error) {
 	ids := make([]job.ID, len(list))
 	for n, i := range list {
 		ids[n] = i.ID

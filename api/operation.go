@@ -86,6 +86,7 @@ func (s *Server) operations() {
 	s.systemOperations()
 	s.statsOperations()
 	s.eventOperations()
+	s.storeOperations()
 }
 
 // reply is an answer with nothing but a body.

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/weirworks/weir/graphfile"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -62,6 +63,7 @@ var kinds = []struct {
 	{job.ErrUnavailable, Kind{"unavailable", http.StatusServiceUnavailable, 1}},
 	{job.ErrRefused, Kind{"refused", http.StatusInternalServerError, 1}},
 	{job.ErrCodec, Kind{"codec", http.StatusInternalServerError, 1}},
+	{storecall.ErrForbidden, Kind{"forbidden", http.StatusForbidden, 8}},
 }
 
 // KindOf returns the kind of an error.
@@ -89,6 +91,8 @@ type Problem struct {
 	Code   string   `json:"code" doc:"the kind of problem, in one word"`
 	Detail string   `json:"detail" doc:"what was wrong, where, and what to do"`
 	Errors []Detail `json:"errors,omitempty" doc:"each thing that is wrong, if there are several"`
+	// Refusal is for Weir's own client, so that its errors wrap the same ones.
+	Refusal *storecall.Refusal `json:"refusal,omitempty" hidden:"true"`
 }
 
 // Detail is one of several things that are wrong.

@@ -19,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -214,15 +215,20 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) *Problem {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
+	calls, most := strings.HasPrefix(r.URL.Path, storecall.Path), s.cfg.MaxBody
+	if calls {
+		most = max(most, storecall.MaxBody)
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if errors.As(err, new(*http.MaxBytesError)) {
-		return problem(Kind{"too_large", http.StatusRequestEntityTooLarge, 1}, "the body has more than %d bytes: send less at a time", s.cfg.MaxBody)
+		return problem(Kind{"too_large", http.StatusRequestEntityTooLarge, 1}, "the body has more than %d bytes: send less at a time", most)
 	}
 	if err != nil {
 		return malformed("the body could not be read to its end: %v", err)
 	}
 	switch kind := mediaType(r); {
 	case len(raw) == 0:
+	case kind == storecall.ContentType && calls:
 	case kind == linesType && s.lines[s.pattern(r)]:
 		r.Header.Set("Content-Type", linesType)
 	case kind == jsonType, kind == formType, kind == apiType && s.isCozy(r): // curl says the second of its own accord

@@ -265,7 +265,7 @@ func TestT8DeleteTooEarly(t *testing.T) {
 func lasting(key string) bool {
 	_, name, _ := strings.Cut(key, "}:")
 	return strings.HasPrefix(name, "engine:") ||
-		slices.Contains([]string{"meta", "types", "engines", "sweeper", "adopting", "seen", "erased", "mailed", "inbox", "bells", "watch:outside"}, name)
+		slices.Contains([]string{"meta", "types", "engines", "sweeper", "adopting", "seen", "erased", "mailed", "inbox", "bells", "watch:outside", "audit"}, name)
 }
 
 func TestT9Delete(t *testing.T) {
@@ -311,7 +311,7 @@ func TestT9Delete(t *testing.T) {
 			_, name, _ := strings.Cut(k, "}:")
 			ttl, err := e.rdb.PTTL(e.ctx, k).Result()
 			e.check(err)
-			forever := slices.Contains([]string{"meta", "types", "mailed", "inbox", "bells"}, name)
+			forever := slices.Contains([]string{"meta", "types", "mailed", "inbox", "bells", "audit"}, name)
 			if forever != (ttl == -1) {
 				e.Errorf("%s expires after %s", k, ttl)
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/httpstore"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -74,8 +77,27 @@ func newEnv(t *testing.T, url string) *env {
 	t.Cleanup(cancel)
 	e.store = e.open()
 	e.client = job.NewClient(e.store)
+	if strings.HasPrefix(url, "redis+cluster://") {
+		e.client = job.NewClient(e.throughHTTP()) // what holds beside Redis holds behind a server
+	}
 	e.rdb = connect(t, url)
 	return e
+}
+
+// throughHTTP is the store behind a server of its own.
+func (e *env) throughHTTP() *httpstore.Store {
+	e.Helper()
+	handler, err := api.New(api.Config{Store: e.store})
+	e.check(err)
+	server := httptest.NewServer(handler)
+	e.Cleanup(func() {
+		e.check(handler.Close())
+		server.Close()
+	})
+	s, err := httpstore.Open(e.ctx, httpstore.Config{URL: server.URL})
+	e.check(err)
+	e.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
 func connect(t *testing.T, url string) redis.UniversalClient {

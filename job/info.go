@@ -15,45 +15,45 @@ type Info struct {
 	Type     string              `json:"type"`
 	Queue    string              `json:"queue"`
 	Priority *int                `json:"priority,omitempty"` // if it is not DefaultPriority
-	Options  *RunOptions         `json:"-"`                  // that its node has; nil for none
+	Options  *RunOptions         `json:"-" cbor:"options"`   // that its node has; nil for none
 	Graph    bool                `json:"graph,omitempty"`
 	Status   statemachine.Status `json:"status"`
 	Reason   string              `json:"reason,omitempty"` // why it is parked or failed
 	Parent   ID                  `json:"parent,omitempty"`
 	By       string              `json:"by,omitempty"` // who created it
 	Args     json.RawMessage     `json:"args,omitempty"`
-	Memo     json.RawMessage     `json:"-"` // what it was started with, see the function Memo; nil for nothing
+	Memo     json.RawMessage     `json:"-" cbor:"memo"` // what it was started with, see the function Memo; nil for nothing
 	Created  time.Time           `json:"created"`
 	Ran      time.Time           `json:"ran,omitzero"`      // start of the last run
 	Queued   time.Time           `json:"queued,omitzero"`   // last time it became queued
 	Steps    int64               `json:"steps"`             // commits that succeeded
 	Tries    int                 `json:"tries,omitempty"`   // failures since the last success
 	Version  int64               `json:"version"`           // commits of any kind
-	Last     string              `json:"-"`                 // the token of the last run that was committed
+	Last     string              `json:"-" cbor:"last"`     // the token of the last run that was committed
 	Deaths   int                 `json:"deaths,omitempty"`  // runs since the last commit whose process died, or was cut off
 	Started  bool                `json:"started,omitempty"` // its worker's Start is done
-	Woke     int64               `json:"-"`                 // its place among the children that woke its parent, 0 for none; see Delta.Looked
+	Woke     int64               `json:"-" cbor:"woke"`     // its place among the children that woke its parent, 0 for none; see Delta.Looked
 	Repeat   *Repeats            `json:"repeat,omitempty"`  // when it runs again after it has completed
-	Joining  bool                `json:"-"`                 // an adoption across shards is not yet confirmed
+	Joining  bool                `json:"-" cbor:"joining"`  // an adoption across shards is not yet confirmed
 	Policy   FailurePolicy       `json:"on_failure,omitempty"`
 	// MessageTypes are the Go types of the messages of ports in a graph that was started, see Plan.MessageTypes.
-	MessageTypes map[string]string `json:"-"`
+	MessageTypes map[string]string `json:"-" cbor:"message_types"`
 	Definition   string            `json:"definition,omitempty"` // digest of the plan of a graph that was started
-	Single       int               `json:"-"`                    // so many of the next messages are read one a run; -1: they are only read together
+	Single       int               `json:"-" cbor:"single"`      // so many of the next messages are read one a run; -1: they are only read together
 	Next         time.Time         `json:"next,omitzero"`        // when it wakes by itself
 	Blocked      bool              `json:"blocked,omitempty"`    // it rests until ports that it filled have room
 	Labels       map[string]string `json:"labels,omitempty"`
 	InstanceOf   string            `json:"instance_of,omitempty"` // the node of its graph, if it has several jobs
-	Retain       time.Duration     `json:"-"`                     // what it was started with, see Retain; 0 for nothing
-	Release      bool              `json:"-"`                     // it goes when its parent was told of its end
+	Retain       time.Duration     `json:"-" cbor:"retain"`       // what it was started with, see Retain; 0 for nothing
+	Release      bool              `json:"-" cbor:"release"`      // it goes when its parent was told of its end
 	Expires      time.Time         `json:"expires,omitzero"`      // when it is deleted, if it has settled and stays so
 	Unread       bool              `json:"unread,omitempty"`      // it is past its retention, but Out ports hold unread messages
-	Trace        Trace             `json:"-"`                     // that it was created in
+	Trace        Trace             `json:"-" cbor:"trace"`        // that it was created in
 	// SequentialKey is that of its tree, see the function SequentialKey; of jobs that a run spawned it is empty.
 	SequentialKey string `json:"sequential_key,omitempty"`
 	// TypeVersion is the version of its type that an engine must have to run it; 0: any has it.
 	TypeVersion int        `json:"type_version,omitempty"`
-	Needs       *Needs     `json:"-"` // of an engine; nil: just the type
+	Needs       *Needs     `json:"-" cbor:"needs"` // of an engine; nil: just the type
 	Ports       []PortInfo `json:"ports,omitempty"`
 }
 

@@ -79,13 +79,13 @@ type Node struct {
 	At          time.Time // not to run before; zero or past means now; its year is at most 9999
 	Silent      bool      // its statuses are not published
 	// Memo is JSON for whoever looks at the job, see the function Memo; nil: none. It is no part of what a graph is.
-	Memo json.RawMessage `json:"-"`
+	Memo json.RawMessage `json:"-" cbor:"Memo"`
 	// Labels find the job again. They are no part of what a graph is: plans that differ in
 	// them alone are the same, and Patch leaves those of jobs that stay.
-	Labels map[string]string `json:"-"`
+	Labels map[string]string `json:"-" cbor:"Labels"`
 	// InstanceOf names the node of a graph of which the job is one of several instances, for
 	// pictures; empty if it is alone. It is no part of what a graph is, as Labels.
-	InstanceOf string `json:"-"`
+	InstanceOf string `json:"-" cbor:"InstanceOf"`
 
 	OnFailure FailurePolicy // what its failure means for its graph; empty means FailGraph
 	Loop      bool          // it is in a graph with feedback

@@ -48,6 +48,11 @@ func Examine(ctx context.Context, cfg Config, x Examination) ([]Finding, error) 
 		return nil, err
 	}
 	defer s.Close()
+	return s.Examine(ctx, x)
+}
+
+// Examine is the function Examine for the namespace of a store that is open.
+func (s *Store) Examine(ctx context.Context, x Examination) ([]Finding, error) {
 	e := &examiner{Store: s, x: x}
 	for _, c := range e.checks() {
 		e.check = c.name

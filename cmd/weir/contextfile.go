@@ -29,6 +29,8 @@ const noContext = "none"
 // namedContext is what one context says. What is empty is left to others.
 type namedContext struct {
 	Redis     string `yaml:"redis,omitempty"`
+	Server    string `yaml:"server,omitempty"`     // in place of a Redis
+	TokenFile string `yaml:"token_file,omitempty"` // path of the file with the token for the server
 	Namespace string `yaml:"namespace,omitempty"`
 	Keys      string `yaml:"keys,omitempty"` // path of a file
 	Color     string `yaml:"color,omitempty"`
@@ -47,7 +49,7 @@ type contextFile struct {
 // Keys that the file may have: at its top, and in each context.
 var (
 	topKeys     = []string{"current", "contexts"}
-	contextKeys = []string{"redis", "namespace", "keys", "color"}
+	contextKeys = []string{"redis", "server", "token_file", "namespace", "keys", "color"}
 	colorModes  = []string{"auto", "always", "never"}
 )
 
@@ -134,6 +136,9 @@ func checkContext(name string, c namedContext) error {
 	if err := job.CheckName("context", name); err != nil {
 		return err
 	}
+	if c.Redis != "" && c.Server != "" {
+		return errors.New("it has a Redis and a server: use one of them")
+	}
 	if err := (redisstore.Config{Namespace: c.Namespace}).Validate(); err != nil {
 		return err
 	}
@@ -197,6 +202,7 @@ type setting struct {
 type effective struct {
 	context                       string // in effect, empty for none
 	redis, namespace, keys, color setting
+	server, tokenFile             setting // in place of a Redis
 }
 
 // resolve finds the settings that hold: flags before the environment before the file. A
@@ -208,17 +214,52 @@ func (s *settings) resolve() (*effective, error) {
 	}
 	from := "context " + c.name
 	redis := []setting{{s.redis, "--redis"}, fromEnv("WEIR_REDIS_URL"), {c.Redis, from}}
+	server := []setting{{s.server, "--server"}, fromEnv("WEIR_SERVER"), {c.Server, from}}
+	tokenFile := []setting{{s.tokenFile, "--token-file"}, fromEnv("WEIR_TOKEN_FILE"), {c.TokenFile, from}}
 	namespace := []setting{{s.namespace, "--namespace"}, fromEnv("WEIR_NAMESPACE"), {c.Namespace, from}, {redisstore.DefaultNamespace, "default"}}
 	keys := []setting{{s.keys, "--keys"}, fromEnv("WEIR_KEYS"), {c.Keys, from}}
 	if c.flagged {
 		keys[1], keys[2] = keys[2], keys[1]
 		redis[1], redis[2] = redis[2], redis[1]
+		server[1], server[2] = server[2], server[1]
+		tokenFile[1], tokenFile[2] = tokenFile[2], tokenFile[1]
 		namespace[1], namespace[2] = namespace[2], namespace[1]
 	}
-	return &effective{
-		context: c.name, redis: first(redis), namespace: first(namespace), keys: first(keys),
+	e := &effective{
+		context: c.name, namespace: first(namespace), keys: first(keys), tokenFile: first(tokenFile),
 		color: first([]setting{{c.Color, from}, {colorModes[0], "default"}}),
-	}, nil
+	}
+	for i := range redis {
+		switch {
+		case redis[i].Value != "" && server[i].Value != "":
+			return nil, usageError{fmt.Errorf("%s and %s are both given: use one of them", redis[i].From, server[i].From)}
+		case redis[i].Value != "" || server[i].Value != "":
+			e.redis, e.server = redis[i], server[i]
+			if e.redis.Value == "" {
+				e.redis = setting{}
+			} else {
+				e.server = setting{}
+			}
+			return e, nil
+		}
+	}
+	return e, nil
+}
+
+// readToken returns the token for the server, empty for none.
+func (e *effective) readToken() (string, error) {
+	if e.tokenFile.Value == "" {
+		return strings.TrimSpace(os.Getenv("WEIR_TOKEN")), nil
+	}
+	raw, err := os.ReadFile(e.tokenFile.Value)
+	if err != nil {
+		return "", usageError{fmt.Errorf("%s: reading the token for the server: %w", e.tokenFile.From, err)}
+	}
+	token := strings.TrimSpace(string(raw))
+	if token == "" {
+		return "", usageError{fmt.Errorf("%s: %s has no token: put in what weir token create printed", e.tokenFile.From, e.tokenFile.Value)}
+	}
+	return token, nil
 }
 
 func fromEnv(name string) setting { return setting{os.Getenv(name), name} }
@@ -241,13 +282,13 @@ type chosenContext struct {
 }
 
 // chosen finds the context: the one that is named, or else the current one. That holds only
-// if no Redis is given otherwise: its namespace means nothing in another Redis.
+// if no Redis and no server is given otherwise: its namespace means nothing in another Redis.
 func (s *settings) chosen() (chosenContext, error) {
 	name, how := s.context, "--context: "
 	if name == "" {
 		name, how = os.Getenv("WEIR_CONTEXT"), "WEIR_CONTEXT: "
 	}
-	given := s.redis != "" || os.Getenv("WEIR_REDIS_URL") != ""
+	given := s.redis != "" || s.server != "" || os.Getenv("WEIR_REDIS_URL") != "" || os.Getenv("WEIR_SERVER") != ""
 	if name == noContext || name == "" && given {
 		return chosenContext{}, nil
 	}

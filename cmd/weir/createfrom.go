@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/redisstore"
 )
 
 const (
@@ -44,7 +44,7 @@ func createFrom(s *settings, c *cobra.Command, name string, words []string) (err
 		defer f.Close()
 		in = f
 	}
-	return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 		m := &manyJobs{store: store, client: job.NewClient(store), out: c.OutOrStdout(), errs: c.ErrOrStderr(), name: name, types: map[string]*job.TypeInfo{}}
 		lines := bufio.NewScanner(in)
 		lines.Buffer(nil, maxLine)
@@ -66,7 +66,7 @@ func createFrom(s *settings, c *cobra.Command, name string, words []string) (err
 
 // manyJobs creates jobs, some at a time.
 type manyJobs struct {
-	store     *redisstore.Store
+	store     storecall.Store
 	client    *job.Client
 	out, errs io.Writer
 	name      string

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/redisstore"
 )
 
 func newDead(s *settings) *cobra.Command {
@@ -67,7 +67,7 @@ func (f *letterFlags) bulk(s *settings, c *cobra.Command) {
 }
 
 // filter makes a filter of the flags and the name of a job.
-func (f *letterFlags) filter(ctx context.Context, c *cobra.Command, store *redisstore.Store, args []string) (job.LetterFilter, error) {
+func (f *letterFlags) filter(ctx context.Context, c *cobra.Command, store storecall.Store, args []string) (job.LetterFilter, error) {
 	for name, value := range map[string]string{"type": f.typ, "queue": f.queue, "error": f.error, "port": f.port} {
 		if value == "" && c.Flags().Changed(name) { // an unset variable of a script must not mean all
 			return job.LetterFilter{}, usageError{fmt.Errorf("--%s is empty", name)}
@@ -110,7 +110,7 @@ first. LETTER is its name for the other commands, with that of the job.`,
 			if err := checkNumber(n); err != nil {
 				return err
 			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				filter, err := f.filter(ctx, c, store, args)
 				if err != nil {
 					return err
@@ -172,7 +172,7 @@ func (s *settings) lettersShown(c *cobra.Command, all []*job.StoredLetter) error
 
 // withLetters calls fn with dead letters of a job that the command line names by their IDs.
 func (s *settings) withLetters(c *cobra.Command, f *letterFlags, args []string, fn func(ctx context.Context, client *job.Client, all []*job.StoredLetter) error) error {
-	return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 		filter, err := f.filter(ctx, c, store, args[:1])
 		if err != nil {
 			return err
@@ -406,7 +406,7 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 			return told(d.some(acting(ctx), client, all))
 		})
 	}
-	return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 		client := job.NewClient(store)
 		filter, err := f.filter(ctx, c, store, args)
 		if err == nil {

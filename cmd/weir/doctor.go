@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,16 +31,12 @@ Exit code 0 if there is no problem, though there may be warnings, and 1 if there
 		Example: "  weir doctor\n  weir doctor --deep\n  weir doctor -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := s.config()
-			if err != nil {
-				return err
-			}
 			x := redisstore.Examination{Deep: deep}
 			clean := func() {}
 			if w := c.ErrOrStderr(); deep && term.IsTerminal(w) {
 				x.Progress, clean = progress(w)
 			}
-			findings, err := redisstore.Examine(c.Context(), cfg, x)
+			findings, err := s.examine(c.Context(), x)
 			if clean(); err != nil {
 				return err
 			}
@@ -52,6 +49,27 @@ Exit code 0 if there is no problem, though there may be warnings, and 1 if there
 	c.Flags().BoolVar(&deep, "deep", false, "look at all keys of the namespace, too")
 	s.formats(c, "table", "json", "yaml")
 	return c
+}
+
+// examine examines what the flags name. A Redis that Open refuses is examined, too.
+func (s *settings) examine(ctx context.Context, x redisstore.Examination) ([]redisstore.Finding, error) {
+	e, err := s.resolve()
+	if err != nil {
+		return nil, err
+	}
+	if e.server.Value == "" {
+		cfg, err := s.config()
+		if err != nil {
+			return nil, err
+		}
+		return redisstore.Examine(ctx, cfg, x)
+	}
+	store, err := s.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	return store.Examine(ctx, x)
 }
 
 // progress returns what shows on a terminal how far a deep look is, and what removes it.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -60,7 +60,7 @@ func (f *filterFlags) given(c *cobra.Command) (names []string) {
 }
 
 // ages adds to a filter how old jobs are to be, by the clock that they go by.
-func (f *filterFlags) ages(ctx context.Context, store *redisstore.Store, filter *job.Filter) error {
+func (f *filterFlags) ages(ctx context.Context, store storecall.Store, filter *job.Filter) error {
 	older, newer := f.older.Duration, f.newer.Duration
 	if older == 0 && newer == 0 {
 		return nil

@@ -305,7 +305,7 @@ func picture(c *cobra.Command, s *settings, f *graphFlags, name string) (draw.Pi
 		}
 		return draw.Plan(plan), nil
 	}
-	store, err := s.open(c.Context())
+	store, err := s.reach(c.Context())
 	if err != nil {
 		return draw.Picture{}, err
 	}

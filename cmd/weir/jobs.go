@@ -14,10 +14,10 @@ import (
 
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/internal/explain"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -45,7 +45,7 @@ before the first is shown.`,
 			if err != nil {
 				return err
 			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				if err := f.ages(ctx, store, &filter); err != nil {
 					return err
 				}
@@ -122,7 +122,7 @@ func chunks(ctx context.Context, client *job.Client, f job.Filter, limit int, fn
 }
 
 // list prints the jobs that pass a filter.
-func (s *settings) list(ctx context.Context, c *cobra.Command, store *redisstore.Store, f job.Filter, limit int) error {
+func (s *settings) list(ctx context.Context, c *cobra.Command, store storecall.Store, f job.Filter, limit int) error {
 	client := job.NewClient(store)
 	all := []*api.Job{}
 	more, err := chunks(ctx, client, f, limit, func(list []*job.Info) error {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/redisstore"
 )
 
 func newLimits(s *settings) *cobra.Command {
@@ -24,7 +24,7 @@ the values are listed that have runs.`,
 		Example: "  weir limits\n  weir limits -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				all, err := store.Limits(ctx)
 				if err != nil {
 					return err
@@ -70,7 +70,7 @@ seconds; a changed one counts at once. Runs in progress go on.`,
 			if err != nil || n < 0 {
 				return usageError{fmt.Errorf("%.40q is not a number of runs: use at least 1, or 0 for no limit", args[1])}
 			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				if err := checkQueue(ctx, store, args[0]); err != nil {
 					return err
 				}

@@ -15,10 +15,10 @@ import (
 
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/internal/explain"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/redisstore"
 )
 
 // followEvery is how often --follow looks for new entries.
@@ -47,7 +47,7 @@ and of any job with --tree, it is the log of all jobs below it. A tree keeps 5,0
 			if err := f.validate(c, s.output); err != nil {
 				return err
 			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				client := job.NewClient(store)
 				h, err := client.Find(ctx, args[0])
 				if err != nil {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/redisstore"
 )
 
 func newPublish(s *settings) *cobra.Command {
@@ -33,7 +33,7 @@ too. With --text each of them is a text. Nobody who subscribes later gets them.`
 			if err != nil {
 				return err
 			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				sender := sender{client: job.NewClient(store), port: args[0], asText: asText, context: port.Context{port.ContextBy: actor}}
 				return sender.send(ctx, sources...)
 			})

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/redisstore"
 )
 
 func newQueues(s *settings) *cobra.Command {
@@ -30,7 +30,7 @@ are counted by type.`,
 		Example: "  weir queues\n  weir queues --types\n  weir queues -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				all, err := store.Queues(ctx)
 				if err != nil {
 					return err
@@ -129,7 +129,7 @@ resume: what tools of asynq do to it, or a loss of asynq's keys, is put right wi
 		Example: "  weir queue pause mail",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				err := checkQueue(ctx, store, args[0])
 				if err != nil && !force {
 					return fmt.Errorf("%w (--force pauses it all the same)", err)
@@ -150,7 +150,7 @@ func newQueueResume(s *settings) *cobra.Command {
 		Example: "  weir queue resume mail",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				if err := checkQueue(ctx, store, args[0]); err != nil {
 					return err
 				}
@@ -175,7 +175,7 @@ func saidOf(c *cobra.Command, queue string, changed bool, err error, done, befor
 }
 
 // checkQueue refuses a queue that is not known.
-func checkQueue(ctx context.Context, store *redisstore.Store, queue string) error {
+func checkQueue(ctx context.Context, store storecall.Store, queue string) error {
 	all, err := store.Queues(ctx)
 	if err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/redisstore"
 )
 
 // retentionFlag is a time that has passed in days, too, or forever.
@@ -45,7 +45,7 @@ older ones go as others come. A log keeps its last 10,000 entries at most.`,
 		Example: "  weir retention\n  weir retention --ended 1h --failed 14d\n  weir retention --failed forever\n  weir retention --log 2d",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				client := job.NewClient(store)
 				if err := client.SetRetention(ctx, job.Retention{Ended: ended.Duration, Failed: failed.Duration, Log: log.Duration}); err != nil {
 					return err

@@ -14,6 +14,8 @@ import (
 
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/encrypt"
+	"github.com/weirworks/weir/httpstore"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
@@ -34,6 +36,8 @@ const (
 // settings are the flags that every command shares.
 type settings struct {
 	redis     string
+	server    string
+	tokenFile string
 	namespace string
 	keys      string
 	context   string
@@ -135,7 +139,7 @@ JOB stands for an ID, the beginning of one (4 characters or more), or an alias; 
 newest. Names of children may follow, as in shop/pay/t38. Exit codes:
 0 all went well, 1 it could not be done, 2 the command line or a file is wrong, 3 there is
 no such job, 4 the job failed or was terminated, 5 it took too long, 6 refused as things
-are now, 130 interrupted before it was done.`,
+are now, 8 the token for the server does not permit it, 130 interrupted before it was done.`,
 		Example:       "  weir run logs.yaml --in lines=@access.log --text\n  weir tree album-2026 --redis redis://localhost:6379",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -143,9 +147,11 @@ are now, 130 interrupted before it was done.`,
 	flags := root.PersistentFlags()
 	// The environment is no default here: help would print the password in it.
 	flags.StringVar(&s.redis, "redis", "", "`URL` of the Redis that holds the jobs (default $WEIR_REDIS_URL)")
+	flags.StringVar(&s.server, "server", "", "`URL` of a weir serve to work through, in place of a Redis (default $WEIR_SERVER)")
+	flags.StringVar(&s.tokenFile, "token-file", "", "`FILE` with the token for the server (default $WEIR_TOKEN_FILE, or the token in $WEIR_TOKEN)")
 	flags.StringVar(&s.namespace, "namespace", "", "namespace of the jobs (default $WEIR_NAMESPACE, or main)")
 	flags.StringVar(&s.keys, "keys", "", "`FILE` of the keys that encrypt what jobs hold (default $WEIR_KEYS)")
-	flags.StringVar(&s.context, "context", "", "`NAME` of the context with all three (default $WEIR_CONTEXT, or the current one)")
+	flags.StringVar(&s.context, "context", "", "`NAME` of the context with all of these (default $WEIR_CONTEXT, or the current one)")
 	addStyle(root, wish)
 	s.stderr = root.ErrOrStderr
 	root.PersistentPreRun = func(*cobra.Command, []string) { s.paint(wish) }
@@ -180,7 +186,36 @@ are now, 130 interrupted before it was done.`,
 	return root
 }
 
-// open opens the store that the flags name.
+// reach opens the store that the flags name: in a Redis, or behind a server.
+func (s *settings) reach(ctx context.Context) (storecall.Store, error) {
+	e, err := s.resolve()
+	if err != nil {
+		return nil, err
+	}
+	if e.server.Value == "" {
+		return s.open(ctx)
+	}
+	token, err := e.readToken()
+	if err != nil {
+		return nil, err
+	}
+	store, err := httpstore.Open(ctx, httpstore.Config{URL: e.server.Value, Token: token})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.server.From, err)
+	}
+	switch {
+	case e.namespace.From != "default" && e.namespace.Value != store.Namespace():
+		err = usageError{fmt.Errorf("%s is %s, and the server %s works with namespace %s for this token: use a token of that tenant, or leave the namespace out", e.namespace.From, e.namespace.Value, store.Where(), store.Namespace())}
+	case s.keys != "":
+		err = usageError{errors.New("--keys is for a Redis: a server has the keys itself")}
+	}
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
+}
+
+// open opens the store in the Redis that the flags name.
 func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
 	cfg, err := s.config()
 	if err != nil {
@@ -189,10 +224,18 @@ func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
 	return redisstore.Open(ctx, cfg)
 }
 
+// notThroughServer refuses what is done beside Redis alone.
+func notThroughServer(server setting) error {
+	return usageError{fmt.Errorf("this is done beside Redis, not through a server (%s): use --redis URL", server.From)}
+}
+
 // config says which store the flags name.
 func (s *settings) config() (redisstore.Config, error) {
 	cfg, err := s.anyConfig()
 	if err == nil && cfg.URL == "" {
+		if e, err := s.resolve(); err == nil && e.server.Value != "" {
+			return cfg, notThroughServer(e.server)
+		}
 		err = usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379, or keep it with weir context set")}
 	}
 	return cfg, err

@@ -207,6 +207,9 @@ func (s *settings) openOrEmbed(ctx context.Context) (store *redisstore.Store, ke
 	if err != nil {
 		return nil, false, err
 	}
+	if e, err := s.resolve(); err == nil && e.server.Value != "" {
+		return nil, false, notThroughServer(e.server)
+	}
 	store, err = redisstore.Open(ctx, cfg)
 	return store, cfg.URL != "", err
 }

@@ -177,7 +177,7 @@ and a namespace.
 			if noEngine && len(f.workkit) > 0 {
 				return usageError{errors.New("--no-engine and --workkit: what is due there is launched by a process with an engine")}
 			}
-			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
+			return s.besideRedis(c, func(_ context.Context, store *redisstore.Store) error {
 				l, err := web.listen(c, false)
 				if err != nil {
 					return err

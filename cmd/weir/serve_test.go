@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -66,7 +67,7 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestAPIPages: docs/api.md and docs/cozy.md show what curl prints when their commands are run in order.
+// TestAPIPages: docs/api.md and docs/cozy.md show what curl and weir print when their commands are run in order.
 func TestAPIPages(t *testing.T) {
 	t.Parallel()
 	for name, least := range map[string]int{"api.md": 15, "cozy.md": 10} {
@@ -98,7 +99,18 @@ func replayPage(t *testing.T, name string, least int) {
 		}
 		for _, one := range strings.Split("\n"+block[2], "\n$ ")[1:] {
 			line, want, _ := strings.Cut(one, "\n")
-			out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(line, "http://127.0.0.1:8080", address)).Output()
+			line = strings.ReplaceAll(line, "http://127.0.0.1:8080", address)
+			var out []byte
+			var err error
+			if args, ours := strings.CutPrefix(line, "weir "); ours {
+				var said bytes.Buffer
+				if code := run(t.Context(), strings.Fields(args), &said, &said); code != 0 {
+					err = fmt.Errorf("exit code %d: %s", code, said.String())
+				}
+				out = said.Bytes()
+			} else {
+				out, err = exec.CommandContext(t.Context(), "sh", "-c", line).Output()
+			}
 			if err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/redisstore"
 )
 
 func newState(s *settings) *cobra.Command {
@@ -170,7 +170,7 @@ func newTypes(s *settings) *cobra.Command {
 		Example: "  weir types -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				all, err := job.NewClient(store).Types(ctx)
 				if err != nil {
 					return err

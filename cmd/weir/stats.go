@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -43,7 +44,7 @@ With --watch the page is drawn anew every two seconds until Ctrl-C.`,
 		Example: "  weir stats\n  weir stats --watch\n  weir stats --watch -o jsonl >> stats.jsonl",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				page := statsPage{command: c, settings: s, store: store}
 				if watch {
 					return page.watch(ctx)
@@ -61,7 +62,7 @@ With --watch the page is drawn anew every two seconds until Ctrl-C.`,
 type statsPage struct {
 	command  *cobra.Command
 	settings *settings
-	store    *redisstore.Store
+	store    storecall.Store
 	live     *term.Live // redraws the page, unless nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -47,7 +48,7 @@ func newTokenCreate(s *settings) *cobra.Command {
 			if role == "" {
 				return usageError{fmt.Errorf("--role is missing: use %s", joined(texts(redisstore.TokenRoles)))}
 			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.besideRedis(c, func(ctx context.Context, store *redisstore.Store) error {
 				text, info, err := store.CreateToken(ctx, name, redisstore.TokenRole(role), tenant, ttl.Duration)
 				if err != nil {
 					return err
@@ -83,7 +84,7 @@ func newTokenList(s *settings) *cobra.Command {
 		Example: "  weir token list -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.besideRedis(c, func(ctx context.Context, store *redisstore.Store) error {
 				all, err := store.Tokens(ctx)
 				if err != nil {
 					return err
@@ -121,7 +122,7 @@ func newTokenRevoke(s *settings) *cobra.Command {
 		Example: "  weir token revoke k3v7q2m5xa",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.besideRedis(c, func(ctx context.Context, store *redisstore.Store) error {
 				if err := store.RevokeToken(ctx, args[0]); err != nil {
 					return err
 				}
@@ -133,7 +134,11 @@ func newTokenRevoke(s *settings) *cobra.Command {
 }
 
 // tokenWords are the IDs of tokens.
-func tokenWords(ctx context.Context, store *redisstore.Store, _ []string) ([]string, error) {
+func tokenWords(ctx context.Context, reached storecall.Store, _ []string) ([]string, error) {
+	store, ok := reached.(*redisstore.Store)
+	if !ok {
+		return nil, nil
+	}
 	all, err := store.Tokens(ctx)
 	var words []string
 	for _, t := range all {

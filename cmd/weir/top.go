@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/cmd/weir/internal/top"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -41,15 +42,11 @@ reached the last picture stays, and says so.`,
 			if !isFile || !term.IsTerminal(in) || !term.IsTerminal(c.OutOrStdout()) {
 				return usageError{errors.New("top needs a terminal to draw on and to read keys from; use weir tree --watch, or weir tree -o json")}
 			}
-			of, err := s.config()
-			if err != nil {
-				return err
-			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				where, style := store.Where(), term.StyleOf(c.OutOrStdout())
 				ascii := style.ASCII
 				style.ASCII, style.Width = false, 0 // the view puts all of it into ASCII, and knows its width
-				if namespace := of.Namespace; namespace != redisstore.DefaultNamespace {
+				if namespace := store.Namespace(); namespace != redisstore.DefaultNamespace {
 					where += ", namespace " + namespace
 				}
 				cfg := top.Config{

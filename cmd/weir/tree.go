@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -54,7 +54,7 @@ in place on a terminal, else whenever something has changed.`,
 			if err := f.validate(c, s.output); err != nil {
 				return err
 			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				debug.SetGCPercent(400) // all that is read is kept until it is printed
 				t := treeSource{client: job.NewClient(store), args: args, notes: c.ErrOrStderr()}
 				if f.watch {

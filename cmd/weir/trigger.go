@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/trigger"
 )
 
@@ -41,7 +41,7 @@ exactly once, on some engine, and launches a tree. docs/triggers.md describes th
 }
 
 // triggerWords are the triggers, with what makes them fire.
-func triggerWords(ctx context.Context, store *redisstore.Store, _ []string) ([]string, error) {
+func triggerWords(ctx context.Context, store storecall.Store, _ []string) ([]string, error) {
 	var all []string
 	for t, err := range trigger.List(ctx, job.NewClient(store), false, 0) {
 		if err != nil || len(all) == completed {
@@ -115,7 +115,7 @@ of the Redis, as other programs write it: without SCHEDULE it runs at once. docs
 			if alias != "" {
 				options = append(options, job.Alias(alias))
 			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				h, err := trigger.Add(ctx, job.NewClient(store), d, options...)
 				if errors.Is(err, job.ErrExists) && alias != "" {
 					return fmt.Errorf("%w; weir trigger show %[2]s, weir trigger change %[2]s, weir trigger delete %[2]s", err, alias)
@@ -264,7 +264,7 @@ func newTriggerList(s *settings) *cobra.Command {
 			if kit != "" {
 				return s.listEntries(c, kit)
 			}
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				found := []*trigger.Status{}
 				for t, err := range trigger.List(ctx, job.NewClient(store), all, 1) {
 					if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -118,7 +119,7 @@ func (s *settings) formats(c *cobra.Command, known ...string) {
 
 // with opens the store, finds a job, and calls fn with it.
 func (s *settings) with(c *cobra.Command, name string, fn func(ctx context.Context, client *job.Client, h *job.Handle) error) error {
-	return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 		client := job.NewClient(store)
 		h, err := client.Find(ctx, name)
 		if err != nil {
@@ -128,8 +129,18 @@ func (s *settings) with(c *cobra.Command, name string, fn func(ctx context.Conte
 	})
 }
 
-// connected opens the store and calls fn with it.
-func (s *settings) connected(c *cobra.Command, fn func(ctx context.Context, store *redisstore.Store) error) error {
+// connected opens the store, beside Redis or behind a server, and calls fn with it.
+func (s *settings) connected(c *cobra.Command, fn func(ctx context.Context, store storecall.Store) error) error {
+	store, err := s.reach(c.Context())
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	return fn(c.Context(), store)
+}
+
+// besideRedis is connected for what no server does for others.
+func (s *settings) besideRedis(c *cobra.Command, fn func(ctx context.Context, store *redisstore.Store) error) error {
 	store, err := s.open(c.Context())
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	logging.Disable()                        // of servers that tests kill
 	if filepath.Base(os.Args[0]) != "weir" { // the tests, not the program that they run
-		for _, name := range []string{"WEIR_REDIS_URL", "WEIR_NAMESPACE", "WEIR_CONTEXT", "WEIR_KEYS"} {
+		for _, name := range []string{"WEIR_REDIS_URL", "WEIR_NAMESPACE", "WEIR_CONTEXT", "WEIR_KEYS", "WEIR_SERVER", "WEIR_TOKEN", "WEIR_TOKEN_FILE"} {
 			_ = os.Unsetenv(name)
 		}
 		_ = os.Setenv("WEIR_CONFIG", filepath.Join(os.TempDir(), "weir has no contexts.yaml"))

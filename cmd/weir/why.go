@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/internal/explain"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/redisstore"
 )
 
 func newWhy(s *settings) *cobra.Command {
@@ -24,7 +24,7 @@ to take it out. Commands that would move something are shown, and not run.`,
 		Example: "  weir why album-2026\n  weir why 019e1f0e.3 -o json",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				h, err := job.NewClient(store).Find(ctx, args[0])
 				if err != nil {
 					return err

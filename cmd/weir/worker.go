@@ -125,7 +125,7 @@ asks for no password: let only those reach it who may see names of types and que
 			if err := f.checkRoot(); err != nil {
 				return err
 			}
-			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
+			return s.besideRedis(c, func(_ context.Context, store *redisstore.Store) error {
 				if listen == "" {
 					engine, flush, err := f.engine(c, store)
 					if err != nil {
@@ -172,7 +172,7 @@ the machine dies.`,
 			defer stop()
 			interruptsOf(c.Context()).add(nothing, stop)
 			s.redis = url
-			return s.connected(c, func(_ context.Context, store *redisstore.Store) error {
+			return s.besideRedis(c, func(_ context.Context, store *redisstore.Store) error {
 				m := newMetrics(store)
 				engine, flush, err := f.engine(c, store, m)
 				if err != nil {

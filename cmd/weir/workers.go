@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/redisstore"
 )
 
 func newWorkers(s *settings) *cobra.Command {
@@ -27,7 +27,7 @@ Of an engine with more than 100 runs the oldest 100 are listed.`,
 		Example: "  weir workers\n  weir workers -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				engines, err := store.Engines(ctx)
 				if err != nil {
 					return err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
@@ -20,7 +21,11 @@ import (
 )
 
 // kitWords are the schedules of WorkKit that are known.
-func kitWords(ctx context.Context, store *redisstore.Store, _ []string) ([]string, error) {
+func kitWords(ctx context.Context, reached storecall.Store, _ []string) ([]string, error) {
+	store, ok := reached.(*redisstore.Store)
+	if !ok {
+		return nil, nil
+	}
 	return store.WorkKits(ctx)
 }
 
@@ -68,7 +73,7 @@ func (f *triggerFlags) addEntry(s *settings, c *cobra.Command, name string, args
 	if len(args) > 0 {
 		when = args[0]
 	}
-	return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+	return s.besideRedis(c, func(ctx context.Context, store *redisstore.Store) error {
 		a, err := workkit.Add(ctx, store, name, when, f.typ, list...)
 		if err != nil {
 			return err
@@ -86,7 +91,7 @@ func (f *triggerFlags) addEntry(s *settings, c *cobra.Command, name string, args
 
 // listEntries shows the entries of a schedule of WorkKit.
 func (s *settings) listEntries(c *cobra.Command, name string) error {
-	return s.connected(c, func(ctx context.Context, store *redisstore.Store) error {
+	return s.besideRedis(c, func(ctx context.Context, store *redisstore.Store) error {
 		all, err := workkit.List(ctx, store, name)
 		if err != nil {
 			return err

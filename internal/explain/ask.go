@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/component"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -17,7 +18,7 @@ const alike = 5
 
 // Ask says why a job has its status, and what would move it. Commands call the job what
 // called says; iso writes times as RFC 3339.
-func Ask(ctx context.Context, store *redisstore.Store, h *job.Handle, called string, iso bool) ([]Because, error) {
+func Ask(ctx context.Context, store storecall.Store, h *job.Handle, called string, iso bool) ([]Because, error) {
 	tree, err := h.Tree(ctx)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func Ask(ctx context.Context, store *redisstore.Store, h *job.Handle, called str
 }
 
 // limitOf returns how many runs go on under a limit of runs at once, and how many may. What cannot be read is not known.
-func limitOf(ctx context.Context, store *redisstore.Store, name string) (running, places int, ok bool) {
+func limitOf(ctx context.Context, store storecall.Store, name string) (running, places int, ok bool) {
 	all, err := store.Limits(ctx)
 	n := slices.IndexFunc(all, func(l redisstore.LimitInfo) bool { return l.Name == name })
 	if err != nil || n < 0 {
@@ -77,7 +78,7 @@ func poisonOf(ctx context.Context, h *job.Handle, i *job.Info) (m Poison, ok boo
 }
 
 // inform asks who could run the jobs of the tree, and what keeps them from it.
-func (t *Tree) inform(ctx context.Context, store *redisstore.Store, asked job.ID) (err error) {
+func (t *Tree) inform(ctx context.Context, store storecall.Store, asked job.ID) (err error) {
 	if t.Types, err = store.Types(ctx); err != nil {
 		return err
 	}

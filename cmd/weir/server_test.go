@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// behind serves the namespace of a Redis and returns the URL of the server.
+func behind(t *testing.T, url string, configure func(*api.Config)) (address string, store *redisstore.Store) {
+	t.Helper()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	cfg := api.Config{Store: store}
+	if configure != nil {
+		configure(&cfg)
+	}
+	handler, err := api.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		_ = handler.Close()
+		server.Close()
+	})
+	return server.URL, store
+}
+
+// now are times that go on between two looks.
+var now = regexp.MustCompile(`\d+(\.\d+)?(ms|s|m)\b|"(seen|uptime_ms|latency_ms|commands_per_second|memory_used|clients|keys|used|late|oldest)[a-z_]*": ?[^,\n]*|\b[\d.,]+ ?(MB|KB|MiB|KiB|GB|B|/s)|20\d\d-\d\d-\d\dT[\d:.]+Z|at (http|redis)://\S+|[\d,]+ commands/s, \d+ clients|"finding": "[^"]*"`)
+
+// TestThroughServer: each command does through a server what it does beside Redis.
+func TestThroughServer(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t).URL()
+	shop(t, redis)
+	weir(t, redis, "send", "one", "in", "1", "2", "3", "4")
+	if err := registerComponents(t.Context(), redisstore.Config{URL: redis}); err != nil {
+		t.Fatal(err)
+	}
+	address, _ := behind(t, redis, nil)
+	dead := moaning(t, redis, "1", "2")
+	call := func(where, url, line string) (string, int) {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append([]string{where, url}, strings.Fields(line)...), &stdout, &stderr)
+		return stdout.String() + stderr.String(), code
+	}
+	acts := []string{
+		`create map --args {"expr":"it"} --alias kid`, "send kid in 5 6", "read kid in", "run one", "state set one a=1", "state unset one a", "state set one b=2", "alias one uno",
+		"adopt one kid kid", "disown one kid", "lock kid --ttl 1h", "unlock kid --force", "priority kid 600", "lock kid --ttl 1h",
+		"dead edit moaner " + dead[0] + " in=1", "dead requeue moaner --yes", "queue pause default", "queue limit default 3",
+		`trigger add --type map --args {"expr":"it"} --alias hook`, "trigger change hook --parallel 2", "trigger fire hook", "trigger pause hook", "trigger resume hook",
+		"retention --failed 60d", "retry --tree one", "terminate one",
+	}
+	for _, line := range acts {
+		if out, code := call("--server", address, line); code != 0 {
+			t.Errorf("weir %s: exit code %d, %s", line, code, out)
+		}
+	}
+	looks := []string{
+		"jobs", "jobs --all", "jobs --count", "jobs -o json", "jobs --all -o jsonl", "show one", "show one -o yaml", "show one -o json", "show kid", "show kid -o json",
+		"tree one", "tree one -o json", "why one", "why kid", "why moaner", "ports one", "ports one -o json", "peek one in", "peek one in -o jsonl", "log one", "log one -o jsonl", "log kid", "trace one in 0",
+		"types", "types -o json", "state get one", "dead list", "dead list -o jsonl", "dead show moaner " + dead[1], "queues", "queues --types", "limits", "limits -o json", "workers -o json",
+		"stats", "retention", "trigger list -o json", "trigger show hook", "audit --limit 0", "wait uno --timeout 1ms", "graph draw one", "doctor -o json",
+		"show nobody", "send one inn 1", "peek one out2", "delete kid --yes", "send hook in 1 2",
+	}
+	for _, line := range looks {
+		through, farCode := call("--server", address, line)
+		beside, code := call("--redis", redis, line)
+		if farCode != code || now.ReplaceAllString(through, "T") != now.ReplaceAllString(beside, "T") {
+			t.Errorf("weir %s through a server: exit code %d\n%s\nbeside Redis: exit code %d\n%s", line, farCode, through, code, beside)
+		}
+	}
+	for _, line := range []string{"trigger delete hook --yes", "dead discard moaner --yes", "queue resume default", "delete one --yes", "create map --from testdata/none.jsonl"} {
+		_, _ = call("--server", address, line)
+	}
+	for _, line := range []string{"worker", "token list", "acl reader", "run testdata/sum.yaml --in n=1"} {
+		if out, code := call("--server", address, line); code != exitUsage || !strings.Contains(out, "beside Redis") {
+			t.Errorf("weir %s: exit code %d, %s", line, code, out)
+		}
+	}
+	covered(t, slices.Concat(acts, looks), "retry", "dev", "worker", "serve", "token", "help", "man", "top", "context", "acl", "check", "components", "completion", "schema", "next", "version", "run", "graph", "dead", "queue", "delete", "trigger")
+}
+
+// TestServerSettings: where the server and the token for it come from.
+func TestServerSettings(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t).URL()
+	shop(t, redis)
+	address, store := behind(t, redis, func(c *api.Config) { c.Tokens = true })
+	text, _, err := store.CreateToken(t.Context(), "ann", redisstore.TokenRead, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "token")
+	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try := func(wantCode int, want string, args ...string) {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), args, &stdout, &stderr)
+		if all := stdout.String() + stderr.String(); code != wantCode || !strings.Contains(all, want) || strings.Contains(all, text) {
+			t.Errorf("weir %q: exit code %d, want %d\n%s", args, code, wantCode, all)
+		}
+	}
+	try(0, "one", "show", "one", "--server", address, "--token-file", file)
+	try(8, "weir token create", "show", "one", "--server", address)
+	try(8, "role operate", "run", "one", "--server", address, "--token-file", file)
+	try(exitUsage, "both given", "jobs", "--server", address, "--redis", redis)
+	try(exitUsage, "namespace main", "jobs", "--server", address, "--token-file", file, "--namespace", "shop")
+	try(0, "one", "show", "one", "--server", address, "--token-file", file, "--namespace", "main")
+	try(exitUsage, "no such file", "jobs", "--server", address, "--token-file", filepath.Join(dir, "none"))
+	try(exitUsage, "use one like http", "jobs", "--server", "redis://localhost")
+	try(exitError, "cannot reach the server", "jobs", "--server", "http://127.0.0.1:1")
+	try(exitUsage, "--keys", "jobs", "--server", address, "--token-file", file, "--keys", fmt.Sprint(file))
+}

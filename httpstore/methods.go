@@ -1,0 +1,478 @@
+package httpstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/weirworks/weir/internal/storecall"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+var _ storecall.Store = (*Store)(nil)
+
+// Create implements job.Creator. If the server knows who asks, that counts and not by.
+func (s *Store) Create(ctx context.Context, id job.ID, plan *job.Plan, by string) (bool, error) {
+	return ask(ctx, s, storecall.Create, storecall.NewTree{Job: id, Plan: plan, By: by})
+}
+
+// Reserve implements job.Creator.
+func (s *Store) Reserve(ctx context.Context, tree job.ID, n int) (int, error) {
+	return ask(ctx, s, storecall.Reserve, storecall.JobNumber{Job: tree, N: n})
+}
+
+// Claim implements job.Names.
+func (s *Store) Claim(ctx context.Context, alias string, id job.ID) (job.ID, error) {
+	return ask(ctx, s, storecall.Claim, storecall.JobText{Job: id, Text: alias})
+}
+
+// Unclaim implements job.Names.
+func (s *Store) Unclaim(ctx context.Context, alias string, id job.ID) error {
+	_, err := ask(ctx, s, storecall.Unclaim, storecall.JobText{Job: id, Text: alias})
+	return err
+}
+
+// Resolve implements job.Names.
+func (s *Store) Resolve(ctx context.Context, alias string) (job.ID, error) {
+	return ask(ctx, s, storecall.Resolve, alias)
+}
+
+// Once implements job.Names.
+func (s *Store) Once(ctx context.Context, key string, id job.ID) (job.ID, error) {
+	return ask(ctx, s, storecall.Once, storecall.JobText{Job: id, Text: key})
+}
+
+// Aliases implements job.Names.
+func (s *Store) Aliases(ctx context.Context, id job.ID) ([]string, error) {
+	return ask(ctx, s, storecall.Aliases, id)
+}
+
+// Prefixed implements job.Names.
+func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) ([]job.ID, error) {
+	return ask(ctx, s, storecall.Prefixed, storecall.Prefix{Text: prefix, Limit: limit})
+}
+
+// OnceMany implements job.Bulk.
+func (s *Store) OnceMany(ctx context.Context, keys []string, ids []job.ID) []error {
+	return s.bind(ctx, storecall.OnceMany, keys, ids)
+}
+
+// ClaimMany implements job.Bulk.
+func (s *Store) ClaimMany(ctx context.Context, aliases []string, ids []job.ID) []error {
+	return s.bind(ctx, storecall.ClaimMany, aliases, ids)
+}
+
+func (s *Store) bind(ctx context.Context, call storecall.Method[storecall.Bindings, storecall.Bound], texts []string, ids []job.ID) []error {
+	bound, err := ask(ctx, s, call, storecall.Bindings{Texts: texts, Jobs: ids})
+	if err == nil && (len(bound.Jobs) != len(ids) || len(bound.Errors) != len(ids)) {
+		err = s.miscounted(len(bound.Errors), len(ids))
+	}
+	if err != nil {
+		return repeated(err, len(ids))
+	}
+	copy(ids, bound.Jobs)
+	return storecall.Errors(bound.Errors)
+}
+
+// CreateMany implements job.Bulk.
+func (s *Store) CreateMany(ctx context.Context, all []job.Creation) (created []bool, errs []error) {
+	out, err := ask(ctx, s, storecall.CreateMany, all)
+	if err == nil && (len(out.Created) != len(all) || len(out.Errors) != len(all)) {
+		err = s.miscounted(len(out.Errors), len(all))
+	}
+	if err != nil {
+		return make([]bool, len(all)), repeated(err, len(all))
+	}
+	return out.Created, storecall.Errors(out.Errors)
+}
+
+// WriteMany implements job.Bulk.
+func (s *Store) WriteMany(ctx context.Context, all []job.Posting) []error {
+	out, err := ask(ctx, s, storecall.WriteMany, all)
+	if err == nil && len(out) != len(all) {
+		err = s.miscounted(len(out), len(all))
+	}
+	if err != nil {
+		return repeated(err, len(all))
+	}
+	return storecall.Errors(out)
+}
+
+func (s *Store) miscounted(got, want int) error {
+	return fmt.Errorf("%w: %s tells what became of %d of %d", job.ErrRefused, s.shown, got, want)
+}
+
+// repeated is an error of each of several.
+func repeated(err error, n int) []error {
+	errs := make([]error, n)
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// Jobs implements job.Lister.
+func (s *Store) Jobs(ctx context.Context, f job.Filter) iter.Seq2[*job.Info, error] {
+	return follow(ctx, s, storecall.Jobs, f)
+}
+
+// JobsPage implements job.Lister, with up to 1,000 jobs.
+func (s *Store) JobsPage(ctx context.Context, f job.Filter, limit int) ([]*job.Info, job.ID, error) {
+	page, err := ask(ctx, s, storecall.JobsPage, storecall.FilterPage{Filter: f, Limit: limit})
+	return page.Jobs, page.Next, err
+}
+
+// Count implements job.Lister.
+func (s *Store) Count(ctx context.Context, f job.Filter) (int, error) {
+	return ask(ctx, s, storecall.Count, f)
+}
+
+// Details implements job.Lister.
+func (s *Store) Details(ctx context.Context, ids []job.ID) ([]job.Details, error) {
+	return ask(ctx, s, storecall.Details, ids)
+}
+
+// Register implements job.Types: it refuses, as engines, which register types, run beside Redis. POST /v1/workers of the API registers those
+// that programs in other languages run.
+func (s *Store) Register(context.Context, []job.TypeInfo) error {
+	return fmt.Errorf("%w: engines run beside Redis, and not through %s", job.ErrConfig, s.shown)
+}
+
+// Types implements job.Types.
+func (s *Store) Types(ctx context.Context) ([]job.TypeInfo, error) {
+	return ask(ctx, s, storecall.Types, struct{}{})
+}
+
+// Type implements job.Types.
+func (s *Store) Type(ctx context.Context, queue, name string) (*job.TypeInfo, error) {
+	return ask(ctx, s, storecall.Type, storecall.TypeName{Queue: queue, Type: name})
+}
+
+// Info implements job.Inspector.
+func (s *Store) Info(ctx context.Context, id job.ID) (*job.Info, error) {
+	return ask(ctx, s, storecall.Info, id)
+}
+
+// Tree implements job.Inspector.
+func (s *Store) Tree(ctx context.Context, id job.ID) ([]*job.Info, error) {
+	return ask(ctx, s, storecall.Tree, id)
+}
+
+// State implements job.Inspector.
+func (s *Store) State(ctx context.Context, id job.ID, keys ...string) (map[string]json.RawMessage, error) {
+	return ask(ctx, s, storecall.State, storecall.JobKeys{Job: id, Keys: keys})
+}
+
+// Keyed implements job.Sequences.
+func (s *Store) Keyed(id job.ID, key string) job.ID { return id.InShardOf(key, max(s.place.Shards, 1)) }
+
+// Turn implements job.Sequences.
+func (s *Store) Turn(ctx context.Context, id job.ID) (job.Turn, error) {
+	return ask(ctx, s, storecall.Turn, id)
+}
+
+// Failures implements job.Inspector.
+func (s *Store) Failures(ctx context.Context, id job.ID) ([]job.Failure, error) {
+	return ask(ctx, s, storecall.Failures, id)
+}
+
+// Logs implements job.Inspector.
+func (s *Store) Logs(ctx context.Context, id job.ID, limit int) ([]job.LogEntry, error) {
+	return ask(ctx, s, storecall.Logs, storecall.JobNumber{Job: id, N: limit})
+}
+
+// Child implements job.Inspector.
+func (s *Store) Child(ctx context.Context, parent job.ID, name string) (job.ID, error) {
+	return ask(ctx, s, storecall.Child, storecall.JobText{Job: parent, Text: name})
+}
+
+// Runs implements job.History.
+func (s *Store) Runs(ctx context.Context, id job.ID, limit int) ([]job.RunEntry, error) {
+	return ask(ctx, s, storecall.Runs, storecall.JobNumber{Job: id, N: limit})
+}
+
+// Log implements job.History.
+func (s *Store) Log(ctx context.Context, id job.ID, after string, limit int) ([]job.Entry, error) {
+	return ask(ctx, s, storecall.Log, storecall.Position{Job: id, At: after, Limit: limit})
+}
+
+// LogBack implements job.History.
+func (s *Store) LogBack(ctx context.Context, id job.ID, before string, limit int) ([]job.Entry, error) {
+	return ask(ctx, s, storecall.LogBack, storecall.Position{Job: id, At: before, Limit: limit})
+}
+
+// LogTrimmed implements job.History.
+func (s *Store) LogTrimmed(ctx context.Context, id job.ID) (job.Trimmed, error) {
+	return ask(ctx, s, storecall.LogTrimmed, id)
+}
+
+// Write implements job.Ports. If the server knows who asks, that is who the messages are from.
+func (s *Store) Write(ctx context.Context, id job.ID, w job.Write) error {
+	_, err := ask(ctx, s, storecall.Write, job.Posting{Job: id, Write: w})
+	return err
+}
+
+// Peek implements job.Ports.
+func (s *Store) Peek(ctx context.Context, id job.ID, dir port.Dir, name string, n int) ([]json.RawMessage, int64, error) {
+	out, err := ask(ctx, s, storecall.Peek, storecall.Excerpt{From: job.PortRef{Job: id, Dir: dir, Port: name}, N: n})
+	return out.Items, out.Head, err
+}
+
+// Page implements job.Letters.
+func (s *Store) Page(ctx context.Context, id job.ID, dir port.Dir, name string, offset, n, bytes int) ([]json.RawMessage, int64, error) {
+	out, err := ask(ctx, s, storecall.Page, storecall.Excerpt{From: job.PortRef{Job: id, Dir: dir, Port: name}, Offset: offset, N: n, Bytes: bytes})
+	return out.Items, out.Head, err
+}
+
+// Take implements job.Ports.
+func (s *Store) Take(ctx context.Context, id job.ID, t job.Take, token string) error {
+	_, err := ask(ctx, s, storecall.Take, storecall.Taking{Job: id, Take: t, Token: token})
+	return err
+}
+
+// ClosePort implements job.Ports.
+func (s *Store) ClosePort(ctx context.Context, id job.ID, dir port.Dir, name string) error {
+	_, err := ask(ctx, s, storecall.ClosePort, job.PortRef{Job: id, Dir: dir, Port: name})
+	return err
+}
+
+// SetPorts implements job.PortSetter.
+func (s *Store) SetPorts(ctx context.Context, id job.ID, ports []port.Spec) error {
+	_, err := ask(ctx, s, storecall.SetPorts, storecall.JobPorts{Job: id, Ports: ports})
+	return err
+}
+
+// SetDefault implements job.PortSetter.
+func (s *Store) SetDefault(ctx context.Context, id job.ID, d job.Default) error {
+	_, err := ask(ctx, s, storecall.SetDefault, storecall.JobDefault{Job: id, Default: d})
+	return err
+}
+
+// Connect implements job.PortSetter.
+func (s *Store) Connect(ctx context.Context, id job.ID, dir port.Dir, name string, to []job.PortRef) ([]json.RawMessage, error) {
+	return ask(ctx, s, storecall.Connect, storecall.Connection{From: job.PortRef{Job: id, Dir: dir, Port: name}, To: to})
+}
+
+// Dead implements job.Letters.
+func (s *Store) Dead(ctx context.Context, tree job.ID, f job.Filter) iter.Seq2[*job.Info, error] {
+	return follow(ctx, s, storecall.Dead, storecall.TreeFilter{Tree: tree, Filter: f})
+}
+
+// Settle implements job.Letters.
+func (s *Store) Settle(ctx context.Context, from job.PortRef, t job.Settlement) (int, error) {
+	refused, err := ask(ctx, s, storecall.Settle, storecall.Settling{From: from, Settlement: t})
+	if err == nil {
+		return refused, nil
+	}
+	return storecall.LetterOf(err), err
+}
+
+// Publish implements job.Channels. If the server knows who asks, that is who the messages are from.
+func (s *Store) Publish(ctx context.Context, channel string, items []json.RawMessage) error {
+	_, err := ask(ctx, s, storecall.Publish, storecall.Publication{Channel: channel, Items: items})
+	return err
+}
+
+// Listen implements job.Channels.
+func (s *Store) Listen(ctx context.Context, channel string, fn func(json.RawMessage)) error {
+	for item, err := range follow(ctx, s, storecall.Listen, channel) {
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if item != nil && ctx.Err() == nil {
+			fn(item)
+		}
+	}
+	return nil
+}
+
+// Apply implements job.Control.
+func (s *Store) Apply(ctx context.Context, id job.ID, event statemachine.Event) error {
+	_, err := ask(ctx, s, storecall.Apply, storecall.Firing{Job: id, Event: event})
+	return err
+}
+
+// RunAt implements job.Control.
+func (s *Store) RunAt(ctx context.Context, id job.ID, at time.Time, delay time.Duration) error {
+	_, err := ask(ctx, s, storecall.RunAt, storecall.Timing{Job: id, At: at, Delay: delay})
+	return err
+}
+
+// SetPriority implements job.Control.
+func (s *Store) SetPriority(ctx context.Context, ids []job.ID, n int) error {
+	_, err := ask(ctx, s, storecall.SetPriority, storecall.Ranking{Jobs: ids, Priority: n})
+	return err
+}
+
+// Patch implements job.Control.
+func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
+	_, err := ask(ctx, s, storecall.Patch, storecall.Patching{Job: root, Patch: p})
+	return err
+}
+
+// SetState implements job.Control.
+func (s *Store) SetState(ctx context.Context, id job.ID, set map[string]json.RawMessage, unset []string) error {
+	_, err := ask(ctx, s, storecall.SetState, storecall.NewState{Job: id, Set: set, Unset: unset})
+	return err
+}
+
+// lock is one that was taken through a server.
+type lock struct {
+	store *Store
+	id    job.ID
+	token string
+}
+
+// Lock implements job.Locks. If the server knows who asks, that counts and not by.
+func (s *Store) Lock(ctx context.Context, id job.ID, by string, ttl, wait time.Duration) (job.Lock, error) {
+	token, err := ask(ctx, s, storecall.Lock, storecall.Locking{Job: id, By: by, TTL: ttl, Wait: wait})
+	if err != nil {
+		return nil, err
+	}
+	return &lock{s, id, token}, nil
+}
+
+// Token implements job.Lock.
+func (l *lock) Token() string { return l.token }
+
+// Refresh implements job.Lock.
+func (l *lock) Refresh(ctx context.Context, ttl time.Duration) error {
+	return l.store.RefreshLock(ctx, l.id, l.token, ttl)
+}
+
+// Release implements job.Lock.
+func (l *lock) Release(ctx context.Context) error { return l.store.Unlock(ctx, l.id, l.token) }
+
+// RefreshLock makes the lock with that token last another ttl from now.
+func (s *Store) RefreshLock(ctx context.Context, id job.ID, token string, ttl time.Duration) error {
+	_, err := ask(ctx, s, storecall.RefreshLock, storecall.Locking{Job: id, Token: token, TTL: ttl})
+	return err
+}
+
+// Unlock implements job.Locks.
+func (s *Store) Unlock(ctx context.Context, id job.ID, token string) error {
+	_, err := ask(ctx, s, storecall.Unlock, storecall.Locking{Job: id, Token: token})
+	return err
+}
+
+// BreakLock implements job.Locks.
+func (s *Store) BreakLock(ctx context.Context, id job.ID) error {
+	_, err := ask(ctx, s, storecall.BreakLock, id)
+	return err
+}
+
+// Locked implements job.Locks.
+func (s *Store) Locked(ctx context.Context, ids ...job.ID) (map[job.ID]job.LockInfo, error) {
+	return ask(ctx, s, storecall.Locked, ids)
+}
+
+// Children implements job.Family.
+func (s *Store) Children(ctx context.Context, id job.ID) (map[string]job.ID, error) {
+	return ask(ctx, s, storecall.Children, id)
+}
+
+// Adopt implements job.Family.
+func (s *Store) Adopt(ctx context.Context, parent, child job.ID, name string) error {
+	_, err := ask(ctx, s, storecall.Adopt, storecall.Kinship{Parent: parent, Child: child, Name: name})
+	return err
+}
+
+// Disown implements job.Family.
+func (s *Store) Disown(ctx context.Context, parent, child job.ID) error {
+	_, err := ask(ctx, s, storecall.Disown, storecall.Kinship{Parent: parent, Child: child})
+	return err
+}
+
+// Terminate implements job.Family.
+func (s *Store) Terminate(ctx context.Context, id job.ID) error {
+	_, err := ask(ctx, s, storecall.Terminate, id)
+	return err
+}
+
+// Ended implements job.Family.
+func (s *Store) Ended(ctx context.Context, id job.ID) (bool, error) {
+	return ask(ctx, s, storecall.Ended, id)
+}
+
+// Delete implements job.Family.
+func (s *Store) Delete(ctx context.Context, id job.ID) error {
+	_, err := ask(ctx, s, storecall.Delete, id)
+	return err
+}
+
+// Retention implements job.Keeper.
+func (s *Store) Retention(ctx context.Context) (job.Retention, error) {
+	return ask(ctx, s, storecall.Retention, struct{}{})
+}
+
+// SetRetention implements job.Keeper.
+func (s *Store) SetRetention(ctx context.Context, r job.Retention) error {
+	_, err := ask(ctx, s, storecall.SetRetention, r)
+	return err
+}
+
+// QueueLimits implements job.Limits.
+func (s *Store) QueueLimits(ctx context.Context) (map[string]int, error) {
+	return ask(ctx, s, storecall.QueueLimits, struct{}{})
+}
+
+// SetQueueLimit implements job.Limits.
+func (s *Store) SetQueueLimit(ctx context.Context, queue string, n int) error {
+	_, err := ask(ctx, s, storecall.SetQueueLimit, storecall.QueueNumber{Queue: queue, N: n})
+	return err
+}
+
+// Now is the time by the clock of the server's Redis.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	return ask(ctx, s, storecall.Now, struct{}{})
+}
+
+// Queues returns the queues that are known, as the method of a redisstore.Store does.
+func (s *Store) Queues(ctx context.Context) ([]redisstore.QueueInfo, error) {
+	return ask(ctx, s, storecall.Queues, struct{}{})
+}
+
+// PauseQueue lets no more runs of a queue begin.
+func (s *Store) PauseQueue(ctx context.Context, queue string) (changed bool, err error) {
+	return ask(ctx, s, storecall.PauseQueue, queue)
+}
+
+// ResumeQueue lets runs of a queue begin again.
+func (s *Store) ResumeQueue(ctx context.Context, queue string) (changed bool, err error) {
+	return ask(ctx, s, storecall.ResumeQueue, queue)
+}
+
+// Limits returns how limits of runs at once are used.
+func (s *Store) Limits(ctx context.Context) ([]redisstore.LimitInfo, error) {
+	return ask(ctx, s, storecall.Limits, struct{}{})
+}
+
+// Engines returns the engines that live.
+func (s *Store) Engines(ctx context.Context) ([]job.EngineInfo, error) {
+	return ask(ctx, s, storecall.Engines, struct{}{})
+}
+
+// Throttled finds throttled jobs in the trees of some jobs.
+func (s *Store) Throttled(ctx context.Context, trees ...job.ID) ([]redisstore.Throttled, error) {
+	return ask(ctx, s, storecall.Throttled, trees)
+}
+
+// Stats counts.
+func (s *Store) Stats(ctx context.Context) (*redisstore.Stats, error) {
+	return ask(ctx, s, storecall.Stats, struct{}{})
+}
+
+// AuditLog returns the last acts over HTTP, the newest first.
+func (s *Store) AuditLog(ctx context.Context, n int) ([]redisstore.AuditEntry, error) {
+	return ask(ctx, s, storecall.AuditLog, n)
+}
+
+// Examine looks whether the server's Redis and the namespace are in order. Progress of x is not told of.
+func (s *Store) Examine(ctx context.Context, x redisstore.Examination) ([]redisstore.Finding, error) {
+	return ask(ctx, s, storecall.Examine, x.Deep)
+}
