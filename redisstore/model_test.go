@@ -121,10 +121,25 @@ func (m *model) find(id job.ID, n mName, use bool) *mPort {
 	return p
 }
 
+// unfed tells whether the first message of a root that has completed may be on its way: then it is kept for longer than the model runs.
+func unfed(j *mJob) bool {
+	open := false
+	for n, p := range j.ports {
+		if n.dir != port.Input {
+			continue
+		}
+		if p.removed > 0 || len(p.items) > 0 {
+			return false
+		}
+		open = open || n.name != "*" && !p.closed
+	}
+	return open && !j.node.Graph && j.status == statemachine.Completed
+}
+
 func (m *model) become(j *mJob, to statemachine.Status) {
 	j.status = to
 	if j.parent == "" && (to.Settled() || to == statemachine.Failed) && m.retain < longTime {
-		m.settles, m.held = true, false
+		m.settles, m.held = !unfed(j), false
 	}
 	if to == statemachine.Queued {
 		j.again = false
