@@ -187,9 +187,13 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, op operation, fn 
 		fn(&session{Server: s, store: store, client: job.NewClient(store), principal: who})
 	}
 	if rec, ok := w.(*recorder); ok && store != nil && (op.method != http.MethodGet && op.role != read && !op.unaudited || err != nil) {
-		s.audit(ctx, store, redisstore.AuditEntry{
+		e := redisstore.AuditEntry{
 			At: time.Now().UTC(), Principal: who.Name, Role: who.Role, Operation: op.id, Path: r.URL.Path, Status: rec.status, From: r.RemoteAddr,
-		})
+		}
+		if op.on != nil {
+			e.On = *op.on
+		}
+		s.audit(ctx, store, e)
 	}
 }
 

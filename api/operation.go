@@ -26,9 +26,10 @@ type operation struct {
 	role         Role
 	summary      string
 	about        string
-	status       int  // of the answer if all went well; zero means 200
-	unaudited    bool // what was refused alone goes into the audit log
-	lines        bool // the body may be of linesType
+	status       int     // of the answer if all went well; zero means 200
+	unaudited    bool    // what was refused alone goes into the audit log
+	lines        bool    // the body may be of linesType
+	on           *string // what it is done to, for the audit log, if the path does not say it; nil for nothing
 }
 
 // Groups of operations.

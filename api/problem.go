@@ -63,7 +63,7 @@ var kinds = []struct {
 	{job.ErrUnavailable, Kind{"unavailable", http.StatusServiceUnavailable, 1}},
 	{job.ErrRefused, Kind{"refused", http.StatusInternalServerError, 1}},
 	{job.ErrCodec, Kind{"codec", http.StatusInternalServerError, 1}},
-	{storecall.ErrForbidden, Kind{"forbidden", http.StatusForbidden, 8}},
+	{job.ErrForbidden, Kind{"forbidden", http.StatusForbidden, 8}},
 }
 
 // KindOf returns the kind of an error.

@@ -54,7 +54,7 @@ type Config struct {
 	MaxRate int
 	// Version is shown in the description of the API.
 	Version string
-	// Logger gets a line for each request; nil means none.
+	// Logger gets a line for each request; nil means none. Panics are told to slog.Default then.
 	Logger *slog.Logger
 }
 
@@ -69,6 +69,7 @@ const DefaultMaxPending = 100_000
 // serve one namespace. It is safe for concurrent use.
 type Server struct {
 	cfg     Config
+	panics  *slog.Logger // what should not happen is told though no requests are
 	mux     *http.ServeMux
 	api     huma.API
 	handler http.Handler
@@ -100,10 +101,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("%w of the API: MaxRate %d: use a positive number of requests a second, or 0 for no limit", job.ErrConfig, cfg.MaxRate)
 	}
 	cfg.MaxBody, cfg.MaxPending = cmp.Or(cfg.MaxBody, DefaultMaxBody), cmp.Or(cfg.MaxPending, DefaultMaxPending)
+	panics := cmp.Or(cfg.Logger, slog.Default())
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), tenants: newTenants(cfg), lines: map[string]bool{}, closing: make(chan struct{})}
+	s := &Server{cfg: cfg, panics: panics, mux: http.NewServeMux(), tenants: newTenants(cfg), lines: map[string]bool{}, closing: make(chan struct{})}
 	s.rates = rates{perSecond: cfg.MaxRate, spent: map[string]time.Time{}}
 	s.api = humago.New(s.mux, s.description())
 	s.operations()
@@ -124,7 +126,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &recorder{ResponseWriter: w, cozy: s.isCozy(r)}
 	defer func() {
 		if p := recover(); p != nil {
-			s.cfg.Logger.Error("panic in a request", "method", r.Method, "path", r.URL.Path, "panic", p)
+			s.panics.Error("panic in a request", "method", r.Method, "path", r.URL.Path, "panic", p)
 			if rec.status == 0 {
 				writeProblem(rec, problem(kindOther, "the server failed; its log has more"))
 			}

@@ -39,12 +39,15 @@ func (s *Server) storeOperations() {
 // storeCall serves one of them.
 func (s *Server) storeCall(c storecall.Call) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		op := operation{method: http.MethodPost, path: r.URL.Path, id: "store-" + c.Name, role: c.Role}
+		op := operation{method: http.MethodPost, path: r.URL.Path, id: "store-" + c.Name, role: c.Role, unaudited: c.Looks, on: new(string)}
 		s.admit(w, r, op, func(session *session) {
 			request, err := io.ReadAll(r.Body) // it was read as a whole before
 			if err == nil && mediaType(r) != storecall.ContentType {
 				writeProblem(w, problem(Kind{"malformed", http.StatusUnsupportedMediaType, 2}, "send %s", storecall.ContentType))
 				return
+			}
+			if !c.Looks {
+				*op.on = c.Subject(request)
 			}
 			ctx := r.Context()
 			if c.Streams {

@@ -54,7 +54,7 @@ func TestPriorities(t *testing.T) {
 	if got := e.Info(e.Child(h, "node")).Priority; got == nil || *got != 7 {
 		t.Errorf("priority after it was set for the tree: %v", got)
 	}
-	if err := h.SetPriority(t.Context(), 1001); !errors.Is(err, job.ErrName) || !strings.Contains(err.Error(), "use 0 (last) to 1000 (first)") {
+	if err := h.SetPriority(t.Context(), 1001); !errors.Is(err, job.ErrValue) || !strings.Contains(err.Error(), "use 0 (last) to 1000 (first)") {
 		t.Errorf("priority 1001: %v", err)
 	}
 	bad := graph.New("bad")

@@ -6,7 +6,8 @@
 //	client := job.NewClient(store)
 //	handle, err := client.Find(ctx, "album-2026")
 //
-// Errors wrap the same ones as those of package redisstore; job.ErrUnreachable says that the server does not answer.
+// Errors wrap the same ones as those of package redisstore; job.ErrUnreachable says that the server does not
+// answer, job.ErrForbidden that the token does not permit it.
 // Engines run beside Redis: workers that are not, in any language, use POST /v1/runs/lease of the API.
 //
 // Client and server are to be of one version of Weir. Programs of other languages, or that outlive versions, use the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -139,7 +140,7 @@ func TestRolesAndTenants(t *testing.T) {
 		t.Errorf("another tenant changed the job: %+v", after)
 	}
 	_, err = httpstore.Open(t.Context(), httpstore.Config{URL: s.server.URL})
-	if !errors.Is(err, storecall.ErrForbidden) || !strings.Contains(err.Error(), "weir token create") {
+	if !errors.Is(err, job.ErrForbidden) || !strings.Contains(err.Error(), "weir token create") {
 		t.Errorf("without a token: %v", err)
 	}
 }
@@ -179,9 +180,16 @@ func TestWhoActs(t *testing.T) {
 	if len(messages) != 1 || messages[0].Context[port.ContextBy] != "ann" || messages[0].Context["trip"] != json.Number("12345678901234567890") {
 		t.Errorf("messages: %+v", messages)
 	}
+	log, err := job.NewClient(s.store).At(h.ID()).Trace(ctx, port.Input, "in", 0)
+	s.check(err)
+	if !strings.Contains(fmt.Sprintf("%+v", log), "ann") || strings.Contains(fmt.Sprintf("%+v", log), "mallory") {
+		t.Errorf("the log says %+v", log)
+	}
 	acts, err := s.store.AuditLog(ctx, 10)
 	s.check(err)
-	if len(acts) < 2 || !slices.ContainsFunc(acts, func(e redisstore.AuditEntry) bool { return e.Operation == "store-write" && e.Principal == "ann" }) {
+	if len(acts) < 2 || !slices.ContainsFunc(acts, func(e redisstore.AuditEntry) bool {
+		return e.Operation == "store-write" && e.Principal == "ann" && e.On == string(h.ID())
+	}) {
 		t.Errorf("audit log: %+v", acts)
 	}
 }

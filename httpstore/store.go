@@ -21,7 +21,7 @@ import (
 
 // Config says how to reach a server.
 type Config struct {
-	// URL is the address that weir serve prints, such as http://127.0.0.1:8080; it may have a path before /v1. Required.
+	// URL is the address that weir serve prints, such as http://127.0.0.1:8080; a path before /v1 belongs to it. Required.
 	URL string
 	// Token is one that weir token create made. Empty: the server demands none.
 	Token string
@@ -51,6 +51,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
+// Validate says what is wrong with it: the error wraps job.ErrConfig.
+func (c Config) Validate() error {
+	_, err := newStore(c)
+	return err
+}
+
 func newStore(cfg Config) (*Store, error) {
 	u, err := url.Parse(cfg.URL)
 	switch {
@@ -63,7 +69,7 @@ func newStore(cfg Config) (*Store, error) {
 	case strings.ContainsAny(cfg.Token, " \r\n\t"):
 		return nil, fmt.Errorf("%w: the token for the server has blanks: use the text that weir token create printed", job.ErrConfig)
 	}
-	shown := strings.TrimSuffix(u.String(), "/")
+	shown := strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), "/v1")
 	client := cfg.HTTP
 	if client == nil {
 		transport := &http.Transport{

@@ -51,6 +51,8 @@ var (
 	ErrUnavailable = errors.New("not now")
 	// ErrRefused: the store understood the request and will never grant it.
 	ErrRefused = errors.New("refused by the store")
+	// ErrForbidden: who asks, through a server, may not do this or is not known.
+	ErrForbidden = errors.New("not permitted")
 	// ErrCodec: what was stored cannot be decoded here: its key is missing, or it was changed.
 	ErrCodec = errors.New("cannot be decoded")
 	// ErrFailed: the job that was waited for failed.

@@ -17,8 +17,9 @@ type AuditEntry struct {
 	Role      TokenRole `json:"role"`
 	Operation string    `json:"operation"` // as in the OpenAPI document
 	Path      string    `json:"path"`
-	Status    int       `json:"status"` // of the answer
-	From      string    `json:"from"`   // the address of the client
+	On        string    `json:"on,omitempty"` // what it was done to, if the path does not say it: a job, a queue or a channel
+	Status    int       `json:"status"`       // of the answer
+	From      string    `json:"from"`         // the address of the client
 }
 
 // Audit remembers an act.

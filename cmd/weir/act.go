@@ -135,6 +135,9 @@ and an empty line for each that was not created.`,
 			if n.delay < 0 {
 				return usageError{fmt.Errorf("--in %s: use a positive time, like 10m", n.delay)}
 			}
+			if n.SequentialKey == "" && c.Flags().Changed("sequential-key") {
+				return usageError{errors.New("--sequential-key is empty: give a text, or leave it out")}
+			}
 			n.Type = words[0]
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error { return n.run(ctx, c, store) })
 		},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -58,7 +59,7 @@ func auditTable(w io.Writer, all []redisstore.AuditEntry) error {
 	style := term.StyleOf(w)
 	rows := [][]string{{"AGE", "WHO", "ROLE", "STATUS", "OPERATION", "PATH"}}
 	for _, e := range all {
-		rows = append(rows, []string{style.Age(e.At), term.Clean(e.Principal), string(e.Role), strconv.Itoa(e.Status), e.Operation, term.Clean(e.Path)})
+		rows = append(rows, []string{style.Age(e.At), term.Clean(e.Principal), string(e.Role), strconv.Itoa(e.Status), e.Operation, term.Clean(strings.TrimSpace(e.Path + " " + e.On))})
 	}
 	return term.Table(w, rows, style)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/httpstore"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -63,7 +64,7 @@ func newContextList(s *settings) *cobra.Command {
 				one := f.Contexts[name]
 				views = append(views, contextView{
 					Name: name, Current: name == f.Current, Redis: masked(one.Redis), Server: one.Server,
-					Namespace: cmp.Or(one.Namespace, redisstore.DefaultNamespace), Color: cmp.Or(one.Color, colorModes[0]),
+					Namespace: cmp.Or(one.Namespace, ofToken(one.Server), redisstore.DefaultNamespace), Color: cmp.Or(one.Color, colorModes[0]),
 				})
 			}
 			return s.show(c, views, "", func(w io.Writer) error {
@@ -77,6 +78,14 @@ func newContextList(s *settings) *cobra.Command {
 	}
 	s.formats(c, "table", "json", "yaml")
 	return c
+}
+
+// ofToken says that the namespace behind a server is that of the token; it is empty without one.
+func ofToken(server string) string {
+	if server == "" {
+		return ""
+	}
+	return "(the token's)"
 }
 
 // masked is a URL without its password.
@@ -144,6 +153,11 @@ file with an editor if that matters.`,
 				if given.Redis != "" {
 					if _, err := redisstore.MaskURL(given.Redis); err != nil {
 						return err
+					}
+				}
+				if given.Server != "" {
+					if err := (httpstore.Config{URL: given.Server}).Validate(); err != nil {
+						return usageError{err}
 					}
 				}
 				for _, path := range []*string{&given.Keys, &given.TokenFile} {
@@ -243,6 +257,9 @@ func newContextShow(s *settings) *cobra.Command {
 			}
 			v := effectiveView{File: path, Context: e.context, Redis: e.redis, Server: e.server, TokenFile: e.tokenFile, Namespace: e.namespace, Keys: e.keys, Color: e.color}
 			v.Redis.Value = masked(v.Redis.Value)
+			if v.Namespace.From == "default" && v.Server.Value != "" {
+				v.Namespace = setting{ofToken(v.Server.Value), v.Server.From}
+			}
 			return s.show(c, v, "", func(w io.Writer) error {
 				rows := [][]string{{"SETTING", "VALUE", "FROM"}}
 				for _, one := range []struct {

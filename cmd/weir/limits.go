@@ -77,7 +77,7 @@ seconds; a changed one counts at once. Runs in progress go on.`,
 				if err := store.SetQueueLimit(ctx, args[0], n); err != nil {
 					return err
 				}
-				text := "at most " + counted(n, "run") + " at once"
+				text := "at most " + counted(n, "run") + " at once; engines keep to a new limit within five seconds"
 				if n == 0 {
 					text = "no limit of runs at once"
 				}

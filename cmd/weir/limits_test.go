@@ -21,7 +21,7 @@ func TestLimits(t *testing.T) {
 	if err := store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: "mail"}}); err != nil {
 		t.Fatal(err)
 	}
-	if text := weir(t, url, "queue", "limit", "mail", "1"); text != "queue mail has at most 1 run at once\n" {
+	if text := weir(t, url, "queue", "limit", "mail", "1"); text != "queue mail has at most 1 run at once; engines keep to a new limit within five seconds\n" {
 		t.Errorf("setting it says %q", text)
 	}
 	if text := weir(t, url, "limits"); !strings.Contains(text, "queue:mail  1       0        0  ") {

@@ -135,6 +135,9 @@ func (f *triggerFlags) launch(c *cobra.Command, d *trigger.Definition, given fun
 	given("queue", func() { l.Queue = f.queue })
 	given("priority", func() { l.Priority = &f.priority })
 	given("sequential-key", func() { l.SequentialKey = f.sequential })
+	if f.sequential == "" && c.Flags().Changed("sequential-key") {
+		return usageError{errors.New("--sequential-key is empty: give a text, or leave it out")}
+	}
 	given("retain", func() { l.Retain = f.retain.text })
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/weirworks/weir/job"
@@ -204,6 +205,9 @@ var (
 		return s.Resolve(ctx, alias)
 	})
 	Once = define("once", toOperate, func(ctx context.Context, s Store, _ By, in JobText) (job.ID, error) {
+		if err := checkText("a key", in.Text); err != nil {
+			return "", err
+		}
 		return s.Once(ctx, in.Text, in.Job)
 	})
 	Aliases = define("aliases", toRead, func(ctx context.Context, s Store, _ By, id job.ID) ([]string, error) {
@@ -238,7 +242,7 @@ var (
 	})
 	WriteMany = define("write-many", toOperate, func(ctx context.Context, s Store, by By, all []job.Posting) ([]*Refusal, error) {
 		for i := range all {
-			if err := checkWrite(by, &all[i].Write); err != nil {
+			if err := checkWrite(by, all[i].Job, &all[i].Write); err != nil {
 				return nil, err
 			}
 		}
@@ -255,6 +259,9 @@ var (
 		if err := in.Filter.Validate(); err != nil {
 			return JobsOnPage{}, err
 		}
+		if in.Limit < 1 {
+			return JobsOnPage{}, fmt.Errorf("%w: a page of %d jobs: use at least 1", job.ErrValue, in.Limit)
+		}
 		jobs, next, err := s.JobsPage(ctx, in.Filter, min(in.Limit, most))
 		return JobsOnPage{jobs, next}, err
 	})
@@ -265,6 +272,9 @@ var (
 		return s.Count(ctx, f)
 	})
 	Details = define("details", toRead, func(ctx context.Context, s Store, _ By, ids []job.ID) ([]job.Details, error) {
+		if err := checkJobs(ids); err != nil {
+			return nil, err
+		}
 		return s.Details(ctx, ids)
 	})
 	Types = define("types", toRead, func(ctx context.Context, s Store, _ By, _ none) ([]job.TypeInfo, error) {
@@ -311,7 +321,7 @@ var (
 // Ports, PortSetter, Letters and Channels.
 var (
 	Write = define("write", toOperate, func(ctx context.Context, s Store, by By, in job.Posting) (none, error) {
-		if err := checkWrite(by, &in.Write); err != nil {
+		if err := checkWrite(by, in.Job, &in.Write); err != nil {
 			return none{}, err
 		}
 		return none{}, s.Write(ctx, in.Job, in.Write)
@@ -320,11 +330,17 @@ var (
 		if err := checkPort(in.From); err != nil {
 			return Items{}, err
 		}
+		if err := in.check(); err != nil {
+			return Items{}, err
+		}
 		items, head, err := s.Peek(ctx, in.From.Job, in.From.Dir, in.From.Port, in.N)
 		return Items{items, head}, err
 	})
 	Page = define("page", toRead, func(ctx context.Context, s Store, _ By, in Excerpt) (Items, error) {
 		if err := checkPort(in.From); err != nil {
+			return Items{}, err
+		}
+		if err := in.check(); err != nil {
 			return Items{}, err
 		}
 		items, head, err := s.Page(ctx, in.From.Job, in.From.Dir, in.From.Port, in.Offset, in.N, min(in.Bytes, job.MaxPeek))
@@ -343,9 +359,12 @@ var (
 		return none{}, s.ClosePort(ctx, p.Job, p.Dir, p.Port)
 	})
 	SetPorts = define("set-ports", toOperate, func(ctx context.Context, s Store, _ By, in JobPorts) (none, error) {
+		if len(in.Ports) > most {
+			return none{}, fmt.Errorf("%w: %d ports of one job, at most %d are allowed", job.ErrTooLarge, len(in.Ports), most)
+		}
 		for i := range in.Ports {
 			if err := in.Ports[i].Validate(); err != nil {
-				return none{}, err
+				return none{}, asValue(err)
 			}
 		}
 		return none{}, s.SetPorts(ctx, in.Job, in.Ports)
@@ -371,8 +390,8 @@ var (
 	Dead = stream("dead", toRead, false, func(ctx context.Context, s Store, in TreeFilter) iter.Seq2[*job.Info, error] {
 		return filtered(&in.Filter, func() iter.Seq2[*job.Info, error] { return s.Dead(ctx, in.Tree, in.Filter) })
 	})
-	Settle = define("settle", toOperate, func(ctx context.Context, s Store, _ By, in Settling) (int, error) {
-		if err := in.check(); err != nil {
+	Settle = define("settle", toOperate, func(ctx context.Context, s Store, by By, in Settling) (int, error) {
+		if err := in.check(by); err != nil {
 			return -1, err
 		}
 		refused, err := s.Settle(ctx, in.From, in.Settlement)
@@ -397,13 +416,19 @@ var (
 // Control, Locks, Family, Keeper and Limits.
 var (
 	Apply = define("apply", toOperate, func(ctx context.Context, s Store, _ By, in Firing) (none, error) {
+		if !slices.Contains(asked, in.Event) {
+			return none{}, fmt.Errorf("%w: event %.40q is none that anybody may ask for: use %s", job.ErrValue, in.Event, asked)
+		}
 		return none{}, s.Apply(ctx, in.Job, in.Event)
 	})
 	RunAt = define("run-at", toOperate, func(ctx context.Context, s Store, _ By, in Timing) (none, error) {
+		if err := checkSpan("delay", in.Delay); err != nil {
+			return none{}, err
+		}
 		return none{}, s.RunAt(ctx, in.Job, in.At, in.Delay)
 	})
 	SetPriority = define("set-priority", toOperate, func(ctx context.Context, s Store, _ By, in Ranking) (none, error) {
-		if err := job.CheckPriority(in.Priority); err != nil {
+		if err := firstOf(job.CheckPriority(in.Priority), checkJobs(in.Jobs)); err != nil {
 			return none{}, err
 		}
 		return none{}, s.SetPriority(ctx, in.Jobs, in.Priority)
@@ -412,7 +437,7 @@ var (
 		if in.Patch == nil {
 			return none{}, fmt.Errorf("%w: the patch is missing", job.ErrName)
 		}
-		if err := checkPlan(&job.Plan{Nodes: in.Patch.Nodes}); err != nil {
+		if err := checkPatch(in.Patch); err != nil {
 			return none{}, err
 		}
 		return none{}, s.Patch(ctx, in.Job, in.Patch)
@@ -426,6 +451,9 @@ var (
 		return none{}, s.SetState(ctx, in.Job, in.Set, in.Unset)
 	})
 	Lock = define("lock", toOperate, func(ctx context.Context, s Store, by By, in Locking) (string, error) {
+		if err := firstOf(checkSpan("wait", in.Wait), checkTTL(in.TTL)); err != nil {
+			return "", err
+		}
 		lock, err := s.Lock(ctx, in.Job, by.or(in.By), in.TTL, in.Wait)
 		if err != nil {
 			return "", err
@@ -433,6 +461,9 @@ var (
 		return lock.Token(), nil
 	})
 	RefreshLock = define("refresh-lock", toOperate, func(ctx context.Context, s Store, _ By, in Locking) (none, error) {
+		if err := checkTTL(in.TTL); err != nil {
+			return none{}, err
+		}
 		return none{}, s.RefreshLock(ctx, in.Job, in.Token, in.TTL)
 	})
 	Unlock = define("unlock", toOperate, func(ctx context.Context, s Store, _ By, in Locking) (none, error) {
@@ -442,6 +473,9 @@ var (
 		return none{}, s.BreakLock(ctx, id)
 	})
 	Locked = define("locked", toRead, func(ctx context.Context, s Store, _ By, ids []job.ID) (map[job.ID]job.LockInfo, error) {
+		if err := checkJobs(ids); err != nil {
+			return nil, err
+		}
 		return s.Locked(ctx, ids...)
 	})
 	Children = define("children", toRead, func(ctx context.Context, s Store, _ By, id job.ID) (map[string]job.ID, error) {

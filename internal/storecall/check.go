@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
 )
 
 // most is of how many things one call tells at most, if its request says how many.
@@ -25,12 +27,99 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
+// asked are the events that anybody may ask for; the others are those of runs and of time.
+var asked = []statemachine.Event{statemachine.Run, statemachine.Retry, statemachine.Force, statemachine.Terminate}
+
+// maxSpan is the longest time that a request names: some hundred years.
+const maxSpan = 100 * 366 * 24 * time.Hour
+
+// asValue has an error be one of a wrong value, unless callers can tell it from others already.
+func asValue(err error) error {
+	if err == nil || len(RefusalOf(err).Wraps) > 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %w", job.ErrValue, err)
+}
+
+func checkSpan(what string, d time.Duration) error {
+	if d < 0 || d > maxSpan {
+		return fmt.Errorf("%w: %s %s: use 0s to %s", job.ErrValue, what, d, maxSpan)
+	}
+	return nil
+}
+
+func checkTTL(d time.Duration) error {
+	if d < time.Millisecond || d > maxSpan {
+		return fmt.Errorf("%w: ttl %s: use 1ms to %s", job.ErrValue, d, maxSpan)
+	}
+	return nil
+}
+
+// maxText is for the longest key with what clients put before it.
+const maxText = 4 * job.MaxKey
+
+// checkText refuses a text that is longer than a key may be.
+func checkText(what, text string) error {
+	if len(text) > maxText {
+		return fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", job.ErrTooLarge, what, len(text), maxText)
+	}
+	return nil
+}
+
+// checkJobs refuses more jobs than a plan can have.
+func checkJobs(ids []job.ID) error {
+	if len(ids) > job.MaxNodes {
+		return fmt.Errorf("%w: %d jobs in one call, at most %d are allowed", job.ErrTooLarge, len(ids), job.MaxNodes)
+	}
+	return nil
+}
+
+// check refuses numbers below zero, and those that no port reaches.
+func (e Excerpt) check() error {
+	for _, n := range []int{e.Offset, e.N, e.Bytes} {
+		if n < 0 || n > math.MaxInt32 {
+			return fmt.Errorf("%w: %d: use 0 to %d", job.ErrValue, n, math.MaxInt32)
+		}
+	}
+	return nil
+}
+
 // checkPlan refuses what no client of ours sends.
 func checkPlan(p *job.Plan) error {
 	if p == nil {
-		return fmt.Errorf("%w: the plan is missing", job.ErrName)
+		return fmt.Errorf("%w: the plan is missing", job.ErrValue)
 	}
-	return p.Validate()
+	if err := p.Validate(); err != nil {
+		return asValue(err)
+	}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.TypeVersion < 0 || len(n.Args) > 0 && !json.Valid(n.Args) {
+			return fmt.Errorf("%w: job %d of the plan: args that are no JSON, or a version below 0", job.ErrValue, i)
+		}
+		if len(n.Ports) > most {
+			return fmt.Errorf("%w: job %d of the plan has %d ports, at most %d are allowed", job.ErrTooLarge, i, len(n.Ports), most)
+		}
+		for _, p := range n.Ports {
+			if p.Sources < 0 || p.Loops < 0 || p.Sources+p.Loops > job.MaxNodes*job.MaxFanOut {
+				return fmt.Errorf("%w: job %d of the plan: port %q has %d sources and %d loops", job.ErrValue, i, p.Name, p.Sources, p.Loops)
+			}
+		}
+	}
+	return nil
+}
+
+// checkPatch refuses what no client of ours sends.
+func checkPatch(p *job.Patch) error {
+	if len(p.Numbers) != len(p.Nodes) || len(p.Fresh) != len(p.Nodes) {
+		return fmt.Errorf("%w: a patch with %d jobs, %d numbers and %d marks", job.ErrValue, len(p.Nodes), len(p.Numbers), len(p.Fresh))
+	}
+	for _, n := range p.Numbers {
+		if n < 0 {
+			return fmt.Errorf("%w: a patch with a job of number %d", job.ErrValue, n)
+		}
+	}
+	return checkPlan(&job.Plan{Nodes: p.Nodes})
 }
 
 // checkPort refuses what is no name of a port: names become parts of the names of keys.
@@ -86,13 +175,26 @@ func contextOf(head json.RawMessage) (port.Context, error) {
 	return c, nil
 }
 
+// checkEntry refuses what is no entry for the log of a job, and has it say who acts.
+func checkEntry(by By, id job.ID, entry string) (string, error) {
+	if entry == "" {
+		return "", nil
+	}
+	var e job.RunEntry
+	if err := e.Decode([]byte(entry), id, time.Time{}); err != nil {
+		return "", fmt.Errorf("%w: %w", port.ErrEncoding, err)
+	}
+	e.By = by.or(e.By)
+	return e.Encode(), nil
+}
+
 // checkWrite refuses a write that no client of ours sends, and has its messages say who writes them.
-func checkWrite(by By, w *job.Write) error {
-	if err := checkPort(job.PortRef{Dir: w.Dir, Port: w.Port}); err != nil {
+func checkWrite(by By, id job.ID, w *job.Write) (err error) {
+	if err := firstOf(checkPort(job.PortRef{Dir: w.Dir, Port: w.Port}), checkText("the key of a write", w.Once)); err != nil {
 		return err
 	}
-	if w.Entry != "" && !json.Valid([]byte(w.Entry)) {
-		return fmt.Errorf("%w: the entry for the log is no JSON", port.ErrEncoding)
+	if w.Entry, err = checkEntry(by, id, w.Entry); err != nil {
+		return err
 	}
 	return checkMessages(by, w.Items)
 }
@@ -106,9 +208,15 @@ func (b Bindings) check() error {
 }
 
 // check refuses ports that are none.
-func (s *Settling) check() error {
+func (s *Settling) check(by By) (err error) {
 	if err := checkPort(s.From); err != nil {
 		return err
+	}
+	if s.Settlement.Entry, err = checkEntry(by, s.From.Job, s.Settlement.Entry); err != nil {
+		return err
+	}
+	if len(s.Settlement.Letters) == 0 {
+		return fmt.Errorf("%w: there are no letters to settle", job.ErrValue)
 	}
 	for _, l := range s.Settlement.Letters {
 		if len(l.Ports) != len(l.Items) {
@@ -119,9 +227,6 @@ func (s *Settling) check() error {
 				return err
 			}
 		}
-	}
-	if e := s.Settlement.Entry; e != "" && !json.Valid([]byte(e)) {
-		return fmt.Errorf("%w: the entry for the log is no JSON", port.ErrEncoding)
 	}
 	return nil
 }

@@ -7,9 +7,6 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
-// ErrForbidden says that who calls may not do this, or is not known.
-var ErrForbidden = errors.New("not permitted")
-
 // sentinels are the errors that callers tell apart, by the names that they have on their way. What wraps another one comes first.
 var sentinels = []struct {
 	name string
@@ -23,6 +20,7 @@ var sentinels = []struct {
 	{"moved", job.ErrMoved},
 	{"status", job.ErrStatus},
 	{"port", job.ErrPort},
+	{"value", job.ErrValue},
 	{"name", job.ErrName},
 	{"exists", job.ErrExists},
 	{"unknown_type", job.ErrUnknownType},
@@ -38,7 +36,7 @@ var sentinels = []struct {
 	{"codec", job.ErrCodec},
 	{"failed", job.ErrFailed},
 	{"config", job.ErrConfig},
-	{"forbidden", ErrForbidden},
+	{"forbidden", job.ErrForbidden},
 	{"port_name", port.ErrName},
 	{"encoding", port.ErrEncoding},
 	{"params", port.ErrParams},

@@ -66,6 +66,8 @@ func (b By) or(by string) string { return cmp.Or(string(b), by) }
 type Call struct {
 	Name string
 	Role Role
+	// Looks tells that it changes nothing, whatever its role is.
+	Looks bool
 	// In and Out are the types of requests and answers.
 	In, Out reflect.Type
 	// Serve makes the call with an encoded request and gives encoded answers: one, or those of a stream.
@@ -98,7 +100,7 @@ type Stream[I, O any] struct{ Name string }
 
 // define makes a call known.
 func define[I, O any](name string, role Role, fn func(ctx context.Context, s Store, by By, in I) (O, error)) Method[I, O] {
-	calls = append(calls, Call{Name: name, Role: role, In: reflect.TypeFor[I](), Out: reflect.TypeFor[O](), Serve: func(ctx context.Context, s Store, by By, request []byte, answer func([]byte) error) error {
+	calls = append(calls, Call{Name: name, Role: role, Looks: looks(name, role), In: reflect.TypeFor[I](), Out: reflect.TypeFor[O](), Serve: func(ctx context.Context, s Store, by By, request []byte, answer func([]byte) error) error {
 		in, err := read[I](request)
 		if err != nil {
 			return err
@@ -118,7 +120,7 @@ func define[I, O any](name string, role Role, fn func(ctx context.Context, s Sto
 
 // stream makes a call with a stream of answers known.
 func stream[I, O any](name string, role Role, live bool, fn func(ctx context.Context, s Store, in I) iter.Seq2[O, error]) Stream[I, O] {
-	calls = append(calls, Call{Name: name, Role: role, In: reflect.TypeFor[I](), Out: reflect.TypeFor[O](), Streams: true, Live: live, Serve: func(ctx context.Context, s Store, _ By, request []byte, answer func([]byte) error) error {
+	calls = append(calls, Call{Name: name, Role: role, Looks: looks(name, role), In: reflect.TypeFor[I](), Out: reflect.TypeFor[O](), Streams: true, Live: live, Serve: func(ctx context.Context, s Store, _ By, request []byte, answer func([]byte) error) error {
 		in, err := read[I](request)
 		if err != nil {
 			return err
@@ -138,6 +140,43 @@ func stream[I, O any](name string, role Role, live bool, fn func(ctx context.Con
 		return nil
 	}})
 	return Stream[I, O]{name}
+}
+
+// looks tells whether a call changes nothing.
+func looks(name string, role Role) bool {
+	return role == toRead || name == "audit-log" || name == "examine"
+}
+
+// Subject is what a request is about: a job, a queue or a channel; empty if that cannot be told.
+func (c Call) Subject(request []byte) string {
+	in := reflect.New(c.In)
+	if Decode(request, in.Interface()) != nil {
+		return ""
+	}
+	return subject(in.Elem())
+}
+
+func subject(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.String:
+		return v.String()
+	case reflect.Slice:
+		if v.Len() > 1 {
+			return fmt.Sprintf("%s and %d more", subject(v.Index(0)), v.Len()-1)
+		}
+		if v.Len() == 1 {
+			return subject(v.Index(0))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Name
+			if f := v.Field(i); f.Type() == idType || name == "Jobs" || name == "From" || name == "Queue" || name == "Channel" {
+				return subject(f)
+			}
+		}
+	default:
+	}
+	return ""
 }
 
 // none is the request, or the answer, of calls that need none.

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,7 +114,7 @@ func TestNothingIsLostOnTheWay(t *testing.T) {
 // Errors keep what they say, and what they wrap.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	for _, of := range []error{job.ErrNotFound, job.ErrClosed, job.ErrHotLoop, job.ErrFull, port.ErrEncoding, job.ErrConfig, storecall.ErrForbidden} {
+	for _, of := range []error{job.ErrNotFound, job.ErrClosed, job.ErrHotLoop, job.ErrFull, port.ErrEncoding, job.ErrConfig, job.ErrForbidden} {
 		err := fmt.Errorf("writing to port %q: %w", "in", of)
 		var sent storecall.Refusal
 		raw, encoding := json.Marshal(storecall.RefusalOf(err))
@@ -167,6 +169,34 @@ func TestBadRequests(t *testing.T) {
 	}
 	for i := range good {
 		_ = serve(t, "close-port", good[:i]) // it breaks off
+	}
+	for _, bad := range []struct {
+		call string
+		in   any
+	}{
+		{"apply", storecall.Firing{Job: id, Event: "begin"}},
+		{"apply", storecall.Firing{Job: id, Event: "key_free"}},
+		{"jobs-page", storecall.FilterPage{Limit: -1}},
+		{"patch", storecall.Patching{Job: id, Patch: &job.Patch{Nodes: []job.Node{{Type: "A"}}}}},
+		{"patch", storecall.Patching{Job: id}},
+		{"settle", storecall.Settling{From: job.PortRef{Job: id, Dir: port.Input, Port: "in"}}},
+		{"page", storecall.Excerpt{From: job.PortRef{Job: id, Dir: port.Input, Port: "in"}, Offset: math.MaxInt}},
+		{"run-at", storecall.Timing{Job: id, Delay: math.MinInt64}},
+		{"lock", storecall.Locking{Job: id, TTL: -1}},
+		{"once", storecall.JobText{Job: id, Text: strings.Repeat("x", 100_000)}},
+		{"locked", make([]job.ID, 100_000)},
+		{"set-ports", storecall.JobPorts{Job: id, Ports: make([]port.Spec, 20_000)}},
+		{"create", storecall.NewTree{Job: id, Plan: &job.Plan{Nodes: []job.Node{{Type: "A", Args: []byte("{bad")}}}}},
+		{"create", storecall.NewTree{Job: id, Plan: &job.Plan{Nodes: []job.Node{{Type: "A", TypeVersion: -7}}}}},
+		{"create", storecall.NewTree{Job: id, Plan: &job.Plan{Nodes: []job.Node{{Type: "A", Ports: []job.Port{{Spec: port.Spec{Name: "in", Dir: port.Input}, Sources: -5}}}}}}},
+	} {
+		raw, err := storecall.Encode(bad.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := serve(t, bad.call, raw); err == nil || len(storecall.RefusalOf(err).Wraps) == 0 {
+			t.Errorf("%s %+v: %v", bad.call, bad.in, err)
+		}
 	}
 	for name, v := range map[string]any{
 		"plan":    storecall.NewTree{Job: id},
