@@ -269,7 +269,7 @@ func TestSpawnPriorityAndRetention(t *testing.T) {
 			}
 			if run.Info().Steps == 0 {
 				for name, opts := range map[string][]job.ChildOption{
-					"kept": {job.WithPriority(900), job.Retain(time.Hour)}, "short": {job.Retain(time.Millisecond)}, "released": {job.Release()}, "plain": nil,
+					"kept": {job.WithPriority(900), job.Retain(time.Hour)}, "short": {job.Retain(500 * time.Millisecond)}, "released": {job.Release()}, "plain": nil,
 				} {
 					if _, err := run.Spawn(name, counted(1), opts...); err != nil {
 						return err
@@ -278,7 +278,7 @@ func TestSpawnPriorityAndRetention(t *testing.T) {
 			}
 			return worker.ErrSuspend
 		}))
-		b.until("two children are gone", func() bool {
+		b.within(3*patience, "two children are gone", func() bool { // of one whose end its parent has not seen in time, after a minute
 			all, err := h.Children(b.ctx)
 			b.check(err)
 			return len(all) == 2 && all["kept"] != nil && all["plain"] != nil

@@ -174,9 +174,15 @@ func (b *bench) single(w any) *job.Handle {
 // until polls until ok holds.
 func (b *bench) until(what string, ok func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(look) {
+	b.within(patience, what, ok)
+}
+
+// within is until for what takes longer than tests wait as a rule.
+func (b *bench) within(limit time.Duration, what string, ok func() bool) {
+	b.Helper()
+	for deadline := time.Now().Add(limit); !ok(); time.Sleep(look) {
 		if time.Now().After(deadline) {
-			b.Fatalf("still not after %s: %s", patience, what)
+			b.Fatalf("still not after %s: %s", limit, what)
 		}
 	}
 }
