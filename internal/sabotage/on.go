@@ -62,7 +62,7 @@ var edits = map[Name][]edit{
 	},
 	LostBell:  {{"ready", "  if not first or FULL then line.ring(j.queue, type) end\n", ""}},
 	PopNoDue:  {{"run", "  j.wakers = nil\n  local row", "  call('ZREM', P .. 'due', j.id)\n  j.wakers = nil\n  local row"}},
-	NoRecheck: {{"tx", "if j.again and (event == 'complete' or event == 'suspend') then event = 'requeue' end", ""}},
+	NoRecheck: {{"tx", "if j.again and (event == 'complete' or event == 'suspend' or event == 'reschedule') then event = 'requeue' end", ""}},
 	NoGuard:   {{"base", "  watching() -- first of all\n", ""}},
 	Resurrect: {{"kin", "    if j.status == S.running then\n      local why", "    if j.status == S.terminated then return place(j, S.queued) end\n    if j.status == S.running then\n      local why"}},
 }
