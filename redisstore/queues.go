@@ -202,25 +202,27 @@ func (s *Store) PauseQueue(ctx context.Context, queue string) (changed bool, err
 	if delivery.IsPrivate(queue) {
 		return false, fmt.Errorf("%w: queue %s is private to the program that serves it and cannot be paused: stop that program", job.ErrName, queue)
 	}
-	if err = s.rdb.SAdd(ctx, s.keys.paused(), queue).Err(); err == nil { // first: the sweeper does the rest if need be
+	added, err := s.rdb.SAdd(ctx, s.keys.paused(), queue).Result()
+	if err == nil { // first: the sweeper does the rest if need be, and may do it before this does
 		changed, err = s.broker.Pause(ctx, queue)
 	}
 	if err != nil {
 		return false, fmt.Errorf("pausing queue %s: %w", queue, s.explain(err))
 	}
-	return changed, nil
+	return changed || added == 1, nil
 }
 
 // ResumeQueue lets jobs of a queue run again: those that became ready meanwhile are in
 // line. changed is false if the queue was not paused.
 func (s *Store) ResumeQueue(ctx context.Context, queue string) (changed bool, err error) {
-	if err = s.rdb.SRem(ctx, s.keys.paused(), queue).Err(); err == nil { // first: else the sweeper would pause it again
+	removed, err := s.rdb.SRem(ctx, s.keys.paused(), queue).Result()
+	if err == nil { // first: else the sweeper would pause it again
 		changed, err = s.broker.Resume(ctx, queue)
 	}
 	if err != nil {
 		return false, fmt.Errorf("resuming queue %s: %w", queue, s.explain(err))
 	}
-	return changed, nil
+	return changed || removed == 1, nil
 }
 
 // keepPaused pauses queues again that asynq holds for open, now and then: its keys were lost, or a tool of it resumed them.
