@@ -30,8 +30,8 @@ func firstOf(errs ...error) error {
 // asked are the events that anybody may ask for; the others are those of runs and of time.
 var asked = []statemachine.Event{statemachine.Run, statemachine.Retry, statemachine.Force, statemachine.Terminate}
 
-// maxSpan is the longest time that a request names: some hundred years.
-const maxSpan = 100 * 366 * 24 * time.Hour
+// maxTTL is the longest time that a lock is asked for: some hundred years.
+const maxTTL = 100 * 366 * 24 * time.Hour
 
 // asValue has an error be one of a wrong value, unless callers can tell it from others already.
 func asValue(err error) error {
@@ -42,15 +42,15 @@ func asValue(err error) error {
 }
 
 func checkSpan(what string, d time.Duration) error {
-	if d < 0 || d > maxSpan {
-		return fmt.Errorf("%w: %s %s: use 0s to %s", job.ErrValue, what, d, maxSpan)
+	if d < 0 {
+		return fmt.Errorf("%w: %s %s: use 0s or more", job.ErrValue, what, d)
 	}
 	return nil
 }
 
 func checkTTL(d time.Duration) error {
-	if d < time.Millisecond || d > maxSpan {
-		return fmt.Errorf("%w: ttl %s: use 1ms to %s", job.ErrValue, d, maxSpan)
+	if d < time.Millisecond || d > maxTTL {
+		return fmt.Errorf("%w: ttl %s: use 1ms to %s", job.ErrValue, d, maxTTL)
 	}
 	return nil
 }
