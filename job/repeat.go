@@ -30,7 +30,7 @@ type Repetition struct {
 // transaction that ends the run schedules the next one. It is for a root job that is no graph and has no children when it is
 // started; a trigger starts other trees again and again. The repetition ends when the job fails, until it is retried, when it is
 // terminated, and when the schedule has no further time: then the job is completed. Messages that arrive meanwhile
-// wait for the next run. Of messages in Out ports that nobody has read those are kept that the last repetition wrote.
+// wait for the next run. Of messages in an Out port that nobody has read those are kept of the last repetition that wrote any there.
 //
 // A repetition that makes no sense is refused with an error that wraps ErrValue.
 func Repeat(r Repetition) Option {
@@ -145,17 +145,22 @@ func fromMilli(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// After returns what comes after a run of the job that began and completed then; false: no further time. It is for engines.
+// After returns what comes after a run of the job that began and completed then; false: that was the last one. It is for engines.
 func (r *Repeats) After(i *Info, finished time.Time) (*Repeats, bool) {
-	n, ok := r.next(i, finished)
-	if ok {
-		n.Count++
-		n.Ended = finished
+	n, again := r.next(i, finished)
+	if !again {
+		last := *r // a job that is woken later is not to begin anew
+		if n != nil {
+			last.Passed = n.Passed
+		}
+		n = &last
 	}
-	return n, ok
+	n.Count++
+	n.Ended = finished
+	return n, again
 }
 
-// next is After, but for what counts repetitions.
+// next is After, but for what counts repetitions; false: no further time.
 func (r *Repeats) next(i *Info, finished time.Time) (*Repeats, bool) {
 	n, due := *r, r.Scheduled
 	if due.IsZero() {

@@ -365,7 +365,7 @@ type Delta struct {
 	Token    string             // the run's token: the fence
 	Outcome  statemachine.Event // complete, suspend, fail, backoff, requeue, reschedule, shutdown or Checkpoint
 	Delay    time.Duration      // of backoff, and of reschedule by the clock of this process
-	Repeat   *Repeats           // of reschedule: how far the repetition is then
+	Repeat   *Repeats           // of reschedule, and of complete for the last time: how far the repetition is then
 	Next     string             // token after a Checkpoint
 	Lease    time.Duration      // after a Checkpoint
 	Leads    bool               // what goes on after the Checkpoint is another run, which counts for the limit of runs

@@ -212,10 +212,16 @@ func txArgs(args []any, tx job.Tx) []any {
 }
 
 func deltaArgs(args []any, d *job.Delta) []any {
-	args = append(args, string(d.Job), d.Token, string(d.Outcome), d.Delay.Milliseconds(), d.Next,
+	outcome, next := d.Outcome, int64(-1)
+	if d.Repeat != nil && outcome == statemachine.Complete { // for the last time
+		outcome = statemachine.Reschedule
+	} else if d.Repeat != nil {
+		next = d.Repeat.Scheduled.UnixMilli()
+	}
+	args = append(args, string(d.Job), d.Token, string(outcome), d.Delay.Milliseconds(), d.Next,
 		d.Lease.Milliseconds(), markArg(d), d.Reason, d.Single)
-	if d.Outcome == statemachine.Reschedule {
-		args = append(args, d.Repeat.Scheduled.UnixMilli(), d.Repeat.Progress())
+	if outcome == statemachine.Reschedule {
+		args = append(args, next, d.Repeat.Progress())
 	}
 	target := func(id job.ID) string {
 		if id == "" {

@@ -12,7 +12,8 @@ func (r *Run) repeat(d *job.Delta, finished time.Time) {
 	if r.info.Repeat == nil {
 		return
 	}
-	if next, ok := r.info.Repeat.After(r.info, finished); ok {
+	next, again := r.info.Repeat.After(r.info, finished)
+	if d.Repeat = next; again {
 		reschedule(d, next, finished)
 	}
 }

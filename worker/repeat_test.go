@@ -18,40 +18,46 @@ import (
 	"github.com/weirworks/weir/worker"
 )
 
-// Chore notes in its state when it ran, and writes how often.
-type Chore struct {
+// Cleanup notes in its state when it ran, and writes how often.
+type Cleanup struct {
 	Fail string // the message at which it fails
+	Hush string // the message at which it writes nothing
 	In   port.In[string]
 	Out  port.Out[int]
 }
 
-func (c *Chore) Run(_ context.Context, run *worker.Run) error {
+func (c *Cleanup) Run(_ context.Context, run *worker.Run) error {
 	var times []time.Time
 	if _, err := run.State().Get("times", &times); err != nil {
 		return err
 	}
+	hush := false
 	for text, err := range c.In.All() {
 		if err != nil || text == c.Fail {
 			return worker.Permanent(errors.Join(errors.New("told to fail"), err))
 		}
+		hush = hush || text == c.Hush
 	}
 	times = append(times, run.Now())
-	return errors.Join(run.State().Set("times", times), c.Out.Write(len(times)))
+	if err := run.State().Set("times", times); err != nil || hush {
+		return err
+	}
+	return c.Out.Write(len(times))
 }
 
-// chores is a job that repeats, on a clock that the test moves.
-type chores struct {
+// cleanups is a job that repeats, on a clock that the test moves.
+type cleanups struct {
 	*testing.T
 	e *weirtest.Engine
 	h *job.Handle
 }
 
-// newChores creates it, as due so long ago.
-func newChores(t *testing.T, late time.Duration, r job.Repetition) *chores {
+// newCleanups creates it, as due so long ago.
+func newCleanups(t *testing.T, late time.Duration, r job.Repetition) *cleanups {
 	t.Helper()
 	t.Parallel()
-	e := weirtest.New(t, &Chore{})
-	plan, err := job.Single(&Chore{Fail: "fail"}, "").Plan()
+	e := weirtest.New(t, &Cleanup{})
+	plan, err := job.Single(&Cleanup{Fail: "fail", Hush: "hush"}, "").Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +71,13 @@ func newChores(t *testing.T, late time.Duration, r job.Repetition) *chores {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &chores{t, e, h}
+	c := &cleanups{t, e, h}
 	e.RunUntilQuiet()
 	return c
 }
 
 // ran wants the job to have run at these times, counted from the start.
-func (c *chores) ran(want ...time.Duration) {
+func (c *cleanups) ran(want ...time.Duration) {
 	c.Helper()
 	if state, err := c.h.State(c.Context(), "times"); err == nil && len(state) == 0 && len(want) == 0 {
 		return
@@ -85,7 +91,7 @@ func (c *chores) ran(want ...time.Duration) {
 	}
 }
 
-func (c *chores) info() *job.Info {
+func (c *cleanups) info() *job.Info {
 	c.Helper()
 	i, err := c.h.Info(c.Context())
 	if err != nil {
@@ -96,7 +102,7 @@ func (c *chores) info() *job.Info {
 
 // A job that completes runs again under its own ID, with the state that it left.
 func TestB31Repeats(t *testing.T) {
-	c := newChores(t, 0, job.Repetition{Schedule: "finished, +1 minute"})
+	c := newCleanups(t, 0, job.Repetition{Schedule: "finished, +1 minute"})
 	c.ran(0)
 	i := c.info()
 	if i.Status != statemachine.Scheduled || !i.Next.Equal(weirtest.Epoch.Add(time.Minute)) || i.Repeat.Count != 1 || !i.Repeat.Ended.Equal(weirtest.Epoch) {
@@ -131,7 +137,7 @@ func TestB21CatchesUp(t *testing.T) {
 		{"every:1h", schedule.MissedAll, 6, 0, next},
 	} {
 		t.Run(one.schedule+" "+one.missed, func(t *testing.T) {
-			c := newChores(t, late, job.Repetition{Schedule: one.schedule, Missed: one.missed})
+			c := newCleanups(t, late, job.Repetition{Schedule: one.schedule, Missed: one.missed})
 			c.ran(slices.Repeat([]time.Duration{0}, one.runs)...)
 			i := c.info()
 			if i.Repeat.Count != int64(one.runs) || i.Repeat.Passed != one.passed || !i.Next.Equal(weirtest.Epoch.Add(one.next)) || !i.Repeat.Scheduled.Equal(i.Next) {
@@ -160,7 +166,7 @@ func TestRepeatsByTheClock(t *testing.T) {
 		{"FINISHED, +1 DAY, START OF DAY, +4 HOURS", "Europe/Berlin", []time.Duration{0, d + 3*h}},
 	} {
 		t.Run(one.schedule+one.zone, func(t *testing.T) {
-			c := newChores(t, 0, job.Repetition{Schedule: one.schedule, Zone: one.zone})
+			c := newCleanups(t, 0, job.Repetition{Schedule: one.schedule, Zone: one.zone})
 			c.e.Advance(2*d - time.Second)
 			c.ran(one.want...)
 			want := statemachine.Scheduled
@@ -176,7 +182,7 @@ func TestRepeatsByTheClock(t *testing.T) {
 
 // Messages wait for the next repetition, unless they come during a run; a run that is asked for is the next repetition.
 func TestRepeatsReadsAtItsTime(t *testing.T) {
-	c := newChores(t, 0, job.Repetition{Schedule: "SCHEDULED, +1 HOUR"})
+	c := newCleanups(t, 0, job.Repetition{Schedule: "SCHEDULED, +1 HOUR"})
 	c.e.Feed(c.h, "in", "a")
 	c.e.RunUntilQuiet()
 	c.ran(0)
@@ -195,7 +201,7 @@ func TestRepeatsReadsAtItsTime(t *testing.T) {
 
 // A job that fails repeats no more until it is retried; terminating it ends it.
 func TestRepeatsUntilItFails(t *testing.T) {
-	c := newChores(t, 0, job.Repetition{Schedule: "SCHEDULED, +1 HOUR"})
+	c := newCleanups(t, 0, job.Repetition{Schedule: "SCHEDULED, +1 HOUR"})
 	c.e.Feed(c.h, "in", "fail")
 	c.e.Advance(3 * time.Hour)
 	c.ran(0)
@@ -224,14 +230,14 @@ func TestRepeatsUntilItFails(t *testing.T) {
 
 // A repetition that leads to no later time does not run without a pause.
 func TestRepeatsAtMostOnceASecond(t *testing.T) {
-	c := newChores(t, 0, job.Repetition{Schedule: "FINISHED, START OF DAY"})
+	c := newCleanups(t, 0, job.Repetition{Schedule: "FINISHED, START OF DAY"})
 	c.e.Advance(2 * time.Second)
 	c.ran(0, time.Second, 2*time.Second)
 }
 
 // What a job has stays the same size, however often it repeats.
 func TestRepeatsStayBounded(t *testing.T) {
-	c := newChores(t, 0, job.Repetition{Schedule: "every:1m"})
+	c := newCleanups(t, 0, job.Repetition{Schedule: "every:1m"})
 	c.e.Advance(20 * time.Minute)
 	i := c.info()
 	out, _ := i.Port(port.Output, "out")
@@ -240,10 +246,46 @@ func TestRepeatsStayBounded(t *testing.T) {
 	}
 }
 
+// A repetition that writes nothing leaves what nobody has read of the one before.
+func TestRepeatsKeepWhatWasWrittenLast(t *testing.T) {
+	c := newCleanups(t, 0, job.Repetition{Schedule: "every:1m"})
+	c.e.Advance(time.Minute)
+	c.e.Feed(c.h, "in", "hush")
+	c.e.Advance(time.Minute)
+	c.e.Feed(c.h, "in", "hush")
+	c.e.Advance(time.Minute)
+	if got := weirtest.Drain[int](c.e, c.h, "out"); !slices.Equal(got, []int{2}) {
+		t.Errorf("results %v, want that of the second repetition", got)
+	}
+	c.e.Advance(time.Minute)
+	if got := weirtest.Drain[int](c.e, c.h, "out"); !slices.Equal(got, []int{5}) {
+		t.Errorf("results %v, want that of the fifth repetition", got)
+	}
+}
+
+// The last repetition of a schedule that ends counts, too, and what wakes the job then does not begin the schedule anew.
+func TestRepeatsUntilTheLast(t *testing.T) {
+	c := newCleanups(t, 0, job.Repetition{Schedule: "rrule:DTSTART:20260101T000000Z\nRRULE:FREQ=YEARLY;UNTIL=20290601T000000Z"})
+	var last *job.Info
+	for range 10 {
+		c.e.Advance(365 * 24 * time.Hour)
+		last = c.info()
+	}
+	times := weirtest.State[[]time.Time](c.e, c.h, "times")
+	if last.Status != statemachine.Completed || last.Repeat.Count != int64(len(times)) || len(times) == 0 || !last.Repeat.Ended.Equal(times[len(times)-1]) {
+		t.Fatalf("%s, %+v; ran at %v", last.Status, last.Repeat, times)
+	}
+	c.e.Feed(c.h, "in", "more")
+	c.e.Advance(365 * 24 * time.Hour)
+	if i := c.info(); i.Status != statemachine.Completed || i.Repeat.Count != last.Repeat.Count+1 || !i.Next.IsZero() {
+		t.Errorf("woken after the last one: %s, %+v", i.Status, i.Repeat)
+	}
+}
+
 func TestRepeatIsRefused(t *testing.T) {
 	t.Parallel()
-	e := weirtest.New(t, &Chore{})
-	parent := e.StartWorker(&Chore{})
+	e := weirtest.New(t, &Cleanup{})
+	parent := e.StartWorker(&Cleanup{})
 	for _, one := range []struct {
 		n    job.New
 		want string
@@ -257,7 +299,7 @@ func TestRepeatIsRefused(t *testing.T) {
 		{job.New{Repeat: &job.Repetition{}}, "base"},
 		{job.New{Parent: parent.ID(), Name: "child", Repeat: &job.Repetition{Schedule: "DAILY"}}, "root job"},
 	} {
-		one.n.Type = "Chore"
+		one.n.Type = "Cleanup"
 		_, err := e.Client().Create(t.Context(), one.n)
 		if !errors.Is(err, job.ErrValue) || !regexp.MustCompile("repeat.*"+one.want).MatchString(err.Error()) {
 			t.Errorf("%+v: %v, want %s", one.n.Repeat, err, one.want)
@@ -268,9 +310,9 @@ func TestRepeatIsRefused(t *testing.T) {
 // Under an alias the same repetition is the same job.
 func TestRepeatUnderAlias(t *testing.T) {
 	t.Parallel()
-	e := weirtest.New(t, &Chore{})
+	e := weirtest.New(t, &Cleanup{})
 	start := func(opts ...job.Option) error {
-		_, err := e.Client().Start(t.Context(), job.Single(&Chore{}, ""), append(opts, job.Alias("chore"))...)
+		_, err := e.Client().Start(t.Context(), job.Single(&Cleanup{}, ""), append(opts, job.Alias("cleanup"))...)
 		return err
 	}
 	daily := job.Repeat(job.Repetition{Schedule: "DAILY"})
@@ -287,8 +329,8 @@ func TestRepeatUnderAlias(t *testing.T) {
 // Served by an engine, a job repeats on time; its hash stays as large as it is.
 func TestB31RepeatsServed(t *testing.T) {
 	each(t, func(b *bench) {
-		b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Chore{}} })
-		h, err := b.client.Start(b.ctx, job.Single(&Chore{}, ""), job.Repeat(job.Repetition{Schedule: "SCHEDULED, +1 SECOND"}))
+		b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Cleanup{}} })
+		h, err := b.client.Start(b.ctx, job.Single(&Cleanup{}, ""), job.Repeat(job.Repetition{Schedule: "SCHEDULED, +1 SECOND"}))
 		b.check(err)
 		b.until("it has run three times", func() bool {
 			i, err := h.Info(b.ctx)

@@ -75,7 +75,7 @@ func showJob(w io.Writer, v *api.Job) error {
 	add("created", when(style, v.CreatedAt))
 	add("by", deref(v.CreatedBy))
 	add("last run", when(style, v.RanAt))
-	add("repeats", repeats(style, v.Repeat))
+	add("repeats", repeats(style, v.Repeat, statemachine.Status(v.Status)))
 	add("removed", expires(style, v))
 	for _, e := range v.Errors {
 		add("error", style.Ago(e.At)+": "+explain.FirstLine(e.Message)+e.Where)
@@ -92,8 +92,8 @@ func showJob(w io.Writer, v *api.Job) error {
 	return showChildren(w, style, v)
 }
 
-// repeats says when a job runs again, and how often it has completed.
-func repeats(style term.Style, r *api.Repeat) string {
+// repeats says when a job runs again, unless that is over, and how often it has completed.
+func repeats(style term.Style, r *api.Repeat, status statemachine.Status) string {
 	if r == nil {
 		return ""
 	}
@@ -104,7 +104,7 @@ func repeats(style term.Style, r *api.Repeat) string {
 	if r.Passed > 0 {
 		text += ", " + times(r.Passed) + " passed over"
 	}
-	if r.Scheduled != nil {
+	if over := status.Settled() || status == statemachine.Failed; r.Scheduled != nil && !over {
 		text += ", due " + r.Scheduled.Format(time.RFC3339)
 	}
 	return text

@@ -187,6 +187,9 @@ func (t *Tree) why(i *job.Info, level int) {
 		if i.Tries > 0 {
 			t.poison(i, level)
 		}
+		if i.Repeat != nil {
+			t.deaf(i, level)
+		}
 	case statemachine.Waiting:
 		t.waits(i, level)
 	case statemachine.Terminated:
@@ -198,6 +201,15 @@ func (t *Tree) why(i *job.Info, level int) {
 		t.completed(i, level)
 	default:
 		t.asleep(i, level)
+	}
+}
+
+// deaf names the In ports of a job that repeats which are closed for all its runs to come.
+func (t *Tree) deaf(i *job.Info, level int) {
+	for _, p := range i.Ports {
+		if p.Dir == port.Input && p.Closed {
+			t.say(i, level, Because{Text: fmt.Sprintf("port %s was closed: the runs to come read what waits in it, and get no more messages", p.Name)})
+		}
 	}
 }
 

@@ -80,6 +80,11 @@ func TestOneJob(t *testing.T) {
 			job.Info{Status: statemachine.Scheduled, Next: noon.Add(50 * time.Hour)},
 			"job line/step waits for its time, which is in 2d2h, at 2026-11-23T14:00:00Z; to run it now:\n  $ weir run t.1\n",
 		},
+		{
+			job.Info{Status: statemachine.Scheduled, Next: noon.Add(time.Hour), Repeat: new(job.Repeats), Ports: []job.PortInfo{in("in", job.PortInfo{Closed: true}), in("more", job.PortInfo{})}},
+			"job line/step waits for its time, which is in 1h0m, at 13:00:00Z; to run it now:\n  $ weir run t.1\n" +
+				"port in was closed: the runs to come read what waits in it, and get no more messages\n",
+		},
 		{job.Info{Status: statemachine.Waiting, SequentialKey: "k"}, "job line/step begins when its tree does, which waits until the tree that holds the sequential key k is over\n"},
 		{
 			job.Info{Status: statemachine.Running, Ran: noon.Add(-2 * time.Second), Deaths: 5},
