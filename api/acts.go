@@ -175,7 +175,7 @@ func runJob(ctx context.Context, s *session, in *struct {
 	if err != nil {
 		return nil, s.refused(ctx, h, err)
 	}
-	return s.brief(ctx, h)
+	return answer(FullJob(ctx, h))
 }
 
 // refused adds to the refusal of a run what would be possible instead.
@@ -189,15 +189,6 @@ func (s *session) refused(ctx context.Context, h *job.Handle, err error) error {
 		return p
 	}
 	return err
-}
-
-// brief answers with what an Info says.
-func (s *session) brief(ctx context.Context, h *job.Handle) (*reply[*Job], error) {
-	info, err := h.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return answer(JobOf(info), nil)
 }
 
 // RetryWish says which jobs are to be retried.

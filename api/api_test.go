@@ -85,12 +85,19 @@ func TestGraphOverHTTP(t *testing.T) {
 	s := serve(t, "", nil)
 	text := strings.ReplaceAll(doubling, "it * factor", "it * ${factor}")
 	var c api.Checked
+	var started api.Job
 	s.ask("POST", "/v1/graphs/check", `{"graph":`+text+`}`).is(http.StatusOK, &c)
 	if c.Jobs != 1 || len(c.Inputs) != 1 || c.Outputs[0] != "out" {
 		t.Fatalf("checked %+v", c)
 	}
 	bad := s.ask("POST", "/v1/graphs/check", `{"graph":"weir: 1\nnodes:\n  a: {type: mapp}\n  b: {type: emmit}\n"}`)
 	bad.refuses(http.StatusUnprocessableEntity, "usage", "did you mean")
+	s.ask("POST", "/v1/jobs", `{"type":"map","args":{"expr":"it"},"repeat":{"schedul":"DAILY"}}`).refuses(http.StatusUnprocessableEntity, "usage", `"schedul": did you mean "schedule"`)
+	s.ask("POST", "/v1/jobs", `{"type":"map","args":{"expr":"it"},"sourc":{"repeat":{"zone":"UTC"}}}`).refuses(http.StatusUnprocessableEntity, "usage", `"sourc": use one of: type`)
+	s.ask("POST", "/v1/graphs", `{"alias":"first","graph":`+text+`}`).is(http.StatusCreated, &started)
+	if len(started.Aliases) != 1 || started.Errors == nil {
+		t.Errorf("started %+v", started)
+	}
 	var p api.Problem
 	if bad.is(http.StatusUnprocessableEntity, &p); len(p.Errors) != 2 || !strings.HasPrefix(p.Errors[0].Where, "3:") {
 		t.Errorf("errors %+v", p.Errors)

@@ -226,11 +226,11 @@ func startGraph(ctx context.Context, s *session, in *startInput) (*started, erro
 	}); err != nil {
 		return nil, err
 	}
-	info, err := h.Info(ctx)
+	v, err := FullJob(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	out := &started{Status: http.StatusCreated, Location: "/v1/jobs/" + string(h.ID()), Body: JobOf(info)}
+	out := &started{Status: http.StatusCreated, Location: "/v1/jobs/" + string(h.ID()), Body: v}
 	if !h.Created() {
 		out.Status = http.StatusOK
 	}

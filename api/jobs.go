@@ -74,7 +74,7 @@ type JobFilter struct {
 	Type   string    `query:"type" doc:"a worker type, or the name of a graph"`
 	Queue  string    `query:"queue"`
 	Label  []string  `query:"label" doc:"KEY=VALUE, or KEY for any value; several with commas: all of them"`
-	Alias  string    `query:"alias" doc:"a pattern of aliases: * stands for any letters, ? for one"`
+	Alias  string    `query:"alias" doc:"a pattern of aliases: * stands for any characters, ? for one"`
 	Path   string    `query:"path" doc:"a path of names with patterns: shop/pay/* are the children of shop/pay, shop/** is shop and all below it; the first name may be a pattern of aliases"`
 	Name   string    `query:"name" doc:"a pattern of the name as a child; it includes all"`
 	State  []string  `query:"state" doc:"keys that the state of the job has, with commas between them: all of these"`

@@ -232,7 +232,7 @@ func checkKind(of, kind string) error {
 
 // LeaseAsked says which runs a worker wants.
 type LeaseAsked struct {
-	Types    []string  `json:"types" doc:"patterns of types: * stands for any letters, ? for one"`
+	Types    []string  `json:"types" doc:"patterns of types: * stands for any characters, ? for one"`
 	Queues   []string  `json:"queues,omitempty" doc:"in this order; default alone, if it is not given"`
 	Max      int       `json:"max,omitempty" minimum:"0" maximum:"100" doc:"runs at most; 1 if it is not given"`
 	Messages int       `json:"messages,omitempty" minimum:"0" maximum:"1000" doc:"messages of each In port that a run sees at most; 1000 if it is not given"`

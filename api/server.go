@@ -363,9 +363,43 @@ func decode(raw []byte, v any) error {
 	}
 	if _, quoted, ok := strings.Cut(err.Error(), "unknown field "); ok {
 		name := strings.Trim(quoted, `"`)
-		return fmt.Errorf("unknown key %.80q: %s", name, port.Suggest(name, keysOf(reflect.TypeOf(v))))
+		t, _ := lacking(raw, reflect.TypeOf(v), name)
+		return fmt.Errorf("unknown key %.80q: %s", name, port.Suggest(name, keysOf(t)))
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// lacking finds the type of the object in a body of type t that has a key which is unknown there; else it is t.
+func lacking(raw []byte, t reflect.Type, name string) (in reflect.Type, found bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		var all []json.RawMessage
+		if json.Unmarshal(raw, &all) == nil {
+			for _, one := range all {
+				if in, found := lacking(one, t.Elem(), name); found {
+					return in, true
+				}
+			}
+		}
+	case reflect.Struct:
+		var object map[string]json.RawMessage
+		if json.Unmarshal(raw, &object) != nil {
+			break
+		}
+		if _, has := object[name]; has && !slices.Contains(keysOf(t), name) {
+			return t, true
+		}
+		for _, f := range reflect.VisibleFields(t) {
+			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if in, found := lacking(object[key], f.Type, name); found {
+				return in, true
+			}
+		}
+	}
+	return t, false
 }
 
 // keysOf are the keys that an object of a type can have.

@@ -54,7 +54,7 @@ func (e *EngineInfo) Takes(queue, typ string) bool {
 		(e.Build == "" || !slices.Contains(n.Refused, e.Build) && !slices.Contains(n.Unread, e.Build))
 }
 
-// MatchType tells whether the name of a type matches a pattern: * stands for any letters, ? for one, [a-z] for one of these.
+// MatchType tells whether the name of a type matches a pattern: * stands for any characters, ? for one, [a-z] for one of these.
 func MatchType(pattern, typ string) bool {
 	if pattern == typ {
 		return true
@@ -66,7 +66,7 @@ func MatchType(pattern, typ string) bool {
 // CheckPattern refuses what MatchType cannot read. The error wraps ErrName.
 func CheckPattern(pattern string) error {
 	if _, err := path.Match(unslashed(pattern), ""); err != nil || pattern == "" || len(pattern) > MaxName {
-		return fmt.Errorf("%w: pattern %.80q of types: use a type, or * for any letters, ? for one, [a-z] for one of these", ErrName, pattern)
+		return fmt.Errorf("%w: pattern %.80q of types: use a type, or * for any characters, ? for one, [a-z] for one of these", ErrName, pattern)
 	}
 	return nil
 }

@@ -22,11 +22,11 @@ type Filter struct {
 	Queue  string
 	Labels map[string]string // all of these
 	Keys   []string          // labels with these keys, whatever their values
-	// Alias is a pattern that one of the job's aliases matches: * stands for any letters,
+	// Alias is a pattern that one of the job's aliases matches: * stands for any characters,
 	// ? for one, [a-z] for one of these.
 	Alias string
 	// Path is a path of names with patterns in it: shop/pay/* are the children of shop/pay. In front of its first pattern it is
-	// what Find takes; the first name may be a pattern of aliases. As in an alias, * stands for any letters of a name; a name
+	// what Find takes; the first name may be a pattern of aliases. As in an alias, * stands for any characters of a name; a name
 	// that is ** stands for any number of names, none included: shop/** is shop and all below it.
 	Path string
 	// Name is a pattern of the name that the job has as a child. It includes All, as do Path and Below.
@@ -152,7 +152,7 @@ func (f *Filter) checkNames() error {
 	return nil
 }
 
-// MatchName tells whether a name is as a pattern says: * stands for any letters, ? for one, [a-z] for one of these. A
+// MatchName tells whether a name is as a pattern says: * stands for any characters, ? for one, [a-z] for one of these. A
 // pattern that is malformed matches nothing.
 func MatchName(pattern, name string) bool {
 	flat := func(s string) string { return strings.ReplaceAll(s, "/", "\x00") } // which path.Match holds for no letter

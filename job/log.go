@@ -182,7 +182,7 @@ func (r *LogReader) Seek(position string) error {
 		tree, at, ok := strings.Cut(one, "=")
 		id, err := ParseID(tree)
 		if !ok || err != nil {
-			return fmt.Errorf("position %.80q of a log: use what was read with the last entry", position)
+			return fmt.Errorf("%w: position %.80q of a log: use what was read with the last entry", ErrValue, position)
 		}
 		seen[id] = at
 	}

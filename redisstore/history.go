@@ -140,7 +140,7 @@ func position(text string) (entry int64, run int, err error) {
 		run, err = strconv.Atoi(nth)
 	}
 	if err != nil || entry < 0 || several && run < 0 {
-		return 0, -1, fmt.Errorf("%q is no position of a log: use that of an entry that was read", text)
+		return 0, -1, fmt.Errorf("%w: %.80q is no position of a log: use that of an entry that was read", job.ErrValue, text)
 	}
 	return entry, run, nil
 }

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/encrypt"
 	"github.com/weirworks/weir/httpstore"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -54,6 +56,15 @@ var negative = regexp.MustCompile(`^unknown shorthand flag: '\d' in (-.*)$`)
 func flagError(c *cobra.Command, err error) error {
 	if m := negative.FindStringSubmatch(err.Error()); m != nil {
 		err = fmt.Errorf("%s is read as a flag: write it behind --, as in %s … -- %s", m[1], c.CommandPath(), m[1])
+	}
+	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
+		var flags []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, "--"+f.Name) })
+		if hint := port.Suggest("--"+unknown.GetSpecifiedName(), flags); !strings.HasPrefix(hint, "use") {
+			err = fmt.Errorf("%w: %s", err, hint)
+		} else {
+			err = fmt.Errorf("%w: see %s --help", err, c.CommandPath())
+		}
 	}
 	return usageError{err}
 }

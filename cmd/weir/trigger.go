@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -161,6 +162,9 @@ empty text or a 0 clears it. Another schedule begins anew.`,
 				after, err := fieldsOf(t.Definition)
 				if err != nil {
 					return err
+				}
+				if maps.EqualFunc(before, after, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+					return usageError{fmt.Errorf("trigger %s is so already: give it another SCHEDULE, or a flag with what is to change", h.ID())}
 				}
 				for name := range before {
 					if after[name] == nil {

@@ -96,6 +96,12 @@ func TestTrigger(t *testing.T) {
 		weir(t, url, append([]string{"trigger"}, strings.Fields(c.line)...)...)
 		until(t, c.line, func() bool { return c.ok(triggerOf(t, url, "daily")) })
 	}
+	for _, same := range [][]string{{"trigger", "change", "daily"}, {"trigger", "change", "daily", "--missed", "skip"}} {
+		var stderr bytes.Buffer
+		if code := run(t.Context(), append([]string{"--redis", url}, same...), &stderr, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "is so already: give it") {
+			t.Errorf("%v: exit code %d, %s", same, code, stderr.String())
+		}
+	}
 	until(t, "the one fires once, and completes", func() bool {
 		s := triggerOf(t, url, "once")
 		return s.Firings == 1 && s.Status.Settled()

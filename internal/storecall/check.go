@@ -216,7 +216,7 @@ func (s *Settling) check(by By) (err error) {
 		return err
 	}
 	if len(s.Settlement.Letters) == 0 {
-		return fmt.Errorf("%w: there are no letters to settle", job.ErrValue)
+		return fmt.Errorf("%w: there are no dead letters to settle", job.ErrValue)
 	}
 	for _, l := range s.Settlement.Letters {
 		if len(l.Ports) != len(l.Items) {

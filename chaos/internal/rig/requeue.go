@@ -97,7 +97,7 @@ func (q *requeued) check(ctx context.Context, r *rig) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(got, func(a, b crew.Message) int { return a.N - b.N }) // letters come late
+	slices.SortFunc(got, func(a, b crew.Message) int { return a.N - b.N }) // dead letters come late
 	r.numbers(q.name, got, q.wants)
 	return nil
 }
