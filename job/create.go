@@ -44,6 +44,9 @@ type New struct {
 	Repeat *Repetition
 	// SequentialKey is the key of the function of this name; empty for none. A child has none.
 	SequentialKey string
+	// Unique has the job created unless one with the same unique key is there, see the function of this name; nil: it has none. A
+	// child has none.
+	Unique *UniqueBy
 }
 
 // Create creates one job by the name of its type. Nothing is stored when the type is
@@ -92,6 +95,9 @@ func (c *Client) create(ctx context.Context, n New) (*Handle, error) {
 		}
 	}
 	created, err := c.store.Create(ctx, id, plan, n.By)
+	if there := c.standing(err); there != nil {
+		return there, nil
+	}
 	if err != nil && n.Alias != "" {
 		return nil, errors.Join(err, c.store.Unclaim(context.WithoutCancel(ctx), n.Alias, id))
 	}
@@ -148,7 +154,11 @@ func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name str
 	for _, s := range MergePorts(typ.Ports, n.Ports) {
 		node.Ports = append(node.Ports, Port{Spec: s})
 	}
-	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain, SequentialKey: n.SequentialKey}
+	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain, SequentialKey: n.SequentialKey, Unique: n.Unique}
+	o := startOptions{alias: n.Alias, aliased: n.Alias != ""}
+	if plan, err = o.distinguish(plan, n.Parent != ""); err != nil {
+		return nil, err
+	}
 	if n.Repeat != nil {
 		if plan.Repeat, err = n.Repeat.Repeats(time.Now()); err != nil {
 			return nil, err

@@ -29,7 +29,7 @@ type Handle struct {
 func (h *Handle) ID() ID { return h.id }
 
 // Created tells whether the Start that returned this handle created the tree, rather
-// than found it under its alias.
+// than found it under its alias, its Key or its unique key.
 func (h *Handle) Created() bool { return h.created }
 
 // Info returns what is known of the job now.

@@ -51,6 +51,8 @@ type Info struct {
 	Trace        Trace             `json:"-" cbor:"trace"`        // that it was created in
 	// SequentialKey is that of its tree, see the function SequentialKey; of jobs that a run spawned it is empty.
 	SequentialKey string `json:"sequential_key,omitempty"`
+	// UniqueKey is that of its tree, if it is the root and has one, see the function Unique.
+	UniqueKey string `json:"unique_key,omitempty"`
 	// TypeVersion is the version of its type that an engine must have to run it; 0: any has it.
 	TypeVersion int        `json:"type_version,omitempty"`
 	Needs       *Needs     `json:"-" cbor:"needs"` // of an engine; nil: just the type

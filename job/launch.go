@@ -69,6 +69,9 @@ func PlanLaunch(p Planner, opts ...Option) (*Launch, error) {
 	if err != nil {
 		return nil, err
 	}
+	if plan.Unique != nil {
+		return nil, fmt.Errorf("%w: a tree that a run starts has no unique key: give it job.WithID(job.IDAt(time, name)), or have a client start it", ErrName)
+	}
 	if err := CheckLaunch(plan); err != nil {
 		return nil, err
 	}

@@ -240,6 +240,9 @@ func nameAll(some []*start, name func(*start) string, look func([]string, []ID) 
 
 // arrived makes the handle of a tree that was created, or was there.
 func (c *Client) arrived(ctx context.Context, s *start, created bool, err error) {
+	if s.h = c.standing(err); s.h != nil {
+		return
+	}
 	s.h = c.handle(s.id)
 	s.h.created = created
 	switch {

@@ -56,6 +56,9 @@ type Plan struct {
 	// SequentialKey lets the tree be active only after those that have the same key and were created before, see the function
 	// SequentialKey; empty for none. It is no part of what a graph is.
 	SequentialKey string
+	// Unique has the tree created unless one with the same unique key is there, see the function Unique; nil: it has no such key. It
+	// is no part of what a graph is.
+	Unique *UniqueBy
 }
 
 // Plan implements Planner: a plan is one of itself.
@@ -162,6 +165,14 @@ func (p *Plan) Validate() error {
 		}
 		if p.Parent != "" {
 			return errKeyedChild(p.SequentialKey)
+		}
+	}
+	if p.Unique != nil {
+		if err := p.Unique.Validate(); err != nil {
+			return err
+		}
+		if p.Parent != "" {
+			return errUniqueChild()
 		}
 	}
 	if p.TellEnd != nil {

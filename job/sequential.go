@@ -5,14 +5,11 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
 
-// MaxKey is how many bytes a key has at most: of SequentialKey, and of Key.
+// MaxKey is how many bytes a key has at most: of SequentialKey, of Unique, and of Key.
 const MaxKey = 128
 
 // SequentialKey gives the tree a key of its namespace. Of the trees with one key, of whatever types and queues, one is active at
@@ -32,15 +29,7 @@ func SequentialKey(key string) Option {
 
 // CheckSequentialKey returns an error that wraps ErrName unless a key can be one of SequentialKey.
 func CheckSequentialKey(key string) error {
-	switch {
-	case len(key) == 0 || len(key) > MaxKey:
-		return fmt.Errorf("%w: sequential key %.80q has %d bytes: use 1 to %d", ErrName, key, len(key), MaxKey)
-	case !utf8.ValidString(key):
-		return fmt.Errorf("%w: sequential key %.80q is not valid UTF-8", ErrName, key)
-	case strings.ContainsFunc(key, unicode.IsControl):
-		return fmt.Errorf("%w: sequential key %.80q holds a control character", ErrName, key)
-	}
-	return nil
+	return checkKeyText("sequential", key)
 }
 
 // Turn is the place of a tree among those with its sequential key.
@@ -60,7 +49,7 @@ type SequenceKey struct {
 
 // Sequences keeps trees with one sequential key one after the other.
 type Sequences interface {
-	// Keyed returns the ID that the root of a tree gets in the place of id if it has a sequential key: always the same.
+	// Keyed returns the ID that the root of a tree gets in the place of id if it has a key, see Plan.Home: always the same.
 	Keyed(id ID, key string) ID
 	// Turn returns the place of a tree among those with its key, or ErrNotFound.
 	Turn(ctx context.Context, id ID) (Turn, error)
@@ -75,7 +64,7 @@ func (h *Handle) Turn(ctx context.Context) (Turn, error) {
 	return t, nil
 }
 
-// InShardOf returns an ID of a root that lies in the shard of a sequential key: this one, or one that follows from it and has its time.
+// InShardOf returns an ID of a root that lies in the shard of a key: this one, or one that follows from it and has its time.
 // It is for stores.
 func (id ID) InShardOf(key string, shards int) ID {
 	want := int(Hash(key) % uint32(shards))
@@ -111,10 +100,11 @@ func errKeyedChild(key string) error {
 	return fmt.Errorf("%w: a child cannot have the sequential key %.80q: start it as a tree of its own, or give the key to its root", ErrName, key)
 }
 
-// placed returns the ID of a root with a plan: in the shard of its sequential key, if it has one.
+// placed returns the ID of a root with a plan: in the shard of its key, if it has one.
 func (c *Client) placed(id ID, plan *Plan) ID {
-	if plan.SequentialKey == "" {
+	home := plan.Home()
+	if home == "" {
 		return id
 	}
-	return c.store.Keyed(id, plan.SequentialKey)
+	return c.store.Keyed(id, home)
 }

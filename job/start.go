@@ -42,6 +42,7 @@ type startOptions struct {
 	repeat    *Repetition
 	// sequential is the key of SequentialKey.
 	sequential *string
+	unique     *UniqueBy
 }
 
 // option is an Option for trees, childOption one for children, too.
@@ -142,7 +143,11 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 		}
 	}
 	h := c.handle(id)
-	if h.created, err = c.store.Create(ctx, id, plan, o.by); err != nil {
+	h.created, err = c.store.Create(ctx, id, plan, o.by)
+	if there := c.standing(err); there != nil {
+		return there, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("starting tree %s: %w", id, err)
 	}
 	if !h.created && !o.keyed && o.id == nil {
@@ -207,6 +212,9 @@ func (o *startOptions) plan(p Planner, name string) (*Plan, error) {
 		plan = &changed
 	}
 	if plan, err = o.sequence(plan, name != ""); err != nil {
+		return nil, err
+	}
+	if plan, err = o.distinguish(plan, name != ""); err != nil {
 		return nil, err
 	}
 	err = plan.Validate()

@@ -20,7 +20,8 @@ type Creator interface {
 	// Create stores all jobs of a plan, its root under the given ID, or none. created is
 	// false when that job exists already; then nothing changed. A plan with a Parent
 	// grows the parent's tree: its root's ID is one that Reserve set aside there; ErrMoved says that
-	// it is another job's by now, as a Redis that lost its last writes gives numbers out again.
+	// it is another job's by now, as a Redis that lost its last writes gives numbers out again. Of a plan with a unique key the error
+	// is a *DuplicateError if another tree has the key.
 	Create(ctx context.Context, id ID, plan *Plan, by string) (created bool, err error)
 	// Reserve sets n numbers of a tree aside and returns the first.
 	Reserve(ctx context.Context, tree ID, n int) (int, error)

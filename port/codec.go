@@ -83,6 +83,21 @@ func plain[T string | []byte](s T) bool {
 	return true
 }
 
+// Canonical is Encode for comparing: keys of objects are sorted, and numbers are as they are written.
+func Canonical(v any) (json.RawMessage, error) {
+	raw, err := Encode(v)
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var plain any
+	if err := dec.Decode(&plain); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEncoding, err)
+	}
+	return Encode(plain)
+}
+
 func compact(raw json.RawMessage) (json.RawMessage, error) {
 	if err := Check(raw); err != nil {
 		return nil, err

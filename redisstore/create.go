@@ -26,7 +26,7 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 	large := ""
 	if len(createParts(nodes)) > 1 {
 		large = "1"
-		if fresh, err := s.createBelow(ctx, root, due, nodes[1:]); err != nil || !fresh {
+		if fresh, err := s.createBelow(ctx, root, plan, nodes[1:]); err != nil || !fresh {
 			return false, err
 		}
 		nodes = nodes[:1]
@@ -51,7 +51,7 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 
 // nodesOf are the jobs of a plan as born() in plan.lua reads them.
 func (s *Store) nodesOf(root job.ID, plan *job.Plan, by string) ([][]any, error) {
-	if err := s.checkSequence(root, plan); err != nil {
+	if err := s.checkHome(root, plan); err != nil {
 		return nil, err
 	}
 	digest := plan.Digest()
@@ -64,7 +64,7 @@ func (s *Store) nodesOf(root job.ID, plan *job.Plan, by string) ([][]any, error)
 
 // createCall are the arguments of create.lua.
 func createCall(root job.ID, plan *job.Plan, large string, nodes [][]any) []any {
-	args := []any{string(root), string(plan.Parent), plan.Nodes[0].Name, rand.Text(), large, len(plan.Nodes), len(nodes)}
+	args := []any{string(root), string(plan.Parent), plan.Nodes[0].Name, rand.Text(), large, uniqueBy(plan), len(plan.Nodes), len(nodes)}
 	for _, n := range nodes {
 		args = append(args, n...)
 	}
@@ -85,7 +85,11 @@ func (s *Store) createArgs(root job.ID, plan *job.Plan, by string) (due string, 
 
 // createdBy tells what create.lua says of a job that it was to create.
 func createdBy(d *decoder, l []any, root, parent job.ID) (created bool, err error) {
-	if why, refused := d.at(l, 0).(string); refused && (why == "leftovers" || why == "moved") {
+	why, refused := d.at(l, 0).(string)
+	if holder, is := strings.CutPrefix(why, uniqueReply); is {
+		return false, &job.DuplicateError{ID: job.ID(holder)}
+	}
+	if refused && (why == "leftovers" || why == "moved") {
 		return false, refusal(why, root)
 	} else if refused {
 		return false, fmt.Errorf("under parent %s: %w", parent, refusal(why, parent))
@@ -139,13 +143,13 @@ func createParts(nodes [][]any) [][][]any {
 
 // createBelow creates the jobs of a large plan but the first, where nobody sees them yet.
 // fresh is false if the first one exists already.
-func (s *Store) createBelow(ctx context.Context, first job.ID, due string, nodes [][]any) (fresh bool, err error) {
-	isRoot := ""
+func (s *Store) createBelow(ctx context.Context, first job.ID, plan *job.Plan, nodes [][]any) (fresh bool, err error) {
+	due, isRoot := s.keys.dueOf(first), ""
 	if first.IsRoot() {
 		isRoot = "1"
 	}
 	for _, part := range createParts(nodes) {
-		args := []any{string(first), isRoot, len(nodes) + 1, len(part)}
+		args := []any{string(first), isRoot, uniqueBy(plan), len(nodes) + 1, len(part)}
 		for _, n := range part {
 			args = append(args, n...)
 		}
@@ -154,13 +158,14 @@ func (s *Store) createBelow(ctx context.Context, first job.ID, due string, nodes
 			return false, err
 		}
 		var d decoder
-		switch d.int(reply) {
-		case 0:
-			return false, d.err
-		case -1:
-			return false, refusal("leftovers", first)
-		}
-		if d.err != nil {
+		why := d.str(reply)
+		holder, is := strings.CutPrefix(why, uniqueReply)
+		switch {
+		case is:
+			return false, &job.DuplicateError{ID: job.ID(holder)}
+		case why == "leftovers":
+			return false, refusal(why, first)
+		case why != "1":
 			return false, d.err
 		}
 		failpoint.Hit(failpoint.MidSpawnChildren)

@@ -449,6 +449,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	}
 	i.Options, i.Repeat = d.options(f["options"]), d.repeats(f["repeat"], f["repeated"])
 	i.Labels, i.Trace, i.SequentialKey = d.labels(f["labels"]), job.StoredTrace(f["trace"]), f["key"]
+	i.UniqueKey = uniqueKey(f["unique"])
 	i.Retain, i.Release = d.retention(f["retain"]), f["retain"] == releaseField
 	values := d.rawMap(defaults)
 	d.pairs(lengths, func(k string, v any) { waiting[k] = d.int(v) })

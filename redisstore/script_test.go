@@ -18,7 +18,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "log": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "plan": true, "serial": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "repeats": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true, "workkit": true}
+var libraries = map[string]bool{"base": true, "log": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "plan": true, "serial": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "repeats": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true, "unique": true, "workkit": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -106,7 +106,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua() + redisstore.RetentionLua()
-	for _, library := range []string{"base", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "place", "plan", "run", "subtree", "hub", "delta", "tx"} {
+	for _, library := range []string{"base", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "place", "plan", "unique", "run", "subtree", "hub", "delta", "tx"} {
 		src += b.scripts[library]
 	}
 	own := map[string]string{"mail_apply": b.scripts["launch"] + b.scripts["workkit"]}[name]
@@ -139,9 +139,9 @@ func TestScriptReplies(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
 	root := []any{bareRoot, "create", "", "", "", 10, "type", "T", "queue", "q", "name", "", "i.in", "0", "o.out", "0", 2, "in", "7", 0}
-	b.want("[1 [q 0 T]]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
-	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", "", 1, 1}, root...)...)
-	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", "", 1, 1}, root...)...)
+	b.want("[1 [q 0 T]]", "create", append([]any{bareRoot, "", "", "t1", "", "", 1, 1}, root...)...)
+	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", "", "", 1, 1}, root...)...)
+	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", "", "", 1, 1}, root...)...)
 	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]   ] ["+bareRoot+".1  [] []   ]] []]") {
 		t.Errorf("tree_walk replies %s", got)
 	}
@@ -214,7 +214,7 @@ func TestScriptReplies(t *testing.T) {
 func TestScriptsRepeatedLate(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
-	b.run("create", bareRoot, "", "", "t1", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
+	b.run("create", bareRoot, "", "", "t1", "", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
 	k := bareShard + "j:" + bareRoot
 	for _, c := range []struct {
 		script         string
@@ -240,7 +240,7 @@ func TestScriptsRepeatedLate(t *testing.T) {
 func TestScriptLogPage(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
-	b.run("create", bareRoot, "", "", "t1", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
+	b.run("create", bareRoot, "", "", "t1", "", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
 	b.want("[0 [] 1]", "log_page", bareRoot, "", "", 9, 9)
 	for _, token := range []string{"w1", "w2"} {
 		b.want("[ok []  []]", "port_write", bareRoot, "i", "in", token, 60000, "", "", token+"'s", 1, "7", 0)
@@ -260,7 +260,7 @@ func TestScriptLogPage(t *testing.T) {
 func TestOrdersOfAnotherLife(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
-	b.run("create", bareRoot, "", "", "t1", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
+	b.run("create", bareRoot, "", "", "t1", "", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
 	write := strings.Join([]string{"write", bareRoot, "in", "", "7"}, "\x1f")
 	if err := b.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: bareShard + "outbox", ID: "5-1", Values: []string{"to", bareRoot, "order", write}}).Err(); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -14,13 +17,42 @@ import (
 // Keyed implements job.Sequences.
 func (s *Store) Keyed(id job.ID, key string) job.ID { return id.InShardOf(key, s.keys.shards) }
 
-// checkSequence refuses a root that does not lie in the shard of its sequential key.
-func (s *Store) checkSequence(root job.ID, plan *job.Plan) error {
-	if key := plan.SequentialKey; key != "" && s.Keyed(root, key) != root {
-		return fmt.Errorf("%w: tree %s was to have another sequential key than %.80q, or none, when its ID was chosen: use another alias or key", job.ErrID, root, key)
+// checkHome refuses a root that does not lie in the shard of its key.
+func (s *Store) checkHome(root job.ID, plan *job.Plan) error {
+	kind := "sequential"
+	if plan.SequentialKey == "" {
+		kind = "unique"
+	}
+	if key := plan.Home(); key != "" && s.Keyed(root, key) != root {
+		return fmt.Errorf("%w: tree %s was to have another %s key than %.80q, or none, when its ID was chosen: use another alias or key", job.ErrID, root, kind, key)
+	}
+	if plan.Unique != nil && plan.Unique.Key == "" {
+		return fmt.Errorf("%w: the unique key of tree %s is empty", job.ErrName, root)
 	}
 	return nil
 }
+
+// uniqueReply is what scripts say before the root that has the unique key of one that was to be created.
+const uniqueReply = "unique "
+
+// uniqueSeparator stands between the sequential key and the unique key of a tree that has both.
+const uniqueSeparator = "\x1e"
+
+// uniqueBy is by what a tree is unique, as unique.lua reads it; empty: by nothing.
+func uniqueBy(plan *job.Plan) string {
+	if plan.Unique == nil {
+		return ""
+	}
+	name := plan.Unique.Key
+	if plan.SequentialKey != "" {
+		name = plan.SequentialKey + uniqueSeparator + name
+	}
+	ms := (plan.Unique.For + time.Millisecond - 1) / time.Millisecond
+	return strconv.FormatInt(int64(ms), 10) + " " + name
+}
+
+// uniqueKey is the unique key in the name that a root's hash has of it.
+func uniqueKey(name string) string { return name[strings.LastIndex(name, uniqueSeparator)+1:] }
 
 // Turn implements job.Sequences.
 func (s *Store) Turn(ctx context.Context, id job.ID) (t job.Turn, err error) {

@@ -86,6 +86,12 @@ func wires() []wire {
 			e.ok(err)
 			return created
 		}},
+		{name: "create with a unique key", match: "wireby", call: func(e *env, _ *world) any {
+			plan := &job.Plan{Nodes: tree(), Unique: &job.UniqueBy{Key: "k"}}
+			created, err := e.store.Create(e.Context(), e.store.Keyed(wireNew, "k"), plan, "wireby")
+			e.ok(err)
+			return created
+		}},
 		{name: "begin", match: "wiretoken", call: func(e *env, w *world) any {
 			b := beginning()
 			b.Token = "wiretoken"

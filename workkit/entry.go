@@ -36,24 +36,21 @@ func (e *Entry) Type() string {
 
 // Canonical is the JSON of the entry with its keys sorted and without blanks.
 func (e *Entry) Canonical() ([]byte, error) {
-	var args any = []any{}
+	args := json.RawMessage("[]")
 	if len(e.Args) > 0 {
-		dec := json.NewDecoder(bytes.NewReader(e.Args))
-		dec.UseNumber() // as it is written
-		if err := dec.Decode(&args); err != nil {
-			return nil, fmt.Errorf("%w of %s: args are not valid JSON: %w", job.ErrConfig, Label, err)
-		}
+		args = e.Args
 	}
-	if _, ok := args.([]any); !ok {
+	if err := port.Check(args); err != nil {
+		return nil, fmt.Errorf("%w of %s: args are not valid JSON: %w", job.ErrConfig, Label, err)
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(args), []byte("[")) {
 		return nil, fmt.Errorf("%w of %s: args %.60s: use a JSON array, such as [1, 2]", job.ErrConfig, Label, e.Args)
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(map[string]any{"args": args, "cron": e.Cron, "job": e.Job}); err != nil {
+	raw, err := port.Canonical(map[string]any{"args": args, "cron": e.Cron, "job": e.Job})
+	if err != nil {
 		return nil, fmt.Errorf("%w of %s: %w", job.ErrConfig, Label, err)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return raw, nil
 }
 
 // ID is the SHA-1 of the canonical JSON.

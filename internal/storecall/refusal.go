@@ -48,6 +48,8 @@ type Refusal struct {
 	Wraps []string `json:",omitempty"`
 	// Letter is which of several letters was refused, from 1; 0 for none.
 	Letter int `json:",omitempty"`
+	// Duplicate is the tree that has the unique key of one that was to be created; empty if it is not about that.
+	Duplicate job.ID `json:",omitempty"`
 }
 
 // RefusedLetter is an error that says which of several letters was refused.
@@ -77,6 +79,10 @@ func RefusalOf(err error) *Refusal {
 	if errors.As(err, &letter) {
 		r.Letter = letter.Letter + 1
 	}
+	var same *job.DuplicateError
+	if errors.As(err, &same) {
+		r.Duplicate = same.ID
+	}
 	return r
 }
 
@@ -94,6 +100,9 @@ func (r *Refusal) Error() string { return r.Text }
 
 // Unwrap returns the errors that it wrapped where it comes from.
 func (r *Refusal) Unwrap() (all []error) {
+	if r.Duplicate != "" {
+		all = append(all, &job.DuplicateError{ID: r.Duplicate})
+	}
 	for _, s := range sentinels {
 		for _, name := range r.Wraps {
 			if s.name == name {

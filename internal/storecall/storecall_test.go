@@ -129,6 +129,10 @@ func TestRefusals(t *testing.T) {
 	if !errors.Is(closed, job.ErrPort) {
 		t.Error("a port that is closed is no longer one of ErrPort")
 	}
+	var same *job.DuplicateError
+	if !errors.As(storecall.RefusalOf(&job.DuplicateError{ID: "x"}), &same) || same.ID != "x" || !errors.Is(same, job.ErrExists) {
+		t.Errorf("a duplicate became %v", same)
+	}
 	if storecall.RefusalOf(nil) != nil || storecall.Errors([]*storecall.Refusal{nil, closed})[0] != nil {
 		t.Error("no error became one")
 	}

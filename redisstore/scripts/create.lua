@@ -1,12 +1,12 @@
 -- create: create all jobs of a plan, or none if its first job exists. Of a large plan all
 -- but the first were created by create_part, and enter with the first one.
 -- KEYS: due
--- ARGV: first job, parent or '', name, token, '1' for a large plan, jobs of the plan, jobs
---       here, then of each what born() in plan.lua reads
+-- ARGV: first job, parent or '', name, token, '1' for a large plan, by what it is unique, as unique.lua says, jobs of the
+--       plan, jobs here, then of each what born() in plan.lua reads
 -- reply: {1 if created by this call, also by an earlier sending of it, {ready jobs}},
 --        or {'gone' | 'exists <parent> <name>' | 'ended' | 'graph', {}} for its parent, {'moved', {}} if a number of
---        a child was given out twice, or {'leftovers', {ready jobs}}
-local first, parent, name, token, large, all, n = arg(), arg(), arg(), arg(), arg() == '1', num(), num()
+--        a child was given out twice, or {'leftovers', {ready jobs}}, or {'unique <root that has its key>', {}}
+local first, parent, name, token, large, by, all, n = arg(), arg(), arg(), arg(), arg() == '1', arg(), num(), num()
 if call('HEXISTS', key(first), 'status') == 1 and (parent == '' or repeated(token)) then
   return { repeated(token) and 1 or 0, {} }
 end
@@ -18,6 +18,8 @@ if parent ~= '' then
   if call('HEXISTS', key(parent) .. ':c', name) == 1 then return { 'exists ' .. parent .. ' ' .. name, {} } end
   if doubled(ahead(n)) then return { 'moved', {} } end
 end
+local holder = unique.holder(by)
+if holder then return { 'unique ' .. holder, {} } end
 local counts = P .. 't:' .. tree(first)
 local there = tonumber(call('HGET', counts, 'jobs') or '0')
 if large and (not call('ZSCORE', P .. 'due', '!unborn ' .. first) or parent == '' and there ~= all - 1)
@@ -28,6 +30,7 @@ remember(token)
 if parent == '' and all > 1 then call('HSETNX', counts, 'seq', all - 1) end
 local held
 for _ = 1, n do held = born(held) or held end
+unique.take(first, by)
 if parent ~= '' or all > 1 then births(first, n) end -- a root that is alone is counted once it may have children
 if large then
   if not held then chore('enter', first) end

@@ -1,12 +1,15 @@
 -- create_part: create some jobs of a large plan. Nobody sees them before create makes the
 -- first one; if that never comes the sweeper removes them.
 -- KEYS: due
--- ARGV: first job, '1' if it is a root, jobs of the plan, jobs here, then of each what
+-- ARGV: first job, '1' if it is a root, by what the first is unique, jobs of the plan, jobs here, then of each what
 --       born() in plan.lua reads
--- reply: 1, or 0 if the first job exists already, or -1 if leftovers are being removed
-local first, root, all, n = arg(), arg() == '1', num(), num()
-if load(first).status ~= '' then return 0 end
-if call('EXISTS', key(first) .. ':scrap') == 1 or root and erased(first) then return -1 end
+-- reply: '1', or '0' if the first job exists already, or 'leftovers' if those are being removed, or
+--        'unique <root that has the first one's key>'
+local first, root, by, all, n = arg(), arg() == '1', arg(), num(), num()
+if load(first).status ~= '' then return '0' end
+local holder = unique.holder(by)
+if holder then return 'unique ' .. holder end
+if call('EXISTS', key(first) .. ':scrap') == 1 or root and erased(first) then return 'leftovers' end
 call('ZADD', P .. 'due', str(NOW + 60000), '!unborn ' .. first)
 if root then call('HSETNX', P .. 't:' .. first, 'seq', all - 1) end
 local new = 0
@@ -22,4 +25,4 @@ for _ = 1, n do
   end
 end
 births(first, new)
-return 1
+return '1'

@@ -25,14 +25,14 @@ function retain.forget(id, root)
 end
 
 -- span is for how long (ms) a job is kept that has settled, or nil: until it is deleted, or the tree that it is part of goes;
--- and who is told of that, or false.
+-- who is told of that, or false; and until when it is kept at least, as it has a unique key.
 function retain.span(j)
-  local v = call('HMGET', key(j.id), 'retain', 'tell')
-  local own, tell = v[1], v[2]
-  if own and (own ~= 'release' or j.parent) then return tonumber(own), tell end
-  if j.parent then return nil, tell end
+  local v = call('HMGET', key(j.id), 'retain', 'tell', 'window')
+  local own, tell, window = v[1], v[2], tonumber(v[3] or '0')
+  if own and (own ~= 'release' or j.parent) then return tonumber(own), tell, window end
+  if j.parent then return nil, tell, window end
   local how = j.status == S.failed and S.failed or 'ended'
-  return tonumber(call('HGET', P .. 'retention', how) or retain[how]), tell
+  return tonumber(call('HGET', P .. 'retention', how) or retain[how]), tell, window
 end
 
 -- ends tells when (ms) a job with these fields is past its retention; 'kept' of one that is, and holds unread messages; ''
@@ -69,9 +69,9 @@ end
 -- it settles now, from another status, whoever is to know is told.
 function retain.settled(j, from)
   if not retain.over(j.status) then return end
-  local span, tell = retain.span(j)
+  local span, tell, window = retain.span(j)
   if span and span < retain.first and retain.unfed(j) then span = retain.first end
-  if span then retain.at(j.id, NOW + span) end
+  if span then retain.at(j.id, math.max(NOW + span, window)) end
   if tell and from and from ~= j.status then retain.told(j, tell) end
 end
 

@@ -80,6 +80,8 @@ local function erase(id, what)
       keys[#keys + 1] = k .. ':' .. dir .. ':' .. port
       free(id, port)
       if field == 'o.errors' then call('ZREM', P .. 'dead', id) end
+    elseif field == 'unique' then
+      unique.leave(id)
     end
   end
   for port, channel in string.gmatch(call('HGET', k, 'subscribed') or '', '(%S+)=(%S+)') do

@@ -1,0 +1,70 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// While engines run jobs with unique keys, and clients ask for them all the time, each creation is one run, and no two jobs of a key
+// are unsettled at a time.
+func TestUniqueKeysUnderWay(t *testing.T) {
+	each(t, func(e *env) {
+		const clients, keys, asked = 4, 3, 30
+		var runs, created atomic.Int64
+		active := make([]atomic.Int64, keys)
+		a := does(e.T, func(_ context.Context, _ *worker.Run, w *Do) error {
+			if active[w.N].Add(1) > 1 {
+				e.Errorf("two jobs of key %d run", w.N)
+			}
+			runs.Add(1)
+			active[w.N].Add(-1)
+			return nil
+		})
+		e.serve(&Do{})
+		var group sync.WaitGroup
+		for range clients {
+			group.Go(func() {
+				for n := range asked {
+					args := a
+					args.N = n % keys
+					one := job.New{Type: "Do", Args: args, Unique: &job.UniqueBy{Key: fmt.Sprint("k", n%keys)}}
+					if n%2 == 0 {
+						h, err := e.client.Create(e.ctx, one)
+						if err != nil {
+							e.Error(err)
+						} else if h.Created() {
+							created.Add(1)
+						}
+						continue
+					}
+					all, err := e.client.CreateMany(e.ctx, []job.New{one, one})
+					if err != nil {
+						e.Error(err)
+					}
+					for _, s := range all {
+						if s.Err == nil && s.Handle.Created() {
+							created.Add(1)
+						}
+					}
+				}
+			})
+		}
+		group.Wait()
+		e.idle()
+		if runs.Load() != created.Load() || runs.Load() < keys {
+			e.Errorf("%d runs of %d jobs", runs.Load(), created.Load())
+		}
+		n, err := e.store.Count(e.ctx, job.Filter{Status: []statemachine.Status{statemachine.Completed}})
+		e.check(err)
+		if int64(n) != created.Load() {
+			e.Errorf("%d jobs have completed of %d", n, created.Load())
+		}
+	})
+}
