@@ -28,6 +28,10 @@ const (
 	Run   Event = "run"
 	Retry Event = "retry"
 	Force Event = "force"
+	// RetryLater is Retry at a time.
+	RetryLater Event = "retry_later"
+	// GiveUp is not called fail, which is what becomes of a run.
+	GiveUp Event = "give_up"
 
 	Terminate Event = "terminate"
 	Shutdown  Event = "shutdown"
@@ -64,7 +68,13 @@ var rules = []rule{
 
 	{Wake, []Status{Suspended, Completed}, Queued, "Data arrived on one of its inputs."},
 	{Run, []Status{Scheduled, Suspended, Completed}, Queued, "A caller asks for a run now."},
-	{Retry, []Status{Failed}, Queued, "A caller asks for another try after a failure."},
+	{Retry, []Status{Scheduled, Failed}, Queued, "A caller asks for another try after a failure, or for the next try now."},
+	{RetryLater, []Status{Scheduled, Running, Failed}, Scheduled, "A caller asks for another try at a later time; a run in progress loses its job."},
+	{
+		GiveUp,
+		[]Status{Queued, Scheduled, Waiting, Running, Suspended},
+		Failed, "A caller declares the job failed, without another try; a run in progress loses its job.",
+	},
 	{
 		Force,
 		[]Status{Scheduled, Suspended, Completed, Failed, Terminated},

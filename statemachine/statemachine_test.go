@@ -33,7 +33,9 @@ reschedule     .           .           .           .           scheduled   .    
 recover        .           .           .           .           queued      .           .           .           .           .
 wake           .           .           .           .           .           queued      queued      .           .           .
 run            .           .           queued      .           .           queued      queued      .           .           .
-retry          .           .           .           .           .           .           .           queued      .           .
+retry          .           .           queued      .           .           .           .           queued      .           .
+retry_later    .           .           scheduled   .           scheduled   .           .           scheduled   .           .
+give_up        .           failed      failed      failed      failed      failed      .           .           .           .
 force          .           .           queued      .           .           queued      queued      queued      .           queued
 terminate      .           terminating terminating terminating terminating terminating terminating terminating .           .
 shutdown       .           .           .           .           .           .           .           .           terminated  .
@@ -42,13 +44,13 @@ shutdown       .           .           .           .           .           .    
 // law is the coarse view of the same machine: which status may follow which.
 const law = `
 new         -> queued scheduled waiting suspended
-queued      -> running waiting terminating
-scheduled   -> queued terminating
-waiting     -> queued terminating
+queued      -> running waiting failed terminating
+scheduled   -> queued scheduled failed terminating
+waiting     -> queued failed terminating
 running     -> queued scheduled suspended completed failed terminating
-suspended   -> queued terminating
+suspended   -> queued failed terminating
 completed   -> queued terminating
-failed      -> queued terminating
+failed      -> queued scheduled terminating
 terminating -> terminated
 terminated  -> queued
 `
