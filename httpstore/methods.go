@@ -303,6 +303,18 @@ func (s *Store) RunAt(ctx context.Context, id job.ID, at time.Time, delay time.D
 	return err
 }
 
+// Retry implements job.Attempts.
+func (s *Store) Retry(ctx context.Context, id job.ID, r job.Retry) error {
+	_, err := ask(ctx, s, storecall.Retry, storecall.Retrying{Job: id, Retry: r})
+	return err
+}
+
+// Fail implements job.Attempts. If the server knows who asks, that counts and not f.By.
+func (s *Store) Fail(ctx context.Context, id job.ID, f job.ByHand) error {
+	_, err := ask(ctx, s, storecall.Fail, storecall.GivingUp{Job: id, ByHand: f})
+	return err
+}
+
 // SetPriority implements job.Control.
 func (s *Store) SetPriority(ctx context.Context, ids []job.ID, n int) error {
 	_, err := ask(ctx, s, storecall.SetPriority, storecall.Ranking{Jobs: ids, Priority: n})

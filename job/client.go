@@ -22,6 +22,7 @@ type Store interface {
 	Letters
 	PortSetter
 	Control
+	Attempts
 	Locks
 	Family
 	Channels

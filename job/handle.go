@@ -242,11 +242,6 @@ func (h *Handle) Run(ctx context.Context) error {
 	return h.store.Apply(ctx, h.id, statemachine.Run)
 }
 
-// Retry gives a failed job another run.
-func (h *Handle) Retry(ctx context.Context) error {
-	return h.store.Apply(ctx, h.id, statemachine.Retry)
-}
-
 // Force is Run for failed and terminated jobs too.
 func (h *Handle) Force(ctx context.Context) error {
 	return h.store.Apply(ctx, h.id, statemachine.Force)

@@ -160,6 +160,15 @@ func (r *Repeats) After(i *Info, finished time.Time) (*Repeats, bool) {
 	return n, again
 }
 
+// Retried returns what comes after the last run of the job if that, which did not complete, ends now; false: no further time.
+func (r *Repeats) Retried(i *Info, now time.Time) (*Repeats, bool) {
+	ran := *i
+	if ran.Ran.IsZero() {
+		ran.Ran = now
+	}
+	return r.next(&ran, now)
+}
+
 // next is After, but for what counts repetitions; false: no further time.
 func (r *Repeats) next(i *Info, finished time.Time) (*Repeats, bool) {
 	n, due := *r, r.Scheduled

@@ -143,6 +143,15 @@ var acts = map[string]func(e *env) (act func() error){
 		id := e.single()
 		return func() error { return e.store.Apply(e.Context(), id, statemachine.Terminate) }
 	},
+	"job_retry": func(e *env) func() error {
+		id := e.failed()
+		r := job.Retry{Args: raws(`{"Width":2}`)[0], Name: "other", Priority: new(9), Later: true, Delay: time.Hour}
+		return func() error { return e.store.Retry(e.Context(), id, r) }
+	},
+	"job_fail": func(e *env) func() error {
+		id := e.single()
+		return func() error { return e.store.Fail(e.Context(), id, job.ByHand{Reason: "x"}) }
+	},
 	"job_adopt": func(e *env) func() error {
 		parent, child := e.single(), e.single()
 		return func() error { return e.store.Adopt(e.Context(), parent, child, "kid") }

@@ -54,6 +54,8 @@ func TestModel(t *testing.T) {
 				"take":     c.step(c.takeOutside),
 				"close":    c.step(c.closeOutside),
 				"apply":    c.step(c.apply),
+				"retry":    c.step(c.retry),
+				"fail":     c.step(c.fail),
 				"sweep":    c.step(c.sweep),
 				"refresh":  c.step(c.refresh),
 			})

@@ -197,6 +197,10 @@ func refusal(reason string, id job.ID) error {
 		return fmt.Errorf("%w: job %s has a parent already; disown it first", job.ErrStatus, id)
 	case "ended":
 		return fmt.Errorf("%w: the parent is terminating or terminated", job.ErrStatus)
+	case "node":
+		return fmt.Errorf("%w: job %s is a node of a graph, which knows it by its name: it keeps that", job.ErrStatus, id)
+	case "adopted":
+		return fmt.Errorf("%w: the parent of job %s lies in another tree and knows it by its name: disown it, and adopt it under another one", job.ErrStatus, id)
 	case "graph":
 		return fmt.Errorf("%w: job %s is a graph, or belongs to one: it has no runs of its own and its children stay its own", job.ErrStatus, id)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"base": true, "log": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "plan": true, "serial": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "repeats": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true, "unique": true, "workkit": true}
+var libraries = map[string]bool{"amend": true, "base": true, "log": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "plan": true, "serial": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "repeats": true, "ready": true, "run": true, "subtree": true, "hub": true, "tx": true, "unique": true, "workkit": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -106,7 +106,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua() + redisstore.RetentionLua()
-	for _, library := range []string{"base", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "place", "plan", "unique", "run", "subtree", "hub", "delta", "tx"} {
+	for _, library := range []string{"base", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "place", "amend", "plan", "unique", "run", "subtree", "hub", "delta", "tx"} {
 		src += b.scripts[library]
 	}
 	own := map[string]string{"mail_apply": b.scripts["launch"] + b.scripts["workkit"]}[name]
@@ -203,10 +203,39 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[gone []]", "job_apply", bareRoot+".1", "run", "a2")
 	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3") // it is in line already
 	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3")
+	b.want("[terminating []]", "job_retry", bareRoot, "h1", "1", "", "", "", "", "", 1, "", "")
+	b.want("[terminating []]", "job_fail", bareRoot, "h2", "x", "{}", "")
 	b.want("[gone []]", "port_close", bareRoot+".1", "i", "in")
 	b.want("[port []]", "port_close", bareRoot, "i", "no")
 	b.want("[ok []]", "port_close", bareRoot, "i", "in")
 	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w3", 60000, "", "", "", 1, "1", 0)
+}
+
+// A repeat of a retry, or of a failure, by hand does nothing, whatever became of the job meanwhile.
+func TestScriptsByHandRepeated(t *testing.T) {
+	t.Parallel()
+	b := newBare(t)
+	b.run("create", bareRoot, "", "", "t1", "", "", 1, 1, bareRoot, "create", "", "", "", 6, "type", "T", "queue", "q", "i.in", "0", 0, 0)
+	k := bareShard + "j:" + bareRoot
+	status := func(want string) {
+		t.Helper()
+		if got := b.rdb.HGet(t.Context(), k, "status").Val(); got != want {
+			t.Fatalf("status %s, want %s", got, want)
+		}
+	}
+	fail, retry := []any{bareRoot, "f1", "by hand", "{}", "{}"}, []any{bareRoot, "r1", "", "", 3_600_000, "", "", `{"a":1}`, 1, 9, "n"}
+	b.want("[ok []]", "job_fail", fail...)
+	b.want("[ok [] T]", "job_retry", retry...)
+	b.want("[ok []]", "job_fail", fail...)
+	status("scheduled")
+	b.want("[ok []]", "job_fail", bareRoot, "f2", "by hand", "{}", "{}")
+	b.want("[ok [] T]", "job_retry", retry...)
+	status("failed")
+	if n := b.rdb.LLen(t.Context(), k+":e").Val(); n != 2 {
+		t.Errorf("%d failures are recorded", n)
+	}
+	b.want("[gone []]", "job_fail", bareRoot+".1", "f3", "x", "{}", "")
+	b.want("[gone []]", "job_retry", bareRoot+".1", "r3", "", "", "", "", "", "", 1, "", "")
 }
 
 // A call that the driver repeats after its reply was lost may come when somebody else has

@@ -19,7 +19,7 @@ import (
 var scriptFiles embed.FS
 
 // libraries are what the scripts share, each with those before it.
-var libraries = []string{"base", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "repeats", "place", "plan", "unique", "run", "subtree", "hub", "delta", "tx"}
+var libraries = []string{"base", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "repeats", "place", "amend", "plan", "unique", "run", "subtree", "hub", "delta", "tx"}
 
 // The scripts of the store. Each is the state machine's tables, the libraries up to the
 // one named last that it needs, and its file.
@@ -32,6 +32,8 @@ var (
 	scriptWalk     = script("tree_walk", "mail").freeing()
 	scriptRefresh  = script("run_refresh", "mail").freeing()
 	scriptApply    = script("job_apply", "subtree")
+	scriptRetry    = script("job_retry", "amend")
+	scriptFail     = script("job_fail", "amend")
 	scriptAlarm    = script("job_alarm", "mail")
 	scriptAdopt    = script("job_adopt", "quiesce")
 	scriptDelete   = script("job_delete", "subtree", "part").freeing()

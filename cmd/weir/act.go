@@ -266,7 +266,7 @@ func newRetry(s *settings) *cobra.Command {
 			})
 		}
 		return f.act(c, s, deed{
-			verb: "Retry", on: on(statemachine.Retry),
+			verb: "Retry", on: []statemachine.Status{statemachine.Failed},
 			do: func(ctx context.Context, h *job.Handle, i *job.Info) (string, error) {
 				if tree || i.Graph {
 					done, err := retryTree(ctx, h)

@@ -113,6 +113,16 @@ type (
 		At    time.Time
 		Delay time.Duration
 	}
+	// Retrying is how a job is retried.
+	Retrying struct {
+		Job   job.ID
+		Retry job.Retry
+	}
+	// GivingUp fails a job.
+	GivingUp struct {
+		Job    job.ID
+		ByHand job.ByHand
+	}
 	// Ranking is a priority for jobs.
 	Ranking struct {
 		Jobs     []job.ID
@@ -426,6 +436,19 @@ var (
 			return none{}, err
 		}
 		return none{}, s.RunAt(ctx, in.Job, in.At, in.Delay)
+	})
+	Retry = define("retry", toOperate, func(ctx context.Context, s Store, _ By, in Retrying) (none, error) {
+		if err := checkRetry(&in.Retry); err != nil {
+			return none{}, err
+		}
+		return none{}, s.Retry(ctx, in.Job, in.Retry)
+	})
+	Fail = define("fail", toOperate, func(ctx context.Context, s Store, by By, in GivingUp) (none, error) {
+		if err := job.CheckSize("the reason", len(in.ByHand.Reason)); err != nil {
+			return none{}, err
+		}
+		in.ByHand.By = by.or(in.ByHand.By)
+		return none{}, s.Fail(ctx, in.Job, in.ByHand)
 	})
 	SetPriority = define("set-priority", toOperate, func(ctx context.Context, s Store, _ By, in Ranking) (none, error) {
 		if err := firstOf(job.CheckPriority(in.Priority), checkJobs(in.Jobs)); err != nil {

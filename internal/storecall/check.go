@@ -122,6 +122,14 @@ func checkPatch(p *job.Patch) error {
 	return checkPlan(&job.Plan{Nodes: p.Nodes})
 }
 
+// checkRetry refuses what no client of ours sends.
+func checkRetry(r *job.Retry) error {
+	if r.TypeVersion < 0 || len(r.Args) > 0 && !json.Valid(r.Args) {
+		return fmt.Errorf("%w: args that are not valid JSON, or a version below 0", job.ErrValue)
+	}
+	return asValue(r.Validate())
+}
+
 // checkPort refuses what is no name of a port: names become parts of the names of keys.
 func checkPort(p job.PortRef) error {
 	if p.Dir != port.Input && p.Dir != port.Output {

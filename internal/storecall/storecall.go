@@ -38,7 +38,6 @@ type Store interface {
 	job.Limits
 	Namespace() string
 	Shards() int
-	Now(ctx context.Context) (time.Time, error)
 	// Where says where the jobs are, for people.
 	Where() string
 	Queues(ctx context.Context) ([]redisstore.QueueInfo, error)

@@ -183,7 +183,10 @@ local function count(g) call('HSET', key(g.id), 'open', str(g.open), 'broken', s
 -- behind are fields, and their values, that change with the status. A root that needs a key may have to wait for it.
 local function place(j, to, at, ...)
   local from, ends = j.status, false
-  if j.key and not j.pgraph then to, ends = serial.changed(j, to) end
+  if j.key and not j.pgraph then
+    to, ends = serial.changed(j, to)
+    if to == S.waiting then at = nil end
+  end
   j.status = to
   spent = spent + 8
   local gone = j.listed and (at or not line.runnable(j))

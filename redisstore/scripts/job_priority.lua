@@ -5,10 +5,6 @@
 local priority = arg()
 for _ = 1, num() do
   local j = load(arg())
-  if j.status ~= '' then
-    j.priority = tonumber(priority)
-    call('HSET', key(j.id), 'priority', priority)
-    if j.listed and call('ZSCORE', line.set(j.queue, j.type), j.id) then line.enter(j) end
-  end
+  if j.status ~= '' then amend.priority(j, priority) end
 end
 return wakes()

@@ -72,18 +72,6 @@ local function subscribed(s)
   subscriptions(s.id, table.concat(all, ' '))
 end
 
--- revise gives a job what its new args, which a version of its type wrote, ask of an engine, besides what its state does.
-local function revise(j, version)
-  local k, base, before = key(j.id), line.base(j.type), string.match(j.type, '@(%d*)')
-  if version == 1 and not before then return end
-  local state = string.match(call('HGET', k, 'written') or '', ',(%d+)$') or before
-  local wrote = tonumber(state or '') or 1
-  if call('EXISTS', k .. ':s') == 0 then wrote = version end
-  local most = math.max(version, wrote)
-  j.type = most > 1 and base .. '@' .. str(most) or base -- who could not decode the old args may try the new ones
-  call('HSET', k, 'type', j.type, 'written', str(version) .. ',' .. str(wrote))
-end
-
 -- patched gives jobs that stay their new fields, without the ports that they lose, and
 -- removes others. Whoever was suspended by backpressure goes on: a full port may not be the one that it writes to now.
 -- If it is, the next commit suspends it again.
@@ -107,7 +95,7 @@ local function patched(root, remove, stay)
     for i = 1, #s.values, CHUNK do
       call('HSET', key(s.id), unpack(s.values, i, math.min(i + CHUNK - 1, #s.values)))
     end
-    revise(j, s.version)
+    amend.version(j, s.version)
     touch(s.id)
     wired = {}
     j.policy, j.queue = call('HGET', key(s.id), 'policy') or '', call('HGET', key(s.id), 'queue')

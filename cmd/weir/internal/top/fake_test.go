@@ -106,7 +106,7 @@ func (h handle) Write(_ context.Context, in string, messages ...any) error {
 
 func (h handle) Run(context.Context) error { return h.act("run") }
 
-func (h handle) Retry(context.Context) error {
+func (h handle) Retry(context.Context, ...job.RetryOption) error {
 	if h.i.Status != statemachine.Failed {
 		return fmt.Errorf("%w: job %s is %s", job.ErrStatus, h.i.ID, h.i.Status)
 	}

@@ -36,7 +36,7 @@ type Reader interface {
 type Actor interface {
 	Write(ctx context.Context, in string, messages ...any) error
 	Run(ctx context.Context) error
-	Retry(ctx context.Context) error
+	Retry(ctx context.Context, opts ...job.RetryOption) error
 	Terminate(ctx context.Context) error
 	TerminateAll(ctx context.Context) error
 }

@@ -1,0 +1,240 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Attempts has jobs run again, or no more, as somebody outside decides.
+type Attempts interface {
+	// Retry has a job run again as r says, all of it or nothing. ErrMoved says that r.Repeat follows from a run that was not the last one.
+	Retry(ctx context.Context, id ID, r Retry) error
+	// Fail fails a job without another try.
+	Fail(ctx context.Context, id ID, f ByHand) error
+	// Now is the store's clock.
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// Retry is how a job is retried by hand. The zero value is a retry now, of the job as it is.
+type Retry struct {
+	Args        json.RawMessage // replace those of the job; nil: it keeps them
+	TypeVersion int             // of its type that Args are of, see Versioned; 0 is 1
+	Name        string          // empty: it keeps its own
+	Priority    *int            // nil: it keeps its own
+	Later       bool            // at a time: At or, if that is zero, after Delay
+	At          time.Time
+	Delay       time.Duration
+	Running     bool // a run in progress loses the job
+	// Repeat is how far the repetition of the job is then, which follows from its Version and the start of its last run; nil: as far as it is.
+	Repeat  *Repeats
+	Version int64
+	Ran     time.Time
+}
+
+// ByHand is that somebody fails a job, see Handle.Fail.
+type ByHand struct {
+	Reason string // may be empty
+	By     string // who it is, if that is known
+}
+
+// FailedByHand is how the reason begins of a job that was failed by hand.
+const FailedByHand = "by hand"
+
+// String is what the job says of it: by hand (anna): no longer needed.
+func (f ByHand) String() string {
+	text := FailedByHand
+	if f.By != "" {
+		text += " (" + f.By + ")"
+	}
+	if f.Reason != "" {
+		text += ": " + f.Reason
+	}
+	return text
+}
+
+// RetryOption says how a job is retried.
+type RetryOption func(*retryOptions)
+
+type retryOptions struct {
+	Retry
+	args         any
+	newArgs      bool
+	named        bool
+	ignoreRepeat bool
+}
+
+// RetryArgs gives the job other parameters: any value that encodes to JSON. They are checked as Create does.
+func RetryArgs(args any) RetryOption {
+	return func(o *retryOptions) { o.args, o.newArgs = args, true }
+}
+
+// RetryAt has the job run at a time, now if it is past. Its year is at most 9999. A job that repeats ignores it, see IgnoreRepeat.
+func RetryAt(at time.Time) RetryOption {
+	return func(o *retryOptions) { o.At, o.Later = at, true }
+}
+
+// RetryAfter has the job run after a delay, which is not below zero; a time of RetryAt wins over it. A job that repeats ignores it, see
+// IgnoreRepeat.
+func RetryAfter(d time.Duration) RetryOption {
+	return func(o *retryOptions) { o.Delay, o.Later = d, true }
+}
+
+// RetryPriority gives the job a priority from 0 to MaxPriority.
+func RetryPriority(n int) RetryOption { return func(o *retryOptions) { o.Priority = &n } }
+
+// RetryName gives the job another name: a root any, a child one that no other child of its parent has. A node of a graph, and a
+// child that was adopted from another tree, keeps its name: the error wraps ErrStatus.
+func RetryName(name string) RetryOption {
+	return func(o *retryOptions) { o.Name, o.named = name, true }
+}
+
+// RetryRunning retries a running job, too: its run loses the job, as one does whose lease ended, and nothing that it still does is
+// stored. Its code goes on until it notices.
+func RetryRunning() RetryOption { return func(o *retryOptions) { o.Running = true } }
+
+// IgnoreRepeat lets RetryAt and RetryAfter say when a job runs that repeats. It repeats from then on.
+func IgnoreRepeat() RetryOption { return func(o *retryOptions) { o.ignoreRepeat = true } }
+
+// Retry gives a job that failed, or whose next try or first run is scheduled, another run: now, or when an option says. Its failures in
+// a row are forgotten. All that the options say happens together, once, or not at all. Other jobs are refused with ErrStatus: Run is
+// for those that sleep or completed, Force for terminated ones.
+//
+// With RetryAt or RetryAfter a job that repeats runs when its repeat says, unless IgnoreRepeat is given: counted from when the run
+// that failed was due and when it started, and from now as its end. If its schedule has no further time it runs now. One that waits for
+// its next repetition goes on waiting. Without a time the run that failed is tried again now. It repeats afterwards in all cases.
+func (h *Handle) Retry(ctx context.Context, opts ...RetryOption) error {
+	if len(opts) == 0 {
+		return h.store.Apply(ctx, h.id, statemachine.Retry)
+	}
+	var o retryOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	err := o.check()
+	for err == nil {
+		if err = h.retry(ctx, o); !errors.Is(err, ErrMoved) {
+			break
+		}
+		err = ctx.Err() // it ran meanwhile: look again
+	}
+	if err != nil {
+		return fmt.Errorf("retrying job %s: %w", h.id, err)
+	}
+	return nil
+}
+
+// check refuses what no job can have.
+func (o *retryOptions) check() error {
+	if o.Delay < 0 {
+		return fmt.Errorf("%w: a retry after %s: use a delay that is not negative", ErrValue, o.Delay)
+	}
+	if o.newArgs {
+		raw, err := port.Encode(o.args)
+		if err != nil {
+			return fmt.Errorf("args: %w", err)
+		}
+		o.Args = raw
+	}
+	if o.named && o.Name == "" {
+		return CheckName("job name", "")
+	}
+	return o.Validate()
+}
+
+// Validate reports the first field that no job can have.
+func (r *Retry) Validate() error {
+	if r.Delay < 0 {
+		return fmt.Errorf("%w: a delay of %s: use one that is not negative", ErrValue, r.Delay)
+	}
+	if r.Name != "" {
+		if err := CheckName("job name", r.Name); err != nil {
+			return err
+		}
+	}
+	if r.Priority != nil {
+		if err := CheckPriority(*r.Priority); err != nil {
+			return err
+		}
+	}
+	return errors.Join(CheckSize("args", len(r.Args)), checkTime(r.At))
+}
+
+// retry is Retry for valid options, of the job as it is at one moment.
+func (h *Handle) retry(ctx context.Context, o retryOptions) error {
+	if o.newArgs || o.Later {
+		info, err := h.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if err := h.checkArgs(ctx, info, &o); err != nil {
+			return err
+		}
+		if o.Later && info.Repeat != nil {
+			now, err := h.store.Now(ctx)
+			if err != nil {
+				return err
+			}
+			o.repeat(info, now)
+		}
+	}
+	return h.store.Retry(ctx, h.id, o.Retry)
+}
+
+// checkArgs refuses args that the job's type does not take.
+func (h *Handle) checkArgs(ctx context.Context, info *Info, o *retryOptions) error {
+	if !o.newArgs || info.Graph { // which the store refuses
+		return nil
+	}
+	typ, err := h.store.Type(ctx, info.Queue, info.Type)
+	if err != nil {
+		return err
+	}
+	o.TypeVersion = typ.TypeVersion
+	if typ.Params == nil {
+		return nil
+	}
+	return port.CheckParams(typ.Params, o.Args)
+}
+
+// repeat says when a job runs that repeats, and how far its repetition is then.
+func (o *retryOptions) repeat(info *Info, now time.Time) {
+	at, due := now.Add(o.Delay), info.Repeat
+	if !o.At.IsZero() {
+		at = o.At
+	}
+	switch next, ok := due.Retried(info, now); {
+	case o.ignoreRepeat:
+		moved := *due
+		moved.Scheduled = at.Truncate(time.Millisecond).UTC()
+		due = &moved
+	case info.Status == statemachine.Scheduled && info.Tries == 0: // it waits for its next time
+		at = due.Scheduled
+	case !ok:
+		at = now
+	default:
+		at, due = next.Scheduled, next
+	}
+	o.At, o.Repeat, o.Version, o.Ran = at, due, info.Version, info.Ran
+}
+
+// Fail fails a job by hand, without another try: one that is queued, scheduled, waiting, suspended or running. Others are refused with
+// ErrStatus: those that settled stay as they are, and a graph fails with the jobs in it. Of a running job the run loses the
+// job, as one does whose lease ended: nothing that it still does is stored. Everything else is as for any failed job: its parent is
+// told, its graph follows its failure policy, and it can be retried. The reason, which may be empty, and who it was, see
+// WithContext and port.ContextBy, are in its Info, its Failures and the log.
+func (h *Handle) Fail(ctx context.Context, reason string) error {
+	if err := CheckSize("the reason", len(reason)); err != nil {
+		return fmt.Errorf("failing job %s: %w", h.id, err)
+	}
+	by, _ := messageContext(ctx)[port.ContextBy].(string)
+	if err := h.store.Fail(ctx, h.id, ByHand{Reason: reason, By: by}); err != nil {
+		return fmt.Errorf("failing job %s: %w", h.id, err)
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+package redisstore_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// failed is a job that has failed, with args, and an In port.
+func (e *env) failed() job.ID {
+	e.Helper()
+	id := e.create(job.Node{Type: "T", Args: json.RawMessage(`{"Width":1}`), Ports: ports(in("in"), out("out"))})
+	e.end(id, statemachine.Fail)
+	return id
+}
+
+// typed is a handle of a job of the store, whose type takes the argument Width.
+func (e *env) typed(id job.ID) *job.Handle {
+	e.Helper()
+	width := port.Param{Name: "Width", Kind: "number"}
+	if _, err := e.store.Type(e.Context(), job.DefaultQueue, "T"); err != nil {
+		e.fails(err, job.ErrUnknownType)
+		e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue, Params: []port.Param{width}}}))
+	}
+	h, err := job.NewClient(e.store).Find(e.Context(), string(id))
+	e.ok(err)
+	return h
+}
+
+// near wants a time to be about so long after another one.
+func (e *env) near(what string, got, from time.Time, d time.Duration) {
+	e.Helper()
+	if off := got.Sub(from.Add(d)); off < -time.Second || off > 30*time.Second {
+		e.Fatalf("%s is %s, want %s after %s", what, got, d, from)
+	}
+}
+
+// B35: a retry happens after a delay, without one now; a negative one is refused. So it is of failed, scheduled and, if wanted,
+// running jobs.
+func TestB35RetryAfterADelay(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		for _, status := range []statemachine.Status{statemachine.Failed, statemachine.Scheduled, statemachine.Running} {
+			h := e.typed(e.reach(status))
+			now, err := e.store.Now(ctx)
+			e.ok(err)
+			e.ok(h.Retry(ctx, job.RetryAfter(5*time.Second), job.RetryRunning()))
+			e.is(statemachine.Scheduled, h.ID())
+			e.near("next run", e.info(h.ID()).Next, now, 5*time.Second)
+			e.ok(h.Retry(ctx))
+			e.is(statemachine.Queued, h.ID())
+			e.end(h.ID(), statemachine.Complete)
+		}
+		h := e.typed(e.failed())
+		e.unchanged("a negative delay", func() { e.fails(h.Retry(ctx, job.RetryAfter(-5*time.Second)), job.ErrValue) })
+		e.unchanged("a time that cannot be stored", func() {
+			e.fails(h.Retry(ctx, job.RetryAt(time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC))), job.ErrTooLarge)
+		})
+	})
+}
+
+// B36: a time wins over a delay; one that is past is now.
+func TestB36RetryAtATime(t *testing.T) {
+	each(t, func(e *env) {
+		h := e.typed(e.failed())
+		at := time.Now().Add(2 * time.Hour).Truncate(time.Millisecond).UTC()
+		e.ok(h.Retry(e.Context(), job.RetryAfter(900*time.Second), job.RetryAt(at)))
+		e.equal("next run", e.info(h.ID()).Next, at)
+		e.ok(h.Retry(e.Context(), job.RetryAt(at.Add(-4*time.Hour))))
+		e.is(statemachine.Queued, h.ID())
+		e.begin(h.ID())
+	})
+}
+
+// repeating is a job that repeats, and whose first run has just begun.
+func (e *env) repeating(schedule string) *job.Snapshot {
+	e.Helper()
+	r := job.Repetition{Schedule: schedule}
+	repeats, err := r.Repeats(time.Now())
+	e.ok(err)
+	id := newID(e)
+	_, err = e.store.Create(e.Context(), id, &job.Plan{Nodes: []job.Node{{Type: "T", Ports: ports(in("in"), out("out"))}}, Repeat: repeats}, "")
+	e.ok(err)
+	return e.begin(id)
+}
+
+// B37: a repeating job that is retried at a time runs when its repeat says, counted from its last run, and repeats afterwards. Without a
+// time it is tried now.
+func TestB37RetryByTheRepeat(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		for _, status := range []statemachine.Status{statemachine.Running, statemachine.Failed} {
+			snap := e.repeating("STARTED, +1 HOUR")
+			h := e.typed(snap.Info.ID)
+			if status == statemachine.Failed {
+				e.commit(delta(snap, statemachine.Fail))
+			}
+			want := snap.Info.Ran.Add(time.Hour).Truncate(time.Second) // as SQLite reckons
+			e.ok(h.Retry(ctx, job.RetryRunning(), job.RetryAfter(10*time.Second), job.RetryAt(time.Now().Add(48*time.Hour))))
+			i := e.info(h.ID())
+			e.equal("status", i.Status, statemachine.Scheduled)
+			e.equal("next run", []time.Time{i.Next, i.Repeat.Scheduled}, []time.Time{want, want})
+			e.equal("completed", i.Repeat.Count, int64(0))
+
+			e.ok(h.Retry(ctx, job.RetryAfter(0))) // it waits for its time already
+			e.equal("next run", e.info(h.ID()).Next, want)
+			e.ok(h.Retry(ctx))
+			snap = e.begin(h.ID())
+			d := delta(snap, statemachine.Reschedule)
+			next, ok := snap.Info.Repeat.After(&snap.Info, snap.Info.Ran)
+			e.equal("a further time", ok, true)
+			d.Repeat, d.Delay = next, time.Hour
+			e.commit(d)
+			e.equal("next run", e.info(h.ID()).Repeat.Scheduled, snap.Info.Ran.Add(time.Hour).Truncate(time.Second))
+		}
+		snap := e.repeating("STARTED, +1 HOUR")
+		e.commit(delta(snap, statemachine.Fail))
+		e.ok(e.typed(snap.Info.ID).Retry(ctx, job.RetryPriority(9)))
+		e.is(statemachine.Queued, snap.Info.ID)
+	})
+}
+
+// B38: with IgnoreRepeat the time counts, and the job still repeats, from then on.
+func TestB38RetryIgnoresTheRepeat(t *testing.T) {
+	each(t, func(e *env) {
+		snap := e.repeating("SCHEDULED, +1 HOUR")
+		h := e.typed(snap.Info.ID)
+		e.commit(delta(snap, statemachine.Fail))
+		at := time.Now().Add(7 * time.Hour).Truncate(time.Millisecond).UTC()
+		e.ok(h.Retry(e.Context(), job.RetryAt(at), job.IgnoreRepeat()))
+		i := e.info(h.ID())
+		e.equal("next run", []time.Time{i.Next, i.Repeat.Scheduled}, []time.Time{at, at})
+		i.Ran = at.Add(time.Minute)
+		next, ok := i.Repeat.After(i, at.Add(2*time.Minute))
+		e.equal("a further time", ok, true)
+		e.equal("after that", next.Scheduled, at.Add(time.Hour).Truncate(time.Second))
+	})
+}
+
+// B40: a retry gives other args, another priority and another name, all with the new time, or nothing of it.
+func TestB40RetryWithNewData(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		h := e.typed(e.failed())
+		for what, wrong := range map[string]struct {
+			opt  job.RetryOption
+			kind error
+		}{
+			"args of no such name": {job.RetryArgs(map[string]any{"Wide": 1}), port.ErrParams},
+			"args of another kind": {job.RetryArgs(map[string]any{"Width": "x"}), port.ErrParams},
+			"a priority":           {job.RetryPriority(1001), job.ErrValue},
+			"a name":               {job.RetryName("no name"), job.ErrName},
+			"an empty name":        {job.RetryName(""), job.ErrName},
+		} {
+			e.unchanged(what, func() {
+				e.fails(h.Retry(ctx, job.RetryArgs(map[string]any{"Width": 2}), job.RetryAfter(time.Hour), wrong.opt), wrong.kind)
+			})
+		}
+		e.ok(h.Retry(ctx, job.RetryArgs(map[string]any{"Width": 2}), job.RetryPriority(850), job.RetryName("newName"), job.RetryAfter(time.Hour)))
+		i := e.info(h.ID())
+		e.equal("args, name, priority", []any{string(i.Args), i.Name, *i.Priority}, []any{`{"Width":2}`, "newName", 850})
+		e.equal("status", i.Status, statemachine.Scheduled)
+		for name, want := range map[string]int{"newName": 1, "": 1, "T": 0} {
+			n, err := e.store.Count(ctx, job.Filter{Name: name})
+			e.ok(err)
+			e.equal("jobs of the name "+name, n, want)
+		}
+		e.ok(h.Retry(ctx))
+		i = e.info(h.ID())
+		e.equal("what it keeps", []any{string(i.Args), i.Name, *i.Priority}, []any{`{"Width":2}`, "newName", 850})
+		e.equal("args of the run", string(e.begin(h.ID()).Info.Args), `{"Width":2}`)
+	})
+}
+
+// A child gets a name that is free under its parent; a node of a graph keeps its name.
+func TestRetryNamesChildren(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		id := e.create(job.Node{Type: "T"}, job.Node{Name: "a", Type: "T"}, job.Node{Name: "b", Type: "T"})
+		e.end(id, statemachine.Suspend)
+		a := id.Nth(1)
+		e.end(a, statemachine.Fail)
+		h := e.typed(a)
+		e.unchanged("a name that is taken", func() { e.fails(h.Retry(ctx, job.RetryName("b")), job.ErrExists) })
+		e.ok(h.Retry(ctx, job.RetryName("c")))
+		kids, err := e.store.Children(ctx, id)
+		e.ok(err)
+		e.equal("children", kids, map[string]job.ID{"b": id.Nth(2), "c": a})
+		snap := e.begin(id)
+		e.equal("who woke the parent", snap.Woken, []job.Kin{{Name: "c", ID: a}})
+		e.end(a, statemachine.Fail)
+		e.ok(h.Retry(ctx, job.RetryName("c"))) // its own
+
+		_, node, _ := e.pair()
+		e.end(node, statemachine.Fail)
+		e.unchanged("a node", func() { e.fails(e.typed(node).Retry(ctx, job.RetryName("c")), job.ErrStatus) })
+		e.ok(e.typed(node).Retry(ctx, job.RetryAfter(time.Hour)))
+		e.is(statemachine.Scheduled, node)
+
+		lone, other := e.failed(), e.single()
+		e.ok(e.store.Adopt(ctx, other, lone, "kid"))
+		if lone.Tree() != other.Tree() {
+			e.fails(e.typed(lone).Retry(ctx, job.RetryName("c")), job.ErrStatus)
+		}
+	})
+}
+
+// A retry of a running job is refused, unless it is to lose its run: whatever that commits is fenced.
+func TestRetryOfARunningJob(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		id, snap, d := e.full()
+		h := e.typed(id)
+		for _, opts := range [][]job.RetryOption{nil, {job.RetryAfter(0)}, {job.RetryPriority(1)}} {
+			e.unchanged("a retry", func() { e.fails(h.Retry(ctx, opts...), job.ErrStatus) })
+		}
+		e.ok(h.Retry(ctx, job.RetryRunning()))
+		e.is(statemachine.Queued, id)
+		e.unchanged("the commit of the run", func() { e.fails(e.try(d).Refused, job.ErrFenced) })
+		e.fails(e.store.Refresh(ctx, id, snap.Token, time.Hour), job.ErrFenced)
+		e.begin(id)
+	})
+}
+
+// A retry at a time of a tree with a sequential key waits for the key, and then for the time.
+func TestRetryLaterWithASequentialKey(t *testing.T) {
+	each(t, func(e *env) {
+		a, b := e.keyed("k"), e.keyed("k")
+		e.end(a, statemachine.Fail)
+		at := time.Now().Add(time.Hour).Truncate(time.Millisecond).UTC()
+		e.ok(e.typed(a).Retry(e.Context(), job.RetryAt(at)))
+		e.queue(job.Queued, b, a)
+		e.end(b, statemachine.Complete)
+		e.queue(job.Scheduled, a)
+		e.equal("next run", e.info(a).Next, at)
+		e.ok(e.typed(a).Retry(e.Context()))
+		e.queue(job.Queued, a)
+		e.end(a, statemachine.Complete)
+		e.unkeyed()
+	})
+}
+
+// Args of another version of the type ask for an engine that has it.
+func TestRetryWithArgsOfAnotherVersion(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.failed()
+		e.ok(e.store.Retry(e.Context(), id, job.Retry{Args: json.RawMessage(`{"W":2}`), TypeVersion: 2}))
+		e.equal("version", e.info(id).TypeVersion, 2)
+		snap, err := e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, beginning(), []string{"T"})
+		e.ok(err)
+		if snap != nil {
+			t.Fatalf("an engine without version 2 runs %+v", snap.Info)
+		}
+		snap, err = e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, beginning(), []string{"T", job.Takes("T", 2)})
+		e.ok(err)
+		e.equal("job", snap.Info.ID, id)
+	})
+}
+
+// What a retry follows from is looked at anew if the job ran meanwhile.
+func TestRetryOfARepeatThatMoved(t *testing.T) {
+	each(t, func(e *env) {
+		snap := e.repeating("STARTED, +1 HOUR")
+		e.commit(delta(snap, statemachine.Fail))
+		i := e.info(snap.Info.ID)
+		next, ok := i.Repeat.Retried(i, time.Now())
+		e.equal("a further time", ok, true)
+		r := job.Retry{Later: true, At: next.Scheduled, Repeat: next, Version: i.Version + 1, Ran: i.Ran}
+		e.unchanged("another version", func() { e.fails(e.store.Retry(e.Context(), i.ID, r), job.ErrMoved) })
+		r.Version, r.Ran = i.Version, i.Ran.Add(time.Millisecond)
+		e.unchanged("another run", func() { e.fails(e.store.Retry(e.Context(), i.ID, r), job.ErrMoved) })
+		r.Ran = i.Ran
+		e.ok(e.store.Retry(e.Context(), i.ID, r))
+		e.equal("next run", e.info(i.ID).Next, next.Scheduled)
+	})
+}
