@@ -54,7 +54,7 @@ type Creations struct {
 // CreatedJob is what became of one of them.
 type CreatedJob struct {
 	ID      job.ID   `json:"id,omitempty" doc:"of the job; missing if there is a problem"`
-	Created bool     `json:"created" doc:"false if it was there already, under its key"`
+	Created bool     `json:"created" doc:"false if it was there already, under its key or its unique key"`
 	Problem *Problem `json:"problem,omitempty"`
 }
 

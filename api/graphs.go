@@ -28,7 +28,8 @@ func (s *Server) graphOperations() {
 	})
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/graphs", id: "start-graph", group: groupGraphs, role: operate, status: http.StatusCreated, summary: "Start a graph",
-		about: "With an alias that exists already nothing is started: if the graph there has the same definition the answer is 200 and that one, else `existing` says what to do. So a request may be repeated.",
+		about: "With an alias that exists already nothing is started: if the graph there has the same definition the answer is 200 and that one, else `existing` says what to do. So a request may be repeated. " +
+			"With `unique` and a graph that is the same work nothing is started, either: 200, and that graph.",
 	}, startGraph)
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/graphs/draw", id: "draw-graph", group: groupGraphs, role: read, summary: "Draw a graph",
@@ -168,7 +169,8 @@ type NewGraph struct {
 	Alias         string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	Retain        string            `json:"retain,omitempty" doc:"for how long the tree is kept after it has settled, like 12h or 7d, or forever"`
-	SequentialKey string            `json:"sequential_key,omitempty" maxLength:"128" doc:"of the trees with one key one is active at a time, in the order of their creation; the others wait"`
+	SequentialKey *string           `json:"sequential_key,omitempty" maxLength:"128" doc:"of the trees with one key one is active at a time, in the order of their creation; the others wait"`
+	Unique        *NewUnique        `json:"unique,omitempty" doc:"start the graph unless one that is the same work is there, and answer with that one; {} is enough. It does not go with alias"`
 	Existing      string            `json:"existing,omitempty" doc:"of another graph under the alias: refuse (the default), take or patch"`
 }
 
@@ -207,8 +209,19 @@ func startGraph(ctx context.Context, s *session, in *startInput) (*started, erro
 		}
 		opts = append(opts, job.Retain(d))
 	}
-	if b.SequentialKey != "" {
-		opts = append(opts, job.SequentialKey(b.SequentialKey))
+	if b.SequentialKey != nil {
+		key, err := textOf("sequential_key", b.SequentialKey)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, job.SequentialKey(key))
+	}
+	by, err := b.Unique.by()
+	if err != nil {
+		return nil, err
+	}
+	if by != nil {
+		opts = append(opts, job.Unique(*by))
 	}
 	switch b.Existing {
 	case "", "refuse":

@@ -34,6 +34,7 @@ type Job struct {
 	CreatedBy     *string                    `json:"created_by"`
 	RanAt         *time.Time                 `json:"ran_at"`
 	SequentialKey *string                    `json:"sequential_key,omitempty" doc:"of its tree: one with it is active at a time"`
+	UniqueKey     *string                    `json:"unique_key,omitempty" doc:"of a root: while it counts, a job that is created with it is this one"`
 	Turn          *job.Turn                  `json:"turn,omitempty" doc:"its place among the trees with its sequential key; only where one job is shown"`
 	ExpiresAt     *time.Time                 `json:"expires_at"` // when it is deleted, if it has settled and stays so
 	Unread        bool                       `json:"unread"`     // it is past its retention, and kept as Out ports hold unread messages
@@ -120,7 +121,7 @@ func JobOf(i *job.Info) *Job {
 		ID: i.ID, Name: OrNull(i.Name), Type: i.Type, Queue: i.Queue, Priority: i.Priority, Status: string(i.Status), Reason: OrNull(i.Reason),
 		Parent: OrNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
 		CreatedBy: OrNull(i.By), RanAt: timeOrNull(i.Ran), ExpiresAt: timeOrNull(i.Expires),
-		Unread: i.Unread, TryCount: i.Tries, Options: optionsOf(i.Options), Repeat: repeatOf(i.Repeat), SequentialKey: OrNull(i.SequentialKey),
+		Unread: i.Unread, TryCount: i.Tries, Options: optionsOf(i.Options), Repeat: repeatOf(i.Repeat), SequentialKey: OrNull(i.SequentialKey), UniqueKey: OrNull(i.UniqueKey),
 		In: map[string]Port{}, Out: map[string]Port{}, Labels: map[string]string{},
 	}
 	maps.Copy(v.Labels, i.Labels)

@@ -32,7 +32,7 @@ func (s *Server) jobOperations() {
 	})
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/jobs", id: "create-job", group: groupJobs, role: operate, status: http.StatusCreated, summary: "Create a job by its type",
-		about: "The type must be one that an engine has registered for the queue. With an alias that exists already nothing is created: 409.",
+		about: "The type must be one that an engine has registered for the queue. With an alias that exists already nothing is created: 409. With `unique` and a job that is the same work nothing is created, either: 200, and that job.",
 	}, createJob)
 	s.batchOperations()
 	add(s, operation{
@@ -169,13 +169,15 @@ type NewJob struct {
 	Alias         string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	Retain        string            `json:"retain,omitempty" doc:"for how long the job is kept after it has settled, like 12h or 7d, or forever"`
-	SequentialKey string            `json:"sequential_key,omitempty" maxLength:"128" doc:"of the trees with one key one is active at a time, in the order of their creation; the others wait. A child has none"`
+	SequentialKey *string           `json:"sequential_key,omitempty" maxLength:"128" doc:"of the trees with one key one is active at a time, in the order of their creation; the others wait. A child has none"`
+	Unique        *NewUnique        `json:"unique,omitempty" doc:"create the job unless one that is the same work is there, and answer with that one; {} is enough. It goes with neither alias nor parent"`
 	In            *duration         `json:"in,omitempty" doc:"not to run before this time has passed"`
 	At            *time.Time        `json:"at,omitempty" doc:"not to run before"`
 	Repeat        *NewRepeat        `json:"repeat,omitempty" doc:"when the job runs again after it has completed"`
 }
 
 type created struct {
+	Status   int
 	Location string `header:"Location"`
 	Body     *Job
 }
@@ -200,7 +202,11 @@ func createJob(ctx context.Context, s *session, in *createInput) (*created, erro
 		return nil, err
 	}
 	v, err := FullJob(ctx, h)
-	return &created{Location: "/v1/jobs/" + string(h.ID()), Body: v}, err
+	out := &created{Status: http.StatusCreated, Location: "/v1/jobs/" + string(h.ID()), Body: v}
+	if n.Unique != nil && !h.Created() {
+		out.Status = http.StatusOK
+	}
+	return out, err
 }
 
 // New returns what is to be created. now is the clock of the store.
@@ -208,7 +214,13 @@ func (b *NewJob) New(ctx context.Context, client *job.Client, now func(context.C
 	if b.Type == "" {
 		return n, wrong("type is missing: name a worker type that an engine has registered")
 	}
-	n = job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels, SequentialKey: b.SequentialKey, Repeat: b.Repeat.repetition()}
+	n = job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels, Repeat: b.Repeat.repetition()}
+	if n.SequentialKey, err = textOf("sequential_key", b.SequentialKey); err != nil {
+		return n, err
+	}
+	if n.Unique, err = b.Unique.by(); err != nil {
+		return n, err
+	}
 	if len(b.Args) > 0 {
 		if b.Args[0] != '{' {
 			return n, wrong("args: use an object, like {\"Width\": 640}")

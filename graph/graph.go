@@ -23,7 +23,8 @@ type Graph struct {
 	problems   []problem
 	within     []*Graph // those that the graph is nested in, the outermost first
 	retain     time.Duration
-	sequential string // key of its trees
+	sequential string        // key of its trees
+	unique     *job.UniqueBy // nil for none
 	priority   *int
 }
 
@@ -84,6 +85,16 @@ func (g *Graph) SequentialKey(key string) {
 		return
 	}
 	g.sequential = key
+}
+
+// Unique lets a tree of the graph be started unless one with the same unique key is there: see [job.Unique], which overrides it. That
+// of a nested graph is not heard.
+func (g *Graph) Unique(by job.UniqueBy) {
+	if err := by.Validate(); err != nil {
+		g.report(g.root.path(), err)
+		return
+	}
+	g.unique = &by
 }
 
 // Priority gives those jobs of the graph, and of the graphs nested in it, a priority whose nodes, types and nested graphs name none:

@@ -32,7 +32,7 @@ func (g *Graph) Plan() (*job.Plan, error) {
 			e.settle(&e.nodes[i].Ports[p])
 		}
 	}
-	plan := &job.Plan{Nodes: e.nodes, Retain: g.retain, SequentialKey: g.sequential}
+	plan := &job.Plan{Nodes: e.nodes, Retain: g.retain, SequentialKey: g.sequential, Unique: g.unique}
 	if err := plan.Validate(); err != nil { // a port that feeds too many, which shows only now
 		return nil, g.join([]problem{{path: g.root.path(), err: err}})
 	}

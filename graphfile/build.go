@@ -122,6 +122,13 @@ func (b *builder) graph(f *File, path string, params map[string]json.RawMessage,
 	if f.SequentialKey != "" && outer == nil {
 		g.SequentialKey(f.SequentialKey)
 	}
+	if f.Unique != nil && outer == nil {
+		by, err := f.Unique.By()
+		if err != nil {
+			return nil, err
+		}
+		g.Unique(by)
+	}
 	if f.Priority != nil {
 		g.Priority(*f.Priority)
 	}

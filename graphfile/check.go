@@ -135,6 +135,13 @@ func (c *checker) graph(s *scope) {
 	} else if err := job.CheckSequentialKey(f.SequentialKey); f.SequentialKey != "" && err != nil {
 		t.add(f.Pos, "sequential_key", "%v", err)
 	}
+	if f.Unique != nil && s.outer != nil {
+		t.add(f.Pos, "unique", "a graph goes with the one that it is in: say it there")
+	} else if f.Unique != nil {
+		if _, err := f.Unique.By(); err != nil {
+			t.add(f.Pos, "unique", "%v", err)
+		}
+	}
 	t.priority(f.Pos, "priority", f.Priority)
 	t.metadata(f.Pos, "", f.Metadata)
 	t.twins()

@@ -45,12 +45,20 @@ func each(v *value, f func(m member)) {
 	}
 }
 
+func unique(v *value) *Unique {
+	if !v.is(object) {
+		return nil
+	}
+	return &Unique{Key: str(v.get("key")), For: str(v.get("for"))}
+}
+
 func (d decoder) file(v *value, name, path string) File {
 	f := File{
 		Name:          name,
 		Description:   str(v.get("description")),
 		Retain:        str(v.get("retain")),
 		SequentialKey: str(v.get("sequential_key")),
+		Unique:        unique(v.get("unique")),
 		Priority:      wholeOrNil(v.get("priority")),
 		Params:        d.params(v.get("params"), under(path, "params")),
 		Edges:         d.edges(v.get("edges"), under(path, "edges")),

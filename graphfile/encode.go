@@ -75,6 +75,7 @@ func (e *encoder) graph(v *value, f *File) {
 	v.put("description", optional(f.Description))
 	v.put("retain", optional(f.Retain))
 	v.put("sequential_key", optional(f.SequentialKey))
+	v.put("unique", uniqueValue(f.Unique))
 	v.put("priority", chosen(f.Priority))
 	v.put("params", e.params(f.Params))
 	nodes := &value{kind: object}
@@ -119,6 +120,16 @@ func optional(s string) *value {
 		return nil
 	}
 	return textValue(s)
+}
+
+func uniqueValue(u *Unique) *value {
+	if u == nil {
+		return nil
+	}
+	v := &value{kind: object}
+	v.put("key", optional(u.Key))
+	v.put("for", optional(u.For))
+	return v
 }
 
 func chosen(n *int) *value {

@@ -1,6 +1,12 @@
 package graphfile
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/weirworks/weir/job"
+)
 
 // Version is the version of Weir's format that this package reads and writes.
 const Version = 1
@@ -33,6 +39,9 @@ type File struct {
 	// SequentialKey lets trees of the graph be active one after the other, see [job.SequentialKey]; empty if the file does not
 	// say. Graphs have none.
 	SequentialKey string
+	// Unique lets a tree of the graph be started unless one that is the same work is there; nil if the file does not say. Graphs
+	// have none.
+	Unique *Unique
 	// Priority is that of the jobs in the graph whose nodes and types name none; nil if the file does not say.
 	Priority *int
 	// Params are the parameters of the graph.
@@ -54,6 +63,25 @@ type File struct {
 	Literal bool
 	// Pos is where the definition begins.
 	Pos Pos
+}
+
+// Unique says which trees of a graph are the same work, see [job.UniqueBy].
+type Unique struct {
+	// Key is what they have in common; empty: the definition of the graph.
+	Key string
+	// For is the window, a time like 1h; empty: until done.
+	For string
+}
+
+// By is what it says.
+func (u Unique) By() (by job.UniqueBy, err error) {
+	by.Key = u.Key
+	if u.For != "" {
+		if by.For, err = time.ParseDuration(u.For); err != nil || by.For == 0 {
+			return by, fmt.Errorf("for: is %.40q: use a time like 30s or 1h30m", u.For)
+		}
+	}
+	return by, by.Validate()
 }
 
 // The types of parameters.

@@ -24,6 +24,7 @@ func (m *importer) properties(v *value) {
 	d := decoder{m.problems}
 	m.file.Retain = str(weir.get("retain"))
 	m.file.SequentialKey = str(weir.get("sequential_key"))
+	m.file.Unique = unique(weir.get("unique"))
 	m.file.Priority = wholeOrNil(weir.get("priority"))
 	m.file.Params = d.params(weir.get("params"), "properties.weir.params")
 	m.file.Graphs = d.graphs(weir.get("graphs"), "graphs")

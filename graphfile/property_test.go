@@ -131,6 +131,7 @@ func (m maker) file(depth int) graphfile.File {
 		f.Priority = rapid.SampledFrom([]*int{nil, new(0), new(1000)}).Draw(m.T, "priority")
 		if depth == 0 {
 			f.Name = m.oneOf("name", "", "g", "9", "null")
+			f.Unique = rapid.SampledFrom([]*graphfile.Unique{nil, {}, {Key: "k", For: "1h"}}).Draw(m.T, "unique")
 		}
 	}
 	var params []string

@@ -125,6 +125,8 @@ func (r *reporter) report(e *jsonschema.ValidationError) {
 		p.add(pos, path, "is %s, use at least %s", brief(v), k.Want.RatString())
 	case *wrong.Maximum:
 		p.add(pos, path, "is %s, use at most %s", brief(v), k.Want.RatString())
+	case *wrong.MinLength: // of 1 everywhere
+		p.add(pos, path, "is empty: give a text, or remove it")
 	case *wrong.Pattern, *wrong.PropertyNames, *wrong.MinProperties, *wrong.MinItems:
 		if p.left == nil {
 			p.left = &Problem{File: p.file, Line: pos.Line, Column: pos.Column, Path: path, Text: "is not as the schema wants it"}

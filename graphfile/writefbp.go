@@ -76,6 +76,7 @@ func (w *fbpWriter) graph() {
 	f := w.file
 	w.lacks(f.Pos, "retain", f.Retain != "")
 	w.lacks(f.Pos, "sequential_key", f.SequentialKey != "")
+	w.lacks(f.Pos, "unique", f.Unique != nil)
 	w.lacks(f.Pos, "priority", f.Priority != nil)
 	w.lacks(f.Pos, "params", len(f.Params) > 0)
 	w.lacks(f.Pos, "graphs", len(f.Graphs) > 0)

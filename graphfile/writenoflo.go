@@ -29,6 +29,7 @@ func (x *exporter) noflo() *value {
 	weir := &value{}
 	weir.put("retain", optional(f.Retain))
 	weir.put("sequential_key", optional(f.SequentialKey))
+	weir.put("unique", uniqueValue(f.Unique))
 	weir.put("priority", chosen(f.Priority))
 	weir.put("params", x.params(f.Params))
 	weir.put("graphs", x.graphs(f.Graphs))

@@ -34,7 +34,8 @@ func TestWrong(t *testing.T) {
 		"components": 4, // that are missing
 		"roots":      1, // two graphs in a file
 		"graphs":     1, // of one name
-		"retain":     6,
+		"retain":     9,
+		"empty":      3, // keys
 		"priority":   4,
 	} {
 		t.Run(name, func(t *testing.T) {

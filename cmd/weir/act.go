@@ -58,6 +58,28 @@ type creation struct {
 	retain       retentionFlag
 	priority     int
 	repeat       job.Repetition
+	unique       bool
+	uniqueBy     job.UniqueBy
+}
+
+// check refuses flags that say nothing, and takes those that say by what the job is unique.
+func (n *creation) check(c *cobra.Command) error {
+	if n.delay < 0 {
+		return usageError{fmt.Errorf("--in %s: use a positive time, like 10m", n.delay)}
+	}
+	given := c.Flags().Changed
+	for flag, text := range map[string]string{"sequential-key": n.SequentialKey, "unique-key": n.uniqueBy.Key} {
+		if text == "" && given(flag) {
+			return usageError{fmt.Errorf("--%s is empty: give a text, or leave it out", flag)}
+		}
+	}
+	if given("unique-for") && n.uniqueBy.For == 0 {
+		return usageError{errors.New("--unique-for 0s: give a positive time, like 1h, or leave it out for until the job is done")}
+	}
+	if n.unique || given("unique-key") || given("unique-for") {
+		n.Unique = &n.uniqueBy
+	}
+	return nil
 }
 
 // run creates the job, and prints its ID.
@@ -117,12 +139,16 @@ func newCreate(s *settings) *cobra.Command {
 		Long: `Create a job of a type that an engine has registered (weir types lists them). Its args are
 checked first: their names, their kinds, and of components (weir components) all that these check.
 
+With --unique nothing is created if a job of the type with the same args is there that has not settled:
+its ID is printed. --unique-key tells by another text than type and args which jobs are the same
+work, and --unique-for looks for those that were created in that time, settled or not.
+
 With --from many are created, of which each is a line of a file: a JSON object with type and,
 if you like, queue, priority, args, alias, labels, retain, in, at, parent, name, sequential_key, key,
-and repeat with schedule, zone and missed. Of jobs with the same key one is created within an
+unique with key and for, and repeat with schedule, zone and missed. Of jobs with the same key one is created within an
 hour, so the command may be repeated. The IDs are printed in the order of the lines,
 and an empty line for each that was not created.`,
-		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h\n  weir create Report --repeat 'cron:30 9 * * MON-FRI' --zone Europe/Berlin\n  weir create --from jobs.jsonl\n" +
+		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h\n  weir create Sync --args '{\"Customer\": 7}' --unique\n  weir create Digest --unique-key 'digest 7' --unique-for 24h\n  weir create Report --repeat 'cron:30 9 * * MON-FRI' --zone Europe/Berlin\n  weir create --from jobs.jsonl\n" +
 			"  echo '{\"type\": \"Resize\", \"args\": {\"Width\": 640}, \"key\": \"img-7\"}' | weir create --from -",
 		Args: usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, words []string) error {
@@ -132,11 +158,8 @@ and an empty line for each that was not created.`,
 			if len(words) == 0 {
 				return usageError{errors.New("name the type of the job, or a file with --from")}
 			}
-			if n.delay < 0 {
-				return usageError{fmt.Errorf("--in %s: use a positive time, like 10m", n.delay)}
-			}
-			if n.SequentialKey == "" && c.Flags().Changed("sequential-key") {
-				return usageError{errors.New("--sequential-key is empty: give a text, or leave it out")}
+			if err := n.check(c); err != nil {
+				return err
 			}
 			n.Type = words[0]
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error { return n.run(ctx, c, store) })
@@ -155,6 +178,9 @@ and an empty line for each that was not created.`,
 	c.Flags().StringVar(&n.repeat.Zone, "zone", "", "time zone of --repeat, like Europe/Berlin (default UTC)")
 	c.Flags().StringVar(&n.repeat.Missed, "missed", "", "of times that came while the job could not run: one, skip, all, or the most to take")
 	c.Flags().StringVar(&n.SequentialKey, "sequential-key", "", "of the jobs with one `KEY` one is active at a time, in the order of their creation; the others wait")
+	c.Flags().BoolVar(&n.unique, "unique", false, "only if no job of the type with the same args is there that has not settled")
+	c.Flags().StringVar(&n.uniqueBy.Key, "unique-key", "", "only if no job with this `KEY` is there")
+	c.Flags().DurationVar(&n.uniqueBy.For, "unique-for", 0, "only if no such job was created in that time, whether it has settled or not")
 	c.Flags().DurationVar(&n.delay, "in", 0, "not to run before this time has passed, like 10m")
 	s.completeFlag(c, "queue", queueWords)
 	s.completeFlag(c, "parent", jobWords)

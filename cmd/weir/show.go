@@ -71,6 +71,7 @@ func showJob(w io.Writer, v *api.Job) error {
 	add("aliases", strings.Join(v.Aliases, ", "))
 	add("labels", labelText(v.Labels))
 	add("sequential key", turnText(v))
+	add("unique key", deref(v.UniqueKey))
 	add("parent", deref(v.Parent))
 	add("created", when(style, v.CreatedAt))
 	add("by", deref(v.CreatedBy))

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// TestUniqueKey: jobs that are the same work are created once, by flags and by file.
+func TestUniqueKey(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if err := store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue}, {Type: "U", Queue: job.DefaultQueue}}); err != nil {
+		t.Fatal(err)
+	}
+	create := func(args ...string) string {
+		return strings.TrimSpace(weir(t, url, append([]string{"create"}, args...)...))
+	}
+	byArgs := create("T", "--args", `{"N":1}`, "--unique")
+	byKey := create("T", "--unique-key", "digest 7", "--unique-for", "24h")
+	for _, one := range []struct {
+		what, got, want string
+	}{
+		{"the same args", create("T", "--args", `{ "N": 1 }`, "--unique"), byArgs},
+		{"by --unique-for alone", create("T", "--args", `{"N":1}`, "--unique-for", "1h"), byArgs},
+		{"the same key", create("U", "--unique-key", "digest 7"), byKey},
+	} {
+		if one.got != one.want {
+			t.Errorf("%s: %s, want %s", one.what, one.got, one.want)
+		}
+	}
+	for _, other := range []string{create("T", "--args", `{"N":2}`, "--unique"), create("U", "--args", `{"N":1}`, "--unique"), create("T", "--args", `{"N":1}`)} {
+		if other == byArgs {
+			t.Errorf("%s is other work", other)
+		}
+	}
+	if text := weir(t, url, "show", byKey); !strings.Contains(text, "unique key") || !strings.Contains(text, "digest 7") {
+		t.Errorf("show says\n%s", text)
+	}
+	if text := weir(t, url, "show", byKey, "-o", "json"); !strings.Contains(text, `"unique_key": "digest 7"`) {
+		t.Errorf("show says\n%s", text)
+	}
+	file := filepath.Join(t.TempDir(), "jobs")
+	lines := `{"type":"T","args":{"N":1},"unique":{}}
+{"type":"T","unique":{"key":"digest 7","for":"1h"}}
+{"type":"T","unique":{"key":"new"}}
+{"type":"U","unique":{"key":"new"}}
+`
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ids := strings.Fields(create("--from", file))
+	if len(ids) != 4 || ids[0] != byArgs || ids[1] != byKey || ids[2] == byKey || ids[3] != ids[2] {
+		t.Errorf("of a file: %v", ids)
+	}
+}
