@@ -249,8 +249,9 @@ type Sweeper interface {
 	// SweepOf does so for the jobs that lie in one shard with the given one.
 	SweepOf(ctx context.Context, id ID) error
 	// Lead holds the namespace's sweeper leadership while fn runs; fn's context ends
-	// when the leadership is lost. Without leadership it returns false at once.
-	Lead(ctx context.Context, fn func(context.Context)) (led bool, err error)
+	// when the leadership is lost. While another one leads it returns at once for how long that one does so
+	// without a sign of life; else 0.
+	Lead(ctx context.Context, fn func(context.Context)) (others time.Duration, err error)
 }
 
 // Begin says how to begin a run.

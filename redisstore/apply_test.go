@@ -156,13 +156,48 @@ func TestSweepManyAtOnce(t *testing.T) {
 	})
 }
 
+// Who leads has the lock for a shorter time while something is due soon: if its process dies another one follows the sooner.
+func TestLeadInHurry(t *testing.T) {
+	each(t, func(e *env) {
+		ctx, stop := context.WithCancel(e.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for ctx.Err() == nil { // a clock that jumps may end a leadership
+				_, err := e.store.Lead(ctx, func(lead context.Context) {
+					e.store.Watch(lead, time.Second, func(err error) { e.Error(err) })
+				})
+				if err != nil && ctx.Err() == nil {
+					e.Error(err)
+				}
+			}
+		}()
+		defer func() {
+			stop()
+			<-done
+		}()
+		left := func() time.Duration { return e.rdb.PTTL(ctx, "weir:{"+e.ns+"}:sweeper").Val() }
+		e.until("it leads for long", func() bool { return left() > time.Second })
+		id := newID(e.T)
+		_, err := e.store.Create(ctx, id, &job.Plan{Nodes: []job.Node{{Type: "T", At: time.Now().Add(time.Hour)}}}, "")
+		e.ok(err)
+		e.ok(e.store.RunAt(ctx, id, time.Now().Add(1500*time.Millisecond), 0))
+		e.until("it leads for a moment", func() bool { ttl := left(); return ttl > 0 && ttl <= 600*time.Millisecond })
+		e.until("the job is due", func() bool { return e.info(id).Status == statemachine.Queued })
+		e.end(id, statemachine.Complete)
+		e.until("it leads for long again", func() bool { return left() > time.Second })
+	})
+}
+
 func TestLead(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
-		led, err := e.store.Lead(ctx, func(lead context.Context) {
-			second, err := e.store.Lead(ctx, func(context.Context) { e.Error("two lead") })
+		others, err := e.store.Lead(ctx, func(lead context.Context) {
+			others, err := e.store.Lead(ctx, func(context.Context) { e.Error("two lead") })
 			e.ok(err)
-			e.equal("second leads", second, false)
+			if others <= 0 || others > 2*time.Second {
+				e.Errorf("another one leads for %s", others)
+			}
 			e.ok(e.rdb.Del(ctx, "weir:{"+e.ns+"}:sweeper").Err())
 			select {
 			case <-lead.Done(): // noticed at the next sign of life
@@ -171,9 +206,9 @@ func TestLead(t *testing.T) {
 			}
 		})
 		e.ok(err)
-		e.equal("led", led, true)
-		led, err = e.store.Lead(ctx, func(lead context.Context) { e.ok(lead.Err()) })
+		e.equal("nobody else leads", others, time.Duration(0))
+		others, err = e.store.Lead(ctx, func(lead context.Context) { e.ok(lead.Err()) })
 		e.ok(err)
-		e.equal("leads after the end of another", led, true)
+		e.equal("nobody else leads any more", others, time.Duration(0))
 	})
 }

@@ -112,6 +112,7 @@ type Store struct {
 	lanes    lanes
 	callers  callers
 	lives    lives
+	hurry    atomic.Bool // the sweeper knows of something that is due soon
 	living   living
 	traffic  traffic
 	scripts  atomic.Bool // the server has no functions: scripts are used

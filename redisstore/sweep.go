@@ -18,9 +18,10 @@ import (
 const (
 	// sweepBatch is how many due jobs of a shard one script looks at.
 	sweepBatch = 100
-	// leadership is for how long a sweeper leads without a sign of life. Two that sweep at a time
-	// do no harm.
+	// leadership is for how long a sweeper leads without a sign of life while nothing is due soon, and hurried while
+	// something is: so timers are late by that much at most when its process dies. Two that sweep at a time do no harm.
 	leadership = 2 * time.Second
+	hurried    = 600 * time.Millisecond
 	// calmRounds is how many rounds a shard is left alone in which nothing is due.
 	calmRounds = 5
 	// pausedEvery is how often it is looked whether asynq has lost a pause.
@@ -72,6 +73,7 @@ func (s *Store) await(ctx context.Context, r *round, tick <-chan time.Time, earl
 	for {
 		first, all := s.broker.AskedDue()
 		r.told(first, all)
+		s.hurry.Store(r.wait() < leadership)
 		early := time.NewTimer(max(time.Until(earliest), r.wait()))
 		select {
 		case <-ctx.Done():
@@ -262,37 +264,27 @@ func (s *Store) sweepShard(ctx context.Context, due string) (total int, next int
 }
 
 // Lead implements job.Sweeper.
-func (s *Store) Lead(ctx context.Context, fn func(context.Context)) (bool, error) {
+func (s *Store) Lead(ctx context.Context, fn func(context.Context)) (time.Duration, error) {
 	lock, err := redislock.Obtain(ctx, s.rdb, s.keys.sweeper(), leadership, nil)
 	if errors.Is(err, redislock.ErrNotObtained) {
-		return false, nil
+		left, err := s.rdb.PTTL(ctx, s.keys.sweeper()).Result()
+		return max(left, time.Millisecond), s.explain(err)
 	}
 	if outOfMemory(err) { // what sweeps may free some
 		lead, cancel := context.WithTimeout(ctx, leadership)
 		defer cancel()
 		fn(lead)
-		return true, nil
+		return 0, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("obtaining the sweeper's lock: %w", s.explain(err))
+		return 0, fmt.Errorf("obtaining the sweeper's lock: %w", s.explain(err))
 	}
 	lead, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer cancel()
-		tick := time.NewTicker(leadership / 2)
-		defer tick.Stop()
-		for {
-			select {
-			case <-lead.Done():
-				return
-			case <-tick.C:
-				if lock.Refresh(lead, leadership, nil) != nil {
-					return
-				}
-			}
-		}
+		s.keepLeading(lead, lock)
 	}()
 	fn(lead)
 	cancel()
@@ -300,5 +292,30 @@ func (s *Store) Lead(ctx context.Context, fn func(context.Context)) (bool, error
 	release, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer stop()
 	_ = lock.Release(release) // else it ends by itself
-	return true, nil
+	return 0, nil
+}
+
+// keepLeading prolongs the sweeper's lock until ctx ends, or the lock is lost.
+func (s *Store) keepLeading(ctx context.Context, lock *redislock.Lock) {
+	tick := time.NewTicker(hurried / 4)
+	defer tick.Stop()
+	held, last := leadership, time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		span := leadership
+		if s.hurry.Load() {
+			span = hurried
+		}
+		if span == held && time.Since(last) < span/2 {
+			continue
+		}
+		if lock.Refresh(ctx, span, nil) != nil {
+			return
+		}
+		held, last = span, time.Now()
+	}
 }

@@ -13,9 +13,9 @@ import (
 // unswept is a store whose sweeper never comes.
 type unswept struct{ *redisstore.Store }
 
-func (unswept) Lead(ctx context.Context, _ func(context.Context)) (bool, error) {
+func (unswept) Lead(ctx context.Context, _ func(context.Context)) (time.Duration, error) {
 	<-ctx.Done()
-	return false, nil
+	return 0, nil
 }
 
 // A timer does not wait for the sweeper while the process that set it lives.

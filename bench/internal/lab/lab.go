@@ -55,6 +55,8 @@ type Size struct {
 	Family      int           `json:"family"`      // children of one job
 	Wide        int           `json:"wide"`        // jobs of one graph that one port feeds
 	Members     int           `json:"members"`     // jobs that share a port, or that write to one
+	Triggers    int           `json:"triggers"`    // that fire once each
+	Spread      time.Duration `json:"spread"`      // over which they do
 	Slow        bool          `json:"slow"`        // also what takes minutes: asynq after a kill
 	Patience    time.Duration `json:"patience"`    // how long a case may take
 }

@@ -15,10 +15,15 @@ const settling = 2 * time.Second
 // Doze waits for some tens of milliseconds: long enough for a system without work to be idle,
 // and never in step with what it does at regular times.
 func Doze(ctx context.Context) error {
+	return Sleep(ctx, time.Duration(20+rand.IntN(40))*time.Millisecond)
+}
+
+// Sleep waits for so long, or until ctx ends.
+func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(time.Duration(20+rand.IntN(40)) * time.Millisecond):
+	case <-time.After(d):
 		return nil
 	}
 }

@@ -36,6 +36,7 @@ func Cases() []lab.Case {
 		{Workload: "growth", System: System, Run: growthOfJobs},
 		{Workload: "growth", System: System, Run: growthOfSiblings},
 		{Workload: "spawn", System: System, Run: spawn},
+		{Workload: "ticks", System: System, Run: ticks},
 		{Workload: "recover", System: System, Run: recovery},
 		{Workload: "scripts", System: System, Run: longScripts},
 	}
