@@ -211,18 +211,23 @@ func txArgs(args []any, tx job.Tx) []any {
 	return args
 }
 
-func deltaArgs(args []any, d *job.Delta) []any {
-	outcome, next := d.Outcome, int64(-1)
-	if d.Repeat != nil && outcome == statemachine.Complete { // for the last time
-		outcome = statemachine.Reschedule
-	} else if d.Repeat != nil {
-		next = d.Repeat.Scheduled.UnixMilli()
+// outcomeArgs returns how a run ends and, of a job that repeats, when it runs again, or -1, and how far it is then.
+func outcomeArgs(d *job.Delta) (statemachine.Event, []any) {
+	switch {
+	case d.Repeat == nil:
+		return d.Outcome, nil
+	case d.Outcome == statemachine.Complete: // for the last time
+		return statemachine.Reschedule, []any{-1, d.Repeat.Progress()}
+	default:
+		return d.Outcome, []any{d.Repeat.Scheduled.UnixMilli(), d.Repeat.Progress()}
 	}
+}
+
+func deltaArgs(args []any, d *job.Delta) []any {
+	outcome, repeats := outcomeArgs(d)
 	args = append(args, string(d.Job), d.Token, string(outcome), d.Delay.Milliseconds(), d.Next,
 		d.Lease.Milliseconds(), markArg(d), d.Reason, d.Single)
-	if outcome == statemachine.Reschedule {
-		args = append(args, next, d.Repeat.Progress())
-	}
+	args = append(args, repeats...)
 	target := func(id job.ID) string {
 		if id == "" {
 			id = d.Job
