@@ -331,6 +331,10 @@ func TestC14C18Unparsable(t *testing.T) {
 		"@in":       {"", "10", "-5m", "soon"},
 		"@event":    {"", "files"},
 		"@webhook":  {"now"},
+		"@hourly":   {"on monday", "5"},
+		"@daily":    {"on monday", "between 8am", "between 8 and 9", "before 12am", "after 13pm", "between 8am and 8am", "before 5am after 6pm", "at 5am"},
+		"@weekly":   {"on someday", "on", "monday", "between 8am and 6pm on monday"},
+		"@monthly":  {"on 3", "on the", "on the 0", "on the 32", "on the 5-1", "on the 1-x"},
 	} {
 		for _, text := range all {
 			bare := string(must(json.Marshal(map[string]string{"type": typ, "arguments": text})))
@@ -344,7 +348,7 @@ func TestC14C18Unparsable(t *testing.T) {
 			}
 		}
 	}
-	for _, typ := range []string{"cron", "@monthly", "@intervall"} {
+	for _, typ := range []string{"cron", "@yearly", "@intervall"} {
 		s.cozy("POST", "/jobs/launchers/sendmail", `{"type":"`+typ+`","arguments":"1h"}`).refuses(http.StatusUnprocessableEntity, "usage", "is not known")
 	}
 	var none manyLaunched

@@ -40,12 +40,17 @@ const (
 	cozyWebhook  = "@webhook"
 )
 
-var cozyLauncherTypes = []string{cozyCron, cozyInterval, cozyAt, cozyIn, cozyEvent, cozyWebhook}
+var cozyLauncherTypes = append([]string{cozyCron, cozyInterval, cozyAt, cozyIn, cozyEvent, cozyWebhook}, cozyPeriodic...)
 
-// cozySchedule is the schedule that a launcher's arguments are.
-func cozySchedule(typ, text string, now time.Time) (string, error) {
+// cozySchedule is the schedule that a launcher's arguments are. What it is says more.
+func cozySchedule(typ, text string, now time.Time, what ...string) (string, error) {
 	kind, written := schedule.Cron, text
 	switch typ {
+	case cozyHourly, cozyDaily, cozyWeekly, cozyMonthly:
+		var err error
+		if written, err = cozySlot(typ, text, what...); err != nil {
+			return "", err
+		}
 	case cozyCron:
 		if n := len(strings.Fields(text)); n != 6 {
 			return "", problem(kindUsage, "%d fields: use six, the first is the second, such as 0 30 9 * * 1-5", n)
@@ -92,8 +97,8 @@ func (w *cozyWanted) read(o *cozyObject) {
 	nested.end()
 }
 
-// definition is the trigger that the launcher is.
-func (w *cozyWanted) definition(t *job.TypeInfo, now time.Time) (d trigger.Definition, err error) {
+// definition is the trigger that the launcher is, in a namespace.
+func (w *cozyWanted) definition(domain string, t *job.TypeInfo, now time.Time) (d trigger.Definition, err error) {
 	l := &trigger.Launch{
 		Type: t.Type, Queue: t.Queue, Priority: w.wish.priority, Tries: w.wish.options.Tries, Timeout: component.Duration(w.wish.options.Timeout),
 		Backoff: component.Duration(w.wish.options.Backoff), MaxBackoff: component.Duration(w.wish.options.MaxBackoff),
@@ -117,11 +122,13 @@ func (w *cozyWanted) definition(t *job.TypeInfo, now time.Time) (d trigger.Defin
 		l.Memo = memo.raw()
 		return d, nil
 	}
-	if d.Schedule, err = cozySchedule(w.typ, w.when, now); err != nil {
+	var wrong error
+	l.Port, l.Message, wrong = cozyMessage(t, &w.wish)
+	if d.Schedule, err = cozySchedule(w.typ, w.when, now, domain, t.Type, string(l.Message)); err != nil {
 		return d, unparsable(w.whenAt, err)
 	}
-	if l.Port, l.Message, err = cozyMessage(t, &w.wish); err != nil {
-		return d, err
+	if wrong != nil {
+		return d, wrong
 	}
 	memo.Arguments = l.Message
 	l.Memo = memo.raw()
@@ -295,7 +302,7 @@ func cozyLaunch(ctx context.Context, s *session, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	d, err := w.definition(typ, now)
+	d, err := w.definition(s.store.Namespace(), typ, now)
 	if err != nil {
 		return nil, err
 	}
