@@ -15,10 +15,7 @@ func (s *Server) actOperations() {
 		method: http.MethodPost, path: "/v1/jobs/{job}/run", id: "run-job", group: groupJobs, role: operate, summary: "Ask for a run of a job",
 		about: "The run begins after this request, whatever the job waits for. A failed or terminated job needs `force`. With `in` or `at` the run is asked for later.",
 	}, runJob)
-	add(s, operation{
-		method: http.MethodPost, path: "/v1/jobs/{job}/retry", id: "retry-job", group: groupJobs, role: operate, summary: "Give a failed job another run",
-		about: "Of a graph, and with `tree` of any job, all failed jobs of the tree are retried.",
-	}, retryJob)
+	s.retryOperations()
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/jobs/{job}/terminate", id: "terminate-job", group: groupJobs, role: operate, status: http.StatusNoContent, summary: "End a job",
 		about: "A run in progress finishes, then the Shutdown of the worker gets its chance. With `recursive` all jobs below it end, too.",
@@ -189,36 +186,6 @@ func (s *session) refused(ctx context.Context, h *job.Handle, err error) error {
 		return p
 	}
 	return err
-}
-
-// RetryWish says which jobs are to be retried.
-type RetryWish struct {
-	Tree bool `json:"tree,omitempty" doc:"all failed jobs of its tree"`
-}
-
-// Retried is how many jobs were retried.
-type Retried struct {
-	Retried int `json:"retried"`
-}
-
-func retryJob(ctx context.Context, s *session, in *struct {
-	JobPath
-	Body *RetryWish
-},
-) (*reply[Retried], error) {
-	h, err := s.find(ctx, in.Job)
-	if err != nil {
-		return nil, err
-	}
-	info, err := h.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if given(in.Body).Tree || info.Graph {
-		n, err := h.RetryFailed(ctx)
-		return answer(Retried{n}, err)
-	}
-	return answer(Retried{1}, h.Retry(ctx))
 }
 
 // Adoption says which job becomes a child, under which name.
