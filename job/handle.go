@@ -246,22 +246,3 @@ func (h *Handle) Run(ctx context.Context) error {
 func (h *Handle) Force(ctx context.Context) error {
 	return h.store.Apply(ctx, h.id, statemachine.Force)
 }
-
-// RetryFailed retries every failed job of the tree that has a worker, and returns how many.
-func (h *Handle) RetryFailed(ctx context.Context) (int, error) {
-	tree, err := h.Tree(ctx)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, i := range tree {
-		if i.Status != statemachine.Failed || i.Graph {
-			continue
-		}
-		if err := h.store.Apply(ctx, i.ID, statemachine.Retry); err != nil && !errors.Is(err, ErrStatus) {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
-}

@@ -129,6 +129,33 @@ func (h *Handle) Retry(ctx context.Context, opts ...RetryOption) error {
 	return nil
 }
 
+// RetryFailed retries every failed job of the tree that has a worker, as Retry does, and returns how many. Args and a name are of one
+// job: they are refused with ErrValue.
+func (h *Handle) RetryFailed(ctx context.Context, opts ...RetryOption) (int, error) {
+	var o retryOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.newArgs || o.named {
+		return 0, fmt.Errorf("%w: args and a name are of one job, and not of all failed jobs in tree %s: retry that job alone", ErrValue, h.id)
+	}
+	tree, err := h.Tree(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, i := range tree {
+		if i.Status != statemachine.Failed || i.Graph {
+			continue
+		}
+		if err := h.at(i.ID).Retry(ctx, opts...); err != nil && !errors.Is(err, ErrStatus) {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
 // check refuses what no job can have.
 func (o *retryOptions) check() error {
 	if o.Delay < 0 {

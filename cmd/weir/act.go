@@ -199,10 +199,18 @@ func refused(ctx context.Context, h *job.Handle, event statemachine.Event, err e
 		return fmt.Errorf("%w; wait until it is terminated: weir wait %s --for terminated", err, info.ID)
 	case event == "" && info.Status != statemachine.Terminated:
 		return fmt.Errorf("%w; end it first: weir terminate %s --recursive", err, info.ID)
-	case event != "" && info.Graph && info.Status == statemachine.Terminated:
+	case event != "" && event != statemachine.GiveUp && info.Graph && info.Status == statemachine.Terminated:
 		return fmt.Errorf("%w: graph %s is terminated, and does not run again: start it anew", job.ErrStatus, info.ID)
+	case event == statemachine.GiveUp && info.Graph:
+		return fmt.Errorf("%w: job %s is a graph, and fails with the jobs in it; to end it: weir terminate %s", job.ErrStatus, info.ID, info.ID)
 	case event != "" && info.Graph:
 		return fmt.Errorf("%w: job %s is a graph, and only the jobs in it run; to retry those that failed: weir retry %s --tree", job.ErrStatus, info.ID, info.ID)
+	case event == statemachine.Retry && info.Status == statemachine.Running:
+		return fmt.Errorf("%w; to have another run in place of the one in progress: weir retry %s --running", err, info.ID)
+	case event == statemachine.Retry && info.Status == statemachine.Terminated:
+		return fmt.Errorf("%w; to run it again: weir run %s --force", err, info.ID)
+	case event == statemachine.Retry && (info.Status == statemachine.Completed || info.Status == statemachine.Suspended):
+		return fmt.Errorf("%w; to have it run again: weir run %s", err, info.ID)
 	}
 	return err
 }
@@ -257,54 +265,6 @@ func (f *wakeFlags) wake(c *cobra.Command, s *settings, args []string) error {
 		verb: "Run", on: append(on(event), statemachine.Queued, statemachine.Running),
 		do: func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) { return "will run", run(ctx, h) },
 	})
-}
-
-func newRetry(s *settings) *cobra.Command {
-	var f bulkFlags
-	var tree bool
-	c := &cobra.Command{
-		Use:     "retry [JOB]",
-		Short:   "Give a failed job another run",
-		Long:    "Give a failed job another run." + bulkHelp + "\nOf graphs among them, the failed jobs are retried.",
-		Example: "  weir retry album-2026 --tree\n  weir retry --type resize --newer 1h --all\n  weir retry --label customer=7 --yes",
-		Args:    usage(cobra.MaximumNArgs(1)),
-	}
-	retryTree := func(ctx context.Context, h *job.Handle) (string, error) {
-		n, err := h.RetryFailed(ctx)
-		return counted(n, "failed job") + " will run", err
-	}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		one, err := f.one(c, s, args)
-		switch {
-		case err != nil:
-			return err
-		case one && tree:
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				done, err := retryTree(ctx, h)
-				if err == nil {
-					_, err = fmt.Fprintln(c.OutOrStdout(), done)
-				}
-				return err
-			})
-		case one:
-			return s.act(c, args[0], "will run", func(ctx context.Context, h *job.Handle) error {
-				return refused(ctx, h, statemachine.Retry, h.Retry(ctx))
-			})
-		}
-		return f.act(c, s, deed{
-			verb: "Retry", on: []statemachine.Status{statemachine.Failed},
-			do: func(ctx context.Context, h *job.Handle, i *job.Info) (string, error) {
-				if tree || i.Graph {
-					done, err := retryTree(ctx, h)
-					return "goes on: " + done, err
-				}
-				return "will run", h.Retry(ctx)
-			},
-		})
-	}
-	f.flags(s, c)
-	c.Flags().BoolVar(&tree, "tree", false, "all failed jobs of its tree")
-	return c
 }
 
 func newTerminate(s *settings) *cobra.Command {

@@ -178,7 +178,7 @@ are now, 8 the token for the server does not permit it, 130 interrupted before i
 		"act": {
 			s.complete(newCreate(&s), typeWords), s.complete(newSend(&s), jobWords, portWords), newPublish(&s), s.complete(newRead(&s), jobWords, portWords),
 			s.completeFile(newRun(&s)),
-			s.complete(newRetry(&s), jobWords), s.complete(newTerminate(&s), jobWords), s.complete(newDelete(&s), jobWords),
+			s.complete(newRetry(&s), jobWords), s.complete(newFail(&s), jobWords), s.complete(newTerminate(&s), jobWords), s.complete(newDelete(&s), jobWords),
 			s.complete(newWait(&s), jobWords), newState(&s), s.complete(newAlias(&s), jobWords),
 			s.complete(newAdopt(&s), jobWords, jobWords), s.complete(newDisown(&s), jobWords, childWords),
 			newDead(&s), newTrigger(&s), s.complete(newPriority(&s), jobWords), newQueue(&s), s.complete(newLock(&s), jobWords), s.complete(newUnlock(&s), jobWords),

@@ -64,7 +64,7 @@ func TestThroughServer(t *testing.T) {
 		"adopt one kid kid", "disown one kid", "lock kid --ttl 1h", "unlock kid --force", "priority kid 600", "lock kid --ttl 1h",
 		"dead edit moaner " + dead[0] + " in=1", "dead requeue moaner --yes", "queue pause default", "queue limit default 3",
 		`trigger add --type map --args {"expr":"it"} --alias hook`, "trigger change hook --parallel 2", "trigger fire hook", "trigger pause hook", "trigger resume hook",
-		"retention --failed 60d", "publish /files/new 1", "retry --tree one", "terminate one",
+		"retention --failed 60d", "publish /files/new 1", "retry --tree one", "fail one --reason enough", "retry one --in 1h --priority 9 --rename uno", "terminate one",
 	}
 	for _, line := range acts {
 		if out, code := call("--server", address, line); code != 0 {

@@ -171,6 +171,10 @@ func (t *Tree) why(i *job.Info, level int) {
 			t.below(i, level+1, func(c *job.Info) bool { return c.Status == statemachine.Failed })
 			return
 		}
+		if strings.HasPrefix(i.Reason, job.FailedByHand) {
+			t.say(i, level, Because{Text: fmt.Sprintf("%s was failed %s%s", who, FirstLine(i.Reason), stopped(i)), Command: "weir retry " + id})
+			return
+		}
 		t.say(i, level, Because{
 			Text: fmt.Sprintf("%s failed %s%s%s: %s", who, t.style.Ago(i.Ran), tries(i), stopped(i), t.failure(i)), Command: "weir retry " + id, Since: i.Ran,
 		})
