@@ -42,7 +42,7 @@ func (s *dying) Refresh(ctx context.Context, id job.ID, token string, lease time
 	return s.Store.Refresh(ctx, id, token, lease)
 }
 
-func (s *dying) Lead(context.Context, func(context.Context)) (bool, error) { return false, nil }
+func (s *dying) Lead(context.Context, func(context.Context)) (time.Duration, error) { return 0, nil }
 
 func TestR10StartOnce(t *testing.T) {
 	each(t, func(e *env) {
