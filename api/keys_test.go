@@ -40,7 +40,14 @@ func TestUniqueKeyOverHTTP(t *testing.T) {
 		t.Errorf("many: %+v", many)
 	}
 
+	const merge = `{"type":"map","args":{"expr":"it+1"},"in":"1h","unique":{"key":"merged","merge":true}}`
+	merged := create(merge, http.StatusCreated)
+	create(strings.ReplaceAll(merge, "it+1", "it+2"), http.StatusOK)
+	if info, err := s.store.Info(t.Context(), merged.ID); err != nil || !strings.Contains(string(info.Args), "it+2") {
+		t.Errorf("after merging: %+v, %v", info, err)
+	}
 	for _, bad := range []struct{ body, says string }{
+		{unique + `{"merge":true}}`, "must be given as a text"},
 		{unique + `{"key":""}}`, "unique.key is empty"},
 		{unique + `{"for":"0s"}}`, "unique.for"},
 		{unique + `{"key":"a\nb"}}`, "control character"},

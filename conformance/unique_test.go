@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,36 @@ import (
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
+
+// B69: the same key is the same job; the data of a duplicate are merged, or left, until the job has begun.
+func TestB69UniqueByKey(t *testing.T) {
+	each(t, func(e *env) {
+		e.register(&Raw{})
+		ask := func(data string, merge bool) *job.Handle {
+			return e.create(job.New{Type: "Raw", Args: json.RawMessage(data), Unique: &job.UniqueBy{Key: "b69", Merge: merge}})
+		}
+		first := ask(`{"a":1,"n":{"A":1}}`, true)
+		for _, c := range []struct {
+			data  string
+			merge bool
+			want  string
+		}{
+			{`{"a":1,"n":{"A":1}}`, true, `{"a":1,"n":{"A":1}}`},
+			{`{"b":3}`, false, `{"a":1,"n":{"A":1}}`},
+			{`{"b":2,"a":null,"n":{"B":2}}`, true, `{"b":2,"n":{"A":1,"B":2}}`},
+		} {
+			h := ask(c.data, c.merge)
+			if got := string(e.info(first).Args); h.ID() != first.ID() || h.Created() || got != c.want {
+				e.Errorf("%s: job %s, created: %t, args %s; want %s", c.data, h.ID(), h.Created(), got, c.want)
+			}
+		}
+		e.serve(&Raw{})
+		e.reach(first, statemachine.Completed)
+		if h := ask(`{"new":1}`, true); h.ID() == first.ID() || !h.Created() {
+			e.Errorf("job %s again, which has completed", h.ID())
+		}
+	})
+}
 
 // While engines run jobs with unique keys, and clients ask for them all the time, each creation is one run, and no two jobs of a key
 // are unsettled at a time.

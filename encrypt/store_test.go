@@ -410,6 +410,30 @@ func TestRotationAtWork(t *testing.T) {
 	}
 }
 
+// Args that are merged into those of a job are encrypted as they are.
+func TestMergedArgs(t *testing.T) {
+	b := newBench(t)
+	ctx := b.Context()
+	client := job.NewClient(b.open(ring(t, key("a", "1"))))
+	by := job.Unique(job.UniqueBy{Key: "k", Merge: true})
+	for _, args := range []string{`{"a":"` + marker + `1"}`, `{"b":"` + marker + `2"}`} {
+		_, err := client.Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage", Args: json.RawMessage(args)}}}, by)
+		b.ok(err)
+	}
+	h, err := client.Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage"}}}, by)
+	b.ok(err)
+	info, err := h.Info(ctx)
+	b.ok(err)
+	if want := `{"a":"` + marker + `1","b":"` + marker + `2"}`; string(info.Args) != want {
+		t.Errorf("args %s, want %s", info.Args, want)
+	}
+	b.hidden("after merging")
+	poor := job.NewClient(b.open(nil))
+	if _, err := poor.Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage", Args: json.RawMessage(`{}`)}}}, by); !errors.Is(err, job.ErrCodec) {
+		t.Errorf("merging without the key: %v", err)
+	}
+}
+
 // An engine without the key leaves a job as it is and says why; with it the job goes on.
 func TestMissingKey(t *testing.T) {
 	b := newBench(t)

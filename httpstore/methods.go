@@ -79,6 +79,11 @@ func (s *Store) bind(ctx context.Context, call storecall.Method[storecall.Bindin
 	return storecall.Errors(bound.Errors)
 }
 
+// MergeArgs implements job.Creator.
+func (s *Store) MergeArgs(ctx context.Context, id job.ID, m job.Merging) (bool, error) {
+	return ask(ctx, s, storecall.MergeArgs, storecall.JobMerging{Job: id, Merging: m})
+}
+
 // CreateMany implements job.Bulk.
 func (s *Store) CreateMany(ctx context.Context, all []job.Creation) (created []bool, errs []error) {
 	out, err := ask(ctx, s, storecall.CreateMany, all)

@@ -95,14 +95,11 @@ func (c *Client) create(ctx context.Context, n New) (*Handle, error) {
 		}
 	}
 	created, err := c.store.Create(ctx, id, plan, n.By)
-	if there := c.standing(err); there != nil {
-		return there, nil
-	}
 	if err != nil && n.Alias != "" {
 		return nil, errors.Join(err, c.store.Unclaim(context.WithoutCancel(ctx), n.Alias, id))
 	}
 	if err != nil {
-		return nil, err
+		return c.standing(ctx, plan, err)
 	}
 	h := c.handle(id)
 	h.created = created

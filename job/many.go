@@ -240,8 +240,10 @@ func nameAll(some []*start, name func(*start) string, look func([]string, []ID) 
 
 // arrived makes the handle of a tree that was created, or was there.
 func (c *Client) arrived(ctx context.Context, s *start, created bool, err error) {
-	if s.h = c.standing(err); s.h != nil {
-		return
+	if err != nil {
+		if s.h, err = c.standing(ctx, s.plan, err); err == nil {
+			return
+		}
 	}
 	s.h = c.handle(s.id)
 	s.h.created = created

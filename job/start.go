@@ -144,10 +144,11 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	}
 	h := c.handle(id)
 	h.created, err = c.store.Create(ctx, id, plan, o.by)
-	if there := c.standing(err); there != nil {
-		return there, nil
-	}
 	if err != nil {
+		var there *Handle
+		if there, err = c.standing(ctx, plan, err); err == nil {
+			return there, nil
+		}
 		return nil, fmt.Errorf("starting tree %s: %w", id, err)
 	}
 	if !h.created && !o.keyed && o.id == nil {

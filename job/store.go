@@ -23,6 +23,8 @@ type Creator interface {
 	// it is another job's by now, as a Redis that lost its last writes gives numbers out again. Of a plan with a unique key the error
 	// is a *DuplicateError if another tree has the key.
 	Create(ctx context.Context, id ID, plan *Plan, by string) (created bool, err error)
+	// MergeArgs merges args into those of a job, see UniqueBy, or leaves them as they are: then merged is false.
+	MergeArgs(ctx context.Context, id ID, m Merging) (merged bool, err error)
 	// Reserve sets n numbers of a tree aside and returns the first.
 	Reserve(ctx context.Context, tree ID, n int) (int, error)
 }

@@ -1,6 +1,8 @@
 package job
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha1" //nolint:gosec // it tells work apart, and guards nothing
 	"encoding/hex"
 	"encoding/json"
@@ -26,6 +28,10 @@ type UniqueBy struct {
 	// For is a window of time: a tree is returned that was created at most so long ago, whether it has settled or not. It is
 	// rounded up to milliseconds. Zero means until done: a tree is returned that has not settled.
 	For time.Duration `json:"for,omitempty"`
+	// Merge has the args of a duplicate merged into those of the job that is there, as RFC 7396 (JSON Merge Patch) says: members of
+	// objects are added and replaced, and null removes one. It needs a Key, as without one the args are the same. A job that has begun
+	// its first run, or that of its present repetition, keeps its args, as does one of another type or of a graph.
+	Merge bool `json:"merge,omitempty"`
 }
 
 // Unique starts a tree unless one with the same unique key is there: then that one is returned, and Created is false. Of any number of
@@ -116,7 +122,13 @@ func errUniqueChild() error {
 
 // distinct returns the plan with its unique key, if it is to have the one of its type and args.
 func (p *Plan) distinct() (*Plan, error) {
-	if p.Unique == nil || p.Unique.Key != "" || len(p.Nodes) == 0 {
+	if p.Unique == nil || len(p.Nodes) == 0 {
+		return p, nil
+	}
+	if p.Unique.Merge && (p.Unique.Key == "" || p.Nodes[0].Graph) {
+		return nil, fmt.Errorf("%w: args are merged into those of a job with the same unique key, which must be given as a text; a graph has none", ErrName)
+	}
+	if p.Unique.Key != "" {
 		return p, nil
 	}
 	root, by := &p.Nodes[0], *p.Unique
@@ -142,11 +154,60 @@ func (p *Plan) Home() string {
 	return p.SequentialKey
 }
 
-// standing returns the tree that is there in place of one that was not created, as its error says; nil if it says something else.
-func (c *Client) standing(err error) *Handle {
+// Merging is args that are merged into those of a job.
+type Merging struct {
+	Type        string // that the job must have
+	TypeVersion int    // of the type that Args are of; 0 is 1
+	Args        json.RawMessage
+}
+
+// standing returns the tree that is there in place of one that was not created, as err says; nil if it says something else. args are
+// merged into its own, if that is asked for.
+func (c *Client) standing(ctx context.Context, plan *Plan, err error) (*Handle, error) {
 	var same *DuplicateError
 	if !errors.As(err, &same) {
-		return nil
+		return nil, err
 	}
-	return c.handle(same.ID)
+	if root := &plan.Nodes[0]; plan.Unique.Merge && len(root.Args) > 0 {
+		_, err := c.store.MergeArgs(ctx, same.ID, Merging{root.Type, root.TypeVersion, root.Args})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c.handle(same.ID), nil
+}
+
+// MergePatch returns a JSON value changed by another one, as RFC 7396 says. An empty target is {}. It is for stores.
+func MergePatch(target, patch json.RawMessage) (json.RawMessage, error) {
+	if len(target) == 0 {
+		target = json.RawMessage("{}")
+	}
+	var to, by any
+	for raw, v := range map[*json.RawMessage]*any{&target: &to, &patch: &by} {
+		dec := json.NewDecoder(bytes.NewReader(*raw))
+		dec.UseNumber() // as it is written
+		if err := dec.Decode(v); err != nil {
+			return nil, fmt.Errorf("%w: args that are not valid JSON: %w", ErrValue, err)
+		}
+	}
+	return port.Encode(mergePatch(to, by))
+}
+
+func mergePatch(target, patch any) any {
+	by, is := patch.(map[string]any)
+	if !is {
+		return patch
+	}
+	to, is := target.(map[string]any)
+	if !is {
+		to = map[string]any{}
+	}
+	for name, v := range by {
+		if v == nil {
+			delete(to, name)
+		} else {
+			to[name] = mergePatch(to[name], v)
+		}
+	}
+	return to
 }

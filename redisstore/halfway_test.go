@@ -148,6 +148,13 @@ var acts = map[string]func(e *env) (act func() error){
 		r := job.Retry{Args: raws(`{"Width":2}`)[0], Name: "other", Priority: new(9), Later: true, Delay: time.Hour}
 		return func() error { return e.store.Retry(e.Context(), id, r) }
 	},
+	"args_merge": func(e *env) func() error {
+		id := e.single()
+		return func() error {
+			_, err := e.store.MergeArgs(e.Context(), id, job.Merging{Type: "T", Args: raws(`{"a":1}`)[0]})
+			return err
+		}
+	},
 	"job_fail": func(e *env) func() error {
 		id := e.single()
 		return func() error { return e.store.Fail(e.Context(), id, job.ByHand{Reason: "x"}) }

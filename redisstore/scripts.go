@@ -34,6 +34,7 @@ var (
 	scriptApply    = script("job_apply", "subtree")
 	scriptRetry    = script("job_retry", "amend")
 	scriptFail     = script("job_fail", "amend")
+	scriptMerge    = script("args_merge", "amend")
 	scriptAlarm    = script("job_alarm", "mail")
 	scriptAdopt    = script("job_adopt", "quiesce")
 	scriptDelete   = script("job_delete", "subtree", "part").freeing()

@@ -5,9 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -31,28 +28,6 @@ func (s *Store) checkHome(root job.ID, plan *job.Plan) error {
 	}
 	return nil
 }
-
-// uniqueReply is what scripts say before the root that has the unique key of one that was to be created.
-const uniqueReply = "unique "
-
-// uniqueSeparator stands between the sequential key and the unique key of a tree that has both.
-const uniqueSeparator = "\x1e"
-
-// uniqueBy is by what a tree is unique, as unique.lua reads it; empty: by nothing.
-func uniqueBy(plan *job.Plan) string {
-	if plan.Unique == nil {
-		return ""
-	}
-	name := plan.Unique.Key
-	if plan.SequentialKey != "" {
-		name = plan.SequentialKey + uniqueSeparator + name
-	}
-	ms := (plan.Unique.For + time.Millisecond - 1) / time.Millisecond
-	return strconv.FormatInt(int64(ms), 10) + " " + name
-}
-
-// uniqueKey is the unique key in the name that a root's hash has of it.
-func uniqueKey(name string) string { return name[strings.LastIndex(name, uniqueSeparator)+1:] }
 
 // Turn implements job.Sequences.
 func (s *Store) Turn(ctx context.Context, id job.ID) (t job.Turn, err error) {

@@ -92,6 +92,11 @@ func wires() []wire {
 			e.ok(err)
 			return created
 		}},
+		{name: "merge args", match: "wiremerge", call: func(e *env, w *world) any {
+			merged, err := e.store.MergeArgs(e.Context(), w.other, job.Merging{Type: e.info(w.other).Type, Args: raws(`{"a":"wiremerge"}`)[0]})
+			e.ok(err)
+			return fmt.Sprint(merged, string(e.info(w.other).Args))
+		}},
 		{name: "begin", match: "wiretoken", call: func(e *env, w *world) any {
 			b := beginning()
 			b.Token = "wiretoken"

@@ -76,6 +76,9 @@ func (n *creation) check(c *cobra.Command) error {
 	if given("unique-for") && n.uniqueBy.For == 0 {
 		return usageError{errors.New("--unique-for 0s: give a positive time, like 1h, or leave it out for until the job is done")}
 	}
+	if n.uniqueBy.Merge && n.uniqueBy.Key == "" {
+		return usageError{errors.New("--merge is for a job that is there with the same --unique-key: give one")}
+	}
 	if n.unique || given("unique-key") || given("unique-for") {
 		n.Unique = &n.uniqueBy
 	}
@@ -141,11 +144,12 @@ checked first: their names, their kinds, and of components (weir components) all
 
 With --unique nothing is created if a job of the type with the same args is there that has not settled:
 its ID is printed. --unique-key tells by another text than type and args which jobs are the same
-work, and --unique-for looks for those that were created in that time, settled or not.
+work, --unique-for looks for those that were created in that time, settled or not, and --merge
+changes the args of the job that is there, if it has not begun to run.
 
 With --from many are created, of which each is a line of a file: a JSON object with type and,
 if you like, queue, priority, args, alias, labels, retain, in, at, parent, name, sequential_key, key,
-unique with key and for, and repeat with schedule, zone and missed. Of jobs with the same key one is created within an
+unique with key, for and merge, and repeat with schedule, zone and missed. Of jobs with the same key one is created within an
 hour, so the command may be repeated. The IDs are printed in the order of the lines,
 and an empty line for each that was not created.`,
 		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h\n  weir create Sync --args '{\"Customer\": 7}' --unique\n  weir create Digest --unique-key 'digest 7' --unique-for 24h\n  weir create Report --repeat 'cron:30 9 * * MON-FRI' --zone Europe/Berlin\n  weir create --from jobs.jsonl\n" +
@@ -181,6 +185,7 @@ and an empty line for each that was not created.`,
 	c.Flags().BoolVar(&n.unique, "unique", false, "only if no job of the type with the same args is there that has not settled")
 	c.Flags().StringVar(&n.uniqueBy.Key, "unique-key", "", "only if no job with this `KEY` is there")
 	c.Flags().DurationVar(&n.uniqueBy.For, "unique-for", 0, "only if no such job was created in that time, whether it has settled or not")
+	c.Flags().BoolVar(&n.uniqueBy.Merge, "merge", false, "merge --args into those of the job that has --unique-key, unless it has begun to run: null removes one")
 	c.Flags().DurationVar(&n.delay, "in", 0, "not to run before this time has passed, like 10m")
 	s.completeFlag(c, "queue", queueWords)
 	s.completeFlag(c, "parent", jobWords)

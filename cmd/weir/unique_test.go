@@ -50,6 +50,12 @@ func TestUniqueKey(t *testing.T) {
 	if text := weir(t, url, "show", byKey, "-o", "json"); !strings.Contains(text, `"unique_key": "digest 7"`) {
 		t.Errorf("show says\n%s", text)
 	}
+	if id := create("T", "--args", `{"N":2}`, "--unique-key", "digest 7", "--merge"); id != byKey {
+		t.Errorf("merged into %s, want %s", id, byKey)
+	}
+	if info, err := store.Info(t.Context(), job.ID(byKey)); err != nil || string(info.Args) != `{"N":2}` {
+		t.Errorf("after merging: %v, %v", info, err)
+	}
 	file := filepath.Join(t.TempDir(), "jobs")
 	lines := `{"type":"T","args":{"N":1},"unique":{}}
 {"type":"T","unique":{"key":"digest 7","for":"1h"}}

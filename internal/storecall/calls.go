@@ -61,6 +61,11 @@ type (
 		Plan *job.Plan
 		By   string
 	}
+	// JobMerging is args that are merged into those of a job.
+	JobMerging struct {
+		Job     job.ID
+		Merging job.Merging
+	}
 	// JobPorts are the ports that a job is to have.
 	JobPorts struct {
 		Job   job.ID
@@ -195,6 +200,12 @@ var (
 			return false, err
 		}
 		return s.Create(ctx, in.Job, in.Plan, by.or(in.By))
+	})
+	MergeArgs = define("merge-args", toOperate, func(ctx context.Context, s Store, _ By, in JobMerging) (bool, error) {
+		if in.Merging.TypeVersion < 0 || !json.Valid(in.Merging.Args) {
+			return false, fmt.Errorf("%w: args that are not valid JSON, or a version below 0", job.ErrValue)
+		}
+		return s.MergeArgs(ctx, in.Job, in.Merging)
 	})
 	Reserve = define("reserve", toOperate, func(ctx context.Context, s Store, _ By, in JobNumber) (int, error) {
 		if in.N < 1 || in.N > job.MaxNodes {
