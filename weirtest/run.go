@@ -44,16 +44,15 @@ func (e *Engine) Advance(d time.Duration) {
 		return
 	}
 	e.begin()
-	for end := e.clock.Now().Add(d); e.quiet(); {
-		due, err := e.store.Due(e.ctx)
-		if e.failed(err) {
-			return
-		}
-		if len(due) == 0 || due[0].At.After(end) {
+	end := e.clock.Now().Add(d)
+	for ok := e.quiet(); ok; ok = e.drain() {
+		if len(e.due) == 0 || e.due[0].At.After(end) {
 			e.clock.Set(end)
 			return
 		}
-		e.clock.Set(due[0].At)
+		e.clock.Set(e.due[0].At)
+		clear(e.stuck)
+		e.consider()
 	}
 }
 
@@ -66,9 +65,16 @@ func (e *Engine) begin() {
 // quiet runs until no job is ready, and tells whether it got so far.
 func (e *Engine) quiet() bool {
 	e.tb.Helper()
-	most := cmp.Or(e.MaxRuns, DefaultMaxRuns)
 	clear(e.stuck) // time may have passed
-	for e.look(); len(e.line) > 0; {
+	e.look()
+	return e.drain()
+}
+
+// drain is quiet for those that are in line, and those that they make ready.
+func (e *Engine) drain() bool {
+	e.tb.Helper()
+	most := cmp.Or(e.MaxRuns, DefaultMaxRuns)
+	for len(e.line) > 0 {
 		if e.total >= most {
 			e.tb.Fatalf("weirtest: jobs are still ready after %d runs (see Engine.MaxRuns): %s", e.total, e.busiest())
 			return false
@@ -88,8 +94,9 @@ func (e *Engine) runNext(run func(context.Context, job.ID) error) bool {
 		switch {
 		case errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrRate), errors.Is(err, job.ErrLimit):
 			e.stuck[id] = true // it stays ready, until its lock or the minute ends
+			e.fetch()
 		case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrNotFound):
-			// The test did something to it since we looked.
+			e.fetch() // the test did something to it since we looked
 		case e.failed(err):
 			return false
 		default:
@@ -104,18 +111,30 @@ func (e *Engine) runNext(run func(context.Context, job.ID) error) bool {
 // of their numbers. Jobs that are no longer ready leave the line.
 func (e *Engine) look() {
 	e.tb.Helper()
+	if e.fetch() {
+		e.consider()
+	}
+}
+
+// fetch asks what is due, and tells whether it was told.
+func (e *Engine) fetch() bool {
+	e.tb.Helper()
+	var err error
+	e.due, err = e.store.Due(e.ctx)
+	return !e.failed(err)
+}
+
+// consider does so by what is due, which is known, when time may have passed since.
+func (e *Engine) consider() {
+	e.tb.Helper()
 	now := e.clock.Now()
 	over := func(d redisstore.Due) bool { return !waits(d) && !d.At.After(now) }
-	due, err := e.store.Due(e.ctx)
-	if err == nil && slices.ContainsFunc(due, over) {
-		if _, err = e.store.Sweep(e.ctx); err == nil {
-			due, err = e.store.Due(e.ctx)
+	if slices.ContainsFunc(e.due, over) {
+		if _, err := e.store.Sweep(e.ctx); e.failed(err) || !e.fetch() {
+			return
 		}
 	}
-	if e.failed(err) {
-		return
-	}
-	due = slices.DeleteFunc(due, func(d redisstore.Due) bool { return !waits(d) || e.stuck[d.Job] })
+	due := slices.DeleteFunc(slices.Clone(e.due), func(d redisstore.Due) bool { return !waits(d) || e.stuck[d.Job] })
 	slices.SortFunc(due, func(a, b redisstore.Due) int {
 		return cmp.Or(a.At.Compare(b.At), byNumber(a.Job, b.Job))
 	})

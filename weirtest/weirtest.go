@@ -51,8 +51,9 @@ type Engine struct {
 	trees int             // started by this Engine
 	line  []job.ID        // ready jobs, in the order in which they became ready
 	stuck map[job.ID]bool // ready, but locked
-	runs  map[job.ID]int  // of the current call
-	total int             // of them
+	due   []redisstore.Due
+	runs  map[job.ID]int // of the current call
+	total int            // of them
 }
 
 // New returns an engine for the given types of workers, with a store of its own that is
