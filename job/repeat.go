@@ -160,6 +160,13 @@ func (r *Repeats) After(i *Info, finished time.Time) (*Repeats, bool) {
 	return n, again
 }
 
+// dueAt is the repetition when it is due at a time that its schedule does not say.
+func (r *Repeats) dueAt(at time.Time) *Repeats {
+	n := *r
+	n.Scheduled = at.Truncate(time.Millisecond).UTC()
+	return &n
+}
+
 // Retried returns what comes after the last run of the job if that, which did not complete, ends now; false: no further time.
 func (r *Repeats) Retried(i *Info, now time.Time) (*Repeats, bool) {
 	ran := *i

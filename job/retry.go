@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,24 +110,22 @@ func IgnoreRepeat() RetryOption { return func(o *retryOptions) { o.ignoreRepeat 
 // that failed was due and when it started, and from now as its end. If its schedule has no further time it runs now. One that waits for
 // its next repetition goes on waiting. Without a time the run that failed is tried again now. It repeats afterwards in all cases.
 func (h *Handle) Retry(ctx context.Context, opts ...RetryOption) error {
-	if len(opts) == 0 {
+	if len(opts) == 0 && !h.id.IsRoot() { // which does not repeat
 		return h.store.Apply(ctx, h.id, statemachine.Retry)
 	}
 	var o retryOptions
 	for _, opt := range opts {
 		opt(&o)
 	}
-	err := o.check()
-	for err == nil {
-		if err = h.retry(ctx, o); !errors.Is(err, ErrMoved) {
-			break
-		}
-		err = ctx.Err() // it ran meanwhile: look again
-	}
-	if err != nil {
+	if err := o.check(); err != nil {
 		return fmt.Errorf("retrying job %s: %w", h.id, err)
 	}
-	return nil
+	for {
+		err := h.retry(ctx, o)
+		if !errors.Is(err, ErrMoved) || ctx.Err() != nil { // else it ran meanwhile
+			return err
+		}
+	}
 }
 
 // RetryFailed retries every failed job of the tree that has a worker, as Retry does, and returns how many. Args and a name are of one
@@ -194,15 +193,15 @@ func (r *Retry) Validate() error {
 
 // retry is Retry for valid options, of the job as it is at one moment.
 func (h *Handle) retry(ctx context.Context, o retryOptions) error {
-	if o.newArgs || o.Later {
+	if o.newArgs || h.id.IsRoot() {
 		info, err := h.Info(ctx)
 		if err != nil {
 			return err
 		}
 		if err := h.checkArgs(ctx, info, &o); err != nil {
-			return err
+			return fmt.Errorf("retrying job %s: %w", h.id, err)
 		}
-		if o.Later && info.Repeat != nil {
+		if info.Repeat != nil {
 			now, err := h.store.Now(ctx)
 			if err != nil {
 				return err
@@ -231,23 +230,30 @@ func (h *Handle) checkArgs(ctx context.Context, info *Info, o *retryOptions) err
 
 // repeat says when a job runs that repeats, and how far its repetition is then.
 func (o *retryOptions) repeat(info *Info, now time.Time) {
-	at, due := now.Add(o.Delay), info.Repeat
+	o.Version, o.Ran = info.Version, info.Ran
+	if !o.Later {
+		begun := *info
+		begun.Ran = now
+		if next, again := info.Repeat.Waits(&begun); !again || next != nil { // the run would pass its time over
+			o.Repeat = info.Repeat.dueAt(now)
+		}
+		return
+	}
+	at := now.Add(o.Delay)
 	if !o.At.IsZero() {
 		at = o.At
 	}
-	switch next, ok := due.Retried(info, now); {
+	switch next, again := info.Repeat.Retried(info, now); {
 	case o.ignoreRepeat:
-		moved := *due
-		moved.Scheduled = at.Truncate(time.Millisecond).UTC()
-		due = &moved
+		o.Repeat = info.Repeat.dueAt(at)
 	case info.Status == statemachine.Scheduled && info.Tries == 0: // it waits for its next time
-		at = due.Scheduled
-	case !ok:
-		at = now
+		o.Repeat = info.Repeat.dueAt(cmp.Or(info.Repeat.Scheduled, info.Next, now))
+	case !again:
+		o.Repeat = info.Repeat.dueAt(now)
 	default:
-		at, due = next.Scheduled, next
+		o.Repeat = next
 	}
-	o.At, o.Repeat, o.Version, o.Ran = at, due, info.Version, info.Ran
+	o.At = o.Repeat.Scheduled
 }
 
 // Fail fails a job by hand, without another try: one that is queued, scheduled, waiting, suspended or running. Others are refused with
@@ -260,8 +266,5 @@ func (h *Handle) Fail(ctx context.Context, reason string) error {
 		return fmt.Errorf("failing job %s: %w", h.id, err)
 	}
 	by, _ := messageContext(ctx)[port.ContextBy].(string)
-	if err := h.store.Fail(ctx, h.id, ByHand{Reason: reason, By: by}); err != nil {
-		return fmt.Errorf("failing job %s: %w", h.id, err)
-	}
-	return nil
+	return h.store.Fail(ctx, h.id, ByHand{Reason: reason, By: by})
 }

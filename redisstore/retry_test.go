@@ -124,6 +124,28 @@ func TestB37RetryByTheRepeat(t *testing.T) {
 	})
 }
 
+// A repeating job that is retried now runs now, though its schedule would have it wait, or passes late times over.
+func TestRetryNowOfARepeatingJob(t *testing.T) {
+	each(t, func(e *env) {
+		for _, r := range []job.Repetition{{Schedule: "cron:30 9 * * *"}, {Schedule: "every:1h", Missed: "skip"}} {
+			repeats, err := r.Repeats(time.Now())
+			e.ok(err)
+			plan := &job.Plan{Nodes: []job.Node{{Type: "T"}}, Repeat: repeats}
+			if r.Missed == "skip" { // it is late
+				plan.Nodes[0].At = time.Now().Add(-time.Hour)
+			}
+			id := newID(e)
+			_, err = e.store.Create(e.Context(), id, plan, "")
+			e.ok(err)
+			e.ok(e.typed(id).Fail(e.Context(), ""))
+			e.ok(e.typed(id).Retry(e.Context()))
+			i := e.begin(id).Info
+			next, again := i.Repeat.Waits(&i)
+			e.equal("the run goes on", []any{next, again}, []any{(*job.Repeats)(nil), true})
+		}
+	})
+}
+
 // B38: with IgnoreRepeat the time counts, and the job still repeats, from then on.
 func TestB38RetryIgnoresTheRepeat(t *testing.T) {
 	each(t, func(e *env) {
