@@ -70,6 +70,7 @@ var (
 	scriptKitAdd   = script("workkit_add", "mail", "workkit")
 	scriptKitDue   = script("workkit_due", "mail", "workkit").freeing()
 	scriptKitMove  = script("workkit_move", "mail", "workkit")
+	scriptKitGone  = script("workkit_remove", "mail", "workkit").freeing()
 	scriptKitEnd   = script("workkit_end", "mail", "workkit").freeing()
 )
 

@@ -220,6 +220,16 @@ func (k *WorkKit) Add(ctx context.Context, id, member string, payload json.RawMe
 	return d.int(reply) == 1, d.err
 }
 
+// Remove removes an entry, and tells whether it was there. What it has launched goes on.
+func (k *WorkKit) Remove(ctx context.Context, id, member string) (there bool, err error) {
+	reply, err := k.run(ctx, scriptKitGone, id, member, rand.Text())
+	if err != nil {
+		return false, err
+	}
+	var d decoder
+	return d.int(reply) > 0, d.err
+}
+
 // WorkKitEntry is what there is of an entry.
 type WorkKitEntry struct {
 	ID      string

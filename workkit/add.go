@@ -35,6 +35,19 @@ func When(text string, now time.Time) (cron string, first time.Time, err error) 
 	return cron, first, nil
 }
 
+// Remove removes an entry from a schedule. What it has launched goes on. The error wraps job.ErrNotFound if there is none of that ID.
+func Remove(ctx context.Context, s *redisstore.Store, name, id string) error {
+	kit, err := s.WorkKit(name)
+	if err != nil {
+		return err
+	}
+	there, err := kit.Remove(ctx, id, member(id))
+	if err == nil && !there {
+		err = fmt.Errorf("%w: schedule %s has no entry %.80q: weir trigger list --workkit %[2]s lists them", job.ErrNotFound, name, id)
+	}
+	return err
+}
+
 // Added is what Add did.
 type Added struct {
 	ID   string    `json:"id"`

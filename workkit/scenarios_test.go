@@ -143,6 +143,27 @@ func TestW21Published(t *testing.T) {
 	}
 }
 
+// An entry is removed with all that Weir knows of it, also while it runs for the last time; one that is not there is named.
+func TestRemove(t *testing.T) {
+	w := newWorld(t)
+	a := w.add("every day at 7pm", 1)
+	w.ok(workkit.Remove(t.Context(), w.store, w.name, a.ID))
+	if n := w.rdb.Exists(t.Context(), w.jobs(), w.next()).Val(); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+	if err := workkit.Remove(t.Context(), w.store, w.name, a.ID); !errors.Is(err, job.ErrNotFound) || !strings.Contains(err.Error(), a.ID) {
+		t.Errorf("removing it again: %v", err)
+	}
+	w.engine(2)
+	w.listen()
+	w.put("running", `{"args":["wait"],"cron":"2026 3 10 * 13 45 30","job":"#'some.ns/func-name"}`, time.Now())
+	w.until("it runs", func() bool { return len(w.trees()) == 1 && w.rdb.ZCard(t.Context(), w.next()).Val() == 0 })
+	w.ok(workkit.Remove(t.Context(), w.store, w.name, "running"))
+	w.ok(w.client.At(w.trees()[0].ID).Write(t.Context(), "stop", "now"))
+	w.until("the tree has ended", func() bool { return w.trees()[0].Status.Settled() })
+	w.empty()
+}
+
 // W22: what redis-cli writes as published is run, and its extra fields stay.
 func TestW22Foreign(t *testing.T) {
 	w := newWorld(t)

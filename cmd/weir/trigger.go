@@ -18,7 +18,9 @@ import (
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/trigger"
+	"github.com/weirworks/weir/workkit"
 )
 
 func newTrigger(s *settings) *cobra.Command {
@@ -236,13 +238,19 @@ func newTriggerFire(s *settings) *cobra.Command {
 const deletion = 15 * time.Second
 
 func newTriggerDelete(s *settings) *cobra.Command {
-	return &cobra.Command{
+	var kit string
+	c := &cobra.Command{
 		Use:     "delete TRIGGER",
 		Short:   "End a trigger, and remove it",
-		Long:    "End a trigger, and remove it. Trees that it launched go on.",
-		Example: "  weir trigger delete daily",
+		Long:    "End a trigger, and remove it. Trees that it launched go on. With --workkit TRIGGER is the ID of an entry of a WorkKit schedule.",
+		Example: "  weir trigger delete daily\n  weir trigger delete --workkit app-tasks 8d1ea67747842d56fd5c06ba050885226d73bead",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if kit != "" {
+				return s.besideRedis(c, func(ctx context.Context, store *redisstore.Store) error {
+					return workkit.Remove(ctx, store, kit, args[0])
+				})
+			}
 			return s.act(c, args[0], "is deleted", func(ctx context.Context, h *job.Handle) error {
 				ctx, cancel := context.WithTimeout(ctx, deletion)
 				defer cancel()
@@ -254,6 +262,9 @@ func newTriggerDelete(s *settings) *cobra.Command {
 			})
 		},
 	}
+	c.Flags().StringVar(&kit, "workkit", "", "remove an entry of the WorkKit schedule of this `NAME` instead")
+	s.completeFlag(c, "workkit", kitWords)
+	return c
 }
 
 func newTriggerList(s *settings) *cobra.Command {
