@@ -71,7 +71,7 @@ func (h *Handle) RunParent(ctx context.Context) error {
 	return p.Run(ctx)
 }
 
-// Adopt makes a job without a parent, of any tree, a child of this one.
+// Adopt makes a job without a parent, of any tree, a child of this one. One that has a sequential key or a unique key is refused.
 func (h *Handle) Adopt(ctx context.Context, child *Handle, name string) error {
 	if err := CheckName("job name", name); err != nil {
 		return err

@@ -117,6 +117,11 @@ func (s *Store) Adopt(ctx context.Context, parent, child job.ID, name string) er
 	if info.Parent != "" {
 		return refusal("parent", child)
 	}
+	for kind, key := range map[string]string{"sequential": info.SequentialKey, "unique": info.UniqueKey} {
+		if key != "" && child.IsRoot() {
+			return fmt.Errorf("%w: job %s has the %s key %.80q, which a child cannot have: start it without one", job.ErrStatus, child, kind, key)
+		}
+	}
 	for up := parent; up != ""; {
 		if up == child {
 			return fmt.Errorf("%w: job %s cannot become a child of itself or of a job below it", job.ErrStatus, child)

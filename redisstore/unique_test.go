@@ -350,3 +350,14 @@ func TestDuplicateError(t *testing.T) {
 		e.equal("tree", same.ID, id)
 	})
 }
+
+// A tree with a key is refused as a child, also if it is to become one later.
+func TestKeyedTreesAreNotAdopted(t *testing.T) {
+	each(t, func(e *env) {
+		parent := e.single()
+		for _, id := range []job.ID{e.keyed("k"), e.fresh(job.UniqueBy{Key: "k"})} {
+			e.unchanged("adopting", func() { e.fails(e.store.Adopt(e.Context(), parent, id, "kid"), job.ErrStatus) })
+			e.equal("parent", e.info(id).Parent, job.ID(""))
+		}
+	})
+}
