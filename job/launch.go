@@ -35,7 +35,8 @@ func WithID(id ID) Option { return option(func(o *startOptions) { o.id = &id }) 
 
 // TellEnd has a message {"job": ID, "status": STATUS} written to an In port of a job, which may be of another tree, each
 // time the root of the tree has completed, failed or been terminated. It is written once. If the job is gone or
-// the port is closed, nobody is told.
+// the port is closed, nobody is told. Of a tree that a run starts and that is not created, as another one has its unique key, the
+// status is "duplicate".
 func TellEnd(to ID, in string) Option {
 	return option(func(o *startOptions) { o.tell = &PortRef{Job: to, Dir: port.Input, Port: in} })
 }
@@ -69,8 +70,8 @@ func PlanLaunch(p Planner, opts ...Option) (*Launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if plan.Unique != nil {
-		return nil, fmt.Errorf("%w: a tree that a run starts has no unique key: give it job.WithID(job.IDAt(time, name)), or have a client start it", ErrName)
+	if plan.Unique != nil && plan.Unique.Merge {
+		return nil, fmt.Errorf("%w: args of a tree that a run starts are not merged into those of another one", ErrName)
 	}
 	if err := CheckLaunch(plan); err != nil {
 		return nil, err

@@ -248,11 +248,19 @@ func (b birth) args(number func(int) int) []any {
 		fields = append(fields, repeatFields(b.repeat, n.At)...)
 	}
 	if b.tell != nil {
-		fields = append(fields, "tell", string(b.tell.Job)+" "+b.tell.Port)
+		fields = append(fields, "tell", tellField(b.tell))
 	}
 	args = append(append(args, len(fields)), fields...)
 	args = append(append(args, len(defaults)), defaults...)
 	return append(append(args, len(initial)), initial...)
+}
+
+// tellField is what the job's hash says of who is told of its end; empty: nobody is.
+func tellField(to *job.PortRef) string {
+	if to == nil {
+		return ""
+	}
+	return string(to.Job) + " " + to.Port
 }
 
 // creation says how a planned job enters its life: jobs that are fed by others, and

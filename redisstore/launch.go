@@ -21,19 +21,23 @@ func (c *secrets) hideLaunch(plain *job.Launch) (_ *job.Launch, err error) {
 }
 
 // launchArgs encodes the trees that a run starts as record() in tx.lua reads them: pairs of root and order.
-func launchArgs(args []any, launches []*job.Launch) []any {
+func launchArgs(args []any, from job.ID, launches []*job.Launch) []any {
 	args = append(args, 2*len(launches))
 	for _, l := range launches {
-		args = append(args, string(l.ID), launchOrder(l))
+		args = append(args, string(l.ID), launchOrder(l, from))
 	}
 	return args
 }
 
 // launchOrder is the order that creates a tree, as launch() in mail_apply.lua reads it. Its parts are joined by \31, which
-// is in none of them: they are names, numbers and JSON, as job.PlanLaunch checks.
-func launchOrder(l *job.Launch) string {
+// is in none of them: they are names, numbers and JSON, as job.PlanLaunch checks. from is the job that starts the tree, if one does.
+func launchOrder(l *job.Launch, from job.ID) string {
 	nodes := planArgs(l.Plan, l.ID, 0, "", l.By, l.Digest)
-	args := []any{"launch", string(l.ID), len(nodes)}
+	var args []any
+	if l.Plan.Unique != nil {
+		args = append(args, "once", uniqueBy(l.Plan), string(from), tellField(l.Plan.TellEnd))
+	}
+	args = append(args, "launch", string(l.ID), len(nodes))
 	for _, n := range nodes {
 		args = append(args, n...)
 	}

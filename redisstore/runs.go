@@ -301,7 +301,7 @@ func deltaArgs(args []any, d *job.Delta) []any {
 		args = append(args, l.Name, strconv.FormatInt(l.Woke, 10))
 	}
 	args = append(append(args, len(aliases)), aliases...)
-	return launchArgs(args, d.Launches)
+	return launchArgs(args, d.Job, d.Launches)
 }
 
 // markArg encodes what kind of run a delta is of, and what the job needs from then on.

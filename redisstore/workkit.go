@@ -197,7 +197,7 @@ func (k *WorkKit) moveArgs(m *WorkKitMove) ([]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		what, root, text = "launch", string(l.ID), launchOrder(hidden)
+		what, root, text = "launch", string(l.ID), launchOrder(hidden, "")
 		if !m.Next.IsZero() {
 			next = strconv.FormatInt(m.Next.UnixMilli(), 10)
 		}

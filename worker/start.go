@@ -23,12 +23,15 @@ type Tree struct {
 // A tree has at most job.MaxLaunchJobs jobs, and about job.MaxLaunch bytes. job.WithID gives it an ID of the caller's choice, and
 // job.TellEnd has its end come to a port; it can have neither an alias nor a key. See PlanNew for a type that the program does
 // not link.
+//
+// With job.Unique the tree is not created if another one has its unique key by then, and what was written to it is dropped. The run
+// cannot know: its ID is then that of no job. The log of the run's job says so, and job.TellEnd tells of a status "duplicate".
 func (r *Run) Start(p job.Planner, opts ...job.Option) (*Tree, error) {
 	l, err := job.PlanLaunch(p, append([]job.Option{job.By("job:" + string(r.info.ID))}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("starting a tree: %w", err)
 	}
-	if key := l.Plan.SequentialKey; key != "" {
+	if key := l.Plan.Home(); key != "" {
 		l.ID = r.store.Keyed(l.ID, key)
 	}
 	r.mu.Lock()

@@ -24,7 +24,8 @@ type ended struct {
 
 // Launcher starts a tree for each number: a graph that adds up the numbers to it.
 type Launcher struct {
-	Fail   bool // fails behind the first
+	Fail   bool   // fails behind the first
+	Unique string // key of all trees, for an hour
 	In     port.In[int]
 	Ended  port.In[ended]
 	Trees  port.Out[job.ID]
@@ -37,7 +38,11 @@ func (w *Launcher) Run(_ context.Context, run *worker.Run) error {
 		if err != nil {
 			return err
 		}
-		tree, err := run.Start(pipeline(), job.TellEnd(run.ID(), "ended"), job.Label("n", fmt.Sprint(n)))
+		options := []job.Option{job.TellEnd(run.ID(), "ended"), job.Label("n", fmt.Sprint(n))}
+		if w.Unique != "" {
+			options = append(options, job.Unique(job.UniqueBy{Key: w.Unique, For: time.Hour}))
+		}
+		tree, err := run.Start(pipeline(), options...)
 		if err != nil {
 			return err
 		}
@@ -98,6 +103,50 @@ func TestStartTrees(t *testing.T) {
 			if e.Status != statemachine.Completed {
 				b.Errorf("tree %s is told to be %s", e.Job, e.Status)
 			}
+		}
+	})
+}
+
+// TestStartUniqueTrees: of the trees with one unique key that runs and clients start one is created; of the others runs are told.
+func TestStartUniqueTrees(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve(launching)
+		launchers := []*job.Handle{b.single(&Launcher{Unique: "k"}), b.single(&Launcher{Unique: "k"})}
+		const n = 5
+		for _, h := range launchers {
+			for i := range n {
+				b.check(h.Write(b.ctx, "in", i+1))
+			}
+		}
+		created, duplicates, notes := 0, 0, 0
+		for _, h := range launchers {
+			b.until("all are told of", func() bool { return len(outs[ended](b, h, "totals")) == n })
+			for _, e := range outs[ended](b, h, "totals") {
+				_, err := b.client.Find(b.ctx, string(e.Job))
+				switch {
+				case e.Status == statemachine.Completed && err == nil:
+					created++
+				case e.Status == "duplicate" && errors.Is(err, job.ErrNotFound):
+					duplicates++
+				default:
+					b.Errorf("tree %s is told to be %s: %v", e.Job, e.Status, err)
+				}
+			}
+			logs, err := h.Logs(b.ctx, 100)
+			b.check(err)
+			for _, l := range logs {
+				if strings.Contains(string(l.Entry), "was not started") {
+					notes++ // before the duplicate was told of
+				}
+			}
+		}
+		if created != 1 || duplicates != 2*n-1 || notes != 2*n-1 {
+			b.Errorf("%d trees, %d duplicates, %d notes", created, duplicates, notes)
+		}
+		there, err := b.client.Start(b.ctx, pipeline(), job.Unique(job.UniqueBy{Key: "k", For: time.Hour}))
+		b.check(err)
+		if there.Created() {
+			b.Error("a client has created another one")
 		}
 	})
 }

@@ -35,7 +35,7 @@ local DO = {
       mail('hub', 'drop', who, id .. ' ' .. port)
     end
   end,
-  launch = launch,
+  launch = function(id) return launch(id, 2) end, once = launch_once,
   note = function(id, text) return load(id).status ~= '' and note(id, text) and nil end,
   place = function(what, ...) places[what](...) end,
   publish = function(channel, ...) return publish(channel, { ... }) end,
