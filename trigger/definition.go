@@ -94,7 +94,19 @@ type Launch struct {
 	Retain string                     `json:"retain,omitempty"` // for how long the tree is kept after its end, as job.ParseRetention reads it
 	// SequentialKey lets launched trees be active one after the other, see job.SequentialKey.
 	SequentialKey string `json:"sequential_key,omitempty"`
+	// Unique has a tree launched unless one with the same unique key is there, see job.Unique; nil: it has no such key. A firing whose
+	// tree is not launched is dropped as "duplicate".
+	Unique *Unique `json:"unique,omitempty"`
 }
+
+// Unique is by what launched trees are unique.
+type Unique struct {
+	Key string             `json:"key,omitempty"` // empty: that of type and args, of a plan of its definition
+	For component.Duration `json:"for,omitempty"` // zero: until the tree is done
+}
+
+// by is what job.Unique takes.
+func (u Unique) by() job.UniqueBy { return job.UniqueBy{Key: u.Key, For: time.Duration(u.For)} }
 
 // Limits hold firings back. What they drop is counted, and named in the trigger's log.
 type Limits struct {
@@ -211,6 +223,9 @@ func (l *Launch) check() error {
 	if l.SequentialKey != "" {
 		bad = append(bad, job.CheckSequentialKey(l.SequentialKey))
 	}
+	if l.Unique != nil {
+		bad = append(bad, l.Unique.by().Validate())
+	}
 	if l.Retain != "" {
 		_, err := job.ParseRetention(l.Retain)
 		bad = append(bad, err)
@@ -262,6 +277,9 @@ func (l *Launch) options() []job.Option {
 	}
 	if l.SequentialKey != "" {
 		all = append(all, job.SequentialKey(l.SequentialKey))
+	}
+	if l.Unique != nil {
+		all = append(all, job.Unique(l.Unique.by()))
 	}
 	for k, v := range l.Labels {
 		all = append(all, job.Label(k, v))

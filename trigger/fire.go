@@ -187,7 +187,7 @@ func (f *firing) launch(id job.ID, says json.RawMessage) error {
 		return err
 	}
 	options := append(l.options(), job.WithID(id), job.Label(LabelTrigger, string(f.run.ID())))
-	if f.d.Limits.Parallel > 0 {
+	if f.d.Limits.Parallel > 0 || l.Unique != nil {
 		options = append(options, job.TellEnd(f.run.ID(), portEnded))
 	}
 	return f.run.Group(func() error {

@@ -20,6 +20,8 @@ const (
 	reasonParallel = "parallel" // too many launched trees are unfinished
 	reasonJoined   = "joined"   // throttle or debounce made one firing of it and another one, whose payload counts
 	reasonRefused  = "refused"  // no tree can be launched: its type is gone, has other arguments, or it is too large
+	// reasonDuplicate: a tree with the unique key of the one to launch was there. It is what the status of that one is told to be.
+	reasonDuplicate = "duplicate"
 )
 
 // The keys of a trigger's state, besides those of its clock.

@@ -179,6 +179,12 @@ func (f *firing) ends() error {
 			return err
 		}
 		f.m.ended(e)
+		if err == nil && e.Status == reasonDuplicate && f.d.Launch != nil && f.d.Launch.Unique != nil {
+			f.m.Launches--
+			if err := f.drop(reasonDuplicate, 1); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -427,3 +427,30 @@ func TestFailedTreesAreCounted(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// A firing whose tree would be a duplicate of one that is there, whoever started that, launches nothing, and is counted.
+func TestLaunchUnique(t *testing.T) {
+	s := newScript(t, trigger.Definition{Launch: &trigger.Launch{Type: "Task", Args: json.RawMessage(`{"Long":true}`), Unique: &trigger.Unique{Key: "k"}}})
+	want := func(launches, duplicates int64) {
+		t.Helper()
+		if st := s.status(); st.Launches != launches || st.Dropped["duplicate"] != duplicates {
+			t.Fatalf("%d launches, dropped %v; want %d and %d", st.Launches, st.Dropped, launches, duplicates)
+		}
+	}
+	s.send("a", "b")
+	s.after(time.Second, `"a"`)
+	want(1, 1)
+	s.send("c")
+	s.after(time.Second)
+	want(1, 2)
+	s.ended()
+	s.send("d")
+	s.after(time.Second, `"d"`)
+	want(2, 2)
+	s.ended()
+	_, err := s.e.Client().Start(t.Context(), job.Single(&Task{Long: true}, ""), job.Unique(job.UniqueBy{Key: "k"}))
+	s.check(err)
+	s.send("e")
+	s.e.Advance(time.Second)
+	want(2, 3)
+}

@@ -58,8 +58,7 @@ type creation struct {
 	retain       retentionFlag
 	priority     int
 	repeat       job.Repetition
-	unique       bool
-	uniqueBy     job.UniqueBy
+	unique       uniqueFlags
 }
 
 // check refuses flags that say nothing, and takes those that say by what the job is unique.
@@ -67,22 +66,12 @@ func (n *creation) check(c *cobra.Command) error {
 	if n.delay < 0 {
 		return usageError{fmt.Errorf("--in %s: use a positive time, like 10m", n.delay)}
 	}
-	given := c.Flags().Changed
-	for flag, text := range map[string]string{"sequential-key": n.SequentialKey, "unique-key": n.uniqueBy.Key} {
-		if text == "" && given(flag) {
-			return usageError{fmt.Errorf("--%s is empty: give a text, or leave it out", flag)}
-		}
+	if n.SequentialKey == "" && c.Flags().Changed("sequential-key") {
+		return emptyKey("sequential-key")
 	}
-	if given("unique-for") && n.uniqueBy.For == 0 {
-		return usageError{errors.New("--unique-for 0s: give a positive time, like 1h, or leave it out for until the job is done")}
-	}
-	if n.uniqueBy.Merge && n.uniqueBy.Key == "" {
-		return usageError{errors.New("--merge is for a job that is there with the same --unique-key: give one")}
-	}
-	if n.unique || given("unique-key") || given("unique-for") {
-		n.Unique = &n.uniqueBy
-	}
-	return nil
+	var err error
+	n.Unique, err = n.unique.value(c.Flags())
+	return err
 }
 
 // run creates the job, and prints its ID.
@@ -182,10 +171,8 @@ and an empty line for each that was not created.`,
 	c.Flags().StringVar(&n.repeat.Zone, "zone", "", "time zone of --repeat, like Europe/Berlin (default UTC)")
 	c.Flags().StringVar(&n.repeat.Missed, "missed", "", "of times that came while the job could not run: one, skip, all, or the most to take")
 	c.Flags().StringVar(&n.SequentialKey, "sequential-key", "", "of the jobs with one `KEY` one is active at a time, in the order of their creation; the others wait")
-	c.Flags().BoolVar(&n.unique, "unique", false, "only if no job of the type with the same args is there that has not settled")
-	c.Flags().StringVar(&n.uniqueBy.Key, "unique-key", "", "only if no job with this `KEY` is there")
-	c.Flags().DurationVar(&n.uniqueBy.For, "unique-for", 0, "only if no such job was created in that time, whether it has settled or not")
-	c.Flags().BoolVar(&n.uniqueBy.Merge, "merge", false, "merge --args into those of the job that has --unique-key, unless it has begun to run: null removes one")
+	n.unique.add(c.Flags())
+	c.Flags().BoolVar(&n.unique.by.Merge, "merge", false, "merge --args into those of the job that has --unique-key, unless it has begun to run: null removes one")
 	c.Flags().DurationVar(&n.delay, "in", 0, "not to run before this time has passed, like 10m")
 	s.completeFlag(c, "queue", queueWords)
 	s.completeFlag(c, "parent", jobWords)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -69,7 +70,7 @@ func TestTrigger(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sum.yaml")
 	text, err := os.ReadFile("testdata/sum.yaml")
 	if err == nil {
-		err = os.WriteFile(file, text, 0o600)
+		err = os.WriteFile(file, append(text, "\nunique: {for: 30s}\n"...), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +79,9 @@ func TestTrigger(t *testing.T) {
 	weir(t, url, "trigger", "add", "--graph", file, "--alias", "sums", "--throttle", "10ms")
 	weir(t, url, "trigger", "add", "in 1s", "--type", "map", "--args", `{"expr":"it.n"}`, "--alias", "once")
 
+	if u := triggerOf(t, url, "sums").Definition.Launch.Unique; u == nil || u.Key != "" || time.Duration(u.For) != 30*time.Second {
+		t.Errorf("the file says that trees are unique, the trigger %+v", u)
+	}
 	s := triggerOf(t, url, "daily")
 	if len(s.Next) != 5 || s.Kind != trigger.Scheduled || s.Understood == "" || s.Definition.Limits.Parallel != 2 || s.Definition.Schedule != "natural:every day at 9am" {
 		t.Errorf("the trigger is %+v", s)
@@ -91,6 +95,10 @@ func TestTrigger(t *testing.T) {
 		{"resume daily", func(s trigger.Status) bool { return !s.Paused && len(s.Next) == 5 }},
 		{"change daily @hourly --zone= --parallel 0 --missed skip", func(s trigger.Status) bool {
 			return s.Definition.Missed == "skip" && s.Definition.Limits.Parallel == 0 && s.Definition.Launch.Type == "map" && s.Definition.Zone == ""
+		}},
+		{"change daily --unique-key k --unique-for 1h", func(s trigger.Status) bool {
+			u := s.Definition.Launch.Unique
+			return u != nil && u.Key == "k" && time.Duration(u.For) == time.Hour
 		}},
 	} {
 		weir(t, url, append([]string{"trigger"}, strings.Fields(c.line)...)...)

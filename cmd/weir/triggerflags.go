@@ -24,6 +24,7 @@ type triggerFlags struct {
 	priority           int
 	retain             retentionFlag
 	sequential         string
+	unique             uniqueFlags
 	parallel, waiting  int
 	overflow, payload  string
 	throttle, debounce time.Duration
@@ -44,6 +45,7 @@ func (f *triggerFlags) add(s *settings, c *cobra.Command) {
 	flags.IntVar(&f.priority, "priority", 0, "their priority, from 0 to 1000 (default 500)")
 	flags.Var(&f.retain, "retain", "keep a launched tree so long after it has settled, like 12h or 7d, or forever")
 	flags.StringVar(&f.sequential, "sequential-key", "", "of the trees with one `KEY` one is active at a time, in the order of their creation; the others wait")
+	f.unique.add(flags)
 	flags.IntVar(&f.parallel, "parallel", 0, "let at most so many launched trees be unfinished (default no limit)")
 	flags.IntVar(&f.waiting, "waiting", 0, "let so many firings wait for one of these to end")
 	flags.StringVar(&f.overflow, "overflow", "", "what becomes of more: wait (default) or drop")
@@ -126,6 +128,9 @@ func (f *triggerFlags) launch(c *cobra.Command, d *trigger.Definition, given fun
 			return err
 		}
 		l.SequentialKey = plan.SequentialKey // which a plan in JSON does not have
+		if by := plan.Unique; by != nil {
+			l.Unique = &trigger.Unique{Key: by.Key, For: component.Duration(by.For)}
+		}
 		l.Type, l.Args, l.Plan = "", nil, (*trigger.Plan)(plan)
 		if l.Params, err = f.graph.values(); err != nil {
 			return err
@@ -136,7 +141,14 @@ func (f *triggerFlags) launch(c *cobra.Command, d *trigger.Definition, given fun
 	given("priority", func() { l.Priority = &f.priority })
 	given("sequential-key", func() { l.SequentialKey = f.sequential })
 	if f.sequential == "" && c.Flags().Changed("sequential-key") {
-		return usageError{errors.New("--sequential-key is empty: give a text, or leave it out")}
+		return emptyKey("sequential-key")
+	}
+	by, err := f.unique.value(c.Flags())
+	if err != nil {
+		return err
+	}
+	if by != nil {
+		l.Unique = &trigger.Unique{Key: by.Key, For: component.Duration(by.For)}
 	}
 	given("retain", func() { l.Retain = f.retain.text })
 	return nil
