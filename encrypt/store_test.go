@@ -434,6 +434,33 @@ func TestMergedArgs(t *testing.T) {
 	}
 }
 
+// The reason of a failure by hand, and the args of a retry, are encrypted as those of runs and creations are.
+func TestByHand(t *testing.T) {
+	b := newBench(t)
+	ctx := b.Context()
+	s := b.open(ring(t, key("a", "1")))
+	b.ok(s.Register(ctx, []job.TypeInfo{{Type: "stage", Queue: job.DefaultQueue}}))
+	h, err := job.NewClient(s).Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage", Args: json.RawMessage(`{}`)}}})
+	b.ok(err)
+	b.ok(h.Fail(ctx, marker))
+	info, err := h.Info(ctx)
+	b.ok(err)
+	failures, err := h.Failures(ctx)
+	b.ok(err)
+	runs, err := h.Runs(ctx, 1)
+	b.ok(err)
+	want := "by hand: " + marker
+	if info.Reason != want || len(failures) != 1 || failures[0].Error != want || len(runs) != 1 || runs[0].Error != want {
+		t.Errorf("reason %q, failures %+v, log %+v", info.Reason, failures, runs)
+	}
+	args := `{"Sign":"` + marker + `"}`
+	b.ok(h.Retry(ctx, job.RetryArgs(json.RawMessage(args))))
+	if info, err = h.Info(ctx); err != nil || string(info.Args) != args {
+		t.Errorf("args %s, %v", info.Args, err)
+	}
+	b.hidden("after a failure and a retry by hand")
+}
+
 // An engine without the key leaves a job as it is and says why; with it the job goes on.
 func TestMissingKey(t *testing.T) {
 	b := newBench(t)
