@@ -52,7 +52,7 @@ func each(v reflect.Value, path string, see func(path string)) {
 		each(v.Index(0), path+"[0]", see)
 	case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]():
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.Name != "Labels" && f.Name != "InstanceOf" && f.Name != "Memo" {
+			if f := v.Type().Field(i); f.Name != "Labels" && f.Name != "InstanceOf" && f.Name != "Memo" && f.Name != "InTime" {
 				each(v.Field(i), path+"."+f.Name, see)
 			}
 		}

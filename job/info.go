@@ -30,6 +30,8 @@ type Info struct {
 	Tries    int                 `json:"tries,omitempty"`   // failures since the last success
 	Version  int64               `json:"version"`           // commits of any kind
 	Last     string              `json:"-" cbor:"last"`     // the token of the last run that was committed
+	Token    string              `json:"-" cbor:"token"`    // that of its run, while one is in progress: whoever has it can end the run
+	Due      time.Time           `json:"-" cbor:"due"`      // when it is or was to run, if it runs in the order of time, see Node
 	Deaths   int                 `json:"deaths,omitempty"`  // runs since the last commit whose process died, or was cut off
 	Started  bool                `json:"started,omitempty"` // its worker's Start is done
 	Woke     int64               `json:"-" cbor:"woke"`     // its place among the children that woke its parent, 0 for none; see Delta.Looked

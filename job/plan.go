@@ -81,6 +81,10 @@ type Node struct {
 	Ports       []Port
 	At          time.Time // not to run before; zero or past means now; its year is at most 9999
 	Silent      bool      // its statuses are not published
+	// InTime lets the job run in the order of time: of the ready jobs of a queue, priority and shard the one that was due first is
+	// the first, and of two that were due at one time the one with the lesser ID. Otherwise trees have their turns. Jobs of both kinds
+	// do not belong into one queue. It is no part of what a graph is.
+	InTime bool `json:"-" cbor:"InTime"`
 	// Memo is JSON for whoever looks at the job, see the function Memo; nil: none. It is no part of what a graph is.
 	Memo json.RawMessage `json:"-" cbor:"Memo"`
 	// Labels find the job again. They are no part of what a graph is: plans that differ in

@@ -271,6 +271,8 @@ type Begin struct {
 	Limits map[string]int
 	// Running are limits of how many runs go on at once.
 	Running []RunLimit
+	// Priority is that of the jobs of which Pop begins one; nil: any.
+	Priority *int
 	// Hold tells, when a Step begins a job of a type that it made ready, whether the caller will then itself
 	// begin the job of the step's first delta, if that is queued again: nobody else does. nil: no.
 	Hold func(next string) bool

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
@@ -287,6 +288,9 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 	if n.Priority != nil {
 		fields = append(fields, "priority", *n.Priority)
 	}
+	if n.InTime {
+		fields = append(fields, "round", roundOf(n.At))
+	}
 	if n.Options != (job.RunOptions{}) {
 		fields = append(fields, "options", optionsField(n.Options))
 	}
@@ -343,6 +347,22 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 		fields = append(fields, "silent", "2")
 	}
 	return fields, defaults, initial
+}
+
+// The field `round` of a job that runs in the order of time, which TIMES and EPOCH in ready.lua are: no less than the first, and so many ms
+// since the second.
+const (
+	firstTime = 1 << 36
+	lastTime  = 1<<40 - 1
+	timesFrom = 1577836800000
+)
+
+// roundOf is that field of a job that is to run at a time; the zero one is when it is created.
+func roundOf(at time.Time) int64 {
+	if at.IsZero() {
+		return firstTime
+	}
+	return min(max(at.UnixMilli()-timesFrom, firstTime+1), lastTime)
 }
 
 // optionsField is what the job's hash says of the options of its node: tries, then backoff, greatest backoff and timeout in

@@ -116,6 +116,9 @@ func (k keyspace) aliasesOf(id job.ID) string {
 // types is the hash of registered worker types: "<queue> <type>" -> JSON.
 func (k keyspace) types() string { return "weir:{" + k.namespace + "}:types" }
 
+// numbers is the hash of what was counted under names: the last number of each.
+func (k keyspace) numbers() string { return "weir:{" + k.namespace + "}:numbers" }
+
 // tokens is the hash of the tokens of the HTTP API: ID -> JSON.
 func (k keyspace) tokens() string { return "weir:{" + k.namespace + "}:tokens" }
 

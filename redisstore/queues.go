@@ -111,6 +111,12 @@ func (s *Store) NewIDIn(word string) (job.ID, error) {
 	}
 }
 
+// Numbers counts under a name, in the whole namespace, from 1 on: it sets n numbers aside, and returns the first.
+func (s *Store) Numbers(ctx context.Context, name string, n int64) (first int64, err error) {
+	last, err := s.rdb.HIncrBy(ctx, s.keys.numbers(), name, n).Result()
+	return last - n + 1, s.explain(err)
+}
+
 // Pending returns how many jobs of a queue are ready.
 func (s *Store) Pending(ctx context.Context, queue string) (int, error) {
 	q := QueueInfo{Name: queue}

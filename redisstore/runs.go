@@ -152,7 +152,10 @@ func chooseArgs(args []any, b job.Begin, types []string, shards int) []any {
 		}
 		marks = string(all)
 	}
-	args = append(append(args, beginArgs(b, shards)...), len(types), marks)
+	args = append(append(args, beginArgs(b, shards)...), len(types), marks, "")
+	if b.Priority != nil {
+		args[len(args)-1] = *b.Priority
+	}
 	for _, typ := range types {
 		args = append(args, typ)
 	}

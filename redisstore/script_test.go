@@ -187,7 +187,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[free []]", "job_unlock", bareRoot, "x", "", "u2")
 	b.want("[free []]", "job_unlock", bareRoot, "", "1", "u2")
 	b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 0, 1, "", 1000, "")
-	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 0, 1, "", 1000, "", 1, "", "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
+	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 0, 1, "", 1000, "", 1, "", "", "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
 		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[\[1  [01] 0 -1\] ` + bareRoot + ` \[ok T created\x1fT\x1ftype\x1fT\x1f.* \[\]\]$`).MatchString(got) {
 			t.Errorf("step replies %s", got)

@@ -190,6 +190,7 @@ local function place(j, to, at, ...)
   j.status = to
   spent = spent + 8
   local gone = j.listed and (at or not line.runnable(j))
+  if at and not j.token and j.round then line.timed(j, at) end
   if line.runnable(j) then
     j.again, j.moved = false, false
     call('HSET', key(j.id), 'status', to, 'queued', str(NOW), 'again', '0', ...)

@@ -54,7 +54,7 @@ local function fresh(id, f, status)
     token = false, last = false, again = false,
     parent = parent, pgraph = f.pgraph == '1', graph = f.graph == '1', open = tonumber(f.open or '0'), broken = 0,
     step = 0, version = 0, tries = 0, silent = f.silent or '', rate = '', blocked = 0, loop = f.loop,
-    policy = f.policy or '', touched = 0, key = f.key,
+    policy = f.policy or '', touched = 0, key = f.key, round = tonumber(f.round or ''),
   }
 end
 
@@ -94,6 +94,7 @@ local function born(held)
     call('HSET', k, 'created', now, unpack(ARGV, at + 1, at + first))
   end
   chunked('HSET', k, at + first, count - first)
+  if j.round == line.TIMES then line.timed(j, NOW) end -- it has no time of its own
   if n.parent ~= '' then
     call('HSET', key(n.parent) .. ':c', n.name, n.id)
     for _, field in ipairs(j.loop == '1' and call('HKEYS', k) or {}) do -- what only feedback feeds is put aside

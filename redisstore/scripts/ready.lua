@@ -3,14 +3,20 @@
 -- set from when it becomes ready until its run begins, unless it is locked, throttled or delayed: then `due` brings it back.
 
 line.CLASS = 2 ^ 40 -- scores of one priority
+-- From here on `round` of a job is no round but when it was due, in ms since 2020: it is a job that runs in the order
+-- of time, see job.Node.
+line.TIMES, line.EPOCH = 2 ^ 36, 1577836800000
 -- line.round is what line.pop said of the run that a transaction ends or goes on with: nil if none popped it.
 -- line.known, set by start(), has what this call knows of sets: the first scores of a set, and of a queue in a priority.
 function line.types(queue) return P .. 'ready:' .. queue end
 function line.set(queue, type) return P .. 'ready:' .. queue .. '#' .. type end
 
--- line.first returns the first member of a set, and its score: when memory is full, of those that may run then.
-function line.first(set)
-  local found = call('ZRANGEBYSCORE', set, '-inf', FULL and '(0' or '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+-- line.first returns the first member of a set, of one priority if that is given, and its score: when memory is full,
+-- of those that may run then.
+function line.first(set, priority)
+  local from, to = '-inf', FULL and '(0' or '+inf'
+  if priority then from, to = str((1000 - priority) * line.CLASS), '(' .. str((1001 - priority) * line.CLASS) end
+  local found = call('ZRANGEBYSCORE', set, from, to, 'WITHSCORES', 'LIMIT', 0, 1)
   return found[1], tonumber(found[2])
 end
 
@@ -49,6 +55,13 @@ function line.remove(queue, type, id)
   return true
 end
 
+-- line.timed notes when a job that runs in the order of time is due.
+function line.timed(j, at)
+  if (j.round or 0) < line.TIMES then return end
+  j.round = math.min(math.max(at - line.EPOCH, line.TIMES), line.CLASS - 1)
+  call('HSET', key(j.id), 'round', str(j.round))
+end
+
 -- line.leave takes a job out of its ready set; one that ends may be in that for all engines.
 function line.leave(j)
   j.listed = false
@@ -75,7 +88,9 @@ function line.enter(j, any)
     known[level] = head and tonumber(head)
   end
   local score = (known[level] or class) + line.count(j.id, 1)
-  if known[level] and line.round and line.round < known[level] - class then score = score - 1 end
+  if (j.round or 0) >= line.TIMES then
+    score = class + j.round
+  elseif known[level] and line.round and line.round < known[level] - class then score = score - 1 end
   local first = known[set] or tonumber(call('ZSCORE', types, type) or '')
   call('ZADD', set, str(score), j.id)
   if not first or score < first then call('ZADD', types, str(score), type) end
@@ -108,11 +123,30 @@ function line.fits(b, type)
   return true
 end
 
+-- line.in_time returns types of which b may have jobs that run in the order of time, given all types with their scores in
+-- turn: first those whose first jobs are next, of two that were due at one time the one with the lesser ID.
+function line.in_time(queue, b, all)
+  local heads, types, later = {}, {}, {}
+  for n = 1, #all, 2 do
+    local type = all[n]
+    local fits = type == '' or line.fits(b, type)
+    local next = fits and (not heads[1] or b.priority or tonumber(all[n + 1]) <= heads[1].score)
+    local id, score
+    if next then id, score = line.first(line.set(queue, type), b.priority) end
+    if id then heads[#heads + 1] = { type = type, score = score, id = id } elseif fits then later[#later + 1] = type end
+  end
+  table.sort(heads, function(x, y) return x.score < y.score or x.score == y.score and x.id < y.id end)
+  for n, head in ipairs(heads) do types[n] = head.type end
+  for _, type in ipairs(later) do types[#types + 1] = type end
+  return types
+end
+
 -- line.order returns the types of a queue that have ready jobs, the one whose first job is next at first. Of eight times it
 -- is another one of the same priority, by lot: else a type of which very many trees have jobs would hold up all others.
-function line.order(queue, lot)
+function line.order(queue, b)
   local all = call('ZRANGE', line.types(queue), 0, -1, 'WITHSCORES')
-  local types, alike = {}, 0
+  local types, alike, lot = {}, 0, string.byte(b.token, 1) * 31 + string.byte(b.token, 2)
+  if all[2] and tonumber(all[2]) - line.class(tonumber(all[2])) >= line.TIMES then return line.in_time(queue, b, all) end
   for n = 1, #all, 2 do
     types[#types + 1] = all[n]
     if line.class(tonumber(all[n + 1])) == line.class(tonumber(all[2])) then alike = #types end
@@ -124,9 +158,9 @@ end
 -- line.pop begins a run of the first ready job of a queue, of the types that b says, and returns it and what it sees.
 function line.pop(queue, b)
   local looks = 20 -- at jobs that cannot begin
-  for _, type in ipairs(line.order(queue, string.byte(b.token, 1) * 31 + string.byte(b.token, 2))) do
+  for _, type in ipairs(line.order(queue, b)) do
     while (type == '' or line.fits(b, type)) and looks > 0 do
-      local id, score = line.first(line.set(queue, type))
+      local id, score = line.first(line.set(queue, type), b.priority)
       if not id then break end
       local j = load(id)
       b.round = str(score - line.class(score))

@@ -32,6 +32,9 @@ function repeats.on(d, j)
   if not d.handed then repeats.trim(d.id) end
   call('HSET', key(d.id), 'repeated', d.repeated .. ' ' .. str(j.version))
   if d.at < 0 then return 'complete', nil end -- that was the last one
-  if d.at <= NOW then return 'requeue', nil end
+  if d.at <= NOW then
+    line.timed(j, d.at)
+    return 'requeue', nil
+  end
   return 'reschedule', d.at
 end

@@ -125,12 +125,12 @@ local function begin(j, b)
     local missing = places.missing(j, b.places)
     if missing then return missing end
     j.token, j.round = b.token, tonumber(b.round or '')
-    local token = places.mark(j, b.token)
+    local token, round = places.mark(j, b.token), b.round or (j.round or 0) >= line.TIMES and str(j.round) or ''
     if rate and rate ~= j.rate then
       j.rate = rate
-      place(j, to, NOW + b.lease, 'token', token, 'ran', str(NOW), 'again', '0', 'round', b.round or '', 'rate', rate)
+      place(j, to, NOW + b.lease, 'token', token, 'ran', str(NOW), 'again', '0', 'round', round, 'rate', rate)
     else
-      place(j, to, NOW + b.lease, 'token', token, 'ran', str(NOW), 'again', '0', 'round', b.round or '')
+      place(j, to, NOW + b.lease, 'token', token, 'ran', str(NOW), 'again', '0', 'round', round)
     end
   end
   local text, state, defaults, boxes, fields, woken, holds = look(j.id, batch_of(type, b.batches, b.most), b.bytes)
@@ -159,12 +159,14 @@ function line.beginning()
   return b
 end
 
--- line.choosing reads how a run of a ready job is to begin: what line.beginning() reads, types, marks, type… that it may
--- have. A mark is 1 if the caller goes on with the first job of its transaction after one of the type.
+-- line.choosing reads how a run of a ready job is to begin: what line.beginning() reads, types, marks, the one priority of
+-- the jobs or '', type… that it may have. A mark is 1 if the caller goes on with the first job of its transaction after
+-- one of the type.
 function line.choosing()
   local b = line.beginning()
   b.types, b.holds = {}, {}
   local n, marks = num(), arg()
+  b.priority = tonumber(arg())
   for i = 1, n do
     local type = arg()
     b.types[type], b.holds[type] = true, string.byte(marks, i) == 49
