@@ -59,6 +59,10 @@ type LeaseRequest struct {
 	// Types are patterns of the types that the client runs, see [job.MatchType]. At least one is required. What version 2 of a
 	// type has written, see [job.Versioned], is for clients that ask for it as Mail@2.
 	Types []string
+	// Only leaves out those of these types for which it is false; their names have what [job.Needs] adds to them. Nil leaves out none.
+	Only func(typ string) bool
+	// Priority leaves out the jobs of another one. Nil leaves out none.
+	Priority *int
 	// Max is how many jobs the client takes at most, up to MaxLeased. Zero means 1.
 	Max int
 	// Messages is how many of each In port a run is shown at most. Zero means 1000.
@@ -190,7 +194,8 @@ func (r *LeaseRequest) matching(types []string) []string {
 	return slices.DeleteFunc(slices.Clone(types), func(typ string) bool {
 		needs := job.ParseNeeds(typ, "")
 		needs.Refused, needs.Unread = nil, nil // by engines
-		return !slices.ContainsFunc(r.Types, func(pattern string) bool { return job.MatchType(pattern, needs.String()) })
+		name := needs.String()
+		return !slices.ContainsFunc(r.Types, func(pattern string) bool { return job.MatchType(pattern, name) }) || r.Only != nil && !r.Only(name)
 	})
 }
 
@@ -256,7 +261,7 @@ func (l *Leases) pop(ctx context.Context, bell delivery.Bell, req LeaseRequest, 
 	for {
 		snap, err := l.cfg.Store.Pop(ctx, bell.Queue, bell.Shard, delivery.Direct, job.Begin{
 			Token: rand.Text(), Lease: req.Lease, Batch: cmp.Or(req.Messages, batchMessages), Bytes: batchBytes, Limits: map[string]int{"": Options{}.maxRuns()},
-			Running: running,
+			Running: running, Priority: req.Priority,
 		}, types)
 		if !errors.Is(err, job.ErrHotLoop) && !errors.Is(err, job.ErrCodec) {
 			return snap, err
