@@ -53,7 +53,7 @@ race: RACE = required
 race: test ## The same, but fail if the race detector cannot run
 
 .PHONY: redis
-redis: ## Make sure that there is what the tests run: redis-server, curl, promtool, python3, node
+redis: ## Make sure that there is what the tests run: redis-server, curl, nc, promtool, python3, node
 	@./scripts/install-tools.sh
 
 .PHONY: cover

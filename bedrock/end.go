@@ -1,0 +1,272 @@
+package bedrock
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// maxEnds is how often the end of a run is tried that others change meanwhile.
+const maxEnds = 5
+
+// end ends the run that a client has of a job, as how says of that.
+func (s *Service) end(ctx context.Context, q *Request, refused error, how func(k *known, d *job.Delta) error) (*Response, error) {
+	n, err := q.number()
+	if err != nil {
+		return nil, err
+	}
+	data, err := q.data()
+	if err != nil {
+		return nil, err
+	}
+	for tries := 0; ; tries++ {
+		k, err := s.find(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if k.lost() {
+			if err := s.regain(ctx, k); err != nil {
+				return nil, err
+			}
+		}
+		if k.Status != job.Running || k.Token == "" {
+			return nil, refused
+		}
+		d := job.Delta{Job: k.ID, Token: k.Token}
+		if err := how(k, &d); err != nil {
+			return nil, err
+		}
+		if data != nil {
+			if d.Set == nil {
+				d.Set = map[string]json.RawMessage{}
+			}
+			d.Set[keyData] = data
+		}
+		err = s.commit(ctx, d)
+		if err == nil {
+			return said(nil)
+		}
+		if tries == maxEnds || !errors.Is(err, job.ErrFenced) && !errors.Is(err, job.ErrMoved) {
+			return nil, missing(err)
+		}
+	}
+}
+
+// regain begins a run of a job again that the client lost which ends it, if nobody else has it yet.
+func (s *Service) regain(ctx context.Context, k *known) error {
+	snap, err := s.store.Begin(ctx, k.ID, job.Begin{Token: rand.Text(), Lease: handover})
+	if err == nil {
+		k.Info = &snap.Info
+		k.Token = snap.Token
+	}
+	if errors.Is(err, job.ErrStatus) {
+		k.Info, err = s.store.Info(ctx, k.ID)
+	}
+	return missing(err)
+}
+
+// begun is what of a child was to be read before it began.
+func (k *known) begun() []job.Take {
+	p, ok := k.Port(port.Input, goPort)
+	if !ok || p.Waiting == 0 {
+		return nil
+	}
+	return []job.Take{{Job: k.ID, Dir: port.Input, Port: goPort, Head: p.Total - p.Waiting, N: int(p.Waiting)}}
+}
+
+// finishJob ends a job that a client has: it is gone, or runs again if it repeats. If it has children that are not over it waits for them.
+func (s *Service) finishJob(ctx context.Context, q *Request) (*Response, error) {
+	return s.end(ctx, q, errEnd, func(k *known, d *job.Delta) error {
+		d.Outcome, d.Takes = statemachine.Complete, k.begun()
+		if k.state[keyChildren] != nil {
+			kids, err := s.children(ctx, k.ID)
+			if err != nil {
+				return err
+			}
+			if kids.open() {
+				d.Outcome, d.Writes, d.Set = statemachine.Suspend, kids.goes(), map[string]json.RawMessage{keyWaiting: json.RawMessage("true")}
+				return nil
+			}
+		}
+		now, err := s.store.Now(ctx)
+		if err != nil {
+			return err
+		}
+		repeats, err := k.repeats(now)
+		if err != nil || repeats == nil {
+			return err
+		}
+		if next, ok := repeats.After(k.Info, now); ok {
+			d.Outcome, d.Repeat, d.Delay = statemachine.Reschedule, next, max(next.Scheduled.Sub(now), 0)
+		}
+		return nil
+	})
+}
+
+// failJob lets a job fail that a client has.
+func (s *Service) failJob(ctx context.Context, q *Request) (*Response, error) {
+	return s.end(ctx, q, errFail, func(k *known, d *job.Delta) error {
+		d.Outcome, d.Reason = statemachine.Fail, "FailJob"
+		d.Failure = &job.Failure{At: time.Now().UTC(), Began: k.Ran, Step: k.Steps, Try: k.Tries + 1, Error: d.Reason}
+		return nil
+	})
+}
+
+// at is how far the repetition of a job is that is to run at a time.
+func at(k *known, t time.Time) *job.Repeats {
+	if k.Repeat == nil {
+		return &job.Repeats{Scheduled: t}
+	}
+	next := *k.Repeat
+	next.Scheduled = t
+	return &next
+}
+
+// retryJob puts a job back that a client has.
+func (s *Service) retryJob(ctx context.Context, q *Request) (*Response, error) {
+	if _, err := q.number(); err != nil {
+		return nil, err
+	}
+	name, err := q.name(false)
+	if err != nil {
+		return nil, err
+	}
+	priority, err := q.priority()
+	if err != nil {
+		return nil, err
+	}
+	nextRun, err := q.at("nextRun")
+	if err != nil {
+		return nil, err
+	}
+	delay, _, err := q.whole("delay", 0, 1<<31)
+	if err != nil {
+		return nil, refuse(402, "Must specify a non-negative delay when retrying")
+	}
+	ignore, err := q.flag("ignoreRepeat", false)
+	if err != nil {
+		return nil, err
+	}
+	var id job.ID
+	r, err := s.end(ctx, q, errEnd, func(k *known, d *job.Delta) error {
+		id = k.ID
+		now, err := s.store.Now(ctx)
+		if err != nil {
+			return err
+		}
+		when := now.Add(time.Duration(delay) * time.Second)
+		if !nextRun.IsZero() {
+			when = nextRun
+		}
+		repeats, err := k.repeats(now)
+		if err != nil {
+			return err
+		}
+		if repeats != nil && !ignore {
+			if next, ok := repeats.After(k.Info, now); ok {
+				when = next.Scheduled
+			}
+		}
+		d.Outcome, d.Handed, d.Repeat, d.Unset = statemachine.Reschedule, true, at(k, when), []string{keyWaiting}
+		if name != "" {
+			needs := k.NeedsOf()
+			needs.Type = typeOf(name)
+			d.Needs = &needs
+		}
+		return nil
+	})
+	if err == nil && priority != nil {
+		err = missing(s.store.SetPriority(ctx, []job.ID{id}, *priority))
+	}
+	return r, err
+}
+
+// deleteJob removes all trace of a job that nobody has.
+func (s *Service) deleteJob(ctx context.Context, q *Request) (*Response, error) {
+	k, err := s.named(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.stateOf(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case k.Status == job.Running:
+		return nil, refuse(405, "Can't delete a %s job", state)
+	case state == paused:
+		return nil, refuse(405, "Can't delete a PAUSED job")
+	}
+	if err := s.remove(ctx, k.ID); err != nil {
+		return nil, missing(err)
+	}
+	return said(nil)
+}
+
+// cancelJob cancels a child that nobody has. One that is over, or that a client has, stays as it is.
+func (s *Service) cancelJob(ctx context.Context, q *Request) (*Response, error) {
+	k, err := s.named(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if k.ID.IsRoot() {
+		return nil, refuse(402, "Invalid jobID. Can only cancel a child job")
+	}
+	switch k.Status {
+	case job.Running, job.Completed, job.Failed, job.Terminating, job.Terminated:
+		return said(nil)
+	}
+	if err := s.terminate(ctx, k.ID); err != nil {
+		return nil, missing(err)
+	}
+	return said(nil)
+}
+
+// remove ends a job and all below it, and deletes them.
+func (s *Service) remove(ctx context.Context, id job.ID) error {
+	if err := s.terminate(ctx, id); err != nil {
+		return err
+	}
+	return s.store.Delete(ctx, id)
+}
+
+// terminate ends a job and all below it. No client is asked: its type has no end of its own.
+func (s *Service) terminate(ctx context.Context, id job.ID) error {
+	if err := s.store.Terminate(ctx, id); err != nil {
+		return err
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		tree, err := s.store.Tree(ctx, id)
+		if err != nil {
+			return err
+		}
+		open := false
+		for _, i := range tree {
+			if i.ID != id && id != id.Tree() || i.Status == job.Terminated {
+				continue
+			}
+			open = true
+			snap, err := s.store.Begin(ctx, i.ID, job.Begin{Token: rand.Text(), Lease: handover})
+			if err == nil && snap.Shutdown {
+				err = s.commit(ctx, job.Delta{Job: i.ID, Token: snap.Token, Outcome: statemachine.Shutdown})
+			}
+			if err != nil && !errors.Is(err, job.ErrStatus) && !errors.Is(err, job.ErrFenced) {
+				return err
+			}
+		}
+		if !open {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package bedrock_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestB52: of the jobs with a key one is ready at a time.
+func TestB52(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	for _, key := range []string{"k", "k", "k", "other", ""} {
+		c.ask("CreateJob", "name: foo", "sequentialKey: "+key)
+	}
+	for n, state := range []string{"QUEUED", "WAITING", "WAITING", "QUEUED", "QUEUED"} {
+		c.state(n+1, state)
+	}
+}
+
+// TestB53: the next one is ready when the first is over, however it ended.
+func TestB53(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string][]string{
+		"finish": {"GetJob", "FinishJob"}, "fail": {"GetJob", "FailJob"}, "delete": {"DeleteJob"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t).dial()
+			for range 3 {
+				c.ask("CreateJob", "name: foo", "sequentialKey: k")
+			}
+			for _, command := range end {
+				c.ask(command, "name: foo", "jobID: 1")
+			}
+			if name == "fail" {
+				c.state(1, "FAILED")
+				c.want("405 Can only fail RUNNING or RUNQUEUED jobs", "FailJob", "jobID: 1")
+			} else {
+				c.want(noNumber, "QueryJob", "jobID: 1")
+			}
+			c.state(2, "QUEUED")
+			if got := c.state(3, "WAITING"); got["sequentialKey"] != "k" {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
+// TestB54: a job that waits for its key is given to nobody, whatever its priority.
+func TestB54(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	c.ask("CreateJob", "name: foo", "sequentialKey: k", "jobPriority: 0")
+	c.ask("CreateJob", "name: foo", "sequentialKey: k", "jobPriority: 1000", "firstRun: 2020-01-01")
+	if got := c.ask("GetJob", "name: foo"); got["jobID"] != 1.0 {
+		t.Errorf("%v", got)
+	}
+	c.want(noJob, "GetJob", "name: foo")
+	c.want(noJob, "GetJob", "name: foo", "jobPriority: 1000")
+	c.state(2, "WAITING")
+	c.ask("UpdateJob", "jobID: 2", "data: {}", "jobPriority: 850")
+	c.state(2, "WAITING")
+	c.ask("DeleteJob", "jobID: 2")
+	c.ask("FinishJob", "jobID: 1")
+	c.want(noJob, "GetJob", "name: foo")
+}
+
+// TestB58: neither a job that repeats nor a child has a key.
+func TestB58(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	c.want("402 A job with a sequentialKey cannot repeat", "CreateJob", "name: foo", "sequentialKey: k", "repeat: HOURLY")
+	c.want("402 A job with a sequentialKey cannot have a parentJobID", "CreateJob", "name: foo", "sequentialKey: k", "parentJobID: 1")
+}
+
+// TestB62: which jobs can have children.
+func TestB62(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	const refused = "405 Can only create child job when parent is RUNNING, RUNQUEUED or PAUSED"
+	c.want("404 parentJobID does not exist", "CreateJob", "name: child", "parentJobID: 7")
+	c.want("402 Malformed parentJobID", "CreateJob", "name: child", "parentJobID: x")
+	c.ask("CreateJob", "name: foo")
+	c.want(refused, "CreateJob", "name: child", "parentJobID: 1")
+	c.ask("GetJob", "name: foo")
+	c.want(`200 OK {"jobID":2}`, "CreateJob", "name: child", "parentJobID: 1")
+	c.ask("FinishJob", "jobID: 1")
+	c.ask("GetJob", "name: child")
+	c.want("405 Cannot create grandchildren", "CreateJob", "name: grandchild", "parentJobID: 2")
+}
+
+// TestB63: children begin when the run of their parent ends; those that come later at once.
+func TestB63(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	c.ask("CreateJob", "name: foo")
+	c.ask("GetJob", "name: foo")
+	c.ask("CreateJob", "name: child", "parentJobID: 1", `data: {"a":1}`)
+	c.ask("CreateJobs", `jobs: [{"name":"child","parentJobID":1}]`)
+	if got := c.state(2, "PAUSED"); got["parentJobID"] != 1.0 {
+		t.Errorf("%v", got)
+	}
+	c.want(noJob, "GetJob", "name: *")
+	c.want("200 OK", "FinishJob", "jobID: 1")
+	c.state(1, "PAUSED")
+	c.state(2, "QUEUED")
+	c.state(3, "QUEUED")
+	c.ask("CreateJob", "name: sibling", "parentJobID: 1")
+	c.state(4, "QUEUED")
+	c.want(`200 OK {"data":{"a":1},"jobID":2,"name":"child","parentJobID":1}`, "GetJob", "name: *")
+}
+
+// TestB64: the parent goes on when all are over, is told of them, and all are gone when it is finished.
+func TestB64(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	c.ask("CreateJob", "name: foo")
+	c.ask("GetJob", "name: foo")
+	for n := range 4 {
+		c.ask("CreateJob", "name: child", "parentJobID: 1", fmt.Sprintf(`data: {"n":%d}`, n))
+	}
+	c.ask("FinishJob", "jobID: 1")
+	c.want("402 Invalid jobID. Can only cancel a child job", "CancelJob", "jobID: 1")
+	c.want("200 OK", "CancelJob", "jobID: 5")
+	c.state(5, "CANCELLED")
+	for n := range 3 {
+		c.state(1, "PAUSED")
+		c.want(noJob, "GetJob", "name: foo")
+		got := c.ask("GetJob", "name: child")
+		if got["jobID"] != float64(n+2) {
+			t.Errorf("%v", got)
+		}
+		c.want("200 OK", "CancelJob", jobID(n+2)) // that does nothing
+		if n == 2 {
+			c.ask("RetryJob", jobID(n+2))
+			c.ask("GetJob", "name: child")
+		}
+		c.ask("FinishJob", jobID(n+2), `data: {"done":true}`)
+		c.state(n+2, "FINISHED")
+	}
+	c.state(1, "QUEUED")
+	c.want(`200 OK {"cancelledChildJobs":[{"data":{"n":3},"jobID":5}],"data":{},"finishedChildJobs":[{"data":{"done":true},"jobID":2},{"data":{"done":true},"jobID":3},{"data":{"done":true},"jobID":4}],"jobID":1,"name":"foo"}`, "GetJob", "name: foo")
+	c.state(1, "RUNNING")
+	c.ask("FinishJob", "jobID: 1")
+	for n := range 5 {
+		c.want(noNumber, "QueryJob", jobID(n+1))
+	}
+}
+
+// A parent goes on when its last child fails, or is deleted.
+func TestLastChild(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string][]string{"fail": {"GetJob", "FailJob"}, "delete": {"DeleteJob"}, "cancel": {"CancelJob"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t).dial()
+			c.ask("CreateJob", "name: foo")
+			c.ask("GetJob", "name: foo")
+			c.ask("CreateJob", "name: child", "parentJobID: 1")
+			c.ask("FinishJob", "jobID: 1")
+			for _, command := range end {
+				c.ask(command, "name: child", "jobID: 2")
+			}
+			c.state(1, "QUEUED")
+			if got := c.ask("GetJob", "name: foo"); got["jobID"] != 1.0 {
+				t.Errorf("%v", got)
+			}
+			c.ask("FinishJob", "jobID: 1")
+			c.want(noNumber, "QueryJob", "jobID: 1")
+		})
+	}
+}
+
+// TestB69: of a name that is unique there is one job, which gets the data of the others.
+func TestB69(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	const data = `data: {"a":1,"n":{"A":1}}`
+	c.want(`200 OK {"jobID":1}`, "CreateJob", "name: foo", "unique: true", data)
+	c.want(`200 OK {"jobID":1}`, "CreateJob", "name: foo", "unique: true", data)
+	c.want(`200 OK {"jobID":1}`, "CreateJob", "name: foo", "unique: true", `data: {"b":2,"a":null,"n":{"B":2}}`)
+	check := func(want string) {
+		t.Helper()
+		if got := fmt.Sprint(c.state(1, "QUEUED")["data"]); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	check("map[b:2 n:map[A:1 B:2]]")
+	c.want(`200 OK {"jobID":1}`, "CreateJob", "name: foo", "unique: true", "overwrite: false", `data: {"c":3}`)
+	check("map[b:2 n:map[A:1 B:2]]")
+	if got := c.ask("CreateJob", "name: foo"); got["jobID"] == 1.0 {
+		t.Errorf("%v", got)
+	}
+	c.ask("GetJob", "name: foo")
+	c.want("200 OK", "FinishJob", "jobID: 1")
+	if got := c.ask("CreateJob", "name: foo", "unique: true"); got["jobID"] == 1.0 {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,170 @@
+package bedrock_test
+
+import (
+	"testing"
+	"time"
+)
+
+// TestB35: a job that is put back is ready at once, or after a delay.
+func TestB35(t *testing.T) {
+	t.Parallel()
+	s, clock := startAt(t, "2026-03-10 13:00:00")
+	c := s.dial()
+	c.ask("CreateJob", "name: foo")
+	c.ask("GetJob", "name: foo")
+	c.want("402 Must specify a non-negative delay when retrying", "RetryJob", "jobID: 1", "delay: -5")
+	c.want("200 OK", "RetryJob", "jobID: 1", "delay: 5")
+	if got := c.state(1, "QUEUED"); got["nextRun"] != "2026-03-10 13:00:05" {
+		t.Errorf("%v", got)
+	}
+	c.want(noJob, "GetJob", "name: foo")
+	clock.Set(clock.Now().Add(5 * time.Second))
+	c.eventually(`200 OK {"data":{},"jobID":1,"name":"foo"}`, "GetJob", "name: foo")
+	clock.Set(clock.Now().Add(5 * time.Second))
+	c.want("200 OK", "RetryJob", "jobID: 1", `data: {"a":1}`)
+	if got := c.state(1, "QUEUED"); got["nextRun"] != "2026-03-10 13:00:10" {
+		t.Errorf("%v", got)
+	}
+	c.want(`200 OK {"data":{"a":1},"jobID":1,"name":"foo"}`, "GetJob", "name: foo")
+}
+
+// TestB36: a time counts more than a delay.
+func TestB36(t *testing.T) {
+	t.Parallel()
+	s, _ := startAt(t, "2026-03-10 13:00:00")
+	c := s.dial()
+	c.ask("CreateJob", "name: foo")
+	c.ask("GetJob", "name: foo")
+	c.want("402 Malformed nextRun", "RetryJob", "jobID: 1", "nextRun: soon")
+	c.ask("RetryJob", "jobID: 1", "nextRun: 2026-03-11 08:30:00", "delay: 900")
+	if got := c.state(1, "QUEUED"); got["nextRun"] != "2026-03-11 08:30:00" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestB37 and B38: a job that repeats is put back to when it repeats, unless that is to be ignored.
+func TestB37(t *testing.T) {
+	t.Parallel()
+	s, _ := startAt(t, "2026-03-10 13:00:00")
+	c := s.dial()
+	c.ask("CreateJob", "name: foo", "repeat: STARTED, +1 HOUR")
+	c.ask("GetJob", "name: foo")
+	c.ask("RetryJob", "jobID: 1", "nextRun: 2026-03-11 08:30:00", "delay: 900")
+	if got := c.state(1, "QUEUED"); got["nextRun"] != "2026-03-10 14:00:00" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestB38: see TestB37; it repeats afterwards.
+func TestB38(t *testing.T) {
+	t.Parallel()
+	s, clock := startAt(t, "2026-03-10 13:00:00")
+	c := s.dial()
+	c.ask("CreateJob", "name: foo", "repeat: STARTED, +1 HOUR")
+	c.ask("GetJob", "name: foo")
+	c.ask("RetryJob", "jobID: 1", "nextRun: 2026-03-10 13:10:00", "ignoreRepeat: true")
+	if got := c.state(1, "QUEUED"); got["nextRun"] != "2026-03-10 13:10:00" {
+		t.Errorf("%v", got)
+	}
+	clock.Set(clock.Now().Add(10 * time.Minute))
+	c.eventually(`200 OK {"data":{},"jobID":1,"name":"foo"}`, "GetJob", "name: foo")
+	c.ask("FinishJob", "jobID: 1")
+	if got := c.state(1, "QUEUED"); got["nextRun"] != "2026-03-10 14:10:00" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestB40: a job that is put back may get another name.
+func TestB40(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	c.ask("CreateJob", "name: old@name", `data: {"a":1}`)
+	c.ask("GetJob", "name: old@name")
+	c.ask("RetryJob", "jobID: 1", "name: new Name", `data: {"b":2}`)
+	c.want(noJob, "GetJob", "name: old@name")
+	c.want(`200 OK {"data":{"b":2},"jobID":1,"name":"new Name"}`, "GetJob", "name: new Name")
+	c.want("200 OK", "FinishJob", "jobID: 1")
+}
+
+// TestB47: a date is its midnight, in UTC.
+func TestB47(t *testing.T) {
+	t.Parallel()
+	s, clock := startAt(t, "2026-03-11 23:59:59")
+	c := s.dial()
+	c.want("402 Malformed firstRun", "CreateJob", "name: foo", "firstRun: 12.3.2026")
+	c.ask("CreateJob", "name: foo", "firstRun: 2026-03-12")
+	if got := c.state(1, "QUEUED"); got["nextRun"] != "2026-03-12 00:00:00" {
+		t.Errorf("%v", got)
+	}
+	c.want(noJob, "GetJob", "name: foo")
+	clock.Set(clock.Now().Add(time.Second))
+	c.eventually(`200 OK {"data":{},"jobID":1,"name":"foo"}`, "GetJob", "name: foo")
+}
+
+// TestB20: what is no repetition is refused.
+func TestB20(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	c.ask("CreateJob", "name: foo")
+	for _, repeat := range []string{"SCHEDULED", "+1 HOUR", "blabla", "LATER, +1 HOUR", "FINISHED, WEEKDAY 7", "FINISHED, +1 FORTNIGHT", "FINISHED, 1 HOUR", "cron:* * * * *"} {
+		c.want("402 Malformed repeat", "CreateJob", "name: foo", "repeat: "+repeat)
+		c.want("402 Malformed repeat", "UpdateJob", "jobID: 1", "data: {}", "repeat: "+repeat)
+	}
+	for _, repeat := range []string{"hourly", "Daily", "WEEKLY", "FINISHED, + 1 HOUR", "finished, +1 minute"} {
+		c.ask("CreateJob", "name: foo", "repeat: "+repeat)
+	}
+}
+
+// TestB21: what a SCHEDULED job has missed it catches up, one run after the other.
+func TestB21(t *testing.T) {
+	t.Parallel()
+	s, clock := startAt(t, "2026-03-10 13:00:00")
+	c := s.dial()
+	c.ask("CreateJob", "name: foo", "repeat: SCHEDULED, +1 HOUR", "firstRun: 2026-03-10 08:00:00")
+	clock.Set(clock.Now().Add(45 * time.Minute))
+	for run := range 6 {
+		got := c.ask("GetJob", "name: foo")
+		if got["jobID"] != 1.0 {
+			t.Fatalf("run %d: %v", run, got)
+		}
+		c.ask("FinishJob", "jobID: 1")
+	}
+	c.want(noJob, "GetJob", "name: foo")
+	if got := c.state(1, "QUEUED"); got["nextRun"] != "2026-03-10 14:00:00" {
+		t.Errorf("%v", got)
+	}
+}
+
+// A job gets another repetition, or one at all, while it runs or waits.
+func TestUpdateRepeat(t *testing.T) {
+	t.Parallel()
+	s, _ := startAt(t, "2026-03-10 13:00:00")
+	c := s.dial()
+	c.ask("CreateJob", "name: foo")
+	c.ask("GetJob", "name: foo")
+	c.ask("UpdateJob", "jobID: 1", "data: {}", "repeat: SCHEDULED, +1 DAY")
+	c.ask("FinishJob", "jobID: 1")
+	if got := c.state(1, "QUEUED"); got["nextRun"] != "2026-03-11 13:00:00" || got["repeat"] != "SCHEDULED, +1 DAY" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestB67: a job that is not finished in time is given out again.
+func TestB67(t *testing.T) {
+	t.Parallel()
+	s, clock := startAt(t, "2026-03-10 13:00:00")
+	c := s.dial()
+	c.want("402 Malformed retryAfter", "CreateJob", "name: foo", "retryAfter: 10")
+	c.ask("CreateJob", "name: foo", "retryAfter: +5 SECONDS")
+	c.ask("GetJob", "name: foo")
+	if got := c.state(1, "RUNQUEUED"); got["nextRun"] != "2026-03-10 13:00:05" || got["lastRun"] != "2026-03-10 13:00:00" {
+		t.Errorf("%v", got)
+	}
+	c.want(noJob, "GetJob", "name: foo")
+	clock.Set(clock.Now().Add(5 * time.Second))
+	c.eventually(`200 OK {"data":{},"jobID":1,"name":"foo","retryAfterCount":1}`, "GetJob", "name: foo")
+	c.state(1, "RUNQUEUED")
+	clock.Set(clock.Now().Add(6 * time.Second))
+	c.eventually("200 OK", "FinishJob", "jobID: 1") // late, but nobody else has got it
+	c.want(noNumber, "QueryJob", "jobID: 1")
+}

@@ -1,0 +1,284 @@
+package bedrock
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+const (
+	// handover is for how long a job is a client's whose answer is on its way: if the process dies before it is there, the job is ready again
+	// then. It is long enough for a client that ends its job at once through another process.
+	handover = 15 * time.Second
+	// forever is for how long a job is a client's that may have it as long as it wants.
+	forever = 100 * 365 * 24 * time.Hour
+	// maxWait is for how long clients wait at most, and those that do not say for how long.
+	maxWait = 5 * time.Minute
+	// maxPatterns is how many patterns of names a client gives at most.
+	maxPatterns = 100
+)
+
+// given is a job that a client gets.
+type given struct {
+	id    job.ID
+	token string
+	lease time.Duration // from when it has the answer
+}
+
+func (s *Service) getJob(ctx context.Context, q *Request) (*Response, error) {
+	jobs, r, err := s.take(ctx, q, 1)
+	if err != nil {
+		return nil, err
+	}
+	return answered(r, jobs[0])
+}
+
+func (s *Service) getJobs(ctx context.Context, q *Request) (*Response, error) {
+	n, ok, err := q.whole("numResults", 1, worker.MaxLeased)
+	if err == nil && !ok {
+		err = refuse(402, "Missing numResults")
+	}
+	if err != nil {
+		return nil, err
+	}
+	jobs, r, err := s.take(ctx, q, int(n))
+	if err != nil {
+		return nil, err
+	}
+	return answered(r, map[string]any{"jobs": jobs})
+}
+
+// answered puts what a client is told into the answer that gives it jobs.
+func answered(r *Response, v any) (*Response, error) {
+	text, err := said(v)
+	if err == nil {
+		r.Status, r.Text, r.Body = text.Status, text.Text, text.Body
+	}
+	return r, err
+}
+
+// lease is what a request asks for.
+func (q *Request) lease(most int) (req worker.LeaseRequest, err error) {
+	text := q.Params["name"]
+	if text == "" {
+		return req, refuse(402, "Missing name")
+	}
+	patterns := strings.Split(text, ",")
+	if len(patterns) > maxPatterns {
+		return req, refuse(402, "Malformed name: give at most %d patterns", maxPatterns)
+	}
+	for i, p := range patterns {
+		if patterns[i] = strings.TrimSpace(p); len(p) > maxName {
+			return req, refuse(402, "Malformed name")
+		}
+	}
+	if req.Priority, err = q.priority(); err != nil {
+		return req, err
+	}
+	mock, err := q.flag("mockRequest", false)
+	if err != nil {
+		return req, err
+	}
+	ms, ok, err := q.whole("timeout", 0, maxWait.Milliseconds())
+	if err != nil {
+		return req, err
+	}
+	if q.waits() {
+		if req.Wait = maxWait; ok {
+			req.Wait = time.Duration(ms) * time.Millisecond
+		}
+	}
+	req.Queues, req.Types, req.Max, req.Lease = []string{Queue}, []string{"*"}, most, handover
+	if mock {
+		req.Queues = []string{MockQueue}
+	}
+	req.Only = func(typ string) bool {
+		name := nameOf(typ)
+		return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, name) })
+	}
+	return req, nil
+}
+
+// take waits for up to so many jobs, and says what of each the client is told.
+func (s *Service) take(ctx context.Context, q *Request, most int) (jobs []map[string]any, r *Response, err error) {
+	req, err := q.lease(most)
+	if err != nil {
+		return nil, nil, err
+	}
+	r = &Response{}
+	defer func() {
+		if err != nil {
+			s.Undelivered(ctx, r)
+		}
+	}()
+	for end := time.Now().Add(req.Wait); ; req.Wait = max(time.Until(end), 0) {
+		all, err := s.leases.Take(ctx, req)
+		if err != nil {
+			return nil, r, err
+		}
+		if len(all) == 0 {
+			return nil, r, errNoJob
+		}
+		for _, one := range all {
+			r.given = append(r.given, given{id: one.Info.ID, token: one.Token})
+		}
+		kept := r.given[:0]
+		for n, one := range all {
+			told, lease, err := s.give(ctx, &one)
+			if err != nil {
+				return nil, r, err
+			}
+			if told != nil {
+				g := r.given[n]
+				g.lease = lease
+				kept = append(kept, g)
+				jobs = append(jobs, told)
+			}
+		}
+		if r.given = kept; len(jobs) > 0 {
+			return jobs, r, nil
+		}
+	}
+}
+
+// give says what a client is told of a job whose run has begun, and for how long it may have it; nil: nobody gets it now.
+func (s *Service) give(ctx context.Context, run *worker.Leased) (told map[string]any, lease time.Duration, err error) {
+	k := &known{Info: &run.Info, state: run.State}
+	m, ok := memoOf(k.Info)
+	switch k.memo = m; {
+	case run.Shutdown:
+		return nil, 0, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Shutdown})
+	case !ok: // somebody else made it, and no client could name it
+		reason := "it was not made through the Bedrock surface: put it into another queue"
+		return nil, 0, s.commit(ctx, job.Delta{
+			Job: k.ID, Token: run.Token, Outcome: statemachine.Fail, Reason: reason,
+			Failure: &job.Failure{At: k.Ran, Step: k.Steps, Try: 1, Error: reason},
+		})
+	case k.Above != 0 && k.Due.After(k.Ran): // its parent let it go before its time
+		return nil, 0, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Reschedule, Handed: true, Repeat: at(k, k.Due)})
+	}
+	if !run.Whole {
+		if k.state, err = s.store.State(ctx, k.ID); err != nil {
+			return nil, 0, err
+		}
+	}
+	told = map[string]any{"data": k.data(), "jobID": k.Number, "name": nameOf(k.Type)}
+	if k.Above != 0 {
+		told["parentJobID"] = k.Above
+	}
+	if k.Deaths > 0 {
+		told["retryAfterCount"] = k.Deaths
+	}
+	if k.state[keyChildren] != nil {
+		if ready, err := s.family(ctx, k, run, told); err != nil || !ready {
+			return nil, 0, err
+		}
+	}
+	lease = forever
+	if k.RetryAfter != "" {
+		lease, err = spanOf(k.RetryAfter)
+	}
+	return told, lease, err
+}
+
+// family tells a client of the children of its job. One that waits for children which are not over sleeps on: then it is false.
+func (s *Service) family(ctx context.Context, k *known, run *worker.Leased, told map[string]any) (bool, error) {
+	kids, err := s.children(ctx, k.ID)
+	if err != nil {
+		return false, err
+	}
+	if k.waits() && kids.open() {
+		return false, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Suspend, Woken: run.WokenTo})
+	}
+	if k.waits() {
+		if err := s.store.SetState(ctx, k.ID, nil, []string{keyWaiting}); err != nil {
+			return false, err
+		}
+	}
+	told["finishedChildJobs"], err = s.told(ctx, kids.with(job.Completed))
+	if err == nil {
+		told["cancelledChildJobs"], err = s.told(ctx, kids.with(job.Terminated))
+	}
+	return err == nil, err
+}
+
+// kids are the children of a job.
+type kids []*job.Info
+
+// children returns those of a job.
+func (s *Service) children(ctx context.Context, parent job.ID) (kids, error) {
+	tree, err := s.store.Tree(ctx, parent)
+	if err != nil {
+		return nil, missing(err)
+	}
+	return slices.DeleteFunc(tree, func(i *job.Info) bool { return i.Parent != parent }), nil
+}
+
+// open tells whether one of them is to run yet.
+func (all kids) open() bool {
+	return slices.ContainsFunc(all, func(i *job.Info) bool { return !i.Status.Settled() && i.Status != job.Failed })
+}
+
+// with are those that have a status.
+func (all kids) with(status job.Status) (some kids) {
+	for _, i := range all {
+		if i.Status == status {
+			some = append(some, i)
+		}
+	}
+	return some
+}
+
+// told is what a parent is told of them.
+func (s *Service) told(ctx context.Context, all kids) ([]map[string]any, error) {
+	out := make([]map[string]any, 0, len(all))
+	for _, i := range all {
+		m, ok := memoOf(i)
+		if !ok {
+			continue
+		}
+		state, err := s.store.State(ctx, i.ID, keyData)
+		if err != nil {
+			return nil, err
+		}
+		k := &known{Info: i, memo: m, state: state}
+		out = append(out, map[string]any{"data": k.data(), "jobID": k.Number})
+	}
+	return out, nil
+}
+
+// Delivered says that the client has got the answer: what it was given is its own now.
+func (s *Service) Delivered(ctx context.Context, r *Response) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handover)
+	defer cancel()
+	for _, g := range r.given {
+		_ = s.store.Refresh(ctx, g.id, g.token, g.lease) // that failed if it has ended its job already; else the job is ready again
+	}
+}
+
+// Undelivered says that it has not: what it was given is ready again.
+func (s *Service) Undelivered(ctx context.Context, r *Response) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handover)
+	defer cancel()
+	for _, g := range r.given {
+		_ = s.commit(ctx, job.Delta{Job: g.id, Token: g.token, Outcome: statemachine.Requeue, Handed: true}) // else its lease ends
+	}
+	r.given = nil
+}
+
+// goes has the children go that wait for the end of the run of their parent.
+func (all kids) goes() (writes []job.Write) {
+	for _, i := range all {
+		if p, ok := i.Port(port.Input, goPort); ok && i.Status == job.Suspended && p.Total == 0 {
+			writes = append(writes, job.Write{Job: i.ID, Dir: port.Input, Port: goPort, Items: []json.RawMessage{json.RawMessage("true")}})
+		}
+	}
+	return writes
+}
