@@ -42,6 +42,7 @@ const (
 	groupSystem   = "system"
 	groupTriggers = "triggers"
 	groupCozy     = "cozy"
+	groupBedrock  = "bedrock"
 )
 
 // The roles that operations ask for.
@@ -84,6 +85,7 @@ func (s *Server) operations() {
 	if !s.cfg.NoCozy {
 		s.cozyOperations()
 	}
+	s.bedrockOperations()
 	s.systemOperations()
 	s.statsOperations()
 	s.eventOperations()

@@ -46,5 +46,10 @@ func (r *rates) take(key string, now time.Time) (wait time.Duration) {
 // tooOften refuses a request of a principal that has to wait.
 func tooOften(w http.ResponseWriter, wait time.Duration, perSecond int) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
-	writeProblem(w, problem(Kind{"rate", http.StatusTooManyRequests, 1}, "more than %d requests a second: send it again after %s", perSecond, wait.Round(time.Millisecond)))
+	writeProblem(w, rateProblem(wait, perSecond))
+}
+
+// rateProblem is what it is told.
+func rateProblem(wait time.Duration, perSecond int) *Problem {
+	return problem(Kind{"rate", http.StatusTooManyRequests, 1}, "more than %d requests a second: send it again after %s", perSecond, wait.Round(time.Millisecond))
 }

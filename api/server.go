@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -79,6 +80,7 @@ type Server struct {
 	routes  []route
 	lines   map[string]bool // patterns of operations that take a value a line
 	closing chan struct{}
+	serving sync.WaitGroup // connections that are not of HTTP
 }
 
 // route is one operation, for tests that try all of them.
@@ -164,6 +166,7 @@ func traced(r *http.Request) *http.Request {
 func (s *Server) Close() error {
 	close(s.closing)
 	s.leasing.close()
+	s.serving.Wait()
 	return s.tenants.close()
 }
 

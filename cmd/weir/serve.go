@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +23,8 @@ import (
 )
 
 const (
-	defaultAddr = "127.0.0.1:8080"
+	defaultAddr    = "127.0.0.1:8080"
+	defaultBedrock = "127.0.0.1:8888"
 	// apiDrain is how long requests in progress may take when the program is told to stop.
 	apiDrain = 10 * time.Second
 )
@@ -37,6 +40,7 @@ type apiFlags struct {
 	reserved        []string
 	maxPending      int
 	maxRate         int
+	bedrock         string
 }
 
 func (f *apiFlags) add(c *cobra.Command) {
@@ -51,16 +55,23 @@ func (f *apiFlags) add(c *cobra.Command) {
 	flags.BoolVar(&f.noCozy, "no-cozy", false, "leave out the routes under /jobs, which are those of Cozy's jobs")
 	flags.StringArrayVar(&f.reserved, "reserve", nil, "`TYPE` of which the routes under /jobs make no jobs; repeated: all of them")
 	flags.IntVar(&f.maxPending, "max-pending", api.DefaultMaxPending, "ready jobs of a queue before the routes under /jobs make no more, at `MOST`")
+	flags.StringVar(&f.bedrock, "bedrock", "", "`ADDRESS` where Bedrock's job commands are served as lines of text, like :8888; they are under /bedrock in any case (default nowhere)")
 	flags.BoolVar(&f.requests, "log-requests", false, "log each request on standard error")
 }
 
 // check refuses what would let anybody in the network do all.
 func (f *apiFlags) check() error {
-	host, _, err := net.SplitHostPort(f.addr)
-	if err != nil {
-		return usageError{fmt.Errorf("--addr %q: write it as HOST:PORT, like %s", f.addr, defaultAddr)}
+	if err := f.checkAddress("--addr", f.addr, defaultAddr); err != nil {
+		return err
 	}
-	ip := net.ParseIP(host)
+	if f.bedrock != "" {
+		if strings.HasPrefix(f.bedrock, ":") && !f.tokens { // what needs no token is for this machine
+			f.bedrock = "127.0.0.1" + f.bedrock
+		}
+		if err := f.checkAddress("--bedrock", f.bedrock, defaultBedrock); err != nil {
+			return err
+		}
+	}
 	switch {
 	case (f.cert == "") != (f.key == ""):
 		return usageError{errors.New("--tls-cert and --tls-key belong together: give both")}
@@ -70,10 +81,40 @@ func (f *apiFlags) check() error {
 		return usageError{fmt.Errorf("--max-rate %d: use a positive number of requests a second", f.maxRate)}
 	case f.maxPending < 1:
 		return usageError{fmt.Errorf("--max-pending %d: use a positive number of jobs", f.maxPending)}
-	case host != "localhost" && (ip == nil || !ip.IsLoopback()) && !f.tokens:
-		return usageError{fmt.Errorf("--addr %s can be reached from other machines, and without --tokens anybody there could do all: add --tokens (weir token create makes one), or use %s", f.addr, defaultAddr)}
 	}
 	return nil
+}
+
+// checkAddress refuses an address that other machines can reach without a token.
+func (f *apiFlags) checkAddress(flag, addr, like string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return usageError{fmt.Errorf("%s %q: write it as HOST:PORT, like %s", flag, addr, like)}
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && !f.tokens {
+		return usageError{fmt.Errorf("%s %s can be reached from other machines, and without --tokens anybody there could do all: add --tokens (weir token create makes one), or use %s", flag, addr, like)}
+	}
+	return nil
+}
+
+// listenBedrock opens the address for Bedrock's commands; nil if there is none.
+func (f *apiFlags) listenBedrock(c *cobra.Command) (net.Listener, error) {
+	if f.bedrock == "" {
+		return nil, nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(c.Context(), "tcp", f.bedrock)
+	if err != nil {
+		return nil, fmt.Errorf("Bedrock's commands: %w; choose another address with --bedrock", err) //nolint:staticcheck // a name
+	}
+	if f.cert == "" {
+		return l, nil
+	}
+	cert, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reading --tls-cert and --tls-key: %w", err), l.Close())
+	}
+	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}), nil
 }
 
 // listen opens the address. If nobody chose it, and it is taken, elsewhere allows any other port.
@@ -167,8 +208,12 @@ Without --tokens whoever reaches the address may do all, so it must be one of th
 alone. With --tokens each request needs one: weir token create makes them, each for a role
 and a namespace.
 
+With --bedrock the job commands of Bedrock are served there, too, as nc sends them: GetJob,
+FinishJob and so on; the second line is that address. Without --tokens :8888 means
+127.0.0.1:8888.
+
 ` + traceHelp,
-		Example: "  weir serve --redis redis://localhost:6379\n  weir serve --addr 0.0.0.0:8443 --tokens --tls-cert cert.pem --tls-key key.pem\n  curl -s http://127.0.0.1:8080/v1/jobs?status=failed",
+		Example: "  weir serve --redis redis://localhost:6379\n  weir serve --addr 0.0.0.0:8443 --tokens --tls-cert cert.pem --tls-key key.pem\n  weir serve --bedrock :8888\n  curl -s http://127.0.0.1:8080/v1/jobs?status=failed",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := errors.Join(f.checkRoot(), web.check()); err != nil {
@@ -211,9 +256,21 @@ and a namespace.
 
 // beside serves the API, and runs an engine beside it unless that is nil. If one of them ends, the other one is stopped.
 func (f *apiFlags) beside(c *cobra.Command, store *redisstore.Store, l net.Listener, handler *api.Server, engine *worker.Engine, m *metrics.Metrics) error {
+	lines, err := f.listenBedrock(c)
+	if err != nil {
+		return err
+	}
+	if lines != nil {
+		if _, err := fmt.Fprintf(c.OutOrStdout(), "bedrock://%s\n", lines.Addr()); err != nil {
+			return errors.Join(err, lines.Close())
+		}
+	}
 	both, ctx := errgroup.WithContext(c.Context())
 	root := f.observing(handler, store, engine, m)
 	both.Go(func() error { return f.run(ctx, l, handler, root) })
+	if lines != nil {
+		both.Go(func() error { return handler.ServeBedrock(ctx, lines) })
+	}
 	if engine == nil {
 		interruptsOf(c.Context()).add(func() { os.Exit(exitInterrupted) }, nothing)
 	} else {

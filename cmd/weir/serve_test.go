@@ -25,6 +25,12 @@ import (
 // servedAt runs weir serve until the test is over, and returns its address.
 func servedAt(t *testing.T, args ...string) (address string) {
 	t.Helper()
+	return servedWith(t, 1, args...)[0]
+}
+
+// servedWith does so, and returns so many addresses.
+func servedWith(t *testing.T, addresses int, args ...string) (all []string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	r, w := io.Pipe()
 	code := make(chan int, 1)
@@ -33,18 +39,25 @@ func servedAt(t *testing.T, args ...string) (address string) {
 		code <- run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), w, &stderr)
 		_ = w.Close()
 	}()
-	line, err := bufio.NewReader(r).ReadString('\n')
+	lines := bufio.NewReader(r)
+	var err error
+	for range addresses {
+		var line string
+		if line, err = lines.ReadString('\n'); err != nil {
+			break
+		}
+		all = append(all, strings.TrimSpace(line))
+	}
 	t.Cleanup(func() {
 		cancel()
 		if c := <-code; c != 0 {
 			t.Errorf("weir serve ended with code %d: %s", c, stderr.String())
 		}
 	})
-	address = strings.TrimSpace(line)
-	if err != nil || !strings.HasPrefix(address, "http://127.0.0.1:") {
-		t.Fatalf("weir serve printed %q, %v; %s", line, err, stderr.String())
+	if err != nil || !strings.HasPrefix(all[0], "http://127.0.0.1:") {
+		t.Fatalf("weir serve printed %q, %v; %s", all, err, stderr.String())
 	}
-	return address
+	return all
 }
 
 // lockedBuffer is a buffer that one goroutine may write while another reads it.
@@ -67,10 +80,10 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestAPIPages: docs/api.md and docs/cozy.md show what curl and weir print when their commands are run in order.
+// TestAPIPages: docs/api.md, docs/cozy.md and docs/bedrock.md show what curl, nc and weir print when their commands are run in order.
 func TestAPIPages(t *testing.T) {
 	t.Parallel()
-	for name, least := range map[string]int{"api.md": 15, "cozy.md": 10} {
+	for name, least := range map[string]int{"api.md": 15, "cozy.md": 10, "bedrock.md": 12} {
 		t.Run(name, func(t *testing.T) { replayPage(t, name, least) })
 	}
 }
@@ -78,11 +91,14 @@ func TestAPIPages(t *testing.T) {
 func replayPage(t *testing.T, name string, least int) {
 	t.Helper()
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Fatal("curl is missing: make test installs it")
+	for _, program := range []string{"curl", "nc"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Fatalf("%s is missing: make test installs it", program)
+		}
 	}
 	url := redistest.Start(t).URL()
-	address := servedAt(t, "--redis", url)
+	addresses := servedWith(t, 2, "--redis", url, "--bedrock", "127.0.0.1:0")
+	address, lines := addresses[0], strings.TrimPrefix(addresses[1], "bedrock://")
 	for started := time.Now(); !strings.Contains(weir(t, url, "types"), "zip"); time.Sleep(10 * time.Millisecond) {
 		if time.Since(started) > time.Minute {
 			t.Fatal("the engine does not register its types")
@@ -100,6 +116,7 @@ func replayPage(t *testing.T, name string, least int) {
 		for _, one := range strings.Split("\n"+block[2], "\n$ ")[1:] {
 			line, want, _ := strings.Cut(one, "\n")
 			line = strings.ReplaceAll(line, "http://127.0.0.1:8080", address)
+			line = strings.ReplaceAll(line, "127.0.0.1 8888", strings.ReplaceAll(lines, ":", " "))
 			var out []byte
 			var err error
 			if args, ours := strings.CutPrefix(line, "weir "); ours {
