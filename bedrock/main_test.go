@@ -19,7 +19,15 @@ import (
 	"github.com/weirworks/weir/worker"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(serveURL); url != "" {
+		if err := serveProcess(url, os.Getenv(serveNamespace)); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(redistest.Main(m))
+}
 
 // surface is the line protocol over TCP, on a store of its own.
 type surface struct {
