@@ -55,7 +55,7 @@ func (s *Server) bedrockCall(c bedrock.Command) http.HandlerFunc {
 				err = q.Add(raw)
 			}
 			if err != nil {
-				writeBedrock(w, bedrock.Refused(err))
+				_ = writeBedrock(w, bedrock.Refused(err))
 				return
 			}
 			*op.on = q.Subject()

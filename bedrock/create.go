@@ -124,10 +124,9 @@ func (s *Service) createJobs(ctx context.Context, q *Request) (*Response, error)
 		if err != nil {
 			return nil, refuse(401, "Invalid JSON")
 		}
-		if requests[i] = (&Request{Params: all}); true {
-			if wishes[i], err = requests[i].wishOf(now); err != nil {
-				return nil, err
-			}
+		requests[i] = &Request{Params: all}
+		if wishes[i], err = requests[i].wishOf(now); err != nil {
+			return nil, err
 		}
 		if wishes[i].parent != 0 {
 			if _, err := s.parentOf(ctx, wishes[i].parent); err != nil {

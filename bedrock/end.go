@@ -218,8 +218,7 @@ func (s *Service) cancelJob(ctx context.Context, q *Request) (*Response, error) 
 	if k.ID.IsRoot() {
 		return nil, refuse(402, "Invalid jobID. Can only cancel a child job")
 	}
-	switch k.Status {
-	case job.Running, job.Completed, job.Failed, job.Terminating, job.Terminated:
+	if over := k.Status.Settled() || k.Status == job.Failed || k.Status == job.Terminating; over || k.Status == job.Running {
 		return said(nil)
 	}
 	if err := s.terminate(ctx, k.ID); err != nil {

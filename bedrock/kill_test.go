@@ -81,8 +81,7 @@ func TestKilled(t *testing.T) {
 			t.Errorf("round %d: a server that was killed answers", round)
 		}
 	}
-	for n := range jobs / 3 {
-		_ = n
+	for range jobs / 3 {
 		taken[stays.ask("GetJob", "name: foo")["jobID"].(float64)]++
 	}
 	stays.want(noJob, "GetJob", "name: foo")

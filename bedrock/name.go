@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// Queue is that of the jobs of the surface, and MockQueue that of those that were asked for with mockRequest.
-	Queue     = "bedrock"
+	// Queue is that of the jobs of the surface.
+	Queue = "bedrock"
+	// MockQueue is that of the jobs that were asked for with mockRequest.
 	MockQueue = "bedrock.mock"
 	// maxName is the longest name of a job.
 	maxName = 255

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -288,6 +289,7 @@ func (s *Service) stateOf(ctx context.Context, k *known) (string, error) {
 		return failed, nil
 	case job.Completed:
 		return finished, nil
+	case statemachine.New, job.Terminating, job.Terminated:
 	}
 	return cancelled, nil
 }
