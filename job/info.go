@@ -30,7 +30,7 @@ type Info struct {
 	Tries    int                 `json:"tries,omitempty"`   // failures since the last success
 	Version  int64               `json:"version"`           // commits of any kind
 	Last     string              `json:"-" cbor:"last"`     // the token of the last run that was committed
-	Token    string              `json:"-" cbor:"token"`    // that of its run, while one is in progress: whoever has it can end the run
+	Token    string              `json:"-" cbor:"-"`        // that of its run, while one is in progress: whoever has it can end the run, so no server tells it
 	Due      time.Time           `json:"-" cbor:"due"`      // when it is or was to run, if it runs in the order of time, see Node
 	Deaths   int                 `json:"deaths,omitempty"`  // runs since the last commit whose process died, or was cut off
 	Started  bool                `json:"started,omitempty"` // its worker's Start is done
