@@ -147,6 +147,11 @@ func cozyDays(typ, text string) (days []int, err error) {
 		return nil, fmt.Errorf("which days? Name some behind on")
 	}
 	slices.Sort(days)
+	if all := slices.IndexFunc(days, func(d int) bool { return d > lastOfAll }); all > 0 { // those that each month has
+		days = days[:all]
+	} else if all == 0 {
+		days = days[:1]
+	}
 	return days, nil
 }
 

@@ -46,6 +46,7 @@ func TestC23Slots(t *testing.T) {
 		{"@monthly", "on the 2-4,20 before 2am", func(at time.Time) bool {
 			return slices.Contains([]int{2, 3, 4, 20}, at.Day()) && at.Hour() < 2
 		}},
+		{"@monthly", "on the 25-31", func(at time.Time) bool { return at.Day() >= 25 && at.Day() <= 28 }},
 	} {
 		moments := map[time.Time]bool{}
 		for n := range 30 {

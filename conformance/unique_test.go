@@ -43,6 +43,47 @@ func TestB69UniqueByKey(t *testing.T) {
 	})
 }
 
+// An idempotency key is that of the job that was returned in place of a new one, whatever has become of it, and of the first tree
+// whatever the next one is to be.
+func TestKeyOfADuplicate(t *testing.T) {
+	each(t, func(e *env) {
+		e.register(&Raw{})
+		n := func(key string) job.New {
+			return job.New{Type: "Raw", Args: json.RawMessage(`{}`), Unique: &job.UniqueBy{Key: "u"}, Key: key}
+		}
+		many := func(key string) *job.Handle {
+			all, err := e.client.CreateMany(e.ctx, []job.New{n(key)})
+			e.check(err)
+			return all[0].Handle
+		}
+		start := func(key string, args string) *job.Handle {
+			h, err := e.client.Start(e.ctx, job.Single(&Raw{}, ""), job.Unique(job.UniqueBy{Key: args}), job.Key(key))
+			e.check(err)
+			return h
+		}
+		first := e.create(n(""))
+		ways := map[string]func() *job.Handle{
+			"create": func() *job.Handle { return e.create(n("a")) }, "many": func() *job.Handle { return many("b") },
+			"start": func() *job.Handle { return start("c", "u") },
+		}
+		for what, ask := range ways {
+			if h := ask(); h.ID() != first.ID() || h.Created() {
+				e.Errorf("%s: job %s instead of %s", what, h.ID(), first.ID())
+			}
+		}
+		e.check(first.Terminate(e.ctx))
+		for what, ask := range ways {
+			if h := ask(); h.ID() != first.ID() || h.Created() {
+				e.Errorf("%s again: job %s instead of %s", what, h.ID(), first.ID())
+			}
+		}
+		other := start("d", "v")
+		if h := start("d", "w"); h.ID() != other.ID() || h.Created() {
+			e.Errorf("under a key that was used: job %s instead of %s", h.ID(), other.ID())
+		}
+	})
+}
+
 // While engines run jobs with unique keys, and clients ask for them all the time, each creation is one run, and no two jobs of a key
 // are unsettled at a time.
 func TestUniqueKeysUnderWay(t *testing.T) {

@@ -74,12 +74,9 @@ func (c *Client) create(ctx context.Context, n New) (*Handle, error) {
 	}
 	id = c.placed(id, plan)
 	if n.Key != "" {
-		fresh := id
-		if id, err = c.byKey(ctx, "create", n.Key, id); err != nil {
-			return nil, err
-		}
-		if _, err := c.store.Info(ctx, id); id != fresh && !errors.Is(err, ErrNotFound) {
-			return c.handle(id), err
+		var there *Handle
+		if id, there, err = c.keyed(ctx, "create", n.Key, id, plan); err != nil || there != nil {
+			return there, err
 		}
 	}
 	if n.Alias != "" {
@@ -99,7 +96,11 @@ func (c *Client) create(ctx context.Context, n New) (*Handle, error) {
 		return nil, errors.Join(err, c.store.Unclaim(context.WithoutCancel(ctx), n.Alias, id))
 	}
 	if err != nil {
-		return c.standing(ctx, plan, err)
+		there, err := c.standing(ctx, plan, err)
+		if err != nil {
+			return nil, err
+		}
+		return there, c.stands(ctx, "create", n.Key, there)
 	}
 	h := c.handle(id)
 	h.created = created

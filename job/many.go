@@ -198,7 +198,9 @@ func (c *Client) startAll(ctx context.Context, what, keys string, all []*start) 
 	nameAll(open(func(s *start) bool { return s.o.keyed }), func(s *start) string { return keys + " " + s.o.key },
 		func(names []string, ids []ID) []error { return c.store.OnceMany(ctx, names, ids) })
 	for _, s := range open(func(s *start) bool { return s.id != s.own }) {
-		s.own = s.id
+		if s.own = s.id; s.plan.Unique != nil {
+			s.h, s.err = c.remembered(ctx, keys, s.o.key, s.id, s.plan)
+		}
 	}
 	nameAll(open(func(s *start) bool { return s.o.aliased }), func(s *start) string { return s.o.alias },
 		func(names []string, ids []ID) []error { return c.store.ClaimMany(ctx, names, ids) })
@@ -212,7 +214,7 @@ func (c *Client) startAll(ctx context.Context, what, keys string, all []*start) 
 	}
 	created, errs := c.store.CreateMany(ctx, creations)
 	for i, s := range some {
-		c.arrived(ctx, s, created[i], errs[i])
+		c.arrived(ctx, s, keys, created[i], errs[i])
 	}
 	out, failed := make([]Started, len(all)), make([]error, len(all))
 	for i, s := range all {
@@ -239,9 +241,10 @@ func nameAll(some []*start, name func(*start) string, look func([]string, []ID) 
 }
 
 // arrived makes the handle of a tree that was created, or was there.
-func (c *Client) arrived(ctx context.Context, s *start, created bool, err error) {
+func (c *Client) arrived(ctx context.Context, s *start, keys string, created bool, err error) {
 	if err != nil {
 		if s.h, err = c.standing(ctx, s.plan, err); err == nil {
+			s.err = c.stands(ctx, keys, s.o.key, s.h)
 			return
 		}
 	}

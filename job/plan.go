@@ -80,7 +80,7 @@ type Node struct {
 	TypeVersion int
 	Ports       []Port
 	At          time.Time // not to run before; zero or past means now; its year is at most 9999
-	Silent      bool      // its statuses are not published
+	Silent      bool      // its statuses are not published, nor are those of jobs below it
 	// InTime lets the job run in the order of time: of the ready jobs of a queue, priority and shard the one that was due first is
 	// the first, and of two that were due at one time the one with the lesser ID. Otherwise trees have their turns. Jobs of both kinds
 	// do not belong into one queue. It is no part of what a graph is.
@@ -438,7 +438,7 @@ func CheckPriority(n int) error {
 	return nil
 }
 
-// Silencer is implemented by worker structs of which the statuses need not be published.
+// Silencer is implemented by worker structs of which the statuses need not be published, nor those of jobs below theirs.
 type Silencer interface {
 	SilentStatus() bool
 }

@@ -131,8 +131,12 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	}
 	id = c.placed(id, plan)
 	if o.keyed {
-		if id, err = c.byKey(ctx, "start", o.key, id); err != nil {
+		var there *Handle
+		if id, there, err = c.keyed(ctx, "start", o.key, id, plan); err != nil {
 			return nil, fmt.Errorf("starting a tree: %w", err)
+		}
+		if there != nil {
+			return there, nil
 		}
 	}
 	if o.aliased {
@@ -147,7 +151,7 @@ func (c *Client) Start(ctx context.Context, p Planner, opts ...Option) (*Handle,
 	if err != nil {
 		var there *Handle
 		if there, err = c.standing(ctx, plan, err); err == nil {
-			return there, nil
+			return there, c.stands(ctx, "start", o.key, there)
 		}
 		return nil, fmt.Errorf("starting tree %s: %w", id, err)
 	}

@@ -119,6 +119,11 @@ func Split(stored json.RawMessage) (data, context json.RawMessage) {
 	return data, head
 }
 
+// HearsStatuses tells whether the statuses of jobs come to those who subscribe to a channel: to /weir, what is below it, and /.
+func HearsStatuses(channel string) bool {
+	return channel == "/" || channel == "/weir" || strings.HasPrefix(channel, "/weir/")
+}
+
 // CheckChannel returns an error that wraps [ErrName] unless channel is "/" or made of
 // names, each with a slash before it: letters, digits and _ - . :
 func CheckChannel(channel string) error {

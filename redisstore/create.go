@@ -365,6 +365,14 @@ func roundOf(at time.Time) int64 {
 	return min(max(at.UnixMilli()-timesFrom, firstTime+1), lastTime)
 }
 
+// dueIn is the time in that field; zero: the job does not run in the order of time.
+func dueIn(round int64) time.Time {
+	if round < firstTime {
+		return time.Time{}
+	}
+	return time.UnixMilli(round + timesFrom).UTC()
+}
+
 // optionsField is what the job's hash says of the options of its node: tries, then backoff, greatest backoff and timeout in
 // ms.
 func optionsField(o job.RunOptions) string {
@@ -423,7 +431,7 @@ func subscriptions(ports []port.Spec) string {
 func hearsStatuses(ports []port.Spec) bool {
 	for _, s := range ports {
 		for _, c := range s.Channels {
-			if s.Dir == port.Input && (c == "/" || c == "/weir" || strings.HasPrefix(c, "/weir/")) {
+			if s.Dir == port.Input && port.HearsStatuses(c) {
 				return true
 			}
 		}

@@ -33,6 +33,7 @@ const (
 	WorkKitPage  = 1000 // members that Due returns
 	WorkKitMoves = 100  // entries that Move takes
 	kitBytes     = 1 << 20
+	lastScore    = 253402300799000 // the end of the year 9999
 )
 
 // WorkKit returns a schedule of WorkKit by its name. The error wraps job.ErrName, or job.ErrConfig on a Redis Cluster, where no script
@@ -82,7 +83,7 @@ func (k *WorkKit) Head(ctx context.Context) (now, first time.Time, err error) {
 		return now, first, k.s.explain(err)
 	}
 	for _, z := range head.Val() {
-		first = time.UnixMilli(int64(z.Score))
+		first = scoreTime(z.Score)
 	}
 	return clock.Val(), first, nil
 }
@@ -96,7 +97,12 @@ type WorkKitMember struct {
 // Due is when the member is due.
 func (m *WorkKitMember) Due() time.Time {
 	ms, _ := strconv.ParseFloat(m.Score, 64) // Redis has nothing else
-	return time.UnixMilli(int64(ms)).UTC()
+	return scoreTime(ms)
+}
+
+// scoreTime is the time that a score means; what other programs wrote may be none: then it is the nearest one.
+func scoreTime(ms float64) time.Time {
+	return time.UnixMilli(int64(min(max(ms, 0), lastScore))).UTC()
 }
 
 // Due returns the time, by Redis's clock, up to WorkKitPage members that are due, but the first over of them, and when the next
@@ -287,7 +293,7 @@ func (k *WorkKit) complete(ctx context.Context, entries []WorkKitEntry, member f
 	for i := range entries {
 		e := &entries[i]
 		if score, err := all[i].score.Result(); err == nil {
-			e.Due = time.UnixMilli(int64(score)).UTC()
+			e.Due = scoreTime(score)
 		}
 		tree, _, _ := strings.Cut(all[i].running.Val(), " ")
 		e.Running = job.ID(tree)

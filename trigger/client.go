@@ -253,7 +253,7 @@ func (s *Status) schedule(sched schedule.Schedule, ticks clockwork.State, next i
 		}
 	}
 	s.Understood = sched.Understood()
-	if s.Paused || s.Status.Settled() || ticks.Next == 0 {
+	if s.Paused || s.Status.Settled() || s.Status == statemachine.Failed || ticks.Next == 0 {
 		return
 	}
 	at := time.UnixMilli(ticks.Next).UTC()
@@ -396,6 +396,9 @@ func askOnce(ctx context.Context, h *job.Handle, key string, what Control) error
 	}
 	if info.Status.Settled() {
 		return fmt.Errorf("%w: trigger %s is %s and fires no more: add another one", job.ErrStatus, h.ID(), info.Status)
+	}
+	if info.Status == statemachine.Failed {
+		return fmt.Errorf("%w: trigger %s has failed and fires no more until it is retried: weir retry %[2]s", job.ErrStatus, h.ID())
 	}
 	return writeOnce(ctx, h, key, portControl, what)
 }

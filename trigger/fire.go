@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirworks/weir/job"
@@ -181,6 +182,9 @@ func (f *firing) launch(id job.ID, says json.RawMessage) error {
 			return err
 		}
 		f.plan = plan
+		if port.HearsStatuses(f.d.Channel) { // else each tree would have the next one launched
+			f.plan = silent(plan)
+		}
 	}
 	into, err := l.into(&f.plan.Nodes[0])
 	if err != nil {
@@ -210,6 +214,16 @@ func (f *firing) launch(id job.ID, says json.RawMessage) error {
 		}
 		return nil
 	})
+}
+
+// silent is a plan of which the statuses are not published.
+func silent(plan *job.Plan) *job.Plan {
+	changed := *plan
+	changed.Nodes = slices.Clone(plan.Nodes)
+	for i := range changed.Nodes {
+		changed.Nodes[i].Silent = true
+	}
+	return &changed
 }
 
 // LabelTrigger is the label of launched trees that names the job of their trigger.

@@ -50,6 +50,15 @@ func (k *Task) Run(context.Context, *worker.Run) error {
 	return nil
 }
 
+// Parent has a Task as its child.
+type Parent struct{}
+
+// Run implements worker.Worker.
+func (*Parent) Run(_ context.Context, run *worker.Run) error {
+	_, err := run.Spawn("task", job.Single(&Task{}, ""))
+	return err
+}
+
 // script is a trigger on a clock that the test moves.
 type script struct {
 	*testing.T
@@ -61,7 +70,7 @@ type script struct {
 func newScript(t *testing.T, d trigger.Definition) *script {
 	t.Helper()
 	t.Parallel()
-	e := weirtest.New(t, trigger.New(), &Task{})
+	e := weirtest.New(t, trigger.New(), &Task{}, &Parent{})
 	e.MaxRuns = 100_000
 	s := &script{T: t, e: e, seen: map[job.ID]bool{}}
 	s.check(d.Validate(e.Now()))

@@ -397,6 +397,39 @@ func TestLaunchOptions(t *testing.T) {
 	}
 }
 
+// A trigger that hears the statuses of jobs does not hear those of the trees that it launches, nor of what is below them.
+func TestNoTreeIsItsOwnCause(t *testing.T) {
+	s := newScript(t, trigger.Definition{Channel: "/weir", Launch: &trigger.Launch{Type: "Parent"}})
+	s.e.Start(job.Single(&Task{}, ""))
+	s.e.RunUntilQuiet()
+	status := s.status()
+	if status.Launches < 1 || status.Launches > 3 { // one for each status of the job that somebody started
+		t.Errorf("%d trees are launched", status.Launches)
+	}
+	before := status.Launches
+	s.e.Advance(time.Hour)
+	if n := s.status().Launches; n != before {
+		t.Errorf("%d trees are launched, and %d more", before, n-before)
+	}
+}
+
+// A trigger whose job has failed says so, and takes no orders.
+func TestFailedTrigger(t *testing.T) {
+	s := newScript(t, trigger.Definition{Schedule: "every:1h", Launch: task()})
+	s.check(s.h.Fail(t.Context(), "books closed"))
+	if st := s.status(); len(st.Next) > 0 || st.Status != statemachine.Failed || !strings.Contains(st.Reason, "books closed") {
+		t.Errorf("%+v", st)
+	}
+	if err := trigger.Fire(t.Context(), s.h, "me", nil); !errors.Is(err, job.ErrStatus) || !strings.Contains(err.Error(), "weir retry") {
+		t.Errorf("fire: %v", err)
+	}
+	s.check(s.h.Retry(t.Context()))
+	s.e.RunUntilQuiet()
+	if st := s.status(); len(st.Next) == 0 {
+		t.Errorf("after a retry: %+v", st)
+	}
+}
+
 // A year passes tick by tick, across two changes of clocks.
 func TestYear(t *testing.T) {
 	s := newScript(t, trigger.Definition{Schedule: "30 9 * * *", Zone: "Europe/Berlin"})

@@ -143,6 +143,23 @@ func TestW21Published(t *testing.T) {
 	}
 }
 
+// A score that is no time is taken for the nearest one: what never comes does not keep the listener awake.
+func TestScoresThatAreNoTimes(t *testing.T) {
+	w := newWorld(t)
+	kit, err := w.store.WorkKit(w.name)
+	w.ok(err)
+	for score, want := range map[string]int{"inf": 9999, "1e19": 9999, "1e308": 9999, "-inf": 1970, "-1e19": 1970} {
+		w.cli("ZADD", w.next(), score, `{"id":"x"}`)
+		if _, first, err := kit.Head(t.Context()); err != nil || first.Year() != want {
+			t.Errorf("%s: due %s, %v", score, first, err)
+		}
+		member := redisstore.WorkKitMember{Score: score}
+		if at := member.Due(); at.Year() != want {
+			t.Errorf("%s: due %s", score, at)
+		}
+	}
+}
+
 // An entry is removed with all that Weir knows of it, also while it runs for the last time; one that is not there is named.
 func TestRemove(t *testing.T) {
 	w := newWorld(t)

@@ -19,6 +19,7 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/trigger"
 	"github.com/weirworks/weir/workkit"
 )
@@ -332,7 +333,7 @@ func dropped(t *trigger.Status) (n int64) {
 // stateOf says in a word whether a trigger fires.
 func stateOf(t *trigger.Status) string {
 	switch {
-	case t.Status.Settled():
+	case t.Status.Settled(), t.Status == statemachine.Failed:
 		return string(t.Status)
 	case t.Paused:
 		return "paused"

@@ -94,6 +94,10 @@ local function born(held)
     call('HSET', k, 'created', now, unpack(ARGV, at + 1, at + first))
   end
   chunked('HSET', k, at + first, count - first)
+  if n.parent ~= '' and j.silent ~= '1' and load(n.parent).silent == '1' then
+    j.silent = '1'
+    call('HSET', k, 'silent', '1')
+  end
   if j.round == line.TIMES then line.timed(j, NOW) end -- it has no time of its own
   if n.parent ~= '' then
     call('HSET', key(n.parent) .. ':c', n.name, n.id)
