@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -42,6 +45,20 @@ type Retry struct {
 type ByHand struct {
 	Reason string // may be empty
 	By     string // who it is, if that is known
+}
+
+// MaxReason is how many bytes the reason of a failure by hand has at most.
+const MaxReason = 4096
+
+// Validate refuses a reason that is too long, or that people could not read.
+func (f ByHand) Validate() error {
+	if len(f.Reason) > MaxReason {
+		return fmt.Errorf("%w: the reason has %d bytes, at most %d are allowed", ErrTooLarge, len(f.Reason), MaxReason)
+	}
+	if !utf8.ValidString(f.Reason) || strings.ContainsFunc(f.Reason, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+		return fmt.Errorf("%w: the reason %.80q has control characters, or is not UTF-8: use text, with line ends and tabs", ErrValue, f.Reason)
+	}
+	return nil
 }
 
 // FailedByHand is how the reason begins of a job that was failed by hand.
@@ -259,12 +276,13 @@ func (o *retryOptions) repeat(info *Info, now time.Time) {
 // Fail fails a job by hand, without another try: one that is queued, scheduled, waiting, suspended or running. Others are refused with
 // ErrStatus: those that settled stay as they are, and a graph fails with the jobs in it. Of a running job the run loses the
 // job, as one does whose lease ended: nothing that it still does is stored. Everything else is as for any failed job: its parent is
-// told, its graph follows its failure policy, and it can be retried. The reason, which may be empty, and who it was, see
+// told, its graph follows its failure policy, and it can be retried. The reason, which may be empty and has at most MaxReason bytes, and who it was, see
 // WithContext and port.ContextBy, are in its Info, its Failures and the log.
 func (h *Handle) Fail(ctx context.Context, reason string) error {
-	if err := CheckSize("the reason", len(reason)); err != nil {
+	by, _ := messageContext(ctx)[port.ContextBy].(string)
+	f := ByHand{Reason: reason, By: by}
+	if err := f.Validate(); err != nil {
 		return fmt.Errorf("failing job %s: %w", h.id, err)
 	}
-	by, _ := messageContext(ctx)[port.ContextBy].(string)
-	return h.store.Fail(ctx, h.id, ByHand{Reason: reason, By: by})
+	return h.store.Fail(ctx, h.id, f)
 }

@@ -56,6 +56,15 @@ func TestB69WhatHasBegunKeepsItsArgs(t *testing.T) {
 				d.Delay, d.Failure = time.Hour, &job.Failure{Error: "no"}
 				e.commit(d)
 			},
+			"taken away": func(id job.ID) {
+				e.begin(id)
+				e.ok(e.typed(id).Retry(e.Context(), job.RetryRunning(), job.RetryAfter(time.Minute)))
+			},
+			"failed by hand": func(id job.ID) {
+				e.begin(id)
+				e.ok(e.typed(id).Fail(e.Context(), ""))
+				e.ok(e.typed(id).Retry(e.Context(), job.RetryAfter(time.Minute)))
+			},
 			"suspended":   func(id job.ID) { e.end(id, statemachine.Suspend) },
 			"terminating": func(id job.ID) { e.ok(e.store.Terminate(e.Context(), id)) },
 		} {

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -245,6 +246,50 @@ func TestRetryOfARunningJob(t *testing.T) {
 		e.unchanged("the commit of the run", func() { e.fails(e.try(d).Refused, job.ErrFenced) })
 		e.fails(e.store.Refresh(ctx, id, snap.Token, time.Hour), job.ErrFenced)
 		e.begin(id)
+	})
+}
+
+// A job that is retried at a time does not run before, whatever timers it had; those behind that time stay.
+func TestRetryLaterThanTimers(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		for name, later := range map[string]time.Duration{"one": 0, "two": 3 * time.Hour} {
+			id := e.create(job.Node{Type: "T", Ports: ports(in("in"))})
+			d := delta(e.begin(id), statemachine.Suspend)
+			d.Wakes = []time.Duration{time.Minute}
+			if later > 0 {
+				d.Wakes = append(d.Wakes, later)
+			}
+			e.commit(d)
+			h := e.typed(id)
+			e.ok(h.Fail(ctx, "no longer"))
+			now, err := e.store.Now(ctx)
+			e.ok(err)
+			e.ok(h.Retry(ctx, job.RetryAfter(time.Hour)))
+			member := "@" + string(id)
+			score, err := e.rdb.ZScore(ctx, e.due(id), member).Result()
+			if later == 0 && err == nil {
+				e.Errorf("%s: a timer is due at %s", name, time.UnixMilli(int64(score)))
+			} else if later > 0 {
+				e.ok(err)
+				e.near("the timer that stays", time.UnixMilli(int64(score)), now, later)
+			}
+			e.near("next run", e.info(id).Next, now, time.Hour)
+		}
+	})
+}
+
+// A reason that is too long, or that nobody could read, is refused.
+func TestFailByHandForAReason(t *testing.T) {
+	each(t, func(e *env) {
+		h := e.typed(e.create(job.Node{Type: "T", Args: json.RawMessage(`{"Width":1}`), Ports: ports(in("in"))}))
+		e.unchanged("a bad reason", func() {
+			e.fails(h.Fail(e.Context(), strings.Repeat("x", job.MaxReason+1)), job.ErrTooLarge)
+			for _, bad := range []string{"a\x02b", "\xff", "a\x1f"} {
+				e.fails(h.Fail(e.Context(), bad), job.ErrValue)
+			}
+		})
+		e.ok(h.Fail(e.Context(), "two\nlines\tand a tab"))
 	})
 }
 

@@ -238,8 +238,11 @@ func (d Definition) with(fields json.RawMessage) (Definition, error) {
 		return d, err
 	}
 	all := map[string]json.RawMessage{}
-	if err := errors.Join(json.Unmarshal(raw, &all), json.Unmarshal(fields, &all)); err != nil {
+	if err := json.Unmarshal(raw, &all); err != nil {
 		return d, err
+	}
+	if err := json.Unmarshal(fields, &all); err != nil {
+		return d, fmt.Errorf("%w of %s: what is to change is %.40q: use a JSON object of fields, such as {\"paused\": true}", job.ErrConfig, Type, fields)
 	}
 	for k, v := range all {
 		if string(v) == "null" {

@@ -413,6 +413,16 @@ func TestNoTreeIsItsOwnCause(t *testing.T) {
 	}
 }
 
+// What is to change a trigger is an object.
+func TestChangeWithNoObject(t *testing.T) {
+	s := newScript(t, trigger.Definition{Schedule: "every:1h", Launch: task()})
+	for _, raw := range []string{"5", `"x"`, "[1]", "true"} {
+		if err := trigger.Change(t.Context(), s.e.Client(), s.h, "me", json.RawMessage(raw)); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "JSON object") {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
 // A trigger whose job has failed says so, and takes no orders.
 func TestFailedTrigger(t *testing.T) {
 	s := newScript(t, trigger.Definition{Schedule: "every:1h", Launch: task()})

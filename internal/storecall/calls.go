@@ -455,7 +455,7 @@ var (
 		return none{}, s.Retry(ctx, in.Job, in.Retry)
 	})
 	Fail = define("fail", toOperate, func(ctx context.Context, s Store, by By, in GivingUp) (none, error) {
-		if err := job.CheckSize("the reason", len(in.ByHand.Reason)); err != nil {
+		if err := in.ByHand.Validate(); err != nil {
 			return none{}, err
 		}
 		in.ByHand.By = by.or(in.ByHand.By)

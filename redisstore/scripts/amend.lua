@@ -26,6 +26,24 @@ function amend.args(j, args, version)
   touch(j.id)
 end
 
+-- cut takes a job away from a run in progress, if there is one: whatever that still does is refused. That it began is kept,
+-- as if it had died, but does not count as that.
+function amend.cut(j)
+  if j.token and not string.find(call('HGET', key(j.id), 'deaths') or '', '^' .. str(j.version) .. ':') then
+    call('HSET', key(j.id), 'deaths', str(j.version) .. ':0')
+  end
+  j.token = false
+  if j.placed then places.over(j) end
+end
+
+-- quiet takes timers of a job away that end up to a time (ms): it is not to run before.
+function amend.quiet(j, at)
+  local k = key(j.id) .. ':t'
+  if call('ZREMRANGEBYSCORE', k, '-inf', str(at)) == 0 then return end
+  local next = call('ZRANGE', k, 0, 0)[1]
+  if next then call('ZADD', P .. 'due', next, '@' .. j.id) else call('ZREM', P .. 'due', '@' .. j.id) end
+end
+
 -- priority gives a job a priority, which it takes on at once if it is ready.
 function amend.priority(j, priority)
   j.priority = tonumber(priority)

@@ -11,8 +11,7 @@ local to = EV.give_up[j.status]
 if not to then return { j.status, {} } end
 remember(token)
 if j.status == S.queued then places.release(id) end
-j.token = false -- whatever a run in progress still does is refused
-if j.placed then places.over(j) end
+amend.cut(j)
 call('LPUSH', k .. ':e', failure)
 call('LTRIM', k .. ':e', 0, 19)
 log_run(id, entry)

@@ -20,8 +20,8 @@ if far ~= '' and seen ~= str(j.version) .. ' ' .. (call('HGET', k, 'ran') or '')
 local why = name ~= '' and amend.unnameable(j, name)
 if why then return { why, {} } end
 remember(token)
-j.token = false -- whatever a run in progress still does is refused
-if j.placed then places.over(j) end
+amend.cut(j)
+if at then amend.quiet(j, at) end
 if args ~= '' then amend.args(j, args, version) end
 if priority ~= '' then amend.priority(j, priority) end
 if name ~= '' then amend.name(j, name) end
