@@ -39,8 +39,8 @@ func (s *Server) limitOperations() {
 	add(s, operation{
 		method: http.MethodPut, path: "/v1/queues/{queue}/limit", id: "limit-queue", group: groupSystem, role: operate, status: http.StatusNoContent, summary: "Let at most so many runs of a queue go on at once, over all engines",
 	}, func(ctx context.Context, s *session, in *struct {
-		queueInput
-		Body struct {
+		Queue string `path:"queue"`
+		Body  struct {
 			Places int `json:"places" minimum:"0" doc:"0 for no limit"`
 		}
 	},

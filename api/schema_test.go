@@ -101,3 +101,48 @@ func TestAnswersFitTheDocument(t *testing.T) {
 		}
 	}
 }
+
+// Each name in the path of an operation is among its parameters: one that is missing would be empty with each request.
+func TestPathsHaveTheirParameters(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "", nil)
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct{ Name, In string } `json:"parameters"`
+		} `json:"paths"`
+	}
+	s.ask("GET", "/openapi.json", nil).is(http.StatusOK, &doc)
+	names := 0
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			for _, part := range strings.Split(path, "{")[1:] {
+				name, _, _ := strings.Cut(part, "}")
+				names++
+				has := false
+				for _, p := range op.Parameters {
+					has = has || p.In == "path" && p.Name == name
+				}
+				if !has {
+					t.Errorf("%s %s has no parameter %q", method, path, name)
+				}
+			}
+		}
+	}
+	if names == 0 {
+		t.Error("no path has a parameter")
+	}
+}
+
+// The limit of a queue is set over HTTP, and taken away.
+func TestLimitOfAQueueOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "", nil)
+	for places, want := range []int{0, 1} {
+		s.ask("PUT", "/v1/queues/default/limit", map[string]int{"places": places}).is(http.StatusNoContent, nil)
+		var all []api.Limit
+		s.ask("GET", "/v1/limits", nil).is(http.StatusOK, &all)
+		if len(all) != want || want == 1 && (all[0].Limit != "queue:default" || all[0].Places != 1) {
+			t.Errorf("limits %+v, want %d", all, want)
+		}
+	}
+}
