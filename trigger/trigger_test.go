@@ -246,7 +246,7 @@ func TestActs(t *testing.T) {
 	if st := s.status(); st.Definition.Schedule != "every:1m" || st.Definition.Count != 2 {
 		t.Errorf("changed: %+v", st.Definition)
 	}
-	for fields, want := range map[string]string{`{"schedule":"every:1ms"}`: "schedule", `{"nonsense":1}`: "nonsense", `{"launch":{"type":"Nobody"}}`: "Nobody", `[]`: "cannot"} {
+	for fields, want := range map[string]string{`{"schedule":"every:1ms"}`: "schedule", `{"nonsense":1}`: "nonsense", `{"launch":{"type":"Nobody"}}`: "Nobody", `[]`: "is no JSON object"} {
 		if err := trigger.Change(ctx, c, s.h, "me", json.RawMessage(fields)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("changing %s: %v", fields, err)
 		}
