@@ -38,7 +38,7 @@ func (s *Service) end(ctx context.Context, q *Request, refused error, how func(k
 		if k.Status != job.Running || k.Token == "" {
 			return nil, refused
 		}
-		d := job.Delta{Job: k.ID, Token: k.Token}
+		d := job.Delta{Job: k.ID, Token: k.Token, Next: rand.Text()} // as others may end the run in the same moment
 		if err := how(k, &d); err != nil {
 			return nil, err
 		}

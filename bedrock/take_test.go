@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -233,5 +234,47 @@ func TestStop(t *testing.T) {
 	}
 	if _, _, err := idle.tryRead(); err == nil {
 		t.Error("the connection of a server that has stopped is open")
+	}
+}
+
+// Of several commands that end one run in the same moment one does, and the others are refused.
+func TestOneEndOfARun(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	first, second := s.dial(), s.dial()
+	ends := []string{"FinishJob", "FailJob", "RetryJob"}
+	for round := range 30 {
+		first.ask("CreateJob", "name: foo")
+		id := fmt.Sprint(first.ask("GetJob", "name: foo")["jobID"])
+		var all sync.WaitGroup
+		var done atomic.Int32
+		var won atomic.Value
+		for i, c := range []*client{first, second} {
+			verb := ends[(round+i*(1+round/10))%len(ends)]
+			all.Go(func() {
+				if _, err := fmt.Fprintf(c.conn, "%s\njobID: %s\n\n", verb, id); err != nil {
+					t.Error(err)
+				}
+				switch status, _, err := c.tryRead(); {
+				case err != nil:
+					t.Error(err)
+				case status == "200 OK":
+					done.Add(1)
+					won.Store(verb)
+				case !strings.HasPrefix(status, "40"):
+					t.Error(status)
+				}
+			})
+		}
+		all.Wait()
+		first.send("QueryJob", "jobID: "+id)
+		status, state := first.read()
+		want := map[any]string{"FinishJob": "404", "FailJob": "FAILED", "RetryJob": "QUEUED"}[won.Load()]
+		if done.Load() != 1 || !strings.Contains(status+state, want) {
+			t.Errorf("round %d: %d commands ended the run, %v was the one: %s %s", round, done.Load(), won.Load(), status, state)
+		}
+		if status == "200 OK" {
+			first.do("DeleteJob", "jobID: "+id)
+		}
 	}
 }

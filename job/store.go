@@ -367,14 +367,16 @@ const Checkpoint statemachine.Event = "checkpoint"
 
 // Delta is all that one run does, as one change; or several runs of a job that follow each other.
 type Delta struct {
-	Job      ID
-	Token    string             // the run's token: the fence
-	Outcome  statemachine.Event // complete, suspend, fail, backoff, requeue, reschedule, shutdown or Checkpoint
-	Delay    time.Duration      // of backoff, and of reschedule by the clock of this process
-	Repeat   *Repeats           // of reschedule, and of complete for the last time: how far the repetition is then
-	Next     string             // token after a Checkpoint
-	Lease    time.Duration      // after a Checkpoint
-	Leads    bool               // what goes on after the Checkpoint is another run, which counts for the limit of runs
+	Job     ID
+	Token   string             // the run's token: the fence
+	Outcome statemachine.Event // complete, suspend, fail, backoff, requeue, reschedule, shutdown or Checkpoint
+	Delay   time.Duration      // of backoff, and of reschedule by the clock of this process
+	Repeat  *Repeats           // of reschedule, and of complete for the last time: how far the repetition is then
+	// Next is the token after a Checkpoint. With another outcome it is by what a repeat of the commit is known in place of Token, if
+	// several programs may end one run: then one of them does.
+	Next     string
+	Lease    time.Duration // after a Checkpoint
+	Leads    bool          // what goes on after the Checkpoint is another run, which counts for the limit of runs
 	Takes    []Take
 	Set      map[string]json.RawMessage
 	Unset    []string

@@ -417,7 +417,7 @@ func TestNoTreeIsItsOwnCause(t *testing.T) {
 func TestChangeWithNoObject(t *testing.T) {
 	s := newScript(t, trigger.Definition{Schedule: "every:1h", Launch: task()})
 	for _, raw := range []string{"5", `"x"`, "[1]", "true"} {
-		if err := trigger.Change(t.Context(), s.e.Client(), s.h, "me", json.RawMessage(raw)); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "JSON object") {
+		if err := trigger.Change(t.Context(), s.e.Client(), s.h, "me", json.RawMessage(raw)); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "no JSON object") {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}

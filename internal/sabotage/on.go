@@ -43,8 +43,8 @@ type edit struct{ file, old, new string }
 var edits = map[Name][]edit{
 	NoFence: {{"tx", "if j.token ~= d.token then return 'fenced' end", ""}},
 	DoubleApply: {{
-		"tx", "if j.status == '' or j.last ~= d.token then",
-		"if j.status ~= '' and j.last == d.token then j.token, j.status = d.token, S.running end\n      if true then",
+		"tx", "if j.status == '' or j.last ~= d.last then",
+		"if j.status ~= '' and j.last == d.last then j.token, j.status = d.token, S.running end\n      if true then",
 	}},
 	LostWake: {{"base", "call('ZADD', P .. 'due', str(at or NOW + LOOK), j.id)", "if at then call('ZADD', P .. 'due', str(at), j.id) end"}},
 	PopAtBegin: {

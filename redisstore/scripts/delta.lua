@@ -46,6 +46,8 @@ local function delta()
     flag = arg(), reason = arg(), single = arg(),
     fresh = NONE, names = NONE, ids = NONE, parts = NONE,
   }
+  d.last = d.token -- by which a repeat is known
+  if d.next ~= '' and d.outcome ~= 'checkpoint' then d.last, d.next = d.next, '' end
   if d.outcome == 'reschedule' then d.at, d.repeated = num(), arg() end
   if string.byte(d.flag) == 54 then d.type, d.written, d.flag = string.match(d.flag, '^6 (%S+) (%S+) (.+)$') end
   d.handed, d.started, d.leads, d.idle = d.flag == '1', d.flag == '2', d.flag == '4', d.flag == '5'

@@ -220,10 +220,10 @@ local function apply(d)
     step = step + d.runs
     if d.outcome ~= 'checkpoint' then tries = 0 end -- the run may yet fail
   end
-  j.last, j.step, j.tries, j.version = d.token, step, tries, j.version + 1
+  j.last, j.step, j.tries, j.version = d.last, step, tries, j.version + 1
   j.token = d.next ~= '' and d.next
   local rate = pace(d, j)
-  local fields = { 'last', d.token, 'token', places.mark(j, d.next), 'step', str(step), 'tries', str(tries),
+  local fields = { 'last', d.last, 'token', places.mark(j, d.next), 'step', str(step), 'tries', str(tries),
     'version', str(j.version), 'reason', d.reason }
   local function add(name, value) fields[#fields + 1], fields[#fields + 2] = name, value end
   if d.guess then add('ran', str(NOW)) end -- it begins only now
@@ -269,7 +269,7 @@ local function transact(deltas)
   for i, d in ipairs(deltas) do
     if why == '' then
       local j = load(d.id)
-      if j.status == '' or j.last ~= d.token then
+      if j.status == '' or j.last ~= d.last then
         local reason
         if d.guess then reason = enter(d) else reason = refuse(d) end
         if reason then
