@@ -300,12 +300,12 @@ func outs[T any](e *env, h *job.Handle, name string) []T {
 	return out
 }
 
-// keys returns all keys of the namespace in Redis, sorted, but not those of asynq and not
-// that which remembers calls for a minute.
+// keys returns all keys of the namespace in Redis, sorted, but not those of asynq, not
+// that which remembers calls for a minute, and not the lock of the sweeper, which may lose it and take it again.
 func (e *env) keys() []string {
 	e.Helper()
 	return slices.DeleteFunc(e.scan("weir:{"+e.namespace+"[}:]*"), func(key string) bool {
-		return strings.HasSuffix(key, "}:seen") || strings.Contains(key, "}:pops:")
+		return strings.HasSuffix(key, "}:seen") || strings.HasSuffix(key, "}:sweeper") || strings.Contains(key, "}:pops:")
 	})
 }
 

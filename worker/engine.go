@@ -338,7 +338,7 @@ func sweep(ctx context.Context, store job.Sweeper, log *slog.Logger) {
 		if err != nil && ctx.Err() == nil {
 			log.Warn("sweeper leadership", "error", err)
 		}
-		if others == 0 || others > sweepEvery { // a lock that a clock has set far ahead is no reason to wait for longer
+		if err != nil || others > sweepEvery { // a lock that a clock has set far ahead is no reason to wait for longer
 			others = sweepEvery
 		}
 		select {
