@@ -189,6 +189,9 @@ func (b *builder) node(g *graph.Graph, n *Node, path string, at func(string, Pos
 	if n.Priority != nil {
 		opts = append(opts, graph.Priority(*n.Priority))
 	}
+	for key, value := range n.Labels {
+		opts = append(opts, graph.Label(key, value))
+	}
 	o, err := n.runOptions()
 	if err != nil {
 		b.p.add(n.Pos, "nodes."+n.Name, "%v", err)

@@ -287,6 +287,9 @@ func (t *site) node(n *Node) {
 		t.add(n.Pos, path, "%v", err)
 	}
 	t.priority(n.Pos, under(path, "priority"), n.Priority)
+	if err := job.CheckLabels(n.Labels); err != nil {
+		t.add(n.Pos, under(path, "labels"), "%v", err)
+	}
 	t.metadata(n.Pos, path, n.Metadata)
 	t.args(n, path)
 	known := make(map[string]bool)

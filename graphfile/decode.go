@@ -45,6 +45,18 @@ func each(v *value, f func(m member)) {
 	}
 }
 
+// texts is an object of texts as a map, nil for none.
+func texts(v *value) map[string]string {
+	var all map[string]string
+	each(v, func(m member) {
+		if all == nil {
+			all = make(map[string]string)
+		}
+		all[m.key] = str(m.val)
+	})
+	return all
+}
+
 func unique(v *value) *Unique {
 	if !v.is(object) {
 		return nil
@@ -121,6 +133,7 @@ func (d decoder) node(m member, path string) Node {
 		Instances:   whole(v.get("instances")),
 		Failure:     str(v.get("failure")),
 		Priority:    wholeOrNil(v.get("priority")),
+		Labels:      texts(v.get("labels")),
 		Tries:       whole(v.get("tries")),
 		Backoff:     str(v.get("backoff")),
 		MaxBackoff:  str(v.get("max_backoff")),

@@ -81,7 +81,7 @@
 //
 //   - Metadata of processes, connections and ports is kept in Metadata, except for its
 //     key "weir": there, NoFlo's JSON carries what only Weir has (args, queue, priority,
-//     instances, failure, description, limits, defaults, feedback, parameters, nested graphs,
+//     labels, instances, failure, description, limits, defaults, feedback, parameters, nested graphs,
 //     further ports of an export). In .fbp it has no place and is refused.
 //   - Metadata's key "noflo" carries what only NoFlo has: the groups of a graph, the id of
 //     a process whose name is none in Weir (core/Read-2 is called core_Read_2), and the

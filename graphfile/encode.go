@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // JSON returns f in Weir's format as JSON. It ends with a line break. What [Parse]
@@ -132,6 +134,15 @@ func uniqueValue(u *Unique) *value {
 	return v
 }
 
+// textsValue is an object of texts in the order of their keys, nil for none.
+func textsValue(all map[string]string) *value {
+	v := &value{}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		v.put(key, textValue(all[key]))
+	}
+	return some(v)
+}
+
 func chosen(n *int) *value {
 	if n == nil {
 		return nil
@@ -214,6 +225,7 @@ func (e *encoder) options(v *value, n *Node) {
 	v.put("instances", positive(n.Instances))
 	v.put("failure", optional(n.Failure))
 	v.put("priority", chosen(n.Priority))
+	v.put("labels", textsValue(n.Labels))
 	v.put("tries", positive(n.Tries))
 	v.put("backoff", optional(n.Backoff))
 	v.put("max_backoff", optional(n.MaxBackoff))

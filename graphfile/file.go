@@ -134,6 +134,8 @@ type Node struct {
 	Failure string
 	// Priority is that of the node's jobs, from 0 to 1000; nil if the file does not say.
 	Priority *int
+	// Labels are short texts by which the node's jobs are found again, as [job.Node] has them; nil for none.
+	Labels map[string]string
 	// Tries is how many runs in a row may fail before a job of the node does; 0 if the file does not say.
 	Tries int
 	// Backoff is the delay before the second try, which doubles up to MaxBackoff, and Timeout what ends a run that takes

@@ -1,6 +1,7 @@
 package graphfile_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ func TestNodeOptions(t *testing.T) {
 	t.Parallel()
 	f, err := graphfile.Parse("a.yaml", []byte(`weir: 1
 nodes:
-  a: {type: times, args: {by: 2}, priority: 0, tries: 3, backoff: 1s, max_backoff: 1m30s, timeout: 20s}
+  a: {type: times, args: {by: 2}, priority: 0, labels: {team: billing, "a/b": ""}, tries: 3, backoff: 1s, max_backoff: 1m30s, timeout: 20s}
   b: {type: times, args: {by: 2}}
 edges: [a.out -> b.in]
 inputs: {in: a.in}
@@ -36,7 +37,7 @@ outputs: {out: b.out}
 		return plan.Nodes[slices.IndexFunc(plan.Nodes, func(n job.Node) bool { return n.Name == name })]
 	}
 	want := job.RunOptions{Tries: 3, Backoff: time.Second, MaxBackoff: 90 * time.Second, Timeout: 20 * time.Second}
-	if a := node("a"); a.Options != want || a.Priority == nil || *a.Priority != 0 {
+	if a := node("a"); a.Options != want || a.Priority == nil || *a.Priority != 0 || !maps.Equal(a.Labels, map[string]string{"team": "billing", "a/b": ""}) {
 		t.Errorf("a: %+v", a)
 	}
 	if b := node("b"); b.Options != (job.RunOptions{}) || b.Priority != nil {
@@ -47,14 +48,16 @@ outputs: {out: b.out}
 func TestBadNodeOptions(t *testing.T) {
 	t.Parallel()
 	for option, want := range map[string]string{
-		"timeout: soon":                  `timeout: is "soon": use a time like 500ms, 30s or 1h30m`,
-		"max_backoff: 1m":                "without a first one",
-		"{backoff: 1m, max_backoff: 1s}": "below the first one",
-		"tries: 0":                       "is 0, use at least 1",
-		"priority: 1001":                 "is 1001, use at most 1000",
-		"timeout: 5":                     "timeout",
+		"timeout: soon":                `timeout: is "soon": use a time like 500ms, 30s or 1h30m`,
+		"max_backoff: 1m":              "without a first one",
+		"backoff: 1m, max_backoff: 1s": "below the first one",
+		"tries: 0":                     "is 0, use at least 1",
+		"priority: 1001":               "is 1001, use at most 1000",
+		`labels: {a b: "c"}`:           `key "a b" of a label`,
+		`labels: {a: 1}`:               "labels.a",
+		"timeout: 5":                   "timeout",
 	} {
-		text := "weir: 1\nnodes:\n  a: {type: times, args: {by: 2}, " + strings.Trim(option, "{}") + "}\n"
+		text := "weir: 1\nnodes:\n  a: {type: times, args: {by: 2}, " + option + "}\n"
 		f, err := graphfile.Parse("a.yaml", []byte(text))
 		if err == nil {
 			err = f.Check()

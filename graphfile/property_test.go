@@ -189,6 +189,9 @@ func (m maker) node(name string, params []string) graphfile.Node {
 		if m.chance("priority", 30) {
 			n.Priority = new(rapid.SampledFrom([]int{0, 1000}).Draw(m.T, "priority"))
 		}
+		if m.chance("labels", 30) {
+			n.Labels = map[string]string{"team": m.oneOf("label", "", "x: y")}
+		}
 		n.Tries = rapid.IntRange(0, 2).Draw(m.T, "tries")
 		n.Timeout = m.oneOf("timeout", "", "30s")
 		if n.Backoff = m.oneOf("backoff", "", "1s", "1m30s"); n.Backoff != "" {

@@ -103,6 +103,7 @@ func (w *fbpWriter) node(b *strings.Builder, n *Node) {
 	w.lacks(n.Pos, under(path, "instances"), n.Instances != 0)
 	w.lacks(n.Pos, under(path, "failure"), n.Failure != "")
 	w.lacks(n.Pos, under(path, "priority"), n.Priority != nil)
+	w.lacks(n.Pos, under(path, "labels"), len(n.Labels) > 0)
 	w.lacks(n.Pos, under(path, "tries"), n.Tries != 0)
 	w.lacks(n.Pos, under(path, "backoff"), n.Backoff != "")
 	w.lacks(n.Pos, under(path, "max_backoff"), n.MaxBackoff != "")
