@@ -183,15 +183,20 @@ type Order struct {
 	Child job.ID `json:"child,omitempty"` // of Adopt
 	Alias string `json:"alias,omitempty"` // of StartLarge
 	Jobs  int    `json:"jobs,omitempty"`  // of StartLarge
+	Key   string `json:"key,omitempty"`   // of StartUnique
+	N     int    `json:"n,omitempty"`     // of StartUnique and Mend
 }
 
 // Acts.
 const (
-	StartLarge = "start"
-	Terminate  = "terminate"
-	Delete     = "delete"
-	Adopt      = "adopt"
-	Requeue    = "requeue"
+	StartLarge  = "start"
+	StartUnique = "unique"
+	Terminate   = "terminate"
+	Delete      = "delete"
+	Adopt       = "adopt"
+	Requeue     = "requeue"
+	Fail        = "fail"
+	Mend        = "mend"
 )
 
 // WardName is the name of an adopted child.
@@ -237,11 +242,18 @@ func (o Order) obey(ctx context.Context, c *job.Client) (job.ID, error) {
 		}
 		return h.ID(), nil
 	}
+	if o.What == StartUnique {
+		return o.startUnique(ctx, c)
+	}
 	h, err := c.Find(ctx, string(o.Job))
 	if err != nil {
 		return o.Job, err
 	}
 	switch o.What {
+	case Fail:
+		err = h.Fail(ctx, "by hand")
+	case Mend:
+		err = o.mend(ctx, h)
 	case Terminate:
 		err = h.TerminateAll(ctx)
 	case Delete:

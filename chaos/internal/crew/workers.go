@@ -15,7 +15,7 @@ import (
 
 // Workers returns one of each type that the crew runs.
 func Workers() []worker.Worker {
-	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &Keeper{}, &Post{}, &Ear{}, &Register{}, &Once{}, &Pass{}, &Drop{}, &Loop{}, &Moody{}, &Broken{}, &Fussy{}, &Unwrap{}, &TallyV2{}, &Scheduled{}, &Narrow{}, &Serial{}, &SerialEar{}}
+	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &Keeper{}, &Post{}, &Ear{}, &Register{}, &Once{}, &Pass{}, &Drop{}, &Loop{}, &Moody{}, &Broken{}, &Fussy{}, &Unwrap{}, &TallyV2{}, &Scheduled{}, &Narrow{}, &Serial{}, &SerialEar{}, &Handed{}}
 }
 
 // mixed returns those that a worker runs which lacks one in three of the types, the first or another one; below zero, all.

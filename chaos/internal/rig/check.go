@@ -187,7 +187,7 @@ func jobKey(key string) (id job.ID, suffix string, ok bool) {
 
 // Keys that are there whether there are jobs or not, behind the prefix of a shard or of the hub.
 var (
-	shardKeys = map[string]bool{"due": true, "index": true, "failures": true, "seen": true, "mailed": true, "inbox": true, "erased": true, "bells": true, "retained": true, "limits": true, "places": true, "kept": true, "removed": true, "sequence": true}
+	shardKeys = map[string]bool{"due": true, "index": true, "failures": true, "seen": true, "mailed": true, "inbox": true, "erased": true, "bells": true, "retained": true, "limits": true, "places": true, "kept": true, "removed": true, "sequence": true, "unique": true}
 	hubKeys   = map[string]bool{"meta": true, "types": true, "aliases": true, "numbers": true, "due": true, "mailed": true, "inbox": true, "seen": true, "engines": true, "workkit": true, "workkit:" + crew.Timetable + ":order": true}
 )
 
@@ -316,6 +316,20 @@ func (r *rig) lists(ctx context.Context, ks *keyspace) error {
 				}
 			}
 		}
+		if err := r.holders(ctx, ks, shard); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// holders checks who has the unique keys of a shard.
+func (r *rig) holders(ctx context.Context, ks *keyspace, shard int) error {
+	all, err := r.rdb.HGetAll(ctx, keyPrefix(shard)+"unique").Result()
+	for name, id := range all {
+		if f := ks.jobs[job.ID(id)]; f == nil || f["unique"] != name {
+			r.bad(orphanKeys, "unique key %q of shard %d has tree %s, which does not", name, shard, id)
+		}
+	}
+	return err
 }

@@ -54,6 +54,8 @@ func (r *rig) labour(ctx context.Context, wg *sync.WaitGroup) (ready <-chan stru
 		many(1, r.limiting)
 		many(2, r.requeuing)
 		many(3, r.serial)
+		many(2, r.unique)
+		many(2, r.handed)
 	}
 	if r.Mode == Standard { // on a cluster there is none
 		wg.Go(func() { r.timetable(ctx) })

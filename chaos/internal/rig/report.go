@@ -33,6 +33,8 @@ type Report struct {
 	Deleted      int `json:"deleted_trees"`
 	RegisterOps  int `json:"register_ops"`
 	SerialTrees  int `json:"serial_trees"`             // with sequential keys
+	UniqueTrees  int `json:"unique_trees"`             // with unique keys, that were made
+	HandedJobs   int `json:"handed_jobs"`              // that were failed and retried by hand until they completed
 	FenceProbes  int `json:"fence_probes"`             // commits of runs that were given up, by the rig itself
 	LostByOutage int `json:"lost_by_outage,omitempty"` // messages of the last second before power was lost
 
@@ -216,3 +218,5 @@ func terminated(r *Report) *int      { return &r.Terminated }
 func deleted(r *Report) *int         { return &r.Deleted }
 func registerOps(r *Report) *int     { return &r.RegisterOps }
 func serialTreesSeen(r *Report) *int { return &r.SerialTrees }
+func uniqueTreesSeen(r *Report) *int { return &r.UniqueTrees }
+func handedJobs(r *Report) *int      { return &r.HandedJobs }

@@ -56,10 +56,11 @@ func (c *chronicle) of(ctx context.Context, key string) ([]crew.Step, error) {
 
 // sequence is some trees with one sequential key.
 type sequence struct {
-	key   string
-	trees []*job.Handle
-	ended map[int]bool // those that were told to end
-	fails map[int]bool
+	key      string
+	trees    []*job.Handle
+	anyOrder bool         // one begins after the other, but not in that of their numbers
+	ended    map[int]bool // those that were told to end
+	fails    map[int]bool
 }
 
 // serial starts trees with one sequential key, of which some fail and some are ended, and waits until all are over.
@@ -132,7 +133,7 @@ func (s *sequence) inOrder(r *rig, steps []crew.Step) {
 			open = -1
 		case open >= 0 && !s.ended[open]:
 			r.bad(twoActive, "tree %d of key %s began, and tree %d was active", step.N, s.key, open)
-		case step.N < last:
+		case step.N < last && !s.anyOrder:
 			r.bad(keyOrder, "tree %d of key %s began after tree %d", step.N, s.key, last)
 		}
 		if told[step] = true; !step.End {
