@@ -199,9 +199,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, op operation, fn 
 
 // audit remembers an act. It has happened: if that cannot be remembered, only the log can say so.
 func (s *Server) audit(ctx context.Context, store *redisstore.Store, e redisstore.AuditEntry) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	if err := store.Audit(ctx, e); err != nil {
+	if err := store.Audit(context.WithoutCancel(ctx), e); err != nil {
 		s.cfg.Logger.Error("an act is not in the audit log", "operation", e.Operation, "path", e.Path, "principal", e.Principal, "status", e.Status, "error", err)
 	}
 }

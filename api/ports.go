@@ -150,7 +150,7 @@ func send(ctx context.Context, s *session, in *sendInput) (*reply[Sent], error) 
 	if len(body.Messages) == 0 {
 		return nil, wrong("messages is empty: there is nothing to send")
 	}
-	h, dir, err := s.port(ctx, &in.PortPath)
+	h, err := s.writer(ctx, in.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -163,9 +163,9 @@ func send(ctx context.Context, s *session, in *sendInput) (*reply[Sent], error) 
 		ctx = job.WithContext(ctx, body.Context)
 	}
 	switch {
-	case dir == port.Output && in.Key != "":
+	case in.Dir == "out" && in.Key != "":
 		err = wrong("Idempotency-Key: only writes to In ports can have one")
-	case dir == port.Output:
+	case in.Dir == "out":
 		err = h.WriteOut(ctx, in.Port, messages...)
 	case in.Key != "":
 		err = s.once(ctx, "write "+string(h.ID())+" "+in.Port, in.Key, body, func() error { return h.WriteOnce(ctx, in.Key, in.Port, messages...) })

@@ -77,6 +77,7 @@ type Server struct {
 	tenants tenants
 	rates   rates
 	leasing leasing
+	writers writers
 	routes  []route
 	lines   map[string]bool // patterns of operations that take a value a line
 	closing chan struct{}

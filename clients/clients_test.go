@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,9 @@ import (
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
 const patience = 2 * time.Minute
+
+// messagesEnv is how many messages TestThreeLanguages sends, in place of 3000; it may have that many milliseconds more for them.
+const messagesEnv = "WEIR_CLIENTS_MESSAGES"
 
 // server is the HTTP API with an engine of components beside it.
 type server struct {
@@ -235,7 +239,15 @@ func killed(stop <-chan struct{}, every time.Duration, all ...*program) (kills i
 // A graph of a component, a worker in Python and one in TypeScript; both are killed again and again. Nothing is lost, done twice, or
 // out of order.
 func TestThreeLanguages(t *testing.T) {
-	n, batch := 3000, 300
+	n, batch := 3000, 250
+	if text, ok := os.LookupEnv(messagesEnv); ok {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 1 || n%batch != 0 {
+			t.Fatalf("%s is %q: use a multiple of %d", messagesEnv, text, batch)
+		}
+	}
+	limit := patience + time.Duration(n)*time.Millisecond
+	began := time.Now()
 	s := serve(t)
 	py, ts := s.python("python/example.py"), s.node("typescript/example.ts")
 	s.types("Double", "Square")
@@ -269,16 +281,16 @@ outputs: {r: square.out}
 		Reached bool
 		Error   string
 	}
-	for deadline := time.Now().Add(patience); !waited.Reached && time.Now().Before(deadline); {
+	for deadline := began.Add(limit); !waited.Reached && time.Now().Before(deadline); {
 		s.do("GET", "/v1/jobs/sums/wait?for=completed&timeout=10s", nil, &waited)
 		if waited.Error != "" {
 			t.Fatal(waited.Error)
 		}
 	}
 	close(stop)
-	t.Logf("%d messages, %d kills", n, <-over)
+	t.Logf("%d messages, %d kills, %s", n, <-over, time.Since(began).Round(time.Second))
 	if !waited.Reached {
-		t.Fatalf("the graph is not completed after %s", patience)
+		t.Fatalf("the graph is not completed after %s", limit)
 	}
 	next := 0
 	for next < n {

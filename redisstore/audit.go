@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -22,16 +23,63 @@ type AuditEntry struct {
 	From      string    `json:"from"`         // the address of the client
 }
 
+// acts are those that are to go into the audit log: all that come while others are written go there together.
+type acts struct {
+	mu      sync.Mutex
+	waiting []any          // entries
+	told    []chan<- error // for each of them
+	writing bool
+}
+
+// auditTime is how long the audit log may take to be written.
+const auditTime = 5 * time.Second
+
 // Audit remembers an act.
 func (s *Store) Audit(ctx context.Context, e AuditEntry) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
+	done := make(chan error, 1)
+	s.acts.mu.Lock()
+	s.acts.waiting, s.acts.told = append(s.acts.waiting, raw), append(s.acts.told, done)
+	if !s.acts.writing {
+		s.acts.writing = true
+		go s.writeActs(context.WithoutCancel(ctx))
+	}
+	s.acts.mu.Unlock()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// writeActs writes the acts that wait, in their order, until there are none.
+func (s *Store) writeActs(ctx context.Context) {
+	for {
+		s.acts.mu.Lock()
+		entries, told := s.acts.waiting, s.acts.told
+		s.acts.waiting, s.acts.told, s.acts.writing = nil, nil, len(entries) > 0
+		s.acts.mu.Unlock()
+		if len(entries) == 0 {
+			return
+		}
+		err := s.writeAudit(ctx, entries)
+		for _, done := range told {
+			done <- err
+		}
+	}
+}
+
+func (s *Store) writeAudit(ctx context.Context, entries []any) error {
+	ctx, cancel := context.WithTimeout(ctx, auditTime)
+	defer cancel()
 	both := s.rdb.Pipeline()
-	both.LPush(ctx, s.keys.audit(), raw)
+	both.LPush(ctx, s.keys.audit(), entries...)
 	both.LTrim(ctx, s.keys.audit(), 0, AuditKept-1)
-	_, err = both.Exec(ctx)
+	_, err := both.Exec(ctx)
 	return s.explain(err)
 }
 

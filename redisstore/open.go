@@ -114,6 +114,7 @@ type Store struct {
 	lives    lives
 	hurry    atomic.Bool // the sweeper knows of something that is due soon
 	living   living
+	acts     acts
 	traffic  traffic
 	scripts  atomic.Bool // the server has no functions: scripts are used
 }

@@ -57,6 +57,8 @@ type Size struct {
 	Members     int           `json:"members"`     // jobs that share a port, or that write to one
 	Triggers    int           `json:"triggers"`    // that fire once each
 	Spread      time.Duration `json:"spread"`      // over which they do
+	Posts       int           `json:"posts"`       // messages that are written over HTTP
+	Waiters     int           `json:"waiters"`     // workers that wait for a run over HTTP
 	Slow        bool          `json:"slow"`        // also what takes minutes: asynq after a kill
 	Patience    time.Duration `json:"patience"`    // how long a case may take
 }

@@ -37,6 +37,8 @@ func Cases() []lab.Case {
 		{Workload: "growth", System: System, Run: growthOfSiblings},
 		{Workload: "spawn", System: System, Run: spawn},
 		{Workload: "ticks", System: System, Run: ticks},
+		{Workload: "posts", System: System, Run: posts},
+		{Workload: "leases", System: System, Run: leases},
 		{Workload: "recover", System: System, Run: recovery},
 		{Workload: "scripts", System: System, Run: longScripts},
 	}
