@@ -20,6 +20,7 @@ func TestWritersOfJobsThatAreGone(t *testing.T) {
 	}
 	s.ask("POST", "/v1/jobs/"+made.ID+"/ports/in/inn/messages", some).refuses(http.StatusUnprocessableEntity, "usage", "inn")
 	s.ask("POST", "/v1/jobs/"+made.ID+"/terminate", nil)
+	s.ask("GET", "/v1/jobs/"+made.ID+"/wait?for=terminated&timeout=20s", nil).is(http.StatusOK, nil)
 	s.ask("DELETE", "/v1/jobs/"+made.ID, nil).is(http.StatusNoContent, nil)
 	s.ask("POST", write, some).refuses(http.StatusNotFound, "not_found", made.ID)
 }
