@@ -273,6 +273,8 @@ type Begin struct {
 	Running []RunLimit
 	// Priority is that of the jobs of which Pop begins one; nil: any.
 	Priority *int
+	// Lowest has Pop, and a Step unless it has Own, begin one of the lowest priority that there is; Priority says nothing then.
+	Lowest bool
 	// Hold tells, when a Step begins a job of a type that it made ready, whether the caller will then itself
 	// begin the job of the step's first delta, if that is queued again: nobody else does. nil: no.
 	Hold func(next string) bool

@@ -64,6 +64,32 @@ func TestPriorityOrder(t *testing.T) {
 	})
 }
 
+// A caller may ask for a job of the lowest priority that is ready, of the types that it has.
+func TestPopOfTheLowestPriority(t *testing.T) {
+	each(t, func(e *env) {
+		var ids []job.ID
+		for n, priority := range []int{900, 100, 500, 900, 100, 0} {
+			id := newID(e)
+			for len(ids) > 0 && id.Shard(shards) != ids[0].Shard(shards) {
+				id = newID(e)
+			}
+			e.createAs(id, job.Node{Type: []string{"A", "B", "A", "B", "A", "C"}[n], Priority: &priority})
+			ids = append(ids, id)
+		}
+		var got []int
+		for range ids {
+			b := beginning()
+			b.Lowest = true
+			snap, err := e.store.Pop(e.Context(), job.DefaultQueue, ids[0].Shard(shards), -1, b, []string{"A", "B"})
+			e.ok(err)
+			if snap != nil {
+				got = append(got, *e.info(snap.Info.ID).Priority)
+			}
+		}
+		e.equal("priorities, one after another", got, []int{100, 100, 500, 900, 900})
+	})
+}
+
 // An engine that lacks the type of the first job begins the first of those that it has.
 func TestPopOfSomeTypes(t *testing.T) {
 	each(t, func(e *env) {

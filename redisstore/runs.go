@@ -153,7 +153,9 @@ func chooseArgs(args []any, b job.Begin, types []string, shards int) []any {
 		marks = string(all)
 	}
 	args = append(append(args, beginArgs(b, shards)...), len(types), marks, "")
-	if b.Priority != nil {
+	if b.Lowest {
+		args[len(args)-1] = "lowest"
+	} else if b.Priority != nil {
 		args[len(args)-1] = *b.Priority
 	}
 	for _, typ := range types {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	mrand "math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -220,7 +221,7 @@ func (e *Engine) beginning() job.Begin {
 	return job.Begin{
 		Token: rand.Text(), Lease: e.cfg.Lease,
 		Batch: batchMessages, Batches: *e.registry.batches.Load(), Bytes: batchBytes, Row: rowRuns - 1, Limits: e.registry.limits,
-		Running: *e.limits.Load(),
+		Running: *e.limits.Load(), Lowest: e.cfg.Aging > 0 && mrand.N(e.cfg.Aging) == 0,
 	}
 }
 

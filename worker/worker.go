@@ -234,6 +234,9 @@ type Config struct {
 	// Lease is for how long a run owns its job without a sign of life; a job whose
 	// process died is run again when it ends. At least 100 ms; zero means DefaultLease.
 	Lease time.Duration
+	// Aging has one of so many runs, on average, be of a job that is of the lowest priority ready in its queue, so that jobs of
+	// higher ones, however many there are, hold up no other for ever. Zero: those of higher priorities go first, always.
+	Aging int
 	// Drain is how long runs may go on after the engine was told to stop, before their
 	// context is cancelled and their jobs handed back. Zero means DefaultDrain.
 	Drain time.Duration
@@ -271,6 +274,9 @@ func (c Config) Validate() error {
 	}
 	if c.Lease != 0 && c.Lease < 100*time.Millisecond {
 		bad = append(bad, fmt.Sprintf("Lease %s is shorter than 100ms", c.Lease))
+	}
+	if c.Aging < 0 {
+		bad = append(bad, fmt.Sprintf("Aging %d is negative", c.Aging))
 	}
 	if c.Drain < 0 {
 		bad = append(bad, fmt.Sprintf("Drain %s is negative", c.Drain))

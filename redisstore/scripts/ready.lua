@@ -155,9 +155,20 @@ function line.order(queue, b)
   return types
 end
 
+-- line.lowest returns the lowest priority of the ready jobs of a queue of the types that b says, or nil.
+function line.lowest(queue, b)
+  local worst
+  for _, type in ipairs(FULL and {} or call('ZRANGE', line.types(queue), 0, -1)) do
+    local last = (type == '' or line.fits(b, type)) and tonumber(call('ZRANGE', line.set(queue, type), -1, -1, 'WITHSCORES')[2] or '')
+    if last and (not worst or last > worst) then worst = last end
+  end
+  return worst and 1000 - line.class(worst) / line.CLASS
+end
+
 -- line.pop begins a run of the first ready job of a queue, of the types that b says, and returns it and what it sees.
 function line.pop(queue, b)
   local looks = 20 -- at jobs that cannot begin
+  if b.lowest then b.priority = line.lowest(queue, b) end
   for _, type in ipairs(line.order(queue, b)) do
     while (type == '' or line.fits(b, type)) and looks > 0 do
       local id, score = line.first(line.set(queue, type), b.priority)
@@ -204,7 +215,7 @@ function line.go_on(answer, b, last, before, first)
     snapshot = j.token == b.token and line.follow(b, j)
   else
     local more = true
-    if b.how ~= '2' then j, snapshot, more = line.own(answer, b, last, before, first) end
+    if b.how ~= '2' and (b.how == '3' or not b.lowest) then j, snapshot, more = line.own(answer, b, last, before, first) end
     if more and not snapshot and b.how ~= '3' then
       line.arrive()
       j, snapshot = line.pop(last.queue, b)

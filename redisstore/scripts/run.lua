@@ -160,13 +160,14 @@ function line.beginning()
 end
 
 -- line.choosing reads how a run of a ready job is to begin: what line.beginning() reads, types, marks, the one priority of
--- the jobs or '', type… that it may have. A mark is 1 if the caller goes on with the first job of its transaction after
+-- the jobs, 'lowest' for the lowest that is ready, or '', type… that it may have. A mark is 1 if the caller goes on with the first job of its transaction after
 -- one of the type.
 function line.choosing()
   local b = line.beginning()
   b.types, b.holds = {}, {}
   local n, marks = num(), arg()
-  b.priority = tonumber(arg())
+  local priority = arg()
+  b.priority, b.lowest = tonumber(priority), priority == 'lowest'
   for i = 1, n do
     local type = arg()
     b.types[type], b.holds[type] = true, string.byte(marks, i) == 49
