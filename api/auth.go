@@ -33,6 +33,13 @@ type session struct {
 	store     *redisstore.Store
 	client    *job.Client
 	principal Principal
+	auth      string // what the request said of who asks
+}
+
+// still returns an error if who asks may do so no more: his token has ended while he waited.
+func (s *session) still(ctx context.Context) error {
+	_, err := s.tenants.principal(ctx, s.auth)
+	return err
 }
 
 type sessionKey struct{}
@@ -184,7 +191,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, op operation, fn 
 		}
 		writeProblem(w, p)
 	} else {
-		fn(&session{Server: s, store: store, client: job.NewClient(store), principal: who})
+		fn(&session{Server: s, store: store, client: job.NewClient(store), principal: who, auth: r.Header.Get("Authorization")})
 	}
 	if rec, ok := w.(*recorder); ok && store != nil && (op.method != http.MethodGet && op.role != read && !op.unaudited || err != nil) {
 		e := redisstore.AuditEntry{

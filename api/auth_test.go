@@ -48,6 +48,9 @@ func TestRoles(t *testing.T) {
 	fill := strings.NewReplacer("{job}", "nobody", "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "n", "{alias}", "a", "{queue}", "default", "{worker}", "nobody")
 	for _, r := range s.api.Routes() {
 		path := fill.Replace(r.Path)
+		if r.Path == "/v1/events/jobs" {
+			path += "?alias=a" // which is refused: else it would answer for ever
+		}
 		s.token = ""
 		a := s.ask(r.Method, path, `{}`)
 		a.refuses(http.StatusUnauthorized, "unauthorized", "weir token create")

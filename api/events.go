@@ -1,10 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -13,11 +12,8 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// Events of one job are looked for so often, and a stream without any is kept alive so often.
-const (
-	eventsEvery = 250 * time.Millisecond
-	aliveEvery  = 15 * time.Second
-)
+// logCost is the time between two looks of a stream at its log that each stream of the server adds, when there are many.
+const logCost = 2 * time.Millisecond
 
 type eventsInput struct {
 	JobPath
@@ -52,70 +48,55 @@ func (s *Server) eventOperations() {
 		if err != nil {
 			return nil, err
 		}
-		return &huma.StreamResponse{Body: func(hc huma.Context) {
-			_, w := unwrap(hc)
-			ctx, cancel := s.until(hc.Context())
-			defer cancel()
-			(&stream{w: w, control: http.NewResponseController(w), log: r, handle: h}).follow(ctx)
-		}}, nil
+		return s.streaming(func(ctx context.Context, out *sse) {
+			(&stream{out: out, log: r, handle: h}).follow(ctx)
+		}), nil
 	})
 }
 
 // stream sends events of a job until its context ends or the client is gone.
 type stream struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	log     *job.LogReader
-	handle  *job.Handle
-	status  string // that was sent last
+	out    *sse
+	log    *job.LogReader
+	handle *job.Handle
+	status string // that was sent last
+	events bytes.Buffer
 }
 
 func (s *stream) follow(ctx context.Context) {
-	s.w.Header().Set("Content-Type", "text/event-stream")
-	s.w.WriteHeader(http.StatusOK)
-	alive := time.Now()
+	following := &s.out.session.following
+	following.Add(1)
+	defer following.Add(-1)
 	for ctx.Err() == nil {
-		sent, err := s.step(ctx)
-		if err != nil {
+		s.events.Reset()
+		err := s.step(ctx)
+		if s.out.write(ctx, s.events.Bytes(), "") != nil || err != nil {
 			return
-		}
-		if !sent && time.Since(alive) > aliveEvery {
-			sent = true
-			if _, err := fmt.Fprint(s.w, ": alive\n\n"); err != nil {
-				return
-			}
-		}
-		if sent {
-			alive = time.Now()
-			if s.control.SetWriteDeadline(alive.Add(2*aliveEvery)) != nil || s.control.Flush() != nil {
-				return
-			}
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(eventsEvery):
+		case <-time.After(pace(int(following.Load()), logCost)):
 		}
 	}
 }
 
-// step sends what is new. A store that does not answer is asked again with the next step.
-func (s *stream) step(ctx context.Context) (sent bool, err error) {
+// step looks for what is new. A store that does not answer is asked again with the next step.
+func (s *stream) step(ctx context.Context) error {
 	info, err := s.handle.Info(ctx)
 	if errors.Is(err, job.ErrNotFound) {
-		_ = s.send(s.log.Position(), "deleted", map[string]job.ID{"id": s.handle.ID()})
-		_ = s.control.Flush()
-		return true, err
+		_ = putEvent(&s.events, s.log.Position(), "deleted", map[string]job.ID{"id": s.handle.ID()})
+		return err
 	}
 	if err != nil {
-		return false, nil //nolint:nilerr // it is asked again
+		return nil //nolint:nilerr // it is asked again
 	}
 	entries, err := s.log.Next(ctx)
 	if err != nil {
-		return false, nil //nolint:nilerr // it is asked again
+		return nil //nolint:nilerr // it is asked again
 	}
 	if n := s.log.Missed(); n > 0 {
-		if err := s.send("", "trimmed", map[string]int64{"entries": n}); err != nil {
-			return true, err
+		if err := putEvent(&s.events, "", "trimmed", map[string]int64{"entries": n}); err != nil {
+			return err
 		}
 	}
 	for n, line := range LogLines(entries) {
@@ -123,25 +104,13 @@ func (s *stream) step(ctx context.Context) (sent bool, err error) {
 		if line.Run != nil {
 			kind = "run"
 		}
-		if err := s.send(s.log.Passed(entries[n]), kind, line); err != nil {
-			return true, err
+		if err := putEvent(&s.events, s.log.Passed(entries[n]), kind, line); err != nil {
+			return err
 		}
 	}
 	if now := string(info.Status); now != s.status {
 		s.status = now
-		return true, s.send(s.log.Position(), "status", JobOf(info))
+		return putEvent(&s.events, s.log.Position(), "status", JobOf(info))
 	}
-	return len(entries) > 0, nil
-}
-
-func (s *stream) send(position, kind string, v any) error {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	if position != "" { // else who comes back goes on behind what was sent before
-		position = "id: " + position + "\n"
-	}
-	_, err = fmt.Fprintf(s.w, "%sevent: %s\ndata: %s\n\n", position, kind, raw)
-	return err
+	return nil
 }

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -21,22 +22,45 @@ type event struct {
 // listen calls fn with what comes until that says that it is enough.
 func (s *service) listen(path, last string, fn func(e event) (enough bool)) {
 	s.Helper()
-	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.url+path, nil)
+	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
+	defer cancel()
+	enough := false
+	s.stream(ctx, path, last, func() {}, func(e event) {
+		if !enough && e.kind != "" && fn(e) {
+			enough = true
+			cancel()
+		}
+	})
+	if !enough {
+		s.Fatal("the stream ended")
+	}
+}
+
+// stream calls opened when a stream has begun, and fn with what comes until the context or the stream ends.
+func (s *service) stream(ctx context.Context, path, last string, opened func(), fn func(e event)) {
+	s.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
 	if err != nil {
-		s.Fatal(err)
+		s.Error(err)
+		return
 	}
 	r.Header.Set("Last-Event-ID", last)
-	resp, err := (&http.Client{Timeout: 30 * time.Second}).Do(r)
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		s.Fatal(err)
+		s.Error(err)
+		return
 	}
 	defer resp.Body.Close()
 	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
-		s.Fatalf("Content-Type %q", kind)
+		s.Errorf("Content-Type %q", kind)
+		return
 	}
+	opened()
 	var e event
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
 		key, value, _ := strings.Cut(lines.Text(), ": ")
 		switch key {
 		case "id":
@@ -46,13 +70,12 @@ func (s *service) listen(path, last string, fn func(e event) (enough bool)) {
 		case "data":
 			e.data = json.RawMessage(value)
 		case "":
-			if e.kind != "" && fn(e) {
-				return
+			if e.kind != "" || e.id != "" {
+				fn(e)
 			}
 			e = event{}
 		}
 	}
-	s.Fatalf("the stream ended: %v", lines.Err())
 }
 
 // Who follows a graph, is cut off, and comes back with the last ID sees each run once.

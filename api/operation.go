@@ -89,6 +89,8 @@ func (s *Server) operations() {
 	s.systemOperations()
 	s.statsOperations()
 	s.eventOperations()
+	s.changeOperations()
+	s.portEventOperations()
 	s.storeOperations()
 }
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -69,19 +70,21 @@ const DefaultMaxPending = 100_000
 // Server is the HTTP API of a namespace. It holds no state of jobs: any number of servers may
 // serve one namespace. It is safe for concurrent use.
 type Server struct {
-	cfg     Config
-	panics  *slog.Logger // what should not happen is told though no requests are
-	mux     *http.ServeMux
-	api     huma.API
-	handler http.Handler
-	tenants tenants
-	rates   rates
-	leasing leasing
-	writers writers
-	routes  []route
-	lines   map[string]bool // patterns of operations that take a value a line
-	closing chan struct{}
-	serving sync.WaitGroup // connections that are not of HTTP
+	cfg       Config
+	panics    *slog.Logger // what should not happen is told though no requests are
+	mux       *http.ServeMux
+	api       huma.API
+	handler   http.Handler
+	tenants   tenants
+	rates     rates
+	leasing   leasing
+	writers   writers
+	feeds     feeds
+	following atomic.Int64 // streams of logs
+	routes    []route
+	lines     map[string]bool // patterns of operations that take a value a line
+	closing   chan struct{}
+	serving   sync.WaitGroup // connections that are not of HTTP
 }
 
 // route is one operation, for tests that try all of them.
@@ -167,6 +170,7 @@ func traced(r *http.Request) *http.Request {
 func (s *Server) Close() error {
 	close(s.closing)
 	s.leasing.close()
+	s.feeds.close()
 	s.serving.Wait()
 	return s.tenants.close()
 }

@@ -67,6 +67,7 @@ var (
 	scriptUnlock   = script("job_unlock", "mail").freeing()
 	scriptRelock   = script("lock_refresh", "mail").freeing()
 	scriptBeat     = script("engine_beat", "mail").freeing()
+	scriptChanges  = script("changes", "mail").freeing()
 	scriptKitAdd   = script("workkit_add", "mail", "workkit")
 	scriptKitDue   = script("workkit_due", "mail", "workkit").freeing()
 	scriptKitMove  = script("workkit_move", "mail", "workkit")

@@ -38,6 +38,7 @@ if step == 'offer' then
   call('HSET', k, 'parent', parent, 'name', name, 'joining', '1')
   touch(child)
   call('ZREM', P .. 'index', child)
+  news.note(child, true)
 elseif step == 'doubt' then
   if j.parent ~= parent then return { 'gone', {} } end
   call('ZADD', KEYS[1], str(NOW + 30 * LOOK), joining)
@@ -51,6 +52,7 @@ elseif j.parent == parent then
   touch(child)
   call('HDEL', k, 'joining')
   call('ZADD', P .. 'index', 0, child)
+  news.note(child, true)
   retain.settled(j)
 end
 return { 'ok', wakes() }

@@ -89,7 +89,9 @@ local function erase(id, what)
   end
   for i = 1, #keys, CHUNK do call('UNLINK', unpack(keys, i, math.min(i + CHUNK - 1, #keys))) end
   call('ZREM', P .. 'due', id, '@' .. id)
-  retain.forget(id, call('ZREM', P .. 'index', id) == 1)
+  local root = call('ZREM', P .. 'index', id) == 1
+  retain.forget(id, root)
+  news.note(id, root)
   call('ZREM', P .. 'failures', id)
   if call('HINCRBY', P .. 't:' .. tree(id), 'jobs', -1) <= 0 then
     call('DEL', P .. 't:' .. tree(id), P .. 'l:' .. tree(id), P .. 'moving:' .. tree(id), P .. 'closing:' .. tree(id))
@@ -121,6 +123,7 @@ local function remove(id, what)
     j.parent, j.pgraph = false, false
     call('HSET', key(id), 'parent', '', 'name', '', 'pgraph', '')
     call('ZADD', P .. 'index', 0, id)
+    news.note(id, true)
     retain.settled(j)
   end
 end

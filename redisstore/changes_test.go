@@ -1,0 +1,152 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// changed returns what has changed since a place, and moves it on.
+func (e *env) changed(all bool, p *redisstore.Place, most int) redisstore.Changes {
+	e.Helper()
+	c, err := e.store.(*redisstore.Store).Changes(e.Context(), all, *p, most)
+	e.ok(err)
+	*p = c.Next
+	return c
+}
+
+func (e *env) sees(what string, c redisstore.Changes, want ...job.ID) {
+	e.Helper()
+	slices.Sort(want)
+	if slices.Sort(c.IDs); !slices.Equal(c.IDs, want) || c.Lost {
+		e.Errorf("%s: changes %v, want %v; lost: %t", what, c.IDs, want, c.Lost)
+	}
+}
+
+// Who follows changes is told of each job that was created, got another status, was adopted or removed, once for all
+// that happened between; before somebody follows nothing is noted.
+func TestChanges(t *testing.T) {
+	each(t, func(e *env) {
+		e.single()
+		if keys := e.rdb.Exists(e.Context(), fmt.Sprintf("weir:{%s:0}:changes:roots", e.ns)).Val(); keys != 0 {
+			t.Error("changes are noted for nobody")
+		}
+		var roots, all redisstore.Place
+		e.changed(false, &roots, 100)
+		e.changed(true, &all, 100)
+		e.sees("nothing", e.changed(false, &roots, 100))
+
+		tree := e.create(job.Node{Type: "T", Ports: ports(in("in"))}, job.Node{Name: "a", Type: "T", Ports: ports(in("in"))})
+		lone := e.single()
+		again := roots
+		e.sees("created", e.changed(false, &roots, 100), tree, lone)
+		e.sees("created, all", e.changed(true, &all, 100), tree, tree.Nth(1), lone)
+		e.sees("read again", e.changed(false, &again, 100), tree, lone)
+
+		e.end(tree.Nth(1), statemachine.Suspend)
+		e.sees("a child", e.changed(false, &roots, 100))
+		e.sees("a child, all", e.changed(true, &all, 100), tree.Nth(1))
+		e.end(lone, statemachine.Complete)
+		e.sees("twice", e.changed(false, &roots, 100), lone)
+
+		place, err := e.store.(*redisstore.Store).ParsePlace(roots.String())
+		e.ok(err)
+		other := e.single()
+		e.ok(e.store.Terminate(e.Context(), other))
+		e.end(other, statemachine.Shutdown)
+		e.sees("created and ended", e.changed(false, &place, 100), other)
+		e.ok(e.store.Delete(e.Context(), other))
+		e.sees("removed", e.changed(false, &place, 100), other)
+		for _, text := range []string{"", "x", "AAAA", roots.String() + "AA"} {
+			if _, err := e.store.(*redisstore.Store).ParsePlace(text); err == nil {
+				t.Errorf("%q is a place", text)
+			}
+		}
+	})
+}
+
+// What is read in parts is told in the order in which it changed, and nothing is left out.
+func TestChangesInParts(t *testing.T) {
+	each(t, func(e *env) {
+		var p redisstore.Place
+		e.changed(false, &p, 100)
+		var want, got []job.ID
+		for range 20 {
+			want = append(want, e.single())
+		}
+		for {
+			c := e.changed(false, &p, 3)
+			if len(c.IDs) > 3 || c.Lost {
+				t.Fatalf("%d changes of 3 at most, lost: %t", len(c.IDs), c.Lost)
+			}
+			if got = append(got, c.IDs...); len(c.IDs) == 0 {
+				break
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+			t.Errorf("changes %v, want %v", got, want)
+		}
+	})
+}
+
+// Changes that nobody followed for a while are forgotten: who comes back then is told.
+func TestChangesAreForgotten(t *testing.T) {
+	each(t, func(e *env) {
+		var p redisstore.Place
+		e.changed(false, &p, 100)
+		old := p
+		for n := range shards {
+			key := fmt.Sprintf("weir:{%s:%d}:changes:roots", e.ns, n)
+			if ttl := e.rdb.PTTL(e.Context(), key).Val(); ttl <= 0 {
+				t.Errorf("%s stays for %v", key, ttl)
+			}
+			e.ok(e.rdb.Del(e.Context(), key).Err()) // as when its time is over
+		}
+		id := e.single()
+		if c := e.changed(false, &p, 100); !c.Lost || len(c.IDs) != 0 {
+			t.Errorf("after the changes were forgotten: %+v", c)
+		}
+		if c := e.changed(false, &p, 100); c.Lost || len(c.IDs) != 0 {
+			t.Errorf("afterwards: %+v", c)
+		}
+		if c := e.changed(false, &old, 100); !c.Lost {
+			t.Errorf("an old place: %+v", c)
+		}
+		e.end(id, statemachine.Suspend)
+		e.sees("later", e.changed(false, &p, 100), id)
+	})
+}
+
+// The notes of a shard do not grow without bound: the oldest go, and who has not read them is told.
+func TestChangesAreBounded(t *testing.T) {
+	t.Parallel()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t), Shards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	e := &env{T: t, ns: store.Namespace(), store: store, rdb: connect(t, redistest.SharedRedis(t))}
+	var p redisstore.Place
+	e.changed(true, &p, 100)
+	old := p
+	for range 4 {
+		nodes := make([]job.Node, 3000)
+		for i := range nodes {
+			nodes[i] = job.Node{Name: fmt.Sprint(i), Type: "T", Ports: ports(in("in"))}
+		}
+		nodes[0].Name = ""
+		e.create(nodes...)
+	}
+	most := e.rdb.ZCard(e.Context(), fmt.Sprintf("weir:{%s:0}:changes:all", e.ns)).Val()
+	if most > 10_101 || most < 10_000 {
+		t.Errorf("%d changes are kept of a shard", most)
+	}
+	if c := e.changed(true, &old, 100); !c.Lost {
+		t.Error("nothing is said of changes that are not kept")
+	}
+}
