@@ -45,7 +45,7 @@ func (s *service) newToken(role redisstore.TokenRole, tenant string, ttl time.Du
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	s, _, tokens := withTokens(t)
-	fill := strings.NewReplacer("{job}", "nobody", "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "n", "{alias}", "a", "{queue}", "default", "{worker}", "nobody")
+	fill := strings.NewReplacer("{job}", "nobody", "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "n", "{alias}", "a", "{queue}", "default", "{worker}", "nobody", "{type}", "map")
 	for _, r := range s.api.Routes() {
 		path := fill.Replace(r.Path)
 		if r.Path == "/v1/events/jobs" {
@@ -91,7 +91,7 @@ func TestTenants(t *testing.T) {
 		t.Fatalf("me: %+v", me)
 	}
 	for _, name := range []string{"secret", string(job.ID), string(job.ID) + ".1", string(launcher.Data.ID)} {
-		fill := strings.NewReplacer("{job}", name, "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "c", "{alias}", "taken", "{queue}", "default", "{worker}", "nobody")
+		fill := strings.NewReplacer("{job}", name, "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "c", "{alias}", "taken", "{queue}", "default", "{worker}", "nobody", "{type}", "map")
 		for _, r := range s.api.Routes() {
 			if !strings.Contains(r.Path, "{job}") {
 				continue

@@ -87,6 +87,7 @@ func (s *Server) operations() {
 	}
 	s.bedrockOperations()
 	s.systemOperations()
+	s.typeOperations()
 	s.statsOperations()
 	s.eventOperations()
 	s.changeOperations()

@@ -102,7 +102,7 @@ type RemoteType struct {
 	Queue    string       `json:"queue,omitempty" doc:"default if it is not given"`
 	Inputs   []RemotePort `json:"inputs,omitempty"`
 	Outputs  []RemotePort `json:"outputs,omitempty"`
-	Args     []port.Param `json:"args,omitempty" doc:"the arguments that jobs of the type take; any, if it is not given"`
+	Args     []port.Param `json:"args,omitempty" doc:"the arguments that jobs of the type take; any, if it is not given. Jobs whose arguments have another kind, or do not fit a schema, are refused; of a schema type, enum, properties, required, additionalProperties and items are looked at"`
 	Priority *int         `json:"priority,omitempty" doc:"of its jobs, unless they or their nodes name one"`
 	Version  string       `json:"version,omitempty" doc:"of the worker, for people"`
 	// MaxRunning and MaxRunningBy are as in worker.Options.
@@ -117,6 +117,7 @@ type RemotePort struct {
 	Default  json.RawMessage `json:"default,omitempty" doc:"of an In port: what is read while it is empty"`
 	Limit    int             `json:"limit,omitempty" minimum:"0" doc:"how many messages may wait in it before those who write to it are held back"`
 	Required bool            `json:"required,omitempty" doc:"in a graph the In port must be connected"`
+	Schema   json.RawMessage `json:"schema,omitempty" doc:"the JSON Schema of its messages, for who writes and reads them; nothing checks it"`
 }
 
 // Registered is how many types are known now.
@@ -171,7 +172,7 @@ const (
 
 // info is the type as the store knows it.
 func (t *RemoteType) info() (info job.TypeInfo, err error) {
-	info = job.TypeInfo{Type: t.Type, Queue: t.Queue, Params: t.Args, Priority: t.Priority, Version: t.Version, Kinds: map[string]string{}}
+	info = job.TypeInfo{Type: t.Type, Queue: t.Queue, Params: t.Args, Priority: t.Priority, Version: t.Version, Kinds: map[string]string{}, Schemas: map[string]json.RawMessage{}}
 	if info.Queue == "" {
 		info.Queue = job.DefaultQueue
 	}
@@ -191,7 +192,7 @@ func (t *RemoteType) info() (info job.TypeInfo, err error) {
 		return info, wrong("the version of type %s has %d bytes: at most %d are allowed", t.Type, len(t.Version), job.MaxName)
 	}
 	for _, a := range t.Args {
-		if err := checkKind("argument "+a.Name, a.Kind); err != nil {
+		if err := errors.Join(checkKind("argument "+a.Name, a.Kind), checkSchema("argument "+a.Name, a.Schema)); err != nil {
 			return info, err
 		}
 	}
@@ -203,7 +204,7 @@ func (t *RemoteType) info() (info job.TypeInfo, err error) {
 		ports []RemotePort
 	}{{port.Input, t.Inputs}, {port.Output, t.Outputs}} {
 		for _, p := range side.ports {
-			if err := checkKind("port "+p.Name, p.Kind); err != nil {
+			if err := errors.Join(checkKind("port "+p.Name, p.Kind), checkSchema("port "+p.Name, p.Schema)); err != nil {
 				return info, err
 			}
 			spec := port.Spec{Name: p.Name, Dir: side.dir, Default: p.Default, Limit: p.Limit, Required: p.Required, Type: p.Kind}
@@ -215,6 +216,9 @@ func (t *RemoteType) info() (info job.TypeInfo, err error) {
 			}
 			info.Ports = append(info.Ports, spec)
 			info.Kinds[port.TypeKey(side.dir, p.Name)] = p.Kind
+			if len(p.Schema) > 0 {
+				info.Schemas[port.TypeKey(side.dir, p.Name)] = p.Schema
+			}
 		}
 	}
 	return info, nil
@@ -228,6 +232,23 @@ func checkKind(of, kind string) error {
 		return nil
 	}
 	return wrong("kind %.40q of %.80s: %s", kind, of, port.Suggest(kind, kindsOfJSON))
+}
+
+// checkSchema refuses what is not a JSON Schema, as far as it is looked at.
+func checkSchema(of string, raw json.RawMessage) error {
+	var s port.Schema
+	switch {
+	case len(raw) == 0:
+		return nil
+	case len(raw) > port.MaxSchema:
+		return wrong("the schema of %.80s has %d bytes: at most %d are allowed", of, len(raw), port.MaxSchema)
+	case raw[0] != '{':
+		return wrong("the schema of %.80s is not an object: use a JSON Schema such as {\"type\": \"string\"}", of)
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return wrong("the schema of %.80s is not a JSON Schema: %v", of, err)
+	}
+	return nil
 }
 
 // LeaseAsked says which runs a worker wants.

@@ -50,7 +50,7 @@ func TestAnswersFitTheDocument(t *testing.T) {
 	if !strings.HasPrefix(parsed.OpenAPI, "3.1") {
 		t.Errorf("OpenAPI %s", parsed.OpenAPI)
 	}
-	fill := strings.NewReplacer("{job}", "g", "{dir}", "in", "{port}", "in", "{key}", "k")
+	fill := strings.NewReplacer("{job}", "g", "{dir}", "in", "{port}", "in", "{key}", "k", "{type}", "map")
 	checked := 0
 	for _, r := range s.api.Routes() {
 		op, ok := parsed.Paths[r.Path][strings.ToLower(r.Method)]

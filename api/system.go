@@ -14,12 +14,6 @@ import (
 // systemOperations are those on what is there besides jobs.
 func (s *Server) systemOperations() {
 	add(s, operation{
-		method: http.MethodGet, path: "/v1/types", id: "list-types", group: groupSystem, role: read, summary: "List the types of workers that engines have registered",
-	}, func(ctx context.Context, s *session, _ *struct{}) (*reply[[]job.TypeInfo], error) {
-		all, err := s.client.Types(ctx)
-		return answer(some(all), err)
-	})
-	add(s, operation{
 		method: http.MethodGet, path: "/v1/engines", id: "list-engines", group: groupSystem, role: read, summary: "List the engines that live, and what they run",
 	}, func(ctx context.Context, s *session, _ *struct{}) (*reply[[]job.EngineInfo], error) {
 		all, err := s.store.Engines(ctx)

@@ -20,7 +20,7 @@ func Accepts(typ *job.TypeInfo, args json.RawMessage) error {
 		if err != nil {
 			return err
 		}
-		if !slices.Equal(typ.Params, layout.ParamSpecs()) || len(args) > 0 && port.CheckParams(typ.Params, args) != nil {
+		if !slices.EqualFunc(typ.Params, layout.ParamSpecs(), func(a, b port.Param) bool { return a.Name == b.Name && a.Kind == b.Kind }) || len(args) > 0 && port.CheckParams(typ.Params, args) != nil {
 			return nil // the second the store says better
 		}
 		if err := layout.SetParams(c, args); err != nil {

@@ -116,6 +116,8 @@ type TypeInfo struct {
 	// Params are the arguments that jobs of the type take; nil if that is not known.
 	Params []port.Param `json:"params,omitzero"`
 	// Kinds are what kind of JSON value the messages of ports are, by port.TypeKey, as far as known.
-	Kinds      map[string]string `json:"kinds,omitempty"`
-	Registered time.Time         `json:"registered"`
+	Kinds map[string]string `json:"kinds,omitempty"`
+	// Schemas are the JSON Schemas of those messages, by the same keys, of which there is more to say.
+	Schemas    map[string]json.RawMessage `json:"schemas,omitempty"`
+	Registered time.Time                  `json:"registered"`
 }

@@ -35,13 +35,19 @@ var ErrParams = errors.New("wrong arguments")
 type Param struct {
 	Name string `json:"name"`
 	Kind string `json:"kind,omitempty"`
+	// Schema is the JSON Schema of the argument; empty if there is no more to say than Kind does.
+	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
 // ParamSpecs returns the arguments that [Layout.SetParams] takes, in the order of the fields. It is not nil.
 func (l *Layout) ParamSpecs() []Param {
 	specs := make([]Param, 0, len(l.params.names))
 	for i, f := range l.params.fields {
-		specs = append(specs, Param{Name: l.params.names[i], Kind: kindOf(f)})
+		spec := Param{Name: l.params.names[i], Kind: kindOf(f)}
+		if s := SchemaOf(f.Type); spec.Kind != KindAny || s.Format != "" && !quoted(f) {
+			spec.Schema = s.more()
+		}
+		specs = append(specs, spec)
 	}
 	return specs
 }
@@ -63,6 +69,17 @@ func (l *Layout) Kinds() map[string]string {
 	return kinds
 }
 
+// Schemas returns the JSON Schemas of the messages of each handle by [TypeKey], of which there is more to say than Kinds does.
+func (l *Layout) Schemas() map[string]json.RawMessage {
+	schemas := make(map[string]json.RawMessage)
+	for key, t := range l.Types() {
+		if more := SchemaOf(t).more(); more != nil {
+			schemas[key] = more
+		}
+	}
+	return schemas
+}
+
 // CheckKind returns an error that wraps [ErrEncoding] if a JSON value is of another kind. One that
 // has passed may still not decode, but none is refused that would.
 func CheckKind(raw json.RawMessage, kind string) error {
@@ -74,10 +91,15 @@ func CheckKind(raw json.RawMessage, kind string) error {
 
 // kindOf is the kind of JSON that encoding/json takes for a field.
 func kindOf(f reflect.StructField) string {
-	if slices.Contains(strings.Split(f.Tag.Get("json"), ",")[1:], "string") {
-		return KindAny // in quotes
+	if quoted(f) {
+		return KindAny
 	}
 	return kindOfType(f.Type)
+}
+
+// quoted tells whether a field is to be in quotes.
+func quoted(f reflect.StructField) bool {
+	return slices.Contains(strings.Split(f.Tag.Get("json"), ",")[1:], "string")
 }
 
 // kindOfType is the kind of JSON that encoding/json takes for a type.
@@ -120,7 +142,7 @@ func kindOfType(t reflect.Type) string {
 const badParams = 20
 
 // CheckParams tells what is wrong with the arguments of a job, as a JSON object, as far as their specs say:
-// names that are unknown and values of another kind, the first 20 of them. The error wraps [ErrParams].
+// names that are unknown, values of another kind, and with a JSON pointer what does not fit their schemas; the first 20 of them. The error wraps [ErrParams].
 func CheckParams(specs []Param, raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
@@ -141,6 +163,14 @@ func CheckParams(specs []Param, raw json.RawMessage) error {
 			bad = append(bad, fmt.Sprintf("there is no argument %q: %s", shorten(name), Suggest(name, names)))
 		case !fits(value, specs[i].Kind):
 			bad = append(bad, fmt.Sprintf("argument %s is %s, use %s", name, excerpt(value), kindWords[specs[i].Kind]))
+		case len(specs[i].Schema) > 0:
+			var s Schema
+			if json.Unmarshal(specs[i].Schema, &s) != nil {
+				continue // which says nothing that could be checked
+			}
+			for _, one := range s.Check(value) {
+				bad = append(bad, "/"+name+one)
+			}
 		}
 	}
 	if len(bad) == 0 {

@@ -41,7 +41,7 @@ func TestCheckParams(t *testing.T) {
 		t.Fatal(err)
 	}
 	specs := layout.ParamSpecs()
-	if len(specs) != 16 || specs[1] != (port.Param{Name: "p", Kind: port.KindString}) {
+	if len(specs) != 16 || !reflect.DeepEqual(specs[1], port.Param{Name: "p", Kind: port.KindString}) {
 		t.Errorf("specs are %v", specs)
 	}
 	values := []string{`"x"`, `"2026-11-23T00:00:00Z"`, `"5"`, `1`, `1.5`, `1e3`, `true`, `[]`, `["x"]`, `[1,2]`, `{}`, `{"X":1}`, `null`}

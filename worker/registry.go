@@ -144,7 +144,7 @@ func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
 	for queue := range queues {
 		for _, k := range r.kinds {
 			info := job.TypeInfo{
-				Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version, Kinds: k.layout.Kinds(),
+				Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version, Kinds: k.layout.Kinds(), Schemas: k.layout.Schemas(),
 				MaxRunning: k.options.MaxRunning, MaxRunningBy: k.options.MaxRunningBy,
 			}
 			if k.version > 1 {

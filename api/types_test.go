@@ -1,0 +1,99 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/worker"
+)
+
+type frame struct {
+	Width int      `json:"width"`
+	Tags  []string `json:"tags"`
+}
+
+// framer has arguments and messages with parts.
+type framer struct {
+	Frame frame
+	Steps int
+	In    port.In[frame] `port:"in"`
+	Out   port.Out[int]  `port:"out"`
+}
+
+func (*framer) Run(context.Context, *worker.Run) error { return nil }
+
+// Types come with the JSON Schemas of their arguments and ports; arguments that do not fit are refused, with a pointer.
+func TestSchemasOfTypes(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "", nil, &framer{})
+	var all []api.Type
+	s.ask("GET", "/v1/types", nil).is(http.StatusOK, &all)
+	for _, one := range all {
+		for _, schema := range append([]json.RawMessage{one.Args}, schemasOf(one)...) {
+			doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+			if err != nil {
+				t.Fatalf("%s: %v", one.Type, err)
+			}
+			c := jsonschema.NewCompiler()
+			if err := c.AddResource("s.json", doc); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Compile("s.json"); err != nil {
+				t.Errorf("%s: %s: %v", one.Type, schema, err)
+			}
+		}
+	}
+	var got api.Type
+	s.ask("GET", "/v1/types/framer", nil).is(http.StatusOK, &got)
+	for _, want := range []string{`"Frame":{"type":"object","properties":{"tags":{"type":"array","items":{"type":"string"}},"width":{"type":"integer"}}}`, `"Steps":{"type":"integer"}`, `"additionalProperties":false`} {
+		if !strings.Contains(string(got.Args), want) {
+			t.Errorf("args %s, want %s", got.Args, want)
+		}
+	}
+	for _, p := range got.Ports {
+		want := map[string]string{"in": `"width":{"type":"integer"}`, "out": `{"type":"integer"}`}[p.Name]
+		if want == "" || !strings.Contains(string(p.Schema), want) {
+			t.Errorf("port %s: %s", p.Name, p.Schema)
+		}
+	}
+	s.ask("POST", "/v1/jobs", `{"type":"framer","args":{"Frame":{"width":3,"tags":["a"],"more":1}}}`).is(http.StatusCreated, nil)
+	s.ask("POST", "/v1/jobs", `{"type":"framer","args":{"Frame":{"width":"3"}}}`).refuses(http.StatusUnprocessableEntity, "usage", `/Frame/width: "3" is not a whole number`)
+	s.ask("POST", "/v1/jobs", `{"type":"framer","args":{"Frame":{"tags":["a",1]}}}`).refuses(http.StatusUnprocessableEntity, "usage", `/Frame/tags/1: 1 is not a string`)
+	s.ask("GET", "/v1/types/framr", nil).refuses(http.StatusNotFound, "not_found", `did you mean "framer"`)
+	s.ask("GET", "/v1/types/framer?queue=other", nil).refuses(http.StatusNotFound, "not_found", "framer")
+}
+
+func schemasOf(t api.Type) (all []json.RawMessage) {
+	for _, p := range t.Ports {
+		all = append(all, p.Schema)
+	}
+	return all
+}
+
+// Workers in other languages send schemas when they register; what is none is refused.
+func TestSchemasOfRemoteTypes(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "", nil)
+	s.ask("POST", "/v1/workers", `{"types":[{"type":"Resize","args":[{"name":"size","kind":"object","schema":{"type":"object","title":"Size","required":["w"],"properties":{"w":{"type":"integer"}}}},{"name":"fast"}],
+		"inputs":[{"name":"in","schema":{"type":"string","format":"uri"}}]}]}`).is(http.StatusOK, nil)
+	var got api.Type
+	s.ask("GET", "/v1/types/Resize", nil).is(http.StatusOK, &got)
+	if !strings.Contains(string(got.Args), `"title":"Size"`) || !strings.Contains(string(got.Args), `"fast":{}`) || len(got.Ports) != 1 || !strings.Contains(string(got.Ports[0].Schema), `"uri"`) {
+		t.Errorf("%s %+v", got.Args, got.Ports)
+	}
+	s.ask("POST", "/v1/jobs", `{"type":"Resize","args":{"size":{}}}`).refuses(http.StatusUnprocessableEntity, "usage", `/size: "w" is missing`)
+	s.ask("POST", "/v1/jobs", `{"type":"Resize","args":{"size":{"w":3}}}`).is(http.StatusCreated, nil)
+	for _, bad := range []string{`3`, `"x"`, `{"properties":3}`, `{"description":"` + strings.Repeat("x", port.MaxSchema) + `"}`} {
+		for _, where := range []string{`"args":[{"name":"a","schema":` + bad + `}]`, `"inputs":[{"name":"a","schema":` + bad + `}]`} {
+			s.ask("POST", "/v1/workers", `{"types":[{"type":"Other",`+where+`}]}`).refuses(http.StatusUnprocessableEntity, "usage", "schema of")
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package port_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirworks/weir/port"
+)
+
+type chain struct {
+	Next *chain
+	Tags []string `json:"tags,omitempty"`
+}
+
+type base struct{ Unit string }
+
+type sized struct {
+	base
+	Width  int            `json:"width"`
+	Quoted int            `json:",string"`
+	When   *time.Time     `json:"when"`
+	Any    any            `json:"any"`
+	Raw    []byte         `json:"raw"`
+	Left   string         `json:"-"`
+	Count  map[string]int `json:"count"`
+	Chain  chain          `json:"chain"`
+	hidden int
+}
+
+func TestSchemaOf(t *testing.T) {
+	t.Parallel()
+	_ = sized{hidden: 1}
+	for _, c := range []struct {
+		of   reflect.Type
+		want string
+	}{
+		{reflect.TypeFor[int8](), `{"type":"integer"}`},
+		{reflect.TypeFor[any](), `{}`},
+		{reflect.TypeFor[[]*float64](), `{"type":"array","items":{"type":"number"}}`},
+		{reflect.TypeFor[time.Time](), `{"type":"string","format":"date-time"}`},
+		{reflect.TypeFor[sized](), `{"type":"object","properties":{"Quoted":{},"Unit":{"type":"string"},"any":{},` +
+			`"chain":{"type":"object","properties":{"Next":{"type":"object"},"tags":{"type":"array","items":{"type":"string"}}}},` +
+			`"count":{"type":"object","additionalProperties":{"type":"integer"}},"raw":{},"when":{"type":"string","format":"date-time"},"width":{"type":"integer"}}}`},
+	} {
+		raw, err := json.Marshal(port.SchemaOf(c.of))
+		if err != nil || string(raw) != c.want {
+			t.Errorf("%v: %s, %v\nwant %s", c.of, raw, err, c.want)
+		}
+	}
+}
+
+// What encoding/json decodes into a type fits its schema, and what does not fit it is refused.
+func TestSchemasRefuseNothingThatDecodes(t *testing.T) {
+	t.Parallel()
+	schema := port.SchemaOf(reflect.TypeFor[sized]())
+	value := rapid.SampledFrom([]string{
+		"null", "1", "1.5", `"x"`, "true", "[]", "{}", `["a"]`, "[1]", `{"a":1}`, `{"a":"b"}`, `"2026-01-02T03:04:05Z"`,
+		`{"tags":["a"]}`, `{"tags":[1]}`, `{"Next":{"Next":null}}`, `{"Next":3}`,
+	})
+	refused := 0
+	rapid.Check(t, func(t *rapid.T) {
+		var fields []string
+		for _, name := range []string{"Unit", "width", "Quoted", "when", "any", "raw", "count", "chain", "other", "WIDTH"} {
+			if rapid.Bool().Draw(t, name) {
+				fields = append(fields, fmt.Sprintf("%q:%s", name, value.Draw(t, "value")))
+			}
+		}
+		raw := "{" + strings.Join(fields, ",") + "}"
+		bad := schema.Check(json.RawMessage(raw))
+		if len(bad) > 0 {
+			refused++
+		}
+		if err := json.Unmarshal([]byte(raw), new(sized)); err == nil && len(bad) > 0 {
+			t.Fatalf("%s decodes, and is refused: %v", raw, bad)
+		}
+	})
+	if refused == 0 {
+		t.Error("nothing is refused")
+	}
+}
+
+// A schema from elsewhere is checked as far as its words are known; others refuse nothing.
+func TestSchemasFromElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ schema, value, want string }{
+		{`{"type":"object","required":["a/b"]}`, `{}`, `: "a/b" is missing`},
+		{`{"properties":{"a/b":{"type":"integer"}}}`, `{"a/b":"x"}`, `/a~1b: "x" is not a whole number`},
+		{`{"properties":{"a":{"enum":["x", {"y": 1}]}}}`, `{"a":"z"}`, `/a: "z" is not one of "x", {"y": 1}`},
+		{`{"properties":{"a":{"enum":["x", {"y": 1}]}}}`, `{"a":{"y":1.0}}`, ``},
+		{`{"additionalProperties":false}`, `{"a":1}`, `/a: it is not allowed`},
+		{`{"items":{"type":"string"}}`, `["a",1]`, `/1: 1 is not a string`},
+		{`{"type":["string","null"],"minimum":3,"anyOf":[{"type":"string"}]}`, `1`, ``},
+		{`{"$ref":"#/$defs/a","type":"string","$defs":{"a":{"type":"integer"}}}`, `1`, ``},
+		{`{"properties":{"a":true}}`, `{"a":1}`, ``},
+		{`{"type":"string"}`, `null`, ``},
+	} {
+		var s port.Schema
+		if err := json.Unmarshal([]byte(c.schema), &s); err != nil {
+			t.Errorf("%s: %v", c.schema, err)
+		}
+		if got := strings.Join(s.Check(json.RawMessage(c.value)), "; "); got != c.want {
+			t.Errorf("%s with %s: %s, want %s", c.value, c.schema, got, c.want)
+		}
+	}
+	for _, bad := range []string{`3`, `"x"`, `{"properties":3}`, `{"items":[1]}`, `{"enum":1}`} {
+		if err := json.Unmarshal([]byte(bad), new(port.Schema)); err == nil {
+			t.Errorf("%s is a schema", bad)
+		}
+	}
+}
