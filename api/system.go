@@ -48,6 +48,16 @@ func (s *Server) systemOperations() {
 		}
 		return answer(Sent{len(messages)}, s.client.Publish(s.acting(ctx), in.Body.Channel, messages...))
 	})
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/doctor", id: "doctor", group: groupSystem, role: operate, summary: "Examine the Redis and the namespace, and say what to do about what is found",
+		about: "A finding of the level `problem` says that jobs are not safe, or do not go on; `fix` says what to do. With `deep` all keys of the namespace are looked at, which takes its time.",
+	}, func(ctx context.Context, s *session, in *struct {
+		Deep bool `query:"deep" doc:"look at all keys of the namespace, too"`
+	},
+	) (*reply[[]redisstore.Finding], error) {
+		all, err := s.store.Examine(ctx, redisstore.Examination{Deep: in.Deep})
+		return answer(some(all), err)
+	})
 	s.retentionOperations()
 	s.limitOperations()
 	add(s, operation{
