@@ -62,7 +62,7 @@ func (s *Server) bedrockCall(c bedrock.Command) http.HandlerFunc {
 			ctx, cancel := session.until(r.Context())
 			defer cancel()
 			service := session.bedrock()
-			a := service.Do(ctx, c, q)
+			a := session.give(ctx, service, service.Do(ctx, c, q))
 			if writeBedrock(w, a) == nil && r.Context().Err() == nil {
 				service.Delivered(ctx, a)
 			} else {
@@ -70,6 +70,20 @@ func (s *Server) bedrockCall(c bedrock.Command) http.HandlerFunc {
 			}
 		})
 	}
+}
+
+// give returns an answer, or a refusal if who asked may no longer have the jobs in it: they are ready again.
+func (s *session) give(ctx context.Context, service *bedrock.Service, a *bedrock.Response) *bedrock.Response {
+	if !a.Gives() {
+		return a
+	}
+	err := s.still(ctx)
+	if err == nil {
+		return a
+	}
+	service.Undelivered(ctx, a)
+	p := problemOf(err)
+	return &bedrock.Response{Status: p.Status, Text: p.Detail}
 }
 
 // writeBedrock sends an answer.
@@ -123,7 +137,7 @@ func (s bedrockLines) Serve(ctx context.Context, from string, q *bedrock.Request
 		a = &bedrock.Response{Status: p.Status, Text: p.Detail}
 	} else {
 		service = session.bedrock()
-		a = service.Do(ctx, c, q)
+		a = session.give(ctx, service, service.Do(ctx, c, q))
 	}
 	if session != nil && (!op.unaudited || p != nil) {
 		s.audit(ctx, session.store, redisstore.AuditEntry{
@@ -147,7 +161,7 @@ func (s *Server) enter(ctx context.Context, authorization string, needs Role) (*
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	in := &session{Server: s, store: store, principal: who}
+	in := &session{Server: s, store: store, principal: who, auth: authorization}
 	if !allowed(who.Role, needs) {
 		return in, problem(Kind{"forbidden", http.StatusForbidden, 8}, "this needs a token of role %s: yours has role %s", needs, who.Role)
 	}

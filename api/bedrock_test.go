@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -118,3 +119,59 @@ func TestBedrockTokens(t *testing.T) {
 		t.Errorf("the audit log is\n%s, want\n%s", got, want)
 	}
 }
+
+// Who waits for a job, and whose token is revoked meanwhile, does not get it: it is ready for others. Neither does who leases runs.
+func TestRevokedTokensGetNoJobs(t *testing.T) {
+	t.Parallel()
+	s, _, tokens := withTokens(t)
+	send := s.lines()
+	s.token = tokens[redisstore.TokenAdmin]
+	s.ask("POST", "/v1/workers", `{"types":[{"type":"Remote"}]}`).is(http.StatusOK, nil)
+	waiting := map[string]func() string{
+		"lines": func() string {
+			return send("GetJob", "name: foo", "connection: wait", "timeout: 60000", "Authorization: Bearer "+tokens[redisstore.TokenWork])
+		},
+		"http": func() string {
+			return s.with(tokens[redisstore.TokenWork]).ask("POST", "/bedrock/GetJob", `{"name":"foo","connection":"wait","timeout":60000}`).text()
+		},
+		"lease": func() string {
+			return s.with(tokens[redisstore.TokenWork]).ask("POST", "/v1/runs/lease", `{"types":["Remote"],"wait":"1m"}`).text()
+		},
+	}
+	answers := make(chan string, len(waiting))
+	for name, wait := range waiting {
+		go func() { answers <- name + " " + wait() }()
+	}
+	s.with(tokens[redisstore.TokenWork]).ask("GET", "/v1/me", nil).is(http.StatusOK, nil)
+	if err := s.store.RevokeToken(t.Context(), strings.Split(tokens[redisstore.TokenWork], "_")[1]); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); s.with(tokens[redisstore.TokenWork]).ask("GET", "/v1/me", nil).status == http.StatusOK; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a token is valid long after it was revoked")
+		}
+	}
+	s.ask("POST", "/bedrock/CreateJobs", `{"jobs":[{"name":"foo"},{"name":"foo"}]}`).is(http.StatusOK, nil)
+	s.ask("POST", "/v1/jobs", `{"type":"Remote"}`).is(http.StatusCreated, nil)
+	for range waiting {
+		if got := soon(t, "an answer", answers); !strings.Contains(got, "401") || !strings.Contains(got, "no longer valid") {
+			t.Errorf("who waited was answered %s", got)
+		}
+	}
+	for range 2 {
+		s.ask("POST", "/bedrock/GetJob", `{"name":"foo","connection":"wait","timeout":20000}`).is(http.StatusOK, nil)
+	}
+	if got := s.ask("POST", "/v1/runs/lease", `{"types":["Remote"],"wait":"20s"}`).text(); !strings.Contains(got, `"type":"Remote"`) {
+		t.Errorf("the run that was handed back: %s", got)
+	}
+}
+
+// with is the service for who has another token.
+func (s *service) with(token string) *service {
+	other := *s
+	other.token = token
+	return &other
+}
+
+// text is the status and the body.
+func (a *answer) text() string { return strconv.Itoa(a.status) + " " + string(a.body) }

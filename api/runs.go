@@ -326,7 +326,11 @@ func leaseRuns(ctx context.Context, s *session, in *struct{ Body LeaseAsked }) (
 	}
 	out := Runs{Runs: []RemoteRun{}}
 	for _, l := range taken {
-		run, err := s.remoteRun(ctx, l)
+		err := s.still(ctx)
+		var run RemoteRun
+		if err == nil {
+			run, err = s.remoteRun(ctx, l)
+		}
 		if err != nil {
 			for _, l := range taken {
 				err = errors.Join(err, leases.Release(ctx, l.Ticket()))

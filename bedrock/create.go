@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -45,7 +46,7 @@ func (q *Request) wishOf(now time.Time) (w wish, err error) {
 	}
 	w.sequential = q.Params["sequentialkey"]
 	switch {
-	case len(w.sequential) > maxName:
+	case !readable(w.sequential):
 		return w, refuse(402, "Malformed sequentialKey")
 	case w.sequential != "" && w.repeat != nil:
 		return w, refuse(402, "A job with a sequentialKey cannot repeat")
@@ -125,6 +126,9 @@ func (s *Service) createJobs(ctx context.Context, q *Request) (*Response, error)
 			return nil, refuse(401, "Invalid JSON")
 		}
 		requests[i] = &Request{Params: all}
+		if err := requests[i].known(createParams); err != nil {
+			return nil, err
+		}
 		if wishes[i], err = requests[i].wishOf(now); err != nil {
 			return nil, err
 		}
@@ -135,14 +139,67 @@ func (s *Service) createJobs(ctx context.Context, q *Request) (*Response, error)
 		}
 	}
 	numbers := make([]int64, 0, len(list))
-	for i := range wishes {
+	for i := 0; i < len(wishes); {
+		plain := i // up to there they are created together
+		for plain < len(wishes) && wishes[plain].parent == 0 && !requests[plain].unique() {
+			plain++
+		}
+		if plain > i {
+			some, err := s.createRoots(ctx, wishes[i:plain])
+			if err != nil {
+				return nil, err
+			}
+			numbers, i = append(numbers, some...), plain
+			continue
+		}
 		n, err := s.make(ctx, requests[i], &wishes[i])
 		if err != nil {
 			return nil, err
 		}
-		numbers = append(numbers, n)
+		numbers, i = append(numbers, n), i+1
 	}
 	return said(map[string]any{"jobIDs": numbers})
+}
+
+// unique tells whether the job is to be the only one of its name. What is neither yes nor no is refused when it is created.
+func (q *Request) unique() bool { return q.Params["unique"]+q.Params["overwrite"] != "" }
+
+// createRoots creates jobs that are neither unique nor children: in as many round trips as one takes. If one cannot be created, others
+// may have been, as with one command for each.
+func (s *Service) createRoots(ctx context.Context, wishes []wish) ([]int64, error) {
+	first, err := s.store.Numbers(ctx, Queue, int64(len(wishes)))
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	numbers, aliases, ids := make([]int64, len(wishes)), make([]string, len(wishes)), make([]job.ID, len(wishes))
+	for i := range wishes {
+		numbers[i] = first + int64(i)
+		aliases[i], ids[i] = aliasOf(numbers[i]), rootID(numbers[i], now, s.store.Shards())
+	}
+	holders := slices.Clone(ids)
+	if err := errors.Join(s.store.ClaimMany(ctx, aliases, holders)...); err != nil {
+		return nil, err
+	}
+	var all []job.Creation
+	for i := range wishes {
+		if holders[i] != ids[i] { // the store has lost its last writes, and counts again
+			if numbers[i], _, err = s.create(ctx, &wishes[i], ""); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		plan, err := s.planRoot(&wishes[i], numbers[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, job.Creation{ID: ids[i], Plan: plan, By: surface})
+	}
+	_, errs := s.store.CreateMany(ctx, all)
+	return numbers, errors.Join(errs...)
 }
 
 // node is the job as a plan has it.
@@ -190,16 +247,21 @@ func (s *Service) create(ctx context.Context, w *wish, alias string) (number int
 }
 
 func (s *Service) createRoot(ctx context.Context, w *wish, number int64, id job.ID) error {
-	node, err := w.node(number)
-	if err != nil {
-		return err
+	plan, err := s.planRoot(w, number)
+	if err == nil {
+		_, err = s.store.Create(ctx, id, plan, surface)
 	}
+	return err
+}
+
+// planRoot is the tree of a job that is no child.
+func (s *Service) planRoot(w *wish, number int64) (*job.Plan, error) {
+	node, err := w.node(number)
 	plan := &job.Plan{Nodes: []job.Node{node}, Repeat: w.repeat}
 	if w.sequential != "" {
 		plan.SequentialKey = sequentialOf(w.sequential, s.store.Shards())
 	}
-	_, err = s.store.Create(ctx, id, plan, surface)
-	return err
+	return plan, err
 }
 
 // surface is who creates the jobs.

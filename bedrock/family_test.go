@@ -30,7 +30,7 @@ func TestB53(t *testing.T) {
 				c.ask("CreateJob", "name: foo", "sequentialKey: k")
 			}
 			for _, command := range end {
-				c.ask(command, "name: foo", "jobID: 1")
+				c.ask(command, about(command, "foo", 1))
 			}
 			if name == "fail" {
 				c.state(1, "FAILED")
@@ -159,7 +159,7 @@ func TestLastChild(t *testing.T) {
 			c.ask("CreateJob", "name: child", "parentJobID: 1")
 			c.ask("FinishJob", "jobID: 1")
 			for _, command := range end {
-				c.ask(command, "name: child", "jobID: 2")
+				c.ask(command, about(command, "child", 2))
 			}
 			c.state(1, "QUEUED")
 			if got := c.ask("GetJob", "name: foo"); got["jobID"] != 1.0 {
@@ -196,4 +196,12 @@ func TestB69(t *testing.T) {
 	if got := c.ask("CreateJob", "name: foo", "unique: true"); got["jobID"] == 1.0 {
 		t.Errorf("%v", got)
 	}
+}
+
+// about is the parameter by which a command says which job it means.
+func about(command, name string, number int) string {
+	if command == "GetJob" {
+		return "name: " + name
+	}
+	return fmt.Sprintf("jobID: %d", number)
 }

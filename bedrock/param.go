@@ -5,9 +5,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -41,10 +45,35 @@ func (q *Request) number() (int64, error) {
 		return 0, refuse(402, "Missing jobID")
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	if err != nil || n < 1 {
 		return 0, refuse(402, "Malformed jobID")
 	}
 	return n, nil
+}
+
+// readable tells whether a name can be shown: it is text without control characters, and not too long.
+func readable(name string) bool {
+	return len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
+}
+
+// createParams are those of CreateJob.
+const createParams = "name data firstRun repeat sequentialKey jobPriority parentJobID retryAfter unique overwrite mockRequest"
+
+// commonParams are what any request may have: headers of Bedrock's clients and of HTTP that mean nothing here, or the same for all.
+const commonParams = "connection timeout writeConsistency priority commitCount idempotent processTimeout requestID lastIP logParam " +
+	"authorization content-length content-type host user-agent accept accept-encoding traceparent tracestate"
+
+// known refuses parameters that the command does not have. Headers of HTTP may be any.
+func (q *Request) known(params string) error {
+	all := strings.Fields(params)
+	for _, name := range slices.Sorted(maps.Keys(q.Params)) {
+		has := func(one string) bool { return strings.EqualFold(one, name) }
+		if slices.ContainsFunc(all, has) || slices.ContainsFunc(strings.Fields(commonParams), has) || q.HTTP && !q.given[name] {
+			continue
+		}
+		return refuse(402, "Unknown parameter %.40q: %s", name, port.Suggest(name, all))
+	}
+	return nil
 }
 
 // name is the name of a job; empty if it is not given and may be missing.
@@ -53,7 +82,7 @@ func (q *Request) name(required bool) (string, error) {
 	switch {
 	case name == "" && required:
 		return "", refuse(402, "Missing name")
-	case len(name) > maxName:
+	case !readable(name):
 		return "", refuse(402, "Malformed name")
 	}
 	return name, nil

@@ -29,6 +29,7 @@ type Request struct {
 	Method string
 	// Params are the headers, and what a body gives besides: by their names in lower case.
 	Params map[string]string
+	given  map[string]bool // those that a body gave
 	// HTTP says that the client wrote its command as the first line of HTTP, and reads an answer of that kind.
 	HTTP bool
 	// CRLF says that the client ends its lines as HTTP does.
@@ -153,9 +154,11 @@ func (q *Request) form(text string) error {
 	if err != nil {
 		return malformed(false, 400, "Malformed body: %v", err)
 	}
+	more := make(map[string]string, len(values))
 	for name, all := range values {
-		q.Params[strings.ToLower(name)] = all[len(all)-1]
+		more[strings.ToLower(name)] = all[len(all)-1]
 	}
+	q.put(more)
 	return nil
 }
 
@@ -168,8 +171,18 @@ func (q *Request) Add(raw []byte) error {
 	if err != nil {
 		return malformed(false, 400, "Malformed body: it is not a JSON object")
 	}
-	maps.Copy(q.Params, more)
+	q.put(more)
 	return nil
+}
+
+// put adds parameters that a body gives.
+func (q *Request) put(more map[string]string) {
+	if q.given == nil {
+		q.given = map[string]bool{}
+	}
+	for name, value := range more {
+		q.Params[name], q.given[name] = value, true
+	}
 }
 
 // params are the members of a JSON object as parameters.
@@ -204,6 +217,9 @@ type Response struct {
 	Body   []byte // JSON; nil for none
 	given  []given
 }
+
+// Gives tells whether the client gets jobs with the answer.
+func (r *Response) Gives() bool { return len(r.given) > 0 }
 
 // statusLine is the first line of an answer.
 func (r *Response) statusLine() string { return strconv.Itoa(r.Status) + " " + r.Text }

@@ -52,6 +52,7 @@ type Command struct {
 	Name    string
 	Role    Role
 	Summary string
+	Params  string // the names of its parameters
 	run     func(s *Service, ctx context.Context, q *Request) (*Response, error)
 }
 
@@ -64,22 +65,23 @@ func Commands() []Command {
 
 // commands are those by their names in lower case.
 var commands = byName(
-	Command{"CreateJob", Operate, "Create a job: name, data, firstRun, repeat, sequentialKey, jobPriority, parentJobID, retryAfter, unique", (*Service).createJob},
-	Command{"CreateJobs", Operate, "Create jobs: jobs, a list of objects with the parameters of CreateJob", (*Service).createJobs},
-	Command{"GetJob", Work, "Take the first job whose name matches: name, connection, timeout, jobPriority", (*Service).getJob},
-	Command{"GetJobs", Work, "Take several of them: name, numResults, connection, timeout, jobPriority", (*Service).getJobs},
-	Command{"QueryJob", Read, "Show a job: jobID", (*Service).queryJob},
-	Command{"UpdateJob", Work, "Change a job: jobID, data, repeat, jobPriority", (*Service).updateJob},
-	Command{"FinishJob", Work, "End a job that was taken, or have it repeat: jobID, data", (*Service).finishJob},
-	Command{"FailJob", Work, "Let a job that was taken fail: jobID, data", (*Service).failJob},
-	Command{"RetryJob", Work, "Put a job back that was taken: jobID, delay, nextRun, name, data, jobPriority, ignoreRepeat", (*Service).retryJob},
-	Command{"CancelJob", Operate, "Cancel a child: jobID", (*Service).cancelJob},
-	Command{"DeleteJob", Operate, "Remove all trace of a job: jobID", (*Service).deleteJob},
+	Command{"CreateJob", Operate, "Create a job", createParams, (*Service).createJob},
+	Command{"CreateJobs", Operate, "Create jobs, from a list of objects with the parameters of CreateJob", "jobs", (*Service).createJobs},
+	Command{"GetJob", Work, "Take the first job whose name matches", "name connection timeout jobPriority mockRequest", (*Service).getJob},
+	Command{"GetJobs", Work, "Take several of them", "name numResults connection timeout jobPriority mockRequest", (*Service).getJobs},
+	Command{"QueryJob", Read, "Show a job", "jobID", (*Service).queryJob},
+	Command{"UpdateJob", Work, "Change a job", "jobID data repeat jobPriority", (*Service).updateJob},
+	Command{"FinishJob", Work, "End a job that was taken, or have it repeat", "jobID data", (*Service).finishJob},
+	Command{"FailJob", Work, "Let a job that was taken fail", "jobID data", (*Service).failJob},
+	Command{"RetryJob", Work, "Put a job back that was taken", "jobID delay nextRun name data jobPriority ignoreRepeat", (*Service).retryJob},
+	Command{"CancelJob", Operate, "Cancel a child", "jobID", (*Service).cancelJob},
+	Command{"DeleteJob", Operate, "Remove all trace of a job", "jobID", (*Service).deleteJob},
 )
 
 func byName(all ...Command) map[string]Command {
 	out := make(map[string]Command, len(all))
 	for _, c := range all {
+		c.Summary += ": " + strings.ReplaceAll(c.Params, " ", ", ")
 		out[strings.ToLower(c.Name)] = c
 	}
 	return out
@@ -88,6 +90,9 @@ func byName(all ...Command) map[string]Command {
 // CommandOf returns the command that a request is for; its error is what the client is answered.
 func CommandOf(method string) (Command, error) {
 	c, ok := commands[strings.ToLower(method)]
+	if strings.EqualFold(method, "Query") {
+		return c, refuse(400, "Query is not served, as there is no SQL here: QueryJob shows a job, and weir jobs lists them")
+	}
 	if !ok {
 		var names []string
 		for _, known := range Commands() {
@@ -100,6 +105,9 @@ func CommandOf(method string) (Command, error) {
 
 // Do carries out a command. Whoever sends the answer says with Delivered or Undelivered what became of it.
 func (s *Service) Do(ctx context.Context, c Command, q *Request) *Response {
+	if err := q.known(c.Params); err != nil {
+		return Refused(err)
+	}
 	r, err := c.run(s, ctx, q)
 	if err != nil {
 		return Refused(err)

@@ -75,7 +75,7 @@ func (q *Request) lease(most int) (req worker.LeaseRequest, err error) {
 		return req, refuse(402, "Malformed name: give at most %d patterns", maxPatterns)
 	}
 	for i, p := range patterns {
-		if patterns[i] = strings.TrimSpace(p); len(p) > maxName {
+		if patterns[i] = strings.TrimSpace(p); !readable(p) {
 			return req, refuse(402, "Malformed name")
 		}
 	}
