@@ -38,9 +38,22 @@ type EngineInfo struct {
 	Types       []string       `json:"types"`              // see MatchType: what clients lease is told as they ask for it
 	Versions    map[string]int `json:"versions,omitempty"` // of those types that declare one
 	Build       string         `json:"build,omitempty"`    // the same for engines that decode the same, see Needs
-	Running     int            `json:"running"`            // runs in progress
-	Busy        map[string]int `json:"busy"`               // of these, by queue
-	Runs        []RunningJob   `json:"runs"`               // of these the oldest
+	// Limits are those that its types declare, see TypeInfo.MaxRunning; a type without one is not in it.
+	Limits  map[string]TypeLimit `json:"limits,omitempty"`
+	Running int                  `json:"running"` // runs in progress
+	Busy    map[string]int       `json:"busy"`    // of these, by queue
+	Runs    []RunningJob         `json:"runs"`    // of these the oldest
+}
+
+// TypeLimit is how many runs of a type go on at once, over all processes.
+type TypeLimit struct {
+	Max int    `json:"max"`          // 0: any number
+	By  string `json:"by,omitempty"` // the argument of which each value has so many of its own
+}
+
+// Declares tells whether the engine has a type for a queue in its own program, and thus says which limit the type has.
+func (e *EngineInfo) Declares(queue, typ string) bool {
+	return e.Concurrency > 0 && e.Queues[queue] > 0 && slices.Contains(e.Types, typ)
 }
 
 // Takes tells whether the engine runs jobs of a type in a queue, which may say what they need besides it, see Needs.

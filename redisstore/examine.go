@@ -112,6 +112,7 @@ func (e *examiner) checks() []check {
 		{"retention", e.retention},
 		{"queues", e.lines},
 		{"types", e.unserved},
+		{"limits", e.limits},
 		{"ready", e.waiting},
 		{"throttled", e.throttled},
 		{"locks", e.oldLocks},

@@ -257,6 +257,48 @@ func (e *examiner) unserved(context.Context) error {
 	return nil
 }
 
+// limits looks for types of which engines that live declare other limits than each other, or than what is registered.
+func (e *examiner) limits(context.Context) error {
+	declared := 0
+	for _, t := range e.types {
+		counts := job.TypeLimit{Max: t.MaxRunning, By: t.MaxRunningBy}
+		said, who := map[job.TypeLimit]bool{}, []string{}
+		for i := range e.engines {
+			if one := &e.engines[i]; one.Declares(t.Queue, t.Type) {
+				l := one.Limits[t.Type]
+				said[l] = true
+				who = append(who, fmt.Sprintf("%s in process %d on %s", limitText(l), one.PID, cmp.Or(one.Host, "?")))
+			}
+		}
+		switch {
+		case len(said) > 1:
+			e.warn("run the same program everywhere; until then the limit of an engine that lives counts again when it is started anew",
+				"engines differ in the limit of runs at once of type %s of queue %s: %s; %s counts, which was registered last", t.Type, t.Queue, few(who), limitText(counts))
+		case len(said) == 1 && !said[counts]:
+			e.warn("an engine that declares a limit puts it back within some seconds; else start one of these anew: it registers what its types declare",
+				"%s counts for type %s of queue %s, as registered, but no engine that lives declares that: %s", limitText(counts), t.Type, t.Queue, few(who))
+		}
+		if counts.Max > 0 {
+			declared++
+		}
+	}
+	if !e.found() {
+		e.ok("%s of types, as the engines that live declare them", counted(declared, "limit"))
+	}
+	return nil
+}
+
+// limitText says how many runs go on at once.
+func limitText(l job.TypeLimit) string {
+	switch {
+	case l.Max == 0:
+		return "no limit"
+	case l.By != "":
+		return fmt.Sprintf("%d for each %s", l.Max, l.By)
+	}
+	return "a limit of " + strconv.Itoa(l.Max)
+}
+
 // sampled is a ready job.
 type sampled struct {
 	id          job.ID

@@ -110,7 +110,7 @@ func TestExamineHealthy(t *testing.T) {
 			e.Errorf("%+v", f)
 		}
 	}
-	if len(found) != 26 {
+	if len(found) != 27 {
 		e.Errorf("%d findings", len(found))
 	}
 	if len(e.examine(false).of("orphans")) != 0 {
@@ -242,6 +242,20 @@ func TestExamineNamespace(t *testing.T) {
 				e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Old", Queue: "mail"}}))
 			},
 			"types", redisstore.Warning, "^no engine that lives has, for queue mail, Old$", "redis-cli HDEL 'weir:.*:types' 'mail Old'$", true,
+		},
+		"engines that differ in a limit": {
+			func(e *env) {
+				e.ok(e.store.Beat(e.Context(), job.EngineInfo{
+					ID: "B", PID: 7, Host: "b", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}, Limits: map[string]job.TypeLimit{"T": {Max: 2}},
+				}))
+			},
+			"limits", redisstore.Warning, "^engines differ in the limit of runs at once of type T of queue default: .*a limit of 2 in process 7 on b.*; no limit counts, which was registered last$", "the same program everywhere", true,
+		},
+		"a limit of an engine that is gone": {
+			func(e *env) {
+				e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default", MaxRunning: 3}}))
+			},
+			"limits", redisstore.Warning, "^a limit of 3 counts for type T of queue default, as registered, but no engine that lives declares that: no limit in process 0", "registers what its types declare", true,
 		},
 		"a ready job for nobody": {
 			func(e *env) { e.create(job.Node{Type: "Other"}) },

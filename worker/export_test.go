@@ -21,3 +21,6 @@ func WaitingClients(l *Leases) int {
 	defer l.clients.mu.Unlock()
 	return len(l.clients.all)
 }
+
+// LostLimits is lostLimits.
+var LostLimits = lostLimits

@@ -17,7 +17,7 @@ import (
 const (
 	// beatEvery is how often an engine tells that it lives, and what it runs.
 	beatEvery = time.Second
-	// limitsEvery is after how many of these it looks at the limits of queues.
+	// limitsEvery is after how many of these it looks at the limits of queues, and at those that its types are registered with.
 	limitsEvery = 5
 	// toldRuns is of how many runs in progress it tells.
 	toldRuns = 100
@@ -81,6 +81,7 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 		for n := 1; ; n++ {
 			if n%limitsEvery == 0 {
 				e.lookAtLimits(ctx)
+				_ = e.keepLimits(ctx, info.ID)
 			}
 			info.Stopping = e.stopping()
 			e.presence.tell(&info)
@@ -120,14 +121,17 @@ func (e *Engine) lookAtLimits(ctx context.Context) {
 // about is what does not change while the engine runs.
 func (e *Engine) about() job.EngineInfo {
 	host, _ := os.Hostname() // without a name it is known by its process alone
-	versions := map[string]int{}
+	versions, limits := map[string]int{}, map[string]job.TypeLimit{}
+	for _, l := range e.registry.running {
+		limits[l.Type] = job.TypeLimit{Max: l.Max, By: l.By}
+	}
 	for name, k := range e.registry.kinds {
 		if k.version > 1 {
 			versions[name] = k.version
 		}
 	}
 	return job.EngineInfo{
-		Versions: versions, Build: e.registry.build,
+		Versions: versions, Build: e.registry.build, Limits: limits,
 		ID: rand.Text(), Host: host, PID: os.Getpid(), Version: version(),
 		Concurrency: e.cfg.Concurrency, Queues: e.cfg.Queues, Types: e.registry.names,
 	}
