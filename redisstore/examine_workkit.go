@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,18 +33,27 @@ func (e *examiner) workkits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var why []string
+		var why, bad, zrem []string
 		known := map[string]bool{}
 		for _, id := range slices.Sorted(maps.Keys(refused)) {
 			var r WorkKitRefusal
 			_ = json.Unmarshal([]byte(refused[id]), &r) // then nothing is said of it but its ID
 			known[r.Member] = true
+			if r.Member == id { // it is recorded under itself, as it says no ID
+				bad = append(bad, r.Why)
+				zrem = append(zrem, "'"+strings.ReplaceAll(id, "'", `'"'"'`)+"'")
+				continue
+			}
 			why = append(why, fmt.Sprintf("%s (%s)", id, r.Why))
 		}
 		late = slices.DeleteFunc(late, func(member string) bool { return known[member] })
 		if len(why) > 0 {
-			e.warn("start an engine that has the types that they name, or take them away: weir trigger list --workkit "+name,
+			e.warn("start an engine that has the types that they name, or take them away: weir trigger list --workkit "+name+" lists them, weir trigger delete --workkit "+name+" ENTRY takes one away",
 				"schedule %s: what is due cannot be launched: %s", name, few(why))
+		}
+		if len(bad) > 0 {
+			e.warn(fmt.Sprintf("take them out of the set, and add what they were meant to be: redis-cli ZREM '%s:next' %s", name, strings.Join(zrem, " ")),
+				"schedule %s: %s of its queue name no entry: %s", name, counted(len(bad), "member"), few(bad))
 		}
 		if len(late) > 0 {
 			e.warn("serve it: weir worker --workkit "+name, "schedule %s: entries are due for more than %s and nobody moves them: %s", name, kitLate, few(late))

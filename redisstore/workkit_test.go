@@ -150,7 +150,7 @@ func TestWorkKitExamined(t *testing.T) {
 	e.ok(kit.Enroll(t.Context()))
 	e.examine(false).has(t, "workkit", redisstore.OK, "are served: "+kit.Name(), "")
 	old := time.Now().Add(-2 * time.Minute)
-	for _, id := range []string{"strange", "late"} {
+	for _, id := range []string{"strange", "bad", "late"} {
 		_, err := kit.Add(t.Context(), id, "m-"+id, raws("{}")[0], old)
 		e.ok(err)
 	}
@@ -162,7 +162,11 @@ func TestWorkKitExamined(t *testing.T) {
 	done, err := kit.Move(t.Context(), []redisstore.WorkKitMove{refused})
 	e.ok(err)
 	e.equal("moved", done, []bool{true})
+	bad := redisstore.WorkKitMove{WorkKitMember: due[1], ID: due[1].Member, Refused: &redisstore.WorkKitRefusal{Member: due[1].Member, Why: "no JSON"}}
+	_, err = kit.Move(t.Context(), []redisstore.WorkKitMove{bad})
+	e.ok(err)
 	found := e.examine(false)
+	found.has(t, "workkit", redisstore.Warning, "1 member of its queue name no entry: no JSON$", "redis-cli ZREM '"+kit.Name()+":next' '"+due[1].Member+"'$")
 	found.has(t, "workkit", redisstore.Warning, `strange \(no such type\)`, "weir trigger list --workkit "+kit.Name())
 	found.has(t, "workkit", redisstore.Warning, "nobody moves them: m-late$", "weir worker --workkit "+kit.Name())
 }

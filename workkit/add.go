@@ -3,9 +3,12 @@ package workkit
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/schedule"
 )
@@ -54,6 +57,8 @@ type Added struct {
 	Cron string    `json:"cron"`
 	Due  time.Time `json:"due"` // first; of one that was there, it may have come already
 	New  bool      `json:"new"` // false: an entry of that ID was there, and is as it was
+	// Warnings say why it might not be launched, as nobody has served the schedule yet, or no engine has its type. Both may still come.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Add adds an entry to a schedule, as WorkKit does: an entry that is there already, waiting or running, is left as it is. when is
@@ -83,16 +88,47 @@ func Add(ctx context.Context, s *redisstore.Store, name, when, jobName string, a
 		return nil, err
 	}
 	payload, err := e.Canonical()
-	if err == nil {
-		_, err = parse(payload)
+	if err != nil {
+		return nil, fmt.Errorf("%w of %s: %w", job.ErrConfig, Label, err)
 	}
+	parsed, err := parse(payload)
 	if err != nil {
 		return nil, fmt.Errorf("%w of %s: %w", job.ErrConfig, Label, err)
 	}
 	a.Cron = e.Cron
+	if a.Warnings, err = warnings(ctx, s, name, parsed); err != nil {
+		return nil, err
+	}
 	a.New, err = kit.Add(ctx, a.ID, member(a.ID), payload, a.Due)
 	if err != nil {
 		return nil, fmt.Errorf("adding to %s: %w", name, err)
 	}
 	return a, nil
+}
+
+// warnings say why an entry might not be launched.
+func warnings(ctx context.Context, s *redisstore.Store, name string, e *Entry) (all []string, err error) {
+	known, err := s.WorkKits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(known, name) {
+		all = append(all, fmt.Sprintf("nothing has been added to schedule %s before, and no worker has served it: start one with weir worker --workkit %[1]s%s", name, meant(name, known)))
+	}
+	types := catalogue{store: s}
+	if err := types.read(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := types.plan(e); err != nil {
+		all = append(all, "it is kept, and cannot be launched yet: "+err.Error())
+	}
+	return all, nil
+}
+
+// meant says which schedule a name may have been meant to be.
+func meant(name string, known []string) string {
+	if near := port.Suggest(name, known); strings.HasPrefix(near, "did you mean") {
+		return "; " + near
+	}
+	return ""
 }

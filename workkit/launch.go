@@ -52,11 +52,22 @@ func (c *catalogue) read(ctx context.Context) error {
 	return nil
 }
 
-// plan plans a job of a type: in the queue default, if that has it, else in the first that has.
-func (c *catalogue) plan(name string) (*job.Plan, error) {
+// plan plans the job of an entry: in the queue default, if that has its type, else in the first that has. Args that nothing of the type
+// takes are refused.
+func (c *catalogue) plan(e *Entry) (*job.Plan, error) {
+	name := e.Type()
 	t := c.types[name]
 	if t == nil {
 		return nil, fmt.Errorf("%w %q: no engine has registered it; weir types lists those that there are", job.ErrUnknownType, name)
+	}
+	in := firstIn(t.Ports)
+	if in == "" && string(e.Args) != "[]" {
+		return nil, fmt.Errorf("%w: type %q has no In port that the args %.60s could go to: give it one, or add the entry without args", job.ErrValue, name, e.Args)
+	}
+	if kind := t.Kinds[port.TypeKey(port.Input, in)]; in != "" && kind != "" {
+		if err := port.CheckKind(e.Args, kind); err != nil {
+			return nil, fmt.Errorf("args: %w: the In port %q of type %q takes nothing else, and gets all args as one message, an array", err, in, name)
+		}
 	}
 	return job.PlanNew(context.Background(), func(context.Context, string, string) (*job.TypeInfo, error) { return t, nil }, job.New{Type: name, Queue: t.Queue})
 }
@@ -68,17 +79,27 @@ func launch(schedule, id string, e *Entry, due time.Time, plan *job.Plan) (*job.
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range plan.Nodes[0].Ports {
-		if p.Dir != port.Input || p.Name == port.Any {
-			continue
-		}
+	specs := make([]port.Spec, len(plan.Nodes[0].Ports))
+	for i, p := range plan.Nodes[0].Ports {
+		specs[i] = p.Spec
+	}
+	if in := firstIn(specs); in != "" {
 		message, err := port.Seal(e.Args, port.Context{port.ContextBy: by, ContextEntry: id, ContextDue: due.UTC().Format(time.RFC3339Nano)})
 		if err != nil {
 			return nil, err
 		}
-		l.Writes = []job.Write{{Dir: port.Input, Port: p.Name, Items: []json.RawMessage{message}}}
-		l.Closes = []string{p.Name}
-		break
+		l.Writes = []job.Write{{Dir: port.Input, Port: in, Items: []json.RawMessage{message}}}
+		l.Closes = []string{in}
 	}
 	return l, nil
+}
+
+// firstIn is the first In port, empty if there is none.
+func firstIn(ports []port.Spec) string {
+	for _, p := range ports {
+		if p.Dir == port.Input && p.Name != port.Any {
+			return p.Name
+		}
+	}
+	return ""
 }

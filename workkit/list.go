@@ -97,7 +97,7 @@ func status(e redisstore.WorkKitEntry, now time.Time, types *catalogue) Status {
 		_, err = entry.after(now, now)
 	}
 	if err == nil {
-		_, err = types.plan(entry.Type())
+		_, err = types.plan(entry)
 	}
 	if err != nil {
 		st.Why = err.Error()

@@ -254,7 +254,7 @@ func (s *served) plan(m *redisstore.WorkKitMove, e *Entry, now time.Time) (err e
 	if m.Next, err = e.after(m.Due(), now); err != nil {
 		return err
 	}
-	plan, err := s.types.plan(e.Type())
+	plan, err := s.types.plan(e)
 	if err == nil {
 		m.Launch, err = launch(s.kit.Name(), m.ID, e, m.Due(), plan)
 	}

@@ -2,6 +2,7 @@ package workkit_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
 	"github.com/weirworks/weir/workkit"
 )
 
@@ -49,19 +52,42 @@ func TestType(t *testing.T) {
 	}
 }
 
+// Numbers takes numbers, Portless nothing.
+type (
+	Numbers  struct{ In port.In[int] }
+	Portless struct{ Out port.Out[int] }
+)
+
+func (*Numbers) JobType() string                         { return "numbers" }
+func (*Numbers) Run(context.Context, *worker.Run) error  { return nil }
+func (*Portless) JobType() string                        { return "portless" }
+func (*Portless) Run(context.Context, *worker.Run) error { return nil }
+
+// An entry that might not be launched is added with a warning, as what it needs may come later.
+func TestAddWarns(t *testing.T) {
+	w := newWorld(t)
+	if a := w.add("every day at 7pm", 1); len(a.Warnings) != 2 || !strings.Contains(a.Warnings[0], "no worker has served it") || !strings.Contains(a.Warnings[1], "no engine has registered it") {
+		t.Errorf("warnings: %q", a.Warnings)
+	}
+	w.engine(2)
+	w.until("the type is registered", func() bool { return len(w.add("every day at 7pm", 2).Warnings) == 0 })
+}
+
 // What cannot be launched stays as it is, is recorded with the reason, and keeps nothing else from running.
 func TestRefused(t *testing.T) {
 	w := newWorld(t)
-	w.engine(2)
+	w.engine(2, &Numbers{}, &Portless{})
 	w.listen()
 	refused := map[string]struct{ payload, why string }{
-		"unknown": {`{"cron":"","job":"#'evil/rm","args":["-rf"]}`, `"evil_rm": no engine has registered it`},
-		"code":    {`{"cron":"","job":"(fn [] (launch))","args":[]}`, "no engine has registered it"},
-		"text":    {`beep`, "not a JSON object"},
-		"args":    {`{"cron":"","job":"some_ns_func_name","args":{"a":1}}`, "args are not an array"},
-		"jobless": {`{"cron":"","args":[]}`, "it has no job"},
-		"cron":    {`{"cron":"61 * *","job":"some_ns_func_name"}`, "it has 3 fields: use 7"},
-		"large":   {`{"cron":"","job":"some_ns_func_name","args":["` + strings.Repeat("x", job.MaxLaunch) + `"]}`, "at most"},
+		"unknown":  {`{"cron":"","job":"#'evil/rm","args":["-rf"]}`, `"evil_rm": no engine has registered it`},
+		"code":     {`{"cron":"","job":"(fn [] (launch))","args":[]}`, "no engine has registered it"},
+		"text":     {`beep`, "not a JSON object"},
+		"args":     {`{"cron":"","job":"some_ns_func_name","args":{"a":1}}`, "args are not an array"},
+		"jobless":  {`{"cron":"","args":[]}`, "it has no job"},
+		"cron":     {`{"cron":"61 * *","job":"some_ns_func_name"}`, "it has 3 fields: use 7"},
+		"kind":     {`{"cron":"","job":"numbers","args":["x"]}`, `["x"] is not a whole number: the In port "in" of type "numbers" takes nothing else`},
+		"portless": {`{"cron":"","job":"portless","args":["x"]}`, `type "portless" has no In port that the args ["x"] could go to`},
+		"large":    {`{"cron":"","job":"some_ns_func_name","args":["` + strings.Repeat("x", job.MaxLaunch) + `"]}`, "at most"},
 	}
 	for id, c := range refused {
 		w.put(id, c.payload, time.Now())

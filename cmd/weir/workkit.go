@@ -78,6 +78,9 @@ func (f *triggerFlags) addEntry(s *settings, c *cobra.Command, name string, args
 		if err != nil {
 			return err
 		}
+		for _, warning := range a.Warnings {
+			fmt.Fprintln(c.ErrOrStderr(), "weir: "+warning)
+		}
 		if !a.New {
 			_, err := fmt.Fprintln(c.ErrOrStderr(), "weir: it is there already, and is left as it is")
 			if err != nil {
