@@ -37,8 +37,8 @@ func TestCozyErrors(t *testing.T) {
 	}
 	for body, pointers := range map[string][]string{
 		`{}`: {"/type"},
-		`{"type":"@cronn","arguments":7,"options":{"priority":0},"limits":{"parallel":-1},"message":1}`: {"/type", "/arguments", "/limits", "/options/priority", "/message"},
-		`{"type":"@in","arguments":"1h","limits":{"parallels":1}}`:                                      {"/limits"},
+		`{"type":"@cronn","arguments":7,"options":{"priority":0},"limits":{"parallel":-1},"message":1}`: {"/type", "/arguments", "/limits/parallel", "/options/priority", "/message"},
+		`{"type":"@in","arguments":"1h","limits":{"parallels":1}}`:                                      {"/limits/parallels"},
 		`{"type":"@in","arguments":"1h","worker":"other"}`:                                              {"/worker"},
 		`{"type":"@in","arguments":"1h","options":{"arguments":7}}`:                                     {"/options/arguments"},
 	} {

@@ -238,14 +238,31 @@ func cozyLimits(o *cozyObject) (l trigger.Limits) {
 	if !ok {
 		return l
 	}
-	if err := decode(raw, &l); err != nil {
-		o.refuse("limits", "%v", err)
-		return trigger.Limits{}
+	limits := o.object(o.at+"/limits", raw)
+	fields := []struct {
+		name string
+		to   any
+	}{
+		{"parallel", &l.Parallel}, {"queue", &l.Queue}, {"overflow", &l.Overflow}, {"throttle", &l.Throttle}, {"debounce", &l.Debounce}, {"payload", &l.Payload},
 	}
+	wrong := len(*o.wrong)
+	for _, f := range fields {
+		if raw, ok := limits.take(f.name); ok {
+			if err := decode(raw, f.to); err != nil {
+				limits.refuse(f.name, "%s", strings.TrimPrefix(err.Error(), "it "))
+			}
+		}
+	}
+	limits.end()
 	d := trigger.Definition{Launch: &trigger.Launch{Type: "any"}, Limits: l}
-	if err := d.Validate(time.Time{}); err != nil {
-		_, why, _ := strings.Cut(err.Error(), ": ")
-		o.refuse("limits", "%s", why)
+	err := d.Validate(time.Time{})
+	if err == nil || len(*o.wrong) > wrong {
+		return l
+	}
+	_, why, _ := strings.Cut(err.Error(), ": ")
+	for one := range strings.SplitSeq(why, "; ") {
+		name, rest, _ := strings.Cut(one, " ") // each begins with the field that it is about
+		limits.refuse(name, "%s", rest)
 	}
 	return l
 }

@@ -73,6 +73,16 @@ func KindOf(err error) Kind {
 			return k.Kind
 		}
 	}
+	if p := new(Problem); errors.As(err, &p) {
+		for _, k := range kinds {
+			if k.Code == p.Code {
+				return k.Kind
+			}
+		}
+		if p.Status < http.StatusInternalServerError {
+			return Kind{p.Code, p.Status, kindUsage.Exit}
+		}
+	}
 	if len(graphfile.Problems(err)) > 0 {
 		return kindUsage
 	}

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/weirworks/weir/internal/storecall"
+	"github.com/weirworks/weir/internal/strict"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -358,96 +358,4 @@ func encode(w io.Writer, v any) error {
 }
 
 // decode reads a body, of which all keys must be known.
-func decode(raw []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	var typ *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &typ):
-		return fmt.Errorf("%s is %s: use %s", cmp.Or(typ.Field, "it"), article(typ.Value), article(kindName(typ.Type)))
-	}
-	if _, quoted, ok := strings.Cut(err.Error(), "unknown field "); ok {
-		name := strings.Trim(quoted, `"`)
-		t, _ := lacking(raw, reflect.TypeOf(v), name)
-		return fmt.Errorf("unknown key %.80q: %s", name, port.Suggest(name, keysOf(t)))
-	}
-	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
-}
-
-// lacking finds the type of the object in a body of type t that has a key which is unknown there; else it is t.
-func lacking(raw []byte, t reflect.Type, name string) (in reflect.Type, found bool) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch t.Kind() {
-	case reflect.Slice:
-		var all []json.RawMessage
-		if json.Unmarshal(raw, &all) == nil {
-			for _, one := range all {
-				if in, found := lacking(one, t.Elem(), name); found {
-					return in, true
-				}
-			}
-		}
-	case reflect.Struct:
-		var object map[string]json.RawMessage
-		if json.Unmarshal(raw, &object) != nil {
-			break
-		}
-		if _, has := object[name]; has && !slices.Contains(keysOf(t), name) {
-			return t, true
-		}
-		for _, f := range reflect.VisibleFields(t) {
-			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if in, found := lacking(object[key], f.Type, name); found {
-				return in, true
-			}
-		}
-	}
-	return t, false
-}
-
-// keysOf are the keys that an object of a type can have.
-func keysOf(t reflect.Type) (keys []string) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	for _, f := range reflect.VisibleFields(t) { // with those of embedded structs
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name != "" && name != "-" {
-			keys = append(keys, name)
-		}
-	}
-	return keys
-}
-
-// kindName is what a Go type is called in JSON.
-func kindName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "string"
-	case reflect.Bool:
-		return "boolean"
-	case reflect.Slice, reflect.Array:
-		return "array"
-	case reflect.Map, reflect.Struct:
-		return "object"
-	}
-	return "number"
-}
-
-func article(word string) string {
-	if strings.HasPrefix(word, "a") || strings.HasPrefix(word, "o") {
-		return "an " + word
-	}
-	if word == "bool" {
-		word = "boolean"
-	}
-	return "a " + word
-}
+func decode(raw []byte, v any) error { return strict.Decode(raw, v) }

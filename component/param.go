@@ -21,7 +21,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf(`%w: write it like "1.5s" or "200ms"`, err)
+		return fmt.Errorf(`%.40q is not a duration: write it like "1.5s", "30m" or "24h"`, text)
 	}
 	*d = Duration(v)
 	return nil

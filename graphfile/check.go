@@ -136,10 +136,10 @@ func (c *checker) graph(s *scope) {
 		t.add(f.Pos, "sequential_key", "%v", err)
 	}
 	if f.Unique != nil && s.outer != nil {
-		t.add(f.Pos, "unique", "a graph goes with the one that it is in: say it there")
+		t.add(f.Unique.Pos, "unique", "a graph goes with the one that it is in: say it there")
 	} else if f.Unique != nil {
 		if _, err := f.Unique.By(); err != nil {
-			t.add(f.Pos, "unique", "%v", err)
+			t.add(f.Unique.Pos, "unique", "%v", err)
 		}
 	}
 	t.priority(f.Pos, "priority", f.Priority)

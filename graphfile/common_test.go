@@ -16,6 +16,11 @@ import (
 func bare(f *graphfile.File) *graphfile.File {
 	c := *f
 	c.Source, c.Pos = "", graphfile.Pos{}
+	if c.Unique != nil {
+		by := *c.Unique
+		by.Pos = graphfile.Pos{}
+		c.Unique = &by
+	}
 	c.Params = slices.Clone(c.Params)
 	for i := range c.Params {
 		c.Params[i].Pos = graphfile.Pos{}

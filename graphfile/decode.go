@@ -61,7 +61,7 @@ func unique(v *value) *Unique {
 	if !v.is(object) {
 		return nil
 	}
-	return &Unique{Key: str(v.get("key")), For: str(v.get("for"))}
+	return &Unique{Key: str(v.get("key")), For: str(v.get("for")), Pos: v.pos}
 }
 
 func (d decoder) file(v *value, name, path string) File {

@@ -71,6 +71,8 @@ type Unique struct {
 	Key string
 	// For is the window, a time like 1h; empty: until done.
 	For string
+	// Pos is where it is said.
+	Pos Pos
 }
 
 // By is what it says.

@@ -60,10 +60,8 @@ func (c Config) Validate() error {
 func newStore(cfg Config) (*Store, error) {
 	u, err := url.Parse(cfg.URL)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: the URL of the server: %w", job.ErrConfig, errors.Unwrap(err)) // without what may be secret
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("%w: the URL of the server: use one like http://127.0.0.1:8080 or https://weir.example.com", job.ErrConfig)
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("%w: the URL of the server is incomplete or malformed: use one like http://127.0.0.1:8080 or https://weir.example.com", job.ErrConfig)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("%w: the URL of the server has a name, a password, a query or a fragment: a token is given beside it", job.ErrConfig)
 	case strings.ContainsAny(cfg.Token, " \r\n\t"):

@@ -130,7 +130,7 @@ func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name str
 		n.Queue = DefaultQueue
 	}
 	if (n.Parent == "") != (n.Name == "") {
-		return nil, fmt.Errorf("%w: a child job needs both Parent and Name, a root neither", ErrName)
+		return nil, fmt.Errorf("%w: a child has both a parent and a name, and a root has neither: give both or none", ErrName)
 	}
 	typ, err := find(ctx, n.Queue, n.Type)
 	if err != nil {

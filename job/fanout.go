@@ -12,9 +12,9 @@ func (p *Plan) checkFanOut() error {
 	for i := range p.Nodes {
 		for _, pt := range p.Nodes[i].Ports {
 			if n := p.fanOut(portAt{i, pt.Dir, pt.Name}, counted); n > MaxFanOut {
-				return fmt.Errorf("%w: job %d (%.40q) of the plan: port %s feeds %d ports of jobs (two instances count as one), at most %d are allowed: "+
+				return fmt.Errorf("%w: %s: port %s feeds %d ports of jobs (two instances count as one), at most %d are allowed: "+
 					"put jobs in between that pass messages on, each to some of the others, or publish to a channel",
-					ErrTooLarge, i, p.Nodes[i].Name, pt.Name, n, MaxFanOut)
+					ErrTooLarge, p.which(i), pt.Name, n, MaxFanOut)
 			}
 		}
 	}

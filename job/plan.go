@@ -199,13 +199,13 @@ func (p *Plan) Validate() error {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		if err := p.checkNode(i, n); err != nil {
-			return fmt.Errorf("job %d (%.40q) of the plan: %w", i, n.Name, err)
+			return fmt.Errorf("%s: %w", p.which(i), err)
 		}
 		if up := n.Parent; i > 0 && p.Nodes[up].Graph {
 			depth[i] = depth[up] + 1
 		}
 		if depth[i] > MaxDepth {
-			return fmt.Errorf("%w: job %d (%.40q) of the plan is within more than %d graphs", ErrTooLarge, i, n.Name, MaxDepth)
+			return fmt.Errorf("%w: %s is within more than %d graphs", ErrTooLarge, p.which(i), MaxDepth)
 		}
 		key := place{n.Parent, n.Name}
 		if i > 0 && names[key] {
@@ -292,6 +292,19 @@ func (n *Node) has(t Target) bool {
 		}
 	}
 	return false
+}
+
+// which names a job of the plan to people.
+func (p *Plan) which(i int) string {
+	switch n := &p.Nodes[i]; {
+	case n.Name != "":
+		return fmt.Sprintf("job %.80q of the plan", n.Name)
+	case i == 0 && n.Type != "":
+		return fmt.Sprintf("root job of type %.80q", n.Type)
+	case i == 0:
+		return "root job"
+	}
+	return fmt.Sprintf("job %d of the plan", i)
 }
 
 // CheckName reports whether a name of the given kind ("type", "queue", "job name",

@@ -133,7 +133,7 @@ func TestFanOutOfPlans(t *testing.T) {
 	}
 	for _, p := range []*job.Plan{wide(1, 2*job.MaxFanOut+1), wide(11, job.MaxFanOut/5)} {
 		err := p.Validate()
-		if !errors.Is(err, job.ErrTooLarge) || !strings.Contains(err.Error(), `("source") of the plan: port out feeds 5`) {
+		if !errors.Is(err, job.ErrTooLarge) || !strings.Contains(err.Error(), `job "source" of the plan: port out feeds 5`) {
 			t.Error(err)
 		}
 	}

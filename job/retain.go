@@ -101,7 +101,7 @@ func (o *startOptions) keep(plan *Plan, child bool) (*Plan, error) {
 
 // ParseRetention reads a time like 90s, 12h, 7d or 1d12h, or "forever".
 func ParseRetention(text string) (time.Duration, error) {
-	bad := fmt.Errorf("%w: %.40q is not a retention: use a time like 90s, 12h or 7d, or forever", ErrName, text)
+	bad := fmt.Errorf("%w: %.40q is not a retention: use a time like 90s, 12h or 7d, or forever", ErrValue, text)
 	if text == "forever" {
 		return Forever, nil
 	}

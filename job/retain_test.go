@@ -25,7 +25,7 @@ func TestParseRetention(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "d", "0", "0d", "-1d", "1d-1h", "1.5d", "7", "7 d", "1us", "65536d", "for ever", "1dd", "65535d2562047h", strings.Repeat("9", 100)} {
-		if d, err := job.ParseRetention(text); !errors.Is(err, job.ErrName) {
+		if d, err := job.ParseRetention(text); !errors.Is(err, job.ErrValue) {
 			t.Errorf("%q is %s, %v", text, d, err)
 		}
 	}

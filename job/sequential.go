@@ -97,7 +97,7 @@ func (o *startOptions) sequence(plan *Plan, child bool) (*Plan, error) {
 }
 
 func errKeyedChild(key string) error {
-	return fmt.Errorf("%w: a child cannot have the sequential key %.80q: start it as a tree of its own, or give the key to its root", ErrName, key)
+	return fmt.Errorf("%w: a child cannot have the sequential key %.80q: start it as a tree of its own, or give the key to its root", ErrValue, key)
 }
 
 // placed returns the ID of a root with a plan: in the shard of its key, if it has one.

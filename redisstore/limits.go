@@ -37,7 +37,7 @@ func (s *Store) SetQueueLimit(ctx context.Context, queue string, n int) error {
 		return err
 	}
 	if n < 0 {
-		return fmt.Errorf("%w: a limit of %d runs at once in queue %q: use at least 1, or 0 for none", job.ErrName, n, queue)
+		return fmt.Errorf("%w: a limit of %d runs at once in queue %q: use at least 1, or 0 for none", job.ErrValue, n, queue)
 	}
 	err := s.setPlaces(ctx, job.RunLimit{Queue: queue, Max: n})
 	if err == nil && n == 0 {

@@ -57,7 +57,7 @@ func parseCron(text string, loc *time.Location) (rule, *Error) {
 	case 7:
 		return nil, refuse("", "it has 7 fields: use 5 (minute hour day-of-month month day-of-week), or 6 with the second first; 7 fields with the year first are the dialect cron7")
 	default:
-		return nil, refuse("", "it has %d fields: use 5 (minute hour day-of-month month day-of-week), or 6 with the second first", len(parts))
+		return nil, refuse("", "it has %s: use 5 (minute hour day-of-month month day-of-week), or 6 with the second first", fieldCount(len(parts)))
 	}
 	c := &clock{either: true, loc: loc, year: values{spans: []span{{1, 9999, 1}}, any: true}}
 	for i, to := range []*values{&c.second, &c.minute, &c.hour, &c.day, &c.month, &c.weekday} {

@@ -27,7 +27,7 @@ func parseCron7(text string, loc *time.Location) (rule, *Error) {
 	}
 	parts := strings.Fields(text)
 	if len(parts) != len(cron7Fields) {
-		return nil, refuse("", "it has %d fields: use 7 (year month day-of-month day-of-week hour minute second)", len(parts))
+		return nil, refuse("", "it has %s: use 7 (year month day-of-month day-of-week hour minute second)", fieldCount(len(parts)))
 	}
 	c := &clock{seven: true, loc: loc}
 	for i, to := range []*values{&c.year, &c.month, &c.day, nil, &c.hour, &c.minute, &c.second} {

@@ -7,6 +7,14 @@ import (
 	"strings"
 )
 
+// fieldCount is how many fields there are, in words.
+func fieldCount(n int) string {
+	if n == 1 {
+		return "1 field"
+	}
+	return strconv.Itoa(n) + " fields"
+}
+
 // field is one of the fields of a cron expression.
 type field struct {
 	name     string

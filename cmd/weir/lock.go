@@ -47,8 +47,8 @@ wait; it runs when it is unlocked. The lock outlives this command.`,
 			})
 		},
 	}
-	c.Flags().DurationVar(&ttl, "ttl", 10*time.Minute, "how long, if nobody unlocks it before")
-	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for a run in progress, or another lock, to end, like 5s")
+	spanVar(c.Flags(), &ttl, "ttl", 10*time.Minute, "how long, if nobody unlocks it before")
+	spanVar(c.Flags(), &wait, "wait", 0, "how long to wait for a run in progress, or another lock, to end, like 5s")
 	return c
 }
 

@@ -81,7 +81,7 @@ and of any job with --tree, it is the log of all jobs below it. A tree keeps som
 	}
 	c.Flags().BoolVar(&f.tree, "tree", false, "the log of the job and of all jobs below it")
 	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with what comes, until Ctrl-C")
-	c.Flags().DurationVar(&f.since, "since", 0, "only entries of so long ago, like 5m, and all of them unless -n says otherwise")
+	spanVar(c.Flags(), &f.since, "since", 0, "only entries of so long ago, like 5m, and all of them unless -n says otherwise")
 	c.Flags().IntVarP(&f.number, "number", "n", 100, "at most so many entries, the last ones")
 	s.formats(c, "table", "json", "jsonl", "yaml")
 	return c

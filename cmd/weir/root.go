@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,6 +57,19 @@ var negative = regexp.MustCompile(`^unknown shorthand flag: '\d' in (-.*)$`)
 func flagError(c *cobra.Command, err error) error {
 	if m := negative.FindStringSubmatch(err.Error()); m != nil {
 		err = fmt.Errorf("%s is read as a flag: write it behind --, as in %s … -- %s", m[1], c.CommandPath(), m[1])
+	}
+	var number *strconv.NumError
+	if errors.As(err, &number) {
+		what := "use a whole number"
+		switch {
+		case errors.Is(number, strconv.ErrRange):
+			what = "the number is too large"
+		case number.Func == "ParseBool":
+			what = "use true or false"
+		case number.Func == "ParseFloat":
+			what = "use a number"
+		}
+		err = errors.New(strings.TrimSuffix(err.Error(), number.Error()) + what)
 	}
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
 		var flags []string
@@ -273,7 +287,11 @@ func (s *settings) anyConfig() (redisstore.Config, error) {
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {
-			return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+			given := counted(len(args), "word") + " given"
+			if len(args) == 1 {
+				given = fmt.Sprintf("%.80q is given", args[0])
+			}
+			return usageError{fmt.Errorf("%s: write it as %s; see %s --help", given, strings.TrimSuffix(c.UseLine(), " [flags]"), c.CommandPath())}
 		}
 		return nil
 	}

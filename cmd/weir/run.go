@@ -70,10 +70,10 @@ one, or an alias. It gets a run that begins after this command, whatever it wait
 	f.add(c)
 	c.Flags().StringArrayVar(&f.in, "in", nil, "message for an input of the graph, `PORT=VALUE|@FILE|-`")
 	c.Flags().BoolVar(&f.asText, "text", false, "--in: "+textHelp)
-	c.Flags().DurationVar(&f.timeout, "timeout", 0, "give up after this time, like 30s (default: never)")
+	spanVar(c.Flags(), &f.timeout, "timeout", 0, "give up after this time, like 30s (default: never)")
 	c.Flags().BoolVar(&f.picture, "draw", false, "draw the jobs at the end, on standard error")
 	c.Flags().BoolVar(&f.force, "force", false, "of a job: also if it failed or is terminated")
-	c.Flags().DurationVar(&f.after, "after", 0, "of a job: after this time, like 10m")
+	spanVar(c.Flags(), &f.after, "after", 0, "of a job: after this time, like 10m")
 	f.flags(s, c)
 	c.Flags().Lookup("output").Usage = "of a graph table or json; of jobs, with --dry-run, table, json or name"
 	c.Flags().Lookup("label").Usage = "of a graph: a label of it, `KEY=VALUE`; else jobs with this label, KEY[=VALUE]"

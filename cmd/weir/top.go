@@ -64,6 +64,6 @@ reached the last picture stays, and says so.`,
 			})
 		},
 	}
-	c.Flags().DurationVar(&interval, "interval", time.Second, "how often to look, like 5s")
+	spanVar(c.Flags(), &interval, "interval", time.Second, "how often to look, like 5s")
 	return c
 }

@@ -74,7 +74,7 @@ in place on a terminal, else whenever something has changed.`,
 	c.Flags().IntVar(&f.depth, "depth", levelsShown, "show so many levels below the first job; 0 for all")
 	c.Flags().BoolVar(&f.all, "all", false, "show each job, also of many that are alike")
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "draw again and again, until Ctrl-C")
-	c.Flags().DurationVar(&f.every, "interval", time.Second, "how often --watch looks")
+	spanVar(c.Flags(), &f.every, "interval", time.Second, "how often --watch looks")
 	s.formats(c, outputs...)
 	return c
 }

@@ -18,7 +18,7 @@ type uniqueFlags struct {
 func (u *uniqueFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&u.on, "unique", false, "only if no job of the type with the same args is there that has not settled")
 	flags.StringVar(&u.by.Key, "unique-key", "", "only if no job with this `KEY` is there")
-	flags.DurationVar(&u.by.For, "unique-for", 0, "only if no such job was created in that time, whether it has settled or not")
+	spanVar(flags, &u.by.For, "unique-for", 0, "only if no such job was created in that time, whether it has settled or not")
 }
 
 // value is by what the job is unique; nil: by nothing.

@@ -5,6 +5,7 @@ package clockwork
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -30,14 +31,30 @@ func CheckMissed(value string) error {
 
 // Parse reads a schedule: a cron expression, or one of another dialect with its tag. Repeat is none, as it counts from runs.
 func Parse(text, zone string, now time.Time) (schedule.Schedule, error) {
-	kind := schedule.Cron
+	kind, tagged := schedule.Cron, false
 	if tag, rest, ok := strings.Cut(text, ":"); ok && slices.Contains(schedule.Kinds(), schedule.Kind(tag)) {
-		kind, text = schedule.Kind(tag), rest
+		kind, text, tagged = schedule.Kind(tag), rest, true
 	}
 	if kind == schedule.Repeat {
 		return schedule.Schedule{}, errors.New("repeat counts from the runs of a job that repeats: use another dialect here")
 	}
-	return schedule.Parse(kind, text, zone, now)
+	s, err := schedule.Parse(kind, text, zone, now)
+	if err != nil && !tagged {
+		err = hint(err, text, zone, now)
+	}
+	return s, err
+}
+
+// hint adds to why a text without a tag is no cron expression what it is instead.
+func hint(err error, text, zone string, now time.Time) error {
+	kind, rest := schedule.Detect(text)
+	if kind == schedule.Cron || kind == schedule.Repeat {
+		return err
+	}
+	if _, other := schedule.Parse(kind, rest, zone, now); other != nil {
+		return err
+	}
+	return fmt.Errorf("%w; without a tag a text is read as cron: did you mean %s:%s", err, kind, rest)
 }
 
 // Clock follows a schedule from run to run.

@@ -1,8 +1,6 @@
 package term
 
 import (
-	"fmt"
-
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -14,7 +12,15 @@ func (s Style) Next(i *job.Info) string {
 	}
 	text := "next run " + s.In(i.Next)
 	if r := i.Repeat; r != nil && r.Count > 0 {
-		text += fmt.Sprintf(", completed %s times", Number(r.Count))
+		text += ", completed " + Times(r.Count)
 	}
 	return text
+}
+
+// Times is how often something happened: once, 3 times.
+func Times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return Number(n) + " times"
 }

@@ -17,10 +17,13 @@ func TestNext(t *testing.T) {
 	now := time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 	next := now.Add(90 * time.Minute)
 	for want, i := range map[string]job.Info{
-		"next run in 1h":                        {Type: "trigger", Status: statemachine.Suspended, Next: next},
-		"next run in 1h, completed 1,204 times": {Type: "report", Status: statemachine.Scheduled, Next: next, Repeat: &job.Repeats{Count: 1204}},
-		"next run at 2026-03-10T13:30:00Z":      {Type: "report", Status: statemachine.Scheduled, Next: next, Repeat: &job.Repeats{}},
-		"":                                      {Type: "report", Status: statemachine.Running, Next: next},
+		"next run in 1h30m":                        {Type: "trigger", Status: statemachine.Suspended, Next: next},
+		"next run in 1h30m, completed 1,204 times": {Type: "report", Status: statemachine.Scheduled, Next: next, Repeat: &job.Repeats{Count: 1204}},
+		"next run at 2026-03-10T13:30:00Z":         {Type: "report", Status: statemachine.Scheduled, Next: next, Repeat: &job.Repeats{}},
+		"next run in 1s":                           {Type: "report", Status: statemachine.Scheduled, Next: now.Add(300 * time.Millisecond)},
+		"next run now":                             {Type: "report", Status: statemachine.Scheduled, Next: now.Add(-time.Second)},
+		"completed once":                           {Type: "report", Status: statemachine.Scheduled, Next: next, Repeat: &job.Repeats{Count: 1}},
+		"":                                         {Type: "report", Status: statemachine.Running, Next: next},
 	} {
 		var out bytes.Buffer
 		i.ID = "019e1f0e-5a3c-7c1d-9f7e-0a4b7c2d8e11"

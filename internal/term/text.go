@@ -150,7 +150,7 @@ func (s Style) Ago(t time.Time) string {
 	return s.Age(t) + " ago"
 }
 
-// In is when something is to be, in a sentence: "in 3m", or "at" and the time.
+// In is when something is to be, in a sentence: "in 3m20s", "now" if it should have been, or "at" and the time.
 func (s Style) In(t time.Time) string {
 	if s.ISO {
 		return "at " + s.Age(t)
@@ -159,7 +159,10 @@ func (s Style) In(t time.Time) string {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	return "in " + span(max(t.Sub(now), 0))
+	if d := t.Sub(now); d > 0 {
+		return "in " + Duration((d + time.Second - 1).Truncate(time.Second)) // never in 0s
+	}
+	return "now"
 }
 
 // span writes a time span in one unit, rounded down.
