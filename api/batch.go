@@ -55,6 +55,7 @@ type Creations struct {
 type CreatedJob struct {
 	ID      job.ID   `json:"id,omitempty" doc:"of the job; missing if there is a problem"`
 	Created bool     `json:"created" doc:"false if it was there already, under its key or its unique key"`
+	Merged  bool     `json:"merged,omitempty" doc:"it was there under its unique key, and the args were merged into its own"`
 	Problem *Problem `json:"problem,omitempty"`
 }
 
@@ -120,7 +121,7 @@ func createJobs(ctx context.Context, s *session, in *batchInput) (*reply[Created
 		if one.Err != nil {
 			out.Jobs[at[n]].Problem = problemOf(one.Err)
 		} else {
-			out.Jobs[at[n]] = CreatedJob{ID: one.Handle.ID(), Created: one.Handle.Created()}
+			out.Jobs[at[n]] = CreatedJob{ID: one.Handle.ID(), Created: one.Handle.Created(), Merged: one.Handle.Merged()}
 		}
 	}
 	for _, one := range out.Jobs {

@@ -243,6 +243,7 @@ func startGraph(ctx context.Context, s *session, in *startInput) (*started, erro
 	if err != nil {
 		return nil, err
 	}
+	v.Outcome = Outcome(h)
 	out := &started{Status: http.StatusCreated, Location: "/v1/jobs/" + string(h.ID()), Body: v}
 	if !h.Created() {
 		out.Status = http.StatusOK

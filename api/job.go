@@ -38,6 +38,9 @@ type Job struct {
 	Turn          *job.Turn                  `json:"turn,omitempty" doc:"its place among the trees with its sequential key; only where one job is shown"`
 	ExpiresAt     *time.Time                 `json:"expires_at"` // when it is deleted, if it has settled and stays so
 	Unread        bool                       `json:"unread"`     // it is past its retention, and kept as Out ports hold unread messages
+	NextAt        *time.Time                 `json:"next_at,omitempty" doc:"when it goes on by itself: a scheduled job runs then, a suspended one has a timer"`
+	Args          json.RawMessage            `json:"args,omitempty" doc:"the parameters of its worker; only where one job is shown"`
+	Outcome       string                     `json:"outcome,omitempty" doc:"only in the answer of what creates it: created; found, as it was there under its key or unique key; or merged, found and given the args"`
 	TryCount      int                        `json:"try_count"`
 	Errors        []Failure                  `json:"errors"`
 	State         map[string]json.RawMessage `json:"state,omitzero"` // only where it was asked for
@@ -121,7 +124,7 @@ func JobOf(i *job.Info) *Job {
 		ID: i.ID, Name: OrNull(i.Name), Type: i.Type, Queue: i.Queue, Priority: i.Priority, Status: string(i.Status), Reason: OrNull(i.Reason),
 		Parent: OrNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
 		CreatedBy: OrNull(i.By), RanAt: timeOrNull(i.Ran), ExpiresAt: timeOrNull(i.Expires),
-		Unread: i.Unread, TryCount: i.Tries, Options: optionsOf(i.Options), Repeat: repeatOf(i.Repeat), SequentialKey: OrNull(i.SequentialKey), UniqueKey: OrNull(i.UniqueKey),
+		NextAt: timeOrNull(i.Next), Unread: i.Unread, TryCount: i.Tries, Options: optionsOf(i.Options), Repeat: repeatOf(i.Repeat), SequentialKey: OrNull(i.SequentialKey), UniqueKey: OrNull(i.UniqueKey),
 		In: map[string]Port{}, Out: map[string]Port{}, Labels: map[string]string{},
 	}
 	maps.Copy(v.Labels, i.Labels)
@@ -161,6 +164,7 @@ func FullJob(ctx context.Context, h *job.Handle) (*Job, error) {
 	}
 	v := JobOf(info)
 	v.Fill(d)
+	v.Args = info.Args
 	if info.SequentialKey != "" {
 		turn, err := h.Turn(ctx)
 		if err != nil {

@@ -70,23 +70,25 @@ func (s *Server) jobOperations() {
 
 // JobFilter says which jobs are meant.
 type JobFilter struct {
-	Status []string  `query:"status" doc:"one of these statuses, with commas between them"`
-	Type   string    `query:"type" doc:"a worker type, or the name of a graph"`
-	Queue  string    `query:"queue"`
-	Label  []string  `query:"label" doc:"KEY=VALUE, or KEY for any value; several with commas: all of them"`
-	Alias  string    `query:"alias" doc:"a pattern of aliases: * stands for any characters, ? for one"`
-	Path   string    `query:"path" doc:"a path of names with patterns: shop/pay/* are the children of shop/pay, shop/** is shop and all below it; the first name may be a pattern of aliases"`
-	Name   string    `query:"name" doc:"a pattern of the name as a child; it includes all"`
-	State  []string  `query:"state" doc:"keys that the state of the job has, with commas between them: all of these"`
-	Since  time.Time `query:"since" doc:"created then, or later"`
-	Until  time.Time `query:"until" doc:"created before"`
-	All    bool      `query:"all" doc:"jobs below others, too"`
+	Status        []string  `query:"status" doc:"one of these statuses, with commas between them"`
+	Type          string    `query:"type" doc:"a worker type, or the name of a graph"`
+	Queue         string    `query:"queue"`
+	Label         []string  `query:"label" doc:"KEY=VALUE, or KEY for any value; several with commas: all of them"`
+	Alias         string    `query:"alias" doc:"a pattern of aliases: * stands for any characters, ? for one"`
+	Path          string    `query:"path" doc:"a path of names with patterns: shop/pay/* are the children of shop/pay, shop/** is shop and all below it; the first name may be a pattern of aliases"`
+	Name          string    `query:"name" doc:"a pattern of the name as a child; it includes all"`
+	State         []string  `query:"state" doc:"keys that the state of the job has, with commas between them: all of these"`
+	SequentialKey string    `query:"sequential_key" doc:"of the job's tree"`
+	UniqueKey     string    `query:"unique_key" doc:"of a root"`
+	Since         time.Time `query:"since" doc:"created then, or later"`
+	Until         time.Time `query:"until" doc:"created before"`
+	All           bool      `query:"all" doc:"jobs below others, too"`
 }
 
 func (q *JobFilter) filter() (job.Filter, error) {
 	f := job.Filter{
 		Type: q.Type, Queue: q.Queue, Alias: q.Alias, Path: q.Path, Name: q.Name, StateKeys: q.State,
-		Since: q.Since, Until: q.Until, All: q.All, Labels: map[string]string{},
+		SequentialKey: q.SequentialKey, UniqueKey: q.UniqueKey, Since: q.Since, Until: q.Until, All: q.All, Labels: map[string]string{},
 	}
 	statuses := statemachine.Statuses()
 	for _, text := range q.Status {
@@ -202,11 +204,32 @@ func createJob(ctx context.Context, s *session, in *createInput) (*created, erro
 		return nil, err
 	}
 	v, err := FullJob(ctx, h)
+	if v != nil {
+		v.Outcome = Outcome(h)
+	}
 	out := &created{Status: http.StatusCreated, Location: "/v1/jobs/" + string(h.ID()), Body: v}
 	if n.Unique != nil && !h.Created() {
 		out.Status = http.StatusOK
 	}
 	return out, err
+}
+
+// What became of a job that was to be created.
+const (
+	OutcomeCreated = "created"
+	OutcomeFound   = "found"  // it was there under its key or unique key
+	OutcomeMerged  = "merged" // found, and the args were merged into its own
+)
+
+// Outcome says what became of the job for which a handle was returned.
+func Outcome(h *job.Handle) string {
+	switch {
+	case h.Created():
+		return OutcomeCreated
+	case h.Merged():
+		return OutcomeMerged
+	}
+	return OutcomeFound
 }
 
 // New returns what is to be created. now is the clock of the store.

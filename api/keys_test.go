@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,7 +43,17 @@ func TestUniqueKeyOverHTTP(t *testing.T) {
 
 	const merge = `{"type":"map","args":{"expr":"it+1"},"in":"1h","unique":{"key":"merged","merge":true}}`
 	merged := create(merge, http.StatusCreated)
-	create(strings.ReplaceAll(merge, "it+1", "it+2"), http.StatusOK)
+	again := create(strings.ReplaceAll(merge, "it+1", "it+2"), http.StatusOK)
+	if got := []string{first.Outcome, same.Outcome, merged.Outcome, again.Outcome}; !slices.Equal(got, []string{"created", "found", "created", "merged"}) {
+		t.Errorf("outcomes %q", got)
+	}
+	if args := string(again.Args); !strings.Contains(args, "it+2") {
+		t.Errorf("the answer shows args %s", args)
+	}
+	var found api.JobPage
+	if s.ask("GET", "/v1/jobs?unique_key=merged", nil).is(http.StatusOK, &found); len(found.Jobs) != 1 || found.Jobs[0].ID != merged.ID || found.Jobs[0].NextAt == nil {
+		t.Errorf("jobs with the key: %+v", found.Jobs)
+	}
 	if info, err := s.store.Info(t.Context(), merged.ID); err != nil || !strings.Contains(string(info.Args), "it+2") {
 		t.Errorf("after merging: %+v, %v", info, err)
 	}

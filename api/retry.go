@@ -100,10 +100,10 @@ func retryJob(ctx context.Context, s *session, in *struct {
 		return nil, err
 	}
 	if wish.Tree || info.Graph {
-		n, err := h.RetryFailed(ctx, opts...)
+		n, err := h.RetryFailed(s.acting(ctx), opts...)
 		return answer(Retried{n}, err)
 	}
-	return answer(Retried{1}, h.Retry(ctx, opts...))
+	return answer(Retried{1}, h.Retry(s.acting(ctx), opts...))
 }
 
 // FailWish says why a job is to fail.

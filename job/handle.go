@@ -20,6 +20,7 @@ type Handle struct {
 	trace   traceFinder
 	id      ID
 	created bool
+	merged  bool  // see Merged
 	seen    *Info // as it was when the handle was made, if that is known
 	planned *Plan // what the job was created of by this handle, unless that is nil
 	takes   takes
@@ -31,6 +32,10 @@ func (h *Handle) ID() ID { return h.id }
 // Created tells whether the Start that returned this handle created the tree, rather
 // than found it under its alias, its Key or its unique key.
 func (h *Handle) Created() bool { return h.created }
+
+// Merged tells whether the Start that returned this handle found the tree by its unique key and merged the args into those of its root, see
+// UniqueBy.Merge.
+func (h *Handle) Merged() bool { return h.merged }
 
 // Info returns what is known of the job now.
 func (h *Handle) Info(ctx context.Context) (*Info, error) { return h.store.Info(ctx, h.id) }

@@ -35,6 +35,8 @@ type Filter struct {
 	Below ID
 	// StateKeys are keys that the job's state has, whatever their values: all of these.
 	StateKeys []string
+	// SequentialKey and UniqueKey are those of the job's tree, see the functions of these names. Only a root has a unique key.
+	SequentialKey, UniqueKey string
 	// Since and Until limit when the job was created: not before, and before. A job without
 	// parent was created when its ID was made.
 	Since, Until time.Time
@@ -149,6 +151,13 @@ func (f *Filter) checkNames() error {
 			return err
 		}
 	}
+	for kind, key := range map[string]string{"sequential": f.SequentialKey, "unique": f.UniqueKey} {
+		if key != "" {
+			if err := checkKeyText(kind, key); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -173,6 +182,9 @@ func (f *Filter) Match(i *Info) bool {
 		return false
 	}
 	if f.Type != "" && i.Type != f.Type || f.Queue != "" && i.Queue != f.Queue {
+		return false
+	}
+	if f.SequentialKey != "" && i.SequentialKey != f.SequentialKey || f.UniqueKey != "" && i.UniqueKey != f.UniqueKey {
 		return false
 	}
 	for k, v := range f.Labels {

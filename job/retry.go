@@ -27,6 +27,7 @@ type Attempts interface {
 
 // Retry is how a job is retried by hand. The zero value is a retry now, of the job as it is.
 type Retry struct {
+	By          string          // who retries it, for its log; empty: that is not known
 	Args        json.RawMessage // replace those of the job; nil: it keeps them
 	TypeVersion int             // of its type that Args are of, see Versioned; 0 is 1
 	Name        string          // empty: it keeps its own
@@ -120,17 +121,15 @@ func RetryRunning() RetryOption { return func(o *retryOptions) { o.Running = tru
 func IgnoreRepeat() RetryOption { return func(o *retryOptions) { o.ignoreRepeat = true } }
 
 // Retry gives a job that failed, or whose next try or first run is scheduled, another run: now, or when an option says. Its failures in
-// a row are forgotten. All that the options say happens together, once, or not at all. Other jobs are refused with ErrStatus: Run is
+// a row are forgotten, and its log says what was done and, see WithContext and port.ContextBy, who did it. All that the options say happens together, once, or not at all. Other jobs are refused with ErrStatus: Run is
 // for those that sleep or completed, Force for terminated ones.
 //
 // With RetryAt or RetryAfter a job that repeats runs when its repeat says, unless IgnoreRepeat is given: counted from when the run
 // that failed was due and when it started, and from now as its end. If its schedule has no further time it runs now. One that waits for
 // its next repetition goes on waiting. Without a time the run that failed is tried again now. It repeats afterwards in all cases.
 func (h *Handle) Retry(ctx context.Context, opts ...RetryOption) error {
-	if len(opts) == 0 && !h.id.IsRoot() { // which does not repeat
-		return h.store.Apply(ctx, h.id, statemachine.Retry)
-	}
 	var o retryOptions
+	o.By, _ = messageContext(ctx)[port.ContextBy].(string)
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -190,6 +189,30 @@ func (o *retryOptions) check() error {
 	return o.Validate()
 }
 
+// String says who retries the job, and with what: by hand (anna), with other args.
+func (r *Retry) String() string {
+	text := ByHand{By: r.By}.String()
+	if r.Running {
+		text += ", also if it is running"
+	}
+	if len(r.Args) > 0 {
+		text += ", with other args"
+	}
+	if r.Priority != nil {
+		text += fmt.Sprintf(", with priority %d", *r.Priority)
+	}
+	if r.Name != "" {
+		text += ", with the name " + r.Name
+	}
+	switch {
+	case r.Later && !r.At.IsZero():
+		text += ", at " + r.At.UTC().Format(time.RFC3339)
+	case r.Later:
+		text += ", in " + r.Delay.String()
+	}
+	return text
+}
+
 // Validate reports the first field that no job can have.
 func (r *Retry) Validate() error {
 	if r.Delay < 0 {
@@ -198,6 +221,9 @@ func (r *Retry) Validate() error {
 	if r.Name != "" {
 		if err := CheckName("job name", r.Name); err != nil {
 			return err
+		}
+		if strings.Contains(r.Name, "/") {
+			return fmt.Errorf("%w: job name %.80q: a / stands between the names of a path: leave it out", ErrName, r.Name)
 		}
 	}
 	if r.Priority != nil {

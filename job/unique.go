@@ -66,10 +66,10 @@ func hashKey(v any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Validate returns an error that wraps ErrName unless the key, if there is one, and the window can be those of a tree.
+// Validate returns an error that wraps ErrName or ErrValue unless the key, if there is one, and the window can be those of a tree.
 func (u UniqueBy) Validate() error {
 	if u.For != 0 && (u.For < time.Millisecond || u.For > MaxUniqueFor) {
-		return fmt.Errorf("%w: a unique key for %s: use 1ms to %s, or 0 for until the job is done", ErrName, u.For, MaxUniqueFor)
+		return fmt.Errorf("%w: a unique key for %s: use 1ms to %d days, or 0 for until the job is done", ErrValue, u.For, MaxUniqueFor/(24*time.Hour))
 	}
 	if u.Key == "" {
 		return nil
@@ -108,7 +108,7 @@ func (o *startOptions) distinguish(plan *Plan, child bool) (*Plan, error) {
 		plan, changed.Unique = &changed, o.unique
 	}
 	if plan.Unique != nil && o.aliased {
-		return nil, fmt.Errorf("%w: a unique key and the alias %.80q both say which tree is there: use one of them", ErrName, o.alias)
+		return nil, fmt.Errorf("%w: a unique key and the alias %.80q both say which tree is there: use one of them", ErrValue, o.alias)
 	}
 	if child && plan.Unique != nil {
 		return nil, errUniqueChild()
@@ -117,7 +117,7 @@ func (o *startOptions) distinguish(plan *Plan, child bool) (*Plan, error) {
 }
 
 func errUniqueChild() error {
-	return fmt.Errorf("%w: a child cannot have a unique key: its name is unique below its parent; start it as a tree of its own, or give the key to its root", ErrName)
+	return fmt.Errorf("%w: a child cannot have a unique key: its name is unique below its parent; start it as a tree of its own, or give the key to its root", ErrValue)
 }
 
 // distinct returns the plan with its unique key, if it is to have the one of its type and args.
@@ -126,7 +126,7 @@ func (p *Plan) distinct() (*Plan, error) {
 		return p, nil
 	}
 	if p.Unique.Merge && (p.Unique.Key == "" || p.Nodes[0].Graph) {
-		return nil, fmt.Errorf("%w: args are merged into those of a job with the same unique key, which must be given as a text; a graph has none", ErrName)
+		return nil, fmt.Errorf("%w: args are merged into those of a job with the same unique key, which must be given as a text; a graph has none", ErrValue)
 	}
 	if p.Unique.Key != "" {
 		return p, nil
@@ -168,13 +168,14 @@ func (c *Client) standing(ctx context.Context, plan *Plan, err error) (*Handle, 
 	if !errors.As(err, &same) {
 		return nil, err
 	}
+	h := c.handle(same.ID)
 	if root := &plan.Nodes[0]; plan.Unique.Merge && len(root.Args) > 0 {
-		_, err := c.store.MergeArgs(ctx, same.ID, Merging{root.Type, root.TypeVersion, root.Args})
+		h.merged, err = c.store.MergeArgs(ctx, same.ID, Merging{root.Type, root.TypeVersion, root.Args})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return c.handle(same.ID), nil
+	return h, nil
 }
 
 // MergePatch returns a JSON value changed by another one, as RFC 7396 says. An empty target is {}. It is for stores.

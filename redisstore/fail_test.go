@@ -22,7 +22,7 @@ func TestFailByHandFromEveryStatus(t *testing.T) {
 			}
 			e.ok(h.Fail(ctx, "no longer needed\nat all"))
 			i := e.info(id)
-			e.equal(string(status), []any{i.Status, i.Reason}, []any{statemachine.Failed, "by hand (anna): no longer needed"})
+			e.equal(string(status), []any{i.Status, i.Reason}, []any{statemachine.Failed, "by hand (anna): no longer needed …"})
 			fs, err := h.Failures(ctx)
 			e.ok(err)
 			e.equal("failures", []any{len(fs), fs[0].Error}, []any{1, "by hand (anna): no longer needed\nat all"})

@@ -263,6 +263,12 @@ func (s *Store) briefs(ctx context.Context, ids []job.ID, f *job.Filter) ([]*job
 	if len(f.Labels)+len(f.Keys) > 0 {
 		fields = append(fields, "labels")
 	}
+	if f.SequentialKey != "" {
+		fields = append(fields, "key")
+	}
+	if f.UniqueKey != "" {
+		fields = append(fields, "unique")
+	}
 	cmds := make([]*redis.SliceCmd, len(ids))
 	states := make([]*redis.BoolCmd, 0, len(ids)*len(f.StateKeys))
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -39,6 +39,7 @@ func (m *model) retry(id job.ID, r job.Retry) error {
 	}
 	j.token, j.tries, j.reason, j.ending = "", 0, "", false
 	j.soon = r.Delay < longTime
+	j.log = append(j.log, `{"retried":"`+r.String()+`"}`)
 	m.become(j, to)
 	return nil
 }

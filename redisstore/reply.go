@@ -371,6 +371,10 @@ func (d *decoder) brief(id job.ID, fields []string, values []any) *job.Info {
 			i.Name = text(n)
 		case "labels":
 			i.Labels = d.labels(text(n))
+		case "key":
+			i.SequentialKey = text(n)
+		case "unique":
+			i.UniqueKey = uniqueKey(text(n))
 		}
 	}
 	if i.Joining = text(4) == "1"; i.Joining {

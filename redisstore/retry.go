@@ -17,6 +17,14 @@ func (s *Store) Retry(ctx context.Context, id job.ID, r job.Retry) error {
 	if err != nil {
 		return err
 	}
+	note, err := json.Marshal(map[string]string{"retried": r.String()})
+	if err != nil {
+		return err
+	}
+	entry, err := s.secrets.hide(s.secrets.place(job.KindLog, id, ""), note)
+	if err != nil {
+		return err
+	}
 	at, delay, far, seen, priority := "", "", "", "", ""
 	switch {
 	case r.Later && !r.At.IsZero():
@@ -31,7 +39,7 @@ func (s *Store) Retry(ctx context.Context, id job.ID, r job.Retry) error {
 		priority = strconv.Itoa(*r.Priority)
 	}
 	l, err := s.acted(ctx, scriptRetry, id, "", string(id), rand.Text(), flag(r.Running), at, delay, far, seen,
-		args, max(r.TypeVersion, 1), priority, r.Name)
+		args, max(r.TypeVersion, 1), priority, r.Name, entry)
 	if err != nil {
 		return err
 	}
@@ -57,7 +65,10 @@ func (s *Store) Fail(ctx context.Context, id job.ID, f job.ByHand) error {
 		return err
 	}
 	text := f.String()
-	reason, _, _ := strings.Cut(text, "\n")
+	reason, more, _ := strings.Cut(text, "\n")
+	if strings.TrimSpace(more) != "" {
+		reason += " …" // weir show has all of it
+	}
 	d, err := s.secrets.hideDelta(job.Delta{
 		Job: id, Reason: reason, Failure: &job.Failure{At: now, Error: text},
 		Entry: (&job.RunEntry{By: f.By, Error: job.ByHand{Reason: f.Reason}.String()}).Encode(),

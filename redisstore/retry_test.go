@@ -345,3 +345,29 @@ func TestRetryOfARepeatThatMoved(t *testing.T) {
 		e.equal("next run", e.info(i.ID).Next, next.Scheduled)
 	})
 }
+
+// A retry by hand is in the log of its job: who it was, and what they gave it.
+func TestRetryIsLogged(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := job.WithContext(e.Context(), port.Context{port.ContextBy: "anna"})
+		id := e.failed()
+		e.ok(e.typed(id).Retry(ctx))
+		e.end(id, statemachine.Fail)
+		e.ok(e.typed(id).Retry(ctx, job.RetryArgs(map[string]int{"Width": 2}), job.RetryPriority(700), job.RetryAfter(time.Hour)))
+		logs, err := e.store.Logs(e.Context(), id, 100)
+		e.ok(err)
+		var notes []string
+		for _, one := range logs {
+			notes = append(notes, string(one.Entry))
+		}
+		e.equal("notes", notes, []string{`{"retried":"by hand (anna)"}`, `{"retried":"by hand (anna), with other args, with priority 700, in 1h0m0s"}`})
+	})
+}
+
+// A name in which a / is cannot be in a path, and is refused.
+func TestRetryWithASlashInTheName(t *testing.T) {
+	each(t, func(e *env) {
+		h := e.typed(e.failed())
+		e.unchanged("a/b", func() { e.fails(h.Retry(e.Context(), job.RetryName("a/b")), job.ErrName) })
+	})
+}

@@ -203,7 +203,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[gone []]", "job_apply", bareRoot+".1", "run", "a2")
 	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3") // it is in line already
 	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3")
-	b.want("[terminating []]", "job_retry", bareRoot, "h1", "1", "", "", "", "", "", 1, "", "")
+	b.want("[terminating []]", "job_retry", bareRoot, "h1", "1", "", "", "", "", "", 1, "", "", "{}")
 	b.want("[terminating []]", "job_fail", bareRoot, "h2", "x", "{}", "")
 	b.want("[gone []]", "port_close", bareRoot+".1", "i", "in")
 	b.want("[port []]", "port_close", bareRoot, "i", "no")
@@ -223,7 +223,7 @@ func TestScriptsByHandRepeated(t *testing.T) {
 			t.Fatalf("status %s, want %s", got, want)
 		}
 	}
-	fail, retry := []any{bareRoot, "f1", "by hand", "{}", "{}"}, []any{bareRoot, "r1", "", "", 3_600_000, "", "", `{"a":1}`, 1, 9, "n"}
+	fail, retry := []any{bareRoot, "f1", "by hand", "{}", "{}"}, []any{bareRoot, "r1", "", "", 3_600_000, "", "", `{"a":1}`, 1, 9, "n", "{}"}
 	b.want("[ok []]", "job_fail", fail...)
 	b.want("[ok [] T]", "job_retry", retry...)
 	b.want("[ok []]", "job_fail", fail...)
@@ -235,7 +235,7 @@ func TestScriptsByHandRepeated(t *testing.T) {
 		t.Errorf("%d failures are recorded", n)
 	}
 	b.want("[gone []]", "job_fail", bareRoot+".1", "f3", "x", "{}", "")
-	b.want("[gone []]", "job_retry", bareRoot+".1", "r3", "", "", "", "", "", "", 1, "", "")
+	b.want("[gone []]", "job_retry", bareRoot+".1", "r3", "", "", "", "", "", "", 1, "", "", "{}")
 }
 
 // A call that the driver repeats after its reply was lost may come when somebody else has

@@ -283,13 +283,17 @@ func TestUniqueWithOthers(t *testing.T) {
 
 		client := job.NewClient(e.store)
 		_, err := client.Start(e.Context(), solo(""), job.Unique(by), job.Alias("name"))
-		e.fails(err, job.ErrName)
+		e.fails(err, job.ErrValue)
 		child := solo("")
 		child.Parent, child.Nodes[0].Name, child.Unique = a, "kid", &by
-		e.fails(child.Validate(), job.ErrName)
-		for _, bad := range []job.UniqueBy{{Key: strings.Repeat("k", 129)}, {Key: "a\nb"}, {Key: "\xff"}, {For: -1}, {For: time.Microsecond}, {For: job.MaxUniqueFor + 1}} {
+		e.fails(child.Validate(), job.ErrValue)
+		for _, bad := range []job.UniqueBy{{Key: strings.Repeat("k", 129)}, {Key: "a\nb"}, {Key: "\xff"}} {
 			_, err := client.Start(e.Context(), solo(""), job.Unique(bad))
 			e.fails(err, job.ErrName)
+		}
+		for _, bad := range []time.Duration{-1, time.Microsecond, job.MaxUniqueFor + 1} {
+			_, err := client.Start(e.Context(), solo(""), job.Unique(job.UniqueBy{For: bad}))
+			e.fails(err, job.ErrValue)
 		}
 		_, err = e.store.Create(e.Context(), newID(e), &job.Plan{Nodes: solo("").Nodes, Unique: &job.UniqueBy{}}, "")
 		e.fails(err, job.ErrName)

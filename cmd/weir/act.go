@@ -5,19 +5,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/user"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
 // actor is what those who act by this program are called in logs.
 const actor = "weir"
+
+// byUser has logs say which user of this machine acts, as far as that is known. A server that knows its caller says that one.
+func byUser(ctx context.Context) context.Context {
+	by := actor
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		by = u.Username
+	}
+	return job.WithContext(ctx, port.Context{port.ContextBy: by})
+}
 
 // checkArgs refuses what can be no parameters of a job.
 func checkArgs(args string) error {
@@ -118,8 +130,18 @@ func (n *creation) run(ctx context.Context, c *cobra.Command, store storecall.St
 	if err != nil {
 		return err
 	}
+	if n.Unique != nil {
+		fmt.Fprintln(c.ErrOrStderr(), outcomes[api.Outcome(h)])
+	}
 	_, err = fmt.Fprintln(c.OutOrStdout(), h.ID())
 	return err
+}
+
+// outcomes say what became of a job that was to be created with a unique key.
+var outcomes = map[string]string{
+	api.OutcomeCreated: "created: no other job has its unique key",
+	api.OutcomeFound:   "found: a job with its unique key was there, and is as it was",
+	api.OutcomeMerged:  "merged: a job with its unique key was there, and has the args now",
 }
 
 func newCreate(s *settings) *cobra.Command {
@@ -132,7 +154,7 @@ func newCreate(s *settings) *cobra.Command {
 checked first: their names, their kinds, and of components (weir components) all that these check.
 
 With --unique nothing is created if a job of the type with the same args is there that has not settled:
-its ID is printed. --unique-key tells by another text than type and args which jobs are the same
+its ID is printed, and on standard error whether a job was created, found or, with --merge, merged. --unique-key tells by another text than type and args which jobs are the same
 work, --unique-for looks for those that were created in that time, settled or not, and --merge
 changes the args of the job that is there, if it has not begun to run.
 
@@ -173,7 +195,7 @@ and an empty line for each that was not created.`,
 	c.Flags().StringVar(&n.SequentialKey, "sequential-key", "", "of the jobs with one `KEY` one is active at a time, in the order of their creation; the others wait")
 	n.unique.add(c.Flags())
 	c.Flags().BoolVar(&n.unique.by.Merge, "merge", false, "merge --args into those of the job that has --unique-key, unless it has begun to run: null removes one")
-	c.Flags().DurationVar(&n.delay, "in", 0, "not to run before this time has passed, like 10m")
+	spanVar(c.Flags(), &n.delay, "in", 0, "not to run before this time has passed, like 10m")
 	s.completeFlag(c, "queue", queueWords)
 	s.completeFlag(c, "parent", jobWords)
 	return c

@@ -45,7 +45,7 @@ func createFrom(s *settings, c *cobra.Command, name string, words []string) (err
 		in = f
 	}
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-		m := &manyJobs{store: store, client: job.NewClient(store), out: c.OutOrStdout(), errs: c.ErrOrStderr(), name: name, types: map[string]*job.TypeInfo{}}
+		m := &manyJobs{store: store, client: job.NewClient(store), out: c.OutOrStdout(), errs: c.ErrOrStderr(), name: name, types: map[string]*job.TypeInfo{}, outcomes: map[string]int{}}
 		lines := bufio.NewScanner(in)
 		lines.Buffer(nil, maxLine)
 		for lines.Scan() {
@@ -56,6 +56,9 @@ func createFrom(s *settings, c *cobra.Command, name string, words []string) (err
 		}
 		if err := errors.Join(m.flush(ctx), lines.Err()); err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		if found, merged := m.outcomes[api.OutcomeFound], m.outcomes[api.OutcomeMerged]; found+merged > 0 {
+			fmt.Fprintf(c.ErrOrStderr(), "%d created; %d found under their keys, and %d merged into what was there\n", m.outcomes[api.OutcomeCreated], found, merged)
 		}
 		if m.failed > 0 {
 			return fmt.Errorf("%d of %d jobs were not created, see above: %w", m.failed, m.all, m.last)
@@ -77,6 +80,7 @@ type manyJobs struct {
 	at        []int   // their lines
 	all       int
 	failed    int
+	outcomes  map[string]int // of those that were not refused
 	last      error
 }
 
@@ -136,6 +140,7 @@ func (m *manyJobs) flush(ctx context.Context) error {
 		if err == nil {
 			if err = started[0].Err; err == nil {
 				id = started[0].Handle.ID()
+				m.outcomes[api.Outcome(started[0].Handle)]++
 			}
 			started = started[1:]
 		}

@@ -24,12 +24,14 @@ type filterFlags struct {
 	alias        string
 	path, name   string
 	states       []string
+	sequential   string
+	unique       string
 	older, newer ageFlag
 	all          bool
 }
 
 // filters are the names of those flags of which a command needs one to act on many jobs.
-var filters = []string{"status", "type", "queue", "label", "alias", "path", "name", "state", "older", "newer"}
+var filters = []string{"status", "type", "queue", "label", "alias", "path", "name", "state", "sequential-key", "unique-key", "older", "newer"}
 
 func (f *filterFlags) flags(s *settings, c *cobra.Command) {
 	flags := c.Flags()
@@ -41,6 +43,8 @@ func (f *filterFlags) flags(s *settings, c *cobra.Command) {
 	flags.StringVar(&f.path, "path", "", "jobs that this `PATH` leads to: 'shop/pay/*', 'shop/**' for shop and all below it, 'album-*/thumbs'")
 	flags.StringVar(&f.name, "name", "", "children with a name like this `PATTERN`: 'pay-*'")
 	flags.StringArrayVar(&f.states, "state", nil, "jobs whose state has this `KEY`; repeated: all of them")
+	flags.StringVar(&f.sequential, "sequential-key", "", "jobs of trees with this `KEY`")
+	flags.StringVar(&f.unique, "unique-key", "", "the job with this `KEY`, and those that had it before and are kept")
 	flags.Var(&f.older, "older", "jobs created more than this time `AGO`: 90s, 5m, 2h, 3d")
 	flags.Var(&f.newer, "newer", "jobs created less than this time `AGO`")
 	flags.BoolVar(&f.all, "all", false, "jobs below others, too")
@@ -80,14 +84,14 @@ func (f *filterFlags) ages(ctx context.Context, store storecall.Store, filter *j
 
 // filter makes a filter of the flags but for ages, or says what is wrong with them.
 func (f *filterFlags) filter(c *cobra.Command) (job.Filter, error) {
-	empty := map[string]bool{"status": len(f.status) == 0, "type": f.typ == "", "queue": f.queue == "", "alias": f.alias == "", "path": f.path == "", "name": f.name == "", "state": slices.Contains(f.states, "")}
+	empty := map[string]bool{"status": len(f.status) == 0, "type": f.typ == "", "queue": f.queue == "", "alias": f.alias == "", "path": f.path == "", "name": f.name == "", "state": slices.Contains(f.states, ""), "sequential-key": f.sequential == "", "unique-key": f.unique == ""}
 	for _, name := range filters {
 		if empty[name] && c.Flags().Changed(name) { // an unset variable of a script must not mean all jobs
 			return job.Filter{}, usageError{fmt.Errorf("--%s is empty", name)}
 		}
 	}
 	out := job.Filter{
-		Type: f.typ, Queue: f.queue, Alias: f.alias, Path: f.path, Name: f.name, StateKeys: f.states, All: f.all, Labels: map[string]string{},
+		Type: f.typ, Queue: f.queue, Alias: f.alias, Path: f.path, Name: f.name, StateKeys: f.states, SequentialKey: f.sequential, UniqueKey: f.unique, All: f.all, Labels: map[string]string{},
 	}
 	for _, text := range f.status {
 		if err := known("status", text, texts(statemachine.Statuses())); err != nil {

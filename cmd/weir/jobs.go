@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -33,7 +32,7 @@ func newJobs(s *settings) *cobra.Command {
 	var f jobsFlags
 	c := &cobra.Command{
 		Use:   "jobs",
-		Short: "Find jobs: by status, type, queue, label, alias, path, name, state or age",
+		Short: "Find jobs: by status, type, queue, label, alias, path, name, state, key or age",
 		Long: `Find jobs. Without flags those without parent are listed, the newest first. A job must
 pass all the flags given. --path looks only below the jobs that the path leads to; --name and
 --all look at all jobs. Sorted by anything but their creation, all jobs that pass are read
@@ -181,7 +180,13 @@ func jobTable(w io.Writer, all []*api.Job, order job.Order) error {
 		cell func(v *api.Job) string
 	}{
 		{"ID", func(v *api.Job) string { return string(v.ID) }},
-		{"TYPE", func(v *api.Job) string { return term.Clean(cmp.Or(deref(v.Name), v.Type)) }},
+		{"TYPE", func(v *api.Job) string { return term.Clean(v.Type) }},
+		{"NAME", func(v *api.Job) string {
+			if deref(v.Name) == v.Type { // as the root of a graph is called, and most children
+				return ""
+			}
+			return term.Clean(deref(v.Name))
+		}},
 		{"STATUS", func(v *api.Job) string { return style.Status(statemachine.Status(v.Status)) }},
 		{"AGE", func(v *api.Job) string { return style.Age(at(v.CreatedAt)) }},
 		{"RAN", func(v *api.Job) string {
@@ -191,6 +196,7 @@ func jobTable(w io.Writer, all []*api.Job, order job.Order) error {
 			return ""
 		}},
 		{"ALIASES", func(v *api.Job) string { return term.Clean(strings.Join(v.Aliases, ",")) }},
+		{"SEQUENTIAL KEY", func(v *api.Job) string { return term.Clean(deref(v.SequentialKey)) }},
 		{"LABELS", func(v *api.Job) string { return term.Clean(labelText(v.Labels)) }},
 		{"REASON", func(v *api.Job) string { return term.Clean(explain.FirstLine(deref(v.Reason))) }},
 	}
@@ -200,7 +206,7 @@ func jobTable(w io.Writer, all []*api.Job, order job.Order) error {
 		for _, v := range all {
 			cells = append(cells, col.cell(v))
 		}
-		if strings.Join(cells[1:], "") == "" || narrow && slices.Contains([]string{"ALIASES", "LABELS", "REASON"}, col.head) {
+		if strings.Join(cells[1:], "") == "" || narrow && slices.Contains([]string{"ALIASES", "SEQUENTIAL KEY", "LABELS", "REASON"}, col.head) {
 			continue
 		}
 		for n, cell := range cells {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -104,7 +103,7 @@ func (f *retryFlags) retry(ctx context.Context, h *job.Handle, types typeFinder)
 			return "", err
 		}
 	}
-	if err := h.Retry(ctx, f.opts...); err != nil {
+	if err := h.Retry(byUser(ctx), f.opts...); err != nil {
 		return "", refused(ctx, h, statemachine.Retry, err)
 	}
 	if !f.timed {
@@ -124,7 +123,7 @@ func (f *retryFlags) retry(ctx context.Context, h *job.Handle, types typeFinder)
 
 // retryTree retries all failed jobs of a tree.
 func (f *retryFlags) retryTree(ctx context.Context, h *job.Handle) (string, error) {
-	n, err := h.RetryFailed(ctx, f.opts...)
+	n, err := h.RetryFailed(byUser(ctx), f.opts...)
 	return counted(n, "failed job") + " will run", err
 }
 
@@ -147,7 +146,7 @@ unless --ignore-repeat is given; without them it is tried now. It repeats afterw
 	c.Flags().BoolVar(&f.tree, "tree", false, "all failed jobs of its tree")
 	c.Flags().StringVar(&f.args, "args", "", "other parameters of the job, a `JSON` object or @FILE")
 	c.Flags().StringVar(&f.at, "at", "", "run it at a `MOMENT` like 2026-03-10T13:45:30Z; this wins over --in")
-	c.Flags().DurationVar(&f.in, "in", 0, "run it after this time, like 10m")
+	spanVar(c.Flags(), &f.in, "in", 0, "run it after this time, like 10m")
 	c.Flags().IntVar(&f.priority, "priority", job.DefaultPriority, "from 0 to 1000: of the ready jobs of a queue those of a higher one run first")
 	c.Flags().StringVar(&f.newName, "rename", "", "another `NAME` for the job; nodes of graphs keep theirs")
 	c.Flags().BoolVar(&f.ignoreRepeat, "ignore-repeat", false, "run a job that repeats at the time given, and not when its repeat says")
@@ -209,8 +208,7 @@ any failure: weir why says who it was, and weir retry gives the job another run.
 		Args:    usage(cobra.MaximumNArgs(1)),
 	}
 	fail := func(ctx context.Context, h *job.Handle) error {
-		ctx = job.WithContext(ctx, port.Context{port.ContextBy: actor})
-		return refused(ctx, h, statemachine.GiveUp, h.Fail(ctx, reason))
+		return refused(ctx, h, statemachine.GiveUp, h.Fail(byUser(ctx), reason))
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		one, err := f.one(c, s, args)

@@ -35,6 +35,9 @@ func TestSequentialKey(t *testing.T) {
 		{[]string{"show", second, "-o", "json"}, `"sequential_key": "customer 7"`},
 		{[]string{"show", second, "-o", "json"}, `"before": 1`},
 		{[]string{"jobs", "--status", "waiting", "--count"}, "2\n"},
+		{[]string{"jobs", "--sequential-key", "customer 7", "--count"}, "3\n"},
+		{[]string{"jobs", "--sequential-key", "customer 7", "--status", "waiting"}, "SEQUENTIAL KEY"},
+		{[]string{"jobs", "--sequential-key", "customer 8", "--count"}, "0\n"},
 		{[]string{"tree", second}, "waiting"},
 	} {
 		text := strings.Join(strings.Fields(weir(t, url, one.args...)), " ")

@@ -65,6 +65,7 @@ func showJob(w io.Writer, v *api.Job) error {
 	if v.Priority != nil {
 		add("priority", strconv.Itoa(*v.Priority))
 	}
+	add("args", term.Fit(string(v.Args), valueShown))
 	add("runs", runOptions(v.Options))
 	rows = append(rows, [2]string{"status", style.Status(statemachine.Status(v.Status))})
 	add("reason", explain.FirstLine(deref(v.Reason)))
@@ -76,13 +77,14 @@ func showJob(w io.Writer, v *api.Job) error {
 	add("created", when(style, v.CreatedAt))
 	add("by", deref(v.CreatedBy))
 	add("last run", when(style, v.RanAt))
+	add("next run", upcoming(style, v))
 	add("repeats", repeats(style, v.Repeat, statemachine.Status(v.Status)))
 	add("removed", expires(style, v))
 	for _, e := range v.Errors {
 		add("error", style.Ago(e.At)+": "+explain.FirstLine(e.Message)+e.Where)
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.State)) {
-		add("state", key+" = "+term.Fit(string(v.State[key]), stateShown))
+		add("state", key+" = "+term.Fit(string(v.State[key]), valueShown))
 	}
 	if err := term.Record(w, rows, style); err != nil {
 		return err
@@ -98,12 +100,12 @@ func repeats(style term.Style, r *api.Repeat, status statemachine.Status) string
 	if r == nil {
 		return ""
 	}
-	text := r.Schedule + " (" + r.Understood + "), completed " + times(r.Count)
+	text := r.Schedule + " (" + r.Understood + "), completed " + term.Times(r.Count)
 	if r.Ended != nil {
 		text += ", last " + when(style, r.Ended)
 	}
 	if r.Passed > 0 {
-		text += ", " + times(r.Passed) + " passed over"
+		text += ", " + term.Times(r.Passed) + " passed over"
 	}
 	if over := status.Settled() || status == statemachine.Failed; r.Scheduled != nil && !over {
 		text += ", due " + r.Scheduled.Format(time.RFC3339)
@@ -111,12 +113,15 @@ func repeats(style term.Style, r *api.Repeat, status statemachine.Status) string
 	return text
 }
 
-// times is how often something happened.
-func times(n int64) string {
-	if n == 1 {
-		return "once"
+// upcoming says when a job goes on by itself.
+func upcoming(style term.Style, v *api.Job) string {
+	switch {
+	case v.NextAt == nil:
+		return ""
+	case style.ISO:
+		return style.Age(*v.NextAt)
 	}
-	return term.Number(n) + " times"
+	return v.NextAt.UTC().Format(time.RFC3339) + ", " + style.In(*v.NextAt)
 }
 
 // turnText says which sequential key the tree of a job has, and where it is among those with it.
@@ -150,8 +155,8 @@ func runOptions(o *api.RunOptions) string {
 	return strings.Join(all, ", ")
 }
 
-// stateShown is how many columns weir show gives a value of the state.
-const stateShown = 200
+// valueShown is how many columns weir show gives the args, and each value of the state.
+const valueShown = 200
 
 // showChildren lists the children of a job.
 func showChildren(w io.Writer, style term.Style, v *api.Job) error {

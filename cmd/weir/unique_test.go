@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,19 @@ func TestUniqueKey(t *testing.T) {
 	}
 	if info, err := store.Info(t.Context(), job.ID(byKey)); err != nil || string(info.Args) != `{"N":2}` {
 		t.Errorf("after merging: %v, %v", info, err)
+	}
+	if text := weir(t, url, "jobs", "--unique-key", "digest 7", "-o", "name"); strings.TrimSpace(text) != byKey {
+		t.Errorf("jobs with the key: %s", text)
+	}
+	for want, args := range map[string][]string{
+		"created: ": {"--unique-key", "digest 8"},
+		"found: ":   {"--unique-key", "digest 7"},
+		"merged: ":  {"--unique-key", "digest 7", "--args", `{"N":3}`, "--merge"},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), append([]string{"create", "T", "--redis", url}, args...), &out, &errs); code != 0 || !strings.HasPrefix(errs.String(), want) {
+			t.Errorf("create %v: exit code %d, says %q, want %q", args, code, &errs, want)
+		}
 	}
 	file := filepath.Join(t.TempDir(), "jobs")
 	lines := `{"type":"T","args":{"N":1},"unique":{}}

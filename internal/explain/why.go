@@ -150,6 +150,7 @@ func (t *Tree) why(i *job.Info, level int) {
 		return
 	}
 	t.told[i.ID] = true
+	defer t.repeats(i, level)
 	who, id := "job "+t.Path(i), t.call(i)
 	lock, locked := t.Locks[i.ID]
 	if locked {
@@ -205,15 +206,6 @@ func (t *Tree) why(i *job.Info, level int) {
 		t.completed(i, level)
 	default:
 		t.asleep(i, level)
-	}
-}
-
-// deaf names the In ports of a job that repeats which are closed for all its runs to come.
-func (t *Tree) deaf(i *job.Info, level int) {
-	for _, p := range i.Ports {
-		if p.Dir == port.Input && p.Closed {
-			t.say(i, level, Because{Text: fmt.Sprintf("port %s was closed: the runs to come read what waits in it, and get no more messages", p.Name)})
-		}
 	}
 }
 

@@ -52,6 +52,16 @@ func out(name string, to ...job.PortRef) job.PortInfo {
 
 func to(id job.ID, name string) job.PortRef { return job.PortRef{Job: id, Dir: port.Input, Port: name} }
 
+// hourly is a repetition that has not begun.
+func hourly(t *testing.T) *job.Repeats {
+	t.Helper()
+	r, err := (&job.Repetition{Schedule: "every:1h"}).Repeats(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func TestOneJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -61,13 +71,13 @@ func TestOneJob(t *testing.T) {
 		{job.Info{Status: statemachine.Running, Ran: noon.Add(-time.Minute)}, "job line/step has been running for 1m\n"},
 		{
 			job.Info{Status: statemachine.Queued, Queued: noon.Add(-time.Second), Reason: "nobody came\nyet"},
-			"job line/step has been ready for 1s and waits for an engine (nobody came)\n  it must serve queue slow and have type Step\n    $ weir types\n",
+			"job line/step has been ready for 1s and waits for an engine (nobody came …)\n  it must serve queue slow and have type Step\n    $ weir types\n",
 		},
 		{
 			job.Info{Status: statemachine.Queued, Queued: noon, Next: noon.Add(20 * time.Second), Reason: "rate: it ran 3 times this minute"},
 			"job line/step is throttled (rate: it ran 3 times this minute): it goes on in 20s, at 12:00:20Z\n",
 		},
-		{job.Info{Status: statemachine.Failed, Ran: noon.Add(-time.Hour), Reason: "boom\nstack", Tries: 1}, "job line/step failed 1h ago: boom\n  $ weir retry t.1\n"},
+		{job.Info{Status: statemachine.Failed, Ran: noon.Add(-time.Hour), Reason: "boom\nstack", Tries: 1}, "job line/step failed 1h ago: boom …\n  $ weir retry t.1\n"},
 		{
 			job.Info{Status: statemachine.Failed, Ran: noon.Add(-time.Hour), Reason: "boom", Tries: 22},
 			"job line/step failed 1h ago, for the 22nd time in a row: boom\n  $ weir retry t.1\n",
@@ -81,9 +91,17 @@ func TestOneJob(t *testing.T) {
 			"job line/step waits for its time, which is in 2d2h, at 2026-11-23T14:00:00Z; to run it now:\n  $ weir run t.1\n",
 		},
 		{
-			job.Info{Status: statemachine.Scheduled, Next: noon.Add(time.Hour), Repeat: new(job.Repeats), Ports: []job.PortInfo{in("in", job.PortInfo{Closed: true}), in("more", job.PortInfo{})}},
+			job.Info{Status: statemachine.Scheduled, Next: noon.Add(time.Hour), Repeat: hourly(t), Ports: []job.PortInfo{in("in", job.PortInfo{Closed: true}), in("more", job.PortInfo{})}},
 			"job line/step waits for its time, which is in 1h0m, at 13:00:00Z; to run it now:\n  $ weir run t.1\n" +
-				"port in was closed: the runs to come read what waits in it, and get no more messages\n",
+				"port in was closed: the runs to come read what waits in it, and get no more messages\nit repeats (every:1h)\n",
+		},
+		{
+			job.Info{Status: statemachine.Running, Created: noon.Add(-time.Minute), Ran: noon.Add(-time.Minute), Repeat: hourly(t)},
+			"job line/step has been running for 1m\nit repeats (every:1h): the run after this one is due in 59m0s, at 12:59:00Z\n",
+		},
+		{
+			job.Info{Status: statemachine.Failed, Ran: noon.Add(-time.Minute), Reason: "boom", Repeat: hourly(t)},
+			"job line/step failed 1m ago, and repeats no more until it is retried: boom\n  $ weir retry t.1\nit repeats (every:1h) when it has been retried and completed\n",
 		},
 		{job.Info{Status: statemachine.Waiting, SequentialKey: "k"}, "job line/step begins when its tree does, which waits until the tree that holds the sequential key k is over\n"},
 		{
@@ -397,7 +415,7 @@ func TestRun(t *testing.T) {
 		Groups: []job.RunEntry{{Read: []job.Movement{{Job: "t.1", Port: "in", N: 1}}}},
 		Error:  "boom\nstack",
 	}
-	if got, want := explain.Run(run, name), `by weir; read 1 of in "a"; read 2 of job2.out; wrote 3 of out; (read 1 of in); failed: boom`; got != want {
+	if got, want := explain.Run(run, name), `by weir; read 1 of in "a"; read 2 of job2.out; wrote 3 of out; (read 1 of in); failed: boom …`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := explain.Run(&job.RunEntry{}, name); got != "ran" {

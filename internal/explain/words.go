@@ -176,9 +176,12 @@ func engineCount(n int) string {
 	return term.Number(int64(n)) + " engines"
 }
 
-// FirstLine is a text up to its first line break.
+// FirstLine is a text up to its first line break; … says that there is more.
 func FirstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
+	line, more, _ := strings.Cut(s, "\n")
+	if strings.TrimSpace(more) != "" {
+		line = strings.TrimRight(line, " ") + " …"
+	}
 	return line
 }
 

@@ -448,10 +448,11 @@ var (
 		}
 		return none{}, s.RunAt(ctx, in.Job, in.At, in.Delay)
 	})
-	Retry = define("retry", toOperate, func(ctx context.Context, s Store, _ By, in Retrying) (none, error) {
+	Retry = define("retry", toOperate, func(ctx context.Context, s Store, by By, in Retrying) (none, error) {
 		if err := checkRetry(&in.Retry); err != nil {
 			return none{}, err
 		}
+		in.Retry.By = by.or(in.Retry.By)
 		return none{}, s.Retry(ctx, in.Job, in.Retry)
 	})
 	Fail = define("fail", toOperate, func(ctx context.Context, s Store, by By, in GivingUp) (none, error) {

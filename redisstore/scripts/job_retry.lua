@@ -2,11 +2,11 @@
 -- KEYS: due
 -- ARGV: job, token, '1' if a run in progress is to lose the job, time (ms) or '', delay (ms) or '', how far its repetition is
 --       then or '', version and start of the last run that this follows from, args or '', version of its type that wrote them,
---       priority or '', name or ''
+--       priority or '', name or '', what the log says
 -- reply: {'ok', {ready jobs}, the time (ms) or ''}, or {'gone' | 'graph' | 'node' | 'adopted' | 'exists <parent> <name>' |
 --        'moved' | status that refuses it, {}}
 local id, token, cut, at, delay = arg(), arg(), arg() == '1', tonumber(arg()), tonumber(arg())
-local far, seen, args, version, priority, name = arg(), arg(), arg(), num(), arg(), arg()
+local far, seen, args, version, priority, name, entry = arg(), arg(), arg(), num(), arg(), arg(), arg()
 local j, k = load(id), key(id)
 at = at or delay and NOW + delay
 if at and at <= NOW then at = nil end
@@ -20,6 +20,7 @@ if far ~= '' and seen ~= str(j.version) .. ' ' .. (call('HGET', k, 'ran') or '')
 local why = name ~= '' and amend.unnameable(j, name)
 if why then return { why, {} } end
 remember(token)
+note(id, entry)
 amend.cut(j)
 if at then amend.quiet(j, at) end
 if args ~= '' then amend.args(j, args, version) end
