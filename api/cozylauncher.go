@@ -53,7 +53,7 @@ func cozySchedule(typ, text string, now time.Time, what ...string) (string, erro
 		}
 	case cozyCron:
 		if n := len(strings.Fields(text)); n != 6 {
-			return "", problem(kindUsage, "%d fields: use six, the first is the second, such as 0 30 9 * * 1-5", n)
+			return "", problem(kindUsage, "%d of six fields are there: the first is the second, such as 0 30 9 * * 1-5", n)
 		}
 	case cozyInterval:
 		kind = schedule.Every
@@ -244,7 +244,7 @@ func (s *Server) cozyLauncherOperations() {
 		if err == nil {
 			ctx, cancel := context.WithTimeout(s.acting(ctx), deletion)
 			defer cancel()
-			err = trigger.Delete(ctx, h)
+			err = trigger.Delete(ctx, s.store, h)
 		}
 		return done(err)
 	})

@@ -219,19 +219,19 @@ func (s *Server) triggerActs() {
 	})
 	add(s, operation{
 		method: http.MethodDelete, path: "/v1/triggers/{job}", id: "delete-trigger", group: groupTriggers, role: operate, status: http.StatusNoContent, summary: "End a trigger, and remove it",
-		about: "Trees that it launched go on.",
+		about: "Trees that it launched go on. While no engine runs that could end it, it fires no more and the answer is 409: delete it again when one runs.",
 	}, func(ctx context.Context, s *session, in *JobPath) (*nothing, error) {
 		h, err := s.find(ctx, in.Job)
 		if err == nil {
 			ctx, cancel := context.WithTimeout(s.acting(ctx), deletion)
 			defer cancel()
-			err = trigger.Delete(ctx, h)
+			err = trigger.Delete(ctx, s.store, h)
 		}
 		return done(err)
 	})
 }
 
-// deletion is how long the deletion of a trigger waits for a run in progress, or an engine.
+// deletion is how long the deletion of a trigger waits for a run in progress, or an engine that is busy.
 const deletion = 15 * time.Second
 
 // messageInput is a message for a trigger.

@@ -1,7 +1,6 @@
 package trigger
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/clockwork"
+	"github.com/weirworks/weir/internal/strict"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/schedule"
@@ -112,9 +112,7 @@ func (d *Definition) holds(message json.RawMessage) error {
 
 // ParseDefinition reads a definition from JSON. A field that there is not is an error.
 func ParseDefinition(raw []byte) (d Definition, err error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err = dec.Decode(&d); err != nil {
+	if err = strict.Decode(raw, &d); err != nil {
 		err = fmt.Errorf("%w of %s: %w", job.ErrConfig, Type, err)
 	}
 	return d, err
@@ -317,7 +315,7 @@ func FireOnce(ctx context.Context, h *job.Handle, key, by string, payload json.R
 }
 
 // Change changes fields of the trigger's definition: those that the JSON object has; null clears one. What comes of it is
-// checked first. Another schedule begins anew.
+// checked first. Another schedule begins anew. A webhook stays one.
 func Change(ctx context.Context, c *job.Client, h *job.Handle, by string, fields json.RawMessage) error {
 	s, err := Get(ctx, c, h, 0)
 	if err != nil {
@@ -326,6 +324,10 @@ func Change(ctx context.Context, c *job.Client, h *job.Handle, by string, fields
 	to, err := s.Definition.with(fields)
 	if err == nil {
 		err = to.Validate(time.Now())
+	}
+	if err == nil && s.Kind == Webhook && to.Kind() != Webhook {
+		err = fmt.Errorf("%w of %s: it is a webhook, and as a %s it would refuse what is sent to it: add another trigger for that, and delete this one if nobody sends to it any more",
+			job.ErrConfig, Type, to.Kind())
 	}
 	if err == nil {
 		err = to.fits(ctx, c)
@@ -348,12 +350,34 @@ func SendOnce(ctx context.Context, c *job.Client, h *job.Handle, key string, mes
 		return err
 	}
 	if s.Kind != Webhook {
-		return fmt.Errorf("%w %q: trigger %s fires for %s, not for messages that are sent to it: use fire", job.ErrPort, portIn, h.ID(), s.Kind)
+		return errNotSent(h.ID(), &s.Definition)
 	}
 	if err := s.Definition.holds(message); err != nil {
 		return err
 	}
 	return writeOnce(ctx, h, key, portIn, message)
+}
+
+// CheckSend returns an error if a job is a trigger of a schedule or of events, and in is the port at which a webhook takes messages: one
+// that is written there would fire it.
+func CheckSend(ctx context.Context, h *job.Handle, info *job.Info, in string) error {
+	if info.Type != Type || in != portIn {
+		return nil
+	}
+	d, err := defined(ctx, h)
+	if err == nil && d.Kind() != Webhook {
+		err = errNotSent(info.ID, &d)
+	}
+	return err
+}
+
+// errNotSent refuses a message to a trigger that is no webhook.
+func errNotSent(id job.ID, d *Definition) error {
+	what, instead := "at the times of its schedule", "to have it fire now"
+	if d.Kind() == Event {
+		what, instead = "for what is published to "+d.Channel, "publish it there (weir publish), or to have it fire now"
+	}
+	return fmt.Errorf("%w %q: trigger %s fires %s, not for messages that are sent to it; %s use fire: weir trigger fire %[3]s", job.ErrPort, portIn, id, what, instead)
 }
 
 // writeOnce writes a message, unless it was written with the same key, if there is one.
@@ -364,8 +388,14 @@ func writeOnce(ctx context.Context, h *job.Handle, key, in string, message any) 
 	return h.WriteOnce(ctx, key, in, message)
 }
 
-// Delete ends a trigger, and removes it as soon as that is done. Trees that it launched go on.
-func Delete(ctx context.Context, h *job.Handle) error {
+// Living tells which engines live, as a store does.
+type Living interface {
+	Engines(ctx context.Context) ([]job.EngineInfo, error)
+}
+
+// Delete ends a trigger, and removes it as soon as an engine has done that. Trees that it launched go on. If no engine lives that could, the
+// trigger fires no more, and the error wraps job.ErrStatus: it is to be deleted again when one runs.
+func Delete(ctx context.Context, living Living, h *job.Handle) error {
 	info, err := h.Info(ctx)
 	if err != nil {
 		return err
@@ -375,6 +405,17 @@ func Delete(ctx context.Context, h *job.Handle) error {
 	}
 	if err := h.TerminateAll(ctx); err != nil {
 		return fmt.Errorf("ending trigger %s: %w", h.ID(), err)
+	}
+	engines, err := living.Engines(ctx)
+	if err != nil {
+		return err
+	}
+	if info, err = h.Info(ctx); err != nil {
+		return err
+	}
+	able := func(e job.EngineInfo) bool { return e.Takes(info.Queue, Type) && !e.Stopping }
+	if info.Status != statemachine.Terminated && !slices.ContainsFunc(engines, able) {
+		return fmt.Errorf("%w: trigger %s fires no more, but no engine runs that could end and remove it: start one, as with weir worker, and delete it again", job.ErrStatus, h.ID())
 	}
 	if _, err := h.WaitFor(ctx, func(i *job.Info) bool { return i.Status == statemachine.Terminated }); err != nil {
 		return fmt.Errorf("ending trigger %s: %w", h.ID(), err)

@@ -116,8 +116,42 @@ func TestC24Webhook(t *testing.T) {
 	s.check(trigger.Send(t.Context(), s.e.Client(), s.h, json.RawMessage(`7`)))
 	s.after(0, `7`)
 	other := s.e.Start(job.Single(&trigger.Trigger{Definition: trigger.Definition{Schedule: "every:10s", Launch: task()}}, ""))
-	if err := trigger.Send(t.Context(), s.e.Client(), other, json.RawMessage(`7`)); !errors.Is(err, job.ErrPort) || !strings.Contains(err.Error(), "use fire") {
+	if err := trigger.Send(t.Context(), s.e.Client(), other, json.RawMessage(`7`)); !errors.Is(err, job.ErrPort) || !strings.Contains(err.Error(), "fires at the times of its schedule, not for messages that are sent to it; to have it fire now use fire: weir trigger fire "+string(other.ID())) {
 		t.Errorf("sent: %v", err)
+	}
+}
+
+// A webhook stays one: as a schedule it would refuse its senders.
+func TestWebhookStaysOne(t *testing.T) {
+	s := newScript(t, trigger.Definition{Launch: task()})
+	for _, fields := range []string{`{"schedule":"@daily"}`, `{"channel":"/files"}`} {
+		err := trigger.Change(t.Context(), s.e.Client(), s.h, "anna", json.RawMessage(fields))
+		if !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "it is a webhook") {
+			t.Errorf("%s: %v", fields, err)
+		}
+	}
+	if d := s.status().Definition; d.Kind() != trigger.Webhook {
+		t.Errorf("it is a %s", d.Kind())
+	}
+}
+
+// What is wrong with a definition is said without words of Go.
+func TestParseDefinition(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"launch":{"tipe":"map"}}`:    `unknown key "tipe": did you mean "type"?`,
+		`{"limits":{"debounce":10}}`:   `limits.debounce is a number: use a duration in quotes, like "30s"`,
+		`{"limits":{"debounce":"10"}}`: `"10" is not a duration: write it like`,
+		`{"count":"3"}`:                "count is a string: use a whole number",
+		`[]`:                           "it is an array: use an object",
+	} {
+		if _, err := trigger.ParseDefinition([]byte(text)); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	d := trigger.Definition{Schedule: "every day at 9am", Launch: task()}
+	if err := d.Validate(time.Now()); err == nil || !strings.Contains(err.Error(), "did you mean natural:every day at 9am") {
+		t.Errorf("without a tag: %v", err)
 	}
 }
 

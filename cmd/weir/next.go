@@ -41,7 +41,8 @@ func newNext() *cobra.Command {
 
 EXPR is a schedule with the tag of its dialect (cron:, cron7:, every:, repeat:, at:, rrule: or
 natural:), or without one: then the output says as which it was read. docs/schedules.md
-describes the dialects. --scheduled, --started and --finished are the moments of a last run;
+describes the dialects; @daily is cron's, midnight, and not the moment that a launcher of Cozy
+has. --scheduled, --started and --finished are the moments of a last run;
 the dialect repeat counts from them, every and cron7 from --scheduled. The times after the
 first are those of runs that start on time and finish at once.
 

@@ -16,6 +16,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/trigger"
 )
 
 func newSend(s *settings) *cobra.Command {
@@ -43,7 +44,7 @@ with its context.`,
 				return err
 			}
 			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				if err := sendable(ctx, h, args[1], out); err != nil {
+				if err := sendable(ctx, h, args[1], out, end && len(args) == 2); err != nil {
 					return err
 				}
 				sender := sender{handle: h, port: args[1], wait: wait, out: out, asText: asText, context: port.Context{port.ContextBy: actor}}
@@ -60,14 +61,17 @@ with its context.`,
 	c.Flags().BoolVar(&end, "close", false, "then close the In port: nothing more comes")
 	c.Flags().BoolVar(&out, "out", false, "PORT is an Out port: as if the job had written the messages")
 	c.Flags().BoolVar(&asText, "text", false, textHelp)
-	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait for room in a full port, like 30s; below zero: for ever")
+	spanVar(c.Flags(), &wait, "wait", 0, "how long to wait for room in a full port, like 30s; below zero: for ever")
 	return c
 }
 
 // sendable refuses a port that the job does not have, and one of a job that will not read what
-// is sent to it.
-func sendable(ctx context.Context, h *job.Handle, name string, out bool) error {
+// is sent to it. ends tells that its port is only closed.
+func sendable(ctx context.Context, h *job.Handle, name string, out, ends bool) error {
 	info, err := h.Info(ctx)
+	if err == nil && !out && !ends {
+		err = trigger.CheckSend(ctx, h, info, name)
+	}
 	if err != nil {
 		return err
 	}

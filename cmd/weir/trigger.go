@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -235,7 +234,7 @@ func newTriggerFire(s *settings) *cobra.Command {
 	return c
 }
 
-// deletion is how long weir trigger delete waits for a run in progress, or an engine.
+// deletion is how long weir trigger delete waits for a run in progress, or an engine that is busy.
 const deletion = 15 * time.Second
 
 func newTriggerDelete(s *settings) *cobra.Command {
@@ -252,12 +251,19 @@ func newTriggerDelete(s *settings) *cobra.Command {
 					return workkit.Remove(ctx, store, kit, args[0])
 				})
 			}
-			return s.act(c, args[0], "is deleted", func(ctx context.Context, h *job.Handle) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
+				h, err := job.NewClient(store).Find(ctx, args[0])
+				if err != nil {
+					return err
+				}
 				ctx, cancel := context.WithTimeout(ctx, deletion)
 				defer cancel()
-				err := trigger.Delete(ctx, h)
+				err = trigger.Delete(ctx, store, h)
 				if err != nil && ctx.Err() != nil {
-					err = fmt.Errorf("%w: it fires no more, and ends as soon as an engine runs; then delete it again", err)
+					err = fmt.Errorf("%w: it fires no more, and waits for an engine to have a slot free; then delete it again", err)
+				}
+				if err == nil {
+					_, err = fmt.Fprintf(c.OutOrStdout(), "trigger %s is deleted\n", h.ID())
 				}
 				return err
 			})
@@ -392,7 +398,7 @@ func printTrigger(w io.Writer, t *trigger.Status) error {
 	if string(limits) != "{}" {
 		add("limits", string(limits))
 	}
-	add("fired", fmt.Sprintf("%s times, %s trees launched", term.Number(t.Firings), term.Number(t.Launches)))
+	add("fired", fmt.Sprintf("%s, %s launched", term.Times(t.Firings), counted(int(t.Launches), "tree")))
 	if t.Failed > 0 {
 		add("failed", term.Number(t.Failed)+" of these trees")
 	}
@@ -403,13 +409,13 @@ func printTrigger(w io.Writer, t *trigger.Status) error {
 		add([]string{"dropped", " "}[min(i, 1)], term.Number(t.Dropped[reason])+" "+reason)
 	}
 	if len(t.Running) > 0 {
-		add("running", strconv.Itoa(len(t.Running))+" trees")
+		add("running", counted(len(t.Running), "tree"))
 	}
 	if t.Waiting > 0 {
 		add("waiting", term.Number(t.Waiting))
 	}
 	if t.Pending > 0 {
-		add("pending", term.Number(t.Pending)+" things asked of it, which wait for an engine")
+		add("pending", counted(int(t.Pending), "act")+" asked of it, waiting for an engine")
 	}
 	add("reason", t.Reason)
 	for _, row := range rows {

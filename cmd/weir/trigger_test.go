@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/trigger"
 	"github.com/weirworks/weir/worker"
@@ -126,7 +127,7 @@ func TestTrigger(t *testing.T) {
 	if all := weir(t, url, "trigger", "list", "--all"); !strings.Contains(all, "once") {
 		t.Errorf("the list of all:\n%s", all)
 	}
-	if shown := weir(t, url, "trigger", "show", "daily"); !strings.Contains(shown, "1 times, 1 trees launched") || !strings.Contains(shown, "next") {
+	if shown := weir(t, url, "trigger", "show", "daily"); !strings.Contains(shown, "once, 1 tree launched") || !strings.Contains(shown, "next") {
 		t.Errorf("shown:\n%s", shown)
 	}
 	weir(t, url, "trigger", "delete", "daily")
@@ -206,6 +207,42 @@ func TestTriggerRefused(t *testing.T) {
 		args := append([]string{"--redis", url, "trigger"}, strings.Fields(line)...)
 		if code := run(t.Context(), args, &stderr, &stderr); code != exitUsage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("weir trigger %s: exit code %d, %s", line, code, stderr.String())
+		}
+	}
+}
+
+// TestTriggerWithoutEngine: a trigger that nobody could end says so at once, and one of a schedule refuses what is sent to it.
+func TestTriggerWithoutEngine(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if err := store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue}}); err != nil {
+		t.Fatal(err)
+	}
+	weir(t, url, "trigger", "add", "@daily", "--type", "T", "--alias", "daily")
+	weir(t, url, "trigger", "add", "--channel", "/files", "--type", "T", "--alias", "import")
+	weir(t, url, "trigger", "add", "--type", "T", "--alias", "hook")
+	weir(t, url, "send", "hook", "in", "1")
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"send daily in 1", "fires at the times of its schedule, not for messages that are sent to it; to have it fire now use fire: weir trigger fire", exitUsage},
+		{"send import in 1", "fires for what is published to /files", exitUsage},
+		{"trigger change hook @daily", "it is a webhook", exitUsage},
+		{"trigger delete daily", "no engine runs that could end and remove it: start one, as with weir worker", exitRefused},
+	} {
+		var out bytes.Buffer
+		began := time.Now()
+		if code := run(t.Context(), append([]string{"--redis", url}, strings.Fields(c.args)...), &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {
+			t.Errorf("weir %s: exit code %d, %s", c.args, code, &out)
+		}
+		if took := time.Since(began); took > deletion/2 {
+			t.Errorf("weir %s took %s", c.args, took)
 		}
 	}
 }
