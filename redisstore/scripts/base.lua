@@ -19,7 +19,6 @@ local PIECE_BYTES = 2 ^ 19 -- and bytes of messages
 local MANY = 180      -- jobs that a script wakes, looks at, or whose ports it closes, before it leaves others to the next one
 local ORDER = 500     -- messages of one order to another shard, at most
 local ORDER_BYTES = 2 ^ 16 -- and about how many bytes
-local CHANGES = 10000 -- jobs whose last change is kept while somebody follows them, about
 
 -- What belongs to one call. On most servers the rest of this text runs once in the life of
 -- the server: nothing else here may change.
@@ -33,8 +32,7 @@ local rings       -- queues whose bell is to be rung, with the types of which th
 local line = {} -- what concerns those that wait for runs, see ready.lua
 local serial = {} -- what concerns sequential keys, see serial.lua
 local urgent      -- members of `due` that are no jobs and want to be looked at now
-local watched     -- whether anybody listens to statuses; nil: not looked yet
-local news = {}   -- what concerns changes of jobs that somebody follows: see news.note
+local news = {}   -- what concerns those who listen to statuses, and follow changes of jobs: see news.lua
 local writer      -- the job whose commit this is
 local counted     -- graphs whose counts a transaction has changed, by ID; nil: they are written at once
 local guessed     -- the job whose run, on what this commit writes, comes next in the transaction
@@ -51,43 +49,19 @@ local function str(n) return string.format(WHOLE, n) end
 -- refuses a script, before it writes anything: both servers refuse to look for several keys of which one (`none`) is
 -- not there. Without it keys that are on the other server would be taken for absent.
 local function watching()
-  if watched == nil then
-    watched = call('EXISTS', P .. 'watch', P .. 'watch:outside', P .. 'changes:roots', P .. 'changes:all', P .. 'none') > 0
-    news.sets = watched and news.kept()
-    watched = watched and call('EXISTS', P .. 'watch', P .. 'watch:outside') > 0
+  if news.watched == nil then
+    local any = call('EXISTS', P .. 'watch', P .. 'watch:outside', P .. 'changes:roots', P .. 'changes:all', P .. 'none') > 0
+    news.sets = any and news.kept()
+    news.watched = any and call('EXISTS', P .. 'watch', P .. 'watch:outside') > 0
   end
-  return watched
-end
-
--- news.kept returns the sets of changes that are kept while somebody follows them, each with the number of the last change.
-function news.kept()
-  local sets = {}
-  for _, set in ipairs({ 'roots', 'all' }) do
-    local k = P .. 'changes:' .. set
-    sets[k] = tonumber(call('ZRANGE', k, -1, -1, 'WITHSCORES')[2])
-  end
-  return sets
-end
-
--- news.note keeps that a job has changed: once a call, as nobody reads in the midst of one. Numbers of changes grow, also
--- when the clock is set back, and when a set was forgotten meanwhile.
-function news.note(id, root)
-  if not news.sets or news.noted[id] then return end
-  news.noted[id] = true
-  for k, last in pairs(news.sets) do
-    if root or k == P .. 'changes:all' then
-      news.sets[k] = math.max(NOW * 1000, last + 1)
-      call('ZADD', k, str(news.sets[k]), id)
-      if call('ZCARD', k) > CHANGES + 100 then call('ZREMRANGEBYRANK', k, 0, 99) end
-    end
-  end
+  return news.watched
 end
 
 -- start begins a call, whose own arguments are those behind the first skip.
 local function start(keys, args, skip, full)
   KEYS, ARGV, call, cursor = keys, args, redis.call, skip
   FULL = full
-  P, watched, news.noted = string.sub(KEYS[1], 1, -4), nil, {}
+  P, news.watched, news.noted = string.sub(KEYS[1], 1, -4), nil, {}
   watching() -- first of all
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)

@@ -51,7 +51,7 @@ local DO = {
   workkit = function(name, id, root) kit.ended(name, id, root) end,
   watch = function(on)
     if on == '1' then call('SET', P .. 'watch', '1') else call('DEL', P .. 'watch') end
-    watched = nil
+    news.watched = nil
   end,
 }
 last = tonumber(call('HGET', P .. 'inbox', from) or '0')
