@@ -41,10 +41,16 @@ func Plan(p *job.Plan) Picture {
 
 // Jobs is the picture of jobs at work, as Handle.Tree returns them: the first is the root.
 func Jobs(tree []*job.Info) Picture {
-	var s sketch
+	p, _ := View{}.Jobs(tree)
+	return p
+}
+
+// sketchOf is what there is of jobs at work, before their names are known.
+func sketchOf(tree []*job.Info) *sketch {
+	s := &sketch{}
 	for _, i := range tree {
 		b := &actor{
-			key: string(i.ID), parent: string(i.Parent), name: cmp.Or(i.Name, i.Type), node: i.InstanceOf, typ: i.Type,
+			info: i, key: string(i.ID), parent: string(i.Parent), name: cmp.Or(i.Name, i.Type), node: i.InstanceOf, typ: i.Type,
 			graph: i.Graph, status: i.Status, reason: i.Reason,
 		}
 		for _, q := range i.Ports {
@@ -61,7 +67,7 @@ func Jobs(tree []*job.Info) Picture {
 		}
 		s.add(b)
 	}
-	return s.picture()
+	return s
 }
 
 // sketch is jobs on the way to a picture. Jobs that are instances of one node are one box
@@ -71,9 +77,12 @@ type sketch struct {
 	byKey  map[string]*actor
 	paths  map[string][]*actor // in the order of actors
 	order  []string            // of paths
+	view   View
+	spawns map[spawning]int // children that runs spawned
 }
 
 type actor struct {
+	info        *job.Info // nil in a plan
 	key, parent string
 	name, typ   string
 	node        string // of which it is one of several instances
@@ -82,6 +91,7 @@ type actor struct {
 	reason      string
 	ports       []actorPort
 	path, label string
+	hidden      bool // in a folded subgraph
 }
 
 type actorPort struct {
@@ -124,6 +134,7 @@ func (s *sketch) picture() Picture {
 		}
 	}
 	p.Edges = s.edges(root)
+	s.addSpawns(&p)
 	return p
 }
 
@@ -138,10 +149,14 @@ func (s *sketch) name() {
 	}
 	s.paths = make(map[string][]*actor)
 	for _, b := range s.actors {
-		b.label = boxName(b, family[b.parent])
+		b.label = cmp.Or(s.folded(b), boxName(b, family[b.parent]))
 		b.path = b.label
 		if up := s.byKey[b.parent]; up != nil {
 			b.path = up.path + "/" + b.label
+			if up.hidden || up.graph && up != s.actors[0] && s.view.Toggled[up.path] {
+				b.path, b.hidden = up.path, true
+				continue
+			}
 		}
 		if s.paths[b.path] == nil {
 			s.order = append(s.order, b.path)
@@ -256,7 +271,7 @@ func (s *sketch) edges(root *actor) []Edge {
 		for _, q := range b.ports {
 			for _, e := range q.ends {
 				to := s.byKey[e.key]
-				if to == nil {
+				if to == nil || b.hidden || to.hidden {
 					continue
 				}
 				w := wire{to: to.path, toPort: e.port}
