@@ -16,3 +16,10 @@ func (s *Server) Routes() (all []Route) {
 
 // Allowed tells whether a role may do what another one is asked for.
 func Allowed(has, needs Role) bool { return allowed(has, needs) }
+
+// Watched is how many trees are read for those who watch them.
+func (s *Server) Watched() int {
+	s.watched.mu.Lock()
+	defer s.watched.mu.Unlock()
+	return len(s.watched.all)
+}

@@ -92,6 +92,7 @@ func (s *Server) operations() {
 	s.eventOperations()
 	s.changeOperations()
 	s.portEventOperations()
+	s.liveOperations()
 	s.storeOperations()
 }
 

@@ -78,6 +78,7 @@ type Server struct {
 	tenants   tenants
 	rates     rates
 	leasing   leasing
+	watched   watched
 	writers   writers
 	feeds     feeds
 	following atomic.Int64 // streams of logs
@@ -332,7 +333,7 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, problem(Kind{"no_route", http.StatusMethodNotAllowed, 2}, "%s is not possible here: use %s", r.Method, list))
 		return
 	}
-	writeProblem(w, problem(Kind{"no_route", http.StatusNotFound, 2}, "there is nothing at %.200s: GET / lists the operations", r.URL.Path))
+	writeProblem(w, problem(Kind{"no_route", http.StatusNotFound, 2}, "there is nothing at %.200s: GET /reference lists the operations", r.URL.Path))
 }
 
 // description is what the OpenAPI document begins with.

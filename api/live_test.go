@@ -1,0 +1,138 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/redistest"
+)
+
+const shop = `{"alias":"shop","graph":{"weir":1,"name":"shop","nodes":{"a":{"type":"map","args":{"expr":"it"}},"pay":{"type":"payment"}},"edges":["a.out -> pay.in"],"inputs":{"in":"a.in"},"outputs":{"out":"pay.out"},"graphs":{"payment":{"nodes":{"bank":{"type":"map","args":{"expr":"it"},"in":{"in":{"limit":7}}}},"inputs":{"in":"bank.in"},"outputs":{"out":"bank.out"}}}}}`
+
+// Who watches a tree gets its picture, and then what has changed: absolute values by their index.
+func TestWatchTree(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.Start(t).URL(), nil)
+	s.ask("POST", "/v1/graphs", shop).is(http.StatusCreated, nil)
+	var p api.LivePicture
+	var total, waiting int64
+	s.listen("/v1/jobs/shop/live", "", func(e event) bool {
+		switch e.kind {
+		case "snapshot":
+			if err := json.Unmarshal(e.data, &p); err != nil {
+				t.Fatal(err)
+			}
+			s.ask("POST", "/v1/jobs/shop/ports/in/in/messages", `{"messages":[1,2,3]}`).is(http.StatusOK, nil)
+		case "change":
+			var c api.LiveChanges
+			if err := json.Unmarshal(e.data, &c); err != nil {
+				t.Fatal(err)
+			}
+			for i, edge := range c.Edges {
+				if p.Nodes.Kind[p.Edges.To[edge]] == 3 {
+					total, waiting = c.Total[i], c.Waiting[i]
+				}
+			}
+		}
+		return waiting == 3 && total == 3
+	})
+	if want := []string{"in.in", "out.out", "shop/a", "shop/pay", "shop/pay/bank"}; !slices.Equal(slices.Sorted(slices.Values(p.Nodes.ID)), want) {
+		t.Errorf("nodes %q, want %q", p.Nodes.ID, want)
+	}
+	bank := slices.Index(p.Nodes.ID, "shop/pay/bank")
+	pay := slices.Index(p.Nodes.ID, "shop/pay")
+	if p.Nodes.Parent[bank] != pay || !p.Nodes.Frame[pay] || p.Nodes.Fold[pay] != "close shop/pay" {
+		t.Errorf("bank is in %d, pay %d has the fold %q", p.Nodes.Parent[bank], pay, p.Nodes.Fold[pay])
+	}
+	for i, to := range p.Edges.To {
+		if to == bank && p.Edges.Limit[i] != 7 {
+			t.Errorf("the edge to bank has the limit %d, want 7", p.Edges.Limit[i])
+		}
+		if len(p.Edges.Points[i]) < 4 {
+			t.Errorf("edge %d has %d points", i, len(p.Edges.Points[i])/2)
+		}
+	}
+}
+
+// A folded subgraph is one box, and what waits in it is shown in front of it.
+func TestWatchFoldedTree(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.Start(t).URL(), nil)
+	s.ask("POST", "/v1/graphs", shop).is(http.StatusCreated, nil)
+	s.ask("POST", "/v1/queues/default/pause", nil).is(http.StatusOK, nil)
+	s.listen("/v1/jobs/shop/live?toggle=shop%2Fpay", "", func(e event) bool {
+		var p api.LivePicture
+		if err := json.Unmarshal(e.data, &p); err != nil || e.kind != "snapshot" {
+			t.Fatalf("%s: %v", e.kind, err)
+		}
+		pay := slices.Index(p.Nodes.ID, "shop/pay")
+		if slices.Contains(p.Nodes.ID, "shop/pay/bank") || p.Nodes.Frame[pay] || p.Nodes.Fold[pay] != "open shop/pay" {
+			t.Errorf("nodes %q, fold %q", p.Nodes.ID, p.Nodes.Fold[pay])
+		}
+		if len(p.Edges.From) != 3 {
+			t.Errorf("%d edges, want 3", len(p.Edges.From))
+		}
+		return true
+	})
+}
+
+// All who watch one tree share one reading, and nobody reads after the last has gone.
+func TestWatchersShare(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.Start(t).URL(), nil)
+	s.ask("POST", "/v1/graphs", shop).is(http.StatusCreated, nil)
+	s.listen("/v1/jobs/shop/live", "", func(event) bool {
+		s.listen("/v1/jobs/shop/live", "", func(event) bool {
+			if n := s.api.Watched(); n != 1 {
+				t.Errorf("%d trees are read for two who watch one, want 1", n)
+			}
+			return true
+		})
+		return true
+	})
+	waitFor(t, "nothing to be read", func() bool { return s.api.Watched() == 0 })
+	s.ask("GET", "/v1/jobs/nobody/live", nil).is(http.StatusNotFound, nil)
+}
+
+// A dead letter is requeued with other messages in place of its own, at once.
+func TestRequeueEdited(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.Start(t).URL(), nil)
+	s.ask("POST", "/v1/graphs", `{"alias":"g","graph":{"weir":1,"nodes":{"a":{"type":"map","args":{"expr":"it.price + 1"},"failure":"dead_letter"}},"inputs":{"in":"a.in"},"outputs":{"out":"a.out"}}}`).is(http.StatusCreated, nil)
+	s.ask("POST", "/v1/jobs/g/ports/in/in/messages", `{"messages":[{"cost":3}]}`).is(http.StatusOK, nil)
+	var dead api.DeadLetters
+	waitFor(t, "a dead letter", func() bool {
+		s.ask("GET", "/v1/dead?job=g", nil).is(http.StatusOK, &dead)
+		return len(dead.Letters) == 1
+	})
+	edited := map[string]any{"job": "g", "messages": map[string]any{"in": map[string]any{"price": 3}}}
+	s.ask("POST", "/v1/dead/requeue", edited).refuses(http.StatusUnprocessableEntity, "usage", "name it in letters")
+	edited["letters"] = []string{dead.Letters[0].ID}
+	var done api.Settled
+	s.ask("POST", "/v1/dead/requeue", edited).is(http.StatusOK, &done)
+	if done.Done != 1 || done.Error != "" {
+		t.Fatalf("requeued: %+v", done)
+	}
+	var m api.Messages
+	waitFor(t, "what came of it", func() bool {
+		s.ask("GET", "/v1/jobs/g/ports/out/out/messages", nil).is(http.StatusOK, &m)
+		return len(m.Messages) == 1
+	})
+	if string(m.Messages[0].Data) != "4" {
+		t.Errorf("the job wrote %s, want 4", m.Messages[0].Data)
+	}
+}
+
+// waitFor asks until what it waits for has come.
+func waitFor(t *testing.T, what string, come func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !come(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not come", what)
+		}
+	}
+}
