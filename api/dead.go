@@ -24,15 +24,24 @@ func (s *Server) deadOperations() {
 		if err != nil {
 			return nil, err
 		}
+		if in.Body.Messages != nil && len(in.Body.Letters) != 1 {
+			return nil, wrong("messages are in place of those of one dead letter: name it in letters")
+		}
 		to, err := s.id(ctx, in.Body.To)
 		if err != nil {
 			return nil, err
 		}
 		return settled(s.client.RequeueAll(s.acting(ctx), f, func(l *job.StoredLetter) bool {
+			if !in.Body.means(l) {
+				return false
+			}
 			if to != "" {
 				l.Job = to
 			}
-			return in.Body.means(l)
+			if in.Body.Messages != nil {
+				l.Messages = in.Body.Messages
+			}
+			return true
 		}))
 	})
 	add(s, operation{
@@ -67,7 +76,8 @@ func (m *LettersMeant) means(l *job.StoredLetter) bool {
 // Requeuing says what is to be requeued.
 type Requeuing struct {
 	LettersMeant
-	To string `json:"to,omitempty" doc:"write the messages to the In ports of the same names of this job"`
+	To       string                     `json:"to,omitempty" doc:"write the messages to the In ports of the same names of this job"`
+	Messages map[string]json.RawMessage `json:"messages,omitempty" doc:"of one letter, which letters names: by In port, what is written in place of what it holds"`
 }
 
 // Settled is how many dead letters something was done with.

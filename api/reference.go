@@ -68,7 +68,7 @@ func (s *Server) document() {
 		groups[o.Tags[0]] = append(groups[o.Tags[0]], o)
 	}
 	err := referencePage.Execute(&page, map[string]any{"Info": doc.Info, "Groups": groups, "Codes": Codes()})
-	s.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+	show := func(w http.ResponseWriter, _ *http.Request) {
 		if err != nil {
 			writeProblem(w, problem(kindOther, "%v", err))
 			return
@@ -76,7 +76,9 @@ func (s *Server) document() {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 		_, _ = w.Write(page.Bytes())
-	})
+	}
+	s.mux.HandleFunc("GET /reference", show)
+	s.mux.HandleFunc("GET /{$}", show) // where no page stands in front
 }
 
 // The types of which huma is not told by an operation.
