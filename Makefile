@@ -47,14 +47,24 @@ test: redis ## Run the tests, with the race detector if there is a C compiler, a
 		set -x; $(GO) test -count=1 -timeout $(TIMEOUT) $(PKGS); \
 	fi
 	@[ "$(PKGS)" != ./... ] || for m in chaos examples/orders clients; do (set -x; $(GO) test -C $$m -count=1 ./...) || exit 1; done
+	@[ "$(PKGS)" != ./... ] || $(MAKE) --no-print-directory page-test
 
 .PHONY: race
 race: RACE = required
 race: test ## The same, but fail if the race detector cannot run
 
 .PHONY: redis
-redis: ## Make sure that there is what the tests run: redis-server, curl, nc, promtool, python3, node
+redis: ## Make sure that there is what the tests run: redis-server, curl, nc, promtool, python3, node, npm, chromium
 	@./scripts/install-tools.sh
+
+.PHONY: web
+web: ## Build the page into web/dist, which is committed (needs node 20 and npm)
+	./scripts/build-page.sh
+
+.PHONY: page-test
+page-test: redis ## Try the page in a browser, against a server of its own
+	$(GO) build -o bin/weir ./cmd/weir
+	cd web/ui && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; } && node --test e2e/
 
 .PHONY: cover
 cover: redis ## Run the tests and report coverage (cover.html)
@@ -110,11 +120,17 @@ generate: ## Regenerate what is generated, docs/ included
 
 # Compares against a copy rather than with git, so that it also judges work not committed yet.
 .PHONY: check
-check: ## Fail if docs/ differ from what the code generates
+check: ## Fail if docs/, or the page, differ from what the code generates
 	@before=$$(mktemp -d); trap 'rm -rf "$$before"' EXIT; \
 	cp -R docs "$$before/docs" && $(MAKE) --no-print-directory generate && \
 	if ! diff -ru "$$before/docs" docs; then \
 		echo "make: docs/ was out of date; it is regenerated now, commit it" >&2; \
+		exit 1; \
+	fi; \
+	if ! command -v npm >/dev/null 2>&1; then \
+		echo "No npm here: web/dist is not compared with what web/ui builds."; \
+	elif ! ./scripts/build-page.sh "$$before/dist" || ! diff -r "$$before/dist" web/dist >&2; then \
+		echo "make: web/dist is not what web/ui builds: run make web, and commit it" >&2; \
 		exit 1; \
 	fi
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes sure that redis-server, curl, nc, promtool, python3 and node are on PATH: the tests start servers of their own from the
-# first, ask the HTTP API with the second and the Bedrock surface with the third, check metrics and alerts with the fourth, and run
-# workers in other languages with the last two. Does nothing if they are there; otherwise installs the distribution's packages.
+# Makes sure that redis-server, curl, nc, promtool, python3, node, npm and chromium are on PATH: the tests start servers of their own
+# from the first, ask the HTTP API with the second and the Bedrock surface with the third, check metrics and alerts with the fourth, run
+# workers in other languages with the next two, and look at the page with the last three. Does nothing if they are there; otherwise installs the distribution's packages.
 set -eu
 
 # package_of PROGRAM prints the name of its package.
@@ -15,7 +15,7 @@ package_of() {
 }
 
 missing= packages=
-for program in redis-server curl nc promtool python3 node; do
+for program in redis-server curl nc promtool python3 node npm chromium; do
 	command -v $program >/dev/null 2>&1 && continue
 	missing="$missing $program" packages="$packages $(package_of $program)"
 done

@@ -17,6 +17,7 @@ import (
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/telemetry/health"
 	"github.com/weirworks/weir/telemetry/metrics"
+	"github.com/weirworks/weir/web"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -65,11 +66,15 @@ func (f *workerFlags) observed(c *cobra.Command, store *redisstore.Store, addres
 }
 
 // observing answers at /healthz, /readyz and /metrics, and leaves the rest to the API. Who has to show a token there has to do so for
-// the metrics, too: one of the tenant that is served.
+// the metrics, too: one of the tenant that is served. The page stands in front of the API, unless it is left out.
 func (f *apiFlags) observing(server http.Handler, store *redisstore.Store, engine *worker.Engine, m *metrics.Metrics) http.Handler {
 	probes := health.Handler(health.Config{Store: store, Engine: engine, Metrics: m.Handler()})
 	mux := http.NewServeMux()
-	mux.Handle("/", server)
+	root := server
+	if !f.noPage {
+		root = web.Handler(web.Config{API: server})
+	}
+	mux.Handle("/", root)
 	mux.Handle("GET /healthz", probes)
 	mux.Handle("GET /readyz", probes)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {

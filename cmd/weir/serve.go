@@ -37,6 +37,7 @@ type apiFlags struct {
 	maxBody         int64
 	requests        bool
 	noCozy          bool
+	noPage          bool
 	reserved        []string
 	maxPending      int
 	maxRate         int
@@ -52,6 +53,7 @@ func (f *apiFlags) add(c *cobra.Command) {
 	flags.StringArrayVar(&f.hosts, "host", nil, "`NAME` that the server is reached by, if not as localhost or by an IP address; repeated: any of them")
 	flags.Int64Var(&f.maxBody, "max-body", api.DefaultMaxBody, "greatest body of a request, in `BYTES`")
 	flags.IntVar(&f.maxRate, "max-rate", 0, "requests that each token may send in a second, at `MOST` (default no limit)")
+	flags.BoolVar(&f.noPage, "no-page", false, "leave out the page at /: there is the reference of the API then")
 	flags.BoolVar(&f.noCozy, "no-cozy", false, "leave out the routes under /jobs, which are those of Cozy's jobs")
 	flags.StringArrayVar(&f.reserved, "reserve", nil, "`TYPE` of which the routes under /jobs make no jobs; repeated: all of them")
 	flags.IntVar(&f.maxPending, "max-pending", api.DefaultMaxPending, "ready jobs of a queue before the routes under /jobs make no more, at `MOST`")
@@ -198,11 +200,12 @@ func newServe(s *settings) *cobra.Command {
 	var noEngine bool
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the HTTP API and run jobs of components, until stopped",
-		Long: `Serve the HTTP API of the namespace, and run jobs of components as weir worker does, until
+		Short: "Serve the page and the HTTP API, and run jobs of components, until stopped",
+		Long: `Serve the page and the HTTP API of the namespace, and run jobs of components as weir worker does, until
 stopped with Ctrl-C or SIGTERM. The first line on standard output is the address; there, a
-browser shows the reference of the API, and /openapi.json describes it for programs. /healthz,
-/readyz and /metrics are those of weir worker --listen; with --tokens, metrics need one.
+browser shows jobs at work on a page, which acts on them, too. /reference is the reference of
+the API, and /openapi.json describes it for programs. /healthz, /readyz and /metrics are those
+of weir worker --listen; with --tokens, metrics need one.
 
 Without --tokens whoever reaches the address may do all, so it must be one of this machine
 alone. With --tokens each request needs one: weir token create makes them, each for a role

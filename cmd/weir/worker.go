@@ -153,8 +153,8 @@ func newDev(s *settings) *cobra.Command {
 		Use:   "dev",
 		Short: "Start a Redis of its own and run components on it: all in one, to try things",
 		Long: `Start a redis-server of its own on a free port and run jobs of components on it, until
-stopped: a second Ctrl-C does not wait for runs in progress. The HTTP API is served beside
-them, as weir serve does; if its address is taken, on another port. With --data its data survive
+stopped: a second Ctrl-C does not wait for runs in progress. The page and the HTTP API are served
+beside them, as weir serve does; if its address is taken, on another port. With --data its data survive
 a restart, in an append-only file in that directory; without, they are gone. It is not for
 production: one process, one machine, no password, and at most the last second lost when
 the machine dies.`,
@@ -193,7 +193,7 @@ the machine dies.`,
 				if err != nil {
 					return err
 				}
-				if _, err := fmt.Fprintf(c.ErrOrStderr(), "weir: HTTP API at %s://%s\n", web.scheme(), l.Addr()); err != nil {
+				if _, err := fmt.Fprintf(c.ErrOrStderr(), "weir: page and HTTP API at %s://%s\n", web.scheme(), l.Addr()); err != nil {
 					return err
 				}
 				return web.beside(c, store, l, handler, engine, m)

@@ -1,0 +1,224 @@
+// What people do on the page, in a browser: node --test e2e/
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { axe, browser, faults, until, World } from './harness.mjs'
+
+let world
+let b
+before(async () => {
+  world = await World.start()
+  b = await browser()
+  await world.sample()
+})
+after(async () => {
+  await b?.close()
+  await world?.stop()
+})
+
+/** Does fn on a page, which must neither throw nor break its policy. */
+async function on(path, fn, options) {
+  const page = await b.page(world, path, options)
+  try {
+    await fn(page)
+    assert.deepEqual(await faults(page), [])
+  } finally {
+    await page.context().close()
+  }
+}
+
+const confirm = async (page, verb) => page.locator('dialog button', { hasText: verb }).last().click()
+const failing = async alias => {
+  await world.api('POST', 'jobs', { type: 'map', args: { expr: 'it.no.such + 1' }, alias, labels: { batch: 'failing' } })
+  await world.api('POST', `jobs/${alias}/ports/in/in/messages`, { messages: [7] })
+  await until(`${alias} fails`, async () => (await world.api('GET', `jobs/${alias}`)).status === 'failed')
+}
+
+test('watch a pipeline move', () => on('#/tree/orders', async page => {
+  await page.locator('[data-node="shop/pay/bank"]').waitFor()
+  assert.match(await page.locator('[data-node="shop/pay/bank"] .pin-name').first().textContent(), /in/)
+  await page.getByRole('button', { name: 'List' }).click()
+  const row = page.getByRole('row').filter({ hasText: 'bank' })
+  const passed = async () => Number((await row.textContent()).match(/of ([\d,]+)/)[1].replaceAll(',', ''))
+  const first = await until('a count', passed)
+  await until('more messages pass', async () => await passed() > first + 5)
+}))
+
+test('a subgraph folds and opens, and the URL keeps it', () => on('#/tree/orders', async page => {
+  await page.getByRole('button', { name: 'Fold pay' }).click()
+  await page.getByRole('button', { name: 'Open pay' }).waitFor()
+  assert.equal(await page.locator('[data-node="shop/pay/bank"]').count(), 0)
+  assert.match(page.url(), /fold=/)
+  await page.getByRole('button', { name: 'Open pay' }).click()
+  await page.locator('[data-node="shop/pay/bank"]').waitFor()
+}))
+
+test('keys go through the tree, and open a job', () => on('#/tree/orders', async page => {
+  await page.locator('[data-node="shop/ship"]').waitFor()
+  await page.locator('[data-search]').fill('ship')
+  await page.locator('aside.selected', { hasText: 'ship' }).waitFor()
+  await page.getByRole('application').focus()
+  await page.keyboard.press('ArrowRight')
+  await page.locator('aside.selected', { hasText: /label|parcel/ }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/#\/job\//)
+}))
+
+test('send a message by hand', async () => {
+  await world.api('POST', 'jobs', { type: 'map', args: { expr: 'it * 2' }, alias: 'twice' })
+  await on('#/job/twice', async page => {
+    await page.getByRole('button', { name: /in$/ }).click()
+    await page.getByLabel(/Send a message/).fill('{"broken"')
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    await page.getByText(/This is not JSON/).waitFor()
+    await page.getByLabel(/Send a message/).fill('21')
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    await page.getByText('Sent to in').waitFor()
+    await page.getByRole('button', { name: /out$/ }).click()
+    await page.locator('.messages pre', { hasText: '42' }).waitFor()
+  })
+})
+
+test('find why a job waits', () => on('#/', async page => {
+  await page.getByRole('link', { name: 'orders' }).first().click()
+  await page.locator('[data-node="shop/orders"]').dblclick()
+  await page.locator('.why .first', { hasText: /is full|waits/ }).waitFor()
+  await until('it says that it waits for the bank', async () => /pay\/(check|bank)/.test(await page.locator('.why').textContent()))
+}))
+
+test('retry failed ones in bulk, with a preview', async () => {
+  await failing('bad-1')
+  await failing('bad-2')
+  await on('#/jobs?label=batch%3Dfailing&status=failed', async page => {
+    await page.getByText('2 pass the filters').waitFor()
+    await page.getByRole('button', { name: 'Retry failed…' }).click()
+    await page.getByRole('heading', { name: 'Retry 2 jobs?' }).waitFor()
+    await confirm(page, 'Retry 2')
+    await page.getByText('2 of 2 retried').waitFor()
+    await until('both ran again', async () => (await Promise.all(['bad-1', 'bad-2'].map(a => world.api('GET', `jobs/${a}`)))).every(j => j.errors.length > 1))
+  })
+})
+
+test('look at a dead letter, edit it, and requeue it', async () => {
+  await world.api('POST', 'graphs', { alias: 'letters', graph: 'weir: 1\nnodes:\n  div: {type: map, args: {expr: "it.price + 1"}, failure: dead_letter}\ninputs: {in: div.in}\noutputs: {out: div.out}\n' })
+  await world.api('POST', 'jobs/letters/ports/in/in/messages', { messages: [{ cost: 3 }] })
+  await on('#/dead?job=letters', async page => {
+    const card = page.locator('article')
+    await card.first().waitFor()
+    await page.getByRole('button', { name: 'Edit…' }).click()
+    await page.locator('dialog textarea').fill('{"price": 3}')
+    await page.getByRole('button', { name: 'Send, and remove the letter' }).click()
+    await page.getByText('No dead letters.').waitFor()
+    await until('the edited message is handled', async () => (await world.api('GET', 'jobs/letters/ports/out/out/messages')).messages.some(m => m.data === 4))
+  })
+})
+
+test('fire a trigger, pause it and resume it', async () => {
+  await world.api('POST', 'triggers', { alias: 'nightly', definition: { schedule: '30 2 * * *', launch: { type: 'emit', args: { items: [1] } } } })
+  await on('#/triggers', async page => {
+    await page.getByRole('button', { name: 'Fire now…' }).click()
+    await page.getByRole('heading', { name: 'Fire nightly now?' }).waitFor()
+    await confirm(page, 'Fire now')
+    await page.getByText('nightly fires').waitFor()
+    await until('it has launched a tree', async () => (await world.api('GET', 'triggers/nightly')).launches === 1)
+    await page.getByText('Last tree').waitFor()
+    await page.getByRole('button', { name: 'Pause…' }).click()
+    await confirm(page, 'Pause')
+    await page.getByText('ǁ paused').waitFor()
+    await page.getByRole('button', { name: 'Resume…' }).click()
+    await confirm(page, 'Resume')
+    await page.getByText('● schedule').waitFor()
+  })
+})
+
+test('pause a queue, and resume it', () => on('#/queues', async page => {
+  await page.getByRole('button', { name: 'Pause…' }).first().click()
+  await page.getByRole('heading', { name: /Pause queue/ }).waitFor()
+  await confirm(page, 'Pause')
+  await page.getByText('ǁ paused').waitFor()
+  await page.getByRole('button', { name: 'Resume…' }).click()
+  await confirm(page, 'Resume')
+  await until('it is not paused', async () => (await world.api('GET', 'queues')).every(q => !q.paused))
+}))
+
+test('end a job and delete it, each after a question', async () => {
+  await world.api('POST', 'jobs', { type: 'map', args: { expr: 'it' }, alias: 'short' })
+  await on('#/job/short', async page => {
+    await page.getByRole('button', { name: 'Terminate…' }).click()
+    await page.keyboard.press('Escape')
+    assert.notEqual((await world.api('GET', 'jobs/short')).status, 'terminated')
+    await page.getByRole('button', { name: 'Terminate…' }).click()
+    await confirm(page, 'Terminate')
+    await page.getByRole('button', { name: 'Delete…' }).click()
+    await confirm(page, 'Delete')
+    await page.waitForURL(/#\/jobs/)
+    await assert.rejects(world.api('GET', 'jobs/short'), /404/)
+  })
+})
+
+test('the palette goes everywhere, and ? lists the keys', () => on('#/', async page => {
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  await page.keyboard.press('?')
+  await page.getByRole('heading', { name: 'Keys' }).waitFor()
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Control+k')
+  await page.locator('[cmdk-input]').fill('dead')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Dead letters' }).waitFor()
+  await page.keyboard.press('g')
+  await page.keyboard.press('u')
+  await page.getByRole('heading', { name: 'Queues', exact: true }).waitFor()
+}))
+
+test('hostile names and messages are text', async () => {
+  const evil = '<img src=x onerror=alert(1)>\u202Egnp.exe'
+  let deep = 0
+  for (let i = 0; i < 1000; i++) deep = [deep]
+  await world.api('POST', 'jobs', { type: 'map', args: { expr: 'it' }, alias: 'evil', labels: { x: '"><script>alert(1)</script>' } })
+  await world.api('POST', 'jobs/evil/ports/out/out/messages', { messages: [evil, deep, 'x'.repeat(500_000)] })
+  await on('#/job/evil', async page => {
+    page.on('dialog', () => page.faults.push('a script ran'))
+    await page.getByText('"><script>alert(1)</script>').waitFor()
+    await page.getByRole('button', { name: /out$/ }).click()
+    await page.locator('pre', { hasText: '<img src=x onerror=alert(1)>' }).waitFor()
+    assert.equal(await page.locator('img[src=x]').count(), 0)
+  })
+})
+
+test('axe finds nothing on any view, light and dark', async () => {
+  for (const colorScheme of ['light', 'dark']) {
+    for (const path of ['#/', '#/jobs?all=true', '#/tree/orders', '#/tree/orders?as=list', '#/job/orders', '#/job/bad-1', '#/triggers', '#/queues', '#/dead']) {
+      await on(path, async page => {
+        await page.getByRole('heading', { level: 1 }).waitFor()
+        if (path.includes('/tree/')) await page.locator('.box, .grid-row').first().waitFor()
+        assert.deepEqual(await axe(page), [], `${path} ${colorScheme}`)
+      }, { colorScheme })
+    }
+  }
+})
+
+test('the page survives a restart of the server', () => on('#/tree/orders?as=list', async page => {
+  const row = page.getByRole('row').filter({ hasText: 'bank' })
+  await row.waitFor()
+  await world.stopServer()
+  await page.locator('.banner').waitFor()
+  assert.ok(await row.isVisible(), 'what was seen stays')
+  const before = await row.textContent()
+  await world.serve()
+  await page.locator('.banner').waitFor({ state: 'detached' })
+  await until('it goes on', async () => await row.textContent() !== before)
+}))
+
+test('first load is at most 300 kB', async () => {
+  const page = await b.page(world, '#/')
+  let bytes = 0
+  const session = await page.context().newCDPSession(page)
+  await session.send('Network.enable')
+  session.on('Network.loadingFinished', e => { bytes += e.encodedDataLength })
+  await session.send('Network.setCacheDisabled', { cacheDisabled: true })
+  await page.goto(`${world.url}/#/tree/orders`)
+  await page.reload()
+  await page.locator('[data-node="shop/ship"]').waitFor()
+  await page.context().close()
+  console.log(`first load of a tree: ${Math.round(bytes / 1000)} kB`)
+  assert.ok(bytes > 50_000 && bytes < 300_000, `${bytes} bytes`)
+})

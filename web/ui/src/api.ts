@@ -1,0 +1,106 @@
+// What the page asks the server. Paths are relative, so that the page works below any prefix.
+
+export interface Problem { status: number; code: string; detail: string }
+
+/** An answer that is no success, or none at all (status 0). */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  constructor(p: Problem) {
+    super(p.detail)
+    this.status = p.status
+    this.code = p.code
+  }
+}
+
+const tokenKey = 'weir-token'
+export const getToken = (): string => sessionStorage.getItem(tokenKey) ?? ''
+export function setToken(token: string): void {
+  if (token) sessionStorage.setItem(tokenKey, token)
+  else sessionStorage.removeItem(tokenKey)
+}
+
+/** Whether the server answered the last request; those who listen are told of changes. */
+export type Reach = { ok: boolean; detail: string; needsToken: boolean }
+let reach: Reach = { ok: true, detail: '', needsToken: false }
+const listeners = new Set<() => void>()
+export const getReach = (): Reach => reach
+export function onReach(fn: () => void): () => void {
+  listeners.add(fn)
+  return () => { listeners.delete(fn) }
+}
+export function setReach(next: Reach): void {
+  if (next.ok === reach.ok && next.detail === reach.detail && next.needsToken === reach.needsToken) return
+  reach = next
+  for (const fn of listeners) fn()
+}
+
+function headers(body: boolean): Record<string, string> {
+  const h: Record<string, string> = { Accept: 'application/json' }
+  if (getToken()) h['Authorization'] = `Bearer ${getToken()}`
+  if (body) h['Content-Type'] = 'application/json'
+  return h
+}
+
+/** Sends a request, and tells the banner whether the server can be reached. */
+export async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  let answer: Response
+  try {
+    answer = await fetch(path, {
+      method, headers: headers(body !== undefined), signal: signal ?? null, credentials: 'same-origin',
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+  } catch (e) {
+    if (signal?.aborted) throw e
+    setReach({ ok: false, detail: 'The server does not answer.', needsToken: false })
+    throw new ApiError({ status: 0, code: 'unreachable', detail: 'The server does not answer. The page goes on as soon as it does.' })
+  }
+  if (answer.ok) {
+    setReach({ ok: true, detail: '', needsToken: false })
+    return answer
+  }
+  let p: Problem = { status: answer.status, code: 'other', detail: `${answer.status} ${answer.statusText}` }
+  try {
+    p = { ...p, ...(await answer.json() as Partial<Problem>) }
+  } catch { /* no problem document: the status says it */ }
+  if (answer.status === 401) setReach({ ok: true, detail: p.detail, needsToken: true })
+  else if (answer.status >= 502) setReach({ ok: false, detail: p.detail, needsToken: false })
+  throw new ApiError(p)
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return await (await send('GET', path, undefined, signal)).json() as T
+}
+
+export async function act<T = unknown>(method: string, path: string, body?: unknown): Promise<T | null> {
+  const answer = await send(method, path, body)
+  const text = await answer.text()
+  return text ? JSON.parse(text) as T : null
+}
+
+export interface StreamEvent { kind: string; data: string }
+
+/** Reads server-sent events with a token in a header, which EventSource cannot send, until the signal ends it. */
+export async function stream(path: string, signal: AbortSignal, on: (e: StreamEvent) => void): Promise<void> {
+  const answer = await send('GET', path, undefined, signal)
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader()
+  if (!reader) return
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    rest += value
+    for (let end = rest.indexOf('\n\n'); end >= 0; end = rest.indexOf('\n\n')) {
+      let kind = 'message'
+      let data = ''
+      for (const line of rest.slice(0, end).split('\n')) {
+        if (line.startsWith('event: ')) kind = line.slice(7)
+        else if (line.startsWith('data: ')) data += line.slice(6)
+      }
+      rest = rest.slice(end + 2)
+      if (data) on({ kind, data })
+    }
+  }
+}
+
+export const enc = encodeURIComponent

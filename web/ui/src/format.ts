@@ -1,0 +1,44 @@
+const units: [number, string][] = [[86400, 'd'], [3600, 'h'], [60, 'm'], [1, 's']]
+
+export function span(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
+  const s = ms / 1000
+  for (const [size, unit] of units) {
+    if (s >= size) return `${Math.floor(s / size)} ${unit}`
+  }
+  return '0 s'
+}
+
+export function ago(text: string | null | undefined, now = Date.now()): string {
+  if (!text) return '–'
+  const ms = now - Date.parse(text)
+  if (Number.isNaN(ms)) return text
+  return ms >= 0 ? `${span(ms)} ago` : `in ${span(-ms)}`
+}
+
+const grouped = new Intl.NumberFormat('en-US')
+export const num = (n: number): string => grouped.format(n)
+
+export function short(n: number): string {
+  if (n < 10_000) return grouped.format(n)
+  if (n < 1e6) return `${(n / 1e3).toFixed(n < 1e5 ? 1 : 0)}k`
+  return `${(n / 1e6).toFixed(1)}M`
+}
+
+export function rate(n: number): string {
+  if (n <= 0) return ''
+  return n >= 10 ? `${short(Math.round(n))}/s` : `${n.toFixed(1)}/s`
+}
+
+/** A value as a text of a bounded length; what is deeper or longer is left out. */
+export function pretty(v: unknown, most = 20_000): string {
+  let text: string
+  try {
+    text = JSON.stringify(v, null, 2) ?? 'null'
+  } catch {
+    text = '(nested too deeply to be shown)'
+  }
+  return text.length > most ? `${text.slice(0, most)}\n… ${num(text.length - most)} more characters` : text
+}
+
+export const shortId = (id: string): string => id.length > 14 ? `${id.slice(0, 8)}…` : id

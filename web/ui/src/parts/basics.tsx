@@ -1,0 +1,103 @@
+import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
+import { ago } from '../format'
+import { link } from '../route'
+
+const symbols: Record<string, string> = {
+  running: '●', queued: '◷', scheduled: '⏱', waiting: '◷', suspended: 'ǁ', completed: '✔', failed: '✖', terminating: '◌', terminated: '○',
+}
+
+export function Status({ of, title }: { of: string; title?: string }): ReactNode {
+  return <span className={`status s-${of}`} title={title}><span aria-hidden="true">{symbols[of] ?? '·'}</span> {of}</span>
+}
+
+export function Time({ at }: { at: string | null | undefined }): ReactNode {
+  const [, tick] = useState(0)
+  useEffect(() => {
+    const timer = setInterval(() => tick(n => n + 1), 5000)
+    return () => clearInterval(timer)
+  }, [])
+  if (!at) return <span className="faint">–</span>
+  return <time dateTime={at} title={new Date(at).toISOString()}>{ago(at)}</time>
+}
+
+export function JobLink({ id, name, tree }: { id: string; name?: string | null; tree?: boolean }): ReactNode {
+  return <a href={link(tree ? 'tree' : 'job', id)}><bdi>{name || id}</bdi></a>
+}
+
+/** A line through the last values. */
+export function Sparkline({ values, label }: { values: number[]; label: string }): ReactNode {
+  const w = 160
+  const h = 36
+  const top = Math.max(1, ...values)
+  const step = w / Math.max(1, values.length - 1)
+  const d = values.map((v, i) => `${i ? 'L' : 'M'}${(i * step).toFixed(1)} ${(h - 3 - (v / top) * (h - 6)).toFixed(1)}`).join('')
+  return (
+    <svg className="spark" viewBox={`0 0 ${w} ${h}`} role="img" aria-label={`${label}: the last ${values.length} readings, at most ${top}`} preserveAspectRatio="none">
+      {values.length > 1 && <path className="area" d={`${d}L${w} ${h}L0 ${h}z`} />}
+      <path d={d} />
+    </svg>
+  )
+}
+
+export function Empty({ title, children }: { title: string; children?: ReactNode }): ReactNode {
+  return <div className="empty"><p className="empty-title">{title}</p>{children}</div>
+}
+
+/** A modal dialog of the browser: it keeps the focus, ends with Escape, and gives the focus back. */
+export function Dialog({ title, onClose, children, wide }: { title: string; onClose: () => void; children: ReactNode; wide?: boolean }): ReactNode {
+  const ref = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    const before = document.activeElement
+    ref.current?.showModal()
+    return () => { if (before instanceof HTMLElement && before.isConnected) before.focus() }
+  }, [])
+  return (
+    <dialog ref={ref} aria-labelledby={id} className={wide ? 'wide' : ''} onClose={onClose}
+      onClick={e => { if (e.target === ref.current) onClose() }}>
+      <div className="dialog">
+        <h2 id={id}>{title}</h2>
+        {children}
+      </div>
+    </dialog>
+  )
+}
+
+export interface Asking { title: string; text: ReactNode; verb: string; danger?: boolean; run: () => Promise<string | void> }
+
+/** Asks before something is done, names what happens, and tells in the API's words what went wrong. */
+export function Confirm({ ask, onClose, onDone }: { ask: Asking; onClose: () => void; onDone: (said: string) => void }): ReactNode {
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState('')
+  const run = async (): Promise<void> => {
+    setBusy(true)
+    setError('')
+    try {
+      const said = await ask.run()
+      onClose()
+      onDone(said || `${ask.verb}: done`)
+    } catch (e) {
+      setError(e instanceof Error ? e.message : String(e))
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog title={ask.title} onClose={onClose}>
+      <div className="dialog-text">{ask.text}</div>
+      {error && <p className="error" role="alert">{error}</p>}
+      <div className="row end">
+        <button type="button" onClick={onClose}>Cancel</button>
+        <button type="button" className={ask.danger ? 'danger' : 'primary'} disabled={busy} onClick={() => { void run() }}>{busy ? 'Working…' : ask.verb}</button>
+      </div>
+    </Dialog>
+  )
+}
+
+export function Problem({ text }: { text: string }): ReactNode {
+  return text ? <p className="error" role="alert">{text}</p> : null
+}
+
+/** A text of the server, with the times in it relative, and exact when they are pointed at. */
+export function Words({ text }: { text: string }): ReactNode {
+  return <bdi>{text.split(/\b(?:at )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/).map((part, i) => i % 2 ? <Time key={i} at={part} /> : part)}</bdi>
+}

@@ -1,0 +1,46 @@
+import type { Node, NodeProps } from '@xyflow/react'
+import { createContext, useContext, useSyncExternalStore, type ReactNode } from 'react'
+import { num } from '../format'
+import { Status } from '../parts/basics'
+import type { LiveTree } from './live'
+
+export type JobNode = Node<{ index: number }, 'job'>
+
+export interface TreeState { tree: LiveTree; selected: number; toggle: (id: string) => void }
+export const TreeContext = createContext<TreeState | null>(null)
+
+/** A box with its ports, at the places that the server's layout gives. */
+export function JobBox({ data }: NodeProps<JobNode>): ReactNode {
+  const state = useContext(TreeContext)
+  const seq = useSyncExternalStore(state?.tree.subscribe ?? (() => () => undefined), () => state?.tree.nodeSeq[data.index] ?? 0)
+  const n = state?.tree.picture?.nodes
+  if (!state || !n) return null
+  const i = data.index
+  const [x, y] = [n.x[i] ?? 0, n.y[i] ?? 0]
+  const status = state.tree.statusOf(i)
+  const kind = n.kind[i]
+  const [verb, id] = (n.fold[i] ?? '').split(/ (.*)/s)
+  const counts = n.counts[i]
+  const classes = `box ${n.frame[i] ? 'frame' : ''} ${kind === 2 || kind === 3 ? 'terminal' : ''} e-${status} ${i === state.selected ? 'selected' : ''}`
+  return (
+    <div className={classes} data-seq={seq} data-job={n.job[i]} data-node={n.id[i]}
+      ref={el => { if (el) { el.style.width = `${n.w[i]}px`; el.style.height = `${n.h[i]}px` } }}>
+      <div className="box-name"><bdi>{n.label[i]}</bdi>{id && <button type="button" className="fold nodrag" aria-label={`${verb === 'open' ? 'Open' : 'Fold'} ${n.label[i]}`} onClick={e => { e.stopPropagation(); state.toggle(id) }}>{verb === 'open' ? '+' : '−'}</button>}</div>
+      {kind !== 2 && kind !== 3 && (
+        <>
+          {n.type[i] && n.type[i] !== n.label[i] && <div className="box-type"><bdi>{n.type[i]}</bdi></div>}
+          <div className="box-status">
+            {status && <Status of={status} {...(n.note[i] ? { title: n.note[i] } : {})} />}
+            {counts && <span className="faint">{counts.map((c, k) => c > 0 ? `${num(c)} ${state.tree.picture?.statuses[k] ?? ''}` : '').filter(Boolean).join(', ')}</span>}
+            {!counts && n.note[i] && <span className="faint clip" title={n.note[i]}><bdi>{n.note[i]}</bdi></span>}
+          </div>
+        </>
+      )}
+      {n.pins[i]?.map(p => (
+        <span key={p.dir + p.name} className={`pin ${p.dir}`} ref={el => { if (el) { el.style.left = `${p.x - x}px`; el.style.top = `${p.y - y}px` } }}>
+          {kind !== 2 && kind !== 3 && <span className="pin-name"><bdi>{p.name}</bdi></span>}
+        </span>
+      ))}
+    </div>
+  )
+}

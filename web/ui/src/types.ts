@@ -1,0 +1,71 @@
+// What the API answers, as far as the page shows it; docs/api.md and /openapi.json describe it.
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+
+export interface Me { name: string; role: 'read' | 'operate' | 'work' | 'admin'; tenant: string }
+
+export interface Port { size: number; default: Json; limit: number | null; closed: boolean }
+
+export interface Failure { at: string; message: string; trace?: string }
+
+export interface Job {
+  id: string; name: string | null; type: string; queue: string; status: string; reason: string | null; parent: string | null
+  children: Record<string, string> | null; aliases: string[] | null; labels: Record<string, string> | null
+  created_at: string | null; created_by: string | null; ran_at: string | null; expires_at: string | null
+  try_count: number; errors: Failure[] | null; state?: Record<string, Json>
+  in: Record<string, Port>; out: Record<string, Port>
+}
+
+export interface JobPage { jobs: Job[]; next?: string }
+
+export interface Because { job: string; level: number; text: string; command?: string; since?: string; next?: string }
+
+export interface RunEntry {
+  step?: number; status?: string; error?: string; began?: string
+  read?: unknown; wrote?: unknown
+}
+export interface LogLine { at: string; job: string; run?: Record<string, Json>; note?: Json }
+export interface LogPage { entries: LogLine[]; position: string }
+
+export interface Message { data: Json; context?: Record<string, Json>; at?: string }
+export interface Messages { from: number; messages: Message[] }
+
+export interface Ready { type: string; jobs: number; oldest_ms: number }
+export interface Queue {
+  queue: string; paused: boolean; limit?: number; pending: number; active: number; scheduled: number; retry: number
+  latency_ms: number; engines: number; slots: number; types: string[] | null; ready: Ready[]
+}
+export interface Engine { id: string; host: string; pid: number; started: string; stopping: boolean; concurrency: number; running: number; version?: string }
+export interface Stats {
+  at: string; namespace: string; roots: number; failed: number; due: number; overdue: number; removed: number; running: number
+  queues: Queue[]; engines: Engine[]
+}
+
+export interface Trigger {
+  id: string; aliases?: string[]; status: string; kind: string; paused: boolean; understood?: string; next?: string[]
+  definition: Json; firings: number; launches: number; dropped?: Record<string, number>; failed?: number; last?: string
+  last_tree?: string; waiting: number; pending: number; reason?: string
+}
+
+export interface DeadLetter {
+  id: string; in: { job: string; port: string }; number: number; job: string; error: string; at: string
+  messages: Record<string, Json>
+}
+export interface DeadLetters { letters: DeadLetter[]; more: boolean }
+
+export interface Pin { name: string; dir: 'in' | 'out'; x: number; y: number }
+export interface Picture {
+  epoch: number; seq: number; ms: number; title: string; root: string; jobs: number; w: number; h: number; statuses: string[]
+  nodes: {
+    id: string[]; job: string[]; label: string[]; type: string[]; kind: number[]; parent: number[]; frame: boolean[]; fold: string[]
+    x: number[]; y: number[]; w: number[]; h: number[]; pins: Pin[][]; status: number[]; counts: (number[] | null)[]; note: string[]
+  }
+  edges: {
+    from: number[]; from_port: string[]; to: number[]; to_port: string[]; spawn: boolean[]; limit: number[]; points: number[][]
+    waiting: number[]; total: number[]
+  }
+}
+export interface Changes {
+  epoch: number; seq: number; ms: number; e: number[] | null; w: number[] | null; t: number[] | null
+  n: number[] | null; s: number[] | null; c: (number[] | null)[] | null; o: string[] | null
+}
