@@ -17,6 +17,8 @@ import (
 const (
 	// beatEvery is how often an engine tells that it lives, and what it runs.
 	beatEvery = time.Second
+	// idleBeats is of how many of these it tells once while it has no run, and had none when it told last.
+	idleBeats = 3
 	// limitsEvery is after how many of these it looks at the limits of queues, and at those that its types are registered with.
 	limitsEvery = 5
 	// toldRuns is of how many runs in progress it tells.
@@ -83,9 +85,11 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 				e.lookAtLimits(ctx)
 				_ = e.keepLimits(ctx, info.ID)
 			}
+			told := info.Running == 0 && info.Stopping == e.stopping()
 			info.Stopping = e.stopping()
-			e.presence.tell(&info)
-			_ = e.cfg.Store.Beat(ctx, info)
+			if e.presence.tell(&info); !told || info.Running > 0 || n%idleBeats == 1 {
+				_ = e.cfg.Store.Beat(ctx, info)
+			}
 			select {
 			case <-ctx.Done():
 				return
