@@ -25,6 +25,7 @@ type Principal struct {
 	Role   Role
 	Tenant string // the namespace; nothing in a request chooses another
 	id     string // of the token
+	signs  bool   // there is no token: the operation lets the request in, if it is signed
 }
 
 // session is what a request may work with.
@@ -167,6 +168,11 @@ func (s *Server) guard(op operation) func(ctx huma.Context, next func(huma.Conte
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, op operation, fn func(*session)) {
 	ctx := r.Context()
 	who, err := s.tenants.principal(ctx, r.Header.Get("Authorization"))
+	if op.signed && err != nil {
+		if signer, ok := s.signer(r); ok {
+			who, err = signer, nil
+		}
+	}
 	known := err == nil
 	if known {
 		if wait := s.rates.take(who.id, time.Now()); wait > 0 {
@@ -193,7 +199,11 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, op operation, fn 
 	} else {
 		fn(&session{Server: s, store: store, client: job.NewClient(store), principal: who, auth: r.Header.Get("Authorization")})
 	}
-	if rec, ok := w.(*recorder); ok && store != nil && (op.method != http.MethodGet && op.role != read && !op.unaudited || err != nil) {
+	rec, ok := w.(*recorder)
+	if ok && who.signs && rec.status == http.StatusUnauthorized {
+		return // else those without a token could fill the audit log
+	}
+	if ok && store != nil && (op.method != http.MethodGet && op.role != read && !op.unaudited || err != nil) {
 		e := redisstore.AuditEntry{
 			At: time.Now().UTC(), Principal: who.Name, Role: who.Role, Operation: op.id, Path: r.URL.Path, Status: rec.status, From: r.RemoteAddr,
 		}

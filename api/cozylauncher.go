@@ -274,6 +274,9 @@ func (s *Server) cozyLauncherOperations() {
 			err = wrong("the message is missing: send JSON")
 		}
 		if err == nil {
+			err = s.unverified(ctx, h)
+		}
+		if err == nil {
 			err = trigger.Send(s.acting(ctx), s.client, h, given(in.Body))
 		}
 		return done(err)

@@ -28,6 +28,7 @@ type operation struct {
 	about        string
 	status       int     // of the answer if all went well; zero means 200
 	unaudited    bool    // what was refused alone goes into the audit log
+	signed       bool    // who sends no token may sign the body instead, which the operation looks at
 	lines        bool    // the body may be of linesType
 	on           *string // what it is done to, for the audit log, if the path does not say it; nil for nothing
 }

@@ -52,6 +52,7 @@ type NewTrigger struct {
 	Graph      *GraphText        `json:"graph,omitempty" doc:"the graph to launch instead of a type, as it is now"`
 	Alias      string            `json:"alias,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
+	Secret     string            `json:"secret,omitempty" doc:"what messages are signed with, if definition.verify says how; nothing shows it any more"`
 }
 
 // definition reads and checks what a request says.
@@ -133,7 +134,18 @@ func (s *Server) triggerOperations() {
 		}
 		var h *job.Handle
 		if err := s.once(ctx, "start", in.Key, in.Body, func() (err error) {
-			h, err = trigger.Add(s.acting(ctx), s.client, d, opts...)
+			if in.Body.Secret != "" {
+				err = job.CheckSecret(in.Body.Secret)
+			}
+			if err == nil && (in.Body.Secret != "") != (d.Verify != nil) {
+				err = wrong("secret and definition.verify go together: one says what messages are signed with, the other how")
+			}
+			if err == nil {
+				h, err = trigger.Add(s.acting(ctx), s.client, d, opts...)
+			}
+			if err == nil && d.Verify != nil { // until then nothing is taken
+				err = trigger.SetSecret(ctx, s.store, h, in.Body.Secret)
+			}
 			return err
 		}); err != nil {
 			return nil, misdefined(err)
@@ -202,21 +214,7 @@ func (s *Server) triggerActs() {
 		}
 		return done(err)
 	})
-	add(s, operation{
-		method: http.MethodPost, path: "/v1/triggers/{job}/send", id: "send-to-trigger", group: groupTriggers, role: operate, status: http.StatusNoContent, summary: "Send a message to a webhook trigger",
-		about: "The body is the message. A trigger that is no webhook refuses it with 422, one that is too large for the tree that it would launch with 413.",
-	}, func(ctx context.Context, s *session, in *messageInput) (*nothing, error) {
-		h, err := s.find(ctx, in.Job)
-		if err == nil && len(given(in.Body)) == 0 {
-			err = wrong("the message is missing: send JSON")
-		}
-		if err == nil {
-			err = s.once(ctx, "send "+string(h.ID()), in.Key, given(in.Body), func() error {
-				return trigger.SendOnce(s.acting(ctx), s.client, h, in.Key, given(in.Body))
-			})
-		}
-		return done(err)
-	})
+	s.webhookOperations()
 	add(s, operation{
 		method: http.MethodDelete, path: "/v1/triggers/{job}", id: "delete-trigger", group: groupTriggers, role: operate, status: http.StatusNoContent, summary: "End a trigger, and remove it",
 		about: "Trees that it launched go on. While no engine runs that could end it, it fires no more and the answer is 409: delete it again when one runs.",

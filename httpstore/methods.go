@@ -338,6 +338,12 @@ func (s *Store) SetState(ctx context.Context, id job.ID, set map[string]json.Raw
 	return err
 }
 
+// SetSecret keeps a secret with a job, see redisstore.Store.SetSecret.
+func (s *Store) SetSecret(ctx context.Context, id job.ID, secret string) error {
+	_, err := ask(ctx, s, storecall.SetSecret, storecall.JobText{Job: id, Text: secret})
+	return err
+}
+
 // lock is one that was taken through a server.
 type lock struct {
 	store *Store

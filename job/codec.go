@@ -28,6 +28,7 @@ const (
 	KindState   Kind = "state"
 	KindError   Kind = "error"
 	KindLog     Kind = "log"
+	KindSecret  Kind = "secret" // of a webhook trigger
 )
 
 // Place says where something that a Codec is given belongs.

@@ -42,6 +42,7 @@ var (
 	scriptExpire   = script("tree_expire", "subtree", "part", "expire").freeing()
 	scriptPatch    = script("graph_patch", "subtree", "patch", "closing")
 	scriptState    = script("state_set", "mail")
+	scriptSecret   = script("secret_set", "mail")
 	scriptWrite    = script("port_write", "run")
 	scriptTake     = script("port_take", "quiesce").freeing()
 	scriptSettle   = script("letter_settle", "quiesce")

@@ -141,6 +141,12 @@ func defined(ctx context.Context, h *job.Handle) (d Definition, err error) {
 	return d, err
 }
 
+// Verifies says how messages to a trigger are to be signed; nil: they need not be.
+func Verifies(ctx context.Context, h *job.Handle) (*Verify, error) {
+	d, err := defined(ctx, h)
+	return d.Verify, err
+}
+
 // Status is what is known of a trigger.
 type Status struct {
 	ID      job.ID              `json:"id"`

@@ -64,6 +64,8 @@ type Definition struct {
 	Channel string `json:"channel,omitempty"`
 	// Filter is an expression over it, the message: of a webhook or event trigger only messages for which it is true fire.
 	Filter string `json:"filter,omitempty"`
+	// Verify has messages refused that are sent over HTTP and not signed; nil: those of everybody with a token are taken.
+	Verify *Verify `json:"verify,omitempty"`
 	// Launch is the tree that a firing launches; nil: none.
 	Launch *Launch `json:"launch,omitempty"`
 	// Limits hold firings back.
@@ -162,7 +164,7 @@ func (d *Definition) Validate(now time.Time) error {
 		err := component.CheckCondition(d.Filter)
 		is(err == nil, "filter: %w", err)
 	}
-	bad = append(bad, d.Limits.check(d.Launch != nil), d.Launch.check())
+	bad = append(bad, d.Verify.check(d.Kind()), d.Limits.check(d.Launch != nil), d.Launch.check())
 	if err := errors.Join(bad...); err != nil {
 		return fmt.Errorf("%w of %s: %s", job.ErrConfig, Type, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

@@ -107,6 +107,13 @@ of the Redis, as other programs write it: without SCHEDULE it runs at once. docs
 			if d.Launch == nil {
 				return usageError{fmt.Errorf("what is it to launch? Give --type or --graph")}
 			}
+			secret, err := f.secret()
+			if err != nil {
+				return err
+			}
+			if (d.Verify == nil) != (secret == "") {
+				return usageError{errors.New("--verify and --secret-env go together: one says how messages are signed, the other with what")}
+			}
 			options := []job.Option{job.By(actor)}
 			given, err := labelsOf(labels)
 			if err != nil {
@@ -122,6 +129,9 @@ of the Redis, as other programs write it: without SCHEDULE it runs at once. docs
 				h, err := trigger.Add(ctx, job.NewClient(store), d, options...)
 				if errors.Is(err, job.ErrExists) && alias != "" {
 					return fmt.Errorf("%w; weir trigger show %[2]s, weir trigger change %[2]s, weir trigger delete %[2]s", err, alias)
+				}
+				if err == nil && secret != "" {
+					err = trigger.SetSecret(ctx, store, h, secret)
 				}
 				if err != nil {
 					return err
@@ -149,7 +159,16 @@ empty text or a 0 clears it. Another schedule begins anew.`,
 		Example: "  weir trigger change daily '0 8 * * MON-FRI'\n  weir trigger change daily --parallel 2 --overflow drop",
 		Args:    usage(cobra.RangeArgs(1, 2)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, client *job.Client, h *job.Handle) error {
+			secret, err := f.secret()
+			if err != nil {
+				return err
+			}
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
+				client := job.NewClient(store)
+				h, err := client.Find(ctx, args[0])
+				if err != nil {
+					return err
+				}
 				t, err := trigger.Get(ctx, client, h, 0)
 				if err != nil {
 					return err
@@ -165,7 +184,8 @@ empty text or a 0 clears it. Another schedule begins anew.`,
 				if err != nil {
 					return err
 				}
-				if maps.EqualFunc(before, after, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+				same := maps.EqualFunc(before, after, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
+				if same && secret == "" {
 					return usageError{fmt.Errorf("trigger %s is so already: give it another SCHEDULE, or a flag with what is to change", h.ID())}
 				}
 				for name := range before {
@@ -177,7 +197,16 @@ empty text or a 0 clears it. Another schedule begins anew.`,
 				if err != nil {
 					return err
 				}
-				if err := trigger.Change(ctx, client, h, actor, raw); err != nil {
+				if secret != "" && t.Definition.Verify == nil {
+					return usageError{errors.New("--secret-env is for triggers that verify signatures: give --verify, too")}
+				}
+				if !same {
+					err = trigger.Change(ctx, client, h, actor, raw)
+				}
+				if err == nil && secret != "" {
+					err = store.SetSecret(ctx, h.ID(), secret)
+				}
+				if err != nil {
 					return err
 				}
 				_, err = fmt.Fprintf(c.OutOrStdout(), "trigger %s is changed\n", h.ID())

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/component"
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/schedule"
 	"github.com/weirworks/weir/trigger"
 )
@@ -28,6 +30,7 @@ type triggerFlags struct {
 	parallel, waiting  int
 	overflow, payload  string
 	throttle, debounce time.Duration
+	verify, secretEnv  string
 }
 
 func (f *triggerFlags) add(s *settings, c *cobra.Command) {
@@ -37,6 +40,8 @@ func (f *triggerFlags) add(s *settings, c *cobra.Command) {
 	flags.IntVarP(&f.count, "count", "n", 0, "how many ticks there are (default as many as the schedule has)")
 	flags.StringVar(&f.channel, "channel", "", "fire for each message published to this `CHANNEL`, or below it")
 	flags.StringVar(&f.filter, "filter", "", "fire only for messages for which this `EXPR` over it is true")
+	flags.StringVar(&f.verify, "verify", "", "refuse messages sent over HTTP that are not signed by this `SCHEME`: github or standard")
+	flags.StringVar(&f.secretEnv, "secret-env", "", "the environment `VARIABLE` that has the secret which they are signed with")
 	flags.StringVar(&f.typ, "type", "", "launch a job of this `TYPE`")
 	flags.StringVar(&f.args, "args", "", "its parameters, a `JSON` object")
 	flags.StringVar(&f.file, "graph", "", "launch the graph of this `FILE`, as it is now")
@@ -55,6 +60,7 @@ func (f *triggerFlags) add(s *settings, c *cobra.Command) {
 	f.graph.add(c)
 	oneOfWords(c, "overflow", []string{trigger.Wait, trigger.Drop})
 	oneOfWords(c, "payload", []string{trigger.Original, trigger.Append})
+	oneOfWords(c, "verify", trigger.Schemes())
 	oneOfWords(c, "missed", []string{"one", "skip", "all"})
 	s.completeFlag(c, "type", typeWords)
 	s.completeFlag(c, "queue", queueWords)
@@ -81,6 +87,11 @@ func (f *triggerFlags) apply(c *cobra.Command, args []string, d *trigger.Definit
 	given("count", func() { d.Count = f.count })
 	given("channel", func() { d.Channel = f.channel })
 	given("filter", func() { d.Filter = f.filter })
+	given("verify", func() {
+		if d.Verify = nil; f.verify != "" {
+			d.Verify = &trigger.Verify{Scheme: f.verify}
+		}
+	})
 	l := &d.Limits
 	given("parallel", func() { l.Parallel = f.parallel })
 	given("waiting", func() { l.Queue = f.waiting })
@@ -95,6 +106,21 @@ func (f *triggerFlags) apply(c *cobra.Command, args []string, d *trigger.Definit
 		return usageError{err}
 	}
 	return nil
+}
+
+// secret is what messages are signed with, if a flag says where it is.
+func (f *triggerFlags) secret() (string, error) {
+	if f.secretEnv == "" {
+		return "", nil
+	}
+	secret := os.Getenv(f.secretEnv)
+	if secret == "" {
+		return "", usageError{fmt.Errorf("--secret-env: the environment has no variable %s, or it is empty", f.secretEnv)}
+	}
+	if err := job.CheckSecret(secret); err != nil {
+		return "", usageError{fmt.Errorf("--secret-env %s: %w", f.secretEnv, err)}
+	}
+	return secret, nil
 }
 
 // launch changes what is launched.

@@ -485,6 +485,12 @@ var (
 		}
 		return none{}, s.SetState(ctx, in.Job, in.Set, in.Unset)
 	})
+	SetSecret = define("set-secret", toOperate, func(ctx context.Context, s Store, _ By, in JobText) (none, error) {
+		if err := job.CheckSecret(in.Text); err != nil {
+			return none{}, err
+		}
+		return none{}, s.SetSecret(ctx, in.Job, in.Text)
+	})
 	Lock = define("lock", toOperate, func(ctx context.Context, s Store, by By, in Locking) (string, error) {
 		if err := firstOf(checkSpan("wait", in.Wait), checkTTL(in.TTL)); err != nil {
 			return "", err

@@ -48,6 +48,7 @@ type Store interface {
 	Throttled(ctx context.Context, trees ...job.ID) ([]redisstore.Throttled, error)
 	Stats(ctx context.Context) (*redisstore.Stats, error)
 	AuditLog(ctx context.Context, n int) ([]redisstore.AuditEntry, error)
+	SetSecret(ctx context.Context, id job.ID, secret string) error
 	RefreshLock(ctx context.Context, id job.ID, token string, ttl time.Duration) error
 	Examine(ctx context.Context, x redisstore.Examination) ([]redisstore.Finding, error)
 	Close() error
