@@ -225,16 +225,21 @@ func TestEventsCostOneReading(t *testing.T) {
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	t.Parallel()
 	s, _, _ := withTokens(t)
+	s.token = s.newToken(redisstore.TokenOperate, "", time.Minute)
+	s.ask("POST", "/v1/graphs", shop).is(http.StatusCreated, nil)
 	s.token = s.newToken(redisstore.TokenRead, "", time.Second)
-	events, _ := s.hear("/v1/events/jobs", "")
-	for deadline := time.After(50 * time.Second); ; {
-		select {
-		case _, ok := <-events:
-			if !ok {
-				return
+	deadline := time.After(50 * time.Second)
+	ended := map[string]<-chan event{}
+	for _, path := range []string{"/v1/events/jobs", "/v1/jobs/shop/live"} {
+		ended[path], _ = s.hear(path, "")
+	}
+	for path, events := range ended {
+		for open := true; open; {
+			select {
+			case _, open = <-events:
+			case <-deadline:
+				t.Fatalf("the stream %s goes on after its token has ended", path)
 			}
-		case <-deadline:
-			t.Fatal("the stream goes on after its token has ended")
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,14 +60,11 @@ func (s *Server) liveOperations() {
 			return nil, err
 		}
 		view, key := in.view()
-		return &huma.StreamResponse{Body: func(hc huma.Context) {
-			_, w := unwrap(hc)
-			ctx, cancel := s.until(hc.Context())
-			defer cancel()
-			l := s.watched.join(h, view, s.principal.Tenant+" "+string(h.ID())+" "+key)
+		return s.streaming(func(ctx context.Context, out *sse) {
+			l := s.watched.join(&s.feeds, h, view, s.principal.Tenant+" "+string(h.ID())+" "+key)
 			defer s.watched.leave(l)
-			l.tell(ctx, w)
-		}}, nil
+			l.tell(ctx, out)
+		}), nil
 	})
 }
 
@@ -96,18 +92,17 @@ type live struct {
 	frames  map[int64][]byte // encoded since the last reading: the changes since a number, or as 0 the snapshot
 }
 
-func (w *watched) join(h *job.Handle, view draw.View, key string) *live {
+func (w *watched) join(feeds *feeds, h *job.Handle, view draw.View, key string) *live {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.all[key]
 	if l == nil {
-		ctx, cancel := context.WithCancel(context.Background())
-		l = &live{key: key, handle: h, view: view, stop: cancel, changed: make(chan struct{}), epoch: time.Now().UnixMilli(), frames: map[int64][]byte{}}
+		l = &live{key: key, handle: h, view: view, changed: make(chan struct{}), epoch: time.Now().UnixMilli(), frames: map[int64][]byte{}}
 		if w.all == nil {
 			w.all = map[string]*live{}
 		}
 		w.all[key] = l
-		go l.follow(ctx)
+		l.stop = feeds.start(l.follow)
 	}
 	l.users++
 	return l
@@ -217,30 +212,26 @@ func (l *live) next(has *seen) (kind string, frame []byte, wait <-chan struct{})
 	return kind, frame, nil
 }
 
-// tell sends a client all events until it is gone.
-func (l *live) tell(ctx context.Context, w http.ResponseWriter) {
-	control := http.NewResponseController(w)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
+// tell sends a client all events until it is gone, or its token has ended.
+func (l *live) tell(ctx context.Context, out *sse) {
+	alive := time.NewTicker(aliveEvery)
+	defer alive.Stop()
 	var has seen
 	for ctx.Err() == nil {
 		kind, frame, wait := l.next(&has)
-		var err error
 		if frame != nil {
-			_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, frame)
-		} else {
-			select {
-			case <-ctx.Done():
+			if out.write(ctx, slices.Concat([]byte("event: "+kind+"\ndata: "), frame, []byte("\n\n")), "") != nil || kind == "deleted" {
 				return
-			case <-wait:
-				continue
-			case <-time.After(aliveEvery):
-				_, err = fmt.Fprint(w, ": alive\n\n")
 			}
+			continue
 		}
-		if err := cmp.Or(err, control.SetWriteDeadline(time.Now().Add(2*aliveEvery)), control.Flush()); err != nil || kind == "deleted" {
-			return
+		select {
+		case <-ctx.Done():
+		case <-wait:
+		case <-alive.C:
+			if out.write(ctx, nil, "") != nil {
+				return
+			}
 		}
 	}
 }
