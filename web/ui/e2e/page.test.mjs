@@ -56,7 +56,7 @@ test('keys go through the tree, and open a job', () => on('#/tree/orders', async
   await page.locator('[data-node="shop/ship"]').waitFor()
   await page.locator('[data-search]').fill('ship')
   await page.locator('aside.selected', { hasText: 'ship' }).waitFor()
-  await page.getByRole('application').focus()
+  await page.locator('.stage').focus()
   await page.keyboard.press('ArrowRight')
   await page.locator('aside.selected', { hasText: /label|parcel/ }).waitFor()
   await page.keyboard.press('Enter')
