@@ -181,6 +181,9 @@ func raisedProblem(m *huma.ErrorModel) *Problem {
 	}
 	p := problem(k, "%s", m.Detail)
 	for _, e := range m.Errors {
+		if strings.HasPrefix(e.Message, "invalid date/time for format") {
+			e.Message = "it is not a moment: use RFC 3339, such as 2026-03-12T07:00:00Z"
+		}
 		p.Errors = append(p.Errors, Detail{Where: e.Location, Message: e.Message})
 	}
 	if len(p.Errors) > 0 {

@@ -53,6 +53,14 @@ func TestRefusals(t *testing.T) {
 	s.ask("POST", messages, `{"messages": [{"a": {"b": 1, "b": 2}}]}`).refuses(http.StatusBadRequest, "malformed", `key "b" twice`)
 	s.ask("POST", "/v1/jobs", `{"type": "map", "type": "emit"}`).refuses(http.StatusBadRequest, "malformed", `key "type" twice`)
 	s.ask("PUT", "/v1/jobs/m/priority", `{"priority": 1001}`).refuses(http.StatusUnprocessableEntity, "usage", "body.priority: 1001: use 0 (last) to 1000")
+	for body, says := range map[string]string{
+		`"at": "tomorrow"`:        `"tomorrow" is not a moment: use RFC 3339`,
+		`"in": 10`:                `in is a number: use a duration in quotes, like "30s"`,
+		`"unique": {"for": 3600}`: `unique.for is a number: use a duration in quotes`,
+	} {
+		s.ask("POST", "/v1/jobs", `{"type": "map", `+body+`}`).refuses(http.StatusUnprocessableEntity, "usage", says)
+	}
+	s.ask("GET", "/v1/jobs?since=yesterday", nil).refuses(http.StatusUnprocessableEntity, "usage", "query.since: it is not a moment: use RFC 3339")
 
 	out := "/v1/jobs/m/ports/out/out/messages"
 	s.ask("POST", out, `{"messages": [1, 12345678901234567890123, 1e-400, {"a": {"b": 1}, "b": [{}]}]}`).is(http.StatusOK, nil)

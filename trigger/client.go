@@ -93,7 +93,11 @@ func accepted(ctx context.Context, c *job.Client, plan *job.Plan, queue string) 
 			continue
 		}
 		if err := component.Accepts(&types[at], n.Args); err != nil {
-			return fmt.Errorf("%w of %s: %s", job.ErrConfig, strings.TrimSpace(n.Type+" "+n.Name), strings.ReplaceAll(err.Error(), "\n", "; "))
+			who := n.Type
+			if n.Name != "" && n.Name != n.Type {
+				who += " " + n.Name
+			}
+			return fmt.Errorf("%w of %s: %s", job.ErrConfig, who, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirworks/weir/port"
 )
@@ -21,9 +22,12 @@ func Decode(raw []byte, v any) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
 	var typ *json.UnmarshalTypeError
+	var moment *time.ParseError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &moment):
+		return fmt.Errorf("%.40q is not a moment: use RFC 3339, such as 2026-03-12T07:00:00Z", strings.Trim(moment.Value, `"`))
 	case errors.As(err, &typ):
 		value, _, _ := strings.Cut(typ.Value, " ") // a number comes with its digits
 		return fmt.Errorf("%s is %s: use %s", cmp.Or(typ.Field, "it"), article(value), kindName(typ.Type))
@@ -88,6 +92,9 @@ func keysOf(t reflect.Type) (keys []string) {
 
 // kindName is what a value of a Go type is in JSON.
 func kindName(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	switch {
 	case t.Kind() == reflect.Int64 && reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
 		return `a duration in quotes, like "30s"`

@@ -24,10 +24,12 @@ func TestDecode(t *testing.T) {
 		For  span   `json:"for"`
 	}
 	type outer struct {
-		Inner *inner  `json:"inner"`
-		All   []inner `json:"all"`
-		On    bool    `json:"on"`
-		Share float64 `json:"share"`
+		Inner *inner     `json:"inner"`
+		All   []inner    `json:"all"`
+		On    bool       `json:"on"`
+		In    *span      `json:"in"`
+		At    *time.Time `json:"at"`
+		Share float64    `json:"share"`
 	}
 	for text, want := range map[string]string{
 		`{"inner":{"key":"a","size":1,"for":"1h"},"on":true}`: "",
@@ -37,6 +39,8 @@ func TestDecode(t *testing.T) {
 		`{"inner":{"key":1}}`:     "inner.key is a number: use a string",
 		`{"inner":{"size":1.5}}`:  "inner.size is a number: use a whole number",
 		`{"inner":{"for":3600}}`:  `inner.for is a number: use a duration in quotes, like "30s"`,
+		`{"in":3600}`:             `in is a number: use a duration in quotes, like "30s"`,
+		`{"at":"tomorrow"}`:       `"tomorrow" is not a moment: use RFC 3339, such as 2026-03-12T07:00:00Z`,
 		`{"on":"yes"}`:            "on is a string: use true or false",
 		`{"share":"x"}`:           "share is a string: use a number",
 		`{"all":{}}`:              "all is an object: use an array",
