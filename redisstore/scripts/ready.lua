@@ -159,8 +159,10 @@ end
 function line.lowest(queue, b)
   local worst
   for _, type in ipairs(FULL and {} or call('ZRANGE', line.types(queue), 0, -1)) do
-    local last = (type == '' or line.fits(b, type)) and tonumber(call('ZRANGE', line.set(queue, type), -1, -1, 'WITHSCORES')[2] or '')
-    if last and (not worst or last > worst) then worst = last end
+    if type == '' or line.fits(b, type) then
+      local last = tonumber(call('ZRANGE', line.set(queue, type), -1, -1, 'WITHSCORES')[2] or '')
+      if last and (not worst or last > worst) then worst = last end
+    end
   end
   return worst and 1000 - line.class(worst) / line.CLASS
 end

@@ -160,8 +160,8 @@ function line.beginning()
 end
 
 -- line.choosing reads how a run of a ready job is to begin: what line.beginning() reads, types, marks, the one priority of
--- the jobs, 'lowest' for the lowest that is ready, or '', type… that it may have. A mark is 1 if the caller goes on with the first job of its transaction after
--- one of the type.
+-- the jobs, 'lowest' for the lowest that is ready, or '', type… that it may have. A mark is 1 if the caller goes on with the
+-- first job of its transaction after one of the type.
 function line.choosing()
   local b = line.beginning()
   b.types, b.holds = {}, {}
