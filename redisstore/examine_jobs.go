@@ -40,9 +40,13 @@ func (e *examiner) layout(ctx context.Context) error {
 		e.problem("use a matching version of Weir, or another namespace", "namespace %s has layout %q, this program knows layout %s", e.keys.namespace, meta["format"], format)
 	case numberErr != nil || n < 1 || n > maxShards:
 		e.problem("restore "+e.keys.meta()+" from a backup: with another number jobs are not found", "namespace %s says it has %q shards", e.keys.namespace, meta["shards"])
+	case e.keys.shards != 0 && e.keys.shards != n:
+		e.problem("restart this program", "namespace %s has %d shards, and had %d when this program opened it", e.keys.namespace, n, e.keys.shards)
 	default:
 		e.hopeless = false
-		e.keys.shards = n
+		if e.keys.shards == 0 { // the store was opened for this examination alone; others may use one that was open before
+			e.keys.shards = n
+		}
 		e.ok("namespace %s has layout %s and %d shards", e.keys.namespace, format, n)
 	}
 	return nil
