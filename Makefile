@@ -64,7 +64,7 @@ web: ## Build the page into web/dist, which is committed (needs node 20 and npm)
 .PHONY: page-test
 page-test: redis ## Try the page in a browser, against a server of its own
 	$(GO) build -o bin/weir ./cmd/weir
-	cd web/ui && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; } && node --test e2e/
+	cd web/ui && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; } && node --test e2e/*.test.mjs
 
 .PHONY: cover
 cover: redis ## Run the tests and report coverage (cover.html)
@@ -127,8 +127,8 @@ check: ## Fail if docs/, or the page, differ from what the code generates
 		echo "make: docs/ was out of date; it is regenerated now, commit it" >&2; \
 		exit 1; \
 	fi; \
-	if ! command -v npm >/dev/null 2>&1; then \
-		echo "No npm here: web/dist is not compared with what web/ui builds."; \
+	if ! command -v npm >/dev/null 2>&1 || ! node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)'; then \
+		echo "No npm with node 20 here: web/dist is not compared with what web/ui builds."; \
 	elif ! ./scripts/build-page.sh "$$before/dist" || ! diff -r "$$before/dist" web/dist >&2; then \
 		echo "make: web/dist is not what web/ui builds: run make web, and commit it" >&2; \
 		exit 1; \
