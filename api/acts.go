@@ -44,10 +44,10 @@ func (s *Server) actOperations() {
 		return done(err)
 	})
 	add(s, operation{
-		method: http.MethodPost, path: "/v1/jobs/{job}/adopt", id: "adopt-job", group: groupJobs, role: operate, status: http.StatusNoContent, summary: "Make a job without parent a child of this one",
+		method: http.MethodPost, path: "/v1/jobs/{job}/adopt", id: "adopt-job", group: groupJobs, role: operate, status: http.StatusNoContent, summary: "Make a root job a child of this one",
 	}, adoptJob)
 	add(s, operation{
-		method: http.MethodDelete, path: "/v1/jobs/{job}/children/{name}", id: "disown-job", group: groupJobs, role: operate, status: http.StatusNoContent, summary: "Make the child of that name a job without parent",
+		method: http.MethodDelete, path: "/v1/jobs/{job}/children/{name}", id: "disown-job", group: groupJobs, role: operate, status: http.StatusNoContent, summary: "Make the child of that name a root job",
 	}, func(ctx context.Context, s *session, in *struct {
 		JobPath
 		Name string `path:"name"`
@@ -190,7 +190,7 @@ func (s *session) refused(ctx context.Context, h *job.Handle, err error) error {
 
 // Adoption says which job becomes a child, under which name.
 type Adoption struct {
-	Child string `json:"child" doc:"an ID or alias of a job without parent"`
+	Child string `json:"child" doc:"an ID or alias of a root job"`
 	Name  string `json:"name" doc:"what it is called as a child"`
 }
 

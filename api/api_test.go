@@ -42,6 +42,10 @@ func TestJobOverHTTP(t *testing.T) {
 		if len(m.Messages) != 2 || string(m.Messages[1].Data) != "9007199254740994" {
 			t.Fatalf("messages %s", m.Messages)
 		}
+		s.ask("GET", "/v1/jobs/double/ports/out/out/messages?limit=2&skip=1", nil).is(http.StatusOK, &m)
+		if m.From != 1 || len(m.Messages) != 2 || string(m.Messages[0].Data) != "9007199254740994" {
+			t.Fatalf("the page behind one message is %d %s", m.From, m.Messages)
+		}
 		ack := "/v1/jobs/double/ports/out/out/messages?from=0&n=2"
 		s.ask("DELETE", ack, nil, "Idempotency-Key", "k1").is(http.StatusNoContent, nil)
 		s.ask("DELETE", ack, nil, "Idempotency-Key", "k1").is(http.StatusNoContent, nil) // the answer was lost

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,9 +25,18 @@ type Role = redisstore.TokenRole
 type Principal struct {
 	Name   string
 	Role   Role
-	Tenant string // the namespace; nothing in a request chooses another
-	id     string // of the token
-	signs  bool   // there is no token: the operation lets the request in, if it is signed
+	Tenant string    // the namespace; nothing in a request chooses another
+	id     string    // of the token, or of whom it names
+	signs  bool      // there is no token: the operation lets the request in, if it is signed
+	until  time.Time // when the token expires; never if zero
+}
+
+// Identity is whom a token of another issuer names.
+type Identity struct {
+	Name    string // for logs; no other identity has it
+	Role    Role
+	Tenant  string    // the namespace
+	Expires time.Time // of the token; never if zero
 }
 
 // session is what a request may work with.
@@ -63,7 +74,7 @@ type tenants struct {
 	cfg    Config
 	mu     *sync.Mutex
 	stores map[string]*redisstore.Store
-	seen   map[string]seenToken // by the text of the token
+	seen   map[[sha256.Size]byte]seenToken // by the digest of the token
 }
 
 type seenToken struct {
@@ -72,7 +83,7 @@ type seenToken struct {
 }
 
 func newTenants(cfg Config) tenants {
-	return tenants{cfg: cfg, mu: &sync.Mutex{}, stores: map[string]*redisstore.Store{}, seen: map[string]seenToken{}}
+	return tenants{cfg: cfg, mu: &sync.Mutex{}, stores: map[string]*redisstore.Store{}, seen: map[[sha256.Size]byte]seenToken{}}
 }
 
 // store returns that of a tenant.
@@ -112,33 +123,61 @@ func (t tenants) principal(ctx context.Context, authorization string) (Principal
 	}
 	kind, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(kind, "bearer") || token == "" {
-		return Principal{}, unauthorized("send a token that weir token create made, in the header Authorization: Bearer TOKEN")
+		return Principal{}, unauthorized("send a token that weir token create made" + t.orIssued() + ", in the header Authorization: Bearer TOKEN")
 	}
-	now := time.Now()
+	now, digest := time.Now(), sha256.Sum256([]byte(token))
 	t.mu.Lock()
-	seen, ok := t.seen[token]
+	seen, ok := t.seen[digest]
 	t.mu.Unlock()
 	if ok && now.Before(seen.until) {
 		return seen.principal, nil
 	}
-	info, err := t.cfg.Store.Token(ctx, token)
-	if errors.Is(err, job.ErrNotFound) {
-		return Principal{}, unauthorized("the token is not known, or no longer valid")
-	}
+	who, err := t.verify(ctx, token)
 	if err != nil {
 		return Principal{}, err
 	}
-	seen = seenToken{Principal{Name: info.Name, Role: info.Role, Tenant: info.Tenant, id: info.ID}, now.Add(tokenKept)}
-	if !info.Expires.IsZero() && info.Expires.Before(seen.until) {
-		seen.until = info.Expires
+	seen = seenToken{who, now.Add(tokenKept)}
+	if !who.until.IsZero() && who.until.Before(seen.until) {
+		seen.until = who.until
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.seen) >= 10_000 {
 		clear(t.seen)
 	}
-	t.seen[token] = seen
+	t.seen[digest] = seen
 	return seen.principal, nil
+}
+
+// forget lets a token with an ID be looked up again.
+func (t tenants) forget(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.seen, func(_ [sha256.Size]byte, seen seenToken) bool { return seen.principal.id == id })
+}
+
+// orIssued adds to what is said of tokens that others are accepted, too.
+func (t tenants) orIssued() string {
+	if t.cfg.Verify == nil {
+		return ""
+	}
+	return ", or one of the issuer that this server believes"
+}
+
+// verify says whom a token names: one of Weir's own, or of another issuer.
+func (t tenants) verify(ctx context.Context, token string) (Principal, error) {
+	if t.cfg.Verify == nil || redisstore.IsToken(token) {
+		info, err := t.cfg.Store.Token(ctx, token)
+		if errors.Is(err, job.ErrNotFound) {
+			err = unauthorized("the token is not known, or no longer valid")
+		}
+		return Principal{Name: info.Name, Role: info.Role, Tenant: info.Tenant, id: info.ID, until: info.Expires}, err
+	}
+	who, err := t.cfg.Verify(ctx, token)
+	if err != nil && !errors.Is(err, job.ErrUnavailable) && !errors.Is(err, job.ErrForbidden) {
+		err = unauthorized(err.Error())
+	}
+	return Principal{Name: who.Name, Role: who.Role, Tenant: who.Tenant, id: "issued " + who.Name, until: who.Expires}, err
 }
 
 func unauthorized(text string) *Problem {
@@ -191,11 +230,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, op operation, fn 
 		}
 	}
 	if err != nil {
-		p := problemOf(err)
-		if p.Status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-		}
-		writeProblem(w, p)
+		writeProblem(w, problemOf(err))
 	} else {
 		fn(&session{Server: s, store: store, client: job.NewClient(store), principal: who, auth: r.Header.Get("Authorization")})
 	}

@@ -45,7 +45,7 @@ func (s *service) newToken(role redisstore.TokenRole, tenant string, ttl time.Du
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	s, _, tokens := withTokens(t)
-	fill := strings.NewReplacer("{job}", "nobody", "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "n", "{alias}", "a", "{queue}", "default", "{worker}", "nobody", "{type}", "map")
+	fill := strings.NewReplacer("{job}", "nobody", "{dir}", "in", "{port}", "in", "{key}", "k", "{name}", "n", "{alias}", "a", "{queue}", "default", "{worker}", "nobody", "{type}", "map", "{client}", s.store.Namespace())
 	for _, r := range s.api.Routes() {
 		path := fill.Replace(r.Path)
 		if r.Path == "/v1/events/jobs" {

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,10 +12,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
 )
 
 // A body that breaks off, or is none, is 400 and changes nothing.
@@ -53,9 +57,48 @@ func TestBrokenBodies(t *testing.T) {
 	s.ask("POST", "/v1/jobs/c/ports/in/in/messages", `{"messages":["`+strings.Repeat("x", 2000)+`"]}`).refuses(http.StatusRequestEntityTooLarge, "too_large", "1000")
 	s.ask("POST", "/v1/jobs/c/ports/in/in/messages", "{\"messages\":[\"\xff\"]}").refuses(http.StatusBadRequest, "malformed", "UTF-8")
 	s.ask("POST", "/v1/jobs/c/ports/in/in/messages", whole, "Content-Type", "text/xml").refuses(http.StatusUnsupportedMediaType, "malformed", "application/json")
+	s.ask("POST", "/v1/jobs/c/ports/in/in/messages", whole, "Content-Type", "application/json; charset=utf-16").refuses(http.StatusUnsupportedMediaType, "malformed", "UTF-8")
+	s.ask("POST", "/v1/jobs/c/ports/in/in/messages", `{"Messages":[1]}`).refuses(http.StatusUnprocessableEntity, "usage", `did you mean "messages"?`)
 	var sides api.Sides
 	if s.ask("GET", "/v1/jobs/c/ports", nil).is(http.StatusOK, &sides); sides.In["in"].Size != 0 || sides.Out["out"].Size != 0 {
 		t.Errorf("something was written: %+v", sides)
+	}
+}
+
+// What is said to be too large, or comes from who may not come in, is refused before it is sent.
+func TestBodiesThatAreNotRead(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "", func(c *api.Config) { c.Tokens = true })
+	admin := s.newToken(redisstore.TokenAdmin, "", 0)
+	for name, c := range map[string]struct {
+		path, token, size string
+		status            int
+	}{
+		"too large":           {"/v1/jobs", admin, "99999999999", http.StatusRequestEntityTooLarge},
+		"no token":            {"/v1/jobs", "", "1000", http.StatusUnauthorized},
+		"no token, for calls": {"/v1/store/where", "", "1000000", http.StatusUnauthorized},
+		"no token, too large": {"/v1/jobs", "", "99999999999", http.StatusUnauthorized},
+	} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := "POST " + c.path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + c.size + "\r\n"
+		if c.token != "" {
+			head += "Authorization: Bearer " + c.token + "\r\n"
+		}
+		if _, err := io.WriteString(conn, head+"\r\n{"); err != nil { // and nothing more
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if resp.StatusCode != c.status {
+			t.Errorf("%s: %s", name, resp.Status)
+		}
+		_ = resp.Body.Close()
+		_ = conn.Close()
 	}
 }
 
@@ -173,16 +216,29 @@ func (g *generator) request(names []string, paths map[string]any) (method, path,
 		path += "?" + query.Encode()
 	}
 	if content, ok := op["requestBody"].(map[string]any); ok && g.IntN(15) > 0 {
-		schema := content["content"].(map[string]any)["application/json"].(map[string]any)["schema"].(map[string]any)
-		raw, err := json.Marshal(g.value(schema, 0))
-		if err != nil {
-			panic(err)
-		}
-		if body = string(raw); g.IntN(10) == 0 {
+		body = g.body(content["content"].(map[string]any))
+		if g.IntN(10) == 0 {
 			body = body[:g.IntN(len(body)+1)]
 		}
 	}
 	return strings.ToUpper(method), path, body
+}
+
+// body is JSON of its schema, or some lines where a request is not of JSON.
+func (g *generator) body(types map[string]any) string {
+	content, ok := types["application/json"].(map[string]any)
+	if !ok {
+		lines := make([]string, g.IntN(4))
+		for i := range lines {
+			lines[i] = g.junk()
+		}
+		return strings.Join(lines, "\n")
+	}
+	raw, err := json.Marshal(g.value(content["schema"].(map[string]any), 0))
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
 }
 
 // pathWord is often one that is there.
@@ -264,4 +320,35 @@ func (g *generator) value(schema map[string]any, depth int) any {
 		return []string{"map", "collect", "default", "a", "1s", "in", g.junk(), g.junk()}[g.IntN(8)]
 	}
 	return []any{1, "x", map[string]any{"weir": 1}, map[string]any{"expr": "it"}, []any{1}, nil}[g.IntN(6)]
+}
+
+// A request whose token could not be verified at first, and could a moment later, is not carried out as one without a body.
+func TestVerifiedTooLate(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	var tenant string
+	s := serve(t, "", func(c *api.Config) {
+		c.Tokens, tenant = true, c.Store.Namespace()
+		c.Verify = func(context.Context, string) (api.Identity, error) {
+			if asked.Add(1) == 1 {
+				return api.Identity{}, fmt.Errorf("%w: the issuer is away", job.ErrUnavailable)
+			}
+			return api.Identity{Name: "ann", Role: redisstore.TokenAdmin, Tenant: tenant}, nil
+		}
+	})
+	s.token = s.newToken(redisstore.TokenAdmin, "", 0)
+	s.ask("POST", "/v1/jobs", `{"type":"map","args":{"expr":"it"},"alias":"one"}`).is(http.StatusCreated, nil)
+	for _, c := range []struct{ path, body, kind string }{
+		{"/" + tenant + "/job/map/add", "1\n2\n", "text/plain"},
+		{"/v1/jobs/one/run", `{"in":"1h"}`, "application/json"},
+		{"/v1/jobs/one/terminate", `{"recursive":true}`, "application/json"},
+		{"/bedrock/CreateJob", `{"name":"one"}`, "application/json"},
+	} {
+		asked.Store(0)
+		s.token = "issued for " + c.path // none has been verified before
+		s.ask("POST", c.path, c.body, "Content-Type", c.kind).refuses(http.StatusServiceUnavailable, "unavailable", "the issuer is away")
+		if asked.Load() == 0 {
+			t.Errorf("%s: nobody asked whose token it is", c.path)
+		}
+	}
 }

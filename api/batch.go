@@ -14,7 +14,7 @@ import (
 const maxBatch = 10_000
 
 const aboutBatch = "Each is carried out by itself, in one round trip to Redis for all: the answer says for each, in the order given, what became of it, and `failed` counts the others. " +
-	"With a `key` of its own, a repetition within an hour does nothing more. "
+	"With a `key` of its own, a repeat within an hour does nothing more. "
 
 // batchOperations are those that do for many what others do for one.
 func (s *Server) batchOperations() {
@@ -31,7 +31,7 @@ func (s *Server) batchOperations() {
 // KeyedJob is a job of several that are to be created.
 type KeyedJob struct {
 	NewJob
-	Key string `json:"key,omitempty" maxLength:"128" doc:"a repetition within an hour creates nothing more, and answers with the same job"`
+	Key string `json:"key,omitempty" maxLength:"128" doc:"a repeat within an hour creates nothing more, and answers with the same job"`
 }
 
 // ParseKeyedJob reads a line that describes a job, of which all keys must be known.
@@ -138,7 +138,7 @@ type OneWrite struct {
 	Port     string            `json:"port"`
 	Messages []json.RawMessage `json:"messages"`
 	Context  port.Context      `json:"context,omitempty" doc:"travels with each of the messages"`
-	Key      string            `json:"key,omitempty" maxLength:"128" doc:"a repetition within an hour does nothing"`
+	Key      string            `json:"key,omitempty" maxLength:"128" doc:"a repeat within an hour does nothing"`
 }
 
 // Writes are what is written to many.

@@ -34,7 +34,7 @@ func (s *Server) changeOperations() {
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/events/jobs", id: "jobs-events", group: groupJobs, role: read, summary: "Follow the list of jobs as server-sent events",
 		about: "Events are `job`, a job that was created or got another status, as GET /v1/jobs lists it, without its children, aliases and errors; `gone`, with the `id` of a job that was removed, or, without `all`, became a child, whatever the filters; and `reset`: " +
-			"more has changed than is told, so read the list again. Each change is told at least once, or by a `reset`: of a job that changes often only what it is now. Without filters jobs without parent are followed. " +
+			"more has changed than is told, so read the list again. Each change is told at least once, or by a `reset`: of a job that changes often only what it is now. Without filters root jobs are followed. " +
 			"A job is told while it passes the filters: of one that no longer has a status asked for nothing is told. alias, path and state cannot be filters here. " +
 			"A client that comes back within a minute with Last-Event-ID is told what has changed meanwhile.",
 	}, func(ctx context.Context, s *session, in *changesInput) (*huma.StreamResponse, error) {

@@ -166,7 +166,7 @@ func (s *session) cozyJobPage(ctx context.Context, path string, p CozyPage, f jo
 
 // CozyKey is what makes a request safe to repeat.
 type CozyKey struct {
-	Key string `header:"Idempotency-Key" maxLength:"128" doc:"a repetition within an hour makes nothing more, and answers with the same"`
+	Key string `header:"Idempotency-Key" maxLength:"128" doc:"a repeat within an hour makes nothing more, and answers with the same"`
 }
 
 func cozyEnqueue(ctx context.Context, s *session, in *struct {

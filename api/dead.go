@@ -18,7 +18,7 @@ func (s *Server) deadOperations() {
 	}, listDead)
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/dead/requeue", id: "requeue-dead-letters", group: groupPorts, role: operate, summary: "Send what dead letters hold back to the In ports it came from",
-		about: "The letters are removed and the messages written, without the envelope, at once. With neither `job` nor any filter nothing is meant: 422. If some cannot be requeued, the answer says how many were, and why others were not.",
+		about: "The dead letters are removed and the messages written, without the envelope, at once. With neither `job` nor any filter nothing is meant: 422. If some cannot be requeued, the answer says how many were, and why others were not.",
 	}, func(ctx context.Context, s *session, in *struct{ Body Requeuing }) (*reply[Settled], error) {
 		f, err := s.lettersMeant(ctx, &in.Body.LettersMeant)
 		if err != nil {
@@ -77,7 +77,7 @@ func (m *LettersMeant) means(l *job.StoredLetter) bool {
 type Requeuing struct {
 	LettersMeant
 	To       string                     `json:"to,omitempty" doc:"write the messages to the In ports of the same names of this job"`
-	Messages map[string]json.RawMessage `json:"messages,omitempty" doc:"of one letter, which letters names: by In port, what is written in place of what it holds"`
+	Messages map[string]json.RawMessage `json:"messages,omitempty" doc:"of one dead letter, which letters names: by In port, what is written in place of what it holds"`
 }
 
 // Settled is how many dead letters something was done with.

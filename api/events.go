@@ -1,19 +1,12 @@
 package api
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/weirworks/weir/job"
 )
-
-// logCost is the time between two looks of a stream at its log that each stream of the server adds, when there are many.
-const logCost = 2 * time.Millisecond
 
 type eventsInput struct {
 	JobPath
@@ -26,7 +19,8 @@ type eventsInput struct {
 func (s *Server) eventOperations() {
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/jobs/{job}/events", id: "job-events", group: groupJobs, role: read, summary: "Follow the log of a job, or of its tree, as server-sent events",
-		about: "Events are `run` and `note`, each an entry as GET /v1/jobs/{job}/log has it, and `status`, the job itself, when its status has changed; `trimmed` says how many entries were gone before they could be sent. The ID of an event is a position: a client that comes back with Last-Event-ID misses nothing that the log still has.",
+		about: "Events are `run` and `note`, each an entry as GET /v1/jobs/{job}/log has it, and `status`, the job itself, when its status has changed; `trimmed` says how many entries are left out: they were gone before they could be sent, or are more than that many listeners can be told, and then GET …/log still has them. " +
+			"The ID of an event is a position: a client that comes back with Last-Event-ID misses nothing that the log still has.",
 	}, func(ctx context.Context, s *session, in *eventsInput) (*huma.StreamResponse, error) {
 		r, err := s.openLog(ctx, in.Job, in.Tree)
 		if err != nil {
@@ -48,69 +42,19 @@ func (s *Server) eventOperations() {
 		if err != nil {
 			return nil, err
 		}
+		feed := s.logFeed(h, in.Tree, r)
+		begun, l, err := feed.enter(ctx, &s.feeds, r)
+		if err != nil {
+			s.feeds.release(feed)
+			return nil, err
+		}
 		return s.streaming(func(ctx context.Context, out *sse) {
-			(&stream{out: out, log: r, handle: h}).follow(ctx)
+			defer s.feeds.release(feed)
+			if out.write(ctx, begun, "") != nil {
+				feed.leave(l)
+				return
+			}
+			follow(ctx, &feed.feed, l, out, func() string { return "" })
 		}), nil
 	})
-}
-
-// stream sends events of a job until its context ends or the client is gone.
-type stream struct {
-	out    *sse
-	log    *job.LogReader
-	handle *job.Handle
-	status string // that was sent last
-	events bytes.Buffer
-}
-
-func (s *stream) follow(ctx context.Context) {
-	following := &s.out.session.following
-	following.Add(1)
-	defer following.Add(-1)
-	for ctx.Err() == nil {
-		s.events.Reset()
-		err := s.step(ctx)
-		if s.out.write(ctx, s.events.Bytes(), "") != nil || err != nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pace(int(following.Load()), logCost)):
-		}
-	}
-}
-
-// step looks for what is new. A store that does not answer is asked again with the next step.
-func (s *stream) step(ctx context.Context) error {
-	info, err := s.handle.Info(ctx)
-	if errors.Is(err, job.ErrNotFound) {
-		_ = putEvent(&s.events, s.log.Position(), "deleted", map[string]job.ID{"id": s.handle.ID()})
-		return err
-	}
-	if err != nil {
-		return nil //nolint:nilerr // it is asked again
-	}
-	entries, err := s.log.Next(ctx)
-	if err != nil {
-		return nil //nolint:nilerr // it is asked again
-	}
-	if n := s.log.Missed(); n > 0 {
-		if err := putEvent(&s.events, "", "trimmed", map[string]int64{"entries": n}); err != nil {
-			return err
-		}
-	}
-	for n, line := range LogLines(entries) {
-		kind := "note"
-		if line.Run != nil {
-			kind = "run"
-		}
-		if err := putEvent(&s.events, s.log.Passed(entries[n]), kind, line); err != nil {
-			return err
-		}
-	}
-	if now := string(info.Status); now != s.status {
-		s.status = now
-		return putEvent(&s.events, s.log.Position(), "status", JobOf(info))
-	}
-	return nil
 }

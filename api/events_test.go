@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -110,5 +112,79 @@ func TestEventsGoOn(t *testing.T) {
 			t.Errorf("%d messages read in the events, want %d", reads, 2*messages)
 		}
 		s.ask("GET", "/v1/jobs/g/events?after=nonsense", nil).refuses(http.StatusUnprocessableEntity, "usage", "position")
+	})
+}
+
+// Many follow a graph from its beginning, and come while it works: each is told each run once, in the same order, and one reads for all.
+func TestEventsAreShared(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	s.ask("POST", "/v1/graphs", `{"alias":"g","graph":{"weir":1,"nodes":{"a":{"type":"map","args":{"expr":"it"}}},"inputs":{"in":"a.in"},"outputs":{"out":"a.out"}}}`).is(http.StatusCreated, nil)
+	var log api.LogPage
+	s.ask("GET", "/v1/jobs/g/log", nil).is(http.StatusOK, &log)
+	const listeners, messages = 12, 60
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	told := make([][]string, listeners)
+	var group sync.WaitGroup
+	listening := make(chan bool, listeners)
+	for i := range listeners {
+		if i > 0 {
+			for range messages / (listeners - 1) {
+				s.ask("POST", "/v1/jobs/g/ports/in/in/messages", `{"messages":[1]}`).is(http.StatusOK, nil)
+			}
+		}
+		group.Go(func() {
+			within, enough := context.WithCancel(ctx)
+			defer enough()
+			reads := 0
+			s.stream(within, "/v1/jobs/g/events", log.Position, func() { listening <- true }, func(e event) {
+				var line api.LogLine
+				if e.kind != "run" || within.Err() != nil {
+					return
+				}
+				if err := json.Unmarshal(e.data, &line); err != nil {
+					t.Error(err)
+				}
+				told[i] = append(told[i], e.id)
+				for _, r := range line.Run.Read {
+					reads += r.N
+				}
+				if reads >= messages/(listeners-1)*(listeners-1) {
+					enough()
+				}
+			})
+		})
+		<-listening
+		if n := s.api.Followed(); n > 1 {
+			t.Errorf("%d logs are read", n)
+		}
+	}
+	group.Wait()
+	for i := range told {
+		if len(told[i]) == 0 || !slices.Equal(told[i], told[0]) {
+			t.Errorf("listener %d was told %v, the first %v", i, told[i], told[0])
+		}
+	}
+	waitFor(t, "nothing to be read", func() bool { return s.api.Followed() == 0 })
+}
+
+// The stream of a job that is deleted says so and ends.
+func TestEventsOfDeletedJob(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	s.ask("POST", "/v1/jobs", `{"type":"map","args":{"expr":"it"},"alias":"m"}`).is(http.StatusCreated, nil)
+	s.listen("/v1/jobs/m/events", "", func(e event) bool {
+		var job api.Job
+		if err := json.Unmarshal(e.data, &job); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case e.kind == "status" && job.Status == "terminated":
+			s.ask("DELETE", "/v1/jobs/m", nil).is(http.StatusNoContent, nil)
+		case e.kind == "status" && job.Status == "completed":
+			s.ask("POST", "/v1/jobs/m/terminate", nil).is(http.StatusNoContent, nil)
+		}
+		return e.kind == "deleted"
 	})
 }

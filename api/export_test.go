@@ -23,3 +23,10 @@ func (s *Server) Watched() int {
 	defer s.watched.mu.Unlock()
 	return len(s.watched.all)
 }
+
+// Followed is how many logs are read for those who follow them.
+func (s *Server) Followed() int {
+	s.feeds.mu.Lock()
+	defer s.feeds.mu.Unlock()
+	return len(s.feeds.logs)
+}

@@ -126,6 +126,7 @@ type feeds struct {
 	group sync.WaitGroup
 	jobs  map[changesOf]*jobFeed
 	ports map[*redisstore.Store]*portFeed
+	logs  map[logOf]*logFeed
 }
 
 // start runs fn until what it returns is called, or the feeds are closed: then at once.

@@ -62,23 +62,57 @@ func (s *Server) graphOperations() {
 		return drawn(draw.Jobs(tree), in.Format)
 	})
 	add(s, operation{
-		method: http.MethodPost, path: "/v1/jobs/{job}/patch", id: "patch-graph", group: groupGraphs, role: operate, status: http.StatusNoContent, summary: "Change a graph at work into another one of the same name",
-		about: "Jobs with the same path of names stay, with their messages and state; all or nothing.",
-	}, func(ctx context.Context, s *session, in *struct {
-		JobPath
-		Body GraphText
-	},
-	) (*nothing, error) {
-		h, err := s.find(ctx, in.Job)
+		method: http.MethodPost, path: "/v1/graphs/params", id: "graph-params", group: groupGraphs, role: read, summary: "Tell which parameters a graph has, as a JSON Schema",
+		about: "Of a graph in Weir's own form; others have none. What is wrong with the graph besides is told by check.",
+	}, func(_ context.Context, _ *session, in *struct{ Body GraphText }) (*reply[json.RawMessage], error) {
+		file, err := in.Body.file()
 		if err != nil {
 			return nil, err
 		}
-		g, _, err := s.build(ctx, in.Body)
-		if err == nil {
-			err = h.Patch(ctx, g)
-		}
-		return done(err)
+		return answer(paramsSchema(file))
 	})
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/jobs/{job}/patch/diff", id: "diff-graph", group: groupGraphs, role: read, summary: "Tell what a patch of a graph would change",
+		about: "Nothing is changed. What can never be patched is refused as by patch-graph; a job that goes must be idle and empty when the patch is made.",
+	}, diffGraph)
+	add(s, operation{
+		method: http.MethodPost, path: "/v1/jobs/{job}/patch", id: "patch-graph", group: groupGraphs, role: operate, status: http.StatusNoContent, summary: "Change a running graph into another one of the same name",
+		about: "Jobs with the same path of names stay, with their messages and state; all or nothing.",
+	}, patchGraph)
+}
+
+// newGraph is a request to change a graph that runs into another one.
+type newGraph struct {
+	JobPath
+	Body GraphText
+}
+
+func diffGraph(ctx context.Context, s *session, in *newGraph) (*reply[Difference], error) {
+	h, err := s.find(ctx, in.Job)
+	if err != nil {
+		return nil, err
+	}
+	g, _, err := s.build(ctx, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.Diff(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return answer(differenceOf(d), nil)
+}
+
+func patchGraph(ctx context.Context, s *session, in *newGraph) (*nothing, error) {
+	h, err := s.find(ctx, in.Job)
+	if err != nil {
+		return nil, err
+	}
+	g, _, err := s.build(ctx, in.Body)
+	if err == nil {
+		err = h.Patch(ctx, g)
+	}
+	return done(err)
 }
 
 // GraphText is a graph as a text.
@@ -88,28 +122,33 @@ type GraphText struct {
 	Params map[string]json.RawMessage `json:"params,omitempty" doc:"values of the parameters of the graph"`
 }
 
-// build makes a graph of a text.
-func (s *session) build(ctx context.Context, t GraphText) (*graph.Graph, *job.Plan, error) {
+// file reads the text of a graph.
+func (t *GraphText) file() (*graphfile.File, error) {
 	text, ext := []byte(t.Graph), ".json"
 	switch {
 	case len(t.Graph) == 0:
-		return nil, nil, wrong("graph is missing: send it as an object, or as a string")
+		return nil, wrong("graph is missing: send it as an object, or as a string")
 	case t.Graph[0] == '"':
 		var plain string
 		if err := json.Unmarshal(t.Graph, &plain); err != nil {
-			return nil, nil, malformed("graph: %v", err)
+			return nil, malformed("graph: %v", err)
 		}
 		if t.Format == "" {
 			t.Format = "yaml"
 		}
 		if known := []string{"yaml", "json", "fbp"}; !slices.Contains(known, t.Format) {
-			return nil, nil, wrong("format %.40q: %s", t.Format, port.Suggest(t.Format, known))
+			return nil, wrong("format %.40q: %s", t.Format, port.Suggest(t.Format, known))
 		}
 		text, ext = []byte(plain), "."+t.Format
 	case !bytes.HasPrefix(t.Graph, []byte("{")):
-		return nil, nil, wrong("graph: use an object, or a string")
+		return nil, wrong("graph: use an object, or a string")
 	}
-	file, err := graphfile.Parse("graph"+ext, text)
+	return graphfile.Parse("graph"+ext, text)
+}
+
+// build makes a graph of a text.
+func (s *session) build(ctx context.Context, t GraphText) (*graph.Graph, *job.Plan, error) {
+	file, err := t.file()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -182,7 +221,7 @@ type started struct {
 
 // startInput is a graph that is to be started, once for a key.
 type startInput struct {
-	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repetition within an hour starts nothing more, and answers with the same graph"`
+	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repeat within an hour starts nothing more, and answers with the same graph"`
 	Body NewGraph
 }
 

@@ -36,10 +36,12 @@ type Job struct {
 	SequentialKey *string                    `json:"sequential_key,omitempty" doc:"of its tree: one with it is active at a time"`
 	UniqueKey     *string                    `json:"unique_key,omitempty" doc:"of a root: while it counts, a job that is created with it is this one"`
 	Turn          *job.Turn                  `json:"turn,omitempty" doc:"its place among the trees with its sequential key; only where one job is shown"`
+	Lock          *job.LockInfo              `json:"lock,omitempty" doc:"it begins no run while it is locked; only where one job is shown"`
 	ExpiresAt     *time.Time                 `json:"expires_at"` // when it is deleted, if it has settled and stays so
 	Unread        bool                       `json:"unread"`     // it is past its retention, and kept as Out ports hold unread messages
 	NextAt        *time.Time                 `json:"next_at,omitempty" doc:"when it goes on by itself: a scheduled job runs then, a suspended one has a timer"`
 	Args          json.RawMessage            `json:"args,omitempty" doc:"the parameters of its worker; only where one job is shown"`
+	Trace         string                     `json:"trace,omitempty" doc:"the ID of the distributed trace that it was created in"`
 	Outcome       string                     `json:"outcome,omitempty" doc:"only in the answer of what creates it: created; found, as it was there under its key or unique key; or merged, found and given the args"`
 	TryCount      int                        `json:"try_count"`
 	Errors        []Failure                  `json:"errors"`
@@ -76,6 +78,12 @@ type Failure struct {
 	At      time.Time `json:"at"`
 	Message string    `json:"message"`
 	Trace   string    `json:"trace,omitempty" doc:"the ID of the trace of the run, if it was traced"`
+	Began   time.Time `json:"began,omitzero" doc:"when the run began, by the clock of Redis"`
+	Step    int64     `json:"step" doc:"commits of the job before it"`
+	Try     int       `json:"try,omitempty" doc:"1, or more after failures in succession"`
+	Stack   string    `json:"stack,omitempty" doc:"of a panic, or of the exception of a worker in another language"`
+	Port    string    `json:"port,omitempty" doc:"the In port of which the run read last"`
+	Number  int64     `json:"number,omitempty" doc:"which message it read there, of all that the port ever had: the first is 0"`
 	Where   string    `json:"-"` // the place of a panic, for people
 }
 
@@ -125,7 +133,7 @@ func JobOf(i *job.Info) *Job {
 		Parent: OrNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
 		CreatedBy: OrNull(i.By), RanAt: timeOrNull(i.Ran), ExpiresAt: timeOrNull(i.Expires),
 		NextAt: timeOrNull(i.Next), Unread: i.Unread, TryCount: i.Tries, Options: optionsOf(i.Options), Repeat: repeatOf(i.Repeat), SequentialKey: OrNull(i.SequentialKey), UniqueKey: OrNull(i.UniqueKey),
-		In: map[string]Port{}, Out: map[string]Port{}, Labels: map[string]string{},
+		Trace: i.Trace.TraceID(), In: map[string]Port{}, Out: map[string]Port{}, Labels: map[string]string{},
 	}
 	maps.Copy(v.Labels, i.Labels)
 	for _, p := range i.Ports {
@@ -172,6 +180,16 @@ func FullJob(ctx context.Context, h *job.Handle) (*Job, error) {
 		}
 		v.Turn = &turn
 	}
+	if !info.Graph {
+		lock, locked, err := h.Locked(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if locked {
+			lock.Since, lock.Until = lock.Since.UTC(), lock.Until.UTC()
+			v.Lock = &lock
+		}
+	}
 	v.State, err = explain.State(h.State(ctx))
 	return v, err
 }
@@ -180,7 +198,10 @@ func FullJob(ctx context.Context, h *job.Handle) (*Job, error) {
 func (v *Job) Fill(d job.Details) {
 	v.Aliases, v.Children, v.Errors = append([]string{}, d.Aliases...), d.Children, []Failure{}
 	for _, f := range d.Failures {
-		v.Errors = append(v.Errors, Failure{f.At.UTC(), f.Error, job.StoredTrace(f.Trace).TraceID(), explain.Panicked(f.Stack)})
+		v.Errors = append(v.Errors, Failure{
+			At: f.At.UTC(), Message: f.Error, Trace: job.StoredTrace(f.Trace).TraceID(), Began: f.Began, Step: f.Step, Try: f.Try,
+			Stack: f.Stack, Port: f.Port, Number: f.Number, Where: explain.Panicked(f.Stack),
+		})
 	}
 }
 

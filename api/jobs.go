@@ -18,7 +18,7 @@ import (
 func (s *Server) jobOperations() {
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/jobs", id: "list-jobs", group: groupJobs, role: read, summary: "List jobs",
-		about: "Without filters those without parent are listed, the newest first. A job must pass all filters. `next` is the `after` of the next page. In an order of creation one request looks at some 20,000 jobs at most: where few pass the filters a page may have fewer than `limit`, or none, and a `next`.",
+		about: "Without filters root jobs are listed, the newest first. A job must pass all filters. `next` is the `after` of the next page. In an order of creation one request looks at some 20,000 jobs at most: where few pass the filters a page may have fewer than `limit`, or none, and a `next`.",
 	}, listJobs)
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/count", id: "count-jobs", group: groupJobs, role: read, summary: "Count jobs that pass filters",
@@ -186,7 +186,7 @@ type created struct {
 
 // createInput is a job that is to be created, once for a key.
 type createInput struct {
-	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repetition within an hour creates nothing more, and answers with the same job"`
+	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repeat within an hour creates nothing more, and answers with the same job"`
 	Body NewJob
 }
 
@@ -307,7 +307,7 @@ type logInput struct {
 	JobPath
 	Tree  bool      `query:"tree" doc:"the log of all jobs below it, too; of a graph it always is"`
 	Since time.Time `query:"since" doc:"only entries of then, or later"`
-	Limit int       `query:"limit" default:"100" minimum:"1" maximum:"1000" doc:"at most so many, the last ones"`
+	Limit int       `query:"limit" default:"100" minimum:"1" maximum:"1000" doc:"at most N, the last ones"`
 }
 
 // LogPage are entries of a log.

@@ -12,7 +12,7 @@ import (
 type Limit struct {
 	Limit   string   `json:"limit" doc:"type:<type>, with the value of an argument behind it if each has its own, or queue:<queue>"`
 	Places  int      `json:"places"`
-	By      string   `json:"by,omitempty" doc:"the argument of which each value has so many places; those in use are listed besides"`
+	By      string   `json:"by,omitempty" doc:"the argument of which each value has its own places; those in use are listed besides"`
 	Running int64    `json:"running" doc:"places that are taken"`
 	Waiting int64    `json:"waiting" doc:"ready jobs that wait for a place"`
 	Holders []job.ID `json:"holders" doc:"the first of those that have a place"`
@@ -37,7 +37,7 @@ func (s *Server) limitOperations() {
 		return answer(LimitsOf(all), err)
 	})
 	add(s, operation{
-		method: http.MethodPut, path: "/v1/queues/{queue}/limit", id: "limit-queue", group: groupSystem, role: operate, status: http.StatusNoContent, summary: "Let at most so many runs of a queue go on at once, over all engines",
+		method: http.MethodPut, path: "/v1/queues/{queue}/limit", id: "limit-queue", group: groupSystem, role: operate, status: http.StatusNoContent, summary: "Let at most N runs of a queue go on at once, over all engines",
 	}, func(ctx context.Context, s *session, in *struct {
 		Queue string `path:"queue"`
 		Body  struct {

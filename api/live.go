@@ -89,7 +89,7 @@ type live struct {
 	gone    bool
 	epoch   int64
 	seq     int64
-	frames  map[int64][]byte // encoded since the last reading: the changes since a number, or as 0 the snapshot
+	frames  map[int64][]byte // events that were encoded since the last reading: the changes since a number, or as 0 the snapshot
 }
 
 func (w *watched) join(feeds *feeds, h *job.Handle, view draw.View, key string) *live {
@@ -179,37 +179,41 @@ type seen struct {
 	trouble    string
 }
 
-// next is the next event for a client, or none, and what to wait for then.
-func (l *live) next(has *seen) (kind string, frame []byte, wait <-chan struct{}) {
+// next is the next event for a client, or none, and what to wait for then: nil if no other one comes.
+func (l *live) next(has *seen) (frame []byte, wait <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.gone:
-		return "deleted", []byte("{}"), nil
+		return frameOf("deleted", []byte("{}")), nil
 	case l.trouble != "" && l.trouble != has.trouble:
 		has.trouble = l.trouble
 		raw, _ := json.Marshal(map[string]string{"detail": l.trouble})
-		return "trouble", raw, nil
+		return frameOf("trouble", raw), l.changed
 	case l.picture == nil || has.seq == l.seq || l.trouble != "":
-		return "", nil, l.changed
+		return nil, l.changed
 	}
 	has.trouble = ""
-	since := has.seq
-	kind = "change"
-	if has.epoch != l.epoch {
-		since, kind = 0, "snapshot"
+	since, fresh := has.seq, has.epoch != l.epoch
+	if fresh {
+		since = 0
 	}
 	*has = seen{epoch: l.epoch, seq: l.seq}
 	frame = l.frames[since]
-	if frame == nil {
-		if kind == "snapshot" {
-			frame = l.picture.snapshot(l.epoch, l.seq)
+	if frame == nil { // the first client that needs it has it made for all
+		if fresh {
+			frame = frameOf("snapshot", l.picture.snapshot(l.epoch, l.seq))
 		} else {
-			frame = l.picture.changes(l.epoch, l.seq, since)
+			frame = frameOf("change", l.picture.changes(l.epoch, l.seq, since))
 		}
 		l.frames[since] = frame
 	}
-	return kind, frame, nil
+	return frame, l.changed
+}
+
+// frameOf is an event as clients are sent it.
+func frameOf(kind string, data []byte) []byte {
+	return slices.Concat([]byte("event: "+kind+"\ndata: "), data, []byte("\n\n"))
 }
 
 // tell sends a client all events until it is gone, or its token has ended.
@@ -218,9 +222,9 @@ func (l *live) tell(ctx context.Context, out *sse) {
 	defer alive.Stop()
 	var has seen
 	for ctx.Err() == nil {
-		kind, frame, wait := l.next(&has)
+		frame, wait := l.next(&has)
 		if frame != nil {
-			if out.write(ctx, slices.Concat([]byte("event: "+kind+"\ndata: "), frame, []byte("\n\n")), "") != nil || kind == "deleted" {
+			if out.write(ctx, frame, "") != nil || wait == nil {
 				return
 			}
 			continue

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -78,6 +79,35 @@ func TestWatchFoldedTree(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// Children that runs spawned are one box when they are many, also if each is a graph; it opens into one for each, and folds again.
+func TestWatchSpawned(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.Start(t).URL(), nil)
+	const wide = `{"alias":"wide","graph":{"weir":1,"name":"wide","nodes":{"all":{"type":"each","args":{"type":"delay","args":{"by":"1h"}}}},"inputs":{"in":"all.in"},"outputs":{"out":"all.out"}}}`
+	s.ask("POST", "/v1/graphs", wide).is(http.StatusCreated, nil)
+	s.ask("POST", "/v1/jobs/wide/ports/in/in/messages", `{"messages":[1,2,3,4]}`).is(http.StatusOK, nil)
+	folds := func(path, node string) (fold string) {
+		s.listen(path, "", func(e event) bool {
+			var p api.LivePicture
+			if err := json.Unmarshal(e.data, &p); err != nil {
+				t.Fatal(err)
+			}
+			if i := slices.Index(p.Nodes.ID, node); i >= 0 && e.kind == "snapshot" {
+				fold = p.Nodes.Fold[i]
+			}
+			return fold != ""
+		})
+		return fold
+	}
+	const several = "wide/all/each_item \u00d7"
+	if fold := folds("/v1/jobs/wide/live", several); fold != "open "+several {
+		t.Errorf("the box of all has the fold %q", fold)
+	}
+	if fold := folds("/v1/jobs/wide/live?toggle="+url.QueryEscape(several), "wide/all"); fold != "close "+several {
+		t.Errorf("the job that spawned them has the fold %q", fold)
+	}
 }
 
 // All who watch one tree share one reading, and nobody reads after the last has gone.

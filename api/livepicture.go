@@ -106,7 +106,7 @@ func (l *livePicture) update(tree []*job.Info, view draw.View, seq int64) (fresh
 		if err != nil {
 			return false, err
 		}
-		l.place(placed, members)
+		l.place(placed, members, view)
 		l.shape, l.latest, fresh = shape, seq, true
 	}
 	l.Title, l.Root, l.Jobs, l.MS = picture.Title, tree[0].ID, len(tree), time.Now().UnixMilli()
@@ -158,7 +158,7 @@ func shapeOf(p draw.Picture) uint64 {
 }
 
 // place makes the columns anew.
-func (l *livePicture) place(p *draw.Placed, members map[string][]*job.Info) {
+func (l *livePicture) place(p *draw.Placed, members map[string][]*job.Info, view draw.View) {
 	l.index = make(map[string]int, len(p.Nodes))
 	for i := range p.Nodes {
 		l.index[p.Nodes[i].ID] = i
@@ -176,8 +176,9 @@ func (l *livePicture) place(p *draw.Placed, members map[string][]*job.Info) {
 	}
 	l.nodesAt, l.edgesAt = make([]int64, n), make([]int64, e)
 	l.groupInside, l.endsInside = make([]bool, e), make([]bool, e)
+	apart := spawnedApart(view)
 	for i := range p.Nodes {
-		l.addNode(&p.Nodes[i], members)
+		l.addNode(&p.Nodes[i], members, apart)
 	}
 	for i := range p.Edges {
 		q := &p.Edges[i]
@@ -205,7 +206,7 @@ func (l *livePicture) within(n, frame int) bool {
 	return false
 }
 
-func (l *livePicture) addNode(p *draw.PlacedNode, members map[string][]*job.Info) {
+func (l *livePicture) addNode(p *draw.PlacedNode, members map[string][]*job.Info, apart map[string]string) {
 	c := &l.Nodes
 	parent := -1
 	if at, ok := l.index[p.Group]; ok && p.Group != "" {
@@ -218,10 +219,14 @@ func (l *livePicture) addNode(p *draw.PlacedNode, members map[string][]*job.Info
 	}
 	fold := ""
 	switch {
+	case strings.HasSuffix(p.Label, severalMark) && len(all) > 1:
+		fold = "open " + p.ID
 	case p.Kind == draw.Group && p.Frame:
 		fold = "close " + p.ID
-	case p.Kind == draw.Group && len(all) > 1, p.Kind == draw.Job && strings.HasSuffix(p.Label, " \u00d7"):
+	case p.Kind == draw.Group && len(all) > 1:
 		fold = "open " + p.ID
+	case apart[p.ID] != "":
+		fold = "close " + apart[p.ID]
 	}
 	pins := make([]LivePin, 0, len(p.Pins))
 	for _, q := range p.Pins {
@@ -235,6 +240,24 @@ func (l *livePicture) addNode(p *draw.PlacedNode, members map[string][]*job.Info
 	c.Kind, c.Parent, c.Frame, c.Fold = append(c.Kind, p.Kind), append(c.Parent, parent), append(c.Frame, p.Frame), append(c.Fold, fold)
 	c.X, c.Y, c.W, c.H = append(c.X, p.X), append(c.Y, p.Y), append(c.W, p.W), append(c.H, p.H)
 	c.Pins = append(c.Pins, pins)
+}
+
+// severalMark is behind the name of a box of several children that runs spawned.
+const severalMark = " \u00d7"
+
+// spawnedApart are what toggles the boxes of children that a view draws each, by the job whose runs spawned them.
+func spawnedApart(view draw.View) map[string]string {
+	apart := make(map[string]string)
+	for path := range view.Toggled {
+		at := strings.LastIndexByte(path, '/')
+		if at < 0 || !strings.HasSuffix(path, severalMark) {
+			continue
+		}
+		if known := apart[path[:at]]; known == "" || path < known {
+			apart[path[:at]] = path
+		}
+	}
+	return apart
 }
 
 // updateNode takes the status of a node.

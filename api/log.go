@@ -34,3 +34,20 @@ func TraceLines(trace []job.RunEntry) []LogLine {
 	}
 	return lines
 }
+
+// Origin is where a message came from.
+type Origin struct {
+	Entries []LogLine      `json:"entries" doc:"the runs, and acts from outside, that led to it, the latest first"`
+	Missing []job.Movement `json:"missing,omitempty" doc:"messages that were read on the way, of which the log does not tell who sent them"`
+	Trimmed *job.Trimmed   `json:"trimmed,omitempty" doc:"what is gone of the log; only if messages are missing"`
+	More    bool           `json:"more,omitempty" doc:"more runs led to it than are told: these are the latest"`
+}
+
+// OriginOf is what one job.Origin says.
+func OriginOf(o *job.Origin) *Origin {
+	v := &Origin{Entries: TraceLines(o.Steps), Missing: o.Missing, More: o.More}
+	if o.Trimmed.Entries > 0 {
+		v.Trimmed = &o.Trimmed
+	}
+	return v
+}

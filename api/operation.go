@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/weirworks/weir/journal"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -30,6 +31,7 @@ type operation struct {
 	unaudited    bool    // what was refused alone goes into the audit log
 	signed       bool    // who sends no token may sign the body instead, which the operation looks at
 	lines        bool    // the body may be of linesType
+	raw          bool    // the body is text, whatever its type is said to be, and as large as a journal takes it
 	on           *string // what it is done to, for the audit log, if the path does not say it; nil for nothing
 }
 
@@ -44,6 +46,8 @@ const (
 	groupTriggers = "triggers"
 	groupCozy     = "cozy"
 	groupBedrock  = "bedrock"
+	groupPayloads = "payloads"
+	groupHandlers = "handlers"
 )
 
 // The roles that operations ask for.
@@ -51,6 +55,7 @@ const (
 	read    = redisstore.TokenRead
 	operate = redisstore.TokenOperate
 	work    = redisstore.TokenWork
+	admin   = redisstore.TokenAdmin
 )
 
 // add makes an operation known.
@@ -62,8 +67,13 @@ func add[I, O any](s *Server, o operation, fn func(ctx context.Context, s *sessi
 		Security:    []map[string][]string{{"token": {}}},
 		Extensions:  map[string]any{"x-role": o.role},
 	}
+	if o.raw {
+		op.MaxBodyBytes = max(s.cfg.MaxBody, journal.MaxBody) + 1
+		s.raw[o.method+" "+o.path] = true
+	}
 	s.routes = append(s.routes, route{o.method, o.path, o.role})
 	s.lines[o.method+" "+o.path] = o.lines
+	s.signed[o.method+" "+o.path] = o.signed
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := fn(ctx, ctx.Value(sessionKey{}).(*session), in) //nolint:forcetypeassert // guard put it there
 		if err == nil || errors.As(err, new(notModified)) {
@@ -83,10 +93,13 @@ func (s *Server) operations() {
 	s.graphOperations()
 	s.runOperations()
 	s.triggerOperations()
+	s.handlerOperations()
+	s.entryOperations()
 	if !s.cfg.NoCozy {
 		s.cozyOperations()
 	}
 	s.bedrockOperations()
+	s.payloadOperations()
 	s.systemOperations()
 	s.typeOperations()
 	s.statsOperations()

@@ -127,21 +127,31 @@ func (f *portFeed) step(ctx context.Context) time.Duration {
 	for _, i := range infos {
 		followed[i.ID] = i
 	}
+	made := map[portPlace][]byte{}
 	for l := range f.listeners {
-		f.tell(l, followed[l.wants.job])
+		f.tell(l, followed[l.wants.job], made)
 	}
 	return wait
 }
 
-// tell offers a listener what its port has had, if that is something else than before. A job that is not there is nil.
-func (f *portFeed) tell(l *listener[*portWanted], i *job.Info) {
-	var out bytes.Buffer
+// portPlace names an event: what a port has had.
+type portPlace struct {
+	job    job.ID
+	dir    port.Dir
+	name   string
+	counts PortCounts
+}
+
+// tell offers a listener what its port has had, if that is something else than before; made has the events that were made for others. A
+// job that is not there is nil.
+func (f *portFeed) tell(l *listener[*portWanted], i *job.Info, made map[portPlace][]byte) {
 	var p job.PortInfo
 	there := i != nil
 	if there {
 		p, there = i.Port(l.wants.dir, l.wants.name)
 	}
 	if !there {
+		var out bytes.Buffer
 		if putEvent(&out, "", "deleted", map[string]job.ID{"id": l.wants.job}) == nil {
 			f.offer(l, out.Bytes())
 		}
@@ -149,8 +159,18 @@ func (f *portFeed) tell(l *listener[*portWanted], i *job.Info) {
 		return
 	}
 	counts := PortCounts{Written: p.Total, Read: p.Total - p.Waiting, Waiting: p.Waiting, Closed: p.Closed}
-	if place := counts.place(); place != l.wants.last && putEvent(&out, place, "port", counts) == nil {
-		l.wants.last = place
-		f.offer(l, out.Bytes())
+	place := counts.place()
+	if place == l.wants.last {
+		return
 	}
+	of := portPlace{i.ID, l.wants.dir, l.wants.name, counts}
+	if made[of] == nil {
+		var out bytes.Buffer
+		if putEvent(&out, place, "port", counts) != nil {
+			return
+		}
+		made[of] = out.Bytes()
+	}
+	l.wants.last = place
+	f.offer(l, made[of])
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/weirworks/weir/internal/strict"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -32,16 +33,16 @@ func (s *Server) portOperations() {
 	})
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "peek", group: groupPorts, role: read, summary: "Show the oldest messages of a port, without removing them",
-		about: "With DELETE of the same `from` and the number of messages, this reads each message at least once, and removes none that was not read.",
+		about: "Without `skip`, with DELETE of the same `from` and the number of messages, this reads each message at least once, and removes none that was not read.",
 	}, peek)
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "send", group: groupPorts, role: operate, lines: true, summary: "Write messages to a port",
-		about: "To an In port, which wakes the job; to an Out port as if the job had written them. All are written, or none; with an Idempotency-Key, a repetition within an hour does nothing. " +
+		about: "To an In port, which wakes the job; to an Out port as if the job had written them. All are written, or none; with an Idempotency-Key, a repeat within an hour does nothing. " +
 			"The body is {\"messages\": […]}, or of the type application/x-ndjson: a message a line.",
 	}, send)
 	add(s, operation{
 		method: http.MethodDelete, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "discard", group: groupPorts, role: operate, status: http.StatusNoContent, summary: "Remove messages that were read",
-		about: "If somebody else has removed messages since, nothing is removed: 409. A repetition with the same Idempotency-Key does nothing more.",
+		about: "If somebody else has removed messages since, nothing is removed: 409. A repeat with the same Idempotency-Key does nothing more.",
 	}, discard)
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/jobs/{job}/ports/{dir}/{port}/take", id: "take", group: groupPorts, role: operate, summary: "Remove the oldest messages of a port, and answer with them",
@@ -100,6 +101,7 @@ func (s *session) port(ctx context.Context, in *PortPath) (*job.Handle, port.Dir
 type peekInput struct {
 	PortPath
 	Limit int `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+	Skip  int `query:"skip" minimum:"0" maximum:"1000000000" doc:"leave out this many of the oldest: the next page"`
 }
 
 // Messages are messages that wait in a port.
@@ -113,7 +115,7 @@ func peek(ctx context.Context, s *session, in *peekInput) (*reply[Messages], err
 	if err != nil {
 		return nil, err
 	}
-	u, err := h.Unread(ctx, dir, in.Port, in.Limit)
+	u, err := h.UnreadAfter(ctx, dir, in.Port, in.Skip, in.Limit)
 	return answer(Messages(u), err)
 }
 
@@ -126,7 +128,7 @@ type Sending struct {
 type sendInput struct {
 	PortPath
 	ContentType string `header:"Content-Type" hidden:"true"`
-	Key         string `header:"Idempotency-Key" maxLength:"128" doc:"of a write to an In port: a repetition within an hour does nothing"`
+	Key         string `header:"Idempotency-Key" maxLength:"128" doc:"of a write to an In port: a repeat within an hour does nothing"`
 	RawBody     []byte `contentType:"application/json"`
 }
 
@@ -181,7 +183,7 @@ func eachLine(body []byte, use func(n int, line []byte) error) error {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if err := checkBody(line); err != nil {
+		if err := strict.Check(line); err != nil {
 			return malformed("line %d of the body %v", n+1, err)
 		}
 		if err := use(n+1, line); err != nil {

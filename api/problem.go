@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -59,7 +62,7 @@ var kinds = []struct {
 	{job.ErrTooLarge, Kind{"too_large", http.StatusRequestEntityTooLarge, 1}},
 	{job.ErrLimit, Kind{"limit", http.StatusTooManyRequests, 1}},
 	{job.ErrRate, Kind{"rate", http.StatusTooManyRequests, 1}},
-	{job.ErrUnreachable, Kind{"unreachable", http.StatusServiceUnavailable, 1}},
+	{job.ErrUnreachable, Kind{"unreachable", http.StatusServiceUnavailable, 7}},
 	{job.ErrUnavailable, Kind{"unavailable", http.StatusServiceUnavailable, 1}},
 	{job.ErrRefused, Kind{"refused", http.StatusInternalServerError, 1}},
 	{job.ErrCodec, Kind{"codec", http.StatusInternalServerError, 1}},
@@ -103,6 +106,16 @@ type Problem struct {
 	Errors []Detail `json:"errors,omitempty" doc:"each thing that is wrong, if there are several"`
 	// Refusal is for Weir's own client, so that its errors wrap the same ones.
 	Refusal *storecall.Refusal `json:"refusal,omitempty" hidden:"true"`
+
+	retry time.Duration // when the request may be sent again; zero: that is not known
+}
+
+// GetHeaders implements huma.HeadersError.
+func (p *Problem) GetHeaders() http.Header {
+	if p.retry == 0 {
+		return nil
+	}
+	return http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(p.retry.Seconds())))}}
 }
 
 // Detail is one of several things that are wrong.
@@ -197,6 +210,9 @@ func raisedProblem(m *huma.ErrorModel) *Problem {
 
 // writeProblem answers outside of an operation.
 func writeProblem(w http.ResponseWriter, p *Problem) {
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
 	if inCozy(w) {
 		w.Header().Set("Content-Type", apiType)
 		w.WriteHeader(p.Status)

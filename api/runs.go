@@ -34,7 +34,7 @@ func (s *Server) runOperations() {
 	}, prolongRun)
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/runs/commit", id: "commit-run", group: groupRuns, role: work, unaudited: true, status: http.StatusNoContent, summary: "End a run with all that it did, as one transaction",
-		about: "All of it happens, once, or nothing. A repetition changes nothing and is answered 204, too: repeat it when no answer came. 409 with the code fenced: the run has lost its job; " +
+		about: "All of it happens, once, or nothing. A repeat changes nothing and is answered 204, too: repeat it when no answer came. 409 with the code fenced: the run has lost its job; " +
 			"moved: somebody else took messages that it read, and the job is run again. After any other problem the worker still has the run.",
 	}, commitRun)
 	add(s, operation{
@@ -64,7 +64,11 @@ func (s *session) leases() *worker.Leases {
 	if l := all.stores[s.store]; l != nil {
 		return l
 	}
-	l, err := worker.NewLeases(worker.LeaseConfig{Store: s.store, Logger: s.cfg.Logger})
+	cfg := worker.LeaseConfig{Store: s.store, Logger: s.cfg.Logger}
+	if s.store == s.cfg.Store {
+		cfg.Hooks = s.cfg.Hooks
+	}
+	l, err := worker.NewLeases(cfg)
 	if err != nil {
 		panic(err) //nolint:forbidigo // it has a store
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"mime"
 	"net"
 	"net/http"
 	"slices"
@@ -20,11 +21,13 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/strict"
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/journal"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
 )
 
 // Config says what a Server serves.
@@ -36,6 +39,12 @@ type Config struct {
 	// Tokens demands a bearer token with each request. Without, whoever reaches the server
 	// may do all: let it listen on the loopback interface alone.
 	Tokens bool
+	// CheckHandler says what is wrong with the code of a handler that is to be stored, such as runner.CheckCode. Nil: all is stored.
+	CheckHandler func(ctx context.Context, d *handler.Definition) error
+	// Verify says whom a bearer token names that is not one of Weir's own: that of another issuer, as package api/oidc verifies
+	// them. An error that wraps job.ErrUnavailable is answered with 503, one that wraps job.ErrForbidden with 403, all others with
+	// 401; their texts are told. Nil: there are no others. It needs Tokens.
+	Verify func(ctx context.Context, token string) (Identity, error)
 	// Hosts are the names that requests may be meant for, without port; the others are
 	// refused, so that no page in a browser can reach the server under a name of its own. Empty: localhost and
 	// IP addresses without tokens, any name with them.
@@ -54,6 +63,13 @@ type Config struct {
 	// MaxRate is how many requests each token may send in a second, of one server, with as many at once after a second without any;
 	// without tokens all together. More answer 429. Zero means no limit.
 	MaxRate int
+	// Journal is a directory of this machine where payloads of POST /{client}/job/{type}/add are kept until they are moved to Redis, see package
+	// journal: one server has it at a time. Empty: they go to Redis at once.
+	Journal string
+	// JournalLimit is how many bytes the journal of a namespace may have. Zero means journal.DefaultLimit.
+	JournalLimit int64
+	// Hooks are told of the runs of workers that lease them from this server, of the Store alone: see worker.LeaseConfig.
+	Hooks []worker.Hooks
 	// Version is shown in the description of the API.
 	Version string
 	// Logger gets a line for each request; nil means none. Panics are told to slog.Default then.
@@ -84,6 +100,9 @@ type Server struct {
 	following atomic.Int64 // streams of logs
 	routes    []route
 	lines     map[string]bool // patterns of operations that take a value a line
+	raw       map[string]bool // patterns of operations that take text
+	signed    map[string]bool // patterns of operations that take a signature in place of a token
+	journals  journals
 	closing   chan struct{}
 	serving   sync.WaitGroup // connections that are not of HTTP
 }
@@ -104,6 +123,9 @@ func New(cfg Config) (*Server, error) {
 	case cfg.MaxPending < 0:
 		return nil, fmt.Errorf("%w of the API: MaxPending %d: use a positive number of jobs, or 0 for %d", job.ErrConfig, cfg.MaxPending, DefaultMaxPending)
 	}
+	if cfg.Verify != nil && !cfg.Tokens {
+		return nil, fmt.Errorf("%w of the API: Verify without Tokens: nobody would have to send what it verifies; set Tokens", job.ErrConfig)
+	}
 	if cfg.MaxRate < 0 {
 		return nil, fmt.Errorf("%w of the API: MaxRate %d: use a positive number of requests a second, or 0 for no limit", job.ErrConfig, cfg.MaxRate)
 	}
@@ -112,18 +134,26 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, panics: panics, mux: http.NewServeMux(), tenants: newTenants(cfg), lines: map[string]bool{}, closing: make(chan struct{})}
+	s := &Server{cfg: cfg, panics: panics, mux: http.NewServeMux(), tenants: newTenants(cfg), lines: map[string]bool{}, raw: map[string]bool{}, signed: map[string]bool{}, closing: make(chan struct{})}
 	s.rates = rates{perSecond: cfg.MaxRate, spent: map[string]time.Time{}}
 	s.api = humago.New(s.mux, s.description())
 	s.operations()
 	s.document()
 	s.mux.HandleFunc("/", s.noRoute)
+	s.handler = ofOneOrigin(s.mux)
+	if err := s.journals.start(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// ofOneOrigin refuses what pages of another origin would change.
+func ofOneOrigin(h http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, problem(Kind{"forbidden", http.StatusForbidden, 8}, "a page of another origin, %.100q, may not change anything here", r.Header.Get("Origin")))
 	}))
-	s.handler = origins.Handler(s.mux)
-	return s, nil
+	return origins.Handler(h)
 }
 
 // ServeHTTP implements http.Handler.
@@ -143,7 +173,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	rec.Header().Set("X-Content-Type-Options", "nosniff")
 	rec.Header().Set("Cache-Control", "no-store")
-	if p := s.checkHost(r); p != nil {
+	if p := s.cfg.checkHost(r); p != nil {
 		writeProblem(rec, p)
 		return
 	}
@@ -173,7 +203,7 @@ func (s *Server) Close() error {
 	s.leasing.close()
 	s.feeds.close()
 	s.serving.Wait()
-	return s.tenants.close()
+	return errors.Join(s.journals.close(), s.tenants.close())
 }
 
 // recorder knows what was answered.
@@ -206,16 +236,16 @@ func (r *recorder) Write(p []byte) (int, error) {
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // checkHost refuses requests for a host that the server is not known by.
-func (s *Server) checkHost(r *http.Request) *Problem {
+func (c *Config) checkHost(r *http.Request) *Problem {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
 	host = strings.Trim(host, "[]")
 	switch {
-	case slices.Contains(s.cfg.Hosts, host):
+	case slices.Contains(c.Hosts, host):
 		return nil
-	case len(s.cfg.Hosts) == 0 && (s.cfg.Tokens || host == "localhost" || net.ParseIP(host) != nil):
+	case len(c.Hosts) == 0 && (c.Tokens || host == "localhost" || net.ParseIP(host) != nil):
 		return nil
 	}
 	return problem(Kind{"forbidden", http.StatusMisdirectedRequest, 8}, "this server is not known as host %.100q: use one of its names, or start it with that one", host)
@@ -227,23 +257,30 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) *Problem {
 		return nil
 	}
 	calls, most := strings.HasPrefix(r.URL.Path, storecall.Path), s.cfg.MaxBody
+	text := s.raw[s.pattern(r)]
 	if calls {
 		most = max(most, storecall.MaxBody)
+	} else if text {
+		most = max(most, journal.MaxBody)
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	if errors.As(err, new(*http.MaxBytesError)) {
-		return problem(Kind{"too_large", http.StatusRequestEntityTooLarge, 1}, "the body has more than %d bytes: send less at a time", most)
+	if pattern := s.pattern(r); s.cfg.Tokens && !s.signed[pattern] && pattern != "" && pattern != "/" { // nothing is kept of who may not come in
+		if _, err := s.tenants.principal(r.Context(), r.Header.Get("Authorization")); err != nil {
+			return problemOf(err)
+		}
 	}
-	if err != nil {
-		return malformed("the body could not be read to its end: %v", err)
+	raw, p := readWhole(w, r, most)
+	if p != nil {
+		return p
 	}
 	switch kind := mediaType(r); {
-	case len(raw) == 0:
+	case len(raw) == 0 || text:
+	case !inUTF8(r):
+		return problem(Kind{"malformed", http.StatusUnsupportedMediaType, 2}, "Content-Type %.80q: send UTF-8", r.Header.Get("Content-Type"))
 	case kind == storecall.ContentType && calls:
 	case kind == linesType && s.lines[s.pattern(r)]:
 		r.Header.Set("Content-Type", linesType)
 	case kind == jsonType, kind == formType, kind == apiType && s.isCozy(r): // curl says the second of its own accord
-		if err := checkBody(raw); err != nil {
+		if err := strict.Check(raw); err != nil {
 			return malformed("the body %v", err)
 		}
 		r.Header.Set("Content-Type", jsonType)
@@ -254,55 +291,25 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) *Problem {
 	return nil
 }
 
+// readWhole reads the body of a request, which may have so many bytes.
+func readWhole(w http.ResponseWriter, r *http.Request, most int64) (raw []byte, p *Problem) {
+	var err error
+	if r.ContentLength <= most {
+		raw, err = io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	}
+	if errors.As(err, new(*http.MaxBytesError)) || r.ContentLength > most {
+		return nil, problem(Kind{"too_large", http.StatusRequestEntityTooLarge, 1}, "the body has more than %d bytes: send less at a time", most)
+	}
+	if err != nil {
+		return nil, malformed("the body could not be read to its end: %v", err)
+	}
+	return raw, nil
+}
+
 // pattern is that of the operation that a request is for.
 func (s *Server) pattern(r *http.Request) string {
 	_, pattern := s.mux.Handler(r)
 	return pattern
-}
-
-// checkBody refuses what is not JSON, and what programs would read differently.
-func checkBody(raw []byte) error {
-	if err := port.Check(raw); err != nil {
-		return fmt.Errorf("is not JSON: %w", err)
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	return checkValue(d)
-}
-
-// checkValue reads the next value: no object may have a key twice, and numbers must be such as programs can hold.
-func checkValue(d *json.Decoder) error {
-	token, err := d.Token()
-	if err != nil {
-		return err
-	}
-	switch v := token.(type) {
-	case json.Number:
-		if _, err := v.Float64(); err != nil {
-			return fmt.Errorf("has the number %.40s, which is too large: use one up to 1.7e308, or a string", v)
-		}
-	case json.Delim:
-		keys := map[string]bool{}
-		for d.More() {
-			if v == '{' {
-				key, err := d.Token()
-				if err != nil {
-					return err
-				}
-				name, _ := key.(string)
-				if keys[name] {
-					return fmt.Errorf("has the key %.80q twice in one object, at byte %d", name, d.InputOffset())
-				}
-				keys[name] = true
-			}
-			if err := checkValue(d); err != nil {
-				return err
-			}
-		}
-		_, err = d.Token() // its end
-		return err
-	}
-	return nil
 }
 
 const (
@@ -315,6 +322,13 @@ const (
 func mediaType(r *http.Request) string {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	return cmp.Or(strings.ToLower(strings.TrimSpace(kind)), jsonType)
+}
+
+// inUTF8 tells whether the body of a request is said to be in no other character set.
+func inUTF8(r *http.Request) bool {
+	_, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := strings.ToLower(params["charset"])
+	return err != nil || charset == "" || charset == "utf-8" || charset == "us-ascii"
 }
 
 // noRoute answers requests that are for no operation.
@@ -347,7 +361,7 @@ func (s *Server) description() huma.Config {
 	cfg.Transformers = []huma.Transformer{problems}
 	cfg.Formats = map[string]huma.Format{jsonType: {Marshal: encode, Unmarshal: decode}, "json": {Marshal: encode, Unmarshal: decode}}
 	cfg.DefaultFormat = jsonType
-	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "a token that weir token create made"}}
+	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "a token that weir token create made, or a JWT of the OpenID Connect issuer that the server believes"}}
 	return cfg
 }
 

@@ -29,6 +29,7 @@ type sse struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	sent    time.Time // when something was sent last
+	seen    time.Time // when the token was last seen to be valid
 }
 
 // streaming answers with a stream of events that fn sends, until its context ends: the client is gone, or the server ends.
@@ -37,9 +38,13 @@ func (s *session) streaming(fn func(ctx context.Context, out *sse)) *huma.Stream
 		_, w := unwrap(hc)
 		ctx, cancel := s.until(hc.Context())
 		defer cancel()
+		if ends := s.principal.until; !ends.IsZero() {
+			ctx, cancel = context.WithDeadline(ctx, ends)
+			defer cancel()
+		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(http.StatusOK)
-		out := &sse{session: s, w: w, control: http.NewResponseController(w), sent: time.Now()}
+		out := &sse{session: s, w: w, control: http.NewResponseController(w), sent: time.Now(), seen: time.Now()}
 		if out.control.Flush() == nil { // there may be no event for long
 			fn(ctx, out)
 		}
@@ -52,14 +57,17 @@ func (o *sse) write(ctx context.Context, events []byte, place string) error {
 		if time.Since(o.sent) < aliveEvery-eventsEvery {
 			return nil
 		}
-		if err := o.session.still(ctx); err != nil {
-			return err
-		}
 		if events = []byte(": alive\n\n"); place != "" {
 			events = []byte("id: " + place + "\n\n")
 		}
 	}
 	o.sent = time.Now()
+	if o.sent.Sub(o.seen) > tokenKept {
+		if err := o.session.still(ctx); err != nil {
+			return err
+		}
+		o.seen = o.sent
+	}
 	if err := o.control.SetWriteDeadline(o.sent.Add(2 * aliveEvery)); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ type Stats struct {
 	At        time.Time        `json:"at"`
 	Namespace string           `json:"namespace"`
 	Shards    int              `json:"shards"`
-	Roots     int64            `json:"roots" doc:"jobs without parent"`
+	Roots     int64            `json:"roots" doc:"root jobs"`
 	Failed    int64            `json:"failed" doc:"jobs, those below others too"`
 	Due       int64            `json:"due" doc:"jobs to be looked at later"`
 	Overdue   int64            `json:"overdue" doc:"of these, late ones"`
@@ -26,17 +26,70 @@ type Stats struct {
 	Kept      int64            `json:"kept" doc:"settled trees past their retention whose output nobody has read"`
 	Removed   int64            `json:"removed" doc:"trees that were removed after their retention"`
 	Running   int              `json:"running" doc:"runs in progress"`
+	Recent    Rates            `json:"recent" doc:"what runs do now: in the last 10 to 20 seconds"`
+	Activity  []Activity       `json:"activity" doc:"what runs did in each ten seconds of the last 15 minutes in which there were some, the oldest first"`
 	Queues    []Queue          `json:"queues"`
 	Engines   []job.EngineInfo `json:"engines"`
+}
+
+// Activity is what runs did in a span of time.
+type Activity struct {
+	At      time.Time `json:"at" doc:"when the span began, by the clock of Redis"`
+	Runs    int64     `json:"runs" doc:"that were committed"`
+	Failed  int64     `json:"failed" doc:"runs that failed, whether their jobs try again or not"`
+	Read    int64     `json:"read" doc:"messages"`
+	Written int64     `json:"written" doc:"messages"`
+	Waited  Spread    `json:"waited" doc:"for how long jobs were queued before their runs began"`
+	Took    Spread    `json:"took" doc:"how long the code of runs took"`
+}
+
+// Rates are what runs do, for each second.
+type Rates struct {
+	Since   time.Time `json:"since" doc:"by the clock of Redis"`
+	Runs    float64   `json:"runs_per_second"`
+	Failed  float64   `json:"failed_per_second"`
+	Read    float64   `json:"read_per_second" doc:"messages"`
+	Written float64   `json:"written_per_second" doc:"messages"`
+	Waited  Spread    `json:"waited" doc:"for how long jobs were queued before their runs began"`
+	Took    Spread    `json:"took" doc:"how long the code of runs took"`
+}
+
+// Spread tells of durations how long half of them were at most, and 95 of 100; 0 if there were none.
+type Spread struct {
+	P50 float64 `json:"p50_seconds" doc:"about"`
+	P95 float64 `json:"p95_seconds" doc:"about"`
+}
+
+func spreadOf(d *job.Durations) Spread {
+	return Spread{d.Quantile(.5).Seconds(), d.Quantile(.95).Seconds()}
+}
+
+func ratesOf(a *job.Activity, now time.Time) Rates {
+	each := func(n int64) float64 { return float64(n) / now.Sub(a.At).Seconds() }
+	return Rates{
+		Since: a.At, Runs: each(a.Runs), Failed: each(a.Failed), Read: each(a.Read), Written: each(a.Written),
+		Waited: spreadOf(&a.Waited), Took: spreadOf(&a.Took),
+	}
+}
+
+func activitiesOf(all []job.Activity) []Activity {
+	out := make([]Activity, len(all))
+	for i := range all {
+		a := &all[i]
+		out[i] = Activity{a.At, a.Runs, a.Failed, a.Read, a.Written, spreadOf(&a.Waited), spreadOf(&a.Took)}
+	}
+	return out
 }
 
 // StatsOf are the counters of a namespace as other programs see them.
 func StatsOf(st *redisstore.Stats) Stats {
 	v := Stats{
-		At: time.Now().UTC(), Namespace: st.Namespace, Shards: st.Shards, Roots: st.Roots, Failed: st.Failed, Due: st.Due,
+		At: st.At, Namespace: st.Namespace, Shards: st.Shards, Roots: st.Roots, Failed: st.Failed, Due: st.Due,
 		Overdue: st.Overdue, Orders: st.Orders, Chores: st.Chores, Aliases: st.Aliases,
 		Retained: st.Retained, Kept: st.Kept, Removed: st.Removed, Queues: QueuesOf(st.Queues), Engines: some(st.Engines),
 	}
+	recent := job.Recent(st.Activity, st.At)
+	v.Recent, v.Activity = ratesOf(&recent, st.At), activitiesOf(st.Activity)
 	for i := range st.Engines {
 		v.Running += st.Engines[i].Running
 	}
@@ -62,11 +115,11 @@ func (s *Server) statsOperations() {
 	})
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/jobs/{job}/ports/{dir}/{port}/trace", id: "trace", group: groupPorts, role: read, summary: "Tell where a message came from",
-		about: "The run that sent it, those that sent what that run had read, and so on, nearest first, as far as the log of the tree goes back.",
+		about: "The run that sent it, those that sent what that run had read, and so on, nearest first, as far as the log of the tree goes back. Of a run that read several messages all are followed: the log does not tell which of them one that it wrote was made of.",
 	}, trace)
 }
 
-func trace(ctx context.Context, s *session, in *traceInput) (*reply[[]LogLine], error) {
+func trace(ctx context.Context, s *session, in *traceInput) (*reply[*Origin], error) {
 	h, dir, err := s.port(ctx, &in.PortPath)
 	if err != nil {
 		return nil, err
@@ -86,8 +139,11 @@ func trace(ctx context.Context, s *session, in *traceInput) (*reply[[]LogLine], 
 		}
 	}
 	if n >= p.Total {
-		return nil, problem(Kind{"not_found", http.StatusNotFound, 3}, "port %s of job %s has had %d messages: there is no number %d", in.Port, info.ID, p.Total, n)
+		return nil, problem(Kind{"not_found", http.StatusNotFound, 3}, "port %s of job %s has had %d messages: none has number %d", in.Port, info.ID, p.Total, n)
 	}
-	lines, err := h.Trace(ctx, dir, in.Port, n)
-	return answer(TraceLines(lines), err)
+	o, err := h.Origin(ctx, dir, in.Port, n)
+	if err != nil {
+		return nil, err
+	}
+	return answer(OriginOf(o), nil)
 }

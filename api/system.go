@@ -20,7 +20,7 @@ func (s *Server) systemOperations() {
 		return answer(some(all), err)
 	})
 	add(s, operation{
-		method: http.MethodGet, path: "/v1/queues", id: "list-queues", group: groupSystem, role: read, summary: "List the queues: what is in line, who serves them, which are paused",
+		method: http.MethodGet, path: "/v1/queues", id: "list-queues", group: groupSystem, role: read, summary: "List the queues: what is queued, who serves them, which are paused",
 	}, func(ctx context.Context, s *session, _ *struct{}) (*reply[[]Queue], error) {
 		all, err := s.store.Queues(ctx)
 		return answer(QueuesOf(all), err)
@@ -60,14 +60,8 @@ func (s *Server) systemOperations() {
 	})
 	s.retentionOperations()
 	s.limitOperations()
-	add(s, operation{
-		method: http.MethodGet, path: "/v1/audit", id: "audit", group: groupSystem, role: redisstore.TokenAdmin, summary: "Show who did what over HTTP, the last acts first",
-	}, func(ctx context.Context, s *session, in *struct {
-		Limit int `query:"limit" default:"100" minimum:"1" maximum:"1000"`
-	},
-	) (*reply[[]redisstore.AuditEntry], error) {
-		return answer(s.store.AuditLog(ctx, in.Limit))
-	})
+	s.tokenOperations()
+	s.auditOperations()
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/me", id: "me", group: groupSystem, role: read, summary: "Say who asks, and what he may do",
 	}, func(_ context.Context, s *session, _ *struct{}) (*reply[Me], error) {

@@ -26,6 +26,10 @@ func TestTraceparent(t *testing.T) {
 	if err != nil || info.Trace != (job.Trace{Parent: parent, State: `vendor="1"`}) {
 		t.Errorf("the job has trace %+v, error %v", info.Trace, err)
 	}
+	var shown api.Job
+	if s.ask("GET", "/v1/jobs/"+string(created.ID), nil).is(http.StatusOK, &shown); shown.Trace != parent[3:35] {
+		t.Errorf("the job is shown with trace %q", shown.Trace)
+	}
 	var got api.Messages
 	s.ask("GET", messages, nil).is(http.StatusOK, &got)
 	if len(got.Messages) != 2 {

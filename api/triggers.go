@@ -114,7 +114,7 @@ func (s *Server) triggerOperations() {
 		method: http.MethodPost, path: "/v1/triggers", id: "add-trigger", group: groupTriggers, role: operate, status: http.StatusCreated, summary: "Make a trigger",
 		about: "A schedule that is wrong or never comes, a type that nobody has, arguments that it does not take and trees that are too large are refused. With an alias that exists already no other trigger is made.",
 	}, func(ctx context.Context, s *session, in *struct {
-		Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repetition within an hour makes nothing more, and answers with the same trigger"`
+		Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repeat within an hour makes nothing more, and answers with the same trigger"`
 		Body NewTrigger
 	},
 	) (*reply[Trigger], error) {
@@ -235,6 +235,6 @@ const deletion = 15 * time.Second
 // messageInput is a message for a trigger.
 type messageInput struct {
 	JobPath
-	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repetition within an hour does nothing"`
+	Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repeat within an hour does nothing"`
 	Body *json.RawMessage
 }

@@ -41,7 +41,7 @@ func TestTriggersOverHTTP(t *testing.T) {
 	s.ask("POST", "/v1/triggers/daily/fire", nil).is(http.StatusNoContent, nil)
 	s.ask("PATCH", "/v1/triggers/daily", `{"missed":"all","schedule":"every:12h"}`).is(http.StatusNoContent, nil)
 	for _, body := range []string{`5`, `"x"`, `[1]`, `true`} {
-		s.ask("PATCH", "/v1/triggers/daily", body).refuses(http.StatusUnprocessableEntity, "usage", "is no JSON object")
+		s.ask("PATCH", "/v1/triggers/daily", body).refuses(http.StatusUnprocessableEntity, "usage", "is not a JSON object")
 	}
 	s.ask("PATCH", "/v1/triggers/daily", `{"missed":"never"}`).refuses(http.StatusUnprocessableEntity, "usage", "missed")
 	for name, launches := range map[string]int64{"daily": 2, "hook": 1} {

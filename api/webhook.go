@@ -36,7 +36,7 @@ func (s *Server) signer(r *http.Request) (who Principal, ok bool) {
 // webhookInput is a message for a webhook trigger.
 type webhookInput struct {
 	JobPath
-	Key       string `header:"Idempotency-Key" maxLength:"128" doc:"a repetition within an hour does nothing"`
+	Key       string `header:"Idempotency-Key" maxLength:"128" doc:"a repeat within an hour does nothing"`
 	Body      *json.RawMessage
 	RawBody   []byte
 	Hub       string `header:"X-Hub-Signature-256" doc:"of the scheme github"`

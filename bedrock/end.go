@@ -89,8 +89,8 @@ func (s *Service) finishJob(ctx context.Context, q *Request) (*Response, error) 
 			if err != nil {
 				return err
 			}
-			if kids.open() {
-				d.Outcome, d.Writes, d.Set = statemachine.Suspend, kids.goes(), map[string]json.RawMessage{keyWaiting: json.RawMessage("true")}
+			if open := kids.open(); open != "" {
+				d.Outcome, d.Writes, d.Set = statemachine.Suspend, kids.goes(), waitsFor(open)
 				return nil
 			}
 		}
@@ -173,7 +173,7 @@ func (s *Service) retryJob(ctx context.Context, q *Request) (*Response, error) {
 				when = next.Scheduled
 			}
 		}
-		d.Outcome, d.Handed, d.Repeat, d.Unset = statemachine.Reschedule, true, at(k, when), []string{keyWaiting}
+		d.Outcome, d.Handed, d.Repeat, d.Unset = statemachine.Reschedule, true, at(k, when), []string{keyWaiting, keyOpen}
 		if name != "" {
 			needs := k.NeedsOf()
 			needs.Type = typeOf(name)
@@ -189,21 +189,22 @@ func (s *Service) retryJob(ctx context.Context, q *Request) (*Response, error) {
 
 // deleteJob removes all trace of a job that nobody has.
 func (s *Service) deleteJob(ctx context.Context, q *Request) (*Response, error) {
-	k, err := s.named(ctx, q)
+	k, err := s.terminateSeen(ctx, q, func(k *known) (bool, error) {
+		state, err := s.stateOf(ctx, k)
+		switch {
+		case err != nil:
+			return false, err
+		case k.Status == job.Running:
+			return false, refuse(405, "Can't delete a %s job", state)
+		case state == paused:
+			return false, refuse(405, "Can't delete a PAUSED job")
+		}
+		return true, nil
+	})
+	if err == nil {
+		err = s.erase(ctx, k.ID)
+	}
 	if err != nil {
-		return nil, err
-	}
-	state, err := s.stateOf(ctx, k)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case k.Status == job.Running:
-		return nil, refuse(405, "Can't delete a %s job", state)
-	case state == paused:
-		return nil, refuse(405, "Can't delete a PAUSED job")
-	}
-	if err := s.remove(ctx, k.ID); err != nil {
 		return nil, missing(err)
 	}
 	return said(nil)
@@ -211,43 +212,65 @@ func (s *Service) deleteJob(ctx context.Context, q *Request) (*Response, error) 
 
 // cancelJob cancels a child that nobody has. One that is over, or that a client has, stays as it is.
 func (s *Service) cancelJob(ctx context.Context, q *Request) (*Response, error) {
-	k, err := s.named(ctx, q)
+	k, err := s.terminateSeen(ctx, q, func(k *known) (bool, error) {
+		if k.ID.IsRoot() {
+			return false, refuse(402, "Invalid jobID. Can only cancel a child job")
+		}
+		return isOpen(k.Info) && k.Status != job.Terminating && k.Status != job.Running, nil
+	})
+	if err == nil && k != nil {
+		err = s.settle(ctx, k.ID)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if k.ID.IsRoot() {
-		return nil, refuse(402, "Invalid jobID. Can only cancel a child job")
-	}
-	if over := k.Status.Settled() || k.Status == job.Failed || k.Status == job.Terminating; over || k.Status == job.Running {
-		return said(nil)
-	}
-	if err := s.terminate(ctx, k.ID); err != nil {
 		return nil, missing(err)
 	}
 	return said(nil)
 }
 
+// terminateSeen begins the end of the job that a request names, and of all below it, if it is still as it was when may said that it may end:
+// so a client gets it, or it ends, and never both. It returns no job if it may not.
+func (s *Service) terminateSeen(ctx context.Context, q *Request, may func(*known) (bool, error)) (*known, error) {
+	for tries := 0; ; tries++ {
+		k, err := s.named(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		if ok, err := may(k); err != nil || !ok {
+			return nil, err
+		}
+		err = s.store.TerminateSeen(ctx, k.Info)
+		if err == nil || tries == maxEnds || !errors.Is(err, job.ErrMoved) {
+			return k, err
+		}
+	}
+}
+
 // remove ends a job and all below it, and deletes them.
 func (s *Service) remove(ctx context.Context, id job.ID) error {
-	if err := s.terminate(ctx, id); err != nil {
+	if err := s.store.Terminate(ctx, id); err != nil {
+		return err
+	}
+	return s.erase(ctx, id)
+}
+
+// erase deletes a job whose end has begun, and all below it.
+func (s *Service) erase(ctx context.Context, id job.ID) error {
+	if err := s.settle(ctx, id); err != nil {
 		return err
 	}
 	return s.store.Delete(ctx, id)
 }
 
-// terminate ends a job and all below it. No client is asked: its type has no end of its own.
-func (s *Service) terminate(ctx context.Context, id job.ID) error {
-	if err := s.store.Terminate(ctx, id); err != nil {
-		return err
-	}
+// settle waits until a job whose end has begun is over, and all below it. No client is asked: its type has no end of its own.
+func (s *Service) settle(ctx context.Context, id job.ID) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		tree, err := s.store.Tree(ctx, id)
+		tree, err := s.ending(ctx, id)
 		if err != nil {
 			return err
 		}
 		open := false
 		for _, i := range tree {
-			if i.ID != id && id != id.Tree() || i.Status == job.Terminated {
+			if i.Status == job.Terminated {
 				continue
 			}
 			open = true
@@ -268,4 +291,13 @@ func (s *Service) terminate(ctx context.Context, id job.ID) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// ending are the jobs that end with one: all of its tree, or only itself, as children have no children here.
+func (s *Service) ending(ctx context.Context, id job.ID) ([]*job.Info, error) {
+	if id.IsRoot() {
+		return s.store.Tree(ctx, id)
+	}
+	i, err := s.store.Info(ctx, id)
+	return []*job.Info{i}, err
 }

@@ -1,8 +1,15 @@
 package bedrock_test
 
 import (
+	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/weirworks/weir/bedrock"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/worker"
 )
 
 // TestB52: of the jobs with a key one is ready at a time.
@@ -204,4 +211,71 @@ func about(command, name string, number int) string {
 		return "name: " + name
 	}
 	return fmt.Sprintf("jobID: %d", number)
+}
+
+// trees counts how often all jobs of a tree are read.
+type trees struct {
+	bedrock.Store
+	read int
+}
+
+func (s *trees) Tree(ctx context.Context, id job.ID) ([]*job.Info, error) {
+	s.read++
+	return s.Store.Tree(ctx, id)
+}
+
+// on returns a service of the same jobs, and what it does with a command: the answer is to begin with want.
+func (s *surface) on() (store *trees, do func(want, method string, params ...string)) {
+	s.Helper()
+	leases, err := worker.NewLeases(worker.LeaseConfig{Store: s.store})
+	if err != nil {
+		s.Fatal(err)
+	}
+	store = &trees{Store: s.store}
+	service := bedrock.New(store, leases)
+	return store, func(want, method string, params ...string) {
+		s.Helper()
+		command, err := bedrock.CommandOf(method)
+		if err != nil {
+			s.Fatal(err)
+		}
+		q := &bedrock.Request{Method: method, Params: map[string]string{}}
+		for i := 0; i < len(params); i += 2 {
+			q.Params[strings.ToLower(params[i])] = params[i+1]
+		}
+		r := service.Do(s.Context(), command, q)
+		if got := fmt.Sprint(r.Status, " ", r.Text); !strings.HasPrefix(got, want) {
+			s.Errorf("%s %v answers %s, want %s", method, params, got, want)
+		}
+	}
+}
+
+// The end of a child costs as much with many siblings as with few: most ends look at one of them.
+func TestManyChildren(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := s.dial()
+	const n = 60
+	c.ask("CreateJob", "name: foo")
+	c.ask("GetJob", "name: foo")
+	for range n {
+		c.ask("CreateJob", "name: child", "parentJobID: 1")
+	}
+	c.ask("FinishJob", "jobID: 1")
+	store, do := s.on()
+	for i := range n {
+		if i%3 == 0 {
+			do("200", "CancelJob", "jobID", strconv.Itoa(i+2))
+			do("404", "GetJob", "name", "nobody") // which looks whether the parent goes on
+			continue
+		}
+		do("200", "GetJob", "name", "child")
+		do("200", "FinishJob", "jobID", strconv.Itoa(i+2))
+	}
+	if store.read > 40 { // one in 10^12 runs
+		t.Errorf("%d ends of children read the tree %d times, want about %d", n, store.read, 5)
+	}
+	if got := c.ask("GetJob", "name: foo"); len(got["finishedChildJobs"].([]any)) != 40 || len(got["cancelledChildJobs"].([]any)) != 20 {
+		t.Errorf("%v", got)
+	}
 }

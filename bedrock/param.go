@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/weirworks/weir/internal/strict"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/schedule"
@@ -68,6 +69,9 @@ func (q *Request) known(params string) error {
 	all := strings.Fields(params)
 	for _, name := range slices.Sorted(maps.Keys(q.Params)) {
 		has := func(one string) bool { return strings.EqualFold(one, name) }
+		if slices.ContainsFunc(all, has) && q.twice[name] {
+			return refuse(402, "Parameter %.40q is given twice", name)
+		}
 		if slices.ContainsFunc(all, has) || slices.ContainsFunc(strings.Fields(commonParams), has) || q.HTTP && !q.given[name] {
 			continue
 		}
@@ -96,7 +100,7 @@ func (q *Request) data() (json.RawMessage, error) {
 	}
 	raw := []byte(text)
 	var object map[string]json.RawMessage
-	if port.Check(raw) != nil || json.Unmarshal(raw, &object) != nil || object == nil {
+	if strict.Check(raw) != nil || json.Unmarshal(raw, &object) != nil || object == nil {
 		return nil, refuse(402, "Data is not a valid JSON Object")
 	}
 	if len(raw) > job.MaxMessage {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirworks/weir/internal/strict"
 	"github.com/weirworks/weir/port"
 )
 
@@ -30,6 +31,7 @@ type Request struct {
 	// Params are the headers, and what a body gives besides: by their names in lower case.
 	Params map[string]string
 	given  map[string]bool // those that a body gave
+	twice  map[string]bool // those that came in several headers
 	// HTTP says that the client wrote its command as the first line of HTTP, and reads an answer of that kind.
 	HTTP bool
 	// CRLF says that the client ends its lines as HTTP does.
@@ -85,6 +87,12 @@ func ReadRequest(r *bufio.Reader) (*Request, error) {
 		if name = strings.ToLower(strings.TrimSpace(name)); !ok || name == "" {
 			wrong = malformed(false, 400, "Malformed header %.40q: write it as name: value", line)
 			continue
+		}
+		if _, twice := q.Params[name]; twice {
+			if q.twice == nil {
+				q.twice = map[string]bool{}
+			}
+			q.twice[name] = true
 		}
 		q.Params[name] = strings.TrimSpace(value)
 	}
@@ -156,7 +164,11 @@ func (q *Request) form(text string) error {
 	}
 	more := make(map[string]string, len(values))
 	for name, all := range values {
-		more[strings.ToLower(name)] = all[len(all)-1]
+		key := strings.ToLower(name)
+		if _, twice := more[key]; twice || len(all) > 1 {
+			return malformed(false, 400, "Malformed body: it has %.40q twice", key)
+		}
+		more[key] = all[0]
 	}
 	q.put(more)
 	return nil
@@ -169,7 +181,7 @@ func (q *Request) Add(raw []byte) error {
 	}
 	more, err := params(raw)
 	if err != nil {
-		return malformed(false, 400, "Malformed body: it is not a JSON object")
+		return malformed(false, 400, "Malformed body: %v", err)
 	}
 	q.put(more)
 	return nil
@@ -188,11 +200,11 @@ func (q *Request) put(more map[string]string) {
 // params are the members of a JSON object as parameters.
 func params(raw []byte) (map[string]string, error) {
 	var object map[string]json.RawMessage
-	if err := port.Check(raw); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
+	if port.Check(raw) != nil || json.Unmarshal(raw, &object) != nil || object == nil {
 		return nil, errors.New("it is not a JSON object")
+	}
+	if err := strict.Check(raw); err != nil {
+		return nil, fmt.Errorf("it %w", err)
 	}
 	out := make(map[string]string, len(object))
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -205,7 +217,11 @@ func params(raw []byte) (map[string]string, error) {
 				return nil, err
 			}
 		}
-		out[strings.ToLower(name)] = value
+		key := strings.ToLower(name)
+		if _, twice := out[key]; twice {
+			return nil, fmt.Errorf("it has %.40q twice", key)
+		}
+		out[key] = value
 	}
 	return out, nil
 }

@@ -23,6 +23,8 @@ type Store interface {
 	worker.Store
 	// Numbers counts under a name: it sets n numbers aside, and returns the first.
 	Numbers(ctx context.Context, name string, n int64) (first int64, err error)
+	// TerminateSeen ends a job and all below it, if it is as it was seen; else the error wraps job.ErrMoved.
+	TerminateSeen(ctx context.Context, seen *job.Info) error
 	// Shards is how many shards the namespace has.
 	Shards() int
 }
@@ -172,6 +174,7 @@ const (
 	keyRepeat   = "repeat"   // in place of the one that it was created with, as UpdateJob said
 	keyChildren = "children" // there once a child was created
 	keyWaiting  = "waiting"  // it was finished, and waits for its children
+	keyOpen     = "open"     // the ID of one of these that was not over then
 )
 
 // known is a job, with its state.
@@ -275,8 +278,8 @@ func (s *Service) stateOf(ctx context.Context, k *known) (string, error) {
 	switch k.Status {
 	case job.Queued, job.Scheduled:
 		if k.waits() {
-			kids, err := s.children(ctx, k.ID)
-			if err != nil || kids.open() {
+			open, err := s.awaited(ctx, k)
+			if err != nil || open != "" {
 				return paused, err
 			}
 		}

@@ -24,6 +24,30 @@ func TestUnknownParametersAreRefused(t *testing.T) {
 	c.want("400 Query is not served, as there is no SQL here: QueryJob shows a job, and weir jobs lists them", "Query", "query: select * from jobs;")
 }
 
+// What two programs could read in two ways is refused.
+func TestTwiceIsRefused(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	body := func(text string) []string {
+		return []string{"CreateJob", fmt.Sprintf("Content-Length: %d\n\n%s", len(text), text)}
+	}
+	c.want(`402 Parameter "name" is given twice`, "CreateJob", "name: foo", "NAME: bar")
+	c.want("402 Data is not a valid JSON Object", "CreateJob", "name: foo", `data: {"a":1,"a":2}`)
+	c.want("402 Data is not a valid JSON Object", "CreateJob", "name: foo", `data: {"a":1e400}`)
+	for text, want := range map[string]string{
+		`{"name":"foo","NAME":"bar"}`: `400 Malformed body: it has "name" twice`,
+		`{"name":"foo","name":"bar"}`: `400 Malformed body: it has the key "name" twice in one object, at byte 20`,
+	} {
+		c.send(body(text)...)
+		if status, _ := c.read(); status != want {
+			t.Errorf("%s: %s, want %s", text, status, want)
+		}
+		c = c.dial()
+	}
+	c.want(noJob, "GetJob", "name: *")
+	c.want(`HTTP/1.1 200 OK {"jobID":1}`, "CreateJob / HTTP/1.1", "name: foo", "X-Other: 1", "X-Other: 2")
+}
+
 // Names and keys that cannot be shown are refused, as are jobIDs that no job has.
 func TestNamesAreText(t *testing.T) {
 	t.Parallel()

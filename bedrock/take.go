@@ -3,7 +3,10 @@ package bedrock
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -190,15 +193,21 @@ func (s *Service) give(ctx context.Context, run *worker.Leased) (told map[string
 
 // family tells a client of the children of its job. One that waits for children which are not over sleeps on: then it is false.
 func (s *Service) family(ctx context.Context, k *known, run *worker.Leased, told map[string]any) (bool, error) {
+	if k.waits() {
+		open, err := s.awaited(ctx, k)
+		if err != nil {
+			return false, err
+		}
+		if open != "" {
+			return false, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Suspend, Woken: run.WokenTo, Set: waitsFor(open)})
+		}
+	}
 	kids, err := s.children(ctx, k.ID)
 	if err != nil {
 		return false, err
 	}
-	if k.waits() && kids.open() {
-		return false, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Suspend, Woken: run.WokenTo})
-	}
 	if k.waits() {
-		if err := s.store.SetState(ctx, k.ID, nil, []string{keyWaiting}); err != nil {
+		if err := s.store.SetState(ctx, k.ID, nil, []string{keyWaiting, keyOpen}); err != nil {
 			return false, err
 		}
 	}
@@ -207,6 +216,29 @@ func (s *Service) family(ctx context.Context, k *known, run *worker.Leased, told
 		told["cancelledChildJobs"], err = s.told(ctx, kids.with(job.Terminated))
 	}
 	return err == nil, err
+}
+
+// waitsFor is what is kept of a job that waits for its children, of which one is not over.
+func waitsFor(open job.ID) map[string]json.RawMessage {
+	return map[string]json.RawMessage{keyWaiting: json.RawMessage("true"), keyOpen: json.RawMessage(strconv.Quote(string(open)))}
+}
+
+// awaited returns a child of a job that is not over; empty: all are. The end of each child wakes the job, so as long as the child that
+// was found last time is not over nobody looks at the others. It is chosen by chance: in whatever order n children end, all are looked
+// at some ln n times.
+func (s *Service) awaited(ctx context.Context, k *known) (job.ID, error) {
+	var last job.ID
+	if raw := k.state[keyOpen]; raw != nil && json.Unmarshal(raw, &last) == nil {
+		i, err := s.store.Info(ctx, last)
+		if err == nil && i.Parent == k.ID && isOpen(i) {
+			return last, nil
+		}
+		if err != nil && !errors.Is(err, job.ErrNotFound) {
+			return "", err
+		}
+	}
+	all, err := s.children(ctx, k.ID)
+	return all.open(), err
 }
 
 // kids are the children of a job.
@@ -221,9 +253,21 @@ func (s *Service) children(ctx context.Context, parent job.ID) (kids, error) {
 	return slices.DeleteFunc(tree, func(i *job.Info) bool { return i.Parent != parent }), nil
 }
 
-// open tells whether one of them is to run yet.
-func (all kids) open() bool {
-	return slices.ContainsFunc(all, func(i *job.Info) bool { return !i.Status.Settled() && i.Status != job.Failed })
+// isOpen tells whether a child is to run yet.
+func isOpen(i *job.Info) bool { return !i.Status.Settled() && i.Status != job.Failed }
+
+// open returns one of those that are to run yet, any; empty: there is none.
+func (all kids) open() job.ID {
+	var open []job.ID
+	for _, i := range all {
+		if isOpen(i) {
+			open = append(open, i.ID)
+		}
+	}
+	if len(open) == 0 {
+		return ""
+	}
+	return open[rand.IntN(len(open))]
 }
 
 // with are those that have a status.

@@ -1,6 +1,7 @@
 package bedrock_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/bedrock"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/worker"
 )
 
 // TestB42: which names match a pattern.
@@ -275,6 +278,96 @@ func TestOneEndOfARun(t *testing.T) {
 		}
 		if status == "200 OK" {
 			first.do("DeleteJob", "jobID: "+id)
+		}
+	}
+}
+
+// taken has a client take the job that is to end just before.
+type taken struct {
+	bedrock.Store
+	take func()
+}
+
+func (s *taken) TerminateSeen(ctx context.Context, seen *job.Info) error {
+	s.take()
+	return s.Store.TerminateSeen(ctx, seen)
+}
+
+// A job that a client takes in the moment in which another one deletes or cancels it is taken, and not deleted.
+func TestDeleteAgainstGet(t *testing.T) {
+	t.Parallel()
+	for method, want := range map[string]string{"DeleteJob": "405 Can't delete a RUNNING job", "CancelJob": "200 OK"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			c := s.dial()
+			c.ask("CreateJob", "name: foo")
+			c.ask("GetJob", "name: foo")
+			c.ask("CreateJob", "name: child", "parentJobID: 1")
+			c.ask("FinishJob", "jobID: 1")
+			leases, err := worker.NewLeases(worker.LeaseConfig{Store: s.store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			times := 0
+			service := bedrock.New(&taken{s.store, func() {
+				if times++; times == 1 {
+					c.ask("GetJob", "name: child")
+				}
+			}}, leases)
+			command, err := bedrock.CommandOf(method)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := service.Do(t.Context(), command, &bedrock.Request{Params: map[string]string{"jobid": "2"}})
+			if got := fmt.Sprint(r.Status, " ", r.Text); got != want || times != 1 {
+				t.Errorf("%s, want %s; tried %d times", got, want, times)
+			}
+			c.state(2, "RUNNING")
+			c.want("200 OK", "FinishJob", "jobID: 2")
+		})
+	}
+}
+
+// Of many jobs that some clients take while others delete them each is taken or deleted, and none both.
+func TestDeleteBesideGet(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := s.dial()
+	const n = 100
+	for range n {
+		c.ask("CreateJob", "name: foo")
+	}
+	deleted := make(chan map[int]bool, 1)
+	d := s.dial()
+	go func() {
+		all := map[int]bool{}
+		for i := n; i > 0; i-- {
+			if got := d.do("DeleteJob", jobID(i)); strings.HasPrefix(got, "200") {
+				all[i] = true
+			} else if !strings.HasPrefix(got, "405 Can't delete a RUNNING job") {
+				t.Errorf("job %d: %s", i, got)
+			}
+		}
+		deleted <- all
+	}()
+	got := map[int]bool{}
+	for {
+		answer := c.do("GetJob", "name: foo")
+		if !strings.HasPrefix(answer, "200") {
+			break
+		}
+		var body struct{ JobID int }
+		_, text, _ := strings.Cut(answer, "OK ")
+		if err := json.Unmarshal([]byte(text), &body); err != nil {
+			t.Fatal(err, answer)
+		}
+		got[body.JobID] = true
+	}
+	gone := <-deleted
+	for i := 1; i <= n; i++ {
+		if got[i] == gone[i] {
+			t.Errorf("job %d: taken %v, deleted %v", i, got[i], gone[i])
 		}
 	}
 }

@@ -28,7 +28,7 @@ type Batch struct {
 	// Size is how many messages make a list. Zero means DefaultBatch.
 	Size int `json:"size,omitempty" doc:"messages of a full list, default 100"`
 	// MaxWait is how long a message waits for its list to get full. Zero means for ever.
-	MaxWait Duration                  `json:"max_wait,omitempty" doc:"how long a message waits for its list to get full, default for ever"`
+	MaxWait Duration                  `json:"max_wait,omitempty" doc:"how long a message waits for its list to get full; without it as long as it takes"`
 	In      port.In[json.RawMessage]  `port:"in,required"`
 	Out     port.Out[json.RawMessage] `port:"out"`
 }
@@ -37,7 +37,9 @@ type Batch struct {
 func (*Batch) JobType() string { return "batch" }
 
 // Describe implements Component.
-func (*Batch) Describe() string { return "writes lists of so many messages, or of those of some time" }
+func (*Batch) Describe() string {
+	return "writes lists of N messages, or of those that came within a time"
+}
 
 // Validate implements Component.
 func (b *Batch) Validate() error {

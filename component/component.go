@@ -31,6 +31,9 @@ type Policy struct {
 	// not lead out of it. Empty means the current directory: a project's own files are
 	// within reach without any setting and nothing else is. "/" admits all files.
 	Root string
+	// NoFiles lets jobs read and write no files at all: where others create jobs than who
+	// owns the files, and nobody chose a Root for them.
+	NoFiles bool
 	// HTTP says which servers HTTPRequest may ask.
 	HTTP HTTPPolicy
 	// Programs are those that Exec may run, written as jobs write them: a name that is
@@ -63,14 +66,14 @@ func Components(p Policy) []Component {
 		&MergeOrdered{},
 		&MergePriority{},
 		&MergeSorted{},
-		&ReadFile{root: p.Root},
+		&ReadFile{files: filePolicy{p.Root, p.NoFiles}},
 		&Reduce{},
 		&Route{},
 		&Tee{},
 		&Throttle{},
 		&Ticker{},
 		&Window{},
-		&WriteFile{root: p.Root},
+		&WriteFile{files: filePolicy{p.Root, p.NoFiles}},
 		&Zip{},
 	}
 	known := slices.Clone(p.Types)

@@ -31,9 +31,8 @@ const DefaultParallel = 4
 // The job of an item is a child of this one named item_<n>: a small graph of the job itself,
 // named work, and one that brings it the item. If it fails, or is terminated, that is an
 // error of the message; with on_error = fail both jobs can be retried, that of the item
-// first. What a failed job had written is left out. Jobs of items stay as children when
-// they are done: an engine has no way to delete them from a run. So each is for thousands
-// of items rather than millions, whose memory they take; the time for an item stays what it is.
+// first. What a failed job had written is left out. Jobs of items are deleted when what they
+// wrote was passed on, or their failure was dealt with: so each takes as much memory after millions of items as after the first.
 //
 // With order = input the result is as deterministic as the jobs are. The end of in, when all
 // jobs have completed, is the end of out.
@@ -315,6 +314,9 @@ func (w *items) collectItem(n int, child *worker.Child) (bool, error) {
 	default:
 		return false, nil
 	}
+	if err == nil {
+		err = child.Release()
+	}
 	if err != nil {
 		return false, err
 	}
@@ -355,7 +357,11 @@ func (w *items) failed(n int, info *job.Info) error {
 			return err
 		}
 	}
-	return reject(w.ctx, w.OnError, w.Err, item, fault(fmt.Errorf("the job of item %d, %s, is %s", n, info.ID, info.Status)))
+	why := ""
+	if info.Reason != "" {
+		why = ": " + info.Reason
+	}
+	return reject(w.ctx, w.OnError, w.Err, item, fault(fmt.Errorf("the job of item %d, %s, is %s%s", n, info.ID, info.Status, why)))
 }
 
 // start starts jobs for the next items, as many as may be under way.

@@ -110,7 +110,7 @@ func ExampleCatalogue() {
 		fmt.Printf("%s %s\n", d.Type, d.Summary)
 	}
 	// Output:
-	// batch writes lists of so many messages, or of those of some time
+	// batch writes lists of N messages, or of those that came within a time
 	// collect writes all messages as one list at the end
 	// cron writes a message at the times of a schedule
 }
@@ -338,7 +338,7 @@ func ExampleHTTPRequest() {
 	})
 	// Output:
 	// out: {"status":200,"headers":{"content-length":"16","content-type":"text/plain; charset=utf-8"},"body":"you asked for /a"}
-	// err: {"error":"Get \"http://127.0.0.1:80/\": dial tcp 127.0.0.1:80: not allowed by the policy: 127.0.0.1 is not a public address","data":{}}
+	// err: {"error":"Get \"http://127.0.0.1:80/\": dial tcp 127.0.0.1:80: not allowed by the policy: 127.0.0.1 is not a public address; whoever runs the engine may allow it, as --allow-private-http does","data":{}}
 }
 
 // A job for each order, and the results in the order of the orders.

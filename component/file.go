@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,10 +61,17 @@ type folder struct {
 	root *os.Root
 }
 
-func openFolder(path string) (*folder, error) {
-	if path == "" {
-		path = "."
+// filePolicy is which files jobs may use, see Policy.
+type filePolicy struct {
+	root string
+	none bool
+}
+
+func openFolder(p filePolicy) (*folder, error) {
+	if p.none {
+		return nil, worker.Permanent(errors.New("jobs may use no files here: whoever runs the engine names a directory for them, as weir serve --root DIR does"))
 	}
+	path := cmp.Or(p.root, ".")
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err

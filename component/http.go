@@ -126,7 +126,7 @@ func (h *HTTPRequest) Run(ctx context.Context, run *worker.Run) error {
 	if err := h.Validate(); err != nil {
 		return err
 	}
-	client := h.policy.client(h.redirects())
+	client := h.policy.Client(h.redirects())
 	defer client.CloseIdleConnections()
 	in, err := run.In(h.In.Name())
 	if err != nil {

@@ -55,7 +55,7 @@ func (p HTTPPolicy) control(_, address string, _ syscall.RawConn) error {
 		return fmt.Errorf("%w: %w", ErrForbidden, err)
 	}
 	if !public(at.Addr()) {
-		return fmt.Errorf("%w: %s is not a public address", ErrForbidden, at.Addr())
+		return fmt.Errorf("%w: %s is not a public address; whoever runs the engine may allow it, as --allow-private-http does", ErrForbidden, at.Addr())
 	}
 	return nil
 }
@@ -90,8 +90,8 @@ func public(a netip.Addr) bool {
 	return !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// client returns an HTTP client that keeps to the policy, for one run.
-func (p HTTPPolicy) client(redirects int) *http.Client {
+// Client returns an HTTP client that keeps to the policy, for one run.
+func (p HTTPPolicy) Client(redirects int) *http.Client {
 	dialer := &net.Dialer{Timeout: 30 * time.Second, Control: p.control}
 	t := &http.Transport{
 		DialContext:            dialer.DialContext,

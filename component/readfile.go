@@ -36,7 +36,7 @@ type ReadFile struct {
 	Paths port.In[string]           `port:"path"`
 	Out   port.Out[json.RawMessage] `port:"out"`
 
-	root string // see Policy
+	files filePolicy
 }
 
 // JobType implements job.Typer.
@@ -65,7 +65,7 @@ func (f *ReadFile) Run(ctx context.Context, run *worker.Run) error {
 	if err := f.Validate(); err != nil {
 		return err
 	}
-	dir, err := openFolder(f.root)
+	dir, err := openFolder(f.files)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ type Throttle struct {
 func (*Throttle) JobType() string { return "throttle" }
 
 // Describe implements Component.
-func (*Throttle) Describe() string { return "passes on at most so many messages in some time" }
+func (*Throttle) Describe() string { return "passes on at most N messages in a given time" }
 
 // Validate implements Component.
 func (t *Throttle) Validate() error {
@@ -282,7 +282,7 @@ func (g *Gate) Run(ctx context.Context, run *worker.Run) error {
 	case g.In.Done():
 		return g.Out.Close() // the job may have to wait for the end of open
 	case !open && g.Open.Done() && g.In.Len() > 0:
-		return fmt.Errorf("the gate is closed and its port open is at its end: %d messages wait for ever", g.In.Len())
+		return fmt.Errorf("the gate is closed and its port open is at its end: %d messages wait indefinitely", g.In.Len())
 	case !open && g.In.Len() > 0:
 		return worker.ErrSuspend
 	}

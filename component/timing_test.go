@@ -205,7 +205,7 @@ func TestGate(t *testing.T) {
 	s.e.CloseIn(s.h, "open")
 	s.after(0)
 	s.status(statemachine.Failed)
-	if f := s.e.Failures(s.h); len(f) != 1 || f[0].Error != "the gate is closed and its port open is at its end: 1 messages wait for ever" {
+	if f := s.e.Failures(s.h); len(f) != 1 || f[0].Error != "the gate is closed and its port open is at its end: 1 messages wait indefinitely" {
 		t.Errorf("got %v", f)
 	}
 }

@@ -44,7 +44,9 @@ type Window struct {
 func (*Window) JobType() string { return "window" }
 
 // Describe implements Component.
-func (*Window) Describe() string { return "writes the messages of some time, or so many, together" }
+func (*Window) Describe() string {
+	return "writes the messages of a given time, or N of them, together"
+}
 
 // Validate implements Component.
 func (w *Window) Validate() error {

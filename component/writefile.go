@@ -50,7 +50,7 @@ type WriteFile struct {
 	Comma string                   `json:"comma,omitempty" doc:"separator of CSV fields, default a comma"`
 	In    port.In[json.RawMessage] `port:"in,required"`
 
-	root string // see Policy
+	files filePolicy
 }
 
 // JobType implements job.Typer.
@@ -117,7 +117,7 @@ func (f *WriteFile) Start(_ context.Context, run *worker.Run) (err error) {
 }
 
 func (f *WriteFile) open() (*folder, *os.File, error) {
-	dir, err := openFolder(f.root)
+	dir, err := openFolder(f.files)
 	if err != nil {
 		return nil, nil, err
 	}

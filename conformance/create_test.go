@@ -21,9 +21,12 @@ import (
 // unchanged fails the test unless fn leaves just the keys that there were before.
 func (e *env) unchanged(fn func()) {
 	e.Helper()
-	before := e.keys()
+	keys := func() []string { // but for that to which engines add up what they do, when their turn has come
+		return slices.DeleteFunc(e.keys(), func(k string) bool { return strings.HasSuffix(k, "}:activity") })
+	}
+	before := keys()
 	fn()
-	if after := e.keys(); !slices.Equal(after, before) {
+	if after := keys(); !slices.Equal(after, before) {
 		e.Fatalf("keys were\n%q\nare\n%q", before, after)
 	}
 }

@@ -260,12 +260,12 @@ func TestT8DeleteTooEarly(t *testing.T) {
 
 // lasting tells whether a key may be there when all jobs are deleted. For good there are the
 // namespace's meta and types and, of each shard that ever sent or got orders, mailed and
-// inbox, one counter and one small hash. All others expire: seen, erased, watch:outside, locks, and
+// inbox, one counter and one small hash. All others expire: seen, erased, watch:outside, activity, locks, and
 // what engines tell of themselves.
 func lasting(key string) bool {
 	_, name, _ := strings.Cut(key, "}:")
 	return strings.HasPrefix(name, "engine:") ||
-		slices.Contains([]string{"meta", "types", "engines", "sweeper", "adopting", "seen", "erased", "mailed", "inbox", "bells", "watch:outside", "audit"}, name)
+		slices.Contains([]string{"meta", "types", "engines", "sweeper", "adopting", "seen", "erased", "mailed", "inbox", "bells", "watch:outside", "audit", "activity"}, name)
 }
 
 func TestT9Delete(t *testing.T) {

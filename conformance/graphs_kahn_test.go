@@ -304,7 +304,7 @@ func (e *env) chaos(done func() bool) (ended int, lost int64) {
 			Logger: slog.New(slog.DiscardHandler),
 		}))
 	}
-	e.until("all trees are completed", func() bool {
+	e.within(3*patience, "all trees are completed", func() bool { // 20 s on a quiet machine with two cores
 		if len(living) == 0 || len(living) < 3 && rng.IntN(2) == 0 {
 			begin()
 		} else {

@@ -243,9 +243,15 @@ func (e *env) start(p job.Planner, options ...job.Option) *job.Handle {
 // until polls until ok holds.
 func (e *env) until(what string, ok func() bool) {
 	e.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(look) {
+	e.within(patience, what, ok)
+}
+
+// within is until for what takes long by itself.
+func (e *env) within(most time.Duration, what string, ok func() bool) {
+	e.Helper()
+	for deadline := time.Now().Add(most); !ok(); time.Sleep(look) {
 		if time.Now().After(deadline) {
-			e.Fatalf("still not after %s: %s", patience, what)
+			e.Fatalf("still not after %s: %s", most, what)
 		}
 	}
 }

@@ -260,6 +260,11 @@ func TestTraceBackOverThreeJobs(t *testing.T) {
 		}
 		_, err = c.Trace(e.ctx, port.Output, "out", 3)
 		e.refused(err, job.ErrNotFound)
+		o, err := c.Origin(e.ctx, port.Output, "out", 2)
+		e.check(err)
+		if len(o.Steps) != 4 || len(o.Missing) > 0 || o.More || o.Trimmed.Entries > 0 {
+			e.Errorf("the origin is %+v", o)
+		}
 	})
 }
 

@@ -3,6 +3,7 @@ package draw
 import (
 	"cmp"
 	"io"
+	"strings"
 
 	"charm.land/lipgloss/v2"
 
@@ -30,29 +31,64 @@ const (
 
 // Terminal draws a picture with box-drawing characters.
 func Terminal(w io.Writer, p Picture, o TerminalOptions) error {
-	s, err := stage(p)
+	d, err := newTerminal(p, o)
 	if err != nil {
 		return err
 	}
-	d := &terminal{scene: s, options: o, style: term.Style{Color: o.Color, ASCII: o.ASCII}, chars: &boxChars}
-	if o.ASCII {
-		d.chars = &asciiChars
-	}
-	d.placed = s.place(d)
 	text := ""
 	switch {
-	case len(s.nodes) == 0:
+	case len(d.scene.nodes) == 0:
 		text = d.style.Faint(d.fit("(no jobs)")) + "\n"
 	case o.Width > 0 && d.placed.W > o.Width:
 		text = d.list()
 	default:
 		text = d.draw()
 	}
-	if s.title != "" {
-		text = d.style.Bold(d.fit(d.clean(s.title))) + "\n" + text
+	if d.scene.title != "" {
+		text = d.style.Bold(d.fit(d.clean(d.scene.title))) + "\n" + text
 	}
 	_, err = io.WriteString(w, text)
 	return err
+}
+
+// Sheet is a picture that was drawn for a terminal.
+type Sheet struct {
+	Lines []string        // not all of the same width
+	Boxes map[string]Rect // where the nodes are, by their IDs, in columns and lines
+}
+
+// TerminalSheet draws a picture as Terminal does, without its title and however wide it gets, and tells where its boxes
+// are: for programs that show a part of it.
+func TerminalSheet(p Picture, o TerminalOptions) (*Sheet, error) {
+	o.Width = 0
+	d, err := newTerminal(p, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sheet{Boxes: make(map[string]Rect, len(d.scene.nodes))}
+	if len(d.scene.nodes) == 0 {
+		return s, nil
+	}
+	s.Lines = strings.Split(strings.TrimSuffix(d.draw(), "\n"), "\n")
+	for i, n := range d.scene.nodes {
+		r := d.placed.Nodes[i]
+		s.Boxes[n.ID] = Rect{r.X, r.Y, r.W, r.H}
+	}
+	return s, nil
+}
+
+// newTerminal places a picture.
+func newTerminal(p Picture, o TerminalOptions) (*terminal, error) {
+	s, err := stage(p)
+	if err != nil {
+		return nil, err
+	}
+	d := &terminal{scene: s, options: o, style: term.Style{Color: o.Color, ASCII: o.ASCII}, chars: &boxChars}
+	if o.ASCII {
+		d.chars = &asciiChars
+	}
+	d.placed = s.place(d)
+	return d, nil
 }
 
 type terminal struct {

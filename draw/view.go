@@ -107,7 +107,7 @@ func (s *sketch) addSpawns(p *Picture) {
 	}
 }
 
-// Rect is where something is drawn, in pixels.
+// Rect is where something is drawn: in pixels, or on a terminal in columns and lines.
 type Rect struct{ X, Y, W, H int }
 
 // Pin is where a port is drawn, and on which side of its node.

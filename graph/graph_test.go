@@ -75,7 +75,7 @@ func TestErrorsOfPort(t *testing.T) {
 	want := [][]string{
 		{"album/broken: ", "field In", "limt"},
 		{"album/broken: ", "field Out", "a b"},
-		{"album/list.files: leads to a port.In[graph_test.Image] that belongs to no job", "; if it is one of album/broken, mend that first"},
+		{"album/list.files: leads to a port.In[graph_test.Image] that belongs to no job", "; if it is one of album/broken, fix that first"},
 		{`album."the files": `, `did you mean "the_files"?`},
 		{`album."*": `},
 		{"album.a/b: ", `did you mean "a_b"?`},

@@ -103,7 +103,7 @@ func (g *Graph) nearest(want port.Spec) string {
 	}
 	switch {
 	case len(loose) > 0:
-		return "; if it is one of " + strings.Join(loose, " or ") + ", mend that first"
+		return "; if it is one of " + strings.Join(loose, " or ") + ", fix that first"
 	case len(ports) > 0 && len(ports) <= maxHints:
 		return "; did you mean " + strings.Join(ports, " or ") + "?"
 	default:

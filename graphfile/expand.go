@@ -26,7 +26,7 @@ func typeOf(raw json.RawMessage) string {
 func misfit(typ string, raw json.RawMessage) string {
 	v := strings.TrimSpace(string(raw))
 	if v == "" {
-		return "is no JSON"
+		return "is not valid JSON"
 	}
 	digit := strings.ContainsRune("-0123456789", rune(v[0]))
 	var ok bool

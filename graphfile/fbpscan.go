@@ -274,7 +274,7 @@ func (s *fbpScanner) json(hop fbpHop) (fbpHop, bool) {
 	var raw json.RawMessage
 	if err := dec.Decode(&raw); err != nil {
 		ends := !errors.Is(err, io.ErrUnexpectedEOF) && !strings.Contains(err.Error(), "max depth")
-		s.fail(hop.pos, "the data is no JSON: %v", err)
+		s.fail(hop.pos, "the data is not valid JSON: %v", err)
 		if !ends {
 			s.off = len(s.src.text) // nothing that follows can be told from it
 		}

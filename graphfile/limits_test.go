@@ -56,7 +56,7 @@ func TestLimits(t *testing.T) {
 		"noflo depth":      {"a.json", `{"processes":{"a":{"component":"b","metadata":` + strings.Repeat(`{"a":`, 98) + "1" + strings.Repeat("}", 98) + `}}}`, "nested too deep"},
 		"fbp commas":       {"a.fbp", strings.Repeat("INPORT=a.B:C,", n/13), "there is no node"},
 		"fbp quotes":       {"a.fbp", strings.Repeat("'\n", n/2), "more problems are not shown"},
-		"fbp brackets":     {"a.fbp", strings.Repeat("[\n", n/2), "the data is no JSON"},
+		"fbp brackets":     {"a.fbp", strings.Repeat("[\n", n/2), "the data is not valid JSON"},
 		"fbp arrows":       {"a.fbp", strings.Repeat("a->", n/3), "is neither a node"},
 		"fbp chain":        {"a.fbp", "a(A)" + strings.Repeat("->a", n/3), "the edge is there already"},
 		"fbp parentheses":  {"a.fbp", strings.Repeat("INPORT=a((", n/10), "write INPORT="},

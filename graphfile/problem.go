@@ -222,7 +222,7 @@ func wrongName(name string) string {
 	if tidied := tidy(name); strings.Trim(tidied, "_") != "" && port.CheckName(tidied) == nil {
 		hint = didYouMean(tidied)
 	}
-	return fmt.Sprintf("%q is no name, use letters, digits and _ only%s", name, hint)
+	return fmt.Sprintf("%q is not a name: use letters, digits and _ only%s", name, hint)
 }
 
 // tidy makes a name of a text: what is not allowed becomes _.

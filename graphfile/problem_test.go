@@ -103,7 +103,7 @@ func TestCheck(t *testing.T) {
 				Params:   []graphfile.Param{{Name: "p"}, {Name: "q", Type: "x"}, {Name: "r", Type: "json", Default: raw("x")}},
 			},
 			[]string{
-				`metadata: duplicate key "a": it is in line 1 already; rename or remove one`,
+				`metadata: duplicate key "a": it is on line 1 already; rename or remove one`,
 				"params.p: has neither a type nor a default",
 				`params.q.type: is "x", use string, int, number, bool or json`,
 				"params.r.default: wrong encoding: invalid character 'x' looking for beginning of value at byte 1 of x",

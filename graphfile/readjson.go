@@ -164,7 +164,7 @@ func (r *jsonReader) inside(v *value, open json.Delim, depth int) *value {
 // addMember adds a member whose key is new, and reports it otherwise.
 func (v *value) addMember(p *problems, known map[string]Pos, m member) {
 	if first, twice := known[m.key]; twice {
-		p.add(m.pos, "", "duplicate key %q: it is in line %d already; rename or remove one", m.key, first.Line)
+		p.add(m.pos, "", "duplicate key %q: it is on line %d already; rename or remove one", m.key, first.Line)
 		return
 	}
 	known[m.key] = m.pos

@@ -38,7 +38,7 @@ func (r *yamlReader) scalar(pos Pos, s string) *value {
 	}
 	switch token.New(s, s, &token.Position{}).Type {
 	case token.InfinityType, token.NanType:
-		return r.fail(pos, "%s is no number in JSON: put it in quotes if it is a text", s)
+		return r.fail(pos, "%s is not a JSON number: put it in quotes if it is a text", s)
 	default:
 		return r.text(pos, s)
 	}

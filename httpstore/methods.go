@@ -444,6 +444,28 @@ func (s *Store) QueueLimits(ctx context.Context) (map[string]int, error) {
 	return ask(ctx, s, storecall.QueueLimits, struct{}{})
 }
 
+// SetHandler implements job.Handlers.
+func (s *Store) SetHandler(ctx context.Context, t job.TypeInfo, text json.RawMessage) (int64, error) {
+	return ask(ctx, s, storecall.SetHandler, storecall.HandlerText{Type: t.Type, Text: text})
+}
+
+// HandlerVersions implements job.Handlers.
+func (s *Store) HandlerVersions(ctx context.Context, typ string) ([]job.HandlerVersion, error) {
+	return ask(ctx, s, storecall.HandlerVersions, typ)
+}
+
+// Handlers implements job.Handlers.
+func (s *Store) Handlers(ctx context.Context) ([]job.HandlerVersion, int64, error) {
+	list, err := ask(ctx, s, storecall.Handlers, struct{}{})
+	return list.Handlers, list.Revision, err
+}
+
+// HandlersRevision implements job.Handlers.
+func (s *Store) HandlersRevision(ctx context.Context) (int64, error) {
+	_, revision, err := s.Handlers(ctx)
+	return revision, err
+}
+
 // SetQueueLimit implements job.Limits.
 func (s *Store) SetQueueLimit(ctx context.Context, queue string, n int) error {
 	_, err := ask(ctx, s, storecall.SetQueueLimit, storecall.QueueNumber{Queue: queue, N: n})

@@ -23,7 +23,7 @@ import (
 type Config struct {
 	// URL is the address that weir serve prints, such as http://127.0.0.1:8080; a path before /v1 belongs to it. Required.
 	URL string
-	// Token is one that weir token create made. Empty: the server demands none.
+	// Token is one that weir token create made, or a JWT of the issuer that the server believes. Empty: the server demands none.
 	Token string
 	// HTTP sends the requests. Nil means a client of its own, which follows no redirects.
 	HTTP *http.Client
@@ -100,21 +100,32 @@ func (s *Store) post(ctx context.Context, call string, request any) (*http.Respo
 	if err != nil {
 		return nil, fmt.Errorf("%w: what is sent to %s: %w", job.ErrName, s.shown, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+call, bytes.NewReader(body))
+	answer, err := s.send(ctx, http.MethodPost, s.url+call, storecall.ContentType, body)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		defer answer.Body.Close()
+		return nil, s.refusal(answer)
+	}
+	return answer, nil
+}
+
+// send sends a request with the token, and returns the answer.
+func (s *Store) send(ctx context.Context, method, to, contentType string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", job.ErrConfig, err)
 	}
-	req.Header.Set("Content-Type", storecall.ContentType)
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", contentType)
+	}
 	if s.token != "" {
 		req.Header.Set("Authorization", "Bearer "+s.token)
 	}
 	answer, err := s.http.Do(req)
 	if err != nil {
 		return nil, s.unreachable(ctx, err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		defer answer.Body.Close()
-		return nil, s.refusal(answer)
 	}
 	return answer, nil
 }
@@ -141,6 +152,7 @@ func (s *Store) refusal(answer *http.Response) error {
 		return s.unreachable(answer.Request.Context(), err)
 	}
 	var p struct {
+		Code    string             `json:"code"`
 		Detail  string             `json:"detail"`
 		Refusal *storecall.Refusal `json:"refusal"`
 	}
@@ -151,7 +163,7 @@ func (s *Store) refusal(answer *http.Response) error {
 	case !ours:
 		return &storecall.Refusal{Text: fmt.Sprintf("%s answers %s, and not as weir serve does: check its URL", s.shown, answer.Status), Wraps: wraps(answer.StatusCode)}
 	}
-	return &storecall.Refusal{Text: fmt.Sprintf("%s: %s", s.shown, p.Detail), Wraps: wraps(answer.StatusCode)}
+	return &storecall.Refusal{Text: fmt.Sprintf("%s: %s", s.shown, p.Detail), Wraps: append(wraps(answer.StatusCode), p.Code)}
 }
 
 // wraps are the errors that an HTTP status stands for.
@@ -161,6 +173,8 @@ func wraps(status int) []string {
 		return []string{"forbidden"}
 	case http.StatusRequestEntityTooLarge:
 		return []string{"too_large"}
+	case http.StatusUnprocessableEntity:
+		return []string{"name"}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return []string{"unavailable"}
 	case http.StatusBadGateway, http.StatusGatewayTimeout:

@@ -2,7 +2,6 @@ package job
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -81,6 +80,9 @@ func (e *RunEntry) append(to []byte) []byte {
 	if len(e.Groups) > 0 {
 		to = append(to, ']')
 	}
+	if e.TookMS > 0 {
+		to = strconv.AppendInt(append(to, `,"took_ms":`...), e.TookMS, 10)
+	}
 	return append(to, '}')
 }
 
@@ -125,66 +127,4 @@ func appendJSON(to []byte, v any) []byte {
 		raw = []byte("null")
 	}
 	return append(to, raw...)
-}
-
-// traceLimit is how many entries of a tree's log Trace looks at: as many as there may be, and more.
-const traceLimit = 25_000
-
-// Trace tells where the n-th message that ever came to a port (the first is 0) came
-// from: the run, or act from outside, that sent it, then those that sent what that run
-// read, and so on, nearest first, as far as the log of the tree goes back.
-func (h *Handle) Trace(ctx context.Context, dir port.Dir, name string, n int64) ([]RunEntry, error) {
-	if _, err := h.Info(ctx); err != nil {
-		return nil, err
-	}
-	log, err := h.store.Runs(ctx, h.id.Tree(), traceLimit)
-	if err != nil {
-		return nil, err
-	}
-	todo := []Movement{{Job: h.id, Dir: dir, Port: name, From: n, N: 1}}
-	var out []RunEntry
-	used := make([]bool, len(log))
-	for len(todo) > 0 {
-		want := todo[0]
-		todo = todo[1:]
-		for i := len(log) - 1; i >= 0; i-- {
-			if used[i] || !sends(log[i].Sent, want) {
-				continue
-			}
-			used[i] = true
-			out = append(out, log[i])
-			todo = append(todo, log[i].Read...)
-			for _, g := range log[i].Groups {
-				todo = append(todo, g.Read...)
-			}
-		}
-	}
-	if len(out) == 0 {
-		return nil, h.untraced(ctx, name, n)
-	}
-	return out, nil
-}
-
-// untraced is the error about a message whose sender the log does not tell.
-func (h *Handle) untraced(ctx context.Context, name string, n int64) error {
-	t, err := h.store.LogTrimmed(ctx, h.id.Tree())
-	if err != nil {
-		return err
-	}
-	gone := ""
-	if t.Entries > 0 {
-		gone = fmt.Sprintf("; its first %d entries, of before %s, are gone", t.Entries, t.Since.Format(time.RFC3339))
-	}
-	return fmt.Errorf("%w: the log of job %s does not say who sent message %d of port %q%s", ErrNotFound, h.id, n, name, gone)
-}
-
-// sends tells whether any of the messages wanted is among those sent.
-func sends(sent []Movement, want Movement) bool {
-	for _, s := range sent {
-		if s.Job == want.Job && s.Dir == want.Dir && s.Port == want.Port &&
-			s.From < want.From+int64(want.N) && want.From < s.From+int64(s.N) {
-			return true
-		}
-	}
-	return false
 }

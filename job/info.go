@@ -48,6 +48,8 @@ type Info struct {
 	InstanceOf   string            `json:"instance_of,omitempty"` // the node of its graph, if it has several jobs
 	Retain       time.Duration     `json:"-" cbor:"retain"`       // what it was started with, see Retain; 0 for nothing
 	Release      bool              `json:"-" cbor:"release"`      // it goes when its parent was told of its end
+	Ended        time.Time         `json:"-" cbor:"ended"`        // when it settled, or failed, if it has; not known of one that did so before Weir noted it
+	Lease        time.Time         `json:"-" cbor:"lease"`        // when its run is given up, if one is in progress and does not renew it
 	Expires      time.Time         `json:"expires,omitzero"`      // when it is deleted, if it has settled and stays so
 	Unread       bool              `json:"unread,omitempty"`      // it is past its retention, but Out ports hold unread messages
 	Trace        Trace             `json:"-" cbor:"trace"`        // that it was created in

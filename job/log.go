@@ -167,6 +167,48 @@ func (r *LogReader) Passed(e Entry) string {
 	return r.positions(func(s *logStream) string { return r.passed[s.tree] })
 }
 
+// Beyond tells whether the reader has not come to an entry yet: one that another reader of the same job returned.
+func (r *LogReader) Beyond(e Entry) bool {
+	for _, s := range r.streams {
+		if s.tree == e.Job.Tree() {
+			return s.before(e.Position)
+		}
+	}
+	return false
+}
+
+// Behind tells whether another reader of the same job has come further in the log of some tree.
+func (r *LogReader) Behind(other *LogReader) bool {
+	for _, s := range r.streams {
+		for _, o := range other.streams {
+			if s.tree == o.tree && s.before(o.position) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// before tells whether a position is behind what was read.
+func (s *logStream) before(position string) bool {
+	switch {
+	case position == "":
+		return false
+	case s.position == "":
+		return true
+	}
+	return cmp.Or(cmp.Compare(number(position), number(s.position)), cmp.Compare(nth(position), nth(s.position))) > 0
+}
+
+// Trees are those whose logs are read.
+func (r *LogReader) Trees() []ID {
+	all := make([]ID, 0, len(r.streams))
+	for _, s := range r.streams {
+		all = append(all, s.tree)
+	}
+	return all
+}
+
 func (r *LogReader) positions(of func(s *logStream) string) string {
 	at := make([]string, 0, len(r.streams))
 	for _, s := range r.streams {
@@ -221,6 +263,13 @@ func (r *LogReader) next(ctx context.Context, s *logStream) (found []Entry, posi
 func number(position string) int64 {
 	digits, _, _ := strings.Cut(position, "/")
 	n, _ := strconv.ParseInt(digits, 10, 64) // the store made it
+	return n
+}
+
+// nth is which one of the runs that share an entry is at a position of a log.
+func nth(position string) int {
+	_, digits, _ := strings.Cut(position, "/")
+	n, _ := strconv.Atoi(digits) // the store made it
 	return n
 }
 

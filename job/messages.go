@@ -57,12 +57,17 @@ type Unread struct {
 
 // Unread returns what Messages does, with the number of the first, for Discard.
 func (h *Handle) Unread(ctx context.Context, dir port.Dir, name string, n int) (Unread, error) {
-	items, head, err := h.store.Peek(ctx, h.id, dir, name, n)
+	return h.UnreadAfter(ctx, dir, name, 0, n)
+}
+
+// UnreadAfter returns what Unread does, of the messages behind the skip oldest ones: the next page.
+func (h *Handle) UnreadAfter(ctx context.Context, dir port.Dir, name string, skip, n int) (Unread, error) {
+	items, head, err := h.store.Page(ctx, h.id, dir, name, skip, n, MaxPeek)
 	if err != nil {
 		return Unread{}, err
 	}
 	all, err := h.messages(name, items)
-	return Unread{From: head, Messages: all}, err
+	return Unread{From: head + int64(skip), Messages: all}, err
 }
 
 // Discard removes the n oldest messages of a port if the first of them is still number from; else somebody took

@@ -125,7 +125,7 @@ func RepeatsOf(text, progress string) (*Repeats, error) {
 	}
 	var scheduled, ended int64
 	if _, err := fmt.Sscan(progress, &scheduled, &ended, &r.Count, &r.Passed, &r.burst, &r.version); err != nil {
-		return nil, fmt.Errorf("repetition %q: %w", progress, err)
+		return nil, fmt.Errorf("progress of the repeats %q: %w", progress, err)
 	}
 	r.Scheduled, r.Ended = fromMilli(scheduled), fromMilli(ended)
 	return r, nil

@@ -324,6 +324,9 @@ type Snapshot struct {
 // MaxWoken is how many children a run is told of at a time that woke its job.
 const MaxWoken = 1000
 
+// MaxReleased is how many children a run releases in one commit at most.
+const MaxReleased = 1000
+
 // Kin is a child of a job.
 type Kin struct {
 	Name string
@@ -399,6 +402,7 @@ type Delta struct {
 	Idle     bool            // the run made no progress, and its job asks for another at once
 	Woken    int64           // up to where the run was told of children that woke it, see Snapshot; 0 for none
 	Looked   []Looked        // children that woke the job in the run, which then looked what they had done
+	Released []string        // children, by name, that go when they have settled and the job was told of that
 	Guess    *Guess          // the run has not begun yet
 	Needs    *Needs          // what an engine must have for the next runs; nil: as before
 	Before   []Part          // the runs before the last one, of which Writes, Entry and Log are
@@ -491,6 +495,7 @@ type RunEntry struct {
 	Groups []RunEntry `json:"groups,omitempty"`
 	Error  string     `json:"error,omitempty"`
 	Stack  string     `json:"stack,omitempty"`
+	TookMS int64      `json:"took_ms,omitempty"` // how long the run took, or went on since its last commit; 0 for under a millisecond
 }
 
 // Movement is messages that passed a port together.

@@ -32,7 +32,7 @@ type Finding struct {
 
 // Examination says how to examine a Redis and a namespace.
 type Examination struct {
-	// Deep looks at all keys of the namespace, in batches with rests between them.
+	// Deep looks at all keys of the namespace, in batches with pauses between them.
 	Deep bool
 	// Progress is told of a deep look at how many of about how many keys it has looked.
 	// Nil means nobody wants to know.
@@ -108,7 +108,7 @@ func (e *examiner) checks() []check {
 		{"sweeper", e.sweeping},
 		{"due", e.overdue},
 		{"outbox", e.orders},
-		{"chores", e.leftToDo},
+		{"background tasks", e.leftToDo},
 		{"retention", e.retention},
 		{"queues", e.lines},
 		{"types", e.unserved},

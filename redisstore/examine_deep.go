@@ -305,8 +305,8 @@ func (d *deep) tell(guilty []suspect) {
 	}
 	for kind, finding := range [suspicions]struct{ text, fix string }{
 		orphan:   {"jobs whose parent is gone, or has another child of that name", "weir terminate ID --recursive, then weir delete ID"},
-		unlisted: {"jobs without parent that are not listed: weir jobs does not show them", "redis-cli ZADD 'INDEX' 0 ID"},
-		empty:    {"entries of the list of jobs without parent whose jobs are gone", "redis-cli ZREM 'INDEX' ID"},
+		unlisted: {"root jobs that are not listed: weir jobs does not show them", "redis-cli ZADD 'INDEX' 0 ID"},
+		empty:    {"entries of the list of root jobs whose jobs are gone", "redis-cli ZREM 'INDEX' ID"},
 		leftover: {"keys of jobs that are gone", "redis-cli UNLINK 'KEY'"},
 	} {
 		if n := len(what[kind]); n > 0 {

@@ -20,7 +20,9 @@ const (
 	// longWait is how long the first job of a queue may be in line before that is worth
 	// a remark, and oldLock how old a lock may be.
 	longWait = time.Minute
-	oldLock  = time.Hour
+	// longTypes is how many types of a queue are named for that.
+	longTypes = 5
+	oldLock   = time.Hour
 	// sampleOf is how many entries of each shard's `due` are looked at closely.
 	sampleOf = 16
 )
@@ -145,7 +147,7 @@ func memberText(member, due string) string {
 	case member == mailMember:
 		return "orders of " + outboxAt(due)
 	case member == choresMember:
-		return "chores of " + choresAt(due)
+		return "background tasks of " + choresAt(due)
 	case member == retainMember:
 		return "what is past its retention in " + due
 	case strings.HasPrefix(member, "!"):
@@ -164,7 +166,7 @@ func (e *examiner) orders(ctx context.Context) error {
 
 // leftToDo looks for chores.
 func (e *examiner) leftToDo(ctx context.Context) error {
-	return e.left(ctx, choresMember, "chores", func(p redis.Pipeliner, due string) *redis.IntCmd { return p.LLen(ctx, choresAt(due)) })
+	return e.left(ctx, choresMember, "background tasks", func(p redis.Pipeliner, due string) *redis.IntCmd { return p.LLen(ctx, choresAt(due)) })
 }
 
 // left looks for work that is left to do beside due keys, of which member of `due` reminds
@@ -212,11 +214,9 @@ func (e *examiner) lines(ctx context.Context) (err error) {
 	}
 	for _, q := range e.queues {
 		if q.Paused {
-			e.warn("weir queue resume "+q.Name, "queue %s is paused, with %s in line", q.Name, counted(q.Pending, "job"))
-		} else if q.Engines > 0 && q.Latency > longWait {
-			oldest := slices.MaxFunc(q.Ready, func(a, b ReadyType) int { return cmp.Compare(a.Oldest, b.Oldest) })
-			e.warn("start more engines for it, or give them more --concurrency", "the first of %s in line in queue %s has waited for %s: of type %s",
-				counted(q.Pending, "job"), q.Name, q.Latency.Round(time.Second), cmp.Or(oldest.Type, "that no engine has"))
+			e.warn("weir queue resume "+q.Name, "queue %s is paused, with %s queued", q.Name, counted(q.Pending, "job"))
+		} else if q.Engines > 0 {
+			e.longReady(&q)
 		}
 		if q.Retry > 0 {
 			e.warn("look at the logs of the engines: they could not begin these runs, and asynq brings them again", "asynq tries %s of queue %s again", counted(q.Retry, "wake"), q.Name)
@@ -230,6 +230,23 @@ func (e *examiner) lines(ctx context.Context) (err error) {
 		e.ok("%s, none paused or stuck", counted(len(e.queues), "queue"))
 	}
 	return nil
+}
+
+// longReady tells which types of a queue have had ready jobs for long, those with the oldest first.
+func (e *examiner) longReady(q *QueueInfo) {
+	ready := slices.DeleteFunc(slices.Clone(q.Ready), func(r ReadyType) bool { return r.Oldest <= longWait })
+	slices.SortStableFunc(ready, func(a, b ReadyType) int { return cmp.Compare(b.Oldest, a.Oldest) })
+	for _, r := range ready[:min(len(ready), longTypes)] {
+		fix := "start more engines for it, or give them more --concurrency"
+		if q.Limit > 0 && q.Active >= q.Limit {
+			fix = fmt.Sprintf("its limit of %d at once is reached: weir queue limit %s NUMBER changes it", q.Limit, q.Name)
+		}
+		e.warn(fix, "queue %s, type %s: the oldest of %s has been ready for %s", q.Name, cmp.Or(r.Type, "that no engine has"),
+			counted(r.Jobs, "ready job"), r.Oldest.Round(time.Second))
+	}
+	if more := len(ready) - longTypes; more > 0 {
+		e.warn("weir queues --types lists them", "queue %s: jobs of %s more have been ready for more than %s", q.Name, counted(more, "type"), longWait)
+	}
 }
 
 // served tells whether an engine that lives runs jobs of a type in a queue, which may need more than the type.

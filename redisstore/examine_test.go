@@ -197,13 +197,13 @@ func TestExamineNamespace(t *testing.T) {
 					e.ok(e.rdb.ZAdd(e.Context(), due, redis.Z{Score: past, Member: member}).Err())
 				}
 			},
-			"due", redisstore.Problem, "^5 things .*chores of weir:.*full port of job a.*adoption of job a.*orders of weir:.*unfinished plan of job a", "log of the engine", true,
+			"due", redisstore.Problem, "^5 things .*background tasks of weir:.*full port of job a.*adoption of job a.*orders of weir:.*unfinished plan of job a", "log of the engine", true,
 		},
 		"forgotten chores": {
 			func(e *env) {
 				e.ok(e.rdb.RPush(e.Context(), "weir:{"+e.ns+":0}:chores", "delete x").Err())
 			},
-			"chores", redisstore.Problem, "^chores are left to do in 1 shard, and nothing reminds", `ZADD 'weir:\{.*:0\}:due' 0 '!chores'$`, true,
+			"background tasks", redisstore.Problem, "^background tasks are left to do in 1 shard, and nothing reminds", `ZADD 'weir:\{.*:0\}:due' 0 '!chores'$`, true,
 		},
 		"forgotten orders": {
 			func(e *env) {
@@ -216,14 +216,14 @@ func TestExamineNamespace(t *testing.T) {
 				_, err := e.store.(*redisstore.Store).PauseQueue(e.Context(), "default")
 				e.ok(err)
 			},
-			"queues", redisstore.Warning, "^queue default is paused, with 0 jobs in line$", "^weir queue resume default$", true,
+			"queues", redisstore.Warning, "^queue default is paused, with 0 jobs queued$", "^weir queue resume default$", true,
 		},
 		"a long line": {
 			func(e *env) {
 				id := e.single()
 				e.ok(e.rdb.HSet(e.Context(), e.key(id), "queued", time.Now().Add(-time.Hour).UnixMilli()).Err())
 			},
-			"queues", redisstore.Warning, `^the first of 1 job in line in queue default has waited for 1h\d+m\d+s: of type T$`, "more engines", true,
+			"queues", redisstore.Warning, `^queue default, type T: the oldest of 1 ready job has been ready for 1h\d+m\d+s$`, "more engines", true,
 		},
 		"wakes given up": {
 			func(e *env) {
@@ -336,8 +336,8 @@ func TestExamineDeep(t *testing.T) {
 		jobs         []job.ID
 	}{
 		{"^3 jobs whose parent is gone", "weir terminate [0-9a-f.-]+ --recursive, then weir delete", []job.ID{child, adopted, lonely}},
-		{"^1 jobs without parent that are not listed", "ZADD 'weir:.*:index' 0 [0-9a-f-]+$", []job.ID{unlisted}},
-		{"^1 entries of the list of jobs", "ZREM 'weir:.*:index' [0-9a-f-]+$", []job.ID{gone}},
+		{"^1 root jobs that are not listed", "ZADD 'weir:.*:index' 0 [0-9a-f-]+$", []job.ID{unlisted}},
+		{"^1 entries of the list of root jobs", "ZREM 'weir:.*:index' [0-9a-f-]+$", []job.ID{gone}},
 		{"^1 keys of jobs that are gone: weir:.*:s$", "UNLINK 'weir:.*:s'$", []job.ID{gone}},
 	} {
 		found.has(t, "orphans", redisstore.Problem, c.finding, c.fix)

@@ -210,7 +210,7 @@ func TestGuessCounts(t *testing.T) {
 }
 
 // ofTheWay are times, tokens, and what only jobs have that were queued.
-var ofTheWay = regexp.MustCompile(`"(last|rate|queued|ran|round|created|gen|again)":"[^"]*" ?|\d{13}\\x1f`)
+var ofTheWay = regexp.MustCompile(`"(last|rate|queued|ran|round|created|gen|again|ended)":"[^"]*" ?|\d{13}\\x1f`)
 
 // A row of jobs that run for the first time and end, each on what the one before it wrote and closed, leaves what it
 // leaves when they run one by one.

@@ -55,6 +55,9 @@ func (e *env) hinder(script string, number int, fn func()) (calls []string) {
 	e.Helper()
 	e.ok(e.rdb.Set(e.Context(), "hinder", fmt.Sprintf("%s %d", script, number), 0).Err())
 	fn()
+	if script == "chore_run" { // in the background
+		e.until("the script was called", func() bool { return e.rdb.Exists(e.Context(), "calls").Val() > 0 })
+	}
 	calls, err := e.rdb.LRange(e.Context(), "calls", 0, -1).Result()
 	e.ok(err)
 	e.ok(e.rdb.Del(e.Context(), "hinder", "calls").Err())

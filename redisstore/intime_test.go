@@ -46,8 +46,8 @@ func TestInTime(t *testing.T) {
 		low := slices.DeleteFunc(slices.Clone(want), func(id job.ID) bool { return priorityOf(t, s, id) != 250 })
 		take := func(only *int) job.ID {
 			t.Helper()
-			token := string(rune('a'+len(want))) + string(rune('b'+len(low))) // which the lot would be drawn from
-			snap, err := s.Pop(t.Context(), "q", shard, delivery.Direct, job.Begin{Token: token + "x", Lease: time.Minute, Priority: only}, []string{"A", "B", "C"})
+			token := "x" + string(rune('a'+len(want))) + string(rune('b'+len(low))) // which the lot would be drawn from
+			snap, err := s.Pop(t.Context(), "q", shard, delivery.Direct, job.Begin{Token: token, Lease: time.Minute, Priority: only}, []string{"A", "B", "C"})
 			if err != nil || snap == nil {
 				t.Fatalf("%v, %v", snap, err)
 			}

@@ -122,13 +122,18 @@ func (k keyspace) numbers() string { return "weir:{" + k.namespace + "}:numbers"
 // tokens is the hash of the tokens of the HTTP API: ID -> JSON.
 func (k keyspace) tokens() string { return "weir:{" + k.namespace + "}:tokens" }
 
+// handlers is the hash of the newest version of each handler: type -> version; its field ” counts changes. handler is the list of the
+// last versions of one.
+func (k keyspace) handlers() string          { return "weir:{" + k.namespace + "}:handlers" }
+func (k keyspace) handler(typ string) string { return "weir:{" + k.namespace + "}:handler:" + typ }
+
 // audit is the list of the last acts over HTTP, the newest first.
 func (k keyspace) audit() string { return "weir:{" + k.namespace + "}:audit" }
 
 // channel is the Redis channel that a channel is mirrored on.
 func (k keyspace) channel(name string) string { return "weir:{" + k.namespace + "}:" + name }
 
-// meta is the hash of what holds for the whole namespace: format and shards.
+// meta is the hash of what holds for the whole namespace: format, shards, and its ID (see Store.NamespaceID).
 func (k keyspace) meta() string { return "weir:{" + k.namespace + "}:meta" }
 
 // aliases is the hash alias -> ID.
@@ -142,6 +147,9 @@ func (k keyspace) once(key string) string {
 
 // adopting is the lock that adoptions take turns with.
 func (k keyspace) adopting() string { return "weir:{" + k.namespace + "}:adopting" }
+
+// system is the lock of the process that has a system ID.
+func (k keyspace) system(id string) string { return "weir:{" + k.namespace + "}:system:" + id }
 
 // sweeper is the lock of the namespace's one sweeping process.
 func (k keyspace) sweeper() string { return "weir:{" + k.namespace + "}:sweeper" }
@@ -159,6 +167,9 @@ func (k keyspace) paused() string { return "weir:{" + k.namespace + "}:paused" }
 
 // engines is the sorted set of the engines that live, scored with their last sign of life.
 func (k keyspace) engines() string { return "weir:{" + k.namespace + "}:engines" }
+
+// activity is the hash of what runs did in each span of the last while.
+func (k keyspace) activity() string { return "weir:{" + k.namespace + "}:activity" }
 
 // engine is the hash of what an engine tells of itself.
 func (k keyspace) engine(id string) string { return "weir:{" + k.namespace + "}:engine:" + id }

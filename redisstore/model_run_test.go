@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -441,5 +442,30 @@ func (c *machine) refresh() {
 		j.dying = lease < longTime
 	} else {
 		c.agree("refresh", err, job.ErrFenced)
+	}
+}
+
+func (m *model) sweep() {
+	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
+		switch j := m.jobs[id]; {
+		case j.token != "" && j.dying:
+			j.token = ""
+			if j.diedAt != j.version {
+				j.deaths, j.diedAt = 0, j.version
+			}
+			if j.deaths++; j.deaths > 2 {
+				j.reason = fmt.Sprintf("its last %d runs ended without a word: their processes died, or were cut off", j.deaths)
+			}
+			to := j.status
+			if to == statemachine.Running {
+				to = statemachine.Queued
+			}
+			m.become(j, to)
+			if j.deaths > 2 {
+				j.ready = maybe
+			}
+		case j.status == statemachine.Scheduled && j.soon:
+			m.become(j, statemachine.Queued)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -575,29 +574,4 @@ func (m *model) read(root job.ID) {
 		m.settles = true
 	}
 	m.kept = false
-}
-
-func (m *model) sweep() {
-	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
-		switch j := m.jobs[id]; {
-		case j.token != "" && j.dying:
-			j.token = ""
-			if j.diedAt != j.version {
-				j.deaths, j.diedAt = 0, j.version
-			}
-			if j.deaths++; j.deaths > 2 {
-				j.reason = fmt.Sprintf("its last %d runs ended without a word: their processes died, or were cut off", j.deaths)
-			}
-			to := j.status
-			if to == statemachine.Running {
-				to = statemachine.Queued
-			}
-			m.become(j, to)
-			if j.deaths > 2 {
-				j.ready = maybe
-			}
-		case j.status == statemachine.Scheduled && j.soon:
-			m.become(j, statemachine.Queued)
-		}
-	}
 }

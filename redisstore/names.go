@@ -212,5 +212,5 @@ func (s *Store) unknownType(ctx context.Context, queue, name string) error {
 	case len(here) > 0:
 		return fmt.Errorf("%w: queue %q has no worker of type %q: %s", job.ErrUnknownType, queue, name, port.Suggest(name, here))
 	}
-	return fmt.Errorf("%w: no engine has registered workers for queue %q; start one", job.ErrUnknownType, queue)
+	return fmt.Errorf("%w: no engine has registered workers for queue %q in namespace %s; start one, such as weir worker --namespace %s --queue %s", job.ErrUnknownType, queue, s.Namespace(), s.Namespace(), queue)
 }

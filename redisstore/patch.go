@@ -72,7 +72,7 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 		}
 		return d.err
 	case "busy":
-		return fmt.Errorf("%w: job %s of graph %s is at work or has messages that the new graph has no place for: let it finish first",
+		return fmt.Errorf("%w: job %s of graph %s is running or has messages that the new graph has no place for: let it finish first",
 			job.ErrStatus, d.str(d.at(l, 2)), root)
 	default:
 		return refusal(why, root)

@@ -318,7 +318,7 @@ func (d *decoder) infos(v any) []*job.Info {
 		if i == nil {
 			continue
 		}
-		i.Next = d.time(d.at(one, 4))
+		i.Next, i.Lease = d.time(d.at(one, 4)), d.time(d.at(one, 7))
 		if place := d.str(d.at(one, 5)); place != "" {
 			i.Woke = d.int(place)
 		}
@@ -452,6 +452,9 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	if f["priority"] != "" {
 		i.Priority = new(int(n("priority")))
 	}
+	if i.Status.Settled() || i.Status == statemachine.Failed {
+		i.Ended = at("ended")
+	}
 	i.Args, i.Memo = rawOrNil(f["args"]), rawOrNil(f["memo"])
 	if f["messages"] != "" {
 		i.MessageTypes = job.DecodeTypes(f["messages"])
@@ -460,8 +463,14 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	i.Labels, i.Trace, i.SequentialKey = d.labels(f["labels"]), job.StoredTrace(f["trace"]), f["key"]
 	i.UniqueKey = uniqueKey(f["unique"])
 	i.Retain, i.Release = d.retention(f["retain"]), f["retain"] == releaseField
-	values := d.rawMap(defaults)
 	d.pairs(lengths, func(k string, v any) { waiting[k] = d.int(v) })
+	d.ports(i, d.rawMap(defaults), n)
+	return i
+}
+
+// ports adds the ports that the fields tell of; n is a field that is a number.
+func (d *decoder) ports(i *job.Info, values map[string]json.RawMessage, n func(string) int64) {
+	f, waiting := d.fields, d.waiting
 	i.Ports = make([]job.PortInfo, 0, len(waiting))
 	for k, v := range f {
 		dir, name, ok := strings.Cut(k, ".")
@@ -469,7 +478,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 			continue
 		}
 		p := job.PortInfo{Spec: port.Spec{Name: name, Dir: port.Dir(dir[0])}}
-		d.descriptor(&p, id, v)
+		d.descriptor(&p, i.ID, v)
 		if p.Default = values[name]; p.Dir == port.Output {
 			p.Default = values["o."+name]
 		}
@@ -491,5 +500,4 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		p, q := i.Ports[a], i.Ports[b]
 		return p.Dir < q.Dir || p.Dir == q.Dir && p.Name < q.Name
 	})
-	return i
 }

@@ -294,6 +294,38 @@ func TestReleaseRemovesChildren(t *testing.T) {
 	})
 }
 
+// A child that its parent lets go later is removed then, if it has settled and its parent was told of that; else as soon as both
+// are so.
+func TestReleaseLater(t *testing.T) {
+	each(t, func(e *env) {
+		root := e.single()
+		old := e.spawnPlan(root, child("old"), statemachine.Suspend)
+		e.end(old, statemachine.Fail)
+		young := e.spawnPlan(root, child("young"), statemachine.Suspend) // which was told of the other one
+		let := func(names ...string) {
+			e.Helper()
+			told := e.begin(root)
+			d := delta(told, statemachine.Suspend)
+			d.Woken, d.Released = told.WokenTo, names
+			e.commit(d)
+			e.sweep()
+		}
+		e.is(statemachine.Failed, old)
+		e.wake(root)
+		let("old", "young", "nobody")
+		_, err := e.store.Info(e.Context(), old)
+		e.fails(err, job.ErrNotFound)
+		e.is(statemachine.Queued, young)
+		e.end(young, statemachine.Complete)
+		e.sweep()
+		e.is(statemachine.Completed, young)
+		let()
+		_, err = e.store.Info(e.Context(), young)
+		e.fails(err, job.ErrNotFound)
+		e.is(statemachine.Suspended, root)
+	})
+}
+
 // A child with a time of its own goes so long after its end, but not before its parent was told of that.
 func TestRetainOfAChild(t *testing.T) {
 	t.Parallel()

@@ -251,16 +251,7 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	for _, k := range d.Unset {
 		args = append(args, k)
 	}
-	nodes := 0
-	for _, sp := range d.Spawns {
-		nodes += len(sp.Plan.Nodes)
-	}
-	args = append(args, nodes)
-	for _, sp := range d.Spawns {
-		for _, n := range planArgs(sp.Plan, d.Job.Tree(), sp.Base, d.Job, "job:"+string(d.Job), "") {
-			args = append(args, n...)
-		}
-	}
+	args = spawnArgs(args, d)
 	parts := d.Parts()
 	args = append(args, len(parts))
 	if to, ok := alike(parts); ok {
@@ -306,7 +297,26 @@ func deltaArgs(args []any, d *job.Delta) []any {
 		args = append(args, l.Name, strconv.FormatInt(l.Woke, 10))
 	}
 	args = append(append(args, len(aliases)), aliases...)
+	args = append(args, len(d.Released))
+	for _, name := range d.Released {
+		args = append(args, name)
+	}
 	return launchArgs(args, d.Job, d.Launches)
+}
+
+// spawnArgs appends the jobs that the run spawns.
+func spawnArgs(args []any, d *job.Delta) []any {
+	nodes := 0
+	for _, sp := range d.Spawns {
+		nodes += len(sp.Plan.Nodes)
+	}
+	args = append(args, nodes)
+	for _, sp := range d.Spawns {
+		for _, n := range planArgs(sp.Plan, d.Job.Tree(), sp.Base, d.Job, "job:"+string(d.Job), "") {
+			args = append(args, n...)
+		}
+	}
+	return args
 }
 
 // markArg encodes what kind of run a delta is of, and what the job needs from then on.

@@ -129,7 +129,7 @@ func (b *bare) want(want, name string, args ...any) {
 
 // noDelta is a delta that only ends a run: its lists are empty.
 func noDelta(id, token, outcome string) []any {
-	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 1, "", 0, "", 0, 0, 0, -1, "", 0, 0, 0, 0, 0}
+	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 1, "", 0, "", 0, 0, 0, -1, "", 0, 0, 0, 0, 0, 0}
 }
 
 func commitOf(deltas ...any) []any { return append([]any{1, 0, 1}, deltas...) }
@@ -142,7 +142,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[1 [q 0 T]]", "create", append([]any{bareRoot, "", "", "t1", "", "", 1, 1}, root...)...)
 	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", "", "", 1, 1}, root...)...)
 	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", "", "", 1, 1}, root...)...)
-	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]   ] ["+bareRoot+".1  [] []   ]] []]") {
+	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]    ] ["+bareRoot+".1  [] []    ]] []]") {
 		t.Errorf("tree_walk replies %s", got)
 	}
 
@@ -201,6 +201,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[queued []]", "job_apply", bareRoot, "retry", "a1")
 	b.want("[ok []]", "job_apply", bareRoot, "run", "a2")
 	b.want("[gone []]", "job_apply", bareRoot+".1", "run", "a2")
+	b.want("[moved []]", "job_apply", bareRoot, "terminate", "a4", "1", "running 0")
 	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3") // it is in line already
 	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3")
 	b.want("[terminating []]", "job_retry", bareRoot, "h1", "1", "", "", "", "", "", 1, "", "", "{}")

@@ -14,6 +14,7 @@ import (
 // same however many jobs there are.
 type Stats struct {
 	Namespace string
+	At        time.Time // by the store's clock
 	Shards    int
 	Roots     int64         // jobs without parent
 	Dead      int64         // jobs with dead letters
@@ -24,9 +25,10 @@ type Stats struct {
 	Orders    int64         // from shard to shard, not yet carried out
 	Chores    int64         // pieces of work on subtrees that are left to do
 	Aliases   int64
-	Retained  int64 // trees and children that have settled, and are removed when their time has come
-	Kept      int64 // trees that are past their retention, and hold messages that nobody has read
-	Removed   int64 // trees and children that were past their retention, ever
+	Retained  int64          // trees and children that have settled, and are removed when their time has come
+	Kept      int64          // trees that are past their retention, and hold messages that nobody has read
+	Removed   int64          // trees and children that were past their retention, ever
+	Activity  []job.Activity // what runs did, of each span of the last while in which there were some; the oldest first
 	Queues    []QueueInfo
 	Engines   []job.EngineInfo
 	Servers   []ServerStats // more than one of a cluster
@@ -60,6 +62,7 @@ func (s *Store) Stats(ctx context.Context) (*Stats, error) {
 	if err != nil {
 		return nil, err
 	}
+	st.At = now.UTC()
 	if err := s.count(ctx, st, now); err != nil {
 		return nil, err
 	}
@@ -89,6 +92,7 @@ func (s *Store) count(ctx context.Context, st *Stats, now time.Time) error {
 	sums := map[*int64][]*redis.IntCmd{}
 	var heads []*redis.ZSliceCmd
 	var removed []*redis.SliceCmd
+	var spans *redis.MapStringStringCmd
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		add := func(sum *int64, c *redis.IntCmd) { sums[sum] = append(sums[sum], c) }
 		for i := range s.keys.shards + 1 { // the last being that of the channels
@@ -108,6 +112,7 @@ func (s *Store) count(ctx context.Context, st *Stats, now time.Time) error {
 			}
 		}
 		add(&st.Aliases, p.HLen(ctx, s.keys.aliases()))
+		spans = p.HGetAll(ctx, s.keys.activity())
 		return nil
 	}); err != nil {
 		return s.explain(err)
@@ -128,7 +133,12 @@ func (s *Store) count(ctx context.Context, st *Stats, now time.Time) error {
 			st.Late = max(st.Late, now.Sub(time.UnixMilli(int64(z.Score))))
 		}
 	}
-	return d.err
+	if d.err != nil {
+		return d.err
+	}
+	var err error
+	st.Activity, err = activities(spans.Val(), now)
+	return err
 }
 
 func (v server) stats() ServerStats {

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,7 +29,7 @@ func TestStatsCount(t *testing.T) {
 			if out.Late >= redisstore.Lag != (out.Overdue > 0) {
 				e.Errorf("%d entries are overdue, the first since %s", out.Overdue, out.Late)
 			}
-			out.Servers, out.Queues, out.Engines, out.Late = nil, nil, nil, 0
+			out.At, out.Servers, out.Queues, out.Engines, out.Late = time.Time{}, nil, nil, nil, 0
 			return out
 		}
 		e.equal("a new namespace", stats(), redisstore.Stats{Namespace: e.ns, Shards: shards})

@@ -53,6 +53,9 @@ type storedToken struct {
 // tokenMark is what the text of a token begins with, so that it is known when it is found where it should not be.
 const tokenMark = "weir_"
 
+// IsToken tells whether a text looks like a token that CreateToken made. Whether it is one, Token says.
+func IsToken(text string) bool { return strings.HasPrefix(text, tokenMark) }
+
 // CreateToken makes a token and returns its text, which is told once: what is kept is its digest. A ttl of
 // zero means that it does not expire; an empty tenant, the store's own namespace. Tokens are kept
 // in the store's namespace, whatever tenant they are for.
@@ -64,11 +67,11 @@ func (s *Store) CreateToken(ctx context.Context, name string, role TokenRole, te
 		for i, r := range TokenRoles {
 			known[i] = string(r)
 		}
-		return "", info, fmt.Errorf("%w of a token: unknown role %.80q: %s", job.ErrName, role, port.Suggest(string(role), known))
+		return "", info, fmt.Errorf("%w: unknown role %.80q of a token: %s", job.ErrValue, role, port.Suggest(string(role), known))
 	case !namespaceRE.MatchString(tenant):
 		return "", info, fmt.Errorf("%w: tenant %.80q of a token: it is a namespace: use 1 to 63 lower-case letters, digits and '-'", job.ErrName, tenant)
 	case ttl < 0:
-		return "", info, fmt.Errorf("%w: a token that is valid for %s: use a positive time, or 0 for ever", job.ErrName, ttl)
+		return "", info, fmt.Errorf("%w: a token that is valid for %s: use a positive time, or 0 for no limit", job.ErrName, ttl)
 	}
 	id := strings.ToLower(rand.Text()[:10])
 	name = cmp.Or(name, id)

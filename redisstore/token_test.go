@@ -53,8 +53,9 @@ func TestTokens(t *testing.T) {
 			role   redisstore.TokenRole
 			tenant string
 			ttl    time.Duration
-		}{{"x", "reed", "", 0}, {"x", "read", "A", 0}, {"x", "read", "", -1}, {"a b", "read", "", 0}} {
-			if _, _, err := s.CreateToken(ctx, c.name, c.role, c.tenant, c.ttl); !errors.Is(err, job.ErrName) {
+			want   error
+		}{{"x", "reed", "", 0, job.ErrValue}, {"x", "read", "A", 0, job.ErrName}, {"x", "read", "", -1, job.ErrName}, {"a b", "read", "", 0, job.ErrName}} {
+			if _, _, err := s.CreateToken(ctx, c.name, c.role, c.tenant, c.ttl); !errors.Is(err, c.want) {
 				t.Errorf("%+v: %v", c, err)
 			}
 		}

@@ -255,6 +255,13 @@ func (s *Store) Terminate(ctx context.Context, id job.ID) error {
 	return s.act(ctx, scriptApply.freeing(), id, "", string(id), string(statemachine.Terminate), rand.Text(), "1")
 }
 
+// TerminateSeen ends a job and all below it as Terminate does, if it has the status of what was seen of it, and no run of it was committed
+// since; else the error wraps job.ErrMoved. Nobody can begin a run of it in between.
+func (s *Store) TerminateSeen(ctx context.Context, seen *job.Info) error {
+	as := fmt.Sprint(string(seen.Status), " ", seen.Steps)
+	return s.act(ctx, scriptApply.freeing(), seen.ID, "", string(seen.ID), string(statemachine.Terminate), rand.Text(), "1", as)
+}
+
 // RunAt implements job.Control.
 func (s *Store) RunAt(ctx context.Context, id job.ID, at time.Time, delay time.Duration) error {
 	when := ""

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -40,5 +41,34 @@ func TestTurnsOfTrees(t *testing.T) {
 				e.Errorf("tree %s had %d turns of %d: %v", id, n, rounds, turns)
 			}
 		}
+	})
+}
+
+// Very many trees of one type hold up no tree of another one that comes after them, also not for one engine alone, whose tokens begin alike: of
+// sixteen runs about one is of the other type.
+func TestTurnsOfTypes(t *testing.T) {
+	each(t, func(e *env) {
+		const many = 400 // with a fair lot, the chance that the other one is not among so many is 6e-12
+		create := func(typ string) job.ID {
+			id := newID(e)
+			for id.Shard(shards) != 0 {
+				id = newID(e)
+			}
+			e.createAs(id, job.Node{Type: typ})
+			return id
+		}
+		for range many + 1 {
+			create("Big")
+		}
+		small := create("Small")
+		for range many {
+			b := job.Begin{Token: job.RunToken("ONEENGINEALONE"), Lease: time.Minute}
+			snap, err := e.store.Pop(e.Context(), job.DefaultQueue, 0, -1, b, []string{"Big", "Small"})
+			e.ok(err)
+			if snap.Info.ID == small {
+				return
+			}
+		}
+		e.Errorf("%d runs of Big began, and none of Small", many)
 	})
 }

@@ -49,7 +49,7 @@ func (m *uniqueModel) one(t *rapid.T, over bool) *uniqueJob {
 		}
 	}
 	if len(some) == 0 {
-		t.Skip("none")
+		t.Skip("there is no such job yet: another step is drawn")
 	}
 	return rapid.SampledFrom(some).Draw(t, "job")
 }

@@ -323,7 +323,7 @@ func urlHost(text, port string) (string, error) {
 	if rest != "" {
 		n, err := strconv.ParseUint(strings.TrimPrefix(rest, ":"), 10, 16)
 		if rest[0] != ':' || err != nil || n == 0 {
-			return "", errors.New("a port is no number from 1 to 65535; or the @ between password and host is missing, or an IPv6 address has no brackets")
+			return "", errors.New("a port is not a number from 1 to 65535; or the @ between password and host is missing, or an IPv6 address has no brackets")
 		}
 		port = strconv.FormatUint(n, 10)
 	}
@@ -374,7 +374,7 @@ func (p *urlParts) setQuery(text, db string) error {
 	if db != "" {
 		n, err := strconv.ParseUint(db, 10, 31)
 		if err != nil {
-			return errors.New("the database is no number")
+			return errors.New("the database is not a number")
 		}
 		p.db = int(n)
 	}

@@ -43,7 +43,7 @@ var facts = []fact{
 	{Scheduled, active, "Becomes queued when its time comes: a delayed start or the pause before another try."},
 	{Waiting, active, "Becomes queued when the job holding the same key lets go of it."},
 	{Running, active, "A worker holds its lease and executes it."},
-	{Suspended, idle, "Asleep until data arrives: it has read all there is, and its input is still open."},
+	{Suspended, idle, "Suspended until data arrives: it has read all there is, and its input is still open."},
 	{Completed, settled, "The work succeeded; new data or a caller can start it again."},
 	{Failed, idle, "The work failed and no tries are left; only a caller can start it again."},
 	{Terminating, active, "Asked to stop; what it holds is being released."},

@@ -242,7 +242,7 @@ func (d Definition) with(fields json.RawMessage) (Definition, error) {
 		return d, err
 	}
 	if err := json.Unmarshal(fields, &all); err != nil {
-		return d, fmt.Errorf("%w of %s: %.40s is no JSON object: send one with the fields that change, such as {\"missed\":\"all\"}", job.ErrConfig, Type, fields)
+		return d, fmt.Errorf("%w of %s: %.40s is not a JSON object: send one with the fields that change, such as {\"missed\":\"all\"}", job.ErrConfig, Type, fields)
 	}
 	for k, v := range all {
 		if string(v) == "null" {

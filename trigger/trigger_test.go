@@ -280,7 +280,7 @@ func TestActs(t *testing.T) {
 	if st := s.status(); st.Definition.Schedule != "every:1m" || st.Definition.Count != 2 {
 		t.Errorf("changed: %+v", st.Definition)
 	}
-	for fields, want := range map[string]string{`{"schedule":"every:1ms"}`: "schedule", `{"nonsense":1}`: "nonsense", `{"launch":{"type":"Nobody"}}`: "Nobody", `[]`: "is no JSON object"} {
+	for fields, want := range map[string]string{`{"schedule":"every:1ms"}`: "schedule", `{"nonsense":1}`: "nonsense", `{"launch":{"type":"Nobody"}}`: "Nobody", `[]`: "is not a JSON object"} {
 		if err := trigger.Change(ctx, c, s.h, "me", json.RawMessage(fields)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("changing %s: %v", fields, err)
 		}
@@ -451,7 +451,7 @@ func TestNoTreeIsItsOwnCause(t *testing.T) {
 func TestChangeWithNoObject(t *testing.T) {
 	s := newScript(t, trigger.Definition{Schedule: "every:1h", Launch: task()})
 	for _, raw := range []string{"5", `"x"`, "[1]", "true"} {
-		if err := trigger.Change(t.Context(), s.e.Client(), s.h, "me", json.RawMessage(raw)); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "no JSON object") {
+		if err := trigger.Change(t.Context(), s.e.Client(), s.h, "me", json.RawMessage(raw)); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "not a JSON object") {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}

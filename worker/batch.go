@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
@@ -94,7 +93,7 @@ func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn 
 // repeats tells whether a chain may run once more before it is committed.
 func (t *turn) repeats(row []*ran, leads bool) bool {
 	head, end, size, runs := row[0], row[len(row)-1], 0, cost(row, leads)
-	s, k := head.snap, t.registry.kinds[head.snap.Info.Type]
+	s, k := head.snap, t.registry().kinds[head.snap.Info.Type]
 	if head.run == nil || k.options.CommitEachRun || k.alone.Load() || s.Loop || s.Info.Tries > 0 || s.Info.Deaths > 0 ||
 		k.options.MaxRunsPerMinute > 0 && s.Rate >= k.options.MaxRunsPerMinute || runs+len(row) > repeatRuns || !t.room(runs) {
 		return false
@@ -150,7 +149,7 @@ type rerun struct {
 // again runs a chain once more.
 func (t *turn) again(row []*ran, leads bool) rerun {
 	snap := row[0].handOn()
-	snap.Token, snap.Info.Status = rand.Text(), statemachine.Running
+	snap.Token, snap.Info.Status = job.RunToken(t.id), statemachine.Running
 	first, settled := t.onRow(row, leads, snap)
 	re := rerun{first: first, settled: settled}
 	if first != nil && !settled && first.after() != nil {
@@ -186,7 +185,7 @@ func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, se
 		return nil, false
 	}
 	if first != nil && first.run.asked.Load() && row[0].runs() < fewRuns {
-		t.registry.kinds[snap.Info.Type].alone.Store(true)
+		t.registry().kinds[snap.Info.Type].alone.Store(true)
 	}
 	return first, settled
 }
@@ -225,7 +224,7 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 			token = row[n+1].sum.Token // which their commit has
 		default:
 			s, _ = t.asleep.take(to.Job, t.now)
-			token = rand.Text()
+			token = job.RunToken(t.id)
 		}
 		var next *ran
 		if s.snap != nil {
@@ -253,6 +252,7 @@ func (r *ran) add(next *ran) {
 	d.Takes = joined(sum.Takes, d.Takes)
 	d.Wakes = append(sum.Wakes, d.Wakes...)
 	d.Woken, d.Looked = max(sum.Woken, d.Woken), append(sum.Looked, d.Looked...)
+	d.Released = append(sum.Released, d.Released...)
 	overlay(sum, &d)
 	if sum.Guess != nil {
 		g := *sum.Guess

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -267,7 +266,7 @@ func (t *turn) chain(row []*ran) (all []*ran, leads, busy bool) {
 		if s.snap == nil {
 			return row, true, busy
 		}
-		next := t.speculate(row, s, rand.Text(), to.Port, items, closes)
+		next := t.speculate(row, s, job.RunToken(t.id), to.Port, items, closes)
 		if next == nil {
 			return row, true, false
 		}
@@ -279,8 +278,8 @@ func (t *turn) chain(row []*ran) (all []*ran, leads, busy bool) {
 // speculate runs a suspended job on what the last run of a chain wrote to it, if it may: nil if not, or if the
 // run cannot be committed as a speculative one. The predicted snapshot is the run's from then on.
 func (t *turn) speculate(row []*ran, s sleeper, token, to string, items []json.RawMessage, closes int) *ran {
-	k := t.registry.kinds[s.snap.Info.Type]
-	if !k.speculates() || !t.registry.takes(&s.snap.Info) || s.snap.Info.Queue != row[0].snap.Info.Queue {
+	k := t.registry().kinds[s.snap.Info.Type]
+	if !k.speculates() || !t.registry().takes(&s.snap.Info) || s.snap.Info.Queue != row[0].snap.Info.Queue {
 		return nil
 	}
 	guess := &job.Guess{
@@ -364,7 +363,7 @@ func (t *turn) note(r *ran) {
 // meet keeps what came with the snapshot of a job that runs for the first time of those behind it.
 func (t *turn) meet(row []*job.Snapshot) {
 	for _, s := range row {
-		if k := t.registry.kinds[s.Info.Type]; k == nil || !t.registry.takes(&s.Info) || !k.speculates() || !t.short(s.Info.Type) || k.starts() {
+		if k := t.registry().kinds[s.Info.Type]; k == nil || !t.registry().takes(&s.Info) || !k.speculates() || !t.short(s.Info.Type) || k.starts() {
 			return // those behind it are not reached
 		}
 		t.remember(s, "")
@@ -374,7 +373,7 @@ func (t *turn) meet(row []*job.Snapshot) {
 // remember keeps the predicted snapshot of a suspended job, if it has nothing to read and may be chained. last
 // is the token of its last run.
 func (t *turn) remember(s *job.Snapshot, last string) {
-	k, size := t.registry.kinds[s.Info.Type], len(s.Info.Args)+64*len(s.Info.Ports)
+	k, size := t.registry().kinds[s.Info.Type], len(s.Info.Args)+64*len(s.Info.Ports)
 	if k == nil || !k.speculates() || !s.Whole || len(s.In) > 0 {
 		return
 	}

@@ -148,6 +148,27 @@ func (c *Child) Info() (info *job.Info, err error) {
 	return info, err
 }
 
+// Release lets the child go when the run commits: it is deleted, with all below it, as soon as it has settled and a run of
+// its parent was told of that; at once if both are so. It is as if it had been spawned with job.Release, for a parent that learns only
+// later that it is done with a child. A run releases job.MaxReleased children in one commit at most, and none that it spawns.
+func (c *Child) Release() error {
+	c.run.mu.Lock()
+	defer c.run.mu.Unlock()
+	released := &c.run.delta.Released
+	switch {
+	case c.run.over:
+		return errOver
+	case c.fresh != nil:
+		return fmt.Errorf("releasing child %q: %w: it is spawned by this run: give job.Release to Spawn", c.name, job.ErrNotFound)
+	case slices.Contains(*released, c.name):
+		return nil
+	case len(*released) == job.MaxReleased:
+		return fmt.Errorf("releasing child %q: %w: the run would release more than %d children in one commit; call Checkpoint in between", c.name, job.ErrTooLarge, job.MaxReleased)
+	}
+	*released = append(*released, c.name)
+	return nil
+}
+
 // looked returns the children that woke the job during the run, which then looked what they had done. r.mu is held.
 func (r *Run) looked() (all []job.Looked) {
 	for _, c := range r.children {

@@ -191,7 +191,7 @@ func (l *Leases) present(ctx context.Context) {
 			}
 			_ = l.cfg.Store.Beat(ctx, job.EngineInfo{
 				ID: ids[queue], Host: host, PID: os.Getpid(), Version: version(), Queues: map[string]int{queue: 1}, Types: types,
-				Busy: map[string]int{}, Runs: []job.RunningJob{},
+				Busy: map[string]int{}, Runs: []job.RunningJob{}, Activity: l.tally(queue).sum(),
 			})
 		}
 		l.leave(ctx, ids, all)
@@ -204,6 +204,15 @@ func (l *Leases) present(ctx context.Context) {
 	}
 }
 
+// tally counts what clients' runs of a queue did.
+func (l *Leases) tally(queue string) *tally {
+	t, ok := l.tallies.Load(queue)
+	if !ok {
+		t, _ = l.tallies.LoadOrStore(queue, &tally{})
+	}
+	return t.(*tally) //nolint:forcetypeassert // there is nothing else in it
+}
+
 // leave tells that no client asks for jobs of queues any more, but for some.
 func (l *Leases) leave(ctx context.Context, ids map[string]string, but map[string][]string) {
 	last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
@@ -211,6 +220,7 @@ func (l *Leases) leave(ctx context.Context, ids map[string]string, but map[strin
 	for queue, id := range ids {
 		if but[queue] == nil {
 			_ = l.cfg.Store.Leave(last, id)
+			l.tallies.Delete(queue)
 			delete(ids, queue)
 		}
 	}

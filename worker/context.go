@@ -10,7 +10,7 @@ import (
 )
 
 // WithContext calls fn; all messages and log entries that the run writes meanwhile carry
-// the given keys in their context, besides those of an enclosing WithContext, who wrote them, and the trace of the run.
+// the given keys in their context, besides those of an enclosing WithContext, who wrote them, and the trace of the run if it is sampled.
 func (r *Run) WithContext(keys port.Context, fn func() error) error {
 	r.mu.Lock()
 	before := r.keys
@@ -33,7 +33,10 @@ func (r *Run) WithContext(keys port.Context, fn func() error) error {
 // writer is the context of messages that say no more than who wrote them.
 func (r *Run) writer() port.Context {
 	c := port.Context{port.ContextBy: byJob + string(r.info.ID)}
-	return r.trace.at.Carry(c)
+	if r.trace.at.Sampled() {
+		return r.trace.at.Carry(c)
+	}
+	return c
 }
 
 // sealed returns what precedes a message that the run writes. r.mu is held.
@@ -42,7 +45,7 @@ func (r *Run) sealed() ([]byte, error) {
 		return r.head, nil
 	}
 	var err error
-	if t := r.trace.at; t.Parent != "" {
+	if t := r.trace.at; t.Sampled() {
 		r.head, err = port.SealTraced(nil, byJob, string(r.info.ID), t.Parent, t.State)
 	} else {
 		r.head, err = port.SealBy(nil, byJob, string(r.info.ID))

@@ -31,7 +31,10 @@ const sweepSlack = 5 * time.Millisecond
 // processes, may serve one namespace.
 type Engine struct {
 	cfg      Config
-	registry *registry
+	id       string // known to those who look; its runs' tokens begin with it
+	types    atomic.Pointer[registry]
+	adding   sync.Mutex
+	catching atomic.Bool     // it asks what is ready
 	runs     context.Context //nolint:containedctx // the parent of all runs' contexts, which outlives the one given to Run
 	abort    context.CancelCauseFunc
 	active   sync.WaitGroup
@@ -41,10 +44,12 @@ type Engine struct {
 	timers   atomic.Int64 // held in memory
 	unknown  sync.Map     // types of jobs that nobody here runs, or job.ErrCodec: those that were told of
 	presence presence
+	beat     chan struct{} // has a value when the engine is to tell of itself now
 	asleep   sleepers
 	rooms    rooms
 	limits   atomic.Pointer[[]job.RunLimit] // of runs at once
 	hooks    *hookSet                       // nil: none
+	tally    tally
 }
 
 // errRan: an engine that has stopped cannot start again.
@@ -61,7 +66,8 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, registry: r, quiet: make(chan struct{}), hooks: newHooks(cfg.Hooks, cfg.Logger)}
+	e := &Engine{cfg: cfg, id: rand.Text(), beat: make(chan struct{}, 1), quiet: make(chan struct{}), hooks: newHooks(cfg.Hooks, cfg.Logger)}
+	e.types.Store(r)
 	e.limits.Store(&r.running)
 	e.runs, e.abort = context.WithCancelCause(context.Background())
 	return e, nil
@@ -96,8 +102,8 @@ func (e *Engine) Run(ctx context.Context) error {
 		Drain:       e.cfg.Drain + e.cfg.Lease,
 		Logger:      e.cfg.Logger,
 		Handle:      e.handle,
-		Runs:        e.registry.runs,
-		Next:        func() (job.Begin, []string) { return e.beginning(), e.registry.asks() },
+		Runs:        func(typ string) bool { return e.registry().runs(typ) }, // of each moment: types may be added
+		Next:        func() (job.Begin, []string) { return e.beginning(), e.registry().asks() },
 		Begun:       e.begun,
 		Closing:     cancel,
 	})
@@ -168,7 +174,7 @@ func (e *Engine) Ready() error {
 // Register tells the store which types of workers the engine runs, in which queues, so
 // that anybody can create jobs of them. Run does so at its start.
 func (e *Engine) Register(ctx context.Context) error {
-	if err := e.cfg.Store.Register(ctx, e.registry.catalogue(e.cfg.Queues)); err != nil {
+	if err := e.cfg.Store.Register(ctx, e.registry().catalogue(e.cfg.Queues)); err != nil {
 		return fmt.Errorf("registering workers: %w", err)
 	}
 	return nil
@@ -191,7 +197,7 @@ func (e *Engine) handle(_ context.Context, bell delivery.Bell) error {
 	e.active.Add(1)
 	defer e.active.Done()
 	start := time.Now()
-	snap, err := e.cfg.Store.Pop(e.runs, bell.Queue, bell.Shard, bell.Gen, e.beginning(), e.registry.asks())
+	snap, err := e.cfg.Store.Pop(e.runs, bell.Queue, bell.Shard, bell.Gen, e.beginning(), e.registry().asks())
 	if errors.Is(err, job.ErrHotLoop) {
 		e.cfg.Logger.Warn("a job is throttled until the minute is over: let it ask for a later run (WakeAfter), or give its type MaxRunsPerMinute: -1",
 			"error", err)
@@ -219,8 +225,8 @@ func (e *Engine) begun(snap *job.Snapshot, since time.Time) {
 
 func (e *Engine) beginning() job.Begin {
 	return job.Begin{
-		Token: rand.Text(), Lease: e.cfg.Lease,
-		Batch: batchMessages, Batches: *e.registry.batches.Load(), Bytes: batchBytes, Row: rowRuns - 1, Limits: e.registry.limits,
+		Token: job.RunToken(e.id), Lease: e.cfg.Lease,
+		Batch: batchMessages, Batches: *e.registry().batches.Load(), Bytes: batchBytes, Row: rowRuns - 1, Limits: e.registry().limits,
 		Running: *e.limits.Load(), Lowest: e.cfg.Aging > 0 && mrand.N(e.cfg.Aging) == 0,
 	}
 }
@@ -249,7 +255,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 	err := retry(ctx, func() error {
 		var err error
 		if step {
-			done.Result, done.next, err = e.cfg.Store.Step(ctx, tx, b, e.registry.asks())
+			done.Result, done.next, err = e.cfg.Store.Step(ctx, tx, b, e.registry().asks())
 		} else {
 			done.Result, err = commitOnce(ctx, e.cfg.Store, tx)
 		}
@@ -264,6 +270,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 	case err == nil:
 		for _, r := range row[:done.Applied] {
 			e.remind(r.sum)
+			e.tally.committed(r.sum, &r.snap.Info, r.runs())
 		}
 		if d.Outcome == statemachine.Fail {
 			e.logFailure(log, d)
@@ -271,7 +278,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 	case errors.Is(err, job.ErrFenced), errors.Is(err, job.ErrNotFound):
 		log.Warn("run was not committed: its job is gone or has another run", "error", err)
 	case errors.Is(err, job.ErrTooLarge) && row[0].runs() > 1: // together, for their messages go to many
-		e.registry.kinds[snap.Info.Type].alone.Store(true)
+		e.registry().kinds[snap.Info.Type].alone.Store(true)
 		e.giveUp(ctx, log, handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, ""))
 	case errors.Is(err, job.ErrTooLarge) && most(d.Takes) > 1 && snap.Info.Single >= 0 && !snap.Shutdown: // as in conclude
 		back := handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, firstLine(err.Error()))
@@ -286,6 +293,7 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 		}
 		failure = &job.Failure{At: time.Now().UTC(), Step: snap.Info.Steps, Try: snap.Info.Tries + 1, Error: err.Error()}
 		e.giveUp(ctx, log, &job.Delta{Job: d.Job, Token: d.Token, Outcome: outcome, Reason: firstLine(err.Error()), Failure: failure})
+		e.tally.failed.Add(1)
 	default:
 		log.Error("run could not be committed; it will be repeated when its lease ends", "error", err)
 	}

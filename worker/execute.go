@@ -32,7 +32,7 @@ func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 // it needs the store, see Run.settle.
 func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() error) *ran {
 	guess := granted.IsZero()
-	k := t.registry.kinds[snap.Info.Type]
+	k := t.registry().kinds[snap.Info.Type]
 	if k == nil {
 		if _, told := t.unknown.LoadOrStore(snap.Info.Type, true); !told {
 			t.cfg.Logger.Warn("no worker of this type runs here: its jobs wait for an engine that has it",
@@ -40,12 +40,16 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 		}
 		return newRan(snap, nil, unknownType(snap), 0)
 	}
-	if !t.registry.takes(&snap.Info) {
+	if !t.registry().takes(&snap.Info) {
 		return newRan(snap, nil, t.lacking(snap), 0)
 	}
 	if d := passing(snap); d != nil {
 		return newRan(snap, nil, d, 0)
 	}
+	if !k.enter() { // several were popped at once
+		return newRan(snap, nil, handBack(snap, crowdedDelay, ""), 0)
+	}
+	defer t.leave(k)
 	if !guess {
 		failpoint.Hit(failpoint.AfterBegin)
 	}
@@ -65,21 +69,27 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 		defer stop()
 	}
 	r := newRun(ctx, t.cfg.Store, snap, t.cfg.Lease)
-	r.layout, r.journal.off, r.hooks = k.layout, k.options.NoLog, t.hooks
+	r.layout, r.journal.off, r.hooks, r.tally = k.layout, k.options.NoLog, t.hooks, &t.tally
 	r.keeper, r.guess, r.settle = t.keeper, guess, settle
 	if settle != nil && !t.still {
 		defer time.AfterFunc(shortRun, func() { _ = settle() }).Stop() // else what goes before it waits for it
 	}
 	failpoint.Hit(failpoint.BeforeUser)
 	began := time.Now()
+	r.journal.began = began
 	err := tooDeadly(snap.Info.Deaths)
 	if err == nil {
 		err = t.hand.do(task{ctx, k, r, snap})
 	}
 	took := t.ended(k, began)
+	t.tally.ran(&snap.Info, guess, took)
 	out := t.conclude(k, r, snap, err, took)
 	if t.hooks != nil && t.hooks.wantEnd(r) {
-		t.hooks.Ended(t.endOf(k, snap, r, out, err, took))
+		var d *job.Delta
+		if out != nil {
+			d = out.delta
+		}
+		t.hooks.Ended(endOf(r, k.name, &snap.Info, d, err, took))
 	}
 	return out
 }
@@ -121,6 +131,8 @@ func (t *turn) conclude(k *kind, r *Run, snap *job.Snapshot, err error, took tim
 const (
 	// unknownDelay is how long a job is left alone whose type nobody here runs.
 	unknownDelay = 2 * time.Second
+	// crowdedDelay is how long one is that was begun though as many runs of its type go on here as may.
+	crowdedDelay = 100 * time.Millisecond
 )
 
 // unknownType leaves a job to engines that run its type. One that is to end does so without its Shutdown: it was given

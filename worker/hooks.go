@@ -19,7 +19,8 @@ type Hooks interface {
 	// error, or another one that takes its place. What it writes and logs belongs to the run. Panics of the
 	// run pass through it.
 	Run(ctx context.Context, run *Run, next func(context.Context) error) error
-	// Ended is called when the code of a run is over, before what it did is committed.
+	// Ended is called when the code of a run is over, before what it did is committed; of a run that a client had, see [Run.Remote],
+	// when that was committed, or refused.
 	Ended(end *RunEnd)
 	// Committed is called after each commit.
 	Committed(c *Commit)
@@ -60,11 +61,12 @@ const (
 	Terminated   Outcome = "terminated"    // it was the last run of a terminated job
 	HandedBack   Outcome = "handed_back"   // nothing of it counts: another run takes its place
 	Lost         Outcome = "lost"          // its lease ended before it did
+	Refused      Outcome = "refused"       // a client said what cannot be committed; it has its run still, see Leases
 )
 
 // Outcomes returns all outcomes.
 func Outcomes() []Outcome {
-	return []Outcome{Completed, Suspended, Requeued, Retried, DeadLettered, Failed, Terminated, HandedBack, Lost}
+	return []Outcome{Completed, Suspended, Requeued, Retried, DeadLettered, Failed, Terminated, HandedBack, Lost, Refused}
 }
 
 // RunEnd is what is known of a run whose code is over.
@@ -186,16 +188,11 @@ func (h *hookSet) call(fn func()) {
 	fn()
 }
 
-// endOf is what hooks are told of a run whose code returned err; out is nil if it lost its job.
-func (t *turn) endOf(k *kind, snap *job.Snapshot, run *Run, out *ran, err error, took time.Duration) *RunEnd {
-	var d *job.Delta
-	if out != nil {
-		d = out.delta
-	}
-	i := &snap.Info
+// endOf is what hooks are told of a run whose code returned err, and of which d is to be committed: nil if it lost its job.
+func endOf(run *Run, typ string, i *job.Info, d *job.Delta, err error, took time.Duration) *RunEnd {
 	end := &RunEnd{
-		Run: run, Job: i.ID, Type: k.name, Queue: i.Queue, Step: i.Steps, Try: i.Tries + 1, Began: i.Ran, Took: took, Waited: -1,
-		Outcome: outcomeOf(d), Err: err, Secret: t.cfg.Store.Encodes(),
+		Run: run, Job: i.ID, Type: typ, Queue: i.Queue, Step: i.Steps, Try: i.Tries + 1, Began: i.Ran, Took: took, Waited: -1,
+		Outcome: outcomeOf(d), Err: err, Secret: run.store.Encodes(),
 	}
 	if end.Speculative = run.guess && run.settle == nil; !run.guess {
 		end.Crashed = i.Deaths > 0
@@ -319,7 +316,7 @@ func (h *logHooks) Ended(end *RunEnd) {
 	if end.Speculative {
 		attrs = append(attrs, slog.Bool("speculative", true))
 	}
-	if end.Failure != nil || end.Outcome == Lost {
+	if end.Failure != nil || end.Outcome == Lost || end.Outcome == Refused {
 		level = slog.LevelWarn
 	}
 	if end.Err != nil && !end.Secret {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -13,9 +14,10 @@ import (
 // journal notes what a run reads and writes, for the log.
 type journal struct {
 	off   bool
-	quiet int    // depth of Quiet
-	depth int    // depth of Group
-	now   *moved // of the group
+	began time.Time // of the run, or of what comes behind its last commit; zero if that is not measured
+	quiet int       // depth of Quiet
+	depth int       // depth of Group
+	now   *moved    // of the group
 	all   moved
 	group []job.RunEntry
 	size  int
@@ -101,7 +103,7 @@ const nearby = 16
 
 // entry returns what was noted since the last commit, as JSON; empty for nothing.
 func (j *journal) entry(step int64) string {
-	e := job.RunEntry{Step: step, Read: j.all.Read, Write: j.all.Write, Groups: j.group}
+	e := job.RunEntry{Step: step, Read: j.all.Read, Write: j.all.Write, Groups: j.group, TookMS: j.took()}
 	j.all, j.group, j.size = moved{}, nil, 0
 	if j.off || len(e.Read)+len(e.Write)+len(e.Groups) == 0 {
 		return ""
@@ -111,7 +113,17 @@ func (j *journal) entry(step int64) string {
 
 // failure returns the entry of a run that failed.
 func (j *journal) failure(step int64, f *job.Failure) string {
-	return (&job.RunEntry{Step: step, Error: f.Error, Stack: f.Stack}).Encode()
+	return (&job.RunEntry{Step: step, Error: f.Error, Stack: f.Stack, TookMS: j.took()}).Encode()
+}
+
+// took is how many milliseconds the run has gone on since its last commit.
+func (j *journal) took() int64 {
+	if j.began.IsZero() {
+		return 0
+	}
+	since := time.Since(j.began)
+	j.began = j.began.Add(since)
+	return since.Milliseconds()
 }
 
 // Group calls fn and logs what it reads and writes as one group. If fn returns an error,

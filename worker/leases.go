@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	mrand "math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,9 @@ type LeaseConfig struct {
 	Store Store
 	// Logger gets what no caller can be told. Nil means slog.Default().
 	Logger *slog.Logger
+	// Hooks are called around what clients say that their runs did, in this order, when they end them: see [Run.Remote]. A run that is
+	// not ended, as its client is gone, is told of by nobody.
+	Hooks []Hooks
 }
 
 // Leases gives runs of ready jobs to clients that are no engines: to workers in other languages, that reach Weir through a
@@ -46,8 +50,10 @@ type LeaseConfig struct {
 // process tells the namespace so, as an engine does of its types.
 type Leases struct {
 	cfg     LeaseConfig
+	hooks   *hookSet // nil: none
 	clients waitingClients
 	asked   asked
+	tallies sync.Map                  // *tally of what was committed, by queue
 	limits  atomic.Pointer[runLimits] // nil: not known yet
 	over    chan struct{}
 }
@@ -87,7 +93,7 @@ func NewLeases(cfg LeaseConfig) (*Leases, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	return &Leases{cfg: cfg, clients: newWaitingClients(), over: make(chan struct{})}, nil
+	return &Leases{cfg: cfg, hooks: newHooks(cfg.Hooks, cfg.Logger), clients: newWaitingClients(), over: make(chan struct{})}, nil
 }
 
 // Run wakes clients that wait, tells which types they run, and takes part in sweeping, until ctx ends. It runs once.

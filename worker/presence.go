@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"maps"
 	"os"
 	"runtime/debug"
@@ -85,8 +84,8 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 				e.lookAtLimits(ctx)
 				_ = e.keepLimits(ctx, info.ID)
 			}
-			told := info.Running == 0 && info.Stopping == e.stopping()
-			info.Stopping = e.stopping()
+			told := info.Running == 0 && info.Stopping == e.stopping() && info.Activity == e.tally.sum()
+			info.Stopping, info.Activity = e.stopping(), e.tally.sum()
 			if e.presence.tell(&info); !told || info.Running > 0 || n%idleBeats == 1 {
 				_ = e.cfg.Store.Beat(ctx, info)
 			}
@@ -94,6 +93,8 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
+			case <-e.beat:
+				info = e.about()
 			}
 		}
 	}()
@@ -102,7 +103,17 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 		<-done
 		last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 		defer stop()
+		info.Activity = e.tally.sum()
+		_ = e.cfg.Store.Beat(last, info)
 		_ = e.cfg.Store.Leave(last, info.ID)
+	}
+}
+
+// beatNow has the engine tell of itself, anew.
+func (e *Engine) beatNow() {
+	select {
+	case e.beat <- struct{}{}:
+	default: // it is about to
 	}
 }
 
@@ -113,7 +124,7 @@ func (e *Engine) lookAtLimits(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	all := slices.Clone(e.registry.running)
+	all := slices.Clone(e.registry().running)
 	for queue, n := range queues {
 		if e.cfg.Queues[queue] > 0 {
 			all = append(all, job.RunLimit{Queue: queue, Max: n})
@@ -126,18 +137,18 @@ func (e *Engine) lookAtLimits(ctx context.Context) {
 func (e *Engine) about() job.EngineInfo {
 	host, _ := os.Hostname() // without a name it is known by its process alone
 	versions, limits := map[string]int{}, map[string]job.TypeLimit{}
-	for _, l := range e.registry.running {
+	for _, l := range e.registry().running {
 		limits[l.Type] = job.TypeLimit{Max: l.Max, By: l.By}
 	}
-	for name, k := range e.registry.kinds {
+	for name, k := range e.registry().kinds {
 		if k.version > 1 {
 			versions[name] = k.version
 		}
 	}
 	return job.EngineInfo{
-		Versions: versions, Build: e.registry.build, Limits: limits,
-		ID: rand.Text(), Host: host, PID: os.Getpid(), Version: version(),
-		Concurrency: e.cfg.Concurrency, Queues: e.cfg.Queues, Types: e.registry.names,
+		Versions: versions, Build: e.registry().build, Limits: limits,
+		ID: e.id, Host: host, PID: os.Getpid(), Version: version(),
+		Concurrency: e.cfg.Concurrency, Queues: e.cfg.Queues, Types: e.registry().names,
 	}
 }
 

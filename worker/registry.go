@@ -25,15 +25,18 @@ type kind struct {
 	appetite atomic.Int64 // about how many messages of a port a run reads
 	alone    atomic.Bool  // its runs need the store, so that they are not chained
 	took     atomic.Int64 // nanoseconds that a run takes, about; 0: not known yet
+	here     atomic.Int64 // runs in progress
+	missed   atomic.Bool  // a bell for it was passed on meanwhile, as it was crowded
 }
 
-// registry holds the types that an engine runs. It does not change after newRegistry.
+// registry holds the types that an engine runs. It does not change after newRegistry: who adds types makes another one.
 type registry struct {
 	kinds  map[string]*kind
 	names  []string
 	limits map[string]int // runs a minute by type, "" for others
 
 	running []job.RunLimit // of types with MaxRunning
+	crowds  bool           // some types have MaxRunningHere
 
 	batches atomic.Pointer[map[string]int] // appetites smaller than a batch, by type
 

@@ -71,7 +71,7 @@ func (l *Leases) Refresh(ctx context.Context, ticket string, lease time.Duration
 	return time.Now().UTC().Add(lease), err
 }
 
-// Commit ends a run with what it did: all of it, once, or nothing. A repetition changes nothing and succeeds. An error that
+// Commit ends a run with what it did: all of it, once, or nothing. A repeat changes nothing and succeeds. An error that
 // wraps job.ErrFenced says that the run lost its job, as its lease ended, or has failed or been handed back before; job.ErrMoved that
 // somebody else took messages which it read, so that the job is run again. After any other error the client still has the run: it may
 // commit something else, or Fail.
@@ -85,7 +85,7 @@ func (l *Leases) Commit(ctx context.Context, ticket string, w Work) error {
 	})
 }
 
-// Fail ends a run that failed. Nothing that it did is kept; its job gets another try, or fails. A repetition changes nothing.
+// Fail ends a run that failed. Nothing that it did is kept; its job gets another try, or fails. A repeat changes nothing.
 func (l *Leases) Fail(ctx context.Context, ticket string, f RunFailure) error {
 	t, err := ticketOf(ticket)
 	if err != nil {
@@ -146,34 +146,98 @@ type raised struct {
 // Its second error refuses it.
 func (l *Leases) conclude(ctx context.Context, t *ticket, info *job.Info, read map[string]int, tries int, do func(*Run) (end, refused error)) error {
 	r := newRun(ctx, l.cfg.Store, t.snapshot(info), 0)
+	r.remote = true
 	for _, in := range r.boxes {
 		in.opened = true
 	}
-	if err := t.read(r, read); err != nil {
+	if err := t.show(r, read); err != nil {
 		return err
 	}
-	end, err := do(r)
+	end, err := l.around(ctx, r, func() (end, refused error) {
+		if err := t.read(r, read); err != nil {
+			return nil, err
+		}
+		return do(r)
+	})
 	if err != nil {
+		l.tell(&concluded{run: r, info: info, end: end}, err)
 		return err
 	}
 	var took time.Duration
-	if info.Repeat != nil {
+	if info.Repeat != nil || l.hooks != nil {
 		now, err := l.cfg.Store.Now(ctx)
 		if err != nil {
 			return err
 		}
-		took = now.Sub(info.Ran)
+		took = max(now.Sub(info.Ran), 0)
 	}
 	k := &kind{name: info.Type, options: Options{Tries: tries}}
 	r.mu.Lock()
 	if !info.Started && end == nil {
 		r.delta.Started = true
 	}
-	d := r.conclude(k, end, t.End, took)
+	c := &concluded{run: r, info: info, delta: r.conclude(k, end, t.End, took), end: end, took: took}
 	r.over = true
 	r.mu.Unlock()
-	_, err = commit(ctx, l.cfg.Store, *d)
+	began := time.Now()
+	res, err := commit(ctx, l.cfg.Store, *c.delta)
+	c.full, c.committed = res.Full, time.Since(began)
+	if err == nil {
+		tally := l.tally(info.Queue)
+		tally.ran(info, false, time.Since(info.Ran))
+		tally.committed(c.delta, info, 1)
+	}
+	l.tell(c, err)
 	return err
+}
+
+// around calls hooks around what repeats a client's run.
+func (l *Leases) around(ctx context.Context, r *Run, do func() (end, refused error)) (end, refused error) {
+	if l.hooks == nil {
+		return do()
+	}
+	end = l.hooks.Run(ctx, r, func(context.Context) error {
+		end, refused = do()
+		return end
+	})
+	return end, refused
+}
+
+// concluded is what became of what a client said that its run did.
+type concluded struct {
+	run       *Run
+	info      *job.Info
+	delta     *job.Delta // nil: there is none, as what the client said is wrong
+	end       error      // of the run
+	took      time.Duration
+	committed time.Duration // how long that took
+	full      bool          // a port that was written to is
+}
+
+// tell tells hooks what became of a client's run. Its err is why nothing of it was committed.
+func (l *Leases) tell(c *concluded, err error) {
+	if l.hooks == nil {
+		return
+	}
+	end := endOf(c.run, c.info.Type, c.info, c.delta, c.end, c.took)
+	switch {
+	case err == nil:
+	case errors.Is(err, job.ErrFenced):
+		end.Outcome, end.Err, end.Failure = Lost, err, nil
+	case errors.Is(err, job.ErrMoved):
+		end.Outcome, end.Err, end.Failure = HandedBack, err, nil
+	default:
+		end.Outcome, end.Err, end.Failure = Refused, err, nil
+	}
+	if l.hooks.wantEnd(c.run) {
+		l.hooks.Ended(end)
+	}
+	if c.delta == nil {
+		return
+	}
+	one := committedJob(c.delta, c.info, 1)
+	one.Applied = err == nil
+	l.hooks.Committed(&Commit{Jobs: []CommittedJob{one}, Took: c.committed, Bytes: c.run.size, Blocked: err == nil && c.full, Err: err, Secret: end.Secret})
 }
 
 // lost hands a run back of which somebody else took messages, as nothing of it can be committed.
@@ -185,8 +249,8 @@ func (l *Leases) lost(ctx context.Context, t *ticket, err error) error {
 	return err
 }
 
-// read reads on a Run what the client's run read.
-func (t *ticket) read(r *Run, read map[string]int) error {
+// show gets what the client's run read, or says what is wrong with that.
+func (t *ticket) show(r *Run, read map[string]int) error {
 	for _, name := range slices.Sorted(maps.Keys(read)) {
 		n := read[name]
 		in, at := r.ins.get(name), t.of(name)
@@ -201,7 +265,15 @@ func (t *ticket) read(r *Run, read map[string]int) error {
 				return err
 			}
 		}
-		for range n {
+	}
+	return nil
+}
+
+// read reads on a Run what the client's run read.
+func (t *ticket) read(r *Run, read map[string]int) error {
+	for _, name := range slices.Sorted(maps.Keys(read)) {
+		in := r.ins.get(name)
+		for range read[name] {
 			if _, _, err := in.next(true); err != nil {
 				return err
 			}

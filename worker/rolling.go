@@ -137,7 +137,7 @@ func (s *State) newer() *job.Needs {
 func (t *turn) lacking(snap *job.Snapshot) *job.Delta {
 	needs := snap.Info.NeedsOf()
 	reason := fmt.Sprintf("no engine that lives can decode it: it needs type %s", needs.Words())
-	if needs.Version <= t.registry.kinds[needs.Type].version {
+	if needs.Version <= t.registry().kinds[needs.Type].version {
 		reason = snap.Info.Reason
 	}
 	if !snap.Shutdown {
@@ -148,8 +148,8 @@ func (t *turn) lacking(snap *job.Snapshot) *job.Delta {
 
 // refuse leaves a job that cannot be decoded to engines of other builds.
 func (t *turn) refuse(snap *job.Snapshot, why *undecodable) *job.Delta {
-	t.registry.refuse()
-	needs, again := snap.Info.NeedsOf().Refuse(t.registry.build, why.message)
+	t.registry().refuse()
+	needs, again := snap.Info.NeedsOf().Refuse(t.registry().build, why.message)
 	reason := firstLine(fmt.Sprintf("it waits for an engine that can decode it; one could not: %s", why.Error()))
 	if _, told := t.unknown.LoadOrStore(errUndecodable, true); !told {
 		log := t.cfg.Logger.With("type", snap.Info.Type, "queue", snap.Info.Queue, "job", snap.Info.ID)
@@ -173,8 +173,8 @@ func (r *registry) takes(i *job.Info) bool { return i.Needs == nil || i.Needs.Me
 
 // runs tells so for jobs of a type, which may name what they need besides it.
 func (r *registry) runs(typ string) bool {
-	if r.kinds[typ] != nil {
-		return true
+	if k := r.kinds[typ]; k != nil {
+		return !k.crowded()
 	}
 	needs := job.ParseNeeds(typ, "")
 	return needs.MetBy(r.withBuild)
@@ -182,7 +182,7 @@ func (r *registry) runs(typ string) bool {
 
 // asks returns what the engine asks for when it takes jobs: its types and their versions, and when it was given a job that
 // it could not decode, its build, so that it is given none again that its build could not.
-func (r *registry) asks() []string { return *r.asked.Load() }
+func (r *registry) asks() []string { return r.roomy(*r.asked.Load()) }
 
 // refuse notes that the engine was given a job that it cannot decode.
 func (r *registry) refuse() { r.asked.Store(&r.withBuild) }
@@ -191,6 +191,7 @@ func (r *registry) refuse() { r.asked.Store(&r.withBuild) }
 func (r *registry) sealAsks() {
 	all := slices.Clone(r.names)
 	for _, name := range r.names {
+		r.crowds = r.crowds || r.kinds[name].options.MaxRunningHere > 0
 		for version := 2; version <= r.kinds[name].version; version++ {
 			all = append(all, job.Takes(name, version))
 		}

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,6 +40,7 @@ type Run struct {
 	lease  time.Duration
 	ctx    context.Context //nolint:containedctx // the run's own: port handles have no context argument
 	hooks  *hookSet        // nil: none
+	tally  *tally          // nil: none
 
 	mu       sync.Mutex
 	token    string
@@ -65,6 +65,7 @@ type Run struct {
 	passing  int               // which version that is
 	latest   []*inbox          // the ports of the last message read, or of the last row of ForInputs; see IdempotencyKey
 	journal  journal
+	remote   bool // its code was that of a client
 	over     bool // the worker has returned
 	guess    bool // the job's run has not begun in the store, see chain.go and batch.go
 	// settle makes a run on a guess an ordinary one: it commits what goes before it. nil: that cannot be.
@@ -151,6 +152,10 @@ func (r *Run) Info() job.Info {
 	i.Ports = slices.Clone(i.Ports) // the engine knows the job by these
 	return i
 }
+
+// Remote tells whether a client runs the job, see [Leases], and not this process. Hooks are called when it says what its run did: the
+// run began at Now, and is over.
+func (r *Run) Remote() bool { return r.remote }
 
 // Now is when the run began, by the store's clock. Workers that measure time with it
 // follow the clock of weirtest, and agree across machines.
@@ -257,12 +262,15 @@ func (r *Run) Checkpoint() error {
 	r.moved = r.moved || progress(d)
 	size := r.size
 	r.delta, r.size, r.written, r.reached = &job.Delta{}, 0, 0, 0
-	d.Next, d.Lease = rand.Text(), r.lease
+	d.Next, d.Lease = job.RunToken(d.Token), r.lease
 	begun := time.Now()
 	r.keeper.change(d.Next)
 	res, err := commit(r.ctx, r.store, *d)
 	if r.hooks != nil {
 		r.tellCheckpoint(d, res, err, size, time.Since(begun))
+	}
+	if err == nil && r.tally != nil {
+		r.tally.committed(d, r.info, 0)
 	}
 	if err != nil {
 		r.broken = fmt.Errorf("checkpoint: %w", err)

@@ -51,6 +51,11 @@ func ticketOf(text string) (t ticket, err error) {
 	if err == nil {
 		_, err = job.ParseID(string(t.Job))
 	}
+	for _, in := range t.In { // what nobody was shown is not read
+		if in.Items < 0 || in.Items > batchMessages {
+			err = job.ErrName
+		}
+	}
 	if err != nil || t.Token == "" {
 		return ticket{}, fmt.Errorf("%w: %.40q is no run: use the text that came with it", job.ErrName, text)
 	}

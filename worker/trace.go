@@ -27,8 +27,10 @@ func (t *tracing) link(context json.RawMessage) {
 }
 
 // Upstream returns the trace that the run goes on with: that of the first message that waits in an In port, else that which the job
-// was created in. A run of a job that has neither begins one. It is for hooks, before the run's code.
-func (r *Run) Upstream() job.Trace {
+// was created in. Without one, begins tells whether the run may begin a trace: not if a run of the same tree wrote that message, as
+// whether its trace is recorded was decided where it began, and messages of one that is not carry nothing. It is for hooks,
+// before the run's code.
+func (r *Run) Upstream() (t job.Trace, begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, in := range r.boxes {
@@ -37,18 +39,34 @@ func (r *Run) Upstream() job.Trace {
 		}
 		_, context := port.Split(in.items[0])
 		if t, ok := job.ParseTrace(port.TraceOf(context)); ok {
-			return t
+			return t, false
 		}
+		if r.wrote(context) {
+			return job.Trace{}, false
+		}
+		break
 	}
-	return r.info.Trace
+	return r.info.Trace, r.info.Trace.Parent == ""
 }
 
-// SetTrace gives the run its place in a trace: what it writes and spawns, and how it fails, carries that. With links the
-// traces of the messages that it reads are kept, for ReadTraces. It is for hooks, before the run's code.
+// wrote tells whether a run of the same tree wrote the message with a context.
+func (r *Run) wrote(context json.RawMessage) bool {
+	const key = `"` + port.ContextBy + `":"` + byJob
+	_, by, ok := bytes.Cut(context, []byte(key)) // a quote within a string has a backslash before it
+	tree := r.info.ID.Tree()
+	return ok && len(by) > len(tree) && string(by[:len(tree)]) == string(tree)
+}
+
+// SetTrace gives the run its place in a trace. What it spawns and starts, and how it fails, carries that, and so do the messages
+// that it writes if the trace is sampled. With links the traces of the messages that it reads are kept, for ReadTraces. It is
+// for hooks, before the run's code.
 func (r *Run) SetTrace(t job.Trace, links bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.trace = tracing{at: t, links: links}
+	if !t.Sampled() {
+		return
+	}
 	if r.head = nil; r.keys != nil { // a hook before this one uses WithContext
 		_ = r.setContext(r.keys.With(t.Carry(nil))) // what it had was encoded once already
 	}

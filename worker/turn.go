@@ -83,7 +83,7 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		}
 		granted = time.Now()
 		b := e.beginning()
-		b.Hold = func(next string) bool { return len(t.kept) < maxKept && e.registry.short(next) }
+		b.Hold = func(next string) bool { return len(t.kept) < maxKept && e.registry().short(next) }
 		b.Fair, b.Own = t.runs+cost(row, leads) >= quantumRuns, len(t.kept) > 0
 		step := t.open() && !row[0].delta.Handed && (!b.Fair || t.turns > 0 && len(t.kept) == 0 && t.now.Sub(t.start) < quantumTime/2)
 		if busy && row[0].delta.Outcome == statemachine.Requeue {
@@ -116,13 +116,13 @@ func (t *turn) work(snap *job.Snapshot, granted time.Time) (row []*ran, leads, b
 		row, leads = t.repeat(row, leads)
 	}
 	if row != nil {
-		t.registry.learn(row[0])
+		t.registry().learn(row[0])
 	}
 	return row, leads, busy
 }
 
 // short tells whether runs of a type are known to be short.
-func (t *turn) short(name string) bool { return t.still || t.registry.short(name) }
+func (t *turn) short(name string) bool { return t.still || t.registry().short(name) }
 
 // ended notes that a run of a type is over that began at the time given, and returns how long it took.
 func (t *turn) ended(k *kind, began time.Time) (took time.Duration) {

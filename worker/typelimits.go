@@ -10,7 +10,7 @@ import (
 
 // keepLimits registers limits of types again that this engine declares and that were lost, see lostLimits. id is the engine's own.
 func (e *Engine) keepLimits(ctx context.Context, id string) error {
-	if len(e.registry.running) == 0 {
+	if len(e.registry().running) == 0 {
 		return nil
 	}
 	types, err := e.cfg.Store.Types(ctx)
@@ -18,7 +18,7 @@ func (e *Engine) keepLimits(ctx context.Context, id string) error {
 		return err
 	}
 	types = slices.DeleteFunc(types, func(t job.TypeInfo) bool {
-		return e.cfg.Queues[t.Queue] == 0 || !slices.ContainsFunc(e.registry.running, func(l job.RunLimit) bool {
+		return e.cfg.Queues[t.Queue] == 0 || !slices.ContainsFunc(e.registry().running, func(l job.RunLimit) bool {
 			return l.Type == t.Type && (l.Max != t.MaxRunning || l.By != t.MaxRunningBy)
 		})
 	})

@@ -117,6 +117,9 @@ type Options struct {
 	// MaxRunningBy names an argument of the type: each of its values has MaxRunning places of its own, as for at most two
 	// runs at once for each customer. Redis reads it: where args are encrypted all values share the places.
 	MaxRunningBy string
+	// MaxRunningHere is how many runs of the type go on at once in one engine at most; other jobs of the type wait in line while those of
+	// other types go on. So one whose runs take long leaves room for others. Zero means no limit.
+	MaxRunningHere int
 }
 
 // Validate names every bad field. The error wraps job.ErrConfig.
@@ -133,6 +136,9 @@ func (o Options) Validate() error {
 	}
 	if o.MaxRunning < 0 {
 		bad = append(bad, fmt.Sprintf("MaxRunning %d is negative", o.MaxRunning))
+	}
+	if o.MaxRunningHere < 0 {
+		bad = append(bad, fmt.Sprintf("MaxRunningHere %d is negative", o.MaxRunningHere))
 	}
 	if o.MaxRunningBy != "" && o.MaxRunning == 0 {
 		bad = append(bad, fmt.Sprintf("MaxRunningBy %q without MaxRunning: say how many runs go on at once", o.MaxRunningBy))
@@ -151,6 +157,7 @@ func (o Options) or(d Options) Options {
 	o.Tries, o.Timeout = cmp.Or(o.Tries, d.Tries), cmp.Or(o.Timeout, d.Timeout)
 	o.MaxRunsPerMinute = cmp.Or(o.MaxRunsPerMinute, d.MaxRunsPerMinute)
 	o.MaxRunning = cmp.Or(o.MaxRunning, d.MaxRunning)
+	o.MaxRunningHere = cmp.Or(o.MaxRunningHere, d.MaxRunningHere)
 	if o.Backoff == nil {
 		o.Backoff = d.Backoff
 	}

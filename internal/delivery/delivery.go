@@ -92,7 +92,7 @@ func New(rdb redis.UniversalClient, namespace string) *Broker {
 		bell:    newNudges(rdb, "weir:{"+namespace+"}:nudge"),
 		live:    map[*Server]struct{}{},
 	}
-	b.bell.told, b.bell.joined = b.offer, b.catchUp
+	b.bell.told, b.bell.joined = b.offer, b.CatchUp
 	return b
 }
 
@@ -123,7 +123,7 @@ func (b *Broker) Waiting(ctx context.Context, bells []Bell) ([]bool, error) {
 	for i, s := range states {
 		state, err := s.Result()
 		if err != nil && !errors.Is(err, redis.Nil) {
-			return nil, fmt.Errorf("looking for bell %s: %w", bells[i].taskID(), err)
+			return nil, fmt.Errorf("looking for notification %s: %w", bells[i].taskID(), err)
 		}
 		waiting[i] = state == asynq.TaskStatePending.String()
 	}
@@ -203,12 +203,12 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	if b.live == nil {
 		cancel()
 		giveBack()
-		return nil, errors.New("starting to serve bells: the store is closed")
+		return nil, errors.New("starting to serve notifications: the store is closed")
 	}
 	if err := srv.Start(handler); err != nil {
 		cancel()
 		giveBack()
-		return nil, fmt.Errorf("starting to serve bells: %w", err)
+		return nil, fmt.Errorf("starting to serve notifications: %w", err)
 	}
 	b.live[s] = struct{}{}
 	s.hushed.Go(s.servePending)

@@ -84,7 +84,7 @@ func (b *Broker) Enqueue(ctx context.Context, bells []Bell) (held []Bell, err er
 		if full(err) {
 			b.enqueueWhenFull(ctx, some)
 		} else if err != nil {
-			return nil, fmt.Errorf("ringing bells: %w", err)
+			return nil, fmt.Errorf("sending notifications: %w", err)
 		}
 		held = append(held, had...)
 	}

@@ -144,8 +144,8 @@ func (b *Broker) pend(bell Bell) (ok bool) {
 	return false
 }
 
-// catchUp notes bells for what is ready in the queues of the servers of this process. What it cannot ask the sweeper brings.
-func (b *Broker) catchUp(ctx context.Context) {
+// CatchUp notes bells for what is ready in the queues of the servers of this process. What it cannot ask the sweeper brings.
+func (b *Broker) CatchUp(ctx context.Context) {
 	if b.Ready == nil {
 		return
 	}

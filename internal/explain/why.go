@@ -303,7 +303,7 @@ func (t *Tree) served(i *job.Info, level int) {
 		t.say(i, level, Because{Text: fmt.Sprintf("it must serve queue %s and have type %s", i.Queue, i.Type), Command: "weir types"})
 	case !known:
 		t.say(i, level, Because{
-			Text: fmt.Sprintf("no engine has ever registered type %s for queue %s: start %s", i.Type, i.Queue, program), Command: cmp.Or(command, "weir types"),
+			Text: fmt.Sprintf("no engine has ever registered type %s for queue %s: start %s, or store its code with weir handler set %s", i.Type, i.Queue, program, i.Type), Command: cmp.Or(command, "weir types"),
 		})
 	case engines == 0 && private:
 		t.say(i, level, Because{
@@ -450,13 +450,13 @@ func (t *Tree) blocked(i *job.Info, level int) {
 		}
 		full++
 		t.say(i, level, Because{
-			Text:  fmt.Sprintf("%s rests%s because port %s of job %s is full: %s there, at most %d may", who, t.slept(i), ref.Port, t.Path(at), wait(p.Waiting), p.Limit),
+			Text:  fmt.Sprintf("%s is suspended%s because port %s of job %s is full: %s there, the limit is %d", who, t.slept(i), ref.Port, t.Path(at), wait(p.Waiting), p.Limit),
 			Since: i.Ran,
 		})
 		t.why(at, level+1)
 	}
 	if full == 0 { // it has room again by now, or is not of this tree
-		t.say(i, level, Because{Text: fmt.Sprintf("%s rests%s because of this: %s", who, t.slept(i), i.Reason), Since: i.Ran})
+		t.say(i, level, Because{Text: fmt.Sprintf("%s is suspended%s because of this: %s", who, t.slept(i), i.Reason), Since: i.Ran})
 	}
 }
 

@@ -157,7 +157,7 @@ job line/step waits, since its last run 1m ago, for messages on port heard, whic
 			"job line/step sleeps, since its last run 1m ago, while 3 messages wait unread in its port in, which is closed; to run it now:\n  $ weir run t.1\n",
 		},
 		{job.Info{Status: statemachine.Suspended}, "job line/step sleeps until somebody asks for a run\n  $ weir run t.1\n"},
-		{job.Info{Status: statemachine.Suspended, Blocked: true, Reason: "full: port in of job t.9"}, "job line/step rests because of this: full: port in of job t.9\n"},
+		{job.Info{Status: statemachine.Suspended, Blocked: true, Reason: "full: port in of job t.9"}, "job line/step is suspended because of this: full: port in of job t.9\n"},
 	} {
 		c.info.ID, c.info.Parent, c.info.Name, c.info.Type, c.info.Queue = "t.1", "t", "step", "Step", "slow"
 		tree := []*job.Info{{ID: "t", Type: "line", Graph: true, Status: statemachine.Suspended}, &c.info}
@@ -177,8 +177,8 @@ func TestEngines(t *testing.T) {
 		components []string
 		want       string
 	}{
-		{0, nil, nil, "  no engine has ever registered type map for queue slow: start the program that has it\n    $ weir types\n"},
-		{1, nil, []string{"map"}, "  no engine has ever registered type map for queue slow: start one\n    $ weir worker --queue slow\n"},
+		{0, nil, nil, "  no engine has ever registered type map for queue slow: start the program that has it, or store its code with weir handler set map\n    $ weir types\n"},
+		{1, nil, []string{"map"}, "  no engine has ever registered type map for queue slow: start one, or store its code with weir handler set map\n    $ weir worker --queue slow\n"},
 		{0, known, nil, "  no engine serves queue slow now: start the program that has it\n"},
 		{0, known, []string{"map"}, "  no engine serves queue slow now: start one\n    $ weir worker --queue slow\n"},
 		{1, known, nil, "  1 engine serves queue slow: it takes the job when it has a slot free, if it has type map\n"},
@@ -291,7 +291,7 @@ func TestCauses(t *testing.T) {
 	e := explain.NewTree(tree, noon)
 	e.Called = map[job.ID]string{"t": "album"}
 	check(t, "blocked", said(e, "t.1"), `
-job line/read rests, since its last run 1m ago, because port in of job line/part/work is full: 2 messages wait there, at most 2 may
+job line/read is suspended, since its last run 1m ago, because port in of job line/part/work is full: 2 messages wait there, the limit is 2
   job line/part/work failed 1h ago: boom
     $ weir retry t.3
 `)
@@ -308,7 +308,7 @@ job line/join waits for messages on port outside, which come from input more of 
 `)
 	check(t, "graph", said(e, "t"), `
 job line is not completed, because of jobs in it:
-  job line/read rests, since its last run 1m ago, because port in of job line/part/work is full: 2 messages wait there, at most 2 may
+  job line/read is suspended, since its last run 1m ago, because port in of job line/part/work is full: 2 messages wait there, the limit is 2
     job line/part/work failed 1h ago: boom
       $ weir retry t.3
 `)

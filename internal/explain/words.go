@@ -111,6 +111,9 @@ func (t *Tree) next(i *job.Info) string {
 	if i.Next.IsZero() {
 		return ""
 	}
+	if !i.Next.After(t.style.Now) {
+		return ", which is due"
+	}
 	return ", which is" + t.in(i.Next)
 }
 

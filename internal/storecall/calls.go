@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -55,6 +56,16 @@ type (
 	}
 	// TypeName is a type of a queue.
 	TypeName struct{ Queue, Type string }
+	// HandlerText is a handler to be stored; without text, to be deleted.
+	HandlerText struct {
+		Type string
+		Text json.RawMessage
+	}
+	// HandlerList are handlers and their revision.
+	HandlerList struct {
+		Handlers []job.HandlerVersion
+		Revision int64
+	}
 	// NewTree is a tree to be created.
 	NewTree struct {
 		Job  job.ID
@@ -546,51 +557,20 @@ var (
 	SetRetention = define("set-retention", toOperate, func(ctx context.Context, s Store, _ By, r job.Retention) (none, error) {
 		return none{}, job.NewClient(s).SetRetention(ctx, r)
 	})
+	SetHandler = define("set-handler", toAdmin, func(ctx context.Context, s Store, _ By, in HandlerText) (int64, error) {
+		return handler.SetText(ctx, s, in.Type, in.Text)
+	})
+	HandlerVersions = define("handler-versions", toRead, func(ctx context.Context, s Store, _ By, typ string) ([]job.HandlerVersion, error) {
+		return s.HandlerVersions(ctx, typ)
+	})
+	Handlers = define("handlers", toRead, func(ctx context.Context, s Store, _ By, _ none) (out HandlerList, err error) {
+		out.Handlers, out.Revision, err = s.Handlers(ctx)
+		return out, err
+	})
 	QueueLimits = define("queue-limits", toRead, func(ctx context.Context, s Store, _ By, _ none) (map[string]int, error) {
 		return s.QueueLimits(ctx)
 	})
 	SetQueueLimit = define("set-queue-limit", toOperate, func(ctx context.Context, s Store, _ By, in QueueNumber) (none, error) {
 		return none{}, s.SetQueueLimit(ctx, in.Queue, in.N)
-	})
-)
-
-// What commands show besides.
-var (
-	Where = define("where", toRead, func(_ context.Context, s Store, _ By, _ none) (Place, error) {
-		return Place{s.Namespace(), s.Where(), s.Shards()}, nil
-	})
-	Now    = define("now", toRead, func(ctx context.Context, s Store, _ By, _ none) (time.Time, error) { return s.Now(ctx) })
-	Queues = define("queues", toRead, func(ctx context.Context, s Store, _ By, _ none) ([]redisstore.QueueInfo, error) {
-		return s.Queues(ctx)
-	})
-	PauseQueue = define("pause-queue", toOperate, func(ctx context.Context, s Store, _ By, queue string) (bool, error) {
-		if err := job.CheckName("queue", queue); err != nil {
-			return false, err
-		}
-		return s.PauseQueue(ctx, queue)
-	})
-	ResumeQueue = define("resume-queue", toOperate, func(ctx context.Context, s Store, _ By, queue string) (bool, error) {
-		if err := job.CheckName("queue", queue); err != nil {
-			return false, err
-		}
-		return s.ResumeQueue(ctx, queue)
-	})
-	Limits = define("limits", toRead, func(ctx context.Context, s Store, _ By, _ none) ([]redisstore.LimitInfo, error) {
-		return s.Limits(ctx)
-	})
-	Engines = define("engines", toRead, func(ctx context.Context, s Store, _ By, _ none) ([]job.EngineInfo, error) {
-		return s.Engines(ctx)
-	})
-	Throttled = define("throttled", toRead, func(ctx context.Context, s Store, _ By, trees []job.ID) ([]redisstore.Throttled, error) {
-		return s.Throttled(ctx, trees...)
-	})
-	Stats = define("stats", toRead, func(ctx context.Context, s Store, _ By, _ none) (*redisstore.Stats, error) {
-		return s.Stats(ctx)
-	})
-	AuditLog = define("audit-log", toAdmin, func(ctx context.Context, s Store, _ By, n int) ([]redisstore.AuditEntry, error) {
-		return s.AuditLog(ctx, n)
-	})
-	Examine = define("examine", toOperate, func(ctx context.Context, s Store, _ By, deep bool) ([]redisstore.Finding, error) {
-		return s.Examine(ctx, redisstore.Examination{Deep: deep})
 	})
 )

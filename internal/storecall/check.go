@@ -142,7 +142,7 @@ func checkPort(p job.PortRef) error {
 func checkMessage(m json.RawMessage) error {
 	data, head := port.Split(m)
 	if head != nil && !json.Valid(head) {
-		return fmt.Errorf("%w: the context of a message is no JSON", port.ErrEncoding)
+		return fmt.Errorf("%w: the context of a message is not valid JSON", port.ErrEncoding)
 	}
 	return firstOf(port.Check(data), job.CheckSize("a message", len(m)))
 }
@@ -178,7 +178,7 @@ func contextOf(head json.RawMessage) (port.Context, error) {
 	d := json.NewDecoder(bytes.NewReader(head))
 	d.UseNumber()
 	if err := d.Decode(&c); err != nil || c == nil {
-		return nil, fmt.Errorf("%w: the context of a message is no JSON object", port.ErrEncoding)
+		return nil, fmt.Errorf("%w: the context of a message is not a JSON object", port.ErrEncoding)
 	}
 	return c, nil
 }

@@ -36,6 +36,7 @@ const (
 type Store interface {
 	job.Store
 	job.Limits
+	job.Handlers
 	Namespace() string
 	Shards() int
 	// Where says where the jobs are, for people.

@@ -202,7 +202,11 @@ local function place(j, to, at, ...)
     call('ZADD', P .. 'due', str(at or NOW + LOOK), j.id)
     if not at then ready[#ready + 1] = j end
   else
-    call('HSET', key(j.id), 'status', to, ...)
+    if retain.over(to) then
+      call('HSET', key(j.id), 'status', to, 'ended', str(NOW), ...)
+    else
+      call('HSET', key(j.id), 'status', to, ...)
+    end
     if at then
       call('ZADD', P .. 'due', str(at), j.id)
     elseif not j.token and from ~= S.suspended and not j.slept then -- who sleeps is not in due, but for its alarms

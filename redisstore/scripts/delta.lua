@@ -94,8 +94,8 @@ local function delta()
   d.failure = arg()
   count, d.wakes = some()
   for i = 1, count do d.wakes[i] = num() end
-  -- lists of: name and place in turn; job and alias in turn; root and order in turn
-  d.woken, d.looked, d.aliases, d.launches = num(), few(), few(), few()
+  -- lists of: name and place in turn; job and alias in turn; names; root and order in turn
+  d.woken, d.looked, d.aliases, d.released, d.launches = num(), few(), few(), few(), few()
   return d
 end
 

@@ -1,12 +1,13 @@
 -- job_apply: fire one of the events run, retry, force, terminate at a job.
 -- KEYS: due
--- ARGV: job, event, token, '1' for the whole subtree (terminate only)
--- reply: {'ok' | 'gone' | 'graph' | status that refuses the event, {ready jobs}}
-local id, event, token, whole = arg(), arg(), arg(), arg() == '1'
+-- ARGV: job, event, token; terminate only: '1' for the whole subtree, '<status> <commits>' that the job was seen to have, or ''
+-- reply: {'ok' | 'gone' | 'graph' | 'moved' | status that refuses the event, {ready jobs}}
+local id, event, token, whole, seen = arg(), arg(), arg(), arg() == '1', arg() or ''
 local j = load(id)
 if j.status == '' then return { 'gone', {} } end
 if repeated(token) then return { 'ok', {} } end
 if event == 'terminate' then
+  if seen ~= '' and seen ~= j.status .. ' ' .. str(j.step) then return { 'moved', {} } end
   remember(token)
   terminate(id, whole or j.graph)
   return { 'ok', wakes() }

@@ -43,7 +43,7 @@ do -- Lua allows few local names
 end
 
 -- noticed forgets the children of which a run was told, and those that woke its job while it ran, if it has seen since what
--- they had done: they are no reason to run again.
+-- they had done: they are no reason to run again. Those that it lets go are removed.
 local function noticed(d)
   local k, j = key(d.id), load(d.id)
   retain.seen(d)
@@ -57,4 +57,5 @@ local function noticed(d)
     j.again = false
     call('HSET', k, 'again', '0')
   end
+  retain.released(d)
 end

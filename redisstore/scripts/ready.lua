@@ -145,7 +145,7 @@ end
 -- is another one of the same priority, by lot: else a type of which very many trees have jobs would hold up all others.
 function line.order(queue, b)
   local all = call('ZRANGE', line.types(queue), 0, -1, 'WITHSCORES')
-  local types, alike, lot = {}, 0, string.byte(b.token, 1) * 31 + string.byte(b.token, 2)
+  local types, alike, lot = {}, 0, string.byte(b.token, -1) * 31 + string.byte(b.token, -2)
   if all[2] and tonumber(all[2]) - line.class(tonumber(all[2])) >= line.TIMES then return line.in_time(queue, b, all) end
   for n = 1, #all, 2 do
     types[#types + 1] = all[n]

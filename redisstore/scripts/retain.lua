@@ -94,6 +94,22 @@ function retain.seen(d)
   end
 end
 
+-- released has those children removed that their parent lets go: they are as if they had been spawned so.
+function retain.released(d)
+  for i = 1, #d.released, CHUNK do
+    for _, id in ipairs(call('HMGET', key(d.id) .. ':c', unpack(d.released, i, math.min(i + CHUNK - 1, #d.released)))) do
+      local status = id and call('HGET', key(id), 'status')
+      if status then
+        call('HSET', key(id), 'retain', 'release')
+        if retain.over(status) then
+          retain.at(id, NOW)
+          urgent['!retain'] = true
+        end
+      end
+    end
+  end
+end
+
 -- pieces leaves work to whoever removes what is past its retention, that is too long for one script.
 function retain.pieces(list)
   if #list == 0 then return end

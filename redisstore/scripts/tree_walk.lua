@@ -1,19 +1,17 @@
 -- tree_walk: read jobs and what is below them, as far as a budget goes, and some half a MiB.
 -- KEYS: due
 -- ARGV: most jobs to read, or 0 for just those named; job, or '<job> <from>' for the children of one with very many…
--- reply: {{{id, what flat() in base.lua makes of its fields, {port field, length, …}, defaults, when it goes on by itself
---        or '', of those just named the place among the children that woke their parent, or '', what retain.ends() returns}…},
+-- reply: {{{id, what flat() in base.lua makes of its fields, {port field, length, …}, defaults, when it goes on by
+--        itself or '', of those just named the place among those that woke their parent or '', retain.ends(), lease or ''}…},
 --        {what was not read}}: the first jobs of the list come first; children follow their parent, unless of another tree
-local budget = num()
-local alone = budget == 0
-budget = alone and #ARGV or budget
+local most = num()
+local alone, budget = most == 0, most > 0 and most or #ARGV
 local todo, read, left, bytes = {}, {}, {}, 0 -- of what was read, about
 for i = #ARGV, cursor + 1, -1 do todo[#todo + 1] = ARGV[i] end
 
 -- What the fields of a job mean is worked out once a script, as jobs have the same ones:
 local lists = {} -- what follows the job's key in the key of a port's list, by field; false: no port
 local flows = {} -- whether a port with this descriptor is wired, so that nothing stays in it
-
 local function lengths(k, fields)
   local out, texts = {}, { status = '', reason = '', by = '', parent = '', name = '', retain = '' }
   for f = 1, #fields, 2 do
@@ -36,6 +34,8 @@ local function lengths(k, fields)
   return out, texts
 end
 
+local function due(member) local at = call('ZSCORE', KEYS[1], member) return at and str(tonumber(at)) end
+
 -- descend adds children to what is to be read, or leaves them to another script.
 local function descend(id, children, first, step)
   local root = tree(id)
@@ -50,13 +50,13 @@ local function visit(id)
   local fields = call('HGETALL', k)
   local sizes, texts = lengths(k, fields)
   local more = call('EXISTS', k .. ':d', k .. ':c', k .. ':t') > 0 -- most jobs have none of them
-  local own = texts.status == S.scheduled or texts.status == S.queued and string.sub(texts.reason, 1, 5) == 'rate:'
-  local at = (own or more) and call('ZSCORE', KEYS[1], own and id or '@' .. id) -- when it goes on by itself
+  local own = texts.status == S.scheduled or texts.status == S.queued and texts.reason:find('^rate:')
+  local at, lease = (own or more) and due(own and id or '@' .. id), texts.status == S.running and due(id)
   local woke = alone and texts.parent ~= '' and call('ZSCORE', key(texts.parent) .. ':w', texts.name)
   local defaults = more and call('HGETALL', k .. ':d') or {}
   for _, text in ipairs(defaults) do bytes = bytes + #text end
   local all = flat(fields, texts.reason, texts.by)
-  read[#read + 1] = { id, all, sizes, defaults, at and str(tonumber(at)) or '', woke or '', retain.ends(id, texts) }
+  read[#read + 1] = { id, all, sizes, defaults, at or '', woke or '', retain.ends(id, texts), lease or '' }
   if not more or alone then return end
   if call('HLEN', k .. ':c') > CHUNK then
     left[#left + 1] = id .. ' 0'

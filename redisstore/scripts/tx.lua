@@ -149,7 +149,7 @@ local function record(d)
   end
   for i = 1, #d.launches, 2 do mail(d.launches[i], d.launches[i + 1]) end
   for i = 1, #d.aliases, 2 do mail('hub', 'claim', d.aliases[i], d.aliases[i + 1]) end
-  if d.woken > 0 or #d.looked > 0 then noticed(d) end
+  if d.woken > 0 or #d.looked > 0 or #d.released > 0 then noticed(d) end
   if d.failure ~= '' then
     call('LPUSH', k .. ':e', d.failure)
     call('LTRIM', k .. ':e', 0, 19)

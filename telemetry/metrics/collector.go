@@ -52,7 +52,7 @@ func newCollector(store Source) *collector {
 		time:    desc("weir_redis_round_trip_seconds_total", "Time until Redis answered commands and pipelines of this process."),
 		removed: desc("weir_retention_removed_total", "Trees and children that were removed as their retention was over."),
 		figures: []figure{
-			{desc("weir_root_jobs", "Root jobs: those without parent."), func(st *redisstore.Stats) float64 { return float64(st.Roots) }},
+			{desc("weir_root_jobs", "Root jobs: those without a parent."), func(st *redisstore.Stats) float64 { return float64(st.Roots) }},
 			{desc("weir_failed_jobs", "Jobs whose status is failed."), func(st *redisstore.Stats) float64 { return float64(st.Failed) }},
 			{desc("weir_dead_letter_jobs", "Jobs that have dead letters."), func(st *redisstore.Stats) float64 { return float64(st.Dead) }},
 			{desc("weir_due_entries", "Reasons to look at a job later: wake-ups, leases, timers."), func(st *redisstore.Stats) float64 { return float64(st.Due) }},

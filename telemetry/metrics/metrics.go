@@ -165,6 +165,9 @@ func (m *Metrics) Run(ctx context.Context, run *worker.Run, next func(context.Co
 func (m *Metrics) Ended(end *worker.RunEnd) {
 	t := m.of(end.Type)
 	t.runs[end.Outcome].Inc()
+	if end.Outcome == worker.Refused { // its client has the run still
+		return
+	}
 	t.duration.Observe(end.Took.Seconds())
 	if end.Waited >= 0 {
 		m.latency.WithLabelValues(queueOf(end.Queue)).Observe(end.Waited.Seconds())

@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -352,7 +353,78 @@ func TestSeriesAreBounded(t *testing.T) {
 		t.Errorf("%d series, %d after 1,000 more jobs and private queues", one, n)
 	}
 	ran("3", "b", "default")
-	if n := series(); n-one != 21 {
-		t.Errorf("one more type has %d more series, want 21", n-one)
+	if n := series(); n-one != 22 {
+		t.Errorf("one more type has %d more series, want 22", n-one)
+	}
+}
+
+// TestRemote: runs of clients that lease them are counted as those of engines; what a client says wrongly is refused, and is no run.
+func TestRemote(t *testing.T) {
+	t.Parallel()
+	store, ctx := open(t, redistest.SharedRedis(t))
+	m := metrics.New(store)
+	leases, err := worker.NewLeases(worker.LeaseConfig{Store: store, Hooks: []worker.Hooks{m}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(ctx)
+	over := make(chan error, 1)
+	go func() { over <- leases.Run(running) }()
+	defer func() {
+		if stop(); <-over != nil {
+			t.Error("the leases end with an error")
+		}
+	}()
+	h, err := job.NewClient(store).Start(ctx, doubles(), job.EnginesLater())
+	if err == nil {
+		err = errors.Join(h.Write(ctx, "in", 7), h.Close(ctx, "in"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func() string {
+		t.Helper()
+		all, err := leases.Take(ctx, worker.LeaseRequest{Types: []string{"Double"}, Wait: patience})
+		if err != nil || len(all) != 1 {
+			t.Fatalf("leased %v, error %v", all, err)
+		}
+		return all[0].Ticket()
+	}
+	now := time.Duration(0)
+	if err := leases.Fail(ctx, take(), worker.RunFailure{Error: "no paper", Read: map[string]int{"in": 1}, RetryAfter: &now}); err != nil {
+		t.Fatal(err)
+	}
+	ticket := take()
+	if err := leases.Commit(ctx, ticket, worker.Work{Set: map[string]json.RawMessage{"": []byte("1")}, Close: []string{"outt"}}); err == nil {
+		t.Error("a port that there is not was closed")
+	}
+	work := worker.Work{Read: map[string]int{"in": 1}, Write: []worker.Written{{Port: "out", Messages: []json.RawMessage{json.RawMessage("14")}}}}
+	for range 2 {
+		if err := leases.Commit(ctx, ticket, work); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := leases.Release(ctx, take()); err != nil {
+		t.Fatal(err)
+	}
+	if err := leases.Commit(ctx, ticket, worker.Work{End: worker.ErrSuspend}); err != nil {
+		t.Fatal(err) // a repetition, of whatever it says
+	}
+	text, labels := scrape(t, m), `{namespace="`+store.Namespace()+`"`
+	for series, want := range map[string]float64{
+		"weir_runs_total" + labels + `,outcome="retried",type="Double"}`:      1,
+		"weir_runs_total" + labels + `,outcome="refused",type="Double"}`:      1,
+		"weir_runs_total" + labels + `,outcome="completed",type="Double"}`:    1,
+		"weir_run_retries_total" + labels + `,type="Double"}`:                 1,
+		"weir_run_duration_seconds_count" + labels + `,type="Double"}`:        2,
+		"weir_run_start_latency_seconds_count" + labels + `,queue="default"}`: 2,
+		"weir_messages_read_total" + labels + `,type="Double"}`:               1,
+		"weir_messages_written_total" + labels + `,type="Double"}`:            1,
+		"weir_commits_total" + labels + `,result="applied"}`:                  2,
+		"weir_commits_total" + labels + `,result="refused"}`:                  0,
+	} {
+		if got := value(t, text, series); got != want {
+			t.Errorf("%s is %v, want %v", series, got, want)
+		}
 	}
 }

@@ -4,11 +4,15 @@
 //	engine, err := worker.New(worker.Config{Store: store, Workers: workers, Hooks: []worker.Hooks{hooks}})
 //	client := job.NewClient(store, tracing.Client())
 //
-// Each run is a span. Messages carry its place in the trace in their context, as the keys traceparent and tracestate of W3C Trace
-// Context, and children in a field: so the trace goes on in whatever process runs what comes next, also after a restart. The
-// parent of a run's span is that of the first message which waits for the run, else what its job was created in: the span in
-// the context of Client.Start or Create, or the run that spawned it. A run without either begins a trace, and its
-// retries go on with it. A span has links to the spans of all messages that the run read.
+// Each run of a trace that is sampled is a span. Messages carry its place in the trace in their context, as the keys traceparent and
+// tracestate of W3C Trace Context, and children in a field: so the trace goes on in whatever process runs what comes next, also
+// after a restart. The parent of a run's span is that of the first message which waits for the run, else what its job was created
+// in: the span in the context of Client.Start or Create, or the run that spawned it. Its retries go on with it. A span has links to
+// the spans of all messages that the run read.
+//
+// A trace begins, and is sampled or not, where work enters: with a run whose first message comes from outside of its tree, or
+// that has no message, and whose job was not created in a trace. What it writes carries nothing if the trace is not sampled, and
+// later runs of the tree take a message of a run that carries nothing for one that is not to be traced.
 package tracing
 
 import (
@@ -18,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -62,6 +67,10 @@ type Tracing struct {
 	always attribute.KeyValue
 	names  sync.Map // of spans, by worker type
 	open   sync.Map // *worker.Run -> trace.Span, of those that are recorded
+
+	// What runs that are not sampled are given is made once.
+	unsampled job.Trace
+	silence   trace.Span
 }
 
 // New returns hooks that trace runs with a provider; nil means OpenTelemetry's global one. What it samples is up to the provider, but a
@@ -71,7 +80,12 @@ func New(store Source, provider trace.TracerProvider) *Tracing {
 	if provider == nil {
 		provider = otel.GetTracerProvider()
 	}
-	return &Tracing{store: store, tracer: provider.Tracer(Scope), always: attribute.String("weir.namespace", store.Namespace())}
+	// Any ID will do for what nobody records.
+	nowhere := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(uuid.New()), SpanID: trace.SpanID{7: 1}, Remote: true})
+	return &Tracing{
+		store: store, tracer: provider.Tracer(Scope), always: attribute.String("weir.namespace", store.Namespace()),
+		unsampled: traceOf(nowhere), silence: trace.SpanFromContext(trace.ContextWithRemoteSpanContext(context.Background(), nowhere)),
+	}
 }
 
 // Client lets a client find the span in the context that its methods are given: what Start and Create make, and Write and Publish
@@ -82,25 +96,43 @@ func Client() job.ClientOption {
 
 // Run implements worker.Hooks.
 func (t *Tracing) Run(ctx context.Context, run *worker.Run, next func(context.Context) error) error {
-	up := run.Upstream()
-	if up.Parent == "" && run.Try() > 1 {
+	up, begins := run.Upstream()
+	if begins && run.Try() > 1 {
 		up = t.before(ctx, run.ID())
+		begins = up.Parent == ""
 	}
-	if up.Parent != "" {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, spanContextOf(up))
-		if !up.Sampled() {
-			run.SetTrace(up, false)
-			return next(ctx)
-		}
+	if !begins && !up.Sampled() {
+		return t.silent(ctx, run, up, next)
 	}
-	ctx, span := t.tracer.Start(ctx, t.nameOf(run.Type()), trace.WithSpanKind(trace.SpanKindConsumer))
+	within := ctx
+	if !begins {
+		within = trace.ContextWithRemoteSpanContext(ctx, spanContextOf(up))
+	}
+	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer)}
+	if run.Remote() {
+		opts = append(opts, trace.WithTimestamp(run.Now()))
+	}
+	within, span := t.tracer.Start(within, t.nameOf(run.Type()), opts...)
+	if !span.SpanContext().IsSampled() {
+		return t.silent(ctx, run, up, next)
+	}
 	recording := span.IsRecording()
 	run.SetTrace(traceOf(span.SpanContext()), recording)
 	if recording {
 		t.describe(span, run)
 		t.open.Store(run, span)
 	}
-	return next(ctx)
+	return next(within)
+}
+
+// silent goes on with a run that is not sampled. Its children and its retry are told so, and so are spans of its own code.
+func (t *Tracing) silent(ctx context.Context, run *worker.Run, up job.Trace, next func(context.Context) error) error {
+	if up.Parent == "" {
+		run.SetTrace(t.unsampled, false)
+		return next(trace.ContextWithSpan(ctx, t.silence))
+	}
+	run.SetTrace(up, false)
+	return next(trace.ContextWithRemoteSpanContext(ctx, spanContextOf(up)))
 }
 
 // before returns the trace of the last try of a job, which failed.
@@ -134,6 +166,9 @@ func (t *Tracing) describe(span trace.Span, run *worker.Run) {
 
 // WantsEnd implements worker.Selective.
 func (t *Tracing) WantsEnd(run *worker.Run) bool {
+	if !run.Trace().Sampled() {
+		return false
+	}
 	_, ok := t.open.Load(run)
 	return ok
 }
@@ -143,6 +178,9 @@ func (t *Tracing) Ended(end *worker.RunEnd) {
 	open, ok := t.open.LoadAndDelete(end.Run)
 	if !ok {
 		return
+	}
+	if end.Outcome == worker.Refused {
+		return // its client has to say something else: that is the run's span
 	}
 	span := open.(trace.Span)
 	for _, read := range end.Run.ReadTraces() {
@@ -162,6 +200,10 @@ func (t *Tracing) Ended(end *worker.RunEnd) {
 		span.SetStatus(codes.Error, "its data are encrypted: weir why tells the reason")
 	} else if failed {
 		record(span, end)
+	}
+	if end.Run.Remote() { // by the clock that told when it began
+		span.End(trace.WithTimestamp(end.Began.Add(end.Took)))
+		return
 	}
 	span.End()
 }

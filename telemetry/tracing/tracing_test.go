@@ -2,6 +2,7 @@ package tracing_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -87,6 +88,28 @@ func (w *Bill) Run(context.Context, *worker.Run) error {
 		}
 	}
 	return nil
+}
+
+// Relay passes one number on.
+type Relay struct {
+	In  port.In[int]
+	Out port.Out[int]
+}
+
+func (w *Relay) Run(context.Context, *worker.Run) error { return pass(w.In, w.Out) }
+
+// WorkerOptions implements worker.Configured.
+func (*Relay) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
+// Launcher starts a tree.
+type Launcher struct{ Tree port.Out[job.ID] }
+
+func (w *Launcher) Run(_ context.Context, run *worker.Run) error {
+	tree, err := run.Start(job.Single(&Relay{}, ""))
+	if err != nil {
+		return err
+	}
+	return errors.Join(tree.Write("in", 1), tree.Close("in"), w.Tree.Write(tree.ID()))
 }
 
 // Source writes without having read.
@@ -327,35 +350,6 @@ func TestBegins(t *testing.T) {
 	}
 }
 
-// TestNotSampled: of a trace that is not sampled there are no spans, in no later run either; what runs write carries it on.
-func TestNotSampled(t *testing.T) {
-	t.Parallel()
-	store, ctx := open(t, redistest.SharedRedis(t))
-	p, spans := recorder(t, sdk.WithSampler(sdk.NeverSample()))
-	all, kept := recorder(t) // which samples all
-	h := placed(ctx, t, store, p)
-	serving(ctx, t, store, all, []worker.Worker{&Order{}, &Ship{}, &Parcel{}}, func(ctx context.Context) error {
-		bill, err := job.NewClient(store).Find(ctx, string(h.ID())+"/bill")
-		if err != nil {
-			return err
-		}
-		if _, err := bill.WaitFor(ctx, func(i *job.Info) bool { p, _ := i.Port(port.Input, "in"); return p.Waiting == 1 }); err != nil {
-			return err
-		}
-		waiting, err := bill.Messages(ctx, port.Input, "in", 1)
-		if err != nil {
-			return err
-		}
-		if got, _ := waiting[0].Context[port.ContextTrace].(string); !strings.HasSuffix(got, "-00") {
-			t.Errorf("context %v: want a trace that is not sampled", waiting[0].Context)
-		}
-		return nil
-	})
-	if n := len(spans.GetSpans()) + len(kept.GetSpans()); n > 0 {
-		t.Errorf("%d spans, want none", n)
-	}
-}
-
 // TestLinks: a run that reads messages of several traces is linked to all of them, and in that of the first.
 func TestLinks(t *testing.T) {
 	t.Parallel()
@@ -476,5 +470,80 @@ func TestBesideOthers(t *testing.T) {
 	}
 	if n := all.ends.Load(); n != 1 || len(spans.GetSpans()) > 0 {
 		t.Errorf("told of %d ends, %d spans", n, len(spans.GetSpans()))
+	}
+}
+
+// TestRemote: the runs of clients that lease them are spans as those of engines, from when they began, also of one that failed; what they
+// write goes on with the trace. A commit that is refused, and one that is sent twice, leave nothing behind.
+func TestRemote(t *testing.T) {
+	t.Parallel()
+	store, ctx := open(t, redistest.SharedRedis(t))
+	p, spans := recorder(t)
+	g := graph.New("g")
+	a, b := graph.Add(g, "a", &Relay{}), graph.Add(g, "b", &Bill{})
+	graph.Connect(graph.Input[int](g, "in"), a.In)
+	graph.Connect(a.Out, b.In)
+	counts := &counter{}
+	leases, err := worker.NewLeases(worker.LeaseConfig{Store: store, Hooks: []worker.Hooks{tracing.New(store, p), counts}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(ctx)
+	over := make(chan error, 1)
+	go func() { over <- leases.Run(running) }()
+	defer func() {
+		if stop(); <-over != nil {
+			t.Error("the leases end with an error")
+		}
+	}()
+	take := func() string {
+		t.Helper()
+		all, err := leases.Take(ctx, worker.LeaseRequest{Types: []string{"Relay"}, Wait: patience})
+		if err != nil || len(all) != 1 {
+			t.Fatalf("leased %v, error %v", all, err)
+		}
+		return all[0].Ticket()
+	}
+	within, root := p.Tracer("test").Start(ctx, "checkout")
+	h, err := job.NewClient(store, tracing.Client()).Start(within, g, job.EnginesLater())
+	if err == nil {
+		err = errors.Join(h.Write(within, "in", 7), h.Close(within, "in"))
+	}
+	if root.End(); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Duration(0)
+	first := take()
+	if err := leases.Fail(ctx, first, worker.RunFailure{Error: "no paper", Read: map[string]int{"in": 1}, RetryAfter: &now}); err != nil {
+		t.Fatal(err)
+	}
+	ticket := take()
+	wrong := worker.Work{Write: []worker.Written{{Port: "outt", Messages: []json.RawMessage{json.RawMessage("7")}}}}
+	if err := leases.Commit(ctx, ticket, wrong); !errors.Is(err, job.ErrPort) {
+		t.Errorf("error %v, want one of the port", err)
+	}
+	work := worker.Work{Read: map[string]int{"in": 1}, Write: []worker.Written{{Port: "out", Messages: []json.RawMessage{json.RawMessage("7")}}}}
+	for range 2 {
+		if err := leases.Commit(ctx, ticket, work); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serving(ctx, t, store, p, []worker.Worker{&Bill{}}, func(ctx context.Context) error {
+		_, err := h.Wait(ctx)
+		return err
+	})
+	all := spans.GetSpans()
+	for i := range all {
+		if s := &all[i]; s.Name == "run Relay" && s.EndTime.Sub(s.StartTime) <= 0 {
+			t.Errorf("the span of a remote run took %s", s.EndTime.Sub(s.StartTime))
+		}
+	}
+	oneTrace(t, stubs(all))
+	const want = "checkout\n  run Relay <- checkout\n    run Bill <- run Relay\n  run Relay failed: no paper <- checkout\n"
+	if got := shape(stubs(all)); got != want {
+		t.Errorf("spans:\n%swant:\n%s", got, want)
+	}
+	if n := counts.ends.Load(); n != 3 {
+		t.Errorf("told of %d ends, want 3: a failed one, a refused one and one that was committed", n)
 	}
 }

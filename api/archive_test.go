@@ -1,0 +1,79 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/handler"
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// TestM28EntriesOfAClient lists jobs of a client, and purges those that are done; another client sees, and removes, none of them.
+func TestM28EntriesOfAClient(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	var added api.AddedPayloads
+	s.ask("POST", "/acme/job/mail/add", "one\ntwo\nthree").is(http.StatusOK, &added)
+	for n, outcome := range []statemachine.Event{statemachine.Complete, ""} {
+		snap, err := s.store.Begin(t.Context(), added.IDs[n], job.Begin{Token: job.RunToken("ENGINE-A"), Lease: time.Hour, Batch: 1, Bytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if outcome == "" {
+			continue
+		}
+		results, err := s.store.Commit(t.Context(), []job.Tx{{Deltas: []job.Delta{{Job: added.IDs[n], Token: snap.Token, Outcome: outcome}}}})
+		if err != nil || results[0].Refused != nil {
+			t.Fatal(err, results)
+		}
+	}
+	list := func(path string) (text string, next job.ID) {
+		t.Helper()
+		var page api.Entries
+		s.ask("GET", path, nil).is(http.StatusOK, &page)
+		for _, e := range page.Entries {
+			text += fmt.Sprint(e.Lock, " ", e.State, ", ")
+			if e.Type != "acme-mail" || (e.Lock == handler.Done) != (e.DT.Year() > 3000) {
+				t.Errorf("entry %+v", e)
+			}
+		}
+		return text, page.Next
+	}
+	for query, want := range map[string]string{
+		"": "__done done, ENGINE-A running,  ready, ", "?done=true": "__done done, ", "?done=false": "ENGINE-A running,  ready, ",
+		"?until=2020-01-01T00:00:00Z": "", "?since=2020-01-01T00:00:00Z&done=true": "__done done, ",
+	} {
+		if got, _ := list("/acme/job/mail/list" + query); got != want {
+			t.Errorf("list%s: %q, want %q", query, got, want)
+		}
+	}
+	first, next := list("/acme/job/mail/list?limit=1")
+	if rest, _ := list("/acme/job/mail/list?after=" + string(next)); first != "__done done, " || rest != "ENGINE-A running,  ready, " {
+		t.Errorf("pages %q, %q", first, rest)
+	}
+	if got, _ := list("/other/job/mail/list"); got != "" {
+		t.Errorf("another client sees %q", got)
+	}
+	s.ask("GET", "/acme/job/mail/list?after=x", nil).refuses(http.StatusUnprocessableEntity, "usage", "after")
+	for path, want := range map[string]int{"/other/job/mail/purge": 0, "/acme/job/mail/purge?until=2020-01-01T00:00:00Z": 0, "/acme/job/mail/purge": 1} {
+		var purged api.Purged
+		if s.ask("POST", path, nil).is(http.StatusOK, &purged); purged.Count != want {
+			t.Errorf("%s: %+v, want %d", path, purged, want)
+		}
+	}
+}
+
+// TestM28EntriesOfTokens refuses what the token of another namespace asks for.
+func TestM28EntriesOfTokens(t *testing.T) {
+	t.Parallel()
+	s, tenant, tokens := withTokens(t)
+	s.token = tokens[redisstore.TokenAdmin]
+	s.ask("GET", "/"+tenant+"/job/mail/list", nil).refuses(http.StatusForbidden, "forbidden", tenant)
+	s.ask("POST", "/"+tenant+"/job/mail/purge", nil).refuses(http.StatusForbidden, "forbidden", tenant)
+}

@@ -1,0 +1,85 @@
+package handler
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/weirworks/weir/job"
+)
+
+// Code is the class of how a run of a payload ended.
+type Code string
+
+// The codes. OK and FAILED are done, RETRY and ERROR are tried again.
+const (
+	Retry  Code = "retry"  // 1xx: it could not be done now, as was to be expected at times
+	OK     Code = "ok"     // 2xx
+	Failed Code = "failed" // 4xx: it ran, and cannot succeed
+	Error  Code = "error"  // 5xx: something unexpected
+)
+
+// CodeOf returns the code of a status; empty if it has none.
+func CodeOf(status int) Code {
+	switch {
+	case status >= 100 && status < 200:
+		return Retry
+	case status >= 200 && status < 300:
+		return OK
+	case status >= 400 && status < 500:
+		return Failed
+	case status >= 500 && status < 600:
+		return Error
+	}
+	return ""
+}
+
+// Done tells whether a payload with that code is not tried again.
+func (c Code) Done() bool { return c == OK || c == Failed }
+
+// StatusOfExit returns the status of a process that ended with an exit code, which exits may say.
+func StatusOfExit(code int, exits map[string]int) int {
+	if status, ok := exits[strconv.Itoa(code)]; ok {
+		return status
+	}
+	switch code {
+	case 0:
+		return 200
+	case 75: // EX_TEMPFAIL
+		return 199
+	}
+	return 500
+}
+
+// MaxResult is the size of the greatest result that is kept.
+const MaxResult = 16 << 20
+
+// Result is what came of the run of a payload.
+type Result struct {
+	Status int             `json:"status"`
+	Value  json.RawMessage `json:"result,omitempty"` // nil: none
+	Error  string          `json:"error,omitempty"`  // what was wrong, of codes other than OK
+	Output []string        `json:"-"`                // lines that were printed
+}
+
+// Follow is a job that a line of output asks for.
+type Follow struct {
+	Type    string
+	Payload string
+}
+
+// jobMark is what a line begins with that asks for a job.
+const jobMark = "J: "
+
+// ParseLine reads a line of output, without its newline. ok is false if it asks for no job: then it is one of the log.
+func ParseLine(line string) (f Follow, ok bool) {
+	rest, ok := strings.CutPrefix(line, jobMark)
+	if !ok {
+		return f, false
+	}
+	f.Type, f.Payload, ok = strings.Cut(rest, "|")
+	if !ok || job.CheckName("type", f.Type) != nil {
+		return Follow{}, false
+	}
+	return f, true
+}

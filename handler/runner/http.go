@@ -1,0 +1,122 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirworks/weir/handler"
+)
+
+// statusRE is the line of a reply that ends the payload that is next.
+var statusRE = regexp.MustCompile(`^[1-5][0-9][0-9]( .*)?$`)
+
+// ask runs a batch by a request. It ends all of its tasks.
+func (p *Pool) ask(tasks []*task) {
+	results, err := p.request(tasks)
+	for i, t := range tasks {
+		if err != nil {
+			t.fail(err)
+			continue
+		}
+		t.result = results[i]
+		t.done()
+	}
+}
+
+func (p *Pool) request(tasks []*task) ([]handler.Result, error) {
+	h, options := tasks[0].handler, tasks[0].options
+	limit := time.Duration(options.Timeout) * time.Duration(len(tasks))
+	ctx, cancel := context.WithTimeoutCause(p.ctx, limit, fmt.Errorf("no answer after %s", limit))
+	defer cancel()
+	var body bytes.Buffer
+	for _, t := range tasks {
+		var text string
+		if json.Unmarshal(t.Data, &text) == nil {
+			body.WriteString(text)
+		} else {
+			body.Write(t.Data)
+		}
+		body.WriteByte('\n')
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.Definition.Body, &body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	req.Header.Set("Weir-Type", h.Type)
+	req.Header.Set("Weir-Payloads", strconv.Itoa(len(tasks)))
+	if len(tasks) == 1 {
+		req.Header.Set("Idempotency-Key", tasks[0].ID)
+	}
+	client := p.cfg.HTTP.Client(0)
+	defer client.CloseIdleConnections()
+	res, err := client.Do(req)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, err
+	}
+	defer res.Body.Close()
+	most := int64(handler.MaxResult)
+	text, err := io.ReadAll(io.LimitReader(res.Body, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	if int64(len(text)) > most {
+		return nil, fmt.Errorf("the answer has more than %d bytes", most)
+	}
+	return replies(len(tasks), res.StatusCode, string(text))
+}
+
+// replies reads an answer to n payloads: a line with a status, and perhaps a result, ends each, and those before it are what it printed. An
+// answer to a single payload needs no such line: then its status is the answer's, and its result the body.
+func replies(n, status int, text string) ([]handler.Result, error) {
+	all := make([]handler.Result, 0, n)
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if !statusRE.MatchString(line) || status/100 != 2 {
+			lines = append(lines, line)
+			continue
+		}
+		code, result, _ := strings.Cut(line, " ")
+		one := handler.Result{Output: lines, Value: valueOf(result)}
+		one.Status, _ = strconv.Atoi(code)
+		all, lines = append(all, one), nil
+	}
+	switch {
+	case len(all) == n:
+		return all, nil
+	case n == 1 && len(all) == 0 && handler.CodeOf(status) != "":
+		one := handler.Result{Status: status, Value: valueOf(text)}
+		if handler.CodeOf(status) != handler.OK {
+			one.Error = "the answer has status " + strconv.Itoa(status)
+		}
+		return []handler.Result{one}, nil
+	case status/100 != 2:
+		return nil, fmt.Errorf("the answer has status %d", status)
+	}
+	return nil, fmt.Errorf("the answer has %d lines with a status, for %d payloads", len(all), n)
+}
+
+// valueOf is a text as a result: as JSON if it is that.
+func valueOf(text string) json.RawMessage {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil
+	}
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	raw, _ := json.Marshal(strings.ToValidUTF8(text, "\uFFFD")) // a string always can be
+	return raw
+}

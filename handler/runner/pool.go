@@ -1,0 +1,375 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirworks/weir/component"
+	"github.com/weirworks/weir/handler"
+	"github.com/weirworks/weir/internal/sandbox"
+	"github.com/weirworks/weir/job"
+)
+
+// Config says how a Pool runs handlers. Its zero value works.
+type Config struct {
+	// Processes is how many run payloads at a time. Zero means twice the number of CPUs, and at least 4. One type has at most half of them.
+	Processes int
+	// Warm is how many processes wait for more payloads at most. Zero means four times Processes.
+	Warm int
+	// Requests is how many batches of handlers of lang http go on at a time. Zero means 64.
+	Requests int
+	// Commands are the programs of languages, with arguments in front of the code. Those for sh and x-… get a script as their last
+	// argument. Missing ones of node, python and sh are looked up in PATH; nothing else is ever started.
+	Commands map[string][]string
+	// Network lets handlers use the network that ask for it.
+	Network bool
+	// HTTP says which servers handlers of lang http may ask.
+	HTTP component.HTTPPolicy
+	// Secret returns a secret by its name. Nil: there are none.
+	Secret func(name string) (value string, ok bool)
+	// Logger gets what no job can be told. Nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// defaultCommands are those of languages that need not be configured.
+var defaultCommands = map[string][]string{handler.Node: {"node"}, handler.Python: {"python3"}, handler.Shell: {"sh", "-c"}}
+
+// Validate names what is wrong. The error wraps job.ErrConfig.
+func (c *Config) Validate() error {
+	for name, n := range map[string]int{"Processes": c.Processes, "Warm": c.Warm, "Requests": c.Requests} {
+		if n < 0 {
+			return fmt.Errorf("%w of handlers: %s %d: use a positive number", job.ErrConfig, name, n)
+		}
+	}
+	for lang, argv := range c.Commands {
+		d := handler.Definition{Lang: lang, Body: "x"}
+		if lang == handler.HTTP || d.Validate() != nil {
+			return fmt.Errorf("%w of handlers: command of language %.40q: use node, python, sh or x-NAME", job.ErrConfig, lang)
+		}
+		if len(argv) == 0 || argv[0] == "" {
+			return fmt.Errorf("%w of handlers: the command of language %s is empty", job.ErrConfig, lang)
+		}
+	}
+	return nil
+}
+
+func (c *Config) setDefaults() {
+	or := func(v *int, n int) {
+		if *v == 0 {
+			*v = n
+		}
+	}
+	or(&c.Processes, max(2*runtime.GOMAXPROCS(0), 4))
+	or(&c.Warm, 4*c.Processes)
+	or(&c.Requests, 64)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+}
+
+// Payload is what a handler is to run.
+type Payload struct {
+	ID   string
+	Try  int
+	Data json.RawMessage
+}
+
+// Pool runs payloads. It is safe for concurrent use, and is to be closed.
+type Pool struct {
+	cfg       Config
+	abilities sandbox.Abilities
+	dir       string          // of the directories of processes
+	lock      *os.File        // of dir, while this process lives
+	ctx       context.Context //nolint:containedctx // the parent of all that its processes do
+	stop      context.CancelFunc
+
+	mu      sync.Mutex
+	lanes   [2]*lane // of processes, and of requests
+	idle    []*process
+	running sync.WaitGroup
+}
+
+// lane is what waits for places of one kind, by the key of its type: the tenant, a byte 0, and the type.
+type lane struct {
+	sched  handler.Scheduler
+	queues map[string][]*task
+	busy   map[string]int // batches of each type
+	total  int
+	most   int // batches at a time
+	each   int // … of one type
+}
+
+// task is one payload that waits or runs.
+type task struct {
+	Payload
+	handler *handler.Stored
+	options handler.Options
+	ctx     context.Context //nolint:containedctx // of who waits for it
+	put     int             // how often its process died before it came to it
+	result  handler.Result
+	done    func()
+}
+
+// New returns a pool. What the machine cannot do of a sandbox is told to the logger once something runs.
+func New(cfg Config) (*Pool, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.setDefaults()
+	dir, lock, err := ownDirectory(os.TempDir())
+	if err != nil {
+		return nil, fmt.Errorf("a directory for handlers: %w", err)
+	}
+	p := &Pool{cfg: cfg, abilities: sandbox.Probe(), dir: dir, lock: lock}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	for i, most := range []int{cfg.Processes, cfg.Requests} {
+		p.lanes[i] = &lane{queues: map[string][]*task{}, busy: map[string]int{}, most: most, each: max(most/2, 1)}
+		p.lanes[i].sched.Batch = p.lanes[i].batch
+		p.lanes[i].sched.Tenant = func(key string) string { tenant, _, _ := strings.Cut(key, "\x00"); return tenant }
+	}
+	return p, nil
+}
+
+// Abilities is what the machine can do of a sandbox, and Missing what it cannot, in a line each.
+func (p *Pool) Abilities() (has string, missing []string) {
+	return p.abilities.String(), p.abilities.Missing()
+}
+
+// Close kills all processes and returns when they have ended. Payloads that wait or run end with an error.
+func (p *Pool) Close() error {
+	p.stop()
+	p.mu.Lock()
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	for _, one := range idle {
+		one.end()
+	}
+	p.running.Wait()
+	return errors.Join(os.RemoveAll(p.dir), p.lock.Close())
+}
+
+// errClosed is the error of payloads that the end of the pool cuts off.
+var errClosed = errors.New("the runner of handlers is stopping")
+
+// Do runs payloads of a handler, of which others may be in the same batches, and returns what came of them, in their order. The error says only
+// that they were not waited for.
+func (p *Pool) Do(ctx context.Context, h *handler.Stored, payloads []Payload) ([]handler.Result, error) {
+	if err := p.ctx.Err(); err != nil {
+		return nil, errClosed
+	}
+	options := h.Definition.WithDefaults()
+	tasks := make([]*task, len(payloads))
+	var all sync.WaitGroup
+	all.Add(len(payloads))
+	for i := range payloads {
+		tasks[i] = &task{Payload: payloads[i], handler: h, options: options, ctx: ctx, done: sync.OnceFunc(all.Done)}
+	}
+	l, key := p.lane(h), h.Definition.Prefix+"\x00"+h.Type
+	p.mu.Lock()
+	l.queues[key] = append(l.queues[key], tasks...)
+	p.dispatch(l)
+	p.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { all.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		p.drop(l, key, tasks)
+		return nil, context.Cause(ctx)
+	case <-p.ctx.Done():
+		p.drop(l, key, tasks)
+		return nil, errClosed
+	}
+	results := make([]handler.Result, len(tasks))
+	for i, t := range tasks {
+		results[i] = t.result
+	}
+	return results, nil
+}
+
+func (p *Pool) lane(h *handler.Stored) *lane {
+	if h.Definition.Lang == handler.HTTP {
+		return p.lanes[1]
+	}
+	return p.lanes[0]
+}
+
+// drop takes tasks out that wait, as nobody waits for them.
+func (p *Pool) drop(l *lane, key string, tasks []*task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.queues[key] = slices.DeleteFunc(l.queues[key], func(t *task) bool { return slices.Contains(tasks, t) })
+	for _, t := range tasks {
+		t.done()
+	}
+}
+
+// batch is how many payloads of a type one batch has: those in front that are of one version.
+func (l *lane) batch(key string) int {
+	q := l.queues[key]
+	n := 0
+	for n < len(q) && n < q[0].options.Batch && q[n].handler.Version == q[0].handler.Version {
+		n++
+	}
+	return n
+}
+
+// dispatch starts batches while there is room. p.mu is held.
+func (p *Pool) dispatch(l *lane) {
+	for l.total < l.most && p.ctx.Err() == nil {
+		waiting := map[string]int{}
+		for key, q := range l.queues {
+			if len(q) == 0 {
+				delete(l.queues, key)
+			} else if l.busy[key] < l.each {
+				waiting[key] = len(q)
+			}
+		}
+		key, n := l.sched.Pick(waiting)
+		if n == 0 {
+			return
+		}
+		tasks := slices.Clone(l.queues[key][:n])
+		l.queues[key] = l.queues[key][n:]
+		l.sched.Started(key, n)
+		l.busy[key]++
+		l.total++
+		p.running.Go(func() { p.run(l, key, tasks) })
+	}
+}
+
+// run runs a batch.
+func (p *Pool) run(l *lane, key string, tasks []*task) {
+	var rest []*task
+	if tasks[0].handler.Definition.Lang == handler.HTTP {
+		p.ask(tasks)
+	} else {
+		rest = p.runBatch(tasks)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.sched.Stopped(key, len(tasks))
+	if l.busy[key]--; l.busy[key] == 0 {
+		delete(l.busy, key)
+	}
+	l.total--
+	if len(rest) > 0 {
+		l.queues[key] = append(rest, l.queues[key]...)
+	}
+	p.dispatch(l)
+}
+
+// maxPut is how often a payload is put back because a process died before it came to it.
+const maxPut = 10
+
+// runBatch runs a batch in a process. It returns those payloads that the process did not come to.
+func (p *Pool) runBatch(tasks []*task) (rest []*task) {
+	proc, err := p.process(tasks[0])
+	if err != nil {
+		for _, t := range tasks {
+			t.fail(err)
+		}
+		return nil
+	}
+	done, err := proc.batch(tasks)
+	if err == nil {
+		p.keep(proc)
+		return nil
+	}
+	proc.end()
+	if done == len(tasks) { // the end of the batch is nobody's
+		return nil
+	}
+	tasks[done].fail(err)
+	for _, t := range tasks[done+1:] {
+		if t.put++; t.put > maxPut {
+			t.fail(fmt.Errorf("%d processes died before they came to it; the last: %w", t.put, err))
+			continue
+		}
+		rest = append(rest, t)
+	}
+	return rest
+}
+
+// fail ends a task with an error of its process.
+func (t *task) fail(err error) {
+	t.result = handler.Result{Status: 500, Error: err.Error()}
+	if d := new(death); errors.As(err, &d) {
+		t.result.Output = d.output
+	}
+	t.done()
+}
+
+// process returns a process for a task: a warm one, or a new one.
+func (p *Pool) process(t *task) (*process, error) {
+	p.mu.Lock()
+	var old []*process
+	var warm *process
+	p.idle = slices.DeleteFunc(p.idle, func(one *process) bool {
+		switch {
+		case one.handler.Type != t.handler.Type:
+			return false
+		case one.handler.Version < t.handler.Version, one.gone():
+			old = append(old, one)
+			return true
+		case one.handler.Version == t.handler.Version && warm == nil:
+			warm = one
+			return true
+		}
+		return false
+	})
+	p.mu.Unlock()
+	for _, one := range old {
+		one.end()
+	}
+	if warm != nil {
+		warm.expiry.Stop()
+		return warm, nil
+	}
+	return p.start(t)
+}
+
+// keep lets a process wait for more payloads, unless it has had its share.
+func (p *Pool) keep(proc *process) {
+	if proc.ran >= proc.options.Recycle || p.ctx.Err() != nil {
+		proc.end()
+		return
+	}
+	p.mu.Lock()
+	var out *process
+	if len(p.idle) >= p.cfg.Warm {
+		out, p.idle = p.idle[0], slices.Delete(p.idle, 0, 1)
+	}
+	p.idle = append(p.idle, proc)
+	proc.expiry = time.AfterFunc(time.Duration(proc.options.Idle), func() { p.expire(proc) })
+	p.mu.Unlock()
+	if out != nil {
+		out.end()
+	}
+	if p.ctx.Err() != nil {
+		p.expire(proc)
+	}
+}
+
+// expire ends a process that has waited for long enough, if it still does.
+func (p *Pool) expire(proc *process) {
+	p.mu.Lock()
+	i := slices.Index(p.idle, proc)
+	if i >= 0 {
+		p.idle = slices.Delete(p.idle, i, i+1)
+	}
+	p.mu.Unlock()
+	if i >= 0 {
+		proc.end()
+	}
+}

@@ -1,0 +1,97 @@
+// What a process of node runs: see internal/sandbox, Serve, for what goes through its pipes.
+'use strict'
+const fs = require('fs')
+const vm = require('vm')
+const AsyncFunction = (async () => {}).constructor
+globalThis.require = require
+let hello, body, beforeEach, afterEach, token
+
+function tell (done) {
+  const text = Buffer.from(JSON.stringify(done) + '\n')
+  for (let at = 0; at < text.length;) at += fs.writeSync(3, text, at)
+}
+
+function failed (id, err) {
+  const known = Boolean(err) && Number.isInteger(err.status) && err.status >= 100 && err.status < 600
+  const error = String((err && (known ? err.message : err.stack)) || err)
+  return { id, status: known ? err.status : 500, error, thrown: !known }
+}
+
+async function one (job, start) {
+  if (start) return { ...start, id: job.id }
+  const j = {
+    id: job.id, try: job.try, status: 200,
+    retry (why) { throw Object.assign(new Error(why), { status: 199 }) },
+    fail (why) { throw Object.assign(new Error(why), { status: 400 }) }
+  }
+  try {
+    const result = await body(job.payload, j)
+    const done = { id: job.id, status: j.status }
+    if (result !== undefined) done.result = result
+    if (j.error !== undefined) done.error = String(j.error)
+    return fit(done)
+  } catch (err) {
+    return failed(job.id, err)
+  }
+}
+
+// fit takes a result out that is too large.
+function fit (done) {
+  const size = done.result === undefined ? 0 : Buffer.byteLength(JSON.stringify(done.result) || '')
+  if (size <= hello.maxResult) return done
+  return { id: done.id, status: 413, error: `the result has ${size} bytes, at most ${hello.maxResult} are kept` }
+}
+
+async function part (fn, size) {
+  try {
+    if (fn) await fn({ size })
+  } catch (err) {
+    return failed('', err)
+  }
+}
+
+// lines gives one line of standard input after the other.
+async function * lines () {
+  let rest = []
+  for await (const chunk of process.stdin) {
+    let from = 0
+    for (let to; (to = chunk.indexOf(10, from)) >= 0; from = to + 1) {
+      rest.push(chunk.subarray(from, to))
+      yield Buffer.concat(rest).toString()
+      rest = []
+    }
+    rest.push(chunk.subarray(from))
+  }
+}
+
+async function main () {
+  const input = lines()
+  const read = async () => {
+    const line = await input.next()
+    if (line.done) process.exit(0)
+    return JSON.parse(line.value)
+  }
+  hello = await read()
+  token = hello.token
+  try {
+    if (hello.before) await vm.runInThisContext(hello.before, { filename: 'before' })
+    body = new AsyncFunction('payload', 'job', hello.body)
+    if (hello.beforeEach) beforeEach = new AsyncFunction('batch', hello.beforeEach)
+    if (hello.afterEach) afterEach = new AsyncFunction('batch', hello.afterEach)
+  } catch (err) {
+    return tell(failed('', err))
+  }
+  tell({ id: '', status: 200 })
+  for (;;) {
+    const { batch } = await read()
+    const start = await part(beforeEach, batch)
+    for (let n = 0; n < batch; n++) {
+      const job = await read()
+      const done = await one(job, start)
+      process.stdout.write('\0weir ' + token + ' ' + job.id + '\n')
+      tell(done)
+    }
+    tell((await part(afterEach, batch)) || { id: '', status: 200 })
+  }
+}
+main()

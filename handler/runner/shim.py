@@ -1,0 +1,103 @@
+# What a process of Python runs: see internal/sandbox, Serve, for what goes through its pipes.
+import ast, json, os, sys, traceback
+
+results = os.fdopen(3, "wb", buffering=0)
+
+
+class Stop(Exception):
+    def __init__(self, status, why):
+        super().__init__(why)
+        self.status = status
+
+
+class Job:
+    def __init__(self, id, attempt):
+        self.id, self.attempt, self.status, self.error = id, attempt, 200, None
+
+    def retry(self, why=""):
+        raise Stop(199, why)
+
+    def fail(self, why=""):
+        raise Stop(400, why)
+
+
+def tell(done):
+    text = memoryview((json.dumps(done) + "\n").encode())
+    while text:
+        text = text[results.write(text):]
+
+
+def failed(id, err):
+    status = getattr(err, "status", None)
+    known = isinstance(status, int) and 100 <= status < 600
+    text = str(err)
+    if not known:  # its first line is the reason that is shown
+        text = "".join(traceback.format_exception_only(err)).strip().split("\n")[-1] + "\n" + "".join(traceback.format_exception(err))
+    return {"id": id, "status": status if known else 500, "error": text, "thrown": not known}
+
+
+def function(name, args, code):
+    """Makes a function of code, which may return."""
+    tree = ast.parse("def %s(%s): pass" % (name, args))
+    tree.body[0].body = ast.parse(code, name).body or tree.body[0].body
+    space = {}
+    exec(compile(tree, name, "exec"), context, space)
+    return space[name]
+
+
+context = {"__name__": "__handler__"}
+
+
+def one(job, start):
+    if start:
+        return dict(start, id=job["id"])
+    j = Job(job["id"], job["try"])
+    try:
+        result = body(job["payload"], j)
+        done = {"id": j.id, "status": j.status}
+        if j.error is not None:
+            done["error"] = str(j.error)
+        if result is not None:
+            done["result"] = result
+            size = len(json.dumps(result, ensure_ascii=False, separators=(",", ":")).encode())
+            if size > hello["maxResult"]:
+                return {"id": j.id, "status": 413, "error": "the result has %d bytes, at most %d are kept" % (size, hello["maxResult"])}
+        return done
+    except Exception as err:
+        return failed(job["id"], err)
+
+
+def part(fn, size):
+    try:
+        if fn:
+            fn(size)
+    except Exception as err:
+        return failed("", err)
+
+
+def read():
+    line = sys.stdin.buffer.readline()
+    if not line:
+        sys.exit(0)
+    return json.loads(line)
+
+
+hello = read()
+try:
+    exec(compile(hello["before"], "before", "exec"), context)
+    body = function("body", "payload, job", hello["body"])
+    before_each = function("before_each", "batch", hello["beforeEach"]) if hello["beforeEach"] else None
+    after_each = function("after_each", "batch", hello["afterEach"]) if hello["afterEach"] else None
+except Exception as err:
+    tell(failed("", err))
+    sys.exit(0)
+tell({"id": "", "status": 200})
+while True:
+    size = read()["batch"]
+    start = part(before_each, size)
+    for _ in range(size):
+        job = read()
+        done = one(job, start)
+        print("\0weir %s %s" % (hello["token"], job["id"]), flush=True)
+        tell(done)
+    tell(part(after_each, size) or {"id": "", "status": 200})

@@ -1,0 +1,319 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/handler"
+	"github.com/weirworks/weir/handler/runner"
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/worker"
+)
+
+// house is a namespace with a service of handlers.
+type house struct {
+	testing.TB
+	store  *redisstore.Store
+	client *job.Client
+}
+
+// newHouse starts one that ends with the test.
+func newHouse(t testing.TB, handlers map[string]handler.Definition) *house {
+	t.Helper()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	h := &house{TB: t, store: store, client: job.NewClient(store)}
+	for name, d := range handlers {
+		h.set(name, d)
+	}
+	h.serve()
+	return h
+}
+
+// serve starts the service.
+func (h *house) serve() {
+	h.Helper()
+	s, err := runner.NewService(runner.ServiceConfig{Store: h.store, Pool: newPool(h.TB, nil), Engine: worker.Config{Logger: slog.New(slog.DiscardHandler)}})
+	h.check(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	h.Cleanup(func() {
+		cancel()
+		h.check(<-done)
+	})
+}
+
+func (h *house) check(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *house) set(name string, d handler.Definition) {
+	h.Helper()
+	_, err := handler.Set(context.Background(), h.store, name, d)
+	h.check(err)
+}
+
+// add makes a job for a payload.
+func (h *house) add(name, payload string) *job.Handle {
+	h.Helper()
+	handle, err := h.client.Create(context.Background(), job.New{Type: name})
+	h.check(err)
+	h.check(handle.Write(context.Background(), "in", payload))
+	return handle
+}
+
+// until waits for a condition.
+func (h *house) until(what string, ok func() bool) {
+	h.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			h.Fatalf("it did not happen: %s", what)
+		}
+	}
+}
+
+// ended waits until a job has settled.
+func (h *house) ended(handle *job.Handle) *job.Info {
+	h.Helper()
+	var info *job.Info
+	h.until("the job ends", func() bool {
+		i, err := handle.Info(context.Background())
+		h.check(err)
+		info = i
+		return i.Status == job.Completed || i.Status == job.Failed
+	})
+	return info
+}
+
+// outcome is what is kept of a job.
+func (h *house) outcome(handle *job.Handle) (o runner.Outcome) {
+	h.Helper()
+	state, err := handle.State(context.Background(), runner.StateResult)
+	h.check(err)
+	h.check(json.Unmarshal(state[runner.StateResult], &o))
+	return o
+}
+
+// of returns the jobs of a type.
+func (h *house) of(name string) (all []*job.Handle) {
+	h.Helper()
+	for info, err := range h.client.Jobs(context.Background(), job.Filter{Type: name}) {
+		h.check(err)
+		handle, err := h.client.Find(context.Background(), string(info.ID))
+		h.check(err)
+		all = append(all, handle)
+	}
+	return all
+}
+
+func js(body string, o ...handler.Options) handler.Definition {
+	d := handler.Definition{Lang: handler.Node, Body: body}
+	if len(o) > 0 {
+		d.Options = o[0]
+	}
+	return d
+}
+
+// quick are options by which a payload is tried again soon.
+func quick(tries int) handler.Options {
+	return handler.Options{Tries: tries, Delay: handler.Duration(10 * time.Millisecond), MaxDelay: handler.Duration(20 * time.Millisecond)}
+}
+
+func TestM09M11RetriesAndEnds(t *testing.T) {
+	t.Parallel()
+	short := quick(0)
+	short.Total = handler.Duration(300 * time.Millisecond)
+	h := newHouse(t, map[string]handler.Definition{
+		"ok": js("return {n: 1}"), "failed": js("job.status = 404; job.error = 'no such order'"), "later": js("if (job.try < 3) job.retry('busy'); return job.try", quick(0)),
+		"error": js("if (job.try < 3) throw new Error('oh'); return job.try", quick(0)),
+		"count": js("job.retry('busy')", quick(4)), "time": js("job.retry('busy')", short),
+	})
+	for name, want := range map[string]string{"ok": `ok 200 {"n":1} `, "failed": "failed 404  no such order", "later": "ok 200 3 ", "error": "ok 200 3 "} {
+		handle := h.add(name, "x")
+		info := h.ended(handle)
+		o := h.outcome(handle)
+		if got := fmt.Sprint(o.Code, " ", o.Status, " ", string(o.Result), " ", o.Error); got != want || info.Status != job.Completed {
+			t.Errorf("%s: %s, %s; want %s, completed", name, got, info.Status, want)
+		}
+	}
+	for name, want := range map[string]string{"count": "tried 4 times, as often as it may", "time": "as long as it may"} {
+		if info := h.ended(h.add(name, "x")); info.Status != job.Failed || !strings.Contains(info.Reason, want) || !strings.Contains(info.Reason, "busy") {
+			t.Errorf("%s: %s, %q; want %q", name, info.Status, info.Reason, want)
+		}
+	}
+}
+
+func TestM12LinesBecomeJobs(t *testing.T) {
+	t.Parallel()
+	sender := js("console.log('J: type2|hello'); console.log('J:x|y'); console.log(' J: x|y'); console.log('j: x|y'); if (payload == 'fail') job.status = 400; if (payload == 'retry' && job.try == 1) job.retry('no')", quick(0))
+	sender.Prefix = "acme-"
+	h := newHouse(t, map[string]handler.Definition{"acme-type1": sender, "acme-type2": js("return payload")})
+	for n, payload := range []string{"ok", "fail", "retry"} {
+		handle := h.add("acme-type1", payload)
+		defer func() { // the job says where it came from
+			n := 0
+			for info, err := range h.client.Jobs(t.Context(), job.Filter{Labels: map[string]string{runner.LabelFrom: string(handle.ID())}}) {
+				h.check(err)
+				if n++; info.Type != "acme-type2" {
+					t.Errorf("%s follows", info.Type)
+				}
+			}
+			if n != 1 {
+				t.Errorf("%d jobs follow", n)
+			}
+		}()
+		h.ended(handle)
+		h.until("one more job of type2", func() bool { return len(h.of("acme-type2")) >= n+1 })
+		if n := len(h.of("acme-type2")); n != map[string]int{"ok": 1, "fail": 2, "retry": 3}[payload] {
+			t.Errorf("after %s: %d jobs of type2", payload, n)
+		}
+		logs, err := handle.Logs(t.Context(), 100)
+		h.check(err)
+		text := ""
+		for _, entry := range logs {
+			text += string(entry.Entry) + " "
+		}
+		if !strings.Contains(text, "J:x|y") || !strings.Contains(text, "j: x|y") || strings.Contains(text, "type2") {
+			t.Errorf("log: %s", text)
+		}
+	}
+	for _, handle := range h.of("acme-type2") {
+		h.ended(handle)
+		if o := h.outcome(handle); string(o.Result) != `"hello"` {
+			t.Errorf("payload %s", o.Result)
+		}
+	}
+}
+
+func TestM20NewestVersion(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, map[string]handler.Definition{"t": js("return 1")})
+	h.ended(h.add("t", "x"))
+	h.set("t", js("return 2"))
+	got, err := handler.Get(t.Context(), h.store, "t", 0)
+	if err != nil || got.Version != 2 || got.Definition.Body != "return 2" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	h.until("the new version runs", func() bool {
+		handle := h.add("t", "x")
+		h.ended(handle)
+		return string(h.outcome(handle).Result) == "2"
+	})
+	h.check(handler.Delete(t.Context(), h.store, "t"))
+	if _, err := handler.Get(t.Context(), h.store, "t", 0); err == nil {
+		t.Error("it is still there")
+	}
+}
+
+// TestM21JobsWithoutAHandler are tried again until there is one, or their time is up.
+func TestM21JobsWithoutAHandler(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	h.check(handler.Expect(t.Context(), h.store, "later"))
+	handle := h.add("later", "x")
+	h.until("it has been tried", func() bool {
+		info, err := handle.Info(t.Context())
+		h.check(err)
+		failures, err := handle.Failures(t.Context())
+		h.check(err)
+		return info.Tries > 0 && strings.Contains(failures[0].Error, "the type has no handler")
+	})
+	h.set("later", js("return payload"))
+	if info := h.ended(handle); info.Status != job.Completed || string(h.outcome(handle).Result) != `"x"` {
+		t.Errorf("%s", info.Status)
+	}
+}
+
+func TestM27ResultsFollow(t *testing.T) {
+	t.Parallel()
+	then := handler.Options{Then: "type2"}
+	h := newHouse(t, map[string]handler.Definition{
+		"ok": js("return 'R'", then), "failed": js("job.status = 400; return 'R'", then),
+		"large": js("return 'é'.repeat((16 << 19) - 1)", then), "over": js("return 'x'.repeat((16 << 20) - 1)", then),
+		"type2": js("return [payload.length, payload.slice(0, 2)]"),
+	})
+	h.ended(h.add("failed", "x"))
+	over := h.add("over", "x")
+	h.ended(over)
+	if o := h.outcome(over); o.Status != 413 || o.Code != handler.Failed || o.Result != nil || !strings.Contains(o.Error, "the result has 16777217 bytes, at most 16777216 are kept") {
+		t.Errorf("16 MiB and a byte: %+v", o)
+	}
+	if n := len(h.of("type2")); n != 0 {
+		t.Fatalf("%d jobs follow results that failed", n)
+	}
+	h.ended(h.add("ok", "x"))
+	large := h.add("large", "x")
+	if info := h.ended(large); info.Status != job.Completed {
+		t.Fatalf("16 MiB: %s", info.Reason)
+	}
+	if o := h.outcome(large); o.Bytes != 16<<20 || o.Large == nil {
+		t.Errorf("16 MiB: %+v", o)
+	}
+	h.until("two jobs follow", func() bool { return len(h.of("type2")) == 2 })
+	var got []string
+	for _, handle := range h.of("type2") {
+		h.ended(handle)
+		got = append(got, string(h.outcome(handle).Result))
+	}
+	slices.Sort(got)
+	if want := []string{`[1,"R"]`, `[8388607,"éé"]`}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("results %s, want %s", got, want)
+	}
+}
+
+// TestHandlersInAGraph wires handlers of two languages. Payloads that fail go to the port err.
+func TestHandlersInAGraph(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, map[string]handler.Definition{
+		"double": js("if (payload < 0) job.fail('negative'); return 2 * payload"),
+		"add":    {Lang: handler.Python, Body: "return payload + 1"},
+	})
+	g := graph.New("numbers")
+	for _, name := range []string{"double", "add"} {
+		info, err := h.store.Type(t.Context(), job.DefaultQueue, name)
+		h.check(err)
+		w, err := job.NewRegistered(info, nil)
+		h.check(err)
+		graph.AddWorker(g, name, w)
+	}
+	graph.WireInput(g, "in", "double.in")
+	graph.Wire(g, "double.out", "add.in")
+	graph.WireExport(g, "out", "add.out")
+	graph.WireExport(g, "err", "double.err")
+	top, err := h.client.Start(t.Context(), g)
+	h.check(err)
+	const many = 500
+	for n := range many {
+		h.check(top.Write(t.Context(), "in", n-1))
+	}
+	h.check(top.Close(t.Context(), "in"))
+	if info := h.ended(top); info.Status != job.Completed {
+		t.Fatalf("%s: %s", info.Status, info.Reason)
+	}
+	for n := range many - 1 {
+		var got int
+		if ok, err := top.Read(t.Context(), "out", &got); err != nil || !ok || got != 2*n+1 {
+			t.Fatalf("message %d is %d, %v, %v", n, got, ok, err)
+		}
+	}
+	var bad runner.Rejected
+	if ok, err := top.Read(t.Context(), "err", &bad); err != nil || !ok || bad.Status != 400 || bad.Error == "" || string(bad.Data) != "-1" {
+		t.Errorf("on err: %+v, %v, %v", bad, ok, err)
+	}
+}

@@ -1,0 +1,156 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirworks/weir/port"
+)
+
+// maxOrigin is how many runs Origin names at most: of a message that many others led to, the nearest.
+const maxOrigin = 500
+
+// Origin is where a message came from.
+type Origin struct {
+	// Steps are the runs, and acts from outside, that led to the message, the latest first: the one that sent it, those that
+	// sent what that run had read, and so on.
+	Steps []RunEntry
+	// Missing are messages that were read on the way and of which the log of the tree does not tell who sent them.
+	Missing []Movement
+	// Trimmed says what is gone of the log. It is asked for only if messages are Missing.
+	Trimmed Trimmed
+	// More is true if there are more steps than an Origin names.
+	More bool
+}
+
+// Trace tells where the n-th message that ever came to a port (the first is 0) came from: the steps of its Origin.
+func (h *Handle) Trace(ctx context.Context, dir port.Dir, name string, n int64) ([]RunEntry, error) {
+	o, err := h.Origin(ctx, dir, name, n)
+	if err != nil {
+		return nil, err
+	}
+	return o.Steps, nil
+}
+
+// Origin tells where the n-th message that ever came to a port (the first is 0) came from, as far as the log of the tree goes
+// back. It reads the log from its end, and stops where the first message of the path was sent from outside. A run that read several
+// messages before it wrote one has all of them on the path: the log does not tell which of them it was made of.
+func (h *Handle) Origin(ctx context.Context, dir port.Dir, name string, n int64) (*Origin, error) {
+	if _, err := h.Info(ctx); err != nil {
+		return nil, err
+	}
+	o := &Origin{}
+	want := wanted{}
+	want.add(Movement{Job: h.id, Dir: dir, Port: name, From: n, N: 1})
+	for before, more := "", true; more; {
+		page, err := h.store.LogBack(ctx, h.id.Tree(), before, logPage)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			before = page[i].Position
+			// A message is sent before it is read, so what sent it stands before what read it.
+			if page[i].Run == nil || !want.sent(page[i].Run.Sent) {
+				continue
+			}
+			if o.More = len(o.Steps) == maxOrigin; o.More {
+				return o, nil
+			}
+			o.Steps = append(o.Steps, *page[i].Run)
+			want.read(page[i].Run)
+		}
+		more = len(page) == logPage && len(want) > 0
+	}
+	if o.Missing = want.all(); len(o.Missing) == 0 {
+		return o, nil
+	}
+	var err error
+	if o.Trimmed, err = h.store.LogTrimmed(ctx, h.id.Tree()); err == nil && len(o.Steps) == 0 {
+		err = h.untraced(name, n, o.Trimmed)
+	}
+	return o, err
+}
+
+// untraced is the error about a message whose sender the log does not tell.
+func (h *Handle) untraced(name string, n int64, t Trimmed) error {
+	gone := ""
+	if t.Entries > 0 {
+		gone = fmt.Sprintf("; its first %d entries, of before %s, are gone", t.Entries, t.Since.Format(time.RFC3339))
+	}
+	return fmt.Errorf("%w: the log of job %s does not say who sent message %d of port %q%s", ErrNotFound, h.id, n, name, gone)
+}
+
+// place is a port of a job.
+type place struct {
+	job  ID
+	dir  port.Dir
+	name string
+}
+
+// stretch is the messages of a port from a number on, up to another one.
+type stretch struct{ from, to int64 }
+
+// wanted are messages whose senders are looked for.
+type wanted map[place][]stretch
+
+func placeOf(m *Movement) (place, stretch) {
+	return place{m.Job, m.Dir, m.Port}, stretch{m.From, m.From + int64(m.N)}
+}
+
+func (w wanted) add(m Movement) {
+	if at, s := placeOf(&m); s.from < s.to {
+		w[at] = append(w[at], s)
+	}
+}
+
+// read adds what a run read.
+func (w wanted) read(e *RunEntry) {
+	for _, m := range e.Read {
+		w.add(m)
+	}
+	for i := range e.Groups {
+		w.read(&e.Groups[i])
+	}
+}
+
+// sent takes away what was sent, and tells whether any of it was wanted.
+func (w wanted) sent(all []Movement) (found bool) {
+	for i := range all {
+		at, s := placeOf(&all[i])
+		var left []stretch
+		for _, old := range w[at] {
+			if s.to <= old.from || old.to <= s.from {
+				left = append(left, old)
+				continue
+			}
+			found = true
+			if old.from < s.from {
+				left = append(left, stretch{old.from, s.from})
+			}
+			if s.to < old.to {
+				left = append(left, stretch{s.to, old.to})
+			}
+		}
+		if w[at] = left; len(left) == 0 {
+			delete(w, at)
+		}
+	}
+	return found
+}
+
+// all returns what is wanted still, in the order of jobs and ports.
+func (w wanted) all() []Movement {
+	var out []Movement
+	for at, list := range w {
+		for _, s := range list {
+			out = append(out, Movement{Job: at.job, Dir: at.dir, Port: at.name, From: s.from, N: int(s.to - s.from)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Movement) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Dir, b.Dir), cmp.Compare(a.Port, b.Port), cmp.Compare(a.From, b.From))
+	})
+	return out
+}

@@ -1,0 +1,75 @@
+package redisstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// What engines tell of their runs is added up once, however often it is told, and kept when they are gone.
+func TestActivity(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		beat := func(engine string, a job.Activity) {
+			e.Helper()
+			e.ok(e.store.Beat(ctx, job.EngineInfo{ID: engine, Activity: a}))
+		}
+		sum := func() (all job.Activity) {
+			e.Helper()
+			st, err := e.store.(*redisstore.Store).Stats(ctx)
+			e.ok(err)
+			for i := range st.Activity {
+				if at := st.Activity[i].At; at.After(st.At) || st.At.Sub(at) > 2*job.ActivitySpan {
+					e.Errorf("span at %s, now it is %s", at, st.At)
+				}
+				all.Add(&st.Activity[i])
+			}
+			return all
+		}
+		e.equal("of nobody", sum(), job.Activity{})
+		beat("A", job.Activity{})
+		beat("B", job.Activity{Runs: 1000}) // which is where the counting begins
+		e.equal("of engines that did nothing since", sum(), job.Activity{})
+
+		did := job.Activity{Runs: 3, Failed: 1, Read: 20, Written: 1 << 40}
+		did.Waited[0], did.Took[19] = 2, 3
+		beat("A", did)
+		beat("A", did)
+		e.equal("of what is told twice", sum(), did)
+		beat("A", job.Activity{Runs: 1}) // a late copy of an older one
+		beat("B", job.Activity{Runs: 1004})
+		want := did
+		want.Runs += 4
+		e.equal("of two", sum(), want)
+		e.ok(e.store.Leave(ctx, "A"))
+		e.equal("when one is gone", sum(), want)
+	})
+}
+
+// Only so many spans are kept: each takes the place of the one that began a quarter of an hour before it.
+func TestActivityIsBounded(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		key := "weir:{" + e.ns + "}:activity"
+		old := "7" + strings.Repeat(" 5", 44) // of 1970
+		for slot := range job.ActivitySpans {
+			e.ok(e.rdb.HSet(ctx, key, slot, old).Err())
+		}
+		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A"}))
+		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A", Activity: job.Activity{Runs: 2}}))
+		n, err := e.rdb.HLen(ctx, key).Result()
+		e.ok(err)
+		e.equal("spans", n, int64(job.ActivitySpans))
+		st, err := e.store.(*redisstore.Store).Stats(ctx)
+		e.ok(err)
+		if len(st.Activity) != 1 || st.Activity[0].Runs != 2 {
+			e.Errorf("activity %+v", st.Activity)
+		}
+		e.ok(e.rdb.HSet(ctx, key, 0, "7 5").Err())
+		if _, err := e.store.(*redisstore.Store).Stats(ctx); err == nil || !strings.Contains(err.Error(), "has 2 numbers in place of 45") {
+			e.Errorf("a span of two numbers: %v", err)
+		}
+	})
+}
