@@ -13,9 +13,11 @@ import (
 	"embed"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"mime"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 )
@@ -36,12 +38,33 @@ type Config struct {
 	// Authorize is asked before each request, for the page and for the API. Its error refuses the request with 403 and
 	// its text. Nil: nobody is refused here; tokens of the API count in any case.
 	Authorize func(r *http.Request) error
+	// TraceURL is where the viewer of distributed traces shows one: a URL with {trace_id} in it, as CheckTraceURL demands. The page
+	// links the traces of jobs and messages to it. Empty, or not such a URL: it shows their IDs alone.
+	TraceURL string
+}
+
+// CheckTraceURL tells what is wrong with a TraceURL: the page would link to anything that is in it.
+func CheckTraceURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return fmt.Errorf("%.200q: use a URL like https://tracing.example.com/trace/{trace_id}", text)
+	case !strings.Contains(text, "{trace_id}"):
+		return fmt.Errorf("%.200q: write {trace_id} where the ID of the trace belongs", text)
+	}
+	return nil
 }
 
 // asset is a file of the page.
 type asset struct {
 	kind, tag   string
 	plain, gzip []byte
+}
+
+// settings are what the page is told of its Config.
+type settings struct {
+	ReadOnly bool   `json:"read_only"`
+	TraceURL string `json:"trace_url,omitempty"`
 }
 
 // page is the handler.
@@ -52,6 +75,9 @@ type page struct {
 
 // Handler serves the page at "/", and the API at "/v1/". It can be mounted below any prefix with http.StripPrefix.
 func Handler(cfg Config) http.Handler {
+	if CheckTraceURL(cfg.TraceURL) != nil {
+		cfg.TraceURL = ""
+	}
 	return &page{cfg: cfg, assets: assets()}
 }
 
@@ -121,7 +147,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case looks && r.URL.Path == "/page.json":
-		answer(w, http.StatusOK, "application/json", map[string]bool{"read_only": p.cfg.ReadOnly})
+		answer(w, http.StatusOK, "application/json", settings{p.cfg.ReadOnly, p.cfg.TraceURL})
 	case looks && p.serves(r.URL.Path):
 		p.asset(w, r)
 	case p.cfg.API == nil:

@@ -118,3 +118,21 @@ func TestAssetsAreCached(t *testing.T) {
 		t.Errorf("without an API: status %d", got.Code)
 	}
 }
+
+// The page is told where traces are shown, if that is a URL that can be linked to.
+func TestTraceURL(t *testing.T) {
+	t.Parallel()
+	for text, fault := range map[string]string{
+		"https://tracing.example.com/trace/{trace_id}": "", "http://127.0.0.1:16686/search?id={trace_id}": "",
+		"https://tracing.example.com/trace/": "write {trace_id}", "javascript:alert('{trace_id}')": "use a URL", "/trace/{trace_id}": "use a URL", "http://[::1": "use a URL",
+	} {
+		err := web.CheckTraceURL(text)
+		if (err == nil) != (fault == "") || err != nil && !strings.Contains(err.Error(), fault) {
+			t.Errorf("%s: %v, want %q", text, err, fault)
+		}
+		told := asked(t, web.Handler(web.Config{API: echo, TraceURL: text}), http.MethodGet, "/page.json").Body.String()
+		if strings.Contains(told, "trace_url") != (fault == "") {
+			t.Errorf("%s: the page is told %s", text, told)
+		}
+	}
+}

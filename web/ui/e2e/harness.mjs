@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
 
-export const root = new URL('../../..', import.meta.url).pathname
+export const program = process.env.WEIR ?? new URL('../../../bin/weir', import.meta.url).pathname
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const sample = readFileSync(new URL('sample.yaml', import.meta.url), 'utf8')
 
@@ -41,14 +41,24 @@ export class World {
     w.redisPort = await freePort()
     w.port = await freePort()
     w.url = `http://127.0.0.1:${w.port}`
-    w.redis = spawn('redis-server', ['--port', w.redisPort, '--bind', '127.0.0.1', '--save', '', '--dir', w.dir], { stdio: 'ignore' })
+    w.startRedis()
     await w.serve()
     return w
   }
 
+  /** Starts the Redis, with what it had when it was stopped. */
+  startRedis() {
+    this.redis = spawn('redis-server', ['--port', this.redisPort, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'yes', '--appendfsync', 'no', '--dir', this.dir], { stdio: 'ignore' })
+  }
+
+  async stopRedis() {
+    this.redis.kill('SIGTERM')
+    if (this.redis.exitCode === null && this.redis.signalCode === null) await once(this.redis, 'exit')
+  }
+
   async serve() {
     await until('redis', () => this.weir('stats').then(() => true), 15_000)
-    this.server = spawn(join(root, 'bin/weir'), ['serve', '--addr', `127.0.0.1:${this.port}`, '--redis', `redis://127.0.0.1:${this.redisPort}`, ...this.flags], { stdio: ['ignore', 'ignore', 'inherit'] })
+    this.server = spawn(program, ['serve', '--addr', `127.0.0.1:${this.port}`, '--redis', `redis://127.0.0.1:${this.redisPort}`, ...this.flags], { stdio: ['ignore', 'ignore', 'inherit'] })
     await until('the server', async () => (await fetch(`${this.url}/readyz`)).ok)
   }
 
@@ -59,7 +69,7 @@ export class World {
 
   /** Runs a command beside the Redis. */
   async weir(...args) {
-    const p = spawn(join(root, 'bin/weir'), [...args, '--redis', `redis://127.0.0.1:${this.redisPort}`], { stdio: ['ignore', 'pipe', 'pipe'] })
+    const p = spawn(program, [...args, '--redis', `redis://127.0.0.1:${this.redisPort}`], { stdio: ['ignore', 'pipe', 'pipe'] })
     let out = ''
     let err = ''
     p.stdout.on('data', d => { out += d })

@@ -1,15 +1,19 @@
 // What the page asks the server. Paths are relative, so that the page works below any prefix.
 
-export interface Problem { status: number; code: string; detail: string }
+/** One of several things that are wrong, and where: a pointer into what was sent, or the line of a text. */
+export interface Detail { where?: string; message: string }
+export interface Problem { status: number; code: string; detail: string; errors?: Detail[] }
 
 /** An answer that is no success, or none at all (status 0). */
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
+  readonly errors: Detail[]
   constructor(p: Problem) {
     super(p.detail)
     this.status = p.status
     this.code = p.code
+    this.errors = p.errors ?? []
   }
 }
 
@@ -78,29 +82,7 @@ export async function act<T = unknown>(method: string, path: string, body?: unkn
   return text ? JSON.parse(text) as T : null
 }
 
-export interface StreamEvent { kind: string; data: string }
-
-/** Reads server-sent events with a token in a header, which EventSource cannot send, until the signal ends it. */
-export async function stream(path: string, signal: AbortSignal, on: (e: StreamEvent) => void): Promise<void> {
-  const answer = await send('GET', path, undefined, signal)
-  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader()
-  if (!reader) return
-  let rest = ''
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return
-    rest += value
-    for (let end = rest.indexOf('\n\n'); end >= 0; end = rest.indexOf('\n\n')) {
-      let kind = 'message'
-      let data = ''
-      for (const line of rest.slice(0, end).split('\n')) {
-        if (line.startsWith('event: ')) kind = line.slice(7)
-        else if (line.startsWith('data: ')) data += line.slice(6)
-      }
-      rest = rest.slice(end + 2)
-      if (data) on({ kind, data })
-    }
-  }
-}
-
 export const enc = encodeURIComponent
+
+/** What an error says, in the words of whoever raised it. */
+export const said = (e: unknown): string => e instanceof Error ? e.message : String(e)

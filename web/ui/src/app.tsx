@@ -10,18 +10,26 @@ import { JobView } from './views/job'
 import { JobsView } from './views/jobs'
 import { Overview } from './views/overview'
 import { QueuesView } from './views/queues'
+import { TimelineView } from './views/timeline'
 import { TriggersView } from './views/triggers'
 
 const TreeView = lazy(() => import('./tree/view'))
+const AdminView = lazy(() => import('./views/admin'))
+const PatchView = lazy(() => import('./views/patch'))
+const StartView = lazy(() => import('./views/start'))
 
 function View({ route }: { route: Route }): ReactNode {
   switch (route.view) {
     case 'jobs': return <JobsView route={route} />
-    case 'job': return <JobView key={route.id} id={route.id} />
+    case 'job': return <JobView key={route.id} route={route} />
+    case 'timeline': return <TimelineView key={route.id} route={route} />
     case 'tree': return <TreeView key={route.id} route={route} />
     case 'triggers': return <TriggersView />
     case 'queues': return <QueuesView />
     case 'dead': return <DeadView route={route} />
+    case 'patch': return <PatchView key={route.id} id={route.id} />
+    case 'admin': return <AdminView route={route} />
+    case 'start': return <StartView route={route} />
     default: return <Overview />
   }
 }
@@ -71,16 +79,16 @@ export function App(): ReactNode {
   const route = useRoute()
   const reach = useReach()
   const [me, setMe] = useState<Me | null>(null)
-  const [readOnly, setReadOnly] = useState(false)
+  const [settings, setSettings] = useState({ readOnly: false, traceURL: '' })
   const [turn, setTurn] = useState(0)
   const [, flip] = useTheme()
   useEffect(() => {
     let over = false
     const ask = async (): Promise<void> => {
       try {
-        const page = await get<{ read_only: boolean }>('page.json')
+        const page = await get<{ read_only: boolean; trace_url?: string }>('page.json')
         const who = await get<Me>('v1/me')
-        if (!over) { setReadOnly(page.read_only); setMe(who) }
+        if (!over) { setSettings({ readOnly: page.read_only, traceURL: page.trace_url ?? '' }); setMe(who) }
       } catch {
         if (!over) setTimeout(() => { void ask() }, 1500)
       }
@@ -88,8 +96,9 @@ export function App(): ReactNode {
     void ask()
     return () => { over = true }
   }, [turn])
-  const who = useMemo(() => ({ me, readOnly, mayAct: !readOnly && me !== null && (me.role === 'operate' || me.role === 'admin') }), [me, readOnly])
-  const at = route.view === 'job' || route.view === 'tree' ? 'jobs' : route.view
+  const who = useMemo(() => ({ me, ...settings, mayAct: !settings.readOnly && me !== null && (me.role === 'operate' || me.role === 'admin') }), [me, settings])
+  const at = ['job', 'tree', 'timeline', 'patch'].includes(route.view) ? 'jobs' : route.view
+  const shown = places.filter(([id]) => id === 'start' ? who.mayAct : id !== 'admin' || me?.role === 'admin')
   const title = places.find(([id]) => id === at)?.[1] ?? 'Overview'
   useEffect(() => { document.title = `${title} · Weir` }, [title])
   return (
@@ -99,7 +108,7 @@ export function App(): ReactNode {
         <header className="top">
           <a className="brand" href={link('overview')}><img src="./icon.svg" alt="" width="24" height="24" /> Weir</a>
           <nav aria-label="Views">
-            {places.map(([id, label]) => <a key={id} href={link(id)} aria-current={at === id ? 'page' : undefined}>{label}</a>)}
+            {shown.map(([id, label]) => <a key={id} href={link(id)} aria-current={at === id ? 'page' : undefined}>{label}</a>)}
           </nav>
           <span className="who">{me && <>{me.tenant}{who.mayAct ? '' : ' · read only'}</>}</span>
           <button type="button" className="icon" aria-label="Light or dark" title="Light or dark" onClick={flip}>◐</button>

@@ -48,6 +48,6 @@ export function useHistory(value: number | undefined, at: string | undefined, mo
   return all.current
 }
 
-export interface Who { me: Me | null; mayAct: boolean; readOnly: boolean }
-export const WhoContext = createContext<Who>({ me: null, mayAct: false, readOnly: false })
+export interface Who { me: Me | null; mayAct: boolean; readOnly: boolean; traceURL: string }
+export const WhoContext = createContext<Who>({ me: null, mayAct: false, readOnly: false, traceURL: '' })
 export const useWho = (): Who => useContext(WhoContext)

@@ -41,4 +41,24 @@ export function pretty(v: unknown, most = 20_000): string {
   return text.length > most ? `${text.slice(0, most)}\n… ${num(text.length - most)} more characters` : text
 }
 
+/** A value in one line. */
+export function line(v: unknown): string {
+  try {
+    return JSON.stringify(v) ?? 'null'
+  } catch {
+    return '(nested too deeply to be shown)'
+  }
+}
+
+/** Whether a job merely sleeps until something comes: it is suspended, and nothing holds it up. A reason that begins with × counts children. */
+export const isIdle = (status: string, reason?: string | null): boolean => status === 'suspended' && !(reason && !/^(idle\b|\u00d7)/.test(reason))
+
 export const shortId = (id: string): string => id.length > 14 ? `${id.slice(0, 8)}…` : id
+
+/** A duration in seconds, as short as it can be told. */
+export function secs(s: number): string {
+  if (s <= 0) return '0 ms'
+  if (s < 0.01) return `${(s * 1000).toFixed(1)} ms`
+  if (s < 1) return `${Math.round(s * 1000)} ms`
+  return s < 60 ? `${s.toFixed(1)} s` : span(s * 1000)
+}

@@ -29,14 +29,15 @@ export function link(view: string, id = '', query: Record<string, string> = {}):
 
 export const go = (to: string): void => { location.hash = to }
 
-/** Changes parameters of the place, without a step back for each letter that is typed. */
+/** Changes parameters of the place as it is now, without a step back for each letter that is typed. A place that was left stays as it is. */
 export function setQuery(route: Route, change: Record<string, string>): void {
-  const q = Object.fromEntries(route.query)
-  history.replaceState(null, '', link(route.view, route.id, { ...q, ...change }))
+  const now = parse(location.hash)
+  if (now.view !== route.view || now.id !== route.id) return
+  history.replaceState(null, '', link(now.view, now.id, { ...Object.fromEntries(now.query), ...change }))
   dispatchEvent(new HashChangeEvent('hashchange'))
 }
 
 /** The views of the navigation: where, what they are called, and the key behind g. */
 export const places: [string, string, string][] = [
-  ['overview', 'Overview', 'o'], ['jobs', 'Jobs', 'j'], ['triggers', 'Triggers', 't'], ['queues', 'Queues', 'u'], ['dead', 'Dead letters', 'd'],
+  ['overview', 'Overview', 'o'], ['jobs', 'Jobs', 'j'], ['triggers', 'Triggers', 't'], ['queues', 'Queues', 'u'], ['dead', 'Dead letters', 'd'], ['start', 'Start', 's'], ['admin', 'Admin', 'a'],
 ]

@@ -6,26 +6,31 @@ export interface Me { name: string; role: 'read' | 'operate' | 'work' | 'admin';
 
 export interface Port { size: number; default: Json; limit: number | null; closed: boolean }
 
-export interface Failure { at: string; message: string; trace?: string }
+export interface Failure {
+  at: string; message: string; trace?: string; began?: string; step?: number; try?: number; stack?: string; port?: string; number?: number
+}
 
 export interface Job {
   id: string; name: string | null; type: string; queue: string; status: string; reason: string | null; parent: string | null
   children: Record<string, string> | null; aliases: string[] | null; labels: Record<string, string> | null
   created_at: string | null; created_by: string | null; ran_at: string | null; expires_at: string | null
-  try_count: number; errors: Failure[] | null; state?: Record<string, Json>
-  in: Record<string, Port>; out: Record<string, Port>
+  try_count: number; lock?: Lock; errors: Failure[] | null; state?: Record<string, Json>
+  in: Record<string, Port>; out: Record<string, Port>; trace?: string; args?: Json; next_at?: string | null
 }
+
 
 export interface JobPage { jobs: Job[]; next?: string }
 
 export interface Because { job: string; level: number; text: string; command?: string; since?: string; next?: string }
 
+export interface Movement { job: string; dir: 'in' | 'out'; port: string; from?: number | undefined; n: number; data?: Json[]; context?: Record<string, Json> }
 export interface RunEntry {
-  step?: number; status?: string; error?: string; began?: string
-  read?: unknown; wrote?: unknown
+  step: number; by?: string; read?: Movement[]; write?: Movement[]; sent?: Movement[]; groups?: RunEntry[]; error?: string; stack?: string; took_ms?: number
 }
-export interface LogLine { at: string; job: string; run?: Record<string, Json>; note?: Json }
-export interface LogPage { entries: LogLine[]; position: string }
+export interface LogLine { at: string; job: string; run?: RunEntry; note?: Json }
+export interface Trimmed { tree: string; entries: number; since: string }
+export interface LogPage { entries: LogLine[]; position: string; trimmed?: Trimmed[] | null }
+export interface Origin { entries: LogLine[]; missing?: Movement[]; trimmed?: Trimmed; more?: boolean }
 
 export interface Message { data: Json; context?: Record<string, Json>; at?: string }
 export interface Messages { from: number; messages: Message[] }
@@ -36,9 +41,12 @@ export interface Queue {
   latency_ms: number; engines: number; slots: number; types: string[] | null; ready: Ready[]
 }
 export interface Engine { id: string; host: string; pid: number; started: string; stopping: boolean; concurrency: number; running: number; version?: string }
+export interface Spread { p50_seconds: number; p95_seconds: number }
+export interface Activity { at: string; runs: number; failed: number; read: number; written: number; waited: Spread; took: Spread }
+export interface Rates { runs_per_second: number; failed_per_second: number; read_per_second: number; written_per_second: number; waited: Spread; took: Spread }
 export interface Stats {
   at: string; namespace: string; roots: number; failed: number; due: number; overdue: number; removed: number; running: number
-  queues: Queue[]; engines: Engine[]
+  queues: Queue[]; engines: Engine[]; recent: Rates; activity: Activity[]
 }
 
 export interface Trigger {
@@ -69,3 +77,15 @@ export interface Changes {
   epoch: number; seq: number; ms: number; e: number[] | null; w: number[] | null; t: number[] | null
   n: number[] | null; s: number[] | null; c: (number[] | null)[] | null; o: string[] | null
 }
+
+export interface TypePort { name: string; dir: 'in' | 'out'; schema: Json }
+export interface WorkerType { type: string; queue: string; args: Json; ports: TypePort[] }
+
+export interface Limit { limit: string; places: number; by?: string; running: number; waiting: number; holders: string[]; next: string[] }
+export interface Lock { by?: string; since?: string; until: string }
+export interface Token { id: string; name: string; role: string; tenant: string; created: string; expires?: string }
+export interface MadeToken extends Token { token: string }
+export interface AuditEntry { at: string; principal: string; role: string; operation: string; path: string; on?: string; status: number; from: string }
+export interface FieldDifference { field: string; from: Json; to: Json }
+export interface NodeDifference { path: string; type: string; waiting?: number; fields?: FieldDifference[] }
+export interface Difference { same: boolean; added: NodeDifference[]; removed: NodeDifference[]; changed: NodeDifference[]; edges_added: string[]; edges_removed: string[] }

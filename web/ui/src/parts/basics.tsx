@@ -1,13 +1,14 @@
 import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
-import { ago } from '../format'
+import { ago, shortId } from '../format'
 import { link } from '../route'
 
 const symbols: Record<string, string> = {
-  running: '●', queued: '◷', scheduled: '⏱', waiting: '◷', suspended: 'ǁ', completed: '✔', failed: '✖', terminating: '◌', terminated: '○',
+  running: '●', queued: '◷', scheduled: '◔', waiting: '◷', suspended: 'ǁ', completed: '✔', failed: '✖', terminating: '◌', terminated: '○',
 }
 
-export function Status({ of, title }: { of: string; title?: string }): ReactNode {
-  return <span className={`status s-${of}`} title={title}><span aria-hidden="true">{symbols[of] ?? '·'}</span> {of}</span>
+/** What a job does. One that is suspended without a reason merely sleeps until something comes, and is no cause for care. */
+export function Status({ of, title, idle }: { of: string; title?: string; idle?: boolean }): ReactNode {
+  return <span className={`status ${idle ? '' : `s-${of}`}`} title={title}><span aria-hidden="true">{symbols[of] ?? '·'}</span> {of}</span>
 }
 
 export function Time({ at }: { at: string | null | undefined }): ReactNode {
@@ -63,10 +64,12 @@ export function Dialog({ title, onClose, children, wide }: { title: string; onCl
   )
 }
 
-export interface Asking { title: string; text: ReactNode; verb: string; danger?: boolean; run: () => Promise<string | void> }
+/** What an act did, and what takes it back, if anything does. */
+export interface Outcome { said: string; undo?: () => unknown }
+export interface Asking { title: string; text: ReactNode; verb: string; danger?: boolean; run: () => Promise<Outcome | string | void> }
 
 /** Asks before something is done, names what happens, and tells in the API's words what went wrong. */
-export function Confirm({ ask, onClose, onDone }: { ask: Asking; onClose: () => void; onDone: (said: string) => void }): ReactNode {
+export function Confirm({ ask, onClose, onDone }: { ask: Asking; onClose: () => void; onDone: (o: Outcome) => void }): ReactNode {
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState('')
   const run = async (): Promise<void> => {
@@ -75,7 +78,7 @@ export function Confirm({ ask, onClose, onDone }: { ask: Asking; onClose: () => 
     try {
       const said = await ask.run()
       onClose()
-      onDone(said || `${ask.verb}: done`)
+      onDone(typeof said === 'object' ? said : { said: said || `${ask.verb}: done` })
     } catch (e) {
       setError(e instanceof Error ? e.message : String(e))
       setBusy(false)
@@ -95,6 +98,12 @@ export function Confirm({ ask, onClose, onDone }: { ask: Asking; onClose: () => 
 
 export function Problem({ text }: { text: string }): ReactNode {
   return text ? <p className="error" role="alert">{text}</p> : null
+}
+
+/** Why a job is blocked: the port that is full, and a way to whose it is. Names are those of jobs that are known. */
+export function Reason({ text, names }: { text: string; names: Map<string, string> }): ReactNode {
+  const [, port, id] = /^full: port (\S+) of job (\S+)$/.exec(text) ?? []
+  return port && id ? <>port <bdi>{port}</bdi> of <JobLink id={id} name={names.get(id) ?? shortId(id)} /> is full</> : <Words text={text} />
 }
 
 /** A text of the server, with the times in it relative, and exact when they are pointed at. */

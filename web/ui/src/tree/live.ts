@@ -1,4 +1,7 @@
-import { ApiError, enc, setReach, stream } from '../api'
+import { enc, setReach } from '../api'
+import { follow } from '../follow'
+import { isIdle } from '../format'
+import { merge } from '../merge'
 import type { Changes, Picture } from '../types'
 
 const active = new Set(['running', 'queued'])
@@ -15,12 +18,21 @@ export class LiveTree {
   latest = -1 // node that became active last
   private totalAt: number[] = []
   private readonly listeners = new Set<() => void>()
-  private stop = new AbortController()
-  private running = false
-  private readonly path: string
+  private stop: (() => void) | null = null
+  private path = ''
+  /** How many pictures came: places and numbers of boxes and wires hold for one. */
+  shape = 0
 
-  constructor(root: string, toggled: string[]) {
-    this.path = `v1/jobs/${enc(root)}/live${toggled.length ? '?' + toggled.map(t => `toggle=${enc(t)}`).join('&') : ''}`
+  constructor(private readonly root: string, toggled: string[]) { this.fold(toggled) }
+
+  /** Which boxes are drawn the other way than by default. What was seen stays until the other picture comes. */
+  fold(toggled: string[]): void {
+    const path = `v1/jobs/${enc(this.root)}/live${toggled.length ? '?' + toggled.map(t => `toggle=${enc(t)}`).join('&') : ''}`
+    if (path === this.path) return
+    this.path = path
+    if (!this.stop) return
+    this.end()
+    this.begin()
   }
 
   subscribe = (fn: () => void): (() => void) => {
@@ -32,47 +44,44 @@ export class LiveTree {
 
   /** Follows the tree while the page can be seen; a hidden one holds no connection. */
   start(): () => void {
-    const seen = (): void => { if (document.hidden) this.end(); else void this.run() }
+    const seen = (): void => { if (document.hidden) this.end(); else this.begin() }
     document.addEventListener('visibilitychange', seen)
     seen()
     return () => { document.removeEventListener('visibilitychange', seen); this.end() }
   }
 
-  private end(): void { this.running = false; this.stop.abort() }
+  private begin(): void { this.stop ??= follow(this.path, (kind, data) => this.take(kind, data)) }
 
-  private async run(): Promise<void> {
-    if (this.running) return
-    this.running = true
-    const stop = this.stop = new AbortController()
-    while (!stop.signal.aborted && !this.gone) {
-      try {
-        await stream(this.path, stop.signal, e => this.take(e.kind, e.data))
-      } catch (e) {
-        if (stop.signal.aborted) return
-        if (e instanceof ApiError) {
-          this.trouble = e.message
-          if (e.status === 404) this.gone = true
-          this.tell()
-        }
-      }
-      if (!this.gone && !stop.signal.aborted) {
-        setReach({ ok: false, detail: 'The connection to the server ended.', needsToken: false })
-        await new Promise(done => setTimeout(done, 1000))
-      }
-    }
+  private end(): void {
+    this.stop?.()
+    this.stop = null
   }
 
   private take(kind: string, data: string): void {
     if (kind === 'snapshot') this.snapshot(JSON.parse(data) as Picture)
     else if (kind === 'change') this.change(JSON.parse(data) as Changes)
-    else if (kind === 'trouble') this.trouble = (JSON.parse(data) as { detail: string }).detail
+    else if (kind === 'trouble') setReach({ ok: false, detail: (JSON.parse(data) as { detail: string }).detail, needsToken: false })
     else if (kind === 'deleted') { this.gone = true; this.trouble = 'This job was deleted.' }
-    if (kind === 'snapshot' || kind === 'change') this.trouble = ''
+    else if (kind === 'away') setReach({ ok: false, detail: 'The connection to the server ended.', needsToken: false })
+    else if (kind === 'refused') this.refused(JSON.parse(data) as { status: number; detail: string })
+    if (kind === 'snapshot' || kind === 'change' || kind === 'open') {
+      this.trouble = ''
+      setReach({ ok: true, detail: '', needsToken: false })
+    }
+    if (this.gone) this.end()
     this.tell()
+  }
+
+  private refused(p: { status: number; detail: string }): void {
+    this.trouble = p.detail
+    if (p.status === 404) this.gone = true
+    if (p.status === 401) setReach({ ok: true, detail: p.detail, needsToken: true })
+    if (p.status >= 502) setReach({ ok: false, detail: p.detail, needsToken: false })
   }
 
   private snapshot(p: Picture): void {
     this.picture = p
+    this.shape++
     this.nodeSeq = p.nodes.id.map(() => p.seq)
     this.rate = p.edges.from.map(() => 0)
     this.rateAt = p.edges.from.map(() => 0)
@@ -93,19 +102,13 @@ export class LiveTree {
         this.rateAt[edge] = now
       }
       this.totalAt[edge] = c.ms
-      p.edges.total[edge] = total
-      p.edges.waiting[edge] = c.w?.[i] ?? 0
     })
     c.n?.forEach((node, i) => {
       const status = c.s?.[i] ?? -1
       if (status !== p.nodes.status[node] && active.has(p.statuses[status] ?? '')) this.latest = node
-      p.nodes.status[node] = status
-      p.nodes.counts[node] = c.c?.[i] ?? null
-      p.nodes.note[node] = c.o?.[i] ?? ''
       this.nodeSeq[node] = c.seq
     })
-    p.seq = c.seq
-    p.ms = c.ms
+    merge(p, c)
   }
 
   /** Messages a second that pass an edge now: nothing after some seconds without any. */
@@ -116,5 +119,11 @@ export class LiveTree {
   statusOf(node: number): string {
     const p = this.picture
     return p?.statuses[p.nodes.status[node] ?? -1] ?? ''
+  }
+
+  /** How a box looks: as its status, but one that merely sleeps until something comes is idle. */
+  lookOf(node: number): string {
+    const status = this.statusOf(node)
+    return isIdle(status, this.picture?.nodes.note[node]) ? 'idle' : status
   }
 }

@@ -3,25 +3,30 @@ import { createContext, useContext, useSyncExternalStore, type ReactNode } from 
 import { num } from '../format'
 import { Status } from '../parts/basics'
 import type { LiveTree } from './live'
+import type { Pick } from './pick'
 
 export type JobNode = Node<{ index: number }, 'job'>
 
-export interface TreeState { tree: LiveTree; selected: number; toggle: (id: string) => void }
+export interface TreeState { tree: LiveTree; pick: Pick; toggle: (id: string) => void }
 export const TreeContext = createContext<TreeState | null>(null)
+
+const never = () => () => undefined
 
 /** A box with its ports, at the places that the server's layout gives. */
 export function JobBox({ data }: NodeProps<JobNode>): ReactNode {
   const state = useContext(TreeContext)
-  const seq = useSyncExternalStore(state?.tree.subscribe ?? (() => () => undefined), () => state?.tree.nodeSeq[data.index] ?? 0)
+  const seq = useSyncExternalStore(state?.tree.subscribe ?? never, () => state?.tree.nodeSeq[data.index] ?? 0)
+  const selected = useSyncExternalStore(state?.pick.subscribe ?? never, () => state?.pick.get().node === data.index)
   const n = state?.tree.picture?.nodes
   if (!state || !n) return null
   const i = data.index
   const [x, y] = [n.x[i] ?? 0, n.y[i] ?? 0]
   const status = state.tree.statusOf(i)
+  const look = state.tree.lookOf(i)
   const kind = n.kind[i]
   const [verb, id] = (n.fold[i] ?? '').split(/ (.*)/s)
   const counts = n.counts[i]
-  const classes = `box ${n.frame[i] ? 'frame' : ''} ${kind === 2 || kind === 3 ? 'terminal' : ''} e-${status} ${i === state.selected ? 'selected' : ''}`
+  const classes = `box ${n.frame[i] ? 'frame' : ''} ${kind === 2 || kind === 3 ? 'terminal' : ''} e-${look} ${selected ? 'selected' : ''}`
   return (
     <div className={classes} data-seq={seq} data-job={n.job[i]} data-node={n.id[i]}
       ref={el => { if (el) { el.style.width = `${n.w[i]}px`; el.style.height = `${n.h[i]}px` } }}>
@@ -30,7 +35,7 @@ export function JobBox({ data }: NodeProps<JobNode>): ReactNode {
         <>
           {n.type[i] && n.type[i] !== n.label[i] && <div className="box-type"><bdi>{n.type[i]}</bdi></div>}
           <div className="box-status">
-            {status && <Status of={status} {...(n.note[i] ? { title: n.note[i] } : {})} />}
+            {look === 'idle' ? !counts && <span className="faint" title="suspended until something comes">idle</span> : status && <Status of={status} {...(n.note[i] ? { title: n.note[i] } : {})} />}
             {counts && <span className="faint">{counts.map((c, k) => c > 0 ? `${num(c)} ${state.tree.picture?.statuses[k] ?? ''}` : '').filter(Boolean).join(', ')}</span>}
             {!counts && n.note[i] && <span className="faint clip" title={n.note[i]}><bdi>{n.note[i]}</bdi></span>}
           </div>

@@ -1,7 +1,8 @@
 import { act, enc, get } from '../api'
 import { num } from '../format'
 import type { Asking } from '../parts/basics'
-import type { Job, JobPage } from '../types'
+import type { JobPage } from '../types'
+import type { Row } from './jobpages'
 
 export type Verb = 'retry' | 'terminate' | 'delete'
 
@@ -12,8 +13,8 @@ const words: Record<Verb, { verb: string; did: string; when: string; what: strin
 }
 
 /** All jobs that pass a filter, up to a bound. */
-async function passing(filter: string, most: number): Promise<Job[]> {
-  const all: Job[] = []
+async function passing(filter: string, most: number): Promise<Row[]> {
+  const all: Row[] = []
   for (let after = ''; all.length < most;) {
     const page = await get<JobPage>(`v1/jobs?${filter}&limit=1000${after ? `&after=${after}` : ''}`)
     all.push(...page.jobs)
@@ -34,10 +35,10 @@ async function apply(verb: Verb, id: string): Promise<void> {
 const most = 10_000
 
 /** Looks which jobs are meant, and asks with their number before anything is done with them. */
-export async function bulkAsk(verb: Verb, chosen: Job[] | null, filter: string): Promise<Asking> {
+export async function bulkAsk(verb: Verb, chosen: Row[] | null, filter: string): Promise<Asking> {
   const w = words[verb]
   const q = new URLSearchParams(filter)
-  if (!chosen && w.when && !q.has('status')) { q.set('status', w.when); if (verb === 'retry') q.set('all', 'true') }
+  if (!chosen && w.when && !q.has('status')) q.set('status', w.when)
   const all = (chosen ?? await passing(q.toString(), most)).filter(j => (w.when ? j.status === w.when : !['completed', 'terminated'].includes(j.status)))
   const n = all.length
   const some = all.slice(0, 5).map(j => j.aliases?.[0] ?? j.name ?? j.id)

@@ -6,6 +6,7 @@ import { useActing } from '../parts/acting'
 import { Dialog, Empty, JobLink, Problem, Time } from '../parts/basics'
 import { setQuery, type Route } from '../route'
 import type { DeadLetter, DeadLetters, Json } from '../types'
+import { useNames } from './run'
 
 /** Requeues a dead letter with other messages than it holds, at once with its removal. */
 function Edit({ letter, onClose, onDone }: { letter: DeadLetter; onClose: () => void; onDone: (said: string) => void }): ReactNode {
@@ -51,6 +52,7 @@ export function DeadView({ route }: { route: Route }): ReactNode {
     return `${num(answer?.done ?? 0)} ${did}${answer?.error ? `; others not: ${answer.error}` : ''}`
   }
   const letters = list.data?.letters ?? []
+  const named = useNames(letters.map(l => l.job))
   const requeueAll = (): void => ask({
     title: `Requeue ${num(letters.length)}${list.data?.more ? '+' : ''} dead letters?`, text: 'What they hold goes back to the In ports it came from, at once with their removal.', verb: 'Requeue all',
     run: act1('v1/dead/requeue', { ...(job ? { job } : {}), ...(error ? { error } : {}), ...(!job && !error ? { since: '1970-01-01T00:00:00Z' } : {}) }, 'requeued'),
@@ -68,7 +70,7 @@ export function DeadView({ route }: { route: Route }): ReactNode {
         {letters.map(l => (
           <article key={`${l.in.job} ${l.id}`} className="card" aria-label={`Dead letter ${l.id}`}>
             <p className="error"><bdi>{l.error}</bdi></p>
-            <p className="faint">of <JobLink id={l.job} />, <Time at={l.at} /></p>
+            <p className="faint">of <JobLink id={l.job} name={named(l.job)} />, <Time at={l.at} /></p>
             {Object.entries(l.messages).map(([p, v]) => <div key={p}><p>Port <bdi>{p}</bdi></p><pre tabIndex={0} aria-label={`Message of port ${p}`}>{pretty(v, 4000)}</pre></div>)}
             {mayAct && (
               <div className="row acts">

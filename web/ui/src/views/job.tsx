@@ -1,12 +1,20 @@
-import { useEffect, useState, type ReactNode } from 'react'
+import { useEffect, useMemo, useState, type ReactNode } from 'react'
 import { act, enc } from '../api'
-import { usePoll, useWho } from '../data'
-import { num, pretty } from '../format'
+import { usePoll, useWho, type Loaded } from '../data'
+import { isIdle, num, pretty, span } from '../format'
 import { useActing } from '../parts/acting'
 import { Empty, JobLink, Problem, Status, Time, Words, type Asking } from '../parts/basics'
-import { go, link } from '../route'
+import { go, link, setQuery, type Route } from '../route'
 import type { Because, Job, Json, LogLine, LogPage } from '../types'
+import './job.css'
+import { Errors } from './errors'
+import { OriginDialog, parseOrigin } from './origin'
+import { LockAct, LockNote } from './lock'
 import { PortPanel } from './port'
+import { RunDetail, runWords, TraceLink, useNames } from './run'
+import { Timeline } from './timeline'
+
+const shownLines = 100
 
 /** What may be done with a job, and what it means. */
 function actsOf(j: Job): Asking[] {
@@ -45,9 +53,10 @@ function Why({ id }: { id: string }): ReactNode {
   return (
     <section className="why" aria-label="Why it waits">
       {why.data?.map((b, i) => (
-        <p key={`${b.job} ${i}`} className={i ? 'faint' : 'first'} data-level={Math.min(b.level, 4)}>
-          <Words text={b.text} />{b.job !== id && i > 0 && <> <JobLink id={b.job} name="see it" /></>}{b.next && <> · goes on <Time at={b.next} /></>}{b.command && <> · <code>{b.command}</code></>}
-        </p>
+        <div key={`${b.job} ${i}`} data-level={Math.min(b.level, 4)}>
+          <p className={i ? 'faint' : 'first'}><Words text={b.text} />{b.job !== id && i > 0 && <> <JobLink id={b.job} name="see it" /></>}{b.next && <> · goes on <Time at={b.next} /></>}</p>
+          {b.command && <code className="command">{b.command}</code>}
+        </div>
       ))}
       <Problem text={why.error} />
       {!why.data && !why.error && <p className="first faint">Looking why…</p>}
@@ -55,41 +64,34 @@ function Why({ id }: { id: string }): ReactNode {
   )
 }
 
-/** Messages that a run moved, by port. */
-function moved(v: Json | undefined): string {
-  if (!Array.isArray(v)) return ''
-  return v.map(m => m !== null && typeof m === 'object' && !Array.isArray(m) ? `${String(m['port'])} ${String(m['n'])}` : '').filter(Boolean).join(', ')
-}
-
-/** A run in a few words. */
-function words(run: Record<string, Json>): string {
-  const read = moved(run['read'])
-  const wrote = moved(run['write'])
-  const by = typeof run['by'] === 'string' && run['by'] ? ` by ${run['by']}` : ''
-  const did = [read && `read ${read}`, wrote && `wrote ${wrote}`].filter(Boolean).join(' → ')
-  return `run ${String(run['step'] ?? '')}${by}: ${did || (run['error'] ? 'failed' : 'nothing read or written')}`
-}
-
-function Log({ id }: { id: string }): ReactNode {
-  const log = usePoll<LogPage>(`v1/jobs/${enc(id)}/log?limit=200`, 2000)
-  const lines: LogLine[] = [...log.data?.entries ?? []].reverse()
+/** Runs and notes, the latest first; each run opens to what it read and wrote. */
+function Log({ id, log }: { id: string; log: Loaded<LogPage> }): ReactNode {
+  const lines: LogLine[] = useMemo(() => [...log.data?.entries ?? []].reverse(), [log.data])
+  const name = useNames(lines.map(l => l.job))
+  const [open, setOpen] = useState('')
+  const gone = log.data?.trimmed?.[0]
   return (
     <section aria-labelledby="log">
-      <h2 id="log">Runs and log</h2>
+      <h2 id="log">Log</h2>
       <Problem text={log.error} />
-      {log.data && lines.length === 0 && <Empty title="No runs yet."><p>What runs read, wrote and logged is shown here.</p></Empty>}
+      {log.data && lines.length === 0 && <Empty title="No runs yet."><p>What runs read, wrote and logged is shown here. <code>weir log {id} --follow</code> shows it in a terminal.</p></Empty>}
       <ol className="log">
-        {lines.map((l, i) => (
-          <li key={`${l.at} ${i}`}>
-            <span className="faint"><Time at={l.at} /></span>
-            <span>
-              {l.job !== id && <><JobLink id={l.job} /> </>}
-              {l.run ? <bdi>{words(l.run)}</bdi> : <code><bdi>{pretty(l.note, 2000)}</bdi></code>}
-              {typeof l.run?.['error'] === 'string' && <span className="error"> <bdi>{l.run['error']}</bdi></span>}
-            </span>
-          </li>
-        ))}
+        {lines.slice(0, shownLines).map(l => {
+          const key = `${l.at} ${l.job} ${l.run?.step ?? ''} ${l.run ? '' : pretty(l.note, 80)}`
+          return (
+            <li key={key}>
+              <span className="faint"><Time at={l.at} /></span>
+              <div>
+                {l.job !== id && <><JobLink id={l.job} name={name(l.job)} /> </>}
+                {l.run ? <button type="button" className="plain" aria-expanded={open === key} onClick={() => setOpen(open === key ? '' : key)}><bdi>{runWords(l.run)}</bdi>{l.run.took_ms ? <span className="faint"> · {span(l.run.took_ms)}</span> : null}</button> : <code><bdi>{pretty(l.note, 2000)}</bdi></code>}
+                {l.run?.error && open !== key && <span className="error"> <bdi>{l.run.error.slice(0, 300)}</bdi></span>}
+                {l.run && open === key && <RunDetail run={l.run} job={l.job} />}
+              </div>
+            </li>
+          )
+        })}
       </ol>
+      {gone && <p className="faint">The log begins <Time at={gone.since} />: its first {num(gone.entries)} entries were trimmed.</p>}
     </section>
   )
 }
@@ -103,7 +105,7 @@ function Ports({ job }: { job: Job }): ReactNode {
   return (
     <section aria-labelledby="ports">
       <h2 id="ports">Ports</h2>
-      {all.length === 0 && <p className="faint">It has none.</p>}
+      {all.length === 0 && <p className="faint">It has none: nothing can be sent to it.</p>}
       <ul className="list">
         {all.map(([dir, name, p]) => {
           const key = `${dir} ${name}`
@@ -111,13 +113,13 @@ function Ports({ job }: { job: Job }): ReactNode {
           return (
             <li key={key} className="block">
               <div className="row">
-                <button type="button" className="port" aria-expanded={open === key} onClick={() => setOpen(open === key ? '' : key)}>{dir === 'in' ? '→' : '←'} <bdi>{name}</bdi></button>
+                <button type="button" className="port" aria-expanded={open === key} onClick={() => setOpen(open === key ? '' : key)}>{dir === 'in' ? '←' : '→'} <bdi>{name}</bdi></button>
                 <span>{num(p.size)}{p.limit ? ` of ${num(p.limit)}` : ''} waiting</span>
                 {p.limit ? <meter min={0} max={1} low={0.6} high={0.85} optimum={0} value={Math.min(1, fill)} aria-label={`${name} is filled to ${Math.round(fill * 100)} %`} /> : null}
                 {p.closed && <span className="status">closed</span>}
                 {p.default !== null && p.default !== undefined && <code className="clip"><bdi>{pretty(p.default, 80)}</bdi></code>}
               </div>
-              {open === key && <PortPanel job={job.id} dir={dir} name={name} closed={p.closed} size={p.size} />}
+              {open === key && <PortPanel job={job.id} type={job.type} dir={dir} name={name} closed={p.closed} size={p.size} />}
             </li>
           )
         })}
@@ -126,53 +128,81 @@ function Ports({ job }: { job: Job }): ReactNode {
   )
 }
 
-export function JobView({ id }: { id: string }): ReactNode {
+function Facts({ j }: { j: Job }): ReactNode {
+  return (
+    <dl className="facts">
+      <div><dt>Type</dt><dd><bdi>{j.type}</bdi></dd></div><div><dt>Queue</dt><dd><bdi>{j.queue}</bdi></dd></div>
+      <div><dt>Created</dt><dd><Time at={j.created_at} />{j.created_by && <> by <bdi>{j.created_by}</bdi></>}</dd></div><div><dt>Ran</dt><dd>{j.ran_at ? <Time at={j.ran_at} /> : 'never'}</dd></div>
+      {j.next_at && <div><dt>Goes on</dt><dd><Time at={j.next_at} /></dd></div>}
+      {j.try_count > 0 && <div><dt>Failed tries</dt><dd>{num(j.try_count)}</dd></div>}
+      {j.parent && <div><dt>Parent</dt><dd><ParentLink id={j.parent} /></dd></div>}
+      {j.expires_at && <div><dt>Removed</dt><dd><Time at={j.expires_at} /></dd></div>}
+      {j.trace && <div><dt>Created in</dt><dd><TraceLink id={j.trace} /></dd></div>}
+      <div><dt>ID</dt><dd><code>{j.id}</code></dd></div>
+    </dl>
+  )
+}
+
+function ParentLink({ id }: { id: string }): ReactNode {
+  const name = useNames([id])
+  return <JobLink id={id} name={name(id)} />
+}
+
+/** Values by their names: the state, or the arguments. */
+function Values({ id, title, of }: { id: string; title: string; of: Json | undefined }): ReactNode {
+  if (of === null || typeof of !== 'object' || Array.isArray(of) || Object.keys(of).length === 0) return null
+  const all = Object.entries(of)
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      <dl className="state">{all.slice(0, 200).map(([k, v]) => <div key={k}><dt><bdi>{k}</bdi></dt><dd><pre tabIndex={0} aria-label={`${title} ${k}`}>{pretty(v, 4000)}</pre></dd></div>)}</dl>
+      {all.length > 200 && <p className="faint">and {num(all.length - 200)} more</p>}
+    </section>
+  )
+}
+
+export function JobView({ route }: { route: Route }): ReactNode {
+  const id = route.id
   const job = usePoll<Job>(`v1/jobs/${enc(id)}`, 1500)
+  const log = usePoll<LogPage>(`v1/jobs/${enc(id)}/log?limit=200`, 2000)
   const { mayAct } = useWho()
   const { ask, done } = useActing()
   const { again } = job
   useEffect(() => { if (done) again() }, [done, again])
   const j = job.data
-  if (!j) return <div className="view"><h1>Job</h1><Problem text={job.error} />{!job.error && <p className="faint">Loading…</p>}</div>
+  if (!j) return <div className="view"><h1>Job</h1><Problem text={job.error} />{job.error ? <p className="faint"><a href={link('jobs')}>All jobs</a>, or <code>weir ls</code> in a terminal.</p> : <p className="faint">Loading…</p>}</div>
   const name = j.aliases?.[0] ?? j.name ?? j.type
   const children = Object.entries(j.children ?? {})
-  const root = j.id
+  const which = parseOrigin(route.query.get('origin'))
   return (
-    <div className="view">
+    <div className="view job">
       <div className="head">
-        <h1><bdi>{name}</bdi></h1><Status of={j.status} />
+        <h1><bdi>{name}</bdi></h1><Status of={j.status} idle={isIdle(j.status, j.reason)} />
         <span className="grow" />
-        <a className="button" href={link('tree', root)}>Tree</a>
+        <a className="button" href={link('tree', j.id)}>Tree</a>
+        <a className="button" href={link('timeline', j.id)}>Timeline</a>
+        {mayAct && children.length > 0 && !j.parent && j.status !== 'terminated' && <a className="button" href={link('patch', j.id)}>Patch</a>}
+        {mayAct && <LockAct job={j} name={name} />}
         {mayAct && actsOf(j).map(a => <button key={a.verb} type="button" className={a.danger ? 'danger' : ''} onClick={() => ask(a)}>{a.verb}…</button>)}
       </div>
+      <LockNote lock={j.lock} />
       <Why id={j.id} />
-      <dl className="facts">
-        <div><dt>Type</dt><dd><bdi>{j.type}</bdi></dd></div><div><dt>Queue</dt><dd><bdi>{j.queue}</bdi></dd></div>
-        <div><dt>Created</dt><dd><Time at={j.created_at} />{j.created_by && <> by <bdi>{j.created_by}</bdi></>}</dd></div><div><dt>Ran</dt><dd><Time at={j.ran_at} /></dd></div>
-        {j.try_count > 0 && <div><dt>Failed tries</dt><dd>{num(j.try_count)}</dd></div>}
-        {j.parent && <div><dt>Parent</dt><dd><JobLink id={j.parent} /></dd></div>}
-        {j.expires_at && <div><dt>Removed</dt><dd><Time at={j.expires_at} /></dd></div>}
-        <div><dt>ID</dt><dd><code>{j.id}</code></dd></div>
-      </dl>
+      <Facts j={j} />
       {Object.keys(j.labels ?? {}).length > 0 && <p className="labels">{Object.entries(j.labels ?? {}).map(([k, v]) => <a key={k} className="label" href={link('jobs', '', { label: `${k}=${v}` })}><bdi>{k}={v}</bdi></a>)}</p>}
-      {(j.errors?.length ?? 0) > 0 && (
-        <section aria-labelledby="errors"><h2 id="errors">Errors</h2>
-          <ul className="list">{j.errors?.map((f, i) => <li key={`${f.at} ${i}`} className="block"><p className="faint"><Time at={f.at} />{f.trace && <> · trace <code>{f.trace}</code></>}</p><pre className="error" tabIndex={0} aria-label="Error">{f.message.slice(0, 20_000)}</pre></li>)}</ul>
-        </section>
-      )}
+      <Errors job={j.id} errors={j.errors ?? []} />
       <Ports job={j} />
+      {(log.data?.entries.some(l => l.run) ?? false) && (
+        <section aria-labelledby="runs"><h2 id="runs">Runs</h2><Timeline lines={log.data?.entries ?? []} job={j.id} /></section>
+      )}
       {children.length > 0 && (
         <section aria-labelledby="below"><h2 id="below">Children</h2>
-          <p className="labels">{children.slice(0, 100).map(([n, c]) => <span key={n} className="label"><JobLink id={c} name={n} /></span>)}{children.length > 100 && <span className="faint"> and {num(children.length - 100)} more: see the tree</span>}</p>
+          <p className="labels">{children.slice(0, 100).map(([n, c]) => <span key={n} className="label"><JobLink id={c} name={n} /></span>)}{children.length > 100 && <span className="faint"> and {num(children.length - 100)} more: <a href={link('tree', j.id, { as: 'list' })}>see the tree</a></span>}</p>
         </section>
       )}
-      {j.state && Object.keys(j.state).length > 0 && (
-        <section aria-labelledby="state"><h2 id="state">State</h2>
-          <dl className="state">{Object.entries(j.state).slice(0, 200).map(([k, v]) => <div key={k}><dt><bdi>{k}</bdi></dt><dd><pre tabIndex={0} aria-label={`State ${k}`}>{pretty(v, 4000)}</pre></dd></div>)}</dl>
-        </section>
-      )}
-      <Log id={j.id} />
+      <Values id="state" title="State" of={j.state} />
+      <Values id="args" title="Arguments" of={j.args} />
+      <Log id={j.id} log={log} />
+      {which && <OriginDialog job={j.id} name={j.name ?? name} which={which} onClose={() => setQuery(route, { origin: '' })} />}
     </div>
   )
 }
-

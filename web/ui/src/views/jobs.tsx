@@ -1,164 +1,157 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
-import { get } from '../api'
+import { useEffect, useRef, useState, type KeyboardEvent, type MouseEvent, type ReactNode } from 'react'
+import { said } from '../api'
 import { usePoll, useWho } from '../data'
-import { num } from '../format'
+import { isIdle, num } from '../format'
 import { useActing } from '../parts/acting'
-import { Empty, JobLink, Problem, Status, Time } from '../parts/basics'
+import { Empty, JobLink, Problem, Reason, Status, Time } from '../parts/basics'
 import { go, link, setQuery, type Route } from '../route'
-import type { Job, JobPage } from '../types'
 import { bulkAsk, type Verb } from './bulk'
+import { filterOf, Filters } from './filters'
+import { useJobPages, type Row } from './jobpages'
 
-const statuses = ['running', 'queued', 'scheduled', 'waiting', 'suspended', 'failed', 'completed', 'terminating', 'terminated']
-const fields: [string, string, string][] = [
-  ['type', 'Type', 'a worker type'], ['queue', 'Queue', 'default'], ['label', 'Label', 'KEY=VALUE'], ['alias', 'Alias', 'shop*'], ['path', 'Path', 'shop/pay/*'],
-]
-const pageSize = 200
+const nameOf = (j: Row): string => j.aliases?.[0] ?? j.name ?? j.id
 
-/** The filters of the URL, as the API takes them. */
-function filterOf(route: Route): string {
-  const q = new URLSearchParams()
-  for (const name of ['status', 'type', 'queue', 'label', 'alias', 'path', 'all', 'since', 'until']) {
-    const value = route.query.get(name)
-    if (value) q.set(name, value)
-  }
-  return q.toString()
-}
-
-/** Pages that follow the first one, which is asked for again and again. */
-function useMore(filter: string, order: string, first: JobPage | null): { rows: Job[]; more: () => void; left: boolean; error: string } {
-  const [pages, setPages] = useState<{ of: string; list: JobPage[] }>({ of: '', list: [] })
-  const [error, setError] = useState('')
-  const busy = useRef(false)
-  const key = `${filter} ${order}`
-  const list = pages.of === key ? pages.list : []
-  const last = list.at(-1) ?? first
-  const more = useCallback(() => {
-    if (busy.current || !last?.next) return
-    busy.current = true
-    get<JobPage>(`v1/jobs?${filter}&order=${order}&limit=${pageSize}&after=${last.next}`)
-      .then(page => setPages(old => ({ of: key, list: [...(old.of === key ? old.list : []), page] })))
-      .catch((e: unknown) => setError(e instanceof Error ? e.message : String(e)))
-      .finally(() => { busy.current = false })
-  }, [filter, order, key, last])
-  const rows = useMemo(() => {
-    const seen = new Set<string>()
-    return [first, ...list].flatMap(p => p?.jobs ?? []).filter(j => !seen.has(j.id) && seen.add(j.id))
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [first, pages, key])
-  return { rows, more, left: Boolean(last?.next), error }
-}
+/** Jobs that were chosen one by one: by ID, with what the last look told of them. */
+type Chosen = ReadonlyMap<string, Row>
 
 export function JobsView({ route }: { route: Route }): ReactNode {
   const filter = filterOf(route)
   const order = route.query.get('order') ?? '-created'
-  const [typed, setTyped] = useState(() => Object.fromEntries(fields.map(([f]) => [f, route.query.get(f) ?? ''])))
-  const list = usePoll<JobPage>(`v1/jobs?${filter}&order=${order}&limit=${pageSize}`, 2000)
-  const count = usePoll<{ count: number }>(`v1/count?${filter}`, 5000)
-  const { rows, more, left, error } = useMore(filter, order, list.data)
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const { rows, left, loaded, error, more, again, see } = useJobPages(filter, order)
+  const count = usePoll<{ count: number }>(`v1/count?${filter}`, rows.length > 5000 ? 15_000 : 5000)
+  const [chosen, setChosen] = useState<Chosen>(new Map())
   const { mayAct } = useWho()
   const { ask, done } = useActing()
-  const { again } = list
-  useEffect(() => { if (done) { again(); setChosen(new Set()) } }, [done, again])
-  useEffect(() => setTyped(Object.fromEntries(fields.map(([f]) => [f, route.query.get(f) ?? '']))), [filter]) // eslint-disable-line react-hooks/exhaustive-deps
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      const change = Object.fromEntries(Object.entries(typed).filter(([f, v]) => v !== (route.query.get(f) ?? '')))
-      if (Object.keys(change).length) setQuery(route, change)
-    }, 350)
-    return () => clearTimeout(timer)
-  }, [typed]) // eslint-disable-line react-hooks/exhaustive-deps
-  const status = route.query.get('status') ?? ''
+  useEffect(() => { if (done) { again(); setChosen(new Map()) } }, [done, again])
+  useEffect(() => setChosen(new Map()), [filter])
   const bulk = (verb: Verb): void => {
-    const ids = rows.filter(j => chosen.has(j.id))
-    void bulkAsk(verb, ids.length ? ids : null, filter).then(ask).catch((e: unknown) => ask({ title: 'It cannot be done', text: String(e), verb: 'Close', run: () => Promise.resolve() }))
+    void bulkAsk(verb, chosen.size ? [...chosen.values()] : null, filter).then(ask).catch((e: unknown) => ask({ title: 'It cannot be done', text: said(e), verb: 'Close', run: () => Promise.resolve() }))
   }
-  const toggle = (id: string): void => setChosen(old => { const next = new Set(old); if (!next.delete(id)) next.add(id); return next })
   return (
     <div className="view full">
       <div className="head">
         <h1>Jobs</h1>
         <span className="faint" data-testid="count">{count.data ? `${num(count.data.count)} pass the filters` : ''}</span>
+        <span className="grow" />
+        {mayAct && <a className="button" href={link('start')}>Start a graph</a>}
       </div>
-      <form className="filters" role="search" onSubmit={e => e.preventDefault()}>
-        <label>Status
-          <select value={status} onChange={e => setQuery(route, { status: e.target.value, all: e.target.value ? 'true' : route.query.get('all') ?? '' })}>
-            <option value="">any</option>
-            {statuses.map(s => <option key={s}>{s}</option>)}
-          </select>
-        </label>
-        {fields.map(([f, label, hint], i) => (
-          <label key={f}>{label}
-            <input data-search={i === 3 ? '' : undefined} value={typed[f] ?? ''} placeholder={hint} spellCheck={false} onChange={e => setTyped(old => ({ ...old, [f]: e.target.value }))} />
-          </label>
-        ))}
-        <label>Order
-          <select value={order} onChange={e => setQuery(route, { order: e.target.value })}>
-            <option value="-created">newest</option><option value="created">oldest</option><option value="-ran">ran last</option><option value="status">status</option><option value="type">type</option>
-          </select>
-        </label>
-        <label className="check"><input type="checkbox" checked={route.query.get('all') === 'true'} onChange={e => setQuery(route, { all: e.target.checked ? 'true' : '' })} /> jobs in trees, too</label>
-        <a className="button" href={link('jobs')}>Clear</a>
-      </form>
+      <Filters route={route} />
       {mayAct && (
         <div className="row acts" role="group" aria-label="Acts on jobs">
           <span className="faint">{chosen.size ? `${num(chosen.size)} selected:` : 'All that pass the filters:'}</span>
           <button type="button" onClick={() => bulk('retry')}>Retry failed…</button>
           <button type="button" onClick={() => bulk('terminate')}>Terminate…</button>
           <button type="button" className="danger" onClick={() => bulk('delete')}>Delete…</button>
+          {chosen.size > 0 && <button type="button" onClick={() => setChosen(new Map())}>Select none</button>}
         </div>
       )}
-      <Problem text={list.error || error} />
-      {list.data && rows.length === 0
-        ? <Empty title={filter ? 'No job passes these filters.' : 'No jobs yet.'}><p>{left ? <button type="button" onClick={more}>Look further</button> : filter ? <a href={link('jobs')}>Clear the filters</a> : <>Start one: <code>weir create map --arg expr='it * 2'</code></>}</p></Empty>
-        : <Rows rows={rows} more={more} left={left} chosen={chosen} toggle={mayAct ? toggle : null} />}
+      <Problem text={error || count.error} />
+      {!loaded && !error && <p className="faint">Loading…</p>}
+      {loaded && rows.length === 0 && (
+        <Empty title={filter ? 'No job passes these filters.' : 'No jobs yet.'}>
+          <p>{left ? <button type="button" onClick={more}>Look further</button> : filter ? <a href={link('jobs')}>Clear the filters</a> : <>{mayAct && <><a href={link('start')}>Start a graph</a> here, or type </>}<code>weir create map --arg expr='it * 2'</code></>}</p>
+        </Empty>
+      )}
+      {rows.length > 0 && <Rows key={filter + order} rows={rows} more={more} left={left} see={see} count={count.data?.count} chosen={chosen} choose={mayAct ? setChosen : null} order={order} sort={o => setQuery(route, { order: o === '-created' ? '' : o })} act={bulk} />}
     </div>
   )
 }
 
-function Rows({ rows, more, left, chosen, toggle }: { rows: Job[]; more: () => void; left: boolean; chosen: ReadonlySet<string>; toggle: ((id: string) => void) | null }): ReactNode {
+/** The columns: what they are called, and the orders that the API has for them, the first one for the first click. */
+const around = 100 // rows beside those in view that may be whom they wait for
+const columns: [string, string[]][] = [['', []], ['Name', []], ['Type', ['type']], ['Status', ['status']], ['Why', []], ['Queue', []], ['Created', ['-created', 'created']], ['Ran', ['-ran', 'ran']]]
+
+function Head({ label, orders, order, sort }: { label: string; orders: string[]; order: string; sort: (order: string) => void }): ReactNode {
+  const at = orders.indexOf(order)
+  if (orders.length === 0) return <span role="columnheader">{label}</span>
+  const next = orders[(at + 1) % orders.length] ?? order
+  return (
+    <span role="columnheader" aria-sort={at < 0 ? 'none' : order.startsWith('-') ? 'descending' : 'ascending'}>
+      <button type="button" className="plain" onClick={() => sort(next)}>{label} <span aria-hidden="true">{at < 0 ? '↕' : order.startsWith('-') ? '↓' : '↑'}</span></button>
+    </span>
+  )
+}
+
+interface RowsProps {
+  rows: Row[]; more: () => void; left: boolean; see: (row: number) => void; count: number | undefined; chosen: Chosen; choose: ((c: Chosen) => void) | null
+  order: string; sort: (order: string) => void; act: (verb: Verb) => void
+}
+
+const page = 10
+
+function Rows({ rows, more, left, see, count, chosen, choose, order, sort, act }: RowsProps): ReactNode {
   const box = useRef<HTMLDivElement>(null)
   const [at, setAt] = useState(0)
+  const anchor = useRef(0)
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => box.current, estimateSize: () => 44, overscan: 12 })
   const items = virtual.getVirtualItems()
   const end = items.at(-1)?.index ?? 0
-  useEffect(() => { if (left && end >= rows.length - 30) more() }, [left, end, rows.length, more])
+  see(items[0]?.index ?? 0)
+  useEffect(() => { if (left && end >= rows.length - 600) more() }, [left, end, rows.length, more])
+
+  const range = (from: number, to: number): void => {
+    if (!choose) return
+    const next = new Map(chosen)
+    for (const j of rows.slice(Math.min(from, to), Math.max(from, to) + 1)) next.set(j.id, j)
+    choose(next)
+  }
+  const toggle = (i: number): void => {
+    const j = rows[i]
+    if (!j || !choose) return
+    const next = new Map(chosen)
+    if (!next.delete(j.id)) next.set(j.id, j)
+    anchor.current = i
+    choose(next)
+  }
+  const pick = (i: number, e: MouseEvent): void => { if (e.shiftKey) range(anchor.current, i); else toggle(i) }
   const move = (e: KeyboardEvent): void => {
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -rows.length, End: rows.length }[e.key]
+    if (e.target !== e.currentTarget) return
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -rows.length, End: rows.length }[e.key]
+    const verb = ({ r: 'retry', t: 'terminate', Delete: 'delete' } as Record<string, Verb>)[e.key]
     const job = rows[at]
     if (step) {
       e.preventDefault()
       const next = Math.min(rows.length - 1, Math.max(0, at + step))
+      if (e.shiftKey) range(at, next)
       setAt(next)
       virtual.scrollToIndex(next)
-    } else if (e.key === 'Enter' && job && e.target === e.currentTarget) go(link('job', job.id))
-    else if (e.key === ' ' && job && toggle && e.target === e.currentTarget) { e.preventDefault(); toggle(job.id) }
+    } else if ((e.ctrlKey || e.metaKey) && e.key === 'a') { e.preventDefault(); range(0, rows.length - 1) }
+    else if (e.ctrlKey || e.metaKey || e.altKey) return
+    else if (e.key === 'Enter' && job) go(link(e.shiftKey ? 'tree' : 'job', job.id))
+    else if (e.key === ' ' && job) { e.preventDefault(); toggle(at) }
+    else if (verb && choose) act(verb)
   }
+  const names = new Map(rows.slice(Math.max(0, (items[0]?.index ?? 0) - around), (items.at(-1)?.index ?? 0) + around).map(j => [j.id, nameOf(j)]))
+  const every = rows.length > 0 && chosen.size >= rows.length
   return (
-    <div className="grid" role="grid" aria-label="Jobs" aria-rowcount={left ? -1 : rows.length + 1} tabIndex={0} ref={box} onKeyDown={move} aria-activedescendant={rows[at] ? `row-${at}` : undefined}>
+    <div className="grid jobs" role="grid" aria-label="Jobs" aria-rowcount={left ? Math.max(count ?? -1, rows.length) + 1 : rows.length + 1} aria-multiselectable={Boolean(choose)} tabIndex={0} ref={box} onKeyDown={move} aria-activedescendant={items.some(v => v.index === at) ? `row-${at}` : undefined}>
       <div className="grid-row grid-head" role="row" aria-rowindex={1}>
-        {['', 'Name', 'Type', 'Status', 'Why', 'Queue', 'Ran'].map(h => <span key={h} role="columnheader">{h || <span className="sr">Selected</span>}</span>)}
+        {columns.map(([label, orders]) => label
+          ? <Head key={label} label={label} orders={orders} order={order} sort={sort} />
+          : <span key="all" role="columnheader">{choose ? <input type="checkbox" aria-label="Select all that are loaded" checked={every} onChange={() => { if (every) choose(new Map()); else range(0, rows.length - 1) }} /> : <span className="sr">Selected</span>}</span>)}
       </div>
       <div role="rowgroup" ref={el => { if (el) el.style.height = `${virtual.getTotalSize()}px` }} className="grid-body">
         {items.map(v => {
           const j = rows[v.index]
           if (!j) return null
-          const name = j.aliases?.[0] ?? j.name ?? j.id
+          const name = nameOf(j)
           return (
-            <div key={j.id} id={`row-${v.index}`} role="row" aria-rowindex={v.index + 2} aria-selected={chosen.has(j.id)} className={`grid-row ${v.index === at ? 'at' : ''}`}
+            <div key={v.index} id={`row-${v.index}`} role="row" aria-rowindex={v.index + 2} aria-selected={chosen.has(j.id)} className={`grid-row ${v.index === at ? 'at' : ''}`}
               style={{ transform: `translateY(${v.start}px)` }} onClick={() => setAt(v.index)}>
-              <span role="gridcell">{toggle && <input type="checkbox" aria-label={`Select ${name}`} checked={chosen.has(j.id)} onChange={() => toggle(j.id)} />}</span>
+              <span role="gridcell">{choose && <input type="checkbox" aria-label={`Select ${name}`} checked={chosen.has(j.id)} onClick={e => pick(v.index, e)} onChange={() => undefined} />}</span>
               <span role="gridcell" className="clip"><JobLink id={j.id} name={name} /> <a className="faint tree-link" href={link('tree', j.id)} aria-label={`Tree of ${name}`}>tree</a></span>
               <span role="gridcell" className="clip"><bdi>{j.type}</bdi></span>
-              <span role="gridcell"><Status of={j.status} /></span>
-              <span role="gridcell" className="clip faint"><bdi>{j.reason ?? (j.status === 'failed' ? j.errors?.[0]?.message : '') ?? ''}</bdi></span>
+              <span role="gridcell"><Status of={j.status} idle={isIdle(j.status, j.reason)} /></span>
+              <span role="gridcell" className="clip faint" title={j.reason ?? undefined}>{j.reason && <Reason text={j.reason} names={names} />}</span>
               <span role="gridcell" className="clip"><bdi>{j.queue}</bdi></span>
-              <span role="gridcell" className="faint"><Time at={j.ran_at ?? j.created_at} /></span>
+              <span role="gridcell" className="faint"><Time at={j.created_at} /></span>
+              <span role="gridcell" className="faint"><Time at={j.ran_at} /></span>
             </div>
           )
         })}
       </div>
+      {left && <p className="grid-foot faint">Loading more… {count === undefined ? '' : `${num(rows.length)} of ${num(count)}`}</p>}
     </div>
   )
 }

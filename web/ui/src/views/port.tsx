@@ -1,24 +1,34 @@
-import { useState, type ReactNode } from 'react'
+import { useEffect, useState, type ReactNode } from 'react'
 import { act, enc } from '../api'
 import { usePoll, useWho } from '../data'
 import { num, pretty } from '../format'
 import { useActing } from '../parts/acting'
 import { Problem } from '../parts/basics'
-import type { Json, Messages } from '../types'
+import { SchemaForm } from '../parts/form'
+import type { Schema } from '../parts/schema'
+import type { Json, Message, Messages, WorkerType } from '../types'
+import { originLink, TraceLink, traceOf } from './run'
 
-const pageSize = 20
+const pageSize = 10
+
+export interface PortProps { job: string; type: string; dir: 'in' | 'out'; name: string; closed: boolean; size: number }
 
 /** What waits in a port, and what can be done there. */
-export function PortPanel({ job, dir, name, closed, size }: { job: string; dir: 'in' | 'out'; name: string; closed: boolean; size: number }): ReactNode {
+export function PortPanel({ job, type, dir, name, closed, size }: PortProps): ReactNode {
   const base = `v1/jobs/${enc(job)}/ports/${dir}/${enc(name)}`
-  const [limit, setLimit] = useState(pageSize)
-  const peek = usePoll<Messages>(`${base}/messages?limit=${limit}`, 2000)
+  const [first, setFirst] = useState(0) // of those that wait; a page may be shorter than others, as its messages are large
+  const peek = usePoll<Messages>(`${base}/messages?limit=${pageSize}&skip=${first}`, 5000)
+  const { again } = peek
+  useEffect(again, [size, again])
+  useEffect(() => { if (first > 0 && peek.data?.messages.length === 0) setFirst(0) }, [first, peek.data]) // they were taken meanwhile
   const { mayAct } = useWho()
   const { ask } = useActing()
   const all = peek.data?.messages ?? []
+  const from = peek.data?.from ?? first
+  const read = first + all.length // up to the end of the page: the oldest are taken first
   const take = (): void => ask({
-    title: `Take ${num(all.length)} messages of ${name}?`, text: 'They are removed from the port, and no job will handle them. They are the ones that are shown: if others came first meanwhile, nothing is removed.', verb: 'Take', danger: true,
-    run: async () => { await act('DELETE', `${base}/messages?from=${peek.data?.from ?? 0}&n=${all.length}`); return `${num(all.length)} taken` },
+    title: `Take the oldest ${num(read)} of ${name}?`, text: 'They are removed from the port, and no job will handle them. They are the ones that are shown, and those before them: if others came first meanwhile, nothing is removed.', verb: 'Take', danger: true,
+    run: async () => { await act('DELETE', `${base}/messages?from=${from - first}&n=${read}`); setFirst(0); again(); return `${num(read)} taken` },
   })
   const close = (): void => ask({
     title: `Close port ${name}?`, text: 'Nothing more can be sent to it. When it is empty, and all other inputs are closed, the job completes. This cannot be undone.', verb: 'Close', danger: true,
@@ -26,43 +36,69 @@ export function PortPanel({ job, dir, name, closed, size }: { job: string; dir: 
   })
   return (
     <div className="port-panel">
-      {all.length === 0 && peek.data && <p className="faint">Nothing waits here.</p>}
+      {peek.data && all.length === 0 && <p className="faint">Nothing waits here.{dir === 'in' && !closed && <> <code>weir send {job} {name} &apos;MESSAGE&apos;</code> sends something.</>}</p>}
       <Problem text={peek.error} />
-      <ol className="messages" start={(peek.data?.from ?? 0) + 1}>
-        {all.map((m, i) => <li key={(peek.data?.from ?? 0) + i}><span className="faint">#{num((peek.data?.from ?? 0) + i)}</span><pre tabIndex={0} aria-label={`Message ${(peek.data?.from ?? 0) + i}`}>{pretty(m.data, 4000)}</pre></li>)}
-      </ol>
+      <ol className="messages" start={from + 1}>{all.map((m, i) => <Shown key={from + i} m={m} n={from + i} job={job} dir={dir} port={name} />)}</ol>
       <div className="row">
-        {size > all.length && limit < 1000 && <button type="button" onClick={() => setLimit(n => Math.min(1000, n * 3))}>Show more</button>}
-        {mayAct && all.length > 0 && <button type="button" className="danger" onClick={take}>Take these {num(all.length)}…</button>}
+        {(first > 0 || size > (all.length || pageSize)) && (
+          <>
+            <button type="button" disabled={first === 0} onClick={() => setFirst(Math.max(0, first - pageSize))}>Earlier</button>
+            <span className="faint">{all.length > 0 ? `${num(first + 1)}–${num(read)} of ${num(size)}` : ''}</span>
+            <button type="button" disabled={read >= size} onClick={() => setFirst(read)}>Later</button>
+          </>
+        )}
+        {mayAct && all.length > 0 && <button type="button" className="danger" onClick={take}>Take {first ? 'up to these' : `these ${num(all.length)}`}…</button>}
         {mayAct && dir === 'in' && !closed && <button type="button" onClick={close}>Close port…</button>}
       </div>
-      {mayAct && dir === 'in' && !closed && <Send base={base} name={name} />}
+      {mayAct && dir === 'in' && !closed && <Send base={base} name={name} type={type} />}
     </div>
   )
 }
 
-function Send({ base, name }: { base: string; name: string }): ReactNode {
-  const [text, setText] = useState('')
-  const [error, setError] = useState('')
+const clipped = 4000
+
+/** A message: what it is, who sent it when, and where it came from. A long one is shown in part, and whole when that is asked for. */
+function Shown({ m, n, job, dir, port }: { m: Message; n: number; job: string; dir: 'in' | 'out'; port: string }): ReactNode {
+  const [whole, setWhole] = useState(false)
+  const text = pretty(m.data, whole ? 2_000_000 : clipped)
+  const by = m.context?.['by']
+  return (
+    <li>
+      <a className="from" href={originLink(job, dir, port, n)} aria-label={`Where message ${n} came from`}>#{num(n)}</a>
+      <div>
+        <pre tabIndex={0} aria-label={`Message ${n}`}>{text}</pre>
+        <p className="faint row tight">
+          <a href={originLink(job, dir, port, n)}>Where it came from</a>
+          {typeof by === 'string' && <span>sent by <bdi>{by}</bdi></span>}
+          <TraceLink id={traceOf(m.context)} />
+          {(whole || text.length > clipped) && <button type="button" className="plain" onClick={() => setWhole(!whole)}>{whole ? 'Show less' : 'Show all of it'}</button>}
+        </p>
+      </div>
+    </li>
+  )
+}
+
+/** Sends a message by a form made of the JSON Schema that the type of the job tells of the port, or as JSON. */
+function Send({ base, name, type }: { base: string; name: string; type: string }): ReactNode {
+  const [value, setValue] = useState<Json | undefined>(undefined)
+  const [error, setError] = useState<unknown>(undefined)
+  const [busy, setBusy] = useState(false)
   const { tell } = useActing()
-  const send = async (): Promise<void> => {
-    let value: Json
-    try { value = JSON.parse(text) as Json } catch (e) { setError(`This is not JSON: ${e instanceof Error ? e.message : ''}. A text needs quotes around it.`); return }
-    setError('')
+  const known = usePoll<WorkerType>(`v1/types/${enc(type)}`, 600_000)
+  if (!known.data && !known.error) return null
+  const schema = known.data?.ports.find(p => p.dir === 'in' && p.name === name)?.schema ?? true // of graphs no type is known
+  const send = async (message: Json): Promise<void> => {
+    setBusy(true)
+    setError(undefined)
     try {
-      await act('POST', `${base}/messages`, { messages: [value] })
-      setText('')
+      await act('POST', `${base}/messages`, { messages: [message] })
+      setValue(undefined)
       tell(`Sent to ${name}`)
-    } catch (e) { setError(e instanceof Error ? e.message : String(e)) }
+    } catch (e) { setError(e) } finally { setBusy(false) }
   }
   return (
-    <form className="send" onSubmit={e => { e.preventDefault(); void send() }}>
-      <label className="block">Send a message, as JSON
-        <textarea rows={3} spellCheck={false} value={text} placeholder='{"order": 7}' onChange={e => setText(e.target.value)}
-          onKeyDown={e => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) { e.preventDefault(); void send() } }} />
-      </label>
-      <Problem text={error} />
-      <button type="submit" className="primary" disabled={!text.trim()}>Send</button>
-    </form>
+    <div className="send">
+      <SchemaForm schema={schema as Schema} value={value} onChange={v => { setValue(v); setError(undefined) }} onSubmit={v => { void send(v) }} error={error} submit="Send" busy={busy} label="Send a message" />
+    </div>
   )
 }

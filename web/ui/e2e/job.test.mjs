@@ -1,0 +1,195 @@
+// A job in a browser: why it waits, its messages, its runs over time, where messages came from.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { axe, browser, faults, until, World } from './harness.mjs'
+
+const trace = '0af7651916cd43dd8448eb211c80319c'
+let world
+let b
+before(async () => {
+  world = await World.start('--trace-url', 'https://tracing.example.com/trace/{trace_id}')
+  b = await browser()
+  await world.sample()
+})
+after(async () => {
+  await b?.close()
+  await world?.stop()
+})
+
+/** Does fn on a page, which must neither throw nor break its policy. */
+async function on(path, fn, options) {
+  const page = await b.page(world, path, options)
+  try {
+    await fn(page)
+    assert.deepEqual(await faults(page), [])
+  } finally {
+    await page.context().close()
+  }
+}
+
+const chain = 'weir: 1\nname: chain\nnodes:\n  a: {type: map, args: {expr: "it + 1"}}\n  b: {type: map, args: {expr: "it * 10"}}\nedges:\n  - a.out -> b.in\ninputs: {in: a.in}\noutputs: {out: b.out}\n'
+
+/** A chain that has made a message of one that somebody sent. */
+async function made(alias) {
+  await world.api('POST', 'graphs', { alias, graph: chain })
+  await world.api('POST', `jobs/${alias}/ports/in/in/messages`, { messages: [4] })
+  await until('it has passed', async () => (await world.api('GET', `jobs/${alias}/ports/out/out/messages`)).messages.some(m => m.data === 50))
+}
+
+test('a message is followed back to who sent what it was made of, and over the wires of the tree', async () => {
+  await made('chain')
+  await on('#/job/chain', async page => {
+    await page.getByRole('button', { name: '→ out' }).click()
+    await page.locator('.messages pre', { hasText: '50' }).waitFor()
+    await page.getByRole('link', { name: 'Where it came from' }).click()
+    await page.getByRole('heading', { name: 'Where message #0 of chain.out came from' }).waitFor()
+    const steps = page.locator('.origin > li')
+    await until('the path', async () => await steps.count() === 4)
+    const words = await until('names', async () => {
+      const all = await steps.allTextContents()
+      return /^b run/.test(all[1]) && /^a run/.test(all[2]) && all
+    })
+    assert.match(words[1], /read in5wrote out50/)
+    assert.match(words[2], /read in4wrote out5/)
+    assert.match(words[3], /^local sent to/)
+    assert.match(page.url(), /origin=out\.out\.0/, 'a link to it can be sent')
+    assert.deepEqual(await axe(page), [])
+    await page.getByRole('link', { name: 'Show it in the tree' }).click()
+    await page.locator('.path-words', { hasText: '#0 of out came by 3 runs and acts' }).waitFor()
+    await page.locator('.box', { hasText: 'map' }).first().waitFor()
+    await until('the wires are marked', () => page.locator('.stage').evaluate(el => Number(el.dataset.path) === 3))
+    await page.getByRole('button', { name: 'Hide the path' }).click()
+    await page.locator('.path-words').waitFor({ state: 'detached' })
+  })
+})
+
+test('of what the log does not have the page says so', () => on('#/job/chain?origin=out.out.7', async page => {
+  await page.locator('dialog').getByText(/has had 1 messages: none has number 7/).waitFor()
+  await page.keyboard.press('Escape')
+  await page.locator('dialog').waitFor({ state: 'detached' })
+  assert.doesNotMatch(page.url(), /origin=/)
+}))
+
+test('runs are bars over time, which keys go along', () => on('#/timeline/orders', async page => {
+  const lanes = page.locator('.lane[data-lane]')
+  await until('some jobs ran', async () => await lanes.count() >= 5)
+  await page.locator('.lane-name', { hasText: 'check' }).waitFor()
+  await page.getByLabel('live').uncheck()
+  const line = page.getByRole('application', { name: /Runs over time/ })
+  await line.focus()
+  await page.keyboard.press('ArrowRight')
+  const detail = page.getByRole('complementary', { name: 'Selected run' })
+  await detail.getByRole('heading', { level: 2 }).waitFor()
+  const first = await detail.textContent()
+  await page.keyboard.press('ArrowDown')
+  await until('another run', async () => await detail.textContent() !== first)
+  await page.keyboard.press('ArrowLeft')
+  assert.equal(await page.locator('.bar.chosen').count(), 1)
+  await page.keyboard.press('Escape')
+  await detail.waitFor({ state: 'detached' })
+}))
+
+test('errors have their stack, and say what was read', async () => {
+  await world.api('POST', 'jobs', { type: 'map', args: { expr: 'it.no.such + 1' }, alias: 'broken' })
+  await world.api('POST', 'jobs/broken/ports/in/in/messages', { messages: [{ order: 7 }] })
+  await until('it fails', async () => (await world.api('GET', 'jobs/broken')).status === 'failed')
+  await on('#/job/broken', async page => {
+    await page.getByRole('heading', { name: '1 error' }).waitFor()
+    await page.locator('pre.error').first().waitFor()
+    await page.locator('#errors ~ ul').getByRole('link', { name: '#0 of in' }).click()
+    await page.locator('.origin > li', { hasText: 'local sent to' }).waitFor()
+    await page.locator('.origin code', { hasText: '{"order":7}' }).waitFor()
+  })
+})
+
+test('messages are paged, and lead to their trace', async () => {
+  await world.api('POST', 'jobs', { type: 'map', args: { expr: 'it' }, alias: 'paged', in: '1h' })
+  const answer = await fetch(`${world.url}/v1/jobs/paged/ports/in/in/messages`, {
+    method: 'POST', headers: { 'Content-Type': 'application/json', Traceparent: `00-${trace}-b7ad6b7169203331-01` },
+    body: JSON.stringify({ messages: Array.from({ length: 25 }, (_, i) => `no ${i}`) }),
+  })
+  assert.equal(answer.status, 200)
+  await on('#/job/paged', async page => {
+    await page.getByRole('button', { name: '← in' }).click()
+    await page.locator('pre', { hasText: '"no 9"' }).waitFor()
+    assert.equal(await page.locator('pre', { hasText: '"no 10"' }).count(), 0)
+    assert.equal(await page.locator('.messages').getByRole('link', { name: /^trace/ }).first().getAttribute('href'), `https://tracing.example.com/trace/${trace}`)
+    await page.getByRole('button', { name: 'Later' }).click()
+    await page.getByRole('button', { name: 'Later' }).click()
+    await page.locator('pre', { hasText: '"no 24"' }).waitFor()
+    await page.getByText('21–25 of 25').waitFor()
+    await page.getByRole('button', { name: 'Earlier' }).click()
+    await page.getByRole('button', { name: 'Take up to these…' }).click()
+    await page.getByRole('heading', { name: 'Take the oldest 20 of in?' }).waitFor()
+    await page.locator('dialog button', { hasText: 'Take' }).last().click()
+    await page.getByText('20 taken').waitFor()
+    assert.deepEqual((await world.api('GET', 'jobs/paged/ports/in/in/messages')).messages.map(m => m.data), [20, 21, 22, 23, 24].map(i => `no ${i}`))
+    const { from, messages } = await world.api('GET', 'jobs/paged/ports/in/in/messages?limit=2&skip=2')
+    assert.deepEqual([from, messages.map(m => m.data)], [22, ['no 22', 'no 23']])
+  })
+})
+
+test('a form made of the schema of a port sends a message', async () => {
+  const order = { type: 'object', properties: { number: { type: 'integer' }, gift: { type: 'boolean' } }, required: ['number'], additionalProperties: false }
+  await world.api('POST', 'workers', { types: [{ type: 'Pack', inputs: [{ name: 'order', kind: 'object', schema: order }] }] })
+  await world.api('POST', 'jobs', { type: 'Pack', alias: 'pack' })
+  await on('#/job/pack', async page => {
+    await page.getByRole('button', { name: '← order' }).click()
+    const form = page.locator('.send')
+    await form.getByRole('button', { name: 'Send', exact: true }).click()
+    await form.getByText('is missing').first().waitFor()
+    await form.getByLabel(/number/).fill('7')
+    await form.getByLabel(/gift/).check()
+    assert.deepEqual(await axe(page), [])
+    await form.getByRole('button', { name: 'Send', exact: true }).click()
+    await page.getByText('Sent to order').waitFor()
+    await page.locator('.messages pre', { hasText: '"number": 7' }).waitFor()
+    assert.deepEqual((await world.api('GET', 'jobs/pack/ports/in/order/messages')).messages.map(m => m.data), [{ number: 7, gift: true }])
+  })
+})
+
+test('tabs of a browser share one stream', async () => {
+  const page = await b.page(world, '#/tree/orders?as=list')
+  const other = await page.context().newPage()
+  await other.goto(`${world.url}/#/tree/orders?as=list`)
+  for (const p of [page, other]) {
+    const row = p.getByRole('row').filter({ hasText: 'bank' })
+    await row.waitFor()
+    const before = await row.textContent()
+    await until('it moves', async () => await row.textContent() !== before)
+    assert.deepEqual(await p.evaluate(() => performance.getEntriesByType('resource').map(e => e.name).filter(n => n.endsWith('/live'))), [], 'a tab follows no stream of its own')
+  }
+  await page.close()
+  const row = other.getByRole('row').filter({ hasText: 'bank' })
+  const before = await row.textContent()
+  await until('it goes on in the other one', async () => await row.textContent() !== before)
+  await other.context().close()
+})
+
+test('a tab whose shared worker cannot be loaded follows by itself', async () => {
+  const page = await b.page(world, '#/')
+  await page.addInitScript(() => {
+    globalThis.SharedWorker = class { port = new MessageChannel().port1; constructor() { setTimeout(() => this.onerror(), 50) } }
+  })
+  await page.reload()
+  await page.goto(`${world.url}/#/tree/orders?as=list`)
+  const row = page.getByRole('row').filter({ hasText: 'bank' })
+  await row.waitFor()
+  const before = await row.textContent()
+  await until('it moves', async () => await row.textContent() !== before)
+  assert.deepEqual(await faults(page), [])
+  await page.context().close()
+})
+
+test('axe finds nothing in a job, light, dark, and on a phone', async () => {
+  for (const options of [{ colorScheme: 'light' }, { colorScheme: 'dark' }, { viewport: { width: 390, height: 800 } }]) {
+    for (const path of ['#/job/broken', '#/timeline/orders', '#/job/chain?origin=out.out.0']) {
+      await on(path, async page => {
+        await page.locator('.why .first, .lane[data-lane], .origin > li').first().waitFor()
+        if (path.includes('timeline')) { await page.getByRole('application').focus(); await page.keyboard.press('ArrowRight') }
+        assert.deepEqual(await axe(page), [], `${path} ${JSON.stringify(options)}`)
+        if (options.viewport) assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${path} is wider than a phone`)
+      }, options)
+    }
+  }
+})

@@ -1,0 +1,157 @@
+// The live tree and what hangs on it, in a browser: node --test e2e/
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { axe, browser, faults, until, World } from './harness.mjs'
+
+let world
+let b
+before(async () => {
+  world = await World.start()
+  b = await browser()
+  await world.sample()
+})
+after(async () => {
+  await b?.close()
+  await world?.stop()
+})
+
+/** Does fn on a page, which must neither throw nor break its policy. */
+async function on(path, fn, options) {
+  const page = await b.page(world, path, options)
+  try {
+    await fn(page)
+    assert.deepEqual(await faults(page), [])
+  } finally {
+    await page.context().close()
+  }
+}
+
+/** The picture of a tree as the server sends it. */
+async function picture(job) {
+  const answer = await fetch(`${world.url}/v1/jobs/${job}/live`)
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  while (!text.includes('\n\n')) text += (await reader.read()).value
+  await reader.cancel()
+  return JSON.parse(text.slice(text.indexOf('data: ') + 6))
+}
+
+/** Where in the browser the middle of a wire is. */
+async function middle(page, p, from, to) {
+  const e = p.edges.from.findIndex((a, i) => p.nodes.id[a] === from && p.nodes.id[p.edges.to[i]] === to)
+  assert.ok(e >= 0, `a wire from ${from} to ${to}`)
+  const [x1, y1, x2] = p.edges.points[e]
+  const [a, , , d, dx, dy] = await page.locator('.react-flow__viewport').evaluate(el => getComputedStyle(el).transform.match(/[-.\d]+/g).map(Number))
+  const box = await page.locator('.react-flow').boundingBox()
+  return [box.x + dx + a * (x1 + x2) / 2, box.y + dy + d * y1]
+}
+
+test('a wire tells what moves on it, to the mouse and to keys', () => on('#/tree/orders', async page => {
+  await page.locator('[data-node="shop/pay/bank"]').waitFor()
+  const p = await picture('orders')
+  const at = await middle(page, p, 'shop/pay/check', 'shop/pay/bank')
+  await page.mouse.move(at[0] + 1, at[1])
+  await page.mouse.move(...at)
+  await page.locator('.tip', { hasText: /check\.out → bank\.in: \d+ of 20 wait \(\d+ % full\)/ }).waitFor()
+  await page.mouse.click(...at)
+  const wire = page.getByRole('complementary', { name: 'Selected wire' })
+  await wire.getByText(/of 20 \(\d+ %\)/).waitFor()
+  const passed = async () => Number((await wire.locator('dd').nth(1).textContent()).replaceAll(',', ''))
+  const first = await passed()
+  await until('it goes on', async () => await passed() > first)
+  await wire.getByRole('button', { name: 'bank.in' }).click()
+  await page.locator('.box.selected[data-node="shop/pay/bank"]').waitFor()
+  await page.locator('.stage').focus()
+  await page.keyboard.press('e')
+  await wire.getByRole('button', { name: 'bank.in' }).waitFor()
+  await page.keyboard.press('Escape')
+  await wire.waitFor({ state: 'detached' })
+}))
+
+test('the small map goes where it is pressed', () => on('#/tree/orders', async page => {
+  await page.locator('[data-node="shop/pay/bank"]').waitFor()
+  await page.locator('.minimap').waitFor({ state: 'hidden' })
+  for (let i = 0; i < 4; i++) await page.getByRole('button', { name: 'Nearer' }).click()
+  const map = page.locator('.minimap')
+  await map.waitFor()
+  const part = () => map.locator('.part').evaluate(el => el.style.transform)
+  await page.waitForTimeout(300)
+  const before = await part()
+  const box = await map.boundingBox()
+  await page.mouse.click(box.x + box.width - 20, box.y + box.height / 2)
+  await until('the part moves', async () => await part() !== before)
+}))
+
+test('follow goes along with what is selected', () => on('#/tree/orders?follow=1', async page => {
+  await page.locator('[data-search]').fill('shop/label')
+  await page.locator('aside.selected', { hasText: 'label' }).waitFor()
+  await page.locator('.box.selected[data-node="shop/label"]').waitFor()
+  const box = await page.locator('.react-flow').boundingBox()
+  for (const [dx, dy] of [[-600, 0], [-600, 0], [-600, 0]]) { // it is pulled away, and comes back
+    await page.mouse.move(box.x + 900, box.y + 60)
+    await page.mouse.down()
+    await page.mouse.move(box.x + 900 + dx, box.y + 60 + dy, { steps: 3 })
+    await page.mouse.up()
+  }
+  await until('it is in the middle again', async () => {
+    const at = await page.locator('[data-node="shop/label"]').boundingBox()
+    return at && Math.abs(at.x + at.width / 2 - box.x - box.width / 2) < 100
+  })
+}))
+
+test('many children are one box, which opens and folds', async () => {
+  await world.api('POST', 'graphs', { alias: 'wide', graph: 'weir: 1\nname: wide\nnodes:\n  src: {type: emit, args: {items: [1,2,3,4,5,6]}}\n  all: {type: each, args: {type: delay, args: {by: 1h}}}\nedges:\n  - src.out -> all.in\noutputs: {out: all.out}\n' })
+  await on('#/tree/wide', async page => {
+    await page.locator('.box', { hasText: 'each_item ×' }).getByText(/4 suspended/).waitFor()
+    await page.getByRole('button', { name: 'Open each_item ×' }).click()
+    await page.locator('[data-node="wide/all/item_3"]').waitFor()
+    await page.locator('.box[data-node="wide/all"]').click()
+    await page.locator('aside.selected').getByRole('button', { name: 'Fold it' }).click()
+    await page.locator('[data-node="wide/all/item_3"]').waitFor({ state: 'detached' })
+    await page.locator('.stage').focus()
+    await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('ArrowLeft')
+    await page.keyboard.press('o')
+    assert.equal(await page.locator('aside.selected').count(), 1, 'what is selected stays so')
+  })
+})
+
+test('a tree of 2,000 jobs is few elements, as picture and as list', async () => {
+  const lane = Array.from({ length: 19 }, (_, i) => `      s${i}: {type: map, args: {expr: it}}`).join('\n')
+  const chain = Array.from({ length: 19 }, (_, i) => i === 0 ? 's0.out' : i === 18 ? 's18.in' : `s${i}.in.out`).join(' -> ')
+  const lanes = Array.from({ length: 100 }, (_, i) => `  l${i}: {type: lane}`).join('\n')
+  await world.api('POST', 'graphs', { alias: 'large', graph: `weir: 1\nname: large\nnodes:\n${lanes}\ngraphs:\n  lane:\n    nodes:\n${lane}\n    edges:\n      - ${chain}\n    inputs: {in: s0.in}\n    outputs: {out: s18.out}\n` })
+  await on('#/tree/large', async page => {
+    await page.getByText('2,001 jobs').waitFor()
+    await page.locator('canvas[data-far=true]').waitFor()
+    const count = () => page.evaluate(() => document.querySelectorAll('*').length)
+    assert.ok(await count() < 400, `${await count()} elements`)
+    const white = await page.locator('canvas').first().evaluate(el => new Set(el.getContext('2d').getImageData(0, 0, el.width, el.height).data).size)
+    assert.ok(white > 3, 'something is drawn')
+    await page.locator('.stage').focus()
+    await page.keyboard.press('ArrowRight')
+    await page.locator('aside.selected').waitFor()
+    await page.locator('[data-search]').fill('l42/s7')
+    await page.locator('.box.selected[data-node="large/l42/s7"]').waitFor()
+    assert.ok(await count() < 3500, `${await count()} elements`)
+    await page.locator('[data-search]').fill('')
+    await page.getByRole('button', { name: 'List' }).click()
+    await page.locator('.grid-row').nth(5).waitFor()
+    await page.locator('.grid').focus()
+    await page.keyboard.press('End')
+    await page.getByRole('row').filter({ hasText: 's18' }).last().waitFor()
+    assert.ok(await count() < 1500, `${await count()} elements`)
+  })
+})
+
+test('axe finds nothing in the tree with a wire selected, on a phone, light and dark', async () => {
+  for (const options of [{ colorScheme: 'light' }, { colorScheme: 'dark' }, { viewport: { width: 390, height: 800 } }]) {
+    await on('#/tree/orders', async page => {
+      await page.locator('.box').first().waitFor()
+      await page.locator('.stage').focus()
+      await page.keyboard.press('e')
+      await page.locator('aside.selected').waitFor()
+      assert.deepEqual(await axe(page), [], JSON.stringify(options))
+    }, options)
+  }
+})

@@ -1,0 +1,78 @@
+import type { ReactNode } from 'react'
+import { isIdle, num, span } from '../format'
+import { JobLink, Reason, Status, Words } from '../parts/basics'
+import { link } from '../route'
+import type { DeadLetters, Job, JobPage, Queue, Stats } from '../types'
+
+/** Something that needs somebody: what it is, why, and where one click leads. */
+export interface Cause { key: string; kind: string; what: ReactNode; why: ReactNode; to: string; verb: string }
+
+export interface Found { stats: Stats; failed: JobPage | null; retrying: JobPage | null; suspended: JobPage | null; dead: DeadLetters | null }
+
+const nameOf = (j: Job): string => j.aliases?.[0] ?? j.name ?? j.type
+/** In lists no more than these of each kind: the rest is behind the last one. */
+const most = 4
+
+function failedJobs(page: JobPage | null, all: number): Cause[] {
+  const list = (page?.jobs ?? []).slice(0, most).map((j): Cause => ({
+    key: `f ${j.id}`, kind: 'failed', what: <><Status of="failed" /> <JobLink id={j.id} name={nameOf(j)} /></>, why: j.reason ?? j.errors?.[0]?.message ?? 'it failed', to: link('job', j.id), verb: 'See why',
+  }))
+  if (all > list.length && list.length === most) {
+    list.push({ key: 'f more', kind: 'failed', what: `${num(all - most)} more failed jobs`, why: 'retry or delete them together', to: link('jobs', '', { status: 'failed', all: 'true' }), verb: 'See all' })
+  }
+  return list
+}
+
+/** Jobs whose run fails again and again: the message that they read next is a poison message. */
+function poisoned(page: JobPage | null): Cause[] {
+  return (page?.jobs ?? []).filter(j => j.try_count > 0).slice(0, most).map(j => ({
+    key: `p ${j.id}`, kind: 'poison', what: <><JobLink id={j.id} name={nameOf(j)} /> has failed {num(j.try_count)} {j.try_count === 1 ? 'time' : 'times'}, and tries again</>,
+    why: j.errors?.[0]?.message ?? j.reason ?? '', to: link('job', j.id), verb: 'See its message',
+  }))
+}
+
+/** Suspended jobs that would go on if another one did. */
+function blocked(page: JobPage | null): Cause[] {
+  const all = (page?.jobs ?? []).filter(j => !isIdle(j.status, j.reason) && j.parent)
+  const names = new Map(page?.jobs.map(j => [j.id, nameOf(j)]))
+  return all.slice(0, most).map(j => ({
+    key: `b ${j.id}`, kind: 'blocked', what: <><span className="status s-suspended">ǁ blocked</span> <JobLink id={j.id} name={nameOf(j)} /></>, why: <Reason text={j.reason ?? ''} names={names} />, to: link('job', j.id), verb: 'See why',
+  }))
+}
+
+/** Trees that are slowed down by a limit of rates: their reason names the job. */
+function throttled(page: JobPage | null): Cause[] {
+  return (page?.jobs ?? []).filter(j => !isIdle(j.status, j.reason) && !j.parent).slice(0, most).map(j => ({
+    key: `t ${j.id}`, kind: 'throttled', what: <><span className="status s-suspended">◔ throttled</span> <JobLink id={j.id} name={nameOf(j)} tree /></>, why: <Words text={j.reason ?? ''} />, to: link('tree', j.id), verb: 'See where',
+  }))
+}
+
+function lateQueues(queues: Queue[]): Cause[] {
+  const all: Cause[] = []
+  for (const q of queues) {
+    const name = <bdi>{q.queue}</bdi>
+    const waits = `${num(q.pending)} ready jobs wait`
+    if (q.paused) all.push({ key: `q ${q.queue}`, kind: 'paused', what: <>Queue {name} is paused</>, why: waits, to: link('queues'), verb: 'Resume it' })
+    else if (q.pending > 0 && q.engines === 0) all.push({ key: `q ${q.queue}`, kind: 'unserved', what: <>Nobody serves queue {name}</>, why: waits, to: link('queues'), verb: 'See queues' })
+    else if (q.limit && q.active >= q.limit && q.pending > 0) all.push({ key: `q ${q.queue}`, kind: 'limited', what: <>Queue {name} is at its limit of {num(q.limit)} runs</>, why: waits, to: link('queues'), verb: 'Change it' })
+    else if (q.latency_ms > 30_000) all.push({ key: `q ${q.queue}`, kind: 'late', what: <>Queue {name} is late</>, why: `the first ready job waits for ${span(q.latency_ms)} already`, to: link('queues'), verb: 'See queues' })
+  }
+  return all
+}
+
+/** What needs somebody, the worst first; each leads to its cause. */
+export function causes({ stats, failed, retrying, suspended, dead }: Found, named: (id: string) => string): Cause[] {
+  const all: Cause[] = []
+  if (stats.engines.length === 0) {
+    all.push({ key: 'engines', kind: 'engines', what: 'No worker is alive', why: <>nothing runs until one is: <code>weir worker</code>, or <code>weir serve</code> without <code>--no-engine</code></>, to: link('queues'), verb: 'See queues' })
+  }
+  all.push(...failedJobs(stats.failed > 0 ? failed : null, stats.failed), ...poisoned(retrying))
+  const letters = dead?.letters ?? []
+  for (const l of letters.slice(0, most)) {
+    all.push({ key: `d ${l.in.job} ${l.id}`, kind: 'dead', what: <>Dead letter of <JobLink id={l.job} name={named(l.job)} /></>, why: <bdi>{l.error}</bdi>, to: link('dead', '', { job: l.in.job }), verb: 'Look at it' })
+  }
+  if (letters.length > most) all.push({ key: 'd more', kind: 'dead', what: 'More dead letters', why: 'requeue or discard them together', to: link('dead'), verb: 'See all' })
+  all.push(...lateQueues(stats.queues), ...blocked(suspended), ...throttled(suspended))
+  if (stats.overdue > 0) all.push({ key: 'overdue', kind: 'late', what: `${num(stats.overdue)} timers are late`, why: 'the sweeper of a worker fires them: is one alive?', to: link('queues'), verb: 'See queues' })
+  return all
+}

@@ -1,0 +1,156 @@
+import './job.css'
+import { useEffect, useMemo, useState, type KeyboardEvent, type ReactNode } from 'react'
+import { enc } from '../api'
+import { usePoll } from '../data'
+import { num, span } from '../format'
+import { Empty, JobLink, Problem, Time } from '../parts/basics'
+import { link, type Route } from '../route'
+import type { Job, LogLine, LogPage, RunEntry } from '../types'
+import { RunDetail, runWords, useNames } from './run'
+
+const maxLanes = 40
+const single = 6 // jobs with one run that have a lane each; more, such as children that runs spawn, share one
+const wide = 1000 // units of a lane, whatever its width
+
+interface Bar { from: number; to: number; run: RunEntry; at: string; job: string }
+interface Lane { job: string; jobs: number; bars: Bar[]; failed: number; ms: number }
+
+/** Several lanes as one, called by the first of its jobs. */
+function together(lanes: Lane[]): Lane {
+  return {
+    job: lanes[0]?.job ?? '', jobs: lanes.length, bars: lanes.flatMap(l => l.bars).sort((a, b) => a.to - b.to),
+    failed: lanes.reduce((n, l) => n + l.failed, 0), ms: lanes.reduce((n, l) => n + l.ms, 0),
+  }
+}
+
+const number = (id: string): number => Number(id.split('.')[1] ?? 0)
+
+/** The runs of a log by job, in the order in which the jobs were created. What was done from outside is a run without length. */
+function lanesOf(lines: LogLine[]): { lanes: Lane[]; from: number; to: number } {
+  const byJob = new Map<string, Lane>()
+  let [from, to] = [Infinity, -Infinity]
+  for (const l of lines) {
+    if (!l.run) continue
+    const end = Date.parse(l.at)
+    const bar = { from: end - (l.run.took_ms ?? 0), to: end, run: l.run, at: l.at, job: l.job }
+    const lane = byJob.get(l.job) ?? { job: l.job, jobs: 1, bars: [], failed: 0, ms: 0 }
+    byJob.set(l.job, lane)
+    lane.bars.push(bar)
+    lane.ms += bar.to - bar.from
+    if (l.run.error) lane.failed++
+    from = Math.min(from, bar.from)
+    to = Math.max(to, bar.to)
+  }
+  const all = [...byJob.values()].sort((a, b) => number(a.job) - number(b.job))
+  const few = all.filter(l => l.bars.length === 1)
+  const own = few.length > single ? all.filter(l => l.bars.length > 1) : all
+  const lanes = own.slice(0, maxLanes)
+  const rest = [...own.slice(maxLanes), ...few.length > single ? few : []]
+  if (rest.length > 0) lanes.push(together(rest))
+  return { lanes, from: Math.min(from, to - 100), to }
+}
+
+/** A step for the axis: so that there are some five marks. */
+function step(ms: number): number {
+  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 10_800_000, 21_600_000, 86_400_000]
+  return steps.find(s => ms / s <= 6) ?? ms / 5
+}
+
+/** A time before the end, with as many digits as tell it from the next mark. */
+function before(ms: number, by: number): string {
+  if (by < 1000) return `−${num(Math.round(ms))} ms`
+  return by < 60_000 ? `−${Math.round(ms / 1000)} s` : `−${span(ms)}`
+}
+
+interface At { lane: number; bar: number }
+
+/** Runs as bars over time, a lane for each job. */
+export function Timeline({ lines, job }: { lines: LogLine[]; job: string }): ReactNode {
+  const { lanes, from, to } = useMemo(() => lanesOf(lines), [lines])
+  const [at, setAt] = useState<{ job: string; step: number; at: string } | null>(null)
+  const name = useNames([...at ? [at.job] : [], ...lanes.map(l => l.job)])
+  if (lanes.length === 0) return null
+  const length = Math.max(1, to - from)
+  const x = (t: number): number => wide * (t - from) / length
+  const by = step(length)
+  const marks = Array.from({ length: Math.floor(length / by) + 1 }, (_, i) => i * by)
+  const place = (): At | null => {
+    const is = (b: Bar): boolean => b.job === at?.job && b.at === at.at && b.run.step === at.step
+    const lane = at ? lanes.findIndex(l => l.bars.some(is)) : -1
+    return lane >= 0 ? { lane, bar: lanes[lane]?.bars.findIndex(is) ?? 0 } : null
+  }
+  const pick = (p: At): void => {
+    const bar = lanes[p.lane]?.bars[p.bar]
+    if (bar) setAt({ job: bar.job, step: bar.run.step, at: bar.at })
+  }
+  const key = (e: KeyboardEvent): void => {
+    if (e.target !== e.currentTarget || e.ctrlKey || e.metaKey || e.altKey) return
+    const now = place()
+    const dir = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key]
+    if (e.key === 'Escape') setAt(null)
+    if (!dir) return
+    e.preventDefault()
+    if (!now) { pick({ lane: 0, bar: (lanes[0]?.bars.length ?? 1) - 1 }); return }
+    const lane = Math.max(0, Math.min(lanes.length - 1, now.lane + (dir[0] ?? 0)))
+    const bars = lanes[lane]?.bars ?? []
+    if (lane === now.lane) { pick({ lane, bar: Math.max(0, Math.min(bars.length - 1, now.bar + (dir[1] ?? 0))) }); return }
+    const t = lanes[now.lane]?.bars[now.bar]?.to ?? 0 // the run of the other lane that ended next to it
+    pick({ lane, bar: bars.reduce((best, b, i) => Math.abs(b.to - t) < Math.abs((bars[best]?.to ?? 0) - t) ? i : best, 0) })
+  }
+  const chosen = place()
+  const bar = chosen && lanes[chosen.lane]?.bars[chosen.bar]
+  return (
+    <>
+      <div className="timeline" role="application" aria-label="Runs over time: arrows go from run to run; the log tells the same" tabIndex={0} onKeyDown={key}>
+        <div className="lane axis" aria-hidden="true"><span /><span className="marks">{marks.map(m => <span key={m} ref={el => { if (el) el.style.right = `${100 * m / length}%` }}>{m ? before(m, by) : <Time at={new Date(to).toISOString()} />}</span>)}</span></div>
+        {lanes.map((l, i) => (
+          <div className="lane" key={l.jobs > 1 ? 'others' : l.job} data-lane={l.job}>
+            <span className="lane-name clip">{l.jobs > 1 ? `${num(l.jobs)} other jobs` : l.job === job ? <bdi>{name(l.job)}</bdi> : <JobLink id={l.job} name={name(l.job)} />}</span>
+            <svg viewBox={`0 0 ${wide} 20`} preserveAspectRatio="none" role="img" aria-label={`${l.jobs > 1 ? `${num(l.jobs)} other jobs` : name(l.job)}: ${num(l.bars.length)} runs${l.failed ? `, ${num(l.failed)} failed` : ''}, ${span(l.ms)} in all`}>
+              {marks.map(m => <line key={m} x1={wide - wide * m / length} x2={wide - wide * m / length} y1={0} y2={20} />)}
+              {l.bars.map((b, k) => (
+                <rect key={k} x={Math.min(wide - 3, x(b.from))} y={3} height={14} width={Math.max(3, x(b.to) - x(b.from))} rx={1.5}
+                  className={`bar ${b.run.error ? 'failed' : b.run.by ? 'outside' : ''} ${chosen?.lane === i && chosen.bar === k ? 'chosen' : ''}`} onClick={() => pick({ lane: i, bar: k })}>
+                  <title>{`${runWords(b.run)}${b.run.took_ms ? `, ${span(b.run.took_ms)}` : ''}`}</title>
+                </rect>
+              ))}
+            </svg>
+          </div>
+        ))}
+      </div>
+      <p className="faint legend"><span className="key ran" /> run <span className="key failed" /> failed <span className="key outside" /> from outside · {num(lines.filter(l => l.run).length)} runs of the last {span(length)}</p>
+      {bar && chosen && (
+        <aside className="run-chosen" aria-label="Selected run" aria-live="polite">
+          <div className="head"><h2><JobLink id={bar.job} name={name(bar.job)} /> {bar.run.by ? <>by <bdi>{bar.run.by}</bdi></> : `run ${num(bar.run.step)}`}</h2><span className="faint"><Time at={bar.at} /> · {bar.run.took_ms ? span(bar.run.took_ms) : 'under 1 ms'}</span><span className="grow" /><button type="button" onClick={() => setAt(null)}>Close</button></div>
+          <RunDetail run={bar.run} job={bar.job} />
+        </aside>
+      )}
+    </>
+  )
+}
+
+/** Runs of a whole tree over time. */
+export function TimelineView({ route }: { route: Route }): ReactNode {
+  const [live, setLive] = useState(true)
+  const job = usePoll<Job>(`v1/jobs/${enc(route.id)}`, 5000)
+  const log = usePoll<LogPage>(`v1/jobs/${enc(route.id)}/log?limit=400&tree=true`, 1500)
+  const [seen, setSeen] = useState<LogLine[] | null>(null)
+  useEffect(() => { if (live && log.data) setSeen(log.data.entries) }, [live, log.data])
+  const title = job.data?.aliases?.[0] ?? job.data?.name ?? job.data?.type ?? 'Timeline'
+  const gone = log.data?.trimmed?.[0]
+  return (
+    <div className="view">
+      <div className="head">
+        <h1><a href={link('job', route.id)}><bdi>{title}</bdi></a></h1><span className="faint">timeline</span>
+        <span className="grow" />
+        <label className="check"><input type="checkbox" checked={live} onChange={e => setLive(e.target.checked)} /> live</label>
+        <a className="button" href={link('tree', route.id)}>Tree</a>
+      </div>
+      <Problem text={log.error || job.error} />
+      {seen && !seen.some(l => l.run) && <Empty title="Nothing has run yet."><p>Runs are bars here, a lane for each job of the tree. <code>weir send {route.id} PORT MESSAGE</code> gives it something to do.</p></Empty>}
+      {!seen && !log.error && <p className="faint">Reading the log…</p>}
+      {seen && <Timeline lines={seen} job={route.id} />}
+      {gone && <p className="faint">The log begins <Time at={gone.since} />: its first {num(gone.entries)} entries were trimmed.</p>}
+    </div>
+  )
+}
