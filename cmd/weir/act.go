@@ -35,9 +35,9 @@ func byUser(ctx context.Context) context.Context {
 func checkArgs(args string) error {
 	switch {
 	case !json.Valid([]byte(args)):
-		return fmt.Errorf("--args %.60q is no JSON", args)
+		return fmt.Errorf("--args %.60q is not valid JSON", args)
 	case !strings.HasPrefix(strings.TrimLeft(args, " \t\r\n"), "{"):
-		return fmt.Errorf("--args %.60q is no JSON object, like {\"Width\": 640}", args)
+		return fmt.Errorf("--args %.60q is not a JSON object, like {\"Width\": 640}", args)
 	}
 	return nil
 }

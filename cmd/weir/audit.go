@@ -50,8 +50,9 @@ something, or was not allowed to. A namespace remembers the last 10,000.`,
 			})
 		},
 	}
-	c.Flags().IntVarP(&n, "number", "n", 100, "at most so many")
+	c.Flags().IntVarP(&n, "number", "n", 100, "at most `N`")
 	s.formats(c, "table", "json", "jsonl", "yaml")
+	s.watched(c)
 	return c
 }
 

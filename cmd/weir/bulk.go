@@ -26,7 +26,7 @@ type bulkFlags struct {
 // bulkHelp is what the help of such commands says of that.
 const bulkHelp = `
 
-Instead of a JOB, filters say which jobs are meant, of those without parent or, with --all,
+Instead of a JOB, filters say which jobs are meant, of root jobs or, with --all,
 of all. They are shown and counted, and you are asked: without a terminal --yes is needed.`
 
 func (f *bulkFlags) flags(s *settings, c *cobra.Command) {

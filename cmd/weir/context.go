@@ -30,8 +30,6 @@ $WEIR_NAMESPACE and $WEIR_KEYS; the context that $WEIR_CONTEXT names; and if nei
 Redis nor a server is given so, the current context. The name none stands for no context
 at all. Of keys and of the token for a server, the context has the path of their file.`,
 		Example: "  weir context set prod --redis rediss://weir:secret@redis.example.com --namespace shop\n  weir context use prod\n  weir jobs --context staging",
-		Args:    usage(cobra.NoArgs),
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newContextList(s), newContextUse(), newContextSet(s), newContextRemove(), newContextShow(s))
 	return c

@@ -24,8 +24,6 @@ func newDead(s *settings) *cobra.Command {
 		Long: `Look at dead letters, change, requeue or discard them. A dead letter holds what a job with the
 failure policy dead_letter could not handle, and the error. It waits in the port errors of that
 job, unless that is wired: then --port names the port that it came to.`,
-		Args: usage(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(s.complete(newDeadList(s), jobWords), s.complete(newDeadShow(s), jobWords), s.complete(newDeadEdit(s), jobWords),
 		s.complete(newDeadRequeue(s), jobWords), s.complete(newDeadDiscard(s), jobWords))
@@ -103,7 +101,7 @@ func newDeadList(s *settings) *cobra.Command {
 		Use:   "list [JOB]",
 		Short: "List dead letters: of a job and those below it, or of all jobs",
 		Long: `List dead letters: those of a job and the jobs below it, or of all jobs; of one port the oldest
-first. LETTER is its name for the other commands, with that of the job.`,
+first. ID is its name for the other commands, with that of the job.`,
 		Example: "  weir dead list\n  weir dead list shop --error timeout --newer 1h\n  weir dead list -o jsonl | jq .messages",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -127,8 +125,9 @@ first. LETTER is its name for the other commands, with that of the job.`,
 		},
 	}
 	f.flags(s, c)
-	c.Flags().IntVarP(&n, "number", "n", 100, "at most so many")
+	c.Flags().IntVarP(&n, "number", "n", 100, "at most `N`")
 	s.formats(c, "table", "json", "jsonl", "yaml")
+	s.watched(c)
 	return c
 }
 
@@ -162,7 +161,7 @@ func (s *settings) lettersShown(c *cobra.Command, all []*job.StoredLetter) error
 			return err
 		}
 		style := term.StyleOf(w)
-		rows := [][]string{{"LETTER", "JOB", "AGE", "ERROR"}}
+		rows := [][]string{{"ID", "JOB", "AGE", "ERROR"}}
 		for _, l := range all {
 			rows = append(rows, []string{l.ID, string(l.Job), style.Age(l.At), l.Error})
 		}
@@ -202,7 +201,7 @@ func (s *settings) withLetters(c *cobra.Command, f *letterFlags, args []string, 
 func newDeadShow(s *settings) *cobra.Command {
 	var f letterFlags
 	c := &cobra.Command{
-		Use:     "show JOB LETTER",
+		Use:     "show JOB ID",
 		Short:   "Show a dead letter: the messages in it, and the error",
 		Example: "  weir dead show shop 5f3a91c20b",
 		Args:    usage(cobra.ExactArgs(2)),
@@ -212,7 +211,7 @@ func newDeadShow(s *settings) *cobra.Command {
 				return s.show(c, l, "", func(w io.Writer) error {
 					style := term.StyleOf(w)
 					rows := [][]string{
-						{"letter", l.ID}, {"job", string(l.Job)}, {"in", string(l.In.Job) + " " + l.In.Port}, {"failed", style.Age(l.At)}, {"error", l.Error},
+						{"dead letter", l.ID}, {"job", string(l.Job)}, {"in", string(l.In.Job) + " " + l.In.Port}, {"failed", style.Age(l.At)}, {"error", l.Error},
 					}
 					for _, in := range slices.Sorted(maps.Keys(l.Messages)) {
 						rows = append(rows, []string{"port " + in, string(l.Messages[in])})
@@ -229,16 +228,17 @@ func newDeadShow(s *settings) *cobra.Command {
 	}
 	f.portFlag(c)
 	s.formats(c, "table", "json", "yaml")
+	s.watched(c)
 	return c
 }
 
 func newDeadEdit(s *settings) *cobra.Command {
 	var f letterFlags
 	c := &cobra.Command{
-		Use:   "edit JOB LETTER PORT=MESSAGE...",
+		Use:   "edit JOB ID PORT=MESSAGE...",
 		Short: "Change the messages in a dead letter",
 		Long: `Change the messages in a dead letter: the one that came from an In PORT becomes MESSAGE, which is
-JSON. The letter keeps its name, and goes behind the others of its port.`,
+JSON. The dead letter keeps its name, and goes behind the others of its port.`,
 		Example: `  weir dead edit shop 5f3a91c20b 'in={"id":7,"cents":1200}'`,
 		Args:    usage(cobra.MinimumNArgs(3)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -282,14 +282,14 @@ func acting(ctx context.Context) context.Context {
 // manyLetters is what the help of commands on many dead letters says.
 const manyLetters = `
 
-Without LETTERs all of the JOB and those below it are meant, or of all jobs, that pass the
+Without IDs all of the JOB and those below it are meant, or of all jobs, that pass the
 filters. They are counted, and you are asked: without a terminal --yes is needed.`
 
 func newDeadRequeue(s *settings) *cobra.Command {
 	var f letterFlags
 	var to string
 	c := &cobra.Command{
-		Use:   "requeue [JOB [LETTER...]]",
+		Use:   "requeue [JOB [ID...]]",
 		Short: "Send what dead letters hold back to the In ports it came from",
 		Long: `Send what dead letters hold back to the In ports it came from, without the envelope, and remove
 the letters: both at once, so that no message is lost or comes twice. What cannot be requeued, as
@@ -336,7 +336,7 @@ its job is gone or its port is closed or full, stays.` + manyLetters,
 func newDeadDiscard(s *settings) *cobra.Command {
 	var f letterFlags
 	c := &cobra.Command{
-		Use:     "discard [JOB [LETTER...]]",
+		Use:     "discard [JOB [ID...]]",
 		Short:   "Remove dead letters for good",
 		Long:    `Remove dead letters for good.` + manyLetters,
 		Example: "  weir dead discard shop 5f3a91c20b\n  weir dead discard --older 30d --yes",
@@ -380,7 +380,7 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 	}
 	told := func(n int, err error) error {
 		if d.verb == "requeue" && errors.Is(err, job.ErrClosed) {
-			err = fmt.Errorf("%w\nTo have these handled all the same, start the job or graph anew, and requeue them there: --to JOB", err)
+			err = fmt.Errorf("%w\nTo have these handled anyway, start the job or graph anew, and requeue them there: --to JOB", err)
 		}
 		if n > 0 || err == nil {
 			if _, err := fmt.Fprintf(c.OutOrStdout(), "%s %s\n", counted(n, "dead letter"), d.done); err != nil {

@@ -76,7 +76,7 @@ func TestPoint6Dead(t *testing.T) {
 		{"dead requeue --error= --yes", exitUsage, "--error is empty"},
 		{"dead list --port out", exitUsage, "of which job?"},
 		{"dead list nobody", exitNotFound, `"nobody"`},
-		{"dead list", 0, "LETTER      JOB"},
+		{"dead list", 0, "ID          JOB"},
 		{"dead list --type Other", 0, "no dead letters"},
 		{"dead list --newer 1h", 0, "no dead letters"},
 		{"dead list -n 1", 0, "there are more"},
@@ -115,7 +115,7 @@ func TestRequeueAfterTheEnd(t *testing.T) {
 	weir(t, url, "send", "moaner", "in", "--close")
 	var out bytes.Buffer
 	code := run(t.Context(), []string{"--redis", url, "dead", "requeue", "moaner", "--yes"}, &out, &out)
-	if want := "To have these handled all the same, start the job or graph anew, and requeue them there: --to JOB"; code != exitRefused || !strings.Contains(out.String(), want) {
+	if want := "To have these handled anyway, start the job or graph anew, and requeue them there: --to JOB"; code != exitRefused || !strings.Contains(out.String(), want) {
 		t.Errorf("exit code %d, %s", code, &out)
 	}
 	if got := weir(t, url, "dead", "list", "-o", "jsonl"); strings.Count(got, "\n") != 1 {

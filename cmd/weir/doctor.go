@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -24,10 +24,11 @@ work (late jobs, work left over by crashes, queues and types that nobody serves)
 ports of the oldest and newest trees only grow, and with --deep whether each job is
 where it belongs and ports of all. Nothing is changed.
 
---deep looks at all keys of the namespace, in batches with rests between them; what
+--deep looks at all keys of the namespace, in batches with pauses between them; what
 looks wrong is looked at once more two seconds later.
 
-Exit code 0 if there is no problem, though there may be warnings, and 1 if there is one.`,
+Exit code 0 if there is no problem, though there may be warnings, 1 if there is one, and 7
+if Redis cannot be reached.`,
 		Example: "  weir doctor\n  weir doctor --deep\n  weir doctor -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -82,14 +83,14 @@ func progress(w io.Writer) (show func(done, all int64), clean func()) {
 
 // verdict is an error if there is a problem.
 func verdict(findings []redisstore.Finding) error {
-	switch n := levels(findings)[redisstore.Problem]; n {
-	case 0:
+	n := levels(findings)[redisstore.Problem]
+	if n == 0 {
 		return nil
-	case 1:
-		return errors.New("there is a problem")
-	default:
-		return fmt.Errorf("there are %d problems", n)
 	}
+	if strings.HasPrefix(findings[0].Finding, job.ErrUnreachable.Error()) { // then it is the only one
+		return fmt.Errorf("%s found: %w", counted(n, "problem"), job.ErrUnreachable)
+	}
+	return fmt.Errorf("%s found", counted(n, "problem"))
 }
 
 func levels(findings []redisstore.Finding) map[redisstore.Level]int {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/graphfile"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -30,6 +33,7 @@ import (
 type graphFlags struct {
 	params  []string
 	root    string
+	noFiles bool // unless there is a root
 	exec    []string
 	private bool
 	assume  bool // parameters without value have one that fits: the graph is not run
@@ -94,9 +98,12 @@ func shellWord(s string) string {
 func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func (f *graphFlags) workers() []worker.Worker {
-	return append(component.All(component.Policy{
-		Root: f.root, Programs: f.exec, HTTP: component.HTTPPolicy{AllowPrivate: f.private},
-	}), trigger.New())
+	return append(component.All(component.Policy{Root: f.root, NoFiles: f.noFiles && f.root == "", Programs: f.exec, HTTP: f.http()}), trigger.New())
+}
+
+// http is which servers jobs may ask.
+func (f *graphFlags) http() component.HTTPPolicy {
+	return component.HTTPPolicy{AllowPrivate: f.private}
 }
 
 // values are those of the parameters, by name.
@@ -115,8 +122,8 @@ func (f *graphFlags) values() (map[string]json.RawMessage, error) {
 	return params, nil
 }
 
-// load reads a graph file and makes a graph of it.
-func (f *graphFlags) load(name string) (*graph.Graph, error) {
+// load reads a graph file and makes a graph of it, of components and of more types, if there are any.
+func (f *graphFlags) load(name string, more ...any) (*graph.Graph, error) {
 	if err := f.checkRoot(); err != nil {
 		return nil, err
 	}
@@ -124,12 +131,17 @@ func (f *graphFlags) load(name string) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f.build(name, file, more)
+}
+
+// build makes a graph of what a file says.
+func (f *graphFlags) build(name string, file *graphfile.File, more []any) (*graph.Graph, error) {
 	params, err := f.values()
 	if err != nil {
 		return nil, err
 	}
-	var known []any
-	for _, w := range f.workers() {
+	known := more
+	for _, w := range f.workers() { // these count where both have a type
 		known = append(known, w)
 	}
 	if file.Name == "" {
@@ -143,6 +155,57 @@ func (f *graphFlags) load(name string) (*graph.Graph, error) {
 		return nil, fileError{err}
 	}
 	return g, nil
+}
+
+// loadKnown is load with the types that handlers and other programs have registered, which are looked up only if the file names some.
+func (f *graphFlags) loadKnown(c *cobra.Command, s *settings, name string) (*graph.Graph, error) {
+	if err := f.checkRoot(); err != nil {
+		return nil, err
+	}
+	file, err := parseFile(name)
+	if err != nil {
+		return nil, err
+	}
+	g, err := f.build(name, file, nil)
+	at := slices.IndexFunc(graphfile.Problems(err), func(p *graphfile.Problem) bool { return strings.HasSuffix(p.Path, ".type") })
+	if at < 0 {
+		return g, err
+	}
+	e, resolved := s.resolve()
+	if resolved != nil {
+		return nil, resolved
+	}
+	if e.redis.Value == "" && e.server.Value == "" {
+		if !strings.Contains(graphfile.Problems(err)[at].Text, "did you mean") {
+			_, failed := fmt.Fprintln(c.ErrOrStderr(), "weir: types of handlers and of other programs are known only with --redis or --server")
+			err = errors.Join(err, failed)
+		}
+		return nil, err
+	}
+	store, err := s.reach(c.Context())
+	if err != nil {
+		return nil, err
+	}
+	others, err := registered(c.Context(), store)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return nil, err
+	}
+	return f.build(name, file, others)
+}
+
+// registered are the types that programs have registered in a store.
+func registered(ctx context.Context, store storecall.Store) ([]any, error) {
+	types, err := store.Types(ctx)
+	if err != nil {
+		return nil, err
+	}
+	others := make([]any, len(types))
+	for i := range types {
+		if others[i], err = job.NewRegistered(&types[i], nil); err != nil {
+			return nil, err
+		}
+	}
+	return others, nil
 }
 
 // assume gives parameters that must be given and are not a value of their type.
@@ -215,20 +278,21 @@ func value2json(text string) (json.RawMessage, error) {
 	return port.Encode(text)
 }
 
-func newCheck() *cobra.Command {
+func newCheck(s *settings) *cobra.Command {
 	f := graphFlags{assume: true}
 	c := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Tell what is wrong with graph files",
 		Long: `Tell everything that is wrong with graph files, a line for each problem: what their
 text says, types and parameters of their components, and how the ports are wired.
-FILE ends in .yaml, .yml, .json or .fbp; - is YAML or JSON on standard input.`,
+FILE ends in .yaml, .yml, .json or .fbp; - is YAML or JSON on standard input. Types of
+handlers and of other programs are looked up with --redis or --server.`,
 		Example: "  weir check logs.yaml\n  weir check graphs/*.fbp",
 		Args:    usage(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			var errs []error
 			for _, name := range args {
-				g, err := f.load(name)
+				g, err := f.loadKnown(c, s, name)
 				if err != nil {
 					errs = append(errs, err)
 					continue
@@ -257,8 +321,6 @@ func newGraph(s *settings) *cobra.Command {
 		Use:     "graph",
 		Short:   "Draw and convert graphs, and tell what their files can say",
 		Example: "  weir graph draw logs.yaml\n  weir graph convert logs.fbp -o yaml",
-		Args:    usage(cobra.NoArgs),
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(s.completeFile(newDraw(s)), newConvert(), newSchema())
 	return c
@@ -269,9 +331,10 @@ func newDraw(s *settings) *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "draw FILE|JOB",
-		Short: "Draw a graph file, or a tree of jobs at work",
+		Short: "Draw a graph file, or a tree of running jobs",
 		Long: `Draw a graph file, or the tree that a job belongs to with its statuses and the
-messages that wait on each wire. A JOB is an ID, the beginning of one, or an alias.`,
+messages that wait on each wire, with --watch again and again. A JOB is an ID, the beginning of
+one, or an alias.`,
 		Example: "  weir graph draw logs.yaml\n  weir graph draw logs.yaml --format svg > logs.svg\n  weir graph draw album-2026 --redis redis://localhost:6379",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -289,13 +352,13 @@ messages that wait on each wire. A JOB is an ID, the beginning of one, or an ali
 	c.Flags().StringVar(&format, "format", "terminal", strings.Join(draw.Formats(), ", "))
 	oneOfWords(c, "format", draw.Formats())
 	c.PreRunE = func(*cobra.Command, []string) error { return oneOf("format", format, draw.Formats()) }
-	return c
+	return watched(c, func() bool { return format == "terminal" })
 }
 
 // picture is that of a graph file, or of a job.
 func picture(c *cobra.Command, s *settings, f *graphFlags, name string) (draw.Picture, error) {
 	if isGraphFile(name) {
-		g, err := f.load(name)
+		g, err := f.loadKnown(c, s, name)
 		if err != nil {
 			return draw.Picture{}, err
 		}

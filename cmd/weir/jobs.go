@@ -33,7 +33,7 @@ func newJobs(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "Find jobs: by status, type, queue, label, alias, path, name, state, key or age",
-		Long: `Find jobs. Without flags those without parent are listed, the newest first. A job must
+		Long: `Find jobs. Without flags root jobs are listed, the newest first. A job must
 pass all the flags given. --path looks only below the jobs that the path leads to; --name and
 --all look at all jobs. Sorted by anything but their creation, all jobs that pass are read
 before the first is shown.`,
@@ -64,10 +64,11 @@ before the first is shown.`,
 	orders := texts(job.Orders())
 	c.Flags().StringVar(&f.sort, "sort", orders[0], "in the order of `ORDER`: "+strings.Join(orders, ", ")+"; - is for the latest first")
 	c.Flags().StringVar(&f.after, "after", "", "only what comes behind the job with this `ID`: the next page")
-	c.Flags().IntVar(&f.limit, "limit", 50, "at most so many jobs; 0 for all")
+	c.Flags().IntVar(&f.limit, "limit", 50, "at most `N` jobs; 0 for all")
 	c.Flags().BoolVar(&f.count, "count", false, "print only how many there are")
 	oneOfWords(c, "sort", orders)
 	s.formats(c, "table", "json", "jsonl", "yaml", "name")
+	s.watched(c)
 	return c
 }
 

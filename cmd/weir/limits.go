@@ -45,6 +45,7 @@ the values are listed that have runs.`,
 		},
 	}
 	s.formats(c, "table", "json", "yaml")
+	s.watched(c)
 	return c
 }
 
@@ -59,8 +60,8 @@ func limitName(l api.Limit) string {
 func newQueueLimit(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "limit QUEUE NUMBER",
-		Short: "Let at most so many runs of a queue go on at once, over all engines",
-		Long: `Let at most so many runs of jobs in a queue go on at once, over all engines; 0 ends the limit.
+		Short: "Let at most N runs of a queue go on at once, over all engines",
+		Long: `Let at most N runs of jobs in a queue go on at once, over all engines; 0 ends the limit.
 Jobs that wait go on at once when there is more room. Engines know of a new limit within five
 seconds; a changed one counts at once. Runs in progress go on.`,
 		Example: "  weir queue limit mail 5\n  weir queue limit mail 0",

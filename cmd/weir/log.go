@@ -82,7 +82,7 @@ and of any job with --tree, it is the log of all jobs below it. A tree keeps som
 	c.Flags().BoolVar(&f.tree, "tree", false, "the log of the job and of all jobs below it")
 	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with what comes, until Ctrl-C")
 	spanVar(c.Flags(), &f.since, "since", 0, "only entries of so long ago, like 5m, and all of them unless -n says otherwise")
-	c.Flags().IntVarP(&f.number, "number", "n", 100, "at most so many entries, the last ones")
+	c.Flags().IntVarP(&f.number, "number", "n", 100, "at most `N` entries, the last ones")
 	s.formats(c, "table", "json", "jsonl", "yaml")
 	return c
 }
@@ -167,10 +167,15 @@ func (p *logPrinter) print(ctx context.Context, lines []api.LogLine) error {
 func (p *logPrinter) trimmed(ctx context.Context, r *job.LogReader) error {
 	all, err := r.Trimmed(ctx)
 	for _, t := range all {
-		fmt.Fprintf(p.c.ErrOrStderr(), "the log of tree %s begins at %s: its first %s entries were trimmed\n",
-			t.Tree, t.Since.UTC().Format("2006-01-02 15:04:05.000"), term.Number(t.Entries))
+		p.gone(t)
 	}
 	return err
+}
+
+// gone says that a log has lost its first entries.
+func (p *logPrinter) gone(t job.Trimmed) {
+	fmt.Fprintf(p.c.ErrOrStderr(), "the log of tree %s begins at %s: its first %s entries were trimmed\n",
+		t.Tree, t.Since.UTC().Format("2006-01-02 15:04:05.000"), term.Number(t.Entries))
 }
 
 func (p *logPrinter) table(ctx context.Context, w io.Writer, lines []api.LogLine) error {
@@ -239,13 +244,32 @@ func (p *logPrinter) info(ctx context.Context, id job.ID) *job.Info {
 	return i
 }
 
+// incomplete says what the log does not tell of where a message came from.
+func (p *logPrinter) incomplete(ctx context.Context, o *job.Origin) {
+	for i := range o.Missing {
+		m := &o.Missing[i]
+		which := fmt.Sprintf("message %d", m.From)
+		if m.N > 1 {
+			which = fmt.Sprintf("messages %d to %d", m.From, m.From+int64(m.N)-1)
+		}
+		fmt.Fprintf(p.c.ErrOrStderr(), "the log does not say who sent %s of %s.%s\n", which, term.Clean(p.name(ctx, m.Job)), m.Port)
+	}
+	if o.Trimmed.Entries > 0 {
+		p.gone(o.Trimmed)
+	}
+	if o.More {
+		fmt.Fprintln(p.c.ErrOrStderr(), "more runs led to it: these are the latest")
+	}
+}
+
 func newTrace(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace JOB PORT [N]",
 		Short: "Tell where a message came from",
 		Long: `Tell where the N-th message that ever came to a port came from (the first is 0; without
 N, the oldest that waits): the run that sent it, those that sent what that run had read,
-and so on, nearest first.`,
+and so on, nearest first. Of a run that read several messages all are followed. If the log
+of the tree does not go back far enough, it says so.`,
 		Example: "  weir trace album-2026 thumbs 7",
 		Args:    usage(cobra.RangeArgs(2, 3)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -254,19 +278,23 @@ and so on, nearest first.`,
 				if len(args) == 3 {
 					var err error
 					if n, err = strconv.ParseInt(args[2], 10, 64); err != nil || n < 0 {
-						return usageError{fmt.Errorf("%q is no number of a message: the first is 0", args[2])}
+						return usageError{fmt.Errorf("%q is not the number of a message: the first is 0", args[2])}
 					}
 				}
 				if n >= p.Total {
 					dir := map[port.Dir]string{port.Input: "In", port.Output: "Out"}[p.Dir]
-					return usageError{fmt.Errorf("%s port %s of job %s has had %d messages: there is no number %d", dir, p.Name, h.ID(), p.Total, n)}
+					return usageError{fmt.Errorf("%s port %s of job %s has had %d messages: none has number %d", dir, p.Name, h.ID(), p.Total, n)}
 				}
-				trace, err := h.Trace(ctx, p.Dir, p.Name, n)
+				o, err := h.Origin(ctx, p.Dir, p.Name, n)
 				if err != nil {
 					return err
 				}
 				printer := newLogPrinter(c, s, client)
-				return printer.print(ctx, api.TraceLines(trace))
+				if err := printer.print(ctx, api.TraceLines(o.Steps)); err != nil {
+					return err
+				}
+				printer.incomplete(ctx, o)
+				return nil
 			})
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/weirworks/weir/internal/strict"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -90,6 +91,9 @@ func checkJSON(text string) error {
 	var syntax *json.SyntaxError
 	switch {
 	case err == nil:
+		if err := strict.Check([]byte(text)); err != nil {
+			return fmt.Errorf("it %w", err)
+		}
 		return nil
 	case strings.TrimSpace(text) == "":
 		return errors.New(`it is empty, which is not valid JSON: use '""', or --text to send strings`)

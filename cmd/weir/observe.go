@@ -34,11 +34,16 @@ func (f *workerFlags) observed(c *cobra.Command, store *redisstore.Store, addres
 		return usageError{fmt.Errorf("--listen %q: write it as HOST:PORT, like 127.0.0.1:9090", address)}
 	}
 	m := newMetrics(store)
-	engine, flush, err := f.engine(c, store, m)
+	hooks, flush, err := hooksOf(c, store, m)
 	if err != nil {
 		return err
 	}
 	defer flush()
+	engine, stop, err := f.engine(c, store, hooks)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	var lc net.ListenConfig
 	l, err := lc.Listen(c.Context(), "tcp", address)
 	if err != nil {
@@ -55,7 +60,7 @@ func (f *workerFlags) observed(c *cobra.Command, store *redisstore.Store, addres
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	err = serve(c.Context(), c, store, engine)
+	err = f.handlers.beside(c, store, f.http(), func() error { return serve(c.Context(), c, store, engine) }, m)
 	last, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), time.Second)
 	defer cancel()
 	_ = server.Shutdown(last) // who asks for longer is cut off
@@ -72,7 +77,7 @@ func (f *apiFlags) observing(server http.Handler, store *redisstore.Store, engin
 	mux := http.NewServeMux()
 	root := server
 	if !f.noPage {
-		root = web.Handler(web.Config{API: server})
+		root = web.Handler(web.Config{API: server, TraceURL: f.traceURL})
 	}
 	mux.Handle("/", root)
 	mux.Handle("GET /healthz", probes)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"syscall"
@@ -42,30 +44,63 @@ func control(t *testing.T, f *os.File, request uintptr, arg unsafe.Pointer) {
 	}
 }
 
-// On a terminal a watched tree has colours and is drawn in place, not higher or wider than
-// the terminal; on Ctrl-C the last picture stays.
-func TestWatchOnTerminal(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	_, h := shop(t, server.URL())
-	screen, tty := terminal(t, 50, 10)
-	cmd := process(t, "tree", "one", "--watch", "--interval", "10ms", "--redis", server.URL())
+// onTerminal starts a command on a terminal of that size, and keeps what it draws.
+func onTerminal(t *testing.T, width, height uint16, args ...string) (cmd *exec.Cmd, got *buffer) {
+	t.Helper()
+	screen, tty := terminal(t, width, height)
+	cmd, got = process(t, args...), &buffer{}
 	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=", "LC_ALL=C.UTF-8")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	got := &buffer{}
-	go func() {
-		part := make([]byte, 4096)
-		for {
-			n, err := screen.Read(part)
-			if _, _ = got.Write(part[:n]); err != nil {
-				return
+	go func() { _, _ = io.Copy(got, screen) }()
+	return cmd, got
+}
+
+// On a terminal each command that reads and is watched is drawn in place, with the colours and the width of the terminal.
+func TestReadsWatchedOnTerminal(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	shop(t, server.URL())
+	for line, want := range map[string]string{"jobs --watch": "Resize", "graph draw one -w": "in", "why one --watch": "waits for"} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			cmd, got := onTerminal(t, 50, 20, append(strings.Fields(line), "--redis", server.URL())...)
+			defer func() {
+				if t.Failed() {
+					t.Logf("%q", got.String())
+				}
+			}()
+			until(t, "it is drawn", func() bool { return strings.Contains(got.String(), want) })
+			until(t, "it is drawn in place", func() bool { return regexp.MustCompile(`\x1b\[[0-9]+A`).MatchString(got.String()) })
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
 			}
-		}
-	}()
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			plain := regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`).ReplaceAllString(got.String(), "")
+			if plain == got.String() {
+				t.Error("there are no colours")
+			}
+			for _, one := range strings.FieldsFunc(plain, func(r rune) bool { return r == '\r' || r == '\n' }) {
+				if n := len([]rune(one)); n > 50 {
+					t.Errorf("%d columns: %s", n, one)
+				}
+			}
+		})
+	}
+}
+
+// On a terminal a watched tree has colours and is drawn in place, not higher or wider than
+// the terminal; on Ctrl-C the last picture stays.
+func TestWatchOnTerminal(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	_, h := shop(t, server.URL())
+	cmd, got := onTerminal(t, 50, 10, "tree", "one", "--watch", "--interval", "10ms", "--redis", server.URL())
 	until(t, "the tree is drawn in place", func() bool { return strings.Contains(got.String(), "\x1b[2A") })
 	if err := h.Write(t.Context(), "in", "x"); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func newQueues(s *settings) *cobra.Command {
 	var types bool
 	c := &cobra.Command{
 		Use:   "queues",
-		Short: "List the queues: what is in line, who serves them, which are paused",
+		Short: "List the queues: what is queued, who serves them, which are paused",
 		Long: `List the queues of the namespace: those that engines have registered types for, serve
 now, or ever had jobs in. PENDING counts jobs that are ready, ACTIVE runs in progress, as engines
 tell each second, LATER doorbells of asynq that ring later or again, OLDEST how long the first
@@ -55,6 +55,7 @@ are counted by type.`,
 	}
 	c.Flags().BoolVar(&types, "types", false, "count the ready jobs by type")
 	s.formats(c, "table", "json", "yaml")
+	s.watched(c)
 	return c
 }
 
@@ -111,8 +112,6 @@ func newQueue(s *settings) *cobra.Command {
 		Use:     "queue",
 		Short:   "Pause, resume and limit queues",
 		Example: "  weir queue pause mail\n  weir queue resume mail",
-		Args:    usage(cobra.NoArgs),
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(s.complete(newQueuePause(s), queueWords), s.complete(newQueueResume(s), queueWords), s.complete(newQueueLimit(s), queueWords))
 	return c
@@ -124,7 +123,7 @@ func newQueuePause(s *settings) *cobra.Command {
 		Use:   "pause QUEUE",
 		Short: "Let no job of a queue begin a run, on any engine, until it is resumed",
 		Long: `Let no job of a queue begin a run, on any engine, until the queue is resumed. Runs in
-progress end; what they make ready waits in line. Nothing is lost. The pause holds until weir queue
+progress end; what they make ready stays queued. Nothing is lost. The pause holds until weir queue
 resume: what tools of asynq do to it, or a loss of asynq's keys, is put right within seconds.`,
 		Example: "  weir queue pause mail",
 		Args:    usage(cobra.ExactArgs(1)),
@@ -132,7 +131,7 @@ resume: what tools of asynq do to it, or a loss of asynq's keys, is put right wi
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				err := checkQueue(ctx, store, args[0])
 				if err != nil && !force {
-					return fmt.Errorf("%w (--force pauses it all the same)", err)
+					return fmt.Errorf("%w (--force pauses it anyway)", err)
 				}
 				changed, err := store.PauseQueue(ctx, args[0])
 				return saidOf(c, args[0], changed, err, "is paused", "was paused already")

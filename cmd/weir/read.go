@@ -37,7 +37,7 @@ the port at the same time the command fails: what it printed last may be printed
 			})
 		},
 	}
-	c.Flags().IntVarP(&n, "number", "n", 1, "at most so many messages")
+	c.Flags().IntVarP(&n, "number", "n", 1, "at most `N` messages")
 	c.Flags().BoolVar(&all, "all", false, "all that are there")
 	s.formats(c, "table", "json", "jsonl", "yaml")
 	return c

@@ -33,6 +33,8 @@ const (
 	exitTimeout  = 5 // it took too long
 	exitRefused  = 6 // the job's status, or that of something else, does not allow it
 
+	exitUnreachable = 7 // Redis, or the server
+
 	exitInterrupted = 130 // a signal ended it before it was done
 )
 
@@ -46,8 +48,9 @@ type settings struct {
 	context   string
 	output    string
 
-	stderr func() io.Writer
-	warned bool // of a file of contexts that others may read
+	command *cobra.Command // that is run
+	stderr  func() io.Writer
+	warned  bool // of a file of contexts that others may read
 }
 
 // negative is what pflag says of -1, and of other words that begin like a number below zero.
@@ -122,18 +125,69 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(term.NewScreen(stdout, &wish))
 	root.SetErr(term.NewScreen(stderr, &wish))
-	err := interrupted(ctx, root.ExecuteContext(ctx))
+	c, err := root.ExecuteContextC(ctx)
+	err = interrupted(ctx, err)
 	if err == nil || errors.Is(err, term.ErrClosed) { // | head has seen enough
 		return 0
 	}
-	if errors.As(err, new(fileError)) {
+	switch output := c.Flags().Lookup("output"); {
+	case output != nil && strings.HasPrefix(output.Value.String(), "json"), asksJSON(args):
+		_ = encode(stderr, failureOf(err), "")
+	case errors.As(err, new(fileError)):
 		for line := range strings.Lines(err.Error()) { // a line for each problem, each with its place
 			_, _ = fmt.Fprintln(stderr, term.Clean(strings.TrimSuffix(line, "\n")))
 		}
-	} else {
+	default:
 		_, _ = fmt.Fprintln(stderr, "weir:", oneLine(err))
 	}
 	return exitCode(err)
+}
+
+// asksJSON tells whether a command line asks for JSON, also one that was refused before that was read, or of a command that
+// prints nothing.
+func asksJSON(args []string) bool {
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		value, ok := strings.CutPrefix(arg, "--output")
+		if !ok && !strings.HasPrefix(arg, "--") {
+			value, ok = strings.CutPrefix(arg, "-o")
+		}
+		if value == "" && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if ok && strings.HasPrefix(strings.TrimPrefix(value, "="), "json") {
+			return true
+		}
+	}
+	return false
+}
+
+// failure is an error as commands print it with -o json.
+type failure struct {
+	Error struct {
+		Code    string   `json:"code"` // the kind of error, as the HTTP API has it
+		Exit    int      `json:"exit"`
+		Message string   `json:"message"`
+		Lines   []string `json:"lines,omitempty"` // each thing that is wrong in a file, with its place
+	} `json:"error"`
+}
+
+func failureOf(err error) (f failure) {
+	f.Error.Code, f.Error.Exit, f.Error.Message = api.KindOf(err).Code, exitCode(err), oneLine(err)
+	switch f.Error.Exit {
+	case exitInterrupted:
+		f.Error.Code = "interrupted"
+	case exitTimeout:
+		f.Error.Code = "timeout"
+	case exitUsage:
+		f.Error.Code = "usage"
+	}
+	if errors.As(err, new(fileError)) {
+		f.Error.Lines = strings.Split(term.Clean(strings.TrimSuffix(err.Error(), "\n")), "\n")
+	}
+	return f
 }
 
 func exitCode(err error) int {
@@ -144,7 +198,7 @@ func exitCode(err error) int {
 		return exitTimeout
 	case api.KindOf(err).Exit != exitError:
 		return api.KindOf(err).Exit
-	case errors.As(err, new(usageError)), errors.As(err, new(fileError)), strings.HasPrefix(err.Error(), "unknown command"):
+	case errors.As(err, new(usageError)), errors.As(err, new(fileError)):
 		return exitUsage
 	case errors.As(err, new(noKeyError)):
 		return exitNotFound
@@ -164,7 +218,8 @@ JOB stands for an ID, the beginning of one (4 characters or more), or an alias; 
 newest. Names of children may follow, as in shop/pay/t38. Exit codes:
 0 all went well, 1 it could not be done, 2 the command line or a file is wrong, 3 there is
 no such job, 4 the job failed or was terminated, 5 it took too long, 6 refused as things
-are now, 8 the token for the server does not permit it, 130 interrupted before it was done.`,
+are now, 7 Redis or the server cannot be reached, 8 the token for the server does not permit
+it, 130 interrupted before it was done. With -o json errors are JSON, too.`,
 		Example:       "  weir run logs.yaml --in lines=@access.log --text\n  weir tree album-2026 --redis redis://localhost:6379",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -179,7 +234,7 @@ are now, 8 the token for the server does not permit it, 130 interrupted before i
 	flags.StringVar(&s.context, "context", "", "`NAME` of the context with all of these (default $WEIR_CONTEXT, or the current one)")
 	addStyle(root, wish)
 	s.stderr = root.ErrOrStderr
-	root.PersistentPreRun = func(*cobra.Command, []string) { s.paint(wish) }
+	root.PersistentPreRun = func(c *cobra.Command, _ []string) { s.command = c; s.paint(wish) }
 	_ = root.RegisterFlagCompletionFunc("context", contextWords) // there is such a flag
 	root.SetFlagErrorFunc(flagError)
 	for group, commands := range map[string][]*cobra.Command{
@@ -195,10 +250,10 @@ are now, 8 the token for the server does not permit it, 130 interrupted before i
 			s.complete(newRetry(&s), jobWords), s.complete(newFail(&s), jobWords), s.complete(newTerminate(&s), jobWords), s.complete(newDelete(&s), jobWords),
 			s.complete(newWait(&s), jobWords), newState(&s), s.complete(newAlias(&s), jobWords),
 			s.complete(newAdopt(&s), jobWords, jobWords), s.complete(newDisown(&s), jobWords, childWords),
-			newDead(&s), newTrigger(&s), s.complete(newPriority(&s), jobWords), newQueue(&s), s.complete(newLock(&s), jobWords), s.complete(newUnlock(&s), jobWords),
+			newDead(&s), newTrigger(&s), newHandler(&s), s.complete(newPriority(&s), jobWords), newQueue(&s), s.complete(newLock(&s), jobWords), s.complete(newUnlock(&s), jobWords),
 		},
-		"graph":  {newGraph(&s), newCheck(), newComponents()},
-		"serve":  {newWorker(&s), newServe(&s), newDev(&s)},
+		"graph":  {newInit(), newGraph(&s), newCheck(&s), newComponents()},
+		"serve":  {newWorker(&s), newServe(&s), newDev(&s), newDemo(&s)},
 		"set up": {newContext(&s), newToken(&s), newACL(&s), newRetention(&s)},
 	} {
 		for _, c := range commands {
@@ -207,7 +262,8 @@ are now, 8 the token for the server does not permit it, 130 interrupted before i
 		}
 	}
 	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "act", Title: "Act:"}, &cobra.Group{ID: "graph", Title: "Graphs:"}, &cobra.Group{ID: "serve", Title: "Serve:"}, &cobra.Group{ID: "set up", Title: "Set up:"})
-	root.AddCommand(newVersion(), newCLISchema(), newMan())
+	root.AddCommand(newVersion(&s), newCLISchema(), newMan())
+	withSubcommands(root)
 	return root
 }
 
@@ -249,9 +305,23 @@ func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
 	return redisstore.Open(ctx, cfg)
 }
 
+// besideOnly says of commands why no server does for others what they do.
+var besideOnly = map[string]string{
+	"worker": "it runs jobs, so it reads and writes that Redis all the time; a worker without access to it leases runs over HTTP, in any language: docs/remote-workers.md",
+	"serve":  "it is a server of that Redis itself",
+	"acl":    "its rules are for users of Redis; what a client of a server may do is in its token: weir token create --role",
+}
+
 // notThroughServer refuses what is done beside Redis alone.
-func notThroughServer(server setting) error {
-	return usageError{fmt.Errorf("this is done beside Redis, not through a server (%s): use --redis URL", server.From)}
+func (s *settings) notThroughServer(server setting) error {
+	name, why := "this", ""
+	if s.command != nil {
+		name = s.command.CommandPath()
+		if reason := besideOnly[s.command.Name()]; reason != "" {
+			why = ": " + reason
+		}
+	}
+	return usageError{fmt.Errorf("%s is done beside Redis, not through a server (%s): use --redis URL%s", name, server.From, why)}
 }
 
 // config says which store the flags name.
@@ -259,7 +329,7 @@ func (s *settings) config() (redisstore.Config, error) {
 	cfg, err := s.anyConfig()
 	if err == nil && cfg.URL == "" {
 		if e, err := s.resolve(); err == nil && e.server.Value != "" {
-			return cfg, notThroughServer(e.server)
+			return cfg, s.notThroughServer(e.server)
 		}
 		err = usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379, or keep it with weir context set")}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -41,11 +42,13 @@ func newRun(s *settings) *cobra.Command {
 		Short: "Run a graph of components from a file, or ask for a run of a job",
 		Long: `Run a graph of components from a file until it is completed, and print what it writes
 to its outputs. Without --redis the jobs live in this process. With it they are kept in
-that Redis, and the ID of the graph is printed on standard error.
+that Redis, and the ID of the graph is printed on standard error. With --server the graph is
+started on that server, whose engines and workers run it: --root, --allow-exec and
+--allow-private-http are theirs.
 
-Only this process runs the graph's jobs, so that its --root, --allow-exec and
+Only this process runs the graph's components, so that its --root, --allow-exec and
 --allow-private-http hold: they are in a queue of their own, whatever queues the file
-names. After an interruption the command that goes on with them is printed, and weir why
+names. Jobs of types that other programs have registered are run by those. After an interruption the command that goes on with them is printed, and weir why
 tells it, too: a weir worker of that queue. The first Ctrl-C lets runs in progress finish
 for ten seconds; a second one stops at once.
 
@@ -85,54 +88,97 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	g, err := f.load(name)
+	e, err := s.resolve()
 	if err != nil {
 		return err
 	}
-	r := &running{
-		out: c.OutOrStdout(), errs: c.ErrOrStderr(), screen: term.IsTerminal(c.OutOrStdout()),
-		json: s.output == "json", outputs: map[string][]json.RawMessage{},
-	}
-	defer func() { r.close() }()
-	if r.feeds, err = f.feeds(g, c.InOrStdin()); err != nil {
-		return err
+	if e.server.Value != "" {
+		return f.through(c, s, e.server, name, labels)
 	}
 	ctx := c.Context()
-	if f.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, timeoutError{after: f.timeout})
-		defer cancel()
-	}
 	store, kept, err := s.openOrEmbed(ctx)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
+	r, g, err := f.prepare(c, s, name, store)
+	if err != nil {
+		return err
+	}
+	defer r.close()
 	r.queue = delivery.NewPrivateQueue()
-	if r.handle, err = job.NewClient(store).Start(ctx, inQueue{g, r.queue}, append(labels, job.EnginesLater())...); err != nil {
+	if r.handle, err = job.NewClient(store).Start(ctx, inQueue{g, r.queue, typesOf(f.workers())}, append(labels, job.EnginesLater())...); err != nil {
 		return err
 	}
 	if r.kept = kept; kept { // it stays there, whatever becomes of this process
 		fmt.Fprintf(c.ErrOrStderr(), "job %s\n", r.handle.ID())
 	}
+	ctx, cancel := f.limited(ctx)
+	defer cancel()
 	err = interrupted(c.Context(), r.serve(ctx, store, f.workers()))
 	late := context.WithoutCancel(ctx)
 	if kept && err != nil {
 		r.stays(late, c.ErrOrStderr(), f.workerOf(r.queue), errors.As(err, new(feedError)))
 	}
+	return f.ended(late, c, r, err)
+}
+
+// prepare reads the graph, with the types that others have registered in the store, and what its inputs get.
+func (f *runFlags) prepare(c *cobra.Command, s *settings, name string, store storecall.Store) (*running, *graph.Graph, error) {
+	others, err := registered(c.Context(), store)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := f.load(name, others...)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &running{
+		store: store, out: c.OutOrStdout(), errs: c.ErrOrStderr(), screen: term.IsTerminal(c.OutOrStdout()), every: 10 * time.Millisecond,
+		json: s.output == "json", outputs: map[string][]json.RawMessage{},
+	}
+	if r.feeds, err = f.feeds(g, c.InOrStdin()); err != nil {
+		r.close()
+		return nil, nil, err
+	}
+	return r, g, nil
+}
+
+// limited ends a context when --timeout is over.
+func (f *runFlags) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if f.timeout <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, f.timeout, timeoutError{after: f.timeout})
+}
+
+// ended tells how a graph ended, if that was not told, and draws it.
+func (f *runFlags) ended(ctx context.Context, c *cobra.Command, r *running, err error) error {
 	if err != nil && !r.told {
-		err = errors.Join(err, r.tell(late, err)) // what was taken out of the outputs is nowhere else
+		err = errors.Join(err, r.tell(ctx, err)) // what was taken out of the outputs is nowhere else
 	}
 	if f.picture {
-		err = errors.Join(err, r.draw(late, c.ErrOrStderr()))
+		err = errors.Join(err, r.draw(ctx, c.ErrOrStderr()))
 	}
 	return err
 }
 
-// inQueue puts all jobs of a plan into one queue.
+// typesOf are the types of workers.
+func typesOf(workers []worker.Worker) map[string]bool {
+	types := map[string]bool{}
+	for _, w := range workers {
+		if typ, err := job.TypeOf(w); err == nil { // an engine would refuse it
+			types[typ] = true
+		}
+	}
+	return types
+}
+
+// inQueue puts the jobs of a plan that are of some types, and its graphs, into one queue. Others stay where those are that run them.
 type inQueue struct {
 	job.Planner
 	queue string
+	types map[string]bool
 }
 
 // Plan implements job.Planner.
@@ -142,7 +188,9 @@ func (q inQueue) Plan() (*job.Plan, error) {
 		return nil, err
 	}
 	for i := range plan.Nodes {
-		plan.Nodes[i].Queue = q.queue
+		if n := &plan.Nodes[i]; n.Graph || q.types[n.Type] {
+			n.Queue = q.queue
+		}
 	}
 	return plan, nil
 }
@@ -200,15 +248,11 @@ func (f *runFlags) validate(c *cobra.Command, s *settings, name string) (labels 
 	return labels, nil
 }
 
-// openOrEmbed opens the store that the flags name, or one in this process, which keeps
-// nothing.
+// openOrEmbed opens the Redis that the flags name, or one in this process, which keeps nothing.
 func (s *settings) openOrEmbed(ctx context.Context) (store *redisstore.Store, kept bool, err error) {
 	cfg, err := s.anyConfig()
 	if err != nil {
 		return nil, false, err
-	}
-	if e, err := s.resolve(); err == nil && e.server.Value != "" {
-		return nil, false, notThroughServer(e.server)
 	}
 	store, err = redisstore.Open(ctx, cfg)
 	return store, cfg.URL != "", err
@@ -272,7 +316,9 @@ func (f *runFlags) feeds(g *graph.Graph, stdin io.Reader) (feeds []feed, err err
 
 // running is a graph at work.
 type running struct {
+	store   storecall.Store
 	handle  *job.Handle
+	printed int    // messages that came out
 	queue   string // of all its jobs
 	kept    bool   // they are on a Redis
 	errs    io.Writer
@@ -280,7 +326,8 @@ type running struct {
 	out     io.Writer
 	screen  bool // out is a terminal
 	json    bool
-	told    bool // how it ended
+	every   time.Duration // how often it is looked at
+	told    bool          // how it ended
 	outputs map[string][]json.RawMessage
 }
 
@@ -302,14 +349,21 @@ func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []
 	interruptsOf(ctx).add(engine.Abort, nothing)
 	told := func() {}
 	err = engine.While(ctx, func(ctx context.Context) error {
-		fed := make(chan error, 1)
-		go func() { fed <- r.feed(ctx) }()
-		err := r.follow(ctx, fed)
+		err := r.watch(ctx)
 		told = tellStop(ctx, r.errs, engine, job.NewClient(store), r.kept)
 		return err
 	})
 	told()
 	return err
+}
+
+// watch feeds the graph, and prints what comes out until it has settled.
+func (r *running) watch(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	fed := make(chan error, 1)
+	go func() { fed <- r.feed(ctx) }()
+	return r.follow(ctx, fed)
 }
 
 // feedError says that not all of --in could be sent.
@@ -344,6 +398,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // follow prints what comes out until the graph has settled.
 func (r *running) follow(ctx context.Context, fed <-chan error) error {
+	still := quiet{from: time.Now(), patience: firstPatience}
 	for feeding := true; ; {
 		if feeding {
 			select {
@@ -364,7 +419,7 @@ func (r *running) follow(ctx context.Context, fed <-chan error) error {
 		if info.Status.Settled() || info.Status == "failed" {
 			return r.finish(ctx)
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := errors.Join(still.say(ctx, r), pause(ctx, r.every)); err != nil {
 			return err
 		}
 	}
@@ -380,6 +435,7 @@ func (r *running) collect(ctx context.Context, info *job.Info) error {
 		if err != nil {
 			return err
 		}
+		r.printed += len(items)
 		if r.json {
 			r.outputs[p.Name] = append(r.outputs[p.Name], items...)
 			continue

@@ -61,7 +61,7 @@ with its context.`,
 	c.Flags().BoolVar(&end, "close", false, "then close the In port: nothing more comes")
 	c.Flags().BoolVar(&out, "out", false, "PORT is an Out port: as if the job had written the messages")
 	c.Flags().BoolVar(&asText, "text", false, textHelp)
-	spanVar(c.Flags(), &wait, "wait", 0, "how long to wait for room in a full port, like 30s; below zero: for ever")
+	spanVar(c.Flags(), &wait, "wait", 0, "how long to wait for room in a full port, like 30s; below zero: indefinitely")
 	return c
 }
 

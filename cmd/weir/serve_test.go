@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,6 +144,120 @@ func replayPage(t *testing.T, name string, least int) {
 	}
 }
 
+// A server with a journal that starts before its Redis accepts payloads, and does all else when Redis is there.
+func TestServeBeforeItsRedis(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	redis.Kill()
+	address := servedAt(t, "--redis", redis.URL(), "--journal", t.TempDir())
+	ask := func(method, path, body string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(text)
+	}
+	status, text := ask("POST", "/acme/job/mail/add", "l1\n")
+	var added struct{ IDs []string }
+	if err := json.Unmarshal([]byte(text), &added); status != http.StatusOK || err != nil || len(added.IDs) != 1 {
+		t.Fatalf("payloads while Redis is away: %d %s", status, text)
+	}
+	if status, _ := ask("GET", "/healthz", ""); status != http.StatusOK {
+		t.Errorf("/healthz while Redis is away: %d", status)
+	}
+	if status, text := ask("GET", "/v1/jobs/"+added.IDs[0], ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "Redis has not answered") {
+		t.Errorf("a job while Redis is away: %d %s", status, text)
+	}
+	redis.Restart()
+	until(t, "the payload is a job", func() bool {
+		status, _ := ask("GET", "/v1/jobs/"+added.IDs[0], "")
+		return status == http.StatusOK
+	})
+	until(t, "the server is ready", func() bool {
+		status, _ := ask("GET", "/readyz", "")
+		return status == http.StatusOK
+	})
+}
+
+// No request is dropped while the handler of a server is replaced, and what has begun is answered before.
+func TestRelay(t *testing.T) {
+	t.Parallel()
+	r := &relay{}
+	begun, end := make(chan struct{}), make(chan struct{})
+	r.first = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(begun)
+		<-end
+		_, _ = io.WriteString(w, "first")
+	})
+	ask := func() <-chan string {
+		said := make(chan string, 1)
+		go func() {
+			out := httptest.NewRecorder()
+			r.ServeHTTP(out, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
+			said <- out.Body.String()
+		}()
+		return said
+	}
+	early := ask()
+	<-begun
+	held := make(chan struct{})
+	go func() {
+		r.hold()
+		close(held)
+	}()
+	select {
+	case <-held:
+		t.Fatal("the first handler was replaced while it answered")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(end)
+	<-held
+	if said := <-early; said != "first" {
+		t.Errorf("a request that had begun: %q", said)
+	}
+	late := ask()
+	r.become(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "next") }))
+	if said := <-late; said != "next" {
+		t.Errorf("a request that waited: %q", said)
+	}
+}
+
+// With tokens jobs use files only where a directory was named for them.
+func TestServeFiles(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "a"), []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for namespace, c := range map[string]struct {
+		flags []string
+		look  string
+		want  string
+	}{
+		"none":  {nil, "why ID", "jobs may use no files here"},
+		"named": {[]string{"--root", root}, "peek ID out", `"1"`},
+	} {
+		servedAt(t, append([]string{"--redis", url, "--namespace", namespace, "--tokens"}, c.flags...)...)
+		until(t, "the engine has registered its types", func() bool {
+			return strings.Contains(weir(t, url, "types", "--namespace", namespace), "read_file")
+		})
+		id := strings.TrimSpace(weir(t, url, "create", "read_file", "--args", `{"path":"a"}`, "--namespace", namespace))
+		until(t, "the job of "+namespace+" says "+c.want, func() bool {
+			return strings.Contains(weir(t, url, append(strings.Fields(strings.Replace(c.look, "ID", id, 1)), "--namespace", namespace)...), c.want)
+		})
+	}
+}
+
 // TestServeTokens: a token lets in whom it is for, until it is revoked.
 func TestServeTokens(t *testing.T) {
 	t.Parallel()
@@ -207,9 +322,16 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"serve", "--addr", "0.0.0.0:0"}, exitUsage, "--tokens"},
 		{[]string{"serve", "--addr", "8080"}, exitUsage, "HOST:PORT"},
 		{[]string{"serve", "--tls-cert", "x.pem"}, exitUsage, "--tls-key"},
+		{[]string{"serve", "--tls-cert", "x.pem", "--tls-key", "y.pem"}, exitUsage, "reading --tls-cert and --tls-key: open x.pem"},
+		{[]string{"serve", "--addr", "127.0.0.1:99999"}, exitUsage, "--addr 127.0.0.1:99999: a port is a number up to 65535"},
+		{[]string{"serve", "--host", "https://weir.example.com"}, exitUsage, "--host https://weir.example.com: give the name alone, like weir.example.com"},
+		{[]string{"serve", "--journal", "/proc/x"}, exitUsage, "--journal /proc/x"},
 		{[]string{"serve", "--max-body", "0"}, exitUsage, "--max-body"},
 		{[]string{"serve", "--max-rate", "-1"}, exitUsage, "--max-rate"},
 		{[]string{"serve", "--max-pending", "0"}, exitUsage, "--max-pending"},
+		{[]string{"serve", "--oidc-issuer", "https://login.example.com"}, exitUsage, "--oidc-audience"},
+		{[]string{"serve", "--oidc-audience", "weir"}, exitUsage, "--oidc-issuer"},
+		{[]string{"serve", "--oidc-issuer", "http://login.example.com", "--oidc-audience", "weir"}, exitUsage, "https"},
 		{[]string{"token", "create"}, exitUsage, "--role"},
 		{[]string{"token", "create", "--role", "reed"}, exitUsage, `did you mean "read"`},
 		{[]string{"token", "create", "--role", "read", "--tenant", "A B"}, exitUsage, "namespace"},

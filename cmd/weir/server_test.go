@@ -2,13 +2,16 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/weirworks/weir/api"
@@ -88,12 +91,141 @@ func TestThroughServer(t *testing.T) {
 	for _, line := range []string{"trigger delete hook --yes", "dead discard moaner --yes", "queue resume default", "delete one --yes", "create map --from testdata/none.jsonl"} {
 		_, _ = call("--server", address, line)
 	}
-	for _, line := range []string{"worker", "token list", "acl reader", "run testdata/sum.yaml --in n=1"} {
-		if out, code := call("--server", address, line); code != exitUsage || !strings.Contains(out, "beside Redis") {
+	for line, why := range map[string]string{"worker": "docs/remote-workers.md", "acl reader": "weir token create", "serve": "a server", "trigger list --workkit x": "--redis URL"} {
+		if out, code := call("--server", address, line); code != exitUsage || !strings.Contains(out, "beside Redis") || !strings.Contains(out, why) {
 			t.Errorf("weir %s: exit code %d, %s", line, code, out)
 		}
 	}
-	covered(t, slices.Concat(acts, looks), "retry", "dev", "worker", "serve", "token", "help", "man", "top", "context", "acl", "check", "components", "completion", "schema", "next", "version", "run", "graph", "dead", "queue", "delete", "trigger")
+	covered(t, slices.Concat(acts, looks), "retry", "dev", "demo", "worker", "serve", "token", "help", "man", "top", "context", "acl", "check", "components", "completion", "schema", "next", "version", "run", "graph", "dead", "queue", "delete", "trigger", "handler", "init")
+}
+
+// TestTokensThroughServer: an admin makes, lists and ends tokens of his tenant through a server, and nobody else does.
+func TestTokensThroughServer(t *testing.T) {
+	t.Parallel()
+	address, store := behind(t, redistest.Start(t).URL(), func(c *api.Config) { c.Tokens = true })
+	dir := t.TempDir()
+	for _, role := range []redisstore.TokenRole{redisstore.TokenAdmin, redisstore.TokenWork} {
+		text, _, err := store.CreateToken(t.Context(), "ann", role, "", 0)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, string(role)), []byte(text), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := store.CreateToken(t.Context(), "zoe", redisstore.TokenRead, "other", 0); err != nil {
+		t.Fatal(err)
+	}
+	call := func(wantCode int, who string, args ...string) string {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append(args, "--server", address, "--token-file", filepath.Join(dir, who)), &stdout, &stderr)
+		if code != wantCode {
+			t.Errorf("weir %q as %s: exit code %d, want %d\n%s%s", args, who, code, wantCode, &stdout, &stderr)
+		}
+		return stdout.String() + stderr.String()
+	}
+	var made tokenView
+	text := call(0, "admin", "token", "create", "--role", "read", "--name", "grafana", "--ttl", "90d", "-o", "json")
+	if err := json.Unmarshal([]byte(text), &made); err != nil || made.Tenant != "main" || made.Expires.IsZero() || made.Token == "" {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if _, err := store.Token(t.Context(), made.Token); err != nil {
+		t.Errorf("the token that was made: %v", err)
+	}
+	if list := call(0, "admin", "token", "list"); !strings.Contains(list, "grafana") || strings.Contains(list, "zoe") {
+		t.Errorf("list:\n%s", list)
+	}
+	if out := call(exitUsage, "admin", "token", "create", "--role", "read", "--tenant", "other"); !strings.Contains(out, "for tenant main alone") {
+		t.Error(out)
+	}
+	if out := call(exitUsage, "admin", "token", "create", "--role", "king"); !strings.Contains(out, "role") {
+		t.Error(out)
+	}
+	call(exitNotFound, "admin", "token", "revoke", "nobody")
+	call(8, "work", "token", "list")
+	call(8, "work", "token", "create", "--role", "admin")
+	call(0, "admin", "token", "revoke", made.ID)
+	if _, err := store.Token(t.Context(), made.Token); err == nil {
+		t.Error("the token that was revoked is good")
+	}
+}
+
+// TestRunThroughServer: weir run starts a graph on a server, feeds it and prints what it writes. Remote workers run the types that they
+// have registered, also when weir run is beside Redis and runs the components itself.
+func TestRunThroughServer(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t).URL()
+	address := servedAt(t, "--redis", redis)
+	post := func(path, body string, v any) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+path, strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer answer.Body.Close()
+		if v != nil {
+			err = json.NewDecoder(answer.Body).Decode(v)
+		}
+		if err != nil || answer.StatusCode > 299 {
+			t.Errorf("%s: %s, %v", path, answer.Status, err)
+		}
+	}
+	post("/v1/workers", `{"types":[{"type":"Triple","inputs":[{"name":"in"}],"outputs":[{"name":"out"}]}]}`, nil)
+	over := make(chan struct{})
+	var working sync.WaitGroup
+	working.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			var got struct {
+				Runs []struct {
+					Run    string
+					Inputs map[string]struct{ Messages []struct{ Data int } }
+				}
+			}
+			post("/v1/runs/lease", `{"types":["Triple"],"wait":"200ms"}`, &got)
+			for _, one := range got.Runs {
+				in := one.Inputs["in"].Messages
+				out := make([]int, len(in))
+				for i, m := range in {
+					out[i] = 3 * m.Data
+				}
+				text, _ := json.Marshal(out)
+				post("/v1/runs/commit", fmt.Sprintf(`{"run":%q,"read":{"in":%d},"write":[{"port":"out","messages":%s}]}`, one.Run, len(in), text), nil)
+			}
+		}
+	})
+	defer func() { close(over); working.Wait() }()
+	file := filepath.Join(t.TempDir(), "triple.yaml")
+	const text = "weir: 1\nnodes:\n  add: {type: map, args: {expr: it + 1}}\n  triple: {type: Triple}\nedges: [add.out -> triple.in]\ninputs: {n: add.in}\noutputs: {o: triple.out}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call := func(wantCode int, want string, args ...string) {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), args, &stdout, &stderr)
+		if all := stdout.String() + stderr.String(); code != wantCode || !strings.Contains(all, want) {
+			t.Errorf("weir %q: exit code %d, want %d and %q\n%s", args, code, wantCode, want, all)
+		}
+	}
+	call(0, "6\n9\n", "run", file, "--server", address, "--in", "n=1", "--in", "n=2")
+	call(0, `"o": [`, "run", file, "--server", address, "--in", "n=1", "-o", "json")
+	call(0, "6\n9\n", "run", file, "--redis", redis, "--in", "n=1", "--in", "n=2")
+	call(exitUsage, "triple.type: there is no type \"Triple\"", "run", file, "--in", "n=1")
+	call(exitUsage, "others run them", "run", file, "--server", address, "--allow-exec", "sh")
+	call(exitUsage, "no such input", "run", file, "--server", address, "--in", "m=1")
+	call(5, "to end it: weir terminate", "run", file, "--server", address, "--in", "n=1", "--timeout", "1ms")
 }
 
 // TestServerSettings: where the server and the token for it come from.
@@ -127,6 +259,6 @@ func TestServerSettings(t *testing.T) {
 	try(0, "one", "show", "one", "--server", address, "--token-file", file, "--namespace", "main")
 	try(exitUsage, "no such file", "jobs", "--server", address, "--token-file", filepath.Join(dir, "none"))
 	try(exitUsage, "use one like http", "jobs", "--server", "redis://localhost")
-	try(exitError, "cannot reach the server", "jobs", "--server", "http://127.0.0.1:1")
+	try(exitUnreachable, "cannot reach the server", "jobs", "--server", "http://127.0.0.1:1")
 	try(exitUsage, "--keys", "jobs", "--server", address, "--token-file", file, "--keys", fmt.Sprint(file))
 }

@@ -44,6 +44,7 @@ func newShow(s *settings) *cobra.Command {
 		},
 	}
 	s.formats(c, outputs...)
+	s.watched(c)
 	return c
 }
 
@@ -270,6 +271,7 @@ func newPorts(s *settings) *cobra.Command {
 		},
 	}
 	s.formats(c, "table", "json", "yaml")
+	s.watched(c)
 	return c
 }
 
@@ -329,8 +331,9 @@ func newPeek(s *settings) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVarP(&n, "number", "n", 10, "at most so many messages")
+	c.Flags().IntVarP(&n, "number", "n", 10, "at most `N` messages")
 	s.formats(c, "table", "json", "jsonl", "yaml")
+	s.watched(c)
 	return c
 }
 

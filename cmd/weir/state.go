@@ -23,8 +23,6 @@ func newState(s *settings) *cobra.Command {
 		Use:     "state",
 		Short:   "Read and change the state of a job",
 		Example: "  weir state get album-2026\n  weir state set album-2026 cursor=17",
-		Args:    usage(cobra.NoArgs),
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	get := &cobra.Command{
 		Use:     "get JOB [KEY]...",
@@ -44,7 +42,7 @@ func newState(s *settings) *cobra.Command {
 	s.formats(get, "table", "json", "yaml")
 	set := &cobra.Command{
 		Use:     "set JOB KEY=VALUE...",
-		Short:   "Set keys of a job's state; a VALUE that is no JSON is a text",
+		Short:   "Set keys of a job's state; a VALUE that is not valid JSON is a text",
 		Example: "  weir state set album-2026 cursor=17 mood=good",
 		Args:    usage(cobra.MinimumNArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -132,7 +130,7 @@ func newAlias(s *settings) *cobra.Command {
 func newAdopt(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:     "adopt PARENT CHILD NAME",
-		Short:   "Make a job without parent the child of another",
+		Short:   "Make a root job the child of another",
 		Example: "  weir adopt album-2026 019e1f0e covers",
 		Args:    usage(cobra.ExactArgs(3)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -154,7 +152,7 @@ func newAdopt(s *settings) *cobra.Command {
 func newDisown(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:     "disown PARENT NAME",
-		Short:   "Make a child of a job a job without parent",
+		Short:   "Make a child of a job a root job",
 		Example: "  weir disown album-2026 covers",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -189,6 +187,7 @@ func newTypes(s *settings) *cobra.Command {
 		},
 	}
 	s.formats(c, "table", "json", "yaml")
+	s.watched(c)
 	return c
 }
 

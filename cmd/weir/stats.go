@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,9 +14,6 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/redisstore"
 )
-
-// watchEvery is how often --watch counts anew.
-const watchEvery = 2 * time.Second
 
 // statsView is what weir stats prints as JSON.
 type statsView struct {
@@ -33,77 +28,29 @@ type serverView struct {
 }
 
 func newStats(s *settings) *cobra.Command {
-	var watch bool
 	c := &cobra.Command{
 		Use:   "stats",
 		Short: "Count what a namespace and its Redis have, on one page",
 		Long: `Count what a namespace and its Redis have, on one page. Nothing is scanned: it costs the
 same however many jobs there are, and what nobody counts, such as suspended jobs, is not on
-it (weir jobs --status suspended --count looks through all jobs without parent).
-With --watch the page is drawn anew every two seconds until Ctrl-C.`,
+it (weir jobs --status suspended --count looks through all root jobs).
+With --watch the page is drawn anew every two seconds.`,
 		Example: "  weir stats\n  weir stats --watch\n  weir stats --watch -o jsonl >> stats.jsonl",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				page := statsPage{command: c, settings: s, store: store}
-				if watch {
-					return page.watch(ctx)
+				st, err := store.Stats(ctx)
+				if err != nil {
+					return err
 				}
-				return page.print(ctx)
+				v := statsOf(st, store.Where())
+				return s.show(c, v, "", func(w io.Writer) error { return drawStats(w, v, term.StyleOf(w)) })
 			})
 		},
 	}
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "again every two seconds")
 	s.formats(c, "table", "json", "jsonl", "yaml")
+	s.watched(c)
 	return c
-}
-
-// statsPage prints the counters of a store.
-type statsPage struct {
-	command  *cobra.Command
-	settings *settings
-	store    storecall.Store
-	live     *term.Live // redraws the page, unless nil
-}
-
-func (p *statsPage) watch(ctx context.Context) error {
-	w := p.command.OutOrStdout()
-	if p.settings.output == "table" && term.IsTerminal(w) {
-		p.live = term.NewLive(w)
-	}
-	for {
-		err := p.print(ctx)
-		if err == nil {
-			err = pause(ctx, watchEvery)
-		}
-		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			return nil // the user has seen enough
-		}
-		if err != nil {
-			return err
-		}
-		if p.live == nil && p.settings.output == "table" {
-			fmt.Fprintln(w)
-		}
-	}
-}
-
-func (p *statsPage) print(ctx context.Context) error {
-	st, err := p.store.Stats(ctx)
-	if err != nil {
-		return err
-	}
-	v := statsOf(st, p.store.Where())
-	return p.settings.show(p.command, v, "", func(w io.Writer) error {
-		style := term.StyleOf(w)
-		if p.live == nil {
-			return drawStats(w, v, style)
-		}
-		var page bytes.Buffer
-		err := drawStats(&page, v, style)
-		p.live.Draw(style, strings.Split(strings.TrimSuffix(page.String(), "\n"), "\n")...)
-		return err
-	})
 }
 
 func statsOf(st *redisstore.Stats, where string) *statsView {
@@ -133,13 +80,14 @@ func drawStats(w io.Writer, v *statsView, style term.Style) error {
 	}
 	rows := [][]string{
 		{"NAMESPACE", fmt.Sprintf("%s, %d shards, at %s", v.Namespace, v.Shards, v.Redis)},
-		{"jobs", fmt.Sprintf("%s without parent, %s aliases; %s failed", term.Number(v.Roots), term.Number(v.Aliases), term.Number(v.Failed))},
+		{"jobs", fmt.Sprintf("%s root jobs, %s aliases; %s failed", term.Number(v.Roots), term.Number(v.Aliases), term.Number(v.Failed))},
 		{"retention", fmt.Sprintf("%s settled and are removed later, %s kept as nobody has read their output, %s removed",
 			term.Number(v.Retained), term.Number(v.Kept), term.Number(v.Removed))},
 		{"due", fmt.Sprintf("%s to be looked at later, %s of them late", term.Number(v.Due), term.Number(v.Overdue))},
-		{"left to do", fmt.Sprintf("%s orders between shards, %s chores", term.Number(v.Orders), term.Number(v.Chores))},
+		{"left to do", fmt.Sprintf("%s commands between shards, %s background tasks", term.Number(v.Orders), term.Number(v.Chores))},
 		{"engines", fmt.Sprintf("%d, with %d of %d runs in progress", len(v.Engines), v.Running, slots)},
-		{"in line", orDash(strings.Join(queues, ", "))},
+		{"runs", runsRow(&v.Recent)},
+		{"queued", orDash(strings.Join(queues, ", "))},
 	}
 	for _, one := range v.Servers {
 		rows = append(rows, serverRows(style, one)...)
@@ -148,6 +96,17 @@ func drawStats(w io.Writer, v *statsView, style term.Style) error {
 		rows[i][0] = style.Faint(rows[i][0])
 	}
 	return term.Table(w, rows, style)
+}
+
+// runsRow tells what runs do now.
+func runsRow(r *api.Rates) string {
+	if r.Runs == 0 && r.Failed == 0 {
+		return "none in the last seconds"
+	}
+	short := func(seconds float64) string { return term.Short(time.Duration(seconds * float64(time.Second))) }
+	return fmt.Sprintf("%s/s, %s failed; %s messages/s read, %s written; half begin within %s, 95 %% within %s; code takes %s, %s",
+		term.Rate(r.Runs), term.Rate(r.Failed), term.Rate(r.Read), term.Rate(r.Written),
+		short(r.Waited.P50), short(r.Waited.P95), short(r.Took.P50), short(r.Took.P95))
 }
 
 func orDash(s string) string {

@@ -21,13 +21,25 @@ func newToken(s *settings) *cobra.Command {
 		Long: `Make, list and revoke the tokens that weir serve --tokens demands. They are kept, as
 digests, in the namespace that weir serve serves; each is for a tenant, which is a
 namespace, and for a role: read looks, operate also acts, work also runs jobs, admin may do
-all.`,
+all. Through a server (--server) an admin does so with the tokens of his own tenant.`,
 		Example: "  weir token create --role operate --tenant shop --name ci --ttl 90d\n  weir token list\n  weir token revoke k3v7q2m5xa",
-		Args:    usage(cobra.NoArgs),
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newTokenCreate(s), newTokenList(s), s.complete(newTokenRevoke(s), tokenWords))
 	return c
+}
+
+// tokens are those of a namespace beside Redis, or of the tenant behind a server.
+type tokens interface {
+	CreateToken(ctx context.Context, name string, role redisstore.TokenRole, tenant string, ttl time.Duration) (text string, info redisstore.TokenInfo, err error)
+	Tokens(ctx context.Context) ([]redisstore.TokenInfo, error)
+	RevokeToken(ctx context.Context, id string) error
+}
+
+// withTokens opens the store, beside Redis or behind a server, and calls fn with its tokens.
+func (s *settings) withTokens(c *cobra.Command, fn func(ctx context.Context, store tokens) error) error {
+	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
+		return fn(ctx, store.(tokens)) //nolint:forcetypeassert // both kinds of store have them
+	})
 }
 
 // tokenView is what weir token create prints as JSON.
@@ -48,7 +60,7 @@ func newTokenCreate(s *settings) *cobra.Command {
 			if role == "" {
 				return usageError{fmt.Errorf("--role is missing: use %s", joined(texts(redisstore.TokenRoles)))}
 			}
-			return s.besideRedis(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.withTokens(c, func(ctx context.Context, store tokens) error {
 				text, info, err := store.CreateToken(ctx, name, redisstore.TokenRole(role), tenant, ttl.Duration)
 				if err != nil {
 					return err
@@ -71,7 +83,7 @@ func newTokenCreate(s *settings) *cobra.Command {
 	c.Flags().StringVar(&role, "role", "", "what its holder may do: "+joined(roles))
 	c.Flags().StringVar(&tenant, "tenant", "", "the `NAMESPACE` that it is for (default the one that it is kept in)")
 	c.Flags().StringVar(&name, "name", "", "who holds it, for logs")
-	c.Flags().Var(&ttl, "ttl", "how long it is valid, like 12h or 90d (default: for ever)")
+	c.Flags().Var(&ttl, "ttl", "how long it is valid, like 12h or 90d (default: no limit)")
 	oneOfWords(c, "role", roles)
 	s.formats(c, "table", "json", "yaml", "name")
 	return c
@@ -84,7 +96,7 @@ func newTokenList(s *settings) *cobra.Command {
 		Example: "  weir token list -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.besideRedis(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.withTokens(c, func(ctx context.Context, store tokens) error {
 				all, err := store.Tokens(ctx)
 				if err != nil {
 					return err
@@ -122,7 +134,7 @@ func newTokenRevoke(s *settings) *cobra.Command {
 		Example: "  weir token revoke k3v7q2m5xa",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.besideRedis(c, func(ctx context.Context, store *redisstore.Store) error {
+			return s.withTokens(c, func(ctx context.Context, store tokens) error {
 				if err := store.RevokeToken(ctx, args[0]); err != nil {
 					return err
 				}
@@ -135,7 +147,7 @@ func newTokenRevoke(s *settings) *cobra.Command {
 
 // tokenWords are the IDs of tokens.
 func tokenWords(ctx context.Context, reached storecall.Store, _ []string) ([]string, error) {
-	store, ok := reached.(*redisstore.Store)
+	store, ok := reached.(tokens)
 	if !ok {
 		return nil, nil
 	}

@@ -23,15 +23,25 @@ func newTop(s *settings) *cobra.Command {
 	var interval time.Duration
 	c := &cobra.Command{
 		Use:   "top [JOB]",
-		Short: "Watch and steer jobs in the terminal",
-		Long: `Watch and steer jobs in the terminal: the tree that JOB belongs to, or without JOB a
-list of the newest trees. Beside it is what is known of the selected job: its ports, the
-wires to and from it, its state, its log, and why it waits. Keys send messages, peek into
-ports, retry, run and terminate; ? shows all of them.
+		Short: "Watch and steer jobs, queues, workers and triggers in the terminal",
+		Long: `Watch and steer jobs in the terminal: the tree that JOB belongs to, or without JOB a list of
+trees. Above are totals and rates, as the store counts them. Five views, by the keys 1 to 5:
 
-It is read anew each second, or less often if reading takes long. While Redis cannot be
-reached the last picture stays, and says so.`,
-		Example: "  weir top\n  weir top album-2026 --interval 5s",
+  tree      trees, or the jobs of one; F lists by status, o in another order, both on the server
+  graph     the picture of the tree: how each job is, and what waits on each wire
+  queues    what is ready by queue and type, and for how long; pause, resume, limit
+  workers   the engines that live, and their runs
+  triggers  when they fire next and fired last; fire, pause, resume
+
+Beside it is what is known of what is selected: first why it waits, then its ports, the wires to
+and from it, its state and its log. Keys send messages, peek into ports, retry, run, terminate
+and delete, one job or all that space has selected, and ask before they do; L shows the log on
+the full screen, y copies an ID, : takes commands such as :filter failed or :pause mail, and the
+mouse works too. ? shows all keys. docs/top.md tells more.
+
+What is shown is read anew each second, or less often if reading takes long. While Redis or the
+server cannot be reached the last picture stays, and says so.`,
+		Example: "  weir top\n  weir top album-2026 --interval 5s\n  weir top --server https://weir.example.com",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if interval < minInterval {
@@ -50,7 +60,7 @@ reached the last picture stays, and says so.`,
 					where += ", namespace " + namespace
 				}
 				cfg := top.Config{
-					Source: top.Jobs(job.NewClient(store)), Interval: interval, By: actor, Where: where,
+					Source: top.Store(store), Interval: interval, By: actor, Where: where,
 					Style: style, ASCII: ascii,
 				}
 				if len(args) == 1 {

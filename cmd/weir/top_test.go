@@ -8,8 +8,10 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,10 +21,12 @@ import (
 	"github.com/creack/pty"
 	xterm "golang.org/x/term"
 
+	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
 )
 
 // session is a weir that runs in a terminal of its own.
@@ -99,7 +103,7 @@ func (x *session) press(keys string) {
 }
 
 // escapes are the sequences that move the cursor and so on.
-var escapes = regexp.MustCompile(`\x1b(\[[0-9;?>=]*[a-zA-Z$]+|[=>78])`)
+var escapes = regexp.MustCompile(`\x1b(\[[0-9;?>=]*\$?[a-zA-Z]|\][^\x07]*\x07|[=>78])`)
 
 // sees waits until the words are on the screen, one behind the other.
 func (x *session) sees(words string) {
@@ -127,7 +131,7 @@ func (x *session) ends() {
 	_ = x.tty.Close()
 	<-x.read // all that was written
 	text := x.text()
-	for on, off := range map[string]string{"\x1b[?1049h": "\x1b[?1049l", "\x1b[?25l": "\x1b[?25h", "\x1b[?2004h": "\x1b[?2004l"} {
+	for on, off := range map[string]string{"\x1b[?1049h": "\x1b[?1049l", "\x1b[?25l": "\x1b[?25h", "\x1b[?2004h": "\x1b[?2004l", "\x1b[?1002h": "\x1b[?1002l"} {
 		if i, j := strings.LastIndex(text, on), strings.LastIndex(text, off); i < 0 || j < i {
 			x.t.Errorf("%q was sent at %d, %q at %d", on, i, off, j)
 		}
@@ -176,14 +180,25 @@ func TestTop(t *testing.T) {
 	x.sees("send to Resize.in:")
 	x.press(`{"file": "a.png"`)
 	x.press("\r")
-	x.sees("this is no JSON")
+	x.sees("this is not valid JSON")
 	x.press("}\r")
 	x.sees("sent to Resize.in")
 	got, err := h.Messages(t.Context(), port.Input, "in", 2)
 	if err != nil || len(got) != 1 || string(got[0].Data) != `{"file":"a.png"}` || got[0].Context[port.ContextBy] != actor {
 		t.Errorf("the port has %s, %v", got, err)
 	}
+	x.press("\t")
 	x.sees("← in 1 1")
+	x.press("3") // the queues
+	x.sees("default unserved")
+	x.press(":pause default\r")
+	x.sees("pause queue default?")
+	x.press("y")
+	x.sees("queue default is paused")
+	x.press("2") // the picture
+	x.sees("Resize")
+	x.press("\x1b[<0;4;3M\x1b[<0;4;3m") // a click on the name of the first view
+	x.sees("JOB TYPE")
 	x.press("q")
 	x.ends()
 }
@@ -193,27 +208,65 @@ func TestTopWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server, h := startResize(t)
 	x := openTerminal(t, "top", "album", "--redis", server.URL(), "--interval", "100ms")
+	x.press("\t")
 	x.sees("← in 0 0")
 	server.Kill()
 	x.sees("stale since")
 	x.sees("cannot reach Redis")
 	x.sees("← in 0 0")
 	x.press("R")
+	x.sees("run Resize?")
+	x.press("y")
 	x.sees("cannot reach Redis")
 	server.Restart()
 	if err := h.Write(context.WithoutCancel(t.Context()), "in", "a.png"); err != nil {
 		t.Fatal(err)
 	}
-	x.sees("weir top Resize, 1 job")
+	x.sees("weir top redis://")
 	x.sees("← in 1 1")
 	server.Pause()
 	x.sees("stale since")
 	server.Resume()
-	x.sees("weir top Resize, 1 job")
+	x.sees("weir top redis://")
 	server.Kill()
 	x.sees("stale since")
 	x.press("\x03") // Ctrl-C
 	x.ends()
+}
+
+// TestTopServer: through a server all is shown to a token that may only read, and what it may not do is said in the server's words.
+func TestTopServer(t *testing.T) {
+	t.Parallel()
+	redis, h := startResize(t)
+	address, store := behind(t, redis.URL(), func(c *api.Config) { c.Tokens = true })
+	token, _, err := store.CreateToken(t.Context(), "ann", redisstore.TokenRead, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := openTerminal(t, "top", "--server", address, "--token-file", file)
+	x.sees("Resize")
+	x.press("3")
+	x.sees("default unserved")
+	x.press("p")
+	x.sees("pause queue default?")
+	x.press("y")
+	x.sees("role operate")
+	x.press("5")
+	x.sees("no triggers")
+	x.press("1xy")
+	x.sees("role operate")
+	x.press("q")
+	x.ends()
+	if info, err := h.Info(t.Context()); err != nil || info.Status.Settled() || info.Status == statemachine.Terminating {
+		t.Errorf("the job is %v, %v", info, err)
+	}
+	if queues, err := store.Queues(t.Context()); err != nil || slices.ContainsFunc(queues, func(q redisstore.QueueInfo) bool { return q.Paused }) {
+		t.Errorf("the queues are %v, %v", queues, err)
+	}
 }
 
 // TestTopNamespace: the head names a namespace that is not the default one, whoever says it.

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/telemetry/metrics"
 	"github.com/weirworks/weir/telemetry/tracing"
 	"github.com/weirworks/weir/telemetry/tracing/otlp"
 	"github.com/weirworks/weir/worker"
@@ -18,19 +19,21 @@ import (
 const traceHelp = `With OTEL_EXPORTER_OTLP_ENDPOINT in the environment, such as http://localhost:4318, each run is
 a span of OpenTelemetry that is sent there; the other standard OTEL_* variables count, too.`
 
-// traced gives an engine hooks that trace its runs if the environment asks for it. stop sends the last spans.
-func traced(c *cobra.Command, store *redisstore.Store, cfg *worker.Config) (stop func(), err error) {
+// hooksOf are those of runs: metrics unless they are nil, and traces if the environment asks for them. flush sends the last spans.
+func hooksOf(c *cobra.Command, store *redisstore.Store, m *metrics.Metrics) (hooks []worker.Hooks, flush func(), err error) {
+	if m != nil {
+		hooks = append(hooks, m)
+	}
 	if !otlp.Wanted() {
-		return nothing, nil
+		return hooks, nothing, nil
 	}
 	provider, err := otlp.NewProvider(c.Context(), "weir")
 	if err != nil {
-		return nil, usageError{err}
+		return nil, nil, usageError{err}
 	}
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces", "error", err) }))
-	cfg.Hooks = append(cfg.Hooks, tracing.New(store, provider))
-	return func() {
+	return append(hooks, tracing.New(store, provider)), func() {
 		late, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), otlp.FlushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(late); err != nil {

@@ -43,7 +43,7 @@ func newTree(s *settings) *cobra.Command {
 		Long: `Draw the tree that a job belongs to: each job with its status, its age, how long a run
 in progress has taken so far, the number of its commits, and for each port the messages
 that wait, those that ever passed, and whether it is closed. Without JOB it is the newest
-tree that is at work, or else the newest.
+tree that is active, or else the newest.
 
 Of many jobs that are alike only some are shown, and the others counted; --all shows all
 of them. The other formats always have all. --watch draws again and again until Ctrl-C:
@@ -71,7 +71,7 @@ in place on a terminal, else whenever something has changed.`,
 			})
 		},
 	}
-	c.Flags().IntVar(&f.depth, "depth", levelsShown, "show so many levels below the first job; 0 for all")
+	c.Flags().IntVar(&f.depth, "depth", levelsShown, "show `N` levels below the first job; 0 for all")
 	c.Flags().BoolVar(&f.all, "all", false, "show each job, also of many that are alike")
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "draw again and again, until Ctrl-C")
 	spanVar(c.Flags(), &f.every, "interval", time.Second, "how often --watch looks")
@@ -152,9 +152,9 @@ func (t *treeSource) newest(ctx context.Context) (string, error) {
 	}
 	switch {
 	case others == 1:
-		fmt.Fprintln(t.notes, "weir: another tree is at work: weir jobs lists them")
+		fmt.Fprintln(t.notes, "weir: another tree is active: weir jobs lists them")
 	case others > 1:
-		fmt.Fprintf(t.notes, "weir: %d other trees are at work: weir jobs lists them\n", others)
+		fmt.Fprintf(t.notes, "weir: %d other trees are active: weir jobs lists them\n", others)
 	}
 	return string(found.ID), nil
 }

@@ -30,8 +30,6 @@ func newTrigger(s *settings) *cobra.Command {
 		Long: `Start trees by schedules, events and webhooks. A trigger is a durable job: each firing happens
 exactly once, on some engine, and launches a tree. docs/triggers.md describes them.`,
 		Example: "  weir trigger add 'every weekday at 9am' --type report --alias daily\n  weir trigger list\n  weir trigger show daily\n  weir trigger pause daily",
-		Args:    usage(cobra.NoArgs),
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(
 		newTriggerAdd(s), newTriggerList(s), s.complete(newTriggerShow(s), triggerWords), s.complete(newTriggerChange(s), triggerWords),
@@ -337,6 +335,7 @@ func newTriggerList(s *settings) *cobra.Command {
 	c.Flags().StringVar(&kit, "workkit", "", "list the entries of the WorkKit schedule of this `NAME` instead")
 	s.completeFlag(c, "workkit", kitWords)
 	s.formats(c, "table", "json", "yaml")
+	s.watched(c)
 	return c
 }
 
@@ -396,8 +395,9 @@ func newTriggerShow(s *settings) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVarP(&next, "next", "n", next, "show so many of the next times")
+	c.Flags().IntVarP(&next, "next", "n", next, "show the next `N` times")
 	s.formats(c, "table", "json", "yaml")
+	s.watched(c)
 	return c
 }
 

@@ -59,7 +59,7 @@ that was not waited for, the exit code is 4; if it takes too long, 5.`,
 			})
 		},
 	}
-	spanVar(c.Flags(), &timeout, "timeout", 0, "how long, like 30s (default: for ever)")
+	spanVar(c.Flags(), &timeout, "timeout", 0, "how long, like 30s (default: no limit)")
 	c.Flags().Var(goal, "for", "`WHAT` to wait for: "+joined(goals))
 	oneOfWords(c, "for", goals)
 	return c

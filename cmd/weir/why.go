@@ -39,6 +39,7 @@ to take it out. Commands that would move something are shown, and not run.`,
 		},
 	}
 	s.formats(c, "table", "json", "yaml")
+	s.watched(c)
 	return c
 }
 

@@ -43,6 +43,7 @@ Of an engine with more than 100 runs the oldest 100 are listed.`,
 		},
 	}
 	s.formats(c, "table", "json", "yaml")
+	s.watched(c)
 	return c
 }
 

@@ -53,10 +53,7 @@ type Wish struct {
 // where the locale names another character set than UTF-8, or the terminal is dumb. The
 // wish of a Screen goes before the environment.
 func StyleOf(w io.Writer) Style {
-	var wish Wish
-	if s, ok := w.(*Screen); ok {
-		w, wish = s.out, *s.wish
-	}
+	w, wish := origin(w)
 	fd, ok := terminal(w)
 	s := Style{Color: ok, ASCII: wish.ASCII || !unicodeLocale() || os.Getenv("TERM") == "dumb", ISO: wish.ISO}
 	switch {
@@ -101,7 +98,7 @@ func IsTerminal(w io.Writer) bool {
 	if s, ok := w.(*Screen); ok {
 		w = s.out
 	}
-	_, ok := terminal(w)
+	_, ok := terminal(w) // a Sheet is none
 	return ok
 }
 
@@ -146,11 +143,6 @@ func (s Style) Warn(text string) string {
 // Bad is for what went wrong.
 func (s Style) Bad(text string) string {
 	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Red), text)
-}
-
-// Selected is for the one of several that the cursor is on.
-func (s Style) Selected(text string) string {
-	return s.render(lipgloss.NewStyle().Reverse(true), text)
 }
 
 func (s Style) render(style lipgloss.Style, text string) string {

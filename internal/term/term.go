@@ -4,8 +4,10 @@
 package term
 
 import (
+	"math"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -41,6 +43,30 @@ func Bytes(n int64) string {
 }
 
 var units = []string{"kB", "MB", "GB", "TB", "PB", "EB"}
+
+// Rate writes how often something happens.
+func Rate(n float64) string {
+	if n > 0 && n < 10 {
+		return strconv.FormatFloat(n, 'f', 1, 64)
+	}
+	return Number(int64(math.Round(n)))
+}
+
+// Short writes a duration with two digits or three: 0.25 ms, 3.2 ms, 41 s.
+func Short(d time.Duration) string {
+	value, unit := d.Seconds(), " s"
+	if d < time.Second {
+		value, unit = 1000*value, " ms"
+	}
+	digits := 0
+	switch {
+	case value < 1:
+		digits = 2
+	case value < 10:
+		digits = 1
+	}
+	return strconv.FormatFloat(value, 'f', digits, 64) + unit
+}
 
 // Clean makes a foreign text harmless on a terminal: one line, without control characters.
 func Clean(s string) string {

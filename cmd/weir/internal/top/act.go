@@ -24,29 +24,37 @@ type acted struct {
 	err  error
 }
 
-// act is a command that does something to a job. One is done at a time.
-func (m *Model) act(id job.ID, doing string, do func(ctx context.Context, j Job) (string, error)) tea.Cmd {
+// do is a command that changes something. One is done at a time.
+func (m *Model) do(doing string, most time.Duration, what func(ctx context.Context) (string, error)) tea.Cmd {
 	if m.acting {
 		m.say(bad, "wait until the last action is done")
 		return nil
 	}
 	m.acting = true
 	m.say(busy, doing)
-	source, by := m.cfg.Source, m.cfg.By
+	by := m.cfg.By
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeoutCause(context.Background(), actTime, errors.New("no answer within "+actTime.String()+"; it may have been done or not"))
+		ctx, cancel := context.WithTimeoutCause(context.Background(), most, errors.New("no answer within "+most.String()+"; it may have been done or not"))
 		defer cancel()
 		ctx = job.WithContext(ctx, port.Context{port.ContextBy: by})
-		j, err := source.Find(ctx, id)
-		var text string
-		if err == nil {
-			text, err = do(ctx, j)
-		}
+		text, err := what(ctx)
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return acted{text, err}
 	}
+}
+
+// act is a command that does something to a job.
+func (m *Model) act(id job.ID, doing string, do func(ctx context.Context, j Job) (string, error)) tea.Cmd {
+	source := m.cfg.Source
+	return m.do(doing, actTime, func(ctx context.Context) (string, error) {
+		j, err := source.Find(ctx, string(id))
+		if err != nil {
+			return "", err
+		}
+		return do(ctx, j)
+	})
 }
 
 // run asks for a run of the selected job.
@@ -73,7 +81,7 @@ func (m *Model) retry(n *node) tea.Cmd {
 		}
 		done := 0
 		for _, id := range failedBelow(newPicture(tree, now()).nodes[n.info.ID]) {
-			one, err := source.Find(ctx, id)
+			one, err := source.Find(ctx, string(id))
 			if err == nil {
 				err = one.Retry(ctx)
 			}
@@ -106,12 +114,7 @@ func failedBelow(n *node) []job.ID {
 	return out
 }
 
-func jobs(n int) string {
-	if n == 1 {
-		return "1 job"
-	}
-	return count(int64(n)) + " jobs"
-}
+func jobs(n int) string { return many(n, "job") }
 
 // terminate ends a job, or all below it too.
 func (m *Model) terminate(n *node, all bool) tea.Cmd {
@@ -123,6 +126,14 @@ func (m *Model) terminate(n *node, all bool) tea.Cmd {
 	}
 	return m.act(n.info.ID, "ending "+who, func(ctx context.Context, j Job) (string, error) {
 		return who + " will end", j.Terminate(ctx)
+	})
+}
+
+// remove deletes a job and all below it.
+func (m *Model) remove(n *node) tea.Cmd {
+	who := n.path()
+	return m.act(n.info.ID, "deleting "+who, func(ctx context.Context, j Job) (string, error) {
+		return who + " is deleted", j.Delete(ctx)
 	})
 }
 

@@ -15,7 +15,9 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/trigger"
 )
 
 // noon is when the tests happen.
@@ -33,23 +35,59 @@ type store struct {
 	took  func() // called by each read of a tree
 	reads int
 	acts  []string
+	asked []job.Filter // of the list
+
+	stats    *redisstore.Stats
+	triggers []*trigger.Status
+	refused  error // of everything that changes something
 }
 
-func (s *store) Newest(_ context.Context, n int) ([]*job.Info, error) {
+func (s *store) List(_ context.Context, f job.Filter, n int) ([]*job.Info, error) {
 	s.reads++
-	return s.list[:min(n, len(s.list))], s.err
+	s.asked = append(s.asked, f)
+	var list []*job.Info
+	for _, i := range s.list {
+		if len(list) < n && f.Match(i) {
+			list = append(list, i)
+		}
+	}
+	return list, s.err
 }
 
-func (s *store) Find(_ context.Context, id job.ID) (top.Job, error) {
+func (s *store) Find(_ context.Context, name string) (top.Job, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
 	for _, i := range slices.Concat(s.jobs, s.list) {
-		if i.ID == id {
+		if string(i.ID) == name || i.ID == album && name == "album-2026" {
 			return handle{s, i}, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %s", job.ErrNotFound, id)
+	return nil, fmt.Errorf("%w: %s", job.ErrNotFound, name)
+}
+
+func (s *store) Stats(context.Context) (*redisstore.Stats, error) { return s.stats, s.err }
+
+func (s *store) Triggers(_ context.Context, n int) ([]*trigger.Status, error) {
+	return s.triggers[:min(n, len(s.triggers))], s.err
+}
+
+func (s *store) note(format string, a ...any) error {
+	if s.refused != nil {
+		return s.refused
+	}
+	s.acts = append(s.acts, fmt.Sprintf(format, a...))
+	return s.err
+}
+
+func (s *store) PauseQueue(_ context.Context, queue string) error  { return s.note("pause %s", queue) }
+func (s *store) ResumeQueue(_ context.Context, queue string) error { return s.note("resume %s", queue) }
+func (s *store) SetQueueLimit(_ context.Context, queue string, n int) error {
+	return s.note("limit %s %d", queue, n)
+}
+
+func (s *store) Trigger(_ context.Context, id job.ID, do top.TriggerAct, by string) error {
+	return s.note("%s %s by %s", do, id[len(id)-1:], by)
 }
 
 type handle struct {
@@ -95,9 +133,10 @@ func (h handle) Messages(context.Context, port.Dir, string, int) ([]job.Message,
 	return []job.Message{{Data: json.RawMessage(`"c.png"`)}, {Data: json.RawMessage(`{"name":"d.png","size":[640,480]}`)}}, h.s.err
 }
 
+func (h handle) ID() job.ID { return h.i.ID }
+
 func (h handle) act(what string) error {
-	h.s.acts = append(h.s.acts, what+" "+string(h.i.ID[len(album):]))
-	return h.s.err
+	return h.s.note("%s %s", what, string(h.i.ID[len(album):]))
 }
 
 func (h handle) Write(_ context.Context, in string, messages ...any) error {
@@ -113,6 +152,7 @@ func (h handle) Retry(context.Context, ...job.RetryOption) error {
 	return h.act("retry")
 }
 func (h handle) Terminate(context.Context) error    { return h.act("terminate") }
+func (h handle) Delete(context.Context) error       { return h.act("delete") }
 func (h handle) TerminateAll(context.Context) error { return h.act("terminate all of") }
 
 func in(name string, waits, total int64, limit int) job.PortInfo {
@@ -127,6 +167,13 @@ func out(name string, total int64, to ...job.PortRef) job.PortInfo {
 	return p
 }
 
+// through is a port of a graph, which passes messages on.
+func through(name string, dir port.Dir, total int64, to ...job.PortRef) job.PortInfo {
+	p := out(name, total, to...)
+	p.Dir = dir
+	return p
+}
+
 func to(n int, dir port.Dir, name string) job.PortRef {
 	return job.PortRef{Job: album.Nth(n), Dir: dir, Port: name}
 }
@@ -138,13 +185,13 @@ func newStore() *store {
 	jobs := []*job.Info{
 		{
 			ID: album, Type: "album", Graph: true, Status: statemachine.Failed, Reason: "job inner/resize failed", Created: ago(2 * time.Minute),
-			Ports: []job.PortInfo{out("files", 12, to(1, port.Input, "dirs")), out("thumbs", 7)},
+			Ports: []job.PortInfo{through("files", port.Input, 12, to(1, port.Input, "dirs")), out("thumbs", 7)},
 		},
 		{ID: album.Nth(1), Name: "list", Type: "ListDir", Parent: album, Status: statemachine.Completed, Steps: 1, Created: ago(2 * time.Minute), Ports: []job.PortInfo{in("dirs", 0, 12, 0), out("files", 1234567, to(2, port.Input, "in"))}},
-		{ID: album.Nth(2), Name: "inner", Type: "scale", Parent: album, Graph: true, Status: statemachine.Failed, Reason: "job resize failed", Created: ago(2 * time.Minute), Ports: []job.PortInfo{out("in", 1234567, to(3, port.Input, "in"))}},
+		{ID: album.Nth(2), Name: "inner", Type: "scale", Parent: album, Graph: true, Status: statemachine.Failed, Reason: "job resize failed", Created: ago(2 * time.Minute), Ports: []job.PortInfo{through("in", port.Input, 1234567, to(3, port.Input, "in")), through("thumbs", port.Output, 3308, to(0, port.Output, "thumbs"))}},
 		{
 			ID: album.Nth(3), Name: "resize", Type: "Resize", Parent: album.Nth(2), Status: statemachine.Failed, Steps: 1500, Tries: 3, Created: ago(2 * time.Minute), Ran: ago(20 * time.Second),
-			Reason: "decoding b.png: unexpected \x1b[31mend of the file\nstack", Ports: []job.PortInfo{in("in", 92, 3400, 100), width, out("thumb", 3308, to(4, port.Input, "in"), to(0, port.Output, "thumbs"))},
+			Reason: "decoding b.png: unexpected \x1b[31mend of the file\nstack", Ports: []job.PortInfo{in("in", 92, 3400, 100), width, out("thumb", 3308, to(4, port.Input, "in"), to(2, port.Output, "thumbs"))},
 		},
 		{ID: album.Nth(4), Name: "save", Type: "Save", Parent: album.Nth(2), Status: statemachine.Running, Steps: 3300, Created: ago(2 * time.Minute), Ran: ago(3 * time.Second), Ports: []job.PortInfo{in("in", 65, 3308, 100)}},
 		{ID: album.Nth(5), Name: "相册封面生成器与归档", Type: "Cover", Parent: album, Status: statemachine.Suspended, Created: ago(time.Minute), Ports: []job.PortInfo{in("picture", 0, 0, 0)}},
@@ -160,7 +207,49 @@ func newStore() *store {
 		list = append(list, &job.Info{ID: job.ID(fmt.Sprintf("019e1e0%d-0000-7000-8000-000000000000", 9-n)), Type: []string{"orders", "nightly-report", "inbox", "import"}[n], Status: s, Graph: n%2 == 0, Created: ago(time.Duration(n*n+1) * time.Hour)})
 	}
 	state := map[string]json.RawMessage{"cursor": json.RawMessage("17"), "seen": json.RawMessage(`{"a.png":true,"evil":"\u001b[31m"}`)}
-	return &store{jobs: jobs, list: list, state: state}
+	return &store{jobs: jobs, list: list, state: state, stats: newStats(), triggers: newTriggers()}
+}
+
+// newStats are counters, queues and engines.
+func newStats() *redisstore.Stats {
+	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
+	st := &redisstore.Stats{
+		Namespace: "default", At: noon.Add(5 * time.Second), Shards: 4, Roots: 1204, Failed: 3, Dead: 2,
+		Queues: []redisstore.QueueInfo{
+			{Name: "default", Pending: 342, Active: 9, Latency: 42 * time.Second, Engines: 2, Slots: 12, Limit: 10, Types: []string{"Resize", "Save", "Page"}, Ready: []redisstore.ReadyType{
+				{Type: "Page", Jobs: 40, Oldest: 900 * time.Millisecond}, {Type: "Resize", Jobs: 302, Oldest: 42 * time.Second},
+			}},
+			{Name: "mail", Paused: true, Pending: 17, Latency: 3 * time.Minute, Engines: 1, Slots: 10, Types: []string{"Mail"}, Ready: []redisstore.ReadyType{{Type: "Mail", Jobs: 17, Oldest: 3 * time.Minute}}},
+			{Name: "slow", Types: []string{"Report"}},
+		},
+		Engines: []job.EngineInfo{
+			{ID: "e2", Host: "web-2", PID: 77, Started: ago(time.Hour), Seen: ago(time.Second), Concurrency: 2, Queues: map[string]int{"default": 1}, Types: []string{"Page"}, Stopping: true},
+			{
+				ID: "e1", Host: "web-1", PID: 4242, Version: "v1.2.3", Started: ago(26 * time.Hour), Seen: noon, Concurrency: 10, Running: 9, Queues: map[string]int{"default": 6, "mail": 1}, Busy: map[string]int{"default": 9}, Types: []string{"Resize", "Save", "Mail"},
+				Runs: []job.RunningJob{{Job: album.Nth(4), Type: "Save", Queue: "default", Since: ago(3 * time.Second)}, {Job: album.Nth(3), Type: "Resize", Queue: "default", Since: ago(time.Second)}},
+			},
+		},
+	}
+	for n := range job.ActivitySpans {
+		a := job.Activity{At: noon.Add(-time.Duration(job.ActivitySpans-n-1) * job.ActivitySpan), Runs: int64(1000 + 40*(n%20)), Read: int64(500 * (n % 7)), Written: 900, Failed: int64(n % 30 / 29)}
+		a.Waited[3], a.Took[5] = a.Runs, a.Runs
+		st.Activity = append(st.Activity, a)
+	}
+	return st
+}
+
+// newTriggers are a schedule, a webhook that is paused and one that has ended.
+func newTriggers() []*trigger.Status {
+	id := func(n int) job.ID { return job.ID(fmt.Sprintf("019e1e0%d-0000-7000-8000-00000000000%d", n, n)) }
+	last := noon.Add(-55 * time.Minute)
+	return []*trigger.Status{
+		{
+			ID: id(1), Aliases: []string{"nightly"}, Kind: trigger.Scheduled, Status: statemachine.Suspended, Understood: "at 02:30 on every day", Definition: trigger.Definition{Schedule: "30 2 * * *", Zone: "Europe/Berlin", Launch: &trigger.Launch{Type: "report"}},
+			Next: []time.Time{noon.Add(13 * time.Hour), noon.Add(37 * time.Hour)}, Last: &last, Firings: 412, Launches: 411, LastTree: album, Dropped: map[string]int64{"parallel": 1},
+		},
+		{ID: id(2), Aliases: []string{"github"}, Kind: trigger.Kind("webhook"), Status: statemachine.Suspended, Paused: true, Definition: trigger.Definition{Filter: "action == 'push'"}},
+		{ID: id(3), Aliases: []string{"heartbeat"}, Kind: trigger.Scheduled, Status: statemachine.Completed, Definition: trigger.Definition{Schedule: "every:10s", Count: 3}, Last: &last, Firings: 3},
+	}
 }
 
 // reporter is a *testing.T or *rapid.T.
@@ -245,6 +334,10 @@ func (s *screen) press(keys ...string) {
 	for _, k := range keys {
 		if code, ok := special[k]; ok {
 			s.send(tea.KeyPressMsg{Code: code})
+			continue
+		}
+		if k == "shift+tab" {
+			s.send(tea.KeyPressMsg{Code: tea.KeyTab, Mod: tea.ModShift})
 			continue
 		}
 		if letter, ok := strings.CutPrefix(k, "ctrl+"); ok {

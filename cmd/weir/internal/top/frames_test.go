@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"pgregory.net/rapid"
 
@@ -32,10 +33,11 @@ func TestFrames(t *testing.T) {
 		{"tree_80x24_ascii", 80, 24, resize, ascii},
 		{"list_80x24", 80, 24, nil, list},
 		{"list_120x40", 120, 40, []string{"down"}, list},
-		{"edges", 80, 24, []string{"down", "down", "tab"}, nil},
-		{"state", 80, 24, []string{"3"}, nil},
-		{"log", 80, 24, []string{"4"}, nil},
-		{"why", 80, 24, []string{"5"}, nil},
+		{"ports", 80, 24, []string{"down", "down", "tab"}, nil},
+		{"edges", 80, 24, []string{"down", "down", "tab", "tab"}, nil},
+		{"state", 80, 24, []string{"tab", "tab", "tab"}, nil},
+		{"log", 80, 24, []string{"shift+tab"}, nil},
+		{"why", 100, 30, resize, nil},
 		{"choose", 80, 24, []string{"f", "p", "down"}, nil},
 		{"peek", 80, 24, []string{"f", "p", "enter"}, nil},
 		{"send", 80, 24, []string{"f", "s", "enter", `{"a": "`, "enter"}, nil},
@@ -44,6 +46,36 @@ func TestFrames(t *testing.T) {
 		{"found", 80, 24, []string{"/page", "enter", "down"}, nil},
 		{"folded", 80, 24, []string{"end"}, nil},
 		{"unfolded", 80, 24, []string{"end", "enter"}, nil},
+		{"tree_60x20", 60, 20, resize, nil},
+		{"list_60x20", 60, 20, nil, list},
+		{"list_200x60", 200, 60, []string{"down"}, func(c *top.Config) { list(c); colors(c) }},
+		{"list_failed", 100, 30, []string{":filter failed", "enter"}, list},
+		{"selected", 100, 30, []string{"down", "down", "space", "space"}, colors},
+		{"retry_several", 100, 30, []string{"a", "r"}, nil},
+		{"log_full", 100, 30, []string{"f", "L"}, nil},
+		{"graph_60x20", 60, 20, []string{"2"}, nil},
+		{"graph_100x30", 100, 30, []string{"2"}, nil},
+		{"graph_200x60", 200, 60, []string{"2", "right", "right"}, nil},
+		{"graph_200x60_color", 200, 60, []string{"2"}, colors},
+		{"graph_100x30_ascii", 100, 30, []string{"2"}, ascii},
+		{"graph_folded", 120, 40, []string{"2", ":tree", "enter", "down", "2", "enter"}, nil},
+		{"queues_60x20", 60, 20, []string{"3"}, nil},
+		{"queues_100x30", 100, 30, []string{"3", "down", "down"}, nil},
+		{"queues_200x60", 200, 60, []string{"3", "o", "o"}, colors},
+		{"queues_ascii", 100, 30, []string{"3"}, ascii},
+		{"queue_pause", 100, 30, []string{"3", "p"}, nil},
+		{"queue_limit", 80, 24, []string{"3", "=", "5"}, nil},
+		{"workers_60x20", 60, 20, []string{"4"}, nil},
+		{"workers_100x30", 100, 30, []string{"4", "down"}, nil},
+		{"workers_200x60", 200, 60, []string{"4"}, colors},
+		{"triggers_60x20", 60, 20, []string{"5"}, nil},
+		{"triggers_100x30", 100, 30, []string{"5", "end"}, nil},
+		{"triggers_200x60", 200, 60, []string{"5", "end"}, colors},
+		{"trigger_fire", 100, 30, []string{"5", "F"}, nil},
+		{"commands", 80, 24, []string{":"}, nil},
+		{"command_words", 80, 24, []string{":pause ", "tab"}, nil},
+		{"command_unknown", 80, 24, []string{":qeues", "enter"}, nil},
+		{"help_200x60", 200, 60, []string{"?"}, nil},
 		{"help_80x24", 80, 24, []string{"?"}, nil},
 		{"help_40x12", 40, 12, []string{"?"}, nil},
 	} {
@@ -93,7 +125,7 @@ func TestAnyKeys(t *testing.T) {
 	t.Parallel()
 	keys := []string{
 		"up", "down", "left", "right", "enter", "esc", "tab", "pgup", "pgdown", "home", "end", "backspace", "delete", "space",
-		"/", "s", "p", "x", "r", "R", "f", "J", "K", "y", "n", "?", "1", "2", "4", "5", "3", "a", "相", "{", "}", "\"", "ctrl+w", "ctrl+u", "ctrl+l",
+		"/", "s", "p", "x", "r", "R", "f", "J", "K", "y", "n", "?", ":", "z", "L", "F", "o", "d", "=", "<", ">", "1", "2", "4", "5", "3", "a", "相", "{", "}", "\"", "ctrl+w", "ctrl+u", "ctrl+l",
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		width, height := rapid.IntRange(30, 140).Draw(r, "width"), rapid.IntRange(8, 60).Draw(r, "height")
@@ -114,6 +146,13 @@ func TestAnyKeys(t *testing.T) {
 			case 1:
 				s.store.jobs = all[:rapid.IntRange(1, len(all)).Draw(r, "jobs")]
 			case 2:
+				x, y := rapid.IntRange(0, width-1).Draw(r, "x"), rapid.IntRange(0, height-1).Draw(r, "y")
+				if rapid.Bool().Draw(r, "click") {
+					s.send(tea.MouseClickMsg{X: x, Y: y, Button: tea.MouseLeft})
+				} else {
+					s.send(tea.MouseWheelMsg{X: x, Y: y, Button: rapid.SampledFrom([]tea.MouseButton{tea.MouseWheelUp, tea.MouseWheelDown, tea.MouseWheelLeft, tea.MouseWheelRight}).Draw(r, "wheel")})
+				}
+			case 3:
 				s.wait(time.Duration(rapid.IntRange(1, 3).Draw(r, "seconds")) * time.Second)
 			default:
 				s.press(rapid.SampledFrom(keys).Draw(r, "key"))

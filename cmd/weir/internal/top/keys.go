@@ -21,40 +21,85 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case m.prompt != nil:
 		return m.prompt.key(m, k)
+	case k.String() == "q":
+		return tea.Quit
 	}
-	if m.travel(k.String()) {
+	if m.common(k.String()) {
 		return nil
 	}
+	switch m.view {
+	case viewTree:
+		if m.travel(k.String()) {
+			return nil
+		}
+	case viewGraph:
+		if m.graphKey(k.String()) {
+			return nil
+		}
+	default:
+		return m.tableKey(k.String())
+	}
 	switch k.String() {
-	case "q":
-		return tea.Quit
-	case "?":
-		m.help = true
 	case "/":
-		m.prompt = &filterPrompt{edit: newEditor(m.here.filter), from: m.here.sel}
-	case "tab":
-		m.turn(1)
-	case "shift+tab":
-		m.turn(-1)
-	case "1", "2", "3", "4", "5":
-		m.pane, m.scroll = pane(k.String()[0]-'1'), 0
-	case "J", "shift+down":
-		m.scrollBy(1)
-	case "K", "shift+up":
-		m.scrollBy(-1)
+		if m.view == viewTree {
+			m.prompt = &filterPrompt{edit: newEditor(m.here.filter), from: m.here.sel}
+		}
+	case "F":
+		m.nextStatus()
+	case "o":
+		m.nextOrder()
 	case "f":
 		m.toFailed()
-	case "esc":
-		m.escape()
+	case "space":
+		m.mark()
+	case "a":
+		m.markAll()
+	case "L":
+		m.pane, m.scroll, m.zoom = paneLog, 0, true
 	default:
 		return m.steer(k.String())
 	}
 	return nil
 }
 
+// common does what a key is for in all views; while the pane fills the screen, the keys that move scroll it.
+func (m *Model) common(k string) bool {
+	page := max(m.paneRoom().h-1, 1)
+	if m.zoom {
+		by, scrolls := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "ctrl+u": -page, "pgdown": page, "ctrl+d": page, "home": -1 << 20, "g": -1 << 20, "end": 1 << 20, "G": 1 << 20}[k]
+		if scrolls {
+			m.scrollBy(by)
+			return true
+		}
+	}
+	switch k {
+	case "?":
+		m.help = true
+	case ":":
+		m.prompt = newCommandPrompt(m)
+	case "1", "2", "3", "4", "5":
+		m.show(view(k[0] - '1'))
+	case "tab":
+		m.turn(1)
+	case "shift+tab":
+		m.turn(-1)
+	case "J", "shift+down":
+		m.scrollBy(1)
+	case "K", "shift+up":
+		m.scrollBy(-1)
+	case "z":
+		m.zoom, m.scroll = !m.zoom, 0
+	case "esc":
+		m.escape()
+	default:
+		return false
+	}
+	return true
+}
+
 // travel moves in the tree or list.
 func (m *Model) travel(k string) bool {
-	page := max(m.bodyHeight()-1, 1)
+	page := max(m.rowsHeight()-1, 1)
 	switch k {
 	case "up", "k":
 		m.here.move(-1)
@@ -73,7 +118,7 @@ func (m *Model) travel(k string) bool {
 		m.more()
 	case "right", "l":
 		m.forward(false)
-	case "enter", "space":
+	case "enter":
 		m.forward(true)
 	case "left", "h":
 		m.backward()
@@ -87,7 +132,7 @@ func (m *Model) travel(k string) bool {
 func (m *Model) more() {
 	if m.here == m.list && m.here.full && m.here.cursor == len(m.here.rows)-1 && m.here.limit == len(m.here.picture.tops) {
 		m.here.limit += listStep
-		m.due = m.now
+		m.here.due = m.now
 	}
 }
 
@@ -98,7 +143,7 @@ func (m *Model) forward(toggle bool) {
 	switch {
 	case !ok:
 	case m.here == m.list:
-		m.enter(r.node.info.ID)
+		m.open(r.node.info.ID)
 	case m.here.filter != "": // to the job, among all others
 		m.here.filter = ""
 		m.here.to(r.node)
@@ -129,17 +174,38 @@ func (m *Model) backward() {
 // escape leaves the innermost of what the user went into.
 func (m *Model) escape() {
 	switch {
+	case m.zoom:
+		m.zoom, m.scroll = false, 0
+	case m.view != viewTree && m.view != viewGraph:
+		m.show(viewTree)
 	case m.pane == panePeek:
-		m.pane, m.peek = panePorts, job.PortRef{}
+		m.pane, m.peek = paneWhy, job.PortRef{}
+	case len(m.here.marked) > 0:
+		clear(m.here.marked)
+	case m.view == viewGraph:
+		m.show(viewTree)
 	case m.here.filter != "":
 		m.here.search("")
+	case m.here == m.list && listed(&m.list.which):
+		m.list.which = job.Filter{Order: m.list.which.Order}
+		m.relist()
 	default:
 		m.back()
 	}
 }
 
+// open shows the tree of a job, with the job selected.
+func (m *Model) open(id job.ID) {
+	m.enter(id.Tree())
+	m.here.sel = key{id: id}
+	m.view, m.zoom = viewTree, false
+}
+
 // turn shows another pane.
 func (m *Model) turn(by int) {
+	if m.view != viewTree && m.view != viewGraph {
+		return
+	}
 	n := len(m.panes())
 	m.pane, m.scroll = pane((int(m.pane)+by+n)%n), 0
 }
@@ -163,10 +229,13 @@ func (m *Model) toFailed() {
 	m.here.to(n)
 }
 
-// steer does something to the selected job.
+// steer does something to the selected job, or to all that are marked.
 func (m *Model) steer(k string) tea.Cmd {
+	if len(m.here.marked) > 0 && (k == "r" || k == "x" || k == "d" || k == "R") {
+		return m.bulk(k)
+	}
 	r, ok := m.here.selected()
-	if !ok || (k != "s" && k != "p" && k != "r" && k != "R" && k != "x") {
+	if !ok || (k != "s" && k != "p" && k != "r" && k != "R" && k != "x" && k != "d" && k != "y") {
 		return nil
 	}
 	if r.finished > 0 {
@@ -178,14 +247,18 @@ func (m *Model) steer(k string) tea.Cmd {
 		m.askPort("send to which port?", n, n.named(port.Input), m.askMessage)
 	case "p":
 		m.askPort("peek which port?", n, n.named(port.Input, port.Output), m.startPeek)
-	case "r":
-		return m.retry(n)
-	case "R":
-		return m.run(n)
-	case "x":
-		m.prompt = &endPrompt{n}
+	case "y":
+		return m.copy(string(n.info.ID))
+	default:
+		m.confirmAct(k, n)
 	}
 	return nil
+}
+
+// copy puts a text into the clipboard of the terminal.
+func (m *Model) copy(text string) tea.Cmd {
+	m.say(good, "copied "+text)
+	return tea.SetClipboard(text)
 }
 
 // startPeek shows what waits in a port.

@@ -1,10 +1,11 @@
-// Package top is the live view of jobs in a terminal: a list of trees, a tree of jobs, and
-// beside it what is known of the selected one, with keys to steer it.
+// Package top is the live view of Weir in a terminal: trees of jobs as lists and as pictures, queues, engines and triggers,
+// beside each what is known of what is selected, and keys to steer it.
 package top
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -35,6 +36,7 @@ const (
 	maxRest  = 10 * time.Second       // between two reads of details, whatever they took
 	patience = 3 * time.Second        // a read that takes longer is late
 	beat     = time.Second            // the clock on the screen
+	statsGap = 2 * time.Second        // at least between two reads of counters, and of triggers
 	minBeat  = 100 * time.Millisecond // nobody sees more
 )
 
@@ -44,28 +46,35 @@ type Model struct {
 	now           time.Time
 	width, height int
 
+	view view
 	list *place
 	here *place // list, or a tree
+	tree *place // the tree that was shown last, for the graph
+	over overview
+	fire fires
+	tabs [views]table
 
 	pane   pane
 	peek   job.PortRef // the port that is peeked at, if any
 	scroll int         // lines that the pane is scrolled, the log backwards
 	hidden int         // lines of the pane that there was no room for when it was drawn
+	zoom   bool        // the pane fills the screen
 	help   bool
 	prompt prompt // what is being asked, if anything
+	zones  []zone // of the last frame, for the mouse
 
 	details *details // what was read last, of whichever job
 	subject subject
 
 	reading   bool
-	since     time.Time // when the read under way began
-	due       time.Time // when the tree or list is to be read
-	detailDue time.Time // when the details are
-	err       error     // of the last read of the tree or list
+	topic     topic     // of the read under way
+	since     time.Time // when it began
+	detailDue time.Time // when the details are to be read
 
 	status status
 	acting bool
 	sent   []string // messages, for the arrow keys
+	typed  []string // commands, for the same
 }
 
 // subject is the selected row and what follows from its picture.
@@ -112,7 +121,7 @@ func New(cfg Config) *Model {
 	m := &Model{cfg: cfg, now: cfg.Now(), list: newPlace("")}
 	m.here = m.list
 	if cfg.Job != "" {
-		m.here = newPlace(cfg.Job)
+		m.enter(cfg.Job)
 	}
 	return m
 }
@@ -140,12 +149,23 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case reading:
 		m.take(msg)
 	case acted:
-		m.acting, m.due, m.detailDue = false, time.Time{}, time.Time{} // to see what it did
+		m.acting = false
+		m.refresh() // to see what it did
 		if m.say(good, msg.text); msg.err != nil {
 			m.say(bad, words(msg.err))
 		}
+	case opened:
+		if m.say(note, ""); msg.err != nil {
+			m.say(bad, words(msg.err))
+		} else {
+			m.open(msg.id)
+		}
 	case tea.KeyPressMsg:
 		cmd = m.key(msg)
+	case tea.MouseClickMsg:
+		cmd = m.click(msg)
+	case tea.MouseWheelMsg:
+		m.wheel(msg)
 	case tea.PasteMsg:
 		if m.prompt != nil {
 			m.prompt.paste(m, msg.Content)
@@ -160,59 +180,119 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // say puts something into the status line.
 func (m *Model) say(t tone, text string) { m.status = status{t, text, m.now} }
 
+// refresh has everything read anew.
+func (m *Model) refresh() {
+	m.here.due, m.over.due, m.fire.due, m.detailDue = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+}
+
 // take takes what a read brought.
 func (m *Model) take(r reading) {
 	m.reading = false
-	if !r.whole {
+	switch r.topic {
+	case ofDetails:
 		m.details, m.detailDue = r.details, m.now.Add(max(m.cfg.Interval, min(restOf*r.took, maxRest)))
-		return
-	}
-	if r.root != m.here.root {
-		return // the user is elsewhere by now
-	}
-	m.due = m.now.Add(m.cfg.Interval)
-	if m.err = r.err; r.err == nil {
-		m.here.read(r.picture, m.now, r.took)
-		m.due = m.now.Add(m.pause())
-	}
-	if errors.Is(r.err, job.ErrNotFound) && m.here != m.list {
-		m.err = nil
-		m.say(bad, fmt.Sprintf("job %s is gone: somebody deleted it", r.root))
-		m.back()
+	case ofStats:
+		if m.over.done(m, r); r.err == nil {
+			m.over.stats = r.stats
+		}
+	case ofTriggers:
+		if m.fire.done(m, r); r.err == nil {
+			m.fire.all = r.triggers
+		}
+	default:
+		m.takePlace(r)
 	}
 }
 
-// pause is how long the place that is shown is not read after it was.
-func (m *Model) pause() time.Duration { return max(m.cfg.Interval, restOf*m.here.took) }
+// done notes a read of counters or triggers.
+func (s *stamp) done(m *Model, r reading) {
+	if s.err = r.err; r.err == nil {
+		s.good(m.now, r.took)
+	}
+	s.due = m.now.Add(s.pause(max(m.cfg.Interval, statsGap)))
+}
+
+func (m *Model) takePlace(r reading) {
+	p := m.here
+	if r.root != p.root || r.root == "" && !sameFilter(r.filter, p.which) {
+		return // the user is elsewhere by now
+	}
+	if p.err = r.err; r.err == nil {
+		old := p.picture
+		if p.read(r.picture, m.now, r.took); old != nil && r.picture.drawn == nil {
+			r.picture.drawn = old.drawn
+		}
+	}
+	p.due = m.now.Add(m.cfg.Interval)
+	if r.err == nil {
+		p.due = m.now.Add(p.pause(m.cfg.Interval))
+		if d := m.drawing(); d != nil && (r.graph == nil || !maps.Equal(d.folds, r.graph.folds)) {
+			p.due = m.now // it was asked for meanwhile
+		}
+	}
+	if errors.Is(r.err, job.ErrNotFound) && p != m.list {
+		p.err = nil
+		m.say(bad, fmt.Sprintf("job %s is gone: somebody deleted it", r.root))
+		m.tree = nil
+		m.view = viewTree
+		m.back()
+	}
+}
 
 // next starts a read if one is due and none is under way.
 func (m *Model) next() tea.Cmd {
 	if m.reading {
 		return nil
 	}
-	r := request{whole: !m.now.Before(m.due), root: m.here.root, limit: m.here.limit}
-	if !r.whole {
-		known := wants{}
-		if m.details != nil {
-			known = m.details.of
-		}
-		r.wants = m.wants()
-		if r.id == "" || m.err != nil || r.wants == known && m.now.Before(m.detailDue) {
-			return nil
-		}
+	r, ok := m.wanted()
+	if !ok {
+		return nil
 	}
-	m.reading, m.since = true, m.now
+	m.reading, m.since, m.topic = true, m.now, r.topic
 	return m.read(r)
+}
+
+// wanted is what to read now: what is looked at first.
+func (m *Model) wanted() (request, bool) {
+	due := func(s *stamp) bool { return !m.now.Before(s.due) }
+	jobs := m.view == viewTree || m.view == viewGraph
+	switch {
+	case jobs && due(&m.here.stamp):
+		return request{topic: ofPlace, root: m.here.root, filter: m.here.which, limit: m.here.limit, graph: m.drawing()}, true
+	case m.view == viewTriggers && due(&m.fire.stamp):
+		return request{topic: ofTriggers, limit: triggers}, true
+	}
+	known := wants{}
+	if m.details != nil {
+		known = m.details.of
+	}
+	w := m.wants()
+	details := w.id != "" && m.here.err == nil
+	switch {
+	case details && w != known:
+		return request{topic: ofDetails, wants: w}, true
+	case due(&m.over.stamp):
+		return request{topic: ofStats}, true
+	case details && !m.now.Before(m.detailDue):
+		return request{topic: ofDetails, wants: w}, true
+	}
+	return request{}, false
 }
 
 // wants are the details to read now.
 func (m *Model) wants() wants {
 	r, ok := m.here.selected()
-	if !ok || r.finished > 0 {
+	if !ok || r.finished > 0 || m.view != viewTree && m.view != viewGraph {
 		return wants{}
 	}
 	s := m.stacked()
-	w := wants{id: r.node.info.ID, log: s || m.pane == paneLog}
+	w := wants{id: r.node.info.ID}
+	switch {
+	case m.zoom && m.pane == paneLog:
+		w.log = fullLog
+	case s || m.pane == paneLog:
+		w.log = logLines
+	}
 	w.family = m.here == m.list && (s || m.pane == paneEdges || m.pane == paneWhy)
 	if m.peek.Job == w.id {
 		w.peek = m.peek
@@ -222,7 +302,11 @@ func (m *Model) wants() wants {
 
 // settle brings what follows from the rest of the model up to date.
 func (m *Model) settle() {
-	m.here.show(m.bodyHeight())
+	if m.view == viewGraph {
+		m.intoGraph()
+	}
+	m.here.show(m.rowsHeight())
+	m.layTable()
 	r, ok := m.here.selected()
 	if !ok {
 		m.subject = subject{}
@@ -237,7 +321,7 @@ func (m *Model) settle() {
 	if m.subject.of != r.key() {
 		m.scroll, m.peek = 0, job.PortRef{}
 		if m.pane == panePeek {
-			m.pane = panePorts
+			m.pane = paneWhy
 		}
 	}
 	if m.subject.of != r.key() || m.subject.fromPicture != pic || pic == nil {
@@ -255,13 +339,13 @@ func (m *Model) settle() {
 // enter shows the tree of a job.
 func (m *Model) enter(id job.ID) {
 	m.here = newPlace(id)
-	m.due = time.Time{}
+	m.tree = m.here
 }
 
 // back shows the list.
 func (m *Model) back() {
 	if m.here != m.list {
 		m.here = m.list
-		m.due = time.Time{}
+		m.here.due = time.Time{}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/term"
@@ -17,39 +17,55 @@ import (
 type pane int
 
 const (
-	panePorts pane = iota
+	paneWhy pane = iota
+	panePorts
 	paneEdges
 	paneState
 	paneLog
-	paneWhy
 	panePeek // only while a port is peeked at
 )
 
-var paneNames = []string{"ports", "edges", "state", "log", "why", "peek"}
+var paneNames = []string{"why", "ports", "edges", "state", "log", "peek"}
 
 // panes are those that there are now.
 func (m *Model) panes() []pane {
-	all := []pane{panePorts, paneEdges, paneState, paneLog, paneWhy}
+	all := []pane{paneWhy, panePorts, paneEdges, paneState, paneLog}
 	if m.peek.Port != "" {
 		all = append(all, panePeek)
 	}
 	return all
 }
 
-// stacked tells whether all panes are shown at once.
-func (m *Model) stacked() bool { return m.beside() && m.bodyHeight() >= tall }
-
-// tabs are the names of the panes.
-func (m *Model) tabs(width int) string {
-	l := newLine(width)
-	for _, p := range m.panes() {
-		if p == m.pane {
-			l.add("["+paneNames[p]+"]", m.cfg.Style.Bold)
-		} else {
-			l.add(" "+paneNames[p]+" ", m.cfg.Style.Faint)
-		}
+// paneTitle is what stands in the frame of the pane: the names of all panes of a job.
+func (m *Model) paneTitle(p *places) string {
+	if m.view != viewTree && m.view != viewGraph {
+		return m.cfg.Style.Faint("details")
 	}
-	return l.String()
+	var b strings.Builder
+	x := p.pane.x + 1
+	if p.framed {
+		x += 2
+	}
+	between := " │ "
+	if p.pane.w < 52 && len(m.panes()) > int(panePeek) || p.pane.w < 38 {
+		between = " "
+	}
+	for n, one := range m.panes() {
+		text, look := paneNames[one], m.cfg.Style.Faint
+		if one == m.pane {
+			if look = m.cfg.Style.Bold; !m.cfg.Style.Color {
+				text = "[" + text + "]"
+			}
+		}
+		if n > 0 {
+			b.WriteString(m.cfg.Style.Faint(between))
+			x += columnsOf(between)
+		}
+		m.zones = append(m.zones, zone{rect{x, p.pane.y, columnsOf(text), 1}, func() tea.Cmd { m.pane, m.scroll = one, 0; return nil }})
+		b.WriteString(look(text))
+		x += columnsOf(text)
+	}
+	return b.String()
 }
 
 // paneLines are what is shown of the selected job, exactly so many lines.
@@ -62,29 +78,16 @@ func (m *Model) paneLines(width, height int) []string {
 	case m.subject.row.finished > 0:
 		out = m.foldLines(width)
 	default:
-		out = m.headLines(width)
+		if out = m.headLines(width); height < roomy {
+			out = m.headLine(width)
+		}
 		if m.stacked() {
 			out = append(out, m.allPanes(width, height-len(out))...)
 		} else {
 			out = append(out, m.window(m.pane, m.contents(m.pane, width), height-len(out))...)
 		}
 	}
-	out = out[:min(len(out), height)]
-	for len(out) < height {
-		out = append(out, "")
-	}
-	for n, text := range out {
-		out[n] = filled(text, width)
-	}
-	return out
-}
-
-// filled makes a text, which may have colours, as wide as it has to be.
-func filled(text string, width int) string {
-	if rest := width - columnsOf(text); rest >= 0 {
-		return text + strings.Repeat(" ", rest)
-	}
-	return lipgloss.NewStyle().MaxWidth(width).Render(text)
+	return out[:min(len(out), height)]
 }
 
 // window is the part of a pane that fits. The log is shown from its end, all others from
@@ -118,6 +121,9 @@ func (m *Model) allPanes(width, height int) []string {
 			look = m.cfg.Style.Bold
 		}
 		rule := strings.ToUpper(paneNames[p]) + " "
+		if n == len(all)-1 && len(out) >= height {
+			break
+		}
 		out = append(out, newLine(width).add(rule, look).add(strings.Repeat("─", max(width-len(rule), 0)), m.cfg.Style.Faint).String())
 		out = append(append(out, m.window(p, contents[n], heights[n])...), "")
 	}
@@ -159,6 +165,16 @@ func (m *Model) contents(p pane, width int) []string {
 	default:
 		return m.peekLines(width)
 	}
+}
+
+// roomy is how many lines a pane has that begins with more than a line about its job.
+const roomy = 12
+
+// headLine says it in one line.
+func (m *Model) headLine(width int) []string {
+	i := m.subject.row.node.info
+	l := newLine(width).add(term.Symbol(i.Status)+" ", func(s string) string { return m.cfg.Style.Colored(i.Status, s) })
+	return []string{l.add(m.subject.row.node.path(), m.cfg.Style.Bold).add("  "+string(i.Status), m.cfg.Style.Faint).String()}
 }
 
 // headLines say which job the panes are about, and how it is.
@@ -207,7 +223,7 @@ func (m *Model) headLines(width int) []string {
 		l.String(),
 		newLine(width).add(shortID(i.ID, width), style.Faint).String(),
 	}
-	if i.Reason != "" {
+	if i.Reason != "" && m.pane != paneWhy && !m.stacked() {
 		look := style.Faint
 		if i.Status == statemachine.Failed {
 			look = style.Bad
@@ -242,8 +258,8 @@ func (m *Model) portLines(width int) []string {
 		return []string{m.cfg.Style.Faint("no ports")}
 	}
 	name := width - 3*8
-	if width >= 50 {
-		name -= meterColumns + 2
+	if width >= 44 {
+		name -= meterColumns + 3
 	}
 	name = min(max(name, 8), maxName)
 	out := []string{newLine(width).cell("PORT", name, m.cfg.Style.Faint).right("WAIT", 8, m.cfg.Style.Faint).
@@ -260,8 +276,11 @@ func (m *Model) portLines(width int) []string {
 // maxName is how wide the names in the panes get, so that their numbers stay near them.
 const maxName = 44
 
-// meterColumns is how wide the meter of a port with a limit is.
-const meterColumns = 8
+// meterColumns is how wide the bar of a port with a limit is, and meterMost at most.
+const (
+	meterColumns = 8
+	meterMost    = 24
+)
 
 func (m *Model) portLine(p job.PortInfo, name, width int) string {
 	look := same
@@ -276,8 +295,8 @@ func (m *Model) portLine(p job.PortInfo, name, width int) string {
 		limit = count(int64(p.Limit))
 	}
 	l := newLine(width).cell(portName(p.Dir, clean(p.Name)), name).right(waits, 8, look).right(count(p.Total), 8, m.cfg.Style.Faint).right(limit, 8, m.cfg.Style.Faint)
-	if p.Limit > 0 && l.columns > meterColumns {
-		l.add("  ").add(term.Meter(p.Waiting, int64(p.Limit), meterColumns), look)
+	if columns := min(l.columns-3, meterMost); p.Limit > 0 && columns >= meterColumns {
+		l.add("  ").add(m.gauge(p.Waiting, int64(p.Limit), columns), look)
 	}
 	return l.String()
 }
@@ -290,7 +309,7 @@ func (m *Model) fill(n, limit int64) func(string) string {
 	case n*100 >= limit*60:
 		return m.cfg.Style.Warn
 	}
-	return same
+	return m.cfg.Style.Good
 }
 
 // remark is what there is to say about a port besides its numbers.
@@ -381,7 +400,7 @@ func (m *Model) stateLines(width int) []string {
 func (m *Model) logLines(width int) []string {
 	d := m.known()
 	switch {
-	case d == nil || !d.of.log || d.log == nil && d.err != nil:
+	case d == nil || d.of.log == 0 || d.log == nil && d.err != nil:
 		return m.missing(width)
 	case len(d.log) == 0:
 		return []string{m.cfg.Style.Faint("nothing logged yet")}
@@ -486,7 +505,7 @@ func (m *Model) choiceLines(p *portPrompt, width, height int) []string {
 		one := p.ports[n]
 		text := newLine(width).cell(" "+portName(one.Dir, clean(one.Name)), width-8).right(count(one.Waiting)+" ", 8).String()
 		if n == p.chosen {
-			text = m.cfg.Style.Selected("▌" + text[1:])
+			text = m.picked("▌" + text[1:])
 		}
 		out = append(out, text)
 	}

@@ -14,10 +14,12 @@ import (
 // picture is a tree of jobs, or a list of them, at one moment. It is made in the background
 // and only read afterwards.
 type picture struct {
-	tops   []*node // those without parent
+	jobs   []*job.Info
+	tops   []*node // those without parent, or all that are listed
 	nodes  map[job.ID]*node
 	counts map[statemachine.Status]int
 	words  *explain.Tree
+	drawn  *drawn // nil unless it was asked for
 }
 
 // node is a job in a picture.
@@ -33,8 +35,14 @@ type node struct {
 // whyLines is how many reasons a graph is explained with, about.
 const whyLines = 50
 
-func newPicture(jobs []*job.Info, now time.Time) *picture {
-	p := &picture{nodes: make(map[job.ID]*node, len(jobs)), counts: make(map[statemachine.Status]int), words: explain.NewTree(jobs, now)}
+// newPicture is the picture of a tree.
+func newPicture(jobs []*job.Info, now time.Time) *picture { return pictureOf(jobs, now, true) }
+
+// newList is the picture of a list of jobs, whatever tree each is of.
+func newList(jobs []*job.Info, now time.Time) *picture { return pictureOf(jobs, now, false) }
+
+func pictureOf(jobs []*job.Info, now time.Time, tree bool) *picture {
+	p := &picture{jobs: jobs, nodes: make(map[job.ID]*node, len(jobs)), counts: make(map[statemachine.Status]int), words: explain.NewTree(jobs, now)}
 	p.words.Most = whyLines
 	all := make([]node, len(jobs))
 	for n, i := range jobs {
@@ -45,7 +53,10 @@ func newPicture(jobs []*job.Info, now time.Time) *picture {
 	}
 	for n := range all {
 		one := &all[n]
-		if one.parent = p.nodes[one.info.Parent]; one.parent == nil {
+		if tree {
+			one.parent = p.nodes[one.info.Parent]
+		}
+		if one.parent == nil {
 			p.tops = append(p.tops, one)
 		} else {
 			one.parent.children = append(one.parent.children, one)
@@ -144,6 +155,20 @@ func (p *picture) wire(from job.PortInfo, end job.PortRef) (w wire, to string) {
 		w.waits, w.limit = in.Waiting, in.Limit
 	}
 	return w, n.name()
+}
+
+// load is how many messages wait in a job's In ports, and the fullest of those that are bounded.
+func load(i *job.Info) (waiting int64, fullest job.PortInfo) {
+	for _, p := range i.Ports {
+		if p.Dir != port.Input {
+			continue
+		}
+		waiting += p.Waiting
+		if p.Limit > 0 && (fullest.Limit == 0 || p.Waiting*int64(fullest.Limit) > fullest.Waiting*int64(p.Limit)) {
+			fullest = p
+		}
+	}
+	return waiting, fullest
 }
 
 // named are the ports of a job that are there: not the one that stands for any.

@@ -9,16 +9,19 @@ import (
 
 // place is a tree, or the list of trees, and where the user is in it.
 type place struct {
-	root   job.ID // a job of the tree; empty: the list
-	limit  int    // of the list
-	full   bool   // there may be more than the limit
-	filter string
+	root   job.ID       // a job of the tree; empty: the list
+	limit  int          // of the list
+	full   bool         // there may be more than the limit
+	which  job.Filter   // of the list: what the server lists
+	filter string       // what is shown of that
 	open   map[key]bool // what was opened or closed by hand
+	marked map[job.ID]bool
+	folds  map[string]bool // what is folded in the graph by hand, or unfolded
+	x, y   int             // how far the graph is scrolled
+	follow bool            // scroll the graph to the selected box
 
 	picture *picture // the last good one; nil before it
-	at      time.Time
-	took    time.Duration // what reading it takes: the faster of the last two reads
-	last    time.Duration // what the last read took
+	stamp
 
 	rows   []row
 	sel    key // of the selected row
@@ -27,18 +30,39 @@ type place struct {
 }
 
 func newPlace(root job.ID) *place {
-	return &place{root: root, limit: listStep, open: make(map[key]bool), sel: key{id: root}}
+	return &place{root: root, limit: listStep, open: make(map[key]bool), marked: make(map[job.ID]bool), folds: make(map[string]bool), sel: key{id: root}, follow: true}
 }
 
-// read notes a good read. One that took long alone was held up by something else than the
-// size of the tree.
-func (p *place) read(pic *picture, now time.Time, took time.Duration) {
-	if p.picture == nil {
-		p.last = took
+// stamp is what is known of reading the same thing again and again.
+type stamp struct {
+	at   time.Time     // of the last good read
+	took time.Duration // what reading it takes: the faster of the last two reads
+	last time.Duration // what the last read took
+	err  error         // of the last read
+	due  time.Time     // when it is to be read
+}
+
+// good notes a read. One that took long alone was held up by something else than how much there is to read.
+func (s *stamp) good(now time.Time, took time.Duration) {
+	if s.at.IsZero() {
+		s.last = took
 	}
-	p.took, p.last = min(took, p.last), took
-	p.picture, p.at = pic, now
+	s.took, s.last, s.at, s.err = min(took, s.last), took, now, nil
+}
+
+// pause is how long it is not read after it was.
+func (s *stamp) pause(interval time.Duration) time.Duration { return max(interval, restOf*s.took) }
+
+// read takes a picture that was read.
+func (p *place) read(pic *picture, now time.Time, took time.Duration) {
+	p.good(now, took)
+	p.picture = pic
 	p.full = len(pic.tops) == p.limit
+	for id := range p.marked {
+		if pic.nodes[id] == nil {
+			delete(p.marked, id)
+		}
+	}
 	p.lay()
 }
 

@@ -167,7 +167,7 @@ func (p *messagePrompt) check() error {
 	}
 	var any json.RawMessage
 	if err := json.Unmarshal([]byte(text), &any); err != nil {
-		return fmt.Errorf("this is no JSON: %w", err) // which says it in fewer words than port
+		return fmt.Errorf("this is not valid JSON: %w", err) // which says it in fewer words than port
 	}
 	_, err := port.Encode(any)
 	return err
@@ -183,25 +183,4 @@ func (p *messagePrompt) ask(columns int) (label, text string, cursor int, remark
 		return label, text, cursor, "Enter sends it · Esc leaves it", good
 	}
 	return label, text, cursor, `JSON, like 42, "text" or {"a": 1} · ↑ the last one · Esc leaves it`, note
-}
-
-// endPrompt asks whether a job is to end.
-type endPrompt struct{ node *node }
-
-func (p *endPrompt) key(m *Model, k tea.KeyPressMsg) tea.Cmd {
-	m.prompt = nil
-	switch k.String() {
-	case "y":
-		return m.terminate(p.node, false)
-	case "r":
-		return m.terminate(p.node, true)
-	}
-	m.say(note, p.node.path()+" goes on")
-	return nil
-}
-
-func (p *endPrompt) paste(*Model, string) {}
-
-func (p *endPrompt) ask(int) (label, text string, cursor int, remark string, t tone) {
-	return "terminate " + p.node.path() + "? ", "y yes · r yes, and all below it · n no", -1, "a run in progress finishes first; then Shutdown gets its chance", note
 }

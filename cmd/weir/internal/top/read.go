@@ -15,41 +15,59 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/trigger"
 )
 
 // How long a read may take, and how much it brings.
 const (
 	readTime   = time.Minute // a tree of 100,000 jobs takes some seconds
 	logLines   = 100
+	fullLog    = 1000 // of one that fills the screen
+	triggers   = 500
 	peekItems  = 20
 	stateLines = 1000
 	valueBytes = 16 << 10 // of one value or message; there are commands for all of it
 	briefBytes = 1 << 10  // of a text that is to be a line or two
 )
 
-// request is what one read is to bring: a tree or list, or else details of a job.
+// topic is what a read is about.
+type topic byte
+
+const (
+	ofPlace    topic = iota // a tree, or the list
+	ofDetails               // of the selected job
+	ofStats                 // counters, queues and engines
+	ofTriggers              // all of them
+)
+
+// request is what one read is to bring.
 type request struct {
-	whole bool
-	root  job.ID // of the tree; empty: the list
-	limit int    // of the list
+	topic  topic
+	root   job.ID     // of the tree; empty: the list
+	filter job.Filter // of the list
+	limit  int        // of the list, or of triggers
+	graph  *drawing   // how to draw the tree, unless nil
 	wants
 }
 
 // wants are the details of the selected job that are to be seen.
 type wants struct {
 	id     job.ID // empty: none
-	log    bool
-	family bool // its tree, which the list does not have
+	log    int    // so many entries of its log
+	family bool   // its tree, which the list does not have
 	peek   job.PortRef
 }
 
 // reading is what a read brought.
 type reading struct {
 	request
-	picture *picture
-	details *details
-	err     error // of reading the picture
-	took    time.Duration
+	picture  *picture
+	details  *details
+	stats    *redisstore.Stats
+	triggers []*trigger.Status
+	err      error // not of details, which have their own
+	took     time.Duration
 }
 
 // details is what is known of a job beyond its Info.
@@ -86,11 +104,15 @@ func (m *Model) read(r request) tea.Cmd {
 		defer cancel()
 		began := now()
 		out := reading{request: r}
-		var err *error
-		if r.whole {
+		err := &out.err
+		switch r.topic {
+		case ofPlace:
 			out.picture, out.err = readPicture(ctx, source, r, now)
-			err = &out.err
-		} else {
+		case ofStats:
+			out.stats, out.err = source.Stats(ctx)
+		case ofTriggers:
+			out.triggers, out.err = source.Triggers(ctx, r.limit)
+		default:
 			out.details = &details{of: r.wants}
 			out.details.err = out.details.read(ctx, source, now)
 			err = &out.details.err
@@ -105,17 +127,21 @@ func (m *Model) read(r request) tea.Cmd {
 
 func readPicture(ctx context.Context, source Source, r request, now func() time.Time) (*picture, error) {
 	if r.root == "" {
-		list, err := source.Newest(ctx, r.limit)
+		list, err := source.List(ctx, r.filter, r.limit)
 		if err != nil {
 			return nil, err
 		}
-		return newPicture(list, now()), nil
+		return newList(list, now()), nil
 	}
-	return readTree(ctx, source, r.root, now)
+	p, err := readTree(ctx, source, r.root, now)
+	if err == nil && r.graph != nil {
+		p.drawn = r.graph.draw(p.jobs)
+	}
+	return p, err
 }
 
 func readTree(ctx context.Context, source Source, id job.ID, now func() time.Time) (*picture, error) {
-	h, err := source.Find(ctx, id)
+	h, err := source.Find(ctx, string(id))
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +153,7 @@ func readTree(ctx context.Context, source Source, id job.ID, now func() time.Tim
 }
 
 func (d *details) read(ctx context.Context, source Source, now func() time.Time) error {
-	h, err := source.Find(ctx, d.of.id)
+	h, err := source.Find(ctx, string(d.of.id))
 	if err != nil {
 		return err
 	}
@@ -139,8 +165,8 @@ func (d *details) read(ctx context.Context, source Source, now func() time.Time)
 	if d.aliases, err = h.Aliases(ctx); err != nil {
 		return err
 	}
-	if d.of.log {
-		if d.log, err = readLog(ctx, h); err != nil {
+	if d.of.log > 0 {
+		if d.log, err = readLog(ctx, h, d.of.log); err != nil {
 			return err
 		}
 	}
@@ -197,12 +223,12 @@ func brief(text string) string {
 }
 
 // readLog reads what the last runs did and logged, oldest first.
-func readLog(ctx context.Context, h Job) ([]logLine, error) {
-	runs, err := h.Runs(ctx, logLines)
+func readLog(ctx context.Context, h Job, most int) ([]logLine, error) {
+	runs, err := h.Runs(ctx, most)
 	if err != nil {
 		return nil, err
 	}
-	notes, err := h.Logs(ctx, logLines)
+	notes, err := h.Logs(ctx, most)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +240,7 @@ func readLog(ctx context.Context, h Job) ([]logLine, error) {
 		lines = append(lines, logLine{at: n.At, job: n.Job, text: brief(string(n.Entry))})
 	}
 	slices.SortStableFunc(lines, func(a, b logLine) int { return a.at.Compare(b.at) })
-	return lines[max(0, len(lines)-logLines):], nil
+	return lines[max(0, len(lines)-most):], nil
 }
 
 // portName is a port with the arrow of its direction.

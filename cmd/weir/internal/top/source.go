@@ -3,18 +3,41 @@ package top
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
+	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/trigger"
 )
 
-// Source finds the jobs that are shown. It is asked from several goroutines.
+// Source finds what is shown, and changes it. It is asked from several goroutines.
 type Source interface {
-	// Newest returns up to n jobs without parent, the newest first.
-	Newest(ctx context.Context, n int) ([]*job.Info, error)
-	// Find finds a job by its ID, or returns job.ErrNotFound.
-	Find(ctx context.Context, id job.ID) (Job, error)
+	// List returns the first n jobs that pass a filter.
+	List(ctx context.Context, f job.Filter, n int) ([]*job.Info, error)
+	// Find finds a job by its ID or alias, or returns job.ErrNotFound.
+	Find(ctx context.Context, name string) (Job, error)
+	// Stats counts; it costs the same however many jobs there are.
+	Stats(ctx context.Context) (*redisstore.Stats, error)
+	// Triggers returns up to n triggers, those that fire no more too.
+	Triggers(ctx context.Context, n int) ([]*trigger.Status, error)
+	PauseQueue(ctx context.Context, queue string) error
+	ResumeQueue(ctx context.Context, queue string) error
+	SetQueueLimit(ctx context.Context, queue string, n int) error
+	// Trigger does something to a trigger.
+	Trigger(ctx context.Context, id job.ID, do TriggerAct, by string) error
 }
+
+// TriggerAct is what can be done to a trigger.
+type TriggerAct string
+
+// What can be done to a trigger.
+const (
+	FireTrigger   TriggerAct = "fire"
+	PauseTrigger  TriggerAct = "pause"
+	ResumeTrigger TriggerAct = "resume"
+)
 
 // Job is all that is asked and wanted of a job: what a *job.Handle does.
 type Job interface {
@@ -24,6 +47,7 @@ type Job interface {
 
 // Reader tells about a job.
 type Reader interface {
+	ID() job.ID
 	Tree(ctx context.Context) ([]*job.Info, error)
 	Aliases(ctx context.Context) ([]string, error)
 	State(ctx context.Context, keys ...string) (map[string]json.RawMessage, error)
@@ -39,16 +63,20 @@ type Actor interface {
 	Retry(ctx context.Context, opts ...job.RetryOption) error
 	Terminate(ctx context.Context) error
 	TerminateAll(ctx context.Context) error
+	Delete(ctx context.Context) error
 }
 
-// Jobs returns the source of the jobs that a client knows.
-func Jobs(c *job.Client) Source { return clientSource{c} }
+// Store returns the source of what a store holds.
+func Store(s storecall.Store) Source { return storeSource{s, job.NewClient(s)} }
 
-type clientSource struct{ client *job.Client }
+type storeSource struct {
+	store  storecall.Store
+	client *job.Client
+}
 
-func (s clientSource) Newest(ctx context.Context, n int) ([]*job.Info, error) {
+func (s storeSource) List(ctx context.Context, f job.Filter, n int) ([]*job.Info, error) {
 	var list []*job.Info
-	for i, err := range s.client.Jobs(ctx, job.Filter{}) {
+	for i, err := range s.client.Jobs(ctx, f) {
 		if err != nil {
 			return nil, err
 		}
@@ -59,10 +87,52 @@ func (s clientSource) Newest(ctx context.Context, n int) ([]*job.Info, error) {
 	return list, nil
 }
 
-func (s clientSource) Find(ctx context.Context, id job.ID) (Job, error) {
-	h, err := s.client.Find(ctx, string(id))
+func (s storeSource) Find(ctx context.Context, name string) (Job, error) {
+	h, err := s.client.Find(ctx, name)
 	if err != nil {
 		return nil, err // not a nil *job.Handle, which is a Job
 	}
 	return h, nil
+}
+
+func (s storeSource) Stats(ctx context.Context) (*redisstore.Stats, error) { return s.store.Stats(ctx) }
+
+func (s storeSource) Triggers(ctx context.Context, n int) ([]*trigger.Status, error) {
+	var all []*trigger.Status
+	for t, err := range trigger.List(ctx, s.client, true, 3) {
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, t); len(all) == n {
+			break
+		}
+	}
+	return all, nil
+}
+
+func (s storeSource) PauseQueue(ctx context.Context, queue string) error {
+	_, err := s.store.PauseQueue(ctx, queue)
+	return err
+}
+
+func (s storeSource) ResumeQueue(ctx context.Context, queue string) error {
+	_, err := s.store.ResumeQueue(ctx, queue)
+	return err
+}
+
+func (s storeSource) SetQueueLimit(ctx context.Context, queue string, n int) error {
+	return s.store.SetQueueLimit(ctx, queue, n)
+}
+
+func (s storeSource) Trigger(ctx context.Context, id job.ID, do TriggerAct, by string) error {
+	h := s.client.At(id)
+	switch do {
+	case FireTrigger:
+		return trigger.Fire(ctx, h, by, nil)
+	case PauseTrigger:
+		return trigger.Pause(ctx, h, by)
+	case ResumeTrigger:
+		return trigger.Resume(ctx, h, by)
+	}
+	return fmt.Errorf("nothing is known of %q for a trigger", do)
 }

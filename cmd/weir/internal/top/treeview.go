@@ -10,7 +10,7 @@ import (
 
 // grid are the columns of the tree or list, from the left; each begins with its gap to the
 // one before.
-type grid struct{ name, second, status, age int }
+type grid struct{ name, second, status, load, age int }
 
 // grid fits the columns into a width.
 func (m *Model) grid(width int) grid {
@@ -21,7 +21,10 @@ func (m *Model) grid(width int) grid {
 	if width >= withStatus {
 		g.status = 13
 	}
-	g.name = width - g.second - g.status - g.age
+	if width >= withLoad {
+		g.load = 18
+	}
+	g.name = width - g.second - g.status - g.load - g.age
 	return g
 }
 
@@ -35,6 +38,9 @@ func (m *Model) heads(width int) string {
 	l := newLine(width).cell(name, g.name, faint).cell(second, g.second, faint)
 	if g.status > 0 {
 		l.cell("  STATUS", g.status, faint)
+	}
+	if g.load > 0 {
+		l.right("WAITING", 8, faint).cell("", g.load-8)
 	}
 	return l.right("AGE", g.age, faint).String()
 }
@@ -66,14 +72,21 @@ func (m *Model) rowLine(r row, selected bool, width int) string {
 		status = statemachine.Completed
 	}
 	mark, faint, colored := " ", style.Faint, func(s string) string { return style.Colored(status, s) }
-	if selected { // one look for all of the row
+	marked := m.here.marked[i.ID] && r.finished == 0
+	if marked {
+		mark = "◆"
+	}
+	switch {
+	case selected && !marked: // one look for all of the row
 		mark, faint, colored = "▌", same, same
+	case selected:
+		faint, colored = same, same
 	}
 	g := m.grid(width)
 	if r.finished > 0 {
 		g.name = width
 	}
-	name := newLine(g.name).add(mark).add(term.Symbol(status), colored).add(" ").add(guide(r), faint)
+	name := newLine(g.name).add(mark, m.unless(selected, style.Warn)).add(term.Symbol(status), colored).add(" ").add(guide(r), faint)
 	rest := newLine(width - g.name)
 	if r.finished > 0 {
 		name.add(finishedText(r), faint)
@@ -87,12 +100,35 @@ func (m *Model) rowLine(r row, selected bool, width int) string {
 		if g.status > 0 {
 			rest.cell("  "+string(status), g.status, colored)
 		}
+		m.addLoad(rest, i, g.load, selected)
 		rest.right(term.Style{Now: m.now}.Age(i.Created), g.age, faint)
 	}
 	if selected {
-		return style.Selected(name.String() + rest.String())
+		return m.picked(name.String() + rest.String())
 	}
 	return name.String() + rest.String()
+}
+
+// addLoad adds how many messages wait for a job, and how full the fullest of its bounded ports is.
+func (m *Model) addLoad(l *line, i *job.Info, columns int, selected bool) {
+	if columns == 0 {
+		return
+	}
+	waiting, fullest := load(i)
+	if waiting == 0 && fullest.Limit == 0 {
+		l.space(columns)
+		return
+	}
+	look := m.unless(selected, m.fill(fullest.Waiting, int64(fullest.Limit)))
+	if fullest.Limit == 0 {
+		look = same
+	}
+	l.right(count(waiting), 8, look)
+	if fullest.Limit > 0 {
+		l.add("  ").cell(m.gauge(fullest.Waiting, int64(fullest.Limit), columns-10), columns-10, look)
+		return
+	}
+	l.space(columns - 8)
 }
 
 // second is the text in the second column.

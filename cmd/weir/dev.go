@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/cmd/weir/internal/demo"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+)
+
+func newDev(s *settings) *cobra.Command {
+	var f workerFlags
+	var web apiFlags
+	var data string
+	c := &cobra.Command{
+		Use:   "dev",
+		Short: "Start a Redis of its own and run components on it: all in one, to try things",
+		Long: `Start a redis-server of its own on a free port and run jobs of components on it, until
+stopped: a second Ctrl-C does not wait for runs in progress. The page and the HTTP API are served
+beside them, as weir serve does; if its address is taken, on another port. With --data its data survive
+a restart, in an append-only file in that directory; without, they are gone. It is not for
+production: one process, one machine, no password, and at most the last second lost when
+the machine dies.`,
+		Example: "  weir dev --data ./weir-data\n  export WEIR_REDIS_URL=redis://127.0.0.1:PORT   # as weir dev says",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if s.redis != "" {
+				return usageError{errors.New("weir dev has a Redis of its own: leave --redis away, or use weir worker")}
+			}
+			if err := errors.Join(f.checkRoot(), f.handlers.check(), web.check()); err != nil {
+				return err
+			}
+			url, stop, err := startRedis(c.Context(), data, false)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			interruptsOf(c.Context()).add(nothing, stop)
+			s.redis = url
+			store, err := s.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			return f.allInOne(c, s, &web, store, func(page string) error {
+				if _, err := fmt.Fprintf(c.OutOrStdout(), "export WEIR_REDIS_URL=%s\n", url); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(c.ErrOrStderr(), "weir: page and HTTP API at %s\n", page)
+				return err
+			})
+		},
+	}
+	f.add(s, c)
+	f.handlers.add(c, false)
+	web.add(c)
+	c.Flags().StringVar(&data, "data", "", "`DIR`ectory for the data; made if it is not there")
+	return c
+}
+
+// allInOne runs jobs and serves the page and the API beside, until the program is told to stop. ready is told the address before.
+func (f *workerFlags) allInOne(c *cobra.Command, s *settings, web *apiFlags, store *redisstore.Store, ready func(page string) error) error {
+	m := newMetrics(store)
+	hooks, flush, err := hooksOf(c, store, m)
+	if err != nil {
+		return err
+	}
+	defer flush()
+	engine, stop, err := f.engine(c, store, hooks)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	l, err := web.listen(c, true)
+	if err != nil {
+		return err
+	}
+	at := web.placeOf(c, l)
+	defer at.Close()
+	handler, err := web.server(c, s, store, f.workers(), hooks)
+	if err != nil {
+		return err
+	}
+	if err := ready(fmt.Sprintf("%s://%s", web.scheme(), l.Addr())); err != nil {
+		return err
+	}
+	return f.handlers.beside(c, store, f.http(), func() error { return web.beside(c, store, at, handler, engine, m) }, m)
+}
+
+// demoFlags are those of weir demo.
+type demoFlags struct {
+	workerFlags
+	web         apiFlags
+	data        string
+	fresh, open bool
+}
+
+func newDemo(s *settings) *cobra.Command {
+	var f demoFlags
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Run a lively sample, with everything that it needs, and say what to try with it",
+		Long: `Run a shop that uses most of what there is, on a Redis of its own, and serve the page that
+shows it: orders come in bursts and fill bounded edges, each payment is a spawned job that is
+perhaps tried again, broken orders become dead letters, large ones wait for approval, a
+trigger launches a job now and then, a job is rate limited, and two are in a subgraph.
+
+Its data stay in a directory: whatever ends the program, kill -9 too, weir demo goes on where
+it was. --fresh begins anew. Where there is no redis-server the state is in this process
+and ends with it.`,
+		Example: "  weir demo\n  weir demo --fresh --open",
+		Args:    usage(cobra.NoArgs),
+		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c, s) },
+	}
+	all := &cobra.Command{} // of the flags of weir dev some few are for this one: the others keep their defaults
+	f.add(s, all)
+	f.web.add(all)
+	c.Flags().StringVar(&f.web.addr, "addr", defaultAddr, "`ADDRESS` of the page and the HTTP API; port 0 picks a free one")
+	c.Flags().StringVar(&f.data, "data", "", "`DIR`ectory for the data (default weir/demo in the cache directory of the user)")
+	c.Flags().BoolVar(&f.fresh, "fresh", false, "remove what an earlier demo has left, and begin anew")
+	c.Flags().BoolVar(&f.open, "open", false, "open the page in a browser")
+	return c
+}
+
+func (f *demoFlags) run(c *cobra.Command, s *settings) error {
+	if s.redis != "" || s.server != "" {
+		return usageError{errors.New("weir demo has a Redis of its own: leave --redis and --server away")}
+	}
+	if err := f.web.check(); err != nil {
+		return err
+	}
+	if f.data == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return usageError{fmt.Errorf("say where the data are to be with --data: %w", err)}
+		}
+		f.data = filepath.Join(cache, "weir", "demo")
+	}
+	cfg := redisstore.Config{Namespace: s.namespace}
+	url, stop, err := startRedis(c.Context(), f.data, f.fresh)
+	kept := err == nil
+	switch {
+	case kept:
+		defer stop()
+		interruptsOf(c.Context()).add(nothing, stop)
+		cfg.URL = url
+	case !errors.Is(err, errNoServer):
+		return err
+	}
+	store, err := redisstore.Open(c.Context(), cfg)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if err := demo.Start(c.Context(), job.NewClient(store)); err != nil {
+		return err
+	}
+	f.concurrency, f.queues, f.more = demo.Concurrency, demo.Queues(), demo.Workers()
+	return f.allInOne(c, s, &f.web, store, func(page string) error {
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n\n%s", page, demo.Guide(page, f.data, kept, os.Getpid()))
+		if f.open {
+			err = errors.Join(err, browse(page))
+		}
+		return err
+	})
+}
+
+// browse opens a page in the browser of the desktop.
+func browse(page string) error {
+	program, args := "xdg-open", []string{page}
+	switch runtime.GOOS {
+	case "darwin":
+		program = "open"
+	case "windows":
+		program, args = "rundll32", []string{"url.dll,FileProtocolHandler", page}
+	}
+	if err := exec.Command(program, args...).Start(); err != nil { //nolint:gosec,noctx // it outlives this program
+		return fmt.Errorf("--open: %w; open %s yourself", err, page)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirworks/weir/port"
+)
+
+// otherNames are what people type as other programs call it so; the first of each that there is at that place is meant.
+var otherNames = map[string][]string{
+	"ls": {"list", "jobs"}, "ps": {"list", "jobs"}, "list": {"jobs"}, "find": {"jobs"},
+	"describe": {"show"}, "get": {"show"}, "inspect": {"show"}, "info": {"show"}, "status": {"show"},
+	"rm": {"delete", "discard", "remove", "revoke"}, "remove": {"delete", "discard", "revoke"}, "del": {"delete", "discard", "revoke"}, "delete": {"discard", "revoke", "remove"},
+	"cancel": {"terminate"}, "kill": {"terminate"}, "stop": {"terminate", "pause"}, "abort": {"terminate"}, "end": {"terminate"},
+	"ui": {"top"}, "tui": {"top"}, "watch": {"top"}, "web": {"serve"}, "page": {"serve"}, "dashboard": {"serve"}, "server": {"serve"},
+	"add": {"create", "set"}, "new": {"create", "set"}, "submit": {"create"}, "enqueue": {"create"}, "start": {"create", "resume"}, "exec": {"run"},
+	"logs": {"log"}, "history": {"log"}, "events": {"log"}, "health": {"doctor"}, "metrics": {"stats"}, "engines": {"workers"},
+	"validate": {"check"}, "lint": {"check"}, "draw": {"graph"}, "cron": {"trigger"}, "schedule": {"trigger"}, "schedules": {"trigger"}, "triggers": {"trigger"},
+	"dlq": {"dead"}, "letters": {"dead"}, "config": {"context"}, "login": {"context"}, "tokens": {"token"}, "replay": {"requeue", "retry"}, "unpause": {"resume"}, "pause": {"queue"},
+	"write": {"send"}, "push": {"send"}, "pop": {"read"}, "receive": {"read"}, "explain": {"why"},
+}
+
+// subcommand refuses words behind a command that only has others below it, and says which of these was perhaps meant.
+func subcommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() {
+			known = append(known, below.Name())
+		}
+	}
+	hint := "see " + c.CommandPath() + " --help"
+	i := slices.IndexFunc(otherNames[args[0]], func(name string) bool { return slices.Contains(known, name) })
+	if i >= 0 {
+		hint = fmt.Sprintf("did you mean %q?", otherNames[args[0]][i])
+	} else if s := port.Suggest(args[0], known); strings.HasPrefix(s, "did you mean") || len(known) < 12 {
+		hint = s
+	}
+	return usageError{fmt.Errorf("unknown command %.80q for %q: %s", args[0], c.CommandPath(), hint)}
+}
+
+// withSubcommands lets each command that only has others below it say so, and which was meant.
+func withSubcommands(c *cobra.Command) {
+	for _, below := range c.Commands() {
+		withSubcommands(below)
+	}
+	if c.HasSubCommands() {
+		c.Args = subcommand
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+}
