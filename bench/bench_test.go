@@ -29,7 +29,7 @@ var tiny = lab.Size{
 	Wakes: 3, Idle: 1500 * time.Millisecond, Weighed: []int{20, 40}, Jobs: []int{20, 40}, Siblings: []int{1, 10}, Broods: []int{10, 30},
 	Kills: 1, Stuck: 3, Patience: 2 * time.Minute,
 	Waiting: 3000, Writes: 1000, Subscribers: 10, Family: 1500, Wide: 20, Members: 20,
-	Triggers: 20, Spread: 2 * time.Second, Posts: 320, Waiters: 5,
+	Triggers: 20, Spread: 2 * time.Second, Posts: 320, Waiters: 5, Payloads: 500,
 }
 
 // units are the figures that a run of everything must have, of Weir and of asynq.
@@ -41,7 +41,7 @@ var units = map[string]string{
 	"growth.jobs.20": "messages/s", "growth.jobs.40": "messages/s",
 	"growth.siblings.1": "messages/s", "growth.siblings.10": "messages/s", "growth.siblings.10.own_cpu": "µs",
 	"spawn.10": "µs", "spawn.30": "µs", "ticks.p50": "ms", "ticks.burst.p99": "ms",
-	"posts": "messages/s", "posts.ten": "messages/s", "posts.p99": "ms", "posts.ten.p99": "ms", "leases.p50": "ms", "recover.p50": "ms", "recover.p99": "ms", "scripts.longest": "ms",
+	"posts": "messages/s", "posts.ten": "messages/s", "posts.p99": "ms", "posts.ten.p99": "ms", "leases.p50": "ms", "payloads": "payloads/s", "payloads.moved": "payloads/s", "handlers": "jobs/s", "handlers.cold.p50": "ms", "recover.p50": "ms", "recover.p99": "ms", "scripts.longest": "ms",
 }
 
 // results is what programs that read results.json rely on.

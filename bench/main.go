@@ -71,14 +71,14 @@ var (
 		Broods: []int{10, 10_000},
 		Kills:  5, Stuck: 10, Patience: time.Hour,
 		Waiting: 1_000_000, Writes: 16_000, Subscribers: 10_000, Family: 100_000, Wide: 1000, Members: 10_000,
-		Triggers: 10_000, Spread: time.Minute, Posts: 96_000, Waiters: 1000,
+		Triggers: 10_000, Spread: time.Minute, Posts: 96_000, Waiters: 1000, Payloads: 500_000,
 	}
 	quick = lab.Size{
 		Chain: 2_000, Hops: 50, Stream: 9_600, Streams: 16, Batch: 96_000, Trees: 2, Children: 1000,
 		Wakes: 50, Idle: 2 * time.Second, Weighed: []int{10_000}, Jobs: []int{1000, 10_000}, Siblings: []int{1, 1000}, Broods: []int{10, 1000},
 		Kills: 1, Stuck: 10, Patience: 10 * time.Minute,
 		Waiting: 100_000, Writes: 16_000, Subscribers: 1000, Family: 5000, Wide: 1000, Members: 1000,
-		Triggers: 500, Spread: 10 * time.Second, Posts: 9_600, Waiters: 100,
+		Triggers: 500, Spread: 10 * time.Second, Posts: 9_600, Waiters: 100, Payloads: 100_000,
 	}
 )
 

@@ -223,7 +223,7 @@ class Run:
                 last["context"] = context
             self._write.append(last)
         for v in values:
-            json.dumps(v, allow_nan=False)  # so that what is no JSON is told where it was written
+            json.dumps(v, allow_nan=False)  # so that what is not valid JSON is told where it was written
             last["messages"].append(v)
 
     def close(self, port):

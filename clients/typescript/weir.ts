@@ -314,7 +314,7 @@ export class Run {
   /** Writes a message to an Out port. Of several consumers, those with the same key go to the same one. */
   write(port: string, value: JSONValue, options: { key?: string; context?: Record<string, JSONValue> } = {}): void {
     if (!this.outputs.includes(port)) throw new Error(`job ${this.job} has no open Out port "${port}": it has ${this.outputs.join(", ") || "none"}`);
-    if (JSON.stringify(value) === undefined) throw new TypeError(`what is written to port ${port} is no JSON`);
+    if (JSON.stringify(value) === undefined) throw new TypeError(`what is written to port ${port} is not valid JSON`);
     const last = this.written[this.written.length - 1];
     if (last && last.port === port && last.key === options.key && last.context === options.context) last.messages.push(value);
     else this.written.push({ port, messages: [value], ...options });

@@ -59,6 +59,7 @@ type Size struct {
 	Spread      time.Duration `json:"spread"`      // over which they do
 	Posts       int           `json:"posts"`       // messages that are written over HTTP
 	Waiters     int           `json:"waiters"`     // workers that wait for a run over HTTP
+	Payloads    int           `json:"payloads"`    // written to a journal; a tenth of them are jobs of a handler
 	Slow        bool          `json:"slow"`        // also what takes minutes: asynq after a kill
 	Patience    time.Duration `json:"patience"`    // how long a case may take
 }

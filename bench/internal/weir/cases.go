@@ -12,7 +12,7 @@ func some(s lab.Size) (name string, n, rows int) {
 func Cases() []lab.Case {
 	usual, quiet := tuned{}, tuned{noLog: true}
 	noLog, notPure, each := System+" no log", System+" not pure", System+" commit each"
-	traced, synced, cluster := System+" traced 1 %", System+" aof everysec", System+" cluster"
+	traced, all, synced, cluster := System+" traced 1 %", System+" traced", System+" aof everysec", System+" cluster"
 	return []lab.Case{
 		{Workload: "chain", System: System, Run: chain(usual)},
 		{Workload: "chain", System: noLog, Run: chain(quiet)},
@@ -21,7 +21,8 @@ func Cases() []lab.Case {
 		{Workload: "stream", System: noLog, Run: stream(lab.Size.Rows, quiet)},
 		{Workload: "stream", System: notPure, Run: stream(lab.Size.Rows, tuned{notPure: true})},
 		{Workload: "stream", System: each, Run: stream(some, tuned{commitEach: true})},
-		{Workload: "stream", System: traced, Run: tracedStream},
+		{Workload: "stream", System: traced, Run: tracedStream(0.01)},
+		{Workload: "stream", System: all, Run: tracedStream(1)},
 		{Workload: "stream", System: synced, Fsync: "everysec", Run: stream(lab.Size.Rows, usual)},
 		{Workload: "stream", System: cluster, Cluster: true, Run: stream(lab.Size.Rows, usual)},
 		{Workload: "single", System: System, Run: stream(lab.Size.Row, usual)},
@@ -39,6 +40,8 @@ func Cases() []lab.Case {
 		{Workload: "ticks", System: System, Run: ticks},
 		{Workload: "posts", System: System, Run: posts},
 		{Workload: "leases", System: System, Run: leases},
+		{Workload: "payloads", System: System, Run: payloads},
+		{Workload: "handlers", System: System, Run: handlers},
 		{Workload: "recover", System: System, Run: recovery},
 		{Workload: "scripts", System: System, Run: longScripts},
 	}
