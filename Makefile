@@ -12,7 +12,7 @@ GOFUMPT       := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
 
 # Settings to override on the command line, e.g. `make test PKGS=./worker/...`.
 PKGS     ?= ./...
-TIMEOUT  ?= 15m
+TIMEOUT  ?= 25m
 FUZZTIME ?= 10s
 EXAMPLE  ?= wordcount
 SECONDS  ?= 60
@@ -64,6 +64,7 @@ web: ## Build the page into web/dist, which is committed (needs node 20 and npm)
 .PHONY: page-test
 page-test: redis ## Try the page in a browser, against a server of its own
 	$(GO) build -o bin/weir ./cmd/weir
+	$(GO) build -o bin/mounted ./web/ui/e2e/mounted
 	cd web/ui && { [ -d node_modules ] || npm ci --ignore-scripts --no-audit --no-fund; } && node --test e2e/*.test.mjs
 
 .PHONY: cover
@@ -108,6 +109,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters and check the formatting, of the other
 	cd bench && $(GOLANGCI_LINT) run
 	cd examples/orders && $(GOLANGCI_LINT) run
 	cd clients && $(GOLANGCI_LINT) run
+	cd deploy && $(GOLANGCI_LINT) run
 
 .PHONY: fmt
 fmt: $(GOFUMPT) $(GOLANGCI_LINT) ## Format the code and group its imports
@@ -134,9 +136,21 @@ check: ## Fail if docs/, or the page, differ from what the code generates
 		exit 1; \
 	fi
 
+.PHONY: words
+words: ## Check that documents and messages keep to plain words, and that links lead somewhere
+	$(GO) test -count=1 ./docs
+
 .PHONY: man
 man: ## Write the manual pages of the weir command into dist/man
 	$(GO) run ./cmd/weir man dist/man
+
+.PHONY: release
+release: ## Build archives of the weir command for all platforms, checksums and a bill of materials into dist/release
+	./scripts/release.sh
+
+.PHONY: deploy-check
+deploy-check: ## Check deploy/: Dockerfile, compose file, chart and systemd units, with the libraries of their own tools
+	$(GO) test -C deploy -count=1 ./...
 
 .PHONY: example
 example: ## Run an example (EXAMPLE=wordcount)
