@@ -234,6 +234,22 @@ func TestRetainWaitsForWhatMayRun(t *testing.T) {
 	})
 }
 
+// Of a tree that is past its retention nothing goes on, though what a job waits for room in goes before it.
+func TestRetainWakesNobody(t *testing.T) {
+	each(t, func(e *env) {
+		inner := job.Node{Name: "inner", Type: "H", Graph: true}
+		full := limited(fed("in", 1), 1)
+		id := e.retained(time.Millisecond, job.Node{Type: "G", Graph: true},
+			job.Node{Name: "a", Type: "T", Ports: ports(full)}, inner,
+			job.Node{Name: "b", Type: "T", Parent: 2, Ports: ports(out("out", to(1)))})
+		e.equal("found it full", e.writes(id.Nth(3), statemachine.Requeue, "1", "2").Full, true)
+		e.end(id.Nth(1), statemachine.Fail)
+		e.is(statemachine.Suspended, id.Nth(3))
+		e.sweep()
+		e.vanished(id)
+	})
+}
+
 // A tree that was not to go yet is looked at again, though nothing in it says so.
 func TestRetainLooksAgain(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,8 @@ for _ = 1, num() do
     rested(load(id)) -- those that it is within have waited for this
     break
   elseif what == 'free' then
-    free(id, string.match(rest, '^(%S+) (%S+)$'))
+    local port, upto = string.match(rest, '^(%S+) (%S+)$')
+    free(id, port, upto, load(id).status == '')
     break
   elseif what == 'scrap' then
     if load(id).status ~= '' then erase(id, 'scrap') end

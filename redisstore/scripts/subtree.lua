@@ -78,7 +78,7 @@ local function erase(id, what)
     local dir, port = string.match(field, '^([io])%.(.+)$')
     if dir then
       keys[#keys + 1] = k .. ':' .. dir .. ':' .. port
-      free(id, port)
+      free(id, port, nil, true)
       if field == 'o.errors' then call('ZREM', P .. 'dead', id) end
     elseif field == 'unique' then
       unique.leave(id)
