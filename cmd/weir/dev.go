@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/cmd/weir/internal/demo"
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -49,13 +51,8 @@ the machine dies.`,
 				return err
 			}
 			defer store.Close()
-			return f.allInOne(c, s, &web, store, func(page string) error {
-				if _, err := fmt.Fprintf(c.OutOrStdout(), "export WEIR_REDIS_URL=%s\n", url); err != nil {
-					return err
-				}
-				_, err := fmt.Fprintf(c.ErrOrStderr(), "weir: page and HTTP API at %s\n", page)
-				return err
-			})
+			go tellJobs(c.Context(), c.ErrOrStderr(), store)
+			return f.allInOne(c, s, &web, store, func(page string) error { return f.begun(c, url, page, data) })
 		},
 	}
 	f.add(s, c)
@@ -64,6 +61,32 @@ the machine dies.`,
 	c.Flags().StringVar(&data, "data", "", "`DIR`ectory for the data; made if it is not there")
 	return c
 }
+
+// begun says where Redis and the page are, and on a terminal more.
+func (f *workerFlags) begun(c *cobra.Command, url, page, data string) error {
+	life := "its data are gone with it: --data DIR keeps them"
+	if data != "" {
+		life = "its data are in " + data
+	}
+	if err := f.welcome(c, fact{"page", page}, fact{"Redis", url + ", of its own; " + life}, f.runs()); err != nil {
+		return err
+	}
+	before, after := "", "weir: page and HTTP API at "+page+"\n"
+	if term.IsTerminal(c.ErrOrStderr()) {
+		before, after = "Try in another terminal:\n", tryNext
+	}
+	_, err := io.WriteString(c.ErrOrStderr(), before)
+	_, err2 := fmt.Fprintf(c.OutOrStdout(), "export WEIR_REDIS_URL=%s\n", url)
+	_, err3 := io.WriteString(c.ErrOrStderr(), after)
+	return errors.Join(err, err2, err3)
+}
+
+// tryNext is what a user of weir dev may type in another terminal.
+const tryNext = `weir init first
+weir run first/words.yaml --in lines=@first/words.txt --text
+weir top
+
+`
 
 // allInOne runs jobs and serves the page and the API beside, until the program is told to stop. ready is told the address before.
 func (f *workerFlags) allInOne(c *cobra.Command, s *settings, web *apiFlags, store *redisstore.Store, ready func(page string) error) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,7 +71,7 @@ func (f *handlerService) service(c *cobra.Command, store *redisstore.Store, http
 	if !f.on || f.off {
 		return nil, nil, nil
 	}
-	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+	log := logger(c.ErrOrStderr())
 	cfg := runner.Config{Processes: f.processes, Network: f.network, HTTP: http, Secret: f.secret, Logger: log, Commands: map[string][]string{}}
 	for _, text := range f.commands {
 		name, command, _ := strings.Cut(text, "=")

@@ -123,3 +123,31 @@ func TestWatchOnTerminal(t *testing.T) {
 		}
 	}
 }
+
+// On a terminal weir dev says what runs and what to type next, and then what becomes of root jobs.
+func TestDevOnTerminal(t *testing.T) {
+	t.Parallel()
+	cmd, got := onTerminal(t, 120, 40, "dev", "--addr", "127.0.0.1:0")
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s", got.String())
+		}
+	}()
+	until(t, "it says what to type next", func() bool { return strings.Contains(got.String(), "weir top") })
+	url := regexp.MustCompile(`export WEIR_REDIS_URL=(\S+)`).FindStringSubmatch(got.String())
+	if url == nil || !strings.Contains(got.String(), "  page   http://127.0.0.1:") || strings.Contains(got.String(), "level=") {
+		t.Fatal("it does not say where Redis and the page are")
+	}
+	until(t, "types are registered", func() bool { return strings.Contains(weir(t, url[1], "types"), "map") })
+	weir(t, url[1], "create", "map", "--args", `{"expr":"1/it"}`, "--alias", "part")
+	weir(t, url[1], "send", "part", "in", "4", "--close")
+	for _, event := range []string{"started", "completed"} {
+		until(t, event, func() bool { return strings.Contains(got.String(), event) })
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -200,7 +200,7 @@ func (f *apiFlags) server(c *cobra.Command, s *settings, store *redisstore.Store
 		cfg.Prototypes = append(cfg.Prototypes, w)
 	}
 	if f.requests {
-		cfg.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+		cfg.Logger = logger(c.ErrOrStderr())
 	}
 	if f.tokens {
 		cfg.Open = func(ctx context.Context, namespace string) (*redisstore.Store, error) {
@@ -347,6 +347,11 @@ func (f *serveFlags) run(c *cobra.Command, s *settings) error {
 	}
 	if err := at.tell(); err != nil {
 		return err
+	}
+	if engine != nil {
+		if err := f.welcome(c, fact{"Redis", store.Where()}, f.runs()); err != nil {
+			return err
+		}
 	}
 	return f.handlers.beside(c, store, f.http(), func() error { return f.web.beside(c, store, at, handler, engine, m) }, m)
 }

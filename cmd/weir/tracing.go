@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
@@ -31,7 +30,7 @@ func hooksOf(c *cobra.Command, store *redisstore.Store, m *metrics.Metrics) (hoo
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
-	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+	log := logger(c.ErrOrStderr())
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces", "error", err) }))
 	return append(hooks, tracing.New(store, provider)), func() {
 		late, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), otlp.FlushTimeout)

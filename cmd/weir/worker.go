@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
@@ -45,7 +45,7 @@ func (f *workerFlags) add(s *settings, c *cobra.Command) {
 func (f *workerFlags) config(store *redisstore.Store, log io.Writer) (worker.Config, error) {
 	cfg := worker.Config{
 		Store: store, Workers: f.workers(), Concurrency: f.concurrency, Aging: f.aging, Queues: map[string]int{},
-		Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Logger: logger(log),
 	}
 	for _, q := range f.queues {
 		name, weight, given := strings.Cut(q, "=")
@@ -83,8 +83,10 @@ func (f *workerFlags) engine(c *cobra.Command, store *redisstore.Store, hooks []
 
 // serve runs jobs until the program is told to stop.
 func serve(ctx context.Context, c *cobra.Command, store *redisstore.Store, engine *worker.Engine) error {
-	if _, err := fmt.Fprintf(c.ErrOrStderr(), "weir: serving components on %s; stop with Ctrl-C\n", store.Where()); err != nil {
-		return err
+	if !term.IsTerminal(c.ErrOrStderr()) { // else the welcome has said so
+		if _, err := fmt.Fprintf(c.ErrOrStderr(), "weir: serving components on %s; stop with Ctrl-C\n", store.Where()); err != nil {
+			return err
+		}
 	}
 	interruptsOf(ctx).add(engine.Abort, nothing)
 	told := make(chan func(), 1)
@@ -125,6 +127,9 @@ asks for no password: let only those reach it who may see names of types and que
 				return err
 			}
 			return s.besideRedis(c, func(_ context.Context, store *redisstore.Store) error {
+				if err := f.welcome(c, fact{"Redis", store.Where()}, f.runs()); err != nil {
+					return err
+				}
 				if listen != "" {
 					return f.observed(c, store, listen)
 				}
