@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weirworks/weir/job"
 )
 
@@ -37,3 +39,12 @@ func EncryptionOf(t testing.TB, url string) Finding {
 
 // RetentionLua is what the scripts know of the retention of namespaces.
 func RetentionLua() string { return retentionLua() }
+
+// Programs are all scripts as servers get them that have no functions, by name.
+func Programs() map[string]*redis.Script {
+	all := make(map[string]*redis.Script, len(programs))
+	for _, p := range programs {
+		all[p.name] = p.lua
+	}
+	return all
+}

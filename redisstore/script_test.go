@@ -66,6 +66,22 @@ func TestScriptsSayWhatTheyDo(t *testing.T) {
 	}
 }
 
+// Each script is one that Redis takes by itself: a function may have 200 local names, and the libraries come close to that.
+func TestScriptsCompile(t *testing.T) {
+	t.Parallel()
+	opts, err := redis.ParseURL(redistest.SharedRedis(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(opts)
+	defer c.Close()
+	for name, s := range redisstore.Programs() {
+		if err := s.Load(t.Context(), c).Err(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Statuses have one home, and it is not Lua: scripts use S and EV.
 func TestScriptsSpellNoStatus(t *testing.T) {
 	t.Parallel()

@@ -111,16 +111,6 @@ local function full(id, port)
   call('ZADD', P .. 'due', str(NOW + LOOK), '!full ' .. writer .. ' ' .. id .. ' ' .. port)
 end
 
--- orphaned tells whether a job goes with one that is being removed, or is: it is below it.
-local function orphaned(id, removed)
-  local up = load(id).parent
-  while up and tree(up) == tree(id) do
-    if up == removed or load(up).status == '' then return true end
-    up = load(up).parent
-  end
-  return false
-end
-
 -- free lets those go on whom a port was too full for, but not those who go with its job, if that is removed. If they are
 -- many the chores go on with it, up to the last of those who found it so until now: others may come meanwhile.
 local function free(id, port, upto, removed)
@@ -140,7 +130,7 @@ local function free(id, port, upto, removed)
       call('HSET', key(producer), 'blocked', str(j.blocked))
       if j.blocked == 0 and j.status == S.suspended then
         call('HSET', key(producer), 'reason', '')
-        if j.again and not (removed and orphaned(producer, id)) then place(j, EV.wake[j.status]) end
+        if j.again and not (removed and retain.orphaned(producer, id)) then place(j, EV.wake[j.status]) end
       end
     end
   end
@@ -163,6 +153,7 @@ end
 
 -- drained does so for a port of either direction that messages were taken from.
 local function drained(id, dir, port, limit)
+  news.moved(id)
   if dir == 'i' and limit > 0 then relieve(id, port, limit) end
   if port == 'errors' and dir == 'o' and call('EXISTS', key(id) .. ':o:errors') == 0 then call('ZREM', P .. 'dead', id) end
 end

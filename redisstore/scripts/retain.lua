@@ -24,6 +24,16 @@ function retain.forget(id, root)
   end
 end
 
+-- orphaned tells whether a job goes with one that is being removed, or is: it is below it.
+function retain.orphaned(id, removed)
+  local up = load(id).parent
+  while up and tree(up) == tree(id) do
+    if up == removed or load(up).status == '' then return true end
+    up = load(up).parent
+  end
+  return false
+end
+
 -- span is for how long (ms) a job is kept that has settled, or nil: until it is deleted, or the tree that it is part of goes;
 -- who is told of that, or false; and until when it is kept at least, as it has a unique key.
 function retain.span(j)
