@@ -60,13 +60,28 @@ func (s *Store) Changes(ctx context.Context, all bool, since Place, most int) (C
 	if all {
 		set = "all"
 	}
-	calls := make([]call, s.keys.shards)
-	for n := range calls {
+	shards := make([]string, s.keys.shards)
+	for n := range shards {
+		shards[n] = s.keys.due(n)
+	}
+	return s.changes(ctx, set, shards, since, most)
+}
+
+// ChangesOf is Changes for the jobs of one tree, whose root is given, and tells also of those whose ports have changed, or what
+// waits in them or has passed. Jobs that the tree has adopted from another one are left out.
+func (s *Store) ChangesOf(ctx context.Context, root job.ID, since Place, most int) (Changes, error) {
+	return s.changes(ctx, string(root.Tree()), []string{s.keys.dueOf(root)}, since, most)
+}
+
+// changes asks shards for what has changed of a set.
+func (s *Store) changes(ctx context.Context, set string, shards []string, since Place, most int) (Changes, error) {
+	calls := make([]call, len(shards))
+	for n, due := range shards {
 		known := any("")
 		if since.known != nil {
 			known = since.known[n]
 		}
-		calls[n] = call{due: s.keys.due(n), args: []any{set, known, most, followFor.Milliseconds()}}
+		calls[n] = call{due: due, args: []any{set, known, most, followFor.Milliseconds()}}
 	}
 	replies, err := s.runAll(ctx, scriptChanges, calls)
 	if err != nil {

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -67,6 +69,47 @@ func TestChanges(t *testing.T) {
 				t.Errorf("%q is a place", text)
 			}
 		}
+	})
+}
+
+// Who follows one tree is told of no other, and also of jobs whose ports have changed, or what waits in them or has passed.
+func TestChangesOfATree(t *testing.T) {
+	each(t, func(e *env) {
+		passing := in("in")
+		passing.Edges = []job.Edge{to(1)}
+		plan := []job.Node{
+			{Type: "G", Graph: true, Ports: ports(passing)},
+			{Name: "a", Type: "T", Ports: ports(fed("in", 1), out("out", to(2)))},
+			{Name: "b", Type: "T", Ports: ports(fed("in", 1))},
+		}
+		tree, other := e.create(plan...), e.create(plan...)
+		var p redisstore.Place
+		changed := func() redisstore.Changes {
+			c, err := e.store.(*redisstore.Store).ChangesOf(e.Context(), tree, p, 100)
+			e.ok(err)
+			p = c.Next
+			return c
+		}
+		changed()
+		e.sees("nothing", changed())
+		e.write(other, "in", "1")
+		e.write(tree, "in", "1")
+		e.sees("messages that wake", changed(), tree, tree.Nth(1)) // the graph has passed one on
+		e.write(tree, "in", "2")
+		e.sees("messages for a queued job", changed(), tree, tree.Nth(1))
+		e.end(other.Nth(1), statemachine.Suspend)
+		snap := e.begin(tree.Nth(1))
+		e.sees("a run", changed(), tree.Nth(1))
+		d := delta(snap, job.Checkpoint)
+		d.Next, d.Lease = "next", time.Hour
+		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+		e.commit(d)
+		e.sees("a checkpoint", changed(), tree.Nth(1))
+		e.ok(e.store.Take(e.Context(), tree.Nth(1), job.Take{Dir: port.Input, Port: "in", Head: 1, N: 1}, "taken"))
+		e.sees("a message is taken", changed(), tree.Nth(1))
+		e.sees("nothing more", changed())
+		e.ok(e.store.Terminate(e.Context(), other))
+		e.sees("another tree ends", changed())
 	})
 }
 

@@ -43,7 +43,7 @@ func drawThing(t *rapid.T) (thing, string) {
 		return one, k.log(id)
 	case "shard":
 		one.Shard = rapid.IntRange(0, 2).Draw(t, "shard")
-		one.Name = rapid.SampledFrom([]string{"due", "index", "failures", "dead", "limits", "places", "retention", "retained", "kept", "expired", "removed", "seen", "erased", "outbox", "mailed", "inbox", "chores", "watch", "watch:outside", "changes:roots", "changes:all"}).Draw(t, "name")
+		one.Name = rapid.SampledFrom([]string{"due", "index", "failures", "dead", "limits", "places", "retention", "retained", "kept", "expired", "removed", "seen", "erased", "outbox", "mailed", "inbox", "chores", "watch", "watch:outside", "changes:roots", "changes:all", "changes:trees"}).Draw(t, "name")
 		return one, k.shard(one.Shard) + one.Name
 	case "namespace":
 		one.Name = rapid.SampledFrom([]string{"due", "meta", "types", "aliases", "watchers", "engines", "sweeper", "adopting", "outbox", "mailed", "inbox", "seen"}).Draw(t, "name")

@@ -50,7 +50,8 @@ local function str(n) return string.format(WHOLE, n) end
 -- not there. Without it keys that are on the other server would be taken for absent.
 local function watching()
   if news.watched == nil then
-    local any = call('EXISTS', P .. 'watch', P .. 'watch:outside', P .. 'changes:roots', P .. 'changes:all', P .. 'none') > 0
+    local c = P .. 'changes:'
+    local any = call('EXISTS', P .. 'watch', P .. 'watch:outside', c .. 'roots', c .. 'all', c .. 'trees', P .. 'none') > 0
     news.sets = any and news.kept()
     news.watched = any and call('EXISTS', P .. 'watch', P .. 'watch:outside') > 0
   end
@@ -142,6 +143,7 @@ end
 local function touch(id)
   local touched = call('HINCRBY', key(id), 'touched', 1)
   if jobs[id] then jobs[id].touched = touched end
+  news.moved(id)
 end
 
 -- flat returns the fields of a job and their values as one text, joined by \31, which is several

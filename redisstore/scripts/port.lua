@@ -23,6 +23,7 @@ local finish
 local function append(id, dir, port, vals, limit)
   local k, len = key(id), 0
   spent = spent + #vals + 8
+  news.moved(id)
   for i = 1, #vals, CHUNK do
     len = call('RPUSH', k .. ':' .. dir .. ':' .. port, unpack(vals, i, math.min(i + CHUNK - 1, #vals)))
   end
@@ -68,6 +69,7 @@ end
 local deliver
 local function along(id, dir, port, edges, vals, hash)
   local count = call('HINCRBY', key(id), 'h.' .. dir .. '.' .. port, #vals)
+  news.moved(id)
   for _, ends in ipairs(edges) do
     local n, shares = #ends, {}
     if n == 1 then
@@ -135,6 +137,7 @@ end
 function finish(id, dir, port)
   local edges, fresh = wires(id, dir, port)
   if not edges or call('HSETNX', key(id), 'x.' .. dir .. '.' .. port, '1') == 0 then return end
+  news.moved(id)
   admit(id, dir, port, fresh)
   if edges.moving then return end -- the end comes behind what lies there: see move
   end_edges(id, dir, port, edges, 0)
