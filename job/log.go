@@ -117,12 +117,21 @@ func (r *LogReader) last(ctx context.Context, s *logStream, n int, since time.Ti
 
 // Next returns the entries that came since the last call, oldest first. After an error it may
 // be called again.
-func (r *LogReader) Next(ctx context.Context) ([]Entry, error) {
+func (r *LogReader) Next(ctx context.Context) ([]Entry, error) { return r.read(ctx, 0) }
+
+// NextLast is Next for who wants the last n entries of each tree at least, and not all: where very many came, those before them are
+// not read, but counted as Missed.
+func (r *LogReader) NextLast(ctx context.Context, n int) ([]Entry, error) {
+	return r.read(ctx, max(n, 1))
+}
+
+// read returns what is new; with last, of each tree the last so many at least.
+func (r *LogReader) read(ctx context.Context, last int) ([]Entry, error) {
 	var all []Entry
 	r.missed = 0
 	seen := make([]string, len(r.streams))
 	for n, s := range r.streams {
-		some, position, err := r.next(ctx, s)
+		some, position, err := r.next(ctx, s, last)
 		if err != nil {
 			return nil, err
 		}
@@ -234,8 +243,9 @@ func (r *LogReader) Seek(position string) error {
 	return nil
 }
 
-// next returns the new entries of a tree, and the position of the last.
-func (r *LogReader) next(ctx context.Context, s *logStream) (found []Entry, position string, err error) {
+// next returns the new entries of a tree, and the position of the last. With last those before the last so many may be missed, if
+// they are more than a page.
+func (r *LogReader) next(ctx context.Context, s *logStream, last int) (found []Entry, position string, err error) {
 	for position = s.position; ; {
 		page, err := r.store.Log(ctx, s.tree, position, logPage)
 		if err != nil {
@@ -253,8 +263,44 @@ func (r *LogReader) next(ctx context.Context, s *logStream) (found []Entry, posi
 				found = append(found, e)
 			}
 		}
-		if len(page) < logPage {
+		switch {
+		case len(page) < logPage:
 			return found, position, nil
+		case last > 0:
+			tail, end, err := r.tail(ctx, &logStream{s.tree, position}, last)
+			return append(found, tail...), end, err
+		}
+	}
+}
+
+// tail returns the last entries of a tree, so many of those that came since, and the position of the last. It counts what it leaves out.
+func (r *LogReader) tail(ctx context.Context, since *logStream, n int) (found []Entry, end string, err error) {
+	end = since.position
+	for before := ""; ; {
+		page, err := r.store.LogBack(ctx, since.tree, before, logPage)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, e := range page {
+			if !since.before(e.Position) {
+				slices.Reverse(found)
+				return found, end, nil
+			}
+			ok, err := r.concerns(ctx, e.Job)
+			if err != nil {
+				return nil, "", err
+			}
+			if before == "" {
+				end = e.Position
+			}
+			if before = e.Position; ok {
+				found = append(found, e)
+			}
+		}
+		if len(found) >= n || len(page) < logPage {
+			r.missed += max(number(before)-number(since.position)-1, 0)
+			slices.Reverse(found)
+			return found, end, nil
 		}
 	}
 }

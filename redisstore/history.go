@@ -72,6 +72,9 @@ func (s *Store) readLog(ctx context.Context, id job.ID, at string, limit int, ba
 			return nil, err
 		}
 		for _, text := range entries {
+			if len(out) >= limit { // one may have been many
+				break
+			}
 			some, err := s.logEntry(id.Tree(), number, text)
 			if err != nil {
 				return nil, fmt.Errorf("reading the log of job %s: %w", id, err)

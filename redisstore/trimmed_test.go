@@ -18,7 +18,7 @@ func logged(e *env, snap *job.Snapshot, n int) {
 	for from := 0; from < n; from += 500 {
 		d := delta(snap, job.Checkpoint)
 		d.Next, d.Lease = snap.Token+"x", time.Hour
-		for k := range 500 {
+		for k := range min(500, n-from) {
 			d.Log = append(d.Log, fmt.Sprint(from+k))
 		}
 		e.commit(d)
@@ -66,6 +66,36 @@ func TestPoint12LogSaysWhatWasTrimmed(t *testing.T) {
 	if e.fails(err, job.ErrNotFound); !strings.Contains(err.Error(), fmt.Sprintf("its first %d entries", gone)) {
 		t.Errorf("what is gone of the log is not told: %v", err)
 	}
+}
+
+// Who wants the last entries of a log that has grown by very many does not read all of them, and is told how many those were.
+func TestLogNextLast(t *testing.T) {
+	each(t, func(e *env) {
+		root := e.single()
+		all, err := job.NewClient(e.store).At(root).OpenLog(e.Context(), true)
+		e.ok(err)
+		r, err := job.NewClient(e.store).At(root).OpenLog(e.Context(), true)
+		e.ok(err)
+		snap, total := e.begin(root), 0
+		for _, n := range []int{3, 499, 0, 5000, 7, 1000} {
+			logged(e, snap, n)
+			total += n
+			want, err := all.Next(e.Context())
+			e.ok(err)
+			got, err := r.NextLast(e.Context(), 20)
+			e.ok(err)
+			e.equal("read and missed", len(got)+int(r.Missed()), len(want))
+			if n > 2000 && len(got) > 1500 || n < 500 && len(got) != len(want) {
+				t.Errorf("of %d entries %d were read", n, len(got))
+			}
+			for i := range min(20, len(want)) {
+				if a, b := want[len(want)-1-i], got[len(got)-1-i]; a.Position != b.Position {
+					t.Fatalf("of %d entries number %d from the end is %s, want %s", n, i, b.Position, a.Position)
+				}
+			}
+			e.equal("position", r.Position(), all.Position())
+		}
+	})
 }
 
 // Where the namespace says so, old entries of a log go as new ones come, a bounded number at a time, and the last stays.
