@@ -88,6 +88,7 @@ type changesOf struct {
 type jobFeed struct {
 	feed[jobsWanted]
 	of    changesOf
+	feeds *feeds
 	place redisstore.Place
 }
 
@@ -98,7 +99,7 @@ func (s *session) jobFeed(all bool) *jobFeed {
 	of := changesOf{s.store, all}
 	f := s.feeds.jobs[of]
 	if f == nil {
-		f = &jobFeed{of: of}
+		f = &jobFeed{of: of, feeds: &s.feeds}
 		f.read = f.step
 		if s.feeds.jobs == nil {
 			s.feeds.jobs = map[changesOf]*jobFeed{}
@@ -129,7 +130,7 @@ func (f *jobFeed) at() redisstore.Place {
 func (f *jobFeed) step(ctx context.Context) time.Duration {
 	batch, err := f.readFrom(ctx, f.place, len(f.listeners))
 	if err != nil {
-		return eventsEvery
+		return f.feeds.pace(0)
 	}
 	f.place = batch.next
 	made := map[string][]byte{} // by filters
@@ -144,9 +145,9 @@ func (f *jobFeed) step(ctx context.Context) time.Duration {
 		}
 	}
 	if batch.reset {
-		return resetPause
+		return f.feeds.pace(resetPause)
 	}
-	return eventsEvery
+	return f.feeds.pace(0)
 }
 
 // jobBatch is what has changed.

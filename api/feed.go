@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirworks/weir/redisstore"
@@ -127,6 +128,13 @@ type feeds struct {
 	jobs  map[changesOf]*jobFeed
 	ports map[*redisstore.Store]*portFeed
 	logs  map[logOf]*logFeed
+
+	streams atomic.Int64 // that are open
+}
+
+// pace is how long it is from one look to the next: longer when many streams may be sent what is found, and never shorter than least.
+func (f *feeds) pace(least time.Duration) time.Duration {
+	return max(eventsEvery, least, time.Duration(f.streams.Load())*streamCost)
 }
 
 // start runs fn until what it returns is called, or the feeds are closed: then at once.

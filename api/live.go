@@ -17,9 +17,8 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// A watched tree is read at most so often, and at least so often; between the two, reading it takes a fifth of the time.
+// Reading a watched tree takes a fifth of the time, but it is read at least so often unless there are very many streams.
 const (
-	liveEvery   = 250 * time.Millisecond
 	liveAtLeast = 10 * time.Second
 	liveShare   = 5
 )
@@ -46,7 +45,7 @@ func (v *ViewInput) view() (draw.View, string) {
 func (s *Server) liveOperations() {
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/jobs/{job}/live", id: "watch-tree", group: groupGraphs, role: read, summary: "Follow the picture of a tree as server-sent events",
-		about: "`snapshot` is the picture, in columns: places, statuses, and what waits and has passed on each wire. `change` has the values that are others now, by their index in the snapshot: absolute ones, so a client that was slow gets one event for several. After a change of the tree itself comes another snapshot. `trouble` says that the tree cannot be read at the moment, `deleted` that it is gone. All who watch one tree share what is read, and nothing is read while nobody does.",
+		about: "`snapshot` is the picture, in columns: places, statuses, and what waits and has passed on each wire. `change` has the values that are others now, by their index in the snapshot: absolute ones, so a client that was slow gets one event for several. After a change of the tree itself comes another snapshot. `trouble` says that the tree cannot be read at the moment, `deleted` that it is gone. All who watch one tree share what is read, of a large one only what has changed, and nothing is read while nobody does.",
 	}, func(ctx context.Context, s *session, in *struct {
 		JobPath
 		ViewInput
@@ -61,7 +60,7 @@ func (s *Server) liveOperations() {
 		}
 		view, key := in.view()
 		return s.streaming(func(ctx context.Context, out *sse) {
-			l := s.watched.join(&s.feeds, h, view, s.principal.Tenant+" "+string(h.ID())+" "+key)
+			l := s.watched.join(&s.feeds, treeReader{store: s.store, id: h.ID()}, view, s.principal.Tenant+" "+string(h.ID())+" "+key)
 			defer s.watched.leave(l)
 			l.tell(ctx, out)
 		}), nil
@@ -76,11 +75,12 @@ type watched struct {
 
 // live is a watched tree. One goroutine reads it for all who watch.
 type live struct {
-	key    string
-	handle *job.Handle
-	view   draw.View
-	stop   context.CancelFunc
-	users  int // guarded by the mutex of watched
+	feeds *feeds
+	key   string
+	tree  treeReader // of the goroutine
+	view  draw.View
+	stop  context.CancelFunc
+	users int // guarded by the mutex of watched
 
 	mu      sync.Mutex
 	picture *livePicture  // nil before the first reading
@@ -92,12 +92,12 @@ type live struct {
 	frames  map[int64][]byte // events that were encoded since the last reading: the changes since a number, or as 0 the snapshot
 }
 
-func (w *watched) join(feeds *feeds, h *job.Handle, view draw.View, key string) *live {
+func (w *watched) join(feeds *feeds, tree treeReader, view draw.View, key string) *live {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.all[key]
 	if l == nil {
-		l = &live{key: key, handle: h, view: view, changed: make(chan struct{}), epoch: time.Now().UnixMilli(), frames: map[int64][]byte{}}
+		l = &live{key: key, feeds: feeds, tree: tree, view: view, changed: make(chan struct{}), epoch: time.Now().UnixMilli(), frames: map[int64][]byte{}}
 		if w.all == nil {
 			w.all = map[string]*live{}
 		}
@@ -121,14 +121,14 @@ func (w *watched) leave(l *live) {
 func (l *live) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
-		tree, err := l.handle.Tree(ctx)
+		now, err := l.tree.read(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if l.read(tree, err) {
+		if l.read(now, err) {
 			return
 		}
-		pause := min(max(liveEvery, (liveShare-1)*time.Since(began)), liveAtLeast)
+		pause := l.feeds.pace(min((liveShare-1)*time.Since(began), liveAtLeast))
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -137,10 +137,10 @@ func (l *live) follow(ctx context.Context) {
 }
 
 // read takes what was read, and tells whether the tree is gone.
-func (l *live) read(tree []*job.Info, err error) (gone bool) {
+func (l *live) read(now reading, err error) (gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gone = errors.Is(err, job.ErrNotFound) || err == nil && len(tree) == 0
+	l.gone = errors.Is(err, job.ErrNotFound) || err == nil && len(now.tree) == 0
 	if l.gone {
 		l.announce()
 		return true
@@ -151,7 +151,7 @@ func (l *live) read(tree []*job.Info, err error) (gone bool) {
 		if l.picture == nil {
 			l.picture = &livePicture{}
 		}
-		if fresh, err = l.picture.update(tree, l.view, l.seq+1); fresh {
+		if fresh, err = l.picture.update(now, l.view, l.seq+1); fresh {
 			l.epoch++
 		}
 	}

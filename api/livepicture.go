@@ -92,15 +92,27 @@ type livePicture struct {
 	index       map[string]int // of nodes
 	nodesAt     []int64
 	edgesAt     []int64
-	groupInside []bool // by edge: it begins at the inner side of its group
+	root        *job.Info
+	members     map[string][]*job.Info // that nodes stand for, by the IDs of these; nil: not known
+	byID        map[job.ID]*job.Info
+	nodeOf      map[job.ID]int // that a job is drawn as; of none: it is drawn as the edge of the picture
+	groupInside []bool         // by edge: it begins at the inner side of its group
 	endsInside  []bool
 }
 
 var liveSeed = maphash.MakeSeed()
 
 // update takes a reading with its number. Fresh means that the picture has another shape.
-func (l *livePicture) update(tree []*job.Info, view draw.View, seq int64) (fresh bool, err error) {
-	picture, members := view.Jobs(tree)
+func (l *livePicture) update(now reading, view draw.View, seq int64) (fresh bool, err error) {
+	if l.MS = time.Now().UnixMilli(); now.alike && l.members != nil {
+		for _, i := range now.changed {
+			l.updateNode(l.nodeOf[i.ID], seq)
+		}
+		l.updateEdges(seq)
+		return false, nil
+	}
+	picture, members := view.Jobs(now.tree)
+	l.members = nil // if it cannot be drawn the next reading is drawn as a whole
 	if shape := shapeOf(picture); shape != l.shape || l.index == nil {
 		placed, err := draw.Place(steady(picture))
 		if err != nil {
@@ -109,15 +121,18 @@ func (l *livePicture) update(tree []*job.Info, view draw.View, seq int64) (fresh
 		l.place(placed, members, view)
 		l.shape, l.latest, fresh = shape, seq, true
 	}
-	l.Title, l.Root, l.Jobs, l.MS = picture.Title, tree[0].ID, len(tree), time.Now().UnixMilli()
-	byID := make(map[job.ID]*job.Info, len(tree))
-	for _, i := range tree {
-		byID[i.ID] = i
+	l.Title, l.Root, l.Jobs = picture.Title, now.tree[0].ID, len(now.tree)
+	l.root, l.members, l.byID, l.nodeOf = now.tree[0], members, make(map[job.ID]*job.Info, len(now.tree)), make(map[job.ID]int, len(now.tree))
+	for _, i := range now.tree {
+		l.byID[i.ID] = i
 	}
-	for i := range picture.Nodes {
-		l.updateNode(&picture.Nodes[i], members[picture.Nodes[i].ID], seq)
+	for id, at := range l.index {
+		for _, i := range members[id] {
+			l.nodeOf[i.ID] = at
+		}
+		l.updateNode(at, seq)
 	}
-	l.updateEdges(tree[0], members, byID, seq)
+	l.updateEdges(seq)
 	return fresh, nil
 }
 
@@ -261,9 +276,10 @@ func spawnedApart(view draw.View) map[string]string {
 }
 
 // updateNode takes the status of a node.
-func (l *livePicture) updateNode(n *draw.Node, all []*job.Info, seq int64) {
-	at := l.index[n.ID]
-	status := slices.Index(l.Statuses, n.Status)
+func (l *livePicture) updateNode(at int, seq int64) {
+	all := l.members[l.Nodes.ID[at]]
+	state, note := draw.Stand(all)
+	status := slices.Index(l.Statuses, state)
 	var counts []int
 	if len(all) > 1 {
 		counts = make([]int, len(l.Statuses))
@@ -274,21 +290,21 @@ func (l *livePicture) updateNode(n *draw.Node, all []*job.Info, seq int64) {
 		}
 	}
 	c := &l.Nodes
-	if c.Status[at] == status && c.Note[at] == n.Note && slices.Equal(c.Counts[at], counts) {
+	if c.Status[at] == status && c.Note[at] == note && slices.Equal(c.Counts[at], counts) {
 		return
 	}
-	c.Status[at], c.Note[at], c.Counts[at] = status, n.Note, counts
+	c.Status[at], c.Note[at], c.Counts[at] = status, note, counts
 	l.nodesAt[at], l.latest = seq, seq
 }
 
 // updateEdges takes what waits and what has passed.
-func (l *livePicture) updateEdges(root *job.Info, members map[string][]*job.Info, byID map[job.ID]*job.Info, seq int64) {
+func (l *livePicture) updateEdges(seq int64) {
 	c := &l.Edges
 	for i := range c.From {
 		if c.Spawn[i] {
 			continue
 		}
-		from, to := l.ends(root, members, c.From[i]), l.ends(root, members, c.To[i])
+		from, to := l.ends(c.From[i]), l.ends(c.To[i])
 		fromDir, toDir := port.Output, port.Input
 		if l.groupInside[i] || l.Nodes.Kind[c.From[i]] == draw.Input {
 			fromDir = port.Input
@@ -309,7 +325,7 @@ func (l *livePicture) updateEdges(root *job.Info, members map[string][]*job.Info
 			total += p.Total
 		}
 		for _, j := range to {
-			waiting += queued(j, toDir, toPort, byID, 0)
+			waiting += queued(j, toDir, toPort, l.byID, 0)
 		}
 		if c.Waiting[i] != waiting || c.Total[i] != total {
 			c.Waiting[i], c.Total[i] = waiting, total
@@ -319,10 +335,10 @@ func (l *livePicture) updateEdges(root *job.Info, members map[string][]*job.Info
 }
 
 // ends are the jobs that have the ports at one end of an edge.
-func (l *livePicture) ends(root *job.Info, members map[string][]*job.Info, node int) []*job.Info {
-	switch all := members[l.Nodes.ID[node]]; {
+func (l *livePicture) ends(node int) []*job.Info {
+	switch all := l.members[l.Nodes.ID[node]]; {
 	case l.Nodes.Kind[node] == draw.Input, l.Nodes.Kind[node] == draw.Output:
-		return []*job.Info{root}
+		return []*job.Info{l.root}
 	case l.Nodes.Kind[node] == draw.Group && len(all) > 0:
 		return all[:1]
 	default:

@@ -13,10 +13,8 @@ import (
 )
 
 const (
-	// logCost is the time between two looks at logs that each stream of the server adds, when there are many.
-	logCost = 2 * time.Millisecond
-	// mostEntries is how many entries are told at a time to all listeners of a log together, but for leastEntries to each: of more
-	// than that the last are told, and how many are left out.
+	// mostEntries is how many entries of logs are told at a time to all streams of the server together, but for leastEntries to each:
+	// of more than that the last are told, and how many are left out.
 	mostEntries  = 50_000
 	leastEntries = 10
 )
@@ -33,7 +31,7 @@ type logFeed struct {
 	feed[*logWanted]
 	of     logOf
 	users  int // with the mutex of feeds held
-	server *Server
+	feeds  *feeds
 	handle *job.Handle
 	log    *job.LogReader // of the first listener
 	info   *job.Info      // as it was read last; all know its status
@@ -51,7 +49,7 @@ func (s *session) logFeed(h *job.Handle, below bool, r *job.LogReader) *logFeed 
 	of := logOf{s.store, h.ID(), fmt.Sprint(below, r.Trees())}
 	f := s.feeds.logs[of]
 	if f == nil {
-		f = &logFeed{of: of, server: s.Server, handle: h}
+		f = &logFeed{of: of, feeds: &s.feeds, handle: h}
 		f.read = f.step
 		if s.feeds.logs == nil {
 			s.feeds.logs = map[logOf]*logFeed{}
@@ -59,7 +57,6 @@ func (s *session) logFeed(h *job.Handle, below bool, r *job.LogReader) *logFeed 
 		s.feeds.logs[of] = f
 	}
 	f.users++
-	s.following.Add(1)
 	return f
 }
 
@@ -67,7 +64,6 @@ func (s *session) logFeed(h *job.Handle, below bool, r *job.LogReader) *logFeed 
 func (f *feeds) release(one *logFeed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	one.server.following.Add(-1)
 	if one.users--; one.users == 0 {
 		delete(f.logs, one.of)
 	}
@@ -83,7 +79,7 @@ const mostReads = 4
 func (f *logFeed) enter(ctx context.Context, feeds *feeds, r *job.LogReader) ([]byte, *listener[*logWanted], error) {
 	var begun bytes.Buffer
 	read := func() error {
-		batch, err := readLog(ctx, r)
+		batch, err := readLog(ctx, r, 0)
 		begun.Write(batch.events(0, nil))
 		return err
 	}
@@ -125,8 +121,14 @@ type logBatch struct {
 	missed  int64
 }
 
-func readLog(ctx context.Context, r *job.LogReader) (b logBatch, err error) {
-	if b.entries, err = r.Next(ctx); err != nil {
+// readLog reads what is new, or with most at least the last so many of each tree.
+func readLog(ctx context.Context, r *job.LogReader, most int) (b logBatch, err error) {
+	if most > 0 {
+		b.entries, err = r.NextLast(ctx, most)
+	} else {
+		b.entries, err = r.Next(ctx)
+	}
+	if err != nil {
 		return b, err
 	}
 	b.missed = r.Missed()
@@ -164,7 +166,7 @@ func (b *logBatch) events(most int, read *job.LogReader) []byte {
 
 // step tells all listeners what is new. A store that does not answer is asked again with the next step.
 func (f *logFeed) step(ctx context.Context) time.Duration {
-	wait := pace(int(f.server.following.Load()), logCost)
+	wait := f.feeds.pace(0)
 	info, err := f.handle.Info(ctx)
 	if errors.Is(err, job.ErrNotFound) {
 		f.gone()
@@ -173,7 +175,8 @@ func (f *logFeed) step(ctx context.Context) time.Duration {
 	if err != nil {
 		return wait
 	}
-	batch, err := readLog(ctx, f.log)
+	most := max(leastEntries, mostEntries/max(int(f.feeds.streams.Load()), 1))
+	batch, err := readLog(ctx, f.log, most)
 	if err != nil {
 		return wait
 	}
@@ -182,7 +185,6 @@ func (f *logFeed) step(ctx context.Context) time.Duration {
 		_ = putEvent(&status, f.log.Position(), "status", JobOf(info)) // it always can be
 	}
 	f.info = info
-	most := max(leastEntries, mostEntries/max(len(f.listeners), 1))
 	events := slices.Concat(batch.events(most, nil), status.Bytes())
 	for l := range f.listeners {
 		mine := events

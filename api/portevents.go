@@ -91,6 +91,7 @@ type portWanted struct {
 type portFeed struct {
 	feed[*portWanted]
 	store *redisstore.Store
+	feeds *feeds
 }
 
 // portFeed returns the feed of the session's store.
@@ -99,7 +100,7 @@ func (s *session) portFeed() *portFeed {
 	defer s.feeds.mu.Unlock()
 	f := s.feeds.ports[s.store]
 	if f == nil {
-		f = &portFeed{store: s.store}
+		f = &portFeed{store: s.store, feeds: &s.feeds}
 		f.read = f.step
 		if s.feeds.ports == nil {
 			s.feeds.ports = map[*redisstore.Store]*portFeed{}
@@ -119,7 +120,7 @@ func (f *portFeed) step(ctx context.Context) time.Duration {
 			ids = append(ids, l.wants.job)
 		}
 	}
-	wait := pace(len(ids), portCost)
+	wait := f.feeds.pace(time.Duration(len(ids)) * portCost)
 	infos, err := f.store.Infos(ctx, ids)
 	if err != nil {
 		return wait

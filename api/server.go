@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -86,25 +85,24 @@ const DefaultMaxPending = 100_000
 // Server is the HTTP API of a namespace. It holds no state of jobs: any number of servers may
 // serve one namespace. It is safe for concurrent use.
 type Server struct {
-	cfg       Config
-	panics    *slog.Logger // what should not happen is told though no requests are
-	mux       *http.ServeMux
-	api       huma.API
-	handler   http.Handler
-	tenants   tenants
-	rates     rates
-	leasing   leasing
-	watched   watched
-	writers   writers
-	feeds     feeds
-	following atomic.Int64 // streams of logs
-	routes    []route
-	lines     map[string]bool // patterns of operations that take a value a line
-	raw       map[string]bool // patterns of operations that take text
-	signed    map[string]bool // patterns of operations that take a signature in place of a token
-	journals  journals
-	closing   chan struct{}
-	serving   sync.WaitGroup // connections that are not of HTTP
+	cfg      Config
+	panics   *slog.Logger // what should not happen is told though no requests are
+	mux      *http.ServeMux
+	api      huma.API
+	handler  http.Handler
+	tenants  tenants
+	rates    rates
+	leasing  leasing
+	watched  watched
+	writers  writers
+	feeds    feeds
+	routes   []route
+	lines    map[string]bool // patterns of operations that take a value a line
+	raw      map[string]bool // patterns of operations that take text
+	signed   map[string]bool // patterns of operations that take a signature in place of a token
+	journals journals
+	closing  chan struct{}
+	serving  sync.WaitGroup // connections that are not of HTTP
 }
 
 // route is one operation, for tests that try all of them.

@@ -16,12 +16,9 @@ import (
 const (
 	eventsEvery = 250 * time.Millisecond
 	aliveEvery  = 15 * time.Second
+	// streamCost is the time between two looks that each open stream adds, when there are many: each of them may be sent something.
+	streamCost = 2 * time.Millisecond
 )
-
-// pace is how often streams look for events that cost each of n a time of its own.
-func pace(n int, each time.Duration) time.Duration {
-	return max(eventsEvery, time.Duration(n)*each)
-}
 
 // sse is a stream of server-sent events.
 type sse struct {
@@ -44,6 +41,8 @@ func (s *session) streaming(fn func(ctx context.Context, out *sse)) *huma.Stream
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(http.StatusOK)
+		s.feeds.streams.Add(1)
+		defer s.feeds.streams.Add(-1)
 		out := &sse{session: s, w: w, control: http.NewResponseController(w), sent: time.Now(), seen: time.Now()}
 		if out.control.Flush() == nil { // there may be no event for long
 			fn(ctx, out)

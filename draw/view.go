@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
 )
 
 // SpawnPort is what both ends of a wire are called that leads from a job to children that its runs spawned. No port of
@@ -42,6 +43,25 @@ func (v View) Jobs(tree []*job.Info) (Picture, map[string][]*job.Info) {
 		}
 	}
 	return p, members
+}
+
+// Stand is the status and the note of a node that stands for some jobs, as Jobs returns them: of a folded subgraph those of the
+// graph. Of a node that stands for none it is empty.
+func Stand(all []*job.Info) (statemachine.Status, string) {
+	if len(all) == 0 {
+		return "", ""
+	}
+	within := make(map[job.ID]bool, len(all))
+	for _, i := range all {
+		within[i.ID] = true
+	}
+	actors := make([]*actor, 0, len(all))
+	for _, i := range all {
+		if !within[i.Parent] {
+			actors = append(actors, &actor{status: i.Status, reason: i.Reason})
+		}
+	}
+	return status(actors), note(actors)
 }
 
 // spawning is a job and a type of children that its runs spawned.

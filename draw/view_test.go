@@ -48,6 +48,11 @@ func TestSpawnedChildrenFold(t *testing.T) {
 			if len(p.Edges) != len(c.nodes)-1 {
 				t.Errorf("%d wires to %d boxes", len(p.Edges), len(c.nodes)-1)
 			}
+			for _, n := range p.Nodes {
+				if status, note := draw.Stand(members[n.ID]); status != n.Status || note != n.Note {
+					t.Errorf("%s stands for %s %q, and is drawn as %s %q", n.ID, status, note, n.Status, n.Note)
+				}
+			}
 			jobs := 0
 			for _, all := range members {
 				jobs += len(all)

@@ -12,7 +12,7 @@ func some(s lab.Size) (name string, n, rows int) {
 func Cases() []lab.Case {
 	usual, quiet := tuned{}, tuned{noLog: true}
 	noLog, notPure, each := System+" no log", System+" not pure", System+" commit each"
-	traced, all, synced, cluster := System+" traced 1 %", System+" traced", System+" aof everysec", System+" cluster"
+	traced, all, watched, synced, cluster := System+" traced 1 %", System+" traced", System+" watched", System+" aof everysec", System+" cluster"
 	return []lab.Case{
 		{Workload: "chain", System: System, Run: chain(usual)},
 		{Workload: "chain", System: noLog, Run: chain(quiet)},
@@ -23,6 +23,7 @@ func Cases() []lab.Case {
 		{Workload: "stream", System: each, Run: stream(some, tuned{commitEach: true})},
 		{Workload: "stream", System: traced, Run: tracedStream(0.01)},
 		{Workload: "stream", System: all, Run: tracedStream(1)},
+		{Workload: "stream", System: watched, Run: watchedStream},
 		{Workload: "stream", System: synced, Fsync: "everysec", Run: stream(lab.Size.Rows, usual)},
 		{Workload: "stream", System: cluster, Cluster: true, Run: stream(lab.Size.Rows, usual)},
 		{Workload: "single", System: System, Run: stream(lab.Size.Row, usual)},
