@@ -92,12 +92,16 @@ func (r *treeReader) catchUp(ctx context.Context) (out reading, ok bool, err err
 func (r *treeReader) take(ids []job.ID, infos []*job.Info) (out reading, ok bool) {
 	gone := make(map[job.ID]bool, len(ids))
 	for _, id := range ids {
-		_, gone[id] = r.at[id]
+		if _, known := r.at[id]; known {
+			gone[id] = true
+		}
 	}
 	out.alike = true
 	added := false
+	slices.SortFunc(infos, byNumber) // parents before their children
 	for _, i := range infos {
 		delete(gone, i.ID)
+		i.Woke = 0 // as in a whole tree
 		n, known := r.at[i.ID]
 		_, above := r.at[i.Parent]
 		switch {
@@ -111,28 +115,24 @@ func (r *treeReader) take(ids []job.ID, infos []*job.Info) (out reading, ok bool
 			r.at[i.ID], r.tree, added = len(r.tree), append(r.tree, i), true
 		}
 	}
-	removed := 0
-	for _, was := range gone {
-		if was {
-			removed++
-		}
-	}
 	if gone[r.tree[0].ID] {
 		return out, false
 	}
-	if removed > 0 {
+	if len(gone) > 0 {
 		r.tree = slices.DeleteFunc(r.tree, func(i *job.Info) bool { return gone[i.ID] })
 	}
 	if added {
-		slices.SortStableFunc(r.tree[1:], func(a, b *job.Info) int { return a.ID.Number() - b.ID.Number() })
+		slices.SortFunc(r.tree[1:], byNumber)
 	}
-	if added || removed > 0 {
+	if added || len(gone) > 0 {
 		out.alike = false
 		r.index()
 	}
 	out.tree = r.tree
 	return out, true
 }
+
+func byNumber(a, b *job.Info) int { return a.ID.Number() - b.ID.Number() }
 
 // alike tells whether a job is drawn in the same place as before, with the same wires.
 func alike(a, b *job.Info) bool {
