@@ -49,7 +49,7 @@ func (s *Server) changeOperations() {
 		if err != nil {
 			return nil, err
 		}
-		filter.All = filter.All || filter.Name != "" // as it includes it
+		filter.All = filter.All || filter.Name != "" || filter.Blocked // as they include it
 		feed := s.jobFeed(filter.All)
 		want := jobsWanted{string(key), &filter}
 		since, known := redisstore.Place{}, in.Last != ""

@@ -80,6 +80,7 @@ type JobFilter struct {
 	State         []string  `query:"state" doc:"keys that the state of the job has, with commas between them: all of these"`
 	SequentialKey string    `query:"sequential_key" doc:"of the job's tree"`
 	UniqueKey     string    `query:"unique_key" doc:"of a root"`
+	Blocked       bool      `query:"blocked" doc:"jobs that wait because a port that they wrote to is full; it includes all"`
 	Since         time.Time `query:"since" doc:"created then, or later"`
 	Until         time.Time `query:"until" doc:"created before"`
 	All           bool      `query:"all" doc:"jobs below others, too"`
@@ -88,7 +89,7 @@ type JobFilter struct {
 func (q *JobFilter) filter() (job.Filter, error) {
 	f := job.Filter{
 		Type: q.Type, Queue: q.Queue, Alias: q.Alias, Path: q.Path, Name: q.Name, StateKeys: q.State,
-		SequentialKey: q.SequentialKey, UniqueKey: q.UniqueKey, Since: q.Since, Until: q.Until, All: q.All, Labels: map[string]string{},
+		SequentialKey: q.SequentialKey, UniqueKey: q.UniqueKey, Blocked: q.Blocked, Since: q.Since, Until: q.Until, All: q.All, Labels: map[string]string{},
 	}
 	statuses := statemachine.Statuses()
 	for _, text := range q.Status {

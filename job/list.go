@@ -37,6 +37,8 @@ type Filter struct {
 	StateKeys []string
 	// SequentialKey and UniqueKey are those of the job's tree, see the functions of these names. Only a root has a unique key.
 	SequentialKey, UniqueKey string
+	// Blocked is for jobs that wait because a port that they wrote to is full. It includes All.
+	Blocked bool
 	// Since and Until limit when the job was created: not before, and before. A job without
 	// parent was created when its ID was made.
 	Since, Until time.Time
@@ -178,7 +180,7 @@ func (f *Filter) Match(i *Info) bool {
 	if i.Parent != "" && !f.All || i.Status == "" || f.Name != "" && !MatchName(f.Name, i.Name) {
 		return false
 	}
-	if len(f.Status) > 0 && !slices.Contains(f.Status, i.Status) {
+	if len(f.Status) > 0 && !slices.Contains(f.Status, i.Status) || f.Blocked && !i.Blocked {
 		return false
 	}
 	if f.Type != "" && i.Type != f.Type || f.Queue != "" && i.Queue != f.Queue {
@@ -259,7 +261,7 @@ func (c *Client) filter(ctx context.Context, f Filter) (Filter, error) {
 	if err := f.Validate(); err != nil {
 		return f, err
 	}
-	f.All = f.All || f.Path != "" || f.Name != "" || f.Below != ""
+	f.All = f.All || f.Path != "" || f.Name != "" || f.Below != "" || f.Blocked
 	if f.Path == "" || f.Below != "" {
 		return f, nil
 	}

@@ -35,6 +35,21 @@ func (e *env) takes(id job.ID, n int) {
 	e.commit(d)
 }
 
+// blockedOnes checks which jobs a list of the blocked ones has, and their number.
+func (e *env) blockedOnes(want ...job.ID) {
+	e.Helper()
+	f := job.Filter{Blocked: true, All: true}
+	var got []job.ID
+	for i, err := range e.store.Jobs(e.Context(), f) {
+		e.ok(err)
+		got = append(got, i.ID)
+	}
+	count, err := e.store.Count(e.Context(), f)
+	e.ok(err)
+	e.equal("the blocked jobs", got, want)
+	e.equal("their number", count, len(want))
+}
+
 // A producer whose consumer is full rests, whatever wakes it, and goes on when there is room.
 func TestFullPortRestsItsProducer(t *testing.T) {
 	each(t, func(e *env) {
@@ -50,6 +65,7 @@ func TestFullPortRestsItsProducer(t *testing.T) {
 		if !info.Blocked || info.Reason != "full: port in of job "+string(consumer) {
 			e.Errorf("blocked %v, reason %q", info.Blocked, info.Reason)
 		}
+		e.blockedOnes(root)
 		e.write(root, "ask", "1")
 		e.is(statemachine.Suspended, root)
 
@@ -69,6 +85,7 @@ func TestFullPortRestsItsProducer(t *testing.T) {
 		e.is(statemachine.Queued, root)
 		info = e.info(root)
 		e.equal("blocked and why", []any{info.Blocked, info.Reason}, []any{false, ""})
+		e.blockedOnes()
 		e.equal("due", e.rdb.ZScore(e.Context(), e.due(root), "!full "+string(root)+" "+string(consumer)+" in").Err(), redis.Nil)
 	})
 }

@@ -269,6 +269,9 @@ func (s *Store) briefs(ctx context.Context, ids []job.ID, f *job.Filter) ([]*job
 	if f.UniqueKey != "" {
 		fields = append(fields, "unique")
 	}
+	if f.Blocked {
+		fields = append(fields, "blocked")
+	}
 	cmds := make([]*redis.SliceCmd, len(ids))
 	states := make([]*redis.BoolCmd, 0, len(ids)*len(f.StateKeys))
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {

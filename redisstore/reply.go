@@ -375,6 +375,8 @@ func (d *decoder) brief(id job.ID, fields []string, values []any) *job.Info {
 			i.SequentialKey = text(n)
 		case "unique":
 			i.UniqueKey = uniqueKey(text(n))
+		case "blocked":
+			i.Blocked = text(n) > "0"
 		}
 	}
 	if i.Joining = text(4) == "1"; i.Joining {

@@ -27,11 +27,12 @@ type filterFlags struct {
 	sequential   string
 	unique       string
 	older, newer ageFlag
+	blocked      bool
 	all          bool
 }
 
 // filters are the names of those flags of which a command needs one to act on many jobs.
-var filters = []string{"status", "type", "queue", "label", "alias", "path", "name", "state", "sequential-key", "unique-key", "older", "newer"}
+var filters = []string{"status", "type", "queue", "label", "alias", "path", "name", "state", "sequential-key", "unique-key", "blocked", "older", "newer"}
 
 func (f *filterFlags) flags(s *settings, c *cobra.Command) {
 	flags := c.Flags()
@@ -45,6 +46,7 @@ func (f *filterFlags) flags(s *settings, c *cobra.Command) {
 	flags.StringArrayVar(&f.states, "state", nil, "jobs whose state has this `KEY`; repeated: all of them")
 	flags.StringVar(&f.sequential, "sequential-key", "", "jobs of trees with this `KEY`")
 	flags.StringVar(&f.unique, "unique-key", "", "the job with this `KEY`, and those that had it before and are kept")
+	flags.BoolVar(&f.blocked, "blocked", false, "jobs that wait because a port that they wrote to is full")
 	flags.Var(&f.older, "older", "jobs created more than this time `AGO`: 90s, 5m, 2h, 3d")
 	flags.Var(&f.newer, "newer", "jobs created less than this time `AGO`")
 	flags.BoolVar(&f.all, "all", false, "jobs below others, too")
@@ -91,7 +93,7 @@ func (f *filterFlags) filter(c *cobra.Command) (job.Filter, error) {
 		}
 	}
 	out := job.Filter{
-		Type: f.typ, Queue: f.queue, Alias: f.alias, Path: f.path, Name: f.name, StateKeys: f.states, SequentialKey: f.sequential, UniqueKey: f.unique, All: f.all, Labels: map[string]string{},
+		Type: f.typ, Queue: f.queue, Alias: f.alias, Path: f.path, Name: f.name, StateKeys: f.states, SequentialKey: f.sequential, UniqueKey: f.unique, Blocked: f.blocked, All: f.all, Labels: map[string]string{},
 	}
 	for _, text := range f.status {
 		if err := known("status", text, texts(statemachine.Statuses())); err != nil {

@@ -85,6 +85,14 @@ test('find why a job waits', () => on('#/', async page => {
   await until('it says that it waits for the bank', async () => /pay\/(check|bank)/.test(await page.locator('.why').textContent()))
 }))
 
+test('list the blocked jobs', () => on('#/jobs?blocked=true', async page => {
+  await page.locator('.grid-row', { hasText: 'orders' }).getByText(/port \S+ of .* is full/).waitFor()
+  const all = (await world.api('GET', 'jobs?all=true&limit=1000')).jobs
+  const listed = (await world.api('GET', 'jobs?blocked=true&limit=1000')).jobs
+  assert.ok(listed.length > 0 && listed.length < all.length, `${listed.length} of ${all.length}`)
+  for (const j of listed) assert.match(j.reason, /^full: port/)
+}))
+
 test('retry failed ones in bulk, with a preview', async () => {
   await failing('bad-1')
   await failing('bad-2')

@@ -100,9 +100,12 @@ export function Problem({ text }: { text: string }): ReactNode {
   return text ? <p className="error" role="alert">{text}</p> : null
 }
 
+/** The port that is full, and its job, of the reason of a job that is blocked. */
+export const fullPort = (reason: string): string[] => /^full: port (\S+) of job (\S+)$/.exec(reason)?.slice(1) ?? []
+
 /** Why a job is blocked: the port that is full, and a way to whose it is. Names are those of jobs that are known. */
 export function Reason({ text, names }: { text: string; names: Map<string, string> }): ReactNode {
-  const [, port, id] = /^full: port (\S+) of job (\S+)$/.exec(text) ?? []
+  const [port, id] = fullPort(text)
   return port && id ? <>port <bdi>{port}</bdi> of <JobLink id={id} name={names.get(id) ?? shortId(id)} /> is full</> : <Words text={text} />
 }
 

@@ -1,13 +1,13 @@
 import type { ReactNode } from 'react'
 import { isIdle, num, span } from '../format'
-import { JobLink, Reason, Status, Words } from '../parts/basics'
+import { fullPort, JobLink, Reason, Status, Words } from '../parts/basics'
 import { link } from '../route'
 import type { DeadLetters, Job, JobPage, Queue, Stats } from '../types'
 
 /** Something that needs somebody: what it is, why, and where one click leads. */
 export interface Cause { key: string; kind: string; what: ReactNode; why: ReactNode; to: string; verb: string }
 
-export interface Found { stats: Stats; failed: JobPage | null; retrying: JobPage | null; suspended: JobPage | null; dead: DeadLetters | null }
+export interface Found { stats: Stats; failed: JobPage | null; retrying: JobPage | null; blocked: JobPage | null; trees: JobPage | null; dead: DeadLetters | null }
 
 const nameOf = (j: Job): string => j.aliases?.[0] ?? j.name ?? j.type
 /** In lists no more than these of each kind: the rest is behind the last one. */
@@ -31,18 +31,23 @@ function poisoned(page: JobPage | null): Cause[] {
   }))
 }
 
-/** Suspended jobs that would go on if another one did. */
-function blocked(page: JobPage | null): Cause[] {
-  const all = (page?.jobs ?? []).filter(j => !isIdle(j.status, j.reason) && j.parent)
-  const names = new Map(page?.jobs.map(j => [j.id, nameOf(j)]))
-  return all.slice(0, most).map(j => ({
+/** The jobs whose full ports block others. */
+export const ownersOf = (page: JobPage | null): string[] => (page?.jobs ?? []).flatMap(j => fullPort(j.reason ?? '').slice(1))
+
+/** Jobs that wait because a port that they fill is full. */
+function blockedJobs(page: JobPage | null, named: (id: string) => string): Cause[] {
+  const all = page?.jobs ?? []
+  const names = new Map(ownersOf(page).map(id => [id, named(id)]))
+  const list = all.slice(0, most).map((j): Cause => ({
     key: `b ${j.id}`, kind: 'blocked', what: <><span className="status s-suspended">ǁ blocked</span> <JobLink id={j.id} name={nameOf(j)} /></>, why: <Reason text={j.reason ?? ''} names={names} />, to: link('job', j.id), verb: 'See why',
   }))
+  if (all.length > most || page?.next) list.push({ key: 'b more', kind: 'blocked', what: 'More blocked jobs', why: 'each waits until a port that it fills is read from', to: link('jobs', '', { blocked: 'true' }), verb: 'See all' })
+  return list
 }
 
 /** Trees that are slowed down by a limit of rates: their reason names the job. */
 function throttled(page: JobPage | null): Cause[] {
-  return (page?.jobs ?? []).filter(j => !isIdle(j.status, j.reason) && !j.parent).slice(0, most).map(j => ({
+  return (page?.jobs ?? []).filter(j => !isIdle(j.status, j.reason)).slice(0, most).map(j => ({
     key: `t ${j.id}`, kind: 'throttled', what: <><span className="status s-suspended">◔ throttled</span> <JobLink id={j.id} name={nameOf(j)} tree /></>, why: <Words text={j.reason ?? ''} />, to: link('tree', j.id), verb: 'See where',
   }))
 }
@@ -61,7 +66,7 @@ function lateQueues(queues: Queue[]): Cause[] {
 }
 
 /** What needs somebody, the worst first; each leads to its cause. */
-export function causes({ stats, failed, retrying, suspended, dead }: Found, named: (id: string) => string): Cause[] {
+export function causes({ stats, failed, retrying, blocked, trees, dead }: Found, named: (id: string) => string): Cause[] {
   const all: Cause[] = []
   if (stats.engines.length === 0) {
     all.push({ key: 'engines', kind: 'engines', what: 'No worker is alive', why: <>nothing runs until one is: <code>weir worker</code>, or <code>weir serve</code> without <code>--no-engine</code></>, to: link('queues'), verb: 'See queues' })
@@ -72,7 +77,7 @@ export function causes({ stats, failed, retrying, suspended, dead }: Found, name
     all.push({ key: `d ${l.in.job} ${l.id}`, kind: 'dead', what: <>Dead letter of <JobLink id={l.job} name={named(l.job)} /></>, why: <bdi>{l.error}</bdi>, to: link('dead', '', { job: l.in.job }), verb: 'Look at it' })
   }
   if (letters.length > most) all.push({ key: 'd more', kind: 'dead', what: 'More dead letters', why: 'requeue or discard them together', to: link('dead'), verb: 'See all' })
-  all.push(...lateQueues(stats.queues), ...blocked(suspended), ...throttled(suspended))
+  all.push(...lateQueues(stats.queues), ...blockedJobs(blocked, named), ...throttled(trees))
   if (stats.overdue > 0) all.push({ key: 'overdue', kind: 'late', what: `${num(stats.overdue)} timers are late`, why: 'the sweeper of a worker fires them: is one alive?', to: link('queues'), verb: 'See queues' })
   return all
 }

@@ -32,7 +32,7 @@ function searchFilter(text: string): [string, string] | null {
 /** The filters of the URL, as the API takes them. */
 export function filterOf(route: Route): string {
   const q = new URLSearchParams()
-  for (const name of ['status', 'type', 'queue', 'label', 'alias', 'path', 'name', 'all', 'since', 'until']) {
+  for (const name of ['status', 'type', 'queue', 'label', 'alias', 'path', 'name', 'blocked', 'all', 'since', 'until']) {
     const value = route.query.get(name)
     if (value) q.set(name, value)
   }
@@ -49,7 +49,7 @@ function Views({ route }: { route: Route }): ReactNode {
   const here = new URLSearchParams([...route.query].filter(([, v]) => v !== '')).toString()
   const [naming, setNaming] = useState('')
   const [open, setOpen] = useState(false)
-  const builtIn: [string, string][] = [['Trees', ''], ['Failed', 'status=failed&all=true'], ['Suspended', 'status=suspended&all=true'], ['Running', 'status=running&all=true'], ['Ran last', 'order=-ran&all=true']]
+  const builtIn: [string, string][] = [['Trees', ''], ['Failed', 'status=failed&all=true'], ['Suspended', 'status=suspended&all=true'], ['Blocked', 'blocked=true'], ['Running', 'status=running&all=true'], ['Ran last', 'order=-ran&all=true']]
   const known = [...builtIn, ...views.map(v => [v.name, v.query] as [string, string])]
   const is = (query: string): boolean => new URLSearchParams(query).toString() === here
   return (

@@ -5,7 +5,7 @@ import type { Line } from '../parts/chart'
 import { Empty, JobLink, Problem, Sparkline, Status, Time } from '../parts/basics'
 import { link } from '../route'
 import type { Activity, DeadLetters, JobPage, Stats } from '../types'
-import { causes } from './attention'
+import { causes, ownersOf } from './attention'
 import { useNames } from './run'
 
 const Chart = lazy(() => import('../parts/chart'))
@@ -93,14 +93,15 @@ export function Overview(): ReactNode {
   const s = stats.data
   const failed = usePoll<JobPage>(s && s.failed > 0 ? 'v1/jobs?status=failed&all=true&limit=5' : null, 3000)
   const retrying = usePoll<JobPage>('v1/jobs?status=scheduled,queued&all=true&limit=50', 4000)
-  const suspended = usePoll<JobPage>('v1/jobs?status=suspended&all=true&limit=100', 4000)
+  const blocked = usePoll<JobPage>('v1/jobs?blocked=true&limit=5', 4000)
+  const trees = usePoll<JobPage>('v1/jobs?status=suspended&limit=100', 4000)
   const dead = usePoll<DeadLetters>('v1/dead?limit=5', 5000)
   const count = usePoll<{ count: number }>('v1/count?status=suspended&all=true', 10_000)
   const newest = usePoll<JobPage>('v1/jobs?limit=8&order=-ran', 3000)
   const { mayAct } = useWho()
-  const named = useNames(dead.data?.letters.map(l => l.job) ?? [])
+  const named = useNames([...dead.data?.letters.map(l => l.job) ?? [], ...ownersOf(blocked.data)])
   if (!s) return <div className="view"><h1>Overview</h1><Problem text={stats.error} />{!stats.error && <p className="faint">Loading…</p>}</div>
-  const attention = causes({ stats: s, failed: failed.data, retrying: retrying.data, suspended: suspended.data, dead: dead.data }, named)
+  const attention = causes({ stats: s, failed: failed.data, retrying: retrying.data, blocked: blocked.data, trees: trees.data, dead: dead.data }, named)
   const ready = s.queues.reduce((n, q) => n + q.pending, 0)
   const slots = s.engines.reduce((n, e) => n + e.concurrency, 0)
   return (
