@@ -53,7 +53,8 @@ export function line(v: unknown): string {
 /** Whether a job merely sleeps until something comes: it is suspended, and nothing holds it up. A reason that begins with × counts children. */
 export const isIdle = (status: string, reason?: string | null): boolean => status === 'suspended' && !(reason && !/^(idle\b|\u00d7)/.test(reason))
 
-export const shortId = (id: string): string => id.length > 14 ? `${id.slice(0, 8)}…` : id
+/** An ID, cut so that it still differs from others and commands take it: its time and some chance, and the number in its tree. */
+export const shortId = (id: string): string => id.replace(/^([0-9a-f-]{18})[0-9a-f-]+/, '$1')
 
 /** A duration in seconds, as short as it can be told. */
 export function secs(s: number): string {
