@@ -87,10 +87,10 @@ chaos-soak: redis ## Load Weir at 70 % of its peak, and see whether anything gro
 	$(GO) build -C chaos -tags failpoints -o ../bin/chaos .
 	bin/chaos -soak -seconds $(SECONDS) -workers 2 $(CHAOS)
 
-.PHONY: chaos-sabotage
-chaos-sabotage: redis ## Break Weir itself in each of the known ways: the rig must notice all of them
-	$(GO) build -C chaos -tags failpoints,sabotage -o ../bin/chaos-sabotage .
-	bin/chaos-sabotage -sabotage -seconds 25 -patience 30s $(if $(SEED),-seed $(SEED)) $(CHAOS)
+.PHONY: chaos-mutation
+chaos-mutation: redis ## Break Weir itself in each of the known ways: the rig must notice all of them
+	$(GO) build -C chaos -tags failpoints,mutation -o ../bin/chaos-mutation .
+	bin/chaos-mutation -mutation -seconds 25 -patience 30s $(if $(SEED),-seed $(SEED)) $(CHAOS)
 
 .PHONY: fuzz
 fuzz: redis ## Run each fuzz target for FUZZTIME (10s)

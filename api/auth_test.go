@@ -49,7 +49,7 @@ func TestRoles(t *testing.T) {
 	for _, r := range s.api.Routes() {
 		path := fill.Replace(r.Path)
 		if r.Path == "/v1/events/jobs" {
-			path += "?alias=a" // which is refused: else it would answer for ever
+			path += "?alias=a" // which is refused: else it would answer indefinitely
 		}
 		s.token = ""
 		a := s.ask(r.Method, path, `{}`)

@@ -158,7 +158,7 @@ type jobBatch struct {
 	next  redisstore.Place
 }
 
-// readFrom reads what has changed since, for so many listeners.
+// readFrom reads what has changed since, for that many listeners.
 func (f *jobFeed) readFrom(ctx context.Context, place redisstore.Place, listeners int) (b jobBatch, err error) {
 	most := max(leastChanges, min(mostChanges, mostTold/max(listeners, 1)))
 	changes, err := f.of.store.Changes(ctx, f.of.all, place, most+1)

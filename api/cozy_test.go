@@ -205,7 +205,7 @@ func TestC35Enqueue(t *testing.T) {
 			info.Options.Timeout != time.Minute || info.Options.Backoff != 10*time.Second || info.Options.MaxBackoff != 10*time.Second {
 			t.Errorf("options %+v, %v", info.Options, err)
 		}
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 		done := s.job(j.ID).Data
 		if a := done.Attributes; a.State != "done" || a.TryCount != 1 || string(a.Output["sent"][0]) != `"sent to me"` || a.StartedAt == nil || done.Rev == j.Rev || !bytes.Equal(a.Options.Arguments, want.Arguments) {
 			t.Errorf("done: %+v", done)
@@ -240,7 +240,7 @@ func TestC37UnknownJob(t *testing.T) {
 	// One that has finished is done while it is kept, and then not found.
 	s.ask("PUT", "/v1/retention", `{"ended":"1h"}`).is(http.StatusOK, nil)
 	j := s.enqueue(`{}`)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := s.job(j.Data.ID).Data.Attributes; got.State != "done" || string(got.Options.Arguments) != `{}` {
 		t.Errorf("%+v", got)
 	}
@@ -272,7 +272,7 @@ func TestC38Pages(t *testing.T) {
 			t.Errorf("%s: %d jobs on %d pages", first, len(got), n)
 		}
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	var page manyJobs
 	if s.cozy("GET", "/jobs/queue", nil).is(http.StatusOK, &page); len(page.Data) != 0 || page.Links.Next != "" {
 		t.Errorf("finished jobs are queued: %+v", page)
@@ -399,7 +399,7 @@ func TestC24Webhooks(t *testing.T) {
 		l := s.launcher(`{"type":"@webhook","limits":{"debounce":"10s","payload":"` + payload + `"},"options":{"arguments":{}}}`).Data
 		for n := range 3 {
 			s.cozy("POST", "/jobs/webhooks/"+string(l.ID), fmt.Sprintf(`{"to":%d}`, n+1)).is(http.StatusNoContent, nil)
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			e.Advance(time.Second)
 		}
 		e.Advance(time.Minute)
@@ -453,7 +453,7 @@ func TestC30Timeout(t *testing.T) {
 func TestC31RetryDelay(t *testing.T) {
 	s, e := still(t, nil)
 	j := s.enqueue(`{"retry_delay":10,"arguments":{"fail":true}}`).Data
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	for n, want := range []int{1, 1, 2, 2, 3, 3} {
 		got := s.job(j.ID).Data.Attributes
 		if state := map[bool]string{true: "queued", false: "errored"}[want < 3]; got.TryCount != want || got.State != state || !got.StartedAt.Equal(weirtest.Epoch) {
@@ -515,7 +515,7 @@ func TestC42Parallel(t *testing.T) {
 			for range 5 {
 				s.cozy("POST", "/jobs/webhooks/"+string(l.ID), `{"hold":true}`).is(http.StatusNoContent, nil)
 			}
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			ended := 0
 			for {
 				var jobs manyJobs
@@ -529,7 +529,7 @@ func TestC42Parallel(t *testing.T) {
 				}
 				ended++
 				e.Feed(e.Client().At(running[0].ID), "go", "on")
-				e.RunUntilQuiet()
+				e.RunUntilIdle()
 			}
 			var one oneLauncher
 			s.cozy("GET", l.Links.Self, nil).is(http.StatusOK, &one)
@@ -546,7 +546,7 @@ func TestC45Limit(t *testing.T) {
 	for n := range 60 {
 		s.cozy("POST", "/jobs/webhooks/"+string(l.ID), fmt.Sprint(`{"n":`, n, `}`)).is(http.StatusNoContent, nil)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	path := l.Links.Self + "/jobs?Limit="
 	for limit, want := range map[string]int{"0": 50, "51": 50, "-1": 50, "50": 50, "7": 7, "": 50} {
 		var jobs manyJobs

@@ -121,7 +121,7 @@ type logBatch struct {
 	missed  int64
 }
 
-// readLog reads what is new, or with most at least the last so many of each tree.
+// readLog reads what is new, or with most at least the last that many of each tree.
 func readLog(ctx context.Context, r *job.LogReader, most int) (b logBatch, err error) {
 	if most > 0 {
 		b.entries, err = r.NextLast(ctx, most)

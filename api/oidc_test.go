@@ -63,7 +63,7 @@ func TestIssuedRoles(t *testing.T) {
 	for _, r := range s.api.Routes() {
 		path := fill.Replace(r.Path)
 		if r.Path == "/v1/events/jobs" {
-			path += "?alias=a" // which is refused: else it would answer for ever
+			path += "?alias=a" // which is refused: else it would answer indefinitely
 		}
 		s.token = s.issued(i, redisstore.TokenAdmin, map[string]any{"aud": "other"})
 		s.ask(r.Method, path, `{}`).refuses(http.StatusUnauthorized, "unauthorized", "audience")

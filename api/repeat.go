@@ -13,12 +13,12 @@ type NewRepeat struct {
 	Missed   string `json:"missed,omitempty" doc:"of times that came while the job could not run: one, skip, all, or the most to take"`
 }
 
-// repetition is what is to be created; nil: no repetition.
-func (r *NewRepeat) repetition() *job.Repetition {
+// repeatRule is what is to be created; nil: no repetition.
+func (r *NewRepeat) repeatRule() *job.RepeatRule {
 	if r == nil {
 		return nil
 	}
-	return &job.Repetition{Schedule: r.Schedule, Zone: r.Zone, Missed: r.Missed}
+	return &job.RepeatRule{Schedule: r.Schedule, Zone: r.Zone, Missed: r.Missed}
 }
 
 // Repeat is how a job repeats.

@@ -289,7 +289,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) *Problem {
 	return nil
 }
 
-// readWhole reads the body of a request, which may have so many bytes.
+// readWhole reads the body of a request, which may have that many bytes.
 func readWhole(w http.ResponseWriter, r *http.Request, most int64) (raw []byte, p *Problem) {
 	var err error
 	if r.ContentLength <= most {

@@ -12,24 +12,24 @@ import (
 
 // Stats are the counters of a namespace.
 type Stats struct {
-	At        time.Time        `json:"at"`
-	Namespace string           `json:"namespace"`
-	Shards    int              `json:"shards"`
-	Roots     int64            `json:"roots" doc:"root jobs"`
-	Failed    int64            `json:"failed" doc:"jobs, those below others too"`
-	Due       int64            `json:"due" doc:"jobs to be looked at later"`
-	Overdue   int64            `json:"overdue" doc:"of these, late ones"`
-	Orders    int64            `json:"orders" doc:"between shards, that are not carried out yet"`
-	Chores    int64            `json:"chores" doc:"background tasks that are left to do"`
-	Aliases   int64            `json:"aliases"`
-	Retained  int64            `json:"retained" doc:"settled trees that are removed later"`
-	Kept      int64            `json:"kept" doc:"settled trees past their retention whose output nobody has read"`
-	Removed   int64            `json:"removed" doc:"trees that were removed after their retention"`
-	Running   int              `json:"running" doc:"runs in progress"`
-	Recent    Rates            `json:"recent" doc:"what runs do now: in the last 10 to 20 seconds"`
-	Activity  []Activity       `json:"activity" doc:"what runs did in each ten seconds of the last 15 minutes in which there were some, the oldest first"`
-	Queues    []Queue          `json:"queues"`
-	Engines   []job.EngineInfo `json:"engines"`
+	At              time.Time        `json:"at"`
+	Namespace       string           `json:"namespace"`
+	Shards          int              `json:"shards"`
+	Roots           int64            `json:"roots" doc:"root jobs"`
+	Failed          int64            `json:"failed" doc:"jobs, those below others too"`
+	Due             int64            `json:"due" doc:"jobs to be looked at later"`
+	Overdue         int64            `json:"overdue" doc:"of these, late ones"`
+	Orders          int64            `json:"orders" doc:"between shards, that are not carried out yet"`
+	BackgroundTasks int64            `json:"chores" doc:"background tasks that are left to do"`
+	Aliases         int64            `json:"aliases"`
+	Retained        int64            `json:"retained" doc:"settled trees that are removed later"`
+	Kept            int64            `json:"kept" doc:"settled trees past their retention whose output nobody has read"`
+	Removed         int64            `json:"removed" doc:"trees that were removed after their retention"`
+	Running         int              `json:"running" doc:"runs in progress"`
+	Recent          Rates            `json:"recent" doc:"what runs do now: in the last 10 to 20 seconds"`
+	Activity        []Activity       `json:"activity" doc:"what runs did in each ten seconds of the last 15 minutes in which there were some, the oldest first"`
+	Queues          []Queue          `json:"queues"`
+	Engines         []job.EngineInfo `json:"engines"`
 }
 
 // Activity is what runs did in a span of time.
@@ -85,7 +85,7 @@ func activitiesOf(all []job.Activity) []Activity {
 func StatsOf(st *redisstore.Stats) Stats {
 	v := Stats{
 		At: st.At, Namespace: st.Namespace, Shards: st.Shards, Roots: st.Roots, Failed: st.Failed, Due: st.Due,
-		Overdue: st.Overdue, Orders: st.Orders, Chores: st.Chores, Aliases: st.Aliases,
+		Overdue: st.Overdue, Orders: st.Orders, BackgroundTasks: st.BackgroundTasks, Aliases: st.Aliases,
 		Retained: st.Retained, Kept: st.Kept, Removed: st.Removed, Queues: QueuesOf(st.Queues), Engines: some(st.Engines),
 	}
 	recent := job.Recent(st.Activity, st.At)

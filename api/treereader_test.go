@@ -15,7 +15,7 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// wide is a graph of so many chains of three jobs, the last of which collects, beside one that starts a job for each message.
+// wide is a graph of that many chains of three jobs, the last of which collects, beside one that starts a job for each message.
 func wide(chains int, more ...string) string {
 	var nodes, edges, inputs []string
 	for n := range chains {

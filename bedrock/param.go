@@ -172,7 +172,7 @@ func (q *Request) whole(name string, least, most int64) (n int64, ok bool, err e
 
 // repeatOf is when a job runs again that is described so.
 func repeatOf(text string, now time.Time) (*job.Repeats, error) {
-	r := job.Repetition{Schedule: text}
+	r := job.RepeatRule{Schedule: text}
 	if tag, _, ok := strings.Cut(text, ":"); ok && schedule.Kind(tag) != schedule.Repeat {
 		return nil, refuse(402, "Malformed repeat")
 	}

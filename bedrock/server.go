@@ -14,7 +14,7 @@ import (
 // Limits of connections.
 const (
 	maxConnections = 4096
-	// idleTime is for how long a connection is kept on which nothing is asked: its client may be at work on a job.
+	// idleTime is for how long a connection is kept on which nothing is asked: its client may have a job to do.
 	idleTime = time.Hour
 	// readTime is how long a request may take to arrive once it has begun, and writeTime how long its answer may.
 	readTime  = 30 * time.Second

@@ -29,7 +29,7 @@ type Store interface {
 	Shards() int
 }
 
-// Service carries out commands on the jobs of a namespace. It holds nothing of them: any number of services may be at work at once.
+// Service carries out commands on the jobs of a namespace. It holds nothing of them: any number of services may be running at once.
 // It is safe for concurrent use.
 type Service struct {
 	store  Store
@@ -306,7 +306,7 @@ func (s *Service) stateOf(ctx context.Context, k *known) (string, error) {
 }
 
 // lost tells whether the client that had the job did not end it in time, and nobody has got it since.
-func (k *known) lost() bool { return k.Status == job.Queued && k.RetryAfter != "" && k.Deaths > 0 }
+func (k *known) lost() bool { return k.Status == job.Queued && k.RetryAfter != "" && k.Crashes > 0 }
 
 // queryJob shows a job. Of one that a client has the four things are told that it may change meanwhile; of others also when and how they are
 // to run.

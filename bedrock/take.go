@@ -109,7 +109,7 @@ func (q *Request) lease(most int) (req worker.LeaseRequest, err error) {
 	return req, nil
 }
 
-// take waits for up to so many jobs, and says what of each the client is told.
+// take waits for up to that many jobs, and says what of each the client is told.
 func (s *Service) take(ctx context.Context, q *Request, most int) (jobs []map[string]any, r *Response, err error) {
 	req, err := q.lease(most)
 	if err != nil {
@@ -176,8 +176,8 @@ func (s *Service) give(ctx context.Context, run *worker.Leased) (told map[string
 	if k.Above != 0 {
 		told["parentJobID"] = k.Above
 	}
-	if k.Deaths > 0 {
-		told["retryAfterCount"] = k.Deaths
+	if k.Crashes > 0 {
+		told["retryAfterCount"] = k.Crashes
 	}
 	if k.state[keyChildren] != nil {
 		if ready, err := s.family(ctx, k, run, told); err != nil || !ready {

@@ -51,8 +51,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	switch {
-	case o.sabotage:
-		err = o.sabotages(ctx, stdout, stderr)
+	case o.mutation:
+		err = o.mutations(ctx, stdout, stderr)
 	case o.soak:
 		err = o.soaks(ctx, stdout, stderr)
 	default:
@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 type options struct {
 	rig      rig.Config
 	modes    []rig.Mode
-	sabotage bool
+	mutation bool
 	soak     bool
 }
 
@@ -86,7 +86,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	patience := fs.Duration("patience", 2*time.Minute, "how long it may take after the last fault until work that is under way has come to its end, and then until all is quiet")
 	keep := fs.Bool("keep", false, "keep the folder with the Redis and the logs of processes if something is wrong, and say where it is")
 	mode := fs.String("mode", "all", "standard, powerloss, failover, reshard or all")
-	sabotage := fs.Bool("sabotage", false, "run against each sabotage, which must be noticed, and against none")
+	mutation := fs.Bool("mutation", false, "run against each mutation, which must be noticed, and against none")
 	soak := fs.Bool("soak", false, "no faults: a steady load at 70 % of the peak, which must not let anything grow")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	if *seed == 0 {
 		*seed = rand.Uint64N(1_000_000)
 	}
-	o := &options{sabotage: *sabotage, soak: *soak, modes: []rig.Mode{rig.Mode(*mode)}, rig: rig.Config{
+	o := &options{mutation: *mutation, soak: *soak, modes: []rig.Mode{rig.Mode(*mode)}, rig: rig.Config{
 		Duration: time.Duration(*seconds) * time.Second, Seed: *seed, Workers: *workers, Keep: *keep,
 		Lease: time.Second, Patience: *patience, Progress: stderr,
 	}}
@@ -133,7 +133,7 @@ The same seed gives the same schedule, not the same interleaving.
 
 `
 
-// run runs the rig in each mode.
+// run runs the harness in each mode.
 func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 	var found error
 	for _, mode := range o.modes {

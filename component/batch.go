@@ -27,7 +27,7 @@ type Batch struct {
 	pure
 	// Size is how many messages make a list. Zero means DefaultBatch.
 	Size int `json:"size,omitempty" doc:"messages of a full list, default 100"`
-	// MaxWait is how long a message waits for its list to get full. Zero means for ever.
+	// MaxWait is how long a message waits for its list to get full. Zero means indefinitely.
 	MaxWait Duration                  `json:"max_wait,omitempty" doc:"how long a message waits for its list to get full; without it as long as it takes"`
 	In      port.In[json.RawMessage]  `port:"in,required"`
 	Out     port.Out[json.RawMessage] `port:"out"`

@@ -15,7 +15,7 @@ import (
 // Component is a ready type of worker.
 type Component interface {
 	worker.Worker
-	job.Typer
+	job.TypeNamer
 	// Describe tells in one line what the component does.
 	Describe() string
 	// Validate names every bad parameter. The error wraps job.ErrConfig.

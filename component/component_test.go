@@ -116,7 +116,7 @@ func TestParamsHaveDocs(t *testing.T) {
 		}
 		_, listed, ok := strings.Cut(err.Error(), "use one of: ")
 		if !ok {
-			continue // it guesses which was meant, or there are none
+			continue // it guesses which one was meant, or there are none
 		}
 		var names []string
 		for _, p := range d.Params {
@@ -140,7 +140,7 @@ func TestCreatedByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Feed(h, "in", 1, 2)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := outputs(t, h, "big", "small"); !same(got, stream{"big": list("2"), "small": list("1")}) {
 		t.Errorf("got %v", got)
 	}
@@ -150,7 +150,7 @@ func TestCreatedByName(t *testing.T) {
 	}
 	e.Feed(z, "b", 1, 2)
 	e.Feed(z, "a", 3)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := outputs(t, z, "out"); !same(got, stream{"out": list("[3,1]")}) || e.Status(z) != statemachine.Suspended {
 		t.Errorf("got %v, the job is %s", got, e.Status(z))
 	}
@@ -225,7 +225,7 @@ func TestValidate(t *testing.T) {
 			continue // refused before it is created
 		}
 		h := e.StartWorker(c.c)
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 		if fs := e.Failures(h); len(fs) != 1 || !strings.Contains(fs[0].Error, c.says) {
 			t.Errorf("%s: the first run fails with %v, want %q", c.c.JobType(), fs, c.says)
 		}
@@ -257,13 +257,13 @@ func TestJoinGoesOn(t *testing.T) {
 		want = append(want, fmt.Sprintf(`{"key":1,"left":%d,"right":"r"}`, i))
 	}
 	e.Feed(h, "left", raws(rows)...)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	row := weirtest.State[json.RawMessage](e, h, "row.1200")
 	if err := h.UnsetState(t.Context(), "row.1200"); err != nil {
 		t.Fatal(err)
 	}
 	e.Feed(h, "right", "r")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if fs := e.Failures(h); len(fs) != 1 || fs[0].Error != `the state has lost "row.1200": somebody removed it` {
 		t.Fatalf("got %v", fs)
 	}
@@ -279,12 +279,12 @@ func TestJoinGoesOn(t *testing.T) {
 	if err := h.Retry(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got = append(got, outputs(t, h, "out")["out"]...); !slices.Equal(got, want) {
 		t.Errorf("got %d pairs, want %d in order; the last is %v", len(got), len(want), got[len(got)-1])
 	}
 	e.Feed(h, "right", "s")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := outputs(t, h, "out")["out"]; len(got) != len(want) {
 		t.Errorf("the next message has %d partners, want %d", len(got), len(want))
 	}

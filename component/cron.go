@@ -22,7 +22,7 @@ const (
 //
 // A tick is written by the first run after it is due, usually within a second. Ticks that were due
 // while nothing ran are written or passed over: by default the first of them is written, with missed
-// skip those that are less than a minute late, with all each of them, with a number so many from the
+// skip those that are less than a minute late, with all each of them, with a number that many from the
 // first on. How many were passed over before a tick, up to 10,000, is its "missed". The job ends
 // after count ticks, or after the last time of the schedule.
 type Cron struct {

@@ -108,7 +108,7 @@ func TestEachFails(t *testing.T) {
 			e := newEach(t)
 			h := e.StartWorker(&Each{Type: "Slow", Args: json.RawMessage(`{"Factor":2}`), OnError: mode})
 			e.Feed(h, "in", 1, -1, 9, 4)
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			if err := e.Child(h, "item_2").TerminateAll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestEachRetried(t *testing.T) {
 	e := newEach(t)
 	h := e.StartWorker(&Each{Type: "map", Args: json.RawMessage(`{"expr":"it.n + 1"}`)})
 	e.Feed(h, "in", map[string]int{"n": 1}, 5, map[string]int{"n": 3})
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if s := e.Status(h); s != statemachine.Failed {
 		t.Fatalf("the job is %s", s)
 	}
@@ -143,12 +143,12 @@ func TestEachRetried(t *testing.T) {
 	if err := work.Retry(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if err := h.Retry(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := outputs(t, h, "out")["out"]; !slices.Equal(got, list("2 4")) || e.Status(h) != statemachine.Completed {
 		t.Errorf("got %v, the job is %s: %v", got, e.Status(h), e.Failures(h))
 	}
@@ -177,7 +177,7 @@ func TestEachOf(t *testing.T) {
 	}
 	e.Feed(h, "in", in...)
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := outputs(t, h, "out")["out"]; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v: %v", got, want, e.Failures(h))
 	}
@@ -196,7 +196,7 @@ func TestEachMany(t *testing.T) {
 		e.Feed(h, "in", items...)
 	}
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := outputs(t, h, "out")["out"]; len(got) != 200 || e.Status(h) != statemachine.Completed {
 		t.Errorf("got %d results, the job is %s: %v", len(got), e.Status(h), e.Failures(h))
 	}
@@ -209,7 +209,7 @@ func TestEachLargeItem(t *testing.T) {
 	h := e.StartWorker(&Each{Type: "map", Args: json.RawMessage(`{"expr":"len(it)"}`), OnError: OnErrorPort})
 	e.Feed(h, "in", strings.Repeat("x", 1<<20-3), "x")
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	want := stream{"out": list("1"), "err": {`{"error":"an item of 1048575 bytes is too large to be given to a job","data":null}`}}
 	if got := outputs(t, h, "out", "err"); !same(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -223,7 +223,7 @@ func TestEachLargeResult(t *testing.T) {
 	h := e.StartWorker(&Each{Type: "flat_map", Args: json.RawMessage(`{"expr":"1..it"}`)})
 	e.Feed(h, "in", 2500, 3)
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	got := outputs(t, h, "out")["out"]
 	for i := range got {
 		if want := fmt.Sprint(i%2500 + 1); got[i] != want {

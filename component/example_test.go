@@ -233,7 +233,7 @@ func ExampleThrottle() {
 	e := weirtest.New(t, c)
 	h := e.StartWorker(c)
 	e.Feed(h, "in", 1, 2, 3, 4, 5)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	for range 3 {
 		fmt.Println(e.Now().Format(time.TimeOnly), weirtest.Drain[int](e, h, "out"))
 		e.Advance(time.Minute)
@@ -266,10 +266,10 @@ func ExampleGate() {
 	e := weirtest.New(t, &component.Gate{})
 	h := e.StartWorker(&component.Gate{})
 	e.Feed(h, "in", 1, 2)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	fmt.Println(weirtest.Drain[int](e, h, "out"))
 	e.Feed(h, "open", true)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	fmt.Println(weirtest.Drain[int](e, h, "out"))
 	// Output:
 	// []
@@ -367,7 +367,7 @@ func ExampleEachOf() {
 		fmt.Println(err)
 		return
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	fmt.Println(weirtest.Drain[int](e, h, "out"))
 	// Output: [4 2]
 }

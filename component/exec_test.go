@@ -41,7 +41,7 @@ func TestExec(t *testing.T) {
 			e := weirtest.New(t, All(Policy{Programs: []string{"cat", "sh", "echo", "no-such-program"}})...)
 			h := e.StartWorker(&c.x)
 			e.Feed(h, "in", raws(list(c.in))...)
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			if fs := e.Failures(h); len(fs) > 0 {
 				if c.fail == "" || !strings.Contains(fs[0].Error, c.fail) {
 					t.Errorf("failed with %q, want %q", fs[0].Error, c.fail)
@@ -73,7 +73,7 @@ func TestExecKills(t *testing.T) {
 	h := e.StartWorker(&Exec{Program: "sh", Args: []string{"-c", "(sleep 1; touch survived) & sleep 60"}, Timeout: Duration(100 * time.Millisecond)})
 	e.Feed(h, "in", 1)
 	begin := time.Now()
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}

@@ -29,7 +29,7 @@ func Evaluate(source string, raw json.RawMessage) (json.RawMessage, error) {
 }
 
 // ReadAll reads the records of a text: 0 as CSV, 1 as JSON lines, 2 as lines, 3 as CSV
-// without header. With every it begins anew where it is after so many records.
+// without header. With every it begins anew where it is after that many records.
 func ReadAll(text string, kind, every int) (items []json.RawMessage, failed bool) {
 	var header []string
 	open := func(at int64) records {

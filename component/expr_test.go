@@ -103,7 +103,7 @@ func BenchmarkRun(b *testing.B) {
 		b.StopTimer()
 		e.Feed(h, "in", in...)
 		b.StartTimer()
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 		b.StopTimer()
 		outputs(b, h, "out")
 		b.StartTimer()

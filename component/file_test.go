@@ -51,7 +51,7 @@ func (f *filed) text(name string) string {
 func (f *filed) run(c worker.Worker) ([]string, string) {
 	f.t.Helper()
 	h := f.e.StartWorker(c)
-	f.e.RunUntilQuiet()
+	f.e.RunUntilIdle()
 	return outputs(f.t, h, outPorts(f.e, h)...)["out"], f.failure(h)
 }
 
@@ -134,7 +134,7 @@ func TestReadFiles(t *testing.T) {
 	f.put("b.csv", "x\n3\n")
 	h := f.e.StartWorker(&ReadFile{Path: "a"})
 	f.e.Feed(h, "path", "b.csv", "a", "a")
-	f.e.RunUntilQuiet()
+	f.e.RunUntilIdle()
 	want := []string{`"1"`, `"2"`, `{"x":"3"}`, `"1"`, `"2"`, `"1"`, `"2"`}
 	if got := outputs(t, h, "out")["out"]; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -173,7 +173,7 @@ func TestReadFileGoesOn(t *testing.T) {
 			f := newFiled(t)
 			f.put(name, first)
 			h := f.e.StartWorker(&ReadFile{Path: name})
-			f.e.RunUntilQuiet()
+			f.e.RunUntilIdle()
 			var got []string
 			for i, text := range []string{second, whole} {
 				if n := len(f.e.Failures(h)); n != i+1 {
@@ -188,7 +188,7 @@ func TestReadFileGoesOn(t *testing.T) {
 				if err := h.Retry(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				f.e.RunUntilQuiet()
+				f.e.RunUntilIdle()
 			}
 			if got = append(got, outputs(t, h, "out")["out"]...); !slices.Equal(got, want) {
 				t.Errorf("got %d records, want %d in order", len(got), len(want))
@@ -202,12 +202,12 @@ func TestReadFileShorter(t *testing.T) {
 	f := newFiled(t)
 	f.put("a", strings.Repeat("x\n", 1500)+"\xff\n")
 	h := f.e.StartWorker(&ReadFile{Path: "a"})
-	f.e.RunUntilQuiet()
+	f.e.RunUntilIdle()
 	f.put("a", "x\n")
 	if err := h.Retry(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.e.RunUntilQuiet()
+	f.e.RunUntilIdle()
 	if failure := f.failure(h); !strings.Contains(failure, "it is shorter than when an earlier run read it") {
 		t.Errorf("got %q", failure)
 	}
@@ -298,7 +298,7 @@ func TestWriteFile(t *testing.T) {
 			h := f.e.StartWorker(&c.write)
 			f.e.Feed(h, "in", raws(c.in)...)
 			f.e.CloseIn(h, "in")
-			f.e.RunUntilQuiet()
+			f.e.RunUntilIdle()
 			failure := f.failure(h)
 			if c.fail != "" || failure != "" {
 				if c.fail == "" || !strings.Contains(failure, c.fail) {
@@ -319,15 +319,15 @@ func TestWriteFileAfterCrash(t *testing.T) {
 	f := newFiled(t)
 	h := f.e.StartWorker(&WriteFile{Path: "a"})
 	f.e.Feed(h, "in", "one", "two")
-	f.e.RunUntilQuiet()
+	f.e.RunUntilIdle()
 	f.put("a", "one\ntwo\nthree\nfour\nfi")
 	f.e.Feed(h, "in", "three")
-	f.e.RunUntilQuiet()
+	f.e.RunUntilIdle()
 	if got := f.text("a"); got != "one\ntwo\nthree\nfour\nfi" {
 		t.Errorf("got %q", got)
 	}
 	f.e.CloseIn(h, "in")
-	f.e.RunUntilQuiet()
+	f.e.RunUntilIdle()
 	if got := f.text("a"); got != "one\ntwo\nthree\n" {
 		t.Errorf("got %q", got)
 	}
@@ -338,10 +338,10 @@ func TestWriteFileShortened(t *testing.T) {
 	f := newFiled(t)
 	h := f.e.StartWorker(&WriteFile{Path: "a"})
 	f.e.Feed(h, "in", "one", "two")
-	f.e.RunUntilQuiet()
+	f.e.RunUntilIdle()
 	f.put("a", "one\n")
 	f.e.Feed(h, "in", "three")
-	f.e.RunUntilQuiet()
+	f.e.RunUntilIdle()
 	if failure := f.failure(h); failure != "a has 4 bytes and 8 were written: somebody shortened it" {
 		t.Errorf("got %q", failure)
 	}

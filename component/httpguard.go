@@ -21,7 +21,7 @@ type HTTPPolicy struct {
 	AllowPrivate bool
 	// Hosts, if there are any, are the only ones that may be asked, by redirects too: names
 	// like "api.example.org", or ".example.org" for all below it. They need public
-	// addresses all the same, unless AllowPrivate is set.
+	// addresses anyway, unless AllowPrivate is set.
 	Hosts []string
 	// UseProxy sends requests through the proxy that the environment names. Then only the
 	// address of the proxy is checked: keeping jobs from private networks is its task.

@@ -74,7 +74,7 @@ func play(t weirtest.TB, c worker.Worker, in stream) (out stream, failure string
 		e.Feed(h, p, raws(in[p])...)
 		e.CloseIn(h, p)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if fs := e.Failures(h); len(fs) > 0 {
 		failure = fs[0].Error
 	} else if s := e.Status(h); s != statemachine.Completed {

@@ -39,7 +39,7 @@ func (c *check) is(ok bool, format string, args ...any) {
 	}
 }
 
-func (c *check) err(of job.Typer) error {
+func (c *check) err(of job.TypeNamer) error {
 	if len(c.bad) == 0 {
 		return nil
 	}

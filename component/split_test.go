@@ -44,7 +44,7 @@ func drip(rt *rapid.T, e *weirtest.Engine, c Component, in stream) stream {
 		case 0:
 			e.RunNext()
 		case 1:
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 		case 2:
 			e.Advance(time.Second)
 		}
@@ -58,7 +58,7 @@ func drip(rt *rapid.T, e *weirtest.Engine, c Component, in stream) stream {
 	if err := h.Run(context.Background()); err != nil {
 		rt.Fatal(err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if more := outputs(rt, h, outPorts(e, h)...); len(more) > 0 {
 		rt.Fatalf("run again it wrote %v", more)
 	}

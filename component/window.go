@@ -16,7 +16,7 @@ import (
 // DefaultMaxItems is how many messages Window keeps unless told otherwise.
 const DefaultMaxItems = 10_000
 
-// Window writes {"start", "end", "items"} for windows of time or of so many messages.
+// Window writes {"start", "end", "items"} for windows of time or of that many messages.
 // Windows of time begin at multiples of slide since 1970 in UTC, and a message is in those
 // that are open when a run first sees it; windows without messages are not written.
 // Windows of messages have the times of their first and last one. At the end of in, open

@@ -137,7 +137,7 @@ func TestH2ContextHasTheChannel(t *testing.T) {
 func TestH3SubscribersWakeAndGo(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})
-		asleep := e.free(func(run *worker.Run) error {
+		suspended := e.free(func(run *worker.Run) error {
 			v, err := next(run, "in")
 			if err == nil {
 				err = run.State().Set("got", v)
@@ -148,30 +148,30 @@ func TestH3SubscribersWakeAndGo(t *testing.T) {
 			return worker.ErrSuspend
 		}, in("in", "/h3"))
 		gone, left := e.free(nil, in("in", "/h3")), e.free(nil, in("in", "/h3"), in("other", "/h3"))
-		for _, h := range []*job.Handle{asleep, gone, left} {
+		for _, h := range []*job.Handle{suspended, gone, left} {
 			e.settled(h, 1)
 		}
 		e.until("all have subscribed", func() bool { return len(e.subscribers("/h3")) == 4 })
-		e.woken(func() { e.check(e.client.Publish(e.ctx, "/h3", 1)) }, asleep)
-		e.has(asleep, "got", `"1"`)
-		e.is(asleep, statemachine.Suspended)
+		e.woken(func() { e.check(e.client.Publish(e.ctx, "/h3", 1)) }, suspended)
+		e.has(suspended, "got", `"1"`)
+		e.is(suspended, statemachine.Suspended)
 		e.arrived(left, "in", "1")
 		e.arrived(left, "other", "1")
 		e.check(gone.Terminate(e.ctx))
 		e.reach(gone, statemachine.Terminated)
 		e.check(gone.Delete(e.ctx))
 		e.check(left.SetPorts(e.ctx, []port.Spec{in("in"), in("other", "/h3")}))
-		want := []string{string(asleep.ID()) + " in", string(left.ID()) + " other"}
+		want := []string{string(suspended.ID()) + " in", string(left.ID()) + " other"}
 		slices.Sort(want)
 		e.until("two are left", func() bool { return slices.Equal(e.subscribers("/h3"), want) })
-		e.woken(func() { e.check(e.client.Publish(e.ctx, "/h3", 2)) }, asleep)
-		e.has(asleep, "got", `"2"`)
+		e.woken(func() { e.check(e.client.Publish(e.ctx, "/h3", 2)) }, suspended)
+		e.has(suspended, "got", `"2"`)
 		e.arrived(left, "other", "1", "2")
 		e.empties(left, port.Input, "in", "1")
 		if keys := e.keysOf(gone); len(keys) > 0 {
 			e.Errorf("keys of a deleted job: %q", keys)
 		}
-		// A subscriber that is gone all the same is dropped by the next message.
+		// A subscriber that is gone anyway is dropped by the next message.
 		stale := string(gone.ID()) + " in"
 		e.check(e.rdb.SAdd(e.ctx, fmt.Sprintf("weir:{%s}:ch:/h3", e.namespace), stale).Err())
 		e.check(e.client.Publish(e.ctx, "/h3", 3))
@@ -179,7 +179,7 @@ func TestH3SubscribersWakeAndGo(t *testing.T) {
 	})
 }
 
-// Jobs that hear of statuses, also of each other's, do not wake themselves for ever.
+// Jobs that hear of statuses, also of each other's, do not wake themselves indefinitely.
 func TestH4StatusSubscribersMakeNoLoop(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})

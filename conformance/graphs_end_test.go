@@ -100,7 +100,7 @@ func (e *env) deadlocks(h *job.Handle) (cycles []string) {
 }
 
 // A join that waits for its second port while the first is full, and the job that feeds
-// both rests, get over it by themselves.
+// both are suspended, get over it by themselves.
 func TestGraphsDeadlockInDiamond(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, redistest.SharedRedis(t))
@@ -272,17 +272,17 @@ func TestGraphsEndOfLoop(t *testing.T) {
 					e := weirtest.New(t, &Turn{}, &Calc{}, &Halve{})
 					h := e.Start(round(own))
 					if quiet {
-						e.RunUntilQuiet()
+						e.RunUntilIdle()
 					}
 					e.Feed(h, "in", Num{Seq: 1, Val: 3}, Num{Seq: 2, Val: 6})
 					if !busy {
-						e.RunUntilQuiet()
+						e.RunUntilIdle()
 						if s := e.Status(h); s != statemachine.Suspended {
 							t.Errorf("before its end the graph is %s", s)
 						}
 					}
 					e.CloseIn(h, "in")
-					e.RunUntilQuiet()
+					e.RunUntilIdle()
 					var vals []int64
 					for _, m := range weirtest.Drain[Num](e, h, "out") {
 						vals = append(vals, m.Val)

@@ -297,7 +297,7 @@ func (e *env) chaos(done func() bool) (ended int, lost int64) {
 	var died atomic.Int64
 	begin := func() {
 		d := newDice(rng.Uint64())
-		d.nap = time.Duration(1+rng.IntN(20)) * time.Millisecond
+		d.pollInterval = time.Duration(1+rng.IntN(20)) * time.Millisecond
 		living = append(living, e.serveWith(worker.Config{
 			Store: flaky{Store: e.store, dice: d, dies: 50, died: &died}, Workers: gamblers(d),
 			Concurrency: 1 + rng.IntN(6), Lease: 200 * time.Millisecond, Drain: time.Millisecond,

@@ -69,7 +69,7 @@ func TestPatchTwice(t *testing.T) {
 	e := weirtest.New(t, &Hooked{end: func() {}}, &Calc{})
 	h := e.Start(refeed(false, false))
 	e.CloseIn(h, "one")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if s := e.Status(e.Child(h, "x")); s != statemachine.Completed {
 		t.Fatalf("x is %s", s)
 	}
@@ -80,7 +80,7 @@ func TestPatchTwice(t *testing.T) {
 	}
 	e.Feed(h, "two", Num{Seq: 1, Val: 7})
 	e.CloseIn(h, "two")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantEnd(t, e, h, 7)
 }
 
@@ -105,13 +105,13 @@ func TestPatchDuringLastRun(t *testing.T) {
 			h = e.Start(refeed(false, false))
 			e.Feed(h, "one", Num{Seq: 1, Val: 1})
 			e.CloseIn(h, "one")
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			if s := e.Status(e.Child(h, "x")); s != statemachine.Suspended {
 				t.Errorf("x is %s", s)
 			}
 			e.Feed(h, "two", Num{Seq: 1, Val: 2})
 			e.CloseIn(h, "two")
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			wantEnd(t, e, h, 1, 2)
 			if runs != 2 {
 				t.Errorf("x saw the end of its input %d times", runs)
@@ -158,14 +158,14 @@ func TestPatchAwayFromFullPort(t *testing.T) {
 	}
 	e := weirtest.New(t, &Drip{}, &Aside{}, &Hooked{end: func() {}})
 	h := e.Start(build(false))
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if i := e.Info(e.Child(h, "drip")); !i.Blocked {
 		t.Fatalf("the producer is %s", i.Status)
 	}
 	if err := h.Patch(t.Context(), build(true)); err != nil {
 		t.Fatal(err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if s := e.Status(e.Child(h, "drip")); s != statemachine.Completed {
 		t.Errorf("the producer is %s", s)
 	}
@@ -187,7 +187,7 @@ func TestPatchKeepsBackpressure(t *testing.T) {
 	e := weirtest.New(t, &Drip{}, &Aside{})
 	h := e.Start(build(0))
 	for by := range 3 {
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 		p, _ := e.Info(e.Child(h, "aside")).Port(port.Input, "in")
 		if i := e.Info(e.Child(h, "drip")); !i.Blocked || p.Waiting != int64(2+by) {
 			t.Errorf("after %d patches the producer is %s, blocked %v, and has written %d messages", by, i.Status, i.Blocked, p.Waiting)
@@ -249,15 +249,15 @@ func TestPatchChangesAllOfAJob(t *testing.T) {
 				e.Errorf("the default of %s is %s, want %s", name, p.Default, want)
 			}
 		}
-		ear := child("ear")
-		if i := e.info(ear); i.Policy == job.Ignore || strings.Contains(string(i.Args), "a\"") {
+		subscription := child("ear")
+		if i := e.info(subscription); i.Policy == job.Ignore || strings.Contains(string(i.Args), "a\"") {
 			e.Errorf("it has the policy %q and the parameters %s", i.Policy, i.Args)
 		}
 		for in, want := range map[string]int64{"in": 2, "more": 1} {
 			e.until(fmt.Sprintf("only messages %d come to port %s", want, in), func() bool { // orders to the hub take a while
 				e.check(e.client.Publish(e.ctx, "/one", Num{Val: 1}))
 				e.check(e.client.Publish(e.ctx, "/two", Num{Val: 2}))
-				got, err := ear.Drain(e.ctx, port.Input, in)
+				got, err := subscription.Drain(e.ctx, port.Input, in)
 				e.check(err)
 				return len(got) > 0 && !slices.ContainsFunc(got, func(m json.RawMessage) bool {
 					return !strings.Contains(string(m), fmt.Sprintf(`"val":%d`, want))

@@ -33,7 +33,7 @@ type Fast struct {
 
 func (*Fast) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 
-// Run commits as many messages at a time as the port takes, and rests when it is full.
+// Run commits as many messages at a time as the port takes, and is suspended when it is full.
 func (f *Fast) Run(_ context.Context, run *worker.Run) error {
 	var n int
 	if _, err := run.State().Get("n", &n); err != nil {

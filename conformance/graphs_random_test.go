@@ -18,7 +18,7 @@ import (
 	"github.com/weirworks/weir/worker"
 )
 
-// Hop is a message that is passed on so many times more.
+// Hop is a message that is passed on that many times more.
 type Hop struct{ Left, Val int }
 
 // Piece is a job of a random graph: it passes on what it reads.
@@ -26,7 +26,7 @@ type Piece struct {
 	One   bool `json:",omitempty"` // it reads one message a run
 	Pair  bool `json:",omitempty"` // it reads as many of A as of B, until one of them ends
 	Hates int  `json:",omitempty"` // it fails on values that are multiples
-	Slips int  `json:",omitempty"` // so many tries fail, then one does not
+	Slips int  `json:",omitempty"` // that many tries fail, then one does not
 
 	A, B port.In[Hop]
 	Free port.In[string] // nobody wires it
@@ -215,7 +215,7 @@ func (f *fate) excused() (failed, trying []*job.Info) {
 	return failed, trying
 }
 
-// disturb does one of the things that may happen to a graph at work.
+// disturb does one of the things that may happen to a running graph.
 func (f *fate) disturb(ins []string) {
 	switch f.upTo(5, "what happens") {
 	case 0, 1:

@@ -60,13 +60,13 @@ func playLoop(t *testing.T, g *graph.Graph, val int64) (*weirtest.Engine, *job.H
 	e := weirtest.New(t, &Turn{}, &Calc{}, &Halve{})
 	h := e.Start(g)
 	e.Feed(h, "in", Num{Seq: 1, Val: val})
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	return e, h
 }
 
-// around is a graph that holds one with feedback, behind another job if fed, so many graphs deep.
+// around is a graph that holds one with feedback, behind another job if fed, that many graphs deep.
 func around(own, fed bool, depth int) *graph.Graph {
 	inner := round(own)
 	for range depth - 1 {
@@ -185,22 +185,22 @@ func TestNestedFeedbackEndsWithoutItsFeeder(t *testing.T) {
 			t.Parallel()
 			e := weirtest.New(t, &Turn{}, &Calc{}, &Halve{})
 			h := e.Start(build(own, true))
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			if err := h.Patch(t.Context(), build(own, false)); err != nil {
 				t.Fatal(err)
 			}
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			wantEnd(t, e, h, map[bool]int64{true: 15, false: 5}[own])
 		})
 		t.Run(fmt.Sprintf("terminated own %v", own), func(t *testing.T) {
 			t.Parallel()
 			e := weirtest.New(t, &Turn{}, &Calc{}, &Halve{})
 			h := e.Start(build(own, true))
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			if err := e.Child(h, "first").Terminate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			inner := e.Child(h, "inner")
 			if s := e.Status(inner); s != statemachine.Completed {
 				t.Errorf("the nested graph is %s", s)
@@ -274,11 +274,11 @@ func TestIgnoredBehindALimit(t *testing.T) {
 		var want []int64
 		for n := range int64(10) {
 			e.Feed(h, "in", Num{Seq: n + 1, Val: n + 1})
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			want = append(want, n+1)
 		}
 		e.CloseIn(h, "in")
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 		wantEnd(t, e, h, want...)
 	})
 }
@@ -292,7 +292,7 @@ func TestFailedBehindALimitHoldsBack(t *testing.T) {
 	e := weirtest.New(t, &Fussy{})
 	h := e.Start(g)
 	e.Feed(h, "in", Num{Val: 2}, Num{Val: 3}, Num{Val: 4})
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if err := h.Write(t.Context(), "in", Num{Val: 5}); !errors.Is(err, job.ErrFull) {
 		t.Errorf("writing to a failed job's full port: %v", err)
 	}
@@ -325,10 +325,10 @@ func TestIgnoredInALoop(t *testing.T) {
 				h := e.Start(g)
 				e.Feed(h, "in", Num{Val: 4})
 				if quiet {
-					e.RunUntilQuiet()
+					e.RunUntilIdle()
 				}
 				e.CloseIn(h, "in")
-				e.RunUntilQuiet()
+				e.RunUntilIdle()
 				wantEnd(t, e, h, 1)
 			})
 		}
@@ -339,7 +339,7 @@ func TestIgnoredInALoop(t *testing.T) {
 		h := e.Start(hateful(2, job.FailGraph))
 		e.Feed(h, "in", Num{Val: 4})
 		e.CloseIn(h, "in")
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 		if s := e.Status(h); s != statemachine.Failed {
 			t.Errorf("the graph is %s", s)
 		}
@@ -378,17 +378,17 @@ func TestTerminatedTimerInALoop(t *testing.T) {
 			e := weirtest.New(t, &Halve{}, &Remind{})
 			h := e.Start(g)
 			e.Feed(h, "in", Num{Val: 2})
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			if !quiet {
 				e.CloseIn(h, "in")
 			}
 			if err := e.Child(h, "remind").Terminate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			if quiet {
 				e.CloseIn(h, "in")
-				e.RunUntilQuiet()
+				e.RunUntilIdle()
 			}
 			if s := e.Status(e.Child(h, "halve")); s != statemachine.Completed {
 				t.Errorf("the job in the loop is %s", s)
@@ -444,9 +444,9 @@ func TestDisownedChildOfALoop(t *testing.T) {
 				inner = e.Child(h, "inner")
 			}
 			e.Feed(h, "in", Num{Val: 2})
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			e.CloseIn(h, "in")
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			if s := e.Status(h); s != statemachine.Suspended {
 				t.Errorf("while a child has a timer the graph is %s", s)
 			}
@@ -454,7 +454,7 @@ func TestDisownedChildOfALoop(t *testing.T) {
 			if err := brood.Disown(t.Context(), "kid"); err != nil {
 				t.Fatal(err)
 			}
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			wantEnd(t, e, h, 1)
 		})
 	}

@@ -31,9 +31,9 @@ func (pure) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 // dice decide what the workers of an engine do, without a bearing on what comes out. They
 // are safe for concurrent use; nil dice always choose the most.
 type dice struct {
-	mu  sync.Mutex
-	rng *rand.Rand
-	nap time.Duration // runs take up to so long
+	mu           sync.Mutex
+	rng          *rand.Rand
+	pollInterval time.Duration // runs take up to so long
 }
 
 func newDice(seed uint64) *dice { return &dice{rng: rand.New(rand.NewPCG(seed, 2026))} }
@@ -53,8 +53,8 @@ func (d *dice) one(n int) bool { return d != nil && d.upTo(n) == 1 }
 
 // sleep takes a while.
 func (d *dice) sleep() {
-	if d != nil && d.nap > 0 {
-		time.Sleep(time.Duration(d.upTo(int(d.nap))))
+	if d != nil && d.pollInterval > 0 {
+		time.Sleep(time.Duration(d.upTo(int(d.pollInterval))))
 	}
 }
 
@@ -91,7 +91,7 @@ func give(run *worker.Run, out port.Out[Num], m Num) (err error) {
 type Count struct {
 	pure
 	N    int
-	Keys int64 // if not 0 they have so many keys, and each key goes its own way
+	Keys int64 // if not 0 they have that many keys, and each key goes its own way
 	Out  port.Out[Num]
 	dice *dice
 }
@@ -295,7 +295,7 @@ func gamblers(d *dice) []worker.Worker {
 type flaky struct {
 	*redisstore.Store
 	dice *dice
-	dies int // one in so many commits dies; 0 means none
+	dies int // one in that many commits dies; 0 means none
 	died *atomic.Int64
 }
 

@@ -278,7 +278,7 @@ func (e *env) reach(h *job.Handle, want ...statemachine.Status) *job.Info {
 	}
 }
 
-// settled waits until the job has made so many steps and rests: it is completed or suspended.
+// settled waits until the job has made that many steps and is suspended: it is completed or suspended.
 func (e *env) settled(h *job.Handle, steps int64) *job.Info {
 	e.Helper()
 	var info *job.Info

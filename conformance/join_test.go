@@ -45,7 +45,7 @@ func (e *bench) fill(h *job.Handle, name string, messages ...any) {
 	e.check(h.Write(job.WithoutNotify(e.ctx), name, messages...))
 }
 
-// rerun runs a job that rests once more, and returns what becomes of it.
+// rerun runs a job that is suspended once more, and returns what becomes of it.
 func (e *bench) rerun(h *job.Handle) statemachine.Status {
 	e.Helper()
 	e.woken(func() { e.check(h.Run(e.ctx)) }, h)

@@ -137,7 +137,7 @@ func TestO15LoggingIsSwitchedOff(t *testing.T) {
 				_, err := next(run, "in")
 				return errors.Join(err, put(run, "secret", "7"), put(run, "out", "2"))
 			}
-			return errors.Join(put(run, "out", "1"), run.Quiet(quiet), put(run, "out", "3"))
+			return errors.Join(put(run, "out", "1"), run.Unlogged(quiet), put(run, "out", "3"))
 		}), in("in"), out("out"), out("secret"))
 		e.check(h.Write(job.WithoutLog(e.ctx), "in", 5))
 		e.serve(&Free{}, &Mute{})

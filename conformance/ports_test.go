@@ -122,7 +122,7 @@ func (e *bench) portOf(h *job.Handle, dir port.Dir, name string) job.PortInfo {
 	return p
 }
 
-// holds wants a port to have so many messages.
+// holds wants a port to have that many messages.
 func (e *bench) holds(h *job.Handle, dir port.Dir, name string, want int64) {
 	e.Helper()
 	if n := e.portOf(h, dir, name).Waiting; n != want {

@@ -340,12 +340,12 @@ func TestR8StrayDelivery(t *testing.T) {
 			ended: statemachine.Terminated, scheduled: statemachine.Scheduled, running: statemachine.Running,
 		}
 		before := map[*job.Handle]map[string]string{}
-		var stray []delivery.Bell
+		var stray []delivery.Notification
 		for h, want := range jobs {
 			e.is(h, want)
 			before[h] = e.record(h)
 			e.refused(run(h), job.ErrStatus)
-			stray = append(stray, delivery.Bell{Queue: job.DefaultQueue, Shard: h.ID().Shard(4), Gen: 1 << 40})
+			stray = append(stray, delivery.Notification{Queue: job.DefaultQueue, Shard: h.ID().Shard(4), Gen: 1 << 40})
 		}
 		_, err := e.store.Broker().Enqueue(e.ctx, stray)
 		e.check(err)

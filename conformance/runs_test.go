@@ -213,8 +213,8 @@ func TestR13OneRunAtATime(t *testing.T) {
 						if err := h.Run(e.ctx); err != nil && part == 0 {
 							e.Error(err)
 						}
-						stray := delivery.Bell{Queue: job.DefaultQueue, Shard: part, Gen: 1<<40 + total.Load()}
-						if _, err := e.store.Broker().Enqueue(e.ctx, []delivery.Bell{stray}); err != nil {
+						stray := delivery.Notification{Queue: job.DefaultQueue, Shard: part, Gen: 1<<40 + total.Load()}
+						if _, err := e.store.Broker().Enqueue(e.ctx, []delivery.Notification{stray}); err != nil {
 							e.Error(err)
 						}
 					}
@@ -364,16 +364,16 @@ func TestR16ParentWoken(t *testing.T) {
 		does := func(name string, end error) *job.Handle {
 			return e.child(p, name, "Do", does(e.T, func(context.Context, *worker.Run, *Do) error { return end }))
 		}
-		done, asleep, failed := does("a", nil), does("b", worker.ErrSuspend), does("c", errBroken)
+		done, suspended, failed := does("a", nil), does("b", worker.ErrSuspend), does("c", errBroken)
 		woken("completed", done, statemachine.Completed)
-		woken("suspended", asleep, statemachine.Suspended)
+		woken("suspended", suspended, statemachine.Suspended)
 		woken("failed", failed, statemachine.Failed)
 		e.check(failed.Force(e.ctx))
 		woken("failed again", failed, statemachine.Failed)
 		e.check(done.Run(e.ctx))
 		woken("completed again", done, statemachine.Completed)
 		broken := e.child(p, "d", "Life", lives(e.T, parts{shutdown: func(context.Context, *worker.Run, *Do) error { return errBroken }}))
-		for name, h := range map[string]*job.Handle{"ended": asleep, "ended after a failure": failed, "ended with a failure": broken} {
+		for name, h := range map[string]*job.Handle{"ended": suspended, "ended after a failure": failed, "ended with a failure": broken} {
 			e.check(h.Terminate(e.ctx))
 			e.is(p, statemachine.Suspended)
 			woken(name, h, statemachine.Terminated)

@@ -135,7 +135,7 @@ func (s *Summer) Run(ctx context.Context, _ *worker.Run) error {
 	return s.Sum.Write(sum)
 }
 
-// over waits until a whole tree of so many jobs is completed.
+// over waits until a whole tree of that many jobs is completed.
 func (e *bench) over(h *job.Handle, jobs int) {
 	e.Helper()
 	var left string

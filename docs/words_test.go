@@ -23,7 +23,7 @@ var replaced = []struct{ words, write string }{
 	{`on a guess|heirs?`, `"speculative", "speculation", "downstream prefetch"`},
 	{`repetitions?`, `"repeat" or "run"; of runs that share a commit "run batching"`},
 	{`appetite`, `"prefetch size"`},
-	{`seats?|nap|nudges?|nudged|bells?|ears?`, `"slot", "poll interval", "notification", "notifier"`},
+	{`seats?|naps?|nudges?|nudged|bells?|doorbells?|ears?`, `"slot", "poll interval", "notification", "notifier"`},
 	{`courier|chores?`, `"relay", "background task"`},
 	{`lull`, `"quiescence"`},
 	{`deaths?`, `"crash"`},
@@ -36,6 +36,10 @@ var replaced = []struct{ words, write string }{
 	{`for ever`, `"indefinitely"`},
 	{`all the same`, `"anyway"`},
 	{`so many`, `"N" or "how many"`},
+	{`sabotaged?`, `"mutation test"`},
+	{`guess|guesses|fused?`, `"speculation", "chain"`},
+	{`porter|typer|silencer`, `"PortDeclarer", "TypeNamer", "StatusHider"`},
+	{`concerns`, `"warnings"`},
 	{`messages that go round`, `"cycle" or "feedback edge"`},
 	{`a type you do not link`, `"a job by type name"`},
 }
@@ -70,9 +74,9 @@ func TestWords(t *testing.T) {
 		case strings.HasSuffix(name, ".md"):
 			files++
 			return lookAtText(path, name, look)
-		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"):
+		case strings.HasSuffix(name, ".go"):
 			files++
-			return lookAtStrings(path, name, look)
+			return lookAtCode(path, name, look)
 		}
 		return nil
 	})
@@ -84,7 +88,7 @@ func TestWords(t *testing.T) {
 // skipped leaves out folders that hold nothing which users read.
 func skipped(name string, entry fs.DirEntry) error {
 	switch {
-	case name == "bin", name == "bench", name == "chaos", name == "internal/sabotage",
+	case name == "bin", name == "bench", name == "chaos", name == "internal/mutation",
 		entry.Name() == "node_modules", entry.Name() == "testdata", strings.HasPrefix(entry.Name(), ".") && entry.Name() != "..":
 		return fs.SkipDir
 	}
@@ -114,12 +118,23 @@ func lookAtText(path, name string, look func(at, text string)) error {
 	return nil
 }
 
-// lookAtStrings looks at the strings of a Go file that are sentences.
-func lookAtStrings(path, name string, look func(at, text string)) error {
+// lookAtCode looks at the names of a Go file that users or readers of test results see, and at the strings that are sentences
+// unless it is a test.
+func lookAtCode(path, name string, look func(at, text string)) error {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
 	if err != nil {
 		return err
+	}
+	at := func(pos token.Pos) string { return name + ":" + strconv.Itoa(set.Position(pos).Line) }
+	test := strings.HasSuffix(name, "_test.go")
+	for _, id := range declared(file) {
+		if id.IsExported() && (!test || strings.HasPrefix(id.Name, "Test")) {
+			look(at(id.Pos()), capital.ReplaceAllString(id.Name, "$1 $2"))
+		}
+	}
+	if test {
+		return nil
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		lit, ok := n.(*ast.BasicLit)
@@ -128,9 +143,37 @@ func lookAtStrings(path, name string, look func(at, text string)) error {
 		}
 		text, err := strconv.Unquote(lit.Value)
 		if err == nil && strings.Contains(text, " ") { // one word is a key or a name
-			look(name+":"+strconv.Itoa(set.Position(lit.Pos()).Line), field.ReplaceAllString(text, ""))
+			look(at(lit.Pos()), field.ReplaceAllString(text, ""))
 		}
 		return true
 	})
 	return nil
+}
+
+// capital is where a word begins in a name such as FreeSlot.
+var capital = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// declared are the names of a file: of functions, methods, types, fields, methods of interfaces, constants and variables.
+func declared(file *ast.File) (names []*ast.Ident) {
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			names = append(names, d.Name)
+		case *ast.GenDecl:
+			ast.Inspect(d, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.TypeSpec:
+					names = append(names, n.Name)
+				case *ast.ValueSpec:
+					names = append(names, n.Names...)
+				case *ast.Field:
+					names = append(names, n.Names...)
+				case *ast.FuncLit, *ast.FuncType:
+					return false
+				}
+				return true
+			})
+		}
+	}
+	return names
 }

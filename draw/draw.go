@@ -1,7 +1,7 @@
 // Package draw draws graphs of jobs with named ports: on a terminal, as SVG, and as the
 // texts that Mermaid and Graphviz draw.
 //
-// A [Picture] says what to draw, be it a definition or jobs at work. [Terminal] and [SVG]
+// A [Picture] says what to draw, be it a definition or running jobs. [Terminal] and [SVG]
 // share one layout, in layers from left to right: In ports are on the left of a box, Out
 // ports on the right, and wires run between them at right angles.
 //

@@ -70,7 +70,7 @@ func of(p draw.Picture, id string, change func(n *draw.Node)) draw.Picture {
 	return p
 }
 
-// album is a nested graph in a nested graph, at work.
+// album is a nested graph in a nested graph, running.
 func album() draw.Picture {
 	return draw.Picture{
 		Title: "photos",

@@ -39,13 +39,13 @@ func Plan(p *job.Plan) Picture {
 	return s.picture()
 }
 
-// Jobs is the picture of jobs at work, as Handle.Tree returns them: the first is the root.
+// Jobs is the picture of running jobs, as Handle.Tree returns them: the first is the root.
 func Jobs(tree []*job.Info) Picture {
 	p, _ := View{}.Jobs(tree)
 	return p
 }
 
-// sketchOf is what there is of jobs at work, before their names are known.
+// sketchOf is what there is of running jobs, before their names are known.
 func sketchOf(tree []*job.Info) *sketch {
 	s := &sketch{}
 	for _, i := range tree {

@@ -63,7 +63,7 @@ func numbers() *graph.Graph {
 	return g
 }
 
-// TestJobs: what is drawn of a definition and of jobs at work.
+// TestJobs: what is drawn of a definition and of running jobs.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	plan, err := numbers().Plan()
@@ -115,7 +115,7 @@ func TestNumberedNames(t *testing.T) {
 	e := weirtest.New(t, &pass{})
 	h := e.Start(steps)
 	e.Feed(h, "in", 1)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	tree, err := h.Tree(t.Context())
 	if err != nil {
 		t.Fatal(err)

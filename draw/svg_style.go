@@ -97,7 +97,7 @@ func runeWidth(r rune) int {
 	return 60
 }
 
-// fitText cuts a text to so many pixels.
+// fitText cuts a text to that many pixels.
 func fitText(s string, size, pixels int) string {
 	if textWidth(s, size) <= pixels {
 		return s

@@ -111,7 +111,7 @@ func (d *terminal) fit(s string) string {
 // clean makes a foreign text one that can be shown.
 func (d *terminal) clean(s string) string { return d.style.Text(term.Clean(s)) }
 
-// text is a foreign text that takes so many columns at most.
+// text is a foreign text that takes that many columns at most.
 func (d *terminal) text(s string, columns int) string { return d.style.Fit(term.Clean(s), columns) }
 
 func (d *terminal) metrics() layout.Metrics {

@@ -25,7 +25,7 @@ type View struct {
 	Spawns bool
 }
 
-// Jobs is the picture of jobs at work, and which jobs each node stands for, by the ID of the node: of a folded subgraph
+// Jobs is the picture of running jobs, and which jobs each node stands for, by the ID of the node: of a folded subgraph
 // the graph is the first.
 func (v View) Jobs(tree []*job.Info) (Picture, map[string][]*job.Info) {
 	s := sketchOf(tree)

@@ -41,7 +41,7 @@ type Key struct {
 
 // What is encrypted is: version, length of the key's name, name, salt, nonce, and what
 // AES-GCM makes. All before the nonce, and the place, is authenticated too. From the key and
-// the salt comes the key that is really used, for so many values at most: thus random
+// the salt comes the key that is really used, for that many values at most: thus random
 // nonces do not meet, however much a key is used.
 const (
 	version   = 1

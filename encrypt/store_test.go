@@ -386,7 +386,7 @@ func (s subscriber) Plan() (*job.Plan, error) {
 }
 
 // Data of two keys are read side by side, and new data get the new key.
-func TestRotationAtWork(t *testing.T) {
+func TestRotationWhileRunning(t *testing.T) {
 	b := newBench(t)
 	ctx := b.Context()
 	h, err := job.NewClient(b.open(nil)).Start(ctx, job.Single(&stage{Sign: "+"}, ""))
@@ -512,7 +512,7 @@ func TestMissingKey(t *testing.T) {
 }
 
 // What was changed in Redis, or moved to another job, is not believed.
-func TestTamperedAtWork(t *testing.T) {
+func TestTamperedWhileRunning(t *testing.T) {
 	b := newBench(t)
 	ctx := b.Context()
 	s := b.open(ring(t, key("a", "1")))

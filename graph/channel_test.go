@@ -54,7 +54,7 @@ func TestPublishedIsNotKept(t *testing.T) {
 	graph.Connect(teller.Wired, graph.Add(g, "step", &Step{By: 2}).In)
 	h := e.Start(g)
 	e.Feed(h, "in", 1, 2, 3)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 
 	told := e.Info(e.Child(h, "teller"))
 	for name, want := range map[string]int64{"only": 0, "kept": 3, "wired": 0, "plain": 3} {
@@ -87,7 +87,7 @@ func TestPublishedIsNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Feed(lone, "in", 1, 2)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	for name, want := range map[string]int64{"only": 2, "kept": 0, "wired": 2, "plain": 2} {
 		if p, _ := e.Info(lone).Port(port.Output, name); p.Waiting != want || p.Total != 2 {
 			t.Errorf("set while it lives, %s keeps %d of %d, want %d", name, p.Waiting, p.Total, want)

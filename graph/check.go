@@ -42,7 +42,7 @@ func (g *Graph) jobNames() []problem {
 	return problems
 }
 
-// deadEnds reports In ports of the graph in which messages would stay for ever.
+// deadEnds reports In ports of the graph in which messages would stay indefinitely.
 func (g *Graph) deadEnds() []problem {
 	led := make(map[string]bool)
 	for _, w := range g.wires {

@@ -131,7 +131,7 @@ func Priority(n int) Option {
 	return func(node *node) { node.priority = &n }
 }
 
-// Tries lets so many runs in a row of a job of the worker fail before the job does, in place of what its type says.
+// Tries lets that many runs in a row of a job of the worker fail before the job does, in place of what its type says.
 func Tries(n int) Option {
 	return func(node *node) { node.options.Tries = n }
 }

@@ -121,7 +121,7 @@ func TestGuide(t *testing.T) {
 	h := e.Start(g)
 	e.Feed(h, "orders", Order{"tea", 5}, Order{"jam", 1}, Order{"cup", 2})
 	e.CloseIn(h, "orders")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := weirtest.Drain[int](e, h, "total"); !slices.Equal(got, []int{5676}) {
 		t.Errorf("total %v", got)
 	}
@@ -146,7 +146,7 @@ func TestGuideFeedback(t *testing.T) {
 	e, h := start(t, g)
 	e.Feed(h, "in", 12, 7)
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := weirtest.Drain[int](e, h, "odd"); !slices.Equal(got, []int{7, 3}) {
 		t.Errorf("got %v", got)
 	}

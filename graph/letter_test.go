@@ -51,7 +51,7 @@ func TestLargeDeadLetter(t *testing.T) {
 	e, h := nine(t)
 	large := strings.Repeat("x", worker.MaxMessage-len(`""`))
 	e.Feed(h, "in", large)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if s := e.Status(h); s != statemachine.Suspended {
 		t.Fatalf("the graph is %s: %s", s, e.Info(h).Reason)
 	}
@@ -69,7 +69,7 @@ func TestTooLargeDeadLetter(t *testing.T) {
 	for _, in := range []string{"in", "b", "c", "d", "e", "f", "g", "h", "i"} {
 		e.Feed(h, in, large)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	n := e.Info(e.Child(h, "n"))
 	if n.Status != statemachine.Failed || !strings.HasPrefix(n.Reason, "not now (and no dead letter could be written: ") || !strings.Contains(n.Reason, "at most 7340032 are allowed") {
 		t.Errorf("the job is %s: %s", n.Status, n.Reason)

@@ -61,7 +61,7 @@ func TestNodeOptions(t *testing.T) {
 		{"one try", []graph.Option{graph.Tries(1)}, nil},
 	} {
 		h := stubborn(t, e, &Stubborn{}, c.opts...)
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 		for n, d := range c.after {
 			if got := e.Info(h); got.Status != statemachine.Scheduled || got.Tries != n+1 {
 				t.Errorf("%s: after %d tries it is %s, with %d", c.name, n+1, got.Status, got.Tries)
@@ -76,7 +76,7 @@ func TestNodeOptions(t *testing.T) {
 		}
 	}
 	h := stubborn(t, e, &Stubborn{Waits: true}, graph.Timeout(10*time.Millisecond), graph.Tries(1))
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := e.Info(h); got.Status != statemachine.Failed || !strings.Contains(got.Reason, "timeout of 10ms") {
 		t.Errorf("with a timeout it is %s: %s", got.Status, got.Reason)
 	}

@@ -50,10 +50,10 @@ func TestPatch(t *testing.T) {
 	if err := h.Patch(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 10, 20)
 	e.Feed(h, "in", 1)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 100)
 	if after := e.Info(h).Definition; after == before || after == "" {
 		t.Errorf("definitions %q, then %q", before, after)
@@ -69,14 +69,14 @@ func TestPatch(t *testing.T) {
 	if err := h.Patch(t.Context(), short); !errors.Is(err, job.ErrStatus) || !strings.Contains(err.Error(), "let it finish first") {
 		t.Errorf("removing a job with messages: %v", err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 700)
 	if err := h.Patch(t.Context(), short); err != nil {
 		t.Fatal(err)
 	}
 	e.Feed(h, "in", 1)
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 6)
 	if s := e.Status(h); s != statemachine.Completed {
 		t.Errorf("the graph is %s", s)
@@ -96,7 +96,7 @@ func TestPatch(t *testing.T) {
 	}
 	e.Feed(h, "more", 1)
 	e.CloseIn(h, "more")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 300)
 	if s := e.Status(h); s != statemachine.Completed {
 		t.Errorf("at last the graph is %s", s)
@@ -149,13 +149,13 @@ func TestPatchNested(t *testing.T) {
 	}
 	e, h := start(t, build(true))
 	e.Feed(h, "in", 1)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if err := h.Patch(t.Context(), build(false)); err != nil {
 		t.Fatal(err)
 	}
 	e.Feed(h, "in", 1)
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	got := weirtest.Drain[int](e, h, "out")
 	slices.Sort(got)
 	if !slices.Equal(got, []int{2, 9}) {
@@ -201,7 +201,7 @@ func TestPatchFeedback(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 30)
 	if s := e.Status(h); s != statemachine.Completed {
 		t.Errorf("with one more step the graph is %s", s)
@@ -216,7 +216,7 @@ func TestPatchFeedback(t *testing.T) {
 	if p, _ := e.Info(e.Child(h, "halve")).Port(port.Input, "in"); p.Closed {
 		t.Error("the port is closed while a message goes round")
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 1)
 	if s := e.Status(h); s != statemachine.Completed {
 		t.Errorf("without its source the graph is %s", s)
@@ -240,7 +240,7 @@ func TestPatchWiresFinishedJobs(t *testing.T) {
 		return g
 	}
 	e, h := start(t, build(false))
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if s := e.Status(e.Child(h, "a")); s != statemachine.Completed {
 		t.Fatalf("a is %s", s)
 	}
@@ -248,7 +248,7 @@ func TestPatchWiresFinishedJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 6) // what a had written went along the new wire
 	if s := e.Status(h); s != statemachine.Completed {
 		t.Errorf("the graph is %s", s)
@@ -300,7 +300,7 @@ func TestPatchDuringRun(t *testing.T) {
 	}})
 	h = e.Start(build(false))
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 3)
 	if s := e.Status(h); s != statemachine.Completed {
 		t.Errorf("the graph is %s", s)

@@ -35,7 +35,7 @@ func TestPoint6Requeue(t *testing.T) {
 			if err := h.Write(job.WithContext(t.Context(), port.Context{"tenant": "t7"}), "in", 1, 3, 5, 6); err != nil {
 				t.Fatal(err)
 			}
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			n, err := e.Client().RequeueAll(t.Context(), f, func(l *job.StoredLetter) bool {
 				if l.Job != e.Child(h, "s").ID() || !strings.Contains(string(l.Contexts["in"]), `"tenant":"t7"`) {
 					t.Errorf("a letter of job %s with the context %v", l.Job, l.Contexts["in"])
@@ -48,7 +48,7 @@ func TestPoint6Requeue(t *testing.T) {
 			if n != 2 || err != nil {
 				t.Fatalf("%d letters requeued: %v", n, err)
 			}
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			if got := weirtest.Drain[int](e, h, "out"); !slices.Equal(got, []int{10, 50, 70}) {
 				t.Errorf("got %v", got)
 			}

@@ -84,7 +84,7 @@ func TestPatchRetypesPorts(t *testing.T) {
 	if err := h.Patch(t.Context(), lengths(false), job.Convert("length", "in", func(n int) (string, error) { return strconv.Itoa(n), nil })); err != nil {
 		t.Fatal(err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 1, 2, 3)
 	if err := h.Patch(t.Context(), lengths(true)); err != nil { // nothing waits now
 		t.Fatal(err)

@@ -111,7 +111,7 @@ func TestNested(t *testing.T) {
 	graph.Connect(a.Out, b.In)
 	graph.Export(g, "out", b.Out)
 	e, h := start(t, g)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if s := e.Status(h); s != statemachine.Completed {
 		t.Errorf("the graph is %s, want completed", s)
 	}
@@ -168,7 +168,7 @@ func TestFailurePolicies(t *testing.T) {
 			t.Parallel()
 			e := weirtest.New(t, &Step{}, &Letters{})
 			h := e.Start(build(policy))
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			e.Advance(time.Hour)
 			if got := []statemachine.Status{e.Status(h), e.Status(e.Child(h, "s"))}; got[0] != want.graph || got[1] != want.s {
 				t.Errorf("graph and job are %s, want %s and %s", got, want.graph, want.s)
@@ -215,7 +215,7 @@ func TestIgnoredGraph(t *testing.T) {
 	e, h := start(t, g)
 	e.Feed(h, "bad", 1)
 	e.CloseIn(h, "bad")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	e.Advance(24 * time.Hour)
 	if s := e.Status(e.Child(h, "next_bad")); s != statemachine.Completed {
 		t.Errorf("behind the job that failed: %s", s)
@@ -225,7 +225,7 @@ func TestIgnoredGraph(t *testing.T) {
 	}
 	e.Feed(h, "good", 1)
 	e.CloseIn(h, "good")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out_good", 10)
 	wantOut[int](t, e, h, "out_bad")
 	if got := []statemachine.Status{e.Status(h), e.Status(e.Child(h, "inner"))}; got[0] != statemachine.Completed || got[1] != statemachine.Failed {
@@ -271,7 +271,7 @@ func TestDeadLettersOfSeveral(t *testing.T) {
 	e := weirtest.New(t, &Couple{})
 	h := e.Start(g)
 	e.Feed(h, "in", 1, 2, 3, 4)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	e.Advance(24 * time.Hour)
 	if s := e.Status(h); s != statemachine.Failed {
 		t.Errorf("the graph is %s", s)
@@ -314,13 +314,13 @@ func TestFeedback(t *testing.T) {
 	graph.Export(g, "out", after.Out)
 	e, root := start(t, g)
 	e.Feed(root, "in", 12, 7, 32)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if s := e.Status(root); s != statemachine.Suspended {
 		t.Errorf("before its end the graph is %s", s)
 	}
 	e.Feed(root, "in", 40)
 	e.CloseIn(root, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, root, "out", 7, 3, 1, 5)
 	if s := e.Status(root); s != statemachine.Completed {
 		t.Errorf("the graph is %s, want completed", s)
@@ -369,7 +369,7 @@ func TestWireByName(t *testing.T) {
 	e, h := start(t, g)
 	e.Feed(h, "in", 5, 6)
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 5, 6)
 	if s := e.Status(h); s != statemachine.Completed {
 		t.Errorf("the graph is %s, want completed", s)
@@ -456,7 +456,7 @@ func TestRoots(t *testing.T) {
 			e.CloseIn(h, "in")
 		}
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	list := func(f job.Filter) (ids []job.ID) {
 		f.Order = job.Oldest
 		for info, err := range e.Client().Jobs(t.Context(), f) {
@@ -504,7 +504,7 @@ func TestIdle(t *testing.T) {
 		t.Errorf("with work to do: reason %q", got)
 	}
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := reason(); got != "" || e.Status(h) != statemachine.Completed {
 		t.Errorf("at the end: reason %q, %s", got, e.Status(h))
 	}

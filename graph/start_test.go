@@ -49,7 +49,7 @@ func TestStartOtherDefinition(t *testing.T) {
 		t.Fatalf("taken: %v", err)
 	}
 	e.Feed(h, "in", 1)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 2)
 
 	patched, err := start(v2(), job.PatchExisting())
@@ -57,7 +57,7 @@ func TestStartOtherDefinition(t *testing.T) {
 		t.Fatalf("patched: %v", err)
 	}
 	e.Feed(h, "in", 1)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 3)
 	if _, err := start(v2()); err != nil {
 		t.Errorf("the definition that it has now: %v", err)
@@ -140,7 +140,7 @@ func TestStartOverEndedTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.CloseIn(h, "in")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := e.Status(h); got != statemachine.Completed {
 		t.Fatal(got)
 	}
@@ -170,11 +170,11 @@ func TestStartPatchesTogether(t *testing.T) {
 	}
 	all.Wait()
 	e.Feed(h, "in", 1)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOut(t, e, h, "out", 3)
 }
 
-// A port feeds so many jobs at most, and Plan says of which it feeds more.
+// A port feeds that many jobs at most, and Plan says of which it feeds more.
 func TestFanOutLimit(t *testing.T) {
 	t.Parallel()
 	plan := func(instances int) error {

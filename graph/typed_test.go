@@ -33,7 +33,7 @@ func TestPoint11Typed(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if _, _, err := job.Receive[string](ctx, h, "out"); !errors.Is(err, port.ErrEncoding) {
 		t.Errorf("received as a text: %v", err)
 	}

@@ -29,7 +29,7 @@ type wire struct {
 type WireOption func(*wire)
 
 // Limit is the number of messages at which the In port that the wire leads to is full:
-// who writes to it then rests until there is room. Of several limits of a port the
+// who writes to it is then suspended until there is room. Of several limits of a port the
 // smallest counts.
 func Limit(n int) WireOption {
 	return func(w *wire) { w.limit, w.limited = n, true }

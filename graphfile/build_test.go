@@ -78,7 +78,7 @@ func TestBuild(t *testing.T) {
 	h := e.Start(g)
 	e.Feed(h, "more", 3)
 	e.CloseIn(h, "more")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	sum := 0
 	for _, n := range weirtest.Drain[int](e, h, "out") {
 		sum += n

@@ -27,7 +27,7 @@ type Store interface {
 	Family
 	Channels
 	History
-	Keeper
+	RetentionStore
 	Bulk
 	Sequences
 }

@@ -62,7 +62,7 @@ type Retyped struct {
 	fn converter
 }
 
-// Refused is the error of a patch that leaves so many messages of another type in the port.
+// Refused is the error of a patch that leaves that many messages of another type in the port.
 func (r *Retyped) Refused(waiting int64) error {
 	return fmt.Errorf("%w: port %q of job %q holds %d messages of Go type %s, and is to have %s: let them be read first, or convert them with job.Convert",
 		ErrStatus, r.Port, r.Path, waiting, r.From, r.To)

@@ -41,7 +41,7 @@ type New struct {
 	// as long as the parent's tree.
 	Retain time.Duration
 	// Repeat has a root job run again after it has completed, see the function Repeat; nil: it does not.
-	Repeat *Repetition
+	Repeat *RepeatRule
 	// SequentialKey is the key of the function of this name; empty for none. A child has none.
 	SequentialKey string
 	// Unique has the job created unless one with the same unique key is there, see the function of this name; nil: it has none. A

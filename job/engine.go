@@ -13,9 +13,9 @@ import (
 // Engines tells which engines live. It is for people who look: nothing that a store or an
 // engine does depends on it.
 type Engines interface {
-	// Beat tells that an engine lives, and what it is doing. An engine that does not for
+	// Heartbeat tells that an engine lives, and what it is doing. An engine that does not for
 	// EngineGone counts as dead.
-	Beat(ctx context.Context, e EngineInfo) error
+	Heartbeat(ctx context.Context, e EngineInfo) error
 	// Leave tells that an engine has stopped.
 	Leave(ctx context.Context, engine string) error
 	// Engines returns those that live, sorted by host, process and start.
@@ -64,7 +64,7 @@ func (i *Info) Owner() string { return i.Token[:min(ownerLen, len(i.Token))] }
 // TypeLimit is how many runs of a type go on at once, over all processes.
 type TypeLimit struct {
 	Max int    `json:"max"`          // 0: any number
-	By  string `json:"by,omitempty"` // the argument of which each value has so many of its own
+	By  string `json:"by,omitempty"` // the argument of which each value has that many of its own
 }
 
 // Declares tells whether the engine has a type for a queue in its own program, and thus says which limit the type has.

@@ -18,8 +18,8 @@ func explain(tree []*Info) {
 	}
 	var moves func(i *Info) bool
 	moves = func(i *Info) bool {
-		asleep := i.Status == statemachine.Suspended || i.Status.Settled() || i.Status == statemachine.Failed
-		if !i.Graph && (!asleep || i.Blocked || !i.Next.IsZero()) {
+		suspended := i.Status == statemachine.Suspended || i.Status.Settled() || i.Status == statemachine.Failed
+		if !i.Graph && (!suspended || i.Blocked || !i.Next.IsZero()) {
 			return true
 		}
 		for _, c := range children[i.ID] {
@@ -46,15 +46,15 @@ func open(i *Info, children map[ID][]*Info) string {
 	}
 	switch len(names) {
 	case 0:
-		return asleep(i, children)
+		return suspended(i, children)
 	case 1:
 		return "its input " + names[0] + " is open"
 	}
 	return "its inputs " + strings.Join(names, ", ") + " are open"
 }
 
-// asleep says what the jobs of an idle graph may wait for that has no open inputs.
-func asleep(graph *Info, children map[ID][]*Info) string {
+// suspended says what the jobs of an idle graph may wait for that has no open inputs.
+func suspended(graph *Info, children map[ID][]*Info) string {
 	text := "its jobs sleep until somebody asks for a run of them"
 	for todo := children[graph.ID]; len(todo) > 0; todo = todo[1:] {
 		i := todo[0]

@@ -121,7 +121,7 @@ func (h *Handle) writing(ctx context.Context, dir port.Dir, name, once string, m
 	}
 	w := Write{Dir: dir, Port: name, Items: items, Once: once}
 	if o, _ := ctx.Value(writeKey{}).(writeOptions); o.quiet {
-		w.Quiet = true
+		w.NoWake = true
 	}
 	if o, _ := ctx.Value(writeKey{}).(writeOptions); !o.unlogged {
 		w.Entry = outsideEntry(h.id, w, messageContext(ctx))

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// ID names one job for ever. The root of a tree has a UUIDv7 as its ID, every other
+// ID names one job for good. The root of a tree has a UUIDv7 as its ID, every other
 // job of the tree has that UUID followed by a dot and its number in the tree, so the
 // tree (and with it the place of all its data) follows from the ID alone.
 type ID string

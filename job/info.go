@@ -18,7 +18,7 @@ type Info struct {
 	Options  *RunOptions         `json:"-" cbor:"options"`   // that its node has; nil for none
 	Graph    bool                `json:"graph,omitempty"`
 	Status   statemachine.Status `json:"status"`
-	Reason   string              `json:"reason,omitempty"` // why it is parked or failed
+	Reason   string              `json:"reason,omitempty"` // why it is throttled or failed
 	Parent   ID                  `json:"parent,omitempty"`
 	By       string              `json:"by,omitempty"` // who created it
 	Args     json.RawMessage     `json:"args,omitempty"`
@@ -32,7 +32,7 @@ type Info struct {
 	Last     string              `json:"-" cbor:"last"`     // the token of the last run that was committed
 	Token    string              `json:"-" cbor:"-"`        // that of its run, while one is in progress: whoever has it can end the run, so no server tells it
 	Due      time.Time           `json:"-" cbor:"due"`      // when it is or was to run, if it runs in the order of time, see Node
-	Deaths   int                 `json:"deaths,omitempty"`  // runs since the last commit whose process died, or was cut off
+	Crashes  int                 `json:"deaths,omitempty"`  // runs since the last commit whose process died, or was cut off
 	Started  bool                `json:"started,omitempty"` // its worker's Start is done
 	Woke     int64               `json:"-" cbor:"woke"`     // its place among the children that woke its parent, 0 for none; see Delta.Looked
 	Repeat   *Repeats            `json:"repeat,omitempty"`  // when it runs again after it has completed
@@ -41,9 +41,9 @@ type Info struct {
 	// MessageTypes are the Go types of the messages of ports in a graph that was started, see Plan.MessageTypes.
 	MessageTypes map[string]string `json:"-" cbor:"message_types"`
 	Definition   string            `json:"definition,omitempty"` // digest of the plan of a graph that was started
-	Single       int               `json:"-" cbor:"single"`      // so many of the next messages are read one a run; -1: they are only read together
+	Single       int               `json:"-" cbor:"single"`      // that many of the next messages are read one a run; -1: they are only read together
 	Next         time.Time         `json:"next,omitzero"`        // when it wakes by itself
-	Blocked      bool              `json:"blocked,omitempty"`    // it rests until ports that it filled have room
+	Blocked      bool              `json:"blocked,omitempty"`    // it is suspended until ports that it filled have room
 	Labels       map[string]string `json:"labels,omitempty"`
 	InstanceOf   string            `json:"instance_of,omitempty"` // the node of its graph, if it has several jobs
 	Retain       time.Duration     `json:"-" cbor:"retain"`       // what it was started with, see Retain; 0 for nothing
@@ -112,7 +112,7 @@ type TypeInfo struct {
 	// TypeVersion is what the type declares, see Versioned; 0: nothing.
 	TypeVersion int `json:"type_version,omitempty"`
 	// MaxRunning is how many runs of the type go on at once, over all processes; 0: any number. MaxRunningBy is
-	// the argument of which each value has so many of its own.
+	// the argument of which each value has that many of its own.
 	MaxRunning   int    `json:"max_running,omitempty"`
 	MaxRunningBy string `json:"max_running_by,omitempty"`
 	// Params are the arguments that jobs of the type take; nil if that is not known.

@@ -125,7 +125,7 @@ func (r *LogReader) NextLast(ctx context.Context, n int) ([]Entry, error) {
 	return r.read(ctx, max(n, 1))
 }
 
-// read returns what is new; with last, of each tree the last so many at least.
+// read returns what is new; with last, of each tree the last that many at least.
 func (r *LogReader) read(ctx context.Context, last int) ([]Entry, error) {
 	var all []Entry
 	r.missed = 0
@@ -243,7 +243,7 @@ func (r *LogReader) Seek(position string) error {
 	return nil
 }
 
-// next returns the new entries of a tree, and the position of the last. With last those before the last so many may be missed, if
+// next returns the new entries of a tree, and the position of the last. With last those before the last that many may be missed, if
 // they are more than a page.
 func (r *LogReader) next(ctx context.Context, s *logStream, last int) (found []Entry, position string, err error) {
 	for position = s.position; ; {
@@ -273,7 +273,7 @@ func (r *LogReader) next(ctx context.Context, s *logStream, last int) (found []E
 	}
 }
 
-// tail returns the last entries of a tree, so many of those that came since, and the position of the last. It counts what it leaves out.
+// tail returns the last entries of a tree, that many of those that came since, and the position of the last. It counts what it leaves out.
 func (r *LogReader) tail(ctx context.Context, since *logStream, n int) (found []Entry, end string, err error) {
 	end = since.position
 	for before := ""; ; {

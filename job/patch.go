@@ -11,7 +11,7 @@ import (
 // MaxPatch is the greatest number of jobs of a graph that is patched.
 const MaxPatch = 400
 
-// Patch is how a graph at work becomes another one.
+// Patch is how a running graph becomes another one.
 type Patch struct {
 	From, To string // digests of the definitions
 	// Nodes are the jobs of the new definition, the graph's own first, and which number
@@ -26,7 +26,7 @@ type Patch struct {
 	Types   map[string]string
 }
 
-// Patch changes a graph at work into another one of the same name, in one step: jobs with the
+// Patch changes a running graph into another one of the same name, in one step: jobs with the
 // same path of names stay as they are, with their messages and state, and get the new
 // parameters, wires, subscriptions, failure policies and defaults (a default that was set
 // meanwhile stays, unless the new definition changes it); new ones are created; those that are gone are removed. Messages on

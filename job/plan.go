@@ -104,7 +104,7 @@ type Port struct {
 	// Edges: every edge gets a copy of each message. A port with edges keeps no data itself.
 	Edges []Edge
 	// Sources is the number of edge ends that feed this port, without feedback: the port
-	// is at its end when so many closes have arrived. Zero means fed from outside only.
+	// is at its end when that many closes have arrived. Zero means fed from outside only.
 	Sources int
 	// Loops is the number of feedback edge ends that feed the port. Its end then waits
 	// until nothing in the graph moves.
@@ -346,7 +346,7 @@ const (
 	PortWrites = 14
 )
 
-// Values is for how many values so many messages, or entries of the log, count, which have so many bytes together and go to
+// Values is for how many values that many messages, or entries of the log, count, which have that many bytes together and go to
 // one port each: see MaxWrites.
 func Values(n, bytes int) int { return n + bytes/512 }
 
@@ -376,15 +376,15 @@ func CheckStateKey(key string) error {
 	return nil
 }
 
-// Typer is implemented by worker structs whose type name is not the name of the struct.
-type Typer interface {
+// TypeNamer is implemented by worker structs whose type name is not the name of the struct.
+type TypeNamer interface {
 	JobType() string
 }
 
 // TypeOf returns the worker type name of a worker struct: what JobType says, else
 // the name of the struct.
 func TypeOf(w any) (string, error) {
-	if t, ok := w.(Typer); ok {
+	if t, ok := w.(TypeNamer); ok {
 		return t.JobType(), CheckName("type", t.JobType())
 	}
 	t := reflect.TypeOf(w)
@@ -431,9 +431,9 @@ func NodeOf(w any, name, queue string) (Node, error) {
 	return n, nil
 }
 
-// Porter is implemented by worker structs that have ports beyond their handles, such as
+// PortDeclarer is implemented by worker structs that have ports beyond their handles, such as
 // port.Any. Their messages are reached by name, through the run.
-type Porter interface {
+type PortDeclarer interface {
 	Ports() []port.Spec
 }
 
@@ -451,14 +451,14 @@ func CheckPriority(n int) error {
 	return nil
 }
 
-// Silencer is implemented by worker structs of which the statuses need not be published, nor those of jobs below theirs.
-type Silencer interface {
+// StatusHider is implemented by worker structs of which the statuses need not be published, nor those of jobs below theirs.
+type StatusHider interface {
 	SilentStatus() bool
 }
 
 // SilentOf tells whether the statuses of a worker struct's jobs are not published.
 func SilentOf(w any) bool {
-	s, ok := w.(Silencer)
+	s, ok := w.(StatusHider)
 	return ok && s.SilentStatus()
 }
 
@@ -466,7 +466,7 @@ func SilentOf(w any) bool {
 // Ports method adds.
 func PortsOf(w any, layout *port.Layout) []port.Spec {
 	specs := layout.Specs()
-	if p, ok := w.(Porter); ok {
+	if p, ok := w.(PortDeclarer); ok {
 		return MergePorts(specs, p.Ports())
 	}
 	return specs

@@ -105,7 +105,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// A port of a plan feeds so many others at most, those included that it feeds through ports of graphs.
+// A port of a plan feeds that many others at most, those included that it feeds through ports of graphs.
 func TestFanOutOfPlans(t *testing.T) {
 	t.Parallel()
 	in := job.Port{Spec: port.Spec{Name: "in", Dir: port.Input}}

@@ -16,7 +16,7 @@ const (
 	// Ignore lets the graph go on: what the failed job fed gets no more messages, and nobody waits
 	// for room in its ports.
 	Ignore FailurePolicy = "ignore"
-	// Restart tries again for ever, with growing delays.
+	// Restart tries again indefinitely, with growing delays.
 	Restart FailurePolicy = "restart"
 	// DeadLetter moves the message that the job cannot handle to its port ErrorsPort.
 	DeadLetter FailurePolicy = "dead_letter"

@@ -12,8 +12,8 @@ import (
 	"github.com/weirworks/weir/schedule"
 )
 
-// Repetition says when a root job runs again that has completed, see Repeat.
-type Repetition struct {
+// RepeatRule says when a root job runs again that has completed, see Repeat.
+type RepeatRule struct {
 	// Schedule is a text of the dialect repeat, such as "FINISHED, +1 DAY", or of another one with its tag, such as
 	// "cron:30 9 * * *", "every:10m" or "natural:every monday at 9am": see package schedule. With repeat and every the job
 	// runs first when it is created; with the others at the first time of the schedule.
@@ -33,12 +33,12 @@ type Repetition struct {
 // wait for the next run. Of messages in an Out port that nobody has read those are kept of the last repetition that wrote any there.
 //
 // A repetition that makes no sense is refused with an error that wraps ErrValue.
-func Repeat(r Repetition) Option {
+func Repeat(r RepeatRule) Option {
 	return option(func(o *startOptions) { o.repeat = &r })
 }
 
 // parse reads the schedule, which begins now.
-func (r *Repetition) parse(now time.Time) (schedule.Schedule, error) {
+func (r *RepeatRule) parse(now time.Time) (schedule.Schedule, error) {
 	kind, text := schedule.Repeat, r.Schedule
 	if tag, rest, ok := strings.Cut(text, ":"); ok && slices.Contains(schedule.Kinds(), schedule.Kind(tag)) {
 		kind, text = schedule.Kind(tag), rest
@@ -54,7 +54,7 @@ func (r *Repetition) parse(now time.Time) (schedule.Schedule, error) {
 }
 
 // Repeats makes of a repetition, which begins now, what a job has. The error wraps ErrValue.
-func (r *Repetition) Repeats(now time.Time) (*Repeats, error) {
+func (r *RepeatRule) Repeats(now time.Time) (*Repeats, error) {
 	s, err := r.parse(now)
 	if err != nil {
 		return nil, fmt.Errorf("%w: repeat: %w", ErrValue, err)

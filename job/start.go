@@ -39,7 +39,7 @@ type startOptions struct {
 	retain    time.Duration
 	retained  bool // retain was chosen
 	release   bool
-	repeat    *Repetition
+	repeat    *RepeatRule
 	// sequential is the key of SequentialKey.
 	sequential *string
 	unique     *UniqueBy

@@ -122,7 +122,7 @@ type Letters interface {
 	// Dead lists the jobs, of one tree unless that is empty, that pass a valid filter and whose port ErrorsPort holds messages. It
 	// ends with the first error.
 	Dead(ctx context.Context, tree ID, f Filter) iter.Seq2[*Info, error]
-	// Page returns up to n messages, and about so many bytes, of a port from offset on; head is the port's head at that moment.
+	// Page returns up to n messages, and about that many bytes, of a port from offset on; head is the port's head at that moment.
 	Page(ctx context.Context, id ID, dir port.Dir, name string, offset, n, bytes int) (items []json.RawMessage, head int64, err error)
 	// Settle removes messages from anywhere in a port and writes others, all or nothing. The error is ErrMoved if the port's head is
 	// another one by now. refused is which of the letters could not be written where it was to go, or -1.
@@ -174,8 +174,8 @@ type Family interface {
 	Delete(ctx context.Context, id ID) error
 }
 
-// Keeper knows for how long trees are kept that have settled.
-type Keeper interface {
+// RetentionStore knows for how long trees are kept that have settled.
+type RetentionStore interface {
 	// Retention returns what holds for trees that name no retention of their own.
 	Retention(ctx context.Context) (Retention, error)
 	// SetRetention sets it for trees that settle from then on. A zero leaves that one as it is.
@@ -213,7 +213,7 @@ type Runs interface {
 	// Commit applies transactions, each at once or not at all, and says of each what became of it.
 	Commit(ctx context.Context, txs []Tx) ([]Result, error)
 	// Pop begins a run of the first ready job of a queue in a shard: one of the given types. The snapshot is nil
-	// when there is none. gen is the generation of the bell that was heard, or below zero.
+	// when there is none. gen is the generation of the notification that was heard, or below zero.
 	Pop(ctx context.Context, queue string, shard int, gen int64, b Begin, types []string) (*Snapshot, error)
 	// Step commits one transaction and begins a run of a ready job: one of the given types, in the queue of the
 	// job committed last, rather one that the commit made ready. The snapshot is nil when there is none.
@@ -224,7 +224,7 @@ type Runs interface {
 
 // RunReader reads for a run what did not fit into its snapshot.
 type RunReader interface {
-	// Page returns up to n messages, and about so many bytes, of a port from offset
+	// Page returns up to n messages, and about that many bytes, of a port from offset
 	// on; head is the port's head at that moment.
 	Page(ctx context.Context, id ID, dir port.Dir, name string, offset, n, bytes int) (items []json.RawMessage, head int64, err error)
 	// State is Inspector's.
@@ -263,11 +263,11 @@ type Begin struct {
 	Batch int           // messages of each In port that come with the snapshot
 	// Batches says so for the types of which it differs.
 	Batches map[string]int
-	Bytes   int // stop a port's batch at so many bytes, and the next ones at one message after twice as many in all
+	Bytes   int // stop a port's batch at that many bytes, and the next ones at one message after twice as many in all
 	Row     int // how many jobs may come with the snapshot that are next in a row, see Snapshot.Row
 	// Limits are the runs a minute allowed to a job by type, with "" for all others; below zero,
 	// those in a row that made no progress, see Delta.Idle. A
-	// job over it is parked until the next minute. Without "" there is no limit.
+	// job over it is throttled until the next minute. Without "" there is no limit.
 	Limits map[string]int
 	// Running are limits of how many runs go on at once.
 	Running []RunLimit
@@ -379,33 +379,33 @@ type Delta struct {
 	Repeat  *Repeats           // of reschedule, and of complete for the last time: how far the repetition is then
 	// Next is the token after a Checkpoint. With another outcome it is by what a repeat of the commit is known in place of Token, if
 	// several programs may end one run: then one of them does.
-	Next     string
-	Lease    time.Duration // after a Checkpoint
-	Leads    bool          // what goes on after the Checkpoint is another run, which counts for the limit of runs
-	Takes    []Take
-	Set      map[string]json.RawMessage
-	Unset    []string
-	Spawns   []Spawn
-	Launches []*Launch
-	Writes   []Write
-	Closes   []string // Out ports
-	Defaults []Default
-	SetPorts []port.Spec // replace the job's unwired ports, unless nil
-	Entry    string      // JSON for the log: what the run read and wrote; empty for none
-	Failure  *Failure
-	Log      []string        // JSON, one entry each
-	Wakes    []time.Duration // ask for runs so long after the commit; a negative one unless one is asked for within that time
-	Handed   bool            // the run hands its job back untouched: it does not count as a try or a step
-	Reason   string          // why the job is parked
-	Single   string          // how many of the next messages to read one a run, as a number; empty: as before
-	Started  bool            // the worker's Start is part of it
-	Idle     bool            // the run made no progress, and its job asks for another at once
-	Woken    int64           // up to where the run was told of children that woke it, see Snapshot; 0 for none
-	Looked   []Looked        // children that woke the job in the run, which then looked what they had done
-	Released []string        // children, by name, that go when they have settled and the job was told of that
-	Guess    *Guess          // the run has not begun yet
-	Needs    *Needs          // what an engine must have for the next runs; nil: as before
-	Before   []Part          // the runs before the last one, of which Writes, Entry and Log are
+	Next        string
+	Lease       time.Duration // after a Checkpoint
+	Leads       bool          // what goes on after the Checkpoint is another run, which counts for the limit of runs
+	Takes       []Take
+	Set         map[string]json.RawMessage
+	Unset       []string
+	Spawns      []Spawn
+	Launches    []*Launch
+	Writes      []Write
+	Closes      []string // Out ports
+	Defaults    []Default
+	SetPorts    []port.Spec // replace the job's unwired ports, unless nil
+	Entry       string      // JSON for the log: what the run read and wrote; empty for none
+	Failure     *Failure
+	Log         []string        // JSON, one entry each
+	Wakes       []time.Duration // ask for runs so long after the commit; a negative one unless one is asked for within that time
+	Handed      bool            // the run hands its job back untouched: it does not count as a try or a step
+	Reason      string          // why the job is throttled
+	Single      string          // how many of the next messages to read one a run, as a number; empty: as before
+	Started     bool            // the worker's Start is part of it
+	Idle        bool            // the run made no progress, and its job asks for another at once
+	Woken       int64           // up to where the run was told of children that woke it, see Snapshot; 0 for none
+	Looked      []Looked        // children that woke the job in the run, which then looked what they had done
+	Released    []string        // children, by name, that go when they have settled and the job was told of that
+	Speculation *Speculation    // the run has not begun yet
+	Needs       *Needs          // what an engine must have for the next runs; nil: as before
+	Before      []Part          // the runs before the last one, of which Writes, Entry and Log are
 }
 
 // Part is what one of several runs in a delta wrote and logged.
@@ -420,10 +420,10 @@ func (d *Delta) Parts() []Part {
 	return append(slices.Clip(d.Before), Part{Writes: d.Writes, Entry: d.Entry, Log: d.Log})
 }
 
-// Guess is in the delta of a run that was made before its job was woken: of a job that slept,
+// Speculation is in the delta of a run that was made before its job was woken: of a job that slept,
 // on messages that the delta before it in the transaction writes. The commit begins the run
 // and ends it. It holds if nothing else has happened to the job since it was seen.
-type Guess struct {
+type Speculation struct {
 	Version int64  // of the job when it was seen
 	Touched int64  // how often it had been changed from outside then, see Snapshot
 	Last    string // token of its last run then: a Redis that lost some writes may count to the same version
@@ -450,7 +450,7 @@ type Write struct {
 	Keyed bool   // Key says to which of several consumers the messages go
 	Key   uint32 // Hash of the message key
 	Items []json.RawMessage
-	Quiet bool   // from outside of runs: wake nobody
+	NoWake bool // from outside of runs: wake nobody
 	Entry string // from outside of runs: JSON for the log, empty for none
 	// Unlogged keeps where the messages go out of the log of the run that writes them.
 	Unlogged bool

@@ -101,7 +101,7 @@ func (h *Handle) busy(ctx context.Context, waited error) error {
 		return waited // which says enough
 	}
 	under := map[ID]bool{h.id: true}
-	var moving, asleep []*Info
+	var moving, suspended []*Info
 	for _, i := range tree { // parents come before their children
 		if under[i.Parent] {
 			under[i.ID] = true
@@ -109,12 +109,12 @@ func (h *Handle) busy(ctx context.Context, waited error) error {
 		switch {
 		case i.Graph || i.Status.Settled() || !under[i.ID]:
 		case i.Status == Suspended:
-			asleep = append(asleep, i)
+			suspended = append(suspended, i)
 		default:
 			moving = append(moving, i)
 		}
 	}
-	all := slices.Concat(moving, asleep)
+	all := slices.Concat(moving, suspended)
 	if len(all) == 0 {
 		return waited
 	}

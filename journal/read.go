@@ -216,7 +216,7 @@ func (r *reader) take(n int) (entries []Entry, err error) {
 // reservedBytes is about how many bytes are reserved together, at most.
 const reservedBytes = 4 << 20
 
-// fits is how many of some payloads are taken together behind so many bytes: one at least if these are none.
+// fits is how many of some payloads are taken together behind that many bytes: one at least if these are none.
 func fits(all []Entry, size int) (n int) {
 	for n < len(all) && (size == 0 || size+len(all[n].Payload) <= reservedBytes) {
 		size += len(all[n].Payload)

@@ -106,7 +106,7 @@ func (j *Journal) put(data []byte) error {
 	return nil
 }
 
-// segment returns the segment that so many bytes are to be written to: a new one if the last is full, or not to be written to any more.
+// segment returns the segment that this many bytes are to be written to: a new one if the last is full, or not to be written to any more.
 func (j *Journal) segment(size int64) (*segment, error) {
 	j.mu.Lock()
 	var last *segment

@@ -12,9 +12,9 @@ import (
 func TestActivity(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
-		beat := func(engine string, a job.Activity) {
+		heartbeat := func(engine string, a job.Activity) {
 			e.Helper()
-			e.ok(e.store.Beat(ctx, job.EngineInfo{ID: engine, Activity: a}))
+			e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: engine, Activity: a}))
 		}
 		sum := func() (all job.Activity) {
 			e.Helper()
@@ -29,17 +29,17 @@ func TestActivity(t *testing.T) {
 			return all
 		}
 		e.equal("of nobody", sum(), job.Activity{})
-		beat("A", job.Activity{})
-		beat("B", job.Activity{Runs: 1000}) // which is where the counting begins
+		heartbeat("A", job.Activity{})
+		heartbeat("B", job.Activity{Runs: 1000}) // which is where the counting begins
 		e.equal("of engines that did nothing since", sum(), job.Activity{})
 
 		did := job.Activity{Runs: 3, Failed: 1, Read: 20, Written: 1 << 40}
 		did.Waited[0], did.Took[19] = 2, 3
-		beat("A", did)
-		beat("A", did)
+		heartbeat("A", did)
+		heartbeat("A", did)
 		e.equal("of what is told twice", sum(), did)
-		beat("A", job.Activity{Runs: 1}) // a late copy of an older one
-		beat("B", job.Activity{Runs: 1004})
+		heartbeat("A", job.Activity{Runs: 1}) // a late copy of an older one
+		heartbeat("B", job.Activity{Runs: 1004})
 		want := did
 		want.Runs += 4
 		e.equal("of two", sum(), want)
@@ -48,7 +48,7 @@ func TestActivity(t *testing.T) {
 	})
 }
 
-// Only so many spans are kept: each takes the place of the one that began a quarter of an hour before it.
+// Only that many spans are kept: each takes the place of the one that began a quarter of an hour before it.
 func TestActivityIsBounded(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
@@ -57,8 +57,8 @@ func TestActivityIsBounded(t *testing.T) {
 		for slot := range job.ActivitySpans {
 			e.ok(e.rdb.HSet(ctx, key, slot, old).Err())
 		}
-		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A"}))
-		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A", Activity: job.Activity{Runs: 2}}))
+		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A"}))
+		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Activity: job.Activity{Runs: 2}}))
 		n, err := e.rdb.HLen(ctx, key).Result()
 		e.ok(err)
 		e.equal("spans", n, int64(job.ActivitySpans))

@@ -89,7 +89,7 @@ func TestTerminateDuringARun(t *testing.T) {
 			e.write(id, "in", "9")
 			e.is(statemachine.Terminated, id) // data does not wake it
 		}
-		// The run dies: Shutdown runs all the same.
+		// The run dies: Shutdown runs anyway.
 		id := e.single()
 		b := beginning()
 		b.Lease = time.Millisecond

@@ -130,10 +130,10 @@ func heard(name string, channels ...string) job.Port {
 func TestPublishInPieces(t *testing.T) {
 	t.Parallel()
 	e := weighed(t)
-	var ears []job.ID
+	var subscriptions []job.ID
 	for i := range 300 {
 		channels := [][]string{{"/news"}, {"/news/sport"}, {"/news", "/news/sport"}}[i%3]
-		ears = append(ears, e.create(job.Node{Type: "T", Ports: ports(heard("in", channels...))}))
+		subscriptions = append(subscriptions, e.create(job.Node{Type: "T", Ports: ports(heard("in", channels...))}))
 	}
 	speaker := out("out")
 	speaker.Channels = []string{"/news/sport"}
@@ -147,8 +147,8 @@ func TestPublishInPieces(t *testing.T) {
 	e.commit(d)
 	e.ok(e.store.Publish(t.Context(), "/news/sport", numbers(2401, 2401)))
 	want := numbered(1, 2401)
-	for _, ear := range ears {
-		e.gets(ear, port.Input, "in", want)
+	for _, subscription := range subscriptions {
+		e.gets(subscription, port.Input, "in", want)
 	}
 	e.until("nothing is left in the hub", func() bool {
 		return e.rdb.Exists(t.Context(), "weir:{"+e.ns+"}:spread", "weir:{"+e.ns+"}:spreads", "weir:{"+e.ns+"}:spread:rest",
@@ -161,9 +161,9 @@ func TestPublishInPieces(t *testing.T) {
 func TestPublishOfTheDead(t *testing.T) {
 	t.Parallel()
 	e := hindered(t)
-	var ears []job.ID
+	var subscriptions []job.ID
 	for range 150 {
-		ears = append(ears, e.create(job.Node{Type: "T", Ports: ports(heard("in", "/news"))}))
+		subscriptions = append(subscriptions, e.create(job.Node{Type: "T", Ports: ports(heard("in", "/news"))}))
 	}
 	hub := "weir:{" + e.ns + "}:"
 	e.until("all have subscribed", func() bool { return e.rdb.SCard(t.Context(), hub+"ch:/news").Val() == 150 })
@@ -174,8 +174,8 @@ func TestPublishOfTheDead(t *testing.T) {
 	e.ok(e.store.Publish(t.Context(), "/news", numbers(701, 701)))
 	e.ok(e.rdb.ZAdd(t.Context(), hub+"due", redis.Z{Score: 1, Member: "!chores"}).Err())
 	e.sweep()
-	for _, ear := range ears {
-		e.gets(ear, port.Input, "in", numbered(1, 701))
+	for _, subscription := range subscriptions {
+		e.gets(subscription, port.Input, "in", numbered(1, 701))
 	}
 	e.gets(late, port.Input, "in", numbered(701, 1))
 }
@@ -343,7 +343,7 @@ func calls(e *env, script string) (n int) {
 }
 
 // What is left of a dead process's long work keeps no sweeper from the runs of dead processes.
-func TestChoresDoNotDelayRecovery(t *testing.T) {
+func TestBackgroundTasksDoNotDelayRecovery(t *testing.T) {
 	t.Parallel()
 	e := hindered(t)
 	parent, lost := newID(t), newID(t)

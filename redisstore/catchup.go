@@ -8,8 +8,8 @@ import (
 	"github.com/weirworks/weir/internal/delivery"
 )
 
-// readyBells returns a bell for each shard in which jobs of a queue are ready.
-func (s *Store) readyBells(ctx context.Context, queue string) ([]delivery.Bell, error) {
+// readyNotifications returns a notification for each shard in which jobs of a queue are ready.
+func (s *Store) readyNotifications(ctx context.Context, queue string) ([]delivery.Notification, error) {
 	types := make([]*redis.StringSliceCmd, s.keys.shards)
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for shard := range types {
@@ -19,18 +19,18 @@ func (s *Store) readyBells(ctx context.Context, queue string) ([]delivery.Bell, 
 	}); err != nil {
 		return nil, s.explain(err)
 	}
-	var bells []delivery.Bell
+	var notifications []delivery.Notification
 	for shard, c := range types {
-		bell := delivery.Bell{Queue: queue, Shard: shard, Gen: delivery.Direct}
+		notification := delivery.Notification{Queue: queue, Shard: shard, Gen: delivery.Direct}
 		for _, typ := range c.Val() {
 			if typ == "" {
 				typ = delivery.AnyType
 			}
-			bell.Types = append(bell.Types, typ)
+			notification.Types = append(notification.Types, typ)
 		}
-		if len(bell.Types) > 0 {
-			bells = append(bells, bell)
+		if len(notification.Types) > 0 {
+			notifications = append(notifications, notification)
 		}
 	}
-	return bells, nil
+	return notifications, nil
 }

@@ -52,7 +52,7 @@ type Changes struct {
 	Lost bool     // some of what changed since is not known any more
 }
 
-// Changes returns which jobs were created, removed, or got another status since a place, at most so many: roots, or all. From the first
+// Changes returns which jobs were created, removed, or got another status since a place, at most that many: roots, or all. From the first
 // call on, which is one from the present, this is noted, and for a minute after the last one; of each shard for the last 10,000
 // jobs that changed. A job that changes several times is told once, where it changed last.
 func (s *Store) Changes(ctx context.Context, all bool, since Place, most int) (Changes, error) {

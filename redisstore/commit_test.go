@@ -127,7 +127,7 @@ func TestRefusedCommitChangesNothing(t *testing.T) {
 				good.Takes, good.Writes = slices.Clone(d.Takes), slices.Clone(d.Writes)
 				good.Spawns = []job.Spawn{{Base: d.Spawns[0].Base, Plan: &job.Plan{Nodes: slices.Clone(d.Spawns[0].Plan.Nodes)}}}
 				if c.name == "child name taken" || c.name == "write to no port of a child" {
-					// The child is born in a checkpoint, after which the run goes on.
+					// The child is created in a checkpoint, after which the run goes on.
 					d.Token = "second"
 				}
 				c.do(e, id, &d)
@@ -274,7 +274,7 @@ func TestFailures(t *testing.T) {
 			d.Failure = &job.Failure{At: time.Unix(int64(n), 0).UTC(), Step: 0, Error: fmt.Sprint("no ", n, "\nü"), Stack: "s"}
 			d.Reason = "no"
 			if n == 22 {
-				d.Delay = time.Millisecond // else none: it fires at the next sweep all the same
+				d.Delay = time.Millisecond // else none: it fires at the next sweep anyway
 			}
 			if n == 23 {
 				d.Outcome = statemachine.Fail

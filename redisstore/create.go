@@ -265,7 +265,7 @@ func tellField(to *job.PortRef) string {
 }
 
 // creation says how a planned job enters its life: jobs that are fed by others, and
-// graphs, begin asleep, unless they have messages already.
+// graphs, begin suspended, unless they have messages already.
 func creation(n *job.Node) (event statemachine.Event, at string) {
 	initial := slices.ContainsFunc(n.Ports, func(p job.Port) bool { return len(p.Initial) > 0 })
 	switch {
@@ -349,7 +349,7 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 	return fields, defaults, initial
 }
 
-// The field `round` of a job that runs in the order of time, which TIMES and EPOCH in ready.lua are: no less than the first, and so many ms
+// The field `round` of a job that runs in the order of time, which TIMES and EPOCH in ready.lua are: no less than the first, and that many ms
 // since the second.
 const (
 	firstTime = 1 << 36

@@ -14,20 +14,22 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// Beat implements job.Engines.
-func (s *Store) Beat(ctx context.Context, e job.EngineInfo) error {
+// Heartbeat implements job.Engines.
+func (s *Store) Heartbeat(ctx context.Context, e job.EngineInfo) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("telling that engine %s lives: %w", e.ID, err)
 	}
-	return s.beat(ctx, e.ID, raw, packActivity(&e.Activity))
+	return s.heartbeat(ctx, e.ID, raw, packActivity(&e.Activity))
 }
 
 // Leave implements job.Engines.
-func (s *Store) Leave(ctx context.Context, engine string) error { return s.beat(ctx, engine, nil, "") }
+func (s *Store) Leave(ctx context.Context, engine string) error {
+	return s.heartbeat(ctx, engine, nil, "")
+}
 
-func (s *Store) beat(ctx context.Context, engine string, info []byte, activity string) error {
-	_, err := s.run(ctx, scriptBeat, s.keys.hub(), engine, info, job.EngineGone.Milliseconds(),
+func (s *Store) heartbeat(ctx context.Context, engine string, info []byte, activity string) error {
+	_, err := s.run(ctx, scriptHeartbeat, s.keys.hub(), engine, info, job.EngineGone.Milliseconds(),
 		activity, job.ActivitySpan.Milliseconds(), job.ActivitySpans)
 	return err
 }

@@ -26,8 +26,8 @@ func TestEnginesThatLive(t *testing.T) {
 			ID: "B", Host: "h", PID: 2, Version: "v1", Concurrency: 4, Queues: map[string]int{"q": 6},
 			Types: []string{"T"}, Running: 1, Runs: []job.RunningJob{run},
 		}
-		e.ok(e.store.Beat(ctx, second))
-		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
+		e.ok(e.store.Heartbeat(ctx, second))
+		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
 		first := engines()[1]
 		if first.Started.IsZero() || first.Seen.Before(first.Started) {
 			e.Errorf("started %s, seen %s", first.Started, first.Seen)
@@ -37,7 +37,7 @@ func TestEnginesThatLive(t *testing.T) {
 
 		time.Sleep(5 * time.Millisecond) // the clock moves on
 		second.Stopping = true
-		e.ok(e.store.Beat(ctx, second))
+		e.ok(e.store.Heartbeat(ctx, second))
 		again := engines()[1]
 		e.equal("start of an engine that goes on", again.Started, first.Started)
 		if !again.Stopping || !again.Seen.After(first.Seen) {
@@ -55,7 +55,7 @@ func TestEnginesThatLive(t *testing.T) {
 		all := "weir:{" + e.ns + "}:engines"
 		e.ok(e.rdb.ZAdd(ctx, all, redis.Z{Score: long, Member: "B"}).Err())
 		e.equal("engines", engines(), []job.EngineInfo{})
-		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "C"}))
+		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "C"}))
 		members, err := e.rdb.ZRange(ctx, all, 0, -1).Result()
 		e.ok(err)
 		e.equal("members", members, []string{"C"})

@@ -203,10 +203,10 @@ func (d *deep) again(ctx context.Context) ([]suspect, error) {
 
 // seen is what one pipeline asks of a job that is looked at.
 type seen struct {
-	fields         *redis.SliceCmd // status, parent, name, joining
-	exists, unborn *redis.IntCmd   // its hash; a list of jobs of which it will be the first
-	chores         *redis.IntCmd   // of its shard
-	listed         *redis.FloatCmd // in the index
+	fields            *redis.SliceCmd // status, parent, name, joining
+	exists, uncreated *redis.IntCmd   // its hash; a list of jobs of which it will be the first
+	backgroundTasks   *redis.IntCmd   // of its shard
+	listed            *redis.FloatCmd // in the index
 }
 
 // suspicious returns those of some jobs and keys that look wrong.
@@ -220,7 +220,7 @@ func (d *deep) suspicious(ctx context.Context, all []suspect) ([]suspect, error)
 			key := d.keys.job(s.id, "")
 			asked[i] = seen{
 				fields: p.HMGet(ctx, key, "status", "parent", "name", "joining"),
-				exists: p.Exists(ctx, key), unborn: p.Exists(ctx, key+heldSuffix), chores: p.LLen(ctx, choresAt(d.keys.dueOf(s.id))),
+				exists: p.Exists(ctx, key), uncreated: p.Exists(ctx, key+heldSuffix), backgroundTasks: p.LLen(ctx, backgroundTasksAt(d.keys.dueOf(s.id))),
 				listed: p.ZScore(ctx, d.keys.index(s.id.Shard(d.keys.shards)), string(s.id)),
 			}
 		}
@@ -230,15 +230,15 @@ func (d *deep) suspicious(ctx context.Context, all []suspect) ([]suspect, error)
 	var parents []parenthood
 	for i, s := range all {
 		a := asked[i]
-		if err := errors.Join(a.fields.Err(), a.exists.Err(), a.unborn.Err(), a.chores.Err()); err != nil {
+		if err := errors.Join(a.fields.Err(), a.exists.Err(), a.uncreated.Err(), a.backgroundTasks.Err()); err != nil {
 			return nil, err
 		}
 		f := strs(a.fields.Val())
 		status, parent, joining := f[0], f[1], f[3] == "1"
 		switch {
-		case a.chores.Val() > 0: // it may be about to be removed
+		case a.backgroundTasks.Val() > 0: // it may be about to be removed
 			d.skipped++
-		case status == "" && a.unborn.Val() > 0: // its plan is being created
+		case status == "" && a.uncreated.Val() > 0: // its plan is being created
 		case status == "" && s.kind == orphan && a.exists.Val() == 0: // deleted meanwhile
 		case status == "" && s.kind == orphan:
 			found = append(found, suspect{kind: leftover, id: s.id, key: d.keys.job(s.id, "")})
@@ -267,22 +267,22 @@ func (d *deep) lost(ctx context.Context, children []suspect, parents []parenthoo
 	if len(children) == 0 {
 		return nil, nil
 	}
-	known, exists, unborn := make([]*redis.StringCmd, len(children)), make([]*redis.BoolCmd, len(children)), make([]*redis.IntCmd, len(children))
+	known, exists, uncreated := make([]*redis.StringCmd, len(children)), make([]*redis.BoolCmd, len(children)), make([]*redis.IntCmd, len(children))
 	_, _ = d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
 		for i, up := range parents {
 			known[i] = p.HGet(ctx, d.keys.job(up.parent, childrenSuffix), up.name)
 			exists[i] = p.HExists(ctx, d.keys.job(up.parent, ""), "status")
-			unborn[i] = p.Exists(ctx, d.keys.job(up.parent, heldSuffix)) // its first job comes last
+			uncreated[i] = p.Exists(ctx, d.keys.job(up.parent, heldSuffix)) // its first job comes last
 		}
 		return nil
 	})
 	var lost []suspect
 	for i, c := range children {
-		if err := errors.Join(exists[i].Err(), unborn[i].Err()); err != nil {
+		if err := errors.Join(exists[i].Err(), uncreated[i].Err()); err != nil {
 			return nil, err
 		}
 		belongs := exists[i].Val() && known[i].Val() == string(c.id)
-		if !belongs && unborn[i].Val() == 0 {
+		if !belongs && uncreated[i].Val() == 0 {
 			lost = append(lost, suspect{kind: orphan, id: c.id})
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// longWait is how long the first job of a queue may be in line before that is worth
+	// longWait is how long the first job of a queue may be queued before that is worth
 	// a remark, and oldLock how old a lock may be.
 	longWait = time.Minute
 	// longTypes is how many types of a queue are named for that.
@@ -144,10 +144,10 @@ func (e *examiner) overdue(ctx context.Context) error {
 func memberText(member, due string) string {
 	what, rest, _ := strings.Cut(member, " ")
 	switch {
-	case member == mailMember:
+	case member == relayMember:
 		return "orders of " + outboxAt(due)
-	case member == choresMember:
-		return "background tasks of " + choresAt(due)
+	case member == backgroundTasksMember:
+		return "background tasks of " + backgroundTasksAt(due)
 	case member == retainMember:
 		return "what is past its retention in " + due
 	case strings.HasPrefix(member, "!"):
@@ -161,12 +161,12 @@ func memberText(member, due string) string {
 
 // orders looks for what one shard wants done in another.
 func (e *examiner) orders(ctx context.Context) error {
-	return e.left(ctx, mailMember, "orders between shards", func(p redis.Pipeliner, due string) *redis.IntCmd { return p.XLen(ctx, outboxAt(due)) })
+	return e.left(ctx, relayMember, "orders between shards", func(p redis.Pipeliner, due string) *redis.IntCmd { return p.XLen(ctx, outboxAt(due)) })
 }
 
-// leftToDo looks for chores.
+// leftToDo looks for background tasks.
 func (e *examiner) leftToDo(ctx context.Context) error {
-	return e.left(ctx, choresMember, "background tasks", func(p redis.Pipeliner, due string) *redis.IntCmd { return p.LLen(ctx, choresAt(due)) })
+	return e.left(ctx, backgroundTasksMember, "background tasks", func(p redis.Pipeliner, due string) *redis.IntCmd { return p.LLen(ctx, backgroundTasksAt(due)) })
 }
 
 // left looks for work that is left to do beside due keys, of which member of `due` reminds

@@ -106,7 +106,7 @@ func TestExamineServer(t *testing.T) {
 	}
 }
 
-// fill writes so many bytes, as far as they fit.
+// fill writes that many bytes, as far as they fit.
 func fill(bytes int) func(*testing.T, *redistest.Server) {
 	return func(t *testing.T, s *redistest.Server) {
 		c := s.Client(t)

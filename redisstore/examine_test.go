@@ -80,7 +80,7 @@ func (e *env) healthy() {
 	e.Helper()
 	ctx := e.Context()
 	e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "default"}}))
-	e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}}))
+	e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}}))
 	e.ok(e.rdb.Set(ctx, "weir:{"+e.ns+"}:sweeper", "x", time.Minute).Err())
 }
 
@@ -167,7 +167,7 @@ func TestExamineNamespace(t *testing.T) {
 		},
 		"two versions": {
 			func(e *env) {
-				e.ok(e.store.Beat(e.Context(), job.EngineInfo{ID: "B", Version: "v2", Queues: map[string]int{"default": 1}}))
+				e.ok(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: "B", Version: "v2", Queues: map[string]int{"default": 1}}))
 			},
 			"engines", redisstore.Warning, "different versions of Weir: .*v2", "same version", true,
 		},
@@ -245,7 +245,7 @@ func TestExamineNamespace(t *testing.T) {
 		},
 		"engines that differ in a limit": {
 			func(e *env) {
-				e.ok(e.store.Beat(e.Context(), job.EngineInfo{
+				e.ok(e.store.Heartbeat(e.Context(), job.EngineInfo{
 					ID: "B", PID: 7, Host: "b", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}, Limits: map[string]job.TypeLimit{"T": {Max: 2}},
 				}))
 			},
@@ -367,7 +367,7 @@ func TestExamineDeep(t *testing.T) {
 }
 
 // A plan that is being created in parts is nothing wrong.
-func TestExamineUnborn(t *testing.T) {
+func TestExamineUncreated(t *testing.T) {
 	e := durable(t)
 	e.healthy()
 	nodes := []job.Node{{Type: "T"}}

@@ -102,7 +102,7 @@ func TestFailByHandIsAFailure(t *testing.T) {
 }
 
 // A repetition ends when the job is failed by hand, and goes on when it is retried.
-func TestFailByHandEndsTheRepetition(t *testing.T) {
+func TestFailByHandEndsRepeating(t *testing.T) {
 	each(t, func(e *env) {
 		snap := e.repeating("STARTED, +1 HOUR")
 		h := e.typed(snap.Info.ID)

@@ -215,9 +215,9 @@ func (s *Store) adopt(ctx context.Context, where job.ID, step string, child, par
 	return s.act(ctx, scriptAdopt, where, "", step, string(child), string(parent), name)
 }
 
-// mend finishes an adoption, or the end of one, whose process died. member is what `due`
+// repair finishes an adoption, or the end of one, whose process died. member is what `due`
 // says of it.
-func (s *Store) mend(ctx context.Context, member string) error {
+func (s *Store) repair(ctx context.Context, member string) error {
 	var child, parent job.ID
 	var name string
 	if _, err := fmt.Sscanf(member, joiningMember+"%s %s %s", &child, &parent, &name); err != nil {

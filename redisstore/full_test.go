@@ -136,7 +136,7 @@ func TestFullRedis(t *testing.T) {
 			e.ok(e.store.Refresh(ctx, busy.Info.ID, busy.Token, time.Hour))
 			e.ok(e.store.Unlock(ctx, locked, lock.Token()))
 			e.ok(e.store.Unclaim(ctx, "other", full))
-			e.ok(e.store.(*redisstore.Store).Beat(ctx, job.EngineInfo{ID: "engine"}))
+			e.ok(e.store.(*redisstore.Store).Heartbeat(ctx, job.EngineInfo{ID: "engine"}))
 			others, err := e.store.(*redisstore.Store).Lead(ctx, func(ctx context.Context) { _, err = e.store.Sweep(ctx) })
 			e.ok(err)
 			e.equal("nobody else sweeps", others, time.Duration(0))

@@ -84,8 +84,8 @@ func TestGroupCommit(t *testing.T) {
 		}
 		fenced := spoke(snaps[1], `"b"`)
 		fenced.Token = "another"
-		guess := spoke(snaps[3], `"d"`)
-		wrong := job.Delta{Job: g.Nth(8), Token: "guessed", Outcome: statemachine.Suspend, Guess: &job.Guess{Version: 7, Port: "in", Seen: 1}}
+		speculation := spoke(snaps[3], `"d"`)
+		wrong := job.Delta{Job: g.Nth(8), Token: "guessed", Outcome: statemachine.Suspend, Speculation: &job.Speculation{Version: 7, Port: "in", Seen: 1}}
 		all := e.grouped(g, func() {},
 			e.stepping("one", spoke(snaps[0], `"a"`)),
 			e.stepping("two", fenced),
@@ -93,7 +93,7 @@ func TestGroupCommit(t *testing.T) {
 				res, err := e.store.Commit(ctx, []job.Tx{{Deltas: []job.Delta{spoke(snaps[2], `"c"`)}}})
 				return answer{res: res[0], err: err}
 			},
-			e.stepping("four", guess, wrong))
+			e.stepping("four", speculation, wrong))
 		for i, a := range all {
 			e.ok(a.err)
 			e.equal("applied", a.res.Applied, []int{1, 0, 1, 1}[i])
@@ -111,9 +111,9 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
-// A guess that does not hold leaves nothing behind for the transactions that go with it: its job
+// A speculation that does not hold leaves nothing behind for the transactions that go with it: its job
 // is queued, and no longer one that may be guessed about.
-func TestGroupCommitOfWrongGuesses(t *testing.T) {
+func TestGroupCommitOfWrongSpeculations(t *testing.T) {
 	each(t, func(e *env) {
 		g := e.create(
 			job.Node{Type: "g", Graph: true},
@@ -121,11 +121,11 @@ func TestGroupCommitOfWrongGuesses(t *testing.T) {
 			job.Node{Name: "b", Type: "S", Ports: ports(in("in"), out("out", to(3)))},
 			job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 2))})
 		a, b, c := e.begin(g.Nth(1)), e.begin(g.Nth(2)), g.Nth(3)
-		guess := func(version int64, seen int) job.Delta {
+		speculation := func(version int64, seen int) job.Delta {
 			return job.Delta{
 				Job: c, Token: "guessed", Outcome: statemachine.Suspend,
-				Takes: []job.Take{{Dir: port.Input, Port: "in", N: seen}},
-				Guess: &job.Guess{Version: version, Port: "in", Seen: seen, Limit: 100},
+				Takes:       []job.Take{{Dir: port.Input, Port: "in", N: seen}},
+				Speculation: &job.Speculation{Version: version, Port: "in", Seen: seen, Limit: 100},
 			}
 		}
 		nothing := func(ctx context.Context, d ...job.Delta) answer {
@@ -133,8 +133,8 @@ func TestGroupCommitOfWrongGuesses(t *testing.T) {
 			return answer{res: res[0], err: err}
 		}
 		all := e.grouped(g, func() {},
-			func(ctx context.Context) answer { return nothing(ctx, spoke(a, "1"), guess(7, 1)) },
-			func(ctx context.Context) answer { return nothing(ctx, spoke(b, "2"), guess(0, 2)) })
+			func(ctx context.Context) answer { return nothing(ctx, spoke(a, "1"), speculation(7, 1)) },
+			func(ctx context.Context) answer { return nothing(ctx, spoke(b, "2"), speculation(0, 2)) })
 		for _, one := range all {
 			e.ok(one.err)
 			e.equal("applied", one.res.Applied, 1)
@@ -168,7 +168,7 @@ func TestGroupCommitIsLeft(t *testing.T) {
 	})
 }
 
-// Nor does one wait for ever: the connection of those before it may be broken.
+// Nor does one wait indefinitely: the connection of those before it may be broken.
 func TestGroupCommitGoesAlone(t *testing.T) {
 	each(t, func(e *env) {
 		g := e.pairs(1)

@@ -212,7 +212,7 @@ func TestErrorAfterTheFirstWrite(t *testing.T) {
 		var all []answer
 		e.hinder("commit", n, func() { all = p.commit(e) })
 		bad := slices.IndexFunc(all, func(a answer) bool { return a.err != nil })
-		if bad < 0 { // behind both of them, when a bell was to be rung: the sweeper does
+		if bad < 0 { // behind both of them, when a notification was to be sent: the sweeper does
 			untold++
 			for i, id := range p.ids {
 				e.is(p.ends[i], id)

@@ -174,7 +174,7 @@ func (s *Store) logEntry(tree job.ID, number int64, stored string) ([]job.Entry,
 	return []job.Entry{e}, err
 }
 
-// unpack decodes what several runs read and wrote into an entry each. Each sent so many messages, all of
+// unpack decodes what several runs read and wrote into an entry each. Each sent that many messages, all of
 // them to the one place that is given.
 func (s *Store) unpack(e *job.Entry, counts []string, text string, sent []job.Movement) ([]job.Entry, error) {
 	var out []job.Entry

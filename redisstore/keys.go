@@ -49,10 +49,10 @@ func (k keyspace) readyOf(shard int, queue, typ string) string {
 	return k.ready(shard, queue) + "#" + typ
 }
 
-// outboxAt and choresAt are what lies beside a due key: see mail.go.
+// outboxAt and backgroundTasksAt are what lies beside a due key: see mail.go.
 func outboxAt(due string) string { return strings.TrimSuffix(due, "due") + "outbox" }
 
-func choresAt(due string) string { return strings.TrimSuffix(due, "due") + "chores" }
+func backgroundTasksAt(due string) string { return strings.TrimSuffix(due, "due") + "chores" }
 
 // job is the hash of a job; with a suffix, another key of that job.
 func (k keyspace) job(id job.ID, suffix string) string {

@@ -17,7 +17,7 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// crowd plans a root with so many children, all with something to do.
+// crowd plans a root with that many children, all with something to do.
 func crowd(children int) *job.Plan {
 	p := &job.Plan{Nodes: []job.Node{{Type: "T"}}}
 	for i := range children {
@@ -135,17 +135,17 @@ func TestLargeFamilyAcrossFailover(t *testing.T) {
 	for n := 1; n < len(names); n += 2 {
 		e.ok(e.store.Terminate(t.Context(), job.ID(names[n])))
 	}
-	chores := strings.TrimSuffix(e.due(id), "due") + "chores"
-	left := e.rdb.LRange(t.Context(), chores, 0, -1).Val()
+	backgroundTasks := strings.TrimSuffix(e.due(id), "due") + "chores"
+	left := e.rdb.LRange(t.Context(), backgroundTasks, 0, -1).Val()
 	e.equal("chores", len(left), 1)
-	e.ok(e.rdb.LSet(t.Context(), chores, 0, strings.Replace(left[0], " terminate 0", fmt.Sprint(" terminate ", cursor), 1)).Err())
+	e.ok(e.rdb.LSet(t.Context(), backgroundTasks, 0, strings.Replace(left[0], " terminate 0", fmt.Sprint(" terminate ", cursor), 1)).Err())
 
 	srv.Kill()
 	srv.Restart()
 	e.ok(e.rdb.ZAdd(t.Context(), e.due(id), redis.Z{Score: 1, Member: "!chores"}).Err())
 	e.until("the chores are done", func() bool {
 		e.sweep()
-		return e.rdb.Exists(t.Context(), chores).Val() == 0
+		return e.rdb.Exists(t.Context(), backgroundTasks).Val() == 0
 	})
 	tree, err := e.store.Tree(t.Context(), id)
 	e.ok(err)

@@ -13,13 +13,13 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// limited is an In port that is full with so many messages.
+// limited is an In port that is full with that many messages.
 func limited(p job.Port, limit int) job.Port {
 	p.Limit = limit
 	return p
 }
 
-// writes is a commit of a run that wrote so many messages to its port out.
+// writes is a commit of a run that wrote that many messages to its port out.
 func (e *env) writes(id job.ID, outcome statemachine.Event, items ...string) job.Result {
 	e.Helper()
 	d := delta(e.begin(id), outcome)
@@ -27,7 +27,7 @@ func (e *env) writes(id job.ID, outcome statemachine.Event, items ...string) job
 	return e.commit(d)
 }
 
-// takes is a commit of a run that read so many messages of its port in.
+// takes is a commit of a run that read that many messages of its port in.
 func (e *env) takes(id job.ID, n int) {
 	e.Helper()
 	d := delta(e.begin(id), statemachine.Suspend)
@@ -50,8 +50,8 @@ func (e *env) blockedOnes(want ...job.ID) {
 	e.equal("their number", count, len(want))
 }
 
-// A producer whose consumer is full rests, whatever wakes it, and goes on when there is room.
-func TestFullPortRestsItsProducer(t *testing.T) {
+// A producer whose consumer is full is suspended, whatever wakes it, and goes on when there is room.
+func TestFullPortSuspendsItsProducer(t *testing.T) {
 	each(t, func(e *env) {
 		root := e.create(
 			job.Node{Type: "S", Ports: ports(in("ask"), out("out", to(1)))},
@@ -90,7 +90,7 @@ func TestFullPortRestsItsProducer(t *testing.T) {
 	})
 }
 
-// A completed producer that wakes while its consumer is full rests, too; every way of making
+// A completed producer that wakes while its consumer is full is suspended, too; every way of making
 // room lets it go on.
 func TestRoomWakesTheProducer(t *testing.T) {
 	each(t, func(e *env) {
@@ -195,20 +195,20 @@ func TestNoDeadlock(t *testing.T) {
 	})
 }
 
-// A wish for a run that is to be there unless another one is makes one alarm, however often it is made.
-func TestAlarmUnlessThereIsOne(t *testing.T) {
+// A wish for a run that is to be there unless another one is makes one timer, however often it is made.
+func TestTimerUnlessThereIsOne(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.single()
 		for _, c := range []struct {
 			wish   time.Duration
-			alarms int64
+			timers int64
 		}{{-time.Hour, 1}, {-2 * time.Hour, 1}, {-time.Minute, 2}, {-time.Hour, 2}, {3 * time.Hour, 3}} {
 			d := delta(e.begin(id), statemachine.Suspend)
 			d.Wakes = []time.Duration{c.wish}
 			e.commit(d)
 			n, err := e.rdb.ZCard(e.Context(), e.key(id)+":t").Result()
 			e.ok(err)
-			e.equal(fmt.Sprint("alarms after a wish for ", c.wish), n, c.alarms)
+			e.equal(fmt.Sprint("alarms after a wish for ", c.wish), n, c.timers)
 			e.ok(e.store.Apply(e.Context(), id, statemachine.Run))
 		}
 	})

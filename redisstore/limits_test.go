@@ -106,7 +106,7 @@ func TestLimitOfRunsAtOnce(t *testing.T) {
 }
 
 // A checkpoint keeps the place, a dead process gives it back when its lease is over, and its commit comes too late.
-func TestLimitSurvivesDeaths(t *testing.T) {
+func TestLimitSurvivesCrashes(t *testing.T) {
 	each(t, func(e *env) {
 		a, b, c := e.single(), e.single(), e.single()
 		dead, alive := e.enters(a), e.enters(b)
@@ -166,7 +166,7 @@ func TestLimitByArgumentAndQueue(t *testing.T) {
 	})
 }
 
-// Whatever jobs do, never more than so many runs go on, and none is left waiting for ever.
+// Whatever jobs do, never more than that many runs go on, and none is left waiting indefinitely.
 func TestLimitHoldsAtRandom(t *testing.T) {
 	each(t, func(e *env) {
 		seed := uint64(time.Now().UnixNano())

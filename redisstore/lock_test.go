@@ -64,7 +64,7 @@ func TestBreakLock(t *testing.T) {
 	})
 }
 
-// A lock that some other program set has no note: it is a lock all the same. One without
+// A lock that some other program set has no note, but is a lock. One without
 // an end keeps nobody from running, and is none.
 func TestForeignLock(t *testing.T) {
 	each(t, func(e *env) {

@@ -38,7 +38,7 @@ func TestStartMany(t *testing.T) {
 		all[10].Options = []job.Option{job.Key("k11")}
 		before := trips(e)
 		started, err := c.StartMany(ctx, all)
-		if n := trips(e) - before; n > 40 { // with doorbells, and a look at the tree that is there
+		if n := trips(e) - before; n > 40 { // with notifications, and a look at the tree that is there
 			t.Errorf("%d round trips", n)
 		}
 		var many *job.ManyError
@@ -108,7 +108,7 @@ func TestWriteMany(t *testing.T) {
 		all[7].Messages = []any{func() {}}
 		before := trips(e)
 		err = c.WriteMany(ctx, all)
-		if n := trips(e) - before; n > 30 { // with doorbells
+		if n := trips(e) - before; n > 30 { // with notifications
 			t.Errorf("%d round trips", n)
 		}
 		for range 2 { // the second time nothing more is written

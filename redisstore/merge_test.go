@@ -102,7 +102,7 @@ func TestB69WhatWaitsTakesArgs(t *testing.T) {
 		e.end(holder, statemachine.Complete)
 		e.equal("its run", string(e.begin(waits).Info.Args), merged)
 
-		again := e.merging("repeats", `{"a":1}`, job.Repeat(job.Repetition{Schedule: "FINISHED, +1 HOUR"}))
+		again := e.merging("repeats", `{"a":1}`, job.Repeat(job.RepeatRule{Schedule: "FINISHED, +1 HOUR"}))
 		snap := e.begin(again)
 		e.equal("repeats", e.merging("repeats", `{"c":3}`), again)
 		e.args(again, `{"a":1}`)

@@ -451,17 +451,17 @@ func (m *model) sweep() {
 		case j.token != "" && j.dying:
 			j.token = ""
 			if j.diedAt != j.version {
-				j.deaths, j.diedAt = 0, j.version
+				j.crashes, j.diedAt = 0, j.version
 			}
-			if j.deaths++; j.deaths > 2 {
-				j.reason = fmt.Sprintf("its last %d runs ended without a word: their processes died, or were cut off", j.deaths)
+			if j.crashes++; j.crashes > 2 {
+				j.reason = fmt.Sprintf("its last %d runs ended without a word: their processes died, or were cut off", j.crashes)
 			}
 			to := j.status
 			if to == statemachine.Running {
 				to = statemachine.Queued
 			}
 			m.become(j, to)
-			if j.deaths > 2 {
+			if j.crashes > 2 {
 				j.ready = maybe
 			}
 		case j.status == statemachine.Scheduled && j.soon:

@@ -35,7 +35,7 @@ type mJob struct {
 	reason      string
 	token, last string
 	dying       bool  // the lease ends at once
-	deaths      int   // runs that outlived their lease since
+	crashes     int   // runs that outlived their lease since
 	diedAt      int64 // this version
 	soon        bool  // scheduled for now
 	ready       int   // absent, maybe or listed
@@ -50,7 +50,7 @@ type mJob struct {
 	log         []string
 	failures    int
 	blocked     map[*mPort]bool // ports that it filled
-	jam         string          // the last of them
+	deadlock    string          // the last of them
 }
 
 type mName struct {
@@ -189,7 +189,7 @@ func (m *model) wake(j *mJob) {
 			m.become(j, to)
 			return
 		}
-		j.again, j.reason = true, j.jam
+		j.again, j.reason = true, j.deadlock
 		if j.status != statemachine.Suspended {
 			m.become(j, statemachine.Suspended)
 		}
@@ -203,7 +203,7 @@ func (m *model) fill(by *mJob, id job.ID, n mName, p *mPort) {
 		return
 	}
 	by.blocked[p] = true
-	by.jam = "full: port " + n.name + " of job " + string(id)
+	by.deadlock = "full: port " + n.name + " of job " + string(id)
 }
 
 // free lets those go on that a port was too full for.
@@ -444,7 +444,7 @@ func (m *model) conclude(j *mJob, d *job.Delta) {
 		event, j.again = statemachine.Suspend, true
 	}
 	if event == statemachine.Suspend && len(j.blocked) > 0 && j.status == statemachine.Running {
-		j.reason = j.jam
+		j.reason = j.deadlock
 	}
 	to, err := statemachine.Next(j.status, event)
 	if to == statemachine.Terminated && err == nil {

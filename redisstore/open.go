@@ -107,16 +107,16 @@ type Store struct {
 	where  string    // the URL without password, for messages
 	local  *embedded // nil unless the store started its own Redis
 
-	secrets  secrets
-	couriers *couriers
-	lanes    lanes
-	callers  callers
-	lives    lives
-	hurry    atomic.Bool // the sweeper knows of something that is due soon
-	living   living
-	acts     acts
-	traffic  traffic
-	scripts  atomic.Bool // the server has no functions: scripts are used
+	secrets secrets
+	relays  *relays
+	lanes   lanes
+	callers callers
+	lives   lives
+	hurry   atomic.Bool // the sweeper knows of something that is due soon
+	living  living
+	acts    acts
+	traffic traffic
+	scripts atomic.Bool // the server has no functions: scripts are used
 }
 
 // Open connects to Redis and checks that it can be relied on: that it answers, never
@@ -139,7 +139,7 @@ func connect(cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{where: "the embedded Redis", couriers: newCouriers(cfg.Clock != nil), lanes: lanes{wait: groupWait}, callers: callers{process: rand.Text()}}
+	s := &Store{where: "the embedded Redis", relays: newRelays(cfg.Clock != nil), lanes: lanes{wait: groupWait}, callers: callers{process: rand.Text()}}
 	url := cfg.URL
 	if url == "" {
 		local, err := startEmbedded()
@@ -167,7 +167,7 @@ func connect(cfg Config) (*Store, error) {
 	s.keys = keyspace{namespace: cfg.namespace()}
 	s.secrets = secrets{cfg.Codec, cfg.namespace()}
 	s.broker = delivery.New(s.rdb, cfg.namespace())
-	s.broker.Ready = s.readyBells
+	s.broker.Ready = s.readyNotifications
 	return s, nil
 }
 
@@ -175,7 +175,7 @@ func connect(cfg Config) (*Store, error) {
 // waits for them; then it closes the connections and ends the embedded Redis, if any.
 func (s *Store) Close() error {
 	s.broker.Close()
-	s.couriers.stop()
+	s.relays.stop()
 	err := s.rdb.Close()
 	if s.local != nil {
 		s.local.close()
@@ -297,7 +297,7 @@ func (s *Store) upgrade(ctx context.Context) error {
 			if d.err != nil {
 				return d.err
 			}
-			_ = s.broker.Ring(ctx, d.todo(d.at(l, 1), shard).bells) // else the sweeper does
+			_ = s.broker.Ring(ctx, d.todo(d.at(l, 1), shard).notifications) // else the sweeper does
 		}
 	}
 	return s.explain(s.rdb.HSet(ctx, s.keys.meta(), "format", format).Err())

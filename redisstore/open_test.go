@@ -252,11 +252,11 @@ func TestRedisIsFull(t *testing.T) {
 }
 
 // Who relies on a store is told what may be lost, and nothing of a sound one.
-func TestConcerns(t *testing.T) {
+func TestWarnings(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{"no append-only file.*appendonly yes": nil, "^$": {"--appendonly", "yes"}} {
 		e := open(t, redistest.Start(t, args...).URL())
-		if got := strings.Join(e.store.(*redisstore.Store).Concerns(t.Context()), "\n"); !matches(want, got) || strings.Contains(got, "\n") {
+		if got := strings.Join(e.store.(*redisstore.Store).Warnings(t.Context()), "\n"); !matches(want, got) || strings.Contains(got, "\n") {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -265,7 +265,7 @@ func TestConcerns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if got := s.Concerns(t.Context()); got != nil {
+	if got := s.Warnings(t.Context()); got != nil {
 		t.Errorf("embedded: %q", got)
 	}
 }

@@ -28,11 +28,11 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 		children[p.Nodes[i].Parent]++
 	}
 	var stay, fresh []any
-	stays, born := 0, 0
+	stays, created := 0, 0
 	for i := range p.Nodes {
 		n := &hidden[i]
 		if p.Fresh[i] {
-			born++
+			created++
 			b := birth{node: n, id: job.ID(id(i)), parent: job.ID(id(n.Parent)), inGraph: true, children: children[i], by: "patch"}
 			fresh = append(fresh, b.args(number)...)
 			continue
@@ -45,7 +45,7 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 	if args, err = s.retypedArgs(append(args, job.EncodeTypes(p.Types), len(p.Retyped)), p.Retyped); err != nil {
 		return err
 	}
-	args = append(append(args, born), fresh...)
+	args = append(append(args, created), fresh...)
 	feeds := p.Feeds()
 	args = append(args, len(feeds))
 	for to, from := range feeds {

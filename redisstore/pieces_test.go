@@ -200,17 +200,17 @@ func TestQuiescenceSeesWhoMoves(t *testing.T) {
 			e := hindered(t)
 			const n = 700
 			root := e.create(circling(n)...)
-			chores := strings.TrimSuffix(e.due(root), "due") + "chores"
+			backgroundTasks := strings.TrimSuffix(e.due(root), "due") + "chores"
 			goOn := func() {
 				e.Helper()
 				e.ok(e.rdb.ZAdd(t.Context(), e.due(root), redis.Z{Score: 1, Member: "!chores"}).Err())
 				e.sweep()
-				e.until("there are no chores", func() bool { return e.rdb.LLen(t.Context(), chores).Val() == 0 })
+				e.until("there are no chores", func() bool { return e.rdb.LLen(t.Context(), backgroundTasks).Val() == 0 })
 			}
 			e.hinder("chore_run", 1, func() {
 				e.ok(e.store.ClosePort(t.Context(), root, port.Input, "in"))
 				e.end(root.Nth(1), statemachine.Suspend)
-				e.equal("chores", e.rdb.LLen(t.Context(), chores).Val(), int64(1))
+				e.equal("chores", e.rdb.LLen(t.Context(), backgroundTasks).Val(), int64(1))
 			})
 			for i := range n {
 				e.write(root.Nth(i+2), "in", "1")
@@ -269,7 +269,7 @@ func TestNestedQuiescenceInPieces(t *testing.T) {
 	e.is(statemachine.Queued, root.Nth(1))
 }
 
-// A run gets so many bytes of messages of each port, twice as many in all, and of each port one message at least; what it
+// A run gets that many bytes of messages of each port, twice as many in all, and of each port one message at least; what it
 // does not get is not read.
 func TestLargeMessagesAreReadOnce(t *testing.T) {
 	t.Parallel()

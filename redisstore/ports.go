@@ -29,7 +29,7 @@ func (s *Store) writeArgs(id job.ID, w job.Write) ([]any, error) {
 		return nil, err
 	}
 	quiet := ""
-	if w.Quiet {
+	if w.NoWake {
 		quiet = "1"
 	}
 	items, err := s.secrets.hideMessages(w.Items)
@@ -102,13 +102,13 @@ func (s *Store) acted(ctx context.Context, p program, id job.ID, name string, ar
 // actSeated is act for a script that can also begin a run of a job that it makes ready. It does so
 // if an engine of this process is idle, which then runs the job.
 func (s *Store) actSeated(ctx context.Context, p program, id job.ID, name string, args ...any) error {
-	seat := s.broker.Seat()
-	if seat == nil {
+	freeSlot := s.broker.FreeSlot()
+	if freeSlot == nil {
 		return s.act(ctx, p, id, name, followArgs(args, nil, nil, 0)...)
 	}
-	defer seat.Leave()
-	args = append(followArgs(args, &seat.Begin, seat.Types, s.keys.shards), len(seat.Queues))
-	for _, q := range seat.Queues {
+	defer freeSlot.Leave()
+	args = append(followArgs(args, &freeSlot.Begin, freeSlot.Types, s.keys.shards), len(freeSlot.Queues))
+	for _, q := range freeSlot.Queues {
 		args = append(args, q)
 	}
 	l, err := s.acted(ctx, p, id, name, args...)
@@ -120,8 +120,8 @@ func (s *Store) actSeated(ctx context.Context, p program, id job.ID, name string
 	if next == "" {
 		return d.err
 	}
-	snap, err := s.seen(ctx, d.at(l, 3), job.ID(next), seat.Begin.Token)
-	if err == nil && !seat.Run(snap) {
+	snap, err := s.seen(ctx, d.at(l, 3), job.ID(next), freeSlot.Begin.Token)
+	if err == nil && !freeSlot.Run(snap) {
 		_ = s.handBack(ctx, snap, 0, "") // else the sweeper finds it, when its lease is over
 	}
 	return nil // it is written; why a job cannot be decoded, whoever takes it next says

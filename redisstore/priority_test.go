@@ -56,7 +56,7 @@ func TestPriorityOrder(t *testing.T) {
 		if len(got) != 6 || got[0] != 2 || got[1] != 5 || got[2] != 4 || got[5] != 0 {
 			e.Errorf("they begin in the order %v, want 2 5 4, then 1 and 3, then 0", got)
 		}
-		// One that is at work gets it for the next time.
+		// One that is running gets it for the next time.
 		e.ok(e.store.SetPriority(e.Context(), ids[:1], 900))
 		e.is(statemachine.Running, ids[0])
 		e.equal("ready", e.pop(ids[0].Shard(shards), "A", "B"), job.ID(""))

@@ -19,9 +19,9 @@ type QueueInfo struct {
 	Paused    bool
 	Pending   int           // jobs that are ready
 	Active    int           // runs in progress, as engines tell each second
-	Scheduled int           // bells to be rung later
-	Retry     int           // bells whose engine could not begin a run
-	Archived  int           // bells that asynq gave up
+	Scheduled int           // notifications to be sent later
+	Retry     int           // notifications whose engine could not begin a run
+	Archived  int           // notifications that asynq gave up
 	Latency   time.Duration // since when the longest of those is ready that are the next of their type in their shard
 	Ready     []ReadyType   // the same by type, sorted; of types that have some
 	Types     []string      // that engines have registered for it

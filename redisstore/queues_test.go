@@ -21,7 +21,7 @@ func TestQueues(t *testing.T) {
 
 		e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "B", Queue: "mail"}, {Type: "A", Queue: "mail"}}))
 		for _, id := range []string{"1", "2"} {
-			e.ok(e.store.Beat(ctx, job.EngineInfo{ID: id, Concurrency: 4, Queues: map[string]int{"mail": 1, "idle": 1}}))
+			e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: id, Concurrency: 4, Queues: map[string]int{"mail": 1, "idle": 1}}))
 		}
 		e.single()
 		e.single()
@@ -67,7 +67,7 @@ func TestPrivateQueueIsForgotten(t *testing.T) {
 		e.equal("types", types, []job.TypeInfo{})
 		_, err = store.PauseQueue(ctx, queue)
 		e.fails(err, job.ErrName)
-		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "1", Concurrency: 4, Queues: map[string]int{queue: 1}}))
+		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "1", Concurrency: 4, Queues: map[string]int{queue: 1}}))
 		all, err := store.Queues(ctx)
 		e.ok(err)
 		e.equal("queues while it is served", all, []redisstore.QueueInfo{{Name: queue, Types: []string{}, Engines: 1, Slots: 4}})

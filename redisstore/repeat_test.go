@@ -15,7 +15,7 @@ import (
 func TestB31Reschedule(t *testing.T) {
 	each(t, func(e *env) {
 		id := newID(t)
-		r := job.Repetition{Schedule: "SCHEDULED, +1 HOUR", Zone: "Europe/Berlin"}
+		r := job.RepeatRule{Schedule: "SCHEDULED, +1 HOUR", Zone: "Europe/Berlin"}
 		repeats, err := r.Repeats(time.Now())
 		e.ok(err)
 		plan := &job.Plan{Nodes: []job.Node{{Type: "T", Ports: ports(in("in"), out("out"))}}, Repeat: repeats}

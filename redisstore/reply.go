@@ -102,9 +102,9 @@ func (d *decoder) rawMap(v any) map[string]json.RawMessage {
 
 // todo is what a script left to do.
 type todo struct {
-	shard   int
-	bells   []delivery.Bell // to be rung
-	members []string        // of `due` that are no jobs, and want to be looked at now
+	shard         int
+	notifications []delivery.Notification // to be sent
+	members       []string                // of `due` that are no jobs, and want to be looked at now
 }
 
 // add adds what another call of the shard left to do.
@@ -114,13 +114,13 @@ func (t *todo) add(more todo) {
 			t.members = append(t.members, m)
 		}
 	}
-	for _, b := range more.bells {
-		at := slices.IndexFunc(t.bells, func(known delivery.Bell) bool { return known.Queue == b.Queue })
+	for _, b := range more.notifications {
+		at := slices.IndexFunc(t.notifications, func(known delivery.Notification) bool { return known.Queue == b.Queue })
 		if at < 0 {
-			t.bells = append(t.bells, b)
+			t.notifications = append(t.notifications, b)
 			continue
 		}
-		known := &t.bells[at]
+		known := &t.notifications[at]
 		known.Gen = max(known.Gen, b.Gen)
 		for _, typ := range b.Types {
 			if !slices.Contains(known.Types, typ) {
@@ -139,7 +139,7 @@ func (d *decoder) todo(v any, shard int) todo {
 			t.members = append(t.members, name)
 			continue
 		}
-		t.bells = append(t.bells, delivery.Bell{Queue: name, Shard: shard, Gen: d.int(l[i+1]), Types: strings.Fields(d.str(l[i+2]))})
+		t.notifications = append(t.notifications, delivery.Notification{Queue: name, Shard: shard, Gen: d.int(l[i+1]), Types: strings.Fields(d.str(l[i+2]))})
 	}
 	return t
 }
@@ -225,9 +225,9 @@ func namedRefusal(reason, about string) error {
 		"give the job that port, or use one that it has", job.ErrPort, of, side, name)
 }
 
-// deaths decodes how many runs since the last commit ended without a word: a version, and how
+// crashes decodes how many runs since the last commit ended without a word: a version, and how
 // many since that.
-func (d *decoder) deaths(text string, version int64) int {
+func (d *decoder) crashes(text string, version int64) int {
 	if v, n, ok := strings.Cut(text, ":"); ok && d.int(v) == version {
 		return int(d.int(n))
 	}
@@ -444,7 +444,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		Status: statemachine.Status(f["status"]), Reason: f["reason"], Parent: job.ID(f["parent"]), By: f["by"],
 		Created: at("created"), Ran: at("ran"), Queued: at("queued"),
 		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Last: f["last"], Joining: f["joining"] == "1",
-		Deaths:  d.deaths(f["deaths"], n("version")),
+		Crashes: d.crashes(f["deaths"], n("version")),
 		Started: f["started"] == "1", Blocked: n("blocked") > 0,
 		Definition: f["def"], InstanceOf: f["of"],
 		Policy: job.FailurePolicy(f["policy"]), Single: int(n("single")),

@@ -182,11 +182,11 @@ func TestReshardNames(t *testing.T) {
 	_, err := e.store.Claim(ctx, "a", id)
 	e.ok(err)
 	e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "q"}}))
-	e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
+	e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
 	acts := map[string]func() error{
 		"claim":   func() error { _, err := e.store.Claim(ctx, "b", id); return err },
 		"unclaim": func() error { return e.store.Unclaim(ctx, "a", id) },
-		"beat":    func() error { return e.store.Beat(ctx, job.EngineInfo{ID: "B"}) },
+		"beat":    func() error { return e.store.Heartbeat(ctx, job.EngineInfo{ID: "B"}) },
 		"publish": func() error { return e.store.Publish(ctx, "/c", raws("1")) },
 	}
 	e.keyByKey(e.move("weir:{"+e.ns+"}:meta"), func(moved int) {
@@ -215,7 +215,7 @@ func TestReshardReads(t *testing.T) {
 	_, err := e.store.Claim(ctx, "a", id)
 	e.ok(err)
 	e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "q"}}))
-	e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
+	e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
 	reads := map[string]func() (any, error){
 		"alias":    func() (any, error) { return e.store.Resolve(ctx, "a") },
 		"aliases":  func() (any, error) { return e.store.Aliases(ctx, id) },

@@ -209,9 +209,9 @@ func TestRetainWaitsForWhatMayRun(t *testing.T) {
 		sleeper := e.retained(time.Millisecond, lone())
 		e.end(e.spawnPlan(sleeper, child("kid"), statemachine.Suspend), statemachine.Suspend)
 		e.end(sleeper, statemachine.Complete)
-		alarm := e.retained(time.Millisecond, lone())
-		e.end(alarm, statemachine.Complete)
-		e.ok(e.store.RunAt(ctx, alarm, time.Time{}, time.Hour))
+		timer := e.retained(time.Millisecond, lone())
+		e.end(timer, statemachine.Complete)
+		e.ok(e.store.RunAt(ctx, timer, time.Time{}, time.Hour))
 		locked := e.retained(time.Millisecond, lone())
 		e.end(locked, statemachine.Complete)
 		e.ok(e.rdb.Set(ctx, e.key(locked)+":lock", "token", time.Hour).Err())
@@ -225,7 +225,7 @@ func TestRetainWaitsForWhatMayRun(t *testing.T) {
 		e.is(statemachine.Suspended, failed.Nth(2))
 		e.sweep()
 		e.vanished(failed) // nobody waits for what is suspended there
-		e.is(statemachine.Completed, parent, sleeper, alarm, locked, listener)
+		e.is(statemachine.Completed, parent, sleeper, timer, locked, listener)
 		e.is(statemachine.Queued, kid)
 		e.end(kid, statemachine.Complete) // wakes its parent, which settles anew
 		e.end(parent, statemachine.Complete)

@@ -80,7 +80,7 @@ func TestB36RetryAtATime(t *testing.T) {
 // repeating is a job that repeats, and whose first run has just begun.
 func (e *env) repeating(schedule string) *job.Snapshot {
 	e.Helper()
-	r := job.Repetition{Schedule: schedule}
+	r := job.RepeatRule{Schedule: schedule}
 	repeats, err := r.Repeats(time.Now())
 	e.ok(err)
 	id := newID(e)
@@ -128,7 +128,7 @@ func TestB37RetryByTheRepeat(t *testing.T) {
 // A repeating job that is retried now runs now, though its schedule would have it wait, or passes late times over.
 func TestRetryNowOfARepeatingJob(t *testing.T) {
 	each(t, func(e *env) {
-		for _, r := range []job.Repetition{{Schedule: "cron:30 9 * * *"}, {Schedule: "every:1h", Missed: "skip"}} {
+		for _, r := range []job.RepeatRule{{Schedule: "cron:30 9 * * *"}, {Schedule: "every:1h", Missed: "skip"}} {
 			repeats, err := r.Repeats(time.Now())
 			e.ok(err)
 			plan := &job.Plan{Nodes: []job.Node{{Type: "T"}}, Repeat: repeats}

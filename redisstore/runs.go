@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
-	"github.com/weirworks/weir/internal/sabotage"
+	"github.com/weirworks/weir/internal/mutation"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -35,7 +35,7 @@ func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapsho
 		if claims == mostClaims || !errors.Is(err, job.ErrLimit) {
 			return snap, err
 		}
-		if _, err := s.mail(ctx, due); err != nil { // the claim of a place, which may be free
+		if _, err := s.relay(ctx, due); err != nil { // the claim of a place, which may be free
 			return nil, err
 		}
 	}
@@ -71,18 +71,18 @@ func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b j
 	return snap, err
 }
 
-// passOn rings the bells that one left which had jobs of some types: if there are only others, an engine that
+// passOn sends the notifications that one left which had jobs of some types: if there are only others, an engine that
 // has these may have them.
 func (s *Store) passOn(ctx context.Context, due string, left todo, types []string) {
-	own := left.bells[:0:0]
-	for _, b := range left.bells {
+	own := left.notifications[:0:0]
+	for _, b := range left.notifications {
 		if slices.ContainsFunc(b.Types, func(t string) bool { return takes(types, t) }) {
 			own = append(own, b)
 		} else {
 			s.broker.Forward(ctx, b)
 		}
 	}
-	left.bells = own
+	left.notifications = own
 	s.hand(ctx, due, left)
 }
 
@@ -118,7 +118,7 @@ func beginArgs(b job.Begin, shards int) []any {
 	for typ, n := range b.Batches {
 		batches += " " + typ + "=" + strconv.Itoa(n)
 	}
-	args := []any{b.Token, sabotage.Lease(b.Lease).Milliseconds(), b.Batch, batches, b.Bytes, b.Row, len(limits)}
+	args := []any{b.Token, mutation.Lease(b.Lease).Milliseconds(), b.Batch, batches, b.Bytes, b.Row, len(limits)}
 	for typ, n := range limits {
 		args = append(args, typ, n)
 	}
@@ -166,7 +166,7 @@ func chooseArgs(args []any, b job.Begin, types []string, shards int) []any {
 
 // Refresh implements job.Runs.
 func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time.Duration) error {
-	reply, err := s.run(ctx, scriptRefresh, s.keys.dueOf(id), string(id), token, sabotage.Lease(lease).Milliseconds())
+	reply, err := s.run(ctx, scriptRefresh, s.keys.dueOf(id), string(id), token, mutation.Lease(lease).Milliseconds())
 	if err != nil {
 		return err
 	}
@@ -177,9 +177,9 @@ func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time
 	return refusal("fenced", id)
 }
 
-// deliver rings the bells of the reply to a client's call, and does what else the script
+// deliver sends the notifications of the reply to a client's call, and does what else the script
 // left to do, to its end. What cannot be done now is in `due`, where the sweeper finds it: the
-// script's changes hold all the same.
+// script's changes hold anyway.
 func (s *Store) deliver(ctx context.Context, due string, d *decoder, reply any) error {
 	left := d.todo(reply, s.keys.shardAt(due))
 	if d.err != nil {
@@ -192,18 +192,18 @@ func (s *Store) deliver(ctx context.Context, due string, d *decoder, reply any) 
 // finish does what scripts left to do in a shard.
 func (s *Store) finish(ctx context.Context, due string, left todo) {
 	all := len(left.members)
-	left.members = slices.DeleteFunc(left.members, func(m string) bool { return m == choresMember })
+	left.members = slices.DeleteFunc(left.members, func(m string) bool { return m == backgroundTasksMember })
 	s.hand(ctx, due, left)
 	if len(left.members) < all {
-		_ = s.chores(ctx, due)
+		_ = s.backgroundTasks(ctx, due)
 	}
 }
 
 // hand is deliver for those that others wait for: what may take long goes on in the background.
 func (s *Store) hand(ctx context.Context, due string, left todo) {
 	_ = s.urgent(ctx, due, left.members)
-	if len(left.bells) > 0 {
-		_ = s.broker.Ring(ctx, left.bells)
+	if len(left.notifications) > 0 {
+		_ = s.broker.Ring(ctx, left.notifications)
 	}
 }
 
@@ -337,10 +337,10 @@ func kindArg(d *job.Delta) string {
 		return "4"
 	case d.Idle:
 		return "5"
-	case d.Guess == nil:
+	case d.Speculation == nil:
 		return "0"
 	}
-	g, closed := d.Guess, 0
+	g, closed := d.Speculation, 0
 	if g.Closed {
 		closed = 1
 	}
@@ -403,8 +403,8 @@ func itemArgs(args []any, items []json.RawMessage) []any {
 	return args
 }
 
-// renew gives bells that asynq holds, but no server will hear any more, a new generation.
-func (s *Store) renew(ctx context.Context, held []delivery.Bell) error {
+// renew gives notifications that asynq holds, but no server will hear any more, a new generation.
+func (s *Store) renew(ctx context.Context, held []delivery.Notification) error {
 	waiting, err := s.broker.Waiting(ctx, held)
 	if err != nil {
 		return err

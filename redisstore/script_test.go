@@ -218,7 +218,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[ok []]", "job_apply", bareRoot, "run", "a2")
 	b.want("[gone []]", "job_apply", bareRoot+".1", "run", "a2")
 	b.want("[moved []]", "job_apply", bareRoot, "terminate", "a4", "1", "running 0")
-	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3") // it is in line already
+	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3") // it is queued already
 	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3")
 	b.want("[terminating []]", "job_retry", bareRoot, "h1", "1", "", "", "", "", "", 1, "", "", "{}")
 	b.want("[terminating []]", "job_fail", bareRoot, "h2", "x", "{}", "")
@@ -323,8 +323,8 @@ func TestOrdersOfAnotherLife(t *testing.T) {
 	b.want("0", "mail_done", "two", "5-1")
 }
 
-// The sweeper rings bells again that got lost on the way to asynq, or with a server that
-// heard them; those that wait in line it leaves alone. It puts jobs back that are missing in their ready set.
+// The sweeper sends notifications again that got lost on the way to asynq, or with a server that
+// heard them; those that are queued it leaves alone. It puts jobs back that are missing in their ready set.
 func TestSweepRingsAgain(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))

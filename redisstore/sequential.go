@@ -65,7 +65,7 @@ func (s *Store) Turn(ctx context.Context, id job.ID) (t job.Turn, err error) {
 	return t, nil
 }
 
-// SequenceKeys returns the sequential keys that are held, those that most trees wait for first, then by name: at most so many of each
+// SequenceKeys returns the sequential keys that are held, those that most trees wait for first, then by name: at most that many of each
 // shard, or all if that is 0.
 func (s *Store) SequenceKeys(ctx context.Context, most int) ([]job.SequenceKey, error) {
 	var all []job.SequenceKey

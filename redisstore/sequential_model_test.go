@@ -20,12 +20,12 @@ type serialModel struct {
 }
 
 type serialJob struct {
-	id     job.ID
-	key    string
-	status job.Status
-	holds  bool
-	deaths int
-	run    *job.Snapshot // that is going on
+	id      job.ID
+	key     string
+	status  job.Status
+	holds   bool
+	crashes int
+	run     *job.Snapshot // that is going on
 }
 
 func over(s job.Status) bool {
@@ -150,10 +150,10 @@ func (m *serialModel) end(t *rapid.T) {
 // dies lets the lease of a run end.
 func (m *serialModel) dies(t *rapid.T) {
 	j := m.some(t, job.Running)
-	if j == nil || j.deaths == 2 { // then it rests for a while
+	if j == nil || j.crashes == 2 { // then it is suspended for a while
 		return
 	}
-	j.deaths++
+	j.crashes++
 	m.ok(m.store.Refresh(m.Context(), j.id, j.run.Token, time.Millisecond))
 	m.until("its lease is over", func() bool { m.sweep(); return m.info(j.id).Status == job.Queued })
 	late := delta(j.run, statemachine.Complete)

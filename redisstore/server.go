@@ -78,9 +78,9 @@ func (v server) bad(fields ...string) []string {
 	return slices.DeleteFunc(fields, func(f string) bool { return v.info[f] == "" || v.info[f] == "ok" })
 }
 
-// Concerns are what somebody should know who is going to rely on the store: in a line each,
+// Warnings are what somebody should know who is going to rely on the store: in a line each,
 // with what to do. What the server does not tell is no concern.
-func (s *Store) Concerns(ctx context.Context) []string {
+func (s *Store) Warnings(ctx context.Context) []string {
 	if s.local != nil {
 		return nil // whoever embeds a Redis knows that it ends with the process
 	}

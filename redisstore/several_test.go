@@ -147,15 +147,15 @@ func (e *env) several(n job.Node, parts []job.Part, atOnce bool) (seen []string)
 	return seen
 }
 
-// Runs on a guess count as many as they are for the limit of runs.
-func TestSeveralGuesses(t *testing.T) {
+// Speculative runs count as many as they are for the limit of runs.
+func TestSeveralSpeculations(t *testing.T) {
 	each(t, func(e *env) {
 		for limit, held := range map[int]int{2: 2, 1: 1} {
 			s, c := e.line()
 			tx := e.row(s, c)
 			a, b := &tx.Deltas[0], &tx.Deltas[1]
 			a.Before = []job.Part{{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: raws("0")}}}}
-			b.Before, b.Guess.Seen, b.Guess.Limit, b.Takes[0].N = make([]job.Part, 1), 2, limit, 2
+			b.Before, b.Speculation.Seen, b.Speculation.Limit, b.Takes[0].N = make([]job.Part, 1), 2, limit, 2
 			e.equal("held", e.commitRow(tx).Applied, held)
 			e.equal("steps", []int64{e.info(s).Steps, e.info(c).Steps}, []int64{2, 2 * int64(held-1)})
 			if held == 1 {

@@ -13,25 +13,25 @@ import (
 // Stats are counters of a namespace and its Redis at one moment. Taking them costs the
 // same however many jobs there are.
 type Stats struct {
-	Namespace string
-	At        time.Time // by the store's clock
-	Shards    int
-	Roots     int64         // jobs without parent
-	Dead      int64         // jobs with dead letters
-	Failed    int64         // jobs, also of trees that go on
-	Due       int64         // reasons to look at something later: wakes, leases, timers, work left to do
-	Overdue   int64         // of them, those that nobody has looked at for Lag
-	Late      time.Duration // since when the first of them is due; 0 if nothing is
-	Orders    int64         // from shard to shard, not yet carried out
-	Chores    int64         // pieces of work on subtrees that are left to do
-	Aliases   int64
-	Retained  int64          // trees and children that have settled, and are removed when their time has come
-	Kept      int64          // trees that are past their retention, and hold messages that nobody has read
-	Removed   int64          // trees and children that were past their retention, ever
-	Activity  []job.Activity // what runs did, of each span of the last while in which there were some; the oldest first
-	Queues    []QueueInfo
-	Engines   []job.EngineInfo
-	Servers   []ServerStats // more than one of a cluster
+	Namespace       string
+	At              time.Time // by the store's clock
+	Shards          int
+	Roots           int64         // jobs without parent
+	Dead            int64         // jobs with dead letters
+	Failed          int64         // jobs, also of trees that go on
+	Due             int64         // reasons to look at something later: wakes, leases, timers, work left to do
+	Overdue         int64         // of them, those that nobody has looked at for Lag
+	Late            time.Duration // since when the first of them is due; 0 if nothing is
+	Orders          int64         // from shard to shard, not yet carried out
+	BackgroundTasks int64         // pieces of work on subtrees that are left to do
+	Aliases         int64
+	Retained        int64          // trees and children that have settled, and are removed when their time has come
+	Kept            int64          // trees that are past their retention, and hold messages that nobody has read
+	Removed         int64          // trees and children that were past their retention, ever
+	Activity        []job.Activity // what runs did, of each span of the last while in which there were some; the oldest first
+	Queues          []QueueInfo
+	Engines         []job.EngineInfo
+	Servers         []ServerStats // more than one of a cluster
 }
 
 // Lag is for how long something may be past due before that is worth a remark: sweepers
@@ -101,7 +101,7 @@ func (s *Store) count(ctx context.Context, st *Stats, now time.Time) error {
 			add(&st.Overdue, p.ZCount(ctx, due, "-inf", late))
 			heads = append(heads, p.ZRangeWithScores(ctx, due, 0, 0))
 			add(&st.Orders, p.XLen(ctx, outboxAt(due)))
-			add(&st.Chores, p.LLen(ctx, choresAt(due)))
+			add(&st.BackgroundTasks, p.LLen(ctx, backgroundTasksAt(due)))
 			if i < s.keys.shards {
 				add(&st.Roots, p.ZCard(ctx, s.keys.index(i)))
 				add(&st.Failed, p.ZCard(ctx, s.keys.failures(i)))

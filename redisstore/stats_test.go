@@ -40,7 +40,7 @@ func TestStatsCount(t *testing.T) {
 		e.end(third, statemachine.Fail)
 		_, err := e.store.Claim(ctx, "first", first)
 		e.ok(err)
-		e.ok(e.store.Beat(ctx, job.EngineInfo{ID: "A"}))
+		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A"}))
 		// The first job is due; the retention of the others ends in days.
 		e.equal("three jobs", stats(), redisstore.Stats{Namespace: e.ns, Shards: shards, Roots: 3, Failed: 1, Due: 1, Aliases: 1, Retained: 2})
 
@@ -49,7 +49,7 @@ func TestStatsCount(t *testing.T) {
 		e.ok(e.rdb.RPush(ctx, shard+"chores", "delete x", "delete y").Err())
 		e.ok(e.rdb.XAdd(ctx, &redis.XAddArgs{Stream: shard + "outbox", Values: []string{"to", "hub", "order", "x"}}).Err())
 		e.equal("work left to do", stats(), redisstore.Stats{
-			Namespace: e.ns, Shards: shards, Roots: 3, Failed: 1, Due: 1, Overdue: 1, Aliases: 1, Retained: 2, Orders: 1, Chores: 2,
+			Namespace: e.ns, Shards: shards, Roots: 3, Failed: 1, Due: 1, Overdue: 1, Aliases: 1, Retained: 2, Orders: 1, BackgroundTasks: 2,
 		})
 		st, err := store.Stats(ctx)
 		e.ok(err)

@@ -38,7 +38,7 @@ const (
 // Sweep implements job.Sweeper.
 func (s *Store) Sweep(ctx context.Context) (int, error) {
 	n, err := s.sweep(ctx, &round{})
-	s.couriers.wait(ctx)
+	s.relays.wait(ctx)
 	return n, err
 }
 
@@ -246,7 +246,7 @@ func (s *Store) sweepShard(ctx context.Context, due string) (total int, next int
 		}
 		total += n
 		failpoint.Hit(failpoint.SweeperBeforeEnqueue)
-		held, err := s.broker.Enqueue(ctx, left.bells)
+		held, err := s.broker.Enqueue(ctx, left.notifications)
 		failpoint.Hit(failpoint.SweeperAfterEnqueue)
 		if err == nil {
 			err = s.renew(ctx, held)

@@ -20,7 +20,7 @@ func TestTimersBetweenRounds(t *testing.T) {
 		other, err := redisstore.Open(e.Context(), redisstore.Config{URL: e.url, Namespace: e.ns, Shards: shards})
 		e.ok(err)
 		e.Cleanup(func() { _ = other.Close() })
-		asleep := func() job.ID {
+		suspended := func() job.ID {
 			e.Helper()
 			id := e.single()
 			e.end(id, statemachine.Suspend)
@@ -31,9 +31,9 @@ func TestTimersBetweenRounds(t *testing.T) {
 			job.Node{Name: "a", Type: "T", Ports: ports(in("in"))})
 		e.end(root, statemachine.Suspend)
 		e.end(root.Nth(1), statemachine.Suspend)
-		here, there := asleep(), asleep()
+		here, there := suspended(), suspended()
 		// The sweeper of this process hears others once a server of it listens.
-		e.seats("T")
+		e.freeSlots("T")
 		e.ok(e.store.RunAt(e.Context(), root, time.Time{}, 50*time.Millisecond))
 		e.ok(e.store.RunAt(e.Context(), root.Nth(1), time.Time{}, 150*time.Millisecond))
 

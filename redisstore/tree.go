@@ -268,7 +268,7 @@ func (s *Store) RunAt(ctx context.Context, id job.ID, at time.Time, delay time.D
 	if !at.IsZero() {
 		when = fmt.Sprint(at.UnixMilli())
 	}
-	l, err := s.acted(ctx, scriptAlarm, id, "", string(id), when, delay.Milliseconds(), rand.Text())
+	l, err := s.acted(ctx, scriptTimer, id, "", string(id), when, delay.Milliseconds(), rand.Text())
 	if err != nil {
 		return err
 	}

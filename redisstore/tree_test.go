@@ -9,7 +9,7 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// A job says when it goes on by itself: at the end of its delay, at an alarm, or when it is
+// A job says when it goes on by itself: at the end of its delay, at a timer, or when it is
 // under its rate again; and until when somebody's lock holds it up.
 func TestWhenItGoesOn(t *testing.T) {
 	each(t, func(e *env) {
@@ -31,11 +31,11 @@ func TestWhenItGoesOn(t *testing.T) {
 		e.commit(d)
 		within("next try", e.info(failed).Next, time.Hour)
 
-		asleep := e.single()
-		e.end(asleep, statemachine.Suspend)
-		e.equal("without alarm", e.info(asleep).Next, time.Time{})
-		e.ok(e.store.RunAt(e.Context(), asleep, time.Time{}, time.Minute))
-		within("alarm", e.info(asleep).Next, time.Minute)
+		suspended := e.single()
+		e.end(suspended, statemachine.Suspend)
+		e.equal("without alarm", e.info(suspended).Next, time.Time{})
+		e.ok(e.store.RunAt(e.Context(), suspended, time.Time{}, time.Minute))
+		within("alarm", e.info(suspended).Next, time.Minute)
 
 		often := e.single()
 		e.equal("queued", e.info(often).Next, time.Time{})

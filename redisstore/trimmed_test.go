@@ -12,7 +12,7 @@ import (
 	"github.com/weirworks/weir/redisstore"
 )
 
-// logged has the log of a job with a run in progress get so many notes, 500 with each commit.
+// logged has the log of a job with a run in progress get that many notes, 500 with each commit.
 func logged(e *env, snap *job.Snapshot, n int) {
 	e.Helper()
 	for from := 0; from < n; from += 500 {

@@ -48,7 +48,7 @@ func TestTurnsOfTrees(t *testing.T) {
 // sixteen runs about one is of the other type.
 func TestTurnsOfTypes(t *testing.T) {
 	each(t, func(e *env) {
-		const many = 400 // with a fair lot, the chance that the other one is not among so many is 6e-12
+		const many = 400 // with a fair lot, the chance that the other one is not among that many is 6e-12
 		create := func(typ string) job.ID {
 			id := newID(e)
 			for id.Shard(shards) != 0 {

@@ -160,7 +160,7 @@ func TestKeysShareAHashTag(t *testing.T) {
 		e.nested()
 		e.end(e.single(), statemachine.Fail)
 		e.sweep()
-		e.ok(e.store.Beat(e.Context(), job.EngineInfo{ID: rand.Text()}))
+		e.ok(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: rand.Text()}))
 		known := documented(e)
 		used := 0
 		for key := range e.dump() {

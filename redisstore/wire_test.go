@@ -67,7 +67,7 @@ func (e *env) apply(id job.ID, event statemachine.Event) any {
 // beginsByWrite writes, the reply being lost, and returns what run the write began in this process.
 func (e *env) beginsByWrite(id job.ID, w job.Write) any {
 	e.Helper()
-	begun, _ := e.seats("C")
+	begun, _ := e.freeSlots("C")
 	e.lose()
 	e.ok(e.store.Write(e.Context(), id, w))
 	select {
@@ -138,7 +138,7 @@ func wires() []wire {
 			return nil
 		}},
 		{name: "write that begins a run", match: `"wire message"`, late: true, call: func(e *env, w *world) any {
-			begun, _ := e.seats("C")
+			begun, _ := e.freeSlots("C")
 			e.lose()
 			e.write(w.other.Nth(1), "in", `"wire message"`)
 			snap := <-begun

@@ -80,7 +80,7 @@ func TestWokenByChildren(t *testing.T) {
 	})
 }
 
-// A run is told of so many at a time, and those that are no children any more it is not told of.
+// A run is told of that many at a time, and those that are no children any more it is not told of.
 func TestWokenByManyChildren(t *testing.T) {
 	each(t, func(e *env) {
 		parent, _ := e.siblings()

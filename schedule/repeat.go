@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// repetition is a moment of the last run, and what is done to it.
-type repetition struct {
+// repeatRule is a moment of the last run, and what is done to it.
+type repeatRule struct {
 	base  string
 	steps []modifier
 	loc   *time.Location
@@ -36,7 +36,7 @@ var (
 func parseRepeat(text string, loc *time.Location) (rule, *Error) {
 	whole := strings.ToUpper(strings.TrimSpace(text))
 	parts := strings.Split(cmp.Or(canned[whole], whole), ",")
-	r := &repetition{base: strings.TrimSpace(parts[0]), loc: loc}
+	r := &repeatRule{base: strings.TrimSpace(parts[0]), loc: loc}
 	if !slices.Contains(bases, r.base) {
 		e := refuse("base", "%s is not understood: begin with SCHEDULED, STARTED or FINISHED and a comma, or use HOURLY, DAILY or WEEKLY alone", quote(strings.TrimSpace(parts[0])))
 		e.Word, e.Known = r.base, append([]string{"HOURLY", "DAILY", "WEEKLY"}, bases...)
@@ -113,7 +113,7 @@ func parseShift(text string) (modifier, *Error) {
 const maxShift = 99_999_999
 
 // next implements rule.
-func (r *repetition) next(m Moments) (time.Time, bool) {
+func (r *repeatRule) next(m Moments) (time.Time, bool) {
 	base := m.Finished
 	switch r.base {
 	case "SCHEDULED":
@@ -179,7 +179,7 @@ func startOf(w time.Time, unit string) time.Time {
 }
 
 // check implements rule.
-func (r *repetition) check(now time.Time) *Error {
+func (r *repeatRule) check(now time.Time) *Error {
 	if _, ok := r.next(Moments{Now: now}); !ok {
 		return refuse("modifier", "the time it leads to is not in the years 0 to %d", horizon.Year())
 	}
@@ -187,7 +187,7 @@ func (r *repetition) check(now time.Time) *Error {
 }
 
 // understood implements rule.
-func (r *repetition) understood() string {
+func (r *repeatRule) understood() string {
 	var b strings.Builder
 	b.WriteString("when the last run " + map[string]string{"SCHEDULED": "was due", "STARTED": "started", "FINISHED": "finished"}[r.base])
 	for _, m := range r.steps {

@@ -47,7 +47,7 @@ const maxSteps = 3_000_000
 // cycleDays is how many days pass until the calendar repeats itself, weekdays included: 400 years.
 const cycleDays = 146_097
 
-// cycles are as many years, months, weeks and days: what did not match in so many periods never does.
+// cycles are as many years, months, weeks and days: what did not match in that many periods never does.
 var cycles = [...]int{yearly: 400, monthly: 4800, weekly: cycleDays / 7, daily: cycleDays}
 
 // next implements rule.

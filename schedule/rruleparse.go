@@ -374,7 +374,7 @@ func (r *recurrence) prepare() *Error {
 	return nil
 }
 
-// unreachable is the part that times within a day, so many units after each other, never
+// unreachable is the part that times within a day, that many units after each other, never
 // reach: every 2 hours from 04:00 on it is never 5.
 func (r *recurrence) unreachable() string {
 	h, m, s := r.start.Clock()

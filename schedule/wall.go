@@ -16,7 +16,7 @@ func wallOf(t time.Time, loc *time.Location) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// offsetEnd is a moment after t until which the offset of its zone stays the same; zero if it does for ever.
+// offsetEnd is a moment after t until which the offset of its zone stays the same; zero if it does indefinitely.
 func offsetEnd(t time.Time) time.Time {
 	_, end := t.ZoneBounds()
 	if end.IsZero() || end.After(t) {

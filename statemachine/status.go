@@ -22,11 +22,11 @@ const (
 type kind string
 
 const (
-	unborn  kind = "not stored"
-	active  kind = "active"
-	idle    kind = "idle"
-	settled kind = "settled"
-	final   kind = "final"
+	uncreated kind = "not stored"
+	active    kind = "active"
+	idle      kind = "idle"
+	settled   kind = "settled"
+	final     kind = "final"
 )
 
 // fact is all there is to know about a status besides its transitions.
@@ -38,7 +38,7 @@ type fact struct {
 
 // facts holds New and then the stored statuses in the order of a job's life.
 var facts = []fact{
-	{New, unborn, "The job does not exist yet."},
+	{New, uncreated, "The job does not exist yet."},
 	{Queued, active, "Ready to run: the next free worker takes it."},
 	{Scheduled, active, "Becomes queued when its time comes: a delayed start or the pause before another try."},
 	{Waiting, active, "Becomes queued when the job holding the same key lets go of it."},

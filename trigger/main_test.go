@@ -75,7 +75,7 @@ func newScript(t *testing.T, d trigger.Definition) *script {
 	s := &script{T: t, e: e, seen: map[job.ID]bool{}}
 	s.check(d.Validate(e.Now()))
 	s.h = e.Start(job.Single(&trigger.Trigger{Definition: d}, ""))
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	return s
 }
 
@@ -119,7 +119,7 @@ func (s *script) after(d time.Duration, want ...string) {
 func (s *script) send(messages ...any) {
 	s.Helper()
 	s.e.Feed(s.h, "in", messages...)
-	s.e.RunUntilQuiet()
+	s.e.RunUntilIdle()
 }
 
 func (s *script) status() *trigger.Status {
@@ -144,7 +144,7 @@ func (s *script) ended() {
 		s.check(err)
 		if !info.Status.Settled() {
 			s.e.Feed(s.e.Client().At(info.ID), "stop", "now")
-			s.e.RunUntilQuiet()
+			s.e.RunUntilIdle()
 			return
 		}
 	}

@@ -165,7 +165,7 @@ func TestC25ThrottleAndDebounce(t *testing.T) {
 				if now == 0 || now == 3 || now == 6 {
 					s.check(s.e.Client().Publish(t.Context(), "/files/new", now))
 				}
-				s.e.RunUntilQuiet()
+				s.e.RunUntilIdle()
 				for _, got := range s.fresh() {
 					at = append(at, fmt.Sprintf("%s at %d", got, now))
 				}
@@ -286,7 +286,7 @@ func TestActs(t *testing.T) {
 		}
 	}
 	s.check(trigger.Change(ctx, c, s.h, "me", json.RawMessage(`{"schedule":null,"count":null,"channel":"/go"}`)))
-	s.e.RunUntilQuiet()
+	s.e.RunUntilIdle()
 	s.check(c.Publish(ctx, "/go", 5))
 	s.after(time.Hour, `5`)
 }
@@ -435,7 +435,7 @@ func TestLaunchOptions(t *testing.T) {
 func TestNoTreeIsItsOwnCause(t *testing.T) {
 	s := newScript(t, trigger.Definition{Channel: "/weir", Launch: &trigger.Launch{Type: "Parent"}})
 	s.e.Start(job.Single(&Task{}, ""))
-	s.e.RunUntilQuiet()
+	s.e.RunUntilIdle()
 	status := s.status()
 	if status.Launches < 1 || status.Launches > 3 { // one for each status of the job that somebody started
 		t.Errorf("%d trees are launched", status.Launches)
@@ -468,7 +468,7 @@ func TestFailedTrigger(t *testing.T) {
 		t.Errorf("fire: %v", err)
 	}
 	s.check(s.h.Retry(t.Context()))
-	s.e.RunUntilQuiet()
+	s.e.RunUntilIdle()
 	if st := s.status(); len(st.Next) == 0 {
 		t.Errorf("after a retry: %+v", st)
 	}

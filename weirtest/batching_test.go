@@ -44,7 +44,7 @@ func (w *Outsider) Run(ctx context.Context, run *worker.Run) error {
 	return errors.Join(run.State().Set("n", n+1), w.Out.Write(n+1))
 }
 
-// Step by step this worker seems to be right; RunUntilQuiet shows what it does in production.
+// Step by step this worker seems to be right; RunUntilIdle shows what it does in production.
 func TestBatchingShowsWhoLooksFromOutside(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -55,7 +55,7 @@ func TestBatchingShowsWhoLooksFromOutside(t *testing.T) {
 			for more := true; more; more = e.RunNext() {
 			}
 		}, true},
-		"RunUntilQuiet": {(*weirtest.Engine).RunUntilQuiet, false},
+		"RunUntilQuiet": {(*weirtest.Engine).RunUntilIdle, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +104,7 @@ func TestChainingShowsWhoIsNotPure(t *testing.T) {
 			for more := true; more; more = e.RunNext() {
 			}
 		}, []int{2}},
-		"RunUntilQuiet": {(*weirtest.Engine).RunUntilQuiet, []int{2, 2}},
+		"RunUntilQuiet": {(*weirtest.Engine).RunUntilIdle, []int{2, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +135,7 @@ func TestMaxRunsCountsRuns(t *testing.T) {
 		for n := range 30 {
 			e.Feed(h, "in", n)
 		}
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 	})
 	if want := "weirtest: jobs are still ready after 11 runs (see Engine.MaxRuns): Outsider ran 11 times"; got != want {
 		t.Errorf("got %q, want %q", got, want)

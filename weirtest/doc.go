@@ -4,7 +4,7 @@
 //	e := weirtest.New(t, &Square{})
 //	h := e.StartWorker(&Square{})
 //	e.Feed(h, "in", 1, 2, 3)
-//	e.RunUntilQuiet()
+//	e.RunUntilIdle()
 //	got := weirtest.Drain[int](e, h, "out") // 1, 4, 9
 //
 // Nothing runs but when the test says so, and then one job after the other in the order
@@ -13,7 +13,7 @@
 // [Epoch] and stands still until the test lets time pass with [Engine.Advance]. Only
 // time.Now in a worker is the machine's.
 //
-// RunUntilQuiet and Advance run jobs as an engine in production does: a job may run several times
+// RunUntilIdle and Advance run jobs as an engine in production does: a job may run several times
 // before these runs are committed together (run batching), and jobs whose types declare
 // worker.Options.Pure run on messages that are not committed yet (chaining). So a test sees what a
 // worker that relies on a commit between two runs does, or one that is called pure and is not. Only

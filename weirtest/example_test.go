@@ -15,7 +15,7 @@ func Example() {
 	e := weirtest.New(t, &Times{})
 	h := e.StartWorker(&Times{By: 3})
 	e.Feed(h, "in", 1, 2, 3)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 
 	fmt.Println(weirtest.Drain[int](e, h, "out"))
 	fmt.Println(weirtest.State[int](e, h, "seen"), e.Status(h))
@@ -32,11 +32,11 @@ func ExampleEngine_Start() {
 	e := weirtest.New(t, &Times{}, &Total{})
 	h := e.Start(pipeline(2))
 	e.Feed(h, "numbers", 1, 2, 3)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	fmt.Println(e.Status(h), e.Status(e.Child(h, "times_1")), e.Status(e.Child(h, "total")))
 
 	e.CloseIn(h, "numbers")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	fmt.Println(e.Status(h), weirtest.Drain[int](e, h, "sum"))
 	// Output:
 	// suspended suspended suspended
@@ -52,7 +52,7 @@ func ExampleEngine_Advance() {
 	e := weirtest.New(t, &Mail{})
 	h := e.StartWorker(&Mail{})
 	e.Feed(h, "text", "hello")
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	fmt.Println(e.Status(h), "after", len(e.Failures(h)), "failure")
 
 	e.Advance(time.Hour)

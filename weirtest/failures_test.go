@@ -25,13 +25,13 @@ func TestFailures(t *testing.T) {
 		`nobody runs job Restless/echo: there is no worker of type "Times"`: func(tb *stub) {
 			e := weirtest.New(tb, &Restless{})
 			e.StartWorker(&Restless{})
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 		},
 		"jobs are still ready after 9 runs (see Engine.MaxRuns): Restless ran 5 times, Restless/echo ran 4 times": func(tb *stub) {
 			e := weirtest.New(tb, &Restless{}, &Times{})
 			e.MaxRuns = 9
 			e.StartWorker(&Restless{})
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 		},
 		`has no port "up"`: func(tb *stub) {
 			e := weirtest.New(tb, &Times{})
@@ -45,19 +45,19 @@ func TestFailures(t *testing.T) {
 			e := weirtest.New(tb, &Times{})
 			h := e.StartWorker(&Times{By: 1})
 			e.Feed(h, "in", 3)
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			weirtest.Drain[string](e, h, "out")
 		},
 		`the state of job Times has no key "sen"; it has seen`: func(tb *stub) {
 			e := weirtest.New(tb, &Times{})
 			h := e.StartWorker(&Times{})
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			weirtest.State[int](e, h, "sen")
 		},
 		`state "seen" of job Times: decoding message 0 as []int`: func(tb *stub) {
 			e := weirtest.New(tb, &Times{})
 			h := e.StartWorker(&Times{})
-			e.RunUntilQuiet()
+			e.RunUntilIdle()
 			weirtest.State[[]int](e, h, "seen")
 		},
 		`job pipeline has no child "time"; it has times, total`: func(tb *stub) {

@@ -25,10 +25,10 @@ func (e *Engine) RunNext() bool {
 	return e.runNext(e.engine.RunJobOnce)
 }
 
-// RunUntilQuiet runs ready jobs as an engine does, with run batching and chaining, until none is
+// RunUntilIdle runs ready jobs as an engine does, with run batching and chaining, until none is
 // ready any more: all have settled, or wait for data or time. The test fails if that takes more
 // than MaxRuns runs.
-func (e *Engine) RunUntilQuiet() {
+func (e *Engine) RunUntilIdle() {
 	e.tb.Helper()
 	e.begin()
 	e.quiet()
@@ -70,7 +70,7 @@ func (e *Engine) quiet() bool {
 	return e.drain()
 }
 
-// drain is quiet for those that are in line, and those that they make ready.
+// drain is quiet for those that are queued, and those that they make ready.
 func (e *Engine) drain() bool {
 	e.tb.Helper()
 	most := cmp.Or(e.MaxRuns, DefaultMaxRuns)
@@ -84,7 +84,7 @@ func (e *Engine) drain() bool {
 	return true
 }
 
-// runNext runs the first job in line that can be run, and looks what came of it.
+// runNext runs the first queued job that can be run, and looks what came of it.
 func (e *Engine) runNext(run func(context.Context, job.ID) error) bool {
 	e.tb.Helper()
 	for len(e.line) > 0 {
@@ -107,7 +107,7 @@ func (e *Engine) runNext(run func(context.Context, job.ID) error) bool {
 	return false
 }
 
-// look puts jobs that became ready in line; those that became so together in the order
+// look puts jobs that became ready in the queue; those that became so together in the order
 // of their numbers. Jobs that are no longer ready leave the line.
 func (e *Engine) look() {
 	e.tb.Helper()

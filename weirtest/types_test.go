@@ -29,7 +29,7 @@ func (b *Busy) Run(_ context.Context, run *worker.Run) error {
 	return b.Out.Write(n)
 }
 
-// Jobs can be created by the name of their type, and one that runs too often is parked
+// Jobs can be created by the name of their type, and one that runs too often is throttled
 // until the next minute.
 func TestCreateByTypeAndRunsAMinute(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestCreateByTypeAndRunsAMinute(t *testing.T) {
 		if err := h.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 	}
 	info := e.Info(h)
 	if got := weirtest.Drain[int](e, h, "out"); len(got) != 3 || info.Reason != "rate: it ran 3 times this minute" {

@@ -33,7 +33,7 @@ type TB interface {
 
 // Engine runs the jobs of one test, when the test says so.
 type Engine struct {
-	// MaxRuns is how many runs one call of RunUntilQuiet or Advance may take before
+	// MaxRuns is how many runs one call of RunUntilIdle or Advance may take before
 	// the test fails; those that share a commit with the last of them come on top. Zero means
 	// DefaultMaxRuns.
 	MaxRuns int

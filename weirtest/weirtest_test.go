@@ -40,7 +40,7 @@ func TestNothingRunsByItself(t *testing.T) {
 	if got := weirtest.Drain[int](e, h, "out"); got == nil || len(got) > 0 {
 		t.Errorf("Out has %v before the run", got)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := weirtest.Drain[int](e, h, "out"); !slices.Equal(got, []int{8}) {
 		t.Errorf("Out has %v", got)
 	}
@@ -65,7 +65,7 @@ func TestRetry(t *testing.T) {
 		t.Errorf("%d failures after the first minute", n)
 	}
 	e.Feed(h, "server", "up") // the job sleeps on: it was told to wait
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	status(t, e, h, statemachine.Scheduled)
 	e.Advance(time.Hour)
 	status(t, e, h, statemachine.Completed)
@@ -102,7 +102,7 @@ func TestStartLater(t *testing.T) {
 	midnight := e.Start(later{single, weirtest.Epoch.Add(24 * time.Hour)})
 	noon := e.Start(later{single, weirtest.Epoch.Add(12 * time.Hour)})
 	past := e.Start(later{single, weirtest.Epoch.Add(-time.Hour)})
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	status(t, e, past, statemachine.Completed)
 	e.Advance(12 * time.Hour)
 	status(t, e, noon, statemachine.Completed)
@@ -212,7 +212,7 @@ func TestTerminate(t *testing.T) {
 	if err := h.Terminate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	status(t, e, h, statemachine.Terminated)
 }
 
@@ -225,7 +225,7 @@ func TestClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Feed(h, "in", 5)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := weirtest.Drain[int](e, h, "out"); !slices.Equal(got, []int{25}) {
 		t.Errorf("Out has %v", got)
 	}
@@ -254,7 +254,7 @@ func BenchmarkPipeline(b *testing.B) {
 			e.Feed(h, "numbers", i)
 		}
 		e.CloseIn(h, "numbers")
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 		if _, ok := e.Info(h).Port(port.Output, "sum"); !ok || e.Status(h) != statemachine.Completed {
 			b.Fatal("not completed")
 		}

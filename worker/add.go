@@ -28,8 +28,8 @@ func (e *Engine) Add(ctx context.Context, workers ...Worker) error {
 	e.types.Store(next)
 	e.lookAtLimits(ctx)
 	if e.serving.Load() {
-		e.beatNow()
-		e.cfg.Store.Broker().CatchUp(ctx) // what was ready before is not rung again
+		e.heartbeatNow()
+		e.cfg.Store.Broker().CatchUp(ctx) // what was ready before is not sent again
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (k *kind) enter() bool {
 	return true
 }
 
-// leave counts a run that has ended. Jobs of its type may have become ready meanwhile whose doorbells were passed on.
+// leave counts a run that has ended. Jobs of its type may have become ready meanwhile whose notifications were passed on.
 func (e *Engine) leave(k *kind) {
 	if k.options.MaxRunningHere == 0 {
 		return

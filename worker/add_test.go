@@ -55,7 +55,7 @@ func TestAddedTypesRun(t *testing.T) {
 	})
 }
 
-// TestAJobThatWaitedRunsWhenItsTypeIsAdded lets bells for a type be passed on before anybody has it.
+// TestAJobThatWaitedRunsWhenItsTypeIsAdded lets notifications for a type be passed on before anybody has it.
 func TestAJobThatWaitedRunsWhenItsTypeIsAdded(t *testing.T) {
 	each(t, func(b *bench) {
 		other, err := worker.New(worker.Config{Store: b.store, Workers: []worker.Worker{&called{name: "late"}}})
@@ -69,7 +69,7 @@ func TestAJobThatWaitedRunsWhenItsTypeIsAdded(t *testing.T) {
 	})
 }
 
-// TestMaxRunningHereLeavesRoomForOthers has one type whose runs take for ever, and more jobs of it than the engine has slots.
+// TestMaxRunningHereLeavesRoomForOthers has one type whose runs take indefinitely, and more jobs of it than the engine has slots.
 func TestMaxRunningHereLeavesRoomForOthers(t *testing.T) {
 	each(t, func(b *bench) {
 		free := make(chan struct{})

@@ -69,7 +69,7 @@ func (t *turn) repeat(row []*ran, leads bool) (next []*ran, leadsOn bool) {
 				row[n].add(r)
 			}
 		}
-		failpoint.Hit(failpoint.MidRepetition)
+		failpoint.Hit(failpoint.MidBatch)
 	}
 	return row, leads
 }
@@ -85,7 +85,7 @@ func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn 
 		return next, leads
 	}
 	if len(row) > 1 && first.wrote > 0 {
-		t.asleep.take(row[1].snap.Info.ID, t.now) // this wakes it
+		t.suspended.take(row[1].snap.Info.ID, t.now) // this wakes it
 	}
 	return []*ran{first}, leads
 }
@@ -94,7 +94,7 @@ func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn 
 func (t *turn) repeats(row []*ran, leads bool) bool {
 	head, end, size, runs := row[0], row[len(row)-1], 0, cost(row, leads)
 	s, k := head.snap, t.registry().kinds[head.snap.Info.Type]
-	if head.run == nil || k.options.CommitEachRun || k.alone.Load() || s.Loop || s.Info.Tries > 0 || s.Info.Deaths > 0 ||
+	if head.run == nil || k.options.CommitEachRun || k.alone.Load() || s.Loop || s.Info.Tries > 0 || s.Info.Crashes > 0 ||
 		k.options.MaxRunsPerMinute > 0 && s.Rate >= k.options.MaxRunsPerMinute || runs+len(row) > repeatRuns || !t.room(runs) {
 		return false
 	}
@@ -109,8 +109,8 @@ func (t *turn) repeats(row []*ran, leads bool) bool {
 		if n == 0 {
 			continue
 		}
-		p, _ := r.snap.Info.Port(port.Input, r.sum.Guess.Port)
-		if p.Limit > 0 && r.sum.Guess.Seen >= p.Limit {
+		p, _ := r.snap.Info.Port(port.Input, r.sum.Speculation.Port)
+		if p.Limit > 0 && r.sum.Speculation.Seen >= p.Limit {
 			return false // if the speculation fails, all of it will wait there
 		}
 		if next := r.after(); r.delta.Outcome != statemachine.Suspend || next == nil || len(next.In) > 0 {
@@ -173,7 +173,7 @@ func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, se
 			return nil
 		}
 		if lost = lost || !t.settleBefore(row, leads, snap.Token); lost {
-			t.keeper.lose()
+			t.leaseKeeper.lose()
 			return fmt.Errorf("%w: what went before this run could not be committed", job.ErrFenced)
 		}
 		settled = true
@@ -195,11 +195,11 @@ func (t *turn) settleBefore(row []*ran, leads bool, token string) bool {
 	d := row[0].sum
 	d.Outcome, d.Next, d.Lease, d.Leads = job.Checkpoint, token, t.cfg.Lease, true
 	begun := time.Now()
-	t.keeper.change(token)
+	t.leaseKeeper.change(token)
 	if t.settle(row, job.Begin{}, leads, false).Applied == 0 {
 		return false
 	}
-	t.keeper.changed(begun)
+	t.leaseKeeper.changed(begun)
 	return true
 }
 
@@ -217,13 +217,13 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 			return nil
 		case behind && last.wrote == 0, !behind && (!ok || row[n].wrote > 0 || n+1 == rowRuns):
 			return runs
-		case behind && (!ok || row[n+1].snap.Info.ID != to.Job || row[n+1].sum.Guess.Port != to.Port):
+		case behind && (!ok || row[n+1].snap.Info.ID != to.Job || row[n+1].sum.Speculation.Port != to.Port):
 			return nil
 		case behind:
-			s = sleeper{snap: row[n+1].handOn(), last: row[n+1].sum.Guess.Last}
+			s = sleeper{snap: row[n+1].handOn(), last: row[n+1].sum.Speculation.Last}
 			token = row[n+1].sum.Token // which their commit has
 		default:
-			s, _ = t.asleep.take(to.Job, t.now)
+			s, _ = t.suspended.take(to.Job, t.now)
 			token = job.RunToken(t.id)
 		}
 		var next *ran
@@ -237,7 +237,7 @@ func (t *turn) follow(row []*ran, first *ran) []*ran {
 			return runs
 		}
 		runs = append(runs, next)
-		failpoint.Hit(failpoint.MidFusedRow)
+		failpoint.Hit(failpoint.MidChain)
 	}
 }
 
@@ -254,10 +254,10 @@ func (r *ran) add(next *ran) {
 	d.Woken, d.Looked = max(sum.Woken, d.Woken), append(sum.Looked, d.Looked...)
 	d.Released = append(sum.Released, d.Released...)
 	overlay(sum, &d)
-	if sum.Guess != nil {
-		g := *sum.Guess
-		g.Seen += d.Guess.Seen
-		d.Guess = &g
+	if sum.Speculation != nil {
+		g := *sum.Speculation
+		g.Seen += d.Speculation.Seen
+		d.Speculation = &g
 	}
 	*sum = d // which was the first delta
 	*r = ran{

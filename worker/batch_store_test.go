@@ -70,7 +70,7 @@ func (s *commits) judge(tx job.Tx, res job.Result) {
 		s.wrong++
 	}
 	for i := range tx.Deltas[:res.Applied] {
-		if d := &tx.Deltas[i]; d.Guess != nil {
+		if d := &tx.Deltas[i]; d.Speculation != nil {
 			s.held = max(s.held, len(d.Parts()))
 		}
 	}

@@ -112,7 +112,7 @@ func (r *ran) behind() *job.Snapshot {
 		return nil
 	}
 	i := s.Info
-	i.Status, i.Reason, i.Tries, i.Deaths, i.Steps = statemachine.Suspended, "", 0, 0, i.Steps+1
+	i.Status, i.Reason, i.Tries, i.Crashes, i.Steps = statemachine.Suspended, "", 0, 0, i.Steps+1
 	i.Started = i.Started || d.Started
 	var all struct { // made at once
 		next  job.Snapshot
@@ -242,7 +242,7 @@ func (s *sleepers) judge(row []*ran, held int, now time.Time) {
 		id := r.snap.Info.ID
 		one, ok := s.get(id)
 		switch {
-		case r.sum.Guess == nil || !ok:
+		case r.sum.Speculation == nil || !ok:
 		case n < held:
 			one.wrong = 0
 			s.set(id, one, now)
@@ -259,10 +259,10 @@ func (s *sleepers) judge(row []*ran, held int, now time.Time) {
 func (t *turn) chain(row []*ran) (all []*ran, leads, busy bool) {
 	for {
 		to, items, closes, ok := row[len(row)-1].leadsTo()
-		if !ok || len(row) == rowRuns || row[0].snap.Info.Deaths > 0 || !t.room(len(row)) {
+		if !ok || len(row) == rowRuns || row[0].snap.Info.Crashes > 0 || !t.room(len(row)) {
 			return row, ok, false
 		}
-		s, busy := t.asleep.take(to.Job, t.now)
+		s, busy := t.suspended.take(to.Job, t.now)
 		if s.snap == nil {
 			return row, true, busy
 		}
@@ -271,7 +271,7 @@ func (t *turn) chain(row []*ran) (all []*ran, leads, busy bool) {
 			return row, true, false
 		}
 		row = append(row, next)
-		failpoint.Hit(failpoint.MidFusedRow)
+		failpoint.Hit(failpoint.MidChain)
 	}
 }
 
@@ -282,11 +282,11 @@ func (t *turn) speculate(row []*ran, s sleeper, token, to string, items []json.R
 	if !k.speculates() || !t.registry().takes(&s.snap.Info) || s.snap.Info.Queue != row[0].snap.Info.Queue {
 		return nil
 	}
-	guess := &job.Guess{
+	speculation := &job.Speculation{
 		Version: s.snap.Info.Version, Touched: s.snap.Touched, Last: s.last,
 		Port: to, Seen: len(items), Limit: k.options.maxRuns(),
 	}
-	guess.Closed = feed(s.snap, token, to, items, closes, row[0].snap.Info.Ran)
+	speculation.Closed = feed(s.snap, token, to, items, closes, row[0].snap.Info.Ran)
 	next := t.execute(s.snap, time.Time{}, nil)
 	if next == nil {
 		return nil
@@ -297,7 +297,7 @@ func (t *turn) speculate(row []*ran, s sleeper, token, to string, items []json.R
 		}
 		return nil
 	}
-	next.delta.Guess = guess
+	next.delta.Speculation = speculation
 	return next
 }
 
@@ -349,7 +349,7 @@ func (r *ran) fits(port string) bool {
 func (t *turn) note(r *ran) {
 	d, s := r.sum, r.snap
 	if d.Outcome == statemachine.Complete || d.Outcome == statemachine.Shutdown {
-		t.asleep.forget(s.Info.ID)
+		t.suspended.forget(s.Info.ID)
 	}
 	if d.Outcome != statemachine.Suspend || r.took > shortRun {
 		return
@@ -384,7 +384,7 @@ func (t *turn) remember(s *job.Snapshot, last string) {
 		size += len(key) + len(raw)
 	}
 	if size <= knownBytes {
-		t.asleep.put(sleeper{snap: s, last: last}, t.clock())
+		t.suspended.put(sleeper{snap: s, last: last}, t.clock())
 	}
 }
 

@@ -33,7 +33,7 @@ func (s *Sparing) Run(_ context.Context, run *worker.Run) error {
 	return run.Checkpoint()
 }
 
-// A run that ends with a checkpoint has taken messages all the same: those it left are not
+// A run that ends with a checkpoint has taken messages anyway: those it left are not
 // forgotten, be more to come or not.
 func TestCheckpointAtTheEnd(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestCheckpointAtTheEnd(t *testing.T) {
 			e.CloseIn(h, "in")
 			want = statemachine.Completed
 		}
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 		if got := weirtest.Drain[int](e, h, "out"); !slices.Equal(got, []int{1, 2, 4, 5}) || e.Status(h) != want {
 			t.Errorf("closed %v: got %v, the graph is %s", closed, got, e.Status(h))
 		}

@@ -107,13 +107,13 @@ func (l *Leases) serve(ctx context.Context) {
 		case <-l.clients.more:
 		}
 		if queues := l.clients.queues(); len(queues) > 0 {
-			bells, err := l.ready(ctx, queues)
+			notifications, err := l.ready(ctx, queues)
 			if err != nil && ctx.Err() == nil {
 				l.cfg.Logger.Warn("looking for ready jobs for clients that wait; it is repeated", "error", err)
 			}
-			for _, bell := range bells {
-				for _, typ := range bell.Types {
-					l.clients.tell(bell.Queue, typ)
+			for _, notification := range notifications {
+				for _, typ := range notification.Types {
+					l.clients.tell(notification.Queue, typ)
 				}
 			}
 		}
@@ -181,7 +181,7 @@ func (a *asked) types() map[string][]string {
 func (l *Leases) present(ctx context.Context) {
 	host, _ := os.Hostname()
 	ids := map[string]string{}
-	tick := time.NewTicker(beatEvery)
+	tick := time.NewTicker(heartbeatEvery)
 	defer tick.Stop()
 	for {
 		all := l.asked.types()
@@ -189,7 +189,7 @@ func (l *Leases) present(ctx context.Context) {
 			if ids[queue] == "" {
 				ids[queue] = rand.Text()
 			}
-			_ = l.cfg.Store.Beat(ctx, job.EngineInfo{
+			_ = l.cfg.Store.Heartbeat(ctx, job.EngineInfo{
 				ID: ids[queue], Host: host, PID: os.Getpid(), Version: version(), Queues: map[string]int{queue: 1}, Types: types,
 				Busy: map[string]int{}, Runs: []job.RunningJob{}, Activity: l.tally(queue).sum(),
 			})

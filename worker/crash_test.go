@@ -138,7 +138,7 @@ func (s *story) over() bool {
 	return true
 }
 
-// begun tells whether so many runs of the graph have been committed.
+// begun tells whether that many runs of the graph have been committed.
 func (s *story) begun(runs int64) bool {
 	infos, err := s.sum.Tree(s.bench.ctx)
 	if err != nil {

@@ -30,26 +30,26 @@ const sweepSlack = 5 * time.Millisecond
 // Engine runs the jobs of some worker types. Any number of engines, in any number of
 // processes, may serve one namespace.
 type Engine struct {
-	cfg      Config
-	id       string // known to those who look; its runs' tokens begin with it
-	types    atomic.Pointer[registry]
-	adding   sync.Mutex
-	catching atomic.Bool     // it asks what is ready
-	runs     context.Context //nolint:containedctx // the parent of all runs' contexts, which outlives the one given to Run
-	abort    context.CancelCauseFunc
-	active   sync.WaitGroup
-	quiet    chan struct{} // closed when no further run may begin
-	ran      atomic.Bool
-	serving  atomic.Bool
-	timers   atomic.Int64 // held in memory
-	unknown  sync.Map     // types of jobs that nobody here runs, or job.ErrCodec: those that were told of
-	presence presence
-	beat     chan struct{} // has a value when the engine is to tell of itself now
-	asleep   sleepers
-	rooms    rooms
-	limits   atomic.Pointer[[]job.RunLimit] // of runs at once
-	hooks    *hookSet                       // nil: none
-	tally    tally
+	cfg       Config
+	id        string // known to those who look; its runs' tokens begin with it
+	types     atomic.Pointer[registry]
+	adding    sync.Mutex
+	catching  atomic.Bool     // it asks what is ready
+	runs      context.Context //nolint:containedctx // the parent of all runs' contexts, which outlives the one given to Run
+	abort     context.CancelCauseFunc
+	active    sync.WaitGroup
+	quiet     chan struct{} // closed when no further run may begin
+	ran       atomic.Bool
+	serving   atomic.Bool
+	timers    atomic.Int64 // held in memory
+	unknown   sync.Map     // types of jobs that nobody here runs, or job.ErrCodec: those that were told of
+	presence  presence
+	heartbeat chan struct{} // has a value when the engine is to tell of itself now
+	suspended sleepers
+	rooms     rooms
+	limits    atomic.Pointer[[]job.RunLimit] // of runs at once
+	hooks     *hookSet                       // nil: none
+	tally     tally
 }
 
 // errRan: an engine that has stopped cannot start again.
@@ -66,7 +66,7 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, id: rand.Text(), beat: make(chan struct{}, 1), quiet: make(chan struct{}), hooks: newHooks(cfg.Hooks, cfg.Logger)}
+	e := &Engine{cfg: cfg, id: rand.Text(), heartbeat: make(chan struct{}, 1), quiet: make(chan struct{}), hooks: newHooks(cfg.Hooks, cfg.Logger)}
 	e.types.Store(r)
 	e.limits.Store(&r.running)
 	e.runs, e.abort = context.WithCancelCause(context.Background())
@@ -91,8 +91,8 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 	}
 	e.lookAtLimits(ctx)
-	for _, concern := range e.cfg.Store.Concerns(ctx) {
-		e.cfg.Logger.Warn(concern)
+	for _, warning := range e.cfg.Store.Warnings(ctx) {
+		e.cfg.Logger.Warn(warning)
 	}
 	leave := e.present(ctx)
 	defer leave()
@@ -118,7 +118,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}()
 	<-ctx.Done()
 	close(e.quiet)
-	srv.Quiet()
+	srv.StopTaking()
 	timer := time.AfterFunc(e.cfg.Drain, func() { e.abort(errStopping) })
 	srv.Stop()
 	e.active.Wait()
@@ -190,14 +190,14 @@ func (e *Engine) stopping() bool {
 }
 
 // handle begins a run of a ready job of a queue, and goes on with others there.
-func (e *Engine) handle(_ context.Context, bell delivery.Bell) error {
+func (e *Engine) handle(_ context.Context, notification delivery.Notification) error {
 	if e.stopping() {
 		return errStopping // asynq delivers it to another engine
 	}
 	e.active.Add(1)
 	defer e.active.Done()
 	start := time.Now()
-	snap, err := e.cfg.Store.Pop(e.runs, bell.Queue, bell.Shard, bell.Gen, e.beginning(), e.registry().asks())
+	snap, err := e.cfg.Store.Pop(e.runs, notification.Queue, notification.Shard, notification.Gen, e.beginning(), e.registry().asks())
 	if errors.Is(err, job.ErrHotLoop) {
 		e.cfg.Logger.Warn("a job is throttled until the minute is over: let it ask for a later run (WakeAfter), or give its type MaxRunsPerMinute: -1",
 			"error", err)

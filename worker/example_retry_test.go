@@ -42,7 +42,7 @@ func ExampleRetryAfter() {
 		}
 		fmt.Println(i.Status, i.Reason)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	show(busy)
 	show(lost)
 	e.Advance(time.Hour)

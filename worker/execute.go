@@ -27,11 +27,11 @@ type panicked struct {
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 // execute runs the worker once on a snapshot and returns what is to be committed; nil
-// if the run has lost its job. Its lease was granted at the time given or later. Without one the run is a guess:
+// if the run has lost its job. Its lease was granted at the time given or later. Without one the run is a speculation:
 // the lease is that of the run before, on what came of which it is one. settle is what such a run does when
 // it needs the store, see Run.settle.
 func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() error) *ran {
-	guess := granted.IsZero()
+	speculation := granted.IsZero()
 	k := t.registry().kinds[snap.Info.Type]
 	if k == nil {
 		if _, told := t.unknown.LoadOrStore(snap.Info.Type, true); !told {
@@ -50,19 +50,19 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 		return newRan(snap, nil, handBack(snap, crowdedDelay, ""), 0)
 	}
 	defer t.leave(k)
-	if !guess {
+	if !speculation {
 		failpoint.Hit(failpoint.AfterBegin)
 	}
 	t.presence.at(t, job.RunningJob{Job: snap.Info.ID, Type: snap.Info.Type, Queue: snap.Info.Queue, Since: snap.Info.Ran})
 	defer t.presence.at(t, job.RunningJob{})
 	ctx, cancel := context.WithCancelCause(t.Engine.runs)
 	defer cancel(nil)
-	if guess {
-		t.keeper.goOn(cancel)
+	if speculation {
+		t.leaseKeeper.goOn(cancel)
 	} else {
-		t.keeper.keep(snap.Info.ID, snap.Token, granted, cancel)
+		t.leaseKeeper.keep(snap.Info.ID, snap.Token, granted, cancel)
 	}
-	defer t.keeper.rest()
+	defer t.leaseKeeper.rest()
 	if limit := k.options.of(snap.Info.Options).Timeout; limit > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, limit, fmt.Errorf("timeout of %s: %w", limit, context.DeadlineExceeded))
@@ -70,19 +70,19 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 	}
 	r := newRun(ctx, t.cfg.Store, snap, t.cfg.Lease)
 	r.layout, r.journal.off, r.hooks, r.tally = k.layout, k.options.NoLog, t.hooks, &t.tally
-	r.keeper, r.guess, r.settle = t.keeper, guess, settle
+	r.leaseKeeper, r.speculation, r.settle = t.leaseKeeper, speculation, settle
 	if settle != nil && !t.still {
 		defer time.AfterFunc(shortRun, func() { _ = settle() }).Stop() // else what goes before it waits for it
 	}
 	failpoint.Hit(failpoint.BeforeUser)
 	began := time.Now()
 	r.journal.began = began
-	err := tooDeadly(snap.Info.Deaths)
+	err := tooDeadly(snap.Info.Crashes)
 	if err == nil {
 		err = t.hand.do(task{ctx, k, r, snap})
 	}
 	took := t.ended(k, began)
-	t.tally.ran(&snap.Info, guess, took)
+	t.tally.ran(&snap.Info, speculation, took)
 	out := t.conclude(k, r, snap, err, took)
 	if t.hooks != nil && t.hooks.wantEnd(r) {
 		var d *job.Delta
@@ -145,12 +145,12 @@ func unknownType(snap *job.Snapshot) *job.Delta {
 	return &job.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Shutdown, Reason: reason + ": it ended without Shutdown"}
 }
 
-// maxDeaths is after how many runs in a row that ended without a word a job fails: it may be
+// maxCrashes is after how many runs in a row that ended without a word a job fails: it may be
 // what kills the processes.
-const maxDeaths = 10
+const maxCrashes = 10
 
 func tooDeadly(n int) error {
-	if n < maxDeaths {
+	if n < maxCrashes {
 		return nil
 	}
 	return fmt.Errorf("it was not run: its last %d runs ended without a word, as their processes died, or were cut off; look what they did, then retry it", n)

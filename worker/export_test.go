@@ -8,11 +8,11 @@ func StrayDelay(d time.Duration) { strayDelay = d }
 // ShortRun sets how long runs may take that fuse.
 func ShortRun(d time.Duration) { shortRun = d }
 
-// Asleep tells of how many jobs an engine knows that they sleep, or once did.
-func Asleep(e *Engine) int {
-	e.asleep.mu.Lock()
-	defer e.asleep.mu.Unlock()
-	return len(e.asleep.jobs) + len(e.asleep.older)
+// SuspendedJobs tells of how many jobs an engine knows that they sleep, or once did.
+func SuspendedJobs(e *Engine) int {
+	e.suspended.mu.Lock()
+	defer e.suspended.mu.Unlock()
+	return len(e.suspended.jobs) + len(e.suspended.older)
 }
 
 // WaitingClients tells how many clients wait for jobs.

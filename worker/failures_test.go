@@ -167,7 +167,7 @@ func TestTries(t *testing.T) {
 }
 
 // A checkpoint is no success of the run: a job that commits and then fails, each time,
-// does not go on for ever.
+// does not go on indefinitely.
 func TestTriesWithCheckpoints(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve()
@@ -361,8 +361,8 @@ func TestDeadlyJob(t *testing.T) {
 			return err
 		}))
 		b.check(h.Write(b.ctx, "in", 1))
-		const deaths = 10
-		for range deaths {
+		const crashes = 10
+		for range crashes {
 			_, err := b.store.Begin(b.ctx, h.ID(), job.Begin{Token: rand.Text(), Lease: time.Millisecond})
 			b.check(err)
 			b.until("its lease has ended", func() bool {
@@ -376,7 +376,7 @@ func TestDeadlyJob(t *testing.T) {
 		b.serve()
 		b.check(h.Run(b.ctx)) // now, and not when it has been left alone for a minute
 		f := b.failed(h)
-		if want := fmt.Sprintf("its last %d runs ended without a word", deaths); !strings.Contains(f.Error, want) {
+		if want := fmt.Sprintf("its last %d runs ended without a word", crashes); !strings.Contains(f.Error, want) {
 			b.Errorf("it failed with %q, want %q", f.Error, want)
 		}
 		if n := runs.Load(); n != 0 || b.waiting(h, "in") != 1 {

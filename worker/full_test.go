@@ -43,7 +43,7 @@ func TestFullRedisEnds(t *testing.T) {
 	<-begun
 	lock, err := waits.Lock(b.ctx, time.Hour, time.Second)
 	b.check(err)
-	b.check(waits.Run(b.ctx)) // a wake that is in line
+	b.check(waits.Run(b.ctx)) // a wake that is queued
 	memory("1mb")
 
 	before := commands(b, r)

@@ -149,10 +149,10 @@ func (b *bench) counts(h *job.Handle, got []int, who func(*job.Info) bool) {
 type rows struct {
 	worker.Store
 
-	mu      sync.Mutex
-	longest int
-	tried   int            // guesses
-	guesses map[job.ID]int // that held
+	mu           sync.Mutex
+	longest      int
+	tried        int            // speculations
+	speculations map[job.ID]int // that held
 }
 
 func (s *rows) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
@@ -174,13 +174,13 @@ func (s *rows) note(tx job.Tx, res job.Result) {
 	defer s.mu.Unlock()
 	s.longest = max(s.longest, res.Applied)
 	for _, d := range tx.Deltas {
-		if d.Guess != nil {
+		if d.Speculation != nil {
 			s.tried++
 		}
 	}
 	for _, d := range tx.Deltas[:res.Applied] {
-		if d.Guess != nil {
-			s.guesses[d.Job]++
+		if d.Speculation != nil {
+			s.speculations[d.Job]++
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (s *rows) note(tx job.Tx, res job.Result) {
 func TestFusion(t *testing.T) {
 	each(t, func(b *bench) {
 		const n = 60
-		s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+		s := &rows{Store: b.store, speculations: map[job.ID]int{}}
 		h := b.start(row(&Hop{}))
 		b.serve(func(c *worker.Config) { c.Store = s })
 		b.through(h, "in", n)
@@ -198,9 +198,9 @@ func TestFusion(t *testing.T) {
 		b.hopped(h, n)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		b.Logf("at most %d runs in a commit, guesses %v", s.longest, s.guesses)
-		if s.longest != 3 || len(s.guesses) != 2 {
-			b.Errorf("at most %d runs in a commit, of guesses held %v; want all three, and both that are fed", s.longest, s.guesses)
+		b.Logf("at most %d runs in a commit, guesses %v", s.longest, s.speculations)
+		if s.longest != 3 || len(s.speculations) != 2 {
+			b.Errorf("at most %d runs in a commit, of guesses held %v; want all three, and both that are fed", s.longest, s.speculations)
 		}
 		children, err := h.Children(b.ctx)
 		b.check(err)
@@ -223,15 +223,15 @@ func TestFusion(t *testing.T) {
 	})
 }
 
-// What a run on a guess may not do: it is dropped, and what happens is what happens without.
+// What a speculative run may not do: it is dropped, and what happens is what happens without.
 func TestFusionStops(t *testing.T) {
 	var tried sync.Map
 	for name, c := range map[string]struct {
-		middle   hopper
-		code     code
-		messages int  // 60 for 0
-		guesses  bool // some hold
-		failed   int
+		middle       hopper
+		code         code
+		messages     int  // 60 for 0
+		speculations bool // some hold
+		failed       int
 	}{
 		"not pure": {middle: &Acting{}}, "CommitEachRun": {middle: &Alone{}},
 		"checkpoint": {middle: &Call{}, code: func(_ context.Context, run *worker.Run, _ *Call) error {
@@ -244,14 +244,14 @@ func TestFusionStops(t *testing.T) {
 			return nil
 		}},
 		"ignored": {middle: &Call{}, code: func(_ context.Context, run *worker.Run, _ *Call) error {
-			_ = run.Checkpoint() // what it returns on a guess does not matter
+			_ = run.Checkpoint() // what it returns in a speculative run does not matter
 			return nil
 		}},
 		"long": {middle: &Call{}, messages: 10, code: func(context.Context, *worker.Run, *Call) error {
 			time.Sleep(shortRun + time.Millisecond)
 			return nil
 		}},
-		"errors": {middle: &Tried{}, guesses: true, failed: 15, code: func(_ context.Context, run *worker.Run, w *Call) error {
+		"errors": {middle: &Tried{}, speculations: true, failed: 15, code: func(_ context.Context, run *worker.Run, w *Call) error {
 			v, ok, err := w.In.Peek()
 			if key := fmt.Sprint(run.ID(), v); ok && err == nil && v%4 == 0 {
 				if _, again := tried.LoadOrStore(key, true); !again || run.Info().Tries == 0 {
@@ -266,7 +266,7 @@ func TestFusionStops(t *testing.T) {
 			each(t, func(b *bench) {
 				var runs atomic.Int64
 				key := keep(b.T, passing(&runs, c.code))
-				s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+				s := &rows{Store: b.store, speculations: map[job.ID]int{}}
 				h := b.start(row(keyed(c.middle, key)))
 				b.serve(func(cfg *worker.Config) {
 					cfg.Store, cfg.Workers = s, append(everything(), &Alone{}, &Acting{})
@@ -283,10 +283,10 @@ func TestFusionStops(t *testing.T) {
 				b.check(err)
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				if got := s.guesses[children["b"].ID()]; got > 0 != c.guesses {
+				if got := s.speculations[children["b"].ID()]; got > 0 != c.speculations {
 					b.Errorf("%d guesses held", got)
 				}
-				if got := int(runs.Load()); got > n+c.failed+c.failed+5 && !c.guesses {
+				if got := int(runs.Load()); got > n+c.failed+c.failed+5 && !c.speculations {
 					b.Errorf("%d runs for %d messages", got, n)
 				}
 			})
@@ -325,7 +325,7 @@ func (b *bench) came(h *job.Handle) int64 {
 	return p.Total
 }
 
-// The last words of a job, and the end of what it feeds, are not lost on a job that is asleep.
+// The last words of a job, and the end of what it feeds, are not lost on a job that is suspended.
 func TestFusionWithLastWords(t *testing.T) {
 	each(t, func(b *bench) {
 		w := &Ending{Call: Call{Key: keep(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
@@ -351,7 +351,7 @@ func TestFusionWithLastWords(t *testing.T) {
 	})
 }
 
-// In a graph with feedback nobody guesses: whether anything still moves in it is asked at the
+// In a graph with feedback nothing runs speculatively: whether anything still moves in it is asked at the
 // end of each run.
 func TestFusionKeepsOutOfFeedback(t *testing.T) {
 	each(t, func(b *bench) {
@@ -362,7 +362,7 @@ func TestFusionKeepsOutOfFeedback(t *testing.T) {
 		graph.Connect(c.Back, a.In, graph.Feedback())
 		graph.Export(g, "out", c.Out)
 		h := b.start(g)
-		s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+		s := &rows{Store: b.store, speculations: map[job.ID]int{}}
 		b.serve(func(c *worker.Config) { c.Store, c.Workers = s, append(everything(), &Alternate{}) })
 		b.through(h, "in", 20)
 		b.check(h.Close(b.ctx, "in"))
@@ -412,13 +412,13 @@ func TestFusionKeepsToQueues(t *testing.T) {
 		graph.Connect(a.Out, c.In)
 		graph.Export(g, "out", c.Out)
 		h := b.start(g)
-		s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+		s := &rows{Store: b.store, speculations: map[job.ID]int{}}
 		b.serve(func(c *worker.Config) { c.Store, c.Queues = s, map[string]int{"default": 1, "other": 1} })
 		b.through(h, "in", 20)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.guesses) > 0 {
-			b.Errorf("guesses %v", s.guesses)
+		if len(s.speculations) > 0 {
+			b.Errorf("guesses %v", s.speculations)
 		}
 	})
 }
@@ -451,7 +451,7 @@ func TestFusionOfTwoPorts(t *testing.T) {
 		graph.Connect(a2.Out, c.Size)
 		graph.Export(g, "out", c.Out)
 		h := b.start(g)
-		s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+		s := &rows{Store: b.store, speculations: map[job.ID]int{}}
 		b.serve(func(c *worker.Config) { c.Store = s })
 		const n = 40
 		for i := range int64(n) {
@@ -460,7 +460,7 @@ func TestFusionOfTwoPorts(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if got := slices.Collect(maps.Values(s.guesses)); len(got) != 1 || got[0] < n/2 {
+		if got := slices.Collect(maps.Values(s.speculations)); len(got) != 1 || got[0] < n/2 {
 			b.Errorf("guesses %v for %d messages", got, n)
 		}
 		if got := int(runs.Load()); got > n+n/4 { // all others were wrong
@@ -527,10 +527,10 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 	e := b.serve().engine
 	h := b.start(row(&Hop{}))
 	b.check(h.Write(b.ctx, "in", 1))
-	b.until("all three are known to sleep", func() bool { return worker.Asleep(e) == 3 })
+	b.until("all three are known to sleep", func() bool { return worker.SuspendedJobs(e) == 3 })
 	b.check(h.Close(b.ctx, "in"))
 	b.completed(h, 0)
-	b.until("none is known", func() bool { return worker.Asleep(e) == 0 })
+	b.until("none is known", func() bool { return worker.SuspendedJobs(e) == 0 })
 }
 
 // First writes a number, with which its job ends.
@@ -549,7 +549,7 @@ func (w *First) Run(context.Context, *worker.Run) error { return w.Out.Write(w.N
 // runs are short.
 func TestFusionOfNewJobs(t *testing.T) {
 	each(t, func(b *bench) {
-		s := &rows{Store: b.store, guesses: map[job.ID]int{}}
+		s := &rows{Store: b.store, speculations: map[job.ID]int{}}
 		b.serve(func(c *worker.Config) { c.Store, c.Workers = s, append(everything(), &First{}) })
 		for n := range 10 {
 			g := graph.New("row")
@@ -573,8 +573,8 @@ func TestFusionOfNewJobs(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.longest != 3 || len(s.guesses) < 16 {
-			b.Errorf("at most %d runs in a commit, and %d jobs ran on a guess", s.longest, len(s.guesses))
+		if s.longest != 3 || len(s.speculations) < 16 {
+			b.Errorf("at most %d runs in a commit, and %d jobs ran on a guess", s.longest, len(s.speculations))
 		}
 	})
 }

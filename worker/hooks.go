@@ -194,8 +194,8 @@ func endOf(run *Run, typ string, i *job.Info, d *job.Delta, err error, took time
 		Run: run, Job: i.ID, Type: typ, Queue: i.Queue, Step: i.Steps, Try: i.Tries + 1, Began: i.Ran, Took: took, Waited: -1,
 		Outcome: outcomeOf(d), Err: err, Secret: run.store.Encodes(),
 	}
-	if end.Speculative = run.guess && run.settle == nil; !run.guess {
-		end.Crashed = i.Deaths > 0
+	if end.Speculative = run.speculation && run.settle == nil; !run.speculation {
+		end.Crashed = i.Crashes > 0
 		end.Waited = max(i.Ran.Sub(i.Queued), 0)
 	}
 	if d != nil {
@@ -246,7 +246,7 @@ func deadLetters(d *job.Delta) int {
 // committedJob is what hooks are told of a delta.
 func committedJob(d *job.Delta, i *job.Info, runs int) CommittedJob {
 	one := CommittedJob{
-		Job: i.ID, Type: i.Type, Queue: i.Queue, Runs: runs, Spawned: len(d.Spawns), DeadLetters: deadLetters(d), Speculative: d.Guess != nil,
+		Job: i.ID, Type: i.Type, Queue: i.Queue, Runs: runs, Spawned: len(d.Spawns), DeadLetters: deadLetters(d), Speculative: d.Speculation != nil,
 	}
 	for _, t := range d.Takes {
 		one.Read += t.N

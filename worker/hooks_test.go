@@ -289,7 +289,7 @@ func TestHooksLeaseLost(t *testing.T) {
 	each(t, func(b *bench) {
 		seen := &watching{}
 		h := b.single(call(b, func(ctx context.Context, run *worker.Run, _ *Call) error {
-			if run.Info().Deaths > 0 {
+			if run.Info().Crashes > 0 {
 				return nil
 			}
 			<-ctx.Done()

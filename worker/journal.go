@@ -15,7 +15,7 @@ import (
 type journal struct {
 	off   bool
 	began time.Time // of the run, or of what comes behind its last commit; zero if that is not measured
-	quiet int       // depth of Quiet
+	quiet int       // depth of Unlogged
 	depth int       // depth of Group
 	now   *moved    // of the group
 	all   moved
@@ -159,8 +159,8 @@ func (r *Run) Group(fn func() error) error {
 	return err
 }
 
-// Quiet calls fn and logs nothing of what it reads and writes.
-func (r *Run) Quiet(fn func() error) error {
+// Unlogged calls fn and logs nothing of what it reads and writes.
+func (r *Run) Unlogged(fn func() error) error {
 	r.quiet(1)
 	defer r.quiet(-1)
 	return fn()

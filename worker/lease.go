@@ -9,9 +9,9 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// keeper prolongs the lease of the run that a turn is at, while it lasts, and cancels the run's
+// leaseKeeper prolongs the lease of the run that a turn is at, while it lasts, and cancels the run's
 // context when the lease is lost. Short runs end before it does anything.
-type keeper struct {
+type leaseKeeper struct {
 	store Store
 	lease time.Duration
 
@@ -25,9 +25,9 @@ type keeper struct {
 	over   bool
 }
 
-// newKeeper returns a keeper that is at work until stop.
-func newKeeper(s Store, lease time.Duration) *keeper {
-	k := &keeper{store: s, lease: lease}
+// newLeaseKeeper returns a lease keeper that is running until stop.
+func newLeaseKeeper(s Store, lease time.Duration) *leaseKeeper {
+	k := &leaseKeeper{store: s, lease: lease}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.timer = time.AfterFunc(lease/3, k.refresh)
@@ -35,27 +35,27 @@ func newKeeper(s Store, lease time.Duration) *keeper {
 }
 
 // keep begins to keep the lease of a run, granted at the time given or later.
-func (k *keeper) keep(id job.ID, token string, granted time.Time, cancel context.CancelCauseFunc) {
+func (k *leaseKeeper) keep(id job.ID, token string, granted time.Time, cancel context.CancelCauseFunc) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.cancel, k.id, k.token, k.next, k.until = cancel, id, token, "", granted.Add(k.lease)
 }
 
 // goOn keeps the lease that it has kept before for another run.
-func (k *keeper) goOn(cancel context.CancelCauseFunc) {
+func (k *leaseKeeper) goOn(cancel context.CancelCauseFunc) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.cancel, k.next = cancel, ""
 }
 
 // rest ends that. It does not wait for a refresh under way, which does no harm.
-func (k *keeper) rest() {
+func (k *leaseKeeper) rest() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.cancel = nil
 }
 
-func (k *keeper) refresh() {
+func (k *leaseKeeper) refresh() {
 	k.mu.Lock()
 	if !k.over {
 		k.timer.Reset(k.lease / 3) // at once: the next run does not wait for what is asked for this one
@@ -91,13 +91,13 @@ func (k *keeper) refresh() {
 }
 
 // prolong notes that the lease was granted anew at the time given or later.
-func (k *keeper) prolong(granted time.Time) {
+func (k *leaseKeeper) prolong(granted time.Time) {
 	if until := granted.Add(k.lease); until.After(k.until) {
 		k.until = until
 	}
 }
 
-func (k *keeper) cancelRun() {
+func (k *leaseKeeper) cancelRun() {
 	if k.cancel != nil {
 		k.cancel(job.ErrFenced)
 		k.cancel = nil
@@ -105,14 +105,14 @@ func (k *keeper) cancelRun() {
 }
 
 // lose tells that the run has lost its job.
-func (k *keeper) lose() {
+func (k *leaseKeeper) lose() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.cancelRun()
 }
 
 // change tells that a checkpoint is about to give the run a new token.
-func (k *keeper) change(next string) {
+func (k *leaseKeeper) change(next string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.next = next
@@ -120,15 +120,15 @@ func (k *keeper) change(next string) {
 
 // changed tells that the checkpoint, begun at that time, gave the run its new token and
 // lease.
-func (k *keeper) changed(begun time.Time) {
+func (k *leaseKeeper) changed(begun time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.token, k.next = k.next, ""
 	k.prolong(begun)
 }
 
-// stop ends the keeper.
-func (k *keeper) stop() {
+// stop ends the lease keeper.
+func (k *leaseKeeper) stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.over, k.cancel = true, nil

@@ -132,11 +132,11 @@ func (l *Leases) Take(ctx context.Context, req LeaseRequest) ([]Leased, error) {
 	wait := time.NewTimer(req.Wait)
 	defer wait.Stop()
 	for {
-		bells, err := l.ready(ctx, req.Queues)
+		notifications, err := l.ready(ctx, req.Queues)
 		if err != nil {
 			return nil, err
 		}
-		took, err := l.begin(ctx, req, bells)
+		took, err := l.begin(ctx, req, notifications)
 		if len(took) > 0 || err != nil {
 			return took, err
 		}
@@ -205,29 +205,29 @@ func (r *LeaseRequest) matching(types []string) []string {
 	})
 }
 
-// ready returns bells for what is ready in those of some queues that are not paused, in their order; those of a queue
+// ready returns notifications for what is ready in those of some queues that are not paused, in their order; those of a queue
 // begin with any.
-func (l *Leases) ready(ctx context.Context, queues []string) ([]delivery.Bell, error) {
+func (l *Leases) ready(ctx context.Context, queues []string) ([]delivery.Notification, error) {
 	broker := l.cfg.Store.Broker()
 	open, err := broker.Open(ctx, queues)
 	if err != nil {
 		return nil, err
 	}
-	var all []delivery.Bell
+	var all []delivery.Notification
 	for _, queue := range open {
-		bells, err := broker.Ready(ctx, queue)
+		notifications, err := broker.Ready(ctx, queue)
 		if err != nil {
 			return nil, err
 		}
-		mrand.Shuffle(len(bells), func(i, k int) { bells[i], bells[k] = bells[k], bells[i] })
-		all = append(all, bells...)
+		mrand.Shuffle(len(notifications), func(i, k int) { notifications[i], notifications[k] = notifications[k], notifications[i] })
+		all = append(all, notifications...)
 	}
 	return all, nil
 }
 
-// begin begins runs where bells say that jobs are ready.
-func (l *Leases) begin(ctx context.Context, req LeaseRequest, bells []delivery.Bell) ([]Leased, error) {
-	if len(bells) == 0 {
+// begin begins runs where notifications say that jobs are ready.
+func (l *Leases) begin(ctx context.Context, req LeaseRequest, notifications []delivery.Notification) ([]Leased, error) {
+	if len(notifications) == 0 {
 		return nil, nil
 	}
 	var took []Leased
@@ -237,10 +237,10 @@ func (l *Leases) begin(ctx context.Context, req LeaseRequest, bells []delivery.B
 	if err != nil {
 		return nil, err
 	}
-	for _, bell := range bells {
-		types := req.matching(bell.Types)
+	for _, notification := range notifications {
+		types := req.matching(notification.Types)
 		for len(types) > 0 && len(took) < req.Max && ctx.Err() == nil {
-			snap, err := l.pop(asked, bell, req, types, limits.of(bell.Queue))
+			snap, err := l.pop(asked, notification, req, types, limits.of(notification.Queue))
 			if err != nil && len(took) == 0 {
 				return nil, err
 			}
@@ -263,9 +263,9 @@ func (l *Leases) begin(ctx context.Context, req LeaseRequest, bells []delivery.B
 }
 
 // pop begins a run of a ready job that can be begun: nil if there is none.
-func (l *Leases) pop(ctx context.Context, bell delivery.Bell, req LeaseRequest, types []string, running []job.RunLimit) (*job.Snapshot, error) {
+func (l *Leases) pop(ctx context.Context, notification delivery.Notification, req LeaseRequest, types []string, running []job.RunLimit) (*job.Snapshot, error) {
 	for {
-		snap, err := l.cfg.Store.Pop(ctx, bell.Queue, bell.Shard, delivery.Direct, job.Begin{
+		snap, err := l.cfg.Store.Pop(ctx, notification.Queue, notification.Shard, delivery.Direct, job.Begin{
 			Token: rand.Text(), Lease: req.Lease, Batch: cmp.Or(req.Messages, batchMessages), Bytes: batchBytes, Limits: map[string]int{"": Options{}.maxRuns()},
 			Running: running, Priority: req.Priority,
 		}, types)
@@ -326,7 +326,7 @@ func (l *Leases) unfit(ctx context.Context, req LeaseRequest, snap *job.Snapshot
 		l.end(ctx, unknownType(snap))
 		return true
 	}
-	if err := tooDeadly(snap.Info.Deaths); err != nil && !snap.Shutdown {
+	if err := tooDeadly(snap.Info.Crashes); err != nil && !snap.Shutdown {
 		failure := &job.Failure{At: time.Now().UTC(), Step: snap.Info.Steps, Try: snap.Info.Tries + 1, Error: err.Error()}
 		l.end(ctx, &job.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Fail, Reason: firstLine(failure.Error), Failure: failure})
 		return true

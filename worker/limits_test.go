@@ -97,7 +97,7 @@ func narrow(b *bench, w *Narrow, change func(*worker.Config)) map[string]int {
 	return w.meter.most
 }
 
-// TestMaxRunning: at most so many runs of a type go on at once, over all engines, and all jobs get their turn.
+// TestMaxRunning: at most that many runs of a type go on at once, over all engines, and all jobs get their turn.
 func TestMaxRunning(t *testing.T) {
 	each(t, func(b *bench) {
 		if most := narrow(b, &Narrow{max: 3}, nil); most[""] > 3 || most[""] < 2 {

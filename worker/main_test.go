@@ -78,7 +78,7 @@ func newBench(t *testing.T, url string) *bench {
 	return newBenchOf(t, url, 4)
 }
 
-// newBenchOf returns a bench of so many shards. With one, commits often go in groups.
+// newBenchOf returns a bench of that many shards. With one, commits often go in groups.
 func newBenchOf(t *testing.T, url string, shards int) *bench {
 	t.Helper()
 	b := &bench{T: t, url: url, namespace: redistest.Namespace(t), shards: shards}
@@ -206,7 +206,7 @@ func (b *bench) reach(h *job.Handle, steps int64, want ...statemachine.Status) *
 	}
 }
 
-// completed waits until the job is completed after at least so many steps.
+// completed waits until the job is completed after at least that many steps.
 func (b *bench) completed(h *job.Handle, steps int64) *job.Info {
 	b.Helper()
 	return b.reach(h, steps, statemachine.Completed)

@@ -65,7 +65,7 @@ func TestTerminateUnknownType(t *testing.T) {
 	}
 }
 
-// If nobody who could run its Shutdown comes, a job ends all the same.
+// If nobody who could run its Shutdown comes, a job ends anyway.
 func TestTerminateTypeThatIsNoMore(t *testing.T) {
 	b := onRedis(t)
 	b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Count{}} })
@@ -244,7 +244,7 @@ func TestWiredJobWithMorePorts(t *testing.T) {
 	})
 }
 
-// An engine that hears a doorbell for types that it lacks passes it on to one that has them, in this process or in another
+// An engine that hears a notification for types that it lacks passes it on to one that has them, in this process or in another
 // one: jobs get done without a sweeper.
 func TestEngineWithoutTheTypePassesItOn(t *testing.T) {
 	each(t, func(b *bench) {
@@ -270,7 +270,7 @@ func TestEngineWithoutTheTypePassesItOn(t *testing.T) {
 	})
 }
 
-// An engine that starts finds what was ready before, though an engine without the types has heard its doorbell by then: it
+// An engine that starts finds what was ready before, though an engine without the types has heard its notification by then: it
 // waits for no sweeper.
 func TestEngineThatStartsCatchesUp(t *testing.T) {
 	each(t, func(b *bench) {

@@ -37,7 +37,7 @@ func (b *bench) turn(fn func(context.Context, string) (bool, error), want bool) 
 }
 
 // An engine that drains a queue stops doing so when it is paused, and goes on where it was.
-func TestPausedQueueRests(t *testing.T) {
+func TestPausedQueueRunsNothing(t *testing.T) {
 	each(t, func(b *bench) {
 		const jobs, messages = 3, 100
 		var all []*job.Handle

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// beatEvery is how often an engine tells that it lives, and what it runs.
-	beatEvery = time.Second
-	// idleBeats is of how many of these it tells once while it has no run, and had none when it told last.
-	idleBeats = 3
+	// heartbeatEvery is how often an engine tells that it lives, and what it runs.
+	heartbeatEvery = time.Second
+	// idleHeartbeats is of how many of these it tells once while it has no run, and had none when it told last.
+	idleHeartbeats = 3
 	// limitsEvery is after how many of these it looks at the limits of queues, and at those that its types are registered with.
 	limitsEvery = 5
 	// toldRuns is of how many runs in progress it tells.
@@ -77,7 +77,7 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(beatEvery)
+		tick := time.NewTicker(heartbeatEvery)
 		defer tick.Stop()
 		for n := 1; ; n++ {
 			if n%limitsEvery == 0 {
@@ -86,14 +86,14 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 			}
 			told := info.Running == 0 && info.Stopping == e.stopping() && info.Activity == e.tally.sum()
 			info.Stopping, info.Activity = e.stopping(), e.tally.sum()
-			if e.presence.tell(&info); !told || info.Running > 0 || n%idleBeats == 1 {
-				_ = e.cfg.Store.Beat(ctx, info)
+			if e.presence.tell(&info); !told || info.Running > 0 || n%idleHeartbeats == 1 {
+				_ = e.cfg.Store.Heartbeat(ctx, info)
 			}
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-			case <-e.beat:
+			case <-e.heartbeat:
 				info = e.about()
 			}
 		}
@@ -104,15 +104,15 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 		last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 		defer stop()
 		info.Activity = e.tally.sum()
-		_ = e.cfg.Store.Beat(last, info)
+		_ = e.cfg.Store.Heartbeat(last, info)
 		_ = e.cfg.Store.Leave(last, info.ID)
 	}
 }
 
-// beatNow has the engine tell of itself, anew.
-func (e *Engine) beatNow() {
+// heartbeatNow has the engine tell of itself, anew.
+func (e *Engine) heartbeatNow() {
 	select {
-	case e.beat <- struct{}{}:
+	case e.heartbeat <- struct{}{}:
 	default: // it is about to
 	}
 }

@@ -42,7 +42,7 @@ func TestRegisteredValueIsCopied(t *testing.T) {
 	polite := e.Start(job.Single(&greeter{Greeting: "good day"}, ""))
 	for _, h := range []*job.Handle{plain, polite, plain} {
 		e.Feed(h, "in", "Ann")
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 	}
 	if got := weirtest.Drain[string](e, plain, "out"); len(got) != 2 || got[0] != "hello Ann!" || got[1] != "hello Ann!" {
 		t.Errorf("the job without a greeting wrote %q", got)
@@ -76,7 +76,7 @@ func (r *reminder) Run(_ context.Context, run *worker.Run) error {
 func TestWakeAfter(t *testing.T) {
 	e := weirtest.New(t, &reminder{})
 	h := e.Start(job.Single(&reminder{}, ""))
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	start := weirtest.Drain[time.Time](e, h, "out")
 	e.Feed(h, "in", 60, 5)
 	e.Advance(time.Hour)
@@ -124,7 +124,7 @@ func TestRefusedWrites(t *testing.T) {
 		{scribe{Raw: "1", Count: worker.MaxWrites + 1}, "more than 16000 messages, log entries and timers in one commit, where each 512 bytes count as one more; call Checkpoint"},
 	} {
 		h := e.Start(job.Single(&c.w, ""))
-		e.RunUntilQuiet()
+		e.RunUntilIdle()
 		f := e.Failures(h)
 		if len(f) != 1 || !strings.Contains(f[0].Error, c.want) {
 			t.Errorf("%.20q %d times: failures %v, want one with %q", c.w.Raw, c.w.Count, f, c.want)

@@ -18,7 +18,7 @@ import (
 type refusing struct {
 	worker.Store
 	from   job.ID
-	refuse func(n, messages int) bool // the n-th of its commits that write, from 1, which writes so many messages
+	refuse func(n, messages int) bool // the n-th of its commits that write, from 1, which writes that many messages
 
 	mu      sync.Mutex
 	n       int

@@ -108,7 +108,7 @@ func TestHotLoopIsThrottled(t *testing.T) {
 	b := newBench(t, redistest.Start(t).URL()) // of its own, for doctor
 	w := &warnings{}
 	b.serve(withWarnings(w))
-	// spin asks for another run until it has run so many times, and writes something each so many runs.
+	// spin asks for another run until it has run that many times, and writes something each that many runs.
 	spin := func(most, each int) code {
 		return func(_ context.Context, run *worker.Run, w *Call) error {
 			n, err := counting(run)

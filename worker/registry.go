@@ -22,11 +22,11 @@ type kind struct {
 	silent  bool
 	options Options
 
-	appetite atomic.Int64 // about how many messages of a port a run reads
+	prefetch atomic.Int64 // about how many messages of a port a run reads
 	alone    atomic.Bool  // its runs need the store, so that they are not chained
 	took     atomic.Int64 // nanoseconds that a run takes, about; 0: not known yet
 	here     atomic.Int64 // runs in progress
-	missed   atomic.Bool  // a bell for it was passed on meanwhile, as it was crowded
+	missed   atomic.Bool  // a notification for it was passed on meanwhile, as it was crowded
 }
 
 // registry holds the types that an engine runs. It does not change after newRegistry: who adds types makes another one.
@@ -46,7 +46,7 @@ type registry struct {
 }
 
 // learn notes how much of the messages that came with its snapshot a run has read, and those
-// that followed it: the next one of the type gets about so many. What is not read would be
+// that followed it: the next one of the type gets about that many. What is not read would be
 // sent again with each run.
 func (r *registry) learn(one *ran) {
 	if one.run == nil {
@@ -61,22 +61,22 @@ func (r *registry) learn(one *ran) {
 		unread = unread || len(in.items) > 0
 		more = more || in.left > len(in.items)
 	}
-	k, appetite := r.kinds[one.snap.Info.Type], int64(batchMessages)
+	k, prefetch := r.kinds[one.snap.Info.Type], int64(batchMessages)
 	switch {
 	case paged:
 	case unread && len(one.sum.Before) > 0: // nearly as many as runs may have that follow each other
-		appetite = int64(min(one.read+one.read/8+1, batchMessages))
+		prefetch = int64(min(one.read+one.read/8+1, batchMessages))
 	case unread, more:
-		appetite = int64(min(2*one.read+1, batchMessages))
+		prefetch = int64(min(2*one.read+1, batchMessages))
 	default:
 		return
 	}
-	if k.appetite.Swap(appetite) == appetite {
+	if k.prefetch.Swap(prefetch) == prefetch {
 		return
 	}
 	batches := make(map[string]int)
 	for name, k := range r.kinds {
-		if n := k.appetite.Load(); n < batchMessages {
+		if n := k.prefetch.Load(); n < batchMessages {
 			batches[name] = int(n)
 		}
 	}
@@ -105,7 +105,7 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 			return nil, fmt.Errorf("registering %T: %w", w, err)
 		}
 		k := &kind{name: name, version: version, worker: w, layout: layout}
-		k.appetite.Store(batchMessages)
+		k.prefetch.Store(batchMessages)
 		if c, ok := w.(Configured); ok {
 			k.options = c.WorkerOptions()
 		}

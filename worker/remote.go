@@ -142,7 +142,7 @@ type raised struct {
 	stack string
 }
 
-// conclude ends a run of a job that has so many tries: do repeats on a Run what the client's run did, and returns how that ended.
+// conclude ends a run of a job that has that many tries: do repeats on a Run what the client's run did, and returns how that ended.
 // Its second error refuses it.
 func (l *Leases) conclude(ctx context.Context, t *ticket, info *job.Info, read map[string]int, tries int, do func(*Run) (end, refused error)) error {
 	r := newRun(ctx, l.cfg.Store, t.snapshot(info), 0)

@@ -138,7 +138,7 @@ func TestRemoteRefused(t *testing.T) {
 
 // Who repeats a commit while the first one goes on is told the truth: it is committed. Who commits what has failed, or was handed
 // back, is told that it is not.
-func TestRemoteRepetitions(t *testing.T) {
+func TestRemoteRunBatching(t *testing.T) {
 	each(t, func(b *bench) {
 		l := b.leases(b.store)
 		b.check(b.store.Register(b.ctx, []job.TypeInfo{{Type: "Count", Queue: job.DefaultQueue}}))

@@ -53,7 +53,7 @@ type cleanups struct {
 }
 
 // newCleanups creates it, as due so long ago.
-func newCleanups(t *testing.T, late time.Duration, r job.Repetition) *cleanups {
+func newCleanups(t *testing.T, late time.Duration, r job.RepeatRule) *cleanups {
 	t.Helper()
 	t.Parallel()
 	e := weirtest.New(t, &Cleanup{})
@@ -72,7 +72,7 @@ func newCleanups(t *testing.T, late time.Duration, r job.Repetition) *cleanups {
 		t.Fatal(err)
 	}
 	c := &cleanups{t, e, h}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	return c
 }
 
@@ -102,7 +102,7 @@ func (c *cleanups) info() *job.Info {
 
 // A job that completes runs again under its own ID, with the state that it left.
 func TestB31Repeats(t *testing.T) {
-	c := newCleanups(t, 0, job.Repetition{Schedule: "finished, +1 minute"})
+	c := newCleanups(t, 0, job.RepeatRule{Schedule: "finished, +1 minute"})
 	c.ran(0)
 	i := c.info()
 	if i.Status != statemachine.Scheduled || !i.Next.Equal(weirtest.Epoch.Add(time.Minute)) || i.Repeat.Count != 1 || !i.Repeat.Ended.Equal(weirtest.Epoch) {
@@ -137,7 +137,7 @@ func TestB21CatchesUp(t *testing.T) {
 		{"every:1h", schedule.MissedAll, 6, 0, next},
 	} {
 		t.Run(one.schedule+" "+one.missed, func(t *testing.T) {
-			c := newCleanups(t, late, job.Repetition{Schedule: one.schedule, Missed: one.missed})
+			c := newCleanups(t, late, job.RepeatRule{Schedule: one.schedule, Missed: one.missed})
 			c.ran(slices.Repeat([]time.Duration{0}, one.runs)...)
 			i := c.info()
 			if i.Repeat.Count != int64(one.runs) || i.Repeat.Passed != one.passed || !i.Next.Equal(weirtest.Epoch.Add(one.next)) || !i.Repeat.Scheduled.Equal(i.Next) {
@@ -166,7 +166,7 @@ func TestRepeatsByTheClock(t *testing.T) {
 		{"FINISHED, +1 DAY, START OF DAY, +4 HOURS", "Europe/Berlin", []time.Duration{0, d + 3*h}},
 	} {
 		t.Run(one.schedule+one.zone, func(t *testing.T) {
-			c := newCleanups(t, 0, job.Repetition{Schedule: one.schedule, Zone: one.zone})
+			c := newCleanups(t, 0, job.RepeatRule{Schedule: one.schedule, Zone: one.zone})
 			c.e.Advance(2*d - time.Second)
 			c.ran(one.want...)
 			want := statemachine.Scheduled
@@ -182,15 +182,15 @@ func TestRepeatsByTheClock(t *testing.T) {
 
 // Messages wait for the next repetition, unless they come during a run; a run that is asked for is the next repetition.
 func TestRepeatsReadsAtItsTime(t *testing.T) {
-	c := newCleanups(t, 0, job.Repetition{Schedule: "SCHEDULED, +1 HOUR"})
+	c := newCleanups(t, 0, job.RepeatRule{Schedule: "SCHEDULED, +1 HOUR"})
 	c.e.Feed(c.h, "in", "a")
-	c.e.RunUntilQuiet()
+	c.e.RunUntilIdle()
 	c.ran(0)
 	c.e.Advance(time.Minute)
 	if err := c.h.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.e.RunUntilQuiet()
+	c.e.RunUntilIdle()
 	c.ran(0, time.Minute)
 	if p, _ := c.info().Port(port.Input, "in"); p.Waiting != 0 {
 		t.Errorf("%d messages wait", p.Waiting)
@@ -201,7 +201,7 @@ func TestRepeatsReadsAtItsTime(t *testing.T) {
 
 // A job that fails repeats no more until it is retried; terminating it ends it.
 func TestRepeatsUntilItFails(t *testing.T) {
-	c := newCleanups(t, 0, job.Repetition{Schedule: "SCHEDULED, +1 HOUR"})
+	c := newCleanups(t, 0, job.RepeatRule{Schedule: "SCHEDULED, +1 HOUR"})
 	c.e.Feed(c.h, "in", "fail")
 	c.e.Advance(3 * time.Hour)
 	c.ran(0)
@@ -214,7 +214,7 @@ func TestRepeatsUntilItFails(t *testing.T) {
 	if err := c.h.Force(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.e.RunUntilQuiet()
+	c.e.RunUntilIdle()
 	c.ran(0, 3*time.Hour, 3*time.Hour, 3*time.Hour) // the one that failed, and those of 02:00 and 03:00
 	if err := c.h.Terminate(t.Context()); err != nil {
 		t.Fatal(err)
@@ -230,14 +230,14 @@ func TestRepeatsUntilItFails(t *testing.T) {
 
 // A repetition that leads to no later time does not run without a pause.
 func TestRepeatsAtMostOnceASecond(t *testing.T) {
-	c := newCleanups(t, 0, job.Repetition{Schedule: "FINISHED, START OF DAY"})
+	c := newCleanups(t, 0, job.RepeatRule{Schedule: "FINISHED, START OF DAY"})
 	c.e.Advance(2 * time.Second)
 	c.ran(0, time.Second, 2*time.Second)
 }
 
 // What a job has stays the same size, however often it repeats.
 func TestRepeatsStayBounded(t *testing.T) {
-	c := newCleanups(t, 0, job.Repetition{Schedule: "every:1m"})
+	c := newCleanups(t, 0, job.RepeatRule{Schedule: "every:1m"})
 	c.e.Advance(20 * time.Minute)
 	i := c.info()
 	out, _ := i.Port(port.Output, "out")
@@ -248,7 +248,7 @@ func TestRepeatsStayBounded(t *testing.T) {
 
 // A repetition that writes nothing leaves what nobody has read of the one before.
 func TestRepeatsKeepWhatWasWrittenLast(t *testing.T) {
-	c := newCleanups(t, 0, job.Repetition{Schedule: "every:1m"})
+	c := newCleanups(t, 0, job.RepeatRule{Schedule: "every:1m"})
 	c.e.Advance(time.Minute)
 	c.e.Feed(c.h, "in", "hush")
 	c.e.Advance(time.Minute)
@@ -265,7 +265,7 @@ func TestRepeatsKeepWhatWasWrittenLast(t *testing.T) {
 
 // The last repetition of a schedule that ends counts, too, and what wakes the job then does not begin the schedule anew.
 func TestRepeatsUntilTheLast(t *testing.T) {
-	c := newCleanups(t, 0, job.Repetition{Schedule: "rrule:DTSTART:20260101T000000Z\nRRULE:FREQ=YEARLY;UNTIL=20290601T000000Z"})
+	c := newCleanups(t, 0, job.RepeatRule{Schedule: "rrule:DTSTART:20260101T000000Z\nRRULE:FREQ=YEARLY;UNTIL=20290601T000000Z"})
 	var last *job.Info
 	for range 10 {
 		c.e.Advance(365 * 24 * time.Hour)
@@ -290,14 +290,14 @@ func TestRepeatIsRefused(t *testing.T) {
 		n    job.New
 		want string
 	}{
-		{job.New{Repeat: &job.Repetition{Schedule: "FINISHED, +1 FORTNIGHT"}}, "modifier"},
-		{job.New{Repeat: &job.Repetition{Schedule: "30 9 * * *"}}, "base: .*cron:"},
-		{job.New{Repeat: &job.Repetition{Schedule: "cron:0 0 30 2 *"}}, "day of month"},
-		{job.New{Repeat: &job.Repetition{Schedule: "natural:in 5 minutes"}}, "comes once"},
-		{job.New{Repeat: &job.Repetition{Schedule: "DAILY", Zone: "Mars/Base"}}, "zone"},
-		{job.New{Repeat: &job.Repetition{Schedule: "DAILY", Missed: "most"}}, "missed"},
-		{job.New{Repeat: &job.Repetition{}}, "base"},
-		{job.New{Parent: parent.ID(), Name: "child", Repeat: &job.Repetition{Schedule: "DAILY"}}, "root job"},
+		{job.New{Repeat: &job.RepeatRule{Schedule: "FINISHED, +1 FORTNIGHT"}}, "modifier"},
+		{job.New{Repeat: &job.RepeatRule{Schedule: "30 9 * * *"}}, "base: .*cron:"},
+		{job.New{Repeat: &job.RepeatRule{Schedule: "cron:0 0 30 2 *"}}, "day of month"},
+		{job.New{Repeat: &job.RepeatRule{Schedule: "natural:in 5 minutes"}}, "comes once"},
+		{job.New{Repeat: &job.RepeatRule{Schedule: "DAILY", Zone: "Mars/Base"}}, "zone"},
+		{job.New{Repeat: &job.RepeatRule{Schedule: "DAILY", Missed: "most"}}, "missed"},
+		{job.New{Repeat: &job.RepeatRule{}}, "base"},
+		{job.New{Parent: parent.ID(), Name: "child", Repeat: &job.RepeatRule{Schedule: "DAILY"}}, "root job"},
 	} {
 		one.n.Type = "Cleanup"
 		_, err := e.Client().Create(t.Context(), one.n)
@@ -315,11 +315,11 @@ func TestRepeatUnderAlias(t *testing.T) {
 		_, err := e.Client().Start(t.Context(), job.Single(&Cleanup{}, ""), append(opts, job.Alias("cleanup"))...)
 		return err
 	}
-	daily := job.Repeat(job.Repetition{Schedule: "DAILY"})
+	daily := job.Repeat(job.RepeatRule{Schedule: "DAILY"})
 	if err := errors.Join(start(daily), start(daily)); err != nil {
 		t.Fatal(err)
 	}
-	for _, opts := range [][]job.Option{{}, {job.Repeat(job.Repetition{Schedule: "HOURLY"})}} {
+	for _, opts := range [][]job.Option{{}, {job.Repeat(job.RepeatRule{Schedule: "HOURLY"})}} {
 		if err := start(opts...); !errors.Is(err, job.ErrExists) || !strings.Contains(err.Error(), "repeats in another way") {
 			t.Errorf("another repetition: %v", err)
 		}
@@ -330,7 +330,7 @@ func TestRepeatUnderAlias(t *testing.T) {
 func TestB31RepeatsServed(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Cleanup{}} })
-		h, err := b.client.Start(b.ctx, job.Single(&Cleanup{}, ""), job.Repeat(job.Repetition{Schedule: "SCHEDULED, +1 SECOND"}))
+		h, err := b.client.Start(b.ctx, job.Single(&Cleanup{}, ""), job.Repeat(job.RepeatRule{Schedule: "SCHEDULED, +1 SECOND"}))
 		b.check(err)
 		b.until("it has run three times", func() bool {
 			i, err := h.Info(b.ctx)

@@ -42,7 +42,7 @@ func (b *bench) sayer(ctx context.Context, what string, call func(n int) error) 
 }
 
 // Slots of a cluster move to and fro, key by key, while jobs work: nothing is lost, stuck or doubled.
-func TestReshardAtWork(t *testing.T) {
+func TestReshardWhileRunning(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	b := newBenchOf(t, cluster.URL(), 2)

@@ -42,35 +42,35 @@ type Run struct {
 	hooks  *hookSet        // nil: none
 	tally  *tally          // nil: none
 
-	mu       sync.Mutex
-	token    string
-	step     int64
-	keeper   *keeper        // of the lease
-	boxes    []*inbox       // every port that can be read, own and children's
-	ins      byName[*inbox] // the job's own
-	outs     byName[*outbox]
-	state    State
-	delta    *job.Delta        // what was done since the last commit
-	size     int               // bytes that delta writes
-	written  int               // messages, log entries and timers of delta
-	reached  int               // about how many ports these come to, each
-	children map[string]*Child // those known so far
-	woken    []job.Kin         // children that woke the job
-	wokenTo  int64             // where they end
-	keys     port.Context      // that messages written now carry; nil: who wrote them
-	extra    port.Context      // keys without who wrote them
-	head     []byte            // keys as they precede a stored message; empty: nothing was written yet
-	trace    tracing           // of a run that is not traced it is zero
-	passed   json.RawMessage   // the message read last as it is stored, if it is of another version than 1
-	passing  int               // which version that is
-	latest   []*inbox          // the ports of the last message read, or of the last row of ForInputs; see IdempotencyKey
-	journal  journal
-	remote   bool // its code was that of a client
-	over     bool // the worker has returned
-	guess    bool // the job's run has not begun in the store, see chain.go and batch.go
-	// settle makes a run on a guess an ordinary one: it commits what goes before it. nil: that cannot be.
+	mu          sync.Mutex
+	token       string
+	step        int64
+	leaseKeeper *leaseKeeper   // of the lease
+	boxes       []*inbox       // every port that can be read, own and children's
+	ins         byName[*inbox] // the job's own
+	outs        byName[*outbox]
+	state       State
+	delta       *job.Delta        // what was done since the last commit
+	size        int               // bytes that delta writes
+	written     int               // messages, log entries and timers of delta
+	reached     int               // about how many ports these come to, each
+	children    map[string]*Child // those known so far
+	woken       []job.Kin         // children that woke the job
+	wokenTo     int64             // where they end
+	keys        port.Context      // that messages written now carry; nil: who wrote them
+	extra       port.Context      // keys without who wrote them
+	head        []byte            // keys as they precede a stored message; empty: nothing was written yet
+	trace       tracing           // of a run that is not traced it is zero
+	passed      json.RawMessage   // the message read last as it is stored, if it is of another version than 1
+	passing     int               // which version that is
+	latest      []*inbox          // the ports of the last message read, or of the last row of ForInputs; see IdempotencyKey
+	journal     journal
+	remote      bool // its code was that of a client
+	over        bool // the worker has returned
+	speculation bool // the job's run has not begun in the store, see chain.go and batch.go
+	// settle makes a speculative run an ordinary one: it commits what goes before it. nil: that cannot be.
 	settle func() error
-	asked  atomic.Bool // on a guess: the run needs the store
+	asked  atomic.Bool // speculatively: the run needs the store
 	took   bool        // messages of the job's In ports were read before the last Checkpoint
 	moved  bool        // the run made progress before the last Checkpoint
 	// defaulting: what is written becomes the default of the port instead, see ForInputs.
@@ -128,7 +128,7 @@ func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duratio
 	return r
 }
 
-// next returns the next element of a list that is never moved: when it is full one for so many more begins.
+// next returns the next element of a list that is never moved: when it is full one for that many more begins.
 func next[T any](list []T, more int) ([]T, *T) {
 	if len(list) == cap(list) {
 		list = make([]T, 0, more)
@@ -205,7 +205,7 @@ func (r *Run) ask(read func(context.Context) error) error {
 
 // begin makes sure that the run has a job in the store.
 func (r *Run) begin() error {
-	if !r.guess {
+	if !r.speculation {
 		return nil
 	}
 	r.asked.Store(true)
@@ -264,7 +264,7 @@ func (r *Run) Checkpoint() error {
 	r.delta, r.size, r.written, r.reached = &job.Delta{}, 0, 0, 0
 	d.Next, d.Lease = job.RunToken(d.Token), r.lease
 	begun := time.Now()
-	r.keeper.change(d.Next)
+	r.leaseKeeper.change(d.Next)
 	res, err := commit(r.ctx, r.store, *d)
 	if r.hooks != nil {
 		r.tellCheckpoint(d, res, err, size, time.Since(begun))
@@ -284,7 +284,7 @@ func (r *Run) Checkpoint() error {
 	r.latest = r.latest[:0]
 	r.token = d.Next
 	r.step++
-	r.keeper.changed(begun)
+	r.leaseKeeper.changed(begun)
 	if res.Full {
 		return ErrFull
 	}

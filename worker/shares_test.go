@@ -33,7 +33,7 @@ func (c *contest) ran(id job.ID) {
 	}
 }
 
-// contest starts so many trees in each shard, each with twice its share of work, serves them until half of all is done,
+// contest starts that many trees in each shard, each with twice its share of work, serves them until half of all is done,
 // and returns how far they are then: by shard, in order.
 func (b *bench) contest(trees []int, share int) [][]int {
 	b.Helper()

@@ -190,7 +190,7 @@ func TestTerminateRunningJob(t *testing.T) {
 	}
 }
 
-// T4: whatever goes wrong in Shutdown is recorded, and the job ends all the same.
+// T4: whatever goes wrong in Shutdown is recorded, and the job ends anyway.
 func TestShutdownFails(t *testing.T) {
 	for want, end := range map[string]code{
 		"cannot say goodbye": func(context.Context, *worker.Run, *Call) error { return errors.New("cannot say goodbye") },

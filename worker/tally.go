@@ -13,15 +13,15 @@ type tally struct {
 	waited, took                [len(job.Durations{})]atomic.Int64
 }
 
-// ran counts the code of a run, and how long its job was queued; a guess never was.
-func (t *tally) ran(info *job.Info, guess bool, took time.Duration) {
+// ran counts the code of a run, and how long its job was queued; a speculation never was.
+func (t *tally) ran(info *job.Info, speculation bool, took time.Duration) {
 	t.took[job.DurationIndex(took)].Add(1)
-	if !guess {
+	if !speculation {
 		t.waited[job.DurationIndex(info.Ran.Sub(info.Queued))].Add(1)
 	}
 }
 
-// committed counts what a delta of so many runs holds.
+// committed counts what a delta of that many runs holds.
 func (t *tally) committed(d *job.Delta, info *job.Info, runs int) {
 	one := committedJob(d, info, runs)
 	t.runs.Add(int64(one.Runs))

@@ -8,7 +8,7 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// A slot goes on in a tree for so many runs. Then the ready jobs of its shard take their turns, as many as there are trees
+// A slot goes on in a tree for that many runs. Then the ready jobs of its shard take their turns, as many as there are trees
 // that have some, for so long at most: then the queues choose again.
 const (
 	quantumRuns = 120
@@ -21,7 +21,7 @@ const (
 const handedOn = 2
 
 // maxKept is how many queued jobs a slot keeps to itself, to go on with when those that they
-// led to have run: were another slot to take them, none of these jobs would ever be asleep,
+// led to have run: were another slot to take them, none of these jobs would ever be suspended,
 // and no runs could be chained.
 const maxKept = 8
 
@@ -36,17 +36,17 @@ type turn struct {
 	still bool      // no time passes in it, see RunJob
 	kept  []job.ID  // queued, and nobody else knows
 
-	keeper *keeper // of the lease of the run that it is at
-	hand   hand    // which that runs in
+	leaseKeeper *leaseKeeper // of the lease of the run that it is at
+	hand        hand         // which that runs in
 }
 
 func (e *Engine) newTurn(start time.Time) *turn {
-	return &turn{Engine: e, start: start, now: start, keeper: newKeeper(e.cfg.Store, e.cfg.Lease)}
+	return &turn{Engine: e, start: start, now: start, leaseKeeper: newLeaseKeeper(e.cfg.Store, e.cfg.Lease)}
 }
 
 // end is to be called when the last run of the turn is over.
 func (t *turn) end() {
-	t.keeper.stop()
+	t.leaseKeeper.stop()
 	t.hand.rest()
 	t.presence.over(t)
 }
@@ -65,7 +65,7 @@ func cost(row []*ran, leads bool) (n int) {
 // open tells whether the turn may go on.
 func (t *turn) open() bool { return t.now.Sub(t.start) < quantumTime && !t.stopping() }
 
-// room tells whether it may go on in its tree after so many more runs.
+// room tells whether it may go on in its tree after that many more runs.
 func (t *turn) room(runs int) bool { return t.runs+runs < quantumRuns && t.open() }
 
 // goOn runs a job that has begun, and then those that its commits make ready, and others of its shard, for a quantum.
@@ -135,7 +135,7 @@ func (t *turn) ended(k *kind, began time.Time) (took time.Duration) {
 	return took
 }
 
-// clock is the time for what a turn learns from commits, which may be made while a run of it is at work: now is
+// clock is the time for what a turn learns from commits, which may be made while a run of it is running: now is
 // not to be read then.
 func (t *turn) clock() time.Time {
 	if t.still {
@@ -148,7 +148,7 @@ func (t *turn) clock() time.Time {
 func (t *turn) settle(row []*ran, b job.Begin, leads, step bool) committed {
 	done := t.commit(row, b, step)
 	t.runs += cost(row, leads)
-	t.asleep.judge(row, done.Applied, t.clock())
+	t.suspended.judge(row, done.Applied, t.clock())
 	for _, r := range row[:done.Applied] {
 		t.note(r)
 	}

@@ -188,7 +188,7 @@ func TestLeftMessagesGetAnotherRun(t *testing.T) {
 	})
 }
 
-// A run that reads nothing is not repeated for ever.
+// A run that reads nothing is not repeated indefinitely.
 func TestUnreadMessagesAloneMakeNoRun(t *testing.T) {
 	each(t, func(b *bench) {
 		h := b.single(call(b, func(context.Context, *worker.Run, *Call) error { return nil }))

@@ -115,7 +115,7 @@ func TestTwoVersions(t *testing.T) {
 	b.completed(extra, 0)
 }
 
-// What only the second version reads keeps a job asleep at the first one, which says why, and is read
+// What only the second version reads keeps a job suspended at the first one, which says why, and is read
 // when the second one comes.
 func TestNewPortWaitsForItsVersion(t *testing.T) {
 	b := onRedis(t)

@@ -117,7 +117,7 @@ type Options struct {
 	// MaxRunningBy names an argument of the type: each of its values has MaxRunning places of its own, as for at most two
 	// runs at once for each customer. Redis reads it: where args are encrypted all values share the places.
 	MaxRunningBy string
-	// MaxRunningHere is how many runs of the type go on at once in one engine at most; other jobs of the type wait in line while those of
+	// MaxRunningHere is how many runs of the type go on at once in one engine at most; other jobs of the type stay queued while those of
 	// other types go on. So one whose runs take long leaves room for others. Zero means no limit.
 	MaxRunningHere int
 }
@@ -206,8 +206,8 @@ type Store interface {
 	Broker() *delivery.Broker
 	// Now is the time of the store's clock.
 	Now(ctx context.Context) (time.Time, error)
-	// Concerns are what people should know before they rely on the store, in a line each.
-	Concerns(ctx context.Context) []string
+	// Warnings are what people should know before they rely on the store, in a line each.
+	Warnings(ctx context.Context) []string
 	// Encodes tells whether what jobs hold is encoded before it is sent: then reasons of
 	// failures are not logged.
 	Encodes() bool
@@ -241,8 +241,8 @@ type Config struct {
 	// Lease is for how long a run owns its job without a sign of life; a job whose
 	// process died is run again when it ends. At least 100 ms; zero means DefaultLease.
 	Lease time.Duration
-	// Aging has one of so many runs, on average, be of a job that is of the lowest priority ready in its queue, so that jobs of
-	// higher ones, however many there are, hold up no other for ever. Zero: those of higher priorities go first, always.
+	// Aging has one of that many runs, on average, be of a job that is of the lowest priority ready in its queue, so that jobs of
+	// higher ones, however many there are, hold up no other indefinitely. Zero: those of higher priorities go first, always.
 	Aging int
 	// Drain is how long runs may go on after the engine was told to stop, before their
 	// context is cancelled and their jobs handed back. Zero means DefaultDrain.

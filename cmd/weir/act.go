@@ -69,7 +69,7 @@ type creation struct {
 	delay        time.Duration
 	retain       retentionFlag
 	priority     int
-	repeat       job.Repetition
+	repeat       job.RepeatRule
 	unique       uniqueFlags
 }
 
@@ -106,7 +106,7 @@ func (n *creation) run(ctx context.Context, c *cobra.Command, store storecall.St
 	switch {
 	case c.Flags().Changed("repeat"):
 		n.Repeat = &n.repeat
-	case n.repeat != job.Repetition{}:
+	case n.repeat != job.RepeatRule{}:
 		return usageError{errors.New("--zone and --missed are for a schedule: say when the job runs again with --repeat")}
 	}
 	if n.parent != "" {

@@ -74,7 +74,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// populate creates jobs: most of them sleep, one of so many has failed. It returns the last.
+// populate creates jobs: most of them sleep, one of that many has failed. It returns the last.
 func populate(b *testing.B, url string) job.ID {
 	b.Helper()
 	ctx := context.WithoutCancel(b.Context())

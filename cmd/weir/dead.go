@@ -431,7 +431,7 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 	})
 }
 
-// asked returns an error unless somebody says yes to what is to be done to so many letters.
+// asked returns an error unless somebody says yes to what is to be done to that many letters.
 func (f *letterFlags) asked(ctx context.Context, c *cobra.Command, client *job.Client, filter job.LetterFilter, verb string) error {
 	n := 0
 	for _, err := range client.DeadLetters(ctx, filter) {

@@ -36,7 +36,7 @@ outputs: {o: pay.out}
 }
 
 // stopping starts a command, waits until its program sleeps, and interrupts the command, which must say what it waits for.
-func stopping(t *testing.T, cmd *exec.Cmd, asleep func() bool, want string) (stderr *buffer) {
+func stopping(t *testing.T, cmd *exec.Cmd, suspended func() bool, want string) (stderr *buffer) {
 	t.Helper()
 	stderr = &buffer{}
 	cmd.Stderr = stderr
@@ -44,7 +44,7 @@ func stopping(t *testing.T, cmd *exec.Cmd, asleep func() bool, want string) (std
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	until(t, "the program sleeps", asleep)
+	until(t, "the program sleeps", suspended)
 	interrupt(t, cmd)
 	until(t, "it says what it waits for", func() bool { return strings.Contains(stderr.String(), "stopping") })
 	if !strings.Contains(stderr.String(), want) {

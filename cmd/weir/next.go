@@ -123,7 +123,7 @@ func (f *nextFlags) moments(now time.Time) (schedule.Moments, error) {
 	return m, nil
 }
 
-// refusedSchedule is the error of a schedule, with a guess at what was meant.
+// refusedSchedule is the error of a schedule, with what was perhaps meant.
 func refusedSchedule(err error) error {
 	var e *schedule.Error
 	if errors.As(err, &e) && e.Word != "" && len(e.Known) > 0 {

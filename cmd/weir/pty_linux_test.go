@@ -14,7 +14,7 @@ import (
 	"github.com/weirworks/weir/internal/redistest"
 )
 
-// terminal opens a pseudo-terminal of so many columns and lines: what is written to tty can
+// terminal opens a pseudo-terminal of that many columns and lines: what is written to tty can
 // be read from screen.
 func terminal(t *testing.T, columns, lines uint16) (screen, tty *os.File) {
 	t.Helper()

@@ -314,7 +314,7 @@ func (f *runFlags) feeds(g *graph.Graph, stdin io.Reader) (feeds []feed, err err
 	return feeds, nil
 }
 
-// running is a graph at work.
+// running is a running graph.
 type running struct {
 	store   storecall.Store
 	handle  *job.Handle

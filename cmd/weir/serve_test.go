@@ -29,7 +29,7 @@ func servedAt(t *testing.T, args ...string) (address string) {
 	return servedWith(t, 1, args...)[0]
 }
 
-// servedWith does so, and returns so many addresses.
+// servedWith does so, and returns that many addresses.
 func servedWith(t *testing.T, addresses int, args ...string) (all []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -84,7 +84,7 @@ func drawStats(w io.Writer, v *statsView, style term.Style) error {
 		{"retention", fmt.Sprintf("%s settled and are removed later, %s kept as nobody has read their output, %s removed",
 			term.Number(v.Retained), term.Number(v.Kept), term.Number(v.Removed))},
 		{"due", fmt.Sprintf("%s to be looked at later, %s of them late", term.Number(v.Due), term.Number(v.Overdue))},
-		{"left to do", fmt.Sprintf("%s commands between shards, %s background tasks", term.Number(v.Orders), term.Number(v.Chores))},
+		{"left to do", fmt.Sprintf("%s commands between shards, %s background tasks", term.Number(v.Orders), term.Number(v.BackgroundTasks))},
 		{"engines", fmt.Sprintf("%d, with %d of %d runs in progress", len(v.Engines), v.Running, slots)},
 		{"runs", runsRow(&v.Recent)},
 		{"queued", orDash(strings.Join(queues, ", "))},

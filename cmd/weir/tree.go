@@ -24,7 +24,7 @@ const (
 	sameShown = 10
 	// levelsShown is how deep a tree is shown unless a flag says otherwise.
 	levelsShown = 20
-	// newestLooked is how many of the newest jobs are looked at for one that is at work.
+	// newestLooked is how many of the newest jobs are looked at for one that is running.
 	newestLooked = 50
 )
 
@@ -127,7 +127,7 @@ func (t *treeSource) read(ctx context.Context) ([]*job.Info, error) {
 	return h.Tree(ctx)
 }
 
-// newest returns the ID of the newest root that is at work, or of the newest.
+// newest returns the ID of the newest root that is running, or of the newest.
 func (t *treeSource) newest(ctx context.Context) (string, error) {
 	var roots []*job.Info
 	for i, err := range t.client.Jobs(ctx, job.Filter{}) {

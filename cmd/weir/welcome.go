@@ -76,7 +76,7 @@ type teller struct {
 	log   *slog.Logger
 	place redisstore.Place
 	since time.Time
-	known map[job.ID]statemachine.Status // as told; empty: at work
+	known map[job.ID]statemachine.Status // as told; empty: running
 }
 
 // tellJobs tells on a terminal which root jobs start and end, until the context ends.

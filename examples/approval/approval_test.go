@@ -68,24 +68,24 @@ func wantOutcome(t *testing.T, e *weirtest.Engine, h *job.Handle, result string,
 func TestSmallIsApproved(t *testing.T) {
 	t.Parallel()
 	e, h, _ := request(t, 50_00)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOutcome(t, e, h, approved)
 }
 
 func TestOneApproval(t *testing.T) {
 	t.Parallel()
 	e, h, heard := request(t, 50_01)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if e.Status(h) != statemachine.Suspended || strings.Count(heard.String(), "asks for 50.01 for a chair") != 1 {
 		t.Errorf("the job is %s and says %s", e.Status(h), heard)
 	}
 	e.Feed(h, "decisions", map[string]any{"yes": "perhaps"}, Decision{By: "Ada", Yes: true}, Decision{Yes: true})
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if e.Status(h) != statemachine.Suspended || strings.Count(heard.String(), "does not count") != 3 {
 		t.Errorf("the job is %s and says %s", e.Status(h), heard)
 	}
 	e.Feed(h, "decisions", Decision{By: "Grace", Yes: true}, Decision{By: "Bob"})
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOutcome(t, e, h, approved, "Grace")
 	e.Feed(h, "decisions", Decision{By: "Edsger"})
 	e.Advance(30 * 24 * time.Hour)
@@ -98,17 +98,17 @@ func TestTwoApprovals(t *testing.T) {
 	t.Parallel()
 	e, h, _ := request(t, 1000_01)
 	e.Feed(h, "decisions", Decision{By: "Grace", Yes: true}, Decision{By: "Grace", Yes: true})
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if e.Status(h) != statemachine.Suspended {
 		t.Errorf("after one approval the job is %s", e.Status(h))
 	}
 	e.Feed(h, "decisions", Decision{By: "Bob", Yes: true})
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOutcome(t, e, h, approved, "Grace", "Bob")
 
 	e, h, _ = request(t, 1000_01)
 	e.Feed(h, "decisions", Decision{By: "Grace", Yes: true}, Decision{By: "Bob"})
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	wantOutcome(t, e, h, rejected, "Bob")
 }
 

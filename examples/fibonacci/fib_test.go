@@ -109,7 +109,7 @@ func TestTree(t *testing.T) {
 	t.Parallel()
 	e := weirtest.New(t, &Fib{})
 	h := e.StartWorker(&Fib{N: 7})
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := weirtest.Drain[int](e, h, "out"); len(got) != 1 || got[0] != 13 {
 		t.Errorf("fib(7) = %v", got)
 	}
@@ -132,11 +132,11 @@ func TestRunAgain(t *testing.T) {
 	t.Parallel()
 	e := weirtest.New(t, &Fib{})
 	h := e.StartWorker(&Fib{N: 3})
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if err := h.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := weirtest.Drain[int](e, h, "out"); len(got) != 1 || got[0] != 2 || e.Status(h) != statemachine.Completed {
 		t.Errorf("fib(3) = %v, %s", got, e.Status(h))
 	}
@@ -150,7 +150,7 @@ func TestChildThatDoesNotAnswer(t *testing.T) {
 	if err := e.Child(h, "fib_2").Terminate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if info := e.Info(h); info.Status != statemachine.Failed || !strings.HasPrefix(info.Reason, "job fib_2 is terminated") {
 		t.Errorf("the parent is %s: %s", info.Status, info.Reason)
 	}

@@ -138,7 +138,7 @@ func TestFlow(t *testing.T) {
 	if err := h.Run(t.Context()); err != nil { // once more than it must
 		t.Fatal(err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	want(statemachine.Completed, statemachine.Completed)
 	if got := weirtest.Drain[int](e, h, "out"); len(got) != 1 || got[0] != 11 {
 		t.Errorf("the parent wrote %v", got)
@@ -153,7 +153,7 @@ func TestChildThatDoesNotAnswer(t *testing.T) {
 	if err := e.Child(h, "sum").Terminate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if info := e.Info(h); info.Status != statemachine.Failed || !strings.HasPrefix(info.Reason, "job sum is terminated") {
 		t.Errorf("the parent is %s: %s", info.Status, info.Reason)
 	}
@@ -165,13 +165,13 @@ func TestSumWaits(t *testing.T) {
 	e := weirtest.New(t, &Sum{})
 	h := e.StartWorker(&Sum{})
 	e.Feed(h, "in", 1, 2)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := e.Status(h); got != statemachine.Suspended {
 		t.Errorf("the job is %s", got)
 	}
 	e.Feed(h, "in", 3)
 	e.Feed(h, "ready", true)
-	e.RunUntilQuiet()
+	e.RunUntilIdle()
 	if got := weirtest.Drain[int](e, h, "total"); len(got) != 1 || got[0] != 6 {
 		t.Errorf("the sum is %v", got)
 	}

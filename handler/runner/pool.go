@@ -304,7 +304,7 @@ func (p *Pool) runBatch(tasks []*task) (rest []*task) {
 // fail ends a task with an error of its process.
 func (t *task) fail(err error) {
 	t.result = handler.Result{Status: 500, Error: err.Error()}
-	if d := new(death); errors.As(err, &d) {
+	if d := new(crash); errors.As(err, &d) {
 		t.result.Output = d.output
 	}
 	t.done()

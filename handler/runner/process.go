@@ -55,14 +55,14 @@ type printed struct {
 	lines []string
 }
 
-// death is the end of a process that was to go on.
-type death struct {
+// crash is the end of a process that was to go on.
+type crash struct {
 	why    string
 	output []string // of the payload that it ran
 }
 
 // Error implements error.
-func (d *death) Error() string {
+func (d *crash) Error() string {
 	text := d.why
 	if n := len(d.output); n > 0 {
 		text += "; it printed last: " + strings.Join(d.output[max(n-3, 0):], " / ")
@@ -278,10 +278,10 @@ func (proc *process) end() {
 }
 
 // died says how the process ended.
-func (proc *process) died() *death {
+func (proc *process) died() *crash {
 	proc.mu.Lock()
 	defer proc.mu.Unlock()
-	return &death{why: proc.why, output: slices.Clone(proc.last)}
+	return &crash{why: proc.why, output: slices.Clone(proc.last)}
 }
 
 // readResults reads file descriptor 3.
@@ -421,7 +421,7 @@ func (proc *process) batch(tasks []*task) (n int, err error) {
 			return n, err
 		}
 		if done.ID != t.ID || strings.TrimSpace(out.id) != t.ID {
-			return n, &death{why: "it wrote to file descriptor 3, which is the runner's"}
+			return n, &crash{why: "it wrote to file descriptor 3, which is the runner's"}
 		}
 		t.result = handler.Result{Status: done.Status, Value: done.Result, Error: done.Error, Output: out.lines}
 		if len(done.Result) > handler.MaxResult {

@@ -122,7 +122,7 @@ func (t *typ) Run(ctx context.Context, run *worker.Run) error {
 // failing is why a payload is tried again. What it printed is part of that: the log of a run that fails is not kept.
 func failing(code handler.Code, r *handler.Result) error {
 	why, more, _ := strings.Cut(r.Error, "\n")
-	text := fmt.Sprintf("%s %d: %s", code, r.Status, (&death{why: why, output: r.Output}).Error())
+	text := fmt.Sprintf("%s %d: %s", code, r.Status, (&crash{why: why, output: r.Output}).Error())
 	if more != "" {
 		text += "\n" + more
 	}

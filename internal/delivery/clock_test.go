@@ -46,7 +46,7 @@ func TestShift(t *testing.T) {
 	}
 }
 
-// Servers whose clocks are wrong hand out all bells, and asynq takes its times from those clocks.
+// Servers whose clocks are wrong hand out all notifications, and asynq takes its times from those clocks.
 func TestWrongClocks(t *testing.T) {
 	t.Parallel()
 	url, namespace := redistest.SharedRedis(t), redistest.Namespace(t)
@@ -56,11 +56,11 @@ func TestWrongClocks(t *testing.T) {
 		rdb.AddHook(shift(skew))
 		b := New(rdb, namespace)
 		queue := "skewed" + strings.TrimPrefix(skew.String(), "-")
-		bells := []Bell{bellOfT(1, queue)}
-		if _, err := b.Enqueue(t.Context(), bells); err != nil {
+		notifications := []Notification{notificationOfT(1, queue)}
+		if _, err := b.Enqueue(t.Context(), notifications); err != nil {
 			t.Fatal(err)
 		}
-		since, err := rdb.HGet(t.Context(), "asynq:{"+b.prefix+queue+"}:t:"+bells[0].taskID(), "pending_since").Int64()
+		since, err := rdb.HGet(t.Context(), "asynq:{"+b.prefix+queue+"}:t:"+notifications[0].taskID(), "pending_since").Int64()
 		if away := time.Until(time.Unix(0, since)) - skew; err != nil || away.Abs() > time.Minute {
 			t.Errorf("with a clock wrong by %s asynq notes %s from now, %v", skew, time.Until(time.Unix(0, since)), err)
 		}

@@ -1,5 +1,5 @@
-// Package delivery rings bells: it tells engines through asynq that jobs of a queue are ready in a
-// shard. A bell is only a hint: which jobs these are is in the store, so one that is lost, late or
+// Package delivery sends notifications: it tells engines through asynq that jobs of a queue are ready in a
+// shard. A notification is only a hint: which jobs these are is in the store, so one that is lost, late or
 // repeated does no harm.
 package delivery
 
@@ -34,48 +34,50 @@ const (
 	oom = "OOM command not allowed"
 	// fullEvery is how many seconds are between two messages that say so.
 	fullEvery = 60
-	// retriedEvery is how often asynq looks for bells whose handler gave an error.
+	// retriedEvery is how often asynq looks for notifications whose handler gave an error.
 	retriedEvery = 5 * time.Second
 )
 
 // FullAdvice says what to do about a Redis that answers OOM.
 const FullAdvice = "its memory is full: delete what is done (weir delete), or raise maxmemory"
 
-// Bell says that jobs of a queue are ready in a shard.
-type Bell struct {
+// Notification says that jobs of a queue are ready in a shard.
+type Notification struct {
 	Queue string
 	Shard int
 	Gen   int64    // counts how often it was heard, which makes it unique; Direct if asynq has not had it
-	Types []string // of the jobs, when it was rung
+	Types []string // of the jobs, when it was sent
 }
 
-// AnyType stands in a bell for jobs that any engine may have.
+// AnyType stands in a notification for jobs that any engine may have.
 const AnyType = "*"
 
-// Direct is the generation of a bell that does not come through asynq.
+// Direct is the generation of a notification that does not come through asynq.
 const Direct = -1
 
-func (b Bell) taskID() string { return strconv.Itoa(b.Shard) + "#" + strconv.FormatInt(b.Gen, 10) }
+func (b Notification) taskID() string {
+	return strconv.Itoa(b.Shard) + "#" + strconv.FormatInt(b.Gen, 10)
+}
 
-// bellOf returns the bell of a task.
-func bellOf(queue, taskID string) (Bell, error) {
+// notificationOf returns the notification of a task.
+func notificationOf(queue, taskID string) (Notification, error) {
 	shard, gen, _ := strings.Cut(taskID, "#")
 	n, err := strconv.Atoi(shard)
 	g, err2 := strconv.ParseInt(gen, 10, 64)
-	return Bell{Queue: queue, Shard: n, Gen: g}, errors.Join(err, err2)
+	return Notification{Queue: queue, Shard: n, Gen: g}, errors.Join(err, err2)
 }
 
-// Broker rings bells and serves them. It is safe for concurrent use and does not
+// Broker sends notifications and serves them. It is safe for concurrent use and does not
 // close the client that it was given.
 type Broker struct {
-	rdb     redis.UniversalClient
-	client  *asynq.Client
-	inspect *asynq.Inspector
-	prefix  string
-	bell    *nudges
-	// Ready returns bells for what is ready in a queue. Servers ask it when they begin to hear other processes: an engine
-	// without the types may have passed bells on before. Nil: they do not.
-	Ready func(ctx context.Context, queue string) ([]Bell, error)
+	rdb      redis.UniversalClient
+	client   *asynq.Client
+	inspect  *asynq.Inspector
+	prefix   string
+	notifier *notifier
+	// Ready returns notifications for what is ready in a queue. Servers ask it when they begin to hear other processes: an engine
+	// without the types may have passed notifications on before. Nil: they do not.
+	Ready func(ctx context.Context, queue string) ([]Notification, error)
 
 	mu   sync.Mutex
 	live map[*Server]struct{} // servers not yet stopped; nil once the broker is closed
@@ -85,18 +87,18 @@ type Broker struct {
 func New(rdb redis.UniversalClient, namespace string) *Broker {
 	wrongClock(rdb)
 	b := &Broker{
-		rdb:     rdb,
-		client:  asynq.NewClientFromRedisClient(enqueuer{rdb}),
-		inspect: asynq.NewInspectorFromRedisClient(rdb),
-		prefix:  "weir:" + namespace + ":",
-		bell:    newNudges(rdb, "weir:{"+namespace+"}:nudge"),
-		live:    map[*Server]struct{}{},
+		rdb:      rdb,
+		client:   asynq.NewClientFromRedisClient(enqueuer{rdb}),
+		inspect:  asynq.NewInspectorFromRedisClient(rdb),
+		prefix:   "weir:" + namespace + ":",
+		notifier: newNotifier(rdb, "weir:{"+namespace+"}:nudge"),
+		live:     map[*Server]struct{}{},
 	}
-	b.bell.told, b.bell.joined = b.offer, b.CatchUp
+	b.notifier.told, b.notifier.joined = b.offer, b.CatchUp
 	return b
 }
 
-// Close tells those who serve bells to stop and waits until they have: asynq does not
+// Close tells those who serve notifications to stop and waits until they have: asynq does not
 // survive that its client is closed under it.
 func (b *Broker) Close() {
 	b.mu.Lock()
@@ -107,38 +109,38 @@ func (b *Broker) Close() {
 		s.cfg.Closing()
 		<-s.stopped
 	}
-	b.bell.flush(context.Background())
+	b.notifier.flush(context.Background())
 }
 
-// Waiting tells of some bells, in one round trip, whether asynq still has them in line for a server. One that is
+// Waiting tells of some notifications, in one round trip, whether asynq still has them queued for a server. One that is
 // not was taken by a server, which may have died with it.
-func (b *Broker) Waiting(ctx context.Context, bells []Bell) ([]bool, error) {
+func (b *Broker) Waiting(ctx context.Context, notifications []Notification) ([]bool, error) {
 	p := b.rdb.Pipeline()
-	states := make([]*redis.StringCmd, len(bells))
-	for i, l := range bells {
+	states := make([]*redis.StringCmd, len(notifications))
+	for i, l := range notifications {
 		states[i] = p.HGet(ctx, asynqKey(b.prefix+l.Queue, "t:"+l.taskID()), "state")
 	}
 	_, _ = p.Exec(ctx) // each command has its own error
-	waiting := make([]bool, len(bells))
+	waiting := make([]bool, len(notifications))
 	for i, s := range states {
 		state, err := s.Result()
 		if err != nil && !errors.Is(err, redis.Nil) {
-			return nil, fmt.Errorf("looking for notification %s: %w", bells[i].taskID(), err)
+			return nil, fmt.Errorf("looking for notification %s: %w", notifications[i].taskID(), err)
 		}
 		waiting[i] = state == asynq.TaskStatePending.String()
 	}
 	return waiting, nil
 }
 
-// ServeConfig says how to serve bells.
+// ServeConfig says how to serve notifications.
 type ServeConfig struct {
-	Concurrency int            // bells handled at a time
+	Concurrency int            // notifications handled at a time
 	Queues      map[string]int // weight of each queue
 	Drain       time.Duration  // how long Stop waits for handlers
 	Logger      *slog.Logger
-	// Handle is called with a bell. Only an error makes it come again.
-	Handle func(ctx context.Context, bell Bell) error
-	// Runs tells whether Handle runs jobs of a type. Bells for others come through asynq only.
+	// Handle is called with a notification. Only an error makes it come again.
+	Handle func(ctx context.Context, notification Notification) error
+	// Runs tells whether Handle runs jobs of a type. Notifications for others come through asynq only.
 	Runs func(typ string) bool
 	// Next returns how runs of which types begin in the call of the store that makes their job ready,
 	// and Begun runs what began so, not before since. Without Next none do.
@@ -147,10 +149,10 @@ type ServeConfig struct {
 	// Closing is called when the broker is closed. The caller must then stop the server.
 	Closing func()
 
-	nap time.Duration // of tests; zero means nap
+	pollInterval time.Duration // of tests; zero means pollInterval
 }
 
-// Server hands bells to a handler.
+// Server hands notifications to a handler.
 type Server struct {
 	broker  *Broker
 	srv     *asynq.Server
@@ -159,8 +161,8 @@ type Server struct {
 	hush    func() // ends the server's sleep for good
 	hushed  sync.WaitGroup
 	stopped chan struct{}
-	direct  sync.WaitGroup // bells that did not come through asynq
-	pending *pending       // bells that did not come through asynq, and wait for a slot
+	direct  sync.WaitGroup // notifications that did not come through asynq
+	pending *pending       // notifications that did not come through asynq, and wait for a slot
 	over    bool           // it takes no more of those; of the broker's mutex
 }
 
@@ -171,10 +173,10 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 		queues[b.prefix+name] = weight
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ear, giveBack := b.bell.ear(false)
+	subscription, giveBack := b.notifier.subscription(false)
 	line := &sleeper{
-		UniversalClient: b.rdb, bell: b.bell, prefix: b.prefix, queues: slices.Collect(maps.Keys(cfg.Queues)), nap: cmp.Or(cfg.nap, nap),
-		ear: ear, quiet: ctx.Done(), slots: make(chan struct{}, cfg.Concurrency), empty: map[string]bool{},
+		UniversalClient: b.rdb, notifier: b.notifier, prefix: b.prefix, queues: slices.Collect(maps.Keys(cfg.Queues)), pollInterval: cmp.Or(cfg.pollInterval, pollInterval),
+		subscription: subscription, quiet: ctx.Done(), slots: make(chan struct{}, cfg.Concurrency), empty: map[string]bool{},
 	}
 	srv := asynq.NewServerFromRedisClient(line, asynq.Config{
 		Concurrency:              cfg.Concurrency,
@@ -190,11 +192,11 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	handler := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		defer func() { <-line.slots }()
 		queue, _ := asynq.GetQueueName(ctx)
-		bell, err := bellOf(strings.TrimPrefix(queue, b.prefix), string(t.Payload()))
+		notification, err := notificationOf(strings.TrimPrefix(queue, b.prefix), string(t.Payload()))
 		if err != nil {
-			return nil //nolint:nilerr // of a program that knew no bells: what it was for is in the ready sets
+			return nil //nolint:nilerr // of a program that knew no notifications: what it was for is in the ready sets
 		}
-		err = s.handle(ctx, bell)
+		err = s.handle(ctx, notification)
 		failpoint.Hit(failpoint.AfterCommitBeforeAck)
 		return err
 	})
@@ -214,18 +216,18 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	s.hushed.Go(s.servePending)
 	s.hushed.Go(func() {
 		defer giveBack()
-		b.bell.listen(ctx)
+		b.notifier.listen(ctx)
 	})
 	return s, nil
 }
 
-func (s *Server) handle(ctx context.Context, bell Bell) error {
+func (s *Server) handle(ctx context.Context, notification Notification) error {
 	failpoint.Hit(failpoint.AfterDequeueBeforeBegin)
-	return s.cfg.Handle(ctx, bell)
+	return s.cfg.Handle(ctx, notification)
 }
 
-// Quiet stops taking bells; those being handled go on.
-func (s *Server) Quiet() {
+// StopTaking stops taking notifications; those being handled go on.
+func (s *Server) StopTaking() {
 	s.broker.mu.Lock()
 	s.over = true
 	s.broker.mu.Unlock()
@@ -233,10 +235,10 @@ func (s *Server) Quiet() {
 	s.srv.Stop()
 }
 
-// Stop stops taking bells and returns when the handlers have, at most after the drain
+// Stop stops taking notifications and returns when the handlers have, at most after the drain
 // time. To be called once.
 func (s *Server) Stop() {
-	s.Quiet()
+	s.StopTaking()
 	s.srv.Shutdown()
 	s.direct.Wait()
 	s.hushed.Wait()

@@ -13,11 +13,11 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// resting waits until a server sleeps and knows of its queues.
+// suspended waits until a server sleeps and knows of its queues.
 func resting(t *testing.T, s *Server) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if l := s.line.asleep.Load(); l != nil && l.turns == s.broker.bell.turns.Load() {
+		if l := s.line.suspended.Load(); l != nil && l.turns == s.broker.notifier.turns.Load() {
 			return
 		}
 		if time.Now().After(end) {
@@ -26,13 +26,13 @@ func resting(t *testing.T, s *Server) {
 	}
 }
 
-// seatOf takes a seat of a server that sleeps but for the moment after a nudge of before.
-func seatOf(t *testing.T, s *Server) *Seat {
+// freeSlotOf takes a free slot of a server that sleeps but for the moment after a notification of before.
+func freeSlotOf(t *testing.T, s *Server) *FreeSlot {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
 		resting(t, s)
-		if seat := s.broker.Seat(); seat != nil {
-			return seat
+		if freeSlot := s.broker.FreeSlot(); freeSlot != nil {
+			return freeSlot
 		}
 	}
 	t.Fatal("there is no seat")
@@ -42,7 +42,7 @@ func seatOf(t *testing.T, s *Server) *Seat {
 // deliver delivers a wake of a job of type T.
 func deliver(t *testing.T, b *Broker, n int, queue string) string {
 	t.Helper()
-	if err := b.Ring(t.Context(), []Bell{bellOfT(n, queue)}); err != nil {
+	if err := b.Ring(t.Context(), []Notification{notificationOfT(n, queue)}); err != nil {
 		t.Fatal(err)
 	}
 	return shardName(n)
@@ -50,7 +50,7 @@ func deliver(t *testing.T, b *Broker, n int, queue string) string {
 
 func runsT(typ string) bool { return typ == "T" }
 
-// inLine returns how many wakes asynq has in line.
+// inLine returns how many wakes asynq has queued.
 func inLine(t *testing.T, b *Broker, queue string) int {
 	t.Helper()
 	q, err := b.Queue(t.Context(), queue)
@@ -69,7 +69,7 @@ func TestDirectly(t *testing.T) {
 		ns := redistest.Namespace(t)
 		b, other := opened(t, url, ns), opened(t, url, ns)
 		var k taken
-		s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle, Runs: runsT, nap: never})
+		s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle, Runs: runsT, pollInterval: never})
 		defer s.Stop()
 		known := func() []string {
 			all, err := b.QueueNames()
@@ -88,7 +88,7 @@ func TestDirectly(t *testing.T) {
 			t.Errorf("asynq has had wakes of %v", all)
 		}
 
-		if err := b.Ring(t.Context(), []Bell{{Queue: "a", Shard: 6, Gen: 1, Types: []string{"Foreign"}}}); err != nil {
+		if err := b.Ring(t.Context(), []Notification{{Queue: "a", Shard: 6, Gen: 1, Types: []string{"Foreign"}}}); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, "shard006", deliver(t, other, 7, "b"))
@@ -110,7 +110,7 @@ func TestDirectSlots(t *testing.T) {
 	var k taken
 	var now, most atomic.Int64
 	gate := make(chan struct{})
-	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, bell Bell) error {
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, pollInterval: never, Handle: func(ctx context.Context, notification Notification) error {
 		for n := now.Add(1); ; {
 			if m := most.Load(); n <= m || most.CompareAndSwap(m, n) {
 				break
@@ -118,7 +118,7 @@ func TestDirectSlots(t *testing.T) {
 		}
 		defer now.Add(-1)
 		<-gate
-		return k.handle(ctx, bell)
+		return k.handle(ctx, notification)
 	}})
 	defer s.Stop()
 	for n := range 20 {
@@ -148,20 +148,20 @@ func TestDirectPause(t *testing.T) {
 	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
 	b, other := New(client(t, url), ns), New(client(t, url), ns)
 	var k taken
-	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle, Runs: runsT, nap: never})
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle, Runs: runsT, pollInterval: never})
 	defer s.Stop()
 	n := 0
 	for _, by := range []*Broker{b, other} {
 		resting(t, s)
-		heard := b.bell.turns.Load()
+		heard := b.notifier.turns.Load()
 		turn := func(fn func(context.Context, string) (bool, error)) {
 			if changed, err := fn(t.Context(), "a"); err != nil || !changed {
 				t.Fatalf("changed %t, %v", changed, err)
 			}
-			for end := time.Now().Add(30 * time.Second); b.bell.turns.Load() == heard && time.Now().Before(end); {
+			for end := time.Now().Add(30 * time.Second); b.notifier.turns.Load() == heard && time.Now().Before(end); {
 				time.Sleep(time.Millisecond)
 			}
-			heard = b.bell.turns.Load()
+			heard = b.notifier.turns.Load()
 			resting(t, s)
 		}
 		turn(by.Pause)
@@ -183,12 +183,12 @@ func TestDirectFails(t *testing.T) {
 	b := New(client(t, url), ns)
 	var k taken
 	var once sync.Once
-	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, bell Bell) (err error) {
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, pollInterval: never, Handle: func(ctx context.Context, notification Notification) (err error) {
 		once.Do(func() { err = errors.New("not now") })
 		if err != nil {
 			return err
 		}
-		return k.handle(ctx, bell)
+		return k.handle(ctx, notification)
 	}})
 	defer s.Stop()
 	resting(t, s)
@@ -207,10 +207,10 @@ func TestDirectStop(t *testing.T) {
 	b := New(client(t, url), ns)
 	var k taken
 	begun, gate := make(chan struct{}), make(chan struct{})
-	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, bell Bell) error {
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Runs: runsT, pollInterval: never, Handle: func(ctx context.Context, notification Notification) error {
 		begun <- struct{}{}
 		<-gate
-		return k.handle(ctx, bell)
+		return k.handle(ctx, notification)
 	}})
 	for n := range 4 {
 		resting(t, s)
@@ -218,10 +218,10 @@ func TestDirectStop(t *testing.T) {
 		<-begun
 	}
 	deliver(t, b, 4, "a")
-	for end := time.Now().Add(30 * time.Second); s.line.asleep.Load() != nil && time.Now().Before(end); {
+	for end := time.Now().Add(30 * time.Second); s.line.suspended.Load() != nil && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // until it wants a slot for that one
 	}
-	s.Quiet()
+	s.StopTaking()
 	deliver(t, b, 5, "a")
 	stopped := make(chan struct{})
 	go func() {
@@ -246,34 +246,34 @@ func TestDirectUnsure(t *testing.T) {
 	t.Parallel()
 	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
 	b := New(client(t, url), ns)
-	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Handle: (&taken{}).handle, Runs: runsT, nap: never})
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Handle: (&taken{}).handle, Runs: runsT, pollInterval: never})
 	defer s.Stop()
 	resting(t, s)
-	b.bell.turns.Add(1)
-	if s.line.open()["a"] || b.Seat() != nil {
+	b.notifier.turns.Add(1)
+	if s.line.open()["a"] || b.FreeSlot() != nil {
 		t.Error("it takes some before it looked")
 	}
-	b.bell.turns.Add(-1)
-	b.bell.hears.Store(0)
-	if s.line.open()["a"] || b.Seat() != nil {
+	b.notifier.turns.Add(-1)
+	b.notifier.hears.Store(0)
+	if s.line.open()["a"] || b.FreeSlot() != nil {
 		t.Error("it takes some though it is deaf")
 	}
-	b.bell.hears.Store(1)
+	b.notifier.hears.Store(1)
 	if !s.line.open()["a"] {
 		t.Error("it takes none")
 	}
 }
 
-// A seat is a slot of a server that sleeps, in the queues that are not paused. What runs in it is
+// A free slot is a slot of a server that sleeps, in the queues that are not paused. What runs in it is
 // waited for.
-func TestSeat(t *testing.T) {
+func TestFreeSlot(t *testing.T) {
 	t.Parallel()
 	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
 	b := New(client(t, url), ns)
 	begun, gate := make(chan *job.Snapshot), make(chan struct{})
 	before := time.Now()
 	s := serve(t, b, ServeConfig{
-		Queues: map[string]int{"a": 1, "b": 1}, Handle: (&taken{}).handle, nap: never,
+		Queues: map[string]int{"a": 1, "b": 1}, Handle: (&taken{}).handle, pollInterval: never,
 		Next: func() (job.Begin, []string) { return job.Begin{Token: "token"}, []string{"T"} },
 		Begun: func(snap *job.Snapshot, since time.Time) {
 			if since.Before(before) || since.After(time.Now()) {
@@ -286,40 +286,40 @@ func TestSeat(t *testing.T) {
 	if changed, err := b.Pause(t.Context(), "a"); err != nil || !changed {
 		t.Fatalf("changed %t, %v", changed, err)
 	}
-	if seat := b.Seat(); seat != nil {
-		t.Errorf("a seat while it does not know which queues are paused: %v", seat)
+	if freeSlot := b.FreeSlot(); freeSlot != nil {
+		t.Errorf("a seat while it does not know which queues are paused: %v", freeSlot)
 	}
 	resting(t, s)
-	var seats []*Seat
+	var freeSlots []*FreeSlot
 	for range 4 {
-		seats = append(seats, seatOf(t, s))
+		freeSlots = append(freeSlots, freeSlotOf(t, s))
 	}
-	first := seats[0]
+	first := freeSlots[0]
 	if first.Begin.Token != "token" || !slices.Equal(first.Types, []string{"T"}) || !slices.Equal(first.Queues, []string{"b"}) {
 		t.Fatalf("seat %+v", first)
 	}
-	if fifth := b.Seat(); fifth != nil {
+	if fifth := b.FreeSlot(); fifth != nil {
 		t.Errorf("a fifth seat %v", fifth)
 	}
 	snap := &job.Snapshot{}
 	if !first.Run(snap) {
 		t.Error("it does not run")
 	}
-	for _, seat := range seats {
-		seat.Leave()
-		seat.Leave()
+	for _, freeSlot := range freeSlots {
+		freeSlot.Leave()
+		freeSlot.Leave()
 	}
 	if got := <-begun; got != snap || len(s.line.slots) != 1 {
 		t.Errorf("began %v, and %d slots are taken", got, len(s.line.slots))
 	}
 
-	late := seatOf(t, s)
-	s.Quiet()
+	late := freeSlotOf(t, s)
+	s.StopTaking()
 	if late.Run(snap) {
 		t.Error("something runs that came when the server was to stop")
 	}
-	if seat := b.Seat(); seat != nil {
-		t.Errorf("a seat of a server that stops: %v", seat)
+	if freeSlot := b.FreeSlot(); freeSlot != nil {
+		t.Errorf("a seat of a server that stops: %v", freeSlot)
 	}
 	stopped := make(chan struct{})
 	go func() {

@@ -48,13 +48,13 @@ func (d *dues) ask() (first map[int]int64, all bool) {
 // not know of.
 func (b *Broker) Due(ctx context.Context, shard int, at int64) {
 	text := strconv.Itoa(shard) + " " + strconv.FormatInt(at, 10)
-	b.bell.dues.tell(text)
-	b.bell.publish(ctx, ringDue+" "+text)
+	b.notifier.dues.tell(text)
+	b.notifier.publish(ctx, sayDue+" "+text)
 }
 
 // MoreDue gets a value when Due was called, here or by other processes if this one serves.
-func (b *Broker) MoreDue() <-chan struct{} { return b.bell.dues.more }
+func (b *Broker) MoreDue() <-chan struct{} { return b.notifier.dues.more }
 
 // AskedDue returns what Due has told since AskedDue was called: when the first is due in a shard, and whether
 // there may be anything in any of them.
-func (b *Broker) AskedDue() (first map[int]int64, all bool) { return b.bell.dues.ask() }
+func (b *Broker) AskedDue() (first map[int]int64, all bool) { return b.notifier.dues.ask() }

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// together is how many bells go to Redis in one round trip, at most.
+// together is how many notifications go to Redis in one round trip, at most.
 const together = 500
 
 // enqueuer is what the asynq client that enqueues has for a Redis client. It puts the commands
@@ -34,28 +34,28 @@ func (e enqueuer) EvalSha(ctx context.Context, sha string, keys []string, args .
 	return cmd
 }
 
-// Ring rings bells: those that a server of this process can handle at once, as it sleeps, do not go through asynq.
+// Ring sends notifications: those that a server of this process can handle at once, as it sleeps, do not go through asynq.
 // If the process dies before, the sweeper finds the jobs.
-func (b *Broker) Ring(ctx context.Context, bells []Bell) error {
+func (b *Broker) Ring(ctx context.Context, notifications []Notification) error {
 	b.mu.Lock()
-	bells = slices.DeleteFunc(bells, b.begin)
+	notifications = slices.DeleteFunc(notifications, b.begin)
 	b.mu.Unlock()
-	_, err := b.Enqueue(ctx, bells)
+	_, err := b.Enqueue(ctx, notifications)
 	return err
 }
 
-// begin has a bell handled by a server of this process that has nothing else to do, if there is one.
-func (b *Broker) begin(bell Bell) bool {
+// begin has a notification handled by a server of this process that has nothing else to do, if there is one.
+func (b *Broker) begin(notification Notification) bool {
 	for s := range b.live {
-		if s.over || !s.runs(bell) || !s.line.open()[bell.Queue] || !s.line.claim() {
+		if s.over || !s.runs(notification) || !s.line.open()[notification.Queue] || !s.line.claim() {
 			continue
 		}
 		s.direct.Go(func() {
 			defer func() { <-s.line.slots }()
-			direct := bell
+			direct := notification
 			direct.Gen = Direct
-			if s.handle(context.Background(), direct) != nil && !IsPrivate(bell.Queue) {
-				_, _ = b.Enqueue(context.Background(), []Bell{bell}) // else the sweeper does
+			if s.handle(context.Background(), direct) != nil && !IsPrivate(notification.Queue) {
+				_, _ = b.Enqueue(context.Background(), []Notification{notification}) // else the sweeper does
 			}
 		})
 		return true
@@ -63,20 +63,20 @@ func (b *Broker) begin(bell Bell) bool {
 	return false
 }
 
-// runs tells whether a server runs jobs of one of the types of a bell.
-func (s *Server) runs(bell Bell) bool {
-	return s.cfg.Runs != nil && slices.ContainsFunc(bell.Types, func(t string) bool { return t == AnyType || s.cfg.Runs(t) })
+// runs tells whether a server runs jobs of one of the types of a notification.
+func (s *Server) runs(notification Notification) bool {
+	return s.cfg.Runs != nil && slices.ContainsFunc(notification.Types, func(t string) bool { return t == AnyType || s.cfg.Runs(t) })
 }
 
-// Enqueue gives bells to asynq, and returns those that it holds already. Those of private queues do
+// Enqueue gives notifications to asynq, and returns those that it holds already. Those of private queues do
 // not go there, nor does any while the memory of Redis is full.
-func (b *Broker) Enqueue(ctx context.Context, bells []Bell) (held []Bell, err error) {
-	var public []Bell
-	for _, bell := range bells {
-		if IsPrivate(bell.Queue) {
-			b.Forward(ctx, bell)
+func (b *Broker) Enqueue(ctx context.Context, notifications []Notification) (held []Notification, err error) {
+	var public []Notification
+	for _, notification := range notifications {
+		if IsPrivate(notification.Queue) {
+			b.Forward(ctx, notification)
 		} else {
-			public = append(public, bell)
+			public = append(public, notification)
 		}
 	}
 	for some := range slices.Chunk(public, together) {
@@ -91,30 +91,30 @@ func (b *Broker) Enqueue(ctx context.Context, bells []Bell) (held []Bell, err er
 	return held, nil
 }
 
-// enqueueWhenFull gives bells to all who serve their queues, here and in other processes, as asynq has no memory for
+// enqueueWhenFull gives notifications to all who serve their queues, here and in other processes, as asynq has no memory for
 // them. What gets lost the sweeper brings again.
-func (b *Broker) enqueueWhenFull(ctx context.Context, bells []Bell) {
-	for _, bell := range bells {
-		b.pend(bell)
-		b.tell(ctx, bell)
+func (b *Broker) enqueueWhenFull(ctx context.Context, notifications []Notification) {
+	for _, notification := range notifications {
+		b.pend(notification)
+		b.tell(ctx, notification)
 	}
 }
 
-// full tells whether asynq could not take bells as the memory of Redis is full. Of some errors it keeps the text only.
+// full tells whether asynq could not take notifications as the memory of Redis is full. Of some errors it keeps the text only.
 func full(err error) bool { return err != nil && strings.Contains(err.Error(), oom) }
 
-// enqueue gives bells to asynq, and nudges those that wait for some, in one round trip.
-func (b *Broker) enqueue(ctx context.Context, bells []Bell) (held []Bell, err error) {
+// enqueue gives notifications to asynq, and notifies those that wait for some, in one round trip.
+func (b *Broker) enqueue(ctx context.Context, notifications []Notification) (held []Notification, err error) {
 	p := b.rdb.Pipeline()
 	piped := context.WithValue(ctx, pipelineKey{}, p)
-	for _, l := range bells {
+	for _, l := range notifications {
 		if _, err := b.enqueueOne(piped, l); err != nil {
 			return nil, err
 		}
 	}
-	nudged := b.bell.join(ctx, p)
+	notified := b.notifier.join(ctx, p)
 	cmds, _ := p.Exec(ctx) // each command has its own error
-	for i, l := range bells {
+	for i, l := range notifications {
 		n, wrong := cmds[i].(*redis.Cmd).Int()
 		conflict := n == 0
 		if redis.HasErrorPrefix(wrong, "NOSCRIPT") {
@@ -127,15 +127,15 @@ func (b *Broker) enqueue(ctx context.Context, bells []Bell) (held []Bell, err er
 			held = append(held, l)
 		}
 	}
-	b.bell.here(ringWake)
-	if !nudged {
-		b.bell.others(ctx)
+	b.notifier.here(sayWake)
+	if !notified {
+		b.notifier.others(ctx)
 	}
 	return held, err
 }
 
-// enqueueOne gives a bell to asynq, and tells whether it had it already.
-func (b *Broker) enqueueOne(ctx context.Context, l Bell) (conflict bool, err error) {
+// enqueueOne gives a notification to asynq, and tells whether it had it already.
+func (b *Broker) enqueueOne(ctx context.Context, l Notification) (conflict bool, err error) {
 	id := l.taskID()
 	_, err = b.client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(id)),
 		asynq.TaskID(id), asynq.Queue(b.prefix+l.Queue),

@@ -8,8 +8,8 @@ import (
 )
 
 // Wakes for which asynq has no memory reach servers of this process and of others that serve their queues, unless they
-// are paused; what was in line before, and what comes when there is memory again, comes through asynq.
-func TestBellsWhenFull(t *testing.T) {
+// are paused; what was queued before, and what comes when there is memory again, comes through asynq.
+func TestNotificationsWhenFull(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	ns := redistest.Namespace(t)

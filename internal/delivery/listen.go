@@ -7,16 +7,16 @@ import (
 )
 
 // Listen calls heard whenever jobs may have become ready anywhere, or a queue was resumed, until ctx ends: for those who take
-// ready jobs and are no servers. Like a bell this is only a hint: it also comes when nobody has said anything for a while.
+// ready jobs and are no servers. Like a notification this is only a hint: it also comes when nobody has said anything for a while.
 func (b *Broker) Listen(ctx context.Context, heard func()) {
-	ear, giveBack := b.bell.ear(true)
+	subscription, giveBack := b.notifier.subscription(true)
 	var hearing sync.WaitGroup
-	hearing.Go(func() { b.bell.listen(ctx) })
+	hearing.Go(func() { b.notifier.listen(ctx) })
 	defer hearing.Wait()
 	defer giveBack()
 	for {
-		patience := nap
-		if b.bell.hears.Load() == 0 {
+		patience := pollInterval
+		if b.notifier.hears.Load() == 0 {
 			patience = troubled
 		}
 		timer := time.NewTimer(patience)
@@ -24,7 +24,7 @@ func (b *Broker) Listen(ctx context.Context, heard func()) {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-ear:
+		case <-subscription:
 		case <-timer.C:
 		}
 		timer.Stop()

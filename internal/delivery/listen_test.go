@@ -31,7 +31,7 @@ func listen(t *testing.T, b *Broker) (more func(what string)) {
 		t.Helper()
 		select {
 		case <-heard:
-		case <-time.After(nap / 2): // it does not come by itself before
+		case <-time.After(pollInterval / 2): // it does not come by itself before
 			t.Errorf("nothing was heard of %s", what)
 		}
 	}
@@ -39,7 +39,7 @@ func listen(t *testing.T, b *Broker) (more func(what string)) {
 	return more
 }
 
-// Who listens hears of bells that asynq has, of those that it does not have, and of queues that go on, from this process and
+// Who listens hears of notifications that asynq has, of those that it does not have, and of queues that go on, from this process and
 // from others.
 func TestListen(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, url string) {
@@ -50,7 +50,7 @@ func TestListen(t *testing.T) {
 		for _, b := range []*Broker{here, other} {
 			ring(t, b, 1, "a")
 			more("a bell of asynq")
-			b.Forward(t.Context(), bellOfT(2, "a"))
+			b.Forward(t.Context(), notificationOfT(2, "a"))
 			more("a bell that asynq does not have")
 			if _, err := b.Pause(t.Context(), "a"); err != nil {
 				t.Fatal(err)
@@ -72,11 +72,11 @@ func TestStopOneOfTwo(t *testing.T) {
 	b := New(client(t, redistest.SharedRedis(t)), redistest.Namespace(t))
 	cfg := ServeConfig{Queues: map[string]int{"a": 1}, Handle: (&taken{}).handle}
 	first, second := serve(t, b, cfg), serve(t, b, cfg)
-	for end := time.Now().Add(30 * time.Second); b.bell.hears.Load() < 2 && time.Now().Before(end); {
+	for end := time.Now().Add(30 * time.Second); b.notifier.hears.Load() < 2 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	first.Stop()
-	if b.bell.hears.Load() != 1 {
+	if b.notifier.hears.Load() != 1 {
 		t.Error("the process does not know that it hears")
 	}
 	second.Stop()

@@ -21,8 +21,8 @@ func TestPrivateQueue(t *testing.T) {
 		ns, queue := redistest.Namespace(t), NewPrivateQueue()
 		own, other := opened(t, url, ns), opened(t, url, ns)
 		var k, strange taken
-		s := serve(t, own, ServeConfig{Queues: map[string]int{queue: 1}, Handle: k.handle, Runs: runsT, nap: never})
-		o := serve(t, other, ServeConfig{Queues: map[string]int{"a": 1, NewPrivateQueue(): 1}, Handle: strange.handle, Runs: runsT, nap: never})
+		s := serve(t, own, ServeConfig{Queues: map[string]int{queue: 1}, Handle: k.handle, Runs: runsT, pollInterval: never})
+		o := serve(t, other, ServeConfig{Queues: map[string]int{"a": 1, NewPrivateQueue(): 1}, Handle: strange.handle, Runs: runsT, pollInterval: never})
 		defer o.Stop()
 		stop := sync.OnceFunc(s.Stop)
 		defer stop()
@@ -31,12 +31,12 @@ func TestPrivateQueue(t *testing.T) {
 			from := []*Broker{own, other}[n%2]
 			want = append(want, ring(t, from, n, queue))
 		}
-		many := make([]Bell, 2*together+1)
+		many := make([]Notification, 2*together+1)
 		for n := range many {
-			many[n] = bellOfT(10_000+n, queue)
+			many[n] = notificationOfT(10_000+n, queue)
 			want = append(want, shardName(many[n].Shard))
 		}
-		if held, err := other.Enqueue(t.Context(), append(many, bellOfT(1, "a"))); err != nil || len(held) > 0 {
+		if held, err := other.Enqueue(t.Context(), append(many, notificationOfT(1, "a"))); err != nil || len(held) > 0 {
 			t.Errorf("held %v, error %v", held, err)
 		}
 		slices.Sort(want)
@@ -68,14 +68,14 @@ func traceless(t *testing.T, b *Broker, queue string) {
 
 // A wake that comes several times while it is pending is handled once, and one that could not be begun is left to the
 // sweeper.
-func TestPrivateBellIsPendingOnce(t *testing.T) {
+func TestPrivateNotificationIsPendingOnce(t *testing.T) {
 	t.Parallel()
 	queue := NewPrivateQueue()
 	b := opened(t, redistest.SharedRedis(t), redistest.Namespace(t))
 	release := make(chan struct{})
 	var k taken
-	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, bell Bell) error {
-		_ = k.handle(ctx, bell)
+	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, Runs: runsT, pollInterval: never, Handle: func(ctx context.Context, notification Notification) error {
+		_ = k.handle(ctx, notification)
 		<-release
 		return errors.New("not now")
 	}})
@@ -103,15 +103,15 @@ func TestStopWithPrivatePending(t *testing.T) {
 	b := opened(t, redistest.SharedRedis(t), redistest.Namespace(t))
 	release := make(chan struct{})
 	var k taken
-	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, Runs: runsT, nap: never, Handle: func(ctx context.Context, bell Bell) error {
+	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, Runs: runsT, pollInterval: never, Handle: func(ctx context.Context, notification Notification) error {
 		defer func() { <-release }()
-		return k.handle(ctx, bell)
+		return k.handle(ctx, notification)
 	}})
 	for n := range 9 {
 		ring(t, b, n, queue)
 	}
 	k.wait(t, 4)
-	s.Quiet()
+	s.StopTaking()
 	close(release)
 	stopped := make(chan struct{})
 	go func() { s.Stop(); close(stopped) }()

@@ -17,11 +17,11 @@ const allQueues = asynqKeys + "queues"
 // Queue is what asynq has of a queue.
 type Queue struct {
 	Paused    bool
-	Pending   int           // wakes in line
+	Pending   int           // wakes queued
 	Scheduled int           // wakes for later
 	Retry     int           // wakes whose server could not begin the run
 	Archived  int           // wakes that were given up
-	Latency   time.Duration // since when the first one is in line
+	Latency   time.Duration // since when the first one is queued
 }
 
 // QueueNames returns the queues of the namespace that asynq knows, sorted.
@@ -111,8 +111,8 @@ func (b *Broker) turn(ctx context.Context, name string, paused bool, fn func(que
 		}
 		return false, err
 	}
-	b.bell.here(ringTurn)
-	b.bell.publish(ctx, ringTurn)
+	b.notifier.here(sayTurn)
+	b.notifier.publish(ctx, sayTurn)
 	return true, nil
 }
 

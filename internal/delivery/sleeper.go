@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// nap is how long a server sleeps that nobody nudges.
-	nap = 2500 * time.Millisecond
-	// deafNap is how long if it does not hear nudges of other processes.
-	deafNap = 20 * time.Millisecond
+	// pollInterval is how long a server sleeps that nobody notifies.
+	pollInterval = 2500 * time.Millisecond
+	// deafPollInterval is how long if it does not hear notifications of other processes.
+	deafPollInterval = 20 * time.Millisecond
 	// lookEvery is how often a server that sleeps looks at least which queues are paused: it hears
 	// of it, but not if a tool of asynq did so.
 	lookEvery = 5 * time.Second
@@ -26,22 +26,22 @@ const (
 // asynq asks for wakes from one goroutine only.
 type sleeper struct {
 	redis.UniversalClient
-	bell   *nudges
-	prefix string   // of the queues, as asynq calls them
-	queues []string // as their jobs do
-	nap    time.Duration
-	ear    chan struct{}
-	quiet  <-chan struct{} // closed when the server is to take no more
-	slots  chan struct{}   // holds a value for each wake that is taken and not yet done with
-	empty  map[string]bool
-	looked *lull
-	asleep atomic.Pointer[lull] // nil while it is awake
+	notifier     *notifier
+	prefix       string   // of the queues, as asynq calls them
+	queues       []string // as their jobs do
+	pollInterval time.Duration
+	subscription chan struct{}
+	quiet        <-chan struct{} // closed when the server is to take no more
+	slots        chan struct{}   // holds a value for each wake that is taken and not yet done with
+	empty        map[string]bool
+	looked       *quiescence
+	suspended    atomic.Pointer[quiescence] // nil while it is awake
 }
 
-// lull is what a server knows that sleeps.
-type lull struct {
+// quiescence is what a server knows that sleeps.
+type quiescence struct {
 	open  map[string]bool // queues that it serves and that are not paused
-	turns int64           // of the bell
+	turns int64           // of the notification
 	at    time.Time
 }
 
@@ -98,32 +98,32 @@ func (s *sleeper) take(ctx context.Context, queue string, call func() *redis.Cmd
 
 // rest sleeps as long as it may when there are no wakes.
 func (s *sleeper) rest(ctx context.Context) {
-	if s.bell.hears.Load() == 0 {
-		s.sleep(deafNap)
+	if s.notifier.hears.Load() == 0 {
+		s.sleep(deafPollInterval)
 		return
 	}
-	s.asleep.Store(s.look(ctx))
-	s.sleep(s.nap)
-	s.asleep.Store(nil)
+	s.suspended.Store(s.look(ctx))
+	s.sleep(s.pollInterval)
+	s.suspended.Store(nil)
 }
 
 func (s *sleeper) sleep(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-s.ear:
+	case <-s.subscription:
 	case <-s.quiet:
 	case <-timer.C:
 	}
 }
 
 // look returns which queues are not paused: nil if that cannot be known.
-func (s *sleeper) look(ctx context.Context) *lull {
-	turns := s.bell.turns.Load() // first: what turns meanwhile is not known
+func (s *sleeper) look(ctx context.Context) *quiescence {
+	turns := s.notifier.turns.Load() // first: what turns meanwhile is not known
 	if s.looked != nil && s.looked.turns == turns && time.Since(s.looked.at) < lookEvery {
 		return s.looked
 	}
-	now := &lull{turns: turns, at: time.Now()}
+	now := &quiescence{turns: turns, at: time.Now()}
 	var err error
 	if now.open, err = openOf(ctx, s.UniversalClient, s.prefix, s.queues); err != nil {
 		s.looked = nil
@@ -133,11 +133,11 @@ func (s *sleeper) look(ctx context.Context) *lull {
 	return now
 }
 
-// open returns the queues of the server that are not paused, if it sleeps, so that nothing is in line
+// open returns the queues of the server that are not paused, if it sleeps, so that nothing is queued
 // in them.
 func (s *sleeper) open() map[string]bool {
-	l := s.asleep.Load()
-	if l == nil || l.turns != s.bell.turns.Load() || s.bell.hears.Load() == 0 {
+	l := s.suspended.Load()
+	if l == nil || l.turns != s.notifier.turns.Load() || s.notifier.hears.Load() == 0 {
 		return nil
 	}
 	return l.open

@@ -205,7 +205,7 @@ func (t *Tree) why(i *job.Info, level int) {
 	case statemachine.Completed:
 		t.completed(i, level)
 	default:
-		t.asleep(i, level)
+		t.suspended(i, level)
 	}
 }
 
@@ -384,8 +384,8 @@ func (t *Tree) completed(i *job.Info, level int) {
 	}
 }
 
-// asleep tells what a suspended job may wait for.
-func (t *Tree) asleep(i *job.Info, level int) {
+// suspended tells what a suspended job may wait for.
+func (t *Tree) suspended(i *job.Info, level int) {
 	who := "job " + t.Path(i)
 	switch {
 	case i.Blocked:
@@ -437,7 +437,7 @@ func (t *Tree) asleep(i *job.Info, level int) {
 	}
 }
 
-// blocked explains a job that rests because it has filled a port.
+// blocked explains a job that is suspended because it has filled a port.
 func (t *Tree) blocked(i *job.Info, level int) {
 	who := "job " + t.Path(i)
 	reached := t.reaches(i)

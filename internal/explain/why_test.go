@@ -55,7 +55,7 @@ func to(id job.ID, name string) job.PortRef { return job.PortRef{Job: id, Dir: p
 // hourly is a repetition that has not begun.
 func hourly(t *testing.T) *job.Repeats {
 	t.Helper()
-	r, err := (&job.Repetition{Schedule: "every:1h"}).Repeats(noon)
+	r, err := (&job.RepeatRule{Schedule: "every:1h"}).Repeats(noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestOneJob(t *testing.T) {
 		},
 		{job.Info{Status: statemachine.Waiting, SequentialKey: "k"}, "job line/step begins when its tree does, which waits until the tree that holds the sequential key k is over\n"},
 		{
-			job.Info{Status: statemachine.Running, Ran: noon.Add(-2 * time.Second), Deaths: 5},
+			job.Info{Status: statemachine.Running, Ran: noon.Add(-2 * time.Second), Crashes: 5},
 			"job line/step has been running for 2s; its last 5 runs ended without a word: their processes died, or were cut off; look at what they printed\n",
 		},
 		{

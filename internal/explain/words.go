@@ -165,10 +165,10 @@ func messages(n int64) string {
 
 // crashes says how many runs of a job crashed since its last commit, if more than one did.
 func crashes(i *job.Info) string {
-	if i.Deaths < 2 {
+	if i.Crashes < 2 {
 		return ""
 	}
-	return fmt.Sprintf("; its last %d runs ended without a word: their processes died, or were cut off; look at what they printed", i.Deaths)
+	return fmt.Sprintf("; its last %d runs ended without a word: their processes died, or were cut off; look at what they printed", i.Crashes)
 }
 
 // engineCount is "1 engine" or "n engines".

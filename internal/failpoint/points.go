@@ -25,8 +25,8 @@ const (
 	BeforeUser              Point = "beforeUser"              // the worker's code is about to run
 	MidUser                 Point = "midUser"                 // for workers of tests: in the middle of their code
 	AfterUserBeforeCommit   Point = "afterUserBeforeCommit"   // the run is over, nothing of it is stored
-	MidFusedRow             Point = "midFusedRow"             // a run on a guess is over, its row is not
-	MidRepetition           Point = "midRepetition"           // several runs of a job are over that go into one commit
+	MidChain                Point = "midChain"                // a speculative run is over, its chain is not
+	MidBatch                Point = "midBatch"                // several runs of a job are over that go into one commit
 	CommitSentReplyLost     Point = "commitSentReplyLost"     // the commit is stored, nobody knows
 	AfterCommitBeforeAck    Point = "afterCommitBeforeAck"    // asynq does not know yet that the wake is done
 	AfterAck                Point = "afterAck"                // now it does
@@ -38,16 +38,16 @@ const (
 	AfterAdoptAccepted      Point = "afterAdoptAccepted"      // the parent lists it, which is not confirmed yet
 	SweeperBeforeEnqueue    Point = "sweeperBeforeEnqueue"    // what was past due is put right, its wakes are not out
 	SweeperAfterEnqueue     Point = "sweeperAfterEnqueue"     // now they are
-	BeforeMailApplied       Point = "beforeMailApplied"       // orders were read from an outbox
-	AfterMailBeforeDone     Point = "afterMailBeforeDone"     // they were carried out, and are still in the outbox
+	BeforeRelayApplied      Point = "beforeRelayApplied"      // orders were read from an outbox
+	AfterRelayBeforeDone    Point = "afterRelayBeforeDone"    // they were carried out, and are still in the outbox
 	BeforeWorkKitMove       Point = "beforeWorkKitMove"       // what is due of a schedule of WorkKit was read, and not moved
 	AfterWorkKitMove        Point = "afterWorkKitMove"        // it is moved, its orders are in the outbox
 )
 
 // All lists the points: what is in no list is no point.
 var All = []Point{
-	BeforeDequeue, AfterDequeueBeforeBegin, AfterBegin, BeforeUser, MidUser, AfterUserBeforeCommit, MidFusedRow,
-	MidRepetition, CommitSentReplyLost, AfterCommitBeforeAck, AfterAck, MidSpawnChildren, MidTerminate, MidExpire, MidDelete, MidAdopt,
-	AfterAdoptAccepted, SweeperBeforeEnqueue, SweeperAfterEnqueue, BeforeMailApplied, AfterMailBeforeDone,
+	BeforeDequeue, AfterDequeueBeforeBegin, AfterBegin, BeforeUser, MidUser, AfterUserBeforeCommit, MidChain,
+	MidBatch, CommitSentReplyLost, AfterCommitBeforeAck, AfterAck, MidSpawnChildren, MidTerminate, MidExpire, MidDelete, MidAdopt,
+	AfterAdoptAccepted, SweeperBeforeEnqueue, SweeperAfterEnqueue, BeforeRelayApplied, AfterRelayBeforeDone,
 	BeforeWorkKitMove, AfterWorkKitMove,
 }

@@ -47,7 +47,7 @@ func Bars(w io.Writer, bars []Bar, s Style) error {
 // eighths are the parts of a block, from one eighth on.
 var eighths = []string{"▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
-// Meter returns a bar for value of all as part of so many columns. Anything above zero
+// Meter returns a bar for value of all as part of that many columns. Anything above zero
 // shows at least as a sliver.
 func Meter(value, all int64, columns int) string {
 	if value <= 0 || all <= 0 {

@@ -90,7 +90,7 @@ func Clean(s string) string {
 // Width is the number of columns that a text takes, colours not counted.
 func Width(s string) int { return lipgloss.Width(s) }
 
-// Pad fills a text, which may have colours, up to so many columns.
+// Pad fills a text, which may have colours, up to that many columns.
 func Pad(s string, columns int) string {
 	return s + strings.Repeat(" ", max(0, columns-lipgloss.Width(s)))
 }

@@ -48,10 +48,10 @@ func toASCII(text string) string {
 	return b.String()
 }
 
-// Fit cuts a text to so many columns.
+// Fit cuts a text to that many columns.
 func Fit(s string, columns int) string { return Style{}.Fit(s, columns) }
 
-// Fit cuts a text, which may have colours, to so many columns, and shows that it did.
+// Fit cuts a text, which may have colours, to that many columns, and shows that it did.
 func (s Style) Fit(text string, columns int) string {
 	text = s.Text(text)
 	if lipgloss.Width(text) <= columns {
@@ -64,7 +64,7 @@ func (s Style) Fit(text string, columns int) string {
 	return lipgloss.NewStyle().Inline(true).MaxWidth(columns-lipgloss.Width(dots)).Render(text) + dots
 }
 
-// Wrap breaks a text into lines, of which so many columns are taken already: between words
+// Wrap breaks a text into lines, of which that many columns are taken already: between words
 // where it can. The text has no colours, or is short. Without a width it stays one line.
 func (s Style) Wrap(text string, taken int) []string {
 	text = s.Text(text)
@@ -107,7 +107,7 @@ func (s Style) Line(head, text string) []string {
 	return lines
 }
 
-// prefix is how many bytes of a text fit so many columns, but at least one character.
+// prefix is how many bytes of a text fit that many columns, but at least one character.
 func prefix(text string, columns int) int {
 	part := text
 	if most := 16 * columns; len(text) > most { // the rest is not measured again and again

@@ -28,7 +28,7 @@ func Tree(w io.Writer, tree []*job.Info, s Style) error { return DrawTree(w, tre
 
 // DrawTree draws jobs below their parents, one a line: name, status, number of commits, and
 // for each port the messages that wait and that ever passed, and whether it is closed. Jobs
-// whose parent is not among them are roots. Why a job failed or is parked comes below it. What
+// whose parent is not among them are roots. Why a job failed or is throttled comes below it. What
 // is not shown is counted by status.
 func DrawTree(w io.Writer, tree []*job.Info, s Style, o TreeOptions) error {
 	d := treeDrawing{style: s, options: o, children: make(map[job.ID][]*job.Info)}

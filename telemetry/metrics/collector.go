@@ -59,7 +59,7 @@ func newCollector(store Source) *collector {
 			{desc("weir_due_overdue_entries", "Due entries that the sweeper should have looked at 10 seconds ago."), func(st *redisstore.Stats) float64 { return float64(st.Overdue) }},
 			{desc("weir_sweeper_lag_seconds", "How late the first due entry is; 0 if none is late."), func(st *redisstore.Stats) float64 { return st.Late.Seconds() }},
 			{desc("weir_outbox_commands", "Commands from shard to shard that are not carried out yet."), func(st *redisstore.Stats) float64 { return float64(st.Orders) }},
-			{desc("weir_background_tasks", "Pieces of work on subtrees that are left to do."), func(st *redisstore.Stats) float64 { return float64(st.Chores) }},
+			{desc("weir_background_tasks", "Pieces of work on subtrees that are left to do."), func(st *redisstore.Stats) float64 { return float64(st.BackgroundTasks) }},
 			{desc("weir_aliases", "Aliases of jobs."), func(st *redisstore.Stats) float64 { return float64(st.Aliases) }},
 			{desc("weir_retained_jobs", "Settled trees and children that are removed when their retention is over."), func(st *redisstore.Stats) float64 { return float64(st.Retained) }},
 			{desc("weir_retention_kept_trees", "Trees that are past their retention and kept, as nobody has read messages of their Out ports."), func(st *redisstore.Stats) float64 { return float64(st.Kept) }},

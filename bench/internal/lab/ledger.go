@@ -15,13 +15,13 @@ type Ledger struct {
 	left  int
 	twice int
 	late  int
-	row   int   // so many numbers make a row
+	row   int   // that many numbers make a row
 	last  []int // the highest number of each row so far
 	wrong error
 	news  chan struct{}
 }
 
-// NewLedger returns a ledger for the items below n, in rows of so many numbers.
+// NewLedger returns a ledger for the items below n, in rows of that many numbers.
 func NewLedger(n, row int) *Ledger {
 	last := make([]int, (n+row-1)/row)
 	for i := range last {

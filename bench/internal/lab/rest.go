@@ -80,7 +80,7 @@ func (l *Lab) commands(ctx context.Context) (int64, error) {
 }
 
 // Weigh calls more with each number of jobs of the lab's size, for it to see to it that there
-// are about so many, and tells how many bytes of Redis each takes. more returns how many
+// are about that many, and tells how many bytes of Redis each takes. more returns how many
 // there are. What is there before the first call is not counted.
 func (l *Lab) Weigh(ctx context.Context, name string, more func(ctx context.Context, n int) (int, error)) ([]Figure, error) {
 	empty, err := l.memory(ctx)

@@ -107,7 +107,7 @@ func asynqHops(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	return times.Figures("hops"), err
 }
 
-// asynqStream is the chain with all tasks in line before the clock starts. Asynq keeps no
+// asynqStream is the chain with all tasks queued before the clock starts. Asynq keeps no
 // order; how many messages of a row arrive behind later ones is a figure.
 func asynqStream(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	n := l.Size.Stream

@@ -48,7 +48,7 @@ type bare struct {
 	rdb   *redis.Client
 	row   int
 	n     int
-	slots chan struct{} // so many scripts at a time, as there are runs at a time in Weir
+	slots chan struct{} // that many scripts at a time, as there are runs at a time in Weir
 }
 
 func (b *bare) list(i int) string { return fmt.Sprintf("{bare}:%d:list:%d", b.row, i) }

@@ -94,7 +94,7 @@ func posts(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	})
 }
 
-// posts writes so many messages a request.
+// posts writes that many messages a request.
 func (w *web) posts(ctx context.Context, size int) ([]lab.Figure, error) {
 	each := w.lab.Size.Posts / posters / size
 	var times [posters]lab.Times

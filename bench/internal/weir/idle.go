@@ -41,7 +41,7 @@ func wake(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 				return err
 			}
 			pause := func(ctx context.Context) error {
-				if err := asleep(ctx, h); err != nil {
+				if err := suspended(ctx, h); err != nil {
 					return err
 				}
 				return lab.Doze(ctx)
@@ -58,8 +58,8 @@ func wake(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	})
 }
 
-// asleep waits until a job without input has ended its run.
-func asleep(ctx context.Context, h *job.Handle) error {
+// suspended waits until a job without input has ended its run.
+func suspended(ctx context.Context, h *job.Handle) error {
 	return lab.Until(ctx, func(ctx context.Context) error {
 		info, err := h.Info(ctx)
 		if err == nil && info.Status != statemachine.Completed {

@@ -202,7 +202,7 @@ func (r *rig) publishWidely(ctx context.Context) error {
 	return nil
 }
 
-// run gives a job a run that ends asleep and did what d says.
+// run gives a job a run that ends suspended and did what d says.
 func (r *rig) run(ctx context.Context, id job.ID, d job.Delta) (job.Result, error) {
 	b := job.Begin{Token: rand.Text(), Lease: time.Hour, Batch: 1000, Bytes: 2 << 20}
 	if _, err := r.store.Begin(ctx, id, b); err != nil {

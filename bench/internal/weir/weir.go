@@ -19,7 +19,7 @@ import (
 // System is what Weir is called in the results; variants have a word behind it.
 const System = "weir"
 
-// rig is Weir at work in a lab.
+// rig is Weir running in a lab.
 type rig struct {
 	lab    *lab.Lab
 	store  *redisstore.Store

@@ -1,4 +1,4 @@
-// Package crew is what runs in the processes that the rig kills: the workers, and the actors,
+// Package crew is what runs in the processes that the harness kills: the workers, and the actors,
 // which do what clients do.
 package crew
 
@@ -42,7 +42,7 @@ const (
 )
 
 // What a worker writes to its standard output, a line for each, with a job's ID behind it or,
-// behind Bye, JSON of a Farewell. Freeze asks the rig to stop the process until its run was given
+// behind Bye, JSON of a Farewell. Freeze asks the harness to stop the process until its run was given
 // up and the job has another one.
 const (
 	Begun  = "+"
@@ -99,7 +99,7 @@ func work(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", VersionEnv, err)
 	}
-	go func() { // the rig is gone when this ends
+	go func() { // the harness is gone when this ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1) //nolint:forbidigo // this is a program, which nobody waits for any more
 	}()
@@ -173,7 +173,7 @@ func freeze(run *worker.Run) {
 	}
 }
 
-// freezeOne of so many runs of a Source is frozen.
+// freezeOne of that many runs of a Source is frozen.
 const freezeOne = 3
 
 // Order is what an actor is to do, a line of JSON on its standard input.
@@ -219,7 +219,7 @@ func act(ctx context.Context) error {
 	for {
 		var o Order
 		if err := in.Decode(&o); err != nil {
-			return errors.Join(ctx.Err(), s.Close()) // the rig has no more to say
+			return errors.Join(ctx.Err(), s.Close()) // the harness has no more to say
 		}
 		id, err := o.obey(ctx, c)
 		a := Answer{Job: id, Gone: errors.Is(err, job.ErrNotFound)}
@@ -253,7 +253,7 @@ func (o Order) obey(ctx context.Context, c *job.Client) (job.ID, error) {
 	case Fail:
 		err = h.Fail(ctx, "by hand")
 	case Mend:
-		err = o.mend(ctx, h)
+		err = o.repair(ctx, h)
 	case Terminate:
 		err = h.TerminateAll(ctx)
 	case Delete:

@@ -31,8 +31,8 @@ func (w *Handed) Run(_ context.Context, run *worker.Run) error {
 	return errors.Join(w.Out.Write(w.N), run.State().Set(CountKey, done+1))
 }
 
-// mend retries a Handed with the args that it wants.
-func (o Order) mend(ctx context.Context, h *job.Handle) error {
+// repair retries a Handed with the args that it wants.
+func (o Order) repair(ctx context.Context, h *job.Handle) error {
 	return h.Retry(ctx, job.RetryArgs(map[string]any{"N": o.N, "Mended": true}), job.RetryPriority(o.N%1000))
 }
 

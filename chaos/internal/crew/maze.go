@@ -21,7 +21,7 @@ func (once) WorkerOptions() worker.Options {
 	return worker.Options{Tries: 1, Backoff: worker.ExponentialBackoff(20*time.Millisecond, time.Hour)}
 }
 
-// Loop sends each message round so many times before it passes it on.
+// Loop sends each message round that many times before it passes it on.
 type Loop struct {
 	tuned
 	Laps  int

@@ -12,7 +12,7 @@ import (
 	"github.com/weirworks/weir/workkit"
 )
 
-// The keys of a schedule of WorkKit to which the rig adds as programs do that know nothing of Weir.
+// The keys of a schedule of WorkKit to which the harness adds as programs do that know nothing of Weir.
 const (
 	Timetable     = "timetable"
 	TimetableJobs = Timetable + ":jobs"

@@ -15,7 +15,7 @@ import (
 
 // Workers returns one of each type that the crew runs.
 func Workers() []worker.Worker {
-	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &Keeper{}, &Post{}, &Ear{}, &Register{}, &Once{}, &Pass{}, &Drop{}, &Loop{}, &Moody{}, &Broken{}, &Fussy{}, &Unwrap{}, &TallyV2{}, &Scheduled{}, &Narrow{}, &Serial{}, &SerialEar{}, &Handed{}}
+	return []worker.Worker{&Relay{}, &Sink{}, &Source{}, &Ticker{}, &Parent{}, &Kid{}, &RetentionStore{}, &Post{}, &Ear{}, &Register{}, &Once{}, &Pass{}, &Drop{}, &Loop{}, &Moody{}, &Broken{}, &Fussy{}, &Unwrap{}, &TallyV2{}, &Scheduled{}, &Narrow{}, &Serial{}, &SerialEar{}, &Handed{}}
 }
 
 // mixed returns those that a worker runs which lacks one in three of the types, the first or another one; below zero, all.
@@ -116,7 +116,7 @@ type Relay struct {
 // Run implements worker.Worker.
 func (w *Relay) Run(_ context.Context, run *worker.Run) error { return pass(run, w.In, w.Out.Write) }
 
-// Sink keeps messages for the rig.
+// Sink keeps messages for the harness.
 type Sink struct {
 	tuned
 	In  port.In[Message]
@@ -151,14 +151,14 @@ type Ear struct {
 // Run implements worker.Worker.
 func (w *Ear) Run(_ context.Context, run *worker.Run) error { return pass(run, w.In, w.All.Write) }
 
-// Keeper passes messages on to the child that it has adopted, which lies in another shard.
-type Keeper struct {
+// RetentionStore passes messages on to the child that it has adopted, which lies in another shard.
+type RetentionStore struct {
 	acting
 	In port.In[Message]
 }
 
 // Run implements worker.Worker.
-func (w *Keeper) Run(_ context.Context, run *worker.Run) error {
+func (w *RetentionStore) Run(_ context.Context, run *worker.Run) error {
 	ward, err := run.Child(WardName)
 	if err != nil && !errors.Is(err, job.ErrNotFound) {
 		return err
@@ -174,7 +174,7 @@ func (w *Keeper) Run(_ context.Context, run *worker.Run) error {
 // sourceTime is how long a run of a Source takes at least.
 const sourceTime = 10 * time.Millisecond
 
-// Source writes the numbers up to N, some a run. It takes its time, so that it is still at work
+// Source writes the numbers up to N, some a run. It takes its time, so that it is still running
 // when a run of it comes back that was given up.
 type Source struct {
 	tuned
@@ -210,14 +210,14 @@ func (w *Source) Run(_ context.Context, run *worker.Run) error {
 	return nil
 }
 
-// Ticker writes the numbers up to N, one whenever its alarm rings.
+// Ticker writes the numbers up to N, one whenever its timer fires.
 type Ticker struct {
 	tuned
 	N   int
 	All port.Out[Message]
 }
 
-// tick is the time between two alarms.
+// tick is the time between two timers.
 const tick = 40 * time.Millisecond
 
 // Run implements worker.Worker.
@@ -253,11 +253,11 @@ type Parent struct {
 func (w *Parent) Run(_ context.Context, run *worker.Run) error {
 	defer running(run)()
 	var heard, sum int
-	born, err := run.State().Get(CountKey, &heard)
+	created, err := run.State().Get(CountKey, &heard)
 	if err != nil {
 		return err
 	}
-	if !born {
+	if !created {
 		return w.bear(run)
 	}
 	if _, err := run.State().Get(SumKey, &sum); err != nil || heard == w.Children {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// ownQueue is a queue that no worker serves: its jobs are the rig's to run.
+	// ownQueue is a queue that no worker serves: its jobs are the harness's to run.
 	ownQueue = "rig"
 	// lost lease and good lease of the two runs of an impostor.
 	lostLease = 200 * time.Millisecond

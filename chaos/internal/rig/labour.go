@@ -85,7 +85,7 @@ func (r *rig) start(ctx context.Context, alias string, p job.Planner, opts ...jo
 	return h
 }
 
-// callTime is how long a call of the rig may take.
+// callTime is how long a call of the harness may take.
 const callTime = 5 * time.Second
 
 // insist calls until there is no error, or the time to bring work to its end is over.
@@ -161,11 +161,11 @@ var (
 // flow is a tree through which messages flow.
 type flow struct {
 	lane
-	plan  sinkPlan
-	root  *job.Handle
-	born  span     // when it was created
-	sinks []job.ID // nil: the job named d
-	ends  bool     // it is completed when its input has ended
+	plan    sinkPlan
+	root    *job.Handle
+	created span     // when it was created
+	sinks   []job.ID // nil: the job named d
+	ends    bool     // it is completed when its input has ended
 }
 
 // flow starts a tree, sends messages through it for a while, and closes it.
@@ -175,7 +175,7 @@ func (r *rig) flow(ctx context.Context, kind string, p job.Planner, plan sinkPla
 	if h == nil {
 		return
 	}
-	f := &flow{lane: lane{name: kind + " " + string(h.ID())}, plan: plan, root: h, born: span{asked, time.Now()}, ends: true}
+	f := &flow{lane: lane{name: kind + " " + string(h.ID())}, plan: plan, root: h, created: span{asked, time.Now()}, ends: true}
 	r.add(f)
 	f.send(ctx, r, h, r.between(4*time.Second, 12*time.Second))
 	f.close(ctx, r)
@@ -220,37 +220,37 @@ func (r *rig) news(ctx context.Context, wg *sync.WaitGroup) error {
 
 // adoption makes a job of another tree the child of a job that passes messages on to it.
 func (r *rig) adoption(ctx context.Context) {
-	keeper := r.start(ctx, r.name("keeper"), job.Single(&crew.Keeper{}, ""))
+	leaseKeeper := r.start(ctx, r.name("keeper"), job.Single(&crew.RetentionStore{}, ""))
 	ward := r.start(ctx, r.name("ward"), job.Single(&crew.Sink{}, ""))
-	if keeper == nil || ward == nil {
+	if leaseKeeper == nil || ward == nil {
 		return
 	}
 	f := &flow{
-		lane: lane{name: "adopted " + string(ward.ID())}, plan: wardSinks, root: keeper, sinks: []job.ID{ward.ID()},
+		lane: lane{name: "adopted " + string(ward.ID())}, plan: wardSinks, root: leaseKeeper, sinks: []job.ID{ward.ID()},
 	}
 	r.add(f)
 	end, cancel := r.toEnd(ctx)
 	defer cancel()
-	ok := r.act(end, crew.Order{What: crew.Adopt, Job: keeper.ID(), Child: ward.ID()}, func(crew.Answer) bool {
+	ok := r.act(end, crew.Order{What: crew.Adopt, Job: leaseKeeper.ID(), Child: ward.ID()}, func(crew.Answer) bool {
 		i, err := ward.Info(end) // an adoption whose answer was lost may be done
-		return err == nil && i.Parent == keeper.ID() && !i.Joining
+		return err == nil && i.Parent == leaseKeeper.ID() && !i.Joining
 	})
 	if !ok {
 		r.bad(trouble, "job %s could not be adopted", ward.ID())
 		return
 	}
-	f.send(ctx, r, keeper, r.between(3*time.Second, 6*time.Second))
+	f.send(ctx, r, leaseKeeper, r.between(3*time.Second, 6*time.Second))
 }
 
 // deed is a tree that works by itself and must say certain numbers on a port in the end.
 type deed struct {
-	name   string
-	root   *job.Handle
-	born   span   // when it was created
-	from   string // the job that says them: its name, or "" for the root
-	port   string
-	wants  []int
-	single int // the root's run must have said just this number, if it is not 0
+	name    string
+	root    *job.Handle
+	created span   // when it was created
+	from    string // the job that says them: its name, or "" for the root
+	port    string
+	wants   []int
+	single  int // the root's run must have said just this number, if it is not 0
 }
 
 func (r *rig) deed(ctx context.Context, kind string, p job.Planner, d deed) {
@@ -259,7 +259,7 @@ func (r *rig) deed(ctx context.Context, kind string, p job.Planner, d deed) {
 	if h == nil {
 		return
 	}
-	d.name, d.root, d.born = kind+" "+string(h.ID()), h, span{asked, time.Now()}
+	d.name, d.root, d.created = kind+" "+string(h.ID()), h, span{asked, time.Now()}
 	r.add(&d)
 	// The next one comes when this is done, or will not be done soon. Sooner, and what is undone
 	// would be more and more.
@@ -307,7 +307,7 @@ func (r *rig) skew(ctx context.Context, version int) {
 	r.deed(ctx, "skew", g, deed{from: "d", port: "all", wants: wants})
 }
 
-// ticker lets alarms ring.
+// ticker lets timers fire.
 func (r *rig) ticker(ctx context.Context) {
 	const n = 100
 	r.deed(ctx, "ticker", job.Single(&crew.Ticker{N: n}, ""), deed{port: "all", wants: upTo(n)})

@@ -103,7 +103,7 @@ func (l *lane) check(r *rig, got []crew.Message, ways []string) {
 
 // check implements round.
 func (f *flow) check(ctx context.Context, r *rig) error {
-	tree, err := r.treeOf(ctx, f.root, f.born)
+	tree, err := r.treeOf(ctx, f.root, f.created)
 	if tree == nil {
 		return err
 	}
@@ -140,9 +140,9 @@ func (f *flow) check(ctx context.Context, r *rig) error {
 }
 
 // treeOf reads the tree of a job. It is nil if that it was created may have been lost in an outage.
-func (r *rig) treeOf(ctx context.Context, h *job.Handle, born span) ([]*job.Info, error) {
+func (r *rig) treeOf(ctx context.Context, h *job.Handle, created span) ([]*job.Info, error) {
 	tree, err := h.Tree(ctx)
-	if errors.Is(err, job.ErrNotFound) && r.undone(born) {
+	if errors.Is(err, job.ErrNotFound) && r.undone(created) {
 		r.count(lostByOutage, 1)
 		r.lostTrees[h.ID()] = true
 		return nil, nil
@@ -153,8 +153,8 @@ func (r *rig) treeOf(ctx context.Context, h *job.Handle, born span) ([]*job.Info
 // settled checks that a job has come to rest: completed if it was to end, with nothing unread.
 func (r *rig) settled(name string, i *job.Info, ends bool) {
 	r.count(jobsSeen, 1)
-	asleep := i.Status == statemachine.Completed || !ends && i.Status == statemachine.Suspended
-	if !asleep {
+	suspended := i.Status == statemachine.Completed || !ends && i.Status == statemachine.Suspended
+	if !suspended {
 		r.bad(stuck, "%s: job %s (%s) is %s: %s", name, i.ID, i.Name, i.Status, i.Reason)
 	}
 	for _, p := range i.Ports {
@@ -196,7 +196,7 @@ func number[T int | uint32](raw json.RawMessage) (v T) {
 
 // check implements round.
 func (d *deed) check(ctx context.Context, r *rig) error {
-	tree, err := r.treeOf(ctx, d.root, d.born)
+	tree, err := r.treeOf(ctx, d.root, d.created)
 	if tree == nil {
 		return err
 	}

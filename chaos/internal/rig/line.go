@@ -24,7 +24,7 @@ type line struct {
 }
 
 // hangs is how long a change of troubles may take. When one of the two ends of a connection dies in the wrong
-// moment toxiproxy waits for it for ever, and nobody gets through any more (its issue 558): then there is a new
+// moment toxiproxy waits for it indefinitely, and nobody gets through any more (its issue 558): then there is a new
 // proxy instead.
 const hangs = 3 * time.Second
 
@@ -91,7 +91,7 @@ func (l *line) calm(ctx context.Context) {
 	})
 }
 
-// close ends the line, unless it hangs: then it ends with the rig's process.
+// close ends the line, unless it hangs: then it ends with the harness's process.
 func (l *line) close() {
 	done := make(chan struct{})
 	go func() {

@@ -21,12 +21,12 @@ import (
 
 // process is a process of the crew.
 type process struct {
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	lines chan string   // of an actor: its answers
-	gone  chan struct{} // closed when it has ended and all it said was heard
-	file  string        // its standard error
-	born  time.Time
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	lines   chan string   // of an actor: its answers
+	gone    chan struct{} // closed when it has ended and all it said was heard
+	file    string        // its standard error
+	created time.Time
 
 	mu       sync.Mutex
 	frozen   func(job.ID)   // what is done when it asks to be stopped
@@ -50,7 +50,7 @@ func spawn(dir, role string, env []string, heard func(p *process, id job.ID), fr
 	defer log.Close()
 	p := &process{
 		cmd: exec.Command(self), gone: make(chan struct{}), file: log.Name(), running: map[job.ID]int{},
-		lines: make(chan string, 1), born: time.Now(),
+		lines: make(chan string, 1), created: time.Now(),
 	}
 	p.frozen = func(id job.ID) { frozen(p, id) }
 	p.cmd.Env = append(append(os.Environ(), crew.RoleEnv+"="+role, "GOTRACEBACK=all", "GOMAXPROCS=2"), env...)

@@ -20,7 +20,7 @@ const (
 )
 
 // prompt starts short trees one by one while the workers have nothing else to do and nothing breaks: most of them are done before
-// the sweeper would find them, or doorbells do not ring.
+// the sweeper would find them, or notifications are not sent.
 func (r *rig) prompt(ctx context.Context) error {
 	took := make([]time.Duration, promptTrees)
 	for i := range took {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Report is what a run of the rig found.
+// Report is what a run of the harness found.
 type Report struct {
 	Mode    string  `json:"mode"`
 	Seed    uint64  `json:"seed"`
@@ -35,7 +35,7 @@ type Report struct {
 	SerialTrees  int `json:"serial_trees"`             // with sequential keys
 	UniqueTrees  int `json:"unique_trees"`             // with unique keys, that were made
 	HandedJobs   int `json:"handed_jobs"`              // that were failed and retried by hand until they completed
-	FenceProbes  int `json:"fence_probes"`             // commits of runs that were given up, by the rig itself
+	FenceProbes  int `json:"fence_probes"`             // commits of runs that were given up, by the harness itself
 	LostByOutage int `json:"lost_by_outage,omitempty"` // messages of the last second before power was lost
 
 	// Each of these is to be zero.
@@ -57,8 +57,8 @@ type Report struct {
 	TwoActive       int `json:"key_two_active"`   // that were active at a time
 	LeftWaiting     int `json:"key_left_waiting"` // that wait though none is active
 	OverLimit       int `json:"over_limit"`       // runs of a type that went on at once beyond its limit
-	Late            int `json:"late"`             // doorbells do not ring
-	Trouble         int `json:"trouble"`          // the rig could not do what it wanted to
+	Late            int `json:"late"`             // notifications are not sent
+	Trouble         int `json:"trouble"`          // the harness could not do what it wanted to
 
 	Recovery    Times `json:"recovery_ms"`        // from the death of a worker until its job runs again
 	RedisResume Times `json:"redis_resume_ms"`    // from when Redis is back until a run begins
@@ -123,7 +123,7 @@ func (s *stopwatch) reset() Times {
 	return old.times()
 }
 
-// ledger counts while the rig runs. It is safe for concurrent use.
+// ledger counts while the harness runs. It is safe for concurrent use.
 type ledger struct {
 	mu      sync.Mutex
 	report  Report

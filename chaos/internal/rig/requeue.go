@@ -55,7 +55,7 @@ func (r *rig) requeuing(ctx context.Context) {
 	r.insist(end, "closing "+name, func(ctx context.Context) error { return root.Close(ctx, "in") })
 }
 
-// through tells whether so many messages have come to the last job.
+// through tells whether that many messages have come to the last job.
 func (q *requeued) through(ctx context.Context, n int64) bool {
 	d, err := q.root.Child(ctx, "d")
 	if err != nil {

@@ -43,7 +43,7 @@ var Modes = []Mode{Standard, PowerLoss, Failover, Reshard}
 // loses tells whether what was acknowledged may be lost in a mode.
 func (m Mode) loses() bool { return m == PowerLoss || m == Failover }
 
-// Config says what the rig does.
+// Config says what the harness does.
 type Config struct {
 	Mode     Mode
 	Duration time.Duration // of the faults
@@ -67,7 +67,7 @@ type rig struct {
 	ledger
 	dir    string
 	site   *site
-	store  *redisstore.Store // of the rig, which is a client like any other
+	store  *redisstore.Store // of the harness, which is a client like any other
 	client *job.Client
 	rdb    redis.UniversalClient // past the troublesome network
 	counts *failpoint.Counters

@@ -16,33 +16,33 @@ const serialTrees = 20
 
 // chronicle is what the trees of all sequential keys have told, in the order of their commits.
 type chronicle struct {
-	once  sync.Once
-	ear   *job.Handle
-	steps map[string][]crew.Step // by key; nil before they are read
+	once         sync.Once
+	subscription *job.Handle
+	steps        map[string][]crew.Step // by key; nil before they are read
 }
 
 // listens starts the job that keeps what such trees tell.
 func (c *chronicle) listens(ctx context.Context, r *rig) bool {
 	c.once.Do(func() {
-		ear := r.start(ctx, r.name("chronicle"), job.Single(&crew.SerialEar{}, ""))
+		subscription := r.start(ctx, r.name("chronicle"), job.Single(&crew.SerialEar{}, ""))
 		set := "weir:{" + namespace + "}:ch:" + crew.SerialChannel
-		if ear != nil && r.insist(ctx, "subscribing "+set, func(ctx context.Context) error {
+		if subscription != nil && r.insist(ctx, "subscribing "+set, func(ctx context.Context) error {
 			n, err := r.rdb.SCard(ctx, set).Result()
 			if err == nil && n == 0 {
 				err = fmt.Errorf("nobody has subscribed")
 			}
 			return err
 		}) {
-			c.ear = ear
+			c.subscription = subscription
 		}
 	})
-	return c.ear != nil
+	return c.subscription != nil
 }
 
 // of returns what the trees of a key have told.
 func (c *chronicle) of(ctx context.Context, key string) ([]crew.Step, error) {
 	if c.steps == nil {
-		all, err := drain[crew.Step](ctx, c.ear, "all")
+		all, err := drain[crew.Step](ctx, c.subscription, "all")
 		if err != nil {
 			return nil, err
 		}

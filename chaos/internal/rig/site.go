@@ -106,7 +106,7 @@ const (
 )
 
 func persistence(fsync string) []string {
-	rewrite := "0" // whose end is cut off by the rig, it has to know
+	rewrite := "0" // whose end is cut off by the harness, it has to know
 	if fsync == always {
 		rewrite = "20" // else each restart takes longer than the one before
 	}

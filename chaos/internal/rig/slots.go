@@ -57,19 +57,19 @@ type watch struct {
 	recovery, resume, release stopwatch
 
 	mu    sync.Mutex
-	died  map[job.ID]death
+	died  map[job.ID]crash
 	froze map[job.ID]*process // in the middle of a run of the job
 	ready time.Time           // since when the Redis is back, and no run was seen
 }
 
-// death is that of a worker during a run of a job.
-type death struct {
+// crash is that of a worker during a run of a job.
+type crash struct {
 	of *process
 	at time.Time
 }
 
 func (w *watch) init() {
-	w.died, w.froze = map[job.ID]death{}, map[job.ID]*process{}
+	w.died, w.froze = map[job.ID]crash{}, map[job.ID]*process{}
 }
 
 // freeze notes that a worker was stopped in the middle of a run.
@@ -85,7 +85,7 @@ func (w *watch) dead(p *process, at time.Time) {
 	defer w.mu.Unlock()
 	for _, id := range p.atWork() {
 		if _, known := w.died[id]; !known {
-			w.died[id] = death{p, at}
+			w.died[id] = crash{p, at}
 		}
 	}
 }
@@ -100,9 +100,9 @@ func (w *watch) began(p *process, id job.ID) {
 	}
 	if frozen := w.froze[id]; frozen != nil && frozen != p {
 		delete(w.froze, id)
-		frozen.resume() // and commits, while this run is at work
+		frozen.resume() // and commits, while this run is running
 	}
-	if !w.ready.IsZero() && p.born.Before(w.ready) {
+	if !w.ready.IsZero() && p.created.Before(w.ready) {
 		w.resume.add(time.Since(w.ready))
 		w.ready = time.Time{}
 	}
@@ -242,7 +242,7 @@ func (r *rig) orders(steady bool) string {
 // rare points are not hit often.
 var rare = map[failpoint.Point]bool{
 	failpoint.SweeperBeforeEnqueue: true, failpoint.SweeperAfterEnqueue: true, failpoint.MidTerminate: true,
-	failpoint.MidFusedRow: true, failpoint.MidRepetition: true, failpoint.BeforeMailApplied: true, failpoint.AfterMailBeforeDone: true,
+	failpoint.MidChain: true, failpoint.MidBatch: true, failpoint.BeforeRelayApplied: true, failpoint.AfterRelayBeforeDone: true,
 }
 
 // killer draws a point at which a worker kills itself, and when.
@@ -271,7 +271,7 @@ type asked struct {
 // actorPoints are where actors kill themselves.
 var actorPoints = []failpoint.Point{
 	failpoint.MidSpawnChildren, failpoint.MidTerminate, failpoint.MidDelete, failpoint.MidAdopt, failpoint.AfterAdoptAccepted,
-	failpoint.BeforeMailApplied, failpoint.AfterMailBeforeDone,
+	failpoint.BeforeRelayApplied, failpoint.AfterRelayBeforeDone,
 }
 
 // serve does what is ordered until ctx ends.

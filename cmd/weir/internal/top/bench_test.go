@@ -13,7 +13,7 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// bigTree has so many jobs: groups of a hundred, of which each second is at work.
+// bigTree has that many jobs: groups of a hundred, of which each second is running.
 func bigTree(n int) []*job.Info {
 	tree := []*job.Info{{ID: album, Type: "big", Graph: true, Status: statemachine.Suspended, Created: noon}}
 	statuses := []statemachine.Status{statemachine.Running, statemachine.Suspended, statemachine.Queued, statemachine.Failed}

@@ -31,13 +31,13 @@ type Config struct {
 
 // Limits of what is read.
 const (
-	listStep = 100                    // so many more trees are listed each time the end is reached
-	restOf   = 4                      // a read is followed by a pause of so many times what it took
+	listStep = 100                    // that many more trees are listed each time the end is reached
+	restOf   = 4                      // a read is followed by a pause of that many times what it took
 	maxRest  = 10 * time.Second       // between two reads of details, whatever they took
 	patience = 3 * time.Second        // a read that takes longer is late
-	beat     = time.Second            // the clock on the screen
+	tick     = time.Second            // the clock on the screen
 	statsGap = 2 * time.Second        // at least between two reads of counters, and of triggers
-	minBeat  = 100 * time.Millisecond // nobody sees more
+	minTick  = 100 * time.Millisecond // nobody sees more
 )
 
 // Model is the view. It is used by one goroutine: that of the tea.Program that runs it.
@@ -126,15 +126,15 @@ func New(cfg Config) *Model {
 	return m
 }
 
-// beatMsg makes the clock on the screen go on.
-type beatMsg struct{}
+// tickMsg makes the clock on the screen go on.
+type tickMsg struct{}
 
 // Init implements tea.Model.
 func (m *Model) Init() tea.Cmd { return tea.Batch(m.tick(), m.next()) }
 
 func (m *Model) tick() tea.Cmd {
-	d := max(min(m.cfg.Interval, beat), minBeat)
-	return m.cfg.Tick(d, func(time.Time) tea.Msg { return beatMsg{} })
+	d := max(min(m.cfg.Interval, tick), minTick)
+	return m.cfg.Tick(d, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
 // Update implements tea.Model.
@@ -144,7 +144,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
-	case beatMsg:
+	case tickMsg:
 		cmd = m.tick()
 	case reading:
 		m.take(msg)

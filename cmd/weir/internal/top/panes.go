@@ -68,7 +68,7 @@ func (m *Model) paneTitle(p *places) string {
 	return b.String()
 }
 
-// paneLines are what is shown of the selected job, exactly so many lines.
+// paneLines are what is shown of the selected job, exactly that many lines.
 func (m *Model) paneLines(width, height int) []string {
 	var out []string
 	switch p, isPort := m.prompt.(*portPrompt); {
@@ -301,7 +301,7 @@ func (m *Model) portLine(p job.PortInfo, name, width int) string {
 	return l.String()
 }
 
-// fill is the look of a port that holds so many of the messages that it may hold.
+// fill is the look of a port that holds that many of the messages that it may hold.
 func (m *Model) fill(n, limit int64) func(string) string {
 	switch {
 	case n*100 >= limit*85:

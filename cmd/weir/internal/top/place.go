@@ -94,7 +94,7 @@ func (p *place) selected() (row, bool) {
 	return p.rows[p.cursor], true
 }
 
-// move selects the row so many further down.
+// move selects the row that many further down.
 func (p *place) move(by int) {
 	p.cursor = max(min(p.cursor+by, len(p.rows)-1), 0)
 	if r, ok := p.selected(); ok {
@@ -134,7 +134,7 @@ func (p *place) toggle(r row, open bool) {
 	p.lay()
 }
 
-// show scrolls so that the selected row is on a screen of so many lines.
+// show scrolls so that the selected row is on a screen of that many lines.
 func (p *place) show(height int) {
 	height = max(height, 1)
 	p.top = min(p.top, p.cursor)

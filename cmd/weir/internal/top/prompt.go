@@ -15,7 +15,7 @@ import (
 type prompt interface {
 	key(m *Model, k tea.KeyPressMsg) tea.Cmd
 	paste(m *Model, text string)
-	// ask is what is asked, with so many columns to type the answer in, and a remark.
+	// ask is what is asked, with that many columns to type the answer in, and a remark.
 	// cursor is where the cursor is in text, or below zero.
 	ask(columns int) (label, text string, cursor int, remark string, t tone)
 }

@@ -167,7 +167,7 @@ func (m *Model) queuePane(q *redisstore.QueueInfo, typ *redisstore.ReadyType, wi
 	}
 	say(faint, "%s with %d slots in all their queues", many(q.Engines, "engine"), q.Slots)
 	if q.Scheduled+q.Retry+q.Archived > 0 {
-		say(faint, "doorbells: %d later, %d again, %d given up", q.Scheduled, q.Retry, q.Archived)
+		say(faint, "notifications: %d later, %d again, %d given up", q.Scheduled, q.Retry, q.Archived)
 	}
 	if len(q.Types) > 0 {
 		out = append(out, "", faint("TYPES"))

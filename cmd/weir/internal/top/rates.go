@@ -17,7 +17,7 @@ const (
 // blocks are the heights of a sparkline. The lowest is for nothing.
 var blocks = []rune("▁▂▃▄▅▆▇█")
 
-// spark draws numbers as a line of so many columns, the last at its right end.
+// spark draws numbers as a line of that many columns, the last at its right end.
 func spark(values []float64, columns int) string {
 	values = values[max(0, len(values)-columns):]
 	most := 0.0

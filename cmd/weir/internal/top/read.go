@@ -54,7 +54,7 @@ type request struct {
 // wants are the details of the selected job that are to be seen.
 type wants struct {
 	id     job.ID // empty: none
-	log    int    // so many entries of its log
+	log    int    // that many entries of its log
 	family bool   // its tree, which the list does not have
 	peek   job.PortRef
 }

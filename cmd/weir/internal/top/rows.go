@@ -12,7 +12,7 @@ type row struct {
 	stem     string // what leads down beside it
 	last     bool   // of its brothers and sisters
 	below    bool   // it has a parent in the tree
-	finished int    // so many finished jobs below node, if this row is about them
+	finished int    // that many finished jobs below node, if this row is about them
 	marker   marker
 	context  bool // it is there for what is below it, and does not match the filter
 }
@@ -34,8 +34,8 @@ type key struct {
 
 func (r row) key() key { return key{r.node.info.ID, r.finished > 0} }
 
-// Finished jobs are folded into one row when there are so many of them next to others
-// that are not, or so many in all.
+// Finished jobs are folded into one row when there are that many of them next to others
+// that are not, or that many in all.
 const (
 	foldFew  = 4
 	foldMany = 20

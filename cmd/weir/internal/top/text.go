@@ -29,7 +29,7 @@ func indent(raw json.RawMessage) (string, error) {
 	return b.String(), err
 }
 
-// wrap breaks a text without colours into lines of so many columns.
+// wrap breaks a text without colours into lines of that many columns.
 func wrap(s string, columns int) []string {
 	return strings.Split(lipgloss.Wrap(s, max(columns, 1), " "), "\n")
 }
@@ -69,7 +69,7 @@ func (l *line) add(text string, look ...func(string) string) *line {
 	return l
 }
 
-// cell appends a text that takes so many columns, or fewer if fewer are left.
+// cell appends a text that takes that many columns, or fewer if fewer are left.
 func (l *line) cell(text string, columns int, look ...func(string) string) *line {
 	columns = min(columns, l.columns)
 	text = term.Fit(text, columns)

@@ -119,7 +119,7 @@ func (m *Model) layTable() {
 	t.top = max(min(t.top, len(t.entries)-height), 0)
 }
 
-// move selects the entry so many further down.
+// move selects the entry that many further down.
 func (t *table) move(by int) {
 	t.cursor = max(min(t.cursor+by, len(t.entries)-1), 0)
 	if e, ok := t.selected(); ok {

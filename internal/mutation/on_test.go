@@ -1,6 +1,6 @@
-//go:build sabotage
+//go:build mutation
 
-package sabotage
+package mutation
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Each sabotage of scripts finds what it replaces.
+// Each mutation of scripts finds what it replaces.
 func TestEditsApply(t *testing.T) {
 	t.Parallel()
 	for name, list := range edits {

@@ -12,63 +12,63 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/failpoint"
-	"github.com/weirworks/weir/internal/sabotage"
+	"github.com/weirworks/weir/internal/mutation"
 	"github.com/weirworks/weir/job"
 )
 
 // A script acts in one shard. What it wants done in another it leaves as an order in its
-// shard's outbox; what would take too long it leaves as chores. The process that ran the
+// shard's outbox; what would take too long it leaves as background tasks. The process that ran the
 // script does the first of it at once and the rest in the background, or the sweeper does.
 // The other shard remembers the number of the last order it carried out for each outbox:
 // so orders are carried out in order and once, whoever delivers them, however often.
 
 const (
-	mailMember    = "!mail"
-	choresMember  = "!chores"
-	joiningMember = "!joining "
-	fullMember    = "!full "
-	connectMember = "!connect "
-	mailBatch     = 200
-	mailBytes     = 1 << 20
-	choresBatch   = 25
-	courierTime   = 10 * time.Second // then the sweeper goes on
-	mailTries     = 3                // when servers turn out to have new lives
+	relayMember           = "!mail"
+	backgroundTasksMember = "!chores"
+	joiningMember         = "!joining "
+	fullMember            = "!full "
+	connectMember         = "!connect "
+	relayBatch            = 200
+	relayBytes            = 1 << 20
+	backgroundTasksBatch  = 25
+	relayTime             = 10 * time.Second // then the sweeper goes on
+	relayTries            = 3                // when servers turn out to have new lives
 )
 
-// couriers do in the background what scripts leave to be done, one at a time of each kind and shard.
-type couriers struct {
+// relays do in the background what scripts leave to be done, one at a time of each kind and shard.
+type relays struct {
 	mu     sync.Mutex
 	busy   map[string]*errand // by due key and what is done there
 	wg     sync.WaitGroup
-	ctx    context.Context //nolint:containedctx // from Open to Close: what couriers do has no caller
+	ctx    context.Context //nolint:containedctx // from Open to Close: what relays do has no caller
 	cancel context.CancelFunc
 	inline bool // in the foreground instead: time stands still meanwhile
 }
 
-// errand is something that a courier is doing.
+// errand is something that a relay is doing.
 type errand struct {
 	done  chan struct{} // closed at its end
 	again bool          // it was asked for meanwhile: there may be more of it
 }
 
-func newCouriers(inline bool) *couriers {
-	c := &couriers{busy: map[string]*errand{}, inline: inline}
+func newRelays(inline bool) *relays {
+	c := &relays{busy: map[string]*errand{}, inline: inline}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
 // send empties the outbox beside a due key, unless somebody does already.
-func (c *couriers) send(s *Store, due string) {
-	c.do(due+" "+mailMember, func(ctx context.Context) {
+func (c *relays) send(s *Store, due string) {
+	c.do(due+" "+relayMember, func(ctx context.Context) {
 		for left, err := int64(1), error(nil); left > 0 && err == nil; {
-			left, err = s.mail(ctx, due)
+			left, err = s.relay(ctx, due)
 		}
 	})
 }
 
 // do has something done for a while; if it is being done already, once more at the end of that. What is left then, or
 // because of an error, is the sweeper's.
-func (c *couriers) do(what string, fn func(context.Context)) {
+func (c *relays) do(what string, fn func(context.Context)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.busy[what]; e != nil {
@@ -82,7 +82,7 @@ func (c *couriers) do(what string, fn func(context.Context)) {
 	c.busy[what] = e
 	c.wg.Go(func() {
 		defer close(e.done)
-		ctx, cancel := context.WithTimeout(c.ctx, courierTime)
+		ctx, cancel := context.WithTimeout(c.ctx, relayTime)
 		defer cancel()
 		for c.again(ctx, what) {
 			fn(ctx)
@@ -96,7 +96,7 @@ func (c *couriers) do(what string, fn func(context.Context)) {
 }
 
 // again tells whether an errand is to be done, once more; if not it ends.
-func (c *couriers) again(ctx context.Context, what string) bool {
+func (c *relays) again(ctx context.Context, what string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.busy[what]
@@ -109,7 +109,7 @@ func (c *couriers) again(ctx context.Context, what string) bool {
 }
 
 // wait returns when all that is being done now has ended.
-func (c *couriers) wait(ctx context.Context) {
+func (c *relays) wait(ctx context.Context) {
 	c.mu.Lock()
 	busy := slices.Collect(maps.Values(c.busy))
 	c.mu.Unlock()
@@ -122,8 +122,8 @@ func (c *couriers) wait(ctx context.Context) {
 	}
 }
 
-// stop ends all couriers and waits for them.
-func (c *couriers) stop() {
+// stop ends all relays and waits for them.
+func (c *relays) stop() {
 	c.mu.Lock()
 	c.cancel()
 	c.mu.Unlock()
@@ -138,19 +138,19 @@ func (s *Store) urgent(ctx context.Context, due string, members []string) error 
 	for _, m := range members {
 		var err error
 		switch {
-		case m == mailMember:
+		case m == relayMember:
 			var left int64
-			if left, err = s.mail(ctx, due); left > 0 && err == nil {
-				s.couriers.send(s, due)
+			if left, err = s.relay(ctx, due); left > 0 && err == nil {
+				s.relays.send(s, due)
 			}
-		case m == choresMember:
-			s.couriers.do(due+" "+choresMember, func(ctx context.Context) { _ = s.chores(ctx, due) })
+		case m == backgroundTasksMember:
+			s.relays.do(due+" "+backgroundTasksMember, func(ctx context.Context) { _ = s.backgroundTasks(ctx, due) })
 		case m == retainMember:
-			s.couriers.do(due+" "+retainMember, func(ctx context.Context) { _ = s.expire(ctx, due) })
+			s.relays.do(due+" "+retainMember, func(ctx context.Context) { _ = s.expire(ctx, due) })
 		case strings.HasPrefix(m, joiningMember):
-			err = s.mend(ctx, m)
+			err = s.repair(ctx, m)
 		case strings.HasPrefix(m, connectMember):
-			s.couriers.do(m, func(ctx context.Context) { _ = s.resume(ctx, m) })
+			s.relays.do(m, func(ctx context.Context) { _ = s.resume(ctx, m) })
 		case strings.HasPrefix(m, fullMember):
 			full = append(full, m)
 		}
@@ -164,9 +164,9 @@ func (s *Store) urgent(ctx context.Context, due string, members []string) error 
 	return first
 }
 
-// chores does a shard's chores until none are left.
-func (s *Store) chores(ctx context.Context, due string) error {
-	return s.pieces(ctx, due, choresMember, func() (any, error) { return s.run(ctx, scriptChores, due, choresBatch) })
+// backgroundTasks does a shard's background tasks until none are left.
+func (s *Store) backgroundTasks(ctx context.Context, due string) error {
+	return s.pieces(ctx, due, backgroundTasksMember, func() (any, error) { return s.run(ctx, scriptBackgroundTasks, due, backgroundTasksBatch) })
 }
 
 // pieces runs a script that does long work in pieces, of which the member of `due` reminds the sweeper, until nothing is left.
@@ -187,7 +187,7 @@ func (s *Store) pieces(ctx context.Context, due, member string, some func() (any
 		if err := s.urgent(ctx, due, more.members); err != nil {
 			return err
 		}
-		_ = s.broker.Ring(ctx, more.bells) // else the sweeper does
+		_ = s.broker.Ring(ctx, more.notifications) // else the sweeper does
 		if left == 0 {
 			return nil
 		}
@@ -239,19 +239,19 @@ func (s *Store) server(due string) string {
 // errOtherLife: the server has another life than when what is asked of it was read.
 var errOtherLife = errors.New("the server has started anew, or another took its place")
 
-// mail delivers the first orders of a shard's outbox and returns how many are left.
-func (s *Store) mail(ctx context.Context, due string) (left int64, err error) {
-	for range mailTries {
-		if left, err = s.mailOnce(ctx, due); !errors.Is(err, errOtherLife) {
+// relay delivers the first orders of a shard's outbox and returns how many are left.
+func (s *Store) relay(ctx context.Context, due string) (left int64, err error) {
+	for range relayTries {
+		if left, err = s.relayOnce(ctx, due); !errors.Is(err, errOtherLife) {
 			break
 		}
 	}
 	return left, err
 }
 
-func (s *Store) mailOnce(ctx context.Context, due string) (left int64, err error) {
+func (s *Store) relayOnce(ctx context.Context, due string) (left int64, err error) {
 	known := s.lives.all() // before anything is read
-	reply, err := s.run(ctx, scriptMailRead, due, mailBatch, mailBytes)
+	reply, err := s.run(ctx, scriptRelayRead, due, relayBatch, relayBytes)
 	if err != nil {
 		return 0, err
 	}
@@ -269,14 +269,14 @@ func (s *Store) mailOnce(ctx context.Context, due string) (left int64, err error
 	if d.err != nil {
 		return 0, d.err
 	}
-	if sabotage.On(sabotage.EarlyAck) && len(known) > 0 {
+	if mutation.On(mutation.EarlyAck) && len(known) > 0 {
 		for _, some := range orders {
-			if _, err = s.run(ctx, scriptMailDone, due, entries(done, some)...); err != nil {
+			if _, err = s.run(ctx, scriptRelayDone, due, entries(done, some)...); err != nil {
 				return 0, err
 			}
 		}
 	}
-	failpoint.Hit(failpoint.BeforeMailApplied)
+	failpoint.Hit(failpoint.BeforeRelayApplied)
 	var wrong error
 	for to, some := range orders { // one that takes none now keeps no other from it
 		n, err := s.carry(ctx, known[s.server(to)], due, to, some)
@@ -288,8 +288,8 @@ func (s *Store) mailOnce(ctx context.Context, due string) (left int64, err error
 	if errors.Is(wrong, errOtherLife) {
 		return 0, wrong
 	}
-	failpoint.Hit(failpoint.AfterMailBeforeDone)
-	if reply, err = s.run(ctx, scriptMailDone, due, done...); err != nil {
+	failpoint.Hit(failpoint.AfterRelayBeforeDone)
+	if reply, err = s.run(ctx, scriptRelayDone, due, done...); err != nil {
 		return 0, err
 	}
 	return d.int(reply), errors.Join(wrong, d.err)
@@ -321,7 +321,7 @@ func (s *Store) carry(ctx context.Context, life, from, to string, orders []order
 		for _, o := range orders[done:] {
 			args = append(args, o.number, o.text)
 		}
-		reply, err := s.run(ctx, scriptMail, to, args...)
+		reply, err := s.run(ctx, scriptRelay, to, args...)
 		if err != nil {
 			return done, err
 		}

@@ -26,16 +26,16 @@ const (
 	oldAfterwards = 4_000_000
 )
 
-// halves are two primaries of one namespace that do not know of each other, and who talks to each.
-type halves struct {
+// splitBrain are two primaries of one namespace that do not know of each other, and who talks to each.
+type splitBrain struct {
 	first, second    *redistest.Server // the primary, and its replica that takes over
 	oldSide, newSide *bench
 	oldLine, newLine *redistest.Proxy
 }
 
-func inHalves(t *testing.T) *halves {
+func inSplitBrain(t *testing.T) *splitBrain {
 	t.Helper()
-	h := &halves{first: redistest.Start(t)}
+	h := &splitBrain{first: redistest.Start(t)}
 	h.second = redistest.Start(t, append([]string{"--replicaof"}, strings.Split(h.first.Addr(), ":")...)...)
 	h.oldLine, h.newLine = redistest.StartProxy(t, h.first.Addr()), redistest.StartProxy(t, h.first.Addr())
 	h.newSide = newBench(t, h.newLine.URL())
@@ -48,7 +48,7 @@ func inHalves(t *testing.T) *halves {
 }
 
 // linked waits until a server is the replica of the other.
-func (h *halves) linked(s *redistest.Server) {
+func (h *splitBrain) linked(s *redistest.Server) {
 	b := h.newSide
 	b.Helper()
 	b.until("the replica follows", func() bool {
@@ -58,7 +58,7 @@ func (h *halves) linked(s *redistest.Server) {
 }
 
 // cut makes the replica a primary, when it has all that was written so far, and half of the clients talk to it.
-func (h *halves) cut() {
+func (h *splitBrain) cut() {
 	b := h.newSide
 	b.Helper()
 	c := h.first.Client(b.T).Conn()
@@ -73,7 +73,7 @@ func (h *halves) cut() {
 
 // heal makes the first primary a replica of the second, for a while with its clients, and then all
 // talk to the second.
-func (h *halves) heal() {
+func (h *splitBrain) heal() {
 	b := h.newSide
 	b.Helper()
 	words := []any{"REPLICAOF"}
@@ -176,7 +176,7 @@ func (b *bench) heard(what string, got []int, mouths ...*mouth) {
 // the cut is gone, and what it has under way is refused; all else goes on as if nothing had been.
 func TestTwoPrimaries(t *testing.T) {
 	t.Parallel()
-	h := inHalves(t)
+	h := inSplitBrain(t)
 	b := h.newSide
 	// It holds in its run on the first message in the old half, on the second one in the new half.
 	var holding, release [3]gate
@@ -197,11 +197,11 @@ func TestTwoPrimaries(t *testing.T) {
 		c.Lease = time.Minute // it does not look meanwhile whether it still has it
 		c.Logger = slog.New(slog.NewTextHandler(cutOff, nil))
 	})
-	ears := []*job.Handle{b.listener(), b.start(row(&Hop{})), b.start(row(&Hop{}))}
-	rows := []job.ID{ears[1].ID(), ears[2].ID()}
+	subscriptions := []*job.Handle{b.listener(), b.start(row(&Hop{})), b.start(row(&Hop{}))}
+	rows := []job.ID{subscriptions[1].ID(), subscriptions[2].ID()}
 	before := b.says(beforeTheCut, rows...)
 	story := b.tell(20 * time.Millisecond)
-	b.until("some runs are committed", func() bool { return story.begun(5) && len(outs[int](b, ears[0], "out")) > 20 })
+	b.until("some runs are committed", func() bool { return story.begun(5) && len(outs[int](b, subscriptions[0], "out")) > 20 })
 	before.quiet()
 
 	h.cut()
@@ -213,8 +213,8 @@ func TestTwoPrimaries(t *testing.T) {
 		b.check(holding[n].pass(b.ctx))
 	}
 	for side, base := range map[*bench]int{h.oldSide: inOldHalf, b: inNewHalf} {
-		for _, ear := range ears {
-			there, err := side.client.Find(b.ctx, string(ear.ID()))
+		for _, subscription := range subscriptions {
+			there, err := side.client.Find(b.ctx, string(subscription.ID()))
 			b.check(err)
 			b.until(fmt.Sprint("messages of ", base, " go through in their half"), func() bool {
 				return slices.ContainsFunc(outs[int](side, there, "out"), func(n int) bool { return n > base+50 && n < base+inNewHalf })
@@ -238,16 +238,16 @@ func TestTwoPrimaries(t *testing.T) {
 		b.check(hd.Close(b.ctx, "in"))
 	}
 	story.check()
-	for i, ear := range ears {
+	for i, subscription := range subscriptions {
 		b.until("all that was acknowledged has come", func() bool {
-			got := outs[int](b, ear, "out")
+			got := outs[int](b, subscription, "out")
 			return !slices.ContainsFunc(mouths, func(m *mouth) bool {
 				return len(m.said) > 0 && !slices.Contains(got, m.said[len(m.said)-1])
 			})
 		})
-		got := outs[int](b, ear, "out")
+		got := outs[int](b, subscription, "out")
 		b.heard(fmt.Sprint("ear ", i), got, mouths...)
-		b.counted(ear, got)
+		b.counted(subscription, got)
 	}
 	b.Logf("%d before, %d in the new half, %d in the old one, %d and %d afterwards", len(before.said), len(kept.said),
 		len(lost.said), len(mouths[2].said), len(mouths[3].said))

@@ -16,11 +16,11 @@ func TestWritesBeginRuns(t *testing.T) {
 		b.reach(h, 1, statemachine.Completed)
 		for i := range 3 {
 			b.until("the engine sleeps", func() bool {
-				seat := b.store.Broker().Seat()
-				if seat != nil {
-					seat.Leave()
+				freeSlot := b.store.Broker().FreeSlot()
+				if freeSlot != nil {
+					freeSlot.Leave()
 				}
-				return seat != nil
+				return freeSlot != nil
 			})
 			b.check(h.Write(b.ctx, "in", i))
 			info, err := h.Info(b.ctx)

@@ -23,30 +23,30 @@ func TestMain(m *testing.M) {
 	os.Exit(redistest.Main(m))
 }
 
-// never is a nap that only a nudge ends before the test does.
+// never is a poll interval that only a notification ends before the test does.
 const never = time.Hour
 
-// bellOfT is the bell of a shard, rung for jobs of type T.
-func bellOfT(shard int, queue string) Bell {
-	return Bell{Queue: queue, Shard: shard, Gen: 1, Types: []string{"T"}}
+// notificationOfT is the notification of a shard, sent for jobs of type T.
+func notificationOfT(shard int, queue string) Notification {
+	return Notification{Queue: queue, Shard: shard, Gen: 1, Types: []string{"T"}}
 }
 
 func shardName(shard int) string { return fmt.Sprintf("shard%03d", shard) }
 
-// taken collects the shards whose bells servers heard.
+// taken collects the shards whose notifications servers heard.
 type taken struct {
 	mu  sync.Mutex
 	ids []string
 }
 
-func (k *taken) handle(_ context.Context, bell Bell) error {
+func (k *taken) handle(_ context.Context, notification Notification) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.ids = append(k.ids, shardName(bell.Shard))
+	k.ids = append(k.ids, shardName(notification.Shard))
 	return nil
 }
 
-// wait waits until so many were handed, and returns them sorted.
+// wait waits until that many were handed, and returns them sorted.
 func (k *taken) wait(t *testing.T, n int) []string {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -100,24 +100,24 @@ func serve(t *testing.T, b *Broker, cfg ServeConfig) *Server {
 			s.Stop()
 		}
 	})
-	for end := time.Now().Add(30 * time.Second); b.bell.hears.Load() == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(30 * time.Second); b.notifier.hears.Load() == 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	return s
 }
 
-// ring has asynq ring one bell, and returns its shard's name.
+// ring has asynq send one notification, and returns its shard's name.
 func ring(t *testing.T, b *Broker, n int, queue string) string {
 	t.Helper()
-	if _, err := b.Enqueue(t.Context(), []Bell{bellOfT(n, queue)}); err != nil {
+	if _, err := b.Enqueue(t.Context(), []Notification{notificationOfT(n, queue)}); err != nil {
 		t.Fatal(err)
 	}
 	return shardName(n)
 }
 
-// Servers that would sleep for ever wake up when this process, or another one, puts a wake
-// in line of any of their queues; each wake is handed to one of them.
-func TestNudge(t *testing.T) {
+// Servers that would sleep indefinitely wake up when this process, or another one, queues a wake
+// of any of their queues; each wake is handed to one of them.
+func TestNotification(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
@@ -127,7 +127,7 @@ func TestNudge(t *testing.T) {
 		queues := map[string]int{"a": 1, "b": 9, "c": 3}
 		first, second, outside := open(), open(), open()
 		for _, b := range []*Broker{first, second} {
-			s := serve(t, b, ServeConfig{Queues: queues, Handle: k.handle, nap: never})
+			s := serve(t, b, ServeConfig{Queues: queues, Handle: k.handle, pollInterval: never})
 			defer s.Stop()
 		}
 		var want []string
@@ -146,14 +146,14 @@ func TestNudge(t *testing.T) {
 
 // Many wakes go in one round trip, or some; those that asynq has are told apart from those that
 // it has not, also by a server that has forgotten its scripts.
-func TestManyBells(t *testing.T) {
+func TestManyNotifications(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		b := opened(t, url, redistest.Namespace(t))
-		all := make([]Bell, 2*together+together/2)
+		all := make([]Notification, 2*together+together/2)
 		for n := range all {
-			all[n] = bellOfT(n, string("ab"[n%2]))
+			all[n] = notificationOfT(n, string("ab"[n%2]))
 		}
 		held, err := b.Enqueue(t.Context(), all[:together/2])
 		if err != nil || len(held) > 0 {
@@ -183,20 +183,20 @@ func TestEnqueueWithoutRedis(t *testing.T) {
 	b := opened(t, server.URL(), redistest.Namespace(t))
 	ring(t, b, 0, "a")
 	server.Kill()
-	all := []Bell{bellOfT(1, "a"), bellOfT(2, "a")}
+	all := []Notification{notificationOfT(1, "a"), notificationOfT(2, "a")}
 	if held, err := b.Enqueue(t.Context(), all); err == nil || len(held) > 0 {
 		t.Errorf("held %v, error %v", held, err)
 	}
 }
 
-// A nudge that is lost costs a nap, no more.
-func TestLostNudge(t *testing.T) {
+// A notification that is lost costs a poll interval, no more.
+func TestLostNotification(t *testing.T) {
 	t.Parallel()
 	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
 	b, mute := New(client(t, url), ns), New(client(t, url), ns)
-	mute.bell.channel = "nobody listens"
+	mute.notifier.channel = "nobody listens"
 	var k taken
-	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Handle: k.handle, nap: 50 * time.Millisecond})
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Handle: k.handle, pollInterval: 50 * time.Millisecond})
 	defer s.Stop()
 	for n := range 5 {
 		ring(t, mute, n, "a")
@@ -214,7 +214,7 @@ func TestDeafServer(t *testing.T) {
 	b, other := New(client(t, strings.Replace(url, "redis://", "redis://"+ns+":secret@", 1)), ns), New(client(t, url), ns)
 	var k taken
 	cfg := ServeConfig{
-		Queues: map[string]int{"a": 1}, Handle: k.handle, nap: never,
+		Queues: map[string]int{"a": 1}, Handle: k.handle, pollInterval: never,
 		Concurrency: 1, Drain: time.Second, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
 	}
 	s, err := b.Serve(cfg)
@@ -234,7 +234,7 @@ func TestPausedQueue(t *testing.T) {
 	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
 	b := New(client(t, url), ns)
 	var k taken
-	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle, nap: 50 * time.Millisecond})
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1, "b": 1}, Handle: k.handle, pollInterval: 50 * time.Millisecond})
 	defer s.Stop()
 	ring(t, b, 0, "a")
 	k.wait(t, 1)
@@ -253,13 +253,13 @@ func TestPausedQueue(t *testing.T) {
 }
 
 // A server that sleeps stops at once, and nothing of it stays.
-func TestStopAsleep(t *testing.T) {
+func TestStopIdleServer(t *testing.T) {
 	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
 	b := New(client(t, url), ns)
-	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Handle: (&taken{}).handle, nap: never})
-	s.Quiet()
+	s := serve(t, b, ServeConfig{Queues: map[string]int{"a": 1}, Handle: (&taken{}).handle, pollInterval: never})
+	s.StopTaking()
 	s.Stop()
-	if len(b.bell.ears) != 0 || b.bell.hears.Load() != 0 {
+	if len(b.notifier.subscriptions) != 0 || b.notifier.hears.Load() != 0 {
 		t.Error("the server still listens")
 	}
 	b.AskedDue()

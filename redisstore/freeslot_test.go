@@ -17,20 +17,20 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// seats has an engine of this process sleep that runs jobs of some types. It returns the runs that begin in
+// freeSlots has an engine of this process sleep that runs jobs of some types. It returns the runs that begin in
 // the process's own calls, and the wakes of other jobs.
-func (e *env) seats(types ...string) (begun <-chan *job.Snapshot, wakes <-chan job.ID) {
+func (e *env) freeSlots(types ...string) (begun <-chan *job.Snapshot, wakes <-chan job.ID) {
 	e.Helper()
 	snaps, ids := make(chan *job.Snapshot, 100), make(chan job.ID, 100)
 	b := e.store.(*redisstore.Store).Broker()
 	s, err := b.Serve(delivery.ServeConfig{
 		Concurrency: 1, Queues: map[string]int{job.DefaultQueue: 1}, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
-		Handle: func(ctx context.Context, bell delivery.Bell) error {
-			set := fmt.Sprintf("weir:{%s:%d}:ready:%s", e.ns, bell.Shard, bell.Queue)
-			if len(bell.Types) == 0 { // it comes through asynq
-				bell.Types = e.rdb.ZRange(ctx, set, 0, -1).Val()
+		Handle: func(ctx context.Context, notification delivery.Notification) error {
+			set := fmt.Sprintf("weir:{%s:%d}:ready:%s", e.ns, notification.Shard, notification.Queue)
+			if len(notification.Types) == 0 { // it comes through asynq
+				notification.Types = e.rdb.ZRange(ctx, set, 0, -1).Val()
 			}
-			for _, typ := range bell.Types {
+			for _, typ := range notification.Types {
 				for _, id := range e.rdb.ZRange(ctx, set+"#"+typ, 0, -1).Val() {
 					ids <- job.ID(id)
 				}
@@ -42,17 +42,17 @@ func (e *env) seats(types ...string) (begun <-chan *job.Snapshot, wakes <-chan j
 	})
 	e.ok(err)
 	e.Cleanup(s.Stop)
-	e.asleep()
+	e.suspended()
 	return snaps, ids
 }
 
-// asleep waits until the process has an idle engine.
-func (e *env) asleep() {
+// suspended waits until the process has an idle engine.
+func (e *env) suspended() {
 	e.Helper()
 	b := e.store.(*redisstore.Store).Broker()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if seat := b.Seat(); seat != nil {
-			seat.Leave()
+		if freeSlot := b.FreeSlot(); freeSlot != nil {
+			freeSlot.Leave()
 			return
 		}
 		if time.Now().After(end) {
@@ -69,11 +69,11 @@ func TestWriteBegins(t *testing.T) {
 		source, idle, locked := root.Nth(1), root.Nth(2), root.Nth(4)
 		elsewhere := e.create(job.Node{Type: "C", Queue: "elsewhere", Ports: ports(in("in"))})
 		e.end(elsewhere, statemachine.Suspend)
-		begun, wakes := e.seats("C")
+		begun, wakes := e.freeSlots("C")
 		for range 3 { // the sources, as they were created
 			e.end(<-wakes, statemachine.Suspend)
 		}
-		e.asleep()
+		e.suspended()
 		for len(wakes) > 0 { // those that it was told of once more
 			<-wakes
 		}
@@ -84,7 +84,7 @@ func TestWriteBegins(t *testing.T) {
 		e.equal("messages", texts(snap.In.Of("in").Items), []string{"1", "2"})
 		e.is(statemachine.Running, idle)
 
-		e.asleep()
+		e.suspended()
 		e.write(idle, "in", "3") // it runs again when the run is over
 		d := delta(snap, statemachine.Suspend)
 		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 2}}
@@ -93,21 +93,21 @@ func TestWriteBegins(t *testing.T) {
 		e.is(statemachine.Queued, idle)
 		e.begin(idle)
 
-		e.asleep()
-		e.ok(e.store.Write(e.Context(), root.Nth(6), job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Quiet: true}))
+		e.suspended()
+		e.ok(e.store.Write(e.Context(), root.Nth(6), job.Write{Dir: port.Input, Port: "in", Items: raws("1"), NoWake: true}))
 		e.is(statemachine.Suspended, root.Nth(6))
 
 		e.ok(e.rdb.Set(e.Context(), e.key(locked)+":lock", "x", time.Hour).Err())
 		for _, id := range []job.ID{source, locked} { // of another type, and locked
-			e.asleep()
+			e.suspended()
 			e.write(id, "in", "1")
 			e.equal("wake", <-wakes, id)
 			e.is(statemachine.Queued, id)
-			if id == source { // else it is in line when the next is told of
+			if id == source { // else it is queued when the next is told of
 				e.begin(id)
 			}
 		}
-		e.asleep()
+		e.suspended()
 		e.write(elsewhere, "in", "1")
 		e.is(statemachine.Queued, elsewhere)
 		e.equal("begun besides", len(begun), 0)
@@ -120,7 +120,7 @@ func TestWriteBegins_throughGraph(t *testing.T) {
 		id := e.create(
 			job.Node{Type: "g", Graph: true, Ports: ports(job.Port{Spec: port.Spec{Name: "in", Dir: port.Input}, Edges: []job.Edge{to(1)}})},
 			job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1))})
-		begun, _ := e.seats("C")
+		begun, _ := e.freeSlots("C")
 		e.write(id, "in", "1")
 		snap := <-begun
 		e.equal("job", snap.Info.ID, id.Nth(1))
@@ -132,12 +132,12 @@ func TestWriteBegins_throughGraph(t *testing.T) {
 func TestWriteBegins_damaged(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.pairs(1).Nth(2)
-		begun, _ := e.seats("C")
+		begun, _ := e.freeSlots("C")
 		e.ok(e.rdb.Set(e.Context(), e.key(id)+":s", "no hash", 0).Err())
 		e.write(id, "in", "1")
 		e.holds(id, port.Input, "in", "1")
 		e.equal("begun", len(begun), 0)
-		e.asleep() // the seat is free again
+		e.suspended() // the free slot is free again
 	})
 }
 
@@ -152,17 +152,17 @@ func TestWriteBegins_stopping(t *testing.T) {
 			var stopping atomic.Bool
 			s, err := b.Serve(delivery.ServeConfig{
 				Concurrency: 1, Queues: map[string]int{job.DefaultQueue: 1}, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
-				Handle: func(context.Context, delivery.Bell) error { return nil },
+				Handle: func(context.Context, delivery.Notification) error { return nil },
 				Next: func() (job.Begin, []string) {
 					if stopping.Load() {
-						go s.Quiet()
+						go s.StopTaking()
 					}
 					return beginning(), []string{"C"}
 				},
 				Begun: func(snap *job.Snapshot, _ time.Time) { begun <- snap },
 			})
 			e.ok(err)
-			e.asleep()
+			e.suspended()
 			stopping.Store(true)
 			e.write(id, "in", "1")
 			s.Stop()

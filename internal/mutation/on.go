@@ -1,6 +1,6 @@
-//go:build sabotage
+//go:build mutation
 
-package sabotage
+package mutation
 
 import (
 	"fmt"
@@ -16,11 +16,11 @@ import (
 const Enabled = true
 
 // chosen is what the environment says is broken.
-var chosen = mustKnow(Name(os.Getenv("WEIR_SABOTAGE")))
+var chosen = mustKnow(Name(os.Getenv("WEIR_MUTATION")))
 
 func mustKnow(n Name) Name {
 	if n != "" && !slices.Contains(All, n) {
-		panic(fmt.Sprintf("WEIR_SABOTAGE: there is no %q; use one of %v", n, All)) //nolint:forbidigo // only in builds for tests
+		panic(fmt.Sprintf("WEIR_MUTATION: there is no %q; use one of %v", n, All)) //nolint:forbidigo // only in builds for tests
 	}
 	return n
 }
@@ -60,15 +60,15 @@ var edits = map[Name][]edit{
 				"      call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)\n      call('HINCRBY', key(t.id), 'h.' .. field, t.n)\n    end\n",
 		},
 	},
-	LostBell:  {{"ready", "  if not first or FULL then line.ring(j.queue, type) end\n", ""}},
-	PopNoDue:  {{"run", "  j.wakers = nil\n  local row", "  call('ZREM', P .. 'due', j.id)\n  j.wakers = nil\n  local row"}},
-	NoRecheck: {{"tx", "if j.again and (event == 'complete' or event == 'suspend' or event == 'reschedule') then event = 'requeue' end", ""}},
-	NoGuard:   {{"base", "  watching() -- first of all\n", ""}},
-	Resurrect: {{"kin", "    if j.status == S.running then\n      local why", "    if j.status == S.terminated then return place(j, S.queued) end\n    if j.status == S.running then\n      local why"}},
+	LostNotification: {{"ready", "  if not first or FULL then line.ring(j.queue, type) end\n", ""}},
+	PopNoDue:         {{"run", "  j.wakers = nil\n  local row", "  call('ZREM', P .. 'due', j.id)\n  j.wakers = nil\n  local row"}},
+	NoRecheck:        {{"tx", "if j.again and (event == 'complete' or event == 'suspend' or event == 'reschedule') then event = 'requeue' end", ""}},
+	NoGuard:          {{"base", "  watching() -- first of all\n", ""}},
+	Resurrect:        {{"kin", "    if j.status == S.running then\n      local why", "    if j.status == S.terminated then return place(j, S.queued) end\n    if j.status == S.running then\n      local why"}},
 }
 
 // Script returns the text of a file of scripts, broken if it is to be. It panics if what is
-// to be replaced is not there: a sabotage that changes nothing would be taken for one that
+// to be replaced is not there: a mutation that changes nothing would be taken for one that
 // goes unnoticed.
 func Script(file, text string) string {
 	return edited(chosen, file, text)
@@ -80,7 +80,7 @@ func edited(n Name, file, text string) string {
 			continue
 		}
 		if found := strings.Count(text, e.old); found != 1 {
-			panic(fmt.Sprintf("sabotage %s: what it replaces is %d times in %s.lua, instead of once: %s", n, found, file, e.old)) //nolint:forbidigo // as the comment says
+			panic(fmt.Sprintf("mutation %s: what it replaces is %d times in %s.lua, instead of once: %s", n, found, file, e.old)) //nolint:forbidigo // as the comment says
 		}
 		text = strings.Replace(text, e.old, e.new, 1)
 	}

@@ -25,7 +25,7 @@ func (e *env) die(id job.ID) {
 
 // Runs that end without a word are counted until one commits; from the third on the job is left
 // alone for longer and longer.
-func TestDeathsAreCounted(t *testing.T) {
+func TestCrashesAreCounted(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.single()
 		now := func() time.Time {
@@ -44,15 +44,15 @@ func TestDeathsAreCounted(t *testing.T) {
 				e.Errorf("after death %d it is looked at %s later, want %s", n+1, next.Sub(before), rest*time.Second)
 			}
 			info := e.info(id)
-			e.equal("deaths, status", []any{info.Deaths, info.Status}, []any{n + 1, statemachine.Queued})
+			e.equal("deaths, status", []any{info.Crashes, info.Status}, []any{n + 1, statemachine.Queued})
 			if said := strings.Contains(info.Reason, "ended without a word"); said != (n >= 2) {
 				e.Errorf("after death %d the reason is %q", n+1, info.Reason)
 			}
 		}
 		e.end(id, statemachine.Suspend)
-		e.equal("deaths after a commit, reason", []any{e.info(id).Deaths, e.info(id).Reason}, []any{0, ""})
+		e.equal("deaths after a commit, reason", []any{e.info(id).Crashes, e.info(id).Reason}, []any{0, ""})
 		e.write(id, "in", "1")
 		e.die(id)
-		e.equal("deaths", e.info(id).Deaths, 1)
+		e.equal("deaths", e.info(id).Crashes, 1)
 	})
 }

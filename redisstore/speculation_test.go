@@ -17,7 +17,7 @@ import (
 )
 
 // row is a transaction of a run that writes a message to the port of a job that sleeps, and of
-// that job's run on it, on a guess.
+// that job's run on it, speculatively.
 func (e *env) row(source, consumer job.ID) job.Tx {
 	e.Helper()
 	first := delta(e.begin(source), statemachine.Requeue)
@@ -30,7 +30,7 @@ func (e *env) row(source, consumer job.ID) job.Tx {
 	}
 	second := job.Delta{
 		Job: consumer, Token: "guess" + first.Token, Outcome: statemachine.Suspend,
-		Guess: &job.Guess{
+		Speculation: &job.Speculation{
 			Version: i.Version, Touched: touched, Last: e.rdb.HGet(e.Context(), e.key(consumer), "last").Val(), Port: "in", Seen: 1, Limit: 1000,
 		},
 		Takes: []job.Take{{Dir: port.Input, Port: "in", Head: p.Total, N: 1}},
@@ -39,7 +39,7 @@ func (e *env) row(source, consumer job.ID) job.Tx {
 	return job.Tx{Deltas: []job.Delta{first, second}}
 }
 
-func TestGuess(t *testing.T) {
+func TestSpeculation(t *testing.T) {
 	each(t, func(e *env) {
 		s, c := e.line()
 		for n := range int64(3) {
@@ -83,12 +83,12 @@ func TestGuess(t *testing.T) {
 }
 
 // A job that did not finish what it was given is queued, as after any run.
-func TestGuessThatGoesOn(t *testing.T) {
+func TestSpeculationThatGoesOn(t *testing.T) {
 	each(t, func(e *env) {
 		s, c := e.line()
 		tx := e.row(s, c)
 		tx.Deltas[0].Outcome, tx.Deltas[0].Writes[0].Items = statemachine.Suspend, raws("1", "2")
-		tx.Deltas[1].Outcome, tx.Deltas[1].Guess.Seen = statemachine.Requeue, 2
+		tx.Deltas[1].Outcome, tx.Deltas[1].Speculation.Seen = statemachine.Requeue, 2
 		res, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"S", "C"})
 		e.ok(err)
 		e.equal("applied", res.Applied, 2)
@@ -97,9 +97,9 @@ func TestGuessThatGoesOn(t *testing.T) {
 	})
 }
 
-// Whatever happened to the job since it was seen, the guess does not hold: what goes before it
+// Whatever happened to the job since it was seen, the speculation does not hold: what goes before it
 // does, and the job runs the usual way, or does whatever it does now.
-func TestGuessIsWrong(t *testing.T) {
+func TestSpeculationIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(e *env, c job.ID, tx *job.Tx)
 		status  statemachine.Status
@@ -114,10 +114,10 @@ func TestGuessIsWrong(t *testing.T) {
 		"default":     {func(e *env, c job.ID, _ *job.Tx) { e.fallback(c) }, statemachine.Queued, []string{"1"}},
 		"lock":        {func(e *env, c job.ID, _ *job.Tx) { e.lock(c) }, statemachine.Queued, []string{"1"}},
 		"termination": {func(e *env, c job.ID, _ *job.Tx) { e.ok(e.store.Apply(e.Context(), c, statemachine.Terminate)) }, statemachine.Terminating, []string{"1"}},
-		"rate":        {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Guess.Limit = 0 }, statemachine.Queued, []string{"1"}},
+		"rate":        {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Speculation.Limit = 0 }, statemachine.Queued, []string{"1"}},
 		"other head":  {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Takes[0].Head++ }, statemachine.Queued, []string{"1"}},
 		"too much":    {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Takes[0].N = 2 }, statemachine.Queued, []string{"1"}},
-		"other run":   {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Guess.Last = "lost" }, statemachine.Queued, []string{"1"}},
+		"other run":   {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Speculation.Last = "lost" }, statemachine.Queued, []string{"1"}},
 		"ports": {func(e *env, c job.ID, _ *job.Tx) {
 			e.ok(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "new", Dir: port.Input}}))
 		}, statemachine.Queued, []string{"1"}},
@@ -149,7 +149,7 @@ func TestGuessIsWrong(t *testing.T) {
 
 func quietly(e *env, c job.ID, _ *job.Tx) {
 	e.Helper()
-	e.ok(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "in", Items: raws("0"), Quiet: true}))
+	e.ok(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "in", Items: raws("0"), NoWake: true}))
 }
 
 func (e *env) wake(id job.ID) {
@@ -180,11 +180,11 @@ func (e *env) lock(id job.ID) {
 
 // Messages that were written without waking anybody are seen by the next run, whatever port
 // wakes it.
-func TestGuessAfterSilence(t *testing.T) {
+func TestSpeculationAfterSilence(t *testing.T) {
 	each(t, func(e *env) {
 		s, c := e.lineWithSide()
 		tx := e.row(s, c)
-		e.ok(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "side", Items: raws("0"), Quiet: true}))
+		e.ok(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "side", Items: raws("0"), NoWake: true}))
 		res, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"C"})
 		e.ok(err)
 		e.equal("applied", res.Applied, 1)
@@ -193,8 +193,8 @@ func TestGuessAfterSilence(t *testing.T) {
 	})
 }
 
-// A run on a guess counts for the limit of runs, also in the script that begins it.
-func TestGuessCounts(t *testing.T) {
+// A speculative run counts for the limit of runs, also in the script that begins it.
+func TestSpeculationCounts(t *testing.T) {
 	each(t, func(e *env) {
 		s, c := e.line()
 		tx := e.row(s, c)
@@ -214,7 +214,7 @@ var ofTheWay = regexp.MustCompile(`"(last|rate|queued|ran|round|created|gen|agai
 
 // A row of jobs that run for the first time and end, each on what the one before it wrote and closed, leaves what it
 // leaves when they run one by one.
-func TestGuessAtTheEnd(t *testing.T) {
+func TestSpeculationAtTheEnd(t *testing.T) {
 	each(t, func(e *env) {
 		var seen [2][]string
 		for i, oneByOne := range []bool{true, false} {
@@ -235,7 +235,7 @@ func TestGuessAtTheEnd(t *testing.T) {
 					d.Token = snap.Token
 				} else {
 					s := snap.Row[n-2]
-					d.Guess = &job.Guess{Version: s.Info.Version, Touched: s.Touched, Port: "in", Seen: 1, Closed: true, Limit: 10}
+					d.Speculation = &job.Speculation{Version: s.Info.Version, Touched: s.Touched, Port: "in", Seen: 1, Closed: true, Limit: 10}
 				}
 				if n > 1 {
 					d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}

@@ -7,9 +7,9 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// Seat is a free slot of a server of this process that sleeps. A store that may make a job ready begins its
+// FreeSlot is a free slot of a server of this process that sleeps. A store that may make a job ready begins its
 // run in the same call, and has it run there: that is a round trip less than a wake.
-type Seat struct {
+type FreeSlot struct {
 	Begin  job.Begin
 	Types  []string // of jobs that may begin
 	Queues []string // and where they may lie
@@ -18,8 +18,8 @@ type Seat struct {
 	left   sync.Once
 }
 
-// Seat takes a seat, if there is one; else it returns nil. The caller must Leave it.
-func (b *Broker) Seat() *Seat {
+// FreeSlot takes a free slot, if there is one; else it returns nil. The caller must Leave it.
+func (b *Broker) FreeSlot() *FreeSlot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for s := range b.live {
@@ -32,16 +32,16 @@ func (b *Broker) Seat() *Seat {
 		if s.over || s.cfg.Next == nil || len(open) == 0 || !s.line.claim() {
 			continue
 		}
-		seat := &Seat{Queues: open, server: s, since: time.Now()}
-		seat.Begin, seat.Types = s.cfg.Next()
-		return seat
+		freeSlot := &FreeSlot{Queues: open, server: s, since: time.Now()}
+		freeSlot.Begin, freeSlot.Types = s.cfg.Next()
+		return freeSlot
 	}
 	return nil
 }
 
-// Run begins to run what began, and leaves the seat when that is done. It returns false if the server
-// has been told to stop meanwhile: it does not wait for those who have a seat.
-func (s *Seat) Run(snap *job.Snapshot) (ok bool) {
+// Run begins to run what began, and leaves the free slot when that is done. It returns false if the server
+// has been told to stop meanwhile: it does not wait for those who have a free slot.
+func (s *FreeSlot) Run(snap *job.Snapshot) (ok bool) {
 	s.server.broker.mu.Lock()
 	defer s.server.broker.mu.Unlock()
 	if s.server.over {
@@ -56,7 +56,7 @@ func (s *Seat) Run(snap *job.Snapshot) (ok bool) {
 	return true
 }
 
-// Leave gives a seat back, unless something runs in it.
-func (s *Seat) Leave() { s.left.Do(s.leave) }
+// Leave gives a free slot back, unless something runs in it.
+func (s *FreeSlot) Leave() { s.left.Do(s.leave) }
 
-func (s *Seat) leave() { <-s.server.line.slots }
+func (s *FreeSlot) leave() { <-s.server.line.slots }

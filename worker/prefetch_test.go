@@ -65,7 +65,7 @@ func (p *portions) Step(ctx context.Context, tx job.Tx, b job.Begin, types []str
 
 // A run that reads little of what waits gets little the next time; one that reads all of it
 // gets all there is.
-func TestSnapshotsFollowTheAppetite(t *testing.T) {
+func TestSnapshotsFollowThePrefetchSize(t *testing.T) {
 	each(t, func(b *bench) {
 		const n = 500
 		sent := b.eats(n, &EatsAlone{Eats{Each: 1}})

@@ -11,9 +11,9 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// A job that filled a port rests until there is room. If the port's owner sleeps because it
-// waits for something else, and that can come from resting jobs only, they wait for each
-// other for ever although none of them is wrong: the limits are too small for the shape of
+// A job that filled a port is suspended until there is room. If the port's owner sleeps because it
+// waits for something else, and that can come from suspended jobs only, they wait for each
+// other indefinitely although none of them is wrong: the limits are too small for the shape of
 // the graph. Then the smallest of the limits is doubled, and the log says so.
 
 // maxGrown is the limit from which on one is not raised by itself.
@@ -46,7 +46,7 @@ func (s *Store) raiseLimits(ctx context.Context, members []string) error {
 
 // raiseLimit doubles the smallest limit of a deadlock, if there is one in the tree.
 func (s *Store) raiseLimit(ctx context.Context, tree []*job.Info) error {
-	j := newJam(tree)
+	j := newDeadlock(tree)
 	var cycle string
 	var at *fullPort
 	for _, i := range tree {
@@ -64,8 +64,8 @@ func (s *Store) raiseLimit(ctx context.Context, tree []*job.Info) error {
 	return s.act(ctx, scriptGrow, at.Job, at.Port, string(at.Job), at.Port, at.Limit, 2*at.Limit, string(note))
 }
 
-// jam is a tree seen as who waits for whom.
-type jam struct {
+// deadlock is a tree seen as who waits for whom.
+type deadlock struct {
 	jobs     map[job.ID]*job.Info
 	sources  map[job.ID][]job.ID // who may write to an open In port
 	children map[job.ID][]job.ID
@@ -78,8 +78,8 @@ type fullPort struct {
 	Limit int
 }
 
-func newJam(tree []*job.Info) *jam {
-	j := &jam{
+func newDeadlock(tree []*job.Info) *deadlock {
+	j := &deadlock{
 		jobs: map[job.ID]*job.Info{}, sources: map[job.ID][]job.ID{}, children: map[job.ID][]job.ID{},
 		full: map[job.ID][]fullPort{}, live: map[job.ID]bool{},
 	}
@@ -106,7 +106,7 @@ func newJam(tree []*job.Info) *jam {
 }
 
 // follow notes which ports the edges of a job's Out port lead to in the end.
-func (j *jam) follow(from job.ID, edges [][]job.PortRef) {
+func (j *deadlock) follow(from job.ID, edges [][]job.PortRef) {
 	for _, edge := range edges {
 		for _, end := range edge {
 			to := j.jobs[end.Job]
@@ -131,7 +131,7 @@ func (j *jam) follow(from job.ID, edges [][]job.PortRef) {
 }
 
 // moves tells whether a job may do something, now or because others may.
-func (j *jam) moves(i *job.Info) bool {
+func (j *deadlock) moves(i *job.Info) bool {
 	if i.Graph || j.inactive(i) {
 		return false
 	}
@@ -170,7 +170,7 @@ func (j *jam) moves(i *job.Info) bool {
 }
 
 // inactive tells whether a job runs no more unless somebody insists, and its graph goes on without it.
-func (j *jam) inactive(i *job.Info) bool {
+func (j *deadlock) inactive(i *job.Info) bool {
 	if i.Status != statemachine.Failed {
 		return i.Status == statemachine.Terminated
 	}
@@ -183,14 +183,14 @@ func (j *jam) inactive(i *job.Info) bool {
 }
 
 // inGraph tells whether a job is a member of a graph.
-func (j *jam) inGraph(i *job.Info) bool {
+func (j *deadlock) inGraph(i *job.Info) bool {
 	up := j.jobs[i.Parent]
 	return up != nil && up.Graph
 }
 
-// find tells in names who waits for whom, if a resting job does so for ever, and the port
+// find tells in names who waits for whom, if a suspended job does so indefinitely, and the port
 // with the smallest limit among them.
-func (j *jam) find(producer job.ID) (cycle string, smallest *fullPort) {
+func (j *deadlock) find(producer job.ID) (cycle string, smallest *fullPort) {
 	var path []string
 	seen := map[job.ID]bool{}
 	for at := producer; at != ""; {
@@ -221,8 +221,8 @@ func (j *jam) find(producer job.ID) (cycle string, smallest *fullPort) {
 	return strings.Join(path, " -> "), smallest
 }
 
-// restless prefers, of jobs none of which moves, one that rests before a full port.
-func (j *jam) restless(ids []job.ID) job.ID {
+// restless prefers, of jobs none of which moves, one that is suspended before a full port.
+func (j *deadlock) restless(ids []job.ID) job.ID {
 	for _, id := range ids {
 		if j.jobs[id].Blocked {
 			return id
@@ -232,7 +232,7 @@ func (j *jam) restless(ids []job.ID) job.ID {
 }
 
 // path is a job's names from the root's child down.
-func (j *jam) path(i *job.Info) string {
+func (j *deadlock) path(i *job.Info) string {
 	up := j.jobs[i.Parent]
 	if up == nil || up.Parent == "" {
 		return i.Name

@@ -1,6 +1,6 @@
-//go:build !sabotage
+//go:build !mutation
 
-package sabotage
+package mutation
 
 import "time"
 
