@@ -444,14 +444,14 @@ type Take struct {
 
 // Write appends messages to a port: of the job itself, or of one of its tree.
 type Write struct {
-	Job   ID // empty: the delta's own job
-	Dir   port.Dir
-	Port  string
-	Keyed bool   // Key says to which of several consumers the messages go
-	Key   uint32 // Hash of the message key
-	Items []json.RawMessage
-	NoWake bool // from outside of runs: wake nobody
-	Entry string // from outside of runs: JSON for the log, empty for none
+	Job    ID // empty: the delta's own job
+	Dir    port.Dir
+	Port   string
+	Keyed  bool   // Key says to which of several consumers the messages go
+	Key    uint32 // Hash of the message key
+	Items  []json.RawMessage
+	NoWake bool   // from outside of runs: wake nobody
+	Entry  string // from outside of runs: JSON for the log, empty for none
 	// Unlogged keeps where the messages go out of the log of the run that writes them.
 	Unlogged bool
 	// Once, from outside of runs: does nothing if a write to the port had the same within OnceFor.

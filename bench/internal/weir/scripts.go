@@ -120,7 +120,7 @@ func texts(n int) []json.RawMessage {
 // fill writes n messages to a port.
 func (r *rig) fill(ctx context.Context, id job.ID, dir port.Dir, name string, n int) error {
 	for some := range slices.Chunk(texts(n), 10_000) {
-		if err := r.store.Write(ctx, id, job.Write{Dir: dir, Port: name, Items: some, Quiet: true}); err != nil {
+		if err := r.store.Write(ctx, id, job.Write{Dir: dir, Port: name, Items: some, NoWake: true}); err != nil {
 			return err
 		}
 	}
