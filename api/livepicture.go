@@ -140,7 +140,10 @@ func (l *livePicture) update(now reading, view draw.View, seq int64) (fresh bool
 func steady(p draw.Picture) draw.Picture {
 	nodes := slices.Clone(p.Nodes)
 	for i := range nodes {
-		nodes[i].Note = ""
+		nodes[i].Note, nodes[i].Out = "", slices.Clone(nodes[i].Out)
+		for n := range nodes[i].Out {
+			nodes[i].Out[n].Waiting = 0
+		}
 		if nodes[i].Status != "" {
 			nodes[i].Status = statemachine.Terminating
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -141,7 +142,7 @@ func alike(a, b *job.Info) bool {
 	}
 	for n := range a.Ports {
 		p, q := &a.Ports[n], &b.Ports[n]
-		if p.Name != q.Name || p.Dir != q.Dir || p.Limit != q.Limit || len(p.Edges) != len(q.Edges) || !slices.EqualFunc(p.Edges, q.Edges, slices.Equal) {
+		if p.Name != q.Name || p.Dir != q.Dir || p.Limit != q.Limit || draw.Idle(p) != draw.Idle(q) || len(p.Edges) != len(q.Edges) || !slices.EqualFunc(p.Edges, q.Edges, slices.Equal) {
 			return false
 		}
 	}

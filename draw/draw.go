@@ -59,6 +59,7 @@ type Node struct {
 type Port struct {
 	Name     string
 	Constant string // the value that an In port begins with, if it has one
+	Waiting  int    // messages in an Out port that leads nowhere
 	Closed   bool   // nothing will pass any more
 }
 

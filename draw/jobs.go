@@ -198,7 +198,10 @@ func (s *sketch) node(all []*actor) Node {
 		n.Group = up.path
 	}
 	for _, q := range b.ports {
-		p := Port{Name: q.Name, Closed: everywhere(all, q)}
+		if !b.graph && q.idle(all) {
+			continue
+		}
+		p := Port{Name: q.Name, Closed: everywhere(all, q), Waiting: q.unread(all)}
 		switch {
 		case q.constants > 1:
 			p.Constant = fmt.Sprintf("%s … (%d)", q.constant, q.constants)
@@ -212,6 +215,49 @@ func (s *sketch) node(all []*actor) Node {
 		}
 	}
 	return n
+}
+
+// rejectedPort is what the ready worker types call the port of what they cannot use.
+const rejectedPort = "err"
+
+// forErrors tells whether a port is one for errors, which most graphs do not use.
+func forErrors(q *port.Spec) bool {
+	return q.Dir == port.Output && (q.Name == job.ErrorsPort || q.Name == rejectedPort) && len(q.Channels) == 0
+}
+
+// Idle tells whether a port is left out of pictures of jobs: it is one for errors that leads nowhere and holds none.
+func Idle(q *job.PortInfo) bool { return forErrors(&q.Spec) && len(q.Edges) == 0 && q.Waiting == 0 }
+
+// idle is Idle for a port of some jobs that are drawn as one.
+func (q *actorPort) idle(all []*actor) bool {
+	if !forErrors(&q.Spec) {
+		return false
+	}
+	for _, b := range all {
+		if p := b.port(q.Dir, q.Name); p != nil && (len(p.ends) > 0 || p.size > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// unread is what waits in an Out port of some jobs if it leads nowhere.
+func (q *actorPort) unread(all []*actor) (n int) {
+	for _, b := range all {
+		if p := b.port(q.Dir, q.Name); p != nil && q.Dir == port.Output && !b.graph && len(p.ends) == 0 {
+			n += max(p.size, 0)
+		}
+	}
+	return n
+}
+
+func (b *actor) port(dir port.Dir, name string) *actorPort {
+	for i := range b.ports {
+		if b.ports[i].Dir == dir && b.ports[i].Name == name {
+			return &b.ports[i]
+		}
+	}
+	return nil
 }
 
 func everywhere(all []*actor, want actorPort) bool {

@@ -2,7 +2,10 @@ package draw_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/golden"
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/weirtest"
 	"github.com/weirworks/weir/worker"
@@ -158,4 +162,72 @@ func drawn(t *testing.T, name string, p draw.Picture) {
 		}
 	}
 	golden.Check(t, filepath.Join("testdata", name+".txt"), b.Bytes())
+}
+
+// picky cannot handle odd numbers.
+type picky struct {
+	In  port.In[int]
+	Out port.Out[int]
+}
+
+func (w *picky) Run(context.Context, *worker.Run) error {
+	for n, err := range w.In.All() {
+		if err == nil && n%2 == 1 {
+			err = worker.Permanent(errors.New("it is odd"))
+		}
+		if err = cmp.Or(err, w.Out.Write(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestDeadLetters: the port for dead letters is drawn if it leads somewhere, or some wait in it, and then with their number.
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	e := weirtest.New(t, &picky{})
+	g := graph.New("picky")
+	lone := graph.Add(g, "lone", &picky{}, graph.OnFailure(job.DeadLetter))
+	wired := graph.Add(g, "wired", &picky{}, graph.OnFailure(job.DeadLetter))
+	in := graph.Input[int](g, "in")
+	graph.Connect(in, lone.In)
+	graph.Connect(in, wired.In)
+	graph.Export(g, "lone", lone.Out)
+	graph.Export(g, "wired", wired.Out)
+	graph.Export(g, "errors", graph.Errors(g, wired))
+	h := e.Start(g)
+	names := func(p draw.Picture) (all []string) {
+		for _, n := range p.Nodes {
+			if n.Kind == draw.Job {
+				for _, q := range n.Out {
+					all = append(all, fmt.Sprintf("%s.%s %d", n.Label, q.Name, q.Waiting))
+				}
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	pictures := func() (all []string) {
+		tree, err := h.Tree(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names(draw.Jobs(tree))
+	}
+	plan, err := g.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := []string{"lone.out 0", "wired.errors 0", "wired.out 0"}
+	if got := names(draw.Plan(plan)); !slices.Equal(got, quiet) {
+		t.Errorf("the plan: %q", got)
+	}
+	if got := pictures(); !slices.Equal(got, quiet) {
+		t.Errorf("before: %q", got)
+	}
+	e.Feed(h, "in", 1, 2, 3)
+	e.RunUntilIdle()
+	if got := pictures(); !slices.Equal(got, []string{"lone.errors 2", "lone.out 0", "wired.errors 0", "wired.out 0"}) {
+		t.Errorf("after: %q", got)
+	}
 }

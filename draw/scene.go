@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weirworks/weir/internal/term"
@@ -331,10 +332,13 @@ func (s *scene) badges() map[*edge]*badge {
 	return out
 }
 
-// name is how a port is written: with its constant, if it has one.
+// name is how a port is written: with its constant, if it has one, or what waits in it.
 func (p Port) name() string {
-	if p.Constant != "" {
+	switch {
+	case p.Constant != "":
 		return p.Name + "=" + p.Constant
+	case p.Waiting > 0:
+		return p.Name + " " + strconv.Itoa(p.Waiting)
 	}
 	return p.Name
 }

@@ -53,53 +53,54 @@ func (b *block) spread() {
 	b.compress()
 }
 
-// rank puts items in layers so that as many links as possible lead to the right, and all
-// that are in no circle.
+// rank puts items in layers so that as many links as possible lead to the right, and all that are in no circle: in as few
+// layers as they need, and with wires as short as they can be.
 func (b *block) rank() {
 	g := newDigraph(b.items, b.links)
 	g.cut()
-	order := g.topological()
-	for _, i := range order {
-		it := b.items[i]
-		if it.kind == last || it.kind == exit {
-			continue
-		}
-		it.layer = int(it.kind)
-		for _, from := range g.in[i] {
-			if it.kind == anywhere {
-				it.layer = max(it.layer, b.items[from].layer+1)
-			}
-		}
-	}
-	end := 0
-	for _, it := range b.items {
-		if it.kind != last && it.kind != exit {
-			end = max(end, it.layer+1)
+	layers := shortest(b.arcs(g))
+	end := layers[len(b.items)+1]
+	for i, it := range b.items {
+		switch it.kind {
+		case entry, first:
+			it.layer = int(it.kind)
+		case last, exit:
+			it.layer = int(anywhere) + end + int(it.kind-last)
+		default:
+			it.layer = int(first) + layers[i]
 		}
 	}
-	for _, it := range b.items {
-		if it.kind == last || it.kind == exit {
-			it.layer = end + int(it.kind-last)
-		}
-	}
-	b.tighten(g, order)
 	b.compress()
 }
 
-// tighten moves items to the right that have more wires there.
-func (b *block) tighten(g *digraph, order []int) {
-	for n := len(order) - 1; n >= 0; n-- {
-		i := order[n]
-		it := b.items[i]
-		if it.kind != anywhere || len(g.out[i]) <= len(g.in[i]) {
-			continue
+// arcs are the links as shortest takes them, and the order of the items. What stands on the left or the right of all others is
+// one item for each side, behind those of the block.
+func (b *block) arcs(g *digraph) (n int, arcs []arc, order []int) {
+	n = len(b.items) + 2
+	left, right := n-2, n-1
+	at := func(i int) int {
+		switch b.items[i].kind {
+		case entry, first:
+			return left
+		case last, exit:
+			return right
 		}
-		right := b.items[g.out[i][0]].layer
-		for _, to := range g.out[i] {
-			right = min(right, b.items[to].layer)
-		}
-		it.layer = max(it.layer, right-1)
+		return i
 	}
+	order = append(order, left)
+	for _, i := range g.topological() {
+		if at(i) == i {
+			order = append(order, i)
+			arcs = append(arcs, arc{left, i, 0}, arc{i, right, 0})
+		}
+		for _, to := range g.out[i] {
+			if from, to := at(i), at(to); from != right && to != left && from != to {
+				arcs = append(arcs, arc{from, to, 1})
+			}
+		}
+	}
+	// A picture that is as narrow as it can be comes first.
+	return n, append(arcs, arc{left, right, len(arcs) + 1}), append(order, right)
 }
 
 // compress leaves out empty layers.
