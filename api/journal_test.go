@@ -198,7 +198,7 @@ func arrived(t *testing.T, store *redisstore.Store, ids []job.ID) {
 	}
 }
 
-// While Redis has not answered yet payloads are accepted, and nothing else.
+// RunWhile Redis has not answered yet payloads are accepted, and nothing else.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	dir, namespace := t.TempDir(), redistest.Namespace(t)

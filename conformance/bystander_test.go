@@ -173,7 +173,7 @@ func bystanderMain() error {
 	if err != nil {
 		return err
 	}
-	return e.While(ctx, func(ctx context.Context) error {
+	return e.RunWhile(ctx, func(ctx context.Context) error {
 		go watching.feed(ctx, redis.NewClient(o), h)
 		in := bufio.NewScanner(os.Stdin)
 		for in.Scan() {

@@ -175,7 +175,7 @@ func TestNestedFeedbackEndsWithoutItsFeeder(t *testing.T) {
 			graph.Wire(g, "first.out", "inner.in")
 		}
 		last := graph.Add(g, "last", &Calc{Mul: 1})
-		graph.Const(last.In, Num{Seq: 1, Val: 5})
+		graph.Initial(last.In, Num{Seq: 1, Val: 5})
 		graph.Wire(g, "last.out", "inner.in")
 		graph.WireExport(g, "out", "inner.out")
 		return g

@@ -264,11 +264,11 @@ func (c *Twin) Build(g *graph.Graph) {
 	a := graph.Add(g, "a", &Calc{Mul: c.By})
 	b := graph.Add(g, "b", &Calc{Mul: 1, Add: c.By})
 	z := graph.Add(g, "z", &Zip{})
-	graph.Enter(c.In, a.In)
-	graph.Enter(c.In, b.In, graph.Limit(3))
+	graph.BindInput(c.In, a.In)
+	graph.BindInput(c.In, b.In, graph.Limit(3))
 	graph.Connect(a.Out, z.A)
 	graph.Connect(b.Out, z.B)
-	graph.Leave(z.Out, c.Out)
+	graph.BindOutput(z.Out, c.Out)
 }
 
 // Row is a composite of composites, one behind the other.
@@ -280,9 +280,9 @@ type Row struct {
 func (c *Row) Build(g *graph.Graph) {
 	first := graph.Add(g, "first", &Twin{By: 2})
 	second := graph.Add(g, "second", &Twin{By: 5})
-	graph.Enter(c.In, first.In)
+	graph.BindInput(c.In, first.In)
 	graph.Connect(first.Out, second.In, graph.Limit(2))
-	graph.Leave(second.Out, c.Out)
+	graph.BindOutput(second.Out, c.Out)
 }
 
 // gamblers are the workers of all these graphs, which do what the dice say.

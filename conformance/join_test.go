@@ -20,7 +20,7 @@ func (e *bench) joiner(names []string, ports ...port.Spec) *job.Handle {
 		if _, err := run.State().Get("rows", &n); err != nil {
 			return err
 		}
-		err := run.ForInputs(func(row worker.Row) error {
+		err := run.Zip(func(row worker.Row) error {
 			n++
 			list := []json.RawMessage{}
 			for _, name := range names {
@@ -174,7 +174,7 @@ func TestJ5FailedBodyIsRepeated(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})
 		h := e.free(func(run *worker.Run) error {
-			return run.ForInputs(func(worker.Row) error {
+			return run.Zip(func(worker.Row) error {
 				if run.Info().Tries == 0 && run.Info().Steps == 0 && run.Info().Version == 0 {
 					return errOver
 				}

@@ -84,7 +84,7 @@ func TestKeyOfADuplicate(t *testing.T) {
 	})
 }
 
-// While engines run jobs with unique keys, and clients ask for them all the time, each creation is one run, and no two jobs of a key
+// RunWhile engines run jobs with unique keys, and clients ask for them all the time, each creation is one run, and no two jobs of a key
 // are unsettled at a time.
 func TestUniqueKeysUnderWay(t *testing.T) {
 	each(t, func(e *env) {

@@ -51,9 +51,9 @@ func (*both) JobType() string { return "Both" }
 func (b *both) Build(g *graph.Graph) {
 	first := graph.Add(g, "first", &pass{By: 1})
 	second := graph.Add(g, "second", &pass{By: 1}, graph.Instances(3))
-	graph.Enter(b.In, first.In)
+	graph.BindInput(b.In, first.In)
 	graph.Connect(first.Out, second.In, graph.Limit(10))
-	graph.Leave(second.Out, b.Out)
+	graph.BindOutput(second.Out, b.Out)
 }
 
 func numbers() *graph.Graph {
@@ -79,7 +79,7 @@ func TestJobs(t *testing.T) {
 	g := graph.New("line")
 	a := graph.Add(g, "a", &pass{By: 1})
 	b := graph.Add(g, "b", &pass{By: 1}, graph.Instances(3))
-	graph.Const(a.In, 1, 2, 3, 4)
+	graph.Initial(a.In, 1, 2, 3, 4)
 	graph.Connect(a.Out, b.In, graph.Limit(2))
 	graph.Export(g, "out", b.Out)
 	h := e.Start(g)

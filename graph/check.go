@@ -91,7 +91,7 @@ func (g *Graph) emptyOutlets(fed map[end]bool) []problem {
 	var problems []problem
 	for _, s := range g.root.ports {
 		if e := (end{g.root, s.Name}); s.Dir == port.Output && !fed[e] {
-			problems = append(problems, problem{path: e.path(), err: errors.New("nothing inside leads to this port: Leave it from a worker, or remove it")})
+			problems = append(problems, problem{path: e.path(), err: errors.New("nothing inside leads to this port: use graph.BindOutput from a worker, or remove it")})
 		}
 	}
 	return problems

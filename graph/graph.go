@@ -51,7 +51,7 @@ type node struct {
 
 // Composite is implemented by structs that are graphs: their port handles are the ports
 // of the nested graph, their other exported fields its parameters. [Add] calls Build once
-// with the nested graph, to which it adds workers; [Enter] and [Leave] connect these to
+// with the nested graph, to which it adds workers; [BindInput] and [BindOutput] connect these to
 // the struct's own ports.
 type Composite interface {
 	Build(g *Graph)

@@ -74,9 +74,9 @@ type Charges struct {
 func (c *Charges) Build(g *graph.Graph) {
 	tax := graph.Add(g, "tax", &Percent{Add: c.Tax})
 	fee := graph.Add(g, "fee", &Percent{Add: c.Fee})
-	graph.Enter(c.In, tax.In)
+	graph.BindInput(c.In, tax.In)
 	graph.Connect(tax.Out, fee.In)
-	graph.Leave(fee.Out, c.Out)
+	graph.BindOutput(fee.Out, c.Out)
 }
 
 // Total adds up, and writes the sum at the end.
@@ -112,7 +112,7 @@ func TestGuide(t *testing.T) {
 
 	graph.Connect(graph.Input[Order](g, "orders"), price.In, graph.Limit(100))
 	graph.Connect(price.Out, charges.In)
-	graph.Const(charges.In, 500) // for the parcel
+	graph.Initial(charges.In, 500) // for the parcel
 	graph.Connect(charges.Out, total.In)
 	graph.Export(g, "total", total.Sum)
 	graph.Export(g, "bad", graph.Errors(g, price))

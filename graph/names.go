@@ -49,7 +49,7 @@ func WireExport(g *Graph, name, from string) {
 }
 
 // WireConst puts a message into the port written as "worker.port" when the graph is
-// started, see [Const].
+// started, see [Initial].
 func WireConst(g *Graph, to string, value json.RawMessage) {
 	if e, ok := g.named(to, port.Input); ok && e.accepts("constant", value) {
 		e.node.constant(e.port, value)

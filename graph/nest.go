@@ -10,15 +10,15 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
-// Enter leads what arrives at an In port of a [Composite] to a worker inside it. It is to
+// BindInput leads what arrives at an In port of a [Composite] to a worker inside it. It is to
 // be called in Build.
-func Enter[T any](from, to port.In[T], opts ...WireOption) {
+func BindInput[T any](from, to port.In[T], opts ...WireOption) {
 	crossing(endOf(from.Ref()), endOf(to.Ref()), true, opts)
 }
 
-// Leave leads what a worker inside a [Composite] writes to an Out port of the composite. It
+// BindOutput leads what a worker inside a [Composite] writes to an Out port of the composite. It
 // is to be called in Build.
-func Leave[T any](from, to port.Out[T]) {
+func BindOutput[T any](from, to port.Out[T]) {
 	crossing(endOf(to.Ref()), endOf(from.Ref()), false, nil)
 }
 
@@ -29,7 +29,7 @@ func crossing(own, inner end, enters bool, opts []WireOption) {
 	case own.node == nil:
 		inner.node.graph.report(inner.path(), errors.New("is linked to a port that belongs to no composite: use a handle of the struct that Build was called on"))
 	case own.node.sub == nil:
-		own.node.graph.report(own.path(), errors.New("is a port of a worker: Enter and Leave are for composites, in Build; use Connect"))
+		own.node.graph.report(own.path(), errors.New("is a port of a worker: BindInput and BindOutput are for composites, in Build; use Connect"))
 	case inner.node == nil:
 		own.node.graph.report(own.path(), errors.New("is linked to a handle that belongs to no job: Add its worker first, then use the handle of what Add returned"))
 	case inner.node.graph != own.node.sub:
@@ -41,9 +41,9 @@ func crossing(own, inner end, enters bool, opts []WireOption) {
 	}
 }
 
-// Const puts messages into an In port when the graph is started, before any others. A port
+// Initial puts messages into an In port when the graph is started, before any others. A port
 // that nothing else feeds is then closed. With [Instances] each of the jobs gets all of them.
-func Const[T any](to port.In[T], values ...T) {
+func Initial[T any](to port.In[T], values ...T) {
 	e := endOf(to.Ref())
 	if e.node == nil {
 		return // there is nobody to tell
@@ -51,7 +51,7 @@ func Const[T any](to port.In[T], values ...T) {
 	for _, v := range values {
 		raw, err := port.Encode(v)
 		if err != nil {
-			e.node.graph.report(e.path(), fmt.Errorf("graph.Const: %w", err))
+			e.node.graph.report(e.path(), fmt.Errorf("graph.Initial: %w", err))
 			return
 		}
 		if n := port.VersionOf(v); n > 1 {

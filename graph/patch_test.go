@@ -231,7 +231,7 @@ func TestPatchWiresFinishedJobs(t *testing.T) {
 		g := graph.New("g")
 		a := graph.Add(g, "a", &Step{By: 2})
 		b := graph.Add(g, "b", &Step{By: 3})
-		graph.Const(a.In, 1)
+		graph.Initial(a.In, 1)
 		graph.Connect(graph.Input[int](g, "in"), b.In)
 		if wired {
 			graph.Connect(a.Out, b.In)
@@ -284,7 +284,7 @@ func TestPatchDuringRun(t *testing.T) {
 		g := graph.New("g")
 		a := graph.Add(g, "a", &Busy{})
 		b := graph.Add(g, "b", &Step{By: 3})
-		graph.Const(a.In, 1)
+		graph.Initial(a.In, 1)
 		graph.Connect(graph.Input[int](g, "in"), b.In)
 		if wired {
 			graph.Connect(a.Out, b.In)

@@ -51,12 +51,12 @@ func lengths(old bool) *graph.Graph {
 	g := graph.New("lengths")
 	if old {
 		w := graph.Add(g, "length", &lengthOld{})
-		graph.Const(w.In, 1, 22, 333)
+		graph.Initial(w.In, 1, 22, 333)
 		graph.Export(g, "out", w.Out)
 		return g
 	}
 	w := graph.Add(g, "length", &lengthNew{})
-	graph.Const(w.In, "of the new graph alone")
+	graph.Initial(w.In, "of the new graph alone")
 	graph.Export(g, "out", w.Out)
 	return g
 }

@@ -50,9 +50,9 @@ type Twice struct {
 func (c *Twice) Build(g *graph.Graph) {
 	first := graph.Add(g, "first", &Once{By: c.By})
 	second := graph.Add(g, "second", &Step{By: c.By}, graph.Instances(2))
-	graph.Enter(c.In, first.In)
+	graph.BindInput(c.In, first.In)
 	graph.Connect(first.Out, second.In)
-	graph.Leave(second.Out, c.Out)
+	graph.BindOutput(second.Out, c.Out)
 }
 
 // Once is a composite of one step.
@@ -64,8 +64,8 @@ type Once struct {
 
 func (c *Once) Build(g *graph.Graph) {
 	s := graph.Add(g, "step", &Step{By: c.By})
-	graph.Enter(c.In, s.In, graph.Limit(5))
-	graph.Leave(s.Out, c.Out)
+	graph.BindInput(c.In, s.In, graph.Limit(5))
+	graph.BindOutput(s.Out, c.Out)
 }
 
 // Halve sends even numbers round again, and others out.
@@ -107,7 +107,7 @@ func TestNested(t *testing.T) {
 	g := graph.New("nest")
 	a := graph.Add(g, "a", &Twice{By: 3})
 	b := graph.Add(g, "b", &Once{By: 10}, graph.Instances(2))
-	graph.Const(a.In, 1, 2, 3, 4)
+	graph.Initial(a.In, 1, 2, 3, 4)
 	graph.Connect(a.Out, b.In)
 	graph.Export(g, "out", b.Out)
 	e, h := start(t, g)
@@ -147,7 +147,7 @@ func TestFailurePolicies(t *testing.T) {
 		g := graph.New("g")
 		s := graph.Add(g, "s", &Step{By: 1, Hate: 3}, graph.OnFailure(p))
 		next := graph.Add(g, "next", &Step{By: 10})
-		graph.Const(s.In, 1, 2, 3, 4, 5, 6, 7)
+		graph.Initial(s.In, 1, 2, 3, 4, 5, 6, 7)
 		graph.Connect(s.Out, next.In)
 		graph.Export(g, "out", next.Out)
 		if p == job.DeadLetter {
@@ -429,7 +429,7 @@ func TestRequired(t *testing.T) {
 	g := graph.New("g")
 	graph.Add(g, "a", &Strict{})
 	b := graph.Add(g, "b", &Strict{})
-	graph.Const(b.In, 1)
+	graph.Initial(b.In, 1)
 	if _, err := g.Plan(); err == nil || err.Error() != "g/a.in: this port must be fed: connect it, or give it a value" {
 		t.Errorf("got %v", err)
 	}

@@ -77,7 +77,7 @@ func ExampleRelease() {
 		fmt.Println(err)
 		return
 	}
-	err = engine.While(ctx, func(ctx context.Context) error {
+	err = engine.RunWhile(ctx, func(ctx context.Context) error {
 		h, err := job.NewClient(store).Start(ctx, job.Single(&Sum{Upto: 10}, ""))
 		if err != nil {
 			return err

@@ -180,7 +180,7 @@ func TestEachIsMovedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := engine.While(t.Context(), func(ctx context.Context) error {
+		if err := engine.RunWhile(t.Context(), func(ctx context.Context) error {
 			eventually(t, "jobs that are past their retention are there", func() bool {
 				n, err := client.Count(ctx, job.Filter{})
 				return err == nil && n == 0
@@ -234,7 +234,7 @@ func TestMovesAreRepeated(t *testing.T) {
 	}
 }
 
-// While Redis is dead payloads are accepted; when it is back they are moved.
+// RunWhile Redis is dead payloads are accepted; when it is back they are moved.
 func TestRedisDead(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")

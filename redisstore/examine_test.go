@@ -357,7 +357,7 @@ func TestExamineDeep(t *testing.T) {
 	found.has(t, "orphans", redisstore.Warning, `locked for 3h\d+m0s`, "weir unlock "+string(lonely))
 	e.equal("findings", len(found.of("orphans")), 5)
 
-	// While subtrees of a shard are removed, what is in it may look wrong.
+	// RunWhile subtrees of a shard are removed, what is in it may look wrong.
 	for shard := range shards {
 		e.ok(e.rdb.RPush(ctx, fmt.Sprintf("weir:{%s:%d}:chores", e.ns, shard), "delete x").Err())
 	}

@@ -128,10 +128,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// While serves jobs for as long as fn runs, and returns fn's error. fn's context ends with ctx
-// and when the engine fails: the reason is the context's cause, and what While returns if fn
+// RunWhile serves jobs for as long as fn runs, and returns fn's error. fn's context ends with ctx
+// and when the engine fails: the reason is the context's cause, and what RunWhile returns if fn
 // gives an error then.
-func (e *Engine) While(ctx context.Context, fn func(ctx context.Context) error) error {
+func (e *Engine) RunWhile(ctx context.Context, fn func(ctx context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -50,7 +50,7 @@ func TestConfigNamesEveryBadField(t *testing.T) {
 	}
 }
 
-// While ends with its function, and with the engine's error when the engine cannot go on.
+// RunWhile ends with its function, and with the engine's error when the engine cannot go on.
 func TestWhile(t *testing.T) {
 	t.Parallel()
 	store, err := redisstore.Open(t.Context(), redisstore.Config{})
@@ -61,11 +61,11 @@ func TestWhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.While(t.Context(), func(context.Context) error { return io.EOF }); !errors.Is(err, io.EOF) {
-		t.Errorf("While returns %v", err)
+	if err := engine.RunWhile(t.Context(), func(context.Context) error { return io.EOF }); !errors.Is(err, io.EOF) {
+		t.Errorf("RunWhile returns %v", err)
 	}
 	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	if err := engine.While(t.Context(), wait); err == nil || !strings.Contains(err.Error(), "worker.New") {
+	if err := engine.RunWhile(t.Context(), wait); err == nil || !strings.Contains(err.Error(), "worker.New") {
 		t.Errorf("an engine that has run: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -73,7 +73,7 @@ func TestWhile(t *testing.T) {
 	if engine, err = worker.New(worker.Config{Store: store, Workers: []worker.Worker{&None{}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.While(ctx, wait); !errors.Is(err, io.ErrClosedPipe) {
+	if err := engine.RunWhile(ctx, wait); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 	if err := store.Close(); err != nil {

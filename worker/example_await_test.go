@@ -78,7 +78,7 @@ func ExampleAwait() {
 		fmt.Println(err)
 		return
 	}
-	err = engine.While(ctx, func(ctx context.Context) error {
+	err = engine.RunWhile(ctx, func(ctx context.Context) error {
 		order, err := job.NewClient(store).Start(ctx, job.Single(&Order{Cents: []int{250, 99_999, 1_000}}, ""))
 		if err != nil {
 			return err

@@ -53,7 +53,7 @@ func bill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return engine.While(ctx, func(ctx context.Context) error {
+	return engine.RunWhile(ctx, func(ctx context.Context) error {
 		h, err := job.NewClient(store).Start(ctx, job.Single(&Billing{}, ""), job.Label("tenant", "acme"))
 		if err == nil {
 			_, err = h.Wait(ctx)

@@ -54,7 +54,7 @@ func ExampleRun_IdempotencyKey() {
 
 	g := graph.New("payments")
 	charge := graph.Add(g, "charge", &Charge{})
-	graph.Const(charge.Orders, "ann", "bob", "cid")
+	graph.Initial(charge.Orders, "ann", "bob", "cid")
 	h, err := client.Start(ctx, g)
 	if err != nil {
 		fmt.Println(err)

@@ -70,7 +70,7 @@ func squares(ctx context.Context) error {
 	graph.Connect(numbers.Out, square.In)
 	graph.Export(g, "squares", square.Out)
 
-	return engine.While(ctx, func(ctx context.Context) error {
+	return engine.RunWhile(ctx, func(ctx context.Context) error {
 		tree, err := job.NewClient(store).Start(ctx, g)
 		if err != nil {
 			return err

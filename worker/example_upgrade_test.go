@@ -75,7 +75,7 @@ func (w *FeeV2) Run(_ context.Context, run *worker.Run) error {
 func serving(ctx context.Context, store *redisstore.Store, w worker.Worker, fn func(ctx context.Context) error) {
 	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{w}})
 	if err == nil {
-		err = engine.While(ctx, fn)
+		err = engine.RunWhile(ctx, fn)
 	}
 	if err != nil {
 		fmt.Println(err)

@@ -14,7 +14,7 @@ import (
 // worked on, whichever run does so and whatever else that run reads, and another one for the
 // next message. If several messages were read before the call, only the last counts: a worker
 // that reads several and then acts on each asks for the key right after it reads a message, or
-// puts something of the message into name. In ForInputs the messages of the row count, all of
+// puts something of the message into name. In Zip the messages of the row count, all of
 // them. A child's Out port counts like an In port of the job; Peek, and the default of a port,
 // count for nothing.
 //

@@ -173,7 +173,7 @@ func TestIdempotencyKeyCoversTheMessage(t *testing.T) {
 		})},
 		"rows": {plain, func(l *ledger) code {
 			return func(_ context.Context, run *worker.Run, _ *Call) error {
-				return run.ForInputs(func(row worker.Row) error {
+				return run.Zip(func(row worker.Row) error {
 					var n int
 					err := row.Decode("in", &n)
 					l.charge(run, n)
@@ -211,7 +211,7 @@ func TestIdempotencyKeyCoversTheMessage(t *testing.T) {
 	}
 }
 
-// In a row of ForInputs the message of each port counts.
+// In a row of Zip the message of each port counts.
 func TestIdempotencyKeyCoversTheRow(t *testing.T) {
 	b := onRedis(t)
 	b.serve()
@@ -219,7 +219,7 @@ func TestIdempotencyKeyCoversTheRow(t *testing.T) {
 	h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
 		keys <- run.IdempotencyKey("row") // of the step: nothing was read
 		defer func() { keys <- run.IdempotencyKey("row") }()
-		return run.ForInputs(func(worker.Row) error {
+		return run.Zip(func(worker.Row) error {
 			keys <- run.IdempotencyKey("row")
 			return nil
 		}, "in", "size")

@@ -23,13 +23,13 @@ func (r Row) Decode(in string, v any) error {
 	return nil
 }
 
-// ForInputs joins In ports: it calls fn with a row of one message of each, in order, as
+// Zip joins In ports: it calls fn with a row of one message of each, in order, as
 // long as each has one or has a default and at least one has a message. When only some
 // have messages and another has neither that nor a default, it takes nothing more and
 // returns ErrSuspend, which Run passes on. When none has a message and all have defaults,
 // fn is called once with these; what it writes becomes the default of the Out ports; and
-// not again until a default changes. ForInputs returns the first error of fn.
-func (r *Run) ForInputs(fn func(Row) error, ports ...string) error {
+// not again until a default changes. Zip returns the first error of fn.
+func (r *Run) Zip(fn func(Row) error, ports ...string) error {
 	if len(ports) == 0 {
 		return nil
 	}

@@ -131,13 +131,13 @@ func TestMessagesOfANewerVersionWait(t *testing.T) {
 	})
 }
 
-// The version goes with a message: along wires, through workers that take it as it is, by Const, and to clients.
+// The version goes with a message: along wires, through workers that take it as it is, by Initial, and to clients.
 func TestMessageVersionsTravel(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve(only(&notesV2{}, &echo{}, &passOn{}))
 		g := graph.New("travel")
 		e, p, n := graph.Add(g, "echo", &echo{}), graph.Add(g, "pass", &passOn{}), graph.Add(g, "notes", &notesV2{})
-		graph.Const(e.In, noteV2{[]string{"x", "y"}})
+		graph.Initial(e.In, noteV2{[]string{"x", "y"}})
 		graph.ToJSON(e.Out, p.In)
 		graph.FromJSON(p.Out, n.In)
 		graph.Export(g, "out", n.Out)

@@ -63,7 +63,7 @@ type Run struct {
 	trace       tracing           // of a run that is not traced it is zero
 	passed      json.RawMessage   // the message read last as it is stored, if it is of another version than 1
 	passing     int               // which version that is
-	latest      []*inbox          // the ports of the last message read, or of the last row of ForInputs; see IdempotencyKey
+	latest      []*inbox          // the ports of the last message read, or of the last row of Zip; see IdempotencyKey
 	journal     journal
 	remote      bool // its code was that of a client
 	over        bool // the worker has returned
@@ -73,7 +73,7 @@ type Run struct {
 	asked  atomic.Bool // speculatively: the run needs the store
 	took   bool        // messages of the job's In ports were read before the last Checkpoint
 	moved  bool        // the run made progress before the last Checkpoint
-	// defaulting: what is written becomes the default of the port instead, see ForInputs.
+	// defaulting: what is written becomes the default of the port instead, see Zip.
 	defaulting bool
 	broken     error // the run cannot be committed any more, whatever the worker returns
 }

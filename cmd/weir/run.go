@@ -348,7 +348,7 @@ func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []
 	}
 	interruptsOf(ctx).add(engine.Abort, nothing)
 	told := func() {}
-	err = engine.While(ctx, func(ctx context.Context) error {
+	err = engine.RunWhile(ctx, func(ctx context.Context) error {
 		err := r.watch(ctx)
 		told = tellStop(ctx, r.errs, engine, job.NewClient(store), r.kept)
 		return err

@@ -90,7 +90,7 @@ func finish(ctx context.Context, store *redisstore.Store, h *job.Handle) (s Summ
 		return s, err
 	}
 	var info *job.Info
-	if err := engine.While(ctx, func(ctx context.Context) (err error) {
+	if err := engine.RunWhile(ctx, func(ctx context.Context) (err error) {
 		info, err = h.Wait(ctx)
 		return err
 	}); err != nil {

@@ -83,7 +83,7 @@ func (m *Make) graph(p Picture) *graph.Graph {
 	var sizes []*Resize
 	for _, width := range m.Widths {
 		r := graph.Add(g, fmt.Sprintf("resize_%d", width), &Resize{}, graph.OnFailure(job.DeadLetter))
-		graph.Const(r.In, Task{
+		graph.Initial(r.In, Task{
 			Source: filepath.Join(m.Folder, p.File),
 			Target: filepath.Join(m.Out, fmt.Sprintf("%s-%d.jpg", p.File, width)),
 			Width:  width,

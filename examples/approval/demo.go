@@ -22,7 +22,7 @@ func (s *settings) demo(ctx context.Context) error {
 		return err
 	}
 	defer d.close()
-	if err := d.engine.While(ctx, func(ctx context.Context) error { return d.story(ctx, p) }); err != nil {
+	if err := d.engine.RunWhile(ctx, func(ctx context.Context) error { return d.story(ctx, p) }); err != nil {
 		return err
 	}
 	items, err := d.list(ctx)

@@ -124,7 +124,7 @@ func compute(ctx context.Context, url string, n int) (*big.Int, error) {
 		return nil, err
 	}
 	var info *job.Info
-	if err := engine.While(ctx, func(ctx context.Context) (err error) {
+	if err := engine.RunWhile(ctx, func(ctx context.Context) (err error) {
 		info, err = h.Wait(ctx)
 		return err
 	}); err != nil {

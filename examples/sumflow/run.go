@@ -129,7 +129,7 @@ func add(ctx context.Context, url string, numbers []*big.Int) (*big.Int, error) 
 		return nil, err
 	}
 	var info *job.Info
-	if err := engine.While(ctx, func(ctx context.Context) (err error) {
+	if err := engine.RunWhile(ctx, func(ctx context.Context) (err error) {
 		info, err = h.Wait(ctx)
 		return err
 	}); err != nil {

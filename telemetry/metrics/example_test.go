@@ -27,7 +27,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	if err := engine.While(ctx, func(ctx context.Context) error {
+	if err := engine.RunWhile(ctx, func(ctx context.Context) error {
 		h, err := job.NewClient(store).Start(ctx, doubles())
 		if err == nil {
 			err = h.Write(ctx, "in", 1, 2, 3)

@@ -88,7 +88,7 @@ func doubled(t *testing.T, url string) (*metrics.Metrics, *redisstore.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.While(ctx, func(ctx context.Context) error {
+	if err := engine.RunWhile(ctx, func(ctx context.Context) error {
 		h, err := job.NewClient(store).Start(ctx, doubles())
 		if err != nil {
 			return err

@@ -29,7 +29,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	if err := engine.While(ctx, func(ctx context.Context) error {
+	if err := engine.RunWhile(ctx, func(ctx context.Context) error {
 		ctx, span := provider.Tracer("shop").Start(ctx, "checkout")
 		defer span.End()
 		h, err := job.NewClient(store, tracing.Client()).Start(ctx, job.Single(&Parcel{}, ""))

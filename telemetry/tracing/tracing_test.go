@@ -179,7 +179,7 @@ func serving(ctx context.Context, t testing.TB, store *redisstore.Store, p trace
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.While(ctx, fn); err != nil {
+	if err := engine.RunWhile(ctx, fn); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -52,7 +52,7 @@ func (r *rig) serveQueues(ctx context.Context, queues map[string]int, fn func(co
 	if err != nil {
 		return err
 	}
-	return engine.While(ctx, fn)
+	return engine.RunWhile(ctx, fn)
 }
 
 // tuned are the options that the workers here share. They are pure: their ledger bears to be told twice.
