@@ -5,10 +5,12 @@ GO ?= go
 # Tools are installed under bin/tools, once per version: a new number here is a new file there.
 GOLANGCI_LINT_VERSION := v2.12.0
 GOFUMPT_VERSION       := v0.9.2
+HUGO_VERSION          := v0.150.0
 
 TOOLS         := $(CURDIR)/bin/tools
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOFUMPT       := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
+HUGO          := $(TOOLS)/hugo-$(HUGO_VERSION)
 
 # Settings to override on the command line, e.g. `make test PKGS=./worker/...`.
 PKGS     ?= ./...
@@ -140,6 +142,17 @@ check: ## Fail if docs/, or the page, differ from what the code generates
 words: ## Check that documents and messages keep to plain words, and that links lead somewhere
 	$(GO) test -count=1 ./docs
 
+.PHONY: docs
+docs: $(HUGO) ## Build the site of the documents into dist/site, and check that its links lead somewhere
+	$(GO) run ./cmd/weir man --markdown dist/reference/cli.md
+	$(GO) run ./site/reference dist/reference/api
+	$(HUGO) --source site --destination ../dist/site --cleanDestinationDir --panicOnWarning --quiet
+	$(GO) run ./site/check dist/site
+
+.PHONY: docs-serve
+docs-serve: docs ## Serve the site while documents are written
+	$(HUGO) server --source site
+
 .PHONY: man
 man: ## Write the manual pages of the weir command into dist/man
 	$(GO) run ./cmd/weir man dist/man
@@ -170,3 +183,8 @@ $(GOFUMPT):
 	@echo "Installing gofumpt $(GOFUMPT_VERSION) into bin/tools."
 	@CGO_ENABLED=0 GOBIN=$(TOOLS) $(GO) install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
 	@mv $(TOOLS)/gofumpt $@
+
+$(HUGO):
+	@echo "Installing Hugo $(HUGO_VERSION) into bin/tools: two minutes of CPU, once."
+	@CGO_ENABLED=0 GOBIN=$(TOOLS) $(GO) install github.com/gohugoio/hugo@$(HUGO_VERSION)
+	@mv $(TOOLS)/hugo $@

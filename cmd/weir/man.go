@@ -25,7 +25,8 @@ var environment = []manpage.Variable{
 }
 
 func newMan() *cobra.Command {
-	return &cobra.Command{
+	markdown := ""
+	c := &cobra.Command{
 		Use:     "man [DIR]",
 		Short:   "Write a manual page for each command",
 		Long:    "Write a manual page for each command into a directory, by default the current one. It is made if it is not there.",
@@ -33,6 +34,9 @@ func newMan() *cobra.Command {
 		Hidden:  true,
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if markdown != "" {
+				return writeMarkdown(markdown, c.Root())
+			}
 			dir := "."
 			if len(args) > 0 {
 				dir = args[0]
@@ -48,6 +52,20 @@ func newMan() *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().StringVar(&markdown, "markdown", "", "write one page in Markdown into this `FILE` instead")
+	return c
+}
+
+// writeMarkdown writes a page of a command and those below it.
+func writeMarkdown(file string, root *cobra.Command) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // for all to read
+		return usageError{err}
+	}
+	f, err := os.Create(file) //nolint:gosec // the user names the file
+	if err != nil {
+		return usageError{err}
+	}
+	return errors.Join(manpage.Markdown(f, root, environment), f.Close())
 }
 
 // writeManual writes the pages of a command and those below it.

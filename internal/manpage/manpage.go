@@ -106,11 +106,17 @@ func (p *page) options(head string, flags *pflag.FlagSet) {
 		if argument != "" {
 			name += ` \fI` + escape(argument) + `\fR`
 		}
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0s" && f.DefValue != "0" {
-			usage += " (default " + f.DefValue + ")"
-		}
-		p.line(".TP\n%s\n%s", name, verbatim(usage))
+		p.line(".TP\n%s\n%s", name, verbatim(usage+initial(f)))
 	})
+}
+
+// initial tells the value that a flag has by itself, if it says something.
+func initial(f *pflag.Flag) string {
+	switch f.DefValue {
+	case "", "false", "[]", "0s", "0":
+		return ""
+	}
+	return " (default " + f.DefValue + ")"
 }
 
 func (p *page) environment(variables []Variable) {

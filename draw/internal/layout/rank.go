@@ -84,8 +84,9 @@ func (b *block) arcs(g *digraph) (n int, arcs []arc, order []int) {
 			return left
 		case last, exit:
 			return right
+		default:
+			return i
 		}
-		return i
 	}
 	order = append(order, left)
 	for _, i := range g.topological() {
