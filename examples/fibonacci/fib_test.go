@@ -8,14 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/weirtest"
 )
 
 func TestMain(m *testing.M) {
 	_ = os.Unsetenv("WEIR_REDIS_URL")
-	os.Exit(redistest.Main(m))
+	os.Exit(m.Run())
 }
 
 // fibonacci runs the program.
@@ -45,9 +44,9 @@ func TestEmbedded(t *testing.T) {
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	url := redistest.Start(t).URL()
+	url := redis(t)
 	prints(t, "0\n", "--redis", url, "0")
-	prints(t, "144\n", "12", "--redis", url)
+	prints(t, "144\n", "--redis", url, "12")
 }
 
 func TestEnvironment(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,9 +11,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
@@ -41,41 +39,32 @@ const help = `Print the N-th Fibonacci number, computed by a tree of durable job
 The job for n has one child for n-1 and one for n-2, sleeps until both are completed,
 and adds what they wrote. N is 0 to 20, because every number is a job with two
 children: the tree of 20 has 21,891 jobs, that of 40 would have 331 million. With
---redis 20 takes about a minute; the Redis in this process is several times slower.`
+--redis 20 takes about a minute; the Redis in this process is several times slower.
+
+Usage: fibonacci [--redis URL] N
+
+URL is that of the Redis that keeps the jobs: $WEIR_REDIS_URL without it, or one in this
+process.
+
+  fibonacci 12
+  fibonacci --redis redis://localhost:6379 20
+`
 
 // Main runs the program and returns its exit code.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var url string
-	cmd := &cobra.Command{
-		Use:               "fibonacci [flags] N",
-		Long:              help,
-		Example:           "  fibonacci 12\n  fibonacci --redis redis://localhost:6379 20",
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args:              cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := parse(args)
-			if err != nil {
-				return err
-			}
-			if !cmd.Flags().Changed("redis") {
-				url = os.Getenv("WEIR_REDIS_URL")
-			}
-			result, err := compute(cmd.Context(), url, n)
-			if err == nil {
-				_, err = fmt.Fprintln(stdout, result)
-			}
-			return err
-		},
+	flags := flag.NewFlagSet("fibonacci", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	url := flags.String("redis", os.Getenv("WEIR_REDIS_URL"), "")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = io.WriteString(stdout, help)
+		return exitOK
+	case err != nil:
+		err = usagef("%w; see fibonacci --help", err)
+	default:
+		err = run(ctx, *url, flags.Args(), stdout)
 	}
-	cmd.Flags().StringVar(&url, "redis", "", "`URL` of the Redis that keeps the jobs (default: $WEIR_REDIS_URL, else one in this process)")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w; see fibonacci --help", err) })
-	cmd.SetArgs(append([]string{}, args...)) // nil would mean those of the process
-	cmd.SetOut(stdout)
-	cmd.SetErr(stderr)
-
-	err := cmd.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}
@@ -85,8 +74,20 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	} else if ctx.Err() != nil {
 		err = errors.New("stopped")
 	}
-	fmt.Fprintln(stderr, "fibonacci: "+term.Clean(strings.ReplaceAll(err.Error(), "\n", "; ")))
+	fmt.Fprintln(stderr, "fibonacci: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 	return code
+}
+
+func run(ctx context.Context, url string, args []string, stdout io.Writer) error {
+	n, err := parse(args)
+	if err != nil {
+		return err
+	}
+	result, err := compute(ctx, url, n)
+	if err == nil {
+		_, err = fmt.Fprintln(stdout, result)
+	}
+	return err
 }
 
 // parse reads N.

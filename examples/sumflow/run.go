@@ -3,27 +3,22 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
 	"os"
+	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
 )
 
 // Exit codes.
-const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
-)
+const exitOK, exitError, exitUsage = 0, 1, 2
 
 // usageError is the user's to correct.
 type usageError struct{ error }
@@ -33,41 +28,36 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 const help = `Add whole numbers of any size with two durable jobs.
 
 A parent makes a summing child, sends it the numbers and, on another port, the word
-that they are all there; it sleeps until the child has written the sum, and passes it on.`
+that they are all there; it sleeps until the child has written the sum, and passes it on.
+
+Usage: sumflow [--redis URL] NUMBER...
+
+URL is that of the Redis that keeps the jobs: $WEIR_REDIS_URL without it, or one in this
+process.
+
+  sumflow 5 6
+  sumflow --redis redis://localhost:6379 100000000000000000000 -1
+`
 
 // Main runs the program and returns its exit code.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var url string
-	cmd := &cobra.Command{
-		Use:               "sumflow [flags] NUMBER...",
-		Long:              help,
-		Example:           "  sumflow 5 6\n  sumflow --redis redis://localhost:6379 100000000000000000000 -1",
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args:              cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			numbers, err := parse(args)
-			if err != nil {
-				return err
-			}
-			if !cmd.Flags().Changed("redis") {
-				url = os.Getenv("WEIR_REDIS_URL")
-			}
-			sum, err := add(cmd.Context(), url, numbers)
-			if err == nil {
-				_, err = fmt.Fprintln(stdout, sum)
-			}
-			return err
-		},
+	flags := flag.NewFlagSet("sumflow", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	url := flags.String("redis", os.Getenv("WEIR_REDIS_URL"), "")
+	// What begins like a negative number is none of the flags, nor is what follows it.
+	if n := slices.IndexFunc(args, func(a string) bool { return len(a) > 1 && a[0] == '-' && a[1] >= '0' && a[1] <= '9' }); n >= 0 && args[max(n-1, 0)] != "--" {
+		args = slices.Insert(slices.Clone(args), n, "--")
 	}
-	cmd.Flags().StringVar(&url, "redis", "", "`URL` of the Redis that keeps the jobs (default: $WEIR_REDIS_URL, else one in this process)")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w; see sumflow --help", err) })
-	cmd.SetArgs(guard(args))
-	cmd.SetOut(stdout)
-	cmd.SetErr(stderr)
-
-	err := cmd.ExecuteContext(ctx)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = io.WriteString(stdout, help)
+		return exitOK
+	case err != nil:
+		err = usagef("%w; see sumflow --help", err)
+	default:
+		err = run(ctx, *url, flags.Args(), stdout)
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -77,21 +67,20 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	} else if ctx.Err() != nil {
 		err = errors.New("stopped")
 	}
-	fmt.Fprintln(stderr, "sumflow: "+term.Clean(strings.ReplaceAll(err.Error(), "\n", "; ")))
+	fmt.Fprintln(stderr, "sumflow: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 	return code
 }
 
-// guard keeps negative numbers from being taken for flags: with a space in front they are
-// not, and parse takes it away.
-func guard(args []string) []string {
-	guarded := []string{}
-	for _, arg := range args {
-		if len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' {
-			arg = " " + arg
-		}
-		guarded = append(guarded, arg)
+func run(ctx context.Context, url string, args []string, stdout io.Writer) error {
+	numbers, err := parse(args)
+	if err != nil {
+		return err
 	}
-	return guarded
+	sum, err := add(ctx, url, numbers)
+	if err == nil {
+		_, err = fmt.Fprintln(stdout, sum)
+	}
+	return err
 }
 
 // parse reads the numbers.
@@ -101,7 +90,6 @@ func parse(args []string) ([]*big.Int, error) {
 	}
 	var numbers []*big.Int
 	for _, arg := range args {
-		arg = strings.TrimPrefix(arg, " ")
 		n, ok := new(big.Int).SetString(arg, 10)
 		if !ok {
 			return nil, usagef("%.40q is not a whole number; give whole numbers, as in: sumflow 5 6", arg)

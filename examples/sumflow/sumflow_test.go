@@ -10,14 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/weirtest"
 )
 
 func TestMain(m *testing.M) {
 	_ = os.Unsetenv("WEIR_REDIS_URL")
-	os.Exit(redistest.Main(m))
+	os.Exit(m.Run())
 }
 
 // sumflow runs the program.
@@ -59,9 +58,9 @@ func TestMany(t *testing.T) {
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	url := redistest.Start(t).URL()
+	url := redis(t)
 	prints(t, "11\n", "--redis", url, "5", "6")
-	prints(t, "-1000000000000000000000\n", "-1000000000000000000001", "1", "--redis", url)
+	prints(t, "-1000000000000000000000\n", "--redis", url, "-1000000000000000000001", "1")
 }
 
 func TestEnvironment(t *testing.T) {
