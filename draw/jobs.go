@@ -217,20 +217,12 @@ func (s *sketch) node(all []*actor) Node {
 	return n
 }
 
-// rejectedPort is what the ready worker types call the port of what they cannot use.
-const rejectedPort = "err"
-
-// forErrors tells whether a port is one for errors, which most graphs do not use.
-func forErrors(q *port.Spec) bool {
-	return q.Dir == port.Output && (q.Name == job.ErrorsPort || q.Name == rejectedPort) && len(q.Channels) == 0
-}
-
 // Idle tells whether a port is left out of pictures of jobs: it is one for errors that leads nowhere and holds none.
-func Idle(q *job.PortInfo) bool { return forErrors(&q.Spec) && len(q.Edges) == 0 && q.Waiting == 0 }
+func Idle(q *job.PortInfo) bool { return job.ForErrors(&q.Spec) && len(q.Edges) == 0 && q.Waiting == 0 }
 
 // idle is Idle for a port of some jobs that are drawn as one.
 func (q *actorPort) idle(all []*actor) bool {
-	if !forErrors(&q.Spec) {
+	if !job.ForErrors(&q.Spec) {
 		return false
 	}
 	for _, b := range all {

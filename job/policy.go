@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/weirworks/weir/port"
 )
 
 // FailurePolicy says what follows when a job of a graph has failed and has no tries left.
@@ -36,6 +38,15 @@ func (p FailurePolicy) Validate() error {
 
 // ErrorsPort is the Out port for what a job with the policy DeadLetter cannot handle.
 const ErrorsPort = "errors"
+
+// rejectedPort is the Out port of the ready worker types for what they cannot use.
+const rejectedPort = "err"
+
+// ForErrors tells whether a port is one for errors alone, which most graphs do not use: trees and pictures leave it out as long as
+// nothing comes there.
+func ForErrors(p *port.Spec) bool {
+	return p.Dir == port.Output && (p.Name == ErrorsPort || p.Name == rejectedPort) && len(p.Channels) == 0
+}
 
 // Letter is a dead letter: a message that a job could not handle, in an envelope that says why. [Client.DeadLetters] finds
 // those that wait, and [Client.Requeue] takes the envelope off.

@@ -79,7 +79,7 @@ func (v server) bad(fields ...string) []string {
 }
 
 // Warnings are what somebody should know who is going to rely on the store: in a line each,
-// with what to do. What the server does not tell is no concern.
+// with what to do. What the server does not tell is no warning.
 func (s *Store) Warnings(ctx context.Context) []string {
 	if s.local != nil {
 		return nil // whoever embeds a Redis knows that it ends with the process
@@ -88,16 +88,16 @@ func (s *Store) Warnings(ctx context.Context) []string {
 	if err != nil {
 		return nil // whatever is asked next says so
 	}
-	var concerns []string
+	var warnings []string
 	for _, v := range all {
 		if version := v.info["redis_version"]; v.old() {
-			concerns = append(concerns, fmt.Sprintf("Redis at %s has version %s; use %d or later", v.addr, version, minRedis))
+			warnings = append(warnings, fmt.Sprintf("Redis at %s has version %s; use %d or later", v.addr, version, minRedis))
 		}
 		if v.info["aof_enabled"] == "0" {
-			concerns = append(concerns, fmt.Sprintf("Redis at %s has no append-only file: when it dies, jobs are lost; redis-cli CONFIG SET appendonly yes", v.addr))
+			warnings = append(warnings, fmt.Sprintf("Redis at %s has no append-only file: when it dies, jobs are lost; redis-cli CONFIG SET appendonly yes", v.addr))
 		}
 	}
-	return concerns
+	return warnings
 }
 
 // old tells whether the server says that it is older than the scripts need.

@@ -39,6 +39,7 @@ the machine dies.`,
 			if err := errors.Join(f.checkRoot(), f.handlers.check(), web.check()); err != nil {
 				return err
 			}
+			f.passing = data == ""
 			url, stop, err := startRedis(c.Context(), data, false)
 			if err != nil {
 				return err

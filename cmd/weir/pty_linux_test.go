@@ -143,9 +143,12 @@ func TestDevOnTerminal(t *testing.T) {
 	told := func(event string) {
 		until(t, event, func() bool { return strings.Contains(got.String(), event) })
 	}
-	told("started") // of a job that has ended meanwhile only the end would be told
+	told("started")
 	weir(t, url[1], "send", "part", "in", "4", "--close")
 	told("completed")
+	if strings.Contains(got.String(), "append-only") {
+		t.Error("it warns of what it said when it began")
+	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

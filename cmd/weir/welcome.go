@@ -132,6 +132,9 @@ func (t *teller) tell(i *job.Info) {
 	if i.Name != "" && i.Name != i.Type {
 		about = append([]any{"name", i.Name}, about...)
 	}
+	if !seen && i.Created.After(t.since) {
+		t.log.Info("started", about...) // it may have ended by now
+	}
 	switch {
 	case status == statemachine.Failed:
 		t.log.Error("failed", append(about, "reason", i.Reason)...)
@@ -139,7 +142,5 @@ func (t *teller) tell(i *job.Info) {
 		t.log.Info(status.String(), about...)
 	case seen:
 		t.log.Info("goes on", about...)
-	case i.Created.After(t.since):
-		t.log.Info("started", about...)
 	}
 }

@@ -24,6 +24,7 @@ type workerFlags struct {
 	concurrency int
 	aging       int
 	workkit     []string
+	passing     bool            // the data of the Redis end with the program
 	more        []worker.Worker // besides components
 	handlers    handlerService
 }
@@ -41,11 +42,20 @@ func (f *workerFlags) add(s *settings, c *cobra.Command) {
 	s.completeFlag(c, "workkit", kitWords)
 }
 
+// passing is a store whose data end with the program, as was said when it began.
+type passing struct{ *redisstore.Store }
+
+// Warnings implements worker.Store: nobody is going to rely on it.
+func (passing) Warnings(context.Context) []string { return nil }
+
 // config is that of an engine that runs components.
 func (f *workerFlags) config(store *redisstore.Store, log io.Writer) (worker.Config, error) {
 	cfg := worker.Config{
 		Store: store, Workers: f.workers(), Concurrency: f.concurrency, Aging: f.aging, Queues: map[string]int{},
 		Logger: logger(log),
+	}
+	if f.passing {
+		cfg.Store = passing{store}
 	}
 	for _, q := range f.queues {
 		name, weight, given := strings.Cut(q, "=")

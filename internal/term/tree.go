@@ -244,6 +244,9 @@ func (d *treeDrawing) reason(i *job.Info) string {
 func (d *treeDrawing) ports(i *job.Info) string {
 	var texts []string
 	for _, p := range i.Ports {
+		if job.ForErrors(&p.Spec) && len(p.Edges) == 0 && p.Total == 0 {
+			continue
+		}
 		arrow, closed := "←", ""
 		if p.Dir == port.Output {
 			arrow = "→"
