@@ -94,6 +94,9 @@ func TestGraphOverHTTP(t *testing.T) {
 	if c.Jobs != 1 || len(c.Inputs) != 1 || c.Outputs[0] != "out" {
 		t.Fatalf("checked %+v", c)
 	}
+	s.ask("POST", "/v1/graphs/check", `{"alias":"first","labels":{"team":"a"},"existing":"patch","retain":"1h","graph":`+text+`}`).is(http.StatusOK, &c)
+	s.ask("POST", "/v1/graphs/check", `{"existing":"patsh","graph":`+text+`}`).refuses(http.StatusUnprocessableEntity, "usage", `did you mean "patch"`)
+	s.ask("POST", "/v1/graphs/check", `{"alias":"019e1f0e","graph":`+text+`}`).refuses(http.StatusUnprocessableEntity, "usage", "alias")
 	bad := s.ask("POST", "/v1/graphs/check", `{"graph":"weir: 1\nnodes:\n  a: {type: mapp}\n  b: {type: emmit}\n"}`)
 	bad.refuses(http.StatusUnprocessableEntity, "usage", "did you mean")
 	s.ask("POST", "/v1/jobs", `{"type":"map","args":{"expr":"it"},"repeat":{"schedul":"DAILY"}}`).refuses(http.StatusUnprocessableEntity, "usage", `"schedul": did you mean "schedule"`)

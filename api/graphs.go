@@ -18,10 +18,13 @@ import (
 func (s *Server) graphOperations() {
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/graphs/check", id: "check-graph", group: groupGraphs, role: read, summary: "Tell what is wrong with a graph",
-		about: "A graph that is wrong is 422, with each problem and its line in `errors`.",
-	}, func(ctx context.Context, s *session, in *struct{ Body GraphText }) (*reply[Checked], error) {
-		_, plan, err := s.build(ctx, in.Body)
+		about: "A graph that is wrong is 422, with each problem and its line in `errors`. The body may be that of POST /v1/graphs.",
+	}, func(ctx context.Context, s *session, in *struct{ Body NewGraph }) (*reply[Checked], error) {
+		_, plan, err := s.build(ctx, in.Body.GraphText)
 		if err != nil {
+			return nil, err
+		}
+		if _, err := in.Body.options(); err != nil {
 			return nil, err
 		}
 		return answer(Checked{Name: plan.Nodes[0].Name, Jobs: len(plan.Nodes) - 1, Inputs: portsOf(plan, port.Input), Outputs: portsOf(plan, port.Output)}, nil)
@@ -225,51 +228,67 @@ type startInput struct {
 	Body NewGraph
 }
 
-func startGraph(ctx context.Context, s *session, in *startInput) (*started, error) {
-	b := in.Body
-	g, _, err := s.build(ctx, b.GraphText)
-	if err != nil {
+// options are what a request asks for besides the graph.
+func (g *NewGraph) options() ([]job.Option, error) {
+	var opts []job.Option
+	if g.Alias != "" {
+		if err := job.CheckAlias(g.Alias); err != nil {
+			return nil, err
+		}
+		opts = append(opts, job.Alias(g.Alias))
+	}
+	if err := job.CheckLabels(g.Labels); err != nil {
 		return nil, err
 	}
-	opts := []job.Option{job.By(s.principal.Name)}
-	if b.Alias != "" {
-		opts = append(opts, job.Alias(b.Alias))
-	}
-	if in.Key != "" {
-		opts = append(opts, job.Key(in.Key))
-	}
-	for key, value := range b.Labels {
+	for key, value := range g.Labels {
 		opts = append(opts, job.Label(key, value))
 	}
-	if b.Retain != "" {
-		d, err := job.ParseRetention(b.Retain)
+	if g.Retain != "" {
+		d, err := job.ParseRetention(g.Retain)
 		if err != nil {
 			return nil, err
 		}
 		opts = append(opts, job.Retain(d))
 	}
-	if b.SequentialKey != nil {
-		key, err := textOf("sequential_key", b.SequentialKey)
+	if g.SequentialKey != nil {
+		key, err := textOf("sequential_key", g.SequentialKey)
 		if err != nil {
 			return nil, err
 		}
 		opts = append(opts, job.SequentialKey(key))
 	}
-	by, err := b.Unique.by()
+	by, err := g.Unique.by()
 	if err != nil {
 		return nil, err
 	}
 	if by != nil {
 		opts = append(opts, job.Unique(*by))
 	}
-	switch b.Existing {
+	switch g.Existing {
 	case "", "refuse":
 	case "take":
 		opts = append(opts, job.TakeExisting())
 	case "patch":
 		opts = append(opts, job.PatchExisting())
 	default:
-		return nil, wrong("existing %.40q: %s", b.Existing, port.Suggest(b.Existing, []string{"refuse", "take", "patch"}))
+		return nil, wrong("existing %.40q: %s", g.Existing, port.Suggest(g.Existing, []string{"refuse", "take", "patch"}))
+	}
+	return opts, nil
+}
+
+func startGraph(ctx context.Context, s *session, in *startInput) (*started, error) {
+	b := in.Body
+	g, _, err := s.build(ctx, b.GraphText)
+	if err != nil {
+		return nil, err
+	}
+	opts, err := b.options()
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, job.By(s.principal.Name))
+	if in.Key != "" {
+		opts = append(opts, job.Key(in.Key))
 	}
 	var h *job.Handle
 	if err := s.once(ctx, "start", in.Key, b, func() (err error) {

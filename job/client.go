@@ -129,7 +129,7 @@ func (c *Client) resolveTop(ctx context.Context, name string) (ID, error) {
 	if id, err := ParseID(name); err == nil {
 		return id, nil
 	}
-	if checkAlias(name) == nil {
+	if CheckAlias(name) == nil {
 		id, err := c.store.Resolve(ctx, name)
 		if !errors.Is(err, ErrNotFound) || !couldBeID(name) {
 			return id, err
@@ -267,9 +267,8 @@ func encode(ctx context.Context, trace traceFinder, messages []any) ([]json.RawM
 	return items, nil
 }
 
-// checkAlias: an alias begins with a letter, so that it is never taken for an ID, which
-// never is mistaken for an alias because it parses as a UUID first.
-func checkAlias(s string) error {
+// CheckAlias reports what is wrong with an alias: it is a name that does not look like the ID of a job.
+func CheckAlias(s string) error {
 	if err := CheckName("alias", s); err != nil {
 		return err
 	}

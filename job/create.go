@@ -80,7 +80,7 @@ func (c *Client) create(ctx context.Context, n New) (*Handle, error) {
 		}
 	}
 	if n.Alias != "" {
-		if err := checkAlias(n.Alias); err != nil {
+		if err := CheckAlias(n.Alias); err != nil {
 			return nil, err
 		}
 		holder, err := c.store.Claim(ctx, n.Alias, id)

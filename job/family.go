@@ -168,7 +168,7 @@ func (h *Handle) UnsetState(ctx context.Context, keys ...string) error {
 // AddAlias gives the job one more name, unique in the namespace. If another job has it
 // the error wraps ErrExists and names that job.
 func (h *Handle) AddAlias(ctx context.Context, alias string) error {
-	if err := checkAlias(alias); err != nil {
+	if err := CheckAlias(alias); err != nil {
 		return err
 	}
 	if _, err := h.Info(ctx); err != nil {

@@ -173,7 +173,7 @@ func (c *Client) prepareNew(ctx context.Context, n New, types map[registration]*
 		s.err = checkKey("create", s.o.key)
 	}
 	if s.err == nil && s.o.aliased {
-		s.err = checkAlias(s.o.alias)
+		s.err = CheckAlias(s.o.alias)
 	}
 	if s.err == nil {
 		s.id, s.err = NewID()

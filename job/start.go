@@ -224,7 +224,7 @@ func (o *startOptions) plan(p Planner, name string) (*Plan, error) {
 	}
 	err = plan.Validate()
 	if err == nil && o.aliased {
-		err = checkAlias(o.alias)
+		err = CheckAlias(o.alias)
 	}
 	return plan, err
 }
