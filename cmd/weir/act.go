@@ -285,11 +285,11 @@ func newTerminate(s *settings) *cobra.Command {
 	var f bulkFlags
 	var recursive bool
 	c := &cobra.Command{
-		Use:     "terminate [JOB]",
+		Use:     "terminate [JOB...]",
 		Short:   "End a job: a run in progress finishes, then its Shutdown gets its chance",
 		Long:    "End a job: a run in progress finishes, then its Shutdown gets its chance." + bulkHelp,
-		Example: "  weir terminate album-2026 --recursive\n  weir terminate --label customer=7 --older 30d --recursive",
-		Args:    usage(cobra.MaximumNArgs(1)),
+		Example: "  weir terminate album-2026 album-2027 --recursive\n  weir terminate --label customer=7 --older 30d --recursive",
+		Args:    usage(cobra.ArbitraryArgs),
 	}
 	end := func(ctx context.Context, h *job.Handle) error {
 		if recursive {
@@ -298,14 +298,7 @@ func newTerminate(s *settings) *cobra.Command {
 		return h.Terminate(ctx)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		one, err := f.one(c, s, args)
-		if err != nil {
-			return err
-		}
-		if one {
-			return s.act(c, args[0], "will end", end)
-		}
-		return f.act(c, s, deed{
+		return f.do(c, s, args, "will end", end, deed{
 			verb: "Terminate", on: on(statemachine.Terminate),
 			do: func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) { return "will end", end(ctx, h) },
 		})
@@ -318,23 +311,15 @@ func newTerminate(s *settings) *cobra.Command {
 func newDelete(s *settings) *cobra.Command {
 	var f bulkFlags
 	c := &cobra.Command{
-		Use:     "delete [JOB]",
+		Use:     "delete [JOB...]",
 		Short:   "Remove a terminated job and all below it, with everything they have",
 		Long:    "Remove a terminated job and all below it, with everything they have." + bulkHelp,
 		Example: "  weir terminate album-2026 --recursive && weir delete album-2026\n  weir delete --status terminated --older 7d",
-		Args:    usage(cobra.MaximumNArgs(1)),
+		Args:    usage(cobra.ArbitraryArgs),
 	}
+	remove := func(ctx context.Context, h *job.Handle) error { return refused(ctx, h, "", h.Delete(ctx)) }
 	c.RunE = func(c *cobra.Command, args []string) error {
-		one, err := f.one(c, s, args)
-		if err != nil {
-			return err
-		}
-		if one {
-			return s.act(c, args[0], "is deleted", func(ctx context.Context, h *job.Handle) error {
-				return refused(ctx, h, "", h.Delete(ctx))
-			})
-		}
-		return f.act(c, s, deed{
+		return f.do(c, s, args, "is deleted", remove, deed{
 			verb: "Delete", on: []statemachine.Status{statemachine.Terminated},
 			do: func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) {
 				err := h.Delete(ctx)

@@ -55,6 +55,38 @@ func (f *bulkFlags) one(c *cobra.Command, s *settings, args []string) (bool, err
 	return len(args) > 0, nil
 }
 
+// do does something to the jobs of the command line: to one, to several, or to all that pass the filters.
+func (f *bulkFlags) do(c *cobra.Command, s *settings, args []string, done string, one func(ctx context.Context, h *job.Handle) error, d deed) error {
+	named, err := f.one(c, s, args)
+	switch {
+	case err != nil:
+		return err
+	case len(args) == 1:
+		return s.act(c, args[0], done, one)
+	case named:
+		return s.actEach(c, args, d)
+	}
+	return f.act(c, s, d)
+}
+
+// actEach does something to several jobs. A name that no job has is said before anything is done.
+func (s *settings) actEach(c *cobra.Command, names []string, d deed) error {
+	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
+		client := job.NewClient(store)
+		all := make([]*job.Info, len(names))
+		for n, name := range names {
+			h, err := client.Find(ctx, name)
+			if err == nil {
+				all[n], err = h.Info(ctx)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return d.each(ctx, c, client, all)
+	})
+}
+
 // deed is what a command does to jobs.
 type deed struct {
 	verb string                // in the question

@@ -199,26 +199,19 @@ func newFail(s *settings) *cobra.Command {
 	var f bulkFlags
 	var reason string
 	c := &cobra.Command{
-		Use:   "fail [JOB]",
+		Use:   "fail [JOB...]",
 		Short: "Fail a job without another try",
 		Long: `Fail a job that is queued, scheduled, waiting, suspended or running, without another try. The run of
 a running job loses it: nothing that it still does is stored. What follows is what follows from
 any failure: weir why says who it was, and weir retry gives the job another run.` + bulkHelp,
 		Example: "  weir fail thumbs --reason 'the camera is broken'\n  weir fail --type resize --status scheduled --yes",
-		Args:    usage(cobra.MaximumNArgs(1)),
+		Args:    usage(cobra.ArbitraryArgs),
 	}
 	fail := func(ctx context.Context, h *job.Handle) error {
 		return refused(ctx, h, statemachine.GiveUp, h.Fail(byUser(ctx), reason))
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		one, err := f.one(c, s, args)
-		if err != nil {
-			return err
-		}
-		if one {
-			return s.act(c, args[0], "has failed", fail)
-		}
-		return f.act(c, s, deed{
+		return f.do(c, s, args, "has failed", fail, deed{
 			verb: "Fail", on: on(statemachine.GiveUp),
 			do: func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) {
 				return "has failed", fail(ctx, h)

@@ -247,7 +247,7 @@ it, 130 interrupted before it was done. With -o json errors are JSON, too.`,
 		"act": {
 			s.complete(newCreate(&s), typeWords), s.complete(newSend(&s), jobWords, portWords), newPublish(&s), s.complete(newRead(&s), jobWords, portWords),
 			s.completeFile(newRun(&s)),
-			s.complete(newRetry(&s), jobWords), s.complete(newFail(&s), jobWords), s.complete(newTerminate(&s), jobWords), s.complete(newDelete(&s), jobWords),
+			s.complete(newRetry(&s), jobWords), s.completeRest(newFail(&s), jobWords), s.completeRest(newTerminate(&s), jobWords), s.completeRest(newDelete(&s), jobWords),
 			s.complete(newWait(&s), jobWords), newState(&s), s.complete(newAlias(&s), jobWords),
 			s.complete(newAdopt(&s), jobWords, jobWords), s.complete(newDisown(&s), jobWords, childWords),
 			newDead(&s), newTrigger(&s), newHandler(&s), s.complete(newPriority(&s), jobWords), newQueue(&s), s.complete(newLock(&s), jobWords), s.complete(newUnlock(&s), jobWords),
