@@ -50,12 +50,12 @@ func newNotifier(rdb redis.UniversalClient, channel string) *notifier {
 	return &notifier{rdb: rdb, channel: channel, name: rand.Text(), subscriptions: map[chan struct{}]bool{}, dues: newDues()}
 }
 
-// subscription returns what gets a value at each notification, until it is given back: with notifications, also when there is a notification that asynq does not have.
-func (b *notifier) subscription(notifications bool) (subscription chan struct{}, giveBack func()) {
+// subscription returns what gets a value at each notification, until it is given back; with all, also at those that asynq does not have.
+func (b *notifier) subscription(all bool) (subscription chan struct{}, giveBack func()) {
 	subscription = make(chan struct{}, 1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.subscriptions[subscription] = notifications
+	b.subscriptions[subscription] = all
 	return subscription, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
