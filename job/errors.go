@@ -61,6 +61,11 @@ var (
 	ErrConfig = errors.New("configuration")
 )
 
+// Temporary tells whether the store may answer when it is asked again: err is ErrUnreachable or ErrUnavailable.
+func Temporary(err error) bool {
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnavailable)
+}
+
 // FailedError tells which job of a tree failed, and why.
 type FailedError struct {
 	Job    ID

@@ -256,7 +256,7 @@ func (c *Client) settleAll(ctx context.Context, f LetterFilter, edit func(*Store
 		if n += done; err != nil {
 			errs = append(errs, err)
 		}
-		if ctx.Err() != nil || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnavailable) {
+		if ctx.Err() != nil || Temporary(err) {
 			break
 		}
 	}

@@ -48,7 +48,7 @@ func (h *Handle) WaitFor(ctx context.Context, done func(*Info) bool) (*Info, err
 	for answered := time.Now(); ; {
 		info, err := h.Info(ctx)
 		switch {
-		case (errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnavailable)) && time.Since(answered) < waitFor:
+		case Temporary(err) && time.Since(answered) < waitFor:
 		case err != nil && ctx.Err() != nil && last != nil: // its time was over in the middle of the look
 		case err != nil:
 			return nil, err

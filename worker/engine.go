@@ -24,6 +24,9 @@ const lastWords = 2 * time.Second
 // sweepEvery is how often the leading engine of a namespace puts right what is past due.
 const sweepEvery = time.Second
 
+// announceEvery is how often an engine that starts looks whether Redis answers again.
+const announceEvery = 500 * time.Millisecond
+
 // sweepSlack is how long after the end of another one's leadership an engine tries to lead.
 const sweepSlack = 5 * time.Millisecond
 
@@ -82,13 +85,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := e.Register(ctx); err != nil && ctx.Err() == nil {
+	if err := e.announce(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("starting the engine: %w", err)
-	}
-	for queue, n := range e.cfg.QueueLimits {
-		if err := e.cfg.Store.SetQueueLimit(ctx, queue, n); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("starting the engine: %w", err)
-		}
 	}
 	e.lookAtLimits(ctx)
 	for _, warning := range e.cfg.Store.Warnings(ctx) {
@@ -126,6 +124,29 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.abort(errStopping)
 	<-sweeping
 	return nil
+}
+
+// announce tells the store what the engine runs. A store that does not answer is waited for, as it is later.
+func (e *Engine) announce(ctx context.Context) error {
+	for told := false; ; told = true {
+		err := e.Register(ctx)
+		for queue, n := range e.cfg.QueueLimits {
+			if err == nil {
+				err = e.cfg.Store.SetQueueLimit(ctx, queue, n)
+			}
+		}
+		if !job.Temporary(err) {
+			return err
+		}
+		if !told {
+			e.cfg.Logger.Warn("the engine starts when Redis answers", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(announceEvery):
+		}
+	}
 }
 
 // RunWhile serves jobs for as long as fn runs, and returns fn's error. fn's context ends with ctx

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/worker"
 )
 
 // Redis refuses, or does not answer, for longer than the driver is patient. Nothing is lost
@@ -72,6 +73,30 @@ func TestRedisRefusesForAWhile(t *testing.T) {
 			s.check()
 		})
 	}
+}
+
+// Redis goes away between the opening of the store and the start of an engine, which waits for it.
+func TestStartWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	b := newBench(t, r.URL())
+	h := b.single(call(b, func(_ context.Context, _ *worker.Run, w *Call) error { return w.Out.Write(1) }))
+	r.Kill()
+	e := b.serve(func(cfg *worker.Config) { cfg.QueueLimits = map[string]int{"default": 2} })
+	select {
+	case <-e.done:
+		b.Fatalf("the engine has ended: %v", e.err)
+	case <-time.After(3 * time.Second): // longer than the driver is patient
+	}
+	if e.engine.Ready() == nil {
+		b.Error("the engine says that it is ready")
+	}
+	r.Restart()
+	b.completed(h, 1)
+	b.same(h, 1)
+	r.Kill()
+	again := b.serve()
+	again.stop() // one that waits for Redis can be stopped
 }
 
 // steps is how many runs of the story have been committed, if Redis tells.

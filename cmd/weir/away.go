@@ -70,7 +70,7 @@ func (r *relay) become(next http.Handler) {
 func (f *apiFlags) connect(c *cobra.Command, s *settings) (*redisstore.Store, *place, error) {
 	store, err := s.open(c.Context())
 	gone := err
-	if err != nil && (f.journal == "" || !away(err)) {
+	if err != nil && (f.journal == "" || !job.Temporary(err)) {
 		return nil, nil, err
 	}
 	l, err := f.listen(c, false)
@@ -125,11 +125,6 @@ func (at *place) Close() error {
 	return err
 }
 
-// away tells whether a Redis may answer later.
-func away(err error) bool {
-	return errors.Is(err, job.ErrUnreachable) || errors.Is(err, job.ErrUnavailable)
-}
-
 // await accepts payloads until Redis answers.
 func (f *apiFlags) await(c *cobra.Command, s *settings, at *place, gone error) (*redisstore.Store, error) {
 	cfg, err := s.config()
@@ -150,7 +145,7 @@ func (f *apiFlags) await(c *cobra.Command, s *settings, at *place, gone error) (
 	f.serve(at)
 	store, err := (*redisstore.Store)(nil), at.tell()
 	for err == nil && store == nil {
-		if store, err = s.open(c.Context()); away(err) {
+		if store, err = s.open(c.Context()); job.Temporary(err) {
 			err = nil
 		}
 		if store == nil && err == nil {

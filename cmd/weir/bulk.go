@@ -242,7 +242,7 @@ func (d deed) each(ctx context.Context, c *cobra.Command, client *job.Client, al
 			}
 			continue
 		}
-		if ctx.Err() != nil || errors.Is(err, job.ErrUnreachable) || errors.Is(err, job.ErrUnavailable) {
+		if ctx.Err() != nil || job.Temporary(err) {
 			return err // so it would go with all others
 		}
 		fmt.Fprintln(c.ErrOrStderr(), "weir:", strings.Join(strings.Fields(err.Error()), " "))

@@ -34,6 +34,7 @@ type killed struct {
 	redis *redistest.Server
 	args  []string
 	cmd   *exec.Cmd
+	said  *buffer // what the server of now has said
 	kills map[string]int
 	began time.Time
 }
@@ -42,8 +43,8 @@ type killed struct {
 func (k *killed) start() {
 	k.Helper()
 	k.cmd = process(k.T, k.args...)
-	var stderr buffer
-	k.cmd.Stderr = &stderr
+	k.said = &buffer{}
+	k.cmd.Stderr = k.said
 	out, err := k.cmd.StdoutPipe()
 	if err != nil {
 		k.Fatal(err)
@@ -53,7 +54,7 @@ func (k *killed) start() {
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "http://") {
 		k.stop()
-		k.Fatalf("the server says %q, %v: %s", line, err, stderr.String())
+		k.Fatalf("the server says %q, %v: %s", line, err, k.said.String())
 	}
 }
 
@@ -217,7 +218,7 @@ func (s *senders) check(t *testing.T, k *killed, store *redisstore.Store) {
 	begin := time.Now()
 	last, err := s.post([]string{"last"}) // which the journal hands on behind all others
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; killed %v, the server said: %s", err, k.kills, k.said.String())
 	}
 	s.acknowledged[last[0]], s.sent["last"] = "last", true
 	client := job.NewClient(store)

@@ -30,7 +30,7 @@ func ingest(h *job.Handle) http.Handler {
 		case errors.Is(err, job.ErrFull): // the shop is behind: it keeps no more than it can work on
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, err.Error(), http.StatusTooManyRequests)
-		case errors.Is(err, job.ErrUnreachable), errors.Is(err, job.ErrUnavailable):
+		case job.Temporary(err):
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
