@@ -18,7 +18,7 @@ func TestAging(t *testing.T) {
 		b := newBenchOf(t, redistest.SharedRedis(t), 1)
 		var high, seen atomic.Int64
 		seen.Store(-1)
-		urgent := call(t, passing(&high, nil))
+		urgent := &Alone{*call(t, passing(&high, nil))} // one lot for each run
 		late := call(t, func(context.Context, *worker.Run, *Call) error {
 			seen.Store(high.Load())
 			return nil
@@ -27,7 +27,7 @@ func TestAging(t *testing.T) {
 			b.feed(b.start(job.Single(urgent, ""), job.WithPriority(900)), messages)
 		}
 		b.start(job.Single(late, ""), job.WithPriority(100))
-		defer b.serve(func(c *worker.Config) { c.Aging, c.Concurrency = aging, 1 }).stop()
+		defer b.serve(func(c *worker.Config) { c.Aging, c.Concurrency, c.Workers = aging, 1, append(everything(), &Alone{}) }).stop()
 		b.until("the job of low priority has run", func() bool { return seen.Load() >= 0 })
 		return seen.Load()
 	}
