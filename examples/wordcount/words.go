@@ -2,183 +2,198 @@ package main
 
 import (
 	"cmp"
-	"fmt"
-	"iter"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/worker"
 )
 
-// parts is the number of parts that words are divided into by their hash: all counts
-// of a word meet in the job that has its part.
-const parts = 64
-
-// A page holds so many words, or so many bytes of them, whichever is reached first.
-// Few large messages cost a store less than many small ones.
 const (
-	pageWords = 4000
-	pageBytes = 128 << 10
+	parts     = 16   // that words are divided into: all counts of a word meet in one Count
+	pageWords = 2000 // different words in a page
+	maxWord   = 256  // bytes of a word that count
 )
 
-// perWord is what a word in a page takes up besides its bytes, roughly: the space
-// before it, its count and a comma.
-const perWord = 8
-
-func partOf(word string) int { return int(job.Hash(word) % parts) }
-
-// Words is a page of different words and how often each occurs. The words are in one
-// text, separated by spaces, which no word contains: that is small, and decoded at once.
-type Words struct {
-	Part  int     `json:"p"`
-	Text  string  `json:"w"`
-	Count []int64 `json:"n"`
+// Split counts the words of a batch, and sends the counts in parts, so that all counts of
+// one word reach the same Count.
+type Split struct {
+	Batches port.In[[]Piece]
+	Pages   port.Out[map[string]int64]
 }
 
-// size is about the number of bytes that the page takes up as a message.
-func (p Words) size() int { return len(p.Text) + perWord*len(p.Count) }
-
-// all yields each word with its count.
-func (p Words) all() iter.Seq2[string, int64] {
-	return func(yield func(string, int64) bool) {
-		i := 0
-		for word := range strings.SplitSeq(p.Text, " ") {
-			if i == len(p.Count) || !yield(word, p.Count[i]) {
-				return
+// Run counts one batch. While others wait the job runs again.
+func (s *Split) Run(ctx context.Context, _ *worker.Run) error {
+	batch, _, err := s.Batches.Read()
+	var pages [parts]map[string]int64
+	for i := range pages {
+		pages[i] = map[string]int64{}
+	}
+	for _, piece := range batch {
+		err = cmp.Or(err, ctx.Err(), piece.words(func(word string) error {
+			i := job.Hash(word) % parts
+			if pages[i][word]++; len(pages[i]) < pageWords {
+				return nil
 			}
-			i++
+			defer clear(pages[i])
+			return s.Pages.WriteKey(strconv.Itoa(int(i)), pages[i])
+		}))
+	}
+	for i, page := range pages {
+		if len(page) > 0 && err == nil {
+			err = s.Pages.WriteKey(strconv.Itoa(i), page)
 		}
 	}
+	return err
 }
 
-// check refuses a page that lost something on its way.
-func (p Words) check() error {
-	words := 0
-	if p.Text != "" {
-		words = strings.Count(p.Text, " ") + 1
+// words calls each with each word that begins in the piece, in lower case.
+func (p Piece) words(each func(word string) error) error {
+	f, err := os.Open(p.Path)
+	if err != nil {
+		return err
 	}
-	if words != len(p.Count) || p.Part < 0 || p.Part >= parts {
-		return fmt.Errorf("damaged page of words: part %d, %d words, %d counts", p.Part, words, len(p.Count))
+	defer f.Close()
+	start := max(0, p.From-utf8.UTFMax) // the rune before From tells whether a word begins there
+	raw, err := io.ReadAll(io.NewSectionReader(f, start, p.To+maxWord-start))
+	if err != nil {
+		return err
+	}
+	for start > 0 && start < p.From && len(raw) > 0 && !utf8.RuneStart(raw[0]) {
+		raw, start = raw[1:], start+1
+	}
+	text, began := string(raw)+" ", -1
+	for i, r := range text {
+		switch letter := unicode.IsLetter(r) || unicode.IsDigit(r); {
+		case letter && began < 0:
+			began = i
+		case !letter && began >= 0:
+			if at := start + int64(began); at >= p.From && at < p.To {
+				if err := each(strings.ToLower(strings.ToValidUTF8(text[began:min(i, began+maxWord)], ""))); err != nil {
+					return err
+				}
+			}
+			began = -1
+		}
 	}
 	return nil
 }
 
-// packer makes pages of words. full gets each page as soon as it is complete.
-type packer struct {
-	part  int
-	full  func(Words) error
-	text  []byte
-	count []int64
+// Count adds up the counts of the words of its parts. Each word is a key of its state, so a
+// run reads and writes only the words that it gets.
+type Count struct {
+	Top   int
+	Pages port.In[map[string]int64]
+	Sum   port.Out[Result]
 }
 
-func (p *packer) add(word string, n int64) error {
-	if len(p.count) > 0 {
-		p.text = append(p.text, ' ')
-	}
-	p.text = append(p.text, word...)
-	p.count = append(p.count, n)
-	if len(p.count) >= pageWords || len(p.text) >= pageBytes {
-		return p.flush()
-	}
-	return nil
-}
+// WorkerOptions implements worker.Configured.
+func (*Count) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 
-// flush passes on the page that is not complete yet, if it holds anything.
-func (p *packer) flush() error {
-	if len(p.count) == 0 {
+// Run adds what has come, and ranks the words when nothing more can come.
+func (c *Count) Run(_ context.Context, run *worker.Run) error {
+	fresh := map[string]int64{}
+	for page, err := range c.Pages.All() {
+		if err != nil {
+			return err
+		}
+		for word, n := range page {
+			fresh[word] += n
+		}
+		if len(fresh) > 2*pageWords {
+			break // a commit has room for 8,000 keys; while pages wait the job runs again
+		}
+	}
+	known, err := run.State().GetMany(slices.Collect(maps.Keys(fresh)))
+	if err != nil {
+		return err
+	}
+	for word, n := range fresh {
+		if err := run.State().Set(word, n+number(known[word])); err != nil {
+			return err
+		}
+	}
+	if !c.Pages.Done() {
 		return nil
 	}
-	page := Words{Part: p.part, Text: string(p.text), Count: slices.Clone(p.count)}
-	p.text, p.count = p.text[:0], p.count[:0]
-	return p.full(page)
-}
-
-// tally counts words in memory.
-type tally struct {
-	index  map[string]int // of a word in counts
-	counts []int64
-	weight int // about the size of the pages that hold it
-}
-
-func newTally() *tally { return &tally{index: make(map[string]int)} }
-
-// add counts a word once. It allocates for new words only.
-func (t *tally) add(word []byte) {
-	if i, ok := t.index[string(word)]; ok {
-		t.counts[i]++
-		return
+	all, err := run.State().All()
+	if err != nil {
+		return err
 	}
-	t.insert(string(word), 1)
-}
-
-// addPage counts the words of a page.
-func (t *tally) addPage(p Words) {
-	for word, n := range p.all() {
-		if i, ok := t.index[word]; ok {
-			t.counts[i] += n
-		} else {
-			t.insert(word, n)
-		}
+	sum := Result{Distinct: int64(len(all))}
+	for word, raw := range all {
+		sum.Words += number(raw)
+		sum.Top = append(sum.Top, Entry{word, number(raw)})
 	}
+	sum.rank(c.Top)
+	return c.Sum.Write(sum)
 }
 
-func (t *tally) insert(word string, n int64) {
-	t.index[word] = len(t.counts)
-	t.counts = append(t.counts, n)
-	t.weight += len(word) + perWord
+// number reads a count of the state; of a word that is not there it is zero.
+func number(raw json.RawMessage) int64 {
+	n, _ := strconv.ParseInt(string(raw), 10, 64)
+	return n
 }
 
-func (t *tally) all() iter.Seq2[string, int64] {
-	return func(yield func(string, int64) bool) {
-		for word, i := range t.index {
-			if !yield(word, t.counts[i]) {
-				return
-			}
-		}
-	}
-}
-
-func (t *tally) reset() {
-	clear(t.index)
-	t.counts, t.weight = t.counts[:0], 0
-}
-
-// Entry is a word of a result.
+// Entry is a word of a ranking.
 type Entry struct {
 	Word  string `json:"word"`
 	Count int64  `json:"count"`
 }
 
-// byRank puts the more frequent word first, and of equals the one first in byte order.
-func byRank(a, b Entry) int {
-	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Word, b.Word))
+// Result is what was counted, by one job or by all.
+type Result struct {
+	Files    int64   `json:"files"`
+	Skipped  int64   `json:"skipped"` // files that are no text
+	Bytes    int64   `json:"bytes"`
+	Words    int64   `json:"words"`
+	Distinct int64   `json:"distinct"`
+	Top      []Entry `json:"top"`
 }
 
-// ranking keeps the most frequent of many words, in memory for a few times limit words.
-type ranking struct {
-	limit   int
-	entries []Entry
-	cut     bool // entries had more than limit words: the last of them is a threshold
-	last    Entry
+// rank keeps the most frequent words, and of equals the ones first in byte order.
+func (r *Result) rank(top int) {
+	slices.SortFunc(r.Top, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Word, b.Word))
+	})
+	r.Top = r.Top[:min(top, len(r.Top))]
 }
 
-func (r *ranking) add(word string, n int64) {
-	e := Entry{Word: word, Count: n}
-	if r.cut && byRank(r.last, e) <= 0 {
-		return
-	}
-	if r.entries = append(r.entries, e); len(r.entries)/2-1000 >= r.limit {
-		r.sorted()
-	}
+// Merge adds up what List and each Count found.
+type Merge struct {
+	Top    int
+	Sums   port.In[Result]
+	Result port.Out[Result]
 }
 
-// sorted returns the limit most frequent words, the most frequent first.
-func (r *ranking) sorted() []Entry {
-	slices.SortFunc(r.entries, byRank)
-	if len(r.entries) > r.limit {
-		clear(r.entries[r.limit:])
-		r.entries = r.entries[:r.limit]
-		r.cut, r.last = true, r.entries[r.limit-1]
+// WorkerOptions implements worker.Configured.
+func (*Merge) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
+// Run adds what has come, and writes the result when nothing more can come.
+func (m *Merge) Run(_ context.Context, run *worker.Run) error {
+	all := Result{Top: []Entry{}}
+	if _, err := run.State().Get("all", &all); err != nil {
+		return err
 	}
-	return r.entries
+	for sum, err := range m.Sums.All() {
+		if err != nil {
+			return err
+		}
+		all.Files, all.Skipped, all.Bytes = all.Files+sum.Files, all.Skipped+sum.Skipped, all.Bytes+sum.Bytes
+		all.Words, all.Distinct, all.Top = all.Words+sum.Words, all.Distinct+sum.Distinct, append(all.Top, sum.Top...)
+	}
+	all.rank(m.Top)
+	if !m.Sums.Done() {
+		return run.State().Set("all", all)
+	}
+	return m.Result.Write(all)
 }
