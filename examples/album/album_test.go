@@ -34,10 +34,12 @@ func TestMain(m *testing.M) {
 }
 
 // album runs the program.
-func album(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	code = Main(ctx, args, &out, &errs)
-	return code, out.String(), errs.String()
+func album(ctx context.Context, o options, widths string, paths ...string) (stdout string, err error) {
+	var out bytes.Buffer
+	if err = o.check(widths, paths); err == nil {
+		err = o.run(ctx, &out)
+	}
+	return out.String(), err
 }
 
 // gradient is red from left to right, green from top to bottom.
@@ -212,11 +214,11 @@ func TestAlbum(t *testing.T) {
 	t.Parallel()
 	folder, _ := pictures(t)
 	out := filepath.Join(t.TempDir(), "new", "album")
-	code, stdout, stderr := album(t.Context(), "--widths", "320,60,320", folder, out)
-	if code != exitError || stderr != "album: 3 of 12 pictures are not in the album, such as a0 empty.png: it is no picture: image: unknown format\n" {
-		t.Errorf("exit code %d, stderr %s", code, stderr)
+	stdout, err := album(t.Context(), options{}, "320,60,320", folder, out)
+	if err == nil || err.Error() != "3 of 12 pictures are not in the album" {
+		t.Errorf("got %v", err)
 	}
-	for _, want := range []string{"9 pictures in " + out, "z text.jpg: ", "├─ make", "├─ 000001", "✓ completed", "→ errors 1", "└─ join"} {
+	for _, want := range []string{"9 pictures in " + out, `"a0 empty.png": it is no picture: image: unknown format` + "\n", `"z text.jpg": `, "│ make ", "✓ completed"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is missing in:\n%s", want, stdout)
 		}
@@ -224,8 +226,8 @@ func TestAlbum(t *testing.T) {
 	checkAlbum(t, out, 60, 320)
 
 	before := contents(t, out)
-	if code, stdout, _ := album(t.Context(), "-o", "json", "--widths", "60,320", folder, out); code != exitError || !strings.HasPrefix(stdout, `{"pictures":9,"broken":[{"file":"a0 empty.png","error":`) {
-		t.Errorf("again: exit code %d, %s", code, stdout)
+	if stdout, _ := album(t.Context(), options{}, "60,320", folder, out); !strings.HasPrefix(stdout, "9 pictures in ") {
+		t.Errorf("again: %s", stdout)
 	}
 	checkAlbum(t, out, 60, 320)
 	after := contents(t, out)
@@ -252,9 +254,8 @@ func contents(t *testing.T, folder string) map[string][]byte {
 func TestNothingBroken(t *testing.T) {
 	t.Parallel()
 	folder, out := t.TempDir(), t.TempDir()
-	if code, stdout, stderr := album(t.Context(), "-o", "json", folder, out); code != exitOK || stderr != "" ||
-		stdout != fmt.Sprintf(`{"pictures":0,"broken":[],"page":%q}`+"\n", filepath.Join(out, pageName)) {
-		t.Errorf("an empty album: exit code %d, %s%s", code, stdout, stderr)
+	if stdout, err := album(t.Context(), options{}, "160", folder, out); err != nil || !strings.HasPrefix(stdout, "0 pictures in "+filepath.Join(out, pageName)+"\n") {
+		t.Errorf("an empty album: %v, %s", err, stdout)
 	}
 	for i := range 3 * atOnce {
 		var b bytes.Buffer
@@ -263,9 +264,8 @@ func TestNothingBroken(t *testing.T) {
 		}
 		write(t, folder, fmt.Sprintf("%02d.png", i), b.Bytes())
 	}
-	code, stdout, stderr := album(t.Context(), folder, out)
-	if code != exitOK || stderr != "" || !strings.HasPrefix(stdout, "24 pictures in ") || !strings.HasSuffix(stdout, "jobs more\n") {
-		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+	if stdout, err := album(t.Context(), options{}, "160", folder, out); err != nil || !strings.HasPrefix(stdout, "24 pictures in ") {
+		t.Errorf("%v, %s", err, stdout)
 	}
 }
 
@@ -281,7 +281,7 @@ func TestKilled(t *testing.T) {
 	out, url := t.TempDir(), redistest.Start(t).URL()
 	kills := 0
 	for after := 100 * time.Millisecond; ; after += 100 * time.Millisecond {
-		cmd := exec.Command(program, "--redis", url, "--tree", "album", folder, out)
+		cmd := exec.Command(program, "-redis", url, "-tree", "album", folder, out)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		if err := cmd.Start(); err != nil {
@@ -294,7 +294,7 @@ func TestKilled(t *testing.T) {
 		if !errors.As(err, &exit) {
 			t.Fatalf("got %v, want the exit code for broken pictures", err)
 		}
-		if exit.ExitCode() == exitError && strings.Contains(stderr.String(), "3 of 12 pictures") {
+		if exit.ExitCode() == 1 && strings.Contains(stderr.String(), "3 of 12 pictures") {
 			break
 		}
 		if exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
@@ -314,9 +314,8 @@ func TestKilled(t *testing.T) {
 	checkAlbum(t, out, 160, 640)
 
 	other := t.TempDir()
-	code, _, stderr := album(t.Context(), "--redis", url, "--tree", "album", folder, other)
-	if code != exitUsage || !strings.Contains(stderr, "is the album of "+folder) {
-		t.Errorf("another album: exit code %d, %s", code, stderr)
+	if _, err := album(t.Context(), options{redis: url, tree: "album"}, "160", folder, other); err == nil || !strings.Contains(err.Error(), "is another album; choose another -tree") {
+		t.Errorf("another album: %v", err)
 	}
 }
 
@@ -325,34 +324,25 @@ func TestBadInput(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	write(t, filepath.Dir(file), "file", nil)
 	for _, c := range []struct {
-		code int
-		says string
-		args []string
+		says, widths string
+		o            options
+		paths        []string
 	}{
-		{2, "give a FOLDER", nil},
-		{2, "give a FOLDER", []string{dir}},
-		{2, "use table or json", []string{"-o", "xml", dir, "out"}},
-		{2, "use 1 to 10000", []string{"--widths", "0", dir, "out"}},
-		{2, "give 1 to 8", []string{"--widths", "1,2,3,4,5,6,7,8,9", dir, "out"}},
-		{2, "see album --help", []string{"--widths", "many", dir, "out"}},
-		{2, "unknown flag: --wat", []string{"--wat", dir, "out"}},
-		{2, "--tree needs a Redis", []string{"--tree", "x", dir, "out"}},
-		{2, "does not exist", []string{filepath.Join(dir, "gone"), dir}},
-		{2, "is not a folder", []string{file, dir}},
-		{2, "cannot go into the folder of its pictures", []string{dir, dir}},
-		{2, "not a directory", []string{dir, filepath.Join(file, "out")}},
-		{1, "unknown scheme", []string{"--redis", "http://localhost", dir, t.TempDir()}},
+		{"give a FOLDER", "160", options{}, nil},
+		{"give a FOLDER", "160", options{}, []string{dir}},
+		{"use numbers from 1 to 10000", "0", options{}, []string{dir, "out"}},
+		{"use numbers from 1 to 10000", "many", options{}, []string{dir, "out"}},
+		{"give at most 8", "1,2,3,4,5,6,7,8,9", options{}, []string{dir, "out"}},
+		{"-tree needs a Redis", "160", options{tree: "x"}, []string{dir, "out"}},
+		{"no such file or directory; give the folder", "160", options{}, []string{filepath.Join(dir, "gone"), dir}},
+		{"not a directory; give the folder", "160", options{}, []string{file, dir}},
+		{"cannot go into the folder of its pictures", "160", options{}, []string{dir, dir}},
+		{"not a directory", "160", options{}, []string{dir, filepath.Join(file, "out")}},
+		{"unknown scheme", "160", options{redis: "http://localhost"}, []string{dir, t.TempDir()}},
 	} {
-		code, stdout, stderr := album(t.Context(), c.args...)
-		if code != c.code || stdout != "" || !strings.Contains(stderr, c.says) {
-			t.Errorf("%q: exit code %d, stdout %q, stderr %q", c.args, code, stdout, stderr)
+		if stdout, err := album(t.Context(), c.o, c.widths, c.paths...); err == nil || stdout != "" || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, %q", c.says, err, stdout)
 		}
-		if strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "album: ") {
-			t.Errorf("%q: stderr must be one line that begins with album: %q", c.args, stderr)
-		}
-	}
-	if code, stdout, _ := album(t.Context(), "--help"); code != exitOK || !strings.Contains(stdout, "album ~/pictures/2026 /tmp/album") {
-		t.Errorf("help: exit code %d, %s", code, stdout)
 	}
 }
 
