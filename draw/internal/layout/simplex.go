@@ -1,5 +1,7 @@
 package layout
 
+import "slices"
+
 // arc is a wire between two items, or several: to must be right of from.
 type arc struct{ from, to, weight int }
 
@@ -23,6 +25,10 @@ func shortest(n int, arcs []arc, order []int) []int {
 	s.span()
 	// No step makes wires longer, so that it may end after any; those that change nothing could go on indefinitely.
 	for left := mostSteps / (n + len(arcs)); left > 0 && s.step(); left-- {
+	}
+	lowest := slices.Min(s.layer) // steps move items to the left, too
+	for i := range s.layer {
+		s.layer[i] -= lowest
 	}
 	for _, i := range order { // what is pulled equally to both sides
 		if s.pull[i] == 0 {
@@ -83,13 +89,6 @@ func (s *simplex) span() {
 			}
 			part = append(part, s.grow([]int{next}, seen)...)
 		}
-	}
-	lowest := 0
-	for _, l := range s.layer {
-		lowest = min(lowest, l)
-	}
-	for i := range s.layer {
-		s.layer[i] -= lowest
 	}
 }
 

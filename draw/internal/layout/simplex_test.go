@@ -86,8 +86,8 @@ func TestShortestOfMany(t *testing.T) {
 				}
 			}
 		}
-		if most, _ := length(arcs, left); !ok || sum > most {
-			t.Fatalf("layers %v: length %d, %v, want at most %d", layers, sum, ok, most)
+		if most, _ := length(arcs, left); !ok || sum > most || slices.Min(layers) != 0 {
+			t.Fatalf("layers %v: length %d, %v, want from 0 on, and at most %d", layers, sum, ok, most)
 		}
 		for i := range layers {
 			for _, by := range []int{-1, 1} {
