@@ -267,7 +267,7 @@ func TestW27Listeners(t *testing.T) {
 // W29: what Weir adds for the same millisecond is launched in the order in which it was added; then comes, in the order of the members, what others did.
 func TestW29FIFO(t *testing.T) {
 	w := newWorld(t)
-	at := time.Now().Add(2 * time.Second).Truncate(time.Second).UTC()
+	at := time.Now().Add(8 * time.Second).Truncate(time.Second).UTC() // until then all must be there
 	var want []string
 	for i := range 30 {
 		w.add("at:"+at.Format(time.RFC3339), i)
@@ -286,7 +286,7 @@ func TestW29FIFO(t *testing.T) {
 func TestW29FIFORuns(t *testing.T) {
 	t.Parallel()
 	w := worldAt(t, redistest.SharedRedis(t), 1)
-	at := "at:" + time.Now().Add(2*time.Second).Truncate(time.Second).UTC().Format(time.RFC3339)
+	at := "at:" + time.Now().Add(8*time.Second).Truncate(time.Second).UTC().Format(time.RFC3339)
 	for i := range cap(recorded) {
 		_, err := workkit.Add(t.Context(), w.store, w.name, at, "recorder", i)
 		w.ok(err)
