@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/weirworks/weir/draw/internal/layout"
 	"github.com/weirworks/weir/internal/term"
@@ -78,9 +78,9 @@ func (p paint) apply(s term.Style, text string) string {
 	case faint:
 		return s.Faint(text)
 	case yellow:
-		return lipgloss.NewStyle().Foreground(lipgloss.Yellow).Render(text)
+		return ansi.NewStyle().ForegroundColor(ansi.Yellow).Styled(text)
 	case red:
-		return lipgloss.NewStyle().Foreground(lipgloss.Red).Bold(true).Render(text)
+		return ansi.NewStyle().Bold().ForegroundColor(ansi.Red).Styled(text)
 	default:
 		return text
 	}
@@ -258,7 +258,7 @@ func (c *canvas) line(y int, style term.Style) string {
 			} else {
 				line.WriteString(s.paint.apply(style, s.text))
 			}
-			x += lipgloss.Width(s.text)
+			x += ansi.StringWidth(s.text)
 			continue
 		}
 		char, p := c.look(&c.cells[y][x])
@@ -282,7 +282,7 @@ func (c *canvas) end(y int) int {
 		}
 	}
 	for _, s := range c.spans[y] {
-		end = max(end, s.x+lipgloss.Width(s.text))
+		end = max(end, s.x+ansi.StringWidth(s.text))
 	}
 	return end
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // list writes a picture that is too wide for the terminal: one node a line, in the order
@@ -58,7 +58,7 @@ func (d *terminal) wrap(b *strings.Builder, words []string, indent int) {
 	column := indent
 	b.WriteString(strings.Repeat(" ", indent))
 	for i, word := range words {
-		width := lipgloss.Width(word)
+		width := ansi.StringWidth(word)
 		switch {
 		case i == 0:
 		case column+2+width <= d.options.Width:
@@ -68,9 +68,9 @@ func (d *terminal) wrap(b *strings.Builder, words []string, indent int) {
 			column = min(indent+4, d.options.Width/2)
 			b.WriteString("\n" + strings.Repeat(" ", column))
 		}
-		if room := d.options.Width - column; width > room {
-			word = lipgloss.NewStyle().MaxWidth(room).Render(word)
-			width = lipgloss.Width(word)
+		if room := max(1, d.options.Width-column); width > room {
+			word = ansi.Truncate(word, room, "")
+			width = ansi.StringWidth(word)
 		}
 		b.WriteString(word)
 		column += width

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/weirworks/weir/draw/internal/layout"
 	"github.com/weirworks/weir/internal/term"
@@ -165,13 +165,13 @@ func (d *terminal) box(n *node) box {
 	b := box{first: 1 + len(head), step: 1}
 	inner, in, out := 0, 0, 0
 	for _, line := range head {
-		inner = max(inner, lipgloss.Width(line.text))
+		inner = max(inner, ansi.StringWidth(line.text))
 	}
 	for _, p := range n.In {
-		in = max(in, lipgloss.Width(d.portName(p)))
+		in = max(in, ansi.StringWidth(d.portName(p)))
 	}
 	for _, p := range n.Out {
-		out = max(out, lipgloss.Width(d.portName(p)))
+		out = max(out, ansi.StringWidth(d.portName(p)))
 	}
 	if in > 0 && out > 0 {
 		in += 3
@@ -184,7 +184,7 @@ func (d *terminal) box(n *node) box {
 // terminal leaves a column for an arrow in front of an output, and one that is blank
 // between the text and the wire.
 func (d *terminal) terminal(n *node) (w, h int) {
-	w = lipgloss.Width(d.terminalText(n)) + 1
+	w = ansi.StringWidth(d.terminalText(n)) + 1
 	if n.Kind == Output {
 		w++
 	}
@@ -200,7 +200,7 @@ func (d *terminal) terminalText(n *node) string {
 	return label + " " + d.chars.terminal
 }
 
-func (d *terminal) frame(n *node) int { return lipgloss.Width(d.frameTitle(n).text) + 6 }
+func (d *terminal) frame(n *node) int { return ansi.StringWidth(d.frameTitle(n).text) + 6 }
 
 func (d *terminal) frameTitle(n *node) span {
 	title, kind, status := d.text(n.Label, maxText), d.text(n.Type, maxText), d.status(n)
@@ -215,13 +215,13 @@ func (d *terminal) frameTitle(n *node) span {
 
 func (d *terminal) port(p Port, out bool) int {
 	if out {
-		return lipgloss.Width(d.portName(p)) + 2
+		return ansi.StringWidth(d.portName(p)) + 2
 	}
-	return lipgloss.Width(d.portName(p)) + 1
+	return ansi.StringWidth(d.portName(p)) + 1
 }
 
 // badge takes a column more than its text, so that a line shows behind it.
-func (d *terminal) badge(s string) int { return lipgloss.Width(d.style.Text(s)) + 2 }
+func (d *terminal) badge(s string) int { return ansi.StringWidth(d.style.Text(s)) + 2 }
 
 func (d *terminal) draw() string {
 	d.canvas = newCanvas(d.placed.W, d.placed.H, d.chars)
@@ -300,7 +300,7 @@ func (d *terminal) drawPorts(n *node, r layout.Rect) {
 	for i, p := range n.Out {
 		name := d.portName(p)
 		d.canvas.set(r.X+r.W-1, r.Right[i], d.chars.line[armUp|armDown|armRight], d.border(n))
-		d.canvas.text(r.X+r.W-2-lipgloss.Width(name), r.Right[i], span{text: name, paint: d.portPaint(p)})
+		d.canvas.text(r.X+r.W-2-ansi.StringWidth(name), r.Right[i], span{text: name, paint: d.portPaint(p)})
 	}
 }
 
@@ -332,7 +332,7 @@ func (d *terminal) drawEnd(path []layout.Segment, b *badge) {
 	d.canvas.arrow(last.X2, last.Y2, armLeft, b.closed)
 	if b.text != "" {
 		badge := d.style.Text(b.text)
-		d.canvas.text(last.X2-1-lipgloss.Width(badge), last.Y2, span{text: badge, paint: paintOf(b.fill)})
+		d.canvas.text(last.X2-1-ansi.StringWidth(badge), last.Y2, span{text: badge, paint: paintOf(b.fill)})
 	}
 }
 

@@ -3,7 +3,7 @@ package term
 import (
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // plain are the stand-ins for what this program draws with.
@@ -27,7 +27,7 @@ func ASCII(text string) string {
 		case known:
 			b.WriteString(stand)
 		default:
-			b.WriteString(strings.Repeat("?", lipgloss.Width(string(r))))
+			b.WriteString(strings.Repeat("?", ansi.StringWidth(string(r))))
 		}
 	}
 	return b.String()

@@ -4,7 +4,7 @@ import (
 	"io"
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Sizes of a bar chart, in columns.
@@ -26,7 +26,7 @@ func Bars(w io.Writer, bars []Bar, s Style) error {
 	var label, number int
 	var longest int64
 	for _, b := range bars {
-		label = max(label, lipgloss.Width(s.Fit(Clean(b.Label), maxLabel)))
+		label = max(label, ansi.StringWidth(s.Fit(Clean(b.Label), maxLabel)))
 		number = max(number, len(Number(b.Value)))
 		longest = max(longest, b.Value)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Live is some lines at the bottom of a terminal that are drawn again and again.
@@ -29,7 +29,7 @@ func (l *Live) Draw(s Style, lines ...string) {
 		lines = append(slices.Clone(lines[:room-1]), s.Faint(s.Text(rest)))
 	}
 	for _, line := range lines {
-		b.WriteString(lipgloss.NewStyle().Inline(true).MaxWidth(s.Columns()).Render(line) + "\x1b[K\n")
+		b.WriteString(ansi.Truncate(line, s.Columns(), "") + "\x1b[K\n")
 	}
 	b.WriteString("\x1b[J")
 	l.drawn = len(lines)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 	xterm "golang.org/x/term"
 
 	"github.com/weirworks/weir/statemachine"
@@ -120,59 +120,59 @@ func (s Style) Columns() int {
 }
 
 // Faint is for what matters less.
-func (s Style) Faint(text string) string { return s.render(lipgloss.NewStyle().Faint(true), text) }
+func (s Style) Faint(text string) string { return s.render(ansi.NewStyle().Faint(), text) }
 
 // Bold is for headings.
-func (s Style) Bold(text string) string { return s.render(lipgloss.NewStyle().Bold(true), text) }
+func (s Style) Bold(text string) string { return s.render(ansi.NewStyle().Bold(), text) }
 
 // Accent is for bars.
 func (s Style) Accent(text string) string {
-	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Cyan), text)
+	return s.render(ansi.NewStyle().ForegroundColor(ansi.Cyan), text)
 }
 
 // Good is for what went well.
 func (s Style) Good(text string) string {
-	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Green), text)
+	return s.render(ansi.NewStyle().ForegroundColor(ansi.Green), text)
 }
 
 // Warn is for what needs attention.
 func (s Style) Warn(text string) string {
-	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Yellow), text)
+	return s.render(ansi.NewStyle().ForegroundColor(ansi.Yellow), text)
 }
 
 // Bad is for what went wrong.
 func (s Style) Bad(text string) string {
-	return s.render(lipgloss.NewStyle().Foreground(lipgloss.Red), text)
+	return s.render(ansi.NewStyle().ForegroundColor(ansi.Red), text)
 }
 
-func (s Style) render(style lipgloss.Style, text string) string {
+func (s Style) render(style ansi.Style, text string) string {
 	if !s.Color || text == "" {
 		return text
 	}
-	return style.Render(text)
+	return style.Styled(text)
 }
 
 // look is how a status is shown.
 type look struct {
 	symbol string
-	style  lipgloss.Style
+	style  ansi.Style
 }
 
 func lookOf(status statemachine.Status) look {
-	plain := lipgloss.NewStyle()
+	plain := ansi.NewStyle()
 	switch status {
 	case statemachine.Running:
-		return look{"●", plain.Foreground(lipgloss.Cyan)}
+		return look{"●", plain.ForegroundColor(ansi.Cyan)}
 	case statemachine.Completed:
-		return look{"✓", plain.Foreground(lipgloss.Green)}
+		return look{"✓", plain.ForegroundColor(ansi.Green)}
 	case statemachine.Failed:
-		return look{"✗", plain.Foreground(lipgloss.Red).Bold(true)}
+		return look{"✗", plain.Bold().ForegroundColor(ansi.Red)}
 	case statemachine.Suspended:
-		return look{"◌", plain.Foreground(lipgloss.Blue)}
+		return look{"◌", plain.ForegroundColor(ansi.Blue)}
 	case statemachine.Terminating, statemachine.Terminated:
-		return look{"■", plain.Faint(true)}
+		return look{"■", plain.Faint()}
 	default:
-		return look{"○", plain.Foreground(lipgloss.Yellow)}
+		return look{"○", plain.ForegroundColor(ansi.Yellow)}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/internal/term"
@@ -173,7 +173,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v: the ID is cut", style)
 		}
 		for line := range strings.Lines(b.String()) {
-			if n := lipgloss.Width(strings.TrimSuffix(line, "\n")); style.Width == 80 && n > 80 {
+			if n := ansi.StringWidth(strings.TrimSuffix(line, "\n")); style.Width == 80 && n > 80 {
 				t.Errorf("%d columns: %s", n, line)
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/weirworks/weir/job"
 )
@@ -29,7 +29,7 @@ func Table(w io.Writer, rows [][]string, s Style) error {
 	sentences := last >= 0 && len(shown[0]) == len(widths) && shown[0][last] == ""
 	var out strings.Builder
 	for n, row := range shown {
-		if !sentences || len(row) <= last || lipgloss.Width(row[last]) <= widths[last] {
+		if !sentences || len(row) <= last || ansi.StringWidth(row[last]) <= widths[last] {
 			out.WriteString(s.tableLine(row, widths, n == 0))
 			continue
 		}
@@ -62,7 +62,7 @@ func columnWidths(rows [][]string, width int) []int {
 			if i == len(widths) {
 				widths, least = append(widths, 0), append(least, 0)
 			}
-			size := lipgloss.Width(cell)
+			size := ansi.StringWidth(cell)
 			widths[i] = max(widths[i], size)
 			if n == 0 || whole(cell) {
 				least[i] = max(least[i], size)
@@ -99,7 +99,7 @@ func whole(cell string) bool {
 func Record(w io.Writer, rows [][2]string, s Style) error {
 	names := 0
 	for _, row := range rows {
-		names = max(names, lipgloss.Width(s.Text(row[0])))
+		names = max(names, ansi.StringWidth(s.Text(row[0])))
 	}
 	var out strings.Builder
 	for _, row := range rows {

@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Number writes n with a comma between thousands.
@@ -88,13 +88,13 @@ func Clean(s string) string {
 }
 
 // Width is the number of columns that a text takes, colours not counted.
-func Width(s string) int { return lipgloss.Width(s) }
+func Width(s string) int { return ansi.StringWidth(s) }
 
 // Pad fills a text, which may have colours, up to that many columns.
 func Pad(s string, columns int) string {
-	return s + strings.Repeat(" ", max(0, columns-lipgloss.Width(s)))
+	return s + strings.Repeat(" ", max(0, columns-ansi.StringWidth(s)))
 }
 
 func padLeft(s string, columns int) string {
-	return strings.Repeat(" ", max(0, columns-lipgloss.Width(s))) + s
+	return strings.Repeat(" ", max(0, columns-ansi.StringWidth(s))) + s
 }

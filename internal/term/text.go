@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // ascii is what characters that this package and others draw with become without Unicode.
@@ -54,14 +54,14 @@ func Fit(s string, columns int) string { return Style{}.Fit(s, columns) }
 // Fit cuts a text, which may have colours, to that many columns, and shows that it did.
 func (s Style) Fit(text string, columns int) string {
 	text = s.Text(text)
-	if lipgloss.Width(text) <= columns {
+	if ansi.StringWidth(text) <= columns {
 		return text
 	}
 	dots := s.Text("…")
-	if columns <= lipgloss.Width(dots) {
+	if columns <= ansi.StringWidth(dots) {
 		return strings.Repeat(".", max(0, columns))
 	}
-	return lipgloss.NewStyle().Inline(true).MaxWidth(columns-lipgloss.Width(dots)).Render(text) + dots
+	return ansi.Truncate(text, columns-ansi.StringWidth(dots), "") + dots
 }
 
 // Wrap breaks a text into lines, of which that many columns are taken already: between words
@@ -78,7 +78,7 @@ func (s Style) Wrap(text string, taken int) []string {
 		switch {
 		case *last == "":
 			*last = word
-		case lipgloss.Width(*last)+1+lipgloss.Width(word) <= room:
+		case ansi.StringWidth(*last)+1+ansi.StringWidth(word) <= room:
 			*last += " " + word
 		default:
 			lines = append(lines, word)
@@ -99,10 +99,10 @@ func (s Style) Wrap(text string, taken int) []string {
 // Line is a head, which may have colours, and a text behind it. What of the text is too long
 // for the line goes on below, indented.
 func (s Style) Line(head, text string) []string {
-	lines := s.Wrap(text, lipgloss.Width(head))
+	lines := s.Wrap(text, ansi.StringWidth(head))
 	for n := range lines {
 		lines[n] = head + lines[n]
-		head = strings.Repeat(" ", lipgloss.Width(head))
+		head = strings.Repeat(" ", ansi.StringWidth(head))
 	}
 	return lines
 }
@@ -116,7 +116,7 @@ func prefix(text string, columns int) int {
 		}
 		part = text[:most]
 	}
-	if n := len(lipgloss.NewStyle().MaxWidth(columns).Render(part)); n > 0 {
+	if n := len(ansi.Truncate(part, columns, "")); n > 0 {
 		return n
 	}
 	return len(part)

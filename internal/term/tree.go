@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -268,7 +268,7 @@ func (d *treeDrawing) String() string {
 	var widths [columns]int
 	for _, r := range d.rows {
 		for c, cell := range r.cells {
-			widths[c] = max(widths[c], lipgloss.Width(cell))
+			widths[c] = max(widths[c], ansi.StringWidth(cell))
 		}
 	}
 	d.narrow(&widths)
