@@ -17,6 +17,7 @@ import (
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/trigger"
 	"github.com/weirworks/weir/worker"
 )
@@ -80,7 +81,7 @@ func serve(t *testing.T, redisURL string, change func(*api.Config), more ...work
 
 func open(t *testing.T, redisURL, namespace string) *redisstore.Store {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: redisURL, Namespace: namespace, Shards: 2})
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: redisURL, Embedded: embedded.Start, Namespace: namespace, Shards: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirworks/weir/bedrock"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -64,7 +65,7 @@ func startAt(t *testing.T, now string) (*surface, *redisstore.Clock) {
 		t.Fatal(err)
 	}
 	clock := redisstore.NewClock(at)
-	return startOn(t, redisstore.Config{Clock: clock, Shards: 2}), clock
+	return startOn(t, redisstore.Config{Embedded: embedded.Start, Clock: clock, Shards: 2}), clock
 }
 
 func startOn(t *testing.T, cfg redisstore.Config) *surface {

@@ -9,6 +9,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -30,7 +31,7 @@ func (*TicketV2) Run(context.Context, *worker.Run) error { return nil }
 // A patch that changes the Go type of a port converts what waits there, or is refused.
 func ExampleGraph_convert() {
 	ctx := context.Background()
-	store, err := redisstore.Open(ctx, redisstore.Config{}) // an embedded Redis
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start}) // an embedded Redis
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 )
 
 // A client behind a server works as one beside Redis does.
@@ -21,7 +22,7 @@ func Example() {
 }
 
 func example(ctx context.Context) error {
-	jobs, err := redisstore.Open(ctx, redisstore.Config{}) // in this process, for the example
+	jobs, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start}) // in this process, for the example
 	if err != nil {
 		return err
 	}

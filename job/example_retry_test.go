@@ -7,12 +7,13 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 )
 
 // A job is failed by hand, and then retried with other parameters and a higher priority.
 func ExampleHandle_Retry() {
 	ctx := context.Background()
-	store, err := redisstore.Open(ctx, redisstore.Config{})
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		fmt.Println(err)
 		return

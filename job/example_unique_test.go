@@ -7,12 +7,13 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 )
 
 // Whoever asks for the same work while it is not done gets the job that is there.
 func ExampleUnique() {
 	ctx := context.Background()
-	store, err := redisstore.Open(ctx, redisstore.Config{})
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		fmt.Println(err)
 		return

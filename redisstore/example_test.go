@@ -7,6 +7,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 )
 
 // Greeter is a worker; package worker says how its Run looks.
@@ -18,7 +19,7 @@ type Greeter struct {
 // Without a URL the store is an embedded Redis that ends with the program.
 func ExampleOpen() {
 	ctx := context.Background()
-	store, err := redisstore.Open(ctx, redisstore.Config{})
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/localredis"
 	"github.com/weirworks/weir/job"
 )
 
@@ -40,12 +41,14 @@ const (
 // maxShards is how many parts a namespace may have.
 const maxShards = 1024
 
-// Config says where jobs are kept. The zero value is an embedded Redis that lives and
-// dies with the process.
+// Config says where jobs are kept: at a URL, or in a Redis that the store starts.
 type Config struct {
 	// URL of the Redis: redis://, rediss:// (TLS), unix://, redis+sentinel:// or
-	// redis+cluster://. Empty means an embedded one in this process.
+	// redis+cluster://. Empty means one that Embedded starts.
 	URL string
+	// Embedded starts a Redis in this process, which lives and dies with the store: set it to
+	// embedded.Start, of package redisstore/embedded. It is asked only when URL is empty.
+	Embedded func() (localredis.Server, error)
 	// Namespace separates installations that share a Redis; lower-case letters, digits
 	// and '-'. Empty means DefaultNamespace.
 	Namespace string
@@ -104,8 +107,8 @@ type Store struct {
 	target *target
 	keys   keyspace
 	broker *delivery.Broker
-	where  string    // the URL without password, for messages
-	local  *embedded // nil unless the store started its own Redis
+	where  string            // the URL without password, for messages
+	local  localredis.Server // nil unless the store started its own Redis
 
 	secrets secrets
 	relays  *relays
@@ -142,14 +145,11 @@ func connect(cfg Config) (*Store, error) {
 	s := &Store{where: "the embedded Redis", relays: newRelays(cfg.Clock != nil), lanes: lanes{wait: groupWait}, callers: callers{process: rand.Text()}}
 	url := cfg.URL
 	if url == "" {
-		local, err := startEmbedded()
+		local, err := cfg.start()
 		if err != nil {
 			return nil, err
 		}
-		if cfg.Clock != nil {
-			cfg.Clock.drive(local)
-		}
-		s.local, url = local, local.url()
+		s.local, url = local, local.URL()
 		s.scripts.Store(true)
 	}
 	t, err := parseURL(url)
@@ -171,6 +171,19 @@ func connect(cfg Config) (*Store, error) {
 	return s, nil
 }
 
+// start starts the embedded Redis.
+func (c Config) start() (localredis.Server, error) {
+	if c.Embedded == nil {
+		return nil, fmt.Errorf("%w of the store: URL is empty: give that of a Redis, such as redis://localhost:6379, "+
+			"or let the store start one, with Embedded: embedded.Start (package redisstore/embedded)", job.ErrConfig)
+	}
+	local, err := c.Embedded()
+	if err == nil && c.Clock != nil {
+		c.Clock.drive(local)
+	}
+	return local, err
+}
+
 // Close stops engines that still run on the store, as the end of their context does, and
 // waits for them; then it closes the connections and ends the embedded Redis, if any.
 func (s *Store) Close() error {
@@ -178,7 +191,7 @@ func (s *Store) Close() error {
 	s.relays.stop()
 	err := s.rdb.Close()
 	if s.local != nil {
-		s.local.close()
+		s.local.Close()
 	}
 	return err
 }

@@ -10,10 +10,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/localredis"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -171,9 +173,25 @@ func TestRedisIsDown(t *testing.T) {
 	}
 }
 
+// A store that nobody gave a Redis says how to, and starts none.
+func TestNoRedis(t *testing.T) {
+	t.Parallel()
+	for _, cfg := range []redisstore.Config{{}, {Clock: redisstore.NewClock(time.Unix(0, 0))}} {
+		_, err := redisstore.Open(t.Context(), cfg)
+		if !errors.Is(err, job.ErrConfig) || !matches("URL is empty: .*redis://localhost:6379.*embedded.Start", fmt.Sprint(err)) {
+			t.Errorf("%v", err)
+		}
+	}
+	failed := errors.New("no port is free")
+	_, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: func() (localredis.Server, error) { return nil, failed }})
+	if !errors.Is(err, failed) {
+		t.Errorf("%v, want %v", err, failed)
+	}
+}
+
 func TestClosedStore(t *testing.T) {
 	t.Parallel()
-	s, err := redisstore.Open(t.Context(), redisstore.Config{})
+	s, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +278,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	s, err := redisstore.Open(t.Context(), redisstore.Config{})
+	s, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		t.Fatal(err)
 	}

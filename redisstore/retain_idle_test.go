@@ -10,6 +10,7 @@ import (
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -47,7 +48,7 @@ func TestRetainCostsNothingIdle(t *testing.T) {
 func TestRetainComesNear(t *testing.T) {
 	t.Parallel()
 	clock := redisstore.NewClock(time.UnixMilli(1e12))
-	s, err := redisstore.Open(t.Context(), redisstore.Config{Clock: clock, Shards: 1})
+	s, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start, Clock: clock, Shards: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

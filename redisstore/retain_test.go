@@ -10,6 +10,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -254,7 +255,7 @@ func TestRetainWakesNobody(t *testing.T) {
 func TestRetainLooksAgain(t *testing.T) {
 	t.Parallel()
 	clock := redisstore.NewClock(time.UnixMilli(1e12))
-	s, err := redisstore.Open(t.Context(), redisstore.Config{Clock: clock})
+	s, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +347,7 @@ func TestReleaseLater(t *testing.T) {
 func TestRetainOfAChild(t *testing.T) {
 	t.Parallel()
 	clock := redisstore.NewClock(time.UnixMilli(1e12))
-	s, err := redisstore.Open(t.Context(), redisstore.Config{Clock: clock})
+	s, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 )
 
 // logged has the log of a job with a run in progress get that many notes, 500 with each commit.
@@ -102,7 +103,7 @@ func TestLogNextLast(t *testing.T) {
 func TestPoint12LogCappedByAge(t *testing.T) {
 	t.Parallel()
 	clock := redisstore.NewClock(time.UnixMilli(1e12))
-	store, err := redisstore.Open(t.Context(), redisstore.Config{Clock: clock})
+	store, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -66,7 +67,7 @@ func (e *env) uniques() (all []string) {
 func clocked(t *testing.T) (e *env, pass func(time.Duration)) {
 	t.Helper()
 	clock := redisstore.NewClock(time.UnixMilli(1e12))
-	s, err := redisstore.Open(t.Context(), redisstore.Config{Clock: clock, Shards: shards})
+	s, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start, Clock: clock, Shards: shards})
 	if err != nil {
 		t.Fatal(err)
 	}

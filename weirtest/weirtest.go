@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -65,7 +66,7 @@ func New(tb TB, workers ...worker.Worker) *Engine {
 	tb.Cleanup(cancel)
 	var err error
 	// A tree lies in one shard anyway: one shard is faster to look through.
-	if e.store, err = redisstore.Open(ctx, redisstore.Config{Shards: 1, Clock: e.clock}); err != nil {
+	if e.store, err = redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start, Shards: 1, Clock: e.clock}); err != nil {
 		tb.Fatalf("weirtest: %v", err)
 		return nil
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
 // A store may be closed while an engine runs on it: the engine stops first.
 func TestCloseStopsEngines(t *testing.T) {
 	t.Parallel()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{})
+	store, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		t.Fatal(err)
 	}

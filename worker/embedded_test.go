@@ -7,14 +7,15 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
-// embedded runs workers on a Redis of their own inside this process, as the package's
+// onEmbedded runs workers on a Redis of their own inside this process, as the package's
 // first example does. stop ends everything.
-func embedded(workers ...worker.Worker) (ctx context.Context, client *job.Client, stop func()) {
+func onEmbedded(workers ...worker.Worker) (ctx context.Context, client *job.Client, stop func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	store, err := redisstore.Open(ctx, redisstore.Config{})
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
@@ -53,7 +54,7 @@ func TestConfigNamesEveryBadField(t *testing.T) {
 // RunWhile ends with its function, and with the engine's error when the engine cannot go on.
 func TestWhile(t *testing.T) {
 	t.Parallel()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{})
+	store, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +264,7 @@ func TestNothingLeaks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for range 2 {
-		s, err := redisstore.Open(ctx, redisstore.Config{})
+		s, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -65,7 +66,7 @@ func (o *Order) Run(_ context.Context, run *worker.Run) error {
 // A job awaits the results of its children.
 func ExampleAwait() {
 	ctx := context.Background()
-	store, err := redisstore.Open(ctx, redisstore.Config{})
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -43,7 +43,7 @@ func (p *Pages) Run(_ context.Context, run *worker.Run) error {
 
 // A run that fails is repeated from its last checkpoint on.
 func ExampleRun_Checkpoint() {
-	ctx, client, stop := embedded(&Pages{})
+	ctx, client, stop := onEmbedded(&Pages{})
 	defer stop()
 
 	book, err := client.Start(ctx, job.Single(&Pages{Pages: 4}, ""))

@@ -49,7 +49,7 @@ func (c *Charge) Run(_ context.Context, run *worker.Run) error {
 
 // Each order has a key of its own, and keeps it when the run is repeated.
 func ExampleRun_IdempotencyKey() {
-	ctx, client, stop := embedded(&Charge{payments: &payments{done: map[string]bool{}}})
+	ctx, client, stop := onEmbedded(&Charge{payments: &payments{done: map[string]bool{}}})
 	defer stop()
 
 	g := graph.New("payments")

@@ -10,6 +10,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
@@ -18,7 +19,7 @@ import (
 func ExampleLeases() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	store, err := redisstore.Open(ctx, redisstore.Config{}) // an embedded Redis
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start}) // an embedded Redis
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -53,7 +53,7 @@ func (c *Clerk) Run(_ context.Context, run *worker.Run) error {
 
 // A tree that a run starts exists if the run commits, and then exactly once.
 func ExampleRun_Start() {
-	ctx, client, stop := embedded(&Clerk{}, &Invoice{})
+	ctx, client, stop := onEmbedded(&Clerk{}, &Invoice{})
 	defer stop()
 
 	clerk, err := client.Start(ctx, job.Single(&Clerk{}, ""))

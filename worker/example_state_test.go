@@ -31,7 +31,7 @@ func (a *Account) Run(_ context.Context, run *worker.Run) error {
 
 // The state changes when the run commits, together with what the run has read.
 func ExampleState() {
-	ctx, client, stop := embedded(&Account{})
+	ctx, client, stop := onEmbedded(&Account{})
 	defer stop()
 
 	account, err := client.Start(ctx, job.Single(&Account{}, ""))

@@ -8,6 +8,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -54,7 +55,7 @@ func Example() {
 }
 
 func squares(ctx context.Context) error {
-	store, err := redisstore.Open(ctx, redisstore.Config{})
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -85,7 +86,7 @@ func serving(ctx context.Context, store *redisstore.Store, w worker.Worker, fn f
 // A newer version of a worker goes on with a job that an older one began.
 func ExampleStateUpgrader() {
 	ctx := context.Background()
-	store, err := redisstore.Open(ctx, redisstore.Config{}) // an embedded Redis
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start}) // an embedded Redis
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -15,6 +15,7 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 )
 
 func newDev(s *settings) *cobra.Command {
@@ -167,7 +168,7 @@ func (f *demoFlags) run(c *cobra.Command, s *settings) error {
 		}
 		f.data = filepath.Join(cache, "weir", "demo")
 	}
-	cfg := redisstore.Config{Namespace: s.namespace}
+	cfg := redisstore.Config{Embedded: embedded.Start, Namespace: s.namespace}
 	url, stop, err := startRedis(c.Context(), f.data, f.fresh)
 	kept := err == nil
 	switch {

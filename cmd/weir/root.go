@@ -21,6 +21,7 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -342,7 +343,7 @@ func (s *settings) anyConfig() (redisstore.Config, error) {
 	if err != nil {
 		return redisstore.Config{}, err
 	}
-	cfg := redisstore.Config{URL: e.redis.Value, Namespace: e.namespace.Value}
+	cfg := redisstore.Config{URL: e.redis.Value, Embedded: embedded.Start, Namespace: e.namespace.Value}
 	if e.keys.Value != "" {
 		keys, err := encrypt.ReadKeys(e.keys.Value)
 		if err != nil {

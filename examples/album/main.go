@@ -34,6 +34,7 @@ import (
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -125,7 +126,7 @@ func (o *options) newGraph() *graph.Graph {
 
 // run makes the album, or takes up the one of that name where it stopped, and says what came of it.
 func (o *options) run(ctx context.Context, w io.Writer) error {
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: o.redis})
+	store, err := redisstore.Open(ctx, redisstore.Config{URL: o.redis, Embedded: embedded.Start})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -115,7 +116,7 @@ type desk struct {
 
 // openDesk opens the desk of a Redis, a new one if there is none yet.
 func openDesk(ctx context.Context, url string, tell func(string)) (*desk, error) {
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: url})
+	store, err := redisstore.Open(ctx, redisstore.Config{URL: url, Embedded: embedded.Start})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -109,7 +110,7 @@ func parse(args []string) (int, error) {
 
 // compute starts the job for n and runs all jobs until it is completed.
 func compute(ctx context.Context, url string, n int) (*big.Int, error) {
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: url})
+	store, err := redisstore.Open(ctx, redisstore.Config{URL: url, Embedded: embedded.Start})
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/weirworks/weir/handler/runner"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -46,7 +47,7 @@ func main() {
 
 // run stores the handlers, starts the graph, and prints what comes of each line. Without a URL the jobs live in this process.
 func run(ctx context.Context, url string, in io.Reader, out io.Writer) (err error) {
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: url})
+	store, err := redisstore.Open(ctx, redisstore.Config{URL: url, Embedded: embedded.Start})
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -141,7 +142,7 @@ func (o *options) run(ctx context.Context, args []string, w io.Writer) error {
 	if err := o.check(args); err != nil {
 		return err
 	}
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: o.redis})
+	store, err := redisstore.Open(ctx, redisstore.Config{URL: o.redis, Embedded: embedded.Start})
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/telemetry/metrics"
 	"github.com/weirworks/weir/worker"
 )
@@ -85,7 +86,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
-	return redisstore.Open(ctx, redisstore.Config{URL: s.redis, Namespace: s.namespace})
+	return redisstore.Open(ctx, redisstore.Config{URL: s.redis, Embedded: embedded.Start, Namespace: s.namespace})
 }
 
 // work is a worker process: an engine until the process is told to stop. Then runs in progress may end, for worker.DefaultDrain.

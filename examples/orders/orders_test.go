@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 )
 
 // mainEnv makes the test binary the program.
@@ -245,7 +246,7 @@ func inOrder(t *testing.T, url string, notices int) {
 // The service refuses what is no list of orders, and takes the same request once.
 func TestIngest(t *testing.T) {
 	t.Parallel()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{})
+	store, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		t.Fatal(err)
 	}

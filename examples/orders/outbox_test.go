@@ -23,6 +23,7 @@ import (
 	"github.com/weirworks/weir/outbox"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 )
 
 // binary finds a program of PostgreSQL, which Debian keeps out of the PATH.
@@ -93,7 +94,7 @@ func postgres(t *testing.T) *sql.DB {
 // sink starts a job that reads nothing, and returns it with what it has got.
 func sink(t *testing.T) (*job.Client, func() []job.Message) {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{})
+	store, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -101,7 +102,7 @@ func parse(args []string) ([]*big.Int, error) {
 
 // add starts the parent and runs both jobs until it is completed.
 func add(ctx context.Context, url string, numbers []*big.Int) (*big.Int, error) {
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: url})
+	store, err := redisstore.Open(ctx, redisstore.Config{URL: url, Embedded: embedded.Start})
 	if err != nil {
 		return nil, err
 	}

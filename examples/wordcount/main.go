@@ -31,6 +31,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -122,7 +123,7 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 
 func (o *options) count(ctx context.Context, stdout, stderr io.Writer) error {
 	began := time.Now()
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: o.redis})
+	store, err := redisstore.Open(ctx, redisstore.Config{URL: o.redis, Embedded: embedded.Start})
 	if err != nil {
 		return err
 	}

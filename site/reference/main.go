@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 )
 
 func main() {
@@ -26,7 +27,7 @@ func main() {
 }
 
 func write(ctx context.Context, folder string) error {
-	store, err := redisstore.Open(ctx, redisstore.Config{})
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/telemetry/metrics"
 	"github.com/weirworks/weir/worker"
 )
@@ -15,7 +16,7 @@ import (
 // A program serves its metrics at /metrics.
 func ExampleNew() {
 	ctx := context.Background()
-	store, err := redisstore.Open(ctx, redisstore.Config{})
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		fmt.Println(err)
 		return

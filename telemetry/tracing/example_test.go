@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/telemetry/tracing"
 	"github.com/weirworks/weir/worker"
 )
@@ -16,7 +17,7 @@ import (
 // What a client starts within a span belongs to its trace.
 func ExampleNew() {
 	ctx := context.Background()
-	store, err := redisstore.Open(ctx, redisstore.Config{})
+	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		fmt.Println(err)
 		return

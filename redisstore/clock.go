@@ -2,96 +2,23 @@ package redisstore
 
 import (
 	"context"
-	"crypto/rand"
-	"fmt"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/localredis"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
-
-// embeddedTick is how often the clock of the embedded Redis moves: by so much a key may
-// expire early or late.
-const embeddedTick = 10 * time.Millisecond
-
-// embedded is a Redis inside this process, for trying things out: it lives in memory
-// only. It listens on a loopback port and asks for a password that nobody else knows, so
-// that other users of the machine cannot read it.
-type embedded struct {
-	server   *miniredis.Miniredis
-	password string
-	stop     chan struct{}
-	stopped  chan struct{}
-	halt     func() // ends tick and waits for it
-}
-
-// startEmbedded starts an empty Redis. The caller must close it.
-func startEmbedded() (*embedded, error) {
-	e := &embedded{
-		server:   miniredis.NewMiniRedis(),
-		password: rand.Text(),
-		stop:     make(chan struct{}),
-		stopped:  make(chan struct{}),
-	}
-	e.halt = sync.OnceFunc(func() {
-		close(e.stop)
-		<-e.stopped
-	})
-	e.server.RequireAuth(e.password) // before it listens
-	if err := e.server.StartAddr("127.0.0.1:0"); err != nil {
-		return nil, fmt.Errorf("starting the embedded Redis: %w", err)
-	}
-	go e.tick()
-	return e, nil
-}
-
-// url returns the URL of the Redis, with its password.
-func (e *embedded) url() string {
-	u := url.URL{Scheme: "redis", User: url.UserPassword("", e.password), Host: e.server.Addr()}
-	return u.String()
-}
-
-// close ends the Redis and its connections and waits for them. To be called once.
-func (e *embedded) close() {
-	e.halt()
-	e.server.Close()
-}
-
-// tick lets keys expire, which miniredis does only when it is told how time passes. Its
-// own clock (ClockTTL) would do it at every command, and so in the middle of a script,
-// which a Redis never does.
-func (e *embedded) tick() {
-	defer close(e.stopped)
-	timer := time.NewTimer(embeddedTick)
-	defer timer.Stop()
-	last := time.Now()
-	for {
-		select {
-		case <-e.stop:
-			return
-		case <-timer.C:
-		}
-		now := time.Now()
-		e.server.FastForward(now.Sub(last))
-		last = now
-		// A tick looks at every key and nothing else can happen meanwhile: with very
-		// many keys tick less often, so that it takes at most a twentieth of the time.
-		timer.Reset(max(embeddedTick, 20*time.Since(now)))
-	}
-}
 
 // Clock is the time of an embedded Redis in tests: it stands still until it is set. It
 // may be shared by several stores and is safe for concurrent use.
 type Clock struct {
 	mu      sync.Mutex
 	now     time.Time
-	servers []*miniredis.Miniredis
+	servers []localredis.Server
 }
 
 // NewClock returns a clock that stands at start.
@@ -109,19 +36,17 @@ func (c *Clock) Set(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.servers {
-		s.SetTime(t)
-		s.FastForward(t.Sub(c.now))
+		s.Advance(t, t.Sub(c.now))
 	}
 	c.now = t
 }
 
 // drive takes a Redis off the machine's clock.
-func (c *Clock) drive(e *embedded) {
+func (c *Clock) drive(s localredis.Server) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e.halt()
-	e.server.SetTime(c.now)
-	c.servers = append(c.servers, e.server)
+	s.Hold(c.now)
+	c.servers = append(c.servers, s)
 }
 
 // Due is a job that Sweep will look at, and when: a timer, the end of a lease, or a

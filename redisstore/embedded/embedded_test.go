@@ -1,4 +1,4 @@
-package redisstore
+package embedded
 
 import (
 	"context"
@@ -10,21 +10,31 @@ import (
 	"go.uber.org/goleak"
 )
 
-func openEmbedded(t *testing.T) (*embedded, redis.UniversalClient) {
+// client is one of the Redis at an address.
+func client(t *testing.T, url string) *redis.Client {
 	t.Helper()
-	e, err := startEmbedded()
+	o, err := redis.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.close)
-	c := mustParse(t, e.url()).client()
+	return redis.NewClient(o)
+}
+
+func opened(t *testing.T) (*server, *redis.Client) {
+	t.Helper()
+	e, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	c := client(t, e.URL())
 	t.Cleanup(func() { _ = c.Close() })
 	return e, c
 }
 
-func TestEmbeddedTTL(t *testing.T) {
+func TestTTL(t *testing.T) {
 	t.Parallel()
-	_, c := openEmbedded(t)
+	_, c := opened(t)
 	ctx := t.Context()
 	const ttl = 150 * time.Millisecond
 	start := time.Now()
@@ -49,19 +59,19 @@ func TestEmbeddedTTL(t *testing.T) {
 	}
 }
 
-func TestEmbeddedLogin(t *testing.T) {
+func TestLogin(t *testing.T) {
 	t.Parallel()
-	e, c := openEmbedded(t)
+	e, c := opened(t)
 	ctx := t.Context()
 	if err := c.Eval(ctx, "return redis.call('SET', KEYS[1], 'v')", []string{"k"}).Err(); err != nil {
 		t.Fatal(err)
 	}
-	host := e.server.Addr()
+	host := e.redis.Addr()
 	if !strings.HasPrefix(host, "127.0.0.1:") {
 		t.Errorf("listens on %s", host)
 	}
 	for _, raw := range []string{"redis://" + host, "redis://:wrong@" + host} {
-		stranger := mustParse(t, raw).client()
+		stranger := client(t, raw)
 		if got, err := stranger.Get(ctx, "k").Result(); err == nil {
 			t.Errorf("%s reads %q", raw, got)
 		}
@@ -73,15 +83,15 @@ func TestEmbeddedLogin(t *testing.T) {
 }
 
 // Close ends everything, also with clients that wait and that were not closed.
-func TestEmbeddedClose(t *testing.T) {
+func TestClose(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	defer goleak.VerifyNone(t, before)
 
-	e, err := startEmbedded()
+	e, err := start()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := mustParse(t, e.url()+"?max_retries=-1").client()
+	c := client(t, e.URL()+"?max_retries=-1")
 	ctx := context.Background()
 	sub := c.Subscribe(ctx, "news")
 	if _, err := sub.Receive(ctx); err != nil {
@@ -98,14 +108,14 @@ func TestEmbeddedClose(t *testing.T) {
 			Group: "group", Consumer: "me", Streams: []string{"stream", ">"}, Block: time.Hour,
 		}).Err()
 	}()
-	for deadline := time.Now().Add(10 * time.Second); e.server.CurrentConnectionCount() < 4; {
+	for deadline := time.Now().Add(10 * time.Second); e.redis.CurrentConnectionCount() < 4; {
 		if time.Now().After(deadline) {
 			t.Fatal("the clients do not come")
 		}
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(20 * time.Millisecond) // let them wait
-	e.close()
+	e.Close()
 	for range 3 {
 		if err := <-done; err == nil {
 			t.Error("a waiting command succeeds")
