@@ -107,7 +107,7 @@ func hating(n int) *graph.Graph {
 	return g
 }
 
-// A tree that has come to its end is returned as it is; one that failed can be patched.
+// A tree that has failed or come to its end is not taken for another one; one that failed can be patched.
 func TestStartOverEndedTree(t *testing.T) {
 	t.Parallel()
 	e := weirtest.New(t, &Step{})
@@ -119,6 +119,12 @@ func TestStartOverEndedTree(t *testing.T) {
 		}
 		return h
 	}
+	refused := func(hate int) {
+		t.Helper()
+		if _, err := e.Client().Start(t.Context(), hating(hate), job.Alias("shop")); !errors.Is(err, job.ErrExists) {
+			t.Errorf("another definition under the alias: %v", err)
+		}
+	}
 	h := start(3)
 	digest := e.Info(h).Definition
 	e.Feed(h, "in", 3)
@@ -126,7 +132,7 @@ func TestStartOverEndedTree(t *testing.T) {
 	if got := e.Status(h); got != statemachine.Failed {
 		t.Fatal(got)
 	}
-	start(5)
+	refused(5)
 	start(5, job.TakeExisting())
 	if e.Info(h).Definition != digest {
 		t.Error("a failed graph was changed though nobody asked for it")
@@ -144,7 +150,8 @@ func TestStartOverEndedTree(t *testing.T) {
 	if got := e.Status(h); got != statemachine.Completed {
 		t.Fatal(got)
 	}
-	for _, opts := range [][]job.Option{nil, {job.TakeExisting()}, {job.PatchExisting()}} {
+	refused(7)
+	for _, opts := range [][]job.Option{{job.TakeExisting()}, {job.PatchExisting()}} {
 		if again := start(7, opts...); !again.Equal(h) || e.Info(h).Definition != patched {
 			t.Error("a completed graph was changed")
 		}

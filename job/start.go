@@ -71,7 +71,7 @@ const (
 // The existing tree must be what is to be started: a graph with the same definition, which is
 // its jobs, their parameters, ports and wires, or a lone job of the same type and queue with the same
 // parameters. Otherwise the error wraps ErrExists; PatchExisting and TakeExisting say what
-// to do instead. A tree that has completed, failed or been terminated is returned as it is, until it is removed: then the
+// to do instead. That holds for a tree that has completed, failed or been terminated, too, until it is removed: then the
 // next Start under the alias begins the work anew. With Retain(Forever) it never does.
 //
 // A child that a run spawns gets its alias with the commit. An alias that another job has refuses the
@@ -282,7 +282,7 @@ func (h *Handle) meet(ctx context.Context, plan *Plan, how existing) error {
 		}
 		other := differs(info, plan, digest)
 		switch {
-		case other == "" || over(info.Status) || info.Status == statemachine.Failed && how == refuse:
+		case other == "" || how == patch && over(info.Status):
 			return nil
 		case how == refuse || !info.Graph:
 			return h.unlike(info, &plan.Nodes[0], other)
@@ -304,7 +304,10 @@ func over(s statemachine.Status) bool {
 // unlike is the error about a tree that is not what a plan describes.
 func (h *Handle) unlike(there *Info, n *Node, other string) error {
 	remedy := "choose another alias"
-	if there.Graph && n.Graph && there.Type == n.Type {
+	if over(there.Status) {
+		remedy += ", delete it"
+	}
+	if there.Graph && n.Graph && there.Type == n.Type && !over(there.Status) {
 		remedy = "change it into this one with job.PatchExisting() or Handle.Patch"
 	}
 	return fmt.Errorf("%w: job %s has this alias and %s: %s, or take it as it is with job.TakeExisting()", ErrExists, h.id, other, remedy)

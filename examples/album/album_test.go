@@ -25,6 +25,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
 )
 
 func TestMain(m *testing.M) {
@@ -314,7 +315,7 @@ func TestKilled(t *testing.T) {
 	checkAlbum(t, out, 160, 640)
 
 	other := t.TempDir()
-	if _, err := album(t.Context(), options{redis: url, tree: "album"}, "160", folder, other); err == nil || !strings.Contains(err.Error(), "is another album; choose another -tree") {
+	if _, err := album(t.Context(), options{redis: url, tree: "album"}, "160", folder, other); !errors.Is(err, job.ErrExists) {
 		t.Errorf("another album: %v", err)
 	}
 }

@@ -133,9 +133,6 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 	defer store.Close()
 	name := cmp.Or(o.tree, fmt.Sprintf("album-%d", time.Now().UnixNano()))
 	h, err := job.NewClient(store).Start(ctx, o.newGraph(), job.Alias(name))
-	if err == nil {
-		err = o.same(ctx, h)
-	}
 	if err != nil {
 		return err
 	}
@@ -160,18 +157,6 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	return o.report(ctx, h, w)
-}
-
-// same refuses an album of that name, from earlier, that is another one.
-func (o *options) same(ctx context.Context, h *job.Handle) error {
-	tree, err := h.Tree(ctx)
-	for _, i := range tree {
-		var m Make
-		if i.Name == "make" && json.Unmarshal(i.Args, &m) == nil && m.Folder == o.folder && m.Out == o.out && slices.Equal(m.Widths, o.widths) {
-			return nil
-		}
-	}
-	return cmp.Or(err, fmt.Errorf("tree %s is another album; choose another -tree", o.tree))
 }
 
 // report says what came of the album, and draws the jobs that made it.

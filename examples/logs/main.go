@@ -1,14 +1,12 @@
-// Command logs analyses web-server access logs through a graph of durable jobs:
+// Command logs counts the requests in access logs of web servers, through a graph of durable jobs:
 //
-//	read -> parse (k jobs) -> status, paths, hours, clients -> report
-//	                       -> rejected ---------------------^
+//	read (a job for each file) -> parse (4 jobs) -> statuses, paths, odd
 //
-// Limits on the wires keep a file of any size from filling Redis. With -redis and -tree
-// an analysis that was killed goes on where it stopped when it is started again, and every
-// line is counted once.
+// With -redis, a count that was killed goes on where it stopped when it is started again, and counts every line once.
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,14 +15,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
-	"time"
-	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9/logging"
 
@@ -37,180 +36,215 @@ import (
 	"github.com/weirworks/weir/worker"
 )
 
-const usage = `Analyse access logs of web servers: requests by status, bytes by hour, the most
-frequent and the slowest paths and clients.
-
-Lines are in the common or the combined format; the seconds that a request took may
-follow. Lines that are neither are counted and the first of them shown. Paths count
-without their query, and paths and clients of more than 200 bytes by their beginning. Lines
-appended to a file after the beginning are left out.
-
-Usage: logs [flags] FILE...
-
-  logs -top 5 access.log
-  logs -redis redis://localhost:6379 -tree week-7 access.log.1 access.log    # kill it, start it again
-
-`
-
-// How many messages may wait at a port before those who feed it rest: together some
-// megabytes, however large the files are.
-const (
-	chunksWaiting  = 16
-	batchesWaiting = 16
-)
-
-// options are what the command line says.
-type options struct {
-	redis, tree string
-	top         int
-	json        bool
-	files       []File
-}
+// A line longer than chunkBytes counts as several; so many messages wait at a port before those who feed it rest.
+const chunkBytes, waiting = 64 << 10, 16
 
 func main() {
-	var o options
-	flag.StringVar(&o.redis, "redis", os.Getenv("WEIR_REDIS_URL"), "`URL` of the Redis that keeps the jobs, else $WEIR_REDIS_URL; without both, one runs in this process")
-	flag.StringVar(&o.tree, "tree", "", "`NAME` of the analysis: the same command continues it, or prints its result again; needs a Redis")
-	flag.IntVar(&o.top, "top", 10, "list the first `N` paths and clients, 1 to 100")
-	flag.BoolVar(&o.json, "json", false, "print the result as JSON")
-	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), usage); flag.PrintDefaults() }
+	url := flag.String("redis", os.Getenv("WEIR_REDIS_URL"), "`URL` of the Redis that keeps the jobs, else $WEIR_REDIS_URL; without both, one runs in this process")
+	tree := flag.String("tree", "logs", "`NAME` of the count: the same command continues it, or prints its result again")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "Count requests by status and path: logs [flags] FILE...")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
-
 	logging.Disable() // the Redis library prints what it also returns as an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	if err := o.run(ctx, flag.Args(), os.Stdout); err != nil {
+	if err := run(ctx, *url, *tree, flag.Args(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "logs:", err)
 		os.Exit(1)
 	}
 }
 
-// check refuses what cannot work, and looks at the files.
-func (o *options) check(args []string) error {
-	switch {
-	case o.top < 1 || o.top > 100:
-		return fmt.Errorf("-top %d: use 1 to 100", o.top)
-	case o.redis == "" && o.tree != "":
-		return errors.New("-tree needs a Redis that outlives the program: give -redis URL")
-	case len(args) == 0:
-		return errors.New("no FILE to analyse; name logs, as in logs access.log")
+// run counts, or takes up the count of that name where it stopped, and writes the result.
+func run(ctx context.Context, url, tree string, files []string, w io.Writer) error {
+	if len(files) == 0 {
+		return errors.New("name files, as in logs access.log")
 	}
-	for _, arg := range args {
-		path, err := filepath.Abs(arg)
-		if err != nil {
-			return err
-		}
-		info, err := os.Stat(path)
-		if err != nil {
+	for i, file := range files {
+		if _, err := os.Stat(file); err != nil {
 			return fmt.Errorf("%w; check the path, and give flags before files", err)
 		}
-		if !info.Mode().IsRegular() || !utf8.ValidString(path) {
-			return fmt.Errorf("%q is not a regular file with a name in UTF-8; name logs, as in logs access.log", arg)
-		}
-		o.files = append(o.files, File{path, info.Size()})
+		files[i], _ = filepath.Abs(file)
 	}
-	return nil
-}
-
-// newGraph wires the workers.
-func newGraph(files []File, top int) *graph.Graph {
-	g := graph.New("logs")
-	read := graph.Add(g, "read", &Read{Files: files})
-	parse := graph.Add(g, "parse", &Parse{}, graph.Instances(max(2, runtime.GOMAXPROCS(0))))
-	rejected := graph.Add(g, "rejected", &Rejected{})
-	graph.Connect(read.Chunks, parse.Chunks, graph.Limit(chunksWaiting))
-	graph.Connect(parse.Rejected, rejected.In)
-	count := func(name, by string) port.Out[Table] {
-		tally := graph.Add(g, name, &Tally{By: by, Top: top})
-		graph.Connect(parse.Records, tally.Records, graph.Limit(batchesWaiting))
-		return tally.Table
-	}
-	statuses, paths := count("statuses", byStatus), count("paths", byPath)
-	hours, clients := count("hours", byHour), count("clients", byClient)
-	report := graph.Add(g, "report", &Report{})
-	graph.Connect(statuses, report.Statuses)
-	graph.Connect(paths, report.Paths)
-	graph.Connect(hours, report.Hours)
-	graph.Connect(clients, report.Clients)
-	graph.Connect(rejected.Out, report.Rejected)
-	graph.Export(g, "result", report.Result)
-	return g
-}
-
-// run analyses, or takes up the analysis of that name where it stopped, and writes the result.
-func (o *options) run(ctx context.Context, args []string, w io.Writer) error {
-	if err := o.check(args); err != nil {
-		return err
-	}
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: o.redis, Embedded: embedded.Start})
+	store, err := redisstore.Open(ctx, redisstore.Config{URL: url, Embedded: embedded.Start})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	name := cmp.Or(o.tree, fmt.Sprintf("logs-%d", time.Now().UnixNano()))
-	// A file may have grown since: same looks whether it is the analysis that is meant.
-	h, err := job.NewClient(store).Start(ctx, newGraph(o.files, o.top), job.Alias(name), job.TakeExisting())
-	if err == nil {
-		err = o.same(ctx, h)
-	}
+	h, err := job.NewClient(store).Start(ctx, newGraph(files), job.Alias(tree))
 	if err != nil {
 		return err
 	}
-	engine, err := worker.New(worker.Config{
-		Store: store, Workers: []worker.Worker{&Read{}, &Parse{}, &Rejected{}, &Tally{}, &Report{}},
-		Logger: slog.New(slog.DiscardHandler), // of a job that fails Wait tells
-	})
+	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Read{}, &Parse{}, &Tally{}}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
-	err = engine.RunWhile(ctx, func(ctx context.Context) error {
-		if _, err := h.RetryFailed(ctx); err != nil { // if it failed earlier
-			return err
-		}
-		_, err := h.Wait(ctx)
-		return err
-	})
-	switch {
-	case err != nil && o.redis != "":
-		return fmt.Errorf("%w; to go on, start it again with -tree %s", err, name)
-	case err != nil:
+	if err := engine.RunWhile(ctx, func(ctx context.Context) error {
+		_, retrying := h.RetryFailed(ctx) // if it failed earlier
+		_, waiting := h.Wait(ctx)
+		return cmp.Or(retrying, waiting)
+	}); err != nil {
 		return err
 	}
-	return o.report(ctx, h, w)
+	return report(ctx, h, w)
 }
 
-// same refuses a tree of that name, from earlier, that does something else.
-func (o *options) same(ctx context.Context, h *job.Handle) error {
-	tree, err := h.Tree(ctx)
-	read, paths := Read{}, Tally{}
-	for _, i := range tree {
-		switch i.Name {
-		case "read":
-			err = cmp.Or(err, json.Unmarshal(i.Args, &read))
-		case "paths":
-			err = cmp.Or(err, json.Unmarshal(i.Args, &paths))
+// tables are the jobs that count.
+var tables = []string{"statuses", "paths", "odd"}
+
+// newGraph wires the workers.
+func newGraph(files []string) *graph.Graph {
+	g := graph.New("logs")
+	parse := graph.Add(g, "parse", &Parse{}, graph.Instances(4))
+	for i, file := range files {
+		read := graph.Add(g, fmt.Sprintf("read_%d", i+1), &Read{File: file})
+		graph.Connect(read.Chunks, parse.Chunks, graph.Limit(waiting))
+	}
+	for i, out := range []port.Out[map[string]int64]{parse.Statuses, parse.Paths, parse.Odd} {
+		tally := graph.Add(g, tables[i], &Tally{})
+		graph.Connect(out, tally.Counts, graph.Limit(waiting))
+		graph.Export(g, tables[i], tally.Table)
+	}
+	return g
+}
+
+// report writes the tables, which stay where they are for the next time, and the graph that made them.
+func report(ctx context.Context, h *job.Handle, w io.Writer) error {
+	for _, name := range tables {
+		var table []Row
+		raws, err := h.Peek(ctx, name, 1)
+		if err != nil || len(raws) == 0 || json.Unmarshal(raws[0], &table) != nil {
+			return cmp.Or(err, errors.New("there is no result: it was terminated, or somebody took it; use another -tree"))
+		}
+		fmt.Fprintln(w, name)
+		for _, r := range table {
+			fmt.Fprintf(w, "  %-32.70q %8d %s\n", r.Key, r.Lines, strings.Repeat("█", int(40*r.Lines/table[0].Lines)))
 		}
 	}
-	if err == nil && (paths.Top != o.top || !slices.EqualFunc(read.Files, o.files, func(a, b File) bool { return a.Path == b.Path })) {
-		err = fmt.Errorf("tree %s analyses something else; choose another -tree", o.tree)
+	jobs, err := h.Tree(ctx)
+	return cmp.Or(err, draw.Terminal(w, draw.Jobs(jobs), draw.TerminalOptions{}))
+}
+
+// Read reads a file, as chunks of whole lines.
+type Read struct {
+	File   string
+	Chunks port.Out[string]
+}
+
+// Run reads on from where the last commit was, and rests whenever the parsers have enough to do.
+func (r *Read) Run(_ context.Context, run *worker.Run) error {
+	var offset int64
+	if _, err := run.State().Get("offset", &offset); err != nil {
+		return err
+	}
+	f, err := os.Open(r.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for n, text := 1, make([]byte, chunkBytes); err == nil; n++ {
+		size, ended := f.ReadAt(text, offset)
+		if ended == nil { // else these are the last lines
+			size = cmp.Or(bytes.LastIndexByte(text, '\n')+1, chunkBytes)
+		}
+		offset += int64(size)
+		err = cmp.Or(r.Chunks.Write(strings.ToValidUTF8(string(text[:size]), "\uFFFD")), run.State().Set("offset", offset))
+		if err == nil && n%8 == 0 {
+			err = run.Checkpoint() // worker.ErrFull among others: the job rests until there is room
+		}
+		if err == nil && errors.Is(ended, io.EOF) {
+			return nil
+		}
+		err = cmp.Or(err, ended)
 	}
 	return err
 }
 
-// report writes the result, which stays where it is for the next time.
-func (o *options) report(ctx context.Context, h *job.Handle, w io.Writer) error {
-	raws, err := h.Peek(ctx, "result", 1)
-	if err != nil || len(raws) == 0 {
-		return cmp.Or(err, errors.New("there is no result: the analysis was terminated, or somebody took it; use another -tree"))
+// entry is a line of the common or the combined format.
+var entry = regexp.MustCompile(`^\S+ \S+ \S+ \[[^\]]+\] "(?:[A-Z]+ )?([^?" ]*)[^"]*" ([1-5]\d\d) (?:\d+|-)(?: .*)?$`)
+
+// Parse counts the lines of chunks. Those that are not understood count as odd, under the first of them in the chunk.
+type Parse struct {
+	Chunks               port.In[string]
+	Statuses, Paths, Odd port.Out[map[string]int64]
+}
+
+// WorkerOptions implements worker.Configured.
+func (*Parse) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
+// Run parses what there is.
+func (p *Parse) Run(context.Context, *worker.Run) error {
+	for chunk, err := range p.Chunks.All() {
+		if err != nil {
+			return err
+		}
+		statuses, paths, odd, first := map[string]int64{}, map[string]int64{}, map[string]int64{}, ""
+		for line := range strings.Lines(chunk) {
+			if m := entry.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+				statuses[m[2]]++
+				paths[clip(m[1])]++
+			} else if line = strings.TrimSpace(line); line != "" {
+				first = cmp.Or(first, clip(line))
+				odd[first]++
+			}
+		}
+		if err := cmp.Or(p.Statuses.Write(statuses), p.Paths.Write(paths), p.Odd.Write(odd)); err != nil {
+			return err
+		}
 	}
-	if o.json {
-		_, err := fmt.Fprintf(w, "%s\n", raws[0])
+	return nil
+}
+
+func clip(s string) string { return cmp.Or(strings.ToValidUTF8(s[:min(len(s), 200)], ""), "-") }
+
+// Row is a key, and how many lines have it.
+type Row struct {
+	Key   string
+	Lines int64
+}
+
+// Tally adds counts up. Each key is an entry of its state: a run reads and writes only those that it is given.
+type Tally struct {
+	Counts port.In[map[string]int64]
+	Table  port.Out[[]Row] // the most frequent keys
+}
+
+// WorkerOptions implements worker.Configured.
+func (*Tally) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
+
+// Run adds what has come, and writes the table when nothing more can come.
+func (t *Tally) Run(_ context.Context, run *worker.Run) error {
+	fresh := map[string]int64{}
+	for counts, err := range t.Counts.All() {
+		if err != nil {
+			return err
+		}
+		for key, n := range counts {
+			fresh[key] += n
+		}
+		if len(fresh) > 4000 {
+			break // a commit has room for 8,000 keys; while messages wait the job runs again
+		}
+	}
+	known, err := run.State().GetMany(slices.Collect(maps.Keys(fresh)))
+	for key, n := range fresh {
+		err = cmp.Or(err, run.State().Set(key, n+number(known[key])))
+	}
+	if err != nil || !t.Counts.Done() {
 		return err
 	}
-	var r Result
-	if err := json.Unmarshal(raws[0], &r); err != nil {
-		return err
+	all, err := run.State().All()
+	table := []Row{}
+	for key, raw := range all {
+		table = append(table, Row{key, number(raw)})
 	}
-	tree, err := h.Tree(ctx)
-	return cmp.Or(err, r.write(w), draw.Terminal(w, draw.Jobs(tree), draw.TerminalOptions{}))
+	slices.SortFunc(table, func(a, b Row) int { return cmp.Or(cmp.Compare(b.Lines, a.Lines), cmp.Compare(a.Key, b.Key)) })
+	return cmp.Or(err, t.Table.Write(table[:min(len(table), 10)]))
+}
+
+// number reads a count of the state; of a key that is not there it is zero.
+func number(raw json.RawMessage) int64 {
+	n, _ := strconv.ParseInt(string(raw), 10, 64)
+	return n
 }

@@ -18,7 +18,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -130,9 +129,6 @@ func (o *options) count(ctx context.Context, stdout, stderr io.Writer) error {
 	defer store.Close()
 	name := cmp.Or(o.tree, fmt.Sprintf("wordcount-%d", began.UnixNano()))
 	h, err := job.NewClient(store).Start(ctx, newGraph(o.paths, o.top), job.Alias(name))
-	if err == nil {
-		err = o.same(ctx, h)
-	}
 	if err != nil {
 		return err
 	}
@@ -160,18 +156,6 @@ func (o *options) count(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	return o.report(ctx, h, stdout, time.Since(began))
-}
-
-// same refuses a tree of that name, from earlier, that counts something else.
-func (o *options) same(ctx context.Context, h *job.Handle) error {
-	tree, err := h.Tree(ctx)
-	for _, i := range tree {
-		var list List
-		if i.Name == "list" && json.Unmarshal(i.Args, &list) == nil && slices.Equal(list.Paths, o.paths) {
-			return nil
-		}
-	}
-	return cmp.Or(err, fmt.Errorf("tree %s counts something else; choose another -tree", o.tree))
 }
 
 // showProgress writes a line every two seconds, until ctx ends.

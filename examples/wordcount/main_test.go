@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
 )
 
 func TestMain(m *testing.M) {
@@ -204,7 +206,7 @@ func TestOtherTree(t *testing.T) {
 	same(t, count(t, o), count(t, o)) // the second time it is only printed
 	o.paths = []string{write(t, filepath.Join(dir, "other"), "word")}
 	var out bytes.Buffer
-	if err := o.run(t.Context(), &out, &out); err == nil || !strings.Contains(err.Error(), "counts something else; choose another -tree") {
+	if err := o.run(t.Context(), &out, &out); !errors.Is(err, job.ErrExists) {
 		t.Errorf("got %v", err)
 	}
 }
