@@ -263,14 +263,12 @@ func TestManyChildren(t *testing.T) {
 	}
 	c.ask("FinishJob", "jobID: 1")
 	store, do := s.on()
-	for i := range n {
-		if i%3 == 0 {
-			do("200", "CancelJob", "jobID", strconv.Itoa(i+2))
-			do("404", "GetJob", "name", "nobody") // which looks whether the parent goes on
-			continue
-		}
-		do("200", "GetJob", "name", "child")
-		do("200", "FinishJob", "jobID", strconv.Itoa(i+2))
+	for i := 0; i < n; i += 3 {
+		do("200", "CancelJob", "jobID", strconv.Itoa(i+2))
+		do("404", "GetJob", "name", "nobody") // which looks whether the parent goes on
+	}
+	for range n / 3 * 2 { // in whatever order a busy machine has them
+		do("200", "FinishJob", "jobID", fmt.Sprint(c.ask("GetJob", "name: child")["jobID"]))
 	}
 	if store.read > 40 { // one in 10^12 runs
 		t.Errorf("%d ends of children read the tree %d times, want about %d", n, store.read, 5)

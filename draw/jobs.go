@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -47,11 +48,11 @@ func Jobs(tree []*job.Info) Picture {
 
 // sketchOf is what there is of running jobs, before their names are known.
 func sketchOf(tree []*job.Info) *sketch {
-	s := &sketch{}
+	s, names := &sketch{}, term.NamesOf(tree)
 	for _, i := range tree {
 		b := &actor{
 			info: i, key: string(i.ID), parent: string(i.Parent), name: cmp.Or(i.Name, i.Type), node: i.InstanceOf, typ: i.Type,
-			graph: i.Graph, status: i.Status, reason: i.Reason,
+			graph: i.Graph, status: i.Status, reason: names.Reason(i),
 		}
 		for _, q := range i.Ports {
 			if q.Name == port.Any {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -55,10 +56,10 @@ func Stand(all []*job.Info) (statemachine.Status, string) {
 	for _, i := range all {
 		within[i.ID] = true
 	}
-	actors := make([]*actor, 0, len(all))
+	actors, names := make([]*actor, 0, len(all)), term.NamesOf(all)
 	for _, i := range all {
 		if !within[i.Parent] {
-			actors = append(actors, &actor{status: i.Status, reason: i.Reason})
+			actors = append(actors, &actor{status: i.Status, reason: names.Reason(i)})
 		}
 	}
 	return status(actors), note(actors)

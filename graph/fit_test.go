@@ -49,10 +49,11 @@ func TestWriteRefusesWhatDoesNotFit(t *testing.T) {
 	h := e.StartWorker(&Taker{})
 	values := map[string]any{
 		"int": 3, "float": 1.5, "text": "a", "flag": true, "list": []int{1}, "object": map[string]int{"Name": 1}, "null": nil,
+		"image": map[string]string{"Name": "a"}, "images": []map[string]string{{"Name": "a"}, {"Other": "b"}},
 	}
 	takes := map[string][]string{
-		"int": {"int"}, "float": {"int", "float"}, "text": {"text"}, "flag": {"flag"}, "list": {"list"}, "bytes": {"int", "float", "text", "flag", "list", "object"},
-		"object": {"object"}, "table": {"object"},
+		"int": {"int"}, "float": {"int", "float"}, "text": {"text"}, "flag": {"flag"}, "list": {"images"}, "bytes": {"int", "float", "text", "flag", "list", "object", "image", "images"},
+		"object": {"image"}, "table": {"object"},
 	}
 	for _, p := range []string{"int", "float", "text", "flag", "list", "bytes", "object", "table", "time", "own", "any", "raw"} {
 		for name, v := range values {

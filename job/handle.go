@@ -77,7 +77,7 @@ func (h *Handle) Logs(ctx context.Context, limit int) ([]LogEntry, error) {
 }
 
 // Write appends messages to an In port of the job, each encoded as JSON, and wakes it. If a
-// message is of another kind of JSON than the Go type of the port, which engines have registered, or of
+// message, or a field within it, is of another kind of JSON than the Go type of the port, which engines have registered, or of
 // those that the port of a graph leads to, the error wraps port.ErrEncoding and nothing is
 // written. A handle's first write to a port asks the store for that.
 func (h *Handle) Write(ctx context.Context, in string, messages ...any) error {

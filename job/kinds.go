@@ -1,11 +1,13 @@
 package job
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/weirworks/weir/port"
@@ -20,7 +22,8 @@ type takes struct {
 // taker is a port of a worker that messages pass or arrive in.
 type taker struct {
 	at        PortRef
-	typ, kind string // the Go type of its messages, and their kind of JSON
+	typ, kind string       // the Go type of its messages, and their kind of JSON
+	schema    *port.Schema // what more is known of them; nil for nothing, and of messages that have versions
 }
 
 // maxLooks is how many jobs a handle looks at to learn what a port takes that leads to others.
@@ -44,9 +47,9 @@ func (h *Handle) fit(ctx context.Context, ref PortRef, items []json.RawMessage) 
 // unfit returns an error about the first message that a port does not take.
 func (h *Handle) unfit(takers []taker, items []json.RawMessage) error {
 	for i, item := range items {
-		data, _ := port.Split(item)
+		data, head := port.Split(item)
 		for _, t := range takers {
-			err := port.CheckKind(data, t.kind)
+			err := t.check(data, head)
 			if err == nil {
 				continue
 			}
@@ -56,6 +59,18 @@ func (h *Handle) unfit(takers []taker, items []json.RawMessage) error {
 			}
 			return fmt.Errorf("message %d: %w%s takes messages of type %s; nothing was written", i+1, err, cmp.Or(of, ", and the port"), t.typ)
 		}
+	}
+	return nil
+}
+
+// check tells why a message could not be decoded. One of another version of its type is converted by the worker.
+func (t *taker) check(data, head json.RawMessage) error {
+	err := port.CheckKind(data, t.kind)
+	if err != nil || t.schema == nil || bytes.Contains(head, []byte(port.ContextVersion)) {
+		return err
+	}
+	if bad := t.schema.Check(data); len(bad) > 0 {
+		return fmt.Errorf("%w: %s", port.ErrEncoding, strings.Join(bad, ", "))
 	}
 	return nil
 }
@@ -113,7 +128,7 @@ func (h *Handle) follow(ctx context.Context, ref PortRef, fresh bool) (takers []
 				return nil, err
 			}
 			if kind := t.Kinds[port.TypeKey(at.Dir, at.Port)]; kind != "" {
-				takers = append(takers, taker{at, t.goType(at.Dir, at.Port), kind})
+				takers = append(takers, t.taker(at, kind))
 			}
 		}
 		p, _ := info.Port(at.Dir, at.Port)
@@ -124,14 +139,22 @@ func (h *Handle) follow(ctx context.Context, ref PortRef, fresh bool) (takers []
 	return takers, nil
 }
 
-// goType is the Go type of a port's messages.
-func (t *TypeInfo) goType(dir port.Dir, name string) string {
+// taker is what is registered of the messages of a port.
+func (t *TypeInfo) taker(at PortRef, kind string) taker {
+	takes := taker{at: at, kind: kind}
+	versions := false
 	for _, s := range t.Ports {
-		if s.Dir == dir && s.Name == name {
-			return s.Type
+		if s.Dir == at.Dir && s.Name == at.Port {
+			takes.typ, versions = s.Type, s.MessageVersion > 1
 		}
 	}
-	return ""
+	if raw := t.Schemas[port.TypeKey(at.Dir, at.Port)]; len(raw) > 0 && !versions {
+		takes.schema = new(port.Schema)
+		if json.Unmarshal(raw, takes.schema) != nil {
+			takes.schema = nil // it says nothing that could be checked
+		}
+	}
+	return takes
 }
 
 // info is what a plan tells of one of its jobs for whoever looks where messages go, or nil: root is the ID of the first one.

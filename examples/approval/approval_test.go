@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/weirtest"
 )
@@ -69,7 +71,10 @@ func TestOneApproval(t *testing.T) {
 	if e.Status(h) != statemachine.Suspended || strings.Count(heard.String(), "asks for 51 for a chair") != 1 {
 		t.Errorf("the job is %s and says %s", e.Status(h), heard)
 	}
-	e.Feed(h, "decisions", map[string]any{"Yes": "perhaps"}, Decision{By: "Ada", Yes: true}, Decision{Yes: true})
+	if err := h.Write(t.Context(), "decisions", map[string]any{"Yes": "perhaps"}); !errors.Is(err, port.ErrEncoding) {
+		t.Errorf("no decision: %v", err)
+	}
+	e.Feed(h, "decisions", map[string]any{"yes": "perhaps"}, Decision{By: "Ada", Yes: true}, Decision{Yes: true})
 	e.RunUntilIdle()
 	if e.Status(h) != statemachine.Suspended || strings.Count(heard.String(), "does not count") != 3 {
 		t.Errorf("the job is %s and says %s", e.Status(h), heard)

@@ -31,7 +31,7 @@ func Tree(w io.Writer, tree []*job.Info, s Style) error { return DrawTree(w, tre
 // whose parent is not among them are roots. Why a job failed or is throttled comes below it. What
 // is not shown is counted by status.
 func DrawTree(w io.Writer, tree []*job.Info, s Style, o TreeOptions) error {
-	d := treeDrawing{style: s, options: o, children: make(map[job.ID][]*job.Info)}
+	d := treeDrawing{style: s, options: o, names: NamesOf(tree), children: make(map[job.ID][]*job.Info)}
 	known := make(map[job.ID]bool, len(tree))
 	for _, i := range tree {
 		known[i.ID] = true
@@ -76,6 +76,7 @@ type treeRow struct {
 type treeDrawing struct {
 	style    Style
 	options  TreeOptions
+	names    Names
 	children map[job.ID][]*job.Info
 	rows     []treeRow
 	folded   bool // something is not shown
@@ -233,8 +234,7 @@ func (d *treeDrawing) retention(i *job.Info) string {
 }
 
 func (d *treeDrawing) reason(i *job.Info) string {
-	reason, _, _ := strings.Cut(i.Reason, "\n")
-	reason = d.style.Text(Clean(reason))
+	reason := d.style.Text(Clean(d.names.Reason(i)))
 	if i.Status == statemachine.Failed {
 		return d.style.render(lookOf(i.Status).style, reason)
 	}
