@@ -58,6 +58,7 @@ type builder struct {
 	p       *problems
 	workers map[string]any
 	places  []place
+	nodes   int             // so far, of all graphs
 	led     map[string]bool // paths that edges and inputs lead to
 	broken  bool            // a node is missing: that its ports lead nowhere says nothing new
 }
@@ -181,6 +182,12 @@ func (b *builder) graph(f *File, path string, params map[string]json.RawMessage,
 // node adds a node, and what the file says of its ports. It tells whether it could.
 func (b *builder) node(g *graph.Graph, n *Node, path string, at func(string, Pos), s *reach) bool {
 	here := path + "/" + n.Name
+	if b.nodes++; b.nodes >= job.MaxNodes { // before it is built: graphs within graphs double quickly
+		if b.nodes == job.MaxNodes {
+			b.p.add(n.Pos, "nodes."+n.Name, "the graph has more than %d jobs, with those of the graphs in it: let a job spawn the rest", job.MaxNodes)
+		}
+		return false
+	}
 	at("/"+n.Name, n.Pos)
 	opts := []graph.Option{graph.Queue(n.Queue), graph.OnFailure(job.FailurePolicy(n.Failure))}
 	if n.Instances > 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/graphfile"
 )
 
@@ -137,5 +138,23 @@ func TestNotWritten(t *testing.T) {
 		if out, err := write(); err == nil || !strings.Contains(err.Error()+" ", strings.TrimSpace(want)) || len(graphfile.Problems(err)) != 1 {
 			t.Errorf("got %d bytes, %v; want %s", len(out), err, want)
 		}
+	}
+}
+
+// Graphs that double with each level are refused before they are built: thirty levels would be 2³⁰ jobs.
+func TestDoublingGraphs(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("weir: 1\nname: top\nnodes:\n  a: {type: g0}\ngraphs:\n")
+	for i := range 30 {
+		fmt.Fprintf(&b, "  g%d: {nodes: {x: {type: g%d}, y: {type: g%d}}}\n", i, i+1, i+1)
+	}
+	b.WriteString("  g30: {nodes: {x: {type: emit, args: {items: [1]}}}}\n")
+	f, err := graphfile.Parse("doubling.yaml", []byte(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = f.Build([]any{&component.Emit{}}, nil); err == nil || !strings.Contains(err.Error(), "more than 20000 jobs") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%.300v", err)
 	}
 }
