@@ -111,6 +111,7 @@ func hating(n int) *graph.Graph {
 func TestStartOverEndedTree(t *testing.T) {
 	t.Parallel()
 	e := weirtest.New(t, &Step{})
+	var h *job.Handle
 	start := func(hate int, opts ...job.Option) *job.Handle {
 		t.Helper()
 		h, err := e.Client().Start(t.Context(), hating(hate), append(opts, job.Alias("shop"))...)
@@ -119,20 +120,21 @@ func TestStartOverEndedTree(t *testing.T) {
 		}
 		return h
 	}
-	refused := func(hate int) {
+	refused := func(hate int, says string, opts ...job.Option) {
 		t.Helper()
-		if _, err := e.Client().Start(t.Context(), hating(hate), job.Alias("shop")); !errors.Is(err, job.ErrExists) {
+		_, err := e.Client().Start(t.Context(), hating(hate), append(opts, job.Alias("shop"))...)
+		if !errors.Is(err, job.ErrExists) || !strings.Contains(err.Error(), says) {
 			t.Errorf("another definition under the alias: %v", err)
 		}
 	}
-	h := start(3)
+	h = start(3)
 	digest := e.Info(h).Definition
 	e.Feed(h, "in", 3)
 	e.Advance(time.Hour)
 	if got := e.Status(h); got != statemachine.Failed {
 		t.Fatal(got)
 	}
-	refused(5)
+	refused(5, "job.PatchExisting()")
 	start(5, job.TakeExisting())
 	if e.Info(h).Definition != digest {
 		t.Error("a failed graph was changed though nobody asked for it")
@@ -150,9 +152,10 @@ func TestStartOverEndedTree(t *testing.T) {
 	if got := e.Status(h); got != statemachine.Completed {
 		t.Fatal(got)
 	}
-	refused(7)
-	for _, opts := range [][]job.Option{{job.TakeExisting()}, {job.PatchExisting()}} {
-		if again := start(7, opts...); !again.Equal(h) || e.Info(h).Definition != patched {
+	refused(7, "and is completed: choose another alias, delete it")
+	refused(7, "and is completed: ", job.PatchExisting()) // which cannot change it, and does not say that it had
+	for _, again := range []*job.Handle{start(7, job.TakeExisting()), start(5, job.PatchExisting())} {
+		if !again.Equal(h) || e.Info(h).Definition != patched {
 			t.Error("a completed graph was changed")
 		}
 	}

@@ -59,6 +59,8 @@ type builder struct {
 	workers map[string]any
 	places  []place
 	nodes   int             // so far, of all graphs
+	size    int             // of their values
+	full    bool            // either is more than there may be: no more nodes are built
 	led     map[string]bool // paths that edges and inputs lead to
 	broken  bool            // a node is missing: that its ports lead nowhere says nothing new
 }
@@ -103,6 +105,7 @@ func (b *builder) graph(f *File, path string, params map[string]json.RawMessage,
 	if err != nil {
 		return nil, err
 	}
+	def.eachValue(func(_ Pos, _ string, raw json.RawMessage) { b.size += len(raw) })
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	if f.Name != "" {
 		name = f.Name
@@ -182,10 +185,7 @@ func (b *builder) graph(f *File, path string, params map[string]json.RawMessage,
 // node adds a node, and what the file says of its ports. It tells whether it could.
 func (b *builder) node(g *graph.Graph, n *Node, path string, at func(string, Pos), s *reach) bool {
 	here := path + "/" + n.Name
-	if b.nodes++; b.nodes >= job.MaxNodes { // before it is built: graphs within graphs double quickly
-		if b.nodes == job.MaxNodes {
-			b.p.add(n.Pos, "nodes."+n.Name, "the graph has more than %d jobs, with those of the graphs in it: let a job spawn the rest", job.MaxNodes)
-		}
+	if !b.room(n) {
 		return false
 	}
 	at("/"+n.Name, n.Pos)
@@ -222,6 +222,21 @@ func (b *builder) node(g *graph.Graph, n *Node, path string, at func(string, Pos
 		}
 	}
 	return true
+}
+
+// room tells whether there is room for one more node, before it is built: graphs within graphs double quickly.
+func (b *builder) room(n *Node) bool {
+	if b.full {
+		return false
+	}
+	if b.nodes++; b.nodes >= job.MaxNodes {
+		b.full = true
+		b.p.add(n.Pos, "nodes."+n.Name, "the graph has more than %d jobs, with those of the graphs in it: let a job spawn the rest", job.MaxNodes)
+	} else if b.size > maxExpanded {
+		b.full = true
+		b.p.add(n.Pos, "nodes."+n.Name, "the values of the graph take more than %d bytes, with those of the graphs in it: send large ones as messages", maxExpanded)
+	}
+	return !b.full
 }
 
 // runOptions are what the node says about the runs of its jobs.

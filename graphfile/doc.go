@@ -69,7 +69,8 @@
 //
 // A file has at most 4 MiB of valid UTF-8 and is nested at most 100 deep, a YAML file
 // has at most 20,000 entries outside of { } and [ ], and at most 1,000 problems are
-// reported, after a line that counts the rest.
+// reported, after a line that counts the rest. A graph that is built has at most 20,000
+// jobs, and 16 MiB of values, with those of the graphs in it.
 //
 // # NoFlo and .fbp
 //

@@ -141,20 +141,33 @@ func TestNotWritten(t *testing.T) {
 	}
 }
 
-// Graphs that double with each level are refused before they are built: thirty levels would be 2³⁰ jobs.
+// Graphs that double with each level are refused before they are built: thirty levels would be 2³⁰ jobs, and twelve with a large
+// text in each 1.6 GB.
 func TestDoublingGraphs(t *testing.T) {
 	t.Parallel()
-	var b strings.Builder
-	b.WriteString("weir: 1\nname: top\nnodes:\n  a: {type: g0}\ngraphs:\n")
-	for i := range 30 {
-		fmt.Fprintf(&b, "  g%d: {nodes: {x: {type: g%d}, y: {type: g%d}}}\n", i, i+1, i+1)
-	}
-	b.WriteString("  g30: {nodes: {x: {type: emit, args: {items: [1]}}}}\n")
-	f, err := graphfile.Parse("doubling.yaml", []byte(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = f.Build([]any{&component.Emit{}}, nil); err == nil || !strings.Contains(err.Error(), "more than 20000 jobs") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%.300v", err)
+	for name, test := range map[string]struct {
+		levels, text int
+		want         string
+	}{
+		"jobs":   {30, 1, "more than 20000 jobs"},
+		"values": {12, 400_000, "more than 16777216 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b strings.Builder
+			b.WriteString("weir: 1\nname: top\nnodes:\n  a: {type: g0}\ngraphs:\n")
+			for i := range test.levels {
+				fmt.Fprintf(&b, "  g%d: {nodes: {x: {type: g%d}, y: {type: g%d}}}\n", i, i+1, i+1)
+			}
+			fmt.Fprintf(&b, "  g%d: {params: {t: {default: %s}}, nodes: {x: {type: emit, args: {items: [\"${t}\"]}}}}\n",
+				test.levels, strings.Repeat("x", test.text))
+			f, err := graphfile.Parse("doubling.yaml", []byte(b.String()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = f.Build([]any{&component.Emit{}}, nil); err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%.300v", err)
+			}
+		})
 	}
 }

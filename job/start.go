@@ -99,7 +99,7 @@ func Memo(v json.RawMessage) ChildOption { return childOption(func(o *startOptio
 
 // PatchExisting changes a graph that is there under the alias into the one that is started, if
 // it has another definition, as Handle.Patch does: that is how a new version of a graph is
-// deployed. A failed graph is changed, too; one that has completed or been terminated is not.
+// deployed. A failed graph is changed, too; one that has completed or been terminated cannot be, which is an error.
 func PatchExisting() Option { return option(func(o *startOptions) { o.existing = patch }) }
 
 // TakeExisting takes the tree that is there under the alias, whatever its definition.
@@ -282,9 +282,9 @@ func (h *Handle) meet(ctx context.Context, plan *Plan, how existing) error {
 		}
 		other := differs(info, plan, digest)
 		switch {
-		case other == "" || how == patch && over(info.Status):
+		case other == "":
 			return nil
-		case how == refuse || !info.Graph:
+		case how == refuse || !info.Graph || over(info.Status):
 			return h.unlike(info, &plan.Nodes[0], other)
 		case refused != nil && info.Definition == before:
 			return refused // not because somebody else changed the graph, too
@@ -304,10 +304,11 @@ func over(s statemachine.Status) bool {
 // unlike is the error about a tree that is not what a plan describes.
 func (h *Handle) unlike(there *Info, n *Node, other string) error {
 	remedy := "choose another alias"
-	if over(there.Status) {
+	switch {
+	case over(there.Status):
+		other += fmt.Sprintf(" and is %s", there.Status)
 		remedy += ", delete it"
-	}
-	if there.Graph && n.Graph && there.Type == n.Type && !over(there.Status) {
+	case there.Graph && n.Graph && there.Type == n.Type:
 		remedy = "change it into this one with job.PatchExisting() or Handle.Patch"
 	}
 	return fmt.Errorf("%w: job %s has this alias and %s: %s, or take it as it is with job.TakeExisting()", ErrExists, h.id, other, remedy)

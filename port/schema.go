@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -157,15 +158,15 @@ const mismatches = 5
 // Check tells what of a value does not fit, each with a JSON pointer to it.
 func (s *Schema) Check(raw json.RawMessage) []string {
 	var bad []string
-	s.check(raw, "", &bad)
+	s.check(raw, &bad)
 	return bad
 }
 
-func (s *Schema) check(raw json.RawMessage, at string, bad *[]string) {
+func (s *Schema) check(raw json.RawMessage, bad *[]string) {
 	if s == nil || len(*bad) >= mismatches || len(raw) == 0 {
 		return
 	}
-	refuse := func(format string, args ...any) { *bad = append(*bad, at+": "+fmt.Sprintf(format, args...)) }
+	refuse := func(format string, args ...any) { *bad = append(*bad, ": "+fmt.Sprintf(format, args...)) }
 	switch {
 	case s.none:
 		refuse("it is not allowed")
@@ -193,7 +194,7 @@ func (s *Schema) check(raw json.RawMessage, at string, bad *[]string) {
 			if !known {
 				one = s.AdditionalProperties
 			}
-			one.check(object[name], at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(shorten(name)), bad)
+			one.within(object[name], name, bad)
 		}
 	case '[':
 		var list []json.RawMessage
@@ -201,8 +202,17 @@ func (s *Schema) check(raw json.RawMessage, at string, bad *[]string) {
 			return
 		}
 		for n, one := range list {
-			s.Items.check(one, fmt.Sprintf("%s/%d", at, n), bad)
+			s.Items.within(one, strconv.Itoa(n), bad)
 		}
+	}
+}
+
+// within checks a part of a value, and spells where it is only if it does not fit.
+func (s *Schema) within(part json.RawMessage, name string, bad *[]string) {
+	before := len(*bad)
+	s.check(part, bad)
+	for i := before; i < len(*bad); i++ {
+		(*bad)[i] = "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(shorten(name)) + (*bad)[i]
 	}
 }
 
