@@ -39,6 +39,7 @@ type Job struct {
 	Lock          *job.LockInfo              `json:"lock,omitempty" doc:"it begins no run while it is locked; only where one job is shown"`
 	ExpiresAt     *time.Time                 `json:"expires_at"` // when it is deleted, if it has settled and stays so
 	Unread        bool                       `json:"unread"`     // it is past its retention, and kept as Out ports hold unread messages
+	Progress      *job.Progress              `json:"progress,omitempty" doc:"how far its runs say that it is"`
 	NextAt        *time.Time                 `json:"next_at,omitempty" doc:"when it goes on by itself: a scheduled job runs then, a suspended one has a timer"`
 	Args          json.RawMessage            `json:"args,omitempty" doc:"the parameters of its worker; only where one job is shown"`
 	Trace         string                     `json:"trace,omitempty" doc:"the ID of the distributed trace that it was created in"`
@@ -129,7 +130,7 @@ func limitOrNull(n int) *int {
 // JobOf is what one Info says.
 func JobOf(i *job.Info) *Job {
 	v := &Job{
-		ID: i.ID, Name: OrNull(i.Name), Type: i.Type, Queue: i.Queue, Priority: i.Priority, Status: string(i.Status), Reason: OrNull(i.Reason),
+		ID: i.ID, Name: OrNull(i.Name), Type: i.Type, Queue: i.Queue, Priority: i.Priority, Status: string(i.Status), Reason: OrNull(i.Reason), Progress: i.Progress,
 		Parent: OrNull(string(i.Parent)), CreatedAt: timeOrNull(i.Created),
 		CreatedBy: OrNull(i.By), RanAt: timeOrNull(i.Ran), ExpiresAt: timeOrNull(i.Expires),
 		NextAt: timeOrNull(i.Next), Unread: i.Unread, TryCount: i.Tries, Options: optionsOf(i.Options), Repeat: repeatOf(i.Repeat), SequentialKey: OrNull(i.SequentialKey), UniqueKey: OrNull(i.UniqueKey),

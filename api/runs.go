@@ -390,7 +390,8 @@ type RunRef struct {
 // Prolonging says for how long.
 type Prolonging struct {
 	RunRef
-	Lease *duration `json:"lease,omitempty" doc:"from now on, 100ms to 1h; 30s if it is not given"`
+	Lease    *duration     `json:"lease,omitempty" doc:"from now on, 100ms to 1h; 30s if it is not given"`
+	Progress *job.Progress `json:"progress,omitempty" doc:"how far the run is; tree, top and the page show it"`
 }
 
 // Prolonged is until when the run is the worker's.
@@ -403,21 +404,22 @@ func prolongRun(ctx context.Context, s *session, in *struct{ Body Prolonging }) 
 	if in.Body.Lease != nil {
 		lease = time.Duration(*in.Body.Lease)
 	}
-	until, err := s.leases().Refresh(ctx, in.Body.Run, lease)
+	until, err := s.leases().Refresh(ctx, in.Body.Run, lease, in.Body.Progress)
 	return answer(Prolonged{until}, err)
 }
 
 // Committing is all that a run did.
 type Committing struct {
 	RunRef
-	Read   map[string]int    `json:"read,omitempty" doc:"how many messages the run read, by In port; the others stay for the next run"`
-	Write  []RemoteWrite     `json:"write,omitempty" doc:"in this order"`
-	Close  []string          `json:"close,omitempty" doc:"Out ports that get no more messages"`
-	State  *RemoteState      `json:"state,omitempty"`
-	Spawn  []RemoteSpawn     `json:"spawn,omitempty" doc:"children of the job"`
-	WakeIn []duration        `json:"wake_in,omitempty" doc:"more runs, so long after this one, whatever else happens"`
-	Log    []json.RawMessage `json:"log,omitempty" doc:"entries for the job's log"`
-	Status string            `json:"status,omitempty" enum:"done,suspend,again" doc:"done, if it is not given: the job completes when nothing more can come, and sleeps until something does; suspend: it sleeps, also when nothing can come; again: it is run again at once"`
+	Read     map[string]int    `json:"read,omitempty" doc:"how many messages the run read, by In port; the others stay for the next run"`
+	Write    []RemoteWrite     `json:"write,omitempty" doc:"in this order"`
+	Close    []string          `json:"close,omitempty" doc:"Out ports that get no more messages"`
+	State    *RemoteState      `json:"state,omitempty"`
+	Spawn    []RemoteSpawn     `json:"spawn,omitempty" doc:"children of the job"`
+	WakeIn   []duration        `json:"wake_in,omitempty" doc:"more runs, so long after this one, whatever else happens"`
+	Log      []json.RawMessage `json:"log,omitempty" doc:"entries for the job's log"`
+	Progress *job.Progress     `json:"progress,omitempty" doc:"how far the job is; tree, top and the page show it"`
+	Status   string            `json:"status,omitempty" enum:"done,suspend,again" doc:"done, if it is not given: the job completes when nothing more can come, and sleeps until something does; suspend: it sleeps, also when nothing can come; again: it is run again at once"`
 }
 
 // RemoteWrite are messages for an Out port.
@@ -454,7 +456,7 @@ func commitRun(ctx context.Context, s *session, in *struct{ Body Committing }) (
 	if !known {
 		return nil, wrong("status %.40q: %s", b.Status, port.Suggest(b.Status, []string{"done", "suspend", "again"}))
 	}
-	w := worker.Work{Read: b.Read, Close: b.Close, Log: b.Log, End: end}
+	w := worker.Work{Read: b.Read, Close: b.Close, Log: b.Log, Progress: b.Progress, End: end}
 	for _, m := range b.Write {
 		w.Write = append(w.Write, worker.Written(m))
 	}

@@ -303,7 +303,7 @@ func (s *Service) Delivered(ctx context.Context, r *Response) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handover)
 	defer cancel()
 	for _, g := range r.given {
-		_ = s.store.Refresh(ctx, g.id, g.token, g.lease) // that failed if it has ended its job already; else the job is ready again
+		_ = s.store.Refresh(ctx, g.id, g.token, g.lease, nil) // that failed if it has ended its job already; else the job is ready again
 	}
 }
 

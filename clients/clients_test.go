@@ -316,5 +316,9 @@ outputs: {r: square.out}
 		if want := fmt.Sprintf(`"seen":%d`, n); !strings.Contains(string(seen), want) {
 			t.Errorf("the state of %s is %s, want %s", name, seen, want)
 		}
+		var info struct{ Progress struct{ Done int } }
+		if s.do("GET", "/v1/jobs/sums%2F"+name, nil, &info); info.Progress.Done != n {
+			t.Errorf("%s says that it is at %d, want %d", name, info.Progress.Done, n)
+		}
 	}
 }

@@ -35,11 +35,11 @@ func (s *dying) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) 
 	return nil, job.ErrFenced // the engine learns no more than a dead one
 }
 
-func (s *dying) Refresh(ctx context.Context, id job.ID, token string, lease time.Duration) error {
+func (s *dying) Refresh(ctx context.Context, id job.ID, token string, lease time.Duration, far *job.Progress) error {
 	if s.dead.Load() {
 		return job.ErrFenced
 	}
-	return s.Store.Refresh(ctx, id, token, lease)
+	return s.Store.Refresh(ctx, id, token, lease, far)
 }
 
 func (s *dying) Lead(context.Context, func(context.Context)) (time.Duration, error) { return 0, nil }

@@ -52,7 +52,7 @@ func sketchOf(tree []*job.Info) *sketch {
 	for _, i := range tree {
 		b := &actor{
 			info: i, key: string(i.ID), parent: string(i.Parent), name: cmp.Or(i.Name, i.Type), node: i.InstanceOf, typ: i.Type,
-			graph: i.Graph, status: i.Status, reason: names.Reason(i),
+			graph: i.Graph, status: i.Status, reason: names.Note(i),
 		}
 		for _, q := range i.Ports {
 			if q.Name == port.Any {

@@ -59,7 +59,7 @@ func Stand(all []*job.Info) (statemachine.Status, string) {
 	actors, names := make([]*actor, 0, len(all)), term.NamesOf(all)
 	for _, i := range all {
 		if !within[i.Parent] {
-			actors = append(actors, &actor{status: i.Status, reason: names.Reason(i)})
+			actors = append(actors, &actor{status: i.Status, reason: names.Note(i)})
 		}
 	}
 	return status(actors), note(actors)

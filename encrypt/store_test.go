@@ -158,7 +158,7 @@ func (s *stage) Run(_ context.Context, run *worker.Run) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(s.Out.Write(v+s.Sign+add), run.State().Set("last", v), run.Log(map[string]string{"saw": v})); err != nil {
+		if err := errors.Join(s.Out.Write(v+s.Sign+add), run.State().Set("last", v), run.Log(map[string]string{"saw": v}), run.Progress(1, 2, "at "+s.Sign)); err != nil {
 			return err
 		}
 	}
@@ -323,6 +323,9 @@ func (b *bench) seen(line, lone *job.Handle) {
 	b.ok(err)
 	if p, _ := info.Port(port.Input, "add"); string(info.Args) != `{"Sign":"`+marker+`"}` || string(p.Default) != `"`+marker+`-default"` {
 		b.Errorf("args %s, default %s", info.Args, p.Default)
+	}
+	if info.Progress == nil || info.Progress.String() != "1/2 at "+marker {
+		b.Errorf("progress %v", info.Progress)
 	}
 	if string(info.Memo) != `"`+marker+`"` {
 		b.Errorf("memo %s", info.Memo)

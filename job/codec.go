@@ -29,6 +29,8 @@ const (
 	KindError   Kind = "error"
 	KindLog     Kind = "log"
 	KindSecret  Kind = "secret" // of a webhook trigger
+	// KindProgress is the text of how far a job is.
+	KindProgress Kind = "progress"
 )
 
 // Place says where something that a Codec is given belongs.

@@ -44,6 +44,7 @@ type Info struct {
 	Single       int               `json:"-" cbor:"single"`      // that many of the next messages are read one a run; -1: they are only read together
 	Next         time.Time         `json:"next,omitzero"`        // when it wakes by itself
 	Blocked      bool              `json:"blocked,omitempty"`    // it is suspended until ports that it filled have room
+	Progress     *Progress         `json:"progress,omitempty"`   // what its runs told last of how far they are; nil: nothing
 	Labels       map[string]string `json:"labels,omitempty"`
 	InstanceOf   string            `json:"instance_of,omitempty"` // the node of its graph, if it has several jobs
 	Retain       time.Duration     `json:"-" cbor:"retain"`       // what it was started with, see Retain; 0 for nothing

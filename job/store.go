@@ -218,8 +218,8 @@ type Runs interface {
 	// Step commits one transaction and begins a run of a ready job: one of the given types, in the queue of the
 	// job committed last, rather one that the commit made ready. The snapshot is nil when there is none.
 	Step(ctx context.Context, tx Tx, b Begin, types []string) (Result, *Snapshot, error)
-	// Refresh prolongs the lease of a run, or returns ErrFenced.
-	Refresh(ctx context.Context, id ID, token string, lease time.Duration) error
+	// Refresh prolongs the lease of a run and, unless it is nil, notes how far that is; or it returns ErrFenced.
+	Refresh(ctx context.Context, id ID, token string, lease time.Duration, far *Progress) error
 }
 
 // RunReader reads for a run what did not fit into its snapshot.
@@ -405,6 +405,7 @@ type Delta struct {
 	Released    []string        // children, by name, that go when they have settled and the job was told of that
 	Speculation *Speculation    // the run has not begun yet
 	Needs       *Needs          // what an engine must have for the next runs; nil: as before
+	Progress    *Progress       // how far the job is; nil: as before
 	Before      []Part          // the runs before the last one, of which Writes, Entry and Log are
 }
 

@@ -354,7 +354,7 @@ func TestBackgroundTasksDoNotDelayRecovery(t *testing.T) {
 	e.ok(err)
 	e.hinder("chore_run", 1, func() { e.ok(e.store.Terminate(t.Context(), parent)) })
 	e.createAs(lost, job.Node{Type: "T"})
-	e.ok(e.store.Refresh(t.Context(), lost, e.begin(lost).Token, time.Millisecond))
+	e.ok(e.store.Refresh(t.Context(), lost, e.begin(lost).Token, time.Millisecond, nil))
 	e.edit(map[string]string{"local left = call('LLEN', P .. 'chores')": "local left = 1"}) // there is no end of them
 	e.ok(e.rdb.ZAdd(t.Context(), e.due(parent), redis.Z{Score: 1, Member: "!chores"}).Err())
 	other, err := redisstore.Open(t.Context(), redisstore.Config{URL: e.url, Namespace: e.ns, Shards: shards})

@@ -255,6 +255,8 @@ func (c *secrets) hideDelta(d job.Delta) (_ job.Delta, err error) {
 		d.SetPorts, e = c.hideSpecs(d.SetPorts)
 		keep(e)
 	}
+	d.Progress, e = c.hideProgress(d.Job, d.Progress)
+	keep(e)
 	if d.Failure != nil || d.Needs != nil { // else the reason is the engine's, and tells nothing of the data
 		d.Reason = text(job.KindReason, "", d.Reason)
 	}
@@ -264,6 +266,17 @@ func (c *secrets) hideDelta(d job.Delta) (_ job.Delta, err error) {
 		d.Failure = &f
 	}
 	return d, err
+}
+
+// hideProgress encodes the words of how far a job is.
+func (c *secrets) hideProgress(id job.ID, p *job.Progress) (*job.Progress, error) {
+	if c.codec == nil || p == nil {
+		return p, nil
+	}
+	out := *p
+	var err error
+	out.Text, err = c.hideText(job.KindProgress, id, p.Text)
+	return &out, err
 }
 
 // hidePart encodes what one run of a job wrote and logged.
@@ -318,6 +331,9 @@ func (c *secrets) showSnapshot(s *job.Snapshot) error {
 func (c *secrets) showInfo(i *job.Info) {
 	i.Args = c.visible(c.place(job.KindArgs, i.ID, ""), i.Args)
 	i.Memo = c.visible(c.place(job.KindMemo, i.ID, ""), i.Memo)
+	if i.Progress != nil {
+		i.Progress.Text = c.visibleText(c.place(job.KindProgress, i.ID, ""), i.Progress.Text)
+	}
 	for n := range i.Ports {
 		i.Ports[n].Default = c.visible(c.place(job.KindDefault, "", ""), i.Ports[n].Default)
 	}

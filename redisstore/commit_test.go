@@ -164,10 +164,10 @@ func (e *env) child(id job.ID) job.ID {
 func TestDeadRunIsFenced(t *testing.T) {
 	each(t, func(e *env) {
 		id, snap, d := e.full()
-		e.ok(e.store.Refresh(e.Context(), id, snap.Token, time.Hour))
+		e.ok(e.store.Refresh(e.Context(), id, snap.Token, time.Hour, nil))
 		e.sweep()
 		e.is(statemachine.Running, id)
-		e.ok(e.store.Refresh(e.Context(), id, snap.Token, time.Millisecond))
+		e.ok(e.store.Refresh(e.Context(), id, snap.Token, time.Millisecond, nil))
 		e.sweep()
 		e.is(statemachine.Queued, id)
 		for _, status := range []statemachine.Status{statemachine.Queued, statemachine.Running} {
@@ -176,7 +176,7 @@ func TestDeadRunIsFenced(t *testing.T) {
 				res := e.try(d)
 				e.fails(res.Refused, job.ErrFenced)
 				e.equal("deltas that hold", res.Applied, 0)
-				e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour), job.ErrFenced)
+				e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour, nil), job.ErrFenced)
 				res, next, err := e.store.Step(e.Context(), job.Tx{Deltas: []job.Delta{d}}, beginning(), []string{"T", "K"})
 				e.ok(err)
 				e.fails(res.Refused, job.ErrFenced)
@@ -204,8 +204,8 @@ func TestCheckpoint(t *testing.T) {
 		e.is(statemachine.Running, id)
 		e.holds(id, port.Input, "in", "3")
 		e.unchanged("the same checkpoint again", func() { e.equal("answer", known(e.commit(d)), known(res)) })
-		e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour), job.ErrFenced)
-		e.ok(e.store.Refresh(e.Context(), id, "second", time.Hour))
+		e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour, nil), job.ErrFenced)
+		e.ok(e.store.Refresh(e.Context(), id, "second", time.Hour, nil))
 
 		e.write(id, "in", "4")
 		last := job.Delta{

@@ -51,7 +51,7 @@ func TestFailByHandFencesTheRun(t *testing.T) {
 		id, snap, d := e.full()
 		e.ok(e.typed(id).Fail(e.Context(), ""))
 		e.unchanged("the commit of the run", func() { e.fails(e.try(d).Refused, job.ErrFenced) })
-		e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour), job.ErrFenced)
+		e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour, nil), job.ErrFenced)
 		e.equal("reason", e.info(id).Reason, "by hand")
 
 		a, b, c := e.single(), e.single(), e.single()

@@ -133,7 +133,7 @@ func TestFullRedis(t *testing.T) {
 			e.ok(err)
 			e.ok(e.store.Take(ctx, full, job.Take{Dir: port.Output, Port: "out", Head: head, N: len(items)}, "take"))
 			e.equal("messages", fmt.Sprint(e.port(full, port.Output, "out").Waiting), "10")
-			e.ok(e.store.Refresh(ctx, busy.Info.ID, busy.Token, time.Hour))
+			e.ok(e.store.Refresh(ctx, busy.Info.ID, busy.Token, time.Hour, nil))
 			e.ok(e.store.Unlock(ctx, locked, lock.Token()))
 			e.ok(e.store.Unclaim(ctx, "other", full))
 			e.ok(e.store.(*redisstore.Store).Heartbeat(ctx, job.EngineInfo{ID: "engine"}))

@@ -312,7 +312,7 @@ func (e *env) couple() (p couple) {
 	p.deltas[1] = spoke(e.begin(p.ids[1]), "1")
 	p.ends = [2]statemachine.Status{statemachine.Completed, statemachine.Suspended}
 	for i, id := range p.ids {
-		e.ok(e.store.Refresh(e.Context(), id, p.deltas[i].Token, time.Millisecond))
+		e.ok(e.store.Refresh(e.Context(), id, p.deltas[i].Token, time.Millisecond, nil))
 	}
 	return p
 }

@@ -114,8 +114,8 @@ func TestLimitSurvivesCrashes(t *testing.T) {
 		check := delta(alive, job.Checkpoint)
 		check.Next, check.Lease = rand.Text(), time.Minute
 		e.commit(check)
-		e.ok(e.store.Refresh(e.Context(), b, check.Next, time.Minute))
-		e.ok(e.store.Refresh(e.Context(), a, dead.Token, time.Millisecond))
+		e.ok(e.store.Refresh(e.Context(), b, check.Next, time.Minute, nil))
+		e.ok(e.store.Refresh(e.Context(), a, dead.Token, time.Millisecond, nil))
 		e.until("the lease is over", func() bool {
 			e.settled()
 			return e.info(a).Status == statemachine.Queued
@@ -195,7 +195,7 @@ func TestLimitHoldsAtRandom(t *testing.T) {
 					e.Fatal(err)
 				}
 			case r.IntN(4) == 0: // its process dies
-				e.ok(e.store.Refresh(e.Context(), id, snap.Token, time.Millisecond))
+				e.ok(e.store.Refresh(e.Context(), id, snap.Token, time.Millisecond, nil))
 				e.until("the lease is over", func() bool {
 					e.settled()
 					return e.info(id).Status == statemachine.Queued || e.info(id).Status == statemachine.Scheduled

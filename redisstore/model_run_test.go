@@ -436,7 +436,7 @@ func (c *machine) vanish() {
 
 func (c *machine) refresh() {
 	r, lease := pick(c, c.runs, "run"), c.lease()
-	err := c.e.store.Refresh(c.e.Context(), r.id, r.token, lease)
+	err := c.e.store.Refresh(c.e.Context(), r.id, r.token, lease, nil)
 	if j := c.model.jobs[r.id]; j.token == r.token {
 		c.ok(err)
 		j.dying = lease < longTime

@@ -464,10 +464,24 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	i.Options, i.Repeat = d.options(f["options"]), d.repeats(f["repeat"], f["repeated"])
 	i.Labels, i.Trace, i.SequentialKey = d.labels(f["labels"]), job.StoredTrace(f["trace"]), f["key"]
 	i.UniqueKey = uniqueKey(f["unique"])
+	i.Progress = d.progress(f["progress"])
 	i.Retain, i.Release = d.retention(f["retain"]), f["retain"] == releaseField
 	d.pairs(lengths, func(k string, v any) { waiting[k] = d.int(v) })
 	d.ports(i, d.rawMap(defaults), n)
 	return i
+}
+
+// progress reads how far a job is, as progressArg writes it; nil: it says nothing.
+func (d *decoder) progress(text string) *job.Progress {
+	if text == "" {
+		return nil
+	}
+	done, rest, _ := strings.Cut(text, " ")
+	total, words, _ := strings.Cut(rest, " ")
+	if p := (job.Progress{Done: int(d.int(done)), Total: int(d.int(total)), Text: words}); p != (job.Progress{}) {
+		return &p
+	}
+	return nil
 }
 
 // ports adds the ports that the fields tell of; n is a field that is a number.

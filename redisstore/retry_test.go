@@ -244,7 +244,7 @@ func TestRetryOfARunningJob(t *testing.T) {
 		e.ok(h.Retry(ctx, job.RetryRunning()))
 		e.is(statemachine.Queued, id)
 		e.unchanged("the commit of the run", func() { e.fails(e.try(d).Refused, job.ErrFenced) })
-		e.fails(e.store.Refresh(ctx, id, snap.Token, time.Hour), job.ErrFenced)
+		e.fails(e.store.Refresh(ctx, id, snap.Token, time.Hour, nil), job.ErrFenced)
 		e.begin(id)
 	})
 }

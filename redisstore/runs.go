@@ -165,8 +165,12 @@ func chooseArgs(args []any, b job.Begin, types []string, shards int) []any {
 }
 
 // Refresh implements job.Runs.
-func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time.Duration) error {
-	reply, err := s.run(ctx, scriptRefresh, s.keys.dueOf(id), string(id), token, mutation.Lease(lease).Milliseconds())
+func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time.Duration, far *job.Progress) error {
+	hidden, err := s.secrets.hideProgress(id, far)
+	if err != nil {
+		return err
+	}
+	reply, err := s.run(ctx, scriptRefresh, s.keys.dueOf(id), string(id), token, mutation.Lease(lease).Milliseconds(), progressArg(hidden))
 	if err != nil {
 		return err
 	}
@@ -231,7 +235,7 @@ func outcomeArgs(d *job.Delta) (statemachine.Event, []any) {
 func deltaArgs(args []any, d *job.Delta) []any {
 	outcome, repeats := outcomeArgs(d)
 	args = append(args, string(d.Job), d.Token, string(outcome), d.Delay.Milliseconds(), d.Next,
-		d.Lease.Milliseconds(), markArg(d), d.Reason, d.Single)
+		d.Lease.Milliseconds(), markArg(d), d.Reason, d.Single, progressArg(d.Progress))
 	args = append(args, repeats...)
 	target := func(id job.ID) string {
 		if id == "" {
@@ -345,6 +349,14 @@ func kindArg(d *job.Delta) string {
 		closed = 1
 	}
 	return fmt.Sprintf("3 %d %d %s %d %d %d %s", g.Version, g.Touched, g.Port, g.Seen, closed, g.Limit, g.Last)
+}
+
+// progressArg encodes how far a job is; empty: it says nothing of that.
+func progressArg(p *job.Progress) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %d %s", p.Done, p.Total, p.Text)
 }
 
 // partArgs encodes what one run wrote and logged as parts() in delta.lua reads it.

@@ -145,7 +145,7 @@ func (b *bare) want(want, name string, args ...any) {
 
 // noDelta is a delta that only ends a run: its lists are empty.
 func noDelta(id, token, outcome string) []any {
-	return []any{id, token, outcome, 0, "", 0, "0", "", "", 0, 0, 0, 0, 1, "", 0, "", 0, 0, 0, -1, "", 0, 0, 0, 0, 0, 0}
+	return []any{id, token, outcome, 0, "", 0, "0", "", "", "", 0, 0, 0, 0, 1, "", 0, "", 0, 0, 0, -1, "", 0, 0, 0, 0, 0, 0}
 }
 
 func commitOf(deltas ...any) []any { return append([]any{1, 0, 1}, deltas...) }
@@ -180,8 +180,8 @@ func TestScriptReplies(t *testing.T) {
 		t.Errorf("begin replies %s", got)
 	}
 	b.want("[status running]", "begin", bareRoot, "r2", 1000, 9, "", 9, 0, 1, "", 1000, "")
-	b.want("1", "run_refresh", bareRoot, "r1", 1000)
-	b.want("0", "run_refresh", bareRoot, "r2", 1000)
+	b.want("1", "run_refresh", bareRoot, "r1", 1000, "")
+	b.want("0", "run_refresh", bareRoot, "r2", 1000, "")
 	b.want("[]", "bell_renew", "q", 0)
 	b.want("[[[[0 fenced 0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
 	b.want("[[[[0 running 0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
@@ -210,7 +210,7 @@ func TestScriptReplies(t *testing.T) {
 		}
 	}
 	b.want("[0 [] T []]", "due_sweep", 10)
-	b.want("1", "run_refresh", bareRoot, "r4", 0)
+	b.want("1", "run_refresh", bareRoot, "r4", 0, "")
 	time.Sleep(3 * time.Millisecond)
 	b.want("[1 [q 2 T] T []]", "due_sweep", 10)
 

@@ -154,7 +154,7 @@ func (m *serialModel) dies(t *rapid.T) {
 		return
 	}
 	j.crashes++
-	m.ok(m.store.Refresh(m.Context(), j.id, j.run.Token, time.Millisecond))
+	m.ok(m.store.Refresh(m.Context(), j.id, j.run.Token, time.Millisecond, nil))
 	m.until("its lease is over", func() bool { m.sweep(); return m.info(j.id).Status == job.Queued })
 	late := delta(j.run, statemachine.Complete)
 	if res := m.try(late); res.Applied != 0 {

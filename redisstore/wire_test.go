@@ -164,7 +164,7 @@ func wires() []wire {
 			return nil
 		}},
 		{name: "refresh", match: "runtoken", call: func(e *env, _ *world) any {
-			e.ok(e.store.Refresh(e.Context(), wireRun, "runtoken", time.Hour))
+			e.ok(e.store.Refresh(e.Context(), wireRun, "runtoken", time.Hour, nil))
 			return nil
 		}},
 		{name: "claim", match: "wirealias", call: func(e *env, w *world) any {

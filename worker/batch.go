@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -253,6 +254,7 @@ func (r *ran) add(next *ran) {
 	d.Wakes = append(sum.Wakes, d.Wakes...)
 	d.Woken, d.Looked = max(sum.Woken, d.Woken), append(sum.Looked, d.Looked...)
 	d.Released = append(sum.Released, d.Released...)
+	d.Progress = cmp.Or(d.Progress, sum.Progress)
 	overlay(sum, &d)
 	if sum.Speculation != nil {
 		g := *sum.Speculation

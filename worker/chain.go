@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -113,7 +114,7 @@ func (r *ran) behind() *job.Snapshot {
 	}
 	i := s.Info
 	i.Status, i.Reason, i.Tries, i.Crashes, i.Steps = statemachine.Suspended, "", 0, 0, i.Steps+1
-	i.Started = i.Started || d.Started
+	i.Started, i.Progress = i.Started || d.Started, cmp.Or(d.Progress, i.Progress)
 	var all struct { // made at once
 		next  job.Snapshot
 		in    [1]job.Inbox

@@ -19,7 +19,7 @@ import (
 	"github.com/weirworks/weir/worker"
 )
 
-// Hop passes one message on, and counts.
+// Hop passes one message on, and counts, also as its progress.
 type Hop struct {
 	In  port.In[int]
 	Out port.Out[int]
@@ -41,7 +41,7 @@ func (w *Hop) Run(_ context.Context, run *worker.Run) error {
 	if _, err := run.State().Get("sum", &sum); err != nil {
 		return err
 	}
-	return errors.Join(run.State().Set("n", n+1), run.State().Set("sum", sum+v), w.Out.Write(v))
+	return errors.Join(run.State().Set("n", n+1), run.State().Set("sum", sum+v), run.Progress(n+1, 0, "hops"), w.Out.Write(v))
 }
 
 func (w *Hop) hop() (worker.Worker, *port.In[int], *port.Out[int])  { return w, &w.In, &w.Out }

@@ -282,7 +282,9 @@ func TestHooksDeadLetters(t *testing.T) {
 // fencing is a store that grants no lease twice.
 type fencing struct{ worker.Store }
 
-func (fencing) Refresh(context.Context, job.ID, string, time.Duration) error { return job.ErrFenced }
+func (fencing) Refresh(context.Context, job.ID, string, time.Duration, *job.Progress) error {
+	return job.ErrFenced
+}
 
 // TestHooksLeaseLost: a run whose lease ended is told of, and that the run after it follows one that was cut off.
 func TestHooksLeaseLost(t *testing.T) {

@@ -22,6 +22,9 @@ type leaseKeeper struct {
 	next   string    // the token after the checkpoint that is under way
 	until  time.Time // the lease holds at least until then
 	timer  *time.Timer
+	due    time.Time     // when that fires
+	far    *job.Progress // what the run told of how far it is and is not known yet; nil: nothing
+	told   time.Time     // when that was told last, or the run began
 	over   bool
 }
 
@@ -30,7 +33,7 @@ func newLeaseKeeper(s Store, lease time.Duration) *leaseKeeper {
 	k := &leaseKeeper{store: s, lease: lease}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.timer = time.AfterFunc(lease/3, k.refresh)
+	k.timer, k.due = time.AfterFunc(lease/3, k.refresh), time.Now().Add(lease/3)
 	return k
 }
 
@@ -39,13 +42,14 @@ func (k *leaseKeeper) keep(id job.ID, token string, granted time.Time, cancel co
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.cancel, k.id, k.token, k.next, k.until = cancel, id, token, "", granted.Add(k.lease)
+	k.far, k.told = nil, granted
 }
 
 // goOn keeps the lease that it has kept before for another run.
 func (k *leaseKeeper) goOn(cancel context.CancelCauseFunc) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.cancel, k.next = cancel, ""
+	k.cancel, k.next, k.far = cancel, "", nil
 }
 
 // rest ends that. It does not wait for a refresh under way, which does no harm.
@@ -60,18 +64,23 @@ func (k *leaseKeeper) refresh() {
 	if !k.over {
 		k.timer.Reset(k.lease / 3) // at once: the next run does not wait for what is asked for this one
 	}
+	asked := time.Now()
 	id, token, next, until, idle := k.id, k.token, k.next, k.until, k.over || k.cancel == nil
+	far := k.far
+	k.due, k.far = asked.Add(k.lease/3), nil
+	if far != nil {
+		k.told = asked
+	}
 	k.mu.Unlock()
 	if idle {
 		return
 	}
-	asked := time.Now()
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
-	err := k.store.Refresh(ctx, id, token, k.lease)
+	err := k.store.Refresh(ctx, id, token, k.lease, far)
 	if errors.Is(err, job.ErrFenced) && next != "" {
 		// The checkpoint may be stored while its answer is still on the way.
-		err = k.store.Refresh(ctx, id, next, k.lease)
+		err = k.store.Refresh(ctx, id, next, k.lease, nil) // it says how far the run is
 	}
 
 	k.mu.Lock()
@@ -87,6 +96,24 @@ func (k *leaseKeeper) refresh() {
 		// Either another run may have the job, or Redis could not be asked for so long
 		// that this must be assumed.
 		k.cancelRun()
+	}
+}
+
+// progressEvery is how often a run's progress is told at most before it is committed.
+const progressEvery = time.Second
+
+// tell has what a run of that job tells of how far it is written soon. In a chain the lease may be that of another job's run:
+// then it is written with the commit.
+func (k *leaseKeeper) tell(id job.ID, far *job.Progress) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cancel == nil || k.over || k.id != id {
+		return
+	}
+	k.far = far
+	if at := k.told.Add(progressEvery); at.Before(k.due) {
+		k.due = at
+		k.timer.Reset(time.Until(at))
 	}
 }
 

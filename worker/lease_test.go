@@ -224,7 +224,7 @@ func TestCheckpointRefused(t *testing.T) {
 // deaf is a store that does not prolong leases.
 type deaf struct{ *redisstore.Store }
 
-func (deaf) Refresh(ctx context.Context, _ job.ID, _ string, _ time.Duration) error {
+func (deaf) Refresh(ctx context.Context, _ job.ID, _ string, _ time.Duration, _ *job.Progress) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

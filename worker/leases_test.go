@@ -202,10 +202,10 @@ func TestLeaseOfAClientThatIsGone(t *testing.T) {
 		if err := b.finish(runs[0]); !errors.Is(err, job.ErrFenced) {
 			b.Errorf("the late commit: %v", err)
 		}
-		if err := b.store.Refresh(b.ctx, h.ID(), runs[0].Token, time.Second); !errors.Is(err, job.ErrFenced) {
+		if err := b.store.Refresh(b.ctx, h.ID(), runs[0].Token, time.Second, nil); !errors.Is(err, job.ErrFenced) {
 			b.Errorf("the late refresh: %v", err)
 		}
-		b.check(b.store.Refresh(b.ctx, h.ID(), again.Token, time.Minute))
+		b.check(b.store.Refresh(b.ctx, h.ID(), again.Token, time.Minute, nil))
 		b.check(b.finish(again))
 		b.same(h, 3)
 	})

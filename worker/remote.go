@@ -31,6 +31,8 @@ type Work struct {
 	WakeAfter []time.Duration
 	// Log are entries for the job's log.
 	Log []json.RawMessage
+	// Progress is how far the job is; nil: it says nothing of that.
+	Progress *job.Progress
 	// End says how the run ends: nil, ErrSuspend or ErrAgain, as for [Worker].Run.
 	End error
 }
@@ -59,14 +61,18 @@ type RunFailure struct {
 	RetryAfter *time.Duration
 }
 
-// Refresh prolongs the lease of a run, and returns until when. If another run has begun since, the error wraps job.ErrFenced.
-func (l *Leases) Refresh(ctx context.Context, ticket string, lease time.Duration) (until time.Time, err error) {
+// Refresh prolongs the lease of a run, notes how far that is unless it is nil, and returns until when. If another run has begun since, the
+// error wraps job.ErrFenced.
+func (l *Leases) Refresh(ctx context.Context, ticket string, lease time.Duration, far *job.Progress) (until time.Time, err error) {
 	t, err := ticketOf(ticket)
 	if err == nil && (lease < minClientLease || lease > maxClientLease) {
 		err = fmt.Errorf("%w: lease %s: use %s to %s", job.ErrName, lease, minClientLease, maxClientLease)
 	}
+	if err == nil && far != nil {
+		err = far.Validate()
+	}
 	if err == nil {
-		err = l.cfg.Store.Refresh(ctx, t.Job, t.Token, lease)
+		err = l.cfg.Store.Refresh(ctx, t.Job, t.Token, lease, far)
 	}
 	return time.Now().UTC().Add(lease), err
 }
@@ -329,6 +335,11 @@ func (l *Leases) replay(ctx context.Context, r *Run, w Work) error {
 	}
 	for _, entry := range w.Log {
 		if err := r.Log(entry); err != nil {
+			return err
+		}
+	}
+	if p := w.Progress; p != nil {
+		if err := r.Progress(p.Done, p.Total, p.Text); err != nil {
 			return err
 		}
 	}

@@ -45,9 +45,21 @@ func TestRemoteCommit(t *testing.T) {
 			Set:   map[string]json.RawMessage{"seen": json.RawMessage(`2`)},
 			Spawn: []worker.Spawned{{Name: "kid", New: job.New{Type: "Count", Args: map[string]int{"To": 1}}}},
 			Log:   raws(`"two are done"`),
+
+			Progress: &job.Progress{Done: 2, Total: 3},
 		}
+		_, err := l.Refresh(b.ctx, ticket, time.Minute, &job.Progress{Done: 1, Total: 3})
+		b.check(err)
+		if got := b.far(h); got != `"1/3"` {
+			b.Errorf("while the run goes on it is at %s", got)
+		}
+		_, err = l.Refresh(b.ctx, ticket, time.Minute, &job.Progress{Done: -1})
+		b.is(err, job.ErrName, "use numbers from 0 on")
 		b.check(l.Commit(b.ctx, ticket, work))
 		b.check(l.Commit(b.ctx, ticket, work))
+		if got := b.far(h); got != `"2/3"` {
+			b.Errorf("behind the run it is at %s", got)
+		}
 		if got := b.state(h); got["seen"] != "2" {
 			b.Errorf("the state is %v", got)
 		}
@@ -90,9 +102,9 @@ func TestRemoteFenced(t *testing.T) {
 		b.is(l.Commit(b.ctx, late, worker.Work{Read: map[string]int{"in": 1}, Write: []worker.Written{{Port: "out", Messages: raws("1")}}}), job.ErrFenced, "")
 		b.is(l.Fail(b.ctx, late, worker.RunFailure{Error: "late"}), job.ErrFenced, "")
 		b.is(l.Release(b.ctx, late), job.ErrFenced, "")
-		_, err = l.Refresh(b.ctx, late, time.Minute)
+		_, err = l.Refresh(b.ctx, late, time.Minute, nil)
 		b.is(err, job.ErrFenced, "")
-		until, err := l.Refresh(b.ctx, run.Ticket(), time.Minute)
+		until, err := l.Refresh(b.ctx, run.Ticket(), time.Minute, nil)
 		b.check(err)
 		if left := time.Until(until); left < 50*time.Second || left > time.Minute {
 			b.Errorf("the lease lasts for %s", left)

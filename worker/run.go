@@ -194,6 +194,26 @@ func (r *Run) Log(entry any) error {
 	return nil
 }
 
+// Progress tells how far the job is: done of total, which is 0 if it is not known, and a few words. weir tree, weir top and the page
+// show it until it is told again; zeros and no text end that. While the run goes on it is told at most once a second; what
+// was told last is committed with the run. It says nothing of what is done for good: a run that is repeated tells it anew.
+func (r *Run) Progress(done, total int, text string) error {
+	p := job.Progress{Done: done, Total: total, Text: text}
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return errOver
+	}
+	r.delta.Progress = &p
+	if r.leaseKeeper != nil {
+		r.leaseKeeper.tell(r.info.ID, &p)
+	}
+	return nil
+}
+
 // ask reads from the store, again and again while it cannot be reached: that is no
 // failure of the job. If it takes too long the lease ends, and the run with it.
 func (r *Run) ask(read func(context.Context) error) error {

@@ -18,6 +18,7 @@ def double(run):
         run.write("out", 2 * number)
         seen += 1
     run.state["seen"] = seen
+    run.progress(seen, text="numbers doubled")  # weir tree and the page show it
 
 
 worker.run()

@@ -175,6 +175,7 @@ class Run:
         self._inputs, self._read = raw["inputs"], {}
         self._key = "%s-%d" % (self.id, self.step)
         self._write, self._close, self._spawn, self._wake, self._log = [], [], [], [], []
+        self._progress, self._told, self._tell = None, time.monotonic(), lambda: None
 
     @property
     def key(self):
@@ -243,9 +244,17 @@ class Run:
         """Adds an entry to the job's log."""
         self._log.append(entry)
 
+    def progress(self, done, total=0, text=""):
+        """Tells how far the job is: done of total, which is 0 if it is not known, and a few words. weir tree, weir top and the
+        page show it, at most a second later if it is told again and again, else with the next heartbeat or the commit."""
+        self._progress = {"done": done, "total": total, "text": text}
+        if time.monotonic() - self._told >= 1:
+            self._told = time.monotonic()
+            self._tell()
+
     def _work(self, status):
         work = {"run": self.raw["run"], "read": self._read, "write": self._write, "close": self._close, "state": self.state._changes(),
-                "spawn": self._spawn, "wake_in": self._wake, "log": self._log, "status": status}
+                "spawn": self._spawn, "wake_in": self._wake, "log": self._log, "progress": self._progress, "status": status}
         return {k: v for k, v in work.items() if v}
 
 
@@ -323,6 +332,7 @@ class Worker:
 
     def _one(self, raw):
         run, over = Run(raw), threading.Event()
+        run._tell = lambda: self._beat(run)
         kind = self._types[run.type]
         threading.Thread(target=self._keep, args=(run, over), daemon=True).start()
         try:
@@ -366,15 +376,20 @@ class Worker:
             self._on_error("%s of a run: %s" % (how, e))
 
     def _keep(self, run, over):
-        while not over.wait(self.lease / 3):
-            try:
-                self.client.request("POST", "/v1/runs/heartbeat", {"run": run.raw["run"], "lease": duration(self.lease)})
-            except Error as e:
-                if e.code in ("fenced", "not_found"):
-                    run.lost.set()
-                    return
-            except OSError:
-                pass  # the next one may come through
+        while not over.wait(self.lease / 3) and not run.lost.is_set():
+            self._beat(run)
+
+    def _beat(self, run):
+        body = {"run": run.raw["run"], "lease": duration(self.lease)}
+        if run._progress:
+            body["progress"] = run._progress
+        try:
+            self.client.request("POST", "/v1/runs/heartbeat", body)
+        except Error as e:
+            if e.code in ("fenced", "not_found"):
+                run.lost.set()
+        except OSError:
+            pass  # the next one may come through
 
 
 def _port(p):

@@ -13,6 +13,7 @@ worker.type("Square", { inputs: [{ name: "in", kind: "number" }], outputs: ["out
     seen++;
   }
   run.state.set("seen", seen);
+  run.progress(seen, 0, "numbers squared"); // weir tree and the page show it
 });
 
 await worker.run();

@@ -252,6 +252,11 @@ export class Run {
   private readonly spawned: (Child & { name: string })[] = [];
   private readonly wakes: string[] = [];
   private readonly logged: JSONValue[] = [];
+  /** How far the job is, as it was told last. */
+  far?: { done: number; total: number; text: string };
+  private told = Date.now();
+  /** Sends a heartbeat. */
+  beat: () => void = () => {};
 
   constructor(raw: RawRun) {
     this.raw = raw;
@@ -340,6 +345,17 @@ export class Run {
     this.logged.push(entry);
   }
 
+  /**
+   * Tells how far the job is: done of total, which is 0 if it is not known, and a few words. weir tree, weir top and the page
+   * show it, at most a second later if it is told again and again, else with the next heartbeat or the commit.
+   */
+  progress(done: number, total = 0, text = ""): void {
+    this.far = { done, total, text };
+    if (Date.now() - this.told < 1000) return;
+    this.told = Date.now();
+    this.beat();
+  }
+
   /** All that the run did. */
   work(status: End): Record<string, unknown> {
     return {
@@ -351,6 +367,7 @@ export class Run {
       spawn: this.spawned,
       wake_in: this.wakes,
       log: this.logged,
+      progress: this.far,
       status: status ?? undefined,
     };
   }
@@ -430,7 +447,8 @@ export class Worker {
   private async one(raw: RawRun): Promise<void> {
     const run = new Run(raw);
     const kind = this.kinds.get(run.type)!;
-    const beat = setInterval(() => void this.keep(raw, run), (this.lease * 1000) / 3);
+    run.beat = () => void this.keep(raw, run);
+    const beat = setInterval(run.beat, (this.lease * 1000) / 3);
     try {
       let work: Record<string, unknown>;
       try {
@@ -467,7 +485,7 @@ export class Worker {
 
   private async keep(raw: RawRun, run: Run): Promise<void> {
     try {
-      await this.client.request("POST", "/v1/runs/heartbeat", { run: raw.run, lease: duration(this.lease) });
+      await this.client.request("POST", "/v1/runs/heartbeat", { run: raw.run, lease: duration(this.lease), progress: run.far });
     } catch (e) {
       if (e instanceof WeirError && ["fenced", "not_found"].includes(e.code)) run.lost.abort();
     }

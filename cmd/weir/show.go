@@ -70,6 +70,9 @@ func showJob(w io.Writer, v *api.Job) error {
 	add("runs", runOptions(v.Options))
 	rows = append(rows, [2]string{"status", style.Status(statemachine.Status(v.Status))})
 	add("reason", explain.FirstLine(deref(v.Reason)))
+	if v.Progress != nil {
+		add("progress", v.Progress.String())
+	}
 	add("aliases", strings.Join(v.Aliases, ", "))
 	add("labels", labelText(v.Labels))
 	add("sequential key", turnText(v))

@@ -127,10 +127,10 @@ func TestM04TheOwnerRenewsItsLock(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, "t")
 	s := q.begin("j1", "ENGINE-A", time.Minute)
-	q.check(q.store.Refresh(t.Context(), s.Info.ID, s.Token, time.Hour))
+	q.check(q.store.Refresh(t.Context(), s.Info.ID, s.Token, time.Hour, nil))
 	e, now := q.entry("j1")
 	q.around("j1", e.DT, now.Add(time.Hour))
-	if err := q.store.Refresh(t.Context(), s.Info.ID, job.RunToken("ENGINE-B"), 2*time.Hour); err == nil {
+	if err := q.store.Refresh(t.Context(), s.Info.ID, job.RunToken("ENGINE-B"), 2*time.Hour, nil); err == nil {
 		t.Error("another engine renewed the lock")
 	}
 	if again, _ := q.entry("j1"); again != e {

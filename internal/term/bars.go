@@ -61,3 +61,9 @@ func Meter(value, all int64, columns int) string {
 	}
 	return bar
 }
+
+// Gauge is Meter with what is missing to its end.
+func Gauge(value, all int64, columns int) string {
+	bar := Meter(value, all, columns)
+	return bar + strings.Repeat("░", max(columns-ansi.StringWidth(bar), 0))
+}

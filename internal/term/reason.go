@@ -22,6 +22,14 @@ func NamesOf(jobs []*job.Info) Names {
 	return names
 }
 
+// Note is the reason of a job or, if it has none, how far it says that it is.
+func (n Names) Note(i *job.Info) string {
+	if i.Reason == "" && i.Progress != nil && !i.Status.Settled() {
+		return Clean(i.Progress.String())
+	}
+	return n.Reason(i)
+}
+
 // Reason is the first line of why a job is as it is, with names in place of the IDs of jobs that have one.
 func (n Names) Reason(i *job.Info) string {
 	line, _, _ := strings.Cut(i.Reason, "\n")

@@ -27,10 +27,10 @@ func out(name string, total int64, wired bool) job.PortInfo {
 func album() []*job.Info {
 	tree := []*job.Info{
 		{ID: "t", Type: "album", Graph: true, Status: statemachine.Failed, Reason: "job pages failed", Ports: []job.PortInfo{out("thumbs", 2, false)}},
-		{ID: "t.1", Name: "list", Parent: "t", Status: statemachine.Completed, Steps: 1, Ports: []job.PortInfo{out("files", 1234567, true)}},
+		{ID: "t.1", Name: "list", Parent: "t", Status: statemachine.Completed, Steps: 1, Progress: &job.Progress{Done: 1, Total: 1}, Ports: []job.PortInfo{out("files", 1234567, true)}},
 		{ID: "t.2", Name: "inner", Parent: "t", Graph: true, Status: statemachine.Failed, Reason: "a child failed"},
 		{ID: "t.3", Name: "pages", Parent: "t.2", Status: statemachine.Failed, Steps: 1500, Reason: "bad \x1b[31mpage\nstack", Ports: []job.PortInfo{in("in", 12, 3400), in("width", 0, 0)}},
-		{ID: "t.4", Name: "sleepy", Parent: "t.2", Status: statemachine.Suspended, Steps: 3},
+		{ID: "t.4", Name: "sleepy", Parent: "t.2", Status: statemachine.Suspended, Steps: 3, Progress: &job.Progress{Done: 3, Total: 5, Text: "pages"}},
 	}
 	for _, s := range []statemachine.Status{statemachine.Queued, statemachine.Scheduled, statemachine.Waiting, statemachine.Running, statemachine.Terminating, statemachine.Terminated} {
 		tree = append(tree, &job.Info{ID: job.ID("t.x" + string(s)), Name: string(s), Parent: "t", Status: s})

@@ -125,6 +125,9 @@ func (d *treeDrawing) add(i *job.Info, branch, stem string, level int) {
 	if i.Reason != "" {
 		d.note(stem+below, d.reason(i))
 	}
+	if text := d.style.Progress(i); text != "" {
+		d.note(stem+below, d.style.Accent(text))
+	}
 	if text := d.style.Next(i); text != "" {
 		d.note(stem+below, d.style.Faint(text))
 	}

@@ -43,7 +43,7 @@ end
 local function delta()
   local d = {
     id = arg(), token = arg(), outcome = arg(), delay = num(), next = arg(), lease = num(),
-    flag = arg(), reason = arg(), single = arg(),
+    flag = arg(), reason = arg(), single = arg(), far = arg(),
     fresh = NONE, names = NONE, ids = NONE, parts = NONE,
   }
   d.last = d.token -- by which a repeat is known

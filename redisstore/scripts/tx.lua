@@ -231,6 +231,7 @@ local function apply(d)
   j.rate = rate
   if d.single ~= '' then add('single', d.single) end
   if d.started then add('started', '1') end
+  if d.far ~= '' then add('progress', d.far) end
   if d.type then
     j.type = d.type
     add('type', d.type)

@@ -171,12 +171,6 @@ func (m *Model) centered(width, height int, text string) []string {
 	return out[:min(len(out), height)]
 }
 
-// gauge is a bar with what is missing to its end.
-func (m *Model) gauge(value, all int64, columns int) string {
-	bar := term.Meter(value, all, columns)
-	return bar + strings.Repeat("░", max(columns-columnsOf(bar), 0))
-}
-
 // style is for texts about times.
 func (m *Model) style() term.Style { return term.Style{Now: m.now} }
 

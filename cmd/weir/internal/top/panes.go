@@ -223,6 +223,9 @@ func (m *Model) headLines(width int) []string {
 		l.String(),
 		newLine(width).add(shortID(i.ID, width), style.Faint).String(),
 	}
+	if text := style.Progress(i); text != "" {
+		out = append(out, newLine(width).add(text, style.Accent).String())
+	}
 	if i.Reason != "" && m.pane != paneWhy && !m.stacked() {
 		look := style.Faint
 		if i.Status == statemachine.Failed {
@@ -296,7 +299,7 @@ func (m *Model) portLine(p job.PortInfo, name, width int) string {
 	}
 	l := newLine(width).cell(portName(p.Dir, clean(p.Name)), name).right(waits, 8, look).right(count(p.Total), 8, m.cfg.Style.Faint).right(limit, 8, m.cfg.Style.Faint)
 	if columns := min(l.columns-3, meterMost); p.Limit > 0 && columns >= meterColumns {
-		l.add("  ").add(m.gauge(p.Waiting, int64(p.Limit), columns), look)
+		l.add("  ").add(term.Gauge(p.Waiting, int64(p.Limit), columns), look)
 	}
 	return l.String()
 }

@@ -163,7 +163,7 @@ func (m *Model) queuePane(q *redisstore.QueueInfo, typ *redisstore.ReadyType, wi
 	}
 	say(same, "%s ready, %s active", jobs(q.Pending), runs(q.Active))
 	if q.Limit > 0 {
-		out = append(out, newLine(width).add("limit  ").add(m.gauge(int64(q.Active), int64(q.Limit), 16), m.fill(int64(q.Active), int64(q.Limit))).add(fmt.Sprintf("  %d of %d", q.Active, q.Limit)).String())
+		out = append(out, newLine(width).add("limit  ").add(term.Gauge(int64(q.Active), int64(q.Limit), 16), m.fill(int64(q.Active), int64(q.Limit))).add(fmt.Sprintf("  %d of %d", q.Active, q.Limit)).String())
 	}
 	say(faint, "%s with %d slots in all their queues", many(q.Engines, "engine"), q.Slots)
 	if q.Scheduled+q.Retry+q.Archived > 0 {

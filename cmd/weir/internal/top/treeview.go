@@ -96,6 +96,9 @@ func (m *Model) rowLine(r row, selected bool, width int) string {
 			look = faint
 		}
 		name.add(clean(r.node.name()), look)
+		if text := style.Progress(i); text != "" {
+			name.add("  "+text, m.unless(selected, style.Accent))
+		}
 		rest.cell("  "+m.second(i), g.second, faint)
 		if g.status > 0 {
 			rest.cell("  "+string(status), g.status, colored)
@@ -125,7 +128,7 @@ func (m *Model) addLoad(l *line, i *job.Info, columns int, selected bool) {
 	}
 	l.right(count(waiting), 8, look)
 	if fullest.Limit > 0 {
-		l.add("  ").cell(m.gauge(fullest.Waiting, int64(fullest.Limit), columns-10), columns-10, look)
+		l.add("  ").cell(term.Gauge(fullest.Waiting, int64(fullest.Limit), columns-10), columns-10, look)
 		return
 	}
 	l.space(columns - 8)

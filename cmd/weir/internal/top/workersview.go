@@ -64,7 +64,7 @@ func (m *Model) workerLine(e *entry, selected bool, width int) string {
 	}
 	l.cell(hostOf(w), name, m.unless(selected, m.cfg.Style.Bold)).cell(state, 10, look).right(fmt.Sprintf("%d/%d", w.Running, w.Concurrency), 9)
 	if bar > 0 {
-		l.add("  ").cell(m.gauge(int64(w.Running), int64(w.Concurrency), bar-2), bar-2, m.unless(selected, m.fill(int64(w.Running), int64(w.Concurrency))))
+		l.add("  ").cell(term.Gauge(int64(w.Running), int64(w.Concurrency), bar-2), bar-2, m.unless(selected, m.fill(int64(w.Running), int64(w.Concurrency))))
 	}
 	return l.right(m.ago(w.Started), 7, faint).right(m.ago(w.Seen), 7, faint).add("  "+clean(queuesOf(w)), faint).String()
 }
@@ -98,7 +98,7 @@ func (m *Model) workerPane(e *job.EngineInfo, run *job.RunningJob, width int) []
 		say(faint, "Enter shows it in its tree")
 		out = append(out, "")
 	}
-	out = append(out, newLine(width).add("slots  ").add(m.gauge(int64(e.Running), int64(e.Concurrency), 16), m.fill(int64(e.Running), int64(e.Concurrency))).
+	out = append(out, newLine(width).add("slots  ").add(term.Gauge(int64(e.Running), int64(e.Concurrency), 16), m.fill(int64(e.Running), int64(e.Concurrency))).
 		add(fmt.Sprintf("  %d of %d", e.Running, e.Concurrency)).String())
 	for _, name := range slices.Sorted(maps.Keys(e.Queues)) {
 		say(same, "queue %s, weight %d: %d active", clean(name), e.Queues[name], e.Busy[name])
