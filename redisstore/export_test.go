@@ -48,3 +48,23 @@ func Programs() map[string]*redis.Script {
 	}
 	return all
 }
+
+// DeltaArgs is deltaArgs.
+func DeltaArgs(d *job.Delta) []any { return deltaArgs(nil, d) }
+
+// HiddenArgs are those of a delta that goes through a codec.
+func HiddenArgs(d job.Delta, c job.Codec) ([]any, error) {
+	hidden, err := (&secrets{codec: c}).hideDelta(d)
+	return deltaArgs(nil, &hidden), err
+}
+
+// Shown is what a look at a job tells of what is stored, when everything is encoded.
+func Shown(i job.Info, c job.Codec) job.Info {
+	(&secrets{codec: c}).showInfo(&i)
+	return i
+}
+
+// Hidden is how a codec's text is stored.
+func Hidden(plain string, c job.Codec) (string, error) {
+	return (&secrets{codec: c}).hideText("", "", plain)
+}

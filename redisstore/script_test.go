@@ -145,7 +145,7 @@ func (b *bare) want(want, name string, args ...any) {
 
 // noDelta is a delta that only ends a run: its lists are empty.
 func noDelta(id, token, outcome string) []any {
-	return []any{id, token, outcome, 0, "", 0, "0", "", "", "", 0, 0, 0, 0, 1, "", 0, "", 0, 0, 0, -1, "", 0, 0, 0, 0, 0, 0}
+	return redisstore.DeltaArgs(&job.Delta{Job: job.ID(id), Token: token, Outcome: statemachine.Event(outcome)})
 }
 
 func commitOf(deltas ...any) []any { return append([]any{1, 0, 1}, deltas...) }

@@ -113,7 +113,7 @@ func (r *ran) behind() *job.Snapshot {
 		return nil
 	}
 	i := s.Info
-	i.Status, i.Reason, i.Tries, i.Crashes, i.Steps = statemachine.Suspended, "", 0, 0, i.Steps+1
+	i.Status, i.Reason, i.Tries, i.Crashes, i.Steps = statemachine.Suspended, d.Reason, 0, 0, i.Steps+1
 	i.Started, i.Progress = i.Started || d.Started, cmp.Or(d.Progress, i.Progress)
 	var all struct { // made at once
 		next  job.Snapshot
