@@ -55,9 +55,9 @@ var edits = map[Name][]edit{
 		{"tx", "    if (call('HGET', key(t.id), 'h.' .. t.dir", "    if (d.guess or t.dir == 'o') and (call('HGET', key(t.id), 'h.' .. t.dir"},
 		{"tx", "    if (seen or call('LLEN',", "    if d.guess and (seen or call('LLEN',"},
 		{
-			"tx", "    call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)\n    call('HINCRBY', key(t.id), 'h.' .. field, t.n)\n",
-			"    if d.guess or t.dir == 'o' then\n" +
-				"      call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)\n      call('HINCRBY', key(t.id), 'h.' .. field, t.n)\n    end\n",
+			"record", "      call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)\n      call('HINCRBY', key(t.id), 'h.' .. field, t.n)\n",
+			"      if d.guess or t.dir == 'o' then\n" +
+				"        call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)\n        call('HINCRBY', key(t.id), 'h.' .. field, t.n)\n      end\n",
 		},
 	},
 	LostNotification: {{"ready", "  if not first or FULL then line.ring(j.queue, type) end\n", ""}},
