@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +88,7 @@ func deltaWith(t *testing.T, name string) job.Delta {
 func TestDeltasAreSentWhole(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
-	b.scripts["read"] = "delta() return { cursor, #ARGV }"
+	b.scripts["read"] = "local whole = pcall(delta) return { whole and cursor or 0, #ARGV }"
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[job.Delta]()) {
 		d := deltaWith(t, f.Name)
 		without := d
@@ -180,4 +182,62 @@ func TestInfoIsShown(t *testing.T) {
 			t.Errorf("job.Info.%s is %q for those who look: decode it in showInfo (redisstore/codec.go), or name it in storedInPlain", f.Name, got)
 		}
 	}
+}
+
+// fromElsewhere are the fields of job.Info that no field of the job's hash has.
+var fromElsewhere = []string{"Next", "Lease", "Woke", "Expires", "Unread"}
+
+// Each field of a job in Redis is described, and what it says is read.
+func TestFieldsOfJobs(t *testing.T) {
+	t.Parallel()
+	fields := map[string]string{}
+	for field := range describedFields(t) {
+		fields[field] = "1"
+	}
+	for field, value := range map[string]string{
+		"status": string(statemachine.Failed), "parent": bareRoot, "type": "T@2", "written": "1,1", "messages": "T in in\tint", "deaths": "1:1",
+		"options": "1 1 1 1", "repeat": `{"schedule":"@daily"}`, "repeated": "1 1 1 1 1 1 1", "retain": "release", "labels": `{"a":"b"}`, "unique": "1 u",
+		"trace": "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01", "round": "100000000000", "i.in": "0",
+	} {
+		if fields[field] = value; field != "i.in" && !describedFields(t)[field] {
+			t.Errorf("docs/redis.md does not describe the field %s of a job", field)
+		}
+	}
+	info, err := redisstore.InfoOf(bareRoot, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields["retain"] = "1000"
+	kept, err := redisstore.InfoOf(bareRoot, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info.Retain = kept.Retain
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[job.Info]()) {
+		if reflect.ValueOf(info).Elem().FieldByIndex(f.Index).IsZero() && !slices.Contains(fromElsewhere, f.Name) {
+			t.Errorf("job.Info.%s is not read from Redis: describe its field in docs/redis.md, and read it in info() (redisstore/reply.go); or name it in "+
+				"fromElsewhere", f.Name)
+		}
+	}
+}
+
+// describedFields are those that the last table of docs/redis.md has, without those of ports.
+func describedFields(t *testing.T) map[string]bool {
+	t.Helper()
+	page, err := os.ReadFile("../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## Fields of a job")
+	all := map[string]bool{}
+	for line := range strings.Lines(table) {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		for _, m := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(cell, -1) {
+			all[m[1]] = true
+		}
+	}
+	if len(all) < 40 {
+		t.Fatalf("docs/redis.md describes %d fields", len(all))
+	}
+	return all
 }

@@ -68,3 +68,13 @@ func Shown(i job.Info, c job.Codec) job.Info {
 func Hidden(plain string, c job.Codec) (string, error) {
 	return (&secrets{codec: c}).hideText("", "", plain)
 }
+
+// InfoOf is what is known of a job with these fields.
+func InfoOf(id job.ID, fields map[string]string) (*job.Info, error) {
+	var d decoder
+	var hash []any
+	for field, value := range fields {
+		hash = append(hash, field, value)
+	}
+	return d.info(id, hash, []any{}, []any{}), d.err
+}

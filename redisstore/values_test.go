@@ -174,7 +174,10 @@ func TestKeysShareAHashTag(t *testing.T) {
 			used++
 			shard, tail, _ := strings.Cut(rest, "}:")
 			if text, ok := strings.CutPrefix(tail, "j:"); ok {
-				text, _, _ = strings.Cut(text, ":")
+				text, part, _ := strings.Cut(text, ":")
+				if part == "" {
+					e.described(key)
+				}
 				id, err := job.ParseID(text)
 				e.ok(err)
 				e.equal("shard of "+key, shard, fmt.Sprint(id.Shard(shards)))
@@ -184,6 +187,18 @@ func TestKeysShareAHashTag(t *testing.T) {
 			e.Error("no keys")
 		}
 	})
+}
+
+// described wants each field of a job to be in docs/redis.md.
+func (e *env) described(key string) {
+	e.Helper()
+	fields, err := e.rdb.HKeys(e.Context(), key).Result()
+	e.ok(err)
+	for _, field := range fields {
+		if !strings.Contains(field, ".") && !describedFields(e.T)[field] {
+			e.Errorf("docs/redis.md does not describe the field %s of a job", field)
+		}
+	}
 }
 
 // documented matches the keys that the tables of docs/redis.md name.
