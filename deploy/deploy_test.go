@@ -26,6 +26,8 @@ import (
 	"helm.sh/helm/v3/pkg/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -93,9 +95,11 @@ func TestDockerfile(t *testing.T) {
 	if !strings.Contains(last.BaseName, "distroless") || !strings.HasSuffix(last.BaseName, ":nonroot") {
 		t.Errorf("what runs stands on %s", last.BaseName)
 	}
-	var args []string
+	var args, health []string
 	for _, c := range last.Commands {
 		switch c := c.(type) {
+		case *instructions.HealthCheckCommand:
+			health = c.Health.Test
 		case *instructions.EntrypointCommand:
 			if c.PrependShell {
 				t.Error("the entry point needs a shell")
@@ -110,6 +114,17 @@ func TestDockerfile(t *testing.T) {
 		t.Fatal("there is no command")
 	}
 	accepted(t, args)
+	asks(t, "the image", health)
+}
+
+// asks fails the test unless a check of health is a command that weir knows, without a shell.
+func asks(t *testing.T, name string, test []string) {
+	t.Helper()
+	if len(test) < 3 || test[0] != "CMD" || test[1] != "/usr/local/bin/weir" {
+		t.Errorf("%s asks for its health with %q", name, test)
+		return
+	}
+	accepted(t, test[2:])
 }
 
 func TestCompose(t *testing.T) {
@@ -131,6 +146,7 @@ func TestCompose(t *testing.T) {
 			continue
 		}
 		accepted(t, s.Command)
+		asks(t, name, s.HealthCheck.Test)
 		if _, err := os.Stat(filepath.Join(s.Build.Context, s.Build.Dockerfile)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -160,7 +176,9 @@ func TestChart(t *testing.T) {
 			t.Error(m)
 		}
 	}
-	files, err := rendered(t, map[string]any{"server": map[string]any{"host": "jobs.example.com"}, "workers": []any{
+	files, err := rendered(t, map[string]any{"server": map[string]any{
+		"host": "jobs.example.com", "ingress": map[string]any{"enabled": true, "className": "nginx", "tlsSecret": "jobs-tls"},
+	}, "monitoring": map[string]any{"enabled": true}, "workers": []any{
 		map[string]any{"queue": "default", "autoscale": map[string]any{"enabled": true, "min": 1, "max": 5, "jobsPerReplica": 50}},
 		map[string]any{"queue": "mail", "replicas": 3, "image": "shop/mail:1", "command": []any{"/mail"}},
 	}})
@@ -179,7 +197,9 @@ func TestChart(t *testing.T) {
 			kinds[checkObject(t, name, doc)]++
 		}
 	}
-	if want := map[string]int{"Deployment": 3, "Service": 1, "ScaledObject": 1, "TriggerAuthentication": 1}; fmt.Sprint(kinds) != fmt.Sprint(want) {
+	if want := map[string]int{
+		"Deployment": 3, "Service": 1, "Ingress": 1, "PodDisruptionBudget": 3, "ServiceMonitor": 1, "PodMonitor": 1, "ScaledObject": 1, "TriggerAuthentication": 1,
+	}; fmt.Sprint(kinds) != fmt.Sprint(want) {
 		t.Errorf("objects are %v, want %v", kinds, want)
 	}
 }
@@ -208,6 +228,22 @@ func checkObject(t *testing.T, name, doc string) string {
 		}
 	case "Service":
 		err = yaml.UnmarshalStrict([]byte(doc), &corev1.Service{})
+	case "Ingress":
+		var in networkingv1.Ingress
+		err = yaml.UnmarshalStrict([]byte(doc), &in)
+		if r := in.Spec.Rules; len(r) != 1 || r[0].Host != "jobs.example.com" || in.Spec.TLS[0].SecretName != "jobs-tls" {
+			t.Errorf("the ingress leads %v", in.Spec)
+		}
+	case "PodDisruptionBudget":
+		var b policyv1.PodDisruptionBudget
+		err = yaml.UnmarshalStrict([]byte(doc), &b)
+		if b.Spec.MaxUnavailable == nil || b.Spec.MaxUnavailable.IntValue() != 1 || len(b.Spec.Selector.MatchLabels) != 2 {
+			t.Errorf("%s: %v", b.Name, b.Spec)
+		}
+	case "ServiceMonitor", "PodMonitor":
+		if !strings.Contains(doc, "path: /metrics") {
+			t.Errorf("%s looks elsewhere:\n%s", meta.Kind, doc)
+		}
 	case "ScaledObject":
 		if !strings.Contains(doc, `#(queue=="default").pending`) {
 			t.Errorf("what is scaled by:\n%s", doc)
@@ -224,6 +260,7 @@ func TestChartRefuses(t *testing.T) {
 		"unknown key":   {"replicas": 3},
 		"name of queue": {"workers": []any{map[string]any{"queue": "No Queue"}}},
 		"no queue":      {"workers": []any{map[string]any{"replicas": 1}}},
+		"no host":       {"server": map[string]any{"ingress": map[string]any{"enabled": true}}},
 		"no secret":     {"redis": map[string]any{"existingSecret": ""}},
 	} {
 		if _, err := rendered(t, values); err == nil {

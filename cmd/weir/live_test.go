@@ -308,7 +308,7 @@ func TestClosedPipe(t *testing.T) {
 			}
 		}
 	}
-	covered(t, lines, "delete", "retry", "send", "dev", "demo", "worker", "serve", "token", "help", "man", "doctor", "top", "context", "trigger", "handler")
+	covered(t, lines, "delete", "retry", "send", "dev", "demo", "worker", "serve", "token", "help", "man", "doctor", "healthcheck", "top", "context", "trigger", "handler")
 	cmd := process(t, "components")
 	cmd.Stdout = closedPipe(t)
 	if err := cmd.Run(); err != nil {

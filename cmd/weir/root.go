@@ -243,7 +243,7 @@ it, 130 interrupted before it was done. With -o json errors are JSON, too.`,
 			newJobs(&s), s.complete(newShow(&s), jobWords), s.complete(newTree(&s), jobWords), s.complete(newWhy(&s), jobWords), s.complete(newTop(&s), jobWords),
 			s.complete(newPorts(&s), jobWords), s.complete(newPeek(&s), jobWords, portWords), s.complete(newLog(&s), jobWords),
 			s.complete(newTrace(&s), jobWords, portWords), newTypes(&s),
-			newQueues(&s), newLimits(&s), newWorkers(&s), newStats(&s), newAudit(&s), newDoctor(&s), newNext(),
+			newQueues(&s), newLimits(&s), newWorkers(&s), newStats(&s), newAudit(&s), newDoctor(&s), newHealthcheck(&s), newNext(),
 		},
 		"act": {
 			s.complete(newCreate(&s), typeWords), s.complete(newSend(&s), jobWords, portWords), newPublish(&s), s.complete(newRead(&s), jobWords, portWords),
