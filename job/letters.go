@@ -33,6 +33,9 @@ type StoredLetter struct {
 	sum  string // of what was read
 }
 
+// String returns the letter, and where it lies, as JSON.
+func (l StoredLetter) String() string { return jsonText(l) }
+
 // LetterFilter says which dead letters are meant. Its zero value means all in the ports ErrorsPort of all jobs.
 type LetterFilter struct {
 	// Job limits them to a job and those below it in its tree.

@@ -64,3 +64,15 @@ type Letter struct {
 	// Contexts are those of the messages, by In port: JSON objects. One that had none is not in it.
 	Contexts map[string]json.RawMessage `json:"contexts,omitempty"`
 }
+
+// String returns the letter as JSON, as it lies in the port: what is printed shows messages as texts and not as bytes.
+func (l Letter) String() string { return jsonText(l) }
+
+// jsonText is a value as JSON, for people.
+func jsonText(v any) string {
+	raw, err := port.Encode(v)
+	if err != nil { // a message in it is none
+		return "(" + err.Error() + ")"
+	}
+	return string(raw)
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/weirtest"
 )
 
@@ -69,4 +71,24 @@ func ExampleEngine_Advance() {
 	// 00:03:00 the server does not answer
 	// 00:01:00 the server does not answer
 	// 00:00:00 the server does not answer
+}
+
+// What cannot be worked on is put aside as a dead letter, which prints as JSON; nothing has come out meanwhile.
+func ExampleEngine_Empty() {
+	t := new(stub)
+	defer t.end()
+
+	e := weirtest.New(t, &Mail{})
+	g := graph.New("letters")
+	mail := graph.Add(g, "mail", &Mail{}, graph.Tries(1), graph.OnFailure(job.DeadLetter))
+	graph.Connect(graph.Input[string](g, "text"), mail.Text)
+	h := e.Start(g)
+	e.Feed(h, "text", "hello")
+	e.RunUntilIdle()
+	for _, letter := range weirtest.Drain[job.Letter](e, e.Child(h, "mail"), job.ErrorsPort) {
+		fmt.Println(letter)
+	}
+	e.Empty(e.Child(h, "mail"), job.ErrorsPort)
+	// Output:
+	// {"job":"019b76da-a800-7000-8000-000000000001.1","error":"the server does not answer","at":"2026-01-01T00:00:00Z","messages":{"text":"hello"}}
 }

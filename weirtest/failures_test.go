@@ -64,6 +64,21 @@ func TestFailures(t *testing.T) {
 			e := weirtest.New(tb, &Times{}, &Total{})
 			e.Child(e.Start(pipeline(1)), "time")
 		},
+		`port out of job Times holds 1, 2, 3, 4, 5, and 1 more, want nothing`: func(tb *stub) {
+			e := weirtest.New(tb, &Times{})
+			h := e.StartWorker(&Times{By: 1})
+			e.Feed(h, "in", 1, 2, 3, 4, 5, 6)
+			e.RunUntilIdle()
+			e.Empty(h, "out")
+		},
+		"port out of job pipeline/times is wired, so its messages go on": func(tb *stub) {
+			e := weirtest.New(tb, &Times{}, &Total{})
+			e.Empty(e.Child(e.Start(pipeline(1)), "times"), "out")
+		},
+		`has no port "sideways"`: func(tb *stub) {
+			e := weirtest.New(tb, &Times{})
+			e.Empty(e.StartWorker(&Times{}), "sideways")
+		},
 		"time does not go back": func(tb *stub) { weirtest.New(tb, &Times{}).Advance(-1) },
 	} {
 		if got := failing(t, fn); !strings.HasPrefix(got, "weirtest: ") || !strings.Contains(got, says) {

@@ -26,6 +26,32 @@ func Drain[T any](e *Engine, h *job.Handle, out string) []T {
 	}
 }
 
+// Empty fails the test if messages wait in an Out port of a job, and shows the oldest five. After
+// [Engine.RunUntilIdle] it tells that nothing has come there since the port was drained. Messages of a port that is wired to other jobs do not stay
+// in it: to ask for such a port fails the test, too. Ask for the Out ports of the jobs that it leads to, or export it.
+func (e *Engine) Empty(h *job.Handle, out string) {
+	e.tb.Helper()
+	const shown = 5
+	items, err := h.Peek(e.ctx, out, shown)
+	if e.failed(err) {
+		return
+	}
+	p, _ := e.Info(h).Port(port.Output, out)
+	switch {
+	case p.Wired:
+		e.tb.Fatalf("weirtest: port %s of job %s is wired, so its messages go on, and it is always empty; look at where they end", out, e.path(h.ID()))
+	case p.Waiting > 0:
+		texts := make([]string, len(items), shown+1)
+		for i, raw := range items {
+			texts[i] = string(raw)
+		}
+		if more := p.Waiting - int64(len(items)); more > 0 {
+			texts = append(texts, fmt.Sprintf("and %d more", more))
+		}
+		e.tb.Fatalf("weirtest: port %s of job %s holds %s, want nothing", out, e.path(h.ID()), strings.Join(texts, ", "))
+	}
+}
+
 // State returns the value of one key of a job's state. The test fails if there is none.
 func State[T any](e *Engine, h *job.Handle, key string) T {
 	e.tb.Helper()
