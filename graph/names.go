@@ -38,6 +38,11 @@ func WireInput(g *Graph, name, to string, opts ...WireOption) {
 // WireExport gives the graph an Out port of that name, if it has none, fed by a port
 // written as "worker.port".
 func WireExport(g *Graph, name, from string) {
+	if e, ok := g.entrance(from); ok {
+		g.report(end{g.root, name}.path(), fmt.Errorf("%w: %s is an In port, and cannot be exported: give the graph an input that leads to it "+
+			"(inputs in a file, graph.Input in Go)", job.ErrPort, e.path()))
+		return
+	}
 	inner, ok := g.named(from, port.Output)
 	if !ok {
 		return
@@ -46,6 +51,19 @@ func WireExport(g *Graph, name, from string) {
 	if g.borrow(port.Output, name, inner) && g.fits(inner, port.Output, own, port.Output) {
 		g.link(inner, own, nil)
 	}
+}
+
+// entrance finds the In port that a text like "worker.port" means, if the worker has no Out port of that name.
+func (g *Graph) entrance(text string) (end, bool) {
+	name, portName, _ := strings.Cut(text, ".")
+	n := g.names[name]
+	if n == nil {
+		return end{}, false
+	}
+	_, in := n.find(port.Input, portName)
+	_, out := n.find(port.Output, portName)
+	_, any := n.find(port.Output, port.Any)
+	return end{n, portName}, in && !out && !any
 }
 
 // WireConst puts a message into the port written as "worker.port" when the graph is

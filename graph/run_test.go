@@ -390,6 +390,7 @@ func TestWrongNames(t *testing.T) {
 	graph.Wire(g, "a.out", "a.in", graph.Limit(0), graph.Feedback())
 	graph.WireExport(g, "x", "a.out")
 	graph.WireExport(g, "x", "list.files")
+	graph.WireExport(g, "y", "a.in")
 	graph.WireConst(g, "a.in", []byte(`"text"`))
 	graph.Nest(g, "self", g)
 	_, err := g.Plan()
@@ -406,6 +407,7 @@ g/a.out: port: there is no such in port: it is an out port
 g/list.files: its messages are of type github.com/weirworks/weir/graph_test.Image, those of g/a.in of type int: put a worker that converts them in between
 g/a.in: graph.Limit(0): use at least 1, or no Limit
 g/list.files: its messages are of type github.com/weirworks/weir/graph_test.Image, those of g.x of type int: put a worker that converts them in between
+g.y: port: g/a.in is an In port, and cannot be exported: give the graph an input that leads to it (inputs in a file, graph.Input in Go)
 g/a.in: the constant does not fit: decoding message "text" as int: wrong encoding: json: cannot unmarshal string into Go value of type int
 g/self: a graph cannot contain itself or nothing: pass another graph`), "\n")
 	got := strings.Split(err.Error(), "\n")

@@ -134,6 +134,9 @@ func (g *Graph) link(from, to end, opts []WireOption) {
 
 // Export gives the graph an Out port of that name, fed by from. A port can be
 // exported under several names.
+//
+// It is for Out ports: given an In port, the compiler says that port.In does not match port.Out. To let others write to an In port
+// of a worker inside, give the graph an In port and connect it: Connect(Input[T](g, "orders"), w.In).
 func Export[T any](g *Graph, name string, from port.Out[T]) {
 	typ := reflect.TypeFor[T]().String()
 	to := end{g.root, name}
@@ -149,7 +152,7 @@ func Export[T any](g *Graph, name string, from port.Out[T]) {
 }
 
 // Input gives the graph an In port of that name and returns the handle to
-// [Connect] it from: what is written to the port goes along its wires.
+// [Connect] it from: what is written to the port goes along its wires. It is to In ports what [Export] is to Out ports.
 func Input[T any](g *Graph, name string) port.Out[T] {
 	g.own(port.Spec{Name: name, Dir: port.Input, Type: reflect.TypeFor[T]().String()}, reflect.TypeFor[T]())
 	return outlet[T](g, &end{g.root, name})
