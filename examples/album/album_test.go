@@ -2,27 +2,25 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"image"
 	"image/color"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
-	"io"
 	"math"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -30,16 +28,13 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = os.Unsetenv("WEIR_REDIS_URL")
-	logging.Disable() // as main does
 	os.Exit(redistest.Main(m))
 }
 
 // album runs the program.
-func album(ctx context.Context, o options, widths string, paths ...string) (stdout string, err error) {
+func album(t *testing.T, url, tree string, paths ...string) (stdout string, err error) {
 	var out bytes.Buffer
-	if err = o.check(widths, paths); err == nil {
-		err = o.run(ctx, &out)
-	}
+	err = run(t.Context(), url, tree, paths, &out)
 	return out.String(), err
 }
 
@@ -112,34 +107,31 @@ func write(t testing.TB, folder, name string, data []byte) {
 	}
 }
 
+// figure is a picture on the page of an album, or what is said of a file that is not there.
+var figure = regexp.MustCompile(`<figure( class="broken")?>.*<figcaption>([^:<]+?)(?:: [^<]+)?</figcaption></figure>`)
+
 // checkAlbum looks at everything that there is in an album of pictures.
-func checkAlbum(t *testing.T, out string, widths ...int) {
+func checkAlbum(t *testing.T, out string) {
 	t.Helper()
-	var entries []Entry
-	data, err := os.ReadFile(filepath.Join(out, dataName))
-	if err == nil {
-		err = json.Unmarshal(data, &entries)
-	}
+	page, err := os.ReadFile(filepath.Join(out, "index.html"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{dataName, pageName}
+	want := []string{"index.html"}
 	var order, broken []string
-	for n, e := range entries {
-		if e.Number != n+1 {
-			t.Errorf("picture %d is at %d", e.Number, n+1)
-		}
-		order = append(order, e.File)
-		if e.Error != "" || len(e.Thumbs) != len(widths) {
-			broken = append(broken, e.File)
+	for _, m := range figure.FindAllStringSubmatch(string(page), -1) {
+		file := html.UnescapeString(m[2])
+		order = append(order, file)
+		if m[1] != "" {
+			broken = append(broken, file)
 			continue
 		}
-		for i, width := range widths {
-			name := fmt.Sprintf("%s-%d.jpg", e.File, width)
+		for _, width := range widths {
+			name := fmt.Sprintf("%s-%d.jpg", file, width)
 			want = append(want, name)
-			checkThumb(t, filepath.Join(out, name), e.File, width)
-			if e.Thumbs[i].File != name {
-				t.Errorf("thumb %d of %s is %+v", i, e.File, e.Thumbs[i])
+			checkThumb(t, filepath.Join(out, name), file, width)
+			if link := (&url.URL{Path: name}).EscapedPath(); !strings.Contains(strings.ToLower(m[0]), `="`+strings.ToLower(strings.ReplaceAll(link, "&", "&amp;"))+`"`) {
+				t.Errorf("the page does not show %s: %s", link, m[0])
 			}
 		}
 	}
@@ -153,9 +145,8 @@ func checkAlbum(t *testing.T, out string, widths ...int) {
 	if got := listing(t, out); !slices.Equal(got, want) {
 		t.Errorf("the folder has %q, want %q", got, want)
 	}
-	html, err := os.ReadFile(filepath.Join(out, pageName))
-	if err != nil || strings.Contains(string(html), "<b>&.") || strings.Count(string(html), "<img ") != len(sizes) {
-		t.Errorf("the page: %v\n%s", err, html)
+	if strings.Contains(string(page), "<b>&.") || strings.Count(string(page), "<img ") != len(sizes) {
+		t.Errorf("the page:\n%s", page)
 	}
 }
 
@@ -215,22 +206,22 @@ func TestAlbum(t *testing.T) {
 	t.Parallel()
 	folder, _ := pictures(t)
 	out := filepath.Join(t.TempDir(), "new", "album")
-	stdout, err := album(t.Context(), options{}, "320,60,320", folder, out)
+	stdout, err := album(t, "", "album", folder, out)
 	if err == nil || err.Error() != "3 of 12 pictures are not in the album" {
 		t.Errorf("got %v", err)
 	}
-	for _, want := range []string{"9 pictures in " + out, `"a0 empty.png": it is no picture: image: unknown format` + "\n", `"z text.jpg": `, "│ make ", "✓ completed"} {
+	for _, want := range []string{"9 pictures in " + out, `"a0 empty.png": cannot be read: image: unknown format` + "\n", `"z text.jpg": `, "│ make ", "✓ completed", "│ resize_640 "} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is missing in:\n%s", want, stdout)
 		}
 	}
-	checkAlbum(t, out, 60, 320)
+	checkAlbum(t, out)
 
 	before := contents(t, out)
-	if stdout, _ := album(t.Context(), options{}, "60,320", folder, out); !strings.HasPrefix(stdout, "9 pictures in ") {
+	if stdout, _ := album(t, "", "album", folder, out); !strings.HasPrefix(stdout, "9 pictures in ") {
 		t.Errorf("again: %s", stdout)
 	}
-	checkAlbum(t, out, 60, 320)
+	checkAlbum(t, out)
 	after := contents(t, out)
 	for name, data := range before {
 		if !bytes.Equal(after[name], data) {
@@ -255,17 +246,17 @@ func contents(t *testing.T, folder string) map[string][]byte {
 func TestNothingBroken(t *testing.T) {
 	t.Parallel()
 	folder, out := t.TempDir(), t.TempDir()
-	if stdout, err := album(t.Context(), options{}, "160", folder, out); err != nil || !strings.HasPrefix(stdout, "0 pictures in "+filepath.Join(out, pageName)+"\n") {
+	if stdout, err := album(t, "", "album", folder, out); err != nil || !strings.HasPrefix(stdout, "0 pictures in "+filepath.Join(out, "index.html")+"\n") {
 		t.Errorf("an empty album: %v, %s", err, stdout)
 	}
-	for i := range 3 * atOnce {
+	for i := range 24 {
 		var b bytes.Buffer
 		if err := png.Encode(&b, gradient(10+i, 10)); err != nil {
 			t.Fatal(err)
 		}
 		write(t, folder, fmt.Sprintf("%02d.png", i), b.Bytes())
 	}
-	if stdout, err := album(t.Context(), options{}, "160", folder, out); err != nil || !strings.HasPrefix(stdout, "24 pictures in ") {
+	if stdout, err := album(t, "", "album", folder, out); err != nil || !strings.HasPrefix(stdout, "24 pictures in ") {
 		t.Errorf("%v, %s", err, stdout)
 	}
 }
@@ -279,10 +270,10 @@ func TestKilled(t *testing.T) {
 		t.Fatalf("building the program: %v\n%s", err, out)
 	}
 	folder, _ := pictures(t)
-	out, url := t.TempDir(), redistest.Start(t).URL()
+	out, redis := t.TempDir(), redistest.Start(t).URL()
 	kills := 0
 	for after := 100 * time.Millisecond; ; after += 100 * time.Millisecond {
-		cmd := exec.Command(program, "-redis", url, "-tree", "album", folder, out)
+		cmd := exec.Command(program, "-redis", redis, folder, out)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		if err := cmd.Start(); err != nil {
@@ -312,10 +303,9 @@ func TestKilled(t *testing.T) {
 			_ = os.Remove(filepath.Join(out, name))
 		}
 	}
-	checkAlbum(t, out, 160, 640)
+	checkAlbum(t, out)
 
-	other := t.TempDir()
-	if _, err := album(t.Context(), options{redis: url, tree: "album"}, "160", folder, other); !errors.Is(err, job.ErrExists) {
+	if _, err := album(t, redis, "album", folder, t.TempDir()); !errors.Is(err, job.ErrExists) {
 		t.Errorf("another album: %v", err)
 	}
 }
@@ -325,23 +315,18 @@ func TestBadInput(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	write(t, filepath.Dir(file), "file", nil)
 	for _, c := range []struct {
-		says, widths string
-		o            options
-		paths        []string
+		says, redis string
+		paths       []string
 	}{
-		{"give a FOLDER", "160", options{}, nil},
-		{"give a FOLDER", "160", options{}, []string{dir}},
-		{"use numbers from 1 to 10000", "0", options{}, []string{dir, "out"}},
-		{"use numbers from 1 to 10000", "many", options{}, []string{dir, "out"}},
-		{"give at most 8", "1,2,3,4,5,6,7,8,9", options{}, []string{dir, "out"}},
-		{"-tree needs a Redis", "160", options{tree: "x"}, []string{dir, "out"}},
-		{"no such file or directory; give the folder", "160", options{}, []string{filepath.Join(dir, "gone"), dir}},
-		{"not a directory; give the folder", "160", options{}, []string{file, dir}},
-		{"cannot go into the folder of its pictures", "160", options{}, []string{dir, dir}},
-		{"not a directory", "160", options{}, []string{dir, filepath.Join(file, "out")}},
-		{"unknown scheme", "160", options{redis: "http://localhost"}, []string{dir, t.TempDir()}},
+		{"give a FOLDER", "", nil},
+		{"give a FOLDER", "", []string{dir}},
+		{"no such file or directory; give the folder", "", []string{filepath.Join(dir, "gone"), dir}},
+		{"not a directory; give the folder", "", []string{file, dir}},
+		{"cannot go into the folder of its pictures", "", []string{dir, dir + "/"}},
+		{"not a directory", "", []string{dir, filepath.Join(file, "out")}},
+		{"unknown scheme", "http://localhost", []string{dir, t.TempDir()}},
 	} {
-		if stdout, err := album(t.Context(), c.o, c.widths, c.paths...); err == nil || stdout != "" || !strings.Contains(err.Error(), c.says) {
+		if stdout, err := album(t, c.redis, "album", c.paths...); err == nil || stdout != "" || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, %q", c.says, err, stdout)
 		}
 	}
@@ -350,13 +335,22 @@ func TestBadInput(t *testing.T) {
 // A file is replaced as a whole or not at all.
 func TestReplaceFile(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "file")
-	write(t, filepath.Dir(path), "file", []byte("old"))
-	bad := errors.New("bad")
-	if err := replaceFile(path, func(w io.Writer) error { fmt.Fprint(w, "new"); return bad }); !errors.Is(err, bad) {
-		t.Errorf("got %v", err)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for _, text := range []string{"old", "new"} {
+		if err := replaceFile(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := os.ReadFile(path); err != nil || string(data) != text {
+			t.Errorf("%q, %v", data, err)
+		}
 	}
-	if data, err := os.ReadFile(path); err != nil || string(data) != "old" || len(listing(t, filepath.Dir(path))) != 1 {
-		t.Errorf("after a failure: %q, %v, %q", data, err, listing(t, filepath.Dir(path)))
+	if err := replaceFile(dir, []byte("new")); err == nil {
+		t.Error("a folder is replaced")
+	}
+	for _, folder := range []string{dir, filepath.Dir(dir)} {
+		if got := listing(t, folder); len(got) != 1 {
+			t.Errorf("%s has %q", folder, got)
+		}
 	}
 }
