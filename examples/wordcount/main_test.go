@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -39,13 +41,10 @@ func write(t *testing.T, path, text string) string {
 // count runs the program and wants a result.
 func count(t *testing.T, o options) (r Result) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	o.json = true
-	if o.top == 0 {
-		o.top = 1000
-	}
-	if err := o.run(t.Context(), &out, &errs); err != nil || strings.Count(out.String(), "\n") != 1 {
-		t.Fatalf("%v: %s%s", err, out.String(), errs.String())
+	var out bytes.Buffer
+	o.json, o.top, o.tree = true, cmp.Or(o.top, 1000), "books"
+	if err := cmp.Or(o.check(), o.run(t.Context(), &out)); err != nil || strings.Count(out.String(), "\n") != 1 {
+		t.Fatalf("%v: %s", err, out.String())
 	}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
@@ -96,8 +95,8 @@ func randomText(seed uint64, words, letters int) string {
 func TestCountsLikeTheNaiveProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	texts := []string{"", "\n", "word", "two words", "\uFEFFbom", randomText(1, 500, 4), strings.Repeat("ж", 4*batchBytes), randomText(2, 300_000, 4)}
-	texts[6] = strings.Repeat("日本 ", batchBytes/3) // no piece ends where a rune does
+	texts := []string{"", "\n", "word", "two words", "\uFEFFbom", randomText(1, 500, 4), strings.Repeat("ж", 4*pieceBytes), randomText(2, 300_000, 4)}
+	texts[6] = strings.Repeat("日本 ", pieceBytes/3) // no piece ends where a rune does
 	var paths []string
 	for i, text := range texts {
 		paths = append(paths, write(t, filepath.Join(dir, strings.Repeat("d/", i%3), "odd\nname "+fmt.Sprint(i)), text))
@@ -129,9 +128,11 @@ func TestPieces(t *testing.T) {
 		for b := a; b <= size; b += 1 + b%3 {
 			var got []string
 			for _, p := range []Piece{{path, 0, a}, {path, a, b}, {path, b, size}} {
-				if err := p.words(func(word string) error { got = append(got, word); return nil }); err != nil {
+				words, err := p.words()
+				if err != nil {
 					t.Fatal(err)
 				}
+				got = append(got, words...)
 			}
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("cut at %d and %d: got %q", a, b, got)
@@ -142,10 +143,10 @@ func TestPieces(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	t.Parallel()
-	var out, errs bytes.Buffer
-	o := options{top: 10, paths: []string{write(t, filepath.Join(t.TempDir(), "file"), "two words words")}}
-	if err := o.run(t.Context(), &out, &errs); err != nil || errs.Len() > 0 {
-		t.Fatalf("%v: %s", err, errs.String())
+	var out bytes.Buffer
+	o := options{top: 10, tree: "table", paths: []string{write(t, filepath.Join(t.TempDir(), "file"), "two words words")}}
+	if err := o.run(t.Context(), &out); err != nil {
+		t.Fatal(err)
 	}
 	for _, want := range []string{"3 words, 2 different, in 1 files (0.0 MB); 0 files are no text — ", "words  2  ███", "two    1  ███", "│ merge "} {
 		if !strings.Contains(out.String(), want) {
@@ -159,17 +160,20 @@ func TestBadInput(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "file"), "word")
 	url := redistest.StartMini(t).URL()
 	for want, o := range map[string]options{
-		"no PATH":             {top: 1},
-		"-top 0: use 1":       {paths: []string{file}},
-		"-top 1001: use 1":    {top: 1001, paths: []string{file}},
-		"-tree needs a Redis": {top: 1, tree: "books", paths: []string{file}},
-		"invalid name":        {top: 1, redis: url, tree: "a b", paths: []string{file}},
+		"no PATH":          {top: 1},
+		"-top 0: use 1":    {paths: []string{file}},
+		"-top 1001: use 1": {top: 1001, paths: []string{file}},
+		"invalid name":     {top: 1, redis: url, tree: "a b", paths: []string{file}},
 		"no such file or directory; check the path": {top: 1, paths: []string{file, file + "2"}},
 		"unknown scheme": {top: 1, redis: "http://localhost", paths: []string{file}},
 	} {
-		var out, errs bytes.Buffer
-		if err := o.run(t.Context(), &out, &errs); err == nil || !strings.Contains(err.Error(), want) || out.Len()+errs.Len() > 0 {
-			t.Errorf("%s: got %v, %q, %q", want, err, out.String(), errs.String())
+		var out bytes.Buffer
+		err := o.check()
+		if err == nil {
+			err = o.run(t.Context(), &out)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || out.Len() > 0 {
+			t.Errorf("%s: got %v, %q", want, err, out.String())
 		}
 	}
 }
@@ -189,8 +193,7 @@ func TestContinueAfterFailure(t *testing.T) {
 	if err := os.Rename(last, last+"2"); err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer // it would not get past its own check
-	if err := o.count(t.Context(), &out, &out); err == nil || !strings.Contains(err.Error(), "list (") || !strings.Contains(err.Error(), "-tree books") {
+	if err := o.run(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "list (") { // it would not pass the check
 		t.Fatalf("got %v", err)
 	}
 	if err := os.Rename(last+"2", last); err != nil {
@@ -205,24 +208,21 @@ func TestOtherTree(t *testing.T) {
 	o := options{redis: redistest.StartMini(t).URL(), tree: "books", top: 10, paths: []string{write(t, filepath.Join(dir, "file"), "word")}}
 	same(t, count(t, o), count(t, o)) // the second time it is only printed
 	o.paths = []string{write(t, filepath.Join(dir, "other"), "word")}
-	var out bytes.Buffer
-	if err := o.run(t.Context(), &out, &out); !errors.Is(err, job.ErrExists) {
+	if err := o.run(t.Context(), io.Discard); !errors.Is(err, job.ErrExists) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A count that is stopped says how to continue it, and continues.
+// A count that is stopped continues.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	text := randomText(5, 300_000, 12)
-	o := options{redis: redistest.Start(t, "--appendonly", "yes").URL(), top: 10, paths: []string{write(t, filepath.Join(t.TempDir(), "file"), text)}}
+	o := options{redis: redistest.Start(t, "--appendonly", "yes").URL(), tree: "books", top: 10, paths: []string{write(t, filepath.Join(t.TempDir(), "file"), text)}}
 	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 	defer cancel()
 	var out bytes.Buffer
-	err := o.run(ctx, &out, &out)
-	if err == nil || out.Len() > 0 {
+	if err := o.run(ctx, &out); err == nil || out.Len() > 0 {
 		t.Fatalf("got %v, %s", err, out.String())
 	}
-	_, o.tree, _ = strings.Cut(err.Error(), "-tree ")
 	same(t, count(t, o), naive(10, text))
 }
