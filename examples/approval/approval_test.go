@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9/logging"
-
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -25,15 +23,20 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = os.Unsetenv("WEIR_REDIS_URL")
-	logging.Disable() // as main does
 	os.Exit(redistest.Main(m))
 }
 
+// approval runs the program.
+func approval(t *testing.T, url string, w io.Writer, args ...string) error {
+	d := desk{url: url, w: w, remind: time.Hour, expire: time.Hour}
+	return d.run(t.Context(), args)
+}
+
 // says runs the program and wants it to print a text.
-func says(t *testing.T, want string, args ...string) {
+func says(t *testing.T, want, url string, args ...string) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := run(t.Context(), args, &out); err != nil || out.String() != want {
+	if err := approval(t, url, &out, args...); err != nil || out.String() != want {
 		t.Errorf("%q: %v, %q, want %q", args, err, out.String(), want)
 	}
 }
@@ -42,11 +45,11 @@ func says(t *testing.T, want string, args ...string) {
 func request(t *testing.T, amount int) (*weirtest.Engine, *job.Handle, *bytes.Buffer) {
 	t.Helper()
 	var heard bytes.Buffer
-	e := weirtest.New(t, &Request{tell: func(text string) { heard.WriteString(text + "\n") }})
+	e := weirtest.New(t, &Request{w: &heard})
 	if err := e.Client().SetRetention(t.Context(), job.Retention{Ended: job.Forever}); err != nil { // tests look a month later
 		t.Fatal(err)
 	}
-	return e, e.StartWorker(&Request{Amount: amount, Purpose: "a chair", By: "Ada", Remind: 24 * time.Hour, Expire: 14 * 24 * time.Hour}), &heard
+	return e, e.StartWorker(&Request{Name: "chair", Amount: amount, By: "Ada", Remind: 24 * time.Hour, Expire: 14 * 24 * time.Hour}), &heard
 }
 
 func wantOutcome(t *testing.T, e *weirtest.Engine, h *job.Handle, want string) {
@@ -68,7 +71,7 @@ func TestOneApproval(t *testing.T) {
 	t.Parallel()
 	e, h, heard := request(t, 51)
 	e.RunUntilIdle()
-	if e.Status(h) != statemachine.Suspended || strings.Count(heard.String(), "asks for 51 for a chair") != 1 {
+	if e.Status(h) != statemachine.Suspended || strings.Count(heard.String(), "request chair: Ada asks for 51") != 1 {
 		t.Errorf("the job is %s and says %s", e.Status(h), heard)
 	}
 	if err := h.Write(t.Context(), "decisions", map[string]any{"Yes": "perhaps"}); !errors.Is(err, port.ErrEncoding) {
@@ -139,7 +142,7 @@ type process struct {
 
 func work(t *testing.T, program, url string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(program, "work", "-redis", url)}
+	p := &process{t: t, cmd: exec.Command(program, "-redis", url, "work")}
 	p.cmd.Stderr = os.Stderr
 	out, err := p.cmd.StdoutPipe()
 	if err == nil {
@@ -192,34 +195,41 @@ func TestSurvivesKill(t *testing.T) {
 		t.Fatalf("building the program: %v\n%s", err, out)
 	}
 	url := redistest.Start(t).URL()
-	says(t, "ID  AMOUNT  BY  PURPOSE  STATE\n", "list", "-redis", url)
-	says(t, "filed request 1\n", "request", "-redis", url, "-by", "Ada", "900", "a", "chair")
-	says(t, "filed request 2\n", "request", "-redis", url, "-by", "Bob", "2500", "a", "boat")
+	says(t, "REQUEST  AMOUNT  BY  STATE\n", url, "list")
+	says(t, "", url, "request", "Ada", "chair", "900")
+	says(t, "", url, "request", "Bob", "boat", "2500")
+	says(t, "", url, "request", "Bob", "boat", "2500") // is the same one
+	if err := approval(t, url, io.Discard, "request", "Bob", "boat", "40"); !errors.Is(err, job.ErrExists) {
+		t.Errorf("another boat: %v", err)
+	}
 
 	first := work(t, program, url)
-	first.hears("request 1: Ada asks for 900 for a chair; decide with: approval decide -by NAME 1 yes|no")
-	first.hears("request 2: Bob asks for 2500")
-	says(t, "", "decide", "-redis", url, "-by", "Grace", "2", "yes")
-	first.hears("request 2: Grace agrees")
+	first.hears("request chair: Ada asks for 900; decide with: approval decide NAME chair yes|no")
+	first.hears("request boat: Bob asks for 2500")
+	says(t, "", url, "decide", "Grace", "boat", "yes")
+	first.hears("request boat: Grace agrees")
 	first.kill()
-	says(t, "", "decide", "-redis", url, "-by", "Grace", "1", "yes")
-	says(t, "filed request 3\n", "request", "-redis", url, "-by", "Bob", "-expire", "4s", "-remind", "1s", "700", "a", "table")
+	says(t, "", url, "decide", "Grace", "chair", "yes")
+	soon := desk{url: url, w: io.Discard, remind: time.Second, expire: 4 * time.Second}
+	if err := soon.run(t.Context(), []string{"request", "Bob", "table", "700"}); err != nil {
+		t.Error(err)
+	}
 
 	second := work(t, program, url)
-	second.hears("request 1: approved by Grace")
-	second.hears("request 3: Bob asks")
-	second.hears("request 3: expired")
+	second.hears("request chair: approved by Grace")
+	second.hears("request table: Bob asks")
+	second.hears("request table: expired")
 	second.kill()
 
 	third := work(t, program, url)
-	says(t, "", "decide", "-redis", url, "-by", "Edsger", "2", "no")
-	third.hears("request 2: rejected by Edsger")
-	says(t, `ID  AMOUNT  BY     PURPOSE    STATE
-1   900     "Ada"  "a chair"  approved by Grace
-2   2500    "Bob"  "a boat"   rejected by Edsger
-3   700     "Bob"  "a table"  expired
-`, "list", "-redis", url)
-	if err := run(t.Context(), []string{"decide", "-redis", url, "-by", "Bob", "1", "no"}, io.Discard); err == nil || err.Error() != "request 1 was approved by Grace already" {
+	says(t, `REQUEST  AMOUNT  BY     STATE
+chair    900     "Ada"  approved by Grace
+boat     2500    "Bob"  1 of 2 agreed
+table    700     "Bob"  expired
+`, url, "list")
+	says(t, "", url, "decide", "Edsger", "boat", "no")
+	third.hears("request boat: rejected by Edsger")
+	if err := approval(t, url, io.Discard, "decide", "Bob", "chair", "no"); err == nil || !strings.Contains(err.Error(), "chair is decided already") {
 		t.Errorf("deciding again: %v", err)
 	}
 	if err := third.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -233,12 +243,12 @@ func TestSurvivesKill(t *testing.T) {
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	var told heard
-	if err := run(t.Context(), []string{"demo"}, &told); err != nil {
+	if err := approval(t, "", &told, "demo"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"request 1: approved\n", "request 2: approved by Grace\n", "request 3: approved by Grace and Edsger\n", "request 4: expired\n",
-		`the word of "Bob" does not count`, "\nID ", "25000   \"Bob\"  \"a boat\"                 approved by Grace and Edsger\n",
+		"request pencils: approved\n", "request chair: approved by Grace\n", "request boat: approved by Grace and Edsger\n", "request nonsense: expired\n",
+		`the word of "Bob" does not count`, "\nREQUEST ", "boat      25000   \"Bob\"  approved by Grace and Edsger\n",
 	} {
 		if !strings.Contains(told.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, told.String())
@@ -250,31 +260,25 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	url := redistest.StartMini(t).URL()
 	for _, c := range []struct {
-		says string
-		args []string
+		says, url string
+		args      []string
 	}{
-		{"need a Redis that outlives", nil},
-		{"say what to do", []string{"dance", "-redis", url}},
-		{"see approval help", []string{"list", "-wat"}},
-		{"need a Redis that outlives", []string{"list"}},
-		{"say what to do", []string{"request", "-redis", url, "900", "a chair"}},
-		{"say what to do", []string{"request", "-redis", url, "-by", "Ada", "900"}},
-		{`"9,5" is no amount`, []string{"request", "-redis", url, "-by", "Ada", "9,5", "a chair"}},
-		{"at least 1ms", []string{"request", "-redis", url, "-by", "Ada", "-expire", "0s", "9", "a chair"}},
-		{"say what to do", []string{"decide", "-redis", url, "-by", "Ada", "1", "maybe"}},
-		{"say what to do", []string{"decide", "-redis", url, "1", "yes"}},
-		{`there is no request "7"`, []string{"decide", "-redis", url, "-by", "Ada", "7", "yes"}},
-		{"unknown scheme", []string{"list", "-redis", "http://localhost"}},
+		{"need a Redis that outlives", "", nil},
+		{"need a Redis that outlives", "", []string{"list"}},
+		{"say what to do", url, nil},
+		{"say what to do", url, []string{"dance"}},
+		{"say what to do", url, []string{"request", "Ada", "900"}},
+		{`"9,5" is no amount`, url, []string{"request", "Ada", "chair", "9,5"}},
+		{`"-1" is no amount`, url, []string{"request", "Ada", "chair", "-1"}},
+		{"invalid name", url, []string{"request", "Ada", "a chair", "900"}},
+		{"say what to do", url, []string{"decide", "Ada", "chair", "maybe"}},
+		{"say what to do", url, []string{"decide", "chair", "yes"}},
+		{"see approval list", url, []string{"decide", "Ada", "chair", "yes"}},
+		{"unknown scheme", "http://localhost", []string{"list"}},
 	} {
 		var out bytes.Buffer
-		if err := run(t.Context(), c.args, &out); err == nil || !strings.Contains(err.Error(), c.says) || out.Len() > 0 {
+		if err := approval(t, c.url, &out, c.args...); err == nil || !strings.Contains(err.Error(), c.says) || out.Len() > 0 {
 			t.Errorf("%q: %v, %q", c.args, err, out.String())
-		}
-	}
-	for _, args := range [][]string{{"help"}, {"--help"}, {"request", "--help"}} {
-		var out bytes.Buffer
-		if err := run(t.Context(), args, &out); err != nil || !strings.Contains(out.String(), "approval request -by Ada") || !strings.Contains(out.String(), "-expire TIME") {
-			t.Errorf("%q: %v, %s", args, err, out.String())
 		}
 	}
 }

@@ -1,6 +1,5 @@
-// Command approval has people approve what others want to spend. Each request is a durable
-// job that sleeps until somebody decides, for weeks if need be and whatever becomes of the
-// processes that serve it; it reminds people, and expires.
+// Command approval has people approve what others want to spend. Each request is a durable job that sleeps until somebody
+// decides, for weeks if need be and whatever becomes of the processes that serve it; it reminds people, and expires.
 package main
 
 import (
@@ -14,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,211 +23,228 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
 )
 
-const usage = `File requests to spend money, and decide on them.
+const usage = `File requests to spend money, and decide on them. Nobody is asked for up to 50, and above 1000 two people must agree.
 
-  approval demo                                   play a story of some seconds, without Redis
-  approval work                                   serve requests, and tell people what to do
-  approval request -by Ada 900 a chair            file a request
-  approval decide -by Grace 1 yes                 decide on it: yes or no
-  approval list                                   list all requests
-
-Nobody is asked for up to 50, and above 1000 two people must agree. Other programs decide by
-writing {"By": "Grace", "Yes": true} to the port decisions of the request's job.
-
-`
+  approval demo                      play a story of some seconds, without Redis
+  approval work                      serve requests, and tell people what to do
+  approval request Ada chair 900     file a request
+  approval decide Grace chair yes    decide on it: yes or no
+  approval list                      list all requests`
 
 func main() {
+	d := desk{w: os.Stdout, remind: 24 * time.Hour, expire: 14 * 24 * time.Hour}
+	flag.StringVar(&d.url, "redis", os.Getenv("WEIR_REDIS_URL"), "`URL` of the Redis that keeps the requests, else $WEIR_REDIS_URL")
+	flag.Usage = func() { fmt.Fprintf(flag.CommandLine.Output(), "%s\n\n", usage); flag.PrintDefaults() }
+	flag.Parse()
 	logging.Disable() // the Redis library prints what it also returns as an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+	if err := d.run(ctx, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "approval:", err)
 		os.Exit(1)
 	}
 }
 
-// run does what the arguments say.
-func run(ctx context.Context, args []string, w io.Writer) error {
-	var r Request
-	flags := flag.NewFlagSet("approval", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	url := flags.String("redis", os.Getenv("WEIR_REDIS_URL"), "`URL` of the Redis that keeps the requests, else $WEIR_REDIS_URL")
-	flags.StringVar(&r.By, "by", "", "`NAME` of who asks or decides")
-	flags.DurationVar(&r.Remind, "remind", 24*time.Hour, "remind people after this `TIME`, again and again")
-	flags.DurationVar(&r.Expire, "expire", 14*24*time.Hour, "give the request up after this `TIME`")
-	command := ""
-	if len(args) > 0 {
-		command, args = args[0], args[1:]
-	}
-	err := flags.Parse(args)
-	args = flags.Args()
-	switch {
-	case command == "help" || command == "-h" || command == "--help" || errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(w, usage)
-		flags.SetOutput(w)
-		flags.PrintDefaults()
-		return nil
-	case err != nil:
-		return fmt.Errorf("%w; see approval help", err)
-	case command != "demo" && *url == "":
-		return errors.New("requests need a Redis that outlives the program: give -redis URL behind the command")
-	case command == "demo":
-		*url = ""
-	case r.Remind < time.Millisecond || r.Expire < time.Millisecond:
-		return errors.New("-remind and -expire are at least 1ms")
-	}
-	d, err := openDesk(ctx, *url, func(text string) { fmt.Fprintln(w, text) })
-	if err != nil {
-		return err
-	}
-	defer d.store.Close()
-	switch {
-	case command == "demo":
-		return d.engine.RunWhile(ctx, func(ctx context.Context) error { return d.demo(ctx, w) })
-	case command == "work":
-		fmt.Fprintln(w, "serving requests; stop with ctrl-c")
-		return d.engine.Run(ctx)
-	case command == "list":
-		return d.list(ctx, w)
-	case command == "request" && r.By != "" && len(args) > 1:
-		if r.Amount, err = strconv.Atoi(args[0]); err != nil || r.Amount < 0 {
-			return fmt.Errorf("%q is no amount; write it like 900", args[0])
-		}
-		r.Purpose = strings.Join(args[1:], " ")
-		return d.request(ctx, w, &r)
-	case command == "decide" && r.By != "" && len(args) == 2 && (args[1] == "yes" || args[1] == "no"):
-		return d.decide(ctx, args[0], Decision{r.By, args[1] == "yes"})
-	}
-	return errors.New("say what to do, as in: approval request -by Ada 900 a chair; see approval help")
-}
-
-// desk is where requests are filed, from outside of runs.
+// desk is where requests are filed and decided on, from outside of runs.
 type desk struct {
-	store  *redisstore.Store
-	engine *worker.Engine
-	client *job.Client
-	top    *job.Handle
+	url            string        // of the Redis
+	remind, expire time.Duration // of new requests
+	w              io.Writer
+	client         *job.Client
 }
 
-// openDesk opens the desk of a Redis, a new one if there is none yet.
-func openDesk(ctx context.Context, url string, tell func(string)) (*desk, error) {
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: url, Embedded: embedded.Start})
-	if err != nil {
-		return nil, err
+// run opens the desk and does what the arguments say.
+func (d *desk) run(ctx context.Context, args []string) error {
+	command := strings.Join(args[:min(len(args), 1)], "")
+	switch {
+	case command == "demo": // a day takes a second
+		d.url, d.remind, d.expire = "", time.Second, 3500*time.Millisecond
+	case d.url == "":
+		return errors.New("requests need a Redis that outlives the program: give -redis URL before the command")
 	}
-	d := &desk{store: store, client: job.NewClient(store)}
-	d.engine, err = worker.New(worker.Config{
-		Store: store, Workers: []worker.Worker{&Desk{}, &Request{tell: tell}}, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err == nil {
-		err = d.engine.Register(ctx) // so that requests can be filed before anybody serves
-	}
-	if err == nil {
-		d.top, err = d.client.Start(ctx, job.Single(&Desk{}, ""), job.Alias("approvals"))
-	}
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return d, nil
-}
-
-// request files a request under the next number.
-func (d *desk) request(ctx context.Context, w io.Writer, r *Request) error {
-	children, err := d.top.Children(ctx)
+	store, err := redisstore.Open(ctx, redisstore.Config{URL: d.url, Embedded: embedded.Start})
 	if err != nil {
 		return err
 	}
-	args := map[string]any{"Amount": r.Amount, "Purpose": r.Purpose, "By": r.By, "Remind": r.Remind, "Expire": r.Expire}
-	for n := len(children) + 1; ; n++ {
-		_, err := d.client.Create(ctx, job.New{Type: "Request", Args: args, Parent: d.top.ID(), Name: strconv.Itoa(n), By: r.By})
-		switch {
-		case errors.Is(err, job.ErrExists): // somebody else was faster
-		case err != nil:
-			return err
-		default:
-			fmt.Fprintf(w, "filed request %d\n", n)
-			return nil
-		}
+	defer store.Close()
+	d.client = job.NewClient(store)
+	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Request{w: d.w}}, Logger: slog.New(slog.DiscardHandler)})
+	switch {
+	case err != nil:
+		return err
+	case command == "demo":
+		return engine.RunWhile(ctx, d.demo)
+	case command == "work":
+		fmt.Fprintln(d.w, "serving requests; stop with ctrl-c")
+		return engine.Run(ctx)
 	}
+	return d.do(ctx, args)
+}
+
+// do files a request, decides on one, or lists all.
+func (d *desk) do(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 1 && args[0] == "list":
+		return d.list(ctx)
+	case len(args) == 4 && args[0] == "request":
+		return d.request(ctx, args[1], args[2], args[3])
+	case len(args) == 4 && args[0] == "decide" && (args[3] == "yes" || args[3] == "no"):
+		return d.decide(ctx, args[2], Decision{args[1], args[3] == "yes"})
+	}
+	return errors.New("say what to do, as in: approval request Ada chair 900; see approval -h")
+}
+
+// request files a request. The same one twice is one; another one of that name is refused.
+func (d *desk) request(ctx context.Context, by, name, amount string) error {
+	n, err := strconv.Atoi(amount)
+	if err != nil || n < 0 {
+		return fmt.Errorf("%q is no amount; write it like 900", amount)
+	}
+	r := &Request{Name: name, By: by, Amount: n, Remind: d.remind, Expire: d.expire}
+	_, err = d.client.Start(ctx, job.Single(r, ""), job.Alias("request-"+name), job.Retain(job.Forever))
+	return err
 }
 
 // decide sends a decision to a request.
 func (d *desk) decide(ctx context.Context, name string, v Decision) error {
-	h, err := d.top.Child(ctx, name)
-	if errors.Is(err, job.ErrNotFound) {
-		return fmt.Errorf("there is no request %q; see approval list", name)
-	} else if err != nil {
-		return err
+	h, err := d.client.Find(ctx, "request-"+name)
+	if err != nil {
+		return fmt.Errorf("%w; see approval list", err)
 	}
-	if p, err := progressOf(ctx, h); err != nil || p.Outcome != "" {
-		return cmp.Or(err, fmt.Errorf("request %s was %s already", name, p.Outcome))
+	if info, err := h.Info(ctx); err != nil || info.Status.Settled() {
+		return cmp.Or(err, fmt.Errorf("request %s is decided already; see approval list", name))
 	}
-	return h.Write(ctx, "decisions", v)
-}
-
-func progressOf(ctx context.Context, h *job.Handle) (p progress, err error) {
-	state, err := h.State(ctx, "progress")
-	if raw := state["progress"]; err == nil && raw != nil {
-		err = json.Unmarshal(raw, &p)
-	}
-	return p, err
+	return job.Send(ctx, h, "decisions", v)
 }
 
 // list writes all requests, in the order in which they were filed.
-func (d *desk) list(ctx context.Context, w io.Writer) error {
-	tree, err := d.top.Tree(ctx)
-	if err != nil {
-		return err
-	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tAMOUNT\tBY\tPURPOSE\tSTATE")
-	for _, i := range tree[1:] {
-		var r Request
-		h, err := d.client.Find(ctx, string(i.ID))
-		if err = cmp.Or(err, json.Unmarshal(i.Args, &r)); err != nil {
-			return err
-		}
-		p, err := progressOf(ctx, h)
+func (d *desk) list(ctx context.Context) error {
+	table := tabwriter.NewWriter(d.w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "REQUEST\tAMOUNT\tBY\tSTATE")
+	for i, err := range d.client.Jobs(ctx, job.Filter{Type: "Request", Order: job.Oldest}) {
 		if err != nil {
 			return err
 		}
-		state := cmp.Or(p.Outcome, fmt.Sprintf("%d of %d agreed", len(p.Yes), r.needed()))
-		fmt.Fprintf(table, "%s\t%d\t%q\t%q\t%s\n", i.Name, r.Amount, r.By, r.Purpose, state)
+		r, p := Request{}, progress{}
+		state, err := d.client.At(i.ID).State(ctx, "progress")
+		if raw, ok := state["progress"]; ok {
+			err = json.Unmarshal(raw, &p)
+		}
+		if err := cmp.Or(err, json.Unmarshal(i.Args, &r)); err != nil {
+			return err
+		}
+		now := cmp.Or(p.Outcome, fmt.Sprintf("%d of %d agreed", len(p.Yes), r.needed()))
+		fmt.Fprintf(table, "%s\t%d\t%q\t%s\n", r.Name, r.Amount, r.By, now)
 	}
 	return table.Flush()
 }
 
-// demo plays a story in which a day takes a second.
-func (d *desk) demo(ctx context.Context, w io.Writer) error {
-	for _, r := range []Request{
-		{Amount: 12, Purpose: "pencils", By: "Ada"},
-		{Amount: 900, Purpose: "a chair", By: "Ada"},
-		{Amount: 25_000, Purpose: "a boat", By: "Bob"},
-		{Amount: 99, Purpose: "what nobody cares for", By: "Bob"},
+// demo plays a story, and ends when nobody has cared for the last request.
+func (d *desk) demo(ctx context.Context) error {
+	for _, line := range []string{
+		"request Ada pencils 12", "request Ada chair 900", "request Bob boat 25000", "request Bob nonsense 99",
+		"decide Grace chair yes", "decide Bob boat yes", "decide Grace boat yes", "decide Edsger boat yes",
 	} {
-		r.Remind, r.Expire = time.Second, 3500*time.Millisecond
-		if err := d.request(ctx, w, &r); err != nil {
+		fmt.Fprintf(d.w, "> approval %s\n", line)
+		if err := d.do(ctx, strings.Fields(line)); err != nil {
 			return err
 		}
+		time.Sleep(time.Second / 3)
 	}
-	for _, v := range []struct {
-		name string
-		Decision
-	}{{"2", Decision{"Grace", true}}, {"3", Decision{"Bob", true}}, {"3", Decision{"Grace", true}}, {"3", Decision{"Edsger", true}}} {
-		time.Sleep(time.Second / 2)
-		fmt.Fprintf(w, "> approval decide -by %s %s yes\n", v.By, v.name)
-		if err := d.decide(ctx, v.name, v.Decision); err != nil {
-			return err
-		}
-	}
-	last, err := d.top.Child(ctx, "4")
+	last, err := d.client.Find(ctx, "request-nonsense")
 	if err == nil {
 		_, err = last.Wait(ctx)
 	}
-	return cmp.Or(err, d.list(ctx, w))
+	return cmp.Or(err, d.list(ctx))
+}
+
+// Decision is what one person says to a request. Other programs write it to the port decisions of the job request-NAME, as
+// in {"By": "Grace", "Yes": true}.
+type Decision struct {
+	By  string
+	Yes bool
+}
+
+// Request is a request to spend money.
+type Request struct {
+	Name, By       string
+	Amount         int
+	Remind, Expire time.Duration // how long people may be silent, and how long it lives
+	Decisions      port.In[Decision]
+	Outcome        port.Out[string]
+
+	w io.Writer // shared by all runs of a process
+}
+
+// progress is what a request remembers, as the value of one key of its state.
+type progress struct {
+	Filed, Next time.Time // when it was filed, and when it has something to say again
+	Yes         []string  // who has agreed
+	Outcome     string    // how it ended
+}
+
+// needed is how many people must agree: none up to 50, and two above 1000.
+func (r *Request) needed() int {
+	n, _ := slices.BinarySearch([]int{50, 1000}, r.Amount)
+	return n
+}
+
+// Run takes into account what people have said meanwhile, and what time it is. Then the job sleeps: no process has to
+// remember it. What is told may be told again, should the process die in between; all else happens once.
+func (r *Request) Run(_ context.Context, run *worker.Run) error {
+	now := run.Now()
+	p := progress{Filed: now, Next: now}
+	if _, err := run.State().Get("progress", &p); err != nil {
+		return err
+	}
+	over := p.Outcome != ""
+	for d, err := range r.Decisions.All() {
+		switch {
+		case errors.Is(err, port.ErrEncoding):
+			r.say("what is no decision does not count: %v", err)
+		case err != nil:
+			return err
+		case p.Outcome != "":
+			r.say("%s is too late", d.By)
+		case d.By == "" || d.By == r.By || slices.Contains(p.Yes, d.By):
+			r.say("the word of %q does not count (again)", d.By)
+		case !d.Yes:
+			p.Outcome = "rejected by " + d.By
+		default:
+			r.say("%s agrees", d.By)
+			if p.Yes = append(p.Yes, d.By); len(p.Yes) == r.needed() {
+				p.Outcome = "approved by " + strings.Join(p.Yes, " and ")
+			}
+		}
+	}
+	var err error
+	switch end := p.Filed.Add(r.Expire); {
+	case p.Outcome != "":
+	case r.needed() == 0:
+		p.Outcome = "approved"
+	case !now.Before(end):
+		p.Outcome = "expired"
+	case !now.Before(p.Next): // each reminder asks for the next one: there is one timer at a time
+		r.say("%s asks for %d; decide with: approval decide NAME %s yes|no", r.By, r.Amount, r.Name)
+		wait := min(r.Remind, end.Sub(now))
+		p.Next, err = now.Add(wait), run.WakeAfter(wait)
+	}
+	switch err = cmp.Or(err, run.State().Set("progress", p)); {
+	case err != nil || over:
+		return err
+	case p.Outcome == "":
+		return worker.ErrSuspend
+	}
+	r.say("%s", p.Outcome)
+	return r.Outcome.Write(p.Outcome)
+}
+
+func (r *Request) say(format string, args ...any) {
+	fmt.Fprintf(r.w, "request %s: %s\n", r.Name, fmt.Sprintf(format, args...))
 }
