@@ -74,7 +74,7 @@ export function GraphInput({ draft }: { draft: GraphDraft }): ReactNode {
         {!draft.text && <button type="button" onClick={() => draft.setText(example, 'yaml')}>Insert an example</button>}
       </div>
       <textarea id={id} data-search="" className="code" rows={16} spellCheck={false} value={draft.text} onChange={e => draft.setText(e.target.value)}
-        placeholder={'weir: 1\nname: …\nnodes:\n  …\n\nPaste a graph, or drop its file here. docs/graphs.md describes it; weir graph new writes one.'} />
+        placeholder={'weir: 1\nname: …\nnodes:\n  …\n\nPaste a graph, or drop its file here. docs/graphs.md describes it; weir init writes a first one.'} />
     </div>
   )
 }

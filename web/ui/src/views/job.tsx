@@ -170,7 +170,7 @@ export function JobView({ route }: { route: Route }): ReactNode {
   const { again } = job
   useEffect(() => { if (done) again() }, [done, again])
   const j = job.data
-  if (!j) return <div className="view"><h1>Job</h1><Problem text={job.error} />{job.error ? <p className="faint"><a href={link('jobs')}>All jobs</a>, or <code>weir ls</code> in a terminal.</p> : <p className="faint">Loading…</p>}</div>
+  if (!j) return <div className="view"><h1>Job</h1><Problem text={job.error} />{job.error ? <p className="faint"><a href={link('jobs')}>All jobs</a>, or <code>weir jobs</code> in a terminal.</p> : <p className="faint">Loading…</p>}</div>
   const name = j.aliases?.[0] ?? j.name ?? j.type
   const children = Object.entries(j.children ?? {})
   const which = parseOrigin(route.query.get('origin'))

@@ -50,7 +50,7 @@ export function JobsView({ route }: { route: Route }): ReactNode {
       {!loaded && !error && <p className="faint">Loading…</p>}
       {loaded && rows.length === 0 && (
         <Empty title={filter ? 'No job passes these filters.' : 'No jobs yet.'}>
-          <p>{left ? <button type="button" onClick={more}>Look further</button> : filter ? <a href={link('jobs')}>Clear the filters</a> : <>{mayAct && <><a href={link('start')}>Start a graph</a> here, or type </>}<code>weir create map --arg expr='it * 2'</code></>}</p>
+          <p>{left ? <button type="button" onClick={more}>Look further</button> : filter ? <a href={link('jobs')}>Clear the filters</a> : <>{mayAct && <><a href={link('start')}>Start a graph</a> here, or type </>}<code>weir create map --args {`'{"expr": "it * 2"}'`}</code></>}</p>
         </Empty>
       )}
       {rows.length > 0 && <Rows key={filter + order} rows={rows} more={more} left={left} see={see} count={count.data?.count} chosen={chosen} choose={mayAct ? setChosen : null} order={order} sort={o => setQuery(route, { order: o === '-created' ? '' : o })} act={bulk} />}

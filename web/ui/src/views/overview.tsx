@@ -121,7 +121,7 @@ export function Overview(): ReactNode {
           </section>
           <section aria-labelledby="newest">
             <h2 id="newest">Ran last</h2>
-            {newest.data?.jobs.length === 0 && <Empty title="No jobs yet."><p>{mayAct && <><a href={link('start')}>Start a graph</a> here, or type </>}<code>weir run examples/wordcount/graph.yaml</code></p></Empty>}
+            {newest.data?.jobs.length === 0 && <Empty title="No jobs yet."><p>{mayAct && <><a href={link('start')}>Start a graph</a> here. </>}<code>weir init</code> writes a first graph, and says how to run it.</p></Empty>}
             <ul className="list">
               {newest.data?.jobs.map(j => (
                 <li key={j.id}>

@@ -38,7 +38,7 @@ export function TriggersView(): ReactNode {
     <div className="view">
       <h1>Triggers</h1>
       <Problem text={list.error} />
-      {list.data?.length === 0 && <Empty title="No triggers yet."><p>Make one: <code>weir trigger add --schedule '30 9 * * MON-FRI' --type report</code>, or <code>POST v1/triggers</code></p></Empty>}
+      {list.data?.length === 0 && <Empty title="No triggers yet."><p>Make one: <code>weir trigger add '30 9 * * MON-FRI' --type report</code>, or <code>POST v1/triggers</code></p></Empty>}
       <div className="cards">
         {list.data?.map(t => (
           <article key={t.id} className="card" aria-label={`Trigger ${name(t)}`}>

@@ -1,4 +1,4 @@
-import{i as e,n as t,t as n}from"./jsx-runtime-DyZJNswf.js";import{E as r,j as i}from"./index-DPtUZQmW.js";var a=e(t(),1),o=n(),s=`weir: 1
+import{i as e,n as t,t as n}from"./jsx-runtime-DyZJNswf.js";import{E as r,j as i}from"./index-B0AU6VWF.js";var a=e(t(),1),o=n(),s=`weir: 1
 name: hello
 params:
   greeting: {type: string, default: Hello, description: what each name is greeted with}
@@ -14,4 +14,4 @@ name: …
 nodes:
   …
 
-Paste a graph, or drop its file here. docs/graphs.md describes it; weir graph new writes one.`})]})}function d({draft:e}){let[t,n]=(0,a.useState)(``),r=e.schema?JSON.stringify(e.body()):``;return(0,a.useEffect)(()=>{if(!r){n(``);return}let e=new AbortController,t=setTimeout(()=>{i(`POST`,`v1/graphs/draw?format=svg`,r,e.signal).then(e=>e.text()).then(e=>n(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(e)}`)).catch(()=>n(``))},400);return()=>{e.abort(),clearTimeout(t)}},[r]),t?(0,o.jsx)(`div`,{className:`graph-picture`,children:(0,o.jsx)(`img`,{src:t,alt:`The jobs of the graph and the wires between them`})}):null}export{l as i,d as n,c as r,u as t};
+Paste a graph, or drop its file here. docs/graphs.md describes it; weir init writes a first one.`})]})}function d({draft:e}){let[t,n]=(0,a.useState)(``),r=e.schema?JSON.stringify(e.body()):``;return(0,a.useEffect)(()=>{if(!r){n(``);return}let e=new AbortController,t=setTimeout(()=>{i(`POST`,`v1/graphs/draw?format=svg`,r,e.signal).then(e=>e.text()).then(e=>n(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(e)}`)).catch(()=>n(``))},400);return()=>{e.abort(),clearTimeout(t)}},[r]),t?(0,o.jsx)(`div`,{className:`graph-picture`,children:(0,o.jsx)(`img`,{src:t,alt:`The jobs of the graph and the wires between them`})}):null}export{l as i,d as n,c as r,u as t};
