@@ -177,6 +177,40 @@ test('the palette goes everywhere, and ? lists the keys', () => on('#/', async p
   await page.getByRole('heading', { name: 'Queues', exact: true }).waitFor()
 }))
 
+test('the palette has the keyboard whenever it opens, and gives it back', () => on('#/jobs', async page => {
+  await page.locator('.grid-row').nth(1).waitFor()
+  const has = selector => page.evaluate(s => document.activeElement?.matches(s) ?? false, selector)
+  const opened = async (how, open) => {
+    await open()
+    await page.locator('[cmdk-input]').waitFor()
+    await until(`the input has the focus, opened ${how}`, () => has('[cmdk-input]'), 2000)
+    await page.keyboard.type('queues')
+    assert.equal(await page.locator('[cmdk-input]').inputValue(), 'queues', how)
+  }
+  const closed = async to => {
+    await page.keyboard.press('Escape')
+    await page.locator('[cmdk-input]').waitFor({ state: 'detached' })
+    await until(`${to} has the focus again`, () => has(to), 2000)
+  }
+  const keys = () => page.keyboard.press('Control+k')
+  await opened('from nowhere', keys)
+  await closed('body')
+  const field = page.locator('[data-search]')
+  for (const turn of ['once', 'twice']) {
+    await field.focus()
+    await opened(`from a field, ${turn}`, keys)
+    await keys()
+    await until('the input keeps the focus', () => has('[cmdk-input]'), 2000)
+    await closed('[data-search]')
+  }
+  await opened('by a click', () => page.getByRole('button', { name: 'Commands and keys' }).click())
+  await closed('button[aria-label="Commands and keys"]')
+  await page.keyboard.press('?')
+  await page.getByRole('heading', { name: 'Keys' }).waitFor()
+  await opened('over the keys', keys)
+  await closed('button[aria-label="Commands and keys"]')
+}))
+
 test('hostile names and messages are text', async () => {
   const evil = '<img src=x onerror=alert(1)>\u202Egnp.exe'
   let deep = 0

@@ -44,14 +44,15 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   return <div className="empty"><p className="empty-title">{title}</p>{children}</div>
 }
 
-/** A modal dialog of the browser: it keeps the focus, ends with Escape, and gives the focus back. */
+/** A modal dialog of the browser: it keeps the focus, ends with Escape, and gives the focus back. What has data-focus gets it first. */
 export function Dialog({ title, onClose, children, wide }: { title: string; onClose: () => void; children: ReactNode; wide?: boolean }): ReactNode {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()
   useEffect(() => {
     const before = document.activeElement
     ref.current?.showModal()
-    return () => { if (before instanceof HTMLElement && before.isConnected) before.focus() }
+    ref.current?.querySelector<HTMLElement>('[data-focus]')?.focus() // autoFocus comes before the dialog is open, when nothing in it can have the focus
+    return () => { (before instanceof HTMLElement && before.isConnected ? before : document.getElementById('main'))?.focus() }
   }, [])
   return (
     <dialog ref={ref} aria-labelledby={id} className={wide ? 'wide' : ''} onClose={onClose}

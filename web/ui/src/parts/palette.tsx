@@ -36,6 +36,7 @@ export function Palette({ flip }: { flip: () => void }): ReactNode {
       if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
         e.preventDefault()
         setOpen('commands')
+        document.querySelector<HTMLElement>('[cmdk-input]')?.focus() // if it is open already
         return
       }
       if (typing(e) || e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return
@@ -66,7 +67,7 @@ export function Palette({ flip }: { flip: () => void }): ReactNode {
   const run = (to: string): void => { close(); go(to) }
   if (open === 'keys') {
     return (
-      <Dialog title="Keys" onClose={close}>
+      <Dialog key="keys" title="Keys" onClose={close}>
         <dl className="keys">{keys.map(([k, what]) => <div key={k}><dt><kbd>{k}</kbd></dt><dd>{what}</dd></div>)}</dl>
         <div className="row end"><button type="button" className="primary" onClick={close}>Close</button></div>
       </Dialog>
@@ -74,9 +75,9 @@ export function Palette({ flip }: { flip: () => void }): ReactNode {
   }
   if (open !== 'commands') return null
   return (
-    <Dialog title="Commands" onClose={close}>
+    <Dialog key="commands" title="Commands" onClose={close}>
       <Command label="Commands" shouldFilter loop>
-        <Command.Input autoFocus value={text} onValueChange={setText} placeholder="A view, an alias, an ID, a path…" />
+        <Command.Input data-focus="" value={text} onValueChange={setText} placeholder="A view, an alias, an ID, a path…" />
         <Command.List>
           <Command.Empty>Nothing is called so.</Command.Empty>
           {places.map(([id, label, letter]) => <Command.Item key={id} value={label} onSelect={() => run(link(id))}>{label} <kbd>g {letter}</kbd></Command.Item>)}

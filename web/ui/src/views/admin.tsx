@@ -39,7 +39,7 @@ function NewToken({ onClose }: { onClose: () => void }): ReactNode {
   return (
     <Dialog title="Make a token" onClose={onClose}>
       <form onSubmit={e => { e.preventDefault(); void make() }}>
-        <label className="block">Who holds it <input autoFocus value={name} spellCheck={false} placeholder="ci, or ann@example.com" onChange={e => setName(e.target.value)} /></label>
+        <label className="block">Who holds it <input data-focus="" value={name} spellCheck={false} placeholder="ci, or ann@example.com" onChange={e => setName(e.target.value)} /></label>
         <fieldset className="roles"><legend>What it may do</legend>
           {roles.map(([r, what]) => <label key={r} className="check"><input type="radio" name="role" checked={role === r} onChange={() => setRole(r)} /> <span><b>{r}</b> <span className="faint">{what}</span></span></label>)}
         </fieldset>

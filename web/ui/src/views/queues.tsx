@@ -38,7 +38,7 @@ function LimitDialog({ queue: q, onClose }: { queue: Queue; onClose: () => void 
     <Dialog title={`Limit queue ${q.queue}`} onClose={onClose}>
       <form onSubmit={e => { e.preventDefault(); void set() }}>
         <p>At most this many of its runs go on at once, over all workers. Runs in progress end as usual, and ready jobs wait for a place.</p>
-        <label className="block">Runs at once <input autoFocus inputMode="numeric" value={text} placeholder="no limit" onChange={e => setText(e.target.value)} /></label>
+        <label className="block">Runs at once <input data-focus="" inputMode="numeric" value={text} placeholder="no limit" onChange={e => setText(e.target.value)} /></label>
         <Problem text={error} />
         <div className="row end"><button type="button" onClick={onClose}>Cancel</button><button type="submit" className="primary">Set the limit</button></div>
       </form>
