@@ -86,6 +86,7 @@ func add[I, O any](s *Server, o operation, fn func(ctx context.Context, s *sessi
 // operations makes all of them known.
 func (s *Server) operations() {
 	s.jobOperations()
+	s.calledOperations()
 	s.actOperations()
 	s.portOperations()
 	s.deadOperations()

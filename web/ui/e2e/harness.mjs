@@ -105,6 +105,8 @@ export async function browser() {
       const context = await b.newContext({ viewport: { width: 1280, height: 800 }, ...options })
       const page = await context.newPage()
       page.faults = []
+      page.refused = [] // requests that were answered with an error
+      page.on('response', r => { if (r.status() >= 400) page.refused.push(`${r.status()} ${r.url()}`) })
       page.setDefaultTimeout(15_000)
       page.on('pageerror', e => page.faults.push(`error: ${e.message}`))
       page.on('console', m => { if (/Content Security Policy/i.test(m.text())) page.faults.push(m.text()) })

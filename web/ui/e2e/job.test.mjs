@@ -89,6 +89,40 @@ test('runs are bars over time, which keys go along', () => on('#/timeline/orders
   await detail.waitFor({ state: 'detached' })
 }))
 
+test('children that were removed have no link, and nothing asks for them in vain', async () => {
+  await world.api('POST', 'graphs', { alias: 'removing', graph: 'weir: 1\nname: removing\nnodes:\n  quick: {type: each, args: {type: map, args: {expr: "it"}}}\n  slow: {type: each, args: {type: delay, args: {by: 1h}, parallel: 2}}\ninputs: {a: quick.in, b: slow.in}\noutputs: {out: quick.out}\n' })
+  await world.api('POST', 'jobs/removing/ports/in/a/messages', { messages: [1, 2, 3, 4, 5, 6, 7, 8, 9] })
+  await world.api('POST', 'jobs/removing/ports/in/b/messages', { messages: [1, 2] })
+  await until('all have passed', async () => (await world.api('GET', 'jobs/removing/ports/out/out/messages')).messages.length === 9)
+  const { entries } = await world.api('GET', 'jobs/removing/log?limit=400&tree=true')
+  const runs = [...new Set(entries.filter(l => l.run).map(l => l.job))]
+  const there = new Set((await world.api('GET', `names?id=${runs.join(',')}`)).map(n => n.id))
+  const gone = runs.filter(id => !there.has(id))
+  assert.ok(gone.length > 6 && there.size >= 4, `${gone.length} of ${runs.length} jobs of the log were removed`)
+  for (const path of ['#/timeline/removing', '#/job/removing', '#/job/removing%2Fquick']) {
+    await on(path, async page => {
+      await page.locator('.lane[data-lane]').first().waitFor()
+      await page.getByLabel('live').uncheck({ timeout: 1000 }).catch(() => undefined)
+      if (!path.endsWith('quick')) {
+        const lane = page.locator('.lane', { hasText: `${gone.length} removed jobs` })
+        await lane.locator('rect').first().dispatchEvent('click')
+        const chosen = page.getByRole('complementary', { name: 'Selected run' })
+        await chosen.getByRole('heading', { name: /^#\d+ \(removed\) run/ }).waitFor()
+        await page.locator('.lane-name a', { hasText: /^slow$/ }).waitFor()
+        await page.locator('.lane-name a', { hasText: /^item$/ }).first().waitFor()
+      }
+      if (path === '#/job/removing') { // of a graph no worker type is known
+        await page.locator('button.port', { hasText: 'a' }).first().click()
+        await page.getByLabel(/Send a message/).waitFor()
+      }
+      await page.waitForTimeout(6000) // by now what is there was asked for once more
+      const links = await page.locator('main a').evaluateAll(all => all.map(a => decodeURIComponent(a.hash)))
+      assert.deepEqual(gone.filter(id => links.some(l => l.split(/[/?]/).includes(id))), [], `${path} has links to jobs that were removed`)
+      assert.deepEqual(page.refused, [], path)
+    })
+  }
+})
+
 test('errors have their stack, and say what was read', async () => {
   await world.api('POST', 'jobs', { type: 'map', args: { expr: 'it.no.such + 1' }, alias: 'broken' })
   await world.api('POST', 'jobs/broken/ports/in/in/messages', { messages: [{ order: 7 }] })

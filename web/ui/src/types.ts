@@ -19,6 +19,9 @@ export interface Job {
 }
 
 
+/** What a job is called: as a child, or by an alias, or by its type. */
+export interface JobName { id: string; name: string; type: string }
+
 export interface JobPage { jobs: Job[]; next?: string }
 
 export interface Because { job: string; level: number; text: string; command?: string; since?: string; next?: string }

@@ -3,6 +3,7 @@ import { isIdle, num, span } from '../format'
 import { fullPort, JobLink, Reason, Status, Words } from '../parts/basics'
 import { link } from '../route'
 import type { DeadLetters, Job, JobPage, Queue, Stats } from '../types'
+import { JobName, type NameOf } from './names'
 
 /** Something that needs somebody: what it is, why, and where one click leads. */
 export interface Cause { key: string; kind: string; what: ReactNode; why: ReactNode; to: string; verb: string }
@@ -35,9 +36,9 @@ function poisoned(page: JobPage | null): Cause[] {
 export const ownersOf = (page: JobPage | null): string[] => (page?.jobs ?? []).flatMap(j => fullPort(j.reason ?? '').slice(1))
 
 /** Jobs that wait because a port that they fill is full. */
-function blockedJobs(page: JobPage | null, named: (id: string) => string): Cause[] {
+function blockedJobs(page: JobPage | null, named: NameOf): Cause[] {
   const all = page?.jobs ?? []
-  const names = new Map(ownersOf(page).map(id => [id, named(id)]))
+  const names = new Map(ownersOf(page).map(id => [id, named(id).text]))
   const list = all.slice(0, most).map((j): Cause => ({
     key: `b ${j.id}`, kind: 'blocked', what: <><span className="status s-suspended">ǁ blocked</span> <JobLink id={j.id} name={nameOf(j)} /></>, why: <Reason text={j.reason ?? ''} names={names} />, to: link('job', j.id), verb: 'See why',
   }))
@@ -66,7 +67,7 @@ function lateQueues(queues: Queue[]): Cause[] {
 }
 
 /** What needs somebody, the worst first; each leads to its cause. */
-export function causes({ stats, failed, retrying, blocked, trees, dead }: Found, named: (id: string) => string): Cause[] {
+export function causes({ stats, failed, retrying, blocked, trees, dead }: Found, named: NameOf): Cause[] {
   const all: Cause[] = []
   if (stats.engines.length === 0) {
     all.push({ key: 'engines', kind: 'engines', what: 'No worker is alive', why: <>nothing runs until one is: <code>weir worker</code>, or <code>weir serve</code> without <code>--no-engine</code></>, to: link('queues'), verb: 'See queues' })
@@ -74,7 +75,7 @@ export function causes({ stats, failed, retrying, blocked, trees, dead }: Found,
   all.push(...failedJobs(stats.failed > 0 ? failed : null, stats.failed), ...poisoned(retrying))
   const letters = dead?.letters ?? []
   for (const l of letters.slice(0, most)) {
-    all.push({ key: `d ${l.in.job} ${l.id}`, kind: 'dead', what: <>Dead letter of <JobLink id={l.job} name={named(l.job)} /></>, why: <bdi>{l.error}</bdi>, to: link('dead', '', { job: l.in.job }), verb: 'Look at it' })
+    all.push({ key: `d ${l.in.job} ${l.id}`, kind: 'dead', what: <>Dead letter of <JobName id={l.job} of={named(l.job)} /></>, why: <bdi>{l.error}</bdi>, to: link('dead', '', { job: l.in.job }), verb: 'Look at it' })
   }
   if (letters.length > most) all.push({ key: 'd more', kind: 'dead', what: 'More dead letters', why: 'requeue or discard them together', to: link('dead'), verb: 'See all' })
   all.push(...lateQueues(stats.queues), ...blockedJobs(blocked, named), ...throttled(trees))

@@ -3,10 +3,10 @@ import { act } from '../api'
 import { usePoll, useWho } from '../data'
 import { num, pretty } from '../format'
 import { useActing } from '../parts/acting'
-import { Dialog, Empty, JobLink, Problem, Time } from '../parts/basics'
+import { Dialog, Empty, Problem, Time } from '../parts/basics'
 import { setQuery, type Route } from '../route'
 import type { DeadLetter, DeadLetters, Json } from '../types'
-import { useNames } from './run'
+import { JobName, useNames } from './names'
 
 /** Requeues a dead letter with other messages than it holds, at once with its removal. */
 function Edit({ letter, onClose, onDone }: { letter: DeadLetter; onClose: () => void; onDone: (said: string) => void }): ReactNode {
@@ -70,7 +70,7 @@ export function DeadView({ route }: { route: Route }): ReactNode {
         {letters.map(l => (
           <article key={`${l.in.job} ${l.id}`} className="card" aria-label={`Dead letter ${l.id}`}>
             <p className="error"><bdi>{l.error}</bdi></p>
-            <p className="faint">of <JobLink id={l.job} name={named(l.job)} />, <Time at={l.at} /></p>
+            <p className="faint">of <JobName id={l.job} of={named(l.job)} />, <Time at={l.at} /></p>
             {Object.entries(l.messages).map(([p, v]) => <div key={p}><p>Port <bdi>{p}</bdi></p><pre tabIndex={0} aria-label={`Message of port ${p}`}>{pretty(v, 4000)}</pre></div>)}
             {mayAct && (
               <div className="row acts">

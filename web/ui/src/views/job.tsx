@@ -11,7 +11,8 @@ import { Errors } from './errors'
 import { OriginDialog, parseOrigin } from './origin'
 import { LockAct, LockNote } from './lock'
 import { PortPanel } from './port'
-import { RunDetail, runWords, TraceLink, useNames } from './run'
+import { JobName, useNames } from './names'
+import { RunDetail, runWords, TraceLink } from './run'
 import { Timeline } from './timeline'
 
 const shownLines = 100
@@ -82,7 +83,7 @@ function Log({ id, log }: { id: string; log: Loaded<LogPage> }): ReactNode {
             <li key={key}>
               <span className="faint"><Time at={l.at} /></span>
               <div>
-                {l.job !== id && <><JobLink id={l.job} name={name(l.job)} /> </>}
+                {l.job !== id && <><JobName id={l.job} of={name(l.job)} /> </>}
                 {l.run ? <button type="button" className="plain" aria-expanded={open === key} onClick={() => setOpen(open === key ? '' : key)}><bdi>{runWords(l.run)}</bdi>{l.run.took_ms ? <span className="faint"> · {span(l.run.took_ms)}</span> : null}</button> : <code><bdi>{pretty(l.note, 2000)}</bdi></code>}
                 {l.run?.error && open !== key && <span className="error"> <bdi>{l.run.error.slice(0, 300)}</bdi></span>}
                 {l.run && open === key && <RunDetail run={l.run} job={l.job} />}
@@ -145,7 +146,7 @@ function Facts({ j }: { j: Job }): ReactNode {
 
 function ParentLink({ id }: { id: string }): ReactNode {
   const name = useNames([id])
-  return <JobLink id={id} name={name(id)} />
+  return <JobName id={id} of={name(id)} />
 }
 
 /** Values by their names: the state, or the arguments. */

@@ -2,10 +2,11 @@ import { useState, type ReactNode } from 'react'
 import { enc } from '../api'
 import { usePoll } from '../data'
 import { line, num, pretty, span } from '../format'
-import { Dialog, JobLink, Problem, Time } from '../parts/basics'
+import { Dialog, Problem, Time } from '../parts/basics'
 import { link } from '../route'
 import type { Movement, Origin, RunEntry } from '../types'
-import { TraceLink, traceOf, useNames } from './run'
+import { JobName, useNames, type NameOf } from './names'
+import { TraceLink, traceOf } from './run'
 
 /** A message: the number of all that ever came to a port. */
 export interface Which { dir: 'in' | 'out'; port: string; n: number }
@@ -24,10 +25,10 @@ const both = (run: RunEntry, what: 'read' | 'write'): Movement[] => [...run[what
 const few = 3 // messages of a step that are shown before the others are asked for
 
 /** Messages that a step of the path read or wrote, a line each; a long one opens. */
-function Moved({ verb, all, own, name }: { verb: string; all: Movement[]; own: string; name: (id: string) => string }): ReactNode {
+function Moved({ verb, all, own, name }: { verb: string; all: Movement[]; own: string; name: NameOf }): ReactNode {
   const [more, setMore] = useState(false)
   return all.map((m, i) => {
-    const where = m.job === own ? m.port : `${name(m.job)}.${m.port}`
+    const where = m.job === own ? m.port : `${name(m.job).text}.${m.port}`
     const data = m.data ?? []
     return (
       <div className="moved" key={i}>
@@ -62,7 +63,7 @@ export function OriginDialog({ job, name, which, onClose }: { job: string; name:
           {entries.map((e, i) => (
             <li key={i} className={e.run?.by && !e.run.read ? 'origin-outside' : ''}>
               <p className="origin-head">
-                {e.run?.by && !e.run.read ? <><b><bdi>{e.run.by}</bdi></b> sent to <JobLink id={e.job} name={nameOf(e.job)} /></> : <><b><JobLink id={e.job} name={nameOf(e.job)} /></b> run {num(e.run?.step ?? 0)}</>}
+                {e.run?.by && !e.run.read ? <><b><bdi>{e.run.by}</bdi></b> sent to <JobName id={e.job} of={nameOf(e.job)} /></> : <><b><JobName id={e.job} of={nameOf(e.job)} /></b> run {num(e.run?.step ?? 0)}</>}
                 <span className="faint"> · <Time at={e.at} />{e.run?.took_ms ? <> · {span(e.run.took_ms)}</> : null}</span>
                 {traceOf(e.run?.write?.[0]?.context) && <span> · <TraceLink id={traceOf(e.run?.write?.[0]?.context)} /></span>}
               </p>
@@ -70,7 +71,7 @@ export function OriginDialog({ job, name, which, onClose }: { job: string; name:
               {e.run && <Moved verb="wrote" all={both(e.run, 'write')} own={e.job} name={nameOf} />}
             </li>
           ))}
-          {(o.missing ?? []).map((m, i) => <li key={`m${i}`} className="origin-missing">The log does not say who sent {m.n > 1 ? `#${num(m.from ?? 0)}–${num((m.from ?? 0) + m.n - 1)}` : `#${num(m.from ?? 0)}`} of <JobLink id={m.job} name={nameOf(m.job)} />.<bdi>{m.port}</bdi></li>)}
+          {(o.missing ?? []).map((m, i) => <li key={`m${i}`} className="origin-missing">The log does not say who sent {m.n > 1 ? `#${num(m.from ?? 0)}–${num((m.from ?? 0) + m.n - 1)}` : `#${num(m.from ?? 0)}`} of <JobName id={m.job} of={nameOf(m.job)} />.<bdi>{m.port}</bdi></li>)}
         </ol>
       )}
       {o?.trimmed && <p className="faint">The log of the tree begins <Time at={o.trimmed.since} />: its first {num(o.trimmed.entries)} entries were trimmed. <code>weir retention</code> says how long it is kept.</p>}

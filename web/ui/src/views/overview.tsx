@@ -6,7 +6,7 @@ import { Empty, JobLink, Problem, Sparkline, Status, Time } from '../parts/basic
 import { link } from '../route'
 import type { Activity, DeadLetters, JobPage, Stats } from '../types'
 import { causes, ownersOf } from './attention'
-import { useNames } from './run'
+import { useNames } from './names'
 
 const Chart = lazy(() => import('../parts/chart'))
 

@@ -1,30 +1,9 @@
-import { useEffect, useState, type ReactNode } from 'react'
-import { ApiError, enc, get } from '../api'
+import type { ReactNode } from 'react'
 import { useWho } from '../data'
 import { num, pretty } from '../format'
-import { JobLink } from '../parts/basics'
 import { link } from '../route'
-import type { Job, Movement, RunEntry } from '../types'
-
-const names = new Map<string, string>()
-const asked = new Set<string>()
-const most = 60
-
-/** What jobs are called: asked for once each, and of many only the first. */
-export function useNames(ids: string[]): (id: string) => string {
-  const [, tick] = useState(0)
-  const wanted = [...new Set(ids)].slice(0, most).filter(id => !asked.has(id)).join(' ')
-  useEffect(() => {
-    if (!wanted) return
-    for (const id of wanted.split(' ')) {
-      asked.add(id)
-      void get<Job>(`v1/jobs/${enc(id)}`).then(j => { names.set(id, j.name ?? j.aliases?.[0] ?? j.type); tick(n => n + 1) }).catch((e: unknown) => {
-        if (e instanceof ApiError && e.status === 404) { names.set(id, `removed #${id.split('.')[1] ?? id}`); tick(n => n + 1) } else asked.delete(id)
-      })
-    }
-  }, [wanted])
-  return id => names.get(id) ?? id
-}
+import type { Movement, RunEntry } from '../types'
+import { JobName, useNames, type NameOf } from './names'
 
 /** The trace that something belongs to, as a link to the viewer of traces if the server was told of one. */
 export function TraceLink({ id }: { id: string | undefined }): ReactNode {
@@ -45,16 +24,16 @@ export const originLink = (job: string, dir: string, port: string, n: number): s
 const shown = 3
 
 /** Messages that passed a port together, and where each came from. */
-function Passed({ m, own, name }: { m: Movement; own: string; name: (id: string) => string }): ReactNode {
+function Passed({ m, own, name }: { m: Movement; own: string; name: NameOf }): ReactNode {
   const at = m.from ?? 0
   const numbered = m.from !== undefined
-  const where = m.job === own ? m.port : `${name(m.job)}.${m.port}`
+  const where = m.job === own ? m.port : `${name(m.job).text}.${m.port}`
   return (
     <li>
       <span>{num(m.n)} {m.n === 1 ? 'message' : 'messages'} of <bdi>{where}</bdi></span>
       {(m.data ?? []).slice(0, shown).map((d, i) => <pre key={i} tabIndex={0} aria-label={`Message of ${where}`}>{pretty(d, 2000)}</pre>)}
       {(m.data?.length ?? 0) > shown && <span className="faint"> and {num(m.n - shown)} more</span>}
-      {numbered && <a className="from" href={originLink(m.job, m.dir, m.port, at)}>Where {m.n > 1 ? `#${num(at)}` : 'it'} came from</a>}
+      {numbered && name(m.job).there && <a className="from" href={originLink(m.job, m.dir, m.port, at)}>Where {m.n > 1 ? `#${num(at)}` : 'it'} came from</a>}
     </li>
   )
 }
@@ -69,7 +48,7 @@ export function RunDetail({ run, job }: { run: RunEntry; job: string }): ReactNo
       {run.stack && <Stack text={run.stack} />}
       {run.read && <><p className="run-part">Read</p><ul>{run.read.map((m, i) => <Passed key={i} m={m} own={job} name={name} />)}</ul></>}
       {run.write && <><p className="run-part">Wrote</p><ul>{run.write.map((m, i) => <Passed key={i} m={{ ...m, from: undefined }} own={job} name={name} />)}</ul></>}
-      {sent.length > 0 && <p className="faint">to {sent.map((m, i) => <span key={i}>{i > 0 && ', '}<JobLink id={m.job} name={name(m.job)} />.<bdi>{m.port}</bdi> as #{num(m.from ?? 0)}{m.n > 1 && `–${num((m.from ?? 0) + m.n - 1)}`}</span>)}</p>}
+      {sent.length > 0 && <p className="faint">to {sent.map((m, i) => <span key={i}>{i > 0 && ', '}<JobName id={m.job} of={name(m.job)} />.<bdi>{m.port}</bdi> as #{num(m.from ?? 0)}{m.n > 1 && `–${num((m.from ?? 0) + m.n - 1)}`}</span>)}</p>}
       {run.groups?.map((g, i) => <RunDetail key={i} run={g} job={job} />)}
       {!run.read && !run.write && !run.error && !run.groups && <p className="faint">It read and wrote nothing.</p>}
     </div>

@@ -3,17 +3,18 @@ import { useEffect, useMemo, useState, type KeyboardEvent, type ReactNode } from
 import { enc } from '../api'
 import { usePoll } from '../data'
 import { num, span } from '../format'
-import { Empty, JobLink, Problem, Time } from '../parts/basics'
+import { Empty, Problem, Time } from '../parts/basics'
 import { link, type Route } from '../route'
 import type { Job, LogLine, LogPage, RunEntry } from '../types'
-import { RunDetail, runWords, useNames } from './run'
+import { areNamed, JobName, useNames, type NameOf } from './names'
+import { RunDetail, runWords } from './run'
 
 const maxLanes = 40
-const single = 6 // jobs with one run that have a lane each; more, such as children that runs spawn, share one
+const single = 6 // jobs with one run, and jobs that were removed, that have a lane each; more, such as children that runs spawn, share one
 const wide = 1000 // units of a lane, whatever its width
 
 interface Bar { from: number; to: number; run: RunEntry; at: string; job: string }
-interface Lane { job: string; jobs: number; bars: Bar[]; failed: number; ms: number }
+interface Lane { job: string; jobs: number; gone?: boolean; bars: Bar[]; failed: number; ms: number }
 
 /** Several lanes as one, called by the first of its jobs. */
 function together(lanes: Lane[]): Lane {
@@ -25,8 +26,16 @@ function together(lanes: Lane[]): Lane {
 
 const number = (id: string): number => Number(id.split('.')[1] ?? 0)
 
+/** Those that pass, and the others. */
+function parted<T>(all: T[], is: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(is), all.filter(one => !is(one))]
+}
+
+/** What a lane is called. */
+const laneName = (l: Lane, name: NameOf): string => l.jobs === 1 ? name(l.job).text : `${num(l.jobs)} ${l.gone ? 'removed' : 'other'} jobs`
+
 /** The runs of a log by job, in the order in which the jobs were created. What was done from outside is a run without length. */
-function lanesOf(lines: LogLine[]): { lanes: Lane[]; from: number; to: number } {
+function lanesOf(lines: LogLine[], name: NameOf): { lanes: Lane[]; from: number; to: number } {
   const byJob = new Map<string, Lane>()
   let [from, to] = [Infinity, -Infinity]
   for (const l of lines) {
@@ -42,11 +51,13 @@ function lanesOf(lines: LogLine[]): { lanes: Lane[]; from: number; to: number } 
     to = Math.max(to, bar.to)
   }
   const all = [...byJob.values()].sort((a, b) => number(a.job) - number(b.job))
-  const few = all.filter(l => l.bars.length === 1)
-  const own = few.length > single ? all.filter(l => l.bars.length > 1) : all
+  const [gone, here] = parted(all, l => name(l.job).gone)
+  const [few, more] = parted(here, l => l.bars.length === 1)
+  const own = [...few.length > single ? more : here, ...gone.length > single ? [] : gone].sort((a, b) => number(a.job) - number(b.job))
   const lanes = own.slice(0, maxLanes)
   const rest = [...own.slice(maxLanes), ...few.length > single ? few : []]
   if (rest.length > 0) lanes.push(together(rest))
+  if (gone.length > single) lanes.push({ ...together(gone), gone: true })
   return { lanes, from: Math.min(from, to - 100), to }
 }
 
@@ -65,10 +76,13 @@ function before(ms: number, by: number): string {
 interface At { lane: number; bar: number }
 
 /** Runs as bars over time, a lane for each job. */
-export function Timeline({ lines, job }: { lines: LogLine[]; job: string }): ReactNode {
-  const { lanes, from, to } = useMemo(() => lanesOf(lines), [lines])
+export function Timeline({ lines: latest, job }: { lines: LogLine[]; job: string }): ReactNode {
   const [at, setAt] = useState<{ job: string; step: number; at: string } | null>(null)
-  const name = useNames([...at ? [at.job] : [], ...lanes.map(l => l.job)])
+  const jobs = useMemo(() => latest.flatMap(l => l.run ? l.job : []), [latest])
+  const name = useNames([...at ? [at.job] : [], ...jobs])
+  const [lines, setLines] = useState<LogLine[]>([])
+  if (lines !== latest && areNamed(jobs)) setLines(latest) // what came is shown with its names
+  const { lanes, from, to } = lanesOf(lines, name)
   if (lanes.length === 0) return null
   const length = Math.max(1, to - from)
   const x = (t: number): number => wide * (t - from) / length
@@ -104,9 +118,9 @@ export function Timeline({ lines, job }: { lines: LogLine[]; job: string }): Rea
       <div className="timeline" role="application" aria-label="Runs over time: arrows go from run to run; the log tells the same" tabIndex={0} onKeyDown={key}>
         <div className="lane axis" aria-hidden="true"><span /><span className="marks">{marks.map(m => <span key={m} ref={el => { if (el) el.style.right = `${100 * m / length}%` }}>{m ? before(m, by) : <Time at={new Date(to).toISOString()} />}</span>)}</span></div>
         {lanes.map((l, i) => (
-          <div className="lane" key={l.jobs > 1 ? 'others' : l.job} data-lane={l.job}>
-            <span className="lane-name clip">{l.jobs > 1 ? `${num(l.jobs)} other jobs` : l.job === job ? <bdi>{name(l.job)}</bdi> : <JobLink id={l.job} name={name(l.job)} />}</span>
-            <svg viewBox={`0 0 ${wide} 20`} preserveAspectRatio="none" role="img" aria-label={`${l.jobs > 1 ? `${num(l.jobs)} other jobs` : name(l.job)}: ${num(l.bars.length)} runs${l.failed ? `, ${num(l.failed)} failed` : ''}, ${span(l.ms)} in all`}>
+          <div className="lane" key={l.jobs === 1 ? l.job : l.gone ? 'removed' : 'others'} data-lane={l.job}>
+            <span className="lane-name clip">{l.jobs > 1 ? laneName(l, name) : l.job === job ? <bdi>{name(l.job).text}</bdi> : <JobName id={l.job} of={name(l.job)} />}</span>
+            <svg viewBox={`0 0 ${wide} 20`} preserveAspectRatio="none" role="img" aria-label={`${laneName(l, name)}: ${num(l.bars.length)} runs${l.failed ? `, ${num(l.failed)} failed` : ''}, ${span(l.ms)} in all`}>
               {marks.map(m => <line key={m} x1={wide - wide * m / length} x2={wide - wide * m / length} y1={0} y2={20} />)}
               {l.bars.map((b, k) => (
                 <rect key={k} x={Math.min(wide - 3, x(b.from))} y={3} height={14} width={Math.max(3, x(b.to) - x(b.from))} rx={1.5}
@@ -121,7 +135,7 @@ export function Timeline({ lines, job }: { lines: LogLine[]; job: string }): Rea
       <p className="faint legend"><span className="key ran" /> run <span className="key failed" /> failed <span className="key outside" /> from outside · {num(lines.filter(l => l.run).length)} runs of the last {span(length)}</p>
       {bar && chosen && (
         <aside className="run-chosen" aria-label="Selected run" aria-live="polite">
-          <div className="head"><h2><JobLink id={bar.job} name={name(bar.job)} /> {bar.run.by ? <>by <bdi>{bar.run.by}</bdi></> : `run ${num(bar.run.step)}`}</h2><span className="faint"><Time at={bar.at} /> · {bar.run.took_ms ? span(bar.run.took_ms) : 'under 1 ms'}</span><span className="grow" /><button type="button" onClick={() => setAt(null)}>Close</button></div>
+          <div className="head"><h2><JobName id={bar.job} of={name(bar.job)} /> {bar.run.by ? <>by <bdi>{bar.run.by}</bdi></> : `run ${num(bar.run.step)}`}</h2><span className="faint"><Time at={bar.at} /> · {bar.run.took_ms ? span(bar.run.took_ms) : 'under 1 ms'}</span><span className="grow" /><button type="button" onClick={() => setAt(null)}>Close</button></div>
           <RunDetail run={bar.run} job={bar.job} />
         </aside>
       )}

@@ -5,6 +5,7 @@ import { num } from '../format'
 import { useActing } from '../parts/acting'
 import { Empty, JobLink, Problem, Time, type Outcome } from '../parts/basics'
 import type { Trigger } from '../types'
+import { JobName, useNames } from './names'
 
 /** The times at which a trigger fires next, when somebody asks. */
 function NextTimes({ id, known }: { id: string; known: string[] }): ReactNode {
@@ -25,6 +26,7 @@ export function TriggersView(): ReactNode {
   const { ask, done } = useActing()
   const { again } = list
   useEffect(() => { if (done) again() }, [done, again])
+  const named = useNames((list.data ?? []).flatMap(t => t.last_tree ?? []))
   const name = (t: Trigger): string => t.aliases?.[0] ?? t.id
   const post = (t: Trigger, verb: string, said: string, back?: string) => async (): Promise<Outcome> => {
     await act('POST', `v1/triggers/${enc(t.id)}/${verb}`)
@@ -51,7 +53,7 @@ export function TriggersView(): ReactNode {
               <div><dt>Dropped</dt><dd>{num(Object.values(t.dropped ?? {}).reduce((a, b) => a + b, 0))}</dd></div><div><dt>Waiting</dt><dd>{num(t.waiting + t.pending)}</dd></div>
             </dl>
             {!t.paused && <NextTimes id={t.id} known={t.next ?? []} />}
-            {t.last_tree && <p>Last tree: <JobLink id={t.last_tree} tree /></p>}
+            {t.last_tree && <p>Last tree: <JobName id={t.last_tree} of={named(t.last_tree)} tree /></p>}
             {mayAct && <div className="row acts"><button type="button" onClick={() => fire(t)}>Fire now…</button><button type="button" onClick={() => pause(t)}>{t.paused ? 'Resume…' : 'Pause…'}</button></div>}
           </article>
         ))}
