@@ -157,6 +157,43 @@ func TestRequeueEdited(t *testing.T) {
 	}
 }
 
+// Who watches a tree is told how many dead letters each job has, and a folded graph those of all in it; also when they go.
+func TestWatchDeadLetters(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.Start(t).URL(), nil)
+	s.ask("POST", "/v1/graphs", `{"alias":"g","graph":{"weir":1,"name":"g","nodes":{"a":{"type":"map","args":{"expr":"it"}},"sub":{"type":"part"}},"edges":["a.out -> sub.in"],"inputs":{"in":"a.in"},"graphs":{"part":{"nodes":{"m":{"type":"map","args":{"expr":"it + 1"},"failure":"dead_letter"}},"inputs":{"in":"m.in"}}}}}`).is(http.StatusCreated, nil)
+	for _, path := range []struct{ url, node string }{{"/v1/jobs/g/live", "g/sub/m"}, {"/v1/jobs/g/live?toggle=g%2Fsub", "g/sub"}} {
+		s.ask("POST", "/v1/jobs/g/ports/in/in/messages", `{"messages":["x","y"]}`).is(http.StatusOK, nil)
+		var p api.LivePicture
+		var told []int64
+		s.listen(path.url, "", func(e event) bool {
+			switch e.kind {
+			case "snapshot":
+				if err := json.Unmarshal(e.data, &p); err != nil {
+					t.Fatal(err)
+				}
+			case "change":
+				var c api.LiveChanges
+				if err := json.Unmarshal(e.data, &c); err != nil {
+					t.Fatal(err)
+				}
+				for i, node := range c.Nodes {
+					p.Nodes.Dead[node] = c.Dead[i]
+				}
+			}
+			n := p.Nodes.Dead[slices.Index(p.Nodes.ID, path.node)]
+			if p.Nodes.Dead[slices.Index(p.Nodes.ID, "g/a")] != 0 {
+				t.Errorf("%s: job a has dead letters", path.url)
+			}
+			if n == 2 && !slices.Contains(told, n) {
+				s.ask("POST", "/v1/dead/discard", `{"job":"g"}`).is(http.StatusOK, nil)
+			}
+			told = append(told, n)
+			return n == 0 && slices.Contains(told, 2)
+		})
+	}
+}
+
 // waitFor asks until what it waits for has come.
 func waitFor(t *testing.T, what string, come func() bool) {
 	t.Helper()

@@ -32,6 +32,7 @@ type LiveNodes struct {
 	Status []int       `json:"status" doc:"an index in statuses, -1 for none"`
 	Counts [][]int     `json:"counts" doc:"of a box for several jobs: how many have each of the statuses"`
 	Note   []string    `json:"note" doc:"why it waits, in a few words"`
+	Dead   []int64     `json:"dead" doc:"dead letters in the ports errors of its jobs"`
 }
 
 // LivePin is where a port is drawn.
@@ -82,6 +83,7 @@ type LiveChanges struct {
 	Status  []int    `json:"s"`
 	Counts  [][]int  `json:"c"`
 	Note    []string `json:"o"`
+	Dead    []int64  `json:"d"`
 }
 
 // livePicture is a picture with the number of the reading that changed each value last.
@@ -186,7 +188,7 @@ func (l *livePicture) place(p *draw.Placed, members map[string][]*job.Info, view
 	l.Nodes = LiveNodes{
 		ID: make([]string, 0, n), Job: make([]job.ID, 0, n), Label: make([]string, 0, n), Type: make([]string, 0, n), Kind: make([]draw.Kind, 0, n),
 		Parent: make([]int, 0, n), Frame: make([]bool, 0, n), Fold: make([]string, 0, n), X: make([]int, 0, n), Y: make([]int, 0, n), W: make([]int, 0, n),
-		H: make([]int, 0, n), Pins: make([][]LivePin, 0, n), Status: slices.Repeat([]int{-1}, n), Counts: make([][]int, n), Note: make([]string, n),
+		H: make([]int, 0, n), Pins: make([][]LivePin, 0, n), Status: slices.Repeat([]int{-1}, n), Counts: make([][]int, n), Note: make([]string, n), Dead: make([]int64, n),
 	}
 	l.Edges = LiveEdges{
 		From: make([]int, 0, e), FromPort: make([]string, 0, e), To: make([]int, 0, e), ToPort: make([]string, 0, e), Spawn: make([]bool, 0, e),
@@ -292,11 +294,16 @@ func (l *livePicture) updateNode(at int, seq int64) {
 			}
 		}
 	}
+	var dead int64
+	for _, i := range all {
+		p, _ := i.Port(port.Output, job.ErrorsPort)
+		dead += p.Waiting
+	}
 	c := &l.Nodes
-	if c.Status[at] == status && c.Note[at] == note && slices.Equal(c.Counts[at], counts) {
+	if c.Status[at] == status && c.Note[at] == note && c.Dead[at] == dead && slices.Equal(c.Counts[at], counts) {
 		return
 	}
-	c.Status[at], c.Note[at], c.Counts[at] = status, note, counts
+	c.Status[at], c.Note[at], c.Counts[at], c.Dead[at] = status, note, counts, dead
 	l.nodesAt[at], l.latest = seq, seq
 }
 
@@ -386,6 +393,7 @@ func (l *livePicture) changes(epoch, seq, since int64) []byte {
 	for i, at := range l.nodesAt {
 		if at > since {
 			c.Nodes, c.Status, c.Counts, c.Note = append(c.Nodes, i), append(c.Status, l.Nodes.Status[i]), append(c.Counts, l.Nodes.Counts[i]), append(c.Note, l.Nodes.Note[i])
+			c.Dead = append(c.Dead, l.Nodes.Dead[i])
 		}
 	}
 	raw, _ := json.Marshal(c)

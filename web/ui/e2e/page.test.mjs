@@ -120,6 +120,35 @@ test('look at a dead letter, edit it, and requeue it', async () => {
   })
 })
 
+test('jobs with dead letters are marked with their number, which leads to them', async () => {
+  await world.api('POST', 'graphs', { alias: 'marked', graph: 'weir: 1\nname: marked\nnodes:\n  div: {type: map, args: {expr: "it.price + 1"}, failure: dead_letter}\n  more: {type: map, args: {expr: "it"}}\nedges:\n  - div.out -> more.in\ninputs: {in: div.in}\noutputs: {out: more.out}\n' })
+  await world.api('POST', 'jobs/marked/ports/in/in/messages', { messages: [{ cost: 3 }, { cost: 4 }] })
+  const { letters } = await until('two dead letters', async () => { const d = await world.api('GET', 'dead?job=marked'); return d.letters.length === 2 && d })
+  const asked = []
+  await on('#/tree/marked?as=list', async page => {
+    page.on('request', r => { if (/v1\/(dead|jobs\/[^/]+$)/.test(r.url())) asked.push(r.url()) })
+    const mark = page.getByRole('row').filter({ hasText: 'div' }).getByRole('link', { name: '2 dead letters' })
+    await mark.waitFor()
+    assert.equal(await mark.textContent(), '† 2')
+    assert.match(await mark.getAttribute('title'), /could not handle/)
+    assert.equal(await page.locator('.dead-mark').count(), 1, 'other jobs have no mark')
+    await page.getByRole('button', { name: 'Picture' }).click()
+    await page.locator('[data-node="marked/div"] .dead-mark', { hasText: '† 2' }).waitFor()
+    assert.equal(await page.locator('.dead-mark').count(), 1)
+    assert.deepEqual(asked, [], 'the number comes with the tree')
+    assert.deepEqual(await axe(page), [])
+    await page.locator('.dead-mark').click()
+    await page.waitForURL(url => decodeURIComponent(url.hash) === `#/dead?job=${letters[0].job}`)
+    await page.locator('article').nth(1).waitFor()
+    await world.api('POST', 'dead/discard', { job: 'marked', letters: [letters[0].id] })
+    await page.goto(`${world.url}/#/jobs?all=true&type=map`)
+    await page.getByRole('row').filter({ hasText: 'div' }).getByRole('link', { name: '1 dead letter' }).click()
+    await page.locator('article').waitFor()
+    await page.getByRole('article').getByRole('link', { name: 'div' }).click()
+    await page.locator('.head .dead-mark', { hasText: '† 1' }).waitFor()
+  })
+})
+
 test('fire a trigger, pause it and resume it', async () => {
   await world.api('POST', 'triggers', { alias: 'nightly', definition: { schedule: '30 2 * * *', launch: { type: 'emit', args: { items: [1] } } } })
   await on('#/triggers', async page => {

@@ -11,6 +11,7 @@ export function merge(p: Picture, c: Changes): boolean {
     p.nodes.status[node] = c.s?.[i] ?? -1
     p.nodes.counts[node] = c.c?.[i] ?? null
     p.nodes.note[node] = c.o?.[i] ?? ''
+    p.nodes.dead[node] = c.d?.[i] ?? 0
   })
   p.seq = c.seq
   p.ms = c.ms

@@ -69,7 +69,7 @@ export interface Picture {
   epoch: number; seq: number; ms: number; title: string; root: string; jobs: number; w: number; h: number; statuses: string[]
   nodes: {
     id: string[]; job: string[]; label: string[]; type: string[]; kind: number[]; parent: number[]; frame: boolean[]; fold: string[]
-    x: number[]; y: number[]; w: number[]; h: number[]; pins: Pin[][]; status: number[]; counts: (number[] | null)[]; note: string[]
+    x: number[]; y: number[]; w: number[]; h: number[]; pins: Pin[][]; status: number[]; counts: (number[] | null)[]; note: string[]; dead: number[]
   }
   edges: {
     from: number[]; from_port: string[]; to: number[]; to_port: string[]; spawn: boolean[]; limit: number[]; points: number[][]
@@ -78,7 +78,7 @@ export interface Picture {
 }
 export interface Changes {
   epoch: number; seq: number; ms: number; e: number[] | null; w: number[] | null; t: number[] | null
-  n: number[] | null; s: number[] | null; c: (number[] | null)[] | null; o: string[] | null
+  n: number[] | null; s: number[] | null; c: (number[] | null)[] | null; o: string[] | null; d: number[] | null
 }
 
 export interface TypePort { name: string; dir: 'in' | 'out'; schema: Json }

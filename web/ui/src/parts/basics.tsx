@@ -1,5 +1,5 @@
 import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
-import { ago, shortId } from '../format'
+import { ago, num, shortId } from '../format'
 import { link } from '../route'
 
 const symbols: Record<string, string> = {
@@ -23,6 +23,13 @@ export function Time({ at }: { at: string | null | undefined }): ReactNode {
 
 export function JobLink({ id, name, tree }: { id: string; name?: string | null; tree?: boolean }): ReactNode {
   return <a href={link(tree ? 'tree' : 'job', id)}><bdi>{name || id}</bdi></a>
+}
+
+/** How many dead letters a job has, and the way to them; nothing if there are none. */
+export function DeadMark({ job, n }: { job: string; n: number | undefined }): ReactNode {
+  if (!n) return null
+  const words = `${num(n)} dead ${n === 1 ? 'letter' : 'letters'}`
+  return <a className="dead-mark nodrag" href={link('dead', '', { job })} aria-label={words} title={`${words}: messages that the job could not handle. Look at them, requeue or discard them`} onClick={e => e.stopPropagation()}>† {num(n)}</a>
 }
 
 /** A line through the last values. */

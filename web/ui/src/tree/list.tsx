@@ -1,7 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useMemo, useRef, useState, useSyncExternalStore, type KeyboardEvent, type ReactNode } from 'react'
 import { num, rate } from '../format'
-import { JobLink, Status } from '../parts/basics'
+import { DeadMark, JobLink, Status } from '../parts/basics'
 import { go, link } from '../route'
 import type { LiveTree } from './live'
 
@@ -73,7 +73,7 @@ export function TreeList({ tree, shape, search, toggle }: { tree: LiveTree; shap
                 {p.nodes.job[i] ? <JobLink id={p.nodes.job[i] ?? ''} name={p.nodes.label[i] ?? ''} /> : <bdi>{p.nodes.label[i]}</bdi>}
               </span>
               <span role="gridcell" className="clip"><bdi>{p.nodes.type[i]}</bdi></span>
-              <span role="gridcell">{tree.statusOf(i) ? <Status of={tree.statusOf(i)} idle={tree.lookOf(i) === 'idle'} /> : null}</span>
+              <span role="gridcell" className="tight-row">{tree.statusOf(i) ? <Status of={tree.statusOf(i)} idle={tree.lookOf(i) === 'idle'} /> : null}<DeadMark job={tree.deadLink(i)} n={p.nodes.dead[i]} /></span>
               <span role="gridcell" className="clip">{edges.map(e => `${p.edges.to_port[e]} ${num(p.edges.waiting[e] ?? 0)}${p.edges.limit[e] ? '/' + num(p.edges.limit[e] ?? 0) : ''}, ${[num(p.edges.total[e] ?? 0) + ' passed', rate(tree.rateOf(e, now))].filter(Boolean).join(', ')}`).join(' · ')}</span>
               <span role="gridcell" className="clip faint"><bdi>{p.nodes.note[i]}</bdi></span>
             </div>

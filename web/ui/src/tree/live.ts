@@ -121,6 +121,12 @@ export class LiveTree {
     return p?.statuses[p.nodes.status[node] ?? -1] ?? ''
   }
 
+  /** Whose dead letters those of a box are: of several jobs, those of the tree. */
+  deadLink(node: number): string {
+    const p = this.picture
+    return p ? (p.nodes.counts[node] && p.nodes.kind[node] !== 1 ? p.root : p.nodes.job[node]) ?? '' : ''
+  }
+
   /** How a box looks: as its status, but one that merely sleeps until something comes is idle. */
   lookOf(node: number): string {
     const status = this.statusOf(node)

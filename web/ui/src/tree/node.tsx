@@ -1,7 +1,7 @@
 import type { Node, NodeProps } from '@xyflow/react'
 import { createContext, useContext, useSyncExternalStore, type ReactNode } from 'react'
 import { num } from '../format'
-import { Status } from '../parts/basics'
+import { DeadMark, Status } from '../parts/basics'
 import type { LiveTree } from './live'
 import type { Pick } from './pick'
 
@@ -36,6 +36,7 @@ export function JobBox({ data }: NodeProps<JobNode>): ReactNode {
           {n.type[i] && n.type[i] !== n.label[i] && <div className="box-type"><bdi>{n.type[i]}</bdi></div>}
           <div className="box-status">
             {look === 'idle' ? !counts && <span className="faint" title="suspended until something comes">idle</span> : status && <Status of={status} {...(n.note[i] ? { title: n.note[i] } : {})} />}
+            <DeadMark job={state.tree.deadLink(i)} n={n.dead[i]} />
             {counts && <span className="faint">{counts.map((c, k) => c > 0 ? `${num(c)} ${state.tree.picture?.statuses[k] ?? ''}` : '').filter(Boolean).join(', ')}</span>}
             {!counts && n.note[i] && <span className="faint clip" title={n.note[i]}><bdi>{n.note[i]}</bdi></span>}
           </div>

@@ -109,7 +109,7 @@ function drawBoxes(g: Pen, tree: LiveTree, geo: Geometry, zoom: number, nodes: n
   g.fillStyle = c['--text']
   g.font = bold
   g.textAlign = 'left'
-  for (const i of nodes) g.fillText(fitting(g, n.label[i] ?? '', (n.w[i] ?? 0) - 20), (n.x[i] ?? 0) + 12, (n.y[i] ?? 0) + 24)
+  for (const i of nodes) g.fillText(fitting(g, `${n.dead[i] ? `† ${n.dead[i]} ` : ''}${n.label[i] ?? ''}`, (n.w[i] ?? 0) - 20), (n.x[i] ?? 0) + 12, (n.y[i] ?? 0) + 24)
 }
 
 function drawWires(g: Pen, geo: Geometry, zoom: number, edges: number[]): void {

@@ -1,6 +1,6 @@
 import { useSyncExternalStore, type ReactNode } from 'react'
 import { num, rate } from '../format'
-import { JobLink, Status } from '../parts/basics'
+import { DeadMark, JobLink, Status } from '../parts/basics'
 import type { LiveTree } from './live'
 import { usePicked, type Pick } from './pick'
 
@@ -29,7 +29,7 @@ export function Selected({ tree, pick, toggle, show }: Props): ReactNode {
   const counts = n.counts[node]
   return (
     <aside className="selected" aria-label="Selected" aria-live="polite">
-      <p className="row"><b><bdi>{n.label[node]}</bdi></b>{tree.statusOf(node) && <Status of={tree.statusOf(node)} />}</p>
+      <p className="row"><b><bdi>{n.label[node]}</bdi></b>{tree.statusOf(node) && <Status of={tree.statusOf(node)} />}<DeadMark job={tree.deadLink(node)} n={n.dead[node]} /></p>
       {n.type[node] && n.type[node] !== n.label[node] && <p className="faint"><bdi>{n.type[node]}</bdi></p>}
       {counts && <p className="faint">{counts.map((c, k) => c > 0 ? `${num(c)} ${p.statuses[k] ?? ''}` : '').filter(Boolean).join(', ')}</p>}
       {n.note[node] && <p><bdi>{n.note[node]}</bdi></p>}

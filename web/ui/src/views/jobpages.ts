@@ -3,10 +3,10 @@ import { ApiError, get, said } from '../api'
 import type { Job, JobPage } from '../types'
 
 /** What a list shows of a job: 100,000 of them must fit. */
-export type Row = Pick<Job, 'id' | 'name' | 'type' | 'status' | 'queue' | 'reason' | 'created_at' | 'ran_at' | 'parent' | 'aliases'>
+export type Row = Pick<Job, 'id' | 'name' | 'type' | 'status' | 'queue' | 'reason' | 'created_at' | 'ran_at' | 'parent' | 'aliases'> & { dead?: number }
 
 const rowOf = (j: Job): Row => ({
-  id: j.id, name: j.name, type: j.type, status: j.status, queue: j.queue, created_at: j.created_at, ran_at: j.ran_at, parent: j.parent, aliases: j.aliases,
+  id: j.id, name: j.name, type: j.type, status: j.status, queue: j.queue, created_at: j.created_at, ran_at: j.ran_at, parent: j.parent, aliases: j.aliases, dead: j.out['errors']?.size ?? 0,
   reason: (j.reason ?? (j.status === 'failed' ? j.errors?.[0]?.message : null) ?? null)?.slice(0, 300) ?? null,
 })
 
