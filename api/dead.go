@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 )
 
 // deadOperations are those on dead letters.
@@ -16,6 +17,10 @@ func (s *Server) deadOperations() {
 		method: http.MethodGet, path: "/v1/dead", id: "list-dead-letters", group: groupPorts, role: read, summary: "List dead letters",
 		about: "Those in the ports `errors` of all jobs, or of one job and those below it; of one port the oldest first.",
 	}, listDead)
+	add(s, operation{
+		method: http.MethodGet, path: "/v1/dead/count", id: "count-dead-letters", group: groupPorts, role: read, summary: "Count dead letters",
+		about: "In the ports `errors` of all jobs. It reads each job that has some, and none of the letters.",
+	}, countDead)
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/dead/requeue", id: "requeue-dead-letters", group: groupPorts, role: operate, summary: "Send what dead letters hold back to the In ports it came from",
 		about: "The dead letters are removed and the messages written, without the envelope, at once. With neither `job` nor any filter nothing is meant: 422. If some cannot be requeued, the answer says how many were, and why others were not.",
@@ -174,6 +179,32 @@ type PortOf struct {
 type DeadLetters struct {
 	Letters []DeadLetter `json:"letters"`
 	More    bool         `json:"more" doc:"there are more than the limit"`
+}
+
+// DeadCount is how many dead letters there are.
+type DeadCount struct {
+	Letters int64 `json:"letters"`
+	Jobs    int   `json:"jobs" doc:"that have them in their ports errors"`
+	More    bool  `json:"more" doc:"more jobs have some: these are of the first thousand"`
+}
+
+// maxDeadCounted is how many jobs are read to count their dead letters.
+const maxDeadCounted = 1000
+
+func countDead(ctx context.Context, s *session, _ *struct{}) (*reply[DeadCount], error) {
+	var out DeadCount
+	for i, err := range s.store.Dead(ctx, "", job.Filter{}) {
+		if err != nil {
+			return nil, err
+		}
+		if out.More = out.Jobs == maxDeadCounted; out.More {
+			break
+		}
+		p, _ := i.Port(port.Output, job.ErrorsPort)
+		out.Letters += p.Waiting
+		out.Jobs++
+	}
+	return answer(out, nil)
 }
 
 func listDead(ctx context.Context, s *session, in *deadInput) (*reply[DeadLetters], error) {

@@ -26,6 +26,14 @@ func TestPoint6DeadOverHTTP(t *testing.T) {
 	if len(found.Letters) != 2 || found.More || string(found.Letters[1].Messages["in"]) != `"b"` {
 		t.Fatalf("found %+v", found)
 	}
+	var n api.DeadCount
+	if s.ask("GET", "/v1/dead/count", nil).is(http.StatusOK, &n); n != (api.DeadCount{Letters: 2, Jobs: 1}) {
+		t.Errorf("counted %+v, want 2 letters of a job", n)
+	}
+	var st api.Stats
+	if s.ask("GET", "/v1/stats", nil).is(http.StatusOK, &st); st.Dead != 1 {
+		t.Errorf("%d jobs with dead letters, want 1", st.Dead)
+	}
 	s.ask("GET", "/v1/dead?port=out", nil).refuses(http.StatusUnprocessableEntity, "usage", "of which job?")
 	s.ask("POST", "/v1/dead/requeue", `{}`).refuses(http.StatusUnprocessableEntity, "usage", "say which dead letters are meant")
 	s.ask("POST", "/v1/dead/requeue", `{"jobb":"sums"}`).refuses(http.StatusUnprocessableEntity, "usage", `did you mean "job"?`)
@@ -47,5 +55,8 @@ func TestPoint6DeadOverHTTP(t *testing.T) {
 	s.ask("GET", "/v1/dead", nil).is(http.StatusOK, &found)
 	if len(found.Letters) != 0 {
 		t.Errorf("left: %+v", found)
+	}
+	if s.ask("GET", "/v1/dead/count", nil).is(http.StatusOK, &n); n != (api.DeadCount{}) {
+		t.Errorf("counted %+v, want none", n)
 	}
 }

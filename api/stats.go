@@ -17,6 +17,7 @@ type Stats struct {
 	Shards          int              `json:"shards"`
 	Roots           int64            `json:"roots" doc:"root jobs"`
 	Failed          int64            `json:"failed" doc:"jobs, those below others too"`
+	Dead            int64            `json:"dead" doc:"jobs with dead letters: GET /v1/dead/count counts the letters"`
 	Due             int64            `json:"due" doc:"jobs to be looked at later"`
 	Overdue         int64            `json:"overdue" doc:"of these, late ones"`
 	Orders          int64            `json:"orders" doc:"between shards, that are not carried out yet"`
@@ -84,7 +85,7 @@ func activitiesOf(all []job.Activity) []Activity {
 // StatsOf are the counters of a namespace as other programs see them.
 func StatsOf(st *redisstore.Stats) Stats {
 	v := Stats{
-		At: st.At, Namespace: st.Namespace, Shards: st.Shards, Roots: st.Roots, Failed: st.Failed, Due: st.Due,
+		At: st.At, Namespace: st.Namespace, Shards: st.Shards, Roots: st.Roots, Failed: st.Failed, Dead: st.Dead, Due: st.Due,
 		Overdue: st.Overdue, Orders: st.Orders, BackgroundTasks: st.BackgroundTasks, Aliases: st.Aliases,
 		Retained: st.Retained, Kept: st.Kept, Removed: st.Removed, Queues: QueuesOf(st.Queues), Engines: some(st.Engines),
 	}

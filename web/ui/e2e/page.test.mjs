@@ -149,6 +149,29 @@ test('jobs with dead letters are marked with their number, which leads to them',
   })
 })
 
+test('the overview counts dead letters, and leads to where they are requeued', async () => {
+  await world.api('POST', 'dead/discard', { since: '1970-01-01T00:00:00Z' })
+  for (const alias of ['counted-1', 'counted-2']) {
+    await world.api('POST', 'graphs', { alias, graph: 'weir: 1\nnodes:\n  div: {type: map, args: {expr: "it.price + 1"}, failure: dead_letter}\ninputs: {in: div.in}\noutputs: {out: div.out}\n' })
+    await world.api('POST', `jobs/${alias}/ports/in/in/messages`, { messages: [{ cost: 3 }, { cost: 4 }, { cost: 5 }] })
+  }
+  await until('six dead letters', async () => (await world.api('GET', 'dead/count')).letters === 6)
+  await on('#/', async page => {
+    const mark = page.locator('.head a', { hasText: '† 6 dead letters' })
+    await mark.waitFor()
+    await page.getByRole('region', { name: 'Needs attention first' }).getByText('† 6 dead letters of 2 jobs').waitFor()
+    assert.deepEqual(await axe(page), [])
+    await mark.click()
+    await page.getByRole('heading', { name: 'Dead letters' }).waitFor()
+    await page.getByRole('button', { name: 'Requeue…' }).first().waitFor()
+    await world.api('POST', 'dead/discard', { since: '1970-01-01T00:00:00Z' })
+    await page.getByText('No dead letters.').waitFor()
+    await page.goto(`${world.url}/#/`)
+    await page.getByRole('heading', { name: 'Throughput' }).waitFor()
+    await mark.waitFor({ state: 'detached' })
+  })
+})
+
 test('fire a trigger, pause it and resume it', async () => {
   await world.api('POST', 'triggers', { alias: 'nightly', definition: { schedule: '30 2 * * *', launch: { type: 'emit', args: { items: [1] } } } })
   await on('#/triggers', async page => {

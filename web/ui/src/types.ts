@@ -48,7 +48,7 @@ export interface Spread { p50_seconds: number; p95_seconds: number }
 export interface Activity { at: string; runs: number; failed: number; read: number; written: number; waited: Spread; took: Spread }
 export interface Rates { runs_per_second: number; failed_per_second: number; read_per_second: number; written_per_second: number; waited: Spread; took: Spread }
 export interface Stats {
-  at: string; namespace: string; roots: number; failed: number; due: number; overdue: number; removed: number; running: number
+  at: string; namespace: string; roots: number; failed: number; dead: number; due: number; overdue: number; removed: number; running: number
   queues: Queue[]; engines: Engine[]; recent: Rates; activity: Activity[]
 }
 
@@ -62,6 +62,7 @@ export interface DeadLetter {
   id: string; in: { job: string; port: string }; number: number; job: string; error: string; at: string
   messages: Record<string, Json>
 }
+export interface DeadCount { letters: number; jobs: number; more: boolean }
 export interface DeadLetters { letters: DeadLetter[]; more: boolean }
 
 export interface Pin { name: string; dir: 'in' | 'out'; x: number; y: number }

@@ -25,10 +25,13 @@ export function JobLink({ id, name, tree }: { id: string; name?: string | null; 
   return <a href={link(tree ? 'tree' : 'job', id)}><bdi>{name || id}</bdi></a>
 }
 
+/** A number of dead letters in words; of very many jobs it is counted for some. */
+export const deadWords = (n: number, more = false): string => `${num(n)}${more ? ' or more' : ''} dead ${n === 1 && !more ? 'letter' : 'letters'}`
+
 /** How many dead letters a job has, and the way to them; nothing if there are none. */
 export function DeadMark({ job, n }: { job: string; n: number | undefined }): ReactNode {
   if (!n) return null
-  const words = `${num(n)} dead ${n === 1 ? 'letter' : 'letters'}`
+  const words = deadWords(n)
   return <a className="dead-mark nodrag" href={link('dead', '', { job })} aria-label={words} title={`${words}: messages that the job could not handle. Look at them, requeue or discard them`} onClick={e => e.stopPropagation()}>† {num(n)}</a>
 }
 

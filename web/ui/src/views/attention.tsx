@@ -1,14 +1,14 @@
 import type { ReactNode } from 'react'
 import { isIdle, num, span } from '../format'
-import { fullPort, JobLink, Reason, Status, Words } from '../parts/basics'
+import { deadWords, fullPort, JobLink, Reason, Status, Words } from '../parts/basics'
 import { link } from '../route'
-import type { DeadLetters, Job, JobPage, Queue, Stats } from '../types'
+import type { DeadCount, DeadLetters, Job, JobPage, Queue, Stats } from '../types'
 import { JobName, type NameOf } from './names'
 
 /** Something that needs somebody: what it is, why, and where one click leads. */
 export interface Cause { key: string; kind: string; what: ReactNode; why: ReactNode; to: string; verb: string }
 
-export interface Found { stats: Stats; failed: JobPage | null; retrying: JobPage | null; blocked: JobPage | null; trees: JobPage | null; dead: DeadLetters | null }
+export interface Found { stats: Stats; failed: JobPage | null; retrying: JobPage | null; blocked: JobPage | null; trees: JobPage | null; dead: DeadLetters | null; letters: DeadCount | null }
 
 const nameOf = (j: Job): string => j.aliases?.[0] ?? j.name ?? j.type
 /** In lists no more than these of each kind: the rest is behind the last one. */
@@ -67,17 +67,18 @@ function lateQueues(queues: Queue[]): Cause[] {
 }
 
 /** What needs somebody, the worst first; each leads to its cause. */
-export function causes({ stats, failed, retrying, blocked, trees, dead }: Found, named: NameOf): Cause[] {
+export function causes({ stats, failed, retrying, blocked, trees, dead, letters }: Found, named: NameOf): Cause[] {
   const all: Cause[] = []
   if (stats.engines.length === 0) {
     all.push({ key: 'engines', kind: 'engines', what: 'No worker is alive', why: <>nothing runs until one is: <code>weir worker</code>, or <code>weir serve</code> without <code>--no-engine</code></>, to: link('queues'), verb: 'See queues' })
   }
   all.push(...failedJobs(stats.failed > 0 ? failed : null, stats.failed), ...poisoned(retrying))
-  const letters = dead?.letters ?? []
-  for (const l of letters.slice(0, most)) {
+  if (letters && letters.letters > 0) {
+    all.push({ key: 'd all', kind: 'dead', what: <>† {deadWords(letters.letters, letters.more)} of {num(letters.jobs)} {letters.jobs === 1 ? 'job' : 'jobs'}</>, why: 'messages that could not be handled: look at them, requeue or discard them', to: link('dead'), verb: 'See all' })
+  }
+  for (const l of (dead?.letters ?? []).slice(0, most)) {
     all.push({ key: `d ${l.in.job} ${l.id}`, kind: 'dead', what: <>Dead letter of <JobName id={l.job} of={named(l.job)} /></>, why: <bdi>{l.error}</bdi>, to: link('dead', '', { job: l.in.job }), verb: 'Look at it' })
   }
-  if (letters.length > most) all.push({ key: 'd more', kind: 'dead', what: 'More dead letters', why: 'requeue or discard them together', to: link('dead'), verb: 'See all' })
   all.push(...lateQueues(stats.queues), ...blockedJobs(blocked, named), ...throttled(trees))
   if (stats.overdue > 0) all.push({ key: 'overdue', kind: 'late', what: `${num(stats.overdue)} timers are late`, why: 'the sweeper of a worker fires them: is one alive?', to: link('queues'), verb: 'See queues' })
   return all

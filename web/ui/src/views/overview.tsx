@@ -2,9 +2,9 @@ import { lazy, Suspense, useMemo, type ReactNode } from 'react'
 import { useHistory, usePoll, useWho } from '../data'
 import { isIdle, num, rate, secs, short, span } from '../format'
 import type { Line } from '../parts/chart'
-import { Empty, JobLink, Problem, Sparkline, Status, Time } from '../parts/basics'
+import { deadWords, Empty, JobLink, Problem, Sparkline, Status, Time } from '../parts/basics'
 import { link } from '../route'
-import type { Activity, DeadLetters, JobPage, Stats } from '../types'
+import type { Activity, DeadCount, DeadLetters, JobPage, Stats } from '../types'
 import { causes, ownersOf } from './attention'
 import { useNames } from './names'
 
@@ -95,18 +95,19 @@ export function Overview(): ReactNode {
   const retrying = usePoll<JobPage>('v1/jobs?status=scheduled,queued&all=true&limit=50', 4000)
   const blocked = usePoll<JobPage>('v1/jobs?blocked=true&limit=5', 4000)
   const trees = usePoll<JobPage>('v1/jobs?status=suspended&limit=100', 4000)
-  const dead = usePoll<DeadLetters>('v1/dead?limit=5', 5000)
+  const dead = usePoll<DeadLetters>(s && s.dead > 0 ? 'v1/dead?limit=5' : null, 5000)
+  const letters = usePoll<DeadCount>(s && s.dead > 0 ? 'v1/dead/count' : null, 5000).data
   const count = usePoll<{ count: number }>('v1/count?status=suspended&all=true', 10_000)
   const newest = usePoll<JobPage>('v1/jobs?limit=8&order=-ran', 3000)
   const { mayAct } = useWho()
   const named = useNames([...dead.data?.letters.map(l => l.job) ?? [], ...ownersOf(blocked.data)])
   if (!s) return <div className="view"><h1>Overview</h1><Problem text={stats.error} />{!stats.error && <p className="faint">Loading…</p>}</div>
-  const attention = causes({ stats: s, failed: failed.data, retrying: retrying.data, blocked: blocked.data, trees: trees.data, dead: dead.data }, named)
+  const attention = causes({ stats: s, failed: failed.data, retrying: retrying.data, blocked: blocked.data, trees: trees.data, dead: dead.data, letters }, named)
   const ready = s.queues.reduce((n, q) => n + q.pending, 0)
   const slots = s.engines.reduce((n, e) => n + e.concurrency, 0)
   return (
     <div className="view">
-      <div className="head"><h1>Overview</h1><span className="faint">namespace <bdi>{s.namespace}</bdi></span><span className="grow" />{mayAct && <a className="button" href={link('start')}>Start a graph</a>}</div>
+      <div className="head"><h1>Overview</h1><span className="faint">namespace <bdi>{s.namespace}</bdi></span>{letters && letters.letters > 0 && <a className="dead-mark" href={link('dead')} title="Messages that could not be handled: look at them, requeue or discard them">† {deadWords(letters.letters, letters.more)}</a>}<span className="grow" />{mayAct && <a className="button" href={link('start')}>Start a graph</a>}</div>
       <Tiles s={s} ready={ready} slots={slots} asleep={count.data?.count} />
       <div className="columns">
         <div>
