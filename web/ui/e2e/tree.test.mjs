@@ -144,6 +144,53 @@ test('a tree of 2,000 jobs is few elements, as picture and as list', async () =>
   })
 })
 
+const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true }
+
+test('on a phone the picture is fitted at first, and fingers move and enlarge it within its box', () => on('#/tree/orders', async page => {
+  await page.locator('[data-node="shop/track"]').waitFor()
+  const within = async () => {
+    const at = await page.locator('.canvas').boundingBox()
+    const boxes = await page.locator('.box').evaluateAll(all => all.map(el => { const r = el.getBoundingClientRect(); return [el.dataset.node, r.left, r.right, r.top, r.bottom] }))
+    return boxes.filter(([, l, r, t, u]) => l < at.x || r > at.x + at.width || t < at.y || u > at.y + at.height).map(([id]) => id)
+  }
+  const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector('main').scrollWidth <= innerWidth)
+  assert.deepEqual(await within(), [], 'all of it is in view')
+  assert.ok(await fits(), 'nothing is wider than the phone')
+  assert.ok(await page.locator('[data-node="shop/orders"] .box-name').evaluate(el => el.getBoundingClientRect().height / el.textContent.length > 1), 'a box has its name')
+  const cdp = await page.context().newCDPSession(page)
+  const view = () => page.locator('.react-flow__viewport').evaluate(el => getComputedStyle(el).transform.match(/[-.\d]+/g).map(Number))
+  const touch = (type, ...points) => cdp.send('Input.dispatchTouchEvent', { type, touchPoints: points.map(([x, y], id) => ({ x, y, id })) })
+  const first = await view()
+  await touch('touchStart', [150, 450], [250, 450])
+  for (let d = 10; d <= 80; d += 10) await touch('touchMove', [150 - d, 450], [250 + d, 450])
+  await touch('touchEnd')
+  await until('two fingers enlarge it', async () => (await view())[0] > 1.5 * first[0])
+  const large = await view()
+  await touch('touchStart', [300, 450])
+  for (let d = 10; d <= 120; d += 10) await touch('touchMove', [300 - d, 450 - d / 2])
+  await touch('touchEnd')
+  await until('a finger moves it', async () => { const v = await view(); return v[4] < large[4] - 60 && v[5] < large[5] - 30 })
+  assert.equal(await page.evaluate(() => document.querySelector('main').scrollTop + scrollY), 0, 'the page stays where it is')
+  assert.ok(await fits(), 'nothing is wider than the phone')
+  await page.getByRole('button', { name: 'All of it' }).tap()
+  await until('all of it is in view again', async () => (await within()).length === 0)
+}, phone))
+
+test('on a phone the picture of a graph that is started is fitted, and has its full size within its box', () => on('#/start', async page => {
+  const chain = Array.from({ length: 9 }, (_, i) => `  step_${i}: {type: map, args: {expr: it}}`).join('\n')
+  await page.getByLabel('Graph', { exact: true }).fill(`weir: 1\nname: long\nnodes:\n${chain}\nedges:\n  - step_0.out -> ${Array.from({ length: 7 }, (_, i) => `step_${i + 1}.in.out`).join(' -> ')} -> step_8.in\ninputs: {in: step_0.in}\n`)
+  const picture = page.locator('.graph-picture')
+  await picture.locator('img').waitFor()
+  const room = () => picture.evaluate(el => [el.scrollWidth - el.clientWidth, document.querySelector('main').scrollWidth - innerWidth])
+  assert.deepEqual(await room(), [0, 0], 'fitted')
+  await page.getByRole('button', { name: 'Full size' }).tap()
+  await until('it is larger than its box', async () => (await room())[0] > 300)
+  assert.equal((await room())[1], 0, 'and the page is no wider')
+  assert.deepEqual(await axe(page), [])
+  await page.getByRole('button', { name: 'All of it' }).tap()
+  await until('fitted again', async () => (await room())[0] === 0)
+}, phone))
+
 test('axe finds nothing in the tree with a wire selected, on a phone, light and dark', async () => {
   for (const options of [{ colorScheme: 'light' }, { colorScheme: 'dark' }, { viewport: { width: 390, height: 800 } }]) {
     await on('#/tree/orders', async page => {

@@ -92,5 +92,14 @@ export function GraphPicture({ draft }: { draft: GraphDraft }): ReactNode {
     }, 400)
     return () => { stop.abort(); clearTimeout(timer) }
   }, [asked])
-  return source ? <div className="graph-picture"><img src={source} alt="The jobs of the graph and the wires between them" /></div> : null
+  const [whole, setWhole] = useState(true)
+  const [wide, setWide] = useState(false) // wider than its place
+  const measure = (img: HTMLImageElement): void => setWide(img.naturalWidth > (img.parentElement?.clientWidth ?? 0))
+  if (!source) return null
+  return (
+    <div className="graph-frame">
+      <div className="graph-picture" tabIndex={0} role="group" aria-label="Picture of the graph" data-whole={whole}><img src={source} alt="The jobs of the graph and the wires between them" onLoad={e => measure(e.currentTarget)} /></div>
+      {wide && <button type="button" onClick={() => setWhole(!whole)}>{whole ? 'Full size' : 'All of it'}</button>}
+    </div>
+  )
 }

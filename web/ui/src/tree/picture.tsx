@@ -38,19 +38,18 @@ export function Picture(props: PictureProps): ReactNode {
 let lastView: { root: string; viewport: Viewport } | null = null
 
 function fitted(x: number, y: number, w: number, h: number, into: number, high: number): Viewport {
-  const zoom = Math.min(1.2, Math.max(0.01, Math.min((into - 60) / Math.max(1, w), (high - 60) / Math.max(1, h))))
+  const edge = into < 700 ? 16 : 60 // on a phone there is little to give away
+  const zoom = Math.min(1.2, Math.max(0.01, Math.min((into - edge) / Math.max(1, w), (high - 60) / Math.max(1, h))))
   return whole({ zoom, x: (into - w * zoom) / 2 - x * zoom, y: (high - h * zoom) / 2 - y * zoom })
 }
 
 /** At whole pixels, so that what is drawn is moved as it is. */
 const whole = (v: Viewport): Viewport => ({ zoom: v.zoom, x: Math.round(v.x), y: Math.round(v.y) })
 
-function wholeView(geo: Geometry, w: number, h: number): Viewport {
-  const p = geo.p
-  const all = fitted(0, 0, p.w, p.h, w, h)
-  if (w > 700 || all.zoom > 0.5 || p.nodes.id.length > 300) return all
-  return whole({ zoom: 0.62, x: 12, y: (h - p.h * 0.62) / 2 }) // on a phone the beginning of it, to be read
-}
+const wholeView = (geo: Geometry, w: number, h: number): Viewport => fitted(0, 0, geo.p.w, geo.p.h, w, h)
+
+/** From farther away than this boxes have their name alone, in large letters. */
+const small = 0.45
 
 /** The boxes in and around a view, for the document: what is farther off is made when the view comes near. */
 class Window {
@@ -126,6 +125,7 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
     })
     stage.moved(view)
     box.current?.style.setProperty('--large', enlarged(v.zoom))
+    box.current?.toggleAttribute('data-small', v.zoom < small)
     for (const fn of watchers.current) fn(view)
     if (tree.picture && touched.current) lastView = { root: tree.picture.root, viewport: v }
   }, [tree, geo, stage, w, h])

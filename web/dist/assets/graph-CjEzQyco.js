@@ -1,4 +1,4 @@
-import{i as e,n as t,t as n}from"./jsx-runtime-DyZJNswf.js";import{D as r,M as i}from"./index-CHB4GinZ.js";var a=e(t(),1),o=n(),s=`weir: 1
+import{i as e,n as t,t as n}from"./jsx-runtime-DyZJNswf.js";import{D as r,M as i}from"./index-Bnpla_LV.js";var a=e(t(),1),o=n(),s=`weir: 1
 name: hello
 params:
   greeting: {type: string, default: Hello, description: what each name is greeted with}
@@ -14,4 +14,4 @@ name: …
 nodes:
   …
 
-Paste a graph, or drop its file here. docs/graphs.md describes it; weir init writes a first one.`})]})}function d({draft:e}){let[t,n]=(0,a.useState)(``),r=e.schema?JSON.stringify(e.body()):``;return(0,a.useEffect)(()=>{if(!r){n(``);return}let e=new AbortController,t=setTimeout(()=>{i(`POST`,`v1/graphs/draw?format=svg`,r,e.signal).then(e=>e.text()).then(e=>n(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(e)}`)).catch(()=>n(``))},400);return()=>{e.abort(),clearTimeout(t)}},[r]),t?(0,o.jsx)(`div`,{className:`graph-picture`,children:(0,o.jsx)(`img`,{src:t,alt:`The jobs of the graph and the wires between them`})}):null}export{l as i,d as n,c as r,u as t};
+Paste a graph, or drop its file here. docs/graphs.md describes it; weir init writes a first one.`})]})}function d({draft:e}){let[t,n]=(0,a.useState)(``),r=e.schema?JSON.stringify(e.body()):``;(0,a.useEffect)(()=>{if(!r){n(``);return}let e=new AbortController,t=setTimeout(()=>{i(`POST`,`v1/graphs/draw?format=svg`,r,e.signal).then(e=>e.text()).then(e=>n(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(e)}`)).catch(()=>n(``))},400);return()=>{e.abort(),clearTimeout(t)}},[r]);let[s,c]=(0,a.useState)(!0),[l,u]=(0,a.useState)(!1),d=e=>u(e.naturalWidth>(e.parentElement?.clientWidth??0));return t?(0,o.jsxs)(`div`,{className:`graph-frame`,children:[(0,o.jsx)(`div`,{className:`graph-picture`,tabIndex:0,role:`group`,"aria-label":`Picture of the graph`,"data-whole":s,children:(0,o.jsx)(`img`,{src:t,alt:`The jobs of the graph and the wires between them`,onLoad:e=>d(e.currentTarget)})}),l&&(0,o.jsx)(`button`,{type:`button`,onClick:()=>c(!s),children:s?`Full size`:`All of it`})]}):null}export{l as i,d as n,c as r,u as t};
