@@ -51,7 +51,7 @@ test('start a graph from a form made of its parameters', () => on('#/start', asy
   await rate.waitFor()
   assert.deepEqual(await axe(page), [])
   await start(page).click()
-  await page.getByText('is missing').waitFor()
+  await page.getByText('rate is missing: it is required').waitFor()
   assert.ok(await rate.evaluate(e => e === document.activeElement), 'the field that is wrong has the focus')
   await rate.fill('-1')
   await start(page).click()
@@ -68,6 +68,31 @@ test('start a graph from a form made of its parameters', () => on('#/start', asy
   assert.deepEqual(job.labels, { team: 'shop', env: 'test' })
   assert.equal((await world.api('GET', 'jobs/greeting%2Fslow')).args.rate, 9)
   await until('all three words come through', async () => (await world.api('GET', 'jobs/greeting/ports/out/out/messages')).messages.length === 3)
+}))
+
+test('what is required is marked, and said by its name', () => on('#/start', async page => {
+  await page.getByLabel('Graph', { exact: true }).fill('weir: 1\nname: asked\nparams:\n  who: {type: string, description: a name}\n  n: {type: int}\n  sure: {type: bool}\n  any: {type: json}\n  opt: {type: string, default: x}\nnodes:\n  all: {type: emit, args: {items: ["${who}", "${n}", "${sure}", "${any}", "${opt}"]}}\noutputs: {out: all.out}\n')
+  const form = page.locator('.fields')
+  await form.getByText('* required').waitFor()
+  for (const name of ['who', 'n', 'sure', 'any']) {
+    const field = form.locator('.rjsf-field:not(.rjsf-field-object)').filter({ has: page.locator('label', { hasText: new RegExp(`^${name}\\b`) }) })
+    assert.equal(await field.locator('label .required').textContent(), '*', `${name} has a mark`)
+    assert.ok(await field.locator('[required]').count() > 0, `${name} has the attribute`)
+  }
+  assert.equal(await form.locator('.rjsf-field', { hasText: /^opt/ }).locator('.required, [required]').count(), 0, 'opt has none')
+  await start(page).click()
+  for (const name of ['who', 'n', 'sure', 'any']) await form.getByText(`${name} is missing: it is required`).waitFor()
+  assert.equal(await form.getByText('opt is missing').count(), 0)
+  assert.deepEqual(await axe(page), [])
+  await form.getByLabel(/^who/).fill('Ada')
+  await form.getByLabel(/^n\b/).fill('7')
+  await form.getByRole('radio', { name: 'No' }).check()
+  await form.getByLabel(/^any/).fill('[1]')
+  await page.getByLabel('Alias').fill('asked')
+  await start(page).click()
+  await page.waitForURL(/#\/tree\//)
+  const { messages } = await until('all five', async () => { const m = await world.api('GET', 'jobs/asked/ports/out/out/messages'); return m.messages.length === 5 && m })
+  assert.deepEqual(messages.map(m => m.data), ['Ada', 7, false, [1], 'x'])
 }))
 
 test('an alias that is there is refused in the words of the API', async () => {

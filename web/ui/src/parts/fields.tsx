@@ -14,7 +14,7 @@ function errorsOf(units: OutputUnit[]): FieldError[] {
   return units.filter(u => !['properties', 'items', 'prefixItems', '$ref', 'allOf', 'additionalProperties', 'patternProperties'].includes(u.keyword)).map(u => {
     const path = u.instanceLocation.split('/').slice(1).map(s => decodeURIComponent(s).replaceAll('~1', '/').replaceAll('~0', '~'))
     const missing = u.keyword === 'required' ? /property "(.*)"/.exec(u.error)?.[1] : undefined
-    return missing === undefined ? { path, text: u.error } : { path: [...path, missing], text: 'is missing' }
+    return missing === undefined ? { path, text: u.error } : { path: [...path, missing], text: `${missing} is missing: it is required` }
   })
 }
 
@@ -54,9 +54,9 @@ function JsonField({ name, formData, onChange, fieldPathId, required, schema, ra
   }
   return (
     <>
-      <label htmlFor={id}>{name}{required ? '*' : ''} <span className="faint">as JSON</span></label>
+      <label htmlFor={id}>{name}{required && <span className="required">*</span>} <span className="faint">as JSON</span></label>
       {schema.description && <div className="field-description">{schema.description}</div>}
-      <textarea id={id} rows={2} spellCheck={false} value={text} onChange={e => edit(e.target.value)} aria-invalid={Boolean(wrong || rawErrors?.length)} />
+      <textarea id={id} rows={2} spellCheck={false} value={text} required={required === true} onChange={e => edit(e.target.value)} aria-invalid={Boolean(wrong || rawErrors?.length)} />
       {wrong && <p className="error" role="alert">{wrong}</p>}
     </>
   )
@@ -68,7 +68,7 @@ const icon = (text: string, label: string) => function Icon({ onClick, disabled,
 
 function FieldErrors({ errors = [], fieldPathId }: FieldErrorProps): ReactNode {
   if (errors.length === 0) return null
-  return <ul className="field-errors" id={`${fieldPathId.$id}__error`} role="alert">{errors.map((e, i) => <li key={i} className="error">{e}</li>)}</ul>
+  return <div id={`${fieldPathId.$id}__error`} role="alert"><ul className="field-errors">{errors.map((e, i) => <li key={i} className="error">{e}</li>)}</ul></div>
 }
 
 const theme: ThemeProps = {
@@ -83,7 +83,16 @@ const theme: ThemeProps = {
 }
 const Themed = withTheme(theme)
 
-/** Fields of a schema that are typed as JSON, wherever they are. */
+const isRequired = (s: { [key: string]: Json }, name: string): boolean => Array.isArray(s['required']) && s['required'].includes(name)
+
+/** Whether a schema, or one in it, has required properties. */
+function hasRequired(at: Json | undefined): boolean {
+  if (at === null || typeof at !== 'object') return false
+  if (!Array.isArray(at) && Array.isArray(at['required']) && at['required'].length > 0) return true
+  return Object.values(at).some(hasRequired)
+}
+
+/** How the fields of a schema are drawn: those that are typed as JSON, wherever they are, and those that ask yes or no. */
 function uiOf(root: Schema, at: Json | undefined, depth = 0): UiSchema {
   if (depth > 0 && isAny(root, at)) return { 'ui:field': 'JsonField' }
   if (depth > 6) return {}
@@ -91,7 +100,10 @@ function uiOf(root: Schema, at: Json | undefined, depth = 0): UiSchema {
   const ui: UiSchema = {}
   const properties = s['properties']
   if (properties && typeof properties === 'object' && !Array.isArray(properties)) {
-    for (const [name, p] of Object.entries(properties)) ui[name] = uiOf(root, p, depth + 1)
+    for (const [name, p] of Object.entries(properties)) {
+      ui[name] = uiOf(root, p, depth + 1)
+      if (isRequired(s, name) && resolve(root, p)['type'] === 'boolean') ui[name] = { ...ui[name], 'ui:widget': 'radio' } // a box that nobody has touched says neither yes nor no
+    }
   }
   if (s['items'] !== undefined) ui['items'] = uiOf(root, s['items'], depth + 1)
   const more = s['additionalProperties']
@@ -99,12 +111,14 @@ function uiOf(root: Schema, at: Json | undefined, depth = 0): UiSchema {
   return ui
 }
 
-/** Schemas of properties that are true or false, which rjsf does not draw, as objects. */
+/** Schemas of properties that say nothing, {} and true, which rjsf does not draw, as ones that do not say more. */
+const saysNothing = (p: Json): boolean => p === true || p !== null && typeof p === 'object' && Object.keys(p).length === 0
+
 function plain(at: Json): Json {
   if (Array.isArray(at)) return at.map(plain)
   if (at === null || typeof at !== 'object') return at
   return Object.fromEntries(Object.entries(at).map(([k, v]) => [k, k === 'properties' && v && typeof v === 'object' && !Array.isArray(v)
-    ? Object.fromEntries(Object.entries(v).map(([n, p]) => [n, p === true ? {} : plain(p)])) : k === 'default' || k === 'enum' || k === 'const' || k === 'examples' ? v : plain(v)]))
+    ? Object.fromEntries(Object.entries(v).map(([n, p]) => [n, saysNothing(p) ? { $comment: 'anything' } : plain(p)])) : k === 'default' || k === 'enum' || k === 'const' || k === 'examples' ? v : plain(v)]))
 }
 
 /** The fields of a form; parts/form.tsx loads it when one is opened. */
@@ -130,8 +144,9 @@ export default function Fields({ schema, value, onChange, onSubmit, error, submi
   return (
     <div ref={box} className="fields" onKeyDown={e => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) { e.preventDefault(); box.current?.querySelector('form')?.requestSubmit() } }}>
       <Themed schema={drawn} uiSchema={ui} formData={value} validator={validator} idPrefix={`f${id}`} noHtml5Validate showErrorList={false} focusOnFirstError
-        extraErrors={extra} experimental_defaultFormStateBehavior={{ emptyObjectFields: 'skipEmptyDefaults' }}
+        extraErrors={extra} experimental_defaultFormStateBehavior={{ emptyObjectFields: 'skipEmptyDefaults', requiredBooleanDefault: 'skip' }}
         onChange={e => onChange(e.formData as Json | undefined)} onSubmit={e => onSubmit((e.formData ?? null) as Json)}>
+        {hasRequired(schema as Json) && <p className="faint"><span className="required">*</span> required</p>}
         <General error={rest.length ? rest.map(e => (e.path.length ? `${e.path.join('.')}: ${e.text}` : e.text)).join('\n') : undefined} />
         {children}
         <div className="row"><button type="submit" className="primary" disabled={busy}>{busy ? 'Working…' : submit}</button></div>
