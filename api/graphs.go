@@ -72,6 +72,9 @@ func (s *Server) graphOperations() {
 		if err != nil {
 			return nil, err
 		}
+		if err := file.Check(); err != nil {
+			return nil, err
+		}
 		return answer(paramsSchema(file))
 	})
 	add(s, operation{
@@ -146,7 +149,11 @@ func (t *GraphText) file() (*graphfile.File, error) {
 	case !bytes.HasPrefix(t.Graph, []byte("{")):
 		return nil, wrong("graph: use an object, or a string")
 	}
-	return graphfile.Parse("graph"+ext, text)
+	file, err := graphfile.ParseDraft("graph"+ext, text)
+	if file == nil {
+		return nil, err
+	}
+	return file, nil // what is wrong with it is told with all else, by Build
 }
 
 // build makes a graph of a text.

@@ -55,7 +55,7 @@ func (g *Graph) deadEnds() []problem {
 	for _, s := range g.root.ports {
 		path := end{g.root, s.Name}.path()
 		if s.Dir == port.Input && !led[path] {
-			problems = append(problems, problem{path: path, err: errors.New("this Input leads nowhere: Connect it to a job, or remove it")})
+			problems = append(problems, problem{path: path, err: unfed("this Input leads nowhere: Connect it to a job, or remove it")})
 		}
 	}
 	return problems
@@ -76,7 +76,7 @@ func (g *Graph) unfed() []problem {
 		for _, s := range n.ports {
 			e := end{n, s.Name}
 			if s.Required && !fed[e] && n.constants[s.Name] == nil && !told[e.path()] {
-				problems = append(problems, problem{path: e.path(), err: errors.New("this port must be fed: connect it, or give it a value")})
+				problems = append(problems, problem{path: e.path(), err: unfed("this port must be fed: connect it, or give it a value")})
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func (g *Graph) emptyOutlets(fed map[end]bool) []problem {
 	var problems []problem
 	for _, s := range g.root.ports {
 		if e := (end{g.root, s.Name}); s.Dir == port.Output && !fed[e] {
-			problems = append(problems, problem{path: e.path(), err: errors.New("nothing inside leads to this port: use graph.BindOutput from a worker, or remove it")})
+			problems = append(problems, problem{path: e.path(), err: unfed("nothing inside leads to this port: use graph.BindOutput from a worker, or remove it")})
 		}
 	}
 	return problems

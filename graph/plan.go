@@ -201,10 +201,11 @@ func (n *node) jobs() int {
 func (g *Graph) jobs() int {
 	total := 1
 	for _, n := range g.nodes {
-		if n.instances > (math.MaxInt-total)/n.jobs() {
+		each := n.jobs() // once: each level would double it
+		if n.instances > (math.MaxInt-total)/each {
 			return math.MaxInt
 		}
-		total += n.instances * n.jobs()
+		total += n.instances * each
 	}
 	return total
 }

@@ -9,40 +9,55 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
-// worker makes a worker of a prototype with the args of a node. Without one there are
-// problems, of which each arg tells its own.
-func (b *builder) worker(n *Node, prototype any) any {
-	path := "nodes." + n.Name
+// worker makes a worker of a prototype with the args of a node, unless these are open, and tells whether it could. If it could not,
+// it tells the problems, of which each arg has its own, and returns a worker with the same ports, or nil if args decide about them.
+func (b *builder) worker(n *Node, prototype any, path string, open bool) (w any, fits bool) {
 	if r, ok := prototype.(*job.Registered); ok {
 		w, err := r.With(n.Args)
-		if err != nil {
+		if err == nil && !open {
+			return w, true
+		} else if err != nil && !open {
 			b.p.add(n.Pos, path+".args", "%v", err)
-			return nil
 		}
-		return w
+		return r, false
 	}
 	layout, err := port.Describe(reflect.TypeOf(prototype))
 	if err != nil {
 		b.p.add(n.Pos, path+".type", "%v", err)
-		return nil
+		return nil, false
+	}
+	if open {
+		return bare(prototype, layout, n), false
 	}
 	path += ".args"
-	w := layout.Copy(prototype)
+	w = layout.Copy(prototype)
 	if err := layout.SetParams(w, n.Args); err != nil {
 		if !b.wrongArgs(n, path, layout) {
 			b.p.add(n.Pos, path, "%s", argText(err, nil))
 		}
-		return nil
+		return bare(prototype, layout, n), false
 	}
 	if v, ok := w.(Validator); ok {
 		if err := v.Validate(); err != nil {
 			b.p.add(n.Pos, path, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
-			return nil
+			return bare(prototype, layout, n), false
 		}
+	}
+	return w, true
+}
+
+// bare is a worker without args, of which a plan knows the ports; nil if args decide about them.
+func bare(prototype any, layout *port.Layout, n *Node) any {
+	w := layout.Copy(prototype)
+	_, declares := w.(job.PortDeclarer)
+	_, nests := w.(graph.Composite)
+	if _, err := job.NodeOf(w, n.Name, ""); declares || nests || err != nil {
+		return nil
 	}
 	return w
 }

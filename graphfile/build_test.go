@@ -146,7 +146,9 @@ nodes:
 `, `
 f.yaml:4:3: nodes.a.type: there is no type "tmes": did you mean "times"?
 f.yaml:5:3: nodes.b.args.bi: worker graphfile_test.times has no argument "bi": did you mean "by"?
+f.yaml:5:3: bad/b.in: this port must be fed: connect it, or give it a value
 f.yaml:6:3: nodes.c.args.by: is a text, use a whole number
+f.yaml:6:3: bad/c.in: this port must be fed: connect it, or give it a value
 `},
 		"wires": {`weir: 1
 name: bad

@@ -19,10 +19,16 @@ var (
 
 // Check returns all that can be told to be wrong with f without knowing the types
 // of its nodes, each a [Problem], or nil. What [Parse] returns has been checked.
-func (f *File) Check() error {
+func (f *File) Check() error { return f.checked().err() }
+
+// checked are the problems of f, with those of the text of a draft.
+func (f *File) checked() *problems {
+	if f.wrong != nil {
+		return f.wrong.fork()
+	}
 	p := newProblems(f.Source)
 	f.check(p)
-	return p.err()
+	return p
 }
 
 func (f *File) check(p *problems) {
@@ -283,7 +289,7 @@ func (t *site) node(n *Node) {
 	if n.Failure != "" && !slices.Contains(failures, n.Failure) {
 		t.add(n.Pos, under(path, "failure"), "%s", notOneOf(t.problems, n.Failure, failures))
 	}
-	if _, err := n.runOptions(); err != nil {
+	if _, err := n.runOptions(); err != nil && !t.problems.about(under(t.path, path, "tries")) {
 		t.add(n.Pos, path, "%v", err)
 	}
 	t.priority(n.Pos, under(path, "priority"), n.Priority)
@@ -339,7 +345,9 @@ func (t *site) args(n *Node, path string) {
 		}
 	}
 	if g != nil {
-		g.file.arguments(t.problems, n.Pos, under(t.path, path, "args"), given, unknown)
+		here := under(t.path, path, "args")
+		g.file.arguments(t.problems, n.Pos, here, given, unknown)
+		g.file.strange(t.problems, n.Pos, here, given)
 	}
 }
 

@@ -80,6 +80,9 @@ func (d decoder) file(v *value, name, path string) File {
 		Metadata:      v.get("metadata").rawObject(),
 		Pos:           v.pos,
 	}
+	if v.get("edges") == nil && d.problems.about(path) {
+		d.problems.blind = true // a key that is none is perhaps what they are called
+	}
 	each(v.get("nodes"), func(m member) {
 		f.Nodes = append(f.Nodes, d.node(m, under(path, "nodes", show(m.key))))
 	})
@@ -181,11 +184,14 @@ func (d decoder) edges(v *value, path string) []Edge {
 	for i, item := range v.items {
 		switch item.kind {
 		case text:
-			edges = append(edges, d.chain(item, at(path, i))...)
+			some := d.chain(item, at(path, i))
+			d.problems.blind = d.problems.blind || some == nil
+			edges = append(edges, some...)
 		case object:
 			from, fromOK := d.end(item.get("from"), at(path, i)+".from")
 			to, toOK := d.end(item.get("to"), at(path, i)+".to")
 			if !fromOK || !toOK {
+				d.problems.blind = true
 				continue
 			}
 			edges = append(edges, Edge{
@@ -197,6 +203,7 @@ func (d decoder) edges(v *value, path string) []Edge {
 				Pos:      item.pos,
 			})
 		default:
+			d.problems.blind = true
 		}
 	}
 	return edges
@@ -269,6 +276,7 @@ func (d decoder) exports(v *value, path, key string) []Export {
 				x.Ends = append(x.Ends, end)
 			}
 			complete = complete && ok
+			d.problems.blind = d.problems.blind || !ok
 		}
 		if complete || len(x.Ends) > 0 {
 			exports = append(exports, x)

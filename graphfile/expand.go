@@ -65,30 +65,58 @@ func (f *File) Expand(params map[string]json.RawMessage) (*File, error) {
 	}
 	p := newProblems(f.Source)
 	values := f.arguments(p, f.Pos, "params", params, nil)
+	f.strange(p, f.Pos, "params", params)
 	if err := p.err(); err != nil {
 		return nil, err
 	}
-	if cost := f.expandedSize(values); cost > maxExpanded {
-		p.add(f.Pos, "params", "the values of the graph would take more than %d bytes", maxExpanded)
-		return nil, p.err()
+	out := f.filled(p, f.Pos, "params", values)
+	if err := p.err(); err != nil {
+		return nil, err
 	}
+	return out, nil
+}
+
+// filled is the graph with the values of its parameters in place. References without one, and values that are not valid JSON, are
+// left as they are.
+func (f *File) filled(p *problems, pos Pos, path string, values map[string]*value) *File {
 	out := f.clone()
 	out.Params, out.Literal = nil, true
 	if f.Literal {
-		return out, nil
+		return out
 	}
-	return out, out.mapValues(func(v *value) *value {
+	if cost := f.expandedSize(values); cost > maxExpanded {
+		p.add(pos, path, "the values of the graph would take more than %d bytes", maxExpanded)
+		clear(values)
+		return out
+	}
+	out.mapValues(func(v *value) *value {
 		return v.mapTexts(func(s string) *value { return fill(s, values) })
 	})
+	return out
+}
+
+// open tells whether the value of something is not known: it has references to parameters without value, or is not valid JSON.
+func (f *File) open(raw json.RawMessage, values map[string]*value) bool {
+	if raw == nil {
+		return false
+	}
+	v, err := parseRaw(raw)
+	if err != nil || f.Literal {
+		return err != nil
+	}
+	found := false
+	v.eachText(func(_ Pos, s string) {
+		parts, wrong := pieces(s)
+		found = found || wrong != "" || slices.ContainsFunc(parts, func(p piece) bool { return p.ref && values[p.text] == nil })
+	})
+	return found
 }
 
 // arguments returns the value of each parameter. open names those that are given,
 // but by text that is not known yet.
 func (f *File) arguments(p *problems, pos Pos, path string, given map[string]json.RawMessage, open map[string]bool) map[string]*value {
-	declared := make(map[string]bool)
 	values := make(map[string]*value)
 	for _, param := range f.Params {
-		declared[param.Name] = true
 		here := under(path, show(param.Name))
 		raw, ok := given[param.Name]
 		switch {
@@ -101,19 +129,31 @@ func (f *File) arguments(p *problems, pos Pos, path string, given map[string]jso
 			raw = param.Default
 		}
 		v, err := parseRaw(raw)
-		if err != nil {
+		text := misfit(param.Type, raw)
+		switch {
+		case err == nil && text == "":
+			values[param.Name] = v
+		case !ok: // it has been told of the default
+		case err != nil:
 			p.add(pos, here, "%v", err)
-		} else if text := misfit(param.Type, raw); text != "" {
+		default:
 			p.add(pos, here, "%s", text)
 		}
-		values[param.Name] = v
+	}
+	return values
+}
+
+// strange reports those of the given values of which there is no parameter.
+func (f *File) strange(p *problems, pos Pos, path string, given map[string]json.RawMessage) {
+	declared := make(map[string]bool)
+	for _, param := range f.Params {
+		declared[param.Name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !declared[name] {
 			p.add(pos, under(path, show(name)), "unknown parameter%s", p.hint(name, maps.Keys(declared)))
 		}
 	}
-	return values
 }
 
 // expandedSize is about the size of all values with these in place.
@@ -159,18 +199,14 @@ func (f *File) eachValue(do func(pos Pos, path string, raw json.RawMessage)) {
 }
 
 // mapValues replaces every value in which references count. f must be a clone.
-func (f *File) mapValues(replace func(*value) *value) error {
-	var failed error
+func (f *File) mapValues(replace func(*value) *value) {
 	do := func(raw *json.RawMessage) {
-		if *raw == nil || failed != nil {
+		if *raw == nil {
 			return
 		}
-		v, err := parseRaw(*raw)
-		if err != nil {
-			failed = err
-			return
+		if v, err := parseRaw(*raw); err == nil {
+			*raw = replace(v).raw()
 		}
-		*raw = replace(v).raw()
 	}
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
@@ -182,7 +218,6 @@ func (f *File) mapValues(replace func(*value) *value) error {
 			do(&n.In[j].Default)
 		}
 	}
-	return failed
 }
 
 // clone returns a copy that shares no slices which mapValues changes.

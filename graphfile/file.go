@@ -63,6 +63,8 @@ type File struct {
 	Literal bool
 	// Pos is where the definition begins.
 	Pos Pos
+
+	wrong *problems // of a draft: what is wrong with its text
 }
 
 // Unique says which trees of a graph are the same work, see [job.UniqueBy].

@@ -210,10 +210,8 @@ func (m *importer) finish() *File {
 	if len(m.file.Params) > 0 {
 		return m.file
 	}
-	if err := m.file.mapValues(func(v *value) *value {
+	m.file.mapValues(func(v *value) *value {
 		return v.mapTexts(func(s string) *value { return textValue(escape(s)) })
-	}); err != nil {
-		m.problems.add(m.file.Pos, "", "%v", err)
-	}
+	})
 	return m.file
 }

@@ -15,6 +15,7 @@ func fromNoFlo(p *problems, v *value) *File {
 			m.connection(c, at("connections", i))
 		}
 	}
+	p.blind = len(p.list) > 0
 	return m.finish()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,10 +75,18 @@ type problems struct {
 	more  int             // those beyond maxProblems
 	hints int
 	left  *Problem // by the validator to Check, which says it better
+	blind bool     // an edge, or what feeds a port, could not be read
 }
 
 func newProblems(file string) *problems {
 	return &problems{file: file, known: make(map[string]bool), paths: make(map[string]bool)}
+}
+
+// fork returns problems that begin with those of p, which does not get further ones.
+func (p *problems) fork() *problems {
+	next := *p
+	next.list, next.known, next.paths = slices.Clone(p.list), maps.Clone(p.known), maps.Clone(p.paths)
+	return &next
 }
 
 // add reports a problem, unless the same has been said about the same path.

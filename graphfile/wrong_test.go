@@ -30,19 +30,20 @@ func TestWrong(t *testing.T) {
 		"exports":    2, // an output twice
 		"limit":      3, // of zero
 		"params":     4, // of the graph
-		"args":       9,
-		"components": 4, // that are missing
-		"roots":      1, // two graphs in a file
-		"graphs":     1, // of one name
-		"retain":     9,
-		"empty":      3, // keys
-		"priority":   4,
+		"args":       11,
+		"all":        23, // of each kind, at once
+		"components": 4,  // that are missing
+		"roots":      1,  // two graphs in a file
+		"graphs":     1,  // of one name
+		"retain":     10,
+		"empty":      5, // keys
+		"priority":   6,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join("testdata", "wrong", name+".yaml")
-			f, err := graphfile.Parse(name+".yaml", read(t, path))
-			if err == nil {
+			f, err := graphfile.ParseDraft(name+".yaml", read(t, path))
+			if f != nil {
 				_, err = f.Build(known, nil)
 			}
 			if err == nil {

@@ -127,7 +127,7 @@ func (f *graphFlags) load(name string, more ...any) (*graph.Graph, error) {
 	if err := f.checkRoot(); err != nil {
 		return nil, err
 	}
-	file, err := parseFile(name)
+	file, err := parseDraft(name)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (f *graphFlags) loadKnown(c *cobra.Command, s *settings, name string) (*gra
 	if err := f.checkRoot(); err != nil {
 		return nil, err
 	}
-	file, err := parseFile(name)
+	file, err := parseDraft(name)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,26 @@ type fileError struct{ error }
 
 func (e fileError) Unwrap() error { return e.error }
 
+// parseFile reads a graph file with which nothing is wrong.
 func parseFile(name string) (*graphfile.File, error) {
+	file, err := readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// parseDraft is parseFile for what is built then, which tells what is wrong with the text, too. There is an error only if it cannot be read.
+func parseDraft(name string) (*graphfile.File, error) {
+	file, err := readFile(name)
+	if file == nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// readFile reads a graph file, as far as it can be read.
+func readFile(name string) (*graphfile.File, error) {
 	in := io.Reader(os.Stdin)
 	if name != "-" {
 		f, err := os.Open(name) //nolint:gosec // the user names the file
@@ -245,11 +264,11 @@ func parseFile(name string) (*graphfile.File, error) {
 			source = "stdin.json"
 		}
 	}
-	file, err := graphfile.Parse(source, data)
+	file, err := graphfile.ParseDraft(source, data)
 	if err != nil {
-		return nil, fileError{err}
+		err = fileError{err}
 	}
-	return file, nil
+	return file, err
 }
 
 // graphName makes a name of the name of a file.
@@ -276,44 +295,6 @@ func value2json(text string) (json.RawMessage, error) {
 		return nil, errors.New("the text is not valid UTF-8")
 	}
 	return port.Encode(text)
-}
-
-func newCheck(s *settings) *cobra.Command {
-	f := graphFlags{assume: true}
-	c := &cobra.Command{
-		Use:   "check FILE...",
-		Short: "Tell what is wrong with graph files",
-		Long: `Tell everything that is wrong with graph files, a line for each problem: what their
-text says, types and parameters of their components, and how the ports are wired.
-FILE ends in .yaml, .yml, .json or .fbp; - is YAML or JSON on standard input. Types of
-handlers and of other programs are looked up with --redis or --server.`,
-		Example: "  weir check logs.yaml\n  weir check graphs/*.fbp",
-		Args:    usage(cobra.MinimumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			var errs []error
-			for _, name := range args {
-				g, err := f.loadKnown(c, s, name)
-				if err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				plan, err := g.Plan()
-				if err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: ok, %s\n", name, jobCount(len(plan.Nodes)-1)); err != nil {
-					return err
-				}
-			}
-			if err := errors.Join(errs...); err != nil {
-				return fileError{err}
-			}
-			return nil
-		},
-	}
-	f.add(c)
-	return c
 }
 
 func newGraph(s *settings) *cobra.Command {
