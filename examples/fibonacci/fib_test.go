@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/weirtest"
 )
@@ -44,7 +45,7 @@ func TestEmbedded(t *testing.T) {
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	url := redis(t)
+	url := redistest.Start(t).URL()
 	prints(t, "0\n", "--redis", url, "0")
 	prints(t, "144\n", "--redis", url, "12")
 }

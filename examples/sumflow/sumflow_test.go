@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/weirtest"
 )
@@ -58,7 +59,7 @@ func TestMany(t *testing.T) {
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	url := redis(t)
+	url := redistest.Start(t).URL()
 	prints(t, "11\n", "--redis", url, "5", "6")
 	prints(t, "-1000000000000000000000\n", "--redis", url, "-1000000000000000000001", "1")
 }
