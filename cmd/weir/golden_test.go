@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -180,6 +181,19 @@ func TestJSON(t *testing.T) {
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(out))
 	if err != nil || schema("run").Validate(v) != nil {
 		t.Errorf("run: %v, %v\n%s", err, schema("run").Validate(v), out)
+	}
+	out = weir(t, w.url, "wait", "album", "--for", "failed", "-o", "json")
+	v, err = jsonschema.UnmarshalJSON(strings.NewReader(out))
+	if err != nil || schema("wait").Validate(v) != nil {
+		t.Errorf("wait: %v, %v\n%s", err, schema("wait").Validate(v), out)
+	}
+	var wrong bytes.Buffer
+	if code := run(t.Context(), []string{"check", "../../graphfile/testdata/wrong/all.yaml", "-o", "json"}, &wrong, io.Discard); code != exitUsage {
+		t.Errorf("check: exit code %d", code)
+	}
+	v, err = jsonschema.UnmarshalJSON(&wrong)
+	if err != nil || schema("check").Validate(v) != nil {
+		t.Errorf("check: %v, %v", err, schema("check").Validate(v))
 	}
 	for _, args := range [][]string{{"next", "@daily"}, {"version"}} {
 		out = weir(t, "", append(args, "-o", "json")...)

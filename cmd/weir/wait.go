@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -33,22 +35,18 @@ func newWait(s *settings) *cobra.Command {
 		Short: "Wait until a job is completed, or something else",
 		Long: `Wait until a job is completed, or what --for says: failed, terminated, suspended, or
 settled, which is completed, failed or terminated. If the job fails or is terminated, and
-that was not waited for, the exit code is 4; if it takes too long, 5.`,
-		Example: "  weir wait album-2026 --timeout 10m\n  weir wait album-2026 --for settled && weir tree album-2026",
+that was not waited for, the exit code is 4; if it takes too long, 5. With -o json the status is
+printed in each case, with the errors of the job and what waits in its Out ports.`,
+		Example: "  weir wait album-2026 --timeout 10m\n  weir wait album-2026 --for settled && weir tree album-2026\n  weir wait album-2026 -o json | jq .outputs",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if timeout < 0 {
 				return usageError{fmt.Errorf("--timeout %s: use a positive time, or none", timeout)}
 			}
 			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				if timeout > 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeoutCause(ctx, timeout, timeoutError{after: timeout, goal: goal.value})
-					defer cancel()
-				}
-				info, err := waitFor(ctx, h, goal.value)
-				if cause := context.Cause(ctx); err != nil && errors.As(cause, new(timeoutError)) {
-					return cause
+				info, err := waitAtMost(ctx, h, goal.value, timeout)
+				if s.output == "json" {
+					return errors.Join(err, s.waited(ctx, c, h))
 				}
 				if err != nil {
 					return err
@@ -62,7 +60,53 @@ that was not waited for, the exit code is 4; if it takes too long, 5.`,
 	spanVar(c.Flags(), &timeout, "timeout", 0, "how long, like 30s (default: no limit)")
 	c.Flags().Var(goal, "for", "`WHAT` to wait for: "+joined(goals))
 	oneOfWords(c, "for", goals)
+	s.formats(c, "table", "json")
 	return c
+}
+
+// waitAtMost is waitFor with a limit, unless that is 0.
+func waitAtMost(ctx context.Context, h *job.Handle, goal string, limit time.Duration) (*job.Info, error) {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, timeoutError{after: limit, goal: goal})
+		defer cancel()
+	}
+	info, err := waitFor(ctx, h, goal)
+	if cause := context.Cause(ctx); err != nil && errors.As(cause, new(timeoutError)) {
+		return info, cause
+	}
+	return info, err
+}
+
+// waitedOutputs is how many messages of a port weir wait -o json prints.
+const waitedOutputs = 100
+
+// waited prints how a job is as JSON, unless it is gone or a signal has ended the wait: there is an error of that then.
+func (s *settings) waited(ctx context.Context, c *cobra.Command, h *job.Handle) error {
+	info, err := h.Info(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // the wait has ended with the same error
+	}
+	res := result{Job: info.ID, Status: string(info.Status), Outputs: map[string][]json.RawMessage{}}
+	if info.Status == statemachine.Failed {
+		if _, err := h.Wait(ctx); err != nil { // it says of a graph which of its jobs failed
+			res.Errors = append(res.Errors, oneLine(err))
+		}
+	}
+	for _, p := range info.Ports {
+		if p.Dir != port.Output {
+			continue
+		}
+		all, err := h.Messages(ctx, p.Dir, p.Name, waitedOutputs)
+		if err != nil {
+			return err
+		}
+		res.Outputs[p.Name] = []json.RawMessage{}
+		for _, m := range all {
+			res.Outputs[p.Name] = append(res.Outputs[p.Name], m.Data)
+		}
+	}
+	return s.show(c, res, "", nil)
 }
 
 // waitFor waits until a job has reached a goal, or cannot reach it any more by itself.
