@@ -185,6 +185,26 @@ test('a form made of the schema of a port sends a message', async () => {
   })
 })
 
+test('how far a run says that it is', async () => {
+  await world.api('POST', 'workers', { types: [{ type: 'Scan', inputs: ['page'].map(name => ({ name })) }] })
+  const { id } = await world.api('POST', 'jobs', { type: 'Scan', alias: 'scan' })
+  const { runs: [{ run }] } = await world.api('POST', 'runs/lease', { types: ['Scan'], wait: '10s' })
+  await world.api('POST', 'runs/heartbeat', { run, progress: { done: 3, total: 5, text: 'pages' } })
+  await on('#/job/scan', async page => {
+    await page.getByText('3 of 5 pages').waitFor()
+    assert.equal(await page.getByLabel('How far it is').evaluate(e => e.value / e.max), 0.6)
+    assert.deepEqual(await axe(page), [])
+    await world.api('POST', 'runs/heartbeat', { run, progress: { done: 1200, text: 'words' } })
+    await page.getByText('1,200 words').waitFor()
+    assert.equal(await page.getByLabel('How far it is').count(), 0)
+  })
+  await on(`#/tree/${id}?as=list`, async page => {
+    await page.getByRole('row').filter({ hasText: '1200 words' }).waitFor()
+    await world.api('POST', 'runs/heartbeat', { run, progress: { done: 4, total: 5 } })
+    await page.getByRole('row').filter({ hasText: '4/5' }).waitFor()
+  })
+})
+
 test('tabs of a browser share one stream', async () => {
   const page = await b.page(world, '#/tree/orders?as=list')
   const other = await page.context().newPage()

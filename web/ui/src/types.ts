@@ -10,11 +10,14 @@ export interface Failure {
   at: string; message: string; trace?: string; began?: string; step?: number; try?: number; stack?: string; port?: string; number?: number
 }
 
+/** How far a job says that it is; a total of 0 is not known. */
+export interface Progress { done: number; total?: number; text?: string }
+
 export interface Job {
   id: string; name: string | null; type: string; queue: string; status: string; reason: string | null; parent: string | null
   children: Record<string, string> | null; aliases: string[] | null; labels: Record<string, string> | null
   created_at: string | null; created_by: string | null; ran_at: string | null; expires_at: string | null
-  try_count: number; lock?: Lock; errors: Failure[] | null; state?: Record<string, Json>
+  progress?: Progress; try_count: number; lock?: Lock; errors: Failure[] | null; state?: Record<string, Json>
   in: Record<string, Port>; out: Record<string, Port>; trace?: string; args?: Json; next_at?: string | null
 }
 

@@ -5,7 +5,7 @@ import { isIdle, num, pretty, span } from '../format'
 import { useActing } from '../parts/acting'
 import { DeadMark, Empty, JobLink, Problem, Status, Time, Words, type Asking } from '../parts/basics'
 import { go, link, setQuery, type Route } from '../route'
-import type { Because, Job, Json, LogLine, LogPage } from '../types'
+import type { Because, Job, Json, LogLine, LogPage, Progress } from '../types'
 import './job.css'
 import { Errors } from './errors'
 import { OriginDialog, parseOrigin } from './origin'
@@ -16,6 +16,13 @@ import { RunDetail, runWords, TraceLink } from './run'
 import { Timeline } from './timeline'
 
 const shownLines = 100
+
+/** How far a job says that it is. */
+function Far({ p }: { p: Progress }): ReactNode {
+  const total = p.total ?? 0
+  const words = [total > 0 ? `${num(p.done)} of ${num(total)}` : p.done > 0 ? num(p.done) : '', p.text ?? ''].filter(Boolean).join(' ')
+  return <p className="row far">{total > 0 && <progress aria-label="How far it is" max={total} value={Math.min(p.done, total)} />}<bdi>{words}</bdi></p>
+}
 
 /** What may be done with a job, and what it means. */
 function actsOf(j: Job): Asking[] {
@@ -187,6 +194,7 @@ export function JobView({ route }: { route: Route }): ReactNode {
         {mayAct && actsOf(j).map(a => <button key={a.verb} type="button" className={a.danger ? 'danger' : ''} onClick={() => ask(a)}>{a.verb}…</button>)}
       </div>
       <LockNote lock={j.lock} />
+      {j.progress && <Far p={j.progress} />}
       <Why id={j.id} />
       <Facts j={j} />
       {Object.keys(j.labels ?? {}).length > 0 && <p className="labels">{Object.entries(j.labels ?? {}).map(([k, v]) => <a key={k} className="label" href={link('jobs', '', { label: `${k}=${v}` })}><bdi>{k}={v}</bdi></a>)}</p>}
