@@ -40,6 +40,9 @@ func TestManual(t *testing.T) {
 			return
 		}
 		pages++
+		if c.Example == "" && !c.HasSubCommands() {
+			t.Errorf("%s has no Example: an empty field of its cobra.Command", c.CommandPath())
+		}
 		raw, err := os.ReadFile(filepath.Join(dir, "man", manpage.Name(c)+".1"))
 		if err != nil {
 			t.Error(err)
