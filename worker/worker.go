@@ -87,8 +87,9 @@ type Options struct {
 	// Backoff is the delay before the next try: ConstantBackoff, ExponentialBackoff or a function of your own, perhaps
 	// Jittered. Nil means ExponentialBackoff(time.Second, time.Hour). RetryAfter says it for one failure, Permanent that there is no next try.
 	Backoff Backoff
-	// MaxRunsPerMinute is how often a job may run in a minute; one that wants more is
-	// throttled until the next, with that reason. Zero means no limit, but a guard against hot
+	// MaxRunsPerMinute is how often a job may run in a minute, each job of the type for itself; one that wants more is
+	// throttled until the next, with that reason. Minutes are those of the clock of Redis: in 60 seconds across the end of
+	// one there may be twice as many runs. Zero means no limit, but a guard against hot
 	// loops: a job that asks for another run at once MaxIdleRuns times in a row within a
 	// minute, and neither reads nor writes nor spawns anything meanwhile, is throttled. -1 turns the
 	// guard off, too.
