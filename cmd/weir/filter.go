@@ -116,10 +116,7 @@ func (f *filterFlags) filter(c *cobra.Command) (job.Filter, error) {
 	if older > 0 && newer > 0 && newer <= older {
 		return out, usageError{fmt.Errorf("no job is older than %s and newer than %s", f.older.text, f.newer.text)}
 	}
-	if err := out.Validate(); err != nil {
-		return out, usageError{err}
-	}
-	return out, nil
+	return out, validFilter(out)
 }
 
 // known refuses the value of a flag that is none of the known ones, and offers the nearest.

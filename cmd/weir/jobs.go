@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -31,15 +32,17 @@ type jobsFlags struct {
 func newJobs(s *settings) *cobra.Command {
 	var f jobsFlags
 	c := &cobra.Command{
-		Use:   "jobs",
+		Use:   "jobs [WORD]",
 		Short: "Find jobs: by status, type, queue, label, alias, path, name, state, key or age",
 		Long: `Find jobs. Without flags root jobs are listed, the newest first. A job must
 pass all the flags given. --path looks only below the jobs that the path leads to; --name and
 --all look at all jobs. Sorted by anything but their creation, all jobs that pass are read
-before the first is shown.`,
-		Example: "  weir jobs --status failed,running --newer 1h\n  weir jobs --label customer=7 -o jsonl\n  weir jobs --path 'shop/pay/*' --status failed\n  weir jobs --name 'pay-*' --state receipt\n  weir jobs --type resize --all --sort -ran --limit 10\n  weir jobs --count",
-		Args:    usage(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
+before the first is shown. A WORD is searched for, as on the page: with = it is a label, with /
+a path, and else a part of an alias; if no job has one like that, a part of a child's name; else
+a type.`,
+		Example: "  weir jobs album\n  weir jobs --status failed,running --newer 1h\n  weir jobs --label customer=7 -o jsonl\n  weir jobs --path 'shop/pay/*' --status failed\n  weir jobs --name 'pay-*' --state receipt\n  weir jobs --type resize --all --sort -ran --limit 10\n  weir jobs --count",
+		Args:    usage(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
 			filter, err := f.filter(c)
 			if err != nil {
 				return err
@@ -47,6 +50,11 @@ before the first is shown.`,
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				if err := f.ages(ctx, store, &filter); err != nil {
 					return err
+				}
+				for _, word := range args {
+					if filter, err = search(ctx, job.NewClient(store), filter, word); err != nil {
+						return err
+					}
 				}
 				if !f.count {
 					return s.list(ctx, c, store, filter, f.limit)
@@ -90,6 +98,59 @@ func (f *jobsFlags) filter(c *cobra.Command) (job.Filter, error) {
 		}
 	}
 	return filter, nil
+}
+
+// search adds to a filter what somebody looks for, as the search field of the page does: of the ways to find it the first by which
+// there is a job.
+func search(ctx context.Context, client *job.Client, f job.Filter, word string) (job.Filter, error) {
+	word = strings.TrimSpace(word)
+	part := word
+	if !strings.ContainsAny(word, "*?[") {
+		part = "*" + word + "*"
+	}
+	key, value, label := strings.Cut(word, "=")
+	ways := []struct {
+		flag  string
+		field *string
+		value string
+	}{{"alias", &f.Alias, part}, {"name", &f.Name, part}, {"type", &f.Type, word}}
+	switch {
+	case word == "":
+		return f, usageError{errors.New("the WORD to search for is empty")}
+	case label:
+		f.Labels[key] = value
+		return f, validFilter(f)
+	case strings.HasSuffix(word, "/"):
+		ways = ways[:1]
+		ways[0].flag, ways[0].field, ways[0].value = "path", &f.Path, word+"**"
+	case strings.Contains(word, "/"):
+		ways = ways[:1]
+		ways[0].flag, ways[0].field, ways[0].value = "path", &f.Path, word
+	}
+	for n, way := range ways {
+		if *way.field != "" {
+			return f, usageError{fmt.Errorf("%.80q is searched for with --%s, which is given: leave one of them out", word, way.flag)}
+		}
+		*way.field = way.value
+		if err := validFilter(f); err != nil {
+			return f, err
+		}
+		for _, err := range client.Jobs(ctx, f) {
+			return f, err
+		}
+		if n < len(ways)-1 {
+			*way.field = ""
+		}
+	}
+	return f, nil
+}
+
+// validFilter says what is wrong with a filter.
+func validFilter(f job.Filter) error {
+	if err := f.Validate(); err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 // chunk is how many jobs a list takes at a time.
