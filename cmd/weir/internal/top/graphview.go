@@ -223,7 +223,30 @@ func (m *Model) graphLines(width, height int) []string {
 		out = append(out, "")
 	}
 	for n := p.y; n < len(lines) && len(out) < height; n++ {
-		out = append(out, strings.Repeat(" ", left)+ansi.Cut(lines[n], p.x, p.x+width))
+		out = append(out, strings.Repeat(" ", left)+m.seen(lines[n], p.x, width, d.width))
+	}
+	return out
+}
+
+// seen is what is shown of a line of a picture, with marks at the sides where that goes on.
+func (m *Model) seen(line string, x, width, all int) string {
+	before, after := "‹", "›"
+	if m.cfg.ASCII {
+		before, after = "<", ">"
+	}
+	from, to := x, x+width
+	if x > 0 {
+		from++
+	}
+	if all > to {
+		to--
+	}
+	out := ansi.Cut(line, from, to)
+	if x > 0 {
+		out = m.cfg.Style.Faint(before) + out
+	}
+	if all > x+width {
+		out = term.Pad(out, width-1) + m.cfg.Style.Faint(after)
 	}
 	return out
 }

@@ -199,15 +199,11 @@ func (m *Model) headLines(width int) []string {
 	if i.Name != "" && !i.Graph {
 		about = append(about, clean(i.Type))
 	}
-	switch i.Tries {
-	case 0:
-	case 1:
-		about = append(about, "1 failure")
-	default:
-		about = append(about, fmt.Sprintf("%d failures", i.Tries))
+	if i.Tries > 0 {
+		about = append(about, many(i.Tries, "failure"))
 	}
 	if !i.Graph {
-		about = append(about, count(i.Steps)+" commits")
+		about = append(about, many(int(i.Steps), "commit"))
 	}
 	if i.Queue != "" && i.Queue != job.DefaultQueue {
 		about = append(about, "queue "+clean(i.Queue))

@@ -225,7 +225,7 @@ func (m *Model) totals(columns int, wordy bool) string {
 		always       bool
 	}{
 		{"✗", "failed", st.Failed, style.Bad, false},
-		{"†", "dead letters", st.Dead, style.Warn, false},
+		{"†", strings.TrimPrefix(many(int(st.Dead), "job"), count(st.Dead)+" ") + " with dead letters", st.Dead, style.Warn, false},
 		{"●", "running", int64(active), style.Accent, true},
 		{"○", "ready", int64(ready), style.Warn, true},
 		{"", "tree", st.Roots, style.Faint, true},
