@@ -17,7 +17,8 @@ type TreeOptions struct {
 	// Depth is how many levels below the root are shown; zero is for all.
 	Depth int
 	// Same is how many children of one job, if they are of one status, are shown; zero is for
-	// all. Where more of them are finished, with all below them, none of those is.
+	// all. Where more of them are finished, with all below them, none of those is. Others are shown before finished ones: as many
+	// more of them as finished ones are left out for that, failed ones first.
 	Same int
 	// Times adds the jobs' ages, how long the runs in progress have taken so far, and when what has settled is removed.
 	Times bool
@@ -164,18 +165,28 @@ func (d *treeDrawing) fold(children []*job.Info, level int) (shown, hidden []*jo
 		return children, nil
 	}
 	finished := make([]bool, len(children))
-	ended := 0
-	same := make(map[statemachine.Status]int)
+	ended, over := 0, 0
+	rest := make(map[statemachine.Status]int) // those that are not finished
 	for n, c := range children {
 		if finished[n] = d.finished(c); finished[n] {
 			ended++
+		} else if rest[c.Status]++; rest[c.Status] > d.options.Same {
+			over++
+		}
+	}
+	room := d.rooms(rest)
+	if ended > 0 && over > 0 && ended <= d.options.Same {
+		spare := ended
+		for _, status := range append([]statemachine.Status{statemachine.Failed, statemachine.Suspended}, statemachine.Statuses()...) {
+			more := min(spare, rest[status]-room[status])
+			room[status], spare = room[status]+more, spare-more
 		}
 	}
 	for n, c := range children {
-		show := ended <= d.options.Same
+		show := ended <= d.options.Same && over == 0
 		if !finished[n] {
-			same[c.Status]++
-			show = same[c.Status] <= d.options.Same
+			room[c.Status]--
+			show = room[c.Status] >= 0
 		}
 		if show {
 			shown = append(shown, c)
@@ -184,6 +195,15 @@ func (d *treeDrawing) fold(children []*job.Info, level int) (shown, hidden []*jo
 		}
 	}
 	return shown, hidden
+}
+
+// rooms are how many jobs of each status are shown, of so many.
+func (d *treeDrawing) rooms(of map[statemachine.Status]int) map[statemachine.Status]int {
+	room := make(map[statemachine.Status]int)
+	for status, n := range of {
+		room[status] = min(n, d.options.Same)
+	}
+	return room
 }
 
 // finished tells whether a job and all below it have come to a good end.
