@@ -75,7 +75,7 @@ func (s *settings) actEach(c *cobra.Command, names []string, d deed) error {
 		client := job.NewClient(store)
 		all := make([]*job.Info, len(names))
 		for n, name := range names {
-			h, err := client.Find(ctx, name)
+			h, err := find(ctx, client, name)
 			if err == nil {
 				all[n], err = h.Info(ctx)
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,8 +22,8 @@ const (
 	completionTime = 2 * time.Second
 )
 
-// words finds what completion offers behind the words that are there.
-type words func(ctx context.Context, store storecall.Store, args []string) ([]string, error)
+// words finds what completion offers behind the words that are there, for one that begins with start. It may find others, too.
+type words func(ctx context.Context, store storecall.Store, args []string, start string) ([]string, error)
 
 // complete lets the shell complete the words of a command: for each place what is offered
 // there. Behind the last place it offers files.
@@ -76,7 +77,7 @@ func (s *settings) offer(c *cobra.Command, w words, args []string, start string)
 		return nil
 	}
 	defer store.Close()
-	all, err := w(ctx, store, args)
+	all, err := w(ctx, store, args, start)
 	if err != nil {
 		return nil
 	}
@@ -102,11 +103,14 @@ func someOfWords(c *cobra.Command, flag string, known []string) {
 	})
 }
 
-// jobWords are the last jobs and their aliases, with what they are.
-func jobWords(ctx context.Context, store storecall.Store, _ []string) ([]string, error) {
-	var words []string
+// jobWords are the last jobs and their aliases, with what they are; behind a slash the children of the job in front of it.
+func jobWords(ctx context.Context, store storecall.Store, _ []string, start string) ([]string, error) {
 	client := job.NewClient(store)
-	_, err := chunks(ctx, client, job.Filter{}, completed, func(list []*job.Info) error {
+	words, err := below(ctx, client, start)
+	if err != nil || len(words) > 0 {
+		return words, err
+	}
+	_, err = chunks(ctx, client, job.Filter{}, completed, func(list []*job.Info) error {
 		all, err := api.JobsOf(ctx, store, list)
 		for _, v := range all {
 			about := "\t" + v.Type + ", " + v.Status
@@ -120,8 +124,29 @@ func jobWords(ctx context.Context, store storecall.Store, _ []string) ([]string,
 	return words, err
 }
 
+// below are the paths of children that begin so; none if no job is in front of a slash.
+func below(ctx context.Context, client *job.Client, start string) (words []string, err error) {
+	for at := strings.LastIndexByte(start, '/'); at > 0; at = strings.LastIndexByte(start[:at], '/') { // names may have slashes
+		h, err := client.Find(ctx, start[:at])
+		if errors.Is(err, job.ErrNotFound) || errors.Is(err, job.ErrID) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		children, err := h.Children(ctx)
+		for _, name := range slices.Sorted(maps.Keys(children)) {
+			if len(words) < completed && strings.HasPrefix(name, start[at+1:]) {
+				words = append(words, start[:at+1]+name)
+			}
+		}
+		return words, err
+	}
+	return nil, nil
+}
+
 // portWords are the ports of the job that the first word names.
-func portWords(ctx context.Context, store storecall.Store, args []string) ([]string, error) {
+func portWords(ctx context.Context, store storecall.Store, args []string, _ string) ([]string, error) {
 	h, err := job.NewClient(store).Find(ctx, args[0])
 	if err != nil {
 		return nil, err
@@ -139,7 +164,7 @@ func portWords(ctx context.Context, store storecall.Store, args []string) ([]str
 
 // keyWords are the keys of the state of the job that the first word names, without those
 // that are there already.
-func keyWords(ctx context.Context, store storecall.Store, args []string) ([]string, error) {
+func keyWords(ctx context.Context, store storecall.Store, args []string, _ string) ([]string, error) {
 	h, err := job.NewClient(store).Find(ctx, args[0])
 	if err != nil {
 		return nil, err
@@ -150,8 +175,8 @@ func keyWords(ctx context.Context, store storecall.Store, args []string) ([]stri
 }
 
 // pairWords are keyWords for KEY=VALUE.
-func pairWords(ctx context.Context, store storecall.Store, args []string) ([]string, error) {
-	keys, err := keyWords(ctx, store, args)
+func pairWords(ctx context.Context, store storecall.Store, args []string, start string) ([]string, error) {
+	keys, err := keyWords(ctx, store, args, start)
 	for i := range keys {
 		keys[i] += "="
 	}
@@ -159,7 +184,7 @@ func pairWords(ctx context.Context, store storecall.Store, args []string) ([]str
 }
 
 // childWords are the names of the children of the job that the first word names.
-func childWords(ctx context.Context, store storecall.Store, args []string) ([]string, error) {
+func childWords(ctx context.Context, store storecall.Store, args []string, _ string) ([]string, error) {
 	h, err := job.NewClient(store).Find(ctx, args[0])
 	if err != nil {
 		return nil, err
@@ -169,7 +194,7 @@ func childWords(ctx context.Context, store storecall.Store, args []string) ([]st
 }
 
 // typeWords are the types that engines have registered.
-func typeWords(ctx context.Context, store storecall.Store, _ []string) ([]string, error) {
+func typeWords(ctx context.Context, store storecall.Store, _ []string, _ string) ([]string, error) {
 	all, err := store.Types(ctx)
 	var words []string
 	for _, t := range all {
@@ -181,7 +206,7 @@ func typeWords(ctx context.Context, store storecall.Store, _ []string) ([]string
 }
 
 // queueWords are the queues that are known.
-func queueWords(ctx context.Context, store storecall.Store, _ []string) ([]string, error) {
+func queueWords(ctx context.Context, store storecall.Store, _ []string, _ string) ([]string, error) {
 	all, err := store.Queues(ctx)
 	var words []string
 	for _, q := range all {

@@ -354,7 +354,7 @@ func picture(c *cobra.Command, s *settings, f *graphFlags, name string) (draw.Pi
 		return draw.Picture{}, err
 	}
 	defer store.Close()
-	h, err := job.NewClient(store).Find(c.Context(), name)
+	h, err := find(c.Context(), job.NewClient(store), name)
 	if err != nil {
 		return draw.Picture{}, notGraph(name, err)
 	}

@@ -38,7 +38,7 @@ tells more.`,
 }
 
 // handlerWords are the types that have a handler.
-func handlerWords(ctx context.Context, store storecall.Store, _ []string) ([]string, error) {
+func handlerWords(ctx context.Context, store storecall.Store, _ []string, _ string) ([]string, error) {
 	all, err := handler.List(ctx, store)
 	var words []string
 	for _, h := range all {

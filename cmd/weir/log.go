@@ -49,7 +49,7 @@ and of any job with --tree, it is the log of all jobs below it. A tree keeps som
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				client := job.NewClient(store)
-				h, err := client.Find(ctx, args[0])
+				h, err := find(ctx, client, args[0])
 				if err != nil {
 					return err
 				}

@@ -135,7 +135,7 @@ func newAdopt(s *settings) *cobra.Command {
 		Args:    usage(cobra.ExactArgs(3)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.with(c, args[0], func(ctx context.Context, client *job.Client, parent *job.Handle) error {
-				child, err := client.Find(ctx, args[1])
+				child, err := find(ctx, client, args[1])
 				if err != nil {
 					return err
 				}

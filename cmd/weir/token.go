@@ -146,7 +146,7 @@ func newTokenRevoke(s *settings) *cobra.Command {
 }
 
 // tokenWords are the IDs of tokens.
-func tokenWords(ctx context.Context, reached storecall.Store, _ []string) ([]string, error) {
+func tokenWords(ctx context.Context, reached storecall.Store, _ []string, _ string) ([]string, error) {
 	store, ok := reached.(tokens)
 	if !ok {
 		return nil, nil

@@ -64,7 +64,7 @@ server cannot be reached the last picture stays, and says so.`,
 					Style: style, ASCII: ascii,
 				}
 				if len(args) == 1 {
-					h, err := job.NewClient(store).Find(ctx, args[0])
+					h, err := find(ctx, job.NewClient(store), args[0])
 					if err != nil {
 						return err
 					}

@@ -120,7 +120,7 @@ func (t *treeSource) read(ctx context.Context) ([]*job.Info, error) {
 			return nil, err
 		}
 	}
-	h, err := t.client.Find(ctx, name)
+	h, err := find(ctx, t.client, name)
 	if err != nil {
 		return nil, err
 	}

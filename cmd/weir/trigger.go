@@ -42,7 +42,7 @@ exactly once, on some engine, and launches a tree. docs/triggers.md describes th
 }
 
 // triggerWords are the triggers, with what makes them fire.
-func triggerWords(ctx context.Context, store storecall.Store, _ []string) ([]string, error) {
+func triggerWords(ctx context.Context, store storecall.Store, _ []string, _ string) ([]string, error) {
 	var all []string
 	for t, err := range trigger.List(ctx, job.NewClient(store), false, 0) {
 		if err != nil || len(all) == completed {
@@ -163,7 +163,7 @@ empty text or a 0 clears it. Another schedule begins anew.`,
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				client := job.NewClient(store)
-				h, err := client.Find(ctx, args[0])
+				h, err := find(ctx, client, args[0])
 				if err != nil {
 					return err
 				}
@@ -279,7 +279,7 @@ func newTriggerDelete(s *settings) *cobra.Command {
 				})
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				h, err := job.NewClient(store).Find(ctx, args[0])
+				h, err := find(ctx, job.NewClient(store), args[0])
 				if err != nil {
 					return err
 				}

@@ -121,7 +121,7 @@ func (s *settings) formats(c *cobra.Command, known ...string) {
 func (s *settings) with(c *cobra.Command, name string, fn func(ctx context.Context, client *job.Client, h *job.Handle) error) error {
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 		client := job.NewClient(store)
-		h, err := client.Find(ctx, name)
+		h, err := find(ctx, client, name)
 		if err != nil {
 			return err
 		}

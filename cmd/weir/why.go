@@ -25,7 +25,7 @@ to take it out. Commands that would move something are shown, and not run.`,
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				h, err := job.NewClient(store).Find(ctx, args[0])
+				h, err := find(ctx, job.NewClient(store), args[0])
 				if err != nil {
 					return err
 				}

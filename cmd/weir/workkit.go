@@ -21,7 +21,7 @@ import (
 )
 
 // kitWords are the schedules of WorkKit that are known.
-func kitWords(ctx context.Context, reached storecall.Store, _ []string) ([]string, error) {
+func kitWords(ctx context.Context, reached storecall.Store, _ []string, _ string) ([]string, error) {
 	store, ok := reached.(*redisstore.Store)
 	if !ok {
 		return nil, nil

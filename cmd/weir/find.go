@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+)
+
+// What is looked at to say which job was perhaps meant: the newest root jobs, and the newest below one.
+const (
+	nearRoots = 200
+	nearBelow = 2000
+)
+
+// find is Client.Find, whose error says which job was perhaps meant.
+func find(ctx context.Context, client *job.Client, name string) (*job.Handle, error) {
+	h, err := client.Find(ctx, name)
+	if !errors.Is(err, job.ErrNotFound) || ctx.Err() != nil {
+		return h, err
+	}
+	if near := nearest(ctx, client, name); near != "" && near != name {
+		err = fmt.Errorf("%w: did you mean %q?", err, near)
+	}
+	return h, err
+}
+
+// nearest is the job whose path is next to one that leads nowhere, or whose alias is; empty if there is none, or it cannot be found.
+func nearest(ctx context.Context, client *job.Client, name string) string {
+	for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
+		if h, err := client.Find(ctx, name[:at]); err == nil {
+			if path := nearestBelow(ctx, client, h.ID(), name[at+1:]); path != "" {
+				return name[:at] + "/" + path
+			}
+			return ""
+		}
+	}
+	top, rest, deep := strings.Cut(name, "/")
+	alias := nearestAlias(ctx, client, top)
+	if alias != "" && deep {
+		return alias + "/" + rest
+	}
+	return alias
+}
+
+// nearestAlias is that of one of the newest root jobs.
+func nearestAlias(ctx context.Context, client *job.Client, alias string) string {
+	var all []string
+	_, err := chunks(ctx, client, job.Filter{}, nearRoots, func(list []*job.Info) error {
+		for _, i := range list {
+			names, err := client.At(i.ID).Aliases(ctx)
+			if err != nil {
+				return err
+			}
+			all = append(all, names...)
+		}
+		return nil
+	})
+	if err != nil {
+		return ""
+	}
+	return suggested(alias, all)
+}
+
+// nearestBelow is the path, below a job, that ends like one that leads nowhere, and is like it otherwise.
+func nearestBelow(ctx context.Context, client *job.Client, top job.ID, path string) string {
+	jobs := map[job.ID]*job.Info{}
+	_, err := chunks(ctx, client, job.Filter{Below: top, Path: "**"}, nearBelow, func(list []*job.Info) error {
+		for _, i := range list {
+			jobs[i.ID] = i
+		}
+		return nil
+	})
+	if err != nil {
+		return ""
+	}
+	var all, ending []string
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	for id, i := range jobs {
+		full := i.Name
+		for id = i.Parent; id != top && jobs[id] != nil; id = jobs[id].Parent {
+			full = jobs[id].Name + "/" + full
+		}
+		if id != top || i.Name == "" {
+			continue
+		}
+		if all = append(all, full); i.Name == last {
+			ending = append(ending, full)
+		}
+	}
+	if len(ending) == 1 {
+		return ending[0]
+	}
+	return cmp.Or(suggested(path, ending), suggested(path, all))
+}
+
+// suggested is the known word that is near another one; empty if none is.
+func suggested(word string, known []string) string {
+	near, ok := strings.CutPrefix(port.Suggest(word, known), "did you mean ")
+	if !ok {
+		return ""
+	}
+	return strings.Trim(strings.TrimSuffix(near, "?"), `"`)
+}

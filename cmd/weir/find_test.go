@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+)
+
+// family starts a tree demo with parcels/ship, parcels/pack and mail in it.
+func family(t *testing.T, url string) {
+	t.Helper()
+	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	_, err = job.NewClient(store).Start(t.Context(), &planned{Nodes: []job.Node{
+		{Name: "demo", Type: "demo", Graph: true},
+		{Name: "parcels", Type: "parcels", Graph: true},
+		{Name: "ship", Type: "Ship", Parent: 1},
+		{Name: "pack", Type: "Pack", Parent: 1},
+		{Name: "mail", Type: "Mail"},
+	}}, job.Alias("demo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A job that is not there is refused with the nearest that is.
+func TestDidYouMeanJob(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	family(t, url)
+	for name, want := range map[string]string{
+		"demo/ship":         `did you mean "demo/parcels/ship"?`,
+		"demo/parcels/shop": `did you mean "demo/parcels/ship"?`,
+		"demo/parcel/ship":  `did you mean "demo/parcels/ship"?`,
+		"demo/mial":         `did you mean "demo/mail"?`,
+		"dmo":               `did you mean "demo"?`,
+		"dmo/mail":          `did you mean "demo/mail"?`,
+		"demo/elsewhere":    `has no child "elsewhere"`,
+		"somebody":          `no job has the alias "somebody"`,
+	} {
+		for _, command := range []string{"why", "show", "tree"} {
+			var out bytes.Buffer
+			code := run(t.Context(), []string{command, name, "--redis", url}, &out, &out)
+			said := strings.TrimSpace(out.String())
+			if code != exitNotFound || !strings.HasSuffix(said, want) {
+				t.Errorf("weir %s %s: exit code %d, %s", command, name, code, said)
+			}
+		}
+	}
+}
+
+// Behind a slash the shell completes the names of children.
+func TestCompletesPaths(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	family(t, url)
+	for start, want := range map[string]string{
+		"demo/":          "demo/mail demo/parcels",
+		"demo/p":         "demo/parcels",
+		"demo/parcels/":  "demo/parcels/pack demo/parcels/ship",
+		"demo/parcels/s": "demo/parcels/ship",
+		"demo/x":         "",
+		"nobody/":        "",
+	} {
+		got := strings.Fields(strings.Split(weir(t, url, "__complete", "why", start), ":")[0])
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %s", start, got, want)
+		}
+	}
+}
