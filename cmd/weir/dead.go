@@ -82,7 +82,7 @@ func (f *letterFlags) filter(ctx context.Context, c *cobra.Command, store storec
 		return out, err
 	}
 	if len(args) > 0 {
-		h, err := job.NewClient(store).Find(ctx, args[0])
+		h, err := find(ctx, job.NewClient(store), args[0])
 		if err != nil {
 			return out, err
 		}
@@ -120,7 +120,7 @@ first. ID is its name for the other commands, with that of the job.`,
 				if more {
 					fmt.Fprintf(c.ErrOrStderr(), "there are more: -n shows more than %d\n", n)
 				}
-				return s.lettersShown(c, all)
+				return s.lettersShown(c, namesOf(ctx, job.NewClient(store)), all)
 			})
 		},
 	}
@@ -146,7 +146,7 @@ func lettersOf(ctx context.Context, client *job.Client, f job.LetterFilter, n in
 	return all, false, nil
 }
 
-func (s *settings) lettersShown(c *cobra.Command, all []*job.StoredLetter) error {
+func (s *settings) lettersShown(c *cobra.Command, name func(job.ID) string, all []*job.StoredLetter) error {
 	if s.output == "jsonl" {
 		for _, l := range all {
 			if err := encode(c.OutOrStdout(), l, ""); err != nil {
@@ -163,7 +163,7 @@ func (s *settings) lettersShown(c *cobra.Command, all []*job.StoredLetter) error
 		style := term.StyleOf(w)
 		rows := [][]string{{"ID", "JOB", "AGE", "ERROR"}}
 		for _, l := range all {
-			rows = append(rows, []string{l.ID, string(l.Job), style.Age(l.At), l.Error})
+			rows = append(rows, []string{l.ID, term.Clean(name(l.Job)), style.Age(l.At), l.Error})
 		}
 		return term.Table(w, rows, style)
 	})
@@ -307,7 +307,7 @@ its job is gone or its port is closed or full, stays.` + manyLetters,
 				if to == "" {
 					return nil
 				}
-				h, err := client.Find(ctx, to)
+				h, err := find(ctx, client, to)
 				if err == nil {
 					other = h.ID()
 				}
@@ -398,7 +398,7 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 	if len(args) > 1 {
 		return s.withLetters(c, f, args, func(ctx context.Context, client *job.Client, all []*job.StoredLetter) error {
 			if f.dryRun {
-				return s.lettersShown(c, all)
+				return s.lettersShown(c, namesOf(ctx, client), all)
 			}
 			if err := prepare(ctx, client); err != nil {
 				return err
@@ -420,7 +420,7 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 			if err != nil {
 				return err
 			}
-			return s.lettersShown(c, all)
+			return s.lettersShown(c, namesOf(ctx, client), all)
 		}
 		if !f.yes {
 			if err := f.asked(ctx, c, client, filter, d.verb); err != nil {

@@ -58,6 +58,10 @@ func TestPoint6Dead(t *testing.T) {
 		t.Errorf("without any: %s", said)
 	}
 	ids := moaning(t, url, `"bad"`, `2`, `3`, `4`)
+	_, listed := command("dead list")
+	if _, said := command("dead"); said != listed || !strings.Contains(said, "  moaner  ") {
+		t.Errorf("dead: %s\ndead list: %s", said, listed)
+	}
 	schema := schemaOf(t)
 	for line, name := range map[string]string{"dead list": "dead_list", "dead list moaner --error cannot": "dead_list", "dead show moaner " + ids[1]: "dead_show"} {
 		v, err := jsonschema.UnmarshalJSON(strings.NewReader(weir(t, url, append(strings.Fields(line), "-o", "json")...)))
@@ -96,7 +100,8 @@ func TestPoint6Dead(t *testing.T) {
 		{"peek moaner in", 0, "41\n3\n4\n"},
 		{"dead discard moaner --yes", 0, "0 dead letters discarded\n"},
 		{"log moaner", 0, "by weir"},
-		{"dead", 0, "weir dead [command]"},
+		{"dead", 0, "no dead letters"},
+		{"dead --help", 0, "Alone it is weir dead list."},
 	} {
 		if code, said := command(c.line); code != c.code || !strings.Contains(said, c.want) {
 			t.Errorf("weir %s: exit code %d, %s", c.line, code, said)

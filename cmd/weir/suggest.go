@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,5 +54,25 @@ func withSubcommands(c *cobra.Command) {
 	if c.HasSubCommands() {
 		c.Args = subcommand
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		if list := lister(c); list != nil {
+			c.Long = cmp.Or(c.Long, c.Short+".") + "\n\nAlone it is " + list.CommandPath() + "."
+			c.RunE = func(c *cobra.Command, _ []string) error {
+				list.SetContext(c.Context())
+				if err := list.PreRunE(list, nil); err != nil {
+					return err
+				}
+				return list.RunE(list, nil)
+			}
+		}
 	}
+}
+
+// lister is the command below another one that lists what it is about, if there is one.
+func lister(c *cobra.Command) *cobra.Command {
+	for _, below := range c.Commands() {
+		if below.Name() == "list" && below.PreRunE != nil {
+			return below
+		}
+	}
+	return nil
 }

@@ -25,7 +25,7 @@ func Ask(ctx context.Context, store storecall.Store, h *job.Handle, called strin
 	}
 	t := NewTree(tree, time.Now())
 	t.Most, t.ISO = alike, iso
-	t.Called = map[job.ID]string{h.ID(): called}
+	t.calls(h.ID(), called)
 	if err := t.inform(ctx, store, h.ID()); err != nil {
 		return nil, err
 	}

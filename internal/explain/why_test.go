@@ -293,12 +293,12 @@ func TestCauses(t *testing.T) {
 	check(t, "blocked", said(e, "t.1"), `
 job line/read is suspended, since its last run 1m ago, because port in of job line/part/work is full: 2 messages wait there, the limit is 2
   job line/part/work failed 1h ago: boom
-    $ weir retry t.3
+    $ weir retry album/part/work
 `)
 	check(t, "hungry", said(e, "t.4"), `
 job line/join waits for messages on port left, which come from line/part/work
   job line/part/work failed 1h ago: boom
-    $ weir retry t.3
+    $ weir retry album/part/work
 job line/join waits for more messages than the 3 on its port right
 job line/join waits for messages on port outside, which come from input more of line
   that input is open: it waits for messages from outside,
@@ -310,7 +310,7 @@ job line/join waits for messages on port outside, which come from input more of 
 job line is not completed, because of jobs in it:
   job line/read is suspended, since its last run 1m ago, because port in of job line/part/work is full: 2 messages wait there, the limit is 2
     job line/part/work failed 1h ago: boom
-      $ weir retry t.3
+      $ weir retry album/part/work
 `)
 	check(t, "gone", said(e, "t.9"), "")
 }

@@ -20,8 +20,32 @@ func (t *Tree) Path(i *job.Info) string {
 	return name
 }
 
-// call is what commands call a job: as the user does, or its ID.
-func (t *Tree) call(i *job.Info) string { return cmp.Or(t.Called[i.ID], string(i.ID)) }
+// calls notes what the user calls a job, and with it those that it is below.
+func (t *Tree) calls(id job.ID, called string) {
+	t.Called = map[job.ID]string{id: called}
+	for i := t.jobs[id]; i != nil && i.Name != ""; i = t.jobs[i.Parent] {
+		above, ok := strings.CutSuffix(t.Called[i.ID], "/"+i.Name)
+		if !ok || above == "" {
+			return
+		}
+		t.Called[i.Parent] = above
+	}
+}
+
+// call is what commands call a job: as the user does, by its path below one that the user has named, or its ID.
+func (t *Tree) call(i *job.Info) string {
+	path := ""
+	for up := i; up != nil; up = t.jobs[up.Parent] {
+		if called := t.Called[up.ID]; called != "" {
+			return called + path
+		}
+		if job.CheckName("job", up.Name) != nil {
+			break
+		}
+		path = "/" + up.Name + path
+	}
+	return string(i.ID)
+}
 
 // sources returns the ports where what comes to a port is written: through graphs, whose
 // ports only pass on.
