@@ -110,7 +110,7 @@ func (n *creation) run(ctx context.Context, c *cobra.Command, store storecall.St
 		return usageError{errors.New("--zone and --missed are for a schedule: say when the job runs again with --repeat")}
 	}
 	if n.parent != "" {
-		p, err := client.Find(ctx, n.parent)
+		p, err := find(ctx, client, n.parent)
 		if err != nil {
 			return err
 		}
@@ -231,11 +231,17 @@ func refused(ctx context.Context, h *job.Handle, event statemachine.Event, err e
 
 // act is a command that does one thing to a job and says what.
 func (s *settings) act(c *cobra.Command, name, done string, fn func(ctx context.Context, h *job.Handle) error) error {
+	return s.actSaying(c, name, func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) { return done, fn(ctx, h) })
+}
+
+// actSaying does something to a job, which is not read before, and says what came of it.
+func (s *settings) actSaying(c *cobra.Command, name string, fn func(ctx context.Context, h *job.Handle, none *job.Info) (string, error)) error {
 	return s.with(c, name, func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-		if err := fn(ctx, h); err != nil {
+		done, err := fn(ctx, h, nil)
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(c.OutOrStdout(), "job %s %s\n", h.ID(), done)
+		_, err = fmt.Fprintf(c.OutOrStdout(), "job %s %s\n", h.ID(), done)
 		return err
 	})
 }
@@ -272,13 +278,31 @@ func (f *wakeFlags) wake(c *cobra.Command, s *settings, args []string) error {
 		}
 		return refused(ctx, h, event, h.Run(ctx))
 	}
-	if one {
-		return s.act(c, args[0], "will run", run)
+	do := func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) {
+		if err := run(ctx, h); err != nil {
+			return "", err
+		}
+		info, err := h.Info(ctx)
+		if err != nil {
+			return "will run", nil //nolint:nilerr // it has been done
+		}
+		return willRun(info), nil
 	}
-	return f.act(c, s, deed{
-		verb: "Run", on: append(on(event), statemachine.Queued, statemachine.Running),
-		do: func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) { return "will run", run(ctx, h) },
-	})
+	if one {
+		return s.actSaying(c, args[0], do)
+	}
+	return f.act(c, s, deed{verb: "Run", on: append(on(event), statemachine.Queued, statemachine.Running), do: do})
+}
+
+// willRun says of a job that was asked to run when it does.
+func willRun(i *job.Info) string {
+	switch {
+	case i.Status == statemachine.Queued && i.Reason != "" && !i.Next.IsZero():
+		return fmt.Sprintf("is throttled (%s): it will run at %s", i.Reason, i.Next.UTC().Format(time.RFC3339))
+	case i.Status == statemachine.Queued && strings.HasPrefix(i.Reason, "limit: "):
+		return fmt.Sprintf("waits for a place (%s), and will run then", i.Reason)
+	}
+	return "will run"
 }
 
 func newTerminate(s *settings) *cobra.Command {

@@ -26,6 +26,14 @@ func TestJobsNamesThrottledMemberOfGraph(t *testing.T) {
 			s.crawl(s.client.At(i.ID))
 		}
 	}
+	for _, i := range tree {
+		if i.Name != "trim" {
+			continue
+		}
+		if out := weir(t, s.url, "run", string(i.ID)); !strings.Contains(out, "is throttled (rate: it ran 2 times this minute") {
+			t.Errorf("weir run says of a throttled job: %s", out)
+		}
+	}
 	var shown []struct {
 		ID     job.ID
 		Reason *string

@@ -106,19 +106,18 @@ func (f *retryFlags) retry(ctx context.Context, h *job.Handle, types typeFinder)
 	if err := h.Retry(byUser(ctx), f.opts...); err != nil {
 		return "", refused(ctx, h, statemachine.Retry, err)
 	}
-	if !f.timed {
-		return "will run", nil
-	}
 	info, err := h.Info(ctx)
 	switch {
 	case err != nil:
 		return "", err
+	case !f.timed:
+		return willRun(info), nil
 	case info.Status == statemachine.Scheduled && info.Repeat != nil && !f.ignoreRepeat:
 		return fmt.Sprintf("will run at %s, as it repeats; with --ignore-repeat the time given counts", info.Next.Format(time.RFC3339)), nil
 	case info.Status == statemachine.Scheduled:
 		return "will run at " + info.Next.Format(time.RFC3339), nil
 	}
-	return "will run", nil
+	return willRun(info), nil
 }
 
 // retryTree retries all failed jobs of a tree.
@@ -165,7 +164,7 @@ func (f *retryFlags) run(c *cobra.Command, s *settings, args []string) error {
 		return err
 	case one:
 		return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-			h, err := job.NewClient(store).Find(ctx, args[0])
+			h, err := find(ctx, job.NewClient(store), args[0])
 			if err != nil {
 				return err
 			}
