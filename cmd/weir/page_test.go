@@ -14,7 +14,7 @@ import (
 )
 
 // pageCommand is a command in a text of the page: its words, and its flags.
-var pageCommand = regexp.MustCompile("\\bweir((?: (?:[a-z][a-z_-]*|--[a-z-]+(?:[ =][a-z]+)?|-[a-z]))+)")
+var pageCommand = regexp.MustCompile(`\bweir((?: (?:[a-z][a-z_-]*|--[a-z-]+(?:[ =][a-z]+)?|-[a-z]))+)`)
 
 // TestPageCommands: each command that a text of the page names is there, with its flags, and so is each example.
 func TestPageCommands(t *testing.T) {
