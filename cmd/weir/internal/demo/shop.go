@@ -58,7 +58,7 @@ func Graph() *graph.Graph {
 }
 
 // edge is how many orders wait on an edge before who writes there is suspended.
-const edge = 20
+const edge = 8
 
 // Start starts the shop and its trigger, unless they are there already.
 func Start(ctx context.Context, client *job.Client) error {

@@ -160,8 +160,8 @@ func (c *Charge) Run(ctx context.Context, run *worker.Run) error {
 	return c.Out.Write(c.Order)
 }
 
-// Pack packs one order at a time: slower than they come in a burst, so the edge to it fills, and those before it are suspended by
-// backpressure.
+// Pack packs one order at a time, half as fast as they come in a burst: so the edge to it fills, then those before it, and who takes
+// orders is suspended by backpressure for half of the burst.
 type Pack struct {
 	In  port.In[Order]
 	Out port.Out[Order]
@@ -173,7 +173,7 @@ func (p *Pack) Run(ctx context.Context, _ *worker.Run) error {
 	if err != nil || !ok {
 		return err
 	}
-	if err := work(ctx, 500*time.Millisecond); err != nil {
+	if err := work(ctx, 650*time.Millisecond); err != nil {
 		return err
 	}
 	return p.Out.Write(o)
@@ -228,15 +228,20 @@ func (n *Notify) Run(_ context.Context, run *worker.Run) error {
 	return run.Log(fmt.Sprintf("told %d customers", told))
 }
 
-// Stock counts the stock, for the trigger.
+// shelves are what Stock counts.
+const shelves = 10
+
+// Stock counts the stock, for the trigger, and tells how far it is.
 type Stock struct{ Counted port.Out[int] }
 
 // Run implements worker.Worker.
 func (s *Stock) Run(ctx context.Context, run *worker.Run) error {
-	if err := work(ctx, 2*time.Second); err != nil {
-		return err
+	for n := range shelves {
+		if err := errors.Join(run.Progress(n, shelves, "shelves"), work(ctx, 500*time.Millisecond)); err != nil {
+			return err
+		}
 	}
-	return s.Counted.Write(run.Now().Second())
+	return errors.Join(run.Progress(shelves, shelves, "shelves"), s.Counted.Write(run.Now().Second()))
 }
 
 // work takes its time.
