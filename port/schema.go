@@ -1,6 +1,7 @@
 package port
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -150,6 +151,32 @@ func SchemaText(kind string, more json.RawMessage) json.RawMessage {
 	}
 	raw, _ := json.Marshal(&Schema{Type: kind}) // which always can be
 	return raw
+}
+
+// words are the types in the words of components.
+var words = map[string]string{KindString: "text", KindBool: "bool", KindNumber: KindNumber, KindInteger: KindInteger, KindArray: "list", KindObject: KindObject}
+
+// Words is the Schema in a few words, with fields by their names: {id: integer, at: time, lines: [text]}.
+func (s *Schema) Words() string {
+	switch {
+	case s == nil:
+		return "any"
+	case s.none:
+		return "nothing"
+	case s.Format == "date-time" && s.Type == KindString:
+		return "time"
+	case s.Type == KindArray && s.Items != nil:
+		return "[" + s.Items.Words() + "]"
+	case s.Type == KindObject && len(s.Properties) > 0:
+		var fields []string
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			fields = append(fields, name+": "+s.Properties[name].Words())
+		}
+		return "{" + strings.Join(fields, ", ") + "}"
+	case s.Type == KindObject && s.AdditionalProperties != nil:
+		return "{any: " + s.AdditionalProperties.Words() + "}"
+	}
+	return cmp.Or(words[s.Type], "any")
 }
 
 // mismatches is how many faults of one value are told.

@@ -114,3 +114,33 @@ func TestSchemasFromElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// Words are the types as components tell theirs.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	type order struct {
+		ID    int       `json:"id"`
+		At    time.Time `json:"at"`
+		Lines []struct {
+			Name string  `json:"name"`
+			Cost float64 `json:"cost"`
+			Gift bool    `json:"gift"`
+		} `json:"lines"`
+		Notes map[string][]string `json:"notes"`
+		More  any                 `json:"more"`
+	}
+	for want, v := range map[string]any{
+		"text": "", "integer": 1, "number": 1.5, "bool": true, "[[integer]]": [][]int{}, "{any: text}": map[string]string{}, "time": time.Time{}, "object": struct{}{},
+		"{at: time, id: integer, lines: [{cost: number, gift: bool, name: text}], more: any, notes: {any: [text]}}": order{},
+	} {
+		if got := port.SchemaOf(reflect.TypeOf(v)).Words(); got != want {
+			t.Errorf("%T is %s, want %s", v, got, want)
+		}
+	}
+	for text, want := range map[string]string{"true": "any", "false": "nothing", `{"type":["string","null"]}`: "any", `{"type":"array"}`: "list", `{"enum":[1,2]}`: "any"} {
+		var s port.Schema
+		if err := json.Unmarshal([]byte(text), &s); err != nil || s.Words() != want {
+			t.Errorf("%s is %s, want %s (%v)", text, s.Words(), want, err)
+		}
+	}
+}

@@ -80,9 +80,9 @@ func nearestBelow(ctx context.Context, client *job.Client, top job.ID, path stri
 	}
 	var all, ending []string
 	last := path[strings.LastIndexByte(path, '/')+1:]
-	for id, i := range jobs {
-		full := i.Name
-		for id = i.Parent; id != top && jobs[id] != nil; id = jobs[id].Parent {
+	for _, i := range jobs {
+		full, id := i.Name, i.Parent
+		for ; id != top && jobs[id] != nil; id = jobs[id].Parent {
 			full = jobs[id].Name + "/" + full
 		}
 		if id != top || i.Name == "" {

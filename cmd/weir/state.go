@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 )
@@ -159,48 +158,4 @@ func newDisown(s *settings) *cobra.Command {
 			return s.act(c, args[0], "has one child less", func(ctx context.Context, h *job.Handle) error { return h.Disown(ctx, args[1]) })
 		},
 	}
-}
-
-func newTypes(s *settings) *cobra.Command {
-	c := &cobra.Command{
-		Use:     "types",
-		Short:   "List the types of workers that engines have registered",
-		Example: "  weir types -o json",
-		Args:    usage(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				all, err := job.NewClient(store).Types(ctx)
-				if err != nil {
-					return err
-				}
-				if all == nil {
-					all = []job.TypeInfo{}
-				}
-				return s.show(c, all, "", func(w io.Writer) error {
-					if len(all) == 0 {
-						_, err := fmt.Fprintln(c.ErrOrStderr(), "no types: engines register theirs when they start, as weir worker does")
-						return err
-					}
-					return typeTable(w, all)
-				})
-			})
-		},
-	}
-	s.formats(c, "table", "json", "yaml")
-	s.watched(c)
-	return c
-}
-
-func typeTable(w io.Writer, all []job.TypeInfo) error {
-	style := term.StyleOf(w)
-	rows := [][]string{{"TYPE", "QUEUE", "PORTS", "REGISTERED"}}
-	for _, t := range all {
-		var names []string
-		for _, p := range t.Ports {
-			arrow := map[string]string{"in": "←", "out": "→"}[p.Dir.String()]
-			names = append(names, arrow+" "+term.Clean(p.Name))
-		}
-		rows = append(rows, []string{term.Clean(t.Type), term.Clean(t.Queue), strings.Join(names, " "), style.Age(t.Registered)})
-	}
-	return term.Table(w, rows, style)
 }
