@@ -183,6 +183,29 @@ func TestOtherSites(t *testing.T) {
 	}
 }
 
+// A server that has names is reached by these, and by IP addresses, which no page has by a trick.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "", func(c *api.Config) { c.Hosts = []string{"jobs.example.com"} })
+	for host, want := range map[string]int{
+		"jobs.example.com": http.StatusOK, "jobs.example.com:8080": http.StatusOK, "localhost:8080": http.StatusOK, "10.1.2.3:8080": http.StatusOK,
+		"[::1]:8080": http.StatusOK, "evil.example": http.StatusMisdirectedRequest, "10.1.2.3.evil.example": http.StatusMisdirectedRequest,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/jobs", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil || resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d (%v)", host, resp.StatusCode, want, err)
+		}
+	}
+}
+
 // Who changes something, or must not, is remembered in the log of his tenant alone, and readers are not.
 func TestAudit(t *testing.T) {
 	t.Parallel()

@@ -44,9 +44,9 @@ type Config struct {
 	// them. An error that wraps job.ErrUnavailable is answered with 503, one that wraps job.ErrForbidden with 403, all others with
 	// 401; their texts are told. Nil: there are no others. It needs Tokens.
 	Verify func(ctx context.Context, token string) (Identity, error)
-	// Hosts are the names that requests may be meant for, without port; the others are
-	// refused, so that no page in a browser can reach the server under a name of its own. Empty: localhost and
-	// IP addresses without tokens, any name with them.
+	// Hosts are the names that requests may be meant for besides localhost and IP addresses, without port; the others are
+	// refused, so that no page in a browser can reach the server under a name of its own. Empty: there are no others without
+	// tokens, and any name will do with them.
 	Hosts []string
 	// Prototypes are the workers of which graphs in files may be made, such as those of component.All.
 	Prototypes []any
@@ -241,9 +241,9 @@ func (c *Config) checkHost(r *http.Request) *Problem {
 	}
 	host = strings.Trim(host, "[]")
 	switch {
-	case slices.Contains(c.Hosts, host):
+	case slices.Contains(c.Hosts, host), host == "localhost", net.ParseIP(host) != nil: // no page in a browser is of one of these by a trick
 		return nil
-	case len(c.Hosts) == 0 && (c.Tokens || host == "localhost" || net.ParseIP(host) != nil):
+	case len(c.Hosts) == 0 && c.Tokens:
 		return nil
 	}
 	return problem(Kind{"forbidden", http.StatusMisdirectedRequest, 8}, "this server is not known as host %.100q: use one of its names, or start it with that one", host)

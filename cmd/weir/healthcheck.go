@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,8 @@ func newHealthcheck(s *settings) *cobra.Command {
 		Use:   "healthcheck [URL]",
 		Short: "Ask a server or a worker whether it is ready",
 		Long: `Ask the process at URL, which weir serve, or weir worker --listen, runs, whether it is
-ready: Redis is reached and its engine takes jobs. Without URL it is ` + ownServer + `.
+ready: Redis is reached and its engine takes jobs. Without URL it is the server
+that other commands use, else ` + ownServer + `.
 Exit code 0 says that it is, 1 that it is not, and why, 7 that nothing answers. It is for
 images and compose files: there is no shell or curl in an image of weir alone.
 
@@ -45,10 +47,11 @@ images and compose files: there is no shell or curl in an image of weir alone.
 		Example: "  weir healthcheck\n  weir healthcheck http://127.0.0.1:9090 --alive",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			at := ownServer
-			if len(args) > 0 {
-				at = args[0]
+			e, err := s.resolve()
+			if err != nil {
+				return err
 			}
+			at := cmp.Or(strings.Join(args, ""), e.server.Value, ownServer)
 			u, err := url.Parse(at)
 			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 				return usageError{fmt.Errorf("%q is not a URL of a server: use one like %s", term.Clean(at), ownServer)}

@@ -30,6 +30,7 @@ func TestHealthcheck(t *testing.T) {
 	ask(0, "as it is", server.URL)
 	ask(0, `"ready": true`, server.URL, "-o", "json")
 	ask(0, `"url": "`+server.URL+`/healthz"`, server.URL+"/", "-o", "json", "--alive")
+	ask(0, "as it is", "--server", server.URL)
 	ready = http.StatusServiceUnavailable
 	ask(1, server.URL+"/readyz: as it is", server.URL)
 	ask(0, "ok", server.URL, "--alive")

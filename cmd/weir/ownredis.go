@@ -56,6 +56,11 @@ func startRedis(ctx context.Context, data string, fresh bool) (url string, stop 
 	unlock := func() { _ = lock.Close() }
 	address, leave := leftBehind(ctx, dir)
 	if address != "" && !fresh {
+		if err := answering(ctx, address); err != nil {
+			leave()
+			unlock()
+			return "", nil, err
+		}
 		return "redis://" + address, sync.OnceFunc(func() { leave(); unlock() }), nil
 	}
 	if leave(); fresh {
@@ -153,13 +158,14 @@ func freePort(ctx context.Context) (string, error) {
 
 // answering waits until something listens.
 func answering(ctx context.Context, address string) error {
-	var dialer net.Dialer
+	client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, DialTimeout: time.Second})
+	defer client.Close()
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		conn, err := dialer.DialContext(ctx, "tcp", address)
+		err := client.Ping(ctx).Err()
 		if err == nil {
-			return conn.Close()
+			return nil
 		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
+		if loading := redis.HasErrorPrefix(err, "LOADING"); !loading && time.Now().After(deadline) || ctx.Err() != nil {
 			return err
 		}
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
