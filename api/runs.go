@@ -479,10 +479,11 @@ func commitRun(ctx context.Context, s *session, in *struct{ Body Committing }) (
 // Failing says why a run failed.
 type Failing struct {
 	RunRef
-	Error   string         `json:"error" doc:"for people"`
-	Stack   string         `json:"stack,omitempty" doc:"where in the code"`
-	Read    map[string]int `json:"read,omitempty" doc:"how many messages the run had read, by In port"`
-	RetryIn *duration      `json:"retry_in,omitempty" doc:"after this time the job is run again"`
+	Error   string            `json:"error" doc:"for people"`
+	Stack   string            `json:"stack,omitempty" doc:"where in the code"`
+	Read    map[string]int    `json:"read,omitempty" doc:"how many messages the run had read, by In port"`
+	Log     []json.RawMessage `json:"log,omitempty" doc:"entries for the job's log"`
+	RetryIn *duration         `json:"retry_in,omitempty" doc:"after this time the job is run again"`
 }
 
 func failRun(ctx context.Context, s *session, in *struct{ Body Failing }) (*nothing, error) {
@@ -490,7 +491,7 @@ func failRun(ctx context.Context, s *session, in *struct{ Body Failing }) (*noth
 	if b.Error == "" {
 		return nil, wrong("error is missing: say why the run failed")
 	}
-	f := worker.RunFailure{Error: b.Error, Stack: b.Stack, Read: b.Read}
+	f := worker.RunFailure{Error: b.Error, Stack: b.Stack, Read: b.Read, Log: b.Log}
 	if b.RetryIn != nil {
 		d := time.Duration(*b.RetryIn)
 		f.RetryAfter = &d

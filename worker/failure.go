@@ -54,7 +54,7 @@ func (r *Run) conclude(k *kind, err error, shutdown bool, took time.Duration) *j
 	}
 	d := &job.Delta{Job: r.info.ID, Token: r.token, Outcome: statemachine.Fail, Failure: r.failure(err)}
 	d.Reason = firstLine(d.Failure.Error)
-	d.Entry = r.journal.failure(r.step, d.Failure)
+	d.Entry, d.Log = r.journal.failure(r.step, d.Failure), r.delta.Log
 	tries, options := r.info.Tries+1, k.options.of(r.info.Options)
 	switch {
 	case shutdown:
@@ -78,7 +78,7 @@ func (r *Run) conclude(k *kind, err error, shutdown bool, took time.Duration) *j
 func (r *Run) oneByOne(d *job.Delta) *job.Delta {
 	return &job.Delta{
 		Job: r.info.ID, Token: r.token, Outcome: statemachine.Requeue, Handed: true,
-		Entry: d.Entry, Failure: d.Failure, Reason: d.Reason, Single: strconv.Itoa(r.most()),
+		Entry: d.Entry, Log: d.Log, Failure: d.Failure, Reason: d.Reason, Single: strconv.Itoa(r.most()),
 	}
 }
 

@@ -57,6 +57,8 @@ type RunFailure struct {
 	Stack string // of a panic or exception; may be empty
 	// Read is as for Work: with the failure policy dead_letter a run that read one message puts that aside.
 	Read map[string]int
+	// Log are entries for the job's log.
+	Log []json.RawMessage
 	// RetryAfter is after how long there is another try. Nil: none, the job fails, or what its policy says happens.
 	RetryAfter *time.Duration
 }
@@ -105,7 +107,7 @@ func (l *Leases) Fail(ctx context.Context, ticket string, f RunFailure) error {
 		failure, tries = RetryAfter(*f.RetryAfter, failure), math.MaxInt
 	}
 	return l.settle(ctx, &t, false, func(info *job.Info) error {
-		return l.conclude(ctx, &t, info, f.Read, tries, func(*Run) (error, error) { return failure, nil })
+		return l.conclude(ctx, &t, info, f.Read, tries, func(r *Run) (error, error) { return failure, r.logAll(f.Log) })
 	})
 }
 
@@ -333,10 +335,8 @@ func (l *Leases) replay(ctx context.Context, r *Run, w Work) error {
 			return err
 		}
 	}
-	for _, entry := range w.Log {
-		if err := r.Log(entry); err != nil {
-			return err
-		}
+	if err := r.logAll(w.Log); err != nil {
+		return err
 	}
 	if p := w.Progress; p != nil {
 		if err := r.Progress(p.Done, p.Total, p.Text); err != nil {
@@ -345,6 +345,16 @@ func (l *Leases) replay(ctx context.Context, r *Run, w Work) error {
 	}
 	for _, c := range w.Spawn {
 		if err := l.spawn(ctx, r, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logAll adds the entries that a client's run logged.
+func (r *Run) logAll(entries []json.RawMessage) error {
+	for _, entry := range entries {
+		if err := r.Log(entry); err != nil {
 			return err
 		}
 	}

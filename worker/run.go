@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -176,7 +178,7 @@ func (r *Run) WakeAfter(d time.Duration) error {
 // State returns the job's state as the run sees it.
 func (r *Run) State() *State { return &r.state }
 
-// Log adds an entry, any JSON value, to the job's log. It is kept only if the run is.
+// Log adds an entry, any JSON value, to the job's log. It is kept with what the run did and, as all that is, if the run fails.
 func (r *Run) Log(entry any) error {
 	raw, err := port.Encode(entry)
 	if err != nil {
@@ -192,6 +194,20 @@ func (r *Run) Log(entry any) error {
 	}
 	r.delta.Log = append(r.delta.Log, string(raw))
 	return nil
+}
+
+// Logger returns a logger whose entries go to the job's log as Log has them: objects with time, level, msg and the attributes. Entries
+// below slog.LevelInfo are left out, and those that do not fit into the commit.
+func (r *Run) Logger() *slog.Logger { return slog.New(slog.NewJSONHandler(logWriter{r}, nil)) }
+
+// logWriter writes lines of JSON to the log of a run's job.
+type logWriter struct{ run *Run }
+
+func (w logWriter) Write(line []byte) (int, error) {
+	if err := w.run.Log(json.RawMessage(bytes.Clone(bytes.TrimSpace(line)))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // Progress tells how far the job is: done of total, which is 0 if it is not known, and a few words. weir tree, weir top and the page

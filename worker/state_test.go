@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -158,6 +160,9 @@ func TestLog(t *testing.T) {
 			if err := errors.Join(run.Log("first"), run.Log(map[string]int{"tries": run.Info().Tries})); err != nil {
 				return err
 			}
+			log := run.Logger().With("order", 7)
+			log.Debug("not kept")
+			log.Warn("the bank is slow", "took", time.Second)
 			if run.Info().Tries == 0 {
 				return errors.New("once more")
 			}
@@ -168,16 +173,18 @@ func TestLog(t *testing.T) {
 		b.check(err)
 		got := []string{}
 		for _, l := range logs {
-			got = append(got, string(l.Entry))
+			entry := regexp.MustCompile(`"time":"[^"]+"`).ReplaceAllString(string(l.Entry), `"time":"…"`)
+			got = append(got, entry)
 			if l.Job != h.ID() || l.At.IsZero() {
 				b.Errorf("entry of job %s at %v", l.Job, l.At)
 			}
 		}
-		// What the failed run logged is not there.
-		if want := []string{`"first"`, `{"tries":1}`}; !slices.Equal(got, want) {
+		// What the failed run logged is there, too.
+		slow := `{"time":"…","level":"WARN","msg":"the bank is slow","order":7,"took":1000000000}`
+		if want := []string{`"first"`, `{"tries":0}`, slow, `"first"`, `{"tries":1}`, slow}; !slices.Equal(got, want) {
 			b.Errorf("log = %q, want %q", got, want)
 		}
-		if last, err := h.Logs(b.ctx, 1); err != nil || len(last) != 1 || string(last[0].Entry) != `{"tries":1}` {
+		if last, err := h.Logs(b.ctx, 1); err != nil || len(last) != 1 || !strings.Contains(string(last[0].Entry), `"the bank is slow"`) {
 			b.Errorf("the last entry = %v, %v", last, err)
 		}
 	})

@@ -361,7 +361,7 @@ class Worker:
 
     def _fail(self, kind, run, e):
         stack = "".join(traceback.format_exception(type(e), e, e.__traceback__))
-        failed = {"run": run.raw["run"], "error": "%s: %s" % (type(e).__name__, e), "stack": stack, "read": run._read}
+        failed = {"run": run.raw["run"], "error": "%s: %s" % (type(e).__name__, e), "stack": stack, "read": run._read, "log": run._log}
         if run.attempt < kind.tries and not isinstance(e, Permanent):
             wait = e.seconds if isinstance(e, RetryAfter) else min(kind.backoff * 2 ** min(run.attempt - 1, 60), kind.most)
             failed["retry_in"] = duration(wait)

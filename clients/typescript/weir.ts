@@ -251,7 +251,7 @@ export class Run {
   private readonly closed: string[] = [];
   private readonly spawned: (Child & { name: string })[] = [];
   private readonly wakes: string[] = [];
-  private readonly logged: JSONValue[] = [];
+  readonly logged: JSONValue[] = [];
   /** How far the job is, as it was told last. */
   far?: { done: number; total: number; text: string };
   private told = Date.now();
@@ -472,7 +472,7 @@ export class Worker {
 
   private async fail(kind: Kind, raw: RawRun, run: Run, e: unknown): Promise<void> {
     const o = kind.options;
-    const failed: Record<string, unknown> = { run: raw.run, error: String(e), stack: e instanceof Error ? e.stack : undefined, read: run.taken };
+    const failed: Record<string, unknown> = { run: raw.run, error: String(e), stack: e instanceof Error ? e.stack : undefined, read: run.taken, log: run.logged };
     if (run.attempt < (o.tries ?? 1) && !(e instanceof Permanent)) {
       failed["retry_in"] = duration(e instanceof RetryAfter ? e.seconds : Math.min((o.backoff ?? 1) * 2 ** (run.attempt - 1), o.maxBackoff ?? 3600));
     }
