@@ -106,7 +106,7 @@ func (t *Tree) inform(ctx context.Context, store storecall.Store, asked job.ID) 
 // lockable are the jobs of the tree that would run unless they are locked, and the one asked for.
 func (t *Tree) lockable(asked job.ID) (ids []job.ID) {
 	for _, i := range t.tree {
-		if i.ID == asked || i.Status == statemachine.Queued || i.Status == statemachine.Terminating {
+		if i.ID == asked || i.Status == statemachine.Queued || i.Status == statemachine.Terminating || !i.Next.IsZero() {
 			ids = append(ids, i.ID)
 		}
 	}

@@ -140,6 +140,9 @@ func lie(n int64) string {
 
 // say adds a reason for a job's status.
 func (t *Tree) say(i *job.Info, level int, b Because) {
+	if text, ok := strings.CutSuffix(b.Text, "; to run it now:"); ok && t.locked(i) {
+		b.Text, b.Command = text, "" // it would be refused
+	}
 	b.Job, b.Level = i.ID, level
 	t.reasons = append(t.reasons, b)
 }
@@ -207,6 +210,12 @@ func (t *Tree) why(i *job.Info, level int) {
 	default:
 		t.suspended(i, level)
 	}
+}
+
+// locked tells whether a job begins no run as somebody has locked it.
+func (t *Tree) locked(i *job.Info) bool {
+	_, locked := t.Locks[i.ID]
+	return locked
 }
 
 // failure is why a job failed, and where if it panicked.

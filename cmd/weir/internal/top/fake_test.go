@@ -40,6 +40,7 @@ type store struct {
 	stats    *redisstore.Stats
 	triggers []*trigger.Status
 	refused  error // of everything that changes something
+	locks    map[job.ID]job.LockInfo
 }
 
 func (s *store) List(_ context.Context, f job.Filter, n int) ([]*job.Info, error) {
@@ -104,6 +105,11 @@ func (h handle) Tree(context.Context) ([]*job.Info, error) {
 		return h.s.jobs, h.s.err
 	}
 	return []*job.Info{h.i}, h.s.err
+}
+
+func (h handle) Locked(context.Context) (job.LockInfo, bool, error) {
+	lock, locked := h.s.locks[h.i.ID]
+	return lock, locked, nil
 }
 
 func (h handle) Aliases(context.Context) ([]string, error) {

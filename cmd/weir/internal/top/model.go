@@ -82,6 +82,7 @@ type subject struct {
 	row         row
 	picture     *picture // nil if the job's tree is not known
 	why         []explain.Because
+	lock        *job.LockInfo // that why knows of
 	fed, feeds  []wire
 	of          key
 	fromPicture *picture
@@ -327,10 +328,17 @@ func (m *Model) settle() {
 			m.pane = paneWhy
 		}
 	}
-	if m.subject.of != r.key() || m.subject.fromPicture != pic || pic == nil {
-		s := subject{row: r, of: r.key(), fromPicture: pic, picture: pic}
+	var lock *job.LockInfo
+	if m.details != nil && m.details.of.id == r.node.info.ID {
+		lock = m.details.lock
+	}
+	if m.subject.of != r.key() || m.subject.fromPicture != pic || m.subject.lock != lock || pic == nil {
+		s := subject{row: r, of: r.key(), fromPicture: pic, picture: pic, lock: lock}
 		if pic != nil && pic.nodes[r.node.info.ID] != nil {
 			n := pic.nodes[r.node.info.ID]
+			if pic.words.Locks = nil; lock != nil {
+				pic.words.Locks = map[job.ID]job.LockInfo{n.info.ID: *lock}
+			}
 			s.why = pic.words.Why(n.info.ID)
 			s.fed, s.feeds = pic.wires(n)
 		}

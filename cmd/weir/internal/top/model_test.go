@@ -310,3 +310,18 @@ func TestNext(t *testing.T) {
 	s.wait(time.Second)
 	s.shows("next run in 1h")
 }
+
+// TestLocked: of a job that is locked it says that, and nothing that would be false, until it is unlocked.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	s := newScreen(t, 160, 30)
+	s.press("down", "down", "down")
+	s.store.locks = map[job.ID]job.LockInfo{album + ".4": {By: "ann", Since: noon, Until: noon.Add(time.Hour)}}
+	s.wait(time.Second)
+	s.shows("is locked by ann")
+	s.store.locks = nil
+	s.wait(time.Second)
+	if frame := s.frame(); strings.Contains(frame, "is locked") {
+		t.Errorf("it is unlocked:\n%s", frame)
+	}
+}

@@ -75,6 +75,7 @@ type details struct {
 	of      wants
 	err     error // then the rest is what was read before it
 	aliases []string
+	lock    *job.LockInfo // nil: it is not locked
 	state   []string
 	log     []logLine
 	family  *picture
@@ -164,6 +165,12 @@ func (d *details) read(ctx context.Context, source Source, now func() time.Time)
 	d.state = linesOf(state)
 	if d.aliases, err = h.Aliases(ctx); err != nil {
 		return err
+	}
+	switch lock, locked, err := h.Locked(ctx); {
+	case err != nil:
+		return err
+	case locked:
+		d.lock = &lock
 	}
 	if d.of.log > 0 {
 		if d.log, err = readLog(ctx, h, d.of.log); err != nil {

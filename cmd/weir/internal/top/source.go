@@ -50,6 +50,7 @@ type Reader interface {
 	ID() job.ID
 	Tree(ctx context.Context) ([]*job.Info, error)
 	Aliases(ctx context.Context) ([]string, error)
+	Locked(ctx context.Context) (lock job.LockInfo, locked bool, err error)
 	State(ctx context.Context, keys ...string) (map[string]json.RawMessage, error)
 	Runs(ctx context.Context, limit int) ([]job.RunEntry, error)
 	Logs(ctx context.Context, limit int) ([]job.LogEntry, error)
