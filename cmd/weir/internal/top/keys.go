@@ -7,6 +7,9 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
+// redrawKey draws the screen anew, and does nothing else.
+const redrawKey = "ctrl+l"
+
 // key does what a key is for.
 func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	switch {
@@ -14,7 +17,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		return tea.Quit
 	case k.String() == "ctrl+z":
 		return tea.Suspend
-	case k.String() == "ctrl+l":
+	case k.String() == redrawKey:
 		return tea.ClearScreen
 	case m.help:
 		m.help = false

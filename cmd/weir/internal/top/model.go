@@ -162,7 +162,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.open(msg.id)
 		}
 	case tea.KeyPressMsg:
-		if m.status.tone != busy { // it was about what was done before
+		if m.status.tone != busy && msg.String() != redrawKey { // it was about what was done before
 			m.status = status{}
 		}
 		cmd = m.key(msg)
