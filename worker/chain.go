@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -114,7 +113,12 @@ func (r *ran) behind() *job.Snapshot {
 	}
 	i := s.Info
 	i.Status, i.Reason, i.Tries, i.Crashes, i.Steps = statemachine.Suspended, d.Reason, 0, 0, i.Steps+1
-	i.Started, i.Progress = i.Started || d.Started, cmp.Or(d.Progress, i.Progress)
+	i.Started = i.Started || d.Started
+	if p := d.Progress; p != nil {
+		if i.Progress = p; *p == (job.Progress{}) { // it says nothing any more
+			i.Progress = nil
+		}
+	}
 	var all struct { // made at once
 		next  job.Snapshot
 		in    [1]job.Inbox
