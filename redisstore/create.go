@@ -50,7 +50,7 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 	return created, err
 }
 
-// nodesOf are the jobs of a plan as born() in plan.lua reads them.
+// nodesOf are the jobs of a plan as create_next() in plan.lua reads them.
 func (s *Store) nodesOf(root job.ID, plan *job.Plan, by string) ([][]any, error) {
 	if err := s.checkHome(root, plan); err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (s *Store) createBelow(ctx context.Context, first job.ID, plan *job.Plan, n
 	return true, nil
 }
 
-// planArgs encodes each job of a plan as born() in plan.lua reads it. The plan's root
+// planArgs encodes each job of a plan as create_next() in plan.lua reads it. The plan's root
 // gets number base of the tree, the others those after it. digest is the plan's, if anybody
 // will ask for it.
 func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by, digest string) [][]any {
@@ -217,7 +217,7 @@ type birth struct {
 	messages   string // what the job's hash says of the Go types of messages, if it is a graph that can be patched
 }
 
-// args encodes it as born() in plan.lua reads it.
+// args encodes it as create_next() in plan.lua reads it.
 func (b birth) args(number func(int) int) []any {
 	n := b.node
 	event, at := creation(n)

@@ -2,7 +2,7 @@
 -- but the first were created by create_part, and enter with the first one.
 -- KEYS: due
 -- ARGV: first job, parent or '', name, token, '1' for a large plan, by what it is unique, as unique.lua says, jobs of the
---       plan, jobs here, then of each what born() in plan.lua reads
+--       plan, jobs here, then of each what create_next() in plan.lua reads
 -- reply: {1 if created by this call, also by an earlier sending of it, {ready jobs}},
 --        or {'gone' | 'exists <parent> <name>' | 'ended' | 'graph', {}} for its parent, {'moved', {}} if a number of
 --        a child was given out twice, or {'leftovers', {ready jobs}}, or {'unique <root that has its key>', {}}
@@ -29,9 +29,9 @@ end
 remember(token)
 if parent == '' and all > 1 then call('HSETNX', counts, 'seq', all - 1) end
 local held
-for _ = 1, n do held = born(held) or held end
+for _ = 1, n do held = create_next(held) or held end
 unique.take(first, by)
-if parent ~= '' or all > 1 then births(first, n) end -- a root that is alone is counted once it may have children
+if parent ~= '' or all > 1 then count_created(first, n) end -- a root that is alone is counted once it may have children
 if large then
   if not held then chore('enter', first) end
   call('ZREM', P .. 'due', '!unborn ' .. first)

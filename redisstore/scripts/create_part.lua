@@ -2,7 +2,7 @@
 -- first one; if that never comes the sweeper removes them.
 -- KEYS: due
 -- ARGV: first job, '1' if it is a root, by what the first is unique, jobs of the plan, jobs here, then of each what
---       born() in plan.lua reads
+--       create_next() in plan.lua reads
 -- reply: '1', or '0' if the first job exists already, or 'leftovers' if those are being removed, or
 --        'unique <root that has the first one's key>'
 local first, root, by, all, n = arg(), arg() == '1', arg(), num(), num()
@@ -20,9 +20,9 @@ for _ = 1, n do
     skip() -- from an earlier sending, or a process that died
   else
     cursor = at
-    born(key(first) .. ':held')
+    create_next(key(first) .. ':held')
     new = new + 1
   end
 end
-births(first, new)
+count_created(first, new)
 return '1'

@@ -6,7 +6,7 @@
 --       value, …;
 --       Go types of messages; ports that change theirs, of each: job, direction, port, '1' if it is converted, head,
 --       messages, message…;
---       new jobs, of each what born() in plan.lua reads;
+--       new jobs, of each what create_next() in plan.lua reads;
 --       ports, of each: job, direction, port, sources, then of each: job, direction, port
 -- reply: {'ok' | 'gone' | 'stale' | 'ended' | 'busy', {ready jobs}, the job that is busy}, or {'typed', {}, which port changes
 --        its type, how many messages it holds}
@@ -49,12 +49,12 @@ for _, name in ipairs(call('HKEYS', P .. 'closing:' .. tree(root))) do close(str
 ended = 0
 for _, r in ipairs(retyped) do convert(r) end
 patched(root, remove, stay)
-for _ = 1, new do born() end
+for _ = 1, new do create_next() end
 for _, id in ipairs(g.key and fresh_ids or {}) do
   load(id).key = g.key
   call('HSET', key(id), 'key', g.key)
 end
-if new > 0 then births(root, new) end
+if new > 0 then count_created(root, new) end
 local ports = {}
 for i = 1, num() do
   ports[i] = { id = arg(), dir = arg(), port = arg(), sources = {} }

@@ -13,8 +13,8 @@ local function launch(id, upto, by)
   local n = num()
   if n > 1 then call('HSET', P .. 't:' .. id, 'seq', str(n - 1)) end
   local held
-  for _ = 1, n do held = born(held) or held end
-  if n > 1 then births(id, n) end
+  for _ = 1, n do held = create_next(held) or held end
+  if n > 1 then count_created(id, n) end
   for _ = 1, num() do
     local port = arg()
     deliver(id, 'i', port, list())

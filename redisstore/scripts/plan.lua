@@ -65,10 +65,10 @@ local function chunked(command, k, p, n)
   end
 end
 
--- born creates the next job of ARGV: node, its fields, its defaults, its messages. With held
+-- create_next creates the next job of ARGV: node, its fields, its defaults, its messages. With held
 -- it does not enter yet: how it will is put down in that list. Of a root that waits for its key it returns the list for those
 -- below it.
-local function born(held)
+local function create_next(held)
   local n = node()
   local k, f, count = key(n.id), {}, num()
   local at = cursor
@@ -123,5 +123,5 @@ local function born(held)
   place(j, to, n.at)
 end
 
--- births counts jobs that are created in a tree.
-local function births(id, n) call('HINCRBY', P .. 't:' .. tree(id), 'jobs', n) end
+-- count_created counts jobs that are created in a tree.
+local function count_created(id, n) call('HINCRBY', P .. 't:' .. tree(id), 'jobs', n) end

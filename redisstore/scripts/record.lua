@@ -79,8 +79,8 @@ do -- Lua allows few local names
     chunked('HDEL', k .. ':s', d.unset, d.nunset)
     local after = cursor
     cursor = d.spawn
-    for _ = 1, d.nspawn do born() end
-    if d.nspawn > 0 then births(d.id, d.nspawn) end
+    for _ = 1, d.nspawn do create_next() end
+    if d.nspawn > 0 then count_created(d.id, d.nspawn) end
     cursor = after
     if d.packs then spread_all(d) end
     for _, p in ipairs(d.parts) do spread(d, p) end

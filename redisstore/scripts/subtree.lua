@@ -107,7 +107,7 @@ end
 -- unborn removes what was created of a plan whose first job never came.
 local function unborn(first)
   if load(first).status ~= '' then return end
-  births(first, 1) -- for the first job, which erase counts
+  count_created(first, 1) -- for the first job, which erase counts
   call('SET', key(first) .. ':scrap', '1', 'EX', 60) -- nobody may go on with it meanwhile
   erase(first, 'scrap')
 end
