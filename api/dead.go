@@ -19,7 +19,7 @@ func (s *Server) deadOperations() {
 	}, listDead)
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/dead/count", id: "count-dead-letters", group: groupPorts, role: read, summary: "Count dead letters",
-		about: "In the ports `errors` of all jobs. It reads each job that has some, and none of the letters.",
+		about: "In the ports `errors` of all jobs. It reads each job that has some, and none of the dead letters.",
 	}, countDead)
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/dead/requeue", id: "requeue-dead-letters", group: groupPorts, role: operate, summary: "Send what dead letters hold back to the In ports it came from",

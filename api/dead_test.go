@@ -28,7 +28,7 @@ func TestPoint6DeadOverHTTP(t *testing.T) {
 	}
 	var n api.DeadCount
 	if s.ask("GET", "/v1/dead/count", nil).is(http.StatusOK, &n); n != (api.DeadCount{Letters: 2, Jobs: 1}) {
-		t.Errorf("counted %+v, want 2 letters of a job", n)
+		t.Errorf("counted %+v, want 2 dead letters of a job", n)
 	}
 	var st api.Stats
 	if s.ask("GET", "/v1/stats", nil).is(http.StatusOK, &st); st.Dead != 1 {

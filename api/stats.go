@@ -17,7 +17,7 @@ type Stats struct {
 	Shards          int              `json:"shards"`
 	Roots           int64            `json:"roots" doc:"root jobs"`
 	Failed          int64            `json:"failed" doc:"jobs, those below others too"`
-	Dead            int64            `json:"dead" doc:"jobs with dead letters: GET /v1/dead/count counts the letters"`
+	Dead            int64            `json:"dead" doc:"jobs with dead letters: GET /v1/dead/count counts the dead letters"`
 	Due             int64            `json:"due" doc:"jobs to be looked at later"`
 	Overdue         int64            `json:"overdue" doc:"of these, late ones"`
 	Orders          int64            `json:"orders" doc:"between shards, that are not carried out yet"`

@@ -33,7 +33,7 @@ type StoredLetter struct {
 	sum  string // of what was read
 }
 
-// String returns the letter, and where it lies, as JSON.
+// String returns the dead letter, and where it lies, as JSON.
 func (l StoredLetter) String() string { return jsonText(l) }
 
 // LetterFilter says which dead letters are meant. Its zero value means all in the ports ErrorsPort of all jobs.

@@ -65,7 +65,7 @@ type Letter struct {
 	Contexts map[string]json.RawMessage `json:"contexts,omitempty"`
 }
 
-// String returns the letter as JSON, as it lies in the port: what is printed shows messages as texts and not as bytes.
+// String returns the dead letter as JSON, as it lies in the port: what is printed shows messages as texts and not as bytes.
 func (l Letter) String() string { return jsonText(l) }
 
 // jsonText is a value as JSON, for people.

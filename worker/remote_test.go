@@ -178,8 +178,12 @@ func TestRemoteRunBatching(t *testing.T) {
 		b.check(l.Release(b.ctx, run.Ticket()))
 		b.is(l.Commit(b.ctx, run.Ticket(), work), job.ErrFenced, "handed back")
 		run = b.lease(l, "Double")
-		b.check(l.Fail(b.ctx, run.Ticket(), worker.RunFailure{Error: "no", RetryAfter: &soon}))
-		b.check(l.Fail(b.ctx, run.Ticket(), worker.RunFailure{Error: "no", RetryAfter: &soon}))
+		failure := worker.RunFailure{Error: "no", RetryAfter: &soon, Log: raws(`"it was tried"`)}
+		b.check(l.Fail(b.ctx, run.Ticket(), failure))
+		b.check(l.Fail(b.ctx, run.Ticket(), failure))
+		if logs, err := h.Logs(b.ctx, 10); err != nil || len(logs) != 1 || string(logs[0].Entry) != `"it was tried"` {
+			b.Errorf("logged: %+v, %v", logs, err)
+		}
 		b.is(l.Commit(b.ctx, run.Ticket(), work), job.ErrFenced, "has failed")
 		if n := b.waiting(h, "in"); n != 1 {
 			b.Errorf("%d messages wait, want 1", n)

@@ -156,7 +156,7 @@ func freePort(ctx context.Context) (string, error) {
 	return port, err
 }
 
-// answering waits until something listens.
+// answering waits until a redis-server answers, which it does when it has read its data, however long that takes.
 func answering(ctx context.Context, address string) error {
 	client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, DialTimeout: time.Second})
 	defer client.Close()
