@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -20,13 +21,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -194,12 +195,12 @@ func (l *List) Run(ctx context.Context, run *worker.Run) error {
 			return err
 		}
 		info, err := d.Info()
-		text, reading := isText(path)
+		head, reading := part(path, 0, 512)
 		if err := cmp.Or(err, reading); err != nil {
 			return err
 		}
 		at.Path = path
-		if !text {
+		if !strings.HasPrefix(http.DetectContentType(head), "text/") || !utf8.ValidString(path) { // no message has such a name
 			at.Found.Skipped++
 			return nil
 		}
@@ -224,19 +225,17 @@ func (l *List) Run(ctx context.Context, run *worker.Run) error {
 
 // after tells whether a walk comes to one path later than to another.
 func after(path, other string) bool {
-	const slash = string(filepath.Separator)
-	return slices.Compare(strings.Split(path, slash), strings.Split(other, slash)) > 0
+	return slices.Compare(strings.Split(path, string(filepath.Separator)), strings.Split(other, string(filepath.Separator))) > 0
 }
 
-// isText tells whether a file begins like text, and has a name that fits into a message.
-func isText(path string) (bool, error) {
+// part reads up to n bytes of a file.
+func part(path string, from, n int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, 512))
-	return strings.HasPrefix(http.DetectContentType(head), "text/") && utf8.ValidString(path), err
+	return io.ReadAll(io.NewSectionReader(f, from, n))
 }
 
 // Split counts the words of pieces, and sends the counts in parts, so that all counts of one word reach the same Count.
@@ -281,25 +280,29 @@ func (s *Split) Run(ctx context.Context, _ *worker.Run) error {
 	return err
 }
 
-// word is a longest run of letters and digits.
-var word = regexp.MustCompile(`[\p{L}\p{Nd}]+`)
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // words returns the words that begin in the piece, in lower case.
 func (p Piece) words() (words []string, err error) {
-	f, err := os.Open(p.Path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	start := max(0, p.From-utf8.UTFMax) // the rune before From tells whether a word begins there
-	text, err := io.ReadAll(io.NewSectionReader(f, start, p.To+maxWord-start))
-	for _, at := range word.FindAllIndex(text, -1) {
-		if begin := start + int64(at[0]); begin >= p.From && begin < p.To {
-			clipped := strings.ToValidUTF8(string(text[at[0]:min(at[1], at[0]+maxWord)]), "")
-			words = append(words, strings.ToLower(clipped))
-		}
+	text, err := part(p.Path, start, p.To+maxWord-start)
+	text = text[behind(text, p.From-start):behind(text, p.To-start)]
+	for _, word := range bytes.FieldsFunc(text, func(r rune) bool { return !isWord(r) }) {
+		words = append(words, strings.ToLower(strings.ToValidUTF8(string(word[:min(len(word), maxWord)]), "")))
 	}
 	return words, err
+}
+
+// behind is a place in a text, or the end of the word that goes over it.
+func behind(text []byte, place int64) int {
+	at := min(int(place), len(text))
+	for at < len(text) && !utf8.RuneStart(text[at]) {
+		at++
+	}
+	if before, _ := utf8.DecodeLastRune(text[:at]); isWord(before) {
+		at = len(text) - len(bytes.TrimLeftFunc(text[at:], isWord))
+	}
+	return at
 }
 
 // Count adds up the counts of the words of its parts. Each word is a key of its state, so a run reads and writes only the
@@ -368,9 +371,7 @@ type Result struct {
 
 // rank keeps the most frequent words, and of equals the ones first in byte order.
 func (r *Result) rank(top int) {
-	slices.SortFunc(r.Top, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Word, b.Word))
-	})
+	slices.SortFunc(r.Top, func(a, b Entry) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Word, b.Word)) })
 	r.Top = r.Top[:min(top, len(r.Top))]
 }
 
