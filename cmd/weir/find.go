@@ -51,14 +51,15 @@ func nearest(ctx context.Context, client *job.Client, name string) string {
 func nearestAlias(ctx context.Context, client *job.Client, alias string) string {
 	var all []string
 	_, err := chunks(ctx, client, job.Filter{}, nearRoots, func(list []*job.Info) error {
-		for _, i := range list {
-			names, err := client.At(i.ID).Aliases(ctx)
-			if err != nil {
-				return err
-			}
-			all = append(all, names...)
+		ids := make([]job.ID, len(list))
+		for n, i := range list {
+			ids[n] = i.ID
 		}
-		return nil
+		details, err := client.Details(ctx, ids...)
+		for _, d := range details {
+			all = append(all, d.Aliases...)
+		}
+		return err
 	})
 	if err != nil {
 		return ""
