@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -61,7 +62,7 @@ func large(t *testing.T, slow map[string]string) (e *env, pace func(what string)
 	s := redistest.Start(t, "--slowlog-log-slower-than", fmt.Sprint(slowest.Microseconds()), "--slowlog-max-len", "1000")
 	e = newEnv(t, s.URL())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), largePatience)
-	e.ctx = ctx
+	e.Ctx = ctx
 	t.Cleanup(cancel)
 	e.serve(&Always{}, &Life{}, &Do{})
 	other := e.bystander()
@@ -74,8 +75,8 @@ func large(t *testing.T, slow map[string]string) (e *env, pace func(what string)
 		if saw.Waits.P99 >= slowest {
 			slow[what+" bystander"] = fmt.Sprintf("%s: another job waited %s (p50 / p99 / max)", what, saw.Waits)
 		}
-		calls, err := s.Client(t).SlowLogGet(e.ctx, -1).Result()
-		e.check(err)
+		calls, err := s.Client(t).SlowLogGet(e.Ctx, -1).Result()
+		e.Check(err)
 		for _, c := range calls {
 			key := what + " " + c.Args[0]
 			if c.Args[0] == "fcall" && len(c.Args) > 4 {
@@ -84,7 +85,7 @@ func large(t *testing.T, slow map[string]string) (e *env, pace func(what string)
 			slow[key] = fmt.Sprintf("%s: Redis was busy for %s: %.200s", what, c.Duration, strings.Join(c.Args, " "))
 			t.Log(slow[key])
 		}
-		e.check(s.Client(t).Do(e.ctx, "SLOWLOG", "RESET").Err())
+		e.Check(s.Client(t).Do(e.Ctx, "SLOWLOG", "RESET").Err())
 		since = time.Now()
 	}
 }
@@ -92,25 +93,25 @@ func large(t *testing.T, slow map[string]string) (e *env, pace func(what string)
 // endOf lists, ends and deletes a tree, with one call each.
 func (e *env) endOf(top *job.Handle, jobs int, done func() bool, pace func(what string)) {
 	e.Helper()
-	tree, err := top.Tree(e.ctx)
-	e.check(err)
+	tree, err := top.Tree(e.Ctx)
+	e.Check(err)
 	if len(tree) != jobs {
 		e.Errorf("the tree has %d jobs, want %d", len(tree), jobs)
 	}
 	pace("listing")
-	e.check(top.TerminateAll(e.ctx))
+	e.Check(top.TerminateAll(e.Ctx))
 	pace("the call of terminate")
-	for ended := false; !ended; time.Sleep(look) {
+	for ended := false; !ended; time.Sleep(enginetest.PollInterval) {
 		if !done() {
-			e.check(e.ctx.Err())
+			e.Check(e.Ctx.Err())
 			continue
 		}
-		ended, err = top.Ended(e.ctx)
-		e.check(err)
+		ended, err = top.Ended(e.Ctx)
+		e.Check(err)
 	}
 	pace("terminating")
-	e.check(top.Delete(e.ctx))
-	if left := e.scan("weir:{" + e.namespace + ":*}:*:" + string(top.ID().Tree()) + "*"); len(left) != 0 {
+	e.Check(top.Delete(e.Ctx))
+	if left := e.scan("weir:{" + e.Namespace + ":*}:*:" + string(top.ID().Tree()) + "*"); len(left) != 0 {
 		e.Errorf("%d keys are left, such as %s", len(left), left[0])
 	}
 	pace("deleting")
@@ -130,7 +131,7 @@ func manyChildren(e *env, pace func(what string)) {
 	for range 8 {
 		wg.Go(func() {
 			for n := next.Add(1); n <= children; n = next.Add(1) {
-				_, err := e.client.Create(e.ctx, job.New{Type: "Life", Args: life, Parent: top.ID(), Name: fmt.Sprint("c", n)})
+				_, err := e.Client.Create(e.Ctx, job.New{Type: "Life", Args: life, Parent: top.ID(), Name: fmt.Sprint("c", n)})
 				if err != nil {
 					e.Error(err)
 					return
@@ -140,8 +141,8 @@ func manyChildren(e *env, pace func(what string)) {
 	}
 	wg.Wait()
 	pace("creating")
-	names, err := top.Children(e.ctx)
-	e.check(err)
+	names, err := top.Children(e.Ctx)
+	e.Check(err)
 	if len(names) != int(children) {
 		e.Fatalf("%d children, want %d", len(names), children)
 	}
@@ -161,11 +162,11 @@ func deepChain(e *env, pace func(what string)) {
 		last = e.child(last, "c", "Do", nothing(e.T))
 	}
 	pace("creating")
-	up, err := last.Tree(e.ctx) // climbs up and down again
-	e.check(err)
+	up, err := last.Tree(e.Ctx) // climbs up and down again
+	e.Check(err)
 	if len(up) != depth {
 		e.Errorf("from below the tree has %d jobs", len(up))
 	}
 	pace("listing from below")
-	e.endOf(top, depth, func() bool { return e.info(last).Status == statemachine.Terminated }, pace)
+	e.endOf(top, depth, func() bool { return e.Info(last).Status == statemachine.Terminated }, pace)
 }

@@ -70,21 +70,21 @@ type bystander struct {
 func (e *env) bystander() *bystander {
 	e.Helper()
 	exe, err := os.Executable()
-	e.check(err)
+	e.Check(err)
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), bystanderEnv+"="+e.url, namespaceEnv+"="+e.namespace)
+	cmd.Env = append(os.Environ(), bystanderEnv+"="+e.URL, namespaceEnv+"="+e.Namespace)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	e.check(err)
+	e.Check(err)
 	out, err := cmd.StdoutPipe()
-	e.check(err)
-	e.check(cmd.Start())
+	e.Check(err)
+	e.Check(cmd.Start())
 	e.Cleanup(func() {
 		_ = in.Close() // it ends when this does
 		_ = cmd.Wait()
 	})
 	b := &bystander{e, in, bufio.NewScanner(out)}
-	e.until("the bystander's job runs", func() bool { return b.asked().Waits.N > 0 })
+	e.Until("the bystander's job runs", func() bool { return b.asked().Waits.N > 0 })
 	return b
 }
 
@@ -92,11 +92,11 @@ func (e *env) bystander() *bystander {
 func (b *bystander) asked() (s seen) {
 	b.env.Helper()
 	_, err := io.WriteString(b.in, "\n")
-	b.env.check(err)
+	b.env.Check(err)
 	if !b.out.Scan() {
 		b.env.Fatal("the bystander has ended:", b.out.Err())
 	}
-	b.env.check(json.Unmarshal(b.out.Bytes(), &s))
+	b.env.Check(json.Unmarshal(b.out.Bytes(), &s))
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -19,8 +20,8 @@ import (
 // all who hear everything.
 func (e *bench) messages(h *job.Handle, name string) []string {
 	e.Helper()
-	items, _, err := e.store.Peek(e.ctx, h.ID(), port.Input, name, 1000)
-	e.check(err)
+	items, _, err := e.Store.Peek(e.Ctx, h.ID(), port.Input, name, 1000)
+	e.Check(err)
 	all := []string{}
 	for _, item := range items {
 		if data, _ := port.Split(item); !strings.Contains(string(data), `"status":`) {
@@ -33,7 +34,7 @@ func (e *bench) messages(h *job.Handle, name string) []string {
 // arrived waits until a port holds just these messages.
 func (e *bench) arrived(h *job.Handle, name string, want ...string) {
 	e.Helper()
-	e.until(fmt.Sprintf("%d messages have arrived", len(want)), func() bool { return len(e.messages(h, name)) >= len(want) })
+	e.Until(fmt.Sprintf("%d messages have arrived", len(want)), func() bool { return len(e.messages(h, name)) >= len(want) })
 	if got := e.messages(h, name); !slices.Equal(got, want) {
 		e.Errorf("port %q holds %q, want %q", name, got, want)
 	}
@@ -42,8 +43,8 @@ func (e *bench) arrived(h *job.Handle, name string, want ...string) {
 // subscribers returns who subscribes to a channel.
 func (e *bench) subscribers(channel string) []string {
 	e.Helper()
-	who, err := e.rdb.SMembers(e.ctx, fmt.Sprintf("weir:{%s}:ch:%s", e.namespace, channel)).Result()
-	e.check(err)
+	who, err := e.Redis.SMembers(e.Ctx, fmt.Sprintf("weir:{%s}:ch:%s", e.Namespace, channel)).Result()
+	e.Check(err)
 	slices.Sort(who)
 	return who
 }
@@ -60,12 +61,12 @@ func TestH1OutPortsPublish(t *testing.T) {
 			e.settled(j, 1)
 		}
 		e.empties(only, port.Output, "out") // published, and not kept
-		e.check(h.WriteOut(e.ctx, "out", 3))
+		e.Check(h.WriteOut(e.Ctx, "out", 3))
 		e.arrived(a, "in", "1", "2", "3")
 		e.arrived(b, "in", "1", "2", "3")
 		e.empties(h, port.Output, "out", "1", "2", "3") // they stay in the port as well, as they are to be kept
-		e.check(loop.Write(e.ctx, "in", 4))
-		e.check(e.client.Publish(e.ctx, "/h1/c", 5))
+		e.Check(loop.Write(e.Ctx, "in", 4))
+		e.Check(e.Client.Publish(e.Ctx, "/h1/c", 5))
 		e.arrived(heard, "in", "5")
 		e.empties(loop, port.Input, "in", "4", "5")
 	})
@@ -80,22 +81,22 @@ func TestH2ChannelsAboveHear(t *testing.T) {
 		}
 		all := e.free(nil, in("in", "/", "/a", "/a/b/c"), in("two", "/a/b"))
 		deaf := e.free(nil, in("in", "/a/b/c/d", "/a/bb", "/b", "/a/b/cc"))
-		ctx := job.WithContext(e.ctx, port.Context{"k": 1, "channel": "/old"})
-		e.check(e.client.Publish(ctx, "/a/b/c", 1))
+		ctx := job.WithContext(e.Ctx, port.Context{"k": 1, "channel": "/old"})
+		e.Check(e.Client.Publish(ctx, "/a/b/c", 1))
 		for _, h := range readers {
 			e.arrived(h, "in", "1")
 		}
 		e.arrived(all, "in", "1")
 		e.arrived(all, "two", "1")
-		e.check(e.client.Publish(e.ctx, "/a", 2))
-		e.check(e.client.Publish(e.ctx, "/", 3))
+		e.Check(e.Client.Publish(e.Ctx, "/a", 2))
+		e.Check(e.Client.Publish(e.Ctx, "/", 3))
 		e.arrived(readers["/"], "in", "1", "2", "3")
 		e.arrived(readers["/a"], "in", "1", "2")
 		e.arrived(all, "in", "1", "2", "3")
 		e.arrived(readers["/a/b"], "in", "1")
 		e.holds(deaf, port.Input, "in", 0)
-		e.refused(e.client.Publish(e.ctx, "a", 1), port.ErrName)
-		e.refused(e.client.Publish(e.ctx, "/a//b", 1), port.ErrName)
+		e.refused(e.Client.Publish(e.Ctx, "a", 1), port.ErrName)
+		e.refused(e.Client.Publish(e.Ctx, "/a//b", 1), port.ErrName)
 	})
 }
 
@@ -124,7 +125,7 @@ func TestH2ContextHasTheChannel(t *testing.T) {
 		for _, h := range []*job.Handle{top, last, relay} {
 			e.settled(h, 1)
 		}
-		e.check(e.client.Publish(job.WithContext(e.ctx, port.Context{"k": 1}), "/x/y/z", 1))
+		e.Check(e.Client.Publish(job.WithContext(e.Ctx, port.Context{"k": 1}), "/x/y/z", 1))
 		for _, h := range []*job.Handle{top, last, relay} {
 			e.settled(h, 2)
 		}
@@ -151,20 +152,20 @@ func TestH3SubscribersWakeAndGo(t *testing.T) {
 		for _, h := range []*job.Handle{suspended, gone, left} {
 			e.settled(h, 1)
 		}
-		e.until("all have subscribed", func() bool { return len(e.subscribers("/h3")) == 4 })
-		e.woken(func() { e.check(e.client.Publish(e.ctx, "/h3", 1)) }, suspended)
+		e.Until("all have subscribed", func() bool { return len(e.subscribers("/h3")) == 4 })
+		e.woken(func() { e.Check(e.Client.Publish(e.Ctx, "/h3", 1)) }, suspended)
 		e.has(suspended, "got", `"1"`)
 		e.is(suspended, statemachine.Suspended)
 		e.arrived(left, "in", "1")
 		e.arrived(left, "other", "1")
-		e.check(gone.Terminate(e.ctx))
+		e.Check(gone.Terminate(e.Ctx))
 		e.reach(gone, statemachine.Terminated)
-		e.check(gone.Delete(e.ctx))
-		e.check(left.SetPorts(e.ctx, []port.Spec{in("in"), in("other", "/h3")}))
+		e.Check(gone.Delete(e.Ctx))
+		e.Check(left.SetPorts(e.Ctx, []port.Spec{in("in"), in("other", "/h3")}))
 		want := []string{string(suspended.ID()) + " in", string(left.ID()) + " other"}
 		slices.Sort(want)
-		e.until("two are left", func() bool { return slices.Equal(e.subscribers("/h3"), want) })
-		e.woken(func() { e.check(e.client.Publish(e.ctx, "/h3", 2)) }, suspended)
+		e.Until("two are left", func() bool { return slices.Equal(e.subscribers("/h3"), want) })
+		e.woken(func() { e.Check(e.Client.Publish(e.Ctx, "/h3", 2)) }, suspended)
 		e.has(suspended, "got", `"2"`)
 		e.arrived(left, "other", "1", "2")
 		e.empties(left, port.Input, "in", "1")
@@ -173,9 +174,9 @@ func TestH3SubscribersWakeAndGo(t *testing.T) {
 		}
 		// A subscriber that is gone anyway is dropped by the next message.
 		stale := string(gone.ID()) + " in"
-		e.check(e.rdb.SAdd(e.ctx, fmt.Sprintf("weir:{%s}:ch:/h3", e.namespace), stale).Err())
-		e.check(e.client.Publish(e.ctx, "/h3", 3))
-		e.until("the stale one is dropped", func() bool { return !slices.Contains(e.subscribers("/h3"), stale) })
+		e.Check(e.Redis.SAdd(e.Ctx, fmt.Sprintf("weir:{%s}:ch:/h3", e.Namespace), stale).Err())
+		e.Check(e.Client.Publish(e.Ctx, "/h3", 3))
+		e.Until("the stale one is dropped", func() bool { return !slices.Contains(e.subscribers("/h3"), stale) })
 	})
 }
 
@@ -194,10 +195,10 @@ func TestH4StatusSubscribersMakeNoLoop(t *testing.T) {
 		}
 		watchers := []*job.Handle{e.free(hear, in("in", "/weir")), e.free(hear, in("in", "/")), e.free(hear, in("in"))}
 		e.settled(watchers[2], 1)
-		e.check(watchers[2].SetPorts(e.ctx, []port.Spec{in("in", "/weir/job")})) // later
+		e.Check(watchers[2].SetPorts(e.Ctx, []port.Spec{in("in", "/weir/job")})) // later
 		other := e.free(nil, in("in"))
 		e.settled(other, 1)
-		e.until("all shards publish", func() bool {
+		e.Until("all shards publish", func() bool {
 			n := 0
 			for _, k := range e.keys() {
 				if strings.HasSuffix(k, ":watch") {
@@ -208,8 +209,8 @@ func TestH4StatusSubscribersMakeNoLoop(t *testing.T) {
 		})
 		for _, w := range watchers {
 			before := e.settled(w, 1).Steps
-			e.check(other.Run(e.ctx))
-			e.until("a watcher hears", func() bool { return e.info(w).Steps > before })
+			e.Check(other.Run(e.Ctx))
+			e.Until("a watcher hears", func() bool { return e.Info(w).Steps > before })
 		}
 		// Quiet again: no order on its way, nothing due, for as long as a loop would not stay silent.
 		var steps int64
@@ -226,7 +227,7 @@ func TestH4StatusSubscribersMakeNoLoop(t *testing.T) {
 			if steps > 200 {
 				e.Fatalf("watchers ran %d times", steps)
 			}
-			time.Sleep(look)
+			time.Sleep(enginetest.PollInterval)
 		}
 	})
 }
@@ -236,15 +237,15 @@ func TestH5OutsideListenersHearTheExactChannel(t *testing.T) {
 		e.serve(&Free{})
 		listen := func(channel string) chan string {
 			got := make(chan string, 100)
-			ctx, stop := context.WithCancel(e.ctx)
+			ctx, stop := context.WithCancel(e.Ctx)
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_ = e.client.Listen(ctx, channel, func(m json.RawMessage) { got <- string(m) })
+				_ = e.Client.Listen(ctx, channel, func(m json.RawMessage) { got <- string(m) })
 			}()
 			e.Cleanup(func() { stop(); <-done })
-			e.until("somebody listens", func() bool {
-				e.check(e.client.Publish(e.ctx, channel, "ping"))
+			e.Until("somebody listens", func() bool {
+				e.Check(e.Client.Publish(e.Ctx, channel, "ping"))
 				return len(got) > 0
 			})
 			return got
@@ -252,11 +253,11 @@ func TestH5OutsideListenersHearTheExactChannel(t *testing.T) {
 		exact, above, below := listen("/h5/a"), listen("/h5"), listen("/h5/a/b")
 		h := e.free(once(func(run *worker.Run) error { return put(run, "out", `{"n":1}`) }), out("out", "/h5/a"))
 		e.settled(h, 1)
-		e.check(e.client.Publish(e.ctx, "/h5", "end"))
-		e.check(e.client.Publish(e.ctx, "/h5/a/b", "end"))
+		e.Check(e.Client.Publish(e.Ctx, "/h5", "end"))
+		e.Check(e.Client.Publish(e.Ctx, "/h5/a/b", "end"))
 		heard := func(from chan string, last string) []string {
 			all := []string{}
-			for deadline := time.After(patience); ; {
+			for deadline := time.After(enginetest.Patience); ; {
 				select {
 				case m := <-from:
 					if m != `"ping"` {
@@ -274,7 +275,7 @@ func TestH5OutsideListenersHearTheExactChannel(t *testing.T) {
 			if got := heard(exact, want); len(got) != 1 {
 				e.Errorf("heard %q", got)
 			}
-			e.check(e.client.Publish(job.WithContext(e.ctx, port.Context{"k": 1}), "/h5/a", 2))
+			e.Check(e.Client.Publish(job.WithContext(e.Ctx, port.Context{"k": 1}), "/h5/a", 2))
 		}
 		for _, c := range []chan string{above, below} {
 			if got := heard(c, `"end"`); len(got) != 1 {

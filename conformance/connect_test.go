@@ -27,7 +27,7 @@ func TestO9PortsChangeAtRunTime(t *testing.T) {
 			if !reflect.DeepEqual(next, given) {
 				e.Errorf("the caller's ports became %+v", next)
 			}
-			info := e.info(h)
+			info := e.Info(h)
 			names := []string{}
 			for _, p := range info.Ports {
 				names = append(names, fmt.Sprint(p.Dir, " ", p.Name))
@@ -40,21 +40,21 @@ func TestO9PortsChangeAtRunTime(t *testing.T) {
 			}
 			e.empties(h, port.Input, "kept", "1", "2")
 			e.empties(h, port.Output, "kept", "3")
-			e.refused(h.Write(e.ctx, "lost", 1), job.ErrPort)
-			e.check(h.SetPorts(e.ctx, []port.Spec{in("lost")}))
+			e.refused(h.Write(e.Ctx, "lost", 1), job.ErrPort)
+			e.Check(h.SetPorts(e.Ctx, []port.Spec{in("lost")}))
 			e.reads(h, port.Input, "lost", "none")
 		}
 		fill := func(h *job.Handle) {
 			e.Helper()
-			e.check(h.Write(job.WithoutNotify(e.ctx), "kept", 1, 2))
-			e.check(h.Write(job.WithoutNotify(e.ctx), "lost", 5))
-			e.check(h.WriteOut(job.WithoutNotify(e.ctx), "kept", 3))
+			e.Check(h.Write(job.WithoutNotify(e.Ctx), "kept", 1, 2))
+			e.Check(h.Write(job.WithoutNotify(e.Ctx), "lost", 5))
+			e.Check(h.WriteOut(job.WithoutNotify(e.Ctx), "kept", 3))
 		}
 		before := []port.Spec{preset("kept", "0"), preset("lost", "0"), out("kept")}
 		outside := e.free(nil, before...)
 		e.settled(outside, 1)
 		fill(outside)
-		e.check(outside.SetPorts(e.ctx, next))
+		e.Check(outside.SetPorts(e.Ctx, next))
 		check(outside)
 
 		inside := e.free(func(run *worker.Run) error {
@@ -65,7 +65,7 @@ func TestO9PortsChangeAtRunTime(t *testing.T) {
 		}, before...)
 		e.settled(inside, 1)
 		fill(inside)
-		e.woken(func() { e.check(inside.Run(e.ctx)) }, inside)
+		e.woken(func() { e.Check(inside.Run(e.Ctx)) }, inside)
 		check(inside)
 	})
 }
@@ -82,12 +82,12 @@ func TestO10DrainLeavesThePortEmpty(t *testing.T) {
 			all = append(all, i)
 			want = append(want, fmt.Sprint(i))
 		}
-		e.check(h.Write(job.WithoutNotify(e.ctx), "in", all...))
+		e.Check(h.Write(job.WithoutNotify(e.Ctx), "in", all...))
 		e.empties(h, port.Input, "in", want...)
 		e.holds(h, port.Input, "in", 0)
 		e.empties(h, port.Input, "in")
 		e.reads(h, port.Input, "in", "0")
-		e.check(h.WriteOut(e.ctx, "out", nil, nil))
+		e.Check(h.WriteOut(e.Ctx, "out", nil, nil))
 		e.empties(h, port.Output, "out", "null", "null")
 	})
 }
@@ -103,19 +103,19 @@ func TestO11ConnectMovesAllData(t *testing.T) {
 		for _, h := range []*job.Handle{from, a, b, parent} {
 			e.settled(h, 1)
 		}
-		e.until("the parent rests for good", func() bool { return e.settled(parent, 1).Steps >= 2 })
+		e.Until("the parent rests for good", func() bool { return e.settled(parent, 1).Steps >= 2 })
 		e.untouched(func() {
-			moved, err := from.Connect(e.ctx, port.Output, "out", to...)
-			e.check(err)
+			moved, err := from.Connect(e.Ctx, port.Output, "out", to...)
+			e.Check(err)
 			if len(moved) != 0 {
 				e.Errorf("an empty port gave %s", moved)
 			}
 		}, a, b)
-		e.check(a.Write(job.WithoutNotify(e.ctx), "in", "before"))
-		e.check(from.WriteOut(e.ctx, "out", 1, nil, "x"))
+		e.Check(a.Write(job.WithoutNotify(e.Ctx), "in", "before"))
+		e.Check(from.WriteOut(e.Ctx, "out", 1, nil, "x"))
 		e.woken(func() {
-			moved, err := from.Connect(e.ctx, port.Output, "out", to...)
-			e.check(err)
+			moved, err := from.Connect(e.Ctx, port.Output, "out", to...)
+			e.Check(err)
 			if got := texts(moved); !slices.Equal(got, []string{"1", "null", `"x"`}) {
 				e.Errorf("Connect returned %q", got)
 			}
@@ -124,12 +124,12 @@ func TestO11ConnectMovesAllData(t *testing.T) {
 		e.empties(a, port.Input, "in", `"before"`, "1", "null", `"x"`)
 		e.empties(b, port.Input, "in", "1", "null", `"x"`)
 		e.empties(b, port.Input, "other", "1", "null", `"x"`)
-		trace, err := b.Trace(e.ctx, port.Input, "other", 2)
-		e.check(err)
+		trace, err := b.Trace(e.Ctx, port.Input, "other", 2)
+		e.Check(err)
 		if len(trace) != 2 || len(trace[0].Read) != 1 || trace[0].Read[0].Job != from.ID() || len(trace[1].Write) != 1 {
 			e.Errorf("the trace leads over %+v, want the move, then who wrote to the first port", trace)
 		}
-		_, err = from.Connect(e.ctx, port.Output, "out", a.Ref(port.Input, "nope"))
+		_, err = from.Connect(e.Ctx, port.Output, "out", a.Ref(port.Input, "nope"))
 		e.refused(err, job.ErrPort)
 	})
 }
@@ -174,7 +174,7 @@ func TestO11ConnectInARun(t *testing.T) {
 		sink := e.under(parent, "sink", nil, in("in"))
 		e.settled(sink, 1)
 		h := e.create(job.New{Type: "Free", Args: source, Ports: []port.Spec{out("out")}, Parent: parent.ID(), Name: "source"})
-		e.until("all are moved", func() bool { return e.portOf(sink, port.Input, "in").Waiting == many })
+		e.Until("all are moved", func() bool { return e.portOf(sink, port.Input, "in").Waiting == many })
 		e.reach(parent, statemachine.Completed)
 		e.has(parent, "moved", fmt.Sprint(many))
 		e.holds(h, port.Output, "out", 0)
@@ -203,8 +203,8 @@ func TestO12ConnectCopiesTheDefault(t *testing.T) {
 		}
 		to := []job.PortRef{same.Ref(port.Input, "in"), other.Ref(port.Input, "in"), none.Ref(port.Input, "in")}
 		connect := func() {
-			moved, err := from.Connect(e.ctx, port.Input, "in", to...)
-			e.check(err)
+			moved, err := from.Connect(e.Ctx, port.Input, "in", to...)
+			e.Check(err)
 			if len(moved) != 0 {
 				e.Errorf("moved %s", moved)
 			}
@@ -229,14 +229,14 @@ func TestO13ConnectToOutPorts(t *testing.T) {
 			e.settled(heard, 1)
 			e.settled(parent, 1)
 			e.settled(grand, 2)
-			e.check(parent.Write(job.WithoutNotify(e.ctx), "in", 1, 2))
+			e.Check(parent.Write(job.WithoutNotify(e.Ctx), "in", 1, 2))
 			e.untouched(func() {
 				e.woken(func() {
-					_, err := parent.Connect(e.ctx, port.Input, "in", parent.Ref(port.Output, "out"))
-					e.check(err)
+					_, err := parent.Connect(e.Ctx, port.Input, "in", parent.Ref(port.Output, "out"))
+					e.Check(err)
 				}, grand, heard)
 			}, parent)
-			e.until("both are published", func() bool { return e.portOf(heard, port.Input, "in").Waiting == 2 })
+			e.Until("both are published", func() bool { return e.portOf(heard, port.Input, "in").Waiting == 2 })
 			e.empties(heard, port.Input, "in", "1", "2")
 			if spec.Keep {
 				e.empties(parent, port.Output, "out", "1", "2")

@@ -35,13 +35,13 @@ func (e *env) unchanged(fn func()) {
 // terminating, no timer is set and no order is on its way. That what has settled is to be removed in some days does not count.
 func (e *env) idle() {
 	e.Helper()
-	e.until("nothing is due", func() bool {
+	e.Until("nothing is due", func() bool {
 		return !slices.ContainsFunc(e.keys(), func(k string) bool {
 			if !strings.HasSuffix(k, ":due") {
 				return false
 			}
-			due, err := e.rdb.ZRange(e.ctx, k, 0, -1).Result()
-			e.check(err)
+			due, err := e.Redis.ZRange(e.Ctx, k, 0, -1).Result()
+			e.Check(err)
 			return slices.ContainsFunc(due, func(m string) bool { return m != "!retain" })
 		})
 	})
@@ -51,11 +51,11 @@ func TestC1TypeNotRegistered(t *testing.T) {
 	each(t, func(e *env) {
 		e.register(&Do{})
 		e.unchanged(func() {
-			_, err := e.client.Create(e.ctx, job.New{Type: "Nobody"})
+			_, err := e.Client.Create(e.Ctx, job.New{Type: "Nobody"})
 			e.refused(err, job.ErrUnknownType)
-			_, err = e.client.Create(e.ctx, job.New{Type: "Do", Queue: "elsewhere", Alias: "me"})
+			_, err = e.Client.Create(e.Ctx, job.New{Type: "Do", Queue: "elsewhere", Alias: "me"})
 			e.refused(err, job.ErrUnknownType)
-			_, err = e.client.Find(e.ctx, "me")
+			_, err = e.Client.Find(e.Ctx, "me")
 			e.refused(err, job.ErrNotFound)
 		})
 	})
@@ -67,23 +67,23 @@ func TestC2DeliveredOnce(t *testing.T) {
 		e.register(&Do{}, &Life{})
 		far := e.types(&Do{})
 		far[0].Queue = "far"
-		e.check(e.store.Register(e.ctx, far))
+		e.Check(e.Store.Register(e.Ctx, far))
 		count := func(n *atomic.Int64) code {
 			return func(context.Context, *worker.Run, *Do) error { n.Add(1); return nil }
 		}
 		h := e.job("Do", does(e.T, count(&here)))
 		elsewhere := e.create(job.New{Type: "Do", Queue: "far", Args: does(e.T, count(&other))})
-		if s := e.info(h).Status; s != statemachine.Queued {
+		if s := e.Info(h).Status; s != statemachine.Queued {
 			e.Fatalf("a new job is %s", s)
 		}
 		e.serve(&Do{}, &Life{})
-		e.serveWith(func() worker.Config { c := e.config(&Do{}, &Life{}); c.Store = e.open(); return c }())
+		e.Serve(func() worker.Config { c := e.Config(&Do{}, &Life{}); c.Store = e.Open(e.URL); return c }())
 		info := e.reach(h, statemachine.Completed)
 		e.reach(e.job("Do", nothing(e.T)), statemachine.Completed)
-		if n := here.Load(); n != 1 || info.Version != 1 || e.info(h).Version != 1 {
-			e.Errorf("%d runs, %d commits", n, e.info(h).Version)
+		if n := here.Load(); n != 1 || info.Version != 1 || e.Info(h).Version != 1 {
+			e.Errorf("%d runs, %d commits", n, e.Info(h).Version)
 		}
-		if s := e.info(elsewhere).Status; s != statemachine.Queued || other.Load() != 0 {
+		if s := e.Info(elsewhere).Status; s != statemachine.Queued || other.Load() != 0 {
 			e.Errorf("a job of a queue that nobody serves is %s and ran %d times", s, other.Load())
 		}
 	})
@@ -115,13 +115,13 @@ func TestC3ArgsUnchanged(t *testing.T) {
 		} {
 			h := e.create(job.New{Type: "Raw", Args: json.RawMessage(text)})
 			e.settled(h, 1)
-			e.check(h.Run(e.ctx))
+			e.Check(h.Run(e.Ctx))
 			e.settled(h, 2)
 			seen, _ := rawSeen.Load(h.ID())
 			if got := *seen.(*[]string); !slices.Equal(got, []string{text, text, text, text}) {
 				e.Errorf("args %s arrived as %q", text, got)
 			}
-			if got := e.info(h).Args; !bytes.Equal(got, []byte(text)) {
+			if got := e.Info(h).Args; !bytes.Equal(got, []byte(text)) {
 				e.Errorf("args %s are kept as %s", text, got)
 			}
 		}
@@ -130,7 +130,7 @@ func TestC3ArgsUnchanged(t *testing.T) {
 		a.N = 1 << 40
 		h := e.job("Do", a)
 		e.settled(h, 1)
-		e.check(h.Run(e.ctx))
+		e.Check(h.Run(e.Ctx))
 		e.settled(h, 2)
 		if sum.Load() != 2<<40 {
 			e.Errorf("fields of the worker: %d", sum.Load())
@@ -143,11 +143,11 @@ func TestC4ParentWithoutName(t *testing.T) {
 		e.register(&Do{})
 		p := e.job("Do", nothing(e.T))
 		e.unchanged(func() {
-			_, err := e.client.Create(e.ctx, job.New{Type: "Do", Parent: p.ID()})
+			_, err := e.Client.Create(e.Ctx, job.New{Type: "Do", Parent: p.ID()})
 			e.refused(err, job.ErrName)
-			_, err = e.client.Create(e.ctx, job.New{Type: "Do", Name: "a"})
+			_, err = e.Client.Create(e.Ctx, job.New{Type: "Do", Name: "a"})
 			e.refused(err, job.ErrName)
-			_, err = e.client.Create(e.ctx, job.New{Type: "Do", Parent: p.ID(), Name: "a b", Alias: "x"})
+			_, err = e.Client.Create(e.Ctx, job.New{Type: "Do", Parent: p.ID(), Name: "a b", Alias: "x"})
 			e.refused(err, job.ErrName)
 		})
 		e.names(p)
@@ -160,12 +160,12 @@ func TestC5NameTaken(t *testing.T) {
 		p := e.job("Do", nothing(e.T))
 		first := e.child(p, "a", "Do", nothing(e.T))
 		e.unchanged(func() {
-			_, err := e.client.Create(e.ctx, job.New{Type: "Do", Parent: p.ID(), Name: "a", Alias: "second"})
+			_, err := e.Client.Create(e.Ctx, job.New{Type: "Do", Parent: p.ID(), Name: "a", Alias: "second"})
 			e.refused(err, job.ErrExists)
 		})
 		e.names(p, "a")
-		c, err := p.Child(e.ctx, "a")
-		e.check(err)
+		c, err := p.Child(e.Ctx, "a")
+		e.Check(err)
 		if !c.Equal(first) {
 			e.Errorf("child a is %s, was %s", c.ID(), first.ID())
 		}
@@ -175,8 +175,8 @@ func TestC5NameTaken(t *testing.T) {
 // names fails the test unless the job has just these children.
 func (e *env) names(h *job.Handle, want ...string) {
 	e.Helper()
-	all, err := h.Children(e.ctx)
-	e.check(err)
+	all, err := h.Children(e.Ctx)
+	e.Check(err)
 	got := []string{}
 	for name := range all {
 		got = append(got, name)
@@ -198,16 +198,16 @@ func TestC6CreatedBy(t *testing.T) {
 			return err
 		}))
 		e.settled(p, 1)
-		c, err := p.Child(e.ctx, "c")
-		e.check(err)
+		c, err := p.Child(e.Ctx, "c")
+		e.Check(err)
 		for h, want := range map[*job.Handle]string{
 			c: "job:" + string(p.ID()),
 			p: "",
 			e.create(job.New{Type: "Do", Args: nothing(e.T), By: "user:7 Zoë"}):            "user:7 Zoë",
-			e.start(job.Single(&Do{Key: nothing(e.T).Key}, ""), job.By("cron")):            "cron",
+			e.Start(job.Single(&Do{Key: nothing(e.T).Key}, ""), job.By("cron")):            "cron",
 			e.create(job.New{Type: "Do", Args: nothing(e.T), Parent: p.ID(), Name: "out"}): "",
 		} {
-			if got := e.info(h).By; got != want {
+			if got := e.Info(h).By; got != want {
 				e.Errorf("created by %q, want %q", got, want)
 			}
 		}
@@ -224,7 +224,7 @@ func TestC7PortsMerged(t *testing.T) {
 		}
 		before := slices.Clone(given)
 		h := e.create(job.New{Type: "Do", Args: nothing(e.T), Ports: given})
-		info := e.info(h)
+		info := e.Info(h)
 		if len(info.Ports) != 4 {
 			e.Errorf("ports %+v", info.Ports)
 		}
@@ -240,10 +240,10 @@ func TestC7PortsMerged(t *testing.T) {
 			}
 		}
 		// The type itself has not changed.
-		if p, _ := e.info(e.job("Do", nothing(e.T))).Port(port.Input, "in"); p.Default != nil {
+		if p, _ := e.Info(e.job("Do", nothing(e.T))).Port(port.Input, "in"); p.Default != nil {
 			e.Errorf("the type's port got the default %s", p.Default)
 		}
-		_, err := e.client.Create(e.ctx, job.New{Type: "Do", Ports: []port.Spec{{Name: "a b", Dir: port.Input}}})
+		_, err := e.Client.Create(e.Ctx, job.New{Type: "Do", Ports: []port.Spec{{Name: "a b", Dir: port.Input}}})
 		e.refused(err, port.ErrName)
 	})
 }
@@ -253,7 +253,7 @@ func TestC8RunTime(t *testing.T) {
 		e.serve(&Do{})
 		at := time.Now().Add(700 * time.Millisecond)
 		later := e.create(job.New{Type: "Do", Args: nothing(e.T), At: at})
-		if i := e.info(later); i.Status != statemachine.Scheduled && time.Now().Before(at) {
+		if i := e.Info(later); i.Status != statemachine.Scheduled && time.Now().Before(at) {
 			e.Errorf("a job for later is %s", i.Status)
 		}
 		past := e.create(job.New{Type: "Do", Args: nothing(e.T), At: time.Now().Add(-time.Hour)})
@@ -265,14 +265,14 @@ func TestC8RunTime(t *testing.T) {
 }
 
 func TestC9IDsNeverRepeat(t *testing.T) {
-	each(t, func(e *env) { idsNeverRepeat(e, func() { e.client = job.NewClient(e.open()) }) })
+	each(t, func(e *env) { idsNeverRepeat(e, func() { e.Client = job.NewClient(e.Open(e.URL)) }) })
 	t.Run("restart", func(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 		e := newEnv(t, s.URL())
 		idsNeverRepeat(e, func() {
 			s.Restart()
-			e.until("Redis is back", func() bool { return e.rdb.Ping(e.ctx).Err() == nil })
+			e.Until("Redis is back", func() bool { return e.Redis.Ping(e.Ctx).Err() == nil })
 		})
 	})
 }
@@ -294,12 +294,12 @@ func idsNeverRepeat(e *env, restart func()) {
 		for range 3 {
 			c := use(e.child(p, "c", "Do", nothing(e.T)))
 			e.ended(c)
-			e.check(c.Delete(e.ctx))
+			e.Check(c.Delete(e.Ctx))
 		}
 		r := use(e.job("Do", nothing(e.T)))
 		use(e.child(r, "c", "Do", nothing(e.T)))
 		e.ended(r)
-		e.check(r.Delete(e.ctx))
+		e.Check(r.Delete(e.Ctx))
 		if round == 1 {
 			restart()
 		}
@@ -309,10 +309,10 @@ func idsNeverRepeat(e *env, restart func()) {
 // ended terminates a job and all below it and waits for the end.
 func (e *env) ended(h *job.Handle) {
 	e.Helper()
-	e.check(h.TerminateAll(e.ctx))
-	e.until("all are terminated", func() bool {
-		ok, err := h.Ended(e.ctx)
-		e.check(err)
+	e.Check(h.TerminateAll(e.Ctx))
+	e.Until("all are terminated", func() bool {
+		ok, err := h.Ended(e.Ctx)
+		e.Check(err)
 		return ok
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -28,7 +29,7 @@ func TestT1Terminate(t *testing.T) {
 	each(t, func(e *env) {
 		run := e.runner(&Do{}, &Life{})
 		p := e.job("Do", nothing(e.T))
-		e.check(run(p))
+		e.Check(run(p))
 		for name, c := range map[string]struct {
 			end    error
 			before statemachine.Status
@@ -41,17 +42,17 @@ func TestT1Terminate(t *testing.T) {
 			var m mortal
 			h := e.child(p, name, "Life", lives(e.T, m.parts(c.end, nil)))
 			if c.before != statemachine.Queued {
-				e.check(run(h))
+				e.Check(run(h))
 			}
 			e.is(h, c.before)
-			if e.info(p).Status == statemachine.Queued {
-				e.check(run(p))
+			if e.Info(p).Status == statemachine.Queued {
+				e.Check(run(p))
 			}
 			runs := m.runs.Load()
-			e.check(h.Terminate(e.ctx))
+			e.Check(h.Terminate(e.Ctx))
 			e.is(h, statemachine.Terminating)
 			e.is(p, statemachine.Completed)
-			e.check(run(h))
+			e.Check(run(h))
 			e.is(h, statemachine.Terminated)
 			e.is(p, statemachine.Queued)
 			e.refused(run(h), job.ErrStatus)
@@ -81,19 +82,19 @@ func TestT2TerminateRunning(t *testing.T) {
 				return w.Out.Write(2)
 			},
 		}))
-		e.check(b.begun.pass(e.ctx))
-		e.check(h.Terminate(e.ctx))
+		e.Check(b.begun.Pass(e.Ctx))
+		e.Check(h.Terminate(e.Ctx))
 		e.is(h, statemachine.Terminating)
-		e.check(h.Terminate(e.ctx))
+		e.Check(h.Terminate(e.Ctx))
 		e.reach(e.job("Do", nothing(e.T)), statemachine.Completed)
 		e.is(h, statemachine.Terminating)
-		b.gate.open()
+		b.gate.Open()
 		e.reach(h, statemachine.Terminated)
 		e.idle()
 		if b.runs.Load() != 1 || ends.Load() != 1 || early.Load() != 0 {
 			e.Errorf("%d runs, %d times Shutdown, %d too early", b.runs.Load(), ends.Load(), early.Load())
 		}
-		if got := outs[int](e, h, "out"); !slices.Equal(got, []int{1, 2}) {
+		if got := enginetest.Outs[int](e, h, "out"); !slices.Equal(got, []int{1, 2}) {
 			e.Errorf("it wrote %v", got)
 		}
 	})
@@ -102,7 +103,7 @@ func TestT2TerminateRunning(t *testing.T) {
 // over tells whether the run was let go.
 func (b *busy) over() bool {
 	select {
-	case <-b.gate.opened():
+	case <-b.gate.Opened():
 		return true
 	default:
 		return false
@@ -114,14 +115,14 @@ func TestT3TerminateTerminated(t *testing.T) {
 		var m mortal
 		e.serve(&Do{}, &Life{})
 		h := e.job("Life", lives(e.T, m.parts(nil, nil)))
-		e.check(h.Terminate(e.ctx))
+		e.Check(h.Terminate(e.Ctx))
 		e.reach(h, statemachine.Terminated)
 		e.idle()
 		before := e.record(h)
-		e.check(h.Terminate(e.ctx))
+		e.Check(h.Terminate(e.Ctx))
 		e.idle()
 		e.same(h, before)
-		e.check(h.TerminateAll(e.ctx))
+		e.Check(h.TerminateAll(e.Ctx))
 		e.idle()
 		e.is(h, statemachine.Terminated)
 		if m.ends.Load() != 1 {
@@ -138,8 +139,8 @@ func TestT4ShutdownFails(t *testing.T) {
 			"panic: in the end": func(context.Context, *worker.Run, *Do) error { panic("in the end") },
 		} {
 			h := e.job("Life", lives(e.T, parts{shutdown: end}))
-			e.check(h.Terminate(e.ctx))
-			e.check(run(h))
+			e.Check(h.Terminate(e.Ctx))
+			e.Check(run(h))
 			e.is(h, statemachine.Terminated)
 			e.failedWith(h, text)
 		}
@@ -160,18 +161,18 @@ func TestT5Recursive(t *testing.T) {
 		var m mortal
 		e.serve(&Life{}, &Do{})
 		top, child, grandchild := e.family(&m)
-		e.check(top.Terminate(e.ctx))
+		e.Check(top.Terminate(e.Ctx))
 		e.reach(top, statemachine.Terminated)
 		for _, h := range []*job.Handle{child, grandchild} {
-			e.check(h.Run(e.ctx))
+			e.Check(h.Run(e.Ctx))
 			e.settled(h, 1)
 		}
 		if m.ends.Load() != 1 {
 			e.Errorf("%d times Shutdown, want 1", m.ends.Load())
 		}
 		adopted := e.job("Life", lives(e.T, m.parts(nil, nil)))
-		e.check(grandchild.Adopt(e.ctx, adopted, "other:tree"))
-		e.check(top.TerminateAll(e.ctx))
+		e.Check(grandchild.Adopt(e.Ctx, adopted, "other:tree"))
+		e.Check(top.TerminateAll(e.Ctx))
 		for _, h := range []*job.Handle{child, grandchild, adopted} {
 			e.reach(h, statemachine.Terminated)
 		}
@@ -189,17 +190,17 @@ func TestT6Ended(t *testing.T) {
 		top, child, grandchild := e.family(&m)
 		want := func(want bool) {
 			e.Helper()
-			if got, err := top.Ended(e.ctx); err != nil || got != want {
+			if got, err := top.Ended(e.Ctx); err != nil || got != want {
 				e.Fatalf("ended: %v (%v), want %v", got, err, want)
 			}
 		}
 		want(false)
 		for _, h := range []*job.Handle{top, child} {
-			e.check(h.Terminate(e.ctx))
+			e.Check(h.Terminate(e.Ctx))
 			e.reach(h, statemachine.Terminated)
 			want(false)
 		}
-		e.check(grandchild.Terminate(e.ctx))
+		e.Check(grandchild.Terminate(e.Ctx))
 		e.reach(grandchild, statemachine.Terminated)
 		want(true)
 	})
@@ -210,16 +211,16 @@ func TestT7ForceTerminated(t *testing.T) {
 		var m mortal
 		run := e.runner(&Life{})
 		h := e.job("Life", lives(e.T, m.parts(nil, nil)))
-		e.check(run(h))
-		e.check(h.Terminate(e.ctx))
-		e.check(run(h))
+		e.Check(run(h))
+		e.Check(h.Terminate(e.Ctx))
+		e.Check(run(h))
 		e.is(h, statemachine.Terminated)
-		e.check(h.Force(e.ctx))
+		e.Check(h.Force(e.Ctx))
 		e.is(h, statemachine.Queued)
-		e.check(run(h))
+		e.Check(run(h))
 		e.is(h, statemachine.Completed)
-		e.check(h.Terminate(e.ctx))
-		e.check(run(h))
+		e.Check(h.Terminate(e.Ctx))
+		e.Check(run(h))
 		e.is(h, statemachine.Terminated)
 		if m.runs.Load() != 2 || m.ends.Load() != 2 {
 			e.Errorf("%d runs, %d times Shutdown", m.runs.Load(), m.ends.Load())
@@ -240,21 +241,21 @@ func TestT8DeleteTooEarly(t *testing.T) {
 		refuse := func() {
 			e.Helper()
 			records := []map[string]string{e.record(top), e.record(child), e.record(grandchild)}
-			e.unchanged(func() { e.refused(top.Delete(e.ctx), job.ErrStatus) })
+			e.unchanged(func() { e.refused(top.Delete(e.Ctx), job.ErrStatus) })
 			for i, h := range []*job.Handle{top, child, grandchild} {
 				e.same(h, records[i])
 			}
 		}
 		refuse()
 		for _, h := range []*job.Handle{top, child} {
-			e.check(h.Terminate(e.ctx))
+			e.Check(h.Terminate(e.Ctx))
 			e.reach(h, statemachine.Terminated)
 			e.idle()
 			refuse()
 		}
-		e.check(grandchild.Terminate(e.ctx))
+		e.Check(grandchild.Terminate(e.Ctx))
 		e.reach(grandchild, statemachine.Terminated)
-		e.check(top.Delete(e.ctx))
+		e.Check(top.Delete(e.Ctx))
 	})
 }
 
@@ -276,12 +277,12 @@ func TestT9Delete(t *testing.T) {
 			e.Fatalf("keys of an empty namespace: %q", before)
 		}
 		p := e.job("Do", nothing(e.T))
-		e.check(p.Write(e.ctx, "in", 1)) // its tree has a log from now on
+		e.Check(p.Write(e.Ctx, "in", 1)) // its tree has a log from now on
 		e.settled(p, 1)
 		early := e.child(p, "early", "Do", nothing(e.T)) // and counters
 		e.settled(early, 1)
 		e.ended(early)
-		e.check(early.Delete(e.ctx))
+		e.Check(early.Delete(e.Ctx))
 		e.idle()
 		before = slices.DeleteFunc(e.keys(), lasting)
 
@@ -292,31 +293,31 @@ func TestT9Delete(t *testing.T) {
 		if len(during) < len(before)+10 {
 			e.Fatalf("there is too little to delete: %q", during)
 		}
-		e.check(top.Delete(e.ctx))
+		e.Check(top.Delete(e.Ctx))
 		e.names(p)
-		if _, err := e.client.Find(e.ctx, "t9"); err == nil {
+		if _, err := e.Client.Find(e.Ctx, "t9"); err == nil {
 			e.Error("the alias is left")
 		}
 		deleted := `{"job":"` + string(top.ID()) + `","status":"deleted"}`
-		e.until("the end is published", func() bool { return slices.Contains(heard(), deleted) })
+		e.Until("the end is published", func() bool { return slices.Contains(heard(), deleted) })
 		e.idle()
 		if after := slices.DeleteFunc(e.keys(), lasting); !slices.Equal(after, before) {
 			e.Errorf("keys were\n%q\nare\n%q", before, after)
 		}
 		e.ended(p)
-		e.check(p.Delete(e.ctx))
-		s.stop()
-		e.until("nothing is left", func() bool { return len(slices.DeleteFunc(e.keys(), lasting)) == 0 })
+		e.Check(p.Delete(e.Ctx))
+		s.Stop()
+		e.Until("nothing is left", func() bool { return len(slices.DeleteFunc(e.keys(), lasting)) == 0 })
 		for _, k := range e.keys() {
 			_, name, _ := strings.Cut(k, "}:")
-			ttl, err := e.rdb.PTTL(e.ctx, k).Result()
-			e.check(err)
+			ttl, err := e.Redis.PTTL(e.Ctx, k).Result()
+			e.Check(err)
 			forever := slices.Contains([]string{"meta", "types", "mailed", "inbox", "bells", "audit"}, name)
 			if forever != (ttl == -1) {
 				e.Errorf("%s expires after %s", k, ttl)
 			}
 		}
-		for _, k := range e.scan("asynq:{weir:" + e.namespace + ":*") {
+		for _, k := range e.scan("asynq:{weir:" + e.Namespace + ":*") {
 			if strings.Contains(k, "}:t:") {
 				e.Errorf("asynq still has %s", k)
 			}
@@ -342,23 +343,23 @@ func (e *env) loaded(p *job.Handle) *job.Handle {
 	}}), Ports: spec, Alias: "t9", Parent: p.ID(), Name: "top"})
 	child := e.child(top, "c", "Do", nothing(e.T))
 	adopted := e.job("Do", nothing(e.T))
-	e.check(child.Adopt(e.ctx, adopted, "adopted"))
+	e.Check(child.Adopt(e.Ctx, adopted, "adopted"))
 	for i, h := range []*job.Handle{top, child, adopted} {
-		e.check(h.AddAlias(e.ctx, []string{"t9a", "t9b", "t9c"}[i]))
-		e.check(h.SetState(e.ctx, map[string]any{"k": i}))
-		e.check(h.Write(e.ctx, "in", 1, 2))
-		e.check(h.WriteOut(e.ctx, "out", 3))
+		e.Check(h.AddAlias(e.Ctx, []string{"t9a", "t9b", "t9c"}[i]))
+		e.Check(h.SetState(e.Ctx, map[string]any{"k": i}))
+		e.Check(h.Write(e.Ctx, "in", 1, 2))
+		e.Check(h.WriteOut(e.Ctx, "out", 3))
 		if i > 0 { // the first may have failed by now
-			e.check(h.RunAfter(e.ctx, time.Hour))
+			e.Check(h.RunAfter(e.Ctx, time.Hour))
 		}
 	}
-	e.check(top.SetDefault(e.ctx, port.Input, "preset", 7))
-	e.check(top.WriteOut(e.ctx, "pub", 1))
-	e.check(e.client.Publish(e.ctx, "/t9/a", 1))
-	e.until("it failed", func() bool { return e.info(top).Status == statemachine.Failed })
-	lock, err := child.Lock(e.ctx, time.Hour, patience)
-	e.check(err)
-	e.check(lock.Release(e.ctx))
+	e.Check(top.SetDefault(e.Ctx, port.Input, "preset", 7))
+	e.Check(top.WriteOut(e.Ctx, "pub", 1))
+	e.Check(e.Client.Publish(e.Ctx, "/t9/a", 1))
+	e.Until("it failed", func() bool { return e.Info(top).Status == statemachine.Failed })
+	lock, err := child.Lock(e.Ctx, time.Hour, enginetest.Patience)
+	e.Check(err)
+	e.Check(lock.Release(e.Ctx))
 	return top
 }
 
@@ -367,17 +368,17 @@ func TestT10WriteToTerminated(t *testing.T) {
 		var m mortal
 		e.serve(&Life{}, &Do{})
 		h := e.job("Life", lives(e.T, m.parts(nil, nil)))
-		e.check(h.Terminate(e.ctx))
+		e.Check(h.Terminate(e.Ctx))
 		e.reach(h, statemachine.Terminated)
 		e.idle()
 		runs := m.runs.Load()
-		e.check(h.Write(e.ctx, "in", 1, 2))
+		e.Check(h.Write(e.Ctx, "in", 1, 2))
 		e.idle()
 		if i := e.is(h, statemachine.Terminated); i.Ports[0].Waiting != 2 || m.runs.Load() != runs {
 			e.Errorf("ports %+v, %d runs more", i.Ports, m.runs.Load()-runs)
 		}
 		var v int
-		ok, err := h.ReadIn(e.ctx, "in", &v)
+		ok, err := h.ReadIn(e.Ctx, "in", &v)
 		if err != nil || !ok || v != 1 {
 			e.Errorf("read %v %v %v", v, ok, err)
 		}

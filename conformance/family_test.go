@@ -20,22 +20,22 @@ func TestP1ChildrenByName(t *testing.T) {
 		e.child(a, "deep", "Do", nothing(e.T))
 		e.names(p, "a", "b/1.x")
 		for name, want := range map[string]*job.Handle{"a": a, "b/1.x": b} {
-			got, err := p.Child(e.ctx, name)
-			e.check(err)
-			up, err := got.Parent(e.ctx)
-			e.check(err)
-			if !got.Equal(want) || !up.Equal(p) || e.info(got).Name != name {
+			got, err := p.Child(e.Ctx, name)
+			e.Check(err)
+			up, err := got.Parent(e.Ctx)
+			e.Check(err)
+			if !got.Equal(want) || !up.Equal(p) || e.Info(got).Name != name {
 				e.Errorf("child %q is %s", name, got.ID())
 			}
 		}
 		for _, name := range []string{"A", "", "b", "deep", "a/deep"} {
-			got, err := p.Child(e.ctx, name)
+			got, err := p.Child(e.Ctx, name)
 			e.refused(err, job.ErrNotFound)
 			if got != nil {
 				e.Errorf("child %q is %s", name, got.ID())
 			}
 		}
-		if up, err := p.Parent(e.ctx); up != nil || err != nil {
+		if up, err := p.Parent(e.Ctx); up != nil || err != nil {
 			e.Errorf("the parent of a root: %v, %v", up, err)
 		}
 	})
@@ -47,14 +47,14 @@ func TestP1ChildrenByName(t *testing.T) {
 func (e *env) agree(parent, child *job.Handle, name string) (stop func()) {
 	e.Helper()
 	lists := func() bool {
-		all, err := parent.Children(e.ctx)
+		all, err := parent.Children(e.Ctx)
 		if err != nil {
 			e.Error(err)
 		}
 		return all[name] != nil
 	}
 	points := func() bool {
-		up, err := child.Parent(e.ctx)
+		up, err := child.Parent(e.Ctx)
 		if err != nil {
 			e.Error(err)
 		}
@@ -93,34 +93,34 @@ func TestP2Disown(t *testing.T) {
 				c = e.child(p, name, "Do", nothing(e.T))
 			} else { // of another tree
 				c = e.job("Do", nothing(e.T))
-				e.check(p.Adopt(e.ctx, c, name))
+				e.Check(p.Adopt(e.Ctx, c, name))
 			}
 			stop := e.agree(p, c, name)
 			if round%2 == 0 {
-				e.check(p.Disown(e.ctx, name))
+				e.Check(p.Disown(e.Ctx, name))
 			} else {
-				e.check(p.DisownChild(e.ctx, c))
+				e.Check(p.DisownChild(e.Ctx, c))
 			}
 			stop()
 			e.names(p)
-			if i := e.info(c); i.Parent != "" || i.Name != "" || i.Joining {
+			if i := e.Info(c); i.Parent != "" || i.Name != "" || i.Joining {
 				e.Errorf("an orphan has the parent %q, as %q", i.Parent, i.Name)
 			}
-			found, err := e.client.Find(e.ctx, string(c.ID()))
-			e.check(err)
-			e.refused(p.Disown(e.ctx, name), job.ErrNotFound)
-			e.refused(p.DisownChild(e.ctx, found), job.ErrNotFound)
+			found, err := e.Client.Find(e.Ctx, string(c.ID()))
+			e.Check(err)
+			e.refused(p.Disown(e.Ctx, name), job.ErrNotFound)
+			e.refused(p.DisownChild(e.Ctx, found), job.ErrNotFound)
 		}
 		c := e.child(p, "c", "Do", nothing(e.T))
-		e.refused(p.Disown(e.ctx, "d"), job.ErrNotFound)
-		e.refused(stranger.Disown(e.ctx, "c"), job.ErrNotFound)
-		e.refused(stranger.DisownChild(e.ctx, c), job.ErrNotFound)
-		e.refused(c.DisownChild(e.ctx, p), job.ErrNotFound)
+		e.refused(p.Disown(e.Ctx, "d"), job.ErrNotFound)
+		e.refused(stranger.Disown(e.Ctx, "c"), job.ErrNotFound)
+		e.refused(stranger.DisownChild(e.Ctx, c), job.ErrNotFound)
+		e.refused(c.DisownChild(e.Ctx, p), job.ErrNotFound)
 		e.names(p, "c")
-		e.check(p.Disown(e.ctx, "c"))
-		e.check(stranger.Adopt(e.ctx, c, "mine"))
+		e.Check(p.Disown(e.Ctx, "c"))
+		e.Check(stranger.Adopt(e.Ctx, c, "mine"))
 		e.names(stranger, "mine")
-		e.check(p.RunParent(e.ctx))
+		e.Check(p.RunParent(e.Ctx))
 	})
 }
 
@@ -131,45 +131,45 @@ func TestP3Adopt(t *testing.T) {
 		child := e.child(p, "c", "Do", nothing(e.T))
 		orphan, other := e.job("Do", nothing(e.T)), e.job("Do", nothing(e.T))
 		e.unchanged(func() {
-			e.refused(p.Adopt(e.ctx, p, "me"), job.ErrStatus)
-			e.refused(other.Adopt(e.ctx, child, "c"), job.ErrStatus)
-			e.refused(p.Adopt(e.ctx, child, "again"), job.ErrStatus)
-			e.refused(p.Adopt(e.ctx, orphan, ""), job.ErrName)
-			e.refused(p.Adopt(e.ctx, orphan, "a b"), job.ErrName)
-			e.refused(p.Adopt(e.ctx, orphan, "c"), job.ErrExists)
-			e.refused(child.Adopt(e.ctx, p, "up"), job.ErrStatus)
+			e.refused(p.Adopt(e.Ctx, p, "me"), job.ErrStatus)
+			e.refused(other.Adopt(e.Ctx, child, "c"), job.ErrStatus)
+			e.refused(p.Adopt(e.Ctx, child, "again"), job.ErrStatus)
+			e.refused(p.Adopt(e.Ctx, orphan, ""), job.ErrName)
+			e.refused(p.Adopt(e.Ctx, orphan, "a b"), job.ErrName)
+			e.refused(p.Adopt(e.Ctx, orphan, "c"), job.ErrExists)
+			e.refused(child.Adopt(e.Ctx, p, "up"), job.ErrStatus)
 		})
 		e.names(p, "c")
 		e.names(child)
-		if i := e.info(orphan); i.Parent != "" || i.Name != "" {
+		if i := e.Info(orphan); i.Parent != "" || i.Name != "" {
 			e.Errorf("after a refused adoption the orphan has the parent %q", i.Parent)
 		}
-		e.check(child.Adopt(e.ctx, orphan, "new"))
+		e.Check(child.Adopt(e.Ctx, orphan, "new"))
 		e.names(child, "new")
-		if i := e.info(orphan); i.Parent != child.ID() || i.Name != "new" {
+		if i := e.Info(orphan); i.Parent != child.ID() || i.Name != "new" {
 			e.Errorf("adopted: %+v", i)
 		}
 		below := e.child(orphan, "below", "Do", nothing(e.T))
 		// Ancestors over the border of trees, near and far.
-		e.refused(below.Adopt(e.ctx, p, "top"), job.ErrStatus)
-		e.refused(orphan.Adopt(e.ctx, p, "top"), job.ErrStatus)
-		e.refused(below.Adopt(e.ctx, orphan, "up"), job.ErrStatus)
-		tree, err := below.Tree(e.ctx)
-		e.check(err)
+		e.refused(below.Adopt(e.Ctx, p, "top"), job.ErrStatus)
+		e.refused(orphan.Adopt(e.Ctx, p, "top"), job.ErrStatus)
+		e.refused(below.Adopt(e.Ctx, orphan, "up"), job.ErrStatus)
+		tree, err := below.Tree(e.Ctx)
+		e.Check(err)
 		if len(tree) != 4 || tree[0].ID != p.ID() {
 			e.Errorf("the tree has %d jobs", len(tree))
 		}
-		e.check(run(child))
+		e.Check(run(child))
 		e.is(child, statemachine.Completed)
-		e.check(run(orphan))
+		e.Check(run(orphan))
 		e.is(child, statemachine.Queued) // a run of an adopted child wakes its new parent
 
 		// Two that adopt each other at the same time do not make a circle.
 		a, b := e.job("Do", nothing(e.T)), e.job("Do", nothing(e.T))
 		var one, two error
 		var wg sync.WaitGroup
-		wg.Go(func() { one = a.Adopt(e.ctx, b, "x") })
-		wg.Go(func() { two = b.Adopt(e.ctx, a, "x") })
+		wg.Go(func() { one = a.Adopt(e.Ctx, b, "x") })
+		wg.Go(func() { two = b.Adopt(e.Ctx, a, "x") })
 		wg.Wait()
 		if (one == nil) == (two == nil) {
 			e.Errorf("both or none: %v, %v", one, two)
@@ -197,21 +197,21 @@ func TestP4SpawnCommits(t *testing.T) {
 			}
 			return b.code(nil)(ctx, run, w)
 		}))
-		e.check(run(p))
+		e.Check(run(p))
 		e.is(p, statemachine.Failed)
 		e.names(p)
-		_, err := e.client.Find(e.ctx, string(spawned))
+		_, err := e.Client.Find(e.Ctx, string(spawned))
 		e.refused(err, job.ErrNotFound)
 		fail = false
-		e.check(p.Retry(e.ctx))
+		e.Check(p.Retry(e.Ctx))
 		wait := e.background(func() error { return run(p) })
-		e.check(b.begun.pass(e.ctx))
+		e.Check(b.begun.Pass(e.Ctx))
 		e.names(p) // not yet
-		b.gate.open()
+		b.gate.Open()
 		wait()
 		e.names(p, "c")
-		c, err := p.Child(e.ctx, "c")
-		e.check(err)
+		c, err := p.Child(e.Ctx, "c")
+		e.Check(err)
 		if i := e.is(c, statemachine.Queued); c.ID() != spawned || i.Ports[0].Waiting != 1 {
 			e.Errorf("child %s has ports %+v", c.ID(), i.Ports)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -84,11 +85,11 @@ func (p *Pass) Run(context.Context, *worker.Run) error {
 // deadlocks is what the logs of a tree say of jobs that waited for each other.
 func (e *env) deadlocks(h *job.Handle) (cycles []string) {
 	e.Helper()
-	tree, err := h.Tree(e.ctx)
-	e.check(err)
+	tree, err := h.Tree(e.Ctx)
+	e.Check(err)
 	for _, i := range tree {
-		logs, err := e.store.Logs(e.ctx, i.ID, 1000)
-		e.check(err)
+		logs, err := e.Store.Logs(e.Ctx, i.ID, 1000)
+		e.Check(err)
 		for _, l := range logs {
 			var note struct{ Deadlock string }
 			if err := json.Unmarshal(l.Entry, &note); err == nil && note.Deadlock != "" {
@@ -114,7 +115,7 @@ func TestGraphsDeadlockInDiamond(t *testing.T) {
 	graph.Connect(source.B, middle.In)
 	graph.Connect(middle.Out, join.B)
 	graph.Export(g, "out", join.Out)
-	h := e.start(g)
+	h := e.Start(g)
 	e.reach(h, statemachine.Completed, statemachine.Failed)
 	var want []int64
 	for i := range int64(n) {
@@ -139,11 +140,11 @@ func TestGraphsDeadlockInCycle(t *testing.T) {
 	graph.Connect(b.Again, p.In, graph.Limit(1))
 	graph.Connect(p.Out, b.In, graph.Feedback(), graph.Limit(1))
 	graph.Export(g, "out", b.Out)
-	h := e.start(g)
-	e.check(h.Write(e.ctx, "in", 2))
-	e.check(h.Close(e.ctx, "in"))
+	h := e.Start(g)
+	e.Check(h.Write(e.Ctx, "in", 2))
+	e.Check(h.Close(e.Ctx, "in"))
 	e.reach(h, statemachine.Completed, statemachine.Failed)
-	if got := outs[int](e, h, "out"); !slices.Equal(got, make([]int, 4)) {
+	if got := enginetest.Outs[int](e, h, "out"); !slices.Equal(got, make([]int, 4)) {
 		e.Errorf("got %v, want four zeros", got)
 	}
 	cycles := e.deadlocks(h)
@@ -213,9 +214,9 @@ func TestGraphsEmptyBranch(t *testing.T) {
 			graph.Connect(c.Out, all.In)
 			graph.Export(g, "none", none.Out)
 			graph.Export(g, "all", all.Out)
-			h := e.start(g)
+			h := e.Start(g)
 			e.reach(h, statemachine.Completed)
-			if none, all := outs[int](e, h, "none"), outs[int](e, h, "all"); !slices.Equal(none, []int{0}) || !slices.Equal(all, []int{n}) {
+			if none, all := enginetest.Outs[int](e, h, "none"), enginetest.Outs[int](e, h, "all"); !slices.Equal(none, []int{0}) || !slices.Equal(all, []int{n}) {
 				e.Errorf("%d messages: behind the sieve %v, beside it %v", n, none, all)
 			}
 		}
@@ -233,28 +234,28 @@ func TestGraphsIdle(t *testing.T) {
 		graph.Connect(graph.Input[Num](g, "in"), c.In)
 		graph.Connect(c.Out, all.In)
 		graph.Export(g, "all", all.Out)
-		h := e.start(g)
-		tree, err := h.Tree(e.ctx)
-		e.check(err)
+		h := e.Start(g)
+		tree, err := h.Tree(e.Ctx)
+		e.Check(err)
 		for _, i := range tree {
 			if i.Status != statemachine.Suspended || i.Steps != 0 {
 				e.Errorf("before any message %s is %s after %d steps", i.Name, i.Status, i.Steps)
 			}
 		}
-		e.check(h.Write(e.ctx, "in", Num{Seq: 1, Val: 1}, Num{Seq: 2, Val: 2}))
-		last, err := h.Child(e.ctx, "all")
-		e.check(err)
-		e.until("both messages have arrived", func() bool {
-			p, _ := e.info(last).Port(port.Input, "in")
+		e.Check(h.Write(e.Ctx, "in", Num{Seq: 1, Val: 1}, Num{Seq: 2, Val: 2}))
+		last, err := h.Child(e.Ctx, "all")
+		e.Check(err)
+		e.Until("both messages have arrived", func() bool {
+			p, _ := e.Info(last).Port(port.Input, "in")
 			return p.Total == 2 && p.Waiting == 0
 		})
 		e.reach(last, statemachine.Suspended)
 		if i := e.reach(h, statemachine.Suspended); strings.Contains(i.Reason, "fail") {
 			e.Errorf("the graph sleeps because %s", i.Reason)
 		}
-		e.check(h.Close(e.ctx, "in"))
+		e.Check(h.Close(e.Ctx, "in"))
 		e.reach(h, statemachine.Completed)
-		if got := outs[int](e, h, "all"); !slices.Equal(got, []int{2}) {
+		if got := enginetest.Outs[int](e, h, "all"); !slices.Equal(got, []int{2}) {
 			e.Errorf("got %v", got)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -145,7 +146,7 @@ func TestGraphsByHand(t *testing.T) {
 					var trees []*job.Handle
 					var wg sync.WaitGroup
 					for i := range together {
-						h := e.start(s.build())
+						h := e.Start(s.build())
 						trees = append(trees, h)
 						wg.Go(func() { e.shuffle(h, hands, rand.New(rand.NewPCG(uint64(seed+i), 1))) })
 					}
@@ -174,10 +175,10 @@ func (e *env) hands() []*worker.Engine {
 	for i := range uint64(handCount) {
 		d := newDice(i)
 		hand, err := worker.New(worker.Config{
-			Store: flaky{Store: e.store, dice: d}, Workers: gamblers(d), Logger: slog.New(slog.DiscardHandler),
+			Store: flaky{Store: e.Store, dice: d}, Workers: gamblers(d), Logger: slog.New(slog.DiscardHandler),
 		})
-		e.check(err)
-		e.check(hand.Register(e.ctx))
+		e.Check(err)
+		e.Check(hand.Register(e.Ctx))
 		hands = append(hands, hand)
 	}
 	return hands
@@ -191,8 +192,8 @@ func (e *env) shuffle(h *job.Handle, hands []*worker.Engine, rng *rand.Rand) {
 	for _, hand := range hands[:1+rng.IntN(len(hands))] {
 		mine := rand.New(rand.NewPCG(rng.Uint64(), 2))
 		wg.Go(func() {
-			for deadline := time.Now().Add(patience / 2); time.Now().Before(deadline); {
-				tree, err := h.Tree(e.ctx)
+			for deadline := time.Now().Add(enginetest.Patience / 2); time.Now().Before(deadline); {
+				tree, err := h.Tree(e.Ctx)
 				if err != nil {
 					e.Error(err)
 					return
@@ -207,7 +208,7 @@ func (e *env) shuffle(h *job.Handle, hands []*worker.Engine, rng *rand.Rand) {
 				}
 				mine.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
 				for _, i := range ready[:1+mine.IntN(len(ready))] {
-					if err := hand.RunJob(e.ctx, i.ID); err != nil && !errors.Is(err, job.ErrStatus) {
+					if err := hand.RunJob(e.Ctx, i.ID); err != nil && !errors.Is(err, job.ErrStatus) {
 						e.Error(err)
 						return
 					}
@@ -221,9 +222,9 @@ func (e *env) shuffle(h *job.Handle, hands []*worker.Engine, rng *rand.Rand) {
 // outcome compares what came out of a tree with what must come out, and the order.
 func (e *env) outcome(h *job.Handle, s shape) {
 	e.Helper()
-	if i := e.info(h); i.Status != statemachine.Completed {
-		tree, err := h.Tree(e.ctx)
-		e.check(err)
+	if i := e.Info(h); i.Status != statemachine.Completed {
+		tree, err := h.Tree(e.Ctx)
+		e.Check(err)
 		for _, i := range tree {
 			e.Logf("%s %s: %s %s", i.ID, i.Name, i.Status, i.Reason)
 		}
@@ -231,7 +232,7 @@ func (e *env) outcome(h *job.Handle, s shape) {
 		return
 	}
 	got := map[int64][]int64{}
-	for n, m := range outs[Num](e, h, "out") {
+	for n, m := range enginetest.Outs[Num](e, h, "out") {
 		got[m.Key] = append(got[m.Key], m.Val)
 		if m.Seq != 0 && m.Seq != int64(n)+1 {
 			e.Errorf("message %d came out at place %d", m.Seq, n+1)
@@ -245,8 +246,8 @@ func (e *env) outcome(h *job.Handle, s shape) {
 // moved is how many messages ever came to each In port of a tree.
 func (e *env) moved(h *job.Handle) map[string]int64 {
 	e.Helper()
-	tree, err := h.Tree(e.ctx)
-	e.check(err)
+	tree, err := h.Tree(e.Ctx)
+	e.Check(err)
 	all := map[string]int64{}
 	for _, i := range tree {
 		for _, p := range i.Ports {
@@ -269,12 +270,12 @@ func TestGraphsOnDyingEngines(t *testing.T) {
 	trees := map[*job.Handle]shape{}
 	for _, s := range shapes {
 		for range byEngines {
-			trees[e.start(s.build())] = s
+			trees[e.Start(s.build())] = s
 		}
 	}
 	ended, lost := e.chaos(func() bool {
 		for h := range trees {
-			if s := e.info(h).Status; s != statemachine.Completed && s != statemachine.Failed {
+			if s := e.Info(h).Status; s != statemachine.Completed && s != statemachine.Failed {
 				return false
 			}
 		}
@@ -293,23 +294,23 @@ func TestGraphsOnDyingEngines(t *testing.T) {
 func (e *env) chaos(done func() bool) (ended int, lost int64) {
 	e.Helper()
 	rng := rand.New(rand.NewPCG(7, 7))
-	var living []*engine
+	var living []*enginetest.Engine
 	var died atomic.Int64
 	begin := func() {
 		d := newDice(rng.Uint64())
 		d.pollInterval = time.Duration(1+rng.IntN(20)) * time.Millisecond
-		living = append(living, e.serveWith(worker.Config{
-			Store: flaky{Store: e.store, dice: d, dies: 50, died: &died}, Workers: gamblers(d),
+		living = append(living, e.Serve(worker.Config{
+			Store: flaky{Store: e.Store, dice: d, dies: 50, died: &died}, Workers: gamblers(d),
 			Concurrency: 1 + rng.IntN(6), Lease: 200 * time.Millisecond, Drain: time.Millisecond,
 			Logger: slog.New(slog.DiscardHandler),
 		}))
 	}
-	e.within(3*patience, "all trees are completed", func() bool { // 20 s on a quiet machine with two cores
+	e.Within(3*enginetest.Patience, "all trees are completed", func() bool { // 20 s on a quiet machine with two cores
 		if len(living) == 0 || len(living) < 3 && rng.IntN(2) == 0 {
 			begin()
 		} else {
 			n := rng.IntN(len(living))
-			living[n].stop()
+			living[n].Stop()
 			living = slices.Delete(living, n, n+1)
 			ended++
 		}

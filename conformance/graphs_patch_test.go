@@ -234,31 +234,31 @@ func TestPatchChangesAllOfAJob(t *testing.T) {
 		graph.Add(second, "set", &Ear{})
 		graph.WireDefault(second, "set.times", json.RawMessage("10"))
 		graph.Add(second, "bare", &Ear{})
-		h, err := e.client.Start(e.ctx, first, job.EnginesLater())
-		e.check(err)
+		h, err := e.Client.Start(e.Ctx, first, job.EnginesLater())
+		e.Check(err)
 		child := func(name string) *job.Handle {
-			c, err := h.Child(e.ctx, name)
-			e.check(err)
+			c, err := h.Child(e.Ctx, name)
+			e.Check(err)
 			return c
 		}
-		e.check(child("set").SetDefault(e.ctx, port.Input, "times", 30))
-		e.check(h.Patch(e.ctx, second))
+		e.Check(child("set").SetDefault(e.Ctx, port.Input, "times", 30))
+		e.Check(h.Patch(e.Ctx, second))
 		for name, want := range map[string]string{"ear": "20", "set": "30", "bare": ""} {
-			p, _ := e.info(child(name)).Port(port.Input, "times")
+			p, _ := e.Info(child(name)).Port(port.Input, "times")
 			if string(p.Default) != want {
 				e.Errorf("the default of %s is %s, want %s", name, p.Default, want)
 			}
 		}
 		subscription := child("ear")
-		if i := e.info(subscription); i.Policy == job.Ignore || strings.Contains(string(i.Args), "a\"") {
+		if i := e.Info(subscription); i.Policy == job.Ignore || strings.Contains(string(i.Args), "a\"") {
 			e.Errorf("it has the policy %q and the parameters %s", i.Policy, i.Args)
 		}
 		for in, want := range map[string]int64{"in": 2, "more": 1} {
-			e.until(fmt.Sprintf("only messages %d come to port %s", want, in), func() bool { // orders to the hub take a while
-				e.check(e.client.Publish(e.ctx, "/one", Num{Val: 1}))
-				e.check(e.client.Publish(e.ctx, "/two", Num{Val: 2}))
-				got, err := subscription.Drain(e.ctx, port.Input, in)
-				e.check(err)
+			e.Until(fmt.Sprintf("only messages %d come to port %s", want, in), func() bool { // orders to the hub take a while
+				e.Check(e.Client.Publish(e.Ctx, "/one", Num{Val: 1}))
+				e.Check(e.Client.Publish(e.Ctx, "/two", Num{Val: 2}))
+				got, err := subscription.Drain(e.Ctx, port.Input, in)
+				e.Check(err)
 				return len(got) > 0 && !slices.ContainsFunc(got, func(m json.RawMessage) bool {
 					return !strings.Contains(string(m), fmt.Sprintf(`"val":%d`, want))
 				})

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -116,21 +117,21 @@ func TestGraphsBackPressure(t *testing.T) {
 	s := redistest.Start(t) // nobody else uses its memory
 	e := newEnv(t, s.URL())
 	e.register(&Fast{}, &Slow{})
-	cfg := e.config(&Fast{}, &Slow{})
+	cfg := e.Config(&Fast{}, &Slow{})
 	cfg.Concurrency = 1
-	e.serveWith(cfg)
-	warm := e.start(pressure(10 * fastLimit))
+	e.Serve(cfg)
+	warm := e.Start(pressure(10 * fastLimit))
 	e.reach(warm, statemachine.Completed)
 
 	rdb := s.Client(t)
 	base := e.memory(rdb)
 	began := time.Now()
-	h := e.start(pressure(messages))
+	h := e.Start(pressure(messages))
 	most, looks, waited := base, 0, int64(0)
-	for deadline := time.Now().Add(2 * patience); ; looks++ {
+	for deadline := time.Now().Add(2 * enginetest.Patience); ; looks++ {
 		most = max(most, e.memory(rdb))
-		tree, err := h.Tree(e.ctx)
-		e.check(err)
+		tree, err := h.Tree(e.Ctx)
+		e.Check(err)
 		in, _ := tree[2].Port(port.Input, "in")
 		waited = max(waited, in.Waiting)
 		if tree[0].Status == statemachine.Completed {
@@ -139,12 +140,12 @@ func TestGraphsBackPressure(t *testing.T) {
 		if tree[0].Status == statemachine.Failed || time.Now().After(deadline) {
 			e.Fatalf("the graph is %s, its consumer %s: %s; it had %d of %d messages", tree[0].Status, tree[2].Status, tree[2].Reason, in.Total, messages)
 		}
-		time.Sleep(look)
+		time.Sleep(enginetest.PollInterval)
 	}
 	took := time.Since(began)
 	e.Logf("%d messages in %s (%.0f a second); %d looks: at most %d waited, and Redis had %.1f MB, %.1f MB more than before",
 		messages, took.Round(time.Millisecond), float64(messages)/took.Seconds(), looks, waited, float64(most)/1e6, float64(most-base)/1e6)
-	if got := outs[int](e, h, "sum"); len(got) != 1 || got[0] != messages*(messages+1)/2 {
+	if got := enginetest.Outs[int](e, h, "sum"); len(got) != 1 || got[0] != messages*(messages+1)/2 {
 		e.Errorf("the sum is %v, want %d", got, messages*(messages+1)/2)
 	}
 	if grown := most - base; grown > mostGrowth {
@@ -160,9 +161,9 @@ var usedMemory = regexp.MustCompile(`used_memory:(\d+)`)
 // memory is what a Redis needs for its data.
 func (e *env) memory(rdb *redis.Client) int64 {
 	e.Helper()
-	info, err := rdb.Info(e.ctx, "memory").Result()
-	e.check(err)
+	info, err := rdb.Info(e.Ctx, "memory").Result()
+	e.Check(err)
 	n, err := strconv.ParseInt(usedMemory.FindStringSubmatch(info)[1], 10, 64)
-	e.check(err)
+	e.Check(err)
 	return n
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -109,15 +110,15 @@ func TestNestedFeedbackEnds(t *testing.T) {
 func TestNestedFeedbackEndsOnEngines(t *testing.T) {
 	each(t, func(e *env) {
 		e.serve(&Turn{}, &Calc{}, &Halve{})
-		h := e.start(around(false, true, 2))
-		e.check(h.Write(e.ctx, "in", Num{Seq: 1, Val: 6}))
-		e.until("the message has come out", func() bool { return len(outs[Num](e, h, "out")) == 1 })
-		e.until("all jobs sleep", func() bool {
-			tree, err := h.Tree(e.ctx)
-			e.check(err)
+		h := e.Start(around(false, true, 2))
+		e.Check(h.Write(e.Ctx, "in", Num{Seq: 1, Val: 6}))
+		e.Until("the message has come out", func() bool { return len(enginetest.Outs[Num](e, h, "out")) == 1 })
+		e.Until("all jobs sleep", func() bool {
+			tree, err := h.Tree(e.Ctx)
+			e.Check(err)
 			return !slices.ContainsFunc(tree, func(i *job.Info) bool { return i.Status != statemachine.Suspended })
 		})
-		e.check(h.Close(e.ctx, "in"))
+		e.Check(h.Close(e.Ctx, "in"))
 		e.reach(h, statemachine.Completed)
 	})
 }
@@ -527,23 +528,23 @@ func TestDeadlockOfAnOrphan(t *testing.T) {
 			workers := []worker.Worker{&Parent{}, &Lopsided{}, &Calc{}, &Zip{}}
 			e.register(workers...)
 			h := e.job("Parent", nil)
-			eng := e.serveWith(e.config(&Parent{}))
-			e.check(h.Write(e.ctx, "go", "now"))
+			eng := e.Serve(e.Config(&Parent{}))
+			e.Check(h.Write(e.Ctx, "go", "now"))
 			e.settled(h, 1)
-			eng.stop()
-			g, err := h.Child(e.ctx, "graph")
-			e.check(err)
-			e.check(h.Disown(e.ctx, "graph"))
+			eng.Stop()
+			g, err := h.Child(e.Ctx, "graph")
+			e.Check(err)
+			e.Check(h.Disown(e.Ctx, "graph"))
 			if deleted {
-				e.check(h.Terminate(e.ctx))
-				eng = e.serveWith(e.config(&Parent{}))
+				e.Check(h.Terminate(e.Ctx))
+				eng = e.Serve(e.Config(&Parent{}))
 				e.reach(h, statemachine.Terminated)
-				eng.stop()
-				e.check(h.Delete(e.ctx))
+				eng.Stop()
+				e.Check(h.Delete(e.Ctx))
 			}
-			e.serveWith(e.config(workers...))
+			e.Serve(e.Config(workers...))
 			e.reach(g, statemachine.Completed, statemachine.Failed)
-			got := outs[Num](e, g, "out")
+			got := enginetest.Outs[Num](e, g, "out")
 			if len(got) != len(joined) {
 				e.Errorf("got %v", got)
 			}

@@ -25,24 +25,24 @@ func TestB40ByHandWhileItRuns(t *testing.T) {
 		e.serve(&Do{})
 		h := e.job("Do", a)
 		for n, act := range []func() error{
-			func() error { return h.Fail(e.ctx, "enough") },
+			func() error { return h.Fail(e.Ctx, "enough") },
 			func() error {
 				other := a
 				other.N = 7
-				return h.Retry(e.ctx, job.RetryArgs(other), job.RetryName("seven"), job.RetryRunning())
+				return h.Retry(e.Ctx, job.RetryArgs(other), job.RetryName("seven"), job.RetryRunning())
 			},
 		} {
 			if got := <-began; got != 0 {
 				e.Fatalf("run %d has N %d", n, got)
 			}
-			e.check(act())
+			e.Check(act())
 			if n == 0 {
 				e.reach(h, statemachine.Failed)
 			}
 			goOn <- struct{}{}
 			if n == 0 {
 				e.failedWith(h, "by hand: enough")
-				e.check(h.Retry(e.ctx))
+				e.Check(h.Retry(e.Ctx))
 			}
 		}
 		if got := <-began; got != 7 {
@@ -50,8 +50,8 @@ func TestB40ByHandWhileItRuns(t *testing.T) {
 		}
 		goOn <- struct{}{}
 		i := e.reach(h, statemachine.Completed)
-		state, err := h.State(e.ctx)
-		e.check(err)
+		state, err := h.State(e.Ctx)
+		e.Check(err)
 		if string(state["n"]) != "7" || i.Steps != 1 || i.Name != "seven" {
 			e.Errorf("state %s, %d steps, name %q", state, i.Steps, i.Name)
 		}

@@ -42,19 +42,19 @@ func (e *bench) joiner(names []string, ports ...port.Spec) *job.Handle {
 // fill writes to a port and wakes nobody.
 func (e *bench) fill(h *job.Handle, name string, messages ...any) {
 	e.Helper()
-	e.check(h.Write(job.WithoutNotify(e.ctx), name, messages...))
+	e.Check(h.Write(job.WithoutNotify(e.Ctx), name, messages...))
 }
 
 // rerun runs a job that is suspended once more, and returns what becomes of it.
 func (e *bench) rerun(h *job.Handle) statemachine.Status {
 	e.Helper()
-	e.woken(func() { e.check(h.Run(e.ctx)) }, h)
-	return e.info(h).Status
+	e.woken(func() { e.Check(h.Run(e.Ctx)) }, h)
+	return e.Info(h).Status
 }
 
 func (e *bench) is(h *job.Handle, want statemachine.Status) {
 	e.Helper()
-	if s := e.info(h).Status; s != want {
+	if s := e.Info(h).Status; s != want {
 		e.Errorf("the job is %s, want %s", s, want)
 	}
 }
@@ -87,7 +87,7 @@ func TestJ2CompleteRowsInOrder(t *testing.T) {
 		e.holds(h, port.Input, "a", 2)
 		e.holds(h, port.Input, "b", 0)
 		e.holds(h, port.Input, "c", 1)
-		e.woken(func() { e.check(h.Write(e.ctx, "b", "z")) }, h)
+		e.woken(func() { e.Check(h.Write(e.Ctx, "b", "z")) }, h)
 		e.has(h, "rows", "3")
 		e.empties(h, port.Output, "out", `[3,"z",0]`)
 	})
@@ -134,8 +134,8 @@ func TestJ4DefaultsFillRows(t *testing.T) {
 		e.has(h, "rows", "3")
 		e.empties(h, port.Output, "out", "[1,7]", "[2,null]", "[3,null]")
 		e.reads(h, port.Output, "out", "none")
-		e.check(h.SetDefault(e.ctx, port.Input, "b", 5))
-		e.woken(func() { e.check(h.Write(e.ctx, "a", 4)) }, h)
+		e.Check(h.SetDefault(e.Ctx, port.Input, "b", 5))
+		e.woken(func() { e.Check(h.Write(e.Ctx, "a", 4)) }, h)
 		e.empties(h, port.Output, "out", "[4,5]")
 	})
 }
@@ -153,17 +153,17 @@ func TestJ5OnlyDefaultsRunOnce(t *testing.T) {
 			e.rerun(h)
 		}
 		e.has(h, "rows", "1")
-		e.woken(func() { e.check(h.SetDefault(e.ctx, port.Input, "b", "new")) }, h)
+		e.woken(func() { e.Check(h.SetDefault(e.Ctx, port.Input, "b", "new")) }, h)
 		e.has(h, "rows", "2")
 		e.reads(h, port.Output, "out", `[1,"new"]`)
 		e.holds(h, port.Output, "out", 0)
 		e.rerun(h)
 		e.has(h, "rows", "2")
-		e.woken(func() { e.check(h.Write(e.ctx, "a", 2)) }, h) // a message is no default
+		e.woken(func() { e.Check(h.Write(e.Ctx, "a", 2)) }, h) // a message is no default
 		e.has(h, "rows", "3")
 		e.empties(h, port.Output, "out", `[2,"new"]`)
 		e.reads(h, port.Output, "out", `[1,"new"]`)
-		e.check(h.ClearDefault(e.ctx, port.Input, "a"))
+		e.Check(h.ClearDefault(e.Ctx, port.Input, "a"))
 		e.rerun(h)
 		e.has(h, "rows", "3")
 	})
@@ -183,7 +183,7 @@ func TestJ5FailedBodyIsRepeated(t *testing.T) {
 		}, preset("a", "1"), out("out"))
 		e.reach(h, statemachine.Failed)
 		e.reads(h, port.Output, "out", "none")
-		e.check(h.Retry(e.ctx))
+		e.Check(h.Retry(e.Ctx))
 		e.settled(h, 1)
 		e.reads(h, port.Output, "out", "1")
 	})

@@ -22,8 +22,8 @@ func (w *Mute) WorkerOptions() worker.Options { return worker.Options{NoLog: tru
 
 func (e *bench) runs(h *job.Handle) []job.RunEntry {
 	e.Helper()
-	all, err := h.Runs(e.ctx, 100)
-	e.check(err)
+	all, err := h.Runs(e.Ctx, 100)
+	e.Check(err)
 	return all
 }
 
@@ -66,7 +66,7 @@ func TestO14GroupIsOneEntry(t *testing.T) {
 				return errors.Join(err, put(run, "out", v), run.Group(func() error { return put(run, "out", "3") }))
 			}), run.Group(func() error { return put(run, "out", "4") }))
 		}), in("in"), out("out"))
-		e.check(h.Write(job.WithoutLog(e.ctx), "in", 2))
+		e.Check(h.Write(job.WithoutLog(e.Ctx), "in", 2))
 		e.serve(&Free{})
 		e.settled(h, 1)
 		runs := e.runs(h)
@@ -111,13 +111,13 @@ func TestO14FailedGroupIsUndone(t *testing.T) {
 				return errors.Join(err, put(run, "out", v))
 			})
 		}), in("in"), out("out"))
-		e.check(h.Write(job.WithoutLog(e.ctx), "in", 2))
+		e.Check(h.Write(job.WithoutLog(e.Ctx), "in", 2))
 		e.serve(&Free{})
 		e.settled(h, 1)
 		e.empties(h, port.Output, "out", "1", "2")
 		e.state(h, map[string]string{"a": "1"})
 		e.reads(h, port.Input, "in", "none")
-		if logs, err := h.Logs(e.ctx, 10); err != nil || len(logs) > 0 {
+		if logs, err := h.Logs(e.Ctx, 10); err != nil || len(logs) > 0 {
 			e.Errorf("logged %v, %v", logs, err)
 		}
 		g := e.runs(h)[0].Groups
@@ -139,7 +139,7 @@ func TestO15LoggingIsSwitchedOff(t *testing.T) {
 			}
 			return errors.Join(put(run, "out", "1"), run.Unlogged(quiet), put(run, "out", "3"))
 		}), in("in"), out("out"), out("secret"))
-		e.check(h.Write(job.WithoutLog(e.ctx), "in", 5))
+		e.Check(h.Write(job.WithoutLog(e.Ctx), "in", 5))
 		e.serve(&Free{}, &Mute{})
 		e.settled(h, 1)
 		runs := e.runs(h)
@@ -177,8 +177,8 @@ func TestO16LogKeepsTheValueOfTheTime(t *testing.T) {
 			return err
 		}), in("in"), out("out"))
 		e.settled(h, 1)
-		logs, err := h.Logs(e.ctx, 5)
-		e.check(err)
+		logs, err := h.Logs(e.Ctx, 5)
+		e.Check(err)
 		e.same("log", string(logs[0].Entry), `{"list":[1]}`)
 		e.same("context", encoded(e, logs[1].Context), `{"k":1}`)
 		e.has(h, "o", `{"list":[1]}`)
@@ -199,7 +199,7 @@ func TestLogIsOfTheJobOrItsTree(t *testing.T) {
 		e.settled(a, 1)
 		b := e.under(root, "b", nil, in("in"))
 		e.settled(b, 1)
-		e.check(b.Write(job.WithContext(e.ctx, port.Context{"by": "somebody"}), "in", 3))
+		e.Check(b.Write(job.WithContext(e.Ctx, port.Context{"by": "somebody"}), "in", 3))
 		of := func(h *job.Handle) string {
 			all := []string{}
 			for _, r := range e.runs(h) {
@@ -210,8 +210,8 @@ func TestLogIsOfTheJobOrItsTree(t *testing.T) {
 		e.same("tree", of(root), fmt.Sprintf("%d 1 , %d 2 , %d 3 somebody", root.ID().Number(), a.ID().Number(), b.ID().Number()))
 		e.same("a", of(a), fmt.Sprintf("%d 2 ", a.ID().Number()))
 		e.same("b", of(b), fmt.Sprintf("%d 3 somebody", b.ID().Number()))
-		last, err := root.Runs(e.ctx, 1)
-		e.check(err)
+		last, err := root.Runs(e.Ctx, 1)
+		e.Check(err)
 		if len(last) != 1 || last[0].Job != b.ID() {
 			e.Errorf("the last entry is %+v", last)
 		}
@@ -241,12 +241,12 @@ func TestTraceBackOverThreeJobs(t *testing.T) {
 		b := e.under(a, "b", pass("c"), in("in"))
 		c := e.under(b, "c", pass(""), in("in"), out("out"))
 		for i := range 3 {
-			e.check(a.Write(job.WithContext(e.ctx, port.Context{"by": fmt.Sprint("w", i)}), "in", i))
-			e.until("it has arrived", func() bool { return e.portOf(c, port.Output, "out").Total == int64(i)+1 })
+			e.Check(a.Write(job.WithContext(e.Ctx, port.Context{"by": fmt.Sprint("w", i)}), "in", i))
+			e.Until("it has arrived", func() bool { return e.portOf(c, port.Output, "out").Total == int64(i)+1 })
 		}
 		e.empties(c, port.Output, "out", "0", "1", "2")
-		trace, err := c.Trace(e.ctx, port.Output, "out", 1)
-		e.check(err)
+		trace, err := c.Trace(e.Ctx, port.Output, "out", 1)
+		e.Check(err)
 		who := []string{}
 		for _, r := range trace {
 			who = append(who, fmt.Sprint(r.Job.Number(), r.By))
@@ -258,10 +258,10 @@ func TestTraceBackOverThreeJobs(t *testing.T) {
 		if want := []string{n(c), n(b), n(a), n(a) + "w1"}; !slices.Equal(who, want) {
 			e.Errorf("the trace leads over %q, want %q", who, want)
 		}
-		_, err = c.Trace(e.ctx, port.Output, "out", 3)
+		_, err = c.Trace(e.Ctx, port.Output, "out", 3)
 		e.refused(err, job.ErrNotFound)
-		o, err := c.Origin(e.ctx, port.Output, "out", 2)
-		e.check(err)
+		o, err := c.Origin(e.Ctx, port.Output, "out", 2)
+		e.Check(err)
 		if len(o.Steps) != 4 || len(o.Missing) > 0 || o.More || o.Trimmed.Entries > 0 {
 			e.Errorf("the origin is %+v", o)
 		}
@@ -280,7 +280,7 @@ func TestLogLeavesOutLargeData(t *testing.T) {
 			return err
 		}), in("in"), out("large"), out("small"))
 		e.settled(h, 1)
-		e.check(h.Write(e.ctx, "in", large))
+		e.Check(h.Write(e.Ctx, "in", large))
 		runs := e.runs(h)
 		e.same("large", moved(runs[0].Write[:1]), "out large 0+1 []")
 		if w := runs[0].Write[1]; len(runs[0].Write) != 2 || w.N != 50 || w.Data != nil {
@@ -301,7 +301,7 @@ func TestLogHasErrorsWithTheirStack(t *testing.T) {
 			if len(runs) != 1 || !strings.Contains(runs[0].Error, "boom") || !strings.Contains(runs[0].Stack, "explode") {
 				e.Errorf("%s: log is %+v", typ, runs)
 			}
-			fs, err := h.Failures(e.ctx)
+			fs, err := h.Failures(e.Ctx)
 			if err != nil || len(fs) != 1 || !strings.Contains(fs[0].Stack, "explode") {
 				e.Errorf("%s: failures are %+v, %v", typ, fs, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -87,8 +88,8 @@ func texts(raws []json.RawMessage) []string {
 // empties wants a port to hold just these messages, and empties it.
 func (e *bench) empties(h *job.Handle, dir port.Dir, name string, want ...string) {
 	e.Helper()
-	raws, err := h.Drain(e.ctx, dir, name)
-	e.check(err)
+	raws, err := h.Drain(e.Ctx, dir, name)
+	e.Check(err)
 	if got := texts(raws); !slices.Equal(got, want) {
 		e.Errorf("%s port %q held %q, want %q", dir, name, got, want)
 	}
@@ -102,8 +103,8 @@ func (e *bench) reads(h *job.Handle, dir port.Dir, name, want string) {
 		read = h.ReadIn
 	}
 	var raw json.RawMessage
-	ok, err := read(e.ctx, name, &raw)
-	e.check(err)
+	ok, err := read(e.Ctx, name, &raw)
+	e.Check(err)
 	got := string(raw)
 	if !ok {
 		got = "none"
@@ -115,7 +116,7 @@ func (e *bench) reads(h *job.Handle, dir port.Dir, name, want string) {
 
 func (e *bench) portOf(h *job.Handle, dir port.Dir, name string) job.PortInfo {
 	e.Helper()
-	p, ok := e.info(h).Port(dir, name)
+	p, ok := e.Info(h).Port(dir, name)
 	if !ok {
 		e.Fatalf("the job has no %s port %q", dir, name)
 	}
@@ -139,7 +140,7 @@ func (e *bench) untouched(fn func(), jobs ...*job.Handle) {
 	}
 	fn()
 	for i, h := range jobs {
-		if now := e.info(h); !now.Queued.Equal(before[i].Queued) || now.Status != before[i].Status || now.Steps != before[i].Steps {
+		if now := e.Info(h); !now.Queued.Equal(before[i].Queued) || now.Status != before[i].Status || now.Steps != before[i].Steps {
 			e.Errorf("job %s (%s) was woken: %s after %d steps", h.ID(), now.Name, now.Status, now.Steps)
 		}
 	}
@@ -187,22 +188,22 @@ func TestO1NamesAreChecked(t *testing.T) {
 		e.register(&Free{})
 		for _, name := range []string{"", "a b", "a-b", "a.b", "ä", "a\n", "a/b", "a=b", strings.Repeat("x", 129)} {
 			before := e.keys()
-			_, err := e.client.Create(e.ctx, job.New{Type: "Free", Ports: []port.Spec{in(name)}})
+			_, err := e.Client.Create(e.Ctx, job.New{Type: "Free", Ports: []port.Spec{in(name)}})
 			e.refused(err, port.ErrName)
 			if now := e.keys(); !slices.Equal(now, before) {
 				e.Errorf("%q: keys %q became %q", name, before, now)
 			}
 			h := e.free(nil, in("*"), out("*"))
-			e.refused(h.Write(e.ctx, name, 1), port.ErrName)
-			e.refused(h.WriteOut(e.ctx, name, 1), port.ErrName)
-			_, err = h.Peek(e.ctx, name, 1)
+			e.refused(h.Write(e.Ctx, name, 1), port.ErrName)
+			e.refused(h.WriteOut(e.Ctx, name, 1), port.ErrName)
+			_, err = h.Peek(e.Ctx, name, 1)
 			e.refused(err, port.ErrName)
-			e.refused(h.SetPorts(e.ctx, []port.Spec{out(name)}), port.ErrName)
+			e.refused(h.SetPorts(e.Ctx, []port.Spec{out(name)}), port.ErrName)
 		}
 		h := e.free(nil, in("a"), in("A"), in("_0Zz"))
-		e.check(h.Write(e.ctx, "a", 1))
-		e.check(h.Write(e.ctx, "A", 2))
-		e.check(h.Write(e.ctx, "_0Zz", 3))
+		e.Check(h.Write(e.Ctx, "a", 1))
+		e.Check(h.Write(e.Ctx, "A", 2))
+		e.Check(h.Write(e.Ctx, "_0Zz", 3))
 		e.empties(h, port.Input, "a", "1")
 		e.empties(h, port.Input, "A", "2")
 	})
@@ -212,15 +213,15 @@ func TestO2UnknownPortIsRefused(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.register(&Free{})
 		h := e.free(nil, in("in"), out("out"))
-		e.refused(h.Write(e.ctx, "other", 1), job.ErrPort)
-		e.refused(h.Write(e.ctx, "out", 1), job.ErrPort)
-		e.refused(h.WriteOut(e.ctx, "in", 1), job.ErrPort)
-		_, err := h.Read(e.ctx, "other", new(int))
+		e.refused(h.Write(e.Ctx, "other", 1), job.ErrPort)
+		e.refused(h.Write(e.Ctx, "out", 1), job.ErrPort)
+		e.refused(h.WriteOut(e.Ctx, "in", 1), job.ErrPort)
+		_, err := h.Read(e.Ctx, "other", new(int))
 		e.refused(err, job.ErrPort)
-		_, err = h.Drain(e.ctx, port.Input, "out")
+		_, err = h.Drain(e.Ctx, port.Input, "out")
 		e.refused(err, job.ErrPort)
-		e.refused(h.SetDefault(e.ctx, port.Input, "other", 1), job.ErrPort)
-		if ports := e.info(h).Ports; len(ports) != 2 {
+		e.refused(h.SetDefault(e.Ctx, port.Input, "other", 1), job.ErrPort)
+		if ports := e.Info(h).Ports; len(ports) != 2 {
 			e.Errorf("ports became %v", ports)
 		}
 	})
@@ -245,16 +246,16 @@ func TestO2PortOnDemandHasTheOptionsOfAny(t *testing.T) {
 		e.settled(heard, 1)
 		e.settled(h, 1)
 		e.reads(h, port.Input, "y", "5") // not there yet
-		e.woken(func() { e.check(h.Write(e.ctx, "x", 1)) }, h)
+		e.woken(func() { e.Check(h.Write(e.Ctx, "x", 1)) }, h)
 		e.has(h, "got", `["1","5","5"]`)
 		p := e.portOf(h, port.Input, "x")
 		if p.Limit != 7 || string(p.Default) != "5" || !slices.Equal(p.Channels, []string{"/any"}) {
 			e.Errorf("port x is %+v", p)
 		}
 		e.reads(h, port.Input, "x", "5")
-		e.woken(func() { e.check(e.client.Publish(e.ctx, "/any", 2)) }, h)
+		e.woken(func() { e.Check(e.Client.Publish(e.Ctx, "/any", 2)) }, h)
 		e.has(h, "got", `["2","5","5"]`)
-		e.woken(func() { e.check(h.WriteOut(e.ctx, "fresh", 3)) }, heard)
+		e.woken(func() { e.Check(h.WriteOut(e.Ctx, "fresh", 3)) }, heard)
 		e.empties(heard, port.Input, "in", "3")
 		e.empties(h, port.Output, "fresh", "3")
 	})
@@ -263,8 +264,8 @@ func TestO2PortOnDemandHasTheOptionsOfAny(t *testing.T) {
 // has wants a value in the state of a job.
 func (e *bench) has(h *job.Handle, key, want string) {
 	e.Helper()
-	state, err := h.State(e.ctx, key)
-	e.check(err)
+	state, err := h.State(e.Ctx, key)
+	e.Check(err)
 	if got := string(state[key]); got != want {
 		e.Errorf("state %q = %s, want %s", key, got, want)
 	}
@@ -300,12 +301,12 @@ func TestO3ValuesComeBackEqual(t *testing.T) {
 		for _, v := range values {
 			all = append(all, json.RawMessage(v))
 			raw, err := port.Encode(json.RawMessage(v))
-			e.check(err)
+			e.Check(err)
 			want = append(want, string(raw))
 		}
-		e.check(h.Write(e.ctx, "in", all[:5]...))
-		e.check(h.Write(e.ctx, "in", all[5:]...))
-		e.until("all are copied", func() bool { return len(outs[json.RawMessage](e.env, h, "out")) == len(values) })
+		e.Check(h.Write(e.Ctx, "in", all[:5]...))
+		e.Check(h.Write(e.Ctx, "in", all[5:]...))
+		e.Until("all are copied", func() bool { return len(enginetest.Outs[json.RawMessage](e.env, h, "out")) == len(values) })
 		for _, w := range want[:2] {
 			e.reads(h, port.Output, "out", w)
 		}
@@ -338,7 +339,7 @@ func TestO4EmptyPortIsNoneOrItsDefault(t *testing.T) {
 			e.reads(h, port.Output, "out", "none")
 		}
 		e.holds(h, port.Input, "set", 0)
-		e.check(h.WriteOut(e.ctx, "out", nil))
+		e.Check(h.WriteOut(e.Ctx, "out", nil))
 		e.reads(h, port.Output, "out", "null")
 		e.reads(h, port.Output, "out", "none")
 	})
@@ -366,7 +367,7 @@ func TestO5DefaultsMayBeNullAndFalse(t *testing.T) {
 			}
 			e.reads(h, port.Input, "in", value)
 		}
-		e.check(h.SetDefault(e.ctx, port.Input, "in", nil)) // null, which is not none
+		e.Check(h.SetDefault(e.Ctx, port.Input, "in", nil)) // null, which is not none
 		e.reads(h, port.Input, "in", "null")
 	})
 }
@@ -397,13 +398,13 @@ func TestO6DefaultsChangeAtRunTime(t *testing.T) {
 		e.has(h, "got", `["none","1","\"two\"","none","false"]`)
 		e.reads(h, port.Input, "in", "false")
 		e.reads(h, port.Output, "out", "9")
-		e.check(h.SetDefault(e.ctx, port.Input, "in", 3))
+		e.Check(h.SetDefault(e.Ctx, port.Input, "in", 3))
 		e.reads(h, port.Input, "in", "3")
-		e.check(h.SetDefault(e.ctx, port.Input, "in", 4))
+		e.Check(h.SetDefault(e.Ctx, port.Input, "in", 4))
 		e.reads(h, port.Input, "in", "4")
-		e.check(h.ClearDefault(e.ctx, port.Input, "in"))
+		e.Check(h.ClearDefault(e.Ctx, port.Input, "in"))
 		e.reads(h, port.Input, "in", "none")
-		e.check(h.ClearDefault(e.ctx, port.Output, "out"))
+		e.Check(h.ClearDefault(e.Ctx, port.Output, "out"))
 		e.reads(h, port.Output, "out", "none")
 	})
 }
@@ -423,9 +424,9 @@ func TestO7DataComesBeforeTheDefault(t *testing.T) {
 			return run.State().Set("got", got)
 		}, preset("in", "0"))
 		e.settled(h, 1)
-		e.woken(func() { e.check(h.Write(e.ctx, "in", 1, 2)) }, h)
+		e.woken(func() { e.Check(h.Write(e.Ctx, "in", 1, 2)) }, h)
 		e.has(h, "got", `["1","2","0","0"]`)
-		e.check(h.Write(job.WithoutNotify(e.ctx), "in", 3))
+		e.Check(h.Write(job.WithoutNotify(e.Ctx), "in", 3))
 		e.reads(h, port.Input, "in", "3")
 		e.reads(h, port.Input, "in", "0")
 	})
@@ -440,17 +441,17 @@ func TestO8WritesWakeTheReader(t *testing.T) {
 		e.settled(h, 1)
 		e.settled(parent, 2) // woken by the child's run
 		e.untouched(func() {
-			e.check(h.Write(job.WithoutNotify(e.ctx), "in", 0))
-			e.check(h.WriteOut(job.WithoutNotify(e.ctx), "out", 0))
+			e.Check(h.Write(job.WithoutNotify(e.Ctx), "in", 0))
+			e.Check(h.WriteOut(job.WithoutNotify(e.Ctx), "out", 0))
 		}, parent, h)
-		e.woken(func() { e.check(h.Write(e.ctx, "in", 1)) }, h)
+		e.woken(func() { e.Check(h.Write(e.Ctx, "in", 1)) }, h)
 		e.settled(parent, 3)
-		e.woken(func() { e.untouched(func() { e.check(h.WriteOut(e.ctx, "out", 1)) }, h) }, parent)
+		e.woken(func() { e.untouched(func() { e.Check(h.WriteOut(e.Ctx, "out", 1)) }, h) }, parent)
 		e.empties(h, port.Input, "in", "0", "1")
 		e.empties(h, port.Output, "out", "0", "1")
 		orphan := e.free(nil, out("out"))
-		e.untouched(func() { e.check(orphan.WriteOut(e.ctx, "out", 1)) }, orphan, parent)
-		if s := e.info(h).Status; s != statemachine.Completed {
+		e.untouched(func() { e.Check(orphan.WriteOut(e.Ctx, "out", 1)) }, orphan, parent)
+		if s := e.Info(h).Status; s != statemachine.Completed {
 			e.Error(fmt.Sprint("the child is ", s))
 		}
 	})

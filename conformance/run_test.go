@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
@@ -24,8 +25,8 @@ func (e *env) record(h *job.Handle) map[string]string {
 	e.Helper()
 	for _, k := range e.keys() {
 		if strings.HasSuffix(k, "}:j:"+string(h.ID())) {
-			all, err := e.rdb.HGetAll(e.ctx, k).Result()
-			e.check(err)
+			all, err := e.Redis.HGetAll(e.Ctx, k).Result()
+			e.Check(err)
 			return all
 		}
 	}
@@ -37,14 +38,14 @@ func (e *env) record(h *job.Handle) map[string]string {
 func (e *env) runner(workers ...worker.Worker) func(h *job.Handle) error {
 	e.Helper()
 	e.register(workers...)
-	eng, err := worker.New(e.config(workers...))
-	e.check(err)
-	return func(h *job.Handle) error { return eng.RunJob(e.ctx, h.ID()) }
+	eng, err := worker.New(e.Config(workers...))
+	e.Check(err)
+	return func(h *job.Handle) error { return eng.RunJob(e.Ctx, h.ID()) }
 }
 
 func (e *env) is(h *job.Handle, want statemachine.Status) *job.Info {
 	e.Helper()
-	info := e.info(h)
+	info := e.Info(h)
 	if info.Status != want {
 		e.Fatalf("job is %s (%s), want %s", info.Status, info.Reason, want)
 	}
@@ -53,15 +54,15 @@ func (e *env) is(h *job.Handle, want statemachine.Status) *job.Info {
 
 // busy is a Do that tells when its run has begun and does not end before its gate is open.
 type busy struct {
-	begun, gate gate
+	begun, gate enginetest.Gate
 	runs        atomic.Int64
 }
 
 func (b *busy) code(end error) code {
 	return func(ctx context.Context, _ *worker.Run, _ *Do) error {
 		b.runs.Add(1)
-		b.begun.open()
-		if err := b.gate.pass(ctx); err != nil {
+		b.begun.Open()
+		if err := b.gate.Pass(ctx); err != nil {
 			return err
 		}
 		return end
@@ -73,7 +74,7 @@ func (e *env) background(fn func() error) func() {
 	e.Helper()
 	done := make(chan error, 1)
 	go func() { done <- fn() }()
-	return func() { e.Helper(); e.check(<-done) }
+	return func() { e.Helper(); e.Check(<-done) }
 }
 
 func TestR1Run(t *testing.T) {
@@ -88,31 +89,31 @@ func TestR1Run(t *testing.T) {
 		} {
 			var n atomic.Int64
 			h := e.job("Do", does(e.T, func(context.Context, *worker.Run, *Do) error { n.Add(1); return c.end }))
-			e.check(h.Run(e.ctx)) // queued
-			e.check(run(h))
+			e.Check(h.Run(e.Ctx)) // queued
+			e.Check(run(h))
 			e.is(h, c.want)
-			e.check(h.Run(e.ctx))
+			e.Check(h.Run(e.Ctx))
 			e.is(h, statemachine.Queued)
 			asked := time.Now().Truncate(time.Millisecond)
-			e.check(run(h))
+			e.Check(run(h))
 			if i := e.is(h, c.want); i.Ran.Before(asked) || n.Load() != 2 {
 				e.Errorf("%s: ran at %s, asked at %s, %d runs", name, i.Ran, asked, n.Load())
 			}
 		}
 		failed := e.job("Do", does(e.T, func(context.Context, *worker.Run, *Do) error { return errBroken }))
-		e.check(run(failed))
+		e.Check(run(failed))
 		e.is(failed, statemachine.Failed)
 		e.onlyForced(failed)
-		e.check(run(failed))
+		e.Check(run(failed))
 
 		ended := e.job("Do", nothing(e.T))
-		e.check(run(ended))
-		e.check(ended.Terminate(e.ctx))
+		e.Check(run(ended))
+		e.Check(ended.Terminate(e.Ctx))
 		before := e.record(e.at(ended, statemachine.Terminating))
-		e.refused(ended.Run(e.ctx), job.ErrStatus)
-		e.refused(ended.Force(e.ctx), job.ErrStatus)
+		e.refused(ended.Run(e.Ctx), job.ErrStatus)
+		e.refused(ended.Force(e.Ctx), job.ErrStatus)
 		e.same(ended, before)
-		e.check(run(ended))
+		e.Check(run(ended))
 		e.is(ended, statemachine.Terminated)
 		e.onlyForced(ended)
 	})
@@ -136,9 +137,9 @@ func (e *env) same(h *job.Handle, before map[string]string) {
 func (e *env) onlyForced(h *job.Handle) {
 	e.Helper()
 	before := e.record(h)
-	e.refused(h.Run(e.ctx), job.ErrStatus)
+	e.refused(h.Run(e.Ctx), job.ErrStatus)
 	e.same(h, before)
-	e.check(h.Force(e.ctx))
+	e.Check(h.Force(e.Ctx))
 	e.is(h, statemachine.Queued)
 }
 
@@ -149,7 +150,7 @@ func TestR2RunOfQueued(t *testing.T) {
 		h := e.job("Do", does(e.T, func(context.Context, *worker.Run, *Do) error { n.Add(1); return nil }))
 		before := e.record(h)
 		for range 5 {
-			e.check(h.Run(e.ctx))
+			e.Check(h.Run(e.Ctx))
 		}
 		e.same(h, before)
 		e.serve(&Do{})
@@ -172,15 +173,15 @@ func TestR3RunWhileRunning(t *testing.T) {
 			defer over.Add(1)
 			return b.code(nil)(ctx, run, w)
 		}))
-		e.check(b.begun.pass(e.ctx))
+		e.Check(b.begun.Pass(e.Ctx))
 		e.is(h, statemachine.Running)
-		e.check(h.Run(e.ctx))
-		e.check(h.Run(e.ctx))
+		e.Check(h.Run(e.Ctx))
+		e.Check(h.Run(e.Ctx))
 		e.is(h, statemachine.Running)
-		b.gate.open()
+		b.gate.Open()
 		e.settled(h, 2)
 		e.idle()
-		if n := b.runs.Load(); n != 2 || e.info(h).Version != 2 {
+		if n := b.runs.Load(); n != 2 || e.Info(h).Version != 2 {
 			e.Errorf("%d runs", n)
 		}
 	})
@@ -190,15 +191,15 @@ func TestR4RunParent(t *testing.T) {
 	each(t, func(e *env) {
 		run := e.runner(&Do{})
 		p := e.job("Do", nothing(e.T))
-		e.check(run(p))
+		e.Check(run(p))
 		before := e.record(p)
-		e.unchanged(func() { e.check(p.RunParent(e.ctx)) })
+		e.unchanged(func() { e.Check(p.RunParent(e.Ctx)) })
 		e.same(p, before)
 		c := e.child(p, "c", "Do", nothing(e.T))
 		e.is(p, statemachine.Completed)
-		e.check(c.RunParent(e.ctx))
+		e.Check(c.RunParent(e.Ctx))
 		e.is(p, statemachine.Queued)
-		e.check(run(p))
+		e.Check(run(p))
 		e.is(p, statemachine.Completed)
 		e.is(c, statemachine.Queued)
 	})
@@ -212,11 +213,11 @@ func TestR5RunLater(t *testing.T) {
 			e.settled(h, 1)
 		}
 		due := time.Now().Add(600 * time.Millisecond)
-		e.check(later[0].RunAt(e.ctx, due))
-		e.check(later[1].RunAfter(e.ctx, time.Until(due)+20*time.Millisecond))
+		e.Check(later[0].RunAt(e.Ctx, due))
+		e.Check(later[1].RunAfter(e.Ctx, time.Until(due)+20*time.Millisecond))
 		past := e.job("Do", nothing(e.T))
 		e.settled(past, 1)
-		e.check(past.RunAt(e.ctx, time.Now().Add(-time.Hour)))
+		e.Check(past.RunAt(e.Ctx, time.Now().Add(-time.Hour)))
 		e.settled(past, 2)
 		for _, h := range later {
 			if i := e.settled(h, 2); i.Ran.Before(due.Truncate(time.Millisecond)) {
@@ -225,7 +226,7 @@ func TestR5RunLater(t *testing.T) {
 		}
 		e.idle()
 		for _, h := range append(later, past) {
-			if i := e.info(h); i.Version != 2 {
+			if i := e.Info(h); i.Version != 2 {
 				e.Errorf("%d runs, want 2", i.Version)
 			}
 		}
@@ -247,26 +248,26 @@ func TestFarTimers(t *testing.T) {
 			"overflows to the future": {at: time.Unix(-1<<55-1<<53, 0)},
 			"behind the last":         {at: last.Add(time.Second)},
 		} {
-			_, err := e.client.Create(e.ctx, job.New{Type: "Do", Args: nothing(e.T), At: c.at})
+			_, err := e.Client.Create(e.Ctx, job.New{Type: "Do", Args: nothing(e.T), At: c.at})
 			h := e.job("Do", nothing(e.T))
 			e.settled(h, 1)
 			if c.next.IsZero() {
 				e.refused(err, job.ErrTooLarge)
-				e.refused(h.RunAt(e.ctx, c.at), job.ErrTooLarge)
+				e.refused(h.RunAt(e.Ctx, c.at), job.ErrTooLarge)
 			} else {
-				e.check(err)
-				e.check(h.RunAt(e.ctx, c.at))
+				e.Check(err)
+				e.Check(h.RunAt(e.Ctx, c.at))
 			}
-			if i := e.info(h); i.Version != 1 || !i.Next.Equal(c.next) {
+			if i := e.Info(h); i.Version != 1 || !i.Next.Equal(c.next) {
 				e.Errorf("%s: %d runs, the next is at %s", name, i.Version, i.Next)
 			}
 		}
 		h := e.job("Do", nothing(e.T))
 		e.settled(h, 1)
-		e.check(h.RunAfter(e.ctx, math.MinInt64))
+		e.Check(h.RunAfter(e.Ctx, math.MinInt64))
 		e.settled(h, 2)
-		e.check(h.RunAfter(e.ctx, math.MaxInt64))
-		if i := e.info(h); i.Version != 2 || time.Until(i.Next) < 200*365*24*time.Hour {
+		e.Check(h.RunAfter(e.Ctx, math.MaxInt64))
+		if i := e.Info(h); i.Version != 2 || time.Until(i.Next) < 200*365*24*time.Hour {
 			e.Errorf("after the longest delay: %d runs, the next is at %s", i.Version, i.Next)
 		}
 	})
@@ -287,16 +288,16 @@ func TestR6TypeGone(t *testing.T) {
 			return nil
 		}}))
 		e.reach(h, statemachine.Completed)
-		first.stop()
+		first.Stop()
 		second := e.serve(&Do{})
-		e.check(h.Write(e.ctx, "in", 7))
-		e.until("it is parked with the reason", func() bool { return strings.Contains(e.info(h).Reason, `"Life"`) })
+		e.Check(h.Write(e.Ctx, "in", 7))
+		e.Until("it is parked with the reason", func() bool { return strings.Contains(e.Info(h).Reason, `"Life"`) })
 		if i := e.is(h, statemachine.Queued); i.Ports[0].Waiting != 1 {
 			e.Errorf("the data was not kept: %+v", i.Ports)
 		}
-		second.stop()
+		second.Stop()
 		e.serve(&Do{}, &Life{})
-		e.until("it ran", func() bool { got := outs[int](e, h, "out"); return len(got) == 1 && got[0] == 7 })
+		e.Until("it ran", func() bool { got := enginetest.Outs[int](e, h, "out"); return len(got) == 1 && got[0] == 7 })
 		if i := e.reach(h, statemachine.Completed); i.Reason != "" {
 			e.Errorf("reason %q remains", i.Reason)
 		}
@@ -308,12 +309,12 @@ func TestR7RunOfDeleted(t *testing.T) {
 		e.serve(&Do{})
 		h := e.job("Do", nothing(e.T))
 		e.ended(h)
-		e.check(h.Delete(e.ctx))
+		e.Check(h.Delete(e.Ctx))
 		e.idle()
 		e.unchanged(func() {
-			e.refused(h.Run(e.ctx), job.ErrNotFound)
-			e.refused(h.Force(e.ctx), job.ErrNotFound)
-			e.refused(h.RunAfter(e.ctx, 0), job.ErrNotFound)
+			e.refused(h.Run(e.Ctx), job.ErrNotFound)
+			e.refused(h.Force(e.Ctx), job.ErrNotFound)
+			e.refused(h.RunAfter(e.Ctx, 0), job.ErrNotFound)
 		})
 	})
 }
@@ -323,18 +324,18 @@ func TestR8StrayDelivery(t *testing.T) {
 		run := e.runner(&Do{})
 		make := func(end error) *job.Handle {
 			h := e.job("Do", does(e.T, func(context.Context, *worker.Run, *Do) error { return end }))
-			e.check(run(h))
+			e.Check(run(h))
 			return h
 		}
 		completed, suspended, failed := make(nil), make(worker.ErrSuspend), make(errBroken)
 		ended := make(nil)
-		e.check(ended.Terminate(e.ctx))
-		e.check(run(ended))
+		e.Check(ended.Terminate(e.Ctx))
+		e.Check(run(ended))
 		scheduled := e.create(job.New{Type: "Do", Args: nothing(e.T), At: time.Now().Add(time.Hour)})
 		var b busy
 		running := e.job("Do", does(e.T, b.code(nil)))
 		wait := e.background(func() error { return run(running) })
-		e.check(b.begun.pass(e.ctx))
+		e.Check(b.begun.Pass(e.Ctx))
 		jobs := map[*job.Handle]statemachine.Status{
 			completed: statemachine.Completed, suspended: statemachine.Suspended, failed: statemachine.Failed,
 			ended: statemachine.Terminated, scheduled: statemachine.Scheduled, running: statemachine.Running,
@@ -347,20 +348,20 @@ func TestR8StrayDelivery(t *testing.T) {
 			e.refused(run(h), job.ErrStatus)
 			stray = append(stray, delivery.Notification{Queue: job.DefaultQueue, Shard: h.ID().Shard(4), Gen: 1 << 40})
 		}
-		_, err := e.store.Broker().Enqueue(e.ctx, stray)
-		e.check(err)
+		_, err := e.Store.Broker().Enqueue(e.Ctx, stray)
+		e.Check(err)
 		e.serve(&Do{})
 		e.reach(e.job("Do", nothing(e.T)), statemachine.Completed)
-		e.until("all deliveries are over", func() bool {
-			waiting, err := e.store.Broker().Waiting(e.ctx, stray)
-			e.check(err)
+		e.Until("all deliveries are over", func() bool {
+			waiting, err := e.Store.Broker().Waiting(e.Ctx, stray)
+			e.Check(err)
 			return !slices.Contains(waiting, true)
 		})
 		for h, want := range jobs {
 			e.is(h, want)
 			e.same(h, before[h])
 		}
-		b.gate.open()
+		b.gate.Open()
 		wait()
 		if b.runs.Load() != 1 {
 			e.Errorf("%d runs", b.runs.Load())
@@ -378,12 +379,12 @@ func TestR9Statuses(t *testing.T) {
 		}
 		before := time.Now().Truncate(time.Millisecond)
 		e.serve(&Do{})
-		e.check(b.begun.pass(e.ctx))
+		e.Check(b.begun.Pass(e.Ctx))
 		running := e.is(h, statemachine.Running)
 		if running.Ran.Before(before) || running.Ran.After(time.Now()) {
 			e.Errorf("ran at %s, began after %s", running.Ran, before)
 		}
-		b.gate.open()
+		b.gate.Open()
 		if i := e.settled(h, 1); i.Status != statemachine.Completed || !i.Ran.Equal(running.Ran) {
 			e.Errorf("it is %s and ran at %s, not %s", i.Status, i.Ran, running.Ran)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -68,18 +69,18 @@ func TestR10StartOnce(t *testing.T) {
 		all := parts{start: note("start"), run: note("run"), shutdown: note("shutdown")}
 		run := e.runner(&Life{}, &Do{})
 		h := e.job("Life", lives(e.T, all))
-		e.check(run(h))
-		e.check(h.Run(e.ctx))
-		e.check(run(h))
+		e.Check(run(h))
+		e.Check(h.Run(e.Ctx))
+		e.Check(run(h))
 		want("start", "run", "run")
 
 		// A crash in between: Start is committed, and the process dies.
 		h = e.job("Life", lives(e.T, all))
-		cfg := e.config(&Life{})
-		cfg.Store, cfg.Lease = &dying{Store: e.open()}, 100*time.Millisecond
+		cfg := e.Config(&Life{})
+		cfg.Store, cfg.Lease = &dying{Store: e.Open(e.URL)}, 100*time.Millisecond
 		dead, err := worker.New(cfg)
-		e.check(err)
-		e.check(dead.RunJob(e.ctx, h.ID()))
+		e.Check(err)
+		e.Check(dead.RunJob(e.Ctx, h.ID()))
 		want("start")
 		e.is(h, statemachine.Running)
 		e.serve(&Life{}, &Do{})
@@ -88,9 +89,9 @@ func TestR10StartOnce(t *testing.T) {
 
 		// A job that ended before it ever ran, and is forced to life.
 		h = e.create(job.New{Type: "Life", Args: lives(e.T, all), At: time.Now().Add(time.Hour)})
-		e.check(h.Terminate(e.ctx))
+		e.Check(h.Terminate(e.Ctx))
 		e.reach(h, statemachine.Terminated)
-		e.check(h.Force(e.ctx))
+		e.Check(h.Force(e.Ctx))
 		e.reach(h, statemachine.Completed)
 		want("shutdown", "start", "run")
 	})
@@ -102,12 +103,12 @@ func TestR11Suspend(t *testing.T) {
 		var b busy
 		h := e.job("Do", does(e.T, b.code(worker.ErrSuspend)))
 		wait := e.background(func() error { return run(h) })
-		e.check(b.begun.pass(e.ctx))
-		e.check(h.Run(e.ctx))
-		b.gate.open()
+		e.Check(b.begun.Pass(e.Ctx))
+		e.Check(h.Run(e.Ctx))
+		b.gate.Open()
 		wait()
 		e.is(h, statemachine.Queued)
-		e.check(run(h))
+		e.Check(run(h))
 		e.is(h, statemachine.Suspended)
 	})
 }
@@ -120,7 +121,7 @@ func TestR12Failure(t *testing.T) {
 			"panic: at once":    func() error { panic("at once") },
 		} {
 			p := e.job("Do", nothing(e.T))
-			e.check(run(p))
+			e.Check(run(p))
 			h := e.child(p, "c", "Do", does(e.T, func(_ context.Context, _ *worker.Run, w *Do) error {
 				if v, ok, err := w.In.Read(); err != nil || !ok || v != 5 {
 					return nil
@@ -130,12 +131,12 @@ func TestR12Failure(t *testing.T) {
 				}
 				return end()
 			}))
-			e.check(h.Write(e.ctx, "in", 5))
-			e.check(run(h))
+			e.Check(h.Write(e.Ctx, "in", 5))
+			e.Check(run(h))
 			e.is(h, statemachine.Failed)
 			e.failedWith(h, name)
-			i := e.info(h)
-			if in, _ := i.Port(port.Input, "in"); in.Waiting != 1 || in.Total != 1 || len(outs[int](e, h, "out")) != 0 {
+			i := e.Info(h)
+			if in, _ := i.Port(port.Input, "in"); in.Waiting != 1 || in.Total != 1 || len(enginetest.Outs[int](e, h, "out")) != 0 {
 				e.Errorf("%s: ports %+v", name, i.Ports)
 			}
 			e.is(p, statemachine.Queued)
@@ -143,12 +144,12 @@ func TestR12Failure(t *testing.T) {
 		var b busy
 		h := e.job("Do", does(e.T, b.code(errBroken)))
 		wait := e.background(func() error { return run(h) })
-		e.check(b.begun.pass(e.ctx))
-		e.check(h.Terminate(e.ctx))
-		b.gate.open()
+		e.Check(b.begun.Pass(e.Ctx))
+		e.Check(h.Terminate(e.Ctx))
+		b.gate.Open()
 		wait()
 		e.is(h, statemachine.Terminating)
-		e.check(run(h))
+		e.Check(run(h))
 		e.is(h, statemachine.Terminated)
 	})
 }
@@ -158,20 +159,20 @@ func TestR12Failure(t *testing.T) {
 func (e *env) failedWith(h *job.Handle, text string) {
 	e.Helper()
 	panicked := strings.HasPrefix(text, "panic")
-	fs, err := h.Failures(e.ctx)
-	e.check(err)
+	fs, err := h.Failures(e.Ctx)
+	e.Check(err)
 	if len(fs) != 1 || !strings.Contains(fs[0].Error, text) || panicked != strings.Contains(fs[0].Stack, "conformance") {
 		e.Errorf("failures %+v, want %q", fs, text)
 	}
-	log, err := h.Runs(e.ctx, 100)
-	e.check(err)
+	log, err := h.Runs(e.Ctx, 100)
+	e.Check(err)
 	found := slices.ContainsFunc(log, func(r job.RunEntry) bool {
 		return r.Job == h.ID() && strings.Contains(r.Error, text) && panicked == (r.Stack != "")
 	})
 	if !found {
 		e.Errorf("log %+v, want %q", log, text)
 	}
-	if i := e.info(h); !strings.Contains(i.Reason, text) {
+	if i := e.Info(h); !strings.Contains(i.Reason, text) {
 		e.Errorf("reason %q", i.Reason)
 	}
 }
@@ -181,10 +182,10 @@ func TestR13OneRunAtATime(t *testing.T) {
 		const jobs, messages = 3, 60
 		var overlaps, total atomic.Int64
 		var inside [jobs]atomic.Int64
-		cfg := e.config(&Always{})
+		cfg := e.Config(&Always{})
 		e.serve(&Always{})
-		cfg.Store = e.open()
-		e.serveWith(cfg)
+		cfg.Store = e.Open(e.URL)
+		e.Serve(cfg)
 		var hs []*job.Handle
 		for n := range jobs {
 			hs = append(hs, e.job("Always", does(e.T, func(_ context.Context, _ *worker.Run, w *Do) error {
@@ -207,14 +208,14 @@ func TestR13OneRunAtATime(t *testing.T) {
 			for part := range 4 {
 				wg.Go(func() {
 					for range messages / 4 {
-						if err := h.Write(e.ctx, "in", 1); err != nil {
+						if err := h.Write(e.Ctx, "in", 1); err != nil {
 							e.Error(err)
 						}
-						if err := h.Run(e.ctx); err != nil && part == 0 {
+						if err := h.Run(e.Ctx); err != nil && part == 0 {
 							e.Error(err)
 						}
 						stray := delivery.Notification{Queue: job.DefaultQueue, Shard: part, Gen: 1<<40 + total.Load()}
-						if _, err := e.store.Broker().Enqueue(e.ctx, []delivery.Notification{stray}); err != nil {
+						if _, err := e.Store.Broker().Enqueue(e.Ctx, []delivery.Notification{stray}); err != nil {
 							e.Error(err)
 						}
 					}
@@ -222,7 +223,7 @@ func TestR13OneRunAtATime(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		e.until("all is read", func() bool { return total.Load() >= jobs*messages })
+		e.Until("all is read", func() bool { return total.Load() >= jobs*messages })
 		for _, h := range hs {
 			e.settled(h, 2)
 		}
@@ -250,19 +251,19 @@ func TestR14SecondDelivery(t *testing.T) {
 			}
 			return b.code(nil)(ctx, run, w)
 		}))
-		e.check(b.begun.pass(e.ctx))
+		e.Check(b.begun.Pass(e.Ctx))
 		second := e.runner(&Do{})
 		e.refused(second(h), job.ErrStatus)
-		e.check(h.Write(e.ctx, "in", 1))
-		e.check(h.Write(e.ctx, "in", 2))
+		e.Check(h.Write(e.Ctx, "in", 1))
+		e.Check(h.Write(e.Ctx, "in", 2))
 		e.refused(second(h), job.ErrStatus)
 		if b.runs.Load() != 1 {
 			e.Errorf("%d runs while one is on", b.runs.Load())
 		}
-		b.gate.open()
+		b.gate.Open()
 		e.settled(h, 2)
 		e.idle()
-		if i := e.info(h); b.runs.Load() != 2 || i.Version != 2 || i.Ports[0].Waiting != 0 {
+		if i := e.Info(h); b.runs.Load() != 2 || i.Version != 2 || i.Ports[0].Waiting != 0 {
 			e.Errorf("%d runs, %+v", b.runs.Load(), i)
 		}
 	})
@@ -276,8 +277,8 @@ func (w *Seldom) WorkerOptions() worker.Options { return worker.Options{MaxRunsP
 
 func (e *env) minute() int64 {
 	e.Helper()
-	now, err := e.rdb.Time(e.ctx).Result()
-	e.check(err)
+	now, err := e.Redis.Time(e.Ctx).Result()
+	e.Check(err)
 	return now.Unix() / 60
 }
 
@@ -285,8 +286,8 @@ func TestR15TooOften(t *testing.T) {
 	each(t, func(e *env) {
 		run := e.runner(&Seldom{})
 		again := func(h *job.Handle) error {
-			if e.info(h).Status != statemachine.Queued {
-				e.check(h.Run(e.ctx))
+			if e.Info(h).Status != statemachine.Queued {
+				e.Check(h.Run(e.Ctx))
 			}
 			return run(h)
 		}
@@ -297,20 +298,20 @@ func TestR15TooOften(t *testing.T) {
 			for range 5 {
 				errs = append(errs, again(h))
 			}
-			i := e.info(h)
+			i := e.Info(h)
 			if e.minute() != minute {
 				continue // it went over into the next minute: that proves nothing
 			}
 			for _, err := range errs[:3] {
-				e.check(err)
+				e.Check(err)
 			}
 			e.refused(errs[3], job.ErrRate)
 			e.refused(errs[4], job.ErrRate)
 			if i.Status != statemachine.Queued || i.Version != 3 || !strings.HasPrefix(i.Reason, "rate: it ran 3 times") {
 				e.Errorf("it is %s after %d runs, reason %q", i.Status, i.Version, i.Reason)
 			}
-			log, err := h.Logs(e.ctx, 10)
-			e.check(err)
+			log, err := h.Logs(e.Ctx, 10)
+			e.Check(err)
 			if len(log) != 1 || !strings.Contains(string(log[0].Entry), "rate: it ran 3 times") {
 				e.Errorf("log %s", log)
 			}
@@ -327,7 +328,7 @@ func (e *env) nextMinute(h *job.Handle, again func(*job.Handle) error) {
 		minute := e.minute()
 		for _, k := range e.keys() {
 			if strings.HasSuffix(k, "}:j:"+string(h.ID())) {
-				e.check(e.rdb.HSet(e.ctx, k, "rate", strconv.FormatInt(minute-1, 10)+":3").Err())
+				e.Check(e.Redis.HSet(e.Ctx, k, "rate", strconv.FormatInt(minute-1, 10)+":3").Err())
 			}
 		}
 		err := again(h)
@@ -335,7 +336,7 @@ func (e *env) nextMinute(h *job.Handle, again func(*job.Handle) error) {
 		if e.minute() != minute {
 			continue
 		}
-		e.check(err)
+		e.Check(err)
 		if want := strconv.FormatInt(minute, 10) + ":1"; rate != want {
 			e.Errorf("counter %q, want %q", rate, want)
 		}
@@ -350,16 +351,16 @@ func TestR16ParentWoken(t *testing.T) {
 	each(t, func(e *env) {
 		run := e.runner(&Do{}, &Life{})
 		p := e.job("Do", does(e.T, func(context.Context, *worker.Run, *Do) error { return worker.ErrSuspend }))
-		e.check(run(p))
+		e.Check(run(p))
 		woken := func(what string, h *job.Handle, want statemachine.Status) {
 			e.Helper()
 			e.is(p, statemachine.Suspended)
-			e.check(run(h))
+			e.Check(run(h))
 			e.is(h, want)
-			if s := e.info(p).Status; s != statemachine.Queued {
+			if s := e.Info(p).Status; s != statemachine.Queued {
 				e.Fatalf("after a run that %s the parent is %s", what, s)
 			}
-			e.check(run(p))
+			e.Check(run(p))
 		}
 		does := func(name string, end error) *job.Handle {
 			return e.child(p, name, "Do", does(e.T, func(context.Context, *worker.Run, *Do) error { return end }))
@@ -368,13 +369,13 @@ func TestR16ParentWoken(t *testing.T) {
 		woken("completed", done, statemachine.Completed)
 		woken("suspended", suspended, statemachine.Suspended)
 		woken("failed", failed, statemachine.Failed)
-		e.check(failed.Force(e.ctx))
+		e.Check(failed.Force(e.Ctx))
 		woken("failed again", failed, statemachine.Failed)
-		e.check(done.Run(e.ctx))
+		e.Check(done.Run(e.Ctx))
 		woken("completed again", done, statemachine.Completed)
 		broken := e.child(p, "d", "Life", lives(e.T, parts{shutdown: func(context.Context, *worker.Run, *Do) error { return errBroken }}))
 		for name, h := range map[string]*job.Handle{"ended": suspended, "ended after a failure": failed, "ended with a failure": broken} {
-			e.check(h.Terminate(e.ctx))
+			e.Check(h.Terminate(e.Ctx))
 			e.is(p, statemachine.Suspended)
 			woken(name, h, statemachine.Terminated)
 		}
@@ -392,11 +393,11 @@ func (e *env) listen(channel string) func() []string {
 	e.Helper()
 	var mu sync.Mutex
 	var heard []string
-	ctx, cancel := context.WithCancel(e.ctx)
+	ctx, cancel := context.WithCancel(e.Ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err := e.client.Listen(ctx, channel, func(m json.RawMessage) {
+		err := e.Client.Listen(ctx, channel, func(m json.RawMessage) {
 			mu.Lock()
 			defer mu.Unlock()
 			heard = append(heard, string(m))
@@ -411,13 +412,13 @@ func (e *env) listen(channel string) func() []string {
 		defer mu.Unlock()
 		return slices.DeleteFunc(slices.Clone(heard), func(s string) bool { return s == `"hello"` })
 	}
-	e.until("the listener listens", func() bool {
-		e.check(e.client.Publish(e.ctx, channel, "hello"))
+	e.Until("the listener listens", func() bool {
+		e.Check(e.Client.Publish(e.Ctx, channel, "hello"))
 		mu.Lock()
 		defer mu.Unlock()
 		return len(heard) > 0
 	})
-	e.until("the shards know", func() bool {
+	e.Until("the shards know", func() bool {
 		n := 0
 		for _, k := range e.keys() {
 			if strings.HasSuffix(k, ":watch:outside") {
@@ -441,28 +442,28 @@ func TestR17StatusPublished(t *testing.T) {
 			}
 			return out
 		}
-		e.check(h.Run(e.ctx)) // it is queued already
-		e.check(run(h))
-		e.check(h.Run(e.ctx))
-		e.check(h.Run(e.ctx))
-		e.check(run(h))
-		e.check(h.Terminate(e.ctx))
-		e.check(h.Terminate(e.ctx))
-		e.check(run(h))
+		e.Check(h.Run(e.Ctx)) // it is queued already
+		e.Check(run(h))
+		e.Check(h.Run(e.Ctx))
+		e.Check(h.Run(e.Ctx))
+		e.Check(run(h))
+		e.Check(h.Terminate(e.Ctx))
+		e.Check(h.Terminate(e.Ctx))
+		e.Check(run(h))
 		want := said(statemachine.Running, statemachine.Completed, statemachine.Queued, statemachine.Running,
 			statemachine.Completed, statemachine.Terminating, statemachine.Terminated)
-		e.until("all statuses were heard", func() bool { return len(heard()) >= len(want) })
+		e.Until("all statuses were heard", func() bool { return len(heard()) >= len(want) })
 		if got := heard(); !slices.Equal(got, want) {
 			e.Errorf("heard\n%q\nwant\n%q", got, want)
 		}
 		for _, h := range []*job.Handle{
-			e.job("Silent", nothing(e.T)), e.start(job.Single(&Silent{Do{Key: nothing(e.T).Key}}, "")),
+			e.job("Silent", nothing(e.T)), e.Start(job.Single(&Silent{Do{Key: nothing(e.T).Key}}, "")),
 		} {
 			quiet := e.listen(job.StatusChannel(h.ID()))
-			e.check(run(h))
+			e.Check(run(h))
 			e.is(h, statemachine.Completed)
-			e.check(e.client.Publish(e.ctx, job.StatusChannel(h.ID()), "end"))
-			e.until("the end is heard", func() bool { return slices.Contains(quiet(), `"end"`) })
+			e.Check(e.Client.Publish(e.Ctx, job.StatusChannel(h.ID()), "end"))
+			e.Until("the end is heard", func() bool { return slices.Contains(quiet(), `"end"`) })
 			if got := quiet(); len(got) != 1 {
 				e.Errorf("a silent job said %q", got)
 			}

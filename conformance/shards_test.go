@@ -47,13 +47,13 @@ func TestAdoptedFromAnotherShardWakesItsParent(t *testing.T) {
 		}, in("in"), out("out"))
 		e.settled(parent, 1)
 		e.settled(child, 1)
-		e.untouched(func() { e.woken(func() { e.check(child.Run(e.ctx)) }, child) }, parent)
-		e.check(parent.Adopt(e.ctx, child, "child"))
-		e.woken(func() { e.check(child.Run(e.ctx)) }, parent)
-		e.woken(func() { e.check(child.WriteOut(e.ctx, "out", 1)) }, parent)
-		e.woken(func() { e.check(child.Write(e.ctx, "in", "fail")) }, parent)
+		e.untouched(func() { e.woken(func() { e.Check(child.Run(e.Ctx)) }, child) }, parent)
+		e.Check(parent.Adopt(e.Ctx, child, "child"))
+		e.woken(func() { e.Check(child.Run(e.Ctx)) }, parent)
+		e.woken(func() { e.Check(child.WriteOut(e.Ctx, "out", 1)) }, parent)
+		e.woken(func() { e.Check(child.Write(e.Ctx, "in", "fail")) }, parent)
 		e.reach(child, statemachine.Failed)
-		e.woken(func() { e.check(child.Terminate(e.ctx)) }, parent)
+		e.woken(func() { e.Check(child.Terminate(e.Ctx)) }, parent)
 		e.reach(child, statemachine.Terminated)
 	})
 }
@@ -65,15 +65,15 @@ func TestOrdersOutliveTheirProcess(t *testing.T) {
 		e.register(&Free{})
 		heard := e.free(nil, in("in", "/outbox"))
 		h := e.elsewhere(heard, nil, kept("out", "/outbox"))
-		e.until("it has subscribed", func() bool { return len(e.subscribers("/outbox")) == 1 })
+		e.Until("it has subscribed", func() bool { return len(e.subscribers("/outbox")) == 1 })
 		outbox := e.shardOf(h) + "}:outbox"
 		waiting := func() int64 {
-			n, err := e.rdb.XLen(e.ctx, outbox).Result()
-			e.check(err)
+			n, err := e.Redis.XLen(e.Ctx, outbox).Result()
+			e.Check(err)
 			return n
 		}
-		e.check(h.WriteOut(e.ctx, "out", -1)) // so that the server knows the script
-		e.until("no order waits", func() bool { return waiting() == 0 })
+		e.Check(h.WriteOut(e.Ctx, "out", -1)) // so that the server knows the script
+		e.Until("no order waits", func() bool { return waiting() == 0 })
 		want := []string{"-1"}
 		for i := range 3 {
 			e.cut(h, i)
@@ -84,8 +84,8 @@ func TestOrdersOutliveTheirProcess(t *testing.T) {
 			e.Errorf("%d orders wait, want 3", n)
 		}
 		for range 2 { // two sweepers, one after another, as after a change of leaders
-			sweeper := e.open()
-			e.until("the outbox is empty", func() bool { _, err := sweeper.Sweep(e.ctx); e.check(err); return waiting() == 0 })
+			sweeper := e.Open(e.URL)
+			e.Until("the outbox is empty", func() bool { _, err := sweeper.Sweep(e.Ctx); e.Check(err); return waiting() == 0 })
 		}
 		e.arrived(heard, "in", want...)
 	})
@@ -95,25 +95,25 @@ func TestOrdersOutliveTheirProcess(t *testing.T) {
 // outbox and not yet delivered.
 func (e *bench) cut(h *job.Handle, v int) {
 	e.Helper()
-	hosts, cluster := strings.CutPrefix(e.url, "redis+cluster://")
+	hosts, cluster := strings.CutPrefix(e.URL, "redis+cluster://")
 	url, lose := "", func() {}
 	if cluster { // a process that may not read outboxes
 		url = "redis+cluster://mortal:mortal@" + hosts
-		e.check(e.rdb.(*redis.ClusterClient).ForEachMaster(e.ctx, func(ctx context.Context, c *redis.Client) error {
+		e.Check(e.Redis.(*redis.ClusterClient).ForEachMaster(e.Ctx, func(ctx context.Context, c *redis.Client) error {
 			return c.Do(ctx, "ACL", "SETUSER", "mortal", "on", ">mortal", "~*", "&*", "+@all", "-xrange").Err()
 		}))
 	} else { // a process that never hears that its write was done, and so leaves it at that
-		proxy := redistest.StartProxy(e.T, strings.TrimSuffix(strings.TrimPrefix(e.url, "redis://"), "/0"))
+		proxy := redistest.StartProxy(e.T, strings.TrimSuffix(strings.TrimPrefix(e.URL, "redis://"), "/0"))
 		url, lose = proxy.URL(), func() { proxy.DropReplies(1, "mortal") }
 	}
-	s, err := redisstore.Open(e.ctx, redisstore.Config{URL: url, Namespace: e.namespace})
-	e.check(err)
-	dying, err := job.NewClient(s).Find(e.ctx, string(h.ID()))
-	e.check(err)
+	s, err := redisstore.Open(e.Ctx, redisstore.Config{URL: url, Namespace: e.Namespace})
+	e.Check(err)
+	dying, err := job.NewClient(s).Find(e.Ctx, string(h.ID()))
+	e.Check(err)
 	before := e.portOf(h, port.Output, "out").Total
 	lose()
-	e.check(dying.WriteOut(job.WithContext(e.ctx, port.Context{"by": "mortal"}), "out", v))
-	e.check(s.Close())
+	e.Check(dying.WriteOut(job.WithContext(e.Ctx, port.Context{"by": "mortal"}), "out", v))
+	e.Check(s.Close())
 	if now := e.portOf(h, port.Output, "out").Total; now != before+1 {
 		e.Fatalf("%d messages were written, want 1", now-before)
 	}

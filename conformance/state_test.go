@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -18,8 +19,8 @@ import (
 // state wants the whole state of a job to be this.
 func (e *bench) state(h *job.Handle, want map[string]string) {
 	e.Helper()
-	raws, err := h.State(e.ctx)
-	e.check(err)
+	raws, err := h.State(e.Ctx)
+	e.Check(err)
 	got := map[string]string{}
 	for k, raw := range raws {
 		got[k] = string(raw)
@@ -39,26 +40,26 @@ func TestS1StateHoldsAnyJSON(t *testing.T) {
 			k := fmt.Sprint("k", i)
 			set[k] = json.RawMessage(v)
 			raw, err := port.Encode(set[k])
-			e.check(err)
+			e.Check(err)
 			want[k] = string(raw)
 		}
 		set[""], want[""] = 1, "1"
 		set["ä b\n"], want["ä b\n"] = 2, "2"
-		e.check(h.SetState(e.ctx, set))
+		e.Check(h.SetState(e.Ctx, set))
 		e.state(h, want)
-		some, err := h.State(e.ctx, "k0", "missing", "k3")
-		e.check(err)
+		some, err := h.State(e.Ctx, "k0", "missing", "k3")
+		e.Check(err)
 		if len(some) != 2 || string(some["k0"]) != "null" || string(some["k3"]) != `""` {
 			e.Errorf("three keys of which one is missing: %s", some)
 		}
-		e.check(h.SetState(e.ctx, map[string]any{"k0": 5, "new": 6}))
-		e.check(h.UnsetState(e.ctx, "k1", "k2", "missing"))
+		e.Check(h.SetState(e.Ctx, map[string]any{"k0": 5, "new": 6}))
+		e.Check(h.UnsetState(e.Ctx, "k1", "k2", "missing"))
 		want["k0"], want["new"] = "5", "6"
 		delete(want, "k1")
 		delete(want, "k2")
 		e.state(h, want)
-		other, err := job.NewClient(e.open()).Find(e.ctx, string(h.ID()))
-		e.check(err)
+		other, err := job.NewClient(e.Open(e.URL)).Find(e.Ctx, string(h.ID()))
+		e.Check(err)
 		e.state(other, want)
 	})
 }
@@ -82,7 +83,7 @@ func TestS1StateInRuns(t *testing.T) {
 		})
 		e.settled(h, 1)
 		e.state(h, map[string]string{"n": "1", "step0": "null"})
-		e.check(h.SetState(e.ctx, map[string]any{"n": 10, "outside": true, "kept": "x"}))
+		e.Check(h.SetState(e.Ctx, map[string]any{"n": 10, "outside": true, "kept": "x"}))
 		e.rerun(h)
 		e.state(h, map[string]string{"n": "11", "step0": "null", "step10": "null", "kept": `"x"`})
 	})
@@ -97,9 +98,9 @@ func TestS1FailedRunChangesNothing(t *testing.T) {
 			return errors.Join(run.State().Set("b", 1), errOver)
 		})
 		e.reach(h, statemachine.Failed)
-		e.check(h.SetState(e.ctx, map[string]any{"a": 1}))
-		e.check(h.Retry(e.ctx))
-		e.until("it failed again", func() bool { i := e.info(h); return i.Tries > 1 || i.Version > 1 })
+		e.Check(h.SetState(e.Ctx, map[string]any{"a": 1}))
+		e.Check(h.Retry(e.Ctx))
+		e.Until("it failed again", func() bool { i := e.Info(h); return i.Tries > 1 || i.Version > 1 })
 		e.state(h, map[string]string{"a": "1"})
 	})
 }
@@ -108,17 +109,17 @@ func TestS2StateOfADeletedJob(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})
 		h := e.free(nil)
-		e.check(h.SetState(e.ctx, map[string]any{"a": 1}))
-		e.check(h.Terminate(e.ctx))
+		e.Check(h.SetState(e.Ctx, map[string]any{"a": 1}))
+		e.Check(h.Terminate(e.Ctx))
 		e.reach(h, statemachine.Terminated)
-		e.check(h.Delete(e.ctx))
-		e.until("the job is gone", func() bool { ok, err := h.Exists(e.ctx); e.check(err); return !ok })
-		_, err := h.State(e.ctx)
+		e.Check(h.Delete(e.Ctx))
+		e.Until("the job is gone", func() bool { ok, err := h.Exists(e.Ctx); e.Check(err); return !ok })
+		_, err := h.State(e.Ctx)
 		e.refused(err, job.ErrNotFound)
-		_, err = h.State(e.ctx, "a")
+		_, err = h.State(e.Ctx, "a")
 		e.refused(err, job.ErrNotFound)
-		e.refused(h.SetState(e.ctx, map[string]any{"a": 1}), job.ErrNotFound)
-		e.refused(h.UnsetState(e.ctx, "a"), job.ErrNotFound)
+		e.refused(h.SetState(e.Ctx, map[string]any{"a": 1}), job.ErrNotFound)
+		e.refused(h.UnsetState(e.Ctx, "a"), job.ErrNotFound)
 		if keys := e.keysOf(h); len(keys) > 0 {
 			e.Errorf("the state came back: %q", keys)
 		}
@@ -156,20 +157,20 @@ func TestS3ContextTravels(t *testing.T) {
 		e.settled(reader, 1)
 		e.settled(source, 1)
 		by := "job:" + string(source.ID())
-		outer := job.WithContext(e.ctx, port.Context{"a": 1, "by": "me"})
-		e.check(reader.Write(outer, "in", 1))
-		e.check(reader.Write(job.WithContext(outer, port.Context{"a": 2, "z": true}), "in", 2))
-		e.check(reader.Write(e.ctx, "in", 3))
+		outer := job.WithContext(e.Ctx, port.Context{"a": 1, "by": "me"})
+		e.Check(reader.Write(outer, "in", 1))
+		e.Check(reader.Write(job.WithContext(outer, port.Context{"a": 2, "z": true}), "in", 2))
+		e.Check(reader.Write(e.Ctx, "in", 3))
 		for i, want := range []string{`{"a":1,"by":"me"}`, `{"a":2,"by":"me","z":true}`, `{}`} {
 			if c := encoded(e, <-got); c != want {
 				e.Errorf("message %d from outside has the context %s, want %s", i, c, want)
 			}
 		}
 		want := []string{`null`, `{"a":1,"b":"x"}`, `{"a":1,"b":[2],"c":null}`, `{"a":1,"b":"x"}`, `null`}
-		logs, err := source.Logs(e.ctx, 10)
-		e.check(err)
-		runs, err := source.Runs(e.ctx, 10)
-		e.check(err)
+		logs, err := source.Logs(e.Ctx, 10)
+		e.Check(err)
+		runs, err := source.Runs(e.Ctx, 10)
+		e.Check(err)
 		if len(logs) != 5 || len(runs) != 1 || len(runs[0].Write) != 5 || runs[0].By != "" {
 			e.Fatalf("%s wrote log %+v and runs %+v", by, logs, runs)
 		}
@@ -181,8 +182,8 @@ func TestS3ContextTravels(t *testing.T) {
 				e.Errorf("write %d has the context %s in the log, want %s", i, c, w)
 			}
 		}
-		entries, err := reader.Runs(e.ctx, 10)
-		e.check(err)
+		entries, err := reader.Runs(e.Ctx, 10)
+		e.Check(err)
 		if first := entries[0]; first.By != "me" || encoded(e, first.Write[0].Context) != `{"a":1}` {
 			e.Errorf("the log says of a write from outside: %+v", first)
 		}
@@ -192,7 +193,7 @@ func TestS3ContextTravels(t *testing.T) {
 func encoded(e *bench, c port.Context) string {
 	e.Helper()
 	raw, err := json.Marshal(c)
-	e.check(err)
+	e.Check(err)
 	return string(raw)
 }
 
@@ -214,8 +215,8 @@ func TestS3ContextOfAChildsMessages(t *testing.T) {
 		e.settled(from, 1)
 		e.settled(to, 1)
 		e.woken(func() {
-			_, err := from.Connect(e.ctx, port.Output, "out", to.Ref(port.Input, "in"))
-			e.check(err)
+			_, err := from.Connect(e.Ctx, port.Output, "out", to.Ref(port.Input, "in"))
+			e.Check(err)
 		}, to)
 		e.has(to, "context", fmt.Sprintf(`{"by":"job:%s","order":7}`, from.ID()))
 	})
@@ -225,33 +226,33 @@ func TestS4LockHasOneHolder(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.register(&Free{})
 		h := e.free(nil)
-		first, err := h.Lock(e.ctx, time.Minute, 0)
-		e.check(err)
+		first, err := h.Lock(e.Ctx, time.Minute, 0)
+		e.Check(err)
 		if first.Token() == "" {
 			e.Error("the lock has no token")
 		}
 		begun := time.Now()
-		_, err = h.Lock(e.ctx, time.Minute, 100*time.Millisecond)
+		_, err = h.Lock(e.Ctx, time.Minute, 100*time.Millisecond)
 		e.refused(err, job.ErrLocked)
 		if d := time.Since(begun); d < 80*time.Millisecond {
 			e.Errorf("gave up after %s", d)
 		}
-		e.check(first.Refresh(e.ctx, time.Minute))
-		e.check(first.Release(e.ctx))
-		second, err := h.Lock(e.ctx, time.Minute, 0)
-		e.check(err)
+		e.Check(first.Refresh(e.Ctx, time.Minute))
+		e.Check(first.Release(e.Ctx))
+		second, err := h.Lock(e.Ctx, time.Minute, 0)
+		e.Check(err)
 		if second.Token() == first.Token() {
 			e.Error("two locks have one token")
 		}
-		e.refused(first.Release(e.ctx), job.ErrLocked) // the wrong token
-		e.refused(first.Refresh(e.ctx, time.Minute), job.ErrLocked)
-		_, err = h.Lock(e.ctx, time.Minute, 0)
+		e.refused(first.Release(e.Ctx), job.ErrLocked) // the wrong token
+		e.refused(first.Refresh(e.Ctx, time.Minute), job.ErrLocked)
+		_, err = h.Lock(e.Ctx, time.Minute, 0)
 		e.refused(err, job.ErrLocked)
-		e.check(second.Refresh(e.ctx, 50*time.Millisecond))
-		third, err := h.Lock(e.ctx, time.Minute, patience) // it expires by itself
-		e.check(err)
-		e.refused(second.Release(e.ctx), job.ErrLocked)
-		e.check(third.Release(e.ctx))
+		e.Check(second.Refresh(e.Ctx, 50*time.Millisecond))
+		third, err := h.Lock(e.Ctx, time.Minute, enginetest.Patience) // it expires by itself
+		e.Check(err)
+		e.refused(second.Release(e.Ctx), job.ErrLocked)
+		e.Check(third.Release(e.Ctx))
 	})
 }
 
@@ -259,14 +260,14 @@ func TestS4RefreshProlongs(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.register(&Free{})
 		h := e.free(nil)
-		l, err := h.Lock(e.ctx, 2*time.Second, 0)
-		e.check(err)
+		l, err := h.Lock(e.Ctx, 2*time.Second, 0)
+		e.Check(err)
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
-			e.check(l.Refresh(e.ctx, 2*time.Second))
-			_, err := h.Lock(e.ctx, time.Minute, 200*time.Millisecond)
+			e.Check(l.Refresh(e.Ctx, 2*time.Second))
+			_, err := h.Lock(e.Ctx, time.Minute, 200*time.Millisecond)
 			e.refused(err, job.ErrLocked)
 		}
-		e.check(l.Release(e.ctx))
+		e.Check(l.Release(e.Ctx))
 	})
 }
 
@@ -274,23 +275,23 @@ func TestS5LockedJobRunsLater(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})
 		for name, free := range map[string]func(job.Lock, *atomic.Bool){
-			"release": func(l job.Lock, open *atomic.Bool) { open.Store(true); e.check(l.Release(e.ctx)) },
-			"expiry":  func(l job.Lock, open *atomic.Bool) { open.Store(true); e.check(l.Refresh(e.ctx, 100*time.Millisecond)) },
+			"release": func(l job.Lock, open *atomic.Bool) { open.Store(true); e.Check(l.Release(e.Ctx)) },
+			"expiry":  func(l job.Lock, open *atomic.Bool) { open.Store(true); e.Check(l.Refresh(e.Ctx, 100*time.Millisecond)) },
 		} {
 			var open atomic.Bool
 			open.Store(true)
 			h := e.free(func(run *worker.Run) error { return run.State().Set("open", open.Load()) }, in("in"))
 			other := e.free(nil, in("in"))
 			e.settled(h, 1)
-			l, err := h.Lock(e.ctx, time.Minute, 0)
-			e.check(err)
+			l, err := h.Lock(e.Ctx, time.Minute, 0)
+			e.Check(err)
 			open.Store(false)
-			e.check(h.Write(e.ctx, "in", 1))
-			e.check(h.Run(e.ctx))
-			e.woken(func() { e.check(other.Write(e.ctx, "in", 1)) }, other) // others go on
+			e.Check(h.Write(e.Ctx, "in", 1))
+			e.Check(h.Run(e.Ctx))
+			e.woken(func() { e.Check(other.Write(e.Ctx, "in", 1)) }, other) // others go on
 			// The wake was taken and given back: its time in `due` is not that of a wake.
-			e.until("a run was refused", func() bool { return e.dueIn(h) > 3*time.Second })
-			if i := e.info(h); i.Status != statemachine.Queued || i.Steps != 1 {
+			e.Until("a run was refused", func() bool { return e.dueIn(h) > 3*time.Second })
+			if i := e.Info(h); i.Status != statemachine.Queued || i.Steps != 1 {
 				e.Errorf("%s: a locked job is %s after %d steps", name, i.Status, i.Steps)
 			}
 			free(l, &open)
@@ -304,7 +305,7 @@ func TestS5LockedJobRunsLater(t *testing.T) {
 func (e *bench) dueIn(h *job.Handle) time.Duration {
 	e.Helper()
 	for shard := range 4 {
-		score, err := e.rdb.ZScore(e.ctx, fmt.Sprintf("weir:{%s:%d}:due", e.namespace, shard), string(h.ID())).Result()
+		score, err := e.Redis.ZScore(e.Ctx, fmt.Sprintf("weir:{%s:%d}:due", e.Namespace, shard), string(h.ID())).Result()
 		if err == nil {
 			return time.Until(time.UnixMilli(int64(score)))
 		}

@@ -144,9 +144,9 @@ func (e *bench) over(h *job.Handle, jobs int) {
 			e.Log(left)
 		}
 	}()
-	e.until("all jobs are completed", func() bool {
-		infos, err := h.Tree(e.ctx)
-		e.check(err)
+	e.Until("all jobs are completed", func() bool {
+		infos, err := h.Tree(e.Ctx)
+		e.Check(err)
 		left = ""
 		for _, i := range infos {
 			if i.Status != statemachine.Completed {
@@ -160,11 +160,11 @@ func (e *bench) over(h *job.Handle, jobs int) {
 // removed terminates and deletes a whole tree, and wants nothing of it to be left.
 func (e *bench) removed(h *job.Handle) {
 	e.Helper()
-	e.refused(h.Delete(e.ctx), job.ErrStatus)
-	e.check(h.TerminateAll(e.ctx))
-	e.until("all jobs are terminated", func() bool { ended, err := h.Ended(e.ctx); e.check(err); return ended })
-	e.check(h.Delete(e.ctx))
-	e.until("nothing is left", func() bool { return len(e.keysOf(h)) == 0 })
+	e.refused(h.Delete(e.Ctx), job.ErrStatus)
+	e.Check(h.TerminateAll(e.Ctx))
+	e.Until("all jobs are terminated", func() bool { ended, err := h.Ended(e.Ctx); e.Check(err); return ended })
+	e.Check(h.Delete(e.Ctx))
+	e.Until("nothing is left", func() bool { return len(e.keysOf(h)) == 0 })
 }
 
 // size is what a story of Fib is about; the scripts of miniredis are slow.
@@ -179,7 +179,7 @@ func TestY1Fibonacci(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Fib{})
 		n, answer, jobs := e.size()
-		h := e.start(job.Single(&Fib{N: n}, ""))
+		h := e.Start(job.Single(&Fib{N: n}, ""))
 		e.over(h, jobs)
 		e.empties(h, port.Output, "out", fmt.Sprint(answer))
 		e.removed(h)
@@ -189,7 +189,7 @@ func TestY1Fibonacci(t *testing.T) {
 func TestY2SumFlow(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Flow{}, &Summer{})
-		h := e.start(job.Single(&Flow{}, ""))
+		h := e.Start(job.Single(&Flow{}, ""))
 		e.over(h, 2)
 		e.empties(h, port.Output, "out", "11")
 		e.removed(h)
@@ -236,12 +236,12 @@ func TestWorkerProcess(t *testing.T) {
 func (e *bench) process() (kill func()) {
 	e.Helper()
 	exe, err := os.Executable()
-	e.check(err)
+	e.Check(err)
 	cmd := exec.Command(exe, "-test.run=^TestWorkerProcess$")
-	cmd.Env = append(os.Environ(), processURL+"="+e.url, processNamespace+"="+e.namespace)
+	cmd.Env = append(os.Environ(), processURL+"="+e.URL, processNamespace+"="+e.Namespace)
 	_, err = cmd.StdinPipe() // a process ends when this does
-	e.check(err)
-	e.check(cmd.Start())
+	e.Check(err)
+	e.Check(cmd.Start())
 	kill = func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed on purpose: the status says nothing
@@ -253,12 +253,12 @@ func (e *bench) process() (kill func()) {
 func TestY3Kills(t *testing.T) {
 	t.Parallel()
 	e := &bench{newEnv(t, redistest.SharedRedis(t))}
-	fib := e.start(job.Single(&Fib{N: 10, Pause: 20 * time.Millisecond}, ""))
+	fib := e.Start(job.Single(&Fib{N: 10, Pause: 20 * time.Millisecond}, ""))
 	var flows []*job.Handle
 	for range 10 {
-		flows = append(flows, e.start(job.Single(&Flow{Pause: 100 * time.Millisecond}, "")))
+		flows = append(flows, e.Start(job.Single(&Flow{Pause: 100 * time.Millisecond}, "")))
 	}
-	settled := func() bool { return e.info(fib).Status == statemachine.Completed }
+	settled := func() bool { return e.Info(fib).Status == statemachine.Completed }
 	kills := []func(){e.process(), e.process(), e.process()}
 	n := 0
 	for tick := time.NewTicker(200 * time.Millisecond); n < 25 && !settled(); n++ {
@@ -276,7 +276,7 @@ func TestY3Kills(t *testing.T) {
 	for _, h := range flows {
 		e.over(h, 2)
 		e.empties(h, port.Output, "out", "11")
-		if fs, err := h.Failures(e.ctx); err != nil || len(fs) > 0 {
+		if fs, err := h.Failures(e.Ctx); err != nil || len(fs) > 0 {
 			e.Errorf("failures %v, %v", fs, err)
 		}
 	}

@@ -31,7 +31,7 @@ func TestB69UniqueByKey(t *testing.T) {
 			{`{"b":2,"a":null,"n":{"B":2}}`, true, `{"b":2,"n":{"A":1,"B":2}}`},
 		} {
 			h := ask(c.data, c.merge)
-			if got := string(e.info(first).Args); h.ID() != first.ID() || h.Created() || got != c.want {
+			if got := string(e.Info(first).Args); h.ID() != first.ID() || h.Created() || got != c.want {
 				e.Errorf("%s: job %s, created: %t, args %s; want %s", c.data, h.ID(), h.Created(), got, c.want)
 			}
 		}
@@ -52,13 +52,13 @@ func TestKeyOfADuplicate(t *testing.T) {
 			return job.New{Type: "Raw", Args: json.RawMessage(`{}`), Unique: &job.UniqueBy{Key: "u"}, Key: key}
 		}
 		many := func(key string) *job.Handle {
-			all, err := e.client.CreateMany(e.ctx, []job.New{n(key)})
-			e.check(err)
+			all, err := e.Client.CreateMany(e.Ctx, []job.New{n(key)})
+			e.Check(err)
 			return all[0].Handle
 		}
 		start := func(key string, args string) *job.Handle {
-			h, err := e.client.Start(e.ctx, job.Single(&Raw{}, ""), job.Unique(job.UniqueBy{Key: args}), job.Key(key))
-			e.check(err)
+			h, err := e.Client.Start(e.Ctx, job.Single(&Raw{}, ""), job.Unique(job.UniqueBy{Key: args}), job.Key(key))
+			e.Check(err)
 			return h
 		}
 		first := e.create(n(""))
@@ -71,7 +71,7 @@ func TestKeyOfADuplicate(t *testing.T) {
 				e.Errorf("%s: job %s instead of %s", what, h.ID(), first.ID())
 			}
 		}
-		e.check(first.Terminate(e.ctx))
+		e.Check(first.Terminate(e.Ctx))
 		for what, ask := range ways {
 			if h := ask(); h.ID() != first.ID() || h.Created() {
 				e.Errorf("%s again: job %s instead of %s", what, h.ID(), first.ID())
@@ -108,7 +108,7 @@ func TestUniqueKeysUnderWay(t *testing.T) {
 					args.N = n % keys
 					one := job.New{Type: "Do", Args: args, Unique: &job.UniqueBy{Key: fmt.Sprint("k", n%keys)}}
 					if n%2 == 0 {
-						h, err := e.client.Create(e.ctx, one)
+						h, err := e.Client.Create(e.Ctx, one)
 						if err != nil {
 							e.Error(err)
 						} else if h.Created() {
@@ -116,7 +116,7 @@ func TestUniqueKeysUnderWay(t *testing.T) {
 						}
 						continue
 					}
-					all, err := e.client.CreateMany(e.ctx, []job.New{one, one})
+					all, err := e.Client.CreateMany(e.Ctx, []job.New{one, one})
 					if err != nil {
 						e.Error(err)
 					}
@@ -133,8 +133,8 @@ func TestUniqueKeysUnderWay(t *testing.T) {
 		if runs.Load() != created.Load() || runs.Load() < keys {
 			e.Errorf("%d runs of %d jobs", runs.Load(), created.Load())
 		}
-		n, err := e.store.Count(e.ctx, job.Filter{Status: []statemachine.Status{statemachine.Completed}})
-		e.check(err)
+		n, err := e.Store.Count(e.Ctx, job.Filter{Status: []statemachine.Status{statemachine.Completed}})
+		e.Check(err)
 		if int64(n) != created.Load() {
 			e.Errorf("%d jobs have completed of %d", n, created.Load())
 		}

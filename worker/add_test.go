@@ -38,18 +38,18 @@ func (c *called) Run(ctx context.Context, _ *worker.Run) error {
 func TestAddedTypesRun(t *testing.T) {
 	each(t, func(b *bench) {
 		s := b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&called{name: "first"}} })
-		b.check(s.engine.Add(t.Context(), &called{name: "second"}, &called{name: "third"}))
-		if err := s.engine.Add(t.Context(), &called{name: "first"}); !errors.Is(err, job.ErrExists) {
+		b.Check(s.Engine.Add(t.Context(), &called{name: "second"}, &called{name: "third"}))
+		if err := s.Engine.Add(t.Context(), &called{name: "first"}); !errors.Is(err, job.ErrExists) {
 			t.Errorf("adding a type twice: %v", err)
 		}
 		for _, name := range []string{"first", "second", "third"} {
-			h, err := b.client.Create(t.Context(), job.New{Type: name})
-			b.check(err)
-			b.reach(h, 1, job.Completed)
+			h, err := b.Client.Create(t.Context(), job.New{Type: name})
+			b.Check(err)
+			b.Reach(h, 1, job.Completed)
 		}
-		b.until("the engine tells of its types", func() bool {
-			engines, err := b.store.Engines(t.Context())
-			b.check(err)
+		b.Until("the engine tells of its types", func() bool {
+			engines, err := b.Store.Engines(t.Context())
+			b.Check(err)
 			return len(engines) == 1 && len(engines[0].Types) == 3
 		})
 	})
@@ -58,14 +58,14 @@ func TestAddedTypesRun(t *testing.T) {
 // TestAJobThatWaitedRunsWhenItsTypeIsAdded lets notifications for a type be passed on before anybody has it.
 func TestAJobThatWaitedRunsWhenItsTypeIsAdded(t *testing.T) {
 	each(t, func(b *bench) {
-		other, err := worker.New(worker.Config{Store: b.store, Workers: []worker.Worker{&called{name: "late"}}})
-		b.check(err)
-		b.check(other.Register(t.Context()))
+		other, err := worker.New(worker.Config{Store: b.Store, Workers: []worker.Worker{&called{name: "late"}}})
+		b.Check(err)
+		b.Check(other.Register(t.Context()))
 		s := b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&called{name: "first"}} })
-		h, err := b.client.Create(t.Context(), job.New{Type: "late"})
-		b.check(err)
-		b.check(s.engine.Add(t.Context(), &called{name: "late"}))
-		b.reach(h, 1, job.Completed)
+		h, err := b.Client.Create(t.Context(), job.New{Type: "late"})
+		b.Check(err)
+		b.Check(s.Engine.Add(t.Context(), &called{name: "late"}))
+		b.Reach(h, 1, job.Completed)
 	})
 }
 
@@ -83,28 +83,28 @@ func TestMaxRunningHereLeavesRoomForOthers(t *testing.T) {
 		s := b.serve(func(c *worker.Config) {
 			c.Workers, c.Concurrency = []worker.Worker{slow, &called{name: "fast"}}, 4
 		})
-		b.until("the engine has told of its types", func() bool {
-			_, err := b.store.Type(t.Context(), job.DefaultQueue, "slow")
+		b.Until("the engine has told of its types", func() bool {
+			_, err := b.Store.Type(t.Context(), job.DefaultQueue, "slow")
 			return err == nil
 		})
 		var slows []*job.Handle
 		for range 20 {
-			h, err := b.client.Create(t.Context(), job.New{Type: "slow"})
-			b.check(err)
+			h, err := b.Client.Create(t.Context(), job.New{Type: "slow"})
+			b.Check(err)
 			slows = append(slows, h)
 		}
 		for range 20 {
-			h, err := b.client.Create(t.Context(), job.New{Type: "fast"})
-			b.check(err)
-			b.reach(h, 1, job.Completed)
+			h, err := b.Client.Create(t.Context(), job.New{Type: "fast"})
+			b.Check(err)
+			b.Reach(h, 1, job.Completed)
 		}
-		if n := len(s.engine.Running()); n > 2 {
+		if n := len(s.Engine.Running()); n > 2 {
 			t.Errorf("%d runs go on, 2 of the type may", n)
 		}
 		begin := time.Now()
 		close(free)
 		for _, h := range slows {
-			b.completed(h, 1)
+			b.Completed(h, 1)
 		}
 		t.Logf("20 jobs took %s", time.Since(begin))
 	})

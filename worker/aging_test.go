@@ -24,11 +24,11 @@ func TestAging(t *testing.T) {
 			return nil
 		})
 		for range trees {
-			b.feed(b.start(job.Single(urgent, ""), job.WithPriority(900)), messages)
+			b.feed(b.Start(job.Single(urgent, ""), job.WithPriority(900)), messages)
 		}
-		b.start(job.Single(late, ""), job.WithPriority(100))
-		defer b.serve(func(c *worker.Config) { c.Aging, c.Concurrency, c.Workers = aging, 1, append(everything(), &Alone{}) }).stop()
-		b.until("the job of low priority has run", func() bool { return seen.Load() >= 0 })
+		b.Start(job.Single(late, ""), job.WithPriority(100))
+		defer b.serve(func(c *worker.Config) { c.Aging, c.Concurrency, c.Workers = aging, 1, append(everything(), &Alone{}) }).Stop()
+		b.Until("the job of low priority has run", func() bool { return seen.Load() >= 0 })
 		return seen.Load()
 	}
 	if n := before(0); n < trees*messages {

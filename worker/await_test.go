@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
@@ -32,9 +33,9 @@ func spawning(t testing.TB, kids map[string]*Call, then code) *Call {
 }
 
 // giving is a child whose result is a number, once it may pass the gate.
-func giving(t testing.TB, n int, g *gate) *Call {
+func giving(t testing.TB, n int, g *enginetest.Gate) *Call {
 	return call(t, func(ctx context.Context, _ *worker.Run, w *Call) error {
-		if err := g.pass(ctx); err != nil {
+		if err := g.Pass(ctx); err != nil {
 			return err
 		}
 		return w.Out.Write(n)
@@ -45,7 +46,7 @@ func giving(t testing.TB, n int, g *gate) *Call {
 func TestAwait(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve()
-		var gates [2]gate
+		var gates [2]enginetest.Gate
 		h := b.single(spawning(b, map[string]*Call{"a": giving(b, 3, &gates[0]), "b": giving(b, 4, &gates[1])},
 			func(_ context.Context, run *worker.Run, w *Call) error {
 				x, err := worker.AwaitPort[int](run, "a", "out")
@@ -58,11 +59,11 @@ func TestAwait(t *testing.T) {
 				}
 				return w.Out.Write(x * y)
 			}))
-		b.reach(h, 1, statemachine.Suspended)
-		gates[0].open()
-		b.reach(h, 2, statemachine.Suspended)
-		gates[1].open()
-		b.completed(h, 3)
+		b.Reach(h, 1, statemachine.Suspended)
+		gates[0].Open()
+		b.Reach(h, 2, statemachine.Suspended)
+		gates[1].Open()
+		b.Completed(h, 3)
 		b.same(h, 12)
 	})
 }
@@ -80,7 +81,7 @@ func TestAwaitFailure(t *testing.T) {
 			}
 			return err
 		}))
-		f := b.failed(h)
+		f := b.Failure(h)
 		child := b.child(h, "pay")
 		if want := fmt.Sprintf(`child "pay" (job %s) is failed: no money`, child.ID()); f.Error != want {
 			b.Errorf("failure %q, want %q", f.Error, want)
@@ -120,8 +121,8 @@ func TestAwaitRefuses(t *testing.T) {
 				return c.await(run)
 			}))
 			if c.want == "" {
-				b.completed(h, 1)
-			} else if f := b.failed(h); !strings.Contains(f.Error, c.want) {
+				b.Completed(h, 1)
+			} else if f := b.Failure(h); !strings.Contains(f.Error, c.want) {
 				t.Errorf("failure %q, want %q", f.Error, c.want)
 			}
 		})
@@ -129,9 +130,9 @@ func TestAwaitRefuses(t *testing.T) {
 }
 
 // opened is a gate that is open.
-func opened() *gate {
-	g := &gate{}
-	g.open()
+func opened() *enginetest.Gate {
+	g := &enginetest.Gate{}
+	g.Open()
 	return g
 }
 
@@ -164,8 +165,8 @@ func TestWokenBy(t *testing.T) {
 			}
 			return worker.ErrSuspend
 		}))
-		b.until("all children have woken it", func() bool { return len(outs[int](b, h, "out")) == len(kids) })
-		b.reach(h, 2, statemachine.Suspended)
+		b.Until("all children have woken it", func() bool { return len(enginetest.Outs[int](b, h, "out")) == len(kids) })
+		b.Reach(h, 2, statemachine.Suspended)
 		mu.Lock()
 		defer mu.Unlock()
 		for name := range kids {
@@ -181,15 +182,15 @@ func TestWokenBy(t *testing.T) {
 func TestAwaitedWhileRunning(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve()
-		var running, ended gate
+		var running, ended enginetest.Gate
 		runs := atomic.Int64{}
 		h := b.single(spawning(b, map[string]*Call{"kid": giving(b, 7, &running)}, func(ctx context.Context, run *worker.Run, w *Call) error {
 			if run.Info().Steps == 0 {
 				return run.WakeAfter(0)
 			}
 			runs.Add(1)
-			running.open()
-			if err := ended.pass(ctx); err != nil {
+			running.Open()
+			if err := ended.Pass(ctx); err != nil {
 				return err
 			}
 			n, err := worker.AwaitPort[int](run, "kid", "out")
@@ -199,14 +200,14 @@ func TestAwaitedWhileRunning(t *testing.T) {
 			return w.Out.Write(n)
 		}))
 		var kid *job.Handle
-		b.until("the child is there", func() bool {
+		b.Until("the child is there", func() bool {
 			var err error
-			kid, err = h.Child(b.ctx, "kid")
+			kid, err = h.Child(b.Ctx, "kid")
 			return err == nil
 		})
-		b.completed(kid, 1)
-		ended.open()
-		b.completed(h, 2)
+		b.Completed(kid, 1)
+		ended.Open()
+		b.Completed(h, 2)
 		b.same(h, 7)
 		if n := runs.Load(); n != 1 {
 			b.Errorf("%d runs, want 1", n)
@@ -222,7 +223,7 @@ func spawningTried(t testing.TB, kids map[string]*Call, then code) *Tried {
 func TestSpawnOptions(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve()
-		other := b.start(job.Single(&Count{To: 1}, ""), job.Alias("taken"))
+		other := b.Start(job.Single(&Count{To: 1}, ""), job.Alias("taken"))
 		refused := atomic.Pointer[error]{}
 		h := b.single(call(b, func(_ context.Context, run *worker.Run, _ *Call) error {
 			if run.Info().Steps > 0 {
@@ -233,24 +234,23 @@ func TestSpawnOptions(t *testing.T) {
 			_, err := run.Spawn("kid", counted(1), job.Alias("pay/1"), job.Label("customer", "7"), job.InQueue("slow"))
 			return err
 		}))
-		b.completed(h, 1)
+		b.Completed(h, 1)
 		if err := *refused.Load(); !errors.Is(err, job.ErrExists) || !strings.Contains(err.Error(), string(other.ID())) {
 			b.Errorf("a taken alias: %v", err)
 		}
-		b.until("the child has its alias", func() bool {
-			_, err := b.client.Find(b.ctx, "pay/1")
+		b.Until("the child has its alias", func() bool {
+			_, err := b.Client.Find(b.Ctx, "pay/1")
 			return err == nil
 		})
-		kid, err := b.client.Find(b.ctx, "pay/1")
-		b.check(err)
-		info, err := kid.Info(b.ctx)
-		b.check(err)
+		kid, err := b.Client.Find(b.Ctx, "pay/1")
+		b.Check(err)
+		info := b.Info(kid)
 		if info.Name != "kid" || !maps.Equal(info.Labels, map[string]string{"customer": "7"}) {
 			b.Errorf("child %+v", info)
 		}
-		sum, err := kid.Child(b.ctx, "sum")
-		b.check(err)
-		if info, err := sum.Info(b.ctx); err != nil || info.Queue != "slow" || info.Labels != nil {
+		sum, err := kid.Child(b.Ctx, "sum")
+		b.Check(err)
+		if info, err := sum.Info(b.Ctx); err != nil || info.Queue != "slow" || info.Labels != nil {
 			b.Errorf("job of the child %+v, %v", info, err)
 		}
 	})
@@ -278,38 +278,37 @@ func TestSpawnPriorityAndRetention(t *testing.T) {
 			}
 			return worker.ErrSuspend
 		}))
-		b.within(3*patience, "two children are gone", func() bool { // of one whose end its parent has not seen in time, after a minute
-			all, err := h.Children(b.ctx)
-			b.check(err)
+		b.Within(3*enginetest.Patience, "two children are gone", func() bool { // of one whose end its parent has not seen in time, after a minute
+			all, err := h.Children(b.Ctx)
+			b.Check(err)
 			return len(all) == 2 && all["kept"] != nil && all["plain"] != nil
 		})
-		kid, err := h.Child(b.ctx, "kept")
-		b.check(err)
-		b.completed(kid, 0)
-		info, err := kid.Info(b.ctx)
-		b.check(err)
+		kid, err := h.Child(b.Ctx, "kept")
+		b.Check(err)
+		b.Completed(kid, 0)
+		info := b.Info(kid)
 		if left := time.Until(info.Expires); info.Retain != time.Hour || left > time.Hour || left < 50*time.Minute {
 			b.Errorf("child kept for %s, to go in %s", info.Retain, left)
 		}
-		sum, err := kid.Child(b.ctx, "sum")
-		b.check(err)
-		if info, err := sum.Info(b.ctx); err != nil || info.Priority == nil || *info.Priority != 900 {
+		sum, err := kid.Child(b.Ctx, "sum")
+		b.Check(err)
+		if info, err := sum.Info(b.Ctx); err != nil || info.Priority == nil || *info.Priority != 900 {
 			b.Errorf("a job of the child is %+v, %v", info, err)
 		}
-		plain, err := h.Child(b.ctx, "plain")
-		b.check(err)
-		if info, err := plain.Info(b.ctx); err != nil || !info.Expires.IsZero() {
+		plain, err := h.Child(b.Ctx, "plain")
+		b.Check(err)
+		if info, err := plain.Info(b.Ctx); err != nil || !info.Expires.IsZero() {
 			b.Errorf("a child without retention expires at %s, %v", info.Expires, err)
 		}
 		again.Store(true)
-		b.check(h.Run(b.ctx))
-		b.until("the name is taken again", func() bool {
-			kid, err := h.Child(b.ctx, "released")
+		b.Check(h.Run(b.Ctx))
+		b.Until("the name is taken again", func() bool {
+			kid, err := h.Child(b.Ctx, "released")
 			if errors.Is(err, job.ErrNotFound) {
 				return false
 			}
-			b.check(err)
-			info, err := kid.Info(b.ctx)
+			b.Check(err)
+			info, err := kid.Info(b.Ctx)
 			return err == nil && info.Retain == job.Forever
 		})
 	})

@@ -76,22 +76,21 @@ func TestBacklog(t *testing.T) {
 			for i := range c.consumers {
 				graph.Connect(w.More, graph.Add(g, fmt.Sprint("idle", i), &Call{Key: idle.Key}).Text)
 			}
-			h := b.start(g)
+			h := b.Start(g)
 			for some := range slices.Chunk(c.messages, min(len(c.messages), 5000)/2) {
-				b.check(h.Write(b.ctx, "in", some...))
+				b.Check(h.Write(b.Ctx, "in", some...))
 			}
 			b.serve()
-			node, err := h.Child(b.ctx, "w")
-			b.check(err)
-			b.until("all is passed on", func() bool { return b.waiting(node, "text") == 0 })
-			info, err := node.Info(b.ctx)
-			b.check(err)
+			node, err := h.Child(b.Ctx, "w")
+			b.Check(err)
+			b.Until("all is passed on", func() bool { return b.Waiting(node, "text") == 0 })
+			info := b.Info(node)
 			if info.Steps > c.most || info.Status == statemachine.Failed {
 				b.Errorf("the job is %s (%s) after %d runs, want at most %d", info.Status, info.Reason, info.Steps, c.most)
 			}
-			last, err := h.Child(b.ctx, fmt.Sprint("idle", c.consumers-1))
-			b.check(err)
-			if got := b.waiting(last, "text"); got != int64(len(c.messages)) {
+			last, err := h.Child(b.Ctx, fmt.Sprint("idle", c.consumers-1))
+			b.Check(err)
+			if got := b.Waiting(last, "text"); got != int64(len(c.messages)) {
 				b.Errorf("%d of %d messages came", got, len(c.messages))
 			}
 		})
@@ -119,10 +118,10 @@ func TestTimerOfCompletedJob(t *testing.T) {
 	}))
 	graph.Connect(numbers.Out, w.In)
 	graph.Export(g, "out", w.Out)
-	h := b.start(g)
-	node, err := h.Child(b.ctx, "w")
-	b.check(err)
-	if f := b.failed(node); !strings.Contains(f.Error, "closed: if an earlier run returned nil") || !strings.Contains(f.Error, "worker.ErrSuspend") {
+	h := b.Start(g)
+	node, err := h.Child(b.Ctx, "w")
+	b.Check(err)
+	if f := b.Failure(node); !strings.Contains(f.Error, "closed: if an earlier run returned nil") || !strings.Contains(f.Error, "worker.ErrSuspend") {
 		b.Errorf("it says %q", f.Error)
 	}
 }

@@ -34,9 +34,9 @@ func TestRunBatchingKeepsTheLeaseAtTheEnd(t *testing.T) {
 			}
 			return w.Out.Write(v)
 		})
-		h := b.start(chainOf(&Hop{}, &Hop{}, w))
+		h := b.Start(chainOf(&Hop{}, &Hop{}, w))
 		b.feed(h, n)
-		b.check(h.Close(b.ctx, "in"))
+		b.Check(h.Close(b.Ctx, "in"))
 		b.serve(func(c *worker.Config) { c.Lease, c.Concurrency = lease, 1 })
 		b.allThrough(h, n)
 		if long.Load() != 1 || lost.Load() != 0 {
@@ -73,7 +73,7 @@ func TestRunBatchingKeepsTheLease(t *testing.T) {
 			}
 			return w.Out.Write(v)
 		})
-		h := b.start(chainOf(w, &Hop{}, &Hop{}))
+		h := b.Start(chainOf(w, &Hop{}, &Hop{}))
 		b.feed(h, n)
 		b.serve(func(c *worker.Config) { c.Lease = lease })
 		b.allThrough(h, n)
@@ -98,10 +98,10 @@ func TestRunBatchingDoesNotWait(t *testing.T) {
 			}
 			return w.Out.Write(v)
 		})
-		h := b.start(chainOf(w, &Hop{}, &Hop{}))
+		h := b.Start(chainOf(w, &Hop{}, &Hop{}))
 		b.feed(h, n)
 		b.serve()
-		b.until("all but the last came through", func() bool { return b.came(h) == n-1 })
+		b.Until("all but the last came through", func() bool { return b.came(h) == n-1 })
 		close(long)
 		b.allThrough(h, n)
 	})
@@ -134,7 +134,7 @@ func TestRunBatchingAfterExit(t *testing.T) {
 					}
 					return w.Out.Write(v)
 				})
-				h := b.start(chainOf(&Hop{}, &Hop{}, tries(last)))
+				h := b.Start(chainOf(&Hop{}, &Hop{}, tries(last)))
 				b.serve(func(c *worker.Config) { c.Concurrency = 1 })
 				b.oneByOne(h, 1, 10)
 				b.rest(h, 11, n)
@@ -172,10 +172,10 @@ func TestRunBatchingAfterLateGroups(t *testing.T) {
 			}
 			return w.Out.Write(v)
 		})
-		h := b.start(chainOf(w, &Hop{}))
+		h := b.Start(chainOf(w, &Hop{}))
 		b.feed(h, n)
 		b.serve()
-		b.until("all came through", func() bool { return b.came(h) == n })
+		b.Until("all came through", func() bool { return b.came(h) == n })
 		late.Wait()
 		b.same(h, sequence(n)...)
 	})

@@ -41,7 +41,7 @@ func TestRunBatchingHeedsLimits(t *testing.T) {
 		graph.WireInput(g, "in", "inner.in")
 		graph.Wire(g, "inner.out", "d.in", graph.Limit(limit))
 		graph.Export(g, "out", d.Out)
-		h := b.start(g)
+		h := b.Start(g)
 		b.feed(h, n)
 		b.serve(func(cfg *worker.Config) { cfg.Workers = append(everything(), &Alone{}, &Acting{}) })
 		b.allThrough(h, n)
@@ -60,9 +60,9 @@ func TestRunBatchingHeedsLimitsWithin(t *testing.T) {
 		graph.Connect(graph.Input[int](g, "in"), first.In)
 		graph.Connect(first.Out, last.In, graph.Limit(limit))
 		graph.Export(g, "out", last.Out)
-		h := b.start(g)
-		child, err := h.Child(b.ctx, "last")
-		b.check(err)
+		h := b.Start(g)
+		child, err := h.Child(b.Ctx, "last")
+		b.Check(err)
 		s := b.countCommits()
 		b.serve(func(c *worker.Config) { c.Store, c.Concurrency = s, 1 })
 		b.oneByOne(h, 1, 10)
@@ -70,9 +70,9 @@ func TestRunBatchingHeedsLimitsWithin(t *testing.T) {
 		s.mu.Lock()
 		s.first = func(ctx context.Context, tx job.Tx) error {
 			runs = int64(len(tx.Deltas[0].Parts()))
-			b.check(child.SetState(ctx, map[string]any{"x": 1}))
-			_, err := b.store.Commit(ctx, []job.Tx{tx})
-			wait = b.waiting(child, "in")
+			b.Check(child.SetState(ctx, map[string]any{"x": 1}))
+			_, err := b.Store.Commit(ctx, []job.Tx{tx})
+			wait = b.Waiting(child, "in")
 			return err
 		}
 		s.mu.Unlock()
@@ -90,23 +90,21 @@ func TestRunBatchingHeedsTheRate(t *testing.T) {
 		for place := range 3 {
 			hops := []hopper{&Hop{}, &Hop{}, &Hop{}}
 			hops[place] = &Seldom{Hop{}}
-			h := b.start(chainOf(hops...))
+			h := b.Start(chainOf(hops...))
 			b.feed(h, 50)
-			began, err := b.store.Now(b.ctx)
-			b.check(err)
+			began, err := b.Store.Now(b.Ctx)
+			b.Check(err)
 			srv := b.serve(func(c *worker.Config) { c.Workers = append(everything(), &Seldom{}) })
-			child, err := h.Child(b.ctx, []string{"first", "middle", "last"}[place])
-			b.check(err)
-			b.until("it is throttled", func() bool {
-				i, err := child.Info(b.ctx)
-				b.check(err)
+			child, err := h.Child(b.Ctx, []string{"first", "middle", "last"}[place])
+			b.Check(err)
+			b.Until("it is throttled", func() bool {
+				i := b.Info(child)
 				return i.Status == statemachine.Queued && i.Reason == "rate: it ran 7 times this minute"
 			})
-			srv.stop()
-			i, err := child.Info(b.ctx)
-			b.check(err)
-			ended, err := b.store.Now(b.ctx)
-			b.check(err)
+			srv.Stop()
+			i := b.Info(child)
+			ended, err := b.Store.Now(b.Ctx)
+			b.Check(err)
 			minutes := 1 + ended.Truncate(time.Minute).Sub(began.Truncate(time.Minute))/time.Minute
 			if i.Steps < 7 || i.Steps > 7*int64(minutes) {
 				b.Errorf("job %d of the chain had %d runs in %d minutes", place, i.Steps, minutes)
@@ -147,21 +145,19 @@ func TestRunBatchingCountsRuns(t *testing.T) {
 			}
 			return w.Out.Write(v)
 		})
-		h := b.start(chainOf(&SeldomTried{Call{Key: key}}))
+		h := b.Start(chainOf(&SeldomTried{Call{Key: key}}))
 		b.feed(h, 40)
 		srv := b.serve(func(c *worker.Config) { c.Workers = append(everything(), &SeldomTried{}) })
-		child, err := h.Child(b.ctx, "first")
-		b.check(err)
-		b.until("it is throttled", func() bool {
-			i, err := child.Info(b.ctx)
-			b.check(err)
+		child, err := h.Child(b.Ctx, "first")
+		b.Check(err)
+		b.Until("it is throttled", func() bool {
+			i := b.Info(child)
 			return i.Reason == "rate: it ran 7 times this minute"
 		})
-		srv.stop()
-		i, err := child.Info(b.ctx)
-		b.check(err)
-		fs, err := child.Failures(b.ctx)
-		b.check(err)
+		srv.Stop()
+		i := b.Info(child)
+		fs, err := child.Failures(b.Ctx)
+		b.Check(err)
 		if got := int(i.Steps) + len(fs); got != 7 && got != 14 { // at the turn of a minute
 			b.Errorf("%d steps and %d failures", i.Steps, len(fs))
 		}
@@ -178,10 +174,10 @@ func TestTooLargeTogether(t *testing.T) {
 			refused = true
 			return job.ErrTooLarge
 		}
-		h := b.start(row(&Hop{}))
+		h := b.Start(row(&Hop{}))
 		b.serve(func(c *worker.Config) { c.Store, c.Concurrency = s, 1 })
 		b.rest(h, 1, n)
-		b.check(h.Close(b.ctx, "in"))
+		b.Check(h.Close(b.Ctx, "in"))
 		b.settled(h, 4)
 		b.hopped(h, n)
 		s.mu.Lock()

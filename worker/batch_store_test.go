@@ -25,7 +25,7 @@ type commits struct {
 
 // countCommits returns the bench's store, counting.
 func (b *bench) countCommits() *commits {
-	return &commits{Store: b.store, most: map[job.ID]int{}}
+	return &commits{Store: b.Store, most: map[job.ID]int{}}
 }
 
 func (s *commits) note(ctx context.Context, txs ...job.Tx) error {

@@ -22,11 +22,11 @@ func TestRunBatching(t *testing.T) {
 	each(t, func(b *bench) {
 		const n = 600
 		s := b.countCommits()
-		h := b.start(row(&Hop{}))
+		h := b.Start(row(&Hop{}))
 		b.serve(func(c *worker.Config) { c.Store, c.Concurrency = s, 1 }) // with more, the jobs may run apart
 		b.oneByOne(h, 1, 10)
 		b.rest(h, 11, n)
-		b.check(h.Close(b.ctx, "in"))
+		b.Check(h.Close(b.Ctx, "in"))
 		b.settled(h, 4)
 		b.hopped(h, n)
 		s.mu.Lock()
@@ -36,8 +36,8 @@ func TestRunBatching(t *testing.T) {
 		if s.calls > n/2 || most < 10 || s.held < 10 {
 			b.Errorf("%d commits for %d messages, at most %d runs of a job in one, %d of them speculative", s.calls, n, most, s.held)
 		}
-		children, err := h.Children(b.ctx)
-		b.check(err)
+		children, err := h.Children(b.Ctx)
+		b.Check(err)
 		for name, c := range children {
 			b.inSteps(c, name, n)
 		}
@@ -48,8 +48,8 @@ func TestRunBatching(t *testing.T) {
 // read and wrote the next message.
 func (b *bench) inSteps(h *job.Handle, name string, n int) {
 	b.Helper()
-	runs, err := h.Runs(b.ctx, 10_000)
-	b.check(err)
+	runs, err := h.Runs(b.Ctx, 10_000)
+	b.Check(err)
 	at := int64(0)
 	for _, r := range runs {
 		if len(r.Read) == 0 {
@@ -69,7 +69,7 @@ func (b *bench) inSteps(h *job.Handle, name string, n int) {
 // allThrough waits until the numbers from 1 to n have come through a graph, and wants them in order.
 func (b *bench) allThrough(h *job.Handle, n int) {
 	b.Helper()
-	b.until("all came through", func() bool { return b.came(h) == int64(n) })
+	b.Until("all came through", func() bool { return b.came(h) == int64(n) })
 	b.same(h, sequence(n)...)
 }
 
@@ -77,8 +77,8 @@ func (b *bench) allThrough(h *job.Handle, n int) {
 func (b *bench) oneByOne(h *job.Handle, from, to int) {
 	b.Helper()
 	for v := from; v <= to; v++ {
-		b.check(h.Write(b.ctx, "in", v))
-		b.until("it came through", func() bool { return b.came(h) == int64(v) })
+		b.Check(h.Write(b.Ctx, "in", v))
+		b.Until("it came through", func() bool { return b.came(h) == int64(v) })
 	}
 }
 
@@ -89,8 +89,8 @@ func (b *bench) rest(h *job.Handle, from, to int) {
 	for v := from; v <= to; v++ {
 		items = append(items, v)
 	}
-	b.check(h.Write(b.ctx, "in", items...))
-	b.until("all came through", func() bool { return b.came(h) == int64(to) })
+	b.Check(h.Write(b.Ctx, "in", items...))
+	b.Until("all came through", func() bool { return b.came(h) == int64(to) })
 }
 
 // A run that cannot be committed together with others has the same results as without batching.
@@ -168,20 +168,19 @@ func TestRunBatchingStops(t *testing.T) {
 						hops[at] = c.worker(key)
 					}
 					s := b.countCommits()
-					h := b.start(chainOf(hops...))
+					h := b.Start(chainOf(hops...))
 					b.feed(h, n)
 					b.serve(func(cfg *worker.Config) { cfg.Store, cfg.Workers = s, append(everything(), &Alone{}, &Acting{}) })
 					b.allThrough(h, n)
-					child, err := h.Child(b.ctx, place)
-					b.check(err)
+					child, err := h.Child(b.Ctx, place)
+					b.Check(err)
 					b.hopCounts(h, sequence(n))
-					fs, err := child.Failures(b.ctx)
-					b.check(err)
+					fs, err := child.Failures(b.Ctx)
+					b.Check(err)
 					if want := min(c.failures, 20); c.failures >= 0 && len(fs) != want { // 20 are kept
 						b.Errorf("%d failures, want %d", len(fs), want)
 					}
-					info, err := child.Info(b.ctx)
-					b.check(err)
+					info := b.Info(child)
 					if got := int(runs.Load()); c.failures >= 0 && at == 0 && got > int(info.Steps)+c.failures {
 						b.Errorf("%d runs for %d steps and %d failures: the first run of a chain is never discarded", got, info.Steps, c.failures)
 					}
@@ -240,19 +239,19 @@ func TestRunBatchingIsRefused(t *testing.T) {
 					}
 					return w.Out.Write(v)
 				})
-				h := b.start(chainOf(w, &Hop{}, &Hop{}))
+				h := b.Start(chainOf(w, &Hop{}, &Hop{}))
 				b.feed(h, n)
-				child, err := h.Child(b.ctx, "first")
-				b.check(err)
+				child, err := h.Child(b.Ctx, "first")
+				b.Check(err)
 				var taken []int
 				s := b.countCommits()
 				s.first = func(ctx context.Context, tx job.Tx) error {
 					t := tx.Deltas[0].Takes[0]
 					taken = append(taken, int(t.Head)+1)
-					return b.store.Take(ctx, child.ID(), job.Take{Dir: port.Input, Port: "in", Head: t.Head, N: 1}, "taken")
+					return b.Store.Take(ctx, child.ID(), job.Take{Dir: port.Input, Port: "in", Head: t.Head, N: 1}, "taken")
 				}
 				b.serve(func(c *worker.Config) { c.Store = s })
-				b.until("all came through", func() bool { return b.came(h) == n-1 })
+				b.Until("all came through", func() bool { return b.came(h) == n-1 })
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				if len(taken) != 1 {
@@ -283,7 +282,7 @@ func TestRunBatchingForgets(t *testing.T) {
 		})
 		s := b.countCommits()
 		s.moved = true
-		h := b.start(chainOf(&Hop{}, &Hop{}, tries(last)))
+		h := b.Start(chainOf(&Hop{}, &Hop{}, tries(last)))
 		b.serve(func(c *worker.Config) { c.Store, c.Concurrency = s, 1 })
 		b.oneByOne(h, 1, 10)
 		b.rest(h, 11, n)
@@ -322,14 +321,14 @@ func TestRunBatchingOfState(t *testing.T) {
 				delete(want, key)
 			}
 		}
-		h := b.start(chainOf(w, &Call{Key: w.Key}, &Hop{}))
+		h := b.Start(chainOf(w, &Call{Key: w.Key}, &Hop{}))
 		b.feed(h, n)
 		b.serve()
-		b.until("all came through", func() bool { return b.came(h) == n })
+		b.Until("all came through", func() bool { return b.came(h) == n })
 		for _, name := range []string{"first", "middle"} {
-			child, err := h.Child(b.ctx, name)
-			b.check(err)
-			if got := b.state(child); !maps.Equal(got, want) {
+			child, err := h.Child(b.Ctx, name)
+			b.Check(err)
+			if got := b.State(child); !maps.Equal(got, want) {
 				b.Errorf("state of %s: %v, want %v", name, got, want)
 			}
 		}
@@ -362,12 +361,12 @@ func TestRunBatchingOfDefaults(t *testing.T) {
 			}
 			return w.Out.Write(v)
 		})
-		h := b.start(chainOf(&Hop{}, middle, last))
+		h := b.Start(chainOf(&Hop{}, middle, last))
 		b.serve(func(c *worker.Config) { c.Concurrency = 1 })
 		b.oneByOne(h, 1, 10)
-		b.check(h.Write(b.ctx, "in", 11, 12, 13, 14, 15, 16))
-		b.until("all came through", func() bool { return b.came(h) == 16 })
-		b.check(h.Write(b.ctx, "in", 17, n))
-		b.until("the default was read", seen.Load)
+		b.Check(h.Write(b.Ctx, "in", 11, 12, 13, 14, 15, 16))
+		b.Until("all came through", func() bool { return b.came(h) == 16 })
+		b.Check(h.Write(b.Ctx, "in", 17, n))
+		b.Until("the default was read", seen.Load)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
@@ -24,7 +25,7 @@ func TestFibonacci(t *testing.T) {
 			n, answer, jobs = 8, 21, 67
 		}
 		h := b.single(&Fib{N: n})
-		b.completed(h, 1)
+		b.Completed(h, 1)
 		b.same(h, answer)
 		b.settled(h, jobs)
 	})
@@ -33,9 +34,9 @@ func TestFibonacci(t *testing.T) {
 // settled waits until all jobs of the tree are completed.
 func (b *bench) settled(h *job.Handle, jobs int) {
 	b.Helper()
-	b.until("all jobs are completed", func() bool {
-		infos, err := h.Tree(b.ctx)
-		b.check(err)
+	b.Until("all jobs are completed", func() bool {
+		infos, err := h.Tree(b.Ctx)
+		b.Check(err)
 		open := slices.ContainsFunc(infos, func(i *job.Info) bool { return i.Status != statemachine.Completed })
 		if len(infos) != jobs {
 			b.Errorf("the tree has %d jobs, want %d", len(infos), jobs)
@@ -49,9 +50,9 @@ func TestSumFlow(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve()
 		h := b.single(&SumFlow{})
-		b.completed(h, 1)
+		b.Completed(h, 1)
 		b.same(h, 11)
-		if got := b.tree(h); !slices.Equal(got, []string{"sum"}) {
+		if got := b.Tree(h); !slices.Equal(got, []string{"sum"}) {
 			b.Errorf("children = %q", got)
 		}
 	})
@@ -98,14 +99,14 @@ func TestSpawnGraph(t *testing.T) {
 			}
 			return w.Out.Write(total)
 		}))
-		b.completed(h, 1)
+		b.Completed(h, 1)
 		b.same(h, 10100)
 		want := []string{"count", "double_1", "double_2", "numbers", "sum"}
-		if got := b.tree(h); !slices.Equal(got, want) {
+		if got := b.Tree(h); !slices.Equal(got, want) {
 			b.Errorf("tree = %q, want %q", got, want)
 		}
-		infos, err := h.Tree(b.ctx)
-		b.check(err)
+		infos, err := h.Tree(b.Ctx)
+		b.Check(err)
 		if by := "job:" + string(h.ID()); infos[1].By != by || infos[1].Parent != h.ID() {
 			b.Errorf("child of %q by %q, want %q", infos[1].Parent, infos[1].By, by)
 		}
@@ -127,12 +128,12 @@ func TestWriteToSpawnedGraph(t *testing.T) {
 			}
 			return errors.Join(c.Write("numbers", 1), c.Write("numbers", 20))
 		}))
-		b.completed(h, 1)
-		b.check(h.Run(b.ctx))
-		b.completed(h, 2)
+		b.Completed(h, 1)
+		b.Check(h.Run(b.Ctx))
+		b.Completed(h, 2)
 		sum := b.child(h, "sum")
-		b.until("the sum of two runs' messages is 84", func() bool {
-			s := b.state(sum)
+		b.Until("the sum of two runs' messages is 84", func() bool {
+			s := b.State(sum)
 			return s["sum"] == "84" && s["n"] == "4"
 		})
 	})
@@ -141,12 +142,12 @@ func TestWriteToSpawnedGraph(t *testing.T) {
 // child finds a job of the tree by its name.
 func (b *bench) child(h *job.Handle, name string) *job.Handle {
 	b.Helper()
-	infos, err := h.Tree(b.ctx)
-	b.check(err)
+	infos, err := h.Tree(b.Ctx)
+	b.Check(err)
 	for _, i := range infos {
 		if i.Name == name {
-			c, err := b.client.Find(b.ctx, string(i.ID))
-			b.check(err)
+			c, err := b.Client.Find(b.Ctx, string(i.ID))
+			b.Check(err)
 			return c
 		}
 	}
@@ -177,20 +178,20 @@ func TestSpawnUnderTakenName(t *testing.T) {
 				_, err := run.Spawn("taken", planner)
 				return err
 			}))
-			b.completed(h, 2)
-			b.check(h.Write(b.ctx, "in", 1))
-			f := b.failed(h)
+			b.Completed(h, 2)
+			b.Check(h.Write(b.Ctx, "in", 1))
+			f := b.Failure(h)
 			if !strings.Contains(f.Error, `"taken"`) || !strings.Contains(f.Error, job.ErrExists.Error()) {
 				b.Errorf("%s: failure = %q", name, f.Error)
 			}
 			b.same(h, 0)
-			if got := b.state(h); !maps.Equal(got, map[string]string{"run": "0"}) {
+			if got := b.State(h); !maps.Equal(got, map[string]string{"run": "0"}) {
 				b.Errorf("%s: state = %v", name, got)
 			}
-			if n := b.waiting(h, "in"); n != 1 {
+			if n := b.Waiting(h, "in"); n != 1 {
 				b.Errorf("%s: %d messages wait, want 1", name, n)
 			}
-			if got := b.tree(h); slices.Contains(got, "new") {
+			if got := b.Tree(h); slices.Contains(got, "new") {
 				b.Errorf("%s: tree = %q", name, got)
 			}
 		}
@@ -233,10 +234,10 @@ func TestSpawnRefuses(t *testing.T) {
 		}, "changed my mind"},
 	} {
 		h := b.single(call(b, func(_ context.Context, run *worker.Run, _ *Call) error { return c.spawn(run) }))
-		if f := b.failed(h); !strings.Contains(f.Error, c.want) {
+		if f := b.Failure(h); !strings.Contains(f.Error, c.want) {
 			b.Errorf("%s: failure = %q, want %q", name, f.Error, c.want)
 		}
-		if got := b.tree(h); len(got) != 0 {
+		if got := b.Tree(h); len(got) != 0 {
 			b.Errorf("%s: children %q are there after a failed run", name, got)
 		}
 	}
@@ -282,11 +283,11 @@ func TestChild(t *testing.T) {
 				}
 			}
 		}))
-		b.until("the child's answers are passed on", func() bool { return len(outs[int](b, h, "out")) >= 2 })
-		b.completed(h, 2)
+		b.Until("the child's answers are passed on", func() bool { return len(enginetest.Outs[int](b, h, "out")) >= 2 })
+		b.Completed(h, 2)
 		b.same(h, 2, 4)
 		c := b.child(h, "child")
-		if got := b.state(h)["id"]; got != `"`+string(c.ID())+`"` {
+		if got := b.State(h)["id"]; got != `"`+string(c.ID())+`"` {
 			b.Errorf("ID of the child = %s, want %s", got, c.ID())
 		}
 		b.same(c) // what the parent read is gone
@@ -323,8 +324,8 @@ func TestChildWithManyMessages(t *testing.T) {
 				}
 			}
 		}))
-		b.completed(h, 2)
-		if got := b.state(h)["read"]; got != "3500" {
+		b.Completed(h, 2)
+		if got := b.State(h)["read"]; got != "3500" {
 			b.Errorf("read %s messages, want %d", got, n)
 		}
 		b.same(b.child(h, "child"))
@@ -360,8 +361,8 @@ func TestParentWakesAfterChild(t *testing.T) {
 				}
 				return run.State().Set("child", info.Status)
 			}))
-			b.completed(h, 2)
-			if got := b.state(h)["child"]; got != `"`+string(want)+`"` {
+			b.Completed(h, 2)
+			if got := b.State(h)["child"]; got != `"`+string(want)+`"` {
 				b.Errorf("child = %s", got)
 			}
 		}
@@ -387,14 +388,14 @@ func TestWriteToWrongPortOfChild(t *testing.T) {
 			_, _, err = w.In.Read()
 			return errors.Join(err, w.Out.Write(1), run.State().Set("x", 1), c.Write("inn", 1))
 		}))
-		b.completed(h, 1)
-		b.check(h.Write(b.ctx, "in", 1))
-		if f := b.failed(h); !strings.Contains(f.Error, "port") {
+		b.Completed(h, 1)
+		b.Check(h.Write(b.Ctx, "in", 1))
+		if f := b.Failure(h); !strings.Contains(f.Error, "port") {
 			b.Errorf("failure = %q", f.Error)
 		}
 		b.same(h)
-		if n := b.waiting(h, "in"); n != 1 || len(b.state(h)) != 0 {
-			b.Errorf("%d messages wait, state %v; want 1 and none", n, b.state(h))
+		if n := b.Waiting(h, "in"); n != 1 || len(b.State(h)) != 0 {
+			b.Errorf("%d messages wait, state %v; want 1 and none", n, b.State(h))
 		}
 	})
 }

@@ -67,9 +67,9 @@ func TestRunIsOver(t *testing.T) {
 			_, _, err := w.In.Read()
 			return err
 		}))
-		b.check(h.Write(b.ctx, "in", 1))
+		b.Check(h.Write(b.Ctx, "in", 1))
 		b.serve()
-		b.completed(h, 1)
+		b.Completed(h, 1)
 		was := <-late
 		run := was.run
 		_, spawned := run.Spawn("late", job.Single(&Call{}, ""))
@@ -88,7 +88,7 @@ func TestRunIsOver(t *testing.T) {
 				b.Errorf("%s: %v", name, err)
 			}
 		}
-		if i, err := h.Info(b.ctx); err != nil || i.Steps != 1 || len(i.Ports) == 0 {
+		if i, err := h.Info(b.Ctx); err != nil || i.Steps != 1 || len(i.Ports) == 0 {
 			b.Errorf("the job is %+v, %v", i, err)
 		}
 	})
@@ -104,16 +104,16 @@ func TestTooLargeFromOutside(t *testing.T) {
 		many[i] = big[:job.MaxMessage-2]
 	}
 	for name, err := range map[string]error{
-		"message":  h.Write(b.ctx, "text", big),
-		"messages": h.Write(b.ctx, "text", many...),
-		"state":    h.SetState(b.ctx, map[string]any{"k": big}),
-		"default":  h.SetDefault(b.ctx, 'i', "text", big),
+		"message":  h.Write(b.Ctx, "text", big),
+		"messages": h.Write(b.Ctx, "text", many...),
+		"state":    h.SetState(b.Ctx, map[string]any{"k": big}),
+		"default":  h.SetDefault(b.Ctx, 'i', "text", big),
 	} {
 		if !errors.Is(err, job.ErrTooLarge) || len(err.Error()) > 300 {
 			b.Errorf("%s: %.300v", name, err)
 		}
 	}
-	if err := h.Write(b.ctx, "text", many[0]); err != nil {
+	if err := h.Write(b.Ctx, "text", many[0]); err != nil {
 		b.Errorf("the largest message: %v", err)
 	}
 }
@@ -135,9 +135,9 @@ func TestGroupAfterTheRun(t *testing.T) {
 		}))
 		defer stop.Store(true)
 		for i := range 100 {
-			b.check(h.Write(b.ctx, "in", i))
+			b.Check(h.Write(b.Ctx, "in", i))
 		}
 		b.serve()
-		b.until("all is read", func() bool { return b.waiting(h, "in") == 0 })
+		b.Until("all is read", func() bool { return b.Waiting(h, "in") == 0 })
 	})
 }

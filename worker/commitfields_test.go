@@ -168,18 +168,18 @@ func (b *bench) predicts() {
 		if slices.Contains([]string{"Repeat", "Next", "Speculation", "Before"}, name) || !worker.Plain(&d) {
 			continue // of other outcomes; of runs that begin with their commit; of several runs; nothing is predicted
 		}
-		h := b.start(plan)
-		b.check(h.Write(b.ctx, "in", 1))
+		h := b.Start(plan)
+		b.Check(h.Write(b.Ctx, "in", 1))
 		begin := func() *job.Snapshot {
-			s, err := b.store.Begin(b.ctx, h.ID(), job.Begin{Token: job.RunToken("e"), Lease: time.Hour, Batch: 9, Bytes: 1000})
-			b.check(err)
+			s, err := b.Store.Begin(b.Ctx, h.ID(), job.Begin{Token: job.RunToken("e"), Lease: time.Hour, Batch: 9, Bytes: 1000})
+			b.Check(err)
 			return s
 		}
 		s := begin()
 		d.Job, d.Token, d.Outcome = h.ID(), s.Token, statemachine.Requeue
 		want := worker.Predicted(s, d)
-		all, err := b.store.Commit(b.ctx, []job.Tx{{Deltas: []job.Delta{d}}})
-		b.check(err)
+		all, err := b.Store.Commit(b.Ctx, []job.Tx{{Deltas: []job.Delta{d}}})
+		b.Check(err)
 		if all[0].Refused != nil {
 			b.Fatalf("a commit with job.Delta.%s is refused: give it a case in sample: %v", name, all[0].Refused)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -20,8 +21,8 @@ import (
 // held starts a job that holds in process "a", and waits until it does.
 func (b *bench) held(a *process, w *Held) *job.Handle {
 	b.Helper()
-	h := b.start(planned{w, func(*job.Node) {}})
-	b.check(h.Write(b.ctx, "in", 1, 2, 3))
+	h := b.Start(planned{w, func(*job.Node) {}})
+	b.Check(h.Write(b.Ctx, "in", 1, 2, 3))
 	a.says("holding")
 	return h
 }
@@ -29,23 +30,23 @@ func (b *bench) held(a *process, w *Held) *job.Handle {
 // ranBy fails the test unless the named process alone ran the job of held.
 func (b *bench) ranBy(h *job.Handle, name string) {
 	b.Helper()
-	b.completed(h, 2) // its child wakes it once more
+	b.Completed(h, 2) // its child wakes it once more
 	b.same(h, 1, 2, 3)
-	if got := outs[string](b, h, "who"); !slices.Equal(got, []string{name}) {
+	if got := enginetest.Outs[string](b, h, "who"); !slices.Equal(got, []string{name}) {
 		b.Errorf("written by %q, want %q", got, name)
 	}
-	if got := b.state(h); !maps.Equal(got, map[string]string{"who": `"` + name + `"`}) {
+	if got := b.State(h); !maps.Equal(got, map[string]string{"who": `"` + name + `"`}) {
 		b.Errorf("state = %v, want %q", got, name)
 	}
-	if got := b.tree(h); !slices.Equal(got, []string{"child_of_" + name}) {
+	if got := b.Tree(h); !slices.Equal(got, []string{"child_of_" + name}) {
 		b.Errorf("children = %q", got)
 	}
-	logs, err := h.Logs(b.ctx, 10)
-	b.check(err)
+	logs, err := h.Logs(b.Ctx, 10)
+	b.Check(err)
 	if len(logs) != 1 || string(logs[0].Entry) != `"`+name+`"` {
 		b.Errorf("log = %v", logs)
 	}
-	if n := b.waiting(h, "in"); n != 0 {
+	if n := b.Waiting(h, "in"); n != 0 {
 		b.Errorf("%d messages wait", n)
 	}
 }
@@ -83,8 +84,7 @@ func TestZombie(t *testing.T) {
 			} else {
 				b.ranBy(h, "b")
 			}
-			before, err := h.Info(b.ctx)
-			b.check(err)
+			before := b.Info(h)
 			a.tell("go")
 			a.resume()
 			if w.Heed {
@@ -93,7 +93,7 @@ func TestZombie(t *testing.T) {
 			a.says("run was not committed", "run lost its job")
 			a.tell("stop")
 			a.says("stopped")
-			if after, err := h.Info(b.ctx); err != nil || after.Version != before.Version {
+			if after, err := h.Info(b.Ctx); err != nil || after.Version != before.Version {
 				b.Errorf("version %d became %d, %v", before.Version, after.Version, err)
 			}
 			other.tell("go")
@@ -124,13 +124,13 @@ func (b *bench) tell(pause time.Duration) *story {
 	graph.Connect(double.Out, sum.In)
 	graph.Export(g, "total", sum.Total)
 	graph.Export(g, "items", sum.Items)
-	return &story{b, b.single(&Fib{N: 10, Pause: pause}), b.start(g), b.line(hops)}
+	return &story{b, b.single(&Fib{N: 10, Pause: pause}), b.Start(g), b.line(hops)}
 }
 
 // over tells whether the work is done. An error means that Redis is away.
 func (s *story) over() bool {
 	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
-		info, err := h.Info(s.bench.ctx)
+		info, err := h.Info(s.bench.Ctx)
 		if err != nil || info.Status != statemachine.Completed {
 			return false
 		}
@@ -140,7 +140,7 @@ func (s *story) over() bool {
 
 // begun tells whether that many runs of the graph have been committed.
 func (s *story) begun(runs int64) bool {
-	infos, err := s.sum.Tree(s.bench.ctx)
+	infos, err := s.sum.Tree(s.bench.Ctx)
 	if err != nil {
 		return false
 	}
@@ -154,7 +154,7 @@ func (s *story) begun(runs int64) bool {
 func (s *story) String() string {
 	var text strings.Builder
 	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
-		infos, err := h.Tree(s.bench.ctx)
+		infos, err := h.Tree(s.bench.Ctx)
 		if err != nil {
 			return err.Error()
 		}
@@ -172,24 +172,24 @@ func (s *story) String() string {
 func (s *story) check() {
 	b := s.bench
 	b.Helper()
-	for deadline := time.Now().Add(patience); !s.over(); time.Sleep(look) {
+	for deadline := time.Now().Add(enginetest.Patience); !s.over(); time.Sleep(enginetest.PollInterval) {
 		if time.Now().After(deadline) {
-			b.Fatalf("the story is not over after %s: %s", patience, s)
+			b.Fatalf("the story is not over after %s: %s", enginetest.Patience, s)
 		}
 	}
 	b.same(s.fib, 55)
 	b.settled(s.fib, 177)
-	total, items := outs[int](b, s.sum, "total"), outs[int](b, s.sum, "items")
+	total, items := enginetest.Outs[int](b, s.sum, "total"), enginetest.Outs[int](b, s.sum, "items")
 	if !slices.Equal(total, []int{300 * 301}) || !slices.Equal(items, []int{300}) {
 		b.Errorf("total %v of %v items, want %d of 300", total, items, 300*301)
 	}
 	b.settled(s.sum, 5)
 	b.hopped(s.line, hops)
 	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
-		infos, err := h.Tree(b.ctx)
-		b.check(err)
+		infos, err := h.Tree(b.Ctx)
+		b.Check(err)
 		for _, i := range infos {
-			if fs, err := b.store.Failures(b.ctx, i.ID); err != nil || len(fs) > 0 {
+			if fs, err := b.Store.Failures(b.Ctx, i.ID); err != nil || len(fs) > 0 {
 				b.Errorf("job %s (%s): failures %v, %v", i.ID, i.Type, fs, err)
 			}
 		}
@@ -224,7 +224,7 @@ func TestRedisRestarts(t *testing.T) {
 	b.serve()
 	s := b.tell(5 * time.Millisecond)
 	for _, runs := range []int64{5, 15} {
-		b.until("some runs are committed", func() bool { return s.begun(runs) })
+		b.Until("some runs are committed", func() bool { return s.begun(runs) })
 		r.Kill()
 		time.Sleep(time.Second) // longer than the driver is patient
 		r.Restart()
@@ -243,7 +243,7 @@ func TestLostReplies(t *testing.T) {
 	b := newBenchOf(t, url, 1)
 	s := b.tell(2 * time.Millisecond)
 	lossy := *b
-	lossy.store = b.open(proxy.URL())
+	lossy.Store = b.Open(proxy.URL())
 	lossy.serve()
 	for proxy.Dropped() < 60 && !s.over() {
 		proxy.DropReplies(1, []string{"complete", "suspend", "requeue", "evalsha"}[rand.IntN(4)])
@@ -265,10 +265,10 @@ func TestEmptiedRedis(t *testing.T) {
 	b := newBench(t, r.URL())
 	b.serve()
 	s := b.tell(5 * time.Millisecond)
-	b.until("some runs are committed", func() bool { return s.begun(5) })
-	b.check(r.Client(t).FlushAll(b.ctx).Err())
+	b.Until("some runs are committed", func() bool { return s.begun(5) })
+	b.Check(r.Client(t).FlushAll(b.Ctx).Err())
 	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
-		if _, err := h.Info(b.ctx); !errors.Is(err, job.ErrNotFound) {
+		if _, err := h.Info(b.Ctx); !errors.Is(err, job.ErrNotFound) {
 			b.Errorf("a job that is gone: %v", err)
 		}
 	}

@@ -28,8 +28,8 @@ func TestDefaultsForAllTypes(t *testing.T) {
 			own.Add(1)
 			return errors.New("no")
 		})})
-		b.failed(late)
-		b.failed(tried)
+		b.Failure(late)
+		b.Failure(tried)
 		if plain.Load() != 2 || own.Load() != 3 {
 			b.Errorf("%d and %d tries, want 2 and 3", plain.Load(), own.Load())
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -123,7 +124,7 @@ func (f *fed) feed(n int, meanwhile func()) {
 	for _, h := range f.jobs {
 		done.Go(func() {
 			for i := range n {
-				if err := h.Write(f.ctx, "in", f.sent+i); err != nil {
+				if err := h.Write(f.Ctx, "in", f.sent+i); err != nil {
 					f.Error(err)
 					return
 				}
@@ -139,19 +140,18 @@ func (f *fed) feed(n int, meanwhile func()) {
 func (f *fed) whole(by int) {
 	f.Helper()
 	for _, h := range f.jobs {
-		f.until("all numbers came through", func() bool {
-			info, err := h.Info(f.ctx)
-			f.check(err)
+		f.Until("all numbers came through", func() bool {
+			info := f.Info(h)
 			p, _ := info.Port(port.Output, "out")
 			return p.Waiting >= int64(f.sent)
 		})
-		for i, n := range outs[int](f.bench, h, "out") {
+		for i, n := range enginetest.Outs[int](f.bench, h, "out") {
 			if n != i*by || i >= f.sent {
 				f.Errorf("number %d is %d, want %d of %d", i, n, i*by, f.sent)
 				break
 			}
 		}
-		if fs, err := h.Failures(f.ctx); err != nil || len(fs) > 0 {
+		if fs, err := h.Failures(f.Ctx); err != nil || len(fs) > 0 {
 			f.Errorf("failures %v, %v", fs, err)
 		}
 	}
@@ -193,9 +193,8 @@ func TestDeployForthAndBack(t *testing.T) {
 	older.feed(30, func() {})
 	older.whole(7)
 	for _, h := range append(old.jobs, fresh.jobs...) {
-		b.until("it waits for the second version", func() bool {
-			info, err := h.Info(b.ctx)
-			b.check(err)
+		b.Until("it waits for the second version", func() bool {
+			info := b.Info(h)
 			return info.Status == statemachine.Queued && info.TypeVersion == 2 && strings.Contains(info.Reason, "version 2")
 		})
 	}
@@ -207,7 +206,7 @@ func TestDeployForthAndBack(t *testing.T) {
 	older.whole(7)
 	for _, h := range old.jobs {
 		var s scaled
-		b.check(json.Unmarshal([]byte(b.state(h)["scaled"]), &s))
+		b.Check(json.Unmarshal([]byte(b.State(h)["scaled"]), &s))
 		if s.Count != old.sent || s.Last != old.sent-1 {
 			b.Errorf("it counted %+v of %d", s, old.sent)
 		}

@@ -33,11 +33,11 @@ func TestNoMoreDescriptors(t *testing.T) {
 	b := newBenchOf(t, r.URL(), 1)
 	p := b.process("a")
 	s := b.tell(20 * time.Millisecond)
-	b.until("some runs are committed", func() bool { return s.begun(5) })
+	b.Until("some runs are committed", func() bool { return s.begun(5) })
 	p.tell("poor")
 	p.says("poor: <nil>")
 	for _, kind := range []string{"normal", "pubsub"} {
-		b.check(r.Client(t).Do(b.ctx, "CLIENT", "KILL", "TYPE", kind).Err())
+		b.Check(r.Client(t).Do(b.Ctx, "CLIENT", "KILL", "TYPE", kind).Err())
 	}
 	p.says("too many open files")
 	before := s.known()
@@ -61,7 +61,7 @@ func TestNoMoreDescriptors(t *testing.T) {
 // known waits until Redis tells how many runs of the story have been committed.
 func (s *story) known() (n int64) {
 	s.bench.Helper()
-	s.bench.until("Redis tells", func() (ok bool) {
+	s.bench.Until("Redis tells", func() (ok bool) {
 		n, ok = s.steps()
 		return ok
 	})

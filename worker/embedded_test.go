@@ -5,6 +5,7 @@ import (
 	"log"
 	"sync"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -14,7 +15,7 @@ import (
 // onEmbedded runs workers on a Redis of their own inside this process, as the package's
 // first example does. stop ends everything.
 func onEmbedded(workers ...worker.Worker) (ctx context.Context, client *job.Client, stop func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), enginetest.Patience)
 	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		log.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -121,14 +122,14 @@ func TestRegistration(t *testing.T) {
 		"port":     {[]worker.Worker{&BadPort{}}, nil, `"a b"`},
 		"nil":      {[]worker.Worker{nil}, job.ErrName, ""},
 	} {
-		_, err := worker.New(worker.Config{Store: b.store, Workers: c.workers})
+		_, err := worker.New(worker.Config{Store: b.Store, Workers: c.workers})
 		if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: error = %v", name, err)
 		}
 	}
 	b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{ByValue{}} })
 	h := b.single(&ByValue{})
-	b.completed(h, 1)
+	b.Completed(h, 1)
 	b.same(h, 1)
 }
 
@@ -141,27 +142,27 @@ func TestQueues(t *testing.T) {
 		double := graph.Add(g, "double", &Double{}, graph.Queue("elsewhere"))
 		graph.Connect(count.Out, double.In)
 		graph.Export(g, "out", double.Out)
-		crossing := b.start(g, job.EnginesLater())
-		far := b.start(job.Single(&Count{To: 1}, "elsewhere"), job.EnginesLater())
+		crossing := b.Start(g, job.EnginesLater())
+		far := b.Start(job.Single(&Count{To: 1}, "elsewhere"), job.EnginesLater())
 		var near []*job.Handle
 		for range 10 {
-			near = append(near, b.start(job.Single(&Count{To: 1}, "left")), b.start(job.Single(&Count{To: 1}, "right")))
+			near = append(near, b.Start(job.Single(&Count{To: 1}, "left")), b.Start(job.Single(&Count{To: 1}, "right")))
 		}
 		for _, h := range near {
-			b.completed(h, 1)
+			b.Completed(h, 1)
 		}
-		b.completed(b.child(crossing, "count"), 1)
+		b.Completed(b.child(crossing, "count"), 1)
 		for _, h := range []*job.Handle{far, b.child(crossing, "double")} {
-			if info, err := h.Info(b.ctx); err != nil || info.Status != statemachine.Queued || info.Version != 0 {
+			if info, err := h.Info(b.Ctx); err != nil || info.Status != statemachine.Queued || info.Version != 0 {
 				b.Errorf("job of another queue: %+v, %v", info, err)
 			}
 		}
 		b.serve(func(c *worker.Config) { c.Queues = map[string]int{"elsewhere": 1} })
-		b.completed(far, 1)
-		if _, err := crossing.Wait(b.ctx); err != nil {
+		b.Completed(far, 1)
+		if _, err := crossing.Wait(b.Ctx); err != nil {
 			b.Error(err)
 		}
-		if got := outs[int](b, crossing, "out"); len(got) != 10 {
+		if got := enginetest.Outs[int](b, crossing, "out"); len(got) != 10 {
 			b.Errorf("out = %v", got)
 		}
 	})
@@ -183,7 +184,7 @@ func TestOneRunAtATime(t *testing.T) {
 		})
 		b.serve()
 		second := *b
-		second.store = b.open(b.url)
+		second.Store = b.Open(b.URL)
 		second.serve()
 		h := b.single(&Call{Key: key})
 		const writers, each = 4, 25
@@ -191,16 +192,16 @@ func TestOneRunAtATime(t *testing.T) {
 		for i := range writers {
 			all.Go(func() {
 				for k := range each {
-					if err := errors.Join(h.Write(b.ctx, "in", i*each+k), h.Run(b.ctx)); err != nil {
+					if err := errors.Join(h.Write(b.Ctx, "in", i*each+k), h.Run(b.Ctx)); err != nil {
 						b.Error(err)
 					}
 				}
 			})
 		}
 		all.Wait()
-		b.until("all messages are read", func() bool { return len(outs[int](b, h, "out")) == writers*each })
-		b.completed(h, 1)
-		got := outs[int](b, h, "out")
+		b.Until("all messages are read", func() bool { return len(enginetest.Outs[int](b, h, "out")) == writers*each })
+		b.Completed(h, 1)
+		got := enginetest.Outs[int](b, h, "out")
 		slices.Sort(got)
 		if len(slices.Compact(got)) != writers*each || overlaps.Load() > 0 {
 			b.Errorf("%d messages, %d overlaps in %d runs", len(got), overlaps.Load(), runs.Load())
@@ -228,9 +229,9 @@ func TestManyJobsTwoEngines(t *testing.T) {
 	}
 	b.serve()
 	second := *b
-	second.store = b.open(b.url)
+	second.Store = b.Open(b.URL)
 	second.serve()
-	if _, err := b.start(g).Wait(b.ctx); err != nil {
+	if _, err := b.Start(g).Wait(b.Ctx); err != nil {
 		b.Fatal(err)
 	}
 	for i := range runs {
@@ -244,16 +245,16 @@ func TestManyJobsTwoEngines(t *testing.T) {
 func TestRunWhileRunning(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve()
-		var inside, asked gate
+		var inside, asked enginetest.Gate
 		h := b.single(call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
-			inside.open()
-			return errors.Join(asked.pass(ctx), w.Out.Write(int(run.Info().Steps)))
+			inside.Open()
+			return errors.Join(asked.Pass(ctx), w.Out.Write(int(run.Info().Steps)))
 		}))
-		b.check(inside.pass(b.ctx))
-		b.check(h.Run(b.ctx))
-		b.check(h.Run(b.ctx)) // two wishes are one
-		asked.open()
-		b.completed(h, 2)
+		b.Check(inside.Pass(b.Ctx))
+		b.Check(h.Run(b.Ctx))
+		b.Check(h.Run(b.Ctx)) // two wishes are one
+		asked.Open()
+		b.Completed(h, 2)
 		b.same(h, 0, 1)
 	})
 }
@@ -261,7 +262,7 @@ func TestRunWhileRunning(t *testing.T) {
 // An engine leaves no goroutines behind, and neither does the embedded store.
 func TestNothingLeaks(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), enginetest.Patience)
 	defer cancel()
 	for range 2 {
 		s, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
@@ -292,28 +293,28 @@ func TestNothingLeaks(t *testing.T) {
 // An engine that is stopped before it is started, and one without anything to do, end.
 func TestIdleEngineStops(t *testing.T) {
 	b := onRedis(t)
-	b.serve().stop()
-	e, err := worker.New(worker.Config{Store: b.store, Workers: everything()})
-	b.check(err)
-	ctx, cancel := context.WithCancel(b.ctx)
+	b.serve().Stop()
+	e, err := worker.New(worker.Config{Store: b.Store, Workers: everything()})
+	b.Check(err)
+	ctx, cancel := context.WithCancel(b.Ctx)
 	cancel()
-	b.check(e.Run(ctx))
+	b.Check(e.Run(ctx))
 }
 
 // Who starts something else under an alias is refused, or gets the tree that is there if he asks
 // for it, and is told so.
 func TestSameAliasOtherPlan(t *testing.T) {
 	each(t, func(b *bench) {
-		first := b.start(row(&Hop{}), job.Alias("album"))
-		if _, err := b.client.Start(b.ctx, job.Single(&Count{To: 3}, ""), job.Alias("album")); !errors.Is(err, job.ErrExists) {
+		first := b.Start(row(&Hop{}), job.Alias("album"))
+		if _, err := b.Client.Start(b.Ctx, job.Single(&Count{To: 3}, ""), job.Alias("album")); !errors.Is(err, job.ErrExists) {
 			b.Errorf("another plan under the alias: %v", err)
 		}
-		second := b.start(job.Single(&Count{To: 3}, ""), job.Alias("album"), job.TakeExisting())
+		second := b.Start(job.Single(&Count{To: 3}, ""), job.Alias("album"), job.TakeExisting())
 		if second.ID() != first.ID() || !first.Created() || second.Created() {
 			b.Errorf("%s created: %t, then %s: %t", first.ID(), first.Created(), second.ID(), second.Created())
 		}
-		infos, err := second.Tree(b.ctx)
-		b.check(err)
+		infos, err := second.Tree(b.Ctx)
+		b.Check(err)
 		if len(infos) != 4 || infos[0].Type != "row" {
 			b.Errorf("%d jobs of %s", len(infos), infos[0].Type)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -28,16 +29,15 @@ func doSomething(run *worker.Run, w *Call) error {
 func (b *bench) untouched(h *job.Handle) {
 	b.Helper()
 	b.same(h)
-	if n := b.waiting(h, "in"); n != 1 {
+	if n := b.Waiting(h, "in"); n != 1 {
 		b.Errorf("%d messages wait, want 1", n)
 	}
-	logs, err := h.Logs(b.ctx, 10)
-	b.check(err)
-	if state, tree := b.state(h), b.tree(h); len(state) != 0 || len(tree) != 0 || len(logs) > 1 {
+	logs, err := h.Logs(b.Ctx, 10)
+	b.Check(err)
+	if state, tree := b.State(h), b.Tree(h); len(state) != 0 || len(tree) != 0 || len(logs) > 1 {
 		b.Errorf("state %v, children %q, log %v, want neither state nor children", state, tree, logs)
 	}
-	info, err := h.Info(b.ctx)
-	b.check(err)
+	info := b.Info(h)
 	if p, _ := info.Port(port.Output, "more"); p.Closed || info.Steps != 0 {
 		b.Errorf("closed = %t, %d steps, want false and 0", p.Closed, info.Steps)
 	}
@@ -80,12 +80,11 @@ func TestFailure(t *testing.T) {
 					}
 					return c.fail(ctx, run, w)
 				}))
-				b.check(h.Write(b.ctx, "in", 1))
-				b.check(h.Write(b.ctx, "text", 7))
+				b.Check(h.Write(b.Ctx, "in", 1))
+				b.Check(h.Write(b.Ctx, "text", 7))
 				b.serve()
-				f := b.failed(h)
-				info, err := h.Info(b.ctx)
-				b.check(err)
+				f := b.Failure(h)
+				info := b.Info(h)
 				if !strings.HasPrefix(info.Reason, c.reason) || strings.Contains(info.Reason, "\n") || !strings.HasPrefix(f.Error, c.reason) {
 					b.Errorf("reason %q, failure %q, want %q", info.Reason, f.Error, c.reason)
 				}
@@ -96,7 +95,7 @@ func TestFailure(t *testing.T) {
 					b.Errorf("failure at %v in step %d, %d tries", f.At, f.Step, info.Tries)
 				}
 				b.untouched(h)
-				if _, err := h.Wait(b.ctx); !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), c.reason) {
+				if _, err := h.Wait(b.Ctx); !errors.Is(err, job.ErrFailed) || !strings.Contains(err.Error(), c.reason) {
 					b.Errorf("Wait = %v", err)
 				}
 			})
@@ -114,8 +113,8 @@ func TestTimeout(t *testing.T) {
 			<-ctx.Done()
 			return fmt.Errorf("reading a page: %w", ctx.Err())
 		})})
-		b.check(h.Write(b.ctx, "in", 1))
-		if f := b.failed(h); !strings.Contains(f.Error, "timeout of 50ms") {
+		b.Check(h.Write(b.Ctx, "in", 1))
+		if f := b.Failure(h); !strings.Contains(f.Error, "timeout of 50ms") {
 			b.Errorf("failure = %q", f.Error)
 		}
 	})
@@ -129,7 +128,7 @@ func TestTimeoutIgnored(t *testing.T) {
 		<-ctx.Done()
 		return w.Out.Write(1)
 	})})
-	b.completed(h, 1)
+	b.Completed(h, 1)
 	b.same(h, 1)
 }
 
@@ -152,14 +151,14 @@ func TestTries(t *testing.T) {
 			}
 			return nil
 		})})
-		b.check(h.Write(b.ctx, "in", 1))
-		info := b.completed(h, 1)
+		b.Check(h.Write(b.Ctx, "in", 1))
+		info := b.Completed(h, 1)
 		b.same(h, 1)
-		if n := b.waiting(h, "in"); n != 0 || info.Tries != 0 || info.Steps > 2 || info.Reason != "" {
+		if n := b.Waiting(h, "in"); n != 0 || info.Tries != 0 || info.Steps > 2 || info.Reason != "" {
 			b.Errorf("%d wait; %d tries, %d steps, reason %q", n, info.Tries, info.Steps, info.Reason)
 		}
-		fs, err := h.Failures(b.ctx)
-		b.check(err)
+		fs, err := h.Failures(b.Ctx)
+		b.Check(err)
 		if len(fs) != 2 || fs[0].Error != "failure 1" || fs[1].Error != "failure 0" {
 			b.Errorf("failures = %+v", fs)
 		}
@@ -179,7 +178,7 @@ func TestTriesWithCheckpoints(t *testing.T) {
 			}
 			return errors.New("after the checkpoint")
 		})})
-		b.failed(h)
+		b.Failure(h)
 		if n := runs.Load(); n != 3 {
 			b.Errorf("%d runs, want 3", n)
 		}
@@ -197,20 +196,20 @@ func TestRetry(t *testing.T) {
 			}
 			return w.Out.Write(1)
 		})})
-		b.failed(h)
+		b.Failure(h)
 		if n := runs.Load(); n != 3 {
 			b.Errorf("%d runs, want 3", n)
 		}
-		if err := h.Run(b.ctx); !errors.Is(err, job.ErrStatus) {
+		if err := h.Run(b.Ctx); !errors.Is(err, job.ErrStatus) {
 			b.Errorf("Run of a failed job: %v", err)
 		}
-		b.check(h.Retry(b.ctx))
-		b.completed(h, 1)
+		b.Check(h.Retry(b.Ctx))
+		b.Completed(h, 1)
 		b.same(h, 1)
 		if n := runs.Load(); n != 6 {
 			b.Errorf("%d runs, want 6", n)
 		}
-		if err := h.Retry(b.ctx); !errors.Is(err, job.ErrStatus) {
+		if err := h.Retry(b.Ctx); !errors.Is(err, job.ErrStatus) {
 			b.Errorf("Retry of a completed job: %v", err)
 		}
 	})
@@ -227,14 +226,14 @@ func TestWriteToFailedJob(t *testing.T) {
 		}
 		return copyAll(ctx, run, w)
 	}))
-	b.failed(h)
+	b.Failure(h)
 	ready.Store(true)
-	b.check(h.Write(b.ctx, "in", 5))
-	if info, err := h.Info(b.ctx); err != nil || info.Status != statemachine.Failed {
+	b.Check(h.Write(b.Ctx, "in", 5))
+	if info, err := h.Info(b.Ctx); err != nil || info.Status != statemachine.Failed {
 		b.Errorf("after a message: %v, %v", info.Status, err)
 	}
-	b.check(h.Retry(b.ctx))
-	b.completed(h, 1)
+	b.Check(h.Retry(b.Ctx))
+	b.Completed(h, 1)
 	b.same(h, 5)
 }
 
@@ -289,11 +288,11 @@ func TestTooLarge(t *testing.T) {
 		}, message},
 	} {
 		h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error { return c.do(run, w) }))
-		f := b.failed(h)
+		f := b.Failure(h)
 		if !strings.Contains(f.Error, c.limit) || !strings.Contains(f.Error, job.ErrTooLarge.Error()) || strings.Contains(f.Error, "already") {
 			b.Errorf("%s: failure %q does not name the limit %s", name, f.Error, c.limit)
 		}
-		if got := outs[string](b, h, "more"); len(got)+len(b.state(h))+len(b.tree(h)) != 0 {
+		if got := enginetest.Outs[string](b, h, "more"); len(got)+len(b.State(h))+len(b.Tree(h)) != 0 {
 			b.Errorf("%s: something was kept", name)
 		}
 	}
@@ -317,9 +316,9 @@ func TestMoreThanOneCommit(t *testing.T) {
 		}
 		return nil
 	}))
-	b.completed(h, 5)
-	all, err := h.Drain(b.ctx, port.Output, "more") // as many at a time as fit
-	b.check(err)
+	b.Completed(h, 5)
+	all, err := h.Drain(b.Ctx, port.Output, "more") // as many at a time as fit
+	b.Check(err)
 	if n := len(all); n != 40 {
 		b.Errorf("%d messages, want 40", n)
 	}
@@ -334,15 +333,15 @@ func TestWriteAfterClose(t *testing.T) {
 			}
 			return w.Out.Write(2)
 		}))
-		b.completed(h, 1)
-		b.check(h.Run(b.ctx))
-		if f := b.failed(h); !strings.Contains(f.Error, `"out"`) || !strings.Contains(f.Error, "closed") {
+		b.Completed(h, 1)
+		b.Check(h.Run(b.Ctx))
+		if f := b.Failure(h); !strings.Contains(f.Error, `"out"`) || !strings.Contains(f.Error, "closed") {
 			b.Errorf("failure = %q", f.Error)
 		}
 		same := b.single(call(b, func(_ context.Context, _ *worker.Run, w *Call) error {
 			return errors.Join(w.Out.Close(), w.Out.Write(1))
 		}))
-		if f := b.failed(same); !strings.Contains(f.Error, "closed") {
+		if f := b.Failure(same); !strings.Contains(f.Error, "closed") {
 			b.Errorf("failure = %q", f.Error)
 		}
 		b.same(h, 1)
@@ -360,29 +359,28 @@ func TestDeadlyJob(t *testing.T) {
 			_, _, err := w.In.Read()
 			return err
 		}))
-		b.check(h.Write(b.ctx, "in", 1))
+		b.Check(h.Write(b.Ctx, "in", 1))
 		const crashes = 10
 		for range crashes {
-			_, err := b.store.Begin(b.ctx, h.ID(), job.Begin{Token: rand.Text(), Lease: time.Millisecond})
-			b.check(err)
-			b.until("its lease has ended", func() bool {
-				_, err := b.store.Sweep(b.ctx)
-				b.check(err)
-				info, err := h.Info(b.ctx)
-				b.check(err)
+			_, err := b.Store.Begin(b.Ctx, h.ID(), job.Begin{Token: rand.Text(), Lease: time.Millisecond})
+			b.Check(err)
+			b.Until("its lease has ended", func() bool {
+				_, err := b.Store.Sweep(b.Ctx)
+				b.Check(err)
+				info := b.Info(h)
 				return info.Status == statemachine.Queued
 			})
 		}
 		b.serve()
-		b.check(h.Run(b.ctx)) // now, and not when it has been left alone for a minute
-		f := b.failed(h)
+		b.Check(h.Run(b.Ctx)) // now, and not when it has been left alone for a minute
+		f := b.Failure(h)
 		if want := fmt.Sprintf("its last %d runs ended without a word", crashes); !strings.Contains(f.Error, want) {
 			b.Errorf("it failed with %q, want %q", f.Error, want)
 		}
-		if n := runs.Load(); n != 0 || b.waiting(h, "in") != 1 {
-			b.Errorf("%d runs, %d messages wait", n, b.waiting(h, "in"))
+		if n := runs.Load(); n != 0 || b.Waiting(h, "in") != 1 {
+			b.Errorf("%d runs, %d messages wait", n, b.Waiting(h, "in"))
 		}
-		b.check(h.Retry(b.ctx))
-		b.until("it has run", func() bool { return b.waiting(h, "in") == 0 })
+		b.Check(h.Retry(b.Ctx))
+		b.Until("it has run", func() bool { return b.Waiting(h, "in") == 0 })
 	})
 }

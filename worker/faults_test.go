@@ -19,7 +19,7 @@ func TestRedisRefusesForAWhile(t *testing.T) {
 	do := func(words ...any) func(b *bench, s *redistest.Server) {
 		return func(b *bench, s *redistest.Server) {
 			b.Helper()
-			b.check(s.Client(b.T).Do(b.ctx, words...).Err())
+			b.Check(s.Client(b.T).Do(b.Ctx, words...).Err())
 		}
 	}
 	for name, c := range map[string]struct {
@@ -53,12 +53,12 @@ func TestRedisRefusesForAWhile(t *testing.T) {
 			b := newBench(t, r.URL())
 			b.serve()
 			s := b.tell(5 * time.Millisecond)
-			b.until("some runs are committed", func() bool { return s.begun(5) })
+			b.Until("some runs are committed", func() bool { return s.begun(5) })
 			c.begin(b, r)
 			time.Sleep(3 * time.Second)
 			c.end(b, r)
 			over, first := time.Now(), int64(-1)
-			b.until("work goes on", func() bool {
+			b.Until("work goes on", func() bool {
 				n, known := s.steps()
 				if known && first < 0 {
 					first = n
@@ -84,25 +84,25 @@ func TestStartWhileRedisIsAway(t *testing.T) {
 	r.Kill()
 	e := b.serve(func(cfg *worker.Config) { cfg.QueueLimits = map[string]int{"default": 2} })
 	select {
-	case <-e.done:
-		b.Fatalf("the engine has ended: %v", e.err)
+	case <-e.Done:
+		b.Fatalf("the engine has ended: %v", e.Err)
 	case <-time.After(3 * time.Second): // longer than the driver is patient
 	}
-	if e.engine.Ready() == nil {
+	if e.Engine.Ready() == nil {
 		b.Error("the engine says that it is ready")
 	}
 	r.Restart()
-	b.completed(h, 1)
+	b.Completed(h, 1)
 	b.same(h, 1)
 	r.Kill()
 	again := b.serve()
-	again.stop() // one that waits for Redis can be stopped
+	again.Stop() // one that waits for Redis can be stopped
 }
 
 // steps is how many runs of the story have been committed, if Redis tells.
 func (s *story) steps() (n int64, known bool) {
 	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
-		ctx, cancel := context.WithTimeout(s.bench.ctx, 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(s.bench.Ctx, 100*time.Millisecond)
 		infos, err := h.Tree(ctx)
 		cancel()
 		if err != nil {

@@ -13,30 +13,29 @@ func TestWritesBeginRuns(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve()
 		h := b.single(&Double{})
-		b.reach(h, 1, statemachine.Completed)
+		b.Reach(h, 1, statemachine.Completed)
 		for i := range 3 {
-			b.until("the engine sleeps", func() bool {
-				freeSlot := b.store.Broker().FreeSlot()
+			b.Until("the engine sleeps", func() bool {
+				freeSlot := b.Store.Broker().FreeSlot()
 				if freeSlot != nil {
 					freeSlot.Leave()
 				}
 				return freeSlot != nil
 			})
-			b.check(h.Write(b.ctx, "in", i))
-			info, err := h.Info(b.ctx)
-			b.check(err)
+			b.Check(h.Write(b.Ctx, "in", i))
+			info := b.Info(h)
 			if info.Status == statemachine.Queued {
 				b.Errorf("the run of message %d did not begin with its write", i)
 			}
-			b.reach(h, int64(i)+2, statemachine.Completed)
+			b.Reach(h, int64(i)+2, statemachine.Completed)
 			var got int
-			ok, err := h.Read(b.ctx, "out", &got)
-			b.check(err)
+			ok, err := h.Read(b.Ctx, "out", &got)
+			b.Check(err)
 			if !ok || got != 2*i {
 				b.Errorf("message %d became %d, %t", i, got, ok)
 			}
 		}
-		if p, _ := b.reach(h, 4, statemachine.Completed).Port(port.Input, "in"); p.Total != 3 || p.Waiting != 0 {
+		if p, _ := b.Reach(h, 4, statemachine.Completed).Port(port.Input, "in"); p.Total != 3 || p.Waiting != 0 {
 			b.Errorf("%d messages passed, %d wait", p.Total, p.Waiting)
 		}
 	})

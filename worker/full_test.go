@@ -22,7 +22,7 @@ func TestFullRedisEnds(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	b := newBench(t, r.URL())
-	memory := func(most string) { b.check(r.Client(t).ConfigSet(b.ctx, "maxmemory", most).Err()) }
+	memory := func(most string) { b.Check(r.Client(t).ConfigSet(b.Ctx, "maxmemory", most).Err()) }
 	log := &warnings{}
 	first := b.serve(withWarnings(log))
 
@@ -38,12 +38,12 @@ func TestFullRedisEnds(t *testing.T) {
 	}), End: shutdown})
 	idle := b.single(&Ending{Call: *call(t, func(context.Context, *worker.Run, *Call) error { return nil }), End: shutdown})
 	waits := b.single(call(t, func(_ context.Context, _ *worker.Run, w *Call) error { return w.Out.Write(1) }))
-	b.reach(idle, 1, statemachine.Suspended, statemachine.Completed)
-	b.reach(waits, 1, statemachine.Suspended, statemachine.Completed)
+	b.Reach(idle, 1, statemachine.Suspended, statemachine.Completed)
+	b.Reach(waits, 1, statemachine.Suspended, statemachine.Completed)
 	<-begun
-	lock, err := waits.Lock(b.ctx, time.Hour, time.Second)
-	b.check(err)
-	b.check(waits.Run(b.ctx)) // a wake that is queued
+	lock, err := waits.Lock(b.Ctx, time.Hour, time.Second)
+	b.Check(err)
+	b.Check(waits.Run(b.Ctx)) // a wake that is queued
 	memory("1mb")
 
 	before := commands(b, r)
@@ -51,16 +51,16 @@ func TestFullRedisEnds(t *testing.T) {
 	if n := commands(b, r) - before; n > 1000 {
 		b.Errorf("%d commands in 3 s of an engine that can do nothing", n)
 	}
-	b.check(busy.Terminate(b.ctx))
+	b.Check(busy.Terminate(b.Ctx))
 	close(goOn)
-	b.reach(busy, 1, statemachine.Terminated)
-	first.stop()
+	b.Reach(busy, 1, statemachine.Terminated)
+	first.Stop()
 	b.serve(withWarnings(log))
-	b.check(idle.Terminate(b.ctx))
-	b.reach(idle, 1, statemachine.Terminated)
+	b.Check(idle.Terminate(b.Ctx))
+	b.Reach(idle, 1, statemachine.Terminated)
 	for _, h := range []*job.Handle{busy, idle} {
-		b.check(h.Delete(b.ctx))
-		if _, err := h.Info(b.ctx); !errors.Is(err, job.ErrNotFound) {
+		b.Check(h.Delete(b.Ctx))
+		if _, err := h.Info(b.Ctx); !errors.Is(err, job.ErrNotFound) {
 			b.Errorf("after it was deleted: %v", err)
 		}
 	}
@@ -70,20 +70,20 @@ func TestFullRedisEnds(t *testing.T) {
 	if said, all := len(log.with("memory is full")), log.with(""); said == 0 || len(all) > 6 {
 		b.Errorf("%d of %d lines in the logs of two engines say it:\n%s", said, len(all), strings.Join(all, "\n"))
 	}
-	b.check(lock.Release(b.ctx))
+	b.Check(lock.Release(b.Ctx))
 	memory("0")
 	over := time.Now()
-	b.completed(b.single(call(t, func(context.Context, *worker.Run, *Call) error { return nil })), 1)
-	b.reach(waits, 2, statemachine.Suspended, statemachine.Completed)
+	b.Completed(b.single(call(t, func(context.Context, *worker.Run, *Call) error { return nil })), 1)
+	b.Reach(waits, 2, statemachine.Suspended, statemachine.Completed)
 	b.Logf("work went on after %s", time.Since(over).Round(time.Millisecond))
 }
 
 // commands is how many commands a Redis has carried out.
 func commands(b *bench, r *redistest.Server) int {
 	b.Helper()
-	info, err := r.Client(b.T).Info(b.ctx, "stats").Result()
-	b.check(err)
+	info, err := r.Client(b.T).Info(b.Ctx, "stats").Result()
+	b.Check(err)
 	n, err := strconv.Atoi(regexp.MustCompile(`total_commands_processed:(\d+)`).FindStringSubmatch(info)[1])
-	b.check(err)
+	b.Check(err)
 	return n
 }

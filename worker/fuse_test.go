@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -86,9 +87,9 @@ func row(middle hopper) *graph.Graph {
 // line starts a row of three jobs with the numbers from 1 to n to go through it.
 func (b *bench) line(n int) *job.Handle {
 	b.Helper()
-	h := b.start(row(&Hop{}))
+	h := b.Start(row(&Hop{}))
 	b.feed(h, n)
-	b.check(h.Close(b.ctx, "in"))
+	b.Check(h.Close(b.Ctx, "in"))
 	return h
 }
 
@@ -99,7 +100,7 @@ func (b *bench) feed(h *job.Handle, n int) {
 	for i := range items {
 		items[i] = i + 1
 	}
-	b.check(h.Write(b.ctx, "in", items...))
+	b.Check(h.Write(b.Ctx, "in", items...))
 }
 
 // hopped fails the test unless n messages went through a line, each once and in order.
@@ -131,15 +132,15 @@ func (b *bench) counts(h *job.Handle, got []int, who func(*job.Info) bool) {
 	for _, v := range got {
 		sum += v
 	}
-	infos, err := h.Tree(b.ctx)
-	b.check(err)
+	infos, err := h.Tree(b.Ctx)
+	b.Check(err)
 	for _, i := range infos {
 		if !who(i) {
 			continue
 		}
-		hop, err := b.client.Find(b.ctx, string(i.ID))
-		b.check(err)
-		if got, want := fmt.Sprint(b.state(hop)), fmt.Sprintf("map[n:%d sum:%d]", len(got), sum); got != want {
+		hop, err := b.Client.Find(b.Ctx, string(i.ID))
+		b.Check(err)
+		if got, want := fmt.Sprint(b.State(hop)), fmt.Sprintf("map[n:%d sum:%d]", len(got), sum); got != want {
 			b.Errorf("state of %s: %s, want %s", i.Name, got, want)
 		}
 	}
@@ -189,11 +190,11 @@ func (s *rows) note(tx job.Tx, res job.Result) {
 func TestFusion(t *testing.T) {
 	each(t, func(b *bench) {
 		const n = 60
-		s := &rows{Store: b.store, speculations: map[job.ID]int{}}
-		h := b.start(row(&Hop{}))
+		s := &rows{Store: b.Store, speculations: map[job.ID]int{}}
+		h := b.Start(row(&Hop{}))
 		b.serve(func(c *worker.Config) { c.Store = s })
 		b.through(h, "in", n)
-		b.check(h.Close(b.ctx, "in"))
+		b.Check(h.Close(b.Ctx, "in"))
 		b.settled(h, 4)
 		b.hopped(h, n)
 		s.mu.Lock()
@@ -202,11 +203,11 @@ func TestFusion(t *testing.T) {
 		if s.longest != 3 || len(s.speculations) != 2 {
 			b.Errorf("at most %d runs in a commit, of guesses held %v; want all three, and both that are fed", s.longest, s.speculations)
 		}
-		children, err := h.Children(b.ctx)
-		b.check(err)
+		children, err := h.Children(b.Ctx)
+		b.Check(err)
 		for name, c := range children {
-			runs, err := c.Runs(b.ctx, 10_000)
-			b.check(err)
+			runs, err := c.Runs(b.Ctx, 10_000)
+			b.Check(err)
 			var read, wrote int
 			for _, r := range runs {
 				for _, m := range r.Read {
@@ -266,8 +267,8 @@ func TestFusionStops(t *testing.T) {
 			each(t, func(b *bench) {
 				var runs atomic.Int64
 				key := keep(b.T, passing(&runs, c.code))
-				s := &rows{Store: b.store, speculations: map[job.ID]int{}}
-				h := b.start(row(keyed(c.middle, key)))
+				s := &rows{Store: b.Store, speculations: map[job.ID]int{}}
+				h := b.Start(row(keyed(c.middle, key)))
 				b.serve(func(cfg *worker.Config) {
 					cfg.Store, cfg.Workers = s, append(everything(), &Alone{}, &Acting{})
 				})
@@ -276,11 +277,11 @@ func TestFusionStops(t *testing.T) {
 				for i := range want {
 					want[i] = i + 1
 				}
-				if got := outs[int](b, h, "out"); !slices.Equal(got, want) {
+				if got := enginetest.Outs[int](b, h, "out"); !slices.Equal(got, want) {
 					b.Errorf("out: %v", got)
 				}
-				children, err := h.Children(b.ctx)
-				b.check(err)
+				children, err := h.Children(b.Ctx)
+				b.Check(err)
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				if got := s.speculations[children["b"].ID()]; got > 0 != c.speculations {
@@ -311,16 +312,15 @@ func keyed(m hopper, key string) hopper {
 func (b *bench) through(h *job.Handle, in string, n int) {
 	b.Helper()
 	for i := range n {
-		b.check(h.Write(b.ctx, in, i+1))
-		b.until("it came through", func() bool { return b.came(h) > int64(i) })
+		b.Check(h.Write(b.Ctx, in, i+1))
+		b.Until("it came through", func() bool { return b.came(h) > int64(i) })
 	}
 }
 
 // came returns how many messages have come out of a graph.
 func (b *bench) came(h *job.Handle) int64 {
 	b.Helper()
-	i, err := h.Info(b.ctx)
-	b.check(err)
+	i := b.Info(h)
 	p, _ := i.Port(port.Output, "out")
 	return p.Total
 }
@@ -340,13 +340,13 @@ func TestFusionWithLastWords(t *testing.T) {
 		graph.Connect(graph.Input[int](g, "in"), a.In)
 		graph.Connect(a.Out, c.In)
 		graph.Export(g, "out", c.Out)
-		h := b.start(g)
+		h := b.Start(g)
 		b.serve()
 		b.through(h, "in", 5)
-		children, err := h.Children(b.ctx)
-		b.check(err)
-		b.check(children["a"].Terminate(b.ctx))
-		b.completed(children["c"], 6)
+		children, err := h.Children(b.Ctx)
+		b.Check(err)
+		b.Check(children["a"].Terminate(b.Ctx))
+		b.Completed(children["c"], 6)
 		b.same(h, 1, 2, 3, 4, 5, 99)
 	})
 }
@@ -361,11 +361,11 @@ func TestFusionKeepsOutOfFeedback(t *testing.T) {
 		graph.Connect(a.Out, c.In)
 		graph.Connect(c.Back, a.In, graph.Feedback())
 		graph.Export(g, "out", c.Out)
-		h := b.start(g)
-		s := &rows{Store: b.store, speculations: map[job.ID]int{}}
+		h := b.Start(g)
+		s := &rows{Store: b.Store, speculations: map[job.ID]int{}}
 		b.serve(func(c *worker.Config) { c.Store, c.Workers = s, append(everything(), &Alternate{}) })
 		b.through(h, "in", 20)
-		b.check(h.Close(b.ctx, "in"))
+		b.Check(h.Close(b.Ctx, "in"))
 		b.settled(h, 3)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -411,8 +411,8 @@ func TestFusionKeepsToQueues(t *testing.T) {
 		graph.Connect(graph.Input[int](g, "in"), a.In)
 		graph.Connect(a.Out, c.In)
 		graph.Export(g, "out", c.Out)
-		h := b.start(g)
-		s := &rows{Store: b.store, speculations: map[job.ID]int{}}
+		h := b.Start(g)
+		s := &rows{Store: b.Store, speculations: map[job.ID]int{}}
 		b.serve(func(c *worker.Config) { c.Store, c.Queues = s, map[string]int{"default": 1, "other": 1} })
 		b.through(h, "in", 20)
 		s.mu.Lock()
@@ -450,13 +450,13 @@ func TestFusionOfTwoPorts(t *testing.T) {
 		graph.Connect(a1.Out, c.In)
 		graph.Connect(a2.Out, c.Size)
 		graph.Export(g, "out", c.Out)
-		h := b.start(g)
-		s := &rows{Store: b.store, speculations: map[job.ID]int{}}
+		h := b.Start(g)
+		s := &rows{Store: b.Store, speculations: map[job.ID]int{}}
 		b.serve(func(c *worker.Config) { c.Store = s })
 		const n = 40
 		for i := range int64(n) {
-			b.check(h.Write(b.ctx, []string{"in", "size"}[i%2], i))
-			b.until("it came through", func() bool { return b.came(h) > i })
+			b.Check(h.Write(b.Ctx, []string{"in", "size"}[i%2], i))
+			b.Until("it came through", func() bool { return b.came(h) > i })
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -508,12 +508,12 @@ func (b *bench) shares(trees, share int) []int {
 		return w.Out.Write(v)
 	})
 	for range trees {
-		b.feed(b.start(row(w)), 2*share)
+		b.feed(b.Start(row(w)), 2*share)
 	}
-	defer b.serve().stop()
+	defer b.serve().Stop()
 	select {
 	case <-half:
-	case <-time.After(3 * patience):
+	case <-time.After(3 * enginetest.Patience):
 		b.Fatal("half of the work is still not done")
 	}
 	mu.Lock()
@@ -524,13 +524,13 @@ func (b *bench) shares(trees, share int) []int {
 // What an engine knows of jobs that sleep it forgets when they end.
 func TestEndedJobsAreForgotten(t *testing.T) {
 	b := onRedis(t)
-	e := b.serve().engine
-	h := b.start(row(&Hop{}))
-	b.check(h.Write(b.ctx, "in", 1))
-	b.until("all three are known to sleep", func() bool { return worker.SuspendedJobs(e) == 3 })
-	b.check(h.Close(b.ctx, "in"))
-	b.completed(h, 0)
-	b.until("none is known", func() bool { return worker.SuspendedJobs(e) == 0 })
+	e := b.serve().Engine
+	h := b.Start(row(&Hop{}))
+	b.Check(h.Write(b.Ctx, "in", 1))
+	b.Until("all three are known to sleep", func() bool { return worker.SuspendedJobs(e) == 3 })
+	b.Check(h.Close(b.Ctx, "in"))
+	b.Completed(h, 0)
+	b.Until("none is known", func() bool { return worker.SuspendedJobs(e) == 0 })
 }
 
 // First writes a number, with which its job ends.
@@ -549,7 +549,7 @@ func (w *First) Run(context.Context, *worker.Run) error { return w.Out.Write(w.N
 // runs are short.
 func TestFusionOfNewJobs(t *testing.T) {
 	each(t, func(b *bench) {
-		s := &rows{Store: b.store, speculations: map[job.ID]int{}}
+		s := &rows{Store: b.Store, speculations: map[job.ID]int{}}
 		b.serve(func(c *worker.Config) { c.Store, c.Workers = s, append(everything(), &First{}) })
 		for n := range 10 {
 			g := graph.New("row")
@@ -557,15 +557,15 @@ func TestFusionOfNewJobs(t *testing.T) {
 			graph.Connect(a.Out, m.In)
 			graph.Connect(m.Out, z.In)
 			graph.Export(g, "out", z.Out)
-			h := b.start(g)
-			b.completed(h, 0)
+			h := b.Start(g)
+			b.Completed(h, 0)
 			b.same(h, n)
-			children, err := h.Children(b.ctx)
-			b.check(err)
+			children, err := h.Children(b.Ctx)
+			b.Check(err)
 			for name, c := range children {
-				b.completed(c, 1)
-				runs, err := c.Runs(b.ctx, 10)
-				b.check(err)
+				b.Completed(c, 1)
+				runs, err := c.Runs(b.Ctx, 10)
+				b.Check(err)
 				if len(runs) != 1 || name != "a" && len(runs[0].Read) != 1 || len(runs[0].Write) != 1 {
 					b.Errorf("the log of %s has %+v", name, runs)
 				}

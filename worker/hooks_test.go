@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -116,9 +117,9 @@ func TestHooksOutcomes(t *testing.T) {
 			each(t, func(b *bench) {
 				seen := &watching{}
 				b.serve(hooked(seen))
-				h := b.start(c.planner(b))
-				b.reach(h, 0, c.ends)
-				b.until("all runs were told of", func() bool { return strings.Join(seen.outcomes(h.ID()), " ") == c.want })
+				h := b.Start(c.planner(b))
+				b.Reach(h, 0, c.ends)
+				b.Until("all runs were told of", func() bool { return strings.Join(seen.outcomes(h.ID()), " ") == c.want })
 				seen.mu.Lock()
 				defer seen.mu.Unlock()
 				for i, end := range seen.ends {
@@ -126,7 +127,7 @@ func TestHooksOutcomes(t *testing.T) {
 					if got := fmt.Sprint(end.Err); c.err != "" && got != c.err || c.err == "" && end.Err != nil || stack != c.stack {
 						b.Errorf("end %d: error %v, stack %t; want %q, %t", i, end.Err, stack, c.err, c.stack)
 					}
-					if end.Queue != job.DefaultQueue || end.Began.IsZero() || end.Took <= 0 || end.Waited < 0 || end.Waited > patience {
+					if end.Queue != job.DefaultQueue || end.Began.IsZero() || end.Took <= 0 || end.Waited < 0 || end.Waited > enginetest.Patience {
 						b.Errorf("end %d: %+v", i, end)
 					}
 				}
@@ -168,7 +169,7 @@ func TestHooksAround(t *testing.T) {
 			note("run sees ", ctx.Value(key{}))
 			return w.Out.Write(1)
 		}))
-		if f := b.failed(h); f.Error != "no more runs of Call today" {
+		if f := b.Failure(h); f.Error != "no more runs of Call today" {
 			b.Errorf("the run failed with %q", f.Error)
 		}
 		b.same(h)
@@ -198,13 +199,13 @@ func TestHooksCommits(t *testing.T) {
 	each(t, func(b *bench) {
 		const n = 300
 		seen := &watching{}
-		h := b.start(row(&Hop{}))
+		h := b.Start(row(&Hop{}))
 		b.serve(hooked(seen))
 		b.feed(h, n)
-		b.check(h.Close(b.ctx, "in"))
+		b.Check(h.Close(b.Ctx, "in"))
 		b.settled(h, 4)
 		b.hopped(h, n)
-		b.until("all was told", func() bool { return seen.sum(h.ID()).Written >= 3*n })
+		b.Until("all was told", func() bool { return seen.sum(h.ID()).Written >= 3*n })
 		if sum := seen.sum(h.ID()); sum.Read != 3*n || sum.Written != 3*n || sum.Runs < 3*n {
 			b.Errorf("committed by what hooks were told: %+v; want %d messages read and written, in as many runs or more", sum, 3*n)
 		}
@@ -236,8 +237,8 @@ func TestHooksCheckpoint(t *testing.T) {
 		h := b.single(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
 			return errors.Join(w.Out.Write(1), run.Checkpoint(), w.Out.Write(2))
 		}))
-		b.completed(h, 2)
-		b.until("both commits were told of", func() bool { return seen.sum(h.ID()).Written == 2 })
+		b.Completed(h, 2)
+		b.Until("both commits were told of", func() bool { return seen.sum(h.ID()).Written == 2 })
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
 		if len(seen.commits) != 2 || !seen.commits[0].Checkpoint || seen.commits[0].Jobs[0].Runs != 0 || seen.commits[1].Jobs[0].Runs != 1 {
@@ -263,12 +264,12 @@ func TestHooksDeadLetters(t *testing.T) {
 		seen := &watching{}
 		g := graph.New("risk")
 		graph.Connect(graph.Input[int](g, "in"), graph.Add(g, "r", &Risky{}, graph.OnFailure(job.DeadLetter)).In)
-		h := b.start(g)
+		h := b.Start(g)
 		b.serve(hooked(seen), func(c *worker.Config) { c.Workers = []worker.Worker{&Risky{}} })
-		b.check(h.Write(b.ctx, "in", 1, -2, 3))
-		b.check(h.Close(b.ctx, "in"))
-		b.completed(h, 0)
-		b.until("the dead letter was told of", func() bool { return seen.sum(h.ID()).DeadLetters == 1 })
+		b.Check(h.Write(b.Ctx, "in", 1, -2, 3))
+		b.Check(h.Close(b.Ctx, "in"))
+		b.Completed(h, 0)
+		b.Until("the dead letter was told of", func() bool { return seen.sum(h.ID()).DeadLetters == 1 })
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
 		if !slices.ContainsFunc(seen.ends, func(end worker.RunEnd) bool {
@@ -297,9 +298,9 @@ func TestHooksLeaseLost(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}))
-		b.serve(hooked(seen), func(c *worker.Config) { c.Store, c.Lease = fencing{b.store}, 300*time.Millisecond })
-		b.completed(h, 1)
-		b.until("both runs were told of", func() bool { return slices.Equal(seen.outcomes(h.ID()), []string{"lost", "completed"}) })
+		b.serve(hooked(seen), func(c *worker.Config) { c.Store, c.Lease = fencing{b.Store}, 300*time.Millisecond })
+		b.Completed(h, 1)
+		b.Until("both runs were told of", func() bool { return slices.Equal(seen.outcomes(h.ID()), []string{"lost", "completed"}) })
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
 		if seen.ends[0].Crashed || !seen.ends[1].Crashed {
@@ -324,8 +325,8 @@ func TestHooksRefusedCommit(t *testing.T) {
 			}
 			return c.Write("nowhere", 1)
 		}))
-		b.failed(h)
-		b.until("the commit was told of", func() bool {
+		b.Failure(h)
+		b.Until("the commit was told of", func() bool {
 			seen.mu.Lock()
 			defer seen.mu.Unlock()
 			return slices.ContainsFunc(seen.commits, func(c worker.Commit) bool {
@@ -346,8 +347,8 @@ func TestLogHooks(t *testing.T) {
 		}
 		return nil
 	})})
-	b.completed(h, 1)
-	b.until("all is logged", func() bool { return strings.Count(out.String(), "msg=committed") == 2 })
+	b.Completed(h, 1)
+	b.Until("all is logged", func() bool { return strings.Count(out.String(), "msg=committed") == 2 })
 	for _, want := range []string{
 		"level=WARN msg=\"run ended\" job=" + string(h.ID()) + " type=Tried queue=default step=0 try=1 outcome=retried",
 		`error="panic: oh" at=`, "level=INFO msg=\"run ended\"", "try=2 outcome=completed", "level=DEBUG msg=committed",
@@ -378,7 +379,7 @@ func (l *lines) String() string {
 
 func TestNilHook(t *testing.T) {
 	b := onRedis(t)
-	_, err := worker.New(worker.Config{Store: b.store, Workers: everything(), Hooks: []worker.Hooks{nil}})
+	_, err := worker.New(worker.Config{Store: b.Store, Workers: everything(), Hooks: []worker.Hooks{nil}})
 	if !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "Hooks has a nil") {
 		t.Errorf("error %v", err)
 	}

@@ -185,7 +185,7 @@ func TestIdempotencyKeyCoversTheMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := onRedis(t)
 			l := &ledger{orders: map[int][]string{}}
-			h := b.start(planned{c.as(*call(b, c.code(l))), func(n *job.Node) {
+			h := b.Start(planned{c.as(*call(b, c.code(l))), func(n *job.Node) {
 				if name == "dead letters" {
 					n.OnFailure = job.DeadLetter
 					n.Ports = append(n.Ports, job.Port{Spec: port.Spec{Name: job.ErrorsPort, Dir: port.Output}})
@@ -193,19 +193,19 @@ func TestIdempotencyKeyCoversTheMessage(t *testing.T) {
 			}})
 			b.feed(h, orders/2)
 			if name == "rows" {
-				b.check(h.Write(b.ctx, "size", 1, 2, 3, 4, 5))
+				b.Check(h.Write(b.Ctx, "size", 1, 2, 3, 4, 5))
 			}
 			b.serve(func(cfg *worker.Config) {
-				cfg.Store, cfg.Lease = &forgetful{Store: b.store, commits: map[job.ID]int{}}, 100*time.Millisecond
+				cfg.Store, cfg.Lease = &forgetful{Store: b.Store, commits: map[job.ID]int{}}, 100*time.Millisecond
 			})
-			b.until("the first half is done", func() bool { return b.waiting(h, "in") == 0 })
+			b.Until("the first half is done", func() bool { return b.Waiting(h, "in") == 0 })
 			more := []any{}
 			for n := orders/2 + 1; n <= orders; n++ {
 				more = append(more, n)
 			}
-			b.check(h.Write(b.ctx, "in", more...))
-			b.until("the second half is done", func() bool { return b.waiting(h, "in") == 0 })
-			b.reach(h, 1, statemachine.Completed)
+			b.Check(h.Write(b.Ctx, "in", more...))
+			b.Until("the second half is done", func() bool { return b.Waiting(h, "in") == 0 })
+			b.Reach(h, 1, statemachine.Completed)
 			l.covers(t, orders)
 		})
 	}
@@ -231,13 +231,13 @@ func TestIdempotencyKeyCoversTheRow(t *testing.T) {
 		}
 		return got
 	}
-	b.completed(h, 1)
+	b.Completed(h, 1)
 	begun := next(2)
-	b.check(h.Write(b.ctx, "in", 1, 2))
-	b.completed(h, 2)
+	b.Check(h.Write(b.Ctx, "in", 1, 2))
+	b.Completed(h, 2)
 	first := next(4)
-	b.check(h.Write(b.ctx, "size", 1))
-	b.reach(h, 3, statemachine.Suspended) // a row needs something of in
+	b.Check(h.Write(b.Ctx, "size", 1))
+	b.Reach(h, 3, statemachine.Suspended) // a row needs something of in
 	second := next(2)
 	different := map[string]bool{}
 	for _, key := range slices.Concat(begun[:1], first[:3], second[:1]) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -46,7 +47,7 @@ func TestLongRunKeepsItsLease(t *testing.T) {
 					return w.Out.Write(1)
 				}
 			}))
-			b.completed(h, 1)
+			b.Completed(h, 1)
 			b.same(h, 1)
 			return runs.Load() == 1
 		})
@@ -71,7 +72,7 @@ func TestCheckpointUnderShortLease(t *testing.T) {
 	for name, delay := range map[string]time.Duration{"at once": 0, "late": 500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(b *bench) {
-				b.serve(func(c *worker.Config) { c.Store, c.Lease = slow{b.store, delay}, 300*time.Millisecond })
+				b.serve(func(c *worker.Config) { c.Store, c.Lease = slow{b.Store, delay}, 300*time.Millisecond })
 				b.succeeds("a run with checkpoints keeps its lease", func() bool {
 					var runs atomic.Int64
 					h := b.single(call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
@@ -89,7 +90,7 @@ func TestCheckpointUnderShortLease(t *testing.T) {
 						}
 						return nil
 					}))
-					b.completed(h, 5)
+					b.Completed(h, 5)
 					b.same(h, 0, 1, 2, 3)
 					return runs.Load() == 1
 				})
@@ -101,7 +102,7 @@ func TestCheckpointUnderShortLease(t *testing.T) {
 // What was done before a checkpoint is seen at once, and is not repeated.
 func TestCheckpoint(t *testing.T) {
 	each(t, func(b *bench) {
-		var inside, seen gate
+		var inside, seen enginetest.Gate
 		h := b.single(call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
 			if run.Info().Steps > 0 { // repeated from the checkpoint on
 				return copyAll(ctx, run, w)
@@ -114,8 +115,8 @@ func TestCheckpoint(t *testing.T) {
 			if err := errors.Join(err, w.Out.Write(-v), run.State().Set("v", v), run.Log(v), run.Checkpoint()); err != nil {
 				return err
 			}
-			inside.open()
-			if err := seen.pass(ctx); err != nil {
+			inside.Open()
+			if err := seen.Pass(ctx); err != nil {
 				return err
 			}
 			if _, err := run.Spawn("child", job.Single(&Count{}, "")); !errors.Is(err, job.ErrExists) {
@@ -130,25 +131,25 @@ func TestCheckpoint(t *testing.T) {
 			}
 			return errors.New("bad luck")
 		}))
-		b.check(h.Write(b.ctx, "in", 1, 2, 3))
+		b.Check(h.Write(b.Ctx, "in", 1, 2, 3))
 		b.serve()
-		b.check(inside.pass(b.ctx))
+		b.Check(inside.Pass(b.Ctx))
 		b.same(h, -1)
-		if got, n := b.state(h)["v"], b.waiting(h, "in"); got != "1" || n != 2 {
+		if got, n := b.State(h)["v"], b.Waiting(h, "in"); got != "1" || n != 2 {
 			b.Errorf("after the checkpoint: v = %s, %d messages wait", got, n)
 		}
-		b.completed(b.child(h, "child"), 1)
-		seen.open()
-		f := b.failed(h)
+		b.Completed(b.child(h, "child"), 1)
+		seen.Open()
+		f := b.Failure(h)
 		if f.Error != "bad luck" || f.Step != 1 {
 			b.Errorf("failure = %+v", f)
 		}
 		b.same(h, -1)
-		if got, n := b.state(h)["v"], b.waiting(h, "in"); got != "1" || n != 2 {
+		if got, n := b.State(h)["v"], b.Waiting(h, "in"); got != "1" || n != 2 {
 			b.Errorf("after the failure: v = %s, %d messages wait", got, n)
 		}
-		b.check(h.Retry(b.ctx))
-		b.completed(h, 1)
+		b.Check(h.Retry(b.Ctx))
+		b.Completed(h, 1)
 		b.same(h, -1, 2, 3)
 	})
 }
@@ -178,9 +179,9 @@ func TestCheckpointWhilePaging(t *testing.T) {
 		for i := range n {
 			messages[i], want[i] = i, i
 		}
-		b.check(h.Write(b.ctx, "in", messages...))
+		b.Check(h.Write(b.Ctx, "in", messages...))
 		b.serve()
-		if info := b.completed(h, 5); info.Steps != 5 {
+		if info := b.Completed(h, 5); info.Steps != 5 {
 			b.Errorf("%d steps, want 5", info.Steps)
 		}
 		b.same(h, want...)
@@ -192,7 +193,7 @@ func TestCheckpointWhilePaging(t *testing.T) {
 func TestCheckpointRefused(t *testing.T) {
 	each(t, func(b *bench) {
 		var runs atomic.Int64
-		var inside, taken gate
+		var inside, taken enginetest.Gate
 		h := b.single(call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
 			if runs.Add(1) > 1 {
 				return copyAll(ctx, run, w)
@@ -200,22 +201,22 @@ func TestCheckpointRefused(t *testing.T) {
 			if err := copyAll(ctx, run, w); err != nil {
 				return err
 			}
-			inside.open()
-			first := errors.Join(taken.pass(ctx), run.Checkpoint())
+			inside.Open()
+			first := errors.Join(taken.Pass(ctx), run.Checkpoint())
 			second := run.Checkpoint()
 			if !errors.Is(first, job.ErrMoved) || !errors.Is(second, job.ErrMoved) {
 				b.Errorf("Checkpoint = %v, then %v", first, second)
 			}
 			return w.Out.Write(99)
 		}))
-		b.check(h.Write(b.ctx, "in", 1, 2, 3))
+		b.Check(h.Write(b.Ctx, "in", 1, 2, 3))
 		b.serve()
-		b.check(inside.pass(b.ctx))
-		b.check(b.store.Take(b.ctx, h.ID(), job.Take{Dir: port.Input, Port: "in", Head: 0, N: 1}, "token"))
-		taken.open()
-		b.completed(h, 1)
+		b.Check(inside.Pass(b.Ctx))
+		b.Check(b.Store.Take(b.Ctx, h.ID(), job.Take{Dir: port.Input, Port: "in", Head: 0, N: 1}, "token"))
+		taken.Open()
+		b.Completed(h, 1)
 		b.same(h, 2, 3)
-		if fs, err := h.Failures(b.ctx); err != nil || len(fs) > 0 {
+		if fs, err := h.Failures(b.Ctx); err != nil || len(fs) > 0 {
 			b.Errorf("failures = %v, %v", fs, err)
 		}
 	})
@@ -242,17 +243,17 @@ func TestLostLeaseCancelsTheRun(t *testing.T) {
 			}
 			return w.Out.Write(int(runs.Load()))
 		}))
-		b.serve(func(c *worker.Config) { c.Store, c.Lease = deaf{b.store}, 200*time.Millisecond })
+		b.serve(func(c *worker.Config) { c.Store, c.Lease = deaf{b.Store}, 200*time.Millisecond })
 		select {
 		case cause := <-causes:
 			if !errors.Is(cause, job.ErrFenced) || !strings.Contains(cause.Error(), "lease") {
 				b.Errorf("cause = %v", cause)
 			}
-		case <-b.ctx.Done():
+		case <-b.Ctx.Done():
 			b.Fatal("the run is not cancelled")
 		}
-		b.reach(h, 1, statemachine.Completed)
-		if got := outs[int](b, h, "out"); !slices.Equal(got, []int{2}) {
+		b.Reach(h, 1, statemachine.Completed)
+		if got := enginetest.Outs[int](b, h, "out"); !slices.Equal(got, []int{2}) {
 			b.Errorf("out = %v, want [2]", got)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
@@ -86,12 +87,12 @@ func narrow(b *bench, w *Narrow, change func(*worker.Config)) map[string]int {
 	var all []*job.Handle
 	for n := range 40 {
 		h := b.single(&Narrow{Customer: []string{"ann", "bob"}[n%2]})
-		b.check(h.Write(b.ctx, "in", 1, 2))
-		b.check(h.Close(b.ctx, "in"))
+		b.Check(h.Write(b.Ctx, "in", 1, 2))
+		b.Check(h.Close(b.Ctx, "in"))
 		all = append(all, h)
 	}
 	for _, h := range all {
-		b.until("both messages went through", func() bool { return len(outs[int](b, h, "out")) == 2 })
+		b.Until("both messages went through", func() bool { return len(enginetest.Outs[int](b, h, "out")) == 2 })
 		b.same(h, 1, 2)
 	}
 	return w.meter.most
@@ -122,8 +123,8 @@ func TestQueueLimit(t *testing.T) {
 		if most[""] > 4 || most[""] < 2 {
 			b.Errorf("%v runs went on at once, want 4", most)
 		}
-		limits, err := b.store.QueueLimits(b.ctx)
-		b.check(err)
+		limits, err := b.Store.QueueLimits(b.Ctx)
+		b.Check(err)
 		if limits[job.DefaultQueue] != 4 {
 			b.Errorf("limits %v", limits)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -101,31 +102,30 @@ func TestMessagesOfANewerVersionWait(t *testing.T) {
 	each(t, func(b *bench) {
 		old := b.serve(only(&notesV1{}, &Count{}))
 		h := b.single(&notesV1{})
-		b.check(h.Write(b.ctx, "in", noteV1{"a"}))
-		b.until("the first version reads its own", func() bool { return b.said(h) == "v1 a" })
-		before := b.completed(h, 1)
-		b.check(h.Write(b.ctx, "in", noteV2{[]string{"b", "c"}}, noteV1{"d"}))
-		b.until("the job says what it waits for", func() bool {
-			info, err := h.Info(b.ctx)
-			b.check(err)
+		b.Check(h.Write(b.Ctx, "in", noteV1{"a"}))
+		b.Until("the first version reads its own", func() bool { return b.said(h) == "v1 a" })
+		before := b.Completed(h, 1)
+		b.Check(h.Write(b.Ctx, "in", noteV2{[]string{"b", "c"}}, noteV1{"d"}))
+		b.Until("the job says what it waits for", func() bool {
+			info := b.Info(h)
 			return info.Status == statemachine.Queued && strings.Contains(info.Reason, "newer version: 2")
 		})
 		for range 20 {
-			b.completed(b.single(&Count{To: 1}), 1)
+			b.Completed(b.single(&Count{To: 1}), 1)
 		}
-		if info, err := h.Info(b.ctx); err != nil || info.Steps != before.Steps || info.Version > before.Version+slots {
+		if info, err := h.Info(b.Ctx); err != nil || info.Steps != before.Steps || info.Version > before.Version+slots {
 			b.Errorf("%d steps, %d commits, before %d and %d, %v", info.Steps, info.Version, before.Steps, before.Version, err)
 		}
 		fresh := b.serve(only(&notesV2{}))
-		b.until("the second version reads both", func() bool { return b.said(h) == "v2 d" })
-		fresh.stop()
-		b.check(h.Write(b.ctx, "in", noteV1{"e"}))
-		b.until("the first version goes on", func() bool { return b.said(h) == "v1 e" })
-		old.stop()
-		if all := outs[string](b, h, "out"); strings.Join(all, ",") != "v1 a,v2 b/c,v2 d,v1 e" {
+		b.Until("the second version reads both", func() bool { return b.said(h) == "v2 d" })
+		fresh.Stop()
+		b.Check(h.Write(b.Ctx, "in", noteV1{"e"}))
+		b.Until("the first version goes on", func() bool { return b.said(h) == "v1 e" })
+		old.Stop()
+		if all := enginetest.Outs[string](b, h, "out"); strings.Join(all, ",") != "v1 a,v2 b/c,v2 d,v1 e" {
 			b.Errorf("it said %q", all)
 		}
-		if fs, err := h.Failures(b.ctx); err != nil || len(fs) > 0 {
+		if fs, err := h.Failures(b.Ctx); err != nil || len(fs) > 0 {
 			b.Errorf("failures %v, %v", fs, err)
 		}
 	})
@@ -141,16 +141,16 @@ func TestMessageVersionsTravel(t *testing.T) {
 		graph.ToJSON(e.Out, p.In)
 		graph.FromJSON(p.Out, n.In)
 		graph.Export(g, "out", n.Out)
-		h := b.start(g)
-		b.completed(h, 0)
+		h := b.Start(g)
+		b.Completed(h, 0)
 		if got := b.said(h); got != "v2 x/y" {
 			b.Errorf("it said %q", got)
 		}
 		one := b.single(&echo{})
-		b.check(one.Write(b.ctx, "in", noteV1{"old"}, noteV2{[]string{"new"}}))
-		b.completed(one, 1)
+		b.Check(one.Write(b.Ctx, "in", noteV1{"old"}, noteV2{[]string{"new"}}))
+		b.Completed(one, 1)
 		for _, want := range []string{"old", "new"} {
-			got, ok, err := job.Receive[noteV2](b.ctx, one, "out")
+			got, ok, err := job.Receive[noteV2](b.Ctx, one, "out")
 			if err != nil || !ok || len(got.Lines) != 1 || got.Lines[0] != want {
 				b.Errorf("received %v, %t, %v, want %s", got, ok, err, want)
 			}

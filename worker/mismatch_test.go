@@ -23,16 +23,15 @@ func TestUnknownType(t *testing.T) {
 	each(t, func(b *bench) {
 		first := b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Count{}} })
 		h := b.single(&Double{})
-		b.check(h.Write(b.ctx, "in", 1))
-		b.completed(b.single(&Count{To: 1}), 1)
-		info, err := h.Info(b.ctx)
-		b.check(err)
+		b.Check(h.Write(b.Ctx, "in", 1))
+		b.Completed(b.single(&Count{To: 1}), 1)
+		info := b.Info(h)
 		if info.Status != statemachine.Queued || info.Version != 0 || b.queue(job.DefaultQueue).Pending != 1 {
 			b.Errorf("the job of nobody's type is %s after %d commits", info.Status, info.Version)
 		}
-		first.stop()
+		first.Stop()
 		b.serve()
-		info = b.completed(h, 1)
+		info = b.Completed(h, 1)
 		b.same(h, 2)
 		if info.Steps != 1 || info.Tries != 0 || info.Reason != "" {
 			b.Errorf("%d steps, %d tries, reason %q; want 1, 0 and none", info.Steps, info.Tries, info.Reason)
@@ -47,20 +46,19 @@ func TestTerminateUnknownType(t *testing.T) {
 	h := b.single(&Ending{Call: *call(b, copyAll), End: keep(b, func(_ context.Context, run *worker.Run, _ *Call) error {
 		return run.State().Set("ended", true)
 	})})
-	b.check(h.Terminate(b.ctx))
+	b.Check(h.Terminate(b.Ctx))
 	for range 20 { // the next jobs are served meanwhile
-		b.completed(b.single(&Count{To: 1}), 1)
+		b.Completed(b.single(&Count{To: 1}), 1)
 		time.Sleep(20 * time.Millisecond)
 	}
-	info, err := h.Info(b.ctx)
-	b.check(err)
+	info := b.Info(h)
 	if info.Version > 5 {
 		b.Errorf("the job was taken and handed back %d times", info.Version)
 	}
-	first.stop()
+	first.Stop()
 	b.serve()
-	b.reach(h, 0, statemachine.Terminated)
-	if got := b.state(h)["ended"]; got != "true" {
+	b.Reach(h, 0, statemachine.Terminated)
+	if got := b.State(h)["ended"]; got != "true" {
 		b.Errorf("ended = %q", got)
 	}
 }
@@ -70,11 +68,10 @@ func TestTerminateTypeThatIsNoMore(t *testing.T) {
 	b := onRedis(t)
 	b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Count{}} })
 	h := b.single(&Double{})
-	b.check(h.Write(b.ctx, "in", 1))
-	b.check(h.Terminate(b.ctx))
-	b.reach(h, 0, statemachine.Terminated)
-	info, err := h.Info(b.ctx)
-	b.check(err)
+	b.Check(h.Write(b.Ctx, "in", 1))
+	b.Check(h.Terminate(b.Ctx))
+	b.Reach(h, 0, statemachine.Terminated)
+	info := b.Info(h)
 	if p, _ := info.Port(port.Input, "in"); p.Waiting != 1 || !strings.Contains(info.Reason, "without Shutdown") {
 		b.Errorf("%d messages left, reason %q", p.Waiting, info.Reason)
 	}
@@ -105,10 +102,9 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 			`{"To":1e99}`:      "Count",
 			`{"To":1}trailing`: "",
 		} {
-			h := b.start(planned{&Count{}, func(n *job.Node) { n.Args = json.RawMessage(args) }})
-			b.until("it says why it waits", func() bool {
-				info, err := h.Info(b.ctx)
-				b.check(err)
+			h := b.Start(planned{&Count{}, func(n *job.Node) { n.Args = json.RawMessage(args) }})
+			b.Until("it says why it waits", func() bool {
+				info := b.Info(h)
 				return info.Status == statemachine.Queued && info.Reason != "" && strings.Contains(info.Reason, want)
 			})
 			b.same(h)
@@ -131,7 +127,7 @@ func (*Grumpy) Run(context.Context, *worker.Run) error { return nil }
 func TestArgumentsPanic(t *testing.T) {
 	b := onRedis(t)
 	b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Grumpy{}} })
-	if f := b.failed(b.single(&Grumpy{})); !strings.Contains(f.Error, "bad mood") || f.Stack == "" {
+	if f := b.Failure(b.single(&Grumpy{})); !strings.Contains(f.Error, "bad mood") || f.Stack == "" {
 		b.Errorf("failure = %q, stack %q", f.Error, f.Stack)
 	}
 }
@@ -144,7 +140,7 @@ func younger(w *Call) job.Planner {
 func TestJobWithFewerPorts(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve()
-		h := b.start(younger(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
+		h := b.Start(younger(call(b, func(_ context.Context, run *worker.Run, w *Call) error {
 			v, ok, err := w.In.Read()
 			if ok || err != nil || w.In.Len() != 0 || w.In.Done() {
 				return fmt.Errorf("Read = %d, %t, %w", v, ok, err)
@@ -158,12 +154,12 @@ func TestJobWithFewerPorts(t *testing.T) {
 			}
 			return run.State().Set("ran", true)
 		})))
-		b.completed(h, 1)
-		if got := b.state(h); !maps.Equal(got, map[string]string{"ran": "true"}) {
+		b.Completed(h, 1)
+		if got := b.State(h); !maps.Equal(got, map[string]string{"ran": "true"}) {
 			b.Errorf("state = %v", got)
 		}
-		writes := b.start(younger(call(b, func(_ context.Context, _ *worker.Run, w *Call) error { return w.Out.Write(1) })))
-		if f := b.failed(writes); !strings.Contains(f.Error, `"out"`) {
+		writes := b.Start(younger(call(b, func(_ context.Context, _ *worker.Run, w *Call) error { return w.Out.Write(1) })))
+		if f := b.Failure(writes); !strings.Contains(f.Error, `"out"`) {
 			b.Errorf("failure = %q", f.Error)
 		}
 	})
@@ -186,19 +182,18 @@ func TestFailureInGraph(t *testing.T) {
 		graph.Connect(count.Out, middle.In)
 		graph.Connect(middle.Out, sum.In)
 		graph.Export(g, "out", sum.Total)
-		h := b.start(g)
-		_, err := h.Wait(b.ctx)
+		h := b.Start(g)
+		_, err := h.Wait(b.Ctx)
 		var failed *job.FailedError
 		if !errors.As(err, &failed) || failed.Path != "flow/middle" || failed.Reason != "not ready" {
 			b.Errorf("Wait = %v", err)
 		}
 		ready.Store(true)
-		if n, err := h.RetryFailed(b.ctx); n != 1 || err != nil {
+		if n, err := h.RetryFailed(b.Ctx); n != 1 || err != nil {
 			b.Errorf("RetryFailed = %d, %v", n, err)
 		}
-		b.until("the graph is completed", func() bool {
-			info, err := h.Info(b.ctx)
-			b.check(err)
+		b.Until("the graph is completed", func() bool {
+			info := b.Info(h)
 			return info.Status == statemachine.Completed
 		})
 		b.same(h, 55)
@@ -210,22 +205,20 @@ func TestFailureInGraph(t *testing.T) {
 func TestJobWithMorePorts(t *testing.T) {
 	each(t, func(b *bench) {
 		stop := b.serve()
-		h := b.start(planned{&Double{}, func(n *job.Node) {
+		h := b.Start(planned{&Double{}, func(n *job.Node) {
 			n.Ports = append(n.Ports, job.Port{Spec: port.Spec{Name: "former", Dir: port.Input}})
 		}})
-		b.check(h.Write(b.ctx, "former", 1, 2))
-		b.check(h.Write(b.ctx, "in", 3))
+		b.Check(h.Write(b.Ctx, "former", 1, 2))
+		b.Check(h.Write(b.Ctx, "in", 3))
 		var info *job.Info
-		b.until("the job names the port", func() bool {
-			var err error
-			info, err = h.Info(b.ctx)
-			b.check(err)
+		b.Until("the job names the port", func() bool {
+			info = b.Info(h)
 			return info.Status.Settled() && strings.Contains(info.Reason, `"former"`)
 		})
 		if p, _ := info.Port(port.Input, "former"); p.Waiting != 2 {
 			b.Errorf("%d messages wait, want 2", p.Waiting)
 		}
-		stop.stop()
+		stop.Stop()
 	})
 }
 
@@ -233,13 +226,12 @@ func TestJobWithMorePorts(t *testing.T) {
 func TestWiredJobWithMorePorts(t *testing.T) {
 	b := onRedis(t)
 	b.serve()
-	h := b.start(planned{&Double{}, func(n *job.Node) {
+	h := b.Start(planned{&Double{}, func(n *job.Node) {
 		n.Ports = append(n.Ports, job.Port{Spec: port.Spec{Name: "former", Dir: port.Input}, Sources: 1})
 	}})
-	b.check(h.Write(b.ctx, "former", 1))
-	b.until("the job names the port", func() bool {
-		info, err := h.Info(b.ctx)
-		b.check(err)
+	b.Check(h.Write(b.Ctx, "former", 1))
+	b.Until("the job names the port", func() bool {
+		info := b.Info(h)
 		return info.Status == statemachine.Suspended && strings.Contains(info.Reason, `"former"`)
 	})
 }
@@ -248,7 +240,7 @@ func TestWiredJobWithMorePorts(t *testing.T) {
 // one: jobs get done without a sweeper.
 func TestEngineWithoutTheTypePassesItOn(t *testing.T) {
 	each(t, func(b *bench) {
-		idle, other := b.open(b.url), b.open(b.url)
+		idle, other := b.Open(b.URL), b.Open(b.URL)
 		for range 2 {
 			b.serve(func(c *worker.Config) { c.Workers, c.Store = []worker.Worker{&Count{}}, unswept{idle} })
 		}
@@ -257,14 +249,14 @@ func TestEngineWithoutTheTypePassesItOn(t *testing.T) {
 		var all []*job.Handle
 		for i := range n {
 			h := b.single(&Double{})
-			b.check(h.Write(b.ctx, "in", i))
+			b.Check(h.Write(b.Ctx, "in", i))
 			if i%2 == 0 { // else they come together
-				b.completed(h, 1)
+				b.Completed(h, 1)
 			}
 			all = append(all, h)
 		}
 		for i, h := range all {
-			b.completed(h, 1)
+			b.Completed(h, 1)
 			b.same(h, 2*i)
 		}
 	})
@@ -274,17 +266,17 @@ func TestEngineWithoutTheTypePassesItOn(t *testing.T) {
 // waits for no sweeper.
 func TestEngineThatStartsCatchesUp(t *testing.T) {
 	each(t, func(b *bench) {
-		b.serve(func(c *worker.Config) { c.Workers, c.Store = []worker.Worker{&Count{}}, unswept{b.open(b.url)} })
+		b.serve(func(c *worker.Config) { c.Workers, c.Store = []worker.Worker{&Count{}}, unswept{b.Open(b.URL)} })
 		var all []*job.Handle
 		for i := range 5 {
 			h := b.single(&Double{})
-			b.check(h.Write(b.ctx, "in", i))
+			b.Check(h.Write(b.Ctx, "in", i))
 			all = append(all, h)
 		}
-		b.completed(b.single(&Count{To: 1}), 1)
-		b.serve(func(c *worker.Config) { c.Store = unswept{b.open(b.url)} })
+		b.Completed(b.single(&Count{To: 1}), 1)
+		b.serve(func(c *worker.Config) { c.Store = unswept{b.Open(b.URL)} })
 		for i, h := range all {
-			b.completed(h, 1)
+			b.Completed(h, 1)
 			b.same(h, 2*i)
 		}
 	})

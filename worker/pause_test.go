@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
@@ -15,8 +16,8 @@ import (
 // queue returns what is known of a queue.
 func (b *bench) queue(name string) redisstore.QueueInfo {
 	b.Helper()
-	all, err := b.store.Queues(b.ctx)
-	b.check(err)
+	all, err := b.Store.Queues(b.Ctx)
+	b.Check(err)
 	for _, q := range all {
 		if q.Name == name {
 			return q
@@ -29,8 +30,8 @@ func (b *bench) queue(name string) redisstore.QueueInfo {
 // turn pauses or resumes the default queue.
 func (b *bench) turn(fn func(context.Context, string) (bool, error), want bool) {
 	b.Helper()
-	changed, err := fn(b.ctx, job.DefaultQueue)
-	b.check(err)
+	changed, err := fn(b.Ctx, job.DefaultQueue)
+	b.Check(err)
 	if changed != want {
 		b.Errorf("pausing or resuming says %t, want %t", changed, want)
 	}
@@ -48,23 +49,22 @@ func TestPausedQueueRunsNothing(t *testing.T) {
 		for range jobs {
 			h := b.single(&Double{Most: 1, Pause: 2 * time.Millisecond})
 			for i := range messages {
-				b.check(h.Write(b.ctx, "in", i))
+				b.Check(h.Write(b.Ctx, "in", i))
 			}
 			all = append(all, h)
 		}
 		steps := func() (n int64) {
 			for _, h := range all {
-				info, err := h.Info(b.ctx)
-				b.check(err)
+				info := b.Info(h)
 				n += info.Steps
 			}
 			return n
 		}
 		b.serve(func(c *worker.Config) { c.Queues = map[string]int{job.DefaultQueue: 1, "other": 1} })
-		b.until("jobs run", func() bool { return steps() > 10 })
-		b.turn(b.store.PauseQueue, true)
-		b.turn(b.store.PauseQueue, false)
-		b.until("nothing runs", func() bool {
+		b.Until("jobs run", func() bool { return steps() > 10 })
+		b.turn(b.Store.PauseQueue, true)
+		b.turn(b.Store.PauseQueue, false)
+		b.Until("nothing runs", func() bool {
 			q := b.queue(job.DefaultQueue)
 			return q.Paused && q.Active == 0 && q.Pending == jobs
 		})
@@ -74,19 +74,19 @@ func TestPausedQueueRunsNothing(t *testing.T) {
 		}
 
 		// Meanwhile jobs of other queues run, and a sweep does not wake those of this one.
-		other, err := b.client.Create(b.ctx, job.New{Type: "Count", Queue: "other"})
-		b.check(err)
-		b.completed(other, 1)
-		_, err = b.store.Sweep(b.ctx)
-		b.check(err)
+		other, err := b.Client.Create(b.Ctx, job.New{Type: "Count", Queue: "other"})
+		b.Check(err)
+		b.Completed(other, 1)
+		_, err = b.Store.Sweep(b.Ctx)
+		b.Check(err)
 		if after := steps(); after != before {
 			b.Errorf("%d steps when nothing ran any more, later %d", before, after)
 		}
 
-		b.turn(b.store.ResumeQueue, true)
-		b.turn(b.store.ResumeQueue, false)
+		b.turn(b.Store.ResumeQueue, true)
+		b.turn(b.Store.ResumeQueue, false)
 		for _, h := range all {
-			b.completed(h, messages)
+			b.Completed(h, messages)
 			b.same(h, want...)
 		}
 	})
@@ -95,33 +95,33 @@ func TestPausedQueueRunsNothing(t *testing.T) {
 // A run in progress ends in spite of the pause; what it makes ready waits.
 func TestPauseDuringARun(t *testing.T) {
 	each(t, func(b *bench) {
-		var end gate
+		var end enginetest.Gate
 		var runs atomic.Int64
 		h := b.single(call(b, func(ctx context.Context, _ *worker.Run, _ *Call) error {
 			if runs.Add(1) > 1 {
 				return nil
 			}
-			if err := end.pass(ctx); err != nil {
+			if err := end.Pass(ctx); err != nil {
 				return err
 			}
 			return worker.ErrAgain
 		}))
 		b.serve()
-		b.until("it runs", func() bool { return runs.Load() == 1 })
-		b.turn(b.store.PauseQueue, true)
+		b.Until("it runs", func() bool { return runs.Load() == 1 })
+		b.turn(b.Store.PauseQueue, true)
 		// Until then a slot may go on with what its run made ready.
-		for quantum := time.Now().Add(100 * time.Millisecond); time.Now().Before(quantum); time.Sleep(look) {
-			b.check(b.ctx.Err())
+		for quantum := time.Now().Add(100 * time.Millisecond); time.Now().Before(quantum); time.Sleep(enginetest.PollInterval) {
+			b.Check(b.Ctx.Err())
 		}
-		end.open()
-		b.reach(h, 1, statemachine.Queued)
-		b.until("it is in line", func() bool { q := b.queue(job.DefaultQueue); return q.Pending == 1 && q.Active == 0 })
-		_, err := b.store.Sweep(b.ctx)
-		b.check(err)
+		end.Open()
+		b.Reach(h, 1, statemachine.Queued)
+		b.Until("it is in line", func() bool { q := b.queue(job.DefaultQueue); return q.Pending == 1 && q.Active == 0 })
+		_, err := b.Store.Sweep(b.Ctx)
+		b.Check(err)
 		if n := runs.Load(); n != 1 {
 			b.Errorf("%d runs of a job of a paused queue", n)
 		}
-		b.turn(b.store.ResumeQueue, true)
-		b.completed(h, 2)
+		b.turn(b.Store.ResumeQueue, true)
+		b.Completed(h, 2)
 	})
 }

@@ -90,21 +90,20 @@ func TestSnapshotsFollowThePrefetchSize(t *testing.T) {
 // eats returns how many of n messages came with each of the snapshots that a worker got.
 func (b *bench) eats(n int, w worker.Worker) []int {
 	b.Helper()
-	store := &portions{Store: b.open(b.url)}
-	h := b.start(job.Single(w, ""))
+	store := &portions{Store: b.Open(b.URL)}
+	h := b.Start(job.Single(w, ""))
 	items := make([]any, n)
 	for i := range items {
 		items[i] = i
 	}
-	b.check(h.Write(b.ctx, "in", items...))
+	b.Check(h.Write(b.Ctx, "in", items...))
 	served := b.serve(func(c *worker.Config) { c.Store, c.Workers = store, []worker.Worker{&Eats{}, &EatsAlone{}} })
-	b.until("all is read", func() bool {
-		info, err := h.Info(b.ctx)
-		b.check(err)
+	b.Until("all is read", func() bool {
+		info := b.Info(h)
 		p, _ := info.Port(port.Input, "in")
 		return p.Waiting == 0
 	})
-	served.stop()
+	served.Stop()
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	return store.sent

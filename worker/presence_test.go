@@ -21,9 +21,9 @@ func TestEngineTellsOfItself(t *testing.T) {
 		s := b.serve(func(c *worker.Config) { c.Queues = map[string]int{"default": 3, "other": 1} })
 		one := func(what string, ok func(e job.EngineInfo) bool) {
 			b.Helper()
-			b.until(what, func() bool {
-				all, err := b.store.Engines(b.ctx)
-				b.check(err)
+			b.Until(what, func() bool {
+				all, err := b.Store.Engines(b.Ctx)
+				b.Check(err)
 				return len(all) == 1 && ok(all[0])
 			})
 		}
@@ -31,12 +31,12 @@ func TestEngineTellsOfItself(t *testing.T) {
 			return e.PID == os.Getpid() && e.Concurrency == 4 && e.Queues["default"] == 3 && slices.Contains(e.Types, "Call") &&
 				!e.Stopping && e.Running == 1 && len(e.Runs) == 1 && e.Runs[0].Job == h.ID() && e.Runs[0].Type == "Call" && !e.Runs[0].Since.IsZero()
 		})
-		s.end()
+		s.End()
 		one("it says that it stops", func(e job.EngineInfo) bool { return e.Stopping && e.Running == 1 })
 		close(let)
-		s.stop()
-		all, err := b.store.Engines(b.ctx)
-		b.check(err)
+		s.Stop()
+		all, err := b.Store.Engines(b.Ctx)
+		b.Check(err)
 		if len(all) != 0 {
 			b.Errorf("after its end: %+v", all)
 		}

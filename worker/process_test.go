@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -33,7 +34,7 @@ const processLease = time.Second
 
 var (
 	processName = os.Getenv(processEnv)
-	released    gate // of Held
+	released    enginetest.Gate // of Held
 )
 
 // processMain serves jobs until it is told to stop, or until the test is gone.
@@ -44,7 +45,7 @@ func processMain() {
 		for in.Scan() {
 			switch in.Text() {
 			case "go":
-				released.open()
+				released.Open()
 			case "poor":
 				fmt.Println("poor:", descriptors(noDescriptors))
 			case "rich":
@@ -116,7 +117,7 @@ func (w *Held) Run(ctx context.Context, run *worker.Run) error {
 		fmt.Println("cause:", context.Cause(ctx))
 		return nil
 	}
-	return released.pass(context.Background())
+	return released.Pass(context.Background())
 }
 
 // process is a worker process.
@@ -136,13 +137,13 @@ type process struct {
 func (b *bench) process(name string) *process {
 	b.Helper()
 	exe, err := os.Executable()
-	b.check(err)
+	b.Check(err)
 	p := &process{bench: b, name: name, cmd: exec.Command(exe), gone: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), processEnv+"="+name, urlEnv+"="+b.url, namespaceEnv+"="+b.namespace)
+	p.cmd.Env = append(os.Environ(), processEnv+"="+name, urlEnv+"="+b.URL, namespaceEnv+"="+b.Namespace)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.in, err = p.cmd.StdinPipe() // a process ends when this does
-	b.check(err)
-	b.check(p.cmd.Start())
+	b.Check(err)
+	b.Check(p.cmd.Start())
 	go func() {
 		defer close(p.gone)
 		_ = p.cmd.Wait() // killed on purpose: the status says nothing
@@ -168,7 +169,7 @@ func (p *process) said() string {
 // says waits until the process has said one of the texts.
 func (p *process) says(texts ...string) {
 	p.bench.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(look) {
+	for deadline := time.Now().Add(enginetest.Patience); ; time.Sleep(enginetest.PollInterval) {
 		for _, text := range texts {
 			if strings.Contains(p.said(), text) {
 				return
@@ -184,7 +185,7 @@ func (p *process) says(texts ...string) {
 func (p *process) tell(order string) {
 	p.bench.Helper()
 	_, err := io.WriteString(p.in, order+"\n")
-	p.bench.check(err)
+	p.bench.Check(err)
 }
 
 // kill ends the process by SIGKILL, also when it is stopped or gone, and waits for it.
@@ -193,5 +194,5 @@ func (p *process) kill() {
 	<-p.gone
 }
 
-func (p *process) pause()  { p.bench.check(p.cmd.Process.Signal(syscall.SIGSTOP)) }
-func (p *process) resume() { p.bench.check(p.cmd.Process.Signal(syscall.SIGCONT)) }
+func (p *process) pause()  { p.bench.Check(p.cmd.Process.Signal(syscall.SIGSTOP)) }
+func (p *process) resume() { p.bench.Check(p.cmd.Process.Signal(syscall.SIGCONT)) }

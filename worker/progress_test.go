@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
 )
@@ -16,8 +17,7 @@ import (
 // far is how far a job says that it is.
 func (b *bench) far(h *job.Handle) string {
 	b.Helper()
-	info, err := h.Info(b.ctx)
-	b.check(err)
+	info := b.Info(h)
 	if info.Progress == nil {
 		return "nothing"
 	}
@@ -27,7 +27,7 @@ func (b *bench) far(h *job.Handle) string {
 // A run tells how far it is while it goes on, also behind a checkpoint; what it told last is there when it is over, until zeros end that.
 func TestProgress(t *testing.T) {
 	each(t, func(b *bench) {
-		var first, second gate
+		var first, second enginetest.Gate
 		b.serve()
 		h := b.single(call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
 			n, ok, err := w.In.Read()
@@ -39,21 +39,21 @@ func TestProgress(t *testing.T) {
 			case n == 3:
 				return run.Progress(0, 0, "")
 			}
-			if err := errors.Join(run.Progress(1, 5, "files"), first.pass(ctx), run.Checkpoint(), run.Progress(2, 5, "files"), second.pass(ctx)); err != nil {
+			if err := errors.Join(run.Progress(1, 5, "files"), first.Pass(ctx), run.Checkpoint(), run.Progress(2, 5, "files"), second.Pass(ctx)); err != nil {
 				return err
 			}
 			return run.Progress(3, 5, "files")
 		}))
-		b.check(h.Write(b.ctx, "in", 1))
-		b.until("told while it runs", func() bool { return b.far(h) == `"1/5 files"` })
-		first.open()
-		b.until("told behind a checkpoint", func() bool { return b.far(h) == `"2/5 files"` })
-		second.open()
-		b.until("committed", func() bool { return b.far(h) == `"3/5 files"` })
-		b.check(h.Write(b.ctx, "in", 2))
-		b.until("the next run", func() bool { return b.far(h) == `"5/5"` })
-		b.check(h.Write(b.ctx, "in", 3))
-		b.until("ended", func() bool { return b.far(h) == "nothing" })
+		b.Check(h.Write(b.Ctx, "in", 1))
+		b.Until("told while it runs", func() bool { return b.far(h) == `"1/5 files"` })
+		first.Open()
+		b.Until("told behind a checkpoint", func() bool { return b.far(h) == `"2/5 files"` })
+		second.Open()
+		b.Until("committed", func() bool { return b.far(h) == `"3/5 files"` })
+		b.Check(h.Write(b.Ctx, "in", 2))
+		b.Until("the next run", func() bool { return b.far(h) == `"5/5"` })
+		b.Check(h.Write(b.Ctx, "in", 3))
+		b.Until("ended", func() bool { return b.far(h) == "nothing" })
 	})
 }
 
@@ -69,7 +69,7 @@ func TestProgressRefused(t *testing.T) {
 			}
 			return nil
 		}))
-		b.completed(h, 1)
+		b.Completed(h, 1)
 		for n, want := range []string{"use numbers from 0 on", "use numbers from 0 on", "at most 200 are allowed", "of one line", "valid UTF-8", ""} {
 			if text := fmt.Sprint(got[n]); want == "" && got[n] != nil || !strings.Contains(text, want) {
 				b.Errorf("%d: %s, want %s", n, text, want)
@@ -88,7 +88,7 @@ func TestProgressOfFailedRun(t *testing.T) {
 			}
 			return errors.New("no")
 		}))
-		b.failed(h)
+		b.Failure(h)
 		if got := b.far(h); got != `"1/2"` {
 			b.Error(got)
 		}
@@ -103,11 +103,11 @@ func TestProgressOfChain(t *testing.T) {
 		first, second := graph.Add(g, "first", &Hop{}), graph.Add(g, "second", &Hop{})
 		graph.Connect(graph.Input[int](g, "in"), first.In)
 		graph.Connect(first.Out, second.In)
-		h := b.start(g)
-		b.check(h.Write(b.ctx, "in", 1, 2, 3, 4, 5))
-		b.until("all have told", func() bool {
-			tree, err := h.Tree(b.ctx)
-			b.check(err)
+		h := b.Start(g)
+		b.Check(h.Write(b.Ctx, "in", 1, 2, 3, 4, 5))
+		b.Until("all have told", func() bool {
+			tree, err := h.Tree(b.Ctx)
+			b.Check(err)
 			return !slices.ContainsFunc(tree[1:], func(i *job.Info) bool {
 				return i.Progress == nil || *i.Progress != job.Progress{Done: 5, Text: "hops"}
 			})

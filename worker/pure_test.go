@@ -99,7 +99,7 @@ func TestOnlyPureTypesSeeUncommittedMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(b *bench) {
 				var early atomic.Int64
-				s := &refusing{Store: b.store, written: map[int]bool{}, refuse: func(n, _ int) bool { return n%5 == 3 }}
+				s := &refusing{Store: b.Store, written: map[int]bool{}, refuse: func(n, _ int) bool { return n%5 == 3 }}
 				key := keep(b.T, func(_ context.Context, _ *worker.Run, w *Call) error {
 					v, ok, err := w.In.Read()
 					if !ok || err != nil {
@@ -110,9 +110,9 @@ func TestOnlyPureTypesSeeUncommittedMessages(t *testing.T) {
 					}
 					return w.Out.Write(v)
 				})
-				h := b.start(row(keyed(c.middle, key)))
-				first, err := h.Child(b.ctx, "a")
-				b.check(err)
+				h := b.Start(row(keyed(c.middle, key)))
+				first, err := h.Child(b.Ctx, "a")
+				b.Check(err)
 				s.from = first.ID()
 				b.serve(func(cfg *worker.Config) { cfg.Store, cfg.Workers = s, append(everything(), &Alone{}, &Acting{}) })
 				b.oneByOne(h, 1, 40)
@@ -147,7 +147,7 @@ func TestRunsThatHappenAgain(t *testing.T) {
 				var mu sync.Mutex
 				var effects []effect
 				refused := false
-				s := &refusing{Store: b.store, written: map[int]bool{}, refuse: func(_, messages int) bool {
+				s := &refusing{Store: b.Store, written: map[int]bool{}, refuse: func(_, messages int) bool {
 					if refused || messages < c.runs {
 						return false
 					}
@@ -218,14 +218,14 @@ func TestRunJob(t *testing.T) {
 		})
 		s := b.countCommits()
 		e, err := worker.New(worker.Config{Store: s, Workers: everything()})
-		b.check(err)
-		b.check(e.Register(b.ctx))
-		h := b.start(chainOf(slow, &Hop{}, &Hop{}))
-		first, err := h.Child(b.ctx, "first")
-		b.check(err)
+		b.Check(err)
+		b.Check(e.Register(b.Ctx))
+		h := b.Start(chainOf(slow, &Hop{}, &Hop{}))
+		first, err := h.Child(b.Ctx, "first")
+		b.Check(err)
 		b.feed(h, n)
 		for call, came := range []int64{1, 4, 11, n} { // the first commit tells how much room there is; then snapshots grow
-			b.check(e.RunJob(b.ctx, first.ID()))
+			b.Check(e.RunJob(b.Ctx, first.ID()))
 			if got := b.came(h); got != came || s.calls != call+1 {
 				b.Errorf("after call %d %d messages came through in %d commits, want %d in %d", call+1, got, s.calls, came, call+1)
 			}
@@ -234,14 +234,14 @@ func TestRunJob(t *testing.T) {
 		if s.held != 9 {
 			b.Errorf("at most %d speculative runs of a job in a commit, want 9", s.held)
 		}
-		b.check(h.Write(b.ctx, "in", n+1, n+2))
-		b.check(e.RunJobOnce(b.ctx, first.ID()))
-		middle, err := h.Child(b.ctx, "middle")
-		b.check(err)
-		if here, there := b.waiting(first, "in"), b.waiting(middle, "in"); here != 1 || there != 1 {
+		b.Check(h.Write(b.Ctx, "in", n+1, n+2))
+		b.Check(e.RunJobOnce(b.Ctx, first.ID()))
+		middle, err := h.Child(b.Ctx, "middle")
+		b.Check(err)
+		if here, there := b.Waiting(first, "in"), b.Waiting(middle, "in"); here != 1 || there != 1 {
 			b.Errorf("after a single run %d messages wait, and %d at the next job; want 1 and 1", here, there)
 		}
-		if err := e.RunJob(b.ctx, h.ID()); !errors.Is(err, job.ErrStatus) {
+		if err := e.RunJob(b.Ctx, h.ID()); !errors.Is(err, job.ErrStatus) {
 			b.Errorf("a job that is not ready: %v", err)
 		}
 	})

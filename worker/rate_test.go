@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -92,10 +93,10 @@ func TestNoRateLimitUnlessAsked(t *testing.T) {
 		return errors.Join(err, w.Out.Write(i))
 	}))
 	began := time.Now()
-	b.completed(reads, n)
-	b.completed(writes, n)
-	if got := len(outs[int](b, writes, "out")); got != n || b.waiting(reads, "in") > 0 {
-		b.Errorf("%d messages written, %d not read", got, b.waiting(reads, "in"))
+	b.Completed(reads, n)
+	b.Completed(writes, n)
+	if got := len(enginetest.Outs[int](b, writes, "out")); got != n || b.Waiting(reads, "in") > 0 {
+		b.Errorf("%d messages written, %d not read", got, b.Waiting(reads, "in"))
 	}
 	if warned := w.with("throttled"); len(warned) > 0 {
 		b.Errorf("after %s: %q", time.Since(began), warned)
@@ -126,10 +127,8 @@ func TestHotLoopIsThrottled(t *testing.T) {
 	busy := b.single(call(b, spin(2*worker.MaxIdleRuns, worker.MaxIdleRuns/2)))
 	free := b.single(&Restless{*call(b, spin(2*worker.MaxIdleRuns, never))})
 	var info *job.Info
-	b.until("the hot loop is throttled", func() bool {
-		var err error
-		info, err = idle.Info(b.ctx)
-		b.check(err)
+	b.Until("the hot loop is throttled", func() bool {
+		info = b.Info(idle)
 		return info.Status == statemachine.Queued && info.Reason != ""
 	})
 	const reason = "rate: it ran 600 times this minute in a row, and read, wrote and spawned nothing"
@@ -139,22 +138,22 @@ func TestHotLoopIsThrottled(t *testing.T) {
 	if info.Steps < worker.MaxIdleRuns || info.Steps >= 2*worker.MaxIdleRuns { // a minute may have begun meanwhile
 		b.Errorf("%d runs", info.Steps)
 	}
-	b.until("the engine warns", func() bool { return len(w.with(string(idle.ID()))) > 0 })
+	b.Until("the engine warns", func() bool { return len(w.with(string(idle.ID()))) > 0 })
 	for _, want := range []string{"WARN", "throttled", "type Call", "WakeAfter", "MaxRunsPerMinute: -1"} {
 		if line := w.with(string(idle.ID()))[0]; !strings.Contains(line, want) {
 			b.Errorf("the engine says %q, without %q", line, want)
 		}
 	}
-	b.until("doctor finds it", func() bool { // not when a minute has just begun
-		findings, err := redisstore.Examine(b.ctx, redisstore.Config{URL: b.url, Namespace: b.namespace}, redisstore.Examination{})
-		b.check(err)
+	b.Until("doctor finds it", func() bool { // not when a minute has just begun
+		findings, err := redisstore.Examine(b.Ctx, redisstore.Config{URL: b.URL, Namespace: b.Namespace}, redisstore.Examination{})
+		b.Check(err)
 		return slices.ContainsFunc(findings, func(f redisstore.Finding) bool {
 			return f.Check == "throttled" && f.Level == redisstore.Warning && strings.Contains(f.Fix, "WakeAfter") &&
 				strings.Contains(f.Finding, string(idle.ID())+" of type Call")
 		})
 	})
-	b.completed(busy, 2*worker.MaxIdleRuns)
-	b.completed(free, 2*worker.MaxIdleRuns)
+	b.Completed(busy, 2*worker.MaxIdleRuns)
+	b.Completed(free, 2*worker.MaxIdleRuns)
 	for _, h := range []*job.Handle{busy, free} {
 		if warned := w.with(string(h.ID())); len(warned) > 0 {
 			b.Errorf("throttled, too: %q", warned)

@@ -330,17 +330,16 @@ func TestRepeatUnderAlias(t *testing.T) {
 func TestB31RepeatsServed(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Cleanup{}} })
-		h, err := b.client.Start(b.ctx, job.Single(&Cleanup{}, ""), job.Repeat(job.RepeatRule{Schedule: "SCHEDULED, +1 SECOND"}))
-		b.check(err)
-		b.until("it has run three times", func() bool {
-			i, err := h.Info(b.ctx)
-			b.check(err)
+		h, err := b.Client.Start(b.Ctx, job.Single(&Cleanup{}, ""), job.Repeat(job.RepeatRule{Schedule: "SCHEDULED, +1 SECOND"}))
+		b.Check(err)
+		b.Until("it has run three times", func() bool {
+			i := b.Info(h)
 			return i.Repeat.Count >= 3
 		})
 		var times []time.Time
-		state, err := h.State(b.ctx, "times")
-		b.check(err)
-		b.check(json.Unmarshal(state["times"], &times))
+		state, err := h.State(b.Ctx, "times")
+		b.Check(err)
+		b.Check(json.Unmarshal(state["times"], &times))
 		for n := range times[1:] {
 			if gap := times[n+1].Sub(times[n]); n > 0 && gap < 500*time.Millisecond {
 				b.Errorf("run %d came %s after the one before it", n+1, gap)

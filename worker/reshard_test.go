@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -21,7 +22,7 @@ const reshards = 20
 // asked repeats a call that is refused while a slot moves, which has changed nothing.
 func (b *bench) asked(what string, call func() error) {
 	b.Helper()
-	b.until(what, func() bool {
+	b.Until(what, func() bool {
 		err := call()
 		if err != nil && !errors.Is(err, job.ErrUnavailable) {
 			b.Errorf("%s: %v", what, err)
@@ -49,23 +50,23 @@ func TestReshardWhileRunning(t *testing.T) {
 	b.serve()
 	rows := make([]*job.Handle, 4)
 	for i := range rows {
-		rows[i] = b.start(row(&Hop{}))
+		rows[i] = b.Start(row(&Hop{}))
 	}
 	listener := b.listener()
-	ctx, stop := context.WithCancel(b.ctx)
+	ctx, stop := context.WithCancel(b.Ctx)
 	var wg sync.WaitGroup
 	said := make([]int, len(rows)+1)
 	for i, h := range rows {
-		wg.Go(func() { said[i] = b.sayer(ctx, "write", func(n int) error { return h.Write(b.ctx, "in", n) }) })
+		wg.Go(func() { said[i] = b.sayer(ctx, "write", func(n int) error { return h.Write(b.Ctx, "in", n) }) })
 	}
 	wg.Go(func() {
-		said[len(rows)] = b.sayer(ctx, "publish", func(n int) error { return b.client.Publish(b.ctx, "/halves", n) })
+		said[len(rows)] = b.sayer(ctx, "publish", func(n int) error { return b.Client.Publish(b.Ctx, "/halves", n) })
 	})
 	var fibs []*job.Handle
 	for range reshards {
 		alias := fmt.Sprint("fib", len(fibs))
 		b.asked("start", func() error {
-			h, err := b.client.Start(b.ctx, job.Single(&Fib{N: 4}, ""), job.Alias(alias))
+			h, err := b.Client.Start(b.Ctx, job.Single(&Fib{N: 4}, ""), job.Alias(alias))
 			if err == nil {
 				fibs = append(fibs, h)
 			}
@@ -76,7 +77,7 @@ func TestReshardWhileRunning(t *testing.T) {
 	stop()
 	wg.Wait()
 	for _, h := range fibs {
-		b.completed(h, 1)
+		b.Completed(h, 1)
 		b.same(h, 3)
 	}
 	for i, h := range rows {
@@ -88,16 +89,16 @@ func TestReshardWhileRunning(t *testing.T) {
 // reshard moves each slot of the namespace, and that of its queue, to another node.
 func (b *bench) reshard(c *redistest.Cluster) {
 	b.Helper()
-	keys := []string{"weir:{" + b.namespace + "}:due", "asynq:{weir:" + b.namespace + ":default}:pending"}
-	for i := range b.shards {
-		keys = append(keys, fmt.Sprintf("weir:{%s:%d}:due", b.namespace, i))
+	keys := []string{"weir:{" + b.Namespace + "}:due", "asynq:{weir:" + b.Namespace + ":default}:pending"}
+	for i := range b.Shards {
+		keys = append(keys, fmt.Sprintf("weir:{%s:%d}:due", b.Namespace, i))
 	}
 	for _, key := range keys {
-		slot, err := c.Slot(b.ctx, key)
-		b.check(err)
-		owner, err := c.Owner(b.ctx, slot)
-		b.check(err)
-		b.check(c.MoveSlot(b.ctx, slot, (owner+1+rand.IntN(len(c.Nodes)-1))%len(c.Nodes)))
+		slot, err := c.Slot(b.Ctx, key)
+		b.Check(err)
+		owner, err := c.Owner(b.Ctx, slot)
+		b.Check(err)
+		b.Check(c.MoveSlot(b.Ctx, slot, (owner+1+rand.IntN(len(c.Nodes)-1))%len(c.Nodes)))
 	}
 }
 
@@ -105,21 +106,21 @@ func (b *bench) reshard(c *redistest.Cluster) {
 // the state of the job in it that passed them on to have counted them.
 func (b *bench) arrived(h *job.Handle, inner string, n int) {
 	b.Helper()
-	b.until(fmt.Sprintf("%d messages came out of %s", n, h.ID()), func() bool { return b.came(h) >= int64(n) })
+	b.Until(fmt.Sprintf("%d messages came out of %s", n, h.ID()), func() bool { return b.came(h) >= int64(n) })
 	want := make([]int, n)
 	for i := range want {
 		want[i] = i + 1
 	}
-	if got := outs[int](b, h, "out"); !slices.Equal(got, want) {
+	if got := enginetest.Outs[int](b, h, "out"); !slices.Equal(got, want) {
 		b.Errorf("%d messages came out of %s, not 1 to %d: %v", len(got), h.ID(), n, got)
 	}
 	if inner != "" {
 		var err error
-		h, err = h.Child(b.ctx, inner)
-		b.check(err)
+		h, err = h.Child(b.Ctx, inner)
+		b.Check(err)
 	}
-	b.reach(h, 1, statemachine.Suspended, statemachine.Completed)
-	if state := b.state(h); state["n"] != fmt.Sprint(n) || state["sum"] != fmt.Sprint(n*(n+1)/2) {
+	b.Reach(h, 1, statemachine.Suspended, statemachine.Completed)
+	if state := b.State(h); state["n"] != fmt.Sprint(n) || state["sum"] != fmt.Sprint(n*(n+1)/2) {
 		b.Errorf("state of %s after %d messages: %v", h.ID(), n, state)
 	}
 }

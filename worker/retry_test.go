@@ -26,7 +26,7 @@ func TestPermanent(t *testing.T) {
 			runs.Add(1)
 			return fmt.Errorf("paying: %w", worker.Permanent(lost))
 		})})
-		f := b.failed(h)
+		f := b.Failure(h)
 		if f.Error != "paying: no such order" || f.Try != 1 || runs.Load() != 1 {
 			b.Errorf("failure %+v after %d runs", f, runs.Load())
 		}
@@ -44,18 +44,16 @@ func TestRetryAfter(t *testing.T) {
 			}
 			return worker.RetryAfter(time.Hour, errors.New("closed"))
 		})})
-		info := b.reach(h, 0, job.Scheduled)
-		b.until("the second try has failed", func() bool {
-			var err error
-			info, err = h.Info(b.ctx)
-			b.check(err)
+		info := b.Reach(h, 0, job.Scheduled)
+		b.Until("the second try has failed", func() bool {
+			info = b.Info(h)
 			return info.Status == job.Scheduled && info.Tries == 2
 		})
 		if in := info.Next.Sub(info.Ran); in < 59*time.Minute || in > 61*time.Minute || info.Reason != "closed" {
 			b.Errorf("the next try is after %s, as %q", in, info.Reason)
 		}
-		fs, err := h.Failures(b.ctx)
-		b.check(err)
+		fs, err := h.Failures(b.Ctx)
+		b.Check(err)
 		if len(fs) != 2 || fs[0].Try != 2 || fs[0].Error != "closed" || fs[1].Try != 1 || fs[1].Error != "busy" {
 			b.Errorf("failures %+v", fs)
 		}
@@ -124,13 +122,13 @@ func TestBackoffFunction(t *testing.T) {
 		b.serve(func(c *worker.Config) { c.Workers = append(c.Workers, &Wayward{}) })
 		for err, most := range map[error]time.Duration{errors.New("light"): time.Hour, errGrave: time.Second} {
 			h := b.single(&Wayward{Call: *call(b, func(context.Context, *worker.Run, *Call) error { return err })})
-			b.until("the first try has failed", func() bool {
-				fs, err := h.Failures(b.ctx)
-				b.check(err)
+			b.Until("the first try has failed", func() bool {
+				fs, err := h.Failures(b.Ctx)
+				b.Check(err)
 				return len(fs) > 0
 			})
-			info, infoErr := h.Info(b.ctx)
-			b.check(infoErr)
+			info, infoErr := h.Info(b.Ctx)
+			b.Check(infoErr)
 			if in := info.Next.Sub(info.Ran); info.Tries == 1 && (in < most/2 || in > most+time.Minute) {
 				b.Errorf("%v: the next try is after %s", err, in)
 			}
@@ -145,11 +143,11 @@ func TestPanicIsLoggedWithItsPlace(t *testing.T) {
 	var log bytes.Buffer
 	b.serve(func(c *worker.Config) { c.Logger = slog.New(slog.NewTextHandler(&locked{&mu, &log}, nil)) })
 	h := b.single(call(b, func(context.Context, *worker.Run, *Call) error { return explode(nil) }))
-	f := b.failed(h)
+	f := b.Failure(h)
 	if !strings.Contains(f.PanickedAt(), "retry_test.go:") || !strings.Contains(f.PanickedAt(), "explode") {
 		b.Errorf("it panicked at %q", f.PanickedAt())
 	}
-	b.until("the engine has told of it", func() bool {
+	b.Until("the engine has told of it", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return strings.Contains(log.String(), `msg="job failed"`) && strings.Contains(log.String(), "explode")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -56,35 +57,33 @@ func TestUnknownArgumentWaitsForItsEngine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(b *bench) {
 				old := b.serve(only(&arguedOld{}, &Count{}))
-				h := b.start(planned{&arguedNew{}, func(n *job.Node) { n.Args = json.RawMessage(args) }})
+				h := b.Start(planned{&arguedNew{}, func(n *job.Node) { n.Args = json.RawMessage(args) }})
 				want := map[string]string{"unknown": `"Note"`, "undecodable": "Rate"}[name]
-				b.until("the job says what cannot be decoded", func() bool {
-					info, err := h.Info(b.ctx)
-					b.check(err)
+				b.Until("the job says what cannot be decoded", func() bool {
+					info := b.Info(h)
 					return info.Status == statemachine.Queued && strings.Contains(info.Reason, want)
 				})
 				others := func(n int) *job.Info { // are served
 					for range n {
-						b.completed(b.single(&Count{To: 1}), 1)
-						b.completed(b.single(&arguedOld{}), 1)
+						b.Completed(b.single(&Count{To: 1}), 1)
+						b.Completed(b.single(&arguedOld{}), 1)
 					}
-					info, err := h.Info(b.ctx)
-					b.check(err)
+					info := b.Info(h)
 					return info
 				}
 				before := others(10) // each slot may have asked already when the first was refused
-				b.until("it is in its ready set", func() bool { return b.queue(job.DefaultQueue).Pending == 1 })
+				b.Until("it is in its ready set", func() bool { return b.queue(job.DefaultQueue).Pending == 1 })
 				info := others(40)
 				if info.Version > slots || info.Version != before.Version || info.Steps != 0 || info.Tries != 0 || info.Status != statemachine.Queued {
 					b.Errorf("after %d commits, %d before, %d steps and %d tries it is %s", info.Version, before.Version, info.Steps, info.Tries, info.Status)
 				}
 				b.serve(only(&arguedNew{}))
-				info = b.completed(h, 1)
+				info = b.Completed(h, 1)
 				b.same(h, 2)
 				if info.Reason != "" || info.Steps != 1 || info.Version != before.Version+1 {
 					b.Errorf("reason %q, %d steps, %d commits", info.Reason, info.Steps, info.Version)
 				}
-				old.stop()
+				old.Stop()
 			})
 		})
 	}
@@ -96,14 +95,13 @@ func TestSeveralBuildsRefuse(t *testing.T) {
 	b := onRedis(t)
 	b.serve(only(&arguedOld{}))
 	b.serve(only(&arguedOld{}, &Count{}))
-	h := b.start(planned{&arguedNew{}, func(n *job.Node) { n.Args = json.RawMessage(`{"Rate":true,"Note":"x"}`) }})
-	b.until("both builds have refused it", func() bool {
-		info, err := h.Info(b.ctx)
-		b.check(err)
+	h := b.Start(planned{&arguedNew{}, func(n *job.Node) { n.Args = json.RawMessage(`{"Rate":true,"Note":"x"}`) }})
+	b.Until("both builds have refused it", func() bool {
+		info := b.Info(h)
 		return info.Needs != nil && len(info.Needs.Refused) == 2
 	})
 	b.serve(only(&arguedNew{}))
-	b.completed(h, 1)
+	b.Completed(h, 1)
 	b.same(h, 2)
 }
 
@@ -111,9 +109,9 @@ func TestSeveralBuildsRefuse(t *testing.T) {
 func TestTerminateUndecodable(t *testing.T) {
 	b := onRedis(t)
 	b.serve(only(&arguedOld{}))
-	h := b.start(planned{&arguedNew{}, func(n *job.Node) { n.Args = json.RawMessage(`{"Rate":1,"Note":"x"}`) }})
-	b.check(h.Terminate(b.ctx))
-	info := b.reach(h, 0, statemachine.Terminated)
+	h := b.Start(planned{&arguedNew{}, func(n *job.Node) { n.Args = json.RawMessage(`{"Rate":1,"Note":"x"}`) }})
+	b.Check(h.Terminate(b.Ctx))
+	info := b.Reach(h, 0, statemachine.Terminated)
 	if !strings.Contains(info.Reason, `"Note"`) || !strings.Contains(info.Reason, "without Shutdown") {
 		b.Errorf("reason %q", info.Reason)
 	}
@@ -194,7 +192,7 @@ func suspended() error { return worker.ErrSuspend }
 
 // said is what a job wrote last.
 func (b *bench) said(h *job.Handle) string {
-	all := outs[string](b, h, "out")
+	all := enginetest.Outs[string](b, h, "out")
 	if len(all) == 0 {
 		return ""
 	}
@@ -208,41 +206,40 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 		first := b.serve(only(&sumV1{}))
 		touched, untouched := b.single(&sumV1{Pounds: 3}), b.single(&sumV1{Pounds: 4})
 		for _, h := range []*job.Handle{touched, untouched} {
-			b.check(h.Write(b.ctx, "in", 5))
-			b.until("the first version ran", func() bool { return strings.HasPrefix(b.said(h), "v1: 5 of") })
+			b.Check(h.Write(b.Ctx, "in", 5))
+			b.Until("the first version ran", func() bool { return strings.HasPrefix(b.said(h), "v1: 5 of") })
 		}
-		first.stop()
+		first.Stop()
 		second := b.serve(only(&sumV2{}))
-		b.check(touched.Write(b.ctx, "in", 6))
-		b.until("the second version ran", func() bool { return b.said(touched) == "v2: [5 6] of 300p" })
-		b.check(untouched.Run(b.ctx)) // which reads and changes nothing
-		b.until("the second version ran on the other job", func() bool { return b.said(untouched) == "v2: [5] of 400p" })
+		b.Check(touched.Write(b.Ctx, "in", 6))
+		b.Until("the second version ran", func() bool { return b.said(touched) == "v2: [5 6] of 300p" })
+		b.Check(untouched.Run(b.Ctx)) // which reads and changes nothing
+		b.Until("the second version ran on the other job", func() bool { return b.said(untouched) == "v2: [5] of 400p" })
 		fresh := b.single(&sumV2{Pence: 7})
-		second.stop()
+		second.Stop()
 
 		first = b.serve(only(&sumV1{}))
 		for _, h := range []*job.Handle{touched, fresh, untouched} {
-			b.check(h.Write(b.ctx, "in", 1))
+			b.Check(h.Write(b.Ctx, "in", 1))
 		}
-		b.until("the first version runs what it can", func() bool { return b.said(untouched) == "v1: 6 of £4" })
+		b.Until("the first version runs what it can", func() bool { return b.said(untouched) == "v1: 6 of £4" })
 		for _, h := range []*job.Handle{touched, fresh} {
-			b.until("the other job says what it waits for", func() bool {
-				info, err := h.Info(b.ctx)
-				b.check(err)
+			b.Until("the other job says what it waits for", func() bool {
+				info := b.Info(h)
 				return info.Status == statemachine.Queued && info.TypeVersion == 2 && strings.Contains(info.Reason, "version 2")
 			})
 		}
-		first.stop()
+		first.Stop()
 
 		b.serve(only(&sumV3{}))
-		b.until("the third version ran", func() bool { return b.said(touched) == "v2: [5 6 1] of 300p" && b.said(fresh) == "v2: [1] of 7p" })
-		if got := b.state(touched); got["third"] != "true" || got["n"] != "" || got["seen"] != "[5,6,1]" {
+		b.Until("the third version ran", func() bool { return b.said(touched) == "v2: [5 6 1] of 300p" && b.said(fresh) == "v2: [1] of 7p" })
+		if got := b.State(touched); got["third"] != "true" || got["n"] != "" || got["seen"] != "[5,6,1]" {
 			b.Errorf("state %v", got)
 		}
-		b.check(untouched.Run(b.ctx))
-		b.until("it upgrades by two steps", func() bool { return b.said(untouched) == "v2: [6] of 400p" })
+		b.Check(untouched.Run(b.Ctx))
+		b.Until("it upgrades by two steps", func() bool { return b.said(untouched) == "v2: [6] of 400p" })
 		for _, h := range []*job.Handle{touched, fresh, untouched} {
-			fs, err := h.Failures(b.ctx)
+			fs, err := h.Failures(b.Ctx)
 			if err != nil || len(fs) > 0 {
 				b.Errorf("failures %v, %v", fs, err)
 			}
@@ -262,16 +259,15 @@ func TestUpgradeThatFailsWaits(t *testing.T) {
 	b := onRedis(t)
 	first := b.serve(only(&sumV1{}))
 	h := b.single(&sumV1{Pounds: 3})
-	b.check(h.Write(b.ctx, "in", 5))
-	b.until("the first version ran", func() bool { return b.said(h) == "v1: 5 of £3" })
-	first.stop()
+	b.Check(h.Write(b.Ctx, "in", 5))
+	b.Until("the first version ran", func() bool { return b.said(h) == "v1: 5 of £3" })
+	first.Stop()
 	b.serve(only(&sumBad{}))
-	b.check(h.Write(b.ctx, "in", 6))
-	b.until("the job says why it waits", func() bool {
-		info, err := h.Info(b.ctx)
-		b.check(err)
+	b.Check(h.Write(b.Ctx, "in", 6))
+	b.Until("the job says why it waits", func() bool {
+		info := b.Info(h)
 		return info.Status == statemachine.Queued && strings.Contains(info.Reason, "no such state")
 	})
 	b.serve(only(&sumV2{}))
-	b.until("the good one ran", func() bool { return b.said(h) == "v2: [5 6] of 300p" })
+	b.Until("the good one ran", func() bool { return b.said(h) == "v2: [5 6] of 300p" })
 }

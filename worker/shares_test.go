@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
@@ -49,24 +50,24 @@ func (b *bench) contest(trees []int, share int) [][]int {
 	for shard, n := range trees {
 		for range n {
 			id, err := job.NewID()
-			for b.check(err); id.Shard(len(trees)) != shard; b.check(err) {
+			for b.Check(err); id.Shard(len(trees)) != shard; b.Check(err) {
 				id, err = job.NewID()
 			}
 			plan, err := row(w).Plan()
-			b.check(err)
-			_, err = b.store.Create(b.ctx, id, plan, "test")
-			b.check(err)
-			b.feed(b.client.At(id), 2*share)
+			b.Check(err)
+			_, err = b.Store.Create(b.Ctx, id, plan, "test")
+			b.Check(err)
+			b.feed(b.Client.At(id), 2*share)
 			c.until += share
 		}
 	}
 	engine := b.serve()
 	select {
 	case <-c.over:
-	case <-time.After(3 * patience):
+	case <-time.After(3 * enginetest.Patience):
 		b.Fatal("half of the work is still not done")
 	}
-	engine.stop()
+	engine.Stop()
 	out := make([][]int, len(trees))
 	for id, n := range c.done {
 		shard := id.Shard(len(trees))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -40,8 +41,8 @@ func inSplitBrain(t *testing.T) *splitBrain {
 	h.oldLine, h.newLine = redistest.StartProxy(t, h.first.Addr()), redistest.StartProxy(t, h.first.Addr())
 	h.newSide = newBench(t, h.newLine.URL())
 	old := *h.newSide
-	old.store = old.open(h.oldLine.URL())
-	old.client = job.NewClient(old.store)
+	old.Store = old.Open(h.oldLine.URL())
+	old.Client = job.NewClient(old.Store)
 	h.oldSide = &old
 	h.linked(h.second)
 	return h
@@ -51,8 +52,8 @@ func inSplitBrain(t *testing.T) *splitBrain {
 func (h *splitBrain) linked(s *redistest.Server) {
 	b := h.newSide
 	b.Helper()
-	b.until("the replica follows", func() bool {
-		info, err := s.Client(b.T).Info(b.ctx, "replication").Result()
+	b.Until("the replica follows", func() bool {
+		info, err := s.Client(b.T).Info(b.Ctx, "replication").Result()
 		return err == nil && strings.Contains(info, "master_link_status:up")
 	})
 }
@@ -63,11 +64,11 @@ func (h *splitBrain) cut() {
 	b.Helper()
 	c := h.first.Client(b.T).Conn()
 	defer c.Close()
-	b.check(c.Set(b.ctx, "cut", "here", 0).Err())
-	if n, err := c.Wait(b.ctx, 1, patience).Result(); err != nil || n != 1 {
+	b.Check(c.Set(b.Ctx, "cut", "here", 0).Err())
+	if n, err := c.Wait(b.Ctx, 1, enginetest.Patience).Result(); err != nil || n != 1 {
 		b.Fatalf("%d replicas have it all, %v", n, err)
 	}
-	b.check(h.second.Client(b.T).Do(b.ctx, "REPLICAOF", "NO", "ONE").Err())
+	b.Check(h.second.Client(b.T).Do(b.Ctx, "REPLICAOF", "NO", "ONE").Err())
 	h.newLine.Redirect(h.second.Addr())
 }
 
@@ -80,7 +81,7 @@ func (h *splitBrain) heal() {
 	for _, w := range strings.Split(h.second.Addr(), ":") {
 		words = append(words, w)
 	}
-	b.check(h.first.Client(b.T).Do(b.ctx, words...).Err())
+	b.Check(h.first.Client(b.T).Do(b.Ctx, words...).Err())
 	h.linked(h.first)
 	time.Sleep(500 * time.Millisecond) // its engine is told READONLY
 	h.oldLine.Redirect(h.second.Addr())
@@ -99,17 +100,17 @@ func (b *bench) says(base int, lines ...job.ID) *mouth {
 	b.Helper()
 	var to []*job.Handle
 	for _, id := range lines {
-		h, err := b.client.Find(b.ctx, string(id))
-		b.check(err)
+		h, err := b.Client.Find(b.Ctx, string(id))
+		b.Check(err)
 		to = append(to, h)
 	}
-	ctx, stop := context.WithCancel(b.ctx)
+	ctx, stop := context.WithCancel(b.Ctx)
 	m := &mouth{stop: stop, maybe: map[int]bool{}}
 	m.done.Go(func() {
 		for n := base + 1; ctx.Err() == nil; n++ {
-			heard := b.client.Publish(b.ctx, "/halves", n) == nil
+			heard := b.Client.Publish(b.Ctx, "/halves", n) == nil
 			for _, h := range to {
-				heard = h.Write(b.ctx, "in", n) == nil && heard
+				heard = h.Write(b.Ctx, "in", n) == nil && heard
 			}
 			if heard {
 				m.said = append(m.said, n)
@@ -131,7 +132,7 @@ func (m *mouth) quiet() {
 // listener is a job that copies what comes on the channel.
 func (b *bench) listener() *job.Handle {
 	b.Helper()
-	return b.start(planned{&Hop{}, func(n *job.Node) {
+	return b.Start(planned{&Hop{}, func(n *job.Node) {
 		for i := range n.Ports {
 			if n.Ports[i].Dir == port.Input {
 				n.Ports[i].Channels = []string{"/halves"}
@@ -179,17 +180,17 @@ func TestTwoPrimaries(t *testing.T) {
 	h := inSplitBrain(t)
 	b := h.newSide
 	// It holds in its run on the first message in the old half, on the second one in the new half.
-	var holding, release [3]gate
-	held := b.start(job.Single(call(t, func(_ context.Context, _ *worker.Run, w *Call) error {
+	var holding, release [3]enginetest.Gate
+	held := b.Start(job.Single(call(t, func(_ context.Context, _ *worker.Run, w *Call) error {
 		v, ok, err := w.In.Read()
 		if !ok || err != nil {
 			return err
 		}
-		holding[v].open()
-		return errors.Join(release[v].pass(b.ctx), w.Out.Write(v)) // not its own context, which ends with its lease
+		holding[v].Open()
+		return errors.Join(release[v].Pass(b.Ctx), w.Out.Write(v)) // not its own context, which ends with its lease
 	}), "holding"))
 	b.serve(func(c *worker.Config) { c.Queues = map[string]int{job.DefaultQueue: 1, "holding": 1} })
-	b.completed(held, 1)
+	b.Completed(held, 1)
 	h.oldSide.serve()
 	cutOff := &process{bench: b, name: "of the old half"}
 	h.oldSide.serve(func(c *worker.Config) {
@@ -197,60 +198,60 @@ func TestTwoPrimaries(t *testing.T) {
 		c.Lease = time.Minute // it does not look meanwhile whether it still has it
 		c.Logger = slog.New(slog.NewTextHandler(cutOff, nil))
 	})
-	subscriptions := []*job.Handle{b.listener(), b.start(row(&Hop{})), b.start(row(&Hop{}))}
+	subscriptions := []*job.Handle{b.listener(), b.Start(row(&Hop{})), b.Start(row(&Hop{}))}
 	rows := []job.ID{subscriptions[1].ID(), subscriptions[2].ID()}
 	before := b.says(beforeTheCut, rows...)
 	story := b.tell(20 * time.Millisecond)
-	b.until("some runs are committed", func() bool { return story.begun(5) && len(outs[int](b, subscriptions[0], "out")) > 20 })
+	b.Until("some runs are committed", func() bool { return story.begun(5) && len(enginetest.Outs[int](b, subscriptions[0], "out")) > 20 })
 	before.quiet()
 
 	h.cut()
 	lost, kept := h.oldSide.says(inOldHalf, rows...), b.says(inNewHalf, rows...)
 	for n, side := range map[int]*bench{1: h.oldSide, 2: b} {
-		there, err := side.client.Find(b.ctx, string(held.ID()))
-		b.check(err)
-		b.check(there.Write(b.ctx, "in", n))
-		b.check(holding[n].pass(b.ctx))
+		there, err := side.Client.Find(b.Ctx, string(held.ID()))
+		b.Check(err)
+		b.Check(there.Write(b.Ctx, "in", n))
+		b.Check(holding[n].Pass(b.Ctx))
 	}
 	for side, base := range map[*bench]int{h.oldSide: inOldHalf, b: inNewHalf} {
 		for _, subscription := range subscriptions {
-			there, err := side.client.Find(b.ctx, string(subscription.ID()))
-			b.check(err)
-			b.until(fmt.Sprint("messages of ", base, " go through in their half"), func() bool {
-				return slices.ContainsFunc(outs[int](side, there, "out"), func(n int) bool { return n > base+50 && n < base+inNewHalf })
+			there, err := side.Client.Find(b.Ctx, string(subscription.ID()))
+			b.Check(err)
+			b.Until(fmt.Sprint("messages of ", base, " go through in their half"), func() bool {
+				return slices.ContainsFunc(enginetest.Outs[int](side, there, "out"), func(n int) bool { return n > base+50 && n < base+inNewHalf })
 			})
 		}
 	}
 	lost.quiet()
 	h.heal()
 	kept.quiet()
-	release[1].open()
+	release[1].Open()
 	cutOff.says("run was not committed")
-	release[2].open()
+	release[2].Open()
 	mouths := []*mouth{before, kept, b.says(newAfterwards, rows...), h.oldSide.says(oldAfterwards, rows...)}
 	time.Sleep(500 * time.Millisecond)
 	for _, m := range mouths {
 		m.quiet()
 	}
 	for _, id := range rows {
-		hd, err := b.client.Find(b.ctx, string(id))
-		b.check(err)
-		b.check(hd.Close(b.ctx, "in"))
+		hd, err := b.Client.Find(b.Ctx, string(id))
+		b.Check(err)
+		b.Check(hd.Close(b.Ctx, "in"))
 	}
 	story.check()
 	for i, subscription := range subscriptions {
-		b.until("all that was acknowledged has come", func() bool {
-			got := outs[int](b, subscription, "out")
+		b.Until("all that was acknowledged has come", func() bool {
+			got := enginetest.Outs[int](b, subscription, "out")
 			return !slices.ContainsFunc(mouths, func(m *mouth) bool {
 				return len(m.said) > 0 && !slices.Contains(got, m.said[len(m.said)-1])
 			})
 		})
-		got := outs[int](b, subscription, "out")
+		got := enginetest.Outs[int](b, subscription, "out")
 		b.heard(fmt.Sprint("ear ", i), got, mouths...)
 		b.counted(subscription, got)
 	}
 	b.Logf("%d before, %d in the new half, %d in the old one, %d and %d afterwards", len(before.said), len(kept.said),
 		len(lost.said), len(mouths[2].said), len(mouths[3].said))
-	b.until("the held run of the new half is committed", func() bool { return len(outs[int](b, held, "out")) > 0 })
+	b.Until("the held run of the new half is committed", func() bool { return len(enginetest.Outs[int](b, held, "out")) > 0 })
 	b.same(held, 2)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -75,31 +76,30 @@ func TestStartTrees(t *testing.T) {
 		h := b.single(&Launcher{})
 		const n = 30
 		for i := range n {
-			b.check(h.Write(b.ctx, "in", i+1))
+			b.Check(h.Write(b.Ctx, "in", i+1))
 		}
-		b.until("all have ended", func() bool { return len(outs[ended](b, h, "totals")) == n })
-		for i, id := range outs[job.ID](b, h, "trees") {
-			tree, err := b.client.Find(b.ctx, string(id))
-			b.check(err)
-			b.completed(tree, 0)
-			if got, want := outs[int](b, tree, "total"), (i+1)*(i+2); !slices.Equal(got, []int{want}) {
+		b.Until("all have ended", func() bool { return len(enginetest.Outs[ended](b, h, "totals")) == n })
+		for i, id := range enginetest.Outs[job.ID](b, h, "trees") {
+			tree, err := b.Client.Find(b.Ctx, string(id))
+			b.Check(err)
+			b.Completed(tree, 0)
+			if got, want := enginetest.Outs[int](b, tree, "total"), (i+1)*(i+2); !slices.Equal(got, []int{want}) {
 				b.Errorf("tree %d gives %v, want %d", i, got, want)
 			}
-			info, err := tree.Info(b.ctx)
-			b.check(err)
+			info := b.Info(tree)
 			if info.By != "job:"+string(h.ID()) || info.Parent != "" || info.Labels["n"] != fmt.Sprint(i+1) {
 				b.Errorf("tree %d is by %q, below %q, with labels %v", i, info.By, info.Parent, info.Labels)
 			}
 		}
 		roots := 0
-		for _, err := range b.client.Jobs(b.ctx, job.Filter{}) {
-			b.check(err)
+		for _, err := range b.Client.Jobs(b.Ctx, job.Filter{}) {
+			b.Check(err)
 			roots++
 		}
 		if roots != n+1 {
 			b.Errorf("there are %d trees, want %d", roots, n+1)
 		}
-		for _, e := range outs[ended](b, h, "totals") {
+		for _, e := range enginetest.Outs[ended](b, h, "totals") {
 			if e.Status != statemachine.Completed {
 				b.Errorf("tree %s is told to be %s", e.Job, e.Status)
 			}
@@ -115,14 +115,14 @@ func TestStartUniqueTrees(t *testing.T) {
 		const n = 5
 		for _, h := range launchers {
 			for i := range n {
-				b.check(h.Write(b.ctx, "in", i+1))
+				b.Check(h.Write(b.Ctx, "in", i+1))
 			}
 		}
 		created, duplicates, notes := 0, 0, 0
 		for _, h := range launchers {
-			b.until("all are told of", func() bool { return len(outs[ended](b, h, "totals")) == n })
-			for _, e := range outs[ended](b, h, "totals") {
-				_, err := b.client.Find(b.ctx, string(e.Job))
+			b.Until("all are told of", func() bool { return len(enginetest.Outs[ended](b, h, "totals")) == n })
+			for _, e := range enginetest.Outs[ended](b, h, "totals") {
+				_, err := b.Client.Find(b.Ctx, string(e.Job))
 				switch {
 				case e.Status == statemachine.Completed && err == nil:
 					created++
@@ -132,8 +132,8 @@ func TestStartUniqueTrees(t *testing.T) {
 					b.Errorf("tree %s is told to be %s: %v", e.Job, e.Status, err)
 				}
 			}
-			logs, err := h.Logs(b.ctx, 100)
-			b.check(err)
+			logs, err := h.Logs(b.Ctx, 100)
+			b.Check(err)
 			for _, l := range logs {
 				if strings.Contains(string(l.Entry), "was not started") {
 					notes++ // before the duplicate was told of
@@ -143,8 +143,8 @@ func TestStartUniqueTrees(t *testing.T) {
 		if created != 1 || duplicates != 2*n-1 || notes != 2*n-1 {
 			b.Errorf("%d trees, %d duplicates, %d notes", created, duplicates, notes)
 		}
-		there, err := b.client.Start(b.ctx, pipeline(), job.Unique(job.UniqueBy{Key: "k", For: time.Hour}))
-		b.check(err)
+		there, err := b.Client.Start(b.Ctx, pipeline(), job.Unique(job.UniqueBy{Key: "k", For: time.Hour}))
+		b.Check(err)
 		if there.Created() {
 			b.Error("a client has created another one")
 		}
@@ -156,11 +156,11 @@ func TestStartFails(t *testing.T) {
 	b := onRedis(t)
 	b.serve(launching)
 	h := b.single(&Launcher{Fail: true})
-	b.check(h.Write(b.ctx, "in", 3))
-	if f := b.failed(h); !strings.Contains(f.Error, "behind the first") {
+	b.Check(h.Write(b.Ctx, "in", 3))
+	if f := b.Failure(h); !strings.Contains(f.Error, "behind the first") {
 		b.Errorf("failed with %s", f.Error)
 	}
-	b.completed(b.single(call(t, func(_ context.Context, run *worker.Run, _ *Call) error {
+	b.Completed(b.single(call(t, func(_ context.Context, run *worker.Run, _ *Call) error {
 		tree, err := run.Start(pipeline())
 		if err != nil {
 			return err
@@ -177,11 +177,11 @@ func TestStartFails(t *testing.T) {
 		return tree.Close("numbers")
 	})), 1)
 	tree := b.only("pipeline")
-	b.completed(tree, 0)
-	if got := outs[int](b, tree, "total"); !slices.Equal(got, []int{0}) {
+	b.Completed(tree, 0)
+	if got := enginetest.Outs[int](b, tree, "total"); !slices.Equal(got, []int{0}) {
 		b.Errorf("the tree that was started read what was written in a group that was undone: %v", got)
 	}
-	if n, err := b.client.Count(b.ctx, job.Filter{Type: "counted"}); err != nil || n > 0 {
+	if n, err := b.Client.Count(b.Ctx, job.Filter{Type: "counted"}); err != nil || n > 0 {
 		b.Errorf("%d trees of a group that was undone, %v", n, err)
 	}
 }
@@ -190,10 +190,10 @@ func TestStartFails(t *testing.T) {
 func (b *bench) only(typ string) *job.Handle {
 	b.Helper()
 	var ids []job.ID
-	b.until("there is a "+typ, func() bool {
+	b.Until("there is a "+typ, func() bool {
 		ids = nil
-		for info, err := range b.client.Jobs(b.ctx, job.Filter{Type: typ}) {
-			b.check(err)
+		for info, err := range b.Client.Jobs(b.Ctx, job.Filter{Type: typ}) {
+			b.Check(err)
 			ids = append(ids, info.ID)
 		}
 		return len(ids) > 0
@@ -201,7 +201,7 @@ func (b *bench) only(typ string) *job.Handle {
 	if len(ids) > 1 {
 		b.Fatalf("there are %d of %s", len(ids), typ)
 	}
-	return b.client.At(ids[0])
+	return b.Client.At(ids[0])
 }
 
 // TestStartRefuses: what a run cannot start is refused where it asks.
@@ -229,7 +229,7 @@ func TestStartRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var refused error
-			b.completed(b.single(call(t, func(_ context.Context, run *worker.Run, _ *Call) error {
+			b.Completed(b.single(call(t, func(_ context.Context, run *worker.Run, _ *Call) error {
 				if _, err := run.Start(counted(0), job.WithID(id)); err != nil {
 					return err
 				}
@@ -250,7 +250,7 @@ func TestStartRefuses(t *testing.T) {
 func TestStartByName(t *testing.T) {
 	b := onRedis(t)
 	b.serve()
-	b.completed(b.single(call(t, func(_ context.Context, run *worker.Run, _ *Call) error {
+	b.Completed(b.single(call(t, func(_ context.Context, run *worker.Run, _ *Call) error {
 		if _, err := run.PlanNew(job.New{Type: "Nobody"}); !errors.Is(err, job.ErrUnknownType) {
 			return fmt.Errorf("a type that nobody has: %w", err)
 		}
@@ -264,7 +264,7 @@ func TestStartByName(t *testing.T) {
 		return err
 	})), 1)
 	tree := b.only("Count")
-	b.completed(tree, 1)
+	b.Completed(tree, 1)
 	b.same(tree, 1, 2, 3)
 }
 
@@ -279,12 +279,12 @@ func TestStartWithID(t *testing.T) {
 		t.Errorf("ID %s of %s: %v", id, parsed.Time(), err)
 	}
 	for i := range 2 {
-		h := b.start(counted(1), job.WithID(id))
+		h := b.Start(counted(1), job.WithID(id))
 		if h.ID() != id || h.Created() != (i == 0) {
 			t.Errorf("start %d: %s, created %v", i, h.ID(), h.Created())
 		}
 	}
-	if _, err := b.client.Start(b.ctx, counted(1), job.WithID(id), job.Alias("a")); !errors.Is(err, job.ErrName) {
+	if _, err := b.Client.Start(b.Ctx, counted(1), job.WithID(id), job.Alias("a")); !errors.Is(err, job.ErrName) {
 		t.Errorf("with an alias: %v", err)
 	}
 }

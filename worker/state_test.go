@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -46,12 +47,12 @@ func TestState(t *testing.T) {
 			}
 			return w.Out.Write(n)
 		}))
-		b.completed(h, 1)
-		b.check(h.Run(b.ctx))
-		b.completed(h, 2)
+		b.Completed(h, 1)
+		b.Check(h.Run(b.Ctx))
+		b.Completed(h, 2)
 		b.same(h, 1, 2)
 		want := map[string]string{"n": "2", "null": "null", "big": "12345678901234567890"}
-		if got := b.state(h); !maps.Equal(got, want) {
+		if got := b.State(h); !maps.Equal(got, want) {
 			b.Errorf("state = %v, want %v", got, want)
 		}
 	})
@@ -71,12 +72,12 @@ func TestStateKeysAreUTF8(t *testing.T) {
 			run.State().Unset(bad)
 			return run.State().Set("kä", 1)
 		}))
-		b.completed(h, 1)
-		err := h.SetState(b.ctx, map[string]any{bad: 1})
+		b.Completed(h, 1)
+		err := h.SetState(b.Ctx, map[string]any{bad: 1})
 		if !errors.Is(err, port.ErrEncoding) || !strings.Contains(err.Error(), want) {
 			b.Errorf("SetState = %v", err)
 		}
-		if got := b.state(h); !maps.Equal(got, map[string]string{"kä": "1"}) {
+		if got := b.State(h); !maps.Equal(got, map[string]string{"kä": "1"}) {
 			b.Errorf("state = %v", got)
 		}
 	})
@@ -127,11 +128,11 @@ func TestLargeState(t *testing.T) {
 			all, err = s.All()
 			return errors.Join(err, w.Out.Write(len(all)))
 		}))
-		b.completed(h, 1)
-		b.check(h.Run(b.ctx))
-		b.completed(h, 2)
+		b.Completed(h, 1)
+		b.Check(h.Run(b.Ctx))
+		b.Completed(h, 2)
 		b.same(h, n-2)
-		if got := len(b.state(h)); got != n-2 {
+		if got := len(b.State(h)); got != n-2 {
 			b.Errorf("%d keys are stored, want %d", got, n-2)
 		}
 	})
@@ -148,7 +149,7 @@ func TestStateOfAnotherType(t *testing.T) {
 		_, err := run.State().Get("key", &n)
 		return errors.Join(err, run.State().Set("", 1))
 	}))
-	if f := b.failed(h); !strings.Contains(f.Error, `state "key"`) {
+	if f := b.Failure(h); !strings.Contains(f.Error, `state "key"`) {
 		b.Errorf("failure = %q", f.Error)
 	}
 }
@@ -168,9 +169,9 @@ func TestLog(t *testing.T) {
 			}
 			return nil
 		})})
-		b.completed(h, 1)
-		logs, err := h.Logs(b.ctx, 10)
-		b.check(err)
+		b.Completed(h, 1)
+		logs, err := h.Logs(b.Ctx, 10)
+		b.Check(err)
 		got := []string{}
 		for _, l := range logs {
 			entry := regexp.MustCompile(`"time":"[^"]+"`).ReplaceAllString(string(l.Entry), `"time":"…"`)
@@ -184,7 +185,7 @@ func TestLog(t *testing.T) {
 		if want := []string{`"first"`, `{"tries":0}`, slow, `"first"`, `{"tries":1}`, slow}; !slices.Equal(got, want) {
 			b.Errorf("log = %q, want %q", got, want)
 		}
-		if last, err := h.Logs(b.ctx, 1); err != nil || len(last) != 1 || !strings.Contains(string(last[0].Entry), `"the bank is slow"`) {
+		if last, err := h.Logs(b.Ctx, 1); err != nil || len(last) != 1 || !strings.Contains(string(last[0].Entry), `"the bank is slow"`) {
 			b.Errorf("the last entry = %v, %v", last, err)
 		}
 	})
@@ -210,9 +211,9 @@ func TestIdempotencyKey(t *testing.T) {
 			keys <- seen
 			return nil
 		})})
-		b.completed(h, 2)
-		b.check(h.Run(b.ctx))
-		b.reach(h, 2, statemachine.Completed, statemachine.Failed, statemachine.Scheduled)
+		b.Completed(h, 2)
+		b.Check(h.Run(b.Ctx))
+		b.Reach(h, 2, statemachine.Completed, statemachine.Failed, statemachine.Scheduled)
 		first, second, third, later := <-keys, <-keys, <-keys, <-keys
 		if first[0] == first[1] || first[0] != first[2] {
 			b.Errorf("keys of the first run: %v", first)
@@ -233,9 +234,9 @@ func TestTwoJobsHaveDifferentIdempotencyKeys(t *testing.T) {
 		return w.More.Write(run.IdempotencyKey("mail"))
 	})
 	one, two := b.single(w), b.single(w)
-	b.completed(one, 1)
-	b.completed(two, 1)
-	a, c := outs[string](b, one, "more"), outs[string](b, two, "more")
+	b.Completed(one, 1)
+	b.Completed(two, 1)
+	a, c := enginetest.Outs[string](b, one, "more"), enginetest.Outs[string](b, two, "more")
 	if len(a) != 1 || len(c) != 1 || a[0] == c[0] || len(a[0]) != 32 {
 		b.Errorf("keys %q and %q", a, c)
 	}
@@ -252,8 +253,8 @@ func TestRunInfo(t *testing.T) {
 		}
 		return w.More.Write(string(run.ID()))
 	}))
-	b.completed(h, 1)
-	if got := outs[string](b, h, "more"); !slices.Equal(got, []string{string(h.ID())}) {
+	b.Completed(h, 1)
+	if got := enginetest.Outs[string](b, h, "more"); !slices.Equal(got, []string{string(h.ID())}) {
 		b.Errorf("ID = %q", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
@@ -18,17 +19,17 @@ import (
 func TestStopWaitsForRuns(t *testing.T) {
 	each(t, func(b *bench) {
 		e := b.serve()
-		var inside, told gate
+		var inside, told enginetest.Gate
 		h := b.single(call(b, func(ctx context.Context, _ *worker.Run, w *Call) error {
-			inside.open()
-			return errors.Join(told.pass(ctx), w.Out.Write(1))
+			inside.Open()
+			return errors.Join(told.Pass(ctx), w.Out.Write(1))
 		}))
-		b.check(inside.pass(b.ctx))
-		e.end()
+		b.Check(inside.Pass(b.Ctx))
+		e.End()
 		time.Sleep(20 * time.Millisecond) // rather after the engine has noticed
-		told.open()
-		e.stop()
-		if info, err := h.Info(b.ctx); err != nil || info.Status != statemachine.Completed {
+		told.Open()
+		e.Stop()
+		if info, err := h.Info(b.Ctx); err != nil || info.Status != statemachine.Completed {
 			b.Errorf("job is %v, %v", info.Status, err)
 		}
 		b.same(h, 1)
@@ -47,7 +48,7 @@ func TestStopHandsBackRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(b *bench) {
 				var again atomic.Bool
-				var inside gate
+				var inside enginetest.Gate
 				h := b.single(call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
 					if err := copyAll(ctx, run, w); err != nil {
 						return err
@@ -55,28 +56,27 @@ func TestStopHandsBackRuns(t *testing.T) {
 					if again.Load() {
 						return nil
 					}
-					inside.open()
+					inside.Open()
 					<-ctx.Done()
 					if cause := context.Cause(ctx); errors.Is(cause, context.Canceled) || !strings.Contains(cause.Error(), "stopping") {
 						b.Errorf("cause = %v", cause)
 					}
 					return end(ctx, run)
 				}))
-				b.check(h.Write(b.ctx, "in", 1, 2))
+				b.Check(h.Write(b.Ctx, "in", 1, 2))
 				e := b.serve(func(c *worker.Config) { c.Drain = 50 * time.Millisecond })
-				b.check(inside.pass(b.ctx))
+				b.Check(inside.Pass(b.Ctx))
 				again.Store(true)
-				e.stop()
-				info, err := h.Info(b.ctx)
-				b.check(err)
+				e.Stop()
+				info := b.Info(h)
 				if info.Status != statemachine.Queued || info.Tries != 0 || info.Steps != 0 {
 					b.Errorf("job is %s after %d failures and %d steps", info.Status, info.Tries, info.Steps)
 				}
-				if fs, err := h.Failures(b.ctx); err != nil || len(fs) != 0 {
+				if fs, err := h.Failures(b.Ctx); err != nil || len(fs) != 0 {
 					b.Errorf("failures = %v, %v", fs, err)
 				}
 				b.serve()
-				b.completed(h, 1)
+				b.Completed(h, 1)
 				b.same(h, 1, 2)
 			})
 		})
@@ -87,16 +87,16 @@ func TestStopHandsBackRuns(t *testing.T) {
 func TestStopWaitsForStubbornRuns(t *testing.T) {
 	b := onRedis(t)
 	e := b.serve(func(c *worker.Config) { c.Drain, c.Lease = time.Millisecond, 100*time.Millisecond })
-	var inside gate
+	var inside enginetest.Gate
 	h := b.single(call(b, func(ctx context.Context, _ *worker.Run, w *Call) error {
-		inside.open()
+		inside.Open()
 		<-ctx.Done()
 		time.Sleep(300 * time.Millisecond)
 		return w.Out.Write(1)
 	}))
-	b.check(inside.pass(b.ctx))
-	e.stop()
-	if info, err := h.Info(b.ctx); err != nil || info.Status != statemachine.Completed || info.Steps != 1 {
+	b.Check(inside.Pass(b.Ctx))
+	e.Stop()
+	if info, err := h.Info(b.Ctx); err != nil || info.Status != statemachine.Completed || info.Steps != 1 {
 		b.Errorf("job = %+v, %v", info, err)
 	}
 	b.same(h, 1)
@@ -118,29 +118,29 @@ func TestTerminate(t *testing.T) {
 			}
 		}
 		h := b.single(ending())
-		b.reach(h, 1, statemachine.Suspended)
-		b.check(h.Write(b.ctx, "in", 7))
-		b.reach(h, 2, statemachine.Suspended)
-		b.check(h.Terminate(b.ctx))
-		b.reach(h, 3, statemachine.Terminated)
-		b.check(h.Terminate(b.ctx)) // no effect
+		b.Reach(h, 1, statemachine.Suspended)
+		b.Check(h.Write(b.Ctx, "in", 7))
+		b.Reach(h, 2, statemachine.Suspended)
+		b.Check(h.Terminate(b.Ctx))
+		b.Reach(h, 3, statemachine.Terminated)
+		b.Check(h.Terminate(b.Ctx)) // no effect
 		b.same(h, 7)
-		if n := ends.Load(); n != 1 || b.state(h)["ended"] != "true" {
-			b.Errorf("Shutdown was called %d times; state %v", n, b.state(h))
+		if n := ends.Load(); n != 1 || b.State(h)["ended"] != "true" {
+			b.Errorf("Shutdown was called %d times; state %v", n, b.State(h))
 		}
-		if err := h.Run(b.ctx); !errors.Is(err, job.ErrStatus) {
+		if err := h.Run(b.Ctx); !errors.Is(err, job.ErrStatus) {
 			b.Errorf("Run of a terminated job: %v", err)
 		}
 		before := runs.Load()
-		b.check(h.Force(b.ctx))
-		b.reach(h, 4, statemachine.Suspended)
+		b.Check(h.Force(b.Ctx))
+		b.Reach(h, 4, statemachine.Suspended)
 		if runs.Load() != before+1 {
 			b.Errorf("%d runs after Force", runs.Load()-before)
 		}
 		plain := b.single(&Summing{}) // has no Shutdown
-		b.reach(plain, 1, statemachine.Suspended)
-		b.check(plain.Terminate(b.ctx))
-		b.reach(plain, 2, statemachine.Terminated)
+		b.Reach(plain, 1, statemachine.Suspended)
+		b.Check(plain.Terminate(b.Ctx))
+		b.Reach(plain, 2, statemachine.Terminated)
 	})
 }
 
@@ -150,12 +150,12 @@ func TestTerminateRunningJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(b *bench) {
 				b.serve()
-				var inside, told gate
+				var inside, told enginetest.Gate
 				var ends atomic.Int64
 				h := b.single(&Ending{
 					Call: *call(b, func(ctx context.Context, _ *worker.Run, w *Call) error {
-						inside.open()
-						if err := errors.Join(told.pass(ctx), w.Out.Write(1)); err != nil {
+						inside.Open()
+						if err := errors.Join(told.Pass(ctx), w.Out.Write(1)); err != nil {
 							return err
 						}
 						return result
@@ -165,18 +165,18 @@ func TestTerminateRunningJob(t *testing.T) {
 						return w.Out.Write(2)
 					}),
 				})
-				b.check(inside.pass(b.ctx))
-				b.check(h.Terminate(b.ctx))
-				if info, err := h.Info(b.ctx); err != nil || info.Status != statemachine.Terminating {
+				b.Check(inside.Pass(b.Ctx))
+				b.Check(h.Terminate(b.Ctx))
+				if info, err := h.Info(b.Ctx); err != nil || info.Status != statemachine.Terminating {
 					b.Errorf("job is %v, %v", info.Status, err)
 				}
-				told.open()
-				b.reach(h, 1, statemachine.Terminated)
+				told.Open()
+				b.Reach(h, 1, statemachine.Terminated)
 				if n := ends.Load(); n != 1 {
 					b.Errorf("Shutdown was called %d times", n)
 				}
-				fs, err := h.Failures(b.ctx)
-				b.check(err)
+				fs, err := h.Failures(b.Ctx)
+				b.Check(err)
 				if name == "fails" {
 					b.same(h, 2)
 				} else {
@@ -220,11 +220,11 @@ func TestShutdownFails(t *testing.T) {
 						return errors.Join(w.Out.Write(1), end(ctx, run, w))
 					}),
 				})
-				b.reach(h, 2, statemachine.Suspended)
-				b.check(h.Terminate(b.ctx))
-				b.reach(h, 0, statemachine.Terminated)
-				fs, err := h.Failures(b.ctx)
-				b.check(err)
+				b.Reach(h, 2, statemachine.Suspended)
+				b.Check(h.Terminate(b.Ctx))
+				b.Reach(h, 0, statemachine.Terminated)
+				fs, err := h.Failures(b.Ctx)
+				b.Check(err)
 				if len(fs) != 1 || !strings.Contains(fs[0].Error, want) || strings.Contains(fs[0].Error, "unexpected") {
 					b.Errorf("failures = %v", fs)
 				}
@@ -240,24 +240,24 @@ func TestShutdownFails(t *testing.T) {
 // Abort ends the drain time of an engine that stops.
 func TestAbort(t *testing.T) {
 	each(t, func(b *bench) {
-		var inside gate
+		var inside enginetest.Gate
 		h := b.single(call(b, func(ctx context.Context, _ *worker.Run, _ *Call) error {
-			inside.open()
+			inside.Open()
 			<-ctx.Done()
 			return ctx.Err()
 		}))
 		e := b.serve(func(c *worker.Config) { c.Drain = time.Hour })
-		b.check(inside.pass(b.ctx))
-		if runs := e.engine.Running(); len(runs) != 1 || runs[0].Job != h.ID() {
+		b.Check(inside.Pass(b.Ctx))
+		if runs := e.Engine.Running(); len(runs) != 1 || runs[0].Job != h.ID() {
 			b.Errorf("running are %v", runs)
 		}
-		e.end()
-		e.engine.Abort()
-		e.stop()
-		if info, err := h.Info(b.ctx); err != nil || info.Status != statemachine.Queued {
+		e.End()
+		e.Engine.Abort()
+		e.Stop()
+		if info, err := h.Info(b.Ctx); err != nil || info.Status != statemachine.Queued {
 			b.Errorf("job is %v, %v", info.Status, err)
 		}
-		if runs := e.engine.Running(); len(runs) != 0 {
+		if runs := e.Engine.Running(); len(runs) != 0 {
 			b.Errorf("running are still %v", runs)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
@@ -22,11 +23,11 @@ func (unswept) Lead(ctx context.Context, _ func(context.Context)) (time.Duration
 func TestTimersWithoutSweeper(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve(func(c *worker.Config) {
-			c.Store = unswept{b.store}
+			c.Store = unswept{b.Store}
 			c.Workers = []worker.Worker{&reminder{}}
 		})
-		h := b.start(job.Single(&reminder{}, ""))
-		b.check(h.Write(b.ctx, "in", 1))
-		b.until("the timer has fired", func() bool { return len(outs[time.Time](b, h, "out")) >= 2 })
+		h := b.Start(job.Single(&reminder{}, ""))
+		b.Check(h.Write(b.Ctx, "in", 1))
+		b.Until("the timer has fired", func() bool { return len(enginetest.Outs[time.Time](b, h, "out")) >= 2 })
 	})
 }

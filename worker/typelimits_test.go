@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
 )
@@ -12,24 +13,24 @@ import (
 // that lives counts again.
 func TestLimitOutlivesAnotherEngine(t *testing.T) {
 	b := onRedis(t)
-	serve := func(n int) *served {
+	serve := func(n int) *enginetest.Engine {
 		return b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Narrow{max: n, meter: &meter{}}} })
 	}
 	registered := func(n int) func() bool {
 		return func() bool {
-			all, err := b.store.Types(b.ctx)
-			b.check(err)
+			all, err := b.Store.Types(b.Ctx)
+			b.Check(err)
 			return len(all) == 1 && all[0].MaxRunning == n
 		}
 	}
 	serve(2)
-	b.until("the limit is registered", registered(2))
+	b.Until("the limit is registered", registered(2))
 	other := serve(0)
-	b.until("what was registered last counts", registered(0))
-	other.stop()
-	b.until("the limit counts again", registered(2))
-	limits, err := b.store.Limits(b.ctx)
-	b.check(err)
+	b.Until("what was registered last counts", registered(0))
+	other.Stop()
+	b.Until("the limit counts again", registered(2))
+	limits, err := b.Store.Limits(b.Ctx)
+	b.Check(err)
 	if len(limits) != 1 || limits[0].Max != 2 {
 		b.Errorf("limits: %+v", limits)
 	}

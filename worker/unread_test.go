@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -55,12 +56,12 @@ func (b *bench) picky(more bool, code func(*worker.Run, *Picky) error) (tree, no
 		graph.Connect(graph.Input[int](g, "go"), picky.Go)
 	}
 	graph.Export(g, "out", picky.Out)
-	tree = b.start(g)
-	infos, err := tree.Tree(b.ctx)
-	b.check(err)
+	tree = b.Start(g)
+	infos, err := tree.Tree(b.Ctx)
+	b.Check(err)
 	for _, i := range infos {
 		if i.Name == "picky" {
-			node = b.client.At(i.ID)
+			node = b.Client.At(i.ID)
 		}
 	}
 	return tree, node
@@ -88,18 +89,18 @@ func TestUnreadOnAClosedInput(t *testing.T) {
 				then(b, tree, node)
 			}
 			if steps > 0 {
-				b.completed(node, steps)
-				b.completed(tree, 0)
+				b.Completed(node, steps)
+				b.Completed(tree, 0)
 				b.same(tree, 1, 2, 3)
 			}
 		})
 	}
 	test("never read", false, never, 0, func(b *bench, tree, node *job.Handle) {
 		const want = left + ": read them, or return worker.ErrSuspend to wait for something else"
-		if f := b.failed(node); f.Error != want || b.state(node)["n"] != "1" { // the second run is not kept
-			b.Errorf("failed with %q after %s runs, want %q", f.Error, b.state(node)["n"], want)
+		if f := b.Failure(node); f.Error != want || b.State(node)["n"] != "1" { // the second run is not kept
+			b.Errorf("failed with %q after %s runs, want %q", f.Error, b.State(node)["n"], want)
 		}
-		if i := b.reach(tree, 0, statemachine.Failed); i.Reason != "picky: "+want {
+		if i := b.Reach(tree, 0, statemachine.Failed); i.Reason != "picky: "+want {
 			b.Errorf("its graph: %q", i.Reason)
 		}
 	})
@@ -114,9 +115,9 @@ func TestUnreadOnAClosedInput(t *testing.T) {
 	test("suspended", false, func(run *worker.Run, w *Picky) error {
 		return errors.Join(from(2)(run, w), worker.ErrSuspend)
 	}, 0, func(b *bench, tree, node *job.Handle) {
-		b.reach(node, 1, statemachine.Suspended)
-		info, err := tree.Tree(b.ctx)
-		b.check(err)
+		b.Reach(node, 1, statemachine.Suspended)
+		info, err := tree.Tree(b.Ctx)
+		b.Check(err)
 		if want := "idle: its job picky sleeps, with 3 messages of its closed port in unread"; info[0].Reason != want {
 			b.Errorf("its graph is %q, want %q", info[0].Reason, want)
 		}
@@ -129,8 +130,8 @@ func TestUnreadOnAClosedInput(t *testing.T) {
 		_, _, err := w.Go.Read()
 		return errors.Join(err, w.all())
 	}, 2, func(b *bench, tree, node *job.Handle) {
-		b.reach(node, 1, statemachine.Suspended)
-		b.check(errors.Join(tree.Write(b.ctx, "go", 1), tree.Close(b.ctx, "go")))
+		b.Reach(node, 1, statemachine.Suspended)
+		b.Check(errors.Join(tree.Write(b.Ctx, "go", 1), tree.Close(b.Ctx, "go")))
 	})
 	test("waits for a timer of an earlier run", false, func(run *worker.Run, w *Picky) error {
 		if run.Info().Steps == 0 {
@@ -138,10 +139,10 @@ func TestUnreadOnAClosedInput(t *testing.T) {
 		}
 		return from(4)(run, w)
 	}, 4, func(b *bench, _, node *job.Handle) {
-		b.reach(node, 1, statemachine.Suspended)
-		b.check(node.Run(b.ctx)) // and once more, as nothing was read
-		b.reach(node, 3, statemachine.Suspended)
-		b.check(node.Run(b.ctx))
+		b.Reach(node, 1, statemachine.Suspended)
+		b.Check(node.Run(b.Ctx)) // and once more, as nothing was read
+		b.Reach(node, 3, statemachine.Suspended)
+		b.Check(node.Run(b.Ctx))
 	})
 	test("waits for a child", false, func(run *worker.Run, w *Picky) error {
 		if run.Info().Steps > 0 {
@@ -171,11 +172,11 @@ func TestAllGoesOnAfterAnError(t *testing.T) {
 		return nil
 	}))
 	odd := job.Write{Dir: port.Input, Port: "in", Items: []json.RawMessage{json.RawMessage("1"), json.RawMessage(`"x"`), json.RawMessage("3")}}
-	b.check(b.store.Write(b.ctx, h.ID(), odd)) // which knows no Go types
-	b.until("all is read", func() bool { return b.waiting(h, "in") == 0 })
-	b.completed(h, 1)
+	b.Check(b.Store.Write(b.Ctx, h.ID(), odd)) // which knows no Go types
+	b.Until("all is read", func() bool { return b.Waiting(h, "in") == 0 })
+	b.Completed(h, 1)
 	b.same(h, 1, 3)
-	if more := outs[string](b, h, "more"); len(more) != 1 || !strings.Contains(more[0], `reading from port "in"`) {
+	if more := enginetest.Outs[string](b, h, "more"); len(more) != 1 || !strings.Contains(more[0], `reading from port "in"`) {
 		b.Errorf("errors %q", more)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -33,13 +34,13 @@ func TestInputIsReadOnce(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve()
 		h := b.single(call(b, copyAll))
-		info := b.completed(h, 1)
-		b.check(h.Write(b.ctx, "in", 1, 2, 3))
-		info = b.completed(h, info.Steps+1)
-		b.check(h.Write(b.ctx, "in", 4))
-		info = b.completed(h, info.Steps+1)
-		b.check(h.Run(b.ctx)) // reads nothing again
-		info = b.completed(h, info.Steps+1)
+		info := b.Completed(h, 1)
+		b.Check(h.Write(b.Ctx, "in", 1, 2, 3))
+		info = b.Completed(h, info.Steps+1)
+		b.Check(h.Write(b.Ctx, "in", 4))
+		info = b.Completed(h, info.Steps+1)
+		b.Check(h.Run(b.Ctx)) // reads nothing again
+		info = b.Completed(h, info.Steps+1)
 		b.same(h, 1, 2, 3, 4)
 		if p, _ := info.Port(port.Input, "in"); p.Waiting != 0 || p.Total != 4 {
 			b.Errorf("in: %d of %d messages are unread, want 0 of 4", p.Waiting, p.Total)
@@ -66,9 +67,9 @@ func TestPeekLeavesTheMessage(t *testing.T) {
 			_, _, err = w.In.Peek()
 			return errors.Join(err, w.Out.Write(-v))
 		}))
-		b.check(h.Write(b.ctx, "in", 1, 2))
+		b.Check(h.Write(b.Ctx, "in", 1, 2))
 		b.serve()
-		b.completed(h, 2)
+		b.Completed(h, 2)
 		b.same(h, 1, 1, 1, -1, 2, 2, 2, -2)
 	})
 }
@@ -88,9 +89,9 @@ func TestDefault(t *testing.T) {
 			}
 			return errors.Join(err1, err2, w.Out.Write(first), w.Out.Write(second))
 		}))
-		info := b.completed(h, 1)
-		b.check(h.Write(b.ctx, "size", 7, 8))
-		b.completed(h, info.Steps+1)
+		info := b.Completed(h, 1)
+		b.Check(h.Write(b.Ctx, "size", 7, 8))
+		b.Completed(h, info.Steps+1)
 		b.same(h, 640, 640, 640, 640)
 	})
 }
@@ -106,9 +107,9 @@ func TestDataComesBeforeTheDefault(t *testing.T) {
 			}
 			return nil
 		}))
-		b.check(h.Write(b.ctx, "size", 1, 2))
+		b.Check(h.Write(b.Ctx, "size", 1, 2))
 		b.serve()
-		b.completed(h, 1)
+		b.Completed(h, 1)
 		b.same(h, 1, 2, 640)
 	})
 }
@@ -133,12 +134,12 @@ func TestManyMessages(t *testing.T) {
 		for i := range messages {
 			messages[i] = i
 		}
-		b.check(h.Write(b.ctx, "in", messages...))
+		b.Check(h.Write(b.Ctx, "in", messages...))
 		b.serve()
-		if info := b.completed(h, 1); info.Steps != 1 {
+		if info := b.Completed(h, 1); info.Steps != 1 {
 			b.Errorf("%d runs, want 1", info.Steps)
 		}
-		if got := b.state(h)["more"]; got != "false" {
+		if got := b.State(h)["more"]; got != "false" {
 			b.Errorf("more = %s", got)
 		}
 	})
@@ -164,11 +165,11 @@ func TestLargeMessages(t *testing.T) {
 		}))
 		want := []int{}
 		for i := range n {
-			b.check(h.Write(b.ctx, "text", strings.Repeat(string(rune('a'+i)), size)))
+			b.Check(h.Write(b.Ctx, "text", strings.Repeat(string(rune('a'+i)), size)))
 			want = append(want, i)
 		}
 		b.serve()
-		if info := b.completed(h, 1); info.Steps != 1 {
+		if info := b.Completed(h, 1); info.Steps != 1 {
 			b.Errorf("%d runs, want 1", info.Steps)
 		}
 		b.same(h, want...)
@@ -179,9 +180,9 @@ func TestLargeMessages(t *testing.T) {
 func TestLeftMessagesGetAnotherRun(t *testing.T) {
 	each(t, func(b *bench) {
 		h := b.single(&Double{Most: 2})
-		b.check(h.Write(b.ctx, "in", 1, 2, 3, 4, 5))
+		b.Check(h.Write(b.Ctx, "in", 1, 2, 3, 4, 5))
 		b.serve()
-		if info := b.completed(h, 3); info.Steps != 3 {
+		if info := b.Completed(h, 3); info.Steps != 3 {
 			b.Errorf("%d runs, want 3", info.Steps)
 		}
 		b.same(h, 2, 4, 6, 8, 10)
@@ -192,12 +193,12 @@ func TestLeftMessagesGetAnotherRun(t *testing.T) {
 func TestUnreadMessagesAloneMakeNoRun(t *testing.T) {
 	each(t, func(b *bench) {
 		h := b.single(call(b, func(context.Context, *worker.Run, *Call) error { return nil }))
-		b.check(h.Write(b.ctx, "in", 1, 2))
+		b.Check(h.Write(b.Ctx, "in", 1, 2))
 		b.serve()
-		if info := b.completed(h, 1); info.Steps != 1 {
+		if info := b.Completed(h, 1); info.Steps != 1 {
 			b.Errorf("%d runs, want 1", info.Steps)
 		}
-		if n := b.waiting(h, "in"); n != 2 {
+		if n := b.Waiting(h, "in"); n != 2 {
 			b.Errorf("%d messages wait, want 2", n)
 		}
 	})
@@ -206,19 +207,19 @@ func TestUnreadMessagesAloneMakeNoRun(t *testing.T) {
 // A message that arrives while the job runs is not overlooked.
 func TestMessageDuringRun(t *testing.T) {
 	each(t, func(b *bench) {
-		var inside, written gate
+		var inside, written enginetest.Gate
 		h := b.single(call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
 			if err := copyAll(ctx, run, w); err != nil {
 				return err
 			}
-			inside.open()
-			return written.pass(ctx)
+			inside.Open()
+			return written.Pass(ctx)
 		}))
 		b.serve()
-		b.check(inside.pass(b.ctx))
-		b.check(h.Write(b.ctx, "in", 1))
-		written.open()
-		b.completed(h, 2)
+		b.Check(inside.Pass(b.Ctx))
+		b.Check(h.Write(b.Ctx, "in", 1))
+		written.Open()
+		b.Completed(h, 2)
 		b.same(h, 1)
 	})
 }
@@ -242,15 +243,15 @@ func TestSuspend(t *testing.T) {
 			}
 			return fmt.Errorf("enough for now: %w", worker.ErrSuspend)
 		}))
-		b.reach(h, 1, statemachine.Suspended)
-		if got := b.state(h)["slept"]; got != "true" {
+		b.Reach(h, 1, statemachine.Suspended)
+		if got := b.State(h)["slept"]; got != "true" {
 			b.Errorf("state of a suspended run: slept = %q", got)
 		}
-		b.check(h.Write(b.ctx, "in", 1, 2))
-		b.reach(h, 2, statemachine.Suspended)
+		b.Check(h.Write(b.Ctx, "in", 1, 2))
+		b.Reach(h, 2, statemachine.Suspended)
 		b.same(h, 1)
-		b.check(h.Write(b.ctx, "in", 3)) // finds 2 unread
-		b.reach(h, 3, statemachine.Suspended)
+		b.Check(h.Write(b.Ctx, "in", 3)) // finds 2 unread
+		b.Reach(h, 3, statemachine.Suspended)
 		b.same(h, 1, 2)
 	})
 }
@@ -265,16 +266,16 @@ func TestDone(t *testing.T) {
 			}
 			return w.More.Write(fmt.Sprint(before, w.In.Done()))
 		}))
-		b.completed(h, 1)
-		b.check(h.Write(b.ctx, "in", 1))
-		b.completed(h, 2)
-		b.check(h.Close(b.ctx, "in"))
-		b.completed(h, 3)
+		b.Completed(h, 1)
+		b.Check(h.Write(b.Ctx, "in", 1))
+		b.Completed(h, 2)
+		b.Check(h.Close(b.Ctx, "in"))
+		b.Completed(h, 3)
 		want := []string{"false false", "false false", "true true"}
-		if got := outs[string](b, h, "more"); !slices.Equal(got, want) {
+		if got := enginetest.Outs[string](b, h, "more"); !slices.Equal(got, want) {
 			b.Errorf("Done before and after reading: %q, want %q", got, want)
 		}
-		if err := h.Write(b.ctx, "in", 2); !errors.Is(err, job.ErrPort) {
+		if err := h.Write(b.Ctx, "in", 2); !errors.Is(err, job.ErrPort) {
 			b.Errorf("writing to a closed port: %v, want job.ErrPort", err)
 		}
 	})
@@ -297,11 +298,11 @@ func TestDoneComesThroughAGraph(t *testing.T) {
 		graph.Connect(double.Out, sum.In)
 		graph.Export(g, "total", sum.Total)
 		graph.Export(g, "items", sum.Items)
-		h := b.start(g)
-		if _, err := h.Wait(b.ctx); err != nil {
+		h := b.Start(g)
+		if _, err := h.Wait(b.Ctx); err != nil {
 			b.Fatal(err)
 		}
-		total, items := outs[int](b, h, "total"), outs[int](b, h, "items")
+		total, items := enginetest.Outs[int](b, h, "total"), enginetest.Outs[int](b, h, "items")
 		if want := 2 * (5050 + 1275); !slices.Equal(total, []int{want}) || !slices.Equal(items, []int{150}) {
 			b.Errorf("total %v of %v items, want %d of 150", total, items, want)
 		}
@@ -314,14 +315,14 @@ func TestMessagesTakenFromOutside(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			each(t, func(b *bench) {
 				var runs atomic.Int64
-				var inside, taken gate
+				var inside, taken enginetest.Gate
 				h := b.single(call(b, func(ctx context.Context, run *worker.Run, w *Call) error {
 					if runs.Add(1) == 1 {
 						if _, _, err := w.In.Read(); err != nil {
 							return err
 						}
-						inside.open()
-						if err := taken.pass(ctx); err != nil {
+						inside.Open()
+						if err := taken.Pass(ctx); err != nil {
 							return err
 						}
 					}
@@ -331,12 +332,12 @@ func TestMessagesTakenFromOutside(t *testing.T) {
 				for i := range n {
 					messages[i], want[i] = i, i
 				}
-				b.check(h.Write(b.ctx, "in", messages...))
+				b.Check(h.Write(b.Ctx, "in", messages...))
 				b.serve()
-				b.check(inside.pass(b.ctx))
-				b.check(b.store.Take(b.ctx, h.ID(), job.Take{Dir: port.Input, Port: "in", Head: 0, N: 2}, "token"))
-				taken.open()
-				if info := b.completed(h, 1); info.Steps != 1 || info.Tries != 0 {
+				b.Check(inside.Pass(b.Ctx))
+				b.Check(b.Store.Take(b.Ctx, h.ID(), job.Take{Dir: port.Input, Port: "in", Head: 0, N: 2}, "token"))
+				taken.Open()
+				if info := b.Completed(h, 1); info.Steps != 1 || info.Tries != 0 {
 					b.Errorf("%d steps and %d failures, want 1 and none", info.Steps, info.Tries)
 				}
 				b.same(h, want[2:]...)

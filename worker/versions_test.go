@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -64,55 +65,55 @@ func TestTwoVersions(t *testing.T) {
 	}
 	rolled := b.serve(types(&firstA{}))
 	old := b.single(&firstA{})
-	b.check(old.Write(b.ctx, "in", 1))
-	b.completed(old, 1)
+	b.Check(old.Write(b.Ctx, "in", 1))
+	b.Completed(old, 1)
 
 	// The other version has other scripts.
 	other := *b
-	libraries, err := server.Client(t).FunctionList(b.ctx, redis.FunctionListQuery{}).Result()
-	b.check(err)
+	libraries, err := server.Client(t).FunctionList(b.Ctx, redis.FunctionListQuery{}).Result()
+	b.Check(err)
 	name := libraries[0].Name
 	line := redistest.StartProxy(t, server.Addr())
 	line.Replace(name, "weir_"+strings.Repeat("0", len(name)-len("weir_")))
-	other.store = b.open(line.URL())
-	other.client = job.NewClient(other.store)
+	other.Store = b.Open(line.URL())
+	other.Client = job.NewClient(other.Store)
 	other.serve(types(&secondA{}, &onlyNew{}))
-	first, second, alone := b.start(row(&firstA{})), other.start(row(&secondA{})), other.start(row(&onlyNew{}))
+	first, second, alone := b.Start(row(&firstA{})), other.Start(row(&secondA{})), other.Start(row(&onlyNew{}))
 	g := graph.New("extra")
 	feed, a := graph.Add(g, "feed", &Feed{Value: 7}), graph.Add(g, "a", &secondA{})
 	graph.Connect(feed.Out, a.Extra)
 	graph.Export(g, "out", a.Out)
-	extra := other.start(g)
+	extra := other.Start(g)
 	const n = 300
 	for i := range n {
 		for _, h := range []*job.Handle{first, second, alone} {
-			b.check(h.Write(b.ctx, "in", i+1))
+			b.Check(h.Write(b.Ctx, "in", i+1))
 		}
 	}
-	b.until("both versions ran jobs", func() bool { return firstRuns.Load() > 10 && secondRuns.Load() > 10 })
-	b.until("the message in the new port is read while both are there", func() bool { return len(outs[int](b, extra, "out")) == 1 })
+	b.Until("both versions ran jobs", func() bool { return firstRuns.Load() > 10 && secondRuns.Load() > 10 })
+	b.Until("the message in the new port is read while both are there", func() bool { return len(enginetest.Outs[int](b, extra, "out")) == 1 })
 	b.same(extra, 7)
 	b.Logf("%d and %d runs", firstRuns.Load(), secondRuns.Load())
-	libraries, err = server.Client(t).FunctionList(b.ctx, redis.FunctionListQuery{}).Result()
+	libraries, err = server.Client(t).FunctionList(b.Ctx, redis.FunctionListQuery{}).Result()
 	if err != nil || len(libraries) != 2 {
 		b.Errorf("the server has %d libraries, want one of each version, %v", len(libraries), err)
 	}
-	rolled.stop()
+	rolled.Stop()
 	for _, h := range []*job.Handle{first, second, alone} {
-		b.check(h.Close(b.ctx, "in"))
+		b.Check(h.Close(b.Ctx, "in"))
 	}
 	for _, h := range []*job.Handle{first, second, alone} {
-		b.completed(h, 0)
+		b.Completed(h, 0)
 		b.hopped(h, n)
-		infos, err := h.Tree(b.ctx)
-		b.check(err)
+		infos, err := h.Tree(b.Ctx)
+		b.Check(err)
 		for _, i := range infos {
-			if fs, err := b.store.Failures(b.ctx, i.ID); err != nil || len(fs) > 0 {
+			if fs, err := b.Store.Failures(b.Ctx, i.ID); err != nil || len(fs) > 0 {
 				b.Errorf("job %s (%s): failures %v, %v", i.ID, i.Type, fs, err)
 			}
 		}
 	}
-	b.completed(extra, 0)
+	b.Completed(extra, 0)
 }
 
 // What only the second version reads keeps a job suspended at the first one, which says why, and is read
@@ -124,15 +125,15 @@ func TestNewPortWaitsForItsVersion(t *testing.T) {
 	feed, a := graph.Add(g, "feed", &Feed{Value: 7}), graph.Add(g, "a", &secondA{})
 	graph.Connect(feed.Out, a.Extra)
 	graph.Export(g, "out", a.Out)
-	h := b.start(g)
-	b.until("the job names the port", func() bool {
-		info, err := b.child(h, "a").Info(b.ctx)
-		b.check(err)
+	h := b.Start(g)
+	b.Until("the job names the port", func() bool {
+		info, err := b.child(h, "a").Info(b.Ctx)
+		b.Check(err)
 		return info.Status == statemachine.Suspended && strings.Contains(info.Reason, `"extra"`)
 	})
 	b.same(h)
 	b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&secondA{}} })
-	stop.stop()
-	b.completed(h, 0)
+	stop.Stop()
+	b.Completed(h, 0)
 	b.same(h, 7)
 }

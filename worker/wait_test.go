@@ -25,16 +25,16 @@ func TestWaitSaysWhatItWaitsFor(t *testing.T) {
 		for i := range 3 {
 			graph.Connect(graph.Input[int](g, fmt.Sprintf("in%d", i)), graph.Add(g, fmt.Sprintf("ship%d", i), call(b, func(context.Context, *worker.Run, *Call) error { return nil })).In)
 		}
-		tree, lone := b.start(g), b.single(broken)
+		tree, lone := b.Start(g), b.single(broken)
 		for _, h := range []*job.Handle{tree, lone} {
-			b.until("the first try has failed", func() bool {
-				fs, err := b.failing(h).Failures(b.ctx)
-				b.check(err)
+			b.Until("the first try has failed", func() bool {
+				fs, err := b.failing(h).Failures(b.Ctx)
+				b.Check(err)
 				return len(fs) > 0
 			})
 		}
 		short := func(h *job.Handle) error {
-			ctx, cancel := context.WithTimeout(b.ctx, 200*time.Millisecond)
+			ctx, cancel := context.WithTimeout(b.Ctx, 200*time.Millisecond)
 			defer cancel()
 			_, err := h.Wait(ctx)
 			if !errors.Is(err, context.DeadlineExceeded) {
@@ -53,7 +53,7 @@ func TestWaitSaysWhatItWaitsFor(t *testing.T) {
 				}
 			}
 		}
-		ctx, cancel := context.WithCancel(b.ctx)
+		ctx, cancel := context.WithCancel(b.Ctx)
 		cancel()
 		if _, err := lone.Wait(ctx); !errors.Is(err, context.Canceled) {
 			b.Errorf("cancelled: %v", err)
@@ -64,10 +64,10 @@ func TestWaitSaysWhatItWaitsFor(t *testing.T) {
 // failing is the job of a tree that fails: the one named pay, or the only one.
 func (b *bench) failing(h *job.Handle) *job.Handle {
 	b.Helper()
-	c, err := h.Child(b.ctx, "pay")
+	c, err := h.Child(b.Ctx, "pay")
 	if errors.Is(err, job.ErrNotFound) {
 		return h
 	}
-	b.check(err)
+	b.Check(err)
 	return c
 }

@@ -13,15 +13,11 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/weirworks/weir/internal/redistest"
 )
 
-func TestMain(m *testing.M) {
-	logging.Disable()
-	os.Exit(redistest.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
 // never is a poll interval that only a notification ends before the test does.
 const never = time.Hour
