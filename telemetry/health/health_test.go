@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -18,9 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
-
-// patience is how long a test waits for what must happen.
-const patience = 60 * time.Second
 
 // Hold runs until it is told to end.
 type Hold struct{ running, end chan struct{} }
@@ -40,7 +38,7 @@ func get(h http.Handler, path string) (int, string) {
 // until asks for readiness until it is as wanted.
 func until(t *testing.T, h http.Handler, code int, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(enginetest.Patience); ; time.Sleep(enginetest.PollInterval) {
 		got, body := get(h, "/readyz")
 		if got == code && strings.Contains(body, text) {
 			return
@@ -55,24 +53,14 @@ func until(t *testing.T, h http.Handler, code int, text string) {
 func TestReady(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	defer cancel()
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := enginetest.Open(t, redisstore.Config{URL: server.URL()})
 	hold := &Hold{make(chan struct{}), make(chan struct{})}
 	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{hold}, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	h := health.Handler(health.Config{Store: store, Engine: engine, Timeout: 100 * time.Millisecond})
 	until(t, h, http.StatusServiceUnavailable, "not ready: the engine has not started")
 
-	running, stop := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- engine.Run(running) }()
+	service := enginetest.Run(t, engine.Run)
 	until(t, h, http.StatusOK, "ok")
 
 	server.Pause()
@@ -83,19 +71,17 @@ func TestReady(t *testing.T) {
 	server.Resume()
 	until(t, h, http.StatusOK, "ok")
 
-	if _, err := job.NewClient(store).Start(ctx, job.Single(hold, "")); err != nil {
+	if _, err := job.NewClient(store).Start(t.Context(), job.Single(hold, "")); err != nil {
 		t.Fatal(err)
 	}
 	<-hold.running
-	stop()
+	service.End()
 	until(t, h, http.StatusServiceUnavailable, "not ready: the engine is stopping")
 	if code, _ := get(h, "/healthz"); code != http.StatusOK {
 		t.Errorf("healthz while the engine drains: %d", code)
 	}
 	close(hold.end)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	service.Stop()
 }
 
 // TestRoutes: there are metrics if the Config has some, and nothing else.

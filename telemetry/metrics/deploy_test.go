@@ -13,7 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/telemetry/metrics"
 )
 
@@ -43,9 +45,7 @@ type dashboard struct {
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../deploy/grafana-dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	var d dashboard
 	if err := json.Unmarshal(raw, &d); err != nil || d.UID == "" || d.Title == "" {
 		t.Fatalf("error %v, UID %q, title %q", err, d.UID, d.Title)
@@ -73,9 +73,7 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "rules.yml")
-	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, os.WriteFile(file, []byte(rules), 0o600))
 	promtool(t, "", "check", "rules", file)
 	uses(t, "grafana-dashboard.json")
 }
@@ -84,9 +82,7 @@ func TestDashboard(t *testing.T) {
 func TestMetricsAreDocumented(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	all := defined(t)
 	for name, help := range all {
 		if !strings.Contains(string(raw), "| `"+name+"` |") || !strings.Contains(string(raw), help) {
@@ -106,9 +102,7 @@ var metricNames = regexp.MustCompile(`\bweir_[a-z_]+`)
 func uses(t *testing.T, file string) {
 	t.Helper()
 	raw, err := os.ReadFile("../../deploy/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	all := defined(t)
 	for _, name := range metricNames.FindAllString(string(raw), -1) {
 		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
@@ -127,7 +121,7 @@ var descText = regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]*)"`)
 // defined returns the help of all metrics.
 func defined(t *testing.T) map[string]string {
 	t.Helper()
-	store, _ := open(t, redistest.StartMini(t).URL())
+	store := enginetest.Open(t, redisstore.Config{URL: redistest.StartMini(t).URL()})
 	descs, all := make(chan *prometheus.Desc, 1000), map[string]string{}
 	metrics.New(store).Registry().Describe(descs)
 	close(descs)

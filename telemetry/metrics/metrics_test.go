@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -30,9 +30,6 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
-
-// patience is how long a test waits for what must happen.
-const patience = 60 * time.Second
 
 // Double doubles numbers, and fails on negative ones.
 type Double struct {
@@ -65,31 +62,16 @@ func doubles() *graph.Graph {
 	return g
 }
 
-func open(t testing.TB, url string) (*redisstore.Store, context.Context) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	t.Cleanup(cancel)
-	s, err := redisstore.Open(ctx, redisstore.Config{URL: url, Namespace: redistest.Namespace(t), Shards: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, ctx
-}
-
 // doubled lets an engine with metrics double ten numbers and fail on one.
-func doubled(t *testing.T, url string) (*metrics.Metrics, *redisstore.Store) {
-	t.Helper()
-	store, ctx := open(t, url)
-	m := metrics.New(store)
-	engine, err := worker.New(worker.Config{
-		Store: store, Workers: []worker.Worker{&Double{}}, Logger: slog.New(slog.DiscardHandler), Hooks: []worker.Hooks{m},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := engine.RunWhile(ctx, func(ctx context.Context) error {
-		h, err := job.NewClient(store).Start(ctx, doubles())
+func doubled(e *enginetest.Env) *metrics.Metrics {
+	e.Helper()
+	m := metrics.New(e.Store)
+	cfg := e.Config(&Double{})
+	cfg.Hooks = []worker.Hooks{m}
+	engine, err := worker.New(cfg)
+	e.Check(err)
+	e.Check(engine.RunWhile(e.Ctx, func(ctx context.Context) error {
+		h, err := e.Client.Start(ctx, doubles())
 		if err != nil {
 			return err
 		}
@@ -98,10 +80,8 @@ func doubled(t *testing.T, url string) (*metrics.Metrics, *redisstore.Store) {
 		}
 		_, err = h.Wait(ctx)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return m, store
+	}))
+	return m
 }
 
 // scrape returns what Prometheus would get.
@@ -110,13 +90,9 @@ func scrape(t *testing.T, m *metrics.Metrics) string {
 	server := httptest.NewServer(m.Handler())
 	defer server.Close()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	defer answer.Body.Close()
 	raw, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
@@ -131,9 +107,7 @@ func value(t *testing.T, text, series string) float64 {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, series+" "); ok {
 			v, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, err)
 			return v
 		}
 	}
@@ -143,10 +117,8 @@ func value(t *testing.T, text, series string) float64 {
 
 // TestScrape: what an engine did and what the store holds are there, in a form that Prometheus' own checks accept.
 func TestScrape(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, url string) {
-		t.Parallel()
-		m, store := doubled(t, url)
+	enginetest.Each(t, func(e *enginetest.Env) {
+		t, store, m := e.T, e.Store, doubled(e)
 		text := scrape(t, m)
 		labels := `{namespace="` + store.Namespace() + `"`
 		for series, want := range map[string]float64{
@@ -216,24 +188,18 @@ func promtool(t *testing.T, input string, args ...string) {
 // is ready, and takes less than 50 ms.
 func TestScrapeReadsNoJob(t *testing.T) {
 	server := redistest.Start(t)
-	store, ctx := open(t, server.URL())
+	e := enginetest.New(t, redisstore.Config{URL: server.URL()})
+	store := e.Store
 	m := metrics.New(store)
-	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Double{}}})
-	if err == nil {
-		err = engine.Register(ctx)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := job.NewClient(store)
+	engine, err := worker.New(e.Config(&Double{}))
+	e.Check(err)
+	e.Check(engine.Register(e.Ctx))
 	start := func(jobs int) {
 		g := graph.New("many")
 		for i := range jobs - 1 {
 			graph.Add(g, "j"+strconv.Itoa(i), &Double{})
 		}
-		if _, err := client.Start(ctx, g); err != nil {
-			t.Fatal(err)
-		}
+		e.Start(g)
 	}
 	for range 32 {
 		start(2) // in each shard some
@@ -277,7 +243,7 @@ func commandsOf(t *testing.T, server *redistest.Server, fn func()) (cmds []strin
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Addr())
 	if err == nil {
 		defer conn.Close()
-		err = conn.SetDeadline(time.Now().Add(patience))
+		err = conn.SetDeadline(time.Now().Add(enginetest.Patience))
 	}
 	if err == nil {
 		_, err = io.WriteString(conn, "MONITOR\r\n")
@@ -287,9 +253,7 @@ func commandsOf(t *testing.T, server *redistest.Server, fn func()) (cmds []strin
 		t.Fatalf("MONITOR: %v, %q", err, lines.Text())
 	}
 	fn()
-	if err := server.Client(t).Echo(t.Context(), "the end").Err(); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, server.Client(t).Echo(t.Context(), "the end").Err())
 	for lines.Scan() && !strings.Contains(lines.Text(), `"the end"`) {
 		_, cmd, _ := strings.Cut(lines.Text(), "[0 ")
 		if !strings.Contains(cmd, `] "hello"`) && !strings.Contains(cmd, `] "client"`) {
@@ -304,11 +268,9 @@ func commandsOf(t *testing.T, server *redistest.Server, fn func()) (cmds []strin
 
 // TestScrapeWithoutStore: when Redis is away a scrape says so, and still tells what the engines did.
 func TestScrapeWithoutStore(t *testing.T) {
-	t.Parallel()
-	m, store := doubled(t, redistest.SharedRedis(t))
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	e := enginetest.Shared(t)
+	store, m := e.Store, doubled(e)
+	enginetest.Check(t, store.Close())
 	text := scrape(t, m)
 	labels := `{namespace="` + store.Namespace() + `"`
 	if value(t, text, "weir_store_up"+labels+"}") != 0 || value(t, text, "weir_messages_read_total"+labels+`,type="Double"}`) != 21 {
@@ -333,9 +295,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	m := metrics.New(store)
 	series := func() int {
 		n, err := testutil.GatherAndCount(m.Registry())
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		return n
 	}
 	ran := func(id job.ID, typ, queue string) {
@@ -360,31 +320,20 @@ func TestSeriesAreBounded(t *testing.T) {
 
 // TestRemote: runs of clients that lease them are counted as those of engines; what a client says wrongly is refused, and is no run.
 func TestRemote(t *testing.T) {
-	t.Parallel()
-	store, ctx := open(t, redistest.SharedRedis(t))
+	e := enginetest.Shared(t)
+	store, ctx := e.Store, e.Ctx
 	m := metrics.New(store)
 	leases, err := worker.NewLeases(worker.LeaseConfig{Store: store, Hooks: []worker.Hooks{m}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	running, stop := context.WithCancel(ctx)
-	over := make(chan error, 1)
-	go func() { over <- leases.Run(running) }()
-	defer func() {
-		if stop(); <-over != nil {
-			t.Error("the leases end with an error")
-		}
-	}()
+	enginetest.Check(t, err)
+	enginetest.Run(t, leases.Run)
 	h, err := job.NewClient(store).Start(ctx, doubles(), job.EnginesLater())
 	if err == nil {
 		err = errors.Join(h.Write(ctx, "in", 7), h.Close(ctx, "in"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	take := func() string {
 		t.Helper()
-		all, err := leases.Take(ctx, worker.LeaseRequest{Types: []string{"Double"}, Wait: patience})
+		all, err := leases.Take(ctx, worker.LeaseRequest{Types: []string{"Double"}, Wait: enginetest.Patience})
 		if err != nil || len(all) != 1 {
 			t.Fatalf("leased %v, error %v", all, err)
 		}
@@ -400,13 +349,9 @@ func TestRemote(t *testing.T) {
 	}
 	work := worker.Work{Read: map[string]int{"in": 1}, Write: []worker.Written{{Port: "out", Messages: []json.RawMessage{json.RawMessage("14")}}}}
 	for range 2 {
-		if err := leases.Commit(ctx, ticket, work); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, leases.Commit(ctx, ticket, work))
 	}
-	if err := leases.Release(ctx, take()); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, leases.Release(ctx, take()))
 	if err := leases.Commit(ctx, ticket, worker.Work{End: worker.ErrSuspend}); err != nil {
 		t.Fatal(err) // a repetition, of whatever it says
 	}

@@ -19,7 +19,7 @@ import (
 	wire "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/telemetry/tracing"
 	"github.com/weirworks/weir/telemetry/tracing/otlp"
@@ -87,18 +87,12 @@ func crash() {
 func process(t *testing.T, env ...string) (wait, end func()) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	cmd := exec.Command(self)
 	cmd.Env, cmd.Stderr = append(os.Environ(), env...), t.Output()
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
+	enginetest.Check(t, cmd.Start())
 	wait = sync.OnceFunc(func() { _ = cmd.Wait() }) // its spans say how it went
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -151,9 +145,8 @@ func received(s *wire.Span) span {
 
 // TestProcesses: a trace goes on in other processes, and after one of them died in a run; all send it to one collector.
 func TestProcesses(t *testing.T) {
-	t.Parallel()
-	url := redistest.SharedRedis(t)
-	store, ctx := open(t, url)
+	e := enginetest.Shared(t)
+	store, ctx, url := e.Store, e.Ctx, e.URL
 	c := &collected{}
 	server := httptest.NewServer(c)
 	defer server.Close()
@@ -171,9 +164,7 @@ func TestProcesses(t *testing.T) {
 	if _, err := h.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := settled(ctx, h); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, settled(ctx, h))
 	end()
 	endOther()
 

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirworks/weir/graph"
-	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -23,8 +23,8 @@ func TestNotSampled(t *testing.T) {
 	t.Parallel()
 	for name, outside := range map[string]bool{"began outside": true, "began with a run": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store, ctx := open(t, redistest.SharedRedis(t))
+			e := enginetest.Shared(t)
+			store, ctx := e.Store, e.Ctx
 			never, spans := recorder(t, sdk.WithSampler(sdk.NeverSample()))
 			all, kept := recorder(t) // which samples all
 			client, entry := never, all
@@ -38,13 +38,9 @@ func TestNotSampled(t *testing.T) {
 				h = placedUntraced(ctx, t, store)
 			}
 			bill, err := job.NewClient(store).Find(ctx, string(h.ID())+"/bill")
-			if err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, err)
 			ship, err := job.NewClient(store).Find(ctx, string(h.ID())+"/ship")
-			if err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, err)
 			serving(ctx, t, store, entry, []worker.Worker{&Order{}}, func(ctx context.Context) error { return waits(ctx, t, ship) })
 			serving(ctx, t, store, all, []worker.Worker{&Ship{}, &Parcel{}}, func(ctx context.Context) error { return waits(ctx, t, bill) })
 			serving(ctx, t, store, all, []worker.Worker{&Order{}, &Ship{}, &Parcel{}, &Bill{}}, func(ctx context.Context) error { return settled(ctx, h) })
@@ -79,16 +75,14 @@ func placedUntraced(ctx context.Context, t *testing.T, store *redisstore.Store) 
 	if err == nil {
 		err = errors.Join(h.Write(ctx, "in", 7), h.Close(ctx, "in"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	return h
 }
 
 // TestSamplesWhereWorkEnters: of many messages from outside about the share that is to be sampled is, each of these with all its runs.
 func TestSamplesWhereWorkEnters(t *testing.T) {
-	t.Parallel()
-	store, ctx := open(t, redistest.SharedRedis(t))
+	e := enginetest.Shared(t)
+	store, ctx := e.Store, e.Ctx
 	p, spans := recorder(t, sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(0.25))))
 	g := graph.New("g")
 	a, b, c := graph.Add(g, "a", &Relay{}), graph.Add(g, "b", &Relay{}), graph.Add(g, "c", &Relay{})
@@ -97,17 +91,13 @@ func TestSamplesWhereWorkEnters(t *testing.T) {
 	graph.Connect(b.Out, c.In)
 	graph.Export(g, "out", c.Out)
 	h, err := job.NewClient(store).Start(ctx, g, job.EnginesLater())
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	const n = 100
 	numbers := make([]any, n)
 	for i := range numbers {
 		numbers[i] = i
 	}
-	if err := errors.Join(h.Write(ctx, "in", numbers...), h.Close(ctx, "in")); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, errors.Join(h.Write(ctx, "in", numbers...), h.Close(ctx, "in")))
 	serving(ctx, t, store, p, []worker.Worker{&Relay{}}, func(ctx context.Context) error {
 		_, err := h.Wait(ctx)
 		return err
@@ -133,13 +123,11 @@ func TestAnotherTree(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"untraced": "run Relay\n", "not sampled": ""} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store, ctx := open(t, redistest.SharedRedis(t))
+			e := enginetest.Shared(t)
+			store, ctx := e.Store, e.Ctx
 			client := job.NewClient(store)
 			h, err := client.Start(ctx, job.Single(&Launcher{}, ""), job.EnginesLater())
-			if err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, err)
 			var by trace.TracerProvider
 			if name == "not sampled" {
 				by, _ = recorder(t, sdk.WithSampler(sdk.NeverSample()))

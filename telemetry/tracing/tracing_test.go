@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -34,9 +35,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(redistest.Main(m))
 }
-
-// patience is how long a test waits for what must happen.
-const patience = 60 * time.Second
 
 // Order fails at its first try.
 type Order struct {
@@ -147,18 +145,6 @@ func orders() *graph.Graph {
 	return g
 }
 
-func open(t testing.TB, url string) (*redisstore.Store, context.Context) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	t.Cleanup(cancel)
-	s, err := redisstore.Open(ctx, redisstore.Config{URL: url, Namespace: redistest.Namespace(t), Shards: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s, ctx
-}
-
 // recorder keeps spans in memory.
 func recorder(t testing.TB, opts ...sdk.TracerProviderOption) (*sdk.TracerProvider, *tracetest.InMemoryExporter) {
 	t.Helper()
@@ -176,12 +162,8 @@ func serving(ctx context.Context, t testing.TB, store *redisstore.Store, p trace
 		cfg.Hooks = []worker.Hooks{tracing.New(store, p)}
 	}
 	engine, err := worker.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := engine.RunWhile(ctx, fn); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
+	enginetest.Check(t, engine.RunWhile(ctx, fn))
 }
 
 // span is what a test looks at of one.
@@ -261,22 +243,14 @@ func placed(ctx context.Context, t *testing.T, store *redisstore.Store, p trace.
 	if err == nil {
 		err = errors.Join(h.Write(ctx, "in", 7), h.Close(ctx, "in"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	return h
 }
 
 // TestShape: runs, retries and children are in the trace of what caused them, in two engines.
 func TestShape(t *testing.T) {
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, url string) {
-		store, ctx := open(t, url)
-		other, err := redisstore.Open(ctx, redisstore.Config{URL: url, Namespace: store.Namespace(), Shards: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer other.Close()
+	enginetest.Each(t, func(e *enginetest.Env) {
+		t, store, ctx, other := e.T, e.Store, e.Ctx, e.Open(e.URL)
 		p, spans := recorder(t)
 		h := placed(ctx, t, store, p)
 		serving(ctx, t, store, p, []worker.Worker{&Order{}, &Bill{}}, func(ctx context.Context) error {
@@ -320,8 +294,8 @@ func settled(ctx context.Context, h *job.Handle) error {
 
 // TestBegins: a run that nothing traced led to begins a trace, and its retry and what follows go on with it.
 func TestBegins(t *testing.T) {
-	t.Parallel()
-	store, ctx := open(t, redistest.SharedRedis(t))
+	e := enginetest.Shared(t)
+	store, ctx := e.Store, e.Ctx
 	p, spans := recorder(t)
 	g := graph.New("g")
 	a, b := graph.Add(g, "a", &Source{}), graph.Add(g, "b", &Bill{})
@@ -341,9 +315,7 @@ func TestBegins(t *testing.T) {
 		t.Errorf("spans:\n%swant:\n%s", got, want)
 	}
 	a1, err := job.NewClient(store).Find(ctx, string(h.ID())+"/a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	fs, err := a1.Failures(ctx)
 	if err != nil || len(fs) != 1 || !strings.Contains(fs[0].Trace, all[0].trace) {
 		t.Errorf("failures %+v, error %v: want the trace %s", fs, err, all[0].trace)
@@ -352,20 +324,16 @@ func TestBegins(t *testing.T) {
 
 // TestLinks: a run that reads messages of several traces is linked to all of them, and in that of the first.
 func TestLinks(t *testing.T) {
-	t.Parallel()
-	store, ctx := open(t, redistest.SharedRedis(t))
+	e := enginetest.Shared(t)
+	store, ctx := e.Store, e.Ctx
 	p, spans := recorder(t)
 	client := job.NewClient(store, tracing.Client())
 	h, err := client.Start(ctx, job.Single(&Bill{}, ""), job.EnginesLater())
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	for _, name := range []string{"first", "second", "third"} {
 		within, s := p.Tracer("test").Start(ctx, name)
 		within = job.WithContext(within, port.Context{"tenant": name})
-		if err := h.Write(within, "in", 1, 2, 3); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, h.Write(within, "in", 1, 2, 3))
 		s.End()
 	}
 	serving(ctx, t, store, p, []worker.Worker{&Bill{}}, func(ctx context.Context) error {
@@ -380,19 +348,13 @@ func TestLinks(t *testing.T) {
 
 // TestOff: without tracing messages and jobs have not a byte more.
 func TestOff(t *testing.T) {
-	t.Parallel()
-	store, ctx := open(t, redistest.SharedRedis(t))
+	e := enginetest.Shared(t)
+	store, ctx := e.Store, e.Ctx
 	h, err := job.NewClient(store, tracing.Client()).Start(ctx, orders())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Write(ctx, "in", 7); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
+	enginetest.Check(t, h.Write(ctx, "in", 7))
 	ship, err := job.NewClient(store).Find(ctx, string(h.ID())+"/ship")
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	serving(ctx, t, store, nil, []worker.Worker{&Order{}}, func(ctx context.Context) error {
 		_, err := ship.WaitFor(ctx, func(i *job.Info) bool { p, _ := i.Port(port.Input, "in"); return p.Waiting == 1 })
 		return err
@@ -411,18 +373,13 @@ func TestSecret(t *testing.T) {
 	t.Parallel()
 	p, spans := recorder(t)
 	hooks := tracing.New(source{}, p)
-	store, ctx := open(t, redistest.SharedRedis(t))
+	e := enginetest.New(t, redisstore.Config{URL: redistest.SharedRedis(t)})
+	store, ctx := e.Store, e.Ctx
 	h, err := job.NewClient(store).Start(ctx, job.Single(&Source{}, ""), job.EnginesLater())
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Source{}}, Hooks: []worker.Hooks{veil{hooks}}, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := engine.RunJob(ctx, h.ID()); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
+	enginetest.Check(t, engine.RunJob(ctx, h.ID()))
 	all := spans.GetSpans()
 	if len(all) != 1 || all[0].Status.Code != codes.Error || strings.Contains(fmt.Sprint(all), "not yet") {
 		t.Errorf("spans %+v: want one that failed and does not say why", all)
@@ -453,21 +410,15 @@ func (c *counter) Ended(*worker.RunEnd) { c.ends.Add(1) }
 
 // TestBesideOthers: hooks that want to be told of all runs are, although tracing is not.
 func TestBesideOthers(t *testing.T) {
-	t.Parallel()
-	store, ctx := open(t, redistest.SharedRedis(t))
+	e := enginetest.Shared(t)
+	store, ctx := e.Store, e.Ctx
 	p, spans := recorder(t, sdk.WithSampler(sdk.NeverSample()))
 	all := &counter{}
 	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Parcel{}}, Hooks: []worker.Hooks{tracing.New(store, p), all}, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	h, err := job.NewClient(store).Start(ctx, job.Single(&Parcel{}, ""), job.EnginesLater())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := engine.RunJob(ctx, h.ID()); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
+	enginetest.Check(t, engine.RunJob(ctx, h.ID()))
 	if n := all.ends.Load(); n != 1 || len(spans.GetSpans()) > 0 {
 		t.Errorf("told of %d ends, %d spans", n, len(spans.GetSpans()))
 	}
@@ -476,8 +427,8 @@ func TestBesideOthers(t *testing.T) {
 // TestRemote: the runs of clients that lease them are spans as those of engines, from when they began, also of one that failed; what they
 // write goes on with the trace. A commit that is refused, and one that is sent twice, leave nothing behind.
 func TestRemote(t *testing.T) {
-	t.Parallel()
-	store, ctx := open(t, redistest.SharedRedis(t))
+	e := enginetest.Shared(t)
+	store, ctx := e.Store, e.Ctx
 	p, spans := recorder(t)
 	g := graph.New("g")
 	a, b := graph.Add(g, "a", &Relay{}), graph.Add(g, "b", &Bill{})
@@ -485,20 +436,11 @@ func TestRemote(t *testing.T) {
 	graph.Connect(a.Out, b.In)
 	counts := &counter{}
 	leases, err := worker.NewLeases(worker.LeaseConfig{Store: store, Hooks: []worker.Hooks{tracing.New(store, p), counts}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	running, stop := context.WithCancel(ctx)
-	over := make(chan error, 1)
-	go func() { over <- leases.Run(running) }()
-	defer func() {
-		if stop(); <-over != nil {
-			t.Error("the leases end with an error")
-		}
-	}()
+	enginetest.Check(t, err)
+	enginetest.Run(t, leases.Run)
 	take := func() string {
 		t.Helper()
-		all, err := leases.Take(ctx, worker.LeaseRequest{Types: []string{"Relay"}, Wait: patience})
+		all, err := leases.Take(ctx, worker.LeaseRequest{Types: []string{"Relay"}, Wait: enginetest.Patience})
 		if err != nil || len(all) != 1 {
 			t.Fatalf("leased %v, error %v", all, err)
 		}
@@ -524,9 +466,7 @@ func TestRemote(t *testing.T) {
 	}
 	work := worker.Work{Read: map[string]int{"in": 1}, Write: []worker.Written{{Port: "out", Messages: []json.RawMessage{json.RawMessage("7")}}}}
 	for range 2 {
-		if err := leases.Commit(ctx, ticket, work); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, leases.Commit(ctx, ticket, work))
 	}
 	serving(ctx, t, store, p, []worker.Worker{&Bill{}}, func(ctx context.Context) error {
 		_, err := h.Wait(ctx)
