@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirworks/weir/encrypt"
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -25,97 +26,64 @@ import (
 // marker is in all data of the tests, and must be nowhere in Redis.
 const marker = "MARKER"
 
-// patience is how long a test waits for what must happen.
-const patience = time.Minute
-
 // bench is a namespace with an engine or none.
 type bench struct {
-	*testing.T
-	server *redistest.Server
-	ns     string
-	rdb    *redis.Client
-	log    strings.Builder
+	*enginetest.Env
+	log strings.Builder
 }
 
+// newBench makes one on a Redis of its own. A test that fails says what is in Redis and in the log.
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	t.Parallel()
-	s := redistest.Start(t)
-	return &bench{T: t, server: s, ns: redistest.Namespace(t), rdb: s.Client(t)}
-}
-
-func (b *bench) ok(err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
+	b := &bench{Env: enginetest.New(t, redisstore.Config{URL: redistest.Start(t).URL(), Shards: 2})}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s\n%.3000s", b.log.String(), b.stored())
+		}
+	})
+	return b
 }
 
 // open opens the namespace with a codec, nil for none.
 func (b *bench) open(c job.Codec) *redisstore.Store {
 	b.Helper()
-	s, err := redisstore.Open(b.Context(), redisstore.Config{URL: b.server.URL(), Namespace: b.ns, Shards: 2, Codec: c})
-	b.ok(err)
-	b.Cleanup(func() { _ = s.Close() })
-	return s
+	return enginetest.Open(b, redisstore.Config{URL: b.URL, Namespace: b.Namespace, Codec: c})
 }
 
 // serve runs an engine until the test, or stop, ends it.
 func (b *bench) serve(s *redisstore.Store) (stop func()) {
 	b.Helper()
-	e, err := worker.New(worker.Config{
+	return b.Serve(worker.Config{
 		Store: s, Workers: []worker.Worker{&stage{}, &parent{}, &broken{}}, Concurrency: 2,
 		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
-	})
-	b.ok(err)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	done := false
-	stop = func() {
-		if cancel(); !done {
-			b.ok(<-ended)
-		}
-		done = true
-	}
-	b.Cleanup(stop)
-	return stop
-}
-
-// until waits for a condition.
-func (b *bench) until(what string, ok func() bool) {
-	b.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.Fatalf("never: %s\n%s\n%.3000s", what, b.log.String(), b.stored())
-		}
-	}
+	}).Stop
 }
 
 // stored is all that is in Redis, with the names of the keys.
 func (b *bench) stored() string {
 	b.Helper()
-	ctx := b.Context()
-	keys, err := b.rdb.Keys(ctx, "*").Result()
-	b.ok(err)
+	ctx := b.Ctx
+	keys, err := b.Redis.Keys(ctx, "*").Result()
+	b.Check(err)
 	var all strings.Builder
 	for _, k := range keys {
-		kind, err := b.rdb.Type(ctx, k).Result()
-		b.ok(err)
+		kind, err := b.Redis.Type(ctx, k).Result()
+		b.Check(err)
 		var v any
 		switch kind {
 		case "hash":
-			v, err = b.rdb.HGetAll(ctx, k).Result()
+			v, err = b.Redis.HGetAll(ctx, k).Result()
 		case "list":
-			v, err = b.rdb.LRange(ctx, k, 0, -1).Result()
+			v, err = b.Redis.LRange(ctx, k, 0, -1).Result()
 		case "set":
-			v, err = b.rdb.SMembers(ctx, k).Result()
+			v, err = b.Redis.SMembers(ctx, k).Result()
 		case "zset":
-			v, err = b.rdb.ZRange(ctx, k, 0, -1).Result()
+			v, err = b.Redis.ZRange(ctx, k, 0, -1).Result()
 		case "stream":
-			v, err = b.rdb.XRange(ctx, k, "-", "+").Result()
+			v, err = b.Redis.XRange(ctx, k, "-", "+").Result()
 		case "string":
-			v, err = b.rdb.Get(ctx, k).Result()
+			v, err = b.Redis.Get(ctx, k).Result()
 		case "none": // it went meanwhile
 		default:
 			b.Fatalf("key %s is a %s", k, kind)
@@ -241,41 +209,41 @@ func TestNothingInPlain(t *testing.T) {
 	graph.Connect(second.Out, last.In)
 	graph.Connect(graph.Input[string](g, "in"), first.In)
 	line, err := client.Start(ctx, g)
-	b.ok(err)
+	b.Check(err)
 	kin, err := client.Start(ctx, job.Single(&parent{}, ""))
-	b.ok(err)
+	b.Check(err)
 	lone, err := client.Start(ctx, job.Single(&stage{Sign: marker}, ""), job.Memo(json.RawMessage(`"`+marker+`"`)))
-	b.ok(err)
-	b.ok(lone.SetDefault(ctx, port.Input, "add", marker+"-default"))
-	b.ok(lone.SetState(ctx, map[string]any{"outside": marker}))
+	b.Check(err)
+	b.Check(lone.SetDefault(ctx, port.Input, "add", marker+"-default"))
+	b.Check(lone.SetState(ctx, map[string]any{"outside": marker}))
 	writing := job.WithContext(ctx, port.Context{"customer": marker})
-	b.ok(line.Write(writing, "in", marker+" a", marker+" panic"))
-	b.ok(kin.Write(writing, "in", marker+" b"))
-	b.ok(lone.Write(writing, "in", marker+" c"))
+	b.Check(line.Write(writing, "in", marker+" a", marker+" panic"))
+	b.Check(kin.Write(writing, "in", marker+" b"))
+	b.Check(lone.Write(writing, "in", marker+" c"))
 	b.hidden("before an engine")
 
 	stop := b.serve(s)
 	var got string
-	b.until("the child's result", func() bool {
+	b.Until("the child's result", func() bool {
 		ok, err := kin.Read(ctx, "out", &got)
-		b.ok(err)
+		b.Check(err)
 		return ok
 	})
 	if want := marker + " b" + marker + "-kidnone"; got != want {
 		t.Errorf("the child made %q, want %q", got, want)
 	}
 	messages := []job.Message{}
-	b.until("the lone job's result", func() bool {
+	b.Until("the lone job's result", func() bool {
 		messages, err = lone.Messages(ctx, port.Output, "out", 1)
-		b.ok(err)
+		b.Check(err)
 		return len(messages) == 1
 	})
 	if want := `"` + marker + " c" + marker + marker + `-default"`; string(messages[0].Data) != want {
 		t.Errorf("the lone job made %s, want %s", messages[0].Data, want)
 	}
-	b.until("the graph's failure", func() bool {
+	b.Until("the graph's failure", func() bool {
 		info, err := line.Info(ctx)
-		b.ok(err)
+		b.Check(err)
 		return info.Status == statemachine.Failed
 	})
 	stop()
@@ -291,36 +259,36 @@ func (b *bench) seen(line, lone *job.Handle) {
 	b.Helper()
 	ctx := b.Context()
 	info, err := line.Info(ctx)
-	b.ok(err)
+	b.Check(err)
 	if !strings.Contains(info.Reason, "last: cannot use "+marker+" a") {
 		b.Errorf("the graph's reason is %q", info.Reason)
 	}
 	last, err := line.Child(ctx, "last")
-	b.ok(err)
+	b.Check(err)
 	failures, err := last.Failures(ctx)
-	b.ok(err)
+	b.Check(err)
 	if len(failures) == 0 || !strings.Contains(failures[0].Error, "cannot use "+marker) {
 		b.Errorf("failures %+v", failures)
 	}
 	runs, err := line.Runs(ctx, 10)
-	b.ok(err)
+	b.Check(err)
 	if text, _ := json.Marshal(runs); strings.Count(string(text), marker) < 4 {
 		b.Errorf("the log of runs is %s", text)
 	}
 	logs, err := lone.Logs(ctx, 10)
-	b.ok(err)
+	b.Check(err)
 	if len(logs) != 1 || !strings.Contains(string(logs[0].Entry), marker) {
 		b.Errorf("the log is %+v", logs)
 	}
 	state, err := lone.State(ctx)
-	b.ok(err)
+	b.Check(err)
 	some, err := lone.State(ctx, "outside", "last")
-	b.ok(err)
+	b.Check(err)
 	if string(state["outside"]) != `"`+marker+`"` || string(some["outside"]) != `"`+marker+`"` || string(some["last"]) != `"`+marker+` c"` {
 		b.Errorf("the state is %s, some of it %s", state, some)
 	}
 	info, err = lone.Info(ctx)
-	b.ok(err)
+	b.Check(err)
 	if p, _ := info.Port(port.Input, "add"); string(info.Args) != `{"Sign":"`+marker+`"}` || string(p.Default) != `"`+marker+`-default"` {
 		b.Errorf("args %s, default %s", info.Args, p.Default)
 	}
@@ -335,29 +303,29 @@ func (b *bench) seen(line, lone *job.Handle) {
 // Channels carry what is encrypted, and messages keep their contexts on the way.
 func TestChannels(t *testing.T) {
 	b := newBench(t)
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.Context(), enginetest.Patience)
 	defer cancel()
 	s := b.open(ring(t, key("a", "1")))
 	client := job.NewClient(s)
 	plan := subscriber("/orders")
 	h, err := client.Start(ctx, plan)
-	b.ok(err)
+	b.Check(err)
 	heard, listening := make(chan string, 1), make(chan error, 1)
 	go func() {
 		listening <- client.Listen(ctx, "/orders/new", func(m json.RawMessage) { heard <- string(m) })
 	}()
-	raw := b.rdb.Subscribe(ctx, "weir:{"+b.ns+"}:/orders/new")
+	raw := b.Redis.Subscribe(ctx, "weir:{"+b.Namespace+"}:/orders/new")
 	defer raw.Close()
 	_, err = raw.Receive(ctx)
-	b.ok(err)
-	b.until("somebody listens", func() bool {
-		n, err := b.rdb.PubSubNumSub(ctx, "weir:{"+b.ns+"}:/orders/new").Result()
-		b.ok(err)
-		return n["weir:{"+b.ns+"}:/orders/new"] == 2
+	b.Check(err)
+	b.Until("somebody listens", func() bool {
+		n, err := b.Redis.PubSubNumSub(ctx, "weir:{"+b.Namespace+"}:/orders/new").Result()
+		b.Check(err)
+		return n["weir:{"+b.Namespace+"}:/orders/new"] == 2
 	})
-	b.ok(client.Publish(job.WithContext(ctx, port.Context{"customer": marker}), "/orders/new", marker))
+	b.Check(client.Publish(job.WithContext(ctx, port.Context{"customer": marker}), "/orders/new", marker))
 	m, err := raw.ReceiveMessage(ctx)
-	b.ok(err)
+	b.Check(err)
 	if strings.Contains(m.Payload, marker) {
 		t.Errorf("on the channel in plain: %q", m.Payload)
 	}
@@ -365,9 +333,9 @@ func TestChannels(t *testing.T) {
 		t.Errorf("heard %s", got)
 	}
 	var got []job.Message
-	b.until("the message arrives", func() bool {
+	b.Until("the message arrives", func() bool {
 		got, err = h.Messages(ctx, port.Input, "in", 10)
-		b.ok(err)
+		b.Check(err)
 		return len(got) > 0
 	})
 	if string(got[0].Data) != `"`+marker+`"` || fmt.Sprint(got[0].Context["customer"]) != marker || fmt.Sprint(got[0].Context["channel"]) != "/orders/new" {
@@ -375,7 +343,7 @@ func TestChannels(t *testing.T) {
 	}
 	b.hidden("in ports and outboxes")
 	cancel()
-	b.ok(<-listening)
+	b.Check(<-listening)
 }
 
 // subscriber is a job that nobody runs.
@@ -393,18 +361,18 @@ func TestRotationWhileRunning(t *testing.T) {
 	b := newBench(t)
 	ctx := b.Context()
 	h, err := job.NewClient(b.open(nil)).Start(ctx, job.Single(&stage{Sign: "+"}, ""))
-	b.ok(err)
-	b.ok(h.Write(ctx, "in", "plain")) // before anything was encrypted
+	b.Check(err)
+	b.Check(h.Write(ctx, "in", "plain")) // before anything was encrypted
 	for _, k := range []*encrypt.Keyring{ring(t, key("old", "1")), ring(t, key("new", "2"), key("old", "1"))} {
 		h, err = job.NewClient(b.open(k)).Find(ctx, string(h.ID()))
-		b.ok(err)
-		b.ok(h.Write(ctx, "in", k.String()))
+		b.Check(err)
+		b.Check(h.Write(ctx, "in", k.String()))
 	}
 	b.serve(b.open(ring(t, key("new", "2"), key("old", "1"))))
 	var got []json.RawMessage
-	b.until("three results", func() bool {
+	b.Until("three results", func() bool {
 		got, err = h.Peek(ctx, "out", 10)
-		b.ok(err)
+		b.Check(err)
 		return len(got) == 3
 	})
 	want := `["plain+none" "1 keys, writing with old+none" "2 keys, writing with new+none"]`
@@ -421,12 +389,12 @@ func TestMergedArgs(t *testing.T) {
 	by := job.Unique(job.UniqueBy{Key: "k", Merge: true})
 	for _, args := range []string{`{"a":"` + marker + `1"}`, `{"b":"` + marker + `2"}`} {
 		_, err := client.Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage", Args: json.RawMessage(args)}}}, by)
-		b.ok(err)
+		b.Check(err)
 	}
 	h, err := client.Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage"}}}, by)
-	b.ok(err)
+	b.Check(err)
 	info, err := h.Info(ctx)
-	b.ok(err)
+	b.Check(err)
 	if want := `{"a":"` + marker + `1","b":"` + marker + `2"}`; string(info.Args) != want {
 		t.Errorf("args %s, want %s", info.Args, want)
 	}
@@ -442,22 +410,22 @@ func TestByHand(t *testing.T) {
 	b := newBench(t)
 	ctx := b.Context()
 	s := b.open(ring(t, key("a", "1")))
-	b.ok(s.Register(ctx, []job.TypeInfo{{Type: "stage", Queue: job.DefaultQueue}}))
+	b.Check(s.Register(ctx, []job.TypeInfo{{Type: "stage", Queue: job.DefaultQueue}}))
 	h, err := job.NewClient(s).Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage", Args: json.RawMessage(`{}`)}}})
-	b.ok(err)
-	b.ok(h.Fail(ctx, marker))
+	b.Check(err)
+	b.Check(h.Fail(ctx, marker))
 	info, err := h.Info(ctx)
-	b.ok(err)
+	b.Check(err)
 	failures, err := h.Failures(ctx)
-	b.ok(err)
+	b.Check(err)
 	runs, err := h.Runs(ctx, 1)
-	b.ok(err)
+	b.Check(err)
 	want := "by hand: " + marker
 	if info.Reason != want || len(failures) != 1 || failures[0].Error != want || len(runs) != 1 || runs[0].Error != want {
 		t.Errorf("reason %q, failures %+v, log %+v", info.Reason, failures, runs)
 	}
 	args := `{"Sign":"` + marker + `"}`
-	b.ok(h.Retry(ctx, job.RetryArgs(json.RawMessage(args))))
+	b.Check(h.Retry(ctx, job.RetryArgs(json.RawMessage(args))))
 	if info, err = h.Info(ctx); err != nil || string(info.Args) != args {
 		t.Errorf("args %s, %v", info.Args, err)
 	}
@@ -470,15 +438,15 @@ func TestMissingKey(t *testing.T) {
 	ctx := b.Context()
 	good := b.open(ring(t, key("good", "1")))
 	h, err := job.NewClient(good).Start(ctx, job.Single(&stage{Sign: marker}, ""))
-	b.ok(err)
-	b.ok(h.Write(ctx, "in", marker))
-	b.ok(h.SetState(ctx, map[string]any{"k": marker}))
+	b.Check(err)
+	b.Check(h.Write(ctx, "in", marker))
+	b.Check(h.SetState(ctx, map[string]any{"k": marker}))
 	for why, codec := range map[string]job.Codec{`key "good", which is not among`: ring(t, key("other", "2")), "this program has no keys": nil} {
 		poor := b.open(codec)
 		stop := b.serve(poor)
-		b.until("the job says why it waits", func() bool {
+		b.Until("the job says why it waits", func() bool {
 			info, err := h.Info(ctx)
-			b.ok(err)
+			b.Check(err)
 			return info.Status == statemachine.Queued && strings.Contains(info.Reason, why)
 		})
 		stop()
@@ -487,9 +455,9 @@ func TestMissingKey(t *testing.T) {
 		}
 		b.log.Reset()
 		blind, err := job.NewClient(poor).Find(ctx, string(h.ID()))
-		b.ok(err)
+		b.Check(err)
 		info, err := blind.Info(ctx) // how it is can be seen
-		b.ok(err)
+		b.Check(err)
 		if p, _ := info.Port(port.Input, "in"); p.Waiting != 1 || !strings.Contains(string(info.Args), "cannot be decoded") || info.Tries != 0 {
 			t.Errorf("%d messages, args %s, %d tries", p.Waiting, info.Args, info.Tries)
 		}
@@ -504,9 +472,9 @@ func TestMissingKey(t *testing.T) {
 	}
 	b.serve(good)
 	var got string
-	b.until("the result", func() bool {
+	b.Until("the result", func() bool {
 		ok, err := h.Read(ctx, "out", &got)
-		b.ok(err)
+		b.Check(err)
 		return ok
 	})
 	if got != marker+marker+"none" {
@@ -523,30 +491,30 @@ func TestTamperedWhileRunning(t *testing.T) {
 	var all []*job.Handle
 	for _, sign := range []string{"one", "two"} {
 		h, err := client.Start(ctx, job.Single(&stage{Sign: sign}, ""))
-		b.ok(err)
-		b.ok(h.SetState(ctx, map[string]any{"k": sign}))
+		b.Check(err)
+		b.Check(h.SetState(ctx, map[string]any{"k": sign}))
 		all = append(all, h)
 	}
 	hash := func(n int, suffix string) string {
-		keys, err := b.rdb.Keys(ctx, "*:j:"+string(all[n].ID())+suffix).Result()
-		b.ok(err)
+		keys, err := b.Redis.Keys(ctx, "*:j:"+string(all[n].ID())+suffix).Result()
+		b.Check(err)
 		if len(keys) != 1 {
 			t.Fatalf("keys %v", keys)
 		}
 		return keys[0]
 	}
 	for _, field := range [][2]string{{"", "args"}, {":s", "k"}} {
-		theirs, err := b.rdb.HGet(ctx, hash(1, field[0]), field[1]).Result()
-		b.ok(err)
-		b.ok(b.rdb.HSet(ctx, hash(0, field[0]), field[1], theirs).Err())
+		theirs, err := b.Redis.HGet(ctx, hash(1, field[0]), field[1]).Result()
+		b.Check(err)
+		b.Check(b.Redis.HSet(ctx, hash(0, field[0]), field[1], theirs).Err())
 	}
 	if _, err := all[0].State(ctx); !errors.Is(err, job.ErrCodec) || !strings.Contains(err.Error(), "was changed, or belongs elsewhere") {
 		t.Errorf("state of another job: %v", err)
 	}
 	b.serve(s)
-	b.until("the job says why it waits", func() bool {
+	b.Until("the job says why it waits", func() bool {
 		info, err := all[0].Info(ctx)
-		b.ok(err)
+		b.Check(err)
 		return info.Status == statemachine.Queued && strings.Contains(info.Reason, "belongs elsewhere")
 	})
 }
@@ -558,25 +526,25 @@ func TestMissingKeyBehindTheFirstMessages(t *testing.T) {
 	good := b.open(ring(t, key("good", "1")))
 	client := job.NewClient(good)
 	h, err := client.Start(ctx, job.Single(&stage{}, ""))
-	b.ok(err)
+	b.Check(err)
 	const many = 3000
 	var all []any
 	for range many {
 		all = append(all, "x")
 	}
-	b.ok(h.Write(ctx, "in", all...))
+	b.Check(h.Write(ctx, "in", all...))
 	foreign, err := job.NewClient(b.open(ring(t, key("other", "2"), key("good", "1")))).Find(ctx, string(h.ID()))
-	b.ok(err)
-	b.ok(foreign.Write(ctx, "in", "last"))
+	b.Check(err)
+	b.Check(foreign.Write(ctx, "in", "last"))
 	stop := b.serve(good)
-	b.until("the job says why it waits", func() bool {
+	b.Until("the job says why it waits", func() bool {
 		info, err := h.Info(ctx)
-		b.ok(err)
+		b.Check(err)
 		return info.Status == statemachine.Queued && strings.Contains(info.Reason, `key "other"`)
 	})
 	stop()
 	info, err := h.Info(ctx)
-	b.ok(err)
+	b.Check(err)
 	in, _ := info.Port(port.Input, "in")
 	out, _ := info.Port(port.Output, "out")
 	if info.Tries != 0 || in.Waiting+out.Waiting != many+1 || in.Waiting == 0 {
