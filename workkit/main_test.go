@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -87,11 +88,8 @@ const fn = "#'some.ns/func-name"
 
 // world is a schedule in a Redis, and a namespace of Weir.
 type world struct {
-	*testing.T
-	url, ns, name string
-	store         *redisstore.Store
-	client        *job.Client
-	rdb           *redis.Client
+	*enginetest.Env
+	name string
 }
 
 func newWorld(t *testing.T) *world {
@@ -100,77 +98,46 @@ func newWorld(t *testing.T) *world {
 	return worldAt(t, redistest.SharedRedis(t), 4)
 }
 
+// worldAt makes one. A test that fails says what is in the schedule.
 func worldAt(t *testing.T, url string, shards int) *world {
 	t.Helper()
-	w := &world{T: t, url: url, ns: redistest.Namespace(t)}
-	w.name = "kit-" + w.ns
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URL: url, Namespace: w.ns, Shards: shards})
-	w.ok(err)
-	t.Cleanup(func() { _ = s.Close() })
-	o, err := redis.ParseURL(url)
-	w.ok(err)
-	w.store, w.client, w.rdb = s, job.NewClient(s), redis.NewClient(o)
-	t.Cleanup(func() { _ = w.rdb.Close() })
+	w := &world{Env: enginetest.New(t, redisstore.Config{URL: url, Shards: shards})}
+	w.name = "kit-" + w.Namespace
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("S:next %v, S:jobs %v", w.Redis.ZRangeWithScores(w.Ctx, w.next(), 0, 9).Val(), w.Redis.HGetAll(w.Ctx, w.jobs()).Val())
+		}
+	})
 	return w
-}
-
-func (w *world) ok(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
 }
 
 // engine runs jobs until the test ends.
 func (w *world) engine(concurrency int, workers ...worker.Worker) {
 	w.Helper()
-	e, err := worker.New(worker.Config{Store: w.store, Workers: append(workers, &Task{}), Concurrency: concurrency, Logger: slog.New(slog.DiscardHandler)})
-	w.ok(err)
-	w.ok(e.Register(w.Context()))
-	w.serve(e.Run)
+	e, err := worker.New(worker.Config{Store: w.Store, Workers: append(workers, &Task{}), Concurrency: concurrency, Logger: slog.New(slog.DiscardHandler)})
+	w.Check(err)
+	w.Check(e.Register(w.Context()))
+	enginetest.Run(w, e.Run)
 }
 
 // listen serves the schedule until the test ends.
 func (w *world) listen() {
 	w.Helper()
-	l, err := workkit.New(workkit.Config{Store: w.store, Schedules: []string{w.name}, Logger: slog.New(slog.DiscardHandler)})
-	w.ok(err)
-	w.serve(l.Run)
-}
-
-func (w *world) serve(run func(context.Context) error) {
-	w.Helper()
-	ctx, stop := context.WithCancel(context.WithoutCancel(w.Context()))
-	done := make(chan error)
-	go func() { done <- run(ctx) }()
-	w.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			w.Error(err)
-		}
-	})
+	l, err := workkit.New(workkit.Config{Store: w.Store, Schedules: []string{w.name}, Logger: slog.New(slog.DiscardHandler)})
+	w.Check(err)
+	enginetest.Run(w, l.Run)
 }
 
 // cli is redis-cli, which knows nothing of Weir.
 func (w *world) cli(args ...string) string {
 	w.Helper()
-	u, err := url.Parse(w.url)
-	w.ok(err)
+	u, err := url.Parse(w.URL)
+	w.Check(err)
 	out, err := exec.CommandContext(w.Context(), "redis-cli", append([]string{"-h", u.Hostname(), "-p", u.Port(), "-n", strings.TrimPrefix(u.Path, "/")}, args...)...).CombinedOutput()
 	if err != nil {
 		w.Fatalf("redis-cli %q: %v\n%s", args, err, out)
 	}
 	return strings.TrimSpace(string(out))
-}
-
-// until waits for what is to come.
-func (w *world) until(what string, is func() bool) {
-	w.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.Fatalf("not within 30 s: %s; S:next %v, S:jobs %v", what, w.rdb.ZRangeWithScores(w.Context(), w.next(), 0, 9).Val(), w.rdb.HGetAll(w.Context(), w.jobs()).Val())
-		}
-	}
 }
 
 func (w *world) jobs() string { return w.name + ":jobs" }
@@ -179,8 +146,8 @@ func (w *world) next() string { return w.name + ":next" }
 // trees are those that were launched, the oldest first.
 func (w *world) trees() (all []*job.Info) {
 	w.Helper()
-	for info, err := range w.client.Jobs(w.Context(), job.Filter{Labels: map[string]string{workkit.Label: w.name}, Order: job.Oldest}) {
-		w.ok(err)
+	for info, err := range w.Client.Jobs(w.Context(), job.Filter{Labels: map[string]string{workkit.Label: w.name}, Order: job.Oldest}) {
+		w.Check(err)
 		all = append(all, info)
 	}
 	return all
@@ -190,8 +157,8 @@ func (w *world) trees() (all []*job.Info) {
 func (w *world) got() (all []string) {
 	w.Helper()
 	for _, info := range w.trees() {
-		messages, err := w.client.At(info.ID).Messages(w.Context(), port.Output, "got", 10)
-		w.ok(err)
+		messages, err := w.Client.At(info.ID).Messages(w.Context(), port.Output, "got", 10)
+		w.Check(err)
 		for _, m := range messages {
 			all = append(all, string(m.Data))
 		}
@@ -202,22 +169,22 @@ func (w *world) got() (all []string) {
 // contextOf is what came with the message that a tree was given.
 func (w *world) contextOf(info *job.Info) port.Context {
 	w.Helper()
-	w.until("tree "+string(info.ID)+" has run", func() bool {
-		i, err := w.client.At(info.ID).Info(w.Context())
-		w.ok(err)
+	w.Until("tree "+string(info.ID)+" has run", func() bool {
+		i, err := w.Client.At(info.ID).Info(w.Context())
+		w.Check(err)
 		return i.Status.Settled()
 	})
-	state, err := w.client.At(info.ID).State(w.Context(), "context")
-	w.ok(err)
+	state, err := w.Client.At(info.ID).State(w.Context(), "context")
+	w.Check(err)
 	var keys port.Context
-	w.ok(json.Unmarshal(state["context"], &keys))
+	w.Check(json.Unmarshal(state["context"], &keys))
 	return keys
 }
 
 // gets waits until trees were given just these messages.
 func (w *world) gets(want ...string) {
 	w.Helper()
-	w.until("the trees get "+strings.Join(want, " "), func() bool { return len(w.got()) >= len(want) })
+	w.Until("the trees get "+strings.Join(want, " "), func() bool { return len(w.got()) >= len(want) })
 	if got := w.got(); !slices.Equal(got, want) {
 		w.Fatalf("the trees got %q, want %q", got, want)
 	}
@@ -226,24 +193,24 @@ func (w *world) gets(want ...string) {
 // empty waits until nothing is left of the schedule.
 func (w *world) empty() {
 	w.Helper()
-	w.until("nothing is left of the schedule", func() bool { return w.rdb.Exists(w.Context(), w.jobs(), w.next()).Val() == 0 })
+	w.Until("nothing is left of the schedule", func() bool { return w.Redis.Exists(w.Context(), w.jobs(), w.next()).Val() == 0 })
 }
 
 // add adds an entry of our own.
 func (w *world) add(when string, args ...any) *workkit.Added {
 	w.Helper()
-	a, err := workkit.Add(w.Context(), w.store, w.name, when, fn, args...)
-	w.ok(err)
+	a, err := workkit.Add(w.Context(), w.Store, w.name, when, fn, args...)
+	w.Check(err)
 	return a
 }
 
 // put puts an entry there as other programs do.
 func (w *world) put(id, payload string, due time.Time) {
 	w.Helper()
-	_, err := w.rdb.Pipelined(w.Context(), func(p redis.Pipeliner) error {
+	_, err := w.Redis.Pipelined(w.Context(), func(p redis.Pipeliner) error {
 		p.HSet(w.Context(), w.jobs(), id, payload)
 		p.ZAdd(w.Context(), w.next(), redis.Z{Score: float64(due.UnixMilli()), Member: `{"id":"` + id + `"}`})
 		return nil
 	})
-	w.ok(err)
+	w.Check(err)
 }

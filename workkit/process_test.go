@@ -60,12 +60,12 @@ func process(ctx context.Context) error {
 func (w *world) start() (kill func()) {
 	w.Helper()
 	exe, err := os.Executable()
-	w.ok(err)
+	w.Check(err)
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), processEnv+"="+w.url, namespaceEnv+"="+w.ns, scheduleEnv+"="+w.name)
+	cmd.Env = append(os.Environ(), processEnv+"="+w.URL, namespaceEnv+"="+w.Namespace, scheduleEnv+"="+w.name)
 	_, err = cmd.StdinPipe() // a process ends when this does
-	w.ok(err)
-	w.ok(cmd.Start())
+	w.Check(err)
+	w.Check(cmd.Start())
 	return func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed on purpose: the status says nothing
@@ -86,7 +86,7 @@ func TestW27Processes(t *testing.T) {
 	var want []string
 	recurring := w.add("cron7:* * * * * * *", "tick")
 	for round := range rounds {
-		_, err := w.rdb.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		_, err := w.Redis.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 			for i := range each {
 				n := round*each + i
 				id := fmt.Sprintf("%040d", n)
@@ -96,17 +96,17 @@ func TestW27Processes(t *testing.T) {
 			}
 			return nil
 		})
-		w.ok(err)
+		w.Check(err)
 		time.Sleep(time.Duration(200+rand.IntN(400)) * time.Millisecond) // when a process dies is not to follow from what it does
 		i := rand.IntN(len(kills))
 		kills[i]()
 		kills[i] = w.start()
 	}
-	w.until("only what comes again is left", func() bool { return w.rdb.HLen(t.Context(), w.jobs()).Val() == 1 })
-	if w.rdb.HDel(t.Context(), w.jobs(), recurring.ID).Val() != 1 {
+	w.Until("only what comes again is left", func() bool { return w.Redis.HLen(t.Context(), w.jobs()).Val() == 1 })
+	if w.Redis.HDel(t.Context(), w.jobs(), recurring.ID).Val() != 1 {
 		t.Error("what comes again is gone")
 	}
-	w.until("all trees have ended", func() bool {
+	w.Until("all trees have ended", func() bool {
 		for _, info := range w.trees() {
 			if !info.Status.Settled() {
 				return false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -42,7 +43,7 @@ func TestW09NeverAgain(t *testing.T) {
 	w.put("one", `{"cron":"2013 * * * * * *","job":"#'some.ns/func-name","args":["last"]}`, time.Now())
 	w.gets(`["last"]`)
 	w.empty()
-	if _, err := workkit.Add(t.Context(), w.store, w.name, "cron7:2013 * * * * * *", fn); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "2013 has passed") {
+	if _, err := workkit.Add(t.Context(), w.Store, w.name, "cron7:2013 * * * * * *", fn); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "2013 has passed") {
 		t.Errorf("adding what never comes: %v", err)
 	}
 	w.empty()
@@ -54,7 +55,7 @@ func TestW11EachSecondOnce(t *testing.T) {
 	w.engine(2)
 	w.listen()
 	w.add("cron7:* * * * * * *")
-	w.until("it came three times", func() bool { return len(w.trees()) >= 3 })
+	w.Until("it came three times", func() bool { return len(w.trees()) >= 3 })
 	seen := map[string]bool{}
 	for _, info := range w.trees() {
 		due := w.contextOf(info)[workkit.ContextDue].(string)
@@ -107,25 +108,25 @@ func TestW17Canonical(t *testing.T) {
 func TestW20Twice(t *testing.T) {
 	w := newWorld(t)
 	first := w.add("every day at 7pm", 1)
-	score := w.rdb.ZScore(t.Context(), w.next(), `{"id":"`+first.ID+`"}`).Val()
+	score := w.Redis.ZScore(t.Context(), w.next(), `{"id":"`+first.ID+`"}`).Val()
 	again := w.add("every day at 7pm", 1)
-	if again.ID != first.ID || !first.New || again.New || w.rdb.HLen(t.Context(), w.jobs()).Val() != 1 || w.rdb.ZCard(t.Context(), w.next()).Val() != 1 {
+	if again.ID != first.ID || !first.New || again.New || w.Redis.HLen(t.Context(), w.jobs()).Val() != 1 || w.Redis.ZCard(t.Context(), w.next()).Val() != 1 {
 		t.Errorf("added %+v, then %+v", first, again)
 	}
-	if now := w.rdb.ZScore(t.Context(), w.next(), `{"id":"`+first.ID+`"}`).Val(); now != score {
+	if now := w.Redis.ZScore(t.Context(), w.next(), `{"id":"`+first.ID+`"}`).Val(); now != score {
 		t.Errorf("its score was %v and is %v", score, now)
 	}
-	w.rdb.Del(t.Context(), w.jobs(), w.next())
+	w.Redis.Del(t.Context(), w.jobs(), w.next())
 
 	w.engine(2)
 	w.listen()
 	payload := `{"args":["wait"],"cron":"2026 3 10 * 13 45 30","job":"#'some.ns/func-name"}`
 	w.put("running", payload, time.Now())
-	w.until("it runs", func() bool { return len(w.trees()) == 1 && w.rdb.ZCard(t.Context(), w.next()).Val() == 0 })
-	if w.rdb.HSetNX(t.Context(), w.jobs(), "running", payload).Val() {
+	w.Until("it runs", func() bool { return len(w.trees()) == 1 && w.Redis.ZCard(t.Context(), w.next()).Val() == 0 })
+	if w.Redis.HSetNX(t.Context(), w.jobs(), "running", payload).Val() {
 		t.Fatal("a job that runs could be added anew")
 	}
-	w.ok(w.client.At(w.trees()[0].ID).Write(t.Context(), "stop", "now"))
+	w.Check(w.Client.At(w.trees()[0].ID).Write(t.Context(), "stop", "now"))
 	w.empty()
 	if n := len(w.trees()); n != 1 {
 		t.Errorf("%d trees", n)
@@ -146,8 +147,8 @@ func TestW21Published(t *testing.T) {
 // A score that is no time is taken for the nearest one: what never comes does not keep the listener awake.
 func TestScoresThatAreNoTimes(t *testing.T) {
 	w := newWorld(t)
-	kit, err := w.store.WorkKit(w.name)
-	w.ok(err)
+	kit, err := w.Store.WorkKit(w.name)
+	w.Check(err)
 	for score, want := range map[string]int{"inf": 9999, "1e19": 9999, "1e308": 9999, "-inf": 1970, "-1e19": 1970} {
 		w.cli("ZADD", w.next(), score, `{"id":"x"}`)
 		if _, first, err := kit.Head(t.Context()); err != nil || first.Year() != want {
@@ -164,20 +165,20 @@ func TestScoresThatAreNoTimes(t *testing.T) {
 func TestRemove(t *testing.T) {
 	w := newWorld(t)
 	a := w.add("every day at 7pm", 1)
-	w.ok(workkit.Remove(t.Context(), w.store, w.name, a.ID))
-	if n := w.rdb.Exists(t.Context(), w.jobs(), w.next()).Val(); n != 0 {
+	w.Check(workkit.Remove(t.Context(), w.Store, w.name, a.ID))
+	if n := w.Redis.Exists(t.Context(), w.jobs(), w.next()).Val(); n != 0 {
 		t.Errorf("%d keys are left", n)
 	}
-	if err := workkit.Remove(t.Context(), w.store, w.name, a.ID); !errors.Is(err, job.ErrNotFound) || !strings.Contains(err.Error(), a.ID) {
+	if err := workkit.Remove(t.Context(), w.Store, w.name, a.ID); !errors.Is(err, job.ErrNotFound) || !strings.Contains(err.Error(), a.ID) {
 		t.Errorf("removing it again: %v", err)
 	}
 	w.engine(2)
 	w.listen()
 	w.put("running", `{"args":["wait"],"cron":"2026 3 10 * 13 45 30","job":"#'some.ns/func-name"}`, time.Now())
-	w.until("it runs", func() bool { return len(w.trees()) == 1 && w.rdb.ZCard(t.Context(), w.next()).Val() == 0 })
-	w.ok(workkit.Remove(t.Context(), w.store, w.name, "running"))
-	w.ok(w.client.At(w.trees()[0].ID).Write(t.Context(), "stop", "now"))
-	w.until("the tree has ended", func() bool { return w.trees()[0].Status.Settled() })
+	w.Until("it runs", func() bool { return len(w.trees()) == 1 && w.Redis.ZCard(t.Context(), w.next()).Val() == 0 })
+	w.Check(workkit.Remove(t.Context(), w.Store, w.name, "running"))
+	w.Check(w.Client.At(w.trees()[0].ID).Write(t.Context(), "stop", "now"))
+	w.Until("the tree has ended", func() bool { return w.trees()[0].Status.Settled() })
 	w.empty()
 }
 
@@ -209,7 +210,7 @@ func TestW23NotYet(t *testing.T) {
 	w.listen()
 	w.put("now", `{"cron":"","job":"some_ns_func_name","args":["now"]}`, time.Now())
 	w.gets(`["now"]`)
-	w.until("the other one is gone", func() bool { return w.rdb.HLen(t.Context(), w.jobs()).Val() == 1 })
+	w.Until("the other one is gone", func() bool { return w.Redis.HLen(t.Context(), w.jobs()).Val() == 1 })
 	if after := w.cli("ZRANGE", w.next(), "0", "-1", "WITHSCORES"); after != before {
 		t.Errorf("S:next was %q and is %q", before, after)
 	}
@@ -222,12 +223,12 @@ func TestW26Raises(t *testing.T) {
 	w.listen()
 	w.put("again", `{"cron":"* * * * 0 0 0","job":"some_ns_func_name","args":["fail"]}`, time.Now())
 	w.put("once", `{"cron":"","job":"some_ns_func_name","args":["fail"]}`, time.Now())
-	w.until("both failed", func() bool {
+	w.Until("both failed", func() bool {
 		trees := w.trees()
 		return len(trees) == 2 && !slices.ContainsFunc(trees, func(i *job.Info) bool { return i.Status != statemachine.Failed })
 	})
-	w.until("the one is gone", func() bool { return !w.rdb.HExists(t.Context(), w.jobs(), "once").Val() })
-	if !w.rdb.HExists(t.Context(), w.jobs(), "again").Val() || w.rdb.ZScore(t.Context(), w.next(), `{"id":"again"}`).Val() < float64(time.Now().UnixMilli()) {
+	w.Until("the one is gone", func() bool { return !w.Redis.HExists(t.Context(), w.jobs(), "once").Val() })
+	if !w.Redis.HExists(t.Context(), w.jobs(), "again").Val() || w.Redis.ZScore(t.Context(), w.next(), `{"id":"again"}`).Val() < float64(time.Now().UnixMilli()) {
 		t.Error("the other one does not come again")
 	}
 	w.put("well", `{"cron":"","job":"some_ns_func_name","args":["well"]}`, time.Now())
@@ -240,7 +241,7 @@ func TestW27Listeners(t *testing.T) {
 	w.engine(8)
 	const due = 1000
 	var want []string
-	_, err := w.rdb.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+	_, err := w.Redis.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		at := float64(time.Now().UnixMilli())
 		for i := range due {
 			id := fmt.Sprintf("%040d", i)
@@ -250,12 +251,12 @@ func TestW27Listeners(t *testing.T) {
 		}
 		return nil
 	})
-	w.ok(err)
+	w.Check(err)
 	for range 50 {
 		w.listen()
 	}
 	w.empty()
-	w.until("all ran", func() bool { return len(w.got()) >= due })
+	w.Until("all ran", func() bool { return len(w.got()) >= due })
 	got := w.got()
 	slices.Sort(got)
 	slices.Sort(want)
@@ -288,8 +289,8 @@ func TestW29FIFORuns(t *testing.T) {
 	w := worldAt(t, redistest.SharedRedis(t), 1)
 	at := "at:" + time.Now().Add(8*time.Second).Truncate(time.Second).UTC().Format(time.RFC3339)
 	for i := range cap(recorded) {
-		_, err := workkit.Add(t.Context(), w.store, w.name, at, "recorder", i)
-		w.ok(err)
+		_, err := workkit.Add(t.Context(), w.Store, w.name, at, "recorder", i)
+		w.Check(err)
 	}
 	w.engine(1, &Recorder{})
 	w.listen()
@@ -304,11 +305,7 @@ func TestW29FIFORuns(t *testing.T) {
 // Nothing serves a schedule on a Redis Cluster, and it says so.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URL: redistest.StartCluster(t).URL(), Namespace: redistest.Namespace(t), Shards: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := enginetest.Open(t, redisstore.Config{URL: redistest.StartCluster(t).URL(), Namespace: redistest.Namespace(t), Shards: 4})
 	if _, err := workkit.New(workkit.Config{Store: s, Schedules: []string{"app-tasks"}}); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), "Cluster") {
 		t.Errorf("a listener on a cluster: %v", err)
 	}

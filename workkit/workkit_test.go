@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -24,8 +25,8 @@ import (
 
 func (w *world) list() []workkit.Status {
 	w.Helper()
-	all, err := workkit.List(w.Context(), w.store, w.name)
-	w.ok(err)
+	all, err := workkit.List(w.Context(), w.Store, w.name)
+	w.Check(err)
 	return all
 }
 
@@ -70,7 +71,7 @@ func TestAddWarns(t *testing.T) {
 		t.Errorf("warnings: %q", a.Warnings)
 	}
 	w.engine(2)
-	w.until("the type is registered", func() bool { return len(w.add("every day at 7pm", 2).Warnings) == 0 })
+	w.Until("the type is registered", func() bool { return len(w.add("every day at 7pm", 2).Warnings) == 0 })
 }
 
 // What cannot be launched stays as it is, is recorded with the reason, and keeps nothing else from running.
@@ -93,29 +94,29 @@ func TestRefused(t *testing.T) {
 		w.put(id, c.payload, time.Now())
 	}
 	for id, c := range refused {
-		w.until("why "+id+" is refused is recorded", func() bool { return w.recorded(id) != "" })
+		w.Until("why "+id+" is refused is recorded", func() bool { return w.recorded(id) != "" })
 		if text := strings.ReplaceAll(w.recorded(id), `\"`, `"`); !strings.Contains(text, c.why) {
 			t.Errorf("%s is recorded as %s", id, text)
 		}
 	}
 	w.put("well", `{"job":"some_ns_func_name"}`, time.Now())
-	w.until("another one runs", func() bool { return !w.rdb.HExists(t.Context(), w.jobs(), "well").Val() })
+	w.Until("another one runs", func() bool { return !w.Redis.HExists(t.Context(), w.jobs(), "well").Val() })
 	for _, s := range w.list() {
 		if c := refused[s.ID]; s.State != workkit.Refused || !strings.Contains(s.Why, c.why) {
 			t.Errorf("%s is %s: %s", s.ID, s.State, s.Why)
 		}
-		if got := w.rdb.HGet(t.Context(), w.jobs(), s.ID).Val(); got != refused[s.ID].payload {
+		if got := w.Redis.HGet(t.Context(), w.jobs(), s.ID).Val(); got != refused[s.ID].payload {
 			t.Errorf("%s became %.90s", s.ID, got)
 		}
 	}
-	w.rdb.Del(t.Context(), w.jobs(), w.next())
+	w.Redis.Del(t.Context(), w.jobs(), w.next())
 	odd := []string{"beep", `{"id":""}`, `{"id":"a b"}`, `[]`}
 	for _, member := range odd {
-		w.ok(w.rdb.ZAdd(t.Context(), w.next(), redis.Z{Score: 1, Member: member}).Err())
+		w.Check(w.Redis.ZAdd(t.Context(), w.next(), redis.Z{Score: 1, Member: member}).Err())
 	}
 	for _, member := range odd {
-		w.until(member+" is recorded", func() bool { return w.recorded(member) != "" })
-		if w.rdb.ZScore(t.Context(), w.next(), member).Val() != 1 {
+		w.Until(member+" is recorded", func() bool { return w.recorded(member) != "" })
+		if w.Redis.ZScore(t.Context(), w.next(), member).Val() != 1 {
 			t.Errorf("the member %s is gone", member)
 		}
 	}
@@ -123,7 +124,7 @@ func TestRefused(t *testing.T) {
 
 // recorded is what is recorded of an entry that was refused.
 func (w *world) recorded(id string) string {
-	return w.rdb.HGet(w.Context(), "weir:{"+w.ns+"}:workkit:"+w.name+":refused", id).Val()
+	return w.Redis.HGet(w.Context(), "weir:{"+w.Namespace+"}:workkit:"+w.name+":refused", id).Val()
 }
 
 // An entry whose type is registered later runs then.
@@ -131,7 +132,7 @@ func TestRegisteredLater(t *testing.T) {
 	w := newWorld(t)
 	w.listen()
 	w.add(workkit.Now, "patience")
-	w.until("it is recorded", func() bool { return w.recorded(w.only().ID) != "" })
+	w.Until("it is recorded", func() bool { return w.recorded(w.only().ID) != "" })
 	id := w.only().ID
 	w.engine(2)
 	w.gets(`["patience"]`)
@@ -144,10 +145,10 @@ func TestRegisteredLater(t *testing.T) {
 // A member whose entry somebody has taken away is dropped, but not before it may have been on its way.
 func TestOrphans(t *testing.T) {
 	w := newWorld(t)
-	w.ok(w.rdb.ZAdd(t.Context(), w.next(), redis.Z{Score: float64(time.Now().Add(-30 * time.Second).UnixMilli()), Member: `{"id":"fresh"}`}).Err())
-	w.ok(w.rdb.ZAdd(t.Context(), w.next(), redis.Z{Score: float64(time.Now().Add(-2 * time.Minute).UnixMilli()), Member: `{"id":"old"}`}).Err())
+	w.Check(w.Redis.ZAdd(t.Context(), w.next(), redis.Z{Score: float64(time.Now().Add(-30 * time.Second).UnixMilli()), Member: `{"id":"fresh"}`}).Err())
+	w.Check(w.Redis.ZAdd(t.Context(), w.next(), redis.Z{Score: float64(time.Now().Add(-2 * time.Minute).UnixMilli()), Member: `{"id":"old"}`}).Err())
 	w.listen()
-	w.until("the old one is gone", func() bool { return w.rdb.ZCard(t.Context(), w.next()).Val() == 1 })
+	w.Until("the old one is gone", func() bool { return w.Redis.ZCard(t.Context(), w.next()).Val() == 1 })
 	if left := w.cli("ZRANGE", w.next(), "0", "-1"); left != `{"id":"fresh"}` {
 		t.Errorf("left is %s", left)
 	}
@@ -158,9 +159,7 @@ func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	plain := redistest.SharedRedis(t)
 	u, err := url.Parse(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	proxy := redistest.StartProxy(t, u.Host)
 	w := worldAt(t, proxy.URL(), 4)
 	w.engine(2)
@@ -171,10 +170,10 @@ func TestLostReplies(t *testing.T) {
 			w.listen()
 		}
 		w.add(workkit.Now, script)
-		w.until("replies of "+script+" are lost", func() bool { return proxy.Dropped() >= before+2 })
+		w.Until("replies of "+script+" are lost", func() bool { return proxy.Dropped() >= before+2 })
 		w.empty()
 	}
-	w.until("all ran", func() bool { return len(w.got()) >= 4 })
+	w.Until("all ran", func() bool { return len(w.got()) >= 4 })
 	w.gets(`["workkit_move"]`, `["workkit_add"]`, `["workkit_due"]`, `["mail_apply"]`)
 }
 
@@ -184,18 +183,18 @@ func TestDamaged(t *testing.T) {
 	w.engine(2)
 	var told logs
 	other := "other-" + w.name
-	l, err := workkit.New(workkit.Config{Store: w.store, Schedules: []string{w.name, other}, Logger: slog.New(slog.NewTextHandler(&told, nil))})
-	w.ok(err)
-	w.ok(w.rdb.Set(t.Context(), w.next(), "x", 0).Err())
-	w.serve(l.Run)
-	w.until("it is logged", func() bool { return strings.Contains(told.String(), "WRONGTYPE") })
-	_, err = workkit.Add(t.Context(), w.store, other, workkit.Now, fn, "other")
-	w.ok(err)
-	w.until("the other one is served", func() bool { return w.rdb.Exists(t.Context(), other+":jobs").Val() == 0 })
-	w.ok(w.rdb.Del(t.Context(), w.next()).Err())
+	l, err := workkit.New(workkit.Config{Store: w.Store, Schedules: []string{w.name, other}, Logger: slog.New(slog.NewTextHandler(&told, nil))})
+	w.Check(err)
+	w.Check(w.Redis.Set(t.Context(), w.next(), "x", 0).Err())
+	enginetest.Run(w, l.Run)
+	w.Until("it is logged", func() bool { return strings.Contains(told.String(), "WRONGTYPE") })
+	_, err = workkit.Add(t.Context(), w.Store, other, workkit.Now, fn, "other")
+	w.Check(err)
+	w.Until("the other one is served", func() bool { return w.Redis.Exists(t.Context(), other+":jobs").Val() == 0 })
+	w.Check(w.Redis.Del(t.Context(), w.next()).Err())
 	w.add(workkit.Now, "whole")
 	w.gets(`["whole"]`)
-	w.until("it is logged", func() bool { return strings.Contains(told.String(), "served again") })
+	w.Until("it is logged", func() bool { return strings.Contains(told.String(), "served again") })
 	if n := strings.Count(told.String(), "WRONGTYPE"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
@@ -231,21 +230,21 @@ func TestList(t *testing.T) {
 	if s := w.list()[0]; s.ID != "strange" || s.State != workkit.Scheduled || !strings.Contains(s.Why, "not_here") {
 		t.Errorf("one of an unknown type: %+v", s)
 	}
-	w.rdb.Del(t.Context(), w.jobs(), w.next())
+	w.Redis.Del(t.Context(), w.jobs(), w.next())
 
 	w.put("now", `{"job":"some_ns_func_name","args":["wait"]}`, time.Now())
 	if s := w.only(); s.State != workkit.Due {
 		t.Errorf("due: %+v", s)
 	}
 	w.listen()
-	w.until("it runs", func() bool { return w.only().State == workkit.Running })
+	w.Until("it runs", func() bool { return w.only().State == workkit.Running })
 	s := w.only()
 	if s.Tree != w.trees()[0].ID || s.Next != nil {
 		t.Errorf("running: %+v", s)
 	}
-	w.ok(w.client.At(s.Tree).Terminate(t.Context()))
+	w.Check(w.Client.At(s.Tree).Terminate(t.Context()))
 	w.empty()
-	w.ok(w.rdb.HSet(t.Context(), w.jobs(), "lost", `{"job":"some_ns_func_name"}`).Err())
+	w.Check(w.Redis.HSet(t.Context(), w.jobs(), "lost", `{"job":"some_ns_func_name"}`).Err())
 	if s := w.only(); s.State != workkit.Taken {
 		t.Errorf("taken: %+v", s)
 	}
@@ -261,17 +260,17 @@ func TestAddRefused(t *testing.T) {
 		{workkit.Now, "", "names no job"},
 		{"at:2020-01-01", fn, "has passed"},
 	} {
-		if a, err := workkit.Add(t.Context(), w.store, w.name, c.when, c.job); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), c.want) {
+		if a, err := workkit.Add(t.Context(), w.Store, w.name, c.when, c.job); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("adding %q, %q: %+v, %v", c.when, c.job, a, err)
 		}
 	}
-	if _, err := workkit.Add(t.Context(), w.store, w.name, "", fn, func() {}); !errors.Is(err, job.ErrConfig) {
+	if _, err := workkit.Add(t.Context(), w.Store, w.name, "", fn, func() {}); !errors.Is(err, job.ErrConfig) {
 		t.Errorf("adding a function as an argument: %v", err)
 	}
-	if _, err := workkit.Add(t.Context(), w.store, "a b", "", fn); !errors.Is(err, job.ErrName) {
+	if _, err := workkit.Add(t.Context(), w.Store, "a b", "", fn); !errors.Is(err, job.ErrName) {
 		t.Errorf("adding to a b: %v", err)
 	}
-	if _, err := workkit.New(workkit.Config{Store: w.store}); !errors.Is(err, job.ErrConfig) {
+	if _, err := workkit.New(workkit.Config{Store: w.Store}); !errors.Is(err, job.ErrConfig) {
 		t.Errorf("a listener of nothing: %v", err)
 	}
 	w.empty()
@@ -298,10 +297,10 @@ func TestIdle(t *testing.T) {
 // commands is how many commands clients have sent to the server.
 func commands(w *world) (n int) {
 	w.Helper()
-	stats := w.rdb.Info(w.Context(), "stats").Val()
+	stats := w.Redis.Info(w.Context(), "stats").Val()
 	_, rest, _ := strings.Cut(stats, "total_commands_processed:")
 	_, err := fmt.Sscan(rest, &n)
-	w.ok(err)
+	w.Check(err)
 	return n
 }
 
@@ -310,7 +309,7 @@ func TestTwoNamespaces(t *testing.T) {
 	w := newWorld(t)
 	w.engine(2)
 	w.listen()
-	two := worldAt(t, w.url, 4)
+	two := worldAt(t, w.URL, 4)
 	two.name = w.name
 	two.engine(2)
 	two.listen()
@@ -335,10 +334,8 @@ func TestTwoNamespaces(t *testing.T) {
 func TestEncrypted(t *testing.T) {
 	t.Parallel()
 	w := worldAt(t, redistest.SharedRedis(t), 4)
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URL: w.url, Namespace: redistest.Namespace(t), Shards: 4, Codec: rot{}})
-	w.ok(err)
-	t.Cleanup(func() { _ = s.Close() })
-	w.store, w.client = s, job.NewClient(s)
+	s := enginetest.Open(w, redisstore.Config{URL: w.URL, Namespace: redistest.Namespace(t), Shards: 4, Codec: rot{}})
+	w.Store, w.Client = s, job.NewClient(s)
 	w.engine(2)
 	w.listen()
 	w.put("1", `{"job":"some_ns_func_name","args":["plain"]}`, time.Now())
