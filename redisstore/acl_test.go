@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -37,12 +38,7 @@ func user(t *testing.T, s *redistest.Server, ns string, a redisstore.ACL) string
 // openAs opens a namespace as a user.
 func openAs(t *testing.T, url, ns string) *env {
 	t.Helper()
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URL: url, Namespace: ns, Shards: shards})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return &env{T: t, url: url, ns: ns, store: s, rdb: connect(t, url), lose: func() {}}
+	return openBy(t, redisstore.Config{URL: url, Namespace: ns})
 }
 
 // A worker with the rules that are printed, and no others, can do everything in its
@@ -55,17 +51,17 @@ func TestACLWorker(t *testing.T) {
 		e := openAs(t, user(t, s, ns, redisstore.ACL{Role: redisstore.RoleWorker, Functions: functions}), ns)
 		serve(e)
 		_, err := e.store.(*redisstore.Store).PauseQueue(t.Context(), "default")
-		e.ok(err)
+		e.Check(err)
 		_, err = e.store.(*redisstore.Store).ResumeQueue(t.Context(), "default")
-		e.ok(err)
+		e.Check(err)
 		e.healthy()
 
-		e.ok(s.Client(t).Do(t.Context(), "ACL", "SETUSER", ns+"-worker", "+acl|whoami", "+acl|dryrun").Err())
-		found := look(t, redisstore.Config{URL: e.url, Namespace: ns}, false)
+		e.Check(s.Client(t).Do(t.Context(), "ACL", "SETUSER", ns+"-worker", "+acl|whoami", "+acl|dryrun").Err())
+		found := look(t, redisstore.Config{URL: e.URL, Namespace: ns}, false)
 		found.has(t, "permissions", redisstore.OK, "may do all that is needed", "")
 
 		libraries, err := s.Client(t).FunctionList(t.Context(), redis.FunctionListQuery{}).Result()
-		e.ok(err)
+		e.Check(err)
 		e.equal("a function was loaded", len(libraries) == 1, functions)
 	}
 }
@@ -81,7 +77,7 @@ func TestACLNamespaces(t *testing.T) {
 	their.write(id, "in", `"theirs"`)
 	var foreign []string
 	keys, err := s.Client(t).Keys(t.Context(), "*").Result()
-	their.ok(err)
+	their.Check(err)
 	for _, k := range keys {
 		if strings.Contains(k, theirs) {
 			foreign = append(foreign, k)
@@ -93,7 +89,7 @@ func TestACLNamespaces(t *testing.T) {
 	}
 	before := their.dumpAs(s)
 	for _, role := range []redisstore.Role{redisstore.RoleWorker, redisstore.RoleReader} {
-		rdb := connect(t, user(t, s, mine, redisstore.ACL{Role: role}))
+		rdb := enginetest.Connect(t, user(t, s, mine, redisstore.ACL{Role: role}))
 		for _, k := range append(foreign, "other", "weir:{"+mine+"x}:meta", "asynq:{weir:"+mine+"x:q}:pending") {
 			for _, words := range [][]any{
 				{"GET", k},
@@ -134,7 +130,7 @@ func TestACLNamespaces(t *testing.T) {
 func (e *env) dumpAs(s *redistest.Server) map[string]string {
 	e.Helper()
 	admin := *e
-	admin.rdb = s.Client(e)
+	admin.Redis = s.Client(e)
 	return admin.dump()
 }
 
@@ -224,7 +220,7 @@ func TestACLCluster(t *testing.T) {
 			for _, r := range rules {
 				words = append(words, r)
 			}
-			rdb := connect(t, url).(*redis.ClusterClient)
+			rdb := enginetest.Connect(t, url).(*redis.ClusterClient)
 			if err := rdb.ForEachShard(t.Context(), func(ctx context.Context, c *redis.Client) error { return c.Do(ctx, words...).Err() }); err != nil {
 				t.Fatal(err)
 			}
@@ -234,7 +230,7 @@ func TestACLCluster(t *testing.T) {
 				continue
 			}
 			_, err = e.store.Types(t.Context())
-			e.ok(err)
+			e.Check(err)
 			_, err = e.store.Create(t.Context(), newID(t), &job.Plan{Nodes: []job.Node{{Type: "T"}}}, "")
 			e.fails(err, job.ErrConfig)
 		}

@@ -14,12 +14,12 @@ func TestActivity(t *testing.T) {
 		ctx := e.Context()
 		heartbeat := func(engine string, a job.Activity) {
 			e.Helper()
-			e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: engine, Activity: a}))
+			e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: engine, Activity: a}))
 		}
 		sum := func() (all job.Activity) {
 			e.Helper()
 			st, err := e.store.(*redisstore.Store).Stats(ctx)
-			e.ok(err)
+			e.Check(err)
 			for i := range st.Activity {
 				if at := st.Activity[i].At; at.After(st.At) || st.At.Sub(at) > 2*job.ActivitySpan {
 					e.Errorf("span at %s, now it is %s", at, st.At)
@@ -43,7 +43,7 @@ func TestActivity(t *testing.T) {
 		want := did
 		want.Runs += 4
 		e.equal("of two", sum(), want)
-		e.ok(e.store.Leave(ctx, "A"))
+		e.Check(e.store.Leave(ctx, "A"))
 		e.equal("when one is gone", sum(), want)
 	})
 }
@@ -52,22 +52,22 @@ func TestActivity(t *testing.T) {
 func TestActivityIsBounded(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
-		key := "weir:{" + e.ns + "}:activity"
+		key := "weir:{" + e.Namespace + "}:activity"
 		old := "7" + strings.Repeat(" 5", 44) // of 1970
 		for slot := range job.ActivitySpans {
-			e.ok(e.rdb.HSet(ctx, key, slot, old).Err())
+			e.Check(e.Redis.HSet(ctx, key, slot, old).Err())
 		}
-		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A"}))
-		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Activity: job.Activity{Runs: 2}}))
-		n, err := e.rdb.HLen(ctx, key).Result()
-		e.ok(err)
+		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A"}))
+		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Activity: job.Activity{Runs: 2}}))
+		n, err := e.Redis.HLen(ctx, key).Result()
+		e.Check(err)
 		e.equal("spans", n, int64(job.ActivitySpans))
 		st, err := e.store.(*redisstore.Store).Stats(ctx)
-		e.ok(err)
+		e.Check(err)
 		if len(st.Activity) != 1 || st.Activity[0].Runs != 2 {
 			e.Errorf("activity %+v", st.Activity)
 		}
-		e.ok(e.rdb.HSet(ctx, key, 0, "7 5").Err())
+		e.Check(e.Redis.HSet(ctx, key, 0, "7 5").Err())
 		if _, err := e.store.(*redisstore.Store).Stats(ctx); err == nil || !strings.Contains(err.Error(), "has 2 numbers in place of 45") {
 			e.Errorf("a span of two numbers: %v", err)
 		}

@@ -34,12 +34,12 @@ func TestApplyEveryEvent(t *testing.T) {
 				want, illegal := statemachine.Next(status, event)
 				switch {
 				case illegal == nil:
-					e.ok(e.store.Apply(e.Context(), id, event))
+					e.Check(e.store.Apply(e.Context(), id, event))
 				case tolerated(status, event) && status == statemachine.Running:
-					e.ok(e.store.Apply(e.Context(), id, event))
+					e.Check(e.store.Apply(e.Context(), id, event))
 				case tolerated(status, event):
 					e.unchanged(string(event)+" of a job that is "+string(status), func() {
-						e.ok(e.store.Apply(e.Context(), id, event))
+						e.Check(e.store.Apply(e.Context(), id, event))
 					})
 				default:
 					e.unchanged(string(event)+" of a job that is "+string(status), func() {
@@ -63,7 +63,7 @@ func TestRunDuringARunMakesAnother(t *testing.T) {
 		for _, event := range []statemachine.Event{statemachine.Run, statemachine.Force} {
 			id := e.single()
 			snap := e.begin(id)
-			e.ok(e.store.Apply(e.Context(), id, event))
+			e.Check(e.store.Apply(e.Context(), id, event))
 			e.equal("again", e.commit(delta(snap, statemachine.Complete)).Again, true)
 			e.equal("again", e.commit(delta(e.begin(id), statemachine.Complete)).Again, false)
 		}
@@ -77,7 +77,7 @@ func TestTerminateDuringARun(t *testing.T) {
 		} {
 			id, _, d := e.full()
 			d.Outcome = outcome
-			e.ok(e.store.Apply(e.Context(), id, statemachine.Terminate))
+			e.Check(e.store.Apply(e.Context(), id, statemachine.Terminate))
 			e.is(statemachine.Terminating, id)
 			e.commit(d)
 			e.is(statemachine.Terminating, id)
@@ -94,8 +94,8 @@ func TestTerminateDuringARun(t *testing.T) {
 		b := beginning()
 		b.Lease = time.Millisecond
 		_, err := e.store.Begin(e.Context(), id, b)
-		e.ok(err)
-		e.ok(e.store.Apply(e.Context(), id, statemachine.Terminate))
+		e.Check(err)
+		e.Check(e.store.Apply(e.Context(), id, statemachine.Terminate))
 		e.sweep()
 		e.is(statemachine.Terminating, id)
 		e.equal("shutdown", e.begin(id).Shutdown, true)
@@ -144,12 +144,12 @@ func TestSweepManyAtOnce(t *testing.T) {
 		id := e.create(nodes...)
 		time.Sleep(time.Until(soon) + 100*time.Millisecond)
 		acted, err := e.store.Sweep(e.Context())
-		e.ok(err)
+		e.Check(err)
 		if acted < n { // more on a slow machine, where the first wakes are due again meanwhile
 			e.Fatalf("sweep acted on %d of %d jobs", acted, n)
 		}
 		all, err := e.store.Tree(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		for _, i := range all {
 			e.equal("status", i.Status, statemachine.Queued)
 		}
@@ -176,16 +176,16 @@ func TestLeadInHurry(t *testing.T) {
 			stop()
 			<-done
 		}()
-		left := func() time.Duration { return e.rdb.PTTL(ctx, "weir:{"+e.ns+"}:sweeper").Val() }
-		e.until("it leads for long", func() bool { return left() > time.Second })
+		left := func() time.Duration { return e.Redis.PTTL(ctx, "weir:{"+e.Namespace+"}:sweeper").Val() }
+		e.Until("it leads for long", func() bool { return left() > time.Second })
 		id := newID(e.T)
 		_, err := e.store.Create(ctx, id, &job.Plan{Nodes: []job.Node{{Type: "T", At: time.Now().Add(time.Hour)}}}, "")
-		e.ok(err)
-		e.ok(e.store.RunAt(ctx, id, time.Now().Add(1500*time.Millisecond), 0))
-		e.until("it leads for a moment", func() bool { ttl := left(); return ttl > 0 && ttl <= 600*time.Millisecond })
-		e.until("the job is due", func() bool { return e.info(id).Status == statemachine.Queued })
+		e.Check(err)
+		e.Check(e.store.RunAt(ctx, id, time.Now().Add(1500*time.Millisecond), 0))
+		e.Until("it leads for a moment", func() bool { ttl := left(); return ttl > 0 && ttl <= 600*time.Millisecond })
+		e.Until("the job is due", func() bool { return e.info(id).Status == statemachine.Queued })
 		e.end(id, statemachine.Complete)
-		e.until("it leads for long again", func() bool { return left() > time.Second })
+		e.Until("it leads for long again", func() bool { return left() > time.Second })
 	})
 }
 
@@ -194,21 +194,21 @@ func TestLead(t *testing.T) {
 		ctx := e.Context()
 		others, err := e.store.Lead(ctx, func(lead context.Context) {
 			others, err := e.store.Lead(ctx, func(context.Context) { e.Error("two lead") })
-			e.ok(err)
+			e.Check(err)
 			if others <= 0 || others > 2*time.Second {
 				e.Errorf("another one leads for %s", others)
 			}
-			e.ok(e.rdb.Del(ctx, "weir:{"+e.ns+"}:sweeper").Err())
+			e.Check(e.Redis.Del(ctx, "weir:{"+e.Namespace+"}:sweeper").Err())
 			select {
 			case <-lead.Done(): // noticed at the next sign of life
 			case <-time.After(20 * time.Second):
 				e.Error("a lost leadership is not noticed")
 			}
 		})
-		e.ok(err)
+		e.Check(err)
 		e.equal("nobody else leads", others, time.Duration(0))
-		others, err = e.store.Lead(ctx, func(lead context.Context) { e.ok(lead.Err()) })
-		e.ok(err)
+		others, err = e.store.Lead(ctx, func(lead context.Context) { e.Check(lead.Err()) })
+		e.Check(err)
 		e.equal("nobody else leads any more", others, time.Duration(0))
 	})
 }

@@ -87,9 +87,9 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
 	client := job.NewClient(e.store)
-	e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default"}}))
+	e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default"}}))
 	h, err := client.Start(e.Context(), planner{job.Node{Type: "T", Ports: ports(in("in"), out("out"))}})
-	e.ok(err)
+	e.Check(err)
 	b := &badInput{env: e, client: client, job: h}
 	e.unchanged("bad input", func() {
 		b.names()
@@ -260,7 +260,7 @@ func TestOddInput(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
 	client := job.NewClient(e.store)
-	e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default"}}))
+	e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default"}}))
 	for _, odd := range []string{
 		"9007199254740993", "-9223372036854775809", "123456789012345678901234567890.123456789", "1e999", "-0", "0.1000", "1E+2",
 		`{"a":1,"a":2}`, `{"":""}`, `"\u0000"`, `"\ud83d\ude00"`, `"😀"`, `"\u2028"`, `"<&>"`, "null", "[]", "{}", `""`, `"\u001f\u0001"`,
@@ -268,22 +268,22 @@ func TestOddInput(t *testing.T) {
 	} {
 		raw := json.RawMessage(odd)
 		h, err := client.Create(e.Context(), job.New{Type: "T", Args: json.RawMessage(`{"a":1}`), Ports: []port.Spec{{Name: "in", Dir: port.Input}}})
-		e.ok(err)
-		e.ok(h.Write(e.Context(), "in", raw))
+		e.Check(err)
+		e.Check(h.Write(e.Context(), "in", raw))
 		e.holds(h.ID(), port.Input, "in", odd)
-		e.ok(h.SetDefault(e.Context(), port.Input, "in", raw))
+		e.Check(h.SetDefault(e.Context(), port.Input, "in", raw))
 		if p := e.port(h.ID(), port.Input, "in"); string(p.Default) != odd {
 			e.Errorf("the default %.60s came back as %.60s", odd, p.Default)
 		}
 		if len(odd) < job.MaxMessage {
-			e.ok(h.SetState(e.Context(), map[string]any{"k": raw}))
+			e.Check(h.SetState(e.Context(), map[string]any{"k": raw}))
 			state, err := h.State(e.Context())
-			e.ok(err)
+			e.Check(err)
 			if string(state["k"]) != odd {
 				e.Errorf("the state %.60s came back as %.60s", odd, state["k"])
 			}
 		}
 	}
 	_, err := client.Start(e.Context(), planner{job.Node{Type: strings.Repeat("a", job.MaxName)}})
-	e.ok(err)
+	e.Check(err)
 }

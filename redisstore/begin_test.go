@@ -25,8 +25,8 @@ func (e *env) reach(status statemachine.Status) job.ID {
 	switch status {
 	case statemachine.Queued:
 	case statemachine.Waiting:
-		e.ok(e.rdb.HSet(ctx, e.key(id), "status", string(status)).Err())
-		e.ok(e.rdb.ZRem(ctx, e.due(id), string(id)).Err())
+		e.Check(e.Redis.HSet(ctx, e.key(id), "status", string(status)).Err())
+		e.Check(e.Redis.ZRem(ctx, e.due(id), string(id)).Err())
 	case statemachine.Running:
 		e.begin(id)
 	case statemachine.Suspended:
@@ -36,7 +36,7 @@ func (e *env) reach(status statemachine.Status) job.ID {
 	case statemachine.Failed:
 		e.end(id, statemachine.Fail)
 	case statemachine.Terminating, statemachine.Terminated:
-		e.ok(e.store.Apply(ctx, id, statemachine.Terminate))
+		e.Check(e.store.Apply(ctx, id, statemachine.Terminate))
 		if status == statemachine.Terminated {
 			e.end(id, statemachine.Shutdown)
 		}
@@ -49,12 +49,12 @@ func (e *env) reach(status statemachine.Status) job.ID {
 
 // key is the hash of a job, as docs/redis.md says.
 func (e *env) key(id job.ID) string {
-	return fmt.Sprintf("weir:{%s:%d}:j:%s", e.ns, id.Shard(shards), id)
+	return fmt.Sprintf("weir:{%s:%d}:j:%s", e.Namespace, id.Shard(shards), id)
 }
 
 // due is the set of the jobs of a shard that the sweeper will look at.
 func (e *env) due(id job.ID) string {
-	return fmt.Sprintf("weir:{%s:%d}:due", e.ns, id.Shard(shards))
+	return fmt.Sprintf("weir:{%s:%d}:due", e.Namespace, id.Shard(shards))
 }
 
 func TestBeginNeedsAReadyJob(t *testing.T) {
@@ -83,10 +83,10 @@ func TestBeginTwice(t *testing.T) {
 			e.write(id, "in", "1", "2")
 			b := beginning()
 			first, err := e.store.Begin(e.Context(), id, b)
-			e.ok(err)
+			e.Check(err)
 			e.unchanged("begin under the same token", func() {
 				again, err := e.store.Begin(e.Context(), id, b)
-				e.ok(err)
+				e.Check(err)
 				e.equal("repeated begin", again, first)
 			})
 			e.unchanged("begin under a second token", func() {
@@ -117,7 +117,7 @@ func TestBeginRace(t *testing.T) {
 func TestSnapshotIsBounded(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.create(job.Node{Type: "T", Ports: ports(in("many"), in("big"), in("none"))})
-		e.ok(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "many", Items: numbers(1, 300)}))
+		e.Check(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "many", Items: numbers(1, 300)}))
 		big := `"` + strings.Repeat("x", 998) + `"`
 		for range 20 {
 			e.write(id, "big", big)
@@ -125,7 +125,7 @@ func TestSnapshotIsBounded(t *testing.T) {
 		b := beginning()
 		b.Batch, b.Bytes = 120, 5500
 		snap, err := e.store.Begin(e.Context(), id, b)
-		e.ok(err)
+		e.Check(err)
 		e.equal("ports with messages", len(snap.In), 2)
 		many, large := snap.In.Of("many"), snap.In.Of("big")
 		e.equal("by count", many.Items, numbers(1, 120))
@@ -136,16 +136,16 @@ func TestSnapshotIsBounded(t *testing.T) {
 		got := many.Items
 		for len(got) < many.Len {
 			items, head, err := e.store.Page(e.Context(), id, port.Input, "many", len(got), 70, 1<<20)
-			e.ok(err)
+			e.Check(err)
 			e.equal("head", head, many.Head)
 			got = append(got, items...)
 		}
 		e.equal("all", got, numbers(1, 300))
 		items, _, err := e.store.Page(e.Context(), id, port.Input, "big", 18, 10, 1500)
-		e.ok(err)
+		e.Check(err)
 		e.equal("page by bytes", len(items), 2)
 		items, _, err = e.store.Page(e.Context(), id, port.Input, "big", 20, 10, 1500)
-		e.ok(err)
+		e.Check(err)
 		e.equal("page behind the end", len(items), 0)
 	})
 }
@@ -167,10 +167,10 @@ func TestSnapshotSaysWhetherStateIsWhole(t *testing.T) {
 				e.equal("state", len(snap.State), keys)
 			}
 			all, err := e.store.State(e.Context(), id)
-			e.ok(err)
+			e.Check(err)
 			e.equal("all state", len(all), keys)
 			some, err := e.store.State(e.Context(), id, "k0", "none")
-			e.ok(err)
+			e.Check(err)
 			e.equal("some state", len(some), min(keys, 1))
 			e.commit(delta(snap, statemachine.Requeue))
 		}
@@ -199,7 +199,7 @@ func TestSnapshotLeavesLargeStateBehind(t *testing.T) {
 func TestBeginOfALockedJob(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.single()
-		e.ok(e.rdb.Set(e.Context(), e.key(id)+":lock", "me", 300*time.Millisecond).Err())
+		e.Check(e.Redis.Set(e.Context(), e.key(id)+":lock", "me", 300*time.Millisecond).Err())
 		_, err := e.store.Begin(e.Context(), id, beginning())
 		e.fails(err, job.ErrLocked)
 		e.is(statemachine.Queued, id)

@@ -61,28 +61,28 @@ func weighed(t *testing.T) *env {
 func (e *env) edit(pieces map[string]string) {
 	e.Helper()
 	e.single() // the server has the function now
-	libraries, err := e.rdb.FunctionList(e.Context(), redis.FunctionListQuery{WithCode: true}).Result()
-	e.ok(err)
+	libraries, err := e.Redis.FunctionList(e.Context(), redis.FunctionListQuery{WithCode: true}).Result()
+	e.Check(err)
 	code := libraries[0].Code
 	for old, changed := range pieces {
 		e.equal("places of "+old, strings.Count(code, old), 1)
 		code = strings.Replace(code, old, changed, 1)
 	}
-	e.ok(e.rdb.FunctionLoadReplace(e.Context(), code).Err())
+	e.Check(e.Redis.FunctionLoadReplace(e.Context(), code).Err())
 }
 
 // bounded wants no script to have done too much in one call, and tells which took longest.
 func (e *env) bounded() {
 	e.Helper()
-	all, err := e.rdb.ZRangeWithScores(e.Context(), "weighed", 0, -1).Result()
-	e.ok(err)
+	all, err := e.Redis.ZRangeWithScores(e.Context(), "weighed", 0, -1).Result()
+	e.Check(err)
 	for _, s := range all {
 		if s.Score > most {
 			e.Errorf("a call of %v came to %v values, more than %d", s.Member, s.Score, most)
 		}
 	}
-	slow, err := e.rdb.SlowLogGet(e.Context(), 100).Result()
-	e.ok(err)
+	slow, err := e.Redis.SlowLogGet(e.Context(), 100).Result()
+	e.Check(err)
 	e.Logf("the largest calls: %v", all)
 	longest := redis.SlowLog{}
 	for _, s := range slow {
@@ -101,7 +101,7 @@ func numbered(from, n int) []string { return texts(numbers(from, from+n-1)) }
 // waits wants a port to get these messages and no others, in this order.
 func (e *env) gets(id job.ID, dir port.Dir, name string, want []string) {
 	e.Helper()
-	e.until(fmt.Sprintf("job %d has %d messages", id.Number(), len(want)), func() bool {
+	e.Until(fmt.Sprintf("job %d has %d messages", id.Number(), len(want)), func() bool {
 		return e.port(id, dir, name).Waiting >= int64(len(want))
 	})
 	if got := e.peek(id, dir, name); !slices.Equal(data(got), want) {
@@ -138,21 +138,21 @@ func TestPublishInPieces(t *testing.T) {
 	speaker := out("out")
 	speaker.Channels = []string{"/news/sport"}
 	id := e.create(job.Node{Type: "S", Ports: ports(speaker)})
-	e.until("all have subscribed", func() bool {
-		return e.rdb.SCard(t.Context(), "weir:{"+e.ns+"}:ch:/news").Val() == 200 && e.rdb.SCard(t.Context(), "weir:{"+e.ns+"}:ch:/news/sport").Val() == 200
+	e.Until("all have subscribed", func() bool {
+		return e.Redis.SCard(t.Context(), "weir:{"+e.Namespace+"}:ch:/news").Val() == 200 && e.Redis.SCard(t.Context(), "weir:{"+e.Namespace+"}:ch:/news/sport").Val() == 200
 	})
-	e.ok(e.store.Publish(t.Context(), "/news/sport", numbers(1, 1200)))
+	e.Check(e.store.Publish(t.Context(), "/news/sport", numbers(1, 1200)))
 	d := delta(e.begin(id), statemachine.Suspend)
 	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1201, 2400)}}
 	e.commit(d)
-	e.ok(e.store.Publish(t.Context(), "/news/sport", numbers(2401, 2401)))
+	e.Check(e.store.Publish(t.Context(), "/news/sport", numbers(2401, 2401)))
 	want := numbered(1, 2401)
 	for _, subscription := range subscriptions {
 		e.gets(subscription, port.Input, "in", want)
 	}
-	e.until("nothing is left in the hub", func() bool {
-		return e.rdb.Exists(t.Context(), "weir:{"+e.ns+"}:spread", "weir:{"+e.ns+"}:spreads", "weir:{"+e.ns+"}:spread:rest",
-			"weir:{"+e.ns+"}:spread:1", "weir:{"+e.ns+"}:chores", "weir:{"+e.ns+"}:outbox").Val() == 0
+	e.Until("nothing is left in the hub", func() bool {
+		return e.Redis.Exists(t.Context(), "weir:{"+e.Namespace+"}:spread", "weir:{"+e.Namespace+"}:spreads", "weir:{"+e.Namespace+"}:spread:rest",
+			"weir:{"+e.Namespace+"}:spread:1", "weir:{"+e.Namespace+"}:chores", "weir:{"+e.Namespace+"}:outbox").Val() == 0
 	})
 	e.bounded()
 }
@@ -165,14 +165,14 @@ func TestPublishOfTheDead(t *testing.T) {
 	for range 150 {
 		subscriptions = append(subscriptions, e.create(job.Node{Type: "T", Ports: ports(heard("in", "/news"))}))
 	}
-	hub := "weir:{" + e.ns + "}:"
-	e.until("all have subscribed", func() bool { return e.rdb.SCard(t.Context(), hub+"ch:/news").Val() == 150 })
-	e.hinder("chore_run", 1, func() { e.ok(e.store.Publish(t.Context(), "/news", numbers(1, 700))) })
-	e.equal("pieces that wait", e.rdb.LLen(t.Context(), hub+"spread").Val(), int64(2))
+	hub := "weir:{" + e.Namespace + "}:"
+	e.Until("all have subscribed", func() bool { return e.Redis.SCard(t.Context(), hub+"ch:/news").Val() == 150 })
+	e.hinder("chore_run", 1, func() { e.Check(e.store.Publish(t.Context(), "/news", numbers(1, 700))) })
+	e.equal("pieces that wait", e.Redis.LLen(t.Context(), hub+"spread").Val(), int64(2))
 	late := e.create(job.Node{Type: "T", Ports: ports(heard("in", "/news"))})
-	e.until("one more has subscribed", func() bool { return e.rdb.SCard(t.Context(), hub+"ch:/news").Val() == 151 })
-	e.ok(e.store.Publish(t.Context(), "/news", numbers(701, 701)))
-	e.ok(e.rdb.ZAdd(t.Context(), hub+"due", redis.Z{Score: 1, Member: "!chores"}).Err())
+	e.Until("one more has subscribed", func() bool { return e.Redis.SCard(t.Context(), hub+"ch:/news").Val() == 151 })
+	e.Check(e.store.Publish(t.Context(), "/news", numbers(701, 701)))
+	e.Check(e.Redis.ZAdd(t.Context(), hub+"due", redis.Z{Score: 1, Member: "!chores"}).Err())
 	e.sweep()
 	for _, subscription := range subscriptions {
 		e.gets(subscription, port.Input, "in", numbered(1, 701))
@@ -190,9 +190,9 @@ func TestOrdersInPieces(t *testing.T) {
 		nodes[0].Ports[0].Edges = append(nodes[0].Ports[0].Edges, to(i+1))
 	}
 	id := e.create(nodes...)
-	e.until("it has subscribed", func() bool { return e.rdb.SCard(t.Context(), "weir:{"+e.ns+"}:ch:/news").Val() == 1 })
-	e.ok(e.store.Publish(t.Context(), "/news", numbers(1, 300)))
-	e.ok(e.store.Publish(t.Context(), "/news", numbers(301, 302)))
+	e.Until("it has subscribed", func() bool { return e.Redis.SCard(t.Context(), "weir:{"+e.Namespace+"}:ch:/news").Val() == 1 })
+	e.Check(e.store.Publish(t.Context(), "/news", numbers(1, 300)))
+	e.Check(e.store.Publish(t.Context(), "/news", numbers(301, 302)))
 	for n := range 200 {
 		e.gets(id.Nth(n+1), port.Input, "in", numbered(1, 302))
 	}
@@ -208,13 +208,13 @@ func TestConnectInPieces(t *testing.T) {
 	id := e.create(job.Node{Type: "T", Ports: ports(in("in"), in("other"), out("out"))})
 	fill := func() {
 		for part := range slices.Chunk(numbers(1, n), 5000) {
-			e.ok(e.store.Write(t.Context(), id, job.Write{Dir: port.Output, Port: "out", Items: part}))
+			e.Check(e.store.Write(t.Context(), id, job.Write{Dir: port.Output, Port: "out", Items: part}))
 		}
 	}
 	to := []job.PortRef{{Job: id, Dir: port.Input, Port: "in"}, {Job: id, Dir: port.Input, Port: "other"}}
 	fill()
 	moved, err := e.store.Connect(t.Context(), id, port.Output, "out", to)
-	e.ok(err)
+	e.Check(err)
 	e.equal("moved", texts(moved), numbered(1, n))
 	e.gets(id, port.Input, "in", numbered(1, n))
 	e.gets(id, port.Input, "other", numbered(1, n))
@@ -233,13 +233,13 @@ func TestConnectInPieces(t *testing.T) {
 	if err == nil {
 		t.Log("it was faster than its murderer")
 	} else {
-		e.ok(e.store.Write(t.Context(), id, job.Write{Dir: port.Output, Port: "out", Items: raws("7")}))
-		e.equal("due", e.rdb.ZAddXX(t.Context(), e.due(id), redis.Z{Score: 1, Member: member}).Err(), nil)
+		e.Check(e.store.Write(t.Context(), id, job.Write{Dir: port.Output, Port: "out", Items: raws("7")}))
+		e.equal("due", e.Redis.ZAddXX(t.Context(), e.due(id), redis.Z{Score: 1, Member: member}).Err(), nil)
 		e.sweep()
 		e.holds(id, port.Output, "out", "7")
 	}
 	e.gets(id, port.Input, "in", append(numbered(1, n), numbered(1, n)...))
-	if !errors.Is(e.rdb.ZScore(t.Context(), e.due(id), member).Err(), redis.Nil) {
+	if !errors.Is(e.Redis.ZScore(t.Context(), e.due(id), member).Err(), redis.Nil) {
 		t.Error("due still holds the move")
 	}
 	e.bounded()
@@ -262,20 +262,20 @@ func TestPatchInPieces(t *testing.T) {
 	plan := &job.Plan{Nodes: nodes(false)}
 	g := newID(e)
 	_, err := e.store.Create(t.Context(), g, plan, "test")
-	e.ok(err)
+	e.Check(err)
 	a, b := g.Nth(1), g.Nth(2)
 	for part := range slices.Chunk(numbers(1, n), 3000) {
-		e.ok(e.store.Write(t.Context(), a, job.Write{Dir: port.Output, Port: "out", Items: part}))
+		e.Check(e.store.Write(t.Context(), a, job.Write{Dir: port.Output, Port: "out", Items: part}))
 	}
 	e.end(b, statemachine.Suspend)
 	h, err := job.NewClient(e.store).Find(t.Context(), string(g))
-	e.ok(err)
-	e.hinder("chore_run", 1, func() { e.ok(h.Patch(t.Context(), planned(nodes(true)))) })
+	e.Check(err)
+	e.hinder("chore_run", 1, func() { e.Check(h.Patch(t.Context(), planned(nodes(true)))) })
 	rest := e.port(a, port.Output, "out").Waiting
 	if first := e.port(b, port.Input, "in").Waiting; first == 0 || rest == 0 || first+rest != n {
 		t.Fatalf("%d messages were moved with the patch, %d are left", first, rest)
 	}
-	e.ok(e.store.Write(t.Context(), a, job.Write{Dir: port.Output, Port: "out", Items: numbers(n+1, n+1)}))
+	e.Check(e.store.Write(t.Context(), a, job.Write{Dir: port.Output, Port: "out", Items: numbers(n+1, n+1)}))
 	d := delta(e.begin(a), statemachine.Complete)
 	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(n+2, n+2)}}
 	d.Closes = []string{"out"}
@@ -283,8 +283,8 @@ func TestPatchInPieces(t *testing.T) {
 	if p := e.port(b, port.Input, "in"); p.Closed || p.Sources != 1 {
 		t.Fatalf("while messages are moved the port behind them is %+v", p)
 	}
-	e.hinder("chore_run", 1, func() { e.ok(h.Patch(t.Context(), planned(nodes(true)))) }) // another one meanwhile
-	e.ok(e.rdb.ZAdd(t.Context(), e.due(g), redis.Z{Score: 1, Member: "!chores"}).Err())
+	e.hinder("chore_run", 1, func() { e.Check(h.Patch(t.Context(), planned(nodes(true)))) }) // another one meanwhile
+	e.Check(e.Redis.ZAdd(t.Context(), e.due(g), redis.Z{Score: 1, Member: "!chores"}).Err())
 	e.sweep()
 	e.gets(b, port.Input, "in", numbered(1, n+2))
 	if p := e.port(b, port.Input, "in"); !p.Closed || p.Sources != 0 {
@@ -293,7 +293,7 @@ func TestPatchInPieces(t *testing.T) {
 	if p := e.port(a, port.Output, "out"); !p.Closed || p.Waiting != 0 || p.Total != n+2 {
 		t.Errorf("the port that was wired is %+v", p)
 	}
-	e.equal("ports that are moved on", e.rdb.Exists(t.Context(), strings.TrimSuffix(e.due(g), "due")+"moving:"+string(g)).Val(), int64(0))
+	e.equal("ports that are moved on", e.Redis.Exists(t.Context(), strings.TrimSuffix(e.due(g), "due")+"moving:"+string(g)).Val(), int64(0))
 }
 
 // A long answer comes in pages, with all that was asked for; if messages are taken meanwhile it is still one piece.
@@ -302,11 +302,11 @@ func TestAnswersInPages(t *testing.T) {
 	e := weighed(t)
 	id := e.single()
 	for i := range 12 {
-		e.ok(e.store.Write(t.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: slices.Repeat(raws(fmt.Sprintf(`"%d%s"`, i, strings.Repeat("x", 1<<16))), 8)}))
+		e.Check(e.store.Write(t.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: slices.Repeat(raws(fmt.Sprintf(`"%d%s"`, i, strings.Repeat("x", 1<<16))), 8)}))
 	}
 	before := calls(e, "port_page")
 	items, head, err := e.store.Peek(t.Context(), id, port.Input, "in", 1000)
-	e.ok(err)
+	e.Check(err)
 	e.equal("messages and head", []int64{int64(len(items)), head}, []int64{96, 0})
 	for i, item := range items {
 		if !strings.HasPrefix(string(item), fmt.Sprintf(`"%dx`, i/8)) {
@@ -318,11 +318,11 @@ func TestAnswersInPages(t *testing.T) {
 	}
 	many := e.single()
 	for part := range slices.Chunk(numbers(1, 30_000), 5000) {
-		e.ok(e.store.Write(t.Context(), many, job.Write{Dir: port.Input, Port: "in", Items: part}))
+		e.Check(e.store.Write(t.Context(), many, job.Write{Dir: port.Input, Port: "in", Items: part}))
 	}
 	e.gets(many, port.Input, "in", numbered(1, 30_000))
 	items, _, err = e.store.Peek(t.Context(), many, port.Input, "in", 12_345)
-	e.ok(err)
+	e.Check(err)
 	e.equal("as many as asked for", texts(items), numbered(1, 12_345))
 	e.bounded()
 }
@@ -330,10 +330,10 @@ func TestAnswersInPages(t *testing.T) {
 // calls is how many calls of a script Redis has noted since it notes all.
 func calls(e *env, script string) (n int) {
 	e.Helper()
-	e.ok(e.rdb.ConfigSet(e.Context(), "slowlog-log-slower-than", "0").Err())
-	e.ok(e.rdb.ConfigSet(e.Context(), "slowlog-max-len", "100000").Err())
-	all, err := e.rdb.SlowLogGet(e.Context(), -1).Result()
-	e.ok(err)
+	e.Check(e.Redis.ConfigSet(e.Context(), "slowlog-log-slower-than", "0").Err())
+	e.Check(e.Redis.ConfigSet(e.Context(), "slowlog-max-len", "100000").Err())
+	all, err := e.Redis.SlowLogGet(e.Context(), -1).Result()
+	e.Check(err)
 	for _, s := range all {
 		if len(s.Args) > 4 && s.Args[4] == script {
 			n++
@@ -351,25 +351,25 @@ func TestBackgroundTasksDoNotDelayRecovery(t *testing.T) {
 		lost = newID(t)
 	}
 	_, err := e.store.Create(t.Context(), parent, crowd(100), "")
-	e.ok(err)
-	e.hinder("chore_run", 1, func() { e.ok(e.store.Terminate(t.Context(), parent)) })
+	e.Check(err)
+	e.hinder("chore_run", 1, func() { e.Check(e.store.Terminate(t.Context(), parent)) })
 	e.createAs(lost, job.Node{Type: "T"})
-	e.ok(e.store.Refresh(t.Context(), lost, e.begin(lost).Token, time.Millisecond, nil))
+	e.Check(e.store.Refresh(t.Context(), lost, e.begin(lost).Token, time.Millisecond, nil))
 	e.edit(map[string]string{"local left = call('LLEN', P .. 'chores')": "local left = 1"}) // there is no end of them
-	e.ok(e.rdb.ZAdd(t.Context(), e.due(parent), redis.Z{Score: 1, Member: "!chores"}).Err())
-	other, err := redisstore.Open(t.Context(), redisstore.Config{URL: e.url, Namespace: e.ns, Shards: shards})
-	e.ok(err)
+	e.Check(e.Redis.ZAdd(t.Context(), e.due(parent), redis.Z{Score: 1, Member: "!chores"}).Err())
+	other, err := redisstore.Open(t.Context(), redisstore.Config{URL: e.URL, Namespace: e.Namespace, Shards: shards})
+	e.Check(err)
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		other.Watch(ctx, 10*time.Millisecond, func(err error) { t.Log(err) })
 	}()
-	e.until("the run of the dead is over", func() bool { return e.info(lost).Status == statemachine.Queued })
-	e.until("the chores go on", func() bool { return e.info(parent.Nth(100)).Status == statemachine.Terminating })
+	e.Until("the run of the dead is over", func() bool { return e.info(lost).Status == statemachine.Queued })
+	e.Until("the chores go on", func() bool { return e.info(parent.Nth(100)).Status == statemachine.Terminating })
 	stop()
 	<-over
-	e.ok(other.Close())
+	e.Check(other.Close())
 }
 
 // What a commit, or a call from outside, writes is counted where it comes to: too much is refused with the limit, and changes
@@ -412,7 +412,7 @@ func TestFanOutCounts(t *testing.T) {
 		})
 		d.Writes[0].Items = d.Writes[0].Items[:fits]
 		e.commit(d)
-		e.ok(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: numbers(fits+1, 2*fits)}))
+		e.Check(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: numbers(fits+1, 2*fits)}))
 		for n := range wide {
 			e.holds(id.Nth(n+3), port.Input, "in", numbered(1, 2*fits)...)
 		}
@@ -451,9 +451,9 @@ func TestWidestPort(t *testing.T) {
 	last := id.Nth(job.MaxFanOut)
 	e.holds(last, port.Input, "in", numbered(1, 10)...)
 	e.is(statemachine.Queued, last)
-	e.ok(e.store.SetDefault(t.Context(), id, job.Default{Dir: port.Output, Port: "out", Value: json.RawMessage(`7`)}))
-	e.ok(e.store.ClosePort(t.Context(), id, port.Output, "out"))
-	e.until("the end comes to all", func() bool { return e.port(last, port.Input, "in").Closed })
+	e.Check(e.store.SetDefault(t.Context(), id, job.Default{Dir: port.Output, Port: "out", Value: json.RawMessage(`7`)}))
+	e.Check(e.store.ClosePort(t.Context(), id, port.Output, "out"))
+	e.Until("the end comes to all", func() bool { return e.port(last, port.Input, "in").Closed })
 }
 
 // Commits that go together and do much are several calls; each is answered.
@@ -475,9 +475,9 @@ func TestLargeCommitsTogether(t *testing.T) {
 		}
 		for range 2 { // a repeat changes nothing
 			all, err := e.store.Commit(e.Context(), txs)
-			e.ok(err)
+			e.Check(err)
 			for n, res := range all {
-				e.ok(res.Refused)
+				e.Check(res.Refused)
 				e.equal("applied", res.Applied, 1)
 				e.holds(ids[n], port.Output, "out", numbered(1, 3000)...)
 			}
@@ -494,12 +494,12 @@ func TestTokensAreForgottenInPieces(t *testing.T) {
 		old[i] = redis.Z{Score: 1, Member: fmt.Sprint("old ", i)}
 	}
 	seen := strings.TrimSuffix(e.due(id), "due") + "seen"
-	e.ok(e.rdb.ZAdd(t.Context(), seen, old...).Err())
-	left := func() int64 { return e.rdb.ZCount(t.Context(), seen, "1", "1").Val() }
+	e.Check(e.Redis.ZAdd(t.Context(), seen, old...).Err())
+	left := func() int64 { return e.Redis.ZCount(t.Context(), seen, "1", "1").Val() }
 	for n := range int64(10) {
 		e.write(id, "in", "1")
 		e.equal("tokens left", left(), 900-100*n)
 	}
 	e.write(id, "in", "1")
-	e.equal("tokens of the job's creation and these calls", e.rdb.ZCard(t.Context(), seen).Val(), int64(12))
+	e.equal("tokens of the job's creation and these calls", e.Redis.ZCard(t.Context(), seen).Val(), int64(12))
 }

@@ -17,7 +17,7 @@ import (
 func (e *env) changed(all bool, p *redisstore.Place, most int) redisstore.Changes {
 	e.Helper()
 	c, err := e.store.(*redisstore.Store).Changes(e.Context(), all, *p, most)
-	e.ok(err)
+	e.Check(err)
 	*p = c.Next
 	return c
 }
@@ -35,7 +35,7 @@ func (e *env) sees(what string, c redisstore.Changes, want ...job.ID) {
 func TestChanges(t *testing.T) {
 	each(t, func(e *env) {
 		e.single()
-		if keys := e.rdb.Exists(e.Context(), fmt.Sprintf("weir:{%s:0}:changes:roots", e.ns)).Val(); keys != 0 {
+		if keys := e.Redis.Exists(e.Context(), fmt.Sprintf("weir:{%s:0}:changes:roots", e.Namespace)).Val(); keys != 0 {
 			t.Error("changes are noted for nobody")
 		}
 		var roots, all redisstore.Place
@@ -57,12 +57,12 @@ func TestChanges(t *testing.T) {
 		e.sees("twice", e.changed(false, &roots, 100), lone)
 
 		place, err := e.store.(*redisstore.Store).ParsePlace(roots.String())
-		e.ok(err)
+		e.Check(err)
 		other := e.single()
-		e.ok(e.store.Terminate(e.Context(), other))
+		e.Check(e.store.Terminate(e.Context(), other))
 		e.end(other, statemachine.Shutdown)
 		e.sees("created and ended", e.changed(false, &place, 100), other)
-		e.ok(e.store.Delete(e.Context(), other))
+		e.Check(e.store.Delete(e.Context(), other))
 		e.sees("removed", e.changed(false, &place, 100), other)
 		for _, text := range []string{"", "x", "AAAA", roots.String() + "AA"} {
 			if _, err := e.store.(*redisstore.Store).ParsePlace(text); err == nil {
@@ -86,7 +86,7 @@ func TestChangesOfATree(t *testing.T) {
 		var p redisstore.Place
 		changed := func() redisstore.Changes {
 			c, err := e.store.(*redisstore.Store).ChangesOf(e.Context(), tree, p, 100)
-			e.ok(err)
+			e.Check(err)
 			p = c.Next
 			return c
 		}
@@ -105,10 +105,10 @@ func TestChangesOfATree(t *testing.T) {
 		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
 		e.commit(d)
 		e.sees("a checkpoint", changed(), tree.Nth(1))
-		e.ok(e.store.Take(e.Context(), tree.Nth(1), job.Take{Dir: port.Input, Port: "in", Head: 1, N: 1}, "taken"))
+		e.Check(e.store.Take(e.Context(), tree.Nth(1), job.Take{Dir: port.Input, Port: "in", Head: 1, N: 1}, "taken"))
 		e.sees("a message is taken", changed(), tree.Nth(1))
 		e.sees("nothing more", changed())
-		e.ok(e.store.Terminate(e.Context(), other))
+		e.Check(e.store.Terminate(e.Context(), other))
 		e.sees("another tree ends", changed())
 	})
 }
@@ -144,11 +144,11 @@ func TestChangesAreForgotten(t *testing.T) {
 		e.changed(false, &p, 100)
 		old := p
 		for n := range shards {
-			key := fmt.Sprintf("weir:{%s:%d}:changes:roots", e.ns, n)
-			if ttl := e.rdb.PTTL(e.Context(), key).Val(); ttl <= 0 {
+			key := fmt.Sprintf("weir:{%s:%d}:changes:roots", e.Namespace, n)
+			if ttl := e.Redis.PTTL(e.Context(), key).Val(); ttl <= 0 {
 				t.Errorf("%s stays for %v", key, ttl)
 			}
-			e.ok(e.rdb.Del(e.Context(), key).Err()) // as when its time is over
+			e.Check(e.Redis.Del(e.Context(), key).Err()) // as when its time is over
 		}
 		id := e.single()
 		if c := e.changed(false, &p, 100); !c.Lost || len(c.IDs) != 0 {
@@ -168,12 +168,7 @@ func TestChangesAreForgotten(t *testing.T) {
 // The notes of a shard do not grow without bound: the oldest go, and who has not read them is told.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t), Shards: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	e := &env{T: t, ns: store.Namespace(), store: store, rdb: connect(t, redistest.SharedRedis(t))}
+	e := openBy(t, redisstore.Config{URL: redistest.SharedRedis(t), Shards: 1})
 	var p redisstore.Place
 	e.changed(true, &p, 100)
 	old := p
@@ -185,7 +180,7 @@ func TestChangesAreBounded(t *testing.T) {
 		nodes[0].Name = ""
 		e.create(nodes...)
 	}
-	most := e.rdb.ZCard(e.Context(), fmt.Sprintf("weir:{%s:0}:changes:all", e.ns)).Val()
+	most := e.Redis.ZCard(e.Context(), fmt.Sprintf("weir:{%s:0}:changes:all", e.Namespace)).Val()
 	if most > 10_101 || most < 10_000 {
 		t.Errorf("%d changes are kept of a shard", most)
 	}

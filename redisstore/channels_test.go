@@ -15,15 +15,15 @@ func TestSetPortsOrdersDifferences(t *testing.T) {
 	e := hindered(t)
 	ctx := t.Context()
 	id := e.create(job.Node{Type: "T", Ports: ports(heard("a", "/x", "/y"), heard("b", "/x"))})
-	hub := "weir:{" + e.ns + "}:"
-	e.until("it has subscribed", func() bool {
-		return e.rdb.SCard(ctx, hub+"ch:/x").Val() == 2 && e.rdb.SCard(ctx, hub+"ch:/y").Val() == 1
+	hub := "weir:{" + e.Namespace + "}:"
+	e.Until("it has subscribed", func() bool {
+		return e.Redis.SCard(ctx, hub+"ch:/x").Val() == 2 && e.Redis.SCard(ctx, hub+"ch:/y").Val() == 1
 	})
 	specs := []port.Spec{heard("a", "/x", "/z").Spec, heard("c", "/x").Spec}
 	// The process dies before it delivers.
-	e.hinder("mail_read", 1, func() { e.ok(e.store.SetPorts(ctx, id, specs)) })
+	e.hinder("mail_read", 1, func() { e.Check(e.store.SetPorts(ctx, id, specs)) })
 	var orders []string
-	for _, m := range e.rdb.XRange(ctx, strings.TrimSuffix(e.due(id), "due")+"outbox", "-", "+").Val() {
+	for _, m := range e.Redis.XRange(ctx, strings.TrimSuffix(e.due(id), "due")+"outbox", "-", "+").Val() {
 		text, _ := m.Values["order"].(string)
 		orders = append(orders, text)
 	}
@@ -32,11 +32,11 @@ func TestSetPortsOrdersDifferences(t *testing.T) {
 		"subscribe\x1f/z" + who + "a", "subscribe\x1f/x" + who + "c",
 		"unsubscribe\x1f/y" + who + "a", "unsubscribe\x1f/x" + who + "b",
 	})
-	e.ok(e.rdb.ZAddXX(ctx, e.due(id), past("!mail")).Err())
+	e.Check(e.Redis.ZAddXX(ctx, e.due(id), past("!mail")).Err())
 	e.sweep()
-	e.ok(e.store.Publish(ctx, "/x", raws("1")))
-	e.ok(e.store.Publish(ctx, "/y", raws("2")))
-	e.ok(e.store.Publish(ctx, "/z", raws("3")))
+	e.Check(e.store.Publish(ctx, "/x", raws("1")))
+	e.Check(e.store.Publish(ctx, "/y", raws("2")))
+	e.Check(e.store.Publish(ctx, "/z", raws("3")))
 	e.gets(id, port.Input, "a", []string{"1", "3"})
 	e.gets(id, port.Input, "c", []string{"1"})
 }

@@ -24,7 +24,7 @@ func (e *env) full() (job.ID, *job.Snapshot, job.Delta) {
 	e.write(id, "in", "1", "2", "3")
 	snap := e.begin(id)
 	base, err := e.store.Reserve(e.Context(), id, 2)
-	e.ok(err)
+	e.Check(err)
 	d := delta(snap, statemachine.Complete)
 	d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: snap.In.Of("in").Head, N: 2}}
 	d.Writes = []job.Write{
@@ -51,10 +51,10 @@ func (e *env) checkFull(id job.ID, d job.Delta) {
 	e.holds(id, port.Output, "out", "4", "5")
 	e.holds(kid, port.Input, "in", "6")
 	state, err := e.store.State(e.Context(), id)
-	e.ok(err)
+	e.Check(err)
 	e.equal("state", state, map[string]json.RawMessage{"new": json.RawMessage(`"x"`), "kept": json.RawMessage("3")})
 	kids, err := e.store.Children(e.Context(), id)
-	e.ok(err)
+	e.Check(err)
 	e.equal("children", kids, map[string]job.ID{"kid": kid})
 	e.equal("grandchild's parent", e.info(id.Nth(d.Spawns[0].Base+1)).Parent, kid)
 	i := e.info(id)
@@ -66,7 +66,7 @@ func (e *env) checkFull(id job.ID, d job.Delta) {
 	e.is(statemachine.Queued, kid)
 	e.equal("creator", e.info(kid).By, "job:"+string(id))
 	log, err := e.store.Logs(e.Context(), id, 10)
-	e.ok(err)
+	e.Check(err)
 	e.equal("log", []string{string(log[0].Entry), string(log[1].Entry)}, d.Log)
 }
 
@@ -96,7 +96,7 @@ func TestRefusedCommitChangesNothing(t *testing.T) {
 		{"no token", at(func(d *job.Delta) { d.Token = "" }), job.ErrFenced},
 		{"no such job", at(func(d *job.Delta) { d.Job = d.Job.Nth(99) }), job.ErrNotFound},
 		{"moved head", func(e *env, id job.ID, _ *job.Delta) {
-			e.ok(e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", N: 1}, "outside"))
+			e.Check(e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", N: 1}, "outside"))
 		}, job.ErrMoved},
 		{"more than there is", at(func(d *job.Delta) { d.Takes[0].N = 4 }), job.ErrMoved},
 		{"take from no port", at(func(d *job.Delta) { d.Takes[0].Port = "nope" }), job.ErrPort},
@@ -151,9 +151,9 @@ func TestRefusedCommitChangesNothing(t *testing.T) {
 func (e *env) child(id job.ID) job.ID {
 	e.Helper()
 	base, err := e.store.Reserve(e.Context(), id, 1)
-	e.ok(err)
+	e.Check(err)
 	var token string
-	e.ok(e.rdb.HGet(e.Context(), e.key(id), "token").Scan(&token))
+	e.Check(e.Redis.HGet(e.Context(), e.key(id), "token").Scan(&token))
 	e.commit(job.Delta{
 		Job: id, Token: token, Outcome: job.Checkpoint, Next: "second", Lease: time.Hour,
 		Spawns: []job.Spawn{{Base: base, Plan: &job.Plan{Nodes: []job.Node{{Name: "first", Type: "T", Ports: ports(in("in"), out("out"))}}}}},
@@ -164,10 +164,10 @@ func (e *env) child(id job.ID) job.ID {
 func TestDeadRunIsFenced(t *testing.T) {
 	each(t, func(e *env) {
 		id, snap, d := e.full()
-		e.ok(e.store.Refresh(e.Context(), id, snap.Token, time.Hour, nil))
+		e.Check(e.store.Refresh(e.Context(), id, snap.Token, time.Hour, nil))
 		e.sweep()
 		e.is(statemachine.Running, id)
-		e.ok(e.store.Refresh(e.Context(), id, snap.Token, time.Millisecond, nil))
+		e.Check(e.store.Refresh(e.Context(), id, snap.Token, time.Millisecond, nil))
 		e.sweep()
 		e.is(statemachine.Queued, id)
 		for _, status := range []statemachine.Status{statemachine.Queued, statemachine.Running} {
@@ -178,7 +178,7 @@ func TestDeadRunIsFenced(t *testing.T) {
 				e.equal("deltas that hold", res.Applied, 0)
 				e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour, nil), job.ErrFenced)
 				res, next, err := e.store.Step(e.Context(), job.Tx{Deltas: []job.Delta{d}}, beginning(), []string{"T", "K"})
-				e.ok(err)
+				e.Check(err)
 				e.fails(res.Refused, job.ErrFenced)
 				if next != nil {
 					e.Errorf("a fenced step begins %s", next.Info.ID)
@@ -205,7 +205,7 @@ func TestCheckpoint(t *testing.T) {
 		e.holds(id, port.Input, "in", "3")
 		e.unchanged("the same checkpoint again", func() { e.equal("answer", known(e.commit(d)), known(res)) })
 		e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour, nil), job.ErrFenced)
-		e.ok(e.store.Refresh(e.Context(), id, "second", time.Hour, nil))
+		e.Check(e.store.Refresh(e.Context(), id, "second", time.Hour, nil))
 
 		e.write(id, "in", "4")
 		last := job.Delta{
@@ -292,15 +292,15 @@ func TestFailures(t *testing.T) {
 		e.is(statemachine.Failed, id)
 		e.holds(id, port.Input, "in", "1")
 		fs, err := e.store.Failures(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("failures kept", len(fs), 20)
 		e.equal("newest", fs[0], job.Failure{At: time.Unix(23, 0).UTC(), Error: "no 23\nü", Stack: "s"})
 		e.equal("oldest", fs[19].Error, "no 4\nü")
 
-		e.ok(e.store.Apply(e.Context(), id, statemachine.Retry))
+		e.Check(e.store.Apply(e.Context(), id, statemachine.Retry))
 		e.equal("tries after retry", e.info(id).Tries, 0)
 		e.end(id, statemachine.Fail)
-		e.ok(e.store.Apply(e.Context(), id, statemachine.Retry))
+		e.Check(e.store.Apply(e.Context(), id, statemachine.Retry))
 		e.end(id, statemachine.Complete)
 		i := e.info(id)
 		e.equal("tries, steps after success", []int64{int64(i.Tries), i.Steps}, []int64{0, 1})
@@ -311,7 +311,7 @@ func TestHandedBackRunDoesNotCount(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.single()
 		e.end(id, statemachine.Fail)
-		e.ok(e.store.Apply(e.Context(), id, statemachine.Retry))
+		e.Check(e.store.Apply(e.Context(), id, statemachine.Retry))
 		for _, delay := range []time.Duration{0, time.Millisecond, time.Hour} {
 			d := delta(e.begin(id), statemachine.Requeue)
 			d.Handed, d.Delay, d.Reason = true, delay, "nobody"
@@ -328,14 +328,14 @@ func TestLogsAreOfOneJob(t *testing.T) {
 		root := e.create(job.Node{Type: "T"}, job.Node{Name: "a", Type: "T"})
 		for i := range 5 {
 			for _, id := range []job.ID{root, root.Nth(1)} {
-				e.ok(e.store.Apply(e.Context(), id, statemachine.Run))
+				e.Check(e.store.Apply(e.Context(), id, statemachine.Run))
 				d := delta(e.begin(id), statemachine.Complete)
 				d.Log = []string{fmt.Sprintf(`"%d %d"`, id.Number(), i)}
 				e.commit(d)
 			}
 		}
 		log, err := e.store.Logs(e.Context(), root.Nth(1), 2)
-		e.ok(err)
+		e.Check(err)
 		e.equal("entries", len(log), 2)
 		for i, l := range log {
 			e.equal("entry", []any{l.Job, string(l.Entry)}, []any{root.Nth(1), fmt.Sprintf(`"1 %d"`, 3+i)})
@@ -358,12 +358,12 @@ func TestManyTransactions(t *testing.T) {
 		txs := []job.Tx{{Deltas: []job.Delta{d[0], bad, d[2]}}, {Deltas: []job.Delta{bad, d[2]}}, {Deltas: []job.Delta{d[2], d[3]}}}
 		check := func() {
 			res, err := e.store.Commit(e.Context(), txs)
-			e.ok(err)
+			e.Check(err)
 			e.equal("results", len(res), 3)
 			e.equal("applied", []int{res[0].Applied, res[1].Applied, res[2].Applied}, []int{1, 0, 2})
 			e.fails(res[0].Refused, job.ErrFenced)
 			e.fails(res[1].Refused, job.ErrFenced)
-			e.ok(res[2].Refused)
+			e.Check(res[2].Refused)
 		}
 		check()
 		e.is(statemachine.Completed, root.Nth(2), root.Nth(3))
@@ -424,7 +424,7 @@ func TestRefusedCommitNamesWhatItLacks(t *testing.T) {
 			}
 		}
 		_, err := e.store.Create(e.Context(), id.Nth(60), &job.Plan{Nodes: []job.Node{{Name: "kid", Type: "K"}}, Parent: id}, "test")
-		e.ok(err)
+		e.Check(err)
 		_, err = e.store.Create(e.Context(), id.Nth(61), &job.Plan{Nodes: []job.Node{{Name: "kid", Type: "K"}}, Parent: id}, "test")
 		want := fmt.Sprintf(`under parent %[1]s: already exists: job %[1]s has a child "kid"; take another name, or use that child`, id)
 		if err == nil || err.Error() != want {

@@ -17,10 +17,10 @@ func (e *env) die(id job.ID) {
 	b := beginning()
 	b.Lease = time.Millisecond
 	_, err := e.store.Begin(e.Context(), id, b)
-	e.ok(err)
-	e.ok(e.rdb.ZAdd(e.Context(), e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
+	e.Check(err)
+	e.Check(e.Redis.ZAdd(e.Context(), e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
 	_, err = e.store.Sweep(e.Context())
-	e.ok(err)
+	e.Check(err)
 }
 
 // Runs that end without a word are counted until one commits; from the third on the job is left
@@ -30,16 +30,16 @@ func TestCrashesAreCounted(t *testing.T) {
 		id := e.single()
 		now := func() time.Time {
 			e.Helper()
-			at, err := e.rdb.Time(e.Context()).Result()
-			e.ok(err)
+			at, err := e.Redis.Time(e.Context()).Result()
+			e.Check(err)
 			return at.Truncate(time.Millisecond)
 		}
 		for n, rest := range []time.Duration{1, 1, 1, 2, 4, 8, 16, 32, 60, 60} {
 			before := now()
 			e.die(id)
 			after := now()
-			score, err := e.rdb.ZScore(e.Context(), e.due(id), string(id)).Result()
-			e.ok(err)
+			score, err := e.Redis.ZScore(e.Context(), e.due(id), string(id)).Result()
+			e.Check(err)
 			if next := time.UnixMilli(int64(score)); next.Before(before.Add(rest*time.Second)) || next.After(after.Add(rest*time.Second)) {
 				e.Errorf("after death %d it is looked at %s later, want %s", n+1, next.Sub(before), rest*time.Second)
 			}

@@ -36,7 +36,7 @@ func TestCreate(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.create(tree()...)
 		all, err := e.store.Tree(e.Context(), id.Nth(2))
-		e.ok(err)
+		e.Check(err)
 		e.equal("jobs", len(all), 5)
 		for i, want := range []struct {
 			parent job.ID
@@ -66,7 +66,7 @@ func TestCreate(t *testing.T) {
 		e.equal("fed port", []any{p.Sources, p.Fed, p.Wired, p.Closed}, []any{1, true, false, false})
 		e.equal("wired", e.port(id.Nth(1), port.Output, "out").Wired, true)
 		kids, err := e.store.Children(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("children", kids, map[string]job.ID{"list": id.Nth(1), "resize": id.Nth(2), "deep": id.Nth(3)})
 
 		e.write(id.Nth(2), "in", "1")
@@ -74,7 +74,7 @@ func TestCreate(t *testing.T) {
 
 		e.unchanged("creating again", func() {
 			created, err := e.store.Create(e.Context(), id, &job.Plan{Nodes: []job.Node{{Type: "Other"}}}, "me")
-			e.ok(err)
+			e.Check(err)
 			e.equal("created", created, false)
 		})
 		_, err = e.store.Tree(e.Context(), newID(e))
@@ -143,7 +143,7 @@ func TestCreateLarge(t *testing.T) {
 		}
 		id := e.create(nodes...)
 		all, err := e.store.Tree(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("jobs", len(all), largest)
 		count := map[statemachine.Status]int{}
 		for i, info := range all {
@@ -156,7 +156,7 @@ func TestCreateLarge(t *testing.T) {
 			e.Errorf("statuses %v, want %v", count, want)
 		}
 		first, err := e.store.Reserve(e.Context(), id, 1)
-		e.ok(err)
+		e.Check(err)
 		e.equal("next number", first, largest)
 	})
 }
@@ -184,11 +184,11 @@ func TestAlias(t *testing.T) {
 		e.fails(err, job.ErrNotFound)
 		for _, id := range []job.ID{a, b, a} {
 			got, err := e.store.Claim(e.Context(), "x", id)
-			e.ok(err)
+			e.Check(err)
 			e.equal("claimed", got, a)
 		}
 		got, err := e.store.Resolve(e.Context(), "x")
-		e.ok(err)
+		e.Check(err)
 		e.equal("resolved", got, a)
 
 		// Starting under one alias from many sides makes one tree.
@@ -215,7 +215,7 @@ func TestAlias(t *testing.T) {
 			e.equal("tree", id, ids[0])
 		}
 		h, err := client.Find(e.Context(), "album")
-		e.ok(err)
+		e.Check(err)
 		e.equal("found", h.ID(), ids[0])
 	})
 }
@@ -246,7 +246,7 @@ func TestReserve(t *testing.T) {
 		wg.Wait()
 		// Numbers that no job has yet are no jobs.
 		all, err := e.store.Tree(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("jobs", len(all), 5)
 	})
 }
@@ -307,14 +307,14 @@ func TestNumbersGivenOutTwice(t *testing.T) {
 	each(t, func(e *env) {
 		client := job.NewClient(e.store)
 		ctx := e.Context()
-		e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "K", Queue: job.DefaultQueue}}))
+		e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "K", Queue: job.DefaultQueue}}))
 		root := e.create(job.Node{Type: "T"})
 		snap := e.begin(root)
 		again := func() int {
 			e.Helper()
 			base, err := e.store.Reserve(ctx, root, 2)
-			e.ok(err)
-			e.ok(e.rdb.HIncrBy(ctx, strings.Replace(e.key(root), "}:j:", "}:t:", 1), "seq", -2).Err())
+			e.Check(err)
+			e.Check(e.Redis.HIncrBy(ctx, strings.Replace(e.key(root), "}:j:", "}:t:", 1), "seq", -2).Err())
 			return base
 		}
 		spawning := func(name string) job.Delta {
@@ -346,10 +346,10 @@ func TestNumbersGivenOutTwice(t *testing.T) {
 		})
 
 		h, err := client.Create(ctx, job.New{Type: "K", Parent: root, Name: "c"})
-		e.ok(err)
+		e.Check(err)
 		e.equal("number", h.ID().Number(), 3)
 		all, err := e.store.Tree(ctx, root)
-		e.ok(err)
+		e.Check(err)
 		e.equal("jobs", len(all), 4)
 
 		plan := &job.Plan{Nodes: []job.Node{{Type: "g", Graph: true}, {Name: "a", Type: "K"}}}
@@ -368,29 +368,29 @@ func TestLoneTree(t *testing.T) {
 		ctx := e.Context()
 		lone, parent := e.single(), e.single()
 		counters := func(id job.ID) map[string]string {
-			all, err := e.rdb.HGetAll(ctx, strings.Replace(e.key(id), "}:j:", "}:t:", 1)).Result()
-			e.ok(err)
+			all, err := e.Redis.HGetAll(ctx, strings.Replace(e.key(id), "}:j:", "}:t:", 1)).Result()
+			e.Check(err)
 			return all
 		}
 		e.equal("counters", counters(lone), map[string]string{})
 		_, err := e.store.Reserve(ctx, newID(e), 1)
 		e.fails(err, job.ErrNotFound)
 		n, err := e.store.Reserve(ctx, parent, 1)
-		e.ok(err)
+		e.Check(err)
 		e.equal("number", n, 1)
 		plan := &job.Plan{Nodes: []job.Node{{Name: "kid", Type: "K"}}, Parent: parent}
 		created, err := e.store.Create(ctx, parent.Nth(1), plan, "")
-		e.ok(err)
+		e.Check(err)
 		e.equal("created", created, true)
 		e.equal("counters", counters(parent), map[string]string{"seq": "1", "jobs": "2", "ready": "1"})
 		for _, id := range []job.ID{lone, parent} {
-			e.ok(e.store.Terminate(ctx, id))
+			e.Check(e.store.Terminate(ctx, id))
 			e.sweep()
 			e.end(id, statemachine.Shutdown)
 			if id == parent {
 				e.end(id.Nth(1), statemachine.Shutdown)
 			}
-			e.ok(e.store.Delete(ctx, id))
+			e.Check(e.store.Delete(ctx, id))
 			e.sweep()
 			e.equal("counters", counters(id), map[string]string{})
 		}
@@ -400,7 +400,7 @@ func TestLoneTree(t *testing.T) {
 // A queue that no engine serves is an error of Start, as of Create, if another one has the type.
 func TestStartUnknownQueue(t *testing.T) {
 	each(t, func(e *env) {
-		e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Base", Queue: "default"}}))
+		e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Base", Queue: "default"}}))
 		c := job.NewClient(e.store)
 		start := func(p planner, opts ...job.Option) error {
 			_, err := c.Start(e.Context(), p, opts...)
@@ -418,11 +418,11 @@ func TestStartUnknownQueue(t *testing.T) {
 				e.Errorf("it was stored: %v", err)
 			}
 		}
-		e.ok(start(lone, job.EnginesLater()))
-		e.ok(start(planner{{Type: "Base"}}))
-		e.ok(start(planner{{Type: "New", Queue: "defalt"}})) // whose engine may come
-		e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Base", Queue: "defalt"}}))
-		e.ok(start(g))
+		e.Check(start(lone, job.EnginesLater()))
+		e.Check(start(planner{{Type: "Base"}}))
+		e.Check(start(planner{{Type: "New", Queue: "defalt"}})) // whose engine may come
+		e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Base", Queue: "defalt"}}))
+		e.Check(start(g))
 	})
 }
 
@@ -435,9 +435,9 @@ func TestStartOptionsAndMemo(t *testing.T) {
 		p := planner{{Name: "g", Type: "g", Graph: true}, {Name: "a", Type: "Base"}, {Name: "b", Type: "Base", Options: own}}
 		all := job.RunOptions{Tries: 3, Backoff: time.Second, MaxBackoff: time.Second, Timeout: time.Minute}
 		h, err := c.Start(e.Context(), p, job.WithRunOptions(all), job.Memo(json.RawMessage(`{"for": "me"}`)))
-		e.ok(err)
+		e.Check(err)
 		tree, err := h.Tree(e.Context())
-		e.ok(err)
+		e.Check(err)
 		if tree[0].Options != nil || *tree[1].Options != all || *tree[2].Options != own || string(tree[0].Memo) != `{"for": "me"}` || tree[1].Memo != nil {
 			e.Errorf("options %v, %v, %v, memos %s, %s", tree[0].Options, tree[1].Options, tree[2].Options, tree[0].Memo, tree[1].Memo)
 		}
@@ -447,7 +447,7 @@ func TestStartOptionsAndMemo(t *testing.T) {
 			}
 		}
 		n, err := c.Count(e.Context(), job.Filter{})
-		if e.ok(err); n != 1 {
+		if e.Check(err); n != 1 {
 			e.Errorf("%d trees", n)
 		}
 	})

@@ -23,9 +23,9 @@ func TestEdgesToAJobThatIsGone(t *testing.T) {
 			job.Node{Name: "b", Type: "T", Ports: ports(fed("in", 1))},
 		)
 		a, b := id.Nth(1), id.Nth(2)
-		e.ok(e.store.Apply(e.Context(), b, statemachine.Terminate))
+		e.Check(e.store.Apply(e.Context(), b, statemachine.Terminate))
 		e.commit(delta(e.begin(b), statemachine.Shutdown))
-		e.ok(e.store.Delete(e.Context(), b))
+		e.Check(e.store.Delete(e.Context(), b))
 
 		e.write(a, "in", "1")
 		snap := e.begin(a)
@@ -48,7 +48,7 @@ func TestEdgesToAJobThatIsGone(t *testing.T) {
 func TestJobsOfAGraphAreNotDeletedAlone(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.create(job.Node{Type: "g", Graph: true}, job.Node{Name: "a", Type: "T"}, job.Node{Name: "b", Type: "T"})
-		e.ok(e.store.Apply(e.Context(), id.Nth(1), statemachine.Terminate))
+		e.Check(e.store.Apply(e.Context(), id.Nth(1), statemachine.Terminate))
 		e.commit(delta(e.begin(id.Nth(1)), statemachine.Shutdown))
 		e.fails(e.store.Delete(e.Context(), id.Nth(1)), job.ErrStatus)
 		e.is(statemachine.Terminated, id.Nth(1))
@@ -63,10 +63,10 @@ func TestTerminatedSourceClosesItsOuts(t *testing.T) {
 			job.Node{Name: "a", Type: "T", Ports: ports(out("out", to(2)))},
 			job.Node{Name: "b", Type: "T", Ports: ports(fed("in", 1))},
 		)
-		e.ok(e.store.Apply(e.Context(), id.Nth(1), statemachine.Terminate))
+		e.Check(e.store.Apply(e.Context(), id.Nth(1), statemachine.Terminate))
 		e.commit(delta(e.begin(id.Nth(1)), statemachine.Shutdown))
 		info, err := e.store.Info(e.Context(), id.Nth(2))
-		e.ok(err)
+		e.Check(err)
 		if p, _ := info.Port(port.Input, "in"); !p.Closed || info.Status != statemachine.Queued {
 			e.Errorf("b is %s, its port closed: %v", info.Status, p.Closed)
 		}
@@ -81,14 +81,14 @@ func TestDroppedPortsKeepTheirHead(t *testing.T) {
 		e.write(id, "p", "1")
 		d := delta(e.begin(id), statemachine.Complete)
 		d.Takes = []job.Take{{Dir: port.Input, Port: "p", N: 1}}
-		e.ok(e.store.SetPorts(e.Context(), id, []port.Spec{}))
-		e.ok(e.store.SetPorts(e.Context(), id, spec))
+		e.Check(e.store.SetPorts(e.Context(), id, []port.Spec{}))
+		e.Check(e.store.SetPorts(e.Context(), id, spec))
 		e.write(id, "p", "2")
 		res, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
-		e.ok(err)
+		e.Check(err)
 		e.fails(res[0].Refused, job.ErrMoved)
 		items, _, err := e.store.Peek(e.Context(), id, port.Input, "p", 9)
-		e.ok(err)
+		e.Check(err)
 		e.equal("left", texts(items), []string{"2"})
 	})
 }
@@ -99,15 +99,15 @@ func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
 	for shard := range shards - 1 {
-		e.ok(e.rdb.Set(e.Context(), fmt.Sprintf("weir:{%s:%d}:due", e.ns, shard), "no zset", 0).Err())
+		e.Check(e.Redis.Set(e.Context(), fmt.Sprintf("weir:{%s:%d}:due", e.Namespace, shard), "no zset", 0).Err())
 	}
 	var id job.ID
 	for id = newID(e); id.Shard(shards) != shards-1; id = newID(e) {
 	}
 	_, err := e.store.Create(e.Context(), id, &job.Plan{Nodes: []job.Node{{Type: "T"}}}, "")
-	e.ok(err)
-	e.ok(e.rdb.HSet(e.Context(), e.key(id), "status", string(statemachine.Running), "token", "").Err())
-	e.ok(e.rdb.ZAdd(e.Context(), e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
+	e.Check(err)
+	e.Check(e.Redis.HSet(e.Context(), e.key(id), "status", string(statemachine.Running), "token", "").Err())
+	e.Check(e.Redis.ZAdd(e.Context(), e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
 	if _, err = e.store.Sweep(e.Context()); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 		e.Errorf("sweep says %v", err)
 	}
@@ -129,15 +129,15 @@ func TestDamagedSpeculationIsQueued(t *testing.T) {
 				s, c := e.lineWithSide()
 				tx := e.row(s, c)
 				tx.Deltas[1].Takes = append(tx.Deltas[1].Takes, damage.more...)
-				e.ok(e.rdb.Set(e.Context(), e.key(c)+damage.key, "of another type", 0).Err())
+				e.Check(e.Redis.Set(e.Context(), e.key(c)+damage.key, "of another type", 0).Err())
 				_, err := e.store.Commit(e.Context(), []job.Tx{tx})
 				if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 					e.Errorf("committing says %v", err)
 				}
-				status, err := e.rdb.HGet(e.Context(), e.key(c), "status").Result()
-				e.ok(err)
+				status, err := e.Redis.HGet(e.Context(), e.key(c), "status").Result()
+				e.Check(err)
 				e.equal("status", status, string(statemachine.Queued))
-				if err := e.rdb.ZScore(e.Context(), e.due(c), string(c)).Err(); err != nil {
+				if err := e.Redis.ZScore(e.Context(), e.due(c), string(c)).Err(); err != nil {
 					e.Errorf("nobody will look at it: %v", err)
 				}
 			})

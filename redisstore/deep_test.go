@@ -24,11 +24,11 @@ func TestDeepTree(t *testing.T) {
 	}
 	id := e.create(nodes...)
 	tree, err := e.store.Tree(e.Context(), id.Nth(deepest/2))
-	e.ok(err)
+	e.Check(err)
 	e.equal("jobs", len(tree), deepest)
 	e.equal("the deepest", e.info(id.Nth(deepest-1)).Parent, id.Nth(deepest-2))
-	e.ok(e.store.Terminate(e.Context(), id))
-	e.until("all have been told to end", func() bool {
+	e.Check(e.store.Terminate(e.Context(), id))
+	e.Until("all have been told to end", func() bool {
 		e.sweep()
 		return e.info(id.Nth(deepest-1)).Status == statemachine.Terminating
 	})
@@ -42,16 +42,16 @@ func TestDeepTree(t *testing.T) {
 func (e *env) gone(id job.ID) {
 	e.Helper()
 	ended, err := e.store.Ended(e.Context(), id)
-	e.ok(err)
+	e.Check(err)
 	e.equal("all have ended", ended, true)
-	e.ok(e.store.Delete(e.Context(), id))
+	e.Check(e.store.Delete(e.Context(), id))
 	if _, err := e.store.Info(e.Context(), id); !errors.Is(err, job.ErrNotFound) {
 		e.Errorf("the root is still there: %v", err)
 	}
-	e.until("all keys are gone", func() bool {
+	e.Until("all keys are gone", func() bool {
 		e.sweep()
-		n, err := e.rdb.Exists(e.Context(), e.key(id.Nth(deepest-1)), e.key(id.Nth(deepest/2)), e.key(id.Nth(1))).Result()
-		e.ok(err)
+		n, err := e.Redis.Exists(e.Context(), e.key(id.Nth(deepest-1)), e.key(id.Nth(deepest/2)), e.key(id.Nth(1))).Result()
+		e.Check(err)
 		return n == 0
 	})
 }
@@ -74,7 +74,7 @@ func TestDeepGraphs(t *testing.T) {
 	} {
 		id := e.create(within(job.MaxDepth)...)
 		last := id.Nth(job.MaxDepth)
-		e.until("the innermost job is ready", func() bool {
+		e.Until("the innermost job is ready", func() bool {
 			e.sweep()
 			return e.info(last).Status == statemachine.Queued
 		})

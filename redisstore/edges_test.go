@@ -25,7 +25,7 @@ func (e *env) fan(n int, edges ...job.Edge) job.ID {
 func (e *env) emit(id job.ID, outcome statemachine.Event, items []json.RawMessage) {
 	e.Helper()
 	if e.info(id).Status != statemachine.Queued {
-		e.ok(e.store.Apply(e.Context(), id, statemachine.Run))
+		e.Check(e.store.Apply(e.Context(), id, statemachine.Run))
 	}
 	d := delta(e.begin(id), outcome)
 	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: items}}
@@ -46,7 +46,7 @@ func TestFanOutCopies(t *testing.T) {
 		e.equal("a wired port keeps nothing and counts", []int64{p.Waiting, p.Total}, []int64{0, 5})
 		e.holds(g.Nth(1), port.Output, "out")
 		// From outside the messages go the same way.
-		e.ok(e.store.Write(e.Context(), g.Nth(1), job.Write{Dir: port.Output, Port: "out", Items: raws("6")}))
+		e.Check(e.store.Write(e.Context(), g.Nth(1), job.Write{Dir: port.Output, Port: "out", Items: raws("6")}))
 		e.holds(g.Nth(2), port.Input, "in", "1", "2", "3", "4", "5", "6")
 	})
 }
@@ -138,7 +138,7 @@ func TestNestedGraphsPassOn(t *testing.T) {
 		e.emit(w, statemachine.Suspend, raws("3"))
 		e.holds(g, port.Output, "out", "3")
 
-		e.ok(e.store.ClosePort(e.Context(), g, port.Input, "in"))
+		e.Check(e.store.ClosePort(e.Context(), g, port.Input, "in"))
 		for n := range 3 {
 			e.equal("in closed", e.port(g.Nth(n), port.Input, "in").Closed, true)
 			e.equal("out closed", e.port(g.Nth(n), port.Output, "out").Closed, false)
@@ -171,7 +171,7 @@ func TestCloseNeedsAllSources(t *testing.T) {
 		d.Closes = []string{"out", "out"} // twice is once
 		e.commit(d)
 		sources(2, false)
-		e.unchanged("closing a closed port", func() { e.ok(e.store.ClosePort(e.Context(), g.Nth(1), port.Output, "out")) })
+		e.unchanged("closing a closed port", func() { e.Check(e.store.ClosePort(e.Context(), g.Nth(1), port.Output, "out")) })
 		e.fails(e.store.Write(e.Context(), g.Nth(1), job.Write{Dir: port.Output, Port: "out", Items: raws("2")}), job.ErrClosed)
 
 		e.fails(job.ErrClosed, job.ErrPort)
@@ -195,7 +195,7 @@ func TestCloseNeedsAllSources(t *testing.T) {
 		// A close during a run makes another run.
 		id := e.single()
 		snap = e.begin(id)
-		e.ok(e.store.ClosePort(e.Context(), id, port.Input, "in"))
+		e.Check(e.store.ClosePort(e.Context(), id, port.Input, "in"))
 		e.equal("again", e.commit(delta(snap, statemachine.Complete)).Again, true)
 		e.fails(e.store.ClosePort(e.Context(), id, port.Input, "nope"), job.ErrPort)
 		e.fails(e.store.ClosePort(e.Context(), newID(e), port.Input, "in"), job.ErrNotFound)
@@ -222,7 +222,7 @@ func TestPortsOnDemand(t *testing.T) {
 		e.holds(id, port.Input, "x")
 		e.equal("total", e.port(id, port.Input, "x").Total, int64(1))
 		e.equal("closed unused", e.port(id, port.Output, "w").Closed, true)
-		e.ok(e.store.ClosePort(e.Context(), id, port.Input, "v"))
+		e.Check(e.store.ClosePort(e.Context(), id, port.Input, "v"))
 		e.equal("closed from outside", e.port(id, port.Input, "v").Closed, true)
 
 		only := e.single()
@@ -243,17 +243,17 @@ func TestTake(t *testing.T) {
 		take := func(head int64, n int, token string) error {
 			return e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", Head: head, N: n}, token)
 		}
-		e.ok(take(0, 2, "a"))
-		e.unchanged("the same take again", func() { e.ok(take(0, 2, "a")) })
+		e.Check(take(0, 2, "a"))
+		e.unchanged("the same take again", func() { e.Check(take(0, 2, "a")) })
 		e.unchanged("a late take", func() {
 			e.fails(take(0, 1, "b"), job.ErrMoved)
 			e.fails(take(3, 1, "b"), job.ErrMoved)
 			e.fails(take(2, 2, "b"), job.ErrMoved)
 		})
 		items, head, err := e.store.Peek(e.Context(), id, port.Input, "in", 5)
-		e.ok(err)
+		e.Check(err)
 		e.equal("left", []any{texts(items), head}, []any{[]string{"3"}, int64(2)})
-		e.ok(take(2, 1, "a")) // one token may take several times, from other heads
+		e.Check(take(2, 1, "a")) // one token may take several times, from other heads
 		e.holds(id, port.Input, "in")
 		p := e.port(id, port.Input, "in")
 		e.equal("waiting, total", []int64{p.Waiting, p.Total}, []int64{0, 3})

@@ -15,7 +15,7 @@ func TestEnginesThatLive(t *testing.T) {
 		engines := func() []job.EngineInfo {
 			e.Helper()
 			all, err := e.store.Engines(ctx)
-			e.ok(err)
+			e.Check(err)
 			return all
 		}
 		e.equal("engines of a new namespace", engines(), []job.EngineInfo{})
@@ -26,8 +26,8 @@ func TestEnginesThatLive(t *testing.T) {
 			ID: "B", Host: "h", PID: 2, Version: "v1", Concurrency: 4, Queues: map[string]int{"q": 6},
 			Types: []string{"T"}, Running: 1, Runs: []job.RunningJob{run},
 		}
-		e.ok(e.store.Heartbeat(ctx, second))
-		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
+		e.Check(e.store.Heartbeat(ctx, second))
+		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
 		first := engines()[1]
 		if first.Started.IsZero() || first.Seen.Before(first.Started) {
 			e.Errorf("started %s, seen %s", first.Started, first.Seen)
@@ -37,30 +37,30 @@ func TestEnginesThatLive(t *testing.T) {
 
 		time.Sleep(5 * time.Millisecond) // the clock moves on
 		second.Stopping = true
-		e.ok(e.store.Heartbeat(ctx, second))
+		e.Check(e.store.Heartbeat(ctx, second))
 		again := engines()[1]
 		e.equal("start of an engine that goes on", again.Started, first.Started)
 		if !again.Stopping || !again.Seen.After(first.Seen) {
 			e.Errorf("stopping %t, seen %s, before %s", again.Stopping, again.Seen, first.Seen)
 		}
 
-		e.ok(e.store.Leave(ctx, "A"))
-		e.ok(e.store.Leave(ctx, "A"))
+		e.Check(e.store.Leave(ctx, "A"))
+		e.Check(e.store.Leave(ctx, "A"))
 		if all := engines(); len(all) != 1 || all[0].ID != "B" {
 			e.Errorf("after one left: %+v", all)
 		}
 
 		// One that died is no longer told of, and the next sign of life of another removes it.
 		long := float64(time.Now().Add(-2 * job.EngineGone).UnixMilli())
-		all := "weir:{" + e.ns + "}:engines"
-		e.ok(e.rdb.ZAdd(ctx, all, redis.Z{Score: long, Member: "B"}).Err())
+		all := "weir:{" + e.Namespace + "}:engines"
+		e.Check(e.Redis.ZAdd(ctx, all, redis.Z{Score: long, Member: "B"}).Err())
 		e.equal("engines", engines(), []job.EngineInfo{})
-		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "C"}))
-		members, err := e.rdb.ZRange(ctx, all, 0, -1).Result()
-		e.ok(err)
+		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "C"}))
+		members, err := e.Redis.ZRange(ctx, all, 0, -1).Result()
+		e.Check(err)
 		e.equal("members", members, []string{"C"})
-		ttl, err := e.rdb.PTTL(ctx, "weir:{"+e.ns+"}:engine:B").Result()
-		e.ok(err)
+		ttl, err := e.Redis.PTTL(ctx, "weir:{"+e.Namespace+"}:engine:B").Result()
+		e.Check(err)
 		if ttl <= 0 {
 			e.Errorf("what the dead one told lasts %s", ttl)
 		}

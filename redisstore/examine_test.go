@@ -29,7 +29,7 @@ type examined []redisstore.Finding
 func (e *env) examine(deep bool) examined {
 	e.Helper()
 	var found examined
-	e.unchanged("examining", func() { found = look(e.T, redisstore.Config{URL: e.url, Namespace: e.ns}, deep) })
+	e.unchanged("examining", func() { found = look(e.T, redisstore.Config{URL: e.URL, Namespace: e.Namespace}, deep) })
 	return found
 }
 
@@ -79,18 +79,18 @@ func (x examined) has(t *testing.T, check string, level redisstore.Level, findin
 func (e *env) healthy() {
 	e.Helper()
 	ctx := e.Context()
-	e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "default"}}))
-	e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}}))
-	e.ok(e.rdb.Set(ctx, "weir:{"+e.ns+"}:sweeper", "x", time.Minute).Err())
+	e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "default"}}))
+	e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}}))
+	e.Check(e.Redis.Set(ctx, "weir:{"+e.Namespace+"}:sweeper", "x", time.Minute).Err())
 }
 
 // task makes a task of asynq that is in one of its sets.
 func (e *env) task(set string) {
 	e.Helper()
 	e.single()
-	queue := "asynq:{weir:" + e.ns + ":default}:"
-	e.ok(e.rdb.HSet(e.Context(), queue+"t:x", "msg", "x").Err())
-	e.ok(e.rdb.ZAdd(e.Context(), queue+set, redis.Z{Score: 1, Member: "x"}).Err())
+	queue := "asynq:{weir:" + e.Namespace + ":default}:"
+	e.Check(e.Redis.HSet(e.Context(), queue+"t:x", "msg", "x").Err())
+	e.Check(e.Redis.ZAdd(e.Context(), queue+set, redis.Z{Score: 1, Member: "x"}).Err())
 }
 
 // durable opens a namespace on a redis-server that has nothing to be ashamed of.
@@ -126,7 +126,7 @@ func (e *env) tree() (root, child, single job.ID) {
 		job.Node{Name: "kid", Type: "T", Ports: ports(fed("in", 1))})
 	e.write(root, "in", "1")
 	single = e.single()
-	e.ok(e.store.Adopt(e.Context(), root, single, "found"))
+	e.Check(e.store.Adopt(e.Context(), root, single, "found"))
 	e.end(e.single(), statemachine.Complete)
 	return root, root.Nth(1), single
 }
@@ -142,9 +142,9 @@ func TestExamineEverywhere(t *testing.T) {
 				e.Errorf("%+v", f)
 			}
 		}
-		found.has(e.T, "namespace", redisstore.OK, "namespace "+e.ns+" has layout 2 and 4 shards", "")
+		found.has(e.T, "namespace", redisstore.OK, "namespace "+e.Namespace+" has layout 2 and 4 shards", "")
 		found.has(e.T, "orphans", redisstore.OK, "^4 jobs, each where", "")
-		if strings.HasPrefix(e.url, "redis+cluster:") {
+		if strings.HasPrefix(e.URL, "redis+cluster:") {
 			found.has(e.T, "cluster", redisstore.OK, "3 masters, all slots are served", "")
 		}
 	})
@@ -162,66 +162,66 @@ func TestExamineNamespace(t *testing.T) {
 		soundOtherwise bool // everything else is as it should be
 	}{
 		"no engine": {
-			func(e *env) { e.ok(e.store.Leave(e.Context(), "A")) },
+			func(e *env) { e.Check(e.store.Leave(e.Context(), "A")) },
 			"engines", redisstore.Warning, "^no engine lives", "weir worker", false,
 		},
 		"two versions": {
 			func(e *env) {
-				e.ok(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: "B", Version: "v2", Queues: map[string]int{"default": 1}}))
+				e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: "B", Version: "v2", Queues: map[string]int{"default": 1}}))
 			},
 			"engines", redisstore.Warning, "different versions of Weir: .*v2", "same version", true,
 		},
 		"nobody sweeps": {
-			func(e *env) { e.ok(e.rdb.Del(e.Context(), "weir:{"+e.ns+"}:sweeper").Err()) },
+			func(e *env) { e.Check(e.Redis.Del(e.Context(), "weir:{"+e.Namespace+"}:sweeper").Err()) },
 			"sweeper", redisstore.Problem, "none of them sweeps", "logs of the engines", true,
 		},
 		"a late job": {
 			func(e *env) {
 				id := e.single()
-				e.ok(e.rdb.ZAdd(e.Context(), e.due(id), redis.Z{Score: past, Member: string(id)}, redis.Z{Score: past, Member: "@" + string(id)}).Err())
+				e.Check(e.Redis.ZAdd(e.Context(), e.due(id), redis.Z{Score: past, Member: string(id)}, redis.Z{Score: past, Member: "@" + string(id)}).Err())
 			},
 			"due", redisstore.Problem, `^2 things past due, .*: job [0-9a-f-]+, 1h\d+m\d+s late, timer of job [0-9a-f-]+, 1h\d+m\d+s late$`, "weir why", true,
 		},
 		"a late job and no engine": {
 			func(e *env) {
 				id := e.single()
-				e.ok(e.store.Leave(e.Context(), "A"))
-				e.ok(e.rdb.ZAdd(e.Context(), e.due(id), redis.Z{Score: past, Member: string(id)}).Err())
+				e.Check(e.store.Leave(e.Context(), "A"))
+				e.Check(e.Redis.ZAdd(e.Context(), e.due(id), redis.Z{Score: past, Member: string(id)}).Err())
 			},
 			"due", redisstore.Warning, "^1 thing past due", "start an engine", false,
 		},
 		"late work": {
 			func(e *env) {
-				due := "weir:{" + e.ns + ":0}:due"
+				due := "weir:{" + e.Namespace + ":0}:due"
 				for _, member := range []string{"!mail", "!chores", "!joining a b c", "!full a b c", "!unborn a"} {
-					e.ok(e.rdb.ZAdd(e.Context(), due, redis.Z{Score: past, Member: member}).Err())
+					e.Check(e.Redis.ZAdd(e.Context(), due, redis.Z{Score: past, Member: member}).Err())
 				}
 			},
 			"due", redisstore.Problem, "^5 things .*background tasks of weir:.*full port of job a.*adoption of job a.*orders of weir:.*unfinished plan of job a", "log of the engine", true,
 		},
 		"forgotten chores": {
 			func(e *env) {
-				e.ok(e.rdb.RPush(e.Context(), "weir:{"+e.ns+":0}:chores", "delete x").Err())
+				e.Check(e.Redis.RPush(e.Context(), "weir:{"+e.Namespace+":0}:chores", "delete x").Err())
 			},
 			"background tasks", redisstore.Problem, "^background tasks are left to do in 1 shard, and nothing reminds", `ZADD 'weir:\{.*:0\}:due' 0 '!chores'$`, true,
 		},
 		"forgotten orders": {
 			func(e *env) {
-				e.ok(e.rdb.XAdd(e.Context(), &redis.XAddArgs{Stream: "weir:{" + e.ns + "}:outbox", Values: []string{"to", "hub"}}).Err())
+				e.Check(e.Redis.XAdd(e.Context(), &redis.XAddArgs{Stream: "weir:{" + e.Namespace + "}:outbox", Values: []string{"to", "hub"}}).Err())
 			},
 			"outbox", redisstore.Problem, "nothing reminds", `ZADD 'weir:\{[a-z0-9]+\}:due' 0 '!mail'$`, true,
 		},
 		"a paused queue": {
 			func(e *env) {
 				_, err := e.store.(*redisstore.Store).PauseQueue(e.Context(), "default")
-				e.ok(err)
+				e.Check(err)
 			},
 			"queues", redisstore.Warning, "^queue default is paused, with 0 jobs queued$", "^weir queue resume default$", true,
 		},
 		"a long line": {
 			func(e *env) {
 				id := e.single()
-				e.ok(e.rdb.HSet(e.Context(), e.key(id), "queued", time.Now().Add(-time.Hour).UnixMilli()).Err())
+				e.Check(e.Redis.HSet(e.Context(), e.key(id), "queued", time.Now().Add(-time.Hour).UnixMilli()).Err())
 			},
 			"queues", redisstore.Warning, `^queue default, type T: the oldest of 1 ready job has been ready for 1h\d+m\d+s$`, "more engines", true,
 		},
@@ -239,13 +239,13 @@ func TestExamineNamespace(t *testing.T) {
 		},
 		"a type of nobody": {
 			func(e *env) {
-				e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Old", Queue: "mail"}}))
+				e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Old", Queue: "mail"}}))
 			},
 			"types", redisstore.Warning, "^no engine that lives has, for queue mail, Old$", "redis-cli HDEL 'weir:.*:types' 'mail Old'$", true,
 		},
 		"engines that differ in a limit": {
 			func(e *env) {
-				e.ok(e.store.Heartbeat(e.Context(), job.EngineInfo{
+				e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{
 					ID: "B", PID: 7, Host: "b", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}, Limits: map[string]job.TypeLimit{"T": {Max: 2}},
 				}))
 			},
@@ -253,7 +253,7 @@ func TestExamineNamespace(t *testing.T) {
 		},
 		"a limit of an engine that is gone": {
 			func(e *env) {
-				e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default", MaxRunning: 3}}))
+				e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default", MaxRunning: 3}}))
 			},
 			"limits", redisstore.Warning, "^a limit of 3 counts for type T of queue default, as registered, but no engine that lives declares that: no limit in process 0", "registers what its types declare", true,
 		},
@@ -265,14 +265,14 @@ func TestExamineNamespace(t *testing.T) {
 			func(e *env) {
 				id := e.single()
 				value := fmt.Sprintf(`x {"by":"ann","since":%d}`, time.Now().Add(-3*time.Hour).UnixMilli())
-				e.ok(e.rdb.Set(e.Context(), e.key(id)+":lock", value, time.Hour).Err())
+				e.Check(e.Redis.Set(e.Context(), e.key(id)+":lock", value, time.Hour).Err())
 			},
 			"locks", redisstore.Warning, `^job [0-9a-f-]+ has been locked for 3h\d+m0s by "ann", and will be for another [0-9hm]+s$`, "^weir unlock [0-9a-f-]+ --force", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := open(t, e.url)
+			e := open(t, e.URL)
 			e.healthy()
 			c.harm(e)
 			found := e.examine(false)
@@ -295,16 +295,16 @@ func TestExamineLayout(t *testing.T) {
 		ns := redistest.Namespace(t)
 		key := "weir:{" + ns + "}:meta"
 		if words := strings.Fields(strings.ReplaceAll(meta, `"`, "")); len(words) > 0 {
-			e.ok(e.rdb.HSet(e.Context(), key, words).Err())
+			e.Check(e.Redis.HSet(e.Context(), key, words).Err())
 		}
-		found := look(t, redisstore.Config{URL: e.url, Namespace: ns}, false)
+		found := look(t, redisstore.Config{URL: e.URL, Namespace: ns}, false)
 		last := found[len(found)-1]
 		if last.Check != "namespace" || last.Level == redisstore.OK || !strings.Contains(last.Finding, want) {
 			t.Errorf("%q: %+v", meta, last)
 		}
 		if meta == "" {
-			n, err := e.rdb.Exists(e.Context(), key).Result()
-			e.ok(err)
+			n, err := e.Redis.Exists(e.Context(), key).Result()
+			e.Check(err)
 			e.equal("keys made by looking", n, int64(0))
 		}
 	}
@@ -320,14 +320,14 @@ func TestExamineDeep(t *testing.T) {
 	lonely, unlisted, gone := e.single(), e.single(), e.single()
 	index := func(id job.ID) string { return strings.TrimSuffix(e.due(id), "due") + "index" }
 
-	e.ok(e.rdb.HDel(ctx, e.key(root)+":c", "kid").Err())
-	e.ok(e.rdb.HSet(ctx, e.key(root)+":c", "found", string(child)).Err()) // another child of that name
-	e.ok(e.rdb.HSet(ctx, e.key(lonely), "parent", string(newID(t)), "name", "x").Err())
-	e.ok(e.rdb.ZRem(ctx, index(unlisted), string(unlisted)).Err())
-	e.ok(e.rdb.Del(ctx, e.key(gone)).Err())
-	e.ok(e.rdb.ZRem(ctx, e.due(gone), string(gone)).Err())
-	e.ok(e.rdb.HSet(ctx, e.key(gone)+":s", "k", "1").Err())
-	e.ok(e.rdb.Set(ctx, e.key(lonely)+":lock", fmt.Sprintf(`x {"by":"ann","since":%d}`, time.Now().Add(-3*time.Hour).UnixMilli()), time.Hour).Err())
+	e.Check(e.Redis.HDel(ctx, e.key(root)+":c", "kid").Err())
+	e.Check(e.Redis.HSet(ctx, e.key(root)+":c", "found", string(child)).Err()) // another child of that name
+	e.Check(e.Redis.HSet(ctx, e.key(lonely), "parent", string(newID(t)), "name", "x").Err())
+	e.Check(e.Redis.ZRem(ctx, index(unlisted), string(unlisted)).Err())
+	e.Check(e.Redis.Del(ctx, e.key(gone)).Err())
+	e.Check(e.Redis.ZRem(ctx, e.due(gone), string(gone)).Err())
+	e.Check(e.Redis.HSet(ctx, e.key(gone)+":s", "k", "1").Err())
+	e.Check(e.Redis.Set(ctx, e.key(lonely)+":lock", fmt.Sprintf(`x {"by":"ann","since":%d}`, time.Now().Add(-3*time.Hour).UnixMilli()), time.Hour).Err())
 
 	found := e.examine(true)
 	names := regexp.MustCompile(`[0-9a-f-]{36}(\.\d+)?`)
@@ -359,7 +359,7 @@ func TestExamineDeep(t *testing.T) {
 
 	// RunWhile subtrees of a shard are removed, what is in it may look wrong.
 	for shard := range shards {
-		e.ok(e.rdb.RPush(ctx, fmt.Sprintf("weir:{%s:%d}:chores", e.ns, shard), "delete x").Err())
+		e.Check(e.Redis.RPush(ctx, fmt.Sprintf("weir:{%s:%d}:chores", e.Namespace, shard), "delete x").Err())
 	}
 	found = e.examine(true)
 	found.has(t, "orphans", redisstore.Skipped, "subtrees are being removed", "")
@@ -376,13 +376,13 @@ func TestExamineUncreated(t *testing.T) {
 	}
 	id := newID(t)
 	_, err := e.store.Create(e.Context(), id, &job.Plan{Nodes: nodes}, "test")
-	e.ok(err)
+	e.Check(err)
 	e.examine(true).has(t, "orphans", redisstore.OK, "^1501 jobs", "")
 	// As it was before the first job came.
-	e.ok(e.rdb.Del(e.Context(), e.key(id)).Err())
-	e.ok(e.rdb.ZRem(e.Context(), strings.TrimSuffix(e.due(id), "due")+"index", string(id)).Err())
-	e.ok(e.rdb.Del(e.Context(), strings.TrimSuffix(e.due(id), "due")+"chores").Err())
-	e.ok(e.rdb.RPush(e.Context(), e.key(id)+":held", "x").Err())
+	e.Check(e.Redis.Del(e.Context(), e.key(id)).Err())
+	e.Check(e.Redis.ZRem(e.Context(), strings.TrimSuffix(e.due(id), "due")+"index", string(id)).Err())
+	e.Check(e.Redis.Del(e.Context(), strings.TrimSuffix(e.due(id), "due")+"chores").Err())
+	e.Check(e.Redis.RPush(e.Context(), e.key(id)+":held", "x").Err())
 	e.examine(true).has(t, "orphans", redisstore.OK, "^1500 jobs", "")
 }
 
@@ -416,16 +416,16 @@ func TestNeededCommands(t *testing.T) {
 	setUser(append(slices.Clone(allowed), "~weir:*", "~asynq:*", "&weir:*", "&asynq:*", "+acl")...)
 	e := open(t, url)
 	serve(e)
-	found := look(t, redisstore.Config{URL: url, Namespace: e.ns}, false)
+	found := look(t, redisstore.Config{URL: url, Namespace: e.Namespace}, false)
 	found.has(t, "permissions", redisstore.Warning, "^user weir may not use command dbsize, command info, command memory\\|usage, which weir stats",
 		`^redis-cli ACL SETUSER weir \+dbsize \+info \+memory\|usage, then ACL SAVE$`)
 	found.has(t, "version", redisstore.Skipped, "does not tell redis_version", "")
 
 	setUser("+@all", "-hset", "-@dangerous", "+info", "+acl", "~weir:*", "&weir:*")
-	found = look(t, redisstore.Config{URL: url, Namespace: e.ns}, false)
+	found = look(t, redisstore.Config{URL: url, Namespace: e.Namespace}, false)
 	found.has(t, "permissions", redisstore.Problem, "channel asynq:cancel.*key asynq:queues.*key asynq:.weir:.*command hset", "weir acl worker . xargs redis-cli ACL SETUSER weir, then")
 	setUser("+@all", "-acl", "~*", "&*")
-	look(t, redisstore.Config{URL: url, Namespace: e.ns}, false).has(t, "permissions", redisstore.Skipped, "does not tell: NOPERM|may not look", "")
+	look(t, redisstore.Config{URL: url, Namespace: e.Namespace}, false).has(t, "permissions", redisstore.Skipped, "does not tell: NOPERM|may not look", "")
 }
 
 // napper is a worker for serve.
@@ -456,36 +456,36 @@ func serve(e *env) {
 	store := e.store.(*redisstore.Store)
 	var log bytes.Buffer
 	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&napper{}}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	e.ok(err)
+	e.Check(err)
 	ctx, stop := context.WithTimeout(e.Context(), time.Minute)
 	defer stop()
 	ran := make(chan error, 1)
 	go func() { ran <- engine.Run(ctx) }()
 	client := job.NewClient(store)
 	h, err := client.Start(ctx, job.Single(&napper{}, ""), job.Alias("nap"))
-	e.ok(err)
-	e.ok(h.Write(ctx, "in", 1, 2, 3))
+	e.Check(err)
+	e.Check(h.Write(ctx, "in", 1, 2, 3))
 	for {
 		items, err := h.Drain(ctx, port.Output, "out")
-		e.ok(err)
+		e.Check(err)
 		if len(items) == 3 {
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	lock, err := h.Lock(ctx, time.Minute, time.Minute)
-	e.ok(err)
-	e.ok(h.RunAfter(ctx, 10*time.Millisecond))
-	e.ok(lock.Release(ctx))
-	e.ok(client.Publish(ctx, "/x", 1))
+	e.Check(err)
+	e.Check(h.RunAfter(ctx, 10*time.Millisecond))
+	e.Check(lock.Release(ctx))
+	e.Check(client.Publish(ctx, "/x", 1))
 	_, err = h.Runs(ctx, 10)
-	e.ok(err)
-	e.ok(h.Close(ctx, "in"))
+	e.Check(err)
+	e.Check(h.Close(ctx, "in"))
 	_, err = h.Wait(ctx)
-	e.ok(err)
+	e.Check(err)
 	_, err = store.Sweep(ctx)
-	e.ok(err)
-	e.ok(h.Terminate(ctx))
+	e.Check(err)
+	e.Check(h.Terminate(ctx))
 	for {
 		err := h.Delete(ctx)
 		if err == nil {
@@ -497,7 +497,7 @@ func serve(e *env) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	stop()
-	e.ok(<-ran)
+	e.Check(<-ran)
 	said := regexp.MustCompile(`(?m)^.*no append-only file.*\n`).ReplaceAllString(log.String(), "") // tests may do without
 	if said != "" {
 		e.Errorf("the engine complains: %s", said)

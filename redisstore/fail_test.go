@@ -20,15 +20,15 @@ func TestFailByHandFromEveryStatus(t *testing.T) {
 				e.unchanged("failing a job that is "+string(status), func() { e.fails(h.Fail(ctx, "x"), job.ErrStatus) })
 				continue
 			}
-			e.ok(h.Fail(ctx, "no longer needed\nat all"))
+			e.Check(h.Fail(ctx, "no longer needed\nat all"))
 			i := e.info(id)
 			e.equal(string(status), []any{i.Status, i.Reason}, []any{statemachine.Failed, "by hand (anna): no longer needed …"})
 			fs, err := h.Failures(ctx)
-			e.ok(err)
+			e.Check(err)
 			e.equal("failures", []any{len(fs), fs[0].Error}, []any{1, "by hand (anna): no longer needed\nat all"})
 			e.near("when", fs[0].At, time.Now(), -time.Second)
 			log, err := h.Runs(ctx, 10)
-			e.ok(err)
+			e.Check(err)
 			last := log[len(log)-1]
 			e.equal("log", []string{last.By, last.Error}, []string{"anna", "by hand: no longer needed\nat all"})
 			e.unchanged("failing it again", func() { e.fails(h.Fail(ctx, "y"), job.ErrStatus) })
@@ -36,7 +36,7 @@ func TestFailByHandFromEveryStatus(t *testing.T) {
 			e.is(statemachine.Failed, id)
 			_, err = e.store.Begin(e.Context(), id, beginning())
 			e.fails(err, job.ErrStatus)
-			e.ok(h.Retry(ctx))
+			e.Check(h.Retry(ctx))
 			e.begin(id)
 		}
 		e.fails(e.store.Fail(e.Context(), newID(t), job.ByHand{}), job.ErrNotFound)
@@ -49,7 +49,7 @@ func TestFailByHandFromEveryStatus(t *testing.T) {
 func TestFailByHandFencesTheRun(t *testing.T) {
 	each(t, func(e *env) {
 		id, snap, d := e.full()
-		e.ok(e.typed(id).Fail(e.Context(), ""))
+		e.Check(e.typed(id).Fail(e.Context(), ""))
 		e.unchanged("the commit of the run", func() { e.fails(e.try(d).Refused, job.ErrFenced) })
 		e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour, nil), job.ErrFenced)
 		e.equal("reason", e.info(id).Reason, "by hand")
@@ -58,7 +58,7 @@ func TestFailByHandFencesTheRun(t *testing.T) {
 		e.enters(a)
 		e.enters(b)
 		e.refused(c)
-		e.ok(e.typed(a).Fail(e.Context(), ""))
+		e.Check(e.typed(a).Fail(e.Context(), ""))
 		e.settled()
 		e.enters(c)
 		e.refused(e.single())
@@ -70,10 +70,10 @@ func TestFailByHandIsAFailure(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
 		g, a, b := e.pair()
-		e.ok(e.typed(a).Fail(ctx, "x"))
+		e.Check(e.typed(a).Fail(ctx, "x"))
 		e.is(statemachine.Failed, g)
 		e.equal("reason of the graph", e.info(g).Reason, "a: by hand: x")
-		e.ok(e.typed(a).Retry(ctx))
+		e.Check(e.typed(a).Retry(ctx))
 		e.is(statemachine.Suspended, g)
 		e.end(b, statemachine.Complete)
 
@@ -81,22 +81,22 @@ func TestFailByHandIsAFailure(t *testing.T) {
 			job.Node{Type: "g", Graph: true},
 			job.Node{Name: "a", Type: "T", OnFailure: job.Ignore, Ports: ports(out("out", to(2)))},
 			job.Node{Name: "b", Type: "T", Ports: ports(fed("in", 1))})
-		e.ok(e.typed(ignoring.Nth(1)).Fail(ctx, ""))
+		e.Check(e.typed(ignoring.Nth(1)).Fail(ctx, ""))
 		e.equal("closed", e.port(ignoring.Nth(2), port.Input, "in").Closed, true)
 		e.end(ignoring.Nth(2), statemachine.Complete)
 		e.is(statemachine.Completed, ignoring)
 
 		top := e.create(job.Node{Type: "T"}, job.Node{Name: "kid", Type: "T"})
 		e.end(top, statemachine.Suspend)
-		e.ok(e.typed(top.Nth(1)).Fail(ctx, ""))
+		e.Check(e.typed(top.Nth(1)).Fail(ctx, ""))
 		e.equal("who woke the parent", e.begin(top).Woken, []job.Kin{{Name: "kid", ID: top.Nth(1)}})
 
 		first, second, third := e.keyed("k"), e.keyed("k"), e.keyed("k")
-		e.ok(e.typed(second).Fail(ctx, "")) // it waits
+		e.Check(e.typed(second).Fail(ctx, "")) // it waits
 		e.queue(job.Queued, first, third)
-		e.ok(e.typed(first).Fail(ctx, ""))
+		e.Check(e.typed(first).Fail(ctx, ""))
 		e.queue(job.Queued, third)
-		e.ok(e.typed(second).Retry(ctx))
+		e.Check(e.typed(second).Retry(ctx))
 		e.queue(job.Queued, third, second)
 	})
 }
@@ -106,9 +106,9 @@ func TestFailByHandEndsRepeating(t *testing.T) {
 	each(t, func(e *env) {
 		snap := e.repeating("STARTED, +1 HOUR")
 		h := e.typed(snap.Info.ID)
-		e.ok(h.Fail(e.Context(), ""))
+		e.Check(h.Fail(e.Context(), ""))
 		e.equal("next run", e.info(h.ID()).Next, time.Time{})
-		e.ok(h.Retry(e.Context(), job.RetryAfter(0)))
+		e.Check(h.Retry(e.Context(), job.RetryAfter(0)))
 		e.equal("next run", e.info(h.ID()).Next, snap.Info.Ran.Add(time.Hour).Truncate(time.Second))
 	})
 }

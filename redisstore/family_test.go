@@ -21,10 +21,10 @@ import (
 func (e *env) joining(id job.ID) int {
 	e.Helper()
 	n := 0
-	for _, key := range e.rdb.Keys(e.Context(), "weir:{"+e.ns+":*}:due").Val() {
-		for _, member := range e.rdb.ZRange(e.Context(), key, 0, -1).Val() {
+	for _, key := range e.Redis.Keys(e.Context(), "weir:{"+e.Namespace+":*}:due").Val() {
+		for _, member := range e.Redis.ZRange(e.Context(), key, 0, -1).Val() {
 			if strings.HasPrefix(member, "!joining "+string(id)) {
-				e.ok(e.rdb.ZAdd(e.Context(), key, redis.Z{Member: member}).Err())
+				e.Check(e.Redis.ZAdd(e.Context(), key, redis.Z{Member: member}).Err())
 				n++
 			}
 		}
@@ -58,7 +58,7 @@ func TestAdoptionCutShort(t *testing.T) {
 			e := open(t, p.URL())
 			parent, child := e.single(), e.single()
 			if c.disown {
-				e.ok(e.store.Adopt(e.Context(), parent, child, "kid"))
+				e.Check(e.store.Adopt(e.Context(), parent, child, "kid"))
 			}
 			p.DropReplies(1000, "\r\n"+c.after+"\r\n")
 			var err error
@@ -73,17 +73,17 @@ func TestAdoptionCutShort(t *testing.T) {
 				t.Fatalf("%d adoptions in progress after %s", e.joining(child), c.after)
 			}
 			if c.deleted {
-				e.ok(e.store.Apply(e.Context(), child, statemachine.Terminate))
+				e.Check(e.store.Apply(e.Context(), child, statemachine.Terminate))
 				e.end(child, statemachine.Shutdown)
 				e.joining(child)
-				e.ok(e.store.Delete(e.Context(), child))
+				e.Check(e.store.Delete(e.Context(), child))
 			}
 			e.sweep()
 			e.equal("adoptions in progress", e.joining(child), 0)
 			e.related(parent, child, c.adopted, c.deleted)
-			e.ok(e.rdb.Del(e.Context(), "weir:{"+e.ns+"}:adopting").Err()) // of the dead process
+			e.Check(e.Redis.Del(e.Context(), "weir:{"+e.Namespace+"}:adopting").Err()) // of the dead process
 			if other := e.single(); !c.adopted && !c.deleted {
-				e.ok(e.store.Adopt(e.Context(), other, child, "mine"))
+				e.Check(e.store.Adopt(e.Context(), other, child, "mine"))
 			}
 		})
 	}
@@ -93,10 +93,10 @@ func TestAdoptionCutShort(t *testing.T) {
 func (e *env) related(parent, child job.ID, adopted, deleted bool) {
 	e.Helper()
 	children, err := e.store.Children(e.Context(), parent)
-	e.ok(err)
+	e.Check(err)
 	e.equal("listed by the parent", children["kid"] == child, adopted)
 	roots, err := e.store.Prefixed(e.Context(), string(child), 1)
-	e.ok(err)
+	e.Check(err)
 	e.equal("listed as a root", len(roots) == 1, !adopted && !deleted)
 	if deleted {
 		_, err := e.store.Info(e.Context(), child)
@@ -112,7 +112,7 @@ func (e *env) related(parent, child job.ID, adopted, deleted bool) {
 func (e *env) terminated(ids ...job.ID) {
 	e.Helper()
 	for _, id := range ids {
-		e.ok(e.store.Apply(e.Context(), id, statemachine.Terminate))
+		e.Check(e.store.Apply(e.Context(), id, statemachine.Terminate))
 		e.end(id, statemachine.Shutdown)
 	}
 }
@@ -122,19 +122,19 @@ func (e *env) terminated(ids ...job.ID) {
 func TestDeleteIsOneCallers(t *testing.T) {
 	each(t, func(e *env) {
 		parent, child := e.single(), e.single()
-		e.ok(e.store.Adopt(e.Context(), parent, child, "kid"))
+		e.Check(e.store.Adopt(e.Context(), parent, child, "kid"))
 		e.terminated(parent, child)
 		for _, id := range []job.ID{parent, child} {
 			key := e.key(id)
-			now := e.rdb.Time(e.Context()).Val().UnixMilli()
-			e.ok(e.rdb.HSet(e.Context(), key, "deleting", strconv.FormatInt(now, 10)+" somebody").Err())
+			now := e.Redis.Time(e.Context()).Val().UnixMilli()
+			e.Check(e.Redis.HSet(e.Context(), key, "deleting", strconv.FormatInt(now, 10)+" somebody").Err())
 			e.fails(e.store.Delete(e.Context(), id), job.ErrStatus)
 			e.fails(e.store.Delete(e.Context(), parent), job.ErrStatus)
 			e.fails(e.store.Apply(e.Context(), id, statemachine.Force), job.ErrNotFound)
-			e.equal("mark", e.rdb.HGet(e.Context(), key, "deleting").Val(), strconv.FormatInt(now, 10)+" somebody")
-			e.ok(e.rdb.HSet(e.Context(), key, "deleting", strconv.FormatInt(now-61_000, 10)+" somebody").Err()) // he died
+			e.equal("mark", e.Redis.HGet(e.Context(), key, "deleting").Val(), strconv.FormatInt(now, 10)+" somebody")
+			e.Check(e.Redis.HSet(e.Context(), key, "deleting", strconv.FormatInt(now-61_000, 10)+" somebody").Err()) // he died
 		}
-		e.ok(e.store.Delete(e.Context(), parent))
+		e.Check(e.store.Delete(e.Context(), parent))
 		for _, id := range []job.ID{parent, child} {
 			_, err := e.store.Info(e.Context(), id)
 			e.fails(err, job.ErrNotFound)
@@ -146,8 +146,8 @@ func TestDeleteIsOneCallers(t *testing.T) {
 func TestDeleteRefused(t *testing.T) {
 	each(t, func(e *env) {
 		parent, child, below := e.single(), e.single(), e.single()
-		e.ok(e.store.Adopt(e.Context(), parent, child, "kid"))
-		e.ok(e.store.Adopt(e.Context(), child, below, "kid"))
+		e.Check(e.store.Adopt(e.Context(), parent, child, "kid"))
+		e.Check(e.store.Adopt(e.Context(), child, below, "kid"))
 		e.terminated(parent, child)
 		e.unchanged("refused delete", func() { e.fails(e.store.Delete(e.Context(), parent), job.ErrStatus) })
 	})
@@ -157,7 +157,7 @@ func TestDeleteRefused(t *testing.T) {
 func TestWriteToClosedChildPort(t *testing.T) {
 	each(t, func(e *env) {
 		root := e.create(job.Node{Type: "T"}, job.Node{Name: "kid", Type: "K", Ports: ports(in("in"))})
-		e.ok(e.store.ClosePort(e.Context(), root.Nth(1), port.Input, "in"))
+		e.Check(e.store.ClosePort(e.Context(), root.Nth(1), port.Input, "in"))
 		d := delta(e.begin(root), statemachine.Complete)
 		d.Writes = []job.Write{{Job: root.Nth(1), Dir: port.Input, Port: "in", Items: raws("1")}}
 		res := e.try(d)
@@ -172,20 +172,20 @@ func TestWriteToClosedAdoptedPort(t *testing.T) {
 		ctx := e.Context()
 		parent, closed, gone := e.single(), e.single(), e.single()
 		writes := []job.Write{{Job: closed, Dir: port.Input, Port: "in", Items: raws("1", "2")}, {Job: gone, Dir: port.Input, Port: "in", Items: raws("3")}}
-		e.ok(e.store.Adopt(ctx, parent, closed, "closed"))
-		e.ok(e.store.Adopt(ctx, parent, gone, "gone"))
-		e.ok(e.store.ClosePort(ctx, closed, port.Input, "in"))
-		e.ok(e.store.Apply(ctx, gone, statemachine.Terminate))
+		e.Check(e.store.Adopt(ctx, parent, closed, "closed"))
+		e.Check(e.store.Adopt(ctx, parent, gone, "gone"))
+		e.Check(e.store.ClosePort(ctx, closed, port.Input, "in"))
+		e.Check(e.store.Apply(ctx, gone, statemachine.Terminate))
 		e.end(gone, statemachine.Shutdown)
 		snap := e.begin(parent)
-		e.ok(e.store.Delete(ctx, gone))
+		e.Check(e.store.Delete(ctx, gone))
 		d := delta(snap, statemachine.Complete)
 		d.Writes = writes
 		e.commit(d)
 		var notes []string
-		e.until("both are noted", func() bool {
+		e.Until("both are noted", func() bool {
 			logs, err := e.store.Logs(ctx, parent, 10)
-			e.ok(err)
+			e.Check(err)
 			notes = nil
 			for _, l := range logs {
 				notes = append(notes, string(l.Entry))
@@ -212,17 +212,17 @@ func TestAliasOfADeletedTree(t *testing.T) {
 		return client.Start(ctx, planner{{Type: "T"}}, job.Alias("x"))
 	}
 	old, err := start()
-	e.ok(err)
+	e.Check(err)
 	e.terminated(old.ID())
 
-	proxy := redistest.StartProxy(t, strings.TrimSuffix(strings.TrimPrefix(e.url, "redis://"), "/0"))
-	dying, err := redisstore.Open(ctx, redisstore.Config{URL: proxy.URL() + "?max_retries=-1", Namespace: e.ns})
-	e.ok(err)
+	proxy := redistest.StartProxy(t, strings.TrimSuffix(strings.TrimPrefix(e.URL, "redis://"), "/0"))
+	dying, err := redisstore.Open(ctx, redisstore.Config{URL: proxy.URL() + "?max_retries=-1", Namespace: e.Namespace})
+	e.Check(err)
 	proxy.DropReplies(1, "\r\ndelete\r\n")
 	if err = dying.Delete(ctx, old.ID()); !errors.Is(err, job.ErrUnreachable) {
 		e.Fatalf("delete whose reply is lost: %v", err)
 	}
-	e.ok(dying.Close())
+	e.Check(dying.Close())
 	_, err = e.store.Info(ctx, old.ID())
 	e.fails(err, job.ErrNotFound)
 
@@ -232,15 +232,15 @@ func TestAliasOfADeletedTree(t *testing.T) {
 	}
 	e.sweep()
 	fresh, err := start()
-	e.ok(err)
+	e.Check(err)
 	if first != nil {
 		e.equal("tree of the next start", fresh.ID(), first.ID())
 	}
 	found, err := e.store.Resolve(ctx, "x")
-	e.ok(err)
+	e.Check(err)
 	e.equal("tree under the alias", found, fresh.ID())
 	again, err := start()
-	e.ok(err)
+	e.Check(err)
 	e.equal("tree of the next start", again.ID(), fresh.ID())
 
 	_, err = e.store.Create(ctx, old.ID(), &job.Plan{Nodes: []job.Node{{Type: "T"}}}, "")

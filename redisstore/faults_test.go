@@ -8,10 +8,10 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -28,7 +28,7 @@ func (e *env) asks(id job.ID) map[string]func() error {
 		"types": func() error { _, err := e.store.Types(e.Context()); return err },
 		"sweep": func() error { _, err := e.store.Sweep(e.Context()); return err },
 		"open": func() error {
-			s, err := redisstore.Open(e.Context(), redisstore.Config{URL: e.url, Namespace: e.ns})
+			s, err := redisstore.Open(e.Context(), redisstore.Config{URL: e.URL, Namespace: e.Namespace})
 			if err == nil {
 				_ = s.Close()
 			}
@@ -71,13 +71,11 @@ func TestFaults(t *testing.T) {
 			direct := open(t, redistest.SharedRedis(t))
 			id := direct.single()
 			direct.write(id, "in", "1")
-			host := strings.TrimSuffix(strings.TrimPrefix(direct.url, "redis://"), "/0")
+			host := strings.TrimSuffix(strings.TrimPrefix(direct.URL, "redis://"), "/0")
 			proxy := redistest.StartProxy(t, host)
 			e := *direct
-			e.url = proxy.URL() + "?max_retries=-1"
-			s, err := redisstore.Open(t.Context(), redisstore.Config{URL: e.url, Namespace: e.ns})
-			e.ok(err)
-			t.Cleanup(func() { _ = s.Close() })
+			e.URL = proxy.URL() + "?max_retries=-1"
+			s := enginetest.Open(e, redisstore.Config{URL: e.URL, Namespace: e.Namespace})
 			e.store = s
 			direct.unchanged(c.answer, func() {
 				proxy.Answer(c.answer)
@@ -110,67 +108,71 @@ func TestFaultsOfServers(t *testing.T) {
 		end    func(e *env)
 	}{
 		"replica": {
-			begin:  func(e *env, _ *redistest.Server) { e.ok(e.rdb.Do(e.Context(), "REPLICAOF", "127.0.0.1", "1").Err()) },
+			begin: func(e *env, _ *redistest.Server) {
+				e.Check(e.Redis.Do(e.Context(), "REPLICAOF", "127.0.0.1", "1").Err())
+			},
 			answer: "READONLY",
-			end:    func(e *env) { e.ok(e.rdb.Do(e.Context(), "REPLICAOF", "NO", "ONE").Err()) },
+			end:    func(e *env) { e.Check(e.Redis.Do(e.Context(), "REPLICAOF", "NO", "ONE").Err()) },
 		},
 		"lonely replica": {
-			args:   []string{"--replica-serve-stale-data", "no"},
-			begin:  func(e *env, _ *redistest.Server) { e.ok(e.rdb.Do(e.Context(), "REPLICAOF", "127.0.0.1", "1").Err()) },
+			args: []string{"--replica-serve-stale-data", "no"},
+			begin: func(e *env, _ *redistest.Server) {
+				e.Check(e.Redis.Do(e.Context(), "REPLICAOF", "127.0.0.1", "1").Err())
+			},
 			ask:    "types",
 			answer: "MASTERDOWN",
-			end:    func(e *env) { e.ok(e.rdb.Do(e.Context(), "REPLICAOF", "NO", "ONE").Err()) },
+			end:    func(e *env) { e.Check(e.Redis.Do(e.Context(), "REPLICAOF", "NO", "ONE").Err()) },
 		},
 		"no replicas": {
 			begin: func(e *env, _ *redistest.Server) {
-				e.ok(e.rdb.ConfigSet(e.Context(), "min-replicas-to-write", "1").Err())
+				e.Check(e.Redis.ConfigSet(e.Context(), "min-replicas-to-write", "1").Err())
 			},
 			answer: "NOREPLICAS",
-			end:    func(e *env) { e.ok(e.rdb.ConfigSet(e.Context(), "min-replicas-to-write", "0").Err()) },
+			end:    func(e *env) { e.Check(e.Redis.ConfigSet(e.Context(), "min-replicas-to-write", "0").Err()) },
 		},
 		"full": {
-			begin:  func(e *env, _ *redistest.Server) { e.ok(e.rdb.ConfigSet(e.Context(), "maxmemory", "1").Err()) },
+			begin:  func(e *env, _ *redistest.Server) { e.Check(e.Redis.ConfigSet(e.Context(), "maxmemory", "1").Err()) },
 			answer: "OOM",
-			end:    func(e *env) { e.ok(e.rdb.ConfigSet(e.Context(), "maxmemory", "0").Err()) },
+			end:    func(e *env) { e.Check(e.Redis.ConfigSet(e.Context(), "maxmemory", "0").Err()) },
 		},
 		"disk": {
 			begin: func(e *env, s *redistest.Server) {
-				e.ok(os.RemoveAll(s.Dir()))
-				e.ok(e.rdb.ConfigSet(e.Context(), "save", "1 1").Err())
-				e.until("the snapshot failed", func() bool {
-					_ = e.rdb.Set(e.Context(), "x", "1", 0).Err()
-					info, err := e.rdb.Info(e.Context(), "persistence").Result()
-					e.ok(err)
+				e.Check(os.RemoveAll(s.Dir()))
+				e.Check(e.Redis.ConfigSet(e.Context(), "save", "1 1").Err())
+				e.Until("the snapshot failed", func() bool {
+					_ = e.Redis.Set(e.Context(), "x", "1", 0).Err()
+					info, err := e.Redis.Info(e.Context(), "persistence").Result()
+					e.Check(err)
 					return strings.Contains(info, "rdb_last_bgsave_status:err")
 				})
 			},
 			answer: "MISCONF",
-			end:    func(e *env) { e.ok(e.rdb.ConfigSet(e.Context(), "save", "").Err()) },
+			end:    func(e *env) { e.Check(e.Redis.ConfigSet(e.Context(), "save", "").Err()) },
 		},
 		"password": {
 			begin: func(e *env, _ *redistest.Server) {
-				e.ok(e.rdb.ConfigSet(e.Context(), "requirepass", "hush").Err())
-				e.ok(e.rdb.Do(e.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
+				e.Check(e.Redis.ConfigSet(e.Context(), "requirepass", "hush").Err())
+				e.Check(e.Redis.Do(e.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
 			},
 			answer: "NOAUTH|unauthenticated",
-			end:    func(e *env) { e.ok(e.rdb.ConfigSet(e.Context(), "requirepass", "").Err()) },
+			end:    func(e *env) { e.Check(e.Redis.ConfigSet(e.Context(), "requirepass", "").Err()) },
 		},
 		"clients": {
 			begin: func(e *env, _ *redistest.Server) {
-				e.ok(e.rdb.ConfigSet(e.Context(), "maxclients", "1").Err())
-				e.ok(e.rdb.Do(e.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
+				e.Check(e.Redis.ConfigSet(e.Context(), "maxclients", "1").Err())
+				e.Check(e.Redis.Do(e.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
 			},
 			answer: "max number of clients|broken pipe|reset by peer|EOF", // it says so and hangs up
-			end:    func(e *env) { e.ok(e.rdb.ConfigSet(e.Context(), "maxclients", "1000").Err()) },
+			end:    func(e *env) { e.Check(e.Redis.ConfigSet(e.Context(), "maxclients", "1000").Err()) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t, c.args...)
 			e := open(t, s.URL())
-			e.rdb = redis.NewClient(&redis.Options{Addr: s.Addr(), PoolSize: 1, MaxRetries: -1})
-			t.Cleanup(func() { _ = e.rdb.Close() })
-			e.ok(e.rdb.Ping(t.Context()).Err())
+			e.Redis = redis.NewClient(&redis.Options{Addr: s.Addr(), PoolSize: 1, MaxRetries: -1})
+			t.Cleanup(func() { _ = e.Redis.Close() })
+			e.Check(e.Redis.Ping(t.Context()).Err())
 			id := e.single()
 			write := e.asks(id)["write"]
 			c.begin(e, s)
@@ -179,7 +181,7 @@ func TestFaultsOfServers(t *testing.T) {
 				t.Errorf("%v, want %s", err, c.answer)
 			}
 			c.end(e)
-			e.until("it is over", func() bool { return write() == nil })
+			e.Until("it is over", func() bool { return write() == nil })
 			e.holds(id, 'i', "in", "2")
 		})
 	}
@@ -196,18 +198,16 @@ func TestFaultLoading(t *testing.T) {
 		for i := range 500 {
 			fields = append(fields, fmt.Sprint("junk", n, ".", i), "x")
 		}
-		e.ok(e.rdb.MSet(t.Context(), fields...).Err())
+		e.Check(e.Redis.MSet(t.Context(), fields...).Err())
 	}
-	e.ok(e.rdb.Do(t.Context(), "BGREWRITEAOF").Err())
-	e.until("the file is rewritten", func() bool {
-		info, err := e.rdb.Info(t.Context(), "persistence").Result()
-		e.ok(err)
+	e.Check(e.Redis.Do(t.Context(), "BGREWRITEAOF").Err())
+	e.Until("the file is rewritten", func() bool {
+		info, err := e.Redis.Info(t.Context(), "persistence").Result()
+		e.Check(err)
 		return strings.Contains(info, "aof_rewrite_in_progress:0") && strings.Contains(info, "aof_last_bgrewrite_status:ok") &&
 			!strings.Contains(info, "aof_rewrite_scheduled:1")
 	})
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: s.URL() + "?max_retries=-1", Namespace: e.ns})
-	e.ok(err)
-	t.Cleanup(func() { _ = store.Close() })
+	store := enginetest.Open(e, redisstore.Config{URL: s.URL() + "?max_retries=-1", Namespace: e.Namespace})
 	s.Kill()
 	ready := make(chan struct{})
 	go func() {
@@ -245,12 +245,12 @@ func TestFaultBusy(t *testing.T) {
 			Eval(context.WithoutCancel(t.Context()), "while true do end", nil).Err()
 	}()
 	write := e.asks(id)["write"]
-	e.until("it is busy", func() bool { return errors.Is(write(), job.ErrUnavailable) })
-	e.ok(e.rdb.ScriptKill(t.Context()).Err())
+	e.Until("it is busy", func() bool { return errors.Is(write(), job.ErrUnavailable) })
+	e.Check(e.Redis.ScriptKill(t.Context()).Err())
 	if err := <-endless; err == nil {
 		t.Error("the script ended by itself")
 	}
-	e.until("it is over", func() bool { return write() == nil })
+	e.Until("it is over", func() bool { return write() == nil })
 	e.begin(id)
 }
 
@@ -262,8 +262,8 @@ func TestFaultNoScript(t *testing.T) {
 	e := openAs(t, user(t, s, ns, redisstore.ACL{Role: redisstore.RoleWorker}), ns)
 	id := e.single()
 	for range 3 {
-		e.ok(s.Client(t).ScriptFlush(t.Context()).Err())
-		e.ok(s.Client(t).FunctionFlush(t.Context()).Err())
+		e.Check(s.Client(t).ScriptFlush(t.Context()).Err())
+		e.Check(s.Client(t).FunctionFlush(t.Context()).Err())
 		e.end(id, statemachine.Suspend)
 		e.write(id, "in", "1")
 	}
@@ -282,15 +282,5 @@ func TestFaultSilence(t *testing.T) {
 		t.Errorf("%v, want that it cannot be reached", err)
 	}
 	s.Resume()
-	e.until("it is over", func() bool { return write() == nil })
-}
-
-// until waits for a condition.
-func (e *env) until(what string, ok func() bool) {
-	e.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			e.Fatalf("never: %s", what)
-		}
-	}
+	e.Until("it is over", func() bool { return write() == nil })
 }

@@ -26,12 +26,12 @@ func (e *env) freeSlots(types ...string) (begun <-chan *job.Snapshot, wakes <-ch
 	s, err := b.Serve(delivery.ServeConfig{
 		Concurrency: 1, Queues: map[string]int{job.DefaultQueue: 1}, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
 		Handle: func(ctx context.Context, notification delivery.Notification) error {
-			set := fmt.Sprintf("weir:{%s:%d}:ready:%s", e.ns, notification.Shard, notification.Queue)
+			set := fmt.Sprintf("weir:{%s:%d}:ready:%s", e.Namespace, notification.Shard, notification.Queue)
 			if len(notification.Types) == 0 { // it comes through asynq
-				notification.Types = e.rdb.ZRange(ctx, set, 0, -1).Val()
+				notification.Types = e.Redis.ZRange(ctx, set, 0, -1).Val()
 			}
 			for _, typ := range notification.Types {
-				for _, id := range e.rdb.ZRange(ctx, set+"#"+typ, 0, -1).Val() {
+				for _, id := range e.Redis.ZRange(ctx, set+"#"+typ, 0, -1).Val() {
 					ids <- job.ID(id)
 				}
 			}
@@ -40,7 +40,7 @@ func (e *env) freeSlots(types ...string) (begun <-chan *job.Snapshot, wakes <-ch
 		Next:  func() (job.Begin, []string) { return beginning(), types },
 		Begun: func(snap *job.Snapshot, _ time.Time) { snaps <- snap },
 	})
-	e.ok(err)
+	e.Check(err)
 	e.Cleanup(s.Stop)
 	e.suspended()
 	return snaps, ids
@@ -94,10 +94,10 @@ func TestWriteBegins(t *testing.T) {
 		e.begin(idle)
 
 		e.suspended()
-		e.ok(e.store.Write(e.Context(), root.Nth(6), job.Write{Dir: port.Input, Port: "in", Items: raws("1"), NoWake: true}))
+		e.Check(e.store.Write(e.Context(), root.Nth(6), job.Write{Dir: port.Input, Port: "in", Items: raws("1"), NoWake: true}))
 		e.is(statemachine.Suspended, root.Nth(6))
 
-		e.ok(e.rdb.Set(e.Context(), e.key(locked)+":lock", "x", time.Hour).Err())
+		e.Check(e.Redis.Set(e.Context(), e.key(locked)+":lock", "x", time.Hour).Err())
 		for _, id := range []job.ID{source, locked} { // of another type, and locked
 			e.suspended()
 			e.write(id, "in", "1")
@@ -133,7 +133,7 @@ func TestWriteBegins_damaged(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.pairs(1).Nth(2)
 		begun, _ := e.freeSlots("C")
-		e.ok(e.rdb.Set(e.Context(), e.key(id)+":s", "no hash", 0).Err())
+		e.Check(e.Redis.Set(e.Context(), e.key(id)+":s", "no hash", 0).Err())
 		e.write(id, "in", "1")
 		e.holds(id, port.Input, "in", "1")
 		e.equal("begun", len(begun), 0)
@@ -161,7 +161,7 @@ func TestWriteBegins_stopping(t *testing.T) {
 				},
 				Begun: func(snap *job.Snapshot, _ time.Time) { begun <- snap },
 			})
-			e.ok(err)
+			e.Check(err)
 			e.suspended()
 			stopping.Store(true)
 			e.write(id, "in", "1")
@@ -184,12 +184,7 @@ func TestTokensOfTwoDatabases(t *testing.T) {
 	base, ns := redistest.SharedRedis(t), redistest.Namespace(t)
 	at := func(db string) (*env, job.ID) {
 		url := strings.Replace(base, "/0", "/"+db, 1)
-		s, err := redisstore.Open(t.Context(), redisstore.Config{URL: url, Namespace: ns, Shards: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		e := &env{T: t, url: url, ns: ns, store: s, rdb: connect(t, url), lose: func() {}}
+		e := openBy(t, redisstore.Config{URL: url, Namespace: ns, Shards: 1})
 		return e, e.create(job.Node{Type: "S", Ports: ports(in("in"))})
 	}
 	a, one := at("0")
@@ -197,7 +192,7 @@ func TestTokensOfTwoDatabases(t *testing.T) {
 	for range 20 {
 		for e, id := range map[*env]job.ID{a: one, b: two} {
 			e.write(id, "in", "1")
-			if ttl := e.rdb.PTTL(t.Context(), "weir:{"+ns+":0}:seen").Val(); ttl < 59*time.Second {
+			if ttl := e.Redis.PTTL(t.Context(), "weir:{"+ns+":0}:seen").Val(); ttl < 59*time.Second {
 				t.Errorf("tokens of now are kept for %v", ttl)
 			}
 		}

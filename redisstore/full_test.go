@@ -20,7 +20,7 @@ import (
 // memory sets the most memory that Redis may use; 1mb is less than an empty server has.
 func (e *env) memory(most string) {
 	e.Helper()
-	e.ok(e.rdb.ConfigSet(e.Context(), "maxmemory", most).Err())
+	e.Check(e.Redis.ConfigSet(e.Context(), "maxmemory", most).Err())
 }
 
 // openFull opens a namespace in one of the ways in which scripts reach a server, and returns what fills its memory.
@@ -31,14 +31,14 @@ func openFull(t *testing.T, how string) (e *env, fill func()) {
 	fill = func() { e.memory("1mb") }
 	switch how {
 	case "scripts":
-		e.ok(e.rdb.Do(t.Context(), "ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-function", "-fcall").Err())
-		rdb := e.rdb
-		e = openAs(t, strings.Replace(srv.URL(), "redis://", "redis://old:secret@", 1), e.ns)
-		e.rdb = rdb
+		e.Check(e.Redis.Do(t.Context(), "ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-function", "-fcall").Err())
+		rdb := e.Redis
+		e = openAs(t, strings.Replace(srv.URL(), "redis://", "redis://old:secret@", 1), e.Namespace)
+		e.Redis = rdb
 	case "function that comes too late":
 		fill = func() {
 			e.memory("1mb")
-			e.ok(e.rdb.FunctionFlush(t.Context()).Err())
+			e.Check(e.Redis.FunctionFlush(t.Context()).Err())
 		}
 	}
 	return e, fill
@@ -61,16 +61,16 @@ func TestFullRedis(t *testing.T) {
 			)
 			ready, busy, locked := e.single(), e.begin(e.single()), e.single()
 			lock, err := e.store.Lock(ctx, locked, "test", time.Hour, time.Second)
-			e.ok(err)
+			e.Check(err)
 			_, err = e.store.Claim(ctx, "other", full)
-			e.ok(err)
+			e.Check(err)
 			running := e.begin(tree.Nth(2))
-			e.until("it has subscribed", func() bool { return e.rdb.SCard(ctx, "weir:{"+e.ns+"}:ch:/news").Val() == 1 })
+			e.Until("it has subscribed", func() bool { return e.Redis.SCard(ctx, "weir:{"+e.Namespace+"}:ch:/news").Val() == 1 })
 			write := func() error {
 				return e.store.Write(ctx, full, job.Write{Dir: port.Output, Port: "out", Items: raws(`"` + strings.Repeat("x", 10_000) + `"`)})
 			}
 			for range 50 {
-				e.ok(write())
+				e.Check(write())
 			}
 			fill()
 
@@ -102,7 +102,7 @@ func TestFullRedis(t *testing.T) {
 			}
 			refuses()
 
-			e.ok(e.store.Terminate(ctx, tree))
+			e.Check(e.store.Terminate(ctx, tree))
 			point := delta(running, job.Checkpoint)
 			point.Next, point.Lease = "next", time.Hour
 			refused = map[string]func() error{"checkpoint of a job that is to end": commit(point)}
@@ -122,27 +122,27 @@ func TestFullRedis(t *testing.T) {
 			for _, n := range []int{0, 1, 2, 3, 4} {
 				e.is(statemachine.Terminated, nth(tree, n))
 			}
-			e.ok(e.store.Delete(ctx, tree))
+			e.Check(e.store.Delete(ctx, tree))
 			for key := range e.dump() {
 				if strings.Contains(key, string(tree)) && !strings.HasSuffix(key, ":erased") {
 					t.Errorf("%s is left", key)
 				}
 			}
-			e.until("the subscription is gone", func() bool { return e.rdb.Exists(ctx, "weir:{"+e.ns+"}:ch:/news").Val() == 0 })
+			e.Until("the subscription is gone", func() bool { return e.Redis.Exists(ctx, "weir:{"+e.Namespace+"}:ch:/news").Val() == 0 })
 			items, head, err := e.store.Peek(ctx, full, port.Output, "out", 40)
-			e.ok(err)
-			e.ok(e.store.Take(ctx, full, job.Take{Dir: port.Output, Port: "out", Head: head, N: len(items)}, "take"))
+			e.Check(err)
+			e.Check(e.store.Take(ctx, full, job.Take{Dir: port.Output, Port: "out", Head: head, N: len(items)}, "take"))
 			e.equal("messages", fmt.Sprint(e.port(full, port.Output, "out").Waiting), "10")
-			e.ok(e.store.Refresh(ctx, busy.Info.ID, busy.Token, time.Hour, nil))
-			e.ok(e.store.Unlock(ctx, locked, lock.Token()))
-			e.ok(e.store.Unclaim(ctx, "other", full))
-			e.ok(e.store.(*redisstore.Store).Heartbeat(ctx, job.EngineInfo{ID: "engine"}))
+			e.Check(e.store.Refresh(ctx, busy.Info.ID, busy.Token, time.Hour, nil))
+			e.Check(e.store.Unlock(ctx, locked, lock.Token()))
+			e.Check(e.store.Unclaim(ctx, "other", full))
+			e.Check(e.store.(*redisstore.Store).Heartbeat(ctx, job.EngineInfo{ID: "engine"}))
 			others, err := e.store.(*redisstore.Store).Lead(ctx, func(ctx context.Context) { _, err = e.store.Sweep(ctx) })
-			e.ok(err)
+			e.Check(err)
 			e.equal("nobody else sweeps", others, time.Duration(0))
 
 			e.memory("0")
-			e.ok(write())
+			e.Check(write())
 			e.commit(delta(busy, statemachine.Complete))
 			e.end(ready, statemachine.Complete)
 			e.end(locked, statemachine.Complete)
@@ -164,19 +164,19 @@ func TestFullRedisPutsOff(t *testing.T) {
 	for range 150 {
 		e.create(job.Node{Type: "T", Ports: ports(heard("in", "/news"))})
 	}
-	hub := "weir:{" + e.ns + "}:"
-	e.until("all have subscribed", func() bool { return e.rdb.SCard(t.Context(), hub+"ch:/news").Val() == 150 })
-	e.hinder("chore_run", 1, func() { e.ok(e.store.Publish(t.Context(), "/news", numbers(1, 10))) })
-	e.ok(e.rdb.ZAddXX(t.Context(), hub+"due", past("!chores")).Err())
+	hub := "weir:{" + e.Namespace + "}:"
+	e.Until("all have subscribed", func() bool { return e.Redis.SCard(t.Context(), hub+"ch:/news").Val() == 150 })
+	e.hinder("chore_run", 1, func() { e.Check(e.store.Publish(t.Context(), "/news", numbers(1, 10))) })
+	e.Check(e.Redis.ZAddXX(t.Context(), hub+"due", past("!chores")).Err())
 	e.memory("1mb")
 	_, err := e.store.Sweep(t.Context())
-	e.ok(err)
-	e.equal("chores", e.rdb.LRange(t.Context(), hub+"chores", 0, -1).Val(), []string{"spread -"})
-	e.equal("subscribers that wait", e.rdb.SCard(t.Context(), hub+"spread:1").Val(), int64(150))
+	e.Check(err)
+	e.equal("chores", e.Redis.LRange(t.Context(), hub+"chores", 0, -1).Val(), []string{"spread -"})
+	e.equal("subscribers that wait", e.Redis.SCard(t.Context(), hub+"spread:1").Val(), int64(150))
 	e.memory("0")
-	e.ok(e.rdb.ZAddXX(t.Context(), hub+"due", past("!chores")).Err())
+	e.Check(e.Redis.ZAddXX(t.Context(), hub+"due", past("!chores")).Err())
 	e.sweep()
-	e.until("all is spread", func() bool { return e.rdb.Exists(t.Context(), hub+"spread", hub+"chores").Val() == 0 })
+	e.Until("all is spread", func() bool { return e.Redis.Exists(t.Context(), hub+"spread", hub+"chores").Val() == 0 })
 }
 
 // past is a member of due that is past.
@@ -193,15 +193,15 @@ func TestFullRedisPassesOrders(t *testing.T) {
 	for range listeners {
 		ids = append(ids, e.create(job.Node{Type: "T", Ports: ports(heard("in", "/news"))}))
 	}
-	hub := "weir:{" + e.ns + "}:"
-	e.until("all have subscribed", func() bool { return e.rdb.SCard(ctx, hub+"ch:/news").Val() == listeners })
+	hub := "weir:{" + e.Namespace + "}:"
+	e.Until("all have subscribed", func() bool { return e.Redis.SCard(ctx, hub+"ch:/news").Val() == listeners })
 	speaker := out("news")
 	speaker.Channels = []string{"/news"}
 	parent, child := e.create(job.Node{Type: "T", Ports: ports(speaker)}), e.single()
 	for parent.Shard(shards) == child.Shard(shards) {
 		child = e.single()
 	}
-	e.ok(e.store.Adopt(ctx, parent, child, "kid"))
+	e.Check(e.store.Adopt(ctx, parent, child, "kid"))
 	snap, big := e.begin(parent), strings.Repeat("x", 20_000)
 	d, want := delta(snap, statemachine.Suspend), []string(nil)
 	for i := range 3 {
@@ -210,19 +210,19 @@ func TestFullRedisPassesOrders(t *testing.T) {
 	}
 	e.hinder("mail_read", 1, func() { e.commit(d) }) // the process dies before it delivers
 	e.memory("1mb")
-	e.ok(e.store.Terminate(ctx, parent))
+	e.Check(e.store.Terminate(ctx, parent))
 	e.end(parent, statemachine.Shutdown)
 	e.end(child, statemachine.Shutdown)
-	e.ok(e.store.Delete(ctx, parent))
-	e.until("the child is gone", func() bool { return e.rdb.Exists(ctx, e.key(child)).Val() == 0 })
-	e.ok(e.rdb.Eval(ctx, "#!lua flags=allow-oom\nreturn redis.call('ZADD', KEYS[1], 'XX', 1, '!mail')", []string{e.due(parent)}).Err())
+	e.Check(e.store.Delete(ctx, parent))
+	e.Until("the child is gone", func() bool { return e.Redis.Exists(ctx, e.key(child)).Val() == 0 })
+	e.Check(e.Redis.Eval(ctx, "#!lua flags=allow-oom\nreturn redis.call('ZADD', KEYS[1], 'XX', 1, '!mail')", []string{e.due(parent)}).Err())
 	_, err := e.store.Sweep(ctx)
-	e.ok(err)
+	e.Check(err)
 	for _, id := range ids {
 		e.holds(id, port.Input, "in")
 	}
 	e.memory("0")
-	e.ok(e.rdb.ZAddXX(ctx, e.due(parent), past("!mail")).Err())
+	e.Check(e.Redis.ZAddXX(ctx, e.due(parent), past("!mail")).Err())
 	e.sweep()
 	for _, id := range ids {
 		e.gets(id, port.Input, "in", want)

@@ -14,10 +14,10 @@ import (
 // functions are what a server has, and whether one was ever called.
 func functions(e *env) (names []string, called bool) {
 	e.Helper()
-	stats, err := e.rdb.Info(e.Context(), "commandstats").Result()
-	e.ok(err)
-	libraries, err := e.rdb.FunctionList(e.Context(), redis.FunctionListQuery{}).Result()
-	e.ok(err)
+	stats, err := e.Redis.Info(e.Context(), "commandstats").Result()
+	e.Check(err)
+	libraries, err := e.Redis.FunctionList(e.Context(), redis.FunctionListQuery{}).Result()
+	e.Check(err)
 	for _, l := range libraries {
 		names = append(names, l.Name)
 	}
@@ -37,8 +37,8 @@ func TestFunction(t *testing.T) {
 		e.Errorf("the server has the libraries %v, called: %v", names, called)
 	}
 
-	e.ok(e.rdb.FunctionFlush(e.Context()).Err())
-	e.ok(e.store.Apply(e.Context(), id, statemachine.Force))
+	e.Check(e.Redis.FunctionFlush(e.Context()).Err())
+	e.Check(e.store.Apply(e.Context(), id, statemachine.Force))
 	e.end(id, statemachine.Complete)
 	e.is(statemachine.Completed, id)
 	again, _ := functions(e)
@@ -57,7 +57,7 @@ func TestNoFunctions(t *testing.T) {
 	id := e.single()
 	e.end(id, statemachine.Complete)
 	e.is(statemachine.Completed, id)
-	e.rdb = rdb // who may ask
+	e.Redis = rdb // who may ask
 	names, called := functions(e)
 	e.equal("libraries and calls", []any{len(names), called}, []any{0, false})
 }

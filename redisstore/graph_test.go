@@ -32,23 +32,23 @@ func TestGraphFollowsItsChildren(t *testing.T) {
 		e.is(statemachine.Suspended, g)
 		e.end(a, statemachine.Suspend)
 		e.is(statemachine.Suspended, g)
-		e.ok(e.store.Apply(e.Context(), a, statemachine.Run))
+		e.Check(e.store.Apply(e.Context(), a, statemachine.Run))
 		e.end(a, statemachine.Fail)
 		e.is(statemachine.Failed, g)
-		e.ok(e.store.Apply(e.Context(), b, statemachine.Run))
+		e.Check(e.store.Apply(e.Context(), b, statemachine.Run))
 		e.end(b, statemachine.Fail)
-		e.ok(e.store.Apply(e.Context(), a, statemachine.Retry))
+		e.Check(e.store.Apply(e.Context(), a, statemachine.Retry))
 		e.is(statemachine.Failed, g) // b still failed
-		e.ok(e.store.Apply(e.Context(), b, statemachine.Retry))
+		e.Check(e.store.Apply(e.Context(), b, statemachine.Retry))
 		e.is(statemachine.Suspended, g)
 		e.end(a, statemachine.Complete)
 
 		// A terminated child is settled, until it is forced.
-		e.ok(e.store.Apply(e.Context(), b, statemachine.Terminate))
+		e.Check(e.store.Apply(e.Context(), b, statemachine.Terminate))
 		e.is(statemachine.Suspended, g)
 		e.end(b, statemachine.Shutdown)
 		e.is(statemachine.Completed, g)
-		e.ok(e.store.Apply(e.Context(), b, statemachine.Force))
+		e.Check(e.store.Apply(e.Context(), b, statemachine.Force))
 		e.is(statemachine.Suspended, g)
 	})
 }
@@ -60,7 +60,7 @@ func TestNestedGraphsFollow(t *testing.T) {
 		e.write(g, "in", "1")
 		e.end(w, statemachine.Fail)
 		e.is(statemachine.Failed, g, sub, w)
-		e.ok(e.store.Apply(e.Context(), w, statemachine.Retry))
+		e.Check(e.store.Apply(e.Context(), w, statemachine.Retry))
 		e.is(statemachine.Suspended, g, sub)
 		e.end(w, statemachine.Complete)
 		e.is(statemachine.Completed, g, sub, w)
@@ -82,7 +82,7 @@ func TestGraphHasNoRuns(t *testing.T) {
 		e.fails(err, job.ErrStatus)
 
 		// Nothing has to be released: it ends at once, and for good.
-		e.ok(e.store.Apply(e.Context(), g, statemachine.Terminate))
+		e.Check(e.store.Apply(e.Context(), g, statemachine.Terminate))
 		e.is(statemachine.Terminated, g)
 		e.end(a, statemachine.Fail)
 		e.end(b, statemachine.Complete)
@@ -119,7 +119,7 @@ func TestParentWakes(t *testing.T) {
 			statemachine.Suspend, statemachine.Complete, statemachine.Requeue, statemachine.Backoff, statemachine.Fail,
 		} {
 			if s := e.info(kid).Status; s != statemachine.Queued {
-				e.ok(e.store.Apply(e.Context(), kid, statemachine.Force))
+				e.Check(e.store.Apply(e.Context(), kid, statemachine.Force))
 			}
 			woken("from outside", false)
 			d := delta(e.begin(kid), outcome)
@@ -127,7 +127,7 @@ func TestParentWakes(t *testing.T) {
 			e.commit(d)
 			woken("run of a child that ends in "+string(outcome), true)
 		}
-		e.ok(e.store.Apply(e.Context(), kid, statemachine.Force))
+		e.Check(e.store.Apply(e.Context(), kid, statemachine.Force))
 		d := delta(e.begin(kid), statemachine.Requeue)
 		d.Handed = true
 		e.commit(d)
@@ -140,7 +140,7 @@ func TestParentWakes(t *testing.T) {
 		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		e.commit(d)
 		woken("output that is wired to nobody", true)
-		e.ok(e.store.Write(e.Context(), kid, job.Write{Dir: port.Output, Port: "out", Items: raws("1")}))
+		e.Check(e.store.Write(e.Context(), kid, job.Write{Dir: port.Output, Port: "out", Items: raws("1")}))
 		woken("output from outside", true)
 
 		// Of a graph the parent hears of changes of its status and of its output.
@@ -157,9 +157,9 @@ func TestParentWakes(t *testing.T) {
 		woken("a graph fails", true)
 
 		// A parent that runs is queued again when its run ends.
-		e.ok(e.store.Apply(e.Context(), top, statemachine.Run))
+		e.Check(e.store.Apply(e.Context(), top, statemachine.Run))
 		snap := e.begin(top)
-		e.ok(e.store.Apply(e.Context(), leaf, statemachine.Retry))
+		e.Check(e.store.Apply(e.Context(), leaf, statemachine.Retry))
 		e.equal("again", e.commit(delta(snap, statemachine.Suspend)).Again, true)
 	})
 }
@@ -170,7 +170,7 @@ func TestParentReadsAChildsOutput(t *testing.T) {
 		e.emit(kid, statemachine.Complete, numbers(1, 3))
 		snap := e.begin(top)
 		items, head, err := e.store.Page(e.Context(), kid, port.Output, "out", 0, 2, 100)
-		e.ok(err)
+		e.Check(err)
 		e.equal("page", items, numbers(1, 2))
 		d := delta(snap, statemachine.Suspend)
 		d.Takes = []job.Take{{Job: kid, Dir: port.Output, Port: "out", Head: head, N: 2}}
@@ -181,9 +181,9 @@ func TestParentReadsAChildsOutput(t *testing.T) {
 		e.is(statemachine.Queued, kid)
 
 		// Somebody outside was faster.
-		e.ok(e.store.Apply(e.Context(), top, statemachine.Run))
+		e.Check(e.store.Apply(e.Context(), top, statemachine.Run))
 		snap = e.begin(top)
-		e.ok(e.store.Take(e.Context(), kid, job.Take{Dir: port.Output, Port: "out", Head: 2, N: 1}, "x"))
+		e.Check(e.store.Take(e.Context(), kid, job.Take{Dir: port.Output, Port: "out", Head: 2, N: 1}, "x"))
 		d = delta(snap, statemachine.Suspend)
 		d.Takes = []job.Take{{Job: kid, Dir: port.Output, Port: "out", Head: 2, N: 1}}
 		e.fails(e.try(d).Refused, job.ErrMoved)

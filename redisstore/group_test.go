@@ -95,7 +95,7 @@ func TestGroupCommit(t *testing.T) {
 			},
 			e.stepping("four", speculation, wrong))
 		for i, a := range all {
-			e.ok(a.err)
+			e.Check(a.err)
 			e.equal("applied", a.res.Applied, []int{1, 0, 1, 1}[i])
 		}
 		e.fails(all[1].res.Refused, job.ErrFenced)
@@ -136,7 +136,7 @@ func TestGroupCommitOfWrongSpeculations(t *testing.T) {
 			func(ctx context.Context) answer { return nothing(ctx, spoke(a, "1"), speculation(7, 1)) },
 			func(ctx context.Context) answer { return nothing(ctx, spoke(b, "2"), speculation(0, 2)) })
 		for _, one := range all {
-			e.ok(one.err)
+			e.Check(one.err)
 			e.equal("applied", one.res.Applied, 1)
 			e.fails(one.res.Refused, job.ErrMoved)
 		}
@@ -160,10 +160,10 @@ func TestGroupCommitIsLeft(t *testing.T) {
 			left <- got.err
 			return got
 		}, e.stepping("two", spoke(b, "2")))
-		e.ok(all[1].err)
+		e.Check(all[1].err)
 		e.is(statemachine.Running, g.Nth(1), g.Nth(4))
 		e.is(statemachine.Suspended, g.Nth(2), g.Nth(3))
-		e.ok(e.stepping("again", spoke(a, "1"))(e.Context()).err)
+		e.Check(e.stepping("again", spoke(a, "1"))(e.Context()).err)
 		e.is(statemachine.Running, g.Nth(2))
 	})
 }
@@ -173,7 +173,7 @@ func TestGroupCommitGoesAlone(t *testing.T) {
 	each(t, func(e *env) {
 		g := e.pairs(1)
 		waiting, pass := redisstore.Occupy(e.store.(*redisstore.Store), g, time.Millisecond)
-		e.ok(e.stepping("one", spoke(e.begin(g.Nth(1)), "1"))(e.Context()).err)
+		e.Check(e.stepping("one", spoke(e.begin(g.Nth(1)), "1"))(e.Context()).err)
 		e.equal("waiting", waiting(), 0)
 		pass()
 		e.is(statemachine.Running, g.Nth(2))
@@ -188,9 +188,9 @@ func TestGroupCommitOfDamage(t *testing.T) {
 		for i, token := range []string{"one", "two", "three"} {
 			steps = append(steps, e.stepping(token, spoke(e.begin(g.Nth(2*i+1)), `"x"`)))
 		}
-		e.ok(e.rdb.Set(e.Context(), e.key(g.Nth(4))+":i:in", "no list", 0).Err())
+		e.Check(e.Redis.Set(e.Context(), e.key(g.Nth(4))+":i:in", "no list", 0).Err())
 		all := e.grouped(g, func() {}, steps...)
-		e.ok(errors.Join(all[0].err, all[2].err))
+		e.Check(errors.Join(all[0].err, all[2].err))
 		if err := all[1].err; err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 			e.Errorf("the damaged one: %v", err)
 		}
@@ -218,7 +218,7 @@ func TestGroupCommitOfLostReplies(t *testing.T) {
 		all := e.grouped(g, func() { p.DropReplies(lost, `"x"`) }, steps...)
 		e.equal("replies lost", p.Dropped(), lost)
 		for i, a := range all {
-			e.ok(a.err)
+			e.Check(a.err)
 			e.equal("result", known(a.res), job.Result{Applied: 1})
 			e.equal("begun", []any{a.snap.Info.ID, a.snap.In.Of("in").Items}, []any{g.Nth(2*i + 2), raws(`"x"`)})
 			d := delta(a.snap, statemachine.Suspend)
@@ -240,7 +240,7 @@ func TestGroupCommitIsBounded(t *testing.T) {
 		steps = append(steps, e.stepping(token, spoke(e.begin(g.Nth(2*i+1)), large)))
 	}
 	for i, a := range e.grouped(g, func() {}, steps...) {
-		e.ok(a.err)
+		e.Check(a.err)
 		e.equal("begun", a.snap.Info.ID, g.Nth(2*i+2))
 	}
 }

@@ -53,22 +53,22 @@ func (e *env) hinders() {
 // gave until then. None fails if the number is zero.
 func (e *env) hinder(script string, number int, fn func()) (calls []string) {
 	e.Helper()
-	e.ok(e.rdb.Set(e.Context(), "hinder", fmt.Sprintf("%s %d", script, number), 0).Err())
+	e.Check(e.Redis.Set(e.Context(), "hinder", fmt.Sprintf("%s %d", script, number), 0).Err())
 	fn()
 	if script == "chore_run" { // in the background
-		e.until("the script was called", func() bool { return e.rdb.Exists(e.Context(), "calls").Val() > 0 })
+		e.Until("the script was called", func() bool { return e.Redis.Exists(e.Context(), "calls").Val() > 0 })
 	}
-	calls, err := e.rdb.LRange(e.Context(), "calls", 0, -1).Result()
-	e.ok(err)
-	e.ok(e.rdb.Del(e.Context(), "hinder", "calls").Err())
+	calls, err := e.Redis.LRange(e.Context(), "calls", 0, -1).Result()
+	e.Check(err)
+	e.Check(e.Redis.Del(e.Context(), "hinder", "calls").Err())
 	return calls
 }
 
 // firstWrite is the number of the first command that writes. It must be one that a full Redis refuses.
 func (e *env) firstWrite(calls []string) int {
 	e.Helper()
-	known, err := e.rdb.Command(e.Context()).Result()
-	e.ok(err)
+	known, err := e.Redis.Command(e.Context()).Result()
+	e.Check(err)
 	first := slices.IndexFunc(calls, func(name string) bool { return slices.Contains(known[strings.ToLower(name)].Flags, "write") })
 	if first < 1 || !slices.Contains(known[strings.ToLower(calls[first])].Flags, "denyoom") {
 		e.Fatalf("the first of %q that writes is number %d: too early, or a full Redis does not refuse it", calls, first+1)
@@ -105,9 +105,9 @@ var acts = map[string]func(e *env) (act func() error){
 	"create": func(e *env) func() error {
 		id := e.single()
 		plan := &job.Plan{Parent: id, Nodes: []job.Node{{Type: "T", Name: "kid", Ports: ports(in("in"))}}}
-		e.ok(plan.Validate())
+		e.Check(plan.Validate())
 		base, err := e.store.Reserve(e.Context(), id, 1)
-		e.ok(err)
+		e.Check(err)
 		return func() error {
 			_, err := e.store.Create(e.Context(), id.Nth(base), plan, "test")
 			return err
@@ -177,7 +177,7 @@ func TestErrorBeforeTheFirstWrite(t *testing.T) {
 			t.Parallel()
 			e := hindered(t)
 			act := prepare(e)
-			whole := e.hinder(script, 0, func() { e.ok(act()) })
+			whole := e.hinder(script, 0, func() { e.Check(act()) })
 			first := e.firstWrite(whole)
 			for n := 1; n <= first; n++ {
 				act := prepare(e)
@@ -187,7 +187,7 @@ func TestErrorBeforeTheFirstWrite(t *testing.T) {
 				if e.digest() != before {
 					t.Errorf("%q changed something, and failed at the last", calls)
 				}
-				e.ok(act())
+				e.Check(act())
 			}
 			t.Logf("%d calls failed of %d: %q", first, len(whole), whole[:first])
 		})
@@ -203,7 +203,7 @@ func TestErrorAfterTheFirstWrite(t *testing.T) {
 	p := e.couple()
 	whole := e.hinder("commit", 0, func() {
 		for _, a := range p.commit(e) {
-			e.ok(a.err)
+			e.Check(a.err)
 		}
 	})
 	broken, orphans, untold := [2]int{}, 0, 0
@@ -221,7 +221,7 @@ func TestErrorAfterTheFirstWrite(t *testing.T) {
 		}
 		broken[bad]++
 		e.broken(all[bad].err, "commit")
-		e.ok(all[1-bad].err)
+		e.Check(all[1-bad].err)
 		e.equal("deltas of the other that hold", all[1-bad].res.Applied, 1)
 		e.is(p.ends[1-bad], p.ids[1-bad])
 		e.sweep()
@@ -248,7 +248,7 @@ func TestErrorKeepsTheCountsOfGraphs(t *testing.T) {
 	e.edit(map[string]string{"return { out, left() }": "return { out, {} }"}) // what it asks depends on other jobs, and may fail
 	row := func() (root job.ID, d job.Delta) {
 		root = e.create(job.Node{Type: "g", Graph: true}, job.Node{Type: "T", Name: "a"})
-		e.equal("open", e.rdb.HGet(e.Context(), e.key(root), "open").Val(), "1")
+		e.equal("open", e.Redis.HGet(e.Context(), e.key(root), "open").Val(), "1")
 		return root, delta(e.begin(root.Nth(1)), statemachine.Complete)
 	}
 	commit := func(d job.Delta) error {
@@ -256,7 +256,7 @@ func TestErrorKeepsTheCountsOfGraphs(t *testing.T) {
 		return err
 	}
 	root, d := row()
-	whole := e.hinder("commit", 0, func() { e.ok(commit(d)) })
+	whole := e.hinder("commit", 0, func() { e.Check(commit(d)) })
 	e.is(statemachine.Completed, root)
 	reads := len(whole)
 	for reads > 0 && whole[reads-1] != "HMGET" {
@@ -271,10 +271,10 @@ func TestErrorKeepsTheCountsOfGraphs(t *testing.T) {
 		if calls := e.hinder("commit", n, func() { err = commit(d) }); len(calls) >= n {
 			e.broken(err, "commit")
 		} else { // in another shard, where nothing else is ready
-			e.ok(err)
+			e.Check(err)
 		}
 		e.is(statemachine.Completed, root.Nth(1))
-		if open := e.rdb.HGet(e.Context(), e.key(root), "open").Val(); open != "0" {
+		if open := e.Redis.HGet(e.Context(), e.key(root), "open").Val(); open != "0" {
 			t.Errorf("call %d of %q failed: %s jobs of the graph are open", n, whole, open)
 		}
 	}
@@ -285,9 +285,9 @@ func (e *env) orphans(root job.ID) (n int) {
 	e.Helper()
 	for number := 1; number <= 2; number++ {
 		id := root.Nth(number)
-		parent := e.rdb.HGet(e.Context(), e.key(id), "parent").Val()
-		if e.rdb.HExists(e.Context(), e.key(id), "status").Val() &&
-			!slices.Contains(e.rdb.HVals(e.Context(), e.key(job.ID(parent))+":c").Val(), string(id)) {
+		parent := e.Redis.HGet(e.Context(), e.key(id), "parent").Val()
+		if e.Redis.HExists(e.Context(), e.key(id), "status").Val() &&
+			!slices.Contains(e.Redis.HVals(e.Context(), e.key(job.ID(parent))+":c").Val(), string(id)) {
 			n++
 		}
 	}
@@ -312,7 +312,7 @@ func (e *env) couple() (p couple) {
 	p.deltas[1] = spoke(e.begin(p.ids[1]), "1")
 	p.ends = [2]statemachine.Status{statemachine.Completed, statemachine.Suspended}
 	for i, id := range p.ids {
-		e.ok(e.store.Refresh(e.Context(), id, p.deltas[i].Token, time.Millisecond, nil))
+		e.Check(e.store.Refresh(e.Context(), id, p.deltas[i].Token, time.Millisecond, nil))
 	}
 	return p
 }
@@ -336,7 +336,7 @@ func (p couple) commit(e *env) []answer {
 // digest is one number of all that the server has.
 func (e *env) digest() string {
 	e.Helper()
-	text, err := e.rdb.Do(e.Context(), "DEBUG", "DIGEST").Text()
-	e.ok(err)
+	text, err := e.Redis.Do(e.Context(), "DEBUG", "DIGEST").Text()
+	e.Check(err)
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -15,11 +16,7 @@ func TestHandlersAreStored(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, url string) {
 		ctx := t.Context()
-		s, err := redisstore.Open(ctx, redisstore.Config{URL: url, Namespace: redistest.Namespace(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+		s := enginetest.Open(t, redisstore.Config{URL: url, Namespace: redistest.Namespace(t)})
 		set := func(typ, text string) (int64, error) {
 			return s.SetHandler(ctx, job.TypeInfo{Type: typ, Queue: job.DefaultQueue}, json.RawMessage(text))
 		}

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -25,10 +25,7 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-func TestMain(m *testing.M) {
-	logging.Disable() // of servers that tests kill
-	os.Exit(redistest.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
 // contracts is all that the suite may use of a store.
 type contracts interface {
@@ -43,11 +40,8 @@ var _ contracts = (*redisstore.Store)(nil)
 
 // env is a store in a namespace of its own, and a look behind it.
 type env struct {
-	*testing.T
-	url   string
-	ns    string
+	enginetest.Env
 	store contracts
-	rdb   redis.UniversalClient
 	lose  func() // of wires: makes the next reply get lost
 }
 
@@ -57,46 +51,18 @@ const shards = 4
 // each runs fn on a fresh namespace of real Redis, a cluster and miniredis.
 func each(t *testing.T, fn func(e *env)) {
 	t.Helper()
-	t.Parallel()
-	redistest.Each(t, func(t *testing.T, url string) {
-		t.Parallel()
-		e := open(t, url)
-		fn(e)
-	})
+	enginetest.Each(t, func(e *enginetest.Env) { fn(&env{Env: *e, store: e.Store, lose: func() {}}) })
 }
 
 func open(t *testing.T, url string) *env {
 	t.Helper()
-	ns := redistest.Namespace(t)
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URL: url, Namespace: ns, Shards: shards})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return &env{T: t, url: url, ns: ns, store: s, rdb: connect(t, url), lose: func() {}}
+	return openBy(t, redisstore.Config{URL: url})
 }
 
-func connect(t *testing.T, url string) redis.UniversalClient {
+func openBy(t *testing.T, cfg redisstore.Config) *env {
 	t.Helper()
-	var rdb redis.UniversalClient
-	if hosts, ok := strings.CutPrefix(url, "redis+cluster://"); ok {
-		rdb = redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(hosts, ",")})
-	} else {
-		o, err := redis.ParseURL(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rdb = redis.NewClient(o)
-	}
-	t.Cleanup(func() { _ = rdb.Close() })
-	return rdb
-}
-
-func (e *env) ok(err error) {
-	e.Helper()
-	if err != nil {
-		e.Fatal(err)
-	}
+	e := enginetest.New(t, cfg)
+	return &env{Env: *e, store: e.Store, lose: func() {}}
 }
 
 // fails wants an error of a kind, in one line.
@@ -137,9 +103,9 @@ func (e *env) create(nodes ...job.Node) job.ID {
 func (e *env) createAs(id job.ID, nodes ...job.Node) {
 	e.Helper()
 	plan := &job.Plan{Nodes: nodes}
-	e.ok(plan.Validate())
+	e.Check(plan.Validate())
 	created, err := e.store.Create(e.Context(), id, plan, "test")
-	e.ok(err)
+	e.Check(err)
 	e.equal("created", created, true)
 }
 
@@ -182,7 +148,7 @@ func beginning() job.Begin {
 func (e *env) begin(id job.ID) *job.Snapshot {
 	e.Helper()
 	snap, err := e.store.Begin(e.Context(), id, beginning())
-	e.ok(err)
+	e.Check(err)
 	return snap
 }
 
@@ -195,7 +161,7 @@ func delta(s *job.Snapshot, outcome statemachine.Event) job.Delta {
 func (e *env) try(d job.Delta) job.Result {
 	e.Helper()
 	res, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
-	e.ok(err)
+	e.Check(err)
 	e.equal("results", len(res), 1)
 	return res[0]
 }
@@ -204,7 +170,7 @@ func (e *env) try(d job.Delta) job.Result {
 func (e *env) commit(d job.Delta) job.Result {
 	e.Helper()
 	res := e.try(d)
-	e.ok(res.Refused)
+	e.Check(res.Refused)
 	e.equal("deltas that hold", res.Applied, 1)
 	return res
 }
@@ -218,7 +184,7 @@ func (e *env) end(id job.ID, outcome statemachine.Event) {
 func (e *env) info(id job.ID) *job.Info {
 	e.Helper()
 	i, err := e.store.Info(e.Context(), id)
-	e.ok(err)
+	e.Check(err)
 	return i
 }
 
@@ -268,13 +234,13 @@ func numbers(from, to int) []json.RawMessage {
 
 func (e *env) write(id job.ID, name string, items ...string) {
 	e.Helper()
-	e.ok(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: name, Items: raws(items...)}))
+	e.Check(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: name, Items: raws(items...)}))
 }
 
 func (e *env) peek(id job.ID, dir port.Dir, name string) []string {
 	e.Helper()
 	items, _, err := e.store.Peek(e.Context(), id, dir, name, 1<<20)
-	e.ok(err)
+	e.Check(err)
 	return texts(items)
 }
 
@@ -290,7 +256,7 @@ func (e *env) sweep() {
 	e.Helper()
 	time.Sleep(5 * time.Millisecond)
 	_, err := e.store.Sweep(e.Context())
-	e.ok(err)
+	e.Check(err)
 }
 
 // unchanged wants fn to leave all keys of the namespace as they are.
@@ -321,12 +287,12 @@ func (e *env) dump() map[string]string {
 	var mu sync.Mutex
 	all := map[string]string{}
 	scan := func(ctx context.Context, c *redis.Client) error {
-		keys := c.Scan(ctx, 0, "weir:{"+e.ns+"[:}]*", 100_000).Iterator()
+		keys := c.Scan(ctx, 0, "weir:{"+e.Namespace+"[:}]*", 100_000).Iterator()
 		for keys.Next(ctx) {
 			if strings.HasSuffix(keys.Val(), ":seen") {
 				continue
 			}
-			text, err := contents(ctx, e.rdb, keys.Val()) // by the cluster's client: the key's slot may be moving
+			text, err := contents(ctx, e.Redis, keys.Val()) // by the cluster's client: the key's slot may be moving
 			if err != nil {
 				return err
 			}
@@ -336,10 +302,10 @@ func (e *env) dump() map[string]string {
 		}
 		return keys.Err()
 	}
-	if c, ok := e.rdb.(*redis.ClusterClient); ok {
-		e.ok(c.ForEachMaster(e.Context(), scan))
+	if c, ok := e.Redis.(*redis.ClusterClient); ok {
+		e.Check(c.ForEachMaster(e.Context(), scan))
 	} else {
-		e.ok(scan(e.Context(), e.rdb.(*redis.Client)))
+		e.Check(scan(e.Context(), e.Redis.(*redis.Client)))
 	}
 	return all
 }

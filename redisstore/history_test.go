@@ -43,24 +43,24 @@ func TestLogReader(t *testing.T) {
 			job.Node{Name: "kid", Type: "K", Ports: ports(in("in"))},
 			job.Node{Name: "grandchild", Type: "K", Parent: 1, Ports: ports(in("in"))})
 		other := e.single()
-		e.ok(e.store.Adopt(ctx, root.Nth(1), other, "adopted"))
+		e.Check(e.store.Adopt(ctx, root.Nth(1), other, "adopted"))
 		write := func(id job.ID, n int) {
 			e.Helper()
 			h, err := client.Find(ctx, string(id))
-			e.ok(err)
-			e.ok(h.Write(ctx, "in", n))
+			e.Check(err)
+			e.Check(h.Write(ctx, "in", n))
 		}
 		open := func(id job.ID, below bool) *job.LogReader {
 			e.Helper()
 			h, err := client.Find(ctx, string(id))
-			e.ok(err)
+			e.Check(err)
 			r, err := h.OpenLog(ctx, below)
-			e.ok(err)
+			e.Check(err)
 			return r
 		}
 		check := func(what string, got []job.Entry, err error, want ...string) {
 			e.Helper()
-			e.ok(err)
+			e.Check(err)
 			if got := said(root, got); !slices.Equal(got, want) {
 				e.Errorf("%s: got %q, want %q", what, got, want)
 			}
@@ -99,10 +99,10 @@ func TestLogReader(t *testing.T) {
 		got, err = kid.Next(ctx)
 		check("new below a child", got, err, "2:8")
 		n, err := e.store.Reserve(ctx, root, 1)
-		e.ok(err)
+		e.Check(err)
 		plan := &job.Plan{Nodes: []job.Node{{Name: "late", Type: "K", Ports: ports(in("in"))}}, Parent: root.Nth(1)}
 		_, err = e.store.Create(ctx, root.Nth(n), plan, "test")
-		e.ok(err)
+		e.Check(err)
 		write(root.Nth(n), 9)
 		got, err = kid.Next(ctx)
 		check("of a job that is new", got, err, fmt.Sprint(n, ":9"))
@@ -118,40 +118,40 @@ func TestLongLog(t *testing.T) {
 		const all = 1234
 		for i := range all {
 			w := job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: fmt.Sprintf(`{"step":%d}`, i)}
-			e.ok(e.store.Write(e.Context(), id, w))
+			e.Check(e.store.Write(e.Context(), id, w))
 		}
 		h, err := job.NewClient(e.store).Find(e.Context(), string(id))
-		e.ok(err)
+		e.Check(err)
 		for _, first := range []int{0, 3, 600, all} {
 			r, err := h.OpenLog(e.Context(), true)
-			e.ok(err)
+			e.Check(err)
 			got, err := r.Last(e.Context(), first, time.Time{})
-			e.ok(err)
+			e.Check(err)
 			e.equal("entries", len(got), first)
 			for n, one := range got {
 				e.equal("step", one.Run.Step, int64(all-first+n))
 			}
 		}
 		first, err := h.OpenLog(e.Context(), true)
-		e.ok(err)
+		e.Check(err)
 		second, err := h.OpenLog(e.Context(), true)
-		e.ok(err)
+		e.Check(err)
 		e.equal("both have read nothing", first.Behind(second) || second.Behind(first), false)
 		_, err = first.Last(e.Context(), 1, time.Time{})
-		e.ok(err)
+		e.Check(err)
 		e.equal("who has read nothing is behind", second.Behind(first) && !first.Behind(second), true)
 		_, err = second.Next(e.Context())
-		e.ok(err)
+		e.Check(err)
 		e.equal("both have read all", first.Behind(second) || second.Behind(first), false)
-		e.ok(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: `{"step":-1}`}))
+		e.Check(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: `{"step":-1}`}))
 		_, err = second.Next(e.Context())
-		e.ok(err)
+		e.Check(err)
 		e.equal("who has not read the last one is behind", first.Behind(second) && !second.Behind(first), true)
 		entries, err := e.store.Log(e.Context(), id, "", 2000)
-		e.ok(err)
+		e.Check(err)
 		e.equal("all entries", len(entries), all+1)
 		rest, err := e.store.Log(e.Context(), id, entries[all-2].Position, 2000)
-		e.ok(err)
+		e.Check(err)
 		e.equal("the rest", len(rest), 2)
 	})
 }
@@ -167,9 +167,9 @@ func TestLogCostsItsBytes(t *testing.T) {
 	text := 0
 	for n := 1; n <= 100; n++ {
 		w := job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: fmt.Sprintf(`{"step":%d,"by":"%050d"}`, n, n)}
-		e.ok(e.store.Write(e.Context(), root, w))
+		e.Check(e.store.Write(e.Context(), root, w))
 		text += len(w.Entry)
-		used := int(e.rdb.MemoryUsage(e.Context(), e.logKey(root), 0).Val())
+		used := int(e.Redis.MemoryUsage(e.Context(), e.logKey(root), 0).Val())
 		if most := 300 + text + 60*n; used == 0 || used > most {
 			t.Fatalf("%d entries of %d bytes take %d, want at most %d", n, text, used, most)
 		}
@@ -200,34 +200,34 @@ func TestPositionsOfACutLog(t *testing.T) {
 	e.write(root, "in", "1")
 	write(0, 9_000)
 	page, err := e.store.Log(ctx, root, "", 100)
-	e.ok(err)
+	e.Check(err)
 	e.equal("first", string(page[99].Note), "99")
 	late, err := e.store.LogBack(ctx, root, "", 1)
-	e.ok(err)
+	e.Check(err)
 	e.equal("last", string(late[0].Note), "8999")
 
 	write(9_000, 12_000)
-	left := int(e.rdb.LLen(ctx, e.logKey(root)).Val())
+	left := int(e.Redis.LLen(ctx, e.logKey(root)).Val())
 	if left < 10_000 || left > 10_100 {
 		t.Fatalf("%d entries are left", left)
 	}
 	first := fmt.Sprint(12_000 - left)
 	for name, position := range map[string]string{"the beginning": "", "one that was cut off": page[99].Position} {
 		got, err := e.store.Log(ctx, root, position, 1)
-		e.ok(err)
+		e.Check(err)
 		e.equal("first from "+name, string(got[0].Note), first)
 	}
 	got, err := e.store.Log(ctx, root, late[0].Position, 2)
-	e.ok(err)
+	e.Check(err)
 	e.equal("behind an old position", string(got[0].Note)+" "+string(got[1].Note), "9000 9001")
 	got, err = e.store.LogBack(ctx, root, late[0].Position, 2)
-	e.ok(err)
+	e.Check(err)
 	e.equal("before an old position", string(got[0].Note)+" "+string(got[1].Note), "8998 8997")
 	got, err = e.store.LogBack(ctx, root, page[99].Position, 2)
-	e.ok(err)
+	e.Check(err)
 	e.equal("before one that was cut off", len(got), 0)
 	whole, err := e.store.Log(ctx, root, "", 20_000)
-	e.ok(err)
+	e.Check(err)
 	e.equal("all that is left", len(whole), left)
 	_, err = e.store.Log(ctx, root, "1763-0", 1)
 	if err == nil || !strings.Contains(err.Error(), `"1763-0" is no position of a log`) {
@@ -235,11 +235,11 @@ func TestPositionsOfACutLog(t *testing.T) {
 	}
 
 	n, err := e.store.Reserve(ctx, root, 1)
-	e.ok(err)
+	e.Check(err)
 	e.equal("number of the first child", n, 1)
 	plan := &job.Plan{Nodes: []job.Node{{Name: "kid", Type: "K", Ports: ports(in("in"))}}, Parent: root}
 	_, err = e.store.Create(ctx, root.Nth(n), plan, "test")
-	e.ok(err)
+	e.Check(err)
 	counts := strings.Replace(e.key(root), ":j:", ":t:", 1)
-	e.equal("jobs of the tree", e.rdb.HGet(ctx, counts, "jobs").Val(), "2")
+	e.equal("jobs of the tree", e.Redis.HGet(ctx, counts, "jobs").Val(), "2")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -17,11 +18,7 @@ func TestInTime(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s, err := redisstore.Open(t.Context(), redisstore.Config{URL: url, Namespace: redistest.Namespace(t), Shards: shards})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
+		s := enginetest.Open(t, redisstore.Config{URL: url, Namespace: redistest.Namespace(t), Shards: shards})
 		now, err := s.Now(t.Context())
 		if err != nil {
 			t.Fatal(err)

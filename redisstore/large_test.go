@@ -39,7 +39,7 @@ func TestHalfCreatedTree(t *testing.T) {
 			id := newID(e)
 			ctx, die := context.WithCancel(e.Context())
 			go func() {
-				for ctx.Err() == nil && e.rdb.Exists(ctx, e.key(id)+":held").Val() == 0 {
+				for ctx.Err() == nil && e.Redis.Exists(ctx, e.key(id)+":held").Val() == 0 {
 					time.Sleep(time.Millisecond)
 				}
 				die()
@@ -59,10 +59,10 @@ func TestHalfCreatedTree(t *testing.T) {
 		}
 		finished := half(10)
 		created, err := e.store.Create(e.Context(), finished, crowd(children), "")
-		e.ok(err)
+		e.Check(err)
 		e.equal("created", created, true)
 		tree, err := e.store.Tree(e.Context(), finished)
-		e.ok(err)
+		e.Check(err)
 		count := map[statemachine.Status]int{}
 		for _, i := range tree {
 			count[i.Status]++
@@ -70,16 +70,16 @@ func TestHalfCreatedTree(t *testing.T) {
 		if want := map[statemachine.Status]int{statemachine.Queued: children + 1}; !maps.Equal(count, want) {
 			e.Errorf("statuses %v, want %v", count, want)
 		}
-		n, err := e.rdb.ZCard(e.Context(), e.due(finished)).Result()
-		e.ok(err)
+		n, err := e.Redis.ZCard(e.Context(), e.due(finished)).Result()
+		e.Check(err)
 		if int(n) < children+1 {
 			e.Errorf("%d jobs are due, want %d", n, children+1)
 		}
 
 		abandoned := half(10)
-		e.ok(e.rdb.ZAdd(e.Context(), e.due(abandoned), redis.Z{Score: 1, Member: "!unborn " + string(abandoned)}).Err())
+		e.Check(e.Redis.ZAdd(e.Context(), e.due(abandoned), redis.Z{Score: 1, Member: "!unborn " + string(abandoned)}).Err())
 		_, err = e.store.Sweep(e.Context())
-		e.ok(err)
+		e.Check(err)
 		_, err = e.store.Create(e.Context(), abandoned, crowd(children), "")
 		e.fails(err, job.ErrStatus) // its leftovers may still be on their way out
 		for key := range e.dump() {
@@ -96,20 +96,20 @@ func TestLargeFamily(t *testing.T) {
 		const children = 1200 // more than a script takes at a time
 		id := newID(e)
 		_, err := e.store.Create(e.Context(), id, crowd(children), "")
-		e.ok(err)
+		e.Check(err)
 		named, err := e.store.Children(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("children", len(named), children)
-		e.ok(e.store.Terminate(e.Context(), id))
+		e.Check(e.store.Terminate(e.Context(), id))
 		tree, err := e.store.Tree(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("jobs", len(tree), children+1)
 		for n, i := range tree {
 			e.equal("place in the tree", i.ID.Number(), n)
 			e.equal("status", i.Status, statemachine.Terminating)
 			e.commit(delta(e.begin(i.ID), statemachine.Shutdown))
 		}
-		e.ok(e.store.Delete(e.Context(), id))
+		e.Check(e.store.Delete(e.Context(), id))
 		for key := range e.dump() {
 			if strings.Contains(key, string(id)) {
 				e.Errorf("%s is left", key)
@@ -127,28 +127,28 @@ func TestLargeFamilyAcrossFailover(t *testing.T) {
 	e.hinders()
 	id := newID(t)
 	_, err := e.store.Create(t.Context(), id, crowd(children), "")
-	e.ok(err)
-	e.hinder("chore_run", 1, func() { e.ok(e.store.Terminate(t.Context(), id)) })
+	e.Check(err)
+	e.hinder("chore_run", 1, func() { e.Check(e.store.Terminate(t.Context(), id)) })
 	// The first piece is done, the rest is to be.
-	names, cursor, err := e.rdb.HScan(t.Context(), e.key(id)+":c", 0, "", 1000).Result()
-	e.ok(err)
+	names, cursor, err := e.Redis.HScan(t.Context(), e.key(id)+":c", 0, "", 1000).Result()
+	e.Check(err)
 	for n := 1; n < len(names); n += 2 {
-		e.ok(e.store.Terminate(t.Context(), job.ID(names[n])))
+		e.Check(e.store.Terminate(t.Context(), job.ID(names[n])))
 	}
 	backgroundTasks := strings.TrimSuffix(e.due(id), "due") + "chores"
-	left := e.rdb.LRange(t.Context(), backgroundTasks, 0, -1).Val()
+	left := e.Redis.LRange(t.Context(), backgroundTasks, 0, -1).Val()
 	e.equal("chores", len(left), 1)
-	e.ok(e.rdb.LSet(t.Context(), backgroundTasks, 0, strings.Replace(left[0], " terminate 0", fmt.Sprint(" terminate ", cursor), 1)).Err())
+	e.Check(e.Redis.LSet(t.Context(), backgroundTasks, 0, strings.Replace(left[0], " terminate 0", fmt.Sprint(" terminate ", cursor), 1)).Err())
 
 	srv.Kill()
 	srv.Restart()
-	e.ok(e.rdb.ZAdd(t.Context(), e.due(id), redis.Z{Score: 1, Member: "!chores"}).Err())
-	e.until("the chores are done", func() bool {
+	e.Check(e.Redis.ZAdd(t.Context(), e.due(id), redis.Z{Score: 1, Member: "!chores"}).Err())
+	e.Until("the chores are done", func() bool {
 		e.sweep()
-		return e.rdb.Exists(t.Context(), backgroundTasks).Val() == 0
+		return e.Redis.Exists(t.Context(), backgroundTasks).Val() == 0
 	})
 	tree, err := e.store.Tree(t.Context(), id)
-	e.ok(err)
+	e.Check(err)
 	alive := slices.DeleteFunc(tree, func(i *job.Info) bool { return i.Status == statemachine.Terminating })
 	e.equal("jobs that go on", len(alive), 0)
 }
@@ -160,10 +160,10 @@ func TestLargeTreesLeaveOthersRoom(t *testing.T) {
 	e := open(t, srv.URL())
 	id := newID(t)
 	_, err := e.store.Create(t.Context(), id, crowd(10_000), "")
-	e.ok(err)
-	e.ok(e.store.Terminate(t.Context(), id))
+	e.Check(err)
+	e.Check(e.store.Terminate(t.Context(), id))
 	tree, err := e.store.Tree(t.Context(), id)
-	e.ok(err)
+	e.Check(err)
 	e.equal("jobs", len(tree), 10_001)
 	for _, part := range slices.Collect(slices.Chunk(tree, 100)) {
 		for _, i := range part {
@@ -171,14 +171,14 @@ func TestLargeTreesLeaveOthersRoom(t *testing.T) {
 			e.commit(delta(snap, statemachine.Shutdown))
 		}
 	}
-	e.ok(e.store.Delete(t.Context(), id))
+	e.Check(e.store.Delete(t.Context(), id))
 	for key := range e.dump() {
 		if strings.Contains(key, string(id)) {
 			t.Errorf("%s is left", key)
 		}
 	}
 	slow, err := srv.Client(t).SlowLogGet(t.Context(), 10).Result()
-	e.ok(err)
+	e.Check(err)
 	for _, s := range slow {
 		told := t.Logf // a loaded machine makes single calls slow by chance
 		if os.Getenv("WEIR_FULL") != "" {

@@ -16,7 +16,7 @@ import (
 func (e *env) letters(id job.ID, n int) {
 	e.Helper()
 	for i := range n {
-		e.ok(e.store.Write(e.Context(), id, job.Write{Dir: port.Output, Port: job.ErrorsPort, Items: raws(letter(id, i))}))
+		e.Check(e.store.Write(e.Context(), id, job.Write{Dir: port.Output, Port: job.ErrorsPort, Items: raws(letter(id, i))}))
 	}
 }
 
@@ -35,7 +35,7 @@ func (e *env) fussy() job.ID {
 func (e *env) dead(f job.LetterFilter) (texts []string, all []*job.StoredLetter) {
 	e.Helper()
 	for l, err := range job.NewClient(e.store).DeadLetters(e.Context(), f) {
-		e.ok(err)
+		e.Check(err)
 		texts, all = append(texts, fmt.Sprintf("%s: %s", l.Error, l.Messages["in"])), append(all, l)
 	}
 	return texts, all
@@ -53,7 +53,7 @@ func TestPoint6RequeueFromTheMiddle(t *testing.T) {
 		all, _ := e.dead(job.LetterFilter{})
 		e.equal("all", all, []string{"no 0: 0", "no 0: 0", "no 1: 1", "no 2: 2", "no 0: 3", "no 1: 4", "no 2: 5"})
 		n, err := c.RequeueAll(e.Context(), job.LetterFilter{Job: a, Error: "no 1"}, nil)
-		e.ok(err)
+		e.Check(err)
 		e.equal("requeued", n, 2)
 		e.holds(a, port.Input, "in", "1", "4")
 		e.is(statemachine.Queued, a)
@@ -62,7 +62,7 @@ func TestPoint6RequeueFromTheMiddle(t *testing.T) {
 		e.equal("number of the last", some[3].Number, int64(5))
 		for _, l := range some { // each of them by itself, though the others move meanwhile
 			n, err := c.Requeue(e.Context(), l)
-			e.ok(err)
+			e.Check(err)
 			e.equal("requeued", n, 1)
 		}
 		e.holds(a, port.Input, "in", "1", "4", "0", "2", "3", "5")
@@ -71,7 +71,7 @@ func TestPoint6RequeueFromTheMiddle(t *testing.T) {
 		_, err = c.Requeue(e.Context(), some[1])
 		e.fails(err, job.ErrNotFound)
 		trace, err := c.At(a).Trace(e.Context(), port.Input, "in", 5)
-		e.ok(err)
+		e.Check(err)
 		e.equal("where it came from", []any{len(trace), trace[0].Read[0].Port, trace[0].Read[0].From}, []any{1, job.ErrorsPort, int64(5)})
 		e.healthy()
 	})
@@ -85,7 +85,7 @@ func TestPoint6EditAndDiscard(t *testing.T) {
 		_, all := e.dead(job.LetterFilter{})
 		_, stale := e.dead(job.LetterFilter{})
 		all[0].Messages["in"] = []byte(`"better"`)
-		e.ok(c.Edit(e.Context(), all[0]))
+		e.Check(c.Edit(e.Context(), all[0]))
 		now, edited := e.dead(job.LetterFilter{})
 		e.equal("behind the others", now, []string{"no 1: 1", "no 2: 2", `no 0: "better"`})
 		e.equal("ID", edited[2].ID, all[0].ID)
@@ -93,11 +93,11 @@ func TestPoint6EditAndDiscard(t *testing.T) {
 		e.fails(err, job.ErrMoved)
 		e.holds(a, port.Input, "in")
 		n, err := c.Discard(e.Context(), stale[1], stale[2])
-		e.ok(err)
+		e.Check(err)
 		e.equal("discarded", n, 2)
 		edited[2].Messages["in"] = []byte(`7`)
 		n, err = c.Requeue(e.Context(), edited[2])
-		e.ok(err)
+		e.Check(err)
 		e.equal("requeued", n, 1)
 		e.holds(a, port.Input, "in", "7")
 		e.holds(a, port.Output, job.ErrorsPort)
@@ -112,9 +112,9 @@ func TestPoint6RequeueRefused(t *testing.T) {
 		small := e.create(job.Node{Type: "T", Ports: ports(in("in"), out(job.ErrorsPort))})
 		e.letters(small, 2)
 		for _, l := range []string{letter(closed, 2), letter(gone, 3), `{"job":"` + string(small) + `","error":"x","at":"2026-01-01T00:00:00Z","messages":{"none":1}}`, `"no letter"`} {
-			e.ok(e.store.Write(e.Context(), small, job.Write{Dir: port.Output, Port: job.ErrorsPort, Items: raws(l)}))
+			e.Check(e.store.Write(e.Context(), small, job.Write{Dir: port.Output, Port: job.ErrorsPort, Items: raws(l)}))
 		}
-		e.ok(e.store.ClosePort(e.Context(), closed, port.Input, "in"))
+		e.Check(e.store.ClosePort(e.Context(), closed, port.Input, "in"))
 		n, err := c.RequeueAll(e.Context(), job.LetterFilter{}, nil)
 		e.equal("requeued", n, 2)
 		for _, kind := range []error{job.ErrClosed, job.ErrNotFound, job.ErrPort} {
@@ -140,7 +140,7 @@ func TestPoint6SettleTwice(t *testing.T) {
 		}}
 		for range 2 {
 			_, err := e.store.Settle(e.Context(), from, s)
-			e.ok(err)
+			e.Check(err)
 			e.holds(a, port.Input, "in", "2")
 			e.holds(a, port.Output, job.ErrorsPort, letter(a, 1), letter(a, 3))
 		}
@@ -166,20 +166,20 @@ func TestPoint6RequeueMany(t *testing.T) {
 		for i := range 1050 {
 			items = append(items, raws(letter(a, i))...)
 		}
-		e.ok(e.store.Write(e.Context(), a, job.Write{Dir: port.Output, Port: job.ErrorsPort, Items: items}))
+		e.Check(e.store.Write(e.Context(), a, job.Write{Dir: port.Output, Port: job.ErrorsPort, Items: items}))
 		e.letters(other, 1)
 		n, err := c.RequeueAll(e.Context(), job.LetterFilter{Job: a}, func(l *job.StoredLetter) bool { return l.Error != "no 1" })
-		e.ok(err)
+		e.Check(err)
 		e.equal("requeued", n, 700)
 		e.equal("in the port", len(e.peek(a, port.Input, "in")), 700)
 		n, err = c.DiscardAll(e.Context(), job.LetterFilter{Job: a}, nil)
-		e.ok(err)
+		e.Check(err)
 		e.equal("discarded", n, 350)
-		e.ok(e.store.Terminate(e.Context(), other))
+		e.Check(e.store.Terminate(e.Context(), other))
 		e.end(other, statemachine.Shutdown)
-		e.ok(e.store.Delete(e.Context(), other))
+		e.Check(e.store.Delete(e.Context(), other))
 		for shard := range shards {
-			e.equal("jobs with dead letters", e.rdb.ZCard(e.Context(), fmt.Sprintf("weir:{%s:%d}:dead", e.ns, shard)).Val(), int64(0))
+			e.equal("jobs with dead letters", e.Redis.ZCard(e.Context(), fmt.Sprintf("weir:{%s:%d}:dead", e.Namespace, shard)).Val(), int64(0))
 		}
 	})
 }

@@ -41,11 +41,11 @@ func (e *env) blockedOnes(want ...job.ID) {
 	f := job.Filter{Blocked: true, All: true}
 	var got []job.ID
 	for i, err := range e.store.Jobs(e.Context(), f) {
-		e.ok(err)
+		e.Check(err)
 		got = append(got, i.ID)
 	}
 	count, err := e.store.Count(e.Context(), f)
-	e.ok(err)
+	e.Check(err)
 	e.equal("the blocked jobs", got, want)
 	e.equal("their number", count, len(want))
 }
@@ -80,13 +80,13 @@ func TestFullPortSuspendsItsProducer(t *testing.T) {
 		e.takes(consumer, 1)
 		e.is(statemachine.Suspended, root)
 		e.holds(consumer, port.Input, "in", "2", "3", "4")
-		e.ok(e.store.Apply(e.Context(), consumer, statemachine.Run))
+		e.Check(e.store.Apply(e.Context(), consumer, statemachine.Run))
 		e.takes(consumer, 1)
 		e.is(statemachine.Queued, root)
 		info = e.info(root)
 		e.equal("blocked and why", []any{info.Blocked, info.Reason}, []any{false, ""})
 		e.blockedOnes()
-		e.equal("due", e.rdb.ZScore(e.Context(), e.due(root), "!full "+string(root)+" "+string(consumer)+" in").Err(), redis.Nil)
+		e.equal("due", e.Redis.ZScore(e.Context(), e.due(root), "!full "+string(root)+" "+string(consumer)+" in").Err(), redis.Nil)
 	})
 }
 
@@ -96,20 +96,20 @@ func TestRoomWakesTheProducer(t *testing.T) {
 	each(t, func(e *env) {
 		for what, makeRoom := range map[string]func(consumer job.ID){
 			"taken from outside": func(c job.ID) {
-				e.ok(e.store.Take(e.Context(), c, job.Take{Dir: port.Input, Port: "in", N: 1}, "t"+string(c)))
+				e.Check(e.store.Take(e.Context(), c, job.Take{Dir: port.Input, Port: "in", N: 1}, "t"+string(c)))
 			},
 			"drained": func(c job.ID) {
 				_, err := e.store.Connect(e.Context(), c, port.Input, "in", []job.PortRef{{Job: c, Dir: port.Output, Port: "rest"}})
-				e.ok(err)
+				e.Check(err)
 			},
 			"the limit is raised": func(c job.ID) {
-				e.ok(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "in", Dir: port.Input, Limit: 9}}))
+				e.Check(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "in", Dir: port.Input, Limit: 9}}))
 			},
 			"the limit is removed": func(c job.ID) {
-				e.ok(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "in", Dir: port.Input}}))
+				e.Check(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "in", Dir: port.Input}}))
 			},
 			"terminated": func(c job.ID) {
-				e.ok(e.store.Apply(e.Context(), c, statemachine.Terminate))
+				e.Check(e.store.Apply(e.Context(), c, statemachine.Terminate))
 				e.end(c, statemachine.Shutdown)
 			},
 		} {
@@ -144,9 +144,9 @@ func (e *env) diamond() (root job.ID) {
 // soon makes all that the sweeper is to look at later due now.
 func (e *env) soon(id job.ID) {
 	e.Helper()
-	for _, member := range e.rdb.ZRange(e.Context(), e.due(id), 0, -1).Val() {
+	for _, member := range e.Redis.ZRange(e.Context(), e.due(id), 0, -1).Val() {
 		if strings.HasPrefix(member, "!full") {
-			e.ok(e.rdb.ZAdd(e.Context(), e.due(id), redis.Z{Member: member}).Err())
+			e.Check(e.Redis.ZAdd(e.Context(), e.due(id), redis.Z{Member: member}).Err())
 		}
 	}
 	e.sweep()
@@ -162,7 +162,7 @@ func TestDeadlockRaisesTheLimit(t *testing.T) {
 		e.is(statemachine.Queued, source)
 		e.equal("limit", e.port(join, port.Input, "in").Limit, 4)
 		notes, err := e.store.Logs(e.Context(), join, 10)
-		e.ok(err)
+		e.Check(err)
 		if len(notes) != 1 || !strings.Contains(string(notes[0].Entry), `"deadlock":"source -> join -> source"`) {
 			e.Errorf("the log says %s", notes)
 		}
@@ -177,10 +177,10 @@ func TestNoDeadlock(t *testing.T) {
 				e.write(root.Nth(2), "in", "1")
 			},
 			"the join will wake": func(root job.ID) {
-				e.ok(e.store.RunAt(e.Context(), root.Nth(3), time.Time{}, time.Hour))
+				e.Check(e.store.RunAt(e.Context(), root.Nth(3), time.Time{}, time.Hour))
 			},
 			"the join failed": func(root job.ID) {
-				e.ok(e.store.Apply(e.Context(), root.Nth(3), statemachine.Run))
+				e.Check(e.store.Apply(e.Context(), root.Nth(3), statemachine.Run))
 				e.end(root.Nth(3), statemachine.Fail)
 			},
 		} {
@@ -206,10 +206,10 @@ func TestTimerUnlessThereIsOne(t *testing.T) {
 			d := delta(e.begin(id), statemachine.Suspend)
 			d.Wakes = []time.Duration{c.wish}
 			e.commit(d)
-			n, err := e.rdb.ZCard(e.Context(), e.key(id)+":t").Result()
-			e.ok(err)
+			n, err := e.Redis.ZCard(e.Context(), e.key(id)+":t").Result()
+			e.Check(err)
 			e.equal(fmt.Sprint("alarms after a wish for ", c.wish), n, c.timers)
-			e.ok(e.store.Apply(e.Context(), id, statemachine.Run))
+			e.Check(e.store.Apply(e.Context(), id, statemachine.Run))
 		}
 	})
 }

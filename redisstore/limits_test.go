@@ -36,7 +36,7 @@ func (e *env) enters(id job.ID) *job.Snapshot {
 	b := limitedTo2()
 	b.Token = rand.Text()
 	s, err := e.store.Begin(e.Context(), id, b)
-	e.ok(err)
+	e.Check(err)
 	return s
 }
 
@@ -44,7 +44,7 @@ func (e *env) enters(id job.ID) *job.Snapshot {
 func (e *env) limit() redisstore.LimitInfo {
 	e.Helper()
 	all, err := e.store.(*redisstore.Store).Limits(e.Context())
-	e.ok(err)
+	e.Check(err)
 	if len(all) > 1 {
 		e.Fatalf("limits: %+v", all)
 	}
@@ -59,7 +59,7 @@ func (e *env) settled() {
 	e.Helper()
 	for range 5 {
 		_, err := e.store.Sweep(e.Context())
-		e.ok(err)
+		e.Check(err)
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -89,7 +89,7 @@ func TestLimitOfRunsAtOnce(t *testing.T) {
 		fourth := e.enters(c)
 		e.refused(d)
 
-		e.ok(e.store.Terminate(ctx, d)) // who waits goes
+		e.Check(e.store.Terminate(ctx, d)) // who waits goes
 		e.settled()
 		e.equal("waiting", e.limit().Waiting, int64(0))
 		e.end(d, statemachine.Shutdown)
@@ -114,9 +114,9 @@ func TestLimitSurvivesCrashes(t *testing.T) {
 		check := delta(alive, job.Checkpoint)
 		check.Next, check.Lease = rand.Text(), time.Minute
 		e.commit(check)
-		e.ok(e.store.Refresh(e.Context(), b, check.Next, time.Minute, nil))
-		e.ok(e.store.Refresh(e.Context(), a, dead.Token, time.Millisecond, nil))
-		e.until("the lease is over", func() bool {
+		e.Check(e.store.Refresh(e.Context(), b, check.Next, time.Minute, nil))
+		e.Check(e.store.Refresh(e.Context(), a, dead.Token, time.Millisecond, nil))
+		e.Until("the lease is over", func() bool {
 			e.settled()
 			return e.info(a).Status == statemachine.Queued
 		})
@@ -147,19 +147,19 @@ func TestLimitByArgumentAndQueue(t *testing.T) {
 		of := func(args string) job.ID { return e.create(job.Node{Type: "T", Args: raws(args)[0]}) }
 		ann, ann2, bob, eve := of(`{"who":"ann"}`), of(`{"who":"ann"}`), of(`{"who":"bob"}`), of(`{"who":7}`)
 		first, err := begin(ann)
-		e.ok(err)
+		e.Check(err)
 		_, err = begin(ann2)
 		e.fails(err, job.ErrLimit)
 		e.equal("reason", e.info(ann2).Reason, "limit: type:T:ann has no free place")
 		_, err = begin(bob)
-		e.ok(err)
+		e.Check(err)
 		_, err = begin(eve)
 		e.fails(err, job.ErrLimit)
 		e.equal("reason", e.info(eve).Reason, "limit: queue:default has no free place")
 		e.commit(delta(first, statemachine.Complete))
 		e.settled()
 		_, err = begin(eve)
-		e.ok(err)
+		e.Check(err)
 		_, err = begin(ann2)
 		e.fails(err, job.ErrLimit) // it has its place of the type, and waits for the queue's
 		e.equal("reason", e.info(ann2).Reason, "limit: queue:default has no free place")
@@ -195,8 +195,8 @@ func TestLimitHoldsAtRandom(t *testing.T) {
 					e.Fatal(err)
 				}
 			case r.IntN(4) == 0: // its process dies
-				e.ok(e.store.Refresh(e.Context(), id, snap.Token, time.Millisecond, nil))
-				e.until("the lease is over", func() bool {
+				e.Check(e.store.Refresh(e.Context(), id, snap.Token, time.Millisecond, nil))
+				e.Until("the lease is over", func() bool {
 					e.settled()
 					return e.info(id).Status == statemachine.Queued || e.info(id).Status == statemachine.Scheduled
 				})
@@ -239,24 +239,24 @@ func (e *env) ofQueue(id job.ID, max int) (*job.Snapshot, error) {
 func TestLimitThatIsRemoved(t *testing.T) {
 	each(t, func(e *env) {
 		store := e.store.(*redisstore.Store)
-		e.ok(store.SetQueueLimit(e.Context(), job.DefaultQueue, 1))
+		e.Check(store.SetQueueLimit(e.Context(), job.DefaultQueue, 1))
 		ids := make([]job.ID, 60)
 		for i := range ids {
 			ids[i] = e.single()
 		}
 		running, err := e.ofQueue(ids[0], 1)
-		e.ok(err)
+		e.Check(err)
 		for _, id := range ids[1:58] {
 			_, err := e.ofQueue(id, 1)
 			e.fails(err, job.ErrLimit)
 		}
 		e.settled()
 		e.equal("waiting", e.limit().Waiting, int64(57))
-		e.ok(store.SetQueueLimit(e.Context(), job.DefaultQueue, 0))
+		e.Check(store.SetQueueLimit(e.Context(), job.DefaultQueue, 0))
 		e.settled()
 		e.equal("limits", e.limit(), redisstore.LimitInfo{})
 		all, err := store.Queues(e.Context())
-		e.ok(err)
+		e.Check(err)
 		if e.equal("limit of the queue", all[0].Limit, 0); all[0].Pending != 59 {
 			e.Fatalf("%d jobs are ready", all[0].Pending)
 		}
@@ -264,7 +264,7 @@ func TestLimitThatIsRemoved(t *testing.T) {
 		for i, id := range ids[1:58] { // those of engines that know it, and of others
 			e.equal("reason", e.info(id).Reason, "")
 			run, err := e.ofQueue(id, i%2)
-			e.ok(err)
+			e.Check(err)
 			runs = append(runs, run)
 		}
 		_, err = e.ofQueue(ids[58], 1)
@@ -272,7 +272,7 @@ func TestLimitThatIsRemoved(t *testing.T) {
 			e.fails(err, job.ErrLimit)
 			e.settled()
 			_, err = e.ofQueue(ids[58], 1)
-			e.ok(err)
+			e.Check(err)
 		}
 		for _, run := range runs {
 			e.commit(delta(run, statemachine.Complete))
@@ -284,7 +284,7 @@ func TestLimitThatIsRemoved(t *testing.T) {
 			}
 		}
 		for _, id := range ids[:58] {
-			if n := e.rdb.HExists(e.Context(), e.key(id), "place"); n.Val() {
+			if n := e.Redis.HExists(e.Context(), e.key(id), "place"); n.Val() {
 				e.Errorf("job %s still has a place", id)
 			}
 		}
@@ -296,24 +296,24 @@ func TestLimitThatIsChanged(t *testing.T) {
 	each(t, func(e *env) {
 		store := e.store.(*redisstore.Store)
 		a, b, c, d := e.single(), e.single(), e.single(), e.single()
-		e.ok(store.SetQueueLimit(e.Context(), job.DefaultQueue, 1))
+		e.Check(store.SetQueueLimit(e.Context(), job.DefaultQueue, 1))
 		idle := e.limit()
 		e.equal("an idle limit", idle, redisstore.LimitInfo{Name: "queue:" + job.DefaultQueue, Max: 1})
 		first, err := e.ofQueue(a, 1)
-		e.ok(err)
+		e.Check(err)
 		for _, id := range []job.ID{b, c} {
 			_, err = e.ofQueue(id, 1)
 			e.fails(err, job.ErrLimit)
 		}
-		e.ok(store.SetQueueLimit(e.Context(), job.DefaultQueue, 3))
+		e.Check(store.SetQueueLimit(e.Context(), job.DefaultQueue, 3))
 		e.settled()
 		e.equal("places", e.limit().Max, 3)
 		e.equal("running", e.limit().Running, int64(3))
 		second, err := e.ofQueue(b, 1)
-		e.ok(err)
+		e.Check(err)
 		third, err := e.ofQueue(c, 1)
-		e.ok(err)
-		e.ok(store.SetQueueLimit(e.Context(), job.DefaultQueue, 2))
+		e.Check(err)
+		e.Check(store.SetQueueLimit(e.Context(), job.DefaultQueue, 2))
 		e.commit(delta(first, statemachine.Complete))
 		e.settled()
 		_, err = e.ofQueue(d, 3)
@@ -325,7 +325,7 @@ func TestLimitThatIsChanged(t *testing.T) {
 		e.commit(delta(third, statemachine.Complete))
 		e.settled()
 		_, err = e.ofQueue(d, 3)
-		e.ok(err)
+		e.Check(err)
 	})
 }
 
@@ -334,7 +334,7 @@ func TestLimitOfARegisteredType(t *testing.T) {
 	each(t, func(e *env) {
 		register := func(max int, by string) {
 			e.Helper()
-			e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue, MaxRunning: max, MaxRunningBy: by}}))
+			e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue, MaxRunning: max, MaxRunningBy: by}}))
 		}
 		register(3, "who")
 		e.equal("idle", e.limit(), redisstore.LimitInfo{Name: "type:T", Max: 3, By: "who"})

@@ -82,19 +82,19 @@ func assemble(e *env) *assembly {
 	}
 	parent := c.add(9, job.Node{Type: "P"}, job.Node{Name: "kid", Type: "A"})
 	orphan := c.add(600, job.Node{Type: "O"}, job.Node{Name: "kid", Type: "A"})
-	c.ok(c.store.Disown(c.Context(), orphan, orphan.Nth(1)))
+	c.Check(c.store.Disown(c.Context(), orphan, orphan.Nth(1)))
 	adopted := c.add(8, job.Node{Type: "B"}, job.Node{Name: "kid", Type: "B"})
-	c.ok(c.store.Adopt(c.Context(), parent.Nth(1), adopted, "found"))
+	c.Check(c.store.Adopt(c.Context(), parent.Nth(1), adopted, "found"))
 	c.end1(adopted.Nth(1), statemachine.Fail)
 	gone := c.lone(3, "A", "q", nil)
 	c.end1(gone, statemachine.Fail)
-	c.ok(c.store.Apply(c.Context(), gone, statemachine.Terminate))
+	c.Check(c.store.Apply(c.Context(), gone, statemachine.Terminate))
 	c.end(gone, statemachine.Shutdown)
-	c.ok(c.store.Delete(c.Context(), gone))
+	c.Check(c.store.Delete(c.Context(), gone))
 	for id, names := range c.aliases {
 		for _, name := range names {
 			_, err := c.store.Claim(c.Context(), name, id)
-			c.ok(err)
+			c.Check(err)
 		}
 	}
 	for _, id := range c.ids {
@@ -112,7 +112,7 @@ func (c *assembly) end1(id job.ID, outcome statemachine.Event) {
 	switch outcome {
 	case "":
 	case statemachine.Terminate, statemachine.Shutdown:
-		c.ok(c.store.Apply(c.Context(), id, statemachine.Terminate))
+		c.Check(c.store.Apply(c.Context(), id, statemachine.Terminate))
 		if outcome == statemachine.Shutdown {
 			c.commit(delta(snap, outcome))
 		}
@@ -139,7 +139,7 @@ func (c *assembly) naive(f job.Filter) []job.ID {
 	for id, i := range c.infos {
 		named := slices.ContainsFunc(c.aliases[id], func(a string) bool {
 			ok, err := path.Match(f.Alias, strings.ReplaceAll(a, "/", "-"))
-			c.ok(err)
+			c.Check(err)
 			return ok
 		})
 		if f.Match(i) && (f.Alias == "" || named) {
@@ -178,7 +178,7 @@ func (c *assembly) naive(f job.Filter) []job.ID {
 func (c *assembly) list(f job.Filter, limit int) (ids []job.ID) {
 	c.Helper()
 	for i, err := range c.store.Jobs(c.Context(), f) {
-		c.ok(err)
+		c.Check(err)
 		if ids = append(ids, i.ID); len(ids) == limit {
 			break
 		}
@@ -229,7 +229,7 @@ func TestJobs(t *testing.T) {
 			for _, f.All = range []bool{false, true} {
 				f.After = ""
 				count, err := e.store.Count(e.Context(), f)
-				e.ok(err)
+				e.Check(err)
 				for _, f.Order = range orders {
 					f.After = ""
 					what := fmt.Sprintf("%+v", f)
@@ -289,15 +289,15 @@ func TestJobsSayAll(t *testing.T) {
 		e.commit(d)
 		for _, alias := range []string{"b", "a"} {
 			_, err := e.store.Claim(e.Context(), alias, root)
-			e.ok(err)
+			e.Check(err)
 		}
 		for i, err := range e.store.Jobs(e.Context(), job.Filter{}) {
-			e.ok(err)
+			e.Check(err)
 			e.equal("job", i, e.info(root))
 			e.equal("labels", i.Labels, labels)
 		}
 		all, err := e.store.Details(e.Context(), []job.ID{root, root.Nth(9)})
-		e.ok(err)
+		e.Check(err)
 		e.equal("failures", len(all[0].Failures), 1)
 		e.equal("failure", all[0].Failures[0].Error, "broken")
 		all[0].Failures = nil
@@ -323,13 +323,13 @@ func TestJobsUnreadable(t *testing.T) {
 			e.Error("counted")
 		}
 	}
-	e.ok(e.rdb.HSet(e.Context(), e.key(id), "labels", "{").Err())
+	e.Check(e.Redis.HSet(e.Context(), e.key(id), "labels", "{").Err())
 	fails(job.Filter{})
 	fails(job.Filter{Keys: []string{"k"}, Order: job.ByType})
-	e.ok(e.rdb.HSet(e.Context(), e.key(id), "labels", "{}", "ran", "x").Err())
+	e.Check(e.Redis.HSet(e.Context(), e.key(id), "labels", "{}", "ran", "x").Err())
 	fails(job.Filter{Type: "T"})
-	e.ok(e.rdb.Del(e.Context(), e.key(id)).Err())
-	e.ok(e.rdb.Set(e.Context(), e.key(id), "no hash", 0).Err())
+	e.Check(e.Redis.Del(e.Context(), e.key(id)).Err())
+	e.Check(e.Redis.Set(e.Context(), e.key(id), "no hash", 0).Err())
 	fails(job.Filter{})
 	fails(job.Filter{All: true, Type: "T"})
 }
@@ -345,7 +345,7 @@ func TestFailuresForgetJobs(t *testing.T) {
 	each(t, func(e *env) {
 		failures := func() (n int64) {
 			for shard := range shards {
-				n += e.rdb.ZCard(e.Context(), fmt.Sprintf("weir:{%s:%d}:failures", e.ns, shard)).Val()
+				n += e.Redis.ZCard(e.Context(), fmt.Sprintf("weir:{%s:%d}:failures", e.Namespace, shard)).Val()
 			}
 			return n
 		}
@@ -354,18 +354,18 @@ func TestFailuresForgetJobs(t *testing.T) {
 		e.end(graph.Nth(2), statemachine.Fail)
 		e.equal("failed with their graph", failures(), int64(2))
 		h, err := job.NewClient(e.store).Find(e.Context(), string(graph))
-		e.ok(err)
-		e.ok(h.Patch(e.Context(), planned(nodes[:2])))
+		e.Check(err)
+		e.Check(h.Patch(e.Context(), planned(nodes[:2])))
 		e.equal("failed, without the job that was taken out", failures(), int64(0))
 
 		lone := e.single()
 		e.end(lone, statemachine.Fail)
 		e.equal("failed", failures(), int64(1))
-		e.ok(e.store.Apply(e.Context(), lone, statemachine.Retry))
+		e.Check(e.store.Apply(e.Context(), lone, statemachine.Retry))
 		e.equal("failed after a retry", failures(), int64(0))
 		e.end(lone, statemachine.Fail)
 		e.terminated(lone)
-		e.ok(e.store.Delete(e.Context(), lone))
+		e.Check(e.store.Delete(e.Context(), lone))
 		e.equal("failed after a delete", failures(), int64(0))
 	})
 }

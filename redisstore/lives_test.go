@@ -22,7 +22,7 @@ func TestFirstOrdersToManyShards(t *testing.T) {
 			e.createAs(id, job.Node{Type: "T", Ports: ports(subscription)})
 			subscriptions = append(subscriptions, id)
 		}
-		e.ok(e.store.Publish(e.Context(), "/news", raws("1")))
+		e.Check(e.store.Publish(e.Context(), "/news", raws("1")))
 		for _, id := range subscriptions {
 			if items := e.peek(id, port.Input, "in"); len(items) != 1 {
 				e.Errorf("the job of shard %d has %q", id.Shard(shards), items)

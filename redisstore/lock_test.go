@@ -12,7 +12,7 @@ import (
 func (e *env) handle(id job.ID) *job.Handle {
 	e.Helper()
 	h, err := job.NewClient(e.store).Find(e.Context(), string(id))
-	e.ok(err)
+	e.Check(err)
 	return h
 }
 
@@ -22,16 +22,16 @@ func TestUnlockByToken(t *testing.T) {
 		id := e.single()
 		h := e.handle(id)
 		_, locked, err := h.Locked(ctx)
-		e.ok(err)
+		e.Check(err)
 		e.equal("locked", locked, false)
 		e.fails(h.Unlock(ctx, "x"), job.ErrStatus)
 		e.fails(h.BreakLock(ctx), job.ErrStatus)
 
 		before := time.Now().Add(-time.Second)
 		lock, err := h.Lock(ctx, time.Hour, 0)
-		e.ok(err)
+		e.Check(err)
 		info, locked, err := h.Locked(ctx)
-		e.ok(err)
+		e.Check(err)
 		if !locked || info.By != "ann" || info.Since.Before(before) || info.Until.Sub(info.Since) < 59*time.Minute {
 			e.Errorf("locked %t: %+v", locked, info)
 		}
@@ -40,8 +40,8 @@ func TestUnlockByToken(t *testing.T) {
 		for _, wrong := range []string{"", "x", lock.Token() + "x", lock.Token()[1:], lock.Token()[:5]} {
 			e.fails(h.Unlock(ctx, wrong), job.ErrLocked)
 		}
-		e.ok(lock.Refresh(ctx, 2*time.Hour))
-		e.ok(e.handle(id).Unlock(ctx, lock.Token()))
+		e.Check(lock.Refresh(ctx, 2*time.Hour))
+		e.Check(e.handle(id).Unlock(ctx, lock.Token()))
 		e.fails(lock.Refresh(ctx, time.Hour), job.ErrLocked)
 		e.fails(lock.Release(ctx), job.ErrLocked)
 		e.begin(id)
@@ -52,13 +52,13 @@ func TestBreakLock(t *testing.T) {
 	each(t, func(e *env) {
 		id, other := e.single(), e.single()
 		lock, err := e.handle(id).Lock(e.Context(), time.Hour, 0)
-		e.ok(err)
+		e.Check(err)
 		all, err := e.store.Locked(e.Context(), id, other, newID(e))
-		e.ok(err)
+		e.Check(err)
 		if _, ok := all[id]; len(all) != 1 || !ok {
 			e.Errorf("locked: %v", all)
 		}
-		e.ok(e.handle(id).BreakLock(e.Context()))
+		e.Check(e.handle(id).BreakLock(e.Context()))
 		e.fails(lock.Release(e.Context()), job.ErrLocked)
 		e.begin(id)
 	})
@@ -69,16 +69,16 @@ func TestBreakLock(t *testing.T) {
 func TestForeignLock(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.single()
-		e.ok(e.rdb.Set(e.Context(), e.key(id)+":lock", "mine {]", time.Hour).Err())
+		e.Check(e.Redis.Set(e.Context(), e.key(id)+":lock", "mine {]", time.Hour).Err())
 		info, locked, err := e.handle(id).Locked(e.Context())
-		e.ok(err)
+		e.Check(err)
 		if !locked || info.By != "" || !info.Since.IsZero() || info.Until.Before(time.Now()) {
 			e.Errorf("locked %t: %+v", locked, info)
 		}
-		e.ok(e.handle(id).Unlock(e.Context(), "mine"))
-		e.ok(e.rdb.Set(e.Context(), e.key(id)+":lock", "x", 0).Err())
+		e.Check(e.handle(id).Unlock(e.Context(), "mine"))
+		e.Check(e.Redis.Set(e.Context(), e.key(id)+":lock", "x", 0).Err())
 		_, locked, err = e.handle(id).Locked(e.Context())
-		e.ok(err)
+		e.Check(err)
 		e.equal("locked", locked, false)
 		e.begin(id)
 	})

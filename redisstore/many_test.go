@@ -25,9 +25,9 @@ func trips(e *env) int64 {
 func TestStartMany(t *testing.T) {
 	each(t, func(e *env) {
 		c, ctx := job.NewClient(e.store), e.Context()
-		e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "A", Queue: job.DefaultQueue, Ports: []port.Spec{{Name: "in", Dir: port.Input}}}}))
+		e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "A", Queue: job.DefaultQueue, Ports: []port.Spec{{Name: "in", Dir: port.Input}}}}))
 		_, err := c.StartMany(ctx, []job.Starting{{Plan: one("A")}}) // the scripts are loaded, and the catalogue is read
-		e.ok(err)
+		e.Check(err)
 		var all []job.Starting
 		for i := range 300 {
 			all = append(all, job.Starting{Plan: one("A"), Options: []job.Option{job.Key(fmt.Sprint("k", i)), job.Label("n", fmt.Sprint(i))}})
@@ -55,7 +55,7 @@ func TestStartMany(t *testing.T) {
 			t.Error("two trees of one key")
 		}
 		info, err := started[299].Handle.Info(ctx)
-		e.ok(err)
+		e.Check(err)
 		e.equal("label", info.Labels["n"], "299")
 		again, err := c.StartMany(ctx, all)
 		if many = nil; !errors.As(err, &many) || many.Failed != 1 {
@@ -67,7 +67,7 @@ func TestStartMany(t *testing.T) {
 			}
 		}
 		n, err := c.Count(ctx, job.Filter{})
-		e.ok(err)
+		e.Check(err)
 		e.equal("trees", n, 1+300-3)
 	})
 }
@@ -80,9 +80,9 @@ func TestStartManyLarge(t *testing.T) {
 			g = append(g, job.Node{Name: fmt.Sprint("n", i), Type: "A", Ports: ports(in("in"))})
 		}
 		started, err := job.NewClient(e.store).StartMany(e.Context(), []job.Starting{{Plan: one("A")}, {Plan: g}, {Plan: one("A")}})
-		e.ok(err)
+		e.Check(err)
 		tree, err := started[1].Handle.Tree(e.Context())
-		e.ok(err)
+		e.Check(err)
 		e.equal("jobs", len(tree), 701)
 	})
 }
@@ -92,13 +92,13 @@ func TestStartManyLarge(t *testing.T) {
 func TestWriteMany(t *testing.T) {
 	each(t, func(e *env) {
 		c, ctx := job.NewClient(e.store), e.Context()
-		e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "A", Queue: job.DefaultQueue, Ports: []port.Spec{{Name: "in", Dir: port.Input}}}}))
+		e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "A", Queue: job.DefaultQueue, Ports: []port.Spec{{Name: "in", Dir: port.Input}}}}))
 		var starts []job.Starting
 		for range 20 {
 			starts = append(starts, job.Starting{Plan: one("A")})
 		}
 		started, err := c.StartMany(ctx, starts)
-		e.ok(err)
+		e.Check(err)
 		var all []job.Writing
 		for i := range 200 {
 			all = append(all, job.Writing{To: started[i%20].Handle, In: "in", Messages: []any{i, -i}, Key: fmt.Sprint("k", i)})
@@ -122,7 +122,7 @@ func TestWriteMany(t *testing.T) {
 			for i, s := range started {
 				var got, want []string
 				messages, err := s.Handle.Messages(ctx, port.Input, "in", 1000)
-				e.ok(err)
+				e.Check(err)
 				for _, m := range messages {
 					got = append(got, string(m.Data))
 				}

@@ -16,7 +16,7 @@ import (
 func (e *env) merging(key, args string, opts ...job.Option) job.ID {
 	e.Helper()
 	h, err := job.NewClient(e.store).Start(e.Context(), solo(args), append(opts, job.Unique(job.UniqueBy{Key: key, Merge: true}))...)
-	e.ok(err)
+	e.Check(err)
 	return h.ID()
 }
 
@@ -35,7 +35,7 @@ func TestB69UniqueMerges(t *testing.T) {
 		e.args(id, first)
 		e.same(id, job.UniqueBy{Key: "k"}) // without args
 		h, err := job.NewClient(e.store).Start(e.Context(), solo(`{"z":1}`), job.Unique(job.UniqueBy{Key: "k"}))
-		e.ok(err)
+		e.Check(err)
 		e.equal("not to be merged", h.ID(), id)
 		e.args(id, first)
 		e.equal("other data", e.merging("k", `{"b":2,"a":null,"n":{"B":2}}`), id)
@@ -58,15 +58,15 @@ func TestB69WhatHasBegunKeepsItsArgs(t *testing.T) {
 			},
 			"taken away": func(id job.ID) {
 				e.begin(id)
-				e.ok(e.typed(id).Retry(e.Context(), job.RetryRunning(), job.RetryAfter(time.Minute)))
+				e.Check(e.typed(id).Retry(e.Context(), job.RetryRunning(), job.RetryAfter(time.Minute)))
 			},
 			"failed by hand": func(id job.ID) {
 				e.begin(id)
-				e.ok(e.typed(id).Fail(e.Context(), ""))
-				e.ok(e.typed(id).Retry(e.Context(), job.RetryAfter(time.Minute)))
+				e.Check(e.typed(id).Fail(e.Context(), ""))
+				e.Check(e.typed(id).Retry(e.Context(), job.RetryAfter(time.Minute)))
 			},
 			"suspended":   func(id job.ID) { e.end(id, statemachine.Suspend) },
-			"terminating": func(id job.ID) { e.ok(e.store.Terminate(e.Context(), id)) },
+			"terminating": func(id job.ID) { e.Check(e.store.Terminate(e.Context(), id)) },
 		} {
 			id := e.merging(name, before)
 			begin(id)
@@ -76,7 +76,7 @@ func TestB69WhatHasBegunKeepsItsArgs(t *testing.T) {
 		id := e.fresh(job.UniqueBy{Key: "over"})
 		e.end(id, statemachine.Complete)
 		h, err := job.NewClient(e.store).Start(e.Context(), solo(before), job.Unique(job.UniqueBy{Key: "over", For: time.Hour, Merge: true}))
-		e.ok(err)
+		e.Check(err)
 		e.equal("within the window", h.ID(), id)
 		e.args(id, "")
 	})
@@ -89,7 +89,7 @@ func TestB69WhatWaitsTakesArgs(t *testing.T) {
 		later := solo(`{"a":1}`)
 		later.Nodes[0].At = time.Now().Add(time.Hour)
 		h, err := job.NewClient(e.store).Start(e.Context(), later, job.Unique(job.UniqueBy{Key: "later"}))
-		e.ok(err)
+		e.Check(err)
 		e.equal("later", e.merging("later", `{"b":2}`), h.ID())
 		e.is(job.Scheduled, h.ID())
 		e.args(h.ID(), merged)
@@ -128,7 +128,7 @@ func TestB69MergeRefused(t *testing.T) {
 		other.Nodes[0].Type, newer.Nodes[0].TypeVersion = "U", 2
 		for _, plan := range []*job.Plan{other, newer} {
 			h, err := client.Start(e.Context(), plan, by)
-			e.ok(err)
+			e.Check(err)
 			e.equal("job", h.ID(), id)
 			e.args(id, `{"a":1}`)
 		}
@@ -141,7 +141,7 @@ func TestB69MergeRefused(t *testing.T) {
 		_, err = client.Start(e.Context(), &job.Plan{Nodes: []job.Node{{Type: "G", Graph: true}}}, by)
 		e.fails(err, job.ErrValue)
 		merged, err := e.store.MergeArgs(e.Context(), newID(e), job.Merging{Type: "T", Args: json.RawMessage(`{}`)})
-		e.ok(err)
+		e.Check(err)
 		e.equal("merged into nothing", merged, false)
 	})
 }
@@ -172,7 +172,7 @@ func TestB69MergesAtOnce(t *testing.T) {
 		group.Wait()
 		seen := map[string]int{}
 		if len(snap.Info.Args) > 0 {
-			e.ok(json.Unmarshal(snap.Info.Args, &seen))
+			e.Check(json.Unmarshal(snap.Info.Args, &seen))
 		}
 		e.equal("args of the run", seen, merged)
 	})

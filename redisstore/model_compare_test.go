@@ -107,9 +107,9 @@ func (c *machine) compare() {
 // compareSets looks whether each job is in the sets that it is found by.
 func (c *machine) compareSets() {
 	shard := strings.TrimSuffix(c.e.due(c.root), "due")
-	failed, err := c.e.rdb.ZRange(c.e.Context(), shard+"failures", 0, -1).Result()
+	failed, err := c.e.Redis.ZRange(c.e.Context(), shard+"failures", 0, -1).Result()
 	c.ok(err)
-	due, err := c.e.rdb.ZRange(c.e.Context(), shard+"due", 0, -1).Result()
+	due, err := c.e.Redis.ZRange(c.e.Context(), shard+"due", 0, -1).Result()
 	c.ok(err)
 	for _, id := range c.ids() {
 		j := c.model.jobs[id]
@@ -124,10 +124,10 @@ func (c *machine) compareSets() {
 // compareReady looks whether each job is in its ready set, and the types that have some in that of the queue.
 func (c *machine) compareReady(shard string) {
 	var all []string
-	types, err := c.e.rdb.ZRange(c.e.Context(), shard+"ready:"+c.queue(), 0, -1).Result()
+	types, err := c.e.Redis.ZRange(c.e.Context(), shard+"ready:"+c.queue(), 0, -1).Result()
 	c.ok(err)
 	for _, typ := range []string{"A", "B"} {
-		ids, err := c.e.rdb.ZRange(c.e.Context(), shard+"ready:"+c.queue()+"#"+typ, 0, -1).Result()
+		ids, err := c.e.Redis.ZRange(c.e.Context(), shard+"ready:"+c.queue()+"#"+typ, 0, -1).Result()
 		c.ok(err)
 		c.same("jobs of the type are ready", slices.Contains(types, typ), len(ids) > 0)
 		for _, id := range ids {
@@ -145,7 +145,7 @@ func (c *machine) compareReady(shard string) {
 			below++
 		}
 	}
-	count, err := c.e.rdb.HGet(c.e.Context(), shard+"t:"+string(c.root), "ready").Int()
+	count, err := c.e.Redis.HGet(c.e.Context(), shard+"t:"+string(c.root), "ready").Int()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		c.Fatal(err)
 	}

@@ -13,13 +13,13 @@ func TestPoint11Keys(t *testing.T) {
 	each(t, func(e *env) {
 		c := job.NewClient(e.store)
 		first, err := c.Start(e.Context(), one("A"), job.Key("k"))
-		e.ok(err)
+		e.Check(err)
 		again, err := c.Start(e.Context(), one("B"), job.Key("k"))
-		e.ok(err)
+		e.Check(err)
 		e.equal("IDs", again.ID(), first.ID())
 		e.equal("created", []bool{first.Created(), again.Created()}, []bool{true, false})
 		other, err := c.Start(e.Context(), one("A"), job.Key("k2"))
-		e.ok(err)
+		e.Check(err)
 		e.equal("another key starts another", other.Created() && other.ID() != first.ID(), true)
 		for _, bad := range []string{"", strings.Repeat("x", 129)} {
 			_, err = c.Start(e.Context(), one("A"), job.Key(bad))
@@ -27,17 +27,17 @@ func TestPoint11Keys(t *testing.T) {
 		}
 		died := newID(e) // the process died behind its first step
 		_, err = e.store.Once(e.Context(), "start half", died)
-		e.ok(err)
+		e.Check(err)
 		half, err := c.Start(e.Context(), one("A"), job.Key("half"))
-		e.ok(err)
+		e.Check(err)
 		e.equal("what was begun is finished", []any{half.ID(), half.Created()}, []any{died, true})
 
-		e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default", Ports: []port.Spec{{Name: "in", Dir: port.Input}}}}))
+		e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default", Ports: []port.Spec{{Name: "in", Dir: port.Input}}}}))
 		for _, n := range []job.New{{Type: "T", Key: "k"}, {Type: "T", Key: "kid", Parent: first.ID(), Name: "kid"}, {Type: "T", Key: "a", Alias: "alias"}} {
 			made, err := c.Create(e.Context(), n)
-			e.ok(err)
+			e.Check(err)
 			same, err := c.Create(e.Context(), n)
-			e.ok(err)
+			e.Check(err)
 			e.equal("the same job", []any{same.ID(), same.Created(), made.Created()}, []any{made.ID(), false, true})
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/localredis"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -37,28 +38,28 @@ func TestConfigNamesEveryBadField(t *testing.T) {
 
 func TestNamespaceKeepsItsLayout(t *testing.T) {
 	each(t, func(e *env) {
-		url := e.url
+		url := e.URL
 		try := func(shards int) (*redisstore.Store, error) {
-			return redisstore.Open(e.Context(), redisstore.Config{URL: url, Namespace: e.ns, Shards: shards})
+			return redisstore.Open(e.Context(), redisstore.Config{URL: url, Namespace: e.Namespace, Shards: shards})
 		}
 		for _, n := range []int{0, shards} {
 			s, err := try(n)
-			e.ok(err)
-			e.ok(s.Close())
+			e.Check(err)
+			e.Check(s.Close())
 		}
 		refused := func(shards int, want string) {
 			e.Helper()
 			_, err := try(shards)
 			e.fails(err, job.ErrConfig)
-			if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), e.ns) {
+			if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), e.Namespace) {
 				e.Errorf("%v does not say %q", err, want)
 			}
 		}
 		refused(shards+1, "has 4 shards, not 5")
-		meta := "weir:{" + e.ns + "}:meta"
-		e.ok(e.rdb.HSet(e.Context(), meta, "format", "999").Err())
+		meta := "weir:{" + e.Namespace + "}:meta"
+		e.Check(e.Redis.HSet(e.Context(), meta, "format", "999").Err())
 		refused(0, `layout "999"`)
-		e.ok(e.rdb.HSet(e.Context(), meta, "format", "2", "shards", "many").Err())
+		e.Check(e.Redis.HSet(e.Context(), meta, "format", "2", "shards", "many").Err())
 		refused(0, `"many" shards`)
 	})
 }
@@ -74,22 +75,20 @@ func TestUpgradeOfReadySets(t *testing.T) {
 		slept := e.single()
 		e.end(slept, statemachine.Suspend)
 		for shard := range shards {
-			p := fmt.Sprintf("weir:{%s:%d}:", e.ns, shard)
+			p := fmt.Sprintf("weir:{%s:%d}:", e.Namespace, shard)
 			for _, key := range []string{"ready:default", "ready:default#T", "bells"} {
-				e.ok(e.rdb.Del(e.Context(), p+key).Err())
+				e.Check(e.Redis.Del(e.Context(), p+key).Err())
 			}
 		}
-		meta := "weir:{" + e.ns + "}:meta"
-		e.ok(e.rdb.HSet(e.Context(), meta, "format", "1").Err())
-		s, err := redisstore.Open(e.Context(), redisstore.Config{URL: e.url, Namespace: e.ns})
-		e.ok(err)
-		defer s.Close()
-		e.equal("format", e.rdb.HGet(e.Context(), meta, "format").Val(), "2")
+		meta := "weir:{" + e.Namespace + "}:meta"
+		e.Check(e.Redis.HSet(e.Context(), meta, "format", "1").Err())
+		s := enginetest.Open(e, redisstore.Config{URL: e.URL, Namespace: e.Namespace})
+		e.equal("format", e.Redis.HGet(e.Context(), meta, "format").Val(), "2")
 		got := map[job.ID]bool{}
 		for shard := range shards {
 			for {
 				snap, err := s.Pop(e.Context(), job.DefaultQueue, shard, 0, beginning(), []string{"T"})
-				e.ok(err)
+				e.Check(err)
 				if snap == nil {
 					break
 				}
@@ -107,14 +106,12 @@ func TestUpgradeOfReadySets(t *testing.T) {
 
 func TestNamespacesAreApart(t *testing.T) {
 	each(t, func(e *env) {
-		other, err := redisstore.Open(e.Context(), redisstore.Config{URL: e.url, Namespace: redistest.Namespace(e.T)})
-		e.ok(err)
-		defer other.Close()
+		other := enginetest.Open(e, redisstore.Config{URL: e.URL, Namespace: redistest.Namespace(e.T)})
 		id := e.single()
-		_, err = other.Info(e.Context(), id)
+		_, err := other.Info(e.Context(), id)
 		e.fails(err, job.ErrNotFound)
 		created, err := other.Create(e.Context(), id, &job.Plan{Nodes: []job.Node{{Type: "T"}}}, "")
-		e.ok(err)
+		e.Check(err)
 		e.equal("created", created, true)
 	})
 }
@@ -222,7 +219,7 @@ func TestRedisIsFull(t *testing.T) {
 	// Redis runs a script that was begun to its end, so the memory must be short before.
 	junk := strings.Repeat("x", 10_000)
 	for i := 0; ; i++ {
-		if err := e.rdb.Set(t.Context(), fmt.Sprint("junk", i), junk, 0).Err(); err != nil {
+		if err := e.Redis.Set(t.Context(), fmt.Sprint("junk", i), junk, 0).Err(); err != nil {
 			break
 		}
 	}
@@ -259,7 +256,7 @@ func TestRedisIsFull(t *testing.T) {
 			}
 		})
 	}
-	e.ok(e.rdb.ConfigSet(t.Context(), "maxmemory", "200mb").Err())
+	e.Check(e.Redis.ConfigSet(t.Context(), "maxmemory", "200mb").Err())
 	e.commit(d)
 	e.checkFull(id, d)
 	e.sweep()
@@ -278,11 +275,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	s, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := enginetest.Open(t, redisstore.Config{Embedded: embedded.Start})
 	if got := s.Warnings(t.Context()); got != nil {
 		t.Errorf("embedded: %q", got)
 	}

@@ -20,9 +20,9 @@ func shops(e *env) (shop, eu job.ID) {
 	}
 	c := job.NewClient(e.store)
 	h, err := c.Start(e.Context(), plan, job.Alias("shop"))
-	e.ok(err)
+	e.Check(err)
 	o, err := c.Start(e.Context(), plan[:6], job.Alias("shop-eu"))
-	e.ok(err)
+	e.Check(err)
 	return h.ID(), o.ID()
 }
 
@@ -30,8 +30,8 @@ func shops(e *env) (shop, eu job.ID) {
 func TestPoint12FindJobs(t *testing.T) {
 	each(t, func(e *env) {
 		shop, eu := shops(e)
-		e.ok(e.store.SetState(e.Context(), shop.Nth(4), map[string]json.RawMessage{"receipt": json.RawMessage("7"), "paid": json.RawMessage("1")}, nil))
-		e.ok(e.store.SetState(e.Context(), eu.Nth(4), map[string]json.RawMessage{"receipt": json.RawMessage("8")}, nil))
+		e.Check(e.store.SetState(e.Context(), shop.Nth(4), map[string]json.RawMessage{"receipt": json.RawMessage("7"), "paid": json.RawMessage("1")}, nil))
+		e.Check(e.store.SetState(e.Context(), eu.Nth(4), map[string]json.RawMessage{"receipt": json.RawMessage("8")}, nil))
 		e.commit(delta(e.begin(shop.Nth(5)), statemachine.Fail))
 		c := job.NewClient(e.store)
 		all := func(root job.ID, from, to int) (ids []job.ID) {
@@ -69,14 +69,14 @@ func TestPoint12FindJobs(t *testing.T) {
 			f.Order = job.Oldest
 			e.equal(what, ids(e, c, f), one.want)
 			n, err := c.Count(e.Context(), f)
-			e.ok(err)
+			e.Check(err)
 			e.equal("count of "+what, n, len(one.want))
 			f.Order = job.Newest
 			slices.Reverse(one.want)
 			var pages []job.ID
 			for more := true; more; more = f.After != "" {
 				page, next, err := c.JobsPage(e.Context(), f, 3)
-				e.ok(err)
+				e.Check(err)
 				for _, i := range page {
 					pages = append(pages, i.ID)
 				}
@@ -90,7 +90,7 @@ func TestPoint12FindJobs(t *testing.T) {
 func ids(e *env, c *job.Client, f job.Filter) (ids []job.ID) {
 	e.Helper()
 	for i, err := range c.Jobs(e.Context(), f) {
-		e.ok(err)
+		e.Check(err)
 		ids = append(ids, i.ID)
 	}
 	return ids
@@ -130,12 +130,12 @@ func TestPoint12PagesAreBounded(t *testing.T) {
 		}
 		plan[9000*(1-n)+1].Name = "needle"
 		_, err := c.Start(e.Context(), plan)
-		e.ok(err)
+		e.Check(err)
 	}
 	f, found, requests := job.Filter{Name: "needle"}, 0, 0
 	for more := true; more; more = f.After != "" {
 		page, next, err := c.JobsPage(e.Context(), f, 5)
-		e.ok(err)
+		e.Check(err)
 		found += len(page)
 		if f.After = next; requests > 9 {
 			t.Fatal("the pages do not end")

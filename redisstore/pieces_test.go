@@ -31,7 +31,7 @@ func (e *env) blocked(n int) (consumer job.ID) {
 // takesAll takes n messages of the port in from outside.
 func (e *env) takesAll(id job.ID, n int) {
 	e.Helper()
-	e.ok(e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", N: n}, "t"+string(id)))
+	e.Check(e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", N: n}, "t"+string(id)))
 }
 
 // Very many jobs that wait for room in one port go on in pieces.
@@ -62,13 +62,13 @@ func TestProducersOfTheDeadGoOn(t *testing.T) {
 	e.is(statemachine.Suspended, consumer.Nth(n))
 	e.writes(first, statemachine.Requeue, "1")
 	e.is(statemachine.Suspended, first)
-	e.ok(e.rdb.ZAdd(t.Context(), e.due(consumer), redis.Z{Score: 1, Member: "!chores"}).Err())
+	e.Check(e.Redis.ZAdd(t.Context(), e.due(consumer), redis.Z{Score: 1, Member: "!chores"}).Err())
 	e.sweep()
 	for i := 1; i < n; i++ {
 		e.is(statemachine.Queued, consumer.Nth(i+1))
 	}
 	e.is(statemachine.Suspended, first)
-	e.equal("those that wait for room", e.rdb.ZRange(t.Context(), strings.TrimSuffix(e.due(consumer), "due")+"j:"+string(consumer)+":p:in", 0, -1).Val(), []string{string(first)})
+	e.equal("those that wait for room", e.Redis.ZRange(t.Context(), strings.TrimSuffix(e.due(consumer), "due")+"j:"+string(consumer)+":p:in", 0, -1).Val(), []string{string(first)})
 }
 
 // crowded is a graph with a job whose port feeds n others, half of them each message and half of them by turns, and one
@@ -113,10 +113,10 @@ func TestCloseInPieces(t *testing.T) {
 	e := weighed(t)
 	const n = 499
 	root := e.create(crowded(n)...)
-	e.ok(e.store.ClosePort(t.Context(), root.Nth(1), port.Output, "out"))
+	e.Check(e.store.ClosePort(t.Context(), root.Nth(1), port.Output, "out"))
 	e.equal("ports that are closed", e.closings(root, n), n)
 	e.equal("open sources of a port that has another one", e.port(root.Nth(3), port.Input, "in").Sources, 1)
-	e.equal("keys of what is being closed", e.rdb.Exists(t.Context(), strings.TrimSuffix(e.due(root), "due")+"closing:"+string(root)).Val(), int64(0))
+	e.equal("keys of what is being closed", e.Redis.Exists(t.Context(), strings.TrimSuffix(e.due(root), "due")+"closing:"+string(root)).Val(), int64(0))
 	e.bounded()
 }
 
@@ -127,9 +127,9 @@ func TestCloseOfTheDead(t *testing.T) {
 		"sweep": func(*env, job.ID, int) {},
 		"patch": func(e *env, root job.ID, n int) {
 			h, err := job.NewClient(e.store).Find(e.Context(), string(root))
-			e.ok(err)
+			e.Check(err)
 			more := append(crowded(n), job.Node{Name: "more", Type: "T", Ports: ports(in("in"))})
-			e.ok(h.Patch(e.Context(), planned(more)))
+			e.Check(h.Patch(e.Context(), planned(more)))
 			e.equal("ports that are closed by the patch", e.closings(root, n), n)
 		},
 	} {
@@ -148,11 +148,11 @@ func TestCloseOfTheDead(t *testing.T) {
 				t.Fatalf("%d ports are closed with the run", closed)
 			}
 			goOn(e, root, n)
-			e.ok(e.rdb.ZAdd(t.Context(), e.due(root), redis.Z{Score: 1, Member: "!chores"}).Err())
+			e.Check(e.Redis.ZAdd(t.Context(), e.due(root), redis.Z{Score: 1, Member: "!chores"}).Err())
 			e.sweep()
 			e.equal("ports that are closed", e.closings(root, n), n)
 			e.equal("open sources of a port that has another one", e.port(root.Nth(3), port.Input, "in").Sources, 1)
-			e.ok(e.store.ClosePort(t.Context(), root.Nth(2), port.Output, "out"))
+			e.Check(e.store.ClosePort(t.Context(), root.Nth(2), port.Output, "out"))
 			e.equal("open sources of it without that", e.port(root.Nth(3), port.Input, "in").Sources, 0)
 		})
 	}
@@ -184,9 +184,9 @@ func TestQuiescenceInPieces(t *testing.T) {
 	t.Parallel()
 	e := weighed(t)
 	root := e.create(circling(900)...)
-	e.ok(e.store.ClosePort(t.Context(), root, port.Input, "in"))
+	e.Check(e.store.ClosePort(t.Context(), root, port.Input, "in"))
 	e.end(root.Nth(1), statemachine.Suspend)
-	e.until("the feedback has ended", func() bool { return e.port(root.Nth(1), port.Input, "back").Closed })
+	e.Until("the feedback has ended", func() bool { return e.port(root.Nth(1), port.Input, "back").Closed })
 	e.is(statemachine.Queued, root.Nth(1))
 	e.bounded()
 }
@@ -203,14 +203,14 @@ func TestQuiescenceSeesWhoMoves(t *testing.T) {
 			backgroundTasks := strings.TrimSuffix(e.due(root), "due") + "chores"
 			goOn := func() {
 				e.Helper()
-				e.ok(e.rdb.ZAdd(t.Context(), e.due(root), redis.Z{Score: 1, Member: "!chores"}).Err())
+				e.Check(e.Redis.ZAdd(t.Context(), e.due(root), redis.Z{Score: 1, Member: "!chores"}).Err())
 				e.sweep()
-				e.until("there are no chores", func() bool { return e.rdb.LLen(t.Context(), backgroundTasks).Val() == 0 })
+				e.Until("there are no chores", func() bool { return e.Redis.LLen(t.Context(), backgroundTasks).Val() == 0 })
 			}
 			e.hinder("chore_run", 1, func() {
-				e.ok(e.store.ClosePort(t.Context(), root, port.Input, "in"))
+				e.Check(e.store.ClosePort(t.Context(), root, port.Input, "in"))
 				e.end(root.Nth(1), statemachine.Suspend)
-				e.equal("chores", e.rdb.LLen(t.Context(), backgroundTasks).Val(), int64(1))
+				e.equal("chores", e.Redis.LLen(t.Context(), backgroundTasks).Val(), int64(1))
 			})
 			for i := range n {
 				e.write(root.Nth(i+2), "in", "1")
@@ -226,7 +226,7 @@ func TestQuiescenceSeesWhoMoves(t *testing.T) {
 				}
 				goOn()
 			}
-			e.until("the feedback has ended", func() bool { return e.port(root.Nth(1), port.Input, "back").Closed })
+			e.Until("the feedback has ended", func() bool { return e.port(root.Nth(1), port.Input, "back").Closed })
 		})
 	}
 }
@@ -255,17 +255,17 @@ func TestNestedQuiescenceInPieces(t *testing.T) {
 	for i := range 2 * n {
 		e.end(root.Nth(i+4), statemachine.Suspend)
 	}
-	e.ok(e.store.ClosePort(t.Context(), root, port.Input, "in"))
+	e.Check(e.store.ClosePort(t.Context(), root, port.Input, "in"))
 	e.hinder("chore_run", 1, func() {
 		e.end(root.Nth(3), statemachine.Suspend)
 		e.end(root.Nth(1), statemachine.Suspend)
 	})
-	e.ok(e.rdb.ZAdd(t.Context(), e.due(root), redis.Z{Score: 1, Member: "!chores"}).Err())
+	e.Check(e.Redis.ZAdd(t.Context(), e.due(root), redis.Z{Score: 1, Member: "!chores"}).Err())
 	e.sweep()
-	e.until("the inner feedback has ended", func() bool { return e.port(root.Nth(3), port.Input, "back").Closed })
+	e.Until("the inner feedback has ended", func() bool { return e.port(root.Nth(3), port.Input, "back").Closed })
 	e.equal("the outer feedback is closed while the inner one ends", e.port(root.Nth(1), port.Input, "back").Closed, false)
 	e.end(root.Nth(3), statemachine.Complete)
-	e.until("the outer feedback has ended", func() bool { return e.port(root.Nth(1), port.Input, "back").Closed })
+	e.Until("the outer feedback has ended", func() bool { return e.port(root.Nth(1), port.Input, "back").Closed })
 	e.is(statemachine.Queued, root.Nth(1))
 }
 
@@ -283,13 +283,13 @@ func TestLargeMessagesAreReadOnce(t *testing.T) {
 	large := raws(`"` + strings.Repeat("x", 1<<18) + `"`)
 	for _, p := range node.Ports {
 		for range messages / 10 {
-			e.ok(e.store.Write(t.Context(), id, job.Write{Dir: port.Input, Port: p.Name, Items: slices.Repeat(large, 10)}))
+			e.Check(e.store.Write(t.Context(), id, job.Write{Dir: port.Input, Port: p.Name, Items: slices.Repeat(large, 10)}))
 		}
 	}
 	b := beginning()
 	b.Bytes = 2 << 20
 	snap, err := e.store.Begin(t.Context(), id, b)
-	e.ok(err)
+	e.Check(err)
 	got := map[string][]int64{}
 	for _, box := range snap.In {
 		got[box.Port] = []int64{int64(len(box.Items)), int64(box.Len)}
@@ -304,7 +304,7 @@ func TestLargeMessagesAreReadOnce(t *testing.T) {
 	}
 	e.equal("messages in all", sum, int64(8+8+1+1))
 	items, _, err := e.store.Peek(t.Context(), id, port.Input, "in0", messages)
-	e.ok(err)
+	e.Check(err)
 	e.equal("messages of a port", len(items), job.MaxPeek>>18)
 	e.bounded()
 }
@@ -323,11 +323,11 @@ func TestLargeJobsInPieces(t *testing.T) {
 	}
 	root := e.create(nodes...)
 	tree, err := e.store.Tree(t.Context(), root)
-	e.ok(err)
+	e.Check(err)
 	e.equal("jobs of the tree", len(tree), jobs+1)
 	listed := 0
 	for i, err := range e.store.Jobs(t.Context(), job.Filter{All: true}) {
-		e.ok(err)
+		e.Check(err)
 		if p, _ := i.Port(port.Input, "in"); i.ID.Tree() == root && string(p.Default) == large {
 			listed++
 		}
@@ -337,9 +337,9 @@ func TestLargeJobsInPieces(t *testing.T) {
 	for i := range keys {
 		state[fmt.Sprint("key", i)] = json.RawMessage(fmt.Sprint(i))
 	}
-	e.ok(e.store.SetState(t.Context(), root, state, nil))
+	e.Check(e.store.SetState(t.Context(), root, state, nil))
 	got, err := e.store.State(t.Context(), root)
-	e.ok(err)
+	e.Check(err)
 	e.equal("state", textMap(got), textMap(state))
 	e.bounded()
 }

@@ -11,7 +11,7 @@ import (
 func (e *env) pop(shard int, types ...string) job.ID {
 	e.Helper()
 	snap, err := e.store.Pop(e.Context(), job.DefaultQueue, shard, -1, beginning(), types)
-	e.ok(err)
+	e.Check(err)
 	if snap == nil {
 		return ""
 	}
@@ -47,8 +47,8 @@ func TestPriorityOrder(t *testing.T) {
 			e.createAs(id, job.Node{Type: n.typ, Priority: &n.priority})
 			ids = append(ids, id)
 		}
-		e.ok(e.store.SetPriority(e.Context(), ids[5:], 700))
-		e.ok(e.store.SetPriority(e.Context(), ids[5:], 700))
+		e.Check(e.store.SetPriority(e.Context(), ids[5:], 700))
+		e.Check(e.store.SetPriority(e.Context(), ids[5:], 700))
 		if p := e.info(ids[5]).Priority; p == nil || *p != 700 {
 			e.Errorf("its priority is %v", p)
 		}
@@ -57,10 +57,10 @@ func TestPriorityOrder(t *testing.T) {
 			e.Errorf("they begin in the order %v, want 2 5 4, then 1 and 3, then 0", got)
 		}
 		// One that is running gets it for the next time.
-		e.ok(e.store.SetPriority(e.Context(), ids[:1], 900))
+		e.Check(e.store.SetPriority(e.Context(), ids[:1], 900))
 		e.is(statemachine.Running, ids[0])
 		e.equal("ready", e.pop(ids[0].Shard(shards), "A", "B"), job.ID(""))
-		e.ok(e.store.SetPriority(e.Context(), []job.ID{newID(e)}, 1)) // it may be gone by then
+		e.Check(e.store.SetPriority(e.Context(), []job.ID{newID(e)}, 1)) // it may be gone by then
 	})
 }
 
@@ -81,7 +81,7 @@ func TestPopOfTheLowestPriority(t *testing.T) {
 			b := beginning()
 			b.Lowest = true
 			snap, err := e.store.Pop(e.Context(), job.DefaultQueue, ids[0].Shard(shards), -1, b, []string{"A", "B"})
-			e.ok(err)
+			e.Check(err)
 			if snap != nil {
 				got = append(got, *e.info(snap.Info.ID).Priority)
 			}

@@ -14,14 +14,14 @@ func TestQueues(t *testing.T) {
 		queues := func() []redisstore.QueueInfo {
 			e.Helper()
 			all, err := store.Queues(ctx)
-			e.ok(err)
+			e.Check(err)
 			return all
 		}
 		e.equal("queues of a new namespace", queues(), []redisstore.QueueInfo{})
 
-		e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "B", Queue: "mail"}, {Type: "A", Queue: "mail"}}))
+		e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "B", Queue: "mail"}, {Type: "A", Queue: "mail"}}))
 		for _, id := range []string{"1", "2"} {
-			e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: id, Concurrency: 4, Queues: map[string]int{"mail": 1, "idle": 1}}))
+			e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: id, Concurrency: 4, Queues: map[string]int{"mail": 1, "idle": 1}}))
 		}
 		e.single()
 		e.single()
@@ -43,15 +43,15 @@ func TestQueues(t *testing.T) {
 		_, err := store.PauseQueue(ctx, "no such\nname")
 		e.fails(err, job.ErrName)
 		changed, err := store.PauseQueue(ctx, "new")
-		e.ok(err)
+		e.Check(err)
 		e.equal("changed", changed, true)
 		e.equal("queues", len(queues()), 4)
 		e.equal("paused before anybody knew it", queues()[3], redisstore.QueueInfo{Name: "new", Paused: true, Types: []string{}})
 		changed, err = store.ResumeQueue(ctx, "new")
-		e.ok(err)
+		e.Check(err)
 		e.equal("changed", changed, true)
 		changed, err = store.ResumeQueue(ctx, "never")
-		e.ok(err)
+		e.Check(err)
 		e.equal("changed", changed, false)
 	})
 }
@@ -61,19 +61,19 @@ func TestQueues(t *testing.T) {
 func TestPrivateQueueIsForgotten(t *testing.T) {
 	each(t, func(e *env) {
 		store, ctx, queue := e.store.(*redisstore.Store), e.Context(), delivery.NewPrivateQueue()
-		e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "A", Queue: queue}}))
+		e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "A", Queue: queue}}))
 		types, err := e.store.Types(ctx)
-		e.ok(err)
+		e.Check(err)
 		e.equal("types", types, []job.TypeInfo{})
 		_, err = store.PauseQueue(ctx, queue)
 		e.fails(err, job.ErrName)
-		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "1", Concurrency: 4, Queues: map[string]int{queue: 1}}))
+		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "1", Concurrency: 4, Queues: map[string]int{queue: 1}}))
 		all, err := store.Queues(ctx)
-		e.ok(err)
+		e.Check(err)
 		e.equal("queues while it is served", all, []redisstore.QueueInfo{{Name: queue, Types: []string{}, Engines: 1, Slots: 4}})
-		e.ok(e.store.Leave(ctx, "1"))
+		e.Check(e.store.Leave(ctx, "1"))
 		all, err = store.Queues(ctx)
-		e.ok(err)
+		e.Check(err)
 		e.equal("queues", all, []redisstore.QueueInfo{})
 	})
 }
@@ -85,27 +85,27 @@ func TestPauseHoldsWithoutKeysOfAsynq(t *testing.T) {
 		paused := func(queue string) bool {
 			e.Helper()
 			open, err := store.Broker().Open(ctx, []string{queue})
-			e.ok(err)
+			e.Check(err)
 			return len(open) == 0
 		}
-		lose := func(queue string) { e.ok(e.rdb.Del(ctx, "asynq:{weir:"+e.ns+":"+queue+"}:paused").Err()) }
+		lose := func(queue string) { e.Check(e.Redis.Del(ctx, "asynq:{weir:"+e.Namespace+":"+queue+"}:paused").Err()) }
 		for _, queue := range []string{"a", "b"} {
 			changed, err := store.PauseQueue(ctx, queue)
-			e.ok(err)
+			e.Check(err)
 			e.equal("changed", changed, true)
 			lose(queue)
 			e.equal("paused without the key", paused(queue), false)
 		}
 		_, err := store.ResumeQueue(ctx, "b")
-		e.ok(err)
+		e.Check(err)
 		_, err = store.Sweep(ctx)
-		e.ok(err)
+		e.Check(err)
 		e.equal("what is paused after a sweep", []bool{paused("a"), paused("b")}, []bool{true, false})
 		changed, err := store.ResumeQueue(ctx, "a")
-		e.ok(err)
+		e.Check(err)
 		e.equal("changed by resuming", changed, true)
 		_, err = store.Sweep(ctx)
-		e.ok(err)
+		e.Check(err)
 		e.equal("paused after it was resumed", paused("a"), false)
 	})
 }

@@ -15,8 +15,8 @@ import (
 func (e *env) wholeMinute() {
 	e.Helper()
 	for {
-		now, err := e.rdb.Time(e.Context()).Result()
-		e.ok(err)
+		now, err := e.Redis.Time(e.Context()).Result()
+		e.Check(err)
 		left := now.Truncate(time.Minute).Add(time.Minute).Sub(now)
 		if left > 5*time.Second {
 			return
@@ -37,7 +37,7 @@ func TestRunsWithoutProgressAreCounted(t *testing.T) {
 			e.Helper()
 			b.Token = rand.Text()
 			s, err := e.store.Begin(e.Context(), id, b)
-			e.ok(err)
+			e.Check(err)
 			meanwhile(s)
 			d := delta(s, statemachine.Requeue)
 			d.Idle = idle
@@ -45,7 +45,7 @@ func TestRunsWithoutProgressAreCounted(t *testing.T) {
 		}
 		rate := func() string {
 			e.Helper()
-			minute, n, _ := strings.Cut(e.rdb.HGet(e.Context(), e.key(id), "rate").Val(), ":")
+			minute, n, _ := strings.Cut(e.Redis.HGet(e.Context(), e.key(id), "rate").Val(), ":")
 			return strings.TrimRight(minute, "0123456789") + n
 		}
 		nothing := func(*job.Snapshot) {}
@@ -83,10 +83,10 @@ func TestRunsWithProgressAreNotCounted(t *testing.T) {
 		for range 3 {
 			b.Token = rand.Text()
 			s, err := e.store.Begin(e.Context(), id, b)
-			e.ok(err)
+			e.Check(err)
 			e.commit(delta(s, statemachine.Requeue))
 		}
-		if n := e.rdb.HExists(e.Context(), e.key(id), "rate").Val(); n {
+		if n := e.Redis.HExists(e.Context(), e.key(id), "rate").Val(); n {
 			e.Error("they were counted")
 		}
 	})

@@ -17,10 +17,10 @@ func TestB31Reschedule(t *testing.T) {
 		id := newID(t)
 		r := job.RepeatRule{Schedule: "SCHEDULED, +1 HOUR", Zone: "Europe/Berlin"}
 		repeats, err := r.Repeats(time.Now())
-		e.ok(err)
+		e.Check(err)
 		plan := &job.Plan{Nodes: []job.Node{{Type: "T", Ports: ports(in("in"), out("out"))}}, Repeat: repeats}
 		_, err = e.store.Create(e.Context(), id, plan, "")
-		e.ok(err)
+		e.Check(err)
 		var before job.Delta
 		for n, at := range []time.Time{time.Now().Add(-time.Hour), time.Now().Add(time.Hour)} {
 			snap := e.begin(id)
@@ -48,9 +48,9 @@ func TestB31Reschedule(t *testing.T) {
 		e.holds(id, port.Output, "out", "3", "4", "5")
 		e.equal("total", e.port(id, port.Output, "out").Total, int64(6))
 		e.equal("next", e.info(id).Next, e.info(id).Repeat.Scheduled)
-		e.ok(e.store.Apply(e.Context(), id, statemachine.Terminate))
+		e.Check(e.store.Apply(e.Context(), id, statemachine.Terminate))
 		e.end(id, statemachine.Shutdown)
 		e.is(statemachine.Terminated, id)
-		e.ok(e.store.Delete(e.Context(), id))
+		e.Check(e.store.Delete(e.Context(), id))
 	})
 }

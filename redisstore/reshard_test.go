@@ -33,14 +33,14 @@ func onCluster(t *testing.T) *resharding {
 func (e *resharding) move(key string, to ...int) *redistest.Move {
 	e.Helper()
 	slot, err := e.cluster.Slot(e.Context(), key)
-	e.ok(err)
+	e.Check(err)
 	if len(to) == 0 {
 		owner, err := e.cluster.Owner(e.Context(), slot)
-		e.ok(err)
+		e.Check(err)
 		to = []int{(owner + 1) % len(e.cluster.Nodes)}
 	}
 	m, err := e.cluster.StartMove(e.Context(), slot, to[0])
-	e.ok(err)
+	e.Check(err)
 	return m
 }
 
@@ -58,13 +58,13 @@ func (e *resharding) refused(what string, act func() error) {
 func (e *resharding) keyByKey(m *redistest.Move, fn func(moved int)) {
 	e.Helper()
 	keys, err := m.Keys(e.Context(), 1000)
-	e.ok(err)
+	e.Check(err)
 	fn(0)
 	for i, key := range keys {
-		e.ok(m.Key(e.Context(), key))
+		e.Check(m.Key(e.Context(), key))
 		fn(i + 1)
 	}
-	e.ok(m.Finish(e.Context()))
+	e.Check(m.Finish(e.Context()))
 }
 
 // A commit is never carried out in part while its slot moves, wherever which of the keys are: it is
@@ -84,7 +84,7 @@ func TestReshardHalfCommit(t *testing.T) {
 	}
 	e.keyByKey(e.move(e.key(s)), func(moved int) { e.refused(fmt.Sprintf("commit with %d keys moved", moved), try) })
 	for range 2 {
-		e.ok(try())
+		e.Check(try())
 		e.holds(s, port.Input, "in")
 		e.holds(c, port.Input, "in", "2")
 	}
@@ -99,14 +99,14 @@ func TestReshardSweep(t *testing.T) {
 	b := beginning()
 	b.Lease = time.Millisecond
 	_, err := e.store.Begin(e.Context(), id, b)
-	e.ok(err)
+	e.Check(err)
 	sweep := func() error { _, err := e.store.Sweep(e.Context()); return err }
 	time.Sleep(5 * time.Millisecond) // the lease ends
 	m := e.move(e.key(id))
-	e.ok(m.Key(e.Context(), e.due(id)))
+	e.Check(m.Key(e.Context(), e.due(id)))
 	e.keyByKey(m, func(moved int) { e.refused(fmt.Sprintf("sweep with %d more keys moved", moved), sweep) })
 	e.is(statemachine.Running, id)
-	e.ok(sweep())
+	e.Check(sweep())
 	e.is(statemachine.Queued, id)
 }
 
@@ -115,9 +115,9 @@ func TestExamineNamesSlotsThatAreHalfMoved(t *testing.T) {
 	t.Parallel()
 	e := onCluster(t)
 	id := e.single()
-	cfg := redisstore.Config{URL: e.cluster.URL(), Namespace: e.ns}
+	cfg := redisstore.Config{URL: e.cluster.URL(), Namespace: e.Namespace}
 	slot, err := e.cluster.Slot(e.Context(), e.key(id))
-	e.ok(err)
+	e.Check(err)
 	whole := func() {
 		t.Helper()
 		found := look(t, cfg, false).of("cluster")
@@ -127,12 +127,12 @@ func TestExamineNamesSlotsThatAreHalfMoved(t *testing.T) {
 	whole()
 	m := e.move(e.key(id))
 	keys, err := m.Keys(e.Context(), 1)
-	e.ok(err)
-	e.ok(m.Key(e.Context(), keys[0]))
+	e.Check(err)
+	e.Check(m.Key(e.Context(), keys[0]))
 	look(t, cfg, false).has(t, "cluster", redisstore.Warning,
 		fmt.Sprintf("^1 slot is half moved from one server to another: %d\\. .*shards in it are refused \\(not now\\), and their jobs wait$", slot),
 		"redis-cli --cluster fix 127\\.0\\.0\\.1:\\d+$")
-	e.ok(m.Finish(e.Context()))
+	e.Check(m.Finish(e.Context()))
 	whole()
 }
 
@@ -169,7 +169,7 @@ func TestReshardRefuses(t *testing.T) {
 	e.is(statemachine.Queued, id)
 	e.holds(id, port.Input, "in", "1")
 	for _, name := range []string{"create", "info", "write", "state", "reserve", "begin"} {
-		e.ok(acts[name]())
+		e.Check(acts[name]())
 	}
 }
 
@@ -180,22 +180,22 @@ func TestReshardNames(t *testing.T) {
 	id := e.single()
 	ctx := e.Context()
 	_, err := e.store.Claim(ctx, "a", id)
-	e.ok(err)
-	e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "q"}}))
-	e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
+	e.Check(err)
+	e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "q"}}))
+	e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
 	acts := map[string]func() error{
 		"claim":   func() error { _, err := e.store.Claim(ctx, "b", id); return err },
 		"unclaim": func() error { return e.store.Unclaim(ctx, "a", id) },
 		"beat":    func() error { return e.store.Heartbeat(ctx, job.EngineInfo{ID: "B"}) },
 		"publish": func() error { return e.store.Publish(ctx, "/c", raws("1")) },
 	}
-	e.keyByKey(e.move("weir:{"+e.ns+"}:meta"), func(moved int) {
+	e.keyByKey(e.move("weir:{"+e.Namespace+"}:meta"), func(moved int) {
 		for _, name := range slices.Sorted(maps.Keys(acts)) {
 			e.refused(fmt.Sprintf("%s with %d keys moved", name, moved), acts[name])
 		}
 	})
 	for _, name := range []string{"beat", "claim", "unclaim", "publish"} {
-		e.ok(acts[name]())
+		e.Check(acts[name]())
 	}
 }
 
@@ -206,16 +206,16 @@ func TestReshardReads(t *testing.T) {
 	e := onCluster(t)
 	ctx := e.Context()
 	id := e.single()
-	e.ok(e.store.SetState(ctx, id, map[string]json.RawMessage{"k": raws("1")[0]}, nil))
+	e.Check(e.store.SetState(ctx, id, map[string]json.RawMessage{"k": raws("1")[0]}, nil))
 	snap := e.begin(id)
 	d := delta(snap, statemachine.Backoff)
 	d.Delay = time.Hour
 	d.Failure = &job.Failure{Error: "bad"}
 	e.commit(d)
 	_, err := e.store.Claim(ctx, "a", id)
-	e.ok(err)
-	e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "q"}}))
-	e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
+	e.Check(err)
+	e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "q"}}))
+	e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
 	reads := map[string]func() (any, error){
 		"alias":    func() (any, error) { return e.store.Resolve(ctx, "a") },
 		"aliases":  func() (any, error) { return e.store.Aliases(ctx, id) },
@@ -232,14 +232,14 @@ func TestReshardReads(t *testing.T) {
 	before := map[string]any{}
 	for name, read := range reads {
 		seen, err := read()
-		e.ok(err)
+		e.Check(err)
 		before[name] = seen
 	}
-	for _, key := range []string{e.key(id), "weir:{" + e.ns + "}:meta"} {
+	for _, key := range []string{e.key(id), "weir:{" + e.Namespace + "}:meta"} {
 		e.keyByKey(e.move(key), func(moved int) {
 			for name, read := range reads {
 				seen, err := read()
-				e.ok(err)
+				e.Check(err)
 				e.equal(fmt.Sprintf("%s with %d keys of %s moved", name, moved, key), seen, before[name])
 			}
 		})
@@ -252,17 +252,17 @@ func TestReshardLock(t *testing.T) {
 	e := onCluster(t)
 	lead := func(held context.Context, fn func()) bool {
 		others, err := e.store.Lead(held, func(context.Context) { fn() })
-		e.ok(err)
+		e.Check(err)
 		return others == 0
 	}
 	again := func(context.Context) { e.Error("two lead") }
 	only := func(moved int) {
 		others, err := e.store.Lead(e.Context(), again)
-		e.ok(err)
+		e.Check(err)
 		e.equal(fmt.Sprintf("a second one leads with %d keys moved", moved), others == 0, false)
 	}
-	e.equal("leads", lead(e.Context(), func() { e.keyByKey(e.move("weir:{"+e.ns+"}:sweeper"), only) }), true)
-	m := e.move("weir:{" + e.ns + "}:sweeper") // to where nobody has it
+	e.equal("leads", lead(e.Context(), func() { e.keyByKey(e.move("weir:{"+e.Namespace+"}:sweeper"), only) }), true)
+	m := e.move("weir:{" + e.Namespace + "}:sweeper") // to where nobody has it
 	e.equal("leads", lead(e.Context(), func() { e.keyByKey(m, only) }), true)
 }
 
@@ -276,6 +276,6 @@ func TestReshardToNewServer(t *testing.T) {
 		return e.store.Write(e.Context(), id, job.Write{Dir: 'i', Port: "in", Items: raws("1")})
 	}
 	e.keyByKey(e.move(e.key(id), 3), func(moved int) { e.refused(fmt.Sprintf("write with %d keys moved", moved), write) })
-	e.ok(write())
+	e.Check(write())
 	e.holds(id, port.Input, "in", "1")
 }

@@ -19,11 +19,11 @@ func TestRetainCostsNothingIdle(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.Start(t).URL())
 	commands := func() int {
-		text, err := e.rdb.Info(t.Context(), "stats").Result()
-		e.ok(err)
+		text, err := e.Redis.Info(t.Context(), "stats").Result()
+		e.Check(err)
 		_, rest, _ := strings.Cut(text, "total_commands_processed:")
 		n, err := strconv.Atoi(strings.Fields(rest)[0])
-		e.ok(err)
+		e.Check(err)
 		return n
 	}
 	const rounds = 100
@@ -48,12 +48,8 @@ func TestRetainCostsNothingIdle(t *testing.T) {
 func TestRetainComesNear(t *testing.T) {
 	t.Parallel()
 	clock := redisstore.NewClock(time.UnixMilli(1e12))
-	s, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start, Clock: clock, Shards: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	e := &env{T: t, store: s, lose: func() {}}
+	e := openBy(t, redisstore.Config{Embedded: embedded.Start, Clock: clock, Shards: 1})
+	s := e.Store
 	first, second := e.retained(time.Hour, lone()), e.retained(2*time.Hour, lone())
 	for _, id := range []job.ID{second, first} {
 		e.end(id, statemachine.Complete)
@@ -64,7 +60,7 @@ func TestRetainComesNear(t *testing.T) {
 	}{{59 * time.Minute, nil}, {2 * time.Minute, []job.ID{first}}, {50 * time.Minute, nil}, {10 * time.Minute, []job.ID{second}}} {
 		clock.Set(clock.Now().Add(step.after))
 		due, err := s.Due(t.Context())
-		e.ok(err)
+		e.Check(err)
 		e.equal("something is due", len(due) > 0 && !due[0].At.After(clock.Now()), len(step.gone) > 0)
 		e.sweep()
 		for _, id := range step.gone {

@@ -19,9 +19,9 @@ func (e *env) retained(d time.Duration, nodes ...job.Node) job.ID {
 	e.Helper()
 	id := newID(e)
 	plan := &job.Plan{Nodes: nodes, Retain: d}
-	e.ok(plan.Validate())
+	e.Check(plan.Validate())
 	created, err := e.store.Create(e.Context(), id, plan, "test")
-	e.ok(err)
+	e.Check(err)
 	e.equal("created", created, true)
 	return id
 }
@@ -49,7 +49,7 @@ func (e *env) vanished(id job.ID) {
 func (e *env) spawnPlan(parent job.ID, plan *job.Plan, outcome statemachine.Event) job.ID {
 	e.Helper()
 	base, err := e.store.Reserve(e.Context(), parent, len(plan.Nodes))
-	e.ok(err)
+	e.Check(err)
 	d := delta(e.begin(parent), outcome)
 	d.Spawns = []job.Spawn{{Plan: plan, Base: base}}
 	e.commit(d)
@@ -70,7 +70,7 @@ func TestRetainRemovesWhatSettled(t *testing.T) {
 		last := delta(e.begin(completed), statemachine.Complete)
 		e.commit(last)
 		e.end(failed, statemachine.Fail)
-		e.ok(e.store.Terminate(e.Context(), terminated))
+		e.Check(e.store.Terminate(e.Context(), terminated))
 		e.end(terminated, statemachine.Shutdown)
 		e.end(kept, statemachine.Complete)
 		e.sweep()
@@ -95,7 +95,7 @@ func TestRetainWaitsForTheFirstMessage(t *testing.T) {
 	each(t, func(e *env) {
 		node := job.Node{Type: "T", Ports: ports(in("in"))}
 		id, closed := e.retained(time.Millisecond, node), e.retained(time.Millisecond, node)
-		e.ok(e.store.ClosePort(e.Context(), closed, port.Input, "in"))
+		e.Check(e.store.ClosePort(e.Context(), closed, port.Input, "in"))
 		e.end(closed, statemachine.Complete)
 		e.end(id, statemachine.Complete)
 		wait := e.info(id).Expires.Sub(e.info(id).Ran)
@@ -129,7 +129,7 @@ func TestRetainBeginsAnew(t *testing.T) {
 func TestRetainOfTheNamespace(t *testing.T) {
 	each(t, func(e *env) {
 		r, err := e.store.Retention(e.Context())
-		e.ok(err)
+		e.Check(err)
 		e.equal("retention", r, job.DefaultRetention)
 		expires := func(outcome statemachine.Event) time.Duration {
 			id := e.single()
@@ -139,15 +139,15 @@ func TestRetainOfTheNamespace(t *testing.T) {
 		}
 		e.equal("completed trees go after", expires(statemachine.Complete), 7*24*time.Hour)
 		e.equal("failed trees go after", expires(statemachine.Fail), 30*24*time.Hour)
-		e.ok(e.store.SetRetention(e.Context(), job.Retention{Ended: time.Millisecond}))
+		e.Check(e.store.SetRetention(e.Context(), job.Retention{Ended: time.Millisecond}))
 		id := e.create(lone())
 		e.end(id, statemachine.Complete)
 		e.sweep()
 		e.vanished(id)
 		e.equal("failed trees go after", expires(statemachine.Fail), 30*24*time.Hour)
-		e.ok(e.store.SetRetention(e.Context(), job.Retention{Ended: job.Forever, Failed: time.Hour}))
+		e.Check(e.store.SetRetention(e.Context(), job.Retention{Ended: job.Forever, Failed: time.Hour}))
 		r, err = e.store.Retention(e.Context())
-		e.ok(err)
+		e.Check(err)
 		e.equal("retention", r, job.Retention{Ended: job.Forever, Failed: time.Hour, Log: job.Forever})
 		id = e.single()
 		e.end(id, statemachine.Complete)
@@ -175,11 +175,11 @@ func TestRetainKeepsWhatIsUnread(t *testing.T) {
 			e.equal("kept for what is unread", e.info(id).Unread, true)
 		}
 		e.holds(root, port.Output, "out", "1", "2")
-		e.ok(e.store.Take(ctx, root, job.Take{Dir: port.Output, Port: "out", N: 1}, rand.Text()))
+		e.Check(e.store.Take(ctx, root, job.Take{Dir: port.Output, Port: "out", N: 1}, rand.Text()))
 		e.sweep()
 		e.equal("kept for what is unread", e.info(root).Unread, true)
-		e.ok(e.store.Take(ctx, root, job.Take{Dir: port.Output, Port: "out", Head: 1, N: 1}, rand.Text()))
-		e.ok(e.store.Take(ctx, graph.Nth(1), job.Take{Dir: port.Output, Port: "out", N: 1}, rand.Text()))
+		e.Check(e.store.Take(ctx, root, job.Take{Dir: port.Output, Port: "out", Head: 1, N: 1}, rand.Text()))
+		e.Check(e.store.Take(ctx, graph.Nth(1), job.Take{Dir: port.Output, Port: "out", N: 1}, rand.Text()))
 		e.equal("kept for what is unread", e.info(root).Unread, false)
 		e.sweep()
 		e.vanished(root)
@@ -212,10 +212,10 @@ func TestRetainWaitsForWhatMayRun(t *testing.T) {
 		e.end(sleeper, statemachine.Complete)
 		timer := e.retained(time.Millisecond, lone())
 		e.end(timer, statemachine.Complete)
-		e.ok(e.store.RunAt(ctx, timer, time.Time{}, time.Hour))
+		e.Check(e.store.RunAt(ctx, timer, time.Time{}, time.Hour))
 		locked := e.retained(time.Millisecond, lone())
 		e.end(locked, statemachine.Complete)
-		e.ok(e.rdb.Set(ctx, e.key(locked)+":lock", "token", time.Hour).Err())
+		e.Check(e.Redis.Set(ctx, e.key(locked)+":lock", "token", time.Hour).Err())
 		listens := lone()
 		listens.Ports[0].Channels = []string{"/news"}
 		listener := e.retained(time.Millisecond, listens)
@@ -255,15 +255,11 @@ func TestRetainWakesNobody(t *testing.T) {
 func TestRetainLooksAgain(t *testing.T) {
 	t.Parallel()
 	clock := redisstore.NewClock(time.UnixMilli(1e12))
-	s, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start, Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	e := &env{T: t, store: s, lose: func() {}}
+	e := openBy(t, redisstore.Config{Embedded: embedded.Start, Clock: clock})
+	s := e.Store
 	id := e.retained(time.Second, lone())
 	kid := e.spawnPlan(id, child("kid"), statemachine.Suspend)
-	e.ok(s.Apply(t.Context(), id, statemachine.Terminate)) // it alone: it is woken no more
+	e.Check(s.Apply(t.Context(), id, statemachine.Terminate)) // it alone: it is woken no more
 	e.end(id, statemachine.Shutdown)
 	clock.Set(clock.Now().Add(2 * time.Second))
 	e.sweep()
@@ -271,7 +267,7 @@ func TestRetainLooksAgain(t *testing.T) {
 	e.end(kid, statemachine.Complete)
 	clock.Set(clock.Now().Add(61 * time.Second))
 	e.sweep()
-	_, err = s.Info(t.Context(), id)
+	_, err := s.Info(t.Context(), id)
 	e.fails(err, job.ErrNotFound)
 	_, err = s.Info(t.Context(), kid)
 	e.fails(err, job.ErrNotFound)
@@ -296,7 +292,7 @@ func TestReleaseRemovesChildren(t *testing.T) {
 		e.commit(d) // this run has seen nothing
 		e.sweep()
 		e.is(statemachine.Completed, kid)
-		e.ok(e.store.Apply(e.Context(), root, statemachine.Retry))
+		e.Check(e.store.Apply(e.Context(), root, statemachine.Retry))
 		told = e.begin(root)
 		d = delta(told, statemachine.Suspend)
 		d.Woken = told.WokenTo
@@ -305,7 +301,7 @@ func TestReleaseRemovesChildren(t *testing.T) {
 		_, err := e.store.Info(e.Context(), kid)
 		e.fails(err, job.ErrNotFound)
 		kids, err := e.store.Children(e.Context(), root)
-		e.ok(err)
+		e.Check(err)
 		e.equal("children", len(kids), 0)
 		e.is(statemachine.Suspended, root)
 	})
@@ -347,12 +343,8 @@ func TestReleaseLater(t *testing.T) {
 func TestRetainOfAChild(t *testing.T) {
 	t.Parallel()
 	clock := redisstore.NewClock(time.UnixMilli(1e12))
-	s, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start, Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	e := &env{T: t, store: s, lose: func() {}}
+	e := openBy(t, redisstore.Config{Embedded: embedded.Start, Clock: clock})
+	s := e.Store
 	root := e.single()
 	plan := child("kid")
 	plan.Retain = time.Second
@@ -367,7 +359,7 @@ func TestRetainOfAChild(t *testing.T) {
 	e.commit(d)
 	clock.Set(clock.Now().Add(61 * time.Second))
 	e.sweep()
-	_, err = s.Info(t.Context(), kid)
+	_, err := s.Info(t.Context(), kid)
 	e.fails(err, job.ErrNotFound)
 	e.is(statemachine.Suspended, root)
 }
@@ -388,10 +380,10 @@ func TestRetainRemovesLargeTrees(t *testing.T) {
 		for adopted.Shard(shards) == parent.Shard(shards) {
 			adopted = e.retained(job.Forever, lone())
 		}
-		e.ok(e.store.Adopt(ctx, parent, adopted, "kid"))
+		e.Check(e.store.Adopt(ctx, parent, adopted, "kid"))
 		e.end(adopted, statemachine.Complete)
 		e.end(parent, statemachine.Complete)
-		e.until("all is removed", func() bool {
+		e.Until("all is removed", func() bool {
 			e.sweep()
 			_, err := e.store.Info(ctx, root.Nth(1500))
 			return err != nil && len(e.left(root)) == 0 && len(e.left(parent)) == 0

@@ -25,10 +25,10 @@ func (e *env) typed(id job.ID) *job.Handle {
 	width := port.Param{Name: "Width", Kind: "number"}
 	if _, err := e.store.Type(e.Context(), job.DefaultQueue, "T"); err != nil {
 		e.fails(err, job.ErrUnknownType)
-		e.ok(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue, Params: []port.Param{width}}}))
+		e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue, Params: []port.Param{width}}}))
 	}
 	h, err := job.NewClient(e.store).Find(e.Context(), string(id))
-	e.ok(err)
+	e.Check(err)
 	return h
 }
 
@@ -48,11 +48,11 @@ func TestB35RetryAfterADelay(t *testing.T) {
 		for _, status := range []statemachine.Status{statemachine.Failed, statemachine.Scheduled, statemachine.Running} {
 			h := e.typed(e.reach(status))
 			now, err := e.store.Now(ctx)
-			e.ok(err)
-			e.ok(h.Retry(ctx, job.RetryAfter(5*time.Second), job.RetryRunning()))
+			e.Check(err)
+			e.Check(h.Retry(ctx, job.RetryAfter(5*time.Second), job.RetryRunning()))
 			e.is(statemachine.Scheduled, h.ID())
 			e.near("next run", e.info(h.ID()).Next, now, 5*time.Second)
-			e.ok(h.Retry(ctx))
+			e.Check(h.Retry(ctx))
 			e.is(statemachine.Queued, h.ID())
 			e.end(h.ID(), statemachine.Complete)
 		}
@@ -69,9 +69,9 @@ func TestB36RetryAtATime(t *testing.T) {
 	each(t, func(e *env) {
 		h := e.typed(e.failed())
 		at := time.Now().Add(2 * time.Hour).Truncate(time.Millisecond).UTC()
-		e.ok(h.Retry(e.Context(), job.RetryAfter(900*time.Second), job.RetryAt(at)))
+		e.Check(h.Retry(e.Context(), job.RetryAfter(900*time.Second), job.RetryAt(at)))
 		e.equal("next run", e.info(h.ID()).Next, at)
-		e.ok(h.Retry(e.Context(), job.RetryAt(at.Add(-4*time.Hour))))
+		e.Check(h.Retry(e.Context(), job.RetryAt(at.Add(-4*time.Hour))))
 		e.is(statemachine.Queued, h.ID())
 		e.begin(h.ID())
 	})
@@ -82,10 +82,10 @@ func (e *env) repeating(schedule string) *job.Snapshot {
 	e.Helper()
 	r := job.RepeatRule{Schedule: schedule}
 	repeats, err := r.Repeats(time.Now())
-	e.ok(err)
+	e.Check(err)
 	id := newID(e)
 	_, err = e.store.Create(e.Context(), id, &job.Plan{Nodes: []job.Node{{Type: "T", Ports: ports(in("in"), out("out"))}}, Repeat: repeats}, "")
-	e.ok(err)
+	e.Check(err)
 	return e.begin(id)
 }
 
@@ -101,15 +101,15 @@ func TestB37RetryByTheRepeat(t *testing.T) {
 				e.commit(delta(snap, statemachine.Fail))
 			}
 			want := snap.Info.Ran.Add(time.Hour).Truncate(time.Second) // as SQLite reckons
-			e.ok(h.Retry(ctx, job.RetryRunning(), job.RetryAfter(10*time.Second), job.RetryAt(time.Now().Add(48*time.Hour))))
+			e.Check(h.Retry(ctx, job.RetryRunning(), job.RetryAfter(10*time.Second), job.RetryAt(time.Now().Add(48*time.Hour))))
 			i := e.info(h.ID())
 			e.equal("status", i.Status, statemachine.Scheduled)
 			e.equal("next run", []time.Time{i.Next, i.Repeat.Scheduled}, []time.Time{want, want})
 			e.equal("completed", i.Repeat.Count, int64(0))
 
-			e.ok(h.Retry(ctx, job.RetryAfter(0))) // it waits for its time already
+			e.Check(h.Retry(ctx, job.RetryAfter(0))) // it waits for its time already
 			e.equal("next run", e.info(h.ID()).Next, want)
-			e.ok(h.Retry(ctx))
+			e.Check(h.Retry(ctx))
 			snap = e.begin(h.ID())
 			d := delta(snap, statemachine.Reschedule)
 			next, ok := snap.Info.Repeat.After(&snap.Info, snap.Info.Ran)
@@ -120,7 +120,7 @@ func TestB37RetryByTheRepeat(t *testing.T) {
 		}
 		snap := e.repeating("STARTED, +1 HOUR")
 		e.commit(delta(snap, statemachine.Fail))
-		e.ok(e.typed(snap.Info.ID).Retry(ctx, job.RetryPriority(9)))
+		e.Check(e.typed(snap.Info.ID).Retry(ctx, job.RetryPriority(9)))
 		e.is(statemachine.Queued, snap.Info.ID)
 	})
 }
@@ -130,16 +130,16 @@ func TestRetryNowOfARepeatingJob(t *testing.T) {
 	each(t, func(e *env) {
 		for _, r := range []job.RepeatRule{{Schedule: "cron:30 9 * * *"}, {Schedule: "every:1h", Missed: "skip"}} {
 			repeats, err := r.Repeats(time.Now())
-			e.ok(err)
+			e.Check(err)
 			plan := &job.Plan{Nodes: []job.Node{{Type: "T"}}, Repeat: repeats}
 			if r.Missed == "skip" { // it is late
 				plan.Nodes[0].At = time.Now().Add(-time.Hour)
 			}
 			id := newID(e)
 			_, err = e.store.Create(e.Context(), id, plan, "")
-			e.ok(err)
-			e.ok(e.typed(id).Fail(e.Context(), ""))
-			e.ok(e.typed(id).Retry(e.Context()))
+			e.Check(err)
+			e.Check(e.typed(id).Fail(e.Context(), ""))
+			e.Check(e.typed(id).Retry(e.Context()))
 			i := e.begin(id).Info
 			next, again := i.Repeat.Waits(&i)
 			e.equal("the run goes on", []any{next, again}, []any{(*job.Repeats)(nil), true})
@@ -154,7 +154,7 @@ func TestB38RetryIgnoresTheRepeat(t *testing.T) {
 		h := e.typed(snap.Info.ID)
 		e.commit(delta(snap, statemachine.Fail))
 		at := time.Now().Add(7 * time.Hour).Truncate(time.Millisecond).UTC()
-		e.ok(h.Retry(e.Context(), job.RetryAt(at), job.IgnoreRepeat()))
+		e.Check(h.Retry(e.Context(), job.RetryAt(at), job.IgnoreRepeat()))
 		i := e.info(h.ID())
 		e.equal("next run", []time.Time{i.Next, i.Repeat.Scheduled}, []time.Time{at, at})
 		i.Ran = at.Add(time.Minute)
@@ -183,16 +183,16 @@ func TestB40RetryWithNewData(t *testing.T) {
 				e.fails(h.Retry(ctx, job.RetryArgs(map[string]any{"Width": 2}), job.RetryAfter(time.Hour), wrong.opt), wrong.kind)
 			})
 		}
-		e.ok(h.Retry(ctx, job.RetryArgs(map[string]any{"Width": 2}), job.RetryPriority(850), job.RetryName("newName"), job.RetryAfter(time.Hour)))
+		e.Check(h.Retry(ctx, job.RetryArgs(map[string]any{"Width": 2}), job.RetryPriority(850), job.RetryName("newName"), job.RetryAfter(time.Hour)))
 		i := e.info(h.ID())
 		e.equal("args, name, priority", []any{string(i.Args), i.Name, *i.Priority}, []any{`{"Width":2}`, "newName", 850})
 		e.equal("status", i.Status, statemachine.Scheduled)
 		for name, want := range map[string]int{"newName": 1, "": 1, "T": 0} {
 			n, err := e.store.Count(ctx, job.Filter{Name: name})
-			e.ok(err)
+			e.Check(err)
 			e.equal("jobs of the name "+name, n, want)
 		}
-		e.ok(h.Retry(ctx))
+		e.Check(h.Retry(ctx))
 		i = e.info(h.ID())
 		e.equal("what it keeps", []any{string(i.Args), i.Name, *i.Priority}, []any{`{"Width":2}`, "newName", 850})
 		e.equal("args of the run", string(e.begin(h.ID()).Info.Args), `{"Width":2}`)
@@ -209,23 +209,23 @@ func TestRetryNamesChildren(t *testing.T) {
 		e.end(a, statemachine.Fail)
 		h := e.typed(a)
 		e.unchanged("a name that is taken", func() { e.fails(h.Retry(ctx, job.RetryName("b")), job.ErrExists) })
-		e.ok(h.Retry(ctx, job.RetryName("c")))
+		e.Check(h.Retry(ctx, job.RetryName("c")))
 		kids, err := e.store.Children(ctx, id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("children", kids, map[string]job.ID{"b": id.Nth(2), "c": a})
 		snap := e.begin(id)
 		e.equal("who woke the parent", snap.Woken, []job.Kin{{Name: "c", ID: a}})
 		e.end(a, statemachine.Fail)
-		e.ok(h.Retry(ctx, job.RetryName("c"))) // its own
+		e.Check(h.Retry(ctx, job.RetryName("c"))) // its own
 
 		_, node, _ := e.pair()
 		e.end(node, statemachine.Fail)
 		e.unchanged("a node", func() { e.fails(e.typed(node).Retry(ctx, job.RetryName("c")), job.ErrStatus) })
-		e.ok(e.typed(node).Retry(ctx, job.RetryAfter(time.Hour)))
+		e.Check(e.typed(node).Retry(ctx, job.RetryAfter(time.Hour)))
 		e.is(statemachine.Scheduled, node)
 
 		lone, other := e.failed(), e.single()
-		e.ok(e.store.Adopt(ctx, other, lone, "kid"))
+		e.Check(e.store.Adopt(ctx, other, lone, "kid"))
 		if lone.Tree() != other.Tree() {
 			e.fails(e.typed(lone).Retry(ctx, job.RetryName("c")), job.ErrStatus)
 		}
@@ -241,7 +241,7 @@ func TestRetryOfARunningJob(t *testing.T) {
 		for _, opts := range [][]job.RetryOption{nil, {job.RetryAfter(0)}, {job.RetryPriority(1)}} {
 			e.unchanged("a retry", func() { e.fails(h.Retry(ctx, opts...), job.ErrStatus) })
 		}
-		e.ok(h.Retry(ctx, job.RetryRunning()))
+		e.Check(h.Retry(ctx, job.RetryRunning()))
 		e.is(statemachine.Queued, id)
 		e.unchanged("the commit of the run", func() { e.fails(e.try(d).Refused, job.ErrFenced) })
 		e.fails(e.store.Refresh(ctx, id, snap.Token, time.Hour, nil), job.ErrFenced)
@@ -262,16 +262,16 @@ func TestRetryLaterThanTimers(t *testing.T) {
 			}
 			e.commit(d)
 			h := e.typed(id)
-			e.ok(h.Fail(ctx, "no longer"))
+			e.Check(h.Fail(ctx, "no longer"))
 			now, err := e.store.Now(ctx)
-			e.ok(err)
-			e.ok(h.Retry(ctx, job.RetryAfter(time.Hour)))
+			e.Check(err)
+			e.Check(h.Retry(ctx, job.RetryAfter(time.Hour)))
 			member := "@" + string(id)
-			score, err := e.rdb.ZScore(ctx, e.due(id), member).Result()
+			score, err := e.Redis.ZScore(ctx, e.due(id), member).Result()
 			if later == 0 && err == nil {
 				e.Errorf("%s: a timer is due at %s", name, time.UnixMilli(int64(score)))
 			} else if later > 0 {
-				e.ok(err)
+				e.Check(err)
 				e.near("the timer that stays", time.UnixMilli(int64(score)), now, later)
 			}
 			e.near("next run", e.info(id).Next, now, time.Hour)
@@ -289,7 +289,7 @@ func TestFailByHandForAReason(t *testing.T) {
 				e.fails(h.Fail(e.Context(), bad), job.ErrValue)
 			}
 		})
-		e.ok(h.Fail(e.Context(), "two\nlines\tand a tab"))
+		e.Check(h.Fail(e.Context(), "two\nlines\tand a tab"))
 	})
 }
 
@@ -299,12 +299,12 @@ func TestRetryLaterWithASequentialKey(t *testing.T) {
 		a, b := e.keyed("k"), e.keyed("k")
 		e.end(a, statemachine.Fail)
 		at := time.Now().Add(time.Hour).Truncate(time.Millisecond).UTC()
-		e.ok(e.typed(a).Retry(e.Context(), job.RetryAt(at)))
+		e.Check(e.typed(a).Retry(e.Context(), job.RetryAt(at)))
 		e.queue(job.Queued, b, a)
 		e.end(b, statemachine.Complete)
 		e.queue(job.Scheduled, a)
 		e.equal("next run", e.info(a).Next, at)
-		e.ok(e.typed(a).Retry(e.Context()))
+		e.Check(e.typed(a).Retry(e.Context()))
 		e.queue(job.Queued, a)
 		e.end(a, statemachine.Complete)
 		e.unkeyed()
@@ -315,15 +315,15 @@ func TestRetryLaterWithASequentialKey(t *testing.T) {
 func TestRetryWithArgsOfAnotherVersion(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.failed()
-		e.ok(e.store.Retry(e.Context(), id, job.Retry{Args: json.RawMessage(`{"W":2}`), TypeVersion: 2}))
+		e.Check(e.store.Retry(e.Context(), id, job.Retry{Args: json.RawMessage(`{"W":2}`), TypeVersion: 2}))
 		e.equal("version", e.info(id).TypeVersion, 2)
 		snap, err := e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, beginning(), []string{"T"})
-		e.ok(err)
+		e.Check(err)
 		if snap != nil {
 			t.Fatalf("an engine without version 2 runs %+v", snap.Info)
 		}
 		snap, err = e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, beginning(), []string{"T", job.Takes("T", 2)})
-		e.ok(err)
+		e.Check(err)
 		e.equal("job", snap.Info.ID, id)
 	})
 }
@@ -341,7 +341,7 @@ func TestRetryOfARepeatThatMoved(t *testing.T) {
 		r.Version, r.Ran = i.Version, i.Ran.Add(time.Millisecond)
 		e.unchanged("another run", func() { e.fails(e.store.Retry(e.Context(), i.ID, r), job.ErrMoved) })
 		r.Ran = i.Ran
-		e.ok(e.store.Retry(e.Context(), i.ID, r))
+		e.Check(e.store.Retry(e.Context(), i.ID, r))
 		e.equal("next run", e.info(i.ID).Next, next.Scheduled)
 	})
 }
@@ -351,11 +351,11 @@ func TestRetryIsLogged(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := job.WithContext(e.Context(), port.Context{port.ContextBy: "anna"})
 		id := e.failed()
-		e.ok(e.typed(id).Retry(ctx))
+		e.Check(e.typed(id).Retry(ctx))
 		e.end(id, statemachine.Fail)
-		e.ok(e.typed(id).Retry(ctx, job.RetryArgs(map[string]int{"Width": 2}), job.RetryPriority(700), job.RetryAfter(time.Hour)))
+		e.Check(e.typed(id).Retry(ctx, job.RetryArgs(map[string]int{"Width": 2}), job.RetryPriority(700), job.RetryAfter(time.Hour)))
 		logs, err := e.store.Logs(e.Context(), id, 100)
-		e.ok(err)
+		e.Check(err)
 		var notes []string
 		for _, one := range logs {
 			notes = append(notes, string(one.Entry))

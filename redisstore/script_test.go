@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -69,12 +70,7 @@ func TestScriptsSayWhatTheyDo(t *testing.T) {
 // Each script is one that Redis takes by itself: a function may have 200 local names, and the libraries come close to that.
 func TestScriptsCompile(t *testing.T) {
 	t.Parallel()
-	opts, err := redis.ParseURL(redistest.SharedRedis(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := redis.NewClient(opts)
-	defer c.Close()
+	c := enginetest.Connect(t, redistest.SharedRedis(t))
 	for name, s := range redisstore.Programs() {
 		if err := s.Load(t.Context(), c).Err(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -330,29 +326,29 @@ func TestSweepRingsAgain(t *testing.T) {
 	e := open(t, redistest.SharedRedis(t))
 	ctx := e.Context()
 	id := e.single()
-	queue := "asynq:{weir:" + e.ns + ":default}:"
+	queue := "asynq:{weir:" + e.Namespace + ":default}:"
 	line := func() []string {
 		e.Helper()
 		// Make it due: a job is looked at a second after it became ready.
-		e.ok(e.rdb.ZAdd(ctx, e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
+		e.Check(e.Redis.ZAdd(ctx, e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
 		_, err := e.store.Sweep(ctx)
-		e.ok(err)
-		ids, err := e.rdb.LRange(ctx, queue+"pending", 0, -1).Result()
-		e.ok(err)
+		e.Check(err)
+		ids, err := e.Redis.LRange(ctx, queue+"pending", 0, -1).Result()
+		e.Check(err)
 		return ids
 	}
 	first, second := fmt.Sprint(id.Shard(shards), "#0"), fmt.Sprint(id.Shard(shards), "#1")
 	e.equal("in line", line(), []string{first})
-	e.ok(e.rdb.Del(ctx, queue+"pending", queue+"t:"+first).Err())
+	e.Check(e.Redis.Del(ctx, queue+"pending", queue+"t:"+first).Err())
 	e.equal("lost", line(), []string{first})
-	e.ok(e.rdb.LMove(ctx, queue+"pending", queue+"active", "RIGHT", "LEFT").Err())
-	e.ok(e.rdb.HSet(ctx, queue+"t:"+first, "state", "active").Err())
+	e.Check(e.Redis.LMove(ctx, queue+"pending", queue+"active", "RIGHT", "LEFT").Err())
+	e.Check(e.Redis.HSet(ctx, queue+"t:"+first, "state", "active").Err())
 	e.equal("heard by a server that died", line(), []string{second})
 	e.equal("in line again", line(), []string{second})
 	set := strings.TrimSuffix(e.due(id), "due") + "ready:default"
-	e.ok(e.rdb.Del(ctx, set, set+"#T").Err())
+	e.Check(e.Redis.Del(ctx, set, set+"#T").Err())
 	line()
-	e.equal("ready", e.rdb.ZRange(ctx, set+"#T", 0, -1).Val(), []string{string(id)})
+	e.equal("ready", e.Redis.ZRange(ctx, set+"#T", 0, -1).Val(), []string{string(id)})
 	e.begin(id)
 	e.is(statemachine.Running, id)
 }
@@ -362,7 +358,7 @@ func TestReplyOfAnotherServer(t *testing.T) {
 	// A key of another type where a job should be: an error, in one line, and no panic.
 	e := open(t, redistest.SharedRedis(t))
 	id := newID(e)
-	e.ok(e.rdb.Set(e.Context(), e.key(id), "x", 0).Err())
+	e.Check(e.Redis.Set(e.Context(), e.key(id), "x", 0).Err())
 	_, err := e.store.Info(e.Context(), id)
 	e.fails(err, job.ErrRefused)
 	if !strings.Contains(err.Error(), "script tree_walk") {

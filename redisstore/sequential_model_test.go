@@ -96,7 +96,7 @@ func (m *serialModel) some(t *rapid.T, statuses ...job.Status) *serialJob {
 func (m *serialModel) pop(t *rapid.T) {
 	shard := m.keyShard(rapid.SampledFrom(m.keys).Draw(t, "key"))
 	snap, err := m.store.Pop(m.Context(), job.DefaultQueue, shard, -1, beginning(), []string{"T"})
-	m.ok(err)
+	m.Check(err)
 	for _, j := range m.jobs {
 		if snap != nil && snap.Info.ID == j.id {
 			if j.status == job.Queued {
@@ -154,8 +154,8 @@ func (m *serialModel) dies(t *rapid.T) {
 		return
 	}
 	j.crashes++
-	m.ok(m.store.Refresh(m.Context(), j.id, j.run.Token, time.Millisecond, nil))
-	m.until("its lease is over", func() bool { m.sweep(); return m.info(j.id).Status == job.Queued })
+	m.Check(m.store.Refresh(m.Context(), j.id, j.run.Token, time.Millisecond, nil))
+	m.Until("its lease is over", func() bool { m.sweep(); return m.info(j.id).Status == job.Queued })
 	late := delta(j.run, statemachine.Complete)
 	if res := m.try(late); res.Applied != 0 {
 		m.Fatalf("a commit whose lease is over holds")
@@ -179,7 +179,7 @@ func (m *serialModel) write(t *rapid.T) {
 // insist has a job run again.
 func (m *serialModel) insist(t *rapid.T) {
 	if j := m.some(t, job.Failed, job.Terminated, job.Scheduled, job.Suspended, job.Completed); j != nil {
-		m.ok(m.store.Apply(m.Context(), j.id, statemachine.Force))
+		m.Check(m.store.Apply(m.Context(), j.id, statemachine.Force))
 		m.become(j, job.Queued)
 	}
 }
@@ -189,7 +189,7 @@ func (m *serialModel) terminate(t *rapid.T) {
 	if j == nil {
 		return
 	}
-	m.ok(m.store.Apply(m.Context(), j.id, statemachine.Terminate))
+	m.Check(m.store.Apply(m.Context(), j.id, statemachine.Terminate))
 	m.become(j, job.Terminating)
 }
 
@@ -198,7 +198,7 @@ func (m *serialModel) remove(t *rapid.T) {
 	if j == nil {
 		return
 	}
-	m.ok(m.store.Delete(m.Context(), j.id))
+	m.Check(m.store.Delete(m.Context(), j.id))
 	m.jobs = slices.DeleteFunc(m.jobs, func(other *serialJob) bool { return other == j })
 }
 
@@ -224,7 +224,7 @@ func (m *serialModel) check(*rapid.T) {
 		}
 		for i, j := range waiting {
 			turn, err := m.store.Turn(m.Context(), j.id)
-			m.ok(err)
+			m.Check(err)
 			m.equal("turn", turn, job.Turn{Key: key, Holder: holder.id, Before: int64(i) + 1, Behind: int64(len(waiting) - i - 1)})
 		}
 	}
@@ -250,7 +250,7 @@ func TestSequentialKeysModel(t *testing.T) {
 // finish ends all jobs, in the order in which they get their keys: none is left waiting.
 func (m *serialModel) finish() {
 	for _, j := range m.jobs {
-		m.ok(m.store.Terminate(m.Context(), j.id))
+		m.Check(m.store.Terminate(m.Context(), j.id))
 		switch i := m.info(j.id); {
 		case i.Status != job.Terminating:
 		case j.run != nil:
@@ -258,6 +258,6 @@ func (m *serialModel) finish() {
 		default:
 			m.env.end(j.id, statemachine.Shutdown)
 		}
-		m.ok(m.store.Delete(m.Context(), j.id))
+		m.Check(m.store.Delete(m.Context(), j.id))
 	}
 }

@@ -21,9 +21,9 @@ func (e *env) keyed(key string, nodes ...job.Node) job.ID {
 	}
 	id := e.store.Keyed(newID(e), key)
 	plan := &job.Plan{Nodes: nodes, SequentialKey: key}
-	e.ok(plan.Validate())
+	e.Check(plan.Validate())
 	created, err := e.store.Create(e.Context(), id, plan, "test")
-	e.ok(err)
+	e.Check(err)
 	e.equal("created", created, true)
 	return id
 }
@@ -35,7 +35,7 @@ func (e *env) queue(status statemachine.Status, ids ...job.ID) {
 	e.is(job.Waiting, ids[1:]...)
 	for i, id := range ids {
 		turn, err := e.store.Turn(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		want := job.Turn{Key: turn.Key, Holder: ids[0], Before: int64(i), Behind: int64(len(ids) - 1 - i)}
 		e.equal("turn", turn, want)
 	}
@@ -54,9 +54,9 @@ func (e *env) unkeyed() {
 // removed terminates and deletes a tree, whose root's Shutdown runs.
 func (e *env) removed(id job.ID) {
 	e.Helper()
-	e.ok(e.store.Terminate(e.Context(), id))
+	e.Check(e.store.Terminate(e.Context(), id))
 	e.end(id, statemachine.Shutdown)
-	e.ok(e.store.Delete(e.Context(), id))
+	e.Check(e.store.Delete(e.Context(), id))
 }
 
 // B52: of three with one key the first is ready; other keys, and jobs without one, are none of theirs.
@@ -69,12 +69,12 @@ func TestB52SequentialKey(t *testing.T) {
 		e.is(job.Queued, none)
 		e.equal("key", e.info(b).SequentialKey, "k")
 		turn, err := e.store.Turn(e.Context(), none)
-		e.ok(err)
+		e.Check(err)
 		e.equal("turn without a key", turn, job.Turn{})
 		_, err = e.store.Turn(e.Context(), newID(e))
 		e.fails(err, job.ErrNotFound)
 		keys, err := e.store.(*redisstore.Store).SequenceKeys(e.Context(), 0)
-		e.ok(err)
+		e.Check(err)
 		e.equal("keys", keys, []job.SequenceKey{{Key: "k", Holder: a, Waiting: 2}, {Key: "K", Holder: other}})
 	})
 }
@@ -102,11 +102,11 @@ func TestB53EndsOfTheHead(t *testing.T) {
 			e.commit(d)
 			if try < 2 {
 				e.queue(job.Scheduled, ids[2:]...)
-				e.until("its next try", func() bool { e.sweep(); return e.info(ids[2]).Status == job.Queued })
+				e.Until("its next try", func() bool { e.sweep(); return e.info(ids[2]).Status == job.Queued })
 			}
 		}
 		e.queue(job.Queued, ids[3:]...)
-		e.ok(e.store.Terminate(e.Context(), ids[3]))
+		e.Check(e.store.Terminate(e.Context(), ids[3]))
 		e.queue(job.Terminating, ids[3:]...)
 		e.end(ids[3], statemachine.Shutdown)
 		e.queue(job.Queued, ids[4:]...)
@@ -129,7 +129,7 @@ func TestB53EndsOfThoseThatWait(t *testing.T) {
 		a, b, c, d := e.keyed("k"), e.keyed("k"), e.keyed("k"), e.keyed("k")
 		e.removed(b)
 		e.queue(job.Queued, a, c, d)
-		e.ok(e.store.Terminate(e.Context(), c))
+		e.Check(e.store.Terminate(e.Context(), c))
 		e.queue(job.Queued, a, d)
 		snap := e.begin(a)
 		e.end(c, statemachine.Shutdown)
@@ -152,7 +152,7 @@ func TestB54WaitingDoesNotOvertake(t *testing.T) {
 		b := e.keyed("k", node(1000, time.Time{}))
 		c := e.keyed("k", node(1000, time.Now().Add(-time.Hour)))
 		later := e.keyed("k", node(1000, time.Now().Add(time.Hour)))
-		e.ok(e.store.SetPriority(ctx, []job.ID{c}, 1000))
+		e.Check(e.store.SetPriority(ctx, []job.ID{c}, 1000))
 		e.write(c, "in", "1")
 		e.queue(job.Queued, a, b, c, later)
 		_, err := e.store.Begin(ctx, b, beginning())
@@ -160,19 +160,19 @@ func TestB54WaitingDoesNotOvertake(t *testing.T) {
 		for _, event := range []statemachine.Event{statemachine.Run, statemachine.Force, statemachine.Retry} {
 			e.fails(e.store.Apply(ctx, b, event), job.ErrStatus)
 		}
-		e.ok(e.store.RunAt(ctx, c, time.Time{}, 0))
+		e.Check(e.store.RunAt(ctx, c, time.Time{}, 0))
 		e.sweep()
 		e.queue(job.Queued, a, b, c, later)
 		var waiting []job.ID
 		for i, err := range e.store.Jobs(ctx, job.Filter{Status: []statemachine.Status{job.Waiting}, Order: job.Oldest}) {
-			e.ok(err)
+			e.Check(err)
 			waiting = append(waiting, i.ID)
 		}
 		e.equal("that wait", len(waiting), 3)
 		for _, next := range []job.ID{a, b, c} {
 			e.equal("begins", e.pop(a.Shard(shards), "T"), next)
 			e.equal("begins besides", e.pop(a.Shard(shards), "T"), job.ID(""))
-			e.ok(e.store.Terminate(ctx, next))
+			e.Check(e.store.Terminate(ctx, next))
 			e.commit(job.Delta{Job: next, Token: e.token(next), Outcome: statemachine.Shutdown})
 		}
 		e.queue(job.Scheduled, later) // its own time still holds
@@ -185,8 +185,8 @@ func TestB54WaitingDoesNotOvertake(t *testing.T) {
 // token is that of the run of a job that is going on.
 func (e *env) token(id job.ID) string {
 	e.Helper()
-	token, err := e.rdb.HGet(e.Context(), fmt.Sprintf("weir:{%s:%d}:j:%s", e.ns, id.Shard(shards), id), "token").Result()
-	e.ok(err)
+	token, err := e.Redis.HGet(e.Context(), fmt.Sprintf("weir:{%s:%d}:j:%s", e.Namespace, id.Shard(shards), id), "token").Result()
+	e.Check(err)
 	return token
 }
 
@@ -219,7 +219,7 @@ func TestSequentialKeyOfTheRevived(t *testing.T) {
 		ctx := e.Context()
 		a, b, c := e.keyed("k"), e.keyed("k"), e.keyed("k")
 		e.end(a, statemachine.Fail)
-		e.ok(e.store.Apply(ctx, a, statemachine.Retry))
+		e.Check(e.store.Apply(ctx, a, statemachine.Retry))
 		e.queue(job.Queued, b, a, c)
 		e.end(b, statemachine.Complete)
 		e.queue(job.Queued, a, c)
@@ -232,14 +232,14 @@ func TestSequentialKeyOfTheRevived(t *testing.T) {
 		e.commit(d)
 		e.end(c, statemachine.Complete)
 		e.unkeyed()
-		e.ok(e.store.Apply(ctx, a, statemachine.Retry)) // nobody holds it
+		e.Check(e.store.Apply(ctx, a, statemachine.Retry)) // nobody holds it
 		e.queue(job.Queued, a)
-		e.ok(e.store.Terminate(ctx, a))
+		e.Check(e.store.Terminate(ctx, a))
 		e.end(a, statemachine.Shutdown)
-		e.ok(e.store.Apply(ctx, a, statemachine.Force))
+		e.Check(e.store.Apply(ctx, a, statemachine.Force))
 		e.queue(job.Queued, a)
 		e.end(a, statemachine.Complete)
-		e.ok(e.store.Terminate(ctx, a)) // it needs no key to end
+		e.Check(e.store.Terminate(ctx, a)) // it needs no key to end
 		e.end(a, statemachine.Shutdown)
 		e.unkeyed()
 	})
@@ -269,7 +269,7 @@ func TestSequentialKeyOfGraphs(t *testing.T) {
 		e.fails(err, job.ErrStatus)
 		e.is(job.Waiting, g.Nth(3))
 		e.end(first, statemachine.Complete)
-		e.until("its jobs are ready", func() bool {
+		e.Until("its jobs are ready", func() bool {
 			e.sweep()
 			return e.info(g.Nth(2)).Status == job.Queued && e.info(g.Nth(3)).Status == job.Queued
 		})
@@ -277,9 +277,9 @@ func TestSequentialKeyOfGraphs(t *testing.T) {
 
 		e.end(g.Nth(2), statemachine.Fail)
 		e.is(job.Failed, g)
-		e.until("its jobs are ready", func() bool { e.sweep(); return e.info(h.Nth(1)).Status == job.Queued })
+		e.Until("its jobs are ready", func() bool { e.sweep(); return e.info(h.Nth(1)).Status == job.Queued })
 		e.queue(job.Suspended, h)
-		e.ok(e.store.Apply(ctx, g.Nth(2), statemachine.Retry)) // its graph is to go on, and has no key
+		e.Check(e.store.Apply(ctx, g.Nth(2), statemachine.Retry)) // its graph is to go on, and has no key
 		e.queue(job.Suspended, h, g)
 		_, err = e.store.Begin(ctx, g.Nth(2), beginning())
 		e.fails(err, job.ErrStatus)
@@ -289,9 +289,9 @@ func TestSequentialKeyOfGraphs(t *testing.T) {
 		e.commit(d)
 		e.end(h.Nth(2), statemachine.Complete)
 		e.is(job.Completed, h)
-		e.until("its jobs are ready", func() bool { e.sweep(); return e.info(g.Nth(2)).Status == job.Queued })
+		e.Until("its jobs are ready", func() bool { e.sweep(); return e.info(g.Nth(2)).Status == job.Queued })
 		e.queue(job.Suspended, g)
-		e.ok(e.store.Terminate(ctx, g))
+		e.Check(e.store.Terminate(ctx, g))
 		e.unkeyed()
 	})
 }
@@ -302,12 +302,12 @@ func TestSequentialKeyOfAnEndedGraph(t *testing.T) {
 		first := e.keyed("k")
 		g, last := e.keyed("k", pair(1)...), e.keyed("k")
 		for _, id := range []job.ID{g.Nth(1), g.Nth(2)} {
-			e.ok(e.store.Terminate(e.Context(), id))
+			e.Check(e.store.Terminate(e.Context(), id))
 			e.end(id, statemachine.Shutdown)
 		}
 		e.queue(job.Queued, first, g, last)
 		e.end(first, statemachine.Complete)
-		e.until("the graph is over", func() bool { e.sweep(); return e.info(g).Status == job.Completed })
+		e.Until("the graph is over", func() bool { e.sweep(); return e.info(g).Status == job.Completed })
 		e.queue(job.Queued, last)
 	})
 }
@@ -324,12 +324,12 @@ func TestSequentialKeyOfALargeGraph(t *testing.T) {
 		e.sweep()
 		e.equal("begins", e.pop(g.Shard(shards), "T"), first)
 		e.equal("begins", e.pop(g.Shard(shards), "T"), job.ID(""))
-		e.ok(e.store.Terminate(e.Context(), first))
+		e.Check(e.store.Terminate(e.Context(), first))
 		e.commit(job.Delta{Job: first, Token: e.token(first), Outcome: statemachine.Shutdown})
-		e.until("all are ready", func() bool {
+		e.Until("all are ready", func() bool {
 			e.sweep()
 			n, err := e.store.Count(e.Context(), job.Filter{All: true, Type: "T", Status: []statemachine.Status{job.Queued}})
-			e.ok(err)
+			e.Check(err)
 			return n == 400
 		})
 	})
@@ -345,7 +345,7 @@ func TestSequentialKeyOfLaunchedTrees(t *testing.T) {
 			d := delta(e.begin(from), statemachine.Complete)
 			for i, id := range []job.ID{base, job.IDAt(time.Now(), "twice")} {
 				l, err := job.PlanLaunch(&job.Plan{Nodes: []job.Node{{Type: "T"}}}, job.SequentialKey("k"), job.WithID(id))
-				e.ok(err)
+				e.Check(err)
 				l.ID = e.store.Keyed(l.ID, "k")
 				if i == 0 {
 					roots = append(roots, l.ID)
@@ -356,7 +356,7 @@ func TestSequentialKeyOfLaunchedTrees(t *testing.T) {
 			e.settled()
 		}
 		e.equal("the same tree", roots[0], roots[1])
-		e.until("they are there", func() bool {
+		e.Until("they are there", func() bool {
 			e.settled()
 			turn, err := e.store.Turn(e.Context(), roots[0])
 			return err == nil && turn.Holder == roots[0] && turn.Behind == 2
@@ -387,7 +387,7 @@ func TestSequentialKeyOnce(t *testing.T) {
 func (e *env) created(id job.ID, key string) bool {
 	e.Helper()
 	created, err := e.store.Create(e.Context(), id, &job.Plan{Nodes: []job.Node{{Type: "T"}}, SequentialKey: key}, "test")
-	e.ok(err)
+	e.Check(err)
 	return created
 }
 
@@ -407,9 +407,9 @@ func TestExamineSequentialKeys(t *testing.T) {
 	a, _, c := e.keyed("k"), e.keyed("k"), e.keyed("other")
 	e.examine(false).has(t, "keys", redisstore.OK, "2 sequential keys held, 1 tree waiting", "")
 	e.end(a, statemachine.Suspend)
-	hash := func(id job.ID) string { return fmt.Sprintf("weir:{%s:%d}:j:%s", e.ns, id.Shard(shards), id) }
-	e.ok(e.rdb.HSet(e.Context(), hash(a), "ran", time.Now().Add(-2*time.Hour).UnixMilli()).Err())
-	e.ok(e.rdb.Del(e.Context(), hash(c)).Err())
+	hash := func(id job.ID) string { return fmt.Sprintf("weir:{%s:%d}:j:%s", e.Namespace, id.Shard(shards), id) }
+	e.Check(e.Redis.HSet(e.Context(), hash(a), "ran", time.Now().Add(-2*time.Hour).UnixMilli()).Err())
+	e.Check(e.Redis.Del(e.Context(), hash(c)).Err())
 	found := e.examine(false)
 	found.has(t, "keys", redisstore.Warning, `"k" is held by job .* slept for 2h0m0s; 1 tree waits for it`, "weir why")
 	found.has(t, "keys", redisstore.Problem, `"other" is held by job .*, which does not exist`, "HDEL")

@@ -92,8 +92,8 @@ func TestSeveralRuns(t *testing.T) {
 
 // minute is the minute of the server's clock.
 func (e *env) minute() int64 {
-	now, err := e.rdb.Time(e.Context()).Result()
-	e.ok(err)
+	now, err := e.Redis.Time(e.Context()).Result()
+	e.Check(err)
 	return now.Unix() / 60
 }
 
@@ -125,7 +125,7 @@ func (e *env) several(n job.Node, parts []job.Part, atOnce bool) (seen []string)
 	name := strings.NewReplacer(string(root), "tree")
 	say := func(v ...any) { seen = append(seen, name.Replace(fmt.Sprint(v...))) }
 	i := e.info(id)
-	_, rate, _ := strings.Cut(e.rdb.HGet(e.Context(), e.key(id), "rate").Val(), ":")
+	_, rate, _ := strings.Cut(e.Redis.HGet(e.Context(), e.key(id), "rate").Val(), ":")
 	say(i.Status, i.Steps, i.Tries, rate, e.peek(id, port.Input, "in"), e.port(id, port.Output, "out").Total, e.port(id, port.Output, "more").Total)
 	for _, p := range n.Ports[1:] {
 		if len(p.Edges) == 0 {
@@ -136,7 +136,7 @@ func (e *env) several(n job.Node, parts []job.Part, atOnce bool) (seen []string)
 		say(e.info(root.Nth(n)).Status, e.peek(root.Nth(n), port.Input, "in"))
 	}
 	entries, err := e.store.Log(e.Context(), root, "", 100)
-	e.ok(err)
+	e.Check(err)
 	for _, entry := range entries {
 		if entry.Run == nil {
 			say(entry.Job, string(entry.Note))
@@ -162,7 +162,7 @@ func TestSeveralSpeculations(t *testing.T) {
 				e.holds(c, port.Input, "in", "0", "1")
 				continue
 			}
-			rate := e.rdb.HGet(e.Context(), e.key(c), "rate").Val()
+			rate := e.Redis.HGet(e.Context(), e.key(c), "rate").Val()
 			if !strings.HasSuffix(rate, ":2") {
 				e.Errorf("rate is %q after two runs", rate)
 			}
@@ -173,7 +173,7 @@ func TestSeveralSpeculations(t *testing.T) {
 func (e *env) commitRow(tx job.Tx) job.Result {
 	e.Helper()
 	res, err := e.store.Commit(e.Context(), []job.Tx{tx})
-	e.ok(err)
+	e.Check(err)
 	return res[0]
 }
 
@@ -223,13 +223,13 @@ func TestPagesOfPacks(t *testing.T) {
 			e.commit(d)
 		}
 		all, err := e.store.Log(e.Context(), root, "", 100)
-		e.ok(err)
+		e.Check(err)
 		var steps []int64
 		for _, entry := range all {
 			steps = append(steps, entry.Run.Step)
 		}
 		e.equal("steps", steps, []int64{0, 1, 2, 3, 4, 5, 6, 10, 11, 12, 13, 14, 15, 16, 20, 21, 22, 23, 24, 25, 26})
-		if n := e.rdb.LLen(e.Context(), e.logKey(root)).Val(); n != 6 {
+		if n := e.Redis.LLen(e.Context(), e.logKey(root)).Val(); n != 6 {
 			e.Errorf("they are %d entries of the list", n)
 		}
 		back := slices.Clone(all)
@@ -246,7 +246,7 @@ func (e *env) pages(id job.ID, size int, read func(context.Context, job.ID, stri
 	e.Helper()
 	for position := ""; ; {
 		page, err := read(e.Context(), id, position, size)
-		e.ok(err)
+		e.Check(err)
 		all = append(all, page...)
 		if len(page) < size || len(all) > 100 {
 			return all
@@ -272,7 +272,7 @@ func TestLogIsCut(t *testing.T) {
 		e.commit(d)
 	}
 	all, err := e.store.Runs(e.Context(), root, 2*commits*runs)
-	e.ok(err)
+	e.Check(err)
 	if len(all) < 19_000 || len(all) > 21_000 || all[len(all)-1].Step != commits*runs-1 {
 		t.Errorf("of %d runs it has %d", commits*runs, len(all))
 	}

@@ -24,14 +24,14 @@ func (e *env) row(source, consumer job.ID) job.Tx {
 	first.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 	i := e.info(consumer)
 	p, _ := i.Port(port.Input, "in")
-	touched, err := e.rdb.HGet(e.Context(), e.key(consumer), "touched").Int64()
+	touched, err := e.Redis.HGet(e.Context(), e.key(consumer), "touched").Int64()
 	if !errors.Is(err, redis.Nil) {
-		e.ok(err)
+		e.Check(err)
 	}
 	second := job.Delta{
 		Job: consumer, Token: "guess" + first.Token, Outcome: statemachine.Suspend,
 		Speculation: &job.Speculation{
-			Version: i.Version, Touched: touched, Last: e.rdb.HGet(e.Context(), e.key(consumer), "last").Val(), Port: "in", Seen: 1, Limit: 1000,
+			Version: i.Version, Touched: touched, Last: e.Redis.HGet(e.Context(), e.key(consumer), "last").Val(), Port: "in", Seen: 1, Limit: 1000,
 		},
 		Takes: []job.Take{{Dir: port.Input, Port: "in", Head: p.Total, N: 1}},
 		Set:   map[string]json.RawMessage{"seen": json.RawMessage(`1`)},
@@ -46,7 +46,7 @@ func TestSpeculation(t *testing.T) {
 			tx := e.row(s, c)
 			b := beginning()
 			res, snap, err := e.store.Step(e.Context(), tx, b, []string{"S", "C"})
-			e.ok(err)
+			e.Check(err)
 			e.equal("result", known(res), job.Result{Applied: 2})
 			e.equal("next", snap.Info.ID, s)
 			e.is(statemachine.Suspended, c)
@@ -58,22 +58,22 @@ func TestSpeculation(t *testing.T) {
 			}
 			e.unchanged("the same row again", func() {
 				again, second, err := e.store.Step(e.Context(), tx, b, []string{"S", "C"})
-				e.ok(err)
+				e.Check(err)
 				e.equal("result", known(again), known(res))
 				e.equal("snapshot", second, snap)
 			})
 			e.commit(delta(snap, statemachine.Requeue))
 			e.unchanged("a very late row", func() {
 				late, second, err := e.store.Step(e.Context(), tx, b, []string{"S", "C"})
-				e.ok(err)
+				e.Check(err)
 				e.equal("applied", late.Applied, 0)
 				if second != nil {
 					e.Errorf("began %s", second.Info.ID)
 				}
 			})
 		}
-		members, err := e.rdb.ZRange(e.Context(), e.key(c)[:len(e.key(c))-len("j:")-len(c)]+"due", 0, -1).Result()
-		e.ok(err)
+		members, err := e.Redis.ZRange(e.Context(), e.key(c)[:len(e.key(c))-len("j:")-len(c)]+"due", 0, -1).Result()
+		e.Check(err)
 		for _, m := range members {
 			if m == string(c) {
 				e.Error("a job that sleeps is in due")
@@ -90,7 +90,7 @@ func TestSpeculationThatGoesOn(t *testing.T) {
 		tx.Deltas[0].Outcome, tx.Deltas[0].Writes[0].Items = statemachine.Suspend, raws("1", "2")
 		tx.Deltas[1].Outcome, tx.Deltas[1].Speculation.Seen = statemachine.Requeue, 2
 		res, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"S", "C"})
-		e.ok(err)
+		e.Check(err)
 		e.equal("applied", res.Applied, 2)
 		e.equal("next", snap.Info.ID, c)
 		e.equal("inbox", snap.In.Of("in"), job.Inbox{Port: "in", Head: 1, Len: 1, Items: raws("2")})
@@ -113,13 +113,13 @@ func TestSpeculationIsWrong(t *testing.T) {
 		"state":       {func(e *env, c job.ID, _ *job.Tx) { e.set(c) }, statemachine.Queued, []string{"1"}},
 		"default":     {func(e *env, c job.ID, _ *job.Tx) { e.fallback(c) }, statemachine.Queued, []string{"1"}},
 		"lock":        {func(e *env, c job.ID, _ *job.Tx) { e.lock(c) }, statemachine.Queued, []string{"1"}},
-		"termination": {func(e *env, c job.ID, _ *job.Tx) { e.ok(e.store.Apply(e.Context(), c, statemachine.Terminate)) }, statemachine.Terminating, []string{"1"}},
+		"termination": {func(e *env, c job.ID, _ *job.Tx) { e.Check(e.store.Apply(e.Context(), c, statemachine.Terminate)) }, statemachine.Terminating, []string{"1"}},
 		"rate":        {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Speculation.Limit = 0 }, statemachine.Queued, []string{"1"}},
 		"other head":  {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Takes[0].Head++ }, statemachine.Queued, []string{"1"}},
 		"too much":    {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Takes[0].N = 2 }, statemachine.Queued, []string{"1"}},
 		"other run":   {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Speculation.Last = "lost" }, statemachine.Queued, []string{"1"}},
 		"ports": {func(e *env, c job.ID, _ *job.Tx) {
-			e.ok(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "new", Dir: port.Input}}))
+			e.Check(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "new", Dir: port.Input}}))
 		}, statemachine.Queued, []string{"1"}},
 		"end":          {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[0].Closes = []string{"out"} }, statemachine.Queued, []string{"1"}},
 		"no port":      {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Closes = []string{"no"} }, statemachine.Queued, []string{"1"}},
@@ -131,7 +131,7 @@ func TestSpeculationIsWrong(t *testing.T) {
 				tx := e.row(s, consumer)
 				c.happens(e, consumer, &tx)
 				res, _, err := e.store.Step(e.Context(), tx, beginning(), []string{"S"})
-				e.ok(err)
+				e.Check(err)
 				e.equal("applied", res.Applied, 1)
 				if res.Refused == nil {
 					e.Error("the guess holds")
@@ -139,7 +139,7 @@ func TestSpeculationIsWrong(t *testing.T) {
 				e.is(c.status, consumer)
 				e.holds(consumer, port.Input, "in", c.holds...)
 				e.equal("steps of the source", e.info(s).Steps, int64(1))
-				if n := e.rdb.HGet(e.Context(), e.key(consumer)+":s", "seen").Val(); n != "" {
+				if n := e.Redis.HGet(e.Context(), e.key(consumer)+":s", "seen").Val(); n != "" {
 					e.Error("what the run set is there")
 				}
 			})
@@ -149,12 +149,12 @@ func TestSpeculationIsWrong(t *testing.T) {
 
 func quietly(e *env, c job.ID, _ *job.Tx) {
 	e.Helper()
-	e.ok(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "in", Items: raws("0"), NoWake: true}))
+	e.Check(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "in", Items: raws("0"), NoWake: true}))
 }
 
 func (e *env) wake(id job.ID) {
 	e.Helper()
-	e.ok(e.store.Apply(e.Context(), id, statemachine.Run))
+	e.Check(e.store.Apply(e.Context(), id, statemachine.Run))
 }
 
 func (e *env) wakeAndEnd(id job.ID) {
@@ -165,17 +165,17 @@ func (e *env) wakeAndEnd(id job.ID) {
 
 func (e *env) set(id job.ID) {
 	e.Helper()
-	e.ok(e.store.SetState(e.Context(), id, map[string]json.RawMessage{"k": json.RawMessage(`1`)}, nil))
+	e.Check(e.store.SetState(e.Context(), id, map[string]json.RawMessage{"k": json.RawMessage(`1`)}, nil))
 }
 
 func (e *env) fallback(id job.ID) {
 	e.Helper()
-	e.ok(e.store.SetDefault(e.Context(), id, job.Default{Dir: port.Input, Port: "in", Value: json.RawMessage(`7`)}))
+	e.Check(e.store.SetDefault(e.Context(), id, job.Default{Dir: port.Input, Port: "in", Value: json.RawMessage(`7`)}))
 }
 
 func (e *env) lock(id job.ID) {
 	e.Helper()
-	e.ok(e.rdb.Set(e.Context(), e.key(id)+":lock", "me", time.Hour).Err())
+	e.Check(e.Redis.Set(e.Context(), e.key(id)+":lock", "me", time.Hour).Err())
 }
 
 // Messages that were written without waking anybody are seen by the next run, whatever port
@@ -184,9 +184,9 @@ func TestSpeculationAfterSilence(t *testing.T) {
 	each(t, func(e *env) {
 		s, c := e.lineWithSide()
 		tx := e.row(s, c)
-		e.ok(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "side", Items: raws("0"), NoWake: true}))
+		e.Check(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "side", Items: raws("0"), NoWake: true}))
 		res, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"C"})
-		e.ok(err)
+		e.Check(err)
 		e.equal("applied", res.Applied, 1)
 		e.equal("job", snap.Info.ID, c)
 		e.equal("side", snap.In.Of("side"), job.Inbox{Port: "side", Len: 1, Items: raws("0")})
@@ -200,9 +200,9 @@ func TestSpeculationCounts(t *testing.T) {
 		tx := e.row(s, c)
 		tx.Deltas[0].Outcome, tx.Deltas[1].Outcome = statemachine.Suspend, statemachine.Requeue
 		_, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"C"})
-		e.ok(err)
+		e.Check(err)
 		e.equal("job", snap.Info.ID, c)
-		rate := e.rdb.HGet(e.Context(), e.key(c), "rate").Val()
+		rate := e.Redis.HGet(e.Context(), e.key(c), "rate").Val()
 		if !strings.HasSuffix(rate, ":2") {
 			e.Errorf("rate is %q after two runs", rate)
 		}
@@ -226,7 +226,7 @@ func TestSpeculationAtTheEnd(t *testing.T) {
 			b := beginning()
 			b.Row = 5
 			snap, err := e.store.Begin(e.Context(), g.Nth(1), b)
-			e.ok(err)
+			e.Check(err)
 			e.equal("jobs in the row", []any{len(snap.Row), snap.Row[0].Info.ID, snap.Row[1].Info.ID}, []any{2, g.Nth(2), g.Nth(3)})
 			tx := job.Tx{}
 			for n := 1; n <= 3; n++ {

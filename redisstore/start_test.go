@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -55,11 +56,7 @@ func BenchmarkStart(b *testing.B) {
 		}
 	})
 	b.Run("redis", func(b *testing.B) {
-		s, err := redisstore.Open(b.Context(), redisstore.Config{URL: redistest.SharedRedis(b), Namespace: redistest.Namespace(b)})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { _ = s.Close() })
+		s := enginetest.Open(b, redisstore.Config{URL: redistest.SharedRedis(b), Namespace: redistest.Namespace(b)})
 		c := job.NewClient(s)
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {

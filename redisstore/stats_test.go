@@ -18,12 +18,12 @@ func TestStatsCount(t *testing.T) {
 		stats := func() redisstore.Stats {
 			e.Helper()
 			st, err := store.Stats(ctx)
-			e.ok(err)
+			e.Check(err)
 			if len(st.Servers) == 0 || st.Servers[0].Keys < 0 || st.Servers[0].Address == "" {
 				e.Errorf("servers %+v", st.Servers)
 			}
-			if strings.HasPrefix(e.url, "redis+cluster:") != (len(st.Servers) > 1) {
-				e.Errorf("%d servers at %s", len(st.Servers), e.url)
+			if strings.HasPrefix(e.URL, "redis+cluster:") != (len(st.Servers) > 1) {
+				e.Errorf("%d servers at %s", len(st.Servers), e.URL)
 			}
 			out := *st
 			if out.Late >= redisstore.Lag != (out.Overdue > 0) {
@@ -32,27 +32,27 @@ func TestStatsCount(t *testing.T) {
 			out.At, out.Servers, out.Queues, out.Engines, out.Late = time.Time{}, nil, nil, nil, 0
 			return out
 		}
-		e.equal("a new namespace", stats(), redisstore.Stats{Namespace: e.ns, Shards: shards})
+		e.equal("a new namespace", stats(), redisstore.Stats{Namespace: e.Namespace, Shards: shards})
 
 		first, second := e.single(), e.single()
 		e.end(second, statemachine.Complete)
 		third := e.single()
 		e.end(third, statemachine.Fail)
 		_, err := e.store.Claim(ctx, "first", first)
-		e.ok(err)
-		e.ok(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A"}))
+		e.Check(err)
+		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A"}))
 		// The first job is due; the retention of the others ends in days.
-		e.equal("three jobs", stats(), redisstore.Stats{Namespace: e.ns, Shards: shards, Roots: 3, Failed: 1, Due: 1, Aliases: 1, Retained: 2})
+		e.equal("three jobs", stats(), redisstore.Stats{Namespace: e.Namespace, Shards: shards, Roots: 3, Failed: 1, Due: 1, Aliases: 1, Retained: 2})
 
-		e.ok(e.rdb.ZAdd(ctx, e.due(first), redis.Z{Score: 1, Member: string(first)}).Err())
+		e.Check(e.Redis.ZAdd(ctx, e.due(first), redis.Z{Score: 1, Member: string(first)}).Err())
 		shard := strings.TrimSuffix(e.due(first), "due")
-		e.ok(e.rdb.RPush(ctx, shard+"chores", "delete x", "delete y").Err())
-		e.ok(e.rdb.XAdd(ctx, &redis.XAddArgs{Stream: shard + "outbox", Values: []string{"to", "hub", "order", "x"}}).Err())
+		e.Check(e.Redis.RPush(ctx, shard+"chores", "delete x", "delete y").Err())
+		e.Check(e.Redis.XAdd(ctx, &redis.XAddArgs{Stream: shard + "outbox", Values: []string{"to", "hub", "order", "x"}}).Err())
 		e.equal("work left to do", stats(), redisstore.Stats{
-			Namespace: e.ns, Shards: shards, Roots: 3, Failed: 1, Due: 1, Overdue: 1, Aliases: 1, Retained: 2, Orders: 1, BackgroundTasks: 2,
+			Namespace: e.Namespace, Shards: shards, Roots: 3, Failed: 1, Due: 1, Overdue: 1, Aliases: 1, Retained: 2, Orders: 1, BackgroundTasks: 2,
 		})
 		st, err := store.Stats(ctx)
-		e.ok(err)
+		e.Check(err)
 		e.equal("engines, queues", []int{len(st.Engines), len(st.Queues)}, []int{1, 1})
 	})
 }

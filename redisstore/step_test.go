@@ -35,7 +35,7 @@ func (e *env) lineWithSide() (source, consumer job.ID) {
 func (e *env) step(d job.Delta, b job.Begin, types ...string) (job.Result, *job.Snapshot) {
 	e.Helper()
 	res, snap, err := e.store.Step(e.Context(), job.Tx{Deltas: []job.Delta{d}}, b, types)
-	e.ok(err)
+	e.Check(err)
 	return res, snap
 }
 
@@ -83,8 +83,8 @@ func TestStepBeginsNothing(t *testing.T) {
 		}
 		// Locked.
 		e.commit(delta(snap, statemachine.Suspend))
-		e.ok(e.rdb.Set(e.Context(), e.key(c)+":lock", "me", time.Hour).Err())
-		e.ok(e.store.Apply(e.Context(), s, statemachine.Run))
+		e.Check(e.Redis.Set(e.Context(), e.key(c)+":lock", "me", time.Hour).Err())
+		e.Check(e.store.Apply(e.Context(), s, statemachine.Run))
 		d = delta(e.begin(s), statemachine.Complete)
 		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("2")}}
 		_, snap = e.step(d, beginning(), "S", "C")
@@ -128,7 +128,7 @@ func TestStepShutsDown(t *testing.T) {
 	each(t, func(e *env) {
 		s, _ := e.line()
 		snap := e.begin(s)
-		e.ok(e.store.Apply(e.Context(), s, statemachine.Terminate))
+		e.Check(e.store.Apply(e.Context(), s, statemachine.Terminate))
 		d := delta(snap, statemachine.Complete)
 		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		_, next := e.step(d, beginning(), "S")
@@ -185,7 +185,7 @@ func TestStepsInARow(t *testing.T) {
 		}
 		e.holds(g.Nth(n), port.Output, "out", "7", "8")
 		all, err := e.store.Tree(e.Context(), g)
-		e.ok(err)
+		e.Check(err)
 		if i := slices.IndexFunc(all, func(i *job.Info) bool { return i.Status != statemachine.Completed }); i >= 0 {
 			e.Errorf("job %d is %s", i, all[i].Status)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -17,9 +18,7 @@ import (
 // lie behind another one in the same shard, and those that this or another process sets meanwhile.
 func TestTimersBetweenRounds(t *testing.T) {
 	each(t, func(e *env) {
-		other, err := redisstore.Open(e.Context(), redisstore.Config{URL: e.url, Namespace: e.ns, Shards: shards})
-		e.ok(err)
-		e.Cleanup(func() { _ = other.Close() })
+		other := enginetest.Open(e, redisstore.Config{URL: e.URL, Namespace: e.Namespace, Shards: shards})
 		suspended := func() job.ID {
 			e.Helper()
 			id := e.single()
@@ -34,8 +33,8 @@ func TestTimersBetweenRounds(t *testing.T) {
 		here, there := suspended(), suspended()
 		// The sweeper of this process hears others once a server of it listens.
 		e.freeSlots("T")
-		e.ok(e.store.RunAt(e.Context(), root, time.Time{}, 50*time.Millisecond))
-		e.ok(e.store.RunAt(e.Context(), root.Nth(1), time.Time{}, 150*time.Millisecond))
+		e.Check(e.store.RunAt(e.Context(), root, time.Time{}, 50*time.Millisecond))
+		e.Check(e.store.RunAt(e.Context(), root.Nth(1), time.Time{}, 150*time.Millisecond))
 
 		ctx, cancel := context.WithCancel(e.Context())
 		watched := make(chan struct{})
@@ -45,13 +44,13 @@ func TestTimersBetweenRounds(t *testing.T) {
 		}()
 		defer func() { cancel(); <-watched }()
 		e.rings(root, root.Nth(1))
-		e.ok(e.store.RunAt(e.Context(), here, time.Time{}, 100*time.Millisecond))
-		e.ok(other.RunAt(e.Context(), there, time.Now().Add(100*time.Millisecond), 0))
+		e.Check(e.store.RunAt(e.Context(), here, time.Time{}, 100*time.Millisecond))
+		e.Check(other.RunAt(e.Context(), there, time.Now().Add(100*time.Millisecond), 0))
 		late, err := job.NewID()
-		e.ok(err)
+		e.Check(err)
 		plan := &job.Plan{Nodes: []job.Node{{Type: "T", At: time.Now().Add(100 * time.Millisecond)}}}
 		_, err = other.Create(e.Context(), late, plan, "test")
-		e.ok(err)
+		e.Check(err)
 		e.rings(here, there, late)
 	})
 }
@@ -75,7 +74,7 @@ func TestIdleSweeperAsksLittle(t *testing.T) {
 	e := open(t, s.URL())
 	id := e.single()
 	e.end(id, statemachine.Suspend)
-	e.ok(e.store.RunAt(e.Context(), id, time.Now().Add(time.Hour), 0))
+	e.Check(e.store.RunAt(e.Context(), id, time.Now().Add(time.Hour), 0))
 	ctx, cancel := context.WithTimeout(e.Context(), 2*time.Second)
 	defer cancel()
 	before := e.asked()
@@ -88,9 +87,9 @@ func TestIdleSweeperAsksLittle(t *testing.T) {
 // asked is how many commands a server has carried out.
 func (e *env) asked() (n int) {
 	e.Helper()
-	text := e.rdb.Info(e.Context(), "stats").Val()
+	text := e.Redis.Info(e.Context(), "stats").Val()
 	_, text, _ = strings.Cut(text, "total_commands_processed:")
 	_, err := fmt.Sscan(text, &n)
-	e.ok(err)
+	e.Check(err)
 	return n
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -44,12 +45,8 @@ func TestTLS(t *testing.T) {
 // openTLS opens a namespace over TLS; the test looks behind it over the plain port.
 func openTLS(t *testing.T, s *redistest.Server, secure, ns string) *env {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: secure, Namespace: ns, Shards: shards})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	return &env{T: t, url: secure, ns: ns, store: store, rdb: s.Client(t), lose: func() {}}
+	store := enginetest.Open(t, redisstore.Config{URL: secure, Namespace: ns, Shards: shards})
+	return &env{Env: enginetest.Env{T: t, URL: secure, Namespace: ns, Store: store, Redis: s.Client(t)}, store: store, lose: func() {}}
 }
 
 // Nobody is believed without a reason, and each refusal says what to do.
@@ -106,7 +103,7 @@ func TestTLSRenewed(t *testing.T) {
 	s, addr := redistest.StartTLS(t, a, cert, key, true)
 	e := openTLS(t, s, "rediss://"+addr+params("tls_ca_file", a.CA, "tls_cert_file", mine, "tls_key_file", mineKey), redistest.Namespace(t))
 	a.Issue("client", time.Now().Add(-2*time.Hour)) // the same files: no longer good
-	e.ok(s.Client(t).ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
+	e.Check(s.Client(t).ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
 	if _, err := e.store.Info(t.Context(), newID(t)); !errors.Is(err, job.ErrConfig) {
 		t.Errorf("with a certificate that is over: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -17,11 +18,7 @@ func TestTokens(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		ctx := t.Context()
-		s, err := redisstore.Open(ctx, redisstore.Config{URL: url, Namespace: redistest.Namespace(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
+		s := enginetest.Open(t, redisstore.Config{URL: url, Namespace: redistest.Namespace(t)})
 		text, made, err := s.CreateToken(ctx, "ci", redisstore.TokenOperate, "shop", time.Hour)
 		if err != nil {
 			t.Fatal(err)

@@ -13,13 +13,13 @@ func TestTraffic(t *testing.T) {
 		before := store.Traffic()
 		for range 3 {
 			_, err := store.Now(e.Context())
-			e.ok(err)
+			e.Check(err)
 		}
 		after := store.Traffic()
 		if n := after.RoundTrips - before.RoundTrips; n != 3 || after.Time <= before.Time || after.Errors != before.Errors {
 			e.Errorf("three questions: %+v, then %+v", before, after)
 		}
-		e.ok(store.Close())
+		e.Check(store.Close())
 		if _, err := store.Now(e.Context()); err == nil || store.Traffic().Errors != after.Errors+1 {
 			e.Errorf("after the end: error %v, %+v", err, store.Traffic())
 		}

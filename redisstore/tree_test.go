@@ -14,8 +14,8 @@ import (
 func TestWhenItGoesOn(t *testing.T) {
 	each(t, func(e *env) {
 		now := func() time.Time {
-			at, err := e.rdb.Time(e.Context()).Result()
-			e.ok(err)
+			at, err := e.Redis.Time(e.Context()).Result()
+			e.Check(err)
 			return at
 		}
 		within := func(what string, at time.Time, d time.Duration) {
@@ -34,7 +34,7 @@ func TestWhenItGoesOn(t *testing.T) {
 		suspended := e.single()
 		e.end(suspended, statemachine.Suspend)
 		e.equal("without alarm", e.info(suspended).Next, time.Time{})
-		e.ok(e.store.RunAt(e.Context(), suspended, time.Time{}, time.Minute))
+		e.Check(e.store.RunAt(e.Context(), suspended, time.Time{}, time.Minute))
 		within("alarm", e.info(suspended).Next, time.Minute)
 
 		often := e.single()
@@ -57,7 +57,7 @@ func TestInfoOfOddTexts(t *testing.T) {
 		for _, text := range []string{"", "plain", "\x1f", "a\x1fstatus\x1fqueued\x1f", "\xff\x00\n"} {
 			id := newID(e)
 			_, err := e.store.Create(e.Context(), id, &job.Plan{Nodes: []job.Node{{Type: "T", Queue: "q", Ports: ports(in("in"))}}}, text)
-			e.ok(err)
+			e.Check(err)
 			d := delta(e.begin(id), statemachine.Fail)
 			d.Failure, d.Reason = &job.Failure{Error: "x"}, text
 			e.commit(d)

@@ -34,33 +34,33 @@ func TestPoint12LogSaysWhatWasTrimmed(t *testing.T) {
 	root := e.single()
 	h := job.NewClient(e.store).At(root)
 	r, err := h.OpenLog(e.Context(), true)
-	e.ok(err)
+	e.Check(err)
 	snap := e.begin(root)
 	logged(e, snap, 1000)
 	all, err := r.Trimmed(e.Context())
-	e.ok(err)
+	e.Check(err)
 	e.equal("trimmed of a short log", len(all), 0)
 	first, err := r.Next(e.Context())
-	e.ok(err)
+	e.Check(err)
 	e.equal("read", len(first), 1000)
 	logged(e, snap, 12_000)
 
 	all, err = r.Trimmed(e.Context())
-	e.ok(err)
+	e.Check(err)
 	left, err := e.store.Log(e.Context(), root, "", 1)
-	e.ok(err)
+	e.Check(err)
 	e.equal("logs", len(all), 1)
 	gone := all[0].Entries
 	e.equal("tree", all[0].Tree, root)
 	e.equal("since", all[0].Since, left[0].At)
 	e.equal("position of the first that is left", left[0].Position, fmt.Sprint(gone))
-	e.equal("entries that are gone, and left", gone+e.rdb.LLen(e.Context(), e.logKey(root)).Val(), int64(13_000))
+	e.equal("entries that are gone, and left", gone+e.Redis.LLen(e.Context(), e.logKey(root)).Val(), int64(13_000))
 	rest, err := r.Next(e.Context())
-	e.ok(err)
+	e.Check(err)
 	e.equal("missed, and read", int(r.Missed())+len(rest), 12_000)
 	e.equal("missed", r.Missed(), gone-1000)
 	_, err = r.Next(e.Context())
-	e.ok(err)
+	e.Check(err)
 	e.equal("missed again", r.Missed(), int64(0))
 
 	_, err = h.Trace(e.Context(), port.Input, "in", 0)
@@ -74,17 +74,17 @@ func TestLogNextLast(t *testing.T) {
 	each(t, func(e *env) {
 		root := e.single()
 		all, err := job.NewClient(e.store).At(root).OpenLog(e.Context(), true)
-		e.ok(err)
+		e.Check(err)
 		r, err := job.NewClient(e.store).At(root).OpenLog(e.Context(), true)
-		e.ok(err)
+		e.Check(err)
 		snap, total := e.begin(root), 0
 		for _, n := range []int{3, 499, 0, 5000, 7, 1000} {
 			logged(e, snap, n)
 			total += n
 			want, err := all.Next(e.Context())
-			e.ok(err)
+			e.Check(err)
 			got, err := r.NextLast(e.Context(), 20)
-			e.ok(err)
+			e.Check(err)
 			e.equal("read and missed", len(got)+int(r.Missed()), len(want))
 			if n > 2000 && len(got) > 1500 || n < 500 && len(got) != len(want) {
 				t.Errorf("of %d entries %d were read", n, len(got))
@@ -103,24 +103,19 @@ func TestLogNextLast(t *testing.T) {
 func TestPoint12LogCappedByAge(t *testing.T) {
 	t.Parallel()
 	clock := redisstore.NewClock(time.UnixMilli(1e12))
-	store, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start, Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	e := &env{T: t, store: store, lose: func() {}}
-	c := job.NewClient(e.store)
+	e := openBy(t, redisstore.Config{Embedded: embedded.Start, Clock: clock})
+	c := e.Client
 	root := e.single()
 	write := func(n int) {
 		e.Helper()
 		for range n {
-			e.ok(e.store.Write(e.Context(), root, job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: `{"step":1}`}))
+			e.Check(e.store.Write(e.Context(), root, job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: `{"step":1}`}))
 		}
 	}
 	gone := func() int64 {
 		e.Helper()
 		at, err := e.store.LogTrimmed(e.Context(), root)
-		e.ok(err)
+		e.Check(err)
 		return at.Entries
 	}
 	write(300)
@@ -128,27 +123,27 @@ func TestPoint12LogCappedByAge(t *testing.T) {
 	write(20)
 	e.equal("gone without an age", gone(), int64(0))
 	r, err := c.Retention(e.Context())
-	e.ok(err)
+	e.Check(err)
 	e.equal("retention by default", r.Log, job.Forever)
-	e.ok(c.SetRetention(e.Context(), job.Retention{Log: time.Hour}))
+	e.Check(c.SetRetention(e.Context(), job.Retention{Log: time.Hour}))
 	r, err = c.Retention(e.Context())
-	e.ok(err)
+	e.Check(err)
 	e.equal("retention", r, job.Retention{Ended: job.DefaultRetention.Ended, Failed: job.DefaultRetention.Failed, Log: time.Hour})
 	write(16)
 	e.equal("gone at a time", gone(), int64(256))
 	write(16)
 	e.equal("gone in the end", gone(), int64(300))
 	at, err := e.store.LogTrimmed(e.Context(), root)
-	e.ok(err)
+	e.Check(err)
 	e.equal("since", at.Since, time.UnixMilli(1e12).Add(24*time.Hour).UTC())
 	clock.Set(clock.Now().Add(2 * time.Hour))
 	write(16)
 	left, err := e.store.Log(e.Context(), root, "", 99)
-	e.ok(err)
+	e.Check(err)
 	for _, entry := range left[min(16, len(left)):] {
 		t.Errorf("entry of %s is left", entry.At)
 	}
-	e.ok(c.SetRetention(e.Context(), job.Retention{Log: job.Forever}))
+	e.Check(c.SetRetention(e.Context(), job.Retention{Log: job.Forever}))
 	before := gone()
 	clock.Set(clock.Now().Add(24 * time.Hour))
 	write(40)

@@ -25,7 +25,7 @@ func TestTurnsOfTrees(t *testing.T) {
 		var active []*job.Snapshot
 		for range trees * rounds {
 			snap, err := e.store.Pop(e.Context(), job.DefaultQueue, 0, -1, beginning(), []string{"A"})
-			e.ok(err)
+			e.Check(err)
 			if snap == nil {
 				e.Fatal("nothing is ready")
 			}
@@ -64,7 +64,7 @@ func TestTurnsOfTypes(t *testing.T) {
 		for range many {
 			b := job.Begin{Token: job.RunToken("ONEENGINEALONE"), Lease: time.Minute}
 			snap, err := e.store.Pop(e.Context(), job.DefaultQueue, 0, -1, b, []string{"Big", "Small"})
-			e.ok(err)
+			e.Check(err)
 			if snap.Info.ID == small {
 				return
 			}

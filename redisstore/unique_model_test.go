@@ -62,7 +62,7 @@ func (m *uniqueModel) end(t *rapid.T) {
 
 func (m *uniqueModel) revive(t *rapid.T) {
 	j := m.one(t, true)
-	m.ok(m.store.Apply(m.Context(), j.id, statemachine.Force))
+	m.Check(m.store.Apply(m.Context(), j.id, statemachine.Force))
 	j.over = false
 }
 

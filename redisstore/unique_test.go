@@ -29,7 +29,7 @@ func solo(args string) *job.Plan {
 func (e *env) unique(by job.UniqueBy, opts ...job.Option) (job.ID, bool) {
 	e.Helper()
 	h, err := job.NewClient(e.store).Start(e.Context(), solo(""), append(opts, job.Unique(by))...)
-	e.ok(err)
+	e.Check(err)
 	return h.ID(), h.Created()
 }
 
@@ -67,12 +67,7 @@ func (e *env) uniques() (all []string) {
 func clocked(t *testing.T) (e *env, pass func(time.Duration)) {
 	t.Helper()
 	clock := redisstore.NewClock(time.UnixMilli(1e12))
-	s, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start, Clock: clock, Shards: shards})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return &env{T: t, store: s, lose: func() {}}, func(d time.Duration) { clock.Set(clock.Now().Add(d)) }
+	return openBy(t, redisstore.Config{Embedded: embedded.Start, Clock: clock}), func(d time.Duration) { clock.Set(clock.Now().Add(d)) }
 }
 
 // Whatever a tree does that has not settled, it is found under its key; when it has, or is gone, a new one is made.
@@ -83,7 +78,7 @@ func TestUniqueUntilDone(t *testing.T) {
 			"completed": func(id job.ID) { e.end(id, statemachine.Complete) },
 			"failed":    func(id job.ID) { e.end(id, statemachine.Fail) },
 			"terminated": func(id job.ID) {
-				e.ok(e.store.Terminate(e.Context(), id))
+				e.Check(e.store.Terminate(e.Context(), id))
 				e.same(id, by) // it is terminating
 				e.end(id, statemachine.Shutdown)
 			},
@@ -101,7 +96,7 @@ func TestUniqueUntilDone(t *testing.T) {
 			d.Delay, d.Failure = time.Millisecond, &job.Failure{Error: "no"}
 			e.commit(d)
 			e.same(id, by)
-			e.until("its next try", func() bool { e.sweep(); return e.info(id).Status == job.Queued })
+			e.Until("its next try", func() bool { e.sweep(); return e.info(id).Status == job.Queued })
 			e.end(id, statemachine.Suspend)
 			e.same(id, by)
 			e.write(id, "in", "1")
@@ -123,7 +118,7 @@ func TestUniqueRevived(t *testing.T) {
 		by := job.UniqueBy{Key: "k"}
 		first := e.fresh(by)
 		e.end(first, statemachine.Fail)
-		e.ok(e.store.Apply(e.Context(), first, statemachine.Retry))
+		e.Check(e.store.Apply(e.Context(), first, statemachine.Retry))
 		e.same(first, by)
 		e.end(first, statemachine.Complete)
 		e.write(first, "in", "1")
@@ -224,7 +219,7 @@ func TestUniqueManyCallers(t *testing.T) {
 			}
 		}
 		n, err := e.store.Count(e.Context(), job.Filter{})
-		e.ok(err)
+		e.Check(err)
 		e.equal("jobs", n, keys)
 	})
 }
@@ -235,13 +230,13 @@ func TestUniqueByArgs(t *testing.T) {
 		client := job.NewClient(e.store)
 		start := func(plan *job.Plan) job.ID {
 			h, err := client.Start(e.Context(), plan, job.Unique(job.UniqueBy{}))
-			e.ok(err)
+			e.Check(err)
 			return h.ID()
 		}
 		a := start(solo(`{"a":1,"b":[2.50,"<"]}`))
 		e.equal("the same args", start(solo(`{ "b": [2.50, "<"], "a": 1 }`)), a)
 		key, err := job.UniqueKey("T", map[string]any{"b": json.RawMessage(`[2.50,"<"]`), "a": 1})
-		e.ok(err)
+		e.Check(err)
 		e.equal("key", e.info(a).UniqueKey, key)
 		e.same(a, job.UniqueBy{Key: key})
 		other := solo(`{"a":1,"b":[2.50,"<"]}`)
@@ -308,10 +303,10 @@ func TestUniqueLargePlan(t *testing.T) {
 		plan.Unique = &job.UniqueBy{Key: "k"}
 		client := job.NewClient(e.store)
 		first, err := client.Start(e.Context(), plan)
-		e.ok(err)
+		e.Check(err)
 		e.unchanged("a second one", func() {
 			again, err := client.Start(e.Context(), plan)
-			e.ok(err)
+			e.Check(err)
 			e.equal("created", again.Created(), false)
 			e.equal("tree", again.ID(), first.ID())
 		})
@@ -323,7 +318,7 @@ func TestUniqueOfALostTree(t *testing.T) {
 	each(t, func(e *env) {
 		by := job.UniqueBy{Key: "k", For: time.Hour}
 		id := e.fresh(by)
-		e.ok(e.rdb.Del(e.Context(), e.key(id)).Err())
+		e.Check(e.Redis.Del(e.Context(), e.key(id)).Err())
 		e.fresh(by)
 	})
 }
@@ -333,10 +328,10 @@ func TestUniqueCostsOthersNothing(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.single()
 		e.end(id, statemachine.Complete)
-		n, err := e.rdb.HExists(e.Context(), e.key(id), "unique").Result()
-		e.ok(err)
-		w, err := e.rdb.HExists(e.Context(), e.key(id), "window").Result()
-		e.ok(err)
+		n, err := e.Redis.HExists(e.Context(), e.key(id), "unique").Result()
+		e.Check(err)
+		w, err := e.Redis.HExists(e.Context(), e.key(id), "window").Result()
+		e.Check(err)
 		e.equal("fields", []bool{n, w}, []bool{false, false})
 		e.equal("keys", e.uniques(), []string(nil))
 	})

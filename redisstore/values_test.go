@@ -52,19 +52,19 @@ func TestValuesComeBackAsTheyWent(t *testing.T) {
 		snap = e.begin(id)
 		e.equal("state in the snapshot", snap.State, d.Set)
 		state, err := e.store.State(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("state", state, d.Set)
 		state, err = e.store.State(e.Context(), id, "", "0", "none")
-		e.ok(err)
+		e.Check(err)
 		e.equal("some state", state, map[string]json.RawMessage{"": json.RawMessage("0"), "0": json.RawMessage("null")})
 		log, err := e.store.Logs(e.Context(), id, 100)
-		e.ok(err)
+		e.Check(err)
 		for i, v := range values() {
 			e.equal("log", string(log[i].Entry), v)
 		}
 		e.equal("reason", snap.Info.Reason, d.Reason)
 		fs, err := e.store.Failures(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("failure", fs[0].Error, d.Failure.Error)
 	})
 }
@@ -121,7 +121,7 @@ func TestMuchStateInOneCommit(t *testing.T) {
 		}
 		e.commit(d)
 		state, err := e.store.State(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("keys", len(state), n)
 		keys := make([]string, 0, n)
 		for k, v := range d.Set {
@@ -133,7 +133,7 @@ func TestMuchStateInOneCommit(t *testing.T) {
 			}
 		}
 		some, err := e.store.State(e.Context(), id, keys...)
-		e.ok(err)
+		e.Check(err)
 		e.equal("keys asked for", len(some), n-1)
 		snap := e.begin(id)
 		e.equal("whole", snap.Whole, false)
@@ -141,7 +141,7 @@ func TestMuchStateInOneCommit(t *testing.T) {
 		d.Unset = keys
 		e.commit(d)
 		state, err = e.store.State(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("state left", state, map[string]json.RawMessage{"key7": json.RawMessage("7")})
 	})
 }
@@ -155,19 +155,19 @@ func TestKeysShareAHashTag(t *testing.T) {
 			e.commit(d)
 			e.write(id, "in", "1")
 			_, err := e.store.Claim(e.Context(), "a"+string(id), id)
-			e.ok(err)
+			e.Check(err)
 		}
 		e.nested()
 		e.end(e.single(), statemachine.Fail)
 		e.sweep()
-		e.ok(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: rand.Text()}))
+		e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: rand.Text()}))
 		known := documented(e)
 		used := 0
 		for key := range e.dump() {
 			if !known.MatchString(key) {
 				e.Errorf("docs/redis.md does not name the key %s", key)
 			}
-			rest, ok := strings.CutPrefix(key, "weir:{"+e.ns+":")
+			rest, ok := strings.CutPrefix(key, "weir:{"+e.Namespace+":")
 			if !ok {
 				continue
 			}
@@ -179,7 +179,7 @@ func TestKeysShareAHashTag(t *testing.T) {
 					e.described(key)
 				}
 				id, err := job.ParseID(text)
-				e.ok(err)
+				e.Check(err)
 				e.equal("shard of "+key, shard, fmt.Sprint(id.Shard(shards)))
 			}
 		}
@@ -192,8 +192,8 @@ func TestKeysShareAHashTag(t *testing.T) {
 // described wants each field of a job to be in docs/redis.md.
 func (e *env) described(key string) {
 	e.Helper()
-	fields, err := e.rdb.HKeys(e.Context(), key).Result()
-	e.ok(err)
+	fields, err := e.Redis.HKeys(e.Context(), key).Result()
+	e.Check(err)
 	for _, field := range fields {
 		if !strings.Contains(field, ".") && !describedFields(e.T)[field] {
 			e.Errorf("docs/redis.md does not describe the field %s of a job", field)
@@ -204,9 +204,9 @@ func (e *env) described(key string) {
 // documented matches the keys that the tables of docs/redis.md name.
 func documented(e *env) *regexp.Regexp {
 	page, err := os.ReadFile("../docs/redis.md")
-	e.ok(err)
+	e.Check(err)
 	parts := map[string]string{
-		"<ns>": e.ns, "<n>": "[0-9]+", "<id>": "[0-9a-f-]{36}([.][0-9]+)?", "<tree>": "[0-9a-f-]{36}",
+		"<ns>": e.Namespace, "<n>": "[0-9]+", "<id>": "[0-9a-f-]{36}([.][0-9]+)?", "<tree>": "[0-9a-f-]{36}",
 		"<port>": "[a-zA-Z0-9_]+", "<channel>": "/[a-zA-Z0-9_.:/-]*", "<engine>": "[A-Z0-9]+",
 		"<queue>": "[a-zA-Z0-9_.:/-]+", "<type>": "[a-zA-Z0-9_.:/-]*", "<token>": "[^ ]+", "<name>": "[a-zA-Z0-9_.:/-]+",
 	}

@@ -43,7 +43,7 @@ func (e *env) world() *world {
 	b := beginning()
 	b.Token = "runtoken"
 	_, err := e.store.Begin(e.Context(), wireRun, b)
-	e.ok(err)
+	e.Check(err)
 	e.createAs(wireOther,
 		job.Node{Type: "S", Ports: ports(in("wirein"), out("out", to(1)))},
 		job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1))})
@@ -60,7 +60,7 @@ func (e *env) world() *world {
 
 func (e *env) apply(id job.ID, event statemachine.Event) any {
 	e.Helper()
-	e.ok(e.store.Apply(e.Context(), id, event))
+	e.Check(e.store.Apply(e.Context(), id, event))
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (e *env) beginsByWrite(id job.ID, w job.Write) any {
 	e.Helper()
 	begun, _ := e.freeSlots("C")
 	e.lose()
-	e.ok(e.store.Write(e.Context(), id, w))
+	e.Check(e.store.Write(e.Context(), id, w))
 	select {
 	case snap := <-begun:
 		return fmt.Sprint(snap.Info.ID, snap.Info.Status, snap.In)
@@ -83,25 +83,25 @@ func wires() []wire {
 	return []wire{
 		{name: "create", match: "wireby", call: func(e *env, _ *world) any {
 			created, err := e.store.Create(e.Context(), wireNew, &job.Plan{Nodes: tree()}, "wireby")
-			e.ok(err)
+			e.Check(err)
 			return created
 		}},
 		{name: "create with a unique key", match: "wireby", call: func(e *env, _ *world) any {
 			plan := &job.Plan{Nodes: tree(), Unique: &job.UniqueBy{Key: "k"}}
 			created, err := e.store.Create(e.Context(), e.store.Keyed(wireNew, "k"), plan, "wireby")
-			e.ok(err)
+			e.Check(err)
 			return created
 		}},
 		{name: "merge args", match: "wiremerge", call: func(e *env, w *world) any {
 			merged, err := e.store.MergeArgs(e.Context(), w.other, job.Merging{Type: e.info(w.other).Type, Args: raws(`{"a":"wiremerge"}`)[0]})
-			e.ok(err)
+			e.Check(err)
 			return fmt.Sprint(merged, string(e.info(w.other).Args))
 		}},
 		{name: "begin", match: "wiretoken", call: func(e *env, w *world) any {
 			b := beginning()
 			b.Token = "wiretoken"
 			snap, err := e.store.Begin(e.Context(), w.other, b)
-			e.ok(err)
+			e.Check(err)
 			return snap.Info.Steps
 		}},
 		{name: "commit", match: "runtoken", call: func(e *env, w *world) any { return e.commit(w.run) }},
@@ -156,20 +156,20 @@ func wires() []wire {
 			return e.beginsByWrite(w.other, job.Write{Dir: port.Output, Port: "out", Items: raws(`"wire message"`)})
 		}},
 		{name: "take", match: "wiretoken", call: func(e *env, _ *world) any {
-			e.ok(e.store.Take(e.Context(), wireRun, job.Take{Dir: port.Input, Port: "in", N: 2}, "wiretoken"))
+			e.Check(e.store.Take(e.Context(), wireRun, job.Take{Dir: port.Input, Port: "in", N: 2}, "wiretoken"))
 			return nil
 		}},
 		{name: "close", match: "wirein", call: func(e *env, w *world) any {
-			e.ok(e.store.ClosePort(e.Context(), w.other, port.Input, "wirein"))
+			e.Check(e.store.ClosePort(e.Context(), w.other, port.Input, "wirein"))
 			return nil
 		}},
 		{name: "refresh", match: "runtoken", call: func(e *env, _ *world) any {
-			e.ok(e.store.Refresh(e.Context(), wireRun, "runtoken", time.Hour, nil))
+			e.Check(e.store.Refresh(e.Context(), wireRun, "runtoken", time.Hour, nil))
 			return nil
 		}},
 		{name: "claim", match: "wirealias", call: func(e *env, w *world) any {
 			id, err := e.store.Claim(e.Context(), "wirealias", w.other)
-			e.ok(err)
+			e.Check(err)
 			return id
 		}},
 		{name: "run", match: wireOther + ".1", call: func(e *env, w *world) any { return e.apply(w.other.Nth(1), statemachine.Run) }},
@@ -185,20 +185,20 @@ func wires() []wire {
 				e.end(id, statemachine.Shutdown)
 			}
 			e.lose()
-			e.ok(e.store.Delete(e.Context(), w.other))
+			e.Check(e.store.Delete(e.Context(), w.other))
 			return nil
 		}},
 		{name: "unclaim", match: "\r\nremove\r\n", late: true, call: func(e *env, w *world) any {
 			_, err := e.store.Claim(e.Context(), "wirealias", w.other)
-			e.ok(err)
+			e.Check(err)
 			e.lose()
-			e.ok(e.store.Unclaim(e.Context(), "wirealias", w.other))
+			e.Check(e.store.Unclaim(e.Context(), "wirealias", w.other))
 			return nil
 		}},
 		{name: "unlock", match: "wirelock", late: true, call: func(e *env, w *world) any {
-			e.ok(e.rdb.Set(e.Context(), e.key(w.other)+":lock", "wirelock", time.Hour).Err())
+			e.Check(e.Redis.Set(e.Context(), e.key(w.other)+":lock", "wirelock", time.Hour).Err())
 			e.lose()
-			e.ok(e.store.Unlock(e.Context(), w.other, "wirelock"))
+			e.Check(e.store.Unlock(e.Context(), w.other, "wirelock"))
 			return nil
 		}},
 	}
@@ -238,12 +238,12 @@ func TestLostReplyOfReserve(t *testing.T) {
 	e := open(t, p.URL())
 	e.world()
 	_, err := e.store.Reserve(e.Context(), wireRun, 1) // Redis knows the script now
-	e.ok(err)
+	e.Check(err)
 	p.DropReplies(1, wireOther)
 	a, err := e.store.Reserve(e.Context(), wireOther, 3)
-	e.ok(err)
+	e.Check(err)
 	b, err := e.store.Reserve(e.Context(), wireOther, 1)
-	e.ok(err)
+	e.Check(err)
 	e.equal("numbers", []int{p.Dropped(), a, b}, []int{1, 5, 8})
 }
 
@@ -264,7 +264,7 @@ func (e *env) still() string {
 	}
 	slices.Sort(keys)
 	for _, k := range keys {
-		line := minutes.ReplaceAllString(strings.ReplaceAll(k+" "+all[k], e.ns, "NS"), `"rate":"M:`)
+		line := minutes.ReplaceAllString(strings.ReplaceAll(k+" "+all[k], e.Namespace, "NS"), `"rate":"M:`)
 		b.WriteString(tokens.ReplaceAllString(moments.ReplaceAllString(line, "T"), "X") + "\n")
 	}
 	return b.String()

@@ -28,7 +28,7 @@ func (e *env) siblings(names ...string) (parent job.ID, children []job.ID) {
 func (e *env) spawn(parent job.ID, name string) job.Spawn {
 	e.Helper()
 	base, err := e.store.ReserveChild(e.Context(), parent, name, 1)
-	e.ok(err)
+	e.Check(err)
 	return job.Spawn{Plan: &job.Plan{Nodes: []job.Node{{Type: "T", Name: name, Ports: ports(in("in"), out("out"))}}}, Base: base}
 }
 
@@ -63,10 +63,10 @@ func TestWokenByChildren(t *testing.T) {
 		// One that fails is told of nothing: the next run is told again. What comes meanwhile is for a later one.
 		e.end(kids[1], statemachine.Fail)
 		e.commit(job.Delta{Job: parent, Token: s.Token, Outcome: statemachine.Backoff})
-		e.ok(e.store.Apply(e.Context(), parent, statemachine.Run))
+		e.Check(e.store.Apply(e.Context(), parent, statemachine.Run))
 		s = e.begin(parent)
 		e.woken(s, "c", "a", "b")
-		e.ok(e.store.Apply(e.Context(), kids[2], statemachine.Run))
+		e.Check(e.store.Apply(e.Context(), kids[2], statemachine.Run))
 		e.end(kids[2], statemachine.Suspend)
 		e.conclude(s, statemachine.Suspend)
 		e.is(statemachine.Queued, parent)
@@ -84,7 +84,7 @@ func TestWokenByChildren(t *testing.T) {
 func TestWokenByManyChildren(t *testing.T) {
 	each(t, func(e *env) {
 		parent, _ := e.siblings()
-		key := "weir:{" + e.ns + fmt.Sprintf(":%d}:j:%s", parent.Shard(shards), parent)
+		key := "weir:{" + e.Namespace + fmt.Sprintf(":%d}:j:%s", parent.Shard(shards), parent)
 		names, woke := map[string]any{}, []redis.Z{}
 		for i := range job.MaxWoken + 2 {
 			name := fmt.Sprintf("kid%d", i)
@@ -93,9 +93,9 @@ func TestWokenByManyChildren(t *testing.T) {
 			}
 			woke = append(woke, redis.Z{Score: float64(i + 1), Member: name})
 		}
-		e.ok(e.rdb.HSet(e.Context(), key+":c", names).Err())
-		e.ok(e.rdb.ZAdd(e.Context(), key+":w", woke...).Err())
-		e.ok(e.store.Apply(e.Context(), parent, statemachine.Run))
+		e.Check(e.Redis.HSet(e.Context(), key+":c", names).Err())
+		e.Check(e.Redis.ZAdd(e.Context(), key+":w", woke...).Err())
+		e.Check(e.store.Apply(e.Context(), parent, statemachine.Run))
 		s := e.begin(parent)
 		e.equal("children told of", len(s.Woken), job.MaxWoken-1)
 		e.equal("the first", s.Woken[0], job.Kin{Name: "kid0", ID: parent.Nth(1)})
@@ -116,7 +116,7 @@ func TestWokenByAdoptedChild(t *testing.T) {
 			child = e.single()
 		}
 		e.end(parent, statemachine.Complete)
-		e.ok(e.store.Adopt(e.Context(), parent, child, "kid"))
+		e.Check(e.store.Adopt(e.Context(), parent, child, "kid"))
 		e.end(child, statemachine.Complete)
 		e.sweep()
 		s := e.begin(parent)
@@ -129,17 +129,17 @@ func TestReserveChild(t *testing.T) {
 	each(t, func(e *env) {
 		parent, kids := e.siblings("a")
 		n, err := e.store.ReserveChild(e.Context(), kids[0], "a", 3)
-		e.ok(err)
+		e.Check(err)
 		e.equal("numbers", n, 2)
 		_, err = e.store.ReserveChild(e.Context(), parent, "a", 1)
 		e.fails(err, job.ErrExists)
 		n, err = e.store.ReserveChild(e.Context(), parent, "b", 1)
-		e.ok(err)
+		e.Check(err)
 		e.equal("numbers", n, 5)
 		_, err = e.store.ReserveChild(e.Context(), newID(e), "a", 1)
 		e.fails(err, job.ErrNotFound)
 		id, err := e.store.Child(e.Context(), parent, "a")
-		e.ok(err)
+		e.Check(err)
 		e.equal("child", id, kids[0])
 		_, err = e.store.Child(e.Context(), parent, "b")
 		e.fails(err, job.ErrNotFound)
@@ -151,7 +151,7 @@ func TestSpawnAlias(t *testing.T) {
 	each(t, func(e *env) {
 		other := e.single()
 		_, err := e.store.Claim(e.Context(), "taken", other)
-		e.ok(err)
+		e.Check(err)
 		parent := e.single()
 		d := delta(e.begin(parent), statemachine.Complete)
 		for _, alias := range []string{"free", "taken"} {
@@ -162,17 +162,17 @@ func TestSpawnAlias(t *testing.T) {
 		e.commit(d)
 		e.sweep()
 		id, err := e.store.Resolve(e.Context(), "free")
-		e.ok(err)
+		e.Check(err)
 		e.equal("alias", id, parent.Nth(d.Spawns[0].Base))
 		names, err := e.store.Aliases(e.Context(), id)
-		e.ok(err)
+		e.Check(err)
 		e.equal("aliases", names, []string{"free"})
 		id, err = e.store.Resolve(e.Context(), "taken")
-		e.ok(err)
+		e.Check(err)
 		e.equal("alias", id, other)
 		loser := parent.Nth(d.Spawns[1].Base)
 		log, err := e.store.Logs(e.Context(), loser, 10)
-		e.ok(err)
+		e.Check(err)
 		e.equal("log", len(log), 1)
 		e.equal("log", string(log[0].Entry), `"it did not get the alias \"taken\", which job `+string(other)+` has"`)
 	})

@@ -98,19 +98,19 @@ func TestScriptWorkKitForbidden(t *testing.T) {
 func TestWorkKitOrderIsBounded(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
-	kit, err := e.store.(*redisstore.Store).WorkKit("kit-" + e.ns)
-	e.ok(err)
+	kit, err := e.store.(*redisstore.Store).WorkKit("kit-" + e.Namespace)
+	e.Check(err)
 	for i := range 1300 {
 		id := fmt.Sprint(i)
 		_, err := kit.Add(t.Context(), id, id, raws("{}")[0], time.Now())
-		e.ok(err)
-		e.ok(e.rdb.Del(t.Context(), kit.Name()+":next", kit.Name()+":jobs").Err())
+		e.Check(err)
+		e.Check(e.Redis.Del(t.Context(), kit.Name()+":next", kit.Name()+":jobs").Err())
 	}
-	if n := e.rdb.ZCard(t.Context(), "weir:{"+e.ns+"}:workkit:"+kit.Name()+":order").Val(); n < 900 || n > 1010 {
+	if n := e.Redis.ZCard(t.Context(), "weir:{"+e.Namespace+"}:workkit:"+kit.Name()+":order").Val(); n < 900 || n > 1010 {
 		t.Errorf("the sequence has %d members", n)
 	}
 	names, err := e.store.(*redisstore.Store).WorkKits(t.Context())
-	e.ok(err)
+	e.Check(err)
 	e.equal("schedules", names, []string{kit.Name()})
 	known := documented(e)
 	for key := range e.dump() {
@@ -124,47 +124,47 @@ func TestWorkKitOrderIsBounded(t *testing.T) {
 func TestWorkKitTidy(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
-	kit, err := e.store.(*redisstore.Store).WorkKit("kit-" + e.ns)
-	e.ok(err)
-	own := "weir:{" + e.ns + "}:workkit:" + kit.Name() + ":"
+	kit, err := e.store.(*redisstore.Store).WorkKit("kit-" + e.Namespace)
+	e.Check(err)
+	own := "weir:{" + e.Namespace + "}:workkit:" + kit.Name() + ":"
 	ended, goes := e.single(), e.single()
 	e.end(ended, statemachine.Fail)
-	e.ok(e.rdb.HSet(t.Context(), kit.Name()+":jobs", "ended", "{}", "goes", "{}").Err())
-	e.ok(e.rdb.HSet(t.Context(), own+"last", "ended", string(ended)+" m1", "goes", string(goes)+" m2").Err())
-	e.ok(e.rdb.HSet(t.Context(), own+"refused", "gone", `{"member":"m3"}`, "waits", `{"member":"m4"}`).Err())
-	e.ok(e.rdb.ZAdd(t.Context(), kit.Name()+":next", redis.Z{Score: 1, Member: "m4"}).Err())
+	e.Check(e.Redis.HSet(t.Context(), kit.Name()+":jobs", "ended", "{}", "goes", "{}").Err())
+	e.Check(e.Redis.HSet(t.Context(), own+"last", "ended", string(ended)+" m1", "goes", string(goes)+" m2").Err())
+	e.Check(e.Redis.HSet(t.Context(), own+"refused", "gone", `{"member":"m3"}`, "waits", `{"member":"m4"}`).Err())
+	e.Check(e.Redis.ZAdd(t.Context(), kit.Name()+":next", redis.Z{Score: 1, Member: "m4"}).Err())
 	cursor, err := kit.Tidy(t.Context(), 0)
-	e.ok(err)
+	e.Check(err)
 	e.equal("cursor", cursor, uint64(0))
-	e.equal("jobs", e.rdb.HKeys(t.Context(), kit.Name()+":jobs").Val(), []string{"goes"})
-	e.equal("running", e.rdb.HKeys(t.Context(), own+"last").Val(), []string{"goes"})
-	e.equal("refused", e.rdb.HKeys(t.Context(), own+"refused").Val(), []string{"waits"})
+	e.equal("jobs", e.Redis.HKeys(t.Context(), kit.Name()+":jobs").Val(), []string{"goes"})
+	e.equal("running", e.Redis.HKeys(t.Context(), own+"last").Val(), []string{"goes"})
+	e.equal("refused", e.Redis.HKeys(t.Context(), own+"refused").Val(), []string{"waits"})
 }
 
 // Examine tells of entries that are due: those that cannot be launched, with the reason, and those that nobody moves.
 func TestWorkKitExamined(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
-	kit, err := e.store.(*redisstore.Store).WorkKit("kit-" + e.ns)
-	e.ok(err)
-	e.ok(kit.Enroll(t.Context()))
+	kit, err := e.store.(*redisstore.Store).WorkKit("kit-" + e.Namespace)
+	e.Check(err)
+	e.Check(kit.Enroll(t.Context()))
 	e.examine(false).has(t, "workkit", redisstore.OK, "are served: "+kit.Name(), "")
 	old := time.Now().Add(-2 * time.Minute)
 	for _, id := range []string{"strange", "bad", "late"} {
 		_, err := kit.Add(t.Context(), id, "m-"+id, raws("{}")[0], old)
-		e.ok(err)
+		e.Check(err)
 	}
 	_, due, _, err := kit.Due(t.Context(), 0)
-	e.ok(err)
+	e.Check(err)
 	refused := redisstore.WorkKitMove{
 		WorkKitMember: due[0], ID: "strange", Payload: raws("{}")[0], Refused: &redisstore.WorkKitRefusal{Member: due[0].Member, Why: "no such type"},
 	}
 	done, err := kit.Move(t.Context(), []redisstore.WorkKitMove{refused})
-	e.ok(err)
+	e.Check(err)
 	e.equal("moved", done, []bool{true})
 	bad := redisstore.WorkKitMove{WorkKitMember: due[1], ID: due[1].Member, Refused: &redisstore.WorkKitRefusal{Member: due[1].Member, Why: "no JSON"}}
 	_, err = kit.Move(t.Context(), []redisstore.WorkKitMove{bad})
-	e.ok(err)
+	e.Check(err)
 	found := e.examine(false)
 	found.has(t, "workkit", redisstore.Warning, "1 member of its queue name no entry: no JSON$", "redis-cli ZREM '"+kit.Name()+":next' '"+due[1].Member+"'$")
 	found.has(t, "workkit", redisstore.Warning, `strange \(no such type\)`, "weir trigger list --workkit "+kit.Name())
@@ -190,7 +190,7 @@ func TestACLWorkKit(t *testing.T) {
 	e := openAs(t, user(t, s, ns, redisstore.ACL{Role: redisstore.RoleWorker, WorkKit: []string{"app-tasks"}}), ns)
 	for name, want := range map[string]error{"app-tasks": nil, "other": job.ErrConfig} {
 		kit, err := e.store.(*redisstore.Store).WorkKit(name)
-		e.ok(err)
+		e.Check(err)
 		if _, err := kit.Add(t.Context(), "1", "m", raws("{}")[0], time.Unix(1, 0)); !errors.Is(err, want) {
 			t.Errorf("adding to %s: %v", name, err)
 		}
@@ -203,9 +203,9 @@ func TestACLWorkKit(t *testing.T) {
 	}
 	reader := openAs(t, user(t, s, ns, redisstore.ACL{Role: redisstore.RoleReader, WorkKit: []string{"app-tasks"}}), ns)
 	kit, err := reader.store.(*redisstore.Store).WorkKit("app-tasks")
-	reader.ok(err)
+	reader.Check(err)
 	n := 0
-	reader.ok(kit.Entries(t.Context(), func(string) string { return "m" }, func(redisstore.WorkKitEntry) error { n++; return nil }))
+	reader.Check(kit.Entries(t.Context(), func(string) string { return "m" }, func(redisstore.WorkKitEntry) error { n++; return nil }))
 	reader.equal("entries", n, 1)
 	if _, err := kit.Add(t.Context(), "2", "m2", raws("{}")[0], time.Now()); !errors.Is(err, job.ErrConfig) {
 		t.Errorf("a reader adds: %v", err)
