@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 )
 
@@ -96,9 +97,7 @@ func TestEventsGoOn(t *testing.T) {
 			s.listen("/v1/jobs/g/events", last, func(e event) bool {
 				last = e.id
 				var line api.LogLine
-				if err := json.Unmarshal(e.data, &line); err != nil {
-					t.Fatal(err)
-				}
+				enginetest.Check(t, json.Unmarshal(e.data, &line))
 				if e.kind != "run" {
 					return false
 				}
@@ -166,7 +165,7 @@ func TestEventsAreShared(t *testing.T) {
 			t.Errorf("listener %d was told %v, the first %v", i, told[i], told[0])
 		}
 	}
-	waitFor(t, "nothing to be read", func() bool { return s.api.Followed() == 0 })
+	enginetest.Until(t, "nothing to be read", func() bool { return s.api.Followed() == 0 })
 }
 
 // The stream of a job that is deleted says so and ends.
@@ -176,9 +175,7 @@ func TestEventsOfDeletedJob(t *testing.T) {
 	s.ask("POST", "/v1/jobs", `{"type":"map","args":{"expr":"it"},"alias":"m"}`).is(http.StatusCreated, nil)
 	s.listen("/v1/jobs/m/events", "", func(e event) bool {
 		var job api.Job
-		if err := json.Unmarshal(e.data, &job); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, json.Unmarshal(e.data, &job))
 		switch {
 		case e.kind == "status" && job.Status == "terminated":
 			s.ask("DELETE", "/v1/jobs/m", nil).is(http.StatusNoContent, nil)

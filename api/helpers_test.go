@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/component"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -46,47 +46,25 @@ func serve(t *testing.T, redisURL string, change func(*api.Config), more ...work
 		change(&cfg)
 	}
 	server, err := api.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := worker.New(worker.Config{Store: store, Workers: workers})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	go func() { over <- engine.Run(ctx) }()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	enginetest.Check(t, err)
+	enginetest.Serve(t, worker.Config{Store: store, Workers: workers})
+	enginetest.Until(t, "the engine starts", func() bool {
 		engines, err := store.Engines(t.Context())
-		if err == nil && len(engines) == 1 { // it tells so behind its types
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the engine does not start: %d engines, %v", len(engines), err)
-		}
-	}
+		return err == nil && len(engines) == 1 // it tells so behind its types
+	})
 	web := httptest.NewServer(server)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 		web.Close()
-		cancel()
-		if err := <-over; err != nil {
-			t.Error(err)
-		}
 	})
 	return &service{T: t, api: server, store: store, url: web.URL}
 }
 
 func open(t *testing.T, redisURL, namespace string) *redisstore.Store {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: redisURL, Embedded: embedded.Start, Namespace: namespace, Shards: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	return store
+	return enginetest.Open(t, redisstore.Config{URL: redisURL, Embedded: embedded.Start, Namespace: namespace, Shards: 2})
 }
 
 // answer is what came back.

@@ -6,9 +6,9 @@ import (
 	"net/url"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 )
 
@@ -24,15 +24,11 @@ func TestWatchTree(t *testing.T) {
 	s.listen("/v1/jobs/shop/live", "", func(e event) bool {
 		switch e.kind {
 		case "snapshot":
-			if err := json.Unmarshal(e.data, &p); err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, json.Unmarshal(e.data, &p))
 			s.ask("POST", "/v1/jobs/shop/ports/in/in/messages", `{"messages":[1,2,3]}`).is(http.StatusOK, nil)
 		case "change":
 			var c api.LiveChanges
-			if err := json.Unmarshal(e.data, &c); err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, json.Unmarshal(e.data, &c))
 			for i, edge := range c.Edges {
 				if p.Nodes.Kind[p.Edges.To[edge]] == 3 {
 					total, waiting = c.Total[i], c.Waiting[i]
@@ -91,9 +87,7 @@ func TestWatchSpawned(t *testing.T) {
 	folds := func(path, node string) (fold string) {
 		s.listen(path, "", func(e event) bool {
 			var p api.LivePicture
-			if err := json.Unmarshal(e.data, &p); err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, json.Unmarshal(e.data, &p))
 			if i := slices.Index(p.Nodes.ID, node); i >= 0 && e.kind == "snapshot" {
 				fold = p.Nodes.Fold[i]
 			}
@@ -124,7 +118,7 @@ func TestWatchersShare(t *testing.T) {
 		})
 		return true
 	})
-	waitFor(t, "nothing to be read", func() bool { return s.api.Watched() == 0 })
+	enginetest.Until(t, "nothing to be read", func() bool { return s.api.Watched() == 0 })
 	s.ask("GET", "/v1/jobs/nobody/live", nil).is(http.StatusNotFound, nil)
 }
 
@@ -135,7 +129,7 @@ func TestRequeueEdited(t *testing.T) {
 	s.ask("POST", "/v1/graphs", `{"alias":"g","graph":{"weir":1,"nodes":{"a":{"type":"map","args":{"expr":"it.price + 1"},"failure":"dead_letter"}},"inputs":{"in":"a.in"},"outputs":{"out":"a.out"}}}`).is(http.StatusCreated, nil)
 	s.ask("POST", "/v1/jobs/g/ports/in/in/messages", `{"messages":[{"cost":3}]}`).is(http.StatusOK, nil)
 	var dead api.DeadLetters
-	waitFor(t, "a dead letter", func() bool {
+	enginetest.Until(t, "a dead letter", func() bool {
 		s.ask("GET", "/v1/dead?job=g", nil).is(http.StatusOK, &dead)
 		return len(dead.Letters) == 1
 	})
@@ -148,7 +142,7 @@ func TestRequeueEdited(t *testing.T) {
 		t.Fatalf("requeued: %+v", done)
 	}
 	var m api.Messages
-	waitFor(t, "what came of it", func() bool {
+	enginetest.Until(t, "what came of it", func() bool {
 		s.ask("GET", "/v1/jobs/g/ports/out/out/messages", nil).is(http.StatusOK, &m)
 		return len(m.Messages) == 1
 	})
@@ -169,14 +163,10 @@ func TestWatchDeadLetters(t *testing.T) {
 		s.listen(path.url, "", func(e event) bool {
 			switch e.kind {
 			case "snapshot":
-				if err := json.Unmarshal(e.data, &p); err != nil {
-					t.Fatal(err)
-				}
+				enginetest.Check(t, json.Unmarshal(e.data, &p))
 			case "change":
 				var c api.LiveChanges
-				if err := json.Unmarshal(e.data, &c); err != nil {
-					t.Fatal(err)
-				}
+				enginetest.Check(t, json.Unmarshal(e.data, &c))
 				for i, node := range c.Nodes {
 					p.Nodes.Dead[node] = c.Dead[i]
 				}
@@ -191,15 +181,5 @@ func TestWatchDeadLetters(t *testing.T) {
 			told = append(told, n)
 			return n == 0 && slices.Contains(told, 2)
 		})
-	}
-}
-
-// waitFor asks until what it waits for has come.
-func waitFor(t *testing.T, what string, come func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !come(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not come", what)
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 )
 
@@ -20,7 +21,7 @@ func TestNames(t *testing.T) {
 	s.ask("POST", "/v1/jobs/wide/ports/in/in/messages", `{"messages":[1,2,3]}`).is(http.StatusOK, nil)
 	gone := func(id string) bool { return s.ask("GET", "/v1/jobs/"+id, nil).status == http.StatusNotFound }
 	var removed string
-	waitFor(t, "an item to be removed", func() bool {
+	enginetest.Until(t, "an item to be removed", func() bool {
 		var log api.LogPage
 		s.ask("GET", "/v1/jobs/wide/log?tree=true", nil).is(http.StatusOK, &log)
 		for _, l := range log.Entries {
