@@ -1,7 +1,6 @@
 package trigger_test
 
 import (
-	"context"
 	"regexp"
 	"strconv"
 	"sync"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -22,24 +22,10 @@ func TestIdle(t *testing.T) {
 	t.Parallel()
 	const triggers = 1_000
 	server := redistest.Start(t)
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL(), Shards: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := enginetest.Open(t, redisstore.Config{URL: server.URL(), Shards: 4})
 	e, err := engine(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error)
-	go func() { done <- e.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		_ = s.Close()
-	})
+	enginetest.Check(t, err)
+	enginetest.Run(t, e.Run)
 	c := job.NewClient(s)
 	d := trigger.Definition{Schedule: "every:24h", Launch: task()}
 	for e.Ready() != nil {
@@ -87,12 +73,8 @@ func TestIdle(t *testing.T) {
 func commands(t *testing.T, rdb *redis.Client) int {
 	t.Helper()
 	stats, err := rdb.Info(t.Context(), "stats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	n, err := strconv.Atoi(regexp.MustCompile(`total_commands_processed:(\d+)`).FindStringSubmatch(stats)[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	return n
 }

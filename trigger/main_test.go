@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -73,30 +74,23 @@ func newScript(t *testing.T, d trigger.Definition) *script {
 	e := weirtest.New(t, trigger.New(), &Task{}, &Parent{})
 	e.MaxRuns = 100_000
 	s := &script{T: t, e: e, seen: map[job.ID]bool{}}
-	s.check(d.Validate(e.Now()))
+	enginetest.Check(s, d.Validate(e.Now()))
 	s.h = e.Start(job.Single(&trigger.Trigger{Definition: d}, ""))
 	e.RunUntilIdle()
 	return s
-}
-
-func (s *script) check(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
 }
 
 // fresh returns what the trees say that were launched since, the oldest first, one string each.
 func (s *script) fresh() (got []string) {
 	s.Helper()
 	for info, err := range s.e.Client().Jobs(s.Context(), job.Filter{Type: "Task", Order: job.Oldest}) {
-		s.check(err)
+		enginetest.Check(s, err)
 		if s.seen[info.ID] {
 			continue
 		}
 		s.seen[info.ID] = true
 		all, err := s.e.Client().At(info.ID).Peek(s.Context(), "got", 10)
-		s.check(err)
+		enginetest.Check(s, err)
 		text := ""
 		for _, raw := range all {
 			text += string(raw)
@@ -125,7 +119,7 @@ func (s *script) send(messages ...any) {
 func (s *script) status() *trigger.Status {
 	s.Helper()
 	st, err := trigger.Get(s.Context(), s.e.Client(), s.h, 3)
-	s.check(err)
+	enginetest.Check(s, err)
 	return st
 }
 
@@ -141,7 +135,7 @@ func (s *script) dropped(reason string, n int64) {
 func (s *script) ended() {
 	s.Helper()
 	for info, err := range s.e.Client().Jobs(s.Context(), job.Filter{Type: "Task", Order: job.Oldest}) {
-		s.check(err)
+		enginetest.Check(s, err)
 		if !info.Status.Settled() {
 			s.e.Feed(s.e.Client().At(info.ID), "stop", "now")
 			s.e.RunUntilIdle()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -55,18 +56,14 @@ func engine(s *redisstore.Store) (*worker.Engine, error) {
 func start(t *testing.T, url, namespace string) (kill func()) {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), processEnv+"="+url, namespaceEnv+"="+namespace)
 	_, err = cmd.StdinPipe() // a process ends when this does
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	return func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed on purpose: the status says nothing
@@ -76,20 +73,11 @@ func start(t *testing.T, url, namespace string) (kill func()) {
 // C28: three processes, of which one is killed again and again, launch one tree for each tick.
 func TestC28Processes(t *testing.T) {
 	t.Parallel()
-	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URL: url, Namespace: ns, Shards: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	e, err := engine(s)
-	if err == nil {
-		err = e.Register(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := job.NewClient(s)
+	env := enginetest.New(t, redisstore.Config{URL: redistest.SharedRedis(t)})
+	url, ns, c := env.URL, env.Namespace, env.Client
+	e, err := engine(env.Store)
+	enginetest.Check(t, err)
+	enginetest.Check(t, e.Register(t.Context()))
 	const triggers, ticks = 20, 8
 	handles := make([]*job.Handle, triggers)
 	for i := range handles {
@@ -122,9 +110,7 @@ func TestC28Processes(t *testing.T) {
 	}
 	said := map[string][]int64{}
 	for info, err := range c.Jobs(t.Context(), job.Filter{Type: "Task"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		all, err := c.At(info.ID).Peek(t.Context(), "got", 10)
 		var tick trigger.Tick
 		if err != nil || len(all) != 1 || json.Unmarshal(all[0], &tick) != nil {
@@ -147,9 +133,7 @@ func finished(t *testing.T, handles []*job.Handle) bool {
 	t.Helper()
 	for _, h := range handles {
 		info, err := h.Info(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		if !info.Status.Settled() {
 			return false
 		}

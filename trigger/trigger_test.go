@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -66,7 +67,7 @@ func (s *script) gone() {
 	for all, want := range map[bool]int{true: 1, false: 0} {
 		n := 0
 		for _, err := range trigger.List(s.Context(), s.e.Client(), all, 1) {
-			s.check(err)
+			enginetest.Check(s, err)
 			n++
 		}
 		if n != want {
@@ -113,7 +114,7 @@ func seconds(n int) component.Duration { return component.Duration(time.Duration
 // C24: nobody sends to a trigger that is no webhook.
 func TestC24Webhook(t *testing.T) {
 	s := newScript(t, trigger.Definition{Launch: task()})
-	s.check(trigger.Send(t.Context(), s.e.Client(), s.h, json.RawMessage(`7`)))
+	enginetest.Check(s, trigger.Send(t.Context(), s.e.Client(), s.h, json.RawMessage(`7`)))
 	s.after(0, `7`)
 	other := s.e.Start(job.Single(&trigger.Trigger{Definition: trigger.Definition{Schedule: "every:10s", Launch: task()}}, ""))
 	if err := trigger.Send(t.Context(), s.e.Client(), other, json.RawMessage(`7`)); !errors.Is(err, job.ErrPort) || !strings.Contains(err.Error(), "fires at the times of its schedule, not for messages that are sent to it; to have it fire now use fire: weir trigger fire "+string(other.ID())) {
@@ -163,7 +164,7 @@ func TestC25ThrottleAndDebounce(t *testing.T) {
 			var at []string
 			for now := range 20 {
 				if now == 0 || now == 3 || now == 6 {
-					s.check(s.e.Client().Publish(t.Context(), "/files/new", now))
+					enginetest.Check(s, s.e.Client().Publish(t.Context(), "/files/new", now))
 				}
 				s.e.RunUntilIdle()
 				for _, got := range s.fresh() {
@@ -231,11 +232,11 @@ func TestC42Parallel(t *testing.T) {
 func (s *script) logged(want int64) {
 	s.Helper()
 	logs, err := s.h.Logs(s.Context(), 100)
-	s.check(err)
+	enginetest.Check(s, err)
 	var n int64
 	for _, l := range logs {
 		var entry struct{ Dropped map[string]int64 }
-		s.check(json.Unmarshal(l.Entry, &entry))
+		enginetest.Check(s, json.Unmarshal(l.Entry, &entry))
 		for _, some := range entry.Dropped {
 			n += some
 		}
@@ -262,7 +263,7 @@ func TestActs(t *testing.T) {
 	s := newScript(t, trigger.Definition{Schedule: "every:10s", Launch: task()})
 	ctx, c := t.Context(), s.e.Client()
 	s.after(10*time.Second, tick(1, 10*time.Second))
-	s.check(trigger.Pause(ctx, s.h, "me"))
+	enginetest.Check(s, trigger.Pause(ctx, s.h, "me"))
 	if st := s.status(); st.Pending != 1 {
 		t.Errorf("%d acts are pending", st.Pending)
 	}
@@ -270,12 +271,12 @@ func TestActs(t *testing.T) {
 	if st := s.status(); !st.Paused || len(st.Next) > 0 {
 		t.Errorf("paused: %+v", st)
 	}
-	s.check(trigger.Fire(ctx, s.h, "me", json.RawMessage(`"by hand"`)))
+	enginetest.Check(s, trigger.Fire(ctx, s.h, "me", json.RawMessage(`"by hand"`)))
 	s.after(0, `"by hand"`)
-	s.check(trigger.Resume(ctx, s.h, "me"))
+	enginetest.Check(s, trigger.Resume(ctx, s.h, "me"))
 	s.after(10*time.Second, tick(3, 50*time.Second))
 	s.dropped("paused", 3)
-	s.check(trigger.Change(ctx, c, s.h, "me", json.RawMessage(`{"schedule":"every:1m","count":2}`)))
+	enginetest.Check(s, trigger.Change(ctx, c, s.h, "me", json.RawMessage(`{"schedule":"every:1m","count":2}`)))
 	s.after(time.Minute, tick(4, 115*time.Second))
 	if st := s.status(); st.Definition.Schedule != "every:1m" || st.Definition.Count != 2 {
 		t.Errorf("changed: %+v", st.Definition)
@@ -285,9 +286,9 @@ func TestActs(t *testing.T) {
 			t.Errorf("changing %s: %v", fields, err)
 		}
 	}
-	s.check(trigger.Change(ctx, c, s.h, "me", json.RawMessage(`{"schedule":null,"count":null,"channel":"/go"}`)))
+	enginetest.Check(s, trigger.Change(ctx, c, s.h, "me", json.RawMessage(`{"schedule":null,"count":null,"channel":"/go"}`)))
 	s.e.RunUntilIdle()
-	s.check(c.Publish(ctx, "/go", 5))
+	enginetest.Check(s, c.Publish(ctx, "/go", 5))
 	s.after(time.Hour, `5`)
 }
 
@@ -295,7 +296,7 @@ func TestActs(t *testing.T) {
 func TestFilter(t *testing.T) {
 	s := newScript(t, trigger.Definition{Channel: "/orders", Filter: "it.total > 10", Launch: task()})
 	for _, m := range []string{`{"total":11}`, `{"total":9}`, `{"total":"much"}`, `{"total":12}`} {
-		s.check(s.e.Client().Publish(t.Context(), "/orders/new", json.RawMessage(m)))
+		enginetest.Check(s, s.e.Client().Publish(t.Context(), "/orders/new", json.RawMessage(m)))
 	}
 	s.after(0, `{"total":11}`, `{"total":12}`)
 	s.dropped("filter", 2)
@@ -365,9 +366,7 @@ func adding() *graph.Graph {
 // A graph is launched as it was when the trigger was made.
 func TestGraph(t *testing.T) {
 	plan, err := adding().Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	raw, err := json.Marshal((*trigger.Plan)(plan))
 	var again trigger.Plan
 	if err = errors.Join(err, json.Unmarshal(raw, &again)); err != nil || (*job.Plan)(&again).Digest() != plan.Digest() {
@@ -377,9 +376,9 @@ func TestGraph(t *testing.T) {
 	s.send(1, 2)
 	n := 0
 	for info, err := range s.e.Client().Jobs(t.Context(), job.Filter{Type: "adding"}) {
-		s.check(err)
+		enginetest.Check(s, err)
 		got, err := s.e.Client().At(info.ID).Drain(t.Context(), port.Output, "got")
-		s.check(err)
+		enginetest.Check(s, err)
 		if n++; info.Status != statemachine.Completed || len(got) != 1 || info.Labels[trigger.LabelTrigger] != string(s.h.ID()) {
 			t.Errorf("tree %+v gives %s", info, got)
 		}
@@ -416,7 +415,7 @@ func TestLaunchOptions(t *testing.T) {
 	s := newScript(t, trigger.Definition{Schedule: "every:1h", Count: 1, Launch: l})
 	s.after(time.Hour, `{"a":[1]}`)
 	for info, err := range s.e.Client().Jobs(t.Context(), job.Filter{Type: "Task"}) {
-		s.check(err)
+		enginetest.Check(s, err)
 		want := job.RunOptions{Tries: 3, Backoff: 2 * time.Second, MaxBackoff: 2 * time.Second, Timeout: time.Minute}
 		if info.Options == nil || *info.Options != want || *info.Priority != 30 || string(info.Memo) != `{"for":"me"}` {
 			t.Errorf("launched with %+v, priority %v, memo %s", info.Options, info.Priority, info.Memo)
@@ -460,14 +459,14 @@ func TestChangeWithNoObject(t *testing.T) {
 // A trigger whose job has failed says so, and takes no orders.
 func TestFailedTrigger(t *testing.T) {
 	s := newScript(t, trigger.Definition{Schedule: "every:1h", Launch: task()})
-	s.check(s.h.Fail(t.Context(), "books closed"))
+	enginetest.Check(s, s.h.Fail(t.Context(), "books closed"))
 	if st := s.status(); len(st.Next) > 0 || st.Status != statemachine.Failed || !strings.Contains(st.Reason, "books closed") {
 		t.Errorf("%+v", st)
 	}
 	if err := trigger.Fire(t.Context(), s.h, "me", nil); !errors.Is(err, job.ErrStatus) || !strings.Contains(err.Error(), "weir retry") {
 		t.Errorf("fire: %v", err)
 	}
-	s.check(s.h.Retry(t.Context()))
+	enginetest.Check(s, s.h.Retry(t.Context()))
 	s.e.RunUntilIdle()
 	if st := s.status(); len(st.Next) == 0 {
 		t.Errorf("after a retry: %+v", st)
@@ -482,7 +481,7 @@ func TestYear(t *testing.T) {
 	t.Logf("a year took %s", time.Since(began))
 	got := weirtest.Drain[trigger.Tick](s.e, s.h, "out")
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	s.check(err)
+	enginetest.Check(s, err)
 	for i, tick := range got {
 		at := tick.At.In(berlin)
 		if tick.N != int64(i+1) || tick.Missed > 0 || at.Hour() != 9 || at.Minute() != 30 || at.YearDay() != i+1 {
@@ -526,7 +525,7 @@ func TestLaunchUnique(t *testing.T) {
 	want(2, 2)
 	s.ended()
 	_, err := s.e.Client().Start(t.Context(), job.Single(&Task{Long: true}, ""), job.Unique(job.UniqueBy{Key: "k"}))
-	s.check(err)
+	enginetest.Check(s, err)
 	s.send("e")
 	s.e.Advance(time.Second)
 	want(2, 3)
