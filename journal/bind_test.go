@@ -8,9 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/journal"
+	"github.com/weirworks/weir/redisstore"
 )
 
 // Payloads of which some may have become jobs on one Redis do not go to another one; once all have, those to come may.
@@ -20,9 +22,7 @@ func TestBind(t *testing.T) {
 	reopen := func(j *journal.Journal) *journal.Journal {
 		t.Helper()
 		if j != nil {
-			if err := j.Close(); err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, j.Close())
 		}
 		return open(t, journal.Config{Dir: dir})
 	}
@@ -48,15 +48,11 @@ func TestBind(t *testing.T) {
 		t.Errorf("not noted: %v", err)
 	}
 	token, err := j.ReadReserve(t.Context(), 10, 1e10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	if _, err := j.Read(token); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Ack(token); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, j.Ack(token))
 	j = reopen(j)
 	if err := j.Bind("two", "there"); err != nil {
 		t.Errorf("nothing is left: %v", err)
@@ -66,9 +62,7 @@ func TestBind(t *testing.T) {
 	if err := j.Bind("one", "here"); !errors.Is(err, journal.ErrOther) {
 		t.Errorf("noted: %v", err)
 	}
-	if err := os.Remove(filepath.Join(dir, "namespace")); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, os.Remove(filepath.Join(dir, "namespace")))
 	j = reopen(j)
 	if err := j.Bind("one", "here"); err != nil {
 		t.Errorf("as the error says: %v", err)
@@ -78,12 +72,12 @@ func TestBind(t *testing.T) {
 // A mover whose Redis is another one than before moves nothing, and says why.
 func TestMoverStaysWithItsRedis(t *testing.T) {
 	t.Parallel()
-	first := openStore(t, redistest.SharedRedis(t), redistest.Namespace(t))
-	other := openStore(t, redistest.Start(t).URL(), first.Namespace())
+	first := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
+	other := enginetest.Open(t, redisstore.Config{URL: redistest.Start(t).URL(), Namespace: first.Namespace()})
 	j := open(t, journal.Config{Dir: t.TempDir()})
 	m, stop := moving(t, j, first, nil)
 	write(t, j, "t", "a\nb\n")
-	eventually(t, "not moved", func() bool { return m.Moved() == 2 })
+	enginetest.Until(t, "not moved", func() bool { return m.Moved() == 2 })
 	if p := m.Problem(); p != "" {
 		t.Errorf("a problem: %s", p)
 	}
@@ -93,7 +87,7 @@ func TestMoverStaysWithItsRedis(t *testing.T) {
 		t.Errorf("before it begins: %v", err)
 	}
 	write(t, j, "t", "c")
-	eventually(t, "no problem", func() bool { return strings.Contains(wrong.Problem(), "another Redis") })
+	enginetest.Until(t, "no problem", func() bool { return strings.Contains(wrong.Problem(), "another Redis") })
 	stop()
 	if n, err := job.NewClient(other).Count(t.Context(), job.Filter{}); n != 0 || err != nil {
 		t.Errorf("%d jobs on the other Redis: %v", n, err)
@@ -102,7 +96,7 @@ func TestMoverStaysWithItsRedis(t *testing.T) {
 	if err := m.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "not moved", func() bool { return m.Moved() == 1 })
+	enginetest.Until(t, "not moved", func() bool { return m.Moved() == 1 })
 	if n, err := job.NewClient(first).Count(t.Context(), job.Filter{}); n != 3 || err != nil {
 		t.Errorf("%d jobs: %v", n, err)
 	}
@@ -116,25 +110,17 @@ func TestRoomForWhereTheyGo(t *testing.T) {
 	sizes := func() (all []int64) {
 		for _, name := range []string{"namespace", "position"} {
 			info, err := os.Stat(filepath.Join(dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, err)
 			all = append(all, info.Size())
 		}
 		return all
 	}
 	before := sizes()
 	write(t, j, "t", "a\n")
-	if err := j.Bind("one", "redis://"+strings.Repeat("long.", 300)); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, j.Bind("one", "redis://"+strings.Repeat("long.", 300)))
 	token, err := j.ReadReserve(t.Context(), 1, 1e10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Ack(token); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
+	enginetest.Check(t, j.Ack(token))
 	if after := sizes(); before[0] == 0 || before[1] == 0 || !slices.Equal(before, after) {
 		t.Errorf("%d bytes became %d", before, after)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/journal"
@@ -37,62 +38,21 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func openStore(t testing.TB, url, namespace string) *redisstore.Store {
-	t.Helper()
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URL: url, Namespace: namespace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // moving runs a mover until the returned function is called.
 func moving(t testing.TB, j *journal.Journal, s journal.Store, held func() bool) (m *journal.Mover, stop func()) {
 	t.Helper()
 	m = &journal.Mover{Journal: j, Store: s, Held: held, Logger: silent()}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- m.Run(ctx) }()
-	done := false
-	stop = func() {
-		if done {
-			return
-		}
-		done = true
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(stop)
-	return m, stop
-}
-
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after a minute: %s", what)
-		}
-	}
+	return m, enginetest.Run(t, m.Run).Stop
 }
 
 func register(t testing.TB, s *redisstore.Store, infos ...job.TypeInfo) {
 	t.Helper()
-	if err := s.Register(t.Context(), infos); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, s.Register(t.Context(), infos))
 }
 
 func TestM15PayloadsBecomeJobsWithTheIDsThatWereAnswered(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, redistest.SharedRedis(t), redistest.Namespace(t))
+	s := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
 	register(t, s, job.TypeInfo{Type: "acme-mail", Queue: "post", Ports: []port.Spec{{Dir: port.Input, Name: "other"}, {Dir: port.Input, Name: "in"}, {Dir: port.Output, Name: "out"}}})
 	j := open(t, journal.Config{Dir: t.TempDir()})
 	moving(t, j, s, nil)
@@ -102,15 +62,13 @@ func TestM15PayloadsBecomeJobsWithTheIDsThatWereAnswered(t *testing.T) {
 	for i, id := range ids {
 		h := client.At(job.ID(id))
 		var info *job.Info
-		eventually(t, "job "+id+" is not there", func() (there bool) {
+		enginetest.Until(t, "job "+id+" is not there", func() (there bool) {
 			var err error
 			info, err = h.Info(t.Context())
 			return err == nil
 		})
 		pending, err := h.Messages(t.Context(), port.Input, "in", 5)
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		if len(pending) != 1 || string(pending[0].Data) != want[i] || info.Status != job.Queued {
 			t.Errorf("job %d is %s, with the messages %s, want %s", i, info.Status, pending, want[i])
 		}
@@ -159,29 +117,23 @@ func (w *taker) Run(context.Context, *worker.Run) error {
 func TestEachIsMovedOnce(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, url string) {
-		s := openStore(t, url, redistest.Namespace(t))
+		s := enginetest.Open(t, redisstore.Config{URL: url, Namespace: redistest.Namespace(t)})
 		client := job.NewClient(s)
 		dir := t.TempDir()
-		if err := client.SetRetention(t.Context(), job.Retention{Ended: time.Millisecond}); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, client.SetRetention(t.Context(), job.Retention{Ended: time.Millisecond}))
 		j := open(t, journal.Config{Dir: dir})
 		m, stop := moving(t, j, s, nil)
 		var ids []string
 		for i := range 6 {
 			ids = append(ids, write(t, j, "t", strings.Repeat(fmt.Sprintf("p%d\n", i), 50))...)
 		}
-		eventually(t, "not all are moved", func() bool { return m.Moved() == int64(len(ids)) })
+		enginetest.Until(t, "not all are moved", func() bool { return m.Moved() == int64(len(ids)) })
 		stop()
-		if err := j.Close(); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, j.Close())
 		engine, err := worker.New(worker.Config{Store: s, Workers: []worker.Worker{&taker{}}, Logger: silent()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		if err := engine.RunWhile(t.Context(), func(ctx context.Context) error {
-			eventually(t, "jobs that are past their retention are there", func() bool {
+			enginetest.Until(t, "jobs that are past their retention are there", func() bool {
 				n, err := client.Count(ctx, job.Filter{})
 				return err == nil && n == 0
 			})
@@ -189,13 +141,11 @@ func TestEachIsMovedOnce(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(filepath.Join(dir, "position")); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, os.Remove(filepath.Join(dir, "position")))
 		j = open(t, journal.Config{Dir: dir})
 		m, _ = moving(t, j, s, nil)
 		write(t, j, "t", "new")
-		eventually(t, "they are not looked at again", func() bool { return m.Moved() == int64(len(ids))+1 })
+		enginetest.Until(t, "they are not looked at again", func() bool { return m.Moved() == int64(len(ids))+1 })
 		n, err := client.Count(t.Context(), job.Filter{})
 		if err != nil || n != 1 {
 			t.Errorf("%d jobs, want the new one alone: %v", n, err)
@@ -221,14 +171,14 @@ func (l *lossy) CreateArrivals(ctx context.Context, epoch string, all []job.Arri
 
 func TestMovesAreRepeated(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, redistest.SharedRedis(t), redistest.Namespace(t))
+	s := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
 	j := open(t, journal.Config{Dir: t.TempDir()})
 	l := &lossy{Store: s}
 	m, _ := moving(t, j, l, nil)
 	for i := range 10 {
 		write(t, j, "t", strings.Repeat(fmt.Sprintf("p%d\n", i), 20))
 	}
-	eventually(t, "not all are moved", func() bool { return m.Moved() == 200 })
+	enginetest.Until(t, "not all are moved", func() bool { return m.Moved() == 200 })
 	if n, err := job.NewClient(s).Count(t.Context(), job.Filter{}); n != 200 || err != nil || l.n.Load() < 3 {
 		t.Errorf("%d jobs after %d calls: %v", n, l.n.Load(), err)
 	}
@@ -238,20 +188,18 @@ func TestMovesAreRepeated(t *testing.T) {
 func TestRedisDead(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	s := openStore(t, server.URL(), "dead")
+	s := enginetest.Open(t, redisstore.Config{URL: server.URL(), Namespace: "dead"})
 	j := open(t, journal.Config{Dir: t.TempDir(), Segment: 8 << 10, Limit: 64 << 10})
 	m, _ := moving(t, j, s, nil)
 	write(t, j, "t", "a\nb\n")
-	eventually(t, "not moved", func() bool { return m.Moved() == 2 })
+	enginetest.Until(t, "not moved", func() bool { return m.Moved() == 2 })
 	server.Kill()
 	n := 2
 	var refused error
 	for refused == nil {
 		var r *journal.Receipt
 		if r, refused = j.Write("t", []byte(strings.Repeat("x", 1000)+"\ny\n")); refused == nil {
-			if err := r.Wait(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, r.Wait(t.Context()))
 			n += 2
 		}
 	}
@@ -259,7 +207,7 @@ func TestRedisDead(t *testing.T) {
 		t.Errorf("after %d: %v", n, refused)
 	}
 	server.Restart()
-	eventually(t, "not all are moved", func() bool { return m.Moved() == int64(n) })
+	enginetest.Until(t, "not all are moved", func() bool { return m.Moved() == int64(n) })
 	if jobs, err := job.NewClient(s).Count(t.Context(), job.Filter{}); jobs != n || err != nil {
 		t.Errorf("%d jobs, want %d: %v", jobs, n, err)
 	}
@@ -268,7 +216,7 @@ func TestRedisDead(t *testing.T) {
 
 func TestM24SystemIDs(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, redistest.SharedRedis(t), redistest.Namespace(t))
+	s := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
 	ctx := t.Context()
 	const ttl = 500 * time.Millisecond
 	a, err := s.ReserveSystem(ctx, "one", ttl)
@@ -283,15 +231,13 @@ func TestM24SystemIDs(t *testing.T) {
 		t.Errorf("a distinct one: %v", err)
 	}
 	for began := time.Now(); time.Since(began) < 2*ttl; time.Sleep(ttl / 10) { // renewing keeps it
-		if err := a.Renew(ctx); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, a.Renew(ctx))
 	}
 	if _, err := s.ReserveSystem(ctx, "one", ttl); !errors.Is(err, job.ErrLocked) {
 		t.Errorf("it was renewed: %v", err)
 	}
 	var taken *redisstore.System
-	eventually(t, "the ID that is not renewed does not expire", func() (is bool) {
+	enginetest.Until(t, "the ID that is not renewed does not expire", func() (is bool) {
 		taken, err = s.ReserveSystem(ctx, "one", time.Minute)
 		return err == nil
 	})
@@ -318,22 +264,18 @@ func TestM24SystemIDs(t *testing.T) {
 // A process that lost its system ID moves nothing.
 func TestM24WithoutItsSystemIDNothingIsClaimed(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, redistest.SharedRedis(t), redistest.Namespace(t))
+	s := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
 	j := open(t, journal.Config{Dir: t.TempDir()})
 	y, err := s.ReserveSystem(t.Context(), "one", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	var calls atomic.Int64
 	m, _ := moving(t, j, s, func() bool { calls.Add(1); return y.Held() })
 	write(t, j, "t", "a")
-	eventually(t, "not moved", func() bool { return m.Moved() == 1 })
-	if err := y.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Until(t, "not moved", func() bool { return m.Moved() == 1 })
+	enginetest.Check(t, y.Release(t.Context()))
 	write(t, j, "t", "b")
 	before := calls.Load()
-	eventually(t, "nobody asked", func() bool { return calls.Load() > before+2 })
+	enginetest.Until(t, "nobody asked", func() bool { return calls.Load() > before+2 })
 	if n, err := job.NewClient(s).Count(t.Context(), job.Filter{}); n != 1 || err != nil || m.Moved() != 1 {
 		t.Errorf("%d jobs, %v", n, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/journal"
@@ -53,33 +54,25 @@ func processMain() {
 func TestM17KilledProcessesLoseNothing(t *testing.T) {
 	t.Parallel()
 	url, namespace, dir := redistest.SharedRedis(t), redistest.Namespace(t), t.TempDir()
-	s := openStore(t, url, namespace)
+	s := enginetest.Open(t, redisstore.Config{URL: url, Namespace: namespace})
 	accepted := map[job.ID]bool{}
 	for range 12 {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %s", processEnv, dir, url, namespace))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
+		enginetest.Check(t, cmd.Start())
 		lines, limit := bufio.NewReader(out), 1+rand.IntN(2000)
 		for n := 0; ; n++ {
 			line, err := lines.ReadString('\n')
 			if err == io.EOF {
 				break // what comes without a newline was cut off
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, err)
 			accepted[job.ID(strings.TrimSpace(line))] = true
 			if n == limit {
-				if err := cmd.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				enginetest.Check(t, cmd.Process.Kill())
 			}
 		}
 		_ = cmd.Wait() // it was killed
@@ -87,15 +80,13 @@ func TestM17KilledProcessesLoseNothing(t *testing.T) {
 	j := open(t, journal.Config{Dir: dir})
 	moving(t, j, s, nil)
 	last := write(t, j, "t", "last")[0]
-	eventually(t, "the last is not moved", func() bool {
+	enginetest.Until(t, "the last is not moved", func() bool {
 		_, err := s.Info(t.Context(), job.ID(last))
 		return err == nil
 	})
 	times := map[job.ID]int{}
 	for info, err := range job.NewClient(s).Jobs(t.Context(), job.Filter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		times[info.ID]++
 	}
 	lost := 0
