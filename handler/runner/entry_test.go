@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/handler"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -21,14 +22,10 @@ type queue struct {
 
 func newQueue(t *testing.T, types ...string) *queue {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t), Shards: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t), Shards: 1})
 	q := &queue{house: &house{TB: t, store: store, client: job.NewClient(store)}, jobs: map[string]job.ID{}}
 	for n, typ := range types {
-		q.check(handler.Expect(t.Context(), store, typ))
+		enginetest.Check(q, handler.Expect(t.Context(), store, typ))
 		q.jobs[fmt.Sprint("j", n+1)] = q.house.add(typ, "x").ID()
 	}
 	return q
@@ -38,9 +35,9 @@ func newQueue(t *testing.T, types ...string) *queue {
 func (q *queue) entry(name string) (e handler.Entry, now time.Time) {
 	q.Helper()
 	now, err := q.store.Now(context.Background())
-	q.check(err)
+	enginetest.Check(q, err)
 	info, err := q.store.Info(context.Background(), q.jobs[name])
-	q.check(err)
+	enginetest.Check(q, err)
 	return handler.EntryOf(info), now
 }
 
@@ -56,7 +53,7 @@ func (q *queue) phase(name string, want handler.Phase) {
 func (q *queue) begin(name, engine string, lease time.Duration) *job.Snapshot {
 	q.Helper()
 	s, err := q.store.Begin(context.Background(), q.jobs[name], job.Begin{Token: job.RunToken(engine), Lease: lease, Batch: 1, Bytes: 1 << 20})
-	q.check(err)
+	enginetest.Check(q, err)
 	return s
 }
 
@@ -64,8 +61,8 @@ func (q *queue) begin(name, engine string, lease time.Duration) *job.Snapshot {
 func (q *queue) commit(s *job.Snapshot, outcome statemachine.Event, delay time.Duration) {
 	q.Helper()
 	results, err := q.store.Commit(context.Background(), []job.Tx{{Deltas: []job.Delta{{Job: s.Info.ID, Token: s.Token, Outcome: outcome, Delay: delay}}}})
-	q.check(err)
-	q.check(results[0].Refused)
+	enginetest.Check(q, err)
+	enginetest.Check(q, results[0].Refused)
 }
 
 // around wants two times to be nearly the same.
@@ -86,7 +83,7 @@ func TestM02EachReadyJobIsTakenOnce(t *testing.T) {
 			engine = "ENGINE-B"
 		}
 		s, err := q.store.Pop(t.Context(), job.DefaultQueue, 0, -1, job.Begin{Token: job.RunToken(engine), Lease: time.Hour, Batch: 1, Bytes: 1 << 20}, []string{"t"})
-		q.check(err)
+		enginetest.Check(q, err)
 		if (s == nil) != (n == 3) {
 			t.Fatalf("pop %d: %+v", n, s)
 		}
@@ -114,7 +111,7 @@ func TestM03LocksExpire(t *testing.T) {
 		return one.Phase(now) == handler.Abandoned && three.Phase(now) == handler.Abandoned
 	})
 	_, err := q.store.Sweep(t.Context())
-	q.check(err)
+	enginetest.Check(q, err)
 	for _, name := range []string{"j1", "j3", "j4"} {
 		q.phase(name, handler.Ready)
 	}
@@ -127,7 +124,7 @@ func TestM04TheOwnerRenewsItsLock(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, "t")
 	s := q.begin("j1", "ENGINE-A", time.Minute)
-	q.check(q.store.Refresh(t.Context(), s.Info.ID, s.Token, time.Hour, nil))
+	enginetest.Check(q, q.store.Refresh(t.Context(), s.Info.ID, s.Token, time.Hour, nil))
 	e, now := q.entry("j1")
 	q.around("j1", e.DT, now.Add(time.Hour))
 	if err := q.store.Refresh(t.Context(), s.Info.ID, job.RunToken("ENGINE-B"), 2*time.Hour, nil); err == nil {
@@ -169,7 +166,7 @@ func TestPurge(t *testing.T) {
 	q.commit(q.begin("j2", "ENGINE-A", time.Hour), statemachine.Fail, 0)
 	q.begin("j3", "ENGINE-A", time.Hour)
 	none, err := job.NewID()
-	q.check(err)
+	enginetest.Check(q, err)
 	all := []job.ID{q.jobs["j1"], q.jobs["j2"], q.jobs["j3"], q.jobs["j4"], none}
 	for range 2 { // a repeat changes nothing
 		if n, err := q.store.Purge(t.Context(), all...); err != nil || n != 2 {
@@ -178,9 +175,9 @@ func TestPurge(t *testing.T) {
 	}
 	q.until("two jobs are gone", func() bool {
 		_, err := q.store.Sweep(t.Context())
-		q.check(err)
+		enginetest.Check(q, err)
 		n, err := q.client.Count(t.Context(), job.Filter{})
-		q.check(err)
+		enginetest.Check(q, err)
 		return n == 2
 	})
 	q.phase("j3", handler.Running)

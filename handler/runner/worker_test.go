@@ -13,6 +13,7 @@ import (
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/handler/runner"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -29,11 +30,7 @@ type house struct {
 // newHouse starts one that ends with the test.
 func newHouse(t testing.TB, handlers map[string]handler.Definition) *house {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
 	h := &house{TB: t, store: store, client: job.NewClient(store)}
 	for name, d := range handlers {
 		h.set(name, d)
@@ -46,46 +43,29 @@ func newHouse(t testing.TB, handlers map[string]handler.Definition) *house {
 func (h *house) serve() {
 	h.Helper()
 	s, err := runner.NewService(runner.ServiceConfig{Store: h.store, Pool: newPool(h.TB, nil), Engine: worker.Config{Logger: slog.New(slog.DiscardHandler)}})
-	h.check(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	h.Cleanup(func() {
-		cancel()
-		h.check(<-done)
-	})
-}
-
-func (h *house) check(err error) {
-	h.Helper()
-	if err != nil {
-		h.Fatal(err)
-	}
+	enginetest.Check(h, err)
+	enginetest.Run(h, s.Run)
 }
 
 func (h *house) set(name string, d handler.Definition) {
 	h.Helper()
 	_, err := handler.Set(context.Background(), h.store, name, d)
-	h.check(err)
+	enginetest.Check(h, err)
 }
 
 // add makes a job for a payload.
 func (h *house) add(name, payload string) *job.Handle {
 	h.Helper()
 	handle, err := h.client.Create(context.Background(), job.New{Type: name})
-	h.check(err)
-	h.check(handle.Write(context.Background(), "in", payload))
+	enginetest.Check(h, err)
+	enginetest.Check(h, handle.Write(context.Background(), "in", payload))
 	return handle
 }
 
 // until waits for a condition.
 func (h *house) until(what string, ok func() bool) {
 	h.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			h.Fatalf("it did not happen: %s", what)
-		}
-	}
+	enginetest.Within(h, 2*enginetest.Patience, what, ok)
 }
 
 // ended waits until a job has settled.
@@ -94,7 +74,7 @@ func (h *house) ended(handle *job.Handle) *job.Info {
 	var info *job.Info
 	h.until("the job ends", func() bool {
 		i, err := handle.Info(context.Background())
-		h.check(err)
+		enginetest.Check(h, err)
 		info = i
 		return i.Status == job.Completed || i.Status == job.Failed
 	})
@@ -105,8 +85,8 @@ func (h *house) ended(handle *job.Handle) *job.Info {
 func (h *house) outcome(handle *job.Handle) (o runner.Outcome) {
 	h.Helper()
 	state, err := handle.State(context.Background(), runner.StateResult)
-	h.check(err)
-	h.check(json.Unmarshal(state[runner.StateResult], &o))
+	enginetest.Check(h, err)
+	enginetest.Check(h, json.Unmarshal(state[runner.StateResult], &o))
 	return o
 }
 
@@ -114,9 +94,9 @@ func (h *house) outcome(handle *job.Handle) (o runner.Outcome) {
 func (h *house) of(name string) (all []*job.Handle) {
 	h.Helper()
 	for info, err := range h.client.Jobs(context.Background(), job.Filter{Type: name}) {
-		h.check(err)
+		enginetest.Check(h, err)
 		handle, err := h.client.Find(context.Background(), string(info.ID))
-		h.check(err)
+		enginetest.Check(h, err)
 		all = append(all, handle)
 	}
 	return all
@@ -169,7 +149,7 @@ func TestM12LinesBecomeJobs(t *testing.T) {
 		defer func() { // the job says where it came from
 			n := 0
 			for info, err := range h.client.Jobs(t.Context(), job.Filter{Labels: map[string]string{runner.LabelFrom: string(handle.ID())}}) {
-				h.check(err)
+				enginetest.Check(h, err)
 				if n++; info.Type != "acme-type2" {
 					t.Errorf("%s follows", info.Type)
 				}
@@ -184,7 +164,7 @@ func TestM12LinesBecomeJobs(t *testing.T) {
 			t.Errorf("after %s: %d jobs of type2", payload, n)
 		}
 		logs, err := handle.Logs(t.Context(), 100)
-		h.check(err)
+		enginetest.Check(h, err)
 		text := ""
 		for _, entry := range logs {
 			text += string(entry.Entry) + " "
@@ -215,7 +195,7 @@ func TestM20NewestVersion(t *testing.T) {
 		h.ended(handle)
 		return string(h.outcome(handle).Result) == "2"
 	})
-	h.check(handler.Delete(t.Context(), h.store, "t"))
+	enginetest.Check(h, handler.Delete(t.Context(), h.store, "t"))
 	if _, err := handler.Get(t.Context(), h.store, "t", 0); err == nil {
 		t.Error("it is still there")
 	}
@@ -225,13 +205,13 @@ func TestM20NewestVersion(t *testing.T) {
 func TestM21JobsWithoutAHandler(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
-	h.check(handler.Expect(t.Context(), h.store, "later"))
+	enginetest.Check(h, handler.Expect(t.Context(), h.store, "later"))
 	handle := h.add("later", "x")
 	h.until("it has been tried", func() bool {
 		info, err := handle.Info(t.Context())
-		h.check(err)
+		enginetest.Check(h, err)
 		failures, err := handle.Failures(t.Context())
-		h.check(err)
+		enginetest.Check(h, err)
 		return info.Tries > 0 && strings.Contains(failures[0].Error, "the type has no handler")
 	})
 	h.set("later", js("return payload"))
@@ -287,9 +267,9 @@ func TestHandlersInAGraph(t *testing.T) {
 	g := graph.New("numbers")
 	for _, name := range []string{"double", "add"} {
 		info, err := h.store.Type(t.Context(), job.DefaultQueue, name)
-		h.check(err)
+		enginetest.Check(h, err)
 		w, err := job.NewRegistered(info, nil)
-		h.check(err)
+		enginetest.Check(h, err)
 		graph.AddWorker(g, name, w)
 	}
 	graph.WireInput(g, "in", "double.in")
@@ -297,12 +277,12 @@ func TestHandlersInAGraph(t *testing.T) {
 	graph.WireExport(g, "out", "add.out")
 	graph.WireExport(g, "err", "double.err")
 	top, err := h.client.Start(t.Context(), g)
-	h.check(err)
+	enginetest.Check(h, err)
 	const many = 500
 	for n := range many {
-		h.check(top.Write(t.Context(), "in", n-1))
+		enginetest.Check(h, top.Write(t.Context(), "in", n-1))
 	}
-	h.check(top.Close(t.Context(), "in"))
+	enginetest.Check(h, top.Close(t.Context(), "in"))
 	if info := h.ended(top); info.Status != job.Completed {
 		t.Fatalf("%s: %s", info.Status, info.Reason)
 	}
