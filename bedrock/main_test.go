@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/bedrock"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -61,46 +62,31 @@ func start(t *testing.T) *surface {
 func startAt(t *testing.T, now string) (*surface, *redisstore.Clock) {
 	t.Helper()
 	at, err := time.Parse(time.DateTime, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	clock := redisstore.NewClock(at)
 	return startOn(t, redisstore.Config{Embedded: embedded.Start, Clock: clock, Shards: 2}), clock
 }
 
 func startOn(t *testing.T, cfg redisstore.Config) *surface {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serveOn(t, store)
+	return serveOn(t, enginetest.Open(t, cfg))
 }
 
 func serveOn(t *testing.T, store *redisstore.Store) *surface {
 	t.Helper()
 	leases, err := worker.NewLeases(worker.LeaseConfig{Store: store})
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	over := make(chan error, 2)
-	go func() { over <- leases.Run(ctx) }()
-	go func() { over <- bedrock.Serve(ctx, l, handler{bedrock.New(store, leases)}) }()
-	t.Cleanup(func() {
-		cancel()
-		for range 2 {
-			if err := <-over; err != nil {
-				t.Error(err)
-			}
-		}
-		_ = store.Close()
+	enginetest.Check(t, err)
+	takes := enginetest.Run(t, leases.Run)
+	serves := enginetest.Run(t, func(ctx context.Context) error {
+		return bedrock.Serve(ctx, l, handler{bedrock.New(store, leases)})
 	})
-	return &surface{T: t, store: store, addr: l.Addr().String(), stop: cancel}
+	stop := func() {
+		takes.End()
+		serves.End()
+	}
+	return &surface{T: t, store: store, addr: l.Addr().String(), stop: stop}
 }
 
 // client is a connection.
