@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/httpstore"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
@@ -40,19 +41,13 @@ type served struct {
 
 func serve(t *testing.T, configure func(*api.Config)) *served {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t), Shards: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t), Shards: 2})
 	cfg := api.Config{Store: store}
 	if configure != nil {
 		configure(&cfg)
 	}
 	handler, err := api.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	s := &served{T: t, store: store, server: httptest.NewServer(handler)}
 	t.Cleanup(func() {
 		_ = handler.Close()
@@ -65,9 +60,7 @@ func serve(t *testing.T, configure func(*api.Config)) *served {
 func (s *served) open(token string) *httpstore.Store {
 	s.Helper()
 	store, err := httpstore.Open(s.Context(), httpstore.Config{URL: s.server.URL, Token: token})
-	if err != nil {
-		s.Fatal(err)
-	}
+	enginetest.Check(s, err)
 	s.Cleanup(func() { _ = store.Close() })
 	return store
 }
@@ -75,17 +68,8 @@ func (s *served) open(token string) *httpstore.Store {
 func (s *served) token(role redisstore.TokenRole, tenant string) string {
 	s.Helper()
 	text, _, err := s.store.CreateToken(s.Context(), "ann", role, tenant, 0)
-	if err != nil {
-		s.Fatal(err)
-	}
+	enginetest.Check(s, err)
 	return text
-}
-
-func (s *served) check(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
 }
 
 // Each call asks for a token, and for one of a role that may make it; only its own tenant's jobs are in its reach.
@@ -99,9 +83,9 @@ func TestRolesAndTenants(t *testing.T) {
 		}
 	})
 	h, err := job.NewClient(s.store).Start(t.Context(), job.Single(&Echo{}, ""), job.Alias("secret"))
-	s.check(err)
+	enginetest.Check(s, err)
 	info, err := h.Info(t.Context())
-	s.check(err)
+	enginetest.Check(s, err)
 	for _, c := range storecall.All() {
 		for _, role := range append(api.Roles(), "") {
 			token := ""
@@ -135,7 +119,7 @@ func TestRolesAndTenants(t *testing.T) {
 		t.Errorf("terminating another tenant's job: %v", err)
 	}
 	after, err := h.Info(t.Context())
-	s.check(err)
+	enginetest.Check(s, err)
 	if after.Version != info.Version || after.Status != info.Status {
 		t.Errorf("another tenant changed the job: %+v", after)
 	}
@@ -148,13 +132,13 @@ func TestRolesAndTenants(t *testing.T) {
 func (s *served) post(call, token string, body []byte) (int, string) {
 	s.Helper()
 	req, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.server.URL+storecall.Path+call, strings.NewReader(string(body)))
-	s.check(err)
+	enginetest.Check(s, err)
 	req.Header.Set("Content-Type", storecall.ContentType)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	answer, err := http.DefaultClient.Do(req)
-	s.check(err)
+	enginetest.Check(s, err)
 	defer answer.Body.Close()
 	var p api.Problem
 	_ = json.NewDecoder(answer.Body).Decode(&p)
@@ -168,25 +152,25 @@ func TestWhoActs(t *testing.T) {
 	client := job.NewClient(s.open(s.token(redisstore.TokenOperate, "")))
 	ctx := job.WithContext(t.Context(), port.Context{port.ContextBy: "mallory", "trip": json.Number("12345678901234567890")})
 	h, err := client.Start(ctx, job.Single(&Echo{}, ""), job.By("mallory"))
-	s.check(err)
+	enginetest.Check(s, err)
 	info, err := h.Info(ctx)
-	s.check(err)
+	enginetest.Check(s, err)
 	if info.By != "ann" {
 		t.Errorf("created by %q", info.By)
 	}
-	s.check(h.Write(ctx, "in", 1))
+	enginetest.Check(s, h.Write(ctx, "in", 1))
 	messages, err := h.Messages(ctx, port.Input, "in", 10)
-	s.check(err)
+	enginetest.Check(s, err)
 	if len(messages) != 1 || messages[0].Context[port.ContextBy] != "ann" || messages[0].Context["trip"] != json.Number("12345678901234567890") {
 		t.Errorf("messages: %+v", messages)
 	}
 	log, err := job.NewClient(s.store).At(h.ID()).Trace(ctx, port.Input, "in", 0)
-	s.check(err)
+	enginetest.Check(s, err)
 	if !strings.Contains(fmt.Sprintf("%+v", log), "ann") || strings.Contains(fmt.Sprintf("%+v", log), "mallory") {
 		t.Errorf("the log says %+v", log)
 	}
 	acts, err := s.store.AuditLog(ctx, 10)
-	s.check(err)
+	enginetest.Check(s, err)
 	if len(acts) < 2 || !slices.ContainsFunc(acts, func(e redisstore.AuditEntry) bool {
 		return e.Operation == "store-write" && e.Principal == "ann" && e.On == string(h.ID())
 	}) {
@@ -204,7 +188,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("no job: %v", err)
 	}
 	h, err := client.Start(ctx, job.Single(&Echo{}, ""))
-	s.check(err)
+	enginetest.Check(s, err)
 	direct := job.NewClient(s.store).At(h.ID())
 	for name, act := range map[string]func(*job.Handle) error{
 		"no port": func(h *job.Handle) error { return h.Write(ctx, "inn", 1) },
@@ -242,22 +226,22 @@ func TestStreams(t *testing.T) {
 	ctx := t.Context()
 	for range 300 {
 		_, err := client.Start(ctx, job.Single(&Echo{}, ""))
-		s.check(err)
+		enginetest.Check(s, err)
 	}
 	n := 0
 	for _, err := range client.Jobs(ctx, job.Filter{}) {
-		s.check(err)
+		enginetest.Check(s, err)
 		n++
 	}
 	if n != 300 {
 		t.Errorf("%d jobs, want 300", n)
 	}
 	for _, err := range client.Jobs(ctx, job.Filter{}) {
-		s.check(err)
+		enginetest.Check(s, err)
 		break
 	}
 	target, err := url.Parse(s.server.URL)
-	s.check(err)
+	enginetest.Check(s, err)
 	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Scheme, r.URL.Host, r.RequestURI, r.Host = target.Scheme, target.Host, "", ""
 		answer, err := http.DefaultClient.Do(r)
@@ -272,7 +256,7 @@ func TestStreams(t *testing.T) {
 	}))
 	defer cut.Close()
 	broken, err := httpstore.Open(ctx, httpstore.Config{URL: cut.URL})
-	s.check(err)
+	enginetest.Check(s, err)
 	var last error
 	for _, last = range job.NewClient(broken).Jobs(ctx, job.Filter{}) {
 		if last != nil {
@@ -296,7 +280,7 @@ func TestListen(t *testing.T) {
 	}()
 	deadline := time.After(30 * time.Second)
 	for first := true; first; {
-		s.check(store.Publish(ctx, "/news", []json.RawMessage{json.RawMessage(`{"a": 1}`)}))
+		enginetest.Check(s, store.Publish(ctx, "/news", []json.RawMessage{json.RawMessage(`{"a": 1}`)}))
 		select {
 		case text := <-heard:
 			if first = false; text != `{"a": 1}` {
@@ -322,19 +306,19 @@ func TestLocks(t *testing.T) {
 	s := serve(t, nil)
 	ctx := t.Context()
 	h, err := job.NewClient(s.open("")).Start(ctx, job.Single(&Echo{}, ""))
-	s.check(err)
+	enginetest.Check(s, err)
 	lock, err := h.Lock(ctx, time.Second, 0)
-	s.check(err)
-	s.check(lock.Refresh(ctx, time.Hour))
+	enginetest.Check(s, err)
+	enginetest.Check(s, lock.Refresh(ctx, time.Hour))
 	held, ok, err := job.NewClient(s.store).At(h.ID()).Locked(ctx)
-	s.check(err)
+	enginetest.Check(s, err)
 	if !ok || time.Until(held.Until) < 30*time.Minute {
 		t.Errorf("the lock is held until %s", held.Until)
 	}
 	if _, err := h.Lock(ctx, time.Second, 0); !errors.Is(err, job.ErrLocked) {
 		t.Errorf("a second lock: %v", err)
 	}
-	s.check(lock.Release(ctx))
+	enginetest.Check(s, lock.Release(ctx))
 	if err := lock.Refresh(ctx, time.Hour); !errors.Is(err, job.ErrLocked) {
 		t.Errorf("it was released: %v", err)
 	}
