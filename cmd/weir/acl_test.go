@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/enginetest"
 )
 
 // as returns the URL of the world's Redis for a user with the rules that weir acl prints.
@@ -21,7 +23,7 @@ func (w *world) as(role string) string {
 	for _, rule := range strings.Fields(stdout.String()) {
 		words = append(words, rule)
 	}
-	w.ok(w.rdb.Do(w.Context(), words...).Err())
+	enginetest.Check(w, w.rdb.Do(w.Context(), words...).Err())
 	return strings.Replace(w.url, "redis://", "redis://"+role+":secret@", 1)
 }
 
@@ -31,7 +33,7 @@ func (w *world) keys() map[string]string {
 	ctx := context.WithoutCancel(w.Context())
 	all := map[string]string{}
 	keys, err := w.rdb.Keys(ctx, "*").Result()
-	w.ok(err)
+	enginetest.Check(w, err)
 	for _, k := range keys {
 		if all[k], err = w.rdb.Dump(ctx, k).Result(); err != nil && !errors.Is(err, redis.Nil) {
 			w.Fatal(err)

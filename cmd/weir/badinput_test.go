@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weirworks/weir/internal/enginetest"
 )
 
 // What is wrong in one place of a command line, by the kind of the place.
@@ -63,7 +65,7 @@ func TestBadCommandLines(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
 	for name, text := range badFiles {
-		w.ok(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		enginetest.Check(w, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	before := w.keys()
 	tried := 0

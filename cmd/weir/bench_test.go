@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -78,11 +79,7 @@ func BenchmarkFind(b *testing.B) {
 func populate(b *testing.B, url string) job.ID {
 	b.Helper()
 	ctx := context.WithoutCancel(b.Context())
-	store, err := redisstore.Open(ctx, redisstore.Config{URL: url})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer store.Close()
+	store := enginetest.Open(b, redisstore.Config{URL: url})
 	ids := make([]job.ID, *benchJobs)
 	var g errgroup.Group
 	g.SetLimit(16)
@@ -94,9 +91,7 @@ func populate(b *testing.B, url string) job.ID {
 			return settle(ctx, store, ids[n], n)
 		})
 	}
-	if err := g.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	enginetest.Check(b, g.Wait())
 	return ids[len(ids)-1]
 }
 

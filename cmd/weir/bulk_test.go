@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
@@ -19,11 +20,7 @@ import (
 func TestExitCodesOfMany(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := enginetest.Open(t, redisstore.Config{URL: server.URL()})
 	for range 2 {
 		if _, err := job.NewClient(store).Start(t.Context(), job.Single(&resize{}, "")); err != nil {
 			t.Fatal(err)
@@ -112,9 +109,9 @@ func TestGraphsDoNotRun(t *testing.T) {
 	}
 	check("run report", "is a graph, and only the jobs in it run; to retry those that failed: weir retry "+string(h.ID())+" --tree")
 	check("delete report", "end it first: weir terminate "+string(h.ID())+" --recursive")
-	s.ok(h.TerminateAll(t.Context()))
+	enginetest.Check(s, h.TerminateAll(t.Context()))
 	_, err := h.WaitFor(t.Context(), func(i *job.Info) bool { return i.Status == statemachine.Terminated })
-	s.ok(err)
+	enginetest.Check(s, err)
 	for _, command := range []string{"run report --force", "run report", "retry report"} {
 		check(command, "is terminated, and does not run again: start it anew")
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -27,11 +28,7 @@ func byAnotherClock(t *testing.T, test func(a *astray)) {
 			t.Parallel()
 			a := &astray{T: t, mini: redistest.StartMini(t), now: time.Now().Add(skew)}
 			a.pass(0)
-			store, err := redisstore.Open(t.Context(), redisstore.Config{URL: a.mini.URL()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
+			store := enginetest.Open(t, redisstore.Config{URL: a.mini.URL()})
 			a.store = store
 			test(a)
 		})

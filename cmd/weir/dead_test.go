@@ -9,6 +9,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -18,29 +19,19 @@ import (
 // moaning starts a job under the alias moaner that has dead letters of these messages, and returns their IDs.
 func moaning(t *testing.T, url string, messages ...string) (ids []string) {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := enginetest.Open(t, redisstore.Config{URL: url})
 	side := func(dir port.Dir, name string) job.Port { return job.Port{Spec: port.Spec{Dir: dir, Name: name}} }
 	client := job.NewClient(store)
 	h, err := client.Start(t.Context(), &planned{Nodes: []job.Node{{
 		Type: "Moaner", OnFailure: job.DeadLetter, Ports: []job.Port{side(port.Input, "in"), side(port.Output, job.ErrorsPort)},
 	}}}, job.Alias("moaner"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	for i, m := range messages {
 		l := job.Letter{Job: h.ID(), Error: "cannot do it", At: time.Unix(int64(i), 0).UTC(), Messages: map[string]json.RawMessage{"in": json.RawMessage(m)}}
-		if err := h.WriteOut(t.Context(), job.ErrorsPort, l); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, h.WriteOut(t.Context(), job.ErrorsPort, l))
 	}
 	for l, err := range client.DeadLetters(t.Context(), job.LetterFilter{Job: h.ID()}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		ids = append(ids, l.ID)
 	}
 	return ids

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/weirworks/weir/internal/enginetest"
 )
 
 // demonstration is a weir demo in a process of its own.
@@ -86,36 +88,34 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	d := demonstrate(t, "--data", data)
-	until(t, "it says what to try", func() bool { return strings.Contains(d.said.String(), "--fresh begins anew") })
+	enginetest.Until(t, "it says what to try", func() bool { return strings.Contains(d.said.String(), "--fresh begins anew") })
 	for _, line := range []string{"export WEIR_SERVER=" + d.page, "kill -9", data} {
 		if !strings.Contains(d.said.String(), line) {
 			t.Errorf("it does not say %q:\n%s", line, d.said.String())
 		}
 	}
-	until(t, "orders are shipped", func() bool { return d.shipped() > 1 })
-	until(t, "there is a dead letter", func() bool { return strings.Contains(d.ask("dead", "list"), "the quantity is 0") })
-	until(t, "a payment is tried again", func() bool { return strings.Contains(d.ask("log", "demo"), "the bank does not answer") })
-	until(t, "a large order waits", func() bool { return strings.Contains(d.ask("state", "get", "demo/approve"), `"id":15`) })
+	enginetest.Until(t, "orders are shipped", func() bool { return d.shipped() > 1 })
+	enginetest.Until(t, "there is a dead letter", func() bool { return strings.Contains(d.ask("dead", "list"), "the quantity is 0") })
+	enginetest.Until(t, "a payment is tried again", func() bool { return strings.Contains(d.ask("log", "demo"), "the bank does not answer") })
+	enginetest.Until(t, "a large order waits", func() bool { return strings.Contains(d.ask("state", "get", "demo/approve"), `"id":15`) })
 	d.ask("send", "demo", "decisions", `{"order":15,"yes":true}`)
-	until(t, "it is approved", func() bool { return !strings.Contains(d.ask("state", "get", "demo/approve"), `"id":15`) })
+	enginetest.Until(t, "it is approved", func() bool { return !strings.Contains(d.ask("state", "get", "demo/approve"), `"id":15`) })
 	d.ask("trigger", "fire", "stocktake")
-	until(t, "the trigger launches a job", func() bool { return strings.Contains(d.ask("jobs", "--type", "Stock"), "Stock") })
+	enginetest.Until(t, "the trigger launches a job", func() bool { return strings.Contains(d.ask("jobs", "--type", "Stock"), "Stock") })
 
 	var stderr bytes.Buffer
 	if code := run(t.Context(), []string{"demo", "--addr", "127.0.0.1:0", "--data", data}, &bytes.Buffer{}, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "another weir works with the data") {
 		t.Errorf("a second one: exit code %d, %s", code, stderr.String())
 	}
 	taken := d.taken()
-	if err := d.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, d.cmd.Process.Kill())
 	_ = d.cmd.Wait()
 
 	d = demonstrate(t, "--data", data)
 	if n := d.taken(); n < taken {
 		t.Errorf("after kill -9 %d orders were taken, %d before", n, taken)
 	}
-	until(t, "it goes on", func() bool { return d.taken() > taken+3 })
+	enginetest.Until(t, "it goes on", func() bool { return d.taken() > taken+3 })
 	d.stop()
 
 	d = demonstrate(t, "--data", data)
@@ -136,8 +136,8 @@ func TestDemoWithoutServer(t *testing.T) {
 	d := &demonstration{T: t, cmd: process(t, "demo", "--addr", "127.0.0.1:0", "--data", t.TempDir()), said: &buffer{}}
 	d.cmd.Env = append(d.cmd.Env, "PATH="+t.TempDir())
 	d.start()
-	until(t, "it says so", func() bool { return strings.Contains(d.said.String(), "There is no redis-server here") })
-	until(t, "orders are taken", func() bool { // a command may be too early: the Redis in a process is slow
+	enginetest.Until(t, "it says so", func() bool { return strings.Contains(d.said.String(), "There is no redis-server here") })
+	enginetest.Until(t, "orders are taken", func() bool { // a command may be too early: the Redis in a process is slow
 		var out bytes.Buffer
 		return run(t.Context(), []string{"--server", d.page, "state", "get", "demo/orders"}, &out, &out) == 0 && strings.Contains(out.String(), "next")
 	})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -13,21 +14,15 @@ import (
 // family starts a tree demo with parcels/ship, parcels/pack and mail in it.
 func family(t *testing.T, url string) {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	_, err = job.NewClient(store).Start(t.Context(), &planned{Nodes: []job.Node{
+	store := enginetest.Open(t, redisstore.Config{URL: url})
+	_, err := job.NewClient(store).Start(t.Context(), &planned{Nodes: []job.Node{
 		{Name: "demo", Type: "demo", Graph: true},
 		{Name: "parcels", Type: "parcels", Graph: true},
 		{Name: "ship", Type: "Ship", Parent: 1},
 		{Name: "pack", Type: "Pack", Parent: 1},
 		{Name: "mail", Type: "Mail"},
 	}}, job.Alias("demo"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 }
 
 // A job that is not there is refused with the nearest that is.

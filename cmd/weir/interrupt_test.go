@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -25,9 +26,7 @@ nodes: {e: {type: emit, args: {items: [1]}}, pay: {type: exec, args: {program: s
 edges: [e.out -> pay.in]
 outputs: {o: pay.out}
 `
-	if err := os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(text), 0o600))
 	return dir, func() int {
 		text, _ := os.ReadFile(filepath.Join(dir, "pid"))
 		n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
@@ -40,13 +39,11 @@ func stopping(t *testing.T, cmd *exec.Cmd, suspended func() bool, want string) (
 	t.Helper()
 	stderr = &buffer{}
 	cmd.Stderr = stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	until(t, "the program sleeps", suspended)
+	enginetest.Until(t, "the program sleeps", suspended)
 	interrupt(t, cmd)
-	until(t, "it says what it waits for", func() bool { return strings.Contains(stderr.String(), "stopping") })
+	enginetest.Until(t, "it says what it waits for", func() bool { return strings.Contains(stderr.String(), "stopping") })
 	if !strings.Contains(stderr.String(), want) {
 		t.Errorf("it says %s, want %s", stderr.String(), want)
 	}
@@ -73,7 +70,7 @@ func atOnce(t *testing.T, cmd *exec.Cmd) {
 // gone waits until a process is.
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	until(t, fmt.Sprintf("process %d is gone", pid), func() bool { return syscall.Kill(pid, 0) != nil })
+	enginetest.Until(t, fmt.Sprintf("process %d is gone", pid), func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
 // Point 20: the first Ctrl-C says what is waited for, the second stops at once, with the programs that jobs run, and
@@ -96,10 +93,8 @@ func TestSecondInterrupt(t *testing.T) {
 		cmd := in(t, dir, "", "run", "shop.yaml", "--allow-exec", "sh", "--timeout", "6s")
 		stderr := &buffer{}
 		cmd.Stderr = stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		until(t, "it says what it waits for", func() bool { return strings.Contains(stderr.String(), "press Ctrl-C to stop at once") })
+		enginetest.Check(t, cmd.Start())
+		enginetest.Until(t, "it says what it waits for", func() bool { return strings.Contains(stderr.String(), "press Ctrl-C to stop at once") })
 		interrupt(t, cmd)
 		atOnce(t, cmd)
 		gone(t, pid())
@@ -108,9 +103,7 @@ func TestSecondInterrupt(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)
 		dir, pid := sleeping(t)
-		if err := registerComponents(t.Context(), redisstore.Config{URL: server.URL()}); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, registerComponents(t.Context(), redisstore.Config{URL: server.URL()}))
 		weir(t, server.URL(), "create", "exec", "--args", `{"program": "sh", "args": ["-c", "echo $$ > pid; exec sleep 60"]}`, "--alias", "pay")
 		weir(t, server.URL(), "send", "pay", "in", "1")
 		cmd := in(t, dir, server.URL(), "worker", "--allow-exec", "sh")

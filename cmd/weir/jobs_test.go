@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 )
 
@@ -15,12 +16,12 @@ func TestJobsNamesThrottledMemberOfGraph(t *testing.T) {
 	s := newStage(t)
 	throttled, well := s.graph("report", "one ", "two"), s.graph("ages", 12)
 	now, err := s.store.Now(t.Context())
-	s.ok(err)
+	enginetest.Check(s, err)
 	if left := now.Truncate(time.Minute).Add(time.Minute).Sub(now); left < 10*time.Second {
 		time.Sleep(left) // a job is throttled until the minute is over, which must not be now
 	}
 	tree, err := throttled.Tree(t.Context())
-	s.ok(err)
+	enginetest.Check(s, err)
 	for _, i := range tree {
 		if i.Name == "trim" {
 			s.crawl(s.client.At(i.ID))
@@ -38,7 +39,7 @@ func TestJobsNamesThrottledMemberOfGraph(t *testing.T) {
 		ID     job.ID
 		Reason *string
 	}
-	s.ok(json.Unmarshal([]byte(s.play("weir jobs -o json")), &shown))
+	enginetest.Check(s, json.Unmarshal([]byte(s.play("weir jobs -o json")), &shown))
 	if len(shown) != 2 {
 		t.Fatalf("jobs: %+v", shown)
 	}

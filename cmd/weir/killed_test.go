@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/handler/runner"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -170,9 +171,7 @@ func TestPayloadsOutliveEveryKill(t *testing.T) {
 	}
 	redis := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	addr := free.Addr().String()
 	_ = free.Close() // the server takes it, each time
 	weir(t, redis.URL(), "handler", "set", "acme-mail", "--body", "console.log('J: acme-seen|' + payload); return payload", "--options", `{"delay":"100ms","maxDelay":"1s"}`)
@@ -204,11 +203,7 @@ func TestPayloadsOutliveEveryKill(t *testing.T) {
 	if len(s.acknowledged) == 0 {
 		t.Fatalf("nothing was acknowledged: %v", s.refused)
 	}
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: redis.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := enginetest.Open(t, redisstore.Config{URL: redis.URL()})
 	s.check(t, k, store)
 }
 
@@ -276,9 +271,7 @@ func resultsOf(t *testing.T, store *redisstore.Store, typ string) map[job.ID]str
 	t.Helper()
 	results := map[job.ID]string{}
 	for info, err := range store.Jobs(t.Context(), job.Filter{Type: typ, Status: []job.Status{job.Completed}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		var o runner.Outcome
 		state, err := store.State(t.Context(), info.ID, runner.StateResult)
 		if err != nil || json.Unmarshal(state[runner.StateResult], &o) != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -13,14 +14,8 @@ import (
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	if err := store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: "mail"}}); err != nil {
-		t.Fatal(err)
-	}
+	store := enginetest.Open(t, redisstore.Config{URL: url})
+	enginetest.Check(t, store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: "mail"}}))
 	if text := weir(t, url, "queue", "limit", "mail", "1"); text != "queue mail has at most 1 run at once; engines keep to a new limit within five seconds\n" {
 		t.Errorf("setting it says %q", text)
 	}
@@ -36,9 +31,7 @@ func TestLimits(t *testing.T) {
 	}
 	for n := range 2 {
 		h, err := job.NewClient(store).Create(t.Context(), job.New{Type: "T", Queue: "mail"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		_, err = store.Begin(t.Context(), h.ID(), job.Begin{Token: string(rune('a' + n)), Lease: 1e12, Running: []job.RunLimit{{Queue: "mail", Max: 1}}})
 		if (err == nil) != (n == 0) {
 			t.Errorf("run %d: %v", n+1, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
@@ -40,28 +41,12 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// until waits for something that comes.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for began := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > time.Minute {
-			t.Fatalf("it takes a minute until %s", what)
-		}
-	}
-}
-
 // shop is a namespace with one job that has an In port, named one.
 func shop(t *testing.T, url string) (*redisstore.Store, *job.Handle) {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := enginetest.Open(t, redisstore.Config{URL: url})
 	h, err := job.NewClient(store).Start(t.Context(), job.Single(&resize{Width: 64}, ""), job.Alias("one"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	return store, h
 }
 
@@ -82,17 +67,15 @@ func TestWatch(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	_, h := shop(t, server.URL())
 	stdout, stderr, end := goes(t, "tree", "--watch", "--interval", "10ms", "--redis", server.URL())
-	until(t, "the tree is drawn", func() bool { return strings.Contains(stdout.String(), "in 0/0") })
-	if err := h.Write(t.Context(), "in", "x"); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the tree is drawn again", func() bool { return strings.Contains(stdout.String(), "in 1/1") })
+	enginetest.Until(t, "the tree is drawn", func() bool { return strings.Contains(stdout.String(), "in 0/0") })
+	enginetest.Check(t, h.Write(t.Context(), "in", "x"))
+	enginetest.Until(t, "the tree is drawn again", func() bool { return strings.Contains(stdout.String(), "in 1/1") })
 	server.Kill()
-	until(t, "Redis is missed", func() bool { return strings.Contains(stderr.String(), "trying again") })
+	enginetest.Until(t, "Redis is missed", func() bool { return strings.Contains(stderr.String(), "trying again") })
 	server.Restart()
-	until(t, "Redis is back", func() bool { return strings.Contains(stderr.String(), "weir: Redis answers again\n") })
-	until(t, "it can be written to", func() bool { return h.Write(t.Context(), "in", "y") == nil })
-	until(t, "the tree is drawn a third time", func() bool { return strings.Contains(stdout.String(), "in 2/2") })
+	enginetest.Until(t, "Redis is back", func() bool { return strings.Contains(stderr.String(), "weir: Redis answers again\n") })
+	enginetest.Until(t, "it can be written to", func() bool { return h.Write(t.Context(), "in", "y") == nil })
+	enginetest.Until(t, "the tree is drawn a third time", func() bool { return strings.Contains(stdout.String(), "in 2/2") })
 	if code := end(); code != 0 {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
@@ -110,19 +93,19 @@ func TestFollow(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	_, h := shop(t, server.URL())
 	write := func(text string) {
-		until(t, "it can be written to", func() bool { return h.Write(t.Context(), "in", text) == nil })
+		enginetest.Until(t, "it can be written to", func() bool { return h.Write(t.Context(), "in", text) == nil })
 	}
 	write("first")
 	write("second")
 	stdout, stderr, end := goes(t, "log", "one", "-f", "-n", "1", "-o", "jsonl", "--redis", server.URL())
-	until(t, "the last entry is there", func() bool { return strings.Contains(stdout.String(), "second") })
+	enginetest.Until(t, "the last entry is there", func() bool { return strings.Contains(stdout.String(), "second") })
 	write("third")
-	until(t, "the next entry is there", func() bool { return strings.Contains(stdout.String(), "third") })
+	enginetest.Until(t, "the next entry is there", func() bool { return strings.Contains(stdout.String(), "third") })
 	server.Kill()
-	until(t, "Redis is missed", func() bool { return strings.Contains(stderr.String(), "trying again") })
+	enginetest.Until(t, "Redis is missed", func() bool { return strings.Contains(stderr.String(), "trying again") })
 	server.Restart()
 	write("fourth")
-	until(t, "the next entry is there", func() bool { return strings.Contains(stdout.String(), "fourth") })
+	enginetest.Until(t, "the next entry is there", func() bool { return strings.Contains(stdout.String(), "fourth") })
 	if code := end(); code != 0 {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
@@ -137,11 +120,9 @@ func TestWatchGone(t *testing.T) {
 	server := redistest.Start(t)
 	_, h := shop(t, server.URL())
 	stdout, stderr, end := goes(t, "tree", "one", "-w", "--interval", "10ms", "--redis", server.URL())
-	until(t, "the tree is drawn", func() bool { return strings.Contains(stdout.String(), "queued") })
-	if err := h.RemoveAlias(t.Context(), "one"); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "it says so", func() bool { return strings.Contains(stderr.String(), "weir: job not found") })
+	enginetest.Until(t, "the tree is drawn", func() bool { return strings.Contains(stdout.String(), "queued") })
+	enginetest.Check(t, h.RemoveAlias(t.Context(), "one"))
+	enginetest.Until(t, "it says so", func() bool { return strings.Contains(stderr.String(), "weir: job not found") })
 	if code := end(); code != exitNotFound {
 		t.Errorf("exit code %d", code)
 	}
@@ -151,9 +132,7 @@ func TestWatchGone(t *testing.T) {
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	return &exec.Cmd{Path: self, Args: append([]string{"weir"}, args...), Env: append(os.Environ(), "WEIR_REDIS_URL=", "COLUMNS=", "TERM=", "LC_ALL=")}
 }
 
@@ -168,12 +147,8 @@ func TestInterrupt(t *testing.T) {
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
+		enginetest.Check(t, cmd.Start())
 		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 			t.Errorf("%q: %v", args, err)
 		}
@@ -218,10 +193,8 @@ func TestInterruptedBeforeTheEnd(t *testing.T) {
 		if _, err := cmd.StdinPipe(); err != nil { // nothing comes
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		until(t, line+" has begun", c.begun)
+		enginetest.Check(t, cmd.Start())
+		enginetest.Until(t, line+" has begun", c.begun)
 		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Error(err)
 		}
@@ -236,9 +209,7 @@ func TestInterruptedBeforeTheEnd(t *testing.T) {
 func closedPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	_ = r.Close()
 	t.Cleanup(func() { _ = w.Close() })
 	return w
@@ -253,12 +224,8 @@ func TestEndsWithItsReader(t *testing.T) {
 	for _, line := range []string{"log one -f", "tree one -w", "tree -w --interval 1h"} {
 		cmd := process(t, append(strings.Fields(line), "--redis", server.URL())...)
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
+		enginetest.Check(t, cmd.Start())
 		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 			t.Errorf("weir %s: %v", line, err)
 		}
@@ -280,9 +247,7 @@ func TestClosedPipe(t *testing.T) {
 	server := redistest.Start(t)
 	shop(t, server.URL())
 	weir(t, server.URL(), "send", "one", "in", "1", "2", "3", "4")
-	if err := registerComponents(t.Context(), redisstore.Config{URL: server.URL()}); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, registerComponents(t.Context(), redisstore.Config{URL: server.URL()}))
 	weir(t, server.URL(), "run", "testdata/sum.yaml", "--in", "n=1")
 	sum := strings.TrimSpace(weir(t, server.URL(), "jobs", "--status", "completed", "-o", "name"))
 	weir(t, server.URL(), "create", "map", "--args", `{"expr":"it"}`, "--alias", "kid")

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -42,20 +42,11 @@ func (a *adder) Run(context.Context, *worker.Run) error {
 // serveUntil runs an engine until a job has a status.
 func serveUntil(t *testing.T, store *redisstore.Store, h *job.Handle, w worker.Worker, want statemachine.Status) {
 	t.Helper()
-	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{w}, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- engine.Run(ctx) }()
+	engine := enginetest.Serve(t, worker.Config{Store: store, Workers: []worker.Worker{w}})
 	if _, err := h.WaitFor(t.Context(), func(i *job.Info) bool { return i.Status == want }); err != nil {
 		t.Error(err)
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	engine.Stop()
 }
 
 // panicker panics below its Run, in the Go runtime.
@@ -72,15 +63,9 @@ func (p *panicker) Run(context.Context, *worker.Run) error {
 func started(t *testing.T, w any, alias string) (url string, store *redisstore.Store, h *job.Handle) {
 	t.Helper()
 	url = redistest.Start(t).URL()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	h, err = job.NewClient(store).Start(t.Context(), job.Single(w, ""), job.Alias(alias))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store = enginetest.Open(t, redisstore.Config{URL: url})
+	h, err := job.NewClient(store).Start(t.Context(), job.Single(w, ""), job.Alias(alias))
+	enginetest.Check(t, err)
 	return url, store, h
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 )
 
@@ -28,9 +29,7 @@ func site(t *testing.T, holds string) string {
 		"exec.yaml": "weir: 1\nnodes: {e: {type: emit, args: {items: [1]}}, x: {type: exec, queue: slow, args: {program: cat}}}\nedges: [e.out -> x.in]\noutputs: {o: x.out}\n",
 		"wait.yaml": "weir: 1\nnodes: {r: {type: read_file, args: {path: f.txt}}, d: {type: delay, args: {by: 3s}}}\nedges: [r.out -> d.in]\noutputs: {o: d.out}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -47,9 +46,7 @@ func in(t *testing.T, dir, url string, args ...string) *exec.Cmd {
 func served(t *testing.T, dir, url string, args ...string) {
 	t.Helper()
 	cmd := in(t, dir, url, append([]string{"worker"}, args...)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
@@ -83,7 +80,7 @@ func TestRunIsPrivate(t *testing.T) {
 	for range 2 {
 		served(t, other, server.URL(), "--queue", "default", "--queue", "slow")
 	}
-	until(t, "both workers are there", func() bool { return strings.Count(weir(t, server.URL(), "workers", "-o", "json"), `"pid"`) == 2 })
+	enginetest.Until(t, "both workers are there", func() bool { return strings.Count(weir(t, server.URL(), "workers", "-o", "json"), `"pid"`) == 2 })
 	for n := range 8 {
 		out, err := in(t, mine, server.URL(), "run", "read.yaml").Output()
 		if err != nil || string(out) != "AAA\n" {
@@ -116,11 +113,9 @@ func TestRunGoesOnElsewhere(t *testing.T) {
 			cmd := in(t, mine, server.URL(), "run", "wait.yaml")
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Check(t, cmd.Start())
 			var id string
-			until(t, "it has read the file", func() bool {
+			enginetest.Until(t, "it has read the file", func() bool {
 				id = strings.TrimSpace(weir(t, server.URL(), "jobs", "-o", "name"))
 				return id != "" && strings.Contains(weir(t, server.URL(), "tree", id, "-o", "json"), `"completed"`)
 			})
@@ -136,12 +131,12 @@ func TestRunGoesOnElsewhere(t *testing.T) {
 					t.Errorf("it says %s", stderr.String())
 				}
 			}
-			until(t, "it is not taken for living any more", func() bool {
+			enginetest.Until(t, "it is not taken for living any more", func() bool {
 				return !strings.Contains(weir(t, server.URL(), "workers", "-o", "json"), "private/")
 			})
 			noPrivate(t, rdb, server.URL())
 			var found []string
-			until(t, "weir why names the command", func() bool {
+			enginetest.Until(t, "weir why names the command", func() bool {
 				found = command.FindStringSubmatch(weir(t, server.URL(), "why", id))
 				return found != nil
 			})

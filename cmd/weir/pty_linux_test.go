@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 )
 
@@ -19,18 +20,14 @@ import (
 func terminal(t *testing.T, columns, lines uint16) (screen, tty *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	t.Cleanup(func() { _ = screen.Close() })
 	var number uint32
 	var unlock int32
 	control(t, screen, syscall.TIOCGPTN, unsafe.Pointer(&number))
 	control(t, screen, syscall.TIOCSPTLCK, unsafe.Pointer(&unlock))
 	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	t.Cleanup(func() { _ = tty.Close() })
 	size := [4]uint16{lines, columns}
 	control(t, tty, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
@@ -51,9 +48,7 @@ func onTerminal(t *testing.T, width, height uint16, args ...string) (cmd *exec.C
 	cmd, got = process(t, args...), &buffer{}
 	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=", "LC_ALL=C.UTF-8")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	go func() { _, _ = io.Copy(got, screen) }()
 	return cmd, got
@@ -73,11 +68,9 @@ func TestReadsWatchedOnTerminal(t *testing.T) {
 					t.Logf("%q", got.String())
 				}
 			}()
-			until(t, "it is drawn", func() bool { return strings.Contains(got.String(), want) })
-			until(t, "it is drawn in place", func() bool { return regexp.MustCompile(`\x1b\[[0-9]+A`).MatchString(got.String()) })
-			if err := cmd.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
+			enginetest.Until(t, "it is drawn", func() bool { return strings.Contains(got.String(), want) })
+			enginetest.Until(t, "it is drawn in place", func() bool { return regexp.MustCompile(`\x1b\[[0-9]+A`).MatchString(got.String()) })
+			enginetest.Check(t, cmd.Process.Signal(os.Interrupt))
 			if err := cmd.Wait(); err != nil {
 				t.Error(err)
 			}
@@ -101,14 +94,10 @@ func TestWatchOnTerminal(t *testing.T) {
 	server := redistest.Start(t)
 	_, h := shop(t, server.URL())
 	cmd, got := onTerminal(t, 50, 10, "tree", "one", "--watch", "--interval", "10ms", "--redis", server.URL())
-	until(t, "the tree is drawn in place", func() bool { return strings.Contains(got.String(), "\x1b[2A") })
-	if err := h.Write(t.Context(), "in", "x"); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the tree has changed", func() bool { return strings.Contains(got.String(), "in 1/1") })
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Until(t, "the tree is drawn in place", func() bool { return strings.Contains(got.String(), "\x1b[2A") })
+	enginetest.Check(t, h.Write(t.Context(), "in", "x"))
+	enginetest.Until(t, "the tree has changed", func() bool { return strings.Contains(got.String(), "in 1/1") })
+	enginetest.Check(t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -133,15 +122,15 @@ func TestDevOnTerminal(t *testing.T) {
 			t.Logf("%s", got.String())
 		}
 	}()
-	until(t, "it says what to type next", func() bool { return strings.Contains(got.String(), "weir top") })
+	enginetest.Until(t, "it says what to type next", func() bool { return strings.Contains(got.String(), "weir top") })
 	url := regexp.MustCompile(`export WEIR_REDIS_URL=(\S+)`).FindStringSubmatch(got.String())
 	if url == nil || !strings.Contains(got.String(), "  page   http://127.0.0.1:") || strings.Contains(got.String(), "level=") {
 		t.Fatal("it does not say where Redis and the page are")
 	}
-	until(t, "types are registered", func() bool { return strings.Contains(weir(t, url[1], "types"), "map") })
+	enginetest.Until(t, "types are registered", func() bool { return strings.Contains(weir(t, url[1], "types"), "map") })
 	weir(t, url[1], "create", "map", "--args", `{"expr":"1/it"}`, "--alias", "part")
 	told := func(event string) {
-		until(t, event, func() bool { return strings.Contains(got.String(), event) })
+		enginetest.Until(t, event, func() bool { return strings.Contains(got.String(), event) })
 	}
 	told("started")
 	weir(t, url[1], "send", "part", "in", "4", "--close")
@@ -149,9 +138,7 @@ func TestDevOnTerminal(t *testing.T) {
 	if strings.Contains(got.String(), "append-only") {
 		t.Error("it warns of what it said when it began")
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -13,14 +14,8 @@ import (
 func TestSequentialKey(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	if err := store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue}}); err != nil {
-		t.Fatal(err)
-	}
+	store := enginetest.Open(t, redisstore.Config{URL: url})
+	enginetest.Check(t, store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue}}))
 	create := func() string {
 		return strings.TrimSpace(weir(t, url, "create", "T", "--sequential-key", "customer 7"))
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 )
 
@@ -106,9 +107,7 @@ func replayPage(t *testing.T, name string, least int) {
 		}
 	}
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	commands := 0
 	for _, block := range fence.FindAllStringSubmatch(string(page), -1) {
 		if block[1] != "console" {
@@ -152,18 +151,12 @@ func TestServeBeforeItsRedis(t *testing.T) {
 	address := servedAt(t, "--redis", redis.URL(), "--journal", t.TempDir())
 	ask := func(method, path, body string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, address+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		defer resp.Body.Close()
 		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		return resp.StatusCode, string(text)
 	}
 	status, text := ask("POST", "/acme/job/mail/add", "l1\n")
@@ -178,11 +171,11 @@ func TestServeBeforeItsRedis(t *testing.T) {
 		t.Errorf("a job while Redis is away: %d %s", status, text)
 	}
 	redis.Restart()
-	until(t, "the payload is a job", func() bool {
+	enginetest.Until(t, "the payload is a job", func() bool {
 		status, _ := ask("GET", "/v1/jobs/"+added.IDs[0], "")
 		return status == http.StatusOK
 	})
-	until(t, "the server is ready", func() bool {
+	enginetest.Until(t, "the server is ready", func() bool {
 		status, _ := ask("GET", "/readyz", "")
 		return status == http.StatusOK
 	})
@@ -236,9 +229,7 @@ func TestServeFiles(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "a"), []byte("1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, os.WriteFile(filepath.Join(root, "a"), []byte("1\n"), 0o600))
 	for namespace, c := range map[string]struct {
 		flags []string
 		look  string
@@ -248,11 +239,11 @@ func TestServeFiles(t *testing.T) {
 		"named": {[]string{"--root", root}, "peek ID out", `"1"`},
 	} {
 		servedAt(t, append([]string{"--redis", url, "--namespace", namespace, "--tokens"}, c.flags...)...)
-		until(t, "the engine has registered its types", func() bool {
+		enginetest.Until(t, "the engine has registered its types", func() bool {
 			return strings.Contains(weir(t, url, "types", "--namespace", namespace), "read_file")
 		})
 		id := strings.TrimSpace(weir(t, url, "create", "read_file", "--args", `{"path":"a"}`, "--namespace", namespace))
-		until(t, "the job of "+namespace+" says "+c.want, func() bool {
+		enginetest.Until(t, "the job of "+namespace+" says "+c.want, func() bool {
 			return strings.Contains(weir(t, url, append(strings.Fields(strings.Replace(c.look, "ID", id, 1)), "--namespace", namespace)...), c.want)
 		})
 	}
@@ -265,14 +256,10 @@ func TestServeTokens(t *testing.T) {
 	address := servedAt(t, "--redis", url, "--tokens", "--no-engine")
 	ask := func(token, method, path string) int {
 		r, err := http.NewRequestWithContext(t.Context(), method, address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		r.Header.Set("Authorization", "Bearer "+token)
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 		defer resp.Body.Close()
 		return resp.StatusCode
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -22,19 +23,13 @@ import (
 // behind serves the namespace of a Redis and returns the URL of the server.
 func behind(t *testing.T, url string, configure func(*api.Config)) (address string, store *redisstore.Store) {
 	t.Helper()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store = enginetest.Open(t, redisstore.Config{URL: url})
 	cfg := api.Config{Store: store}
 	if configure != nil {
 		configure(&cfg)
 	}
 	handler, err := api.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	server := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		_ = handler.Close()
@@ -52,9 +47,7 @@ func TestThroughServer(t *testing.T) {
 	redis := redistest.Start(t).URL()
 	shop(t, redis)
 	weir(t, redis, "send", "one", "in", "1", "2", "3", "4")
-	if err := registerComponents(t.Context(), redisstore.Config{URL: redis}); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, registerComponents(t.Context(), redisstore.Config{URL: redis}))
 	address, _ := behind(t, redis, nil)
 	dead := moaning(t, redis, "1", "2")
 	call := func(where, url, line string) (string, int) {
@@ -109,9 +102,7 @@ func TestTokensThroughServer(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, string(role)), []byte(text), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, err)
 	}
 	if _, _, err := store.CreateToken(t.Context(), "zoe", redisstore.TokenRead, "other", 0); err != nil {
 		t.Fatal(err)
@@ -208,9 +199,7 @@ func TestRunThroughServer(t *testing.T) {
 	defer func() { close(over); working.Wait() }()
 	file := filepath.Join(t.TempDir(), "triple.yaml")
 	const text = "weir: 1\nnodes:\n  add: {type: map, args: {expr: it + 1}}\n  triple: {type: Triple}\nedges: [add.out -> triple.in]\ninputs: {n: add.in}\noutputs: {o: triple.out}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, os.WriteFile(file, []byte(text), 0o600))
 	call := func(wantCode int, want string, args ...string) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
@@ -235,14 +224,10 @@ func TestServerSettings(t *testing.T) {
 	shop(t, redis)
 	address, store := behind(t, redis, func(c *api.Config) { c.Tokens = true })
 	text, _, err := store.CreateToken(t.Context(), "ann", redisstore.TokenRead, "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "token")
-	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, os.WriteFile(file, []byte(text+"\n"), 0o600))
 	try := func(wantCode int, want string, args ...string) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer

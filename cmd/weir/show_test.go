@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -15,14 +16,8 @@ import (
 func TestShowArgsAndTime(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	if err := store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue}}); err != nil {
-		t.Fatal(err)
-	}
+	store := enginetest.Open(t, redisstore.Config{URL: url})
+	enginetest.Check(t, store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue}}))
 	long := strings.Repeat("x", 1000)
 	id := strings.TrimSpace(weir(t, url, "create", "T", "--args", `{"Width":640,"Text":"`+long+`"}`, "--in", "1h"))
 	text := weir(t, url, "show", id)
@@ -33,9 +28,7 @@ func TestShowArgsAndTime(t *testing.T) {
 		Args   map[string]any `json:"args"`
 		NextAt time.Time      `json:"next_at"`
 	}
-	if err := json.Unmarshal([]byte(weir(t, url, "show", id, "-o", "json")), &shown); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, json.Unmarshal([]byte(weir(t, url, "show", id, "-o", "json")), &shown))
 	if in := time.Until(shown.NextAt); shown.Args["Text"] != long || in > time.Hour || in < 59*time.Minute {
 		t.Errorf("shown: next run in %s, args of %d", in, len(shown.Args))
 	}

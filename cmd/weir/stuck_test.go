@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/graphfile"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -127,45 +127,34 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	server := redistest.Start(t)
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := enginetest.Open(t, redisstore.Config{URL: server.URL()})
 	return &stage{T: t, url: server.URL(), store: store, rdb: server.Client(t), client: job.NewClient(store), ids: map[string]string{}, names: map[string]string{}}
-}
-
-func (s *stage) ok(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
 }
 
 func (s *stage) start(p job.Planner, alias string) *job.Handle {
 	s.Helper()
 	h, err := s.client.Start(s.Context(), p, job.Alias(alias), job.By("shop"))
-	s.ok(err)
+	enginetest.Check(s, err)
 	return h
 }
 
 func (s *stage) graph(name string, messages ...any) *job.Handle {
 	s.Helper()
 	file, err := graphfile.Parse(name+".yaml", []byte(strings.TrimPrefix(stuck[name], "\n")))
-	s.ok(err)
+	enginetest.Check(s, err)
 	file.Name = name
 	var known []any
 	for _, w := range component.All(component.Policy{}) {
 		known = append(known, w)
 	}
 	g, err := file.Build(known, nil)
-	s.ok(err)
+	enginetest.Check(s, err)
 	h := s.start(g, name)
 	info, err := h.Info(s.Context())
-	s.ok(err)
+	enginetest.Check(s, err)
 	for _, p := range info.Ports {
 		if p.Dir == port.Input {
-			s.ok(h.Write(s.Context(), p.Name, messages...))
+			enginetest.Check(s, h.Write(s.Context(), p.Name, messages...))
 		}
 	}
 	return h
@@ -175,31 +164,16 @@ func (s *stage) graph(name string, messages ...any) *job.Handle {
 func (s *stage) until(h *job.Handle, n int, status statemachine.Status) {
 	s.Helper()
 	child, err := s.client.Find(s.Context(), string(h.ID().Nth(n)))
-	s.ok(err)
+	enginetest.Check(s, err)
 	_, err = child.WaitFor(s.Context(), func(i *job.Info) bool { return i.Status == status })
-	s.ok(err)
+	enginetest.Check(s, err)
 }
 
 // engine serves the default queue.
 func (s *stage) engine() {
 	s.Helper()
 	workers := append(component.All(component.Policy{}), &counter{}, &uploader{})
-	e, err := worker.New(worker.Config{Store: s.store, Workers: workers, Logger: slog.New(slog.DiscardHandler)})
-	s.ok(err)
-	s.background(e.Run)
-}
-
-// background runs something until the test is over.
-func (s *stage) background(run func(ctx context.Context) error) {
-	ctx, cancel := context.WithCancel(s.Context())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
-	s.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			s.Error(err)
-		}
-	})
+	enginetest.Serve(s, worker.Config{Store: s.store, Workers: workers})
 }
 
 // set sets the stage: all pipelines get stuck.
@@ -213,27 +187,27 @@ func (s *stage) set() {
 	imports := s.start(job.Single(&importer{}, ""), "import")
 	mailer := s.start(job.Single(&component.Map{Expr: "it"}, ""), "mailer")
 	_, err := s.store.Lock(s.Context(), mailer.ID(), "ann", time.Hour, 0)
-	s.ok(err)
+	enginetest.Check(s, err)
 	s.crawl(s.start(job.Single(&crawler{}, "crawlers"), "crawler"))
 	s.engine()
 	s.until(orders, 0, statemachine.Failed)
 	s.until(photos, 2, statemachine.Queued)
 	s.until(photos, 1, statemachine.Suspended)
-	s.ok(photos.Write(s.Context(), "files", "c.png"))
+	enginetest.Check(s, photos.Write(s.Context(), "files", "c.png"))
 	s.until(report, 2, statemachine.Suspended)
 	s.until(ages, 3, statemachine.Suspended)
 	for _, h := range []*job.Handle{report, ages} {
 		_, err := h.WaitFor(s.Context(), func(i *job.Info) bool {
 			tree, err := h.Tree(s.Context())
-			s.ok(err)
+			enginetest.Check(s, err)
 			return strings.HasPrefix(tree[0].Reason, "idle")
 		})
-		s.ok(err)
+		enginetest.Check(s, err)
 	}
 	s.until(count, 0, statemachine.Suspended)
 	s.until(upload, 0, statemachine.Scheduled)
 	_, err = imports.WaitFor(s.Context(), func(i *job.Info) bool { return i.Reason != "" })
-	s.ok(err)
+	enginetest.Check(s, err)
 	s.age()
 }
 
@@ -242,10 +216,10 @@ func (s *stage) age() {
 	s.Helper()
 	then := time.Now().Add(-3*time.Hour - 30*time.Minute)
 	keys, err := s.rdb.Keys(s.Context(), "weir:{main:*}:j:*").Result()
-	s.ok(err)
+	enginetest.Check(s, err)
 	for _, key := range keys {
 		if strings.Count(key, ":") == 4 { // weir:{main:7}:j:<id>, and nothing behind it
-			s.ok(s.rdb.HSet(s.Context(), key, "created", then.UnixMilli()).Err())
+			enginetest.Check(s, s.rdb.HSet(s.Context(), key, "created", then.UnixMilli()).Err())
 		}
 	}
 }
@@ -259,10 +233,10 @@ func (s *stage) crawl(h *job.Handle) {
 		if errors.Is(err, job.ErrRate) {
 			return
 		}
-		s.ok(err)
+		enginetest.Check(s, err)
 		d := job.Delta{Job: h.ID(), Token: snap.Token, Outcome: statemachine.Requeue}
 		_, err = s.store.Commit(s.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
-		s.ok(err)
+		enginetest.Check(s, err)
 	}
 }
 
@@ -299,7 +273,7 @@ func (s *stage) play(line string) string {
 	}
 	args = append([]string{"--redis", s.url}, args[1:]...)
 	if args[len(args)-1] == "&" {
-		s.background(func(ctx context.Context) error {
+		enginetest.Run(s, func(ctx context.Context) error {
 			if code := run(ctx, args[:len(args)-1], &buffer{}, &buffer{}); code != 0 {
 				return errors.New(line)
 			}
@@ -317,15 +291,13 @@ func TestStuck(t *testing.T) {
 	t.Setenv("COLUMNS", "100")
 	path := filepath.Join("..", "..", "docs", "stuck.md")
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	s := newStage(t)
 	uploads.Store(0)
 	s.set()
 	var roots []*job.Info
 	for i, err := range s.client.Jobs(t.Context(), job.Filter{}) {
-		s.ok(err)
+		enginetest.Check(s, err)
 		roots = append(roots, i)
 	}
 	for n, i := range roots {
@@ -363,6 +335,6 @@ func TestStuck(t *testing.T) {
 		return got.String()
 	})
 	if golden.Updating() {
-		s.ok(os.WriteFile(path, []byte(page), 0o644)) //nolint:gosec // a page of the documentation
+		enginetest.Check(s, os.WriteFile(path, []byte(page), 0o644)) //nolint:gosec // a page of the documentation
 	}
 }

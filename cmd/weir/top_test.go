@@ -22,6 +22,7 @@ import (
 	xterm "golang.org/x/term"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -46,22 +47,16 @@ type session struct {
 func openTerminal(t *testing.T, args ...string) *session {
 	t.Helper()
 	master, tty, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	x := &session{t: t, cmd: exec.Command("weir", args...), pty: master, tty: tty, read: make(chan struct{})}
-	if err := pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 80}))
 	if x.before, err = xterm.GetState(int(tty.Fd())); err != nil {
 		t.Fatal(err)
 	}
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = tty, tty, tty
 	x.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "NO_COLOR=1")
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := x.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, x.cmd.Start())
 	go x.listen()
 	t.Cleanup(func() {
 		_ = x.cmd.Process.Kill() // if it still runs, the test has failed
@@ -156,15 +151,9 @@ func (x *session) exits() {
 func startResize(t *testing.T) (*redistest.Server, *job.Handle) {
 	t.Helper()
 	server := redistest.Start(t, "--appendonly", "yes")
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := enginetest.Open(t, redisstore.Config{URL: server.URL()})
 	h, err := job.NewClient(store).Start(t.Context(), job.Single(&resize{Width: 64}, ""), job.Alias("album"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	return server, h
 }
 
@@ -219,9 +208,7 @@ func TestTopWithoutRedis(t *testing.T) {
 	x.press("y")
 	x.sees("cannot reach Redis")
 	server.Restart()
-	if err := h.Write(context.WithoutCancel(t.Context()), "in", "a.png"); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, h.Write(context.WithoutCancel(t.Context()), "in", "a.png"))
 	x.sees("weir top redis://")
 	x.sees("← in 1 1")
 	server.Pause()
@@ -240,13 +227,9 @@ func TestTopServer(t *testing.T) {
 	redis, h := startResize(t)
 	address, store := behind(t, redis.URL(), func(c *api.Config) { c.Tokens = true })
 	token, _, err := store.CreateToken(t.Context(), "ann", redisstore.TokenRead, "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 	x := openTerminal(t, "top", "--server", address, "--token-file", file)
 	x.sees("Resize")
 	x.press("3")
@@ -302,15 +285,11 @@ func TestTopEnds(t *testing.T) {
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		x := openTerminal(t, "top", "album", "--redis", server.URL())
 		x.sees("Resize, 1 job")
-		if err := x.cmd.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
+		enginetest.Check(t, x.cmd.Process.Signal(signal))
 		x.ends()
 	}
 	x := openTerminal(t, "top", "album", "--redis", server.URL())
 	x.sees("Resize, 1 job")
-	if err := errors.Join(x.tty.Close(), x.pty.Close()); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, errors.Join(x.tty.Close(), x.pty.Close()))
 	x.exits()
 }

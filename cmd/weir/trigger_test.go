@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -23,36 +23,18 @@ import (
 // serving runs the components of the CLI on a Redis until the test ends.
 func serving(t *testing.T, url string) {
 	t.Helper()
-	s, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := enginetest.Open(t, redisstore.Config{URL: url})
 	e, err := worker.New(worker.Config{Store: s, Workers: (&graphFlags{}).workers(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Register(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error)
-	go func() { done <- e.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		_ = s.Close()
-	})
+	enginetest.Check(t, err)
+	enginetest.Check(t, e.Register(t.Context()))
+	enginetest.Run(t, e.Run)
 }
 
 // triggerOf reads a trigger as JSON, which the schema allows.
 func triggerOf(t *testing.T, url, name string) (s trigger.Status) {
 	t.Helper()
 	text := weir(t, url, "trigger", "show", name, "-o", "json")
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, json.Unmarshal([]byte(text), &s))
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err == nil {
 		err = schemaOf(t)("trigger").Validate(v)
@@ -73,9 +55,7 @@ func TestTrigger(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(file, append(text, "\nunique: {for: 30s}\n"...), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	weir(t, url, "trigger", "add", "every day at 9am", "--zone", "Europe/Berlin", "--type", "map", "--args", `{"expr":"it.n"}`, "--alias", "daily", "--parallel", "2")
 	weir(t, url, "trigger", "add", "--graph", file, "--alias", "sums", "--throttle", "10ms")
 	weir(t, url, "trigger", "add", "in 1s", "--type", "map", "--args", `{"expr":"it.n"}`, "--alias", "once")
@@ -103,7 +83,7 @@ func TestTrigger(t *testing.T) {
 		}},
 	} {
 		weir(t, url, append([]string{"trigger"}, strings.Fields(c.line)...)...)
-		until(t, c.line, func() bool { return c.ok(triggerOf(t, url, "daily")) })
+		enginetest.Until(t, c.line, func() bool { return c.ok(triggerOf(t, url, "daily")) })
 	}
 	for _, same := range [][]string{{"trigger", "change", "daily"}, {"trigger", "change", "daily", "--missed", "skip"}} {
 		var stderr bytes.Buffer
@@ -111,7 +91,7 @@ func TestTrigger(t *testing.T) {
 			t.Errorf("%v: exit code %d, %s", same, code, stderr.String())
 		}
 	}
-	until(t, "the one fires once, and completes", func() bool {
+	enginetest.Until(t, "the one fires once, and completes", func() bool {
 		s := triggerOf(t, url, "once")
 		return s.Firings == 1 && s.Status.Settled()
 	})
@@ -143,9 +123,7 @@ func TestTriggerDocs(t *testing.T) {
 	url := redistest.Start(t).URL()
 	serving(t, url)
 	page, err := os.ReadFile("docs/triggers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
 	n := 0
 	for _, block := range fence.FindAllStringSubmatch(string(page), -1) {
 		for line := range strings.Lines(block[2]) {
@@ -161,7 +139,7 @@ func TestTriggerDocs(t *testing.T) {
 		t.Errorf("it has %d commands", n)
 	}
 	for _, name := range []string{"import", "deploy", "report"} {
-		until(t, name+" has fired", func() bool { return triggerOf(t, url, name).Launches == 1 })
+		enginetest.Until(t, name+" has fired", func() bool { return triggerOf(t, url, name).Launches == 1 })
 	}
 	if s := triggerOf(t, url, "words"); string(s.Definition.Launch.Params["top"]) != "4" || s.Definition.Limits.Overflow != trigger.Drop {
 		t.Errorf("%+v", s.Definition)
@@ -215,14 +193,8 @@ func TestTriggerRefused(t *testing.T) {
 func TestTriggerWithoutEngine(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	if err := store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue}}); err != nil {
-		t.Fatal(err)
-	}
+	store := enginetest.Open(t, redisstore.Config{URL: url})
+	enginetest.Check(t, store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue}}))
 	weir(t, url, "trigger", "add", "@daily", "--type", "T", "--alias", "daily")
 	weir(t, url, "trigger", "add", "--channel", "/files", "--type", "T", "--alias", "import")
 	weir(t, url, "trigger", "add", "--type", "T", "--alias", "hook")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -24,11 +25,7 @@ func TestTriggerSecret(t *testing.T) {
 	if s.Definition.Verify == nil || s.Definition.Verify.Scheme != "github" {
 		t.Errorf("the trigger is %+v", s)
 	}
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := enginetest.Open(t, redisstore.Config{URL: url})
 	kept := func(want string) {
 		t.Helper()
 		if got, err := store.Secret(t.Context(), s.ID); got != want || err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -16,11 +17,7 @@ import (
 func TestUniqueKey(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := enginetest.Open(t, redisstore.Config{URL: url})
 	if err := store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue}, {Type: "U", Queue: job.DefaultQueue}}); err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +73,7 @@ func TestUniqueKey(t *testing.T) {
 {"type":"T","unique":{"key":"new"}}
 {"type":"U","unique":{"key":"new"}}
 `
-	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, os.WriteFile(file, []byte(lines), 0o600))
 	ids := strings.Fields(create("--from", file))
 	if len(ids) != 4 || ids[0] != byArgs || ids[1] != byKey || ids[2] == byKey || ids[3] != ids[2] {
 		t.Errorf("of a file: %v", ids)

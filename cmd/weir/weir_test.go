@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/weirworks/weir/component"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -44,18 +45,10 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	durable := redistest.Start(t, "--appendonly", "yes")
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := enginetest.Open(t, redisstore.Config{URL: server.URL()})
 	h, err := job.NewClient(store).Start(t.Context(), job.Single(&resize{Width: 64}, ""), job.Alias("album"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Write(context.WithoutCancel(t.Context()), "in", "a.png", "b.png"); err != nil {
-		t.Fatal(err)
-	}
+	enginetest.Check(t, err)
+	enginetest.Check(t, h.Write(context.WithoutCancel(t.Context()), "in", "a.png", "b.png"))
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -94,18 +95,15 @@ func albumPlan() *planned {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	server := redistest.Start(t)
-	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: server.URL(), Shards: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := enginetest.Open(t, redisstore.Config{URL: server.URL(), Shards: 1})
 	w := &world{T: t, url: server.URL(), store: store, rdb: server.Client(t)}
 	client := job.NewClient(store)
-	w.album, err = client.Start(t.Context(), albumPlan(), job.Alias("album"), job.By("weir"))
-	w.ok(err)
+	album, err := client.Start(t.Context(), albumPlan(), job.Alias("album"), job.By("weir"))
+	enginetest.Check(w, err)
+	w.album = album
 	w.populate()
 	w.one(client)
-	w.ok(store.Register(t.Context(), []job.TypeInfo{
+	enginetest.Check(w, store.Register(t.Context(), []job.TypeInfo{
 		{Type: "img.Resize", Queue: "default", Ports: []port.Spec{{Name: "in", Dir: port.Input, Limit: 2, Type: "img.Image"}, {Name: "thumb", Dir: port.Output}}, Version: "v1.2.3"},
 		{Type: strings.Repeat("Type", 20), Queue: "slow", Ports: []port.Spec{{Name: "*", Dir: port.Input}}},
 		{Type: nasty, Queue: nasty, Ports: []port.Spec{{Name: nasty, Dir: port.Output}}},
@@ -114,17 +112,10 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) ok(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
 func (w *world) begin(id job.ID) *job.Snapshot {
 	w.Helper()
 	s, err := w.store.Begin(w.Context(), id, job.Begin{Token: rand.Text(), Lease: 1000 * time.Hour, Batch: 10, Bytes: 1 << 20})
-	w.ok(err)
+	enginetest.Check(w, err)
 	return s
 }
 
@@ -135,8 +126,8 @@ func (w *world) commit(s *job.Snapshot, outcome statemachine.Event, more func(d 
 		more(&d)
 	}
 	results, err := w.store.Commit(w.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
-	w.ok(err)
-	w.ok(results[0].Refused)
+	enginetest.Check(w, err)
+	enginetest.Check(w, results[0].Refused)
 }
 
 func (w *world) id(n int) job.ID { return w.album.ID().Nth(n) }
@@ -161,10 +152,10 @@ func (w *world) populate() {
 	w.commit(w.begin(w.id(aScheduled)), statemachine.Backoff, func(d *job.Delta) {
 		d.Delay, d.Reason, d.Failure = time.Hour, "no room", &job.Failure{Error: "no room"}
 	})
-	w.ok(w.rdb.Set(w.Context(), w.key(w.id(aLocked), ":lock"), "somebody's", longAgo).Err())
+	enginetest.Check(w, w.rdb.Set(w.Context(), w.key(w.id(aLocked), ":lock"), "somebody's", longAgo).Err())
 	w.commit(w.begin(w.id(aLonely)), statemachine.Suspend, nil)
 	w.commit(w.begin(w.id(aDone)), statemachine.Complete, nil)
-	w.ok(w.store.Apply(w.Context(), w.id(aEnded), statemachine.Terminate))
+	enginetest.Check(w, w.store.Apply(w.Context(), w.id(aEnded), statemachine.Terminate))
 	w.commit(w.begin(w.id(aEnded)), statemachine.Shutdown, nil)
 	for _, field := range []string{"name", "type", "queue"} {
 		w.set(w.id(aNasty), field, nasty)
@@ -175,12 +166,12 @@ func (w *world) populate() {
 func (w *world) one(client *job.Client) {
 	w.Helper()
 	one, err := client.Start(w.Context(), job.Single(&resize{Width: 64}, ""), job.Alias("one"))
-	w.ok(err)
+	enginetest.Check(w, err)
 	ctx := job.WithContext(w.Context(), port.Context{port.ContextBy: "weir"})
-	w.ok(one.Write(ctx, "in", "a.png", map[string]any{"日本": nasty}, 3))
-	w.ok(one.WriteOut(ctx, "thumb", []int{1, 2}))
-	w.ok(one.SetState(ctx, map[string]any{"cursor": 17, "long": strings.Repeat("日本語 ", 60), nasty: true}))
-	w.ok(one.AddAlias(ctx, "uno"))
+	enginetest.Check(w, one.Write(ctx, "in", "a.png", map[string]any{"日本": nasty}, 3))
+	enginetest.Check(w, one.WriteOut(ctx, "thumb", []int{1, 2}))
+	enginetest.Check(w, one.SetState(ctx, map[string]any{"cursor": 17, "long": strings.Repeat("日本語 ", 60), nasty: true}))
+	enginetest.Check(w, one.AddAlias(ctx, "uno"))
 }
 
 func (w *world) key(id job.ID, suffix string) string {
@@ -189,7 +180,7 @@ func (w *world) key(id job.ID, suffix string) string {
 
 func (w *world) set(id job.ID, field, value string) {
 	w.Helper()
-	w.ok(w.rdb.HSet(w.Context(), w.key(id, ""), field, value).Err())
+	enginetest.Check(w, w.rdb.HSet(w.Context(), w.key(id, ""), field, value).Err())
 }
 
 // age moves all times of the world far away.
@@ -198,31 +189,31 @@ func (w *world) age() {
 	ctx := context.WithoutCancel(w.Context())
 	then := time.Now().Add(-longAgo)
 	keys, err := w.rdb.Keys(ctx, w.key("*", "")).Result()
-	w.ok(err)
+	enginetest.Check(w, err)
 	for _, key := range keys {
 		if kind := w.rdb.Type(ctx, key).Val(); kind == "list" && strings.HasSuffix(key, ":e") {
 			var f job.Failure
-			w.ok(json.Unmarshal([]byte(w.rdb.LIndex(ctx, key, 0).Val()), &f))
+			enginetest.Check(w, json.Unmarshal([]byte(w.rdb.LIndex(ctx, key, 0).Val()), &f))
 			f.At = then
 			raw, err := json.Marshal(f)
-			w.ok(err)
-			w.ok(w.rdb.LSet(ctx, key, 0, raw).Err())
+			enginetest.Check(w, err)
+			enginetest.Check(w, w.rdb.LSet(ctx, key, 0, raw).Err())
 		} else if kind == "hash" {
 			for _, field := range []string{"created", "ran", "queued"} {
 				if w.rdb.HExists(ctx, key, field).Val() {
-					w.ok(w.rdb.HSet(ctx, key, field, then.UnixMilli()).Err())
+					enginetest.Check(w, w.rdb.HSet(ctx, key, field, then.UnixMilli()).Err())
 				}
 			}
 		}
 	}
 	next := redis.Z{Score: float64(time.Now().Add(longAgo).UnixMilli()), Member: string(w.id(aScheduled))}
-	w.ok(w.rdb.ZAdd(ctx, "weir:{main:0}:due", next).Err())
+	enginetest.Check(w, w.rdb.ZAdd(ctx, "weir:{main:0}:due", next).Err())
 	types, err := w.store.Types(ctx)
-	w.ok(err)
+	enginetest.Check(w, err)
 	for _, typ := range types {
 		typ.Registered = then.UTC()
 		raw, err := json.Marshal(typ)
-		w.ok(err)
-		w.ok(w.rdb.HSet(ctx, "weir:{main}:types", typ.Queue+" "+typ.Type, raw).Err())
+		enginetest.Check(w, err)
+		enginetest.Check(w, w.rdb.HSet(ctx, "weir:{main}:types", typ.Queue+" "+typ.Type, raw).Err())
 	}
 }
