@@ -8,12 +8,13 @@ import (
 	"github.com/weirworks/weir/redisstore"
 )
 
-// Limit is how a limit of runs at once is used.
+// Limit is how a limit of runs at once, or a rate, is used.
 type Limit struct {
-	Limit   string   `json:"limit" doc:"type:<type>, with the value of an argument behind it if each has its own, or queue:<queue>"`
+	Limit   string   `json:"limit" doc:"type:<type> or rate:<type>, with the value of an argument behind it if each has its own, or queue:<queue>"`
 	Places  int      `json:"places"`
+	Per     string   `json:"per,omitempty" doc:"of a rate: within what time so many runs begin at most, such as 1s"`
 	By      string   `json:"by,omitempty" doc:"the argument of which each value has its own places; those in use are listed besides"`
-	Running int64    `json:"running" doc:"places that are taken"`
+	Running int64    `json:"running" doc:"places that are taken: of a rate by runs that began within that time, or are about to"`
 	Waiting int64    `json:"waiting" doc:"ready jobs that wait for a place"`
 	Holders []job.ID `json:"holders" doc:"the first of those that have a place"`
 	Next    []job.ID `json:"next" doc:"the first of those that wait"`
@@ -23,15 +24,19 @@ type Limit struct {
 func LimitsOf(all []redisstore.LimitInfo) []Limit {
 	views := []Limit{}
 	for _, l := range all {
-		views = append(views, Limit{l.Name, l.Max, l.By, l.Running, l.Waiting, some(l.Holders), some(l.Next)})
+		v := Limit{l.Name, l.Max, "", l.By, l.Running, l.Waiting, some(l.Holders), some(l.Next)}
+		if l.Per > 0 {
+			v.Per = l.Per.String()
+		}
+		views = append(views, v)
 	}
 	return views
 }
 
-// limitOperations are those on how many runs go on at once.
+// limitOperations are those on how many runs go on at once, or begin within a time.
 func (s *Server) limitOperations() {
 	add(s, operation{
-		method: http.MethodGet, path: "/v1/limits", id: "list-limits", group: groupSystem, role: read, summary: "List the limits of runs at once: of queues and of types, and how they are used",
+		method: http.MethodGet, path: "/v1/limits", id: "list-limits", group: groupSystem, role: read, summary: "List the limits of runs at once and the rates: of queues and of types, and how they are used",
 	}, func(ctx context.Context, s *session, _ *struct{}) (*reply[[]Limit], error) {
 		all, err := s.store.Limits(ctx)
 		return answer(LimitsOf(all), err)

@@ -112,6 +112,10 @@ type RemoteType struct {
 	// MaxRunning and MaxRunningBy are as in worker.Options.
 	MaxRunning   int    `json:"max_running,omitempty" minimum:"0" doc:"how many runs of the type go on at once at most, whoever runs them; any number, if it is not given"`
 	MaxRunningBy string `json:"max_running_by,omitempty" doc:"an argument: each of its values has max_running of its own"`
+	// MaxRuns, MaxRunsPer and MaxRunsBy are as in worker.Options.
+	MaxRuns    int    `json:"max_runs,omitempty" minimum:"0" doc:"how many runs of the type begin at most within max_runs_per, whoever runs them; any number, if it is not given"`
+	MaxRunsPer string `json:"max_runs_per,omitempty" doc:"such as 1s or 500ms"`
+	MaxRunsBy  string `json:"max_runs_by,omitempty" doc:"an argument: each of its values has max_runs of its own"`
 }
 
 // RemotePort is a port of a type.
@@ -174,6 +178,20 @@ const (
 	maxRemotePorts = 1000
 )
 
+// limit says in info how many runs of the type there are.
+func (t *RemoteType) limit(info *job.TypeInfo) error {
+	o := worker.Options{MaxRunning: t.MaxRunning, MaxRunningBy: t.MaxRunningBy, MaxRuns: t.MaxRuns, MaxRunsBy: t.MaxRunsBy}
+	if t.MaxRunsPer != "" {
+		per, err := time.ParseDuration(t.MaxRunsPer)
+		if err != nil {
+			return fmt.Errorf("max_runs_per %.40q is no time: use one such as 1s, 500ms or 24h", t.MaxRunsPer)
+		}
+		o.MaxRunsPer = per
+	}
+	info.SetLimit(job.TypeLimit{Max: o.MaxRunning, By: o.MaxRunningBy, Runs: o.MaxRuns, Per: o.MaxRunsPer, RunsBy: o.MaxRunsBy})
+	return o.Validate()
+}
+
 // info is the type as the store knows it.
 func (t *RemoteType) info() (info job.TypeInfo, err error) {
 	info = job.TypeInfo{Type: t.Type, Queue: t.Queue, Params: t.Args, Priority: t.Priority, Version: t.Version, Kinds: map[string]string{}, Schemas: map[string]json.RawMessage{}}
@@ -183,8 +201,7 @@ func (t *RemoteType) info() (info job.TypeInfo, err error) {
 	if err := errors.Join(job.CheckName("type", info.Type), job.CheckName("queue", info.Queue)); err != nil {
 		return info, err
 	}
-	info.MaxRunning, info.MaxRunningBy = t.MaxRunning, t.MaxRunningBy
-	if err := (worker.Options{MaxRunning: t.MaxRunning, MaxRunningBy: t.MaxRunningBy}).Validate(); err != nil {
+	if err := t.limit(&info); err != nil {
 		return info, wrong("type %s: %v", t.Type, err)
 	}
 	if t.Priority != nil {

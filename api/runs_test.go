@@ -120,6 +120,27 @@ func TestRemoteTypeWithALimit(t *testing.T) {
 	s.lease("One")
 }
 
+// A type that is registered with a rate keeps to it, whoever leases its runs, and the rate shows.
+func TestRemoteTypeWithARate(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	s.ask("POST", "/v1/workers", `{"types":[{"type":"One","max_runs":1,"max_runs_per":"700ms"}]}`).is(http.StatusOK, nil)
+	var limits []api.Limit
+	if s.ask("GET", "/v1/limits", nil).is(http.StatusOK, &limits); len(limits) != 1 || limits[0].Limit != "rate:One" || limits[0].Places != 1 || limits[0].Per != "700ms" {
+		t.Errorf("limits: %+v", limits)
+	}
+	for range 2 {
+		s.ask("POST", "/v1/jobs", `{"type":"One"}`).is(http.StatusCreated, nil)
+	}
+	began := time.Now()
+	first := s.lease("One")
+	s.ask("POST", "/v1/runs/commit", map[string]any{"run": first.Run, "status": "done"}).is(http.StatusNoContent, nil)
+	s.lease("One")
+	if took := time.Since(began); took < 600*time.Millisecond { // the first may have begun a little before the test was told so
+		t.Errorf("a second run began after %s", took)
+	}
+}
+
 // What is wrong with a request for runs is said, and nothing begins.
 func TestRemoteBadRequests(t *testing.T) {
 	t.Parallel()
@@ -133,6 +154,8 @@ func TestRemoteBadRequests(t *testing.T) {
 		{"/v1/workers", `{"types":[{"type":"T","args":[{"name":"a","kind":"strin"}]}]}`, `did you mean "string"?`},
 		{"/v1/workers", `{"types":[{"type":"T","priority":5000}]}`, "5000"},
 		{"/v1/workers", `{"types":[{"type":"T","max_running_by":"customer"}]}`, "MaxRunningBy"},
+		{"/v1/workers", `{"types":[{"type":"T","max_runs":5}]}`, "MaxRunsPer"},
+		{"/v1/workers", `{"types":[{"type":"T","max_runs":5,"max_runs_per":"often"}]}`, "often"},
 		{"/v1/runs/lease", `{}`, "Types is empty"},
 		{"/v1/runs/lease", `{"types":["T"],"wait":"1h"}`, "at most 5m"},
 		{"/v1/runs/lease", `{"types":["T"],"wait":"soon"}`, "soon"},

@@ -39,7 +39,7 @@ type EngineInfo struct {
 	Types       []string       `json:"types"`              // see MatchType: what clients lease is told as they ask for it
 	Versions    map[string]int `json:"versions,omitempty"` // of those types that declare one
 	Build       string         `json:"build,omitempty"`    // the same for engines that decode the same, see Needs
-	// Limits are those that its types declare, see TypeInfo.MaxRunning; a type without one is not in it.
+	// Limits are those that its types declare, see TypeInfo.Limit; a type without one is not in it.
 	Limits  map[string]TypeLimit `json:"limits,omitempty"`
 	Running int                  `json:"running"` // runs in progress
 	Busy    map[string]int       `json:"busy"`    // of these, by queue
@@ -61,10 +61,35 @@ func RunToken(engine string) string {
 // Owner is the beginning of the ID of the engine that runs the job, or has it leased to a client, while a run is in progress.
 func (i *Info) Owner() string { return i.Token[:min(ownerLen, len(i.Token))] }
 
-// TypeLimit is how many runs of a type go on at once, over all processes.
+// TypeLimit is how many runs of a type go on at once, and how many begin in a time, over all processes.
 type TypeLimit struct {
 	Max int    `json:"max"`          // 0: any number
 	By  string `json:"by,omitempty"` // the argument of which each value has that many of its own
+	// Runs, Per and RunsBy are MaxRuns, MaxRunsPer and MaxRunsBy of TypeInfo.
+	Runs   int           `json:"runs,omitempty"`
+	Per    time.Duration `json:"per,omitempty"`
+	RunsBy string        `json:"runs_by,omitempty"`
+}
+
+// Limit is what the type declares.
+func (t *TypeInfo) Limit() TypeLimit {
+	return TypeLimit{Max: t.MaxRunning, By: t.MaxRunningBy, Runs: t.MaxRuns, Per: t.MaxRunsPer, RunsBy: t.MaxRunsBy}
+}
+
+// SetLimit has the type declare a limit.
+func (t *TypeInfo) SetLimit(l TypeLimit) {
+	t.MaxRunning, t.MaxRunningBy, t.MaxRuns, t.MaxRunsPer, t.MaxRunsBy = l.Max, l.By, l.Runs, l.Per, l.RunsBy
+}
+
+// Of returns what a store counts by the limit of a type, none of it if there is no limit.
+func (l TypeLimit) Of(typ string) (all []RunLimit) {
+	if l.Max > 0 {
+		all = append(all, RunLimit{Type: typ, Max: l.Max, By: l.By})
+	}
+	if l.Runs > 0 {
+		all = append(all, RunLimit{Type: typ, Max: l.Runs, Per: l.Per, By: l.RunsBy})
+	}
+	return all
 }
 
 // Declares tells whether the engine has a type for a queue in its own program, and thus says which limit the type has.

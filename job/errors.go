@@ -36,7 +36,8 @@ var (
 	ErrClosed = fmt.Errorf("%w is closed", ErrPort)
 	// ErrRate: the job has run too often this minute; it is throttled until the next.
 	ErrRate = errors.New("too many runs")
-	// ErrLimit: so many runs go on already that a limit of runs at once lets no other one begin; the job waits for its turn.
+	// ErrLimit: so many runs go on already, or have begun, that a limit of runs at once or a rate lets no other one begin; the job
+	// waits for its turn.
 	ErrLimit = errors.New("too many runs at once")
 	// ErrHotLoop: the job has run too often in a row this minute without reading, writing or spawning anything.
 	// It wraps ErrRate.

@@ -116,6 +116,11 @@ type TypeInfo struct {
 	// the argument of which each value has that many of its own.
 	MaxRunning   int    `json:"max_running,omitempty"`
 	MaxRunningBy string `json:"max_running_by,omitempty"`
+	// MaxRuns is how many runs of the type begin within any MaxRunsPer, over all processes; 0: any number. MaxRunsBy is
+	// the argument of which each value has that many of its own.
+	MaxRuns    int           `json:"max_runs,omitempty"`
+	MaxRunsPer time.Duration `json:"max_runs_per,omitempty"`
+	MaxRunsBy  string        `json:"max_runs_by,omitempty"`
 	// Params are the arguments that jobs of the type take; nil if that is not known.
 	Params []port.Param `json:"params,omitzero"`
 	// Kinds are what kind of JSON value the messages of ports are, by port.TypeKey, as far as known.

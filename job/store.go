@@ -269,7 +269,7 @@ type Begin struct {
 	// those in a row that made no progress, see Delta.Idle. A
 	// job over it is throttled until the next minute. Without "" there is no limit.
 	Limits map[string]int
-	// Running are limits of how many runs go on at once.
+	// Running are limits of how many runs go on at once, and rates.
 	Running []RunLimit
 	// Priority is that of the jobs of which Pop begins one; nil: any.
 	Priority *int
@@ -283,12 +283,14 @@ type Begin struct {
 	Fair, Own bool
 }
 
-// RunLimit lets at most Max runs go on at once, over all processes, of jobs of a type or of a queue.
+// RunLimit lets at most Max runs go on at once, over all processes, of jobs of a type or of a queue. With Per it is a rate: at
+// most Max of them begin within any time of that length.
 type RunLimit struct {
 	Type  string // or
 	Queue string
 	Max   int
-	By    string // of a type: the argument of which each value has a limit of its own; empty for none
+	Per   time.Duration // of a type: whole milliseconds, zero for runs at once
+	By    string        // of a type: the argument of which each value has a limit of its own; empty for none
 }
 
 // Limits are of how many runs go on at once.

@@ -150,6 +150,8 @@ func memberText(member, due string) string {
 		return "background tasks of " + backgroundTasksAt(due)
 	case member == retainMember:
 		return "what is past its retention in " + due
+	case strings.HasPrefix(member, rateMember):
+		return "limit " + strings.TrimPrefix(member, "!")
 	case strings.HasPrefix(member, "!"):
 		id, _, _ := strings.Cut(rest, " ")
 		return map[string]string{"!joining": "adoption of", "!full": "full port of", "!unborn": "unfinished plan of"}[what] + " job " + id
@@ -282,7 +284,7 @@ func (e *examiner) unserved(context.Context) error {
 func (e *examiner) limits(context.Context) error {
 	declared := 0
 	for _, t := range e.types {
-		counts := job.TypeLimit{Max: t.MaxRunning, By: t.MaxRunningBy}
+		counts := t.Limit()
 		said, who := map[job.TypeLimit]bool{}, []string{}
 		for i := range e.engines {
 			if one := &e.engines[i]; one.Declares(t.Queue, t.Type) {
@@ -294,12 +296,12 @@ func (e *examiner) limits(context.Context) error {
 		switch {
 		case len(said) > 1:
 			e.warn("run the same program everywhere; until then the limit of an engine that lives counts again when it is started anew",
-				"engines differ in the limit of runs at once of type %s of queue %s: %s; %s counts, which was registered last", t.Type, t.Queue, few(who), limitText(counts))
+				"engines differ in the limit of runs of type %s of queue %s: %s; %s counts, which was registered last", t.Type, t.Queue, few(who), limitText(counts))
 		case len(said) == 1 && !said[counts]:
 			e.warn("an engine that declares a limit puts it back within some seconds; else start one of these anew: it registers what its types declare",
 				"%s counts for type %s of queue %s, as registered, but no engine that lives declares that: %s", limitText(counts), t.Type, t.Queue, few(who))
 		}
-		if counts.Max > 0 {
+		if counts != (job.TypeLimit{}) {
 			declared++
 		}
 	}
@@ -309,15 +311,23 @@ func (e *examiner) limits(context.Context) error {
 	return nil
 }
 
-// limitText says how many runs go on at once.
+// limitText says how many runs go on at once, and how many begin within a time.
 func limitText(l job.TypeLimit) string {
-	switch {
-	case l.Max == 0:
-		return "no limit"
-	case l.By != "":
-		return fmt.Sprintf("%d for each %s", l.Max, l.By)
+	var parts []string
+	for _, one := range l.Of("") {
+		text := strconv.Itoa(one.Max)
+		if one.Per > 0 {
+			text += " within " + one.Per.String()
+		}
+		if one.By != "" {
+			text += " for each " + one.By
+		}
+		parts = append(parts, text)
 	}
-	return "a limit of " + strconv.Itoa(l.Max)
+	if len(parts) == 0 {
+		return "no limit"
+	}
+	return "a limit of " + strings.Join(parts, " and ")
 }
 
 // sampled is a ready job.

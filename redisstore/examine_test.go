@@ -249,7 +249,7 @@ func TestExamineNamespace(t *testing.T) {
 					ID: "B", PID: 7, Host: "b", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}, Limits: map[string]job.TypeLimit{"T": {Max: 2}},
 				}))
 			},
-			"limits", redisstore.Warning, "^engines differ in the limit of runs at once of type T of queue default: .*a limit of 2 in process 7 on b.*; no limit counts, which was registered last$", "the same program everywhere", true,
+			"limits", redisstore.Warning, "^engines differ in the limit of runs of type T of queue default: .*a limit of 2 in process 7 on b.*; no limit counts, which was registered last$", "the same program everywhere", true,
 		},
 		"a limit of an engine that is gone": {
 			func(e *env) {

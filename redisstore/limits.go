@@ -9,23 +9,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/job"
 )
 
-// LimitInfo is how a limit of runs at once is used.
+// LimitInfo is how a limit of runs at once, or a rate, is used.
 type LimitInfo struct {
-	// Name is `type:` and a type, with a `:` and the value of an argument behind it if there is a limit for each, or `queue:` and
-	// a queue.
+	// Name is `type:` and a type, or `rate:` and a type, with a `:` and the value of an argument behind it if there is a limit for each,
+	// or `queue:` and a queue.
 	Name    string
 	Max     int
-	By      string   // of a type: the argument of which each value has places of its own; of a limit of which none is taken
-	Running int64    // places that are taken
-	Waiting int64    // jobs that wait for one
-	Holders []job.ID // the first of those that have a place
-	Next    []job.ID // the first of those that wait
+	Per     time.Duration // of a rate: within what time at most Max runs begin
+	By      string        // of a type: the argument of which each value has places of its own; of a limit of which none is taken
+	Running int64         // places that are taken: of a rate by runs that began within Per, or are about to
+	Waiting int64         // jobs that wait for one
+	Holders []job.ID      // the first of those that have a place: of a rate, those that are about to begin
+	Next    []job.ID      // the first of those that wait
 }
 
 // holdersShown is how many jobs a LimitInfo names.
@@ -50,10 +52,10 @@ func (s *Store) SetQueueLimit(ctx context.Context, queue string, n int) error {
 
 // setPlaces says in the home of a limit how many places it has, and lets jobs go on that wait for one that there is now.
 func (s *Store) setPlaces(ctx context.Context, l job.RunLimit) error {
-	home, base := homeOf(l, s.keys.shards), "queue:"+l.Queue
+	home, base := homeOf(l, s.keys.shards), nameOf(l)
 	names := []any{base}
 	if l.Type != "" {
-		base, names = "type:"+l.Type, nil
+		names = nil
 		used, err := s.rdb.HKeys(ctx, s.keys.limits(home)).Result()
 		if err != nil {
 			return s.explain(err)
@@ -67,7 +69,7 @@ func (s *Store) setPlaces(ctx context.Context, l job.RunLimit) error {
 	due := s.keys.due(home)
 	for {
 		some := names[:min(len(names), limitsAtOnce)]
-		reply, err := s.run(ctx, scriptLimit, due, append([]any{base, l.Max, len(some)}, some...)...)
+		reply, err := s.run(ctx, scriptLimit, due, append([]any{base, placesOf(l), len(some)}, some...)...)
 		if err != nil {
 			return err
 		}
@@ -88,11 +90,6 @@ func (s *Store) setPlaces(ctx context.Context, l job.RunLimit) error {
 // limitsAtOnce is how many limits of a type, each of a value, one script looks at.
 const limitsAtOnce = 5
 
-// registeredLimit is the limit of a type as somebody has registered it.
-func registeredLimit(t *job.TypeInfo) job.RunLimit {
-	return job.RunLimit{Type: t.Type, Max: t.MaxRunning, By: t.MaxRunningBy}
-}
-
 // newLimits has the limits of types hold that are registered with others than before.
 func (s *Store) newLimits(ctx context.Context, types []job.TypeInfo, before []any) error {
 	for i := range types {
@@ -100,7 +97,15 @@ func (s *Store) newLimits(ctx context.Context, types []job.TypeInfo, before []an
 		if text, ok := before[i].(string); ok && json.Unmarshal([]byte(text), &old) != nil {
 			old = job.TypeInfo{}
 		}
-		if l := registeredLimit(&types[i]); l.Max != old.MaxRunning {
+		t := &types[i]
+		var changed []job.RunLimit
+		if t.MaxRunning != old.MaxRunning {
+			changed = append(changed, job.RunLimit{Type: t.Type, Max: t.MaxRunning})
+		}
+		if t.MaxRuns != old.MaxRuns || t.MaxRunsPer != old.MaxRunsPer {
+			changed = append(changed, job.RunLimit{Type: t.Type, Max: t.MaxRuns, Per: cmp.Or(t.MaxRunsPer, old.MaxRunsPer)})
+		}
+		for _, l := range changed {
 			if err := s.setPlaces(ctx, l); err != nil {
 				return fmt.Errorf("setting the limit of type %q: %w", l.Type, err)
 			}
@@ -123,7 +128,7 @@ func (s *Store) QueueLimits(ctx context.Context) (map[string]int, error) {
 	return out, d.err
 }
 
-// Limits returns the limits of runs at once, by name: those that are set for queues or registered with types, and those of
+// Limits returns the limits of runs at once and the rates, by name: those that are set for queues or registered with types, and those of
 // each value of an argument of which places are taken.
 func (s *Store) Limits(ctx context.Context) ([]LimitInfo, error) {
 	all, err := s.limitsInUse(ctx)
@@ -157,8 +162,8 @@ func (s *Store) limitsSet(ctx context.Context) (map[string]LimitInfo, error) {
 		all["queue:"+queue] = LimitInfo{Name: "queue:" + queue, Max: n}
 	}
 	for i := range types {
-		if l := registeredLimit(&types[i]); l.Max > 0 {
-			all["type:"+l.Type] = LimitInfo{Name: "type:" + l.Type, Max: l.Max, By: l.By}
+		for _, l := range types[i].Limit().Of(types[i].Type) {
+			all[nameOf(l)] = LimitInfo{Name: nameOf(l), Max: l.Max, Per: l.Per, By: l.By}
 		}
 	}
 	return all, nil
@@ -176,8 +181,12 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 		return nil, s.explain(err)
 	}
 	type sets struct {
-		held, waits *redis.IntCmd
-		first, next *redis.StringSliceCmd
+		held, waits, ran *redis.IntCmd
+		first, next      *redis.StringSliceCmd
+	}
+	now, err := s.Now(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var all []LimitInfo
 	var found []sets
@@ -188,10 +197,12 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 				if n == "0" { // it was removed, and those that held a place are still to end
 					continue
 				}
+				most, per, _ := strings.Cut(n, "/")
 				held, waits := s.keys.held(i, name), s.keys.waits(i, name)
-				all = append(all, LimitInfo{Name: name, Max: int(d.int(n))})
+				all = append(all, LimitInfo{Name: name, Max: int(d.int(most)), Per: time.Duration(d.int(cmp.Or(per, "0"))) * time.Millisecond})
 				found = append(found, sets{
-					p.ZCard(ctx, held), p.ZCard(ctx, waits), p.ZRange(ctx, held, 0, holdersShown-1), p.ZRange(ctx, waits, 0, holdersShown-1),
+					p.ZCard(ctx, held), p.ZCard(ctx, waits), p.ZCount(ctx, s.keys.ran(i, name), "("+strconv.FormatInt(now.UnixMilli(), 10), "+inf"),
+					p.ZRange(ctx, held, 0, holdersShown-1), p.ZRange(ctx, waits, 0, holdersShown-1),
 				})
 			}
 		}
@@ -200,7 +211,7 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 		return nil, s.explain(err)
 	}
 	for i, f := range found {
-		all[i].Running, all[i].Waiting = f.held.Val(), f.waits.Val()
+		all[i].Running, all[i].Waiting = f.held.Val()+f.ran.Val(), f.waits.Val()
 		all[i].Holders, all[i].Next = jobsOf(f.first.Val()), jobsOf(f.next.Val())
 	}
 	return all, d.err
@@ -224,17 +235,34 @@ func placesArg(limits []job.RunLimit, shards int) string {
 	texts := make([]string, len(limits))
 	for i, l := range limits {
 		kind, name := kindOf(l)
-		texts[i] = strings.Join([]string{kind, strconv.Itoa(homeOf(l, shards)), strconv.Itoa(l.Max), l.By, name}, " ")
+		texts[i] = strings.Join([]string{kind, strconv.Itoa(homeOf(l, shards)), placesOf(l), l.By, name}, " ")
 	}
 	return strings.Join(texts, "\x1f")
 }
 
-// kindOf is what a limit is of: t and a type, or q and a queue.
+// kindOf is what a limit is of: t and a type, r and a type if it is a rate, or q and a queue.
 func kindOf(l job.RunLimit) (kind, name string) {
-	if l.Type != "" {
-		return "t", l.Type
+	switch {
+	case l.Type == "":
+		return "q", l.Queue
+	case l.Per > 0:
+		return "r", l.Type
 	}
-	return "q", l.Queue
+	return "t", l.Type
+}
+
+// nameOf is what a limit is called in Redis, without a value.
+func nameOf(l job.RunLimit) string {
+	kind, name := kindOf(l)
+	return map[string]string{"q": "queue:", "r": "rate:", "t": "type:"}[kind] + name
+}
+
+// placesOf is how many places a limit has, as scripts read it: 0 if there is none any more.
+func placesOf(l job.RunLimit) string {
+	if l.Per > 0 && l.Max > 0 {
+		return fmt.Sprintf("%d/%d", l.Max, l.Per.Milliseconds())
+	}
+	return strconv.Itoa(l.Max)
 }
 
 // homeOf is the shard that counts the places of a limit.

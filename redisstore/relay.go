@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ const (
 	joiningMember         = "!joining "
 	fullMember            = "!full "
 	connectMember         = "!connect "
+	rateMember            = "!rate "
 	relayBatch            = 200
 	relayBytes            = 1 << 20
 	backgroundTasksBatch  = 25
@@ -147,6 +149,10 @@ func (s *Store) urgent(ctx context.Context, due string, members []string) error 
 			s.relays.do(due+" "+backgroundTasksMember, func(ctx context.Context) { _ = s.backgroundTasks(ctx, due) })
 		case m == retainMember:
 			s.relays.do(due+" "+retainMember, func(ctx context.Context) { _ = s.expire(ctx, due) })
+		case strings.HasPrefix(m, rateMember):
+			if at, err := strconv.ParseInt(strings.TrimPrefix(m, rateMember), 10, 64); err == nil {
+				s.broker.Due(ctx, s.keys.shardAt(due), at)
+			}
 		case strings.HasPrefix(m, joiningMember):
 			err = s.repair(ctx, m)
 		case strings.HasPrefix(m, connectMember):

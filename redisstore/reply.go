@@ -259,7 +259,7 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 		return nil, fmt.Errorf("%w: job %s of type %s ran %d times in a row this minute, and read, wrote and spawned nothing",
 			job.ErrHotLoop, id, d.str(d.at(l, 2)), d.int(d.at(l, 1)))
 	case "limit":
-		return nil, fmt.Errorf("%w: job %s waits for one of the %d places of %s", job.ErrLimit, id, d.int(d.at(l, 2)), d.str(d.at(l, 1)))
+		return nil, fmt.Errorf("%w: job %s waits for its turn in limit %s of %s", job.ErrLimit, id, d.str(d.at(l, 1)), d.str(d.at(l, 2)))
 	case "locked":
 		return nil, fmt.Errorf("%w: job %s for another %d ms", job.ErrLocked, id, d.int(d.at(l, 1)))
 	default:

@@ -19,8 +19,8 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// mostClaims is how many places a job needs: of a limit of its type, and of one of its queue.
-const mostClaims = 2
+// mostClaims is how many places a job needs: of a limit and of a rate of its type, and of one of its queue.
+const mostClaims = 3
 
 // Begin implements job.Runs.
 func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapshot, error) {

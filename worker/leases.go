@@ -311,9 +311,8 @@ func (l *Leases) limitsNow(ctx context.Context) (*runLimits, error) {
 		return nil, err
 	}
 	for i := range types {
-		if t := &types[i]; t.MaxRunning > 0 {
-			r.types[t.Queue] = append(r.types[t.Queue], job.RunLimit{Type: t.Type, Max: t.MaxRunning, By: t.MaxRunningBy})
-		}
+		t := &types[i]
+		r.types[t.Queue] = append(r.types[t.Queue], t.Limit().Of(t.Type)...)
 	}
 	l.limits.Store(r)
 	return r, nil

@@ -137,10 +137,10 @@ func (e *Engine) lookAtLimits(ctx context.Context) {
 func (e *Engine) about() job.EngineInfo {
 	host, _ := os.Hostname() // without a name it is known by its process alone
 	versions, limits := map[string]int{}, map[string]job.TypeLimit{}
-	for _, l := range e.registry().running {
-		limits[l.Type] = job.TypeLimit{Max: l.Max, By: l.By}
-	}
 	for name, k := range e.registry().kinds {
+		if l := k.options.limit(); l != (job.TypeLimit{}) {
+			limits[name] = l
+		}
 		if k.version > 1 {
 			versions[name] = k.version
 		}

@@ -35,7 +35,7 @@ type registry struct {
 	names  []string
 	limits map[string]int // runs a minute by type, "" for others
 
-	running []job.RunLimit // of types with MaxRunning
+	running []job.RunLimit // of types with MaxRunning or MaxRuns
 	crowds  bool           // some types have MaxRunningHere
 
 	batches atomic.Pointer[map[string]int] // appetites smaller than a batch, by type
@@ -125,9 +125,7 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 		if k.options.MaxRunsPerMinute != 0 {
 			r.limits[name] = k.options.maxRuns()
 		}
-		if n := k.options.MaxRunning; n > 0 {
-			r.running = append(r.running, job.RunLimit{Type: name, Max: n, By: k.options.MaxRunningBy})
-		}
+		r.running = append(r.running, k.options.limit().Of(name)...)
 		r.kinds[name] = k
 		r.names = append(r.names, name)
 	}
@@ -148,8 +146,8 @@ func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
 		for _, k := range r.kinds {
 			info := job.TypeInfo{
 				Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version, Kinds: k.layout.Kinds(), Schemas: k.layout.Schemas(),
-				MaxRunning: k.options.MaxRunning, MaxRunningBy: k.options.MaxRunningBy,
 			}
+			info.SetLimit(k.options.limit())
 			if k.version > 1 {
 				info.TypeVersion = k.version
 			}

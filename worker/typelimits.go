@@ -18,9 +18,8 @@ func (e *Engine) keepLimits(ctx context.Context, id string) error {
 		return err
 	}
 	types = slices.DeleteFunc(types, func(t job.TypeInfo) bool {
-		return e.cfg.Queues[t.Queue] == 0 || !slices.ContainsFunc(e.registry().running, func(l job.RunLimit) bool {
-			return l.Type == t.Type && (l.Max != t.MaxRunning || l.By != t.MaxRunningBy)
-		})
+		k := e.registry().kinds[t.Type]
+		return e.cfg.Queues[t.Queue] == 0 || k == nil || k.options.limit() == (job.TypeLimit{}) || k.options.limit() == t.Limit()
 	})
 	if len(types) == 0 {
 		return nil
@@ -47,13 +46,13 @@ func lostLimits(types []job.TypeInfo, living []job.EngineInfo, id string) []job.
 	mine := living[self]
 	var lost []job.TypeInfo
 	for _, t := range types {
-		counts := job.TypeLimit{Max: t.MaxRunning, By: t.MaxRunningBy}
+		counts := t.Limit()
 		held := t.Registered.After(mine.Seen.Add(-job.EngineGone)) || slices.ContainsFunc(living, func(o job.EngineInfo) bool {
 			later := cmp.Or(o.Started.Compare(mine.Started), cmp.Compare(o.ID, mine.ID)) > 0
 			return o.Declares(t.Queue, t.Type) && (later || o.Limits[t.Type] == counts)
 		})
 		if l := mine.Limits[t.Type]; !held && l != counts {
-			t.MaxRunning, t.MaxRunningBy = l.Max, l.By
+			t.SetLimit(l)
 			lost = append(lost, t)
 		}
 	}

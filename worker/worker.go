@@ -118,6 +118,15 @@ type Options struct {
 	// MaxRunningBy names an argument of the type: each of its values has MaxRunning places of its own, as for at most two
 	// runs at once for each customer. Redis reads it: where args are encrypted all values share the places.
 	MaxRunningBy string
+	// MaxRuns is how many runs of the type begin at most within any MaxRunsPer, over all processes and all jobs of the type, as for an
+	// API that takes 50 calls a second: MaxRuns: 50, MaxRunsPer: time.Second. Each run counts from when it begins, by Redis' clock, tries
+	// included; other jobs wait, by priority and then in order of time. Runs of such a type neither share a commit nor are speculative. Zero
+	// means no limit. As with MaxRunning it holds whoever runs the jobs, what was registered last counts, and each run costs some round trips.
+	MaxRuns int
+	// MaxRunsPer is from one millisecond to 31 days.
+	MaxRunsPer time.Duration
+	// MaxRunsBy names an argument of the type: each of its values has MaxRuns of its own. Where args are encrypted all share them.
+	MaxRunsBy string
 	// MaxRunningHere is how many runs of the type go on at once in one engine at most; other jobs of the type stay queued while those of
 	// other types go on. So one whose runs take long leaves room for others. Zero means no limit.
 	MaxRunningHere int
@@ -144,20 +153,58 @@ func (o Options) Validate() error {
 	if o.MaxRunningBy != "" && o.MaxRunning == 0 {
 		bad = append(bad, fmt.Sprintf("MaxRunningBy %q without MaxRunning: say how many runs go on at once", o.MaxRunningBy))
 	}
-	if strings.ContainsFunc(o.MaxRunningBy, func(r rune) bool { return r <= ' ' || r == 127 }) {
-		bad = append(bad, fmt.Sprintf("MaxRunningBy %q: use the name of an argument", o.MaxRunningBy))
-	}
+	bad = append(append(bad, notAnArgument("MaxRunningBy", o.MaxRunningBy)...), o.wrongRate()...)
 	if o.Pure && o.CommitEachRun {
 		bad = append(bad, "CommitEachRun is for side effects, which a type with Pure does not have: choose one of them")
 	}
 	return configError("worker options", bad)
 }
 
+// What MaxRuns may be.
+const (
+	mostRuns   = 100_000
+	longestPer = 31 * 24 * time.Hour
+)
+
+// wrongRate says what is wrong with MaxRuns and what belongs to it.
+func (o Options) wrongRate() (bad []string) {
+	if o.MaxRuns < 0 || o.MaxRuns > mostRuns {
+		bad = append(bad, fmt.Sprintf("MaxRuns %d: use 1 to %d, or 0 for no limit", o.MaxRuns, mostRuns))
+	}
+	switch per := o.MaxRunsPer; {
+	case o.MaxRuns != 0 && per == 0:
+		bad = append(bad, fmt.Sprintf("MaxRuns %d without MaxRunsPer: say within which time, such as time.Second", o.MaxRuns))
+	case o.MaxRuns == 0 && (per != 0 || o.MaxRunsBy != ""):
+		bad = append(bad, "MaxRunsPer or MaxRunsBy without MaxRuns: say how many runs begin within that time")
+	case per != 0 && (per < time.Millisecond || per > longestPer || per%time.Millisecond != 0):
+		bad = append(bad, fmt.Sprintf("MaxRunsPer %s: use whole milliseconds, %s at most", per, longestPer))
+	}
+	return append(bad, notAnArgument("MaxRunsBy", o.MaxRunsBy)...)
+}
+
+// notAnArgument says so of a name that no argument can have.
+func notAnArgument(option, name string) []string {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 127 }) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s %q: use the name of an argument", option, name)}
+}
+
+// limit is what the type declares of how many runs there are, over all processes.
+func (o Options) limit() job.TypeLimit {
+	return job.TypeLimit{Max: o.MaxRunning, By: o.MaxRunningBy, Runs: o.MaxRuns, Per: o.MaxRunsPer, RunsBy: o.MaxRunsBy}
+}
+
 // or returns the options with what they leave zero taken from others.
 func (o Options) or(d Options) Options {
 	o.Tries, o.Timeout = cmp.Or(o.Tries, d.Tries), cmp.Or(o.Timeout, d.Timeout)
 	o.MaxRunsPerMinute = cmp.Or(o.MaxRunsPerMinute, d.MaxRunsPerMinute)
-	o.MaxRunning = cmp.Or(o.MaxRunning, d.MaxRunning)
+	if o.MaxRunning == 0 {
+		o.MaxRunning, o.MaxRunningBy = d.MaxRunning, d.MaxRunningBy
+	}
+	if o.MaxRuns == 0 {
+		o.MaxRuns, o.MaxRunsPer, o.MaxRunsBy = d.MaxRuns, d.MaxRunsPer, d.MaxRunsBy
+	}
 	o.MaxRunningHere = cmp.Or(o.MaxRunningHere, d.MaxRunningHere)
 	if o.Backoff == nil {
 		o.Backoff = d.Backoff

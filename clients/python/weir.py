@@ -275,12 +275,14 @@ class Worker:
         self._types, self._stop = {}, threading.Event()
         self._on_error = on_error or (lambda text: print("weir: " + text, flush=True))
 
-    def type(self, name, inputs=(), outputs=(), args=None, queue="default", tries=1, backoff=1.0, max_backoff=3600.0, priority=None, version=None):
+    def type(self, name, inputs=(), outputs=(), args=None, queue="default", tries=1, backoff=1.0, max_backoff=3600.0, priority=None, version=None, limits=None):
         """Registers a function as what runs jobs of a type.
 
         inputs and outputs are names of ports, or objects such as {"name": "in", "kind": "integer", "limit": 100}.
         args maps the names of arguments to their kinds ("string", "number", …; None for any). A run that fails is tried again
-        until it failed tries times, first after backoff seconds, then after twice as long each time."""
+        until it failed tries times, first after backoff seconds, then after twice as long each time.
+        limits says how many runs of the type there are, whoever runs them, such as {"max_runs": 50, "max_runs_per": "1s"}
+        or {"max_running": 3}; with max_runs_by or max_running_by for each value of an argument."""
         spec = {"type": name, "queue": queue, "inputs": [_port(p) for p in inputs], "outputs": [_port(p) for p in outputs]}
         if args is not None:
             spec["args"] = [dict(name=a, **({"kind": k} if k else {})) for a, k in args.items()]
@@ -288,6 +290,7 @@ class Worker:
             spec["priority"] = priority
         if version is not None:
             spec["version"] = str(version)
+        spec.update(limits or {})
 
         def register(fn):
             self._types[name] = _Type(fn, spec, tries, backoff, max_backoff)

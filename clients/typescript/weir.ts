@@ -66,6 +66,15 @@ export interface Port {
   required?: boolean;
 }
 
+/** How many runs of a type go on at once at most, and how many begin within a time; each of an argument's values may have its own. */
+export interface Limits {
+  max_running?: number;
+  max_running_by?: string;
+  max_runs?: number;
+  max_runs_per?: string;
+  max_runs_by?: string;
+}
+
 /** What a type is, and how often a run of it is tried. */
 export interface TypeOptions {
   inputs?: (string | Port)[];
@@ -75,6 +84,8 @@ export interface TypeOptions {
   queue?: string;
   priority?: number;
   version?: string;
+  /** How many runs of the type there are, whoever runs them, such as { max_runs: 50, max_runs_per: "1s" }. */
+  limits?: Limits;
   /** How many runs in a row may fail before the job does; 1 if it is not given. */
   tries?: number;
   /** Seconds before the second try, twice as many before each further one; 1 if it is not given. */
@@ -414,6 +425,7 @@ export class Worker {
       args: o.args && Object.entries(o.args).map(([name, kind]) => (kind ? { name, kind } : { name })),
       priority: o.priority,
       version: o.version,
+      ...o.limits,
     }));
     await this.client.insist("POST", "/v1/workers", { types }, Infinity, () => this.stopped);
     await Promise.all(Array.from({ length: this.options.concurrency ?? 4 }, () => this.serve()));

@@ -16,11 +16,12 @@ import (
 func newLimits(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "limits",
-		Short: "List the limits of runs at once: how many go on, and how many jobs wait",
+		Short: "List the limits of runs at once and the rates: how much is used, and how many jobs wait",
 		Long: `List the limits of how many runs go on at once: of types with MaxRunning, for each value of
-an argument if they have MaxRunningBy, and of queues (weir queue limit). RUNNING counts places
-that are taken, WAITING jobs that are ready and wait for one. Of a limit for each value of an argument
-the values are listed that have runs.`,
+an argument if they have MaxRunningBy, and of queues (weir queue limit); and the rates of types with
+MaxRuns, of which so many runs begin within a time. RUNNING counts places that are taken, of a rate by
+runs that began within that time; WAITING jobs that are ready and wait for one. Of a limit for each
+value of an argument the values are listed that have runs.`,
 		Example: "  weir limits\n  weir limits -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -37,7 +38,7 @@ the values are listed that have runs.`,
 						if len(l.Next) > 0 {
 							next = string(l.Next[0])
 						}
-						rows = append(rows, []string{term.Clean(limitName(l)), count(l.Places), term.Number(l.Running), term.Number(l.Waiting), next})
+						rows = append(rows, []string{term.Clean(limitName(l)), limitPlaces(l), term.Number(l.Running), term.Number(l.Waiting), next})
 					}
 					return term.Table(w, rows, term.StyleOf(w))
 				})
@@ -47,6 +48,14 @@ the values are listed that have runs.`,
 	s.formats(c, "table", "json", "yaml")
 	s.watched(c)
 	return c
+}
+
+// limitPlaces is how many places a limit has, of a rate with the time within which so many runs begin.
+func limitPlaces(l api.Limit) string {
+	if l.Per == "" {
+		return count(l.Places)
+	}
+	return count(l.Places) + " in " + l.Per
 }
 
 // limitName is what a limit is called; of one for each value of an argument with that.

@@ -31,7 +31,7 @@ func Ask(ctx context.Context, store storecall.Store, h *job.Handle, called strin
 	}
 	client := job.NewClient(store)
 	t.Poison = func(i *job.Info) (Poison, bool) { return poisonOf(ctx, client.At(i.ID), i) }
-	t.Limit = func(name string) (running, places int, ok bool) { return limitOf(ctx, store, name) }
+	t.Limit = func(name string) (redisstore.LimitInfo, bool) { return limitOf(ctx, store, name) }
 	t.Turn = func(i *job.Info) (job.Turn, bool) {
 		turn, err := store.Turn(ctx, i.ID.Tree())
 		return turn, err == nil
@@ -40,14 +40,14 @@ func Ask(ctx context.Context, store storecall.Store, h *job.Handle, called strin
 	return t.Why(h.ID()), nil
 }
 
-// limitOf returns how many runs go on under a limit of runs at once, and how many may. What cannot be read is not known.
-func limitOf(ctx context.Context, store storecall.Store, name string) (running, places int, ok bool) {
+// limitOf returns how a limit is used. What cannot be read is not known.
+func limitOf(ctx context.Context, store storecall.Store, name string) (l redisstore.LimitInfo, ok bool) {
 	all, err := store.Limits(ctx)
 	n := slices.IndexFunc(all, func(l redisstore.LimitInfo) bool { return l.Name == name })
 	if err != nil || n < 0 {
-		return 0, 0, false
+		return l, false
 	}
-	return int(all[n].Running), all[n].Max, true
+	return all[n], true
 }
 
 // stackOf is that of the last failed run of a job, if it panicked and can be read.

@@ -7,19 +7,30 @@ import (
 
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
-// A job that waits for a place of a limit says of which, and how many run.
+// A job that waits for a place of a limit, or for its turn in a rate, says of which, and how it is used.
 func TestWhyLimit(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	tree := explain.NewTree([]*job.Info{{
-		ID: "t", Type: "T", Status: statemachine.Queued, Queued: now.Add(-time.Minute), Reason: "limit: type:T has no free place",
-	}}, now)
-	tree.Limit = func(name string) (running, places int, ok bool) { return 4, 4, name == "type:T" }
-	got := tree.Why("t")
-	if len(got) != 1 || !strings.Contains(got[0].Text, "waits for a place of limit type:T: 4 of 4 running") || got[0].Command != "weir limits" {
-		t.Errorf("why: %+v", got)
+	used := map[string]redisstore.LimitInfo{
+		"type:T":         {Max: 4, Running: 4},
+		"rate:T:a has b": {Max: 50, Per: time.Second, Running: 50},
+	}
+	for reason, want := range map[string]string{
+		"type:T has no free place":        "waits for a place of limit type:T: 4 of 4 running",
+		"type:U has no free place":        "waits for a place of limit type:U:",
+		"rate:T:a has b has had its runs": "waits for its turn, as at most 50 runs of rate:T:a has b begin within 1s: 50 did",
+	} {
+		tree := explain.NewTree([]*job.Info{{
+			ID: "t", Type: "T", Status: statemachine.Queued, Queued: now.Add(-time.Minute), Reason: "limit: " + reason,
+		}}, now)
+		tree.Limit = func(name string) (redisstore.LimitInfo, bool) { l, ok := used[name]; return l, ok }
+		got := tree.Why("t")
+		if len(got) != 1 || !strings.Contains(got[0].Text, want) || got[0].Command != "weir limits" {
+			t.Errorf("%s: %+v", reason, got)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/trigger"
 )
@@ -48,8 +49,8 @@ type Tree struct {
 	Poison func(i *job.Info) (m Poison, ok bool)
 	// Stack returns the stack of the last failed run of a job, if it panicked. Nil: not known.
 	Stack func(i *job.Info) string
-	// Limit returns how many runs go on under a limit of runs at once, and how many may. Nil: not known.
-	Limit func(name string) (running, places int, ok bool)
+	// Limit returns how a limit of runs at once, or a rate, is used. Nil: not known.
+	Limit func(name string) (redisstore.LimitInfo, bool)
 	// Turn returns the place of a job's tree among those with its sequential key. Nil: not known.
 	Turn func(i *job.Info) (turn job.Turn, ok bool)
 	// Types are those that engines have registered.
@@ -265,9 +266,8 @@ func (t *Tree) ready(i *job.Info, level int) {
 			Text: fmt.Sprintf("%s is throttled (%s): it goes on%s", who, i.Reason, t.in(i.Next)), Next: i.Next,
 		})
 	case strings.HasPrefix(i.Reason, "limit: "):
-		name, _, _ := strings.Cut(strings.TrimPrefix(i.Reason, "limit: "), " has ")
 		t.say(i, level, Because{
-			Text:    fmt.Sprintf("%s has been ready %s and waits for a place of limit %s%s:", who, t.lasting(i.Queued), name, t.places(name)),
+			Text:    fmt.Sprintf("%s has been ready %s and %s:", who, t.lasting(i.Queued), t.limited(strings.TrimPrefix(i.Reason, "limit: "))),
 			Command: "weir limits", Since: i.Queued,
 		})
 	case strings.HasPrefix(i.Reason, delivery.NoWorker):
@@ -284,16 +284,23 @@ func (t *Tree) ready(i *job.Info, level int) {
 	}
 }
 
-// places says how many runs a limit lets go on at once, and how many do.
-func (t *Tree) places(name string) string {
-	if t.Limit == nil {
-		return ""
+// limited says of a limit, by the reason that a job has, what a job waits for, and how the limit is used.
+func (t *Tree) limited(reason string) string {
+	name := reason[:max(strings.LastIndex(reason, " has "), 0)]
+	var l redisstore.LimitInfo
+	known := false
+	if t.Limit != nil {
+		l, known = t.Limit(name)
 	}
-	running, places, ok := t.Limit(name)
-	if !ok {
-		return ""
+	switch rate := strings.HasPrefix(name, "rate:"); {
+	case rate && known:
+		return fmt.Sprintf("waits for its turn, as at most %d runs of %s begin within %s: %d did", l.Max, name, l.Per, l.Running)
+	case rate:
+		return "waits for its turn in " + name
+	case known:
+		return fmt.Sprintf("waits for a place of limit %s: %d of %d running", name, l.Running, l.Max)
 	}
-	return fmt.Sprintf(": %d of %d running", running, places)
+	return "waits for a place of limit " + name
 }
 
 // served tells whether there are engines for a job.

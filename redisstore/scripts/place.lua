@@ -1,9 +1,11 @@
--- place.lua: limits of how many runs go on at once, over all processes. A limit has a home shard, where it has as many
--- places: the sorted set `held:<limit>` has who holds one, scored with since when, `waits:<limit>` who waits for one, in
--- order of priority and then of time; the hash `limits` has how many places there are while somebody holds or waits for one, 0
--- if the limit was removed. The hash `places` has what was said last of each limit, by its name without a value: that counts,
--- whatever those say who claim a place, as they may not know it yet. A job claims a place before its run begins, and gives it
--- back when the run is over, however that ends. Between shards both are orders.
+-- place.lua: limits of how many runs go on at once, over all processes, and rates: how many begin in a time. A limit has a
+-- home shard, where it has as many places: the sorted set `held:<limit>` has who holds one, scored with since when,
+-- `waits:<limit>` who waits for one, in order of priority and then of time; the hash `limits` has how many places there
+-- are while somebody holds or waits for one, 0 if the limit was removed. The hash `places` has what was said last of each
+-- limit, by its name without a value: that counts, whatever those say who claim a place, as they may not know it yet. A
+-- job claims a place before its run begins, and gives it back when the run is over, however that ends. That of a rate,
+-- `<places>/<ms>`, is taken from when the run begins until so long after: `ran:<limit>` has the tokens of runs, scored
+-- with until when, and `due` of the home when to look at it again. Between shards all are orders.
 
 local places = {}
 
@@ -30,15 +32,32 @@ function places.claimed(name, max, who, rank, base)
   end
 end
 
+-- counts returns how many places a limit has, 0 if it was removed, and for how many ms a run takes one of a rate.
+function places.counts(name)
+  local max, per = string.match(call('HGET', P .. 'limits', name) or '0', '^(%d+)/?(%d*)$')
+  return tonumber(max), tonumber(per)
+end
+
+-- taken returns how many places of a limit are taken, and forgets those that a rate has free again.
+function places.taken(name)
+  local held, ran = P .. 'held:' .. name, P .. 'ran:' .. name
+  local over = call('ZCOUNT', ran, '-inf', str(NOW))
+  if over > 0 then call('ZREMRANGEBYRANK', ran, 0, math.min(over, CHUNK) - 1) end
+  return call('ZCARD', held) + call('ZCOUNT', ran, '(' .. str(NOW), '+inf')
+end
+
 -- fill gives free places to those that wait first: if a limit was raised by very many, a part of them. Each of these gives its
 -- place back, and those that wait look each minute. If the limit was removed all that wait go on, and no place counts. It returns
 -- how many could have gone on besides.
 function places.fill(name)
-  local held, waits, max = P .. 'held:' .. name, P .. 'waits:' .. name, call('HGET', P .. 'limits', name)
-  local removed = max == '0'
-  if removed then call('ZREMRANGEBYRANK', held, 0, CHUNK) end
-  local n = call('ZCARD', held)
-  local free = removed and math.huge or tonumber(max or '0') - n
+  local held, waits, ran = P .. 'held:' .. name, P .. 'waits:' .. name, P .. 'ran:' .. name
+  local max, per = places.counts(name)
+  local removed = max == 0
+  if removed then
+    call('ZREMRANGEBYRANK', held, 0, CHUNK)
+    call('UNLINK', ran)
+  end
+  local free = removed and math.huge or max - places.taken(name)
   for _ = 1, math.min(free, 50) do
     local first = call('ZRANGE', waits, 0, 0)[1]
     if not first then break end
@@ -46,8 +65,20 @@ function places.fill(name)
     if not removed then call('ZADD', held, str(NOW), first) end
     places.grant(name, first)
   end
-  if call('EXISTS', held, waits) == 0 then call('HDEL', P .. 'limits', name) end
-  return math.min(free - 50, call('ZCARD', waits))
+  local waiting = call('ZCARD', waits)
+  if per then places.remind(name, waiting > 0 and free > 50, waiting) end
+  if call('EXISTS', held, waits, ran) == 0 then call('HDEL', P .. 'limits', name) end
+  return math.min(free - 50, waiting)
+end
+
+-- remind has the sweeper look at a rate again: now, or when the first of its places is free again if jobs wait, else when all
+-- are. If jobs wait it is told so, in ms: it may not look at the shard before.
+function places.remind(name, now, waiting)
+  local at = waiting > 0 and 0 or -1
+  local till = now and NOW or tonumber(call('ZRANGE', P .. 'ran:' .. name, at, at, 'WITHSCORES')[2] or '')
+  if not till then return end
+  call('ZADD', P .. 'due', str(till), '!rate ' .. name)
+  if waiting > 0 then urgent['!rate ' .. str(till)] = true end
 end
 
 -- set says how many places a limit has from now on, 0 for no limit any more, and fills those of the names that are in use. It
@@ -74,6 +105,34 @@ function places.freed(name, who)
   call('ZREM', P .. 'waits:' .. name, who)
   call('ZREM', P .. 'held:' .. name, who)
   places.fill(name)
+end
+
+-- begun has a run that has begun take a place of a rate, in the home of it, in place of the job.
+function places.begun(name, who, token)
+  local _, per = places.counts(name)
+  call('ZREM', P .. 'held:' .. name, who)
+  if per then call('ZADD', P .. 'ran:' .. name, str(NOW + per), token) end
+  places.fill(name)
+end
+
+-- spend takes the places of rates from a job of which a run begins, and returns whether it holds others.
+function places.spend(id, token)
+  local kept, spent = {}, false
+  for limit in string.gmatch(call('HGET', key(id), 'place') or '', '[^\n]+') do
+    local home, name = string.match(limit, '^(%d+) (.*)$')
+    if string.sub(name, 1, 5) == 'rate:' then
+      places.send(home, 'begun', name, places.who(id), token)
+      spent = true
+    else
+      kept[#kept + 1] = limit
+    end
+  end
+  if #kept == 0 then
+    call('HDEL', key(id), 'place', 'claim')
+  elseif spent then
+    call('HSET', key(id), 'place', table.concat(kept, '\n'))
+  end
+  return #kept > 0 or nil
 end
 
 -- has tells whether a job holds a place of a limit, given as '<home> <name>', by its field, a line each.
@@ -127,26 +186,32 @@ function places.value(id, by)
   return (#text > 64 or string.find(text, '%c')) and redis.sha1hex(text) or text
 end
 
--- limited returns the limits of a job, that of its type and that of its queue, each as {name, its home, places, name without
--- a value}.
+-- limited returns the limits of a job, those of its type and that of its queue, each as {name, its home, places, name without
+-- a value}, in the order in which it claims their places: who waits for one holds those before. So those that fewer jobs share
+-- come first, and that of the queue, which jobs of other types share, comes last.
 function places.limited(j, all)
-  local out, typed, queued = {}, all['t' .. line.base(j.type)], all['q' .. j.queue]
-  if typed then
-    local base = 'type:' .. line.base(j.type)
-    out[1] = { typed.by ~= '' and base .. ':' .. places.value(j.id, typed.by) or base, typed.home, typed.max, base }
+  local out, type = {}, line.base(j.type)
+  local function add(l, base, alone)
+    if not l or (l.by ~= '') ~= alone then return end
+    out[#out + 1] = { alone and base .. ':' .. places.value(j.id, l.by) or base, l.home, l.max, base }
   end
-  if queued then out[#out + 1] = { 'queue:' .. j.queue, queued.home, queued.max, 'queue:' .. j.queue } end
+  for _, alone in ipairs({ true, false }) do
+    add(all['t' .. type], 'type:' .. type, alone)
+    add(all['r' .. type], 'rate:' .. type, alone)
+  end
+  add(all['q' .. j.queue], 'queue:' .. j.queue, false)
   return out
 end
 
 -- missing claims a place that a job needs and does not hold, and returns why it may not begin, or nil. It claims one after
--- the other, that of the type first, so that no two jobs wait for each other.
-function places.missing(j, all)
-  if all == places.none then return nil end
-  if not all['t' .. line.base(j.type)] and not all['q' .. j.queue] or j.status ~= S.queued then return nil end
+-- the other, so that no two jobs wait for each other.
+function places.missing(j, b)
+  if b.places == places.none or j.status ~= S.queued then return nil end
+  local limits = places.limited(j, b.places)
+  if #limits == 0 then return nil end
   local k = key(j.id)
   local v = call('HMGET', k, 'place', 'claim')
-  for _, l in ipairs(places.limited(j, all)) do
+  for _, l in ipairs(limits) do
     local name, home, max, base = unpack(l)
     local limit = home .. ' ' .. name
     if not places.has(v[1], limit) then
@@ -154,7 +219,8 @@ function places.missing(j, all)
         local before, other = string.match(v[2], '^(%d+) (.*)$')
         places.send(before, 'freed', other, places.who(j.id))
       end
-      call('HSET', k, 'claim', limit, 'reason', 'limit: ' .. name .. ' has no free place')
+      local why = string.sub(name, 1, 5) == 'rate:' and ' has had its runs' or ' has no free place'
+      call('HSET', k, 'claim', limit, 'reason', 'limit: ' .. name .. why)
       call('ZADD', P .. 'due', str(NOW + 60 * LOOK), j.id)
       if j.listed then line.leave(j) end
       places.send(home, 'claimed', name, max, places.who(j.id), str((1000 - j.priority) * 2 ^ 41 + NOW), base)
@@ -165,17 +231,18 @@ function places.missing(j, all)
       end
     end
   end
-  j.placed = true
+  j.placed = places.spend(j.id, b.token)
 end
 
 -- places.none is what read returns if there are no limits.
 places.none = {}
 
--- read reads limits: of each 't' or 'q', a blank, its home, places, the argument by which it is, and the type or queue.
+-- read reads limits: of each 't', 'r' of a rate or 'q', a blank, its home, places, the argument by which it is, and the type or
+-- queue.
 function places.read(text)
   if text == '' then return places.none end
   local all = {}
-  for kind, home, max, by, name in string.gmatch(text, '([tq]) (%d+) (%d+) ([^ \31]*) ([^\31]+)') do
+  for kind, home, max, by, name in string.gmatch(text, '([tqr]) (%d+) ([%d/]+) ([^ \31]*) ([^\31]+)') do
     all[kind .. name] = { home = home, max = max, by = by }
   end
   return all

@@ -122,7 +122,7 @@ local function begin(j, b)
       b.hot = limit < 0 and { j.id, refused } or b.hot
       return refused
     end
-    local missing = places.missing(j, b.places)
+    local missing = places.missing(j, b)
     if missing then return missing end
     j.token, j.round = b.token, tonumber(b.round or '')
     local token, round = places.mark(j, b.token), b.round or (j.round or 0) >= line.TIMES and str(j.round) or ''

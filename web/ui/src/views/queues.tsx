@@ -63,19 +63,19 @@ function QueueCard({ queue: q, onLimit }: { queue: Queue; onLimit: (q: Queue) =>
   )
 }
 
-/** Limits of runs at once, of types and queues, and who has their places. */
+/** Limits of runs at once, of types and queues, and rates, and who has their places. */
 function Limits(): ReactNode {
   const list = usePoll<Limit[]>('v1/limits', 2000)
   if (!list.data?.length) return <Problem text={list.error} />
   return (
     <section aria-labelledby="limits">
-      <h2 id="limits">Limits of runs at once</h2>
+      <h2 id="limits">Limits of runs</h2>
       <ul className="list">
         {list.data.map(l => (
           <li key={l.limit}>
             <div><p><bdi>{l.limit}</bdi>{l.by && <span className="faint"> for each value of <bdi>{l.by}</bdi></span>}</p>
               {l.holders.length > 0 && <p className="faint clip">{l.holders.slice(0, 5).map(h => <span key={h}><JobLink id={h} name={h.slice(0, 13)} /> </span>)}</p>}</div>
-            <span>{num(l.running)} of {num(l.places)}{l.waiting ? `, ${num(l.waiting)} wait` : ''}</span>
+            <span>{num(l.running)} of {num(l.places)}{l.per ? ` in ${l.per}` : ' at once'}{l.waiting ? `, ${num(l.waiting)} wait` : ''}</span>
           </li>
         ))}
       </ul>

@@ -1,0 +1,145 @@
+package redisstore_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// rated is how a run begins where at most two of type T begin within a time.
+func rated(per time.Duration) job.Begin {
+	b := beginning()
+	b.Token = rand.Text()
+	b.Running = []job.RunLimit{{Type: "T", Max: 2, Per: per}}
+	return b
+}
+
+// begins begins a run of a job under such a rate.
+func (e *env) begins(id job.ID, per time.Duration) (*job.Snapshot, error) {
+	e.Helper()
+	return e.store.Begin(e.Context(), id, rated(per))
+}
+
+// waitsForRate wants a job to wait for its turn.
+func (e *env) waitsForRate(id job.ID, per time.Duration) {
+	e.Helper()
+	_, err := e.begins(id, per)
+	e.fails(err, job.ErrLimit)
+	e.equal("reason", e.info(id).Reason, "limit: rate:T has had its runs")
+}
+
+// A run takes a place of a rate from when it begins until so long after, whenever it ends; who waits first goes on then, those of
+// a higher priority before; and nothing is left when all of it is over.
+func TestRateOfRuns(t *testing.T) {
+	each(t, func(e *env) {
+		const per = 700 * time.Millisecond
+		a, b, c, d := e.single(), e.single(), e.single(), e.single()
+		urgent := e.create(job.Node{Type: "T", Priority: new(900)})
+		began := time.Now()
+		first, err := e.begins(a, per)
+		e.ok(err)
+		e.commit(delta(first, statemachine.Complete)) // its place is taken all the same
+		_, err = e.begins(b, per)                     // … and a long run's no longer
+		e.ok(err)
+		for _, id := range []job.ID{c, d, urgent} {
+			e.waitsForRate(id, per)
+		}
+		e.settled()
+		if got := e.limit(); time.Since(began) < per {
+			e.equal("limit", fmt.Sprint(got.Name, got.Max, got.Per, got.Running, got.Waiting, got.Next[0]), fmt.Sprint("rate:T", 2, per, 2, 3, urgent))
+		}
+		var next *job.Snapshot
+		e.until("the first that waits may begin", func() bool {
+			e.settled()
+			next, err = e.begins(urgent, per)
+			return err == nil
+		})
+		if took := time.Since(began); took < per {
+			e.Errorf("a third run began after %s, want %s", took, per)
+		}
+		e.until("the second one", func() bool {
+			e.settled()
+			_, err = e.begins(c, per)
+			return err == nil
+		})
+		e.waitsForRate(d, per)
+		e.ok(e.store.Terminate(e.Context(), d)) // who waits goes
+		e.commit(delta(next, statemachine.Complete))
+		e.until("nothing is left of it", func() bool {
+			e.settled()
+			for k := range e.dump() {
+				if strings.Contains(k, "held:") || strings.Contains(k, "waits:") || strings.Contains(k, "ran:") || strings.HasSuffix(k, ":limits") {
+					return false
+				}
+			}
+			return e.limit().Name == ""
+		})
+	})
+}
+
+// A rate that is changed, or removed, counts at once, for those that wait, too.
+func TestRateThatIsChanged(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		register := func(max int, per time.Duration) {
+			e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue, MaxRuns: max, MaxRunsPer: per}}))
+		}
+		register(2, time.Hour)
+		e.equal("idle", e.limit(), redisstore.LimitInfo{Name: "rate:T", Max: 2, Per: time.Hour})
+		ids := make([]job.ID, 9)
+		for i := range ids {
+			ids[i] = e.single()
+		}
+		begin := func(n int) error { _, err := e.begins(ids[n], time.Hour); return err }
+		e.ok(begin(0))
+		e.ok(begin(1))
+		for n := 2; n < len(ids); n++ {
+			e.waitsForRate(ids[n], time.Hour)
+		}
+		register(4, time.Hour)
+		e.settled()
+		e.ok(begin(2))
+		e.ok(begin(3))
+		e.waitsForRate(ids[4], time.Hour)
+		register(4, time.Minute) // those that began count for as long as was said then
+		e.settled()
+		e.equal("limit", fmt.Sprint(e.limit().Max, e.limit().Per, e.limit().Running), fmt.Sprint(4, time.Minute, 4))
+		e.waitsForRate(ids[4], time.Hour)
+		register(0, 0)
+		e.settled()
+		for n := 4; n < len(ids); n++ {
+			e.until("all go on", func() bool { e.settled(); return begin(n) == nil })
+		}
+		e.settled()
+		e.equal("limit", e.limit(), redisstore.LimitInfo{})
+	})
+}
+
+// A run that is begun twice, as an answer was lost, counts once; one whose process dies counts, and its next one, too.
+func TestRateCountsEachRunOnce(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		a, b, c := e.single(), e.single(), e.single()
+		one := rated(time.Hour)
+		_, err := e.store.Begin(ctx, a, one)
+		e.ok(err)
+		_, err = e.store.Begin(ctx, a, one)
+		e.ok(err)
+		e.settled()
+		e.equal("running", e.limit().Running, int64(1))
+		e.ok(e.store.Refresh(ctx, a, one.Token, time.Millisecond, nil))
+		e.until("the lease is over", func() bool { e.settled(); return e.info(a).Status == statemachine.Queued })
+		_, err = e.begins(a, time.Hour)
+		e.ok(err)
+		e.settled()
+		e.equal("running", e.limit().Running, int64(2))
+		e.waitsForRate(b, time.Hour)
+		e.waitsForRate(c, time.Hour)
+	})
+}
