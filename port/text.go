@@ -48,7 +48,8 @@ func Suggest(word string, known []string) string {
 			best = k
 			break
 		}
-		if d := editDistance(shorten(word), k); d < distance {
+		d := editDistance(shorten(word), k)
+		if d < distance || d == distance && best != "" && strings.HasPrefix(k, word) {
 			best, distance = k, d
 		}
 	}

@@ -6,8 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirworks/weir/job"
@@ -94,7 +97,7 @@ func (s *Store) acted(ctx context.Context, p program, id job.ID, name string, ar
 	var d decoder
 	l := d.list(reply)
 	if err := portRefusal(d.str(d.at(l, 0)), id, name); err != nil {
-		return nil, err
+		return nil, s.portHint(ctx, id, name, err)
 	}
 	return l, s.deliver(ctx, due, &d, d.at(l, 1))
 }
@@ -135,11 +138,41 @@ func checkPort(id job.ID, name string) error {
 	return nil
 }
 
+// portHint adds to the refusal of a port that a job does not have which ports it has, if they can be read.
+func (s *Store) portHint(ctx context.Context, id job.ID, name string, refused error) error {
+	if !errors.As(refused, &noPort{}) {
+		return refused
+	}
+	fields, err := s.rdb.HKeys(ctx, s.keys.job(id, "")).Result()
+	if err != nil {
+		return refused
+	}
+	var known []string
+	for _, f := range fields {
+		if side, one, ok := strings.Cut(f, "."); ok && (side == "i" || side == "o") && one != "*" {
+			known = append(known, one)
+		}
+	}
+	slices.Sort(known)
+	return fmt.Errorf("%w: %s", refused, port.Suggest(name, slices.Compact(known)))
+}
+
+// noPort is the refusal of a port that a job does not have.
+type noPort struct {
+	job  job.ID
+	name string
+}
+
+func (e noPort) Error() string {
+	return fmt.Sprintf("%s: job %s has no port %q", job.ErrPort, e.job, e.name)
+}
+func (e noPort) Unwrap() error { return job.ErrPort }
+
 // portRefusal is refusal with the port's name.
 func portRefusal(reason string, id job.ID, name string) error {
 	switch reason {
 	case "port":
-		return fmt.Errorf("%w: job %s has no port %q", job.ErrPort, id, name)
+		return noPort{id, name}
 	case "full":
 		return fmt.Errorf("%w: port %q of job %s, or one that it leads to", job.ErrFull, name, id)
 	case "closed":
@@ -204,7 +237,7 @@ func (s *Store) page(ctx context.Context, id job.ID, dir port.Dir, name string, 
 	var d decoder
 	l := d.list(reply)
 	if err := portRefusal(d.str(d.at(l, 0)), id, name); err != nil {
-		return nil, 0, false, err
+		return nil, 0, false, s.portHint(ctx, id, name, err)
 	}
 	items, head, more = d.raws(d.at(l, 2)), d.int(d.at(l, 1)), d.int(d.at(l, 3)) == 1
 	return items, head, more, d.err

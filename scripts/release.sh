@@ -45,5 +45,6 @@ done
 
 echo "release: bill of materials"
 go run $sbom app -json -noserial -main cmd/weir -output "$dir/weir_${version}.cdx.json" . 2>"$work/sbom.log" || { cat "$work/sbom.log" >&2; exit 1; }
+sed -i "s/\"timestamp\": \"[^\"]*\"/\"timestamp\": \"$(date -u -d "@$when" +%Y-%m-%dT%H:%M:%SZ)\"/" "$dir/weir_${version}.cdx.json"
 (cd "$dir" && sha256sum -- * >SHA256SUMS)
 echo "release: $dir holds $(find "$dir" -type f | wc -l) files"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,21 +69,7 @@ func whoLocked(ctx context.Context, h *job.Handle, err error) error {
 	if other != nil || !locked {
 		return err
 	}
-	return fmt.Errorf("%w %s; weir unlock %s --force would end it", err, lockText(info), h.ID())
-}
-
-// lockText says whose a lock is, since when and until when, in brackets.
-func lockText(l job.LockInfo) string {
-	var parts []string
-	if l.By != "" {
-		parts = append(parts, "by "+l.By)
-	}
-	if !l.Since.IsZero() {
-		parts = append(parts, "since "+term.Style{}.Age(l.Since))
-	}
-	left := max(time.Until(l.Until), 0).Round(time.Second)
-	parts = append(parts, fmt.Sprintf("for another %s, until %s", left, l.Until.Format(time.RFC3339)))
-	return "(" + strings.Join(parts, ", ") + ")"
+	return fmt.Errorf("%w (%s); weir unlock %s --force would end it", err, term.Style{}.Lock(info), h.ID())
 }
 
 func newUnlock(s *settings) *cobra.Command {

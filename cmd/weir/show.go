@@ -73,6 +73,9 @@ func showJob(w io.Writer, v *api.Job) error {
 	if v.Progress != nil {
 		add("progress", v.Progress.String())
 	}
+	if v.Lock != nil {
+		add("locked", style.Lock(*v.Lock))
+	}
 	add("aliases", strings.Join(v.Aliases, ", "))
 	add("labels", labelText(v.Labels))
 	add("sequential key", turnText(v))

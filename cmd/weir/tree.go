@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +58,7 @@ in place on a terminal, else whenever something has changed.`,
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				debug.SetGCPercent(400) // all that is read is kept until it is printed
-				t := treeSource{client: job.NewClient(store), args: args, notes: c.ErrOrStderr()}
+				t := treeSource{store: store, client: job.NewClient(store), args: args, notes: c.ErrOrStderr()}
 				if f.watch {
 					t.notes = io.Discard
 					return f.follow(c, &t)
@@ -66,7 +68,11 @@ in place on a terminal, else whenever something has changed.`,
 					return err
 				}
 				return s.show(c, api.TreeOf(tree), string(tree[0].ID), func(w io.Writer) error {
-					return term.DrawTree(w, tree, term.StyleOf(w), f.options())
+					o := f.options()
+					if o.Locks, err = t.locks(ctx, tree); err != nil {
+						return err
+					}
+					return term.DrawTree(w, tree, term.StyleOf(w), o)
 				})
 			})
 		},
@@ -105,6 +111,7 @@ func (f *treeFlags) options() term.TreeOptions {
 
 // treeSource reads the tree that a command line means.
 type treeSource struct {
+	store  job.Locks
 	client *job.Client
 	args   []string
 	notes  io.Writer // for what else there is
@@ -125,6 +132,25 @@ func (t *treeSource) read(ctx context.Context) ([]*job.Info, error) {
 		return nil, err
 	}
 	return h.Tree(ctx)
+}
+
+// locks returns the locks of the jobs of a tree that may run, now or when a message comes.
+func (t *treeSource) locks(ctx context.Context, tree []*job.Info) (map[job.ID]job.LockInfo, error) {
+	var ids []job.ID
+	for _, i := range tree {
+		if !i.Graph && i.Status != statemachine.Terminated {
+			ids = append(ids, i.ID)
+		}
+	}
+	all := map[job.ID]job.LockInfo{}
+	for some := range slices.Chunk(ids, 1000) {
+		locks, err := t.store.Locked(ctx, some...)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, locks)
+	}
+	return all, nil
 }
 
 // newest returns the ID of the newest root that is running, or of the newest.
@@ -168,6 +194,9 @@ func (f *treeFlags) follow(c *cobra.Command, source *treeSource) error {
 	return endure(c, f.every, screen.keep, func(ctx context.Context) error {
 		tree, err := source.read(ctx)
 		if err != nil && (len(source.args) > 0 || !errors.Is(err, job.ErrNotFound)) {
+			return err
+		}
+		if screen.options.Locks, err = source.locks(ctx, tree); err != nil {
 			return err
 		}
 		return screen.show(tree)

@@ -22,6 +22,8 @@ type TreeOptions struct {
 	Same int
 	// Times adds the jobs' ages, how long the runs in progress have taken so far, and when what has settled is removed.
 	Times bool
+	// Locks are the locks of jobs that are shown.
+	Locks map[job.ID]job.LockInfo
 }
 
 // Tree draws all of a tree, see DrawTree.
@@ -131,6 +133,9 @@ func (d *treeDrawing) add(i *job.Info, branch, stem string, level int) {
 	}
 	if text := d.style.Next(i); text != "" {
 		d.note(stem+below, d.style.Faint(text))
+	}
+	if lock, locked := d.options.Locks[i.ID]; locked {
+		d.note(stem+below, d.style.Text(Clean("locked "+d.style.Lock(lock))))
 	}
 	if text := d.retention(i); text != "" {
 		d.note(stem+below, d.style.Faint(text))
