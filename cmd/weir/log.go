@@ -185,7 +185,7 @@ func (p *logPrinter) table(ctx context.Context, w io.Writer, lines []api.LogLine
 		p.width = min(max(p.width, term.Width(style.Text(term.Clean(p.name(ctx, l.Job))))), maxLogName)
 	}
 	for _, l := range lines {
-		text := string(l.Note)
+		text := explain.Note(l.Note)
 		if l.Run != nil {
 			text = explain.Run(l.Run, func(id job.ID) string { return p.name(ctx, id) })
 		}
