@@ -43,10 +43,10 @@ func TestRateOfRuns(t *testing.T) {
 		urgent := e.create(job.Node{Type: "T", Priority: new(900)})
 		began := time.Now()
 		first, err := e.begins(a, per)
-		e.ok(err)
+		e.Check(err)
 		e.commit(delta(first, statemachine.Complete)) // its place is taken all the same
 		_, err = e.begins(b, per)                     // … and a long run's no longer
-		e.ok(err)
+		e.Check(err)
 		for _, id := range []job.ID{c, d, urgent} {
 			e.waitsForRate(id, per)
 		}
@@ -55,7 +55,7 @@ func TestRateOfRuns(t *testing.T) {
 			e.equal("limit", fmt.Sprint(got.Name, got.Max, got.Per, got.Running, got.Waiting, got.Next[0]), fmt.Sprint("rate:T", 2, per, 2, 3, urgent))
 		}
 		var next *job.Snapshot
-		e.until("the first that waits may begin", func() bool {
+		e.Until("the first that waits may begin", func() bool {
 			e.settled()
 			next, err = e.begins(urgent, per)
 			return err == nil
@@ -63,15 +63,15 @@ func TestRateOfRuns(t *testing.T) {
 		if took := time.Since(began); took < per {
 			e.Errorf("a third run began after %s, want %s", took, per)
 		}
-		e.until("the second one", func() bool {
+		e.Until("the second one", func() bool {
 			e.settled()
 			_, err = e.begins(c, per)
 			return err == nil
 		})
 		e.waitsForRate(d, per)
-		e.ok(e.store.Terminate(e.Context(), d)) // who waits goes
+		e.Check(e.store.Terminate(e.Context(), d)) // who waits goes
 		e.commit(delta(next, statemachine.Complete))
-		e.until("nothing is left of it", func() bool {
+		e.Until("nothing is left of it", func() bool {
 			e.settled()
 			for k := range e.dump() {
 				if strings.Contains(k, "held:") || strings.Contains(k, "waits:") || strings.Contains(k, "ran:") || strings.HasSuffix(k, ":limits") {
@@ -88,7 +88,7 @@ func TestRateThatIsChanged(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
 		register := func(max int, per time.Duration) {
-			e.ok(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue, MaxRuns: max, MaxRunsPer: per}}))
+			e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue, MaxRuns: max, MaxRunsPer: per}}))
 		}
 		register(2, time.Hour)
 		e.equal("idle", e.limit(), redisstore.LimitInfo{Name: "rate:T", Max: 2, Per: time.Hour})
@@ -97,15 +97,15 @@ func TestRateThatIsChanged(t *testing.T) {
 			ids[i] = e.single()
 		}
 		begin := func(n int) error { _, err := e.begins(ids[n], time.Hour); return err }
-		e.ok(begin(0))
-		e.ok(begin(1))
+		e.Check(begin(0))
+		e.Check(begin(1))
 		for n := 2; n < len(ids); n++ {
 			e.waitsForRate(ids[n], time.Hour)
 		}
 		register(4, time.Hour)
 		e.settled()
-		e.ok(begin(2))
-		e.ok(begin(3))
+		e.Check(begin(2))
+		e.Check(begin(3))
 		e.waitsForRate(ids[4], time.Hour)
 		register(4, time.Minute) // those that began count for as long as was said then
 		e.settled()
@@ -114,7 +114,7 @@ func TestRateThatIsChanged(t *testing.T) {
 		register(0, 0)
 		e.settled()
 		for n := 4; n < len(ids); n++ {
-			e.until("all go on", func() bool { e.settled(); return begin(n) == nil })
+			e.Until("all go on", func() bool { e.settled(); return begin(n) == nil })
 		}
 		e.settled()
 		e.equal("limit", e.limit(), redisstore.LimitInfo{})
@@ -128,15 +128,15 @@ func TestRateCountsEachRunOnce(t *testing.T) {
 		a, b, c := e.single(), e.single(), e.single()
 		one := rated(time.Hour)
 		_, err := e.store.Begin(ctx, a, one)
-		e.ok(err)
+		e.Check(err)
 		_, err = e.store.Begin(ctx, a, one)
-		e.ok(err)
+		e.Check(err)
 		e.settled()
 		e.equal("running", e.limit().Running, int64(1))
-		e.ok(e.store.Refresh(ctx, a, one.Token, time.Millisecond, nil))
-		e.until("the lease is over", func() bool { e.settled(); return e.info(a).Status == statemachine.Queued })
+		e.Check(e.store.Refresh(ctx, a, one.Token, time.Millisecond, nil))
+		e.Until("the lease is over", func() bool { e.settled(); return e.info(a).Status == statemachine.Queued })
 		_, err = e.begins(a, time.Hour)
-		e.ok(err)
+		e.Check(err)
 		e.settled()
 		e.equal("running", e.limit().Running, int64(2))
 		e.waitsForRate(b, time.Hour)

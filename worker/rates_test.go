@@ -48,11 +48,11 @@ func callAll(b *bench, options worker.Options) map[string][]time.Time {
 	var all []*job.Handle
 	for n := range 12 {
 		h := b.single(&Calling{Customer: []string{"ann", "bob"}[n%2]})
-		b.check(h.Write(b.ctx, "in", 1, 2))
+		b.Check(h.Write(b.Ctx, "in", 1, 2))
 		all = append(all, h)
 	}
 	for _, h := range all {
-		b.until("both messages were read", func() bool { return b.waiting(h, "in") == 0 })
+		b.Until("both messages were read", func() bool { return b.Waiting(h, "in") == 0 })
 	}
 	w.calls.mu.Lock()
 	defer w.calls.mu.Unlock()
