@@ -28,9 +28,9 @@ func newDev(s *settings) *cobra.Command {
 		Long: `Start a redis-server of its own on a free port and run jobs of components on it, until
 stopped: a second Ctrl-C does not wait for runs in progress. The page and the HTTP API are served
 beside them, as weir serve does; if its address is taken, on another port. With --data its data survive
-a restart, in an append-only file in that directory; without, they are gone. It is not for
-production: one process, one machine, no password, and at most the last second lost when
-the machine dies.`,
+a restart, in an append-only file in that directory; without, they are gone. Where there is no
+redis-server, and no --data, the state is in this process. It is not for production: one process,
+one machine, no password, and at most the last second lost when the machine dies.`,
 		Example: "  weir dev --data ./weir-data\n  export WEIR_REDIS_URL=redis://127.0.0.1:PORT   # as weir dev says",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -42,13 +42,20 @@ the machine dies.`,
 			}
 			f.passing = data == ""
 			url, stop, err := startRedis(c.Context(), data, false)
+			switch {
+			case err == nil:
+				defer stop()
+				interruptsOf(c.Context()).add(nothing, stop)
+				s.redis = url
+			case data != "" || !errors.Is(err, errNoServer):
+				return err
+			}
+			cfg, err := s.anyConfig()
 			if err != nil {
 				return err
 			}
-			defer stop()
-			interruptsOf(c.Context()).add(nothing, stop)
-			s.redis = url
-			store, err := s.open(c.Context())
+			cfg.URL = url // none: it is in this process
+			store, err := redisstore.Open(c.Context(), cfg)
 			if err != nil {
 				return err
 			}
@@ -66,11 +73,15 @@ the machine dies.`,
 
 // begun says where Redis and the page are, and on a terminal more.
 func (f *workerFlags) begun(c *cobra.Command, url, page, data string) error {
-	life := "its data are gone with it: --data DIR keeps them"
-	if data != "" {
-		life = "its data are in " + data
+	life, export := url+", of its own; its data are gone with it: --data DIR keeps them", "WEIR_REDIS_URL="+url
+	switch {
+	case data != "":
+		life = url + ", of its own; its data are in " + data
+	case url == "":
+		life = "in this process, whose end is that of its data; with a redis-server (apt install redis-server) --data DIR keeps them"
+		export = "WEIR_SERVER=" + page
 	}
-	if err := f.welcome(c, fact{"page", page}, fact{"Redis", url + ", of its own; " + life}, f.runs()); err != nil {
+	if err := f.welcome(c, fact{"page", page}, fact{"Redis", life}, f.runs()); err != nil {
 		return err
 	}
 	before, after := "", "weir: page and HTTP API at "+page+"\n"
@@ -78,7 +89,7 @@ func (f *workerFlags) begun(c *cobra.Command, url, page, data string) error {
 		before, after = "Try in another terminal:\n", tryNext
 	}
 	_, err := io.WriteString(c.ErrOrStderr(), before)
-	_, err2 := fmt.Fprintf(c.OutOrStdout(), "export WEIR_REDIS_URL=%s\n", url)
+	_, err2 := fmt.Fprintf(c.OutOrStdout(), "export %s\n", export)
 	_, err3 := io.WriteString(c.ErrOrStderr(), after)
 	return errors.Join(err, err2, err3)
 }

@@ -6,8 +6,11 @@ import (
 	"context"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirworks/weir/internal/enginetest"
 )
 
 // dev runs weir dev until the test has done what it wants with its Redis.
@@ -73,4 +76,37 @@ func TestDev(t *testing.T) {
 			t.Errorf("after a restart: read %q", got)
 		}
 	})
+}
+
+// TestDevWithoutServer: where there is no redis-server it works in its process, says so, and is reached through its server.
+func TestDevWithoutServer(t *testing.T) {
+	t.Parallel()
+	cmd := process(t, "dev", "--addr", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	enginetest.Check(t, err)
+	said := &buffer{}
+	cmd.Stderr = said
+	enginetest.Check(t, cmd.Start())
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	server, ok := strings.CutPrefix(strings.TrimSpace(line), "export WEIR_SERVER=")
+	if !ok {
+		t.Fatalf("weir dev printed %q; %s", line, said.String())
+	}
+	weir(t, "", "--server", server, "create", "map", "--args", `{"expr":"it*2"}`, "--alias", "twice")
+	weir(t, "", "--server", server, "send", "twice", "in", "4", "--close")
+	weir(t, "", "--server", server, "wait", "twice", "--timeout", "1m")
+	if got := weir(t, "", "--server", server, "read", "twice", "out"); got != "8\n" {
+		t.Errorf("read %q", got)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("weir dev ended: %v; %s", err, said.String())
+	}
+
+	cmd = process(t, "dev", "--data", t.TempDir())
+	cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
+	if text, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(text), "apt install redis-server") {
+		t.Errorf("with --data it says %q, %v", text, err)
+	}
 }
