@@ -141,7 +141,7 @@ function Facts({ j }: { j: Job }): ReactNode {
     <dl className="facts">
       <div><dt>Type</dt><dd><bdi>{j.type}</bdi></dd></div><div><dt>Queue</dt><dd><bdi>{j.queue}</bdi></dd></div>
       <div><dt>Created</dt><dd><Time at={j.created_at} />{j.created_by && <> by <bdi>{j.created_by}</bdi></>}</dd></div><div><dt>Ran</dt><dd>{j.ran_at ? <Time at={j.ran_at} /> : 'never'}</dd></div>
-      {j.next_at && <div><dt>Goes on</dt><dd><Time at={j.next_at} /></dd></div>}
+      {j.next_at && <div><dt>Goes on</dt><dd>{Date.parse(j.next_at) > Date.now() ? <Time at={j.next_at} /> : 'now'}</dd></div>}
       {j.try_count > 0 && <div><dt>Failed tries</dt><dd>{num(j.try_count)}</dd></div>}
       {j.parent && <div><dt>Parent</dt><dd><ParentLink id={j.parent} /></dd></div>}
       {j.expires_at && <div><dt>Removed</dt><dd><Time at={j.expires_at} /></dd></div>}
