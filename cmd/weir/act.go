@@ -153,16 +153,17 @@ func newCreate(s *settings) *cobra.Command {
 		Long: `Create a job of a type that an engine has registered (weir types lists them). Its args are
 checked first: their names, their kinds, and of components (weir components) all that these check.
 
-With --unique nothing is created if a job of the type with the same args is there that has not settled:
-its ID is printed, and on standard error whether a job was created, found or, with --merge, merged. --unique-key tells by another text than type and args which jobs are the same
+With --unique nothing is created if a job of the type with the same args is there that has not
+settled: its ID is printed, and on standard error whether a job was created, found or, with
+--merge, merged. --unique-key tells by another text than type and args which jobs are the same
 work, --unique-for looks for those that were created in that time, settled or not, and --merge
 changes the args of the job that is there, if it has not begun to run.
 
 With --from many are created, of which each is a line of a file: a JSON object with type and,
-if you like, queue, priority, args, alias, labels, retain, in, at, parent, name, sequential_key, key,
-unique with key, for and merge, and repeat with schedule, zone and missed. Of jobs with the same key one is created within an
-hour, so the command may be repeated. The IDs are printed in the order of the lines,
-and an empty line for each that was not created.`,
+if you like, queue, priority, args, alias, labels, retain, in, at, parent, name,
+sequential_key, key, unique with key, for and merge, and repeat with schedule, zone and missed.
+Of jobs with the same key one is created within an hour, so the command may be repeated. The
+IDs are printed in the order of the lines, and an empty line for each that was not created.`,
 		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h\n  weir create Sync --args '{\"Customer\": 7}' --unique\n  weir create Digest --unique-key 'digest 7' --unique-for 24h\n  weir create Report --repeat 'cron:30 9 * * MON-FRI' --zone Europe/Berlin\n  weir create --from jobs.jsonl\n" +
 			"  echo '{\"type\": \"Resize\", \"args\": {\"Width\": 640}, \"key\": \"img-7\"}' | weir create --from -",
 		Args: usage(cobra.MaximumNArgs(1)),

@@ -19,7 +19,7 @@ import (
 func newContext(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "context",
-		Short: "Keep the Redis or the server, the namespace and the keys that commands work with, under names",
+		Short: "Keep what commands work with (Redis or server, namespace, keys) under a name",
 		Long: `Keep the Redis or the server, the namespace and the keys that commands work with, under
 names, in the file $WEIR_CONFIG, or else weir/config.yaml in the directory for the user's
 configuration.

@@ -25,12 +25,13 @@ func newDev(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dev",
 		Short: "Start a Redis of its own and run components on it: all in one, to try things",
-		Long: `Start a redis-server of its own on a free port and run jobs of components on it, until
-stopped: a second Ctrl-C does not wait for runs in progress. The page and the HTTP API are served
-beside them, as weir serve does; if its address is taken, on another port. With --data its data survive
-a restart, in an append-only file in that directory; without, they are gone. Where there is no
-redis-server, and no --data, the state is in this process. It is not for production: one process,
-one machine, no password, and at most the last second lost when the machine dies.`,
+		Long: `Start a redis-server of its own on a free port and run jobs of components on it, until stopped:
+a second Ctrl-C does not wait for runs in progress. The page and the HTTP API are served beside
+them, as weir serve does; if its address is taken, on another port. With --data its data
+survive a restart, in an append-only file in that directory; without, they are gone. Where
+there is no redis-server, and no --data, the state is in this process. It is not for
+production: one process, one machine, no password, and at most the last second lost when the
+machine dies.`,
 		Example: "  weir dev --data ./weir-data\n  export WEIR_REDIS_URL=redis://127.0.0.1:PORT   # as weir dev says",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -58,8 +58,9 @@ func newHandlerSet(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "set TYPE",
 		Short: "Store a new version of the handler of a type",
-		Long: `Store a new version of the handler of a type, from flags, or with --file from JSON as the API takes it.
-Engines run it within a second. A --body-file that ends in .js, .py or .sh says its language.`,
+		Long: `Store a new version of the handler of a type, from flags, or with --file from JSON as the API
+takes it. Engines run it within a second. A --body-file that ends in .js, .py or .sh says its
+language.`,
 		Example: `  weir handler set upper --body 'return payload.toUpperCase()'
   weir handler set mail --body-file mail.py --options '{"secrets":["SMTP_PASSWORD"],"network":true}'
   weir handler set hook --lang http --body https://example.org/hook --options '{"batch":100}'

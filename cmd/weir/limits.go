@@ -16,12 +16,12 @@ import (
 func newLimits(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "limits",
-		Short: "List the limits of runs at once and the rates: how much is used, and how many jobs wait",
-		Long: `List the limits of how many runs go on at once: of types with MaxRunning, for each value of
-an argument if they have MaxRunningBy, and of queues (weir queue limit); and the rates of types with
-MaxRuns, of which so many runs begin within a time. RUNNING counts places that are taken, of a rate by
-runs that began within that time; WAITING jobs that are ready and wait for one. Of a limit for each
-value of an argument the values are listed that have runs.`,
+		Short: "List limits of runs at once, and rates: what is used, and who waits",
+		Long: `List the limits of how many runs go on at once: of types with MaxRunning, for each value of an
+argument if they have MaxRunningBy, and of queues (weir queue limit); and the rates of types
+with MaxRuns, of which so many runs begin within a time. RUNNING counts places that are taken,
+of a rate by runs that began within that time; WAITING jobs that are ready and wait for one. Of
+a limit for each value of an argument the values are listed that have runs.`,
 		Example: "  weir limits\n  weir limits -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -43,6 +43,11 @@ func TestManual(t *testing.T) {
 		if c.Example == "" && !c.HasSubCommands() {
 			t.Errorf("%s has no Example: an empty field of its cobra.Command", c.CommandPath())
 		}
+		for line := range strings.Lines(c.Long + "\n" + strings.ReplaceAll(c.UsageString(), c.Example, "")) {
+			if term.Width(strings.TrimSuffix(line, "\n")) > 100 { // examples are to be copied
+				t.Errorf("the help of %s has a line of more than 100 columns: %s", c.CommandPath(), line)
+			}
+		}
 		raw, err := os.ReadFile(filepath.Join(dir, "man", manpage.Name(c)+".1"))
 		if err != nil {
 			t.Error(err)

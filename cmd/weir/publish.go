@@ -16,9 +16,10 @@ func newPublish(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "publish CHANNEL [MESSAGE|@FILE|-]...",
 		Short: "Publish messages to a channel",
-		Long: `Publish messages to a channel: to the In ports, and triggers, that subscribe to it or to a channel above it, as /orders is
-above /orders/new. A MESSAGE is JSON; @FILE and - publish each line of a file or of standard input, which is JSON,
-too. With --text each of them is a text. Nobody who subscribes later gets them.`,
+		Long: `Publish messages to a channel: to the In ports, and triggers, that subscribe to it or to a
+channel above it, as /orders is above /orders/new. A MESSAGE is JSON; @FILE and - publish each
+line of a file or of standard input, which is JSON, too. With --text each of them is a text.
+Nobody who subscribes later gets them.`,
 		Example: "  weir publish /files/new '{\"name\": \"a.png\"}'\n  weir publish /files/new a.png b.png --text\n  weir publish /orders @orders.jsonl",
 		Args:    usage(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -22,11 +22,11 @@ func newQueues(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "queues",
 		Short: "List the queues: what is queued, who serves them, which are paused",
-		Long: `List the queues of the namespace: those that engines have registered types for, serve
-now, or ever had jobs in. PENDING counts jobs that are ready, ACTIVE runs in progress, as engines
-tell each second, LATER notifications of asynq that are sent later or again, OLDEST how long the first
-ready job has waited. ENGINES are those that live and serve the queue. With --types the ready jobs
-are counted by type.`,
+		Long: `List the queues of the namespace: those that engines have registered types for, serve now, or
+ever had jobs in. PENDING counts jobs that are ready, ACTIVE runs in progress, as engines tell
+each second, LATER notifications of asynq that are sent later or again, OLDEST how long the
+first ready job has waited. ENGINES are those that live and serve the queue. With --types the
+ready jobs are counted by type.`,
 		Example: "  weir queues\n  weir queues --types\n  weir queues -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

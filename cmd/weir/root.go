@@ -225,6 +225,7 @@ it, 130 interrupted before it was done. With -o json errors are JSON, too.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
 	flags := root.PersistentFlags()
 	// The environment is no default here: help would print the password in it.
 	flags.StringVar(&s.redis, "redis", "", "`URL` of the Redis that holds the jobs (default $WEIR_REDIS_URL)")

@@ -47,10 +47,11 @@ started on that server, whose engines and workers run it: --root, --allow-exec a
 --allow-private-http are theirs.
 
 Only this process runs the graph's components, so that its --root, --allow-exec and
---allow-private-http hold: they are in a queue of their own, whatever queues the file
-names. Jobs of types that other programs have registered are run by those. After an interruption the command that goes on with them is printed, and weir why
-tells it, too: a weir worker of that queue. The first Ctrl-C lets runs in progress finish
-for ten seconds; a second one stops at once.
+--allow-private-http hold: they are in a queue of their own, whatever queues the file names.
+Jobs of types that other programs have registered are run by those. After an interruption the
+command that goes on with them is printed, and weir why tells it, too: a weir worker of that
+queue. The first Ctrl-C lets runs in progress finish for ten seconds; a second one stops at
+once.
 
 --in PORT=VALUE sends one message, PORT=@FILE the lines of a file, PORT=- those of
 standard input. Values and lines are JSON; with --text they are strings. Then all inputs are

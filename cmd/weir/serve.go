@@ -278,11 +278,11 @@ func newServe(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the page and the HTTP API, and run jobs of components, until stopped",
-		Long: `Serve the page and the HTTP API of the namespace, and run jobs of components as weir worker does, until
-stopped with Ctrl-C or SIGTERM. The first line on standard output is the address; there, a
-browser shows running jobs on a page, which acts on them, too. /reference is the reference of
-the API, and /openapi.json describes it for programs. /healthz, /readyz and /metrics are those
-of weir worker --listen; with --tokens, metrics need one.
+		Long: `Serve the page and the HTTP API of the namespace, and run jobs of components as weir worker
+does, until stopped with Ctrl-C or SIGTERM. The first line on standard output is the address;
+there, a browser shows running jobs on a page, which acts on them, too. /reference is the
+reference of the API, and /openapi.json describes it for programs. /healthz, /readyz and
+/metrics are those of weir worker --listen; with --tokens, metrics need one.
 
 With --tokens jobs may use no files of this machine unless --root names a directory for
 them: others than its owner create them.

@@ -83,11 +83,13 @@ func newTriggerAdd(s *settings) *cobra.Command {
 		Use:   "add [SCHEDULE]",
 		Short: "Make a trigger that launches a job of a type, or a graph",
 		Long: `Make a trigger that launches a job of a type, or a graph, each time it fires: at the times of
-SCHEDULE (weir next says what one means), for each message published to --channel, or, with neither, for
-each message that is sent to it (weir send TRIGGER in MESSAGE, or POST /v1/triggers/ID/send).
+SCHEDULE (weir next says what one means), for each message published to --channel, or, with
+neither, for each message that is sent to it (weir send TRIGGER in MESSAGE, or POST
+/v1/triggers/ID/send).
 
-With --workkit it is no trigger, but an entry of a schedule of WorkKit, in the keys NAME:jobs and NAME:next
-of the Redis, as other programs write it: without SCHEDULE it runs at once. docs/workkit.md tells more.`,
+With --workkit it is no trigger, but an entry of a schedule of WorkKit, in the keys NAME:jobs
+and NAME:next of the Redis, as other programs write it: without SCHEDULE it runs at once.
+docs/workkit.md tells more.`,
 		Example: `  weir trigger add '30 9 * * MON-FRI' --zone Europe/Berlin --type report --args '{"kind":"daily"}' --alias daily
   weir trigger add 'in 10m' --graph cleanup.yaml
   weir trigger add --channel /files/new --filter 'it.size > 0' --type import --parallel 4
@@ -152,8 +154,8 @@ func newTriggerChange(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "change TRIGGER [SCHEDULE]",
 		Short: "Change when a trigger fires, and what it launches",
-		Long: `Change when a trigger fires, and what it launches, before its next firing. What no flag names stays; an
-empty text or a 0 clears it. Another schedule begins anew.`,
+		Long: `Change when a trigger fires, and what it launches, before its next firing. What no flag names
+stays; an empty text or a 0 clears it. Another schedule begins anew.`,
 		Example: "  weir trigger change daily '0 8 * * MON-FRI'\n  weir trigger change daily --parallel 2 --overflow drop",
 		Args:    usage(cobra.RangeArgs(1, 2)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -269,7 +271,7 @@ func newTriggerDelete(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "delete TRIGGER",
 		Short:   "End a trigger, and remove it",
-		Long:    "End a trigger, and remove it. Trees that it launched go on. With --workkit TRIGGER is the ID of an entry of a WorkKit schedule.",
+		Long:    "End a trigger, and remove it. Trees that it launched go on.\nWith --workkit TRIGGER is the ID of an entry of a WorkKit schedule.",
 		Example: "  weir trigger delete daily\n  weir trigger delete --workkit app-tasks 8d1ea67747842d56fd5c06ba050885226d73bead",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
