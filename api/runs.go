@@ -188,6 +188,11 @@ func (t *RemoteType) limit(info *job.TypeInfo) error {
 		}
 		o.MaxRunsPer = per
 	}
+	if t.Args != nil {
+		if err := o.Limited(t.Args); err != nil {
+			return err
+		}
+	}
 	info.SetLimit(job.TypeLimit{Max: o.MaxRunning, By: o.MaxRunningBy, Runs: o.MaxRuns, Per: o.MaxRunsPer, RunsBy: o.MaxRunsBy})
 	return o.Validate()
 }

@@ -155,6 +155,7 @@ func TestRemoteBadRequests(t *testing.T) {
 		{"/v1/workers", `{"types":[{"type":"T","priority":5000}]}`, "5000"},
 		{"/v1/workers", `{"types":[{"type":"T","max_running_by":"customer"}]}`, "MaxRunningBy"},
 		{"/v1/workers", `{"types":[{"type":"T","max_runs":5}]}`, "MaxRunsPer"},
+		{"/v1/workers", `{"types":[{"type":"T","args":[{"name":"customer"}],"max_running":5,"max_running_by":"custmer"}]}`, `did you mean "customer"?`},
 		{"/v1/workers", `{"types":[{"type":"T","max_runs":5,"max_runs_per":"often"}]}`, "often"},
 		{"/v1/runs/lease", `{}`, "Types is empty"},
 		{"/v1/runs/lease", `{"types":["T"],"wait":"1h"}`, "at most 5m"},

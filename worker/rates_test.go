@@ -2,13 +2,16 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -115,6 +118,10 @@ func TestWrongRate(t *testing.T) {
 		if err := o.Validate(); err == nil {
 			t.Errorf("%+v is taken", o)
 		}
+	}
+	_, err := worker.New(worker.Config{Store: &redisstore.Store{}, Workers: []worker.Worker{&Calling{options: worker.Options{MaxRunning: 1, MaxRunningBy: "custmer"}}}})
+	if !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), `did you mean "customer"?`) {
+		t.Errorf("a limit by what is no argument: %v", err)
 	}
 	if err := (worker.Options{MaxRuns: 50, MaxRunsPer: time.Second, MaxRunsBy: "customer"}).Validate(); err != nil {
 		t.Error(err)

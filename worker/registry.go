@@ -113,6 +113,11 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 			return nil, fmt.Errorf("registering %T: %w", w, err)
 		}
 		k.options = k.options.or(defaults)
+		if _, own := w.(ArgsSetter); !own {
+			if err := k.options.Limited(layout.ParamSpecs()); err != nil {
+				return nil, fmt.Errorf("registering %T: %w", w, err)
+			}
+		}
 		if _, ok := layout.New().(Worker); !ok {
 			return nil, fmt.Errorf("registering %T: %w: Run must be a method of *%s", w, job.ErrConfig, layout.Type())
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 )
 
 // Worker is the code of one type of job. Engines make a shallow copy of the registered
@@ -119,7 +120,8 @@ type Options struct {
 	// runs at once for each customer. Redis reads it: where args are encrypted all values share the places.
 	MaxRunningBy string
 	// MaxRuns is how many runs of the type begin at most within any MaxRunsPer, over all processes and all jobs of the type, as for an
-	// API that takes 50 calls a second: MaxRuns: 50, MaxRunsPer: time.Second. Each run counts from when it begins, by Redis' clock, tries
+	// API that takes 50 calls a second: MaxRuns: 45, MaxRunsPer: time.Second, as code runs a little later than the run begins, now more,
+	// now less. Each run counts from when it begins, by Redis' clock, tries
 	// included; other jobs wait, by priority and then in order of time. Runs of such a type neither share a commit nor are speculative. Zero
 	// means no limit. As with MaxRunning it holds whoever runs the jobs, what was registered last counts, and each run costs some round trips.
 	MaxRuns int
@@ -188,6 +190,22 @@ func notAnArgument(option, name string) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s %q: use the name of an argument", option, name)}
+}
+
+// Limited names each argument by which runs are limited that the type does not take, given those that it takes. The error wraps
+// job.ErrConfig.
+func (o Options) Limited(args []port.Param) error {
+	names := make([]string, len(args))
+	for i, a := range args {
+		names[i] = a.Name
+	}
+	var bad []string
+	for _, by := range []struct{ option, name string }{{"MaxRunningBy", o.MaxRunningBy}, {"MaxRunsBy", o.MaxRunsBy}} {
+		if by.name != "" && !slices.Contains(names, by.name) {
+			bad = append(bad, fmt.Sprintf("%s %q is no argument of the type: %s", by.option, by.name, port.Suggest(by.name, names)))
+		}
+	}
+	return configError("worker options", bad)
 }
 
 // limit is what the type declares of how many runs there are, over all processes.
