@@ -81,6 +81,18 @@ func (t *TypeInfo) SetLimit(l TypeLimit) {
 	t.MaxRunning, t.MaxRunningBy, t.MaxRuns, t.MaxRunsPer, t.MaxRunsBy = l.Max, l.By, l.Runs, l.Per, l.RunsBy
 }
 
+// LastLimits returns the limits of types as they were registered last, whatever the queue: those count.
+func LastLimits(types []TypeInfo) map[string]TypeLimit {
+	last, all := map[string]time.Time{}, map[string]TypeLimit{}
+	for i := range types {
+		t := &types[i]
+		if _, known := all[t.Type]; !known || t.Registered.After(last[t.Type]) {
+			all[t.Type], last[t.Type] = t.Limit(), t.Registered
+		}
+	}
+	return all
+}
+
 // Of returns what a store counts by the limit of a type, none of it if there is no limit.
 func (l TypeLimit) Of(typ string) (all []RunLimit) {
 	if l.Max > 0 {

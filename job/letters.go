@@ -53,7 +53,7 @@ type LetterFilter struct {
 // Validate reports the first thing in the filter that no dead letter could pass.
 func (f *LetterFilter) Validate() error {
 	if f.Port != "" && f.Job == "" {
-		return fmt.Errorf("%w: dead letters of port %q: of which job? Set Job, too", ErrName, f.Port)
+		return fmt.Errorf("%w: dead letters of port %q, but of which job? Name it, too", ErrValue, f.Port)
 	}
 	return f.Jobs.Validate()
 }

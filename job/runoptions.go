@@ -21,12 +21,12 @@ type RunOptions struct {
 // Validate reports the first field that makes no sense. The error wraps ErrName.
 func (o RunOptions) Validate() error {
 	wrong := func(what string, d time.Duration) error {
-		return fmt.Errorf("%w: %s %s: use at least 1ms", ErrName, what, d)
+		return fmt.Errorf("%w: %s %s: use at least 1ms", ErrValue, what, d)
 	}
 	short := func(d time.Duration) bool { return d != 0 && d < time.Millisecond }
 	switch {
 	case o.Tries < 0:
-		return fmt.Errorf("%w: %d tries: use at least 1", ErrName, o.Tries)
+		return fmt.Errorf("%w: %d tries: use at least 1", ErrValue, o.Tries)
 	case short(o.Backoff):
 		return wrong("a backoff of", o.Backoff)
 	case short(o.MaxBackoff):
@@ -34,9 +34,9 @@ func (o RunOptions) Validate() error {
 	case short(o.Timeout):
 		return wrong("a timeout of", o.Timeout)
 	case o.MaxBackoff != 0 && o.Backoff == 0:
-		return fmt.Errorf("%w: a greatest backoff of %s without a first one: say both", ErrName, o.MaxBackoff)
+		return fmt.Errorf("%w: a greatest backoff of %s without a first one: say both", ErrValue, o.MaxBackoff)
 	case o.MaxBackoff != 0 && o.MaxBackoff < o.Backoff:
-		return fmt.Errorf("%w: a greatest backoff of %s, below the first one of %s", ErrName, o.MaxBackoff, o.Backoff)
+		return fmt.Errorf("%w: a greatest backoff of %s, below the first one of %s", ErrValue, o.MaxBackoff, o.Backoff)
 	}
 	return nil
 }

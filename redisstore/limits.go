@@ -18,7 +18,7 @@ import (
 
 // LimitInfo is how a limit of runs at once, or a rate, is used.
 type LimitInfo struct {
-	// Name is `type:` and a type, or `rate:` and a type, with a `:` and the value of an argument behind it if there is a limit for each,
+	// Name is `type:` and a type, or `rate:` and a type, with a `=` and the value of an argument behind it if there is a limit for each,
 	// or `queue:` and a queue.
 	Name    string
 	Max     int
@@ -61,7 +61,7 @@ func (s *Store) setPlaces(ctx context.Context, l job.RunLimit) error {
 			return s.explain(err)
 		}
 		for _, name := range used {
-			if name == base || strings.HasPrefix(name, base+":") {
+			if name == base || strings.HasPrefix(name, base+"=") {
 				names = append(names, name)
 			}
 		}
@@ -161,8 +161,8 @@ func (s *Store) limitsSet(ctx context.Context) (map[string]LimitInfo, error) {
 	for queue, n := range queues {
 		all["queue:"+queue] = LimitInfo{Name: "queue:" + queue, Max: n}
 	}
-	for i := range types {
-		for _, l := range types[i].Limit().Of(types[i].Type) {
+	for typ, limit := range job.LastLimits(types) {
+		for _, l := range limit.Of(typ) {
 			all[nameOf(l)] = LimitInfo{Name: nameOf(l), Max: l.Max, Per: l.Per, By: l.By}
 		}
 	}
@@ -197,11 +197,12 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 				if n == "0" { // it was removed, and those that held a place are still to end
 					continue
 				}
-				most, per, _ := strings.Cut(n, "/")
+				most, span, _ := strings.Cut(n, "/")
+				per := d.int(cmp.Or(span, "0"))
 				held, waits := s.keys.held(i, name), s.keys.waits(i, name)
-				all = append(all, LimitInfo{Name: name, Max: int(d.int(most)), Per: time.Duration(d.int(cmp.Or(per, "0"))) * time.Millisecond})
+				all = append(all, LimitInfo{Name: name, Max: int(d.int(most)), Per: time.Duration(per) * time.Millisecond})
 				found = append(found, sets{
-					p.ZCard(ctx, held), p.ZCard(ctx, waits), p.ZCount(ctx, s.keys.ran(i, name), "("+strconv.FormatInt(now.UnixMilli(), 10), "+inf"),
+					p.ZCard(ctx, held), p.ZCard(ctx, waits), p.ZCount(ctx, s.keys.ran(i, name), "("+strconv.FormatInt(now.UnixMilli()-per, 10), "+inf"),
 					p.ZRange(ctx, held, 0, holdersShown-1), p.ZRange(ctx, waits, 0, holdersShown-1),
 				})
 			}

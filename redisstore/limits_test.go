@@ -150,7 +150,7 @@ func TestLimitByArgumentAndQueue(t *testing.T) {
 		e.Check(err)
 		_, err = begin(ann2)
 		e.fails(err, job.ErrLimit)
-		e.equal("reason", e.info(ann2).Reason, "limit: type:T:ann has no free place")
+		e.equal("reason", e.info(ann2).Reason, "limit: type:T=ann has no free place")
 		_, err = begin(bob)
 		e.Check(err)
 		_, err = begin(eve)

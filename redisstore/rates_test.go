@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -107,10 +108,13 @@ func TestRateThatIsChanged(t *testing.T) {
 		e.Check(begin(2))
 		e.Check(begin(3))
 		e.waitsForRate(ids[4], time.Hour)
-		register(4, time.Minute) // those that began count for as long as was said then
+		register(4, time.Minute)
 		e.settled()
 		e.equal("limit", fmt.Sprint(e.limit().Max, e.limit().Per, e.limit().Running), fmt.Sprint(4, time.Minute, 4))
 		e.waitsForRate(ids[4], time.Hour)
+		register(4, time.Millisecond) // those that began count for as long as is said now
+		e.Until("one that waited goes on", func() bool { e.settled(); return begin(4) == nil })
+		ids = append(ids[:4], ids[5:]...)
 		register(0, 0)
 		e.settled()
 		for n := 4; n < len(ids); n++ {
@@ -141,5 +145,90 @@ func TestRateCountsEachRunOnce(t *testing.T) {
 		e.equal("running", e.limit().Running, int64(2))
 		e.waitsForRate(b, time.Hour)
 		e.waitsForRate(c, time.Hour)
+	})
+}
+
+// What is left in due of a rate that is removed is nothing.
+func TestRateThatIsRemovedLeavesNothing(t *testing.T) {
+	each(t, func(e *env) {
+		register := func(max int, per time.Duration) {
+			e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue, MaxRuns: max, MaxRunsPer: per}}))
+		}
+		register(2, time.Hour)
+		s, err := e.begins(e.single(), time.Hour)
+		e.Check(err)
+		e.commit(delta(s, statemachine.Complete))
+		e.settled()
+		register(0, 0)
+		e.settled()
+		for k, v := range e.dump() {
+			if strings.Contains(k, "ran:") || strings.Contains(fmt.Sprint(v), "!rate") {
+				e.Errorf("%s = %v is left", k, v)
+			}
+		}
+	})
+}
+
+// A job that is let go on and does not begin, as it is locked, or nobody serves its queue, holds up others for a while only.
+func TestRateOfJobsThatDoNotBegin(t *testing.T) {
+	each(t, func(e *env) {
+		const per = 10 * time.Millisecond
+		b := rated(per)
+		b.Running[0].Max = 1
+		begin := func(id job.ID) error {
+			b.Token = rand.Text()
+			_, err := e.store.Begin(e.Context(), id, b)
+			return err
+		}
+		first, idle, locked, last := e.single(), e.single(), e.single(), e.single()
+		e.Check(begin(first))
+		for _, id := range []job.ID{locked, idle, last} {
+			e.fails(begin(id), job.ErrLimit)
+		}
+		_, err := e.store.Lock(e.Context(), locked, "ann", time.Hour, 0)
+		e.Check(err)
+		e.Until("the locked one is let go on, and would begin", func() bool { e.settled(); return errors.Is(begin(locked), job.ErrLocked) })
+		began := time.Now()
+		e.Until("the last one begins, though the one before it does not", func() bool { e.settled(); return begin(last) == nil })
+		if took := time.Since(began); took > 25*time.Second {
+			e.Errorf("it took %s", took)
+		}
+	})
+}
+
+// A job that waits for its turn takes on another priority.
+func TestPriorityOfJobsThatWaitForARate(t *testing.T) {
+	each(t, func(e *env) {
+		ids := []job.ID{e.single(), e.single(), e.single(), e.single(), e.single()}
+		for _, id := range ids[:2] {
+			_, err := e.begins(id, time.Hour)
+			e.Check(err)
+		}
+		for _, id := range ids[2:] {
+			e.waitsForRate(id, time.Hour)
+		}
+		e.settled()
+		e.Check(e.store.(*redisstore.Store).SetPriority(e.Context(), ids[4:5], 900))
+		e.settled()
+		e.equal("next", e.limit().Next, []job.ID{ids[4], ids[2], ids[3]})
+		e.Check(e.store.(*redisstore.Store).SetPriority(e.Context(), ids[4:5], 100))
+		e.settled()
+		e.equal("next", e.limit().Next, []job.ID{ids[2], ids[3], ids[4]})
+	})
+}
+
+// A type whose name begins as that of another one with a value has places of its own.
+func TestRateOfAlikeNames(t *testing.T) {
+	each(t, func(e *env) {
+		begin := func(typ string, max int, by string, args string) error {
+			b := rated(time.Hour)
+			b.Running = []job.RunLimit{{Type: typ, Max: max, Per: time.Hour, By: by}}
+			_, err := e.store.Begin(e.Context(), e.create(job.Node{Type: typ, Args: raws(args)[0]}), b)
+			return err
+		}
+		e.Check(begin("call", 1, "who", `{"who":"a"}`))
+		e.Check(begin("call:a", 1, "", `{}`))
+		e.fails(begin("call", 1, "who", `{"who":"a"}`), job.ErrLimit)
+		e.fails(begin("call:a", 1, "", `{}`), job.ErrLimit)
 	})
 }

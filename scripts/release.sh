@@ -3,13 +3,22 @@
 # manual pages, completions, licence and README; checksums; and a bill of materials (CycloneDX). The same commit and version of Go
 # give the same bytes: nothing in them tells of the machine or the time. Needs a clean checkout, as the version is that of Git.
 set -eu
+umask 022
+case ${1:-} in
+"") dir=dist/release ;;
+/*) dir=$1 ;;
+*) dir=$PWD/$1 ;;
+esac
 cd "$(dirname "$0")/.."
-dir=${1:-dist/release}
 targets=${TARGETS:-"linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64"}
 sbom=github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0
 
 if [ -n "$(git status --porcelain)" ]; then
 	echo "release: there are changes that are not committed: commit or stash them, so that the version says what was built" >&2
+	exit 1
+fi
+if [ $# -gt 0 ] && [ -d "$dir" ] && [ -n "$(ls -A "$dir")" ] && [ ! -f "$dir/SHA256SUMS" ]; then
+	echo "release: $dir holds other things than a release: use a directory that is empty, or not there" >&2
 	exit 1
 fi
 export CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=true" TZ=UTC LC_ALL=C

@@ -95,7 +95,7 @@ func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn 
 func (t *turn) repeats(row []*ran, leads bool) bool {
 	head, end, size, runs := row[0], row[len(row)-1], 0, cost(row, leads)
 	s, k := head.snap, t.registry().kinds[head.snap.Info.Type]
-	if head.run == nil || k.options.CommitEachRun || k.options.MaxRuns > 0 || k.alone.Load() || s.Loop || s.Info.Tries > 0 || s.Info.Crashes > 0 ||
+	if head.run == nil || k.options.CommitEachRun || k.rated.Load() || k.alone.Load() || s.Loop || s.Info.Tries > 0 || s.Info.Crashes > 0 ||
 		k.options.MaxRunsPerMinute > 0 && s.Rate >= k.options.MaxRunsPerMinute || runs+len(row) > repeatRuns || !t.room(runs) {
 		return false
 	}

@@ -395,7 +395,7 @@ func (t *turn) remember(s *job.Snapshot, last string) {
 
 // speculates tells whether jobs of the type may run on what is not committed yet.
 func (k *kind) speculates() bool {
-	return k.options.Pure && k.options.limit() == (job.TypeLimit{}) && !k.alone.Load()
+	return k.options.Pure && !k.limited.Load() && !k.alone.Load()
 }
 
 // starts tells whether a job of the type has something to do before its first run.

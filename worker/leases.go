@@ -310,9 +310,10 @@ func (l *Leases) limitsNow(ctx context.Context) (*runLimits, error) {
 	if err != nil {
 		return nil, err
 	}
+	last := job.LastLimits(types)
 	for i := range types {
 		t := &types[i]
-		r.types[t.Queue] = append(r.types[t.Queue], t.Limit().Of(t.Type)...)
+		r.types[t.Queue] = append(r.types[t.Queue], last[t.Type].Of(t.Type)...)
 	}
 	l.limits.Store(r)
 	return r, nil

@@ -117,14 +117,19 @@ func (e *Engine) heartbeatNow() {
 	}
 }
 
-// lookAtLimits has the runs that begin from now on keep to the limits of queues that are set. If the store does not answer
+// lookAtLimits has the runs that begin from now on keep to the limits of queues that are set, and to those of types that were
+// registered last, by whomever. If the store does not answer
 // those that are known hold.
 func (e *Engine) lookAtLimits(ctx context.Context) {
 	queues, err := e.cfg.Store.QueueLimits(ctx)
 	if err != nil {
 		return
 	}
-	all := slices.Clone(e.registry().running)
+	types, err := e.cfg.Store.Types(ctx)
+	if err != nil {
+		return
+	}
+	all := e.registry().limit(job.LastLimits(types))
 	for queue, n := range queues {
 		if e.cfg.Queues[queue] > 0 {
 			all = append(all, job.RunLimit{Queue: queue, Max: n})

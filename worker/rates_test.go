@@ -127,3 +127,28 @@ func TestWrongRate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRateThatAnotherDeclares: an engine keeps to the rate that was registered last for a type of its own, as during a deployment.
+func TestRateThatAnotherDeclares(t *testing.T) {
+	each(t, func(b *bench) {
+		w := &Calling{calls: &calls{all: map[string][]time.Time{}}, options: worker.Options{Pure: true}}
+		b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{w} })
+		var types []job.TypeInfo
+		b.Until("the engine registers its type", func() bool {
+			var err error
+			types, err = b.Store.Types(b.Ctx)
+			b.Check(err)
+			return len(types) > 0
+		})
+		for i := range types {
+			types[i].MaxRuns, types[i].MaxRunsPer = 1, time.Hour
+		}
+		b.Check(b.Store.Register(b.Ctx, types))
+		b.Until("a job waits for its turn", func() bool {
+			h := b.single(&Calling{Customer: "ann"})
+			b.Check(h.Write(b.Ctx, "in", 1))
+			time.Sleep(200 * time.Millisecond)
+			return strings.HasPrefix(b.Info(h).Reason, "limit: rate:Calling")
+		})
+	})
+}

@@ -24,6 +24,8 @@ type kind struct {
 
 	prefetch atomic.Int64 // about how many messages of a port a run reads
 	alone    atomic.Bool  // its runs need the store, so that they are not chained
+	limited  atomic.Bool  // its runs have a limit, of those at once or a rate, so that they are not chained
+	rated    atomic.Bool  // … a rate: each of its runs is committed by itself
 	took     atomic.Int64 // nanoseconds that a run takes, about; 0: not known yet
 	here     atomic.Int64 // runs in progress
 	missed   atomic.Bool  // a notification for it was passed on meanwhile, as it was crowded
@@ -130,6 +132,7 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 		if k.options.MaxRunsPerMinute != 0 {
 			r.limits[name] = k.options.maxRuns()
 		}
+		k.limit(k.options.limit())
 		r.running = append(r.running, k.options.limit().Of(name)...)
 		r.kinds[name] = k
 		r.names = append(r.names, name)
@@ -138,6 +141,25 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 	r.batches.Store(&map[string]int{})
 	r.sealAsks()
 	return r, nil
+}
+
+// limit has the types keep to the limits that were registered last, and to their own where none were, and returns all of them.
+func (r *registry) limit(registered map[string]job.TypeLimit) (all []job.RunLimit) {
+	for name, k := range r.kinds {
+		l, ok := registered[name]
+		if !ok {
+			l = k.options.limit()
+		}
+		k.limit(l)
+		all = append(all, l.Of(name)...)
+	}
+	return all
+}
+
+// limit notes what limits the runs of the type.
+func (k *kind) limit(l job.TypeLimit) {
+	k.limited.Store(l != job.TypeLimit{})
+	k.rated.Store(l.Runs > 0)
 }
 
 // catalogue lists the types for each of the queues, for the store.

@@ -61,7 +61,7 @@ func limitPlaces(l api.Limit) string {
 // limitName is what a limit is called; of one for each value of an argument with that.
 func limitName(l api.Limit) string {
 	if l.By != "" {
-		return l.Limit + ":<" + l.By + ">"
+		return l.Limit + "=<" + l.By + ">"
 	}
 	return l.Limit
 }

@@ -17,12 +17,12 @@ func TestWhyLimit(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	used := map[string]redisstore.LimitInfo{
 		"type:T":         {Max: 4, Running: 4},
-		"rate:T:a has b": {Max: 50, Per: time.Second, Running: 50},
+		"rate:T=a has b": {Max: 50, Per: time.Second, Running: 50},
 	}
 	for reason, want := range map[string]string{
 		"type:T has no free place":        "waits for a place of limit type:T: 4 of 4 running",
 		"type:U has no free place":        "waits for a place of limit type:U:",
-		"rate:T:a has b has had its runs": "waits for its turn, as at most 50 runs of rate:T:a has b begin within 1s: 50 did",
+		"rate:T=a has b has had its runs": "waits for its turn, as at most 50 runs of rate:T=a has b begin within 1s: 50 did, or are about to",
 	} {
 		tree := explain.NewTree([]*job.Info{{
 			ID: "t", Type: "T", Status: statemachine.Queued, Queued: now.Add(-time.Minute), Reason: "limit: " + reason,

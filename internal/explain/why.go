@@ -294,7 +294,7 @@ func (t *Tree) limited(reason string) string {
 	}
 	switch rate := strings.HasPrefix(name, "rate:"); {
 	case rate && known:
-		return fmt.Sprintf("waits for its turn, as at most %d runs of %s begin within %s: %d did", l.Max, name, l.Per, l.Running)
+		return fmt.Sprintf("waits for its turn, as at most %d runs of %s begin within %s: %d did, or are about to", l.Max, name, l.Per, l.Running)
 	case rate:
 		return "waits for its turn in " + name
 	case known:

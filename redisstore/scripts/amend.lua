@@ -44,8 +44,9 @@ function amend.quiet(j, at)
   if next then call('ZADD', P .. 'due', next, '@' .. j.id) else call('ZREM', P .. 'due', '@' .. j.id) end
 end
 
--- priority gives a job a priority, which it takes on at once if it is ready.
+-- priority gives a job a priority, which it takes on at once if it is ready, or waits for a place of a limit.
 function amend.priority(j, priority)
+  places.rerank(j.id, j.priority - tonumber(priority))
   j.priority = tonumber(priority)
   call('HSET', key(j.id), 'priority', priority)
   if j.listed and call('ZSCORE', line.set(j.queue, j.type), j.id) then line.enter(j) end

@@ -27,7 +27,7 @@ for _, id in ipairs(ids) do
       unborn(root)
     elseif string.sub(id, 1, 6) == '!rate ' then
       call('ZREM', KEYS[1], id)
-      places.fill(string.sub(id, 7))
+      places.look(string.sub(id, 7))
     elseif producer and load(producer).blocked == 0 then
       call('ZREM', KEYS[1], id)
     elseif producer then

@@ -5,9 +5,11 @@
 -- limit, by its name without a value: that counts, whatever those say who claim a place, as they may not know it yet. A
 -- job claims a place before its run begins, and gives it back when the run is over, however that ends. That of a rate,
 -- `<places>/<ms>`, is taken from when the run begins until so long after: `ran:<limit>` has the tokens of runs, scored
--- with until when, and `due` of the home when to look at it again. Between shards all are orders.
+-- with when they began, and `due` of the home when to look at it again. Between shards all are orders.
 
 local places = {}
+
+places.LONG = 10 -- looks, until somebody who holds a place is asked whether he still does
 
 -- who is a job as a limit knows it: with its shard, which is that of this call.
 function places.who(id) return id .. ' ' .. string.match(P, ':(%d+)}:$') end
@@ -20,16 +22,39 @@ end
 
 -- claimed puts a job in line for a place, in the home of the limit, and gives it one if there is a free one.
 function places.claimed(name, max, who, rank, base)
-  local held = P .. 'held:' .. name
   call('HSET', P .. 'limits', name, call('HGET', P .. 'places', base or name) or max)
-  if call('ZSCORE', held, who) then return places.grant(name, who) end
+  if call('ZSCORE', P .. 'held:' .. name, who) then return places.grant(name, who) end
   call('ZADD', P .. 'waits:' .. name, 'NX', rank, who)
   places.fill(name)
-  for _, old in ipairs(call('ZRANGEBYSCORE', held, '-inf', str(NOW - 60 * LOOK), 'LIMIT', 0, 3)) do
-    call('ZADD', held, str(NOW), old) -- a Redis that lost its last writes may have lost that they gave it back
+  places.doubt(name)
+end
+
+-- doubt asks some of those that have held a place for long whether they still do: a Redis that lost its last writes may have
+-- lost that they gave it back, and who has one and does not begin, as in a paused queue, gives it back.
+function places.doubt(name)
+  local held = P .. 'held:' .. name
+  for _, old in ipairs(call('ZRANGEBYSCORE', held, '-inf', str(NOW - places.LONG * LOOK), 'LIMIT', 0, 20)) do
+    call('ZADD', held, str(NOW), old)
     local id, shard = string.match(old, '^(%S+) (%d+)$')
     places.send(shard, 'checked', id, string.match(P, ':(%d+)}:$'), name)
   end
+end
+
+-- look is what the sweeper does when it is reminded of a rate.
+function places.look(name)
+  places.fill(name)
+  places.doubt(name)
+end
+
+-- reranked moves a job that waits for a place, whose priority has changed.
+function places.reranked(name, who, by)
+  if call('ZSCORE', P .. 'waits:' .. name, who) then call('ZINCRBY', P .. 'waits:' .. name, by, who) end
+end
+
+-- rerank has that done for a job whose priority is so much lower now.
+function places.rerank(id, lower)
+  local home, name = string.match(call('HGET', key(id), 'claim') or '', '^(%d+) (.*)$')
+  if home and lower ~= 0 then places.send(home, 'reranked', name, places.who(id), str(lower * 2 ^ 41)) end
 end
 
 -- counts returns how many places a limit has, 0 if it was removed, and for how many ms a run takes one of a rate.
@@ -39,11 +64,12 @@ function places.counts(name)
 end
 
 -- taken returns how many places of a limit are taken, and forgets those that a rate has free again.
-function places.taken(name)
-  local held, ran = P .. 'held:' .. name, P .. 'ran:' .. name
-  local over = call('ZCOUNT', ran, '-inf', str(NOW))
+function places.taken(name, per)
+  local held, ran = call('ZCARD', P .. 'held:' .. name), P .. 'ran:' .. name
+  if not per then return held end
+  local over = call('ZCOUNT', ran, '-inf', str(NOW - per))
   if over > 0 then call('ZREMRANGEBYRANK', ran, 0, math.min(over, CHUNK) - 1) end
-  return call('ZCARD', held) + call('ZCOUNT', ran, '(' .. str(NOW), '+inf')
+  return held + call('ZCOUNT', ran, '(' .. str(NOW - per), '+inf')
 end
 
 -- fill gives free places to those that wait first: if a limit was raised by very many, a part of them. Each of these gives its
@@ -56,8 +82,9 @@ function places.fill(name)
   if removed then
     call('ZREMRANGEBYRANK', held, 0, CHUNK)
     call('UNLINK', ran)
+    call('ZREM', P .. 'due', '!rate ' .. name)
   end
-  local free = removed and math.huge or max - places.taken(name)
+  local free = removed and math.huge or max - places.taken(name, per)
   for _ = 1, math.min(free, 50) do
     local first = call('ZRANGE', waits, 0, 0)[1]
     if not first then break end
@@ -66,17 +93,19 @@ function places.fill(name)
     places.grant(name, first)
   end
   local waiting = call('ZCARD', waits)
-  if per then places.remind(name, waiting > 0 and free > 50, waiting) end
+  if per then places.remind(name, per, waiting > 0 and free > 50, waiting) end
   if call('EXISTS', held, waits, ran) == 0 then call('HDEL', P .. 'limits', name) end
   return math.min(free - 50, waiting)
 end
 
 -- remind has the sweeper look at a rate again: now, or when the first of its places is free again if jobs wait, else when all
 -- are. If jobs wait it is told so, in ms: it may not look at the shard before.
-function places.remind(name, now, waiting)
+function places.remind(name, per, now, waiting)
   local at = waiting > 0 and 0 or -1
-  local till = now and NOW or tonumber(call('ZRANGE', P .. 'ran:' .. name, at, at, 'WITHSCORES')[2] or '')
-  if not till then return end
+  local ran = tonumber(call('ZRANGE', P .. 'ran:' .. name, at, at, 'WITHSCORES')[2] or '')
+  local held = tonumber(waiting > 0 and call('ZRANGE', P .. 'held:' .. name, 0, 0, 'WITHSCORES')[2] or '')
+  local till = now and NOW or math.min(ran and ran + per or math.huge, held and held + places.LONG * LOOK or math.huge)
+  if till == math.huge then return end
   call('ZADD', P .. 'due', str(till), '!rate ' .. name)
   if waiting > 0 then urgent['!rate ' .. str(till)] = true end
 end
@@ -111,7 +140,7 @@ end
 function places.begun(name, who, token)
   local _, per = places.counts(name)
   call('ZREM', P .. 'held:' .. name, who)
-  if per then call('ZADD', P .. 'ran:' .. name, str(NOW + per), token) end
+  if per then call('ZADD', P .. 'ran:' .. name, str(NOW), token) end
   places.fill(name)
 end
 
@@ -149,11 +178,11 @@ function places.granted(id, home, name)
   line.enter(j)
 end
 
--- checked gives a place back that a job does not hold any more.
+-- checked gives a place back that a job does not hold any more, or has had for long and not begun with.
 function places.checked(id, home, name)
   local j, has = load(id), places.has(call('HGET', key(id), 'place'), home .. ' ' .. name)
   if not has then return places.send(home, 'freed', name, places.who(id)) end
-  if not j.placed and j.status ~= S.queued then places.release(id) end
+  if not j.placed then places.release(id) end
 end
 
 -- release gives back what a job holds and claims.
@@ -193,12 +222,13 @@ function places.limited(j, all)
   local out, type = {}, line.base(j.type)
   local function add(l, base, alone)
     if not l or (l.by ~= '') ~= alone then return end
-    out[#out + 1] = { alone and base .. ':' .. places.value(j.id, l.by) or base, l.home, l.max, base }
+    out[#out + 1] = { alone and base .. '=' .. places.value(j.id, l.by) or base, l.home, l.max, base }
   end
-  for _, alone in ipairs({ true, false }) do
-    add(all['t' .. type], 'type:' .. type, alone)
-    add(all['r' .. type], 'rate:' .. type, alone)
-  end
+  local running, rate = all['t' .. type], all['r' .. type]
+  add(rate, 'rate:' .. type, true) -- before runs at once: who waits for it may wait for long, and would hold up others meanwhile
+  add(running, 'type:' .. type, true)
+  add(running, 'type:' .. type, false)
+  add(rate, 'rate:' .. type, false)
   add(all['q' .. j.queue], 'queue:' .. j.queue, false)
   return out
 end

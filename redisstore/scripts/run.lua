@@ -111,6 +111,7 @@ local function begin(j, b)
     if ttl > 0 then
       call('ZADD', P .. 'due', str(NOW + math.min(ttl, 5 * LOOK)), j.id) -- it may end before
       if j.listed then line.leave(j) end
+      if b.places ~= places.none then places.release(j.id) end
       return { 'locked', str(ttl) }
     end
     local limit = b.limits[type] or b.limits['']
