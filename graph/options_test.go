@@ -121,7 +121,7 @@ func TestBadNodeOptions(t *testing.T) {
 	} {
 		g := graph.New("g")
 		graph.Connect(graph.Input[int](g, "in"), graph.Add(g, "w", &Stubborn{}, opt).In)
-		if _, err := g.Plan(); !errors.Is(err, job.ErrName) || !strings.Contains(err.Error(), want) {
+		if _, err := g.Plan(); !errors.Is(err, job.ErrValue) || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}

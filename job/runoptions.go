@@ -18,7 +18,7 @@ type RunOptions struct {
 	Timeout time.Duration `json:",omitzero"`
 }
 
-// Validate reports the first field that makes no sense. The error wraps ErrName.
+// Validate reports the first field that makes no sense. The error wraps ErrValue.
 func (o RunOptions) Validate() error {
 	wrong := func(what string, d time.Duration) error {
 		return fmt.Errorf("%w: %s %s: use at least 1ms", ErrValue, what, d)
