@@ -12,7 +12,7 @@ import (
 type Limit struct {
 	Limit   string   `json:"limit" doc:"type:<type> or rate:<type>, with the value of an argument behind it if each has its own, or queue:<queue>"`
 	Places  int      `json:"places"`
-	Per     string   `json:"per,omitempty" doc:"of a rate: within what time so many runs begin at most, such as 1s"`
+	Per     string   `json:"per,omitempty" doc:"of a rate: within what time no more runs begin, such as 1s"`
 	By      string   `json:"by,omitempty" doc:"the argument of which each value has its own places; those in use are listed besides"`
 	Running int64    `json:"running" doc:"places that are taken: of a rate by runs that began within that time, or are about to"`
 	Waiting int64    `json:"waiting" doc:"ready jobs that wait for a place"`

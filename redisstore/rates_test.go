@@ -172,8 +172,7 @@ func TestRateThatIsRemovedLeavesNothing(t *testing.T) {
 // A job that is let go on and does not begin, as it is locked, or nobody serves its queue, holds up others for a while only.
 func TestRateOfJobsThatDoNotBegin(t *testing.T) {
 	each(t, func(e *env) {
-		const per = 10 * time.Millisecond
-		b := rated(per)
+		b := rated(500 * time.Millisecond)
 		b.Running[0].Max = 1
 		begin := func(id job.ID) error {
 			b.Token = rand.Text()
@@ -230,5 +229,28 @@ func TestRateOfAlikeNames(t *testing.T) {
 		e.Check(begin("call:a", 1, "", `{}`))
 		e.fails(begin("call", 1, "who", `{"who":"a"}`), job.ErrLimit)
 		e.fails(begin("call:a", 1, "", `{}`), job.ErrLimit)
+	})
+}
+
+// A job that waits for a place of its queue holds up others of its type for a while only, and keeps its turn in the queue.
+func TestRateOfJobsThatWaitForAnotherLimit(t *testing.T) {
+	each(t, func(e *env) {
+		begun := func(id job.ID) (*job.Snapshot, error) {
+			b := rated(10 * time.Millisecond)
+			b.Running[0].Max = 1
+			b.Running = append(b.Running, job.RunLimit{Queue: "slow", Max: 1})
+			return e.store.Begin(e.Context(), id, b)
+		}
+		begin := func(id job.ID) error { _, err := begun(id); return err }
+		in := func(typ, queue string) job.ID { return e.create(job.Node{Type: typ, Queue: queue}) }
+		long, waits, free := in("U", "slow"), in("T", "slow"), in("T", job.DefaultQueue)
+		first, err := begun(long)
+		e.Check(err)
+		e.fails(begin(waits), job.ErrLimit)
+		e.settled()
+		e.equal("reason", e.info(waits).Reason, "limit: queue:slow has no free place")
+		e.Until("the other one begins", func() bool { e.settled(); return begin(free) == nil })
+		e.commit(delta(first, statemachine.Complete))
+		e.Until("the first one begins", func() bool { e.settled(); return begin(waits) == nil })
 	})
 }

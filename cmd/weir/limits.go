@@ -19,7 +19,7 @@ func newLimits(s *settings) *cobra.Command {
 		Short: "List limits of runs at once, and rates: what is used, and who waits",
 		Long: `List the limits of how many runs go on at once: of types with MaxRunning, for each value of an
 argument if they have MaxRunningBy, and of queues (weir queue limit); and the rates of types
-with MaxRuns, of which so many runs begin within a time. RUNNING counts places that are taken,
+with MaxRuns, of which no more begin within a time. RUNNING counts places that are taken,
 of a rate by runs that began within that time; WAITING jobs that are ready and wait for one. Of
 a limit for each value of an argument the values are listed that have runs.`,
 		Example: "  weir limits\n  weir limits -o json",
@@ -50,7 +50,7 @@ a limit for each value of an argument the values are listed that have runs.`,
 	return c
 }
 
-// limitPlaces is how many places a limit has, of a rate with the time within which so many runs begin.
+// limitPlaces is how many places a limit has, of a rate with its time.
 func limitPlaces(l api.Limit) string {
 	if l.Per == "" {
 		return count(l.Places)

@@ -9,7 +9,11 @@
 
 local places = {}
 
-places.LONG = 10 -- looks, until somebody who holds a place is asked whether he still does
+-- long is after how many ms somebody who holds a place of a limit, or of a rate, is asked whether he still does.
+function places.long(rate) return (rate and 10 or 60) * LOOK end
+
+-- rate tells whether a limit is a rate.
+function places.rate(name) return string.sub(name, 1, 5) == 'rate:' end
 
 -- who is a job as a limit knows it: with its shard, which is that of this call.
 function places.who(id) return id .. ' ' .. string.match(P, ':(%d+)}:$') end
@@ -32,8 +36,8 @@ end
 -- doubt asks some of those that have held a place for long whether they still do: a Redis that lost its last writes may have
 -- lost that they gave it back, and who has one and does not begin, as in a paused queue, gives it back.
 function places.doubt(name)
-  local held = P .. 'held:' .. name
-  for _, old in ipairs(call('ZRANGEBYSCORE', held, '-inf', str(NOW - places.LONG * LOOK), 'LIMIT', 0, 20)) do
+  local held, long = P .. 'held:' .. name, places.long(places.rate(name))
+  for _, old in ipairs(call('ZRANGEBYSCORE', held, '-inf', str(NOW - long), 'LIMIT', 0, 20)) do
     call('ZADD', held, str(NOW), old)
     local id, shard = string.match(old, '^(%S+) (%d+)$')
     places.send(shard, 'checked', id, string.match(P, ':(%d+)}:$'), name)
@@ -104,7 +108,7 @@ function places.remind(name, per, now, waiting)
   local at = waiting > 0 and 0 or -1
   local ran = tonumber(call('ZRANGE', P .. 'ran:' .. name, at, at, 'WITHSCORES')[2] or '')
   local held = tonumber(waiting > 0 and call('ZRANGE', P .. 'held:' .. name, 0, 0, 'WITHSCORES')[2] or '')
-  local till = now and NOW or math.min(ran and ran + per or math.huge, held and held + places.LONG * LOOK or math.huge)
+  local till = now and NOW or math.min(ran and ran + per or math.huge, held and held + places.long(true) or math.huge)
   if till == math.huge then return end
   call('ZADD', P .. 'due', str(till), '!rate ' .. name)
   if waiting > 0 then urgent['!rate ' .. str(till)] = true end
@@ -149,7 +153,7 @@ function places.spend(id, token)
   local kept, spent = {}, false
   for limit in string.gmatch(call('HGET', key(id), 'place') or '', '[^\n]+') do
     local home, name = string.match(limit, '^(%d+) (.*)$')
-    if string.sub(name, 1, 5) == 'rate:' then
+    if places.rate(name) then
       places.send(home, 'begun', name, places.who(id), token)
       spent = true
     else
@@ -178,11 +182,21 @@ function places.granted(id, home, name)
   line.enter(j)
 end
 
--- checked gives a place back that a job does not hold any more, or has had for long and not begun with.
+-- checked gives a place back that a job does not hold any more, or has had for long and not begun with: if it waits for another
+-- one, only that of a rate, so that it keeps its turn.
 function places.checked(id, home, name)
   local j, has = load(id), places.has(call('HGET', key(id), 'place'), home .. ' ' .. name)
   if not has then return places.send(home, 'freed', name, places.who(id)) end
-  if not j.placed then places.release(id) end
+  if j.placed then return end
+  local v = call('HMGET', key(id), 'place', 'claim')
+  if not v[2] or v[2] == '' or j.status ~= S.queued then return places.release(id) end
+  if not places.rate(name) then return end
+  local kept = {}
+  for limit in string.gmatch(v[1], '[^\n]+') do
+    if limit ~= home .. ' ' .. name then kept[#kept + 1] = limit end
+  end
+  call('HSET', key(id), 'place', table.concat(kept, '\n'))
+  places.send(home, 'freed', name, places.who(id))
 end
 
 -- release gives back what a job holds and claims.
@@ -249,7 +263,7 @@ function places.missing(j, b)
         local before, other = string.match(v[2], '^(%d+) (.*)$')
         places.send(before, 'freed', other, places.who(j.id))
       end
-      local why = string.sub(name, 1, 5) == 'rate:' and ' has had its runs' or ' has no free place'
+      local why = places.rate(name) and ' has had its runs' or ' has no free place'
       call('HSET', k, 'claim', limit, 'reason', 'limit: ' .. name .. why)
       call('ZADD', P .. 'due', str(NOW + 60 * LOOK), j.id)
       if j.listed then line.leave(j) end
