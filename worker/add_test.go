@@ -38,8 +38,8 @@ func (c *called) Run(ctx context.Context, _ *worker.Run) error {
 func TestAddedTypesRun(t *testing.T) {
 	each(t, func(b *bench) {
 		s := b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&called{name: "first"}} })
-		b.Check(s.Engine.Add(t.Context(), &called{name: "second"}, &called{name: "third"}))
-		if err := s.Engine.Add(t.Context(), &called{name: "first"}); !errors.Is(err, job.ErrExists) {
+		b.Check(s.Add(t.Context(), &called{name: "second"}, &called{name: "third"}))
+		if err := s.Add(t.Context(), &called{name: "first"}); !errors.Is(err, job.ErrExists) {
 			t.Errorf("adding a type twice: %v", err)
 		}
 		for _, name := range []string{"first", "second", "third"} {
@@ -64,7 +64,7 @@ func TestAJobThatWaitedRunsWhenItsTypeIsAdded(t *testing.T) {
 		s := b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&called{name: "first"}} })
 		h, err := b.Client.Create(t.Context(), job.New{Type: "late"})
 		b.Check(err)
-		b.Check(s.Engine.Add(t.Context(), &called{name: "late"}))
+		b.Check(s.Add(t.Context(), &called{name: "late"}))
 		b.Reach(h, 1, job.Completed)
 	})
 }
@@ -98,7 +98,7 @@ func TestMaxRunningHereLeavesRoomForOthers(t *testing.T) {
 			b.Check(err)
 			b.Reach(h, 1, job.Completed)
 		}
-		if n := len(s.Engine.Running()); n > 2 {
+		if n := len(s.Running()); n > 2 {
 			t.Errorf("%d runs go on, 2 of the type may", n)
 		}
 		begin := time.Now()

@@ -88,7 +88,7 @@ func TestStartWhileRedisIsAway(t *testing.T) {
 		b.Fatalf("the engine has ended: %v", e.Err)
 	case <-time.After(3 * time.Second): // longer than the driver is patient
 	}
-	if e.Engine.Ready() == nil {
+	if e.Ready() == nil {
 		b.Error("the engine says that it is ready")
 	}
 	r.Restart()

@@ -248,16 +248,16 @@ func TestAbort(t *testing.T) {
 		}))
 		e := b.serve(func(c *worker.Config) { c.Drain = time.Hour })
 		b.Check(inside.Pass(b.Ctx))
-		if runs := e.Engine.Running(); len(runs) != 1 || runs[0].Job != h.ID() {
+		if runs := e.Running(); len(runs) != 1 || runs[0].Job != h.ID() {
 			b.Errorf("running are %v", runs)
 		}
 		e.End()
-		e.Engine.Abort()
+		e.Abort()
 		e.Stop()
 		if info, err := h.Info(b.Ctx); err != nil || info.Status != statemachine.Queued {
 			b.Errorf("job is %v, %v", info.Status, err)
 		}
-		if runs := e.Engine.Running(); len(runs) != 0 {
+		if runs := e.Running(); len(runs) != 0 {
 			b.Errorf("running are still %v", runs)
 		}
 	})
