@@ -93,6 +93,7 @@ func TestDevWithoutServer(t *testing.T) {
 	if !ok {
 		t.Fatalf("weir dev printed %q; %s", line, said.String())
 	}
+	enginetest.Until(t, "its types are registered", func() bool { return strings.Contains(weir(t, "", "--server", server, "types"), "map") })
 	weir(t, "", "--server", server, "create", "map", "--args", `{"expr":"it*2"}`, "--alias", "twice")
 	weir(t, "", "--server", server, "send", "twice", "in", "4", "--close")
 	weir(t, "", "--server", server, "wait", "twice", "--timeout", "1m")
