@@ -52,7 +52,8 @@ end
 
 -- reranked moves a job that waits for a place, whose priority has changed.
 function places.reranked(name, who, by)
-  if call('ZSCORE', P .. 'waits:' .. name, who) then call('ZINCRBY', P .. 'waits:' .. name, by, who) end
+  local rank = call('ZSCORE', P .. 'waits:' .. name, who)
+  if rank then call('ZADD', P .. 'waits:' .. name, str(tonumber(rank) + tonumber(by)), who) end
 end
 
 -- rerank has that done for a job whose priority is so much lower now.
