@@ -193,7 +193,7 @@ func (t *RemoteType) limit(info *job.TypeInfo) error {
 			return err
 		}
 	}
-	info.SetLimit(job.TypeLimit{Max: o.MaxRunning, By: o.MaxRunningBy, Runs: o.MaxRuns, Per: o.MaxRunsPer, RunsBy: o.MaxRunsBy})
+	info.SetLimit(o.Limit())
 	return o.Validate()
 }
 

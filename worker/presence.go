@@ -81,8 +81,7 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 		defer tick.Stop()
 		for n := 1; ; n++ {
 			if n%limitsEvery == 0 {
-				e.lookAtLimits(ctx)
-				_ = e.keepLimits(ctx, info.ID)
+				_ = e.keepLimits(ctx, info.ID, e.lookAtLimits(ctx))
 			}
 			told := info.Running == 0 && info.Stopping == e.stopping() && info.Activity == e.tally.sum()
 			info.Stopping, info.Activity = e.stopping(), e.tally.sum()
@@ -118,16 +117,16 @@ func (e *Engine) heartbeatNow() {
 }
 
 // lookAtLimits has the runs that begin from now on keep to the limits of queues that are set, and to those of types that were
-// registered last, by whomever. If the store does not answer
-// those that are known hold.
-func (e *Engine) lookAtLimits(ctx context.Context) {
+// registered last, by whomever. It returns the types as they are registered. If the store does not answer those limits hold that
+// are known, and it returns none.
+func (e *Engine) lookAtLimits(ctx context.Context) []job.TypeInfo {
 	queues, err := e.cfg.Store.QueueLimits(ctx)
 	if err != nil {
-		return
+		return nil
 	}
 	types, err := e.cfg.Store.Types(ctx)
 	if err != nil {
-		return
+		return nil
 	}
 	all := e.registry().limit(job.LastLimits(types))
 	for queue, n := range queues {
@@ -136,6 +135,7 @@ func (e *Engine) lookAtLimits(ctx context.Context) {
 		}
 	}
 	e.limits.Store(&all)
+	return types
 }
 
 // about is what does not change while the engine runs.
@@ -143,7 +143,7 @@ func (e *Engine) about() job.EngineInfo {
 	host, _ := os.Hostname() // without a name it is known by its process alone
 	versions, limits := map[string]int{}, map[string]job.TypeLimit{}
 	for name, k := range e.registry().kinds {
-		if l := k.options.limit(); l != (job.TypeLimit{}) {
+		if l := k.options.Limit(); l != (job.TypeLimit{}) {
 			limits[name] = l
 		}
 		if k.version > 1 {

@@ -132,8 +132,8 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 		if k.options.MaxRunsPerMinute != 0 {
 			r.limits[name] = k.options.maxRuns()
 		}
-		k.limit(k.options.limit())
-		r.running = append(r.running, k.options.limit().Of(name)...)
+		k.limit(k.options.Limit())
+		r.running = append(r.running, k.options.Limit().Of(name)...)
 		r.kinds[name] = k
 		r.names = append(r.names, name)
 	}
@@ -148,7 +148,7 @@ func (r *registry) limit(registered map[string]job.TypeLimit) (all []job.RunLimi
 	for name, k := range r.kinds {
 		l, ok := registered[name]
 		if !ok {
-			l = k.options.limit()
+			l = k.options.Limit()
 		}
 		k.limit(l)
 		all = append(all, l.Of(name)...)
@@ -174,7 +174,7 @@ func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
 			info := job.TypeInfo{
 				Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version, Kinds: k.layout.Kinds(), Schemas: k.layout.Schemas(),
 			}
-			info.SetLimit(k.options.limit())
+			info.SetLimit(k.options.Limit())
 			if k.version > 1 {
 				info.TypeVersion = k.version
 			}

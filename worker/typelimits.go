@@ -8,18 +8,12 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// keepLimits registers limits of types again that this engine declares and that were lost, see lostLimits. id is the engine's own.
-func (e *Engine) keepLimits(ctx context.Context, id string) error {
-	if len(e.registry().running) == 0 {
-		return nil
-	}
-	types, err := e.cfg.Store.Types(ctx)
-	if err != nil {
-		return err
-	}
+// keepLimits registers limits of types again that this engine declares and that were lost, see lostLimits. id is the engine's own,
+// types are the registered ones.
+func (e *Engine) keepLimits(ctx context.Context, id string, types []job.TypeInfo) error {
 	types = slices.DeleteFunc(types, func(t job.TypeInfo) bool {
 		k := e.registry().kinds[t.Type]
-		return e.cfg.Queues[t.Queue] == 0 || k == nil || k.options.limit() == (job.TypeLimit{}) || k.options.limit() == t.Limit()
+		return e.cfg.Queues[t.Queue] == 0 || k == nil || k.options.Limit() == (job.TypeLimit{}) || k.options.Limit() == t.Limit()
 	})
 	if len(types) == 0 {
 		return nil

@@ -208,8 +208,8 @@ func (o Options) Limited(args []port.Param) error {
 	return configError("worker options", bad)
 }
 
-// limit is what the type declares of how many runs there are, over all processes.
-func (o Options) limit() job.TypeLimit {
+// Limit is what the type declares of how many runs there are, over all processes.
+func (o Options) Limit() job.TypeLimit {
 	return job.TypeLimit{Max: o.MaxRunning, By: o.MaxRunningBy, Runs: o.MaxRuns, Per: o.MaxRunsPer, RunsBy: o.MaxRunsBy}
 }
 

@@ -26,7 +26,6 @@ for _, id in ipairs(ids) do
       call('ZREM', KEYS[1], id)
       unborn(root)
     elseif string.sub(id, 1, 6) == '!rate ' then
-      call('ZREM', KEYS[1], id)
       places.look(string.sub(id, 7))
     elseif producer and load(producer).blocked == 0 then
       call('ZREM', KEYS[1], id)

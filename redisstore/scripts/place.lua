@@ -62,10 +62,11 @@ function places.rerank(id, lower)
   if home and lower ~= 0 then places.send(home, 'reranked', name, places.who(id), str(lower * 2 ^ 41)) end
 end
 
--- counts returns how many places a limit has, 0 if it was removed, and for how many ms a run takes one of a rate.
+-- counts returns how many places a limit has, 0 if it was removed, nil if it is not in use, and for how many ms a run takes one
+-- of a rate.
 function places.counts(name)
-  local max, per = string.match(call('HGET', P .. 'limits', name) or '0', '^(%d+)/?(%d*)$')
-  return tonumber(max), tonumber(per)
+  local max, per = string.match(call('HGET', P .. 'limits', name) or '', '^(%d+)/?(%d*)$')
+  return tonumber(max or ''), tonumber(per or '')
 end
 
 -- taken returns how many places of a limit are taken, and forgets those that a rate has free again.
@@ -87,9 +88,8 @@ function places.fill(name)
   if removed then
     call('ZREMRANGEBYRANK', held, 0, CHUNK)
     call('UNLINK', ran)
-    call('ZREM', P .. 'due', '!rate ' .. name)
   end
-  local free = removed and math.huge or max - places.taken(name, per)
+  local free = removed and math.huge or (max or 0) - places.taken(name, per)
   for _ = 1, math.min(free, 50) do
     local first = call('ZRANGE', waits, 0, 0)[1]
     if not first then break end
@@ -98,21 +98,22 @@ function places.fill(name)
     places.grant(name, first)
   end
   local waiting = call('ZCARD', waits)
-  if per then places.remind(name, per, waiting > 0 and free > 50, waiting) end
+  if places.rate(name) then places.remind(name, per, waiting > 0 and free > 50, waiting) end
   if call('EXISTS', held, waits, ran) == 0 then call('HDEL', P .. 'limits', name) end
   return math.min(free - 50, waiting)
 end
 
 -- remind has the sweeper look at a rate again: now, or when the first of its places is free again if jobs wait, else when all
--- are. If jobs wait it is told so, in ms: it may not look at the shard before.
+-- are, or not. It is told, in ms, of what it does not know yet to be so early: it may not look at the shard before.
 function places.remind(name, per, now, waiting)
-  local at = waiting > 0 and 0 or -1
-  local ran = tonumber(call('ZRANGE', P .. 'ran:' .. name, at, at, 'WITHSCORES')[2] or '')
+  local due, member, at = P .. 'due', '!rate ' .. name, waiting > 0 and 0 or -1
+  local ran = tonumber(per and call('ZRANGE', P .. 'ran:' .. name, at, at, 'WITHSCORES')[2] or '')
   local held = tonumber(waiting > 0 and call('ZRANGE', P .. 'held:' .. name, 0, 0, 'WITHSCORES')[2] or '')
   local till = now and NOW or math.min(ran and ran + per or math.huge, held and held + places.long(true) or math.huge)
-  if till == math.huge then return end
-  call('ZADD', P .. 'due', str(till), '!rate ' .. name)
-  if waiting > 0 then urgent['!rate ' .. str(till)] = true end
+  if till == math.huge then return call('ZREM', due, member) end
+  local known = tonumber(call('ZSCORE', due, member) or '')
+  call('ZADD', due, str(till), member)
+  if waiting > 0 and not (known and known <= till) then urgent['!rate ' .. str(till)] = true end
 end
 
 -- set says how many places a limit has from now on, 0 for no limit any more, and fills those of the names that are in use. It
@@ -149,24 +150,28 @@ function places.begun(name, who, token)
   places.fill(name)
 end
 
--- spend takes the places of rates from a job of which a run begins, and returns whether it holds others.
-function places.spend(id, token)
-  local kept, spent = {}, false
+-- drop takes those places from a job that gone(home, name) says, and returns whether it holds others.
+function places.drop(id, gone)
+  local kept, n = {}, 0
   for limit in string.gmatch(call('HGET', key(id), 'place') or '', '[^\n]+') do
-    local home, name = string.match(limit, '^(%d+) (.*)$')
-    if places.rate(name) then
-      places.send(home, 'begun', name, places.who(id), token)
-      spent = true
-    else
-      kept[#kept + 1] = limit
-    end
+    n = n + 1
+    if not gone(string.match(limit, '^(%d+) (.*)$')) then kept[#kept + 1] = limit end
   end
   if #kept == 0 then
-    call('HDEL', key(id), 'place', 'claim')
-  elseif spent then
+    call('HDEL', key(id), 'place')
+  elseif #kept < n then
     call('HSET', key(id), 'place', table.concat(kept, '\n'))
   end
   return #kept > 0 or nil
+end
+
+-- spend has a run that begins take the places of rates that its job holds, and returns whether that holds others.
+function places.spend(id, token)
+  return places.drop(id, function(home, name)
+    if not places.rate(name) then return false end
+    places.send(home, 'begun', name, places.who(id), token)
+    return true
+  end)
 end
 
 -- has tells whether a job holds a place of a limit, given as '<home> <name>', by its field, a line each.
@@ -186,17 +191,13 @@ end
 -- checked gives a place back that a job does not hold any more, or has had for long and not begun with: if it waits for another
 -- one, only that of a rate, so that it keeps its turn.
 function places.checked(id, home, name)
-  local j, has = load(id), places.has(call('HGET', key(id), 'place'), home .. ' ' .. name)
-  if not has then return places.send(home, 'freed', name, places.who(id)) end
-  if j.placed then return end
-  local v = call('HMGET', key(id), 'place', 'claim')
-  if not v[2] or v[2] == '' or j.status ~= S.queued then return places.release(id) end
-  if not places.rate(name) then return end
-  local kept = {}
-  for limit in string.gmatch(v[1], '[^\n]+') do
-    if limit ~= home .. ' ' .. name then kept[#kept + 1] = limit end
+  local j, v = load(id), call('HMGET', key(id), 'place', 'claim')
+  if places.has(v[1], home .. ' ' .. name) then
+    if j.placed then return end
+    if not v[2] or v[2] == '' or j.status ~= S.queued then return places.release(id) end
+    if not places.rate(name) then return end
+    places.drop(id, function(h, n) return h == home and n == name end)
   end
-  call('HSET', key(id), 'place', table.concat(kept, '\n'))
   places.send(home, 'freed', name, places.who(id))
 end
 
