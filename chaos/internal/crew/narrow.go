@@ -11,10 +11,14 @@ import (
 	"github.com/weirworks/weir/worker"
 )
 
-// NarrowMost is how many runs of Narrow go on at once at most.
-const NarrowMost = 2
+// What limits runs of Narrow: NarrowMost go on at once at most, and NarrowRuns begin within NarrowPer.
+const (
+	NarrowMost = 2
+	NarrowRuns = 2
+	NarrowPer  = 500 * time.Millisecond
+)
 
-// Narrow says a number, once, in a run of which few go on at once.
+// Narrow says a number, once, in a run of which few go on at once, and few begin in a time.
 type Narrow struct {
 	Out port.Out[Message]
 }
@@ -22,7 +26,7 @@ type Narrow struct {
 // WorkerOptions implements worker.Configured.
 func (*Narrow) WorkerOptions() worker.Options {
 	o := acting{}.WorkerOptions()
-	o.MaxRunning = NarrowMost
+	o.MaxRunning, o.MaxRuns, o.MaxRunsPer = NarrowMost, NarrowRuns, NarrowPer
 	return o
 }
 

@@ -49,9 +49,11 @@ type moment struct {
 	began bool
 }
 
-// check implements round: each has said its number once, and never more than NarrowMost held their jobs.
+// check implements round: each has said its number once, never more than NarrowMost held their jobs, and within NarrowPer never more
+// than NarrowRuns of those began that were committed.
 func (n *narrows) check(ctx context.Context, r *rig) error {
 	var moments []moment
+	var began []time.Time
 	for _, h := range n.all {
 		i, err := h.Info(ctx)
 		if err != nil {
@@ -74,6 +76,7 @@ func (n *narrows) check(ctx context.Context, r *rig) error {
 			continue
 		}
 		moments = append(moments, moment{i.Ran, true}, moment{log[at].At, false})
+		began = append(began, i.Ran)
 	}
 	slices.SortStableFunc(moments, func(a, b moment) int {
 		if c := a.at.Compare(b.at); c != 0 || a.began == b.began {
@@ -83,6 +86,13 @@ func (n *narrows) check(ctx context.Context, r *rig) error {
 		}
 		return -1
 	})
+	slices.SortFunc(began, time.Time.Compare)
+	for n := crew.NarrowRuns; n < len(began); n++ {
+		if took := began[n].Sub(began[n-crew.NarrowRuns]); took < crew.NarrowPer {
+			r.bad(overLimit, "%d runs began within %s until %s, at most %d may within %s",
+				crew.NarrowRuns+1, took, began[n].Format(time.StampMilli), crew.NarrowRuns, crew.NarrowPer)
+		}
+	}
 	now := 0
 	for _, m := range moments {
 		if !m.began {

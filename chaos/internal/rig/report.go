@@ -56,7 +56,7 @@ type Report struct {
 	KeyOrder        int `json:"key_order"`        // trees of a sequential key that began out of their order
 	TwoActive       int `json:"key_two_active"`   // that were active at a time
 	LeftWaiting     int `json:"key_left_waiting"` // that wait though none is active
-	OverLimit       int `json:"over_limit"`       // runs of a type that went on at once beyond its limit
+	OverLimit       int `json:"over_limit"`       // runs of a type that went on at once beyond its limit, or began beyond its rate
 	Late            int `json:"late"`             // notifications are not sent
 	Trouble         int `json:"trouble"`          // the harness could not do what it wanted to
 
