@@ -142,13 +142,15 @@ func (o *options) run(ctx context.Context, stdout, stderr io.Writer) error {
 			cfg.Duration /= 4
 		}
 		report, err := rig.Run(ctx, cfg)
+		if report != nil {
+			for _, d := range report.Details {
+				fmt.Fprintln(stderr, "chaos:", d)
+			}
+		}
 		if err != nil {
 			return err
 		}
 		fmt.Fprintln(stdout, report.JSON())
-		for _, d := range report.Details {
-			fmt.Fprintln(stderr, "chaos:", d)
-		}
 		if bad := report.Bad(); len(bad) > 0 {
 			found = fmt.Errorf("%w: mode %s, seed %d: %v", errBad, mode, cfg.Seed, bad)
 			fmt.Fprintln(stderr, "chaos:", found)

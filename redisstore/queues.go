@@ -231,29 +231,38 @@ func (s *Store) ResumeQueue(ctx context.Context, queue string) (changed bool, er
 	return changed || removed == 1, nil
 }
 
-// keepPaused pauses queues again that asynq holds for open, now and then: its keys were lost, or a tool of it resumed them.
+// keepPaused has asynq pause the queues that are to be paused, and no others, now and then: its keys were lost, a tool of it resumed
+// them, or who paused or resumed one died halfway. A pause by a tool of asynq is left alone.
 func (s *Store) keepPaused(ctx context.Context, r *round) error {
 	if r.at.Sub(r.paused) < pausedEvery {
 		return nil
 	}
 	r.paused = r.at
-	names, err := s.rdb.SMembers(ctx, s.keys.paused()).Result()
-	if err != nil || len(names) == 0 {
-		return s.explain(err)
-	}
-	open, err := s.broker.Open(ctx, names)
+	known, err := s.broker.QueueNames()
 	if err != nil {
 		return s.explain(err)
 	}
-	for _, queue := range open {
-		if _, err = s.broker.Pause(ctx, queue); err != nil {
+	ours, err := s.broker.Pauses(ctx, known)
+	if err != nil {
+		return s.explain(err)
+	}
+	wanted, err := s.rdb.SMembersMap(ctx, s.keys.paused()).Result() // last: whoever pauses a queue writes it here first
+	if err != nil {
+		return s.explain(err)
+	}
+	for queue := range wanted {
+		if _, is := ours[queue]; is {
+			continue
+		}
+		if _, err := s.broker.Pause(ctx, queue); err != nil {
 			return s.explain(err)
 		}
-		still, err := s.rdb.SIsMember(ctx, s.keys.paused(), queue).Result()
-		if err == nil && !still { // somebody resumed it meanwhile
-			_, err = s.broker.Resume(ctx, queue)
+	}
+	for queue, our := range ours {
+		if _, want := wanted[queue]; want || !our {
+			continue
 		}
-		if err != nil {
+		if _, err := s.broker.Resume(ctx, queue); err != nil {
 			return s.explain(err)
 		}
 	}

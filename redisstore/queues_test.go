@@ -109,3 +109,27 @@ func TestPauseHoldsWithoutKeysOfAsynq(t *testing.T) {
 		e.equal("paused after it was resumed", paused("a"), false)
 	})
 }
+
+// Who pauses or resumes a queue may die halfway, also a sweeper that is about to pause one that is resumed meanwhile: the next one puts
+// that right. What a tool of asynq has paused is not Weir's to resume.
+func TestPauseHalfway(t *testing.T) {
+	each(t, func(e *env) {
+		ctx, store := e.Context(), e.store.(*redisstore.Store)
+		for _, queue := range []string{"late", "half", "tool", "set"} {
+			_, err := store.PauseQueue(ctx, queue)
+			e.Check(err)
+		}
+		paused := "weir:{" + e.Namespace + "}:paused"
+		key := func(queue string) string { return "asynq:{weir:" + e.Namespace + ":" + queue + "}:paused" }
+		e.Check(e.Redis.SRem(ctx, paused, "late", "half", "tool").Err())
+		e.Check(e.Redis.Set(ctx, key("tool"), "1700000000", 0).Err())
+		_, err := store.Sweep(ctx)
+		e.Check(err)
+		open, err := store.Broker().Open(ctx, []string{"late", "half", "tool", "set", "never"})
+		e.Check(err)
+		e.equal("queues that are not paused after a sweep", open, []string{"late", "half", "never"})
+		changed, err := store.ResumeQueue(ctx, "tool")
+		e.Check(err)
+		e.equal("changed by resuming what a tool has paused", changed, true)
+	})
+}

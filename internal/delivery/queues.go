@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,6 +59,32 @@ func (b *Broker) Queue(ctx context.Context, name string) (Queue, error) {
 	}, nil
 }
 
+// pausedByWeir is the value of asynq's key of a pause that is Weir's own. A tool of asynq writes the time.
+const pausedByWeir = "weir"
+
+// Pauses returns those of some queues that are paused, and whether Weir did it.
+func (b *Broker) Pauses(ctx context.Context, queues []string) (map[string]bool, error) {
+	values := make([]*redis.StringCmd, len(queues))
+	_, err := b.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, q := range queues {
+			values[i] = p.Get(ctx, asynqKey(b.prefix+q, "paused"))
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("asking which queues are paused: %w", err)
+	}
+	by := map[string]bool{}
+	for i, q := range queues {
+		if values[i].Err() == nil {
+			by[q] = values[i].Val() == pausedByWeir
+		} else if !errors.Is(values[i].Err(), redis.Nil) {
+			return nil, fmt.Errorf("asking whether queue %s is paused: %w", q, values[i].Err())
+		}
+	}
+	return by, nil
+}
+
 // Open returns those of some queues that are not paused.
 func (b *Broker) Open(ctx context.Context, queues []string) ([]string, error) {
 	open, err := openOf(ctx, b.rdb, b.prefix, queues)
@@ -91,29 +118,26 @@ func (b *Broker) Pause(ctx context.Context, name string) (changed bool, err erro
 	if err := b.rdb.SAdd(ctx, allQueues, b.prefix+name).Err(); err != nil {
 		return false, err
 	}
-	return b.turn(ctx, name, true, b.inspect.PauseQueue)
+	changed, err = b.rdb.SetNX(ctx, asynqKey(b.prefix+name, "paused"), pausedByWeir, 0).Result()
+	if changed {
+		b.turned(ctx)
+	}
+	return changed, err
 }
 
 // Resume lets servers take wakes of a queue again. It returns false if it was not paused.
 func (b *Broker) Resume(ctx context.Context, name string) (changed bool, err error) {
-	return b.turn(ctx, name, false, b.inspect.UnpauseQueue)
+	n, err := b.rdb.Del(ctx, asynqKey(b.prefix+name, "paused")).Result()
+	if n > 0 {
+		b.turned(ctx)
+	}
+	return n > 0, err
 }
 
-// turn calls fn unless the queue is as wanted, or has become so meanwhile.
-func (b *Broker) turn(ctx context.Context, name string, paused bool, fn func(queue string) error) (bool, error) {
-	q, err := b.Queue(ctx, name)
-	if err != nil || q.Paused == paused {
-		return false, err
-	}
-	if err := fn(b.prefix + name); err != nil {
-		if q, again := b.Queue(ctx, name); again == nil && q.Paused == paused {
-			return false, nil // somebody was faster: asynq has no error of its own for that
-		}
-		return false, err
-	}
+// turned tells all servers that a queue was paused or resumed.
+func (b *Broker) turned(ctx context.Context) {
 	b.notifier.here(sayTurn)
 	b.notifier.publish(ctx, sayTurn)
-	return true, nil
 }
 
 // NoWorker begins the reason of a job whose type no engine has.

@@ -44,6 +44,7 @@ func (r *rig) quiet(ctx context.Context) error {
 			for _, what := range due {
 				r.bad(stuck, "%s after the last fault it is still due: %s", r.Patience, r.describe(ctx, what))
 			}
+			r.say("queues: %s", r.queues(ctx))
 			return nil
 		}
 		if !pause(ctx, 100*time.Millisecond) {
@@ -86,6 +87,19 @@ func (r *rig) describe(ctx context.Context, due string) string {
 		}
 	}
 	return due
+}
+
+// queues says how the queues are: why nothing runs.
+func (r *rig) queues(ctx context.Context) string {
+	all, err := r.store.Queues(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	limits, err := r.store.Limits(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%+v, limits: %+v", all, limits)
 }
 
 // check checks each piece of work.
