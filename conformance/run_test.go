@@ -348,12 +348,12 @@ func TestR8StrayDelivery(t *testing.T) {
 			e.refused(run(h), job.ErrStatus)
 			stray = append(stray, delivery.Notification{Queue: job.DefaultQueue, Shard: h.ID().Shard(4), Gen: 1 << 40})
 		}
-		_, err := e.Store.Broker().Enqueue(e.Ctx, stray)
+		_, err := e.Store.Broker().(*delivery.Broker).Enqueue(e.Ctx, stray)
 		e.Check(err)
 		e.serve(&Do{})
 		e.reach(e.job("Do", nothing(e.T)), statemachine.Completed)
 		e.Until("all deliveries are over", func() bool {
-			waiting, err := e.Store.Broker().Waiting(e.Ctx, stray)
+			waiting, err := e.Store.Broker().(*delivery.Broker).Waiting(e.Ctx, stray)
 			e.Check(err)
 			return !slices.Contains(waiting, true)
 		})

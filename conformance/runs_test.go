@@ -215,7 +215,7 @@ func TestR13OneRunAtATime(t *testing.T) {
 							e.Error(err)
 						}
 						stray := delivery.Notification{Queue: job.DefaultQueue, Shard: part, Gen: 1<<40 + total.Load()}
-						if _, err := e.Store.Broker().Enqueue(e.Ctx, []delivery.Notification{stray}); err != nil {
+						if _, err := e.Store.Broker().(*delivery.Broker).Enqueue(e.Ctx, []delivery.Notification{stray}); err != nil {
 							e.Error(err)
 						}
 					}

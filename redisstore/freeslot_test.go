@@ -22,7 +22,7 @@ import (
 func (e *env) freeSlots(types ...string) (begun <-chan *job.Snapshot, wakes <-chan job.ID) {
 	e.Helper()
 	snaps, ids := make(chan *job.Snapshot, 100), make(chan job.ID, 100)
-	b := e.store.(*redisstore.Store).Broker()
+	b := e.store.(*redisstore.Store).Broker().(*delivery.Broker)
 	s, err := b.Serve(delivery.ServeConfig{
 		Concurrency: 1, Queues: map[string]int{job.DefaultQueue: 1}, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
 		Handle: func(ctx context.Context, notification delivery.Notification) error {
@@ -49,7 +49,7 @@ func (e *env) freeSlots(types ...string) (begun <-chan *job.Snapshot, wakes <-ch
 // suspended waits until the process has an idle engine.
 func (e *env) suspended() {
 	e.Helper()
-	b := e.store.(*redisstore.Store).Broker()
+	b := e.store.(*redisstore.Store).Broker().(*delivery.Broker)
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if freeSlot := b.FreeSlot(); freeSlot != nil {
 			freeSlot.Leave()
@@ -145,9 +145,9 @@ func TestWriteBegins_damaged(t *testing.T) {
 func TestWriteBegins_stopping(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.pairs(1).Nth(2)
-		b := e.store.(*redisstore.Store).Broker()
+		b := e.store.(*redisstore.Store).Broker().(*delivery.Broker)
 		for handed := false; !handed; {
-			var s *delivery.Server
+			var s delivery.Server
 			begun := make(chan *job.Snapshot, 1)
 			var stopping atomic.Bool
 			s, err := b.Serve(delivery.ServeConfig{

@@ -167,7 +167,7 @@ func connect(cfg Config) (*Store, error) {
 	s.keys = keyspace{namespace: cfg.namespace()}
 	s.secrets = secrets{cfg.Codec, cfg.namespace()}
 	s.broker = delivery.New(s.rdb, cfg.namespace())
-	s.broker.Ready = s.readyNotifications
+	s.broker.FindReady = s.readyNotifications
 	return s, nil
 }
 
@@ -196,8 +196,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Broker carries the wakes of the store's jobs.
-func (s *Store) Broker() *delivery.Broker { return s.broker }
+// Broker is where engines hear of ready jobs.
+func (s *Store) Broker() delivery.Source { return s.broker }
 
 // Where says which Redis the store uses, without its password.
 func (s *Store) Where() string { return s.where }

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"testing"
 
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -16,7 +17,7 @@ func TestWritesBeginRuns(t *testing.T) {
 		b.Reach(h, 1, statemachine.Completed)
 		for i := range 3 {
 			b.Until("the engine sleeps", func() bool {
-				freeSlot := b.Store.Broker().FreeSlot()
+				freeSlot := b.Store.Broker().(*delivery.Broker).FreeSlot()
 				if freeSlot != nil {
 					freeSlot.Leave()
 				}

@@ -269,7 +269,7 @@ type Store interface {
 	job.Engines
 	job.Limits
 	job.Sequences
-	Broker() *delivery.Broker
+	Broker() delivery.Source
 	// Now is the time of the store's clock.
 	Now(ctx context.Context) (time.Time, error)
 	// Warnings are what people should know before they rely on the store, in a line each.

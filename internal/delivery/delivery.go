@@ -67,6 +67,21 @@ func notificationOf(queue, taskID string) (Notification, error) {
 	return Notification{Queue: queue, Shard: n, Gen: g}, errors.Join(err, err2)
 }
 
+// Source is what engines need of a Broker. It names no type of go-redis or asynq: each package that is compiled with those takes
+// seconds more, and those that import worker are many, most of them other people's.
+type Source interface {
+	// Serve starts a server. The caller must Stop it.
+	Serve(cfg ServeConfig) (Server, error)
+	// Listen calls heard whenever jobs may have become ready, until ctx ends.
+	Listen(ctx context.Context, heard func())
+	// CatchUp notes notifications for what is ready in the queues of the servers of this process.
+	CatchUp(ctx context.Context)
+	// Open returns those of some queues that are not paused.
+	Open(ctx context.Context, queues []string) ([]string, error)
+	// Ready returns notifications for what is ready in a queue.
+	Ready(ctx context.Context, queue string) ([]Notification, error)
+}
+
 // Broker sends notifications and serves them. It is safe for concurrent use and does not
 // close the client that it was given.
 type Broker struct {
@@ -75,12 +90,12 @@ type Broker struct {
 	inspect  *asynq.Inspector
 	prefix   string
 	notifier *notifier
-	// Ready returns notifications for what is ready in a queue. Servers ask it when they begin to hear other processes: an engine
-	// without the types may have passed notifications on before. Nil: they do not.
-	Ready func(ctx context.Context, queue string) ([]Notification, error)
+	// FindReady is what Ready does. Servers ask it when they begin to hear other processes: an engine without the types may have
+	// passed notifications on before. Nil: they do not.
+	FindReady func(ctx context.Context, queue string) ([]Notification, error)
 
 	mu   sync.Mutex
-	live map[*Server]struct{} // servers not yet stopped; nil once the broker is closed
+	live map[*server]struct{} // servers not yet stopped; nil once the broker is closed
 }
 
 // New returns a broker for the queues of a namespace.
@@ -92,7 +107,7 @@ func New(rdb redis.UniversalClient, namespace string) *Broker {
 		inspect:  asynq.NewInspectorFromRedisClient(rdb),
 		prefix:   "weir:" + namespace + ":",
 		notifier: newNotifier(rdb, "weir:{"+namespace+"}:nudge"),
-		live:     map[*Server]struct{}{},
+		live:     map[*server]struct{}{},
 	}
 	b.notifier.told, b.notifier.joined = b.offer, b.CatchUp
 	return b
@@ -110,6 +125,11 @@ func (b *Broker) Close() {
 		<-s.stopped
 	}
 	b.notifier.flush(context.Background())
+}
+
+// Ready implements Source.
+func (b *Broker) Ready(ctx context.Context, queue string) ([]Notification, error) {
+	return b.FindReady(ctx, queue)
 }
 
 // Waiting tells of some notifications, in one round trip, whether asynq still has them queued for a server. One that is
@@ -153,7 +173,15 @@ type ServeConfig struct {
 }
 
 // Server hands notifications to a handler.
-type Server struct {
+type Server interface {
+	// StopTaking stops taking notifications; those being handled go on.
+	StopTaking()
+	// Stop stops taking notifications and returns when the handlers have, at most after the drain time. To be called once.
+	Stop()
+}
+
+// server implements Server by one of asynq.
+type server struct {
 	broker  *Broker
 	srv     *asynq.Server
 	line    *sleeper
@@ -166,8 +194,8 @@ type Server struct {
 	over    bool           // it takes no more of those; of the broker's mutex
 }
 
-// Serve starts a server. The caller must Stop it.
-func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
+// Serve implements Source.
+func (b *Broker) Serve(cfg ServeConfig) (Server, error) {
 	queues := make(map[string]int, len(cfg.Queues))
 	for name, weight := range cfg.Queues {
 		queues[b.prefix+name] = weight
@@ -188,7 +216,7 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 		Logger:                   &logger{log: cfg.Logger},
 		LogLevel:                 asynq.WarnLevel,
 	})
-	s := &Server{broker: b, srv: srv, line: line, cfg: cfg, hush: cancel, stopped: make(chan struct{}), pending: newPending()}
+	s := &server{broker: b, srv: srv, line: line, cfg: cfg, hush: cancel, stopped: make(chan struct{}), pending: newPending()}
 	handler := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		defer func() { <-line.slots }()
 		queue, _ := asynq.GetQueueName(ctx)
@@ -221,13 +249,13 @@ func (b *Broker) Serve(cfg ServeConfig) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) handle(ctx context.Context, notification Notification) error {
+func (s *server) handle(ctx context.Context, notification Notification) error {
 	failpoint.Hit(failpoint.AfterDequeueBeforeBegin)
 	return s.cfg.Handle(ctx, notification)
 }
 
-// StopTaking stops taking notifications; those being handled go on.
-func (s *Server) StopTaking() {
+// StopTaking implements Server.
+func (s *server) StopTaking() {
 	s.broker.mu.Lock()
 	s.over = true
 	s.broker.mu.Unlock()
@@ -235,9 +263,8 @@ func (s *Server) StopTaking() {
 	s.srv.Stop()
 }
 
-// Stop stops taking notifications and returns when the handlers have, at most after the drain
-// time. To be called once.
-func (s *Server) Stop() {
+// Stop implements Server.
+func (s *server) Stop() {
 	s.StopTaking()
 	s.srv.Shutdown()
 	s.direct.Wait()

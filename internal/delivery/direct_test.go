@@ -14,7 +14,7 @@ import (
 )
 
 // suspended waits until a server sleeps and knows of its queues.
-func resting(t *testing.T, s *Server) {
+func resting(t *testing.T, s *server) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if l := s.line.suspended.Load(); l != nil && l.turns == s.broker.notifier.turns.Load() {
@@ -27,7 +27,7 @@ func resting(t *testing.T, s *Server) {
 }
 
 // freeSlotOf takes a free slot of a server that sleeps but for the moment after a notification of before.
-func freeSlotOf(t *testing.T, s *Server) *FreeSlot {
+func freeSlotOf(t *testing.T, s *server) *FreeSlot {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
 		resting(t, s)

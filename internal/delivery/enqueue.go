@@ -64,7 +64,7 @@ func (b *Broker) begin(notification Notification) bool {
 }
 
 // runs tells whether a server runs jobs of one of the types of a notification.
-func (s *Server) runs(notification Notification) bool {
+func (s *server) runs(notification Notification) bool {
 	return s.cfg.Runs != nil && slices.ContainsFunc(notification.Types, func(t string) bool { return t == AnyType || s.cfg.Runs(t) })
 }
 

@@ -14,7 +14,7 @@ type FreeSlot struct {
 	Types  []string // of jobs that may begin
 	Queues []string // and where they may lie
 	since  time.Time
-	server *Server
+	server *server
 	left   sync.Once
 }
 

@@ -20,7 +20,7 @@ func TestNotificationsWhenFull(t *testing.T) {
 	}
 	first, second, outside := opened(t, r.URL(), ns), opened(t, r.URL(), ns), opened(t, r.URL(), ns)
 	var here, there taken
-	serves := func(b *Broker, k *taken, queue string) *Server {
+	serves := func(b *Broker, k *taken, queue string) *server {
 		return serve(t, b, ServeConfig{Queues: map[string]int{queue: 1, "still": 1}, Handle: k.handle, Runs: runsT})
 	}
 	s, o := serves(first, &here, "a"), serves(second, &there, "b")

@@ -82,13 +82,14 @@ func opened(t *testing.T, url, ns string) *Broker {
 }
 
 // serve starts a server in a process of its own and waits until it hears the others.
-func serve(t *testing.T, b *Broker, cfg ServeConfig) *Server {
+func serve(t *testing.T, b *Broker, cfg ServeConfig) *server {
 	t.Helper()
 	cfg.Concurrency, cfg.Drain, cfg.Logger, cfg.Closing = 4, time.Second, slog.New(slog.DiscardHandler), func() {}
-	s, err := b.Serve(cfg)
+	served, err := b.Serve(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := served.(*server)
 	t.Cleanup(func() { // of a test that has failed: asynq panics if its client is closed first
 		select {
 		case <-s.stopped:

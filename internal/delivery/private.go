@@ -58,7 +58,7 @@ func (p *pending) next() (b Notification, ok bool) {
 
 // servePending handles what becomes pending in the server's queues until it is told to stop.
 // What cannot be begun now the sweeper brings again.
-func (s *Server) servePending() {
+func (s *server) servePending() {
 	for {
 		select {
 		case <-s.pending.more:
@@ -71,7 +71,7 @@ func (s *Server) servePending() {
 }
 
 // handlePending takes a slot, and then what has become pending until it got it, if anything has; else it returns false.
-func (s *Server) handlePending() bool {
+func (s *server) handlePending() bool {
 	select {
 	case s.line.slots <- struct{}{}:
 	case <-s.line.quiet:
@@ -86,7 +86,7 @@ func (s *Server) handlePending() bool {
 }
 
 // hear handles a notification that did not come through asynq; asynq gets it if its queue is paused.
-func (s *Server) hear(notification Notification) {
+func (s *server) hear(notification Notification) {
 	ctx := context.Background()
 	if !IsPrivate(notification.Queue) {
 		paused, err := s.broker.rdb.Exists(ctx, asynqKey(s.broker.prefix+notification.Queue, "paused")).Result()
@@ -100,7 +100,7 @@ func (s *Server) hear(notification Notification) {
 }
 
 // goDirect runs fn, which has a slot, unless the server has been told to stop.
-func (s *Server) goDirect(fn func()) bool {
+func (s *server) goDirect(fn func()) bool {
 	s.broker.mu.Lock()
 	defer s.broker.mu.Unlock()
 	if s.over {
@@ -148,7 +148,7 @@ func (b *Broker) pend(notification Notification) (ok bool) {
 
 // CatchUp notes notifications for what is ready in the queues of the servers of this process. What it cannot ask the sweeper brings.
 func (b *Broker) CatchUp(ctx context.Context) {
-	if b.Ready == nil {
+	if b.FindReady == nil {
 		return
 	}
 	queues := map[string]bool{}
