@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -92,4 +94,45 @@ func (e *env) asked() (n int) {
 	_, err := fmt.Sscan(text, &n)
 	e.Check(err)
 	return n
+}
+
+// Ready jobs are looked at the seldomer the more of them there are: a look at any of a type has engines come for all.
+func TestManyReadyAreLeftAlone(t *testing.T) {
+	const many = 1500
+	each(t, func(e *env) {
+		ctx := e.Context()
+		nodes := []job.Node{{Type: "T"}}
+		for i := range many {
+			nodes = append(nodes, job.Node{Name: fmt.Sprintf("many%d", i), Type: "Many"})
+		}
+		root := e.create(nodes...)
+		due := e.due(root)
+		_, err := e.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for n := range many + 1 {
+				p.ZAdd(ctx, due, redis.Z{Member: string(root.Nth(n))})
+			}
+			return nil
+		})
+		e.Check(err)
+		began := time.Now().Add(-time.Millisecond) // Redis cuts off what is less
+		e.Check(e.store.SweepOf(ctx, root))
+		swept := time.Since(began)
+		left := func(id job.ID) time.Duration {
+			at, err := e.Redis.ZScore(ctx, due, string(id)).Result()
+			e.Check(err)
+			return time.UnixMilli(int64(at)).Sub(began)
+		}
+		age := time.Second + 10*swept // of a job, at most: it is as many seconds apart, a moment later
+		if one := left(root); one < time.Second || one > age+swept {
+			e.Errorf("the only ready job of its type is left alone for %s", one)
+		}
+		for n := 1; n <= many; n++ {
+			if one := left(root.Nth(n)); one < many*time.Second/1000 {
+				e.Fatalf("one of %d ready jobs is left alone for %s", many, one)
+			}
+		}
+		all, err := e.store.(*redisstore.Store).Queues(ctx)
+		e.Check(err)
+		e.equal("ready", all[0].Pending, many+1)
+	})
 }

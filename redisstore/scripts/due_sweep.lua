@@ -14,6 +14,15 @@ local function died(j)
   return NOW + math.min(LOOK * 2 ^ (n - 3), 60 * LOOK)
 end
 
+-- apart returns for how many ms a ready job is left alone: the longer it has been ready the longer, and the longer the more
+-- of its type are. A look at any of them rings the bell for all, and there may be millions.
+local crowds = {}
+local function apart(j)
+  local age, set = NOW - tonumber(call('HGET', key(j.id), 'queued') or '0'), line.set(j.queue, j.type)
+  crowds[set] = crowds[set] or call('ZCARD', set)
+  return math.min(math.max(LOOK, age), (FULL and 5 or 30) * LOOK) * math.max(1, crowds[set] / CHUNK)
+end
+
 probe()
 local late = {}
 local ids = call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
@@ -48,8 +57,7 @@ for _, id in ipairs(ids) do
     if j.placed then places.over(j) end
     place(j, EV.recover[j.status] or j.status, died(j))
   elseif j.status == S.queued or j.status == S.terminating then
-    local age = NOW - tonumber(call('HGET', key(id), 'queued') or '0')
-    call('ZADD', KEYS[1], str(NOW + math.min(math.max(LOOK, age), (FULL and 5 or 30) * LOOK)), id)
+    call('ZADD', KEYS[1], str(NOW + apart(j)), id)
     if not FULL or j.status == S.terminating then -- others may not begin
       late[#late + 1], late[#late + 2], late[#late + 3] = id, j.queue, j.type
       line.enter(j)
