@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/component"
+	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -299,7 +300,7 @@ func (f *wakeFlags) wake(c *cobra.Command, s *settings, args []string) error {
 func willRun(i *job.Info) string {
 	switch {
 	case i.Status == statemachine.Queued && i.Reason != "" && !i.Next.IsZero():
-		return fmt.Sprintf("is throttled (%s): it will run at %s", i.Reason, i.Next.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("is throttled: %s; it will run at %s", explain.Throttled(i.Reason), i.Next.UTC().Format(time.RFC3339))
 	case i.Status == statemachine.Queued && strings.HasPrefix(i.Reason, "limit: "):
 		return fmt.Sprintf("waits for a place (%s), and will run then", i.Reason)
 	}

@@ -31,7 +31,7 @@ func TestJobsNamesThrottledMemberOfGraph(t *testing.T) {
 		if i.Name != "trim" {
 			continue
 		}
-		if out := weir(t, s.url, "run", string(i.ID)); !strings.Contains(out, "is throttled (rate: it ran 2 times this minute") {
+		if out := weir(t, s.url, "run", string(i.ID)); !strings.Contains(out, "is throttled: it ran 2 times this minute, as often as MaxRunsPerMinute") {
 			t.Errorf("weir run says of a throttled job: %s", out)
 		}
 	}

@@ -263,7 +263,7 @@ func (t *Tree) ready(i *job.Info, level int) {
 		})
 	case !i.Next.IsZero():
 		t.say(i, level, Because{
-			Text: fmt.Sprintf("%s is throttled (%s): it goes on%s", who, i.Reason, t.in(i.Next)), Next: i.Next,
+			Text: fmt.Sprintf("%s is throttled: %s; it goes on%s", who, Throttled(i.Reason), t.in(i.Next)), Next: i.Next,
 		})
 	case strings.HasPrefix(i.Reason, "limit: "):
 		t.say(i, level, Because{
@@ -282,6 +282,15 @@ func (t *Tree) ready(i *job.Info, level int) {
 		t.say(i, level, Because{Text: text, Since: i.Queued})
 		t.served(i, level+1)
 	}
+}
+
+// Throttled says why a job is throttled, by the reason that it has: by which option, or what to change.
+func Throttled(reason string) string {
+	text := strings.TrimPrefix(reason, "rate: ")
+	if strings.Contains(text, " nothing") {
+		return text + ": its worker should ask for a later run (WakeAfter)"
+	}
+	return text + ", as often as MaxRunsPerMinute of its type allows"
 }
 
 // limited says of a limit, by the reason that a job has, what a job waits for, and how the limit is used.

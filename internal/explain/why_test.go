@@ -75,7 +75,11 @@ func TestOneJob(t *testing.T) {
 		},
 		{
 			job.Info{Status: statemachine.Queued, Queued: noon, Next: noon.Add(20 * time.Second), Reason: "rate: it ran 3 times this minute"},
-			"job line/step is throttled (rate: it ran 3 times this minute): it goes on in 20s, at 12:00:20Z\n",
+			"job line/step is throttled: it ran 3 times this minute, as often as MaxRunsPerMinute of its type allows; it goes on in 20s, at 12:00:20Z\n",
+		},
+		{
+			job.Info{Status: statemachine.Queued, Queued: noon, Next: noon.Add(20 * time.Second), Reason: "rate: it ran 600 times this minute in a row, and read, wrote and spawned nothing"},
+			"job line/step is throttled: it ran 600 times this minute in a row, and read, wrote and spawned nothing: its worker should ask for a later run (WakeAfter); it goes on in 20s, at 12:00:20Z\n",
 		},
 		{job.Info{Status: statemachine.Failed, Ran: noon.Add(-time.Hour), Reason: "boom\nstack", Tries: 1}, "job line/step failed 1h ago: boom …\n  $ weir retry t.1\n"},
 		{
