@@ -261,6 +261,11 @@ func lockJob(ctx context.Context, s *session, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	if wait > 0 { // nobody would release the lock of a client that has gone meanwhile
+		var stop func()
+		ctx, stop = s.until(ctx)
+		defer stop()
+	}
 	lock, err := h.Lock(s.acting(ctx), ttl, wait)
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -26,7 +27,6 @@ func TestBrokenBodies(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "", func(c *api.Config) { c.MaxBody = 1000 })
 	s.ask("POST", "/v1/jobs", `{"type":"collect","alias":"c"}`).is(http.StatusCreated, nil)
-	address := strings.TrimPrefix(s.url, "http://")
 	head := "POST /v1/jobs/c/ports/in/in/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
 	whole := `{"messages":[1]}`
 	for name, request := range map[string]string{
@@ -34,25 +34,9 @@ func TestBrokenBodies(t *testing.T) {
 		"broken chunk":  head + "Transfer-Encoding: chunked\r\n\r\n10\r\n" + whole + "\r\nzz\r\n",
 		"no last chunk": head + "Transfer-Encoding: chunked\r\n\r\n10\r\n" + whole + "\r\n",
 	} {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
-		if err != nil {
-			t.Fatal(err)
+		if status := halfClosed(t, s.url, request); status != http.StatusBadRequest {
+			t.Errorf("%s: %d", name, status)
 		}
-		if _, err := io.WriteString(conn, request); err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if resp.StatusCode != http.StatusBadRequest {
-			t.Errorf("%s: %s", name, resp.Status)
-		}
-		_ = resp.Body.Close()
-		_ = conn.Close()
 	}
 	s.ask("POST", "/v1/jobs/c/ports/in/in/messages", `{"messages":["`+strings.Repeat("x", 2000)+`"]}`).refuses(http.StatusRequestEntityTooLarge, "too_large", "1000")
 	s.ask("POST", "/v1/jobs/c/ports/in/in/messages", "{\"messages\":[\"\xff\"]}").refuses(http.StatusBadRequest, "malformed", "UTF-8")
@@ -62,6 +46,61 @@ func TestBrokenBodies(t *testing.T) {
 	var sides api.Sides
 	if s.ask("GET", "/v1/jobs/c/ports", nil).is(http.StatusOK, &sides); sides.In["in"].Size != 0 || sides.Out["out"].Size != 0 {
 		t.Errorf("something was written: %+v", sides)
+	}
+}
+
+// halfClosed sends a request as nc -N does, which says then that no more comes, and returns the status of the answer.
+func halfClosed(t *testing.T, url, request string) int {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("%.60q: %v", request, err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+// Who closes its side of the connection behind a request gets the answer nevertheless; what waits for something does not wait
+// for such a client.
+func TestHalfClosed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "", nil)
+	s.ask("POST", "/v1/jobs", `{"type":"collect","alias":"c"}`).is(http.StatusCreated, nil)
+	head := " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+	for range 20 {
+		if status := halfClosed(t, s.url, "POST /v1/jobs/c/ports/in/in/messages"+head+"Content-Length: 16\r\n\r\n"+`{"messages":[1]}`); status != http.StatusOK {
+			t.Fatalf("a message: %d", status)
+		}
+		if status := halfClosed(t, s.url, "GET /v1/jobs/c"+head+"\r\n"); status != http.StatusOK {
+			t.Fatalf("a job: %d", status)
+		}
+	}
+	h, err := job.NewClient(s.store).Find(t.Context(), "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := h.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := info.Port(port.Input, "in"); p.Total != 20 {
+		t.Errorf("%d messages were written, want 20", p.Total)
+	}
+	began := time.Now()
+	status := halfClosed(t, s.url, "GET /v1/jobs/c/wait?for=completed&timeout=50s"+head+"\r\n")
+	if took := time.Since(began); status != http.StatusOK || took > 40*time.Second {
+		t.Errorf("a client that may have gone was told how the job is after %s: %d", took, status)
 	}
 }
 

@@ -63,7 +63,7 @@ func (s *Server) bedrockCall(c bedrock.Command) http.HandlerFunc {
 			defer cancel()
 			service := session.bedrock()
 			a := session.give(ctx, service, service.Do(ctx, c, q))
-			if writeBedrock(w, a) == nil && r.Context().Err() == nil {
+			if writeBedrock(w, a) == nil && ctx.Err() == nil {
 				service.Delivered(ctx, a)
 			} else {
 				service.Undelivered(ctx, a)

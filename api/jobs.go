@@ -371,9 +371,9 @@ func waitJob(ctx context.Context, s *session, in *waitInput) (*reply[Waited], er
 	if err := limit.UnmarshalText([]byte(in.Timeout)); err != nil {
 		return nil, wrong("query.timeout: %v", err)
 	}
-	ctx, cancel := s.until(ctx)
+	long, cancel := s.until(ctx)
 	defer cancel()
-	short, stop := context.WithTimeout(ctx, min(time.Duration(limit), maxWait))
+	short, stop := context.WithTimeout(long, min(time.Duration(limit), maxWait))
 	defer stop()
 	reached := func(status statemachine.Status) bool {
 		return string(status) == in.For || in.For == "settled" && status.Settled() || in.For == "settled" && status == statemachine.Failed
@@ -399,12 +399,14 @@ func waitJob(ctx context.Context, s *session, in *waitInput) (*reply[Waited], er
 	return answer(w, nil)
 }
 
-// until is a context that ends with the server, too.
+// until is a context for what may take long: it ends with the server, too, and when the client has gone.
 func (s *session) until(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
 		case <-s.closing:
+			cancel()
+		case <-left(ctx):
 			cancel()
 		case <-ctx.Done():
 		}

@@ -179,7 +179,38 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeProblem(rec, p)
 		return
 	}
+	if !strings.HasPrefix(r.URL.Path, storecall.Path) { // programs that make these calls close nothing before they have the answer
+		var cancel context.CancelFunc
+		r, cancel = finishing(r)
+		defer cancel()
+	}
 	s.handler.ServeHTTP(rec, traced(r))
+}
+
+// finishTime is how long a request that was read goes on when its client has gone, or has said all that it has to say and waits
+// for the answer, as nc -N does: net/http cannot tell one from the other.
+const finishTime = 5 * time.Second
+
+// goneKey is that of the context of a request that ends when its client has gone.
+type goneKey struct{}
+
+// finishing returns a request whose context outlives its client by finishTime.
+func finishing(r *http.Request) (*http.Request, context.CancelFunc) {
+	gone := r.Context()
+	ctx, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(gone), goneKey{}, gone))
+	stop := context.AfterFunc(gone, func() {
+		late := time.AfterFunc(finishTime, cancel)
+		context.AfterFunc(ctx, func() { late.Stop() })
+	})
+	return r.WithContext(ctx), func() { stop(); cancel() }
+}
+
+// left returns a channel that is closed when the client of a request has gone.
+func left(ctx context.Context) <-chan struct{} {
+	if gone, ok := ctx.Value(goneKey{}).(context.Context); ok {
+		return gone.Done()
+	}
+	return nil
 }
 
 // traced lets what a request creates and writes belong to the trace that it names.
