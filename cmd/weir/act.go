@@ -15,6 +15,7 @@ import (
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/storecall"
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -243,9 +244,21 @@ func (s *settings) actSaying(c *cobra.Command, name string, fn func(ctx context.
 		if err != nil {
 			return err
 		}
+		if strings.HasPrefix(done, "will ") {
+			done += afterLock(ctx, h)
+		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "job %s %s\n", h.ID(), done)
 		return err
 	})
+}
+
+// afterLock says of a locked job what it waits for before it does anything, and how to break the lock; of others nothing.
+func afterLock(ctx context.Context, h *job.Handle) string {
+	lock, locked, err := h.Locked(ctx)
+	if err != nil || !locked {
+		return ""
+	}
+	return fmt.Sprintf(" after its lock (%s); weir unlock %s --force ends that", term.Style{}.Lock(lock), h.ID())
 }
 
 // wakeFlags are those of weir run for jobs.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 )
 
 // A graph says in weir jobs that a job in it is throttled, and no other graph does.
@@ -53,5 +54,28 @@ func TestJobsNamesThrottledMemberOfGraph(t *testing.T) {
 	}
 	if out := s.play("weir jobs"); !strings.Contains(out, "trim: rate: it ran 2 times") {
 		t.Errorf("weir jobs does not name the throttled job:\n%s", out)
+	}
+}
+
+// A command that asks a locked job for something says that the lock comes first.
+func TestActsOnALockedJob(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	tree, err := s.graph("ages", 12).Tree(t.Context())
+	enginetest.Check(s, err)
+	id := tree[len(tree)-1].ID
+	if _, err := s.client.At(id).Lock(job.WithContext(t.Context(), port.Context{port.ContextBy: "ann"}), time.Hour, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ command, want string }{
+		{"run", "will run after its lock (by ann, "},
+		{"terminate", "will end after its lock (by ann, "},
+	} {
+		if out := weir(t, s.url, c.command, string(id)); !strings.Contains(out, c.want) || !strings.Contains(out, "weir unlock "+string(id)+" --force") {
+			t.Errorf("weir %s says of a locked job: %s", c.command, out)
+		}
+	}
+	if out := weir(t, s.url, "unlock", string(id), "--force"); !strings.Contains(out, "is unlocked") {
+		t.Errorf("weir unlock: %s", out)
 	}
 }
