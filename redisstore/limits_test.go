@@ -166,6 +166,25 @@ func TestLimitByArgumentAndQueue(t *testing.T) {
 	})
 }
 
+// Values of an argument that differ have limits that differ; null is as good as none, and so are lists and objects.
+func TestLimitByValues(t *testing.T) {
+	each(t, func(e *env) {
+		for args, name := range map[string]string{
+			`{"who":true}`: "type:T=true", `{"who":false}`: "type:T=false", `{"who":0}`: "type:T=0", `{"who":0.5}`: "type:T=0.5",
+			`{"who":"0"}`: "type:T=0", `{"who":""}`: "type:T=", `{"who":null}`: "type:T=", `{}`: "type:T=", `{"who":[1]}`: "type:T=", `{"who":{}}`: "type:T=",
+		} {
+			id := e.create(job.Node{Type: "T", Args: raws(args)[0]})
+			b := beginning()
+			b.Token, b.Running = rand.Text(), []job.RunLimit{{Type: "T", Max: 1, By: "who"}}
+			snap, err := e.store.Begin(e.Context(), id, b)
+			e.Check(err)
+			e.equal("limit of "+args, e.limit().Name, name)
+			e.commit(delta(snap, statemachine.Complete))
+			e.settled()
+		}
+	})
+}
+
 // Whatever jobs do, never more than that many runs go on, and none is left waiting indefinitely.
 func TestLimitHoldsAtRandom(t *testing.T) {
 	each(t, func(e *env) {

@@ -224,10 +224,10 @@ end
 -- value is that of an argument by which a type is limited, as part of a name.
 function places.value(id, by)
   local fine, args = pcall(cjson.decode, call('HGET', key(id), 'args') or '{}')
-  local v = fine and type(args) == 'table' and args[by]
-  local text = tostring(v)
-  if type(v) == 'number' then text = string.format('%.17g', v) end
-  if not v or type(v) == 'table' or v == cjson.null then text = '' end
+  local v = cjson.null
+  if fine and type(args) == 'table' then v = args[by] end
+  local text = type(v) == 'number' and string.format('%.17g', v) or tostring(v)
+  if v == nil or v == cjson.null or type(v) == 'table' then text = '' end
   return (#text > 64 or string.find(text, '%c')) and redis.sha1hex(text) or text
 end
 
