@@ -15,12 +15,15 @@ local function died(j)
 end
 
 -- apart returns for how many ms a ready job is left alone: the longer it has been ready the longer, and the longer the more
--- of its type are. A look at any of them rings the bell for all, and there may be millions.
+-- of its type are. A look at any of them rings the bell for all, and there may be millions. One that is to end is looked at for
+-- itself, too: it may end without an engine that has its type.
 local crowds = {}
 local function apart(j)
   local age, set = NOW - tonumber(call('HGET', key(j.id), 'queued') or '0'), line.set(j.queue, j.type)
+  local span = math.min(math.max(LOOK, age), (FULL and 5 or 30) * LOOK)
+  if j.status == S.terminating then return span end
   crowds[set] = crowds[set] or call('ZCARD', set)
-  return math.min(math.max(LOOK, age), (FULL and 5 or 30) * LOOK) * math.max(1, crowds[set] / CHUNK)
+  return span * math.max(1, crowds[set] / CHUNK)
 end
 
 probe()
