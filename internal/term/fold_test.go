@@ -45,3 +45,25 @@ func TestFoldShowsUnfinishedFirst(t *testing.T) {
 		}
 	}
 }
+
+// Of many children those that are locked are shown, too.
+func TestFoldShowsLocked(t *testing.T) {
+	t.Parallel()
+	tree := []*job.Info{{ID: "t", Type: "g", Graph: true, Status: statemachine.Suspended}}
+	for i := range 40 {
+		tree = append(tree, &job.Info{ID: job.ID(fmt.Sprint("t.", i)), Parent: "t", Name: fmt.Sprint("n", i), Status: statemachine.Suspended})
+	}
+	locks := map[job.ID]job.LockInfo{"t.30": {By: "ann"}, "t.39": {By: "bob"}}
+	var b strings.Builder
+	if err := term.DrawTree(&b, tree, term.Style{}, term.TreeOptions{Same: 10, Locks: locks}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"n30", "by ann", "n39", "by bob", "n9 ", "… 28 suspended"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "n10 ") {
+		t.Errorf("more than ten are shown that are not locked:\n%s", b.String())
+	}
+}

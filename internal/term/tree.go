@@ -187,9 +187,13 @@ func (d *treeDrawing) fold(children []*job.Info, level int) (shown, hidden []*jo
 			room[status], spare = room[status]+more, spare-more
 		}
 	}
+	locks := d.options.Same // that are shown in any case: nobody would look for one among what is folded
 	for n, c := range children {
 		show := ended <= d.options.Same && over == 0
-		if !finished[n] {
+		if _, locked := d.options.Locks[c.ID]; locked && locks > 0 {
+			locks--
+			show = true
+		} else if !finished[n] {
 			room[c.Status]--
 			show = room[c.Status] >= 0
 		}
