@@ -242,27 +242,28 @@ func (s *Store) keepPaused(ctx context.Context, r *round) error {
 	if err != nil {
 		return s.explain(err)
 	}
-	ours, err := s.broker.Pauses(ctx, known)
+	own, err := s.broker.OwnPauses(ctx, known)
 	if err != nil {
 		return s.explain(err)
 	}
-	wanted, err := s.rdb.SMembersMap(ctx, s.keys.paused()).Result() // last: whoever pauses a queue writes it here first
+	wanted, err := s.rdb.SMembers(ctx, s.keys.paused()).Result() // last: whoever pauses a queue writes it here first
 	if err != nil {
 		return s.explain(err)
 	}
-	for queue := range wanted {
-		if _, is := ours[queue]; is {
-			continue
-		}
+	open, err := s.broker.Open(ctx, wanted)
+	if err != nil {
+		return s.explain(err)
+	}
+	for _, queue := range open {
 		if _, err := s.broker.Pause(ctx, queue); err != nil {
 			return s.explain(err)
 		}
 	}
-	for queue, our := range ours {
-		if _, want := wanted[queue]; want || !our {
+	for queue, pause := range own {
+		if slices.Contains(wanted, queue) {
 			continue
 		}
-		if _, err := s.broker.Resume(ctx, queue); err != nil {
+		if err := s.broker.EndPause(ctx, queue, pause); err != nil {
 			return s.explain(err)
 		}
 	}

@@ -133,3 +133,42 @@ func TestPauseHalfway(t *testing.T) {
 		e.equal("changed by resuming what a tool has paused", changed, true)
 	})
 }
+
+// A sweeper that is about to end a pause that was left over, and comes late, ends no pause that somebody asked for meanwhile.
+func TestLateEndOfAPause(t *testing.T) {
+	each(t, func(e *env) {
+		ctx, store := e.Context(), e.store.(*redisstore.Store)
+		broker := store.Broker().(*delivery.Broker)
+		pause := func() {
+			e.Helper()
+			_, err := store.PauseQueue(ctx, "q")
+			e.Check(err)
+		}
+		seen := func() string {
+			e.Helper()
+			own, err := broker.OwnPauses(ctx, []string{"q", "never"})
+			e.Check(err)
+			return own["q"]
+		}
+		is := func(what string, paused bool) {
+			e.Helper()
+			open, err := broker.Open(ctx, []string{"q"})
+			e.Check(err)
+			e.equal("paused "+what, len(open) == 0, paused)
+		}
+		pause()
+		first := seen()
+		pause() // without an end between the two
+		e.Check(broker.EndPause(ctx, "q", first))
+		is("again", true)
+		second := seen()
+		_, err := store.ResumeQueue(ctx, "q")
+		e.Check(err)
+		e.equal("own pauses of an open queue", seen(), "")
+		pause()
+		e.Check(broker.EndPause(ctx, "q", second))
+		is("anew", true)
+		e.Check(broker.EndPause(ctx, "q", seen()))
+		is("no longer", false)
+	})
+}

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,30 +60,41 @@ func (b *Broker) Queue(ctx context.Context, name string) (Queue, error) {
 	}, nil
 }
 
-// pausedByWeir is the value of asynq's key of a pause that is Weir's own. A tool of asynq writes the time.
-const pausedByWeir = "weir"
+// ownPause begins the value of asynq's key of a pause that is Weir's own; behind it is what no other pause has. A tool of asynq
+// writes the time.
+const ownPause = "weir "
 
-// Pauses returns those of some queues that are paused, and whether Weir did it.
-func (b *Broker) Pauses(ctx context.Context, queues []string) (map[string]bool, error) {
+// OwnPauses returns those of some queues that Weir has paused, each with what EndPause needs.
+func (b *Broker) OwnPauses(ctx context.Context, queues []string) (map[string]string, error) {
 	values := make([]*redis.StringCmd, len(queues))
-	_, err := b.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, _ = b.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
 		for i, q := range queues {
 			values[i] = p.Get(ctx, asynqKey(b.prefix+q, "paused"))
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, fmt.Errorf("asking which queues are paused: %w", err)
-	}
-	by := map[string]bool{}
+	own := map[string]string{}
 	for i, q := range queues {
-		if values[i].Err() == nil {
-			by[q] = values[i].Val() == pausedByWeir
-		} else if !errors.Is(values[i].Err(), redis.Nil) {
-			return nil, fmt.Errorf("asking whether queue %s is paused: %w", q, values[i].Err())
+		if err := values[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return nil, fmt.Errorf("asking whether queue %s is paused: %w", q, err)
+		}
+		if strings.HasPrefix(values[i].Val(), ownPause) {
+			own[q] = values[i].Val()
 		}
 	}
-	return by, nil
+	return own, nil
+}
+
+// endPause removes a key if it has a value.
+var endPause = redis.NewScript("if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0")
+
+// EndPause ends a pause that OwnPauses told of, and no later one of that queue.
+func (b *Broker) EndPause(ctx context.Context, name, pause string) error {
+	err := endPause.Run(ctx, b.rdb, []string{asynqKey(b.prefix+name, "paused")}, pause).Err()
+	if err == nil {
+		b.turned(ctx)
+	}
+	return err
 }
 
 // Open returns those of some queues that are not paused.
@@ -118,20 +130,23 @@ func (b *Broker) Pause(ctx context.Context, name string) (changed bool, err erro
 	if err := b.rdb.SAdd(ctx, allQueues, b.prefix+name).Err(); err != nil {
 		return false, err
 	}
-	changed, err = b.rdb.SetNX(ctx, asynqKey(b.prefix+name, "paused"), pausedByWeir, 0).Result()
-	if changed {
-		b.turned(ctx)
+	// Another one than any before, also of a queue that is paused: nobody ends it who saw that one.
+	err = b.rdb.SetArgs(ctx, asynqKey(b.prefix+name, "paused"), ownPause+rand.Text(), redis.SetArgs{Get: true}).Err()
+	if changed = errors.Is(err, redis.Nil); err != nil && !changed {
+		return false, err
 	}
-	return changed, err
+	b.turned(ctx) // in any case: the client may have sent it twice, and seen the second answer
+	return changed, nil
 }
 
 // Resume lets servers take wakes of a queue again. It returns false if it was not paused.
 func (b *Broker) Resume(ctx context.Context, name string) (changed bool, err error) {
 	n, err := b.rdb.Del(ctx, asynqKey(b.prefix+name, "paused")).Result()
-	if n > 0 {
-		b.turned(ctx)
+	if err != nil {
+		return false, err
 	}
-	return n > 0, err
+	b.turned(ctx)
+	return n > 0, nil
 }
 
 // turned tells all servers that a queue was paused or resumed.
