@@ -96,7 +96,7 @@ func (e *env) asked() (n int) {
 	return n
 }
 
-// Ready jobs are looked at the seldomer the more of them there are: a look at any of a type has engines come for all.
+// The more ready jobs there are, the less often each is looked at: a look at any of a type has engines come for all.
 func TestManyReadyAreLeftAlone(t *testing.T) {
 	const many = 1500
 	each(t, func(e *env) {

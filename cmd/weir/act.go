@@ -311,9 +311,9 @@ func (f *wakeFlags) wake(c *cobra.Command, s *settings, args []string) error {
 
 // willRun says of a job that was asked to run when it does.
 func willRun(i *job.Info) string {
-	switch {
-	case i.Status == statemachine.Queued && i.Reason != "" && !i.Next.IsZero():
-		return fmt.Sprintf("is throttled: %s; it will run at %s", explain.Throttled(i.Reason), i.Next.UTC().Format(time.RFC3339))
+	switch why := explain.Throttled(i); {
+	case why != "":
+		return fmt.Sprintf("is throttled: %s; it will run at %s", why, i.Next.UTC().Format(time.RFC3339))
 	case i.Status == statemachine.Queued && strings.HasPrefix(i.Reason, "limit: "):
 		return fmt.Sprintf("waits for a place (%s), and will run then", i.Reason)
 	}

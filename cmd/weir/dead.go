@@ -121,7 +121,7 @@ first. ID is its name for the other commands, with that of the job.`,
 					fmt.Fprintf(c.ErrOrStderr(), "there are more: -n shows more than %d\n", n)
 				}
 				if len(all) == 0 && filter.Job != "" && filter.Port == "" {
-					fmt.Fprintln(c.ErrOrStderr(), "where a port errors is wired, letters go along its edges: --port names the Out port of JOB that they come to")
+					fmt.Fprintln(c.ErrOrStderr(), "where a port errors is wired, dead letters go along its edges: --port names the Out port of JOB that they come to")
 				}
 				return s.lettersShown(c, namesOf(ctx, job.NewClient(store)), all)
 			})

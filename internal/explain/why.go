@@ -261,9 +261,9 @@ func (t *Tree) ready(i *job.Info, level int) {
 			Text:    fmt.Sprintf("%s has been ready %s, but its queue %s is paused:", who, t.lasting(i.Queued), i.Queue),
 			Command: "weir queue resume " + i.Queue, Since: i.Queued,
 		})
-	case !i.Next.IsZero():
+	case Throttled(i) != "":
 		t.say(i, level, Because{
-			Text: fmt.Sprintf("%s is throttled: %s; it goes on%s", who, Throttled(i.Reason), t.in(i.Next)), Next: i.Next,
+			Text: fmt.Sprintf("%s is throttled: %s; it goes on%s", who, Throttled(i), t.in(i.Next)), Next: i.Next,
 		})
 	case strings.HasPrefix(i.Reason, "limit: "):
 		t.say(i, level, Because{
@@ -282,34 +282,6 @@ func (t *Tree) ready(i *job.Info, level int) {
 		t.say(i, level, Because{Text: text, Since: i.Queued})
 		t.served(i, level+1)
 	}
-}
-
-// Throttled says why a job is throttled, by the reason that it has: by which option, or what to change.
-func Throttled(reason string) string {
-	text := strings.TrimPrefix(reason, "rate: ")
-	if strings.Contains(text, " nothing") {
-		return text + ": its worker should ask for a later run (WakeAfter)"
-	}
-	return text + ", as often as MaxRunsPerMinute of its type allows"
-}
-
-// limited says of a limit, by the reason that a job has, what a job waits for, and how the limit is used.
-func (t *Tree) limited(reason string) string {
-	name := reason[:max(strings.LastIndex(reason, " has "), 0)]
-	var l redisstore.LimitInfo
-	known := false
-	if t.Limit != nil {
-		l, known = t.Limit(name)
-	}
-	switch rate := strings.HasPrefix(name, "rate:"); {
-	case rate && known:
-		return fmt.Sprintf("waits for its turn, as at most %d runs of %s begin within %s: %d did, or are about to", l.Max, name, l.Per, l.Running)
-	case rate:
-		return "waits for its turn in " + name
-	case known:
-		return fmt.Sprintf("waits for a place of limit %s: %d of %d running", name, l.Running, l.Max)
-	}
-	return "waits for a place of limit " + name
 }
 
 // served tells whether there are engines for a job.

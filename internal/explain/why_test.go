@@ -81,6 +81,10 @@ func TestOneJob(t *testing.T) {
 			job.Info{Status: statemachine.Queued, Queued: noon, Next: noon.Add(20 * time.Second), Reason: "rate: it ran 600 times this minute in a row, and read, wrote and spawned nothing"},
 			"job line/step is throttled: it ran 600 times this minute in a row, and read, wrote and spawned nothing: its worker should ask for a later run (WakeAfter); it goes on in 20s, at 12:00:20Z\n",
 		},
+		{ // it has a timer besides
+			job.Info{Status: statemachine.Queued, Queued: noon.Add(-time.Second), Next: noon.Add(time.Hour), Reason: "limit: type:Step has no free place"},
+			"job line/step has been ready for 1s and waits for a place of limit type:Step:\n  $ weir limits\n",
+		},
 		{job.Info{Status: statemachine.Failed, Ran: noon.Add(-time.Hour), Reason: "boom\nstack", Tries: 1}, "job line/step failed 1h ago: boom …\n  $ weir retry t.1\n"},
 		{
 			job.Info{Status: statemachine.Failed, Ran: noon.Add(-time.Hour), Reason: "boom", Tries: 22},
