@@ -140,7 +140,8 @@ func (k *WorkKit) Payloads(ctx context.Context, ids []string) ([]json.RawMessage
 }
 
 // WorkKitMove is what is to become of an entry that is due, if it is as it was seen: with Launch that tree is launched, and the entry is
-// put off to Next, or runs for the last time. With Refused it stays as it is, and why is noted. Else its member is dropped: it has no Payload.
+// put off to Next, or runs for the last time. With Refused it stays as it is, and why is noted. Else its member is dropped: it has no Payload, or
+// another member of its ID.
 type WorkKitMove struct {
 	WorkKitMember
 	ID      string
@@ -226,14 +227,42 @@ func (k *WorkKit) Add(ctx context.Context, id, member string, payload json.RawMe
 	return d.int(reply) == 1, d.err
 }
 
-// Remove removes an entry, and tells whether it was there. What it has launched goes on.
-func (k *WorkKit) Remove(ctx context.Context, id, member string) (there bool, err error) {
-	reply, err := k.run(ctx, scriptKitGone, id, member, rand.Text())
+// Remove removes an entry, and tells whether it was there. What it has launched goes on. idOf returns the ID in a member of the queue, which
+// may be written in several ways, and in more than one.
+func (k *WorkKit) Remove(ctx context.Context, id string, idOf func(member string) (string, error)) (there bool, err error) {
+	args := []any{id, rand.Text()}
+	err = k.queued(ctx, func(z redis.Z) {
+		if member, ok := z.Member.(string); ok {
+			if of, err := idOf(member); err == nil && of == id {
+				args = append(args, member)
+			}
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	reply, err := k.run(ctx, scriptKitGone, args...)
 	if err != nil {
 		return false, err
 	}
 	var d decoder
 	return d.int(reply) > 0, d.err
+}
+
+// queued calls fn with each member of the queue, the next one first.
+func (k *WorkKit) queued(ctx context.Context, fn func(redis.Z)) error {
+	for from := int64(0); ; from += WorkKitPage {
+		page, err := k.s.rdb.ZRangeWithScores(ctx, k.next(), from, from+WorkKitPage-1).Result()
+		if err != nil {
+			return k.s.explain(err)
+		}
+		for _, z := range page {
+			fn(z)
+		}
+		if len(page) < WorkKitPage {
+			return nil
+		}
+	}
 }
 
 // WorkKitEntry is what there is of an entry.
@@ -245,8 +274,17 @@ type WorkKitEntry struct {
 	Refused *WorkKitRefusal
 }
 
-// Entries calls fn with each entry, in no order, until it returns an error. member is what an ID has in the queue.
-func (k *WorkKit) Entries(ctx context.Context, member func(id string) string, fn func(WorkKitEntry) error) error {
+// Entries calls fn with each entry, in no order, until it returns an error. idOf returns the ID in a member of the queue.
+func (k *WorkKit) Entries(ctx context.Context, idOf func(member string) (string, error), fn func(WorkKitEntry) error) error {
+	due := map[string]time.Time{}
+	if err := k.queued(ctx, func(z redis.Z) {
+		member, _ := z.Member.(string) // a member is one
+		if id, err := idOf(member); err == nil && due[id].IsZero() {
+			due[id] = scoreTime(z.Score)
+		}
+	}); err != nil {
+		return err
+	}
 	for cursor := uint64(0); ; {
 		found, after, err := k.s.rdb.HScan(ctx, k.jobs(), cursor, "", kitScan).Result()
 		if err != nil {
@@ -254,9 +292,9 @@ func (k *WorkKit) Entries(ctx context.Context, member func(id string) string, fn
 		}
 		entries := make([]WorkKitEntry, len(found)/2)
 		for i := range entries {
-			entries[i] = WorkKitEntry{ID: found[2*i], Payload: json.RawMessage(found[2*i+1])}
+			entries[i] = WorkKitEntry{ID: found[2*i], Payload: json.RawMessage(found[2*i+1]), Due: due[found[2*i]]}
 		}
-		if err := k.complete(ctx, entries, member); err != nil {
+		if err := k.complete(ctx, entries); err != nil {
 			return err
 		}
 		for _, e := range entries {
@@ -273,18 +311,12 @@ func (k *WorkKit) Entries(ctx context.Context, member func(id string) string, fn
 const kitScan = 500
 
 // complete reads what else there is of entries.
-func (k *WorkKit) complete(ctx context.Context, entries []WorkKitEntry, member func(id string) string) error {
-	type found struct {
-		score            *redis.FloatCmd
-		running, refused *redis.StringCmd
-	}
+func (k *WorkKit) complete(ctx context.Context, entries []WorkKitEntry) error {
+	type found struct{ running, refused *redis.StringCmd }
 	all := make([]found, len(entries))
 	if _, err := k.s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, e := range entries {
-			all[i] = found{
-				p.ZScore(ctx, k.next(), member(e.ID)),
-				p.HGet(ctx, k.s.keys.workkit(k.name, "last"), e.ID), p.HGet(ctx, k.s.keys.workkit(k.name, "refused"), e.ID),
-			}
+			all[i] = found{p.HGet(ctx, k.s.keys.workkit(k.name, "last"), e.ID), p.HGet(ctx, k.s.keys.workkit(k.name, "refused"), e.ID)}
 		}
 		return nil
 	}); err != nil && !errors.Is(err, redis.Nil) {
@@ -292,9 +324,6 @@ func (k *WorkKit) complete(ctx context.Context, entries []WorkKitEntry, member f
 	}
 	for i := range entries {
 		e := &entries[i]
-		if score, err := all[i].score.Result(); err == nil {
-			e.Due = scoreTime(score)
-		}
 		tree, _, _ := strings.Cut(all[i].running.Val(), " ")
 		e.Running = job.ID(tree)
 		if text := all[i].refused.Val(); text != "" {

@@ -205,7 +205,7 @@ func TestACLWorkKit(t *testing.T) {
 	kit, err := reader.store.(*redisstore.Store).WorkKit("app-tasks")
 	reader.Check(err)
 	n := 0
-	reader.Check(kit.Entries(t.Context(), func(string) string { return "m" }, func(redisstore.WorkKitEntry) error { n++; return nil }))
+	reader.Check(kit.Entries(t.Context(), func(string) (string, error) { return "m", nil }, func(redisstore.WorkKitEntry) error { n++; return nil }))
 	reader.equal("entries", n, 1)
 	if _, err := kit.Add(t.Context(), "2", "m2", raws("{}")[0], time.Now()); !errors.Is(err, job.ErrConfig) {
 		t.Errorf("a reader adds: %v", err)

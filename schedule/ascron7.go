@@ -1,14 +1,16 @@
 package schedule
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Cron7 writes the schedule in the dialect cron7, for programs that know no other: a moment, the times of a cron expression, or
-// an interval that divides a minute, an hour or a day, counted from its beginning. What has no such text is refused with an
-// [*Error]. A moment is rounded up to whole seconds.
+// Cron7 writes the schedule in the dialect cron7, for programs that know no other: a moment, the times of a cron expression, a rule
+// that comes at certain times of certain days of each month, or an interval that divides a minute, an hour or a day, counted from its
+// beginning. What has no such text is refused with an [*Error]. A moment is rounded up to whole seconds; when a rule begins is
+// left out.
 func (s Schedule) Cron7() (string, error) {
 	var text string
 	var err *Error
@@ -19,13 +21,62 @@ func (s Schedule) Cron7() (string, error) {
 		text = Cron7Once(r.t.Add(time.Second - 1))
 	case interval:
 		text, err = r.cron7()
+	case *recurrence:
+		text, err = r.cron7()
 	default:
-		err = refuse("", "cron7 cannot say it: use a moment, a cron expression in UTC, or an interval such as every:10m")
+		err = cannotSay()
 	}
 	if err != nil {
 		return "", err.about(s.kind, s.text)
 	}
 	return text, nil
+}
+
+// cannotSay refuses what cron7 has no text for.
+func cannotSay() *Error {
+	return refuse("", "cron7 cannot say it: use a moment, times of certain days of a month in UTC, or an interval such as every:10m")
+}
+
+// cron7 is the text of a rule: it says which days of which months, and at which times of a day.
+func (r *recurrence) cron7() (string, *Error) {
+	switch {
+	case r.loc != time.UTC:
+		return "", refuse("zone", "%s is not allowed: cron7 is always UTC", quote(r.loc.String()))
+	case r.never || r.interval != 1 || r.count != 0 || !r.until.IsZero() || len(r.added)+len(r.without) > 0,
+		len(r.byWeekNo)+len(r.byYearDay)+len(r.bySetPos) > 0, r.freq >= hourly,
+		r.freq == yearly && (len(r.byMonth) == 0 || len(r.byDay) > 0), slices.ContainsFunc(r.byMonthDay, func(n int) bool { return n < 0 }):
+		return "", cannotSay()
+	}
+	days := make([]string, len(r.byDay))
+	for i, d := range r.byDay {
+		days[i] = strconv.Itoa(d.weekday)
+		if d.n < 0 {
+			return "", cannotSay()
+		}
+		if d.n > 0 {
+			days[i] += "/" + strconv.Itoa(d.n)
+		}
+	}
+	return strings.Join([]string{
+		"*", cron7Numbers(r.byMonth), cron7Numbers(r.byMonthDay), orStar(days), cron7Numbers(r.byHour), cron7Numbers(r.byMinute), cron7Numbers(r.bySecond),
+	}, " "), nil
+}
+
+// cron7Numbers is a list as a field of cron7; a star if it is empty.
+func cron7Numbers(list []int) string {
+	texts := make([]string, len(list))
+	for i, n := range list {
+		texts[i] = strconv.Itoa(n)
+	}
+	return orStar(texts)
+}
+
+// orStar is the text of a field.
+func orStar(items []string) string {
+	if len(items) == 0 {
+		return "*"
+	}
+	return strings.Join(items, ",")
 }
 
 // cron7 is the text of an expression.

@@ -67,6 +67,9 @@ func parseCron(text string, loc *time.Location) (rule, *Error) {
 		}
 		*to = v
 	}
+	if !c.day.open && !c.weekday.open && (c.day.any || c.weekday.any) { // either is enough, and one matches each day
+		c.day, c.weekday = dayField.all(), weekdayField.all()
+	}
 	return c, c.prepare()
 }
 

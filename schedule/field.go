@@ -37,6 +37,7 @@ type values struct {
 	spans []span
 	any   bool // all values: nothing is restricted
 	star  bool // begins with a star
+	open  bool // says that nothing is restricted: * or ?
 }
 
 // bits has a bit for each value.
@@ -65,6 +66,11 @@ func (v values) single() (int, bool) {
 	return v.spans[0].lo, true
 }
 
+// all is what a star allows.
+func (f field) all() values {
+	return values{spans: []span{{f.min, f.max, 1}}, any: true, star: true, open: true}
+}
+
 // parse reads a field: a list of stars, values and ranges, with steps.
 func (f field) parse(text string) (values, *Error) {
 	v := values{star: strings.HasPrefix(text, "*")}
@@ -76,6 +82,7 @@ func (f field) parse(text string) (values, *Error) {
 		v.spans = append(v.spans, s)
 		if s == (span{f.min, f.max, 1}) {
 			v.any = true
+			v.open = v.open || item == "*" || item == "?"
 		}
 	}
 	return v, nil

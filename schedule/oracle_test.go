@@ -281,7 +281,7 @@ func TestLikeOtherCrons(t *testing.T) {
 func TestStepOfDays(t *testing.T) {
 	t.Parallel()
 	parser := robfig.NewParser(robfig.Minute | robfig.Hour | robfig.Dom | robfig.Month | robfig.Dow)
-	for _, text := range []string{"0 0 */10 * MON", "0 0 13 * */3", "0 0 */2 * *", "0 0 * * */2"} {
+	for _, text := range []string{"0 0 */10 * MON", "0 0 13 * */3", "0 0 */2 * *", "0 0 * * */2", "0 0 1-31 * 1", "0 0 15 * 0-6", "0 0 15 * SUN-SAT", "0 0 31 2 0-6"} {
 		other, err := parser.Parse(text)
 		if err != nil {
 			t.Fatal(err)

@@ -24,10 +24,11 @@ func When(text string, now time.Time) (cron string, first time.Time, err error) 
 		return schedule.Cron7Once(now), now, nil
 	}
 	kind, rest := schedule.Detect(text)
-	s, err := schedule.Parse(kind, rest, "", now)
+	said, err := schedule.Parse(kind, rest, "", now)
 	if err == nil {
-		cron, err = s.Cron7()
+		cron, err = said.Cron7()
 	}
+	var s schedule.Schedule
 	if err == nil {
 		s, err = schedule.Parse(schedule.Cron7, cron, "", now)
 	}
@@ -35,6 +36,9 @@ func When(text string, now time.Time) (cron string, first time.Time, err error) 
 		return "", first, fmt.Errorf("%w of %s: %w", job.ErrConfig, Label, err)
 	}
 	first, _ = s.Next(schedule.Moments{Now: now})
+	if want, _ := said.Next(schedule.Moments{Now: now}); said.Kind() == schedule.RRule && want.After(first) {
+		return "", first, fmt.Errorf("%w of %s: %s begins at %s, and cron7 cannot say when it begins: add it when that is the next time", job.ErrConfig, Label, said, want.Format(time.RFC3339))
+	}
 	return cron, first, nil
 }
 
@@ -44,7 +48,7 @@ func Remove(ctx context.Context, s *redisstore.Store, name, id string) error {
 	if err != nil {
 		return err
 	}
-	there, err := kit.Remove(ctx, id, member(id))
+	there, err := kit.Remove(ctx, id, idOf)
 	if err == nil && !there {
 		err = fmt.Errorf("%w: schedule %s has no entry %.80q: weir trigger list --workkit %[2]s lists them", job.ErrNotFound, name, id)
 	}

@@ -68,7 +68,7 @@ func List(ctx context.Context, s *redisstore.Store, name string) ([]Status, erro
 		return nil, err
 	}
 	all := []Status{}
-	if err := kit.Entries(ctx, member, func(e redisstore.WorkKitEntry) error {
+	if err := kit.Entries(ctx, idOf, func(e redisstore.WorkKitEntry) error {
 		all = append(all, status(e, now, &types))
 		return nil
 	}); err != nil {

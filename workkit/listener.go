@@ -17,7 +17,7 @@ const (
 	pollEvery = time.Second     // how often a schedule is looked at in which nothing is due: others add to it without telling
 	tryAgain  = 5 * time.Second // after how long an entry is looked at again that was refused
 	tidyEvery = time.Minute     // how often what nobody was told of is put right
-	orphaned  = time.Minute     // after how long a member is dropped that has no entry
+	patience  = time.Minute     // for how long a member is looked at that has no entry, until it is dropped
 	collision = 20 * time.Millisecond
 	maxPages  = 20     // of members that are due and cannot be launched, which are passed over
 	maxPassed = 10_000 // of them that are remembered
@@ -52,7 +52,7 @@ func New(cfg Config) (*Listener, error) {
 			return nil, err
 		}
 		l.schedules = append(l.schedules, &served{
-			kit: kit, types: catalogue{store: cfg.Store}, log: logger.With("workkit", name), passed: map[string]pass{},
+			kit: kit, types: catalogue{store: cfg.Store}, log: logger.With("workkit", name), passed: map[string]pass{}, patience: patience,
 		})
 	}
 	return l, nil
@@ -78,12 +78,15 @@ type served struct {
 	cursor uint64
 	known  bool // the schedule is noted as one that is served
 	broken bool // the last look failed
+
+	patience time.Duration
 }
 
 // pass is a member that is passed over for a while.
 type pass struct {
 	score string
 	until time.Time
+	since time.Time // when it was passed over first
 }
 
 func (s *served) run(ctx context.Context) {
@@ -166,13 +169,14 @@ func until(at, now time.Time) time.Duration {
 // move moves members that are due, in their order. stale: one was not as it was read.
 func (s *served) move(ctx context.Context, now time.Time, due []redisstore.WorkKitMember) (moved int, stale bool, err error) {
 	var fresh []redisstore.WorkKitMember
+	ids := map[string]redisstore.WorkKitMember{}
 	for _, m := range due {
 		if p, ok := s.passed[m.Member]; !ok || p.score != m.Score || time.Now().After(p.until) {
 			fresh = append(fresh, m)
 		}
 	}
 	for from := 0; from < len(fresh) && !stale; from += redisstore.WorkKitMoves {
-		n, other, err := s.batch(ctx, now, fresh[from:min(len(fresh), from+redisstore.WorkKitMoves)])
+		n, other, err := s.batch(ctx, now, fresh[from:min(len(fresh), from+redisstore.WorkKitMoves)], ids)
 		if err != nil {
 			return moved, false, err
 		}
@@ -183,8 +187,8 @@ func (s *served) move(ctx context.Context, now time.Time, due []redisstore.WorkK
 }
 
 // batch is move for a few.
-func (s *served) batch(ctx context.Context, now time.Time, due []redisstore.WorkKitMember) (moved int, stale bool, err error) {
-	moves, err := s.decide(ctx, now, due)
+func (s *served) batch(ctx context.Context, now time.Time, due []redisstore.WorkKitMember, ids map[string]redisstore.WorkKitMember) (moved int, stale bool, err error) {
+	moves, err := s.decide(ctx, now, due, ids)
 	if err != nil {
 		return 0, false, err
 	}
@@ -206,8 +210,8 @@ func (s *served) batch(ctx context.Context, now time.Time, due []redisstore.Work
 	return moved, stale, nil
 }
 
-// decide says what is to become of members.
-func (s *served) decide(ctx context.Context, now time.Time, due []redisstore.WorkKitMember) ([]redisstore.WorkKitMove, error) {
+// decide says what is to become of members. before has those that were decided upon, by their IDs.
+func (s *served) decide(ctx context.Context, now time.Time, due []redisstore.WorkKitMember, before map[string]redisstore.WorkKitMember) ([]redisstore.WorkKitMove, error) {
 	if err := s.types.read(ctx); err != nil {
 		return nil, err
 	}
@@ -227,13 +231,18 @@ func (s *served) decide(ctx context.Context, now time.Time, due []redisstore.Wor
 	decided := moves[:0]
 	for i, m := range moves {
 		m.Payload = payloads[i]
-		if wrong[i] == nil && m.Payload == nil {
-			s.pass(m.WorkKitMember)
-			if now.Sub(m.Due()) > orphaned {
+		if wrong[i] == nil && m.Payload == nil { // whoever put it there may be about to add its entry
+			if s.pass(m.WorkKitMember) >= s.patience {
 				decided = append(decided, m)
 			}
 			continue
 		}
+		if other, twice := before[m.ID]; wrong[i] == nil && twice && other.Score == m.Score {
+			s.log.Warn("an entry is in the queue twice: one goes", "entry", m.ID, "member", m.Member, "stays", other.Member)
+			decided = append(decided, m)
+			continue
+		}
+		before[m.ID] = m.WorkKitMember
 		e, err := &Entry{}, wrong[i]
 		if err == nil {
 			e, err = parse(m.Payload)
@@ -277,8 +286,8 @@ func (s *served) refuse(m *redisstore.WorkKitMove, e *Entry, now time.Time, why 
 	s.pass(m.WorkKitMember)
 }
 
-// pass passes a member over for a while.
-func (s *served) pass(m redisstore.WorkKitMember) {
+// pass passes a member over for a while, and returns for how long it has been so.
+func (s *served) pass(m redisstore.WorkKitMember) time.Duration {
 	now := time.Now()
 	if len(s.passed) >= maxPassed {
 		for member, p := range s.passed {
@@ -287,5 +296,10 @@ func (s *served) pass(m redisstore.WorkKitMember) {
 			}
 		}
 	}
-	s.passed[m.Member] = pass{m.Score, now.Add(tryAgain)}
+	since := now
+	if p, ok := s.passed[m.Member]; ok && p.score == m.Score {
+		since = p.since
+	}
+	s.passed[m.Member] = pass{m.Score, now.Add(tryAgain), since}
+	return now.Sub(since)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -142,15 +143,54 @@ func TestRegisteredLater(t *testing.T) {
 	}
 }
 
-// A member whose entry somebody has taken away is dropped, but not before it may have been on its way.
+// A member whose entry somebody has taken away is dropped, but not before the entry may have come: whatever time the member has.
 func TestOrphans(t *testing.T) {
 	w := newWorld(t)
-	w.Check(w.Redis.ZAdd(t.Context(), w.next(), redis.Z{Score: float64(time.Now().Add(-30 * time.Second).UnixMilli()), Member: `{"id":"fresh"}`}).Err())
-	w.Check(w.Redis.ZAdd(t.Context(), w.next(), redis.Z{Score: float64(time.Now().Add(-2 * time.Minute).UnixMilli()), Member: `{"id":"old"}`}).Err())
+	w.engine(2)
+	w.cli("ZADD", w.next(), "5", `{"id":"late"}`, "6", `{"id":"orphan"}`)
+	l, err := workkit.New(workkit.Config{Store: w.Store, Schedules: []string{w.name}, Logger: slog.New(slog.DiscardHandler)})
+	w.Check(err)
+	l.Impatient()
+	enginetest.Run(w, l.Run)
+	time.Sleep(2 * time.Second) // it has looked at them
+	if n := w.Redis.ZCard(t.Context(), w.next()).Val(); n != 2 {
+		t.Fatalf("%d members are left before their entries may have come", n)
+	}
+	w.cli("HSET", w.jobs(), "late", `{"args":["late"],"cron":"","job":"some_ns_func_name"}`)
+	w.gets(`["late"]`)
+	w.empty() // the other one is gone
+}
+
+// An entry is found by its ID, however its member is written, and removed with all members that it has; of two that are due at one
+// time one goes.
+func TestSpellings(t *testing.T) {
+	w := newWorld(t)
+	far := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
+	w.cli("HSET", w.jobs(), "dup", `{"args":["dup"],"cron":"* * * * * * */2","job":"some_ns_func_name"}`)
+	w.cli("ZADD", w.next(), far, `{"id": "dup"}`)
+	if all := w.list(); len(all) != 1 || all[0].State != workkit.Scheduled || all[0].Next == nil || strconv.FormatInt(all[0].Next.UnixMilli(), 10) != far {
+		t.Errorf("it is listed as %+v", all)
+	}
+	w.cli("ZADD", w.next(), far, `{"id":"dup","prio":5}`)
+	w.Check(workkit.Remove(t.Context(), w.Store, w.name, "dup"))
+	w.empty()
+
+	w.engine(2)
+	w.cli("HSET", w.jobs(), "dup", `{"args":["dup"],"cron":"* * * * * * */2","job":"some_ns_func_name"}`)
+	w.cli("ZADD", w.next(), "1000", `{"id": "dup"}`, "1000", `{"id":"dup"}`)
 	w.listen()
-	w.Until("the old one is gone", func() bool { return w.Redis.ZCard(t.Context(), w.next()).Val() == 1 })
-	if left := w.cli("ZRANGE", w.next(), "0", "-1"); left != `{"id":"fresh"}` {
-		t.Errorf("left is %s", left)
+	w.Until("it ran several times", func() bool { return len(w.trees()) >= 4 })
+	due := map[string]int{}
+	for _, info := range w.trees() {
+		due[fmt.Sprint(w.contextOf(info)[workkit.ContextDue])]++
+	}
+	for at, n := range due {
+		if n > 1 {
+			t.Errorf("it ran %d times at %s", n, at)
+		}
+	}
+	if n := w.Redis.ZCard(t.Context(), w.next()).Val(); n != 1 {
+		t.Errorf("%d members are left", n)
 	}
 }
 

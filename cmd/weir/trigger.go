@@ -97,7 +97,7 @@ docs/workkit.md tells more.`,
   weir trigger add --workkit app-tasks 'in 5 minutes' --type "#'your-app.user/activate" --args '["tracy@domain.com"]'`,
 		Args: usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if kit != "" {
+			if c.Flags().Changed("workkit") {
 				return f.addEntry(s, c, kit, args)
 			}
 			var d trigger.Definition
@@ -312,7 +312,7 @@ func newTriggerList(s *settings) *cobra.Command {
 		Example: "  weir trigger list\n  weir trigger list --all -o json\n  weir trigger list --workkit app-tasks",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if kit != "" {
+			if c.Flags().Changed("workkit") {
 				return s.listEntries(c, kit)
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
