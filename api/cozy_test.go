@@ -463,6 +463,29 @@ func TestC31RetryDelay(t *testing.T) {
 	}
 }
 
+// Priorities hold across workers.
+func TestPrioritiesOfWorkers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "", nil)
+	s.ask("POST", "/v1/workers", `{"types":[{"type":"sendmail","inputs":[{"name":"in"}]},{"type":"thumbnail","inputs":[{"name":"in"}]}]}`).is(http.StatusOK, nil)
+	for _, job := range []string{"sendmail 1", "thumbnail 100", "sendmail 50", "sendmail 90", "thumbnail 7", "thumbnail 70"} {
+		worker, priority, _ := strings.Cut(job, " ")
+		s.cozy("POST", "/jobs/queue/"+worker, `{"arguments":1,"priority":`+priority+`}`).is(http.StatusAccepted, nil)
+	}
+	var got []int
+	for range 6 {
+		var l struct{ Runs []struct{ Run, Job string } }
+		if s.ask("POST", "/v1/runs/lease", `{"types":["sendmail","thumbnail"],"wait":"10s"}`).is(http.StatusOK, &l); len(l.Runs) != 1 {
+			t.Fatalf("leased %+v", l)
+		}
+		got = append(got, s.job(l.Runs[0].Job).Data.Attributes.Options.Priority)
+		s.ask("POST", "/v1/runs/commit", map[string]any{"run": l.Runs[0].Run, "read": map[string]int{"in": 1}}).is(http.StatusNoContent, nil)
+	}
+	if want := []int{100, 90, 70, 50, 7, 1}; !slices.Equal(got, want) {
+		t.Errorf("ran in the order %v, want %v", got, want)
+	}
+}
+
 // Of what waits for the only worker, higher priorities come first, and else those that were queued first.
 func TestC34Priorities(t *testing.T) {
 	t.Parallel()

@@ -194,8 +194,8 @@ func cozyEnqueue(ctx context.Context, s *session, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	// In one shard, the jobs of a worker run strictly in the order of their priorities, and then of their creation.
-	id, err := s.store.NewIDIn(typ.Queue + " " + typ.Type)
+	// In one shard, the jobs of a queue run strictly in the order of their priorities, and those of a worker then of their creation.
+	id, err := s.store.NewIDIn(typ.Queue)
 	if err != nil {
 		return nil, err
 	}
