@@ -63,7 +63,7 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 		t.leaseKeeper.keep(snap.Info.ID, snap.Token, granted, cancel)
 	}
 	defer t.leaseKeeper.rest()
-	if limit := k.options.of(snap.Info.Options).Timeout; limit > 0 {
+	if limit := k.options.of(snap.Info.Options).Timeout; limit > 0 && !k.options.OwnTimeout {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, limit, fmt.Errorf("timeout of %s: %w", limit, context.DeadlineExceeded))
 		defer stop()

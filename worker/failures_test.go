@@ -120,6 +120,22 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
+// Code that ends its runs itself is not cut off.
+func TestOwnTimeout(t *testing.T) {
+	b := onRedis(t)
+	b.serve()
+	h := b.single(&Patient{*call(b, func(ctx context.Context, _ *worker.Run, w *Call) error {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+			return w.Out.Write(1)
+		}
+	})})
+	b.Completed(h, 1)
+	b.same(h, 1)
+}
+
 // A run that is done in spite of its timeout is kept.
 func TestTimeoutIgnored(t *testing.T) {
 	b := onRedis(t)

@@ -57,7 +57,7 @@ func newBenchOf(t *testing.T, url string, shards int) *bench {
 // everything is one of each type of worker of this suite.
 func everything() []worker.Worker {
 	return []worker.Worker{
-		&Call{}, &Tried{}, &Timed{}, &Ending{}, &Count{}, &Double{}, &Sum{}, &Fib{}, &SumFlow{}, &Summing{}, &Feed{}, &Hop{}, &Idle{},
+		&Call{}, &Tried{}, &Timed{}, &Patient{}, &Ending{}, &Count{}, &Double{}, &Sum{}, &Fib{}, &SumFlow{}, &Summing{}, &Feed{}, &Hop{}, &Idle{},
 	}
 }
 

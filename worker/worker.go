@@ -111,6 +111,9 @@ type Options struct {
 	CommitEachRun bool
 	// Timeout ends the context of a run that takes longer. Zero means no limit.
 	Timeout time.Duration
+	// OwnTimeout leaves it to the code to end runs that take longer than Timeout, or than their job says in Info.Options: for code that
+	// waits for its turn first, of which only what comes behind that is to count.
+	OwnTimeout bool
 	// MaxRunning is how many runs of the type go on at once at most, over all processes; other jobs wait for their turn, by
 	// priority and then in order of time. Zero means no limit, which costs nothing; a limit costs each run some round trips.
 	// It holds whoever runs the jobs, clients of the API included; if engines differ, what was registered last counts. A run keeps its place until it is committed, or its lease is over: code that goes
@@ -228,6 +231,7 @@ func (o Options) or(d Options) Options {
 		o.Backoff = d.Backoff
 	}
 	o.NoLog = o.NoLog || d.NoLog
+	o.OwnTimeout = o.OwnTimeout || d.OwnTimeout
 	o.CommitEachRun = o.CommitEachRun || d.CommitEachRun && !o.Pure
 	return o
 }

@@ -95,6 +95,14 @@ func (w *Timed) WorkerOptions() worker.Options {
 	return worker.Options{Timeout: 50 * time.Millisecond, Pure: true}
 }
 
+// Patient is Call that ends its runs itself.
+type Patient struct{ Call }
+
+// WorkerOptions implements worker.Configured.
+func (w *Patient) WorkerOptions() worker.Options {
+	return worker.Options{Timeout: 50 * time.Millisecond, OwnTimeout: true}
+}
+
 // Ending is Call with a Shutdown.
 type Ending struct {
 	Call
