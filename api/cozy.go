@@ -77,6 +77,9 @@ func cozyOptionsOf(priority *int, o job.RunOptions, arguments json.RawMessage) C
 	}
 	if o.Backoff > 0 {
 		out.RetryDelay = new(o.Backoff.Seconds())
+		if o.Backoff == cozyNoTime {
+			out.RetryDelay = new(0.0)
+		}
 	}
 	return out
 }

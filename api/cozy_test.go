@@ -435,6 +435,9 @@ func TestC30Timeout(t *testing.T) {
 	s := serve(t, "", nil, &sendmail{})
 	began := time.Now()
 	j := s.enqueue(`{"timeout":0.5,"retry_max_count":2,"retry_delay":0,"arguments":{"sleep":true}}`).Data
+	if d := j.Attributes.Options.RetryDelay; d == nil || *d != 0 {
+		t.Errorf("the delay of 0 is told as %v", d)
+	}
 	running := s.until(j.ID, "running").Data.Attributes
 	if running.TryCount < 1 || running.StartedAt == nil {
 		t.Errorf("running: %+v", running)

@@ -26,7 +26,8 @@ const (
 
 // Limits of what it may ask for.
 const (
-	cozyPriorities = 100 // each is cozyPriority of ours
+	cozyNoTime     = time.Millisecond // stands for 0, which is a default elsewhere
+	cozyPriorities = 100              // each is cozyPriority of ours
 	cozyPriority   = job.MaxPriority / cozyPriorities
 	cozyMostTries  = 10_000
 	cozyMostTime   = 365 * 24 * 3600 // seconds
@@ -156,7 +157,7 @@ func newCozyWish() cozyWish {
 
 // read takes what an object says of a job.
 func (w *cozyWish) read(o *cozyObject) {
-	seconds := func(n float64) time.Duration { return max(time.Duration(n*float64(time.Second)), time.Millisecond) }
+	seconds := func(n float64) time.Duration { return max(time.Duration(n*float64(time.Second)), cozyNoTime) }
 	if n, ok := o.number("priority", 1, cozyPriorities, true); ok {
 		w.priority = new(int(n) * cozyPriority)
 	}
