@@ -48,14 +48,21 @@ func (q *Request) wishOf(now time.Time) (w wish, err error) {
 	switch {
 	case !readable(w.sequential):
 		return w, refuse(402, "Malformed sequentialKey")
-	case w.sequential != "" && w.repeat != nil:
-		return w, refuse(402, "A job with a sequentialKey cannot repeat")
 	case w.sequential != "" && w.parent != 0:
 		return w, refuse(402, "A job with a sequentialKey cannot have a parentJobID")
-	case w.repeat != nil && w.parent != 0:
-		return w, refuse(402, "A job with a parentJobID cannot repeat")
 	}
-	return w, nil
+	return w, unrepeatable(w.repeat != nil, w.sequential != "", w.parent != 0)
+}
+
+// unrepeatable refuses a job that is to repeat although it is sequential or a child.
+func unrepeatable(repeats, sequential, child bool) error {
+	switch {
+	case repeats && sequential:
+		return refuse(402, "A job with a sequentialKey cannot repeat")
+	case repeats && child:
+		return refuse(402, "A job with a parentJobID cannot repeat")
+	}
+	return nil
 }
 
 // parentNumber is the number of the parent that a job is to have.

@@ -79,6 +79,26 @@ func TestB58(t *testing.T) {
 	c := start(t).dial()
 	c.want("402 A job with a sequentialKey cannot repeat", "CreateJob", "name: foo", "sequentialKey: k", "repeat: HOURLY")
 	c.want("402 A job with a sequentialKey cannot have a parentJobID", "CreateJob", "name: foo", "sequentialKey: k", "parentJobID: 1")
+	c.want("402 A job with a parentJobID cannot repeat", "CreateJob", "name: foo", "parentJobID: 1", "repeat: HOURLY")
+}
+
+// UpdateJob refuses what CreateJob does, and changes nothing then.
+func TestUpdateUnrepeatable(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	c.ask("CreateJob", "name: foo", "sequentialKey: k")
+	c.ask("CreateJob", "name: parent")
+	c.ask("GetJob", "name: parent")
+	c.ask("CreateJob", "name: child", "parentJobID: 2")
+	c.want("402 A job with a sequentialKey cannot repeat", "UpdateJob", "jobID: 1", `data: {"a":1}`, "repeat: HOURLY", "jobPriority: 1000")
+	c.want("402 A job with a parentJobID cannot repeat", "UpdateJob", "jobID: 3", `data: {"a":1}`, "repeat: HOURLY", "jobPriority: 1000")
+	for n, state := range map[int]string{1: "QUEUED", 3: "PAUSED"} {
+		got := c.state(n, state)
+		if got["repeat"] != nil || fmt.Sprint(got["data"], got["priority"]) != "map[] 500" {
+			t.Errorf("%v", got)
+		}
+		c.want("200 OK", "UpdateJob", jobID(n), "data: {}", "repeat:")
+	}
 }
 
 // TestB62: which jobs can have children.

@@ -396,6 +396,9 @@ func (s *Service) updateJob(ctx context.Context, q *Request) (*Response, error) 
 	if data == nil {
 		return nil, refuse(402, "Missing data")
 	}
+	if err := unrepeatable(repeat != "", k.Key != "", k.Above != 0); err != nil {
+		return nil, err
+	}
 	set := map[string]json.RawMessage{keyData: data}
 	if given {
 		if set[keyRepeat], err = json.Marshal(repeat); err != nil {
