@@ -1,8 +1,12 @@
 package bedrock_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/job"
 )
 
 // TestB35: a job that is put back is ready at once, or after a delay.
@@ -167,4 +171,33 @@ func TestB67(t *testing.T) {
 	clock.Set(clock.Now().Add(6 * time.Second))
 	c.eventually("200 OK", "FinishJob", "jobID: 1") // late, but nobody else has got it
 	c.want(noNumber, "QueryJob", "jobID: 1")
+}
+
+// A job that nobody finishes is given out again each time when its retryAfter is over, not later, and never fails.
+func TestRetryAfterForever(t *testing.T) {
+	t.Parallel()
+	s, clock := startAt(t, "2026-03-10 13:00:00")
+	c := s.dial()
+	c.ask("CreateJob", "name: foo", "retryAfter: +5 SECONDS")
+	c.ask("GetJob", "name: foo")
+	id, err := s.store.Resolve(t.Context(), "bedrock/1")
+	enginetest.Check(t, err)
+	for n := 1; n <= 12; n++ {
+		c.state(1, "RUNQUEUED") // answered once the server has noted that the answer before is out
+		clock.Set(clock.Now().Add(4900 * time.Millisecond))
+		c.want(noJob, "GetJob", "name: foo")
+		next := clock.Now().Add(100 * time.Millisecond)
+		clock.Set(next)
+		enginetest.Until(t, "the lease has ended", func() bool {
+			info, err := s.store.Info(t.Context(), id)
+			enginetest.Check(t, err)
+			return info.Status == job.Queued
+		})
+		got := c.state(1, "RUNQUEUED")
+		if got["nextRun"] != next.Format(time.DateTime) || got["lastRun"] != next.Add(-5*time.Second).Format(time.DateTime) {
+			t.Errorf("before it is given again: %v", got)
+		}
+		c.want(fmt.Sprintf(`200 OK {"data":{},"jobID":1,"name":"foo","retryAfterCount":%d}`, n), "GetJob", "name: foo")
+	}
+	c.want("200 OK", "FinishJob", "jobID: 1")
 }

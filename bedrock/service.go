@@ -25,6 +25,8 @@ type Store interface {
 	Numbers(ctx context.Context, name string, n int64) (first int64, err error)
 	// TerminateSeen ends a job and all below it, if it is as it was seen; else the error wraps job.ErrMoved.
 	TerminateSeen(ctx context.Context, seen *job.Info) error
+	// Lend gives a run to a client for a time. If it has not ended it by then that is no crash, and the job is ready again.
+	Lend(ctx context.Context, id job.ID, token string, lease time.Duration) error
 	// Shards is how many shards the namespace has.
 	Shards() int
 }
@@ -306,7 +308,10 @@ func (s *Service) stateOf(ctx context.Context, k *known) (string, error) {
 }
 
 // lost tells whether the client that had the job did not end it in time, and nobody has got it since.
-func (k *known) lost() bool { return k.Status == job.Queued && k.RetryAfter != "" && k.Crashes > 0 }
+func (k *known) lost() bool { return k.Status == job.Queued && k.RetryAfter != "" && k.given() > 0 }
+
+// given is how many clients were given the job since the last command that ended its run, and have not ended it.
+func (k *known) given() int { return k.Lapses + k.Crashes }
 
 // queryJob shows a job. Of one that a client has the four things are told that it may change meanwhile; of others also when and how they are
 // to run.
@@ -358,7 +363,7 @@ func stamp(t time.Time) string { return t.UTC().Format(time.DateTime) }
 // nextRun is when the job is to run; zero if it is not.
 func (k *known) nextRun() time.Time {
 	switch {
-	case k.Status == job.Running && k.RetryAfter != "":
+	case k.RetryAfter != "" && (k.Status == job.Running || k.lost()):
 		span, _ := spanOf(k.RetryAfter) // as it was checked
 		return k.Ran.Add(span)
 	case k.Status == job.Failed, k.Status.Settled():

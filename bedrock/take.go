@@ -176,8 +176,8 @@ func (s *Service) give(ctx context.Context, run *worker.Leased) (told map[string
 	if k.Above != 0 {
 		told["parentJobID"] = k.Above
 	}
-	if k.Crashes > 0 {
-		told["retryAfterCount"] = k.Crashes
+	if n := k.given(); n > 0 {
+		told["retryAfterCount"] = n
 	}
 	if k.state[keyChildren] != nil {
 		if ready, err := s.family(ctx, k, run, told); err != nil || !ready {
@@ -303,7 +303,11 @@ func (s *Service) Delivered(ctx context.Context, r *Response) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handover)
 	defer cancel()
 	for _, g := range r.given {
-		_ = s.store.Refresh(ctx, g.id, g.token, g.lease, nil) // that failed if it has ended its job already; else the job is ready again
+		if g.lease == forever {
+			_ = s.store.Refresh(ctx, g.id, g.token, g.lease, nil) // that failed if it has ended its job already; else the job is ready again
+			continue
+		}
+		_ = s.store.Lend(ctx, g.id, g.token, g.lease)
 	}
 }
 

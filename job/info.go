@@ -33,6 +33,7 @@ type Info struct {
 	Token    string              `json:"-" cbor:"-"`        // that of its run, while one is in progress: whoever has it can end the run, so no server tells it
 	Due      time.Time           `json:"-" cbor:"due"`      // when it is or was to run, if it runs in the order of time, see Node
 	Crashes  int                 `json:"deaths,omitempty"`  // runs since the last commit whose process died, or was cut off
+	Lapses   int                 `json:"-" cbor:"lapses"`   // runs since the last commit whose holder let the lease end that it was lent for
 	Started  bool                `json:"started,omitempty"` // its worker's Start is done
 	Woke     int64               `json:"-" cbor:"woke"`     // its place among the children that woke its parent, 0 for none; see Delta.Looked
 	Repeat   *Repeats            `json:"repeat,omitempty"`  // when it runs again after it has completed

@@ -56,3 +56,27 @@ func TestCrashesAreCounted(t *testing.T) {
 		e.equal("deaths", e.info(id).Crashes, 1)
 	})
 }
+
+// A run that is lent may end without a word, as often as it likes: it is counted apart, and the job is ready at once.
+func TestLapsesAreNoCrashes(t *testing.T) {
+	each(t, func(e *env) {
+		id := e.single()
+		for n := range 12 {
+			b := beginning()
+			b.Token = strings.Repeat("x", n+1)
+			_, err := e.store.Begin(e.Context(), id, b)
+			e.Check(err)
+			e.fails(e.Store.Lend(e.Context(), id, "other", time.Hour), job.ErrFenced)
+			e.Check(e.Store.Lend(e.Context(), id, b.Token, time.Hour))
+			e.Check(e.Store.Lend(e.Context(), id, b.Token, time.Millisecond)) // a repeat
+			e.sweep()
+			info := e.info(id)
+			e.equal("status, lapses, crashes, reason", []any{info.Status, info.Lapses, info.Crashes, info.Reason}, []any{statemachine.Queued, n + 1, 0, ""})
+			e.fails(e.Store.Lend(e.Context(), id, b.Token, time.Hour), job.ErrFenced)
+		}
+		e.die(id)
+		e.equal("lapses, crashes after a crash", []any{e.info(id).Lapses, e.info(id).Crashes}, []any{12, 1})
+		e.end(id, statemachine.Suspend)
+		e.equal("lapses, crashes after a commit", []any{e.info(id).Lapses, e.info(id).Crashes}, []any{0, 0})
+	})
+}

@@ -225,7 +225,7 @@ func namedRefusal(reason, about string) error {
 		"give the job that port, or use one that it has", job.ErrPort, of, side, name)
 }
 
-// crashes decodes how many runs since the last commit ended without a word: a version, and how
+// crashes decodes how many runs since the last commit ended without a word, or lapsed: a version, and how
 // many since that.
 func (d *decoder) crashes(text string, version int64) int {
 	if v, n, ok := strings.Cut(text, ":"); ok && d.int(v) == version {
@@ -444,7 +444,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		Status: statemachine.Status(f["status"]), Reason: f["reason"], Parent: job.ID(f["parent"]), By: f["by"],
 		Created: at("created"), Ran: at("ran"), Queued: at("queued"),
 		Steps: n("step"), Tries: int(n("tries")), Version: n("version"), Last: f["last"], Joining: f["joining"] == "1",
-		Crashes: d.crashes(f["deaths"], n("version")),
+		Crashes: d.crashes(f["deaths"], n("version")), Lapses: d.crashes(f["lapses"], n("version")),
 		Started: f["started"] == "1", Blocked: n("blocked") > 0,
 		Definition: f["def"], InstanceOf: f["of"],
 		Policy: job.FailurePolicy(f["policy"]), Single: int(n("single")),

@@ -4,12 +4,15 @@
 -- reply: {jobs acted on, {what is left}, when the next is due (ms) or -1, {job, queue, type, … of those ready for long}}
 
 -- died counts runs since the last commit that ended without a word, and returns until when (ms)
--- the job is left alone, if there were several: it may be what kills the processes.
+-- the job is left alone, if there were several: it may be what kills the processes. A run that was lent may end so: it is counted
+-- apart, and the job is ready at once.
 local function died(j)
-  local version, deaths = string.match(call('HGET', key(j.id), 'deaths') or '', '^(%d+):(%d+)$')
-  local n = tonumber(version) == j.version and tonumber(deaths) + 1 or 1
-  call('HSET', key(j.id), 'deaths', str(j.version) .. ':' .. str(n))
-  if n < 3 then return end
+  local lent = j.token and call('HGET', key(j.id), 'lent') == j.token
+  local field = lent and 'lapses' or 'deaths'
+  local version, before = string.match(call('HGET', key(j.id), field) or '', '^(%d+):(%d+)$')
+  local n = tonumber(version) == j.version and tonumber(before) + 1 or 1
+  call('HSET', key(j.id), field, str(j.version) .. ':' .. str(n))
+  if lent or n < 3 then return end
   call('HSET', key(j.id), 'reason', 'its last ' .. str(n) .. ' runs ended without a word: their processes died, or were cut off')
   return NOW + math.min(LOOK * 2 ^ (n - 3), 60 * LOOK)
 end
@@ -55,10 +58,11 @@ for _, id in ipairs(ids) do
   elseif first == '@' then
     ring(j)
   elseif j.token or j.status == S.running then
+    local rest = died(j)
     j.token = false -- the run outlived its lease: whatever it still does is refused
     call('HSET', key(id), 'token', '')
     if j.placed then places.over(j) end
-    place(j, EV.recover[j.status] or j.status, died(j))
+    place(j, EV.recover[j.status] or j.status, rest)
   elseif j.status == S.queued or j.status == S.terminating then
     call('ZADD', KEYS[1], str(NOW + apart(j)), id)
     if not FULL or j.status == S.terminating then -- others may not begin
