@@ -102,9 +102,9 @@ func TestM22TheOrderOfABatch(t *testing.T) {
 					got = append(got, told(r))
 				}
 			}
-			want := []string{`200 "a1" before,each 3,a`, `200 "b2" b`, `404 "c3" c`, `200 "d4" after,each 1,d`}
+			want := []string{`200 "a1" before,each 3,a`, `200 "b2" b`, `404 "c3" c,after`, `200 "d4" each 1,d,after`}
 			if lang == handler.Shell {
-				want[3] = `200 "d4" after,each 3,d` // its code does not know
+				want[3] = `200 "d4" each 3,d,after` // its code does not know
 			}
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("got  %q\nwant %q", got, want)

@@ -427,19 +427,42 @@ func (proc *process) batch(tasks []*task) (n int, err error) {
 		if len(done.Result) > handler.MaxResult {
 			t.result = handler.Result{Status: 413, Error: fmt.Sprintf("the result has %d bytes, at most %d are kept", len(done.Result), handler.MaxResult), Output: out.lines}
 		}
-		t.done()
+		if n < len(tasks)-1 { // the last one waits for what afterEach prints
+			t.done()
+		}
 		proc.ran++
 		broken = broken || done.Thrown
 	}
+	return len(tasks), proc.after(tasks[len(tasks)-1], timer, broken)
+}
+
+// after waits for the end of afterEach, whose output is that of the last task, and ends that task. Its result stays what it is, whatever
+// comes of afterEach. With an error the process is of no use any more.
+func (proc *process) after(last *task, timer *time.Timer, broken bool) error {
+	defer last.done()
 	timer.Reset(time.Duration(proc.options.Timeout))
-	after, err := next(proc, proc.results, timer.C)
-	if err == nil && (broken || handler.CodeOf(after.Status) != handler.OK) {
-		if after.Error != "" {
-			proc.pool.cfg.Logger.Warn("afterEach of a handler failed", "type", proc.handler.Type, "error", after.Error)
-		}
-		err = errors.New("it is replaced after an error")
+	done, err := next(proc, proc.results, timer.C)
+	var out printed
+	if err == nil {
+		out, err = next(proc, proc.printed, timer.C)
 	}
-	return len(tasks), err
+	if err == nil && strings.TrimSpace(out.id) != "" {
+		err = &crash{why: "it wrote to file descriptor 3, which is the runner's"}
+	}
+	if err != nil {
+		if proc.pool.ctx.Err() == nil {
+			proc.pool.cfg.Logger.Warn("afterEach of a handler did not end; its payloads keep their results, and its process is replaced", "type", proc.handler.Type, "error", err)
+		}
+		return err
+	}
+	last.result.Output = append(last.result.Output, out.lines...)
+	if handler.CodeOf(done.Status) == handler.OK && !broken {
+		return nil
+	}
+	if done.Error != "" {
+		proc.pool.cfg.Logger.Warn("afterEach of a handler failed", "type", proc.handler.Type, "error", done.Error)
+	}
+	return errors.New("it is replaced after an error")
 }
 
 // sent waits until a batch is written. A process that failed is ended, and one that answered all and does not read what it was sent, too.

@@ -50,6 +50,11 @@ async function part (fn, size) {
   }
 }
 
+// mark ends what was printed for a job, or by afterEach.
+function mark (id) {
+  process.stdout.write('\0weir ' + token + ' ' + id + '\n')
+}
+
 // lines gives one line of standard input after the other.
 async function * lines () {
   let rest = []
@@ -88,10 +93,12 @@ async function main () {
     for (let n = 0; n < batch; n++) {
       const job = await read()
       const done = await one(job, start)
-      process.stdout.write('\0weir ' + token + ' ' + job.id + '\n')
+      mark(job.id)
       tell(done)
     }
-    tell((await part(afterEach, batch)) || { id: '', status: 200 })
+    const done = (await part(afterEach, batch)) || { id: '', status: 200 }
+    mark('')
+    tell(done)
   }
 }
 main()

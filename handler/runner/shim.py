@@ -75,6 +75,11 @@ def part(fn, size):
         return failed("", err)
 
 
+def mark(id):
+    """Ends what was printed for a job, or by afterEach."""
+    print("\0weir %s %s" % (hello["token"], id), flush=True)
+
+
 def read():
     line = sys.stdin.buffer.readline()
     if not line:
@@ -98,6 +103,8 @@ while True:
     for _ in range(size):
         job = read()
         done = one(job, start)
-        print("\0weir %s %s" % (hello["token"], job["id"]), flush=True)
+        mark(job["id"])
         tell(done)
-    tell(part(after_each, size) or {"id": "", "status": 200})
+    done = part(after_each, size) or {"id": "", "status": 200}
+    mark("")
+    tell(done)

@@ -16,7 +16,7 @@ import (
 
 // What goes through the pipes of a process that runs scripts: a line of JSON each. The first is a Hello, then come a Batch and its Jobs, again
 // and again. The answers on file descriptor 3 are a Done when it is ready, one for each job, and one behind the batch. What a job prints
-// ends with a line that is its Mark.
+// ends with a line that is its Mark, and what is printed behind the last job of a batch with a Mark without an ID.
 type (
 	// Hello has the scripts.
 	Hello struct {
@@ -88,11 +88,18 @@ func Serve(argv []string, first bool) {
 				done = l.run(l.hello.Body, j)
 			}
 			done.ID = j.ID
-			fmt.Println(Mark(l.hello.Token, j.ID)) //nolint:forbidigo // standard output is where it belongs
+			l.mark(j.ID)
 			_ = l.results.Encode(done)
 		}
-		_ = l.results.Encode(l.part(l.hello.AfterEach))
+		after := l.part(l.hello.AfterEach)
+		l.mark("")
+		_ = l.results.Encode(after)
 	}
+}
+
+// mark ends what was printed for a job, or behind the jobs of a batch.
+func (l *loop) mark(id string) {
+	fmt.Println(Mark(l.hello.Token, id)) //nolint:forbidigo // standard output is where it belongs
 }
 
 // part runs what goes before or behind the jobs of a batch, if there is anything.

@@ -1,0 +1,73 @@
+package runner_test
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/handler"
+	"github.com/weirworks/weir/handler/runner"
+	"github.com/weirworks/weir/internal/enginetest"
+)
+
+// logged is what a pool logs.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// TestAfterEachThatHangsHarmsNoPayload: the payload before it keeps its result and what it printed, and the process is replaced.
+func TestAfterEachThatHangsHarmsNoPayload(t *testing.T) {
+	t.Parallel()
+	for lang, after := range map[string]string{handler.Node: "console.log('J: x|y'); for (;;);", handler.Python: "print('J: x|y')\nwhile True: pass", handler.Shell: "echo 'J: x|y'; sleep 1000"} {
+		t.Run(lang, func(t *testing.T) {
+			t.Parallel()
+			log := &logged{}
+			p := newPool(t, func(c *runner.Config) { c.Processes, c.Logger = 1, slog.New(slog.NewTextHandler(log, nil)) })
+			d := languages[lang]
+			d.AfterEach, d.Options.Timeout = after, handler.Duration(time.Second)
+			for range 2 {
+				if r := told(do(t, p, stored("t", d), "a")[0]); !strings.HasPrefix(r, `200 "a1" before,each `) || !strings.HasSuffix(r, ",a") {
+					t.Errorf("got %s", r)
+				}
+			}
+			if text := log.String(); !strings.Contains(text, "afterEach of a handler did not end") || !strings.Contains(text, "it took longer than 1s") {
+				t.Errorf("log: %s", text)
+			}
+		})
+	}
+}
+
+// TestM22LinesOfAfterEachAreOfTheLastPayload: they start jobs and are logged with the job whose batch it was, not with the next one.
+func TestM22LinesOfAfterEachAreOfTheLastPayload(t *testing.T) {
+	t.Parallel()
+	d := js("if (payload == 'retry' && job.try == 1) job.retry('no')", quick(0))
+	d.AfterEach = "console.log('swept'); console.log('J: type2|hello')"
+	h := newHouse(t, map[string]handler.Definition{"type1": d, "type2": js("return payload")})
+	for n, payload := range []string{"ok", "retry"} {
+		handle := h.add("type1", payload)
+		h.ended(handle)
+		if got := len(h.of("type2")); got != n+1 {
+			t.Errorf("after %s: %d jobs of type2, want %d", payload, got, n+1)
+		}
+		logs, err := handle.Logs(t.Context(), 100)
+		enginetest.Check(t, err)
+		if len(logs) != 1 || string(logs[0].Entry) != `"swept"` {
+			t.Errorf("log of %s: %+v", payload, logs)
+		}
+	}
+}
