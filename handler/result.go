@@ -59,7 +59,21 @@ type Result struct {
 	Status int             `json:"status"`
 	Value  json.RawMessage `json:"result,omitempty"` // nil: none
 	Error  string          `json:"error,omitempty"`  // what was wrong, of codes other than OK
-	Output []string        `json:"-"`                // lines that were printed
+	Output []Line          `json:"-"`                // lines that were printed
+}
+
+// Line is a line that a payload printed, without its newline.
+type Line struct {
+	Text   string
+	Stderr bool // on standard error: it is one of the log, whatever it says
+}
+
+// Follow returns the job that the line asks for, as ParseLine does. ok is false if it is a line of the log.
+func (l Line) Follow() (f Follow, ok bool) {
+	if l.Stderr {
+		return f, false
+	}
+	return ParseLine(l.Text)
 }
 
 // Follow is a job that a line of output asks for.

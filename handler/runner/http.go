@@ -81,11 +81,11 @@ func (p *Pool) request(tasks []*task) ([]handler.Result, error) {
 // answer to a single payload needs no such line: then its status is the answer's, and its result the body.
 func replies(n, status int, text string) ([]handler.Result, error) {
 	all := make([]handler.Result, 0, n)
-	var lines []string
+	var lines []handler.Line
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		if !statusRE.MatchString(line) || status/100 != 2 {
-			lines = append(lines, line)
+			lines = append(lines, handler.Line{Text: line})
 			continue
 		}
 		code, result, _ := strings.Cut(line, " ")

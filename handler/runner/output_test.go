@@ -71,3 +71,38 @@ func TestM22LinesOfAfterEachAreOfTheLastPayload(t *testing.T) {
 		}
 	}
 }
+
+// speakers print on both streams, and the name of their payload.
+var speakers = map[string]handler.Definition{
+	handler.Node:   {Lang: handler.Node, Body: "console.error('J: type2|' + payload); console.error('e' + payload); console.log('J: type3|' + payload)"},
+	handler.Python: {Lang: handler.Python, Body: "import sys\nprint('J: type2|' + payload, file=sys.stderr)\nprint('e' + payload, file=sys.stderr)\nprint('J: type3|' + payload)"},
+	handler.Shell:  {Lang: handler.Shell, Body: `read p; echo "J: type2|$p" >&2; echo "e$p" >&2; echo "J: type3|$p"`},
+}
+
+// TestM12LinesOnStandardErrorAreLog: they are their payload's, and ask for no job.
+func TestM12LinesOnStandardErrorAreLog(t *testing.T) {
+	t.Parallel()
+	for lang, d := range speakers {
+		t.Run(lang, func(t *testing.T) {
+			t.Parallel()
+			for i, r := range do(t, newPool(t, nil), stored("t", d), "a", "b", "c") {
+				name, log, jobs := string(rune('a'+i)), "", ""
+				for _, line := range r.Output {
+					if f, ok := line.Follow(); ok {
+						jobs += f.Type + f.Payload
+					} else {
+						log += line.Text + " "
+					}
+				}
+				if want := "J: type2|" + name + " e" + name + " "; log != want || jobs != "type3"+name {
+					t.Errorf("payload %s: log %q, jobs %q; want %q, %q", name, log, jobs, want, "type3"+name)
+				}
+			}
+		})
+	}
+	h := newHouse(t, map[string]handler.Definition{"type1": speakers[handler.Node], "type2": js("return payload"), "type3": js("return payload")})
+	h.ended(h.add("type1", "x"))
+	if two, three := len(h.of("type2")), len(h.of("type3")); two != 0 || three != 1 {
+		t.Errorf("%d jobs of type2, %d of type3; want 0 and 1", two, three)
+	}
+}

@@ -71,7 +71,11 @@ func do(t testing.TB, p *runner.Pool, h *handler.Stored, texts ...string) []hand
 
 // told is a result as text.
 func told(r handler.Result) string {
-	return strings.TrimSpace(fmt.Sprint(r.Status, " ", string(r.Value), " ", strings.Join(r.Output, ",")))
+	var lines []string
+	for _, line := range r.Output {
+		lines = append(lines, line.Text)
+	}
+	return strings.TrimSpace(fmt.Sprint(r.Status, " ", string(r.Value), " ", strings.Join(lines, ",")))
 }
 
 // languages are handlers that do the same.
@@ -173,6 +177,8 @@ var harm = map[string]struct {
 	"hangs":                    {handler.Definition{Lang: handler.Node, Body: "for (;;);", Options: handler.Options{Timeout: handler.Duration(500 * time.Millisecond)}}, []string{"it took longer than 500ms"}},
 	"hangs in a shell":         {handler.Definition{Lang: handler.Shell, Body: "sleep 1000 & sleep 1000", Options: handler.Options{Timeout: handler.Duration(500 * time.Millisecond)}}, []string{"it took longer than 500ms"}},
 	"floods standard output":   {handler.Definition{Lang: handler.Shell, Body: "yes"}, []string{"it printed more than 1048576 bytes"}},
+	"floods standard error":    {handler.Definition{Lang: handler.Shell, Body: "yes >&2"}, []string{"it printed more than 1048576 bytes"}},
+	"floods both":              {handler.Definition{Lang: handler.Python, Body: "import sys\nfor f in sys.stdout, sys.stderr: print('x' * 600000, file=f)"}, []string{"it printed more than 1048576 bytes"}},
 	"floods without a newline": {handler.Definition{Lang: handler.Python, Body: "import sys\nwhile True: sys.stdout.write('x' * 65536)"}, []string{"it printed more than 1048576 bytes"}},
 	"forks":                    {handler.Definition{Lang: handler.Python, Body: "import os\nwhile True: os.fork()"}, []string{"Resource temporarily unavailable", "its process ended", "wrote to file descriptor 3"}},
 	"writes 1 GB":              {handler.Definition{Lang: handler.Python, Body: "f = open('big', 'wb')\nfor _ in range(1024): f.write(b'x' * 1048576)"}, []string{"No space left on device", "File too large", "signal: file size limit exceeded"}},
@@ -329,8 +335,8 @@ os.write(3, b'{"id":"","status":200}\n')
 text = b''
 while not (found := re.search(rb'"id":"([^"]+)"', text)): text += os.read(0, 100)
 id = found.group(1).decode()
-sys.stdout.write('\0weir %s %s\n' % (sys.modules['__main__'].hello['token'], id))
-sys.stdout.flush()
+for i in id, '':
+    for stream in sys.stdout, sys.stderr: print('\0weir %s %s' % (sys.modules['__main__'].hello['token'], i), file=stream, flush=True)
 os.write(3, b'{"id":"%s","status":200}\n{"id":"","status":200}\n' % id.encode())
 time.sleep(1000)
 `

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -39,38 +38,14 @@ type process struct {
 	sb      *sandbox.Process
 	in      *bufio.Writer
 	results chan sandbox.Done
-	printed chan printed
+	printed [streams]chan printed
 	ran     int // payloads
 	expiry  *time.Timer
 
 	mu     sync.Mutex
-	why    string   // it was killed
-	last   []string // what it printed since the last mark, as far as it is kept
+	why    string // it was killed
+	prints prints
 	exited chan struct{}
-}
-
-// printed is what a payload printed.
-type printed struct {
-	id    string
-	lines []string
-}
-
-// crash is the end of a process that was to go on.
-type crash struct {
-	why    string
-	output []string // of the payload that it ran
-}
-
-// Error implements error.
-func (d *crash) Error() string {
-	text := d.why
-	if n := len(d.output); n > 0 {
-		text += "; it printed last: " + strings.Join(d.output[max(n-3, 0):], " / ")
-	}
-	if len(text) > 2000 {
-		text = text[:2000] + "…"
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // command is how a language is started, with the paths that it needs to read.
@@ -151,7 +126,10 @@ func (p *Pool) start(t *task) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	proc := &process{pool: p, handler: t.handler, options: t.options, token: rand.Text(), results: make(chan sandbox.Done, 1), printed: make(chan printed, 1), exited: make(chan struct{})}
+	proc := &process{pool: p, handler: t.handler, options: t.options, token: rand.Text(), results: make(chan sandbox.Done, 1), exited: make(chan struct{})}
+	for i := range proc.printed {
+		proc.printed[i] = make(chan printed, 1)
+	}
 	if err := p.place(proc); err != nil {
 		return nil, err
 	}
@@ -241,9 +219,10 @@ func (proc *process) send(v any) error {
 // watch reads what the process says, until it has ended.
 func (proc *process) watch() {
 	defer close(proc.exited)
-	var both sync.WaitGroup
-	both.Go(proc.readResults)
-	both.Go(proc.readOutput)
+	var all sync.WaitGroup
+	all.Go(proc.readResults)
+	all.Go(func() { proc.readOutput(stdout, proc.sb.Stdout) })
+	all.Go(func() { proc.readOutput(stderr, proc.sb.Stderr) })
 	err := proc.sb.Wait()
 	proc.sb.Kill() // what it has left behind, which would hold its pipes
 	proc.mu.Lock()
@@ -255,7 +234,7 @@ func (proc *process) watch() {
 	}
 	proc.mu.Unlock()
 	late := time.AfterFunc(time.Second, proc.sb.Close) // without namespaces something may have escaped, and hold them
-	both.Wait()
+	all.Wait()
 	late.Stop()
 }
 
@@ -277,13 +256,6 @@ func (proc *process) end() {
 	proc.pool.leave(proc)
 }
 
-// died says how the process ended.
-func (proc *process) died() *crash {
-	proc.mu.Lock()
-	defer proc.mu.Unlock()
-	return &crash{why: proc.why, output: slices.Clone(proc.last)}
-}
-
 // readResults reads file descriptor 3.
 func (proc *process) readResults() {
 	lines := bufio.NewReaderSize(proc.sb.Results, 64<<10)
@@ -301,58 +273,6 @@ func (proc *process) readResults() {
 			return
 		}
 		proc.results <- done
-	}
-}
-
-// readOutput reads what is printed, and splits it at marks.
-func (proc *process) readOutput() {
-	lines := bufio.NewReaderSize(proc.sb.Stdout, 64<<10)
-	mark := []byte(strings.TrimSpace(sandbox.Mark(proc.token, "")) + " ")
-	most, size := int(proc.options.Output), 0
-	for {
-		line, err := readLine(lines, most+len(mark)+256)
-		text, id, marked := bytes.Cut(line, mark)
-		size += len(text) + 1
-		if errors.Is(err, errLong) || size > most+1 && !marked {
-			proc.kill("it printed more than %d bytes", most)
-			return
-		}
-		proc.mu.Lock()
-		if len(text) > 0 || !marked && err == nil {
-			proc.last = append(proc.last, strings.ToValidUTF8(string(text), "\uFFFD"))
-		}
-		var all []string
-		if marked {
-			all, proc.last = proc.last, nil
-			size = 0
-		}
-		proc.mu.Unlock()
-		if marked {
-			proc.printed <- printed{string(id), all}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// errLong is the error of a line that is too long.
-var errLong = errors.New("the line is too long")
-
-// readLine reads a line without its newline.
-func readLine(r *bufio.Reader, most int) (line []byte, err error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > most {
-			return nil, errLong
-		}
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return line[:len(line)-1], nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return line, err
-		}
 	}
 }
 
@@ -391,7 +311,8 @@ func (proc *process) drain() {
 	for {
 		select {
 		case <-proc.results:
-		case <-proc.printed:
+		case <-proc.printed[stdout]:
+		case <-proc.printed[stderr]:
 		case <-proc.exited:
 			return
 		}
@@ -416,16 +337,16 @@ func (proc *process) batch(tasks []*task) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		out, err := next(proc, proc.printed, timer.C)
+		lines, err := proc.output(t.ID, timer.C)
 		if err != nil {
 			return n, err
 		}
-		if done.ID != t.ID || strings.TrimSpace(out.id) != t.ID {
-			return n, &crash{why: "it wrote to file descriptor 3, which is the runner's"}
+		if done.ID != t.ID {
+			return n, errForged
 		}
-		t.result = handler.Result{Status: done.Status, Value: done.Result, Error: done.Error, Output: out.lines}
+		t.result = handler.Result{Status: done.Status, Value: done.Result, Error: done.Error, Output: lines}
 		if len(done.Result) > handler.MaxResult {
-			t.result = handler.Result{Status: 413, Error: fmt.Sprintf("the result has %d bytes, at most %d are kept", len(done.Result), handler.MaxResult), Output: out.lines}
+			t.result = handler.Result{Status: 413, Error: fmt.Sprintf("the result has %d bytes, at most %d are kept", len(done.Result), handler.MaxResult), Output: lines}
 		}
 		if n < len(tasks)-1 { // the last one waits for what afterEach prints
 			t.done()
@@ -442,12 +363,9 @@ func (proc *process) after(last *task, timer *time.Timer, broken bool) error {
 	defer last.done()
 	timer.Reset(time.Duration(proc.options.Timeout))
 	done, err := next(proc, proc.results, timer.C)
-	var out printed
+	var lines []handler.Line
 	if err == nil {
-		out, err = next(proc, proc.printed, timer.C)
-	}
-	if err == nil && strings.TrimSpace(out.id) != "" {
-		err = &crash{why: "it wrote to file descriptor 3, which is the runner's"}
+		lines, err = proc.output("", timer.C)
 	}
 	if err != nil {
 		if proc.pool.ctx.Err() == nil {
@@ -455,7 +373,7 @@ func (proc *process) after(last *task, timer *time.Timer, broken bool) error {
 		}
 		return err
 	}
-	last.result.Output = append(last.result.Output, out.lines...)
+	last.result.Output = append(last.result.Output, lines...)
 	if handler.CodeOf(done.Status) == handler.OK && !broken {
 		return nil
 	}

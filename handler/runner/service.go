@@ -225,7 +225,7 @@ func (s *Service) drop(id string) {
 func bytesOf(r *handler.Result) int {
 	n := len(r.Value) + len(r.Error)
 	for _, line := range r.Output {
-		n += len(line)
+		n += len(line.Text)
 	}
 	return n
 }

@@ -52,7 +52,7 @@ async function part (fn, size) {
 
 // mark ends what was printed for a job, or by afterEach.
 function mark (id) {
-  process.stdout.write('\0weir ' + token + ' ' + id + '\n')
+  for (const stream of [process.stdout, process.stderr]) stream.write('\0weir ' + token + ' ' + id + '\n')
 }
 
 // lines gives one line of standard input after the other.

@@ -265,7 +265,7 @@ func (t *typ) write(info *job.Info, code handler.Code, m *message, r *handler.Re
 func (t *typ) follow(ctx context.Context, run *worker.Run, h *handler.Stored, r *handler.Result) error {
 	n := 0
 	for _, line := range r.Output {
-		f, ok := handler.ParseLine(line)
+		f, ok := line.Follow()
 		if !ok {
 			continue
 		}
@@ -288,14 +288,14 @@ func (t *typ) follow(ctx context.Context, run *worker.Run, h *handler.Stored, r 
 func (t *typ) log(run *worker.Run, r *handler.Result) {
 	n := 0
 	for _, line := range r.Output {
-		if _, job := handler.ParseLine(line); job {
+		if _, job := line.Follow(); job {
 			continue
 		}
 		if n++; n > logged {
 			_ = run.Log(fmt.Sprintf("… and more: %d lines in all", len(r.Output))) // what the log cannot hold is left out
 			return
 		}
-		_ = run.Log(clip(line, 4096))
+		_ = run.Log(clip(line.Text, 4096))
 	}
 }
 

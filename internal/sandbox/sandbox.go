@@ -33,7 +33,8 @@ type Command struct {
 type Process struct {
 	*exec.Cmd
 	Stdin   *os.File // to write to
-	Stdout  *os.File // what it prints, on standard output and standard error
+	Stdout  *os.File // what it prints on standard output
+	Stderr  *os.File // … on standard error
 	Results *os.File // what it writes to file descriptor 3
 }
 
@@ -61,18 +62,19 @@ func Start(c Command, a Abilities) (p *Process, err error) {
 	}
 	in, toIn := pipe()
 	fromOut, out := pipe()
+	fromErr, errs := pipe()
 	fromResults, results := pipe()
-	theirs, p.Stdin, p.Stdout, p.Results = []*os.File{in, out, results}, toIn, fromOut, fromResults
+	theirs, p.Stdin, p.Stdout, p.Stderr, p.Results = []*os.File{in, out, errs, results}, toIn, fromOut, fromErr, fromResults
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = in, out, out, []*os.File{results}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = in, out, errs, []*os.File{results}
 	return p, cmd.Start()
 }
 
 // Close closes this side of the pipes. A program that reads to the end of its input ends then.
 func (p *Process) Close() {
-	for _, f := range []*os.File{p.Stdin, p.Stdout, p.Results} {
+	for _, f := range []*os.File{p.Stdin, p.Stdout, p.Stderr, p.Results} {
 		_ = f.Close() // a nil file gives an error, too
 	}
 }

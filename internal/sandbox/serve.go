@@ -16,7 +16,8 @@ import (
 
 // What goes through the pipes of a process that runs scripts: a line of JSON each. The first is a Hello, then come a Batch and its Jobs, again
 // and again. The answers on file descriptor 3 are a Done when it is ready, one for each job, and one behind the batch. What a job prints
-// ends with a line that is its Mark, and what is printed behind the last job of a batch with a Mark without an ID.
+// ends, on standard output and on standard error, with a line that is its Mark, and what is printed behind the last job of a batch with a Mark
+// without an ID.
 type (
 	// Hello has the scripts.
 	Hello struct {
@@ -99,7 +100,9 @@ func Serve(argv []string, first bool) {
 
 // mark ends what was printed for a job, or behind the jobs of a batch.
 func (l *loop) mark(id string) {
-	fmt.Println(Mark(l.hello.Token, id)) //nolint:forbidigo // standard output is where it belongs
+	for _, stream := range []*os.File{os.Stdout, os.Stderr} {
+		_, _ = fmt.Fprintln(stream, Mark(l.hello.Token, id)) // the runner has gone, or will miss it
+	}
 }
 
 // part runs what goes before or behind the jobs of a batch, if there is anything.
