@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/weirworks/weir/job"
@@ -37,6 +38,18 @@ func (e *bench) joiner(names []string, ports ...port.Spec) *job.Handle {
 		}
 		return err
 	}, append(ports, out("out"))...)
+}
+
+// A row has one message of each port: a port that is named twice is refused.
+func TestJ2PortTwice(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		h := e.joiner([]string{"a", "a"}, in("a"))
+		e.Until("it fails", func() bool { return e.Info(h).Status == job.Failed })
+		if why := e.Info(h).Reason; !strings.Contains(why, "twice") {
+			e.Errorf("it failed as %q", why)
+		}
+	})
 }
 
 // fill writes to a port and wakes nobody.

@@ -61,5 +61,8 @@ func (h *Handle) BreakLock(ctx context.Context) error { return h.store.BreakLock
 func (h *Handle) Locked(ctx context.Context) (info LockInfo, locked bool, err error) {
 	all, err := h.store.Locked(ctx, h.id)
 	info, locked = all[h.id]
+	if err == nil && !locked {
+		_, err = h.Info(ctx) // which says so if there is no such job
+	}
 	return info, locked, err
 }

@@ -19,6 +19,9 @@ func (s *Store) Connect(ctx context.Context, id job.ID, dir port.Dir, name strin
 	if err := checkPort(id, name); err != nil {
 		return nil, err
 	}
+	if len(to) == 0 {
+		return nil, fmt.Errorf("%w %q of job %s is connected to none: say which ports its messages go to", job.ErrPort, name, id)
+	}
 	for _, t := range to {
 		if t.Job.Tree() != id.Tree() {
 			return nil, fmt.Errorf("%w %q of job %s is in another tree than job %s: read it and write there", job.ErrPort, t.Port, t.Job, id)

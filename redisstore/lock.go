@@ -36,6 +36,9 @@ type lockNote struct {
 // Lock implements job.Locks. First the lock is set, then the job is looked at: a run
 // that began before is waited for, and none begins after.
 func (s *Store) Lock(ctx context.Context, id job.ID, by string, ttl, wait time.Duration) (job.Lock, error) {
+	if err := checkTTL(id, ttl); err != nil {
+		return nil, err
+	}
 	if _, err := s.Info(ctx, id); err != nil {
 		return nil, err
 	}
@@ -92,6 +95,9 @@ func (l *jobLock) Token() string { return l.lock.Token() }
 
 // Refresh implements job.Lock.
 func (l *jobLock) Refresh(ctx context.Context, ttl time.Duration) error {
+	if err := checkTTL(l.id, ttl); err != nil {
+		return err
+	}
 	return l.explain(l.lock.Refresh(ctx, ttl, nil))
 }
 
@@ -123,6 +129,8 @@ func (s *Store) unlock(ctx context.Context, id job.ID, token string, force bool)
 	switch why := d.str(d.at(l, 0)); {
 	case d.err != nil:
 		return d.err
+	case why == "gone":
+		return refusal(why, id)
 	case why == "free":
 		return fmt.Errorf("%w: job %s is not locked, or no longer", job.ErrStatus, id)
 	case why == "held":
@@ -134,6 +142,9 @@ func (s *Store) unlock(ctx context.Context, id job.ID, token string, force bool)
 // RefreshLock makes the lock of a job last another ttl from now, whoever took it with that token: what Refresh of a [job.Lock] does
 // for the one who has it. It returns an error that wraps [job.ErrLocked] if the lock is lost.
 func (s *Store) RefreshLock(ctx context.Context, id job.ID, token string, ttl time.Duration) error {
+	if err := checkTTL(id, ttl); err != nil {
+		return err
+	}
 	reply, err := s.run(ctx, scriptRelock, s.keys.dueOf(id), string(id), token, ttl.Milliseconds())
 	if err != nil {
 		return fmt.Errorf("refreshing the lock of job %s: %w", id, err)
@@ -169,6 +180,14 @@ func (s *Store) Locked(ctx context.Context, ids ...job.ID) (map[job.ID]job.LockI
 		}
 	}
 	return out, nil
+}
+
+// checkTTL refuses to lock a job for no time.
+func checkTTL(id job.ID, ttl time.Duration) error {
+	if ttl < time.Millisecond {
+		return fmt.Errorf("%w: job %s cannot be locked for %s: use a millisecond at least", job.ErrValue, id, ttl)
+	}
+	return nil
 }
 
 // lockInfo reads the value of a lock's key. What other programs set has no note.

@@ -64,6 +64,23 @@ func TestBreakLock(t *testing.T) {
 	})
 }
 
+// A job that is not there is not found, and no lock lasts no time.
+func TestLockOfNoJob(t *testing.T) {
+	each(t, func(e *env) {
+		id, gone := e.single(), job.NewClient(e.store).At(newID(e))
+		e.fails(gone.BreakLock(e.Context()), job.ErrNotFound)
+		_, _, err := gone.Locked(e.Context())
+		e.fails(err, job.ErrNotFound)
+		_, err = e.handle(id).Lock(e.Context(), 0, 0)
+		e.fails(err, job.ErrValue)
+		lock, err := e.handle(id).Lock(e.Context(), time.Hour, 0)
+		e.Check(err)
+		e.fails(lock.Refresh(e.Context(), -time.Second), job.ErrValue)
+		e.Check(lock.Release(e.Context()))
+		e.fails(e.handle(id).BreakLock(e.Context()), job.ErrStatus)
+	})
+}
+
 // A lock that some other program set has no note, but is a lock. One without
 // an end keeps nobody from running, and is none.
 func TestForeignLock(t *testing.T) {

@@ -200,6 +200,9 @@ func (r *Run) Connect(from port.Reader, to ...port.Writer) (int, error) {
 	if !ok || in.run != r {
 		return 0, fmt.Errorf("%w: Connect needs a port of this run, from Run.In or Child.Out", job.ErrPort)
 	}
+	if len(to) == 0 {
+		return 0, fmt.Errorf("%w: Connect is given no port to write to: what it read would be gone", job.ErrPort)
+	}
 	var all []json.RawMessage
 	var versions []int
 	for {

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
@@ -38,6 +40,9 @@ func (r *Run) Zip(fn func(Row) error, ports ...string) error {
 		in, err := r.In(name)
 		if err != nil {
 			return err
+		}
+		if slices.Contains(ports[:i], name) {
+			return fmt.Errorf("%w %q is given to Zip twice: a row has one message of each port", job.ErrPort, name)
 		}
 		boxes[i] = in.(*inbox) //nolint:forcetypeassert // Run.In returns nothing else
 	}

@@ -32,8 +32,11 @@ func (p *Pool) ask(tasks []*task) {
 }
 
 func (p *Pool) request(tasks []*task) ([]handler.Result, error) {
-	h, options := tasks[0].handler, tasks[0].options
-	limit := time.Duration(options.Timeout) * time.Duration(len(tasks))
+	h := tasks[0].handler
+	limit := time.Duration(0)
+	for _, t := range tasks {
+		limit += t.limit()
+	}
 	ctx, cancel := context.WithTimeoutCause(p.ctx, limit, fmt.Errorf("no answer after %s", limit))
 	defer cancel()
 	var body bytes.Buffer

@@ -78,9 +78,10 @@ func (c *Config) setDefaults() {
 
 // Payload is what a handler is to run.
 type Payload struct {
-	ID   string
-	Try  int
-	Data json.RawMessage
+	ID    string
+	Try   int
+	Data  json.RawMessage
+	Limit time.Duration // for which it may run, if that is less than the handler's timeout; 0 for that
 }
 
 // Pool runs payloads. It is safe for concurrent use, and is to be closed.
@@ -117,6 +118,15 @@ type task struct {
 	put     int             // how often its process died before it came to it
 	result  handler.Result
 	done    func()
+}
+
+// limit is for how long a task may run, once it is its turn.
+func (t *task) limit() time.Duration {
+	most := time.Duration(t.options.Timeout)
+	if t.Limit > 0 {
+		return min(t.Limit, most)
+	}
+	return most
 }
 
 // New returns a pool. What the machine cannot do of a sandbox is told to the logger once something runs.

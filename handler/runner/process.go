@@ -39,12 +39,15 @@ type process struct {
 	in      *bufio.Writer
 	results chan sandbox.Done
 	printed [streams]chan printed
-	ran     int // payloads
+	ran     int           // payloads
+	limit   time.Duration // of what it was asked for last
 	expiry  *time.Timer
 
 	mu     sync.Mutex
 	why    string // it was killed
 	prints prints
+	ending context.Context //nolint:containedctx // ends when it was killed, or has ended
+	ends   context.CancelFunc
 	exited chan struct{}
 }
 
@@ -126,7 +129,8 @@ func (p *Pool) start(t *task) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	proc := &process{pool: p, handler: t.handler, options: t.options, token: rand.Text(), results: make(chan sandbox.Done, 1), exited: make(chan struct{})}
+	proc := &process{pool: p, handler: t.handler, options: t.options, limit: time.Duration(t.options.Timeout), token: rand.Text(), results: make(chan sandbox.Done, 1), exited: make(chan struct{})}
+	proc.ending, proc.ends = context.WithCancel(context.Background())
 	for i := range proc.printed {
 		proc.printed[i] = make(chan printed, 1)
 	}
@@ -233,6 +237,7 @@ func (proc *process) watch() {
 		}
 	}
 	proc.mu.Unlock()
+	proc.ends()
 	late := time.AfterFunc(time.Second, proc.sb.Close) // without namespaces something may have escaped, and hold them
 	all.Wait()
 	late.Stop()
@@ -245,6 +250,7 @@ func (proc *process) kill(format string, args ...any) {
 		proc.why = fmt.Sprintf(format, args...)
 	}
 	proc.mu.Unlock()
+	proc.ends()
 	proc.sb.Kill()
 }
 
@@ -292,10 +298,10 @@ func next[T any](proc *process, said <-chan T, late <-chan time.Time) (one T, er
 	case one = <-said:
 		return one, nil
 	case <-late:
-		proc.kill("it took longer than %s", time.Duration(proc.options.Timeout))
+		proc.kill("it took longer than %s", proc.limit)
 	case <-proc.pool.ctx.Done():
 		proc.kill("the runner of handlers is stopping")
-	case <-proc.exited:
+	case <-proc.ending.Done(): // what it still says is drained: else it would wait for that to be heard
 		select {
 		case one = <-said: // it came before
 			return one, nil
@@ -304,6 +310,12 @@ func next[T any](proc *process, said <-chan T, late <-chan time.Time) (one T, er
 	}
 	proc.drain()
 	return one, proc.died()
+}
+
+// allow lets what comes next take a time, and no longer.
+func (proc *process) allow(timer *time.Timer, limit time.Duration) {
+	proc.limit = limit
+	timer.Reset(limit)
 }
 
 // drain drops what the process still says, until it has ended.
@@ -332,7 +344,7 @@ func (proc *process) batch(tasks []*task) (n int, err error) {
 	broken := false
 	for n = 0; n < len(tasks); n++ {
 		t := tasks[n]
-		timer.Reset(time.Duration(proc.options.Timeout))
+		proc.allow(timer, t.limit())
 		done, err := next(proc, proc.results, timer.C)
 		if err != nil {
 			return n, err
@@ -361,7 +373,7 @@ func (proc *process) batch(tasks []*task) (n int, err error) {
 // comes of afterEach. With an error the process is of no use any more.
 func (proc *process) after(last *task, timer *time.Timer, broken bool) error {
 	defer last.done()
-	timer.Reset(time.Duration(proc.options.Timeout))
+	proc.allow(timer, time.Duration(proc.options.Timeout))
 	done, err := next(proc, proc.results, timer.C)
 	var lines []handler.Line
 	if err == nil {

@@ -72,7 +72,7 @@ func (t *typ) JobType() string { return t.name }
 
 // WorkerOptions implements worker.Configured. How often a payload is tried its handler says, at each failure.
 func (t *typ) WorkerOptions() worker.Options {
-	return worker.Options{Tries: math.MaxInt32, CommitEachRun: true, MaxRunningHere: t.most}
+	return worker.Options{Tries: math.MaxInt32, CommitEachRun: true, MaxRunningHere: t.most, OwnTimeout: true}
 }
 
 // errNoHandler is why a payload waits whose type has no handler.
@@ -157,7 +157,10 @@ type message struct {
 
 // read reads payloads for one batch.
 func (t *typ) read(ctx context.Context, run *worker.Run, most int) (batch []message, err error) {
-	size := 0
+	size, limit := 0, time.Duration(0)
+	if o := run.Info().Options; o != nil {
+		limit = o.Timeout
+	}
 	for raw, err := range t.In.All() {
 		if err != nil {
 			return nil, err
@@ -168,7 +171,7 @@ func (t *typ) read(ctx context.Context, run *worker.Run, most int) (batch []mess
 				return nil, err
 			}
 		}
-		batch = append(batch, message{Payload{ID: run.IdempotencyKey("handler"), Try: run.Try(), Data: data}, raw})
+		batch = append(batch, message{Payload{ID: run.IdempotencyKey("handler"), Try: run.Try(), Data: data, Limit: limit}, raw})
 		if size += len(data); size >= payloads || len(batch) == most {
 			break
 		}
@@ -198,6 +201,9 @@ func (t *typ) again(run *worker.Run, o handler.Options, err error) error {
 		return worker.Permanent(fmt.Errorf("tried %d times, as often as it may: %w", run.Try(), err))
 	case tried >= time.Duration(o.Total):
 		return worker.Permanent(fmt.Errorf("tried for %s, as long as it may: %w", tried.Round(time.Second), err))
+	}
+	if own := info.Options; own != nil && own.Backoff > 0 { // what the job asks for, the engine does
+		return err
 	}
 	delay := worker.ExponentialBackoff(time.Duration(o.Delay), time.Duration(o.MaxDelay))
 	return worker.RetryAfter(delay(run.Try(), err), err)

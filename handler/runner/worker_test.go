@@ -297,3 +297,49 @@ func TestHandlersInAGraph(t *testing.T) {
 		t.Errorf("on err: %+v, %v, %v", bad, ok, err)
 	}
 }
+
+// A job's own time and delay hold, and what it waits for a process does not count.
+func TestOptionsOfAJob(t *testing.T) {
+	t.Parallel()
+	store := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
+	h := &house{TB: t, store: store, client: job.NewClient(store)}
+	h.set("slow", js("await new Promise(r => setTimeout(r, Number(payload)))", handler.Options{Batch: 1}))
+	h.set("fails", js("throw new Error('no')"))
+	pool := newPool(t, func(c *runner.Config) { c.Processes = 1 })
+	s, err := runner.NewService(runner.ServiceConfig{Store: store, Pool: pool, Engine: worker.Config{Logger: slog.New(slog.DiscardHandler)}})
+	enginetest.Check(t, err)
+	enginetest.Run(t, s.Run)
+	start := func(name, payload string, o job.RunOptions) *job.Handle {
+		plan, err := h.client.PlanNew(t.Context(), job.New{Type: name})
+		enginetest.Check(t, err)
+		handle, err := h.client.Start(t.Context(), plan, job.WithRunOptions(o))
+		enginetest.Check(t, err)
+		enginetest.Check(t, handle.Write(t.Context(), "in", payload))
+		return handle
+	}
+	var waits []*job.Handle
+	for range 12 { // 6 s in all
+		waits = append(waits, start("slow", "500", job.RunOptions{Timeout: 5 * time.Second, Tries: 1}))
+	}
+	late := start("slow", "60000", job.RunOptions{Timeout: 300 * time.Millisecond, Tries: 1})
+	for _, w := range waits {
+		if info := h.ended(w); info.Status != job.Completed {
+			t.Errorf("one that waited for its process: %s, %s", info.Status, info.Reason)
+		}
+	}
+	if info := h.ended(late); info.Status != job.Failed || !strings.Contains(info.Reason, "it took longer than 300ms") {
+		t.Errorf("one that takes too long: %s, %s", info.Status, info.Reason)
+	}
+	again := start("fails", "x", job.RunOptions{Tries: 3, Backoff: 50 * time.Millisecond, MaxBackoff: 50 * time.Millisecond})
+	began := time.Now()
+	if info := h.ended(again); info.Tries != 3 || time.Since(began) > 10*time.Second { // the handler's own delays are 1 s, 2 s, …
+		t.Errorf("tried %d times in %s", info.Tries, time.Since(began))
+	}
+	failures, err := again.Failures(t.Context())
+	enginetest.Check(t, err)
+	for i := 1; i < len(failures); i++ {
+		if gap := failures[i-1].At.Sub(failures[i].At); gap > 900*time.Millisecond {
+			t.Errorf("try %d came %s behind the one before", failures[i-1].Try, gap)
+		}
+	}
+}

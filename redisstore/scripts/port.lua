@@ -235,7 +235,7 @@ local function set_ports(id)
       call('HDEL', kd, field)
       call('DEL', k .. ':' .. dir .. ':' .. port)
       free(id, port)
-    elseif dir == 'i' then
+    elseif dir == 'i' and port ~= '*' then
       relieve(id, port, wires(id, dir, port).limit)
     end
   end
