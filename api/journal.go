@@ -128,6 +128,9 @@ func (s *session) startPayloads(ctx context.Context, typ string, body []byte) (i
 	if len(all) == 0 {
 		return ids, nil
 	}
+	if err := s.expected.add(ctx, s.store, typ); err != nil {
+		return nil, err
+	}
 	started, err := s.client.StartMany(ctx, all)
 	if err != nil {
 		return nil, err
@@ -360,6 +363,9 @@ func (t tenantStore) Where() string { return t.server.cfg.Store.Where() }
 // CreateArrivals implements journal.Store.
 func (t tenantStore) CreateArrivals(ctx context.Context, epoch string, all []job.Arrival) error {
 	store, err := t.server.tenants.store(ctx, t.namespace)
+	if err == nil {
+		err = t.server.expected.addAll(ctx, store, all)
+	}
 	if err != nil {
 		return err
 	}

@@ -101,6 +101,7 @@ type Server struct {
 	raw      map[string]bool // patterns of operations that take text
 	signed   map[string]bool // patterns of operations that take a signature in place of a token
 	journals journals
+	expected expected
 	closing  chan struct{}
 	serving  sync.WaitGroup // connections that are not of HTTP
 }
