@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -26,8 +28,12 @@ func (s *Server) entryOperations() {
 	add(s, operation{
 		method: http.MethodGet, path: "/{client}/job/{type}/list", id: "list-entries", group: groupPayloads, role: read, summary: "List a client's jobs of a type",
 		about: "The oldest first. Each has its ID, its type, `dt` and `lock`: of one that waits `lock` is empty, and `dt` is when it may run; of one that runs it is the beginning of the ID of the engine, and `dt` is when its lease ends; " +
-			"of one that is done, and kept for its retention, `__done`, and `dt` is a thousand years after its end. `next` is the `after` of the next page.",
+			"of one that is done, and kept for its retention, `__done`, and `dt` is a thousand years after its end. Those that failed for good have the `code` and `exitcode` of their last try; those that completed have them at `/{client}/job/{type}/get/{job}`. `next` is the `after` of the next page.",
 	}, listEntries)
+	add(s, operation{
+		method: http.MethodGet, path: "/{client}/job/{type}/get/{job}", id: "get-entry", group: groupPayloads, role: read, summary: "Show a client's job of a type, with the code and exit code of one that is done",
+		about: "As in the list, and of one that ended as ok or failed, too, `code` and `exitcode`.",
+	}, getEntry)
 	add(s, operation{
 		method: http.MethodPost, path: "/{client}/job/{type}/purge", id: "purge-entries", group: groupPayloads, role: operate, summary: "Remove a client's jobs of a type that are done",
 		about: "As if they were past their retention: those that wrote messages that nobody has read stay, those that failed go with the payloads that they did not do. Without `until` all that are done are meant. Up to 1,000 are removed; `next`, if it is there, is the `after` that goes on. They are gone within seconds.",
@@ -100,6 +106,48 @@ func listEntries(ctx context.Context, s *session, in *struct {
 			return answer(page, nil)
 		}
 	}
+}
+
+func getEntry(ctx context.Context, s *session, in *struct {
+	Client string `path:"client" maxLength:"128" doc:"with tokens the namespace; without any name of letters, digits, _ and ., which is a tenant of its own"`
+	Type   string `path:"type" maxLength:"512" doc:"the type; without tokens it is stored as {client}-{type}"`
+	Job    string `path:"job" doc:"the ID of the job"`
+},
+) (*reply[PhasedEntry], error) {
+	typ, err := ClientType(s.cfg.Tokens, s.store.Namespace(), in.Client, in.Type)
+	if err != nil {
+		return nil, err
+	}
+	id, err := job.ParseID(in.Job)
+	if err != nil {
+		return nil, wrong("path.job: %v", err)
+	}
+	info, err := s.store.Info(ctx, id)
+	if errors.Is(err, job.ErrNotFound) || err == nil && info.Type != typ {
+		return nil, problem(KindOf(job.ErrNotFound), "client %s has no job %s of type %.80q: it may be past its retention, or not be moved from the journal yet", in.Client, id, in.Type)
+	}
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := handler.EntryOf(info)
+	if e.Lock == handler.Done && info.Status == job.Completed {
+		state, err := s.store.State(ctx, id, handler.StateResult)
+		if err != nil {
+			return nil, err
+		}
+		var kept struct {
+			Code   handler.Code `json:"code"`
+			Status int          `json:"exitcode"`
+		}
+		if json.Unmarshal(state[handler.StateResult], &kept) == nil { // one of a program has something else there, or nothing
+			e.Code, e.Status = kept.Code, kept.Status
+		}
+	}
+	return answer(PhasedEntry{e, e.Phase(now)}, nil)
 }
 
 // Purged is how many jobs are removed.

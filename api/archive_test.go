@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
@@ -59,6 +60,16 @@ func TestM28EntriesOfAClient(t *testing.T) {
 	}
 	if got, _ := list("/other/job/mail/list"); got != "" {
 		t.Errorf("another client sees %q", got)
+	}
+	if err := s.store.SetState(t.Context(), added.IDs[0], map[string]json.RawMessage{handler.StateResult: json.RawMessage(`{"code":"failed","exitcode":404}`)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var one api.PhasedEntry
+	if s.ask("GET", "/acme/job/mail/get/"+string(added.IDs[0]), nil).is(http.StatusOK, &one); one.Code != handler.Failed || one.Status != 404 || one.State != handler.Archived {
+		t.Errorf("got %+v", one)
+	}
+	for _, path := range []string{"/other/job/mail/get/", "/acme/job/post/get/"} {
+		s.ask("GET", path+string(added.IDs[0]), nil).refuses(http.StatusNotFound, "not_found", "has no job")
 	}
 	s.ask("GET", "/acme/job/mail/list?after=x", nil).refuses(http.StatusUnprocessableEntity, "usage", "after")
 	for path, want := range map[string]int{"/other/job/mail/purge": 0, "/acme/job/mail/purge?until=2020-01-01T00:00:00Z": 0, "/acme/job/mail/purge": 1} {

@@ -1,6 +1,7 @@
 package handler_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -20,6 +21,23 @@ func TestM01PhasesOfAnEntry(t *testing.T) {
 	} {
 		if got := e.Phase(now); got != want {
 			t.Errorf("%+v is %s, want %s", e, got, want)
+		}
+	}
+}
+
+// TestM09CodesOfJobsThatFailed are read from the reason that is kept.
+func TestM09CodesOfJobsThatFailed(t *testing.T) {
+	t.Parallel()
+	text := handler.FailureText(handler.Retry, 199, "busy: error 500: no")
+	for reason, want := range map[string]string{
+		text: "retry 199", "tried 4 times, as often as it may: " + text: "retry 199",
+		"tried for 6h0m1s, as long as it may: " + handler.FailureText(handler.Error, 503, "oh"): "error 503",
+		"failed by hand: error 500: x": " 0", "retry 500: x": " 0", "": " 0",
+		"tried for 6h0m0s, as long as it may: type t: the type has no handler now": " 0",
+	} {
+		e := handler.EntryOf(&job.Info{Status: job.Failed, Reason: reason})
+		if got := fmt.Sprint(e.Code, " ", e.Status); got != want {
+			t.Errorf("%q: %s, want %s", reason, got, want)
 		}
 	}
 }

@@ -54,6 +54,9 @@ func StatusOfExit(code int, exits map[string]int) int {
 // MaxResult is the size of the greatest result that is kept.
 const MaxResult = 16 << 20
 
+// StateResult is the key of a job's state that has what came of its last payload, if that ended as OK or FAILED.
+const StateResult = "result"
+
 // Result is what came of the run of a payload.
 type Result struct {
 	Status int             `json:"status"`

@@ -16,7 +16,7 @@ import (
 )
 
 // StateResult is the key of a job's state that has what came of its last payload, as an Outcome.
-const StateResult = "result"
+const StateResult = handler.StateResult
 
 // LabelFrom is the label of jobs that others have asked for, by lines of their output or by options.then: its value is the ID of that job.
 const LabelFrom = "from"
@@ -122,7 +122,7 @@ func (t *typ) Run(ctx context.Context, run *worker.Run) error {
 // failing is why a payload is tried again. What it printed is part of that: the log of a run that fails is not kept.
 func failing(code handler.Code, r *handler.Result) error {
 	why, more, _ := strings.Cut(r.Error, "\n")
-	text := fmt.Sprintf("%s %d: %s", code, r.Status, (&crash{why: why, output: r.Output}).Error())
+	text := handler.FailureText(code, r.Status, (&crash{why: why, output: r.Output}).Error())
 	if more != "" {
 		text += "\n" + more
 	}

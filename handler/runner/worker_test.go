@@ -135,6 +135,8 @@ func TestM09M11RetriesAndEnds(t *testing.T) {
 	for name, want := range map[string]string{"count": "tried 4 times, as often as it may", "time": "as long as it may"} {
 		if info := h.ended(h.add(name, "x")); info.Status != job.Failed || !strings.Contains(info.Reason, want) || !strings.Contains(info.Reason, "busy") {
 			t.Errorf("%s: %s, %q; want %q", name, info.Status, info.Reason, want)
+		} else if e := handler.EntryOf(info); e.Code != handler.Retry || e.Status != 199 {
+			t.Errorf("%s: its entry is %+v, want retry 199", name, e)
 		}
 	}
 }
