@@ -80,35 +80,77 @@ func (p *Pool) request(tasks []*task) ([]handler.Result, error) {
 	return replies(len(tasks), res.StatusCode, string(text))
 }
 
-// replies reads an answer to n payloads: a line with a status, and perhaps a result, ends each, and those before it are what it printed. An
-// answer to a single payload needs no such line: then its status is the answer's, and its result the body.
+// replies reads an answer to n payloads: a line with a status, and perhaps a result, ends each, and those before it are what it printed. To a
+// single payload the answer's own status and body count, unless its last line is one with a status, see soleRE.
 func replies(n, status int, text string) ([]handler.Result, error) {
+	if n == 1 {
+		return sole(status, text)
+	}
+	if handler.CodeOf(status) == handler.Failed {
+		all := make([]handler.Result, n)
+		for i := range all {
+			all[i] = whole(status, text)
+		}
+		return all, nil
+	}
+	if status/100 != 2 {
+		return nil, fmt.Errorf("the answer has status %d", status)
+	}
 	all := make([]handler.Result, 0, n)
 	var lines []handler.Line
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
-		if !statusRE.MatchString(line) || status/100 != 2 {
+		if !statusRE.MatchString(line) {
 			lines = append(lines, handler.Line{Text: line})
 			continue
 		}
-		code, result, _ := strings.Cut(line, " ")
-		one := handler.Result{Output: lines, Value: valueOf(result)}
-		one.Status, _ = strconv.Atoi(code)
-		all, lines = append(all, one), nil
+		all, lines = append(all, reply(line, lines)), nil
 	}
-	switch {
-	case len(all) == n:
-		return all, nil
-	case n == 1 && len(all) == 0 && handler.CodeOf(status) != "":
-		one := handler.Result{Status: status, Value: valueOf(text)}
-		if handler.CodeOf(status) != handler.OK {
-			one.Error = "the answer has status " + strconv.Itoa(status)
+	if len(all) != n {
+		return nil, fmt.Errorf("the answer has %d lines with a status, for %d payloads: send one for each", len(all), n)
+	}
+	return all, nil
+}
+
+// soleRE is a line with a status that may be the last of an answer to a single payload; what is behind the blank must be JSON.
+var soleRE = regexp.MustCompile(`^[1-5][0-9][0-9]( .+)?$`)
+
+// sole reads an answer to a single payload.
+func sole(status int, text string) ([]handler.Result, error) {
+	if status/100 == 2 {
+		var lines []handler.Line
+		for line := range strings.Lines(text) {
+			lines = append(lines, handler.Line{Text: strings.TrimRight(line, "\r\n")})
 		}
-		return []handler.Result{one}, nil
-	case status/100 != 2:
-		return nil, fmt.Errorf("the answer has status %d", status)
+		if n := len(lines) - 1; n >= 0 {
+			last := lines[n].Text
+			_, result, more := strings.Cut(last, " ")
+			if soleRE.MatchString(last) && (!more || json.Valid([]byte(result))) {
+				return []handler.Result{reply(last, lines[:n])}, nil
+			}
+		}
 	}
-	return nil, fmt.Errorf("the answer has %d lines with a status, for %d payloads", len(all), n)
+	if handler.CodeOf(status) == "" {
+		return nil, fmt.Errorf("the answer has status %d: answer with 1xx, 2xx, 4xx or 5xx", status)
+	}
+	return []handler.Result{whole(status, text)}, nil
+}
+
+// reply is what a line with a status says.
+func reply(line string, printed []handler.Line) handler.Result {
+	code, result, _ := strings.Cut(line, " ")
+	one := handler.Result{Output: printed, Value: valueOf(result)}
+	one.Status, _ = strconv.Atoi(code) // it is three digits
+	return one
+}
+
+// whole is a result by the status and body of an answer.
+func whole(status int, text string) handler.Result {
+	one := handler.Result{Status: status, Value: valueOf(text)}
+	if handler.CodeOf(status) != handler.OK {
+		one.Error = "the answer has status " + strconv.Itoa(status)
+	}
+	return one
 }
 
 // valueOf is a text as a result: as JSON if it is that.

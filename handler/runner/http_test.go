@@ -1,0 +1,50 @@
+package runner_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weirworks/weir/handler"
+)
+
+// TestM23WhatAnAnswerOverHTTPSays of one payload, and of several.
+func TestM23WhatAnAnswerOverHTTPSays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		n      int
+		status int
+		body   string
+		want   string // results, with | between
+	}{
+		{1, 200, "100 apples", `200 "100 apples"`},
+		{1, 200, "150 apples\nand pears\n", `200 "150 apples\nand pears"`},
+		{1, 200, "404\nmore", `200 "404\nmore"`},
+		{1, 200, "404\n", `404`},
+		{1, 200, `200 {"n":1}`, `200 {"n":1}`},
+		{1, 200, "200 150", `200 150`},
+		{1, 200, "hello\nJ: t|x\n404\n", `404  hello,J: t|x`},
+		{1, 404, "200\n", `404 200`},
+		{1, 200, "", `200`},
+		{2, 404, "gone", `404 "gone"|404 "gone"`},
+		{2, 200, "a\n200 one apple\n404\n", `200 "one apple" a|404`},
+		{2, 503, "200\n200\n", `500|500`},
+		{2, 200, "200\n", `500|500`},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			_, _ = fmt.Fprint(w, c.body)
+		}))
+		h := stored("t", handler.Definition{Lang: handler.HTTP, Body: server.URL, Options: handler.Options{Batch: 10}})
+		var got []string
+		for _, r := range do(t, newPool(t, nil), h, []string{"a", "b"}[:c.n]...) {
+			got = append(got, told(r))
+		}
+		server.Close()
+		if strings.Join(got, "|") != c.want {
+			t.Errorf("%d payloads, status %d, body %q: got %q, want %q", c.n, c.status, c.body, got, c.want)
+		}
+	}
+}
