@@ -38,6 +38,9 @@ type Definition struct {
 	// BeforeEach and AfterEach run before and after each batch of payloads.
 	BeforeEach string `json:"beforeEach,omitempty"`
 	AfterEach  string `json:"afterEach,omitempty"`
+	// EID names a compatible engine: it is kept and returned, and does nothing. Processes are for one type each, as code of one handler
+	// could reach that of another in the same process.
+	EID string `json:"eid,omitempty"`
 	// Options are limits and how failures are retried. Their zero values are the defaults.
 	Options Options `json:"options,omitzero"`
 	// Prefix is what the names of types have in front that the handler's lines name, as it belongs to a client of its own, see
@@ -105,6 +108,7 @@ func Parse(raw []byte) (d Definition, err error) {
 var (
 	customRE = regexp.MustCompile(`^x-[a-z0-9][a-z0-9_.+-]{0,30}$`)
 	envRE    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	eidRE    = regexp.MustCompile(`^[A-Za-z0-9_.-]{0,64}$`)
 	exitRE   = regexp.MustCompile(`^(0|[1-9][0-9]{0,2})$`)
 )
 
@@ -127,6 +131,9 @@ func (d *Definition) Validate() error {
 		if d.Before+d.BeforeEach+d.AfterEach != "" {
 			bad.add("before, beforeEach and afterEach are code, which a handler of lang http has not")
 		}
+	}
+	if !eidRE.MatchString(d.EID) {
+		bad.add("eid %.80q: use up to 64 letters, digits, _, . and -", d.EID)
 	}
 	for _, code := range []string{d.Before, d.BeforeEach, d.Body, d.AfterEach} {
 		if strings.ContainsRune(code, 0) {

@@ -83,16 +83,25 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// TestEIDIsKept, though it does nothing.
+func TestEIDIsKept(t *testing.T) {
+	t.Parallel()
+	if d, err := handler.Parse([]byte(`{"lang":"sh","body":"x","eid":"node-18_x.1"}`)); err != nil || d.EID != "node-18_x.1" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 func TestDefinitionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{}`:                             "lang is missing",
-		`{"lang":"node"}`:                "body is missing",
-		`{"body":"x"}`:                   "lang is missing",
-		`{"lang":"nodee","body":"x"}`:    `did you mean "node"?`,
-		`{"lang":"http","body":"x"}`:     "is not a URL",
-		`{"lang":"sh","boby":"x"}`:       `unknown key "boby": did you mean "body"?`,
-		`{"lang":"sh","body":"x\u0000"}`: "a byte 0",
+		`{}`:                                                           "lang is missing",
+		`{"lang":"node"}`:                                              "body is missing",
+		`{"body":"x"}`:                                                 "lang is missing",
+		`{"lang":"nodee","body":"x"}`:                                  `did you mean "node"?`,
+		`{"lang":"http","body":"x"}`:                                   "is not a URL",
+		`{"lang":"sh","body":"x","eid":"a b"}`:                         `eid "a b": use up to 64`,
+		`{"lang":"sh","boby":"x"}`:                                     `unknown key "boby": did you mean "body"?`,
+		`{"lang":"sh","body":"x\u0000"}`:                               "a byte 0",
 		`{"lang":"http","body":"http://x/","before":"x"}`:              "which a handler of lang http has not",
 		`{"lang":"sh","body":"x","options":{"timeout":"30h"}}`:         "options.timeout 30h0m0s: use a time up to 24h0m0s",
 		`{"lang":"sh","body":"x","options":{"timeout":"soon"}}`:        "is not a time",
