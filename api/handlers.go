@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/job"
@@ -79,20 +80,12 @@ func (s *session) setHandler(ctx context.Context, typ, prefix string, d handler.
 
 // clientHandlerOperations are those on handlers of a client.
 func (s *Server) clientHandlerOperations() {
-	add(s, operation{
-		method: http.MethodPost, path: "/{client}/handler/add/{type}", id: "add-client-handler", group: groupHandlers, role: admin, summary: "Store a new version of a client's handler",
-		about: "Types that its output names are the client's, too.",
-	}, func(ctx context.Context, s *session, in *struct {
-		HandlerOf
-		Body handler.Definition
-	},
-	) (*reply[StoredHandler], error) {
-		name, prefix, err := s.clientType(in.Client, in.Type)
-		if err != nil {
-			return nil, err
-		}
-		return s.setHandler(ctx, name, prefix, in.Body)
-	})
+	for _, route := range [][2]string{{"/{client}/handler/add/{type}", "add-client-handler"}, {"/{client}/handler/add/{type}/add", "add-client-handler-long"}} {
+		add(s, operation{
+			method: http.MethodPost, path: route[0], id: route[1], group: groupHandlers, role: admin, summary: "Store a new version of a client's handler",
+			about: "Types that its output names are the client's, too.",
+		}, addClientHandler)
+	}
 	add(s, operation{
 		method: http.MethodGet, path: "/{client}/handler/get/{type}", id: "get-client-handler", group: groupHandlers, role: read, summary: "Show a client's handler",
 	}, func(ctx context.Context, s *session, in *HandlerOf) (*reply[handler.Stored], error) {
@@ -103,14 +96,14 @@ func (s *Server) clientHandlerOperations() {
 		h, err := handler.Get(ctx, s.store, name, 0)
 		return answer(h, in.missing(err))
 	})
-	for _, method := range []string{http.MethodPost, http.MethodDelete} {
-		id := "delete-client-handler"
-		if method == http.MethodPost {
-			id = "post-delete-client-handler"
-		}
-		add(s, operation{
-			method: method, path: "/{client}/handler/del/{type}", id: id, group: groupHandlers, role: admin, status: http.StatusNoContent, summary: "Delete a client's handler",
-		}, func(ctx context.Context, s *session, in *HandlerOf) (*nothing, error) {
+	for _, o := range []operation{
+		{method: http.MethodPost, path: "/{client}/handler/del/{type}", id: "post-delete-client-handler"},
+		{method: http.MethodDelete, path: "/{client}/handler/del/{type}", id: "delete-client-handler"},
+		{method: http.MethodPost, path: "/{client}/handler/del/{type}/delete", id: "post-delete-client-handler-long"},
+		{method: http.MethodDelete, path: "/{client}/handler/del/{type}/delete", id: "delete-client-handler-long"},
+	} {
+		o.group, o.role, o.status, o.summary = groupHandlers, admin, http.StatusNoContent, "Delete a client's handler"
+		add(s, o, func(ctx context.Context, s *session, in *HandlerOf) (*nothing, error) {
 			name, _, err := s.clientType(in.Client, in.Type)
 			if err == nil {
 				err = in.missing(handler.Delete(ctx, s.store, name))
@@ -118,6 +111,22 @@ func (s *Server) clientHandlerOperations() {
 			return done(err)
 		})
 	}
+}
+
+func addClientHandler(ctx context.Context, s *session, in *struct {
+	HandlerOf
+	Method string `query:"method" maxLength:"16" doc:"how the URL of a handler of lang http is asked: *, post or nothing, which all mean POST"`
+	Body   handler.Definition
+},
+) (*reply[StoredHandler], error) {
+	if m := strings.ToLower(in.Method); m != "" && m != "*" && m != "post" {
+		return nil, wrong("query.method %q: handlers are asked by POST only: use * or post, or leave it out", in.Method)
+	}
+	name, prefix, err := s.clientType(in.Client, in.Type)
+	if err != nil {
+		return nil, err
+	}
+	return s.setHandler(ctx, name, prefix, in.Body)
 }
 
 // missing says that a client has no such handler, without the names of others.

@@ -86,6 +86,22 @@ func TestM28ClientsOnThisMachine(t *testing.T) {
 	s.ask("GET", "/acme/handler/get/mail", nil).refuses(http.StatusNotFound, "not_found", "client acme has no handler")
 }
 
+// TestLongRoutesOfHandlers are those of the short ones, with the method by which a URL is asked.
+func TestLongRoutesOfHandlers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	const code = `{"lang":"http","body":"http://example.org/"}`
+	for n, method := range []string{"", "?method=*", "?method=post"} {
+		var made api.StoredHandler
+		if s.ask("POST", "/acme/handler/add/mail/add"+method, code).is(http.StatusOK, &made); made.Type != "acme-mail" || made.Version != int64(n+1) {
+			t.Errorf("made %+v", made)
+		}
+	}
+	s.ask("POST", "/acme/handler/add/mail/add?method=get", code).refuses(http.StatusUnprocessableEntity, "usage", "use * or post")
+	s.ask("DELETE", "/acme/handler/del/mail/delete", nil).is(http.StatusNoContent, nil)
+	s.ask("POST", "/acme/handler/del/mail/delete", nil).refuses(http.StatusNotFound, "not_found", "client acme has no handler")
+}
+
 func TestM28TenantsOfTokens(t *testing.T) {
 	t.Parallel()
 	s, tenant, tokens := withTokens(t)
