@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weirworks/weir/job"
@@ -81,16 +82,20 @@ func (k *known) begun() []job.Take {
 }
 
 // finishJob ends a job that a client has: it is gone, or runs again if it repeats. If it has children that are not over it waits for them.
+// The children of one that runs again are gone then, too: the commit says so, and what is left is to delete them.
 func (s *Service) finishJob(ctx context.Context, q *Request) (*Response, error) {
-	return s.end(ctx, q, errEnd, func(k *known, d *job.Delta) error {
-		d.Outcome, d.Takes = statemachine.Complete, k.begun()
+	var over kids
+	r, err := s.end(ctx, q, errEnd, func(k *known, d *job.Delta) error {
+		d.Outcome, d.Takes, over = statemachine.Complete, k.begun(), nil
+		var every kids
 		if k.state[keyChildren] != nil {
-			kids, err := s.children(ctx, k.ID)
-			if err != nil {
+			var err error
+			if every, err = s.everyChild(ctx, k.ID); err != nil {
 				return err
 			}
-			if open := kids.open(); open != "" {
-				d.Outcome, d.Writes, d.Set = statemachine.Suspend, kids.goes(), waitsFor(open)
+			now := slices.DeleteFunc(slices.Clone(every), k.past)
+			if open := now.open(); open != "" {
+				d.Outcome, d.Writes, d.Set = statemachine.Suspend, now.goes(), waitsFor(open)
 				return nil
 			}
 		}
@@ -104,9 +109,16 @@ func (s *Service) finishJob(ctx context.Context, q *Request) (*Response, error) 
 		}
 		if next, ok := repeats.After(k.Info, now); ok {
 			d.Outcome, d.Repeat, d.Delay = statemachine.Reschedule, next, max(next.Scheduled.Sub(now), 0)
+			if over = every; len(over) > 0 {
+				d.Set = over.pastFor()
+			}
 		}
 		return nil
 	})
+	if err == nil {
+		s.forget(ctx, over)
+	}
+	return r, err
 }
 
 // failJob lets a job fail that a client has.
@@ -219,7 +231,7 @@ func (s *Service) cancelJob(ctx context.Context, q *Request) (*Response, error) 
 		return isOpen(k.Info) && k.Status != job.Terminating && k.Status != job.Running, nil
 	})
 	if err == nil && k != nil {
-		err = s.settle(ctx, k.ID)
+		err = s.settle(ctx, k.ID, false)
 	}
 	if err != nil {
 		return nil, missing(err)
@@ -255,14 +267,15 @@ func (s *Service) remove(ctx context.Context, id job.ID) error {
 
 // erase deletes a job whose end has begun, and all below it.
 func (s *Service) erase(ctx context.Context, id job.ID) error {
-	if err := s.settle(ctx, id); err != nil {
+	if err := s.settle(ctx, id, false); err != nil {
 		return err
 	}
 	return s.store.Delete(ctx, id)
 }
 
-// settle waits until a job whose end has begun is over, and all below it. No client is asked: its type has no end of its own.
-func (s *Service) settle(ctx context.Context, id job.ID) error {
+// settle waits until a job whose end has begun is over, and all below it. No client is asked: its type has no end of its own. If quiet is
+// true its parent does not hear of it.
+func (s *Service) settle(ctx context.Context, id job.ID, quiet bool) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		tree, err := s.ending(ctx, id)
 		if err != nil {
@@ -276,7 +289,7 @@ func (s *Service) settle(ctx context.Context, id job.ID) error {
 			open = true
 			snap, err := s.store.Begin(ctx, i.ID, job.Begin{Token: rand.Text(), Lease: handover})
 			if err == nil && snap.Shutdown {
-				err = s.commit(ctx, job.Delta{Job: i.ID, Token: snap.Token, Outcome: statemachine.Shutdown})
+				err = s.commit(ctx, job.Delta{Job: i.ID, Token: snap.Token, Outcome: statemachine.Shutdown, Handed: quiet})
 			}
 			if err != nil && !errors.Is(err, job.ErrStatus) && !errors.Is(err, job.ErrFenced) {
 				return err

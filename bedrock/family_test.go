@@ -7,8 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirworks/weir/bedrock"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
 )
@@ -248,12 +250,18 @@ func (s *trees) Tree(ctx context.Context, id job.ID) ([]*job.Info, error) {
 // on returns a service of the same jobs, and what it does with a command: the answer is to begin with want, and its body is returned.
 func (s *surface) on() (store *trees, do func(want, method string, params ...string) []byte) {
 	s.Helper()
+	return s.onStore(func(store bedrock.Store) bedrock.Store { return store })
+}
+
+// onStore does so with the store that wrap returns.
+func (s *surface) onStore(wrap func(bedrock.Store) bedrock.Store) (store *trees, do func(want, method string, params ...string) []byte) {
+	s.Helper()
 	leases, err := worker.NewLeases(worker.LeaseConfig{Store: s.store})
 	if err != nil {
 		s.Fatal(err)
 	}
 	store = &trees{Store: s.store}
-	service := bedrock.New(store, leases)
+	service := bedrock.New(wrap(store), leases)
 	return store, func(want, method string, params ...string) []byte {
 		s.Helper()
 		command, err := bedrock.CommandOf(method)
@@ -302,5 +310,89 @@ func TestManyChildren(t *testing.T) {
 	}
 	if got := c.ask("GetJob", "name: foo"); len(got["finishedChildJobs"].([]any)) != 40 || len(got["cancelledChildJobs"].([]any)) != 20 {
 		t.Errorf("%v", got)
+	}
+}
+
+// A parent that repeats has the children of its last repetition only: those of earlier ones are gone when it was finished.
+func TestRepeatForgetsChildren(t *testing.T) {
+	t.Parallel()
+	s, clock := startAt(t, "2026-03-10 13:00:00")
+	c := s.dial()
+	c.ask("CreateJob", "name: foo", "repeat: SCHEDULED, +1 HOUR", "firstRun: 2026-03-10 11:00:00") // two of which are due
+	for _, n := range []int{2, 4} {
+		got := c.ask("GetJob", "name: foo")
+		if n > 2 && (fmt.Sprint(got["finishedChildJobs"]) != "[]" || fmt.Sprint(got["cancelledChildJobs"]) != "[]") {
+			t.Errorf("the next repetition is told %v", got)
+		}
+		c.ask("CreateJob", "name: child", "parentJobID: 1")
+		c.ask("CreateJob", "name: child", "parentJobID: 1")
+		c.ask("FinishJob", "jobID: 1")
+		c.state(1, "PAUSED")
+		c.ask("GetJob", "name: child")
+		c.ask("GetJob", "name: child")
+		c.ask("FinishJob", jobID(n))
+		c.ask("FailJob", jobID(n+1))
+		got = c.ask("GetJob", "name: foo")
+		if want := fmt.Sprintf("[map[data:map[] jobID:%d]]", n); fmt.Sprint(got["finishedChildJobs"]) != want {
+			t.Errorf("%v, want %s", got, want)
+		}
+		c.ask("FinishJob", "jobID: 1")
+		c.state(1, "QUEUED")
+		c.want(noNumber, "QueryJob", jobID(n))
+		c.want(noNumber, "QueryJob", jobID(n+1))
+	}
+	id, err := s.store.Resolve(t.Context(), "bedrock/1")
+	enginetest.Check(t, err)
+	tree, err := s.store.Tree(t.Context(), id)
+	enginetest.Check(t, err)
+	if len(tree) != 1 {
+		t.Errorf("%d jobs are left of the tree, want 1", len(tree))
+	}
+	clock.Set(clock.Now().Add(time.Hour))
+	for range 2 { // those of 13:00 and 14:00: no end of a child causes one more
+		c.ask("GetJob", "name: foo")
+		c.ask("FinishJob", "jobID: 1")
+	}
+	c.want(noJob, "GetJob", "name: foo")
+}
+
+// stubborn deletes nothing, as a process that dies before.
+type stubborn struct{ bedrock.Store }
+
+func (stubborn) Delete(context.Context, job.ID) error { return context.Canceled }
+
+// If a process dies before it has deleted them they are gone for clients anyway, and the next repetition deletes them.
+func TestRepeatForgetsChildrenLater(t *testing.T) {
+	t.Parallel()
+	s, _ := startAt(t, "2026-03-10 13:00:00")
+	c := s.dial()
+	_, do := s.onStore(func(store bedrock.Store) bedrock.Store { return stubborn{store} })
+	c.ask("CreateJob", "name: foo", "repeat: SCHEDULED, +1 HOUR", "firstRun: 2026-03-10 11:00:00")
+	finish := func() {
+		t.Helper()
+		c.ask("GetJob", "name: foo")
+		c.ask("CreateJob", "name: child", "parentJobID: 1")
+		c.ask("FinishJob", "jobID: 1")
+		child := c.ask("GetJob", "name: child")
+		c.ask("FinishJob", jobID(int(child["jobID"].(float64))))
+		c.ask("GetJob", "name: foo")
+	}
+	left := func() int {
+		id, err := s.store.Resolve(t.Context(), "bedrock/1")
+		enginetest.Check(t, err)
+		tree, err := s.store.Tree(t.Context(), id)
+		enginetest.Check(t, err)
+		return len(tree)
+	}
+	finish()
+	do("200", "FinishJob", "jobID", "1")
+	c.want(noNumber, "QueryJob", "jobID: 2")
+	if n := left(); n != 2 {
+		t.Errorf("%d jobs are left, want the parent and a child", n)
+	}
+	finish()
+	c.ask("FinishJob", "jobID: 1")
+	if n := left(); n != 1 {
+		t.Errorf("%d jobs are left, want the parent", n)
 	}
 }

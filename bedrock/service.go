@@ -177,6 +177,7 @@ const (
 	keyChildren = "children" // there once a child was created
 	keyWaiting  = "waiting"  // it was finished, and waits for its children
 	keyOpen     = "open"     // the ID of one of these that was not over then
+	keyPast     = "past"     // children with numbers up to this one that are over belong to earlier repetitions, and are gone for clients
 )
 
 // known is a job, with its state.
@@ -208,8 +209,12 @@ func (s *Service) look(ctx context.Context, id job.ID) (*known, error) {
 	}
 	k := &known{Info: info, memo: m}
 	if !id.IsRoot() {
-		if _, err := s.look(ctx, id.Tree()); err != nil { // it goes with its parent
+		p, err := s.look(ctx, id.Tree()) // it goes with its parent
+		if err != nil {
 			return nil, err
+		}
+		if p.past(info) {
+			return nil, errNoNumber
 		}
 	}
 	k.state, err = s.store.State(ctx, id)

@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
@@ -157,7 +155,11 @@ func (s *Service) give(ctx context.Context, run *worker.Leased) (told map[string
 	m, ok := memoOf(k.Info)
 	switch k.memo = m; {
 	case run.Shutdown:
-		return nil, 0, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Shutdown})
+		quiet, err := s.unheard(ctx, k.Info)
+		if err != nil {
+			return nil, 0, err
+		}
+		return nil, 0, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Shutdown, Handed: quiet})
 	case !ok: // somebody else made it, and no client could name it
 		reason := "it was not made through the Bedrock surface: put it into another queue"
 		return nil, 0, s.commit(ctx, job.Delta{
@@ -202,7 +204,7 @@ func (s *Service) family(ctx context.Context, k *known, run *worker.Leased, told
 			return false, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Suspend, Woken: run.WokenTo, Set: waitsFor(open)})
 		}
 	}
-	kids, err := s.children(ctx, k.ID)
+	kids, err := s.children(ctx, k)
 	if err != nil {
 		return false, err
 	}
@@ -237,65 +239,8 @@ func (s *Service) awaited(ctx context.Context, k *known) (job.ID, error) {
 			return "", err
 		}
 	}
-	all, err := s.children(ctx, k.ID)
+	all, err := s.children(ctx, k)
 	return all.open(), err
-}
-
-// kids are the children of a job.
-type kids []*job.Info
-
-// children returns those of a job.
-func (s *Service) children(ctx context.Context, parent job.ID) (kids, error) {
-	tree, err := s.store.Tree(ctx, parent)
-	if err != nil {
-		return nil, missing(err)
-	}
-	return slices.DeleteFunc(tree, func(i *job.Info) bool { return i.Parent != parent }), nil
-}
-
-// isOpen tells whether a child is to run yet.
-func isOpen(i *job.Info) bool { return !i.Status.Settled() && i.Status != job.Failed }
-
-// open returns one of those that are to run yet, any; empty: there is none.
-func (all kids) open() job.ID {
-	var open []job.ID
-	for _, i := range all {
-		if isOpen(i) {
-			open = append(open, i.ID)
-		}
-	}
-	if len(open) == 0 {
-		return ""
-	}
-	return open[rand.IntN(len(open))]
-}
-
-// with are those that have a status.
-func (all kids) with(status job.Status) (some kids) {
-	for _, i := range all {
-		if i.Status == status {
-			some = append(some, i)
-		}
-	}
-	return some
-}
-
-// told is what a parent is told of them.
-func (s *Service) told(ctx context.Context, all kids) ([]map[string]any, error) {
-	out := make([]map[string]any, 0, len(all))
-	for _, i := range all {
-		m, ok := memoOf(i)
-		if !ok {
-			continue
-		}
-		state, err := s.store.State(ctx, i.ID, keyData)
-		if err != nil {
-			return nil, err
-		}
-		k := &known{Info: i, memo: m, state: state}
-		out = append(out, map[string]any{"data": k.data(), "jobID": k.Number})
-	}
-	return out, nil
 }
 
 // Delivered says that the client has got the answer: what it was given is its own now.
@@ -319,14 +264,4 @@ func (s *Service) Undelivered(ctx context.Context, r *Response) {
 		_ = s.commit(ctx, job.Delta{Job: g.id, Token: g.token, Outcome: statemachine.Requeue, Handed: true}) // else its lease ends
 	}
 	r.given = nil
-}
-
-// goes has the children go that wait for the end of the run of their parent.
-func (all kids) goes() (writes []job.Write) {
-	for _, i := range all {
-		if p, ok := i.Port(port.Input, goPort); ok && i.Status == job.Suspended && p.Total == 0 {
-			writes = append(writes, job.Write{Job: i.ID, Dir: port.Input, Port: goPort, Items: []json.RawMessage{json.RawMessage("true")}})
-		}
-	}
-	return writes
 }
