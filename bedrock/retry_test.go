@@ -105,6 +105,49 @@ func TestB47(t *testing.T) {
 	c.eventually(`200 OK {"data":{},"jobID":1,"name":"foo"}`, "GetJob", "name: foo")
 }
 
+// A time of any year is shown, and repeated from, as it was given; the job runs then.
+func TestFarTimes(t *testing.T) {
+	t.Parallel()
+	s, clock := startAt(t, "2026-03-10 13:00:00")
+	c := s.dial()
+	next := func(n int, want string) {
+		t.Helper()
+		if got := c.state(n, "QUEUED"); got["nextRun"] != want {
+			t.Errorf("job %d: %v, want %s", n, got, want)
+		}
+	}
+	for n, at := range []string{"1970-01-02", "2010-01-01", "2022-03-06", "2054-11-04", "2090-01-01", "9999-12-31"} {
+		c.ask("CreateJob", "name: far", "firstRun: "+at)
+		next(n+1, at+" 00:00:00")
+	}
+	c.ask("CreateJob", "name: yearly", "firstRun: 2010-01-01", "repeat: SCHEDULED, +1 YEAR")
+	c.ask("CreateJob", "name: updated", "firstRun: 2010-01-01")
+	c.ask("UpdateJob", "jobID: 8", "data: {}", "repeat: SCHEDULED, +1 YEAR")
+	c.ask("CreateJob", "name: old", "firstRun: 1950-01-01", "repeat: SCHEDULED, +1 YEAR")
+	for n, name := range map[int]string{7: "yearly", 8: "updated"} {
+		for _, want := range []string{"2011-01-01 00:00:00", "2012-01-01 00:00:00"} {
+			c.ask("GetJob", "name: "+name)
+			c.ask("FinishJob", jobID(n))
+			next(n, want)
+		}
+		c.ask("GetJob", "name: "+name)
+		c.ask("RetryJob", jobID(n), "nextRun: 2100-06-01 12:00:00", "ignoreRepeat: true")
+		next(n, "2100-06-01 12:00:00")
+	}
+	c.ask("GetJob", "name: old")
+	c.ask("FinishJob", "jobID: 9")
+	c.state(9, "QUEUED")
+	for range 3 {
+		c.ask("GetJob", "name: far")
+	}
+	c.want(noJob, "GetJob", "name: far")
+	clock.Set(time.Date(2089, 12, 31, 23, 59, 59, 0, time.UTC))
+	c.eventually(`200 OK {"data":{},"jobID":4,"name":"far"}`, "GetJob", "name: far")
+	c.want(noJob, "GetJob", "name: far")
+	clock.Set(clock.Now().Add(time.Second))
+	c.eventually(`200 OK {"data":{},"jobID":5,"name":"far"}`, "GetJob", "name: far")
+}
+
 // TestB20: what is no repetition is refused.
 func TestB20(t *testing.T) {
 	t.Parallel()

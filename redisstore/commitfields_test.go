@@ -197,7 +197,7 @@ func TestFieldsOfJobs(t *testing.T) {
 	for field, value := range map[string]string{
 		"status": string(statemachine.Failed), "parent": bareRoot, "type": "T@2", "written": "1,1", "messages": "T in in\tint", "deaths": "1:1", "lapses": "1:1",
 		"options": "1 1 1 1", "progress": "1 2 words", "repeat": `{"schedule":"@daily"}`, "repeated": "1 1 1 1 1 1 1", "retain": "release", "labels": `{"a":"b"}`, "unique": "1 u",
-		"trace": "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01", "round": "100000000000", "i.in": "0",
+		"trace": "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01", "round": "100000000000", "due": "1", "i.in": "0",
 	} {
 		if fields[field] = value; field != "i.in" && !describedFields(t)[field] {
 			t.Errorf("docs/redis.md does not describe the field %s of a job", field)

@@ -290,6 +290,9 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 	}
 	if n.InTime {
 		fields = append(fields, "round", roundOf(n.At))
+		if !n.At.IsZero() {
+			fields = append(fields, "due", n.At.UnixMilli())
+		}
 	}
 	if n.Options != (job.RunOptions{}) {
 		fields = append(fields, "options", optionsField(n.Options))
@@ -365,10 +368,14 @@ func roundOf(at time.Time) int64 {
 	return min(max(at.UnixMilli()-timesFrom, firstTime+1), lastTime)
 }
 
-// dueIn is the time in that field; zero: the job does not run in the order of time.
-func dueIn(round int64) time.Time {
+// dueIn is when a job is due by that field and the field `due`, which jobs do not have that were created before it was kept; zero: the job
+// does not run in the order of time.
+func dueIn(round int64, due time.Time) time.Time {
 	if round < firstTime {
 		return time.Time{}
+	}
+	if !due.IsZero() {
+		return due
 	}
 	return time.UnixMilli(round + timesFrom).UTC()
 }

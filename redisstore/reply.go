@@ -448,7 +448,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 		Started: f["started"] == "1", Blocked: n("blocked") > 0,
 		Definition: f["def"], InstanceOf: f["of"],
 		Policy: job.FailurePolicy(f["policy"]), Single: int(n("single")),
-		Token: strings.TrimSuffix(f["token"], "+"), Due: dueIn(n("round")),
+		Token: strings.TrimSuffix(f["token"], "+"), Due: dueIn(n("round"), at("due")),
 	}
 	d.needs(i, f["type"], f["written"])
 	if f["priority"] != "" {

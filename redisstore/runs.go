@@ -242,7 +242,7 @@ func outcomeArgs(d *job.Delta) (statemachine.Event, []any) {
 	case d.Outcome == statemachine.Complete: // for the last time
 		return statemachine.Reschedule, []any{-1, d.Repeat.Progress()}
 	default:
-		return d.Outcome, []any{d.Repeat.Scheduled.UnixMilli(), d.Repeat.Progress()}
+		return d.Outcome, []any{max(d.Repeat.Scheduled.UnixMilli(), 0), d.Repeat.Progress()} // what is below zero would be the last time
 	}
 }
 

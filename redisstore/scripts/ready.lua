@@ -55,11 +55,11 @@ function line.remove(queue, type, id)
   return true
 end
 
--- line.timed notes when a job that runs in the order of time is due.
+-- line.timed notes when a job that runs in the order of time is due: `round` may be too narrow for that, and only says its turn.
 function line.timed(j, at)
   if (j.round or 0) < line.TIMES then return end
   j.round = math.min(math.max(at - line.EPOCH, line.TIMES), line.CLASS - 1)
-  call('HSET', key(j.id), 'round', str(j.round))
+  call('HSET', key(j.id), 'round', str(j.round), 'due', str(at))
 end
 
 -- line.leave takes a job out of its ready set; one that ends may be in that for all engines.
