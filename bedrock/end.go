@@ -231,7 +231,7 @@ func (s *Service) cancelJob(ctx context.Context, q *Request) (*Response, error) 
 		return isOpen(k.Info) && k.Status != job.Terminating && k.Status != job.Running, nil
 	})
 	if err == nil && k != nil {
-		err = s.settle(ctx, k.ID, false)
+		err = s.settle(ctx, k.ID)
 	}
 	if err != nil {
 		return nil, missing(err)
@@ -267,15 +267,14 @@ func (s *Service) remove(ctx context.Context, id job.ID) error {
 
 // erase deletes a job whose end has begun, and all below it.
 func (s *Service) erase(ctx context.Context, id job.ID) error {
-	if err := s.settle(ctx, id, false); err != nil {
+	if err := s.settle(ctx, id); err != nil {
 		return err
 	}
 	return s.store.Delete(ctx, id)
 }
 
-// settle waits until a job whose end has begun is over, and all below it. No client is asked: its type has no end of its own. If quiet is
-// true its parent does not hear of it.
-func (s *Service) settle(ctx context.Context, id job.ID, quiet bool) error {
+// settle waits until a job whose end has begun is over, and all below it. No client is asked: its type has no end of its own.
+func (s *Service) settle(ctx context.Context, id job.ID) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		tree, err := s.ending(ctx, id)
 		if err != nil {
@@ -289,7 +288,7 @@ func (s *Service) settle(ctx context.Context, id job.ID, quiet bool) error {
 			open = true
 			snap, err := s.store.Begin(ctx, i.ID, job.Begin{Token: rand.Text(), Lease: handover})
 			if err == nil && snap.Shutdown {
-				err = s.commit(ctx, job.Delta{Job: i.ID, Token: snap.Token, Outcome: statemachine.Shutdown, Handed: quiet})
+				err = s.commit(ctx, job.Delta{Job: i.ID, Token: snap.Token, Outcome: statemachine.Shutdown})
 			}
 			if err != nil && !errors.Is(err, job.ErrStatus) && !errors.Is(err, job.ErrFenced) {
 				return err

@@ -56,6 +56,33 @@ func TestB53(t *testing.T) {
 	}
 }
 
+// A head that is terminated lets the next one go at once, without an engine or a client that takes jobs.
+func TestTerminatedHead(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	c := s.dial()
+	for range 4 {
+		c.ask("CreateJob", "name: foo", "sequentialKey: k")
+	}
+	terminate := func(n int) {
+		t.Helper()
+		id, err := s.store.Resolve(t.Context(), fmt.Sprintf("bedrock/%d", n))
+		enginetest.Check(t, err)
+		enginetest.Check(t, s.store.Terminate(t.Context(), id))
+	}
+	terminate(1)
+	c.want(noNumber, "QueryJob", "jobID: 1")
+	c.state(2, "QUEUED")
+	terminate(3)
+	c.state(4, "WAITING")
+	if got := c.ask("GetJob", "name: foo"); got["jobID"] != 2.0 {
+		t.Errorf("%v", got)
+	}
+	terminate(2) // which a client has
+	c.want(noNumber, "FinishJob", "jobID: 2")
+	c.state(4, "QUEUED")
+}
+
 // TestB54: a job that waits for its key is given to nobody, whatever its priority.
 func TestB54(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ func (s *Service) forget(ctx context.Context, all kids) {
 	for _, i := range all {
 		err := s.store.Terminate(ctx, i.ID)
 		if err == nil {
-			err = s.settle(ctx, i.ID, true)
+			err = s.settle(ctx, i.ID)
 		}
 		if err == nil {
 			err = s.store.Delete(ctx, i.ID)
@@ -63,19 +63,6 @@ func (s *Service) forget(ctx context.Context, all kids) {
 			return
 		}
 	}
-}
-
-// unheard tells whether the end of a child is none of which its parent is to hear, as it belongs to an earlier repetition of that.
-func (s *Service) unheard(ctx context.Context, i *job.Info) (bool, error) {
-	if i.ID.IsRoot() {
-		return false, nil
-	}
-	state, err := s.store.State(ctx, i.ID.Tree())
-	if err != nil {
-		return false, missing(err)
-	}
-	p := &known{state: state}
-	return p.past(i) && !p.waits(), nil
 }
 
 // isOpen tells whether a child is to run yet.

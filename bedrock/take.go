@@ -155,11 +155,7 @@ func (s *Service) give(ctx context.Context, run *worker.Leased) (told map[string
 	m, ok := memoOf(k.Info)
 	switch k.memo = m; {
 	case run.Shutdown:
-		quiet, err := s.unheard(ctx, k.Info)
-		if err != nil {
-			return nil, 0, err
-		}
-		return nil, 0, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Shutdown, Handed: quiet})
+		return nil, 0, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Shutdown})
 	case !ok: // somebody else made it, and no client could name it
 		reason := "it was not made through the Bedrock surface: put it into another queue"
 		return nil, 0, s.commit(ctx, job.Delta{

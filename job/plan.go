@@ -83,7 +83,8 @@ type Node struct {
 	Silent      bool      // its statuses are not published, nor are those of jobs below it
 	// InTime lets the job run in the order of time: of the ready jobs of a queue, priority and shard the one that was due first is
 	// the first, and of two that were due at one time the one with the lesser ID. Otherwise trees have their turns. Jobs of both kinds
-	// do not belong into one queue. It is no part of what a graph is.
+	// do not belong into one queue. Such a job has no Shutdown: it is terminated at once, and a run of it that goes on loses it. It is no
+	// part of what a graph is.
 	InTime bool `json:"-" cbor:"InTime"`
 	// Memo is JSON for whoever looks at the job, see the function Memo; nil: none. It is no part of what a graph is.
 	Memo json.RawMessage `json:"-" cbor:"Memo"`

@@ -62,6 +62,9 @@ function line.timed(j, at)
   call('HSET', key(j.id), 'round', str(j.round), 'due', str(at))
 end
 
+-- line.light tells whether a job has no Shutdown: those that run in the order of time have none.
+function line.light(j) return (j.round or 0) >= line.TIMES end
+
 -- line.leave takes a job out of its ready set; one that ends may be in that for all engines.
 function line.leave(j)
   j.listed = false

@@ -51,7 +51,7 @@ local function below(id, what, from, life)
 end
 
 -- terminate begins the end of a job, and of all below it if whole. A graph, which has no
--- runs, ends at once.
+-- runs, ends at once, as does a job without Shutdown: who has it loses it. A parent has heard of the end of those that were over.
 local function terminate(id, whole)
   local j = load(id)
   if j.status == '' then return end
@@ -62,8 +62,15 @@ local function terminate(id, whole)
   local to = EV.terminate[j.status]
   if not to then return end
   if j.status == S.queued then places.release(id) end
-  place(j, j.graph and EV.shutdown[to] or to)
-  if j.graph and j.parent and not j.pgraph then wake(j.parent, id) end
+  local heard = retain.over(j.status)
+  if line.light(j) then
+    amend.cut(j)
+    free_all(j)
+    place(j, EV.shutdown[to], nil, 'token', '')
+  else
+    place(j, j.graph and EV.shutdown[to] or to)
+  end
+  if (j.graph or line.light(j) and not heard) and j.parent and not j.pgraph then wake(j.parent, id) end
 end
 
 -- erase removes a job and gives its children to the chores: what is to be done with them.
