@@ -2,8 +2,8 @@
 -- KEYS: due of the hub, weir:{<namespace>}:due
 -- ARGV: name of the schedule, entries, then of each: what, member, score, ID, SHA-1 of its JSON or '' for none, score of its
 --       next run or '', root of a tree, text
---       what: launch (the tree that the text, an order, creates), drop (a member without entry, or of one that has another), refuse
---       (note why, which is the text, and leave it as it is)
+--       what: launch (the tree that the text, an order, creates), drop (a member without entry, or one too many),
+--       refuse (note why, which is the text, and leave it as it is)
 -- reply: {'ok', {ready jobs}, {1 or 0 for each: whether it was as seen}}
 local name, count, done = arg(), num(), {}
 local jobs, queue = name .. ':jobs', name .. ':next'
