@@ -133,7 +133,7 @@ func (d *Definition) Validate() error {
 		}
 	}
 	if !eidRE.MatchString(d.EID) {
-		bad.add("eid %.80q: use up to 64 letters, digits, _, . and -", d.EID)
+		bad.add("eid %.80q: use up to 64 of A-Z, a-z, 0-9, _, . and -", d.EID)
 	}
 	for _, code := range []string{d.Before, d.BeforeEach, d.Body, d.AfterEach} {
 		if strings.ContainsRune(code, 0) {

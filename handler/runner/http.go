@@ -81,7 +81,7 @@ func (p *Pool) request(tasks []*task) ([]handler.Result, error) {
 }
 
 // replies reads an answer to n payloads: a line with a status, and perhaps a result, ends each, and those before it are what it printed. To a
-// single payload the answer's own status and body count, unless its last line is one with a status, see soleRE.
+// single payload the answer's own status and body count, unless its last line is one with a status, see sole.
 func replies(n, status int, text string) ([]handler.Result, error) {
 	if n == 1 {
 		return sole(status, text)
@@ -112,10 +112,7 @@ func replies(n, status int, text string) ([]handler.Result, error) {
 	return all, nil
 }
 
-// soleRE is a line with a status that may be the last of an answer to a single payload; what is behind the blank must be JSON.
-var soleRE = regexp.MustCompile(`^[1-5][0-9][0-9]( .+)?$`)
-
-// sole reads an answer to a single payload.
+// sole reads an answer to a single payload: its last line counts as one with a status if what is behind the blank is JSON, or there is none.
 func sole(status int, text string) ([]handler.Result, error) {
 	if status/100 == 2 {
 		var lines []handler.Line
@@ -125,7 +122,7 @@ func sole(status int, text string) ([]handler.Result, error) {
 		if n := len(lines) - 1; n >= 0 {
 			last := lines[n].Text
 			_, result, more := strings.Cut(last, " ")
-			if soleRE.MatchString(last) && (!more || json.Valid([]byte(result))) {
+			if statusRE.MatchString(last) && (!more || json.Valid([]byte(result))) {
 				return []handler.Result{reply(last, lines[:n])}, nil
 			}
 		}
