@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,7 +14,7 @@ import (
 const dirPattern, lockName = "weir-handlers-*", "lock"
 
 // ownDirectory makes the directory of a pool below temp, and removes those of pools whose process died.
-func ownDirectory(temp string) (dir string, lock *os.File, err error) {
+func ownDirectory(temp string) (dir string, lock io.Closer, err error) {
 	removeDead(temp)
 	if dir, err = os.MkdirTemp(temp, dirPattern); err != nil {
 		return "", nil, err

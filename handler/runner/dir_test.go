@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ func TestOwnDirectory(t *testing.T) {
 		t.Skip("files have no locks here that end with a process, so nothing is removed")
 	}
 	temp := t.TempDir()
-	make1 := func() (string, *os.File) {
+	make1 := func() (string, io.Closer) {
 		dir, lock, err := ownDirectory(temp)
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"runtime"
@@ -89,7 +90,7 @@ type Pool struct {
 	cfg       Config
 	abilities sandbox.Abilities
 	dir       string          // of the directories of processes
-	lock      *os.File        // of dir, while this process lives
+	lock      io.Closer       // of dir, while this process lives
 	ctx       context.Context //nolint:containedctx // the parent of all that its processes do
 	stop      context.CancelFunc
 

@@ -261,6 +261,20 @@ func TestOnlyThePayloadThatKillsFails(t *testing.T) {
 	}
 }
 
+// TestResultsBeforeADeath has a process die right behind a result that takes longer to be read: that one counts.
+func TestResultsBeforeADeath(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, nil)
+	h := stored("t", handler.Definition{Lang: handler.Python, Body: "import os\nif payload == 'die': os._exit(3)\nreturn payload * 60000"})
+	for round := range 20 {
+		for i, r := range do(t, p, h, "a", "die") {
+			if want := []int{200, 500}[i]; r.Status != want {
+				t.Errorf("round %d, payload %d: status %d, error %q, want status %d", round, i, r.Status, r.Error, want)
+			}
+		}
+	}
+}
+
 func TestAProcessIsUsedAgainAndReplaced(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, func(c *runner.Config) { c.Processes = 1 })

@@ -46,7 +46,7 @@ type process struct {
 	mu     sync.Mutex
 	why    string // it was killed
 	prints prints
-	ending context.Context //nolint:containedctx // ends when it was killed, or has ended
+	ending context.Context //nolint:containedctx // ends when it was killed, or has ended and all that it said was read
 	ends   context.CancelFunc
 	exited chan struct{}
 }
@@ -237,10 +237,10 @@ func (proc *process) watch() {
 		}
 	}
 	proc.mu.Unlock()
-	proc.ends()
 	late := time.AfterFunc(time.Second, proc.sb.Close) // without namespaces something may have escaped, and hold them
-	all.Wait()
+	all.Wait()                                         // what it said before it died counts
 	late.Stop()
+	proc.ends()
 }
 
 // kill ends the process, for a reason.
