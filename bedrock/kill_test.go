@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weirworks/weir/bedrock"
@@ -39,7 +40,7 @@ func serveProcess(url, namespace string) error {
 	}
 	go func() { _ = leases.Run(ctx) }()
 	fmt.Println(l.Addr())
-	return bedrock.Serve(ctx, l, handler{bedrock.New(store, leases)})
+	return bedrock.Serve(ctx, l, handler{bedrock.New(store, leases), new(atomic.Int32)})
 }
 
 // TestKilled: when a server is killed, the jobs that its clients have stay theirs, and can be ended through another one; of the others

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,14 +37,19 @@ type surface struct {
 	*testing.T
 	store *redisstore.Store
 	addr  string
+	asked *atomic.Int32 // commands
 	stop  func()
 }
 
 // handler serves one namespace to everybody.
-type handler struct{ service *bedrock.Service }
+type handler struct {
+	service *bedrock.Service
+	asked   *atomic.Int32
+}
 
 // Serve implements bedrock.Handler.
 func (h handler) Serve(ctx context.Context, _ string, q *bedrock.Request, send func(*bedrock.Service, *bedrock.Response)) {
+	h.asked.Add(1)
 	c, err := bedrock.CommandOf(q.Method)
 	if err != nil {
 		send(h.service, bedrock.Refused(err))
@@ -78,15 +84,16 @@ func serveOn(t *testing.T, store *redisstore.Store) *surface {
 	enginetest.Check(t, err)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	enginetest.Check(t, err)
+	asked := new(atomic.Int32)
 	takes := enginetest.Run(t, leases.Run)
 	serves := enginetest.Run(t, func(ctx context.Context) error {
-		return bedrock.Serve(ctx, l, handler{bedrock.New(store, leases)})
+		return bedrock.Serve(ctx, l, handler{bedrock.New(store, leases), asked})
 	})
 	stop := func() {
 		takes.End()
 		serves.End()
 	}
-	return &surface{T: t, store: store, addr: l.Addr().String(), stop: stop}
+	return &surface{T: t, store: store, addr: l.Addr().String(), asked: asked, stop: stop}
 }
 
 // client is a connection.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/bedrock"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
 )
@@ -231,6 +232,7 @@ func TestStop(t *testing.T) {
 	waits, idle := s.dial(), s.dial()
 	waits.send("GetJob", "name: foo", "connection: wait")
 	idle.ask("CreateJob", "name: bar")
+	enginetest.Until(t, "both commands have arrived", func() bool { return s.asked.Load() == 2 })
 	s.stop()
 	if status, _ := waits.read(); !strings.HasPrefix(status, "503 ") {
 		t.Error(status)

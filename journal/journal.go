@@ -68,7 +68,7 @@ type file interface {
 type Journal struct {
 	cfg  Config
 	log  *slog.Logger
-	lock *os.File
+	lock *lockfile.Lock
 	salt uint64 // of files of this process
 
 	mu       sync.Mutex

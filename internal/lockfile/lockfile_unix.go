@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Take locks a file, which it creates if it is missing. The lock ends when the file is closed, or with the process.
-func Take(path string) (*os.File, error) {
+// Take locks a file, which it creates if it is missing.
+func Take(path string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the caller's own
 	if err != nil {
 		return nil, err
@@ -20,5 +20,10 @@ func Take(path string) (*os.File, error) {
 		}
 		return nil, errors.Join(err, f.Close())
 	}
-	return f, nil
+	return &Lock{f}, nil
+}
+
+// Close ends the lock. Closing the file would not be enough: a process that is just being started has its descriptor for a moment.
+func (l *Lock) Close() error {
+	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
 }
