@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"testing"
@@ -214,6 +215,46 @@ func TestP4SpawnCommits(t *testing.T) {
 		e.Check(err)
 		if i := e.is(c, statemachine.Queued); c.ID() != spawned || i.Ports[0].Waiting != 1 {
 			e.Errorf("child %s has ports %+v", c.ID(), i.Ports)
+		}
+	})
+}
+
+// A child that is deleted while a run of its parent goes on is none that the run could have found: the run is repeated.
+func TestP1ChildDeletedDuringARun(t *testing.T) {
+	each(t, func(e *env) {
+		run := e.runner(&Do{})
+		for name, use := range map[string]func(c *worker.Child) error{
+			"write": func(c *worker.Child) error { return c.Write("in", 1) },
+			"read":  func(c *worker.Child) error { _, err := c.Read("out", new(int)); return err },
+		} {
+			var b busy
+			var gone bool
+			p := e.job("Do", does(e.T, func(ctx context.Context, run *worker.Run, w *Do) error {
+				c, err := run.Child("c")
+				if errors.Is(err, job.ErrNotFound) {
+					gone = true
+					return nil
+				}
+				if err == nil {
+					err = use(c)
+				}
+				return errors.Join(err, b.code(nil)(ctx, run, w))
+			}))
+			c := e.child(p, "c", "Do", nothing(e.T))
+			e.Check(run(c))
+			e.Check(c.WriteOut(e.Ctx, "out", 5))
+			e.Check(c.Terminate(e.Ctx))
+			e.Check(run(c))
+			wait := e.background(func() error { return run(p) })
+			e.Check(b.begun.Pass(e.Ctx))
+			e.Check(c.Delete(e.Ctx))
+			b.gate.Open()
+			wait()
+			e.is(p, statemachine.Queued)
+			e.Check(run(p))
+			if i := e.is(p, statemachine.Completed); !gone || i.Tries != 0 {
+				e.Errorf("%s: the run behind it found the child: %v, tries %d", name, !gone, i.Tries)
+			}
 		}
 	})
 }

@@ -100,10 +100,10 @@ func TestRefusedCommitChangesNothing(t *testing.T) {
 		}, job.ErrMoved},
 		{"more than there is", at(func(d *job.Delta) { d.Takes[0].N = 4 }), job.ErrMoved},
 		{"take from no port", at(func(d *job.Delta) { d.Takes[0].Port = "nope" }), job.ErrPort},
-		{"take from no job", at(func(d *job.Delta) { d.Takes[0].Job = d.Job.Nth(99) }), job.ErrPort},
+		{"take from no job", at(func(d *job.Delta) { d.Takes[0].Job = d.Job.Nth(99) }), job.ErrMoved},
 		{"write to no port", at(func(d *job.Delta) { d.Writes[0].Port = "nope" }), job.ErrPort},
 		{"write to no port of a new child", at(func(d *job.Delta) { d.Writes[1].Port = "nope" }), job.ErrPort},
-		{"write to no job", at(func(d *job.Delta) { d.Writes[1].Job = d.Job.Nth(99) }), job.ErrPort},
+		{"write to no job", at(func(d *job.Delta) { d.Writes[1].Job = d.Job.Nth(99) }), job.ErrMoved},
 		{"write to no port of a child", func(e *env, id job.ID, d *job.Delta) {
 			d.Writes[0] = job.Write{Job: e.child(id), Dir: port.Input, Port: "nope", Items: raws("1")}
 		}, job.ErrPort},

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -327,7 +328,9 @@ func (m *model) objections(d *job.Delta) (all []error) {
 		all = append(all, job.ErrStatus)
 	}
 	for _, t := range d.Takes {
-		if err := m.takeable(orElse(t.Job, d.Job), t); err != nil {
+		if err := m.takeable(orElse(t.Job, d.Job), t); errors.Is(err, job.ErrNotFound) {
+			all = append(all, job.ErrMoved) // the child was deleted meanwhile
+		} else if err != nil {
 			all = append(all, err)
 		}
 	}
@@ -351,7 +354,7 @@ func (m *model) objections(d *job.Delta) (all []error) {
 			known = fresh
 		}
 		if known.jobs[id] == nil {
-			all = append(all, job.ErrNotFound)
+			all = append(all, job.ErrMoved)
 		} else if p := known.find(id, mName{w.Dir, w.Port}, false); p == nil || p.closed && id != d.Job {
 			all = append(all, job.ErrPort)
 		}

@@ -10,7 +10,8 @@ local function unwritable(d, writes)
     if fields then
       if not fields[w.dir .. '.' .. w.port] and not fields[w.dir .. '.*'] then return lacking(w) end
     elseif tree(w.id) == tree(d.id) then
-      if load(w.id).status == '' or not wires(w.id, w.dir, w.port) then return lacking(w) end
+      if load(w.id).status == '' then return 'moved' end -- a child that was deleted: the next run does not find it
+      if not wires(w.id, w.dir, w.port) then return lacking(w) end
       if w.id ~= d.id and closed(w.id, w.dir, w.port) then return lacking(w, 'closed') end
     end
   end
@@ -28,7 +29,8 @@ local function refuse(d)
   local taken = {}
   for _, t in ipairs(d.takes) do
     local name = t.id .. ' ' .. t.dir .. ' ' .. t.port
-    local edges = not taken[name] and load(t.id).status ~= '' and wires(t.id, t.dir, t.port)
+    if load(t.id).status == '' then return 'moved' end
+    local edges = not taken[name] and wires(t.id, t.dir, t.port)
     if not edges then return lacking(t) end
     taken[name], t.limit = true, edges.limit
     if (call('HGET', key(t.id), 'h.' .. t.dir .. '.' .. t.port) or '0') ~= t.head then return 'moved' end
