@@ -325,6 +325,28 @@ func TestT9Delete(t *testing.T) {
 	})
 }
 
+// Each job that goes with the one that is deleted says so, also one that was adopted from another tree.
+func TestT9DeleteIsPublishedForAll(t *testing.T) {
+	each(t, func(e *env) {
+		var m mortal
+		e.serve(&Life{})
+		top, child, grandchild := e.family(&m)
+		adopted := e.job("Life", lives(e.T, m.parts(nil, nil)))
+		e.Check(child.Adopt(e.Ctx, adopted, "adopted"))
+		all := []*job.Handle{top, child, grandchild, adopted}
+		var heard []func() []string
+		for _, h := range all {
+			heard = append(heard, e.listen(job.StatusChannel(h.ID())))
+		}
+		e.ended(top)
+		e.Check(top.Delete(e.Ctx))
+		for i, h := range all {
+			deleted := `{"job":"` + string(h.ID()) + `","status":"deleted"}`
+			e.Until("the end is published", func() bool { return slices.Contains(heard[i](), deleted) })
+		}
+	})
+}
+
 // loaded makes a tree with something of everything that a job can have, under p.
 func (e *env) loaded(p *job.Handle) *job.Handle {
 	e.Helper()

@@ -204,7 +204,7 @@ func (c *Client) Listen(ctx context.Context, channel string, fn func(message jso
 }
 
 // StatusChannel is the channel of a job's status: {"job": id, "status": status}, with
-// the status "deleted" at the end.
+// the status "deleted" at the end, also if a job above it is deleted.
 func StatusChannel(id ID) string { return "/weir/job/" + string(id) }
 
 type contextKey struct{}

@@ -90,7 +90,6 @@ local function consider(id, todo)
     part(j)
     least = math.min(least > 0 and least or math.huge, math.max(span or 1, 1))
     call('INCR', P .. 'removed')
-    if watching() then mail('hub', 'publish', '/weir/job/' .. id, '{"job":"' .. id .. '","status":"deleted"}') end
     erase(id, failed and 'expireall' or 'expire')
     spent = spent + COST
   end

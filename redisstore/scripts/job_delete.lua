@@ -26,6 +26,5 @@ if not since or owner ~= token then return { 'deleting', {} } end
 probe()
 remember(token)
 part(j)
-mail('hub', 'publish', '/weir/job/' .. id, '{"job":"' .. id .. '","status":"deleted"}')
 erase(id, 'delete')
 return { 'ok', wakes() }

@@ -76,6 +76,9 @@ end
 -- erase removes a job and gives its children to the chores: what is to be done with them.
 local function erase(id, what)
   local k = key(id)
+  if load(id).status ~= '' and watching() then
+    mail('hub', 'publish', '/weir/job/' .. id, '{"job":"' .. id .. '","status":"deleted"}')
+  end
   local keys = { k, k .. ':s', k .. ':d', k .. ':e', k .. ':t', k .. ':lock', k .. ':held', k .. ':l', k .. ':w' }
   if load(id).listed then line.leave(load(id)) end
   if load(id).status == S.queued then places.release(id) end
