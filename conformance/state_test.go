@@ -222,6 +222,49 @@ func TestS3ContextOfAChildsMessages(t *testing.T) {
 	})
 }
 
+// A run that connects ports keeps what the messages' contexts say besides their writer, which it is itself.
+func TestS3ContextOfConnectedMessages(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		parent := e.free(func(run *worker.Run) error {
+			c, err := run.Child("to")
+			if errors.Is(err, job.ErrNotFound) {
+				return nil
+			}
+			to, err2 := c.In("in")
+			from, err3 := run.In("in")
+			if err := errors.Join(err, err2, err3); err != nil {
+				return err
+			}
+			return run.WithContext(port.Context{"a": 0, "b": 2}, func() error {
+				_, err := run.Connect(from, to)
+				return err
+			})
+		}, in("in"))
+		e.settled(parent, 1)
+		to := e.under(parent, "to", func(run *worker.Run) error {
+			var all []port.Context
+			for {
+				v, err := next(run, "in")
+				if err != nil || v == "none" {
+					return errors.Join(err, run.State().Set("contexts", all))
+				}
+				c, err := run.MessageContext("in")
+				if err != nil {
+					return err
+				}
+				all = append(all, c)
+			}
+		}, in("in"))
+		e.settled(to, 1)
+		e.Check(parent.Write(job.WithoutNotify(job.WithContext(e.Ctx, port.Context{"a": 1, "by": "me"})), "in", 1))
+		e.Check(parent.Write(job.WithoutNotify(e.Ctx), "in", 2))
+		e.woken(func() { e.Check(parent.Run(e.Ctx)) }, to)
+		by := "job:" + string(parent.ID())
+		e.has(to, "contexts", fmt.Sprintf(`[{"a":1,"b":2,"by":%[1]q},{"a":0,"b":2,"by":%[1]q}]`, by))
+	})
+}
+
 func TestS4LockHasOneHolder(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.register(&Free{})

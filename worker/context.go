@@ -194,7 +194,7 @@ func (r *Run) SetPorts(ports []port.Spec) error {
 }
 
 // Connect moves all messages that an In port, or a child's Out port, has to other ports,
-// each message to each of them, and copies the port's default. It returns how many it moved.
+// each message to each of them with the keys of its context, and copies the port's default. It returns how many it moved.
 func (r *Run) Connect(from port.Reader, to ...port.Writer) (int, error) {
 	in, ok := from.(*inbox)
 	if !ok || in.run != r {
@@ -203,8 +203,7 @@ func (r *Run) Connect(from port.Reader, to ...port.Writer) (int, error) {
 	if len(to) == 0 {
 		return 0, fmt.Errorf("%w: Connect is given no port to write to: what it read would be gone", job.ErrPort)
 	}
-	var all []json.RawMessage
-	var versions []int
+	var all []passed
 	for {
 		raw, ok, err := in.message()
 		if err != nil {
@@ -213,12 +212,15 @@ func (r *Run) Connect(from port.Reader, to ...port.Writer) (int, error) {
 		if !ok {
 			break
 		}
-		all, versions = append(all, raw), append(versions, r.passes(nil, 0))
+		keys, err := in.keys()
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, passed{raw, r.passes(nil, 0), keys})
 	}
 	for _, w := range to {
-		for i, raw := range all {
-			r.passes(raw, versions[i])
-			if err := w.Write(raw); err != nil {
+		for _, m := range all {
+			if err := r.pass(m, w); err != nil {
 				return 0, err
 			}
 		}
@@ -233,6 +235,37 @@ func (r *Run) Connect(from port.Reader, to ...port.Writer) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+// passed is a message that Connect moves: its version, and the keys of its context that this run does not set itself.
+type passed struct {
+	raw     json.RawMessage
+	version int
+	keys    port.Context
+}
+
+// pass writes a message as it was read.
+func (r *Run) pass(m passed, to port.Writer) error {
+	r.passes(m.raw, m.version)
+	if len(m.keys) == 0 {
+		return to.Write(m.raw)
+	}
+	return r.WithContext(m.keys, func() error { return to.Write(m.raw) })
+}
+
+// keys are those of the context of the message read last, besides what says who wrote it, its trace and its version.
+func (in *inbox) keys() (port.Context, error) {
+	if in.context == nil {
+		return nil, nil
+	}
+	var c port.Context
+	if err := port.Decode(in.context, &c); err != nil {
+		return nil, fmt.Errorf("context of a message of port %q: %w", in.name, err)
+	}
+	for _, key := range []string{port.ContextBy, port.ContextTrace, port.ContextTraceState, port.ContextVersion} {
+		delete(c, key)
+	}
+	return c, nil
 }
 
 // passes returns which version the message has that was read last as it is stored, and with raw makes that one it.
