@@ -462,3 +462,19 @@ func (e *bench) keysOf(h *job.Handle) []string {
 	e.Helper()
 	return slices.DeleteFunc(e.keys(), func(key string) bool { return !strings.Contains(key, "j:"+string(h.ID())) })
 }
+
+// A port that `*` admitted is one that the worker need not read: nothing is said of it, and nothing runs again for it.
+func TestO2PortOnDemandIsLeftUnread(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		for _, end := range []error{nil, worker.ErrSuspend} {
+			h := e.free(func(*worker.Run) error { return end }, port.Spec{Name: port.Any, Dir: port.Input})
+			e.settled(h, 1)
+			e.woken(func() { e.Check(h.Write(e.Ctx, "x", 1)) }, h)
+			if i := e.Info(h); i.Reason != "" || !i.Next.IsZero() {
+				e.Errorf("%s with the reason %q, runs next at %s", i.Status, i.Reason, i.Next)
+			}
+			e.empties(h, port.Input, "x", "1")
+		}
+	})
+}

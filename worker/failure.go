@@ -98,8 +98,11 @@ func asksAgain(d *job.Delta) bool {
 var strayDelay = 10 * time.Second
 
 // stray tells of messages that this version of the worker has no port for: they stay where
-// they are until one comes that has.
+// they are until one comes that has. Ports that a port `*` admits are no version's: which of them a run reads is its own affair.
 func (r *Run) stray() string {
+	if _, any := r.info.Port(port.Input, port.Any); any {
+		return ""
+	}
 	for _, in := range r.boxes {
 		if in.job == "" && !in.opened && in.left+in.hidden > 0 {
 			return fmt.Sprintf("messages wait in port %q, which this version of the worker does not read", in.name)
