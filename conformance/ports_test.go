@@ -478,3 +478,48 @@ func TestO2PortOnDemandIsLeftUnread(t *testing.T) {
 		}
 	})
 }
+
+// Out ports have defaults as In ports do: their parents read them.
+func TestO5DefaultsOfOutPorts(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{}, &Presets{})
+		parent := e.free(func(run *worker.Run) error {
+			c, err := run.Child("c")
+			if errors.Is(err, job.ErrNotFound) {
+				return nil
+			}
+			var got [3]json.RawMessage
+			for i, name := range []string{"out", "null", "made"} {
+				if err == nil {
+					_, err = c.Read(name, &got[i])
+				}
+			}
+			return errors.Join(err, run.State().Set("got", got))
+		})
+		e.settled(parent, 1)
+		preset := func(name, value string) port.Spec {
+			return port.Spec{Name: name, Dir: port.Output, Default: json.RawMessage(value)}
+		}
+		h := e.under(parent, "c", nil, preset("out", "7"), preset("null", "null"), preset("*", `"any"`), out("none"))
+		e.settled(h, 1)
+		e.settled(parent, 2)
+		for range 2 {
+			e.reads(h, port.Output, "out", "7")
+			e.reads(h, port.Output, "null", "null")
+			e.reads(h, port.Output, "none", "none")
+		}
+		e.has(parent, "got", `[7,null,"any"]`)
+		e.Check(h.SetPorts(e.Ctx, []port.Spec{preset("out", "8"), out("null")}))
+		e.reads(h, port.Output, "out", "8")
+		e.reads(h, port.Output, "null", "none")
+		e.reads(e.job("Presets", nil), port.Output, "out", "3")
+	})
+}
+
+// Presets has an Out port with a default.
+type Presets struct {
+	Out port.Out[int] `port:",default=3"`
+}
+
+// Run implements worker.Worker.
+func (*Presets) Run(context.Context, *worker.Run) error { return nil }

@@ -263,10 +263,10 @@ func TestDescribeRefusesTag(t *testing.T) {
 func TestDescribeRefusesField(t *testing.T) {
 	t.Parallel()
 	type outDefault struct {
-		A port.Out[int] `port:"a,default=1"`
+		A port.Out[int] `port:"a,default=\"x\""`
 	}
 	type foreignName struct{ É port.In[int] }
-	refuse(t, outDefault{}, []string{"outDefault", "field A", "output port"})
+	refuse(t, outDefault{}, []string{"outDefault", "field A", "default", "int"})
 	refuse(t, foreignName{}, []string{"foreignName", "field É", "tag"})
 }
 

@@ -76,7 +76,8 @@ type Spec struct {
 	Name string `json:"name,omitempty"`
 	// Dir is the port's direction.
 	Dir Dir `json:"dir,omitempty"`
-	// Default is the message read while an input port is empty; nil for none.
+	// Default is the message read while the port is empty; nil for none. That of an output port is for who reads that
+	// port, such as a parent: input ports that it is connected to have their own.
 	Default json.RawMessage `json:"default,omitempty"`
 	// Limit is the number of messages at which the port is full; 0 for none.
 	Limit int `json:"limit,omitempty"`
@@ -107,9 +108,6 @@ func (s Spec) Validate() error {
 		errs = append(errs, fmt.Errorf("limit %d is negative: use 0 for no limit", s.Limit))
 	}
 	if s.Default != nil {
-		if s.Dir == Output {
-			errs = append(errs, errors.New("only an input port can have a default: remove it"))
-		}
 		if err := Check(s.Default); err != nil {
 			errs = append(errs, fmt.Errorf("default: %w", err))
 		}

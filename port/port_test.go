@@ -75,7 +75,7 @@ func TestSpecValidate(t *testing.T) {
 		"limit":          {port.Spec{Name: "a", Dir: port.Input, Limit: -1}, []string{"-1"}},
 		"default":        {port.Spec{Name: "a", Dir: port.Input, Default: json.RawMessage(`{`)}, []string{"default"}},
 		"empty default":  {port.Spec{Name: "a", Dir: port.Input, Default: json.RawMessage{}}, []string{"default"}},
-		"output default": {port.Spec{Name: "a", Dir: port.Output, Default: one}, []string{"input port"}},
+		"output default": {port.Spec{Name: "a", Dir: port.Output, Default: json.RawMessage(`{`)}, []string{"default"}},
 		"all at once":    {port.Spec{Name: "-", Limit: -2}, []string{`"-"`, "Dir(0)", "-2"}},
 	}
 	for name, test := range tests {

@@ -147,9 +147,6 @@ func setLimit(spec *Spec, value string) error {
 }
 
 func setDefault(spec *Spec, value string) error {
-	if spec.Dir == Output {
-		return errors.New("option default: an output port cannot have one, put it on the input port that is read")
-	}
 	raw, err := Encode(json.RawMessage(value))
 	if err != nil {
 		return fmt.Errorf("option default: %w (a text needs quotes, as in default=\\\"abc\\\")", err)

@@ -321,8 +321,8 @@ func nodeFields(n *job.Node, number func(int) int) (fields, defaults, initial []
 		for _, m := range p.Initial {
 			initial = append(initial, p.Name, []byte(m))
 		}
-		if p.Default != nil && p.Dir == port.Input {
-			defaults = append(defaults, p.Name, []byte(p.Default))
+		if p.Default != nil {
+			defaults = append(defaults, defaultField(p.Dir, p.Name), []byte(p.Default))
 		}
 	}
 	if len(defaults) > 0 {
@@ -416,6 +416,14 @@ func defaultMarks(defaults []any) string {
 func labelsField(labels map[string]string) []byte {
 	raw, _ := json.Marshal(labels) // texts always encode
 	return raw
+}
+
+// defaultField is where the defaults of a job have that of a port.
+func defaultField(dir port.Dir, name string) string {
+	if dir == port.Output {
+		return "o." + name
+	}
+	return name
 }
 
 func portField(dir port.Dir, name string) string { return string(byte(dir)) + "." + name }

@@ -189,7 +189,10 @@ func (in *inbox) askDefault() error {
 		if err != nil {
 			return err
 		}
-		p, _ := info.Port(in.dir, in.name)
+		p, there := info.Port(in.dir, in.name)
+		if !there {
+			p, _ = info.Port(in.dir, port.Any)
+		}
 		in.fallback, in.asked = p.Default, true
 		return nil
 	})
