@@ -523,3 +523,21 @@ type Presets struct {
 
 // Run implements worker.Worker.
 func (*Presets) Run(context.Context, *worker.Run) error { return nil }
+
+// A port that is named twice is a mistake, not two ports.
+func TestO9PortTwice(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.register(&Free{})
+		twice := []port.Spec{preset("in", "1"), out("in"), preset("in", "2")}
+		_, err := e.Client.Create(e.Ctx, job.New{Type: "Free", Args: e.acts(nil), Ports: twice})
+		e.refused(err, job.ErrPort)
+		run := e.runner(&Free{})
+		h := e.free(func(run *worker.Run) error { return run.SetPorts(twice) }, in("before"))
+		e.refused(h.SetPorts(e.Ctx, twice), job.ErrPort)
+		e.Check(run(h))
+		e.is(h, statemachine.Failed)
+		if ports := e.Info(h).Ports; len(ports) != 1 {
+			e.Errorf("ports became %+v", ports)
+		}
+	})
+}

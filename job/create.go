@@ -149,6 +149,9 @@ func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name str
 		}
 		node.Args = raw
 	}
+	if err := CheckPorts(n.Ports); err != nil {
+		return nil, err
+	}
 	for _, s := range MergePorts(typ.Ports, n.Ports) {
 		node.Ports = append(node.Ports, Port{Spec: s})
 	}

@@ -202,12 +202,29 @@ func (h *Handle) Aliases(ctx context.Context) ([]string, error) {
 // SetPorts replaces the job's ports, except those that are wired. Ports that stay keep
 // their messages, dropped ones lose them.
 func (h *Handle) SetPorts(ctx context.Context, ports []port.Spec) error {
+	if err := CheckPorts(ports); err != nil {
+		return err
+	}
+	return h.store.SetPorts(ctx, h.id, ports)
+}
+
+// CheckPorts returns an error that wraps ErrPort if one of the ports is wrong, or two of one direction have one name.
+func CheckPorts(ports []port.Spec) error {
+	type end struct {
+		dir  port.Dir
+		name string
+	}
+	seen := make(map[end]bool, len(ports))
 	for _, s := range ports {
 		if err := s.Validate(); err != nil {
 			return fmt.Errorf("%w: %w", ErrPort, err)
 		}
+		if seen[end{s.Dir, s.Name}] {
+			return fmt.Errorf("%w: the %s port %q is given twice: give it once, with all its options", ErrPort, s.Dir, s.Name)
+		}
+		seen[end{s.Dir, s.Name}] = true
 	}
-	return h.store.SetPorts(ctx, h.id, ports)
+	return nil
 }
 
 // SetDefault sets the default of an In port, or of an Out port and of all In ports that

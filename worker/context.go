@@ -179,10 +179,8 @@ func (r *Run) setDefault(d job.Default) error {
 // SetPorts replaces the job's ports when the run commits, except those that are wired.
 // Ports that stay keep their messages, dropped ones lose them. The next run has them.
 func (r *Run) SetPorts(ports []port.Spec) error {
-	for _, s := range ports {
-		if err := s.Validate(); err != nil {
-			return fmt.Errorf("%w: %w", job.ErrPort, err)
-		}
+	if err := job.CheckPorts(ports); err != nil {
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
