@@ -365,10 +365,11 @@ func (s *Service) release(ctx context.Context, parent, child job.ID) error {
 // createUnique creates a job unless there is one of its name that was created so: that one gets the data, put upon what it has, unless it is
 // to stay as it is.
 func (s *Service) createUnique(ctx context.Context, w *wish, overwrite bool) (int64, error) {
-	alias := Queue + ":" + typeOf(w.name)
+	queue := Queue
 	if w.mock {
-		alias = MockQueue + ":" + typeOf(w.name)
+		queue = MockQueue
 	}
+	alias := uniqueAlias(queue, typeOf(w.name))
 	if w.parent != 0 {
 		return 0, refuse(402, "A unique job cannot have a parentJobID")
 	}
@@ -378,7 +379,7 @@ func (s *Service) createUnique(ctx context.Context, w *wish, overwrite bool) (in
 			return number, err
 		}
 		k, err := s.look(ctx, holder)
-		if errors.Is(err, errNoNumber) { // it is over, or its creation was broken off
+		if errors.Is(err, errNoNumber) || err == nil && nameOf(k.Type) != w.name { // it is over, was not created, or has another name now
 			err = s.store.Unclaim(ctx, alias, holder)
 			if err == nil || errors.Is(err, job.ErrNotFound) {
 				continue
@@ -389,6 +390,24 @@ func (s *Service) createUnique(ctx context.Context, w *wish, overwrite bool) (in
 		}
 		return k.Number, s.merge(ctx, k, w.data, overwrite)
 	}
+}
+
+// uniqueAlias is the alias of the job that is the only one of its type in a queue.
+func uniqueAlias(queue, typ string) string { return queue + ":" + typ }
+
+// renamed has a job that was the only one of its name be that of the name which it has now, unless there is another one. Its old name is free.
+func (s *Service) renamed(ctx context.Context, k *known, typ string) error {
+	old, alias := uniqueAlias(k.Queue, k.Type), uniqueAlias(k.Queue, typ)
+	holder, err := s.store.Resolve(ctx, old)
+	if err == nil && holder == k.ID && old != alias {
+		if _, err = s.store.Claim(ctx, alias, k.ID); err == nil {
+			err = s.store.Unclaim(ctx, old, k.ID)
+		}
+	}
+	if errors.Is(err, job.ErrNotFound) { // it was not unique, or somebody has freed the name
+		return nil
+	}
+	return err
 }
 
 // merge puts data upon that of a job, as a JSON merge patch.

@@ -165,9 +165,9 @@ func (s *Service) retryJob(ctx context.Context, q *Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	var id job.ID
+	var was *known
 	r, err := s.end(ctx, q, errEnd, func(k *known, d *job.Delta) error {
-		id = k.ID
+		was = k
 		now, err := s.store.Now(ctx)
 		if err != nil {
 			return err
@@ -193,8 +193,11 @@ func (s *Service) retryJob(ctx context.Context, q *Request) (*Response, error) {
 		}
 		return nil
 	})
+	if err == nil && name != "" {
+		err = s.renamed(ctx, was, typeOf(name))
+	}
 	if err == nil && priority != nil {
-		err = missing(s.store.SetPriority(ctx, []job.ID{id}, *priority))
+		err = missing(s.store.SetPriority(ctx, []job.ID{was.ID}, *priority))
 	}
 	return r, err
 }

@@ -255,6 +255,31 @@ func TestB69(t *testing.T) {
 	}
 }
 
+// A job that is the only one of its name may get another name: the old one is free then, and it is the only one of the new one.
+func TestUniqueRenamed(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	c.want(`200 OK {"jobID":1}`, "CreateJob", "name: old", "unique: true", `data: {"a":1}`)
+	c.ask("GetJob", "name: old")
+	c.want("200 OK", "RetryJob", "jobID: 1", "name: new")
+	other := c.ask("CreateJob", "name: old", "unique: true", `data: {"b":1}`)
+	if other["jobID"] == 1.0 {
+		t.Errorf("the job has another name: %v", other)
+	}
+	c.want(`200 OK {"jobID":1}`, "CreateJob", "name: new", "unique: true", `data: {"c":1}`)
+	if got := fmt.Sprint(c.state(1, "QUEUED")["data"]); got != "map[a:1 c:1]" {
+		t.Errorf("%s: data that is another job's is in it, or its own is missing", got)
+	}
+	if got := c.ask("GetJob", "name: old"); got["jobID"] != other["jobID"] {
+		t.Errorf("%v, want %v", got, other)
+	}
+	c.want("200 OK", "RetryJob", fmt.Sprintf("jobID: %.0f", other["jobID"]), "name: new") // that one is unique already
+	c.want(`200 OK {"jobID":1}`, "CreateJob", "name: new", "unique: true")
+	if got := c.ask("CreateJob", "name: old", "unique: true"); got["jobID"] == 1.0 || got["jobID"] == other["jobID"] {
+		t.Errorf("%v", got)
+	}
+}
+
 // about is the parameter by which a command says which job it means.
 func about(command, name string, number int) string {
 	if command == "GetJob" {
