@@ -55,8 +55,10 @@ func TestM15AddPayloads(t *testing.T) {
 					t.Errorf("payload %d became a job %s with %s", i, typ, got)
 				}
 			}
-			if s.ask("POST", "/acme/job/mail/add", "# nothing\n\n").is(http.StatusOK, &added); added.Count != 0 || added.IDs == nil {
-				t.Errorf("of nothing: %+v", added)
+			for _, nothing := range []string{"# nothing\n\n", "\n", ""} {
+				if s.ask("POST", "/acme/job/mail/add", nothing).is(http.StatusOK, &added); added.Count != 0 || added.IDs == nil {
+					t.Errorf("of %q: %+v", nothing, added)
+				}
 			}
 			s.ask("POST", "/acme/job/mail/add", "ok\nno \xff\n").refuses(http.StatusUnprocessableEntity, "usage", "line 2 of the body is not valid UTF-8")
 			s.ask("POST", "/acme/job/mail/add", strings.Repeat("x", job.MaxMessage)).refuses(http.StatusRequestEntityTooLarge, "too_large", "line 1")

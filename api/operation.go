@@ -69,6 +69,8 @@ func add[I, O any](s *Server, o operation, fn func(ctx context.Context, s *sessi
 	}
 	if o.raw {
 		op.MaxBodyBytes = max(s.cfg.MaxBody, journal.MaxBody) + 1
+		op.RequestBody = &huma.RequestBody{}
+		defer func() { op.RequestBody.Required = false }() // Register says that it is, and reads this with each request
 		s.raw[o.method+" "+o.path] = true
 	}
 	s.routes = append(s.routes, route{o.method, o.path, o.role})
