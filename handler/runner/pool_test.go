@@ -249,6 +249,26 @@ func TestHarmStaysWithItsPayloads(t *testing.T) {
 	all.Wait()
 }
 
+// TestWhatCannotBeToldIsTheCodesError has code return what JSON does not have, or set a status that is no number: its error says so.
+func TestWhatCannotBeToldIsTheCodesError(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, nil)
+	for n, c := range []struct{ lang, body, want string }{
+		{handler.Python, "return {'mean': float('nan')}", "not JSON compliant"},
+		{handler.Python, "return [float('inf')]", "not JSON compliant"},
+		{handler.Python, "job.status = '404'", "job.status is '404': set it to a number"},
+		{handler.Python, "job.status = None", "job.status is None"},
+		{handler.Node, "job.status = '404'", `job.status is "404": set it to a number`},
+		{handler.Node, "job.status = 404.5", "job.status is 404.5"},
+		{handler.Node, "job.status = undefined", "job.status is undefined"},
+	} {
+		r := do(t, p, stored(fmt.Sprint("t", n), handler.Definition{Lang: c.lang, Body: c.body}), "x")[0]
+		if r.Status != 500 || !strings.Contains(strings.SplitN(r.Error, "\n", 2)[0], c.want) {
+			t.Errorf("%s: status %d, error %q: want 500, %q", c.body, r.Status, r.Error, c.want)
+		}
+	}
+}
+
 // TestOnlyThePayloadThatKillsFails has one payload of a batch kill the process: the others are done.
 func TestOnlyThePayloadThatKillsFails(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,7 @@ async function one (job, start) {
   }
   try {
     const result = await body(job.payload, j)
+    if (!Number.isInteger(j.status)) throw new TypeError(`job.status is ${JSON.stringify(j.status)}: set it to a number such as 404`)
     const done = { id: job.id, status: j.status }
     if (result !== undefined) done.result = result
     if (j.error !== undefined) done.error = String(j.error)

@@ -54,12 +54,14 @@ def one(job, start):
     j = Job(job["id"], job["try"])
     try:
         result = body(job["payload"], j)
+        if type(j.status) is not int:
+            raise TypeError("job.status is %r: set it to a number such as 404" % (j.status,))
         done = {"id": j.id, "status": j.status}
         if j.error is not None:
             done["error"] = str(j.error)
         if result is not None:
             done["result"] = result
-            size = len(json.dumps(result, ensure_ascii=False, separators=(",", ":")).encode())
+            size = len(json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
             if size > hello["maxResult"]:
                 return {"id": j.id, "status": 413, "error": "the result has %d bytes, at most %d are kept" % (size, hello["maxResult"])}
         return done
