@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/job"
 )
@@ -20,6 +22,7 @@ var (
 const (
 	maxPurge   = 1000 // jobs that one request purges
 	maxEntries = 1000
+	maxReading = 16              // states that one request reads at a time
 	pageTime   = 2 * time.Second // for which one request looks for more of a type
 )
 
@@ -28,11 +31,11 @@ func (s *Server) entryOperations() {
 	add(s, operation{
 		method: http.MethodGet, path: "/{client}/job/{type}/list", id: "list-entries", group: groupPayloads, role: read, summary: "List a client's jobs of a type",
 		about: "The oldest first. Each has its ID, its type, `dt` and `lock`: of one that waits `lock` is empty, and `dt` is when it may run; of one that runs it is the beginning of the ID of the engine, and `dt` is when its lease ends; " +
-			"of one that is done, and kept for its retention, `__done`, and `dt` is a thousand years after its end. Those that failed for good have the `code` and `exitcode` of their last try; those that completed have them at `/{client}/job/{type}/get/{job}`. `next` is the `after` of the next page.",
+			"of one that is done, and kept for its retention, `__done`, and `dt` is a thousand years after its end. Those that are done have the `code` and `exitcode` of their last try, if code ran. `next` is the `after` of the next page.",
 	}, listEntries)
 	add(s, operation{
 		method: http.MethodGet, path: "/{client}/job/{type}/get/{job}", id: "get-entry", group: groupPayloads, role: read, summary: "Show a client's job of a type, with the code and exit code of one that is done",
-		about: "As in the list, and of one that ended as ok or failed, too, `code` and `exitcode`.",
+		about: "As in the list.",
 	}, getEntry)
 	add(s, operation{
 		method: http.MethodPost, path: "/{client}/job/{type}/purge", id: "purge-entries", group: groupPayloads, role: operate, summary: "Remove a client's jobs of a type that are done",
@@ -97,8 +100,11 @@ func listEntries(ctx context.Context, s *session, in *struct {
 		if err != nil {
 			return nil, err
 		}
-		for _, i := range jobs {
-			e := handler.EntryOf(i)
+		entries, err := s.entriesOf(ctx, jobs)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
 			page.Entries = append(page.Entries, PhasedEntry{e, e.Phase(now)})
 		}
 		page.Next, f.After = next, next
@@ -133,21 +139,48 @@ func getEntry(ctx context.Context, s *session, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	e := handler.EntryOf(info)
-	if e.Lock == handler.Done && info.Status == job.Completed {
-		state, err := s.store.State(ctx, id, handler.StateResult)
-		if err != nil {
-			return nil, err
-		}
-		var kept struct {
-			Code   handler.Code `json:"code"`
-			Status int          `json:"exitcode"`
-		}
-		if json.Unmarshal(state[handler.StateResult], &kept) == nil { // one of a program has something else there, or nothing
-			e.Code, e.Status = kept.Code, kept.Status
-		}
+	e, err := s.entryOf(ctx, info)
+	if err != nil {
+		return nil, err
 	}
 	return answer(PhasedEntry{e, e.Phase(now)}, nil)
+}
+
+// entryOf is the entry of a job, with the code that is in its state if it completed.
+func (s *session) entryOf(ctx context.Context, info *job.Info) (handler.Entry, error) {
+	e := handler.EntryOf(info)
+	if info.Status != job.Completed {
+		return e, nil
+	}
+	state, err := s.store.State(ctx, info.ID, handler.StateResult)
+	if err != nil {
+		return e, err
+	}
+	var kept struct {
+		Code   handler.Code `json:"code"`
+		Status int          `json:"exitcode"`
+	}
+	if json.Unmarshal(state[handler.StateResult], &kept) == nil { // one of a program has something else there, or nothing
+		e.Code, e.Status = kept.Code, kept.Status
+	}
+	return e, nil
+}
+
+// entriesOf are those of several jobs. One that is gone meanwhile has no code.
+func (s *session) entriesOf(ctx context.Context, jobs []*job.Info) ([]handler.Entry, error) {
+	entries := make([]handler.Entry, len(jobs))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxReading)
+	for n, info := range jobs {
+		group.Go(func() (err error) {
+			entries[n], err = s.entryOf(ctx, info)
+			if errors.Is(err, job.ErrNotFound) {
+				return nil
+			}
+			return err
+		})
+	}
+	return entries, group.Wait()
 }
 
 // Purged is how many jobs are removed.

@@ -68,6 +68,10 @@ func TestM28EntriesOfAClient(t *testing.T) {
 	if s.ask("GET", "/acme/job/mail/get/"+string(added.IDs[0]), nil).is(http.StatusOK, &one); one.Code != handler.Failed || one.Status != 404 || one.State != handler.Archived {
 		t.Errorf("got %+v", one)
 	}
+	var page api.Entries
+	if s.ask("GET", "/acme/job/mail/list?done=true", nil).is(http.StatusOK, &page); len(page.Entries) != 1 || page.Entries[0] != one {
+		t.Errorf("listed as %+v, shown as %+v", page.Entries, one)
+	}
 	for _, path := range []string{"/other/job/mail/get/", "/acme/job/post/get/"} {
 		s.ask("GET", path+string(added.IDs[0]), nil).refuses(http.StatusNotFound, "not_found", "has no job")
 	}
