@@ -31,8 +31,20 @@ func (f *oidcFlags) check() error {
 		return usageError{errors.New("--oidc-issuer needs --oidc-audience: without it tokens for other services of the issuer would be good here")}
 	case f.issuer == "" && (f.audience != "" || f.role != oidc.DefaultRoleClaim || f.tenant != oidc.DefaultTenantClaim):
 		return usageError{errors.New("--oidc-audience, --oidc-role-claim and --oidc-tenant-claim need --oidc-issuer: the URL of who makes the tokens")}
+	case f.issuer == "":
+		return nil
 	}
-	return nil
+	_, err := f.verifier() // before an address is taken and a Redis asked
+	return err
+}
+
+// verifier returns what checks the tokens of the issuer, which it has not asked for anything yet.
+func (f *oidcFlags) verifier() (*oidc.Verifier, error) {
+	v, err := oidc.New(oidc.Config{Issuer: f.issuer, Audience: f.audience, RoleClaim: f.role, TenantClaim: f.tenant})
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--oidc-issuer: %w", err)}
+	}
+	return v, nil
 }
 
 // into lets a server believe the issuer. One that does not answer yet is told of, and asked again when somebody comes with a token.
@@ -40,9 +52,9 @@ func (f *oidcFlags) into(c *cobra.Command, cfg *api.Config) error {
 	if f.issuer == "" {
 		return nil
 	}
-	v, err := oidc.New(oidc.Config{Issuer: f.issuer, Audience: f.audience, RoleClaim: f.role, TenantClaim: f.tenant})
+	v, err := f.verifier()
 	if err != nil {
-		return usageError{fmt.Errorf("--oidc-issuer: %w", err)}
+		return err
 	}
 	if err := v.Fetch(context.WithoutCancel(c.Context())); err != nil {
 		_, err = fmt.Fprintf(c.ErrOrStderr(), "weir: %v; its tokens are answered with 503 until it does\n", err)

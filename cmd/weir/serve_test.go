@@ -298,6 +298,7 @@ func TestServeTokens(t *testing.T) {
 	}
 }
 
+// What is wrong with the flags of weir serve is said before an address is taken: also where that is in use.
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
