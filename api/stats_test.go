@@ -31,7 +31,7 @@ func TestTraceAndStats(t *testing.T) {
 	}
 	s.ask("GET", path+"?message=2", nil).refuses(http.StatusNotFound, "not_found", "has had 2 messages")
 	s.ask("GET", path+"?message=first", nil).refuses(http.StatusUnprocessableEntity, "usage", "the first is 0")
-	s.ask("GET", "/v1/jobs/twice/ports/out/nowhere/trace", nil).refuses(http.StatusUnprocessableEntity, "usage", "no such port")
+	s.ask("GET", "/v1/jobs/twice/ports/out/outt/trace", nil).refuses(http.StatusUnprocessableEntity, "usage", `has no out port "outt": did you mean "out"?`)
 	if s.ask("GET", "/v1/stats", nil).is(http.StatusOK, &stats); stats.Roots != 1 || stats.Retained+stats.Kept != 1 || len(stats.Queues) == 0 {
 		t.Errorf("stats %+v", stats)
 	}
