@@ -73,8 +73,9 @@ func newQueueLimit(s *settings) *cobra.Command {
 		Long: `Let at most N runs of jobs in a queue go on at once, over all engines; 0 ends the limit.
 Jobs that wait go on at once when there is more room. Engines know of a new limit within five
 seconds; a changed one counts at once. Runs in progress go on.`,
-		Example: "  weir queue limit mail 5\n  weir queue limit mail 0",
-		Args:    usage(cobra.ExactArgs(2)),
+		Example:     "  weir queue limit mail 5\n  weir queue limit mail 0",
+		Args:        usage(cobra.ExactArgs(2)),
+		Annotations: map[string]string{noNegative: "a limit is at least 1; 0 ends it, as in weir queue limit mail 0"},
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[1])
 			if err != nil || n < 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -42,6 +43,10 @@ func TestLimits(t *testing.T) {
 	}
 	if text := weir(t, url, "limits"); !strings.Contains(text, "queue:mail  1       1        1  ") {
 		t.Errorf("limits:\n%s", text)
+	}
+	var refusal bytes.Buffer
+	if code := run(t.Context(), []string{"queue", "limit", "mail", "-1", "--redis", url}, &refusal, &refusal); code != exitUsage || !strings.Contains(refusal.String(), "-1: a limit is at least 1; 0 ends it, as in weir queue limit mail 0") {
+		t.Errorf("a limit below zero: code %d, %s", code, refusal.String())
 	}
 	if text := weir(t, url, "queue", "limit", "mail", "0"); text != "queue mail has no limit of runs at once\n" {
 		t.Errorf("ending it says %q", text)

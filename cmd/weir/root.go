@@ -57,9 +57,15 @@ type settings struct {
 // negative is what pflag says of -1, and of other words that begin like a number below zero.
 var negative = regexp.MustCompile(`^unknown shorthand flag: '\d' in (-.*)$`)
 
+// noNegative is the annotation of a command that takes no number below zero: what to type in place of one.
+const noNegative = "no negative numbers"
+
 // flagError is what is said of a flag that cannot be.
 func flagError(c *cobra.Command, err error) error {
 	if m := negative.FindStringSubmatch(err.Error()); m != nil {
+		if c.Annotations[noNegative] != "" {
+			return usageError{fmt.Errorf("%s: %s", m[1], c.Annotations[noNegative])}
+		}
 		err = fmt.Errorf("%s is read as a flag: write it behind --, as in %s … -- %s", m[1], c.CommandPath(), m[1])
 	}
 	var number *strconv.NumError
