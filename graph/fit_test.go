@@ -84,6 +84,38 @@ func TestWriteRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
+// A message that somebody types may have no field that no port knows where it arrives.
+func TestWriteRefusesUnknownFields(t *testing.T) {
+	t.Parallel()
+	e := weirtest.New(t, &Taker{})
+	h := e.StartWorker(&Taker{})
+	known := job.WithKnownFields(t.Context())
+	for _, c := range []struct{ in, message, want string }{
+		{"object", `{"Nmae":"a"}`, `/Nmae: did you mean "Name"?`},
+		{"list", `[{"name":"a"},{"Nmae":"b"}]`, `/1/Nmae: did you mean "Name"?`},
+		{"object", `{"NAME":"a"}`, ""},
+		{"table", `{"Nmae":1}`, ""},
+		{"any", `{"Nmae":1}`, ""},
+		{"own", `{"Nmae":1}`, ""},
+	} {
+		err := h.Write(known, c.in, json.RawMessage(c.message))
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, port.ErrEncoding) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s into port %s: %v", c.message, c.in, err)
+		}
+		if err := h.Write(t.Context(), c.in, json.RawMessage(c.message)); err != nil {
+			t.Errorf("a program: %s into port %s: %v", c.message, c.in, err)
+		}
+	}
+	g := graph.New("two")
+	to := graph.Input[any](g, "in")
+	taker := graph.Add(g, "a", &Taker{})
+	graph.Connect(to, taker.Any)
+	graph.WireInput(g, "in", "a.object")
+	if err := e.Start(g).Write(known, "in", json.RawMessage(`{"Nmae":1}`)); err != nil {
+		t.Errorf("one of two ports takes anything: %v", err)
+	}
+}
+
 // The port of a graph takes what the ports take that it leads to.
 func TestWriteToGraphRefusesWhatDoesNotFit(t *testing.T) {
 	t.Parallel()

@@ -217,7 +217,7 @@ func WithContext(ctx context.Context, keys port.Context) context.Context {
 
 type writeKey struct{}
 
-type writeOptions struct{ quiet, unlogged bool }
+type writeOptions struct{ quiet, unlogged, known bool }
 
 // WithoutNotify returns a context under which writes from outside of runs wake nobody.
 func WithoutNotify(ctx context.Context) context.Context {
@@ -230,6 +230,14 @@ func WithoutNotify(ctx context.Context) context.Context {
 func WithoutLog(ctx context.Context) context.Context {
 	o, _ := ctx.Value(writeKey{}).(writeOptions)
 	o.unlogged = true
+	return context.WithValue(ctx, writeKey{}, o)
+}
+
+// WithKnownFields returns a context under which a write from outside of runs is refused if an object in a message has a field that no Go
+// type has where the message arrives: what people type may be misspelled, and a worker would not see it.
+func WithKnownFields(ctx context.Context) context.Context {
+	o, _ := ctx.Value(writeKey{}).(writeOptions)
+	o.known = true
 	return context.WithValue(ctx, writeKey{}, o)
 }
 

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,6 +26,7 @@ type taker struct {
 	at        PortRef
 	typ, kind string       // the Go type of its messages, and their kind of JSON
 	schema    *port.Schema // what more is known of them; nil for nothing, and of messages that have versions
+	any       bool         // it takes any message: nothing more is known
 }
 
 // maxLooks is how many jobs a handle looks at to learn what a port takes that leads to others.
@@ -37,7 +40,11 @@ func (h *Handle) fit(ctx context.Context, ref PortRef, items []json.RawMessage) 
 		if err != nil {
 			return err
 		}
-		if err := h.unfit(takers, items); err == nil || fresh {
+		err = h.unfit(takers, items)
+		if o, _ := ctx.Value(writeKey{}).(writeOptions); err == nil && o.known {
+			err = unknown(takers, items)
+		}
+		if err == nil || fresh {
 			return err
 		}
 	}
@@ -63,8 +70,35 @@ func (h *Handle) unfit(takers []taker, items []json.RawMessage) error {
 	return nil
 }
 
+// unknown returns an error about the first message with a field that none of the ports knows.
+func unknown(takers []taker, items []json.RawMessage) error {
+	for _, t := range takers {
+		if t.any || t.typ == "" || t.schema == nil {
+			return nil
+		}
+	}
+	for i, item := range items {
+		data, _ := port.Split(item)
+		var found map[string]string
+		for n, t := range takers {
+			here := t.schema.UnknownFields(data)
+			if n == 0 {
+				found = here
+			}
+			maps.DeleteFunc(found, func(field, _ string) bool { _, ok := here[field]; return !ok })
+		}
+		for _, field := range slices.Sorted(maps.Keys(found)) {
+			return fmt.Errorf("message %d: %w: the port takes messages of type %s, which has no field %s: %s; nothing was written", i+1, port.ErrEncoding, takers[0].typ, field, found[field])
+		}
+	}
+	return nil
+}
+
 // check tells why a message could not be decoded. One of another version of its type is converted by the worker.
 func (t *taker) check(data, head json.RawMessage) error {
+	if t.any {
+		return nil
+	}
 	err := port.CheckKind(data, t.kind)
 	if err != nil || t.schema == nil || bytes.Contains(head, []byte(port.ContextVersion)) {
 		return err
@@ -129,6 +163,8 @@ func (h *Handle) follow(ctx context.Context, ref PortRef, fresh bool) (takers []
 			}
 			if kind := t.Kinds[port.TypeKey(at.Dir, at.Port)]; kind != "" {
 				takers = append(takers, t.taker(at, kind))
+			} else {
+				takers = append(takers, taker{at: at, any: true})
 			}
 		}
 		p, _ := info.Port(at.Dir, at.Port)

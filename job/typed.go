@@ -42,7 +42,7 @@ func (h *Handle) checkType(ctx context.Context, ref PortRef, typ reflect.Type) e
 		}
 		wrong := ""
 		for _, t := range takers {
-			if wrong == "" && !sameType(typ, t.typ) {
+			if wrong == "" && !t.any && !sameType(typ, t.typ) {
 				wrong = t.typ
 			}
 		}

@@ -234,12 +234,60 @@ func (s *Schema) check(raw json.RawMessage, bad *[]string) {
 	}
 }
 
+// UnknownFields finds fields of objects that the struct of a Go type does not have, whose schema this is, and which encoding/json passes
+// over: by JSON pointer, each with the nearest that there is, or all.
+func (s *Schema) UnknownFields(raw json.RawMessage) map[string]string {
+	found := map[string]string{}
+	s.unknown(raw, "", found)
+	return found
+}
+
+func (s *Schema) unknown(raw json.RawMessage, at string, found map[string]string) {
+	if s == nil || len(raw) == 0 {
+		return
+	}
+	switch raw[0] {
+	case '{':
+		var object map[string]json.RawMessage
+		if json.Unmarshal(raw, &object) != nil {
+			return
+		}
+		known := slices.Sorted(maps.Keys(s.Properties))
+		for name, part := range object {
+			one := s.AdditionalProperties
+			for _, field := range known {
+				if strings.EqualFold(field, name) { // as encoding/json finds them
+					one = s.Properties[field]
+				}
+			}
+			pointer := at + pointerTo(name)
+			if one == nil && len(known) > 0 {
+				found[pointer] = Suggest(name, known)
+			}
+			one.unknown(part, pointer, found)
+		}
+	case '[':
+		var list []json.RawMessage
+		if s.Items == nil || json.Unmarshal(raw, &list) != nil {
+			return
+		}
+		for n, one := range list {
+			s.Items.unknown(one, at+"/"+strconv.Itoa(n), found)
+		}
+	}
+}
+
+// pointerTo is a step of a JSON pointer.
+func pointerTo(name string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(shorten(name))
+}
+
 // within checks a part of a value, and spells where it is only if it does not fit.
 func (s *Schema) within(part json.RawMessage, name string, bad *[]string) {
 	before := len(*bad)
 	s.check(part, bad)
 	for i := before; i < len(*bad); i++ {
-		(*bad)[i] = "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(shorten(name)) + (*bad)[i]
+		(*bad)[i] = pointerTo(name) + (*bad)[i]
 	}
 }
 

@@ -27,8 +27,9 @@ func newSend(s *settings) *cobra.Command {
 		Short: "Send messages to a port of a job",
 		Long: `Send messages to an In port of a job, which wakes it. A MESSAGE is JSON; @FILE and - send
 each line of a file or of standard input, which is JSON, too. With --text each of them is a
-text. What weir read or weir peek print with -o jsonl is sent as the message that it was,
-with its context.`,
+text. A MESSAGE with a field that the Go type of the port does not have is refused; lines of
+files and of standard input may have more. What weir read or weir peek print with -o jsonl is
+sent as the message that it was, with its context.`,
 		Example: "  weir send album-2026 files '\"a.png\"' '\"b.png\"'\n  weir send album-2026 files a.png b.png --text\n  weir send orders in @orders.jsonl --close\n  weir read orders errors --all -o jsonl | weir send archive in -",
 		Args:    usage(cobra.MinimumNArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -272,7 +273,7 @@ func (s *sender) send(ctx context.Context, sources ...*source) error {
 
 func (s *sender) one(ctx context.Context, from *source) error {
 	if from.lines == nil {
-		return s.write(ctx, []outgoing{from.message})
+		return s.write(job.WithKnownFields(ctx), []outgoing{from.message})
 	}
 	return s.lines(ctx, from.lines)
 }

@@ -141,7 +141,7 @@ func (m *Model) remove(n *node) tea.Cmd {
 func (m *Model) send(n *node, in string, message []byte) tea.Cmd {
 	where := n.path() + "." + clean(in)
 	return m.act(n.info.ID, "sending to "+where, func(ctx context.Context, j Job) (string, error) {
-		if err := j.Write(ctx, in, json.RawMessage(message)); err != nil {
+		if err := j.Write(job.WithKnownFields(ctx), in, json.RawMessage(message)); err != nil {
 			return "", err
 		}
 		return "sent to " + where, nil
