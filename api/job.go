@@ -36,7 +36,7 @@ type Job struct {
 	SequentialKey *string                    `json:"sequential_key,omitempty" doc:"of its tree: one with it is active at a time"`
 	UniqueKey     *string                    `json:"unique_key,omitempty" doc:"of a root: while it counts, a job that is created with it is this one"`
 	Turn          *job.Turn                  `json:"turn,omitempty" doc:"its place among the trees with its sequential key; only where one job is shown"`
-	Lock          *job.LockInfo              `json:"lock,omitempty" doc:"it begins no run while it is locked; only where one job is shown"`
+	Lock          *job.LockInfo              `json:"lock,omitempty" doc:"it begins no run while it is locked"`
 	ExpiresAt     *time.Time                 `json:"expires_at"` // when it is deleted, if it has settled and stays so
 	Unread        bool                       `json:"unread"`     // it is past its retention, and kept as Out ports hold unread messages
 	Progress      *job.Progress              `json:"progress,omitempty" doc:"how far its runs say that it is"`
@@ -187,8 +187,7 @@ func FullJob(ctx context.Context, h *job.Handle) (*Job, error) {
 			return nil, err
 		}
 		if locked {
-			lock.Since, lock.Until = lock.Since.UTC(), lock.Until.UTC()
-			v.Lock = &lock
+			v.Lock = lockOf(lock)
 		}
 	}
 	v.State, err = explain.State(h.State(ctx))
@@ -269,6 +268,22 @@ func edgesOf(graph *job.Info, family []*job.Info, infos map[job.ID]*job.Info) []
 	return edges
 }
 
+// lockable returns which of some jobs a lock could keep from running: no graph runs, nor what is terminated.
+func lockable(list []*job.Info) []job.ID {
+	var ids []job.ID
+	for _, i := range list {
+		if !i.Graph && i.Status != job.Terminated {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+func lockOf(l job.LockInfo) *job.LockInfo {
+	l.Since, l.Until = l.Since.UTC(), l.Until.UTC()
+	return &l
+}
+
 // JobsOf are jobs without their states. Graphs that have no reason of their own get that of
 // a throttled job in them: by its status alone such a graph seems to be well.
 func JobsOf(ctx context.Context, store storecall.Store, list []*job.Info) ([]*Job, error) {
@@ -281,9 +296,16 @@ func JobsOf(ctx context.Context, store storecall.Store, list []*job.Info) ([]*Jo
 		return nil, err
 	}
 	all := make([]*Job, len(list))
+	locks, err := store.Locked(ctx, lockable(list)...)
+	if err != nil {
+		return nil, err
+	}
 	graphs := map[job.ID]*Job{}
 	for n, i := range list {
 		all[n] = JobOf(i)
+		if lock, locked := locks[i.ID]; locked {
+			all[n].Lock = lockOf(lock)
+		}
 		all[n].Fill(details[n])
 		if i.Graph && i.ID.IsRoot() && !i.Status.Settled() && all[n].Reason == nil {
 			graphs[i.ID] = all[n]

@@ -260,7 +260,15 @@ func jobTable(w io.Writer, all []*api.Job, order job.Order) error {
 		{"ALIASES", func(v *api.Job) string { return term.Clean(strings.Join(v.Aliases, ",")) }},
 		{"SEQUENTIAL KEY", func(v *api.Job) string { return term.Clean(deref(v.SequentialKey)) }},
 		{"LABELS", func(v *api.Job) string { return term.Clean(labelText(v.Labels)) }},
-		{"REASON", func(v *api.Job) string { return term.Clean(explain.FirstLine(deref(v.Reason))) }},
+		{"REASON", func(v *api.Job) string {
+			switch {
+			case v.Lock != nil && v.Lock.By != "":
+				return "locked by " + term.Clean(v.Lock.By)
+			case v.Lock != nil:
+				return "locked"
+			}
+			return term.Clean(explain.FirstLine(deref(v.Reason)))
+		}},
 	}
 	rows := make([][]string, len(all)+1)
 	for _, col := range columns {

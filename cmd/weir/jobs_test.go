@@ -67,6 +67,9 @@ func TestActsOnALockedJob(t *testing.T) {
 	if _, err := s.client.At(id).Lock(job.WithContext(t.Context(), port.Context{port.ContextBy: "ann"}), time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
+	if out := weir(t, s.url, "jobs", "--all"); strings.Count(out, "locked by ann\n") != 1 {
+		t.Errorf("weir jobs does not say which job is locked:\n%s", out)
+	}
 	for _, c := range []struct{ command, want string }{
 		{"run", "will run after its lock (by ann, "},
 		{"terminate", "will end after its lock (by ann, "},
