@@ -26,8 +26,11 @@ the port at the same time the command fails: what it printed last may be printed
 		Example: "  weir read album-2026 thumbs\n  weir read album-2026 thumbs --all -o jsonl | weir send archive in -",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkNumber(n); err != nil {
+			switch err := checkNumber(n); {
+			case err != nil:
 				return err
+			case term.Closed(c.OutOrStdout()):
+				return usageError{errors.New("standard output is closed, or /dev/null opened for reading, too: nothing was taken; to throw messages away use > /dev/null")}
 			}
 			if all && c.Flags().Changed("number") {
 				return usageError{errors.New("-n limits what is read: use it without --all")}

@@ -113,6 +113,28 @@ func TestReadIntoHead(t *testing.T) {
 	}
 }
 
+// TestReadWithoutOutput: what nobody can read is not taken, unless somebody says so.
+func TestReadWithoutOutput(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	_, h := shop(t, server.URL())
+	fill(t, h, 3)
+	for _, c := range []struct {
+		to   string
+		left int64
+	}{{">&-", 3}, {"> /dev/null", 0}} {
+		cmd := process(t, "read", "one", "in", "--all", "--redis", server.URL())
+		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `"$@" ` + c.to, "sh"}, cmd.Args...)
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != (c.left == 0) || (err == nil) == strings.Contains(string(out), "standard output is closed") {
+			t.Errorf("read %s: %v, %s", c.to, err, out)
+		}
+		if n := waiting(t, h); n != c.left {
+			t.Errorf("read %s leaves %d messages, want %d", c.to, n, c.left)
+		}
+	}
+}
+
 // TestReadWithAnother: what somebody else takes while it is printed ends the reading, and nothing else is removed.
 func TestReadWithAnother(t *testing.T) {
 	t.Parallel()
