@@ -92,6 +92,28 @@ func TestO10DrainLeavesThePortEmpty(t *testing.T) {
 	})
 }
 
+// Fewer than no messages are refused, and nothing is removed.
+func TestO10NumbersBelowZero(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.register(&Free{})
+		h := e.free(nil, out("out"))
+		e.Check(h.WriteOut(e.Ctx, "out", 1, 2, 3))
+		_, err := h.Take(e.Ctx, port.Output, "out", -1)
+		e.refused(err, job.ErrValue)
+		_, err = h.Messages(e.Ctx, port.Output, "out", -2)
+		e.refused(err, job.ErrValue)
+		_, err = h.UnreadAfter(e.Ctx, port.Output, "out", -1, 1)
+		e.refused(err, job.ErrValue)
+		e.refused(h.Discard(e.Ctx, port.Output, "out", 0, -1, "token"), job.ErrValue)
+		none, err := h.Take(e.Ctx, port.Output, "out", 0)
+		e.Check(err)
+		if len(none) != 0 {
+			e.Errorf("took %v", none)
+		}
+		e.empties(h, port.Output, "out", "1", "2", "3")
+	})
+}
+
 func TestO11ConnectMovesAllData(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})

@@ -188,8 +188,14 @@ func (s *Store) Peek(ctx context.Context, id job.ID, dir port.Dir, name string, 
 
 // Page implements job.RunReader.
 func (s *Store) Page(ctx context.Context, id job.ID, dir port.Dir, name string, offset, n, bytes int) ([]json.RawMessage, int64, error) {
-	if err := checkPort(id, name); err != nil || n < 1 {
+	if err := checkPort(id, name); err != nil {
 		return nil, 0, err
+	}
+	if offset < 0 || n < 0 {
+		return nil, 0, fmt.Errorf("%w: %d messages behind the first %d of port %q of job %s: use 0 or more of both", job.ErrValue, n, offset, name, id)
+	}
+	if n == 0 {
+		return nil, 0, nil
 	}
 	var items []json.RawMessage
 	var head int64
@@ -247,6 +253,9 @@ func (s *Store) page(ctx context.Context, id job.ID, dir port.Dir, name string, 
 func (s *Store) Take(ctx context.Context, id job.ID, t job.Take, token string) error {
 	if err := checkPort(id, t.Port); err != nil {
 		return err
+	}
+	if t.N < 0 {
+		return fmt.Errorf("%w: %d messages cannot be taken of port %q of job %s: use 0 or more", job.ErrValue, t.N, t.Port, id)
 	}
 	return s.act(ctx, scriptTake, id, t.Port, string(id), dirArg(t.Dir), t.Port, strconv.FormatInt(t.Head, 10), t.N, token)
 }
