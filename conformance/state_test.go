@@ -296,6 +296,8 @@ func TestS4LockHasOneHolder(t *testing.T) {
 		e.Check(err)
 		e.refused(second.Release(e.Ctx), job.ErrLocked)
 		e.Check(third.Release(e.Ctx))
+		e.refused(third.Release(e.Ctx), job.ErrLocked) // nobody has it
+		e.refused(third.Refresh(e.Ctx, time.Minute), job.ErrLocked)
 	})
 }
 

@@ -3,6 +3,7 @@ package httpstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -369,7 +370,13 @@ func (l *lock) Refresh(ctx context.Context, ttl time.Duration) error {
 }
 
 // Release implements job.Lock.
-func (l *lock) Release(ctx context.Context) error { return l.store.Unlock(ctx, l.id, l.token) }
+func (l *lock) Release(ctx context.Context) error {
+	err := l.store.Unlock(ctx, l.id, l.token)
+	if errors.Is(err, job.ErrStatus) || errors.Is(err, job.ErrLocked) {
+		return fmt.Errorf("%w: the lock of job %s was lost", job.ErrLocked, l.id)
+	}
+	return err
+}
 
 // RefreshLock makes the lock with that token last another ttl from now.
 func (s *Store) RefreshLock(ctx context.Context, id job.ID, token string, ttl time.Duration) error {
