@@ -212,6 +212,49 @@ func TestO11ConnectInARun(t *testing.T) {
 	})
 }
 
+// Ports of other trees get messages and default as well; what cannot be is refused before anything moves.
+func TestO11ConnectAcrossTrees(t *testing.T) {
+	onEach(t, func(e *bench) {
+		e.serve(&Free{})
+		from := e.free(nil, out("out"), in("own"))
+		for range 4 { // in several shards
+			to := e.free(nil, preset("in", "8"), out("out"))
+			e.settled(from, 1)
+			e.settled(to, 1)
+			e.Check(from.SetDefault(e.Ctx, port.Output, "out", 7))
+			var all []any
+			var want []string
+			for i := range 1200 {
+				all, want = append(all, i), append(want, fmt.Sprint(i))
+			}
+			e.Check(from.WriteOut(job.WithoutNotify(e.Ctx), "out", all...))
+			_, err := from.Connect(e.Ctx, port.Output, "out", to.Ref(port.Input, "in"), to.Ref(port.Input, "nope"))
+			e.refused(err, job.ErrPort)
+			_, err = from.Connect(e.Ctx, port.Output, "out", to.Ref(port.Output, "out"))
+			e.refused(err, job.ErrPort)
+			e.holds(from, port.Output, "out", 1200)
+			e.reads(to, port.Input, "in", "8")
+			e.woken(func() {
+				moved, err := from.Connect(e.Ctx, port.Output, "out", to.Ref(port.Input, "in"), from.Ref(port.Input, "own"))
+				e.Check(err)
+				if len(moved) != 1200 {
+					e.Errorf("%d moved", len(moved))
+				}
+				e.Until("all have arrived", func() bool { return e.portOf(to, port.Input, "in").Waiting == 1200 })
+			}, to)
+			e.holds(from, port.Output, "out", 0)
+			e.empties(to, port.Input, "in", want...)
+			e.reads(to, port.Input, "in", "7")
+			e.empties(from, port.Input, "own", want...)
+		}
+		gone := e.free(nil, in("in"))
+		e.ended(gone)
+		e.Check(gone.Delete(e.Ctx))
+		_, err := from.Connect(e.Ctx, port.Output, "out", gone.Ref(port.Input, "in"))
+		e.refused(err, job.ErrNotFound)
+	})
+}
+
 func TestO12ConnectCopiesTheDefault(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})

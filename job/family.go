@@ -250,10 +250,11 @@ func (h *Handle) Ref(dir port.Dir, name string) PortRef {
 	return PortRef{Job: h.id, Dir: dir, Port: name}
 }
 
-// Connect moves all messages of a port to others of the same tree, each message to each
+// Connect moves all messages of a port to others, In ports if they are of another tree, each message to each
 // of them, copies the port's default, and returns the data of what it moved. Many messages are moved in pieces, in
 // order: those that are there when it is called. Should the process die, the engines move the rest. If a port that they
-// go to is closed or deleted meanwhile the others stay where they are, and the error says so.
+// go to is closed or deleted meanwhile the others stay where they are, and the error says so. In other trees messages
+// arrive a moment later, and the job's log tells of those that did not.
 func (h *Handle) Connect(ctx context.Context, dir port.Dir, name string, to ...PortRef) ([]json.RawMessage, error) {
 	items, err := h.store.Connect(ctx, h.id, dir, name, to)
 	for i := range items {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -23,8 +24,8 @@ func (s *Store) Connect(ctx context.Context, id job.ID, dir port.Dir, name strin
 		return nil, fmt.Errorf("%w %q of job %s is connected to none: say which ports its messages go to", job.ErrPort, name, id)
 	}
 	for _, t := range to {
-		if t.Job.Tree() != id.Tree() {
-			return nil, fmt.Errorf("%w %q of job %s is in another tree than job %s: read it and write there", job.ErrPort, t.Port, t.Job, id)
+		if t.Job.Tree() != id.Tree() && t.Dir != port.Input {
+			return nil, fmt.Errorf("%w %q of job %s is an Out port in another tree than job %s: connect In ports of other trees only", job.ErrPort, t.Port, t.Job, id)
 		}
 		if err := checkPort(t.Job, t.Port); err != nil {
 			return nil, err
@@ -37,10 +38,50 @@ func (s *Store) Connect(ctx context.Context, id job.ID, dir port.Dir, name strin
 	m := move{id: id, dir: dir, name: name, token: rand.Text(), to: to}
 	if there != nil { // else the script says so
 		p, _ := there.Port(dir, name)
-		m.upto = p.Total
+		if m.upto = p.Total; p.Dir == dir {
+			if err := s.connectAbroad(ctx, id, to, p.Default); err != nil {
+				return nil, err
+			}
+		}
 	}
 	items, err := m.run(ctx, s)
 	return items, errors.Join(err, s.secrets.showMessages(items))
+}
+
+// connectAbroad looks whether the ports that are in other trees than a job can take messages, and gives them a default, if
+// it is another one than they have.
+func (s *Store) connectAbroad(ctx context.Context, id job.ID, to []job.PortRef, value json.RawMessage) error {
+	var change []job.PortRef
+	for _, t := range to {
+		if t.Job.Tree() == id.Tree() {
+			continue
+		}
+		there, err := s.single(ctx, t.Job)
+		if err != nil {
+			return err
+		}
+		if there == nil {
+			return fmt.Errorf("%w: %s", job.ErrNotFound, t.Job)
+		}
+		p, found := there.Port(t.Dir, t.Port)
+		if !found {
+			p, found = there.Port(t.Dir, port.Any)
+		}
+		switch {
+		case !found:
+			return portRefusal("port", t.Job, t.Port)
+		case p.Closed:
+			return portRefusal("closed", t.Job, t.Port)
+		case value != nil && !bytes.Equal(value, p.Default):
+			change = append(change, t)
+		}
+	}
+	for _, t := range change {
+		if err := s.SetDefault(ctx, t.Job, job.Default{Dir: t.Dir, Port: t.Port, Value: value}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // move is one call of Connect. It goes in pieces, each one script; should its process die, the sweeper goes on

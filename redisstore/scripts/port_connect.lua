@@ -1,5 +1,6 @@
--- port_connect: move some of the messages of a port, and copy its default, to ports of its tree. The caller calls it
--- again until none are left; should it die, `due` says what it was at.
+-- port_connect: move some of the messages of a port, and copy its default, to ports of its tree, and the messages alone to In
+-- ports of other trees, which the caller has looked at: it copies the default. The caller calls it again until none are left;
+-- should it die, `due` says what it was at.
 -- KEYS: due
 -- ARGV: job, direction, port, token, number of the piece, up to which position, ports, then of each: job, direction, port
 -- reply: {'ok', {ready jobs}, {messages}, 1 if there are more} | {'gone' | 'port' | 'closed', {}}
@@ -21,10 +22,13 @@ if load(id).status == '' then return refused('gone') end
 local edges = wires(id, dir, port)
 if not edges then return refused('port') end
 for _, e in ipairs(to) do
-  if load(e[1]).status == '' then return refused('gone') end
-  if not wires(e[1], e[2], e[3]) then return refused('port') end
-  if closed(e[1], e[2], e[3]) then return refused('closed') end
-  local each, all = fanout.reach(e[1], e[2], e[3])
+  local each, all = 1, 1
+  if tree(e[1]) == tree(id) then
+    if load(e[1]).status == '' then return refused('gone') end
+    if not wires(e[1], e[2], e[3]) then return refused('port') end
+    if closed(e[1], e[2], e[3]) then return refused('closed') end
+    each, all = fanout.reach(e[1], e[2], e[3])
+  end
   copies, ports = copies + each, ports + all
 end
 local k, field = key(id) .. ':' .. dir .. ':' .. port, 'h.' .. dir .. '.' .. port
@@ -50,8 +54,12 @@ if #items > 0 then
   call('LTRIM', k, #items, -1)
 end
 for _, e in ipairs(to) do
-  deliver(e[1], e[2], e[3], items)
-  if default then set_default(e[1], e[2], e[3], default) end
+  if tree(e[1]) == tree(id) then
+    deliver(e[1], e[2], e[3], items)
+    if default then set_default(e[1], e[2], e[3], default) end
+  elseif #items > 0 then
+    mail_all(e[1], items, 'write', e[1], e[3], id)
+  end
 end
 drained(id, dir, port, edges.limit)
 log_run(id, entry)
