@@ -62,7 +62,7 @@ type CozyOptions struct {
 	RetryMaxCount int             `json:"retry_max_count,omitempty" doc:"how often it is executed at most"`
 	MaxExecCount  int             `json:"max_exec_count,omitempty" doc:"the same"`
 	RetryDelay    *float64        `json:"retry_delay,omitempty" doc:"seconds between two executions"`
-	Arguments     json.RawMessage `json:"arguments" doc:"the message that the worker gets; null if it is not the same each time"`
+	Arguments     json.RawMessage `json:"arguments" doc:"the message that the worker gets; of a launcher null, if it is not the same each time; of a job, if it is larger than 64 KiB and came with an event or a webhook"`
 }
 
 // cozyOptionsOf are the options of a job; one of which the type says what a job does has none.
@@ -212,15 +212,19 @@ func (s *session) cozyType(ctx context.Context, worker string) (*job.TypeInfo, e
 	return found, nil
 }
 
-// cozyMessage returns the In port that a job's arguments go to, as their message, and that message. The port is in, if there is such a
-// port, else the first. Arguments that it does not take are refused.
-func cozyMessage(t *job.TypeInfo, w *cozyWish) (in string, message json.RawMessage, err error) {
+// cozyPort is the In port that a job's message goes to: in, if there is such a port, else the first; empty: there is none.
+func cozyPort(t *job.TypeInfo) (in string) {
 	for _, p := range t.Ports {
 		if p.Dir == port.Input && p.Name != port.Any && (in == "" || p.Name == "in") {
 			in = p.Name
 		}
 	}
-	message = w.arguments
+	return in
+}
+
+// cozyMessage returns that port, and the message that a job's arguments are. Arguments that it does not take are refused.
+func cozyMessage(t *job.TypeInfo, w *cozyWish) (in string, message json.RawMessage, err error) {
+	in, message = cozyPort(t), w.arguments
 	if message == nil {
 		message, w.at = json.RawMessage(`{}`), wholeBody
 	}

@@ -149,10 +149,10 @@ func (s *service) until(id any, state string) oneJob {
 }
 
 // still is a service beside an engine whose clock the test moves.
-func still(t *testing.T, change func(*api.Config)) (*service, *weirtest.Engine) {
+func still(t *testing.T, change func(*api.Config), more ...worker.Worker) (*service, *weirtest.Engine) {
 	t.Helper()
 	t.Parallel()
-	e := weirtest.New(t, trigger.New(), &sendmail{})
+	e := weirtest.New(t, append(more, trigger.New(), &sendmail{})...)
 	cfg := api.Config{Store: e.Store()}
 	if change != nil {
 		change(&cfg)
@@ -406,6 +406,10 @@ func TestC24Webhooks(t *testing.T) {
 		got := s.launched(l.ID)
 		if len(got) != 1 || got[0].State != "done" || got[0].Launcher != "@webhook" || string(got[0].Output["sent"][0]) != `"`+want+`"` {
 			t.Fatalf("%s: launched %+v", payload, got)
+		}
+		arguments := map[string]string{"original": `{"to":1}`, "append": `{"payloads":[{"to":1},{"to":2},{"to":3}]}`}[payload]
+		if string(got[0].Options.Arguments) != arguments {
+			t.Errorf("%s: its arguments are %s, want %s", payload, got[0].Options.Arguments, arguments)
 		}
 	}
 	other := s.launcher(`{"type":"@interval","arguments":"1h"}`).Data

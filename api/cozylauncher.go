@@ -119,7 +119,7 @@ func (w *cozyWanted) definition(domain string, t *job.TypeInfo, now time.Time) (
 		} else if w.when != "" {
 			return d, unparsable(w.whenAt, errors.New("a webhook has no arguments: leave them out"))
 		}
-		l.Memo = memo.raw()
+		l.Port, l.Memo, l.MemoMessage = cozyPort(t), memo.raw(), "arguments"
 		return d, nil
 	}
 	var wrong error

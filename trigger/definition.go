@@ -90,7 +90,11 @@ type Launch struct {
 	MaxBackoff component.Duration `json:"max_backoff,omitempty"`
 	Timeout    component.Duration `json:"timeout,omitempty"`
 	// Memo is kept with the root, see job.Memo.
-	Memo   json.RawMessage            `json:"memo,omitempty"`
+	Memo json.RawMessage `json:"memo,omitempty"`
+	// MemoMessage is the key of Memo, an object, under which the memo of each tree has the message that its port gets, if that has at most
+	// MaxMemoMessage bytes; empty: none does.
+	MemoMessage string `json:"memo_message,omitempty"`
+
 	Labels map[string]string          `json:"labels,omitempty"` // of the root, besides trigger=ID
 	Params map[string]json.RawMessage `json:"params,omitempty"` // what the graph was made with: for people
 	Retain string                     `json:"retain,omitempty"` // for how long the tree is kept after its end, as job.ParseRetention reads it
@@ -222,6 +226,9 @@ func (l *Launch) check() error {
 	if n := len(l.Args) + len(l.Message) + len(l.Memo); n > job.MaxLaunch {
 		bad = append(bad, fmt.Errorf("%w: args, message and memo have %d bytes, at most %d are allowed", job.ErrTooLarge, n, job.MaxLaunch))
 	}
+	if _, err := l.memoWith(json.RawMessage("0")); err != nil {
+		bad = append(bad, err)
+	}
 	if l.SequentialKey != "" {
 		bad = append(bad, job.CheckSequentialKey(l.SequentialKey))
 	}
@@ -255,6 +262,22 @@ func (l *Launch) into(root *job.Node) (string, error) {
 	return "", nil
 }
 
+// MaxMemoMessage is how many bytes a message has at most that a memo gets.
+const MaxMemoMessage = 64 << 10
+
+// memoWith is the memo of a tree that gets a message.
+func (l *Launch) memoWith(message json.RawMessage) (json.RawMessage, error) {
+	if l.MemoMessage == "" || len(message) > MaxMemoMessage {
+		return l.Memo, nil
+	}
+	memo := map[string]json.RawMessage{}
+	if err := json.Unmarshal(l.Memo, &memo); err != nil || memo == nil {
+		return nil, fmt.Errorf("%w: launch: the memo is not an object, which memo_message needs", job.ErrValue)
+	}
+	memo[l.MemoMessage] = message
+	return port.Encode(memo)
+}
+
 // runOptions are those of launched jobs that have none.
 func (l *Launch) runOptions() job.RunOptions {
 	return job.RunOptions{
@@ -273,9 +296,6 @@ func (l *Launch) options() []job.Option {
 	}
 	if o := l.runOptions(); o != (job.RunOptions{}) {
 		all = append(all, job.WithRunOptions(o))
-	}
-	if l.Memo != nil {
-		all = append(all, job.Memo(l.Memo))
 	}
 	if l.SequentialKey != "" {
 		all = append(all, job.SequentialKey(l.SequentialKey))

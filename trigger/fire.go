@@ -190,7 +190,14 @@ func (f *firing) launch(id job.ID, says json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	options := append(l.options(), job.WithID(id), job.Label(LabelTrigger, string(f.run.ID())))
+	if into != "" && l.Message != nil {
+		says = l.Message
+	}
+	memo, err := l.memoWith(says)
+	if err != nil {
+		return err
+	}
+	options := append(l.options(), job.Memo(memo), job.WithID(id), job.Label(LabelTrigger, string(f.run.ID())))
 	if f.d.Limits.Parallel > 0 || l.Unique != nil {
 		options = append(options, job.TellEnd(f.run.ID(), portEnded))
 	}
@@ -200,9 +207,6 @@ func (f *firing) launch(id job.ID, says json.RawMessage) error {
 			return err
 		}
 		if into != "" {
-			if l.Message != nil {
-				says = l.Message
-			}
 			if err := errors.Join(tree.Write(into, says), tree.Close(into)); err != nil {
 				return err
 			}

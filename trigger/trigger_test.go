@@ -345,6 +345,7 @@ func TestDefinitionIsChecked(t *testing.T) {
 		"either a type":     {Launch: &trigger.Launch{}},
 		"args are":          {Launch: &trigger.Launch{Plan: &trigger.Plan{}, Args: json.RawMessage(`{}`)}},
 		"retention":         {Launch: &trigger.Launch{Type: "Task", Retain: "long"}},
+		"not an object":     {Launch: &trigger.Launch{Type: "Task", Memo: json.RawMessage("[]"), MemoMessage: "got"}},
 	} {
 		if err := d.Validate(weirtest.Epoch); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", want, err)
@@ -411,13 +412,14 @@ func TestNode(t *testing.T) {
 func TestLaunchOptions(t *testing.T) {
 	l := task()
 	l.Message, l.Memo, l.Priority = json.RawMessage(`{"a":[1]}`), json.RawMessage(`{"for":"me"}`), new(30)
+	l.MemoMessage = "got"
 	l.Tries, l.Backoff, l.MaxBackoff, l.Timeout = 3, seconds(2), seconds(2), seconds(60)
 	s := newScript(t, trigger.Definition{Schedule: "every:1h", Count: 1, Launch: l})
 	s.after(time.Hour, `{"a":[1]}`)
 	for info, err := range s.e.Client().Jobs(t.Context(), job.Filter{Type: "Task"}) {
 		enginetest.Check(s, err)
 		want := job.RunOptions{Tries: 3, Backoff: 2 * time.Second, MaxBackoff: 2 * time.Second, Timeout: time.Minute}
-		if info.Options == nil || *info.Options != want || *info.Priority != 30 || string(info.Memo) != `{"for":"me"}` {
+		if info.Options == nil || *info.Options != want || *info.Priority != 30 || string(info.Memo) != `{"for":"me","got":{"a":[1]}}` {
 			t.Errorf("launched with %+v, priority %v, memo %s", info.Options, info.Priority, info.Memo)
 		}
 	}
