@@ -209,13 +209,18 @@ func (s *Service) createRoots(ctx context.Context, wishes []wish) ([]int64, erro
 	return numbers, errors.Join(errs...)
 }
 
+// queue is that of the job.
+func (w *wish) queue() string {
+	if w.mock {
+		return MockQueue
+	}
+	return Queue
+}
+
 // node is the job as a plan has it.
 func (w *wish) node(number int64) (job.Node, error) {
 	raw, err := json.Marshal(memo{number, w.parent, w.sequential, w.retryAfter})
-	n := job.Node{Type: typeOf(w.name), Queue: Queue, Priority: w.priority, Args: w.data, At: w.first, InTime: true, Memo: raw}
-	if w.mock {
-		n.Queue = MockQueue
-	}
+	n := job.Node{Type: typeOf(w.name), Queue: w.queue(), Priority: w.priority, Args: w.data, At: w.first, InTime: true, Memo: raw}
 	if n.Args == nil {
 		n.Args = json.RawMessage(`{}`)
 	}
@@ -266,7 +271,7 @@ func (s *Service) planRoot(w *wish, number int64) (*job.Plan, error) {
 	node, err := w.node(number)
 	plan := &job.Plan{Nodes: []job.Node{node}, Repeat: w.repeat}
 	if w.sequential != "" {
-		plan.SequentialKey = sequentialOf(w.sequential, s.store.Shards())
+		plan.SequentialKey = sequentialOf(w.queue(), w.sequential, s.store.Shards())
 	}
 	return plan, err
 }
@@ -365,11 +370,7 @@ func (s *Service) release(ctx context.Context, parent, child job.ID) error {
 // createUnique creates a job unless there is one of its name that was created so: that one gets the data, put upon what it has, unless it is
 // to stay as it is.
 func (s *Service) createUnique(ctx context.Context, w *wish, overwrite bool) (int64, error) {
-	queue := Queue
-	if w.mock {
-		queue = MockQueue
-	}
-	alias := uniqueAlias(queue, typeOf(w.name))
+	alias := uniqueAlias(w.queue(), typeOf(w.name))
 	if w.parent != 0 {
 		return 0, refuse(402, "A unique job cannot have a parentJobID")
 	}

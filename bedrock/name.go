@@ -80,14 +80,14 @@ func rootID(number int64, now time.Time, shards int) job.ID {
 // shardOf is where the jobs lie.
 func shardOf(shards int) int { return int(job.Hash(Queue) % uint32(shards)) } //nolint:gosec // there are 1024 at most
 
-// sequentialOf is the sequential key that the store has for one of a client: one whose trees lie where the jobs do.
-func sequentialOf(key string, shards int) string {
+// sequentialOf is the sequential key that the store has for one of a client in a queue: one whose trees lie where the jobs do.
+func sequentialOf(queue, key string, shards int) string {
 	if len(key) > job.MaxKey/2 || job.CheckSequentialKey(key) != nil {
 		sum := sha256.Sum256([]byte(key))
 		key = hex.EncodeToString(sum[:])
 	}
 	for try := 0; ; try++ {
-		if k := Queue + "/" + key + "~" + strconv.Itoa(try); int(job.Hash(k)%uint32(shards)) == shardOf(shards) { //nolint:gosec // as there
+		if k := queue + "/" + key + "~" + strconv.Itoa(try); int(job.Hash(k)%uint32(shards)) == shardOf(shards) { //nolint:gosec // as there
 			return k
 		}
 	}

@@ -223,6 +223,12 @@ func TestMocks(t *testing.T) {
 	c.ask("CreateJob", "name: foo", "mockRequest: true")
 	c.want(noJob, "GetJob", "name: foo")
 	c.want(`200 OK {"data":{},"jobID":1,"name":"foo"}`, "GetJob", "name: foo", "mockRequest: true")
+	c.ask("CreateJob", "name: bar", "sequentialKey: k", "mockRequest: true")
+	c.ask("CreateJob", "name: bar", "sequentialKey: k", "mockRequest: true")
+	c.ask("CreateJob", "name: bar", "sequentialKey: k")
+	c.state(2, "QUEUED")
+	c.state(3, "WAITING")
+	c.want(`200 OK {"data":{},"jobID":4,"name":"bar"}`, "GetJob", "name: bar") // though nobody takes the mocks
 }
 
 // When the server stops, clients that wait are answered, and nobody else any more.
