@@ -91,12 +91,12 @@ func TestWriteRefusesUnknownFields(t *testing.T) {
 	h := e.StartWorker(&Taker{})
 	known := job.WithKnownFields(t.Context())
 	for _, c := range []struct{ in, message, want string }{
-		{"object", `{"Nmae":"a"}`, `/Nmae: did you mean "Name"?`},
-		{"list", `[{"name":"a"},{"Nmae":"b"}]`, `/1/Nmae: did you mean "Name"?`},
+		{"object", `{"Naame":"a"}`, `/Naame: did you mean "Name"?`},
+		{"list", `[{"name":"a"},{"Naame":"b"}]`, `/1/Naame: did you mean "Name"?`},
 		{"object", `{"NAME":"a"}`, ""},
-		{"table", `{"Nmae":1}`, ""},
-		{"any", `{"Nmae":1}`, ""},
-		{"own", `{"Nmae":1}`, ""},
+		{"table", `{"Naame":1}`, ""},
+		{"any", `{"Naame":1}`, ""},
+		{"own", `{"Naame":1}`, ""},
 	} {
 		err := h.Write(known, c.in, json.RawMessage(c.message))
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, port.ErrEncoding) || !strings.Contains(err.Error(), c.want)) {
@@ -111,7 +111,7 @@ func TestWriteRefusesUnknownFields(t *testing.T) {
 	taker := graph.Add(g, "a", &Taker{})
 	graph.Connect(to, taker.Any)
 	graph.WireInput(g, "in", "a.object")
-	if err := e.Start(g).Write(known, "in", json.RawMessage(`{"Nmae":1}`)); err != nil {
+	if err := e.Start(g).Write(known, "in", json.RawMessage(`{"Naame":1}`)); err != nil {
 		t.Errorf("one of two ports takes anything: %v", err)
 	}
 }
