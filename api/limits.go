@@ -16,6 +16,7 @@ type Limit struct {
 	By      string   `json:"by,omitempty" doc:"the argument of which each value has its own places; those in use are listed besides"`
 	Running int64    `json:"running" doc:"places that are taken: of a rate by runs that began within that time, or are about to"`
 	Waiting int64    `json:"waiting" doc:"ready jobs that wait for a place"`
+	Waited  int64    `json:"waited_ms" doc:"for how long the first of these does, in ms"`
 	Holders []job.ID `json:"holders" doc:"the first of those that have a place"`
 	Next    []job.ID `json:"next" doc:"the first of those that wait"`
 }
@@ -24,7 +25,7 @@ type Limit struct {
 func LimitsOf(all []redisstore.LimitInfo) []Limit {
 	views := []Limit{}
 	for _, l := range all {
-		v := Limit{l.Name, l.Max, "", l.By, l.Running, l.Waiting, some(l.Holders), some(l.Next)}
+		v := Limit{l.Name, l.Max, "", l.By, l.Running, l.Waiting, l.Waited.Milliseconds(), some(l.Holders), some(l.Next)}
 		if l.Per > 0 {
 			v.Per = l.Per.String()
 		}

@@ -20,6 +20,8 @@ const (
 	// longWait is how long the first job of a queue may be queued before that is worth
 	// a remark, and oldLock how old a lock may be.
 	longWait = time.Minute
+	// limitWait is the same of the first job that waits for a limit: many are to be some minutes behind.
+	limitWait = 10 * time.Minute
 	// longTypes is how many types of a queue are named for that.
 	longTypes = 5
 	oldLock   = time.Hour
@@ -281,7 +283,11 @@ func (e *examiner) unserved(context.Context) error {
 }
 
 // limits looks for types of which engines that live declare other limits than each other, or than what is registered.
-func (e *examiner) limits(context.Context) error {
+func (e *examiner) limits(ctx context.Context) error {
+	waiting, err := e.limited(ctx)
+	if err != nil {
+		return err
+	}
 	declared := 0
 	for _, t := range e.types {
 		counts := t.Limit()
@@ -306,9 +312,36 @@ func (e *examiner) limits(context.Context) error {
 		}
 	}
 	if !e.found() {
-		e.ok("%s of types, as the engines that live declare them", counted(declared, "limit"))
+		e.ok("%s of types, as the engines that live declare them; %s for a place of a limit", counted(declared, "limit"), waitText(waiting))
 	}
 	return nil
+}
+
+// limited returns how many ready jobs wait for limits, and tells of limits whose jobs wait for long.
+func (e *examiner) limited(ctx context.Context) (waiting int64, err error) {
+	all, err := e.Limits(ctx)
+	if err != nil {
+		return 0, err
+	}
+	long := []string{}
+	for i := range all {
+		l := &all[i]
+		if waiting += l.Waiting; l.Waited > limitWait {
+			long = append(long, fmt.Sprintf("%s for %s, the next for %s", waitText(l.Waiting), l.Name, l.Waited.Round(time.Minute)))
+		}
+	}
+	if len(long) > 0 {
+		e.warn("weir limits lists who has a place, and who is next; raise the limit, or make fewer jobs", "ready jobs wait for a place of a limit: %s", few(long))
+	}
+	return waiting, nil
+}
+
+// waitText says how many jobs wait.
+func waitText(n int64) string {
+	if n == 1 {
+		return "1 job waits"
+	}
+	return counted(int(n), "job") + " wait"
 }
 
 // limitText says how many runs go on at once, and how many begin within a time.

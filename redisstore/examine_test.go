@@ -257,6 +257,21 @@ func TestExamineNamespace(t *testing.T) {
 			},
 			"limits", redisstore.Warning, "^a limit of 3 counts for type T of queue default, as registered, but no engine that lives declares that: no limit in process 0", "registers what its types declare", true,
 		},
+		"jobs that wait for a limit for long": {
+			func(e *env) {
+				for range 2 {
+					e.enters(e.single())
+				}
+				e.refused(e.single())
+				e.settled()
+				keys, err := e.Redis.Keys(e.Context(), "weir:{"+e.Namespace+":*}:waits:type:T").Result()
+				e.Check(err)
+				who, err := e.Redis.ZRange(e.Context(), keys[0], 0, 0).Result()
+				e.Check(err)
+				e.Check(e.Redis.ZIncrBy(e.Context(), keys[0], -float64(time.Hour.Milliseconds()), who[0]).Err())
+			},
+			"limits", redisstore.Warning, "^ready jobs wait for a place of a limit: 1 job waits for type:T, the next for 1h0m0s$", "^weir limits lists", true,
+		},
 		"a ready job for nobody": {
 			func(e *env) { e.create(job.Node{Type: "Other"}) },
 			"ready", redisstore.Problem, "^no engine lives that could run 1 ready job of type Other of queue default: [0-9a-f-]+$", "start an engine", true,

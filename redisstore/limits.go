@@ -26,9 +26,13 @@ type LimitInfo struct {
 	By      string        // of a type: the argument of which each value has places of its own; of a limit of which none is taken
 	Running int64         // places that are taken: of a rate by runs that began within Per, or are about to
 	Waiting int64         // jobs that wait for one
+	Waited  time.Duration // for how long the first of those does: of the highest priority, the one that waits longest
 	Holders []job.ID      // the first of those that have a place: of a rate, those that are about to begin
 	Next    []job.ID      // the first of those that wait
 }
+
+// waitsClass is how far the scores of one priority reach among those that wait, see places.missing in place.lua.
+const waitsClass = 1 << 41
 
 // holdersShown is how many jobs a LimitInfo names.
 const holdersShown = 10
@@ -182,7 +186,8 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 	}
 	type sets struct {
 		held, waits, ran *redis.IntCmd
-		first, next      *redis.StringSliceCmd
+		first            *redis.StringSliceCmd
+		next             *redis.ZSliceCmd
 	}
 	now, err := s.Now(ctx)
 	if err != nil {
@@ -203,7 +208,7 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 				all = append(all, LimitInfo{Name: name, Max: int(d.int(most)), Per: time.Duration(per) * time.Millisecond})
 				found = append(found, sets{
 					p.ZCard(ctx, held), p.ZCard(ctx, waits), p.ZCount(ctx, s.keys.ran(i, name), "("+strconv.FormatInt(now.UnixMilli()-per, 10), "+inf"),
-					p.ZRange(ctx, held, 0, holdersShown-1), p.ZRange(ctx, waits, 0, holdersShown-1),
+					p.ZRange(ctx, held, 0, holdersShown-1), p.ZRangeWithScores(ctx, waits, 0, holdersShown-1),
 				})
 			}
 		}
@@ -213,7 +218,15 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 	}
 	for i, f := range found {
 		all[i].Running, all[i].Waiting = f.held.Val()+f.ran.Val(), f.waits.Val()
-		all[i].Holders, all[i].Next = jobsOf(f.first.Val()), jobsOf(f.next.Val())
+		all[i].Holders = jobsOf(f.first.Val())
+		next := make([]string, 0, holdersShown)
+		for n, z := range f.next.Val() {
+			if n == 0 {
+				all[i].Waited = max(now.Sub(time.UnixMilli(int64(z.Score)%waitsClass)), 0)
+			}
+			next = append(next, fmt.Sprint(z.Member))
+		}
+		all[i].Next = jobsOf(next)
 	}
 	return all, d.err
 }

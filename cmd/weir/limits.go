@@ -20,8 +20,9 @@ func newLimits(s *settings) *cobra.Command {
 		Long: `List the limits of how many runs go on at once: of types with MaxRunning, for each value of an
 argument if they have MaxRunningBy, and of queues (weir queue limit); and the rates of types
 with MaxRuns, of which no more begin within a time. RUNNING counts places that are taken,
-of a rate by runs that began within that time; WAITING jobs that are ready and wait for one. Of
-a limit for each value of an argument the values are listed that have runs.`,
+of a rate by runs that began within that time; WAITING jobs that are ready and wait for one,
+OLDEST for how long the next of them has. Of a limit for each value of an argument the values
+are listed that have runs.`,
 		Example: "  weir limits\n  weir limits -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -32,13 +33,13 @@ a limit for each value of an argument the values are listed that have runs.`,
 				}
 				views := api.LimitsOf(all)
 				return s.show(c, views, "", func(w io.Writer) error {
-					rows := [][]string{{"LIMIT", "PLACES", "RUNNING", "WAITING", "NEXT"}}
+					rows := [][]string{{"LIMIT", "PLACES", "RUNNING", "WAITING", "OLDEST", "NEXT"}}
 					for _, l := range views {
-						next := "-"
+						next, oldest := "-", "-"
 						if len(l.Next) > 0 {
-							next = string(l.Next[0])
+							next, oldest = string(l.Next[0]), waited(term.StyleOf(w), l.Waited)
 						}
-						rows = append(rows, []string{term.Clean(limitName(l)), limitPlaces(l), term.Number(l.Running), term.Number(l.Waiting), next})
+						rows = append(rows, []string{term.Clean(limitName(l)), limitPlaces(l), term.Number(l.Running), term.Number(l.Waiting), oldest, next})
 					}
 					return term.Table(w, rows, term.StyleOf(w))
 				})

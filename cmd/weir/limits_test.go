@@ -41,8 +41,11 @@ func TestLimits(t *testing.T) {
 	if _, err := store.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if text := weir(t, url, "limits"); !strings.Contains(text, "queue:mail  1       1        1  ") {
+	if text := weir(t, url, "limits"); !strings.Contains(text, "queue:mail  1       1        1        0s      ") {
 		t.Errorf("limits:\n%s", text)
+	}
+	if text := weir(t, url, "queues"); !strings.HasSuffix(text, "\n1 more ready job waits for a limit: weir limits\n") {
+		t.Errorf("queues do not tell of the job that waits:\n%s", text)
 	}
 	var refusal bytes.Buffer
 	if code := run(t.Context(), []string{"queue", "limit", "mail", "-1", "--redis", url}, &refusal, &refusal); code != exitUsage || !strings.Contains(refusal.String(), "-1: a limit is at least 1; 0 ends it, as in weir queue limit mail 0") {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 )
 
 func newQueues(s *settings) *cobra.Command {
@@ -23,15 +25,19 @@ func newQueues(s *settings) *cobra.Command {
 		Use:   "queues",
 		Short: "List the queues: what is queued, who serves them, which are paused",
 		Long: `List the queues of the namespace: those that engines have registered types for, serve now, or
-ever had jobs in. PENDING counts jobs that are ready, ACTIVE runs in progress, as engines tell
-each second, LATER notifications of asynq that are sent later or again, OLDEST how long the
-first ready job has waited. ENGINES are those that live and serve the queue. With --types the
-ready jobs are counted by type.`,
+ever had jobs in. PENDING counts jobs that are ready, without those that wait for a limit, which
+are told of below, ACTIVE runs in progress, as engines tell each second, LATER notifications of
+asynq that are sent later or again, OLDEST how long the first ready job has waited. ENGINES are
+those that live and serve the queue. With --types the ready jobs are counted by type.`,
 		Example: "  weir queues\n  weir queues --types\n  weir queues -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				all, err := store.Queues(ctx)
+				if err != nil {
+					return err
+				}
+				limits, err := store.Limits(ctx)
 				if err != nil {
 					return err
 				}
@@ -43,12 +49,13 @@ ready jobs are counted by type.`,
 					}
 					if types && !slices.ContainsFunc(views, func(q api.Queue) bool { return q.Pending > 0 }) {
 						_, err := fmt.Fprintln(c.ErrOrStderr(), "nothing is ready: no job waits for an engine")
-						return err
+						return errors.Join(err, limited(c.ErrOrStderr(), limits))
 					}
+					table := queueTable
 					if types {
-						return readyTable(w, views)
+						table = readyTable
 					}
-					return queueTable(w, views)
+					return errors.Join(table(w, views), limited(w, limits))
 				})
 			})
 		},
@@ -57,6 +64,23 @@ ready jobs are counted by type.`,
 	s.formats(c, "table", "json", "yaml")
 	s.watched(c)
 	return c
+}
+
+// limited says how many jobs wait for limits: they are pending in no queue before they have their places.
+func limited(w io.Writer, limits []redisstore.LimitInfo) error {
+	var n int64
+	for i := range limits {
+		n += limits[i].Waiting
+	}
+	text := term.Number(n) + " more ready jobs wait"
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		text = "1 more ready job waits"
+	}
+	_, err := fmt.Fprintf(w, "%s for a limit: weir limits\n", text)
+	return err
 }
 
 // readyTable lists what is ready by queue and type.
