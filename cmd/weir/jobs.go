@@ -185,9 +185,10 @@ func chunks(ctx context.Context, client *job.Client, f job.Filter, limit int, fn
 // list prints the jobs that pass a filter.
 func (s *settings) list(ctx context.Context, c *cobra.Command, store storecall.Store, f job.Filter, limit int) error {
 	client := job.NewClient(store)
-	all := []*api.Job{}
+	all, last := []*api.Job{}, job.ID("")
 	more, err := chunks(ctx, client, f, limit, func(list []*job.Info) error {
 		part, err := api.JobsOf(ctx, store, list)
+		last = list[len(list)-1].ID
 		if err != nil || s.output != "jsonl" && s.output != "name" {
 			all = append(all, part...)
 			return err
@@ -199,19 +200,18 @@ func (s *settings) list(ctx context.Context, c *cobra.Command, store storecall.S
 		}
 		return nil
 	})
-	if err != nil || s.output == "jsonl" || s.output == "name" {
-		return err
+	if err == nil && s.output != "jsonl" && s.output != "name" {
+		err = s.show(c, all, "", func(w io.Writer) error {
+			if len(all) == 0 {
+				return none(ctx, c, client, f)
+			}
+			return jobTable(w, all, f.Order)
+		})
 	}
-	return s.show(c, all, "", func(w io.Writer) error {
-		if len(all) == 0 {
-			return none(ctx, c, client, f)
-		}
-		if err := jobTable(w, all, f.Order); err != nil || !more {
-			return err
-		}
-		_, err := fmt.Fprintf(c.ErrOrStderr(), "there are more: go on with --after %s\n", all[len(all)-1].ID)
-		return err
-	})
+	if err == nil && more {
+		_, err = fmt.Fprintf(c.ErrOrStderr(), "there are more: go on with --after %s\n", last)
+	}
+	return err
 }
 
 // none says that no job passes the filter, and what its type may have been meant to be.

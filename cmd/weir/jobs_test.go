@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -54,6 +55,20 @@ func TestJobsNamesThrottledMemberOfGraph(t *testing.T) {
 	}
 	if out := s.play("weir jobs"); !strings.Contains(out, "trim: rate: it ran 2 times") {
 		t.Errorf("weir jobs does not name the throttled job:\n%s", out)
+	}
+}
+
+// Whatever the format, a list that is cut says so.
+func TestJobsSaysThatThereAreMore(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.graph("ages", 12)
+	for _, format := range []string{"table", "json", "jsonl", "name", "yaml"} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), []string{"jobs", "--all", "--limit", "1", "-o", format, "--redis", s.url}, &out, &errs)
+		if code != 0 || out.Len() == 0 || !strings.HasPrefix(errs.String(), "there are more: go on with --after ") {
+			t.Errorf("-o %s: code %d, %s", format, code, errs.String())
+		}
 	}
 }
 
