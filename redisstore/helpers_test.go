@@ -293,6 +293,9 @@ func (e *env) dump() map[string]string {
 				continue
 			}
 			text, err := contents(ctx, e.Redis, keys.Val()) // by the cluster's client: the key's slot may be moving
+			if errors.Is(err, errNoKey) {
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -309,6 +312,9 @@ func (e *env) dump() map[string]string {
 	}
 	return all
 }
+
+// errNoKey is the error of a key that has expired since it was listed.
+var errNoKey = errors.New("there is no such key")
 
 func contents(ctx context.Context, c redis.Cmdable, key string) (string, error) {
 	kind, err := c.Type(ctx, key).Result()
@@ -331,6 +337,8 @@ func contents(ctx context.Context, c redis.Cmdable, key string) (string, error) 
 		v, err = c.XRange(ctx, key, "-", "+").Result()
 	case "string":
 		v, err = c.Get(ctx, key).Result()
+	case "none":
+		err = errNoKey
 	default:
 		err = fmt.Errorf("key %s is a %s", key, kind)
 	}
