@@ -37,14 +37,14 @@ those that live and serve the queue. With --types the ready jobs are counted by 
 				if err != nil {
 					return err
 				}
-				limits, err := store.Limits(ctx)
-				if err != nil {
-					return err
-				}
 				views := api.QueuesOf(all)
 				return s.show(c, views, "", func(w io.Writer) error {
 					if len(views) == 0 {
 						_, err := fmt.Fprintln(c.ErrOrStderr(), "no queues: start an engine, or create a job")
+						return err
+					}
+					limits, err := store.Limits(ctx)
+					if err != nil {
 						return err
 					}
 					if types && !slices.ContainsFunc(views, func(q api.Queue) bool { return q.Pending > 0 }) {
