@@ -82,7 +82,7 @@ func (e *env) healthy() {
 	e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "default"}}))
 	e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}}))
 	for _, k := range []string{"engines", "engine:A"} { // it lives, however long the test takes
-		e.Check(e.Redis.Persist(ctx, "weir:{"+e.Namespace+"}:"+k).Err())
+		e.Check(e.Redis.PExpire(ctx, "weir:{"+e.Namespace+"}:"+k, time.Hour).Err())
 	}
 	e.Check(e.Redis.Set(ctx, "weir:{"+e.Namespace+"}:sweeper", "x", time.Hour).Err())
 }
