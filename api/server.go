@@ -103,6 +103,7 @@ type Server struct {
 	journals journals
 	expected expected
 	closing  chan struct{}
+	closed   func() error   // end, once
 	serving  sync.WaitGroup // connections that are not of HTTP
 }
 
@@ -134,6 +135,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: cfg, panics: panics, mux: http.NewServeMux(), tenants: newTenants(cfg), lines: map[string]bool{}, raw: map[string]bool{}, signed: map[string]bool{}, closing: make(chan struct{})}
+	s.closed = sync.OnceValue(s.end)
 	s.rates = rates{perSecond: cfg.MaxRate, spent: map[string]time.Time{}}
 	s.api = humago.New(s.mux, s.description())
 	s.operations()
@@ -227,8 +229,11 @@ func traced(r *http.Request) *http.Request {
 	return r.WithContext(job.WithTrace(r.Context(), t))
 }
 
-// Close ends what answers for long, such as streams of events, and closes the stores of tenants.
-func (s *Server) Close() error {
+// Close ends what answers for long, such as streams of events, and closes the stores of tenants. Calls after the first return what that
+// one did.
+func (s *Server) Close() error { return s.closed() }
+
+func (s *Server) end() error {
 	close(s.closing)
 	s.leasing.close()
 	s.feeds.close()

@@ -1,17 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirworks/weir/cmd/weir/internal/demo"
+	"github.com/weirworks/weir/internal/demo"
+	"github.com/weirworks/weir/internal/ownredis"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -42,13 +43,13 @@ machine dies.`,
 				return err
 			}
 			f.passing = data == ""
-			url, stop, err := startRedis(c.Context(), data, false)
+			url, stop, err := ownRedis(c.Context(), data, false)
 			switch {
 			case err == nil:
 				defer stop()
 				interruptsOf(c.Context()).add(nothing, stop)
 				s.redis = url
-			case data != "" || !errors.Is(err, errNoServer):
+			case data != "" || !errors.Is(err, ownredis.ErrNoServer):
 				return err
 			}
 			cfg, err := s.anyConfig()
@@ -70,6 +71,15 @@ machine dies.`,
 	web.add(c)
 	c.Flags().StringVar(&data, "data", "", "`DIR`ectory for the data; made if it is not there")
 	return c
+}
+
+// ownRedis starts a redis-server for this program.
+func ownRedis(ctx context.Context, data string, fresh bool) (url string, stop func(), err error) {
+	url, stop, err = ownredis.Start(ctx, data, fresh)
+	if dir := (*ownredis.DirError)(nil); errors.As(err, &dir) {
+		err = usageError{err}
+	}
+	return url, stop, err
 }
 
 // begun says where Redis and the page are, and on a terminal more.
@@ -174,21 +184,20 @@ func (f *demoFlags) run(c *cobra.Command, s *settings) error {
 		return err
 	}
 	if f.data == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
+		var err error
+		if f.data, err = demo.Dir(); err != nil {
 			return usageError{fmt.Errorf("say where the data are to be with --data: %w", err)}
 		}
-		f.data = filepath.Join(cache, "weir", "demo")
 	}
 	cfg := redisstore.Config{Embedded: embedded.Start, Namespace: s.namespace}
-	url, stop, err := startRedis(c.Context(), f.data, f.fresh)
+	url, stop, err := ownRedis(c.Context(), f.data, f.fresh)
 	kept := err == nil
 	switch {
 	case kept:
 		defer stop()
 		interruptsOf(c.Context()).add(nothing, stop)
 		cfg.URL = url
-	case !errors.Is(err, errNoServer):
+	case !errors.Is(err, ownredis.ErrNoServer):
 		return err
 	}
 	store, err := redisstore.Open(c.Context(), cfg)

@@ -2,11 +2,19 @@ package demo
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
 // Concurrency is how many jobs of the shop run at a time: most of them wait.
 const Concurrency = 16
+
+// Dir is where a shop is kept if nobody says where: in the cache directory of the user.
+func Dir() (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "weir", "demo"), err
+}
 
 // Guide says what to try with a shop whose page is at an address: its state is kept in a directory, or in the process alone.
 func Guide(page, data string, kept bool, pid int) string {

@@ -1,4 +1,5 @@
-package main
+// Package ownredis runs a redis-server of a program's own: on a free port, with its data in a directory that one program has at a time.
+package ownredis
 
 import (
 	"context"
@@ -25,15 +26,21 @@ const (
 	redisData    = "appendonlydir"
 )
 
-// errNoServer: there is no redis-server.
-var errNoServer = errors.New("there is no redis-server on the PATH: install it (apt install redis-server), or use --redis with weir worker")
+// ErrNoServer says that there is no redis-server.
+var ErrNoServer = errors.New("there is no redis-server on the PATH: install it (apt install redis-server), or use --redis with weir worker")
 
-// startRedis starts a redis-server on a free port of this machine and waits for it. One that a killed process has left in the directory is
-// gone on with; with fresh, it is ended, and its data are removed.
-func startRedis(ctx context.Context, data string, fresh bool) (url string, stop func(), err error) {
+// DirError says that the directory for the data cannot be used: whoever chose it can choose another.
+type DirError struct{ Err error }
+
+func (e *DirError) Error() string { return e.Err.Error() }
+func (e *DirError) Unwrap() error { return e.Err }
+
+// Start starts a redis-server on a free port of this machine and waits for it. One that a killed process has left in the directory is
+// gone on with; with fresh, it is ended, and its data are removed. Without a directory the data end with it.
+func Start(ctx context.Context, data string, fresh bool) (url string, stop func(), err error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
-		return "", nil, errNoServer
+		return "", nil, ErrNoServer
 	}
 	if data == "" {
 		dir, err := os.MkdirTemp("", "weir-dev-")
@@ -43,7 +50,7 @@ func startRedis(ctx context.Context, data string, fresh bool) (url string, stop 
 		return runRedis(ctx, program, dir, func() { _ = os.RemoveAll(dir) }, "--appendonly", "no")
 	}
 	if err := os.MkdirAll(data, 0o750); err != nil {
-		return "", nil, usageError{err}
+		return "", nil, &DirError{err}
 	}
 	dir, err := filepath.Abs(data)
 	if err != nil {
@@ -51,7 +58,7 @@ func startRedis(ctx context.Context, data string, fresh bool) (url string, stop 
 	}
 	lock, err := lockfile.Take(filepath.Join(dir, dirLock))
 	if err != nil && !errors.Is(err, lockfile.ErrUnsupported) {
-		return "", nil, usageError{fmt.Errorf("another weir works with the data in %s: stop it, or choose another directory with --data (%w)", dir, err)}
+		return "", nil, &DirError{fmt.Errorf("another weir works with the data in %s: stop it, or choose another directory with --data (%w)", dir, err)}
 	}
 	unlock := func() { _ = lock.Close() }
 	address, leave := leftBehind(ctx, dir)
@@ -81,13 +88,13 @@ func startRedis(ctx context.Context, data string, fresh bool) (url string, stop 
 func leftBehind(ctx context.Context, dir string) (address string, leave func()) {
 	raw, err := os.ReadFile(filepath.Join(dir, redisAddress)) //nolint:gosec // its own
 	if err != nil {
-		return "", nothing
+		return "", func() {}
 	}
 	address = string(raw)
 	client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, DialTimeout: time.Second})
 	if at, err := client.ConfigGet(ctx, "dir").Result(); err != nil || at["dir"] != dir {
 		_ = client.Close()
-		return "", nothing
+		return "", func() {}
 	}
 	return address, sync.OnceFunc(func() {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -168,8 +175,10 @@ func answering(ctx context.Context, address string) error {
 		if loading := redis.HasErrorPrefix(err, "LOADING"); !loading && time.Now().After(deadline) || ctx.Err() != nil {
 			return err
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return err
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
