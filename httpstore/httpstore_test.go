@@ -218,6 +218,63 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// An ID that no job can have, and a limit below zero, are the same errors behind a server and beside Redis.
+func TestBadIDsAndLimits(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	ctx := t.Context()
+	far, near := job.NewClient(s.open("")), job.NewClient(s.store)
+	h, err := near.Start(ctx, job.Single(&Echo{}, ""))
+	enginetest.Check(s, err)
+	for id, acts := range map[job.ID]map[string]func(*job.Handle) error{
+		"garbage": {
+			"Info":      func(h *job.Handle) error { _, err := h.Info(ctx); return err },
+			"Tree":      func(h *job.Handle) error { _, err := h.Tree(ctx); return err },
+			"State":     func(h *job.Handle) error { _, err := h.State(ctx); return err },
+			"Logs":      func(h *job.Handle) error { _, err := h.Logs(ctx, 1); return err },
+			"Children":  func(h *job.Handle) error { _, err := h.Children(ctx); return err },
+			"Write":     func(h *job.Handle) error { return h.Write(ctx, "in", 1) },
+			"Run":       func(h *job.Handle) error { return h.Run(ctx) },
+			"Terminate": func(h *job.Handle) error { return h.Terminate(ctx) },
+			"SetState":  func(h *job.Handle) error { return h.SetState(ctx, map[string]any{"a": 1}) },
+			"AddAlias":  func(h *job.Handle) error { return h.AddAlias(ctx, "one") },
+			"Delete":    func(h *job.Handle) error { return h.Delete(ctx) },
+			"Retry":     func(h *job.Handle) error { return h.Retry(ctx) },
+			"Lock":      func(h *job.Handle) error { _, err := h.Lock(ctx, time.Minute, 0); return err },
+		},
+		h.ID(): {
+			"Logs":     func(h *job.Handle) error { _, err := h.Logs(ctx, -1); return err },
+			"Runs":     func(h *job.Handle) error { _, err := h.Runs(ctx, -1); return err },
+			"Messages": func(h *job.Handle) error { _, err := h.Messages(ctx, port.Input, "in", -1); return err },
+			"Take":     func(h *job.Handle) error { _, err := h.Take(ctx, port.Input, "in", -1); return err },
+			"Last": func(h *job.Handle) error {
+				r, err := h.OpenLog(ctx, true)
+				if err == nil {
+					_, err = r.Last(ctx, -1, time.Time{})
+				}
+				return err
+			},
+		},
+	} {
+		want := []string{"value"}
+		if id == "garbage" {
+			want = []string{"id", "not_found"}
+		}
+		for name, act := range acts {
+			for where, client := range map[string]*job.Client{"behind a server": far, "beside Redis": near} {
+				if err := act(client.At(id)); err == nil || !slices.Equal(storecall.RefusalOf(err).Wraps, want) {
+					t.Errorf("%s of job %s %s: %v, want %q", name, id, where, err, want)
+				}
+			}
+		}
+	}
+	for name, client := range map[string]*job.Client{"behind a server": far, "beside Redis": near} {
+		if all, err := client.At(h.ID()).Logs(ctx, 0); err != nil || len(all) > 0 {
+			t.Errorf("no entries %s: %v, %v", name, all, err)
+		}
+	}
+}
+
 // A list that breaks off is an error, and no short list; one that nobody reads to its end ends at the server.
 func TestStreams(t *testing.T) {
 	t.Parallel()

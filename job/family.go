@@ -71,7 +71,8 @@ func (h *Handle) RunParent(ctx context.Context) error {
 	return p.Run(ctx)
 }
 
-// Adopt makes a job without a parent, of any tree, a child of this one. One that has a sequential key or a unique key is refused.
+// Adopt makes a job without a parent, of any tree, a child of this one. One that has a parent, this one included, is to be disowned
+// first: the error wraps ErrStatus. One that has a sequential key or a unique key is refused.
 func (h *Handle) Adopt(ctx context.Context, child *Handle, name string) error {
 	if err := CheckName("job name", name); err != nil {
 		return err
@@ -264,7 +265,7 @@ func (h *Handle) Connect(ctx context.Context, dir port.Dir, name string, to ...P
 }
 
 // Runs returns what the last runs of the job, or of its whole tree if it is the root,
-// read and wrote, oldest first.
+// read and wrote, oldest first: up to limit, which below zero is refused with ErrValue.
 func (h *Handle) Runs(ctx context.Context, limit int) ([]RunEntry, error) {
 	if _, err := h.Info(ctx); err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func (h *Handle) Failures(ctx context.Context) ([]Failure, error) {
 	return fs, h.checkEmpty(ctx, len(fs), err)
 }
 
-// Logs returns the last entries that runs of the job logged, oldest first.
+// Logs returns the last entries that runs of the job logged, oldest first: up to limit, which below zero is refused with ErrValue.
 func (h *Handle) Logs(ctx context.Context, limit int) ([]LogEntry, error) {
 	if _, err := h.Info(ctx); err != nil {
 		return nil, err

@@ -39,6 +39,14 @@ func ParseID(s string) (ID, error) {
 	return ID(s), nil
 }
 
+// Missing is the error that there is no job of an ID: it wraps ErrNotFound, and ErrID, too, if no job can have it.
+func (id ID) Missing() error {
+	if _, err := ParseID(string(id)); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return fmt.Errorf("%w: %s", ErrNotFound, id)
+}
+
 // Tree returns the ID of the root of the job's tree.
 func (id ID) Tree() ID {
 	tree, _, _ := strings.Cut(string(id), ".")

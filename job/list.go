@@ -245,7 +245,7 @@ func (c *Client) Jobs(ctx context.Context, f Filter) iter.Seq2[*Info, error] {
 func (c *Client) JobsPage(ctx context.Context, f Filter, limit int) (jobs []*Info, next ID, err error) {
 	f, err = c.filter(ctx, f)
 	if err == nil && limit < 1 {
-		err = fmt.Errorf("%w: a page of %d jobs: use at least 1", ErrName, limit)
+		err = fmt.Errorf("%w: a page of %d jobs: use at least 1", ErrValue, limit)
 	}
 	if err == nil {
 		jobs, next, err = c.store.JobsPage(ctx, f, limit)
@@ -304,5 +304,6 @@ func (c *Client) Details(ctx context.Context, ids ...ID) ([]Details, error) {
 	return all, nil
 }
 
-// At returns a handle of a job without asking whether there is one.
+// At returns a handle of a job without asking whether there is one. If id is none that a job can have, errors of the handle's
+// methods wrap ErrNotFound and ErrID.
 func (c *Client) At(id ID) *Handle { return c.handle(id) }

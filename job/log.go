@@ -75,6 +75,9 @@ func (h *Handle) OpenLog(ctx context.Context, below bool) (*LogReader, error) {
 // Last returns the last n entries that are not older than since, oldest first. Next goes on
 // behind them. It is to be called once, before Next.
 func (r *LogReader) Last(ctx context.Context, n int, since time.Time) ([]Entry, error) {
+	if n < 0 {
+		return nil, fmt.Errorf("%w: the last %d entries of the log of job %s: use 0 or more", ErrValue, n, r.id)
+	}
 	var all []Entry
 	for _, s := range r.streams {
 		some, err := r.last(ctx, s, n, since)

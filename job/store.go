@@ -79,7 +79,7 @@ type Inspector interface {
 	State(ctx context.Context, id ID, keys ...string) (map[string]json.RawMessage, error)
 	// Failures returns the recorded errors of a job, newest first, at most 20.
 	Failures(ctx context.Context, id ID) ([]Failure, error)
-	// Logs returns the last entries that runs of the job logged, oldest first.
+	// Logs returns the last entries that runs of the job logged, up to limit of them, oldest first.
 	Logs(ctx context.Context, id ID, limit int) ([]LogEntry, error)
 	// Child returns the ID of the child of that name, or ErrNotFound. It takes as long with a million children as with one.
 	Child(ctx context.Context, parent ID, name string) (ID, error)
@@ -191,6 +191,8 @@ type Channels interface {
 }
 
 // History tells what runs did.
+//
+// A limit below zero gives an error that wraps ErrValue.
 type History interface {
 	// Runs returns what the last runs of a tree logged, of one of its jobs if id is
 	// no root, oldest first.

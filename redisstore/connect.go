@@ -61,7 +61,7 @@ func (s *Store) connectAbroad(ctx context.Context, id job.ID, to []job.PortRef, 
 			return err
 		}
 		if there == nil {
-			return fmt.Errorf("%w: %s", job.ErrNotFound, t.Job)
+			return t.Job.Missing()
 		}
 		p, found := there.Port(t.Dir, t.Port)
 		if !found {

@@ -115,7 +115,7 @@ func (s *Store) Adopt(ctx context.Context, parent, child job.ID, name string) er
 		return err
 	}
 	if info.Parent != "" {
-		return refusal("parent", child)
+		return hasParent(info, parent)
 	}
 	for kind, key := range map[string]string{"sequential": info.SequentialKey, "unique": info.UniqueKey} {
 		if key != "" && child.IsRoot() {
@@ -148,6 +148,14 @@ func (s *Store) Adopt(ctx context.Context, parent, child job.ID, name string) er
 		return errors.Join(err, s.adopt(context.WithoutCancel(ctx), parent, "dismiss", child, parent, name))
 	}
 	return err
+}
+
+// hasParent says what to do before a job that has a parent is adopted.
+func hasParent(i *job.Info, by job.ID) error {
+	if i.Parent == by {
+		return fmt.Errorf("%w: job %s is the child %q of job %s already; to rename it, disown it, and adopt it under the new name", job.ErrStatus, i.ID, i.Name, by)
+	}
+	return fmt.Errorf("%w: job %s is the child %q of job %s; disown it there first", job.ErrStatus, i.ID, i.Name, i.Parent)
 }
 
 // Disown implements job.Family. First the child's pointer is put in doubt; then the

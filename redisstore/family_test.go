@@ -89,6 +89,27 @@ func TestAdoptionCutShort(t *testing.T) {
 	}
 }
 
+// A job that has a parent is not adopted; the error says whose child it is, and what to do, to rename it, too.
+func TestAdoptingSomebodysChild(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		parent, other, child := e.single(), e.single(), e.single()
+		e.Check(e.store.Adopt(ctx, parent, child, "kid"))
+		for by, want := range map[job.ID]string{
+			parent: fmt.Sprintf(`job %s is the child "kid" of job %s already; to rename it, disown it, and adopt it under the new name`, child, parent),
+			other:  fmt.Sprintf(`job %s is the child "kid" of job %s; disown it there first`, child, parent),
+		} {
+			err := e.store.Adopt(ctx, by, child, "boy")
+			if e.fails(err, job.ErrStatus); !strings.Contains(err.Error(), want) {
+				e.Errorf("%v, want %q", err, want)
+			}
+		}
+		e.Check(e.store.Disown(ctx, parent, child))
+		e.Check(e.store.Adopt(ctx, parent, child, "boy"))
+		e.equal("name", e.info(child).Name, "boy")
+	})
+}
+
 // related checks that all that is said of parent and child agrees.
 func (e *env) related(parent, child job.ID, adopted, deleted bool) {
 	e.Helper()

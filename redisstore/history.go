@@ -49,6 +49,9 @@ func (s *Store) LogBack(ctx context.Context, id job.ID, before string, limit int
 // readLog returns the entries next to a position: those behind it, or if back those before it.
 func (s *Store) readLog(ctx context.Context, id job.ID, at string, limit int, back bool) ([]job.Entry, error) {
 	from, run, err := position(at)
+	if err == nil {
+		err = checkLimit(limit)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the log of job %s: %w", id, err)
 	}
@@ -63,7 +66,7 @@ func (s *Store) readLog(ctx context.Context, id job.ID, at string, limit int, ba
 	case at != "":
 		next = strconv.FormatInt(from+step, 10)
 	}
-	out := make([]job.Entry, 0, max(0, min(limit, logPage)))
+	out := make([]job.Entry, 0, min(limit, logPage))
 	for all := false; !all && len(out) < limit; {
 		var number int64
 		var entries []string
@@ -93,7 +96,15 @@ func (s *Store) readLog(ctx context.Context, id job.ID, at string, limit int, ba
 		}
 		next = strconv.FormatInt(number, 10)
 	}
-	return out[:min(len(out), max(limit, 0))], nil
+	return out[:min(len(out), limit)], nil
+}
+
+// checkLimit refuses numbers of entries of which there can be none.
+func checkLimit(limit int) error {
+	if limit < 0 {
+		return fmt.Errorf("%w: %d entries: use 0 or more", job.ErrValue, limit)
+	}
+	return nil
 }
 
 // LogTrimmed implements job.History.
@@ -270,23 +281,33 @@ func (s *Store) last(ctx context.Context, id job.ID, fn func(job.Entry) bool) er
 
 // Logs implements job.Inspector.
 func (s *Store) Logs(ctx context.Context, id job.ID, limit int) ([]job.LogEntry, error) {
-	var out []job.LogEntry
-	err := s.last(ctx, id, func(e job.Entry) bool {
-		if e.Run == nil && e.Job == id {
-			out = append(out, job.LogEntry{At: e.At, Job: id, Entry: e.Note, Context: e.Context})
-		}
-		return len(out) < limit
+	return lastOf(ctx, s, id, limit, func(e job.Entry) (job.LogEntry, bool) {
+		return job.LogEntry{At: e.At, Job: id, Entry: e.Note, Context: e.Context}, e.Run == nil && e.Job == id
 	})
-	slices.Reverse(out)
-	return out, err
 }
 
 // Runs implements job.History.
 func (s *Store) Runs(ctx context.Context, id job.ID, limit int) ([]job.RunEntry, error) {
-	var out []job.RunEntry
+	return lastOf(ctx, s, id, limit, func(e job.Entry) (run job.RunEntry, is bool) {
+		if is = e.Run != nil && (id.IsRoot() || e.Job == id); is {
+			run = *e.Run
+		}
+		return run, is
+	})
+}
+
+// lastOf returns the last entries of a log, up to limit of those that which picks, oldest first.
+func lastOf[T any](ctx context.Context, s *Store, id job.ID, limit int, which func(job.Entry) (one T, is bool)) ([]T, error) {
+	if err := checkLimit(limit); err != nil {
+		return nil, fmt.Errorf("reading the log of job %s: %w", id, err)
+	}
+	if limit == 0 {
+		return nil, nil
+	}
+	var out []T
 	err := s.last(ctx, id, func(e job.Entry) bool {
-		if e.Run != nil && (id.IsRoot() || e.Job == id) {
-			out = append(out, *e.Run)
+		if one, is := which(e); is {
+			out = append(out, one)
 		}
 		return len(out) < limit
 	})

@@ -184,7 +184,7 @@ func refusal(reason string, id job.ID) error {
 	case "", "ok":
 		return nil
 	case "gone":
-		return fmt.Errorf("%w: %s", job.ErrNotFound, id)
+		return id.Missing()
 	case "fenced":
 		return fmt.Errorf("job %s: %w", id, job.ErrFenced)
 	case "moved":

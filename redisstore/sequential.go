@@ -36,7 +36,7 @@ func (s *Store) Turn(ctx context.Context, id job.ID) (t job.Turn, err error) {
 		return t, s.explain(err)
 	}
 	if v[0] == nil {
-		return t, fmt.Errorf("%w: job %s", job.ErrNotFound, id)
+		return t, id.Missing()
 	}
 	number, keyed := v[2].(string)
 	if t.Key, _ = v[1].(string); !keyed || t.Key == "" {

@@ -233,8 +233,9 @@ func checkIDs(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.String:
 		if v.Type() == idType && v.Len() > 0 {
-			_, err := job.ParseID(v.String())
-			return err
+			if _, err := job.ParseID(v.String()); err != nil {
+				return job.ID(v.String()).Missing() // as the store beside Redis says it
+			}
 		}
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
