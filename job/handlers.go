@@ -16,7 +16,7 @@ const (
 // HandlerVersion is one version of a handler as it is stored: code for jobs of a type that no program links, see package handler.
 type HandlerVersion struct {
 	Type    string          `json:"type"`
-	Version int64           `json:"version"` // counts up, from 1, also over deletions
+	Version int64           `json:"version"` // counts up, from 1, also over deletions; 0: there has been no handler yet, but jobs of the type
 	At      time.Time       `json:"at"`      // when it was stored
 	Text    json.RawMessage `json:"text"`    // what package handler makes of it; nil: the handler was deleted
 }

@@ -34,7 +34,7 @@ func (s *Store) SetHandler(ctx context.Context, t job.TypeInfo, text json.RawMes
 	}
 	var d decoder
 	version := d.int(d.at(d.list(reply), 0))
-	if d.err == nil && version == 0 {
+	if d.err == nil && version < 0 {
 		return 0, fmt.Errorf("%w: %d types of namespace %s have, or had, a handler already, as many as there may be", job.ErrLimit, job.MaxHandlers, s.Namespace())
 	}
 	return version, d.err

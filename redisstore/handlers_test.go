@@ -25,8 +25,8 @@ func TestHandlersAreStored(t *testing.T) {
 				t.Fatalf("version %d, %v; want %d", version, err, n+1)
 			}
 		}
-		if version, err := set("b", ""); err != nil || version != 1 {
-			t.Fatalf("deleting: version %d, %v", version, err)
+		if version, err := set("b", ""); err != nil || version != 0 {
+			t.Fatalf("expecting one: version %d, %v", version, err)
 		}
 		versions, err := s.HandlerVersions(ctx, "a")
 		if err != nil || len(versions) != job.MaxHandlerVersions || versions[0].Version != 25 || string(versions[0].Text) != `{"n": 25}` || versions[0].At.IsZero() {
@@ -38,6 +38,11 @@ func TestHandlersAreStored(t *testing.T) {
 		}
 		if now, err := s.HandlersRevision(ctx); err != nil || now != revision {
 			t.Errorf("revision %d, %v", now, err)
+		}
+		for n, text := range []string{`{"n": 1}`, "", `{"n": 2}`} { // the first is number 1, though one was expected before
+			if version, err := set("b", text); err != nil || version != int64(n+1) {
+				t.Errorf("after one was expected: version %d, %v; want %d", version, err, n+1)
+			}
 		}
 		if _, err := s.Type(ctx, job.DefaultQueue, "a"); err != nil {
 			t.Errorf("its type: %v", err)
