@@ -255,6 +255,23 @@ func TestB69(t *testing.T) {
 	}
 }
 
+// A unique job that has failed keeps its name, as in Bedrock: it is answered and stays as it is, until somebody deletes it.
+func TestUniqueFailed(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial()
+	c.want(`200 OK {"jobID":1}`, "CreateJob", "name: foo", "unique: true")
+	c.ask("GetJob", "name: foo")
+	c.want("200 OK", "FailJob", "jobID: 1")
+	c.want(`200 OK {"jobID":1}`, "CreateJob", "name: foo", "unique: true", `data: {"a":1}`)
+	if got := fmt.Sprint(c.state(1, "FAILED")["data"]); got != "map[a:1]" {
+		t.Errorf("its data is %s", got)
+	}
+	c.want("200 OK", "DeleteJob", "jobID: 1")
+	if got := c.ask("CreateJob", "name: foo", "unique: true"); got["jobID"] == 1.0 {
+		t.Errorf("%v", got)
+	}
+}
+
 // A job that is the only one of its name may get another name: the old one is free then, and it is the only one of the new one.
 func TestUniqueRenamed(t *testing.T) {
 	t.Parallel()
