@@ -170,7 +170,7 @@ func TestEventsOfAPort(t *testing.T) {
 			t.Error("the stream goes on")
 		}
 		s.ask("POST", "/v1/jobs", `{"type":"map","args":{"expr":"it"},"alias":"n"}`).is(http.StatusCreated, nil)
-		s.ask("GET", "/v1/jobs/n/ports/out/ou/events", nil).refuses(http.StatusNotFound, "not_found", `did you mean "out"`)
+		s.ask("GET", "/v1/jobs/n/ports/out/ou/events", nil).refuses(http.StatusUnprocessableEntity, "usage", `did you mean "out"`)
 	})
 }
 

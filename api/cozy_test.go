@@ -415,7 +415,13 @@ func TestC24Webhooks(t *testing.T) {
 	other := s.launcher(`{"type":"@interval","arguments":"1h"}`).Data
 	s.cozy("POST", "/jobs/webhooks/"+string(other.ID), `{}`).refuses(http.StatusUnprocessableEntity, "usage", "use fire")
 	s.cozy("POST", "/jobs/webhooks/nobody", `{}`).refuses(http.StatusNotFound, "not_found", "launcher")
-	s.cozy("POST", "/jobs/webhooks/"+string(other.ID), nil).refuses(http.StatusUnprocessableEntity, "usage", "message")
+	s.cozy("POST", "/jobs/webhooks/"+string(other.ID), nil).refuses(http.StatusUnprocessableEntity, "usage", "use fire")
+	bare := s.launcher(`{"type":"@webhook"}`).Data
+	s.cozy("POST", "/jobs/webhooks/"+string(bare.ID), nil).is(http.StatusNoContent, nil)
+	e.RunUntilIdle()
+	if got := s.launched(bare.ID); len(got) != 1 || string(got[0].Options.Arguments) != "null" {
+		t.Errorf("a webhook without a body launched %+v", got)
+	}
 	s.cozy("POST", "/jobs/launchers/sendmail", `{"type":"@webhook","options":{"arguments":{"a":1}}}`).refuses(http.StatusUnprocessableEntity, "usage", "leave them out")
 }
 

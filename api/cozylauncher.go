@@ -263,21 +263,18 @@ func (s *Server) cozyLauncherOperations() {
 	})
 	add(s, operation{
 		method: http.MethodPost, path: "/jobs/webhooks/{job}", id: "cozy-webhook", group: groupCozy, role: operate, status: http.StatusNoContent, summary: "Send a message to a launcher of type @webhook",
-		about: "The body is the message. A launcher of another type refuses it with 422.",
+		about: "The body is the message; without one it is null. A launcher of another type refuses it with 422.",
 	}, func(ctx context.Context, s *session, in *struct {
 		CozyPath
 		Body *json.RawMessage
 	},
 	) (*nothing, error) {
 		h, _, err := s.cozyFind(ctx, in.Job, "launcher", isCozyLauncher)
-		if err == nil && len(given(in.Body)) == 0 {
-			err = wrong("the message is missing: send JSON")
-		}
 		if err == nil {
 			err = s.unverified(ctx, h)
 		}
 		if err == nil {
-			err = trigger.Send(s.acting(ctx), s.client, h, given(in.Body))
+			err = trigger.Send(s.acting(ctx), s.client, h, called(in.Body))
 		}
 		return done(err)
 	})

@@ -32,7 +32,7 @@ const (
 func (s *Server) payloadOperations() {
 	add(s, operation{
 		method: http.MethodPost, path: "/{client}/job/{type}/add", id: "add-payloads", group: groupPayloads, role: operate, raw: true, unaudited: true, summary: "Create a job of each payload of many",
-		about: "Each line of the body is a payload, and becomes a job of the type: the message for its In port in. The last line needs no newline; empty lines and those that begin with # are none. " +
+		about: "Each line of the body is a payload, and becomes a job of the type: the message for its In port in. Lines end with \\n or \\r\\n, the last one with nothing, too; empty lines and those that begin with # are none. " +
 			"The answer has the IDs of the jobs, in the order of the lines. With tokens the client is their namespace; without, the type is {client}-{type}. " +
 			"With a journal the answer comes when the payloads are on the disk of the server, and the jobs are there soon after: 429 or 503 with Retry-After if it has no room now.",
 	}, addPayloads)

@@ -47,10 +47,18 @@ func (s *Server) limitOperations() {
 	}, func(ctx context.Context, s *session, in *struct {
 		Queue string `path:"queue"`
 		Body  struct {
-			Places int `json:"places" minimum:"0" doc:"0 for no limit"`
+			Limit  *int `json:"limit,omitempty" minimum:"0" doc:"how many, as GET /v1/queues shows it; 0 for no limit"`
+			Places *int `json:"places,omitempty" minimum:"0" deprecated:"true" doc:"the same: what limit was called before"`
 		}
 	},
 	) (*nothing, error) {
-		return done(s.store.SetQueueLimit(ctx, in.Queue, in.Body.Places))
+		n := in.Body.Limit
+		if n == nil {
+			n = in.Body.Places
+		}
+		if n == nil || in.Body.Limit != nil && in.Body.Places != nil {
+			return nil, wrong(`body: give {"limit": N}, with 0 for no limit`)
+		}
+		return done(s.store.SetQueueLimit(ctx, in.Queue, *n))
 	})
 }

@@ -29,7 +29,7 @@ type operation struct {
 	about        string
 	status       int     // of the answer if all went well; zero means 200
 	unaudited    bool    // what was refused alone goes into the audit log
-	signed       bool    // who sends no token may sign the body instead, which the operation looks at
+	signed       bool    // who sends no token may sign the body instead, which may be empty and which the operation looks at
 	lines        bool    // the body may be of linesType
 	raw          bool    // the body is text, whatever its type is said to be, and as large as a journal takes it
 	on           *string // what it is done to, for the audit log, if the path does not say it; nil for nothing
@@ -69,9 +69,11 @@ func add[I, O any](s *Server, o operation, fn func(ctx context.Context, s *sessi
 	}
 	if o.raw {
 		op.MaxBodyBytes = max(s.cfg.MaxBody, journal.MaxBody) + 1
+		s.raw[o.method+" "+o.path] = true
+	}
+	if o.raw || o.signed {
 		op.RequestBody = &huma.RequestBody{}
 		defer func() { op.RequestBody.Required = false }() // Register says that it is, and reads this with each request
-		s.raw[o.method+" "+o.path] = true
 	}
 	s.routes = append(s.routes, route{o.method, o.path, o.role})
 	s.lines[o.method+" "+o.path] = o.lines

@@ -76,7 +76,7 @@ func noPort(i *job.Info, dir port.Dir, name string) *Problem {
 			names = append(names, p.Name)
 		}
 	}
-	return problem(KindOf(job.ErrNotFound), "job %s has no %s port %.80q: %s", i.ID, dir, name, port.Suggest(name, names))
+	return problem(KindOf(job.ErrPort), "job %s has no %s port %.80q: %s", i.ID, dir, name, port.Suggest(name, names))
 }
 
 // portWanted is a port that a listener follows.

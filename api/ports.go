@@ -38,7 +38,8 @@ func (s *Server) portOperations() {
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "send", group: groupPorts, role: operate, lines: true, summary: "Write messages to a port",
 		about: "To an In port, which wakes the job; to an Out port as if the job had written them. All are written, or none; with an Idempotency-Key, a repeat within an hour does nothing. " +
-			"The body is {\"messages\": […]}, or of the type application/x-ndjson: a message a line.",
+			"The body is {\"messages\": […]}, or of the type application/x-ndjson: a message a line. A message with a field that the Go type of the port does not have is refused with 422, " +
+			"and with the nearest that it has; those of lines may have more.",
 	}, send)
 	add(s, operation{
 		method: http.MethodDelete, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "discard", group: groupPorts, role: operate, status: http.StatusNoContent, summary: "Remove messages that were read",
@@ -143,6 +144,7 @@ func send(ctx context.Context, s *session, in *sendInput) (*reply[Sent], error) 
 		if err := decode(in.RawBody, &body); err != nil {
 			return nil, wrong("body: %v; messages are sent as {\"messages\": […]}", err)
 		}
+		ctx = job.WithKnownFields(ctx)
 	} else if err := eachLine(in.RawBody, func(_ int, line []byte) error {
 		body.Messages = append(body.Messages, line)
 		return nil

@@ -137,12 +137,22 @@ func TestPathsHaveTheirParameters(t *testing.T) {
 func TestLimitOfAQueueOverHTTP(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "", nil)
-	for places, want := range []int{0, 1} {
-		s.ask("PUT", "/v1/queues/default/limit", map[string]int{"places": places}).is(http.StatusNoContent, nil)
-		var all []api.Limit
-		s.ask("GET", "/v1/limits", nil).is(http.StatusOK, &all)
-		if len(all) != want || want == 1 && (all[0].Limit != "queue:default" || all[0].Places != 1) {
-			t.Errorf("limits %+v, want %d", all, want)
+	for _, name := range []string{"limit", "places"} { // places is what it was called before
+		for n, want := range []int{0, 1} {
+			s.ask("PUT", "/v1/queues/default/limit", map[string]int{name: n}).is(http.StatusNoContent, nil)
+			var all []api.Limit
+			s.ask("GET", "/v1/limits", nil).is(http.StatusOK, &all)
+			if len(all) != want || want == 1 && (all[0].Limit != "queue:default" || all[0].Places != 1) {
+				t.Errorf("limits %+v, want %d", all, want)
+			}
 		}
+		var queues []api.Queue
+		s.ask("GET", "/v1/queues", nil).is(http.StatusOK, &queues)
+		if len(queues) != 1 || queues[0].Limit != 1 {
+			t.Errorf("queues %+v, want the limit 1", queues)
+		}
+	}
+	for _, body := range []string{`{}`, `{"limit":1,"places":1}`, `{"limit":-1}`} {
+		s.ask("PUT", "/v1/queues/default/limit", body).refuses(http.StatusUnprocessableEntity, "usage", "limit")
 	}
 }

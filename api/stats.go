@@ -131,7 +131,7 @@ func trace(ctx context.Context, s *session, in *traceInput) (*reply[*Origin], er
 	}
 	p, ok := info.Port(dir, in.Port)
 	if !ok {
-		return nil, wrong("path.port: %s", noPort(info, dir, in.Port).Detail)
+		return nil, noPort(info, dir, in.Port)
 	}
 	n := p.Total - p.Waiting
 	if in.Message != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
 )
@@ -29,6 +30,21 @@ type framer struct {
 }
 
 func (*framer) Run(context.Context, *worker.Run) error { return nil }
+
+// A message with a field that the port's type does not have is refused, unless it is a line of many.
+func TestSendRefusesUnknownFields(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil, &framer{})
+	var made struct{ ID string }
+	s.ask("POST", "/v1/jobs", map[string]any{"type": "framer", "args": map[string]any{"Frame": frame{Tags: []string{}}, "Steps": 1}}).is(http.StatusCreated, &made)
+	write := "/v1/jobs/" + made.ID + "/ports/in/in/messages"
+	for _, header := range [][]string{nil, {"Idempotency-Key", "k"}} {
+		s.ask("POST", write, `{"messages":[{"width":1},{"widht":2}]}`, header...).refuses(http.StatusUnprocessableEntity, "usage", `message 2: `)
+		s.ask("POST", write, `{"messages":[{"widht":2}]}`, header...).refuses(http.StatusUnprocessableEntity, "usage", `has no field /widht: did you mean "width"?`)
+	}
+	s.ask("POST", write, `{"messages":[{"width":2}]}`).is(http.StatusOK, nil)
+	s.ask("POST", write, `{"width":2,"later":true}`, "Content-Type", "application/x-ndjson").is(http.StatusOK, nil)
+}
 
 // Types come with the JSON Schemas of their arguments and ports; arguments that do not fit are refused, with a pointer.
 func TestSchemasOfTypes(t *testing.T) {

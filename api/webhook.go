@@ -54,7 +54,7 @@ func (in *webhookInput) header(name string) string {
 func (s *Server) webhookOperations() {
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/triggers/{job}/send", id: "send-to-trigger", group: groupTriggers, role: operate, status: http.StatusNoContent, signed: true, summary: "Send a message to a webhook trigger",
-		about: "The body is the message. A trigger that is no webhook refuses it with 422, one that is too large for the tree that it would launch with 413. " +
+		about: "The body is the message; without one it is null. A trigger that is no webhook refuses it with 422, one that is too large for the tree that it would launch with 413. " +
 			"If its definition has `verify` the message is to be signed, and whoever signs it needs no token where the trigger is one of the server's own namespace: 401 to others. With the scheme standard a message whose Webhook-Id was seen within an hour does nothing.",
 	}, sendToTrigger)
 	add(s, operation{
@@ -82,15 +82,20 @@ func sendToTrigger(ctx context.Context, s *session, in *webhookInput) (*nothing,
 	if err != nil && s.principal.signs {
 		return nil, hiding(err)
 	}
-	if err == nil && len(given(in.Body)) == 0 {
-		err = wrong("the message is missing: send JSON")
-	}
 	if err == nil {
 		err = s.once(ctx, "send "+string(h.ID()), in.Key, given(in.Body), func() error {
-			return trigger.SendOnce(s.acting(ctx), s.client, h, in.Key, given(in.Body))
+			return trigger.SendOnce(s.acting(ctx), s.client, h, in.Key, called(in.Body))
 		})
 	}
 	return done(err)
+}
+
+// called is the message of a webhook: null, if it was called without a body.
+func called(body *json.RawMessage) json.RawMessage {
+	if message := given(body); len(message) > 0 {
+		return message
+	}
+	return json.RawMessage("null")
 }
 
 // verify refuses a message that is not signed as its trigger demands it. Who has no token is refused by a trigger that demands nothing.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -52,6 +53,19 @@ func (s *service) fired(alias string, want int64) {
 			s.Fatalf("%s has fired %d times, want %d", alias, t.Firings, want)
 		}
 	}
+}
+
+// A webhook that is called without a body gets null: who calls it may have nothing to say, and may sign that.
+func TestWebhookWithoutABody(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	s.addHook("signed", "github")
+	s.ask("POST", "/v1/triggers", `{"alias":"open","definition":{"filter":"it == nil","launch":{"type":"collect"}}}`).is(http.StatusCreated, nil)
+	s.ask("POST", "/v1/triggers/open/send", nil).is(http.StatusNoContent, nil)
+	s.ask("POST", "/v1/triggers/signed/send", nil, hub(webhookSecret, "")...).is(http.StatusNoContent, nil)
+	s.ask("POST", "/v1/triggers/signed/send", nil).is(http.StatusUnauthorized, nil)
+	s.fired("open", 1)
+	s.fired("signed", 1)
 }
 
 // A message that is signed as its trigger demands is taken, with or without a token, and no other; nothing shows the secret.

@@ -123,6 +123,16 @@ func TestM15LinesBecomePayloadsInOrder(t *testing.T) {
 	}
 }
 
+// Lines that end with a carriage return and a newline are lines, too: what is left empty is no payload.
+func TestLinesOfOtherSystems(t *testing.T) {
+	t.Parallel()
+	j := open(t, journal.Config{Dir: t.TempDir()})
+	ids := write(t, j, "t", "l1\r\n\r\n#x\r\nl\r2\r\n\r\nlast\r")
+	if got, want := texts(drain(t, j)), []string{"l1", "l\r2", "last"}; !slices.Equal(got, want) || len(ids) != 3 {
+		t.Errorf("%q with IDs %v, want %q", got, ids, want)
+	}
+}
+
 func TestM16PayloadKeepsBars(t *testing.T) {
 	t.Parallel()
 	j := open(t, journal.Config{Dir: t.TempDir()})
