@@ -415,12 +415,11 @@ func (t *Tree) suspended(i *job.Info, level int) {
 			})
 		}
 	}
-	for _, c := range t.children[i.ID] {
-		if !c.Status.Settled() {
-			t.say(i, level, Because{Text: fmt.Sprintf("%s may wait for its child %s, which is %s", who, c.Name, c.Status)})
-			t.why(c, level+1)
-		}
-	}
+	open := slices.DeleteFunc(slices.Clone(t.children[i.ID]), func(c *job.Info) bool { return c.Status.Settled() })
+	t.several(open, level, func(c *job.Info) {
+		t.say(i, level, Because{Text: fmt.Sprintf("%s may wait for its child %s, which is %s", who, c.Name, c.Status)})
+		t.why(c, level+1)
+	})
 	switch {
 	case len(t.reasons) > before:
 	case slices.ContainsFunc(i.Ports, func(p job.PortInfo) bool { return p.Dir == port.Input && p.Closed }):
@@ -505,7 +504,7 @@ func (t *Tree) fed(i *job.Info, p job.PortInfo, level int, text string) {
 		t.say(i, level+1, Because{Text: "that input is open: it waits for messages from outside,", Command: send + " MESSAGE"})
 		t.say(i, level+1, Because{Text: "or, if nothing more is to come:", Command: send + " --close"})
 	}
-	t.several(from, level+1)
+	t.several(from, level+1, func(c *job.Info) { t.why(c, level+1) })
 }
 
 // graph explains a graph that is not settled.
@@ -551,24 +550,5 @@ func (t *Tree) below(i *job.Info, level int, concerns func(*job.Info) bool) {
 		}
 	}
 	collect(i.ID)
-	t.several(list, level)
-}
-
-// several explains jobs: of many that have the same status, some.
-func (t *Tree) several(list []*job.Info, level int) {
-	same := make(map[statemachine.Status]int)
-	for _, c := range list {
-		if t.told[c.ID] {
-			continue
-		}
-		if same[c.Status]++; t.Most == 0 || same[c.Status] <= t.Most {
-			t.why(c, level)
-		}
-	}
-	for _, status := range statemachine.Statuses() {
-		if more := same[status] - t.Most; t.Most > 0 && more > 0 {
-			root := t.tree[0]
-			t.say(root, level, Because{Text: fmt.Sprintf("and %s more jobs that are %s:", term.Number(int64(more)), status), Command: "weir tree " + t.call(root)})
-		}
-	}
+	t.several(list, level, func(c *job.Info) { t.why(c, level) })
 }

@@ -413,6 +413,47 @@ job parent may wait for its child kid, which is failed
 `)
 }
 
+// What is the same of several jobs is said once, with how many more there are.
+func TestTheSameIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	graph := []*job.Info{{ID: "t", Type: "line", Graph: true, Status: statemachine.Suspended}}
+	for n := 1; n <= 7; n++ {
+		c := &job.Info{ID: job.ID(fmt.Sprint("t.", n)), Parent: "t", Name: fmt.Sprint("step", n), Type: "Step", Queue: "default", Status: statemachine.Queued, Queued: noon.Add(-time.Duration(n) * time.Minute)}
+		if n == 2 {
+			c.Reason = "nobody came"
+		}
+		graph = append(graph, c)
+	}
+	e := explain.NewTree(graph, noon)
+	check(t, "all", said(e, "t"), `
+job line is not completed, because of jobs in it:
+  job line/step1 has been ready for 1m and waits for an engine
+    it must serve queue default and have type Step
+      $ weir types
+  the same is true of 5 more jobs: line/step3, line/step4, line/step5, line/step6 and line/step7
+  job line/step2 has been ready for 2m and waits for an engine (nobody came)
+    it must serve queue default and have type Step
+      $ weir types
+`)
+	e.Most = 5
+	check(t, "some", said(e, "t"), `
+job line is not completed, because of jobs in it:
+  job line/step1 has been ready for 1m and waits for an engine
+    it must serve queue default and have type Step
+      $ weir types
+  the same is true of 3 more jobs: line/step3, line/step4 and line/step5
+  job line/step2 has been ready for 2m and waits for an engine (nobody came)
+    it must serve queue default and have type Step
+      $ weir types
+  and 2 more jobs that are queued:
+    $ weir tree t
+`)
+	graph[0].Graph = false // a worker that waits for its children
+	if got := said(e, "t"); !strings.Contains(got, "the same is true of 3 more jobs: line/step3, line/step4 and line/step5\n") || strings.Count(got, "may wait for") != 2 {
+		t.Errorf("children:\n%s", got)
+	}
+}
+
 func TestRun(t *testing.T) {
 	t.Parallel()
 	name := func(id job.ID) string { return "job" + fmt.Sprint(id.Number()) }
