@@ -19,8 +19,9 @@ func newLock(s *settings) *cobra.Command {
 		Use:   "lock JOB",
 		Short: "Keep a job from running, and print the token that unlocks it",
 		Long: `Keep a job from beginning runs, for some time or until it is unlocked, and print the
-token that unlocks it. A run in progress ends first. Messages that the job gets meanwhile
-wait; it runs when it is unlocked. The lock outlives this command.`,
+token that unlocks it. The lock ends by itself after --ttl. A run in progress ends first, for
+which --wait waits. Messages that the job gets meanwhile wait; it runs when it is unlocked.
+The lock outlives this command.`,
 		Example: "  token=$(weir lock album-2026 --ttl 10m)\n  weir state set album-2026 cursor=0\n  weir unlock album-2026 \"$token\"",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -46,7 +47,7 @@ wait; it runs when it is unlocked. The lock outlives this command.`,
 			})
 		},
 	}
-	spanVar(c.Flags(), &ttl, "ttl", 10*time.Minute, "how long, if nobody unlocks it before")
+	spanVar(c.Flags(), &ttl, "ttl", 10*time.Minute, "how long the lock lasts, if nobody unlocks it before, like 10m")
 	spanVar(c.Flags(), &wait, "wait", 0, "how long to wait for a run in progress, or another lock, to end, like 5s")
 	return c
 }

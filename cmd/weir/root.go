@@ -84,11 +84,11 @@ func flagError(c *cobra.Command, err error) error {
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
 		var flags []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, "--"+f.Name) })
-		if hint := port.Suggest("--"+unknown.GetSpecifiedName(), flags); !strings.HasPrefix(hint, "use") {
-			err = fmt.Errorf("%w: %s", err, hint)
-		} else {
-			err = fmt.Errorf("%w: see %s --help", err, c.CommandPath())
+		hint := port.Suggest("--"+unknown.GetSpecifiedName(), flags)
+		if strings.HasPrefix(hint, "use") {
+			hint = otherFlag(unknown.GetSpecifiedName(), flags, "see "+c.CommandPath()+" --help")
 		}
+		err = fmt.Errorf("%w: %s", err, hint)
 	}
 	return usageError{err}
 }

@@ -25,6 +25,22 @@ var otherNames = map[string][]string{
 	"write": {"send"}, "push": {"send"}, "pop": {"read"}, "receive": {"read"}, "explain": {"why"},
 }
 
+// otherFlags are what people type as the flag of another command, or of another program, is called so; the first of each that there is is meant.
+var otherFlags = map[string][]string{
+	"for": {"ttl", "timeout", "wait"}, "timeout": {"ttl", "wait"}, "duration": {"ttl", "timeout"}, "expires": {"ttl"}, "expire": {"ttl"},
+	"format": {"output"}, "json": {"output"}, "follow": {"watch"}, "limit": {"number"}, "count": {"number"}, "host": {"redis", "server"}, "url": {"redis", "server"},
+}
+
+// otherFlag says which of the flags of a command was perhaps meant, or else what is given.
+func otherFlag(name string, flags []string, otherwise string) string {
+	for _, other := range otherFlags[name] {
+		if slices.Contains(flags, "--"+other) {
+			return fmt.Sprintf("did you mean %q?", "--"+other)
+		}
+	}
+	return otherwise
+}
+
 // subcommand refuses words behind a command that only has others below it, and says which of these was perhaps meant.
 func subcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
