@@ -250,3 +250,17 @@ test('axe finds nothing in a job, light, dark, and on a phone', async () => {
     }
   }
 })
+
+test('a timer whose time has come goes on now, and was not a while ago', async () => {
+  await world.api('POST', 'jobs', { type: 'delay', alias: 'later', args: { by: '30m' } })
+  await world.api('POST', 'jobs/later/ports/in/in/messages', { messages: [1] })
+  await until('it waits for its time', async () => (await world.api('GET', 'jobs/later')).next_at)
+  await on('#/job/later', async page => {
+    await page.getByText(/which is in (29|30) m/).first().waitFor()
+    await page.clock.setFixedTime(Date.now() + 3_600_000)
+    await page.reload()
+    await page.getByText(/which is now/).first().waitFor()
+    await page.getByText(/goes on now/).first().waitFor()
+    assert.doesNotMatch(await page.locator('main').innerText(), /(which is|goes on|Goes on)\s+\d+ \w+ ago/)
+  })
+})

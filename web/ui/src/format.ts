@@ -16,6 +16,11 @@ export function ago(text: string | null | undefined, now = Date.now()): string {
   return ms >= 0 ? `${span(ms)} ago` : `in ${span(-ms)}`
 }
 
+/** When something is to happen: now, once its time has come, as nobody waits for what is past. */
+export function due(text: string | null | undefined, now = Date.now()): string {
+  return text && Date.parse(text) <= now ? 'now' : ago(text, now)
+}
+
 const grouped = new Intl.NumberFormat('en-US')
 export const num = (n: number): string => grouped.format(n)
 

@@ -1,5 +1,5 @@
 import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
-import { ago, num, shortId } from '../format'
+import { ago, due, num, shortId } from '../format'
 import { link } from '../route'
 
 const symbols: Record<string, string> = {
@@ -11,14 +11,15 @@ export function Status({ of, title, idle }: { of: string; title?: string; idle?:
   return <span className={`status ${idle ? '' : `s-${of}`}`} title={title}><span aria-hidden="true">{symbols[of] ?? '·'}</span> {of}</span>
 }
 
-export function Time({ at }: { at: string | null | undefined }): ReactNode {
+/** How long ago a time was, or in how long it comes; of one at which something is to happen, which is `ahead`, no longer than until then. */
+export function Time({ at, ahead }: { at: string | null | undefined; ahead?: boolean }): ReactNode {
   const [, tick] = useState(0)
   useEffect(() => {
     const timer = setInterval(() => tick(n => n + 1), 5000)
     return () => clearInterval(timer)
   }, [])
   if (!at) return <span className="faint">–</span>
-  return <time dateTime={at} title={new Date(at).toISOString()}>{ago(at)}</time>
+  return <time dateTime={at} title={new Date(at).toISOString()}>{ahead ? due(at) : ago(at)}</time>
 }
 
 export function JobLink({ id, name, tree }: { id: string; name?: string | null; tree?: boolean }): ReactNode {
@@ -120,7 +121,11 @@ export function Reason({ text, names }: { text: string; names: Map<string, strin
   return port && id ? <>port <bdi>{port}</bdi> of <JobLink id={id} name={names.get(id) ?? shortId(id)} /> is full</> : <Words text={text} />
 }
 
+/** What stands before a time at which something is to happen. */
+const ahead = /(?:\b(?:which|run|try) is|goes on|is due|ends) $/
+
 /** A text of the server, with the times in it relative, and exact when they are pointed at. */
 export function Words({ text }: { text: string }): ReactNode {
-  return <bdi>{text.split(/\b(?:at )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/).map((part, i) => i % 2 ? <Time key={i} at={part} /> : part)}</bdi>
+  const parts = text.split(/\b(?:at )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/)
+  return <bdi>{parts.map((part, i) => i % 2 ? <Time key={i} at={part} ahead={ahead.test(parts[i - 1] ?? '')} /> : part)}</bdi>
 }

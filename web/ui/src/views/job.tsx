@@ -62,7 +62,7 @@ function Why({ id }: { id: string }): ReactNode {
     <section className="why" aria-label="Why it waits">
       {why.data?.map((b, i) => (
         <div key={`${b.job} ${i}`} data-level={Math.min(b.level, 4)}>
-          <p className={i ? 'faint' : 'first'}><Words text={b.text} />{b.job !== id && i > 0 && <> <JobLink id={b.job} name="see it" /></>}{b.next && <> · goes on <Time at={b.next} /></>}</p>
+          <p className={i ? 'faint' : 'first'}><Words text={b.text} />{b.job !== id && i > 0 && <> <JobLink id={b.job} name="see it" /></>}{b.next && <> · goes on <Time at={b.next} ahead /></>}</p>
           {b.command && <code className="command">{b.command}</code>}
         </div>
       ))}
@@ -141,10 +141,10 @@ function Facts({ j }: { j: Job }): ReactNode {
     <dl className="facts">
       <div><dt>Type</dt><dd><bdi>{j.type}</bdi></dd></div><div><dt>Queue</dt><dd><bdi>{j.queue}</bdi></dd></div>
       <div><dt>Created</dt><dd><Time at={j.created_at} />{j.created_by && <> by <bdi>{j.created_by}</bdi></>}</dd></div><div><dt>Ran</dt><dd>{j.ran_at ? <Time at={j.ran_at} /> : 'never'}</dd></div>
-      {j.next_at && <div><dt>Goes on</dt><dd>{Date.parse(j.next_at) > Date.now() ? <Time at={j.next_at} /> : 'now'}</dd></div>}
+      {j.next_at && <div><dt>Goes on</dt><dd><Time at={j.next_at} ahead /></dd></div>}
       {j.try_count > 0 && <div><dt>Failed tries</dt><dd>{num(j.try_count)}</dd></div>}
       {j.parent && <div><dt>Parent</dt><dd><ParentLink id={j.parent} /></dd></div>}
-      {j.expires_at && <div><dt>Removed</dt><dd><Time at={j.expires_at} /></dd></div>}
+      {j.expires_at && <div><dt>Removed</dt><dd><Time at={j.expires_at} ahead /></dd></div>}
       {j.trace && <div><dt>Created in</dt><dd><TraceLink id={j.trace} /></dd></div>}
       <div><dt>ID</dt><dd><code>{j.id}</code></dd></div>
     </dl>

@@ -7,7 +7,7 @@ import type { Job, Lock } from '../types'
 
 /** Tells of a lock of a job: while it has one, it begins no run. */
 export function LockNote({ lock }: { lock: Lock | undefined }): ReactNode {
-  return lock ? <p className="status s-suspended">⊘ locked{lock.by && <> by <bdi>{lock.by}</bdi></>} until <Time at={lock.until} /></p> : null
+  return lock ? <p className="status s-suspended">⊘ locked{lock.by && <> by <bdi>{lock.by}</bdi></>} until <Time at={lock.until} ahead /></p> : null
 }
 
 function Ask({ job, name, onClose }: { job: Job; name: string; onClose: () => void }): ReactNode {

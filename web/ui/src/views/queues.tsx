@@ -8,7 +8,7 @@ import { link } from '../route'
 import type { Engine, Limit, Queue } from '../types'
 
 const path = (q: Queue, what: string): string => `v1/queues/${enc(q.queue)}/${what}`
-const setLimit = (q: Queue, places: number): Promise<unknown> => act('PUT', path(q, 'limit'), { places })
+const setLimit = (q: Queue, limit: number): Promise<unknown> => act('PUT', path(q, 'limit'), { limit })
 
 function pausing(q: Queue): Asking {
   const [verb, back] = q.paused ? ['resume', 'pause'] : ['pause', 'resume']
@@ -26,12 +26,12 @@ function LimitDialog({ queue: q, onClose }: { queue: Queue; onClose: () => void 
   const [error, setError] = useState('')
   const { tell } = useActing()
   const set = async (): Promise<void> => {
-    const places = text.trim() === '' ? 0 : Number(text)
-    if (!Number.isInteger(places) || places < 0) { setError(`${text} is not a number of runs: give a whole one, or nothing for no limit`); return }
+    const limit = text.trim() === '' ? 0 : Number(text)
+    if (!Number.isInteger(limit) || limit < 0) { setError(`${text} is not a number of runs: give a whole one, or nothing for no limit`); return }
     try {
-      await setLimit(q, places)
+      await setLimit(q, limit)
       onClose()
-      tell(places ? `At most ${num(places)} runs of queue ${q.queue} go on at once` : `Queue ${q.queue} has no limit`, () => setLimit(q, q.limit ?? 0))
+      tell(limit ? `At most ${num(limit)} runs of queue ${q.queue} go on at once` : `Queue ${q.queue} has no limit`, () => setLimit(q, q.limit ?? 0))
     } catch (e) { setError(said(e)) }
   }
   return (

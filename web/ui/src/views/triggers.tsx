@@ -15,7 +15,7 @@ function NextTimes({ id, known }: { id: string; known: string[] }): ReactNode {
   return (
     <details onToggle={e => setOpen(e.currentTarget.open)}><summary>Next times</summary>
       <Problem text={one.error} />
-      <ol className="times">{(one.data?.next ?? known).map(at => <li key={at}><Time at={at} /> <span className="faint">{new Date(at).toLocaleString()}</span></li>)}</ol>
+      <ol className="times">{(one.data?.next ?? known).map(at => <li key={at}><Time at={at} ahead /> <span className="faint">{new Date(at).toLocaleString()}</span></li>)}</ol>
     </details>
   )
 }
@@ -48,7 +48,7 @@ export function TriggersView(): ReactNode {
             {t.understood && <p><bdi>{t.understood}</bdi></p>}
             {t.reason && <p className="error"><bdi>{t.reason}</bdi></p>}
             <dl className="facts">
-              <div><dt>Next</dt><dd>{t.next?.length && !t.paused ? <Time at={t.next[0]} /> : '–'}</dd></div><div><dt>Last</dt><dd><Time at={t.last} /></dd></div>
+              <div><dt>Next</dt><dd>{t.next?.length && !t.paused ? <Time at={t.next[0]} ahead /> : '–'}</dd></div><div><dt>Last</dt><dd><Time at={t.last} /></dd></div>
               <div><dt>Fired</dt><dd>{num(t.firings)}</dd></div><div><dt>Launched</dt><dd>{num(t.launches)}</dd></div>
               <div><dt>Dropped</dt><dd>{num(Object.values(t.dropped ?? {}).reduce((a, b) => a + b, 0))}</dd></div><div><dt>Waiting</dt><dd>{num(t.waiting + t.pending)}</dd></div>
             </dl>
