@@ -77,7 +77,9 @@ type Queue struct {
 	Queue     string   `json:"queue"`
 	Paused    bool     `json:"paused"`
 	Limit     int      `json:"limit,omitempty" doc:"how many of its jobs run at once at most, over all engines; missing: any number"`
-	Pending   int      `json:"pending"`
+	Pending   int      `json:"pending" doc:"ready jobs whose run may begin"`
+	Limited   int      `json:"limited" doc:"ready jobs that wait for a place of a limit; they are not among the pending ones"`
+	LimitedMS int64    `json:"limited_ms" doc:"since when the first of these is ready"`
 	Active    int      `json:"active"`
 	Scheduled int      `json:"scheduled"`
 	Retry     int      `json:"retry"`
@@ -105,7 +107,7 @@ func QueuesOf(all []redisstore.QueueInfo) []Queue {
 			ready = append(ready, Ready{r.Type, r.Jobs, r.Oldest.Milliseconds()})
 		}
 		views = append(views, Queue{
-			Queue: q.Name, Paused: q.Paused, Limit: q.Limit, Pending: q.Pending, Active: q.Active, Scheduled: q.Scheduled, Retry: q.Retry,
+			Queue: q.Name, Paused: q.Paused, Limit: q.Limit, Pending: q.Pending, Limited: q.Limited, LimitedMS: q.LimitedFor.Milliseconds(), Active: q.Active, Scheduled: q.Scheduled, Retry: q.Retry,
 			Archived: q.Archived, LatencyMS: q.Latency.Milliseconds(), Engines: q.Engines, Slots: q.Slots, Types: q.Types, Ready: ready,
 		})
 	}

@@ -152,6 +152,8 @@ func memberText(member, due string) string {
 		return "background tasks of " + backgroundTasksAt(due)
 	case member == retainMember:
 		return "what is past its retention in " + due
+	case strings.HasPrefix(member, limitedMember):
+		return "who waits for limits in queue " + rest
 	case strings.HasPrefix(member, rateMember):
 		return "limit " + strings.TrimPrefix(member, "!")
 	case strings.HasPrefix(member, "!"):
@@ -317,18 +319,19 @@ func (e *examiner) limits(ctx context.Context) error {
 	return nil
 }
 
-// limited returns how many ready jobs wait for limits, and tells of limits whose jobs wait for long.
-func (e *examiner) limited(ctx context.Context) (waiting int64, err error) {
-	all, err := e.Limits(ctx)
-	if err != nil {
-		return 0, err
-	}
+// limited returns how many ready jobs wait for limits, and tells of queues whose jobs do for long.
+func (e *examiner) limited(ctx context.Context) (waiting int, err error) {
 	long := []string{}
-	for i := range all {
-		l := &all[i]
-		if waiting += l.Waiting; l.Waited > limitWait {
-			long = append(long, fmt.Sprintf("%s for %s, the next for %s", waitText(l.Waiting), l.Name, l.Waited.Round(time.Minute)))
+	for i := range e.queues {
+		q := &e.queues[i]
+		if waiting += q.Limited; q.LimitedFor <= limitWait {
+			continue
 		}
+		names, err := e.limitsOf(ctx, q.Name)
+		if err != nil {
+			return 0, err
+		}
+		long = append(long, fmt.Sprintf("%s in queue %s, the first for %s: for %s", waitText(q.Limited), q.Name, q.LimitedFor.Round(time.Minute), few(names)))
 	}
 	if len(long) > 0 {
 		e.warn("weir limits lists who has a place, and who is next; raise the limit, or make fewer jobs", "ready jobs wait for a place of a limit: %s", few(long))
@@ -336,12 +339,34 @@ func (e *examiner) limited(ctx context.Context) (waiting int64, err error) {
 	return waiting, nil
 }
 
+// limitsOf returns the limits that the first jobs of a queue wait for, of those that do for long.
+func (e *examiner) limitsOf(ctx context.Context, queue string) ([]string, error) {
+	till := strconv.FormatInt(e.now.Add(-limitWait).UnixMilli(), 10)
+	heads := make([]*redis.StringSliceCmd, e.keys.shards)
+	if _, err := e.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range heads {
+			heads[i] = p.ZRangeByScore(ctx, e.keys.limited(i, queue), &redis.ZRangeBy{Min: "-inf", Max: till, Count: sampleOf})
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	jobs, err := e.fieldsOf(ctx, heads, "claim")
+	names := map[string]bool{}
+	for _, j := range jobs {
+		if _, name, ok := strings.Cut(j.fields[0], " "); ok {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), err
+}
+
 // waitText says how many jobs wait.
-func waitText(n int64) string {
+func waitText(n int) string {
 	if n == 1 {
 		return "1 job waits"
 	}
-	return counted(int(n), "job") + " wait"
+	return counted(n, "job") + " wait"
 }
 
 // limitText says how many runs go on at once, and how many begin within a time.

@@ -83,12 +83,13 @@ func (k keyspace) failures(shard int) string { return k.shard(shard) + "failures
 func (k keyspace) dead(shard int) string { return k.shard(shard) + "dead" }
 
 // limits is the hash of how many places limits of runs at once have that are in use and whose home a shard is; held and waits are the sorted sets of the jobs that hold a place of one, and that wait for
-// one. queueLimits is the hash of those that were set for queues.
-func (k keyspace) limits(shard int) string             { return k.shard(shard) + "limits" }
-func (k keyspace) ran(shard int, name string) string   { return k.shard(shard) + "ran:" + name }
-func (k keyspace) held(shard int, name string) string  { return k.shard(shard) + "held:" + name }
-func (k keyspace) waits(shard int, name string) string { return k.shard(shard) + "waits:" + name }
-func (k keyspace) queueLimits() string                 { return "weir:{" + k.namespace + "}:limits" }
+// one; limited is that of the jobs of a queue in the shard that wait for any. queueLimits is the hash of those that were set for queues.
+func (k keyspace) limits(shard int) string                { return k.shard(shard) + "limits" }
+func (k keyspace) ran(shard int, name string) string      { return k.shard(shard) + "ran:" + name }
+func (k keyspace) held(shard int, name string) string     { return k.shard(shard) + "held:" + name }
+func (k keyspace) waits(shard int, name string) string    { return k.shard(shard) + "waits:" + name }
+func (k keyspace) limited(shard int, queue string) string { return k.shard(shard) + "limited:" + queue }
+func (k keyspace) queueLimits() string                    { return "weir:{" + k.namespace + "}:limits" }
 
 // keyHolders is the hash of who holds which sequential key of a shard; waitsForKey is the sorted set of the roots that wait for one.
 func (k keyspace) keyHolders(shard int) string              { return k.shard(shard) + "keys" }

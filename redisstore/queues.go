@@ -15,19 +15,21 @@ import (
 
 // QueueInfo is what is known of a queue at one moment.
 type QueueInfo struct {
-	Name      string
-	Paused    bool
-	Pending   int           // jobs that are ready
-	Active    int           // runs in progress, as engines tell each second
-	Scheduled int           // notifications to be sent later
-	Retry     int           // notifications whose engine could not begin a run
-	Archived  int           // notifications that asynq gave up
-	Latency   time.Duration // since when the longest of those is ready that are the next of their type in their shard
-	Ready     []ReadyType   // the same by type, sorted; of types that have some
-	Types     []string      // that engines have registered for it
-	Engines   int           // that live and serve it
-	Slots     int           // runs that these can have in progress, of all their queues
-	Limit     int           // how many of its jobs run at once at most; 0: any number
+	Name       string
+	Paused     bool
+	Pending    int           // jobs that are ready
+	Active     int           // runs in progress, as engines tell each second
+	Scheduled  int           // notifications to be sent later
+	Retry      int           // notifications whose engine could not begin a run
+	Archived   int           // notifications that asynq gave up
+	Latency    time.Duration // since when the longest of those is ready that are the next of their type in their shard
+	Ready      []ReadyType   // the same by type, sorted; of types that have some
+	Types      []string      // that engines have registered for it
+	Engines    int           // that live and serve it
+	Slots      int           // runs that these can have in progress, of all their queues
+	Limit      int           // how many of its jobs run at once at most; 0: any number
+	Limited    int           // ready jobs that wait for a place of a limit, its own or one of their types: they are not among Pending
+	LimitedFor time.Duration // since when the longest of those is ready
 }
 
 // ReadyType tells of the ready jobs of a type in a queue. Those of the type "" are to end, and no engine that lives has their type.
@@ -124,12 +126,15 @@ func (s *Store) Pending(ctx context.Context, queue string) (int, error) {
 	return q.Pending, err
 }
 
-// waiting adds what the ready sets have of a queue.
+// waiting adds what the sets of ready jobs, and of those that wait for limits, have of a queue.
 func (s *Store) waiting(ctx context.Context, q *QueueInfo) error {
 	types := make([]*redis.StringSliceCmd, s.keys.shards)
+	limited, first := make([]*redis.IntCmd, s.keys.shards), make([]*redis.ZSliceCmd, s.keys.shards)
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for shard := range types {
 			types[shard] = p.ZRange(ctx, s.keys.ready(shard, q.Name), 0, -1)
+			limited[shard] = p.ZCard(ctx, s.keys.limited(shard, q.Name))
+			first[shard] = p.ZRangeWithScores(ctx, s.keys.limited(shard, q.Name), 0, 0)
 		}
 		return nil
 	}); err != nil {
@@ -148,8 +153,17 @@ func (s *Store) waiting(ctx context.Context, q *QueueInfo) error {
 		return s.explain(err)
 	}
 	now, err := s.Now(ctx)
-	if err != nil || len(ready) == 0 {
+	if err != nil {
 		return err
+	}
+	for shard := range limited {
+		q.Limited += int(limited[shard].Val())
+		for _, z := range first[shard].Val() {
+			q.LimitedFor = max(q.LimitedFor, now.Sub(time.UnixMilli(int64(z.Score))))
+		}
+	}
+	if len(ready) == 0 {
+		return nil
 	}
 	_, _ = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // some may have gone meanwhile
 		for _, r := range ready {

@@ -30,6 +30,7 @@ const (
 	fullMember            = "!full "
 	connectMember         = "!connect "
 	rateMember            = "!rate "
+	limitedMember         = "!limited "
 	relayBatch            = 200
 	relayBytes            = 1 << 20
 	backgroundTasksBatch  = 25

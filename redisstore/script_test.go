@@ -19,7 +19,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"amend": true, "base": true, "news": true, "log": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "plan": true, "serial": true, "expire": true, "closing": true, "launch": true, "patch": true, "port": true, "quiesce": true, "rate": true, "repeats": true, "ready": true, "run": true, "subtree": true, "hub": true, "record": true, "tx": true, "unique": true, "workkit": true}
+var libraries = map[string]bool{"amend": true, "base": true, "news": true, "log": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "plan": true, "serial": true, "expire": true, "closing": true, "launch": true, "limited": true, "patch": true, "port": true, "quiesce": true, "rate": true, "repeats": true, "ready": true, "run": true, "subtree": true, "hub": true, "record": true, "tx": true, "unique": true, "workkit": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()

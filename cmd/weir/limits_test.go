@@ -23,7 +23,7 @@ func TestLimits(t *testing.T) {
 	if text := weir(t, url, "limits"); !strings.Contains(text, "queue:mail  1       0        0  ") {
 		t.Errorf("an idle limit:\n%s", text)
 	}
-	if text := weir(t, url, "queues"); !strings.Contains(text, "mail   open   0        0       1      ") {
+	if text := weir(t, url, "queues"); !strings.Contains(text, "mail   open   0        0        0       1      ") {
 		t.Errorf("the queue does not say its limit:\n%s", text)
 	}
 	limits, err := store.QueueLimits(t.Context())
@@ -46,6 +46,15 @@ func TestLimits(t *testing.T) {
 	}
 	if text := weir(t, url, "queues"); !strings.HasSuffix(text, "\n1 more ready job waits for a limit: weir limits\n") {
 		t.Errorf("queues do not tell of the job that waits:\n%s", text)
+	}
+	if text := weir(t, url, "queues"); !strings.Contains(text, "mail   open   0        1        0       1      ") {
+		t.Errorf("the queue does not count the job that waits:\n%s", text)
+	}
+	if text := weir(t, url, "queues", "-o", "json"); !strings.Contains(text, `"limited": 1,`) {
+		t.Errorf("the queue does not count the job that waits:\n%s", text)
+	}
+	if text := weir(t, url, "stats"); !strings.Contains(text, "mail 0 and 1 that wait for a limit") {
+		t.Errorf("stats do not count the job that waits:\n%s", text)
 	}
 	var refusal bytes.Buffer
 	if code := run(t.Context(), []string{"queue", "limit", "mail", "-1", "--redis", url}, &refusal, &refusal); code != exitUsage || !strings.Contains(refusal.String(), "-1: a limit is at least 1; 0 ends it, as in weir queue limit mail 0") {

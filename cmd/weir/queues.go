@@ -16,7 +16,6 @@ import (
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/redisstore"
 )
 
 func newQueues(s *settings) *cobra.Command {
@@ -26,7 +25,7 @@ func newQueues(s *settings) *cobra.Command {
 		Short: "List the queues: what is queued, who serves them, which are paused",
 		Long: `List the queues of the namespace: those that engines have registered types for, serve now, or
 ever had jobs in. PENDING counts jobs that are ready, without those that wait for a limit, which
-are told of below, ACTIVE runs in progress, as engines tell each second, LATER notifications of
+LIMITED counts, ACTIVE runs in progress, as engines tell each second, LATER notifications of
 asynq that are sent later or again, OLDEST how long the first ready job has waited. ENGINES are
 those that live and serve the queue. With --types the ready jobs are counted by type.`,
 		Example: "  weir queues\n  weir queues --types\n  weir queues -o json",
@@ -43,19 +42,15 @@ those that live and serve the queue. With --types the ready jobs are counted by 
 						_, err := fmt.Fprintln(c.ErrOrStderr(), "no queues: start an engine, or create a job")
 						return err
 					}
-					limits, err := store.Limits(ctx)
-					if err != nil {
-						return err
-					}
 					if types && !slices.ContainsFunc(views, func(q api.Queue) bool { return q.Pending > 0 }) {
 						_, err := fmt.Fprintln(c.ErrOrStderr(), "nothing is ready: no job waits for an engine")
-						return errors.Join(err, limited(c.ErrOrStderr(), limits))
+						return errors.Join(err, limited(c.ErrOrStderr(), views))
 					}
 					table := queueTable
 					if types {
 						table = readyTable
 					}
-					return errors.Join(table(w, views), limited(w, limits))
+					return errors.Join(table(w, views), limited(w, views))
 				})
 			})
 		},
@@ -66,13 +61,13 @@ those that live and serve the queue. With --types the ready jobs are counted by 
 	return c
 }
 
-// limited says how many jobs wait for limits: they are pending in no queue before they have their places.
-func limited(w io.Writer, limits []redisstore.LimitInfo) error {
-	var n int64
-	for i := range limits {
-		n += limits[i].Waiting
+// limited says how many jobs wait for limits: they are not pending before they have their places.
+func limited(w io.Writer, all []api.Queue) error {
+	n := 0
+	for i := range all {
+		n += all[i].Limited
 	}
-	text := term.Number(n) + " more ready jobs wait"
+	text := count(n) + " more ready jobs wait"
 	switch n {
 	case 0:
 		return nil
@@ -109,7 +104,7 @@ const maxTypes = 40
 
 func queueTable(w io.Writer, all []api.Queue) error {
 	style := term.StyleOf(w)
-	rows := [][]string{{"QUEUE", "STATE", "PENDING", "ACTIVE", "LIMIT", "LATER", "OLDEST", "ENGINES", "TYPES"}}
+	rows := [][]string{{"QUEUE", "STATE", "PENDING", "LIMITED", "ACTIVE", "LIMIT", "LATER", "OLDEST", "ENGINES", "TYPES"}}
 	for _, q := range all {
 		state, oldest, limit := "open", "-", "-"
 		if q.Limit > 0 {
@@ -122,7 +117,7 @@ func queueTable(w io.Writer, all []api.Queue) error {
 			oldest = waited(style, q.LatencyMS)
 		}
 		rows = append(rows, []string{
-			term.Clean(q.Queue), state, count(q.Pending), count(q.Active), limit, count(q.Scheduled + q.Retry), oldest,
+			term.Clean(q.Queue), state, count(q.Pending), count(q.Limited), count(q.Active), limit, count(q.Scheduled + q.Retry), oldest,
 			strconv.Itoa(q.Engines), term.Fit(term.Clean(strings.Join(q.Types, " ")), maxTypes),
 		})
 	}

@@ -73,6 +73,9 @@ func drawStats(w io.Writer, v *statsView, style term.Style) error {
 	queues := []string{}
 	for _, q := range v.Queues {
 		text := term.Clean(q.Queue) + " " + count(q.Pending)
+		if q.Limited > 0 {
+			text += " and " + count(q.Limited) + " that wait for a limit"
+		}
 		if q.Paused {
 			text += " (paused)"
 		}

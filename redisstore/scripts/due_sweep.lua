@@ -36,15 +36,15 @@ for _, id in ipairs(ids) do
   local first = string.sub(id, 1, 1)
   local j = load(first == '@' and string.sub(id, 2) or id)
   if first == '!' then
-    local root, producer = string.match(id, '^!unborn (%S+)$'), string.match(id, '^!full (%S+)')
-    if root then
+    local what, rest, producer = string.match(id, '^!(%l+) ((%S+).*)$')
+    if what == 'unborn' then
       call('ZREM', KEYS[1], id)
-      unborn(root)
-    elseif string.sub(id, 1, 6) == '!rate ' then
-      places.look(string.sub(id, 7))
-    elseif producer and load(producer).blocked == 0 then
+      unborn(rest)
+    elseif places.looks[what] then
+      places.looks[what](rest)
+    elseif what == 'full' and load(producer).blocked == 0 then
       call('ZREM', KEYS[1], id)
-    elseif producer then
+    elseif what == 'full' then
       local age = NOW - tonumber(call('HGET', key(producer), 'ran') or '0') -- those that ran lately may be jammed anew
       call('ZADD', KEYS[1], str(NOW + math.min(math.max(LOOK, age), 5 * LOOK)), id)
       local consumer = string.match(id, '^!full %S+ (%S+)')

@@ -81,6 +81,7 @@ local function patched(root, remove, stay)
     local j, defaults = load(s.id), call('HGET', key(s.id), 'defaults') or ''
     if j.listed then -- in another queue, perhaps
       line.leave(j)
+      places.left(j) -- if it still waits for a limit, it is there again when it has looked
       ready[#ready + 1] = j
     end
     for _, field in ipairs(call('HKEYS', key(s.id))) do

@@ -184,6 +184,7 @@ function places.granted(id, home, name)
   if places.has(v[1], limit) then return end
   if v[2] ~= limit or j.status ~= S.queued then return places.send(home, 'freed', name, places.who(id)) end
   call('HSET', key(id), 'place', (v[1] and v[1] .. '\n' or '') .. limit, 'claim', '', 'reason', '')
+  places.left(j)
   call('ZADD', P .. 'due', str(NOW + LOOK), id)
   line.enter(j)
 end
@@ -206,6 +207,7 @@ function places.release(id)
   local v = call('HMGET', key(id), 'place', 'claim')
   if not v[1] and not v[2] then return end
   call('HDEL', key(id), 'place', 'claim')
+  if v[2] and v[2] ~= '' then places.left(load(id)) end
   for limit in string.gmatch((v[1] or '') .. '\n' .. (v[2] or ''), '[^\n]+') do
     local home, name = string.match(limit, '^(%d+) (.*)$')
     places.send(home, 'freed', name, places.who(id))
@@ -261,10 +263,7 @@ function places.missing(j, b)
     local name, home, max, base = unpack(l)
     local limit = home .. ' ' .. name
     if not places.has(v[1], limit) then
-      if v[2] and v[2] ~= '' and v[2] ~= limit then -- a patch has put it into another queue
-        local before, other = string.match(v[2], '^(%d+) (.*)$')
-        places.send(before, 'freed', other, places.who(j.id))
-      end
+      if v[2] and v[2] ~= limit then places.unclaim(j) end -- a patch has put it into another queue
       local why = places.rate(name) and ' has had its runs' or ' has no free place'
       call('HSET', k, 'claim', limit, 'reason', 'limit: ' .. name .. why)
       call('ZADD', P .. 'due', str(NOW + 60 * LOOK), j.id)
@@ -272,7 +271,7 @@ function places.missing(j, b)
       places.send(home, 'claimed', name, max, places.who(j.id), str((1000 - j.priority) * 2 ^ 41 + NOW), base)
       v = call('HMGET', k, 'place', 'claim')
       if not places.has(v[1], limit) then
-        j.waits = true
+        places.wait(j)
         return { 'limit', name, max }
       end
     end

@@ -23,7 +23,7 @@ do -- Lua allows few local names
 
   -- look returns what a run of a job sees: what flat() makes of its fields, state or false, defaults, inboxes
   -- with so many messages and bytes, and twice as many bytes in all; its fields as they are; what wakers() returns, or
-  -- nil; and whether it holds places of limits.
+  -- nil; whether it holds places of limits; and whether it claims one.
   function look(id, most, bytes)
     local k = key(id)
     local fields, state, defaults, boxes, woken = call('HGETALL', k), {}, {}, {}, nil
@@ -37,13 +37,13 @@ do -- Lua allows few local names
       defaults = call('HGETALL', k .. ':d')
       if parts > math.min(keys, 1) + math.min(#defaults, 1) then woken = wakers(k) end
     end
-    local inputs, heads, reason, by, holds = {}, {}, '', '', false
+    local inputs, heads, reason, by, holds, claims = {}, {}, '', '', false, false
     for i = 1, #fields, 2 do
       local name = fields[i]
       local side, dot = string.byte(name, 1, 2)
       if dot ~= 46 then
         if name == 'reason' then reason = fields[i + 1] elseif name == 'by' then by = fields[i + 1] end
-        holds = holds or name == 'place'
+        holds, claims = holds or name == 'place', claims or name == 'claim' and fields[i + 1] ~= ''
       elseif side == 105 and name ~= 'i.*' and not string.find(fields[i + 1], ' ', 1, true) then -- i.<port>
         inputs[#inputs + 1] = string.sub(name, 3)
       elseif side == 104 then -- h.<direction>.<port>
@@ -58,7 +58,7 @@ do -- Lua allows few local names
       local len = all and #items or call('LLEN', list)
       if len > 0 then boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, items } end
     end
-    return flat(fields, reason, by), state, defaults, boxes, fields, woken, holds
+    return flat(fields, reason, by), state, defaults, boxes, fields, woken, holds, claims
   end
 end
 
@@ -134,8 +134,8 @@ local function begin(j, b)
       place(j, to, NOW + b.lease, 'token', token, 'ran', str(NOW), 'again', '0', 'round', round)
     end
   end
-  local text, state, defaults, boxes, fields, woken, holds = look(j.id, batch_of(type, b.batches, b.most), b.bytes)
-  if holds and not j.placed then places.release(j.id) end -- of limits that there are no more
+  local text, state, defaults, boxes, fields, woken, holds, claims = look(j.id, batch_of(type, b.batches, b.most), b.bytes)
+  if holds and not j.placed then places.release(j.id) elseif claims then places.unclaim(j) end -- of limits that there are no more
   j.wakers = nil
   local row = j.version == 0 and b.row > 0 and heirs(j, fields, b.row) or {}
   return { 'ok', str(NOW), text, state, defaults, boxes, row, woken }

@@ -68,6 +68,8 @@ func newCollector(store Source) *collector {
 		queues: []queueFigure{
 			{desc("weir_queue_ready_jobs", "Jobs that are ready to run.", queueLabel), func(q *redisstore.QueueInfo) float64 { return float64(q.Pending) }},
 			{desc("weir_queue_oldest_ready_seconds", "How long the first ready job has been waiting.", queueLabel), func(q *redisstore.QueueInfo) float64 { return q.Latency.Seconds() }},
+			{desc("weir_queue_limited_jobs", "Ready jobs that wait for a place of a limit.", queueLabel), func(q *redisstore.QueueInfo) float64 { return float64(q.Limited) }},
+			{desc("weir_queue_oldest_limited_seconds", "How long the first ready job that waits for a place of a limit has been ready.", queueLabel), func(q *redisstore.QueueInfo) float64 { return q.LimitedFor.Seconds() }},
 			{desc("weir_queue_runs_in_progress", "Runs in progress, as engines tell each second.", queueLabel), func(q *redisstore.QueueInfo) float64 { return float64(q.Active) }},
 			{desc("weir_queue_engines", "Live engines that serve the queue.", queueLabel), func(q *redisstore.QueueInfo) float64 { return float64(q.Engines) }},
 			{desc("weir_queue_slots", "Runs that the live engines of the queue can have in progress, in all their queues.", queueLabel), func(q *redisstore.QueueInfo) float64 { return float64(q.Slots) }},

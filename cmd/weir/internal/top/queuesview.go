@@ -152,6 +152,8 @@ func (m *Model) queuePane(q *redisstore.QueueInfo, typ *redisstore.ReadyType, wi
 		say(m.cfg.Style.Warn, "its limit of %s at once is reached: = changes it", runs(q.Limit))
 	case q.Latency >= long:
 		say(m.cfg.Style.Warn, "the first has waited for %s: start more engines, or give them more --concurrency", m.spanText(q.Latency))
+	case q.Pending == 0 && q.Limited > 0:
+		say(m.cfg.Style.Warn, "%s for a limit, the first for %s: weir limits", wait(q.Limited), m.spanText(q.LimitedFor))
 	case q.Pending == 0:
 		say(m.cfg.Style.Good, "nothing waits")
 	default:
@@ -162,6 +164,9 @@ func (m *Model) queuePane(q *redisstore.QueueInfo, typ *redisstore.ReadyType, wi
 		say(same, "%s of type %s ready, the oldest since %s", jobs(typ.Jobs), typeName(typ.Type), m.spanText(typ.Oldest))
 	}
 	say(same, "%s ready, %s active", jobs(q.Pending), runs(q.Active))
+	if q.Pending > 0 && q.Limited > 0 {
+		say(same, "besides, %s for a limit, the first for %s", wait(q.Limited), m.spanText(q.LimitedFor))
+	}
 	if q.Limit > 0 {
 		out = append(out, newLine(width).add("limit  ").add(term.Gauge(int64(q.Active), int64(q.Limit), 16), m.fill(int64(q.Active), int64(q.Limit))).add(fmt.Sprintf("  %d of %d", q.Active, q.Limit)).String())
 	}
@@ -177,6 +182,14 @@ func (m *Model) queuePane(q *redisstore.QueueInfo, typ *redisstore.ReadyType, wi
 }
 
 func runs(n int) string { return many(n, "run") }
+
+// wait says that so many jobs wait.
+func wait(n int) string {
+	if n == 1 {
+		return "1 job waits"
+	}
+	return jobs(n) + " wait"
+}
 
 // many is a number of things.
 func many(n int, thing string) string {
