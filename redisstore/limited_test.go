@@ -85,6 +85,11 @@ func TestLimitedByQueue(t *testing.T) {
 			q := e.inQueue(name)
 			e.equal(name, []any{q.Limited, q.LimitedFor, q.Pending}, []any{0, time.Duration(0), 1 + min(1, strings.Count(name, "default"))})
 		}
+		for k, v := range e.dump() {
+			if strings.HasSuffix(k, "}:due") && strings.Contains(fmt.Sprint(v), "!limited") {
+				e.Errorf("%s = %v is left", k, v)
+			}
+		}
 		e.enters(b)
 		e.enters(d)
 	})

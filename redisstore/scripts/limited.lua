@@ -15,7 +15,10 @@ function places.wait(j)
 end
 
 -- left says that a job does not wait any more.
-function places.left(j) call('ZREM', places.waiting(j.queue), j.id) end
+function places.left(j)
+  local set = places.waiting(j.queue)
+  if call('ZREM', set, j.id) == 1 and call('EXISTS', set) == 0 then call('ZREM', P .. 'due', '!limited ' .. j.queue) end
+end
 
 -- unclaim takes back the claim of a job that holds other places, or none, and waits no more for that one.
 function places.unclaim(j)
