@@ -16,7 +16,7 @@ type Limit struct {
 	By      string   `json:"by,omitempty" doc:"the argument of which each value has its own places; those in use are listed besides"`
 	Running int64    `json:"running" doc:"places that are taken: of a rate by runs that began within that time, or are about to"`
 	Waiting int64    `json:"waiting" doc:"ready jobs that wait for a place"`
-	Waited  int64    `json:"waited_ms" doc:"for how long the first of these does, in ms"`
+	Waited  int64    `json:"waited_ms" doc:"for how long the first of these is ready, in ms"`
 	Holders []job.ID `json:"holders" doc:"the first of those that have a place"`
 	Next    []job.ID `json:"next" doc:"the first of those that wait"`
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,13 +27,10 @@ type LimitInfo struct {
 	By      string        // of a type: the argument of which each value has places of its own; of a limit of which none is taken
 	Running int64         // places that are taken: of a rate by runs that began within Per, or are about to
 	Waiting int64         // jobs that wait for one
-	Waited  time.Duration // for how long the first of those does: of the highest priority, the one that waits longest
+	Waited  time.Duration // for how long the first of those is ready: of the highest priority, the one that has claimed its place first
 	Holders []job.ID      // the first of those that have a place: of a rate, those that are about to begin
 	Next    []job.ID      // the first of those that wait
 }
-
-// waitsClass is how far the scores of one priority reach among those that wait, see places.missing in place.lua.
-const waitsClass = 1 << 41
 
 // holdersShown is how many jobs a LimitInfo names.
 const holdersShown = 10
@@ -187,7 +185,7 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 	type sets struct {
 		held, waits, ran *redis.IntCmd
 		first            *redis.StringSliceCmd
-		next             *redis.ZSliceCmd
+		next             *redis.StringSliceCmd
 	}
 	now, err := s.Now(ctx)
 	if err != nil {
@@ -208,7 +206,7 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 				all = append(all, LimitInfo{Name: name, Max: int(d.int(most)), Per: time.Duration(per) * time.Millisecond})
 				found = append(found, sets{
 					p.ZCard(ctx, held), p.ZCard(ctx, waits), p.ZCount(ctx, s.keys.ran(i, name), "("+strconv.FormatInt(now.UnixMilli()-per, 10), "+inf"),
-					p.ZRange(ctx, held, 0, holdersShown-1), p.ZRangeWithScores(ctx, waits, 0, holdersShown-1),
+					p.ZRange(ctx, held, 0, holdersShown-1), p.ZRange(ctx, waits, 0, holdersShown-1),
 				})
 			}
 		}
@@ -219,16 +217,36 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 	for i, f := range found {
 		all[i].Running, all[i].Waiting = f.held.Val()+f.ran.Val(), f.waits.Val()
 		all[i].Holders = jobsOf(f.first.Val())
-		next := make([]string, 0, holdersShown)
-		for n, z := range f.next.Val() {
-			if n == 0 {
-				all[i].Waited = max(now.Sub(time.UnixMilli(int64(z.Score)%waitsClass)), 0)
-			}
-			next = append(next, fmt.Sprint(z.Member))
-		}
-		all[i].Next = jobsOf(next)
+		all[i].Next = jobsOf(f.next.Val())
 	}
-	return all, d.err
+	if d.err != nil {
+		return nil, d.err
+	}
+	return all, s.readySince(ctx, all, now)
+}
+
+// readySince adds to limits since when the first job that waits for each is ready. The score of its claim is that of the last one: it claims
+// anew when it had its place for long and no engine began its run.
+func (s *Store) readySince(ctx context.Context, all []LimitInfo, now time.Time) error {
+	since := map[int]*redis.StringCmd{}
+	_, _ = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // some may have gone meanwhile
+		for i := range all {
+			if len(all[i].Next) > 0 {
+				since[i] = p.HGet(ctx, s.keys.job(all[i].Next[0], ""), "queued")
+			}
+		}
+		return nil
+	})
+	for i, c := range since {
+		at, err := c.Int64()
+		switch {
+		case err == nil:
+			all[i].Waited = max(now.Sub(time.UnixMilli(at)), 0)
+		case !errors.Is(err, redis.Nil):
+			return s.explain(err)
+		}
+	}
+	return nil
 }
 
 // jobsOf returns the jobs of members of a limit's sets, which have a shard behind them.

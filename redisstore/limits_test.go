@@ -375,3 +375,20 @@ func TestLimitOfARegisteredType(t *testing.T) {
 		e.commit(delta(first, statemachine.Complete))
 	})
 }
+
+// For how long who waits has been ready does not begin anew with another claim: its place may have been given to it, and taken back, as
+// no engine was there to begin its run.
+func TestLimitWaitsSinceReady(t *testing.T) {
+	each(t, func(e *env) {
+		e.enters(e.single())
+		e.enters(e.single())
+		id := e.single()
+		e.Check(e.Redis.HSet(e.Context(), e.key(id), "queued", time.Now().Add(-time.Hour).UnixMilli()).Err())
+		e.refused(id)
+		e.Until("it waits", func() bool {
+			e.settled()
+			return e.limit().Waiting == 1
+		})
+		e.equal("waited", e.limit().Waited.Round(time.Minute), time.Hour)
+	})
+}

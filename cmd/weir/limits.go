@@ -21,8 +21,8 @@ func newLimits(s *settings) *cobra.Command {
 argument if they have MaxRunningBy, and of queues (weir queue limit); and the rates of types
 with MaxRuns, of which no more begin within a time. RUNNING counts places that are taken,
 of a rate by runs that began within that time; WAITING jobs that are ready and wait for one,
-OLDEST for how long the next of them has. Of a limit for each value of an argument the values
-are listed that have runs.`,
+OLDEST for how long the next of them has been ready. Of a limit for each value of an argument
+the values are listed that have runs.`,
 		Example: "  weir limits\n  weir limits -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
