@@ -160,3 +160,31 @@ func TestHotLoopIsThrottled(t *testing.T) {
 		}
 	}
 }
+
+// TestGuardSeesOnlyItsOwnAsking: a job that asks for itself by a Handle is not told apart from one that others have good reasons to run, and goes
+// on; a limit of its type stops it.
+func TestGuardSeesOnlyItsOwnAsking(t *testing.T) {
+	b := onRedis(t)
+	w := &warnings{}
+	b.serve(withWarnings(w), func(c *worker.Config) { c.Workers = append(c.Workers, &SeldomTried{}) })
+	again := func(ctx context.Context, run *worker.Run, _ *Call) error {
+		n, err := counting(run)
+		if err != nil || n > worker.MaxIdleRuns {
+			return err
+		}
+		return b.Client.At(run.ID()).Run(ctx)
+	}
+	limited := b.single(&SeldomTried{*call(b, again)})
+	b.Until("the one with a limit is throttled", func() bool {
+		i := b.Info(limited)
+		return i.Status == statemachine.Queued && strings.HasPrefix(i.Reason, "rate: it ran 7 times this minute")
+	})
+	free := b.single(call(b, again))
+	b.Until("the other one goes on", func() bool {
+		i := b.Info(free)
+		return i.Status == statemachine.Completed && i.Steps > worker.MaxIdleRuns
+	})
+	if warned := w.with(string(free.ID())); len(warned) > 0 {
+		b.Errorf("throttled, too: %q", warned)
+	}
+}

@@ -93,7 +93,9 @@ type Options struct {
 	// one there may be twice as many runs. Zero means no limit, but a guard against hot
 	// loops: a job that asks for another run at once MaxIdleRuns times in a row within a
 	// minute, and neither reads nor writes nor spawns anything meanwhile, is throttled. -1 turns the
-	// guard off, too.
+	// guard off, too. The guard does not see who else asks: a job that is run by a Handle, be it
+	// from its own code, or jobs that wake each other, may go on indefinitely. Give
+	// their types a limit: that counts every run.
 	MaxRunsPerMinute int
 	// NoLog keeps what runs read and write out of the log.
 	NoLog bool
@@ -250,7 +252,10 @@ func (o Options) of(n *job.RunOptions) Options {
 
 // MaxIdleRuns is how often in a row, within a minute, a job without MaxRunsPerMinute may ask for another run
 // at once, by ErrAgain or a timer, after a run that read no message, wrote none, set no
-// default and spawned nothing. A change of state is no progress: a loop may count itself.
+// default and spawned nothing. A change of state is no progress: a loop may count itself. Only what the run itself asks
+// for counts. A run that others ask for, by a message, the end of a child's run or Handle.Run, may have a reason outside Weir or find that
+// a second message is still missing, as often as these come: such jobs are not stopped, and neither is one that
+// asks for itself by a Handle, which is not told apart.
 const MaxIdleRuns = 600
 
 // maxRuns is MaxRunsPerMinute as a store understands it.
