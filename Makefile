@@ -18,6 +18,8 @@ TIMEOUT  ?= 25m
 FUZZTIME ?= 10s
 EXAMPLE  ?= wordcount
 SECONDS  ?= 60
+# Of make demo: --addr, --data, --fresh.
+DEMO_FLAGS ?=
 # Of the chaos rig's schedule; empty: it draws one and says which.
 SEED     ?=
 # auto: race detector if there is a C compiler. required: fail without one.
@@ -42,7 +44,7 @@ build: ## Compile every package; put the weir command in bin/
 	$(GO) build -o bin/weir ./cmd/weir
 
 # A build that is there sooner: without what only debuggers read, without inlining, and without C.
-BUILD_SOON := CGO_ENABLED=0 $(GO) build -gcflags='all=-dwarf=false -l' -ldflags='-s -w'
+BUILD_SOON := env CGO_ENABLED=0 $(GO) build -gcflags='all=-dwarf=false -l' -ldflags='-s -w'
 
 # The demo is there before the whole command, which is built while the demo runs.
 .PHONY: demo
@@ -50,7 +52,8 @@ demo: ## Run the demo, as soon as it can be built, and put the weir command in b
 	@echo "Building the demo: the first time that takes a minute or so."
 	@$(BUILD_SOON) -o bin/weir-demo ./cmd/weir-demo
 	@echo 'For the commands below, in another terminal: export PATH="$(CURDIR)/bin:$$PATH"'
-	@{ nice $(SHELL) -c "$(BUILD_SOON) -o bin/weir ./cmd/weir" && echo "bin/weir is built: the commands above work now."; } & bin/weir-demo; code=$$?; wait; exit $$code
+	@(nice $(BUILD_SOON) -o bin/weir ./cmd/weir & pid=$$!; trap 'kill $$pid' TERM; wait $$pid && echo "bin/weir is built: the weir commands above work now.") & \
+		building=$$!; bin/weir-demo $(DEMO_FLAGS) || { code=$$?; kill $$building 2>/dev/null; exit $$code; }; wait
 
 .PHONY: test
 test: redis ## Run the tests, with the race detector if there is a C compiler, and then those of the other modules

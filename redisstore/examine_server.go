@@ -167,7 +167,7 @@ func (e *examiner) aof(ctx context.Context, v server) {
 	}
 	if load, known := v.setting(ctx, "aof-load-truncated"); known && load == "yes" {
 		e.warn("let redis-check-aof --fix run before Redis starts, then redis-cli CONFIG SET aof-load-truncated no and CONFIG REWRITE: docs/reliability.md shows how",
-			"%saof-load-truncated is yes: of a run that a power loss tore on its way to disk, Redis may carry out half, two starts later", e.of(v))
+			"%saof-load-truncated is yes: a kill -9 of Redis, or a power loss, can tear the last run that was on its way into the file, and Redis carries out half of it at the start after the next one", e.of(v))
 	}
 }
 

@@ -269,7 +269,11 @@ func TestRedisIsFull(t *testing.T) {
 // Who relies on a store is told what may be lost, and nothing of a sound one.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	for want, args := range map[string][]string{"no append-only file.*appendonly yes": nil, "^$": {"--appendonly", "yes"}} {
+	for want, args := range map[string][]string{
+		"no append-only file.*appendonly yes": nil,
+		"aof-load-truncated yes.*weir doctor": {"--appendonly", "yes"},
+		"^$":                                  {"--appendonly", "yes", "--aof-load-truncated", "no"},
+	} {
 		e := open(t, redistest.Start(t, args...).URL())
 		if got := strings.Join(e.store.(*redisstore.Store).Warnings(t.Context()), "\n"); !matches(want, got) || strings.Contains(got, "\n") {
 			t.Errorf("%q, want %q", got, want)

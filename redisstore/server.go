@@ -95,6 +95,8 @@ func (s *Store) Warnings(ctx context.Context) []string {
 		}
 		if v.info["aof_enabled"] == "0" {
 			warnings = append(warnings, fmt.Sprintf("Redis at %s has no append-only file: when it dies, jobs are lost; redis-cli CONFIG SET appendonly yes", v.addr))
+		} else if load, known := v.setting(ctx, "aof-load-truncated"); known && load == "yes" {
+			warnings = append(warnings, fmt.Sprintf("Redis at %s has aof-load-truncated yes: after a kill -9 it may carry out half a run; weir doctor says what to do", v.addr))
 		}
 	}
 	return warnings

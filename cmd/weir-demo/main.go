@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,43 +20,74 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/demo"
 	"github.com/weirworks/weir/internal/ownredis"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
+	"github.com/weirworks/weir/telemetry/health"
+	"github.com/weirworks/weir/trigger"
 	"github.com/weirworks/weir/web"
 	"github.com/weirworks/weir/worker"
 )
 
-// address is where the page is, if nobody else is there.
-const address = "127.0.0.1:8080"
+// exitUsage is the exit code of weir for what was typed wrong.
+const exitUsage = 2
 
 // drain is how long requests in progress have at the end.
 const drain = 5 * time.Second
 
+// settings are the flags, which are those of weir demo.
+type settings struct {
+	addr, data string
+	fresh      bool
+}
+
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal does not wait for runs in progress
-	dir, err := demo.Dir()
-	if err == nil {
-		err = run(ctx, dir, os.Stdout, os.Stderr)
+	var f settings
+	flag.StringVar(&f.addr, "addr", "", "`ADDRESS` of the page (default 127.0.0.1:8080, or any port if that is taken)")
+	flag.StringVar(&f.data, "data", "", "`DIR`ectory for the data (default weir/demo in the cache directory of the user)")
+	flag.BoolVar(&f.fresh, "fresh", false, "remove what an earlier demo has left, and begin anew")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "weir-demo: %q: there are flags only, see --help\n", flag.Arg(0))
+		os.Exit(exitUsage)
 	}
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, stop) // the second signal does not wait for runs in progress
+	err := f.run(ctx, os.Stdout, os.Stderr)
 	if stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "weir-demo:", err)
-		os.Exit(1)
+		code := 1
+		if dir := (*ownredis.DirError)(nil); errors.As(err, &dir) {
+			code = exitUsage
+		}
+		os.Exit(code)
 	}
 }
 
-// run serves the shop whose state is in a directory until the context ends.
-func run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
+// run serves the shop until the context ends.
+func (f *settings) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	if f.data == "" {
+		if f.data, err = demo.Dir(); err != nil {
+			return err
+		}
+	}
 	cfg := redisstore.Config{Embedded: embedded.Start}
-	url, stop, err := ownredis.Start(ctx, dir, false)
+	own, err := ownredis.Start(ctx, f.data, f.fresh)
 	kept := err == nil
 	switch {
 	case kept:
-		defer stop()
-		cfg.URL = url
+		defer own.Stop()
+		var release func()
+		ctx, release = own.Guard(ctx)
+		defer release()
+		cfg.URL = own.URL
 	case !errors.Is(err, ownredis.ErrNoServer):
 		return err
 	}
@@ -71,48 +104,65 @@ func run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer server.Close()
-	l, err := listen(ctx)
+	l, err := f.listen(ctx, stderr)
 	if err != nil {
 		return err
 	}
 	page := "http://" + l.Addr().String()
-	if _, err := fmt.Fprintf(stdout, "%s\n\n%s", page, demo.Guide(page, dir, kept, os.Getpid())); err != nil {
+	if _, err := fmt.Fprintf(stdout, "%s\n\n%s", page, demo.Guide(page, f.data, kept, os.Getpid())); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	return serve(ctx, l, server, engine)
+	err = serve(ctx, l, health.Handler(health.Config{Store: store, Engine: engine}), server, engine)
+	if died := context.Cause(ctx); errors.Is(died, ownredis.ErrDied) {
+		return died // which is why the rest went wrong
+	}
+	return err
 }
 
-// parts are the engine that runs the shop, and the API that shows it.
+// parts are the engine that runs the shop, and graphs of components, and the API that shows them.
 func parts(store *redisstore.Store, log *slog.Logger) (*worker.Engine, *api.Server, error) {
 	queues := map[string]int{}
 	for _, q := range demo.Queues() {
 		queues[q] = 1
 	}
-	engine, err := worker.New(worker.Config{Store: store, Workers: demo.Workers(), Queues: queues, Concurrency: demo.Concurrency, Logger: log})
+	workers := append(append(component.All(component.Policy{}), trigger.New()), demo.Workers()...)
+	engine, err := worker.New(worker.Config{Store: store, Workers: workers, Queues: queues, Concurrency: demo.Concurrency, Logger: log})
 	if err != nil {
 		return nil, nil, err
 	}
 	cfg := api.Config{Store: store}
-	for _, w := range demo.Workers() {
+	for _, w := range workers {
 		cfg.Prototypes = append(cfg.Prototypes, w)
 	}
 	server, err := api.New(cfg)
 	return engine, server, err
 }
 
-// listen opens the address, or another one if that is taken.
-func listen(ctx context.Context) (net.Listener, error) {
+// usual is where the page is, if nobody says where.
+const usual = "127.0.0.1:8080"
+
+// listen opens the address, or if nobody chose it and it is taken, another one.
+func (f *settings) listen(ctx context.Context, stderr io.Writer) (net.Listener, error) {
 	var lc net.ListenConfig
-	if l, err := lc.Listen(ctx, "tcp", address); err == nil {
-		return l, nil
+	l, err := lc.Listen(ctx, "tcp", cmp.Or(f.addr, usual))
+	if err == nil || f.addr != "" {
+		return l, err
 	}
+	fmt.Fprintf(stderr, "weir-demo: %s is taken, so the page is elsewhere; --addr chooses where\n", usual)
 	return lc.Listen(ctx, "tcp", "127.0.0.1:0")
 }
 
 // serve runs jobs and answers requests until the context ends; if one of the two ends, so does the other.
-func serve(ctx context.Context, l net.Listener, server *api.Server, engine *worker.Engine) error {
+func serve(ctx context.Context, l net.Listener, probes http.Handler, server *api.Server, engine *worker.Engine) error {
 	both, ctx := errgroup.WithContext(ctx)
-	answers := &http.Server{Handler: web.Handler(web.Config{API: server}), ReadHeaderTimeout: 5 * time.Second}
+	mux := http.NewServeMux()
+	mux.Handle("/", web.Handler(web.Config{API: server}))
+	mux.Handle("GET /healthz", probes)
+	mux.Handle("GET /readyz", probes)
+	answers := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 6 * time.Minute, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
 	both.Go(func() error {
 		if err := answers.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			return err

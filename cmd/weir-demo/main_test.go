@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -68,7 +69,18 @@ func TestDemo(t *testing.T) {
 				state, err := jobs.State(t.Context())
 				return err == nil && len(state["shipped"]) > 0
 			})
-			enginetest.Check(t, cmd.Process.Signal(syscall.SIGTERM))
+			stock, err := job.NewClient(store).Find(t.Context(), "stocktake")
+			enginetest.Check(t, err)
+			enginetest.Until(t, "the trigger runs", func() bool {
+				i, err := stock.Info(t.Context())
+				return err == nil && i.Steps > 0
+			})
+			resp, err = http.Get(page + "/readyz") //nolint:noctx,gosec // its own
+			if enginetest.Check(t, err); resp.StatusCode != http.StatusOK {
+				t.Errorf("/readyz: %s", resp.Status)
+			}
+			enginetest.Check(t, resp.Body.Close())
+			enginetest.Check(t, cmd.Process.Signal(syscall.SIGHUP)) // as a terminal that is closed sends it
 			said := <-guide
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("it ended: %v: %s", err, stderr.String())
@@ -77,5 +89,19 @@ func TestDemo(t *testing.T) {
 				t.Errorf("it does not say %q:\n%s", want, said)
 			}
 		})
+	}
+}
+
+// TestFlags: what is typed wrong starts nothing.
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	enginetest.Check(t, err)
+	for want, args := range map[string][]string{"there are flags only": {"now"}, "-dta": {"--dta", "x"}} {
+		cmd := &exec.Cmd{Path: self, Args: append([]string{"weir-demo"}, args...), Env: append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir())}
+		out, err := cmd.CombinedOutput()
+		if end := (*exec.ExitError)(nil); !errors.As(err, &end) || end.ExitCode() != exitUsage || !strings.Contains(string(out), want) {
+			t.Errorf("%q: %v: %s", args, err, out)
+		}
 	}
 }

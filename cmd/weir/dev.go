@@ -43,11 +43,10 @@ machine dies.`,
 				return err
 			}
 			f.passing = data == ""
-			url, stop, err := ownRedis(c.Context(), data, false)
+			url, stop, err := ownRedis(c, data, false)
 			switch {
 			case err == nil:
 				defer stop()
-				interruptsOf(c.Context()).add(nothing, stop)
 				s.redis = url
 			case data != "" || !errors.Is(err, ownredis.ErrNoServer):
 				return err
@@ -73,13 +72,19 @@ machine dies.`,
 	return c
 }
 
-// ownRedis starts a redis-server for this program.
-func ownRedis(ctx context.Context, data string, fresh bool) (url string, stop func(), err error) {
-	url, stop, err = ownredis.Start(ctx, data, fresh)
+// ownRedis starts a redis-server for this program, whose end is that of the program.
+func ownRedis(c *cobra.Command, data string, fresh bool) (url string, stop func(), err error) {
+	r, err := ownredis.Start(c.Context(), data, fresh)
 	if dir := (*ownredis.DirError)(nil); errors.As(err, &dir) {
 		err = usageError{err}
 	}
-	return url, stop, err
+	if err != nil {
+		return "", nil, err
+	}
+	interruptsOf(c.Context()).add(nothing, r.Stop)
+	ctx, release := r.Guard(c.Context())
+	c.SetContext(ctx)
+	return r.URL, func() { release(); r.Stop() }, nil
 }
 
 // begun says where Redis and the page are, and on a terminal more.
@@ -138,7 +143,11 @@ func (f *workerFlags) allInOne(c *cobra.Command, s *settings, web *apiFlags, sto
 	if err := ready(fmt.Sprintf("%s://%s", web.scheme(), l.Addr())); err != nil {
 		return err
 	}
-	return f.handlers.beside(c, store, f.http(), func() error { return web.beside(c, store, at, handler, engine, m) }, m)
+	err = f.handlers.beside(c, store, f.http(), func() error { return web.beside(c, store, at, handler, engine, m) }, m)
+	if died := context.Cause(c.Context()); errors.Is(died, ownredis.ErrDied) {
+		return died // which is why the rest went wrong
+	}
+	return err
 }
 
 // demoFlags are those of weir demo.
@@ -183,6 +192,9 @@ func (f *demoFlags) run(c *cobra.Command, s *settings) error {
 	if err := f.web.check(); err != nil {
 		return err
 	}
+	if c.Flags().Changed("data") && f.data == "" {
+		return usageError{errors.New("--data is empty: give a directory, or leave the flag away for the usual one")}
+	}
 	if f.data == "" {
 		var err error
 		if f.data, err = demo.Dir(); err != nil {
@@ -190,12 +202,11 @@ func (f *demoFlags) run(c *cobra.Command, s *settings) error {
 		}
 	}
 	cfg := redisstore.Config{Embedded: embedded.Start, Namespace: s.namespace}
-	url, stop, err := ownRedis(c.Context(), f.data, f.fresh)
+	url, stop, err := ownRedis(c, f.data, f.fresh)
 	kept := err == nil
 	switch {
 	case kept:
 		defer stop()
-		interruptsOf(c.Context()).add(nothing, stop)
 		cfg.URL = url
 	case !errors.Is(err, ownredis.ErrNoServer):
 		return err

@@ -50,6 +50,9 @@ func catch() (context.Context, *interrupts) {
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), interruptsKey{}, i))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		for range signals {
 			cancel()

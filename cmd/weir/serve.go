@@ -185,6 +185,7 @@ func (f *apiFlags) listen(c *cobra.Command, elsewhere bool) (net.Listener, error
 	var lc net.ListenConfig
 	l, err := lc.Listen(c.Context(), "tcp", f.addr)
 	if err != nil && elsewhere && !c.Flags().Changed("addr") {
+		fmt.Fprintf(c.ErrOrStderr(), "weir: %s is taken, so the page is elsewhere; --addr chooses where\n", f.addr)
 		return lc.Listen(c.Context(), "tcp", "127.0.0.1:0")
 	}
 	if err != nil {

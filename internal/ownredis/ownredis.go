@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,85 +36,151 @@ type DirError struct{ Err error }
 func (e *DirError) Error() string { return e.Err.Error() }
 func (e *DirError) Unwrap() error { return e.Err }
 
+// ErrDied is the cause of the end of a context that Guard returned.
+var ErrDied = errors.New("its redis-server has ended: start it again, and it goes on where that was, if the data are kept")
+
+// Server is a redis-server that works for this program.
+type Server struct {
+	URL  string
+	Stop func() // ends it; may be called twice
+	died <-chan struct{}
+}
+
+// Guard returns a context that ends with the cause ErrDied when the server has ended before Stop.
+func (s *Server) Guard(ctx context.Context) (guarded context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-s.died:
+			cancel(ErrDied)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// watched is a server at an address, which stop ends. It is looked at each second.
+func watched(address string, stop func()) *Server {
+	died, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-stopped:
+				return
+			case <-time.After(time.Second):
+			}
+			c, err := net.DialTimeout("tcp", address, time.Second)
+			if err == nil {
+				_ = c.Close()
+			} else if errors.Is(err, syscall.ECONNREFUSED) {
+				close(died)
+				return
+			}
+		}
+	}()
+	return &Server{URL: "redis://" + address, died: died, Stop: sync.OnceFunc(func() { close(stopped); stop() })}
+}
+
 // Start starts a redis-server on a free port of this machine and waits for it. One that a killed process has left in the directory is
 // gone on with; with fresh, it is ended, and its data are removed. Without a directory the data end with it.
-func Start(ctx context.Context, data string, fresh bool) (url string, stop func(), err error) {
+func Start(ctx context.Context, data string, fresh bool) (*Server, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
-		return "", nil, ErrNoServer
+		return nil, ErrNoServer
 	}
 	if data == "" {
 		dir, err := os.MkdirTemp("", "weir-dev-")
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
-		return runRedis(ctx, program, dir, func() { _ = os.RemoveAll(dir) }, "--appendonly", "no")
+		remove := func() { _ = os.RemoveAll(dir) }
+		s, err := runRedis(ctx, program, dir, remove, "--appendonly", "no")
+		if err != nil {
+			remove()
+		}
+		return s, err
 	}
 	if err := os.MkdirAll(data, 0o750); err != nil {
-		return "", nil, &DirError{err}
+		return nil, &DirError{err}
 	}
 	dir, err := filepath.Abs(data)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	lock, err := lockfile.Take(filepath.Join(dir, dirLock))
-	if err != nil && !errors.Is(err, lockfile.ErrUnsupported) {
-		return "", nil, &DirError{fmt.Errorf("another weir works with the data in %s: stop it, or choose another directory with --data (%w)", dir, err)}
+	switch {
+	case errors.Is(err, lockfile.ErrHeld):
+		return nil, &DirError{fmt.Errorf("another weir works with the data in %s: stop it, or choose another directory with --data", dir)}
+	case err != nil && !errors.Is(err, lockfile.ErrUnsupported):
+		return nil, &DirError{fmt.Errorf("the data cannot be in %s: %w; choose another directory with --data", dir, err)}
 	}
 	unlock := func() { _ = lock.Close() }
-	address, leave := leftBehind(ctx, dir)
+	s, err := inDir(ctx, program, dir, fresh, unlock)
+	if err != nil {
+		unlock()
+	}
+	return s, err
+}
+
+// inDir starts the server in a directory that this process has locked; unlock is called behind its end.
+func inDir(ctx context.Context, program, dir string, fresh bool, unlock func()) (*Server, error) {
+	address, leave, err := leftBehind(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
 	if address != "" && !fresh {
 		if err := answering(ctx, address); err != nil {
 			leave()
-			unlock()
-			return "", nil, err
+			return nil, err
 		}
-		return "redis://" + address, sync.OnceFunc(func() { leave(); unlock() }), nil
+		return watched(address, func() { leave(); unlock() }), nil
 	}
 	if leave(); fresh {
 		if err := os.RemoveAll(filepath.Join(dir, redisData)); err != nil {
-			unlock()
-			return "", nil, err
+			return nil, err
 		}
 	}
 	if err := repairLog(ctx, dir); err != nil {
-		unlock()
-		return "", nil, err
+		return nil, err
 	}
 	return runRedis(ctx, program, dir, unlock, "--appendonly", "yes")
 }
 
 // leftBehind finds a redis-server that works with the data in a directory, as the process that started it was killed. leave ends it, if
-// there is one.
-func leftBehind(ctx context.Context, dir string) (address string, leave func()) {
-	raw, err := os.ReadFile(filepath.Join(dir, redisAddress)) //nolint:gosec // its own
+// there is one. One that does not answer may have the data nevertheless, as when it is stopped: a second one would write to the same file.
+func leftBehind(ctx context.Context, dir string) (address string, leave func(), err error) {
+	file := filepath.Join(dir, redisAddress)
+	raw, err := os.ReadFile(file) //nolint:gosec // its own
 	if err != nil {
-		return "", func() {}
+		return "", func() {}, nil //nolint:nilerr // there was none
 	}
 	address = string(raw)
 	client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, DialTimeout: time.Second})
-	if at, err := client.ConfigGet(ctx, "dir").Result(); err != nil || at["dir"] != dir {
+	at, err := client.ConfigGet(ctx, "dir").Result()
+	if slow := net.Error(nil); errors.As(err, &slow) && slow.Timeout() {
+		return "", nil, errors.Join(&DirError{fmt.Errorf("a redis-server at %s has the data in %s, as the weir that started it was killed, and it does not answer: wait until it does, or end it; if that is another program, remove %s", address, dir, file)}, client.Close())
+	}
+	if err != nil || at["dir"] != dir {
 		_ = client.Close()
-		return "", func() {}
+		return "", func() {}, nil //nolint:nilerr // nobody is there, or somebody else
 	}
 	return address, sync.OnceFunc(func() {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		_ = client.Shutdown(late).Err() // it answers by ending
 		_ = client.Close()
-	})
+	}), nil
 }
 
-// runRedis runs a redis-server in a directory, until it is stopped; done is called then, or if it does not start.
-func runRedis(ctx context.Context, program, dir string, done func(), flags ...string) (url string, stop func(), err error) {
+// runRedis runs a redis-server in a directory, until it is stopped; done is called then.
+func runRedis(ctx context.Context, program, dir string, done func(), flags ...string) (*Server, error) {
 	port, err := freePort(ctx)
 	address := net.JoinHostPort("127.0.0.1", port)
 	if err == nil { // first: whoever finds it running must know where
 		err = os.WriteFile(filepath.Join(dir, redisAddress), []byte(address), 0o600)
 	}
 	if err != nil {
-		done()
-		return "", nil, err
+		return nil, err
 	}
 	log := filepath.Join(dir, redisLogFile)
 	// Its end is ours to tell: the context ends before the jobs have been handed back.
@@ -122,22 +189,20 @@ func runRedis(ctx context.Context, program, dir string, done func(), flags ...st
 	}, flags...)...)
 	cmd.SysProcAttr = ownGroup() // Ctrl-C is for weir alone
 	if err := cmd.Start(); err != nil {
-		done()
-		return "", nil, fmt.Errorf("starting %s: %w", program, err)
+		return nil, fmt.Errorf("starting %s: %w", program, err)
 	}
-	stop = sync.OnceFunc(func() {
+	end := func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
-		done()
-	})
-	if err := answering(ctx, address); err != nil {
-		stop()
-		return "", nil, fmt.Errorf("redis-server did not start, see %s: %w", log, err)
 	}
-	return "redis://" + address, stop, nil
+	if err := answering(ctx, address); err != nil {
+		end()
+		return nil, fmt.Errorf("redis-server did not start, see %s: %w", log, err)
+	}
+	return watched(address, func() { end(); done() }), nil
 }
 
-// repairLog cuts off what a power loss left of a transaction that was not written whole: redis-server may
+// repairLog cuts off what a kill -9 or a power loss left of a transaction that was not written whole: redis-server may
 // otherwise carry out half of it.
 func repairLog(ctx context.Context, dir string) error {
 	manifest := filepath.Join(dir, "appendonlydir", "appendonly.aof.manifest")
