@@ -163,7 +163,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = s.cozyPath(r)
 	rec := &recorder{ResponseWriter: w, cozy: s.isCozy(r)}
 	defer func() {
-		if p := recover(); p != nil {
+		if p := recover(); p != nil && !rec.left(r, p) {
 			s.panics.Error("panic in a request", "method", r.Method, "path", r.URL.Path, "panic", p)
 			if rec.status == 0 {
 				writeProblem(rec, problem(kindOther, "the server failed; its log has more"))
@@ -246,7 +246,8 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
-	cozy   bool // problems are told as JSON:API does
+	failed error // of the first write that failed
+	cozy   bool  // problems are told as JSON:API does
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -264,7 +265,16 @@ func (r *recorder) Write(p []byte) (int, error) {
 	}
 	n, err := r.ResponseWriter.Write(p)
 	r.bytes += int64(n)
+	if r.failed == nil {
+		r.failed = err
+	}
 	return n, err
+}
+
+// left tells whether a panic is only that an answer could not be written, as its client has gone: huma panics then.
+func (r *recorder) left(req *http.Request, panicked any) bool {
+	err, ok := panicked.(error)
+	return ok && (r.failed != nil && errors.Is(err, r.failed) || req.Context().Err() != nil && errors.Is(err, context.Canceled))
 }
 
 // Unwrap is for http.ResponseController.
