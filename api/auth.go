@@ -199,8 +199,35 @@ func allowed(has, needs Role) bool {
 func (s *Server) guard(op operation) func(ctx huma.Context, next func(huma.Context)) {
 	return func(hc huma.Context, next func(huma.Context)) {
 		r, w := unwrap(hc)
-		s.admit(w, r, op, func(session *session) { next(huma.WithValue(hc, sessionKey{}, session)) })
+		s.admit(w, r, op, func(session *session) {
+			if p := doubtful(hc, op); p != nil {
+				writeProblem(w, p)
+				return
+			}
+			next(huma.WithValue(hc, sessionKey{}, session))
+		})
 	}
+}
+
+// doubtful refuses a query that gives a parameter of one value twice, of which only the first would be read, and an empty number or
+// truth value, in place of which the default would be taken. What is compatible with cozy takes what that takes.
+func doubtful(hc huma.Context, op operation) *Problem {
+	if op.group == groupCozy || hc.Operation() == nil {
+		return nil
+	}
+	u := hc.URL()
+	query := u.Query()
+	for _, p := range hc.Operation().Parameters {
+		values := query[p.Name]
+		switch {
+		case p.In != "query" || p.Schema == nil || p.Schema.Type == huma.TypeArray:
+		case len(values) > 1:
+			return wrong("query.%s is given %d times: give it once", p.Name, len(values))
+		case len(values) == 1 && values[0] == "" && p.Schema.Type != huma.TypeString:
+			return wrong("query.%s is empty: give it a value, or leave it out", p.Name)
+		}
+	}
+	return nil
 }
 
 // admit calls fn if who asks may do what an operation does, or refuses it; and remembers who did what.

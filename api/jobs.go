@@ -371,9 +371,12 @@ func waitJob(ctx context.Context, s *session, in *waitInput) (*reply[Waited], er
 	if err := limit.UnmarshalText([]byte(in.Timeout)); err != nil {
 		return nil, wrong("query.timeout: %v", err)
 	}
+	if time.Duration(limit) > maxWait {
+		return nil, wrong("query.timeout %s: at most 5m; ask again for as long as you like", in.Timeout)
+	}
 	long, cancel := s.until(ctx)
 	defer cancel()
-	short, stop := context.WithTimeout(long, min(time.Duration(limit), maxWait))
+	short, stop := context.WithTimeout(long, time.Duration(limit))
 	defer stop()
 	reached := func(status statemachine.Status) bool {
 		return string(status) == in.For || in.For == "settled" && status.Settled() || in.For == "settled" && status == statemachine.Failed

@@ -72,3 +72,24 @@ func TestRefusals(t *testing.T) {
 	s.ask("DELETE", out+"?from=0&n=2", nil).is(http.StatusNoContent, nil)
 	s.ask("DELETE", out+"?from=0&n=2", nil).refuses(http.StatusConflict, "moved", "no longer number 0")
 }
+
+// TestDoubtfulQueries: a parameter that is given twice, empty or out of its bounds is refused, whatever the job is.
+func TestDoubtfulQueries(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	s.ask("POST", "/v1/jobs", map[string]any{"type": "map", "args": map[string]any{"expr": "it"}, "alias": "m"}).is(http.StatusCreated, nil)
+	s.ask("POST", "/v1/jobs/m/ports/in/in/close", nil).is(http.StatusNoContent, nil)
+	s.ask("GET", "/v1/jobs/m/wait?timeout=20s", nil).is(http.StatusOK, nil)
+	for path, says := range map[string]string{
+		"/v1/jobs?limit=1&limit=2":                  "query.limit is given 2 times: give it once",
+		"/v1/jobs?limit=":                           "query.limit is empty: give it a value",
+		"/v1/jobs/m/wait?for=settled&for=completed": "query.for is given 2 times",
+		"/v1/jobs/m/wait?timeout=1h":                "query.timeout 1h: at most 5m",
+		"/v1/jobs/m/wait?timeout=1h&for=terminated": "query.timeout 1h: at most 5m",
+	} {
+		s.ask("GET", path, nil).refuses(http.StatusUnprocessableEntity, "usage", says)
+	}
+	for _, path := range []string{"/v1/jobs?type=", "/v1/jobs?label=a&label=b", "/v1/jobs/m/wait?timeout=5m"} {
+		s.ask("GET", path, nil).is(http.StatusOK, nil)
+	}
+}
