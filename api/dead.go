@@ -36,7 +36,8 @@ func (s *Server) deadOperations() {
 		if err != nil {
 			return nil, err
 		}
-		return settled(s.client.RequeueAll(s.acting(ctx), f, func(l *job.StoredLetter) bool {
+		var unfit error
+		n, err := s.client.RequeueAll(s.acting(ctx), f, func(l *job.StoredLetter) bool {
 			if !in.Body.means(l) {
 				return false
 			}
@@ -45,9 +46,14 @@ func (s *Server) deadOperations() {
 			}
 			if in.Body.Messages != nil {
 				l.Messages = in.Body.Messages
+				unfit = s.client.CheckLetter(job.WithKnownFields(ctx), l)
 			}
-			return true
-		}))
+			return unfit == nil
+		})
+		if unfit != nil {
+			return nil, unfit
+		}
+		return settled(n, err)
 	})
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/dead/discard", id: "discard-dead-letters", group: groupPorts, role: operate, summary: "Remove dead letters for good",

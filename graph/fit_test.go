@@ -116,6 +116,28 @@ func TestWriteRefusesUnknownFields(t *testing.T) {
 	}
 }
 
+// What is to be written in place of a message in a dead letter is checked as what is written.
+func TestCheckLetter(t *testing.T) {
+	t.Parallel()
+	e := weirtest.New(t, &Taker{})
+	h := e.StartWorker(&Taker{})
+	l := &job.StoredLetter{Letter: job.Letter{Job: h.ID(), Messages: map[string]json.RawMessage{"int": json.RawMessage(`"a"`), "object": json.RawMessage(`{"Naame":"a"}`)}}}
+	for _, c := range []struct {
+		ctx   context.Context
+		ports []string
+		want  string
+	}{
+		{t.Context(), nil, `port "int" of job ` + string(h.ID()) + `: message 1: `},
+		{t.Context(), []string{"object"}, ""},
+		{job.WithKnownFields(t.Context()), []string{"object"}, `/Naame: did you mean "Name"?`},
+	} {
+		err := e.Client().CheckLetter(c.ctx, l, c.ports...)
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, port.ErrEncoding) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("ports %v: %v, want %q", c.ports, err, c.want)
+		}
+	}
+}
+
 // The port of a graph takes what the ports take that it leads to.
 func TestWriteToGraphRefusesWhatDoesNotFit(t *testing.T) {
 	t.Parallel()

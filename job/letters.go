@@ -235,6 +235,25 @@ func (c *Client) Edit(ctx context.Context, letters ...*StoredLetter) error {
 	return err
 }
 
+// CheckLetter returns an error, which wraps port.ErrEncoding, if the job of a dead letter could not decode the messages that are for some
+// of its In ports: of all ports, if none are named. It refuses what [Handle.Write] would refuse with that context; see [WithKnownFields].
+func (c *Client) CheckLetter(ctx context.Context, l *StoredLetter, ports ...string) error {
+	if len(ports) == 0 {
+		ports = slices.Sorted(maps.Keys(l.Messages))
+	}
+	h := c.At(l.Job)
+	for _, in := range ports {
+		item, err := l.sealed(in, l.Messages[in])
+		if err == nil {
+			err = h.fit(ctx, PortRef{Job: l.Job, Dir: port.Input, Port: in}, []json.RawMessage{item})
+		}
+		if err != nil {
+			return fmt.Errorf("port %q of job %s: %w", in, l.Job, err)
+		}
+	}
+	return nil
+}
+
 // Discard removes dead letters for good, and returns how many.
 func (c *Client) Discard(ctx context.Context, letters ...*StoredLetter) (n int, err error) {
 	s := settling{client: c, doing: "discarding", instead: func(*StoredLetter) (SettledLetter, error) { return SettledLetter{}, nil }}

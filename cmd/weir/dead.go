@@ -241,7 +241,8 @@ func newDeadEdit(s *settings) *cobra.Command {
 		Use:   "edit JOB ID PORT=MESSAGE...",
 		Short: "Change the messages in a dead letter",
 		Long: `Change the messages in a dead letter: the one that came from an In PORT becomes MESSAGE, which is
-JSON. The dead letter keeps its name, and goes behind the others of its port.`,
+JSON. One that the port does not take is refused, as weir send refuses it. The dead letter keeps
+its name, and goes behind the others of its port.`,
 		Example: `  weir dead edit shop 5f3a91c20b 'in={"id":7,"cents":1200}'`,
 		Args:    usage(cobra.MinimumNArgs(3)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -264,6 +265,9 @@ JSON. The dead letter keeps its name, and goes behind the others of its port.`,
 						return usageError{fmt.Errorf("the dead letter has no message of port %q: %s", in, port.Suggest(in, slices.Sorted(maps.Keys(l.Messages))))}
 					}
 					l.Messages[in] = m.data
+				}
+				if err := client.CheckLetter(job.WithKnownFields(ctx), l, slices.Sorted(maps.Keys(changes))...); err != nil {
+					return err
 				}
 				if err := client.Edit(acting(ctx), l); err != nil {
 					return err
