@@ -109,6 +109,9 @@ func TestRequeueAfterTheEnd(t *testing.T) {
 		t.Error(said)
 	}
 	weir(t, url, "send", "moaner", "in", "--close")
+	if said := weir(t, url, "why", "moaner"); !strings.Contains(said, "job moaner could not handle") || !strings.Contains(said, "$ weir dead requeue moaner --to JOB\n") || strings.Contains(said, "before its inputs end") {
+		t.Error(said)
+	}
 	var out bytes.Buffer
 	code := run(t.Context(), []string{"--redis", url, "dead", "requeue", "moaner", "--yes"}, &out, &out)
 	if want := "To have these handled anyway, start the job or graph anew, and requeue them there: --to JOB"; code != exitRefused || !strings.Contains(out.String(), want) {
@@ -116,6 +119,26 @@ func TestRequeueAfterTheEnd(t *testing.T) {
 	}
 	if got := weir(t, url, "dead", "list", "-o", "jsonl"); strings.Count(got, "\n") != 1 {
 		t.Errorf("dead letters are now: %s", got)
+	}
+}
+
+// A message that weir send would refuse does not get into a dead letter, either.
+func TestEditRefusesWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	ids := moaning(t, url, `"bad"`)
+	enginetest.Check(t, enginetest.Open(t, redisstore.Config{URL: url}).Register(t.Context(), []job.TypeInfo{{
+		Type: "Moaner", Queue: job.DefaultQueue, Ports: []port.Spec{{Dir: port.Input, Name: "in", Type: "int"}}, Kinds: map[string]string{port.TypeKey(port.Input, "in"): port.KindInteger},
+	}}))
+	var sent, edited bytes.Buffer
+	code := run(t.Context(), []string{"--redis", url, "send", "moaner", "in", `"worse"`}, &sent, &sent)
+	_, want, _ := strings.Cut(sent.String(), "message 1: ")
+	again := run(t.Context(), []string{"--redis", url, "dead", "edit", "moaner", ids[0], `in="worse"`}, &edited, &edited)
+	if code == 0 || again != code || want == "" || !strings.HasSuffix(edited.String(), want) {
+		t.Errorf("send: exit code %d, %s\ndead edit: %d, %s", code, &sent, again, &edited)
+	}
+	if got := weir(t, url, "dead", "edit", "moaner", ids[0], "in=41"); !strings.HasSuffix(got, "is changed\n") {
+		t.Error(got)
 	}
 }
 

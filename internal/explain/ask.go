@@ -26,6 +26,11 @@ func Ask(ctx context.Context, store storecall.Store, h *job.Handle, called strin
 	t := NewTree(tree, time.Now())
 	t.Most, t.ISO = alike, iso
 	t.calls(h.ID(), called)
+	aliases, err := store.Aliases(ctx, h.ID().Tree())
+	if err != nil {
+		return nil, err
+	}
+	t.named(aliases)
 	if err := t.inform(ctx, store, h.ID()); err != nil {
 		return nil, err
 	}

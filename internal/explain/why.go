@@ -35,6 +35,8 @@ type Tree struct {
 	Most int
 	// ISO writes times as RFC 3339, rather than how long ago they were.
 	ISO bool
+	// Alias is what texts call the root, in place of its name. Empty: it has none, or that is not known.
+	Alias string
 	// Called is what commands call a job instead of its ID.
 	Called map[job.ID]string
 	// Engines is how many engines serve a queue. Nil: not known.
@@ -108,10 +110,7 @@ func (t *Tree) dead(i *job.Info) {
 			more += n
 		} else if n > 0 {
 			told++
-			t.say(i, 0, Because{
-				Text:    fmt.Sprintf("job %s could not handle some messages: %s in its port %s. Requeue or discard them before its inputs end:", t.Path(i), lie(n), job.ErrorsPort),
-				Command: "weir dead list " + t.call(i),
-			})
+			t.letters(i, n)
 		}
 		for _, c := range t.children[i.ID] {
 			look(c)
@@ -121,6 +120,28 @@ func (t *Tree) dead(i *job.Info) {
 	if more > 0 {
 		t.say(i, 0, Because{Text: fmt.Sprintf("and %s more of other jobs in it:", term.Number(more)), Command: "weir dead list " + t.call(i)})
 	}
+}
+
+// letters tells of the dead letters that a job holds, and what can be done with them.
+func (t *Tree) letters(i *job.Info, n int64) {
+	text, list := fmt.Sprintf("job %s could not handle some messages: %s in its port %s", t.Path(i), lie(n), job.ErrorsPort), "weir dead list "+t.call(i)
+	if !ended(i) {
+		t.say(i, 0, Because{Text: text + ". Requeue or discard them before its inputs end:", Command: list})
+		return
+	}
+	t.say(i, 0, Because{Text: text + ":", Command: list})
+	t.say(i, 1, Because{
+		Text:    "its inputs have ended, so it gets no more messages: start the job or graph anew, and requeue them to the JOB there:",
+		Command: fmt.Sprintf("weir dead requeue %s --to JOB", t.call(i)),
+	})
+	t.say(i, 1, Because{Text: "or discard them:", Command: "weir dead discard " + t.call(i)})
+}
+
+// ended tells whether no message can come to a job any more.
+func ended(i *job.Info) bool {
+	return i.Status == statemachine.Terminated || !slices.ContainsFunc(i.Ports, func(p job.PortInfo) bool {
+		return p.Dir == port.Input && p.Name != port.Any && !p.Closed
+	})
 }
 
 // deadLetters is how many dead letters a job holds.

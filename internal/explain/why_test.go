@@ -321,6 +321,8 @@ job line is not completed, because of jobs in it:
       $ weir retry album/part/work
 `)
 	check(t, "gone", said(e, "t.9"), "")
+	e.Alias = "album"
+	check(t, "alias", said(e, "t.4")[:len("job album/join waits")], "job album/join waits")
 }
 
 // The ports of a trigger are not for people.
@@ -343,7 +345,7 @@ func TestDeadLetters(t *testing.T) {
 	tree := []*job.Info{
 		{ID: "t", Type: "line", Graph: true, Status: statemachine.Completed},
 		{ID: "t.1", Parent: "t", Name: "one", Policy: job.DeadLetter, Status: statemachine.Completed, Ports: errs(1)},
-		{ID: "t.2", Parent: "t", Name: "two", Policy: job.DeadLetter, Status: statemachine.Completed, Ports: errs(2000)},
+		{ID: "t.2", Parent: "t", Name: "two", Policy: job.DeadLetter, Status: statemachine.Completed, Ports: append(errs(2000), in("in", job.PortInfo{}))},
 		{ID: "t.3", Parent: "t", Name: "own", Status: statemachine.Completed, Ports: errs(7)},
 		{ID: "t.4", Parent: "t", Name: "last", Policy: job.DeadLetter, Status: statemachine.Completed, Ports: errs(4)},
 	}
@@ -351,8 +353,12 @@ func TestDeadLetters(t *testing.T) {
 	e.Most = 2
 	check(t, "graph", said(e, "t"), `
 job line is completed: it has worked on all it got
-job line/one could not handle some messages: 1 dead letter lies in its port errors. Requeue or discard them before its inputs end:
+job line/one could not handle some messages: 1 dead letter lies in its port errors:
   $ weir dead list t.1
+  its inputs have ended, so it gets no more messages: start the job or graph anew, and requeue them to the JOB there:
+    $ weir dead requeue t.1 --to JOB
+  or discard them:
+    $ weir dead discard t.1
 job line/two could not handle some messages: 2,000 dead letters lie in its port errors. Requeue or discard them before its inputs end:
   $ weir dead list t.2
 and 4 more of other jobs in it:

@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,13 +12,27 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
-// Path is a job's names from the root down.
+// Path is a job's names from the root down: those that commands take, if the root has an alias.
 func (t *Tree) Path(i *job.Info) string {
 	name := cmp.Or(i.Name, i.Type)
+	if t.Alias != "" && i.ID.IsRoot() {
+		return t.Alias
+	}
 	if up := t.jobs[i.Parent]; up != nil {
 		return t.Path(up) + "/" + name
 	}
 	return name
+}
+
+// named notes the alias of the root: that which the user called it by, if it has several.
+func (t *Tree) named(aliases []string) {
+	if len(aliases) == 0 {
+		return
+	}
+	t.Alias = aliases[0]
+	if called := t.Called[t.tree[0].ID]; slices.Contains(aliases, called) {
+		t.Alias = called
+	}
 }
 
 // calls notes what the user calls a job, and with it those that it is below.
