@@ -152,7 +152,7 @@ func TestStartOverEndedTree(t *testing.T) {
 	if got := e.Status(h); got != statemachine.Completed {
 		t.Fatal(got)
 	}
-	refused(7, "and is completed: choose another alias, delete it")
+	refused(7, "and is completed: choose another alias, terminate it with all jobs in it and delete it")
 	refused(7, "and is completed: ", job.PatchExisting()) // which cannot change it, and does not say that it had
 	for _, again := range []*job.Handle{start(7, job.TakeExisting()), start(5, job.PatchExisting())} {
 		if !again.Equal(h) || e.Info(h).Definition != patched {

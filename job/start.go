@@ -305,6 +305,9 @@ func over(s statemachine.Status) bool {
 func (h *Handle) unlike(there *Info, n *Node, other string) error {
 	remedy := "choose another alias"
 	switch {
+	case there.Status == statemachine.Completed: // which is not to be deleted
+		other += fmt.Sprintf(" and is %s", there.Status)
+		remedy += ", terminate it with all jobs in it and delete it"
 	case over(there.Status):
 		other += fmt.Sprintf(" and is %s", there.Status)
 		remedy += ", delete it"
