@@ -268,8 +268,9 @@ func (e *examiner) unserved(context.Context) error {
 		e.add(Skipped, "", "no engine lives")
 		return nil
 	}
-	gone := map[string][]string{}
+	gone, names := map[string][]string{}, map[string]bool{} // a type may be in several queues
 	for _, t := range e.types {
+		names[t.Type] = true
 		if !e.served(t.Queue, t.Type) {
 			gone[t.Queue] = append(gone[t.Queue], t.Type)
 		}
@@ -279,7 +280,7 @@ func (e *examiner) unserved(context.Context) error {
 			"no engine that lives has, for queue %s, %s", queue, few(gone[queue]))
 	}
 	if !e.found() {
-		e.ok("%s registered, all served", counted(len(e.types), "type"))
+		e.ok("%s registered, all served", counted(len(names), "type"))
 	}
 	return nil
 }
