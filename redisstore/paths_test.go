@@ -109,7 +109,7 @@ func TestPoint12BadPatterns(t *testing.T) {
 			e.fails(err, job.ErrName)
 		}
 		_, _, err := c.JobsPage(e.Context(), job.Filter{}, 0)
-		e.fails(err, job.ErrName)
+		e.fails(err, job.ErrValue)
 		shops(e)
 		for _, path := range []string{"nobody/*", "shop/none/*"} {
 			_, err = c.Count(e.Context(), job.Filter{Path: path})

@@ -106,7 +106,7 @@ func StartTLS(t testing.TB, a *Authority, cert, key string, clients bool) (s *Se
 	if clients {
 		ask = "yes"
 	}
-	s = Start(t, "--appendonly", "yes", "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key,
+	s = Start(t, "--appendonly", "yes", "--aof-load-truncated", "no", "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key,
 		"--tls-ca-cert-file", a.CA, "--tls-auth-clients", ask)
 	return s, address(port)
 }
