@@ -46,7 +46,7 @@ func TestM15AddPayloads(t *testing.T) {
 			t.Parallel()
 			s := serve(t, redistest.SharedRedis(t), func(c *api.Config) { c.Journal = dir })
 			var added api.AddedPayloads
-			s.ask("POST", "/acme/job/mail/add", "l1\nl2\n\n# no payload\na|b|c").is(http.StatusOK, &added)
+			s.ask("POST", "/acme/job/mail/add", "l1\nl2\r\n\r\n\n# no payload\na|b|c").is(http.StatusOK, &added)
 			if added.Count != 3 || len(added.IDs) != 3 {
 				t.Fatalf("%+v", added)
 			}

@@ -195,16 +195,15 @@ func next(data []byte, salt uint64) int {
 	return len(data)
 }
 
-// payloads calls fn with each payload of a body, and its place there: a line without what ends it, which is \n or \r\n. Empty lines and
-// those that begin with # are none.
+// payloads calls fn with each payload of a body, and its place there: a line without what ends it. Empty lines and those that begin with #
+// are none.
 func payloads(body []byte, fn func(at int, payload []byte) bool) {
 	for at := 0; at < len(body); {
 		end := bytes.IndexByte(body[at:], '\n')
 		if end < 0 {
 			end = len(body) - at
 		}
-		line := bytes.TrimSuffix(body[at:at+end], []byte("\r"))
-		if len(line) > 0 && line[0] != '#' && !fn(at, line) {
+		if line := body[at : at+end]; end > 0 && line[0] != '#' && !fn(at, line) {
 			return
 		}
 		at += end + 1
