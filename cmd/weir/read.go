@@ -30,7 +30,7 @@ the port at the same time the command fails: what it printed last may be printed
 			case err != nil:
 				return err
 			case term.Closed(c.OutOrStdout()):
-				return usageError{errors.New("standard output is closed, or /dev/null opened for reading, too, which looks the same: nothing was taken; to throw messages away open /dev/null for writing alone, as > /dev/null does")}
+				return usageError{errors.New("standard output is closed, or /dev/null opened for reading, too: nothing was taken; to throw messages away use > /dev/null")}
 			}
 			if all && c.Flags().Changed("number") {
 				return usageError{errors.New("-n limits what is read: use it without --all")}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -119,20 +118,13 @@ func TestReadWithoutOutput(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	_, h := shop(t, server.URL())
-	cases := []struct {
+	fill(t, h, 3)
+	for _, c := range []struct {
 		to   string
 		left int64
-	}{{`"$@" >&-`, 3}, {`"$@" <&- >&-`, 3}, {`"$@" > /dev/null`, 0}}
-	if runtime.GOOS == "linux" { // where a /dev/null that somebody else has opened can be told from one that Go has
-		for _, to := range []string{`"$@" 1<> /dev/null 2>&1`, `"$@" 0<> /dev/null 1>&0`, `exec 1<> /dev/null; "$@" || exit`} {
-			cases = append(cases, cases[2])
-			cases[len(cases)-1].to = to
-		}
-	}
-	for _, c := range cases {
-		fill(t, h, 3-int(waiting(t, h)))
+	}{{">&-", 3}, {"> /dev/null", 0}} {
 		cmd := process(t, "read", "one", "in", "--all", "--redis", server.URL())
-		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", c.to, "sh"}, cmd.Args...)
+		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `"$@" ` + c.to, "sh"}, cmd.Args...)
 		out, err := cmd.CombinedOutput()
 		if (err == nil) != (c.left == 0) || (err == nil) == strings.Contains(string(out), "standard output is closed") {
 			t.Errorf("read %s: %v, %s", c.to, err, out)

@@ -20,8 +20,7 @@ func Gone(w io.Writer) bool {
 }
 
 // Closed tells whether w was closed when the program was started, as by >&-. Go opens /dev/null in its place, for reading, too; > /dev/null
-// is for writing alone. Somebody else may have opened it so, such as subprocess.DEVNULL of Python: that can be told, on Linux, where the
-// same open file is another standard stream, too, or one of the parent.
+// is for writing alone.
 func Closed(w io.Writer) bool {
 	return asked(w, func(fd int) bool {
 		var here, null unix.Stat_t
@@ -29,7 +28,7 @@ func Closed(w io.Writer) bool {
 		if err != nil || mode&unix.O_ACCMODE != unix.O_RDWR || unix.Fstat(fd, &here) != nil || unix.Stat(os.DevNull, &null) != nil {
 			return false
 		}
-		return here.Mode&unix.S_IFMT == unix.S_IFCHR && here.Rdev == null.Rdev && !inherited(fd)
+		return here.Mode&unix.S_IFMT == unix.S_IFCHR && here.Rdev == null.Rdev
 	})
 }
 
