@@ -46,7 +46,7 @@ func (s *Server) deadOperations() {
 			}
 			if in.Body.Messages != nil {
 				l.Messages = in.Body.Messages
-				unfit = s.client.CheckLetter(job.WithKnownFields(ctx), l)
+				unfit = s.client.CheckDeadLetter(job.WithKnownFields(ctx), l)
 			}
 			return unfit == nil
 		})

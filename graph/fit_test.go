@@ -117,7 +117,7 @@ func TestWriteRefusesUnknownFields(t *testing.T) {
 }
 
 // What is to be written in place of a message in a dead letter is checked as what is written.
-func TestCheckLetter(t *testing.T) {
+func TestCheckDeadLetter(t *testing.T) {
 	t.Parallel()
 	e := weirtest.New(t, &Taker{})
 	h := e.StartWorker(&Taker{})
@@ -131,7 +131,7 @@ func TestCheckLetter(t *testing.T) {
 		{t.Context(), []string{"object"}, ""},
 		{job.WithKnownFields(t.Context()), []string{"object"}, `/Naame: did you mean "Name"?`},
 	} {
-		err := e.Client().CheckLetter(c.ctx, l, c.ports...)
+		err := e.Client().CheckDeadLetter(c.ctx, l, c.ports...)
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, port.ErrEncoding) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("ports %v: %v, want %q", c.ports, err, c.want)
 		}

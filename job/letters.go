@@ -235,9 +235,9 @@ func (c *Client) Edit(ctx context.Context, letters ...*StoredLetter) error {
 	return err
 }
 
-// CheckLetter returns an error, which wraps port.ErrEncoding, if the job of a dead letter could not decode the messages that are for some
+// CheckDeadLetter returns an error, which wraps port.ErrEncoding, if the job of a dead letter could not decode the messages that are for some
 // of its In ports: of all ports, if none are named. It refuses what [Handle.Write] would refuse with that context; see [WithKnownFields].
-func (c *Client) CheckLetter(ctx context.Context, l *StoredLetter, ports ...string) error {
+func (c *Client) CheckDeadLetter(ctx context.Context, l *StoredLetter, ports ...string) error {
 	if len(ports) == 0 {
 		ports = slices.Sorted(maps.Keys(l.Messages))
 	}

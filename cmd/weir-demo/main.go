@@ -145,6 +145,9 @@ const usual = "127.0.0.1:8080"
 func (f *settings) listen(ctx context.Context, stderr io.Writer) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", cmp.Or(f.addr, usual))
+	if err == nil && !l.Addr().(*net.TCPAddr).IP.IsLoopback() { // nobody has been answered yet
+		err = errors.Join(fmt.Errorf("--addr %s can be reached from other machines, where anybody could do all: use %s, or weir serve --tokens", f.addr, usual), l.Close())
+	}
 	if err == nil || f.addr != "" {
 		return l, err
 	}

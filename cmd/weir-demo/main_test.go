@@ -98,6 +98,23 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// TestAddress: nobody on another machine reaches a page that asks for no token.
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	for addr, fine := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false, ":0": false} {
+		f := settings{addr: addr}
+		l, err := f.listen(t.Context(), io.Discard)
+		if fine != (err == nil) {
+			t.Errorf("%s: %v", addr, err)
+		}
+		if err == nil {
+			_ = l.Close()
+		} else if !strings.Contains(err.Error(), "other machines") {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+}
+
 // TestFlags: what is typed wrong starts nothing.
 func TestFlags(t *testing.T) {
 	t.Parallel()

@@ -266,7 +266,7 @@ its name, and goes behind the others of its port.`,
 					}
 					l.Messages[in] = m.data
 				}
-				if err := client.CheckLetter(job.WithKnownFields(ctx), l, slices.Sorted(maps.Keys(changes))...); err != nil {
+				if err := client.CheckDeadLetter(job.WithKnownFields(ctx), l, slices.Sorted(maps.Keys(changes))...); err != nil {
 					return err
 				}
 				if err := client.Edit(acting(ctx), l); err != nil {

@@ -27,7 +27,7 @@ func Guide(page, data string, kept bool, pid int) string {
 	try("weir tree demo", "a spawned job for each payment; parcels is a subgraph")
 	try("weir state get demo/approve", "large orders wait for you")
 	try(`weir send demo decisions '{"order": 15, "yes": true}'`, "approve one of these")
-	try("weir dead list", "broken orders, put aside: weir dead edit mends one, weir dead requeue takes it back")
+	try("weir dead list", "broken orders, put aside: weir dead edit corrects one, weir dead requeue takes it back")
 	try("weir trigger fire stocktake", "it launches a job each 20 seconds by itself")
 	try("weir log demo -n 5", "what runs have read and written")
 	if !kept {

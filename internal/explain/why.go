@@ -110,7 +110,7 @@ func (t *Tree) dead(i *job.Info) {
 			more += n
 		} else if n > 0 {
 			told++
-			t.letters(i, n)
+			t.deadLetters(i, n)
 		}
 		for _, c := range t.children[i.ID] {
 			look(c)
@@ -122,8 +122,8 @@ func (t *Tree) dead(i *job.Info) {
 	}
 }
 
-// letters tells of the dead letters that a job holds, and what can be done with them.
-func (t *Tree) letters(i *job.Info, n int64) {
+// deadLetters tells of the dead letters that a job holds, and what can be done with them.
+func (t *Tree) deadLetters(i *job.Info, n int64) {
 	text, list := fmt.Sprintf("job %s could not handle some messages: %s in its port %s", t.Path(i), lie(n), job.ErrorsPort), "weir dead list "+t.call(i)
 	if !ended(i) {
 		t.say(i, 0, Because{Text: text + ". Requeue or discard them before its inputs end:", Command: list})

@@ -72,10 +72,17 @@ func watched(address string, stop func()) *Server {
 			c, err := net.DialTimeout("tcp", address, time.Second)
 			if err == nil {
 				_ = c.Close()
-			} else if errors.Is(err, syscall.ECONNREFUSED) {
-				close(died)
-				return
+				continue
 			}
+			if !errors.Is(err, syscall.ECONNREFUSED) {
+				continue // it may only be slow
+			}
+			select {
+			case <-stopped: // which is why nobody is there
+			default:
+				close(died)
+			}
+			return
 		}
 	}()
 	return &Server{URL: "redis://" + address, died: died, Stop: sync.OnceFunc(func() { close(stopped); stop() })}
