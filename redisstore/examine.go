@@ -110,6 +110,7 @@ func (e *examiner) checks() []check {
 		{"outbox", e.orders},
 		{"background tasks", e.leftToDo},
 		{"retention", e.retention},
+		{"dead letters", e.deadLetters},
 		{"queues", e.lines},
 		{"types", e.unserved},
 		{"limits", e.limits},

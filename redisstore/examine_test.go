@@ -113,7 +113,7 @@ func TestExamineHealthy(t *testing.T) {
 			e.Errorf("%+v", f)
 		}
 	}
-	if len(found) != 27 {
+	if len(found) != 28 {
 		e.Errorf("%d findings", len(found))
 	}
 	if len(e.examine(false).of("orphans")) != 0 {
@@ -520,4 +520,21 @@ func serve(e *env) {
 	if said != "" {
 		e.Errorf("the engine complains: %s", said)
 	}
+}
+
+func TestExamineDeadLetters(t *testing.T) {
+	each(t, func(e *env) {
+		e.healthy()
+		a := e.fussy()
+		e.examine(false).has(t, "dead letters", redisstore.OK, "^no job has dead letters$", "^$")
+		e.letters(a, 2)
+		e.examine(false).has(t, "dead letters", redisstore.Warning, "^dead letters of 1 job: "+string(a)+"$", "^weir dead list ")
+		for range 4 {
+			e.letters(e.fussy(), 1)
+		}
+		e.examine(false).has(t, "dead letters", redisstore.Warning, "^dead letters of 5 jobs: ", "weir dead requeue")
+		_, err := job.NewClient(e.store).RequeueAll(e.Context(), job.LetterFilter{}, nil)
+		e.Check(err)
+		e.examine(false).has(t, "dead letters", redisstore.OK, "^no job", "^$")
+	})
 }

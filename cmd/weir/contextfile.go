@@ -212,6 +212,9 @@ func (s *settings) resolve() (*effective, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.command != nil && s.namespace == "" && s.command.Flags().Changed("namespace") {
+		return nil, usageError{errors.New("--namespace is empty: give a name, or leave it out")}
+	}
 	from := "context " + c.name
 	redis := []setting{{s.redis, "--redis"}, fromEnv("WEIR_REDIS_URL"), {c.Redis, from}}
 	server := []setting{{s.server, "--server"}, fromEnv("WEIR_SERVER"), {c.Server, from}}
@@ -233,6 +236,8 @@ func (s *settings) resolve() (*effective, error) {
 		switch {
 		case redis[i].Value != "" && server[i].Value != "":
 			return nil, usageError{fmt.Errorf("%s and %s are both given: use one of them", redis[i].From, server[i].From)}
+		case redis[i].Value != "" && s.tokenFile != "":
+			return nil, usageError{fmt.Errorf("--token-file is for a server, and %s is given: use --server, or leave it out", redis[i].From)}
 		case redis[i].Value != "" || server[i].Value != "":
 			e.redis, e.server = redis[i], server[i]
 			if e.redis.Value == "" {

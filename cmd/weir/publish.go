@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +37,11 @@ Nobody who subscribes later gets them.`,
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				sender := sender{client: job.NewClient(store), port: args[0], asText: asText, context: port.Context{port.ContextBy: actor}}
-				return sender.send(ctx, sources...)
+				if err := sender.send(ctx, sources...); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(c.OutOrStdout(), "channel %s got %s\n", args[0], counted(sender.sent, "message"))
+				return err
 			})
 		},
 	}

@@ -132,6 +132,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(term.NewScreen(stdout, &wish))
 	root.SetErr(term.NewScreen(stderr, &wish))
+	root.InitDefaultCompletionCmd() // which writes to the output that is set
+	withSubcommands(root)
 	c, err := root.ExecuteContextC(ctx)
 	err = interrupted(ctx, err)
 	if err == nil || errors.Is(err, term.ErrClosed) { // | head has seen enough
@@ -207,8 +209,6 @@ func exitCode(err error) int {
 		return api.KindOf(err).Exit
 	case errors.As(err, new(usageError)), errors.As(err, new(fileError)):
 		return exitUsage
-	case errors.As(err, new(noKeyError)):
-		return exitNotFound
 	}
 	return exitError
 }
@@ -271,7 +271,6 @@ it, 130 interrupted before it was done. With -o json errors are JSON, too.`,
 	}
 	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "act", Title: "Act:"}, &cobra.Group{ID: "graph", Title: "Graphs:"}, &cobra.Group{ID: "serve", Title: "Serve:"}, &cobra.Group{ID: "set up", Title: "Set up:"})
 	root.AddCommand(newVersion(&s), newCLISchema(), newMan())
-	withSubcommands(root)
 	return root
 }
 
@@ -339,7 +338,7 @@ func (s *settings) config() (redisstore.Config, error) {
 		if e, err := s.resolve(); err == nil && e.server.Value != "" {
 			return cfg, s.notThroughServer(e.server)
 		}
-		err = usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379, or keep it with weir context set")}
+		err = usageError{errors.New("no Redis given: use --redis URL or set WEIR_REDIS_URL, like redis://localhost:6379, or --server URL of a weir serve, or keep either with weir context set")}
 	}
 	return cfg, err
 }

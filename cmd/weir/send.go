@@ -52,10 +52,18 @@ sent as the message that it was, with its context.`,
 				if err := sender.send(ctx, sources...); err != nil {
 					return err
 				}
+				done := fmt.Sprintf("got %s in port %s", counted(sender.sent, "message"), args[1])
 				if end {
-					return sender.told(h.Close(ctx, args[1]))
+					if err := h.Close(ctx, args[1]); err != nil {
+						return sender.told(err)
+					}
+					done += " and gets no more there"
 				}
-				return nil
+				if sender.sent == 0 {
+					done = "gets no more messages in port " + args[1]
+				}
+				_, err := fmt.Fprintf(c.OutOrStdout(), "job %s %s\n", h.ID(), done)
+				return err
 			})
 		},
 	}

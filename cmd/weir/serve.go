@@ -151,7 +151,7 @@ func (f *apiFlags) checkAddress(flag, addr, like string) error {
 	if err != nil {
 		return usageError{fmt.Errorf("%s %q: write it as HOST:PORT, like %s", flag, addr, like)}
 	}
-	if _, err := strconv.ParseUint(p, 10, 16); errors.Is(err, strconv.ErrRange) {
+	if n, err := strconv.Atoi(p); errors.Is(err, strconv.ErrRange) || err == nil && (n < 0 || n > 65535) {
 		return usageError{fmt.Errorf("%s %s: a port is a number up to 65535", flag, addr)}
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && !f.tokens {

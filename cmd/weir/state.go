@@ -82,15 +82,13 @@ func stateTable(w io.Writer, all map[string]json.RawMessage) error {
 	return nil
 }
 
-// noKeyError says which keys a job's state does not have.
-type noKeyError struct {
-	id   job.ID
-	keys []string
-}
+// absentError says what there is not, other than a job.
+type absentError string
 
-func (e noKeyError) Error() string {
-	return fmt.Sprintf("the state of job %s has no %s", e.id, joined(e.keys))
-}
+func (e absentError) Error() string { return string(e) }
+
+// Is makes it count as what is not found.
+func (absentError) Is(target error) bool { return target == job.ErrNotFound }
 
 // noKeys is an error if keys that were asked for are not in a state.
 func noKeys(id job.ID, state map[string]json.RawMessage, asked []string) error {
@@ -103,7 +101,7 @@ func noKeys(id job.ID, state map[string]json.RawMessage, asked []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return noKeyError{id, missing}
+	return absentError(fmt.Sprintf("the state of job %s has no %s", id, joined(missing)))
 }
 
 func newAlias(s *settings) *cobra.Command {

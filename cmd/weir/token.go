@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -135,14 +138,31 @@ func newTokenRevoke(s *settings) *cobra.Command {
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.withTokens(c, func(ctx context.Context, store tokens) error {
-				if err := store.RevokeToken(ctx, args[0]); err != nil {
+				err := store.RevokeToken(ctx, args[0])
+				if errors.Is(err, job.ErrNotFound) {
+					return noToken(ctx, store, args[0])
+				}
+				if err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(c.OutOrStdout(), "token %s is revoked\n", args[0])
+				_, err = fmt.Fprintf(c.OutOrStdout(), "token %s is revoked\n", args[0])
 				return err
 			})
 		},
 	}
+}
+
+// noToken says that there is no token with an ID, and which there are.
+func noToken(ctx context.Context, store tokens, id string) error {
+	all, err := store.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(all))
+	for i, t := range all {
+		ids[i] = t.ID
+	}
+	return absentError(fmt.Sprintf("there is no token %.80q: %s", id, port.Suggest(id, ids)))
 }
 
 // tokenWords are the IDs of tokens.

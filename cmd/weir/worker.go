@@ -74,6 +74,9 @@ func (f *workerFlags) config(store *redisstore.Store, log io.Writer) (worker.Con
 // engine makes an engine, or says what is wrong with the flags, and serves schedules of WorkKit as soon as it runs. stop is to be
 // called when it has ended.
 func (f *workerFlags) engine(c *cobra.Command, store *redisstore.Store, hooks []worker.Hooks) (e *worker.Engine, stop func(), err error) {
+	if c.Flags().Changed("concurrency") && f.concurrency < 1 {
+		return nil, nil, usageError{fmt.Errorf("--concurrency %d: use a positive number of runs at a time, or leave it out", f.concurrency)}
+	}
 	cfg, err := f.config(store, c.ErrOrStderr())
 	if err != nil {
 		return nil, nil, err
