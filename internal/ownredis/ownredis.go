@@ -27,6 +27,13 @@ const (
 	redisData    = "appendonlydir"
 )
 
+// Directories whose data end with their program: how they are called below that for temporary files, and how old they are before one
+// that no program has is removed.
+const (
+	passingDir = "weir-dev-"
+	settling   = time.Minute
+)
+
 // ErrNoServer says that there is no redis-server.
 var ErrNoServer = errors.New("there is no redis-server on the PATH: install it (apt install redis-server), or use --redis with weir worker")
 
@@ -96,16 +103,7 @@ func Start(ctx context.Context, data string, fresh bool) (*Server, error) {
 		return nil, ErrNoServer
 	}
 	if data == "" {
-		dir, err := os.MkdirTemp("", "weir-dev-")
-		if err != nil {
-			return nil, err
-		}
-		remove := func() { _ = os.RemoveAll(dir) }
-		s, err := runRedis(ctx, program, dir, remove, "--appendonly", "no")
-		if err != nil {
-			remove()
-		}
-		return s, err
+		return passing(ctx, program)
 	}
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return nil, &DirError{err}
@@ -127,6 +125,46 @@ func Start(ctx context.Context, data string, fresh bool) (*Server, error) {
 		unlock()
 	}
 	return s, err
+}
+
+// passing starts a server whose data end with it.
+func passing(ctx context.Context, program string) (*Server, error) {
+	tidy(ctx)
+	dir, err := os.MkdirTemp("", passingDir)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockfile.Take(filepath.Join(dir, dirLock))
+	remove := func() { _ = os.RemoveAll(dir) }
+	if err != nil && !errors.Is(err, lockfile.ErrUnsupported) {
+		remove()
+		return nil, err
+	}
+	end := func() { remove(); _ = lock.Close() }
+	s, err := runRedis(ctx, program, dir, end, "--appendonly", "no")
+	if err != nil {
+		end()
+	}
+	return s, err
+}
+
+// tidy ends the servers that programs which were killed have left, and removes their directories.
+func tidy(ctx context.Context) {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), passingDir+"*"))
+	for _, dir := range dirs {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || time.Since(info.ModTime()) < settling {
+			continue // it may be about to be locked
+		}
+		lock, err := lockfile.Take(filepath.Join(dir, dirLock))
+		if err != nil { // somebody works there, or it is somebody else's
+			continue
+		}
+		if _, leave, err := leftBehind(ctx, dir); err == nil {
+			leave()
+			_ = os.RemoveAll(dir)
+		}
+		_ = lock.Close()
+	}
 }
 
 // inDir starts the server in a directory that this process has locked; unlock is called behind its end.

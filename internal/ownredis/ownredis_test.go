@@ -15,13 +15,18 @@ import (
 	"github.com/weirworks/weir/internal/redistest"
 )
 
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // begin starts a server whose data are in a directory.
 func begin(t *testing.T, dir string) *Server {
 	t.Helper()
 	s, err := Start(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(s.Stop)
 	return s
 }
@@ -118,4 +123,36 @@ func TestWaitWhileRedisLoads(t *testing.T) {
 	if err := answering(ctx, proxy.Addr()); err == nil || !strings.Contains(err.Error(), "LOADING") && ctx.Err() == nil {
 		t.Errorf("interrupted: %v", err)
 	}
+}
+
+// A server without data that are kept, and its directory, go when the next program starts, if theirs was killed.
+func TestLeftoversOfTheKilledGo(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	works := begin(t, "")
+	dir := filepath.Join(os.TempDir(), passingDir+"left")
+	check(t, os.Mkdir(dir, 0o700))
+	left, err := runRedis(t.Context(), "redis-server", dir, func() {}, "--appendonly", "no")
+	check(t, err)
+	t.Cleanup(left.Stop)
+	guarded, release := left.Guard(t.Context())
+	defer release()
+	begin(t, "")
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("a directory that was made just now: %v", err)
+	}
+	all, err := filepath.Glob(filepath.Join(os.TempDir(), passingDir+"*"))
+	check(t, err)
+	for _, dir := range all {
+		check(t, os.Chtimes(dir, time.Time{}, time.Now().Add(-2*settling)))
+	}
+	begin(t, "")
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a directory that nobody has is there: %v", err)
+	}
+	select {
+	case <-guarded.Done():
+	case <-time.After(time.Minute):
+		t.Error("its server goes on")
+	}
+	check(t, answering(t.Context(), strings.TrimPrefix(works.URL, "redis://")))
 }
