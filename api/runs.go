@@ -145,6 +145,9 @@ func registerTypes(ctx context.Context, s *session, in *struct{ Body RemoteTypes
 	for _, t := range in.Body.Types {
 		info, err := t.info()
 		if err == nil {
+			err = fits(&info)
+		}
+		if err == nil {
 			err = s.others(&info, engines)
 		}
 		if err != nil {
@@ -153,6 +156,15 @@ func registerTypes(ctx context.Context, s *session, in *struct{ Body RemoteTypes
 		infos = append(infos, info)
 	}
 	return answer(Registered{len(infos)}, s.store.Register(ctx, infos))
+}
+
+// fits refuses a type of which there is more to say than those who list types want to read.
+func fits(t *job.TypeInfo) error {
+	raw, err := json.Marshal(t)
+	if err == nil && len(raw) > maxRemoteSize {
+		err = wrong("type %s comes to %d bytes, with its ports, arguments and schemas: at most %d are allowed; shorten its schemas", t.Type, len(raw), maxRemoteSize)
+	}
+	return err
 }
 
 // others refuses a type that Go programs run: what they say of it is not for others to change.
@@ -175,6 +187,7 @@ func (s *session) others(t *job.TypeInfo, engines []job.EngineInfo) error {
 
 const (
 	maxRemoteTypes = 1000
+	maxRemoteSize  = 16 << 10 // bytes of what is registered of one type, its schemas among it
 	maxRemotePorts = 1000
 )
 
@@ -328,7 +341,7 @@ type RemoteChild struct {
 }
 
 func leaseRuns(ctx context.Context, s *session, in *struct{ Body LeaseAsked }) (*reply[Runs], error) {
-	req := worker.LeaseRequest{Types: in.Body.Types, Queues: in.Body.Queues, Max: in.Body.Max, Messages: in.Body.Messages}
+	req := worker.LeaseRequest{Types: in.Body.Types, Queues: in.Body.Queues, Max: in.Body.Max, Messages: in.Body.Messages, Foreign: true}
 	if in.Body.Wait != nil {
 		req.Wait = time.Duration(*in.Body.Wait)
 	}

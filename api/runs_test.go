@@ -3,12 +3,15 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
 )
 
 // register says that workers run a type, as one in Python would.
@@ -248,4 +251,41 @@ func TestRemoteTypeInGraph(t *testing.T) {
 	if len(out.Messages) != 2 || string(out.Messages[1].Data) != `"33"` {
 		t.Errorf("the graph wrote %+v", out)
 	}
+}
+
+// What Go programs run is not for workers that speak HTTP, though no program has it just now, until one of these registers it.
+func TestLeasesLeaveWhatEnginesRun(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	enginetest.Check(t, s.store.Register(t.Context(), []job.TypeInfo{{Type: "Gone", Queue: job.DefaultQueue, Engine: true}}))
+	s.ask("POST", "/v1/runs/lease", `{"types":["trigger"]}`).refuses(http.StatusUnprocessableEntity, "usage", "type trigger of queue default is for programs in Go")
+	s.ask("POST", "/v1/jobs", `{"type":"Gone"}`).is(http.StatusCreated, nil)
+	s.ask("POST", "/v1/runs/lease", `{"types":["Times","Gone@2"]}`).refuses(http.StatusUnprocessableEntity, "usage", "type Gone")
+	var runs api.Runs
+	if s.ask("POST", "/v1/runs/lease", `{"types":["*"],"wait":"300ms"}`).is(http.StatusOK, &runs); len(runs.Runs) != 0 {
+		t.Errorf("a worker was given %+v", runs.Runs)
+	}
+	s.register("Gone")
+	if run := s.lease("Gone"); run.Type != "Gone" {
+		t.Errorf("the run is %+v", run)
+	}
+}
+
+func TestTypesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	large := fmt.Sprintf(`{"types":[{"type":"Large","outputs":[{"name":"out","schema":{"description":%q}}]}]}`, strings.Repeat("x", 20_000))
+	s.ask("POST", "/v1/workers", large).refuses(http.StatusUnprocessableEntity, "usage", "at most 16384")
+	var types []job.TypeInfo
+	for i := range job.MaxTypes - 10 {
+		types = append(types, job.TypeInfo{Type: fmt.Sprint("T", i), Queue: "many"})
+	}
+	before, err := s.store.Types(t.Context())
+	enginetest.Check(t, err)
+	enginetest.Check(t, s.store.Register(t.Context(), types[len(before):]))
+	for i := range 10 {
+		s.register(fmt.Sprint("U", i))
+	}
+	s.ask("POST", "/v1/workers", `{"types":[{"type":"One"}]}`).refuses(http.StatusRequestEntityTooLarge, "too_large", "5000 types of jobs are registered, and 1 are to come")
+	s.register("U3")
 }

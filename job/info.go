@@ -111,6 +111,7 @@ type TypeInfo struct {
 	Version  string      `json:"version,omitempty"`  // of the program that registered it
 	Priority *int        `json:"priority,omitempty"` // of its jobs, if their nodes name none
 	Silent   bool        `json:"silent,omitempty"`   // statuses of its jobs are not published
+	Engine   bool        `json:"engine,omitempty"`   // an engine has registered it, and runs its jobs: no other client does
 	// TypeVersion is what the type declares, see Versioned; 0: nothing.
 	TypeVersion int `json:"type_version,omitempty"`
 	// MaxRunning is how many runs of the type go on at once, over all processes; 0: any number. MaxRunningBy is

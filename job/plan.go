@@ -345,6 +345,13 @@ const (
 	MaxWrites = 16_000
 	// PortWrites is for how many values a port counts that messages come to: its job has to be woken.
 	PortWrites = 14
+	// MaxTimers is at how many times that are to come one job has asked for runs, by Run.WakeAfter, Handle.RunAt and the like.
+	MaxTimers = 1000
+	// MaxAliases is how many aliases one job has that it was given by Handle.Alias or Client.Start.
+	MaxAliases = 100
+	// MaxTypes is how many types of jobs the engines and other workers of a namespace have registered, each of which is counted once
+	// for each queue that it is in.
+	MaxTypes = 5000
 )
 
 // Values is for how many values that many messages, or entries of the log, count, which have that many bytes together and go to

@@ -55,6 +55,7 @@ func (s *Store) registerHandler(ctx context.Context, t job.TypeInfo) error {
 	case !errors.Is(err, job.ErrUnknownType):
 		return err
 	}
+	t.Engine = true // its handler runs in one
 	return s.Register(ctx, []job.TypeInfo{t})
 }
 

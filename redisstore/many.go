@@ -87,7 +87,7 @@ func (s *Store) ClaimMany(ctx context.Context, aliases []string, ids []job.ID) [
 		for i := range calls {
 			var d decoder
 			if errs[from+i] = failed[i]; failed[i] == nil {
-				ids[from+i], errs[from+i] = job.ID(d.str(replies[i])), d.err
+				ids[from+i], errs[from+i] = holderOf(&d, replies[i], ids[from+i])
 			}
 		}
 	})

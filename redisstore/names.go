@@ -69,7 +69,16 @@ func (s *Store) alias(ctx context.Context, what, alias string, id job.ID) (job.I
 		return "", err
 	}
 	var d decoder
-	return job.ID(d.str(reply)), d.err
+	return holderOf(&d, reply, id)
+}
+
+// holderOf reads the answer of alias_set.lua for a job.
+func holderOf(d *decoder, reply any, id job.ID) (job.ID, error) {
+	holder := d.str(reply)
+	if holder == "many" {
+		return "", fmt.Errorf("%w: job %s has %d aliases, as many as there may be: take one away first", job.ErrTooLarge, id, job.MaxAliases)
+	}
+	return job.ID(holder), d.err
 }
 
 // Resolve implements job.Names.
@@ -130,6 +139,9 @@ func (s *Store) Register(ctx context.Context, types []job.TypeInfo) error {
 	}
 	before, err := s.rdb.HMGet(ctx, s.keys.types(), names...).Result()
 	if err == nil {
+		err = s.roomForTypes(ctx, before)
+	}
+	if err == nil {
 		err = s.rdb.HSet(ctx, s.keys.types(), fields...).Err()
 	}
 	if outOfMemory(err) && s.registered(ctx, types) {
@@ -139,6 +151,25 @@ func (s *Store) Register(ctx context.Context, types []job.TypeInfo) error {
 		return s.explain(err)
 	}
 	return s.newLimits(ctx, types, before)
+}
+
+// roomForTypes refuses more types than there may be, by what is registered of those to come: nil for none. Calls at the same time may
+// exceed it a little.
+func (s *Store) roomForTypes(ctx context.Context, before []any) error {
+	added := 0
+	for _, known := range before {
+		if known == nil {
+			added++
+		}
+	}
+	if added == 0 {
+		return nil
+	}
+	n, err := s.rdb.HLen(ctx, s.keys.types()).Result()
+	if err == nil && int(n)+added > job.MaxTypes {
+		err = fmt.Errorf("%w: %d types of jobs are registered, and %d are to come, at most %d are allowed; weir types forget removes those that nobody runs", job.ErrTooLarge, n, added, job.MaxTypes)
+	}
+	return err
 }
 
 // registered tells whether types are registered as they are, whenever that was.

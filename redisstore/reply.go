@@ -189,6 +189,8 @@ func refusal(reason string, id job.ID) error {
 		return fmt.Errorf("job %s: %w", id, job.ErrFenced)
 	case "moved":
 		return fmt.Errorf("job %s: %w", id, job.ErrMoved)
+	case "timers":
+		return fmt.Errorf("%w: job %s asks for runs at more than %d times", job.ErrTooLarge, id, job.MaxTimers)
 	case "leftovers":
 		return fmt.Errorf("%w: what is left of an earlier tree %s is being removed; try again in a minute", job.ErrStatus, id)
 	case "deleting":

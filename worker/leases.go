@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	mrand "math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +68,9 @@ type LeaseRequest struct {
 	Types []string
 	// Only leaves out those of these types for which it is false; their names have what [job.Needs] adds to them. Nil leaves out none.
 	Only func(typ string) bool
+	// Foreign leaves out the types that engines have registered for a queue: their jobs are not for other programs. To name one
+	// of them, and no pattern, is an error.
+	Foreign bool
 	// Priority leaves out the jobs of another one. Nil leaves out none.
 	Priority *int
 	// Max is how many jobs the client takes at most, up to MaxLeased. Zero means 1.
@@ -124,6 +128,9 @@ func (l *Leases) Run(ctx context.Context) error {
 // wrap job.ErrName or job.ErrConfig.
 func (l *Leases) Take(ctx context.Context, req LeaseRequest) ([]Leased, error) {
 	if err := req.complete(); err != nil {
+		return nil, err
+	}
+	if err := l.foreign(ctx, req); err != nil {
 		return nil, err
 	}
 	l.asked.note(req)
@@ -239,6 +246,9 @@ func (l *Leases) begin(ctx context.Context, req LeaseRequest, notifications []de
 	}
 	for _, notification := range notifications {
 		types := req.matching(notification.Types)
+		if req.Foreign {
+			types = limits.foreign(notification.Queue, types)
+		}
 		for len(types) > 0 && len(took) < req.Max && ctx.Err() == nil {
 			snap, err := l.pop(asked, notification, req, types, limits.of(notification.Queue))
 			if err != nil && len(took) == 0 {
@@ -276,11 +286,46 @@ func (l *Leases) pop(ctx context.Context, notification delivery.Notification, re
 	}
 }
 
-// runLimits are limits of runs at once, as they were at a time.
+// queueType is a type of jobs of a queue.
+type queueType struct{ queue, typ string }
+
+// runLimits are limits of runs at once, and who runs which types, as they were at a time.
 type runLimits struct {
-	at     time.Time
-	queues map[string]int
-	types  map[string][]job.RunLimit // by queue
+	at      time.Time
+	queues  map[string]int
+	types   map[string][]job.RunLimit // by queue
+	engines map[queueType]bool        // types that engines have registered
+}
+
+// foreign returns those of some types that no engine has registered for a queue.
+func (r *runLimits) foreign(queue string, types []string) []string {
+	return slices.DeleteFunc(types, func(typ string) bool {
+		name, _, _ := strings.Cut(typ, "@") // which version of it
+		return r.engines[queueType{queue, name}]
+	})
+}
+
+// foreign refuses a request that names a type which only engines run.
+func (l *Leases) foreign(ctx context.Context, req LeaseRequest) error {
+	if !req.Foreign {
+		return nil
+	}
+	for again := false; ; again = true {
+		limits, err := l.limitsNow(ctx)
+		if err != nil {
+			return err
+		}
+		var bad []string
+		for _, typ := range req.Types {
+			if !slices.ContainsFunc(req.Queues, func(q string) bool { return len(limits.foreign(q, []string{typ})) > 0 }) {
+				bad = append(bad, fmt.Sprintf("type %s of queue %s is for programs in Go: give the worker's type another name, or another queue", typ, strings.Join(req.Queues, ", ")))
+			}
+		}
+		if len(bad) == 0 || again {
+			return configError("the request for jobs", bad)
+		}
+		l.limits.Store(nil) // the worker may have registered it just now
+	}
 }
 
 // of returns those that concern the jobs of a queue.
@@ -301,7 +346,7 @@ func (l *Leases) limitsNow(ctx context.Context) (*runLimits, error) {
 	if known != nil && time.Since(known.at) < limitsFor {
 		return known, nil
 	}
-	r := &runLimits{at: time.Now(), types: map[string][]job.RunLimit{}}
+	r := &runLimits{at: time.Now(), types: map[string][]job.RunLimit{}, engines: map[queueType]bool{}}
 	var err error
 	if r.queues, err = l.cfg.Store.QueueLimits(ctx); err != nil {
 		return nil, err
@@ -313,6 +358,9 @@ func (l *Leases) limitsNow(ctx context.Context) (*runLimits, error) {
 	last := job.LastLimits(types)
 	for i := range types {
 		t := &types[i]
+		if t.Engine {
+			r.engines[queueType{t.Queue, t.Type}] = true
+		}
 		r.types[t.Queue] = append(r.types[t.Queue], last[t.Type].Of(t.Type)...)
 	}
 	l.limits.Store(r)

@@ -172,7 +172,7 @@ func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
 	for queue := range queues {
 		for _, k := range r.kinds {
 			info := job.TypeInfo{
-				Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Version: version, Kinds: k.layout.Kinds(), Schemas: k.layout.Schemas(),
+				Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Engine: true, Version: version, Kinds: k.layout.Kinds(), Schemas: k.layout.Schemas(),
 			}
 			info.SetLimit(k.options.Limit())
 			if k.version > 1 {

@@ -14,6 +14,7 @@ local CHUNK = 1000  -- values given to one command
 local PLENTY = 1e6  -- room of a port without a limit
 local MOST = 16000   -- values that one transaction writes: job.MaxWrites
 local PORT = 14      -- values that a port counts for that messages come to: job.PortWrites
+local TIMERS = 1000  -- times at which one job has asked for runs: job.MaxTimers
 local PIECE = 4000    -- values after which a script leaves the rest of long work to another one
 local PIECE_BYTES = 2 ^ 19 -- and bytes of messages
 local MANY = 180      -- jobs that a script wakes, looks at, or whose ports it closes, before it leaves others to the next one
@@ -272,6 +273,9 @@ local function alarm(id, at)
   call('ZADD', k, str(at), str(at))
   call('ZADD', P .. 'due', call('ZRANGE', k, 0, 0)[1], '@' .. id)
 end
+
+-- alarms tells whether a job may ask for so many more runs.
+local function alarms(id, n) return n == 0 or call('ZCARD', key(id) .. ':t') + n <= TIMERS end
 
 -- ring fires the alarms of a job that are over.
 local function ring(j)

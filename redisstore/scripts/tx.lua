@@ -48,6 +48,7 @@ local function refuse(d)
   end
   local values = weight(d)
   if values > MOST then return 'large ' .. str(values) end
+  if not alarms(d.id, #d.wakes) then return 'timers' end
   if d.twice or doubled(d.ids) then return 'moved' end
   local names = {}
   for _, name in ipairs(d.names) do
