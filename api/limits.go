@@ -19,13 +19,14 @@ type Limit struct {
 	Waited  int64    `json:"waited_ms" doc:"for how long the first of these is ready, in ms"`
 	Holders []job.ID `json:"holders" doc:"the first of those that have a place"`
 	Next    []job.ID `json:"next" doc:"the first of those that wait"`
+	Free    int64    `json:"free_in_ms,omitempty" doc:"of a rate that has no place: in how long, in ms, the next one is free"`
 }
 
 // LimitsOf are limits as other programs see them.
 func LimitsOf(all []redisstore.LimitInfo) []Limit {
 	views := []Limit{}
 	for _, l := range all {
-		v := Limit{l.Name, l.Max, "", l.By, l.Running, l.Waiting, l.Waited.Milliseconds(), some(l.Holders), some(l.Next)}
+		v := Limit{l.Name, l.Max, "", l.By, l.Running, l.Waiting, l.Waited.Milliseconds(), some(l.Holders), some(l.Next), l.Free.Milliseconds()}
 		if l.Per > 0 {
 			v.Per = l.Per.String()
 		}

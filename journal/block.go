@@ -158,6 +158,9 @@ func parse(data []byte, salt uint64) (b block, size int, err error) {
 	if errors.Is(err, errTorn) {
 		return b, len(data), err
 	}
+	if err != nil && len(bytes.Trim(data, "\x00")) == 0 { // a file that had grown when its machine died, and not more
+		return b, len(data), errTorn
+	}
 	if err != nil {
 		return b, next(data, salt), err
 	}

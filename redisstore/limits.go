@@ -30,6 +30,7 @@ type LimitInfo struct {
 	Waited  time.Duration // for how long the first of those is ready: of the highest priority, the one that has claimed its place first
 	Holders []job.ID      // the first of those that have a place: of a rate, those that are about to begin
 	Next    []job.ID      // the first of those that wait
+	Free    time.Duration // of a rate that has no place: in how long the first of the runs that hold them has begun Per ago; 0 if none has begun
 }
 
 // holdersShown is how many jobs a LimitInfo names.
@@ -186,6 +187,7 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 		held, waits, ran *redis.IntCmd
 		first            *redis.StringSliceCmd
 		next             *redis.StringSliceCmd
+		began            *redis.ZSliceCmd // the first of those that count
 	}
 	now, err := s.Now(ctx)
 	if err != nil {
@@ -204,9 +206,10 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 				per := d.int(cmp.Or(span, "0"))
 				held, waits := s.keys.held(i, name), s.keys.waits(i, name)
 				all = append(all, LimitInfo{Name: name, Max: int(d.int(most)), Per: time.Duration(per) * time.Millisecond})
+				ran, counts := s.keys.ran(i, name), &redis.ZRangeBy{Min: "(" + strconv.FormatInt(now.UnixMilli()-per, 10), Max: "+inf", Count: 1}
 				found = append(found, sets{
-					p.ZCard(ctx, held), p.ZCard(ctx, waits), p.ZCount(ctx, s.keys.ran(i, name), "("+strconv.FormatInt(now.UnixMilli()-per, 10), "+inf"),
-					p.ZRange(ctx, held, 0, holdersShown-1), p.ZRange(ctx, waits, 0, holdersShown-1),
+					p.ZCard(ctx, held), p.ZCard(ctx, waits), p.ZCount(ctx, ran, counts.Min, counts.Max),
+					p.ZRange(ctx, held, 0, holdersShown-1), p.ZRange(ctx, waits, 0, holdersShown-1), p.ZRangeByScoreWithScores(ctx, ran, counts),
 				})
 			}
 		}
@@ -218,6 +221,9 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 		all[i].Running, all[i].Waiting = f.held.Val()+f.ran.Val(), f.waits.Val()
 		all[i].Holders = jobsOf(f.first.Val())
 		all[i].Next = jobsOf(f.next.Val())
+		if began := f.began.Val(); len(began) > 0 && all[i].Running >= int64(all[i].Max) {
+			all[i].Free = time.UnixMilli(int64(began[0].Score)).Add(all[i].Per).Sub(now)
+		}
 	}
 	if d.err != nil {
 		return nil, d.err

@@ -111,6 +111,9 @@ func TestRateThatIsChanged(t *testing.T) {
 		register(4, time.Minute)
 		e.settled()
 		e.equal("limit", fmt.Sprint(e.limit().Max, e.limit().Per, e.limit().Running), fmt.Sprint(4, time.Minute, 4))
+		if free := e.limit().Free; free <= 30*time.Second || free > time.Minute {
+			e.Errorf("the next place is free in %s", free)
+		}
 		e.waitsForRate(ids[4], time.Hour)
 		register(4, time.Millisecond) // those that began count for as long as is said now
 		e.Until("one that waited goes on", func() bool { e.settled(); return begin(4) == nil })

@@ -21,7 +21,8 @@ func newLimits(s *settings) *cobra.Command {
 argument if they have MaxRunningBy, and of queues (weir queue limit); and the rates of types
 with MaxRuns, of which no more begin within a time. RUNNING counts places that are taken,
 of a rate by runs that began within that time; WAITING jobs that are ready and wait for one,
-OLDEST for how long the next of them has been ready. Of a limit for each value of an argument
+OLDEST for how long the next of them has been ready; FREE IN in how long a rate that has no
+place has the next one. Of a limit for each value of an argument
 the values are listed that have runs.`,
 		Example: "  weir limits\n  weir limits -o json",
 		Args:    usage(cobra.NoArgs),
@@ -33,13 +34,16 @@ the values are listed that have runs.`,
 				}
 				views := api.LimitsOf(all)
 				return s.show(c, views, "", func(w io.Writer) error {
-					rows := [][]string{{"LIMIT", "PLACES", "RUNNING", "WAITING", "OLDEST", "NEXT"}}
+					rows := [][]string{{"LIMIT", "PLACES", "RUNNING", "WAITING", "OLDEST", "FREE IN", "NEXT"}}
 					for _, l := range views {
-						next, oldest := "-", "-"
+						next, oldest, free := "-", "-", "-"
+						if l.Free > 0 {
+							free = waited(term.StyleOf(w), l.Free)
+						}
 						if len(l.Next) > 0 {
 							next, oldest = string(l.Next[0]), waited(term.StyleOf(w), l.Waited)
 						}
-						rows = append(rows, []string{term.Clean(limitName(l)), limitPlaces(l), term.Number(l.Running), term.Number(l.Waiting), oldest, next})
+						rows = append(rows, []string{term.Clean(limitName(l)), limitPlaces(l), term.Number(l.Running), term.Number(l.Waiting), oldest, free, next})
 					}
 					return term.Table(w, rows, term.StyleOf(w))
 				})

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -32,11 +33,27 @@ func (t *Tree) limited(reason string) string {
 	}
 	switch rate := strings.HasPrefix(name, "rate:"); {
 	case rate && known:
-		return fmt.Sprintf("waits for its turn, as at most %d runs of %s begin within %s: %d did, or are about to", l.Max, name, l.Per, l.Running)
+		return fmt.Sprintf("waits for its turn, as at most %s of %s within %s: %d did, or are about to", begins(l.Max), name, l.Per, l.Running) + t.free(l)
 	case rate:
 		return "waits for its turn in " + name
 	case known:
 		return fmt.Sprintf("waits for a place of limit %s: %d of %d running", name, l.Running, l.Max)
 	}
 	return "waits for a place of limit " + name
+}
+
+// begins says how many runs begin.
+func begins(n int) string {
+	if n == 1 {
+		return "1 run begins"
+	}
+	return fmt.Sprintf("%d runs begin", n)
+}
+
+// free says when a rate that has no place has the next one.
+func (t *Tree) free(l redisstore.LimitInfo) string {
+	if l.Free < time.Second {
+		return ""
+	}
+	return "; the next place is free" + t.in(t.style.Now.Add(l.Free))
 }

@@ -24,7 +24,7 @@ end
 local function throttle(j, limit)
   local k, kind, reason = key(j.id), 'rate', 'rate: it ran ' .. str(math.abs(limit)) .. ' times this minute'
   if limit < 0 then kind, reason = 'idle', reason .. ' in a row, and read, wrote and spawned nothing' end
-  if call('HGET', k, 'reason') ~= reason then note(j.id, '{"parked":"' .. reason .. '"}') end
+  if call('HGET', k, 'reason') ~= reason then note(j.id, '{"throttled":"' .. reason .. '"}') end
   call('HSET', k, 'reason', reason)
   call('ZADD', P .. 'due', str((math.floor(NOW / 60000) + 1) * 60000), j.id)
   return { kind, str(math.abs(limit)), line.base(j.type) }

@@ -88,7 +88,7 @@ export interface Changes {
 export interface TypePort { name: string; dir: 'in' | 'out'; schema: Json }
 export interface WorkerType { type: string; queue: string; args: Json; ports: TypePort[] }
 
-export interface Limit { limit: string; places: number; per?: string; by?: string; running: number; waiting: number; holders: string[]; next: string[] }
+export interface Limit { limit: string; places: number; per?: string; by?: string; running: number; waiting: number; holders: string[]; next: string[]; free_in_ms?: number }
 export interface Lock { by?: string; since?: string; until: string }
 export interface Token { id: string; name: string; role: string; tenant: string; created: string; expires?: string }
 export interface MadeToken extends Token { token: string }
