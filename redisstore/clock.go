@@ -57,6 +57,7 @@ type Due struct {
 	Needs  job.Needs // of an engine, besides the type
 	Status statemachine.Status
 	At     time.Time
+	Claims bool // a place of a limit: it may begin when it has got it, and looks again at At
 }
 
 // Due returns all jobs that Sweep will look at, soonest first, and of each shard when the first of what has settled is past
@@ -89,7 +90,7 @@ func (s *Store) Due(ctx context.Context) ([]Due, error) {
 	jobs := make([]*redis.SliceCmd, len(all))
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range all {
-			jobs[i] = p.HMGet(ctx, s.keys.job(all[i].Job, ""), "type", "status")
+			jobs[i] = p.HMGet(ctx, s.keys.job(all[i].Job, ""), "type", "status", "claim")
 		}
 		return nil
 	}); err != nil {
@@ -101,6 +102,8 @@ func (s *Store) Due(ctx context.Context) ([]Due, error) {
 		all[i].Type = all[i].Needs.Type
 		status, _ := j.Val()[1].(string)
 		all[i].Status = statemachine.Status(status)
+		claim, _ := j.Val()[2].(string)
+		all[i].Claims = claim != "" && all[i].Status == statemachine.Queued
 	}
 	slices.SortStableFunc(all, func(a, b Due) int { return a.At.Compare(b.At) })
 	return all, nil

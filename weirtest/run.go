@@ -46,6 +46,9 @@ func (e *Engine) Advance(d time.Duration) {
 	e.begin()
 	end := e.clock.Now().Add(d)
 	for ok := e.quiet(); ok; ok = e.drain() {
+		if e.stale && !e.fetch() {
+			return
+		}
 		if len(e.due) == 0 || e.due[0].At.After(end) {
 			e.clock.Set(end)
 			return
@@ -93,8 +96,7 @@ func (e *Engine) runNext(run func(context.Context, job.ID) error) bool {
 		err := run(e.ctx, id)
 		switch {
 		case errors.Is(err, job.ErrLocked), errors.Is(err, job.ErrRate), errors.Is(err, job.ErrLimit):
-			e.stuck[id] = true // it stays ready, until its lock or the minute ends
-			e.fetch()
+			e.stuck[id], e.stale = true, true // it stays ready, until its lock or the minute ends
 		case errors.Is(err, job.ErrStatus), errors.Is(err, job.ErrNotFound):
 			e.fetch() // the test did something to it since we looked
 		case e.failed(err):
@@ -121,6 +123,7 @@ func (e *Engine) fetch() bool {
 	e.tb.Helper()
 	var err error
 	e.due, err = e.store.Due(e.ctx)
+	e.stale = false
 	return !e.failed(err)
 }
 
@@ -134,7 +137,9 @@ func (e *Engine) consider() {
 			return
 		}
 	}
-	due := slices.DeleteFunc(slices.Clone(e.due), func(d redisstore.Due) bool { return !waits(d) || e.stuck[d.Job] })
+	// Who claims a place of a limit gets it from the store: each of many asking whenever one is free would cost their number squared.
+	claims := func(d redisstore.Due) bool { return d.Claims && d.At.After(now) }
+	due := slices.DeleteFunc(slices.Clone(e.due), func(d redisstore.Due) bool { return !waits(d) || e.stuck[d.Job] || claims(d) })
 	slices.SortFunc(due, func(a, b redisstore.Due) int {
 		return cmp.Or(a.At.Compare(b.At), byNumber(a.Job, b.Job))
 	})

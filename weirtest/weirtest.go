@@ -53,6 +53,7 @@ type Engine struct {
 	line  []job.ID        // ready jobs, in the order in which they became ready
 	stuck map[job.ID]bool // ready, but locked
 	due   []redisstore.Due
+	stale bool           // due is no more what it was
 	runs  map[job.ID]int // of the current call
 	total int            // of them
 }
