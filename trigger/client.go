@@ -180,6 +180,12 @@ type Status struct {
 	Reason  string `json:"reason,omitempty"` // why its job does not go on
 }
 
+// Full tells whether as many launched trees have not ended as there may be: what fires the trigger waits, or is dropped.
+func (s *Status) Full() bool {
+	most := s.Definition.Limits.Parallel
+	return most > 0 && len(s.Running) >= most
+}
+
 // errNotOne: the job is no trigger.
 func errNotOne(i *job.Info) error {
 	return fmt.Errorf("%w: job %s is a %s, not a trigger", job.ErrPort, i.ID, i.Type)

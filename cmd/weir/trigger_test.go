@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -84,6 +85,9 @@ func TestTrigger(t *testing.T) {
 	} {
 		weir(t, url, append([]string{"trigger"}, strings.Fields(c.line)...)...)
 		enginetest.Until(t, c.line, func() bool { return c.ok(triggerOf(t, url, "daily")) })
+		if why := weir(t, url, "why", "daily"); strings.HasPrefix(c.line, "pause") && !strings.Contains(why, "$ weir trigger resume daily") {
+			t.Errorf("weir why of a paused trigger:\n%s", why)
+		}
 	}
 	for _, same := range [][]string{{"trigger", "change", "daily"}, {"trigger", "change", "daily", "--missed", "skip"}} {
 		var stderr bytes.Buffer
@@ -115,6 +119,25 @@ func TestTrigger(t *testing.T) {
 	if code := run(t.Context(), []string{"--redis", url, "trigger", "show", "daily"}, &stderr, &stderr); code != exitNotFound {
 		t.Errorf("showing one that is deleted: exit code %d, %s", code, stderr.String())
 	}
+}
+
+// TestWhyOfFullTrigger: why names the limit that keeps a trigger from firing, and goes on to the tree that holds its place.
+func TestWhyOfFullTrigger(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	serving(t, url)
+	file := filepath.Join(t.TempDir(), "stuck.yaml")
+	enginetest.Check(t, os.WriteFile(file, []byte("weir: 1\nnodes: {list: {type: collect, queue: nobody}}\ninputs: {in: list.in}\noutputs: {out: list.out}\n"), 0o600))
+	weir(t, url, "trigger", "add", "--graph", file, "--alias", "hook", "--parallel", "1")
+	weir(t, url, "send", "hook", "in", "1", "2", "3")
+	enginetest.Until(t, "it has launched a tree, whose job no engine runs", func() bool { return len(triggerOf(t, url, "hook").Running) == 1 })
+	running := string(triggerOf(t, url, "hook").Running[0])
+	enginetest.Until(t, "why names the tree", func() bool {
+		var why []explain.Because
+		enginetest.Check(t, json.Unmarshal([]byte(weir(t, url, "why", "hook", "-o", "json")), &why))
+		return len(why) > 1 && strings.Contains(why[0].Text, "2 firings wait, as 1 of 1 trees") && strings.Contains(why[0].Text, running) &&
+			string(why[1].Job) == running && why[1].Level == 1
+	})
 }
 
 // TestTriggerDocs: the commands of docs/triggers.md do what they say, one after the other.

@@ -11,6 +11,7 @@ import (
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/trigger"
 )
 
 // alike is how many jobs of a graph that have the same status are explained.
@@ -19,6 +20,23 @@ const alike = 5
 // Ask says why a job has its status, and what would move it. Commands call the job what
 // called says; iso writes times as RFC 3339.
 func Ask(ctx context.Context, store storecall.Store, h *job.Handle, called string, iso bool) ([]Because, error) {
+	t, err := treeOf(ctx, store, h, called, iso)
+	if err != nil {
+		return nil, err
+	}
+	client := job.NewClient(store)
+	t.Other = func(id job.ID) []Because {
+		other, err := treeOf(ctx, store, client.At(id), string(id), iso)
+		if err != nil {
+			return nil
+		}
+		return other.Why(id)
+	}
+	return t.Why(h.ID()), nil
+}
+
+// treeOf returns what explains the jobs of the tree of a job, and knows what can be read.
+func treeOf(ctx context.Context, store storecall.Store, h *job.Handle, called string, iso bool) (*Tree, error) {
 	tree, err := h.Tree(ctx)
 	if err != nil {
 		return nil, err
@@ -42,7 +60,11 @@ func Ask(ctx context.Context, store storecall.Store, h *job.Handle, called strin
 		return turn, err == nil
 	}
 	t.Stack = func(i *job.Info) string { return stackOf(ctx, client.At(i.ID)) }
-	return t.Why(h.ID()), nil
+	t.Trigger = func(i *job.Info) (*trigger.Status, bool) {
+		s, err := trigger.Of(ctx, client, i, 0)
+		return s, err == nil
+	}
+	return t, nil
 }
 
 // limitOf returns how a limit is used. What cannot be read is not known.

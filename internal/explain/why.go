@@ -55,6 +55,10 @@ type Tree struct {
 	Limit func(name string) (redisstore.LimitInfo, bool)
 	// Turn returns the place of a job's tree among those with its sequential key. Nil: not known.
 	Turn func(i *job.Info) (turn job.Turn, ok bool)
+	// Trigger returns what is known of a trigger. Nil: not known.
+	Trigger func(i *job.Info) (s *trigger.Status, ok bool)
+	// Other says why a job of another tree has its status. Nil: not known.
+	Other func(id job.ID) []Because
 	// Types are those that engines have registered.
 	Types []job.TypeInfo
 	// Components are the types of which weir worker runs jobs.
@@ -339,35 +343,6 @@ func (t *Tree) served(i *job.Info, level int) {
 	}
 }
 
-// living tells which engines that live have the type of a job, of so many that serve its queue.
-func (t *Tree) living(i *job.Info, engines int, program, command string) Because {
-	var have, cannot []string
-	needs := i.NeedsOf()
-	for n := range t.Living {
-		e := &t.Living[n]
-		name := fmt.Sprintf("process %d on %s", e.PID, cmp.Or(e.Host, "-"))
-		switch {
-		case e.Stopping || !e.Takes(i.Queue, i.Type) && !e.Takes(i.Queue, needs.String()):
-		case e.Takes(i.Queue, needs.String()):
-			have = append(have, name)
-		case needs.Version > max(e.Versions[i.Type], 1):
-			cannot = append(cannot, fmt.Sprintf("%s has version %d", name, max(e.Versions[i.Type], 1)))
-		default:
-			cannot = append(cannot, name+" could not")
-		}
-	}
-	if len(have) == 0 && len(cannot) > 0 {
-		return Because{
-			Text: fmt.Sprintf("of %s that serve queue %s now, none can decode what the job holds, which needs type %s (%s): start a program that can, such as a newer one",
-				engineCount(engines), i.Queue, needs.Words(), listed(t.some(cannot))),
-		}
-	}
-	if len(have) == 0 {
-		return Because{Text: fmt.Sprintf("of %s that serve queue %s now, none has type %s: start %s", engineCount(engines), i.Queue, i.Type, program), Command: command}
-	}
-	return Because{Text: fmt.Sprintf("%s with type %s for queue %s: %s; it is run when one of them has a slot free", engineCount(len(have)), i.Type, i.Queue, listed(t.some(have)))}
-}
-
 // some are the first of some words, and how many more there are.
 func (t *Tree) some(words []string) []string {
 	if n := len(words); t.Most > 0 && n > t.Most {
@@ -413,11 +388,7 @@ func (t *Tree) suspended(i *job.Info, level int) {
 		t.graph(i, level)
 		return
 	case i.Type == trigger.Type: // its ports are for that package alone
-		text := fmt.Sprintf("trigger %s waits for what fires it", t.Path(i))
-		if !i.Next.IsZero() {
-			text = fmt.Sprintf("trigger %s waits for its time%s", t.Path(i), t.next(i))
-		}
-		t.say(i, level, Because{Text: text + "; what it does, and whether it is paused:", Command: "weir trigger show " + t.call(i), Next: i.Next})
+		t.trigger(i, level)
 		return
 	}
 	before := len(t.reasons)

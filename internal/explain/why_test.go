@@ -11,6 +11,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/trigger"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -334,6 +335,57 @@ func TestTrigger(t *testing.T) {
 	i.Next = noon.Add(time.Minute)
 	check(t, "schedule", said(explain.NewTree([]*job.Info{&i}, noon), "t"),
 		"trigger nightly waits for its time, which is in 1m0s, at 12:01:00Z; what it does, and whether it is paused:\n  $ weir trigger show t\n")
+}
+
+// What keeps a trigger from firing is said, and why the tree that holds its place has not ended.
+func TestTriggerHeldBack(t *testing.T) {
+	t.Parallel()
+	i := job.Info{ID: "t", Type: "trigger", Name: "hook", Status: statemachine.Suspended}
+	s := trigger.Status{Definition: trigger.Definition{Limits: trigger.Limits{Parallel: 1}}, Running: []job.ID{"u"}, Waiting: 49}
+	e := explain.NewTree([]*job.Info{&i}, noon)
+	e.Trigger = func(*job.Info) (*trigger.Status, bool) { return &s, true }
+	const held = "trigger hook: 49 firings wait, as 1 of 1 trees that may be unfinished at a time (limits.parallel) has not ended: u\n  $ weir trigger show t\n"
+	check(t, "full", said(e, "t"), held+"  to see what that one does:\n    $ weir why u\n")
+	e.Other = func(id job.ID) []explain.Because {
+		return []explain.Because{{Job: id, Text: "job u failed"}, {Job: id, Level: 1, Text: "boom"}}
+	}
+	check(t, "full, and why", said(e, "t"), held+"  job u failed\n    boom\n")
+	s.Waiting = 0
+	s.Definition.Limits.Overflow = trigger.Drop
+	check(t, "dropping", strings.SplitAfter(said(e, "t"), "\n")[0],
+		"trigger hook: what fires it is dropped, as 1 of 1 trees that may be unfinished at a time (limits.parallel) has not ended: u\n")
+	s = trigger.Status{Paused: true}
+	check(t, "paused", said(e, "t"), "trigger hook is paused, and drops what would fire it; to let it fire again:\n  $ weir trigger resume t\n")
+	s.Paused = false
+	check(t, "idle", said(e, "t"), "trigger hook waits for what fires it; what it does:\n  $ weir trigger show t\n")
+}
+
+// Of an engine whose heartbeat is overdue is said when it was last seen: it may be dead.
+func TestEngineNotSeen(t *testing.T) {
+	t.Parallel()
+	i := job.Info{ID: "t", Type: "map", Name: "m", Queue: "slow", Status: statemachine.Queued, Queued: noon}
+	e := explain.NewTree([]*job.Info{&i}, noon)
+	engine := func(pid int, seen time.Duration) job.EngineInfo {
+		return job.EngineInfo{Host: "a", PID: pid, Queues: map[string]int{"slow": 1}, Types: []string{"map"}, Seen: noon.Add(-seen)}
+	}
+	e.Engines, e.Types = map[string]int{"slow": 2}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
+	for _, c := range []struct {
+		living []job.EngineInfo
+		want   string
+	}{
+		{[]job.EngineInfo{engine(1, time.Second)}, "1 engine with type map for queue slow: process 1 on a; it is run when one of them has a slot free"},
+		{
+			[]job.EngineInfo{engine(1, time.Second), engine(2, 4*time.Second)},
+			"2 engines with type map for queue slow: process 1 on a and process 2 on a (last seen 4s ago); it is run when one of them has a slot free",
+		},
+		{
+			[]job.EngineInfo{engine(2, 4*time.Second)},
+			"1 engine with type map for queue slow: process 2 on a (last seen 4s ago); each engine that lives tells of itself once a second: if none does again, start the program that has it",
+		},
+	} {
+		e.Living = c.living
+		check(t, "why", said(e, "t"), "job m has been ready for 0s and waits for an engine\n  "+c.want+"\n")
+	}
 }
 
 // Dead letters of a job, or of those in a graph, are named: nobody would look for them in a graph that waits, or has completed.
