@@ -99,6 +99,14 @@ func (d *crash) Error() string {
 	if n := len(d.output); n > 0 {
 		text += "; it printed last: " + strings.Join(texts(d.output[max(n-3, 0):]), " / ")
 	}
+	return short(text)
+}
+
+// reason is the error without what was printed.
+func (d *crash) reason() string { return short(d.why) }
+
+// short shortens what may be of any length, and makes it UTF-8.
+func short(text string) string {
 	if len(text) > 2000 {
 		text = text[:2000] + "…"
 	}

@@ -316,7 +316,8 @@ func (p *Pool) runBatch(tasks []*task) (rest []*task) {
 func (t *task) fail(err error) {
 	t.result = handler.Result{Status: 500, Error: err.Error()}
 	if d := new(crash); errors.As(err, &d) {
-		t.result.Output = d.output
+		// Whoever tells of the result adds what it printed, as of one that has ended.
+		t.result.Error, t.result.Output = strings.Replace(t.result.Error, d.Error(), d.reason(), 1), d.output
 	}
 	t.done()
 }

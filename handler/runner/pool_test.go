@@ -219,6 +219,18 @@ func beyond(a sandbox.Abilities) map[string]string {
 	return cannot
 }
 
+// TestFailureOfFloodIsSaidOnce: what a process printed that was ended is in its output, and not in the error, to which it is added.
+func TestFailureOfFloodIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	if why := beyond(sandbox.Probe())["floods standard output"]; why != "" {
+		t.Skip(why)
+	}
+	r := do(t, newPool(t, nil), stored("flood", handler.Definition{Lang: handler.Shell, Body: "yes"}), "x")[0]
+	if text := runner.Failing(&r).Error(); strings.Count(text, "it printed last: y / y / y") != 1 {
+		t.Errorf("the failure is %q", text)
+	}
+}
+
 // TestHarmStaysWithItsPayloads has handlers do their worst while another one works: it is done, and each says what it did.
 func TestHarmStaysWithItsPayloads(t *testing.T) {
 	t.Parallel()
