@@ -52,58 +52,10 @@ func encode(w io.Writer, v any, indent string) error {
 	}
 	raw := text.Bytes()
 	if indent != "" {
-		raw = spread(raw, indent)
+		raw = term.Spread(raw, indent)
 	}
 	_, err := w.Write(raw)
 	return err
-}
-
-// spread lays JSON without white space out over lines, as json.Indent does. That checks each
-// byte, which takes longer than all else that is done here for a tree of thousands of jobs.
-func spread(raw []byte, indent string) []byte {
-	out := make([]byte, 0, 2*len(raw))
-	depth := 0
-	line := func() {
-		out = append(out, '\n')
-		for range depth {
-			out = append(out, indent...)
-		}
-	}
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; c {
-		case '"':
-			end := i + 1
-			for raw[end] != '"' {
-				if raw[end] == '\\' {
-					end++
-				}
-				end++
-			}
-			out = append(out, raw[i:end+1]...)
-			i = end
-		case '{', '[':
-			out = append(out, c)
-			if raw[i+1] == c+2 { // the bracket that closes it
-				out = append(out, c+2)
-				i++
-				continue
-			}
-			depth++
-			line()
-		case '}', ']':
-			depth--
-			line()
-			out = append(out, c)
-		case ',':
-			out = append(out, c)
-			line()
-		case ':':
-			out = append(out, ": "...)
-		default:
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // formats adds -o with the formats that a command knows, the first being the default.

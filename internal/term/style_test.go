@@ -17,6 +17,7 @@ import (
 	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -274,8 +275,12 @@ func TestTreeRetention(t *testing.T) {
 		{term.Style{Now: now, ISO: true}, true, false, "removed at 2026-11-28T12:00:00Z"},
 		{term.Style{Now: now}, true, true, "past its retention, kept until the messages of its Out ports are read"},
 		{term.Style{Now: now}, false, false, ""},
+		{term.Style{Now: now}, true, false, "removed in 7d0h, unless 3 in out stay unread"},
 	} {
-		i.Unread = c.unread
+		i.Unread, i.Ports = c.unread, nil
+		if strings.Contains(c.want, "unless") {
+			i.Ports = []job.PortInfo{{Spec: port.Spec{Name: "out", Dir: port.Output}, Waiting: 3}}
+		}
 		var b bytes.Buffer
 		if err := term.DrawTree(&b, []*job.Info{i}, c.style, term.TreeOptions{Times: c.times}); err != nil {
 			t.Fatal(err)

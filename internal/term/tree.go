@@ -262,7 +262,22 @@ func (d *treeDrawing) retention(i *job.Info) string {
 	case i.Expires.IsZero():
 		return ""
 	}
-	return "removed " + d.style.In(i.Expires)
+	text := "removed " + d.style.In(i.Expires)
+	if unread := unreadOf(i); i.Parent == "" && unread != "" {
+		text += ", unless " + unread + " stay unread"
+	}
+	return text
+}
+
+// unreadOf are the messages in Out ports of a job, which keep a root job.
+func unreadOf(i *job.Info) string {
+	var parts []string
+	for _, p := range i.Ports {
+		if p.Dir == port.Output && p.Waiting > 0 {
+			parts = append(parts, fmt.Sprintf("%s in %s", Number(p.Waiting), Clean(p.Name)))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (d *treeDrawing) reason(i *job.Info) string {

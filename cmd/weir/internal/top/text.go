@@ -25,8 +25,10 @@ func clean(s string) string {
 
 func indent(raw json.RawMessage) (string, error) {
 	var b bytes.Buffer
-	err := json.Indent(&b, raw, "", "  ")
-	return b.String(), err
+	if err := json.Compact(&b, raw); err != nil {
+		return "", err
+	}
+	return string(term.Spread(b.Bytes(), "  ")), nil
 }
 
 // wrap breaks a text without colours into lines of that many columns.
