@@ -56,6 +56,10 @@ func (e *examiner) layout(ctx context.Context) error {
 	return nil
 }
 
+// unversioned is what programs have for a version of Weir that say none: those that are built from a checkout, or from a directory by a
+// replace directive.
+var unversioned = map[string]bool{"": true, "(devel)": true, "v0.0.0": true, "unknown": true}
+
 // alive looks at the engines.
 func (e *examiner) alive(ctx context.Context) (err error) {
 	if e.engines, err = e.Engines(ctx); err != nil {
@@ -71,7 +75,9 @@ func (e *examiner) alive(ctx context.Context) (err error) {
 	versions := map[string]bool{}
 	slots := 0
 	for _, one := range e.engines {
-		versions[one.Version] = true
+		if known := !unversioned[one.Version]; known {
+			versions[one.Version] = true
+		}
 		slots += one.Concurrency
 	}
 	if len(versions) > 1 {

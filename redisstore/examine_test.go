@@ -105,6 +105,9 @@ func durable(t *testing.T, args ...string) *env {
 
 func TestExamineHealthy(t *testing.T) {
 	e := durable(t)
+	for _, none := range []string{"(devel)", "v0.0.0"} { // are no versions that differ
+		e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: none, Version: none, Queues: map[string]int{"default": 1}}))
+	}
 	e.healthy()
 	e.tree()
 	found := e.examine(true)
@@ -170,7 +173,9 @@ func TestExamineNamespace(t *testing.T) {
 		},
 		"two versions": {
 			func(e *env) {
-				e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: "B", Version: "v2", Queues: map[string]int{"default": 1}}))
+				for _, version := range []string{"v2", "v3"} {
+					e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: version, Version: version, Queues: map[string]int{"default": 1}}))
+				}
 			},
 			"engines", redisstore.Warning, "different versions of Weir: .*v2", "same version", true,
 		},
