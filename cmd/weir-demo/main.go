@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirworks/weir/api"
@@ -45,6 +46,7 @@ type settings struct {
 }
 
 func main() {
+	logging.Disable() // the driver's remarks: errors reach the user as errors
 	var f settings
 	flag.StringVar(&f.addr, "addr", "", "`ADDRESS` of the page (default 127.0.0.1:8080, or any port if that is taken)")
 	flag.StringVar(&f.data, "data", "", "`DIR`ectory for the data (default weir/demo in the cache directory of the user)")
@@ -96,7 +98,8 @@ func (f *settings) run(ctx context.Context, stdout, stderr io.Writer) (err error
 		return err
 	}
 	defer store.Close()
-	if err := demo.Start(ctx, job.NewClient(store)); err != nil {
+	ran, err := demo.Start(ctx, job.NewClient(store))
+	if err != nil {
 		return err
 	}
 	engine, server, err := parts(store, slog.New(slog.NewTextHandler(stderr, nil)))
@@ -109,7 +112,7 @@ func (f *settings) run(ctx context.Context, stdout, stderr io.Writer) (err error
 		return err
 	}
 	page := "http://" + l.Addr().String()
-	if _, err := fmt.Fprintf(stdout, "%s\n\n%s", page, demo.Guide(page, f.data, kept, os.Getpid())); err != nil {
+	if _, err := fmt.Fprintf(stdout, "%s\n\n%s", page, demo.Guide(page, f.data, kept, ran, os.Getpid())); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	err = serve(ctx, l, health.Handler(health.Config{Store: store, Engine: engine}), server, engine)

@@ -94,6 +94,9 @@ func TestDemo(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", line, d.said.String())
 		}
 	}
+	if strings.Contains(d.said.String(), "It goes on with the jobs of ") {
+		t.Errorf("a new one goes on:\n%s", d.said.String())
+	}
 	enginetest.Until(t, "orders are shipped", func() bool { return d.shipped() > 1 })
 	enginetest.Until(t, "there is a dead letter", func() bool { return strings.Contains(d.ask("dead", "list"), "the quantity is 0") })
 	enginetest.Until(t, "a payment is tried again", func() bool { return strings.Contains(d.ask("log", "demo"), "the bank does not answer") })
@@ -115,6 +118,7 @@ func TestDemo(t *testing.T) {
 	if n := d.taken(); n < taken {
 		t.Errorf("after kill -9 %d orders were taken, %d before", n, taken)
 	}
+	enginetest.Until(t, "it says that it goes on", func() bool { return strings.Contains(d.said.String(), "It goes on with the jobs of ") })
 	enginetest.Until(t, "it goes on", func() bool { return d.taken() > taken+3 })
 	d.stop()
 

@@ -216,12 +216,13 @@ func (f *demoFlags) run(c *cobra.Command, s *settings) error {
 		return err
 	}
 	defer store.Close()
-	if err := demo.Start(c.Context(), job.NewClient(store)); err != nil {
+	ran, err := demo.Start(c.Context(), job.NewClient(store))
+	if err != nil {
 		return err
 	}
 	f.concurrency, f.queues, f.more = demo.Concurrency, demo.Queues(), demo.Workers()
 	return f.allInOne(c, s, &f.web, store, func(page string) error {
-		_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n\n%s", page, demo.Guide(page, f.data, kept, os.Getpid()))
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n\n%s", page, demo.Guide(page, f.data, kept, ran, os.Getpid()))
 		if f.open {
 			err = errors.Join(err, browse(page))
 		}

@@ -5,6 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/weirworks/weir/internal/term"
 )
 
 // Concurrency is how many jobs of the shop run at a time: most of them wait.
@@ -16,9 +19,13 @@ func Dir() (string, error) {
 	return filepath.Join(cache, "weir", "demo"), err
 }
 
-// Guide says what to try with a shop whose page is at an address: its state is kept in a directory, or in the process alone.
-func Guide(page, data string, kept bool, pid int) string {
+// Guide says what to try with a shop whose page is at an address: its state is kept in a directory, or in the process alone. If the
+// shop was there before, ran is when it did something last.
+func Guide(page, data string, kept bool, ran time.Time, pid int) string {
 	var out strings.Builder
+	if !ran.IsZero() {
+		fmt.Fprintf(&out, "It goes on with the jobs of %s in %s; weir demo --fresh begins anew.\n\n", term.Style{}.Ago(ran), data)
+	}
 	fmt.Fprintf(&out, "Open that address in a browser: a shop is running. Or look at it from another terminal:\n\n  export WEIR_SERVER=%s\n", page)
 	try := func(command, what string) { fmt.Fprintf(&out, "  %-58s %s\n", command, what) }
 	try("weir top demo", "its jobs, live: what waits, what is full, what is tried again")

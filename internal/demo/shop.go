@@ -61,22 +61,43 @@ func Graph() *graph.Graph {
 const edge = 8
 
 // Start starts the shop and its trigger, unless they are there already.
-func Start(ctx context.Context, client *job.Client) error {
+func Start(ctx context.Context, client *job.Client) (ran time.Time, err error) {
+	if ran, err = lastRan(ctx, client); err != nil {
+		return ran, err
+	}
 	if _, err := client.Start(ctx, Graph(), job.Alias(Shop), job.TakeExisting(), job.EnginesLater()); err != nil {
-		return err
+		return ran, err
 	}
 	plan, err := job.Single(&Stock{}, "").Plan() // no engine has registered the type yet
 	if err != nil {
-		return err
+		return ran, err
 	}
 	_, err = trigger.Add(ctx, client, trigger.Definition{
 		Schedule: "every:20s", Missed: "skip",
 		Launch: &trigger.Launch{Plan: (*trigger.Plan)(plan), Retain: "2m", Labels: map[string]string{"what": "stocktake"}},
 	}, job.Alias(Stocktake))
 	if errors.Is(err, job.ErrExists) {
-		return nil
+		return ran, nil
 	}
-	return err
+	return ran, err
+}
+
+// lastRan is when a shop that there is already did something last; zero if there is none.
+func lastRan(ctx context.Context, client *job.Client) (ran time.Time, err error) {
+	h, err := client.Find(ctx, Shop)
+	if errors.Is(err, job.ErrNotFound) {
+		return ran, nil
+	}
+	if err != nil {
+		return ran, err
+	}
+	tree, err := h.Tree(ctx)
+	for _, i := range tree {
+		if i.Ran.After(ran) {
+			ran = i.Ran
+		}
+	}
+	return ran, err
 }
 
 // Order is what a customer wants.
