@@ -43,6 +43,7 @@ var kinds = []struct {
 	{job.ErrFailed, Kind{"failed", http.StatusConflict, 4}},
 	{job.ErrStatus, Kind{"status", http.StatusConflict, 6}},
 	{job.ErrExists, Kind{"exists", http.StatusConflict, 6}},
+	{job.ErrServed, Kind{"served", http.StatusConflict, 6}},
 	{job.ErrFull, Kind{"full", http.StatusTooManyRequests, 6}},
 	{job.ErrLocked, Kind{"locked", http.StatusLocked, 6}},
 	{job.ErrAmbiguous, Kind{"ambiguous", http.StatusConflict, 6}},

@@ -73,4 +73,19 @@ func (s *Server) typeOperations() {
 		}
 		return answer(TypeOf(t), nil)
 	})
+	add(s, operation{
+		method: http.MethodDelete, path: "/v1/types/{type}", id: "forget-type", group: groupSystem, role: operate, status: http.StatusNoContent,
+		summary: "Forget a type of workers that no engine has any more",
+		about:   "It is refused while an engine that lives has the type for the queue. An engine that registers it again brings it back.",
+	}, func(ctx context.Context, s *session, in *struct {
+		Type  string `path:"type"`
+		Queue string `query:"queue" doc:"default if it is not given"`
+	},
+	) (*nothing, error) {
+		err := s.store.ForgetType(ctx, cmp.Or(in.Queue, job.DefaultQueue), in.Type)
+		if errors.Is(err, job.ErrUnknownType) {
+			return nil, problem(KindOf(job.ErrNotFound), "%v", err)
+		}
+		return done(err)
+	})
 }

@@ -479,6 +479,12 @@ func (s *Store) SetQueueLimit(ctx context.Context, queue string, n int) error {
 	return err
 }
 
+// ForgetType takes a type that no engine has any more out of the catalogue.
+func (s *Store) ForgetType(ctx context.Context, queue, name string) error {
+	_, err := ask(ctx, s, storecall.ForgetType, storecall.TypeName{Queue: queue, Type: name})
+	return err
+}
+
 // Now is the time by the clock of the server's Redis.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return ask(ctx, s, storecall.Now, struct{}{})

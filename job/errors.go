@@ -26,6 +26,8 @@ var (
 	ErrValue = errors.New("invalid value")
 	// ErrExists: the name is already taken.
 	ErrExists = errors.New("already exists")
+	// ErrServed: an engine that lives has the type.
+	ErrServed = errors.New("an engine that lives has the type")
 	// ErrUnknownType: no engine has registered a worker of that type for that queue.
 	ErrUnknownType = errors.New("unknown worker type")
 	// ErrAmbiguous: several jobs have IDs that begin so.

@@ -1,12 +1,17 @@
 package redisstore_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/redisstore"
 )
 
 func TestEnginesThatLive(t *testing.T) {
@@ -65,4 +70,25 @@ func TestEnginesThatLive(t *testing.T) {
 			e.Errorf("what the dead one told lasts %s", ttl)
 		}
 	})
+}
+
+// A type that no engine has any more can be forgotten; while one that lives has it, that is refused.
+func TestForgetType(t *testing.T) {
+	t.Parallel()
+	ctx, store := t.Context(), enginetest.Open(t, redisstore.Config{URL: redistest.Start(t).URL()})
+	enginetest.Check(t, store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "slow"}, {Type: "T", Queue: job.DefaultQueue}}))
+	enginetest.Check(t, store.Heartbeat(ctx, job.EngineInfo{ID: "A", PID: 7, Host: "h", Queues: map[string]int{"slow": 1}, Types: []string{"T"}}))
+	err := store.ForgetType(ctx, "slow", "T")
+	if want := "process 7 on h"; !errors.Is(err, job.ErrServed) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v does not say %q", err, want)
+	}
+	enginetest.Check(t, store.ForgetType(ctx, job.DefaultQueue, "T")) // that engine does not serve this queue
+	if err := store.ForgetType(ctx, job.DefaultQueue, "T"); !errors.Is(err, job.ErrUnknownType) {
+		t.Errorf("forgetting it again: %v", err)
+	}
+	enginetest.Check(t, store.Leave(ctx, "A"))
+	enginetest.Check(t, store.ForgetType(ctx, "slow", "T"))
+	if all, err := store.Types(ctx); err != nil || len(all) > 0 {
+		t.Errorf("types %+v, %v", all, err)
+	}
 }

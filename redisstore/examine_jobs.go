@@ -282,7 +282,7 @@ func (e *examiner) unserved(context.Context) error {
 		}
 	}
 	for _, queue := range slices.Sorted(maps.Keys(gone)) {
-		e.warn(fmt.Sprintf("start an engine that has them; of one that is gone for good: redis-cli HDEL '%s' '%s %s'", e.keys.types(), queue, gone[queue][0]),
+		e.warn(fmt.Sprintf("start an engine that has them; of one that is gone for good: weir types forget %s --queue %s", gone[queue][0], queue),
 			"no engine that lives has, for queue %s, %s", queue, few(gone[queue]))
 	}
 	if !e.found() {

@@ -249,7 +249,7 @@ func TestExamineNamespace(t *testing.T) {
 			func(e *env) {
 				e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Old", Queue: "mail"}}))
 			},
-			"types", redisstore.Warning, "^no engine that lives has, for queue mail, Old$", "redis-cli HDEL 'weir:.*:types' 'mail Old'$", true,
+			"types", redisstore.Warning, "^no engine that lives has, for queue mail, Old$", "weir types forget Old --queue mail$", true,
 		},
 		"engines that differ in a limit": {
 			func(e *env) {

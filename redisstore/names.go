@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -220,6 +221,25 @@ func (s *Store) Type(ctx context.Context, queue, name string) (*job.TypeInfo, er
 		return nil, fmt.Errorf("reading the registered type %q: %w", name, err)
 	}
 	return t, nil
+}
+
+// ForgetType takes a type of a queue out of the catalogue: one that no engine has any more. While one that lives does, that is ErrServed;
+// a type that is not in the catalogue is ErrUnknownType. An engine that registers it again brings it back.
+func (s *Store) ForgetType(ctx context.Context, queue, name string) error {
+	engines, err := s.Engines(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range engines {
+		if e := &engines[i]; e.Takes(queue, name) {
+			return fmt.Errorf("forgetting type %q of queue %q: %w: process %d on %s", name, queue, job.ErrServed, e.PID, cmp.Or(e.Host, "-"))
+		}
+	}
+	n, err := s.rdb.HDel(ctx, s.keys.types(), queue+" "+name).Result()
+	if err == nil && n == 0 {
+		return s.unknownType(ctx, queue, name)
+	}
+	return s.explain(err)
 }
 
 // unknownType says which types there are instead.

@@ -252,9 +252,10 @@ func TestClosedPipe(t *testing.T) {
 	sum := strings.TrimSpace(weir(t, server.URL(), "jobs", "--status", "completed", "-o", "name"))
 	weir(t, server.URL(), "create", "map", "--args", `{"expr":"it"}`, "--alias", "kid")
 	dead := moaning(t, server.URL(), "1", "2")
+	enginetest.Check(t, enginetest.Open(t, redisstore.Config{URL: server.URL()}).Register(t.Context(), []job.TypeInfo{{Type: "gone", Queue: job.DefaultQueue}}))
 	lines := []string{
 		"jobs", "jobs --count", "jobs -o jsonl", "show one", "show one -o yaml", "show one -o name", "tree one", "tree one -o json", "tree one --watch", "why one",
-		"ports one", "peek one in", "peek one in -o jsonl", "log one", "log one -f", "log one -o jsonl", "trace one in 0", "types",
+		"ports one", "peek one in", "peek one in -o jsonl", "log one", "log one -f", "log one -o jsonl", "trace one in 0", "types", "types forget gone",
 		"create map --args {\"expr\":\"it\"}", "read one in", "run one", "wait " + sum, "state set one a=1", "state get one", "state unset one a",
 		"alias one uno", "adopt one kid kid", "disown one kid", "lock kid", "unlock kid --force", "priority kid 600", "terminate kid",
 		"dead list", "dead list -o jsonl", "dead show moaner " + dead[0], "dead edit moaner " + dead[0] + " in=1", "dead requeue moaner --yes", "dead discard moaner --yes", "queues", "limits", "queue pause default", "queue resume default", "queue limit default 0", "stats", "workers -o json", "retry --tree one", "fail one", "retry one --in 1h",

@@ -17,6 +17,7 @@ import (
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -48,7 +49,8 @@ func TestThroughServer(t *testing.T) {
 	shop(t, redis)
 	weir(t, redis, "send", "one", "in", "1", "2", "3", "4")
 	enginetest.Check(t, registerComponents(t.Context(), redisstore.Config{URL: redis}))
-	address, _ := behind(t, redis, nil)
+	address, store := behind(t, redis, nil)
+	enginetest.Check(t, store.Register(t.Context(), []job.TypeInfo{{Type: "gone", Queue: job.DefaultQueue}}))
 	dead := moaning(t, redis, "1", "2")
 	call := func(where, url, line string) (string, int) {
 		var stdout, stderr bytes.Buffer
@@ -58,7 +60,7 @@ func TestThroughServer(t *testing.T) {
 	acts := []string{
 		`create map --args {"expr":"it"} --alias kid`, "send kid in 5 6", "read kid in", "run one", "state set one a=1", "state unset one a", "state set one b=2", "alias one uno",
 		"adopt one kid kid", "disown one kid", "lock kid --ttl 1h", "unlock kid --force", "priority kid 600", "lock kid --ttl 1h",
-		"dead edit moaner " + dead[0] + " in=1", "dead requeue moaner --yes", "queue pause default", "queue limit default 3",
+		"dead edit moaner " + dead[0] + " in=1", "dead requeue moaner --yes", "queue pause default", "queue limit default 3", "types forget gone",
 		`trigger add --type map --args {"expr":"it"} --alias hook`, "trigger change hook --parallel 2", "trigger fire hook", "trigger pause hook", "trigger resume hook",
 		"retention --failed 60d", "publish /files/new 1", "retry --tree one", "fail one --reason enough", "retry one --in 1h --priority 9 --rename uno", "terminate one",
 	}

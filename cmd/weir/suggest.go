@@ -62,12 +62,13 @@ func subcommand(c *cobra.Command, args []string) error {
 	return usageError{fmt.Errorf("unknown command %.80q for %q: %s", args[0], c.CommandPath(), hint)}
 }
 
-// withSubcommands lets each command that only has others below it say so, and which was meant.
+// withSubcommands lets each command that only has others below it say so, and which was meant. One that does something by itself, as weir
+// types, stays as it is.
 func withSubcommands(c *cobra.Command) {
 	for _, below := range c.Commands() {
 		withSubcommands(below)
 	}
-	if c.HasSubCommands() {
+	if c.HasSubCommands() && (c.RunE == nil || !c.HasParent()) {
 		c.Args = subcommand
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		if list := lister(c); list != nil {

@@ -56,7 +56,33 @@ JSON Schemas of both.`,
 	}
 	s.formats(c, "table", "json", "yaml")
 	s.watched(c)
+	c.AddCommand(s.complete(newTypesForget(s), typeWords))
 	return s.complete(c, typeWords)
+}
+
+func newTypesForget(s *settings) *cobra.Command {
+	var queue string
+	c := &cobra.Command{
+		Use:   "forget TYPE",
+		Short: "Forget a type that no engine has any more",
+		Long: `Forget a type that no engine has any more: nobody is offered it then, and weir doctor does
+not warn of it. It is refused while an engine that lives has the type for the queue. An engine
+that registers the type again brings it back.`,
+		Example: "  weir types forget Resize\n  weir types forget Resize --queue slow",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
+				if err := store.ForgetType(ctx, queue, args[0]); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(c.OutOrStdout(), "type %s of queue %s is forgotten\n", term.Clean(args[0]), term.Clean(queue))
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&queue, "queue", job.DefaultQueue, "the `QUEUE` that the type was registered for")
+	s.completeFlag(c, "queue", queueWords)
+	return c
 }
 
 // typesNamed are those of a name, one for each queue.

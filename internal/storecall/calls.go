@@ -315,6 +315,9 @@ var (
 	Type = define("type", toRead, func(ctx context.Context, s Store, _ By, in TypeName) (*job.TypeInfo, error) {
 		return s.Type(ctx, in.Queue, in.Type)
 	})
+	ForgetType = define("forget-type", toOperate, func(ctx context.Context, s Store, _ By, in TypeName) (none, error) {
+		return none{}, s.ForgetType(ctx, in.Queue, in.Type)
+	})
 	Info = define("info", toRead, func(ctx context.Context, s Store, _ By, id job.ID) (*job.Info, error) {
 		return s.Info(ctx, id)
 	})

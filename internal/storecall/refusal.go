@@ -23,6 +23,7 @@ var sentinels = []struct {
 	{"value", job.ErrValue},
 	{"name", job.ErrName},
 	{"exists", job.ErrExists},
+	{"served", job.ErrServed},
 	{"unknown_type", job.ErrUnknownType},
 	{"ambiguous", job.ErrAmbiguous},
 	{"full", job.ErrFull},

@@ -43,6 +43,7 @@ type Store interface {
 	Where() string
 	Queues(ctx context.Context) ([]redisstore.QueueInfo, error)
 	PauseQueue(ctx context.Context, queue string) (changed bool, err error)
+	ForgetType(ctx context.Context, queue, name string) error
 	ResumeQueue(ctx context.Context, queue string) (changed bool, err error)
 	Limits(ctx context.Context) ([]redisstore.LimitInfo, error)
 	Engines(ctx context.Context) ([]job.EngineInfo, error)
