@@ -3,12 +3,17 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
 )
 
 // deadOperations are those on dead letters.
@@ -173,6 +178,8 @@ type DeadLetter struct {
 	Error    string                     `json:"error"`
 	At       time.Time                  `json:"at" doc:"when the last try failed"`
 	Messages map[string]json.RawMessage `json:"messages" doc:"what could not be handled, by In port"`
+	Name     string                     `json:"name" doc:"what commands call the job: an alias and the names below it, or its ID"`
+	Refused  string                     `json:"refused,omitempty" doc:"why it cannot be requeued, unless to another job"`
 }
 
 // PortOf names a port of a job.
@@ -219,6 +226,7 @@ func listDead(ctx context.Context, s *session, in *deadInput) (*reply[DeadLetter
 		return nil, err
 	}
 	out := DeadLetters{Letters: []DeadLetter{}}
+	names, refused := explain.Names(ctx, s.client), s.refusals(ctx)
 	for l, err := range s.client.DeadLetters(ctx, f) {
 		if err != nil {
 			return nil, err
@@ -228,7 +236,43 @@ func listDead(ctx context.Context, s *session, in *deadInput) (*reply[DeadLetter
 		}
 		out.Letters = append(out.Letters, DeadLetter{
 			ID: l.ID, In: PortOf{l.In.Job, l.In.Port}, Number: l.Number, Job: l.Job, Error: l.Error, At: l.At, Messages: l.Messages,
+			Name: names(l.Job), Refused: refused(l),
 		})
 	}
 	return answer(out, nil)
+}
+
+// refusals returns what says why a dead letter cannot be requeued. Each job is looked up once; of one that cannot be read nothing is known.
+func (s *session) refusals(ctx context.Context) func(*job.StoredLetter) string {
+	type known struct {
+		info *job.Info
+		err  error
+	}
+	jobs := map[job.ID]known{}
+	return func(l *job.StoredLetter) string {
+		of, ok := jobs[l.Job]
+		if !ok {
+			of.info, of.err = s.client.At(l.Job).Info(ctx)
+			jobs[l.Job] = of
+		}
+		switch {
+		case errors.Is(of.err, job.ErrNotFound):
+			return "its job was removed"
+		case of.err != nil:
+			return ""
+		case of.info.Status == statemachine.Terminated:
+			return "its job is terminated, and would not read it"
+		}
+		for _, in := range slices.Sorted(maps.Keys(l.Messages)) {
+			p, has := of.info.Port(port.Input, in)
+			_, others := of.info.Port(port.Input, port.Any)
+			switch {
+			case !has && !others:
+				return fmt.Sprintf("its job has no In port %q", in)
+			case p.Closed:
+				return fmt.Sprintf("port %q of its job is closed", in)
+			}
+		}
+		return ""
+	}
 }

@@ -2,9 +2,11 @@ package api_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/redistest"
 )
 
@@ -25,6 +27,14 @@ func TestPoint6DeadOverHTTP(t *testing.T) {
 	s.ask("GET", "/v1/dead?job=sums&type=map", nil).is(http.StatusOK, &found)
 	if len(found.Letters) != 2 || found.More || string(found.Letters[1].Messages["in"]) != `"b"` {
 		t.Fatalf("found %+v", found)
+	}
+	if l := found.Letters[0]; l.Name != "sums/m" || l.Refused != `port "in" of its job is closed` {
+		t.Errorf("a dead letter of a job that has ended is called %q, refused as %q", l.Name, l.Refused)
+	}
+	var why []explain.Because
+	s.ask("GET", "/v1/jobs/"+string(found.Letters[0].Job)+"/why", nil).is(http.StatusOK, &why)
+	if !slices.ContainsFunc(why, func(b explain.Because) bool { return b.Command == "weir dead discard sums/m" }) {
+		t.Errorf("commands of %+v do not call the job as a user does", why)
 	}
 	var n api.DeadCount
 	if s.ask("GET", "/v1/dead/count", nil).is(http.StatusOK, &n); n != (api.DeadCount{Letters: 2, Jobs: 1}) {

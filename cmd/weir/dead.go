@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
@@ -123,7 +124,7 @@ first. ID is its name for the other commands, with that of the job.`,
 				if len(all) == 0 && filter.Job != "" && filter.Port == "" {
 					fmt.Fprintln(c.ErrOrStderr(), "where a port errors is wired, dead letters go along its edges: --port names the Out port of JOB that they come to")
 				}
-				return s.lettersShown(c, namesOf(ctx, job.NewClient(store)), all)
+				return s.lettersShown(c, explain.Names(ctx, job.NewClient(store)), all)
 			})
 		},
 	}
@@ -405,7 +406,7 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 	if len(args) > 1 {
 		return s.withLetters(c, f, args, func(ctx context.Context, client *job.Client, all []*job.StoredLetter) error {
 			if f.dryRun {
-				return s.lettersShown(c, namesOf(ctx, client), all)
+				return s.lettersShown(c, explain.Names(ctx, client), all)
 			}
 			if err := prepare(ctx, client); err != nil {
 				return err
@@ -427,7 +428,7 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 			if err != nil {
 				return err
 			}
-			return s.lettersShown(c, namesOf(ctx, client), all)
+			return s.lettersShown(c, explain.Names(ctx, client), all)
 		}
 		if !f.yes {
 			if err := f.asked(ctx, c, client, filter, d.verb); err != nil {

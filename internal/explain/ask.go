@@ -18,7 +18,7 @@ import (
 const alike = 5
 
 // Ask says why a job has its status, and what would move it. Commands call the job what
-// called says; iso writes times as RFC 3339.
+// called says, or by an alias if that is its ID and it has one; iso writes times as RFC 3339.
 func Ask(ctx context.Context, store storecall.Store, h *job.Handle, called string, iso bool) ([]Because, error) {
 	t, err := treeOf(ctx, store, h, called, iso)
 	if err != nil {
@@ -43,16 +43,19 @@ func treeOf(ctx context.Context, store storecall.Store, h *job.Handle, called st
 	}
 	t := NewTree(tree, time.Now())
 	t.Most, t.ISO = alike, iso
+	client := job.NewClient(store)
+	if called == string(h.ID()) {
+		called = Names(ctx, client)(h.ID())
+	}
 	t.calls(h.ID(), called)
 	aliases, err := store.Aliases(ctx, h.ID().Tree())
 	if err != nil {
 		return nil, err
 	}
-	t.named(aliases)
+	t.Named(aliases)
 	if err := t.inform(ctx, store, h.ID()); err != nil {
 		return nil, err
 	}
-	client := job.NewClient(store)
 	t.Poison = func(i *job.Info) (Poison, bool) { return poisonOf(ctx, client.At(i.ID), i) }
 	t.Limit = func(name string) (redisstore.LimitInfo, bool) { return limitOf(ctx, store, name) }
 	t.Turn = func(i *job.Info) (job.Turn, bool) {

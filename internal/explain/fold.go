@@ -42,7 +42,7 @@ func (t *Tree) several(list []*job.Info, level int, explain func(c *job.Info)) {
 	for _, status := range statemachine.Statuses() {
 		if n := more[status]; n > 0 {
 			root := t.tree[0]
-			t.say(root, level, Because{Text: fmt.Sprintf("and %s more jobs that are %s:", term.Number(int64(n)), status), Command: "weir tree " + t.call(root)})
+			t.say(root, level, Because{Text: fmt.Sprintf("and %s more jobs that are %s:", term.Number(int64(n)), status), Command: "weir tree " + t.Call(root)})
 		}
 	}
 }
@@ -82,7 +82,7 @@ const alikeNames = 5
 // gist is what was said of a job without its names and without since when it is so.
 func (t *Tree) gist(p part) string {
 	var b strings.Builder
-	who := []string{string(p.job.ID), "\x00", t.call(p.job), "\x00", t.Path(p.job), "\x00", "child " + p.job.Name + ", ", "\x00"}
+	who := []string{string(p.job.ID), "\x00", t.Call(p.job), "\x00", t.Path(p.job), "\x00", "child " + p.job.Name + ", ", "\x00"}
 	for _, r := range p.reasons {
 		hide := who
 		if !r.Since.IsZero() {

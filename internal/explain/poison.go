@@ -41,7 +41,7 @@ func (t *Tree) poison(i *job.Info, level int) {
 
 // cure says how a job gets past a message, with none of the others lost.
 func (t *Tree) cure(i *job.Info, m Poison) (advice, command string) {
-	id := t.call(i)
+	id := t.Call(i)
 	retry := ""
 	if i.Status == statemachine.Failed {
 		retry = "weir retry " + id

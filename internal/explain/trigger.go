@@ -10,7 +10,7 @@ import (
 
 // trigger explains a trigger that is suspended: what keeps it from firing, if anything does.
 func (t *Tree) trigger(i *job.Info, level int) {
-	who, id := "trigger "+t.Path(i), t.call(i)
+	who, id := "trigger "+t.Path(i), t.Call(i)
 	var s *trigger.Status
 	known := false
 	if t.Trigger != nil {
@@ -61,7 +61,7 @@ func (t *Tree) full(i *job.Info, s *trigger.Status, level int) {
 	t.say(i, level, Because{
 		Text: fmt.Sprintf("trigger %s: %s, as %d of %d trees that may be unfinished at a time (limits.parallel) %s not ended: %s",
 			t.Path(i), what, len(trees), s.Definition.Limits.Parallel, has, listed(t.some(trees))),
-		Command: "weir trigger show " + t.call(i),
+		Command: "weir trigger show " + t.Call(i),
 	})
 	first := s.Running[0]
 	var reasons []Because

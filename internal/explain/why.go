@@ -122,13 +122,13 @@ func (t *Tree) dead(i *job.Info) {
 	}
 	look(i)
 	if more > 0 {
-		t.say(i, 0, Because{Text: fmt.Sprintf("and %s more of other jobs in it:", term.Number(more)), Command: "weir dead list " + t.call(i)})
+		t.say(i, 0, Because{Text: fmt.Sprintf("and %s more of other jobs in it:", term.Number(more)), Command: "weir dead list " + t.Call(i)})
 	}
 }
 
 // deadLetters tells of the dead letters that a job holds, and what can be done with them.
 func (t *Tree) deadLetters(i *job.Info, n int64) {
-	text, list := fmt.Sprintf("job %s could not handle some messages: %s in its port %s", t.Path(i), lie(n), job.ErrorsPort), "weir dead list "+t.call(i)
+	text, list := fmt.Sprintf("job %s could not handle some messages: %s in its port %s", t.Path(i), lie(n), job.ErrorsPort), "weir dead list "+t.Call(i)
 	if !ended(i) {
 		t.say(i, 0, Because{Text: text + ". Requeue or discard them before its inputs end:", Command: list})
 		return
@@ -136,9 +136,9 @@ func (t *Tree) deadLetters(i *job.Info, n int64) {
 	t.say(i, 0, Because{Text: text + ":", Command: list})
 	t.say(i, 1, Because{
 		Text:    "its inputs have ended, so it gets no more messages: start the job or graph anew, and requeue them to the JOB there:",
-		Command: fmt.Sprintf("weir dead requeue %s --to JOB", t.call(i)),
+		Command: fmt.Sprintf("weir dead requeue %s --to JOB", t.Call(i)),
 	})
-	t.say(i, 1, Because{Text: "or discard them:", Command: "weir dead discard " + t.call(i)})
+	t.say(i, 1, Because{Text: "or discard them:", Command: "weir dead discard " + t.Call(i)})
 }
 
 // ended tells whether no message can come to a job any more.
@@ -180,7 +180,7 @@ func (t *Tree) why(i *job.Info, level int) {
 	}
 	t.told[i.ID] = true
 	defer t.repeats(i, level)
-	who, id := "job "+t.Path(i), t.call(i)
+	who, id := "job "+t.Path(i), t.Call(i)
 	lock, locked := t.Locks[i.ID]
 	if locked {
 		t.say(i, level, Because{
@@ -254,7 +254,7 @@ func (t *Tree) failure(i *job.Info) string {
 
 // terminated explains a terminated job. Only one that is no graph can run again.
 func (t *Tree) terminated(i *job.Info, level int) {
-	who, id := "job "+t.Path(i), t.call(i)
+	who, id := "job "+t.Path(i), t.Call(i)
 	switch up := t.jobs[i.Parent]; {
 	case !i.Graph:
 		t.say(i, level, Because{Text: who + " is terminated; to make it run again:", Command: "weir run " + id + " --force"})
@@ -367,11 +367,11 @@ func (t *Tree) completed(i *job.Info, level int) {
 		case p.Dir == port.Output && p.Name == job.ErrorsPort && deadLetters(i) > 0: // told of by dead
 		case p.Dir == port.Output && p.Waiting > 0:
 			t.say(i, level, Because{
-				Text: fmt.Sprintf("%s in its port %s for somebody to read:", wait(p.Waiting), p.Name), Command: fmt.Sprintf("weir read %s %s --all", t.call(i), p.Name),
+				Text: fmt.Sprintf("%s in its port %s for somebody to read:", wait(p.Waiting), p.Name), Command: fmt.Sprintf("weir read %s %s --all", t.Call(i), p.Name),
 			})
 		case p.Dir == port.Input && !p.Closed && !p.Fed && !i.Graph:
 			t.say(i, level, Because{
-				Text: fmt.Sprintf("a message to its port %s would wake it:", p.Name), Command: fmt.Sprintf("weir send %s %s MESSAGE", t.call(i), p.Name),
+				Text: fmt.Sprintf("a message to its port %s would wake it:", p.Name), Command: fmt.Sprintf("weir send %s %s MESSAGE", t.Call(i), p.Name),
 			})
 		}
 	}
@@ -393,7 +393,7 @@ func (t *Tree) suspended(i *job.Info, level int) {
 	}
 	before := len(t.reasons)
 	if !i.Next.IsZero() {
-		t.say(i, level, Because{Text: fmt.Sprintf("%s waits for a timer%s; to run it now:", who, t.next(i)), Command: "weir run " + t.call(i), Next: i.Next})
+		t.say(i, level, Because{Text: fmt.Sprintf("%s waits for a timer%s; to run it now:", who, t.next(i)), Command: "weir run " + t.Call(i), Next: i.Next})
 	}
 	for _, p := range i.Ports {
 		switch {
@@ -403,7 +403,7 @@ func (t *Tree) suspended(i *job.Info, level int) {
 		case p.Waiting > 0:
 			t.say(i, level, Because{
 				Text:    fmt.Sprintf("%s sleeps%s while %s unread in its port %s, which is closed; to run it now:", who, t.slept(i), wait(p.Waiting), p.Name),
-				Command: "weir run " + t.call(i), Since: i.Ran,
+				Command: "weir run " + t.Call(i), Since: i.Ran,
 			})
 		}
 	}
@@ -418,10 +418,10 @@ func (t *Tree) suspended(i *job.Info, level int) {
 		t.say(i, level, Because{
 			Text: fmt.Sprintf("%s sleeps%s though all its inputs have ended: its last run asked to (worker.ErrSuspend); "+
 				"a run that returns nil completes it; to run it again:", who, t.slept(i)),
-			Command: "weir run " + t.call(i), Since: i.Ran,
+			Command: "weir run " + t.Call(i), Since: i.Ran,
 		})
 	default:
-		t.say(i, level, Because{Text: fmt.Sprintf("%s sleeps%s until somebody asks for a run", who, t.slept(i)), Command: "weir run " + t.call(i)})
+		t.say(i, level, Because{Text: fmt.Sprintf("%s sleeps%s until somebody asks for a run", who, t.slept(i)), Command: "weir run " + t.Call(i)})
 	}
 }
 
@@ -454,7 +454,7 @@ func (t *Tree) empty(i *job.Info, p job.PortInfo, level int) {
 	if p.Waiting > 0 {
 		text = fmt.Sprintf("job %s waits%s for more messages than the %d on its port %s", t.Path(i), t.slept(i), p.Waiting, p.Name)
 	}
-	send := fmt.Sprintf("weir send %s %s", t.call(i), p.Name)
+	send := fmt.Sprintf("weir send %s %s", t.Call(i), p.Name)
 	switch {
 	case !p.Fed && len(p.Channels) > 0:
 		t.say(i, level, Because{Text: fmt.Sprintf("%s, which come from channel %s", text, strings.Join(p.Channels, ", ")), Since: i.Ran})
@@ -478,7 +478,7 @@ func (t *Tree) fed(i *job.Info, p job.PortInfo, level int, text string) {
 		switch {
 		case q.Closed:
 		case ref.Dir == port.Input: // of a graph that nobody feeds from inside
-			inputs = append(inputs, fmt.Sprintf("weir send %s %s", t.call(at), ref.Port))
+			inputs = append(inputs, fmt.Sprintf("weir send %s %s", t.Call(at), ref.Port))
 			names = append(names, fmt.Sprintf("input %s of %s", ref.Port, t.Path(at)))
 		default:
 			from = append(from, at)
@@ -507,7 +507,7 @@ func (t *Tree) graph(i *job.Info, level int) {
 		before := len(t.reasons)
 		for _, p := range i.Ports {
 			if p.Dir == port.Input && !p.Closed {
-				send := fmt.Sprintf("weir send %s %s", t.call(i), p.Name)
+				send := fmt.Sprintf("weir send %s %s", t.Call(i), p.Name)
 				t.say(i, level, Because{Text: "to give it more to do:", Command: send + " MESSAGE"})
 				t.say(i, level, Because{Text: "or, if nothing more is to come:", Command: send + " --close"})
 			}

@@ -24,14 +24,21 @@ func (t *Tree) Path(i *job.Info) string {
 	return name
 }
 
-// named notes the alias of the root: that which the user called it by, if it has several.
-func (t *Tree) named(aliases []string) {
+// Named notes the alias of the root, which commands call it by, too: that which the user called it by, if it has several.
+func (t *Tree) Named(aliases []string) {
 	if len(aliases) == 0 {
 		return
 	}
 	t.Alias = aliases[0]
-	if called := t.Called[t.tree[0].ID]; slices.Contains(aliases, called) {
+	root := t.tree[0].ID.Tree()
+	switch called := t.Called[root]; {
+	case slices.Contains(aliases, called):
 		t.Alias = called
+	case called == "":
+		if t.Called == nil {
+			t.Called = map[job.ID]string{}
+		}
+		t.Called[root] = t.Alias
 	}
 }
 
@@ -47,8 +54,8 @@ func (t *Tree) calls(id job.ID, called string) {
 	}
 }
 
-// call is what commands call a job: as the user does, by its path below one that the user has named, or its ID.
-func (t *Tree) call(i *job.Info) string {
+// Call is what commands call a job: as the user does, by its path below one that the user has named, or its ID.
+func (t *Tree) Call(i *job.Info) string {
 	path := ""
 	for up := i; up != nil; up = t.jobs[up.Parent] {
 		if called := t.Called[up.ID]; called != "" {

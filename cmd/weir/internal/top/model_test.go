@@ -299,7 +299,7 @@ func TestAnyPort(t *testing.T) {
 	s.store.jobs[7].Ports = []job.PortInfo{{Spec: port.Spec{Name: port.Any, Dir: port.Input}}}
 	s.wait(time.Second)
 	s.press("end", "up", "s")
-	s.shows("has no such port yet, but takes any: weir send 019e1f0e-5a3c-7c1d-9f7e-0a4b7c2d8e11.7 PORT MESSAGE")
+	s.shows("has no such port yet, but takes any: weir send album-2026/report PORT MESSAGE")
 }
 
 // TestNext: a job that waits for a time says when it runs.

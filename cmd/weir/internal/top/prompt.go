@@ -75,7 +75,11 @@ func (m *Model) askPort(title string, n *node, ports []job.PortInfo, then func(n
 	case 0:
 		text := n.path() + " has no such port"
 		if _, ok := n.info.Port(port.Input, port.Any); ok {
-			text += " yet, but takes any: weir send " + string(n.info.ID) + " PORT MESSAGE"
+			called := string(n.info.ID)
+			if pic := m.subject.picture; pic != nil {
+				called = pic.words.Call(n.info)
+			}
+			text += " yet, but takes any: weir send " + called + " PORT MESSAGE"
 		}
 		m.say(bad, text)
 	case 1:

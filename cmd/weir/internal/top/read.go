@@ -150,7 +150,13 @@ func readTree(ctx context.Context, source Source, id job.ID, now func() time.Tim
 	if err != nil {
 		return nil, err
 	}
-	return newPicture(tree, now()), nil
+	p := newPicture(tree, now())
+	if len(tree) > 0 && tree[0].ID.IsRoot() && id.IsRoot() {
+		if aliases, err := h.Aliases(ctx); err == nil { // else commands have its ID
+			p.words.Named(aliases)
+		}
+	}
+	return p, nil
 }
 
 func (d *details) read(ctx context.Context, source Source, now func() time.Time) error {

@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// namesOf returns what jobs are called in commands: an alias and the names below it, or the ID if there is no such way to them.
+// Names returns what jobs are called in commands: an alias and the names below it, or the ID if there is no such way to them.
 // Each job is looked up once. What cannot be read has its ID.
-func namesOf(ctx context.Context, client *job.Client) func(job.ID) string {
+func Names(ctx context.Context, client *job.Client) func(job.ID) string {
 	known := map[job.ID]string{} // empty: there is no way
 	var path func(id job.ID) string
 	path = func(id job.ID) string {
