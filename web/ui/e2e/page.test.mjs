@@ -149,6 +149,42 @@ test('jobs with dead letters are marked with their number, which leads to them',
   })
 })
 
+const picky = 'weir: 1\nname: picky\nnodes:\n  validate: {type: map, args: {expr: "it.price + 1"}, failure: dead_letter}\ninputs: {in: validate.in}\noutputs: {out: validate.out}\n'
+
+test('dead letters of a job that has ended cannot go back, but go to another job', async () => {
+  await world.api('POST', 'graphs', { alias: 'ended', graph: picky })
+  await world.api('POST', 'jobs/ended/ports/in/in/messages', { messages: [{ cost: 3 }] })
+  await world.weir('send', 'ended', 'in', '--close')
+  await until('it has ended', async () => (await world.api('GET', 'jobs/ended')).status === 'completed')
+  await world.api('POST', 'jobs', { type: 'map', alias: 'other', args: { expr: 'it.cost' } })
+  await on('#/tree/ended', async page => {
+    const box = page.locator('[data-node="picky/validate"]')
+    const mark = box.locator('.dead-mark', { hasText: '† 1' })
+    await mark.waitFor()
+    assert.ok(await mark.evaluate(el => { const b = el.getBoundingClientRect(); return document.elementFromPoint(b.x + b.width / 2, b.y + b.height / 2) === el }), 'the mark is not cut off')
+    await box.locator('.box-status .status').getByText('completed').waitFor()
+    await page.goto(`${world.url}/#/job/ended`)
+    const why = page.getByRole('region', { name: 'Why it waits' })
+    await why.getByText('weir dead discard ended/validate').waitFor()
+    assert.equal(await why.getByRole('link', { name: 'Open this job' }).count(), 1)
+  })
+  await on('#/dead?job=ended', async page => {
+    const card = page.locator('article')
+    await card.getByRole('link', { name: 'ended/validate' }).waitFor()
+    await card.getByText('It cannot go back: port "in" of its job is closed.').waitFor()
+    await card.getByRole('button', { name: 'Requeue to another job…' }).click()
+    const dialog = page.locator('dialog')
+    await dialog.getByText('Start the job or graph anew').waitFor()
+    await dialog.getByRole('button', { name: 'Requeue' }).click()
+    await dialog.getByRole('alert').getByText('name another job').waitFor()
+    await dialog.getByLabel('To another job').fill('other')
+    assert.deepEqual(await axe(page), [])
+    await dialog.getByRole('button', { name: 'Requeue' }).click()
+    await page.getByText('No dead letters.').waitFor()
+    await until('the other job has handled it', async () => (await world.api('GET', 'jobs/other/ports/out/out/messages')).messages.some(m => m.data === 3))
+  })
+})
+
 test('the overview counts dead letters, and leads to where they are requeued', async () => {
   await world.api('POST', 'dead/discard', { since: '1970-01-01T00:00:00Z' })
   for (const alias of ['counted-1', 'counted-2']) {

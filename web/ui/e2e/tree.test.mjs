@@ -68,6 +68,23 @@ test('a wire tells what moves on it, to the mouse and to keys', () => on('#/tree
   await wire.waitFor({ state: 'detached' })
 }))
 
+test('a selected box stays where it is, and is called the same in its card', () => on('#/tree/orders', async page => {
+  for (const node of ['shop/pay/check', 'shop/parcel']) {
+    const box = page.locator(`.box[data-node="${node}"]`)
+    await box.waitFor()
+    const place = () => box.evaluate(el => [el, el.querySelector('.box-name'), el.querySelector('.pin')].flatMap(e => [e.offsetLeft, e.offsetTop, e.offsetWidth, e.offsetHeight]))
+    const before = await place()
+    await page.locator('[data-search]').fill(node)
+    await page.locator(`.box.selected[data-node="${node}"]`).waitFor()
+    assert.deepEqual(await place(), before)
+  }
+  const card = page.locator('aside.selected')
+  await until('one word for how it stands', async () => {
+    const word = el => el.locator('.status, .box-status .faint, [title="suspended until something comes"]').first().textContent()
+    return await word(card) === await word(page.locator('.box.selected'))
+  })
+}))
+
 test('the small map goes where it is pressed', () => on('#/tree/orders', async page => {
   await page.locator('[data-node="shop/pay/bank"]').waitFor()
   await page.locator('.minimap').waitFor({ state: 'hidden' })

@@ -64,6 +64,10 @@ export interface Trigger {
 export interface DeadLetter {
   id: string; in: { job: string; port: string }; number: number; job: string; error: string; at: string
   messages: Record<string, Json>
+  /** What commands call the job: an alias and the names below it, or its ID. */
+  name: string
+  /** Why it cannot go back to its job. */
+  refused?: string
 }
 export interface DeadCount { letters: number; jobs: number; more: boolean }
 export interface DeadLetters { letters: DeadLetter[]; more: boolean }

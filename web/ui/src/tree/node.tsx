@@ -12,6 +12,12 @@ export const TreeContext = createContext<TreeState | null>(null)
 
 const never = () => () => undefined
 
+/** How a job stands, in the same words in its box and in what is said of it when it is selected. */
+export function Standing({ look, status, several, note }: { look: string; status: string; several: boolean; note: string }): ReactNode {
+  if (look === 'idle') return several ? null : <span className="faint" title="suspended until something comes">idle</span>
+  return status ? <Status of={status} {...(note ? { title: note } : {})} /> : null
+}
+
 /** A box with its ports, at the places that the server's layout gives. */
 export function JobBox({ data }: NodeProps<JobNode>): ReactNode {
   const state = useContext(TreeContext)
@@ -35,7 +41,7 @@ export function JobBox({ data }: NodeProps<JobNode>): ReactNode {
         <>
           {n.type[i] && n.type[i] !== n.label[i] && <div className="box-type"><bdi>{n.type[i]}</bdi></div>}
           <div className="box-status">
-            {look === 'idle' ? !counts && <span className="faint" title="suspended until something comes">idle</span> : status && <Status of={status} {...(n.note[i] ? { title: n.note[i] } : {})} />}
+            <Standing look={look} status={status} several={!!counts} note={n.note[i] ?? ''} />
             <DeadMark job={state.tree.deadLink(i)} n={n.dead[i]} />
             {counts && <span className="faint">{counts.map((c, k) => c > 0 ? `${num(c)} ${state.tree.picture?.statuses[k] ?? ''}` : '').filter(Boolean).join(', ')}</span>}
             {!counts && n.note[i] && <span className="faint clip" title={n.note[i]}><bdi>{n.note[i]}</bdi></span>}

@@ -1,7 +1,8 @@
 import { useSyncExternalStore, type ReactNode } from 'react'
 import { num, rate } from '../format'
-import { DeadMark, JobLink, Status } from '../parts/basics'
+import { DeadMark, JobLink } from '../parts/basics'
 import type { LiveTree } from './live'
+import { Standing } from './node'
 import { usePicked, type Pick } from './pick'
 
 interface Props { tree: LiveTree; pick: Pick; toggle: (id: string) => void; show: (node: number) => void }
@@ -29,7 +30,7 @@ export function Selected({ tree, pick, toggle, show }: Props): ReactNode {
   const counts = n.counts[node]
   return (
     <aside className="selected" aria-label="Selected" aria-live="polite">
-      <p className="row"><b><bdi>{n.label[node]}</bdi></b>{tree.statusOf(node) && <Status of={tree.statusOf(node)} />}<DeadMark job={tree.deadLink(node)} n={n.dead[node]} /></p>
+      <p className="row"><b><bdi>{n.label[node]}</bdi></b><Standing look={tree.lookOf(node)} status={tree.statusOf(node)} several={!!counts} note={n.note[node] ?? ''} /><DeadMark job={tree.deadLink(node)} n={n.dead[node]} /></p>
       {n.type[node] && n.type[node] !== n.label[node] && <p className="faint"><bdi>{n.type[node]}</bdi></p>}
       {counts && <p className="faint">{counts.map((c, k) => c > 0 ? `${num(c)} ${p.statuses[k] ?? ''}` : '').filter(Boolean).join(', ')}</p>}
       {n.note[node] && <p><bdi>{n.note[node]}</bdi></p>}

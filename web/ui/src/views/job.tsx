@@ -62,8 +62,9 @@ function Why({ id }: { id: string }): ReactNode {
     <section className="why" aria-label="Why it waits">
       {why.data?.map((b, i) => (
         <div key={`${b.job} ${i}`} data-level={Math.min(b.level, 4)}>
-          <p className={i ? 'faint' : 'first'}><Words text={b.text} />{b.job !== id && i > 0 && <> <JobLink id={b.job} name="see it" /></>}{b.next && <> · goes on <Time at={b.next} ahead /></>}</p>
+          <p className={i ? 'faint' : 'first'}><Words text={b.text} />{b.next && <> · goes on <Time at={b.next} ahead /></>}</p>
           {b.command && <code className="command">{b.command}</code>}
+          {b.job !== id && b.job !== why.data?.[i - 1]?.job && <p><JobLink id={b.job} name="Open this job" /></p>}
         </div>
       ))}
       <Problem text={why.error} />
