@@ -266,21 +266,30 @@ func (c *Client) DiscardAll(ctx context.Context, f LetterFilter, which func(*Sto
 }
 
 func (c *Client) settleAll(ctx context.Context, f LetterFilter, edit func(*StoredLetter) bool, do func(context.Context, ...*StoredLetter) (int, error)) (n int, err error) {
-	var errs []error
+	var failed LettersError
+	told := func(err error) error {
+		if len(failed.Failed) == 0 {
+			return err
+		}
+		failed.All = n + len(failed.Failed)
+		return errors.Join(&failed, err)
+	}
 	for page, err := range c.letterPages(ctx, f) {
 		if err != nil {
-			return n, errors.Join(append(errs, err)...)
+			return n, told(err)
 		}
 		if edit != nil {
 			page = slices.DeleteFunc(page, func(l *StoredLetter) bool { return !edit(l) })
 		}
 		done, err := do(ctx, page...)
-		if n += done; err != nil {
-			errs = append(errs, err)
+		n += done
+		var some *LettersError
+		if errors.As(err, &some) {
+			failed.Doing, failed.Failed = some.Doing, append(failed.Failed, some.Failed...)
 		}
 		if ctx.Err() != nil || Temporary(err) {
 			break
 		}
 	}
-	return n, errors.Join(errs...)
+	return n, told(nil)
 }

@@ -16,11 +16,11 @@ type settling struct {
 	doing   string
 	instead func(*StoredLetter) (SettledLetter, error) // what is written in its place
 	n       int                                        // how many it was done with
-	errs    []error
+	failed  []*LetterError
 }
 
 func (s *settling) fail(l *StoredLetter, err error) {
-	s.errs = append(s.errs, fmt.Errorf("%s dead letter %s of job %s: %w", s.doing, l.ID, l.In.Job, err))
+	s.failed = append(s.failed, &LetterError{Letter: l.ID, In: l.In, Err: err})
 }
 
 // all does it with letters of any ports.
@@ -37,7 +37,10 @@ func (s *settling) all(ctx context.Context, letters []*StoredLetter) (int, error
 		s.port(ctx, some)
 		letters = others
 	}
-	return s.n, errors.Join(s.errs...)
+	if len(s.failed) == 0 {
+		return s.n, nil
+	}
+	return s.n, &LettersError{Doing: s.doing, All: s.n + len(s.failed), Failed: s.failed}
 }
 
 // port does it with letters of one port.

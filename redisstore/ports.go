@@ -168,6 +168,15 @@ func (e noPort) Error() string {
 }
 func (e noPort) Unwrap() error { return job.ErrPort }
 
+// closedPort says that a port gets no more messages. What it wraps says no more than that.
+type closedPort struct {
+	job  job.ID
+	name string
+}
+
+func (e closedPort) Error() string { return fmt.Sprintf("port %q of job %s is closed", e.name, e.job) }
+func (e closedPort) Unwrap() error { return job.ErrClosed }
+
 // portRefusal is refusal with the port's name.
 func portRefusal(reason string, id job.ID, name string) error {
 	switch reason {
@@ -176,7 +185,7 @@ func portRefusal(reason string, id job.ID, name string) error {
 	case "full":
 		return fmt.Errorf("%w: port %q of job %s, or one that it leads to", job.ErrFull, name, id)
 	case "closed":
-		return fmt.Errorf("%w: port %q of job %s", job.ErrClosed, name, id)
+		return closedPort{id, name}
 	}
 	return refusal(reason, id)
 }

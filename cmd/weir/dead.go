@@ -386,7 +386,8 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 	case len(args) < 2 && !f.dryRun && !f.yes && !term.CanAsk(c.InOrStdin()):
 		return usageError{errors.New("standard input is no terminal, so nobody can be asked: add --yes, or --dry-run to see which dead letters are meant")}
 	}
-	told := func(n int, err error) error {
+	told := func(client *job.Client, n int, err error) error {
+		err = withNames(err, explain.Names(c.Context(), client))
 		if d.verb == "requeue" && errors.Is(err, job.ErrClosed) {
 			err = fmt.Errorf("%w\nTo have these handled anyway, start the job or graph anew, and requeue them there: --to JOB", err)
 		}
@@ -411,7 +412,8 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 			if err := prepare(ctx, client); err != nil {
 				return err
 			}
-			return told(d.some(acting(ctx), client, all))
+			n, err := d.some(acting(ctx), client, all)
+			return told(client, n, err)
 		})
 	}
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
@@ -435,7 +437,8 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 				return err
 			}
 		}
-		return told(d.all(acting(ctx), client, filter))
+		n, err := d.all(acting(ctx), client, filter)
+		return told(client, n, err)
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,29 @@ func TestPoint6Dead(t *testing.T) {
 		if code, said := command(c.line); code != c.code || !strings.Contains(said, c.want) {
 			t.Errorf("weir %s: exit code %d, %s", c.line, code, said)
 		}
+	}
+}
+
+// Equal reasons of many dead letters are said once, and the job is called what commands call it.
+func TestRequeueFoldsReasons(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	messages := make([]string, 140) // more than are read at a time
+	for i := range messages {
+		messages[i] = strconv.Itoa(i)
+	}
+	moaning(t, url, messages...)
+	weir(t, url, "send", "moaner", "in", "--close")
+	var out bytes.Buffer
+	code := run(t.Context(), []string{"--redis", url, "dead", "requeue", "moaner", "--yes"}, &out, &out)
+	want := "weir: 140 of 140 dead letters were not requeued: port \"in\" of job moaner is closed"
+	if code != exitRefused || !strings.HasPrefix(out.String(), want) || out.Len() > 300 {
+		t.Errorf("exit code %d, %s\nwant: %s", code, &out, want)
+	}
+	out.Reset()
+	want = "weir: port \"in\" of job moaner is closed and gets no more messages: start the job or graph anew, and send them there\n"
+	if code = run(t.Context(), []string{"--redis", url, "send", "moaner", "in", "1"}, &out, &out); code != exitRefused || out.String() != want {
+		t.Errorf("exit code %d, %s\nwant: %s", code, &out, want)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/weirworks/weir/job"
@@ -106,4 +107,38 @@ func suggested(word string, known []string) string {
 		return ""
 	}
 	return strings.Trim(strings.TrimSuffix(near, "?"), `"`)
+}
+
+// jobID is what the IDs of jobs in an error look like.
+var jobID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.[0-9]+)?`)
+
+// namedError is an error that calls jobs what commands call them.
+type namedError struct {
+	error
+	text string
+}
+
+func (e namedError) Error() string { return e.text }
+func (e namedError) Unwrap() error { return e.error }
+
+// withNames has an error call jobs as names does, which answers with the ID of one that it does not know.
+func withNames(err error, names func(job.ID) string) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if named := jobID.ReplaceAllStringFunc(text, func(id string) string { return names(job.ID(id)) }); named != text {
+		return namedError{err, named}
+	}
+	return err
+}
+
+// typed calls one job as the command line does, and others by their ID.
+func typed(id job.ID, name string) func(job.ID) string {
+	return func(other job.ID) string {
+		if other == id {
+			return name
+		}
+		return string(other)
+	}
 }

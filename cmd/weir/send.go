@@ -50,7 +50,7 @@ sent as the message that it was, with its context.`,
 				}
 				sender := sender{handle: h, port: args[1], wait: wait, out: out, asText: asText, context: port.Context{port.ContextBy: actor}}
 				if err := sender.send(ctx, sources...); err != nil {
-					return err
+					return fresh(err)
 				}
 				done := fmt.Sprintf("got %s in port %s", counted(sender.sent, "message"), args[1])
 				if end {
@@ -72,6 +72,14 @@ sent as the message that it was, with its context.`,
 	c.Flags().BoolVar(&asText, "text", false, textHelp)
 	spanVar(c.Flags(), &wait, "wait", 0, "how long to wait for room in a full port, like 30s; below zero: indefinitely")
 	return c
+}
+
+// fresh says what helps where a port is closed.
+func fresh(err error) error {
+	if errors.Is(err, job.ErrClosed) {
+		return fmt.Errorf("%w and gets no more messages: start the job or graph anew, and send them there", err)
+	}
+	return err
 }
 
 // sendable refuses a port that the job does not have, and one of a job that will not read what

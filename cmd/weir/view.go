@@ -77,7 +77,7 @@ func (s *settings) with(c *cobra.Command, name string, fn func(ctx context.Conte
 		if err != nil {
 			return err
 		}
-		return fn(ctx, client, h)
+		return withNames(fn(ctx, client, h), typed(h.ID(), name))
 	})
 }
 
