@@ -73,7 +73,7 @@ func (m *Model) triggerState(t *trigger.Status) (string, func(string) string) {
 	case t.Pending > 0:
 		return "asked", m.cfg.Style.Accent
 	}
-	return "armed", m.cfg.Style.Good
+	return "active", m.cfg.Style.Good
 }
 
 // in is how long it is until a time.
