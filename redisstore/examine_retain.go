@@ -19,8 +19,12 @@ func (e *examiner) retention(ctx context.Context) error {
 		return err
 	}
 	if len(ids) > 0 {
+		past := "tree is past its retention, and kept as its"
+		if len(ids) > 1 {
+			past = "trees are past their retention, and kept as their"
+		}
 		e.warn("read them (weir read JOB PORT), or delete the trees (weir terminate JOB --tree, weir delete JOB)",
-			"%s past their retention, and kept as their Out ports hold messages that nobody has read: %s", counted(len(ids), "tree"), few(ids))
+			"%d %s Out ports hold messages that nobody has read: %s", len(ids), past, few(ids))
 		return nil
 	}
 	e.ok("trees go %s after they have ended, %s after they have failed, unless they were started with another retention",

@@ -34,12 +34,12 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 	}
 	if len(have) == 0 && len(cannot) > 0 {
 		return Because{
-			Text: fmt.Sprintf("of %s that serve queue %s now, none can decode what the job holds, which needs type %s (%s): start a program that can, such as a newer one",
-				engineCount(engines), i.Queue, needs.Words(), listed(t.some(cannot))),
+			Text: fmt.Sprintf("of %s now, none can decode what the job holds, which needs type %s (%s): start a program that can, such as a newer one",
+				serving(engines, i.Queue), needs.Words(), listed(t.some(cannot))),
 		}
 	}
 	if len(have) == 0 {
-		return Because{Text: fmt.Sprintf("of %s that serve queue %s now, none has type %s: start %s", engineCount(engines), i.Queue, i.Type, program), Command: command}
+		return Because{Text: fmt.Sprintf("of %s now, none has type %s: start %s", serving(engines, i.Queue), i.Type, program), Command: command}
 	}
 	then := "; it is run when one of them has a slot free"
 	if late == len(have) {

@@ -221,6 +221,11 @@ func TestLivingEngines(t *testing.T) {
 		e.Engines, e.Living, e.Types = map[string]int{"slow": 2}, c.living, []job.TypeInfo{{Type: "map", Queue: "slow"}}
 		check(t, c.want, said(e, "t"), "job map has been ready for 0s and waits for an engine\n  "+c.want+"\n")
 	}
+	e := explain.NewTree(tree, noon)
+	e.Engines, e.Living, e.Types = map[string]int{"slow": 1}, []job.EngineInfo{{Host: "a", PID: 2, Queues: slow}}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
+	if got := said(e, "t"); !strings.Contains(got, "of 1 engine that serves queue slow now, none has type map") {
+		t.Errorf("of one engine: %s", got)
+	}
 }
 
 // Of engines that cannot decode what a job holds it is said why.

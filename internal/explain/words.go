@@ -217,6 +217,15 @@ func crashes(i *job.Info) string {
 	return fmt.Sprintf("; its last %d runs ended without a word: their processes died, or were cut off; look at what they printed", i.Crashes)
 }
 
+// serving is "1 engine that serves queue q" or "n engines that serve queue q".
+func serving(n int, queue string) string {
+	verb := "serve"
+	if n == 1 {
+		verb = "serves"
+	}
+	return fmt.Sprintf("%s that %s queue %s", engineCount(n), verb, queue)
+}
+
 // engineCount is "1 engine" or "n engines".
 func engineCount(n int) string {
 	if n == 1 {
