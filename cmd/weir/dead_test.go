@@ -110,9 +110,14 @@ func TestRequeueFoldsReasons(t *testing.T) {
 		messages[i] = strconv.Itoa(i)
 	}
 	moaning(t, url, messages...)
-	weir(t, url, "send", "moaner", "in", "--close")
 	var out bytes.Buffer
-	code := run(t.Context(), []string{"--redis", url, "dead", "requeue", "moaner", "--yes"}, &out, &out)
+	code := run(t.Context(), []string{"--redis", url, "wait", "moaner", "--timeout", "300ms"}, &out, &out)
+	if !strings.HasPrefix(out.String(), "weir: not completed after 300ms: waiting for job moaner (Moaner), which is ") || code != exitTimeout {
+		t.Errorf("weir wait: exit code %d, %s", code, &out)
+	}
+	out.Reset()
+	weir(t, url, "send", "moaner", "in", "--close")
+	code = run(t.Context(), []string{"--redis", url, "dead", "requeue", "moaner", "--yes"}, &out, &out)
 	want := "weir: 140 of 140 dead letters were not requeued: port \"in\" of job moaner is closed"
 	if code != exitRefused || !strings.HasPrefix(out.String(), want) || out.Len() > 300 {
 		t.Errorf("exit code %d, %s\nwant: %s", code, &out, want)

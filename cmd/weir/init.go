@@ -29,6 +29,9 @@ that are there already are not touched: then nothing is written.`,
 			if len(args) > 0 {
 				dir = args[0]
 			}
+			if ext := filepath.Ext(dir); ext == ".yaml" || ext == ".yml" || ext == ".json" {
+				return usageError{fmt.Errorf("%s looks like a file, but weir init writes two files into a directory: name that, as in weir init first", dir)}
+			}
 			names, err := writeStarter(dir)
 			if err != nil {
 				return err

@@ -103,10 +103,15 @@ func (e usageError) Unwrap() error { return e.err }
 type timeoutError struct {
 	after time.Duration
 	goal  string // what did not come; empty is completed
+	doing string // what came instead; empty if that is not known
 }
 
 func (e timeoutError) Error() string {
-	return fmt.Sprintf("not %s after %s", cmp.Or(e.goal, string(statemachine.Completed)), e.after)
+	text := fmt.Sprintf("not %s after %s", cmp.Or(e.goal, string(statemachine.Completed)), e.after)
+	if e.doing != "" {
+		text += ": " + e.doing
+	}
+	return text
 }
 
 // errInterrupted is what is left of an error that comes from a signal.

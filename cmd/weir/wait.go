@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,8 +73,10 @@ func waitAtMost(ctx context.Context, h *job.Handle, goal string, limit time.Dura
 		defer cancel()
 	}
 	info, err := waitFor(ctx, h, goal)
-	if cause := context.Cause(ctx); err != nil && errors.As(cause, new(timeoutError)) {
-		return info, cause
+	var over timeoutError
+	if err != nil && errors.As(context.Cause(ctx), &over) {
+		over.doing = strings.TrimSuffix(err.Error(), ": "+context.DeadlineExceeded.Error())
+		return info, over
 	}
 	return info, err
 }
