@@ -107,8 +107,8 @@ func TestGraphsDoNotRun(t *testing.T) {
 			t.Errorf("weir %s: exit code %d, %s", command, code, out.String())
 		}
 	}
-	check("run report", "is a graph, and only the jobs in it run; to retry those that failed: weir retry "+string(h.ID())+" --tree")
-	check("delete report", "end it first: weir terminate "+string(h.ID())+" --recursive")
+	check("run report", "is a graph, and only the jobs in it run; to retry those that failed: weir retry report --tree")
+	check("delete report", "end it first: weir terminate report --recursive")
 	enginetest.Check(s, h.TerminateAll(t.Context()))
 	_, err := h.WaitFor(t.Context(), func(i *job.Info) bool { return i.Status == statemachine.Terminated })
 	enginetest.Check(s, err)
