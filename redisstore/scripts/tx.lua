@@ -48,7 +48,11 @@ local function refuse(d)
   end
   local values = weight(d)
   if values > MOST then return 'large ' .. str(values) end
-  if not alarms(d.id, #d.wakes) then return 'timers' end
+  local asked = 0
+  for _, after in ipairs(d.wakes) do
+    if after >= 0 then asked = asked + 1 end -- others are an engine's own: there is one at most
+  end
+  if not alarms(d.id, asked) then return 'timers' end
   if d.twice or doubled(d.ids) then return 'moved' end
   local names = {}
   for _, name in ipairs(d.names) do
