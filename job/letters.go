@@ -266,7 +266,7 @@ func (c *Client) DiscardAll(ctx context.Context, f LetterFilter, which func(*Sto
 }
 
 func (c *Client) settleAll(ctx context.Context, f LetterFilter, edit func(*StoredLetter) bool, do func(context.Context, ...*StoredLetter) (int, error)) (n int, err error) {
-	var failed LettersError
+	var failed DeadLettersError
 	told := func(err error) error {
 		if len(failed.Failed) == 0 {
 			return err
@@ -283,7 +283,7 @@ func (c *Client) settleAll(ctx context.Context, f LetterFilter, edit func(*Store
 		}
 		done, err := do(ctx, page...)
 		n += done
-		var some *LettersError
+		var some *DeadLettersError
 		if errors.As(err, &some) {
 			failed.Doing, failed.Failed = some.Doing, append(failed.Failed, some.Failed...)
 		}

@@ -16,11 +16,11 @@ type settling struct {
 	doing   string
 	instead func(*StoredLetter) (SettledLetter, error) // what is written in its place
 	n       int                                        // how many it was done with
-	failed  []*LetterError
+	failed  []*DeadLetterError
 }
 
 func (s *settling) fail(l *StoredLetter, err error) {
-	s.failed = append(s.failed, &LetterError{Letter: l.ID, In: l.In, Err: err})
+	s.failed = append(s.failed, &DeadLetterError{Letter: l.ID, In: l.In, Err: err})
 }
 
 // all does it with letters of any ports.
@@ -40,7 +40,7 @@ func (s *settling) all(ctx context.Context, letters []*StoredLetter) (int, error
 	if len(s.failed) == 0 {
 		return s.n, nil
 	}
-	return s.n, &LettersError{Doing: s.doing, All: s.n + len(s.failed), Failed: s.failed}
+	return s.n, &DeadLettersError{Doing: s.doing, All: s.n + len(s.failed), Failed: s.failed}
 }
 
 // port does it with letters of one port.

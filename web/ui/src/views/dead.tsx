@@ -87,8 +87,8 @@ export function DeadView({ route }: { route: Route }): ReactNode {
     })
   }
   const requeueOne = (l: DeadLetter): void => requeue('Requeue this dead letter?', l.refused
-    ? `What it holds cannot go back, as ${l.refused}. It goes to another job, and the letter is removed.`
-    : <>What it holds goes back to the In ports of <Whose letter={l} named={named} />, and the letter is removed.</>, l.refused ?? '', 'Requeue', means(l))
+    ? `What it holds cannot go back, as ${l.refused}. It goes to another job, and the dead letter is removed.`
+    : <>What it holds goes back to the In ports of <Whose letter={l} named={named} />, and the dead letter is removed.</>, l.refused ?? '', 'Requeue', means(l))
   const requeueAll = (): void => {
     const refused = letters.filter(l => l.refused)
     const all = refused.length === letters.length && !list.data?.more

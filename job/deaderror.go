@@ -7,36 +7,36 @@ import (
 	"strings"
 )
 
-// LettersError tells with which dead letters something could not be done, and why. Its text says equal reasons once.
-type LettersError struct {
+// DeadLettersError tells with which dead letters something could not be done, and why. Its text says equal reasons once.
+type DeadLettersError struct {
 	Doing  string // requeuing, changing or discarding
 	All    int    // how many it was to be done with
-	Failed []*LetterError
+	Failed []*DeadLetterError
 }
 
-// LetterError tells why something could not be done with a dead letter.
-type LetterError struct {
+// DeadLetterError tells why something could not be done with a dead letter.
+type DeadLetterError struct {
 	Letter string  // its ID
 	In     PortRef // where it lies
 	Err    error
 }
 
-// toldReasons is how many reasons the text of a LettersError tells.
+// toldReasons is how many reasons the text of a DeadLettersError tells.
 const toldReasons = 3
 
 // doneTo is what dead letters are after what was done.
 var doneTo = map[string]string{"requeuing": "requeued", "changing": "changed", "discarding": "discarded"}
 
 // Error implements error.
-func (e *LetterError) Error() string {
+func (e *DeadLetterError) Error() string {
 	return fmt.Sprintf("dead letter %s of job %s: %v", e.Letter, e.In.Job, e.Err)
 }
 
 // Unwrap returns why.
-func (e *LetterError) Unwrap() error { return e.Err }
+func (e *DeadLetterError) Unwrap() error { return e.Err }
 
 // Error implements error.
-func (e *LettersError) Error() string {
+func (e *DeadLettersError) Error() string {
 	if len(e.Failed) == 1 {
 		return e.Doing + " " + e.Failed[0].Error()
 	}
@@ -66,7 +66,7 @@ func (e *LettersError) Error() string {
 }
 
 // Unwrap returns what it tells of each.
-func (e *LettersError) Unwrap() []error {
+func (e *DeadLettersError) Unwrap() []error {
 	all := make([]error, len(e.Failed))
 	for i, f := range e.Failed {
 		all[i] = f
