@@ -20,7 +20,7 @@ func (c *secrets) hideLaunch(plain *job.Launch) (_ *job.Launch, err error) {
 	return &l, err
 }
 
-// launchArgs encodes the trees that a run starts as record() in tx.lua reads them: pairs of root and order.
+// launchArgs encodes the trees that a run starts as rare() in delta.lua reads them: pairs of root and order.
 func launchArgs(args []any, from job.ID, launches []*job.Launch) []any {
 	args = append(args, 2*len(launches))
 	for _, l := range launches {

@@ -246,10 +246,15 @@ func outcomeArgs(d *job.Delta) (statemachine.Event, []any) {
 	}
 }
 
+// deltaArgs encodes a delta as delta() in delta.lua reads it. What most deltas do not have is left out, part by part.
 func deltaArgs(args []any, d *job.Delta) []any {
 	outcome, repeats := outcomeArgs(d)
-	args = append(args, string(d.Job), d.Token, string(outcome), d.Delay.Milliseconds(), d.Next,
-		d.Lease.Milliseconds(), markArg(d), d.Reason, d.Single, progressArg(d.Progress))
+	args = append(args, string(d.Job), d.Token, string(outcome), markArg(d))
+	if d.Delay == 0 && d.Next == "" && d.Lease == 0 && d.Reason == "" && d.Single == "" && d.Progress == nil {
+		args = append(args, "")
+	} else {
+		args = append(args, "1", d.Delay.Milliseconds(), d.Next, d.Lease.Milliseconds(), d.Reason, d.Single, progressArg(d.Progress))
+	}
 	args = append(args, repeats...)
 	target := func(id job.ID) string {
 		if id == "" {
@@ -261,15 +266,11 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	for _, t := range d.Takes {
 		args = append(args, target(t.Job), dirArg(t.Dir), t.Port, strconv.FormatInt(t.Head, 10), t.N)
 	}
-	args = append(args, len(d.Set))
-	for k, v := range d.Set {
-		args = append(args, k, []byte(v))
+	if len(d.Set)+len(d.Unset)+len(d.Spawns) == 0 {
+		args = append(args, "")
+	} else {
+		args = changeArgs(append(args, "1"), d)
 	}
-	args = append(args, len(d.Unset))
-	for _, k := range d.Unset {
-		args = append(args, k)
-	}
-	args = spawnArgs(args, d)
 	parts := d.Parts()
 	args = append(args, len(parts))
 	if to, ok := alike(parts); ok {
@@ -284,6 +285,28 @@ func deltaArgs(args []any, d *job.Delta) []any {
 	for _, p := range d.Closes {
 		args = append(args, p)
 	}
+	if len(d.Defaults)+len(d.Wakes)+len(d.Spawns)+len(d.Looked)+len(d.Released)+len(d.Launches) == 0 &&
+		d.SetPorts == nil && d.Failure == nil && d.Woken == 0 {
+		return append(args, "")
+	}
+	return rareArgs(append(args, "1"), d, target)
+}
+
+// changeArgs encodes what a delta does to the state of its job, and which jobs it creates, as changes() in delta.lua reads it.
+func changeArgs(args []any, d *job.Delta) []any {
+	args = append(args, len(d.Set))
+	for k, v := range d.Set {
+		args = append(args, k, []byte(v))
+	}
+	args = append(args, len(d.Unset))
+	for _, k := range d.Unset {
+		args = append(args, k)
+	}
+	return spawnArgs(args, d)
+}
+
+// rareArgs encodes what few deltas have as rare() in delta.lua reads it.
+func rareArgs(args []any, d *job.Delta, target func(job.ID) string) []any {
 	args = append(args, len(d.Defaults))
 	for _, v := range d.Defaults {
 		args = append(args, target(v.Job), dirArg(v.Dir), v.Port, setArg(v.Value), []byte(v.Value))

@@ -19,13 +19,13 @@ import (
 var scriptFiles embed.FS
 
 // libraries are what the scripts share, each with those before it.
-var libraries = []string{"base", "news", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "repeats", "place", "limited", "amend", "plan", "unique", "run", "subtree", "hub", "delta", "record", "tx"}
+var libraries = []string{"base", "news", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "repeats", "place", "limited", "amend", "plan", "unique", "run", "subtree", "hub", "delta", "record", "tx", "plain"}
 
 // The scripts of the store. Each is the state machine's tables, the libraries up to the
 // one named last that it needs, and its file.
 var (
 	scriptBegin           = script("begin", "run").freeing()
-	scriptCommit          = script("commit", "tx").freeing()
+	scriptCommit          = script("commit", "plain").freeing()
 	scriptCreate          = script("create", "run")
 	scriptPart            = script("create_part", "run")
 	scriptArrive          = script("journal_create", "run")

@@ -68,7 +68,7 @@ local function start(keys, args, skip, full)
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   jobs, ready, wired, urgent, jobkeys, trees, recheck, rings = {}, {}, {}, {}, {}, {}, {}, {}
-  line.known, line.round = {}, nil
+  line.known, line.round, line.families = {}, nil, nil
   writer, counted, guessed, quiet, sent, space, spent, ended = nil, nil, nil, false, nil, -1, 0, 0
 end
 
@@ -114,14 +114,13 @@ end
 -- line.runnable tells whether a job waits for a run to begin: it may be in a ready set.
 function line.runnable(j) return j.status == S.queued or j.status == S.terminating and not j.token end
 
--- load reads the fixed fields of a job, once a script. again is 'kin' if only children woke it during its run: see kin.lua.
-local function load(id)
-  local j = jobs[id]
-  if j then return j end
+-- fetch reads the fixed fields of a job, and others, which are the second result, from the 24th on. again is 'kin' if only
+-- children woke it during its run: see kin.lua.
+local function fetch(id, ...)
   local v = call('HMGET', key(id), 'status', 'type', 'queue', 'priority', 'token', 'last', 'again',
     'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate',
-    'blocked', 'loop', 'policy', 'touched', 'round', 'key')
-  j = {
+    'blocked', 'loop', 'policy', 'touched', 'round', 'key', ...)
+  local j = {
     id = id, status = v[1] or '', type = v[2], queue = v[3], priority = tonumber(v[4] or '500'),
     token = v[5] and v[5] ~= '' and v[5], last = v[6],
     again = v[7] == '3' and 'kin' or v[7] == '1' or v[7] == '2', moved = v[7] == '2',
@@ -136,8 +135,11 @@ local function load(id)
   end
   j.listed = line.runnable(j)
   jobs[id] = j
-  return j
+  return j, v
 end
+
+-- load does so once a script, and returns the job.
+local function load(id) return jobs[id] or fetch(id) end
 
 -- touch notes that a job is changed other than by being woken or run: what anybody has known of
 -- it does not hold any more.
@@ -170,7 +172,7 @@ local function remember(token, ms)
   call('ZADD', k, str(NOW + (ms or minute) - minute), token)
   local old = call('ZRANGEBYSCORE', k, '-inf', str(NOW - minute), 'LIMIT', 0, 100) -- more than one a call: they end
   if #old > 0 then call('ZREM', k, unpack(old)) end
-  if call('PTTL', k) < (ms or minute) then call('PEXPIRE', k, ms or minute) end
+  if call('PTTL', k) < (ms or minute) then call('PEXPIRE', k, 2 * (ms or minute)) end -- and so not at each call
 end
 
 local review, wake, quiesce, mail

@@ -15,8 +15,9 @@ local function refused(d) return FULL and (d.outcome == 'checkpoint' or load(d.i
 local function settle(b, deltas, behind)
   if refused(deltas[1]) then error({ err = OOM }) end
   local before = #ready
+  local result, last = plain.transact(deltas)
   line.round = load(deltas[1].id).round
-  local result, last = transact(deltas)
+  if not result then result, last = transact(deltas) end
   local answer = { result, '', {} }
   if b and not FULL then
     line.go_on(answer, b, last, before, load(deltas[1].id))

@@ -1,6 +1,6 @@
 -- record.lua: what a run did: what it read, its state, children, messages, log, closes.
 
-local record
+local record, log_packs
 do -- Lua allows few local names
   -- spread writes the messages and the log of one run.
   local function spread(d, p)
@@ -49,6 +49,15 @@ do -- Lua allows few local names
     end
   end
 
+  -- log_packs writes the log of runs that are packed, given where their messages went, or nil.
+  function log_packs(d, where)
+    local from = where and where.from
+    for _, p in ipairs(d.packs) do
+      log_pack(d.id, p, where and p.n > 0 and moved(where, from, p.n) or '')
+      from = from and from + p.n
+    end
+  end
+
   -- spread_all writes the messages and the log of runs that are packed: the messages at once, if all of them come to
   -- one place.
   local function spread_all(d)
@@ -59,11 +68,7 @@ do -- Lua allows few local names
       deliver(to.id, to.dir, to.port, to.items)
       where, sent = sent and sent[1], nil
     end
-    local from = where and where.from
-    for _, p in ipairs(d.packs) do
-      log_pack(d.id, p, where and p.n > 0 and moved(where, from, p.n) or '')
-      from = from and from + p.n
-    end
+    log_packs(d, where)
   end
 
   -- record writes what a run did: reads, state, children, messages, log, closes.

@@ -22,8 +22,8 @@ do -- Lua allows few local names
   end
 
   -- look returns what a run of a job sees: what flat() makes of its fields, state or false, defaults, inboxes
-  -- with so many messages and bytes, and twice as many bytes in all; its fields as they are; what wakers() returns, or
-  -- nil; whether it holds places of limits; and whether it claims one.
+  -- with so many messages and bytes, and twice as many bytes in all; what wakers() returns, or nil; whether it holds places
+  -- of limits; and whether it claims one.
   function look(id, most, bytes)
     local k = key(id)
     local fields, state, defaults, boxes, woken = call('HGETALL', k), {}, {}, {}, nil
@@ -58,39 +58,81 @@ do -- Lua allows few local names
       local len = all and #items or call('LLEN', list)
       if len > 0 then boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, items } end
     end
-    return flat(fields, reason, by), state, defaults, boxes, fields, woken, holds, claims
+    return flat(fields, reason, by), state, defaults, boxes, woken, holds, claims
   end
 end
 
--- heirs returns the jobs in a row behind one with these fields, that have never run and have neither state nor anything
--- to read yet: at most so many, each as {job, what look() returns but inboxes}.
-local function heirs(j, fields, most)
+-- heirs returns the jobs in a row behind one whose fields flat() has made this of, that have never run and have neither state
+-- nor anything to read yet: at most so many, each as {job, what look() returns but inboxes}. Texts are searched, and fields
+-- not looked at one by one: what a commit is told of them it compares anyway.
+local heirs
+do -- Lua allows few local names
   local HEIR = 16384 -- bytes of a job's fields that are not too many to be sent before it runs
+
+  -- joined is what flat() makes of a job's fields.
+  local function joined(fields)
+    local reason, by = '', ''
+    for i = 1, #fields, 2 do
+      local name = fields[i]
+      if name == 'by' then by = fields[i + 1] elseif name == 'reason' then reason = fields[i + 1] end
+    end
+    return flat(fields, reason, by)
+  end
+
+  -- ports goes over those of one side in such a text, each with its descriptor.
+  local function ports(fields, side)
+    local at, mark = 0, '\31' .. side .. '.'
+    return function()
+      at = string.find(fields, mark, at + 1, true)
+      if at then return string.match(fields, '^\31..([^\31]+)\31([^\31]*)', at) end
+    end
+  end
+
   -- heir returns the one job that all that a job writes along edges goes to, by its fields.
   local function heir(id, fields)
     local to
-    for i = 1, #fields, 2 do
-      local port = string.match(fields[i], '^o%.(.+)$')
-      if port and string.find(fields[i + 1], ' ', 1, true) then
-        local edges = edges_of(id, fields[i + 1])
-        if to or #edges ~= 1 or #edges[1] ~= 1 or #edges.channels > 0 then return nil end
-        to = edges[1][1]
+    for _, edges in ports(fields, 'o') do
+      if string.find(edges, ' ', 1, true) then
+        local n = not to and string.match(edges, '^%d+ (%d+)i%.[%w_]+$')
+        if not n then return nil end
+        to = n
       end
     end
-    return to and to[2] == 'i' and to[1]
+    return to and (to == '0' and tree(id) or tree(id) .. '.' .. to)
   end
-  local out, id = {}, j.id
-  while #out < most do
-    id = heir(id, fields)
-    if not id then break end
-    local text, state, defaults, boxes, all = look(id, 0, 0)
-    local f = {}
-    for i = 1, #all, 2 do f[all[i]] = all[i + 1] end
-    if f.status ~= S.suspended or f.version or f.loop == '1' or f.queue ~= j.queue then break end
-    if #boxes > 0 or not state or #state > 0 or #text > HEIR then break end
-    out[#out + 1], fields = { id, text, state, defaults }, all
+
+  -- unused tells whether a job with these fields waits for its first run, in a queue.
+  local function unused(fields, queue)
+    local function has(what) return string.find(fields, '\31' .. what .. '\31', 1, true) end
+    return has('status\31' .. S.suspended) and has('queue\31' .. queue) and not has('version') and not has('loop\0311')
   end
-  return out
+
+  -- bare returns the state and the defaults of one that has nothing to read, or nil.
+  local function bare(id, fields)
+    local k = key(id)
+    local keys = { k .. ':s', k .. ':d', k .. ':w' }
+    for port, edges in ports(fields, 'i') do
+      if not string.find(edges, ' ', 1, true) then keys[#keys + 1] = k .. ':i:' .. port end
+    end
+    if #keys > CHUNK then return nil end
+    if call('EXISTS', unpack(keys)) == 0 then return {}, {} end
+    local _, state, defaults, boxes = look(id, 0, 0)
+    if #boxes == 0 and state and #state == 0 then return state, defaults end
+  end
+
+  function heirs(j, all, most)
+    local out, id = {}, j.id
+    while type(all) == 'string' and #out < most do
+      id = heir(id, '\31' .. all .. '\31')
+      if not id then break end
+      all = joined(call('HGETALL', key(id)))
+      if type(all) ~= 'string' or #all > HEIR or not unused('\31' .. all .. '\31', j.queue) then break end
+      local state, defaults = bare(id, '\31' .. all .. '\31')
+      if not state then break end
+      out[#out + 1] = { id, all, state, defaults }
+    end
+    return out
+  end
 end
 
 -- begin starts a run as what line.beginning() reads says, and returns what it sees: {'ok', now, what flat() makes
@@ -134,10 +176,10 @@ local function begin(j, b)
       place(j, to, NOW + b.lease, 'token', token, 'ran', str(NOW), 'again', '0', 'round', round)
     end
   end
-  local text, state, defaults, boxes, fields, woken, holds, claims = look(j.id, batch_of(type, b.batches, b.most), b.bytes)
+  local text, state, defaults, boxes, woken, holds, claims = look(j.id, batch_of(type, b.batches, b.most), b.bytes)
   if holds and not j.placed then places.release(j.id) elseif claims then places.unclaim(j) end -- of limits that there are no more
   j.wakers = nil
-  local row = j.version == 0 and b.row > 0 and heirs(j, fields, b.row) or {}
+  local row = j.version == 0 and b.row > 0 and heirs(j, text, b.row) or {}
   return { 'ok', str(NOW), text, state, defaults, boxes, row, woken }
 end
 

@@ -1,0 +1,148 @@
+-- plain.lua: transactions of runs that do what most do: each reads one In port at most, writes to one Out port that keeps its
+-- messages or leads to one In port, closes it, and completes or goes to sleep. All that is asked of a job is read with one command, and what changes
+-- is written with one. Everything is checked first: if anything is not that plain, nothing is written, and transact() in tx.lua
+-- does it all, which says what is right: TestPlainTransactions compares the two.
+
+local plain = {}
+do -- Lua allows few local names
+  local REASON = 2 -- where changed() has it
+
+  -- shape tells whether a delta is a plain one, and notes what it writes, takes, and to and from which ports.
+  local function shape(d)
+    if not d.plain or d.type or d.handed or d.outcome ~= 'complete' and d.outcome ~= 'suspend' then return false end
+    if #d.takes > 1 or #d.closes > 1 or not d.packs and (#d.parts ~= 1 or #d.parts[1].writes > 1) then return false end
+    local w, t = d.to or d.parts[1] and d.parts[1].writes[1], d.takes[1]
+    if w and (w.id ~= d.id or w.dir ~= 'o' or #w.items > CHUNK or d.closes[1] and d.closes[1] ~= w.port) then return false end
+    if t and (t.id ~= d.id or t.dir ~= 'i') or d.guess and not (t and t.port == d.guess.port) then return false end
+    d.out, d.write, d.take = w and w.port or d.closes[1], w, t
+    return d.out ~= '*' and not (t and t.port == '*') -- which is no port, but what admits others
+  end
+
+  -- wire notes where what is written to the Out port of a delta comes to, by its descriptor: to one In port of the tree, or it
+  -- stays there; else it returns false.
+  local function wire(d, descriptor)
+    local n, port = string.match(descriptor or '', '^%d+ (%d+)i%.([%w_]+)$')
+    if n then
+      d.target, d.side, d.port = n == '0' and tree(d.id) or tree(d.id) .. '.' .. n, 'i', port
+      return d.target ~= d.id
+    end
+    d.target, d.side, d.port = d.id, 'o', d.out
+    return tonumber(descriptor or '')
+  end
+
+  -- asleep tells whether the job of a delta, which is behind another one in the transaction, is as it was guessed, and
+  -- gets all that it reads from that one and what lies there.
+  local function asleep(d, j, before, closed)
+    local g, taken = d.guess, d.take
+    local sent = before.write and #before.write.items or 0
+    if j.token or j.status ~= S.suspended or j.version ~= g.version or (j.last or '') ~= g.last then return false end
+    if before.target ~= d.id or before.port ~= g.port then return false end
+    if j.touched + (d.ended and 1 or 0) ~= g.touched + g.closed then return false end
+    d.rate = entered(j, d.runs, g.limit)
+    if not d.rate or g.closed == 1 and not closed and not d.ended then return false end
+    d.stored = call('LLEN', key(d.id) .. ':i:' .. g.port)
+    return d.stored + sent == g.seen and taken.n == g.seen and (d.limit == 0 or g.seen < d.limit)
+  end
+
+  -- holds tells whether a delta holds and is plain, given the one before it.
+  local function holds(d, before, last)
+    if jobs[d.id] or not shape(d) then return false end
+    local out, inp = d.out or '', d.take and d.take.port or ''
+    local j, v = fetch(d.id, 'o.' .. out, 'h.o.' .. out, 'x.o.' .. out,
+      'i.' .. inp, 'h.i.' .. inp, 'n.i.' .. inp, 'f.i.' .. inp, 'x.i.' .. inp)
+    if j.status == '' or j.last == d.last or j.again or j.blocked > 0 or j.loop or j.placed then return false end
+    if j.key and not j.pgraph then return false end
+    if d.out and (v[26] or not wire(d, v[24])) then return false end
+    d.limit, d.written = tonumber(v[27] or ''), tonumber(v[25] or '0')
+    if d.take and not (d.limit and (v[28] or '0') == d.take.head) then return false end
+    if before then
+      local sources = before.closes[1] and tonumber(v[29] or '0')
+      if sources then
+        if sources < 1 or v[30] or v[31] then return false end
+        d.sources, d.ended = sources - 1, sources == 1
+      end
+      if not asleep(d, j, before, v[31]) then return false end
+    elseif d.guess or j.token ~= d.token or j.status ~= S.running then
+      return false
+    elseif d.take then
+      if call('LLEN', key(d.id) .. ':i:' .. inp) < d.take.n then return false end
+    end
+    return not (last and d.side == 'i') or fanout.reach(d.target, 'i', d.port) == 1
+  end
+
+  -- changed returns the fields of the job of a delta that its run changes, besides its status.
+  local function changed(d, j, after)
+    local fields = { 'reason', '', 'last', d.last, 'token', '', 'step', str(j.step), 'tries', '0', 'version', str(j.version) }
+    local function add(name, value) fields[#fields + 1], fields[#fields + 2] = name, value end
+    if d.guess then add('ran', str(NOW)) end
+    local rate = pace(d, j)
+    if rate ~= j.rate then add('rate', rate) end
+    j.rate = rate
+    if d.started then add('started', '1') end
+    if d.take then add('h.i.' .. d.take.port, str(tonumber(d.take.head) + d.take.n)) end
+    if d.write and #d.write.items > 0 and d.side == 'i' then add('h.o.' .. d.out, str(d.written + #d.write.items)) end
+    if after and d.closes[1] then add('x.o.' .. d.out, '1') end
+    if d.sources then add('n.i.' .. d.take.port, str(d.sources)) end
+    if d.ended then
+      add('x.i.' .. d.take.port, '1')
+      add('touched', str(j.touched))
+    end
+    return fields
+  end
+
+  -- pass sends what a run wrote, and logs the run. What the next one of the transaction reads is stored nowhere.
+  local function pass(d, after)
+    local w, items = d.write, d.write and d.write.items or NONE
+    sent = (d.packs or d.parts[1].entry ~= '') and not (w and w.unlogged) and {} or nil
+    if #items > 0 and after then
+      spent = spent + #items + 8
+      if sent then
+        sent[1] = { id = d.target, dir = 'i', port = d.port, from = tonumber(after.take.head) + after.stored, n = #items }
+      end
+    elseif #items > 0 then
+      writer = d.id
+      deliver(d.target, d.side, d.port, items)
+      writer = nil
+    end
+    if d.packs then return log_packs(d, sent and sent[1]) end
+    for _, text in ipairs(d.parts[1].log) do note(d.id, text) end
+    log_run(d.id, d.parts[1].entry)
+  end
+
+  local function apply(d, after)
+    local j = load(d.id)
+    j.last, j.step, j.tries, j.version, j.token = d.last, j.step + d.runs, 0, j.version + 1, false
+    if d.ended then j.touched = j.touched + 1 end
+    if d.guess then j.status, j.slept = S.running, true end -- it was never queued
+    local fields = changed(d, j, after)
+    local list = d.take and d.stored ~= 0 and key(d.id) .. ':i:' .. d.take.port
+    if list and d.limit > 0 then
+      probe()
+      call('LTRIM', list, d.stored or d.take.n, -1)
+      drained(d.id, 'i', d.take.port, d.limit)
+    end
+    pass(d, after)
+    if d.closes[1] and not after then finish(d.id, 'o', d.out) end
+    if j.blocked > 0 and d.outcome == 'suspend' then fields[REASON] = call('HGET', key(d.id), 'jam') end
+    place(j, EV[d.outcome][S.running], nil, unpack(fields))
+    if list and d.limit == 0 then call('LTRIM', list, d.stored or d.take.n, -1) end -- behind what a full server refuses
+    if j.parent and not j.pgraph then wake(j.parent, d.id) end
+    return j
+  end
+
+  -- plain.transact does what transact() does, or returns nil.
+  function plain.transact(deltas)
+    if FULL or watching() or news.sets then return nil end
+    local locks = {}
+    for i, d in ipairs(deltas) do
+      if not holds(d, deltas[i - 1], i == #deltas) then return nil end
+      if i > 1 then locks[i - 1] = key(d.id) .. ':lock' end
+    end
+    if #locks > 0 and call('EXISTS', unpack(locks)) > 0 then return nil end
+    local last
+    space = -1
+    for i, d in ipairs(deltas) do last = apply(d, deltas[i + 1]) end
+    quiesce()
+    return { #deltas, '', last.status == S.queued and 1 or 0, last.blocked, space }, last
+  end
+end
