@@ -221,6 +221,9 @@ type birth struct {
 func (b birth) args(number func(int) int) []any {
 	n := b.node
 	event, at := creation(n)
+	if at == "" {
+		at = b.usual()
+	}
 	args := []any{string(b.id), string(event), at, string(b.parent), n.Name}
 	fields, defaults, initial := nodeFields(n, number)
 	fields = append(fields, "parent", string(b.parent), "by", b.by)
@@ -254,6 +257,19 @@ func (b birth) args(number func(int) int) []any {
 	args = append(append(args, len(fields)), fields...)
 	args = append(append(args, len(defaults)), defaults...)
 	return append(append(args, len(initial)), initial...)
+}
+
+// usual says in place of a time that a job has nothing of what few have, as node() in plan.lua reads it; else it is empty.
+func (b birth) usual() string {
+	n := b.node
+	switch {
+	case n.Graph, n.Loop, n.Silent, n.InTime, n.Priority != nil, b.key != "", n.OnFailure != "",
+		slices.ContainsFunc(n.Ports, func(p job.Port) bool { return len(p.Channels) > 0 }):
+		return ""
+	case b.inGraph:
+		return "+"
+	}
+	return "-"
 }
 
 // tellField is what the job's hash says of who is told of its end; empty: nobody is.

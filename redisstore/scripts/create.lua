@@ -21,17 +21,25 @@ end
 local holder = unique.holder(by)
 if holder then return { 'unique ' .. holder, {} } end
 local counts = P .. 't:' .. tree(first)
-local there = tonumber(call('HGET', counts, 'jobs') or '0')
+local v = call('HMGET', counts, 'jobs', 'seq')
+local there = tonumber(v[1] or '0')
 if large and (not call('ZSCORE', P .. 'due', '!unborn ' .. first) or parent == '' and there ~= all - 1)
   or parent == '' and (not large and there > 0 or erased(first)) then
   return { 'leftovers', wakes() }
 end
 remember(token)
-if parent == '' and all > 1 then call('HSETNX', counts, 'seq', all - 1) end
 local held
+line.families = {} -- of each parent, the names and IDs of its children, which are written at once
 for _ = 1, n do held = create_next(held) or held end
+for id, names in pairs(line.families) do
+  for i = 1, #names, CHUNK do call('HSET', key(id) .. ':c', unpack(names, i, math.min(i + CHUNK - 1, #names))) end
+end
 unique.take(first, by)
-if parent ~= '' or all > 1 then count_created(first, n) end -- a root that is alone is counted once it may have children
+if parent == '' and all > 1 then
+  call('HSET', counts, 'seq', v[2] or all - 1, 'jobs', there + n)
+elseif parent ~= '' then -- a root that is alone is counted once it may have children
+  count_created(first, n)
+end
 if large then
   if not held then chore('enter', first) end
   call('ZREM', P .. 'due', '!unborn ' .. first)

@@ -1,8 +1,12 @@
 -- plan.lua: creating the jobs of plans.
 
--- node reads the head of one job to be created; skip passes over the rest of it.
+-- node reads the head of one job to be created; skip passes over the rest of it. In place of a time there is a + if it has
+-- nothing of what few jobs have and its parent is a graph, a - if the parent is none: then its fields begin with type and queue.
 local function node()
-  return { id = arg(), event = arg(), at = tonumber(arg()), parent = arg(), name = arg() }
+  local n = { id = arg(), event = arg(), at = arg(), parent = arg(), name = arg() }
+  n.usual = n.at == '+' and '1' or n.at == '-' and '0'
+  n.at = tonumber(n.at)
+  return n
 end
 
 local function skip()
@@ -72,7 +76,11 @@ local function create_next(held)
   local n = node()
   local k, f, count = key(n.id), {}, num()
   local at = cursor
-  for i = at + 1, at + count, 2 do f[ARGV[i]] = ARGV[i + 1] end
+  if n.usual then
+    f.type, f.queue, f.parent, f.pgraph = ARGV[at + 2], ARGV[at + 4], n.parent, n.usual
+  else
+    for i = at + 1, at + count, 2 do f[ARGV[i]] = ARGV[i + 1] end
+  end
   cursor = at + count
   local defaults = num()
   chunked('HSET', k .. ':d', cursor, defaults)
@@ -88,9 +96,10 @@ local function create_next(held)
   jobs[n.id] = j
   local waits = j.key and n.parent == '' and not serial.take(j)
   if waits or held and to ~= S.suspended and serial.below(n.id) then j.status = EV.create_waiting[''] end
+  local enters = n.usual and not held and to ~= S.suspended -- with the same command
   if held or waits or to == S.suspended then
     call('HSET', k, 'created', now, 'status', j.status, unpack(ARGV, at + 1, at + first))
-  else
+  elseif not enters then
     call('HSET', k, 'created', now, unpack(ARGV, at + 1, at + first))
   end
   chunked('HSET', k, at + first, count - first)
@@ -100,7 +109,12 @@ local function create_next(held)
   end
   if j.round == line.TIMES then line.timed(j, NOW) end -- it has no time of its own
   if n.parent ~= '' then
-    call('HSET', key(n.parent) .. ':c', n.name, n.id)
+    if line.families then
+      local names = line.families[n.parent] or {}
+      line.families[n.parent], names[#names + 1], names[#names + 2] = names, n.name, n.id
+    else
+      call('HSET', key(n.parent) .. ':c', n.name, n.id)
+    end
     for _, field in ipairs(j.loop == '1' and call('HKEYS', k) or {}) do -- what only feedback feeds is put aside
       local port = string.match(field, '^f%.i%.(.+)$')
       if port and call('HGET', k, 'n.i.' .. port) == '0' then call('SADD', key(n.parent) .. ':l', n.id .. ' ' .. port) end
@@ -120,6 +134,7 @@ local function create_next(held)
   end
   if to == S.suspended then return tell(j) end -- as most jobs of graphs
   j.status = ''
+  if enters then return place(j, to, n.at, 'created', now, unpack(ARGV, at + 1, at + first)) end
   place(j, to, n.at)
 end
 
