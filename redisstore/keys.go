@@ -115,8 +115,9 @@ func (k keyspace) aliasesOf(id job.ID) string {
 	return "weir:{" + k.namespace + "}:aliases:" + string(id)
 }
 
-// types is the hash of registered worker types: "<queue> <type>" -> JSON.
-func (k keyspace) types() string { return "weir:{" + k.namespace + "}:types" }
+// types is the hash of registered worker types: "<queue> <type>" -> JSON. typesVersion is the string that each registration changes.
+func (k keyspace) types() string        { return "weir:{" + k.namespace + "}:types" }
+func (k keyspace) typesVersion() string { return k.types() + ":version" }
 
 // numbers is the hash of what was counted under names: the last number of each.
 func (k keyspace) numbers() string { return "weir:{" + k.namespace + "}:numbers" }

@@ -46,7 +46,7 @@ func drawThing(t *rapid.T) (thing, string) {
 		one.Name = rapid.SampledFrom([]string{"due", "index", "failures", "dead", "limits", "places", "retention", "retained", "kept", "expired", "removed", "seen", "erased", "outbox", "mailed", "inbox", "chores", "watch", "watch:outside", "changes:roots", "changes:all", "changes:trees"}).Draw(t, "name")
 		return one, k.shard(one.Shard) + one.Name
 	case "namespace":
-		one.Name = rapid.SampledFrom([]string{"due", "meta", "types", "aliases", "watchers", "engines", "sweeper", "adopting", "outbox", "mailed", "inbox", "seen"}).Draw(t, "name")
+		one.Name = rapid.SampledFrom([]string{"due", "meta", "types", "types:version", "aliases", "watchers", "engines", "sweeper", "adopting", "outbox", "mailed", "inbox", "seen"}).Draw(t, "name")
 		return one, "weir:{" + k.namespace + "}:" + one.Name
 	case "aliases":
 		one.Name = string(id)

@@ -143,7 +143,7 @@ func (s *Store) Register(ctx context.Context, types []job.TypeInfo) error {
 		err = s.roomForTypes(ctx, before)
 	}
 	if err == nil {
-		err = s.rdb.HSet(ctx, s.keys.types(), fields...).Err()
+		err = s.writeTypes(ctx, fields)
 	}
 	if outOfMemory(err) && s.registered(ctx, types) {
 		return nil // so that engines can start, and end what is to be deleted
@@ -187,24 +187,6 @@ func (s *Store) registered(ctx context.Context, types []job.TypeInfo) bool {
 		}
 	}
 	return true
-}
-
-// Types implements job.Types.
-func (s *Store) Types(ctx context.Context) ([]job.TypeInfo, error) {
-	all, err := s.rdb.HVals(ctx, s.keys.types()).Result()
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	out := make([]job.TypeInfo, len(all))
-	for i, raw := range all {
-		if err := json.Unmarshal([]byte(raw), &out[i]); err != nil {
-			return nil, fmt.Errorf("reading the registered types: %w", err)
-		}
-	}
-	sort.Slice(out, func(a, b int) bool {
-		return out[a].Queue < out[b].Queue || out[a].Queue == out[b].Queue && out[a].Type < out[b].Type
-	})
-	return out, nil
 }
 
 // Type implements job.Types.

@@ -119,6 +119,7 @@ type Store struct {
 	living  living
 	acts    acts
 	traffic traffic
+	types   atomic.Pointer[knownTypes]
 	scripts atomic.Bool // the server has no functions: scripts are used
 }
 

@@ -171,6 +171,9 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[port []]", "port_take", bareRoot, "i", "no", 0, 1, "k1")
 	b.want("[gone []]", "port_take", bareRoot+".1", "i", "in", 0, 1, "k2")
 
+	b.want("ok", "types_set", "random", 2, "q T", "{}", "q U", "{}")
+	b.want("ok", "types_set", "random", 1, "q T", "{}")
+
 	b.want("[gone]", "begin", bareRoot+".1", "r1", 1000, 9, "", 9, 0, 1, "", 1000, "")
 	if got := b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000, ""); !strings.HasPrefix(got, "[ok T created\x1fT\x1ftype\x1fT\x1fqueue\x1fq\x1f") || !strings.HasSuffix(got, " [] [in 7] [[in 1 1 [2]]] []]") {
 		t.Errorf("begin replies %s", got)

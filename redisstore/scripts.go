@@ -69,6 +69,7 @@ var (
 	scriptAlias           = script("alias_set", "mail")
 	scriptUnlock          = script("job_unlock", "mail").freeing()
 	scriptRelock          = script("lock_refresh", "mail").freeing()
+	scriptTypes           = script("types_set", "mail")
 	scriptHeartbeat       = script("engine_beat", "mail").freeing()
 	scriptHandler         = script("handler_set", "mail")
 	scriptChanges         = script("changes", "mail").freeing()
