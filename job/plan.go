@@ -347,7 +347,8 @@ const (
 	PortWrites = 14
 	// MaxTimers is at how many times that are to come one job has asked for runs, by Run.WakeAfter, Handle.RunAt and the like.
 	MaxTimers = 1000
-	// MaxAliases is how many aliases one job has that it was given by Handle.Alias or Client.Start.
+	// MaxAliases is how many aliases one job has that it was given by Handle.Alias or Client.Start. Runs give one at most, to a child
+	// that they create: more are given from outside only.
 	MaxAliases = 100
 	// MaxTypes is how many types of jobs the engines and other workers of a namespace have registered, each of which is counted once
 	// for each queue that it is in.
