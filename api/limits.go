@@ -45,6 +45,7 @@ func (s *Server) limitOperations() {
 	})
 	add(s, operation{
 		method: http.MethodPut, path: "/v1/queues/{queue}/limit", id: "limit-queue", group: groupSystem, role: operate, status: http.StatusNoContent, summary: "Let at most N runs of a queue go on at once, over all engines",
+		about: "The queue is one of GET /v1/queues, or has a limit that is to end. A program that limits its queue before it has jobs does so with `QueueLimits` of its engine.",
 	}, func(ctx context.Context, s *session, in *struct {
 		Queue string `path:"queue"`
 		Body  struct {
@@ -60,6 +61,20 @@ func (s *Server) limitOperations() {
 		if n == nil || in.Body.Limit != nil && in.Body.Places != nil {
 			return nil, wrong(`body: give {"limit": N}, with 0 for no limit`)
 		}
+		if err := s.limitable(ctx, in.Queue, *n); err != nil {
+			return nil, err
+		}
 		return done(s.store.SetQueueLimit(ctx, in.Queue, *n))
 	})
+}
+
+// limitable returns an error if a queue is not known, unless a limit that it has is to end.
+func (s *session) limitable(ctx context.Context, queue string, n int) error {
+	if n == 0 {
+		limits, err := s.store.QueueLimits(ctx)
+		if err != nil || limits[queue] > 0 {
+			return err
+		}
+	}
+	return s.knownQueue(ctx, queue)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/enginetest"
 )
 
 // What is answered is what the OpenAPI document says; each operation is in it, with its role.
@@ -154,5 +155,20 @@ func TestLimitOfAQueueOverHTTP(t *testing.T) {
 	}
 	for _, body := range []string{`{}`, `{"limit":1,"places":1}`, `{"limit":-1}`} {
 		s.ask("PUT", "/v1/queues/default/limit", body).refuses(http.StatusUnprocessableEntity, "usage", "limit")
+	}
+}
+
+// A queue that nobody knows gets no limit, but one that it has can end.
+func TestLimitOfAnUnknownQueue(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "", nil)
+	for n := range 2 {
+		s.ask("PUT", "/v1/queues/defualt/limit", map[string]int{"limit": n}).refuses(http.StatusNotFound, "not_found", `did you mean "default"`)
+	}
+	enginetest.Check(t, s.store.SetQueueLimit(t.Context(), "defualt", 3)) // as an engine does
+	s.ask("PUT", "/v1/queues/defualt/limit", map[string]int{"limit": 2}).refuses(http.StatusNotFound, "not_found", "defualt")
+	s.ask("PUT", "/v1/queues/defualt/limit", map[string]int{"limit": 0}).is(http.StatusNoContent, nil)
+	if all, err := s.store.QueueLimits(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("limits %v, %v", all, err)
 	}
 }

@@ -127,20 +127,28 @@ type Pausing struct {
 // pausing is an operation that pauses or resumes a queue that is known.
 func pausing(act func(ctx context.Context, s *session, queue string) (bool, error)) func(context.Context, *session, *queueInput) (*reply[Pausing], error) {
 	return func(ctx context.Context, s *session, in *queueInput) (*reply[Pausing], error) {
-		all, err := s.store.Queues(ctx)
-		if err != nil {
+		if err := s.knownQueue(ctx, in.Queue); err != nil {
 			return nil, err
-		}
-		names := make([]string, len(all))
-		for i, q := range all {
-			names[i] = q.Name
-		}
-		if !slices.Contains(names, in.Queue) {
-			return nil, problem(KindOf(job.ErrNotFound), "no queue %.80q is known: %s", in.Queue, port.Suggest(in.Queue, names))
 		}
 		changed, err := act(ctx, s, in.Queue)
 		return answer(Pausing{in.Queue, changed}, err)
 	}
+}
+
+// knownQueue returns an error unless a queue is known.
+func (s *session) knownQueue(ctx context.Context, queue string) error {
+	all, err := s.store.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(all))
+	for i, q := range all {
+		names[i] = q.Name
+	}
+	if !slices.Contains(names, queue) {
+		return problem(KindOf(job.ErrNotFound), "no queue %.80q is known: %s", queue, port.Suggest(queue, names))
+	}
+	return nil
 }
 
 // Publication is what is published to a channel.

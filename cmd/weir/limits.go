@@ -87,7 +87,11 @@ seconds; a changed one counts at once. Runs in progress go on.`,
 				return usageError{fmt.Errorf("%.40q is not a number of runs: use at least 1, or 0 for no limit", args[1])}
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				if err := checkQueue(ctx, store, args[0]); err != nil {
+				limits, err := store.QueueLimits(ctx)
+				if err == nil && (n > 0 || limits[args[0]] == 0) { // a limit that there is can always end
+					err = checkQueue(ctx, store, args[0])
+				}
+				if err != nil {
 					return err
 				}
 				if err := store.SetQueueLimit(ctx, args[0], n); err != nil {
@@ -97,7 +101,7 @@ seconds; a changed one counts at once. Runs in progress go on.`,
 				if n == 0 {
 					text = "no limit of runs at once"
 				}
-				_, err := fmt.Fprintf(c.OutOrStdout(), "queue %s has %s\n", args[0], text)
+				_, err = fmt.Fprintf(c.OutOrStdout(), "queue %s has %s\n", args[0], text)
 				return err
 			})
 		},

@@ -60,6 +60,14 @@ func TestLimits(t *testing.T) {
 	if code := run(t.Context(), []string{"queue", "limit", "mail", "-1", "--redis", url}, &refusal, &refusal); code != exitUsage || !strings.Contains(refusal.String(), "-1: a limit is at least 1; 0 ends it, as in weir queue limit mail 0") {
 		t.Errorf("a limit below zero: code %d, %s", code, refusal.String())
 	}
+	refusal.Reset()
+	enginetest.Check(t, store.SetQueueLimit(t.Context(), "gone", 1)) // as engines do before their queue is known
+	if code := run(t.Context(), []string{"queue", "limit", "gone", "2", "--redis", url}, &refusal, &refusal); code != exitUsage || !strings.Contains(refusal.String(), `no queue "gone" is known`) {
+		t.Errorf("a queue that nobody knows: code %d, %s", code, refusal.String())
+	}
+	if text := weir(t, url, "queue", "limit", "gone", "0"); text != "queue gone has no limit of runs at once\n" {
+		t.Errorf("ending the limit of a queue that nobody knows says %q", text)
+	}
 	if text := weir(t, url, "queue", "limit", "mail", "0"); text != "queue mail has no limit of runs at once\n" {
 		t.Errorf("ending it says %q", text)
 	}
