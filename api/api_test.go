@@ -9,7 +9,10 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 )
 
 // What a person does with curl, from creating a job to deleting it.
@@ -62,6 +65,22 @@ func TestJobOverHTTP(t *testing.T) {
 		s.ask("DELETE", "/v1/jobs/double", nil).is(http.StatusNoContent, nil)
 		s.ask("GET", "/v1/jobs/double", nil).refuses(http.StatusNotFound, "not_found", "double")
 	})
+}
+
+func TestFailurePolicyOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "", nil)
+	var made api.Job
+	s.ask("POST", "/v1/jobs", `{"type":"collect","failure":"dead_letter"}`).is(http.StatusCreated, &made)
+	info, err := s.store.Info(t.Context(), made.ID)
+	if enginetest.Check(t, err); info.Policy != job.DeadLetter {
+		t.Errorf("policy %q", info.Policy)
+	}
+	if _, has := info.Port(port.Output, job.ErrorsPort); !has {
+		t.Errorf("no port for dead letters: %+v", info.Ports)
+	}
+	s.ask("POST", "/v1/jobs", `{"type":"collect","failure":"ignore"}`).refuses(http.StatusUnprocessableEntity, "usage", "root job")
+	s.ask("POST", "/v1/jobs", `{"type":"collect","failure":"retry"}`).refuses(http.StatusUnprocessableEntity, "usage", "dead_letter")
 }
 
 func TestStateOverHTTP(t *testing.T) {

@@ -174,6 +174,7 @@ type NewJob struct {
 	Retain        string            `json:"retain,omitempty" doc:"for how long the job is kept after it has settled, like 12h or 7d, or forever"`
 	SequentialKey *string           `json:"sequential_key,omitempty" maxLength:"128" doc:"of the trees with one key one is active at a time, in the order of their creation; the others wait. A child has none"`
 	Unique        *NewUnique        `json:"unique,omitempty" doc:"create the job unless one that is the same work is there, and answer with that one; {} is enough. It goes with neither alias nor parent"`
+	Failure       job.FailurePolicy `json:"failure,omitempty" enum:"fail,restart,dead_letter,ignore" doc:"what follows when the job has no tries left: it fails (the default), is tried again indefinitely, or puts the message aside that it cannot handle; ignore: of a child, its graph goes on without it"`
 	In            *duration         `json:"in,omitempty" doc:"not to run before this time has passed"`
 	At            *time.Time        `json:"at,omitempty" doc:"not to run before"`
 	Repeat        *NewRepeat        `json:"repeat,omitempty" doc:"when the job runs again after it has completed"`
@@ -238,7 +239,7 @@ func (b *NewJob) New(ctx context.Context, client *job.Client, now func(context.C
 	if b.Type == "" {
 		return n, wrong("type is missing: name a worker type that an engine has registered")
 	}
-	n = job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels, Repeat: b.Repeat.repeatRule()}
+	n = job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels, Repeat: b.Repeat.repeatRule(), OnFailure: b.Failure}
 	if n.SequentialKey, err = textOf("sequential_key", b.SequentialKey); err != nil {
 		return n, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/weirworks/weir/port"
@@ -40,6 +41,9 @@ type New struct {
 	// Retain is for how long the job is kept after it has settled, see the function Retain; zero: as the namespace says, or
 	// as long as the parent's tree.
 	Retain time.Duration
+	// OnFailure says what follows when the job has failed and has no tries left; empty means FailGraph. With DeadLetter the job gets an
+	// Out port ErrorsPort. Ignore is for a child alone: a root job has no graph that goes on without it.
+	OnFailure FailurePolicy
 	// Repeat has a root job run again after it has completed, see the function Repeat; nil: it does not.
 	Repeat *RepeatRule
 	// SequentialKey is the key of the function of this name; empty for none. A child has none.
@@ -136,7 +140,10 @@ func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name str
 	if err != nil {
 		return nil, err
 	}
-	node := Node{Name: n.Name, Type: n.Type, Queue: n.Queue, TypeVersion: typ.TypeVersion, Priority: cmp.Or(n.Priority, typ.Priority), Silent: typ.Silent, Labels: n.Labels, At: n.At}
+	node := Node{
+		Name: n.Name, Type: n.Type, Queue: n.Queue, TypeVersion: typ.TypeVersion, Priority: cmp.Or(n.Priority, typ.Priority), Silent: typ.Silent, Labels: n.Labels, At: n.At,
+		OnFailure: n.OnFailure,
+	}
 	if n.Args != nil {
 		var raw json.RawMessage
 		if raw, err = port.Encode(n.Args); err != nil {
@@ -155,6 +162,9 @@ func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name str
 	for _, s := range MergePorts(typ.Ports, n.Ports) {
 		node.Ports = append(node.Ports, Port{Spec: s})
 	}
+	if err := node.checkFailure(typ, n.Parent == ""); err != nil {
+		return nil, err
+	}
 	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain, SequentialKey: n.SequentialKey, Unique: n.Unique}
 	o := startOptions{alias: n.Alias, aliased: n.Alias != ""}
 	if plan, err = o.distinguish(plan, n.Parent != ""); err != nil {
@@ -166,6 +176,29 @@ func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name str
 		}
 	}
 	return plan, plan.Validate()
+}
+
+// checkFailure refuses a failure policy that a job of a type cannot have, and gives it the port that dead letters need.
+func (n *Node) checkFailure(typ *TypeInfo, root bool) error {
+	if err := n.OnFailure.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrValue, err)
+	}
+	switch {
+	case n.OnFailure == Ignore && root:
+		return fmt.Errorf("%w: failure policy %q: a root job is in no graph that goes on without it: use %q or %q", ErrValue, Ignore, Restart, DeadLetter)
+	case n.OnFailure != DeadLetter:
+		return nil
+	}
+	for _, p := range n.Ports {
+		if p.Dir == port.Output && p.Name == ErrorsPort {
+			if err := port.CheckKind([]byte("{}"), typ.Kinds[port.TypeKey(p.Dir, p.Name)]); err != nil {
+				return fmt.Errorf("%w: failure policy %q: type %q has a port %q of its own that takes no dead letters: %w", ErrValue, DeadLetter, n.Type, ErrorsPort, err)
+			}
+			return nil
+		}
+	}
+	n.Ports = append(n.Ports, Port{Spec: port.Spec{Name: ErrorsPort, Dir: port.Output, Type: reflect.TypeFor[Letter]().String()}})
+	return nil
 }
 
 // MergePorts returns the ports of base followed by those that only over has; of a port

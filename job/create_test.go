@@ -2,11 +2,49 @@ package job_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 )
+
+// A failure policy needs a graph, or a port for dead letters; what is refused says what to use.
+func TestCreateWithFailurePolicy(t *testing.T) {
+	t.Parallel()
+	own := port.Spec{Name: job.ErrorsPort, Dir: port.Output}
+	for name, c := range map[string]struct {
+		new    job.New
+		typ    job.TypeInfo
+		ports  int
+		refuse string
+	}{
+		"none":             {},
+		"restart":          {new: job.New{OnFailure: job.Restart}},
+		"dead letters":     {new: job.New{OnFailure: job.DeadLetter}, ports: 1},
+		"a port for them":  {new: job.New{OnFailure: job.DeadLetter}, typ: job.TypeInfo{Ports: []port.Spec{own}}, ports: 1},
+		"a port of text":   {new: job.New{OnFailure: job.DeadLetter}, typ: job.TypeInfo{Ports: []port.Spec{own}, Kinds: map[string]string{port.TypeKey(port.Output, own.Name): port.KindString}}, refuse: "takes no dead letters"},
+		"ignored child":    {new: job.New{OnFailure: job.Ignore, Parent: "p", Name: "n"}},
+		"ignored root":     {new: job.New{OnFailure: job.Ignore}, refuse: `use "restart" or "dead_letter"`},
+		"of another name":  {new: job.New{OnFailure: "retry"}, refuse: `failure policy "retry": use one of`},
+		"with other ports": {new: job.New{OnFailure: job.DeadLetter, Ports: []port.Spec{{Name: "in", Dir: port.Input}}}, ports: 2},
+	} {
+		c.new.Type = "T"
+		plan, err := job.PlanNew(t.Context(), func(context.Context, string, string) (*job.TypeInfo, error) { return &c.typ, nil }, c.new)
+		switch {
+		case c.refuse != "":
+			if !errors.Is(err, job.ErrValue) || !strings.Contains(err.Error(), c.refuse) {
+				t.Errorf("%s: %v does not say %s", name, err, c.refuse)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case plan.Nodes[0].OnFailure != c.new.OnFailure || len(plan.Nodes[0].Ports) != c.ports:
+			t.Errorf("%s: %+v", name, plan.Nodes[0])
+		}
+	}
+}
 
 // planned is a store that keeps the plan of what it is to create.
 type planned struct {

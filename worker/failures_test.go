@@ -400,3 +400,29 @@ func TestDeadlyJob(t *testing.T) {
 		b.Until("it has run", func() bool { return b.Waiting(h, "in") == 0 })
 	})
 }
+
+// A job that was created by its type has the failure policy that it was created with, and the port that dead letters need.
+func TestFailurePolicyOfCreatedJob(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Risky{}} })
+		var made [2]*job.Handle
+		b.Until("the type is registered", func() bool {
+			_, err := b.Store.Type(b.Ctx, job.DefaultQueue, "Risky")
+			return err == nil
+		})
+		for i, policy := range []job.FailurePolicy{job.DeadLetter, job.FailGraph} {
+			h, err := b.Client.Create(b.Ctx, job.New{Type: "Risky", OnFailure: policy})
+			b.Check(err)
+			b.Check(h.Write(b.Ctx, "in", 1, -2, 3))
+			b.Check(h.Close(b.Ctx, "in"))
+			made[i] = h
+		}
+		b.Completed(made[0], 0)
+		if letters := enginetest.Outs[job.Letter](b, made[0], job.ErrorsPort); len(letters) != 1 || letters[0].Error != "negative" {
+			b.Errorf("dead letters: %v", letters)
+		}
+		if failure := b.Failure(made[1]); failure.Error != "negative" {
+			b.Errorf("the job without dead letters failed with %q", failure.Error)
+		}
+	})
+}

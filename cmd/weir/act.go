@@ -162,7 +162,7 @@ work, --unique-for looks for those that were created in that time, settled or no
 changes the args of the job that is there, if it has not begun to run.
 
 With --from many are created, of which each is a line of a file: a JSON object with type and,
-if you like, queue, priority, args, alias, labels, retain, in, at, parent, name,
+if you like, queue, priority, args, alias, labels, retain, in, at, parent, name, failure,
 sequential_key, key, unique with key, for and merge, and repeat with schedule, zone and missed.
 Of jobs with the same key one is created within an hour, so the command may be repeated. The
 IDs are printed in the order of the lines, and an empty line for each that was not created.`,
@@ -196,11 +196,13 @@ IDs are printed in the order of the lines, and an empty line for each that was n
 	c.Flags().StringVar(&n.repeat.Zone, "zone", "", "time zone of --repeat, like Europe/Berlin (default UTC)")
 	c.Flags().StringVar(&n.repeat.Missed, "missed", "", "of times that came while the job could not run: one, skip, all, or the most to take")
 	c.Flags().StringVar(&n.SequentialKey, "sequential-key", "", "of the jobs with one `KEY` one is active at a time, in the order of their creation; the others wait")
+	c.Flags().StringVar((*string)(&n.OnFailure), "failure", "", "what follows when it has no tries left: fail (the default), restart, dead_letter, or ignore, of a child of a graph")
 	n.unique.add(c.Flags())
 	c.Flags().BoolVar(&n.unique.by.Merge, "merge", false, "merge --args into those of the job that has --unique-key, unless it has begun to run: null removes one")
 	spanVar(c.Flags(), &n.delay, "in", 0, "not to run before this time has passed, like 10m")
 	s.completeFlag(c, "queue", queueWords)
 	s.completeFlag(c, "parent", jobWords)
+	oneOfWords(c, "failure", []string{string(job.FailGraph), string(job.Restart), string(job.DeadLetter), string(job.Ignore)})
 	return c
 }
 
