@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/trigger"
 )
 
@@ -52,6 +53,7 @@ type NewTrigger struct {
 	Graph      *GraphText        `json:"graph,omitempty" doc:"the graph to launch instead of a type, as it is now"`
 	Alias      string            `json:"alias,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
+	Existing   string            `json:"existing,omitempty" enum:"refuse,patch" doc:"of another trigger under the alias: refuse (the default), or patch: it becomes this one, as by a change"`
 	Secret     string            `json:"secret,omitempty" doc:"what messages are signed with, if definition.verify says how; nothing shows it any more"`
 }
 
@@ -76,6 +78,21 @@ func (s *session) definition(ctx context.Context, b NewTrigger) (d trigger.Defin
 		return d, wrong("what is it to launch? Give definition.launch or graph")
 	}
 	return d, nil
+}
+
+// add makes the trigger, or changes the one that is there under its alias, if that is asked for.
+func (b *NewTrigger) add(ctx context.Context, c *job.Client, d trigger.Definition, opts []job.Option) (*job.Handle, error) {
+	switch {
+	case b.Existing != "" && b.Existing != "refuse" && b.Existing != "patch":
+		return nil, wrong("existing %.40q: %s", b.Existing, port.Suggest(b.Existing, []string{"refuse", "patch"}))
+	case b.Existing == "patch" && b.Alias == "":
+		return nil, wrong("existing says what to do with another trigger under the alias: give one")
+	case b.Existing == "patch":
+		return trigger.Declare(ctx, c, b.Alias, d, opts...)
+	case b.Alias != "":
+		opts = append(opts, job.Alias(b.Alias))
+	}
+	return trigger.Add(ctx, c, d, opts...)
 }
 
 // misdefined makes a definition that is wrong a fault of the request.
@@ -112,7 +129,7 @@ func (s *Server) triggerOperations() {
 	})
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/triggers", id: "add-trigger", group: groupTriggers, role: operate, status: http.StatusCreated, summary: "Make a trigger",
-		about: "A schedule that is wrong or never comes, a type that nobody has, arguments that it does not take and trees that are too large are refused. With an alias that exists already no other trigger is made.",
+		about: "A schedule that is wrong or never comes, a type that nobody has, arguments that it does not take and trees that are too large are refused. With an alias that exists already no other trigger is made: another definition is refused, unless `existing` is patch.",
 	}, func(ctx context.Context, s *session, in *struct {
 		Key  string `header:"Idempotency-Key" maxLength:"128" doc:"a repeat within an hour makes nothing more, and answers with the same trigger"`
 		Body NewTrigger
@@ -123,9 +140,6 @@ func (s *Server) triggerOperations() {
 			return nil, misdefined(err)
 		}
 		opts := []job.Option{job.By(s.principal.Name)}
-		if in.Body.Alias != "" {
-			opts = append(opts, job.Alias(in.Body.Alias))
-		}
 		for key, value := range in.Body.Labels {
 			opts = append(opts, job.Label(key, value))
 		}
@@ -141,7 +155,7 @@ func (s *Server) triggerOperations() {
 				err = wrong("secret and definition.verify go together: one says what messages are signed with, the other how")
 			}
 			if err == nil {
-				h, err = trigger.Add(s.acting(ctx), s.client, d, opts...)
+				h, err = in.Body.add(s.acting(ctx), s.client, d, opts)
 			}
 			if err == nil && d.Verify != nil { // until then nothing is taken
 				err = trigger.SetSecret(ctx, s.store, h, in.Body.Secret)

@@ -105,3 +105,30 @@ func TestTriggersOnce(t *testing.T) {
 		t.Errorf("dropped %v", one.Dropped)
 	}
 }
+
+// A trigger that is there under the alias becomes the one that is sent, if that is asked for.
+func TestTriggerPatchedOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.Start(t).URL(), nil)
+	body := func(every, more string) string {
+		return `{"definition":{"schedule":"every:` + every + `","launch":{"type":"map","args":{"expr":"it"}}}` + more + `}`
+	}
+	patch := `,"alias":"daily","existing":"patch"`
+	var one, again api.Trigger
+	s.ask("POST", "/v1/triggers", body("24h", patch)).is(http.StatusCreated, &one)
+	s.ask("POST", "/v1/triggers", body("12h", `,"alias":"daily"`)).refuses(http.StatusConflict, "exists", "alias")
+	for _, every := range []string{"24h", "12h", "12h"} {
+		s.ask("POST", "/v1/triggers", body(every, patch)).is(http.StatusCreated, &again)
+		for deadline := time.Now().Add(20 * time.Second); again.Pending > 0 || !strings.Contains(string(again.Definition), every); time.Sleep(10 * time.Millisecond) {
+			s.ask("GET", "/v1/triggers/daily", nil).is(http.StatusOK, &again)
+			if time.Now().After(deadline) {
+				t.Fatalf("trigger %+v", again)
+			}
+		}
+		if again.ID != one.ID {
+			t.Errorf("trigger %s in place of %s", again.ID, one.ID)
+		}
+	}
+	s.ask("POST", "/v1/triggers", body("1h", `,"existing":"patch"`)).refuses(http.StatusUnprocessableEntity, "usage", "alias")
+	s.ask("POST", "/v1/triggers", body("1h", `,"alias":"daily","existing":"take"`)).refuses(http.StatusUnprocessableEntity, "usage", "patch")
+}

@@ -21,16 +21,10 @@ import (
 )
 
 // Add makes a trigger: a durable job that fires while an engine with New runs. A definition that is wrong, or one whose tree nobody
-// could create, is refused. Options give it an alias, labels, a queue.
+// could create, is refused. Options give it an alias, labels, a queue. With an alias that another trigger has the error wraps
+// job.ErrExists: Declare changes that one.
 func Add(ctx context.Context, c *job.Client, d Definition, opts ...job.Option) (*job.Handle, error) {
-	err := d.Validate(time.Now())
-	if err == nil {
-		err = d.fits(ctx, c)
-	}
-	if err == nil && d.Launch == nil && d.Kind() != Webhook {
-		err = fmt.Errorf("%w of %s: launch is missing: what it is to start when it fires", job.ErrConfig, Type)
-	}
-	if err != nil {
+	if err := d.check(ctx, c); err != nil {
 		return nil, fmt.Errorf("adding a trigger: %w", err)
 	}
 	h, err := c.Start(ctx, job.Single(&Trigger{Definition: d}, ""), append([]job.Option{job.EnginesLater()}, opts...)...)
@@ -41,6 +35,18 @@ func Add(ctx context.Context, c *job.Client, d Definition, opts ...job.Option) (
 		return nil, fmt.Errorf("adding a trigger: %w", err)
 	}
 	return h, nil
+}
+
+// check returns an error if a trigger cannot be made of the definition now.
+func (d *Definition) check(ctx context.Context, c *job.Client) error {
+	err := d.Validate(time.Now())
+	if err == nil {
+		err = d.fits(ctx, c)
+	}
+	if err == nil && d.Launch == nil && d.Kind() != Webhook {
+		err = fmt.Errorf("%w of %s: launch is missing: what it is to start when it fires", job.ErrConfig, Type)
+	}
+	return err
 }
 
 // fits returns an error if the tree to launch could not be created now.

@@ -79,6 +79,7 @@ func newTriggerAdd(s *settings) *cobra.Command {
 	var f triggerFlags
 	var alias, kit string
 	var labels []string
+	var patch bool
 	c := &cobra.Command{
 		Use:   "add [SCHEDULE]",
 		Short: "Make a trigger that launches a job of a type, or a graph",
@@ -86,6 +87,10 @@ func newTriggerAdd(s *settings) *cobra.Command {
 SCHEDULE (weir next says what one means), for each message published to --channel, or, with
 neither, for each message that is sent to it (weir send TRIGGER in MESSAGE, or POST
 /v1/triggers/ID/send).
+
+With --patch a trigger that has the --alias, and is another one, becomes this one, so the command
+may be repeated with each deployment. It holds before its next firing, and another schedule
+begins anew.
 
 With --workkit it is no trigger, but an entry of a schedule of WorkKit, in the keys NAME:jobs
 and NAME:next of the Redis, as other programs write it: without SCHEDULE it runs at once.
@@ -122,14 +127,11 @@ docs/workkit.md tells more.`,
 			for k, v := range given {
 				options = append(options, job.Label(k, v))
 			}
-			if alias != "" {
-				options = append(options, job.Alias(alias))
+			if patch && alias == "" {
+				return usageError{errors.New("--patch changes the trigger that has the --alias: give one")}
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				h, err := trigger.Add(ctx, job.NewClient(store), d, options...)
-				if errors.Is(err, job.ErrExists) && alias != "" {
-					return fmt.Errorf("%w; weir trigger show %[2]s, weir trigger change %[2]s, weir trigger delete %[2]s", err, alias)
-				}
+				h, err := addTrigger(ctx, store, d, alias, patch, options)
 				if err == nil && secret != "" {
 					err = trigger.SetSecret(ctx, store, h, secret)
 				}
@@ -143,10 +145,27 @@ docs/workkit.md tells more.`,
 	}
 	f.add(s, c)
 	c.Flags().StringVar(&alias, "alias", "", "a name for the trigger")
+	c.Flags().BoolVar(&patch, "patch", false, "change the trigger that has the --alias into this one, if there is one")
 	c.Flags().StringVar(&kit, "workkit", "", "add an entry to the WorkKit schedule of this `NAME` instead; --args is a JSON array then")
 	s.completeFlag(c, "workkit", kitWords)
 	c.Flags().StringArrayVar(&labels, "label", nil, "a label of the trigger, `KEY=VALUE`")
 	return c
+}
+
+// addTrigger makes a trigger, or changes the one that has the alias.
+func addTrigger(ctx context.Context, store storecall.Store, d trigger.Definition, alias string, patch bool, options []job.Option) (*job.Handle, error) {
+	client := job.NewClient(store)
+	if patch {
+		return trigger.Declare(ctx, client, alias, d, options...)
+	}
+	if alias != "" {
+		options = append(options, job.Alias(alias))
+	}
+	h, err := trigger.Add(ctx, client, d, options...)
+	if errors.Is(err, job.ErrExists) && alias != "" {
+		err = fmt.Errorf("%w; weir trigger show %[2]s, weir trigger change %[2]s, weir trigger delete %[2]s, or --patch to change it into this one", err, alias)
+	}
+	return h, err
 }
 
 func newTriggerChange(s *settings) *cobra.Command {

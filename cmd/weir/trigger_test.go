@@ -89,6 +89,13 @@ func TestTrigger(t *testing.T) {
 			t.Errorf("weir why of a paused trigger:\n%s", why)
 		}
 	}
+	for _, spec := range []string{"every:1h", "every:2h", "every:2h"} { // what is declared is changed where it is another one
+		weir(t, url, "trigger", "add", spec, "--type", "map", "--args", `{"expr":"it.n"}`, "--alias", "declared", "--patch")
+		enginetest.Until(t, "the trigger is as declared", func() bool {
+			s := triggerOf(t, url, "declared")
+			return s.Pending == 0 && s.Definition.Schedule == spec
+		})
+	}
 	for _, same := range [][]string{{"trigger", "change", "daily"}, {"trigger", "change", "daily", "--missed", "skip"}} {
 		var stderr bytes.Buffer
 		if code := run(t.Context(), append([]string{"--redis", url}, same...), &stderr, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "is so already: give it") {
