@@ -369,13 +369,21 @@ func triggerTable(w io.Writer, all []*trigger.Status) error {
 	for _, t := range all {
 		next := "-"
 		if len(t.Next) > 0 {
-			next = t.Next[0].Format(time.RFC3339)
+			next = comes(style, t.Next[0])
 		}
 		rows = append(rows, []string{
 			term.Fit(term.Clean(nameOf(t)), maxWhen), term.Fit(term.Clean(firesOn(t)), maxWhen), next, term.Number(t.Firings), term.Number(dropped(t)), stateOf(t),
 		})
 	}
 	return term.Table(w, rows, style)
+}
+
+// comes is when something that is listed is to be: how long until then, or when that is, as --time says.
+func comes(style term.Style, at time.Time) string {
+	if style.ISO {
+		return style.Age(at)
+	}
+	return style.In(at)
 }
 
 func dropped(t *trigger.Status) (n int64) {
@@ -436,7 +444,11 @@ func printTrigger(w io.Writer, t *trigger.Status) error {
 	add("when", firesOn(t))
 	add("means", t.Understood)
 	for i, at := range t.Next {
-		add([]string{"next", " "}[min(i, 1)], at.Format(time.RFC3339))
+		text := at.UTC().Format(time.RFC3339)
+		if !style.ISO {
+			text += ", " + style.In(at)
+		}
+		add([]string{"next", " "}[min(i, 1)], text)
 	}
 	if l := t.Definition.Launch; l != nil {
 		add("launches", launched(l))

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,20 @@ func TestTrigger(t *testing.T) {
 	list := weir(t, url, "trigger", "list")
 	if !strings.Contains(list, "daily") || !strings.Contains(list, "webhook") || strings.Contains(list, "once") {
 		t.Errorf("the list:\n%s", list)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"list"}, `(?m)^daily +cron:@hourly +in (1h0m|(\d+m)?\d+s) +`},
+		{[]string{"list", "--time", "iso"}, `(?m)^daily +cron:@hourly +\d{4}-\d\d-\d\dT\d\d:00:00Z +`},
+		{[]string{"list", "-o", "json"}, `"\d{4}-\d\d-\d\dT\d\d:00:00Z"`},
+		{[]string{"show", "daily"}, `(?m)^next +\d{4}-\d\d-\d\dT\d\d:00:00Z, in (1h0m|(\d+m)?\d+s)$`},
+		{[]string{"show", "daily", "--time", "iso"}, `(?m)^next +\d{4}-\d\d-\d\dT\d\d:00:00Z$`},
+	} {
+		if text := weir(t, url, append([]string{"trigger"}, c.args...)...); !regexp.MustCompile(c.want).MatchString(text) {
+			t.Errorf("weir trigger %v does not match %s:\n%s", c.args, c.want, text)
+		}
 	}
 	if all := weir(t, url, "trigger", "list", "--all"); !strings.Contains(all, "once") {
 		t.Errorf("the list of all:\n%s", all)

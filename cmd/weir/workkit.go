@@ -110,12 +110,13 @@ func (s *settings) listEntries(c *cobra.Command, name string) error {
 }
 
 func entryTable(w io.Writer, all []workkit.Status) error {
+	style := term.StyleOf(w)
 	rows := [][]string{{"ENTRY", "JOB", "CRON", "NEXT", "STATE"}}
 	var notes [][2]string
 	for _, e := range all {
 		next := "-"
 		if e.Next != nil {
-			next = e.Next.Format(time.RFC3339)
+			next = comes(style, *e.Next)
 		}
 		id := term.Clean(e.ID)
 		rows = append(rows, []string{id, term.Fit(term.Clean(e.Job), maxWhen), cmp.Or(term.Fit(term.Clean(e.Cron), maxWhen), "-"), next, string(e.State)})
@@ -123,7 +124,6 @@ func entryTable(w io.Writer, all []workkit.Status) error {
 			notes = append(notes, [2]string{id, term.Clean(e.Why)})
 		}
 	}
-	style := term.StyleOf(w)
 	if err := term.Table(w, rows, style); err != nil {
 		return err
 	}
