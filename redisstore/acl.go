@@ -23,7 +23,7 @@ const (
 // stands for a key, C for a channel.
 var (
 	reading = []string{
-		"ping", "time", "eval x 1 K", "evalsha x 1 K",
+		"ping", "time", "eval x 1 K", "evalsha x 1 K", "multi", "exec",
 		"get K", "mget K", "getrange K 0 1", "exists K", "pttl K",
 		"hget K f", "hmget K f", "hgetall K", "hexists K f", "hkeys K", "hvals K", "hlen K", "hstrlen K f", "hscan K 0",
 		"llen K", "lrange K 0 1",

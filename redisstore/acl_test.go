@@ -147,6 +147,7 @@ func TestACLReader(t *testing.T) {
 	w := openAs(t, user(t, s, ns, redisstore.ACL{Role: redisstore.RoleWorker}), ns)
 	id := w.single()
 	w.write(id, "in", "1")
+	keyed := w.keyed("k")
 	for _, loaded := range []bool{false, true} {
 		if loaded {
 			admin := openAs(t, s.URL(), ns)
@@ -155,6 +156,9 @@ func TestACLReader(t *testing.T) {
 		r := openAs(t, url, ns)
 		r.holds(id, 'i', "in", "1")
 		r.equal("job", r.info(id).ID, id)
+		turn, err := r.store.Turn(t.Context(), keyed)
+		r.Check(err)
+		r.equal("turn", turn, job.Turn{Key: "k", Holder: keyed})
 		before := w.dumpAs(s)
 		for name, fn := range map[string]func() error{
 			"write": func() error { return r.store.Write(t.Context(), id, job.Write{Dir: 'i', Port: "in", Items: raws("2")}) },
