@@ -121,14 +121,14 @@ local function fetch(id, ...)
     'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate',
     'blocked', 'loop', 'policy', 'touched', 'round', 'key', ...)
   local j = {
-    id = id, status = v[1] or '', type = v[2], queue = v[3], priority = tonumber(v[4] or '500'),
+    id = id, status = v[1] or '', type = v[2], queue = v[3], priority = v[4] and tonumber(v[4]) or 500,
     token = v[5] and v[5] ~= '' and v[5], last = v[6],
     again = v[7] == '3' and 'kin' or v[7] == '1' or v[7] == '2', moved = v[7] == '2',
     parent = v[8] and v[8] ~= '' and v[8], pgraph = v[9] == '1', graph = v[10] == '1',
-    open = tonumber(v[11] or '0'), broken = tonumber(v[12] or '0'),
-    step = tonumber(v[13] or '0'), version = tonumber(v[14] or '0'), tries = tonumber(v[15] or '0'),
-    silent = v[16] or '', rate = v[17] or '', blocked = tonumber(v[18] or '0'), loop = v[19],
-    policy = v[20] or '', touched = tonumber(v[21] or '0'), round = tonumber(v[22] or ''), key = v[23],
+    open = v[11] and tonumber(v[11]) or 0, broken = v[12] and tonumber(v[12]) or 0,
+    step = v[13] and tonumber(v[13]) or 0, version = v[14] and tonumber(v[14]) or 0, tries = v[15] and tonumber(v[15]) or 0,
+    silent = v[16] or '', rate = v[17] or '', blocked = v[18] and tonumber(v[18]) or 0, loop = v[19],
+    policy = v[20] or '', touched = v[21] and tonumber(v[21]) or 0, round = v[22] and tonumber(v[22]), key = v[23],
   }
   if j.token and string.byte(j.token, -1) == 43 then -- '+': the run holds places of limits
     j.token, j.placed = string.sub(j.token, 1, -2), true
@@ -239,11 +239,11 @@ local function place(j, to, at, ...)
   if g.status == '' then return end
   g.open, g.broken = g.open + open, g.broken + broken
   if counted then counted[g.id] = g else count(g) end
-  review(g, j)
+  if review(g, j) and counted then counted[g.id] = nil end
 end
 
 -- review settles a graph by the counts of its children. A graph has no runs: it goes
--- the same way through the state machine in one step. by is the child that changed.
+-- the same way through the state machine in one step. by is the child that changed. It returns whether it has written the counts.
 function review(g, by)
   local want, last = S.suspended, 'suspend'
   if g.broken > 0 and (g.policy ~= 'ignore' or g.open == g.broken) then -- else it goes on with the rest
@@ -258,8 +258,9 @@ function review(g, by)
     local v = call('HMGET', key(by.id), 'name', 'reason')
     reason = (v[1] or '') .. ': ' .. (v[2] or '')
   end
-  place(g, EV[last][EV.begin[start]], nil, 'reason', reason)
+  place(g, EV[last][EV.begin[start]], nil, 'reason', reason, 'open', str(g.open), 'broken', str(g.broken))
   if g.parent and not g.pgraph then wake(g.parent, g.id) end
+  return true
 end
 
 -- rest lets a job that is to run sleep until the ports that it filled have room.

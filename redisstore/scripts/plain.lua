@@ -1,7 +1,7 @@
--- plain.lua: transactions of runs that do what most do: each reads one In port at most, writes to one Out port that keeps its
--- messages or leads to one In port, closes it, and completes or goes to sleep. All that is asked of a job is read with one command, and what changes
--- is written with one. Everything is checked first: if anything is not that plain, nothing is written, and transact() in tx.lua
--- does it all, which says what is right: TestPlainTransactions compares the two.
+-- plain.lua: transactions of runs that do what most do: each reads one In port at most, writes to one Out port, which keeps its
+-- messages or leads to one In port, closes it, and completes or goes to sleep. All that is asked of a job is read with one
+-- command, and what changes is written with one. Everything is checked first: if anything is not that plain, nothing is written,
+-- and transact() in tx.lua does it all, which says what is right: TestPlainTransactions compares the two.
 
 local plain = {}
 do -- Lua allows few local names
@@ -31,8 +31,8 @@ do -- Lua allows few local names
   end
 
   -- asleep tells whether the job of a delta, which is behind another one in the transaction, is as it was guessed, and
-  -- gets all that it reads from that one and what lies there.
-  local function asleep(d, j, before, closed)
+  -- gets all that it reads from that one and what lies there. It adds to absent which keys have not to be there.
+  local function asleep(d, j, before, closed, absent)
     local g, taken = d.guess, d.take
     local sent = before.write and #before.write.items or 0
     if j.token or j.status ~= S.suspended or j.version ~= g.version or (j.last or '') ~= g.last then return false end
@@ -40,12 +40,17 @@ do -- Lua allows few local names
     if j.touched + (d.ended and 1 or 0) ~= g.touched + g.closed then return false end
     d.rate = entered(j, d.runs, g.limit)
     if not d.rate or g.closed == 1 and not closed and not d.ended then return false end
-    d.stored = call('LLEN', key(d.id) .. ':i:' .. g.port)
+    local list = key(d.id) .. ':i:' .. g.port
+    if g.seen == sent then
+      d.stored, absent[#absent + 1] = 0, list
+    else
+      d.stored = call('LLEN', list)
+    end
     return d.stored + sent == g.seen and taken.n == g.seen and (d.limit == 0 or g.seen < d.limit)
   end
 
   -- holds tells whether a delta holds and is plain, given the one before it.
-  local function holds(d, before, last)
+  local function holds(d, before, last, absent)
     if jobs[d.id] or not shape(d) then return false end
     local out, inp = d.out or '', d.take and d.take.port or ''
     local j, v = fetch(d.id, 'o.' .. out, 'h.o.' .. out, 'x.o.' .. out,
@@ -61,7 +66,7 @@ do -- Lua allows few local names
         if sources < 1 or v[30] or v[31] then return false end
         d.sources, d.ended = sources - 1, sources == 1
       end
-      if not asleep(d, j, before, v[31]) then return false end
+      if not asleep(d, j, before, v[31], absent) then return false end
     elseif d.guess or j.token ~= d.token or j.status ~= S.running then
       return false
     elseif d.take then
@@ -133,16 +138,16 @@ do -- Lua allows few local names
   -- plain.transact does what transact() does, or returns nil.
   function plain.transact(deltas)
     if FULL or watching() or news.sets then return nil end
-    local locks = {}
+    local absent, last = {}, nil
     for i, d in ipairs(deltas) do
-      if not holds(d, deltas[i - 1], i == #deltas) then return nil end
-      if i > 1 then locks[i - 1] = key(d.id) .. ':lock' end
+      if not holds(d, deltas[i - 1], i == #deltas, absent) then return nil end
+      if i > 1 then absent[#absent + 1] = key(d.id) .. ':lock' end
     end
-    if #locks > 0 and call('EXISTS', unpack(locks)) > 0 then return nil end
-    local last
-    space = -1
+    if #absent > 0 and call('EXISTS', unpack(absent)) > 0 then return nil end
+    space, counted = -1, {}
     for i, d in ipairs(deltas) do last = apply(d, deltas[i + 1]) end
     quiesce()
+    recounted()
     return { #deltas, '', last.status == S.queued and 1 or 0, last.blocked, space }, last
   end
 end

@@ -191,6 +191,7 @@ end
 -- line.own begins a run of a job that a transaction made ready, unless one of a higher priority is ready in the queue, and
 -- returns it and what it sees. It is left to the caller to go on with the transaction's first job, if b says so.
 function line.own(answer, b, last, before, first)
+  if #ready == before then return nil, nil, true end -- it made none ready
   local _, head = line.first(line.types(last.queue))
   local function may(j)
     return line.fits(b, j.type) and j.queue == last.queue and not j.token
