@@ -23,7 +23,7 @@ local ORDER_BYTES = 2 ^ 16 -- and about how many bytes
 
 -- What belongs to one call. On most servers the rest of this text runs once in the life of
 -- the server: nothing else here may change.
-local KEYS, ARGV, call, cursor, P, NOW
+local KEYS, ARGV, call, cursor, P, NOW, MOMENT -- which is NOW as a text
 local FULL        -- whether the memory of the server is full, and the script goes on nevertheless
 local jobs, ready -- those loaded, by ID; those made ready, in order
 local jobkeys, trees -- of jobs, by ID
@@ -67,6 +67,7 @@ local function start(keys, args, skip, full)
   watching() -- first of all
   local clock = call('TIME')
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+  MOMENT = str(NOW)
   jobs, ready, wired, urgent, jobkeys, trees, recheck, rings = {}, {}, {}, {}, {}, {}, {}, {}
   line.known, line.round, line.families = {}, nil, nil
   writer, counted, guessed, quiet, sent, space, spent, ended = nil, nil, nil, false, nil, -1, 0, 0
@@ -203,12 +204,12 @@ local function place(j, to, at, ...)
   if at and not j.token and j.round then line.timed(j, at) end
   if line.runnable(j) then
     j.again, j.moved = false, false
-    call('HSET', key(j.id), 'status', to, 'queued', str(NOW), 'again', '0', ...)
+    call('HSET', key(j.id), 'status', to, 'queued', MOMENT, 'again', '0', ...)
     call('ZADD', P .. 'due', str(at or NOW + LOOK), j.id)
     if not at then ready[#ready + 1] = j end
   else
     if retain.over(to) then
-      call('HSET', key(j.id), 'status', to, 'ended', str(NOW), ...)
+      call('HSET', key(j.id), 'status', to, 'ended', MOMENT, ...)
     else
       call('HSET', key(j.id), 'status', to, ...)
     end
@@ -283,7 +284,7 @@ local function alarms(id, n) return n == 0 or call('ZCARD', key(id) .. ':t') + n
 -- ring fires the alarms of a job that are over.
 local function ring(j)
   local k = key(j.id) .. ':t'
-  call('ZREMRANGEBYSCORE', k, '-inf', str(NOW))
+  call('ZREMRANGEBYSCORE', k, '-inf', MOMENT)
   local next = call('ZRANGE', k, 0, 0)[1]
   if next then
     call('ZADD', P .. 'due', next, '@' .. j.id)

@@ -108,14 +108,13 @@ do -- Lua allows few local names
     for i = 1, count do
       d.takes[i] = { id = arg(), dir = arg(), port = arg(), head = arg(), n = num() }
     end
-    local keeps = arg() == '' -- the state and the children as they are
-    if not keeps then changes(d) end
+    if arg() ~= '' then changes(d) end
     d.runs = num()
     if arg() == '1' then d.packs, d.to = packs() else d.parts = parts(d.runs) end
     d.closes = few()
     d.plain = arg() == ''
     if not d.plain then rare(d) end
-    d.plain = d.plain and ends and keeps
+    d.plain = d.plain and ends and d.nspawn == 0
     return d
   end
 end

@@ -27,7 +27,7 @@ end
 -- list's field channels names the channels that the port publishes to, limit is the
 -- number of messages at which it is full, 0 for none; drops is true if what it publishes is not
 -- kept where it is wired to nobody; moving tells whether messages that the port kept are still being
--- moved along the edges.
+-- moved along the edges. head is how many messages have left the port, if plain.lua has just read that.
 local function wires(id, dir, port)
   local name = id .. dir .. port
   if wired[name] then return wired[name] end

@@ -28,7 +28,7 @@ do -- Lua allows few local names
   local function log(id, what, where, text, most)
     local root = tree(id)
     local k = P .. 'l:' .. root
-    local len = call('RPUSH', k, str(NOW) .. '\31' .. nth(id) .. '\31' .. what .. '\31' .. where .. '\31' .. text)
+    local len = call('RPUSH', k, MOMENT .. '\31' .. nth(id) .. '\31' .. what .. '\31' .. where .. '\31' .. text)
     local cut = len >= most + SLACK and len - most or len % EACH == 0 and old(k) or 0
     if cut == 0 then return end
     call('LTRIM', k, cut, -1)

@@ -1,16 +1,19 @@
--- plain.lua: transactions of runs that do what most do: each reads one In port at most, writes to one Out port, which keeps its
--- messages or leads to one In port, closes it, and completes or goes to sleep. All that is asked of a job is read with one
--- command, and what changes is written with one. Everything is checked first: if anything is not that plain, nothing is written,
--- and transact() in tx.lua does it all, which says what is right: TestPlainTransactions compares the two.
+-- plain.lua: transactions of runs that do what most do: each reads one In port at most, changes its state, writes to one Out
+-- port, which keeps its messages or leads to one In port, closes it, and completes, goes to sleep or is queued again. All that is
+-- asked of a job is read with one command, and what changes is written with one. Everything is checked first: if anything is not
+-- that plain, nothing is written, and transact() in tx.lua does it all, which says what is right: TestPlainTransactions compares
+-- the two.
 
 local plain = {}
 do -- Lua allows few local names
   local REASON = 2 -- where changed() has it
+  local ENDS = { complete = true, suspend = true, requeue = true }
 
   -- shape tells whether a delta is a plain one, and notes what it writes, takes, and to and from which ports.
   local function shape(d)
-    if not d.plain or d.type or d.handed or d.outcome ~= 'complete' and d.outcome ~= 'suspend' then return false end
-    if #d.takes > 1 or #d.closes > 1 or not d.packs and (#d.parts ~= 1 or #d.parts[1].writes > 1) then return false end
+    if not d.plain or d.type or d.handed or not ENDS[d.outcome] then return false end
+    if #d.takes > 1 or #d.closes > 1 or d.nset + d.nunset > CHUNK then return false end
+    if not d.packs and (#d.parts ~= 1 or #d.parts[1].writes > 1) then return false end
     local w, t = d.to or d.parts[1] and d.parts[1].writes[1], d.takes[1]
     if w and (w.id ~= d.id or w.dir ~= 'o' or #w.items > CHUNK or d.closes[1] and d.closes[1] ~= w.port) then return false end
     if t and (t.id ~= d.id or t.dir ~= 'i') or d.guess and not (t and t.port == d.guess.port) then return false end
@@ -49,6 +52,22 @@ do -- Lua allows few local names
     return d.stored + sent == g.seen and taken.n == g.seen and (d.limit == 0 or g.seen < d.limit)
   end
 
+  -- knows notes what is asked of a port next that keeps its messages: its limit, and how many have left it so far.
+  local function knows(d, limit, head)
+    wired[d.target .. d.side .. d.port] = { channels = {}, limit = limit, head = head or '0' }
+  end
+
+  -- awaits tells whether the port keeps its messages that a delta writes to.
+  local function awaits(d)
+    local id, port = d.target, d.port
+    if jobs[id] then return fanout.reach(id, 'i', port) == 1 end
+    local _, v = fetch(id, 'i.' .. port, 'h.i.' .. port)
+    local limit = tonumber(v[24] or '')
+    if not limit then return false end
+    knows(d, limit, v[25])
+    return true
+  end
+
   -- holds tells whether a delta holds and is plain, given the one before it.
   local function holds(d, before, last, absent)
     if jobs[d.id] or not shape(d) then return false end
@@ -59,6 +78,7 @@ do -- Lua allows few local names
     if j.key and not j.pgraph then return false end
     if d.out and (v[26] or not wire(d, v[24])) then return false end
     d.limit, d.written = tonumber(v[27] or ''), tonumber(v[25] or '0')
+    if d.side == 'o' then knows(d, tonumber(v[24]), v[25]) end
     if d.take and not (d.limit and (v[28] or '0') == d.take.head) then return false end
     if before then
       local sources = before.closes[1] and tonumber(v[29] or '0')
@@ -72,21 +92,21 @@ do -- Lua allows few local names
     elseif d.take then
       if call('LLEN', key(d.id) .. ':i:' .. inp) < d.take.n then return false end
     end
-    return not (last and d.side == 'i') or fanout.reach(d.target, 'i', d.port) == 1
+    return not (last and d.side == 'i') or awaits(d)
   end
 
   -- changed returns the fields of the job of a delta that its run changes, besides its status.
   local function changed(d, j, after)
     local fields = { 'reason', '', 'last', d.last, 'token', '', 'step', str(j.step), 'tries', '0', 'version', str(j.version) }
     local function add(name, value) fields[#fields + 1], fields[#fields + 2] = name, value end
-    if d.guess then add('ran', str(NOW)) end
+    if d.guess then add('ran', MOMENT) end
     local rate = pace(d, j)
     if rate ~= j.rate then add('rate', rate) end
     j.rate = rate
     if d.started then add('started', '1') end
     if d.take then add('h.i.' .. d.take.port, str(tonumber(d.take.head) + d.take.n)) end
     if d.write and #d.write.items > 0 and d.side == 'i' then add('h.o.' .. d.out, str(d.written + #d.write.items)) end
-    if after and d.closes[1] then add('x.o.' .. d.out, '1') end
+    if d.closes[1] then add('x.o.' .. d.out, '1') end
     if d.sources then add('n.i.' .. d.take.port, str(d.sources)) end
     if d.ended then
       add('x.i.' .. d.take.port, '1')
@@ -126,10 +146,20 @@ do -- Lua allows few local names
       call('LTRIM', list, d.stored or d.take.n, -1)
       drained(d.id, 'i', d.take.port, d.limit)
     end
+    chunked('HSET', key(d.id) .. ':s', d.set, d.nset)
+    chunked('HDEL', key(d.id) .. ':s', d.unset, d.nunset)
     pass(d, after)
-    if d.closes[1] and not after then finish(d.id, 'o', d.out) end
-    if j.blocked > 0 and d.outcome == 'suspend' then fields[REASON] = call('HGET', key(d.id), 'jam') end
-    place(j, EV[d.outcome][S.running], nil, unpack(fields))
+    if d.closes[1] and not after and d.side == 'i' then end_edges(d.id, 'o', d.out, { { { d.target, 'i', d.port } } }, 0) end
+    local to = d.out and wired[d.target .. d.side .. d.port]
+    if to then to.head = nil end -- it may be another one soon
+    local event = d.outcome
+    if j.blocked > 0 and event ~= 'complete' then
+      fields[REASON] = call('HGET', key(d.id), 'jam')
+      if event == 'requeue' then
+        j.again, event, fields[#fields + 1], fields[#fields + 2] = true, 'suspend', 'again', '1'
+      end
+    end
+    place(j, EV[event][S.running], nil, unpack(fields))
     if list and d.limit == 0 then call('LTRIM', list, d.stored or d.take.n, -1) end -- behind what a full server refuses
     if j.parent and not j.pgraph then wake(j.parent, d.id) end
     return j
@@ -140,10 +170,16 @@ do -- Lua allows few local names
     if FULL or watching() or news.sets then return nil end
     local absent, last = {}, nil
     for i, d in ipairs(deltas) do
-      if not holds(d, deltas[i - 1], i == #deltas, absent) then return nil end
+      if not holds(d, deltas[i - 1], i == #deltas, absent) then
+        wired = {} -- head does not stay true
+        return nil
+      end
       if i > 1 then absent[#absent + 1] = key(d.id) .. ':lock' end
     end
-    if #absent > 0 and call('EXISTS', unpack(absent)) > 0 then return nil end
+    if #absent > 0 and call('EXISTS', unpack(absent)) > 0 then
+      wired = {}
+      return nil
+    end
     space, counted = -1, {}
     for i, d in ipairs(deltas) do last = apply(d, deltas[i + 1]) end
     quiesce()

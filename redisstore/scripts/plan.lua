@@ -91,7 +91,7 @@ local function create_next(held)
   end
   if n.parent == '' then call('ZADD', P .. 'index', 0, n.id) end
   if n.at and n.at <= NOW then n.event, n.at = 'create', nil end
-  local to, now, first = EV[n.event][''], str(NOW), math.min(count, CHUNK)
+  local to, now, first = EV[n.event][''], MOMENT, math.min(count, CHUNK)
   local j = fresh(n.id, f, to)
   jobs[n.id] = j
   local waits = j.key and n.parent == '' and not serial.take(j)

@@ -28,8 +28,8 @@ local function append(id, dir, port, vals, limit)
     len = call('RPUSH', k .. ':' .. dir .. ':' .. port, unpack(vals, i, math.min(i + CHUNK - 1, #vals)))
   end
   if sent then
-    local from = tonumber(call('HGET', k, 'h.' .. dir .. '.' .. port) or '0') + len - #vals
     local name = id .. dir .. port
+    local from = tonumber(wired[name] and wired[name].head or call('HGET', k, 'h.' .. dir .. '.' .. port) or '0') + len - #vals
     local s = sent[name]
     if s and s.from + s.n == from then
       s.n = s.n + #vals

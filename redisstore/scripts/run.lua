@@ -101,10 +101,12 @@ do -- Lua allows few local names
     return to and (to == '0' and tree(id) or tree(id) .. '.' .. to)
   end
 
+  local SUSPENDED = '\31status\31' .. S.suspended .. '\31'
+
   -- unused tells whether a job with these fields waits for its first run, in a queue.
   local function unused(fields, queue)
-    local function has(what) return string.find(fields, '\31' .. what .. '\31', 1, true) end
-    return has('status\31' .. S.suspended) and has('queue\31' .. queue) and not has('version') and not has('loop\0311')
+    local function has(what) return string.find(fields, what, 1, true) end
+    return has(SUSPENDED) and has('\31queue\31' .. queue .. '\31') and not has('\31version\31') and not has('\31loop\0311\31')
   end
 
   -- bare returns the state and the defaults of one that has nothing to read, or nil.
@@ -121,13 +123,14 @@ do -- Lua allows few local names
   end
 
   function heirs(j, all, most)
-    local out, id = {}, j.id
-    while type(all) == 'string' and #out < most do
-      id = heir(id, '\31' .. all .. '\31')
-      if not id then break end
+    local out, id, fields = {}, j.id, type(all) == 'string' and '\31' .. all .. '\31'
+    while fields and #out < most do
+      id = heir(id, fields)
+      if not id or jobs[id] and jobs[id].version > 0 then break end
       all = joined(call('HGETALL', key(id)))
-      if type(all) ~= 'string' or #all > HEIR or not unused('\31' .. all .. '\31', j.queue) then break end
-      local state, defaults = bare(id, '\31' .. all .. '\31')
+      fields = type(all) == 'string' and #all <= HEIR and '\31' .. all .. '\31'
+      if not fields or not unused(fields, j.queue) then break end
+      local state, defaults = bare(id, fields)
       if not state then break end
       out[#out + 1] = { id, all, state, defaults }
     end
@@ -171,16 +174,16 @@ local function begin(j, b)
     local token, round = places.mark(j, b.token), b.round or (j.round or 0) >= line.TIMES and str(j.round) or ''
     if rate and rate ~= j.rate then
       j.rate = rate
-      place(j, to, NOW + b.lease, 'token', token, 'ran', str(NOW), 'again', '0', 'round', round, 'rate', rate)
+      place(j, to, NOW + b.lease, 'token', token, 'ran', MOMENT, 'again', '0', 'round', round, 'rate', rate)
     else
-      place(j, to, NOW + b.lease, 'token', token, 'ran', str(NOW), 'again', '0', 'round', round)
+      place(j, to, NOW + b.lease, 'token', token, 'ran', MOMENT, 'again', '0', 'round', round)
     end
   end
   local text, state, defaults, boxes, woken, holds, claims = look(j.id, batch_of(type, b.batches, b.most), b.bytes)
   if holds and not j.placed then places.release(j.id) elseif claims then places.unclaim(j) end -- of limits that there are no more
   j.wakers = nil
   local row = j.version == 0 and b.row > 0 and heirs(j, text, b.row) or {}
-  return { 'ok', str(NOW), text, state, defaults, boxes, row, woken }
+  return { 'ok', MOMENT, text, state, defaults, boxes, row, woken }
 end
 
 -- line.limits reads the runs a minute allowed to types: pairs of type and number, which is below zero if it is of

@@ -131,7 +131,7 @@ local function apply(d)
   local fields = { 'last', d.last, 'token', places.mark(j, d.next), 'step', str(step), 'tries', str(tries),
     'version', str(j.version), 'reason', d.reason }
   local function add(name, value) fields[#fields + 1], fields[#fields + 2] = name, value end
-  if d.guess then add('ran', str(NOW)) end -- it begins only now
+  if d.guess then add('ran', MOMENT) end -- it begins only now
   if rate ~= j.rate then add('rate', rate) end
   j.rate = rate
   if d.single ~= '' then add('single', d.single) end
