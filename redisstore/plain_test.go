@@ -13,7 +13,6 @@ import (
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -31,18 +30,22 @@ type twins struct {
 
 const plainCall = "last = plain.transact(deltas)"
 
-func newTwins(t *testing.T, seed uint64) *twins {
+// twinServers are a server that counts what is plain, and one that finds nothing so.
+func twinServers(t *testing.T) (urls [2]string) {
 	t.Helper()
-	url := redistest.SharedRedis(t)
-	w := &twins{draw: rand.New(rand.NewPCG(seed, 1))}
 	for n, call := range []string{
 		plainCall + " if result then call('HINCRBY', P .. 'plain', #deltas > 1 and 'rows' or 'runs', 1) end",
 		"last",
 	} {
-		e := open(t, url)
-		redisstore.Rewrite(t, e.Store, plainCall, call)
-		w.both[n] = e
+		urls[n] = redistest.Start(t).URL()
+		open(t, urls[n]).edit(map[string]string{plainCall: call})
 	}
+	return urls
+}
+
+func newTwins(t *testing.T, urls [2]string, seed uint64) *twins {
+	t.Helper()
+	w := &twins{draw: rand.New(rand.NewPCG(seed, 1)), both: [2]*env{open(t, urls[0]), open(t, urls[1])}}
 	w.env = w.both[0]
 	lone := newID(t)
 	w.shard = lone.Shard(shards)
@@ -239,9 +242,9 @@ func (w *twins) seen(e *env) string {
 // Whatever plain.lua does is what tx.lua would have done.
 func TestPlainTransactions(t *testing.T) {
 	t.Parallel()
-	rows, runs := int64(0), int64(0)
+	urls, rows, runs := twinServers(t), int64(0), int64(0)
 	for seed := range uint64(30) {
-		w := newTwins(t, seed)
+		w := newTwins(t, urls, seed)
 		for range 60 {
 			switch w.draw.IntN(6) {
 			case 0:

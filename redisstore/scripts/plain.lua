@@ -115,12 +115,13 @@ do -- Lua allows few local names
     return fields
   end
 
-  -- pass sends what a run wrote, and logs the run. What the next one of the transaction reads is stored nowhere.
+  -- pass sends what a run wrote, and logs the run. What the next one of the transaction reads is stored nowhere, but that
+  -- line.passing has it until then.
   local function pass(d, after)
     local w, items = d.write, d.write and d.write.items or NONE
     sent = (d.packs or d.parts[1].entry ~= '') and not (w and w.unlogged) and {} or nil
     if #items > 0 and after then
-      spent = spent + #items + 8
+      spent, line.passing[after.last] = spent + #items + 8, { d.target, 'i', d.port, items }
       if sent then
         sent[1] = { id = d.target, dir = 'i', port = d.port, from = tonumber(after.take.head) + after.stored, n = #items }
       end
@@ -160,6 +161,7 @@ do -- Lua allows few local names
       end
     end
     place(j, EV[event][S.running], nil, unpack(fields))
+    line.passing[d.last] = nil
     if list and d.limit == 0 then call('LTRIM', list, d.stored or d.take.n, -1) end -- behind what a full server refuses
     if j.parent and not j.pgraph then wake(j.parent, d.id) end
     return j
