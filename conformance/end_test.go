@@ -260,13 +260,13 @@ func TestT8DeleteTooEarly(t *testing.T) {
 }
 
 // lasting tells whether a key may be there when all jobs are deleted. For good there are the
-// namespace's meta and types and, of each shard that ever sent or got orders, mailed and
+// namespace's meta and types with their version and, of each shard that ever sent or got orders, mailed and
 // inbox, one counter and one small hash. All others expire: seen, erased, watch:outside, activity, locks, and
 // what engines tell of themselves.
 func lasting(key string) bool {
 	_, name, _ := strings.Cut(key, "}:")
 	return strings.HasPrefix(name, "engine:") ||
-		slices.Contains([]string{"meta", "types", "engines", "sweeper", "adopting", "seen", "erased", "mailed", "inbox", "bells", "watch:outside", "audit", "activity"}, name)
+		slices.Contains([]string{"meta", "types", "types:version", "engines", "sweeper", "adopting", "seen", "erased", "mailed", "inbox", "bells", "watch:outside", "audit", "activity"}, name)
 }
 
 func TestT9Delete(t *testing.T) {
@@ -312,7 +312,7 @@ func TestT9Delete(t *testing.T) {
 			_, name, _ := strings.Cut(k, "}:")
 			ttl, err := e.Redis.PTTL(e.Ctx, k).Result()
 			e.Check(err)
-			forever := slices.Contains([]string{"meta", "types", "mailed", "inbox", "bells", "audit"}, name)
+			forever := slices.Contains([]string{"meta", "types", "types:version", "mailed", "inbox", "bells", "audit"}, name)
 			if forever != (ttl == -1) {
 				e.Errorf("%s expires after %s", k, ttl)
 			}

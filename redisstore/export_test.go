@@ -1,6 +1,11 @@
 package redisstore
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,4 +82,49 @@ func InfoOf(id job.ID, fields map[string]string) (*job.Info, error) {
 		hash = append(hash, field, value)
 	}
 	return d.info(id, hash, []any{}, []any{}), d.err
+}
+
+// Rewrite gives a store its own function, in whose text a piece is replaced.
+func Rewrite(t testing.TB, s *Store, old, replacement string) {
+	t.Helper()
+	if n := strings.Count(functionText, old); n != 1 {
+		t.Fatalf("%q is %d times in the scripts, not once", old, n)
+	}
+	sum := sha256.Sum256([]byte(replacement))
+	name := functionName + hex.EncodeToString(sum[:4])
+	text := strings.ReplaceAll(strings.Replace(functionText, old, replacement, 1), functionName, name)
+	if err := s.rdb.FunctionLoad(t.Context(), text).Err(); err != nil && !strings.Contains(err.Error(), "already exists") {
+		t.Fatal(err)
+	}
+	s.rdb.AddHook(renaming{name})
+}
+
+// renaming calls another function of the server.
+type renaming struct{ name string }
+
+func (r renaming) rename(c redis.Cmder) {
+	if args := c.Args(); strings.EqualFold(fmt.Sprint(args[0]), "fcall") && args[1] == functionName {
+		args[1] = r.name
+	}
+}
+
+// DialHook implements redis.Hook.
+func (renaming) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (r renaming) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		r.rename(c)
+		return next(ctx, c)
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (r renaming) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		for _, c := range all {
+			r.rename(c)
+		}
+		return next(ctx, all)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -30,22 +31,24 @@ type twins struct {
 
 const plainCall = "last = plain.transact(deltas)"
 
-// twinServers are a server that counts what is plain, and one that finds nothing so.
-func twinServers(t *testing.T) (urls [2]string) {
+func newTwins(t *testing.T, seed uint64) *twins {
 	t.Helper()
-	for n, call := range []string{
+	return twinsBy(t, seed, plainCall, [2]string{
 		plainCall + " if result then call('HINCRBY', P .. 'plain', #deltas > 1 and 'rows' or 'runs', 1) end",
 		"last",
-	} {
-		urls[n] = redistest.Start(t).URL()
-		open(t, urls[n]).edit(map[string]string{plainCall: call})
-	}
-	return urls
+	})
 }
 
-func newTwins(t *testing.T, urls [2]string, seed uint64) *twins {
+// twinsBy are twins in whose scripts a piece is replaced, for each by another one.
+func twinsBy(t *testing.T, seed uint64, piece string, by [2]string) *twins {
 	t.Helper()
-	w := &twins{draw: rand.New(rand.NewPCG(seed, 1)), both: [2]*env{open(t, urls[0]), open(t, urls[1])}}
+	url := redistest.SharedRedis(t)
+	w := &twins{draw: rand.New(rand.NewPCG(seed, 1))}
+	for n, text := range by {
+		e := open(t, url)
+		redisstore.Rewrite(t, e.Store, piece, text)
+		w.both[n] = e
+	}
 	w.env = w.both[0]
 	lone := newID(t)
 	w.shard = lone.Shard(shards)
@@ -226,7 +229,7 @@ func (w *twins) seen(e *env) string {
 	var all strings.Builder
 	text := e.dump()
 	for _, k := range slices.Sorted(maps.Keys(text)) {
-		if strings.HasSuffix(k, ":plain") || strings.Contains(k, ":pops:") || strings.HasSuffix(k, ":sweeper") {
+		if strings.HasSuffix(k, ":plain") || strings.Contains(k, ":pops:") || strings.Contains(k, ":waits:") || strings.HasSuffix(k, ":sweeper") {
 			continue
 		}
 		still := minutes.ReplaceAllString(moments.ReplaceAllString(strings.ReplaceAll(text[k], e.Namespace, "NS"), "T"), "")
@@ -242,9 +245,9 @@ func (w *twins) seen(e *env) string {
 // Whatever plain.lua does is what tx.lua would have done.
 func TestPlainTransactions(t *testing.T) {
 	t.Parallel()
-	urls, rows, runs := twinServers(t), int64(0), int64(0)
+	rows, runs := int64(0), int64(0)
 	for seed := range uint64(30) {
-		w := newTwins(t, urls, seed)
+		w := newTwins(t, seed)
 		for range 60 {
 			switch w.draw.IntN(6) {
 			case 0:

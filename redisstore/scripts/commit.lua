@@ -42,11 +42,6 @@ local function break_off(behind)
   pcall(line.arrive)
   ready = {} -- the rest is in `due`
   jobs, wired, writer, counted, guessed, quiet, sent, cursor = {}, {}, nil, nil, nil, false, nil, behind
-  for last, p in pairs(line.passing) do
-    local _, committed = pcall(call, 'HGET', key(p[1]), 'last')
-    if committed ~= last then pcall(deliver, unpack(p)) end -- the run is not that has read it
-  end
-  line.passing = {}
   for _, id in ipairs(entered) do pcall(wake, id) end
   pcall(quiesce)
   pcall(line.arrive)

@@ -6,7 +6,6 @@
 
 local plain = {}
 do -- Lua allows few local names
-  local REASON = 2 -- where changed() has it
   local ENDS = { complete = true, suspend = true, requeue = true }
 
   -- shape tells whether a delta is a plain one, and notes what it writes, takes, and to and from which ports.
@@ -38,6 +37,7 @@ do -- Lua allows few local names
   local function asleep(d, j, before, closed, absent)
     local g, taken = d.guess, d.take
     local sent = before.write and #before.write.items or 0
+    if sent == 0 and not d.ended then return false end -- nothing wakes it
     if j.token or j.status ~= S.suspended or j.version ~= g.version or (j.last or '') ~= g.last then return false end
     if before.target ~= d.id or before.port ~= g.port then return false end
     if j.touched + (d.ended and 1 or 0) ~= g.touched + g.closed then return false end
@@ -59,13 +59,14 @@ do -- Lua allows few local names
 
   -- awaits tells whether the port keeps its messages that a delta writes to.
   local function awaits(d)
-    local id, port = d.target, d.port
-    if jobs[id] then return fanout.reach(id, 'i', port) == 1 end
-    local _, v = fetch(id, 'i.' .. port, 'h.i.' .. port)
+    if jobs[d.target] then
+      local edges = wires(d.target, 'i', d.port)
+      return edges and #edges == 0 and not edges.moving
+    end
+    local _, v = fetch(d.target, 'i.' .. d.port, 'h.i.' .. d.port)
     local limit = tonumber(v[24] or '')
-    if not limit then return false end
-    knows(d, limit, v[25])
-    return true
+    if limit then knows(d, limit, v[25]) end
+    return limit
   end
 
   -- holds tells whether a delta holds and is plain, given the one before it.
@@ -75,7 +76,7 @@ do -- Lua allows few local names
     local j, v = fetch(d.id, 'o.' .. out, 'h.o.' .. out, 'x.o.' .. out,
       'i.' .. inp, 'h.i.' .. inp, 'n.i.' .. inp, 'f.i.' .. inp, 'x.i.' .. inp)
     if j.status == '' or j.last == d.last or j.again or j.blocked > 0 or j.loop or j.placed then return false end
-    if j.key and not j.pgraph then return false end
+    if j.graph or j.key and not j.pgraph then return false end
     if d.out and (v[26] or not wire(d, v[24])) then return false end
     d.limit, d.written = tonumber(v[27] or ''), tonumber(v[25] or '0')
     if d.side == 'o' then knows(d, tonumber(v[24]), v[25]) end
@@ -106,7 +107,7 @@ do -- Lua allows few local names
     if d.started then add('started', '1') end
     if d.take then add('h.i.' .. d.take.port, str(tonumber(d.take.head) + d.take.n)) end
     if d.write and #d.write.items > 0 and d.side == 'i' then add('h.o.' .. d.out, str(d.written + #d.write.items)) end
-    if d.closes[1] then add('x.o.' .. d.out, '1') end
+    if after and d.closes[1] then add('x.o.' .. d.out, '1') end
     if d.sources then add('n.i.' .. d.take.port, str(d.sources)) end
     if d.ended then
       add('x.i.' .. d.take.port, '1')
@@ -115,13 +116,23 @@ do -- Lua allows few local names
     return fields
   end
 
-  -- pass sends what a run wrote, and logs the run. What the next one of the transaction reads is stored nowhere, but that
-  -- line.passing has it until then.
+  -- enter writes the fields of the job of a delta, besides its status. Nothing that others may have damaged can break off a
+  -- transaction before all its jobs have theirs: so it holds, no message is read twice, and no end of input is lost.
+  local function enter(d, after)
+    local j = load(d.id)
+    j.last, j.step, j.tries, j.version, j.token = d.last, j.step + d.runs, 0, j.version + 1, false
+    if d.ended then j.touched = j.touched + 1 end
+    if d.sources then ended = ended + 1 end
+    call('HSET', key(d.id), unpack(changed(d, j, after)))
+    j.slept = d.guess ~= nil or nil -- it was never queued
+  end
+
+  -- pass sends what a run wrote, and logs the run. What the next one of the transaction reads is stored nowhere.
   local function pass(d, after)
     local w, items = d.write, d.write and d.write.items or NONE
     sent = (d.packs or d.parts[1].entry ~= '') and not (w and w.unlogged) and {} or nil
     if #items > 0 and after then
-      spent, line.passing[after.last] = spent + #items + 8, { d.target, 'i', d.port, items }
+      spent = spent + #items + 8
       if sent then
         sent[1] = { id = d.target, dir = 'i', port = d.port, from = tonumber(after.take.head) + after.stored, n = #items }
       end
@@ -130,59 +141,66 @@ do -- Lua allows few local names
       deliver(d.target, d.side, d.port, items)
       writer = nil
     end
-    if d.packs then return log_packs(d, sent and sent[1]) end
+    if d.packs then
+      local where = sent and sent[1]
+      sent = nil
+      return log_packs(d, where)
+    end
     for _, text in ipairs(d.parts[1].log) do note(d.id, text) end
     log_run(d.id, d.parts[1].entry)
   end
 
+  -- conclude gives the job its status, as conclude() in tx.lua does.
+  local function conclude(d, j)
+    local event, more = j.again and 'requeue' or d.outcome, NONE -- it was woken by what it wrote, or the end of that
+    if j.blocked > 0 and event ~= 'complete' then
+      more = { 'reason', call('HGET', key(d.id), 'jam') }
+      if event == 'requeue' then
+        j.again, event, more[3], more[4] = true, 'suspend', 'again', '1'
+      end
+    end
+    place(j, EV[event][S.running], nil, unpack(more))
+  end
+
+  -- apply does the rest.
   local function apply(d, after)
     local j = load(d.id)
-    j.last, j.step, j.tries, j.version, j.token = d.last, j.step + d.runs, 0, j.version + 1, false
-    if d.ended then j.touched = j.touched + 1 end
-    if d.guess then j.status, j.slept = S.running, true end -- it was never queued
-    local fields = changed(d, j, after)
-    local list = d.take and d.stored ~= 0 and key(d.id) .. ':i:' .. d.take.port
-    if list and d.limit > 0 then
-      probe()
-      call('LTRIM', list, d.stored or d.take.n, -1)
+    if d.guess then j.status = S.running end
+    if d.take and d.stored ~= 0 then
+      call('LTRIM', key(d.id) .. ':i:' .. d.take.port, d.stored or d.take.n, -1)
       drained(d.id, 'i', d.take.port, d.limit)
     end
     chunked('HSET', key(d.id) .. ':s', d.set, d.nset)
     chunked('HDEL', key(d.id) .. ':s', d.unset, d.nunset)
     pass(d, after)
-    if d.closes[1] and not after and d.side == 'i' then end_edges(d.id, 'o', d.out, { { { d.target, 'i', d.port } } }, 0) end
+    if d.closes[1] and not after then
+      call('HSET', key(d.id), 'x.o.' .. d.out, '1')
+      if d.side == 'i' then end_edges(d.id, 'o', d.out, { { { d.target, 'i', d.port } } }, 0) end
+    end
     local to = d.out and wired[d.target .. d.side .. d.port]
     if to then to.head = nil end -- it may be another one soon
-    local event = d.outcome
-    if j.blocked > 0 and event ~= 'complete' then
-      fields[REASON] = call('HGET', key(d.id), 'jam')
-      if event == 'requeue' then
-        j.again, event, fields[#fields + 1], fields[#fields + 2] = true, 'suspend', 'again', '1'
-      end
-    end
-    place(j, EV[event][S.running], nil, unpack(fields))
-    line.passing[d.last] = nil
-    if list and d.limit == 0 then call('LTRIM', list, d.stored or d.take.n, -1) end -- behind what a full server refuses
+    conclude(d, j)
     if j.parent and not j.pgraph then wake(j.parent, d.id) end
     return j
   end
 
   -- plain.transact does what transact() does, or returns nil.
   function plain.transact(deltas)
-    if FULL or watching() or news.sets then return nil end
+    if FULL or watching() or news.sets or ended + #deltas > MANY then return nil end
     local absent, last = {}, nil
     for i, d in ipairs(deltas) do
       if not holds(d, deltas[i - 1], i == #deltas, absent) then
         wired = {} -- head does not stay true
         return nil
       end
-      if i > 1 then absent[#absent + 1] = key(d.id) .. ':lock' end
+      if i > 1 then absent[#absent + 1], absent[#absent + 2] = key(d.id) .. ':lock', key(d.id) .. ':c' end -- children may wake it
     end
     if #absent > 0 and call('EXISTS', unpack(absent)) > 0 then
       wired = {}
       return nil
     end
     space, counted = -1, {}
+    for i, d in ipairs(deltas) do enter(d, deltas[i + 1]) end
     for i, d in ipairs(deltas) do last = apply(d, deltas[i + 1]) end
     quiesce()
     recounted()

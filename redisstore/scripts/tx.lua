@@ -98,7 +98,9 @@ local function enter(d)
   if j.version ~= g.version or j.touched ~= g.touched + g.closed or (j.last or '') ~= g.last then return 'moved' end
   local k = key(d.id)
   local rate = entered(j, d.runs, g.limit)
-  if not rate or call('LLEN', k .. ':i:' .. g.port) ~= g.seen or call('EXISTS', k .. ':lock') == 1 then return 'moved' end
+  if not rate or call('LLEN', k .. ':i:' .. g.port) ~= g.seen or call('EXISTS', k .. ':lock', k .. ':w') > 0 then
+    return 'moved' -- of a child that woke it, it was not told
+  end
   local asleep = j.status
   j.token, j.status = d.token, EV.begin[EV.wake[asleep]]
   local why = refuse(d)

@@ -202,7 +202,7 @@ func jobKey(key string) (id job.ID, suffix string, ok bool) {
 // Keys that are there whether there are jobs or not, behind the prefix of a shard or of the hub.
 var (
 	shardKeys = map[string]bool{"due": true, "index": true, "failures": true, "seen": true, "mailed": true, "inbox": true, "erased": true, "bells": true, "retained": true, "limits": true, "places": true, "kept": true, "removed": true, "sequence": true, "unique": true}
-	hubKeys   = map[string]bool{"meta": true, "types": true, "aliases": true, "numbers": true, "due": true, "mailed": true, "inbox": true, "seen": true, "engines": true, "activity": true, "workkit": true, "workkit:" + crew.Timetable + ":order": true}
+	hubKeys   = map[string]bool{"meta": true, "types": true, "types:version": true, "aliases": true, "numbers": true, "due": true, "mailed": true, "inbox": true, "seen": true, "engines": true, "activity": true, "workkit": true, "workkit:" + crew.Timetable + ":order": true}
 )
 
 // stray tells why a key should not be there, or returns "".
