@@ -163,11 +163,11 @@ func TestLimitOfAnUnknownQueue(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "", nil)
 	for n := range 2 {
-		s.ask("PUT", "/v1/queues/defualt/limit", map[string]int{"limit": n}).refuses(http.StatusNotFound, "not_found", `did you mean "default"`)
+		s.ask("PUT", "/v1/queues/defaultx/limit", map[string]int{"limit": n}).refuses(http.StatusNotFound, "not_found", `did you mean "default"`)
 	}
-	enginetest.Check(t, s.store.SetQueueLimit(t.Context(), "defualt", 3)) // as an engine does
-	s.ask("PUT", "/v1/queues/defualt/limit", map[string]int{"limit": 2}).refuses(http.StatusNotFound, "not_found", "defualt")
-	s.ask("PUT", "/v1/queues/defualt/limit", map[string]int{"limit": 0}).is(http.StatusNoContent, nil)
+	enginetest.Check(t, s.store.SetQueueLimit(t.Context(), "defaultx", 3)) // as an engine does
+	s.ask("PUT", "/v1/queues/defaultx/limit", map[string]int{"limit": 2}).refuses(http.StatusNotFound, "not_found", "defaultx")
+	s.ask("PUT", "/v1/queues/defaultx/limit", map[string]int{"limit": 0}).is(http.StatusNoContent, nil)
 	if all, err := s.store.QueueLimits(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("limits %v, %v", all, err)
 	}

@@ -176,16 +176,20 @@ func TestPlainNotWoken(t *testing.T) {
 		touched, _ := e.Redis.HGet(e.Context(), e.key(id.Nth(2)), "touched").Int64()
 		d := delta(e.beginAs(id.Nth(1), "t1"), statemachine.Complete)
 		d.Closes = []string{"out"}
-		g := job.Delta{Job: id.Nth(2), Token: "t2", Outcome: statemachine.Suspend, Speculation: &job.Speculation{Port: "in", Seen: 1, Limit: 1000, Touched: touched},
-			Takes: []job.Take{{Dir: port.Input, Port: "in", N: 1}}}
+		g := job.Delta{
+			Job: id.Nth(2), Token: "t2", Outcome: statemachine.Suspend, Speculation: &job.Speculation{Port: "in", Seen: 1, Limit: 1000, Touched: touched},
+			Takes: []job.Take{{Dir: port.Input, Port: "in", N: 1}},
+		}
 		return e.txs(job.Tx{Deltas: []job.Delta{d, g}})
 	})
 }
 
 func guess(e *env, id job.ID, seen int, closed bool) job.Delta {
-	return job.Delta{Job: id, Token: "guess" + fmt.Sprint(id.Number()), Outcome: statemachine.Suspend,
+	return job.Delta{
+		Job: id, Token: "guess" + fmt.Sprint(id.Number()), Outcome: statemachine.Suspend,
 		Speculation: &job.Speculation{Port: "in", Seen: seen, Limit: 1000, Closed: closed},
-		Takes:       []job.Take{{Dir: port.Input, Port: "in", N: seen}}}
+		Takes:       []job.Take{{Dir: port.Input, Port: "in", N: seen}},
+	}
 }
 
 // F: a child feeds its parent, which is next in the row.

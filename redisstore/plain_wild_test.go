@@ -31,7 +31,8 @@ func newWild(t *testing.T, seed uint64) *wild {
 	if os.Getenv("USUAL") != "" {
 		all = func(t *testing.T, seed uint64) *twins {
 			return twinsBy(t, seed, "n.usual = n.at == '+' and '1' or n.at == '-' and '0'", [2]string{
-				"n.usual = n.at == '+' and '1' or n.at == '-' and '0' call('HINCRBY', P .. 'plain', n.usual and 'rows' or 'runs', 1)", "n.usual = nil"})
+				"n.usual = n.at == '+' and '1' or n.at == '-' and '0' call('HINCRBY', P .. 'plain', n.usual and 'rows' or 'runs', 1)", "n.usual = nil",
+			})
 		}
 	}
 	w := &wild{twins: all(t, seed), limits: seed%4 == 3, lone: map[job.ID]bool{}, graphs: map[job.ID][]job.Node{}}
