@@ -25,17 +25,9 @@ type wild struct {
 	patched int
 }
 
-func newWild(t *testing.T, seed uint64) *wild {
+func newWild(t *testing.T, all *twins, seed uint64) *wild {
 	t.Helper()
-	all := newTwins
-	if os.Getenv("USUAL") != "" {
-		all = func(t *testing.T, seed uint64) *twins {
-			return twinsBy(t, seed, "n.usual = n.at == '+' and '1' or n.at == '-' and '0'", [2]string{
-				"n.usual = n.at == '+' and '1' or n.at == '-' and '0' call('HINCRBY', P .. 'plain', n.usual and 'rows' or 'runs', 1)", "n.usual = nil",
-			})
-		}
-	}
-	w := &wild{twins: all(t, seed), limits: seed%4 == 3, lone: map[job.ID]bool{}, graphs: map[job.ID][]job.Node{}}
+	w := &wild{twins: all, limits: seed%4 == 3, lone: map[job.ID]bool{}, graphs: map[job.ID][]job.Node{}}
 	w.plant()
 	return w
 }
@@ -491,20 +483,44 @@ func (w *wild) outside() {
 	w.equal(fmt.Sprintf("what was said from outside (%d)", what), said[0], said[1])
 }
 
-// Whatever plain.lua does is what tx.lua would have done, in trees of any form. WILD says the first seed and how many.
+// Whatever plain.lua does is what tx.lua would have done, in trees of any form.
 func TestWildTransactions(t *testing.T) {
+	t.Parallel()
+	if runs, rows := wildly(t, newTwins); runs < 50 || rows < 5 {
+		t.Errorf("%d transactions of one run and %d of several were plain: this test looks at little", runs, rows)
+	}
+}
+
+const usualJob = "n.usual = n.at == '+' and '1' or n.at == '-' and '0'"
+
+// Jobs that are said to have nothing of what few jobs have are created as if nobody had said so.
+func TestUsualJobs(t *testing.T) {
+	t.Parallel()
+	odd, usual := wildly(t, func(t *testing.T, seed uint64) *twins {
+		return twinsBy(t, seed, usualJob, [2]string{usualJob + " call('HINCRBY', P .. 'plain', n.usual and 'rows' or 'runs', 1)", "n.usual = nil"})
+	})
+	if odd < 10 || usual < 10 {
+		t.Errorf("%d jobs were usual and %d were not: this test looks at little", usual, odd)
+	}
+}
+
+// wildly goes through histories of twins, and returns what the first ones have counted. The environment may ask for others: WILD
+// is the first seed and how many, EVERY after how many steps all is compared, PATCHES=1 has graphs patched, too: that wakes jobs
+// in the order of a map of Go, so that the order of ready jobs may differ.
+func wildly(t *testing.T, all func(*testing.T, uint64) *twins) (runs, rows int64) {
+	t.Helper()
 	from, n := uint64(0), uint64(5)
 	if v := os.Getenv("WILD"); v != "" {
 		_, _ = fmt.Sscanf(v, "%d %d", &from, &n)
 	}
 	every := 10
-	patches := os.Getenv("PATCHES") != "" // which wake jobs in the order of a map of Go: the order of ready jobs may differ
+	patches := os.Getenv("PATCHES") != ""
 	if v := os.Getenv("EVERY"); v != "" {
 		every, _ = strconv.Atoi(v)
 	}
-	rows, runs, patched := int64(0), int64(0), 0
+	patched := 0
 	for seed := from; seed < from+n; seed++ {
-		w := newWild(t, seed)
+		w := newWild(t, all(t, seed), seed)
 		for step := range 300 {
 			time.Sleep(time.Millisecond)
 			last := ""
@@ -554,5 +570,6 @@ func TestWildTransactions(t *testing.T) {
 			*n += more
 		}
 	}
-	t.Logf("plain were %d transactions of one run, and %d of several; %d patches", runs, rows, patched)
+	t.Logf("counted were %d and %d; %d patches", runs, rows, patched)
+	return runs, rows
 }
