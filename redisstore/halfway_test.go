@@ -280,39 +280,6 @@ func TestErrorKeepsTheCountsOfGraphs(t *testing.T) {
 	}
 }
 
-// Whatever call of the commit of a row fails after the first that writes: what its first run wrote is with the second job, which
-// has read it or is to run, unless the first run is not committed.
-func TestErrorWithinARow(t *testing.T) {
-	t.Parallel()
-	e := hindered(t)
-	s, c := e.line()
-	tx := e.row(s, c)
-	commit := func(tx job.Tx) error {
-		_, err := e.store.Commit(e.Context(), []job.Tx{tx})
-		return err
-	}
-	whole := e.hinder("commit", 0, func() { e.Check(commit(tx)) })
-	for n := e.firstWrite(whole) + len(tx.Deltas); n <= len(whole); n++ { // the fields of each job are written first: nothing can be wrong there
-		s, c := e.line()
-		tx := e.row(s, c)
-		var err error
-		if calls := e.hinder("commit", n, func() { err = commit(tx) }); len(calls) < n || err == nil {
-			continue // behind it, when a notification was to be sent, or where nothing else is ready
-		}
-		e.broken(err, "commit")
-		first, second := e.info(s), e.info(c)
-		box, _ := second.Port(port.Input, "in")
-		switch {
-		case first.Version == 0 && box.Waiting == 0 && second.Version == 0:
-		case second.Version == 1 && box.Waiting == 0 && box.Total == 1:
-		case first.Version == 1 && second.Version == 0 && box.Waiting == 1 && second.Status == statemachine.Queued:
-		default:
-			t.Errorf("call %d of %q failed: the first job has committed %d runs, the second %d, holds %d messages and is %s",
-				n, whole, first.Version, second.Version, box.Waiting, second.Status)
-		}
-	}
-}
-
 // orphans counts jobs of a tree whose parents do not know them.
 func (e *env) orphans(root job.ID) (n int) {
 	e.Helper()

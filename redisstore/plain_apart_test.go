@@ -11,6 +11,7 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
+// bareTwins are twins without any jobs.
 func bareTwins(t *testing.T) *twins {
 	t.Helper()
 	url := redistest.SharedRedis(t)
@@ -24,6 +25,7 @@ func bareTwins(t *testing.T) *twins {
 	return w
 }
 
+// each does the same to both, and compares what is said of it and what is left.
 func (w *twins) each(fn func(e *env) string) {
 	w.Helper()
 	var said [2]string
@@ -38,6 +40,7 @@ func (w *twins) each(fn func(e *env) string) {
 	}
 }
 
+// beginAs begins a run under a token that is the same for both.
 func (e *env) beginAs(id job.ID, token string) *job.Snapshot {
 	e.Helper()
 	b := beginning()
@@ -47,17 +50,19 @@ func (e *env) beginAs(id job.ID, token string) *job.Snapshot {
 	return s
 }
 
+// txs commits transactions, and says what became of them.
 func (e *env) txs(all ...job.Tx) string {
 	e.Helper()
 	res, err := e.store.Commit(e.Context(), all)
 	return fmt.Sprintf("%+v %v", res, err)
 }
 
+// saying writes messages to the port out.
 func saying(items ...string) []job.Write {
 	return []job.Write{{Dir: port.Output, Port: "out", Items: raws(items...)}}
 }
 
-// A: a job writes to a child of its own graph, which was completed: it is woken while it runs.
+// A job writes to a child of its own graph, which was completed: it is woken while it runs.
 func TestPlainOwnGraph(t *testing.T) {
 	w := bareTwins(t)
 	id := newID(t)
@@ -79,7 +84,7 @@ func TestPlainOwnGraph(t *testing.T) {
 	})
 }
 
-// A2: the output comes back to the job itself by a graph's port.
+// The output comes back to the job itself by a graph's port.
 func TestPlainItself(t *testing.T) {
 	w := bareTwins(t)
 	id := newID(t)
@@ -108,7 +113,7 @@ func (e *env) shared(id job.ID) {
 		job.Node{Name: "c", Type: "X", Parent: 2, Ports: ports(fed("in", 1))})
 }
 
-// B: keyed messages.
+// Keyed messages.
 func TestPlainKeyed(t *testing.T) {
 	w := bareTwins(t)
 	id := newID(t)
@@ -121,6 +126,7 @@ func TestPlainKeyed(t *testing.T) {
 	})
 }
 
+// packsOf is a delta of as many runs as there are messages, each of which wrote one.
 func packsOf(d job.Delta, items ...string) job.Delta {
 	for i, item := range items {
 		p := job.Part{Entry: fmt.Sprintf(`{"step":%d}`, i), Writes: saying(item)}
@@ -133,7 +139,7 @@ func packsOf(d job.Delta, items ...string) job.Delta {
 	return d
 }
 
-// C: packs shared among several.
+// Packs shared among several.
 func TestPlainPacks(t *testing.T) {
 	w := bareTwins(t)
 	id := newID(t)
@@ -144,7 +150,7 @@ func TestPlainPacks(t *testing.T) {
 	})
 }
 
-// D: what packs leave in `sent`.
+// What packs leave in `sent`.
 func TestPlainSent(t *testing.T) {
 	w := bareTwins(t)
 	id := newID(t)
@@ -163,7 +169,7 @@ func TestPlainSent(t *testing.T) {
 	})
 }
 
-// E: a guess on nothing that came.
+// A guess on nothing that came.
 func TestPlainNotWoken(t *testing.T) {
 	w := bareTwins(t)
 	id := newID(t)
@@ -184,6 +190,7 @@ func TestPlainNotWoken(t *testing.T) {
 	})
 }
 
+// guess is a speculative run of a job that has never run.
 func guess(e *env, id job.ID, seen int, closed bool) job.Delta {
 	return job.Delta{
 		Job: id, Token: "guess" + fmt.Sprint(id.Number()), Outcome: statemachine.Suspend,
@@ -192,7 +199,7 @@ func guess(e *env, id job.ID, seen int, closed bool) job.Delta {
 	}
 }
 
-// F: a child feeds its parent, which is next in the row.
+// A child feeds its parent, which is next in the row.
 func TestPlainParent(t *testing.T) {
 	w := bareTwins(t)
 	id := newID(t)
@@ -206,7 +213,7 @@ func TestPlainParent(t *testing.T) {
 	})
 }
 
-// F2: two children in a row in front of their parent.
+// Two children in a row in front of their parent.
 func TestPlainGrandparent(t *testing.T) {
 	w := bareTwins(t)
 	id := newID(t)
@@ -223,7 +230,7 @@ func TestPlainGrandparent(t *testing.T) {
 	})
 }
 
-// G: an error in the second of a row.
+// An error in the second of a row.
 func TestPlainErrorInRow(t *testing.T) {
 	w := bareTwins(t)
 	id := newID(t)
@@ -246,7 +253,7 @@ func TestPlainErrorInRow(t *testing.T) {
 	})
 }
 
-// G2: an error of the log: is what was written written again?
+// An error of the log: is what was written written again?
 func TestPlainErrorOfLog(t *testing.T) {
 	w := bareTwins(t)
 	id := newID(t)
@@ -267,7 +274,7 @@ func TestPlainErrorOfLog(t *testing.T) {
 	})
 }
 
-// G3: the same with a limited port.
+// The same with a limited port.
 func TestPlainErrorOfLimited(t *testing.T) {
 	w := bareTwins(t)
 	id := newID(t)
@@ -289,6 +296,7 @@ func TestPlainErrorOfLimited(t *testing.T) {
 	})
 }
 
+// hinderedBy is hindered for a server that finds nothing plain, unless it is to.
 func hinderedBy(t *testing.T, plain bool) *env {
 	t.Helper()
 	e := open(t, redistest.Start(t, "--enable-debug-command", "yes").URL())
