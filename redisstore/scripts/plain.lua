@@ -71,7 +71,7 @@ do -- Lua allows few local names
 
   -- holds tells whether a delta holds and is plain, given the one before it.
   local function holds(d, before, last, absent)
-    if jobs[d.id] or not shape(d) then return false end
+    if jobs[d.id] then return false end -- an earlier transaction of the call has it, or an earlier delta
     local out, inp = d.out or '', d.take and d.take.port or ''
     local j, v = fetch(d.id, 'o.' .. out, 'h.o.' .. out, 'x.o.' .. out,
       'i.' .. inp, 'h.i.' .. inp, 'n.i.' .. inp, 'f.i.' .. inp, 'x.i.' .. inp)
@@ -187,6 +187,9 @@ do -- Lua allows few local names
   -- plain.transact does what transact() does, or returns nil.
   function plain.transact(deltas)
     if FULL or watching() or news.sets or ended + #deltas > MANY then return nil end
+    for _, d in ipairs(deltas) do
+      if not shape(d) then return nil end -- before anything is read
+    end
     local absent, last = {}, nil
     for i, d in ipairs(deltas) do
       if not holds(d, deltas[i - 1], i == #deltas, absent) then

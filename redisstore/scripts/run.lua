@@ -62,12 +62,12 @@ do -- Lua allows few local names
   end
 end
 
--- heirs returns the jobs in a row behind one whose fields flat() has made this of, that have never run and have neither state
+-- prefetch returns the jobs in a row behind one whose fields flat() has made this of, that have never run and have neither state
 -- nor anything to read yet: at most so many, each as {job, what look() returns but inboxes}. Texts are searched, and fields
 -- not looked at one by one: what a commit is told of them it compares anyway.
-local heirs
+local prefetch
 do -- Lua allows few local names
-  local HEIR = 16384 -- bytes of a job's fields that are not too many to be sent before it runs
+  local LARGEST = 16384 -- bytes of a job's fields that are not too many to be sent before it runs
 
   -- joined is what flat() makes of a job's fields.
   local function joined(fields)
@@ -88,8 +88,8 @@ do -- Lua allows few local names
     end
   end
 
-  -- heir returns the one job that all that a job writes along edges goes to, by its fields.
-  local function heir(id, fields)
+  -- downstream returns the one job that all that a job writes along edges goes to, by its fields.
+  local function downstream(id, fields)
     local to
     for _, edges in ports(fields, 'o') do
       if string.find(edges, ' ', 1, true) then
@@ -122,13 +122,13 @@ do -- Lua allows few local names
     if #boxes == 0 and state and #state == 0 then return state, defaults end
   end
 
-  function heirs(j, all, most)
+  function prefetch(j, all, most)
     local out, id, fields = {}, j.id, type(all) == 'string' and '\31' .. all .. '\31'
     while fields and #out < most do
-      id = heir(id, fields)
+      id = downstream(id, fields)
       if not id or jobs[id] and jobs[id].version > 0 then break end
       all = joined(call('HGETALL', key(id)))
-      fields = type(all) == 'string' and #all <= HEIR and '\31' .. all .. '\31'
+      fields = type(all) == 'string' and #all <= LARGEST and '\31' .. all .. '\31'
       if not fields or not unused(fields, j.queue) then break end
       local state, defaults = bare(id, fields)
       if not state then break end
@@ -139,7 +139,7 @@ do -- Lua allows few local names
 end
 
 -- begin starts a run as what line.beginning() reads says, and returns what it sees: {'ok', now, what flat() makes
--- of its fields, state or false, defaults, inboxes, heirs}, or {why not, details}. A repeat under the same
+-- of its fields, state or false, defaults, inboxes, what prefetch() returns}, or {why not, details}. A repeat under the same
 -- token answers again. A job that is over its limit of runs a minute is throttled.
 local function begin(j, b)
   local k = key(j.id)
@@ -182,7 +182,7 @@ local function begin(j, b)
   local text, state, defaults, boxes, woken, holds, claims = look(j.id, batch_of(type, b.batches, b.most), b.bytes)
   if holds and not j.placed then places.release(j.id) elseif claims then places.unclaim(j) end -- of limits that there are no more
   j.wakers = nil
-  local row = j.version == 0 and b.row > 0 and heirs(j, text, b.row) or {}
+  local row = j.version == 0 and b.row > 0 and prefetch(j, text, b.row) or {}
   return { 'ok', MOMENT, text, state, defaults, boxes, row, woken }
 end
 
@@ -197,7 +197,7 @@ function line.limits()
   return out
 end
 
--- line.beginning reads how a run is to begin: token, lease ms, batch, batches by type, bytes, most heirs, what
+-- line.beginning reads how a run is to begin: token, lease ms, batch, batches by type, bytes, most jobs in a row, what
 -- limits() reads, what places.read() in place.lua reads.
 function line.beginning()
   local b = { token = arg(), lease = num(), most = num(), batches = arg(), bytes = num(), row = num(), limits = line.limits() }
