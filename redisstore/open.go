@@ -168,7 +168,7 @@ func connect(cfg Config) (*Store, error) {
 	s.keys = keyspace{namespace: cfg.namespace()}
 	s.secrets = secrets{cfg.Codec, cfg.namespace()}
 	s.broker = delivery.New(s.rdb, cfg.namespace())
-	s.broker.FindReady = s.readyNotifications
+	s.broker.FindReady, s.broker.Renew = s.readyNotifications, s.renew
 	return s, nil
 }
 

@@ -213,7 +213,7 @@ func (e *Engine) stopping() bool {
 // handle begins a run of a ready job of a queue, and goes on with others there.
 func (e *Engine) handle(_ context.Context, notification delivery.Notification) error {
 	if e.stopping() {
-		return errStopping // asynq delivers it to another engine
+		return delivery.ErrStopping // another engine is to hear it
 	}
 	e.active.Add(1)
 	defer e.active.Done()

@@ -16,7 +16,7 @@ import (
 )
 
 // errStopping is the cause of a run's cancelled context when the engine stops.
-var errStopping = errors.New("the engine is stopping")
+var errStopping = delivery.ErrStopping
 
 // panicked is the error of a run that panicked.
 type panicked struct {

@@ -49,6 +49,9 @@ type Notification struct {
 	Types []string // of the jobs, when it was sent
 }
 
+// ErrStopping is what a handler answers that takes no more notifications.
+var ErrStopping = errors.New("the engine is stopping")
+
 // AnyType stands in a notification for jobs that any engine may have.
 const AnyType = "*"
 
@@ -93,6 +96,8 @@ type Broker struct {
 	// FindReady is what Ready does. Servers ask it when they begin to hear other processes: an engine without the types may have
 	// passed notifications on before. Nil: they do not.
 	FindReady func(ctx context.Context, queue string) ([]Notification, error)
+	// Renew sends notifications anew that asynq holds, but that no server will hear. Nil: asynq brings them after some seconds.
+	Renew func(ctx context.Context, held []Notification) error
 
 	mu   sync.Mutex
 	live map[*server]struct{} // servers not yet stopped; nil once the broker is closed
@@ -158,7 +163,7 @@ type ServeConfig struct {
 	Queues      map[string]int // weight of each queue
 	Drain       time.Duration  // how long Stop waits for handlers
 	Logger      *slog.Logger
-	// Handle is called with a notification. Only an error makes it come again.
+	// Handle is called with a notification. Only an error makes it come again; ErrStopping brings it to another server at once.
 	Handle func(ctx context.Context, notification Notification) error
 	// Runs tells whether Handle runs jobs of a type. Notifications for others come through asynq only.
 	Runs func(typ string) bool
@@ -226,6 +231,9 @@ func (b *Broker) Serve(cfg ServeConfig) (Server, error) {
 		}
 		err = s.handle(ctx, notification)
 		failpoint.Hit(failpoint.AfterCommitBeforeAck)
+		if errors.Is(err, ErrStopping) && b.Renew != nil {
+			return b.Renew(ctx, []Notification{notification})
+		}
 		return err
 	})
 	b.mu.Lock() // Close either sees the server or comes before it
