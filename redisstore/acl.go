@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirworks/weir/internal/redisconn"
 	"github.com/weirworks/weir/job"
 )
 
@@ -78,7 +79,7 @@ func (a ACL) Rules(cfg Config) ([]string, error) {
 	if cfg.URL == "" {
 		return nil, fmt.Errorf("%w: the embedded Redis has no other users; give a URL", job.ErrConfig)
 	}
-	t, err := parseURL(cfg.URL)
+	t, err := redisconn.Parse(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (a ACL) Rules(cfg Config) ([]string, error) {
 	if a.Functions {
 		rules = append(rules, functionLoad)
 	}
-	return append(rules, t.commands()...), nil
+	return append(rules, t.Commands()...), nil
 }
 
 // reach is what begins the rule for a key that the role may use.
@@ -131,15 +132,4 @@ func (a ACL) patterns(namespace string) []string {
 		return append(own, "%R~asynq:queues")
 	}
 	return append(own, "~asynq:queues", "~asynq:servers", "~asynq:servers:{*", "~asynq:workers", "~asynq:workers:{*", "&asynq:cancel")
-}
-
-// commands are those that a connection to this kind of Redis needs besides.
-func (t *target) commands() []string {
-	switch {
-	case t.cluster != nil:
-		return []string{"+cluster|slots", "+cluster|info", "+cluster|nodes", "+command"}
-	case t.failover != nil && t.failover.DB != 0, t.single != nil && t.single.DB != 0:
-		return []string{"+select"}
-	}
-	return nil
 }

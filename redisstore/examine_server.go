@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/redisconn"
 )
 
 // minRedis is the oldest version of Redis that the scripts are made for.
@@ -314,4 +316,20 @@ func (e *examiner) latency(ctx context.Context) error {
 	}
 	e.ok("%s", text)
 	return nil
+}
+
+// encryption tells who can read along between this process and its Redis.
+func (e *examiner) encryption() {
+	t := e.target
+	hosts := t.Exposed()
+	switch {
+	case len(hosts) > 0:
+		e.warn("use rediss://, or a network that is yours alone", "connections to %s are not encrypted: who listens on the way reads all jobs and the password", few(hosts))
+	case t.TLS() == nil:
+		e.ok("plain connections, which stay on this machine")
+	case t.TLS().InsecureSkipVerify:
+		e.warn("remove skip_verify, and name who signed the certificate with ?"+redisconn.CAFile+"=PATH", "certificates are not checked (skip_verify): anybody on the way can pretend to be Redis")
+	default:
+		e.ok("connections are encrypted, and certificates are checked")
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/redisconn"
 	"github.com/weirworks/weir/job"
 )
 
@@ -33,7 +34,7 @@ func Occupy(s *Store, id job.ID, wait time.Duration) (waiting func() int, pass f
 // EncryptionOf is what Examine says of a URL's encryption.
 func EncryptionOf(t testing.TB, url string) Finding {
 	t.Helper()
-	target, err := parseURL(url)
+	target, err := redisconn.Parse(url)
 	if err != nil {
 		t.Fatal(err)
 	}

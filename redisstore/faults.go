@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/redisconn"
 	"github.com/weirworks/weir/job"
 )
 
@@ -86,7 +87,7 @@ func (s *Store) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	if refused := distrust(err, s.where); refused != nil {
+	if refused := redisconn.Distrust(err, s.where); refused != nil {
 		return refused
 	}
 	if f := s.faultOf(err); f != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/localredis"
+	"github.com/weirworks/weir/internal/redisconn"
 	"github.com/weirworks/weir/job"
 )
 
@@ -88,7 +89,7 @@ func (c Config) Validate() error {
 func (c Config) String() string {
 	where := "an embedded Redis"
 	if c.URL != "" {
-		where, _ = MaskURL(c.URL) // of a wrong one, what is surely no password
+		where, _ = redisconn.Mask(c.URL) // of a wrong one, what is surely no password
 	}
 	return fmt.Sprintf("namespace %s at %s", c.namespace(), where)
 }
@@ -104,7 +105,7 @@ func (c Config) namespace() string { return cmp.Or(c.Namespace, DefaultNamespace
 // Store keeps jobs in Redis. It is safe for concurrent use.
 type Store struct {
 	rdb    redis.UniversalClient
-	target *target
+	target *redisconn.Target
 	keys   keyspace
 	broker *delivery.Broker
 	where  string            // the URL without password, for messages
@@ -153,17 +154,17 @@ func connect(cfg Config) (*Store, error) {
 		s.local, url = local, local.URL()
 		s.scripts.Store(true)
 	}
-	t, err := parseURL(url)
+	t, err := redisconn.Parse(url)
 	if err != nil {
 		return nil, err
 	}
 	if s.local == nil {
 		s.where = t.String()
 	}
-	if err := t.readTLSFiles(); err != nil {
+	if err := t.ReadFiles(); err != nil {
 		return nil, err
 	}
-	s.target, s.rdb = t, t.client()
+	s.target, s.rdb = t, t.Client()
 	s.rdb.AddHook(&s.traffic)
 	s.keys = keyspace{namespace: cfg.namespace()}
 	s.secrets = secrets{cfg.Codec, cfg.namespace()}

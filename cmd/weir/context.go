@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/httpstore"
+	"github.com/weirworks/weir/internal/redisconn"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -91,7 +92,7 @@ func masked(url string) string {
 	if url == "" {
 		return ""
 	}
-	shown, _ := redisstore.MaskURL(url) // one that is wrong is told of when it is used
+	shown, _ := redisconn.Mask(url) // one that is wrong is told of when it is used
 	return shown
 }
 
@@ -149,7 +150,7 @@ file with an editor if that matters.`,
 					return usageError{fmt.Errorf("nothing to change: give --redis, --server, --token-file, --namespace, --keys or --color")}
 				}
 				if given.Redis != "" {
-					if _, err := redisstore.MaskURL(given.Redis); err != nil {
+					if _, err := redisconn.Mask(given.Redis); err != nil {
 						return err
 					}
 				}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/weirworks/weir/internal/redisconn"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -188,7 +189,7 @@ func (f *contextFile) find(name, how string) (namedContext, error) {
 
 // hasPassword tells whether the URL of a Redis has one.
 func hasPassword(url string) bool {
-	shown, err := redisstore.MaskURL(url)
+	shown, err := redisconn.Mask(url)
 	return strings.Contains(shown, "***") || err == nil && strings.Contains(url, "password=")
 }
 

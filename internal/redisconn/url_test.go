@@ -1,4 +1,4 @@
-package redisstore
+package redisconn
 
 import (
 	"errors"
@@ -37,19 +37,19 @@ func TestParseURL(t *testing.T) {
 		{"redis+cluster://h1:7000,[::2]:7001", "redis+cluster://h1:7000,[::2]:7001", ""},
 		{"rediss+cluster://:s3cr3t@h1,h2/0?skip_verify=true", "rediss+cluster://:***@h1:6379,h2:6379", ""},
 	} {
-		got, err := parseURL(c.raw)
+		got, err := Parse(c.raw)
 		if err != nil {
-			t.Errorf("parseURL(%q): %v", c.raw, err)
+			t.Errorf("Parse(%q): %v", c.raw, err)
 			continue
 		}
 		if got.String() != c.shown || c.full != "" && got.full != c.full {
-			t.Errorf("parseURL(%q) = %q, in full %q; want %q, in full %q", c.raw, got, got.full, c.shown, c.full)
+			t.Errorf("Parse(%q) = %q, in full %q; want %q, in full %q", c.raw, got, got.full, c.shown, c.full)
 		}
-		if shown, err := MaskURL(c.raw); err != nil || shown != c.shown {
-			t.Errorf("MaskURL(%q) = %q, %v", c.raw, shown, err)
+		if shown, err := Mask(c.raw); err != nil || shown != c.shown {
+			t.Errorf("Mask(%q) = %q, %v", c.raw, shown, err)
 		}
 		checkRoundTrip(t, got)
-		if err := got.client().Close(); err != nil {
+		if err := got.Client().Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestParseURLCluster(t *testing.T) {
 	if o.MaxRetries != 7 || !o.ContextTimeoutEnabled || o.TLSConfig == nil || o.TLSConfig.ServerName != "" || !o.TLSConfig.InsecureSkipVerify {
 		t.Errorf("got %+v", o)
 	}
-	c := target.client()
+	c := target.Client()
 	defer func() { _ = c.Close() }()
 	if _, ok := c.(*redis.ClusterClient); !ok {
 		t.Errorf("client is a %T", c)
@@ -167,18 +167,18 @@ func TestParseURLErrors(t *testing.T) {
 		{cluster + "?skip_verify=x", "invalid skip_verify boolean"},
 		{cluster + "?read_only=true", "replicas may be out of date"},
 	} {
-		_, err := parseURL(c.raw)
+		_, err := Parse(c.raw)
 		switch {
 		case err == nil:
-			t.Errorf("parseURL(%q): no error", c.raw)
+			t.Errorf("Parse(%q): no error", c.raw)
 		case !errors.Is(err, job.ErrConfig):
-			t.Errorf("parseURL(%q): %v: not job.ErrConfig", c.raw, err)
+			t.Errorf("Parse(%q): %v: not job.ErrConfig", c.raw, err)
 		case strings.ContainsAny(err.Error(), "\r\n"):
-			t.Errorf("parseURL(%q): several lines: %v", c.raw, err)
+			t.Errorf("Parse(%q): several lines: %v", c.raw, err)
 		case !strings.Contains(err.Error(), c.want):
-			t.Errorf("parseURL(%q):\n%v\nhas no %q", c.raw, err, c.want)
+			t.Errorf("Parse(%q):\n%v\nhas no %q", c.raw, err, c.want)
 		case !strings.Contains(err.Error(), "(a right one: "):
-			t.Errorf("parseURL(%q): no example: %v", c.raw, err)
+			t.Errorf("Parse(%q): no example: %v", c.raw, err)
 		}
 	}
 }
@@ -250,14 +250,14 @@ func TestParseURLKeepsSecrets(t *testing.T) {
 		secret,
 		"%zz" + secret,
 	} {
-		_, err := parseURL(raw)
+		_, err := Parse(raw)
 		if err == nil {
-			t.Errorf("parseURL(%q): no error", raw)
+			t.Errorf("Parse(%q): no error", raw)
 		} else if strings.Contains(err.Error(), secret) {
-			t.Errorf("parseURL(%q) tells the password: %v", raw, err)
+			t.Errorf("Parse(%q) tells the password: %v", raw, err)
 		}
-		if shown, err := MaskURL(raw); err == nil || strings.Contains(shown, secret) {
-			t.Errorf("MaskURL(%q) = %q, %v", raw, shown, err)
+		if shown, err := Mask(raw); err == nil || strings.Contains(shown, secret) {
+			t.Errorf("Mask(%q) = %q, %v", raw, shown, err)
 		}
 	}
 }
@@ -277,15 +277,15 @@ func FuzzParseURL(f *testing.F) {
 			return
 		}
 		check := func(raw string, hasUser bool) {
-			got, err := parseURL(raw)
+			got, err := Parse(raw)
 			if err != nil {
 				if text := err.Error(); strings.Contains(text, secret) || strings.Contains(text, "\n") || !errors.Is(err, job.ErrConfig) {
-					t.Fatalf("parseURL(%q): %v", raw, err)
+					t.Fatalf("Parse(%q): %v", raw, err)
 				}
 				return
 			}
 			if hasUser && strings.Contains(got.String(), secret) {
-				t.Fatalf("parseURL(%q).String() = %q", raw, got)
+				t.Fatalf("Parse(%q).String() = %q", raw, got)
 			}
 			checkRoundTrip(t, got)
 		}
@@ -297,9 +297,9 @@ func FuzzParseURL(f *testing.F) {
 }
 
 // checkRoundTrip wants the canonical URL to mean the same and to be its own canonical form.
-func checkRoundTrip(t *testing.T, got *target) {
+func checkRoundTrip(t *testing.T, got *Target) {
 	t.Helper()
-	again, err := parseURL(got.full)
+	again, err := Parse(got.full)
 	if err != nil {
 		t.Fatalf("the canonical form %q: %v", got.full, err)
 	}
@@ -308,9 +308,9 @@ func checkRoundTrip(t *testing.T, got *target) {
 	}
 }
 
-func mustParse(t *testing.T, raw string) *target {
+func mustParse(t *testing.T, raw string) *Target {
 	t.Helper()
-	got, err := parseURL(raw)
+	got, err := Parse(raw)
 	if err != nil {
 		t.Fatal(err)
 	}

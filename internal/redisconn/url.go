@@ -1,4 +1,4 @@
-package redisstore
+package redisconn
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// target is a Redis that a URL names. Exactly one of the three options is set.
-type target struct {
+// Target is a Redis that a URL names. Exactly one of the three options is set.
+type Target struct {
 	full   string // the URL in its canonical form, with password
 	masked string // the same without password and parameters
 
@@ -27,8 +27,8 @@ type target struct {
 	files tlsFiles // not read yet
 }
 
-// client returns a new client, which the caller must close. It does not connect yet.
-func (t *target) client() redis.UniversalClient {
+// Client returns a new client, which the caller must close. It does not connect yet.
+func (t *Target) Client() redis.UniversalClient {
 	// Copies, because go-redis writes its defaults into what it is given.
 	switch {
 	case t.cluster != nil:
@@ -44,9 +44,20 @@ func (t *target) client() redis.UniversalClient {
 }
 
 // String returns the URL for messages: the password is masked, parameters are left out.
-func (t *target) String() string { return t.masked }
+func (t *Target) String() string { return t.masked }
 
-// parseURL reads the URL of a Redis:
+// Commands are those that a connection to this kind of Redis needs besides what its jobs do, as rules of an ACL.
+func (t *Target) Commands() []string {
+	switch {
+	case t.cluster != nil:
+		return []string{"+cluster|slots", "+cluster|info", "+cluster|nodes", "+command"}
+	case t.failover != nil && t.failover.DB != 0, t.single != nil && t.single.DB != 0:
+		return []string{"+select"}
+	}
+	return nil
+}
+
+// Parse reads the URL of a Redis:
 //
 //	redis://[user:password@]host[:port][/db]    rediss:// for TLS
 //	unix://[user:password@]/path/to.sock[?db=N]
@@ -65,9 +76,9 @@ func (t *target) String() string { return t.masked }
 // read when a store is opened.
 //
 // The error wraps job.ErrConfig and never tells a password.
-func parseURL(raw string) (*target, error) {
+func Parse(raw string) (*Target, error) {
 	p, err := urlSplit(raw)
-	var t *target
+	var t *Target
 	if err == nil {
 		t, err = p.target()
 	}
@@ -416,8 +427,8 @@ func urlParam(name string) string {
 }
 
 // target turns the parts into options, with go-redis's own parsers.
-func (p urlParts) target() (*target, error) {
-	t := &target{full: p.format(p.user, p.query), masked: p.format(nil, nil)}
+func (p urlParts) target() (*Target, error) {
+	t := &Target{full: p.format(p.user, p.query), masked: p.format(nil, nil)}
 	if p.user != nil {
 		t.masked = strings.Replace(t.masked, "://", "://"+url.User(p.user.Username()).String()+":***@", 1)
 	}
@@ -454,7 +465,7 @@ func (p urlParts) target() (*target, error) {
 	return t, nil
 }
 
-func (t *target) setFailover(p urlParts, u url.URL, q url.Values) (err error) {
+func (t *Target) setFailover(p urlParts, u url.URL, q url.Values) (err error) {
 	// In go-redis's form of such a URL, user and password are those of the Sentinels.
 	u.User = nil
 	if password := q.Get("sentinel_password"); password != "" {
@@ -477,7 +488,7 @@ func (t *target) setFailover(p urlParts, u url.URL, q url.Values) (err error) {
 	return nil
 }
 
-func (t *target) setCluster(u url.URL, q url.Values) (err error) {
+func (t *Target) setCluster(u url.URL, q url.Values) (err error) {
 	// go-redis reads skip_verify everywhere but here.
 	skip := false
 	if u.Scheme == "rediss" && q.Has("skip_verify") {

@@ -1,4 +1,4 @@
-package redisstore
+package redisconn
 
 import (
 	"net/netip"
@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// MaskURL returns the URL of a Redis as people may see it: its password is masked, its
+// Mask returns the URL of a Redis as people may see it: its password is masked, its
 // parameters are left out. The error says what is wrong with the URL, and the text is
 // then whatever of it is surely no password.
-func MaskURL(raw string) (string, error) {
-	t, err := parseURL(raw)
+func Mask(raw string) (string, error) {
+	t, err := Parse(raw)
 	if err != nil {
 		return urlMask(raw), err
 	}

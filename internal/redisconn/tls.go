@@ -1,4 +1,4 @@
-package redisstore
+package redisconn
 
 import (
 	"crypto/tls"
@@ -22,14 +22,14 @@ type tlsFiles struct {
 
 // Parameters of a URL that name files for TLS.
 const (
-	tlsCA   = "tls_ca_file"
+	CAFile  = "tls_ca_file"
 	tlsCert = "tls_cert_file"
 	tlsKey  = "tls_key_file"
 )
 
 // takeTLSFiles takes the parameters that name files out of a query.
 func takeTLSFiles(q url.Values, scheme string) (tlsFiles, error) {
-	for _, name := range []string{tlsCA, tlsCert, tlsKey} {
+	for _, name := range []string{CAFile, tlsCert, tlsKey} {
 		switch {
 		case !q.Has(name):
 		case !strings.HasPrefix(scheme, "rediss"):
@@ -38,14 +38,14 @@ func takeTLSFiles(q url.Values, scheme string) (tlsFiles, error) {
 			return tlsFiles{}, fmt.Errorf("parameter %s names no file", name)
 		}
 	}
-	f := tlsFiles{ca: q.Get(tlsCA), cert: q.Get(tlsCert), key: q.Get(tlsKey)}
+	f := tlsFiles{ca: q.Get(CAFile), cert: q.Get(tlsCert), key: q.Get(tlsKey)}
 	if (f.cert == "") != (f.key == "") {
 		return tlsFiles{}, fmt.Errorf("parameters %s and %s belong together", tlsCert, tlsKey)
 	}
 	if f.ca != "" && q.Get("skip_verify") != "" {
-		return tlsFiles{}, fmt.Errorf("parameter %s is of no use with skip_verify", tlsCA)
+		return tlsFiles{}, fmt.Errorf("parameter %s is of no use with skip_verify", CAFile)
 	}
-	for _, name := range []string{tlsCA, tlsCert, tlsKey} {
+	for _, name := range []string{CAFile, tlsCert, tlsKey} {
 		q.Del(name)
 	}
 	return f, nil
@@ -59,8 +59,8 @@ func urlEachItsName(c *tls.Config) {
 	}
 }
 
-// tls returns the settings of a target's connections, nil for plain ones.
-func (t *target) tls() *tls.Config {
+// TLS returns the settings of a target's connections, nil for plain ones.
+func (t *Target) TLS() *tls.Config {
 	switch {
 	case t.cluster != nil:
 		return t.cluster.TLSConfig
@@ -71,18 +71,18 @@ func (t *target) tls() *tls.Config {
 	}
 }
 
-// readTLSFiles reads the files that the URL names. The client's certificate is read anew
+// ReadFiles reads the files that the URL names. The client's certificate is read anew
 // for each connection, so that one that is renewed in time needs no restart.
-func (t *target) readTLSFiles() error {
-	c := t.tls()
+func (t *Target) ReadFiles() error {
+	c := t.TLS()
 	if t.files.ca != "" {
 		text, err := os.ReadFile(t.files.ca)
 		if err != nil {
-			return fmt.Errorf("%w: Redis URL %s: reading %s: %w", job.ErrConfig, t, tlsCA, err)
+			return fmt.Errorf("%w: Redis URL %s: reading %s: %w", job.ErrConfig, t, CAFile, err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("%w: Redis URL %s: %s %s holds no certificate in PEM form", job.ErrConfig, t, tlsCA, t.files.ca)
+			return fmt.Errorf("%w: Redis URL %s: %s %s holds no certificate in PEM form", job.ErrConfig, t, CAFile, t.files.ca)
 		}
 	}
 	if t.files.cert == "" {
@@ -102,20 +102,20 @@ func (t *target) readTLSFiles() error {
 	return nil
 }
 
-// distrust says what to do about an error of a TLS handshake, nil if it is another.
-func distrust(err error, where string) error {
+// Distrust says what to do about an error of a TLS handshake, nil if it is another.
+func Distrust(err error, where string) error {
 	switch {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return fmt.Errorf("%w: Redis at %s shows a certificate that is not believed: %w; name who signed it with ?%s=PATH", job.ErrConfig, where, err, tlsCA)
+		return fmt.Errorf("%w: Redis at %s shows a certificate that is not believed: %w; name who signed it with ?%s=PATH", job.ErrConfig, where, err, CAFile)
 	case strings.Contains(err.Error(), "remote error: tls: "):
 		return fmt.Errorf("%w: Redis at %s refuses the TLS handshake: %w; if it asks for a certificate, give ?%s=PATH&%s=PATH", job.ErrConfig, where, err, tlsCert, tlsKey)
 	}
 	return nil
 }
 
-// exposed returns the hosts of the URL that plain connections reach over a network.
-func (t *target) exposed() []string {
-	if t.tls() != nil {
+// Exposed returns the hosts of the URL that plain connections reach over a network.
+func (t *Target) Exposed() []string {
+	if t.TLS() != nil {
 		return nil
 	}
 	var addrs, hosts []string
@@ -135,20 +135,4 @@ func (t *target) exposed() []string {
 		}
 	}
 	return hosts
-}
-
-// encryption tells who can read along between this process and its Redis.
-func (e *examiner) encryption() {
-	t := e.target
-	hosts := t.exposed()
-	switch {
-	case len(hosts) > 0:
-		e.warn("use rediss://, or a network that is yours alone", "connections to %s are not encrypted: who listens on the way reads all jobs and the password", few(hosts))
-	case t.tls() == nil:
-		e.ok("plain connections, which stay on this machine")
-	case t.tls().InsecureSkipVerify:
-		e.warn("remove skip_verify, and name who signed the certificate with ?"+tlsCA+"=PATH", "certificates are not checked (skip_verify): anybody on the way can pretend to be Redis")
-	default:
-		e.ok("connections are encrypted, and certificates are checked")
-	}
 }
