@@ -13,6 +13,7 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/trigger"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -502,6 +503,9 @@ func commitRun(ctx context.Context, s *session, in *struct{ Body Committing }) (
 		w.WakeAfter = append(w.WakeAfter, time.Duration(d))
 	}
 	for _, c := range b.Spawn {
+		if c.Type == trigger.Type {
+			return nil, problem(Kind{"forbidden", http.StatusForbidden, 8}, "child %.80q: a run over HTTP makes no triggers, which start trees as engines do; add them with POST /v1/triggers, with a token that may operate", c.Name)
+		}
 		n := job.New{Type: c.Type, Queue: c.Queue, Priority: c.Priority, Labels: c.Labels, Alias: c.Alias}
 		if c.Args != nil {
 			n.Args = c.Args

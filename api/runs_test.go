@@ -12,6 +12,7 @@ import (
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/trigger"
 )
 
 // register says that workers run a type, as one in Python would.
@@ -68,6 +69,10 @@ func TestRemoteWorker(t *testing.T) {
 	work["status"] = "don"
 	s.ask("POST", "/v1/runs/commit", work).refuses(http.StatusUnprocessableEntity, "usage", "done")
 	work["status"] = "suspend"
+	children := work["spawn"]
+	work["spawn"] = []any{map[string]any{"name": "kid", "type": trigger.Type, "args": map[string]any{"on": "@hourly"}}}
+	s.ask("POST", "/v1/runs/commit", work).refuses(http.StatusForbidden, "forbidden", `child "kid"`) // and the run goes on
+	work["spawn"] = children
 	s.ask("POST", "/v1/runs/commit", work).is(http.StatusNoContent, nil)
 	s.ask("POST", "/v1/runs/commit", work).is(http.StatusNoContent, nil)
 	s.ask("POST", "/v1/runs/fail", map[string]any{"run": first.Run, "error": "late"}).refuses(http.StatusConflict, "fenced", "")

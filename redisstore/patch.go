@@ -1,9 +1,12 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,7 +51,8 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 	args = append(append(args, created), fresh...)
 	feeds := p.Feeds()
 	args = append(args, len(feeds))
-	for to, from := range feeds {
+	for _, to := range slices.SortedFunc(maps.Keys(feeds), inPlan) { // jobs become ready in this order
+		from := feeds[to]
 		args = append(args, id(to.Node), dirArg(to.Dir), to.Port, len(from))
 		for _, t := range from {
 			args = append(args, id(t.Node), dirArg(t.Dir), t.Port)
@@ -77,6 +81,11 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 	default:
 		return refusal(why, root)
 	}
+}
+
+// inPlan orders ports as their jobs stand in a plan.
+func inPlan(a, b job.Target) int {
+	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Dir, b.Dir), cmp.Compare(a.Port, b.Port))
 }
 
 // retypedArgs encodes ports whose messages get another type.
