@@ -58,6 +58,9 @@ export function line(v: unknown): string {
 /** Whether a job merely sleeps until something comes: it is suspended, and nothing holds it up. A reason that begins with × counts children. */
 export const isIdle = (status: string, reason?: string | null): boolean => status === 'suspended' && !(reason && !/^(idle\b|\u00d7)/.test(reason))
 
+/** The limit that a job waits for, of its reason; empty of one that waits for none. */
+export const limitOf = (status: string, reason?: string | null): string => status === 'queued' ? /^limit: (.+) has (?:no free place|had its runs)$/.exec(reason ?? '')?.[1] ?? '' : ''
+
 /** An ID, cut so that it still differs from others and commands take it: its time and some chance, and the number in its tree. */
 export const shortId = (id: string): string => id.replace(/^([0-9a-f-]{18})[0-9a-f-]+/, '$1')
 

@@ -43,7 +43,7 @@ export interface Messages { from: number; messages: Message[] }
 
 export interface Ready { type: string; jobs: number; oldest_ms: number }
 export interface Queue {
-  queue: string; paused: boolean; limit?: number; pending: number; active: number; scheduled: number; retry: number
+  queue: string; paused: boolean; limit?: number; pending: number; limited: number; limited_ms: number; active: number; scheduled: number; retry: number
   latency_ms: number; engines: number; slots: number; types: string[] | null; ready: Ready[]
 }
 export interface Engine { id: string; host: string; pid: number; started: string; stopping: boolean; concurrency: number; running: number; version?: string }
@@ -92,7 +92,7 @@ export interface Changes {
 export interface TypePort { name: string; dir: 'in' | 'out'; schema: Json }
 export interface WorkerType { type: string; queue: string; args: Json; ports: TypePort[] }
 
-export interface Limit { limit: string; places: number; per?: string; by?: string; running: number; waiting: number; holders: string[]; next: string[]; free_in_ms?: number }
+export interface Limit { limit: string; places: number; per?: string; by?: string; running: number; waiting: number; holders: string[]; next: string[]; free_in_ms?: number; waited_ms?: number }
 export interface Lock { by?: string; since?: string; until: string }
 export interface Token { id: string; name: string; role: string; tenant: string; created: string; expires?: string }
 export interface MadeToken extends Token { token: string }

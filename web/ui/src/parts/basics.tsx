@@ -1,5 +1,5 @@
 import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
-import { ago, due, num, shortId } from '../format'
+import { ago, due, limitOf, num, shortId } from '../format'
 import { link } from '../route'
 
 const symbols: Record<string, string> = {
@@ -9,6 +9,12 @@ const symbols: Record<string, string> = {
 /** What a job does. One that is suspended without a reason merely sleeps until something comes, and is no cause for care. */
 export function Status({ of, title, idle }: { of: string; title?: string; idle?: boolean }): ReactNode {
   return <span className={`status ${idle ? '' : `s-${of}`}`} title={title}><span aria-hidden="true">{symbols[of] ?? '·'}</span> {of}</span>
+}
+
+/** Beside the status of a job that is ready and waits for a limit: nothing of others. */
+export function Limited({ status, reason }: { status: string; reason: string | null }): ReactNode {
+  const limit = limitOf(status, reason)
+  return limit ? <a className="status s-suspended limited" href={link('queues')} title={`It waits for limit ${limit}: see who has its places`}>limited</a> : null
 }
 
 /** How long ago a time was, or in how long it comes; of one at which something is to happen, which is `ahead`, no longer than until then. */
@@ -115,8 +121,10 @@ export function Problem({ text }: { text: string }): ReactNode {
 /** The port that is full, and its job, of the reason of a job that is blocked. */
 export const fullPort = (reason: string): string[] => /^full: port (\S+) of job (\S+)$/.exec(reason)?.slice(1) ?? []
 
-/** Why a job is blocked: the port that is full, and a way to whose it is. Names are those of jobs that are known. */
+/** Why a job is limited or blocked: the limit, or the port that is full, and a way to it. Names are those of jobs that are known. */
 export function Reason({ text, names }: { text: string; names: Map<string, string> }): ReactNode {
+  const limit = limitOf('queued', text)
+  if (limit) return <>waits for {limit.startsWith('rate:') ? 'its turn in' : 'a place of'} limit <a href={link('queues')}><bdi>{limit}</bdi></a></>
   const [port, id] = fullPort(text)
   return port && id ? <>port <bdi>{port}</bdi> of <JobLink id={id} name={names.get(id) ?? shortId(id)} /> is full</> : <Words text={text} />
 }

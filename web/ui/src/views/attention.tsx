@@ -13,6 +13,7 @@ export interface Found { stats: Stats; failed: JobPage | null; retrying: JobPage
 const nameOf = (j: Job): string => j.aliases?.[0] ?? j.name ?? j.type
 /** In lists no more than these of each kind: the rest is behind the last one. */
 const most = 4
+const long = 30_000 // ms that a ready job may wait
 
 function failedJobs(page: JobPage | null, all: number): Cause[] {
   const list = (page?.jobs ?? []).slice(0, most).map((j): Cause => ({
@@ -60,8 +61,8 @@ function lateQueues(queues: Queue[]): Cause[] {
     const waits = `${num(q.pending)} ready jobs wait`
     if (q.paused) all.push({ key: `q ${q.queue}`, kind: 'paused', what: <>Queue {name} is paused</>, why: waits, to: link('queues'), verb: 'Resume it' })
     else if (q.pending > 0 && q.engines === 0) all.push({ key: `q ${q.queue}`, kind: 'unserved', what: <>Nobody serves queue {name}</>, why: waits, to: link('queues'), verb: 'See queues' })
-    else if (q.limit && q.active >= q.limit && q.pending > 0) all.push({ key: `q ${q.queue}`, kind: 'limited', what: <>Queue {name} is at its limit of {num(q.limit)} runs</>, why: waits, to: link('queues'), verb: 'Change it' })
-    else if (q.latency_ms > 30_000) all.push({ key: `q ${q.queue}`, kind: 'late', what: <>Queue {name} is late</>, why: `the first ready job waits for ${span(q.latency_ms)} already`, to: link('queues'), verb: 'See queues' })
+    else if (q.limited > 0 && (q.limit || q.limited_ms > long)) all.push({ key: `q ${q.queue}`, kind: 'limited', what: <>{num(q.limited)} ready {q.limited === 1 ? 'job waits' : 'jobs wait'} for a limit in queue {name}</>, why: `the first for ${span(q.limited_ms)}${q.limit ? `; at most ${num(q.limit)} runs of the queue go on at once` : ''}`, to: link('queues'), verb: 'See limits' })
+    else if (q.latency_ms > long) all.push({ key: `q ${q.queue}`, kind: 'late', what: <>Queue {name} is late</>, why: `the first ready job waits for ${span(q.latency_ms)} already`, to: link('queues'), verb: 'See queues' })
   }
   return all
 }

@@ -3,7 +3,7 @@ import { act, enc } from '../api'
 import { usePoll, useWho, type Loaded } from '../data'
 import { isIdle, num, pretty, span } from '../format'
 import { useActing } from '../parts/acting'
-import { DeadMark, Empty, JobLink, Problem, Status, Time, Words, type Asking } from '../parts/basics'
+import { DeadMark, Empty, JobLink, Limited, Problem, Status, Time, Words, type Asking } from '../parts/basics'
 import { go, link, setQuery, type Route } from '../route'
 import type { Because, Job, Json, LogLine, LogPage, Progress } from '../types'
 import './job.css'
@@ -186,7 +186,7 @@ export function JobView({ route }: { route: Route }): ReactNode {
   return (
     <div className="view job">
       <div className="head">
-        <h1><bdi>{name}</bdi></h1><Status of={j.status} idle={isIdle(j.status, j.reason)} /><DeadMark job={j.id} n={j.out['errors']?.size} />
+        <h1><bdi>{name}</bdi></h1><Status of={j.status} idle={isIdle(j.status, j.reason)} /><Limited status={j.status} reason={j.reason} /><DeadMark job={j.id} n={j.out['errors']?.size} />
         <span className="grow" />
         <a className="button" href={link('tree', j.id)}>Tree</a>
         <a className="button" href={link('timeline', j.id)}>Timeline</a>

@@ -4,7 +4,7 @@ import { said } from '../api'
 import { usePoll, useWho } from '../data'
 import { isIdle, num } from '../format'
 import { useActing } from '../parts/acting'
-import { DeadMark, Empty, JobLink, Problem, Reason, Status, Time } from '../parts/basics'
+import { DeadMark, Empty, JobLink, Limited, Problem, Reason, Status, Time } from '../parts/basics'
 import { go, link, setQuery, type Route } from '../route'
 import { bulkAsk, type Verb } from './bulk'
 import { filterOf, Filters } from './filters'
@@ -142,7 +142,7 @@ function Rows({ rows, more, left, see, count, chosen, choose, order, sort, act }
               <span role="gridcell">{choose && <input type="checkbox" aria-label={`Select ${name}`} checked={chosen.has(j.id)} onClick={e => pick(v.index, e)} onChange={() => undefined} />}</span>
               <span role="gridcell" className="clip"><JobLink id={j.id} name={name} /> <a className="faint tree-link" href={link('tree', j.id)} aria-label={`Tree of ${name}`}>tree</a></span>
               <span role="gridcell" className="clip"><bdi>{j.type}</bdi></span>
-              <span role="gridcell" className="tight-row"><Status of={j.status} idle={isIdle(j.status, j.reason)} /><DeadMark job={j.id} n={j.dead} /></span>
+              <span role="gridcell" className="tight-row"><Status of={j.status} idle={isIdle(j.status, j.reason)} /><Limited status={j.status} reason={j.reason} /><DeadMark job={j.id} n={j.dead} /></span>
               <span role="gridcell" className="clip faint" title={j.reason ?? undefined}>{j.reason && <Reason text={j.reason} names={names} />}</span>
               <span role="gridcell" className="clip"><bdi>{j.queue}</bdi></span>
               <span role="gridcell" className="faint"><Time at={j.created_at} /></span>

@@ -2,7 +2,7 @@ import { lazy, Suspense, useMemo, type ReactNode } from 'react'
 import { useHistory, usePoll, useWho } from '../data'
 import { isIdle, num, rate, secs, short, span } from '../format'
 import type { Line } from '../parts/chart'
-import { deadWords, Empty, JobLink, Problem, Sparkline, Status, Time } from '../parts/basics'
+import { deadWords, Empty, JobLink, Problem, Reason, Sparkline, Status, Time } from '../parts/basics'
 import { link } from '../route'
 import type { Activity, DeadCount, DeadLetters, JobPage, Stats } from '../types'
 import { causes, ownersOf } from './attention'
@@ -26,6 +26,7 @@ const step = 10
 const spans = 90
 
 const least = 12
+const noNames = new Map<string, string>()
 
 /** Activity in columns from when the first of it was, with zeros for the spans in which nothing ran. The last span is not over, and left out. */
 function columns(activity: Activity[], at: string): { times: number[]; of: (f: (a: Activity) => number | null, none: number | null) => (number | null)[] } {
@@ -67,7 +68,7 @@ function Charts({ stats }: { stats: Stats }): ReactNode {
   )
 }
 
-function Tiles({ s, ready, slots, asleep }: { s: Stats; ready: number; slots: number; asleep: number | undefined }): ReactNode {
+function Tiles({ s, ready, limited, slots, asleep }: { s: Stats; ready: number; limited: number; slots: number; asleep: number | undefined }): ReactNode {
   const at = s.at
   const { of } = columns(s.activity, at)
   const numbers = (f: (a: Activity) => number): number[] => of(f, 0).map(v => v ?? 0)
@@ -80,7 +81,7 @@ function Tiles({ s, ready, slots, asleep }: { s: Stats; ready: number; slots: nu
       <Tile label="Latency: queued" value={secs(r.waited.p95_seconds)} unit="p95" note={`p50 ${secs(r.waited.p50_seconds)}`} history={numbers(a => a.waited.p95_seconds)} to={link('queues')} />
       <Tile label="Latency: run" value={secs(r.took.p95_seconds)} unit="p95" note={`p50 ${secs(r.took.p50_seconds)}`} history={numbers(a => a.took.p95_seconds)} to={link('jobs', '', { order: '-ran', all: 'true' })} />
       <Tile label="Failed" value={short(s.failed)} unit="jobs" note={r.failed_per_second > 0 ? `${rate(r.failed_per_second)} runs fail` : 'no run fails now'} history={numbers(a => a.failed)} to={link('jobs', '', { status: 'failed', all: 'true' })} bad={s.failed > 0} />
-      <Tile label="Ready" value={short(ready)} unit="jobs" note={ready ? `the first for ${span(late)}` : 'none waits'} history={histories.ready} to={link('queues')} bad={late > 30_000} />
+      <Tile label="Ready" value={short(ready)} unit="jobs" note={[ready ? `the first for ${span(late)}` : '', limited ? `${num(limited)} ${limited === 1 ? 'waits' : 'wait'} for a limit` : ''].filter(Boolean).join(', ') || 'none waits'} history={histories.ready} to={link('queues')} bad={late > 30_000} />
       <Tile label="Running" value={num(s.running)} unit={`of ${num(slots)}`} note="slots of workers" history={histories.running} to={link('jobs', '', { status: 'running', all: 'true' })} />
       <Tile label="Suspended" value={asleep === undefined ? '–' : short(asleep)} unit="jobs" note={`in ${num(s.roots)} ${s.roots === 1 ? 'tree' : 'trees'}`} history={histories.asleep} to={link('jobs', '', { status: 'suspended', all: 'true' })} />
       <Tile label="Workers alive" value={num(s.engines.length)} note={s.engines.some(e => e.stopping) ? 'some are stopping' : `${num(s.queues.length)} ${s.queues.length === 1 ? 'queue' : 'queues'}`} history={histories.engines} to={link('queues')} bad={s.engines.length === 0} />
@@ -104,11 +105,12 @@ export function Overview(): ReactNode {
   if (!s) return <div className="view"><h1>Overview</h1><Problem text={stats.error} />{!stats.error && <p className="faint">Loading…</p>}</div>
   const attention = causes({ stats: s, failed: failed.data, retrying: retrying.data, blocked: blocked.data, trees: trees.data, dead: dead.data, letters }, named)
   const ready = s.queues.reduce((n, q) => n + q.pending, 0)
+  const limited = s.queues.reduce((n, q) => n + q.limited, 0)
   const slots = s.engines.reduce((n, e) => n + e.concurrency, 0)
   return (
     <div className="view">
       <div className="head"><h1>Overview</h1><span className="faint">namespace <bdi>{s.namespace}</bdi></span>{letters && letters.letters > 0 && <a className="dead-mark" href={link('dead')} title="Messages that could not be handled: look at them, requeue or discard them">† {deadWords(letters.letters, letters.more)}</a>}<span className="grow" />{mayAct && <a className="button" href={link('start')}>Start a graph</a>}</div>
-      <Tiles s={s} ready={ready} slots={slots} asleep={count.data?.count} />
+      <Tiles s={s} ready={ready} limited={limited} slots={slots} asleep={count.data?.count} />
       <div className="columns">
         <div>
           <section aria-labelledby="attention">
@@ -126,7 +128,7 @@ export function Overview(): ReactNode {
             <ul className="list">
               {newest.data?.jobs.map(j => (
                 <li key={j.id}>
-                  <div><p><JobLink id={j.id} name={j.aliases?.[0] ?? j.name ?? j.type} tree /> <span className="faint"><bdi>{j.type}</bdi></span></p><p className="faint clip"><Time at={j.ran_at ?? j.created_at} />{j.reason && <> · <bdi>{j.reason}</bdi></>}</p></div>
+                  <div><p><JobLink id={j.id} name={j.aliases?.[0] ?? j.name ?? j.type} tree /> <span className="faint"><bdi>{j.type}</bdi></span></p><p className="faint clip"><Time at={j.ran_at ?? j.created_at} />{j.reason && <> · <Reason text={j.reason} names={noNames} /></>}</p></div>
                   <Status of={j.status} idle={isIdle(j.status, j.reason)} />
                 </li>
               ))}

@@ -56,6 +56,7 @@ function QueueCard({ queue: q, onLimit }: { queue: Queue; onLimit: (q: Queue) =>
       </div>
       <dl className="facts">
         <div><dt>Ready</dt><dd>{num(q.pending)}</dd></div><div><dt>Running</dt><dd>{num(q.active)}{q.limit ? ` of at most ${num(q.limit)}` : ''}</dd></div>
+        {q.limited > 0 && <div><dt>Wait for a limit</dt><dd>{num(q.limited)}, the first for {span(q.limited_ms)}</dd></div>}
         <div><dt>Oldest waits</dt><dd>{q.pending ? span(q.latency_ms) : '–'}</dd></div><div><dt>Workers</dt><dd>{num(q.engines)}, {num(q.slots)} slots</dd></div>
       </dl>
       {q.ready.length > 0 && <ul className="list tight">{q.ready.map(r => <li key={r.type}><bdi>{r.type || 'to end'}</bdi><span>{num(r.jobs)} · {span(r.oldest_ms)}</span></li>)}</ul>}
@@ -75,7 +76,7 @@ function Limits(): ReactNode {
           <li key={l.limit}>
             <div><p><bdi>{l.limit}</bdi>{l.by && <span className="faint"> for each value of <bdi>{l.by}</bdi></span>}</p>
               {l.holders.length > 0 && <p className="faint clip">{l.holders.slice(0, 5).map(h => <span key={h}><JobLink id={h} name={h.slice(0, 13)} /> </span>)}</p>}</div>
-            <span>{num(l.running)} of {num(l.places)}{l.per ? ` in ${l.per}` : ' at once'}{l.waiting ? `, ${num(l.waiting)} wait` : ''}</span>
+            <span>{num(l.running)} of {num(l.places)}{l.per ? ` in ${l.per}` : ' at once'}{l.waiting ? `, ${num(l.waiting)} wait` : ''}{l.waiting && l.waited_ms ? `, the first for ${span(l.waited_ms)}` : ''}</span>
           </li>
         ))}
       </ul>
