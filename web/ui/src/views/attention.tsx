@@ -15,12 +15,22 @@ const nameOf = (j: Job): string => j.aliases?.[0] ?? j.name ?? j.type
 const most = 4
 const long = 30_000 // ms that a ready job may wait
 
+/** Why a job failed, and the same without IDs, which differ where all else is alike. */
+const failure = (j: Job): string => j.reason ?? j.errors?.[0]?.message ?? 'it failed'
+const gist = (j: Job): string => `${j.type} ${failure(j).replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.\d+)?/g, '')}`
+
+/** Failed jobs, those of a type that failed alike as one. */
 function failedJobs(page: JobPage | null, all: number): Cause[] {
-  const list = (page?.jobs ?? []).slice(0, most).map((j): Cause => ({
-    key: `f ${j.id}`, kind: 'failed', what: <><Status of="failed" /> <JobLink id={j.id} name={nameOf(j)} /></>, why: j.reason ?? j.errors?.[0]?.message ?? 'it failed', to: link('job', j.id), verb: 'See why',
-  }))
-  if (all > list.length && list.length === most) {
-    list.push({ key: 'f more', kind: 'failed', what: `${num(all - most)} more failed jobs`, why: 'retry or delete them together', to: link('jobs', '', { status: 'failed', all: 'true' }), verb: 'See all' })
+  const alike = new Map<string, Job[]>()
+  for (const j of page?.jobs ?? []) alike.set(gist(j), [...alike.get(gist(j)) ?? [], j])
+  const shown = [...alike.values()].slice(0, most)
+  const list = shown.flatMap(([j, ...more]): Cause[] => j ? [{
+    key: `f ${j.id}`, kind: 'failed', why: failure(j), verb: 'See why', to: link('job', j.id),
+    what: <><Status of="failed" /> <JobLink id={j.id} name={nameOf(j)} />{more.length > 0 && <> and <a href={link('jobs', '', { status: 'failed', all: 'true', type: j.type })}>{num(more.length)} more</a> of type <bdi>{j.type}</bdi> for the same reason</>}</>,
+  }] : [])
+  const rest = all - shown.flat().length
+  if (rest > 0 && page?.jobs.length) {
+    list.push({ key: 'f more', kind: 'failed', what: `${num(rest)} more failed ${rest === 1 ? 'job' : 'jobs'}`, why: 'retry or delete them together', to: link('jobs', '', { status: 'failed', all: 'true' }), verb: 'See all' })
   }
   return list
 }

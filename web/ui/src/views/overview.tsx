@@ -92,7 +92,7 @@ function Tiles({ s, ready, limited, slots, asleep }: { s: Stats; ready: number; 
 export function Overview(): ReactNode {
   const stats = usePoll<Stats>('v1/stats', 1000)
   const s = stats.data
-  const failed = usePoll<JobPage>(s && s.failed > 0 ? 'v1/jobs?status=failed&all=true&limit=5' : null, 3000)
+  const failed = usePoll<JobPage>(s && s.failed > 0 ? 'v1/jobs?status=failed&all=true&limit=50' : null, 3000)
   const retrying = usePoll<JobPage>('v1/jobs?status=scheduled,queued&all=true&limit=50', 4000)
   const blocked = usePoll<JobPage>('v1/jobs?blocked=true&limit=5', 4000)
   const trees = usePoll<JobPage>('v1/jobs?status=suspended&limit=100', 4000)
