@@ -1,4 +1,4 @@
-// Jobs that failed, in a browser: what is equal is said once.
+// Jobs that failed, in a browser: what is equal is said once, and jobs have their names.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { axe, browser, faults, until, World } from './harness.mjs'
@@ -53,3 +53,20 @@ test('the overview says once of jobs of a type why they failed', () => on('#/', 
   await alike.getByRole('link', { name: '20 more' }).click()
   await page.getByText('21 pass the filters').waitFor()
 }))
+
+test('jobs that texts name by their IDs have their names, and lead there', async () => {
+  const { id, reason } = await world.api('GET', 'jobs/many%2Fitems')
+  const [failed] = reason.match(new RegExp(`${id.split('.')[0]}\\.\\d+`))
+  for (const [path, where] of [['#/job/many%2Fitems', '.why .first'], ['#/job/many%2Fitems', 'pre.error'], ['#/jobs?type=each&all=true', '.grid-row']]) {
+    await on(path, async page => {
+      const named = page.locator(where).getByRole('link', { name: /^item_\d+$/ })
+      assert.equal(await named.getAttribute('title'), failed)
+      assert.ok(!(await page.locator(where).first().textContent()).includes(failed), 'the ID is not in the text')
+      await named.click()
+      await page.waitForURL(new RegExp(`#/job/${failed}`))
+    })
+  }
+  await on('#/job/many', async page => {
+    await page.locator('.why').getByText('Open items').getByRole('link').waitFor()
+  })
+})

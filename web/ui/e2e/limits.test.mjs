@@ -37,6 +37,8 @@ test('a queue says how many of its jobs wait for limits, and since when', () => 
   const card = page.getByRole('article', { name: 'Queue narrow' })
   await card.getByText(/^3, the first for \d/).waitFor()
   await page.getByText(/1 of 1 at once, 3 wait, the first for \d/).waitFor()
+  const holder = page.getByRole('region', { name: 'Limits of runs' }).getByRole('link', { name: held })
+  assert.equal(await holder.getAttribute('title'), (await world.api('GET', `jobs/${held}`)).id)
   assert.deepEqual(await axe(page), [])
 }))
 

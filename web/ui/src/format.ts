@@ -61,9 +61,6 @@ export const isIdle = (status: string, reason?: string | null): boolean => statu
 /** The limit that a job waits for, of its reason; empty of one that waits for none. */
 export const limitOf = (status: string, reason?: string | null): string => status === 'queued' ? /^limit: (.+) has (?:no free place|had its runs)$/.exec(reason ?? '')?.[1] ?? '' : ''
 
-/** An ID, cut so that it still differs from others and commands take it: its time and some chance, and the number in its tree. */
-export const shortId = (id: string): string => id.replace(/^([0-9a-f-]{18})[0-9a-f-]+/, '$1')
-
 /** A duration in seconds, as short as it can be told. */
 export function secs(s: number): string {
   if (s <= 0) return '0 ms'

@@ -1,5 +1,5 @@
 import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
-import { ago, due, limitOf, num, shortId } from '../format'
+import { ago, due, limitOf, num } from '../format'
 import { link } from '../route'
 
 const symbols: Record<string, string> = {
@@ -28,8 +28,9 @@ export function Time({ at, ahead }: { at: string | null | undefined; ahead?: boo
   return <time dateTime={at} title={new Date(at).toISOString()}>{ahead ? due(at) : ago(at)}</time>
 }
 
+/** A link to a job by its name; who points at it sees the ID. */
 export function JobLink({ id, name, tree }: { id: string; name?: string | null; tree?: boolean }): ReactNode {
-  return <a href={link(tree ? 'tree' : 'job', id)}><bdi>{name || id}</bdi></a>
+  return <a href={link(tree ? 'tree' : 'job', id)} title={name && name !== id ? id : undefined}><bdi>{name || id}</bdi></a>
 }
 
 /** A number of dead letters in words; of very many jobs it is counted for some. */
@@ -116,24 +117,4 @@ export function Confirm({ ask, onClose, onDone }: { ask: Asking; onClose: () => 
 
 export function Problem({ text }: { text: string }): ReactNode {
   return text ? <p className="error" role="alert">{text}</p> : null
-}
-
-/** The port that is full, and its job, of the reason of a job that is blocked. */
-export const fullPort = (reason: string): string[] => /^full: port (\S+) of job (\S+)$/.exec(reason)?.slice(1) ?? []
-
-/** Why a job is limited or blocked: the limit, or the port that is full, and a way to it. Names are those of jobs that are known. */
-export function Reason({ text, names }: { text: string; names: Map<string, string> }): ReactNode {
-  const limit = limitOf('queued', text)
-  if (limit) return <>waits for {limit.startsWith('rate:') ? 'its turn in' : 'a place of'} limit <a href={link('queues')}><bdi>{limit}</bdi></a></>
-  const [port, id] = fullPort(text)
-  return port && id ? <>port <bdi>{port}</bdi> of <JobLink id={id} name={names.get(id) ?? shortId(id)} /> is full</> : <Words text={text} />
-}
-
-/** What stands before a time at which something is to happen. */
-const ahead = /(?:\b(?:which|run|try) is|goes on|is due|ends) $/
-
-/** A text of the server, with the times in it relative, and exact when they are pointed at. */
-export function Words({ text }: { text: string }): ReactNode {
-  const parts = text.split(/\b(?:at )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/)
-  return <bdi>{parts.map((part, i) => i % 2 ? <Time key={i} at={part} ahead={ahead.test(parts[i - 1] ?? '')} /> : part)}</bdi>
 }

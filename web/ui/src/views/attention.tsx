@@ -1,9 +1,10 @@
 import type { ReactNode } from 'react'
 import { isIdle, num, span } from '../format'
-import { deadWords, fullPort, JobLink, Reason, Status, Words } from '../parts/basics'
+import { deadWords, JobLink, Status } from '../parts/basics'
+import { Reason, withoutIds, Words } from '../parts/words'
 import { link } from '../route'
 import type { DeadCount, DeadLetters, Job, JobPage, Queue, Stats } from '../types'
-import { JobName, type NameOf } from './names'
+import { JobName, type NameOf } from '../parts/names'
 
 /** Something that needs somebody: what it is, why, and where one click leads. */
 export interface Cause { key: string; kind: string; what: ReactNode; why: ReactNode; to: string; verb: string }
@@ -17,7 +18,7 @@ const long = 30_000 // ms that a ready job may wait
 
 /** Why a job failed, and the same without IDs, which differ where all else is alike. */
 const failure = (j: Job): string => j.reason ?? j.errors?.[0]?.message ?? 'it failed'
-const gist = (j: Job): string => `${j.type} ${failure(j).replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.\d+)?/g, '')}`
+const gist = (j: Job): string => `${j.type} ${withoutIds(failure(j))}`
 
 /** Failed jobs, those of a type that failed alike as one. */
 function failedJobs(page: JobPage | null, all: number): Cause[] {
@@ -25,7 +26,7 @@ function failedJobs(page: JobPage | null, all: number): Cause[] {
   for (const j of page?.jobs ?? []) alike.set(gist(j), [...alike.get(gist(j)) ?? [], j])
   const shown = [...alike.values()].slice(0, most)
   const list = shown.flatMap(([j, ...more]): Cause[] => j ? [{
-    key: `f ${j.id}`, kind: 'failed', why: failure(j), verb: 'See why', to: link('job', j.id),
+    key: `f ${j.id}`, kind: 'failed', why: <Words text={failure(j)} />, verb: 'See why', to: link('job', j.id),
     what: <><Status of="failed" /> <JobLink id={j.id} name={nameOf(j)} />{more.length > 0 && <> and <a href={link('jobs', '', { status: 'failed', all: 'true', type: j.type })}>{num(more.length)} more</a> of type <bdi>{j.type}</bdi> for the same reason</>}</>,
   }] : [])
   const rest = all - shown.flat().length
@@ -39,19 +40,15 @@ function failedJobs(page: JobPage | null, all: number): Cause[] {
 function poisoned(page: JobPage | null): Cause[] {
   return (page?.jobs ?? []).filter(j => j.try_count > 0).slice(0, most).map(j => ({
     key: `p ${j.id}`, kind: 'poison', what: <><JobLink id={j.id} name={nameOf(j)} /> has failed {num(j.try_count)} {j.try_count === 1 ? 'time' : 'times'}, and tries again</>,
-    why: j.errors?.[0]?.message ?? j.reason ?? '', to: link('job', j.id), verb: 'See its message',
+    why: <Words text={j.errors?.[0]?.message ?? j.reason ?? ''} />, to: link('job', j.id), verb: 'See its message',
   }))
 }
 
-/** The jobs whose full ports block others. */
-export const ownersOf = (page: JobPage | null): string[] => (page?.jobs ?? []).flatMap(j => fullPort(j.reason ?? '').slice(1))
-
 /** Jobs that wait because a port that they fill is full. */
-function blockedJobs(page: JobPage | null, named: NameOf): Cause[] {
+function blockedJobs(page: JobPage | null): Cause[] {
   const all = page?.jobs ?? []
-  const names = new Map(ownersOf(page).map(id => [id, named(id).text]))
   const list = all.slice(0, most).map((j): Cause => ({
-    key: `b ${j.id}`, kind: 'blocked', what: <><span className="status s-suspended">ǁ blocked</span> <JobLink id={j.id} name={nameOf(j)} /></>, why: <Reason text={j.reason ?? ''} names={names} />, to: link('job', j.id), verb: 'See why',
+    key: `b ${j.id}`, kind: 'blocked', what: <><span className="status s-suspended">ǁ blocked</span> <JobLink id={j.id} name={nameOf(j)} /></>, why: <Reason text={j.reason ?? ''} />, to: link('job', j.id), verb: 'See why',
   }))
   if (all.length > most || page?.next) list.push({ key: 'b more', kind: 'blocked', what: 'More blocked jobs', why: 'each waits until a port that it fills is read from', to: link('jobs', '', { blocked: 'true' }), verb: 'See all' })
   return list
@@ -90,7 +87,7 @@ export function causes({ stats, failed, retrying, blocked, trees, dead, letters 
   for (const l of (dead?.letters ?? []).slice(0, most)) {
     all.push({ key: `d ${l.in.job} ${l.id}`, kind: 'dead', what: <>Dead letter of <JobName id={l.job} of={named(l.job)} /></>, why: <bdi>{l.error}</bdi>, to: link('dead', '', { job: l.in.job }), verb: 'Look at it' })
   }
-  all.push(...lateQueues(stats.queues), ...blockedJobs(blocked, named), ...throttled(trees))
+  all.push(...lateQueues(stats.queues), ...blockedJobs(blocked), ...throttled(trees))
   if (stats.overdue > 0) all.push({ key: 'overdue', kind: 'late', what: `${num(stats.overdue)} timers are late`, why: 'the sweeper of a worker fires them: is one alive?', to: link('queues'), verb: 'See queues' })
   return all
 }

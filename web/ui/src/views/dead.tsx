@@ -6,7 +6,7 @@ import { useActing } from '../parts/acting'
 import { Dialog, Empty, Problem, Time } from '../parts/basics'
 import { setQuery, type Route } from '../route'
 import type { DeadLetter, DeadLetters, Json } from '../types'
-import { JobName, useNames, type NameOf } from './names'
+import { JobName, useNames, type NameOf } from '../parts/names'
 
 const rootOf = (id: string): string => id.split('.')[0] ?? id
 

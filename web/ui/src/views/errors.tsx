@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react'
 import { num, span } from '../format'
 import { Time } from '../parts/basics'
+import { Words } from '../parts/words'
 import type { Failure } from '../types'
 import { originLink, Stack, TraceLink } from './run'
 
@@ -39,7 +40,7 @@ export function Errors({ job, errors }: { job: string; errors: Failure[] }): Rea
           return f && (
             <li key={f.message} className="block">
               <p className="faint">{all.length > 1 && <><b>{num(all.length)} times</b>, the first <Time at={all.at(-1)?.at} />, the last </>}<Circumstances f={f} job={job} /></p>
-              <pre className="error" tabIndex={0} aria-label="Error">{f.message.slice(0, 20_000)}</pre>
+              <pre className="error" tabIndex={0} aria-label="Error"><Words text={f.message.slice(0, 20_000)} raw /></pre>
               {f.stack && <Stack text={f.stack} />}
               {all.length > 1 && <details className="stack"><summary>Each of them</summary><ol className="times">{all.map((one, i) => <li key={`${one.at} ${i}`} className="faint"><Circumstances f={one} job={job} /></li>)}</ol></details>}
             </li>

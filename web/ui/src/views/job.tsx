@@ -3,7 +3,8 @@ import { act, enc } from '../api'
 import { usePoll, useWho, type Loaded } from '../data'
 import { isIdle, num, pretty, span } from '../format'
 import { useActing } from '../parts/acting'
-import { DeadMark, Empty, JobLink, Limited, Problem, Status, Time, Words, type Asking } from '../parts/basics'
+import { DeadMark, Empty, JobLink, Limited, Problem, Status, Time, type Asking } from '../parts/basics'
+import { idsIn, Words } from '../parts/words'
 import { go, link, setQuery, type Route } from '../route'
 import type { Because, Job, Json, LogLine, LogPage, Progress } from '../types'
 import './job.css'
@@ -11,7 +12,7 @@ import { Errors } from './errors'
 import { OriginDialog, parseOrigin } from './origin'
 import { LockAct, LockNote } from './lock'
 import { PortPanel } from './port'
-import { JobName, useNames } from './names'
+import { JobName, useNames } from '../parts/names'
 import { RunDetail, runWords, TraceLink } from './run'
 import { Timeline } from './timeline'
 
@@ -58,13 +59,14 @@ function actsOf(j: Job): Asking[] {
 
 function Why({ id }: { id: string }): ReactNode {
   const why = usePoll<Because[]>(`v1/jobs/${enc(id)}/why`, 2000)
+  const named = useNames((why.data ?? []).flatMap(b => [b.job, ...idsIn(b.text)]))
   return (
     <section className="why" aria-label="Why it waits">
       {why.data?.map((b, i) => (
         <div key={`${b.job} ${i}`} data-level={Math.min(b.level, 4)}>
-          <p className={i ? 'faint' : 'first'}><Words text={b.text} />{b.next && <> · goes on <Time at={b.next} ahead /></>}</p>
+          <p className={i ? 'faint' : 'first'}><Words text={b.text} named={named} />{b.next && <> · goes on <Time at={b.next} ahead /></>}</p>
           {b.command && <code className="command">{b.command}</code>}
-          {b.job !== id && b.job !== why.data?.[i - 1]?.job && <p><JobLink id={b.job} name="Open this job" /></p>}
+          {b.job !== id && b.job !== why.data?.[i - 1]?.job && <p>Open <JobName id={b.job} of={named(b.job)} /></p>}
         </div>
       ))}
       <Problem text={why.error} />
@@ -74,7 +76,7 @@ function Why({ id }: { id: string }): ReactNode {
 }
 
 /** Runs and notes, the latest first; each run opens to what it read and wrote. */
-function Log({ id, log }: { id: string; log: Loaded<LogPage> }): ReactNode {
+function Log({ id, called, log }: { id: string; called: string; log: Loaded<LogPage> }): ReactNode {
   const lines: LogLine[] = useMemo(() => [...log.data?.entries ?? []].reverse(), [log.data])
   const name = useNames(lines.map(l => l.job))
   const [open, setOpen] = useState('')
@@ -83,7 +85,7 @@ function Log({ id, log }: { id: string; log: Loaded<LogPage> }): ReactNode {
     <section aria-labelledby="log">
       <h2 id="log">Log</h2>
       <Problem text={log.error} />
-      {log.data && lines.length === 0 && <Empty title="No runs yet."><p>What runs read, wrote and logged is shown here. <code>weir log {id} --follow</code> shows it in a terminal.</p></Empty>}
+      {log.data && lines.length === 0 && <Empty title="No runs yet."><p>What runs read, wrote and logged is shown here. <code>weir log {called} --follow</code> shows it in a terminal.</p></Empty>}
       <ol className="log">
         {lines.slice(0, shownLines).map(l => {
           const key = `${l.at} ${l.job} ${l.run?.step ?? ''} ${l.run ? '' : pretty(l.note, 80)}`
@@ -93,7 +95,7 @@ function Log({ id, log }: { id: string; log: Loaded<LogPage> }): ReactNode {
               <div>
                 {l.job !== id && <><JobName id={l.job} of={name(l.job)} /> </>}
                 {l.run ? <button type="button" className="plain" aria-expanded={open === key} onClick={() => setOpen(open === key ? '' : key)}><bdi>{runWords(l.run)}</bdi>{l.run.took_ms ? <span className="faint"> · {span(l.run.took_ms)}</span> : null}</button> : <code><bdi>{pretty(l.note, 2000)}</bdi></code>}
-                {l.run?.error && open !== key && <span className="error"> <bdi>{l.run.error.slice(0, 300)}</bdi></span>}
+                {l.run?.error && open !== key && <span className="error"> <Words text={l.run.error.slice(0, 300)} raw /></span>}
                 {l.run && open === key && <RunDetail run={l.run} job={l.job} />}
               </div>
             </li>
@@ -128,7 +130,7 @@ function Ports({ job }: { job: Job }): ReactNode {
                 {p.closed && <span className="status">closed</span>}
                 {p.default !== null && p.default !== undefined && <code className="clip"><bdi>{pretty(p.default, 80)}</bdi></code>}
               </div>
-              {open === key && <PortPanel job={job.id} type={job.type} dir={dir} name={name} closed={p.closed} size={p.size} />}
+              {open === key && <PortPanel job={job.id} called={job.aliases?.[0] ?? job.id} type={job.type} dir={dir} name={name} closed={p.closed} size={p.size} />}
             </li>
           )
         })}
@@ -211,7 +213,7 @@ export function JobView({ route }: { route: Route }): ReactNode {
       )}
       <Values id="state" title="State" of={j.state} />
       <Values id="args" title="Arguments" of={j.args} />
-      <Log id={j.id} log={log} />
+      <Log id={j.id} called={j.aliases?.[0] ?? j.id} log={log} />
       {which && <OriginDialog job={j.id} name={j.name ?? name} which={which} onClose={() => setQuery(route, { origin: '' })} />}
     </div>
   )

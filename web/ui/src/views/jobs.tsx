@@ -4,7 +4,9 @@ import { said } from '../api'
 import { usePoll, useWho } from '../data'
 import { isIdle, num } from '../format'
 import { useActing } from '../parts/acting'
-import { DeadMark, Empty, JobLink, Limited, Problem, Reason, Status, Time } from '../parts/basics'
+import { DeadMark, Empty, JobLink, Limited, Problem, Status, Time } from '../parts/basics'
+import { useNames } from '../parts/names'
+import { idsIn, Reason } from '../parts/words'
 import { go, link, setQuery, type Route } from '../route'
 import { bulkAsk, type Verb } from './bulk'
 import { filterOf, Filters } from './filters'
@@ -59,7 +61,6 @@ export function JobsView({ route }: { route: Route }): ReactNode {
 }
 
 /** The columns: what they are called, and the orders that the API has for them, the first one for the first click. */
-const around = 100 // rows beside those in view that may be whom they wait for
 const columns: [string, string[]][] = [['', []], ['Name', []], ['Type', ['type']], ['Status', ['status']], ['Why', []], ['Queue', []], ['Created', ['-created', 'created']], ['Ran', ['-ran', 'ran']]]
 
 function Head({ label, orders, order, sort }: { label: string; orders: string[]; order: string; sort: (order: string) => void }): ReactNode {
@@ -122,7 +123,7 @@ function Rows({ rows, more, left, see, count, chosen, choose, order, sort, act }
     else if (e.key === ' ' && job) { e.preventDefault(); toggle(at) }
     else if (verb && choose) act(verb)
   }
-  const names = new Map(rows.slice(Math.max(0, (items[0]?.index ?? 0) - around), (items.at(-1)?.index ?? 0) + around).map(j => [j.id, nameOf(j)]))
+  const named = useNames(items.flatMap(v => idsIn(rows[v.index]?.reason ?? '')))
   const every = rows.length > 0 && chosen.size >= rows.length
   return (
     <div className="grid jobs" role="grid" aria-label="Jobs" aria-rowcount={left ? Math.max(count ?? -1, rows.length) + 1 : rows.length + 1} aria-multiselectable={Boolean(choose)} tabIndex={0} ref={box} onKeyDown={move} aria-activedescendant={items.some(v => v.index === at) ? `row-${at}` : undefined}>
@@ -143,7 +144,7 @@ function Rows({ rows, more, left, see, count, chosen, choose, order, sort, act }
               <span role="gridcell" className="clip"><JobLink id={j.id} name={name} /> <a className="faint tree-link" href={link('tree', j.id)} aria-label={`Tree of ${name}`}>tree</a></span>
               <span role="gridcell" className="clip"><bdi>{j.type}</bdi></span>
               <span role="gridcell" className="tight-row"><Status of={j.status} idle={isIdle(j.status, j.reason)} /><Limited status={j.status} reason={j.reason} /><DeadMark job={j.id} n={j.dead} /></span>
-              <span role="gridcell" className="clip faint" title={j.reason ?? undefined}>{j.reason && <Reason text={j.reason} names={names} />}</span>
+              <span role="gridcell" className="clip faint" title={j.reason ?? undefined}>{j.reason && <Reason text={j.reason} named={named} />}</span>
               <span role="gridcell" className="clip"><bdi>{j.queue}</bdi></span>
               <span role="gridcell" className="faint"><Time at={j.created_at} /></span>
               <span role="gridcell" className="faint"><Time at={j.ran_at} /></span>

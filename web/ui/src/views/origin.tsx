@@ -5,7 +5,7 @@ import { line, num, pretty, span } from '../format'
 import { Dialog, Problem, Time } from '../parts/basics'
 import { link } from '../route'
 import type { Movement, Origin, RunEntry } from '../types'
-import { JobName, useNames, type NameOf } from './names'
+import { JobName, useNames, type NameOf } from '../parts/names'
 import { TraceLink, traceOf } from './run'
 
 /** A message: the number of all that ever came to a port. */

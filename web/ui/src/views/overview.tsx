@@ -2,11 +2,12 @@ import { lazy, Suspense, useMemo, type ReactNode } from 'react'
 import { useHistory, usePoll, useWho } from '../data'
 import { isIdle, num, rate, secs, short, span } from '../format'
 import type { Line } from '../parts/chart'
-import { deadWords, Empty, JobLink, Problem, Reason, Sparkline, Status, Time } from '../parts/basics'
+import { deadWords, Empty, JobLink, Problem, Sparkline, Status, Time } from '../parts/basics'
+import { Reason } from '../parts/words'
 import { link } from '../route'
 import type { Activity, DeadCount, DeadLetters, JobPage, Stats } from '../types'
-import { causes, ownersOf } from './attention'
-import { useNames } from './names'
+import { causes } from './attention'
+import { useNames } from '../parts/names'
 
 const Chart = lazy(() => import('../parts/chart'))
 
@@ -26,7 +27,6 @@ const step = 10
 const spans = 90
 
 const least = 12
-const noNames = new Map<string, string>()
 
 /** Activity in columns from when the first of it was, with zeros for the spans in which nothing ran. The last span is not over, and left out. */
 function columns(activity: Activity[], at: string): { times: number[]; of: (f: (a: Activity) => number | null, none: number | null) => (number | null)[] } {
@@ -101,7 +101,7 @@ export function Overview(): ReactNode {
   const count = usePoll<{ count: number }>('v1/count?status=suspended&all=true', 10_000)
   const newest = usePoll<JobPage>('v1/jobs?limit=8&order=-ran', 3000)
   const { mayAct } = useWho()
-  const named = useNames([...dead.data?.letters.map(l => l.job) ?? [], ...ownersOf(blocked.data)])
+  const named = useNames(dead.data?.letters.map(l => l.job) ?? [])
   if (!s) return <div className="view"><h1>Overview</h1><Problem text={stats.error} />{!stats.error && <p className="faint">Loading…</p>}</div>
   const attention = causes({ stats: s, failed: failed.data, retrying: retrying.data, blocked: blocked.data, trees: trees.data, dead: dead.data, letters }, named)
   const ready = s.queues.reduce((n, q) => n + q.pending, 0)
@@ -128,7 +128,7 @@ export function Overview(): ReactNode {
             <ul className="list">
               {newest.data?.jobs.map(j => (
                 <li key={j.id}>
-                  <div><p><JobLink id={j.id} name={j.aliases?.[0] ?? j.name ?? j.type} tree /> <span className="faint"><bdi>{j.type}</bdi></span></p><p className="faint clip"><Time at={j.ran_at ?? j.created_at} />{j.reason && <> · <Reason text={j.reason} names={noNames} /></>}</p></div>
+                  <div><p><JobLink id={j.id} name={j.aliases?.[0] ?? j.name ?? j.type} tree /> <span className="faint"><bdi>{j.type}</bdi></span></p><p className="faint clip"><Time at={j.ran_at ?? j.created_at} />{j.reason && <> · <Reason text={j.reason} /></>}</p></div>
                   <Status of={j.status} idle={isIdle(j.status, j.reason)} />
                 </li>
               ))}

@@ -11,10 +11,10 @@ import { originLink, TraceLink, traceOf } from './run'
 
 const pageSize = 10
 
-export interface PortProps { job: string; type: string; dir: 'in' | 'out'; name: string; closed: boolean; size: number }
+export interface PortProps { job: string; called: string; type: string; dir: 'in' | 'out'; name: string; closed: boolean; size: number }
 
 /** What waits in a port, and what can be done there. */
-export function PortPanel({ job, type, dir, name, closed, size }: PortProps): ReactNode {
+export function PortPanel({ job, called, type, dir, name, closed, size }: PortProps): ReactNode {
   const base = `v1/jobs/${enc(job)}/ports/${dir}/${enc(name)}`
   const [first, setFirst] = useState(0) // of those that wait; a page may be shorter than others, as its messages are large
   const peek = usePoll<Messages>(`${base}/messages?limit=${pageSize}&skip=${first}`, 5000)
@@ -36,7 +36,7 @@ export function PortPanel({ job, type, dir, name, closed, size }: PortProps): Re
   })
   return (
     <div className="port-panel">
-      {peek.data && all.length === 0 && <p className="faint">Nothing waits here.{dir === 'in' && !closed && <> <code>weir send {job} {name} &apos;MESSAGE&apos;</code> sends something.</>}</p>}
+      {peek.data && all.length === 0 && <p className="faint">Nothing waits here.{dir === 'in' && !closed && <> <code>weir send {called} {name} &apos;MESSAGE&apos;</code> sends something.</>}</p>}
       <Problem text={peek.error} />
       <ol className="messages" start={from + 1}>{all.map((m, i) => <Shown key={from + i} m={m} n={from + i} job={job} dir={dir} port={name} />)}</ol>
       <div className="row">

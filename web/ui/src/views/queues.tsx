@@ -3,7 +3,8 @@ import { act, enc, said } from '../api'
 import { usePoll, useWho } from '../data'
 import { num, span } from '../format'
 import { useActing } from '../parts/acting'
-import { Dialog, Empty, JobLink, Problem, Time, type Asking } from '../parts/basics'
+import { Dialog, Empty, Problem, Time, type Asking } from '../parts/basics'
+import { JobName, useNames } from '../parts/names'
 import { link } from '../route'
 import type { Engine, Limit, Queue } from '../types'
 
@@ -64,9 +65,12 @@ function QueueCard({ queue: q, onLimit }: { queue: Queue; onLimit: (q: Queue) =>
   )
 }
 
+const some = (ids: string[]): string[] => ids.slice(0, 5)
+
 /** Limits of runs at once, of types and queues, and rates, and who has their places. */
 function Limits(): ReactNode {
   const list = usePoll<Limit[]>('v1/limits', 2000)
+  const named = useNames((list.data ?? []).flatMap(l => some(l.holders)))
   if (!list.data?.length) return <Problem text={list.error} />
   return (
     <section aria-labelledby="limits">
@@ -75,7 +79,7 @@ function Limits(): ReactNode {
         {list.data.map(l => (
           <li key={l.limit}>
             <div><p><bdi>{l.limit}</bdi>{l.by && <span className="faint"> for each value of <bdi>{l.by}</bdi></span>}</p>
-              {l.holders.length > 0 && <p className="faint clip">{l.holders.slice(0, 5).map(h => <span key={h}><JobLink id={h} name={h.slice(0, 13)} /> </span>)}</p>}</div>
+              {l.holders.length > 0 && <p className="faint clip">{some(l.holders).map(h => <span key={h}><JobName id={h} of={named(h)} /> </span>)}</p>}</div>
             <span>{num(l.running)} of {num(l.places)}{l.per ? ` in ${l.per}` : ' at once'}{l.waiting ? `, ${num(l.waiting)} wait` : ''}{l.waiting && l.waited_ms ? `, the first for ${span(l.waited_ms)}` : ''}</span>
           </li>
         ))}

@@ -2,8 +2,9 @@ import type { ReactNode } from 'react'
 import { useWho } from '../data'
 import { num, pretty } from '../format'
 import { link } from '../route'
+import { Words } from '../parts/words'
 import type { Movement, RunEntry } from '../types'
-import { JobName, useNames, type NameOf } from './names'
+import { JobName, useNames, type NameOf } from '../parts/names'
 
 /** The trace that something belongs to, as a link to the viewer of traces if the server was told of one. */
 export function TraceLink({ id }: { id: string | undefined }): ReactNode {
@@ -44,7 +45,7 @@ export function RunDetail({ run, job }: { run: RunEntry; job: string }): ReactNo
   const name = useNames([...run.read ?? [], ...run.write ?? [], ...sent].map(m => m.job))
   return (
     <div className="run-detail">
-      {run.error && <pre className="error" tabIndex={0} aria-label="Error">{run.error.slice(0, 20_000)}</pre>}
+      {run.error && <pre className="error" tabIndex={0} aria-label="Error"><Words text={run.error.slice(0, 20_000)} raw /></pre>}
       {run.stack && <Stack text={run.stack} />}
       {run.read && <><p className="run-part">Read</p><ul>{run.read.map((m, i) => <Passed key={i} m={m} own={job} name={name} />)}</ul></>}
       {run.write && <><p className="run-part">Wrote</p><ul>{run.write.map((m, i) => <Passed key={i} m={{ ...m, from: undefined }} own={job} name={name} />)}</ul></>}

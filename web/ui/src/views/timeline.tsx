@@ -6,7 +6,7 @@ import { num, span } from '../format'
 import { Empty, Problem, Time } from '../parts/basics'
 import { link, type Route } from '../route'
 import type { Job, LogLine, LogPage, RunEntry } from '../types'
-import { areNamed, JobName, useNames, type NameOf } from './names'
+import { areNamed, JobName, useNames, type NameOf } from '../parts/names'
 import { RunDetail, runWords } from './run'
 
 const maxLanes = 40
@@ -161,7 +161,7 @@ export function TimelineView({ route }: { route: Route }): ReactNode {
         <a className="button" href={link('tree', route.id)}>Tree</a>
       </div>
       <Problem text={log.error || job.error} />
-      {seen && !seen.some(l => l.run) && <Empty title="Nothing has run yet."><p>Runs are bars here, a lane for each job of the tree. <code>weir send {route.id} PORT MESSAGE</code> gives it something to do.</p></Empty>}
+      {seen && !seen.some(l => l.run) && <Empty title="Nothing has run yet."><p>Runs are bars here, a lane for each job of the tree. <code>weir send {job.data?.aliases?.[0] ?? route.id} PORT MESSAGE</code> gives it something to do.</p></Empty>}
       {!seen && !log.error && <p className="faint">Reading the log…</p>}
       {seen && <Timeline lines={seen} job={route.id} />}
       {gone && <p className="faint">The log begins <Time at={gone.since} />: its first {num(gone.entries)} entries were trimmed.</p>}

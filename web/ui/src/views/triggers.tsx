@@ -5,7 +5,7 @@ import { num } from '../format'
 import { useActing } from '../parts/acting'
 import { Empty, JobLink, Problem, Time, type Outcome } from '../parts/basics'
 import type { Trigger } from '../types'
-import { JobName, useNames } from './names'
+import { JobName, useNames } from '../parts/names'
 
 /** The times at which a trigger fires next, when somebody asks. */
 function NextTimes({ id, known }: { id: string; known: string[] }): ReactNode {

@@ -1,6 +1,6 @@
 import { useEffect, useSyncExternalStore, type ReactNode } from 'react'
 import { get } from '../api'
-import { JobLink } from '../parts/basics'
+import { JobLink } from './basics'
 import type { JobName } from '../types'
 
 /** What a job is called, and whether it is there: one that was removed has no page to lead to. */
