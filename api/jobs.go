@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -60,7 +61,7 @@ func (s *Server) jobOperations() {
 	})
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/jobs/{job}/log", id: "show-log", group: groupJobs, role: read, summary: "Show what the last runs of a job, or of its tree, read, wrote and logged",
-		about: "`position` is where GET /v1/jobs/{job}/events?after= goes on.",
+		about: "`position` is where GET /v1/jobs/{job}/events?after= goes on, and `earlier` the `before` of the page before this one.",
 	}, showLog)
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/jobs/{job}/wait", id: "wait", group: groupJobs, role: read, summary: "Wait until a job is completed, or something else",
@@ -310,12 +311,15 @@ type logInput struct {
 	Tree  bool      `query:"tree" doc:"the log of all jobs below it, too; of a graph it always is"`
 	Since time.Time `query:"since" doc:"only entries of then, or later"`
 	Limit int       `query:"limit" default:"100" minimum:"1" maximum:"1000" doc:"at most N, the last ones"`
+	// Before is where an earlier page ends.
+	Before string `query:"before" doc:"only entries before this place, the earlier of another answer"`
 }
 
 // LogPage are entries of a log.
 type LogPage struct {
 	Entries  []LogLine `json:"entries" doc:"oldest first"`
 	Position string    `json:"position" doc:"where the log goes on"`
+	Earlier  string    `json:"earlier,omitempty" doc:"the before of the page of earlier entries; missing if there are none"`
 	// Trimmed are the logs that have lost their first entries.
 	Trimmed []job.Trimmed `json:"trimmed,omitempty" doc:"the logs, one of each tree that is read, that have lost their first entries: how many, and since when it is whole"`
 }
@@ -325,12 +329,15 @@ func showLog(ctx context.Context, s *session, in *logInput) (*reply[LogPage], er
 	if err != nil {
 		return nil, err
 	}
-	entries, err := r.Last(ctx, in.Limit, in.Since)
+	entries, earlier, err := r.Back(ctx, in.Limit, in.Since, in.Before)
+	if errors.Is(err, job.ErrValue) {
+		return nil, wrong("query.before: %v", err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	trimmed, err := r.Trimmed(ctx)
-	return answer(LogPage{LogLines(entries), r.Position(), trimmed}, err)
+	return answer(LogPage{LogLines(entries), r.Position(), earlier, trimmed}, err)
 }
 
 // openLog returns a reader of the log of a job: of a graph, of all jobs in it.

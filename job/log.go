@@ -80,7 +80,7 @@ func (r *LogReader) Last(ctx context.Context, n int, since time.Time) ([]Entry, 
 	}
 	var all []Entry
 	for _, s := range r.streams {
-		some, err := r.last(ctx, s, n, since)
+		some, err := r.last(ctx, s, n, since, "")
 		if err != nil {
 			return nil, err
 		}
@@ -91,10 +91,45 @@ func (r *LogReader) Last(ctx context.Context, n int, since time.Time) ([]Entry, 
 	return all[max(0, len(all)-n):], nil
 }
 
-// last returns entries of a tree, newest first.
-func (r *LogReader) last(ctx context.Context, s *logStream, n int, since time.Time) ([]Entry, error) {
+// Back is Last of the entries before a position that it returned, or of all if that is empty. Behind them it returns the position before
+// which there are earlier ones, which is empty if there are none.
+func (r *LogReader) Back(ctx context.Context, n int, since time.Time, before string) (entries []Entry, earlier string, err error) {
+	if n < 1 {
+		return nil, "", fmt.Errorf("%w: %d entries of the log of job %s: use 1 or more", ErrValue, n, r.id)
+	}
+	at := map[ID]string{}
+	if before != "" {
+		if at, err = parsePositions(before); err != nil {
+			return nil, "", err
+		}
+	}
+	var all []Entry
+	for _, s := range r.streams {
+		some, err := r.last(ctx, s, n+1, since, at[s.tree])
+		if err != nil {
+			return nil, "", err
+		}
+		if at[s.tree] == "" && s.position != "" {
+			at[s.tree] = strconv.FormatInt(number(s.position)+1, 10)
+		}
+		slices.Reverse(some)
+		all = append(all, some...)
+	}
+	inOrder(all)
+	if len(all) <= n {
+		return all, "", nil
+	}
+	all = all[len(all)-n:]
+	for _, e := range slices.Backward(all) {
+		at[e.Job.Tree()] = e.Position
+	}
+	return all, r.positions(func(s *logStream) string { return at[s.tree] }), nil
+}
+
+// last returns entries of a tree before a position, newest first.
+func (r *LogReader) last(ctx context.Context, s *logStream, n int, since time.Time, before string) ([]Entry, error) {
 	var found []Entry
-	for before := ""; ; {
+	for {
 		page, err := r.store.LogBack(ctx, s.tree, before, logPage)
 		if err != nil {
 			return nil, err
@@ -231,19 +266,28 @@ func (r *LogReader) positions(of func(s *logStream) string) string {
 
 // Seek makes Next go on behind a Position, in place of a call of Last.
 func (r *LogReader) Seek(position string) error {
-	seen := map[ID]string{}
-	for one := range strings.SplitSeq(position, ";") {
-		tree, at, ok := strings.Cut(one, "=")
-		id, err := ParseID(tree)
-		if !ok || err != nil {
-			return fmt.Errorf("%w: position %.80q of a log: use what was read with the last entry", ErrValue, position)
-		}
-		seen[id] = at
+	seen, err := parsePositions(position)
+	if err != nil {
+		return err
 	}
 	for _, s := range r.streams {
 		s.position = seen[s.tree]
 	}
 	return nil
+}
+
+// parsePositions returns the position in each tree of what positions has returned.
+func parsePositions(position string) (map[ID]string, error) {
+	seen := map[ID]string{}
+	for one := range strings.SplitSeq(position, ";") {
+		tree, at, ok := strings.Cut(one, "=")
+		id, err := ParseID(tree)
+		if !ok || err != nil {
+			return nil, fmt.Errorf("%w: position %.80q of a log: use what was read with the last entry", ErrValue, position)
+		}
+		seen[id] = at
+	}
+	return seen, nil
 }
 
 // next returns the new entries of a tree, and the position of the last. With last those before the last that many may be missed, if

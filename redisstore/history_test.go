@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,6 +109,57 @@ func TestLogReader(t *testing.T) {
 		check("of a job that is new", got, err, fmt.Sprint(n, ":9"))
 		got, err = none.Next(ctx)
 		check("all new", got, err, "2:8", fmt.Sprint(n, ":9"))
+	})
+}
+
+// A log is read backwards page by page: of one tree and of several, each entry once.
+func TestLogBackwards(t *testing.T) {
+	each(t, func(e *env) {
+		ctx := e.Context()
+		client := job.NewClient(e.store)
+		root, other := e.create(job.Node{Type: "R", Ports: ports(in("in"))}, job.Node{Name: "kid", Type: "K", Ports: ports(in("in"))}), e.single()
+		e.Check(e.store.Adopt(ctx, root.Nth(1), other, "adopted"))
+		for n := range 5 {
+			for _, id := range []job.ID{root, root.Nth(1), other} {
+				if n == 0 && id == other { // the first pages have none of its entries, and the last ones no other
+					continue
+				}
+				h, err := client.Find(ctx, string(id))
+				e.Check(err)
+				e.Check(h.Write(ctx, "in", n))
+				time.Sleep(2 * time.Millisecond)
+			}
+		}
+		open := func(below bool) *job.LogReader {
+			h, err := client.Find(ctx, string(root))
+			e.Check(err)
+			r, err := h.OpenLog(ctx, below)
+			e.Check(err)
+			return r
+		}
+		for _, below := range []bool{true, false} {
+			last, err := open(below).Last(ctx, 100, time.Time{})
+			e.Check(err)
+			all := said(root, last)
+			for n := range len(all) + 1 {
+				var got []string
+				for before, pages := "", 0; ; pages++ {
+					some, earlier, err := open(below).Back(ctx, n+1, time.Time{}, before)
+					e.Check(err)
+					got = append(said(root, some), got...)
+					if before = earlier; before == "" {
+						e.equal("pages", pages, (len(all)-1)/(n+1))
+						break
+					}
+				}
+				e.equal(fmt.Sprintf("all in pages of %d", n+1), strings.Join(got, " "), strings.Join(all, " "))
+			}
+		}
+		for _, wrong := range []string{"5", "x=5", string(root) + "=x"} {
+			if _, _, err := open(true).Back(ctx, 1, time.Time{}, wrong); !errors.Is(err, job.ErrValue) {
+				e.Errorf("before %q: %v", wrong, err)
+			}
+		}
 	})
 }
 

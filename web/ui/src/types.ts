@@ -35,7 +35,7 @@ export interface RunEntry {
 }
 export interface LogLine { at: string; job: string; run?: RunEntry; note?: Json }
 export interface Trimmed { tree: string; entries: number; since: string }
-export interface LogPage { entries: LogLine[]; position: string; trimmed?: Trimmed[] | null }
+export interface LogPage { entries: LogLine[]; position: string; earlier?: string; trimmed?: Trimmed[] | null }
 export interface Origin { entries: LogLine[]; missing?: Movement[]; trimmed?: Trimmed; more?: boolean }
 
 export interface Message { data: Json; context?: Record<string, Json>; at?: string }

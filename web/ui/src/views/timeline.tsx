@@ -1,5 +1,5 @@
 import './job.css'
-import { useEffect, useMemo, useState, type KeyboardEvent, type ReactNode } from 'react'
+import { useCallback, useEffect, useMemo, useState, type KeyboardEvent, type ReactNode } from 'react'
 import { enc } from '../api'
 import { usePoll } from '../data'
 import { num, span } from '../format'
@@ -8,9 +8,11 @@ import { link, type Route } from '../route'
 import type { Job, LogLine, LogPage, RunEntry } from '../types'
 import { areNamed, JobName, useNames, type NameOf } from '../parts/names'
 import { RunDetail, runWords } from './run'
+import { useZoom } from './zoom'
 
 const maxLanes = 40
 const single = 6 // jobs with one run, and jobs that were removed, that have a lane each; more, such as children that runs spawn, share one
+const pageSize = 400 // entries of the log at a time
 const wide = 1000 // units of a lane, whatever its width
 
 interface Bar { from: number; to: number; run: RunEntry; at: string; job: string }
@@ -76,15 +78,18 @@ function before(ms: number, by: number): string {
 interface At { lane: number; bar: number }
 
 /** Runs as bars over time, a lane for each job. */
-export function Timeline({ lines: latest, job }: { lines: LogLine[]; job: string }): ReactNode {
+export function Timeline({ lines: latest, job, onZoom }: { lines: LogLine[]; job: string; onZoom?: () => void }): ReactNode {
   const [at, setAt] = useState<{ job: string; step: number; at: string } | null>(null)
   const jobs = useMemo(() => latest.flatMap(l => l.run ? l.job : []), [latest])
   const name = useNames([...at ? [at.job] : [], ...jobs])
   const [lines, setLines] = useState<LogLine[]>([])
   if (lines !== latest && areNamed(jobs)) setLines(latest) // what came is shown with its names
-  const { lanes, from, to } = lanesOf(lines, name)
+  const { lanes, from: first, to: last } = lanesOf(lines, name)
+  const zoom = useZoom({ from: first, to: last }, 'svg', onZoom)
   if (lanes.length === 0) return null
+  const { from, to } = zoom.view
   const length = Math.max(1, to - from)
+  const inView = (b: Bar): boolean => b.to >= from && b.from <= to
   const x = (t: number): number => wide * (t - from) / length
   const by = step(length)
   const marks = Array.from({ length: Math.floor(length / by) + 1 }, (_, i) => i * by)
@@ -95,13 +100,18 @@ export function Timeline({ lines: latest, job }: { lines: LogLine[]; job: string
   }
   const pick = (p: At): void => {
     const bar = lanes[p.lane]?.bars[p.bar]
-    if (bar) setAt({ job: bar.job, step: bar.run.step, at: bar.at })
+    if (bar) { setAt({ job: bar.job, step: bar.run.step, at: bar.at }); zoom.show(bar) }
   }
+  const chosen = place()
+  const bar = chosen && lanes[chosen.lane]?.bars[chosen.bar]
   const key = (e: KeyboardEvent): void => {
     if (e.target !== e.currentTarget || e.ctrlKey || e.metaKey || e.altKey) return
-    const now = place()
+    const now = chosen
     const dir = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key]
     if (e.key === 'Escape') setAt(null)
+    if (e.key === '+' || e.key === '=') zoom.nearer(bar?.to)
+    else if (e.key === '-') zoom.farther(bar?.to)
+    else if (e.key === 'f') zoom.all()
     if (!dir) return
     e.preventDefault()
     if (!now) { pick({ lane: 0, bar: (lanes[0]?.bars.length ?? 1) - 1 }); return }
@@ -111,19 +121,18 @@ export function Timeline({ lines: latest, job }: { lines: LogLine[]; job: string
     const t = lanes[now.lane]?.bars[now.bar]?.to ?? 0 // the run of the other lane that ended next to it
     pick({ lane, bar: bars.reduce((best, b, i) => Math.abs(b.to - t) < Math.abs((bars[best]?.to ?? 0) - t) ? i : best, 0) })
   }
-  const chosen = place()
-  const bar = chosen && lanes[chosen.lane]?.bars[chosen.bar]
   return (
     <>
-      <div className="timeline" role="application" aria-label="Runs over time: arrows go from run to run; the log tells the same" tabIndex={0} onKeyDown={key}>
+      <div className="timeline" role="application" aria-label="Runs over time: arrows go from run to run; the log tells the same" tabIndex={0} onKeyDown={key} {...zoom.pull}>
         <div className="lane axis" aria-hidden="true"><span /><span className="marks">{marks.map(m => <span key={m} ref={el => { if (el) el.style.right = `${100 * m / length}%` }}>{m ? before(m, by) : <Time at={new Date(to).toISOString()} />}</span>)}</span></div>
         {lanes.map((l, i) => (
           <div className="lane" key={l.jobs === 1 ? l.job : l.gone ? 'removed' : 'others'} data-lane={l.job}>
             <span className="lane-name clip">{l.jobs > 1 ? laneName(l, name) : l.job === job ? <bdi>{name(l.job).text}</bdi> : <JobName id={l.job} of={name(l.job)} />}</span>
             <svg viewBox={`0 0 ${wide} 20`} preserveAspectRatio="none" role="img" aria-label={`${laneName(l, name)}: ${num(l.bars.length)} runs${l.failed ? `, ${num(l.failed)} failed` : ''}, ${span(l.ms)} in all`}>
               {marks.map(m => <line key={m} x1={wide - wide * m / length} x2={wide - wide * m / length} y1={0} y2={20} />)}
-              {l.bars.map((b, k) => (
-                <rect key={k} x={Math.min(wide - 3, x(b.from))} y={3} height={14} width={Math.max(3, x(b.to) - x(b.from))} rx={1.5}
+              {zoom.marked && <rect className="marked" x={x(zoom.marked.from)} width={x(zoom.marked.to) - x(zoom.marked.from)} y={0} height={20} />}
+              {l.bars.map((b, k) => inView(b) && (
+                <rect key={k} x={Math.max(0, Math.min(wide - 3, x(b.from)))} y={3} height={14} width={Math.max(3, Math.min(wide, x(b.to)) - Math.max(0, x(b.from)))} rx={1.5}
                   className={`bar ${b.run.error ? 'failed' : b.run.by ? 'outside' : ''} ${chosen?.lane === i && chosen.bar === k ? 'chosen' : ''}`} onClick={() => pick({ lane: i, bar: k })}>
                   <title>{`${runWords(b.run)}${b.run.took_ms ? `, ${span(b.run.took_ms)}` : ''}`}</title>
                 </rect>
@@ -132,7 +141,9 @@ export function Timeline({ lines: latest, job }: { lines: LogLine[]; job: string
           </div>
         ))}
       </div>
-      <p className="faint legend"><span className="key ran" /> run <span className="key failed" /> failed <span className="key outside" /> from outside · {num(lines.filter(l => l.run).length)} runs of the last {span(length)}</p>
+      <div className="faint legend"><span className="key ran" /> run <span className="key failed" /> failed <span className="key outside" /> from outside · <span>{num(lanes.reduce((n, l) => n + l.bars.filter(inView).length, 0))} runs{zoom.zoomed ? ` of ${num(lines.filter(l => l.run).length)}` : ''} within {span(length)}</span>
+        <span className="grow" /><span className="row"><button type="button" aria-label="Nearer" title="Nearer: or mark a part with the pointer" onClick={() => zoom.nearer(bar?.to)}>+</button><button type="button" aria-label="Farther" disabled={!zoom.zoomed} onClick={() => zoom.farther(bar?.to)}>−</button><button type="button" aria-label="All of it" disabled={!zoom.zoomed} onClick={zoom.all}>⤢</button></span>
+      </div>
       {bar && chosen && (
         <aside className="run-chosen" aria-label="Selected run" aria-live="polite">
           <div className="head"><h2><JobName id={bar.job} of={name(bar.job)} /> {bar.run.by ? <>by <bdi>{bar.run.by}</bdi></> : `run ${num(bar.run.step)}`}</h2><span className="faint"><Time at={bar.at} /> · {bar.run.took_ms ? span(bar.run.took_ms) : 'under 1 ms'}</span><span className="grow" /><button type="button" onClick={() => setAt(null)}>Close</button></div>
@@ -146,10 +157,17 @@ export function Timeline({ lines: latest, job }: { lines: LogLine[]; job: string
 /** Runs of a whole tree over time. */
 export function TimelineView({ route }: { route: Route }): ReactNode {
   const [live, setLive] = useState(true)
+  const [before, setBefore] = useState<string[]>([]) // the pages that were gone back, by where each ends
+  const at = before.at(-1) ?? ''
   const job = usePoll<Job>(`v1/jobs/${enc(route.id)}`, 5000)
-  const log = usePoll<LogPage>(`v1/jobs/${enc(route.id)}/log?limit=400&tree=true`, 1500)
-  const [seen, setSeen] = useState<LogLine[] | null>(null)
-  useEffect(() => { if (live && log.data) setSeen(log.data.entries) }, [live, log.data])
+  const log = usePoll<LogPage>(`v1/jobs/${enc(route.id)}/log?limit=${pageSize}&tree=true${at && `&before=${enc(at)}`}`, at ? 60_000 : 1500)
+  const [page, setPage] = useState<LogPage | null>(null)
+  const [shownAt, setShownAt] = useState('')
+  useEffect(() => { if (log.data && (live || shownAt !== at)) { setPage(log.data); setShownAt(at) } }, [live, log.data, at, shownAt])
+  const seen = page?.entries
+  const older = (): void => { if (page?.earlier) { setLive(false); setBefore(b => [...b, page.earlier ?? '']) } }
+  const newer = (): void => setBefore(b => b.slice(0, -1))
+  const stop = useCallback(() => setLive(false), [])
   const title = job.data?.aliases?.[0] ?? job.data?.name ?? job.data?.type ?? 'Timeline'
   const gone = log.data?.trimmed?.[0]
   return (
@@ -157,13 +175,16 @@ export function TimelineView({ route }: { route: Route }): ReactNode {
       <div className="head">
         <h1><a href={link('job', route.id)}><bdi>{title}</bdi></a></h1><span className="faint">timeline</span>
         <span className="grow" />
-        <label className="check"><input type="checkbox" checked={live} onChange={e => setLive(e.target.checked)} /> live</label>
+        <button type="button" disabled={!page?.earlier || shownAt !== at} onClick={older}>Older</button>
+        <button type="button" disabled={before.length === 0} onClick={newer}>Newer</button>
+        <label className="check"><input type="checkbox" checked={live} onChange={e => { setLive(e.target.checked); if (e.target.checked) setBefore([]) }} /> live</label>
         <a className="button" href={link('tree', route.id)}>Tree</a>
       </div>
       <Problem text={log.error || job.error} />
-      {seen && !seen.some(l => l.run) && <Empty title="Nothing has run yet."><p>Runs are bars here, a lane for each job of the tree. <code>weir send {job.data?.aliases?.[0] ?? route.id} PORT MESSAGE</code> gives it something to do.</p></Empty>}
-      {!seen && !log.error && <p className="faint">Reading the log…</p>}
-      {seen && <Timeline lines={seen} job={route.id} />}
+      {seen && at && !seen.some(l => l.run) && <p className="faint">No run is among these {num(seen.length)} entries of the log.</p>}
+      {seen && !at && !seen.some(l => l.run) && <Empty title="Nothing has run yet."><p>Runs are bars here, a lane for each job of the tree. <code>weir send {job.data?.aliases?.[0] ?? route.id} PORT MESSAGE</code> gives it something to do.</p></Empty>}
+      {!page && !log.error && <p className="faint">Reading the log…</p>}
+      {seen && <Timeline lines={seen} job={route.id} onZoom={stop} />}
       {gone && <p className="faint">The log begins <Time at={gone.since} />: its first {num(gone.entries)} entries were trimmed.</p>}
     </div>
   )
