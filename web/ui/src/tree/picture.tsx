@@ -37,8 +37,11 @@ export function Picture(props: PictureProps): ReactNode {
 /** Where the last picture of the page was looked at, kept when it is shown again. */
 let lastView: { root: string; viewport: Viewport } | null = null
 
+/** Narrower than this is a phone. */
+const narrow = 700
+
 function fitted(x: number, y: number, w: number, h: number, into: number, high: number): Viewport {
-  const edge = into < 700 ? 16 : 60 // on a phone there is little to give away
+  const edge = into < narrow ? 16 : 60 // on a phone there is little to give away
   const zoom = Math.min(1.2, Math.max(0.01, Math.min((into - edge) / Math.max(1, w), (high - 60) / Math.max(1, h))))
   return whole({ zoom, x: (into - w * zoom) / 2 - x * zoom, y: (high - h * zoom) / 2 - y * zoom })
 }
@@ -47,6 +50,20 @@ function fitted(x: number, y: number, w: number, h: number, into: number, high: 
 const whole = (v: Viewport): Viewport => ({ zoom: v.zoom, x: Math.round(v.x), y: Math.round(v.y) })
 
 const wholeView = (geo: Geometry, w: number, h: number): Viewport => fitted(0, 0, geo.p.w, geo.p.h, w, h)
+
+/** The least zoom at which all that is in a box can be read. */
+const readable = 0.6
+
+/** What is seen at first: all of it; of what could not be read then, on a phone, where it begins: the first box at the left. */
+function firstView(geo: Geometry, w: number, h: number): Viewport {
+  const all = wholeView(geo, w, h)
+  if (w >= narrow || all.zoom >= readable) return all
+  const n = geo.p.nodes
+  const first = n.x.reduce((best, x, i) => !n.frame[i] && (best < 0 || x < (n.x[best] ?? 0)) ? i : best, -1)
+  const [wide, high] = [geo.p.w * readable, geo.p.h * readable]
+  const middle = h / 2 - ((n.y[first] ?? 0) + (n.h[first] ?? 0) / 2) * readable
+  return whole({ zoom: readable, x: wide <= w - 16 ? (w - wide) / 2 : 8, y: high <= h - 60 ? (h - high) / 2 : Math.min(30, Math.max(h - 30 - high, middle)) })
+}
 
 /** From farther away than this boxes have their name alone, in large letters. */
 const small = 0.45
@@ -86,7 +103,7 @@ function moved(at: Spot, from: Geometry, to: Geometry): Spot {
 function useStage(tree: LiveTree, shape: number, w: number, h: number): { geo: Geometry; stage: Stage; pick: Pick; start: Viewport } {
   const geo = useMemo(() => new Geometry(tree.picture ?? empty), [tree, shape]) // eslint-disable-line react-hooks/exhaustive-deps
   const [first] = useState(() => {
-    const start = lastView?.root === geo.p.root ? lastView.viewport : wholeView(geo, w, h)
+    const start = lastView?.root === geo.p.root ? lastView.viewport : firstView(geo, w, h)
     return { stage: new Stage(tree, geo, { ...start, w, h }), pick: new Pick(), start }
   })
   const { stage, pick } = first
@@ -136,7 +153,7 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
   }, [stage])
   useEffect(() => { // another shape, or another size of the page
     setShown(now => ({ ...now, window: null }))
-    const next = touched.current ? stage.view : wholeView(geo, w, h)
+    const next = touched.current ? stage.view : firstView(geo, w, h)
     void flow.setViewport(next)
     look(next)
   }, [geo, look, stage, flow, w, h])
