@@ -32,6 +32,17 @@ func (s *Server) portOperations() {
 		return answer(Sides{v.In, v.Out}, nil)
 	})
 	add(s, operation{
+		method: http.MethodGet, path: "/v1/jobs/{job}/ports/{dir}/{port}/schema", id: "port-schema", group: groupPorts, role: read, summary: "Show the JSON Schema of the messages of a port",
+		about: "Of a port that leads to others, such as an In port of a graph, it is that of the first port on their way of which one is known.",
+	}, func(ctx context.Context, s *session, in *PortPath) (*reply[PortSchema], error) {
+		h, dir, err := s.port(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		schema, err := h.Schema(ctx, dir, in.Port)
+		return answer(PortSchema{schema}, err)
+	})
+	add(s, operation{
 		method: http.MethodGet, path: "/v1/jobs/{job}/ports/{dir}/{port}/messages", id: "peek", group: groupPorts, role: read, summary: "Show the oldest messages of a port, without removing them",
 		about: "Without `skip`, with DELETE of the same `from` and the number of messages, this reads each message at least once, and removes none that was not read.",
 	}, peek)
@@ -97,6 +108,11 @@ func (s *session) port(ctx context.Context, in *PortPath) (*job.Handle, port.Dir
 		return h, port.Input, err
 	}
 	return h, port.Output, err
+}
+
+// PortSchema says what messages a port takes.
+type PortSchema struct {
+	Schema json.RawMessage `json:"schema" doc:"a JSON Schema; of any JSON, if nothing is known of the messages"`
 }
 
 type peekInput struct {

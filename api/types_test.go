@@ -113,3 +113,23 @@ func TestSchemasOfRemoteTypes(t *testing.T) {
 		}
 	}
 }
+
+// A port says what messages it takes; of one that leads on, it is what the next one takes of which something is known.
+func TestPortSchema(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.Start(t).URL(), nil)
+	s.ask("POST", "/v1/workers", `{"types":[{"type":"Count","inputs":[{"name":"n","kind":"integer"}]}]}`).is(http.StatusOK, nil)
+	s.ask("POST", "/v1/graphs", `{"alias":"g","graph":{"weir":1,"nodes":{"sub":{"type":"inner"},"any":{"type":"map","args":{"expr":"it"}}},"inputs":{"n":["any.in","sub.n"],"rest":"any.in"},`+
+		`"outputs":{"out":"any.out"},"graphs":{"inner":{"nodes":{"count":{"type":"Count"}},"inputs":{"n":"count.n"}}}}}`).is(http.StatusCreated, nil)
+	for path, want := range map[string]string{"g%2Fsub%2Fcount/ports/in/n": "integer", "g%2Fsub/ports/in/n": "integer", "g/ports/in/n": "integer", "g/ports/in/rest": "", "g/ports/out/out": ""} {
+		var got struct {
+			Schema struct {
+				Type string `json:"type"`
+			} `json:"schema"`
+		}
+		if s.ask("GET", "/v1/jobs/"+path+"/schema", nil).is(http.StatusOK, &got); got.Schema.Type != want {
+			t.Errorf("%s: type %q, want %q", path, got.Schema.Type, want)
+		}
+	}
+	s.ask("GET", "/v1/jobs/g/ports/in/none/schema", nil).refuses(http.StatusUnprocessableEntity, "usage", `no in port "none"`)
+}

@@ -24,9 +24,10 @@ type takes struct {
 // taker is a port of a worker that messages pass or arrive in.
 type taker struct {
 	at        PortRef
-	typ, kind string       // the Go type of its messages, and their kind of JSON
-	schema    *port.Schema // what more is known of them; nil for nothing, and of messages that have versions
-	any       bool         // it takes any message: nothing more is known
+	typ, kind string          // the Go type of its messages, and their kind of JSON
+	schema    *port.Schema    // what more is known of them; nil for nothing, and of messages that have versions
+	any       bool            // it takes any message: nothing more is known
+	text      json.RawMessage // the JSON Schema of its messages
 }
 
 // maxLooks is how many jobs a handle looks at to learn what a port takes that leads to others.
@@ -137,6 +138,28 @@ func (h *Handle) takers(ctx context.Context, ref PortRef, fresh bool) ([]taker, 
 	return takers, nil
 }
 
+// Schema returns the JSON Schema of the messages of a port. Of one that leads to others, such as an In port of a graph, it is that of
+// the first port on their way of which one is known; it is that of any JSON if none is.
+func (h *Handle) Schema(ctx context.Context, dir port.Dir, name string) (json.RawMessage, error) {
+	info, err := h.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := info.Port(dir, name); !ok {
+		return nil, fmt.Errorf("%w: job %s has no %s port %q", ErrPort, h.id, dir, name)
+	}
+	takers, err := h.takers(ctx, PortRef{Job: h.id, Dir: dir, Port: name}, true)
+	if err != nil {
+		return nil, fmt.Errorf("looking what port %q of job %s takes: %w", name, h.id, err)
+	}
+	for _, t := range takers {
+		if !t.any {
+			return t.text, nil
+		}
+	}
+	return port.SchemaText(port.KindAny, nil), nil
+}
+
 // follow finds the takers of a port along its wires. Of an edge with several ends, which are
 // instances of one node, it looks at the first.
 func (h *Handle) follow(ctx context.Context, ref PortRef, fresh bool) (takers []taker, err error) {
@@ -177,7 +200,7 @@ func (h *Handle) follow(ctx context.Context, ref PortRef, fresh bool) (takers []
 
 // taker is what is registered of the messages of a port.
 func (t *TypeInfo) taker(at PortRef, kind string) taker {
-	takes := taker{at: at, kind: kind}
+	takes := taker{at: at, kind: kind, text: port.SchemaText(kind, t.Schemas[port.TypeKey(at.Dir, at.Port)])}
 	versions := false
 	for _, s := range t.Ports {
 		if s.Dir == at.Dir && s.Name == at.Port {

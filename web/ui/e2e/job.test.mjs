@@ -240,6 +240,29 @@ test('a form made of the schema of a port sends a message', async () => {
   })
 })
 
+test('an input of a graph has the form of the port that it leads to, through graphs within it', async () => {
+  const parcel = { type: 'object', properties: { weight: { type: 'number' }, to: { type: 'string' } }, required: ['weight'] }
+  await world.api('POST', 'workers', { types: [{ type: 'Weigh', inputs: [{ name: 'parcel', kind: 'object', schema: parcel }] }, { type: 'Stamp', inputs: [{ name: 'count', kind: 'integer' }] }] })
+  await world.api('POST', 'graphs', { alias: 'post', graph: 'weir: 1\nname: post\nnodes:\n  office: {type: office}\n  stamp: {type: Stamp}\n  any: {type: map, args: {expr: it}}\ninputs: {parcels: office.parcels, stamps: stamp.count, rest: any.in}\noutputs: {out: any.out}\ngraphs:\n  office:\n    nodes: {weigh: {type: Weigh}}\n    inputs: {parcels: weigh.parcel}\n' })
+  await on('#/job/post', async page => {
+    const form = page.locator('.send')
+    await page.getByRole('button', { name: '← parcels' }).click()
+    await form.getByLabel(/weight/).fill('1.5')
+    await form.getByLabel(/^to/).fill('Berlin')
+    assert.deepEqual(await axe(page), [])
+    await form.getByRole('button', { name: 'Send', exact: true }).click()
+    await page.getByText('Sent to parcels').waitFor()
+    const [sent] = await until('it arrives', async () => { const m = (await world.api('GET', 'jobs/post%2Foffice%2Fweigh/ports/in/parcel/messages')).messages; return m.length > 0 && m })
+    assert.deepEqual(sent.data, { weight: 1.5, to: 'Berlin' })
+    await page.getByRole('button', { name: '← stamps' }).click()
+    await form.locator('input').first().fill('3')
+    await form.getByRole('button', { name: 'Send', exact: true }).click()
+    await until('a number arrives', async () => (await world.api('GET', 'jobs/post%2Fstamp/ports/in/count/messages')).messages[0]?.data === 3)
+    await page.getByRole('button', { name: '← rest' }).click()
+    await form.locator('textarea').waitFor()
+  })
+})
+
 test('how far a run says that it is', async () => {
   await world.api('POST', 'workers', { types: [{ type: 'Scan', inputs: ['page'].map(name => ({ name })) }] })
   const { id } = await world.api('POST', 'jobs', { type: 'Scan', alias: 'scan' })

@@ -130,7 +130,7 @@ function Ports({ job }: { job: Job }): ReactNode {
                 {p.closed && <span className="status">closed</span>}
                 {p.default !== null && p.default !== undefined && <code className="clip"><bdi>{pretty(p.default, 80)}</bdi></code>}
               </div>
-              {open === key && <PortPanel job={job.id} called={job.aliases?.[0] ?? job.id} type={job.type} dir={dir} name={name} closed={p.closed} size={p.size} />}
+              {open === key && <PortPanel job={job.id} called={job.aliases?.[0] ?? job.id} dir={dir} name={name} closed={p.closed} size={p.size} />}
             </li>
           )
         })}

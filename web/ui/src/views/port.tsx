@@ -6,15 +6,15 @@ import { useActing } from '../parts/acting'
 import { Problem } from '../parts/basics'
 import { SchemaForm } from '../parts/form'
 import type { Schema } from '../parts/schema'
-import type { Json, Message, Messages, WorkerType } from '../types'
+import type { Json, Message, Messages } from '../types'
 import { originLink, TraceLink, traceOf } from './run'
 
 const pageSize = 10
 
-export interface PortProps { job: string; called: string; type: string; dir: 'in' | 'out'; name: string; closed: boolean; size: number }
+export interface PortProps { job: string; called: string; dir: 'in' | 'out'; name: string; closed: boolean; size: number }
 
 /** What waits in a port, and what can be done there. */
-export function PortPanel({ job, called, type, dir, name, closed, size }: PortProps): ReactNode {
+export function PortPanel({ job, called, dir, name, closed, size }: PortProps): ReactNode {
   const base = `v1/jobs/${enc(job)}/ports/${dir}/${enc(name)}`
   const [first, setFirst] = useState(0) // of those that wait; a page may be shorter than others, as its messages are large
   const peek = usePoll<Messages>(`${base}/messages?limit=${pageSize}&skip=${first}`, 5000)
@@ -50,7 +50,7 @@ export function PortPanel({ job, called, type, dir, name, closed, size }: PortPr
         {mayAct && all.length > 0 && <button type="button" className="danger" onClick={take}>Take {first ? 'up to these' : `these ${num(all.length)}`}…</button>}
         {mayAct && dir === 'in' && !closed && <button type="button" onClick={close}>Close port…</button>}
       </div>
-      {mayAct && dir === 'in' && !closed && <Send base={base} name={name} type={type} />}
+      {mayAct && dir === 'in' && !closed && <Send base={base} name={name} />}
     </div>
   )
 }
@@ -78,15 +78,15 @@ function Shown({ m, n, job, dir, port }: { m: Message; n: number; job: string; d
   )
 }
 
-/** Sends a message by a form made of the JSON Schema that the type of the job tells of the port, or as JSON. */
-function Send({ base, name, type }: { base: string; name: string; type: string }): ReactNode {
+/** Sends a message by a form made of the JSON Schema of what the port takes, also of what it leads to in a graph, or as JSON. */
+function Send({ base, name }: { base: string; name: string }): ReactNode {
   const [value, setValue] = useState<Json | undefined>(undefined)
   const [error, setError] = useState<unknown>(undefined)
   const [busy, setBusy] = useState(false)
   const { tell } = useActing()
-  const known = usePoll<WorkerType[]>('v1/types', 600_000) // to ask for one is an error if it is of a graph
+  const known = usePoll<{ schema: Schema }>(`${base}/schema`, 600_000)
   if (!known.data && !known.error) return null
-  const schema = known.data?.find(t => t.type === type)?.ports.find(p => p.dir === 'in' && p.name === name)?.schema ?? true // of graphs no type is known
+  const schema = known.data?.schema ?? true
   const send = async (message: Json): Promise<void> => {
     setBusy(true)
     setError(undefined)
@@ -98,7 +98,7 @@ function Send({ base, name, type }: { base: string; name: string; type: string }
   }
   return (
     <div className="send">
-      <SchemaForm schema={schema as Schema} value={value} onChange={v => { setValue(v); setError(undefined) }} onSubmit={v => { void send(v) }} error={error} submit="Send" busy={busy} label="Send a message" />
+      <SchemaForm schema={schema} value={value} onChange={v => { setValue(v); setError(undefined) }} onSubmit={v => { void send(v) }} error={error} submit="Send" busy={busy} label="Send a message" />
     </div>
   )
 }
