@@ -148,7 +148,7 @@ func (proc *process) readOutput(stream int, from io.Reader) {
 		line, err := readLine(lines, most+len(mark)+256)
 		text, id, marked := bytes.Cut(line, mark)
 		proc.mu.Lock()
-		size := proc.prints.add(stream, text, len(text) > 0 || !marked && err == nil)
+		size, of := proc.prints.add(stream, text, len(text) > 0 || !marked && err == nil), proc.current()
 		var all []numbered
 		if marked {
 			all = proc.prints.cut(stream)
@@ -157,6 +157,9 @@ func (proc *process) readOutput(stream int, from io.Reader) {
 		if errors.Is(err, errLong) || size > most+1 {
 			proc.kill("it printed more than %d bytes", most)
 			return
+		}
+		if far, ok := (handler.Line{Text: string(text), Stderr: stream == stderr}).Progress(); ok && of != nil && of.Progress != nil {
+			of.Progress(far)
 		}
 		if marked {
 			proc.printed[stream] <- printed{string(id), all}

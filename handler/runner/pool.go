@@ -83,6 +83,8 @@ type Payload struct {
 	Try   int
 	Data  json.RawMessage
 	Limit time.Duration // for which it may run, if that is less than the handler's timeout; 0 for that
+	// Progress is told each line by which the code says how far it is, as soon as it is read. Nil: nobody is.
+	Progress func(job.Progress)
 }
 
 // Pool runs payloads. It is safe for concurrent use, and is to be closed.

@@ -46,6 +46,8 @@ type process struct {
 	mu     sync.Mutex
 	why    string // it was killed
 	prints prints
+	tasks  []*task         // of its batch
+	before int             // marks on standard output before those of its batch
 	ending context.Context //nolint:containedctx // ends when it was killed, or has ended and all that it said was read
 	ends   context.CancelFunc
 	exited chan struct{}
@@ -333,6 +335,7 @@ func (proc *process) drain() {
 
 // batch runs tasks, one after the other, and returns how many have ended. With an error the process is of no use any more.
 func (proc *process) batch(tasks []*task) (n int, err error) {
+	proc.begin(tasks)
 	sent := make(chan error, 1)
 	go func() { sent <- proc.write(tasks) }()
 	timer := time.NewTimer(time.Duration(proc.options.Timeout))
@@ -367,6 +370,21 @@ func (proc *process) batch(tasks []*task) (n int, err error) {
 		broken = broken || done.Thrown
 	}
 	return len(tasks), proc.after(tasks[len(tasks)-1], timer, broken)
+}
+
+// begin makes tasks those whose lines come next.
+func (proc *process) begin(tasks []*task) {
+	proc.mu.Lock()
+	defer proc.mu.Unlock()
+	proc.tasks, proc.before = tasks, proc.prints.marks[stdout]
+}
+
+// current is the task whose lines come on standard output, or nil: those of afterEach are of none that is not done. The mu is held.
+func (proc *process) current() *task {
+	if n := proc.prints.marks[stdout] - proc.before; n < len(proc.tasks) {
+		return proc.tasks[n]
+	}
+	return nil
 }
 
 // after waits for the end of afterEach, whose output is that of the last task, and ends that task. Its result stays what it is, whatever

@@ -1,6 +1,7 @@
 # What a process of Python runs: see internal/sandbox, Serve, for what goes through its pipes.
 import ast, json, os, sys, traceback
 
+sys.stdout.reconfigure(line_buffering=True)  # who waits for a line, such as P: 3/5, has it when it is printed
 results = os.fdopen(3, "wb", buffering=0)
 
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirworks/weir/handler"
@@ -91,7 +92,8 @@ func (t *typ) Run(ctx context.Context, run *worker.Run) error {
 		return t.again(run, noHandler, fmt.Errorf("type %s: %w", t.name, errNoHandler))
 	}
 	options := h.Definition.WithDefaults()
-	batch, err := t.read(ctx, run, options.Batch)
+	far := &far{run: run}
+	batch, err := t.read(ctx, run, options.Batch, far.tell)
 	if err != nil || len(batch) == 0 {
 		return err
 	}
@@ -116,7 +118,26 @@ func (t *typ) Run(ctx context.Context, run *worker.Run) error {
 		}
 	}
 	t.owner.forget(batch)
-	return nil
+	return far.end()
+}
+
+// far tells how far the payloads of a run are.
+type far struct {
+	run  *worker.Run
+	told atomic.Bool
+}
+
+func (f *far) tell(p job.Progress) {
+	f.told.Store(true)
+	_ = f.run.Progress(p.Done, p.Total, p.Text) // once the run is over, nobody wants to know
+}
+
+// end says that there is nothing more to tell: the payloads are done.
+func (f *far) end() error {
+	if info := f.run.Info(); !f.told.Load() && info.Progress == nil {
+		return nil
+	}
+	return f.run.Progress(0, 0, "")
 }
 
 // failing is why a payload is tried again. What it printed is part of that: the log of a run that fails is not kept.
@@ -156,7 +177,7 @@ type message struct {
 }
 
 // read reads payloads for one batch.
-func (t *typ) read(ctx context.Context, run *worker.Run, most int) (batch []message, err error) {
+func (t *typ) read(ctx context.Context, run *worker.Run, most int, progress func(job.Progress)) (batch []message, err error) {
 	size, limit := 0, time.Duration(0)
 	if o := run.Info().Options; o != nil {
 		limit = o.Timeout
@@ -171,7 +192,7 @@ func (t *typ) read(ctx context.Context, run *worker.Run, most int) (batch []mess
 				return nil, err
 			}
 		}
-		batch = append(batch, message{Payload{ID: run.IdempotencyKey("handler"), Try: run.Try(), Data: data, Limit: limit}, raw})
+		batch = append(batch, message{Payload{ID: run.IdempotencyKey("handler"), Try: run.Try(), Data: data, Limit: limit, Progress: progress}, raw})
 		if size += len(data); size >= payloads || len(batch) == most {
 			break
 		}
@@ -295,6 +316,9 @@ func (t *typ) log(run *worker.Run, r *handler.Result) {
 	n := 0
 	for _, line := range r.Output {
 		if _, job := line.Follow(); job {
+			continue
+		}
+		if _, far := line.Progress(); far {
 			continue
 		}
 		if n++; n > logged {
