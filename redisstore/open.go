@@ -1,6 +1,9 @@
 // Package redisstore keeps jobs in Redis. A Store implements all contracts of package
 // job; each change is one Lua script in one shard, idempotent by token, so that a run is
 // one transaction wherever a process or a connection dies.
+//
+// A program that imports it has the log lines of go-redis, of all its clients, in
+// slog.Default at level debug, unless it calls redis.SetLogger.
 package redisstore
 
 import (

@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirworks/weir/api"
@@ -46,7 +45,6 @@ type settings struct {
 }
 
 func main() {
-	logging.Disable() // the driver's remarks: errors reach the user as errors
 	var f settings
 	flag.StringVar(&f.addr, "addr", "", "`ADDRESS` of the page (default 127.0.0.1:8080, or any port if that is taken)")
 	flag.StringVar(&f.data, "data", "", "`DIR`ectory for the data (default weir/demo in the cache directory of the user)")

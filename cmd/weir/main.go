@@ -5,12 +5,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/redis/go-redis/v9/logging"
 )
 
 func main() {
-	logging.Disable() // the driver's remarks: errors reach the user as errors
 	// So that writing to a closed pipe is an error rather than the end. Not ignored: programs
 	// that jobs run would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

@@ -20,8 +20,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/redis/go-redis/v9/logging"
-
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -42,7 +40,6 @@ func main() {
 	flag.StringVar(&d.url, "redis", os.Getenv("WEIR_REDIS_URL"), "`URL` of the Redis that keeps the requests, else $WEIR_REDIS_URL")
 	flag.Usage = func() { fmt.Fprintf(flag.CommandLine.Output(), "%s\n\n", usage); flag.PrintDefaults() }
 	flag.Parse()
-	logging.Disable() // the Redis library prints what it also returns as an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := d.run(ctx, flag.Args()); err != nil {

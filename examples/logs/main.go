@@ -25,8 +25,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/redis/go-redis/v9/logging"
-
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
@@ -47,7 +45,6 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	logging.Disable() // the Redis library prints what it also returns as an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, *url, *tree, flag.Args(), os.Stdout); err != nil {

@@ -8,12 +8,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/redis/go-redis/v9/logging"
 )
 
 func main() {
-	logging.Disable() // the Redis library prints what it also returns as an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	os.Exit(Main(ctx, os.Args[1:], os.Stdout, os.Stderr))

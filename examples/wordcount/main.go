@@ -30,8 +30,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/redis/go-redis/v9/logging"
-
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
@@ -71,7 +69,6 @@ func main() {
 	flag.Usage = func() { fmt.Fprintln(flag.CommandLine.Output(), usage); flag.PrintDefaults() }
 	flag.Parse()
 	o.paths = flag.Args()
-	logging.Disable() // the Redis library prints what it also returns as an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := o.check()

@@ -16,8 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/redis/go-redis/v9/logging"
 )
 
 // instance is started by the first test that needs it and ended by Main.
@@ -38,13 +36,11 @@ var (
 	namespaces atomic.Uint64
 )
 
-// Main runs the tests and then ends the shared instances. It silences the Redis client, whose log on stderr
-// repeats what callers get as errors. A package that uses Each or SharedRedis needs
+// Main runs the tests and then ends the shared instances. A package that uses Each or SharedRedis needs
 //
 //	func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 func Main(m *testing.M) int {
 	inMain.Store(true)
-	logging.Disable()
 	defer func() {
 		for _, i := range []*instance{sharedRedis, sharedCluster} {
 			if i.stop != nil {
