@@ -215,7 +215,7 @@ func portsOf(plan *job.Plan, dir port.Dir) []string {
 // NewGraph describes a graph that is to be started.
 type NewGraph struct {
 	GraphText
-	Alias         string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
+	Alias         *string           `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	Retain        string            `json:"retain,omitempty" doc:"for how long the tree is kept after it has settled, like 12h or 7d, or forever"`
 	SequentialKey *string           `json:"sequential_key,omitempty" maxLength:"128" doc:"of the trees with one key one is active at a time, in the order of their creation; the others wait"`
@@ -238,11 +238,14 @@ type startInput struct {
 // options are what a request asks for besides the graph.
 func (g *NewGraph) options() ([]job.Option, error) {
 	var opts []job.Option
-	if g.Alias != "" {
-		if err := job.CheckAlias(g.Alias); err != nil {
+	switch alias, err := textOf("alias", g.Alias); {
+	case err != nil:
+		return nil, err
+	case alias != "":
+		if err := job.CheckAlias(alias); err != nil {
 			return nil, err
 		}
-		opts = append(opts, job.Alias(g.Alias))
+		opts = append(opts, job.Alias(alias))
 	}
 	if err := job.CheckLabels(g.Labels); err != nil {
 		return nil, err

@@ -168,9 +168,9 @@ type NewJob struct {
 	Queue         string            `json:"queue,omitempty" doc:"default if empty"`
 	Priority      *int              `json:"priority,omitempty" minimum:"0" maximum:"1000" doc:"of the ready jobs of a queue those of a higher one run first; 500 without it"`
 	Args          json.RawMessage   `json:"args,omitempty" doc:"the parameters of the worker, an object"`
-	Parent        string            `json:"parent,omitempty" doc:"the job that it becomes a child of, with name"`
-	Name          string            `json:"name,omitempty" doc:"the name as a child"`
-	Alias         string            `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
+	Parent        *string           `json:"parent,omitempty" doc:"the job that it becomes a child of, with name"`
+	Name          *string           `json:"name,omitempty" doc:"the name as a child"`
+	Alias         *string           `json:"alias,omitempty" doc:"a name that is unique in the namespace"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	Retain        string            `json:"retain,omitempty" doc:"for how long the job is kept after it has settled, like 12h or 7d, or forever"`
 	SequentialKey *string           `json:"sequential_key,omitempty" maxLength:"128" doc:"of the trees with one key one is active at a time, in the order of their creation; the others wait. A child has none"`
@@ -240,9 +240,16 @@ func (b *NewJob) New(ctx context.Context, client *job.Client, now func(context.C
 	if b.Type == "" {
 		return n, wrong("type is missing: name a worker type that an engine has registered")
 	}
-	n = job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Name: b.Name, Alias: b.Alias, Labels: b.Labels, Repeat: b.Repeat.repeatRule(), OnFailure: b.Failure}
-	if n.SequentialKey, err = textOf("sequential_key", b.SequentialKey); err != nil {
-		return n, err
+	n = job.New{Type: b.Type, Queue: b.Queue, Priority: b.Priority, Labels: b.Labels, Repeat: b.Repeat.repeatRule(), OnFailure: b.Failure}
+	parent := ""
+	for _, text := range []struct {
+		name string
+		from *string
+		to   *string
+	}{{"sequential_key", b.SequentialKey, &n.SequentialKey}, {"alias", b.Alias, &n.Alias}, {"name", b.Name, &n.Name}, {"parent", b.Parent, &parent}} {
+		if *text.to, err = textOf(text.name, text.from); err != nil {
+			return n, err
+		}
 	}
 	if n.Unique, err = b.Unique.by(); err != nil {
 		return n, err
@@ -270,12 +277,12 @@ func (b *NewJob) New(ctx context.Context, client *job.Client, now func(context.C
 		}
 		n.At = began.Add(time.Duration(*b.In))
 	}
-	if b.Parent != "" {
-		parent, err := client.Find(ctx, b.Parent)
+	if parent != "" {
+		h, err := client.Find(ctx, parent)
 		if err != nil {
 			return n, err
 		}
-		n.Parent = parent.ID()
+		n.Parent = h.ID()
 	}
 	return n, nil
 }

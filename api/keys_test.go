@@ -65,9 +65,14 @@ func TestUniqueKeyOverHTTP(t *testing.T) {
 		{unique + `{},"alias":"x"}`, "both say which tree is there"},
 		{unique + `{},"parent":"` + string(first.ID) + `","name":"c"}`, "a child cannot have a unique key"},
 		{`{"type":"map","args":{"expr":"it"},"sequential_key":""}`, "sequential_key is empty"},
+		{`{"type":"map","args":{"expr":"it"},"alias":""}`, "alias is empty: give a text, or leave it out"},
+		{`{"type":"map","args":{"expr":"it"},"parent":"","name":"x"}`, "parent is empty"},
+		{`{"type":"map","args":{"expr":"it"},"name":""}`, "name is empty"},
 	} {
 		s.ask("POST", "/v1/jobs", bad.body).refuses(http.StatusUnprocessableEntity, "usage", bad.says)
 	}
 	s.ask("POST", "/v1/graphs", `{"graph":`+text+`,"sequential_key":""}`).refuses(http.StatusUnprocessableEntity, "usage", "sequential_key is empty")
+	s.ask("POST", "/v1/graphs", `{"graph":`+text+`,"alias":""}`).refuses(http.StatusUnprocessableEntity, "usage", "alias is empty")
+	s.ask("POST", "/v1/triggers", `{"alias":"","definition":{"launch":{"type":"collect"}}}`).refuses(http.StatusUnprocessableEntity, "usage", "alias is empty")
 	s.ask("POST", "/v1/graphs", `{"graph":`+text+`,"unique":{"key":""}}`).refuses(http.StatusUnprocessableEntity, "usage", "unique.key is empty")
 }

@@ -51,7 +51,7 @@ func triggerOf(t *trigger.Status, err error) (*reply[Trigger], error) {
 type NewTrigger struct {
 	Definition json.RawMessage   `json:"definition" doc:"an object as docs/triggers.md describes it: schedule, channel or neither; launch, with type and args; limits"`
 	Graph      *GraphText        `json:"graph,omitempty" doc:"the graph to launch instead of a type, as it is now"`
-	Alias      string            `json:"alias,omitempty"`
+	Alias      *string           `json:"alias,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	Existing   string            `json:"existing,omitempty" enum:"refuse,patch" doc:"of another trigger under the alias: refuse (the default), or patch: it becomes this one, as by a change"`
 	Secret     string            `json:"secret,omitempty" doc:"what messages are signed with, if definition.verify says how; nothing shows it any more"`
@@ -82,15 +82,18 @@ func (s *session) definition(ctx context.Context, b NewTrigger) (d trigger.Defin
 
 // add makes the trigger, or changes the one that is there under its alias, if that is asked for.
 func (b *NewTrigger) add(ctx context.Context, c *job.Client, d trigger.Definition, opts []job.Option) (*job.Handle, error) {
+	alias, err := textOf("alias", b.Alias)
 	switch {
+	case err != nil:
+		return nil, err
 	case b.Existing != "" && b.Existing != "refuse" && b.Existing != "patch":
 		return nil, wrong("existing %.40q: %s", b.Existing, port.Suggest(b.Existing, []string{"refuse", "patch"}))
-	case b.Existing == "patch" && b.Alias == "":
+	case b.Existing == "patch" && alias == "":
 		return nil, wrong("existing says what to do with another trigger under the alias: give one")
 	case b.Existing == "patch":
-		return trigger.Declare(ctx, c, b.Alias, d, opts...)
-	case b.Alias != "":
-		opts = append(opts, job.Alias(b.Alias))
+		return trigger.Declare(ctx, c, alias, d, opts...)
+	case alias != "":
+		opts = append(opts, job.Alias(alias))
 	}
 	return trigger.Add(ctx, c, d, opts...)
 }

@@ -80,10 +80,10 @@ func (n *creation) check(c *cobra.Command) error {
 	if n.delay < 0 {
 		return usageError{fmt.Errorf("--in %s: use a positive time, like 10m", n.delay)}
 	}
-	if n.SequentialKey == "" && c.Flags().Changed("sequential-key") {
-		return emptyKey("sequential-key")
+	err := filled(c, "sequential-key", "alias", "name", "parent")
+	if err != nil {
+		return err
 	}
-	var err error
 	n.Unique, err = n.unique.value(c.Flags())
 	return err
 }

@@ -127,6 +127,9 @@ docs/workkit.md tells more.`,
 			for k, v := range given {
 				options = append(options, job.Label(k, v))
 			}
+			if err := filled(c, "alias"); err != nil {
+				return err
+			}
 			if patch && alias == "" {
 				return usageError{errors.New("--patch changes the trigger that has the --alias: give one")}
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/weirworks/weir/job"
@@ -36,7 +37,17 @@ func (u *uniqueFlags) value(flags *pflag.FlagSet) (*job.UniqueBy, error) {
 	return nil, nil //nolint:nilnil // it is not to be unique
 }
 
-// emptyKey refuses a key that is empty.
+// filled refuses flags that are given an empty text, as by a variable of a script that is not set.
+func filled(c *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if f := c.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return emptyKey(name)
+		}
+	}
+	return nil
+}
+
+// emptyKey refuses a flag whose text is empty.
 func emptyKey(flag string) error {
 	return usageError{fmt.Errorf("--%s is empty: give a text, or leave it out", flag)}
 }

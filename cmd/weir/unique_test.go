@@ -79,3 +79,14 @@ func TestUniqueKey(t *testing.T) {
 		t.Errorf("of a file: %v", ids)
 	}
 }
+
+// TestEmptyNames: an empty name, as a variable of a script that is not set gives it, is no job without a name.
+func TestEmptyNames(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"create", "T", "--alias="}, {"create", "T", "--parent="}, {"create", "T", "--name="}, {"trigger", "add", "--type", "T", "--alias="}} {
+		var errs bytes.Buffer
+		if code := run(t.Context(), args, &bytes.Buffer{}, &errs); code != exitUsage || !strings.Contains(errs.String(), "is empty: give a text, or leave it out") {
+			t.Errorf("%v: exit code %d, says %q", args, code, &errs)
+		}
+	}
+}
