@@ -178,6 +178,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeProblem(rec, p)
 		return
 	}
+	if toPlain(rec, r) {
+		return
+	}
 	if p := s.readBody(rec, r); p != nil {
 		writeProblem(rec, p)
 		return

@@ -164,7 +164,7 @@ func serve(ctx context.Context, l net.Listener, probes http.Handler, server *api
 	mux.Handle("GET /healthz", probes)
 	mux.Handle("GET /readyz", probes)
 	answers := &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 6 * time.Minute, IdleTimeout: 2 * time.Minute,
+		Handler: api.PlainPaths(mux), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 6 * time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	both.Go(func() error {

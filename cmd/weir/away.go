@@ -141,7 +141,7 @@ func (f *apiFlags) await(c *cobra.Command, s *settings, at *place, gone error) (
 	mux := http.NewServeMux()
 	mux.Handle("/", waiting)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	at.root.first = mux
+	at.root.first = api.PlainPaths(mux)
 	f.serve(at)
 	store, err := (*redisstore.Store)(nil), at.tell()
 	for err == nil && store == nil {

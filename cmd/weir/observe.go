@@ -102,7 +102,7 @@ func (f *apiFlags) observing(server http.Handler, store *redisstore.Store, engin
 		}
 		probes.ServeHTTP(w, r)
 	})
-	return mux
+	return api.PlainPaths(mux)
 }
 
 // answered keeps an answer.
