@@ -123,6 +123,10 @@ type TypeInfo struct {
 	MaxRuns    int           `json:"max_runs,omitempty"`
 	MaxRunsPer time.Duration `json:"max_runs_per,omitempty"`
 	MaxRunsBy  string        `json:"max_runs_by,omitempty"`
+	// What else the engine's options of the type limit; zero: nothing, or what nobody has said.
+	MaxRunsPerMinute int           `json:"max_runs_per_minute,omitempty"` // of one job
+	Tries            int           `json:"tries,omitempty"`               // of a run that fails, unless the job says otherwise
+	Timeout          time.Duration `json:"timeout,omitempty"`             // of a run, unless the job says otherwise
 	// Params are the arguments that jobs of the type take; nil if that is not known.
 	Params []port.Param `json:"params,omitzero"`
 	// Kinds are what kind of JSON value the messages of ports are, by port.TypeKey, as far as known.

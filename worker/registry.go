@@ -175,6 +175,7 @@ func (r *registry) catalogue(queues map[string]int) []job.TypeInfo {
 				Type: k.name, Queue: queue, Ports: k.ports, Silent: k.silent, Engine: true, Version: version, Kinds: k.layout.Kinds(), Schemas: k.layout.Schemas(),
 			}
 			info.SetLimit(k.options.Limit())
+			info.MaxRunsPerMinute, info.Tries, info.Timeout = max(k.options.MaxRunsPerMinute, 0), k.options.Tries, k.options.Timeout
 			if k.version > 1 {
 				info.TypeVersion = k.version
 			}

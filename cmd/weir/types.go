@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,8 +26,8 @@ func newTypes(s *settings) *cobra.Command {
 		Use:   "types [TYPE]",
 		Short: "List the types of workers that engines have registered",
 		Long: `List the types of workers that engines have registered, with the messages of their ports.
-Of TYPE they are described in full, with its arguments. -o json has more: GET /v1/types has
-JSON Schemas of both.`,
+Of TYPE they are described in full, with its arguments and what limits its runs. -o json has
+more: GET /v1/types has JSON Schemas of both.`,
 		Example: "  weir types\n  weir types Resize\n  weir types -o json",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -171,15 +172,45 @@ func describeType(w io.Writer, t *api.Type, style term.Style) error {
 		}
 		rows = append(rows, []string{arrows[p.Dir] + term.Clean(p.Name), term.Clean(messagesOf(&p)), need})
 	}
-	if err := term.Table(w, rows, style); err != nil || len(t.Params) == 0 {
-		return err
+	tables := [][][]string{rows}
+	if len(t.Params) > 0 {
+		rows = [][]string{{"ARGUMENT", "TYPE"}}
+		for _, p := range t.Params {
+			rows = append(rows, []string{term.Clean(p.Name), term.Clean(messagesOf(&api.TypePort{Schema: port.SchemaText(p.Kind, p.Schema)}))})
+		}
+		tables = append(tables, rows)
 	}
-	rows = [][]string{{"ARGUMENT", "TYPE"}}
-	for _, p := range t.Params {
-		rows = append(rows, []string{term.Clean(p.Name), term.Clean(messagesOf(&api.TypePort{Schema: port.SchemaText(p.Kind, p.Schema)}))})
+	if rows = limitsOf(&t.TypeInfo); len(rows) > 1 {
+		tables = append(tables, rows)
 	}
-	if _, err := fmt.Fprintln(w); err != nil {
-		return err
+	for n, rows := range tables {
+		if n > 0 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		if err := term.Table(w, rows, style); err != nil {
+			return err
+		}
 	}
-	return term.Table(w, rows, style)
+	return nil
+}
+
+// limitsOf are the lines of a table of what limits the runs of a type.
+func limitsOf(t *job.TypeInfo) [][]string {
+	rows := [][]string{{"LIMIT", "OF"}}
+	add := func(there bool, what, of, by string) {
+		if by != "" {
+			of = "the jobs with one " + term.Clean(by)
+		}
+		if there {
+			rows = append(rows, []string{what, of})
+		}
+	}
+	add(t.MaxRunning > 0, counted(t.MaxRunning, "run")+" at once", "all its jobs", t.MaxRunningBy)
+	add(t.MaxRuns > 0, counted(t.MaxRuns, "run")+" in "+t.MaxRunsPer.String(), "all its jobs", t.MaxRunsBy)
+	add(t.MaxRunsPerMinute > 0, counted(t.MaxRunsPerMinute, "run")+" in a minute", "a job", "")
+	add(t.Timeout > 0, t.Timeout.String(), "a run", "")
+	add(t.Tries > 1, strconv.Itoa(t.Tries)+" tries", "a job", "")
+	return rows
 }
