@@ -57,6 +57,9 @@ func (s *settling) port(ctx context.Context, letters []*StoredLetter) {
 		switch {
 		case err == nil:
 			s.n += len(letters)
+			for _, l := range letters {
+				l.settled = true
+			}
 			return
 		case refused < 0 && errors.Is(err, ErrMoved):
 			letters = s.locate(ctx, letters)

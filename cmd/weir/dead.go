@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -291,7 +292,8 @@ func acting(ctx context.Context) context.Context {
 const manyLetters = `
 
 Without IDs all of the JOB and those below it are meant, or of all jobs, that pass the
-filters. They are counted, and you are asked: without a terminal --yes is needed.`
+filters. They are counted, and you are asked: without a terminal --yes is needed. With -o json,
+jsonl or yaml the letters to which it was done are printed, as weir dead list prints them.`
 
 func newDeadRequeue(s *settings) *cobra.Command {
 	var f letterFlags
@@ -305,11 +307,10 @@ its job is gone or its port is closed or full, stays.` + manyLetters,
 		Example: "  weir dead requeue shop 5f3a91c20b\n  weir dead requeue shop --error timeout --yes\n  weir dead requeue old-shop --to shop/pay --yes",
 		RunE: func(c *cobra.Command, args []string) error {
 			var other job.ID
-			edit := func(l *job.StoredLetter) bool {
+			edit := func(l *job.StoredLetter) {
 				if other != "" {
 					l.Job = other
 				}
-				return true
 			}
 			find := func(ctx context.Context, client *job.Client) error {
 				if to == "" {
@@ -329,8 +330,8 @@ its job is gone or its port is closed or full, stays.` + manyLetters,
 					}
 					return client.Requeue(ctx, all...)
 				},
-				all: func(ctx context.Context, client *job.Client, filter job.LetterFilter) (int, error) {
-					return client.RequeueAll(ctx, filter, edit)
+				all: func(ctx context.Context, client *job.Client, filter job.LetterFilter, seen func(*job.StoredLetter) bool) (int, error) {
+					return client.RequeueAll(ctx, filter, func(l *job.StoredLetter) bool { edit(l); return seen(l) })
 				},
 			})
 		},
@@ -354,8 +355,8 @@ func newDeadDiscard(s *settings) *cobra.Command {
 				some: func(ctx context.Context, client *job.Client, all []*job.StoredLetter) (int, error) {
 					return client.Discard(ctx, all...)
 				},
-				all: func(ctx context.Context, client *job.Client, filter job.LetterFilter) (int, error) {
-					return client.DiscardAll(ctx, filter, nil)
+				all: func(ctx context.Context, client *job.Client, filter job.LetterFilter, seen func(*job.StoredLetter) bool) (int, error) {
+					return client.DiscardAll(ctx, filter, seen)
 				},
 			})
 		},
@@ -370,7 +371,7 @@ type letterDeed struct {
 	verb, done string
 	before     func(ctx context.Context, client *job.Client) error // nil: nothing
 	some       func(ctx context.Context, client *job.Client, all []*job.StoredLetter) (int, error)
-	all        func(ctx context.Context, client *job.Client, f job.LetterFilter) (int, error)
+	all        func(ctx context.Context, client *job.Client, f job.LetterFilter, seen func(*job.StoredLetter) bool) (int, error)
 }
 
 // act does something to the dead letters that the command line names, or to all that pass the filters.
@@ -381,22 +382,8 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 		return usageError{fmt.Errorf("--%s says which of many dead letters are meant: leave it out, or %s", given[0], args[1])}
 	case len(args) == 0 && len(given) == 0:
 		return usageError{fmt.Errorf("give a JOB, or say which dead letters are meant with --%s; see %s --help", strings.Join(letterFilters, ", --"), c.CommandPath())}
-	case s.output != "table" && !f.dryRun:
-		return usageError{fmt.Errorf("-o %s is for --dry-run", s.output)}
 	case len(args) < 2 && !f.dryRun && !f.yes && !term.CanAsk(c.InOrStdin()):
 		return usageError{errors.New("standard input is no terminal, so nobody can be asked: add --yes, or --dry-run to see which dead letters are meant")}
-	}
-	told := func(client *job.Client, n int, err error) error {
-		err = withNames(err, explain.Names(c.Context(), client))
-		if d.verb == "requeue" && errors.Is(err, job.ErrClosed) {
-			err = fmt.Errorf("%w\nTo have these handled anyway, start the job or graph anew, and requeue them there: --to JOB", err)
-		}
-		if n > 0 || err == nil {
-			if _, err := fmt.Fprintf(c.OutOrStdout(), "%s %s\n", counted(n, "dead letter"), d.done); err != nil {
-				return err
-			}
-		}
-		return err
 	}
 	prepare := func(ctx context.Context, client *job.Client) error {
 		if d.before == nil {
@@ -413,7 +400,7 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 				return err
 			}
 			n, err := d.some(acting(ctx), client, all)
-			return told(client, n, err)
+			return d.tell(c, s, client, n, all, err)
 		})
 	}
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
@@ -437,9 +424,34 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 				return err
 			}
 		}
-		n, err := d.all(acting(ctx), client, filter)
-		return told(client, n, err)
+		seen := []*job.StoredLetter{}
+		n, err := d.all(acting(ctx), client, filter, func(l *job.StoredLetter) bool {
+			if s.output != "table" { // there may be very many
+				seen = append(seen, l)
+			}
+			return true
+		})
+		return d.tell(c, s, client, n, seen, err)
 	})
+}
+
+// tell says to how many dead letters it was done, or prints them, and why not to others.
+func (d *letterDeed) tell(c *cobra.Command, s *settings, client *job.Client, n int, seen []*job.StoredLetter, err error) error {
+	err = withNames(err, explain.Names(c.Context(), client))
+	if d.verb == "requeue" && errors.Is(err, job.ErrClosed) {
+		err = fmt.Errorf("%w\nTo have these handled anyway, start the job or graph anew, and requeue them there: --to JOB", err)
+	}
+	if n == 0 && err != nil {
+		return err
+	}
+	var printed error
+	if s.output == "table" {
+		_, printed = fmt.Fprintf(c.OutOrStdout(), "%s %s\n", counted(n, "dead letter"), d.done)
+	} else {
+		seen = slices.DeleteFunc(seen, func(l *job.StoredLetter) bool { return !l.Settled() })
+		printed = s.lettersShown(c, explain.Names(c.Context(), client), seen)
+	}
+	return cmp.Or(printed, err)
 }
 
 // asked returns an error unless somebody says yes to what is to be done to that many letters.
