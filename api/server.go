@@ -56,8 +56,8 @@ type Config struct {
 	NoCozy bool
 	// Reserved are types of which the routes under /jobs create no jobs: they answer 403.
 	Reserved []string
-	// MaxPending is how many jobs of a queue may be ready: the routes under /jobs create no more, and answer 429. Zero means
-	// DefaultMaxPending.
+	// MaxPending is how many jobs of a queue may be ready, those that wait for a limit among them: the routes under /jobs create
+	// no more, and answer 429. Zero means DefaultMaxPending.
 	MaxPending int
 	// MaxRate is how many requests each token may send in a second, of one server, with as many at once after a second without any;
 	// without tokens all together. More answer 429. Zero means no limit.

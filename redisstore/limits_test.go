@@ -325,6 +325,9 @@ func TestLimitThatIsChanged(t *testing.T) {
 			_, err = e.ofQueue(id, 1)
 			e.fails(err, job.ErrLimit)
 		}
+		waiting, err := store.Pending(e.Context(), job.DefaultQueue)
+		e.Check(err)
+		e.equal("ready jobs, of which two wait for the limit", waiting, 3)
 		e.Check(store.SetQueueLimit(e.Context(), job.DefaultQueue, 3))
 		e.settled()
 		e.equal("places", e.limit().Max, 3)

@@ -119,11 +119,11 @@ func (s *Store) Numbers(ctx context.Context, name string, n int64) (first int64,
 	return last - n + 1, s.explain(err)
 }
 
-// Pending returns how many jobs of a queue are ready.
+// Pending returns how many jobs of a queue are ready, those that wait for a place of a limit among them.
 func (s *Store) Pending(ctx context.Context, queue string) (int, error) {
 	q := QueueInfo{Name: queue}
 	err := s.waiting(ctx, &q)
-	return q.Pending, err
+	return q.Pending + q.Limited, err
 }
 
 // waiting adds what the sets of ready jobs, and of those that wait for limits, have of a queue.

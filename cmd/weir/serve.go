@@ -67,7 +67,7 @@ func (f *apiFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.traceURL, "trace-url", "", "`URL` of a trace in the viewer of traces, with {trace_id} in it, such as https://tracing.example.com/trace/{trace_id}: the page links to it")
 	flags.BoolVar(&f.noCozy, "no-cozy", false, "leave out the routes under /jobs, which are those of Cozy's jobs")
 	flags.StringArrayVar(&f.reserved, "reserve", nil, "`TYPE` of which the routes under /jobs make no jobs; repeated: all of them")
-	flags.IntVar(&f.maxPending, "max-pending", api.DefaultMaxPending, "ready jobs of a queue before the routes under /jobs make no more, at `MOST`")
+	flags.IntVar(&f.maxPending, "max-pending", api.DefaultMaxPending, "ready jobs of a queue, also those that wait for a limit, before the routes under /jobs make no more, at `MOST`")
 	flags.StringVar(&f.bedrock, "bedrock", "", "`ADDRESS` where Bedrock's job commands are served as lines of text, like :8888; they are under /bedrock in any case (default nowhere)")
 	flags.StringVar(&f.journal, "journal", "", "`DIR` of this machine where payloads of /{client}/job/{type}/add are kept until they are moved to Redis; one server has it at a time (default none: they go to Redis at once)")
 	flags.Int64Var(&f.journalLimit, "journal-limit", journal.DefaultLimit, "`BYTES` that the journal of a namespace may have; more payloads are answered with 429")
