@@ -510,6 +510,11 @@ func (s *Store) Limits(ctx context.Context) ([]redisstore.LimitInfo, error) {
 	return ask(ctx, s, storecall.Limits, struct{}{})
 }
 
+// Limit returns how one of these limits is used.
+func (s *Store) Limit(ctx context.Context, name string) (*redisstore.LimitInfo, error) {
+	return ask(ctx, s, storecall.Limit, name)
+}
+
 // Engines returns the engines that live.
 func (s *Store) Engines(ctx context.Context) ([]job.EngineInfo, error) {
 	return ask(ctx, s, storecall.Engines, struct{}{})

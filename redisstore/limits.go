@@ -172,6 +172,41 @@ func (s *Store) limitsSet(ctx context.Context) (map[string]LimitInfo, error) {
 	return all, nil
 }
 
+// Limit returns one of Limits by its name. The error wraps job.ErrNotFound if there is none. It reads that one alone, however many values
+// of an argument have places.
+func (s *Store) Limit(ctx context.Context, name string) (*LimitInfo, error) {
+	base, _, _ := strings.Cut(name, "=")
+	home, ok := homeOfName(base, s.keys.shards)
+	if !ok {
+		return nil, fmt.Errorf("%w: no limit %.200q", job.ErrNotFound, name)
+	}
+	places, err := s.rdb.HGet(ctx, s.keys.limits(home), name).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, s.explain(err)
+	}
+	all, err := s.usage(ctx, []usedLimit{{home, name, places}})
+	if err != nil {
+		return nil, err
+	}
+	if len(all) > 0 {
+		return &all[0], nil
+	}
+	idle, err := s.limitsSet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l, ok := idle[name]; ok {
+		return &l, nil
+	}
+	return nil, fmt.Errorf("%w: no limit %.200q", job.ErrNotFound, name)
+}
+
+// usedLimit is a limit as its home has it: its name, with a value if it is of one, and how many places it has.
+type usedLimit struct {
+	home         int
+	name, places string
+}
+
 // limitsInUse returns the limits of which places are taken, or waited for.
 func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 	maxima := make([]*redis.MapStringStringCmd, s.keys.shards)
@@ -183,11 +218,26 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 	}); err != nil {
 		return nil, s.explain(err)
 	}
+	var used []usedLimit
+	for i, m := range maxima {
+		for name, n := range m.Val() {
+			used = append(used, usedLimit{i, name, n})
+		}
+	}
+	return s.usage(ctx, used)
+}
+
+// usage reads how limits are used. It leaves out those that were removed, of which those that hold a place are still to end.
+func (s *Store) usage(ctx context.Context, used []usedLimit) ([]LimitInfo, error) {
 	type sets struct {
 		held, waits, ran *redis.IntCmd
 		first            *redis.StringSliceCmd
 		next             *redis.StringSliceCmd
 		began            *redis.ZSliceCmd // the first of those that count
+	}
+	used = slices.DeleteFunc(used, func(u usedLimit) bool { return u.places == "" || u.places == "0" })
+	if len(used) == 0 {
+		return nil, nil
 	}
 	now, err := s.Now(ctx)
 	if err != nil {
@@ -197,21 +247,16 @@ func (s *Store) limitsInUse(ctx context.Context) ([]LimitInfo, error) {
 	var found []sets
 	var d decoder
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, m := range maxima {
-			for name, n := range m.Val() {
-				if n == "0" { // it was removed, and those that held a place are still to end
-					continue
-				}
-				most, span, _ := strings.Cut(n, "/")
-				per := d.int(cmp.Or(span, "0"))
-				held, waits := s.keys.held(i, name), s.keys.waits(i, name)
-				all = append(all, LimitInfo{Name: name, Max: int(d.int(most)), Per: time.Duration(per) * time.Millisecond})
-				ran, counts := s.keys.ran(i, name), &redis.ZRangeBy{Min: "(" + strconv.FormatInt(now.UnixMilli()-per, 10), Max: "+inf", Count: 1}
-				found = append(found, sets{
-					p.ZCard(ctx, held), p.ZCard(ctx, waits), p.ZCount(ctx, ran, counts.Min, counts.Max),
-					p.ZRange(ctx, held, 0, holdersShown-1), p.ZRange(ctx, waits, 0, holdersShown-1), p.ZRangeByScoreWithScores(ctx, ran, counts),
-				})
-			}
+		for _, u := range used {
+			most, span, _ := strings.Cut(u.places, "/")
+			per := d.int(cmp.Or(span, "0"))
+			held, waits := s.keys.held(u.home, u.name), s.keys.waits(u.home, u.name)
+			all = append(all, LimitInfo{Name: u.name, Max: int(d.int(most)), Per: time.Duration(per) * time.Millisecond})
+			ran, counts := s.keys.ran(u.home, u.name), &redis.ZRangeBy{Min: "(" + strconv.FormatInt(now.UnixMilli()-per, 10), Max: "+inf", Count: 1}
+			found = append(found, sets{
+				p.ZCard(ctx, held), p.ZCard(ctx, waits), p.ZCount(ctx, ran, counts.Min, counts.Max),
+				p.ZRange(ctx, held, 0, holdersShown-1), p.ZRange(ctx, waits, 0, holdersShown-1), p.ZRangeByScoreWithScores(ctx, ran, counts),
+			})
 		}
 		return nil
 	}); err != nil {
@@ -292,8 +337,11 @@ func kindOf(l job.RunLimit) (kind, name string) {
 // nameOf is what a limit is called in Redis, without a value.
 func nameOf(l job.RunLimit) string {
 	kind, name := kindOf(l)
-	return map[string]string{"q": "queue:", "r": "rate:", "t": "type:"}[kind] + name
+	return kindNames[kind] + name
 }
+
+// kindNames are how the names of limits begin, by kind.
+var kindNames = map[string]string{"q": "queue:", "r": "rate:", "t": "type:"}
 
 // placesOf is how many places a limit has, as scripts read it: 0 if there is none any more.
 func placesOf(l job.RunLimit) string {
@@ -306,5 +354,19 @@ func placesOf(l job.RunLimit) string {
 // homeOf is the shard that counts the places of a limit.
 func homeOf(l job.RunLimit, shards int) int {
 	kind, name := kindOf(l)
+	return homeOfKind(kind, name, shards)
+}
+
+func homeOfKind(kind, name string, shards int) int {
 	return int(job.Hash(kind+name) % uint32(shards)) //nolint:gosec // there are few
+}
+
+// homeOfName is the home of the limit that nameOf calls like that; ok tells whether it is such a name.
+func homeOfName(name string, shards int) (home int, ok bool) {
+	for kind, prefix := range kindNames {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			return homeOfKind(kind, rest, shards), true
+		}
+	}
+	return 0, false
 }

@@ -51,6 +51,10 @@ func (e *env) limit() redisstore.LimitInfo {
 	if len(all) == 0 {
 		return redisstore.LimitInfo{}
 	}
+	one, err := e.store.(*redisstore.Store).Limit(e.Context(), all[0].Name)
+	e.Check(err)
+	one.Waited, one.Free = all[0].Waited, all[0].Free // by a later clock
+	e.equal("the limit by its name", *one, all[0])
 	return all[0]
 }
 
@@ -275,6 +279,10 @@ func TestLimitThatIsRemoved(t *testing.T) {
 		e.Check(store.SetQueueLimit(e.Context(), job.DefaultQueue, 0))
 		e.settled()
 		e.equal("limits", e.limit(), redisstore.LimitInfo{})
+		for _, name := range []string{"queue:" + job.DefaultQueue, "type:T=a", "other"} {
+			_, err = store.Limit(e.Context(), name)
+			e.fails(err, job.ErrNotFound)
+		}
 		all, err := store.Queues(e.Context())
 		e.Check(err)
 		if e.equal("limit of the queue", all[0].Limit, 0); all[0].Pending != 59 {

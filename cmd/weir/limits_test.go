@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -30,6 +32,7 @@ func TestLimits(t *testing.T) {
 	if err != nil || limits["mail"] != 1 {
 		t.Fatalf("limits %v, %v", limits, err)
 	}
+	var waits *job.Handle
 	for n := range 2 {
 		h, err := job.NewClient(store).Create(t.Context(), job.New{Type: "T", Queue: "mail"})
 		enginetest.Check(t, err)
@@ -37,6 +40,7 @@ func TestLimits(t *testing.T) {
 		if (err == nil) != (n == 0) {
 			t.Errorf("run %d: %v", n+1, err)
 		}
+		waits = h
 	}
 	if _, err := store.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
@@ -56,6 +60,10 @@ func TestLimits(t *testing.T) {
 	if text := weir(t, url, "stats"); !strings.Contains(text, "mail 0 and 1 that wait for a limit") {
 		t.Errorf("stats do not count the job that waits:\n%s", text)
 	}
+	why, err := explain.Ask(t.Context(), oneLimit{store, t}, waits, "it", false)
+	if err != nil || len(why) != 1 || !strings.Contains(why[0].Text, "waits for a place of limit queue:mail: 1 of 1 running") {
+		t.Errorf("why it waits: %+v, %v", why, err)
+	}
 	var refusal bytes.Buffer
 	if code := run(t.Context(), []string{"queue", "limit", "mail", "-1", "--redis", url}, &refusal, &refusal); code != exitUsage || !strings.Contains(refusal.String(), "-1: a limit is at least 1; 0 ends it, as in weir queue limit mail 0") {
 		t.Errorf("a limit below zero: code %d, %s", code, refusal.String())
@@ -74,4 +82,16 @@ func TestLimits(t *testing.T) {
 	if text := weir(t, url, "limits"); strings.Contains(text, "mail") {
 		t.Errorf("a limit that has ended:\n%s", text)
 	}
+}
+
+// oneLimit is a store of which nobody may read all limits: of an argument there may be one for each of very many values.
+type oneLimit struct {
+	*redisstore.Store
+	t *testing.T
+}
+
+// Limits implements storecall.Store.
+func (l oneLimit) Limits(context.Context) ([]redisstore.LimitInfo, error) {
+	l.t.Error("all limits are read")
+	return nil, nil
 }

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/weirworks/weir/component"
@@ -71,13 +70,12 @@ func treeOf(ctx context.Context, store storecall.Store, h *job.Handle, called st
 }
 
 // limitOf returns how a limit is used. What cannot be read is not known.
-func limitOf(ctx context.Context, store storecall.Store, name string) (l redisstore.LimitInfo, ok bool) {
-	all, err := store.Limits(ctx)
-	n := slices.IndexFunc(all, func(l redisstore.LimitInfo) bool { return l.Name == name })
-	if err != nil || n < 0 {
-		return l, false
+func limitOf(ctx context.Context, store storecall.Store, name string) (redisstore.LimitInfo, bool) {
+	l, err := store.Limit(ctx, name)
+	if err != nil {
+		return redisstore.LimitInfo{}, false
 	}
-	return all[n], true
+	return *l, true
 }
 
 // stackOf is that of the last failed run of a job, if it panicked and can be read.

@@ -32,6 +32,9 @@ var (
 	Limits = define("limits", toRead, func(ctx context.Context, s Store, _ By, _ none) ([]redisstore.LimitInfo, error) {
 		return s.Limits(ctx)
 	})
+	Limit = define("limit", toRead, func(ctx context.Context, s Store, _ By, name string) (*redisstore.LimitInfo, error) {
+		return s.Limit(ctx, name)
+	})
 	Engines = define("engines", toRead, func(ctx context.Context, s Store, _ By, _ none) ([]job.EngineInfo, error) {
 		return s.Engines(ctx)
 	})

@@ -46,6 +46,7 @@ type Store interface {
 	ForgetType(ctx context.Context, queue, name string) error
 	ResumeQueue(ctx context.Context, queue string) (changed bool, err error)
 	Limits(ctx context.Context) ([]redisstore.LimitInfo, error)
+	Limit(ctx context.Context, name string) (*redisstore.LimitInfo, error)
 	Engines(ctx context.Context) ([]job.EngineInfo, error)
 	Throttled(ctx context.Context, trees ...job.ID) ([]redisstore.Throttled, error)
 	Stats(ctx context.Context) (*redisstore.Stats, error)
