@@ -49,6 +49,7 @@ func TestRefusals(t *testing.T) {
 	s.ask("PUT", "/v1/jobs/m/priority", `{"priority":1}`, "Content-Type", "text/plain").refuses(http.StatusUnsupportedMediaType, "malformed", "text/plain")
 	s.ask("POST", "/v1/jobs", `{}`, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site").refuses(http.StatusForbidden, "forbidden", "https://evil.example")
 	s.ask("POST", messages, `{"messages": [1, 1e400]}`).refuses(http.StatusBadRequest, "malformed", "1e400")
+	s.ask("POST", messages, `{"messages": [1, 1e-400]}`).refuses(http.StatusBadRequest, "malformed", "would be read as 0")
 	s.ask("POST", messages, "1\n-1e999\n", "Content-Type", "application/x-ndjson").refuses(http.StatusBadRequest, "malformed", "line 2")
 	s.ask("POST", messages, `{"messages": [{"a": {"b": 1, "b": 2}}]}`).refuses(http.StatusBadRequest, "malformed", `key "b" twice`)
 	s.ask("POST", "/v1/jobs", `{"type": "map", "type": "emit"}`).refuses(http.StatusBadRequest, "malformed", `key "type" twice`)
@@ -63,7 +64,7 @@ func TestRefusals(t *testing.T) {
 	s.ask("GET", "/v1/jobs?since=yesterday", nil).refuses(http.StatusUnprocessableEntity, "usage", "query.since: it is not a moment: use RFC 3339")
 
 	out := "/v1/jobs/m/ports/out/out/messages"
-	s.ask("POST", out, `{"messages": [1, 12345678901234567890123, 1e-400, {"a": {"b": 1}, "b": [{}]}]}`).is(http.StatusOK, nil)
+	s.ask("POST", out, `{"messages": [1, 12345678901234567890123, 5e-324, {"a": {"b": 1}, "b": [{}]}]}`).is(http.StatusOK, nil)
 	var read api.Messages
 	s.ask("GET", out, nil).is(http.StatusOK, &read)
 	if len(read.Messages) != 4 || string(read.Messages[1].Data) != "12345678901234567890123" {

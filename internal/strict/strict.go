@@ -136,7 +136,7 @@ func keyOf(f reflect.StructField) string {
 }
 
 // Check refuses what is not JSON, and what programs would read differently: no object may have a key twice, and no number is larger than
-// they can hold. The error goes on behind what was read, as in "the body".
+// they can hold, or so small that they take it for 0. The error goes on behind what was read, as in "the body".
 func Check(raw []byte) error {
 	if err := port.Check(raw); err != nil {
 		return fmt.Errorf("is not JSON: %w", err)
@@ -154,8 +154,11 @@ func checkValue(d *json.Decoder) error {
 	}
 	switch v := token.(type) {
 	case json.Number:
-		if _, err := v.Float64(); err != nil {
+		switch f, err := v.Float64(); {
+		case err != nil:
 			return fmt.Errorf("has the number %.40s, which is too large: use one up to 1.7e308, or a string", v)
+		case f == 0 && !zero(v):
+			return fmt.Errorf("has the number %.40s, which is too small and would be read as 0: use 0, one from 5e-324, or a string", v)
 		}
 	case json.Delim:
 		keys := map[string]bool{}
@@ -179,6 +182,12 @@ func checkValue(d *json.Decoder) error {
 		return err
 	}
 	return nil
+}
+
+// zero tells whether a number is written as zero.
+func zero(n json.Number) bool {
+	digits, _, _ := strings.Cut(strings.ToLower(string(n)), "e")
+	return !strings.ContainsAny(digits, "123456789")
 }
 
 // lacking finds the type of the object in a body of type t that has a key which is unknown there; else it is t.

@@ -69,10 +69,12 @@ func TestDecode(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"a":[1,{"a":2}],"b":{"a":null}}`: "",
-		`1.7e308`:                          "",
-		`{"a":1,"b":{"c":2,"c":3}}`:        `has the key "c" twice in one object, at byte 21`,
-		`[{"a":1e400}]`:                    "has the number 1e400, which is too large: use one up to 1.7e308, or a string",
+		`{"a":[1,{"a":2}],"b":{"a":null}}`:    "",
+		`1.7e308`:                             "",
+		`{"a":1,"b":{"c":2,"c":3}}`:           `has the key "c" twice in one object, at byte 21`,
+		`[{"a":1e400}]`:                       "has the number 1e400, which is too large: use one up to 1.7e308, or a string",
+		`[{"a":-0.1e-400}]`:                   "has the number -0.1e-400, which is too small and would be read as 0: use 0, one from 5e-324, or a string",
+		`[0,-0,0.00,0e-400,-0.0E+400,5e-324]`: "",
 	} {
 		got := ""
 		if err := strict.Check([]byte(text)); err != nil {
