@@ -124,7 +124,7 @@ func (s *State) Set(key string, v any) error {
 	return nil
 }
 
-// Unset removes keys.
+// Unset removes keys when the run commits. Those that are not there are no error.
 func (s *State) Unset(keys ...string) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
