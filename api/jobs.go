@@ -74,7 +74,7 @@ type JobFilter struct {
 	Status        []string  `query:"status" doc:"one of these statuses, with commas between them"`
 	Type          string    `query:"type" doc:"a worker type, or the name of a graph"`
 	Queue         string    `query:"queue"`
-	Label         []string  `query:"label" doc:"KEY=VALUE, or KEY for any value; several with commas: all of them"`
+	Label         []string  `query:"label" doc:"KEY=VALUE, KEY for any value, or !KEY for jobs without such a label; several with commas: all of them"`
 	Alias         string    `query:"alias" doc:"a pattern of aliases: * stands for any characters, ? for one"`
 	Path          string    `query:"path" doc:"a path of names with patterns: shop/pay/* are the children of shop/pay, shop/** is shop and all below it; the first name may be a pattern of aliases"`
 	Name          string    `query:"name" doc:"a pattern of the name as a child; it includes all"`
@@ -100,6 +100,10 @@ func (q *JobFilter) filter() (job.Filter, error) {
 		f.Status = append(f.Status, statemachine.Status(text))
 	}
 	for _, label := range q.Label {
+		if without, not := strings.CutPrefix(label, "!"); not {
+			f.Without = append(f.Without, without)
+			continue
+		}
 		key, value, ok := strings.Cut(label, "=")
 		if !ok {
 			f.Keys = append(f.Keys, key)

@@ -17,11 +17,12 @@ import (
 // Filter says which jobs to list, and in which order. Its zero value is for all jobs
 // without parent, the newest first.
 type Filter struct {
-	Status []statemachine.Status // one of these; none means any
-	Type   string                // worker type, or name of a graph
-	Queue  string
-	Labels map[string]string // all of these
-	Keys   []string          // labels with these keys, whatever their values
+	Status  []statemachine.Status // one of these; none means any
+	Type    string                // worker type, or name of a graph
+	Queue   string
+	Labels  map[string]string // all of these
+	Keys    []string          // labels with these keys, whatever their values
+	Without []string          // no label with any of these keys
 	// Alias is a pattern that one of the job's aliases matches: * stands for any characters,
 	// ? for one, [a-z] for one of these.
 	Alias string
@@ -111,7 +112,7 @@ func (f *Filter) Validate() error {
 			return err
 		}
 	}
-	for _, key := range f.Keys {
+	for _, key := range slices.Concat(f.Keys, f.Without) {
 		if err := CheckLabelKey(key); err != nil {
 			return err
 		}
@@ -196,6 +197,11 @@ func (f *Filter) Match(i *Info) bool {
 	}
 	for _, k := range f.Keys {
 		if _, ok := i.Labels[k]; !ok {
+			return false
+		}
+	}
+	for _, k := range f.Without {
+		if _, ok := i.Labels[k]; ok {
 			return false
 		}
 	}

@@ -260,7 +260,7 @@ func (s *Store) briefs(ctx context.Context, ids []job.ID, f *job.Filter) ([]*job
 	if f.Name != "" {
 		fields = append(fields, "name")
 	}
-	if len(f.Labels)+len(f.Keys) > 0 {
+	if len(f.Labels)+len(f.Keys)+len(f.Without) > 0 {
 		fields = append(fields, "labels")
 	}
 	if f.SequentialKey != "" {

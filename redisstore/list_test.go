@@ -197,6 +197,8 @@ func assemblyFilters(now time.Time) []job.Filter {
 		{Labels: map[string]string{"customer": "7", "n": "4"}},
 		{Keys: []string{"n"}},
 		{Keys: []string{"n", "none"}},
+		{Without: []string{"n"}},
+		{Without: []string{"none", "customer"}, Type: "A"},
 		{Alias: "a-*"},
 		{Alias: "b?[1-3]"},
 		{Alias: "a-1"},

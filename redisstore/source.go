@@ -51,7 +51,7 @@ func (s *Store) lister(ctx context.Context, f *job.Filter) (*lister, error) {
 
 // plain tells whether a filter asks for nothing but when jobs were created.
 func plain(f *job.Filter) bool {
-	return len(f.Status) == 0 && !f.Blocked && f.Type+f.Queue+f.Name+f.SequentialKey+f.UniqueKey == "" && len(f.Labels)+len(f.Keys)+len(f.StateKeys) == 0
+	return len(f.Status) == 0 && !f.Blocked && f.Type+f.Queue+f.Name+f.SequentialKey+f.UniqueKey == "" && len(f.Labels)+len(f.Keys)+len(f.Without)+len(f.StateKeys) == 0
 }
 
 // among tells whether failed is among the statuses, and whether any of those whose jobs are in

@@ -39,7 +39,7 @@ func (f *filterFlags) flags(s *settings, c *cobra.Command) {
 	flags.StringSliceVar(&f.status, "status", nil, "jobs with this `STATUS`, or one of several: failed,queued")
 	flags.StringVar(&f.typ, "type", "", "jobs of this `TYPE`, or graphs of this name")
 	flags.StringVar(&f.queue, "queue", "", "jobs of this `QUEUE`")
-	flags.StringArrayVar(&f.labels, "label", nil, "jobs with this label, `KEY[=VALUE]`; repeated: with all of them")
+	flags.StringArrayVar(&f.labels, "label", nil, "jobs with this label, `KEY[=VALUE]`, or without it, '!KEY'; repeated: all of them")
 	flags.StringVar(&f.alias, "alias", "", "jobs with an alias like this `PATTERN`: album-* or ?1")
 	flags.StringVar(&f.path, "path", "", "jobs that this `PATH` leads to: 'shop/pay/*', 'shop/**' for shop and all below it, 'album-*/thumbs'")
 	flags.StringVar(&f.name, "name", "", "children with a name like this `PATTERN`: 'pay-*'")
@@ -102,6 +102,10 @@ func (f *filterFlags) filter(c *cobra.Command) (job.Filter, error) {
 		out.Status = append(out.Status, statemachine.Status(text))
 	}
 	for _, label := range f.labels {
+		if without, not := strings.CutPrefix(label, "!"); not {
+			out.Without = append(out.Without, without)
+			continue
+		}
 		key, value, ok := strings.Cut(label, "=")
 		if !ok {
 			out.Keys = append(out.Keys, key)

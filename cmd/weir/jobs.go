@@ -39,8 +39,11 @@ pass all the flags given. --path looks only below the jobs that the path leads t
 --all look at all jobs. Sorted by anything but their creation, all jobs that pass are read
 before the first is shown. A WORD is searched for, as on the page: with = it is a label, with /
 a path, and else a part of an alias; if no job has one like that, a part of a child's name; else
-a type.`,
-		Example: "  weir jobs album\n  weir jobs --status failed,running --newer 1h\n  weir jobs --label customer=7 -o jsonl\n  weir jobs --path 'shop/pay/*' --status failed\n  weir jobs --name 'pay-*' --state receipt\n  weir jobs --type resize --all --sort -ran --limit 10\n  weir jobs --count",
+a type.
+
+Jobs that triggers have launched carry the label trigger: --label '!trigger' leaves them out.
+Where a terminal is too narrow for all columns some are left out.`,
+		Example: "  weir jobs album\n  weir jobs --status failed,running --newer 1h\n  weir jobs --label customer=7 -o jsonl\n  weir jobs --label '!trigger'\n  weir jobs --path 'shop/pay/*' --status failed\n  weir jobs --name 'pay-*' --state receipt\n  weir jobs --type resize --all --sort -ran --limit 10\n  weir jobs --count",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			filter, err := f.filter(c)
@@ -270,20 +273,45 @@ func jobTable(w io.Writer, all []*api.Job, order job.Order) error {
 			return term.Clean(explain.FirstLine(deref(v.Reason)))
 		}},
 	}
-	rows := make([][]string, len(all)+1)
+	var table []column
 	for _, col := range columns {
 		cells := []string{col.head}
 		for _, v := range all {
 			cells = append(cells, col.cell(v))
 		}
-		if strings.Join(cells[1:], "") == "" || narrow && slices.Contains([]string{"ALIASES", "SEQUENTIAL KEY", "LABELS", "REASON"}, col.head) {
+		if strings.Join(cells[1:], "") == "" || narrow && slices.Contains(spare, col.head) {
 			continue
 		}
-		for n, cell := range cells {
+		table = append(table, cells)
+	}
+	return term.Table(w, rowsOf(fitting(table, style.Width)), style)
+}
+
+// column is a column of a table: its head, and a cell for each job.
+type column []string
+
+// spare are the heads of columns that are left out where there is no room, in that order.
+var spare = []string{"SEQUENTIAL KEY", "LABELS", "REASON", "ALIASES", "NAME"}
+
+// fitting leaves out columns until the others can be shown in a width, if it is not 0.
+func fitting(table []column, width int) []column {
+	for _, head := range spare {
+		if width == 0 || term.LeastWidth(rowsOf(table)) <= width {
+			break
+		}
+		table = slices.DeleteFunc(table, func(col column) bool { return col[0] == head })
+	}
+	return table
+}
+
+func rowsOf(table []column) [][]string {
+	rows := make([][]string, len(table[0]))
+	for _, col := range table {
+		for n, cell := range col {
 			rows[n] = append(rows[n], cell)
 		}
 	}
-	return term.Table(w, rows, style)
+	return rows
 }
 
 // at is a time, or the zero time if there is none.

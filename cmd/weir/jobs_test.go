@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -95,5 +98,35 @@ func TestActsOnALockedJob(t *testing.T) {
 	}
 	if out := weir(t, s.url, "unlock", string(id), "--force"); !strings.Contains(out, "is unlocked") {
 		t.Errorf("weir unlock: %s", out)
+	}
+}
+
+// TestJobsFit: the list of jobs is not wider than the terminal, and its columns go in the order of what they say.
+func TestJobsFit(t *testing.T) {
+	long, key := strings.Repeat("long ", 20), "customer 7"
+	all := []*api.Job{{
+		ID: "019e1f0e-0000-7000-8000-000000000001", Type: "some.Resize", Name: &key, Status: "terminated", Aliases: []string{"thumbs-of-2026"},
+		SequentialKey: &key, Labels: map[string]string{"trigger": "019e1f0e-0000-7000-8000-000000000002"}, Reason: &long,
+	}}
+	for width, want := range map[string]string{
+		"":    "ID TYPE NAME STATUS AGE ALIASES SEQUENTIAL KEY LABELS REASON",
+		"130": "ID TYPE NAME STATUS AGE ALIASES SEQUENTIAL KEY LABELS REASON",
+		"100": "ID TYPE NAME STATUS AGE ALIASES LABELS REASON",
+		"80":  "ID TYPE NAME STATUS AGE ALIASES",
+		"70":  "ID TYPE NAME STATUS AGE",
+		"64":  "ID TYPE STATUS AGE",
+	} {
+		t.Setenv("COLUMNS", width)
+		var out bytes.Buffer
+		enginetest.Check(t, jobTable(&out, all, job.Newest))
+		head, _, _ := strings.Cut(out.String(), "\n")
+		if got := strings.Join(strings.Fields(head), " "); got != want {
+			t.Errorf("in %s columns: %s, want %s", width, got, want)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n, err := strconv.Atoi(width); err == nil && term.Width(strings.TrimSuffix(line, "\n")) > n {
+				t.Errorf("wider than %s columns: %s", width, line)
+			}
+		}
 	}
 }

@@ -54,6 +54,9 @@ func (s Style) tableLine(row []string, widths []int, head bool) string {
 	return text + "\n"
 }
 
+// LeastWidth is the width that a Table of these rows needs, with its columns cut as far as they can be.
+func LeastWidth(rows [][]string) int { return total(columnWidths(rows, 1)...) }
+
 // columnWidths returns the widths of columns that fit together into a width, if it is not 0.
 func columnWidths(rows [][]string, width int) []int {
 	var widths, least []int
