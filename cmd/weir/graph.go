@@ -315,7 +315,8 @@ func newDraw(s *settings) *cobra.Command {
 		Short: "Draw a graph file, or a tree of running jobs",
 		Long: `Draw a graph file, or the tree that a job belongs to with its statuses and the
 messages that wait on each wire, with --watch again and again. A JOB is an ID, the beginning of
-one, or an alias.`,
+one, or an alias. A picture that is wider than the terminal is written as a list of its jobs.
+Behind a pipe it gets as wide as it needs, unless the variable COLUMNS says how wide it may be.`,
 		Example: "  weir graph draw logs.yaml\n  weir graph draw logs.yaml --format svg > logs.svg\n  weir graph draw album-2026 --redis redis://localhost:6379",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
