@@ -27,6 +27,7 @@ import (
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/telemetry/health"
+	"github.com/weirworks/weir/telemetry/metrics"
 	"github.com/weirworks/weir/trigger"
 	"github.com/weirworks/weir/web"
 	"github.com/weirworks/weir/worker"
@@ -100,7 +101,8 @@ func (f *settings) run(ctx context.Context, stdout, stderr io.Writer) (err error
 	if err != nil {
 		return err
 	}
-	engine, server, err := parts(store, slog.New(slog.NewTextHandler(stderr, nil)))
+	m := metrics.New(store)
+	engine, server, err := parts(store, m, slog.New(slog.NewTextHandler(stderr, nil)))
 	if err != nil {
 		return err
 	}
@@ -113,7 +115,7 @@ func (f *settings) run(ctx context.Context, stdout, stderr io.Writer) (err error
 	if _, err := fmt.Fprintf(stdout, "%s\n\n%s", page, demo.Guide(page, f.data, kept, ran, os.Getpid())); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	err = serve(ctx, l, health.Handler(health.Config{Store: store, Engine: engine}), server, engine)
+	err = serve(ctx, l, health.Handler(health.Config{Store: store, Engine: engine, Metrics: m.Handler()}), server, engine)
 	if died := context.Cause(ctx); errors.Is(died, ownredis.ErrDied) {
 		return died // which is why the rest went wrong
 	}
@@ -121,17 +123,17 @@ func (f *settings) run(ctx context.Context, stdout, stderr io.Writer) (err error
 }
 
 // parts are the engine that runs the shop, and graphs of components, and the API that shows them.
-func parts(store *redisstore.Store, log *slog.Logger) (*worker.Engine, *api.Server, error) {
+func parts(store *redisstore.Store, hooks worker.Hooks, log *slog.Logger) (*worker.Engine, *api.Server, error) {
 	queues := map[string]int{}
 	for _, q := range demo.Queues() {
 		queues[q] = 1
 	}
 	workers := append(append(component.All(component.Policy{}), trigger.New()), demo.Workers()...)
-	engine, err := worker.New(worker.Config{Store: store, Workers: workers, Queues: queues, Concurrency: demo.Concurrency, Logger: log})
+	engine, err := worker.New(worker.Config{Store: store, Workers: workers, Queues: queues, Concurrency: demo.Concurrency, Hooks: []worker.Hooks{hooks}, Logger: log})
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg := api.Config{Store: store}
+	cfg := api.Config{Store: store, Hooks: []worker.Hooks{hooks}}
 	for _, w := range workers {
 		cfg.Prototypes = append(cfg.Prototypes, w)
 	}
@@ -163,6 +165,7 @@ func serve(ctx context.Context, l net.Listener, probes http.Handler, server *api
 	mux.Handle("/", web.Handler(web.Config{API: server}))
 	mux.Handle("GET /healthz", probes)
 	mux.Handle("GET /readyz", probes)
+	mux.Handle("GET /metrics", probes)
 	answers := &http.Server{
 		Handler: api.PlainPaths(mux), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 6 * time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),

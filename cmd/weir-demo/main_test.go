@@ -82,6 +82,13 @@ func TestDemo(t *testing.T) {
 				t.Errorf("/readyz: %s", resp.Status)
 			}
 			enginetest.Check(t, resp.Body.Close())
+			resp, err = http.Get(page + "/metrics") //nolint:noctx,gosec // its own
+			enginetest.Check(t, err)
+			counts, err := io.ReadAll(resp.Body)
+			if enginetest.Check(t, err); !bytes.Contains(counts, []byte("\nweir_runs_total{")) {
+				t.Errorf("/metrics: %s %.200s", resp.Status, counts)
+			}
+			enginetest.Check(t, resp.Body.Close())
 			end := syscall.SIGHUP // as a terminal that is closed sends it
 			if signal.Ignored(end) {
 				end = syscall.SIGTERM // this test runs under nohup, and so does what it starts
