@@ -182,6 +182,16 @@ func TestJSON(t *testing.T) {
 	if err != nil || schema("run").Validate(v) != nil {
 		t.Errorf("run: %v, %v\n%s", err, schema("run").Validate(v), out)
 	}
+	var stdout, stderr bytes.Buffer // on a Redis, where the job stays
+	run(t.Context(), []string{"run", "testdata/sum.yaml", "--in", `n="a"`, "-o", "json", "--redis", w.url, "--namespace", "other"}, &stdout, &stderr)
+	v, err = jsonschema.UnmarshalJSON(&stdout)
+	if err != nil || schema("run").Validate(v) != nil || !strings.Contains(fmt.Sprint(v), "weir retry ") {
+		t.Errorf("run of a graph that fails: %v, %v\n%v\n%s", err, schema("run").Validate(v), v, &stderr)
+	}
+	v, err = jsonschema.UnmarshalJSON(&stderr) // which is the error alone
+	if err != nil || schema("failure").Validate(v) != nil {
+		t.Errorf("errors of run: %v, %v\n%v", err, schema("failure").Validate(v), v)
+	}
 	out = weir(t, w.url, "wait", "album", "--for", "failed", "-o", "json")
 	v, err = jsonschema.UnmarshalJSON(strings.NewReader(out))
 	if err != nil || schema("wait").Validate(v) != nil {

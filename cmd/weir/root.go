@@ -231,7 +231,8 @@ newest. Names of children may follow, as in shop/pay/t38. Exit codes:
 0 all went well, 1 it could not be done, 2 the command line or a file is wrong, 3 there is
 no such job, 4 the job failed or was terminated, 5 it took too long, 6 refused as things
 are now, 7 Redis or the server cannot be reached, 8 the token for the server does not permit
-it, 130 interrupted before it was done. With -o json errors are JSON, too.`,
+it, 130 interrupted before it was done. With -o json an error is JSON, too: the last line of
+standard error.`,
 		Example:       "  weir run logs.yaml --in lines=@access.log --text\n  weir tree album-2026 --redis redis://localhost:6379",
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -21,7 +21,6 @@ import (
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
-	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -112,14 +111,15 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 		return err
 	}
 	if r.kept = kept; kept { // it stays there, whatever becomes of this process
-		fmt.Fprintf(c.ErrOrStderr(), "job %s\n", r.handle.ID())
+		fmt.Fprintf(r.errs, "job %s\n", r.handle.ID())
+		r.goOn = f.workerOf(r.queue)
 	}
 	ctx, cancel := f.limited(ctx)
 	defer cancel()
 	err = interrupted(c.Context(), r.serve(ctx, store, f.workers()))
 	late := context.WithoutCancel(ctx)
 	if kept && err != nil {
-		r.stays(late, c.ErrOrStderr(), f.workerOf(r.queue), errors.As(err, new(feedError)))
+		r.stays(late, errors.As(err, new(feedError)))
 	}
 	return f.ended(late, c, r, err)
 }
@@ -135,7 +135,7 @@ func (f *runFlags) prepare(c *cobra.Command, s *settings, name string, store sto
 		return nil, nil, err
 	}
 	r := &running{
-		store: store, out: c.OutOrStdout(), errs: c.ErrOrStderr(), screen: term.IsTerminal(c.OutOrStdout()), every: 10 * time.Millisecond,
+		store: store, out: c.OutOrStdout(), errs: s.remarks(c), screen: term.IsTerminal(c.OutOrStdout()), every: 10 * time.Millisecond,
 		json: s.output == "json", outputs: map[string][]json.RawMessage{},
 	}
 	if r.feeds, err = f.feeds(g, c.InOrStdin()); err != nil {
@@ -194,25 +194,6 @@ func (q inQueue) Plan() (*job.Plan, error) {
 		}
 	}
 	return plan, nil
-}
-
-// stays says of a graph on a Redis that is not completed how it goes on, and how it ends.
-func (r *running) stays(ctx context.Context, w io.Writer, goOn string, unfed bool) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	info, err := r.handle.Info(ctx)
-	if err != nil || info.Status.Settled() {
-		return
-	}
-	id := string(info.ID)
-	if info.Status == statemachine.Failed {
-		goOn = "weir retry " + id + " --tree && " + goOn
-	}
-	fmt.Fprintf(w, "job %s is %s and stays in Redis; nobody runs its jobs now\n  to go on:  %s\n", id, info.Status, goOn)
-	if unfed {
-		fmt.Fprintf(w, "  to send:   weir send %s PORT MESSAGE\n", id)
-	}
-	fmt.Fprintf(w, "  to end it: weir terminate %s --recursive\n", id)
 }
 
 // validate refuses flags that make no sense with the file of that name, and returns what the
@@ -322,6 +303,7 @@ type running struct {
 	printed int    // messages that came out
 	queue   string // of all its jobs
 	kept    bool   // they are on a Redis
+	goOn    string // the command that runs them when this one has ended; empty: others run them
 	errs    io.Writer
 	feeds   []feed
 	out     io.Writer
@@ -479,6 +461,7 @@ type result struct {
 	Status  string                       `json:"status"`
 	Outputs map[string][]json.RawMessage `json:"outputs"`
 	Errors  []string                     `json:"errors,omitempty"`
+	Next    *next                        `json:"next,omitempty"`
 }
 
 // finish prints the rest and tells how the graph ended.
@@ -506,6 +489,7 @@ func (r *running) tell(ctx context.Context, failed error) error {
 	res := result{Job: info.ID, Status: string(info.Status), Outputs: r.outputs}
 	if failed != nil {
 		res.Errors = append(res.Errors, failed.Error())
+		res.Next = r.next(info, errors.As(failed, new(feedError)))
 	}
 	for _, p := range info.Ports {
 		if p.Dir == port.Output && res.Outputs[p.Name] == nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,26 +31,14 @@ func (f *runFlags) through(c *cobra.Command, s *settings, server setting, name s
 			return err
 		}
 		r.kept, r.every = true, lookThrough
-		fmt.Fprintf(c.ErrOrStderr(), "job %s\n", r.handle.ID())
+		fmt.Fprintf(r.errs, "job %s\n", r.handle.ID())
 		ctx, cancel := f.limited(ctx)
 		defer cancel()
 		err = interrupted(c.Context(), r.watch(ctx))
 		late := context.WithoutCancel(ctx)
 		if err != nil {
-			r.remains(late, c.ErrOrStderr(), store.Where())
+			r.stays(late, false)
 		}
 		return f.ended(late, c, r, err)
 	})
-}
-
-// remains says of a graph on a server that is not completed what becomes of it.
-func (r *running) remains(ctx context.Context, w io.Writer, where string) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	info, err := r.handle.Info(ctx)
-	if err != nil || info.Status.Settled() {
-		return
-	}
-	id := string(info.ID)
-	fmt.Fprintf(w, "job %s is %s and stays at %s\n  to look:   weir tree %s\n  to end it: weir terminate %s --recursive\n", id, info.Status, where, id, id)
 }
