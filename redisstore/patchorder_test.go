@@ -17,7 +17,7 @@ func TestPatchedJobsBeginInOrder(t *testing.T) {
 			for i := range n {
 				b := job.Node{Name: fmt.Sprintf("b%d", i), Type: "B", Ports: ports(in("in"))}
 				if wired {
-					all[1].Ports[0].Edges = append(all[1].Ports[0].Edges, to(2 + i))
+					all[1].Ports[0].Edges = append(all[1].Ports[0].Edges, to(2+i))
 					b.Ports[0].Sources = 1
 				}
 				all = append(all, b)
