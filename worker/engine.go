@@ -122,6 +122,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.active.Wait()
 	timer.Stop()
 	e.abort(errStopping)
+	e.letGo()
 	<-sweeping
 	return nil
 }

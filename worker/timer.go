@@ -33,12 +33,22 @@ func (e *Engine) remind(d *job.Delta) {
 		id := d.Job
 		time.AfterFunc(after+timerSlip, func() {
 			e.timers.Add(-1)
-			if e.stopping() {
-				return
+			if e.runs.Err() != nil {
+				return // letGo has told those who sweep
 			}
 			ctx, cancel := context.WithTimeout(e.runs, sweepTime)
 			defer cancel()
 			_ = e.cfg.Store.SweepOf(ctx, id) // else the sweeper does
 		})
 	}
+}
+
+// letGo tells those who sweep of the timers that this process holds no longer: they would leave quiet shards alone for seconds.
+func (e *Engine) letGo() {
+	if e.timers.Load() == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.runs), lastWords)
+	defer cancel()
+	e.cfg.Store.Broker().DueAnywhere(ctx)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -29,5 +30,24 @@ func TestTimersWithoutSweeper(t *testing.T) {
 		h := b.Start(job.Single(&reminder{}, ""))
 		b.Check(h.Write(b.Ctx, "in", 1))
 		b.Until("the timer has fired", func() bool { return len(enginetest.Outs[time.Time](b, h, "out")) >= 2 })
+	})
+}
+
+// An engine that stops tells those who sweep of the timers that it held: nobody else is on time with them.
+func TestTimersOfAnEngineThatStops(t *testing.T) {
+	each(t, func(b *bench) {
+		e := b.serve(func(c *worker.Config) {
+			c.Store = unswept{b.Store}
+			c.Workers = []worker.Worker{&reminder{}}
+		})
+		h := b.Start(job.Single(&reminder{}, ""))
+		b.Check(h.Write(b.Ctx, "in", 1800))
+		b.Until("a timer is set", func() bool { return len(enginetest.Outs[time.Time](b, h, "out")) >= 1 })
+		broker := b.Store.Broker().(*delivery.Broker)
+		broker.AskedDue()
+		e.Stop()
+		if _, all := broker.AskedDue(); !all {
+			t.Error("nobody was told")
+		}
 	})
 }

@@ -79,6 +79,8 @@ type Source interface {
 	Listen(ctx context.Context, heard func())
 	// CatchUp notes notifications for what is ready in the queues of the servers of this process.
 	CatchUp(ctx context.Context)
+	// DueAnywhere tells those who sweep that something may be due soon in any shard, which they may not know of.
+	DueAnywhere(ctx context.Context)
 	// Open returns those of some queues that are not paused.
 	Open(ctx context.Context, queues []string) ([]string, error)
 	// Ready returns notifications for what is ready in a queue.

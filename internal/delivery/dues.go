@@ -52,6 +52,12 @@ func (b *Broker) Due(ctx context.Context, shard int, at int64) {
 	b.notifier.publish(ctx, sayDue+" "+text)
 }
 
+// DueAnywhere tells those who sweep that something may be due soon in any shard, which they may not know of.
+func (b *Broker) DueAnywhere(ctx context.Context) {
+	b.notifier.dues.tell("")
+	b.notifier.publish(ctx, sayDue)
+}
+
 // MoreDue gets a value when Due was called, here or by other processes if this one serves.
 func (b *Broker) MoreDue() <-chan struct{} { return b.notifier.dues.more }
 

@@ -3,6 +3,8 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirworks/weir/job"
@@ -14,7 +16,7 @@ const overdue = 2 * time.Second
 // living tells which engines that live have the type of a job, of so many that serve its queue.
 func (t *Tree) living(i *job.Info, engines int, program, command string) Because {
 	var have, cannot []string
-	late := 0
+	late, remote := 0, 0
 	needs := i.NeedsOf()
 	for n := range t.Living {
 		e := &t.Living[n]
@@ -24,6 +26,9 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 		case e.Takes(i.Queue, needs.String()):
 			if seen := t.late(e); seen != "" {
 				name, late = name+" ("+seen+")", late+1
+			}
+			if e.Concurrency == 0 {
+				name, remote = "workers over HTTP (through "+name+")", remote+1
 			}
 			have = append(have, name)
 		case needs.Version > max(e.Versions[i.Type], 1):
@@ -42,6 +47,9 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 		return Because{Text: fmt.Sprintf("of %s now, none has type %s: start %s", serving(engines, i.Queue), i.Type, program), Command: command}
 	}
 	then := "; it is run when one of them has a slot free"
+	if remote == len(have) {
+		return Because{Text: fmt.Sprintf("type %s for queue %s is run by %s, which asked for runs within the last minutes: it begins when one of them does again", i.Type, i.Queue, listed(t.some(have)))}
+	}
 	if late == len(have) {
 		then = "; each engine that lives tells of itself once a second: if none does again, start " + program
 	}
@@ -54,4 +62,40 @@ func (t *Tree) late(e *job.EngineInfo) string {
 		return ""
 	}
 	return "last seen " + t.style.Ago(e.Seen)
+}
+
+// overlooked says why a job does not begin whose time has come.
+func (t *Tree) overlooked(i *job.Info) string {
+	if i.Next.IsZero() || t.style.Since(i.Next) <= overdue {
+		return ""
+	}
+	late := ", and has been " + t.lasting(i.Next) + ": "
+	if t.Living != nil && len(t.Living) == 0 {
+		return late + "no engine lives that would begin it: start the program that has type " + i.Type
+	}
+	return late + "the engine that was to begin it may be gone, and another one looks every five seconds"
+}
+
+// silent tells of a run whose process has not been seen for long, or is gone, and of one of a worker over HTTP when its lease ends.
+func (t *Tree) silent(i *job.Info) string {
+	if t.Living == nil || i.Lease.IsZero() || i.Token == "" {
+		return ""
+	}
+	ends := "; if it is dead, its lease ends" + t.in(i.Lease) + ", and the job is run again"
+	at := slices.IndexFunc(t.Living, func(e job.EngineInfo) bool { return strings.HasPrefix(e.ID, i.Owner()) })
+	switch {
+	case len(t.Living) == 0:
+		return ", but no engine lives now: start one, which sees to it when the lease of the run has ended"
+	case at < 0:
+		return ", by a process that is not seen any more" + ends
+	}
+	e := &t.Living[at]
+	name := fmt.Sprintf(" by process %d on %s", e.PID, cmp.Or(e.Host, "-"))
+	if seen := t.late(e); seen != "" {
+		return name + ", " + seen + ends
+	}
+	if e.Concurrency == 0 {
+		return " by a worker over HTTP, whose lease ends" + t.in(i.Lease) + " unless it renews it"
+	}
+	return ""
 }

@@ -190,7 +190,7 @@ func (t *Tree) why(i *job.Info, level int) {
 	}
 	switch i.Status {
 	case statemachine.Running:
-		t.say(i, level, Because{Text: fmt.Sprintf("%s has been running %s%s", who, t.lasting(i.Ran), crashes(i)), Since: i.Ran})
+		t.say(i, level, Because{Text: fmt.Sprintf("%s has been running %s%s%s", who, t.lasting(i.Ran), crashes(i), t.silent(i)), Since: i.Ran})
 	case statemachine.Queued:
 		if !locked || t.Paused[i.Queue] { // else it waits for nothing more
 			t.ready(i, level)
@@ -217,7 +217,11 @@ func (t *Tree) why(i *job.Info, level int) {
 		if i.Tries > 0 {
 			text = fmt.Sprintf("%s failed %s%s: %s; its next try is%s", who, t.style.Ago(i.Ran), tries(i), t.failure(i), strings.TrimPrefix(t.next(i), ", which is"))
 		}
-		t.say(i, level, Because{Text: text + "; to run it now:", Command: "weir run " + id, Next: i.Next})
+		if nobody := t.overlooked(i); nobody != "" {
+			t.say(i, level, Because{Text: text + nobody, Next: i.Next})
+		} else {
+			t.say(i, level, Because{Text: text + "; to run it now:", Command: "weir run " + id, Next: i.Next})
+		}
 		if i.Tries > 0 {
 			t.poison(i, level)
 		}

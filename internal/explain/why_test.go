@@ -209,11 +209,11 @@ func TestLivingEngines(t *testing.T) {
 		want   string
 	}{
 		{
-			[]job.EngineInfo{{Host: "a", PID: 1, Queues: slow, Types: []string{"map"}}, {Host: "a", PID: 2, Queues: slow}, {Host: "b", PID: 3, Types: []string{"map"}}},
+			[]job.EngineInfo{{Host: "a", PID: 1, Concurrency: 1, Queues: slow, Types: []string{"map"}}, {Host: "a", PID: 2, Concurrency: 1, Queues: slow}, {Host: "b", PID: 3, Types: []string{"map"}}},
 			"1 engine with type map for queue slow: process 1 on a; it is run when one of them has a slot free",
 		},
 		{
-			[]job.EngineInfo{{Host: "a", PID: 2, Queues: slow}, {Queues: slow, Types: []string{"map"}, Stopping: true}},
+			[]job.EngineInfo{{Host: "a", PID: 2, Concurrency: 1, Queues: slow}, {Queues: slow, Types: []string{"map"}, Stopping: true}},
 			"of 2 engines that serve queue slow now, none has type map: start the program that has it",
 		},
 	} {
@@ -222,7 +222,7 @@ func TestLivingEngines(t *testing.T) {
 		check(t, c.want, said(e, "t"), "job map has been ready for 0s and waits for an engine\n  "+c.want+"\n")
 	}
 	e := explain.NewTree(tree, noon)
-	e.Engines, e.Living, e.Types = map[string]int{"slow": 1}, []job.EngineInfo{{Host: "a", PID: 2, Queues: slow}}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
+	e.Engines, e.Living, e.Types = map[string]int{"slow": 1}, []job.EngineInfo{{Host: "a", PID: 2, Concurrency: 1, Queues: slow}}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
 	if got := said(e, "t"); !strings.Contains(got, "of 1 engine that serves queue slow now, none has type map") {
 		t.Errorf("of one engine: %s", got)
 	}
@@ -235,10 +235,10 @@ func TestEnginesThatCannotDecode(t *testing.T) {
 	tree := []*job.Info{{ID: "t", Type: "map", Needs: &needs, Queue: "slow", Status: statemachine.Queued, Queued: noon, Reason: "it waits"}}
 	slow := map[string]int{"slow": 1}
 	one, two := []string{"map"}, map[string]int{"map": 2}
-	first, refused := job.EngineInfo{Host: "a", PID: 1, Queues: slow, Types: one}, job.EngineInfo{Host: "a", PID: 2, Queues: slow, Types: one, Versions: two, Build: "old"}
+	first, refused := job.EngineInfo{Host: "a", PID: 1, Concurrency: 1, Queues: slow, Types: one}, job.EngineInfo{Host: "a", PID: 2, Concurrency: 1, Queues: slow, Types: one, Versions: two, Build: "old"}
 	for want, living := range map[string][]job.EngineInfo{
 		"of 2 engines that serve queue slow now, none can decode what the job holds, which needs type map (version 2) (process 1 on a has version 1 and process 2 on a could not): start a program that can, such as a newer one": {first, refused},
-		"1 engine with type map for queue slow: process 3 on a; it is run when one of them has a slot free":                                                                                                                       {first, {Host: "a", PID: 3, Queues: slow, Types: one, Versions: two, Build: "new"}},
+		"1 engine with type map for queue slow: process 3 on a; it is run when one of them has a slot free":                                                                                                                       {first, {Host: "a", PID: 3, Concurrency: 1, Queues: slow, Types: one, Versions: two, Build: "new"}},
 	} {
 		e := explain.NewTree(tree, noon)
 		e.Engines, e.Living, e.Types = map[string]int{"slow": 2}, living, []job.TypeInfo{{Type: "map", Queue: "slow"}}
@@ -371,7 +371,7 @@ func TestEngineNotSeen(t *testing.T) {
 	i := job.Info{ID: "t", Type: "map", Name: "m", Queue: "slow", Status: statemachine.Queued, Queued: noon}
 	e := explain.NewTree([]*job.Info{&i}, noon)
 	engine := func(pid int, seen time.Duration) job.EngineInfo {
-		return job.EngineInfo{Host: "a", PID: pid, Queues: map[string]int{"slow": 1}, Types: []string{"map"}, Seen: noon.Add(-seen)}
+		return job.EngineInfo{Host: "a", PID: pid, Concurrency: 1, Queues: map[string]int{"slow": 1}, Types: []string{"map"}, Seen: noon.Add(-seen)}
 	}
 	e.Engines, e.Types = map[string]int{"slow": 2}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
 	for _, c := range []struct {

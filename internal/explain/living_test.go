@@ -1,0 +1,59 @@
+package explain_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/explain"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Of a run whose process is not seen any more is said when another engine gets the job.
+func TestRunsOfTheDead(t *testing.T) {
+	t.Parallel()
+	owner := "ABCDEFGHIJ"
+	i := job.Info{
+		ID: "t", Type: "map", Name: "m", Queue: "slow", Status: statemachine.Running, Ran: noon.Add(-4 * time.Second),
+		Token: job.RunToken(owner), Lease: noon.Add(2 * time.Second),
+	}
+	e := explain.NewTree([]*job.Info{&i}, noon)
+	engine := func(id string, slots int, seen time.Duration) job.EngineInfo {
+		return job.EngineInfo{ID: id, Host: "a", PID: 7, Concurrency: slots, Seen: noon.Add(-seen)}
+	}
+	const dead = "; if it is dead, its lease ends in 2s, at 12:00:02Z, and the job is run again"
+	for want, living := range map[string][]job.EngineInfo{
+		"": {engine(owner, 1, time.Second)},
+		" by process 7 on a, last seen 3s ago" + dead:                                                {engine("other", 1, 0), engine(owner, 1, 3*time.Second)},
+		", by a process that is not seen any more" + dead:                                            {engine("other", 1, 0)},
+		" by a worker over HTTP, whose lease ends in 2s, at 12:00:02Z unless it renews it":           {engine(owner, 0, 0)},
+		", but no engine lives now: start one, which sees to it when the lease of the run has ended": {},
+	} {
+		e.Living = living
+		check(t, want, said(e, "t"), "job m has been running for 4s"+want+"\n")
+	}
+}
+
+// Of a job whose time came long ago is said why nobody begins it, in place of what would not help.
+func TestTimesNobodyLooksAt(t *testing.T) {
+	t.Parallel()
+	i := job.Info{ID: "t", Type: "map", Name: "m", Queue: "slow", Status: statemachine.Scheduled, Next: noon.Add(-6 * time.Second)}
+	e := explain.NewTree([]*job.Info{&i}, noon)
+	e.Living = []job.EngineInfo{}
+	check(t, "no engines", said(e, "t"), "job m waits for its time, which is due, and has been for 6s: no engine lives that would begin it: start the program that has type map\n")
+	e.Living = []job.EngineInfo{{ID: "other"}}
+	check(t, "another engine", said(e, "t"), "job m waits for its time, which is due, and has been for 6s: the engine that was to begin it may be gone, and another one looks every five seconds\n")
+	i.Next = noon
+	check(t, "just now", said(e, "t"), "job m waits for its time, which is due; to run it now:\n  $ weir run t\n")
+}
+
+// A server that leases runs to workers over HTTP has no slots of its own.
+func TestTypesOfWorkersOverHTTP(t *testing.T) {
+	t.Parallel()
+	i := job.Info{ID: "t", Type: "map", Name: "m", Queue: "slow", Status: statemachine.Queued, Queued: noon}
+	e := explain.NewTree([]*job.Info{&i}, noon)
+	e.Engines, e.Types = map[string]int{"slow": 1}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
+	e.Living = []job.EngineInfo{{Host: "a", PID: 1, Queues: map[string]int{"slow": 1}, Types: []string{"map"}, Seen: noon}}
+	check(t, "remote", said(e, "t"), "job m has been ready for 0s and waits for an engine\n"+
+		"  type map for queue slow is run by workers over HTTP (through process 1 on a), which asked for runs within the last minutes: it begins when one of them does again\n")
+}
