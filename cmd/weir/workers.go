@@ -23,7 +23,9 @@ func newWorkers(s *settings) *cobra.Command {
 		Short: "List the engines that live, and the runs that they have in progress",
 		Long: `List the engines that live, in all processes, and the runs that they have in progress.
 Each engine tells of itself once a second; one that died is listed for ten seconds more.
-Of an engine with more than 100 runs the oldest 100 are listed.`,
+RUNS says how many of its slots have one; "3 over HTTP" are runs that a server has
+leased to workers that are no Go programs. Of an engine with more than 100 runs the
+oldest 100 are listed.`,
 		Example: "  weir workers\n  weir workers -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -58,9 +60,13 @@ func engineTables(w io.Writer, engines []job.EngineInfo) error {
 		if e.Stopping {
 			state = "stopping"
 		}
+		slots := fmt.Sprintf("%d/%d", e.Running, e.Concurrency)
+		if e.Concurrency == 0 { // it leases runs to workers over HTTP
+			slots = fmt.Sprintf("%d over HTTP", e.Running)
+		}
 		host := term.Clean(cmp.Or(e.Host, "-"))
 		rows = append(rows, []string{
-			host, strconv.Itoa(e.PID), state, style.Age(e.Started), style.Ago(e.Seen), fmt.Sprintf("%d/%d", e.Running, e.Concurrency),
+			host, strconv.Itoa(e.PID), state, style.Age(e.Started), style.Ago(e.Seen), slots,
 			term.Clean(cmp.Or(e.Version, "-")), term.Clean(weights(e.Queues)),
 		})
 		for _, r := range e.Runs {

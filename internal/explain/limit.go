@@ -32,6 +32,8 @@ func (t *Tree) limited(reason string) string {
 		l, known = t.Limit(name)
 	}
 	switch rate := strings.HasPrefix(name, "rate:"); {
+	case rate && known && l.Running == 0:
+		return fmt.Sprintf("waits for its turn, as at most %s of %s within %s: none did lately, so it is next", begins(l.Max), name, l.Per)
 	case rate && known:
 		return fmt.Sprintf("waits for its turn, as at most %s of %s within %s: %d did, or are about to", begins(l.Max), name, l.Per, l.Running) + t.free(l)
 	case rate:
