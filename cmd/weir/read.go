@@ -21,14 +21,16 @@ func newRead(s *settings) *cobra.Command {
 		Long: `Take messages out of a port of a job and print them. Messages are removed after they were
 printed: if the command dies, or what it prints cannot be written, those that were not printed
 stay, and some that were may come again with the next read. If somebody else takes messages of
-the port at the same time the command fails: what it printed last may be printed twice. What
-goes to /dev/null is thrown away; a standard output that is closed, as by >&-, counts as
-/dev/null. With --all, json and yaml print one document for each 8 MiB of messages.`,
+the port at the same time the command fails: what it printed last may be printed twice. With
+--all, json and yaml print one document for each 8 MiB of messages.`,
 		Example: "  weir read album-2026 thumbs\n  weir read album-2026 thumbs --all -o jsonl | weir send archive in -",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkNumber(n); err != nil {
+			switch err := checkNumber(n); {
+			case err != nil:
 				return err
+			case term.Closed(c.OutOrStdout()):
+				return usageError{errors.New("standard output is closed, or /dev/null opened for reading, too: nothing was taken; to throw messages away use > /dev/null, in Python open(os.devnull, \"w\") in place of DEVNULL")}
 			}
 			if all && c.Flags().Changed("number") {
 				return usageError{errors.New("-n limits what is read: use it without --all")}

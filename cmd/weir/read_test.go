@@ -113,20 +113,24 @@ func TestReadIntoHead(t *testing.T) {
 	}
 }
 
-// TestReadToNull: messages are thrown away however /dev/null was opened: Python's subprocess.DEVNULL and daemons open it for reading, too.
-func TestReadToNull(t *testing.T) {
+// TestReadWithoutOutput: what nobody can read is not taken, unless somebody says so.
+func TestReadWithoutOutput(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	_, h := shop(t, server.URL())
-	for _, to := range []string{"> /dev/null", "1<> /dev/null", "<> /dev/null >&0 2>&0"} {
-		fill(t, h, 3)
+	fill(t, h, 3)
+	for _, c := range []struct {
+		to   string
+		left int64
+	}{{">&-", 3}, {"> /dev/null", 0}} {
 		cmd := process(t, "read", "one", "in", "--all", "--redis", server.URL())
-		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `"$@" ` + to, "sh"}, cmd.Args...)
-		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("read %s: %v, %s", to, err, out)
+		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `"$@" ` + c.to, "sh"}, cmd.Args...)
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != (c.left == 0) || (err == nil) == strings.Contains(string(out), "standard output is closed") {
+			t.Errorf("read %s: %v, %s", c.to, err, out)
 		}
-		if n := waiting(t, h); n != 0 {
-			t.Errorf("read %s leaves %d messages", to, n)
+		if n := waiting(t, h); n != c.left {
+			t.Errorf("read %s leaves %d messages, want %d", c.to, n, c.left)
 		}
 	}
 }

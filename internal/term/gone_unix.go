@@ -4,6 +4,7 @@ package term
 
 import (
 	"io"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,6 +16,19 @@ func Gone(w io.Writer) bool {
 		poll := []unix.PollFd{{Fd: int32(fd)}} //nolint:gosec // a descriptor is a small number
 		n, err := unix.Poll(poll, 0)
 		return err == nil && n > 0 && poll[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+	})
+}
+
+// Closed tells whether w was closed when the program was started, as by >&-. Go opens /dev/null in its place, for reading, too; > /dev/null
+// is for writing alone.
+func Closed(w io.Writer) bool {
+	return asked(w, func(fd int) bool {
+		var here, null unix.Stat_t
+		mode, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0) //nolint:gosec // a descriptor is a small number
+		if err != nil || mode&unix.O_ACCMODE != unix.O_RDWR || unix.Fstat(fd, &here) != nil || unix.Stat(os.DevNull, &null) != nil {
+			return false
+		}
+		return here.Mode&unix.S_IFMT == unix.S_IFCHR && here.Rdev == null.Rdev
 	})
 }
 
