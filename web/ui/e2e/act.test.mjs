@@ -129,6 +129,7 @@ test('lock a job, and take it back; end a lock of somebody else', () => on('#/jo
   assert.ok((await world.api('GET', 'jobs/pipe%2Flast')).lock)
   await page.getByRole('button', { name: 'Undo' }).click()
   await until('it is unlocked', async () => !(await world.api('GET', 'jobs/pipe%2Flast')).lock)
+  await page.getByRole('button', { name: 'Lock…' }).waitFor() // else the button below may still be that of the first lock
   await world.api('PUT', 'jobs/pipe%2Flast/lock', { ttl: '5m' })
   await page.getByRole('button', { name: 'Unlock…' }).click()
   await confirm(page, 'Unlock')
