@@ -48,6 +48,9 @@ type EngineInfo struct {
 	Activity Activity `json:"-" cbor:"-"`
 }
 
+// OverHTTP tells whether it has no slots of its own, but leases runs to workers that are no Go programs.
+func (e *EngineInfo) OverHTTP() bool { return e.Concurrency == 0 }
+
 // ownerLen is how many characters of an engine's ID are the beginning of its runs' tokens.
 const ownerLen = 8
 

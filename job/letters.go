@@ -29,12 +29,12 @@ type StoredLetter struct {
 	// Context is that of the letter itself.
 	Context port.Context `json:"context,omitempty"`
 
-	head    int64  // of the port when the letter was read
+	head    int64  // of the port when the dead letter was read
 	sum     string // of what was read
 	settled bool
 }
 
-// Settled tells whether the letter is no more where it was read: Requeue, Discard or Edit, or one of these for all, was done to it.
+// Settled tells whether the dead letter is no more where it was read: Requeue, Discard or Edit, or one of these for all, was done to it.
 func (l *StoredLetter) Settled() bool { return l.settled }
 
 // String returns the dead letter, and where it lies, as JSON.

@@ -293,7 +293,7 @@ const manyLetters = `
 
 Without IDs all of the JOB and those below it are meant, or of all jobs, that pass the
 filters. They are counted, and you are asked: without a terminal --yes is needed. With -o json,
-jsonl or yaml the letters to which it was done are printed, as weir dead list prints them.`
+jsonl or yaml the dead letters to which it was done are printed, as by weir dead list.`
 
 func newDeadRequeue(s *settings) *cobra.Command {
 	var f letterFlags

@@ -61,7 +61,7 @@ func engineTables(w io.Writer, engines []job.EngineInfo) error {
 			state = "stopping"
 		}
 		slots := fmt.Sprintf("%d/%d", e.Running, e.Concurrency)
-		if e.Concurrency == 0 { // it leases runs to workers over HTTP
+		if e.OverHTTP() {
 			slots = fmt.Sprintf("%d over HTTP", e.Running)
 		}
 		host := term.Clean(cmp.Or(e.Host, "-"))

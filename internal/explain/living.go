@@ -27,7 +27,7 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 			if seen := t.late(e); seen != "" {
 				name, late = name+" ("+seen+")", late+1
 			}
-			if e.Concurrency == 0 {
+			if e.OverHTTP() {
 				name, remote = "workers over HTTP (through "+name+")", remote+1
 			}
 			have = append(have, name)
@@ -94,7 +94,7 @@ func (t *Tree) silent(i *job.Info) string {
 	if seen := t.late(e); seen != "" {
 		return name + ", " + seen + ends
 	}
-	if e.Concurrency == 0 {
+	if e.OverHTTP() {
 		return " by a worker over HTTP, whose lease ends" + t.in(i.Lease) + " unless it renews it"
 	}
 	return ""

@@ -1,7 +1,7 @@
 // Jobs that failed, in a browser: what is equal is said once, and jobs have their names.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { axe, browser, faults, until, World } from './harness.mjs'
+import { axe, browser, until, visit, World } from './harness.mjs'
 
 const each = 'weir: 1\nname: many\nnodes:\n  items: {type: each, args: {type: map, args: {expr: "it.no + 1"}, parallel: 20}}\ninputs: {in: items.in}\noutputs: {out: items.out}\n'
 let world
@@ -24,15 +24,7 @@ after(async () => {
   await world?.stop()
 })
 
-async function on(path, fn, options) {
-  const page = await b.page(world, path, options)
-  try {
-    await fn(page)
-    assert.deepEqual(await faults(page), [])
-  } finally {
-    await page.context().close()
-  }
-}
+const on = (path, fn, options) => visit(b, world, path, fn, options)
 
 test('equal errors of a job are one, with how often and each of them on demand', () => on('#/job/alone', async page => {
   await page.getByRole('heading', { name: '5 errors' }).waitFor()

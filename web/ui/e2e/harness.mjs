@@ -1,4 +1,5 @@
 // What the tests in the browser stand on: a redis-server and weir serve of their own, and Debian's chromium.
+import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -117,6 +118,17 @@ export async function browser() {
       await page.goto(`${world.url}/${path}`)
       return page
     },
+  }
+}
+
+/** Does fn on a page of a browser, which must neither throw nor break its policy. */
+export async function visit(b, world, path, fn, options) {
+  const page = await b.page(world, path, options)
+  try {
+    await fn(page)
+    assert.deepEqual(await faults(page), [])
+  } finally {
+    await page.context().close()
   }
 }
 

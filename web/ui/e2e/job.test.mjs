@@ -1,7 +1,7 @@
 // A job in a browser: why it waits, its messages, its runs over time, where messages came from.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { axe, browser, faults, until, World } from './harness.mjs'
+import { axe, browser, faults, until, visit, World } from './harness.mjs'
 
 const trace = '0af7651916cd43dd8448eb211c80319c'
 let world
@@ -16,16 +16,7 @@ after(async () => {
   await world?.stop()
 })
 
-/** Does fn on a page, which must neither throw nor break its policy. */
-async function on(path, fn, options) {
-  const page = await b.page(world, path, options)
-  try {
-    await fn(page)
-    assert.deepEqual(await faults(page), [])
-  } finally {
-    await page.context().close()
-  }
-}
+const on = (path, fn, options) => visit(b, world, path, fn, options)
 
 const chain = 'weir: 1\nname: chain\nnodes:\n  a: {type: map, args: {expr: "it + 1"}}\n  b: {type: map, args: {expr: "it * 10"}}\nedges:\n  - a.out -> b.in\ninputs: {in: a.in}\noutputs: {out: b.out}\n'
 

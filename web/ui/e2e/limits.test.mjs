@@ -1,7 +1,7 @@
 // Jobs that wait for limits, in a browser: how many of a queue, which one a job waits for, and who has its places.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { axe, browser, faults, until, World } from './harness.mjs'
+import { axe, browser, until, visit, World } from './harness.mjs'
 
 let world
 let b
@@ -23,15 +23,7 @@ after(async () => {
   await world?.stop()
 })
 
-async function on(path, fn, options) {
-  const page = await b.page(world, path, options)
-  try {
-    await fn(page)
-    assert.deepEqual(await faults(page), [])
-  } finally {
-    await page.context().close()
-  }
-}
+const on = (path, fn, options) => visit(b, world, path, fn, options)
 
 test('a queue says how many of its jobs wait for limits, and since when', () => on('#/queues', async page => {
   const card = page.getByRole('article', { name: 'Queue narrow' })

@@ -1,7 +1,7 @@
 // What people do on the page, in a browser: node --test e2e/
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { axe, browser, faults, until, World } from './harness.mjs'
+import { axe, browser, until, visit, World } from './harness.mjs'
 
 let world
 let b
@@ -15,16 +15,7 @@ after(async () => {
   await world?.stop()
 })
 
-/** Does fn on a page, which must neither throw nor break its policy. */
-async function on(path, fn, options) {
-  const page = await b.page(world, path, options)
-  try {
-    await fn(page)
-    assert.deepEqual(await faults(page), [])
-  } finally {
-    await page.context().close()
-  }
-}
+const on = (path, fn, options) => visit(b, world, path, fn, options)
 
 const confirm = async (page, verb) => page.locator('dialog button', { hasText: verb }).last().click()
 const failing = async alias => {

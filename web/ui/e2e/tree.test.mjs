@@ -1,7 +1,7 @@
 // The live tree and what hangs on it, in a browser: node --test e2e/
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { axe, browser, faults, until, World } from './harness.mjs'
+import { axe, browser, until, visit, World } from './harness.mjs'
 
 let world
 let b
@@ -15,16 +15,7 @@ after(async () => {
   await world?.stop()
 })
 
-/** Does fn on a page, which must neither throw nor break its policy. */
-async function on(path, fn, options) {
-  const page = await b.page(world, path, options)
-  try {
-    await fn(page)
-    assert.deepEqual(await faults(page), [])
-  } finally {
-    await page.context().close()
-  }
-}
+const on = (path, fn, options) => visit(b, world, path, fn, options)
 
 /** The picture of a tree as the server sends it. */
 async function picture(job) {
@@ -172,8 +163,8 @@ test('on a phone the picture begins where it can be read, and fingers move and e
   }
   const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.querySelector('main').scrollWidth <= innerWidth)
   const size = (node, what) => page.locator(`[data-node="${node}"] ${what}`).first().evaluate(el => parseFloat(getComputedStyle(el).fontSize) * el.getBoundingClientRect().height / el.offsetHeight)
-  assert.ok(!(await within()).includes('shop/clock'), 'its first job is in view')
-  for (const what of ['.box-name', '.box-type', '.box-status']) assert.ok(await size('shop/clock', what) >= 9, `${what} can be read`)
+  await until('its first job is in view', async () => !(await within()).includes('shop/clock')) // the picture settles first
+  for (const what of ['.box-name', '.box-type', '.box-status']) await until(`${what} can be read`, async () => await size('shop/clock', what) >= 9)
   await page.locator('.minimap:not(.whole)').waitFor()
   assert.ok(await fits(), 'nothing is wider than the phone')
   const cdp = await page.context().newCDPSession(page)

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weirworks/weir/job"
@@ -36,7 +37,7 @@ func TestPatchedJobsBeginInOrder(t *testing.T) {
 		h, err := job.NewClient(e.store).Find(e.Context(), string(g))
 		e.Check(err)
 		e.Check(h.Patch(e.Context(), planned(nodes(true))))
-		queue := "weir:{" + e.Namespace + ":" + fmt.Sprint(g.Shard(e.store.(interface{ Shards() int }).Shards())) + "}:ready:" + job.DefaultQueue + "#B"
+		queue := strings.TrimSuffix(e.due(g), "due") + "ready:" + job.DefaultQueue + "#B"
 		var want []string
 		for i := range n {
 			want = append(want, string(g.Nth(2+i)))
