@@ -49,7 +49,7 @@ func (h *Handle) WaitFor(ctx context.Context, done func(*Info) bool) (*Info, err
 		info, err := h.Info(ctx)
 		switch {
 		case Temporary(err) && time.Since(answered) < waitFor:
-		case err != nil && ctx.Err() != nil && last != nil: // its time was over in the middle of the look
+		case err != nil && ctx.Err() != nil && !errors.Is(err, ErrNotFound): // its time was over in the middle of the look
 		case err != nil:
 			return nil, err
 		case done(info):
