@@ -114,9 +114,9 @@ func (t *Tree) inform(ctx context.Context, store storecall.Store, asked job.ID) 
 	if err != nil {
 		return err
 	}
-	t.Engines, t.Paused = map[string]int{}, map[string]bool{}
+	t.Engines, t.Pending, t.Paused = map[string]int{}, map[string]int{}, map[string]bool{}
 	for _, q := range queues {
-		t.Engines[q.Name], t.Paused[q.Name] = q.Engines, q.Paused
+		t.Engines[q.Name], t.Pending[q.Name], t.Paused[q.Name] = q.Engines, q.Pending, q.Paused
 	}
 	if t.Living, err = store.Engines(ctx); err != nil {
 		return err

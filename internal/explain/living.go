@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 )
 
@@ -16,7 +17,7 @@ const overdue = 2 * time.Second
 // living tells which engines that live have the type of a job, of so many that serve its queue.
 func (t *Tree) living(i *job.Info, engines int, program, command string) Because {
 	var have, cannot []string
-	late, remote := 0, 0
+	late, remote, slots, running := 0, 0, 0, 0
 	needs := i.NeedsOf()
 	for n := range t.Living {
 		e := &t.Living[n]
@@ -30,7 +31,7 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 			if e.OverHTTP() {
 				name, remote = "workers over HTTP (through "+name+")", remote+1
 			}
-			have = append(have, name)
+			have, slots, running = append(have, name), slots+e.Concurrency, running+e.Running
 		case needs.Version > max(e.Versions[i.Type], 1):
 			cannot = append(cannot, fmt.Sprintf("%s has version %d", name, max(e.Versions[i.Type], 1)))
 		default:
@@ -46,7 +47,10 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 	if len(have) == 0 {
 		return Because{Text: fmt.Sprintf("of %s now, none has type %s: start %s", serving(engines, i.Queue), i.Type, program), Command: command}
 	}
-	then := "; it is run when one of them has a slot free"
+	then := "; it is run when " + one(len(have)) + " has a slot free"
+	if running >= slots {
+		then = fmt.Sprintf("; %s busy, and %s ready in the queue: it is run when its turn comes", busy(slots), jobsAre(t.Pending[i.Queue]))
+	}
 	if remote == len(have) {
 		return Because{Text: fmt.Sprintf("type %s for queue %s is run by %s, which asked for runs within the last minutes: it begins when one of them does again", i.Type, i.Queue, listed(t.some(have)))}
 	}
@@ -54,6 +58,30 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 		then = "; each engine that lives tells of itself once a second: if none does again, start " + program
 	}
 	return Because{Text: fmt.Sprintf("%s with type %s for queue %s: %s%s", engineCount(len(have)), i.Type, i.Queue, listed(t.some(have)), then)}
+}
+
+// busy says that so many slots are busy.
+func busy(slots int) string {
+	if slots == 1 {
+		return "its slot is"
+	}
+	return fmt.Sprintf("all %s slots are", term.Number(int64(slots)))
+}
+
+// one is what a text calls any of so many engines.
+func one(engines int) string {
+	if engines == 1 {
+		return "it"
+	}
+	return "one of them"
+}
+
+// jobsAre is "1 job is" or "n jobs are".
+func jobsAre(n int) string {
+	if n == 1 {
+		return "1 job is"
+	}
+	return term.Number(int64(n)) + " jobs are"
 }
 
 // late says when an engine was last seen, if its heartbeat is overdue.

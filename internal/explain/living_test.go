@@ -57,3 +57,25 @@ func TestTypesOfWorkersOverHTTP(t *testing.T) {
 	check(t, "remote", said(e, "t"), "job m has been ready for 0s and waits for an engine\n"+
 		"  type map for queue slow is run by workers over HTTP (through process 1 on a), which asked for runs within the last minutes: it begins when one of them does again\n")
 }
+
+// Of a job that waits because others run is said so.
+func TestBusySlots(t *testing.T) {
+	t.Parallel()
+	i := job.Info{ID: "t", Type: "map", Name: "m", Queue: "slow", Status: statemachine.Queued, Queued: noon}
+	e := explain.NewTree([]*job.Info{&i}, noon)
+	e.Engines, e.Pending, e.Types = map[string]int{"slow": 2}, map[string]int{"slow": 1204}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
+	engine := func(pid, slots, running int) job.EngineInfo {
+		return job.EngineInfo{Host: "a", PID: pid, Queues: map[string]int{"slow": 1}, Types: []string{"map"}, Concurrency: slots, Running: running, Seen: noon}
+	}
+	const waits = "job m has been ready for 0s and waits for an engine\n"
+	for want, living := range map[string][]job.EngineInfo{
+		"1 engine with type map for queue slow: process 1 on a; its slot is busy, and 1,204 jobs are ready in the queue: it is run when its turn comes":                         {engine(1, 1, 1)},
+		"2 engines with type map for queue slow: process 1 on a and process 2 on a; all 9 slots are busy, and 1,204 jobs are ready in the queue: it is run when its turn comes": {engine(1, 1, 1), engine(2, 8, 8)},
+		"2 engines with type map for queue slow: process 1 on a and process 2 on a; it is run when one of them has a slot free":                                                 {engine(1, 1, 1), engine(2, 8, 7)},
+	} {
+		e.Living = living
+		check(t, want, said(e, "t"), waits+"  "+want+"\n")
+	}
+	e.Living, e.Pending["slow"] = []job.EngineInfo{engine(1, 2, 2)}, 1
+	check(t, "alone", said(e, "t"), waits+"  1 engine with type map for queue slow: process 1 on a; all 2 slots are busy, and 1 job is ready in the queue: it is run when its turn comes\n")
+}

@@ -41,6 +41,8 @@ type Tree struct {
 	Called map[job.ID]string
 	// Engines is how many engines serve a queue. Nil: not known.
 	Engines map[string]int
+	// Pending is how many jobs of a queue are ready. Nil: not known.
+	Pending map[string]int
 	// Living are the engines that live. Nil: not known.
 	Living []job.EngineInfo
 	// Paused are queues of which nothing is begun.

@@ -210,7 +210,7 @@ func TestLivingEngines(t *testing.T) {
 	}{
 		{
 			[]job.EngineInfo{{Host: "a", PID: 1, Concurrency: 1, Queues: slow, Types: []string{"map"}}, {Host: "a", PID: 2, Concurrency: 1, Queues: slow}, {Host: "b", PID: 3, Types: []string{"map"}}},
-			"1 engine with type map for queue slow: process 1 on a; it is run when one of them has a slot free",
+			"1 engine with type map for queue slow: process 1 on a; it is run when it has a slot free",
 		},
 		{
 			[]job.EngineInfo{{Host: "a", PID: 2, Concurrency: 1, Queues: slow}, {Queues: slow, Types: []string{"map"}, Stopping: true}},
@@ -238,7 +238,7 @@ func TestEnginesThatCannotDecode(t *testing.T) {
 	first, refused := job.EngineInfo{Host: "a", PID: 1, Concurrency: 1, Queues: slow, Types: one}, job.EngineInfo{Host: "a", PID: 2, Concurrency: 1, Queues: slow, Types: one, Versions: two, Build: "old"}
 	for want, living := range map[string][]job.EngineInfo{
 		"of 2 engines that serve queue slow now, none can decode what the job holds, which needs type map (version 2) (process 1 on a has version 1 and process 2 on a could not): start a program that can, such as a newer one": {first, refused},
-		"1 engine with type map for queue slow: process 3 on a; it is run when one of them has a slot free":                                                                                                                       {first, {Host: "a", PID: 3, Concurrency: 1, Queues: slow, Types: one, Versions: two, Build: "new"}},
+		"1 engine with type map for queue slow: process 3 on a; it is run when it has a slot free":                                                                                                                                {first, {Host: "a", PID: 3, Concurrency: 1, Queues: slow, Types: one, Versions: two, Build: "new"}},
 	} {
 		e := explain.NewTree(tree, noon)
 		e.Engines, e.Living, e.Types = map[string]int{"slow": 2}, living, []job.TypeInfo{{Type: "map", Queue: "slow"}}
@@ -378,7 +378,7 @@ func TestEngineNotSeen(t *testing.T) {
 		living []job.EngineInfo
 		want   string
 	}{
-		{[]job.EngineInfo{engine(1, time.Second)}, "1 engine with type map for queue slow: process 1 on a; it is run when one of them has a slot free"},
+		{[]job.EngineInfo{engine(1, time.Second)}, "1 engine with type map for queue slow: process 1 on a; it is run when it has a slot free"},
 		{
 			[]job.EngineInfo{engine(1, time.Second), engine(2, 4*time.Second)},
 			"2 engines with type map for queue slow: process 1 on a and process 2 on a (last seen 4s ago); it is run when one of them has a slot free",
