@@ -249,8 +249,7 @@ func (s *settings) actSaying(c *cobra.Command, name string, fn func(ctx context.
 		if strings.HasPrefix(done, "will ") {
 			done += afterLock(ctx, h)
 		}
-		_, err = fmt.Fprintf(c.OutOrStdout(), "job %s %s\n", h.ID(), done)
-		return err
+		return s.did(c, h.ID(), done)
 	})
 }
 

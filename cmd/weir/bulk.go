@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ of all. They are shown and counted, and you are asked: without a terminal --yes 
 func (f *bulkFlags) flags(s *settings, c *cobra.Command) {
 	f.filterFlags.flags(s, c)
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "of many jobs: do not ask")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "of many jobs: only show them, as -o table, json or name")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "of many jobs: only show them")
 	s.formats(c, "table", "json", "name")
 }
 
@@ -49,8 +50,6 @@ func (f *bulkFlags) one(c *cobra.Command, s *settings, args []string) (bool, err
 		return true, usageError{fmt.Errorf("%s says which of many jobs are meant: leave it out, or %s", given[0], args[0])}
 	case len(args) == 0 && len(given) == 0:
 		return false, usageError{fmt.Errorf("give a JOB, or say which jobs are meant with --%s; see %s --help", strings.Join(filters, ", --"), c.CommandPath())}
-	case s.output != "table" && !f.dryRun:
-		return false, usageError{fmt.Errorf("-o %s is for --dry-run", s.output)}
 	}
 	return len(args) > 0, nil
 }
@@ -83,7 +82,7 @@ func (s *settings) actEach(c *cobra.Command, names []string, d deed) error {
 				return err
 			}
 		}
-		return d.each(ctx, c, client, all)
+		return d.each(ctx, c, s, client, all)
 	})
 }
 
@@ -138,10 +137,10 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 		if f.dryRun {
 			w = c.OutOrStdout()
 		}
-		if err := preview(ctx, w, c, store, filter, len(all)); err != nil || f.dryRun || len(all) == 0 {
+		if err := preview(ctx, w, c, store, filter, len(all)); err != nil || f.dryRun {
 			return err
 		}
-		if !f.yes {
+		if !f.yes && len(all) > 0 {
 			these := d.verb + " these " + jobCount(len(all))
 			if len(all) == 1 {
 				these = d.verb + " this job"
@@ -150,7 +149,7 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 				return err
 			}
 		}
-		return d.each(ctx, c, client, all)
+		return d.each(ctx, c, s, client, all)
 	})
 }
 
@@ -230,14 +229,21 @@ func worse(a, b error) bool {
 	return y != exitError && (x == exitError || x > y)
 }
 
+// did says what became of a job.
+func (s *settings) did(c *cobra.Command, id job.ID, done string) error {
+	told := effects{w: c.OutOrStdout(), output: s.output}
+	return cmp.Or(told.add(id, done), told.end())
+}
+
 // each does it to jobs, one after the other, and goes on where it cannot be done.
-func (d deed) each(ctx context.Context, c *cobra.Command, client *job.Client, all []*job.Info) error {
+func (d deed) each(ctx context.Context, c *cobra.Command, s *settings, client *job.Client, all []*job.Info) (err error) {
+	told := effects{w: c.OutOrStdout(), output: s.output, all: []effect{}}
+	defer func() { err = cmp.Or(err, told.end()) }()
 	var failed someError
 	for _, i := range all {
 		done, err := d.do(ctx, client.At(i.ID), i)
 		if err == nil {
-			_, err = fmt.Fprintf(c.OutOrStdout(), "job %s %s\n", i.ID, done)
-			if err != nil {
+			if err := told.add(i.ID, done); err != nil {
 				return err
 			}
 			continue
@@ -255,4 +261,36 @@ func (d deed) each(ctx context.Context, c *cobra.Command, client *job.Client, al
 		return failed
 	}
 	return nil
+}
+
+// effect is what became of a job, as -o json prints it.
+type effect struct {
+	Job  job.ID `json:"job"`
+	Done string `json:"done"`
+}
+
+// effects tells what became of jobs: at once, or, as JSON, when all is done.
+type effects struct {
+	w      io.Writer
+	output string
+	all    []effect
+}
+
+func (e *effects) add(id job.ID, done string) (err error) {
+	switch e.output {
+	case "json":
+		e.all = append(e.all, effect{id, done})
+	case "name":
+		_, err = fmt.Fprintln(e.w, id)
+	default:
+		_, err = fmt.Fprintf(e.w, "job %s %s\n", id, done)
+	}
+	return err
+}
+
+func (e *effects) end() error {
+	if e.output != "json" {
+		return nil
+	}
+	return encode(e.w, e.all, "  ")
 }

@@ -69,7 +69,7 @@ func TestGoesOn(t *testing.T) {
 	t.Parallel()
 	jobs := []*job.Info{{ID: "a"}, {ID: "b"}, {ID: "c"}}
 	client := job.NewClient(nil)
-	try := func(kind error) (done, said string, err error) {
+	try := func(kind error, output string) (done, said string, err error) {
 		c := newRoot(&term.Wish{})
 		var out, errs bytes.Buffer
 		c.SetOut(&out)
@@ -79,17 +79,22 @@ func TestGoesOn(t *testing.T) {
 				return "", fmt.Errorf("%w: two\nlines", kind)
 			}
 			return "is done", nil
-		}}.each(t.Context(), c, client, jobs)
+		}}.each(t.Context(), c, &settings{output: output}, client, jobs)
 		return out.String(), errs.String(), err
 	}
-	done, said, err := try(job.ErrStatus)
+	done, said, err := try(job.ErrStatus, "table")
 	if done != "job a is done\njob c is done\n" || said != "weir: "+job.ErrStatus.Error()+": two lines\n" ||
 		!errors.Is(err, job.ErrStatus) || err.Error() != "not done to 1 of 3 jobs" {
 		t.Errorf("refused: %q, %q, %v", done, said, err)
 	}
-	done, said, err = try(job.ErrUnreachable)
+	done, said, err = try(job.ErrUnreachable, "table")
 	if done != "job a is done\n" || said != "" || !errors.Is(err, job.ErrUnreachable) {
 		t.Errorf("unreachable: %q, %q, %v", done, said, err)
+	}
+	for output, want := range map[string]string{"name": "a\n", "json": "[\n  {\n    \"job\": \"a\",\n    \"done\": \"is done\"\n  }\n]\n"} {
+		if done, _, err = try(job.ErrUnreachable, output); done != want || !errors.Is(err, job.ErrUnreachable) {
+			t.Errorf("unreachable, -o %s: %q, %v", output, done, err)
+		}
 	}
 }
 

@@ -170,16 +170,20 @@ func (f *retryFlags) run(c *cobra.Command, s *settings, args []string) error {
 			}
 			if f.tree {
 				done, err := f.retryTree(ctx, h)
-				if err == nil {
-					_, err = fmt.Fprintln(c.OutOrStdout(), done)
+				switch {
+				case err != nil:
+					return err
+				case s.output != "table":
+					return s.did(c, h.ID(), done)
 				}
+				_, err = fmt.Fprintln(c.OutOrStdout(), done)
 				return err
 			}
 			done, err := f.retry(ctx, h, store)
-			if err == nil {
-				_, err = fmt.Fprintf(c.OutOrStdout(), "job %s %s\n", h.ID(), done)
+			if err != nil {
+				return err
 			}
-			return err
+			return s.did(c, h.ID(), done)
 		})
 	}
 	return f.act(c, s, deed{

@@ -78,7 +78,7 @@ one, or an alias. It gets a run that begins after this command, whatever it wait
 	c.Flags().BoolVar(&f.force, "force", false, "of a job: also if it failed or is terminated")
 	spanVar(c.Flags(), &f.after, "after", 0, "of a job: after this time, like 10m")
 	f.flags(s, c)
-	c.Flags().Lookup("output").Usage = "of a graph table or json; of jobs, with --dry-run, table, json or name"
+	c.Flags().Lookup("output").Usage = "`FORMAT`: table, json, or, of jobs, name"
 	c.Flags().Lookup("label").Usage = "of a graph: a label of it, `KEY=VALUE`; else jobs with this label, KEY[=VALUE]"
 	return c
 }
@@ -206,7 +206,7 @@ func (f *runFlags) validate(c *cobra.Command, s *settings, name string) (labels 
 	}
 	switch {
 	case s.output == "name":
-		return nil, usageError{fmt.Errorf("-o name is for --dry-run")}
+		return nil, usageError{errors.New("-o name is for jobs that are there")}
 	case f.timeout < 0:
 		return nil, usageError{fmt.Errorf("--timeout %s: use a positive time, or none", f.timeout)}
 	}
