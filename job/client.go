@@ -215,6 +215,13 @@ func WithContext(ctx context.Context, keys port.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, messageContext(ctx).With(keys))
 }
 
+// Actor is who acts under a context, as port.ContextBy of WithContext says; empty if that names nobody. What is done to a job by
+// somebody who is named is in its log.
+func Actor(ctx context.Context) string {
+	by, _ := messageContext(ctx)[port.ContextBy].(string)
+	return by
+}
+
 type writeKey struct{}
 
 type writeOptions struct{ quiet, unlogged, known bool }

@@ -48,6 +48,22 @@ func (h *Handle) Tree(ctx context.Context) ([]*Info, error) {
 	return tree, err
 }
 
+// under tells which jobs of a tree are a job or below it.
+func under(tree []*Info, top ID) map[ID]bool {
+	parents, is := make(map[ID]ID, len(tree)), make(map[ID]bool, len(tree))
+	for _, i := range tree {
+		parents[i.ID] = i.Parent
+	}
+	for _, i := range tree {
+		up := i.ID
+		for up != "" && up != top {
+			up = parents[up]
+		}
+		is[i.ID] = up == top
+	}
+	return is
+}
+
 // State returns the job's state: the given keys, or all of it when none is given.
 func (h *Handle) State(ctx context.Context, keys ...string) (map[string]json.RawMessage, error) {
 	all, err := h.store.State(ctx, h.id, keys...)

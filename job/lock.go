@@ -3,8 +3,6 @@ package job
 import (
 	"context"
 	"time"
-
-	"github.com/weirworks/weir/port"
 )
 
 // Locks keeps runs off jobs for somebody outside.
@@ -43,7 +41,7 @@ type LockInfo struct {
 // tries for as long as wait; then the error wraps ErrLocked. Those who look are told who
 // holds it if ctx says so, see WithContext and port.ContextBy.
 func (h *Handle) Lock(ctx context.Context, ttl, wait time.Duration) (Lock, error) {
-	by, _ := messageContext(ctx)[port.ContextBy].(string)
+	by := Actor(ctx)
 	return h.store.Lock(ctx, h.id, by, ttl, wait)
 }
 

@@ -53,16 +53,9 @@ func (h *Handle) OpenLog(ctx context.Context, below bool) (*LogReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	parents := make(map[ID]ID, len(tree))
+	r.members = under(tree, h.id)
 	for _, i := range tree {
-		parents[i.ID] = i.Parent
-	}
-	for _, i := range tree {
-		up := i.ID
-		for up != "" && up != h.id {
-			up = parents[up]
-		}
-		if r.members[i.ID] = up == h.id; !r.members[i.ID] {
+		if !r.members[i.ID] {
 			continue
 		}
 		if !slices.ContainsFunc(r.streams, func(s *logStream) bool { return s.tree == i.ID.Tree() }) {

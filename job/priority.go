@@ -16,9 +16,11 @@ func (h *Handle) SetPriority(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	byTree := map[ID][]ID{}
+	byTree, inside := map[ID][]ID{h.id.Tree(): {h.id}}, under(tree, h.id)
 	for _, i := range tree {
-		byTree[i.ID.Tree()] = append(byTree[i.ID.Tree()], i.ID)
+		if inside[i.ID] && i.ID != h.id {
+			byTree[i.ID.Tree()] = append(byTree[i.ID.Tree()], i.ID)
+		}
 	}
 	for _, ids := range byTree {
 		if err := h.store.SetPriority(ctx, ids, n); err != nil {

@@ -129,7 +129,7 @@ func IgnoreRepeat() RetryOption { return func(o *retryOptions) { o.ignoreRepeat 
 // its next repetition goes on waiting. Without a time the run that failed is tried again now. It repeats afterwards in all cases.
 func (h *Handle) Retry(ctx context.Context, opts ...RetryOption) error {
 	var o retryOptions
-	o.By, _ = messageContext(ctx)[port.ContextBy].(string)
+	o.By = Actor(ctx)
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -305,7 +305,7 @@ func (o *retryOptions) repeat(info *Info, now time.Time) {
 // told, its graph follows its failure policy, and it can be retried. The reason, which may be empty and has at most MaxReason bytes, and who it was, see
 // WithContext and port.ContextBy, are in its Info, its Failures and the log.
 func (h *Handle) Fail(ctx context.Context, reason string) error {
-	by, _ := messageContext(ctx)[port.ContextBy].(string)
+	by := Actor(ctx)
 	f := ByHand{Reason: reason, By: by}
 	if err := f.Validate(); err != nil {
 		return fmt.Errorf("failing job %s: %w", h.id, err)

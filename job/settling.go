@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/weirworks/weir/port"
 )
 
 // settling takes dead letters out of their ports. One with which that cannot be done does not keep the others.
@@ -107,7 +105,7 @@ func (s *settling) settlement(ctx context.Context, letters []*StoredLetter) (Set
 
 // actor is who acts from outside of runs.
 func actor(ctx context.Context) string {
-	by, _ := messageContext(ctx)[port.ContextBy].(string)
+	by := Actor(ctx)
 	return by
 }
 

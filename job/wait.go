@@ -100,14 +100,11 @@ func (h *Handle) busy(ctx context.Context, waited error) error {
 	if err != nil {
 		return waited // which says enough
 	}
-	under := map[ID]bool{h.id: true}
+	inside := under(tree, h.id)
 	var moving, suspended []*Info
-	for _, i := range tree { // parents come before their children
-		if under[i.Parent] {
-			under[i.ID] = true
-		}
+	for _, i := range tree {
 		switch {
-		case i.Graph || i.Status.Settled() || !under[i.ID]:
+		case i.Graph || i.Status.Settled() || !inside[i.ID]:
 		case i.Status == Suspended:
 			suspended = append(suspended, i)
 		default:

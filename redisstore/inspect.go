@@ -150,7 +150,11 @@ func (s *Store) SetState(ctx context.Context, id job.ID, set map[string]json.Raw
 	if err != nil {
 		return err
 	}
-	args := []any{string(id), rand.Text(), len(set)}
+	entry, err := s.byHand(ctx, id, "state", changedKeys(set, unset))
+	if err != nil {
+		return err
+	}
+	args := []any{string(id), rand.Text(), entry, len(set)}
 	for k, v := range set {
 		args = append(args, k, []byte(v))
 	}

@@ -22,7 +22,11 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 	if err != nil {
 		return err
 	}
-	args := []any{string(root), p.From, p.To, rand.Text(), len(p.Remove)}
+	entry, err := s.byHand(ctx, root, "patched", "")
+	if err != nil {
+		return err
+	}
+	args := []any{string(root), p.From, p.To, rand.Text(), entry, len(p.Remove)}
 	for _, gone := range p.Remove {
 		args = append(args, string(gone))
 	}

@@ -57,7 +57,11 @@ func (s *Store) ClosePort(ctx context.Context, id job.ID, dir port.Dir, name str
 	if err := checkPort(id, name); err != nil {
 		return err
 	}
-	return s.act(ctx, scriptClose, id, name, string(id), dirArg(dir), name)
+	entry, err := s.byHand(ctx, id, "closed", dir.String()+" port "+name)
+	if err != nil {
+		return err
+	}
+	return s.act(ctx, scriptClose, id, name, string(id), dirArg(dir), name, entry)
 }
 
 // SetPorts implements job.PortSetter.

@@ -3,15 +3,24 @@ package redisstore
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/weirworks/weir/job"
 )
 
 // SetPriority implements job.Control.
 func (s *Store) SetPriority(ctx context.Context, ids []job.ID, n int) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	entry, err := s.byHand(ctx, ids[0], "priority", strconv.Itoa(n)) // the others are below it
+	if err != nil {
+		return err
+	}
 	for some := range slices.Chunk(ids, sweepBatch) {
 		due := s.keys.dueOf(some[0])
-		args := []any{n, len(some)}
+		args := []any{n, len(some), entry}
+		entry = nil
 		for _, id := range some {
 			args = append(args, string(id))
 		}

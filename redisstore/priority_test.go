@@ -1,6 +1,8 @@
 package redisstore_test
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/weirworks/weir/job"
@@ -101,5 +103,22 @@ func TestPopOfSomeTypes(t *testing.T) {
 		e.createAs(ids[1], job.Node{Type: "B"})
 		e.equal("begun", e.popped(ids, "B", "C"), []int{1})
 		e.equal("begun then", e.popped(ids, "A"), []int{0})
+	})
+}
+
+// A priority is of a job and all below it: neither of those above it nor of those beside it.
+func TestPriorityOfAPart(t *testing.T) {
+	each(t, func(e *env) {
+		g := e.create(job.Node{Type: "G", Graph: true}, job.Node{Type: "G", Name: "a", Graph: true}, job.Node{Type: "T", Name: "c", Parent: 1}, job.Node{Type: "T", Name: "b"})
+		h, err := job.NewClient(e.store).Find(e.Context(), string(g.Nth(1)))
+		e.Check(err)
+		e.Check(h.SetPriority(e.Context(), 900))
+		for n, want := range []string{"-", "900", "900", "-"} {
+			got := "-"
+			if p := e.info(g.Nth(n)).Priority; p != nil {
+				got = strconv.Itoa(*p)
+			}
+			e.equal(fmt.Sprint("job ", n), got, want)
+		}
 	})
 }

@@ -213,17 +213,17 @@ func TestScriptReplies(t *testing.T) {
 	time.Sleep(3 * time.Millisecond)
 	b.want("[1 [q 2 T] T []]", "due_sweep", 10)
 
-	b.want("[queued []]", "job_apply", bareRoot, "retry", "a1")
-	b.want("[ok []]", "job_apply", bareRoot, "run", "a2")
-	b.want("[gone []]", "job_apply", bareRoot+".1", "run", "a2")
-	b.want("[moved []]", "job_apply", bareRoot, "terminate", "a4", "1", "running 0")
-	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3") // it is queued already
-	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3")
+	b.want("[queued []]", "job_apply", bareRoot, "retry", "a1", "")
+	b.want("[ok []]", "job_apply", bareRoot, "run", "a2", "")
+	b.want("[gone []]", "job_apply", bareRoot+".1", "run", "a2", "")
+	b.want("[moved []]", "job_apply", bareRoot, "terminate", "a4", "", "1", "running 0")
+	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3", "") // it is queued already
+	b.want("[ok []]", "job_apply", bareRoot, "terminate", "a3", "")
 	b.want("[terminating []]", "job_retry", bareRoot, "h1", "1", "", "", "", "", "", 1, "", "", "{}")
 	b.want("[terminating []]", "job_fail", bareRoot, "h2", "x", "{}", "")
-	b.want("[gone []]", "port_close", bareRoot+".1", "i", "in")
-	b.want("[port []]", "port_close", bareRoot, "i", "no")
-	b.want("[ok []]", "port_close", bareRoot, "i", "in")
+	b.want("[gone []]", "port_close", bareRoot+".1", "i", "in", "")
+	b.want("[port []]", "port_close", bareRoot, "i", "no", "")
+	b.want("[ok []]", "port_close", bareRoot, "i", "in", "")
 	b.want("[closed []]", "port_write", bareRoot, "i", "in", "w3", 60000, "", "", "", 1, "1", 0)
 }
 
@@ -267,7 +267,7 @@ func TestScriptsRepeatedLate(t *testing.T) {
 		key, field     string
 		what, remained string
 	}{
-		{"state_set", []any{bareRoot, "s1", 1, "k", "1", 0}, []any{bareRoot, "s2", 1, "k", "2", 0}, k + ":s", "k", "state", "2"},
+		{"state_set", []any{bareRoot, "s1", "", 1, "k", "1", 0}, []any{bareRoot, "s2", "", 1, "k", "2", 0}, k + ":s", "k", "state", "2"},
 		{"port_default", []any{bareRoot, "d1", "i", "in", "1", "7"}, []any{bareRoot, "d2", "i", "in", "1", "8"}, k + ":d", "in", "default", "8"},
 		{"port_set", []any{bareRoot, "p1", 1, "", "i.in", "5", ""}, []any{bareRoot, "p2", 1, "", "i.in", "6", ""}, k, "i.in", "port", "6"},
 		{"alias_set", []any{"add", "mine", bareRoot, "a1"}, []any{"remove", "mine", bareRoot, "a2"}, bareShard + "aliases", "mine", "alias", ""},

@@ -43,7 +43,7 @@ var (
 	scriptBackgroundTasks = script("chore_run", "hub", "closing").freeing()
 	scriptExpire          = script("tree_expire", "subtree", "part", "expire").freeing()
 	scriptPatch           = script("graph_patch", "subtree", "patch", "closing")
-	scriptState           = script("state_set", "mail")
+	scriptState           = script("state_set", "log")
 	scriptSecret          = script("secret_set", "mail")
 	scriptWrite           = script("port_write", "run")
 	scriptTake            = script("port_take", "quiesce").freeing()

@@ -247,19 +247,33 @@ func (s *Store) Apply(ctx context.Context, id job.ID, event statemachine.Event) 
 	if event == statemachine.Terminate {
 		p = p.freeing()
 	}
-	return s.act(ctx, p, id, "", string(id), string(event), rand.Text(), "")
+	return s.fire(ctx, p, id, event, "")
 }
 
 // Terminate implements job.Family.
 func (s *Store) Terminate(ctx context.Context, id job.ID) error {
-	return s.act(ctx, scriptApply.freeing(), id, "", string(id), string(statemachine.Terminate), rand.Text(), "1")
+	return s.fire(ctx, scriptApply.freeing(), id, statemachine.Terminate, "1")
 }
 
 // TerminateSeen ends a job and all below it as Terminate does, if it has the status of what was seen of it, and no run of it was committed
 // since; else the error wraps job.ErrMoved. Nobody can begin a run of it in between.
 func (s *Store) TerminateSeen(ctx context.Context, seen *job.Info) error {
 	as := fmt.Sprint(string(seen.Status), " ", seen.Steps)
-	return s.act(ctx, scriptApply.freeing(), seen.ID, "", string(seen.ID), string(statemachine.Terminate), rand.Text(), "1", as)
+	return s.fire(ctx, scriptApply.freeing(), seen.ID, statemachine.Terminate, "1", as)
+}
+
+// firedBy is what the log of a job calls an event that somebody had happen to it.
+var firedBy = map[statemachine.Event]string{
+	statemachine.Run: "run", statemachine.Force: "forced", statemachine.Retry: "retried", statemachine.Terminate: "terminated",
+}
+
+// fire has an event happen to a job, with what the script wants to know of it.
+func (s *Store) fire(ctx context.Context, p program, id job.ID, event statemachine.Event, more ...any) error {
+	entry, err := s.byHand(ctx, id, firedBy[event], "")
+	if err != nil {
+		return err
+	}
+	return s.act(ctx, p, id, "", append([]any{string(id), string(event), rand.Text(), entry}, more...)...)
 }
 
 // RunAt implements job.Control.

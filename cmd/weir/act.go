@@ -242,7 +242,7 @@ func (s *settings) act(c *cobra.Command, name, done string, fn func(ctx context.
 // actSaying does something to a job, which is not read before, and says what came of it.
 func (s *settings) actSaying(c *cobra.Command, name string, fn func(ctx context.Context, h *job.Handle, none *job.Info) (string, error)) error {
 	return s.with(c, name, func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-		done, err := fn(ctx, h, nil)
+		done, err := fn(byUser(ctx), h, nil)
 		if err != nil {
 			return err
 		}

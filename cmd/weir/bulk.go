@@ -241,7 +241,7 @@ func (d deed) each(ctx context.Context, c *cobra.Command, s *settings, client *j
 	defer func() { err = cmp.Or(err, told.end()) }()
 	var failed someError
 	for _, i := range all {
-		done, err := d.do(ctx, client.At(i.ID), i)
+		done, err := d.do(byUser(ctx), client.At(i.ID), i)
 		if err == nil {
 			if err := told.add(i.ID, done); err != nil {
 				return err

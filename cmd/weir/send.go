@@ -54,7 +54,7 @@ sent as the message that it was, with its context.`,
 				}
 				done := fmt.Sprintf("got %s in port %s", counted(sender.sent, "message"), args[1])
 				if end {
-					if err := h.Close(ctx, args[1]); err != nil {
+					if err := h.Close(byUser(ctx), args[1]); err != nil {
 						return sender.told(err)
 					}
 					done += " and gets no more there"

@@ -4,11 +4,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/weirworks/weir/job"
 )
 
 // Note says in a line what a job has noted in its log: an entry of a slog.JSONHandler as its level, its text and its attributes, without
-// the time, which the log has anyway; else the JSON as it is.
+// the time, which the log has anyway; what somebody did to it by hand as that; else the JSON as it is.
 func Note(raw json.RawMessage) string {
+	var acts map[string]string
+	if json.Unmarshal(raw, &acts) == nil && len(acts) == 1 {
+		for done, text := range acts {
+			if strings.HasPrefix(text, job.FailedByHand) {
+				return done + " " + text
+			}
+		}
+	}
 	var entry struct {
 		Level *string `json:"level"`
 		Msg   *string `json:"msg"`

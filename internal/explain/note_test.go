@@ -12,11 +12,13 @@ func TestNote(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
 		`{"time":"2026-11-27T10:00:00Z","level":"INFO","msg":"page done","page":3,"url":"https://a.b/c","who":"ann lee","at":{"x":1}}`: `INFO page done page=3 url=https://a.b/c who="ann lee" at={"x":1}`,
-		`{"level":"WARN","msg":""}`: `WARN `,
-		`{"level":3,"msg":"x"}`:     `{"level":3,"msg":"x"}`,
-		`{"seen":{"of":12}}`:        `{"seen":{"of":12}}`,
-		`"loading"`:                 `"loading"`,
-		`[1,2]`:                     `[1,2]`,
+		`{"level":"WARN","msg":""}`:            `WARN `,
+		`{"level":3,"msg":"x"}`:                `{"level":3,"msg":"x"}`,
+		`{"seen":{"of":12}}`:                   `{"seen":{"of":12}}`,
+		`"loading"`:                            `"loading"`,
+		`{"state":"by hand (anna): set a, b"}`: `state by hand (anna): set a, b`,
+		`{"state":"by hand","b":"c"}`:          `{"state":"by hand","b":"c"}`,
+		`[1,2]`:                                `[1,2]`,
 		`{"level":"INFO","msg":"m","empty":"","n":12345678901234567890}`: `INFO m empty="" n=12345678901234567890`,
 	} {
 		if got := explain.Note(json.RawMessage(raw)); got != want {

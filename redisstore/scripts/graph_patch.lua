@@ -1,6 +1,6 @@
 -- graph_patch: make a graph at work another one. Jobs that stay keep what they have.
 -- KEYS: due
--- ARGV: graph, digest that it has, digest that it will have, token;
+-- ARGV: graph, digest that it has, digest that it will have, token, entry of the log or '';
 --       jobs to remove, job…;
 --       jobs that stay, of each: job, version of its args, what it subscribes to, defaults, In port, value, …, fields, field,
 --       value, …;
@@ -10,7 +10,7 @@
 --       ports, of each: job, direction, port, sources, then of each: job, direction, port
 -- reply: {'ok' | 'gone' | 'stale' | 'ended' | 'busy', {ready jobs}, the job that is busy}, or {'typed', {}, which port changes
 --        its type, how many messages it holds}
-local root, from, to, token = arg(), arg(), arg(), arg()
+local root, from, to, token, entry = arg(), arg(), arg(), arg(), arg()
 local g = load(root)
 if g.status == '' then return { 'gone', {}, '' } end
 if repeated(token) then return { 'ok', {}, '' } end
@@ -44,6 +44,7 @@ local fresh_ids = ahead(new)
 if doubled(fresh_ids) then return { 'stale', {}, '' } end
 
 remember(token)
+by_hand(root, entry)
 ended = -math.huge -- what is being closed is closed at once
 for _, name in ipairs(call('HKEYS', P .. 'closing:' .. tree(root))) do close(string.match(name, '^(%S+) (%S+) (%S+)$')) end
 ended = 0

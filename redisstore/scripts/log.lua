@@ -1,7 +1,7 @@
 -- log.lua: the logs of trees. A log is a list, `l:<tree>`, that keeps some 10,000 entries, and none that are older than the field
 -- `log` of the namespace's retention says.
 
-local note, moved, log_run, log_pack
+local note, by_hand, moved, log_run, log_pack
 do -- Lua allows few local names
   local ENTRIES, PACKS, SLACK = 10000, 5000, 100 -- entries that a log keeps, and how many more before it is cut
   local EACH, OLD = 16, 256 -- after how many entries it is looked for old ones, and how many of them go at a time
@@ -37,6 +37,11 @@ do -- Lua allows few local names
 
   -- note logs something that is no run.
   function note(id, text) log(id, 'n', '', text, ENTRIES) end
+
+  -- by_hand logs what somebody has done to a job from outside of its runs; the text is empty if that is not known.
+  function by_hand(id, text)
+    if text ~= '' and not FULL then note(id, text) end
+  end
 
   -- moved is what the log says of n messages that were sent to where s says, the first of them as the given one.
   function moved(s, from, n)

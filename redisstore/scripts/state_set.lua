@@ -1,11 +1,12 @@
 -- state_set: change a job's state from outside of its runs.
 -- KEYS: due
--- ARGV: job, token, pairs, key, value, …, keys to remove, key, …
+-- ARGV: job, token, entry of the log or '', pairs, key, value, …, keys to remove, key, …
 -- reply: {'ok' | 'gone', {}}
-local id, token, k = arg(), arg(), nil
+local id, token, entry, k = arg(), arg(), arg(), nil
 if load(id).status == '' then return { 'gone', {} } end
 if repeated(token) then return { 'ok', {} } end
 remember(token)
+by_hand(id, entry)
 k = key(id) .. ':s'
 for _, command in ipairs({ 'HSET', 'HDEL' }) do
   local n = num() * (command == 'HSET' and 2 or 1)
