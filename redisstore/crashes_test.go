@@ -54,6 +54,15 @@ func TestCrashesAreCounted(t *testing.T) {
 		e.write(id, "in", "1")
 		e.die(id)
 		e.equal("deaths", e.info(id).Crashes, 1)
+		lost := 0
+		entries, err := e.store.LogBack(e.Context(), id, "", 100)
+		e.Check(err)
+		for _, one := range entries {
+			if string(one.Note) == `{"lost":"a run whose process died, or was cut off"}` {
+				lost++
+			}
+		}
+		e.equal("runs that the log says are lost", lost, 11)
 	})
 }
 

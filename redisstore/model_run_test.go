@@ -450,6 +450,7 @@ func (m *model) sweep() {
 		switch j := m.jobs[id]; {
 		case j.token != "" && j.dying:
 			j.token = ""
+			j.log = append(j.log, `{"lost":"a run whose process died, or was cut off"}`)
 			if j.diedAt != j.version {
 				j.crashes, j.diedAt = 0, j.version
 			}

@@ -9,13 +9,16 @@ import (
 )
 
 // Note says in a line what a job has noted in its log: an entry of a slog.JSONHandler as its level, its text and its attributes, without
-// the time, which the log has anyway; what somebody did to it by hand as that; else the JSON as it is.
+// the time, which the log has anyway; what somebody did to it by hand, and what became of its runs, as that; else the JSON as it is.
 func Note(raw json.RawMessage) string {
 	var acts map[string]string
 	if json.Unmarshal(raw, &acts) == nil && len(acts) == 1 {
 		for done, text := range acts {
-			if strings.HasPrefix(text, job.FailedByHand) {
+			switch {
+			case strings.HasPrefix(text, job.FailedByHand):
 				return done + " " + text
+			case done == "lost", done == "throttled": // by scripts of the store
+				return done + ": " + text
 			}
 		}
 	}

@@ -17,6 +17,7 @@ func TestNote(t *testing.T) {
 		`{"seen":{"of":12}}`:                   `{"seen":{"of":12}}`,
 		`"loading"`:                            `"loading"`,
 		`{"state":"by hand (anna): set a, b"}`: `state by hand (anna): set a, b`,
+		`{"lost":"a run ended"}`:               `lost: a run ended`,
 		`{"state":"by hand","b":"c"}`:          `{"state":"by hand","b":"c"}`,
 		`[1,2]`:                                `[1,2]`,
 		`{"level":"INFO","msg":"m","empty":"","n":12345678901234567890}`: `INFO m empty="" n=12345678901234567890`,

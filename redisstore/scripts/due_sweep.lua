@@ -3,12 +3,13 @@
 -- ARGV: most jobs to look at
 -- reply: {jobs acted on, {what is left}, when the next is due (ms) or -1, {job, queue, type, … of those ready for long}}
 
--- died counts runs since the last commit that ended without a word, and returns until when (ms)
+-- died logs and counts runs since the last commit that ended without a word, and returns until when (ms)
 -- the job is left alone, if there were several: it may be what kills the processes. A run that was lent may end so: it is counted
 -- apart, and the job is ready at once.
 local function died(j)
   local lent = j.token and call('HGET', key(j.id), 'lent') == j.token
   local field = lent and 'lapses' or 'deaths'
+  if not FULL then note(j.id, '{"lost":"a run whose ' .. (lent and 'client' or 'process') .. ' died, or was cut off"}') end
   local version, before = string.match(call('HGET', key(j.id), field) or '', '^(%d+):(%d+)$')
   local n = tonumber(version) == j.version and tonumber(before) + 1 or 1
   call('HSET', key(j.id), field, str(j.version) .. ':' .. str(n))
@@ -30,8 +31,7 @@ local function apart(j)
 end
 
 probe()
-local late = {}
-local ids = call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
+local late, ids = {}, call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
 for _, id in ipairs(ids) do
   local first = string.sub(id, 1, 1)
   local j = load(first == '@' and string.sub(id, 2) or id)
