@@ -40,8 +40,9 @@ func newLog(s *settings) *cobra.Command {
 		Long: `Show what the last runs of a job read and wrote, what they logged, how they failed, and what
 came from outside; oldest first, with times in UTC. A graph has no runs: of a graph, and of any
 job with --tree, it is the log of all jobs below it. A tree keeps some 10,000 entries, or as
-long as weir retention --log says; if the first are gone it says so. --follow goes on with what
-comes, until Ctrl-C.`,
+long as weir retention --log says; if the first are gone it says so. Messages above 2 KiB, or of
+entries above 16 KiB, are counted, but their data is not kept. --follow goes on with what comes,
+until Ctrl-C.`,
 		Example: "  weir log album-2026 -n 20\n  weir log album-2026 --follow --since 5m\n  weir log 019e1f0e.3 --tree -o jsonl",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -44,8 +44,11 @@ func movement(r *job.RunEntry, m job.Movement, name func(job.ID) string) string 
 		where = name(m.Job) + "." + m.Port
 	}
 	text := fmt.Sprintf("%d of %s", m.N, where)
-	if len(m.Data) == 1 {
+	switch {
+	case len(m.Data) == 1:
 		text += " " + term.Fit(string(m.Data[0]), 40)
+	case m.N == 1:
+		text += " (too large to log)"
 	}
 	return text
 }

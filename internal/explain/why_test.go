@@ -527,7 +527,7 @@ func TestRun(t *testing.T) {
 		Groups: []job.RunEntry{{Read: []job.Movement{{Job: "t.1", Port: "in", N: 1}}}},
 		Error:  "boom\nstack",
 	}
-	if got, want := explain.Run(run, name), `by weir; read 1 of in "a"; read 2 of job2.out; wrote 3 of out; (read 1 of in); failed: boom …`; got != want {
+	if got, want := explain.Run(run, name), `by weir; read 1 of in "a"; read 2 of job2.out; wrote 3 of out; (read 1 of in (too large to log)); failed: boom …`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := explain.Run(&job.RunEntry{}, name); got != "ran" {
