@@ -35,7 +35,8 @@ func newWait(s *settings) *cobra.Command {
 		Use:   "wait JOB",
 		Short: "Wait until a job is completed, or something else",
 		Long: `Wait until a job is completed, or what --for says: failed, terminated, suspended, or
-settled, which is completed, failed or terminated. If the job fails or is terminated, and
+settled, which is completed, failed or terminated. A graph is terminated here when all jobs below
+it are, whose runs finish first. If the job fails or is terminated, and
 that was not waited for, the exit code is 4; if it takes too long, 5. With -o json the status is
 printed in each case, with the errors of the job and what waits in its Out ports.`,
 		Example: "  weir wait album-2026 --timeout 10m\n  weir wait album-2026 --for settled && weir tree album-2026\n  weir wait album-2026 -o json | jq .outputs",
@@ -121,8 +122,12 @@ func waitFor(ctx context.Context, h *job.Handle, goal string) (*job.Info, error)
 		return reached(i.Status) || i.Status == statemachine.Failed || i.Status == statemachine.Terminated
 	})
 	switch {
-	case err != nil || reached(info.Status):
+	case err != nil:
 		return info, err
+	case reached(info.Status) && info.Status == statemachine.Terminated && info.Graph:
+		return info, endedBelow(ctx, h)
+	case reached(info.Status):
+		return info, nil
 	case info.Status == statemachine.Terminated:
 		return info, fmt.Errorf("%w: job %s is terminated", job.ErrFailed, info.ID)
 	}
@@ -130,4 +135,25 @@ func waitFor(ctx context.Context, h *job.Handle, goal string) (*job.Info, error)
 		return waitFor(ctx, h, goal)
 	}
 	return info, err
+}
+
+// endEvery is how often endedBelow looks.
+const endEvery = 100 * time.Millisecond
+
+// endedBelow returns when all below a terminated graph is terminated, too: runs that are in progress finish first.
+func endedBelow(ctx context.Context, h *job.Handle) error {
+	for {
+		ended, err := h.Ended(ctx)
+		if errors.Is(err, job.ErrNotFound) {
+			return nil // it was deleted, with all below it
+		}
+		if err != nil || ended {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("graph %s is terminated, but not all jobs below it are yet: %w", h.ID(), ctx.Err())
+		case <-time.After(endEvery):
+		}
+	}
 }

@@ -235,6 +235,10 @@ func (t *Tree) why(i *job.Info, level int) {
 	case statemachine.Terminated:
 		t.terminated(i, level)
 	case statemachine.Terminating:
+		if i.Token != "" {
+			t.say(i, level, Because{Text: fmt.Sprintf("%s is about to end: a run of it, which has lasted for %s, finishes first%s", who, t.style.Age(i.Ran), t.silent(i)), Since: i.Ran})
+			return
+		}
 		t.say(i, level, Because{Text: who + " is about to end: its Shutdown has not run yet"})
 		t.served(i, level+1)
 	case statemachine.Completed:
@@ -261,6 +265,11 @@ func (t *Tree) failure(i *job.Info) string {
 // terminated explains a terminated job. Only one that is no graph can run again.
 func (t *Tree) terminated(i *job.Info, level int) {
 	who, id := "job "+t.Path(i), t.Call(i)
+	if list := t.ending(i); len(list) > 0 {
+		t.say(i, level, Because{Text: who + " is terminated, but jobs below it have not come to their end yet:"})
+		t.several(list, level+1, func(c *job.Info) { t.why(c, level+1) })
+		return
+	}
 	switch up := t.jobs[i.Parent]; {
 	case !i.Graph:
 		t.say(i, level, Because{Text: who + " is terminated; to make it run again:", Command: "weir run " + id + " --force"})
@@ -269,6 +278,17 @@ func (t *Tree) terminated(i *job.Info, level int) {
 	default:
 		t.say(i, level, Because{Text: who + " is terminated; a graph does not run again: start it anew, and remove this one:", Command: "weir delete " + id})
 	}
+}
+
+// ending are the jobs below a job that are about to end.
+func (t *Tree) ending(i *job.Info) (list []*job.Info) {
+	for _, c := range t.children[i.ID] {
+		if c.Status == statemachine.Terminating {
+			list = append(list, c)
+		}
+		list = append(list, t.ending(c)...)
+	}
+	return list
 }
 
 // holder says who holds a lock, and since when, as far as known.

@@ -255,6 +255,9 @@ func TestTerminatedGraphs(t *testing.T) {
 	}
 	check(t, "root", said(explain.NewTree(tree, noon), "t"), "job line is terminated; a graph does not run again: start it anew, and remove this one:\n  $ weir delete t\n")
 	check(t, "part", said(explain.NewTree(tree, noon), "t.1"), "job line/part is terminated; a graph does not run again: it goes with the graph that it is in\n")
+	tree = append(tree, &job.Info{ID: "t.2", Parent: "t.1", Name: "a", Type: "map", Status: statemachine.Terminating, Token: "x", Ran: noon.Add(-20 * time.Second)})
+	check(t, "ending", said(explain.NewTree(tree, noon), "t"), "job line is terminated, but jobs below it have not come to their end yet:\n"+
+		"  job line/part/a is about to end: a run of it, which has lasted for 20s, finishes first\n")
 }
 
 // A job in a cycle waits for the end of its feedback when what else feeds it has ended.
