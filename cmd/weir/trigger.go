@@ -106,7 +106,7 @@ docs/workkit.md tells more.`,
 				return f.addEntry(s, c, kit, args)
 			}
 			var d trigger.Definition
-			if err := f.apply(c, args, &d); err != nil {
+			if err := f.apply(s, c, args, &d); err != nil {
 				return err
 			}
 			if d.Launch == nil {
@@ -199,7 +199,7 @@ stays; an empty text or a 0 clears it. Another schedule begins anew.`,
 				if err != nil {
 					return err
 				}
-				if err := f.apply(c, args[1:], &t.Definition); err != nil {
+				if err := f.apply(s, c, args[1:], &t.Definition); err != nil {
 					return err
 				}
 				after, err := fieldsOf(t.Definition)

@@ -67,7 +67,7 @@ func (f *triggerFlags) add(s *settings, c *cobra.Command) {
 }
 
 // apply changes a definition as the words and flags say that were given.
-func (f *triggerFlags) apply(c *cobra.Command, args []string, d *trigger.Definition) error {
+func (f *triggerFlags) apply(s *settings, c *cobra.Command, args []string, d *trigger.Definition) error {
 	if len(args) > 0 {
 		kind, text := schedule.Detect(args[0])
 		d.Schedule = string(kind) + ":" + text
@@ -99,7 +99,7 @@ func (f *triggerFlags) apply(c *cobra.Command, args []string, d *trigger.Definit
 	given("throttle", func() { l.Throttle = component.Duration(f.throttle) })
 	given("debounce", func() { l.Debounce = component.Duration(f.debounce) })
 	given("payload", func() { l.Payload = f.payload })
-	if err := f.launch(c, d, given); err != nil {
+	if err := f.launch(s, c, d, given); err != nil {
 		return err
 	}
 	if err := d.Validate(time.Now()); err != nil {
@@ -124,7 +124,7 @@ func (f *triggerFlags) secret() (string, error) {
 }
 
 // launch changes what is launched.
-func (f *triggerFlags) launch(c *cobra.Command, d *trigger.Definition, given func(string, func())) error {
+func (f *triggerFlags) launch(s *settings, c *cobra.Command, d *trigger.Definition, given func(string, func())) error {
 	if d.Launch == nil {
 		if f.typ == "" && f.file == "" {
 			return nil
@@ -145,7 +145,7 @@ func (f *triggerFlags) launch(c *cobra.Command, d *trigger.Definition, given fun
 		l.Args = json.RawMessage(f.args)
 	}
 	if f.file != "" {
-		g, err := f.graph.load(f.file)
+		g, err := f.graph.loadKnown(c, s, f.file)
 		if err != nil {
 			return err
 		}
