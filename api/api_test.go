@@ -136,7 +136,8 @@ func TestGraphOverHTTP(t *testing.T) {
 	if first.ID != second.ID {
 		t.Errorf("the same request made %s and %s", first.ID, second.ID)
 	}
-	s.ask("POST", "/v1/graphs", start+`,"params":{"factor":3}}`).refuses(http.StatusConflict, "exists", "g")
+	s.ask("POST", "/v1/graphs", start+`,"params":{"factor":3}}`).refuses(http.StatusConflict, "exists", `has another definition: change it into this one with "existing": "patch", or take it as it is with "existing": "take"`)
+	s.ask("POST", "/v1/graphs", `{"graph":`+strings.Replace(text, `"type"`, `"queue":"slow","type"`, 1)+`}`).refuses(http.StatusUnprocessableEntity, "unknown_type", "; start its engine first")
 	s.ask("POST", "/v1/graphs", start+`,"params":{"factor":3},"existing":"patch"}`).is(http.StatusOK, nil)
 	s.ask("POST", "/v1/jobs/g/ports/in/in/messages", `{"messages":[7]}`).is(http.StatusOK, nil)
 	s.ask("POST", "/v1/jobs/g/ports/in/in/close", nil).is(http.StatusNoContent, nil)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -305,7 +306,7 @@ func startGraph(ctx context.Context, s *session, in *startInput) (*started, erro
 		h, err = s.client.Start(ctx, g, opts...)
 		return err
 	}); err != nil {
-		return nil, err
+		return nil, advised(err)
 	}
 	v, err := FullJob(ctx, h)
 	if err != nil {
@@ -317,6 +318,14 @@ func startGraph(ctx context.Context, s *session, in *startInput) (*started, erro
 		out.Status = http.StatusOK
 	}
 	return out, nil
+}
+
+// advised is an error of a start with advice for a request in place of that for Go programs.
+func advised(err error) error {
+	if !errors.As(err, new(*job.AdvisedError)) {
+		return err
+	}
+	return problem(KindOf(err), "%s", job.Advised(err, `"existing": "take"`, `"existing": "patch"`, "; start its engine first"))
 }
 
 // picture is an answer that is drawn.

@@ -184,7 +184,7 @@ func (c *Client) plan(ctx context.Context, p Planner, o *startOptions) (*Plan, e
 		return plan, err
 	}
 	if err := c.types.checkQueues(ctx, plan); errors.Is(err, ErrUnknownType) {
-		return nil, fmt.Errorf("%w; if its engine is started later, pass job.EnginesLater()", err)
+		return nil, &AdvisedError{Err: err, Advice: "; if its engine is started later, pass job.EnginesLater()"}
 	} else if err != nil {
 		return nil, err
 	}
@@ -303,7 +303,8 @@ func over(s statemachine.Status) bool {
 
 // unlike is the error about a tree that is not what a plan describes.
 func (h *Handle) unlike(there *Info, n *Node, other string) error {
-	remedy := "choose another alias"
+	var advice string
+	remedy := ": choose another alias"
 	switch {
 	case there.Status == statemachine.Completed: // which is not to be deleted
 		other += fmt.Sprintf(" and is %s", there.Status)
@@ -312,9 +313,13 @@ func (h *Handle) unlike(there *Info, n *Node, other string) error {
 		other += fmt.Sprintf(" and is %s", there.Status)
 		remedy += ", delete it"
 	case there.Graph && n.Graph && there.Type == n.Type:
-		remedy = "change it into this one with job.PatchExisting() or Handle.Patch"
+		remedy, advice = "", ": change it into this one with job.PatchExisting() or Handle.Patch"
 	}
-	return fmt.Errorf("%w: job %s has this alias and %s: %s, or take it as it is with job.TakeExisting()", ErrExists, h.id, other, remedy)
+	return &AdvisedError{
+		Err:      fmt.Errorf("%w: job %s has this alias and %s%s", ErrExists, h.id, other, remedy),
+		Advice:   advice + ", or take it as it is with job.TakeExisting()",
+		Existing: true, Patch: advice != "",
+	}
 }
 
 // differs says in what a tree is not what a plan describes, by their first jobs; empty: in nothing.
