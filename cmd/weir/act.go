@@ -148,10 +148,11 @@ var outcomes = map[string]string{
 
 func newCreate(s *settings) *cobra.Command {
 	var n creation
+	var g graphCreation
 	var from string
 	c := &cobra.Command{
-		Use:   "create TYPE | create --from FILE",
-		Short: "Create a job of a type that an engine has registered, or many",
+		Use:   "create TYPE | create --graph FILE | create --from FILE",
+		Short: "Create a job of a type that an engine has registered, or many, or start a graph",
 		Long: `Create a job of a type that an engine has registered (weir types lists them). Its args are
 checked first: their names, their kinds, and of components (weir components) all that these check.
 
@@ -161,23 +162,34 @@ settled: its ID is printed, and on standard error whether a job was created, fou
 work, --unique-for looks for those that were created in that time, settled or not, and --merge
 changes the args of the job that is there, if it has not begun to run.
 
+With --graph the graph of a file is started, and its ID is printed: engines run it, its inputs
+stay open (weir send), and nothing waits for it; weir run FILE does. With an --alias the command
+may be repeated: the graph that has it is taken if it has the same definition, else --existing
+says what to do.
+
 With --from many are created, of which each is a line of a file: a JSON object with type and,
 if you like, queue, priority, args, alias, labels, retain, in, at, parent, name, failure,
 sequential_key, key, unique with key, for and merge, and repeat with schedule, zone and missed.
 Of jobs with the same key one is created within an hour, so the command may be repeated. The
 IDs are printed in the order of the lines, and an empty line for each that was not created.`,
-		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h\n  weir create Sync --args '{\"Customer\": 7}' --unique\n  weir create Digest --unique-key 'digest 7' --unique-for 24h\n  weir create Report --repeat 'cron:30 9 * * MON-FRI' --zone Europe/Berlin\n  weir create --from jobs.jsonl\n" +
+		Example: "  weir create Resize --args '{\"Width\": 640}' --alias thumbs\n  weir create Report --in 1h\n  weir create Sync --args '{\"Customer\": 7}' --unique\n  weir create Digest --unique-key 'digest 7' --unique-for 24h\n  weir create Report --repeat 'cron:30 9 * * MON-FRI' --zone Europe/Berlin\n  weir create --graph order.yaml --alias order-7 --label team=shop\n  weir create --from jobs.jsonl\n" +
 			"  echo '{\"type\": \"Resize\", \"args\": {\"Width\": 640}, \"key\": \"img-7\"}' | weir create --from -",
 		Args: usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, words []string) error {
 			if from != "" {
 				return createFrom(s, c, from, words)
 			}
-			if len(words) == 0 {
-				return usageError{errors.New("name the type of the job, or a file with --from")}
+			if err := g.check(c, words); err != nil {
+				return err
+			}
+			if len(words) == 0 && g.file == "" {
+				return usageError{errors.New("name the type of the job, or a file with --graph or --from")}
 			}
 			if err := n.check(c); err != nil {
 				return err
+			}
+			if g.file != "" {
+				return g.start(c, s, &n)
 			}
 			n.Type = words[0]
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error { return n.run(ctx, c, store) })
@@ -198,6 +210,7 @@ IDs are printed in the order of the lines, and an empty line for each that was n
 	c.Flags().StringVar(&n.SequentialKey, "sequential-key", "", "of the jobs with one `KEY` one is active at a time, in the order of their creation; the others wait")
 	c.Flags().StringVar((*string)(&n.OnFailure), "failure", "", "what follows when it has no tries left: fail (the default), restart, dead_letter, or ignore, of a child of a graph")
 	n.unique.add(c.Flags())
+	g.add(c)
 	c.Flags().BoolVar(&n.unique.by.Merge, "merge", false, "merge --args into those of the job that has --unique-key, unless it has begun to run: null removes one")
 	spanVar(c.Flags(), &n.delay, "in", 0, "not to run before this time has passed, like 10m")
 	s.completeFlag(c, "queue", queueWords)

@@ -27,7 +27,7 @@ const (
 // createFrom creates the jobs that the lines of a file describe.
 func createFrom(s *settings, c *cobra.Command, name string, words []string) (err error) {
 	var others []string
-	c.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "from" && f.Changed {
 			others = append(others, "--"+f.Name)
 		}

@@ -39,8 +39,11 @@ type graphFlags struct {
 	assume  bool // parameters without value have one that fits: the graph is not run
 }
 
+// paramHelp is what the help says of --param.
+const paramHelp = "value of a parameter of the graph, `NAME=VALUE`: JSON, or else a text"
+
 func (f *graphFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.params, "param", nil, "value of a parameter of the graph, `NAME=VALUE`: JSON, or else a text")
+	c.Flags().StringArrayVar(&f.params, "param", nil, paramHelp)
 	f.addPolicy(c)
 }
 
