@@ -32,7 +32,8 @@ type FieldDifference struct {
 	To    json.RawMessage `json:"to"`
 }
 
-func differenceOf(d *job.Difference) Difference {
+// DifferenceOf is a difference as the API shows it.
+func DifferenceOf(d *job.Difference) Difference {
 	nodes := func(all []job.NodeDifference) []NodeDifference {
 		views := []NodeDifference{}
 		for _, n := range all {

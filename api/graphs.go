@@ -107,7 +107,7 @@ func diffGraph(ctx context.Context, s *session, in *newGraph) (*reply[Difference
 	if err != nil {
 		return nil, err
 	}
-	return answer(differenceOf(d), nil)
+	return answer(DifferenceOf(d), nil)
 }
 
 func patchGraph(ctx context.Context, s *session, in *newGraph) (*nothing, error) {

@@ -22,6 +22,7 @@ import (
 type bulkFlags struct {
 	filterFlags
 	yes, dryRun bool
+	dryRunNamed bool // --dry-run goes with a JOB, too
 }
 
 // bulkHelp is what the help of such commands says of that.
@@ -41,7 +42,7 @@ func (f *bulkFlags) flags(s *settings, c *cobra.Command) {
 func (f *bulkFlags) one(c *cobra.Command, s *settings, args []string) (bool, error) {
 	given := f.given(c)
 	for _, name := range []string{"all", "dry-run"} {
-		if c.Flags().Changed(name) && len(args) > 0 {
+		if c.Flags().Changed(name) && len(args) > 0 && !(name == "dry-run" && f.dryRunNamed) {
 			given = append(given, "--"+name)
 		}
 	}
@@ -72,18 +73,27 @@ func (f *bulkFlags) do(c *cobra.Command, s *settings, args []string, done string
 func (s *settings) actEach(c *cobra.Command, names []string, d deed) error {
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 		client := job.NewClient(store)
-		all := make([]*job.Info, len(names))
-		for n, name := range names {
-			h, err := find(ctx, client, name)
-			if err == nil {
-				all[n], err = h.Info(ctx)
-			}
-			if err != nil {
-				return err
-			}
+		all, err := named(ctx, client, names)
+		if err != nil {
+			return err
 		}
 		return d.each(ctx, c, s, client, all)
 	})
+}
+
+// named are the jobs of those names.
+func named(ctx context.Context, client *job.Client, names []string) ([]*job.Info, error) {
+	all := make([]*job.Info, len(names))
+	for n, name := range names {
+		h, err := find(ctx, client, name)
+		if err == nil {
+			all[n], err = h.Info(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // deed is what a command does to jobs.
@@ -106,12 +116,9 @@ func on(event statemachine.Event) (statuses []statemachine.Status) {
 
 // act does something to all jobs that pass the filters.
 func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
-	filter, err := f.filter(c)
+	filter, err := f.filterFor(c, d)
 	if err != nil {
 		return err
-	}
-	if filter.Status == nil {
-		filter.Status = d.on
 	}
 	if !f.dryRun && !f.yes && !term.CanAsk(c.InOrStdin()) {
 		return usageError{errors.New("standard input is no terminal, so nobody can be asked: add --yes, or --dry-run to see which jobs are meant")}
@@ -124,13 +131,8 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 		if f.dryRun && s.output != "table" {
 			return s.list(ctx, c, store, filter, 0)
 		}
-		var all []*job.Info
-		if _, err := chunks(ctx, client, filter, 0, func(part []*job.Info) error {
-			for _, i := range part { // of very many no more than is needed
-				all = append(all, &job.Info{ID: i.ID, Graph: i.Graph})
-			}
-			return nil
-		}); err != nil {
+		all, err := matching(ctx, client, filter)
+		if err != nil {
 			return err
 		}
 		w := c.ErrOrStderr()
@@ -151,6 +153,26 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 		}
 		return d.each(ctx, c, s, client, all)
 	})
+}
+
+// filterFor is the filter of the flags but for ages, for what is to be done.
+func (f *bulkFlags) filterFor(c *cobra.Command, d deed) (job.Filter, error) {
+	filter, err := f.filter(c)
+	if filter.Status == nil {
+		filter.Status = d.on
+	}
+	return filter, err
+}
+
+// matching are the jobs that pass a filter; of very many no more is kept than is needed.
+func matching(ctx context.Context, client *job.Client, filter job.Filter) (all []*job.Info, err error) {
+	_, err = chunks(ctx, client, filter, 0, func(part []*job.Info) error {
+		for _, i := range part {
+			all = append(all, &job.Info{ID: i.ID, Graph: i.Graph})
+		}
+		return nil
+	})
+	return all, err
 }
 
 // previewed is how many of the jobs are shown before something is done to them.
@@ -222,6 +244,23 @@ func (e someError) Error() string {
 }
 func (e someError) Unwrap() error { return e.worst }
 
+// add says what was not done to one of many jobs.
+func (e *someError) add(c *cobra.Command, err error, all int) {
+	fmt.Fprintln(c.ErrOrStderr(), "weir:", strings.Join(strings.Fields(err.Error()), " "))
+	e.failed, e.all = e.failed+1, all
+	if e.worst == nil || worse(err, e.worst) {
+		e.worst = err
+	}
+}
+
+// any is the error, if there is one.
+func (e *someError) any() error {
+	if e.worst == nil {
+		return nil
+	}
+	return *e
+}
+
 // worse tells which of two errors decides on the exit code: one that nobody expects does, else
 // the one with the higher code.
 func worse(a, b error) bool {
@@ -251,16 +290,9 @@ func (d deed) each(ctx context.Context, c *cobra.Command, s *settings, client *j
 		if ctx.Err() != nil || job.Temporary(err) {
 			return err // so it would go with all others
 		}
-		fmt.Fprintln(c.ErrOrStderr(), "weir:", strings.Join(strings.Fields(err.Error()), " "))
-		failed.failed, failed.all = failed.failed+1, len(all)
-		if failed.worst == nil || worse(err, failed.worst) {
-			failed.worst = err
-		}
+		failed.add(c, err, len(all))
 	}
-	if failed.worst != nil {
-		return failed
-	}
-	return nil
+	return failed.any()
 }
 
 // effect is what became of a job, as -o json prints it.

@@ -61,6 +61,14 @@ func (s *settings) completeFile(c *cobra.Command) *cobra.Command {
 	return c
 }
 
+// completeRestFile is completeFile for any number of words.
+func (s *settings) completeRestFile(c *cobra.Command) *cobra.Command {
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+		return s.offer(c, jobWords, args, start), cobra.ShellCompDirectiveDefault
+	}
+	return c
+}
+
 // completeFlag lets the shell complete the value of a flag, which the command has.
 func (s *settings) completeFlag(c *cobra.Command, flag string, w words) {
 	_ = c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {

@@ -212,6 +212,12 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s: %v, %v\n%s", args[0], err, schema(args[0]).Validate(v), out)
 		}
 	}
+	weir(t, w.url, "create", "--graph", "testdata/sum.yaml", "--alias", "sum", "--namespace", "other")
+	out = weir(t, w.url, "patch", "sum", "testdata/endless.yaml", "--dry-run", "-o", "json", "--namespace", "other")
+	v, err = jsonschema.UnmarshalJSON(strings.NewReader(out))
+	if err != nil || schema("patch").Validate(v) != nil || !strings.Contains(out, `"path"`) {
+		t.Errorf("patch: %v, %v\n%s", err, schema("patch").Validate(v), out)
+	}
 	if got := weir(t, "", "schema"); got != string(docs.CLISchema()) {
 		t.Error("weir schema prints another schema")
 	}

@@ -32,6 +32,7 @@ import (
 // graphFlags say how a graph file is to be read, and what its jobs may do.
 type graphFlags struct {
 	params  []string
+	name    string // of a graph whose file has none; empty: that of the file
 	root    string
 	noFiles bool // unless there is a root
 	exec    []string
@@ -148,7 +149,7 @@ func (f *graphFlags) build(name string, file *graphfile.File, more []any) (*grap
 		known = append(known, w)
 	}
 	if file.Name == "" {
-		file.Name = graphName(name)
+		file.Name = cmp.Or(f.name, graphName(name))
 	}
 	if f.assume {
 		assume(file, params)

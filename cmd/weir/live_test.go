@@ -256,7 +256,7 @@ func TestClosedPipe(t *testing.T) {
 	lines := []string{
 		"jobs", "jobs --count", "jobs -o jsonl", "show one", "show one -o yaml", "show one -o name", "tree one", "tree one -o json", "tree one --watch", "why one",
 		"ports one", "peek one in", "peek one in -o jsonl", "log one", "log one -f", "log one -o jsonl", "trace one in 0", "types", "types forget gone",
-		"create map --args {\"expr\":\"it\"}", "create --graph testdata/sum.yaml", "read one in", "run one", "wait " + sum, "state set one a=1", "state get one", "state unset one a",
+		"create map --args {\"expr\":\"it\"}", "create --graph testdata/sum.yaml --alias sums", "patch sums testdata/sum.yaml", "patch sums testdata/sum.yaml --dry-run", "read one in", "run one", "wait " + sum, "state set one a=1", "state get one", "state unset one a",
 		"alias one uno", "adopt one kid kid", "disown one kid", "lock kid", "unlock kid --force", "priority kid 600", "terminate kid",
 		"dead list", "dead list -o jsonl", "dead show moaner " + dead[0], "dead edit moaner " + dead[0] + " in=1", "dead requeue moaner --yes", "dead discard moaner --yes", "queues", "limits", "queue pause default", "queue resume default", "queue limit default 0", "stats", "workers -o json", "retry --tree one", "fail one", "retry one --in 1h",
 		"run testdata/sum.yaml --in n=1", "run testdata/sum.yaml --in n=1 -o json", "graph draw testdata/sum.yaml", "graph convert testdata/sum.yaml", "graph schema",

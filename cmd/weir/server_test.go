@@ -58,7 +58,7 @@ func TestThroughServer(t *testing.T) {
 		return stdout.String() + stderr.String(), code
 	}
 	acts := []string{
-		`create map --args {"expr":"it"} --alias kid`, "send kid in 5 6", "create --graph testdata/sum.yaml --alias sums", "read kid in", "run one", "state set one a=1", "state unset one a", "state set one b=2", "alias one uno",
+		`create map --args {"expr":"it"} --alias kid`, "send kid in 5 6", "create --graph testdata/sum.yaml --alias sums", "patch sums testdata/sum.yaml", "read kid in", "run one", "state set one a=1", "state unset one a", "state set one b=2", "alias one uno",
 		"adopt one kid kid", "disown one kid", "lock kid --ttl 1h", "unlock kid --force", "priority kid 600", "lock kid --ttl 1h",
 		"dead edit moaner " + dead[0] + " in=1", "dead requeue moaner --yes", "queue pause default", "queue limit default 3", "types forget gone",
 		`trigger add --type map --args {"expr":"it"} --alias hook`, "trigger change hook --parallel 2", "trigger fire hook", "trigger pause hook", "trigger resume hook",
