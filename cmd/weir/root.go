@@ -139,8 +139,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(term.NewScreen(stderr, &wish))
 	root.InitDefaultCompletionCmd() // which writes to the output that is set
 	withSubcommands(root)
+	wrongHelp := withHelp(root)
 	c, err := root.ExecuteContextC(ctx)
-	err = interrupted(ctx, err)
+	err = cmp.Or(interrupted(ctx, err), wrongHelp())
 	if err == nil || errors.Is(err, term.ErrClosed) { // | head has seen enough
 		return 0
 	}

@@ -22,7 +22,7 @@ var otherNames = map[string][]string{
 	"logs": {"log"}, "history": {"log"}, "events": {"log"}, "health": {"doctor"}, "metrics": {"stats"}, "engines": {"workers"},
 	"validate": {"check"}, "lint": {"check"}, "draw": {"graph"}, "cron": {"trigger"}, "schedule": {"trigger"}, "schedules": {"trigger"}, "triggers": {"trigger"},
 	"dlq": {"dead"}, "letters": {"dead"}, "config": {"context"}, "login": {"context"}, "tokens": {"token"}, "replay": {"requeue", "retry"}, "unpause": {"resume"}, "pause": {"queue"},
-	"write": {"send"}, "push": {"send"}, "pop": {"read"}, "receive": {"read"}, "explain": {"why"},
+	"write": {"send"}, "push": {"send"}, "pop": {"read"}, "receive": {"read"}, "explain": {"why"}, "apply": {"patch"}, "update": {"patch", "change"},
 }
 
 // otherFlags are what people type as the flag of another command, or of another program, is called so; the first of each that there is is meant.
@@ -82,6 +82,32 @@ func withSubcommands(c *cobra.Command) {
 			}
 		}
 	}
+}
+
+// withHelp lets help about a command that there is not be an error, which the function that it returns tells: cobra shows that of the command above,
+// as if all were well.
+func withHelp(root *cobra.Command) (wrong func() error) {
+	var err error
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c.HasSubCommands() { // of others the words are theirs
+			err = c.ValidateArgs(c.Flags().Args())
+		}
+		if err == nil {
+			show(c, args)
+		}
+	})
+	root.InitDefaultHelpCmd()
+	if help, _, found := root.Find([]string{"help"}); found == nil {
+		help.Args = func(_ *cobra.Command, words []string) error {
+			c, rest, err := root.Find(words)
+			if err == nil && c.HasSubCommands() {
+				err = c.ValidateArgs(rest)
+			}
+			return err
+		}
+	}
+	return func() error { return err }
 }
 
 // lister is the command below another one that lists what it is about, if there is one.
