@@ -78,7 +78,7 @@ func FuzzRRule(f *testing.F) {
 
 func FuzzNatural(f *testing.F) {
 	fuzz(f, Natural, "every month on the last day at 23:00", "next friday at 7:30 pm", "in 1h30m and 3 days", "every last friday of the month at 5pm", "the 15th at 8am", "mon-fri at noon",
-		"every 2 months on the 31st", "every other friday at 9am", "weekdays at 9am and 5pm", "feb 29 2028 at midnight")
+		"every 2 months on the 31st", "every other friday at 9am", "weekdays at 9am and 5pm", "feb 29 2028 at midnight", "in 2w1d12h")
 }
 
 // FuzzDetect: whatever a person types.

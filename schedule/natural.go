@@ -23,13 +23,36 @@ type sentence struct {
 // hyphen stands between two names: mon-fri.
 var hyphen = regexp.MustCompile(`([a-z])-([a-z])`)
 
+// letters is a number of days or weeks as flags have it: 2d, 1d12h, 2w.
+var letters = regexp.MustCompile(`^([0-9]+)([dw])([0-9].*)?$`)
+
+// wordsOf are the words of a text. Days and weeks by their letters are two words, as "2 days" is, which is not 48 hours when
+// clocks are changed.
+func wordsOf(text string) (words []string) {
+	for _, w := range strings.Fields(text) {
+		for {
+			m := letters.FindStringSubmatch(w)
+			if m == nil {
+				words = append(words, w)
+				break
+			}
+			words = append(words, m[1], m[2])
+			if w = m[3]; w == "" {
+				break
+			}
+			words = append(words, ",")
+		}
+	}
+	return words
+}
+
 // parseNatural reads English, and returns the schedule that stands for it, with its tag.
 func parseNatural(text, zone string, loc *time.Location, now time.Time) (rule, string, *Error) {
 	if now.IsZero() {
 		return nil, "", refuse("", "what it stands for is missing")
 	}
 	lower := hyphen.ReplaceAllString(strings.ReplaceAll(strings.ToLower(text), ",", " , "), "$1 to $2")
-	s := &sentence{words: strings.Fields(lower), zone: zone, loc: loc, now: now, here: wallOf(now, loc)}
+	s := &sentence{words: wordsOf(lower), zone: zone, loc: loc, now: now, here: wallOf(now, loc)}
 	kind, became, err := s.schedule()
 	if err == nil && s.at < len(s.words) {
 		err = s.lost("nothing can follow here: leave it out")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/weirworks/weir/schedule"
 )
@@ -20,6 +21,9 @@ func TestNatural(t *testing.T) {
 		"in 2 hours and 30 minutes":           "at:2026-03-10T16:15:30Z",
 		"in two weeks":                        "at:2026-03-24T13:45:30Z",
 		"in 3 days at 9am":                    "at:2026-03-13T09:00:00Z",
+		"in 1d":                               "at:2026-03-11T13:45:30Z",
+		"in 2W1d12h":                          "at:2026-03-26T01:45:30Z",
+		"in 3d at 9am":                        "at:2026-03-13T09:00:00Z",
 		"in a month":                          "at:2026-04-10T13:45:30Z",
 		"in 1 year":                           "at:2027-03-10T13:45:30Z",
 		"7pm tomorrow":                        "at:2026-03-11T19:00:00Z",
@@ -111,6 +115,21 @@ func TestNaturalZone(t *testing.T) {
 	}
 }
 
+// TestNaturalLetters: days and weeks by their letters are those by their names, also where clocks are changed.
+func TestNaturalLetters(t *testing.T) {
+	t.Parallel()
+	before := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC) // a day before they are, in Berlin
+	for short, long := range map[string]string{
+		"in 1d": "in 1 day", "in 2d": "in 2 days", "in 1w": "in a week", "in 1d12h": "in 1 day and 12 hours", "in 1d and 12h": "in 1 day and 12 hours",
+		"every 1d": "every day", "every 2d": "every 2 days", "every 2d at 9am": "every 2 days at 9am", "every 3w on monday": "every 3 weeks on monday",
+	} {
+		a, b := parse(t, Natural, short, "Europe/Berlin", before), parse(t, Natural, long, "Europe/Berlin", before)
+		if a.Resolved() != b.Resolved() || a.Understood() != b.Understood() {
+			t.Errorf("%q is %s, and %q is %s", short, a.Understood(), long, b.Understood())
+		}
+	}
+}
+
 // TestNaturalRefused: the word that is not understood is named, with what could be there.
 func TestNaturalRefused(t *testing.T) {
 	t.Parallel()
@@ -141,6 +160,8 @@ func TestNaturalRefused(t *testing.T) {
 		"in":                         "use a number and a unit",
 		"in 5":                       "use second, minute",
 		"in 5 parsecs":               `word 3: "parsecs" is not understood`,
+		"every 1d12h":                `"12h" is not understood: use at`,
+		"in 99999999999999999999d":   "use a number and a unit",
 		"in 5 minutes please":        `word 4: "please" is not understood`,
 		"in 5000000 years":           "too many",
 		"tomorrow":                   "does not say at what time",
