@@ -107,12 +107,19 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	}
 	defer r.close()
 	r.queue = delivery.NewPrivateQueue()
-	if r.handle, err = job.NewClient(store).Start(ctx, inQueue{g, r.queue, typesOf(f.workers())}, append(labels, job.EnginesLater())...); err != nil {
+	planner := inQueue{g, r.queue, typesOf(f.workers())}
+	if r.handle, err = job.NewClient(store).Start(ctx, planner, append(labels, job.EnginesLater())...); err != nil {
 		return err
 	}
 	if r.kept = kept; kept { // it stays there, whatever becomes of this process
 		fmt.Fprintf(r.errs, "job %s\n", r.handle.ID())
-		r.goOn = f.workerOf(r.queue)
+		own := 0
+		if own, r.others, err = planner.counts(); err != nil {
+			return err
+		}
+		if own > 0 {
+			r.goOn = f.workerOf(r.queue)
+		}
 	}
 	ctx, cancel := f.limited(ctx)
 	defer cancel()
@@ -194,6 +201,24 @@ func (q inQueue) Plan() (*job.Plan, error) {
 		}
 	}
 	return plan, nil
+}
+
+// counts are how many jobs of the plan the queue has, and how many others run.
+func (q inQueue) counts() (own, others int, err error) {
+	plan, err := q.Plan()
+	if err != nil {
+		return 0, 0, err
+	}
+	for i := range plan.Nodes {
+		switch n := &plan.Nodes[i]; {
+		case n.Graph:
+		case n.Queue == q.queue:
+			own++
+		default:
+			others++
+		}
+	}
+	return own, others, nil
 }
 
 // validate refuses flags that make no sense with the file of that name, and returns what the
@@ -301,9 +326,10 @@ type running struct {
 	store   storecall.Store
 	handle  *job.Handle
 	printed int    // messages that came out
-	queue   string // of all its jobs
+	queue   string // of the jobs that this process runs
 	kept    bool   // they are on a Redis
-	goOn    string // the command that runs them when this one has ended; empty: others run them
+	goOn    string // the command that runs them when this one has ended; empty: others run all of them
+	others  int    // jobs that others run
 	errs    io.Writer
 	feeds   []feed
 	out     io.Writer

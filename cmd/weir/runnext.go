@@ -65,8 +65,11 @@ func (r *running) stays(ctx context.Context, unfed bool) {
 		return
 	}
 	where := "Redis; nobody runs its jobs now"
-	if r.goOn == "" {
+	switch {
+	case r.goOn == "":
 		where = r.store.Where()
+	case r.others > 0:
+		where = "Redis; nobody runs its jobs in queue " + r.queue + " now"
 	}
 	text := fmt.Sprintf("job %s is %s and stays %s %s\n", info.ID, info.Status, map[bool]string{true: "at", false: "in"}[r.goOn == ""], where)
 	for _, step := range []struct{ what, command string }{{"to go on:", n.GoOn}, {"to look:", n.Look}, {"to send:", n.Send}, {"to end it:", n.End}} {

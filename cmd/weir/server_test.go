@@ -217,6 +217,12 @@ func TestRunThroughServer(t *testing.T) {
 	call(exitUsage, "others run them", "run", file, "--server", address, "--allow-exec", "sh")
 	call(exitUsage, "no such input", "run", file, "--server", address, "--in", "m=1")
 	call(5, "to end it: weir terminate", "run", file, "--server", address, "--in", "n=1", "--timeout", "1ms")
+	call(5, "stays in Redis; nobody runs its jobs in queue private/", "run", file, "--redis", redis, "--in", "n=1", "--timeout", "1ms")
+	call(0, "", "handler", "set", "nobody", "--body", "return payload", "--redis", redis)
+	lone := filepath.Join(t.TempDir(), "lone.yaml") // others run all of it
+	enginetest.Check(t, os.WriteFile(lone, []byte("weir: 1\nnodes:\n  n: {type: nobody}\ninputs: {in: n.in}\n"), 0o600))
+	call(5, "stays at redis", "run", lone, "--redis", redis, "--in", "in=1", "--timeout", "100ms")
+	call(5, "to look:   weir tree", "run", lone, "--redis", redis, "--in", "in=1", "--timeout", "100ms")
 }
 
 // TestServerSettings: where the server and the token for it come from.
