@@ -45,7 +45,8 @@ sent as the message that it was, with its context.`,
 				return err
 			}
 			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
-				if err := sendable(ctx, h, args[1], out, end && len(args) == 2); err != nil {
+				info, err := sendable(ctx, h, args[1], out, end && len(args) == 2)
+				if err != nil {
 					return err
 				}
 				sender := sender{handle: h, port: args[1], wait: wait, out: out, asText: asText, context: port.Context{port.ContextBy: actor}}
@@ -62,7 +63,10 @@ sent as the message that it was, with its context.`,
 				if sender.sent == 0 {
 					done = "gets no more messages in port " + args[1]
 				}
-				_, err := fmt.Fprintf(c.OutOrStdout(), "job %s %s\n", h.ID(), done)
+				if sender.sent > 0 && !out {
+					readsLater(c.ErrOrStderr(), info)
+				}
+				_, err = fmt.Fprintf(c.OutOrStdout(), "job %s %s\n", h.ID(), done)
 				return err
 			})
 		},
@@ -82,15 +86,26 @@ func fresh(err error) error {
 	return err
 }
 
+// readsLater says of a job that has failed what must be done before it reads what was sent to it.
+func readsLater(w io.Writer, info *job.Info) {
+	switch {
+	case info.Status != statemachine.Failed:
+	case info.Graph:
+		fmt.Fprintf(w, "weir: a job in graph %[1]s has failed, and reads nothing before it is retried: weir retry %[1]s --tree\n", info.ID)
+	default:
+		fmt.Fprintf(w, "weir: job %[1]s has failed, and reads nothing before it is retried: weir retry %[1]s\n", info.ID)
+	}
+}
+
 // sendable refuses a port that the job does not have, and one of a job that will not read what
-// is sent to it. ends tells that its port is only closed.
-func sendable(ctx context.Context, h *job.Handle, name string, out, ends bool) error {
+// is sent to it. ends tells that its port is only closed. It returns the job as it was.
+func sendable(ctx context.Context, h *job.Handle, name string, out, ends bool) (*job.Info, error) {
 	info, err := h.Info(ctx)
 	if err == nil && !out && !ends {
 		err = trigger.CheckSend(ctx, h, info, name)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	dir, other, hint := port.Input, port.Output, "use --out"
 	if out {
@@ -102,7 +117,7 @@ func sendable(ctx context.Context, h *job.Handle, name string, out, ends bool) e
 	switch kind := dirNames[dir]; {
 	case has || others:
 	case across:
-		return usageError{fmt.Errorf("job %s has no %s port %q, but an %s port: %s", info.ID, kind, name, dirNames[other], hint)}
+		return nil, usageError{fmt.Errorf("job %s has no %s port %q, but an %s port: %s", info.ID, kind, name, dirNames[other], hint)}
 	default:
 		var known []string
 		for _, p := range info.Ports {
@@ -110,16 +125,16 @@ func sendable(ctx context.Context, h *job.Handle, name string, out, ends bool) e
 				known = append(known, p.Name)
 			}
 		}
-		return usageError{fmt.Errorf("job %s has no %s port %q: %s", info.ID, kind, name, port.Suggest(name, known))}
+		return nil, usageError{fmt.Errorf("job %s has no %s port %q: %s", info.ID, kind, name, port.Suggest(name, known))}
 	}
 	if info.Status == statemachine.Terminated && !out {
 		again := fmt.Sprintf("weir run %s --force makes it run again", info.ID)
 		if info.Graph {
 			again = "start its graph anew"
 		}
-		return fmt.Errorf("%w: job %s is terminated and would not read it: %s", job.ErrStatus, info.ID, again)
+		return nil, fmt.Errorf("%w: job %s is terminated and would not read it: %s", job.ErrStatus, info.ID, again)
 	}
-	return nil
+	return info, nil
 }
 
 // dirNames are what the directions of ports are called.
