@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,8 +62,11 @@ func TestM28EntriesOfAClient(t *testing.T) {
 	if got, _ := list("/other/job/mail/list"); got != "" {
 		t.Errorf("another client sees %q", got)
 	}
-	if err := s.store.SetState(t.Context(), added.IDs[0], map[string]json.RawMessage{handler.StateResult: json.RawMessage(`{"code":"failed","exitcode":404}`)}, nil); err != nil {
+	if err := s.store.SetState(t.Context(), added.IDs[0], map[string]json.RawMessage{handler.StateResult: json.RawMessage(`{"code":"failed","exitcode":404,"error":"no such user"}`)}, nil); err != nil {
 		t.Fatal(err)
+	}
+	if why := s.ask("GET", "/v1/jobs/"+string(added.IDs[0])+"/why", nil); !strings.Contains(string(why.body), "its last payload failed, with code 404: no such user") {
+		t.Errorf("why: %s", why.body)
 	}
 	var one api.PhasedEntry
 	if s.ask("GET", "/acme/job/mail/get/"+string(added.IDs[0]), nil).is(http.StatusOK, &one); one.Code != handler.Failed || one.Status != 404 || one.State != handler.Archived {

@@ -56,6 +56,7 @@ func treeOf(ctx context.Context, store storecall.Store, h *job.Handle, called st
 		return nil, err
 	}
 	t.Poison = func(i *job.Info) (Poison, bool) { return poisonOf(ctx, client.At(i.ID), i) }
+	t.Outcome = func(i *job.Info) (Outcome, bool) { return outcomeOf(ctx, client.At(i.ID)) }
 	t.Limit = func(name string) (redisstore.LimitInfo, bool) { return limitOf(ctx, store, name) }
 	t.Turn = func(i *job.Info) (job.Turn, bool) {
 		turn, err := store.Turn(ctx, i.ID.Tree())

@@ -59,6 +59,8 @@ type Tree struct {
 	Turn func(i *job.Info) (turn job.Turn, ok bool)
 	// Trigger returns what is known of a trigger. Nil: not known.
 	Trigger func(i *job.Info) (s *trigger.Status, ok bool)
+	// Outcome returns what came of the last payload of a handler's job. Nil: not known.
+	Outcome func(i *job.Info) (o Outcome, ok bool)
 	// Other says why a job of another tree has its status. Nil: not known.
 	Other func(id job.ID) []Because
 	// Types are those that engines have registered.
@@ -387,6 +389,7 @@ func (t *Tree) completed(i *job.Info, level int) {
 		}
 	}
 	t.say(i, level, Because{Text: "job " + t.Path(i) + " is completed: " + text})
+	t.outcome(i, level)
 	for _, p := range i.Ports {
 		switch {
 		case p.Name == port.Any:

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -536,4 +537,20 @@ func TestRun(t *testing.T) {
 	if got := explain.Run(&job.RunEntry{}, name); got != "ran" {
 		t.Errorf("got %s", got)
 	}
+}
+
+// TestOutcome: a job of a handler has completed although its payload failed, which is said.
+func TestOutcome(t *testing.T) {
+	t.Parallel()
+	e := explain.NewTree([]*job.Info{{ID: "t", Type: "pay", Status: statemachine.Completed}}, noon)
+	e.Outcome = func(*job.Info) (explain.Outcome, bool) {
+		return explain.Outcome{Code: handler.Failed, Status: 404, Error: "no such\norder"}, true
+	}
+	check(t, "failed", said(e, "t"), `
+job pay is completed: it has worked on all it got
+its last payload failed, with code 404: no such order; a payload that failed is not tried again. Its result:
+  $ weir state get t result
+`)
+	e.Outcome = func(*job.Info) (explain.Outcome, bool) { return explain.Outcome{Code: handler.OK, Status: 200}, true }
+	check(t, "ok", said(e, "t"), "job pay is completed: it has worked on all it got\n")
 }
