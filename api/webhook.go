@@ -55,6 +55,7 @@ func (s *Server) webhookOperations() {
 	add(s, operation{
 		method: http.MethodPost, path: "/v1/triggers/{job}/send", id: "send-to-trigger", group: groupTriggers, role: operate, status: http.StatusNoContent, signed: true, summary: "Send a message to a webhook trigger",
 		about: "The body is the message; without one it is null. A trigger that is no webhook refuses it with 422, one that is too large for the tree that it would launch with 413. " +
+			"The tree is launched by a later run of the trigger: GET /v1/jobs?label=trigger=ID lists the trees of the trigger with that ID. " +
 			"If its definition has `verify` the message is to be signed, and whoever signs it needs no token where the trigger is one of the server's own namespace: 401 to others. With the scheme standard a message whose Webhook-Id was seen within an hour does nothing.",
 	}, sendToTrigger)
 	add(s, operation{
