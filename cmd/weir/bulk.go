@@ -42,7 +42,7 @@ func (f *bulkFlags) flags(s *settings, c *cobra.Command) {
 func (f *bulkFlags) one(c *cobra.Command, s *settings, args []string) (bool, error) {
 	given := f.given(c)
 	for _, name := range []string{"all", "dry-run"} {
-		if c.Flags().Changed(name) && len(args) > 0 && !(name == "dry-run" && f.dryRunNamed) {
+		if c.Flags().Changed(name) && len(args) > 0 && (name != "dry-run" || !f.dryRunNamed) {
 			given = append(given, "--"+name)
 		}
 	}
