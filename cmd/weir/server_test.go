@@ -170,7 +170,7 @@ func TestRunThroughServer(t *testing.T) {
 			t.Errorf("%s: %s, %v", path, answer.Status, err)
 		}
 	}
-	post("/v1/workers", `{"types":[{"type":"Triple","inputs":[{"name":"in"}],"outputs":[{"name":"out"}]}]}`, nil)
+	post("/v1/workers", `{"types":[{"type":"Triple","inputs":[{"name":"in"}],"outputs":[{"name":"out"}]},{"type":"Idle","inputs":[{"name":"in"}]}]}`, nil)
 	over := make(chan struct{})
 	var working sync.WaitGroup
 	working.Go(func() {
@@ -216,11 +216,13 @@ func TestRunThroughServer(t *testing.T) {
 	call(exitUsage, "triple.type: there is no type \"Triple\"", "run", file, "--in", "n=1")
 	call(exitUsage, "others run them", "run", file, "--server", address, "--allow-exec", "sh")
 	call(exitUsage, "no such input", "run", file, "--server", address, "--in", "m=1")
+	call(0, "", "trigger", "add", "--graph", file, "--alias", "tripler", "--server", address)
+	call(0, "", "create", "--graph", file, "--alias", "tripled", "--server", address)
+	call(0, "has this definition already", "patch", "tripled", file, "--server", address)
 	call(5, "to end it: weir terminate", "run", file, "--server", address, "--in", "n=1", "--timeout", "1ms")
 	call(5, "stays in Redis; nobody runs its jobs in queue private/", "run", file, "--redis", redis, "--in", "n=1", "--timeout", "1ms")
-	call(0, "", "handler", "set", "nobody", "--body", "return payload", "--redis", redis)
 	lone := filepath.Join(t.TempDir(), "lone.yaml") // others run all of it
-	enginetest.Check(t, os.WriteFile(lone, []byte("weir: 1\nnodes:\n  n: {type: nobody}\ninputs: {in: n.in}\n"), 0o600))
+	enginetest.Check(t, os.WriteFile(lone, []byte("weir: 1\nnodes:\n  n: {type: Idle}\ninputs: {in: n.in}\n"), 0o600))
 	call(5, "stays at redis", "run", lone, "--redis", redis, "--in", "in=1", "--timeout", "100ms")
 	call(5, "to look:   weir tree", "run", lone, "--redis", redis, "--in", "in=1", "--timeout", "100ms")
 }
