@@ -78,7 +78,8 @@ func New(cfg Config) (*Engine, error) {
 
 // Run serves jobs until ctx ends. Then it takes no further jobs, gives runs the drain
 // time to finish, cancels and hands back those that do not, and returns when all have
-// ended. An engine runs once.
+// ended. Runs that have not five seconds after their context was cancelled it abandons, with an error that names
+// their jobs: these are run again when their leases end, and what such a run commits later is refused. An engine runs once.
 func (e *Engine) Run(ctx context.Context) error {
 	if !e.ran.CompareAndSwap(false, true) {
 		return errRan
@@ -97,7 +98,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	srv, err := e.cfg.Store.Broker().Serve(delivery.ServeConfig{
 		Concurrency: e.cfg.Concurrency,
 		Queues:      e.cfg.Queues,
-		Drain:       e.cfg.Drain + e.cfg.Lease,
+		Drain:       e.cfg.Drain + abandonAfter,
 		Logger:      e.cfg.Logger,
 		Handle:      e.handle,
 		Runs:        func(typ string) bool { return e.registry().runs(typ) }, // of each moment: types may be added
@@ -118,13 +119,14 @@ func (e *Engine) Run(ctx context.Context) error {
 	close(e.quiet)
 	srv.StopTaking()
 	timer := time.AfterFunc(e.cfg.Drain, func() { e.abort(errStopping) })
+	late := time.After(e.cfg.Drain + abandonAfter)
 	srv.Stop()
-	e.active.Wait()
+	err = e.awaitRuns(late)
 	timer.Stop()
 	e.abort(errStopping)
 	e.letGo()
 	<-sweeping
-	return nil
+	return err
 }
 
 // announce tells the store what the engine runs. A store that does not answer is waited for, as it is later.

@@ -53,8 +53,6 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 	if !speculation {
 		failpoint.Hit(failpoint.AfterBegin)
 	}
-	t.presence.at(t, job.RunningJob{Job: snap.Info.ID, Type: snap.Info.Type, Queue: snap.Info.Queue, Since: snap.Info.Ran})
-	defer t.presence.at(t, job.RunningJob{})
 	ctx, cancel := context.WithCancelCause(t.Engine.runs)
 	defer cancel(nil)
 	if speculation {
@@ -68,6 +66,8 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 		ctx, stop = context.WithTimeoutCause(ctx, limit, fmt.Errorf("timeout of %s: %w", limit, context.DeadlineExceeded))
 		defer stop()
 	}
+	t.presence.at(ctx, t, job.RunningJob{Job: snap.Info.ID, Type: snap.Info.Type, Queue: snap.Info.Queue, Since: snap.Info.Ran})
+	defer t.presence.none(t)
 	r := newRun(ctx, t.cfg.Store, snap, t.cfg.Lease)
 	r.layout, r.journal.off, r.hooks, r.tally = k.layout, k.options.NoLog, t.hooks, &t.tally
 	r.leaseKeeper, r.speculation, r.settle = t.leaseKeeper, speculation, settle

@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"context"
-	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -29,17 +28,32 @@ const (
 // presence holds the runs in progress, by turn.
 type presence struct {
 	mu    sync.Mutex
-	turns map[*turn]job.RunningJob // without a Job: none now
+	turns map[*turn]inProgress // without a Job: none now
 }
 
-// at notes the run that a turn is at.
-func (p *presence) at(t *turn, r job.RunningJob) {
+// inProgress is a run in progress.
+type inProgress struct {
+	job.RunningJob
+	ctx     context.Context //nolint:containedctx // that of the run, to see when it ends
+	ignored time.Time       // when it was seen first that it has ended
+	told    bool            // that the run ignores it
+}
+
+// at notes the run that a turn is at, and its context.
+func (p *presence) at(ctx context.Context, t *turn, r job.RunningJob) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.turns == nil {
-		p.turns = map[*turn]job.RunningJob{}
+		p.turns = map[*turn]inProgress{}
 	}
-	p.turns[t] = r
+	p.turns[t] = inProgress{RunningJob: r, ctx: ctx}
+}
+
+// none notes that a turn is at no run.
+func (p *presence) none(t *turn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turns[t] = inProgress{}
 }
 
 // over tells that a turn is.
@@ -51,10 +65,14 @@ func (p *presence) over(t *turn) {
 
 // running returns the runs in progress, the oldest first.
 func (p *presence) running() []job.RunningJob {
+	runs := []job.RunningJob{}
 	p.mu.Lock()
-	runs := slices.AppendSeq([]job.RunningJob{}, maps.Values(p.turns))
+	for _, r := range p.turns {
+		if r.Job != "" {
+			runs = append(runs, r.RunningJob)
+		}
+	}
 	p.mu.Unlock()
-	runs = slices.DeleteFunc(runs, func(r job.RunningJob) bool { return r.Job == "" })
 	slices.SortFunc(runs, func(a, b job.RunningJob) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Job, b.Job)) })
 	return runs
 }
@@ -83,6 +101,7 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 			if n%limitsEvery == 0 {
 				_ = e.keepLimits(ctx, info.ID, e.lookAtLimits(ctx))
 			}
+			e.tellIgnored(time.Now())
 			told := info.Running == 0 && info.Stopping == e.stopping() && info.Activity == e.tally.sum()
 			info.Stopping, info.Activity = e.stopping(), e.tally.sum()
 			if e.presence.tell(&info); !told || info.Running > 0 || n%idleHeartbeats == 1 {

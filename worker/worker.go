@@ -111,7 +111,8 @@ type Options struct {
 	// again. With CommitEachRun that is one run, at the price of a round trip for each: it is
 	// for side effects of which not several in a row may be repeated, and excludes Pure.
 	CommitEachRun bool
-	// Timeout ends the context of a run that takes longer. Zero means no limit.
+	// Timeout ends the context of a run that takes longer. Zero means no limit. Code that ignores its context keeps its slot:
+	// the engine warns of such a run.
 	Timeout time.Duration
 	// OwnTimeout leaves it to the code to end runs that take longer than Timeout, or than their job says in Info.Options: for code that
 	// waits for its turn first, of which only what comes behind that is to count.
@@ -320,7 +321,8 @@ type Config struct {
 	// higher ones, however many there are, hold up no other indefinitely. Zero: those of higher priorities go first, always.
 	Aging int
 	// Drain is how long runs may go on after the engine was told to stop, before their
-	// context is cancelled and their jobs handed back. Zero means DefaultDrain.
+	// context is cancelled and their jobs handed back; those that have not returned five seconds later are abandoned, see
+	// Engine.Run. Zero means DefaultDrain.
 	Drain time.Duration
 	// Logger gets what no caller can be told. Nil means slog.Default().
 	Logger *slog.Logger

@@ -276,8 +276,17 @@ func (s *server) StopTaking() {
 // Stop implements Server.
 func (s *server) Stop() {
 	s.StopTaking()
+	late := time.After(s.cfg.Drain)
 	s.srv.Shutdown()
-	s.direct.Wait()
+	direct := make(chan struct{})
+	go func() {
+		defer close(direct)
+		s.direct.Wait()
+	}()
+	select {
+	case <-direct:
+	case <-late:
+	}
 	s.hushed.Wait()
 	s.broker.mu.Lock()
 	delete(s.broker.live, s)
