@@ -31,6 +31,10 @@ func TestRunsOfTheDead(t *testing.T) {
 	} {
 		e.Living = living
 		check(t, want, said(e, "t"), "job m has been running for 4s"+want+"\n")
+		i.Crashes = 3
+		check(t, want, said(e, "t"), "job m has been running for 4s"+want+
+			"; its last 3 runs ended without a word: their processes died, or were cut off; look at what they printed\n")
+		i.Crashes = 0
 	}
 }
 

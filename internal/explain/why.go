@@ -194,7 +194,7 @@ func (t *Tree) why(i *job.Info, level int) {
 	}
 	switch i.Status {
 	case statemachine.Running:
-		t.say(i, level, Because{Text: fmt.Sprintf("%s has been running %s%s%s", who, t.lasting(i.Ran), crashes(i), t.silent(i)), Since: i.Ran})
+		t.say(i, level, Because{Text: fmt.Sprintf("%s has been running %s%s%s", who, t.lasting(i.Ran), t.silent(i), crashes(i)), Since: i.Ran})
 	case statemachine.Queued:
 		if !locked || t.Paused[i.Queue] { // else it waits for nothing more
 			t.ready(i, level)
