@@ -149,4 +149,6 @@ type RunningJob struct {
 	Type  string    `json:"type"`
 	Queue string    `json:"queue"`
 	Since time.Time `json:"since"`
+	// Ignores is why its context has ended, if the run has not returned seconds later: its slot stays taken until it does.
+	Ignores string `json:"ignores,omitempty"`
 }

@@ -21,7 +21,7 @@ const (
 func (e *Engine) tellIgnored(now time.Time) {
 	for _, r := range e.presence.ignoring(now) {
 		e.cfg.Logger.Warn("a run goes on though its context has ended: its slot stays taken until it returns",
-			"job", r.Job, "type", r.Type, "began", r.Since, "ended", context.Cause(r.ctx))
+			"job", r.Job, "type", r.Type, "began", r.Since, "ended", r.Ignores)
 	}
 }
 
@@ -31,12 +31,12 @@ func (p *presence) ignoring(now time.Time) (all []inProgress) {
 	defer p.mu.Unlock()
 	for t, r := range p.turns {
 		switch {
-		case r.Job == "" || r.told || r.ctx.Err() == nil:
+		case r.Job == "" || r.Ignores != "" || r.ctx.Err() == nil:
 			continue
 		case r.ignored.IsZero():
 			r.ignored = now
 		case now.Sub(r.ignored) >= ignoredAfter:
-			r.told = true
+			r.Ignores = strings.TrimSuffix(context.Cause(r.ctx).Error(), ": "+context.DeadlineExceeded.Error())
 			all = append(all, r)
 		}
 		p.turns[t] = r

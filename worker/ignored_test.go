@@ -52,6 +52,10 @@ func TestIgnoredContext(t *testing.T) {
 		!strings.Contains(lines[0], "Timed") || !strings.Contains(lines[0], "timeout of 50ms") {
 		b.Errorf("told %q", lines)
 	}
+	b.Until("others to see it", func() bool {
+		engines, err := b.Store.Engines(b.Ctx)
+		return err == nil && len(engines) == 1 && len(engines[0].Runs) == 2 && engines[0].Runs[0].Ignores == "timeout of 50ms"
+	})
 	stop()
 	began := time.Now()
 	select {

@@ -36,7 +36,6 @@ type inProgress struct {
 	job.RunningJob
 	ctx     context.Context //nolint:containedctx // that of the run, to see when it ends
 	ignored time.Time       // when it was seen first that it has ended
-	told    bool            // that the run ignores it
 }
 
 // at notes the run that a turn is at, and its context.

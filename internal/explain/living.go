@@ -18,6 +18,7 @@ const overdue = 2 * time.Second
 func (t *Tree) living(i *job.Info, engines int, program, command string) Because {
 	var have, cannot []string
 	late, remote, slots, running := 0, 0, 0, 0
+	var runs []job.RunningJob
 	needs := i.NeedsOf()
 	for n := range t.Living {
 		e := &t.Living[n]
@@ -32,6 +33,7 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 				name, remote = "workers over HTTP (through "+name+")", remote+1
 			}
 			have, slots, running = append(have, name), slots+e.Concurrency, running+e.Running
+			runs = append(runs, e.Runs...)
 		case needs.Version > max(e.Versions[i.Type], 1):
 			cannot = append(cannot, fmt.Sprintf("%s has version %d", name, max(e.Versions[i.Type], 1)))
 		default:
@@ -49,7 +51,7 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 	}
 	then := "; it is run when " + one(len(have)) + " has a slot free"
 	if running >= slots {
-		then = fmt.Sprintf("; %s busy, and %s ready in the queue: it is run when its turn comes", busy(slots), jobsAre(t.Pending[i.Queue]))
+		then = fmt.Sprintf("; %s busy%s, and %s ready in the queue: it is run when its turn comes", busy(slots), t.longest(runs), jobsAre(t.Pending[i.Queue]))
 	}
 	if remote == len(have) {
 		return Because{Text: fmt.Sprintf("type %s for queue %s is run by %s, which asked for runs within the last minutes: it begins when one of them does again", i.Type, i.Queue, listed(t.some(have)))}
@@ -66,6 +68,25 @@ func busy(slots int) string {
 		return "its slot is"
 	}
 	return fmt.Sprintf("all %s slots are", term.Number(int64(slots)))
+}
+
+// long is how long a run takes at least that others are told to wait for.
+const long = 10 * time.Second
+
+// longest names the run that has taken longest of some, if that is long.
+func (t *Tree) longest(runs []job.RunningJob) string {
+	if len(runs) == 0 {
+		return ""
+	}
+	r := slices.MinFunc(runs, func(a, b job.RunningJob) int { return a.Since.Compare(b.Since) })
+	if t.style.Since(r.Since) < long && r.Ignores == "" {
+		return ""
+	}
+	text := fmt.Sprintf(" (the longest with job %s of type %s, %s", r.Job, r.Type, t.lasting(r.Since))
+	if r.Ignores != "" {
+		text += ", which ignores that its context has ended: " + r.Ignores
+	}
+	return text + ")"
 }
 
 // one is what a text calls any of so many engines.
@@ -110,7 +131,7 @@ func (t *Tree) silent(i *job.Info) string {
 		return ""
 	}
 	ends := "; if it is dead, its lease ends" + t.in(i.Lease) + ", and the job is run again"
-	at := slices.IndexFunc(t.Living, func(e job.EngineInfo) bool { return strings.HasPrefix(e.ID, i.Owner()) })
+	at := t.owner(i)
 	switch {
 	case len(t.Living) == 0:
 		return ", but no engine lives now: start one, which sees to it when the lease of the run has ended"
@@ -124,6 +145,28 @@ func (t *Tree) silent(i *job.Info) string {
 	}
 	if e.OverHTTP() {
 		return " by a worker over HTTP, whose lease ends" + t.in(i.Lease) + " unless it renews it"
+	}
+	return ""
+}
+
+// owner returns which of those that live runs a job; -1: none.
+func (t *Tree) owner(i *job.Info) int {
+	if i.Token == "" {
+		return -1
+	}
+	return slices.IndexFunc(t.Living, func(e job.EngineInfo) bool { return strings.HasPrefix(e.ID, i.Owner()) })
+}
+
+// ignoring tells of a run whose context ended seconds ago, but which has not returned.
+func (t *Tree) ignoring(i *job.Info) string {
+	at := t.owner(i)
+	if at < 0 {
+		return ""
+	}
+	for _, r := range t.Living[at].Runs {
+		if r.Job == i.ID && r.Ignores != "" {
+			return fmt.Sprintf("; it ignores that its context has ended (%s): its slot stays taken until it returns", r.Ignores)
+		}
 	}
 	return ""
 }

@@ -38,6 +38,21 @@ func TestRunsOfTheDead(t *testing.T) {
 	}
 }
 
+// Of a run that goes on though its context has ended is said so.
+func TestIgnoredContext(t *testing.T) {
+	t.Parallel()
+	const owner = "ABCDEFGHIJ"
+	i := job.Info{
+		ID: "t", Type: "map", Name: "m", Queue: "slow", Status: statemachine.Running, Ran: noon.Add(-19 * time.Second),
+		Token: job.RunToken(owner), Lease: noon.Add(2 * time.Second),
+	}
+	e := explain.NewTree([]*job.Info{&i}, noon)
+	e.Living = []job.EngineInfo{{ID: owner, Concurrency: 1, Seen: noon, Runs: []job.RunningJob{{Job: "other", Ignores: "timeout of 1s"}, {Job: "t"}}}}
+	check(t, "in time", said(e, "t"), "job m has been running for 19s\n")
+	e.Living[0].Runs[1].Ignores = "timeout of 2s"
+	check(t, "late", said(e, "t"), "job m has been running for 19s; it ignores that its context has ended (timeout of 2s): its slot stays taken until it returns\n")
+}
+
 // Of a job whose time came long ago is said why nobody begins it, in place of what would not help.
 func TestTimesNobodyLooksAt(t *testing.T) {
 	t.Parallel()
@@ -79,6 +94,19 @@ func TestBusySlots(t *testing.T) {
 	} {
 		e.Living = living
 		check(t, want, said(e, "t"), waits+"  "+want+"\n")
+	}
+	slow := engine(1, 1, 1)
+	for want, r := range map[string]job.RunningJob{
+		"": {Job: "r", Type: "fetch", Since: noon.Add(-9 * time.Second)},
+		" (the longest with job r of type fetch, for 19s)": {Job: "r", Type: "fetch", Since: noon.Add(-19 * time.Second)},
+		" (the longest with job r of type fetch, for 6s, which ignores that its context has ended: timeout of 2s)": {
+			Job: "r", Type: "fetch", Since: noon.Add(-6 * time.Second), Ignores: "timeout of 2s",
+		},
+	} {
+		slow.Runs = []job.RunningJob{{Job: "s", Type: "map", Since: noon}, r}
+		e.Living = []job.EngineInfo{slow}
+		check(t, want, said(e, "t"), waits+"  1 engine with type map for queue slow: process 1 on a; its slot is busy"+want+
+			", and 1,204 jobs are ready in the queue: it is run when its turn comes\n")
 	}
 	e.Living, e.Pending["slow"] = []job.EngineInfo{engine(1, 2, 2)}, 1
 	check(t, "alone", said(e, "t"), waits+"  1 engine with type map for queue slow: process 1 on a; all 2 slots are busy, and 1 job is ready in the queue: it is run when its turn comes\n")

@@ -194,7 +194,7 @@ func (t *Tree) why(i *job.Info, level int) {
 	}
 	switch i.Status {
 	case statemachine.Running:
-		t.say(i, level, Because{Text: fmt.Sprintf("%s has been running %s%s%s", who, t.lasting(i.Ran), t.silent(i), crashes(i)), Since: i.Ran})
+		t.say(i, level, Because{Text: fmt.Sprintf("%s has been running %s%s%s%s", who, t.lasting(i.Ran), t.silent(i), t.ignoring(i), crashes(i)), Since: i.Ran})
 	case statemachine.Queued:
 		if !locked || t.Paused[i.Queue] { // else it waits for nothing more
 			t.ready(i, level)
@@ -238,7 +238,7 @@ func (t *Tree) why(i *job.Info, level int) {
 		t.terminated(i, level)
 	case statemachine.Terminating:
 		if i.Token != "" {
-			t.say(i, level, Because{Text: fmt.Sprintf("%s is about to end: a run of it, which has lasted for %s, finishes first%s", who, t.style.Age(i.Ran), t.silent(i)), Since: i.Ran})
+			t.say(i, level, Because{Text: fmt.Sprintf("%s is about to end: a run of it, which has lasted for %s, finishes first%s%s", who, t.style.Age(i.Ran), t.silent(i), t.ignoring(i)), Since: i.Ran})
 			return
 		}
 		t.say(i, level, Because{Text: who + " is about to end: its Shutdown has not run yet"})
