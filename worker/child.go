@@ -190,9 +190,17 @@ func (c *Child) Write(in string, v any) error {
 	if err := c.checkPort(in); err != nil {
 		return err
 	}
+	return c.write(in, raw, port.VersionOf(v))
+}
+
+// write buffers a message for an In port of the child, which the caller gives away.
+func (c *Child) write(in string, raw json.RawMessage, version int) error {
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
-	return c.run.write(job.Write{Job: c.id, Dir: port.Input, Port: in}, raw, port.VersionOf(v))
+	if err := c.run.write(job.Write{Job: c.id, Dir: port.Input, Port: in}, raw, version); err != nil {
+		return fmt.Errorf("writing to port %q of child %q: %w", in, c.name, err)
+	}
+	return nil
 }
 
 // checkPort tells at once about a wrong port of a child that the store does not know yet.
@@ -240,9 +248,7 @@ func (w *childIn) Write(raw json.RawMessage) error {
 	if err := port.Check(raw); err != nil {
 		return fmt.Errorf("writing to port %q of child %q: %w", w.name, w.child.name, err)
 	}
-	w.child.run.mu.Lock()
-	defer w.child.run.mu.Unlock()
-	return w.child.run.write(job.Write{Job: w.child.id, Dir: port.Input, Port: w.name}, slices.Clone(raw), 1)
+	return w.child.write(w.name, slices.Clone(raw), 1)
 }
 
 // WriteKey implements port.Writer. There is one consumer, so the key decides nothing.

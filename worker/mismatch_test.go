@@ -158,10 +158,37 @@ func TestJobWithFewerPorts(t *testing.T) {
 		if got := b.State(h); !maps.Equal(got, map[string]string{"ran": "true"}) {
 			b.Errorf("state = %v", got)
 		}
-		writes := b.Start(younger(call(b, func(_ context.Context, _ *worker.Run, w *Call) error { return w.Out.Write(1) })))
-		if f := b.Failure(writes); !strings.Contains(f.Error, `"out"`) {
-			b.Errorf("failure = %q", f.Error)
+	})
+}
+
+// A job that lacks a port which its run writes to fails at once: more tries would only repeat what the run did before. Its error says
+// what to do, and that helps.
+func TestJobWithoutOutPort(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve()
+		var runs atomic.Int64
+		w := &Tried{*call(b, func(_ context.Context, run *worker.Run, w *Call) error {
+			n, info := runs.Add(1), run.Info()
+			if _, has := info.Port(port.Output, "out"); has != (n > 1) { // as docs/deploys.md says
+				b.Errorf("run %d has the port: %t", n, has)
+			}
+			return w.Out.Write(1)
+		})}
+		var ports []port.Spec
+		h := b.Start(planned{w, func(n *job.Node) {
+			for _, p := range n.Ports {
+				ports = append(ports, p.Spec)
+			}
+			n.Ports = nil
+		}})
+		want := fmt.Sprintf(`writing to port "out": job %s was created without this port, by another version of its type: patch its graph (Handle.Patch)`, h.ID())
+		if f := b.Failure(h); !strings.HasPrefix(f.Error, want) || runs.Load() != 1 {
+			b.Errorf("failure = %q after %d runs", f.Error, runs.Load())
 		}
+		b.Check(h.SetPorts(b.Ctx, ports))
+		b.Check(h.Retry(b.Ctx))
+		b.Completed(h, 1)
+		b.same(h, 1)
 	})
 }
 

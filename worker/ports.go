@@ -38,7 +38,7 @@ func (b *binder) BindOut(name string) port.Writer {
 	return handleOut{&outbox{run: (*Run)(b), name: name, missing: true}}
 }
 
-// handleOut is an Out port behind a handle, which has encoded what it writes, and does not keep it.
+// handleOut is an Out port behind a handle, which has encoded what it writes, does not keep it, and names the port in errors.
 type handleOut struct{ *outbox }
 
 // Write implements port.Writer.
@@ -304,18 +304,27 @@ func (out *outbox) called() string { return out.name }
 
 // Write implements port.Writer.
 func (out *outbox) Write(raw json.RawMessage) error {
-	if err := port.Check(raw); err != nil {
-		return fmt.Errorf("writing to port %q of job %s: %w", out.name, out.run.info.ID, err)
+	err := port.Check(raw)
+	if err == nil {
+		err = handleOut{out}.Write(slices.Clone(raw))
 	}
-	return handleOut{out}.Write(slices.Clone(raw))
+	return out.wrap(err)
 }
 
 // WriteKey implements port.Writer.
 func (out *outbox) WriteKey(key string, raw json.RawMessage) error {
-	if err := port.Check(raw); err != nil {
+	err := port.Check(raw)
+	if err == nil {
+		err = handleOut{out}.WriteKey(key, slices.Clone(raw))
+	}
+	return out.wrap(err)
+}
+
+func (out *outbox) wrap(err error) error {
+	if err != nil {
 		return fmt.Errorf("writing to port %q of job %s: %w", out.name, out.run.info.ID, err)
 	}
-	return handleOut{out}.WriteKey(key, slices.Clone(raw))
+	return nil
 }
 
 func (out *outbox) write(w job.Write, item json.RawMessage, version int) error {
@@ -327,9 +336,10 @@ func (out *outbox) write(w job.Write, item json.RawMessage, version int) error {
 		if out.wired && out.before {
 			why = ": if an earlier run returned nil when no input could bring more, that completed the job; let it return worker.ErrSuspend while a timer or a child is to go on"
 		}
-		return fmt.Errorf("writing to port %q of job %s: %w is closed%s", out.name, out.run.info.ID, job.ErrPort, why)
-	case out.missing:
-		return fmt.Errorf("writing to %w %q: job %s was created without it", job.ErrPort, out.name, out.run.info.ID)
+		return fmt.Errorf("the %w is closed%s", job.ErrPort, why)
+	case out.missing: // another try of this engine would only repeat what the run did before
+		return Permanent(fmt.Errorf("job %s was created without this %w, by another version of its type: patch its graph (Handle.Patch) or, if it is in none, "+
+			"give it the port (Handle.SetPorts), and retry it; or retry it while only engines of that version live", out.run.info.ID, job.ErrPort))
 	}
 	w.Dir, w.Port = port.Output, out.name
 	if out.run.defaulting {
@@ -343,14 +353,14 @@ func (out *outbox) write(w job.Write, item json.RawMessage, version int) error {
 	return out.run.write(w, item, version)
 }
 
-// write buffers a message for a port, which the caller gives away. One that was read as it is stored keeps its version. r.mu is held.
+// write buffers a message for a port, which the caller gives away, and names in errors. One that was read as it is stored keeps its version. r.mu is held.
 func (r *Run) write(w job.Write, item json.RawMessage, version int) error {
 	if err := r.add(len(item)); err != nil {
-		return fmt.Errorf("writing to port %q: %w", w.Port, err)
+		return err
 	}
 	head, err := r.sealed()
 	if err != nil {
-		return fmt.Errorf("writing to port %q: %w", w.Port, err)
+		return err
 	}
 	r.reached++
 	r.size += len(head)
