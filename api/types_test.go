@@ -69,19 +69,21 @@ func TestSchemasOfTypes(t *testing.T) {
 	}
 	var got api.Type
 	s.ask("GET", "/v1/types/framer", nil).is(http.StatusOK, &got)
-	for _, want := range []string{`"Frame":{"type":"object","properties":{"tags":{"type":"array","items":{"type":"string"}},"width":{"type":"integer"}}}`, `"Steps":{"type":"integer"}`, `"additionalProperties":false`} {
+	for _, want := range []string{`"Frame":{"type":"object","properties":{"tags":{"type":"array","items":{"type":"string"}},"width":{"type":"integer","format":"int64"}}}`, `"Steps":{"type":"integer","format":"int64"}`, `"additionalProperties":false`} {
 		if !strings.Contains(string(got.Args), want) {
 			t.Errorf("args %s, want %s", got.Args, want)
 		}
 	}
 	for _, p := range got.Ports {
-		want := map[string]string{"in": `"width":{"type":"integer"}`, "out": `{"type":"integer"}`}[p.Name]
+		want := map[string]string{"in": `"width":{"type":"integer","format":"int64"}`, "out": `{"type":"integer","format":"int64"}`}[p.Name]
 		if want == "" || !strings.Contains(string(p.Schema), want) {
 			t.Errorf("port %s: %s", p.Name, p.Schema)
 		}
 	}
 	s.ask("POST", "/v1/jobs", `{"type":"framer","args":{"Frame":{"width":3,"tags":["a"],"more":1}}}`).is(http.StatusCreated, nil)
 	s.ask("POST", "/v1/jobs", `{"type":"framer","args":{"Frame":{"width":"3"}}}`).refuses(http.StatusUnprocessableEntity, "usage", `/Frame/width: "3" is not a whole number`)
+	s.ask("POST", "/v1/jobs", `{"type":"framer","args":{"Steps":9223372036854775808}}`).refuses(http.StatusUnprocessableEntity, "usage",
+		`/Steps: 9223372036854775808 is out of range: use -9223372036854775808 to 9223372036854775807`)
 	s.ask("POST", "/v1/jobs", `{"type":"framer","args":{"Frame":{"tags":["a",1]}}}`).refuses(http.StatusUnprocessableEntity, "usage", `/Frame/tags/1: 1 is not a string`)
 	s.ask("GET", "/v1/types/framr", nil).refuses(http.StatusNotFound, "not_found", `did you mean "framer"`)
 	s.ask("GET", "/v1/types/framer?queue=other", nil).refuses(http.StatusNotFound, "not_found", "framer")

@@ -18,6 +18,9 @@ const MaxSchema = 16 << 10
 // schemaNodes is how many values of a type are described, of fields in fields and so on; others may be anything.
 const schemaNodes = 200
 
+// dateTime is the format of times.
+const dateTime = "date-time"
+
 // Schema is the part of JSON Schema that tells what encoding/json takes for a Go type, and that arguments of new jobs are checked
 // against. What is zero fits everything, and null fits every Schema, as it does in Go.
 type Schema struct {
@@ -83,9 +86,12 @@ func (d *schemer) schema(t reflect.Type) *Schema {
 		t = t.Elem()
 	}
 	if t == reflect.TypeFor[time.Time]() {
-		return &Schema{Type: KindString, Format: "date-time"}
+		return &Schema{Type: KindString, Format: dateTime}
 	}
 	s := &Schema{Type: kindOfType(t)}
+	if s.Type == KindInteger || s.Type == KindNumber {
+		s.Format = formatOf(t.Kind())
+	}
 	if d.left--; d.left < 0 || s.Type == KindAny || s.Type == KindString || slices.Contains(d.above, t) {
 		return s
 	}
@@ -125,7 +131,7 @@ func (d *schemer) fields(s *Schema, t reflect.Type) {
 				s.Properties[name] = &Schema{}
 				continue
 			}
-			if s.Properties[name] = d.schema(f.Type); kindOf(f) == KindAny && s.Properties[name].Format == "" {
+			if s.Properties[name] = d.schema(f.Type); kindOf(f) == KindAny && s.Properties[name].Format != dateTime {
 				s.Properties[name] = &Schema{}
 			}
 		}
@@ -163,7 +169,7 @@ func (s *Schema) Words() string {
 		return "any"
 	case s.none:
 		return "nothing"
-	case s.Format == "date-time" && s.Type == KindString:
+	case s.Format == dateTime && s.Type == KindString:
 		return "time"
 	case s.Type == KindArray && s.Items != nil:
 		return "[" + s.Items.Words() + "]"
@@ -204,6 +210,9 @@ func (s *Schema) check(raw json.RawMessage, bad *[]string) {
 	case len(s.Enum) > 0 && raw[0] != 'n' && !slices.ContainsFunc(s.Enum, func(one json.RawMessage) bool { return equalJSON(one, raw) }):
 		refuse("%s is not one of %s", excerpt(raw), excerpt(joined(s.Enum)))
 		return
+	}
+	if most := beyond(raw, s.Format); most != "" {
+		refuse("%s is out of range: use %s", excerpt(raw), most)
 	}
 	switch raw[0] {
 	case '{':

@@ -3,6 +3,7 @@ package port_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"reflect"
 	"strings"
 	"testing"
@@ -40,13 +41,14 @@ func TestSchemaOf(t *testing.T) {
 		of   reflect.Type
 		want string
 	}{
-		{reflect.TypeFor[int8](), `{"type":"integer"}`},
+		{reflect.TypeFor[int8](), `{"type":"integer","format":"int8"}`},
 		{reflect.TypeFor[any](), `{}`},
-		{reflect.TypeFor[[]*float64](), `{"type":"array","items":{"type":"number"}}`},
+		{reflect.TypeFor[[]*float64](), `{"type":"array","items":{"type":"number","format":"double"}}`},
 		{reflect.TypeFor[time.Time](), `{"type":"string","format":"date-time"}`},
 		{reflect.TypeFor[sized](), `{"type":"object","properties":{"Quoted":{},"Unit":{"type":"string"},"any":{},` +
 			`"chain":{"type":"object","properties":{"Next":{"type":"object"},"tags":{"type":"array","items":{"type":"string"}}}},` +
-			`"count":{"type":"object","additionalProperties":{"type":"integer"}},"raw":{},"when":{"type":"string","format":"date-time"},"width":{"type":"integer"}}}`},
+			`"count":{"type":"object","additionalProperties":{"type":"integer","format":"int64"}},"raw":{},"when":{"type":"string","format":"date-time"},` +
+			`"width":{"type":"integer","format":"int64"}}}`},
 	} {
 		raw, err := json.Marshal(port.SchemaOf(c.of))
 		if err != nil || string(raw) != c.want {
@@ -85,6 +87,33 @@ func TestSchemasRefuseNothingThatDecodes(t *testing.T) {
 	}
 }
 
+// Of numbers those are refused that encoding/json does not take for the Go type, and no others.
+func TestSchemasOfNumbers(t *testing.T) {
+	t.Parallel()
+	texts := []string{"0", "-0", "-1", "1.0", "1e2", "1e39", "-1e39", "1e400", "1e-400", "3.4028235e38", "3.4028236e38", "123456789012345678901234567890"}
+	for _, bits := range []uint{7, 8, 15, 16, 31, 32, 63, 64} {
+		limit := new(big.Int).Lsh(big.NewInt(1), bits)
+		below := new(big.Int).Sub(limit, big.NewInt(1))
+		texts = append(texts, limit.String(), below.String(), "-"+limit.String(), "-"+below.String(), "-"+new(big.Int).Add(limit, big.NewInt(1)).String())
+	}
+	for _, of := range []reflect.Type{
+		reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[int16](), reflect.TypeFor[int32](), reflect.TypeFor[int64](), reflect.TypeFor[time.Duration](),
+		reflect.TypeFor[uint](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint32](), reflect.TypeFor[uint64](), reflect.TypeFor[uintptr](),
+		reflect.TypeFor[float32](), reflect.TypeFor[float64](),
+	} {
+		schema := port.SchemaOf(of)
+		for _, text := range texts {
+			bad, err := schema.Check(json.RawMessage(text)), json.Unmarshal([]byte(text), reflect.New(of).Interface())
+			if (len(bad) > 0) != (err != nil) {
+				t.Errorf("%s as %s: refused with %q, decoded with %v", text, of, bad, err)
+			}
+		}
+	}
+	if bad := port.SchemaOf(reflect.TypeFor[int16]()).Check(json.RawMessage("40000")); len(bad) != 1 || bad[0] != ": 40000 is out of range: use -32768 to 32767" {
+		t.Errorf("refused with %q", bad)
+	}
+}
+
 // A schema from elsewhere is checked as far as its words are known; others refuse nothing.
 func TestSchemasFromElsewhere(t *testing.T) {
 	t.Parallel()
@@ -99,6 +128,8 @@ func TestSchemasFromElsewhere(t *testing.T) {
 		{`{"$ref":"#/$defs/a","type":"string","$defs":{"a":{"type":"integer"}}}`, `1`, ``},
 		{`{"properties":{"a":true}}`, `{"a":1}`, ``},
 		{`{"type":"string"}`, `null`, ``},
+		{`{"type":"number","format":"int32"}`, `1.5`, ``},
+		{`{"type":"integer","format":"bigint"}`, `99999999999999999999`, ``},
 	} {
 		var s port.Schema
 		if err := json.Unmarshal([]byte(c.schema), &s); err != nil {
