@@ -121,8 +121,9 @@ func RetryRunning() RetryOption { return func(o *retryOptions) { o.Running = tru
 func IgnoreRepeat() RetryOption { return func(o *retryOptions) { o.ignoreRepeat = true } }
 
 // Retry gives a job that failed, or whose next try or first run is scheduled, another run: now, or when an option says. Its failures in
-// a row are forgotten, and its log says what was done and, see WithContext and port.ContextBy, who did it. All that the options say happens together, once, or not at all. Other jobs are refused with ErrStatus: Run is
-// for those that sleep or completed, Force for terminated ones.
+// a row are forgotten, and its log says what was done and, see WithContext and port.ContextBy, who did it. All that the options say happens together, once, or not at all. A queued job that waits as engines
+// could not decode its args gets others by RetryArgs, without a time. Other jobs are refused with ErrStatus: Run is for those that sleep or
+// completed, Force for terminated ones.
 //
 // With RetryAt or RetryAfter a job that repeats runs when its repeat says, unless IgnoreRepeat is given: counted from when the run
 // that failed was due and when it started, and from now as its end. If its schedule has no further time it runs now. One that waits for

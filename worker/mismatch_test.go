@@ -91,7 +91,7 @@ func (p planned) Plan() (*job.Plan, error) {
 	return plan, err
 }
 
-// Arguments that no engine can decode fail nothing: another program may.
+// Arguments that no engine can decode fail nothing: another program may, or the job gets others.
 func TestArgumentsThatDoNotFit(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve()
@@ -108,6 +108,17 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 				return info.Status == statemachine.Queued && info.Reason != "" && strings.Contains(info.Reason, want)
 			})
 			b.same(h)
+			if err := h.Retry(b.Ctx); !errors.Is(err, job.ErrStatus) {
+				b.Errorf("a retry with the same args: %v", err)
+			}
+			if err := h.Retry(b.Ctx, job.RetryArgs(json.RawMessage(`{"To":2}`)), job.RetryAfter(time.Hour)); !errors.Is(err, job.ErrStatus) {
+				b.Errorf("a retry later: %v", err)
+			}
+			b.Check(h.Retry(b.Ctx, job.RetryArgs(json.RawMessage(`{"To":2}`))))
+			if info := b.Completed(h, 0); info.Reason != "" || string(info.Args) != `{"To":2}` {
+				b.Errorf("reason %q, args %s", info.Reason, info.Args)
+			}
+			b.same(h, 1, 2)
 		}
 	})
 }

@@ -133,7 +133,8 @@ func newRetry(s *settings) *cobra.Command {
 		Short: "Give a job that failed another run, now or later, perhaps with other args",
 		Long: `Give a job that failed, or whose next try is scheduled, another run: now, or when --at or --in say.
 With --args, --priority and --rename it gets these, together with the run or not at all. A
-running job is refused, unless --running takes its run away.
+running job is refused, unless --running takes its run away, and so is a queued one, unless
+it waits as no engine can decode its args, and gets others with --args.
 
 With --at or --in a job that repeats runs when its repeat says, counted from its last run,
 unless --ignore-repeat is given; without them it is tried now. It repeats afterwards.` + bulkHelp + "\nOf graphs among them, the failed jobs are retried.",

@@ -15,7 +15,8 @@ if repeated(token) then return { 'ok', {}, at and str(at) or '' } end
 if j.graph then return { 'graph', {} } end
 local running = j.status == S.running
 local to = EV[at and 'retry_later' or running and 'recover' or 'retry'][j.status]
-if not to or running and not cut then return { j.status, {} } end
+local other = j.status == S.queued and args ~= '' and not at and string.find(j.type, '@.*!') -- those it has one could not decode
+if not (to or other) or running and not cut then return { j.status, {} } end
 if far ~= '' and seen ~= str(j.version) .. ' ' .. (call('HGET', k, 'ran') or '') then return { 'moved', {} } end
 local why = name ~= '' and amend.unnameable(j, name)
 if why then return { why, {} } end
@@ -27,6 +28,11 @@ if args ~= '' then amend.args(j, args, version) end
 if priority ~= '' then amend.priority(j, priority) end
 if name ~= '' then amend.name(j, name) end
 if far ~= '' then call('HSET', k, 'repeated', far .. ' ' .. str(j.version)) end
+if not to then -- it stays queued, and may have been delayed
+  call('HSET', k, 'reason', '')
+  ready[1] = j
+  return { 'ok', wakes(), '' }
+end
 if j.key then call('HSET', k, 'start', at and str(at) or '0') end -- it may have to wait for its key first
 place(j, to, at, 'token', '', 'tries', '0', 'reason', '', 'ending', '0')
 return { 'ok', wakes(), at and str(at) or '' }
