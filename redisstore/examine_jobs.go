@@ -244,13 +244,19 @@ func (e *examiner) lines(ctx context.Context) (err error) {
 	return nil
 }
 
+// lacking is what helps ready jobs that no engine which lives can run.
+const lacking = "start an engine that has this type and serves this queue; weir why JOB tells what else a job needs"
+
 // longReady tells which types of a queue have had ready jobs for long, those with the oldest first.
 func (e *examiner) longReady(q *QueueInfo) {
 	ready := slices.DeleteFunc(slices.Clone(q.Ready), func(r ReadyType) bool { return r.Oldest <= longWait })
 	slices.SortStableFunc(ready, func(a, b ReadyType) int { return cmp.Compare(b.Oldest, a.Oldest) })
 	for _, r := range ready[:min(len(ready), longTypes)] {
 		fix := "start more engines for it, or give them more --concurrency"
-		if q.Limit > 0 && q.Active >= q.Limit {
+		switch served := func(needs string) bool { return e.served(q.Name, needs) }; {
+		case r.Type != "" && !slices.ContainsFunc(r.needs, served):
+			fix = lacking
+		case q.Limit > 0 && q.Active >= q.Limit:
 			fix = fmt.Sprintf("its limit of %d at once is reached: weir queue limit %s NUMBER changes it", q.Limit, q.Name)
 		}
 		e.warn(fix, "queue %s, type %s: the oldest of %s has been ready for %s", q.Name, cmp.Or(r.Type, "that no engine has"),
@@ -415,7 +421,7 @@ func (e *examiner) waiting(ctx context.Context) error {
 		}
 	}
 	for _, pair := range slices.Sorted(maps.Keys(stranded)) {
-		e.problem("start an engine that has this type and serves this queue", "no engine lives that could run %s of type %s: %s", counted(len(stranded[pair]), "ready job"), pair, few(stranded[pair]))
+		e.problem(lacking, "no engine lives that could run %s of type %s: %s", counted(len(stranded[pair]), "ready job"), pair, few(stranded[pair]))
 	}
 	if !e.found() {
 		e.ok("looked at %s: there is an engine for all", counted(len(e.sample), "ready job"))

@@ -233,6 +233,13 @@ func TestExamineNamespace(t *testing.T) {
 			},
 			"queues", redisstore.Warning, `^queue default, type T: the oldest of 1 ready job has been ready for 1h\d+m\d+s$`, "more engines", true,
 		},
+		"a long line for nobody": {
+			func(e *env) {
+				id := e.create(job.Node{Type: "Other"})
+				e.Check(e.Redis.HSet(e.Context(), e.key(id), "queued", time.Now().Add(-time.Hour).UnixMilli()).Err())
+			},
+			"queues", redisstore.Warning, `^queue default, type Other: the oldest of 1 ready job has been ready for 1h\d+m\d+s$`, "^start an engine that has this type", false, // the job is found, too
+		},
 		"wakes given up": {
 			func(e *env) {
 				e.task("archived")
