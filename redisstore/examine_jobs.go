@@ -274,6 +274,21 @@ func (e *examiner) served(queue, typ string) bool {
 	})
 }
 
+// outdated tells of a type of which engines have a newer version than the one that registered it last.
+func (e *examiner) outdated(t *job.TypeInfo) {
+	newest, is := 1, max(t.TypeVersion, 1)
+	for _, one := range e.engines {
+		if one.Takes(t.Queue, t.Type) {
+			newest = max(newest, one.Versions[t.Type])
+		}
+	}
+	if newest > is {
+		e.warn(fmt.Sprintf("stop the engines with version %d, or restart one with version %d, which registers it again", is, newest),
+			"type %s of queue %s: engines have version %d, but one with version %d has registered it last: jobs are created with its ports and arguments, and others refused",
+			t.Type, t.Queue, newest, is)
+	}
+}
+
 // unserved looks for types that were registered by engines that are gone.
 func (e *examiner) unserved(context.Context) error {
 	if len(e.engines) == 0 {
@@ -286,6 +301,7 @@ func (e *examiner) unserved(context.Context) error {
 		if !e.served(t.Queue, t.Type) {
 			gone[t.Queue] = append(gone[t.Queue], t.Type)
 		}
+		e.outdated(&t)
 	}
 	for _, queue := range slices.Sorted(maps.Keys(gone)) {
 		e.warn(fmt.Sprintf("start an engine that has them; of one that is gone for good: weir types forget %s --queue %s", gone[queue][0], queue),

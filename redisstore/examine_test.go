@@ -179,6 +179,12 @@ func TestExamineNamespace(t *testing.T) {
 			},
 			"engines", redisstore.Warning, "different versions of Weir: .*v2", "same version", true,
 		},
+		"an older version registered last": {
+			func(e *env) {
+				e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: "new", Queues: map[string]int{"default": 1}, Types: []string{"T"}, Versions: map[string]int{"T": 2}}))
+			},
+			"types", redisstore.Warning, "^type T of queue default: engines have version 2, but one with version 1 has registered it last", "restart one with version 2", true,
+		},
 		"nobody sweeps": {
 			func(e *env) { e.Check(e.Redis.Del(e.Context(), "weir:{"+e.Namespace+"}:sweeper").Err()) },
 			"sweeper", redisstore.Problem, "none of them sweeps", "logs of the engines", true,
