@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -246,6 +247,11 @@ func (p *logPrinter) info(ctx context.Context, id job.ID) *job.Info {
 	return i
 }
 
+// read tells whether a run read any message.
+func read(r *job.RunEntry) bool {
+	return len(r.Read) > 0 || slices.ContainsFunc(r.Groups, func(g job.RunEntry) bool { return read(&g) })
+}
+
 // incomplete says what the log does not tell of where a message came from.
 func (p *logPrinter) incomplete(ctx context.Context, o *job.Origin) {
 	for i := range o.Missing {
@@ -255,6 +261,11 @@ func (p *logPrinter) incomplete(ctx context.Context, o *job.Origin) {
 			which = fmt.Sprintf("messages %d to %d", m.From, m.From+int64(m.N)-1)
 		}
 		fmt.Fprintf(p.c.ErrOrStderr(), "the log does not say who sent %s of %s.%s\n", which, term.Clean(p.name(ctx, m.Job)), m.Port)
+	}
+	for i := range o.Steps {
+		if r := &o.Steps[i]; r.Step > 0 && r.By == "" && !read(r) {
+			fmt.Fprintf(p.c.ErrOrStderr(), "run %d of %s read nothing: what its runs before read may have led to it; weir log %s shows them\n", r.Step, term.Clean(p.name(ctx, r.Job)), r.Job)
+		}
 	}
 	if o.Trimmed.Entries > 0 {
 		p.gone(o.Trimmed)
@@ -271,7 +282,7 @@ func newTrace(s *settings) *cobra.Command {
 		Long: `Tell where the N-th message that ever came to a port came from (the first is 0; without
 N, the oldest that waits): the run that sent it, those that sent what that run had read,
 and so on, nearest first. Of a run that read several messages all are followed. If the log
-of the tree does not go back far enough, it says so.`,
+of the tree does not go back far enough, or a run had read nothing, it says so.`,
 		Example: "  weir trace album-2026 thumbs 7",
 		Args:    usage(cobra.RangeArgs(2, 3)),
 		RunE: func(c *cobra.Command, args []string) error {
