@@ -254,7 +254,7 @@ func (e *examiner) longReady(q *QueueInfo) {
 	for _, r := range ready[:min(len(ready), longTypes)] {
 		fix := "start more engines for it, or give them more --concurrency"
 		switch served := func(needs string) bool { return e.served(q.Name, needs) }; {
-		case r.Type != "" && !slices.ContainsFunc(r.needs, served):
+		case r.Type != "" && !slices.ContainsFunc(r.Needs, served):
 			fix = lacking
 		case q.Limit > 0 && q.Active >= q.Limit:
 			fix = fmt.Sprintf("its limit of %d at once is reached: weir queue limit %s NUMBER changes it", q.Limit, q.Name)

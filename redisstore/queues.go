@@ -37,7 +37,7 @@ type ReadyType struct {
 	Type   string
 	Jobs   int
 	Oldest time.Duration // since when the longest of those is ready that are the next in their shard
-	needs  []string      // what engines must have for them, see job.Needs
+	Needs  []string      // what engines must have for some of them, see job.Needs
 }
 
 // Queues returns the queues that are known, sorted by name: those that engines have
@@ -197,7 +197,9 @@ func (q *QueueInfo) add(ready []*readySet, now time.Time) {
 			types[name] = t
 		}
 		t.Jobs += int(r.count.Val())
-		t.needs = append(t.needs, r.typ)
+		if !slices.Contains(t.Needs, r.typ) {
+			t.Needs = append(t.Needs, r.typ)
+		}
 		if r.since != nil {
 			if at, err := r.since.Int64(); err == nil {
 				t.Oldest = max(t.Oldest, now.Sub(time.UnixMilli(at)))
