@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/weirworks/weir/job"
@@ -32,7 +33,7 @@ func TestActsAreLogged(t *testing.T) {
 			e.Check(h.SetPriority(ctx, 700))
 			e.Check(h.Close(ctx, "in"))
 			e.Check(h.Close(ctx, "in"))
-			more := append(nodes[:2:2], job.Node{Name: "b", Type: "A", Ports: ports(in("in"))})
+			more := slices.Concat(nodes, []job.Node{{Name: "b", Type: "A", Ports: ports(in("in"))}})
 			e.Check(root.Patch(ctx, planned(more)))
 			e.Check(root.TerminateAll(ctx))
 			e.Check(root.TerminateAll(ctx))
