@@ -43,8 +43,12 @@ func (b *bench) ranBy(h *job.Handle, name string) {
 	}
 	logs, err := h.Logs(b.Ctx, 10)
 	b.Check(err)
-	if len(logs) != 1 || string(logs[0].Entry) != `"`+name+`"` {
-		b.Errorf("log = %v", logs)
+	var lines []string
+	for _, l := range logs {
+		lines = append(lines, string(l.Entry))
+	}
+	if lost := `{"lost":"a run whose process died, or was cut off"}`; !slices.Equal(lines, []string{lost, `"` + name + `"`}) {
+		b.Errorf("log = %q", lines)
 	}
 	if n := b.Waiting(h, "in"); n != 0 {
 		b.Errorf("%d messages wait", n)
