@@ -28,9 +28,9 @@ func (s *Server) actOperations() {
 		switch {
 		case err != nil:
 		case given(in.Body).Recursive:
-			err = h.TerminateAll(ctx)
+			err = h.TerminateAll(s.acting(ctx))
 		default:
-			err = h.Terminate(ctx)
+			err = h.Terminate(s.acting(ctx))
 		}
 		return done(err)
 	})
@@ -75,7 +75,7 @@ func (s *Server) actOperations() {
 		}
 		h, err := s.find(ctx, in.Job)
 		if err == nil {
-			err = h.SetPriority(ctx, *in.Body.Priority)
+			err = h.SetPriority(s.acting(ctx), *in.Body.Priority)
 		}
 		return done(err)
 	})
@@ -161,13 +161,13 @@ func runJob(ctx context.Context, s *session, in *struct {
 	}
 	switch {
 	case b.Force:
-		err = h.Force(ctx)
+		err = h.Force(s.acting(ctx))
 	case b.In != nil:
 		err = h.RunAfter(ctx, time.Duration(*b.In))
 	case b.At != nil:
 		err = h.RunAt(ctx, *b.At)
 	default:
-		err = h.Run(ctx)
+		err = h.Run(s.acting(ctx))
 	}
 	if err != nil {
 		return nil, s.refused(ctx, h, err)

@@ -117,7 +117,7 @@ func patchGraph(ctx context.Context, s *session, in *newGraph) (*nothing, error)
 	}
 	g, _, err := s.build(ctx, in.Body)
 	if err == nil {
-		err = h.Patch(ctx, g)
+		err = h.Patch(s.acting(ctx), g)
 	}
 	return done(err)
 }

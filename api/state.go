@@ -52,7 +52,7 @@ func (s *Server) stateOperations() {
 	) (*nothing, error) {
 		h, err := s.find(ctx, in.Job)
 		if err == nil {
-			err = h.SetState(ctx, map[string]any{in.Key: in.Body})
+			err = h.SetState(s.acting(ctx), map[string]any{in.Key: in.Body})
 		}
 		return done(err)
 	})
@@ -61,7 +61,7 @@ func (s *Server) stateOperations() {
 	}, func(ctx context.Context, s *session, in *KeyPath) (*nothing, error) {
 		h, err := s.find(ctx, in.Job)
 		if err == nil {
-			err = h.UnsetState(ctx, in.Key)
+			err = h.UnsetState(s.acting(ctx), in.Key)
 		}
 		return done(err)
 	})
@@ -98,7 +98,7 @@ func changeState(ctx context.Context, s *session, in *struct {
 	slices.Sort(unset)
 	h, err := s.find(ctx, in.Job)
 	if err == nil {
-		err = s.store.SetState(ctx, h.ID(), set, unset)
+		err = s.store.SetState(s.acting(ctx), h.ID(), set, unset)
 	}
 	return done(err)
 }

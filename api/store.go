@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/weirworks/weir/internal/storecall"
+	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
@@ -54,6 +56,12 @@ func (s *Server) storeCall(c storecall.Call) http.HandlerFunc {
 				var cancel func()
 				ctx, cancel = session.until(ctx)
 				defer cancel()
+			}
+			if by, _ := url.QueryUnescape(r.Header.Get(storecall.ActorHeader)); by != "" {
+				if s.cfg.Tokens {
+					by = session.principal.Name
+				}
+				ctx = job.WithContext(ctx, port.Context{port.ContextBy: by})
 			}
 			a := &storeAnswer{w: w, control: http.NewResponseController(w), streams: c.Streams, live: c.Live}
 			if err == nil {

@@ -18,7 +18,7 @@ func (s *Store) byHand(ctx context.Context, id job.ID, done, with string) ([]byt
 	if by == "" {
 		return nil, nil
 	}
-	note, err := json.Marshal(map[string]string{done: job.ByHand{By: by, Reason: with}.String()})
+	note, err := json.Marshal(map[string]string{done: job.ByHand{By: brief(by), Reason: with}.String()})
 	if err != nil {
 		return nil, err
 	}
@@ -29,16 +29,30 @@ func (s *Store) byHand(ctx context.Context, id job.ID, done, with string) ([]byt
 func changedKeys(set map[string]json.RawMessage, unset []string) string {
 	var parts []string
 	for what, keys := range map[string][]string{"set": slices.Sorted(maps.Keys(set)), "removed": unset} {
-		if len(keys) > namedKeys {
-			keys = append(keys[:namedKeys:namedKeys], fmt.Sprintf("and %d more", len(keys)-namedKeys))
+		var names []string
+		for _, key := range keys[:min(len(keys), namedKeys)] {
+			names = append(names, brief(key))
 		}
-		if len(keys) > 0 {
-			parts = append(parts, what+" "+strings.Join(keys, ", "))
+		if more := len(keys) - namedKeys; more > 0 {
+			names = append(names, fmt.Sprintf("and %d more", more))
+		}
+		if len(names) > 0 {
+			parts = append(parts, what+" "+strings.Join(names, ", "))
 		}
 	}
 	slices.Sort(parts) // removed, set
 	return strings.Join(parts, "; ")
 }
 
-// namedKeys is how many keys are named.
-const namedKeys = 20
+// brief is a name as logs have it, of which a long one is cut.
+func brief(name string) string {
+	if len(name) <= longName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:longName], "") + "…"
+}
+
+const (
+	namedKeys = 20  // how many keys are named
+	longName  = 128 // bytes of a name that are not cut
+)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weirworks/weir/job"
@@ -29,6 +30,7 @@ func TestActsAreLogged(t *testing.T) {
 			e.Check(h.SetState(ctx, map[string]any{"b": 1, "a": 2}))
 			e.Check(h.UnsetState(ctx, "b", "c"))
 			e.Check(h.SetState(ctx, many))
+			e.Check(h.SetState(ctx, map[string]any{strings.Repeat("é", 5000): 1}))
 			e.Check(h.SetPriority(ctx, 700))
 			e.Check(h.SetPriority(ctx, 700))
 			e.Check(h.Close(ctx, "in"))
@@ -53,7 +55,7 @@ func TestActsAreLogged(t *testing.T) {
 			list += fmt.Sprintf("k%02d, ", i)
 		}
 		e.equal("by anna", notes(g), []string{
-			`.1 {"state":"by hand (anna): set a, b"}`, `.1 {"state":"by hand (anna): removed b, c"}`, `.1 {"state":"by hand (anna): set ` + list + `and 5 more"}`,
+			`.1 {"state":"by hand (anna): set a, b"}`, `.1 {"state":"by hand (anna): removed b, c"}`, `.1 {"state":"by hand (anna): set ` + list + `and 5 more"}`, `.1 {"state":"by hand (anna): set ` + strings.Repeat("é", 64) + `…"}`,
 			`.1 {"priority":"by hand (anna): 700"}`, `.1 {"closed":"by hand (anna): in port in"}`, ` {"patched":"by hand (anna)"}`, ` {"terminated":"by hand (anna)"}`,
 		})
 		e.equal("by nobody", len(notes(act(e.Context()))), 0)

@@ -15,6 +15,7 @@ import (
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/storecall"
+	"github.com/weirworks/weir/internal/strict"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -40,6 +41,9 @@ func checkArgs(args string) error {
 		return fmt.Errorf("--args %.60q is not valid JSON", args)
 	case !strings.HasPrefix(strings.TrimLeft(args, " \t\r\n"), "{"):
 		return fmt.Errorf("--args %.60q is not a JSON object, like {\"Width\": 640}", args)
+	}
+	if err := strict.Check([]byte(args)); err != nil {
+		return fmt.Errorf("--args %w", err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,17 +82,21 @@ func (s *settings) actEach(c *cobra.Command, names []string, d deed) error {
 	})
 }
 
-// named are the jobs of those names.
-func named(ctx context.Context, client *job.Client, names []string) ([]*job.Info, error) {
-	all := make([]*job.Info, len(names))
-	for n, name := range names {
+// named are the jobs of those names, each once.
+func named(ctx context.Context, client *job.Client, names []string) (all []*job.Info, err error) {
+	for _, name := range names {
 		h, err := find(ctx, client, name)
-		if err == nil {
-			all[n], err = h.Info(ctx)
-		}
 		if err != nil {
 			return nil, err
 		}
+		if slices.ContainsFunc(all, func(i *job.Info) bool { return i.ID == h.ID() }) {
+			continue
+		}
+		info, err := h.Info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, info)
 	}
 	return all, nil
 }

@@ -37,7 +37,7 @@ run. A graph that is this one already stays as it is, so the command may be repe
 The graph keeps its name: FILE has the same one, or none.
 
 Instead of JOBs, filters say which graphs are meant, of those with the name of the one in FILE
-that have not ended. They are shown and counted, and you are asked: without a terminal --yes is
+that are neither completed nor terminated. They are shown and counted, and you are asked: without a terminal --yes is
 needed.`,
 		Example: "  weir patch order-7 order.yaml --dry-run\n  weir patch order-7 order-8 order.yaml\n  weir patch order.yaml --label team=shop --yes",
 		Args:    usage(cobra.MinimumNArgs(1)),
@@ -82,7 +82,7 @@ func (f *patchFlags) run(c *cobra.Command, s *settings, names []string, file str
 		case info.Definition == digest:
 			return "has this definition already", nil
 		}
-		return "is patched", h.Patch(byUser(ctx), g)
+		return patched(info), h.Patch(byUser(ctx), g)
 	}}
 	switch {
 	case f.dryRun:
@@ -91,6 +91,18 @@ func (f *patchFlags) run(c *cobra.Command, s *settings, names []string, file str
 		return s.actSaying(c, names[0], d.do)
 	}
 	return f.do(c, s, names, "", nil, d)
+}
+
+// patched says what becomes of a graph that is patched.
+func patched(info *job.Info) string {
+	switch info.Status {
+	case statemachine.Completed:
+		return "is patched; it had completed, and what its jobs have done stays as it is"
+	case statemachine.Failed:
+		return fmt.Sprintf("is patched; its failed jobs go on by weir retry %s --tree", info.ID)
+	default:
+		return "is patched"
+	}
 }
 
 // patchable are the statuses of graphs that have not ended.
@@ -144,6 +156,9 @@ func (f *patchFlags) compare(c *cobra.Command, s *settings, names []string, d de
 		var failed someError
 		for _, i := range all {
 			found, err := client.At(i.ID).Diff(ctx, g)
+			if err == nil && (i.Status == statemachine.Terminating || i.Status == statemachine.Terminated) {
+				err = fmt.Errorf("%w: graph %s is %s, and is not patched any more", job.ErrStatus, i.ID, i.Status)
+			}
 			switch {
 			case err == nil:
 				views = append(views, patchView{i.ID, api.DifferenceOf(found)})

@@ -60,6 +60,10 @@ type Store interface {
 // Role is what a principal must be to make a call.
 type Role = redisstore.TokenRole
 
+// ActorHeader is the header of a call that says who acts, as in a query of a URL, if the client names somebody: see job.Actor. A server that knows its callers by
+// their tokens says their names in place of that.
+const ActorHeader = "Weir-Actor"
+
 // By is who makes a call, if the server knows that better than the client: empty, it does not.
 type By string
 
