@@ -37,8 +37,8 @@ run. A graph that is this one already stays as it is, so the command may be repe
 The graph keeps its name: FILE has the same one, or none.
 
 Instead of JOBs, filters say which graphs are meant, of those with the name of the one in FILE
-that are neither completed nor terminated. They are shown and counted, and you are asked: without a terminal --yes is
-needed.`,
+that are neither completed nor terminated. They are shown and counted, and you are asked:
+without a terminal --yes is needed.`,
 		Example: "  weir patch order-7 order.yaml --dry-run\n  weir patch order-7 order-8 order.yaml\n  weir patch order.yaml --label team=shop --yes",
 		Args:    usage(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
