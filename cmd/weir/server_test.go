@@ -73,7 +73,7 @@ func TestThroughServer(t *testing.T) {
 		"jobs", "jobs --all", "jobs --count", "jobs -o json", "jobs --all -o jsonl", "show one", "show one -o yaml", "show one -o json", "show kid", "show kid -o json",
 		"tree one", "tree one -o json", "why one", "why kid", "why moaner", "ports one", "ports one -o json", "peek one in", "peek one in -o jsonl", "log one", "log one -o jsonl", "log kid", "trace one in 0",
 		"types", "types -o json", "state get one", "dead list", "dead list -o jsonl", "dead show moaner " + dead[1], "queues", "queues --types", "limits", "limits -o json", "workers -o json",
-		"stats", "retention", "trigger list -o json", "trigger show hook", "audit --limit 0", "wait uno --timeout 1s", "wait uno --timeout 1ns", "graph draw one", "doctor -o json",
+		"stats", "retention", "trigger list -o json", "trigger show hook", "audit --limit 0", "wait uno --timeout 2s", "wait uno --timeout 1ns", "graph draw one", "doctor -o json",
 		"show nobody", "send one inn 1", "peek one out2", "delete kid --yes", "send hook in 1 2",
 	}
 	for _, line := range looks {
