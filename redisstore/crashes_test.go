@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -66,6 +68,41 @@ func TestCrashesAreCounted(t *testing.T) {
 	})
 }
 
+// A log that somebody has damaged keeps no job from being recovered, or from what people do to it.
+func TestDamagedLogKeepsNoJob(t *testing.T) {
+	each(t, func(e *env) {
+		anna := job.WithContext(e.Context(), port.Context{port.ContextBy: "anna"})
+		id := e.single()
+		e.Check(e.Redis.Set(e.Context(), e.logKey(id), "x", 0).Err())
+		b := beginning()
+		b.Lease = time.Millisecond
+		_, err := e.store.Begin(e.Context(), id, b)
+		e.Check(err)
+		e.Check(e.Redis.ZAdd(e.Context(), e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
+		if _, err = e.store.Sweep(e.Context()); err == nil {
+			e.Errorf("nobody is told of the damage")
+		}
+		e.equal("status, crashes", []any{e.info(id).Status, e.info(id).Crashes}, []any{statemachine.Queued, 1})
+		for what, act := range map[string]func() error{
+			"state": func() error {
+				return e.store.SetState(anna, id, map[string]json.RawMessage{"a": json.RawMessage("1")}, nil)
+			},
+			"priority":  func() error { return e.store.SetPriority(anna, []job.ID{id}, 700) },
+			"close":     func() error { return e.store.ClosePort(anna, id, port.Input, "in") },
+			"terminate": func() error { return e.store.Terminate(anna, id) },
+		} {
+			if act() == nil {
+				e.Errorf("%s: nobody is told of the damage", what)
+			}
+		}
+		i := e.info(id)
+		in, _ := i.Port(port.Input, "in")
+		state, err := e.store.State(e.Context(), id)
+		e.Check(err)
+		e.equal("what was done", []any{len(state), *i.Priority, in.Closed, i.Status}, []any{1, 700, true, statemachine.Terminating})
+	})
+}
+
 // A run that is lent may end without a word, as often as it likes: it is counted apart, and the job is ready at once.
 func TestLapsesAreNoCrashes(t *testing.T) {
 	each(t, func(e *env) {
@@ -83,6 +120,7 @@ func TestLapsesAreNoCrashes(t *testing.T) {
 			e.equal("status, lapses, crashes, reason", []any{info.Status, info.Lapses, info.Crashes, info.Reason}, []any{statemachine.Queued, n + 1, 0, ""})
 			e.fails(e.Store.Lend(e.Context(), id, b.Token, time.Hour), job.ErrFenced)
 		}
+		e.equal("entries of the log", e.Redis.LLen(e.Context(), e.logKey(id)).Val(), int64(0)) // there may be very many
 		e.die(id)
 		e.equal("lapses, crashes after a crash", []any{e.info(id).Lapses, e.info(id).Crashes}, []any{12, 1})
 		e.end(id, statemachine.Suspend)

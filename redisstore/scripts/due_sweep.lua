@@ -3,17 +3,16 @@
 -- ARGV: most jobs to look at
 -- reply: {jobs acted on, {what is left}, when the next is due (ms) or -1, {job, queue, type, … of those ready for long}}
 
--- died logs and counts runs since the last commit that ended without a word, and returns until when (ms)
--- the job is left alone, if there were several: it may be what kills the processes. A run that was lent may end so: it is counted
--- apart, and the job is ready at once.
+-- died counts runs since the last commit that ended without a word, and returns until when (ms) the job is left alone,
+-- if there were several: it may be what kills the processes; and whether the run was lent: one that was may end so. It is
+-- counted apart, and the job is ready at once.
 local function died(j)
   local lent = j.token and call('HGET', key(j.id), 'lent') == j.token
   local field = lent and 'lapses' or 'deaths'
-  if not FULL then note(j.id, '{"lost":"a run whose ' .. (lent and 'client' or 'process') .. ' died, or was cut off"}') end
   local version, before = string.match(call('HGET', key(j.id), field) or '', '^(%d+):(%d+)$')
   local n = tonumber(version) == j.version and tonumber(before) + 1 or 1
   call('HSET', key(j.id), field, str(j.version) .. ':' .. str(n))
-  if lent or n < 3 then return end
+  if lent or n < 3 then return nil, lent end
   call('HSET', key(j.id), 'reason', 'its last ' .. str(n) .. ' runs ended without a word: their processes died, or were cut off')
   return NOW + math.min(LOOK * 2 ^ (n - 3), 60 * LOOK)
 end
@@ -21,7 +20,7 @@ end
 -- apart returns for how many ms a ready job is left alone: the longer it has been ready the longer, and the longer the more
 -- of its type are. A look at any of them rings the bell for all, and there may be millions. One that is to end is looked at for
 -- itself, too: it may end without an engine that has its type.
-local crowds = {}
+local crowds, LOST = {}, '{"lost":"a run whose process died, or was cut off"}'
 local function apart(j)
   local age, set = NOW - tonumber(call('HGET', key(j.id), 'queued') or '0'), line.set(j.queue, j.type)
   local span = math.min(math.max(LOOK, age), (FULL and 5 or 30) * LOOK)
@@ -58,11 +57,12 @@ for _, id in ipairs(ids) do
   elseif first == '@' then
     ring(j)
   elseif j.token or j.status == S.running then
-    local rest = died(j)
+    local rest, lent = died(j)
     j.token = false -- the run outlived its lease: whatever it still does is refused
     call('HSET', key(id), 'token', '')
     if j.placed then places.over(j) end
     place(j, EV.recover[j.status] or j.status, rest)
+    if not lent and not FULL then note(id, LOST) end -- last: a log that somebody has damaged keeps no job from going on
   elseif j.status == S.queued or j.status == S.terminating then
     call('ZADD', KEYS[1], str(NOW + apart(j)), id)
     if not FULL or j.status == S.terminating then -- others may not begin

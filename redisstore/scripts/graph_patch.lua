@@ -44,7 +44,6 @@ local fresh_ids = ahead(new)
 if doubled(fresh_ids) then return { 'stale', {}, '' } end
 
 remember(token)
-by_hand(root, entry)
 ended = -math.huge -- what is being closed is closed at once
 for _, name in ipairs(call('HKEYS', P .. 'closing:' .. tree(root))) do close(string.match(name, '^(%S+) (%S+) (%S+)$')) end
 ended = 0
@@ -69,4 +68,5 @@ recount(root)
 recheck[root] = true
 for _, s in ipairs(stay) do recheck[s.id] = load(s.id).graph or nil end
 call('HSET', key(root), 'def', to, 'messages', types)
+by_hand(root, entry)
 return { 'ok', wakes(), '' }

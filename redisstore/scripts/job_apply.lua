@@ -10,8 +10,9 @@ if repeated(token) then return { 'ok', {} } end
 if event == 'terminate' then
   if seen ~= '' and seen ~= j.status .. ' ' .. str(j.step) then return { 'moved', {} } end
   remember(token)
-  if j.status ~= S.terminating and j.status ~= S.terminated then by_hand(id, entry) end
+  if j.status == S.terminating or j.status == S.terminated then entry = '' end -- it is not the first
   terminate(id, whole or j.graph)
+  by_hand(id, entry)
   return { 'ok', wakes() }
 end
 if j.graph then return { 'graph', {} } end
@@ -19,9 +20,9 @@ local to = EV[event][j.status]
 if to and j.status == S.terminated and deleting(id) then return { 'gone', {} } end
 if to then
   remember(token)
-  by_hand(id, entry)
   call('HSET', key(id), 'tries', '0', 'reason', '', 'ending', '0')
   place(j, to)
+  by_hand(id, entry)
 elseif event == 'retry' then
   return { j.status, {} }
 elseif j.status == S.running then

@@ -2,12 +2,11 @@
 -- KEYS: due
 -- ARGV: priority, number of jobs, entry of the first one's log or '', job…
 -- reply: {what is left}
-local priority, n, entry = arg(), num(), arg()
+local priority, n, entry, first = arg(), num(), arg(), nil
 for i = 1, n do
   local j = load(arg())
-  if j.status ~= '' then
-    if i == 1 and j.priority ~= tonumber(priority) then by_hand(j.id, entry) end
-    amend.priority(j, priority)
-  end
+  if i == 1 and j.status ~= '' and j.priority ~= tonumber(priority) then first = j.id end
+  if j.status ~= '' then amend.priority(j, priority) end
 end
+if first then by_hand(first, entry) end
 return wakes()

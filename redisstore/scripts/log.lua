@@ -38,7 +38,8 @@ do -- Lua allows few local names
   -- note logs something that is no run.
   function note(id, text) log(id, 'n', '', text, ENTRIES) end
 
-  -- by_hand logs what somebody has done to a job from outside of its runs; the text is empty if that is not known.
+  -- by_hand logs what somebody has done to a job from outside of its runs; the text is empty if that is not known. It comes
+  -- last: if somebody has damaged the log, what was to be done is done.
   function by_hand(id, text)
     if text ~= '' and not FULL then note(id, text) end
   end

@@ -5,6 +5,7 @@
 local id, dir, port, entry = arg(), arg(), arg(), arg()
 if load(id).status == '' then return { 'gone', {} } end
 if not wires(id, dir, port) then return { 'port', {} } end
-if not closed(id, dir, port) then by_hand(id, entry) end
+if closed(id, dir, port) then entry = '' end
 finish(id, dir, port)
+by_hand(id, entry)
 return { 'ok', wakes() }

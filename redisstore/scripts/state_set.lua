@@ -6,7 +6,6 @@ local id, token, entry, k = arg(), arg(), arg(), nil
 if load(id).status == '' then return { 'gone', {} } end
 if repeated(token) then return { 'ok', {} } end
 remember(token)
-by_hand(id, entry)
 k = key(id) .. ':s'
 for _, command in ipairs({ 'HSET', 'HDEL' }) do
   local n = num() * (command == 'HSET' and 2 or 1)
@@ -14,4 +13,5 @@ for _, command in ipairs({ 'HSET', 'HDEL' }) do
   cursor = cursor + n
 end
 touch(id)
+by_hand(id, entry)
 return { 'ok', {} }
