@@ -111,9 +111,6 @@ func (s *Store) post(ctx context.Context, call string, request any) (*http.Respo
 	return answer, nil
 }
 
-// maxActor is how many bytes the name of who acts may have; of a longer one nothing is said.
-const maxActor = 256
-
 // send sends a request with the token, and who acts, and returns the answer.
 func (s *Store) send(ctx context.Context, method, to, contentType string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
@@ -126,7 +123,7 @@ func (s *Store) send(ctx context.Context, method, to, contentType string, body [
 	if s.token != "" {
 		req.Header.Set("Authorization", "Bearer "+s.token)
 	}
-	if by := job.Actor(ctx); by != "" && len(by) <= maxActor {
+	if by := job.Actor(ctx); by != "" {
 		req.Header.Set(storecall.ActorHeader, url.QueryEscape(by))
 	}
 	answer, err := s.http.Do(req)

@@ -216,11 +216,17 @@ func WithContext(ctx context.Context, keys port.Context) context.Context {
 }
 
 // Actor is who acts under a context, as port.ContextBy of WithContext says; empty if that names nobody. What is done to a job by
-// somebody who is named is in its log.
+// somebody who is named is in its log. Of a name of more than 128 bytes it is the beginning.
 func Actor(ctx context.Context) string {
 	by, _ := messageContext(ctx)[port.ContextBy].(string)
+	if len(by) > maxActor {
+		by = strings.ToValidUTF8(by[:maxActor], "") + "…"
+	}
 	return by
 }
+
+// maxActor is how many bytes of a name Actor returns.
+const maxActor = 128
 
 type writeKey struct{}
 

@@ -18,7 +18,12 @@ func (s *Store) byHand(ctx context.Context, id job.ID, done, with string) ([]byt
 	if by == "" {
 		return nil, nil
 	}
-	note, err := json.Marshal(map[string]string{done: job.ByHand{By: brief(by), Reason: with}.String()})
+	return s.actNote(id, done, job.ByHand{By: by, Reason: with}.String())
+}
+
+// actNote is an entry of the log of a job, as scripts take it: what was done to it, and a text.
+func (s *Store) actNote(id job.ID, done, text string) ([]byte, error) {
+	note, err := json.Marshal(map[string]string{done: text})
 	if err != nil {
 		return nil, err
 	}

@@ -17,11 +17,7 @@ func (s *Store) Retry(ctx context.Context, id job.ID, r job.Retry) error {
 	if err != nil {
 		return err
 	}
-	note, err := json.Marshal(map[string]string{"retried": r.String()})
-	if err != nil {
-		return err
-	}
-	entry, err := s.secrets.hide(s.secrets.place(job.KindLog, id, ""), note)
+	entry, err := s.actNote(id, "retried", r.String())
 	if err != nil {
 		return err
 	}
