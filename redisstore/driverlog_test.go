@@ -30,7 +30,7 @@ func TestDriverLog(t *testing.T) {
 func TestDriverLogAway(t *testing.T) {
 	level := os.Getenv("WEIR_TEST_DRIVER_LOG")
 	if level == "" {
-		t.Skip("for TestDriverLog")
+		t.Skip("this is no test by itself: TestDriverLog starts it as a process, with a level")
 	}
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {

@@ -23,15 +23,15 @@ type sentence struct {
 // hyphen stands between two names: mon-fri.
 var hyphen = regexp.MustCompile(`([a-z])-([a-z])`)
 
-// letters is a number of days or weeks as flags have it: 2d, 1d12h, 2w.
-var letters = regexp.MustCompile(`^([0-9]+)([dw])([0-9].*)?$`)
+// inShort is a number of days or weeks as flags have it: 2d, 1d12h, 2w.
+var inShort = regexp.MustCompile(`^([0-9]+)([dw])([0-9].*)?$`)
 
-// wordsOf are the words of a text. Days and weeks by their letters are two words, as "2 days" is, which is not 48 hours when
+// wordsOf are the words of a text. Days and weeks in short are two words, as "2 days" is, which is not 48 hours when
 // clocks are changed.
 func wordsOf(text string) (words []string) {
 	for _, w := range strings.Fields(text) {
 		for {
-			m := letters.FindStringSubmatch(w)
+			m := inShort.FindStringSubmatch(w)
 			if m == nil {
 				words = append(words, w)
 				break

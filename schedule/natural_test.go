@@ -115,8 +115,8 @@ func TestNaturalZone(t *testing.T) {
 	}
 }
 
-// TestNaturalLetters: days and weeks by their letters are those by their names, also where clocks are changed.
-func TestNaturalLetters(t *testing.T) {
+// TestNaturalInShort: days and weeks in short are those by their names, also where clocks are changed.
+func TestNaturalInShort(t *testing.T) {
 	t.Parallel()
 	before := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC) // a day before they are, in Berlin
 	for short, long := range map[string]string{

@@ -137,12 +137,13 @@ func waitFor(ctx context.Context, h *job.Handle, goal string) (*job.Info, error)
 	return info, err
 }
 
-// endEvery is how often endedBelow looks.
+// endEvery is how often endedBelow looks; at trees which take long to look at less often.
 const endEvery = 100 * time.Millisecond
 
 // endedBelow returns when all below a terminated graph is terminated, too: runs that are in progress finish first.
 func endedBelow(ctx context.Context, h *job.Handle) error {
 	for {
+		began := time.Now()
 		ended, err := h.Ended(ctx)
 		if errors.Is(err, job.ErrNotFound) {
 			return nil // it was deleted, with all below it
@@ -153,7 +154,7 @@ func endedBelow(ctx context.Context, h *job.Handle) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("graph %s is terminated, but not all jobs below it are yet: %w", h.ID(), ctx.Err())
-		case <-time.After(endEvery):
+		case <-time.After(max(endEvery, 5*time.Since(began))):
 		}
 	}
 }
