@@ -28,6 +28,7 @@ const asked = page => { const urls = []; page.on('request', r => urls.push(r.url
 test('below a prefix all is asked for below it, and acts work', async () => {
   const page = await b.page({ url: `${url}/ops/jobs` }, '#/job/watched')
   const urls = asked(page)
+  await page.reload() // all that the page needs is asked for while we count, however fast it was before
   await page.locator('.why .first').waitFor()
   await page.goto(`${url}/ops/jobs/#/tree/watched`)
   await page.locator('[data-node]').first().waitFor()
@@ -37,7 +38,8 @@ test('below a prefix all is asked for below it, and acts work', async () => {
   await page.getByRole('button', { name: 'Start', exact: true }).click()
   await page.waitForURL(/#\/tree\//)
   assert.equal((await world.api('GET', 'jobs/below')).type, 'map')
-  assert.ok(urls.length > 10 && urls.every(u => u.startsWith(`${url}/ops/jobs/`) || u.startsWith('data:')), urls.find(u => !u.startsWith(`${url}/ops/jobs/`)))
+  assert.deepEqual(urls.filter(u => !u.startsWith(`${url}/ops/jobs/`) && !u.startsWith('data:')), [])
+  assert.ok(urls.length > 10, `${urls.length} requests`)
   assert.deepEqual(await faults(page), [])
   await page.context().close()
 })
