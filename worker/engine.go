@@ -152,25 +152,31 @@ func (e *Engine) announce(ctx context.Context) error {
 	}
 }
 
-// RunWhile serves jobs for as long as fn runs, and returns fn's error. fn's context ends with ctx
-// and when the engine fails: the reason is the context's cause, and what RunWhile returns if fn
-// gives an error then.
+// RunWhile serves jobs for as long as fn runs, and returns fn's error and that of Run, joined if there are both. fn's context ends
+// with ctx and when the engine fails: the reason is the context's cause, and what RunWhile returns in place of an error of fn then.
 func (e *Engine) RunWhile(ctx context.Context, fn func(ctx context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
+	var failed error
 	go func() {
 		defer close(ended)
-		stop(e.Run(ctx))
+		failed = e.Run(ctx)
+		stop(failed)
 	}()
-	defer func() {
+	end := func() {
 		stop(nil)
 		<-ended
-	}()
+	}
+	defer end() // also if fn panics
 	err := fn(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
-	return err
+	end()
+	if failed == nil || errors.Is(err, failed) {
+		return err
+	}
+	return errors.Join(err, failed)
 }
 
 // Running returns the runs in progress, the oldest first. While Run stops they are what it waits for.

@@ -70,6 +70,17 @@ func TestWhile(t *testing.T) {
 	if err := engine.RunWhile(t.Context(), wait); err == nil || !strings.Contains(err.Error(), "worker.New") {
 		t.Errorf("an engine that has run: %v", err)
 	}
+	if err := engine.RunWhile(t.Context(), func(context.Context) error { return nil }); err == nil || !strings.Contains(err.Error(), "worker.New") {
+		t.Errorf("an engine that has run, and a function that ends well: %v", err)
+	}
+	blind := func(ctx context.Context) error { <-ctx.Done(); return nil }
+	if err := engine.RunWhile(t.Context(), blind); err == nil || strings.Count(err.Error(), "worker.New") != 1 {
+		t.Errorf("an engine that has run, and a function that does not look why its context ended: %v", err)
+	}
+	early := func(context.Context) error { return io.EOF }
+	if err := engine.RunWhile(t.Context(), early); !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "worker.New") {
+		t.Errorf("an engine that has run, and a function that fails: %v", err)
+	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(io.ErrClosedPipe)
 	if engine, err = worker.New(worker.Config{Store: store, Workers: []worker.Worker{&None{}}}); err != nil {
