@@ -8,8 +8,11 @@ import (
 // interval fires again and again after the same time.
 type interval time.Duration
 
+// day is one on which clocks are not changed.
+const day = 24 * time.Hour
+
 // longest is the longest interval: a hundred years.
-const longest = 100 * 365 * 24 * time.Hour
+const longest = 100 * 365 * day
 
 // parseEvery reads a Go duration of whole seconds.
 func parseEvery(text string) (rule, *Error) {
@@ -22,7 +25,7 @@ func parseEvery(text string) (rule, *Error) {
 	case rest != "":
 		hint := ""
 		if strings.HasPrefix(rest, "d") || strings.HasPrefix(rest, "w") {
-			hint = "; a day is 24h, or the schedule cron:0 0 * * *, or in English: every 2 days"
+			hint = "; " + daysAdvice(body)
 		}
 		e := refuse("", "%s is not understood: %s%s", quote(rest), use, hint)
 		e.Word = rest
@@ -44,6 +47,15 @@ func parseEvery(text string) (rule, *Error) {
 		return nil, refuse("", "%s is not a whole number of seconds", d)
 	}
 	return interval(d), nil
+}
+
+// daysAdvice is what to write for an interval with days or weeks.
+func daysAdvice(text string) string {
+	s := sentence{words: wordsOf(text)}
+	if sum, err := s.span(); err == nil && s.at == len(s.words) && sum.days <= maxEvery {
+		return "write " + short(time.Duration(sum.days)*day+sum.time) + ", or in English: every " + text
+	}
+	return "a day is 24h, or the schedule cron:0 0 * * *, or in English: every 2 days"
 }
 
 // next implements rule.

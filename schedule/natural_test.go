@@ -122,6 +122,8 @@ func TestNaturalInShort(t *testing.T) {
 	for short, long := range map[string]string{
 		"in 1d": "in 1 day", "in 2d": "in 2 days", "in 1w": "in a week", "in 1d12h": "in 1 day and 12 hours", "in 1d and 12h": "in 1 day and 12 hours",
 		"every 1d": "every day", "every 2d": "every 2 days", "every 2d at 9am": "every 2 days at 9am", "every 3w on monday": "every 3 weeks on monday",
+		"every 1d12h": "every 36 hours", "every 1 day and 12 hours": "every 36 hours", "every 12h and 1d": "every 36 hours", "every 1w2d": "every 9 days",
+		"every 1w2d12h": "every 228 hours", "every 1w2d at 9am": "every 9 days at 9am", "every 1w1d and 6d": "every 14 days",
 	} {
 		a, b := parse(t, Natural, short, "Europe/Berlin", before), parse(t, Natural, long, "Europe/Berlin", before)
 		if a.Resolved() != b.Resolved() || a.Understood() != b.Understood() {
@@ -160,7 +162,10 @@ func TestNaturalRefused(t *testing.T) {
 		"in":                         "use a number and a unit",
 		"in 5":                       "use second, minute",
 		"in 5 parsecs":               `word 3: "parsecs" is not understood`,
-		"every 1d12h":                `"12h" is not understood: use at`,
+		"every 1d12h at 9am":         `"at" is not understood: nothing can follow an interval`,
+		"every 1001d1h":              "1001 is too many",
+		"every 900w1d":               "is too many",
+		"every month and 2 days":     "say on which day",
 		"in 99999999999999999999d":   "use a number and a unit",
 		"in 5 minutes please":        `word 4: "please" is not understood`,
 		"in 5000000 years":           "too many",

@@ -29,6 +29,13 @@ func (s *sentence) every(times []time.Duration) (Kind, string, *Error) {
 		return s.interval(times)
 	}
 	mark := s.at
+	if sum, compound := s.compound(); compound && sum.months == 0 {
+		if s.at = mark; sum.time > 0 {
+			return s.interval(times)
+		}
+		_, _ = s.span()
+		return s.everyDays(sum.days, times)
+	}
 	n, counted := s.count()
 	if _, weekday := weekdayOf(s.peek()); counted && weekday {
 		return s.weekly(n, times)
@@ -47,12 +54,12 @@ func (s *sentence) every(times []time.Duration) (Kind, string, *Error) {
 		return s.interval(times)
 	}
 	s.at++
-	if n > 1000 {
-		return "", "", refuse("", "%d is too many: at most 1000", n)
+	if n > maxEvery {
+		return "", "", tooMany(n)
 	}
 	switch {
 	case u.days == 1:
-		return s.daily(n, times)
+		return s.everyDays(n, times)
 	case u.days == 7:
 		return s.weekly(n, times)
 	case u.months == 1:
@@ -63,19 +70,35 @@ func (s *sentence) every(times []time.Duration) (Kind, string, *Error) {
 	return s.yearly(times)
 }
 
-// interval reads hours, minutes and seconds.
+// maxEvery is of how many days, weeks and months an interval is at most.
+const maxEvery = 1000
+
+func tooMany(n int) *Error { return refuse("", "%d is too many: at most %d", n, maxEvery) }
+
+// compound tells whether a span of more than one unit comes next, such as 1d12h, and which.
+func (s *sentence) compound() (spanOf, bool) {
+	mark := s.at
+	defer func() { s.at = mark }()
+	sum, err := s.span()
+	return sum, err == nil && slices.Contains(s.words[mark:s.at], ",") || err == nil && slices.Contains(s.words[mark:s.at], "and")
+}
+
+// interval reads days, hours, minutes and seconds. Days of an interval have 24 hours: with others it has no time of day.
 func (s *sentence) interval(times []time.Duration) (Kind, string, *Error) {
 	sum, err := s.span()
 	if err != nil {
 		return "", "", err
 	}
-	if sum.months+sum.days > 0 || times != nil {
-		return "", "", refuse("", "an interval has hours, minutes and seconds only, and no time of day")
+	switch {
+	case sum.months > 0 || times != nil:
+		return "", "", refuse("", "an interval has weeks, days, hours, minutes and seconds only, and no time of day")
+	case sum.days > maxEvery:
+		return "", "", tooMany(sum.days)
 	}
 	if s.at < len(s.words) {
 		return "", "", s.lost("nothing can follow an interval; a cron expression can say more, such as 0 */2 * * MON-FRI")
 	}
-	return Every, short(sum.time), nil
+	return Every, short(time.Duration(sum.days)*day + sum.time), nil
 }
 
 // weekdays reads a list of weekdays: "monday and friday", "mon to fri", "weekday".
@@ -218,9 +241,12 @@ func (s *sentence) rrule(rule string, interval int, times []time.Duration) (Kind
 	return RRule, "DTSTART:" + start.Format(icalTime) + "\nRRULE:" + rule, nil
 }
 
-// daily reads every n days.
-func (s *sentence) daily(n int, times []time.Duration) (Kind, string, *Error) {
-	if n == 1 {
+// everyDays reads the times of every n days.
+func (s *sentence) everyDays(n int, times []time.Duration) (Kind, string, *Error) {
+	switch {
+	case n > maxEvery:
+		return "", "", tooMany(n)
+	case n == 1:
 		return s.onDays(nil, times)
 	}
 	return s.rrule("FREQ=DAILY", n, times)

@@ -179,7 +179,7 @@ func TestC17Durations(t *testing.T) {
 
 func TestC18NotDurations(t *testing.T) {
 	t.Parallel()
-	for text, words := range map[string]string{"1d": "24h", "90": "90s", "": "1h30m", "abc": "1h30m", "300ms": "milliseconds", "0s": "at least 1s", "-1h": "at least 1s", "0.5s": "at least 1s"} {
+	for text, words := range map[string]string{"1d": "write 24h, or in English: every 1d", "1d12h": "write 36h, or in English: every 1d12h", "1w2d": "write 216h", "1d-": "24h", "90": "90s", "": "1h30m", "abc": "1h30m", "300ms": "milliseconds", "0s": "at least 1s", "-1h": "at least 1s", "0.5s": "at least 1s"} {
 		refused(t, Every, text, "", "", words)
 	}
 }
