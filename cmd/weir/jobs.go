@@ -279,7 +279,7 @@ func jobTable(w io.Writer, all []*api.Job, order job.Order) error {
 		for _, v := range all {
 			cells = append(cells, col.cell(v))
 		}
-		if strings.Join(cells[1:], "") == "" || narrow && slices.Contains(spare, col.head) {
+		if strings.Join(cells[1:], "") == "" || narrow && slices.Contains(spare[:details], col.head) {
 			continue
 		}
 		table = append(table, cells)
@@ -290,18 +290,32 @@ func jobTable(w io.Writer, all []*api.Job, order job.Order) error {
 // column is a column of a table: its head, and a cell for each job.
 type column []string
 
-// spare are the heads of columns that are left out where there is no room, in that order.
-var spare = []string{"SEQUENTIAL KEY", "LABELS", "REASON", "ALIASES", "NAME"}
+// spare are the heads of columns that are left out where there is no room, in that order. The status never is.
+// Beside full times there is room only for those after the first details.
+var spare = []string{"SEQUENTIAL KEY", "LABELS", "REASON", "ALIASES", "NAME", "RAN", "AGE", "TYPE"}
 
-// fitting leaves out columns until the others can be shown in a width, if it is not 0.
+const details = 5
+
+// fitting leaves out columns until the others can be shown in a width, if it is not 0: the ID only if there is not even room for it and the status.
 func fitting(table []column, width int) []column {
-	for _, head := range spare {
-		if width == 0 || term.LeastWidth(rowsOf(table)) <= width {
-			break
-		}
-		table = slices.DeleteFunc(table, func(col column) bool { return col[0] == head })
+	left, fits := fittingWith(table, width)
+	if fits {
+		return left
 	}
-	return table
+	table = slices.DeleteFunc(slices.Clone(table), func(col column) bool { return col[0] == "ID" })
+	left, _ = fittingWith(table, width)
+	return left
+}
+
+func fittingWith(table []column, width int) (left []column, fits bool) {
+	left = slices.Clone(table)
+	for _, head := range spare {
+		if width == 0 || term.LeastWidth(rowsOf(left)) <= width {
+			return left, true
+		}
+		left = slices.DeleteFunc(left, func(col column) bool { return col[0] == head })
+	}
+	return left, term.LeastWidth(rowsOf(left)) <= width
 }
 
 func rowsOf(table []column) [][]string {

@@ -113,8 +113,12 @@ func TestJobsFit(t *testing.T) {
 		"130": "ID TYPE NAME STATUS AGE ALIASES SEQUENTIAL KEY LABELS REASON",
 		"100": "ID TYPE NAME STATUS AGE ALIASES LABELS REASON",
 		"80":  "ID TYPE NAME STATUS AGE ALIASES",
-		"70":  "ID TYPE NAME STATUS AGE",
+		"72":  "ID TYPE NAME STATUS AGE",
 		"64":  "ID TYPE STATUS AGE",
+		"60":  "ID TYPE STATUS",
+		"50":  "ID STATUS",
+		"40":  "TYPE NAME STATUS AGE",
+		"20":  "TYPE STATUS",
 	} {
 		t.Setenv("COLUMNS", width)
 		var out bytes.Buffer
@@ -122,6 +126,9 @@ func TestJobsFit(t *testing.T) {
 		head, _, _ := strings.Cut(out.String(), "\n")
 		if got := strings.Join(strings.Fields(head), " "); got != want {
 			t.Errorf("in %s columns: %s, want %s", width, got, want)
+		}
+		if !strings.Contains(out.String(), "terminated") {
+			t.Errorf("in %s columns the status cannot be read:\n%s", width, &out)
 		}
 		for line := range strings.Lines(out.String()) {
 			if n, err := strconv.Atoi(width); err == nil && term.Width(strings.TrimSuffix(line, "\n")) > n {

@@ -59,7 +59,7 @@ func TestReadsWatchedOnTerminal(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	shop(t, server.URL())
-	for line, want := range map[string]string{"jobs --watch": "Resize", "graph draw one -w": "in", "why one --watch": "waits for"} {
+	for line, want := range map[string]string{"jobs --watch": "queued", "graph draw one -w": "in", "why one --watch": "waits for"} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			cmd, got := onTerminal(t, 50, 20, append(strings.Fields(line), "--redis", server.URL())...)

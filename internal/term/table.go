@@ -15,7 +15,7 @@ const gap = "  "
 
 // Table draws rows in columns; the first row is the head. Columns that are too wide together
 // for the style are cut, the widest first: but never IDs of jobs, which are there to be copied,
-// nor times.
+// nor times, nor the words of a column STATUS or STATE.
 // A last column whose head is empty is for sentences: they go on in the next line.
 func Table(w io.Writer, rows [][]string, s Style) error {
 	shown := make([][]string, len(rows))
@@ -67,7 +67,7 @@ func columnWidths(rows [][]string, width int) []int {
 			}
 			size := ansi.StringWidth(cell)
 			widths[i] = max(widths[i], size)
-			if n == 0 || whole(cell) {
+			if n == 0 || whole(cell) || size <= maxStatus && (rows[0][i] == "STATUS" || rows[0][i] == "STATE") {
 				least[i] = max(least[i], size)
 			}
 		}
@@ -89,6 +89,9 @@ func columnWidths(rows [][]string, width int) []int {
 
 // minColumn is a width below which a column is not cut.
 const minColumn = 6
+
+// maxStatus is the width of the longest status, with its mark; what is longer is a sentence.
+const maxStatus = 14
 
 // whole tells whether a cell is of no use if it is cut.
 func whole(cell string) bool {
