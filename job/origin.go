@@ -3,6 +3,7 @@ package job
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,13 +39,37 @@ func (h *Handle) Trace(ctx context.Context, dir port.Dir, name string, n int64) 
 // Origin tells where the n-th message that ever came to a port (the first is 0) came from, as far as the log of the tree goes
 // back. It reads the log from its end, and stops where the first message of the path was sent from outside. A run that read several
 // messages before it wrote one has all of them on the path: the log does not tell which of them it was made of.
+//
+// The log tells to which port messages came in the end. A port with edges, such as one of a graph, passes them on, and is followed as long
+// as the port behind it has had no other messages; an error that wraps ErrPort says where they went if it has.
 func (h *Handle) Origin(ctx context.Context, dir port.Dir, name string, n int64) (*Origin, error) {
-	if _, err := h.Info(ctx); err != nil {
+	at := PortRef{Job: h.id, Dir: dir, Port: name}
+	o, err := h.originAt(ctx, at, n)
+	for range MaxDepth {
+		if !errors.Is(err, errUntraced) {
+			break
+		}
+		next, passed, lost := h.passedOn(ctx, at)
+		if lost != nil {
+			return nil, lost
+		}
+		if !passed {
+			break
+		}
+		at = next
+		o, err = h.originAt(ctx, at, n)
+	}
+	return o, err
+}
+
+// originAt is Origin of the messages of one port.
+func (h *Handle) originAt(ctx context.Context, at PortRef, n int64) (*Origin, error) {
+	if _, err := h.at(at.Job).Info(ctx); err != nil {
 		return nil, err
 	}
 	o := &Origin{}
 	want := wanted{}
-	want.add(Movement{Job: h.id, Dir: dir, Port: name, From: n, N: 1})
+	want.add(Movement{Job: at.Job, Dir: at.Dir, Port: at.Port, From: n, N: 1})
 	for before, more := "", true; more; {
 		page, err := h.store.LogBack(ctx, h.id.Tree(), before, logPage)
 		if err != nil {
@@ -69,18 +94,54 @@ func (h *Handle) Origin(ctx context.Context, dir port.Dir, name string, n int64)
 	}
 	var err error
 	if o.Trimmed, err = h.store.LogTrimmed(ctx, h.id.Tree()); err == nil && len(o.Steps) == 0 {
-		err = h.untraced(name, n, o.Trimmed)
+		err = h.untraced(at, n, o.Trimmed)
 	}
 	return o, err
 }
 
+// passedTries is how often the numbers of messages of two ports are read until they are of one moment.
+const passedTries = 3
+
+// passedOn returns the port to which one passes its messages on, where they have the same numbers; false if it keeps them. The error is for
+// messages that have other numbers there.
+func (h *Handle) passedOn(ctx context.Context, at PortRef) (next PortRef, passed bool, err error) {
+	var from, to PortInfo
+	for range passedTries {
+		info, err := h.at(at.Job).Info(ctx)
+		if err != nil {
+			return PortRef{}, false, err
+		}
+		from, _ = info.Port(at.Dir, at.Port)
+		if len(from.Edges) == 0 || len(from.Edges[0]) == 0 {
+			return PortRef{}, false, nil
+		}
+		next = from.Edges[0][0] // of several edges each has all of them
+		if info, err = h.at(next.Job).Info(ctx); errors.Is(err, ErrNotFound) {
+			return PortRef{}, false, nil
+		} else if err != nil {
+			return PortRef{}, false, err
+		}
+		if to, _ = info.Port(next.Dir, next.Port); len(from.Edges[0]) == 1 && to.Total == from.Total {
+			return next, true, nil
+		}
+	}
+	where := fmt.Sprintf("port %q of job %s, where they have other numbers (it has had %d messages, and this port %d)", next.Port, next.Job, to.Total, from.Total)
+	if len(from.Edges[0]) > 1 {
+		where = fmt.Sprintf("port %q of job %s and others in turn", next.Port, next.Job)
+	}
+	return PortRef{}, false, fmt.Errorf("%w %q of job %s passes its messages on to %s: trace them there", ErrPort, at.Port, at.Job, where)
+}
+
+// errUntraced: the log does not tell who sent a message.
+var errUntraced = fmt.Errorf("%w: the log", ErrNotFound)
+
 // untraced is the error about a message whose sender the log does not tell.
-func (h *Handle) untraced(name string, n int64, t Trimmed) error {
+func (h *Handle) untraced(at PortRef, n int64, t Trimmed) error {
 	gone := ""
 	if t.Entries > 0 {
 		gone = fmt.Sprintf("; its first %d entries, of before %s, are gone", t.Entries, t.Since.Format(time.RFC3339))
 	}
-	return fmt.Errorf("%w: the log of job %s does not say who sent message %d of port %q%s", ErrNotFound, h.id, n, name, gone)
+	return fmt.Errorf("%w of job %s does not say who sent message %d of port %q%s", errUntraced, at.Job, n, at.Port, gone)
 }
 
 // place is a port of a job.
