@@ -168,9 +168,9 @@ func CheckParams(specs []Param, raw json.RawMessage) error {
 			if json.Unmarshal(specs[i].Schema, &s) != nil {
 				continue // which says nothing that could be checked
 			}
-			for _, one := range s.Check(value) {
-				bad = append(bad, "/"+name+one)
-			}
+			var within []string
+			s.within(value, name, &within)
+			bad = append(bad, within...)
 		}
 	}
 	if len(bad) == 0 {

@@ -188,13 +188,17 @@ func (s *Schema) Words() string {
 // mismatches is how many faults of one value are told.
 const mismatches = 5
 
-// Check tells what of a value does not fit, each with a JSON pointer to it.
+// Check tells what of a value does not fit, each with a JSON pointer to it unless it is the whole value.
 func (s *Schema) Check(raw json.RawMessage) []string {
 	var bad []string
 	s.check(raw, &bad)
+	for i := range bad {
+		bad[i] = strings.TrimPrefix(bad[i], ": ")
+	}
 	return bad
 }
 
+// check adds what does not fit: a JSON pointer, which is empty for the value itself, a colon, and why.
 func (s *Schema) check(raw json.RawMessage, bad *[]string) {
 	if s == nil || len(*bad) >= mismatches || len(raw) == 0 {
 		return

@@ -109,7 +109,7 @@ func TestSchemasOfNumbers(t *testing.T) {
 			}
 		}
 	}
-	if bad := port.SchemaOf(reflect.TypeFor[int16]()).Check(json.RawMessage("40000")); len(bad) != 1 || bad[0] != ": 40000 is out of range: use -32768 to 32767" {
+	if bad := port.SchemaOf(reflect.TypeFor[int16]()).Check(json.RawMessage("40000")); len(bad) != 1 || bad[0] != "40000 is out of range: use -32768 to 32767" {
 		t.Errorf("refused with %q", bad)
 	}
 }
@@ -118,7 +118,7 @@ func TestSchemasOfNumbers(t *testing.T) {
 func TestSchemasFromElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ schema, value, want string }{
-		{`{"type":"object","required":["a/b"]}`, `{}`, `: "a/b" is missing`},
+		{`{"type":"object","required":["a/b"]}`, `{}`, `"a/b" is missing`},
 		{`{"properties":{"a/b":{"type":"integer"}}}`, `{"a/b":"x"}`, `/a~1b: "x" is not a whole number`},
 		{`{"properties":{"a":{"enum":["x", {"y": 1}]}}}`, `{"a":"z"}`, `/a: "z" is not one of "x", {"y": 1}`},
 		{`{"properties":{"a":{"enum":["x", {"y": 1}]}}}`, `{"a":{"y":1.0}}`, ``},
