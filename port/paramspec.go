@@ -43,11 +43,8 @@ type Param struct {
 func (l *Layout) ParamSpecs() []Param {
 	specs := make([]Param, 0, len(l.params.names))
 	for i, f := range l.params.fields {
-		spec := Param{Name: l.params.names[i], Kind: kindOf(f)}
-		if s := SchemaOf(f.Type); spec.Kind != KindAny || s.Format != "" && !quoted(f) {
-			spec.Schema = s.more()
-		}
-		specs = append(specs, spec)
+		d := schemer{left: schemaNodes}
+		specs = append(specs, Param{Name: l.params.names[i], Kind: kindOf(f), Schema: d.field(f).more()})
 	}
 	return specs
 }
@@ -91,15 +88,10 @@ func CheckKind(raw json.RawMessage, kind string) error {
 
 // kindOf is the kind of JSON that encoding/json takes for a field.
 func kindOf(f reflect.StructField) string {
-	if quoted(f) {
-		return KindAny
+	if of, ok := quoted(f); ok {
+		return quotedSchema(of).Type
 	}
 	return kindOfType(f.Type)
-}
-
-// quoted tells whether a field is to be in quotes.
-func quoted(f reflect.StructField) bool {
-	return slices.Contains(strings.Split(f.Tag.Get("json"), ",")[1:], "string")
 }
 
 // kindOfType is the kind of JSON that encoding/json takes for a type.

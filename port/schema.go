@@ -31,8 +31,10 @@ type Schema struct {
 	Required   []string           `json:"required,omitempty"`
 	// AdditionalProperties is for properties that Properties does not have; nil: they may be anything.
 	AdditionalProperties *Schema `json:"additionalProperties,omitempty"`
-	Items                *Schema `json:"items,omitempty"`
-	none                 bool    // nothing fits it: the schema false
+	// PropertyNames is for the names of all properties: those of a format of numbers are checked.
+	PropertyNames *Schema `json:"propertyNames,omitempty"`
+	Items         *Schema `json:"items,omitempty"`
+	none          bool    // nothing fits it: the schema false
 }
 
 // UnmarshalJSON implements json.Unmarshaler: it takes any JSON Schema, and leaves out what is not checked.
@@ -101,6 +103,9 @@ func (d *schemer) schema(t reflect.Type) *Schema {
 		s.Items = d.schema(t.Elem())
 	case reflect.Map:
 		s.AdditionalProperties = d.schema(t.Elem())
+		if format := formatOf(t.Key().Kind()); format != "" && !reflect.PointerTo(t.Key()).Implements(ownText) {
+			s.PropertyNames = &Schema{Type: KindString, Format: format}
+		}
 	case reflect.Struct:
 		s.Properties = map[string]*Schema{}
 		d.fields(s, t)
@@ -131,16 +136,26 @@ func (d *schemer) fields(s *Schema, t reflect.Type) {
 				s.Properties[name] = &Schema{}
 				continue
 			}
-			if s.Properties[name] = d.schema(f.Type); kindOf(f) == KindAny && s.Properties[name].Format != dateTime {
-				s.Properties[name] = &Schema{}
-			}
+			s.Properties[name] = d.field(f)
 		}
 	}
 }
 
+// field describes one of a struct, or an argument.
+func (d *schemer) field(f reflect.StructField) *Schema {
+	if of, ok := quoted(f); ok {
+		d.left--
+		return quotedSchema(of)
+	}
+	if s := d.schema(f.Type); s.Type != KindAny {
+		return s
+	}
+	return &Schema{}
+}
+
 // more is the schema as it is stored besides a kind; nil if it says no more than that.
 func (s *Schema) more() json.RawMessage {
-	if s.Format == "" && len(s.Properties) == 0 && s.Items == nil && s.AdditionalProperties == nil {
+	if s.Format == "" && len(s.Enum) == 0 && len(s.Properties) == 0 && s.Items == nil && s.AdditionalProperties == nil {
 		return nil
 	}
 	raw, err := json.Marshal(s)
@@ -215,8 +230,8 @@ func (s *Schema) check(raw json.RawMessage, bad *[]string) {
 		refuse("%s is not one of %s", excerpt(raw), excerpt(joined(s.Enum)))
 		return
 	}
-	if most := beyond(raw, s.Format); most != "" {
-		refuse("%s is out of range: use %s", excerpt(raw), most)
+	if why := notOfFormat(raw, s.Format); why != "" {
+		refuse("%s %s", excerpt(raw), why)
 	}
 	switch raw[0] {
 	case '{':
@@ -233,6 +248,9 @@ func (s *Schema) check(raw json.RawMessage, bad *[]string) {
 			one, known := s.Properties[name]
 			if !known {
 				one = s.AdditionalProperties
+			}
+			if why := s.PropertyNames.notName(name); why != "" && len(*bad) < mismatches {
+				refuse("the name %q %s", shorten(name), why)
 			}
 			one.within(object[name], name, bad)
 		}

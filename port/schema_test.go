@@ -45,7 +45,8 @@ func TestSchemaOf(t *testing.T) {
 		{reflect.TypeFor[any](), `{}`},
 		{reflect.TypeFor[[]*float64](), `{"type":"array","items":{"type":"number","format":"double"}}`},
 		{reflect.TypeFor[time.Time](), `{"type":"string","format":"date-time"}`},
-		{reflect.TypeFor[sized](), `{"type":"object","properties":{"Quoted":{},"Unit":{"type":"string"},"any":{},` +
+		{reflect.TypeFor[map[uint8]string](), `{"type":"object","additionalProperties":{"type":"string"},"propertyNames":{"type":"string","format":"uint8"}}`},
+		{reflect.TypeFor[sized](), `{"type":"object","properties":{"Quoted":{"type":"string","format":"int64"},"Unit":{"type":"string"},"any":{},` +
 			`"chain":{"type":"object","properties":{"Next":{"type":"object"},"tags":{"type":"array","items":{"type":"string"}}}},` +
 			`"count":{"type":"object","additionalProperties":{"type":"integer","format":"int64"}},"raw":{},"when":{"type":"string","format":"date-time"},` +
 			`"width":{"type":"integer","format":"int64"}}}`},
@@ -114,6 +115,66 @@ func TestSchemasOfNumbers(t *testing.T) {
 	}
 }
 
+// quoting has fields in quotes, and others with that option, to which it does not apply.
+//
+//nolint:staticcheck // SA5008 warns of just that
+type quoting struct {
+	Int   int8        `json:",string"`
+	Uint  *uint16     `json:",string"`
+	Float float32     `json:",string"`
+	Bool  bool        `json:",string"`
+	List  []int       `json:",string"`
+	Far   **int       `json:",string"`
+	JSON  json.Number `json:",string"`
+	Time  time.Time   `json:",string"`
+	Keys  map[int8]int
+	Uints map[uint16]int
+	Times map[time.Time]int
+}
+
+// Numbers in quotes, and names that are numbers, are refused if encoding/json does not take them, and no others.
+func TestSchemasOfQuotedNumbers(t *testing.T) {
+	t.Parallel()
+	schema := port.SchemaOf(reflect.TypeFor[quoting]())
+	texts := []string{"", "x", "null", "nul", "true", "false", "tru", "0", "-0", "-1", "+1", "012", "127", "128", "-128", "-129", "65535", "65536", "1.5", "1e2", "1e39", "1e400", "inf", "-inf", "0x1", " 1", "1 "}
+	for _, field := range []string{"Int", "Uint", "Float", "Bool", "List", "Far", "JSON", "Time"} {
+		for _, text := range texts {
+			for _, value := range []string{fmt.Sprintf("%q", text), text} {
+				raw := json.RawMessage(fmt.Sprintf("{%q:%s}", field, value))
+				if !json.Valid(raw) {
+					continue
+				}
+				bad, err := schema.Check(raw), json.Unmarshal(raw, new(quoting))
+				if checked := field != "JSON" && field != "Time"; len(bad) > 0 && err == nil || checked && len(bad) == 0 && err != nil {
+					t.Errorf("%s: refused with %q, decoded with %v", raw, bad, err)
+				}
+			}
+		}
+	}
+	for _, field := range []string{"Keys", "Uints"} {
+		for _, text := range texts {
+			raw := json.RawMessage(fmt.Sprintf("{%q:{%q:1}}", field, text))
+			bad, err := schema.Check(raw), json.Unmarshal(raw, new(quoting))
+			if (len(bad) > 0) != (err != nil) {
+				t.Errorf("%s: refused with %q, decoded with %v", raw, bad, err)
+			}
+		}
+	}
+	for value, want := range map[string]string{
+		`{"Int":"x"}`:        `/Int: "x" is not a whole number in quotes`,
+		`{"Int":"128"}`:      `/Int: "128" is out of range: use -128 to 127`,
+		`{"Int":1}`:          `/Int: 1 is not a string`,
+		`{"Float":"x"}`:      `/Float: "x" is not a number in quotes`,
+		`{"Bool":"yes"}`:     `/Bool: "yes" is not one of "true", "false", "null"`,
+		`{"Keys":{"a":1}}`:   `/Keys: the name "a" is not a whole number`,
+		`{"Uints":{"-1":1}}`: `/Uints: the name "-1" is out of range: use 0 to 65535`,
+	} {
+		if got := strings.Join(schema.Check(json.RawMessage(value)), "; "); got != want {
+			t.Errorf("%s: %s, want %s", value, got, want)
+		}
+	}
+}
+
 // A schema from elsewhere is checked as far as its words are known; others refuse nothing.
 func TestSchemasFromElsewhere(t *testing.T) {
 	t.Parallel()
@@ -129,6 +190,7 @@ func TestSchemasFromElsewhere(t *testing.T) {
 		{`{"properties":{"a":true}}`, `{"a":1}`, ``},
 		{`{"type":"string"}`, `null`, ``},
 		{`{"type":"number","format":"int32"}`, `1.5`, ``},
+		{`{"propertyNames":{"pattern":"^a"}}`, `{"b":1}`, ``},
 		{`{"type":"integer","format":"bigint"}`, `99999999999999999999`, ``},
 	} {
 		var s port.Schema
