@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -88,7 +89,8 @@ type retryOptions struct {
 	ignoreRepeat bool
 }
 
-// RetryArgs gives the job other parameters: any value that encodes to JSON. They are checked as Create does.
+// RetryArgs gives the job other parameters: any value that encodes to JSON. They are checked as Create does, unless all engines that live have an
+// older version of the type than was registered: then they are of that one, and it may run the job.
 func RetryArgs(args any) RetryOption {
 	return func(o *retryOptions) { o.args, o.newArgs = args, true }
 }
@@ -265,11 +267,34 @@ func (h *Handle) checkArgs(ctx context.Context, info *Info, o *retryOptions) err
 	if err != nil {
 		return err
 	}
-	o.TypeVersion = typ.TypeVersion
-	if typ.Params == nil {
+	if o.TypeVersion, err = h.livingVersion(ctx, typ); err != nil {
+		return err
+	}
+	if typ.Params == nil || o.TypeVersion != typ.TypeVersion { // else engines tell what they cannot decode
 		return nil
 	}
 	return port.CheckParams(typ.Params, o.Args)
+}
+
+// livingVersion is the version of a type that engines which live can decode: that which was registered, unless all that have that one are gone.
+func (h *Handle) livingVersion(ctx context.Context, typ *TypeInfo) (int, error) {
+	store, ok := h.store.(interface {
+		Engines(ctx context.Context) ([]EngineInfo, error)
+	})
+	if typ.TypeVersion <= 1 || !ok {
+		return typ.TypeVersion, nil
+	}
+	engines, err := store.Engines(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for version := typ.TypeVersion; version > 0; version-- {
+		needs := Needs{Type: typ.Type, Version: version}
+		if slices.ContainsFunc(engines, func(e EngineInfo) bool { return e.Takes(typ.Queue, needs.String()) }) {
+			return version, nil
+		}
+	}
+	return typ.TypeVersion, nil
 }
 
 // repeat says when a job runs that repeats, and how far its repetition is then.

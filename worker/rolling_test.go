@@ -271,3 +271,42 @@ func TestUpgradeThatFailsWaits(t *testing.T) {
 	b.serve(only(&sumV2{}))
 	b.Until("the good one ran", func() bool { return b.said(h) == "v2: [5 6] of 300p" })
 }
+
+// failing fails in its second version.
+type (
+	failingV1 struct {
+		Old int
+		Out port.Out[int]
+	}
+	failingV2 struct {
+		New int
+		Out port.Out[int]
+	}
+)
+
+func (*failingV1) JobType() string { return "failing" }
+func (*failingV2) JobType() string { return "failing" }
+func (*failingV2) Version() int    { return 2 }
+
+func (w *failingV1) Run(context.Context, *worker.Run) error { return w.Out.Write(w.Old) }
+func (*failingV2) Run(context.Context, *worker.Run) error {
+	return worker.Permanent(errors.New("the second version fails"))
+}
+
+// A job that a newer version created, and failed, is run by an older one once that is all there is, with args that it can decode: though the
+// newer version was registered last.
+func TestRetryWithArgsOfAnOlderVersion(t *testing.T) {
+	each(t, func(b *bench) {
+		b.serve(only(&failingV1{}))
+		b.Completed(b.single(&failingV1{}), 1)
+		second := b.serve(only(&failingV2{}))
+		h := b.single(&failingV2{New: 1})
+		b.Reach(h, 0, statemachine.Failed)
+		second.Stop()
+		b.Check(h.Retry(b.Ctx, job.RetryArgs(json.RawMessage(`{"Old":7}`))))
+		if info := b.Completed(h, 0); info.TypeVersion > 1 {
+			b.Errorf("it needs version %d", info.TypeVersion)
+		}
+		b.same(h, 7)
+	})
+}
