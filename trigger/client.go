@@ -437,13 +437,24 @@ func Delete(ctx context.Context, living Living, h *job.Handle) error {
 	}
 	able := func(e job.EngineInfo) bool { return e.Takes(info.Queue, Type) && !e.Stopping }
 	if info.Status != statemachine.Terminated && !slices.ContainsFunc(engines, able) {
-		return fmt.Errorf("%w: trigger %s fires no more, but no engine runs that could end and remove it: start one, as with weir worker, and delete it again", job.ErrStatus, h.ID())
+		return &notDeleted{h.ID()}
 	}
 	if _, err := h.WaitFor(ctx, func(i *job.Info) bool { return i.Status == statemachine.Terminated }); err != nil {
 		return fmt.Errorf("ending trigger %s: %w", h.ID(), err)
 	}
 	return h.Delete(ctx)
 }
+
+// notDeleted is the error about a trigger that is about to end, which takes a run. It wraps job.ErrStatus.
+type notDeleted struct{ trigger job.ID }
+
+// Error implements error.
+func (e *notDeleted) Error() string {
+	return fmt.Sprintf("trigger %s fires no more, but is not deleted yet: no engine runs that could end it: start one, as with weir worker, and delete it again", e.trigger)
+}
+
+// Unwrap implements errors' interface.
+func (*notDeleted) Unwrap() error { return job.ErrStatus }
 
 // ask writes a control message.
 func ask(ctx context.Context, h *job.Handle, what Control) error { return askOnce(ctx, h, "", what) }
