@@ -105,20 +105,21 @@ func newDeadlock(tree []*job.Info) *deadlock {
 	return j
 }
 
-// follow notes which ports the edges of a job's Out port lead to in the end.
+// follow notes which ports the edges of a job's Out port lead to in the end. A graph on the way passes messages on whatever
+// its status is.
 func (j *deadlock) follow(from job.ID, edges [][]job.PortRef) {
 	for _, edge := range edges {
 		for _, end := range edge {
 			to := j.jobs[end.Job]
-			if to == nil || j.inactive(to) {
-				continue // nobody waits for room there
+			if to == nil {
+				continue
 			}
 			p, ok := to.Port(end.Dir, end.Port)
 			switch {
 			case !ok:
 			case len(p.Edges) > 0:
 				j.follow(from, p.Edges)
-			case end.Dir == port.Input:
+			case end.Dir == port.Input && !j.inactive(to): // else nobody waits for room there
 				if !p.Closed {
 					j.sources[end.Job] = append(j.sources[end.Job], from)
 				}

@@ -19,6 +19,13 @@ func limited(p job.Port, limit int) job.Port {
 	return p
 }
 
+// passing is an In port of a graph with one source.
+func passing(name string, edges ...job.Edge) job.Port {
+	p := fed(name, 1)
+	p.Edges = edges
+	return p
+}
+
 // writes is a commit of a run that wrote that many messages to its port out.
 func (e *env) writes(id job.ID, outcome statemachine.Event, items ...string) job.Result {
 	e.Helper()
@@ -166,6 +173,30 @@ func TestDeadlockRaisesTheLimit(t *testing.T) {
 		if len(notes) != 1 || !strings.Contains(string(notes[0].Entry), `"deadlock":"source -> join -> source"`) {
 			e.Errorf("the log says %s", notes)
 		}
+	})
+}
+
+// A graph that has failed where that is ignored does not keep limits from being raised: the other jobs in it go on, and
+// messages come to them through its ports.
+func TestDeadlockThroughAFailedGraph(t *testing.T) {
+	each(t, func(e *env) {
+		other := func(node int) job.Edge { return job.Edge{{Node: node, Dir: port.Input, Port: "other"}} }
+		root := e.create(
+			job.Node{Type: "G", Graph: true},
+			job.Node{Name: "source", Type: "S", Ports: ports(out("out", to(4)), out("slow", to(2)))},
+			job.Node{Name: "middle", Type: "M", Ports: ports(fed("in", 1), out("out", other(4)))},
+			job.Node{Name: "part", Type: "G", Graph: true, OnFailure: job.Ignore},
+			job.Node{Name: "inner", Parent: 3, Type: "G", Graph: true, Ports: ports(passing("in", to(5)), passing("other", other(5)))},
+			job.Node{Name: "join", Parent: 4, Type: "J", Ports: ports(limited(fed("in", 1), 2), fed("other", 1))},
+			job.Node{Name: "bad", Parent: 4, Type: "B"})
+		source, join := root.Nth(1), root.Nth(5)
+		e.end(root.Nth(6), statemachine.Fail)
+		e.is(statemachine.Failed, root.Nth(3), root.Nth(4))
+		e.equal("full", e.writes(source, statemachine.Requeue, "1", "2").Full, true)
+		e.commit(delta(e.begin(join), statemachine.Suspend)) // it waits for the other port
+		e.soon(root)
+		e.is(statemachine.Queued, source)
+		e.equal("limit", e.port(join, port.Input, "in").Limit, 4)
 	})
 }
 
