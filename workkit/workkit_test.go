@@ -277,7 +277,7 @@ func TestList(t *testing.T) {
 		t.Errorf("due: %+v", s)
 	}
 	w.listen()
-	w.Until("it runs", func() bool { return w.only().State == workkit.Running })
+	w.Until("it runs", func() bool { return w.only().State == workkit.Running && len(w.trees()) == 1 }) // it is taken before its tree is created
 	s := w.only()
 	if s.Tree != w.trees()[0].ID || s.Next != nil {
 		t.Errorf("running: %+v", s)
