@@ -80,7 +80,7 @@ func (s *sentence) compound() (spanOf, bool) {
 	mark := s.at
 	defer func() { s.at = mark }()
 	sum, err := s.span()
-	return sum, err == nil && slices.Contains(s.words[mark:s.at], ",") || err == nil && slices.Contains(s.words[mark:s.at], "and")
+	return sum, err == nil && slices.ContainsFunc(s.words[mark:s.at], func(word string) bool { return word == "," || word == "and" })
 }
 
 // interval reads days, hours, minutes and seconds. Days of an interval have 24 hours: with others it has no time of day.
