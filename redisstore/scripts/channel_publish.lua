@@ -5,5 +5,5 @@
 local channel, token = arg(), arg()
 if repeated(token) then return { 'ok', {} } end
 remember(token)
-publish(channel, list())
+hub.publish(channel, list())
 return { 'ok', wakes() }

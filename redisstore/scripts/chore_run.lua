@@ -25,7 +25,7 @@ for _ = 1, num() do
     move(id, dir, port)
     break
   elseif what == 'spread' then
-    spread_some()
+    hub.spread_some()
     break
   elseif what == 'close' then
     close(id, string.match(rest, '^(%S+) (%S+)$'))

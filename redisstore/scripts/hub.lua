@@ -1,5 +1,8 @@
 -- hub.lua: channels and aliases. They live beside the shards, under weir:{<namespace>}:.
 
+-- hub: what concerns them; LATER: what an order returns that is to wait until there is memory
+local hub = { LATER = -1 }
+
 local FEW = 100 -- subscribers that get messages at once
 
 -- upwards returns a channel and those above it.
@@ -12,10 +15,8 @@ local function upwards(channel)
   return all
 end
 
-local LATER = -1 -- what an order returns that is to wait until there is memory
-
 -- multiplies tells whether messages are to wait for memory as they go to many, by how many bytes they have.
-local function multiplies(items, copies)
+function hub.multiplies(items, copies)
   local size = 0
   for _, item in ipairs(items) do size = size + #item end
   return FULL and copies > 1 and (copies > FEW or size * copies > ORDER_BYTES)
@@ -33,14 +34,14 @@ end
 -- subscribers of the channel itself. If these are many, or others still wait for what was published before,
 -- it puts the messages down, with who is to get them, and spread sends them in pieces. It returns LATER if it has to
 -- wait for memory.
-local function publish(channel, items)
+function hub.publish(channel, items)
   local texts, count, sets = {}, 0, {}
   for i, above in ipairs(upwards(channel)) do
     sets[i] = P .. 'ch:' .. above
     count = count + call('SCARD', sets[i])
   end
   local waits = count > 0 and call('EXISTS', P .. 'spread') == 1
-  if FULL and waits or multiplies(items, count) then return LATER end
+  if FULL and waits or hub.multiplies(items, count) then return hub.LATER end
   for i, item in ipairs(items) do
     call('PUBLISH', P .. channel, string.match(item, '^\1[^\n]*\n(.*)$') or item)
     if count > 0 then texts[i] = stamped(item, channel) end
@@ -70,7 +71,7 @@ local function publish(channel, items)
 end
 
 -- spread sends the first messages that publish has put down to some more of those that are to get them.
-local function spread_some()
+function hub.spread_some()
   local entry = call('LRANGE', P .. 'spread', 0, 0)[1]
   if not entry then return end
   local number, last, channel, text = string.match(entry, '^(%d+)\31(%d)\31([^\31]*)\31(.*)$')
@@ -95,7 +96,7 @@ local function heard(on)
 end
 
 -- subscribe adds a port, as "<job> <port>", to a channel.
-local function subscribe(channel, who)
+function hub.subscribe(channel, who)
   call('SADD', P .. 'ch:' .. channel, who)
   local statuses = channel == '/' or channel == '/weir' or string.sub(channel, 1, 6) == '/weir/'
   if statuses and call('SADD', P .. 'watchers', channel .. ' ' .. who) == 1
@@ -104,7 +105,7 @@ local function subscribe(channel, who)
   end
 end
 
-local function unsubscribe(channel, who)
+function hub.unsubscribe(channel, who)
   call('SREM', P .. 'ch:' .. channel, who)
   if call('SREM', P .. 'watchers', channel .. ' ' .. who) == 1 and call('SCARD', P .. 'watchers') == 0 then
     heard('0')
@@ -112,12 +113,12 @@ local function unsubscribe(channel, who)
 end
 
 -- drop ends what a port, which is gone, subscribes to of a channel and those above it.
-local function drop(channel, who)
-  for _, above in ipairs(upwards(channel)) do unsubscribe(above, who) end
+function hub.drop(channel, who)
+  for _, above in ipairs(upwards(channel)) do hub.unsubscribe(above, who) end
 end
 
 -- forget drops what the names say of a deleted job.
-local function forget(id)
+function hub.forget(id)
   for _, alias in ipairs(call('SMEMBERS', P .. 'aliases:' .. id)) do
     if call('HGET', P .. 'aliases', alias) == id then call('HDEL', P .. 'aliases', alias) end
   end

@@ -6,7 +6,7 @@ local words -- of the order that is carried out
 -- ports of the root, of each: port, messages, message…; then In ports of the root that end. A tree that is there, or was, is
 -- left as it is. by: by what it is unique, as unique.lua says.
 local function launch(id, upto, by)
-  if FULL then return LATER end
+  if FULL then return hub.LATER end
   if load(id).status ~= '' or erased(id) or call('EXISTS', P .. 't:' .. id) == 1 then return end
   local args, at = ARGV, cursor
   ARGV, cursor = words, upto
@@ -28,7 +28,7 @@ end
 -- launch_once is launch for a tree with a unique key. If another one has the key, the job that started the tree logs that, and
 -- whoever was to be told of its end (`<job> <port>`, or '') is told.
 local function launch_once(by, writer, tell, _, id)
-  if FULL then return LATER end
+  if FULL then return hub.LATER end
   local holder = load(id).status == '' and unique.holder(by)
   if not holder then return launch(id, 6, by) end
   mail(writer, 'note', writer, '"tree ' .. id .. ' was not started: job ' .. holder .. ' has its unique key"')

@@ -27,7 +27,7 @@ local DO = {
     local why = load(id).status == '' and 'the job is gone' or not wires(id, 'i', port) and 'it has no such port'
     local over = why or closed(id, 'i', port) and 'the port is closed'
     if not over then
-      if multiplies({ ... }, fanout.reach(id, 'i', port)) then return LATER end
+      if hub.multiplies({ ... }, fanout.reach(id, 'i', port)) then return hub.LATER end
       return written(id, port, { ... })
     elseif string.sub(who, 1, 1) ~= '/' then
       return missed(who, id, port, select('#', ...), over)
@@ -38,11 +38,11 @@ local DO = {
   launch = function(id) return launch(id, 2) end, once = launch_once,
   note = function(id, text) return load(id).status ~= '' and note(id, text) and nil end,
   place = function(what, ...) places[what](...) end,
-  publish = function(channel, ...) return publish(channel, { ... }) end,
-  drop = function(channel, who) drop(channel, who) end,
-  subscribe = function(channel, who) subscribe(channel, who) end,
-  unsubscribe = function(channel, who) unsubscribe(channel, who) end,
-  forget = function(id) forget(id) end,
+  publish = function(channel, ...) return hub.publish(channel, { ... }) end,
+  drop = hub.drop,
+  subscribe = hub.subscribe,
+  unsubscribe = hub.unsubscribe,
+  forget = hub.forget,
   claim = function(id, alias) -- another job that has it keeps it: the new one's creation is committed
     if call('HSETNX', P .. 'aliases', alias, id) == 1 then return call('SADD', P .. 'aliases:' .. id, alias) and nil end
     local holder = call('HGET', P .. 'aliases', alias)
@@ -65,7 +65,7 @@ while done < count and spent < PIECE do
     local what = DO[words[1]]
     call('HSET', P .. 'inbox', from, seq)
     local some = what and what(unpack(words, 2, math.min(#words, ORDER + 9)))
-    if some == LATER then
+    if some == hub.LATER then
       call('HSET', P .. 'inbox', from, str(last))
       break
     elseif some then -- the rest of it is for the next call
