@@ -148,12 +148,18 @@ func (e *env) settled(h *job.Handle, steps int64) *job.Info {
 }
 
 // keys returns all keys of the namespace in Redis, sorted, but not those of asynq, not
-// that which remembers calls for a minute, and not the lock of the sweeper, which may lose it and take it again.
+// that which remembers calls for a minute, and not the lock of the sweeper, which may lose it and take it again; nor what trees
+// that are records have in common. A job that is one by itself has the key that it would have otherwise.
 func (e *env) keys() []string {
 	e.Helper()
-	return slices.DeleteFunc(e.scan("weir:{"+e.Namespace+"[}:]*"), func(key string) bool {
-		return strings.HasSuffix(key, "}:seen") || strings.HasSuffix(key, "}:sweeper") || strings.Contains(key, "}:pops:")
+	all := slices.DeleteFunc(e.scan("weir:{"+e.Namespace+"[}:]*"), func(key string) bool {
+		return strings.HasSuffix(key, "}:seen") || strings.HasSuffix(key, "}:sweeper") || strings.Contains(key, "}:pops:") || strings.Contains(key, "}:d:")
 	})
+	for i := range all {
+		all[i] = strings.Replace(all[i], "}:r:", "}:j:", 1)
+	}
+	slices.Sort(all)
+	return all
 }
 
 func (e *env) scan(pattern string) []string {

@@ -14,15 +14,17 @@ import (
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
 
 var errBroken = errors.New("broken on purpose")
 
-// record returns all that Redis says of a job in its hash.
+// record returns all that Redis says of a job in its hash, which it has once its messages were looked for.
 func (e *env) record(h *job.Handle) map[string]string {
 	e.Helper()
+	_, _, _ = e.Store.Peek(e.Ctx, h.ID(), port.Input, "none", 1)
 	for _, k := range e.keys() {
 		if strings.HasSuffix(k, "}:j:"+string(h.ID())) {
 			all, err := e.Redis.HGetAll(e.Ctx, k).Result()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -21,6 +22,7 @@ func (e *env) reach(status statemachine.Status) job.ID {
 	if status == statemachine.Scheduled {
 		return e.create(job.Node{Type: "T", At: time.Now().Add(time.Hour)})
 	}
+	redisstore.Hashes(e.Store)
 	id := e.single()
 	switch status {
 	case statemachine.Queued:

@@ -87,23 +87,19 @@ func (s *Store) Due(ctx context.Context) ([]Due, error) {
 			all = append(all, Due{Job: retainMember, At: time.UnixMilli(int64(z.Score)).UTC()})
 		}
 	}
-	jobs := make([]*redis.SliceCmd, len(all))
-	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i := range all {
-			jobs[i] = p.HMGet(ctx, s.keys.job(all[i].Job, ""), "type", "status", "claim")
-		}
-		return nil
-	}); err != nil {
-		return nil, s.explain(err)
+	ids := make([]job.ID, len(all))
+	for i := range all {
+		ids[i] = all[i].Job
+	}
+	jobs, err := s.readFields(ctx, ids, "type", "status", "claim")
+	if err != nil {
+		return nil, err
 	}
 	for i, j := range jobs {
-		typ, _ := j.Val()[0].(string)
-		all[i].Needs = job.ParseNeeds(typ, "")
+		all[i].Needs = job.ParseNeeds(j[0], "")
 		all[i].Type = all[i].Needs.Type
-		status, _ := j.Val()[1].(string)
-		all[i].Status = statemachine.Status(status)
-		claim, _ := j.Val()[2].(string)
-		all[i].Claims = claim != "" && all[i].Status == statemachine.Queued
+		all[i].Status = statemachine.Status(j[1])
+		all[i].Claims = j[2] != "" && all[i].Status == statemachine.Queued
 	}
 	slices.SortStableFunc(all, func(a, b Due) int { return a.At.Compare(b.At) })
 	return all, nil

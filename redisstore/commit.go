@@ -28,10 +28,12 @@ var errNoDeltas = errors.New("commit without a delta")
 
 // settling is one transaction on its way.
 type settling struct {
-	tx    job.Tx
-	begin *job.Begin // of a run behind it, or nil
-	args  []any
-	size  int
+	tx     job.Tx
+	begin  *job.Begin // of a run behind it, or nil
+	args   []any
+	size   int
+	spread bool         // Redis has said so
+	again  func() []any // what to send instead, if args are for a record which is none any more
 
 	// turn tells what waits that it has been settled (nil), or is to settle these, among them
 	// itself, first.
@@ -49,7 +51,15 @@ func (s *Store) settle(tx job.Tx, begin *job.Begin, types []string) (*settling, 
 		return nil, err
 	}
 	t := &settling{tx: tx, begin: begin, turn: make(chan []*settling, 1)}
-	t.args = txArgs(followArgs(nil, begin, types, s.keys.shards), hidden)
+	follow := followArgs(nil, begin, types, s.keys.shards)
+	if n := s.definitions.ended(tx.Deltas[0].Token); n == len(tx.Deltas) {
+		if args, ok := recordArgs(slices.Clip(follow), hidden); ok {
+			t.args, t.again = args, func() []any { return txArgs(follow, hidden) }
+		}
+	}
+	if t.args == nil {
+		t.args = txArgs(follow, hidden)
+	}
 	for _, a := range t.args {
 		switch a := a.(type) {
 		case string:
@@ -245,6 +255,14 @@ func (s *Store) settleAll(ctx context.Context, due string, group []*settling, le
 			now, left, err = s.settled(group, reply, s.keys.shardAt(due))
 		}
 		group = group[len(now):]
+		now = slices.DeleteFunc(slices.Clone(now), func(t *settling) bool {
+			again := err == nil && t.err == nil && t.spread
+			if again {
+				t.args, t.again, t.spread = t.again(), nil, false
+				group = append(group[:len(group):len(group)], t)
+			}
+			return again
+		})
 		if lead && len(group) == 0 {
 			s.lanes.pass(due)
 		}
@@ -273,6 +291,10 @@ func (s *Store) settled(group []*settling, reply any, shard int) ([]*settling, t
 			t.err = fmt.Errorf("redis script %s: %w", scriptCommit.name, s.explain(scriptError(d.str(answer[3]))))
 			continue
 		}
+		if result := d.list(d.at(answer, 0)); t.again != nil && d.str(d.at(result, 1)) == "spread" {
+			t.spread = true
+			continue
+		}
 		t.result = d.result(d.at(answer, 0), t.tx.Deltas[0].Job)
 		next := d.str(d.at(answer, 1))
 		if d.err != nil || next == "" {
@@ -280,6 +302,7 @@ func (s *Store) settled(group []*settling, reply any, shard int) ([]*settling, t
 		}
 		var one decoder
 		t.snapshot, t.err = one.snapshot(d.at(answer, 2), job.ID(next), t.begin.Token)
+		s.definitions.begun(t.begin.Token, one.record)
 	}
 	return group, left, d.err
 }

@@ -104,6 +104,23 @@ func TestDeltasAreSentWhole(t *testing.T) {
 	}
 }
 
+// Whatever a commit has is sent if it completes a record, or goes the general way.
+func TestRecordsLoseNoField(t *testing.T) {
+	t.Parallel()
+	plain := job.Delta{Job: bareRoot, Token: "t", Outcome: statemachine.Complete}
+	if redisstore.RecordArgs(plain) == nil {
+		t.Fatal("a run that did nothing but complete does not complete a record")
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[job.Delta]()) {
+		with, from := plain, deltaWith(t, f.Name)
+		reflect.ValueOf(&with).Elem().FieldByIndex(f.Index).Set(reflect.ValueOf(&from).Elem().FieldByIndex(f.Index))
+		args := redisstore.RecordArgs(with)
+		if args != nil && slices.EqualFunc(args, redisstore.RecordArgs(plain), func(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) && f.Name != "Outcome" {
+			t.Errorf("job.Delta.%s is lost when a run completes a record: refuse it in simple, or send it in recordDelta (redisstore/compact.go)", f.Name)
+		}
+	}
+}
+
 // upper is a codec that hides texts from whoever looks for plainText.
 type upper struct{}
 

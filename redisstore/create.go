@@ -24,6 +24,9 @@ func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by stri
 	if err != nil {
 		return false, err
 	}
+	if created, done, err := s.createCompact(ctx, root, plan, nodes); done {
+		return created, err
+	}
 	large := ""
 	if len(createParts(nodes)) > 1 {
 		large = "1"

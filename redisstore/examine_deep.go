@@ -206,6 +206,7 @@ type seen struct {
 	fields            *redis.SliceCmd // status, parent, name, joining
 	exists, uncreated *redis.IntCmd   // its hash; a list of jobs of which it will be the first
 	backgroundTasks   *redis.IntCmd   // of its shard
+	recorded          *redis.IntCmd   // its tree is one record
 	listed            *redis.FloatCmd // in the index
 }
 
@@ -221,7 +222,8 @@ func (d *deep) suspicious(ctx context.Context, all []suspect) ([]suspect, error)
 			asked[i] = seen{
 				fields: p.HMGet(ctx, key, "status", "parent", "name", "joining"),
 				exists: p.Exists(ctx, key), uncreated: p.Exists(ctx, key+heldSuffix), backgroundTasks: p.LLen(ctx, backgroundTasksAt(d.keys.dueOf(s.id))),
-				listed: p.ZScore(ctx, d.keys.index(s.id.Shard(d.keys.shards)), string(s.id)),
+				recorded: p.Exists(ctx, d.keys.record(s.id)),
+				listed:   p.ZScore(ctx, d.keys.index(s.id.Shard(d.keys.shards)), string(s.id)),
 			}
 		}
 		return nil
@@ -230,7 +232,7 @@ func (d *deep) suspicious(ctx context.Context, all []suspect) ([]suspect, error)
 	var parents []parenthood
 	for i, s := range all {
 		a := asked[i]
-		if err := errors.Join(a.fields.Err(), a.exists.Err(), a.uncreated.Err(), a.backgroundTasks.Err()); err != nil {
+		if err := errors.Join(a.fields.Err(), a.exists.Err(), a.uncreated.Err(), a.backgroundTasks.Err(), a.recorded.Err()); err != nil {
 			return nil, err
 		}
 		f := strs(a.fields.Val())
@@ -238,6 +240,7 @@ func (d *deep) suspicious(ctx context.Context, all []suspect) ([]suspect, error)
 		switch {
 		case a.backgroundTasks.Val() > 0: // it may be about to be removed
 			d.skipped++
+		case status == "" && a.recorded.Val() > 0:
 		case status == "" && a.uncreated.Val() > 0: // its plan is being created
 		case status == "" && s.kind == orphan && a.exists.Val() == 0: // deleted meanwhile
 		case status == "" && s.kind == orphan:

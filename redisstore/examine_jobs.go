@@ -40,7 +40,7 @@ func (e *examiner) layout(ctx context.Context) error {
 	switch {
 	case len(meta) == 0:
 		e.warn("check --namespace; a namespace is made when it is first used", "namespace %s has never been used", e.keys.namespace)
-	case meta["format"] != format:
+	case meta["format"] != format && meta["format"] != formatHashes:
 		e.problem("use a matching version of Weir, or another namespace", "namespace %s has layout %q, this program knows layout %s", e.keys.namespace, meta["format"], format)
 	case numberErr != nil || n < 1 || n > maxShards:
 		e.problem("restore "+e.keys.meta()+" from a backup: with another number jobs are not found", "namespace %s says it has %q shards", e.keys.namespace, meta["shards"])
@@ -51,7 +51,11 @@ func (e *examiner) layout(ctx context.Context) error {
 		if e.keys.shards == 0 { // the store was opened for this examination alone; others may use one that was open before
 			e.keys.shards = n
 		}
-		e.ok("namespace %s has layout %s and %d shards", e.keys.namespace, format, n)
+		if meta["format"] == format {
+			e.ok("namespace %s has layout %s and %d shards", e.keys.namespace, format, n)
+		} else {
+			e.warn("weir migrate, once all programs have this version", "namespace %s has layout %s and %d shards: with layout %s small trees take less memory and time", e.keys.namespace, formatHashes, n, format)
+		}
 	}
 	return nil
 }

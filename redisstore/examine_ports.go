@@ -107,20 +107,25 @@ func (e *examiner) outputsOf(ctx context.Context, ids []job.ID) (ports []unread,
 // growing returns those of some Out ports that only grow.
 func (e *examiner) growing(ctx context.Context, ports []unread) (found []unread, err error) {
 	for some := range slices.Chunk(ports, scanBatch) {
-		lengths, jobs := make([]*redis.IntCmd, len(some)), make([]*redis.SliceCmd, len(some))
+		lengths := make([]*redis.IntCmd, len(some))
 		if _, err := e.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for i, u := range some {
 				lengths[i] = p.LLen(ctx, e.keys.job(u.id, ":o:"+u.port))
-				jobs[i] = p.HMGet(ctx, e.keys.job(u.id, ""), "type", "name", "h.o."+u.port)
 			}
 			return nil
 		}); err != nil {
 			return nil, err
 		}
 		for i, u := range some {
-			f := strs(jobs[i].Val())
-			if u.n = lengths[i].Val(); u.n >= muchUnread && cmp.Or(f[2], "0") == "0" {
-				u.name = cmp.Or(f[1], baseType(f[0]))
+			if u.n = lengths[i].Val(); u.n < muchUnread {
+				continue
+			}
+			f, err := e.readFields(ctx, []job.ID{u.id}, "type", "name", "h.o."+u.port)
+			if err != nil {
+				return nil, err
+			}
+			if cmp.Or(f[0][2], "0") == "0" {
+				u.name = cmp.Or(f[0][1], baseType(f[0][0]))
 				found = append(found, u)
 			}
 		}

@@ -148,7 +148,7 @@ func TestExamineEverywhere(t *testing.T) {
 				e.Errorf("%+v", f)
 			}
 		}
-		found.has(e.T, "namespace", redisstore.OK, "namespace "+e.Namespace+" has layout 2 and 4 shards", "")
+		found.has(e.T, "namespace", redisstore.OK, "namespace "+e.Namespace+" has layout 3 and 4 shards", "")
 		found.has(e.T, "orphans", redisstore.OK, "^4 jobs, each where", "")
 		if strings.HasPrefix(e.URL, "redis+cluster:") {
 			found.has(e.T, "cluster", redisstore.OK, "3 masters, all slots are served", "")
@@ -326,7 +326,7 @@ func TestExamineNamespace(t *testing.T) {
 func TestExamineLayout(t *testing.T) {
 	e := durable(t)
 	for meta, want := range map[string]string{
-		`format "3" shards "4"`: `layout "3"`, `format "2" shards "many"`: `says it has "many" shards`, `format "2" shards "0"`: `"0" shards`, "": "never been used",
+		`format "4" shards "4"`: `layout "4"`, `format "2" shards "many"`: `says it has "many" shards`, `format "2" shards "0"`: `"0" shards`, "": "never been used",
 	} {
 		ns := redistest.Namespace(t)
 		key := "weir:{" + ns + "}:meta"
@@ -349,6 +349,7 @@ func TestExamineLayout(t *testing.T) {
 // A deep look finds what no path leads to.
 func TestExamineDeep(t *testing.T) {
 	e := durable(t)
+	redisstore.Hashes(e.Store)
 	ctx := e.Context()
 	e.healthy()
 	root, child, adopted := e.tree()

@@ -129,3 +129,24 @@ func (r renaming) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 		return next(ctx, all)
 	}
 }
+
+// Met has a store create the trees of a plan as records: it is not the first of its kind.
+func Met(t testing.TB, s *Store, root job.ID, plan *job.Plan) {
+	t.Helper()
+	nodes, err := s.nodesOf(root, plan, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tree := s.compactOf(plan, nodes); tree != nil {
+		note(&s.definitions, &s.definitions.seen, tree.digest, true)
+	}
+}
+
+// Hashes has a store create no trees as records, for tests that look into the hashes of jobs.
+func Hashes(s *Store) { s.records = false }
+
+// RecordArgs are those of a transaction of one delta that completes a record, or nil.
+func RecordArgs(d job.Delta) []any {
+	args, _ := recordArgs(nil, job.Tx{Deltas: []job.Delta{d}})
+	return args
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -176,6 +177,7 @@ func TestErrorBeforeTheFirstWrite(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			e := hindered(t)
+			redisstore.Hashes(e.Store)
 			act := prepare(e)
 			whole := e.hinder(script, 0, func() { e.Check(act()) })
 			first := e.firstWrite(whole)
@@ -245,6 +247,7 @@ func TestErrorAfterTheFirstWrite(t *testing.T) {
 func TestErrorKeepsTheCountsOfGraphs(t *testing.T) {
 	t.Parallel()
 	e := hindered(t)
+	redisstore.Hashes(e.Store)
 	e.edit(map[string]string{"return { out, left() }": "return { out, {} }"}) // what it asks depends on other jobs, and may fail
 	row := func() (root job.ID, d job.Delta) {
 		root = e.create(job.Node{Type: "g", Graph: true}, job.Node{Type: "T", Name: "a"})

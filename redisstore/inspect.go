@@ -91,6 +91,13 @@ func (s *Store) Children(ctx context.Context, id job.ID) (map[string]job.ID, err
 		if err != nil {
 			return nil, s.explain(err)
 		}
+		if len(all) == 0 {
+			found, err := s.recordedChildren(ctx, []job.ID{id}, "*")
+			if found[id] == nil {
+				return map[string]job.ID{}, err
+			}
+			return found[id], err
+		}
 		if pages == 1 {
 			return children(all), nil
 		}
@@ -122,10 +129,11 @@ func children(all map[string]string) map[string]job.ID {
 // child returns the child of that name, or none.
 func (s *Store) child(ctx context.Context, parent job.ID, name string) (job.ID, error) {
 	id, err := s.rdb.HGet(ctx, s.keys.job(parent, childrenSuffix), name).Result()
-	if err != nil && !isNil(err) {
-		return "", s.explain(err)
+	if isNil(err) {
+		found, err := s.recordedChildren(ctx, []job.ID{parent}, "*")
+		return found[parent][name], err
 	}
-	return job.ID(id), nil
+	return job.ID(id), s.explain(err)
 }
 
 // Failures implements job.Inspector.

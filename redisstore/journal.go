@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -39,62 +40,93 @@ func (s *Store) NamespaceID(ctx context.Context) (string, error) {
 // other, and be repeated from the first if a call fails: each job is created once, also if it has ended and been removed since. The plans must be of one job each, without
 // keys. It takes one round trip, or a few for much.
 func (s *Store) CreateArrivals(ctx context.Context, epoch string, all []job.Arrival) error {
+	done, err := s.createArrivals(ctx, epoch, all, true)
+	if err == nil && !done { // what was created is not created again
+		_, err = s.createArrivals(ctx, epoch, all, false)
+	}
+	return err
+}
+
+// createArrivals does so, with or without records; done is false if some were not to be records.
+func (s *Store) createArrivals(ctx context.Context, epoch string, all []job.Arrival, records bool) (done bool, err error) {
 	byShard := map[string][]arrival{}
 	var order []string
 	for i := range all {
 		a := &all[i]
 		if p := a.Plan; len(p.Nodes) != 1 || p.Parent != "" || p.Unique != nil || p.SequentialKey != "" || !a.ID.IsRoot() {
-			return fmt.Errorf("%w: %s is to come of a journal as a lone root job without keys", job.ErrName, a.ID)
+			return false, fmt.Errorf("%w: %s is to come of a journal as a lone root job without keys", job.ErrName, a.ID)
 		}
 		nodes, err := s.nodesOf(a.ID, a.Plan, a.By)
 		if err != nil {
-			return err
+			return false, err
 		}
-		args := append([]any{strconv.FormatInt(a.Position, 10)}, nodes[0]...)
+		args, record := []any{strconv.FormatInt(a.Position, 10)}, s.compactOf(a.Plan, nodes)
+		if records && record != nil && len(record.messages) == 3 && record.lead != "" && s.definitions.may(record.digest) {
+			args = append(args, string(a.ID), record.digest, record.keep, record.shared, record.own.String(), record.messages[1], record.messages[2])
+		} else {
+			args, record = append(args, nodes[0]...), nil
+		}
 		due := s.keys.dueOf(a.ID)
 		if byShard[due] == nil {
 			order = append(order, due)
 		}
-		byShard[due] = append(byShard[due], arrival{args, sizeOf(args)})
+		byShard[due] = append(byShard[due], arrival{args, sizeOf(args), record})
 	}
-	for len(byShard) > 0 { // one call of a shard at a time, or a later one could be carried out without those before it
+	for done = true; done && len(byShard) > 0; { // one call of a shard at a time, or a later one could be carried out without those before it
 		var calls []call
 		var sizes []int
+		var digests [][]string // of each call
 		for _, due := range order {
 			if rest := byShard[due]; len(rest) > 0 {
-				args, size, n := arrivalCall(epoch, rest)
-				calls, sizes = append(calls, call{due, args}), append(sizes, size)
+				args, size, n, records := arrivalCall(epoch, rest)
+				calls, sizes, digests = append(calls, call{due, args}), append(sizes, size), append(digests, records)
 				if byShard[due] = rest[n:]; n == len(rest) {
 					delete(byShard, due)
 				}
 			}
 		}
 		var errs []error
-		s.actMany(ctx, scriptArrive, calls, sizes, func(_ int, l []any, d *decoder, err error) {
-			if err == nil {
+		s.actMany(ctx, scriptArrive, calls, sizes, func(n int, l []any, d *decoder, err error) {
+			if why, is := d.at(l, 0).(string); err == nil && is {
+				done = false
+				for _, digest := range digests[n] {
+					s.definitions.refused("", digest, why)
+				}
+			} else if err == nil {
 				_ = d.int(d.at(l, 0))
 			}
 			errs = append(errs, err, d.err)
 		})
 		if err := errors.Join(errs...); err != nil {
-			return fmt.Errorf("creating jobs of a journal: %w", err)
+			return false, fmt.Errorf("creating jobs of a journal: %w", err)
 		}
 	}
-	return nil
+	return done, nil
 }
 
 // arrival is what journal_create.lua reads of a payload.
 type arrival struct {
-	args []any
-	size int
+	args   []any
+	size   int
+	record *compactTree // that it becomes, or nil
 }
 
-// arrivalCall are the arguments for the first of some arrivals, and how many these are.
-func arrivalCall(epoch string, all []arrival) (args []any, size, n int) {
+// arrivalCall are the arguments for the first of some arrivals, how many these are, and which definitions they need: all become records, or
+// none.
+func arrivalCall(epoch string, all []arrival) (args []any, size, n int, digests []string) {
+	head := []any{epoch, JournalKept.Milliseconds(), 0}
 	for n < len(all) && n < createBatch && (n == 0 || size+all[n].size <= createBytes && len(args)+len(all[n].args) <= createValues) {
+		r := all[n].record
+		if (r == nil) != (all[0].record == nil) {
+			break
+		}
+		if r != nil && !slices.Contains(digests, r.digest) {
+			digests, head = append(digests, r.digest), append(head, r.digest, r.definition[0])
+		}
 		size += all[n].size
 		args = append(args, all[n].args...)
 		n++
 	}
-	return append([]any{epoch, JournalKept.Milliseconds(), n}, args...), size, n
+	head[2] = len(digests)
+	return append(append(head, n), args...), size, n, digests
 }

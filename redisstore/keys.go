@@ -59,6 +59,11 @@ func (k keyspace) job(id job.ID, suffix string) string {
 	return k.shard(id.Shard(k.shards)) + "j:" + string(id) + suffix
 }
 
+// record is the tree of a job as one record, if it is one.
+func (k keyspace) record(id job.ID) string {
+	return k.shard(id.Shard(k.shards)) + "r:" + string(id.Tree())
+}
+
 // Suffixes of a job's further keys.
 const (
 	stateSuffix    = ":s"    // hash: state

@@ -279,25 +279,20 @@ func (s *Store) usage(ctx context.Context, used []usedLimit) ([]LimitInfo, error
 // readySince adds to limits since when the first job that waits for each is ready. The score of its claim is that of the last one: it claims
 // anew when it had its place for long and no engine began its run.
 func (s *Store) readySince(ctx context.Context, all []LimitInfo, now time.Time) error {
-	since := map[int]*redis.StringCmd{}
-	_, _ = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // some may have gone meanwhile
-		for i := range all {
-			if len(all[i].Next) > 0 {
-				since[i] = p.HGet(ctx, s.keys.job(all[i].Next[0], ""), "queued")
-			}
-		}
-		return nil
-	})
-	for i, c := range since {
-		at, err := c.Int64()
-		switch {
-		case err == nil:
-			all[i].Waited = max(now.Sub(time.UnixMilli(at)), 0)
-		case !errors.Is(err, redis.Nil):
-			return s.explain(err)
+	var ids []job.ID
+	var at []int
+	for i := range all {
+		if len(all[i].Next) > 0 {
+			ids, at = append(ids, all[i].Next[0]), append(at, i)
 		}
 	}
-	return nil
+	since, err := s.readFields(ctx, ids, "queued")
+	for n, i := range at {
+		if ms, err := strconv.ParseInt(since[n][0], 10, 64); err == nil { // some may have gone meanwhile
+			all[i].Waited = max(now.Sub(time.UnixMilli(ms)), 0)
+		}
+	}
+	return err
 }
 
 // jobsOf returns the jobs of members of a limit's sets, which have a shard behind them.

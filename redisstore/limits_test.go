@@ -391,6 +391,7 @@ func TestLimitOfARegisteredType(t *testing.T) {
 // no engine was there to begin its run.
 func TestLimitWaitsSinceReady(t *testing.T) {
 	each(t, func(e *env) {
+		redisstore.Hashes(e.Store)
 		e.enters(e.single())
 		e.enters(e.single())
 		id := e.single()

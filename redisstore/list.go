@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -285,10 +286,24 @@ func (s *Store) briefs(ctx context.Context, ids []job.ID, f *job.Filter) ([]*job
 	}); err != nil {
 		return nil, s.explain(err)
 	}
+	var absent []job.ID
+	for n, id := range ids {
+		if cmds[n].Val()[0] == nil {
+			absent = append(absent, id)
+		}
+	}
+	found, err := s.recorded(ctx, absent)
+	if err != nil {
+		return nil, err
+	}
 	var d decoder
 	jobs := make([]*job.Info, 0, len(ids))
 	for n, id := range ids {
-		i := d.brief(id, fields, cmds[n].Val())
+		values := cmds[n].Val()
+		if r, is := found[id]; is {
+			values = r.values(fields)
+		}
+		i := d.brief(id, fields, values)
 		keys := states[n*len(f.StateKeys):][:len(f.StateKeys)]
 		if i.Status != "" && !slices.ContainsFunc(keys, func(has *redis.BoolCmd) bool { return !has.Val() }) {
 			jobs = append(jobs, i)
@@ -364,6 +379,16 @@ func (s *Store) Details(ctx context.Context, ids []job.ID) ([]job.Details, error
 	}); err != nil {
 		return nil, s.explain(err)
 	}
+	var alone []job.ID
+	for i, id := range ids {
+		if some, _ := families[i].Val(); len(some) == 0 {
+			alone = append(alone, id)
+		}
+	}
+	recorded, err := s.recordedChildren(ctx, alone, "*")
+	if err != nil {
+		return nil, err
+	}
 	all := make([]job.Details, len(ids))
 	for i, id := range ids {
 		d := &all[i]
@@ -373,8 +398,8 @@ func (s *Store) Details(ctx context.Context, ids []job.ID) ([]job.Details, error
 		for n := 0; n+1 < len(some); n += 2 {
 			d.Children[some[n]] = job.ID(some[n+1])
 		}
+		maps.Copy(d.Children, recorded[id])
 		if more > 0 {
-			var err error
 			if d.Children, err = s.Children(ctx, id); err != nil {
 				return nil, err
 			}

@@ -83,11 +83,8 @@ func (s *Store) Lock(ctx context.Context, id job.ID, by string, ttl, wait time.D
 
 // running tells whether a run of the job is in progress.
 func (s *Store) running(ctx context.Context, id job.ID) (bool, error) {
-	token, err := s.rdb.HGet(ctx, s.keys.job(id, ""), "token").Result()
-	if isNil(err) {
-		return false, nil
-	}
-	return token != "", s.explain(err)
+	token, err := s.fieldOf(ctx, id, "token")
+	return token != "", err
 }
 
 // Token implements job.Lock.

@@ -99,7 +99,11 @@ func (s *Store) CreateMany(ctx context.Context, all []job.Creation) (created []b
 	created, errs = make([]bool, len(all)), make([]error, len(all))
 	var calls []call
 	var at, sizes []int
+	compact := s.compactMany(ctx, all, created, errs)
 	for i, c := range all {
+		if compact[i] {
+			continue
+		}
 		due, args, large, err := s.createArgs(c.ID, c.Plan, c.By)
 		switch {
 		case err != nil:
@@ -122,6 +126,41 @@ func (s *Store) CreateMany(ctx context.Context, all []job.Creation) (created []b
 		}
 	})
 	return created, errs
+}
+
+// compactMany creates those trees as records that may be, and tells which: of them it says whether they were created, and why not.
+func (s *Store) compactMany(ctx context.Context, all []job.Creation, created []bool, errs []error) []bool {
+	done := make([]bool, len(all))
+	var calls []call
+	var at, sizes []int
+	var records []*compactTree
+	for i, c := range all {
+		nodes, err := s.nodesOf(c.ID, c.Plan, c.By)
+		if err != nil {
+			continue // whoever creates it otherwise says so
+		}
+		r := s.compactOf(c.Plan, nodes)
+		if r == nil || !s.definitions.worth(r.digest) {
+			continue
+		}
+		due := s.keys.dueOf(c.ID)
+		args := r.args(c.ID, rand.Text(), !note(&s.definitions, &s.definitions.seen, due+r.digest, true))
+		calls, at, sizes, records = append(calls, call{due, args}), append(at, i), append(sizes, sizeOf(args)), append(records, r)
+	}
+	s.actMany(ctx, scriptCompact, calls, sizes, func(n int, l []any, d *decoder, err error) {
+		i := at[n]
+		done[i] = true
+		switch why, _ := d.at(l, 0).(string); {
+		case err != nil:
+			errs[i] = err
+		case why == "define", why == "spread", why == "followed": // as if it were the first
+			done[i] = false
+			s.definitions.refused(calls[n].due, records[n].digest, why)
+		default:
+			created[i], errs[i] = createdBy(d, l, all[i].ID, "")
+		}
+	})
+	return done
 }
 
 // WriteMany implements job.Bulk.

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,12 +25,6 @@ import (
 	"github.com/weirworks/weir/internal/redisconn"
 	"github.com/weirworks/weir/job"
 )
-
-// format is the version of the key layout. A store refuses a namespace of another one.
-const format = "2"
-
-// formatBefore is the one that a store turns into format when it is opened: its programs knew no ready sets.
-const formatBefore = "1"
 
 // patience is how long Open waits for an answer.
 const patience = 10 * time.Second
@@ -114,17 +107,19 @@ type Store struct {
 	where  string            // the URL without password, for messages
 	local  localredis.Server // nil unless the store started its own Redis
 
-	secrets secrets
-	relays  *relays
-	lanes   lanes
-	callers callers
-	lives   lives
-	hurry   atomic.Bool // the sweeper knows of something that is due soon
-	living  living
-	acts    acts
-	traffic traffic
-	types   atomic.Pointer[knownTypes]
-	scripts atomic.Bool // the server has no functions: scripts are used
+	secrets     secrets
+	relays      *relays
+	lanes       lanes
+	callers     callers
+	lives       lives
+	definitions definitions
+	hurry       atomic.Bool // the sweeper knows of something that is due soon
+	living      living
+	acts        acts
+	traffic     traffic
+	types       atomic.Pointer[knownTypes]
+	scripts     atomic.Bool // the server has no functions: scripts are used
+	records     bool        // small trees may be one record: the namespace has this layout
 }
 
 // Open connects to Redis and checks that it can be relied on: that it answers, never
@@ -259,64 +254,4 @@ func (s *Store) checkEviction(ctx context.Context) error {
 		return cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return check(ctx, c) })
 	}
 	return check(ctx, s.rdb)
-}
-
-// checkNamespace stores the layout of a new namespace and compares that of an old one.
-func (s *Store) checkNamespace(ctx context.Context, shards int) error {
-	key := s.keys.meta()
-	meta, err := s.rdb.HGetAll(ctx, key).Result()
-	if err == nil && (meta["format"] == "" || meta["shards"] == "") { // else a user who may only read could not open it
-		if _, err = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-			p.HSetNX(ctx, key, "format", format)
-			p.HSetNX(ctx, key, "shards", cmp.Or(shards, DefaultShards))
-			return nil
-		}); err == nil {
-			meta, err = s.rdb.HGetAll(ctx, key).Result()
-		}
-	}
-	if err != nil {
-		return s.explain(err)
-	}
-	before := meta["format"] == formatBefore
-	if meta["format"] != format && !before {
-		return fmt.Errorf("%w: namespace %s at %s has layout %q, this program knows layout %s; use a matching version of Weir or another namespace",
-			job.ErrConfig, s.keys.namespace, s.where, meta["format"], format)
-	}
-	have, err := strconv.Atoi(meta["shards"])
-	if err != nil || have < 1 {
-		return fmt.Errorf("%w: namespace %s at %s says it has %q shards", job.ErrConfig, s.keys.namespace, s.where, meta["shards"])
-	}
-	if shards != 0 && shards != have {
-		return fmt.Errorf("%w: namespace %s at %s has %d shards, not %d; the number cannot change: leave Shards 0 or use another namespace",
-			job.ErrConfig, s.keys.namespace, s.where, have, shards)
-	}
-	s.keys.shards = have
-	if before {
-		return s.upgrade(ctx)
-	}
-	return nil
-}
-
-// upgrade puts all jobs that are ready into their ready sets, and notes that they are there. It may be done twice.
-func (s *Store) upgrade(ctx context.Context) error {
-	for shard := range s.keys.shards {
-		due := s.keys.due(shard)
-		for from, n := 0, int64(sweepBatch); n == sweepBatch; from += sweepBatch {
-			reply, err := s.run(ctx, scriptFill, due, from, sweepBatch)
-			if errors.Is(err, job.ErrConfig) {
-				return nil // who may only read leaves that to others
-			}
-			if err != nil {
-				return err
-			}
-			var d decoder
-			l := d.list(reply)
-			n = d.int(d.at(l, 0))
-			if d.err != nil {
-				return d.err
-			}
-			_ = s.broker.Ring(ctx, d.todo(d.at(l, 1), shard).notifications) // else the sweeper does
-		}
-	}
-	return s.explain(s.rdb.HSet(ctx, s.keys.meta(), "format", format).Err())
 }

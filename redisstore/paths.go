@@ -84,7 +84,24 @@ func (s *Store) childrenNamed(ctx context.Context, ids []job.ID, pattern string)
 			return nil, s.explain(err)
 		}
 	}
-	return children, nil
+	return children, s.addRecorded(ctx, ids, pattern, children)
+}
+
+// addRecorded adds to children that were found those of trees that are records.
+func (s *Store) addRecorded(ctx context.Context, ids []job.ID, pattern string, children [][]job.ID) error {
+	var without []job.ID
+	for i, id := range ids {
+		if len(children[i]) == 0 {
+			without = append(without, id)
+		}
+	}
+	more, err := s.recordedChildren(ctx, without, pattern)
+	for i, id := range ids {
+		for _, child := range more[id] {
+			children[i] = append(children[i], child)
+		}
+	}
+	return err
 }
 
 // childrenOf returns those children of each of the jobs whose names are as a pattern says. What one command reads is bounded.
@@ -119,6 +136,9 @@ func (s *Store) childrenOf(ctx context.Context, ids []job.ID, pattern string) ([
 			}
 		}
 		todo = more
+	}
+	if err := s.addRecorded(ctx, ids, pattern, children); err != nil {
+		return nil, err
 	}
 	for i := range children { // a hash that changes while it is read may name one twice
 		slices.Sort(children[i])

@@ -3,7 +3,6 @@ package redisstore_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
@@ -18,6 +18,7 @@ import (
 type wild struct {
 	*twins
 	limits bool
+	rows   bool // most trees are jobs in a row that complete in one transaction
 	roots  []job.ID
 	lone   map[job.ID]bool
 	graphs map[job.ID][]job.Node
@@ -34,6 +35,10 @@ func newWild(t *testing.T, all *twins, seed uint64) *wild {
 
 // plant creates a tree of any form.
 func (w *wild) plant() {
+	if w.rows && w.draw.IntN(4) > 0 {
+		w.plantRow()
+		return
+	}
 	root := newID(w)
 	for root.Shard(shards) != w.shard {
 		root = newID(w)
@@ -96,6 +101,9 @@ func (w *wild) plant() {
 	}
 	if plan.Validate() != nil {
 		return
+	}
+	if w.rows {
+		redisstore.Met(w, w.both[0].Store, root, plan)
 	}
 	for _, e := range w.both {
 		_, err := e.store.Create(e.Context(), root, plan, "test")
@@ -203,6 +211,9 @@ func (w *wild) beginning() job.Begin {
 	b := beginning()
 	b.Token = fmt.Sprintf("run%d", w.token)
 	b.Row = w.draw.IntN(3)
+	if w.rows {
+		b.Row, b.Limits = 8, map[string]int{"": -1000}
+	}
 	if w.limits {
 		b.Running = []job.RunLimit{{Type: "T", Max: 3}, {Queue: job.DefaultQueue, Max: 5}}
 	}
@@ -368,6 +379,10 @@ func (w *wild) tx() (job.Tx, bool) {
 }
 
 func (w *wild) end() {
+	if w.rows && w.draw.IntN(4) > 0 {
+		w.finish()
+		return
+	}
 	txs := make([]job.Tx, 0, 3)
 	for range 1 + w.draw.IntN(4)/2 {
 		if tx, ok := w.tx(); ok {
@@ -419,6 +434,10 @@ func (w *wild) end() {
 }
 
 func (w *wild) outside() {
+	if w.rows && w.draw.IntN(2) == 0 {
+		w.look()
+		return
+	}
 	id, what := w.ids[w.draw.IntN(len(w.ids))], w.draw.IntN(30)
 	other := w.ids[w.draw.IntN(len(w.ids))]
 	var said [2]string
@@ -502,74 +521,4 @@ func TestUsualJobs(t *testing.T) {
 	if odd < 10 || usual < 10 {
 		t.Errorf("%d jobs were usual and %d were not: this test looks at little", usual, odd)
 	}
-}
-
-// wildly goes through histories of twins, and returns what the first ones have counted. The environment may ask for others: WILD
-// is the first seed and how many, EVERY after how many steps all is compared, PATCHES=1 has graphs patched, too: that wakes jobs
-// in the order of a map of Go, so that the order of ready jobs may differ.
-func wildly(t *testing.T, all func(*testing.T, uint64) *twins) (runs, rows int64) {
-	t.Helper()
-	from, n := uint64(0), uint64(5)
-	if v := os.Getenv("WILD"); v != "" {
-		_, _ = fmt.Sscanf(v, "%d %d", &from, &n)
-	}
-	every := 10
-	patches := os.Getenv("PATCHES") != ""
-	if v := os.Getenv("EVERY"); v != "" {
-		every, _ = strconv.Atoi(v)
-	}
-	patched := 0
-	for seed := from; seed < from+n; seed++ {
-		w := newWild(t, all(t, seed), seed)
-		for step := range 300 {
-			time.Sleep(time.Millisecond)
-			last := ""
-			switch w.draw.IntN(14) {
-			case 0:
-				w.plant()
-			case 1:
-				if w.draw.IntN(4) == 0 {
-					w.grow()
-				}
-			case 2:
-				w.outside()
-			case 3:
-				if patches && w.draw.IntN(3) == 0 {
-					last = "patch"
-					w.patch()
-				} else {
-					w.outside()
-				}
-			case 4, 5, 6, 7, 8:
-				w.pop()
-			default:
-				w.end()
-			}
-			if step%every != every-1 {
-				continue
-			}
-			a, b := w.seen(w.both[0]), w.seen(w.both[1])
-			for range 300 { // what goes on in the background
-				if a == b {
-					break
-				}
-				time.Sleep(10 * time.Millisecond)
-				a, b = w.seen(w.both[0]), w.seen(w.both[1])
-			}
-			if a != b {
-				t.Fatalf("seed %d, step %d %s: %s", seed, step, last, firstDifference(a, b))
-			}
-			if t.Failed() {
-				t.Fatalf("seed %d, step %d", seed, step)
-			}
-		}
-		patched += w.patched
-		done := w.due(w.ids[0])[:len(w.due(w.ids[0]))-3] + "plain"
-		for field, n := range map[string]*int64{"rows": &rows, "runs": &runs} {
-			more, _ := w.Redis.HGet(t.Context(), done, field).Int64()
-			*n += more
-		}
-	}
-	t.Logf("counted were %d and %d; %d patches", runs, rows, patched)
-	return runs, rows
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,6 +151,10 @@ func (s *Store) portHint(ctx context.Context, id job.ID, name string, refused er
 	fields, err := s.rdb.HKeys(ctx, s.keys.job(id, "")).Result()
 	if err != nil {
 		return refused
+	}
+	if len(fields) == 0 {
+		found, _ := s.recorded(ctx, []job.ID{id}) // the hint is lost if it cannot be read
+		fields = slices.Collect(maps.Keys(found[id].fields))
 	}
 	var known []string
 	for _, f := range fields {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -166,16 +167,19 @@ func (s *Store) waiting(ctx context.Context, q *QueueInfo) error {
 	if len(ready) == 0 {
 		return nil
 	}
-	_, _ = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // some may have gone meanwhile
-		for _, r := range ready {
-			for _, id := range r.head.Val() {
-				r.since = p.HGet(ctx, s.keys.job(job.ID(id), ""), "queued")
-			}
+	var ids []job.ID
+	var of []*readySet
+	for _, r := range ready {
+		for _, id := range r.head.Val() {
+			ids, of = append(ids, job.ID(id)), append(of, r)
 		}
-		return nil
-	})
+	}
+	since, err := s.readFields(ctx, ids, "queued")
+	for i, r := range of {
+		r.since = since[i][0] // some may have gone meanwhile
+	}
 	q.add(ready, now)
-	return nil
+	return err
 }
 
 // readySet is what was read of the jobs of a type that are ready in a shard.
@@ -183,7 +187,7 @@ type readySet struct {
 	typ   string
 	count *redis.IntCmd
 	head  *redis.StringSliceCmd
-	since *redis.StringCmd // when its first job became ready
+	since string // when its first job became ready (ms)
 }
 
 // add adds what was read of ready sets.
@@ -200,10 +204,8 @@ func (q *QueueInfo) add(ready []*readySet, now time.Time) {
 		if !slices.Contains(t.Needs, r.typ) {
 			t.Needs = append(t.Needs, r.typ)
 		}
-		if r.since != nil {
-			if at, err := r.since.Int64(); err == nil {
-				t.Oldest = max(t.Oldest, now.Sub(time.UnixMilli(at)))
-			}
+		if at, err := strconv.ParseInt(r.since, 10, 64); err == nil {
+			t.Oldest = max(t.Oldest, now.Sub(time.UnixMilli(at)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(types)) {

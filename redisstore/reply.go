@@ -24,6 +24,8 @@ type decoder struct {
 	// Those of the job that is decoded, kept for the next as trees have thousands.
 	fields  map[string]string
 	waiting map[string]int64
+
+	record int // jobs of the record whose first run is decoded; 0: it is of none
 }
 
 func (d *decoder) fail(want string, v any) {
@@ -268,6 +270,7 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 		return nil, refusal(why, id)
 	}
 	s := d.look(id, d.at(l, 2), d.at(l, 3), d.at(l, 4))
+	d.record, _ = strconv.Atoi(d.fields["record"])
 	s.Token, s.Shutdown = token, s.Info.Status == statemachine.Terminating
 	for _, b := range d.list(d.at(l, 5)) {
 		box := d.list(b)

@@ -102,6 +102,7 @@ func (s *Store) seen(ctx context.Context, reply any, id job.ID, token string) (*
 	if err != nil {
 		return nil, err
 	}
+	s.definitions.begun(token, d.record)
 	if err := s.secrets.showSnapshot(snap); err != nil {
 		return nil, s.park(ctx, snap, err)
 	}

@@ -19,19 +19,21 @@ import (
 var scriptFiles embed.FS
 
 // libraries are what the scripts share, each with those before it.
-var libraries = []string{"base", "news", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "repeats", "place", "limited", "amend", "plan", "unique", "run", "subtree", "hub", "delta", "record", "tx", "plain"}
+var libraries = []string{"base", "compact", "news", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "repeats", "place", "limited", "amend", "plan", "unique", "run", "compact_run", "subtree", "hub", "delta", "record", "tx", "plain"}
 
 // The scripts of the store. Each is the state machine's tables, the libraries up to the
 // one named last that it needs, and its file.
 var (
-	scriptBegin           = script("begin", "run").freeing()
+	scriptBegin           = script("begin", "compact_run").freeing()
 	scriptCommit          = script("commit", "plain").freeing()
-	scriptCreate          = script("create", "run")
-	scriptPart            = script("create_part", "run")
-	scriptArrive          = script("journal_create", "run")
+	scriptCreate          = script("create", "compact_run")
+	scriptPart            = script("create_part", "compact_run")
+	scriptCompact         = script("create_compact", "compact_run")
+	scriptArrive          = script("journal_create", "compact_run")
 	scriptReserve         = script("tree_reserve", "mail")
 	scriptPurge           = script("tree_purge", "mail").freeing()
 	scriptWalk            = script("tree_walk", "mail").freeing()
+	scriptRecord          = script("record_read", "mail").freeing()
 	scriptRefresh         = script("run_refresh", "mail").freeing()
 	scriptApply           = script("job_apply", "subtree")
 	scriptRetry           = script("job_retry", "amend")
@@ -45,10 +47,10 @@ var (
 	scriptPatch           = script("graph_patch", "subtree", "patch", "closing")
 	scriptState           = script("state_set", "log")
 	scriptSecret          = script("secret_set", "mail")
-	scriptWrite           = script("port_write", "run")
+	scriptWrite           = script("port_write", "compact_run")
 	scriptTake            = script("port_take", "quiesce").freeing()
 	scriptSettle          = script("letter_settle", "quiesce")
-	scriptPage            = script("port_page", "run").freeing()
+	scriptPage            = script("port_page", "compact_run").freeing()
 	scriptLog             = script("log_page", "mail").freeing()
 	scriptGrow            = script("port_grow", "quiesce")
 	scriptClose           = script("port_close", "quiesce")
@@ -56,12 +58,12 @@ var (
 	scriptSetPorts        = script("port_set", "quiesce")
 	scriptConnect         = script("port_connect", "quiesce")
 	scriptSweep           = script("due_sweep", "subtree").freeing()
-	scriptRenew           = script("bell_renew", "run").freeing()
-	scriptPriority        = script("job_priority", "run")
-	scriptLimit           = script("limit_set", "run").freeing()
-	scriptLack            = script("ready_lack", "run").freeing()
-	scriptPop             = script("pop", "run").freeing()
-	scriptFill            = script("ready_fill", "run")
+	scriptRenew           = script("bell_renew", "compact_run").freeing()
+	scriptPriority        = script("job_priority", "compact_run")
+	scriptLimit           = script("limit_set", "compact_run").freeing()
+	scriptLack            = script("ready_lack", "compact_run").freeing()
+	scriptPop             = script("pop", "compact_run").freeing()
+	scriptFill            = script("ready_fill", "compact_run")
 	scriptRelay           = script("mail_apply", "hub", "launch", "workkit").freeing()
 	scriptRelayRead       = script("mail_read", "mail").freeing()
 	scriptRelayDone       = script("mail_done", "mail").freeing()

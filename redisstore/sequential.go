@@ -31,15 +31,15 @@ func (s *Store) checkHome(root job.ID, plan *job.Plan) error {
 
 // Turn implements job.Sequences.
 func (s *Store) Turn(ctx context.Context, id job.ID) (t job.Turn, err error) {
-	v, err := s.rdb.HMGet(ctx, s.keys.job(id, ""), "status", "key", "sequence").Result()
+	all, err := s.readFields(ctx, []job.ID{id}, "status", "key", "sequence")
 	if err != nil {
-		return t, s.explain(err)
+		return t, err
 	}
-	if v[0] == nil {
+	status, key, number := all[0][0], all[0][1], all[0][2]
+	if status == "" {
 		return t, id.Missing()
 	}
-	number, keyed := v[2].(string)
-	if t.Key, _ = v[1].(string); !keyed || t.Key == "" {
+	if t.Key = key; number == "" || t.Key == "" {
 		return t, nil
 	}
 	shard := id.Shard(s.keys.shards)

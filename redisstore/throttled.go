@@ -90,19 +90,15 @@ func (s *Store) fieldsOf(ctx context.Context, members []*redis.StringSliceCmd, n
 	if len(jobs) == 0 {
 		return nil, nil
 	}
-	hashes := make([]*redis.SliceCmd, len(jobs))
-	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, j := range jobs {
-			hashes[i] = p.HMGet(ctx, s.keys.job(j.id, ""), names...)
-		}
-		return nil
-	}); err != nil {
-		return nil, err
+	ids := make([]job.ID, len(jobs))
+	for i := range jobs {
+		ids[i] = jobs[i].id
 	}
-	for i, h := range hashes {
-		jobs[i].fields = strs(h.Val())
+	fields, err := s.readFields(ctx, ids, names...)
+	for i := range fields {
+		jobs[i].fields = fields[i]
 	}
-	return jobs, nil
+	return jobs, err
 }
 
 // strs returns what HMGET replies as strings, empty for fields that are not there.

@@ -207,7 +207,7 @@ func documented(e *env) *regexp.Regexp {
 	e.Check(err)
 	parts := map[string]string{
 		"<ns>": e.Namespace, "<n>": "[0-9]+", "<id>": "[0-9a-f-]{36}([.][0-9]+)?", "<tree>": "[0-9a-f-]{36}",
-		"<port>": "[a-zA-Z0-9_]+", "<channel>": "/[a-zA-Z0-9_.:/-]*", "<engine>": "[A-Z0-9]+",
+		"<port>": "[a-zA-Z0-9_]+", "<channel>": "/[a-zA-Z0-9_.:/-]*", "<engine>": "[A-Z0-9]+", "<digest>": "[A-Z2-7]{16}",
 		"<queue>": "[a-zA-Z0-9_.:/-]+", "<type>": "[a-zA-Z0-9_.:/-]*", "<token>": "[^ ]+", "<name>": "[a-zA-Z0-9_.:/-]+",
 	}
 	var keys []string

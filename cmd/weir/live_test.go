@@ -254,7 +254,7 @@ func TestClosedPipe(t *testing.T) {
 	dead := moaning(t, server.URL(), "1", "2")
 	enginetest.Check(t, enginetest.Open(t, redisstore.Config{URL: server.URL()}).Register(t.Context(), []job.TypeInfo{{Type: "gone", Queue: job.DefaultQueue}}))
 	lines := []string{
-		"jobs", "jobs --count", "jobs -o jsonl", "show one", "show one -o yaml", "show one -o name", "tree one", "tree one -o json", "tree one --watch", "why one",
+		"migrate", "jobs", "jobs --count", "jobs -o jsonl", "show one", "show one -o yaml", "show one -o name", "tree one", "tree one -o json", "tree one --watch", "why one",
 		"ports one", "peek one in", "peek one in -o jsonl", "log one", "log one -f", "log one -o jsonl", "trace one in 0", "types", "types forget gone",
 		"create map --args {\"expr\":\"it\"}", "create --graph testdata/sum.yaml --alias sums", "patch sums testdata/sum.yaml", "patch sums testdata/sum.yaml --dry-run", "read one in", "run one", "wait " + sum, "state set one a=1", "state get one", "state unset one a",
 		"alias one uno", "adopt one kid kid", "disown one kid", "lock kid", "unlock kid --force", "priority kid 600", "terminate kid",

@@ -269,7 +269,7 @@ standard error.`,
 		},
 		"graph":  {newInit(), newGraph(&s), newCheck(&s), newComponents()},
 		"serve":  {newWorker(&s), newServe(&s), newDev(&s), newDemo(&s)},
-		"set up": {newContext(&s), newToken(&s), newACL(&s), newRetention(&s)},
+		"set up": {newContext(&s), newToken(&s), newACL(&s), newRetention(&s), newMigrate(&s)},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
@@ -321,9 +321,10 @@ func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
 
 // besideOnly says of commands why no server does for others what they do.
 var besideOnly = map[string]string{
-	"worker": "it runs jobs, so it reads and writes that Redis all the time; a worker without access to it leases runs over HTTP, in any language: docs/remote-workers.md",
-	"serve":  "it is a server of that Redis itself",
-	"acl":    "its rules are for users of Redis; what a client of a server may do is in its token: weir token create --role",
+	"worker":  "it runs jobs, so it reads and writes that Redis all the time; a worker without access to it leases runs over HTTP, in any language: docs/remote-workers.md",
+	"serve":   "it is a server of that Redis itself",
+	"migrate": "stop the engines, and run it where they ran",
+	"acl":     "its rules are for users of Redis; what a client of a server may do is in its token: weir token create --role",
 }
 
 // notThroughServer refuses what is done beside Redis alone.

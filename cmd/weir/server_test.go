@@ -91,7 +91,7 @@ func TestThroughServer(t *testing.T) {
 			t.Errorf("weir %s: exit code %d, %s", line, code, out)
 		}
 	}
-	covered(t, slices.Concat(acts, looks), "retry", "dev", "demo", "worker", "serve", "token", "help", "man", "healthcheck", "top", "context", "acl", "check", "components", "completion", "schema", "next", "version", "run", "graph", "dead", "queue", "delete", "trigger", "handler", "init")
+	covered(t, slices.Concat(acts, looks), "retry", "dev", "demo", "worker", "serve", "token", "help", "man", "healthcheck", "top", "context", "acl", "check", "components", "completion", "schema", "next", "version", "run", "graph", "dead", "queue", "delete", "trigger", "handler", "init", "migrate")
 }
 
 // TestTokensThroughServer: an admin makes, lists and ends tokens of his tenant through a server, and nobody else does.

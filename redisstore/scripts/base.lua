@@ -33,6 +33,7 @@ local rings       -- queues whose bell is to be rung, with the types of which th
 local line = {} -- what concerns those that wait for runs, see ready.lua
 local serial = {} -- what concerns sequential keys, see serial.lua
 local urgent      -- members of `due` that are no jobs and want to be looked at now
+local compact = {} -- what concerns trees that are one record, see compact.lua; trees: those that were looked for, by root
 local news = {}   -- what concerns those who listen to statuses, and follow changes of jobs: see news.lua
 local writer      -- the job whose commit this is
 local counted     -- graphs whose counts a transaction has changed, by ID; nil: they are written at once
@@ -70,6 +71,7 @@ local function start(keys, args, skip, full)
   MOMENT = str(NOW)
   jobs, ready, wired, urgent, jobkeys, trees, recheck, rings = {}, {}, {}, {}, {}, {}, {}, {}
   line.known, line.round, line.families = {}, nil, nil
+  compact.trees = {}
   writer, counted, guessed, quiet, sent, space, spent, ended = nil, nil, nil, false, nil, -1, 0, 0
 end
 
@@ -94,15 +96,6 @@ local function list()
   return out
 end
 
-local function key(id)
-  local k = jobkeys[id]
-  if not k then
-    k = P .. 'j:' .. id
-    jobkeys[id] = k
-  end
-  return k
-end
-
 local function tree(id)
   local t = trees[id]
   if not t then
@@ -110,6 +103,20 @@ local function tree(id)
     trees[id] = t
   end
   return t
+end
+
+-- stem is what the keys begin with of what belongs to a job besides its hash.
+local function stem(id) return P .. 'j:' .. id end
+
+-- key is the key of a job's hash. A tree that is one record is spread out before.
+local function key(id)
+  local k = jobkeys[id]
+  if not k then
+    if compact.of(tree(id)) then compact.spread(tree(id)) end
+    k = stem(id)
+    jobkeys[id] = k
+  end
+  return k
 end
 
 -- line.runnable tells whether a job waits for a run to begin: it may be in a ready set.
@@ -269,31 +276,4 @@ local function rest(j)
   j.again = true
   call('HSET', key(j.id), 'again', '1', 'reason', call('HGET', key(j.id), 'jam'))
   if j.status ~= S.suspended then place(j, EV.suspend[EV.begin[EV.wake[j.status]]]) end
-end
-
--- alarm asks for a run at a time (ms).
-local function alarm(id, at)
-  local k = key(id) .. ':t'
-  call('ZADD', k, str(at), str(at))
-  call('ZADD', P .. 'due', call('ZRANGE', k, 0, 0)[1], '@' .. id)
-end
-
--- alarms tells whether a job may ask for so many more runs.
-local function alarms(id, n) return n == 0 or call('ZCARD', key(id) .. ':t') + n <= TIMERS end
-
--- ring fires the alarms of a job that are over.
-local function ring(j)
-  local k = key(j.id) .. ':t'
-  call('ZREMRANGEBYSCORE', k, '-inf', MOMENT)
-  local next = call('ZRANGE', k, 0, 0)[1]
-  if next then
-    call('ZADD', P .. 'due', next, '@' .. j.id)
-  else
-    call('ZREM', P .. 'due', '@' .. j.id)
-  end
-  if j.status == S.scheduled then
-    place(j, EV.run[j.status]) -- it waited for a later time
-  else
-    wake(j.id)
-  end
 end

@@ -6,5 +6,9 @@
 --         {'locked', ms}, {'rate' or, of runs without progress, 'idle', runs a minute, type},
 --         {'limit', name, places}
 local id = arg()
-if FULL and load(id).status ~= S.terminating then return redis.error_reply(OOM) end -- its commit would be refused
-return begin(load(id), line.beginning())
+if FULL and (compact.queued(id) or load(id)).status ~= S.terminating then
+  return redis.error_reply(OOM) -- its commit would be refused
+end
+local b = line.beginning()
+local _, snapshot = compact.begin(id, b)
+return snapshot or begin(load(id), b)

@@ -11,16 +11,27 @@
 -- end, so that it can be deleted.
 local function refused(d) return FULL and (d.outcome == 'checkpoint' or load(d.id).status ~= S.terminating) end
 
+-- made makes a transaction true, and returns what transact() does, and its first job. One of a record may have to come otherwise.
+local function made(deltas)
+  if deltas.record then
+    local result, last = compact.commit(deltas)
+    return result or { 0, 'spread', 0, 0, -1 }, last, last
+  end
+  if refused(deltas[1]) then error({ err = OOM }) end
+  local result, last = plain.transact(deltas)
+  local first = load(deltas[1].id)
+  line.round = first.round
+  if not result then result, last = transact(deltas) end
+  return result, last, first
+end
+
 -- settle applies a transaction, behind which the arguments go on, and returns its answer.
 local function settle(b, deltas, behind)
-  if refused(deltas[1]) then error({ err = OOM }) end
   local before = #ready
-  local result, last = plain.transact(deltas)
-  line.round = load(deltas[1].id).round
-  if not result then result, last = transact(deltas) end
+  local result, last, first = made(deltas)
   local answer = { result, '', {} }
   if b and not FULL then
-    line.go_on(answer, b, last, before, load(deltas[1].id))
+    line.go_on(answer, b, last, before, first)
   elseif last and not last.token then
     line.more(last.queue)
   end

@@ -119,10 +119,11 @@ do -- Lua allows few local names
   end
 end
 
--- transaction reads the deltas of the next transaction of ARGV.
+-- transaction reads the deltas of the next transaction of ARGV; or what compact.transaction() does, behind 'record'.
 local function transaction()
-  local deltas = {}
-  for i = 1, num() do deltas[i] = delta() end
+  local deltas, n = {}, arg()
+  if n == 'record' then return compact.transaction() end
+  for i = 1, tonumber(n) do deltas[i] = delta() end
   return deltas
 end
 

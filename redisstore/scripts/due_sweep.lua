@@ -22,7 +22,7 @@ end
 -- itself, too: it may end without an engine that has its type.
 local crowds, LOST = {}, '{"lost":"a run whose process died, or was cut off"}'
 local function apart(j)
-  local age, set = NOW - tonumber(call('HGET', key(j.id), 'queued') or '0'), line.set(j.queue, j.type)
+  local age, set = NOW - tonumber(j.record and j.queued or call('HGET', key(j.id), 'queued') or '0'), line.set(j.queue, j.type)
   local span = math.min(math.max(LOOK, age), (FULL and 5 or 30) * LOOK)
   if j.status == S.terminating then return span end
   crowds[set] = crowds[set] or call('ZCARD', set)
@@ -33,7 +33,7 @@ probe()
 local late, ids = {}, call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
 for _, id in ipairs(ids) do
   local first = string.sub(id, 1, 1)
-  local j = load(first == '@' and string.sub(id, 2) or id)
+  local j = first ~= '!' and first ~= '@' and compact.queued(id) or load(first == '@' and string.sub(id, 2) or id)
   if first == '!' then
     local what, rest, producer = string.match(id, '^!(%l+) ((%S+).*)$')
     if what == 'unborn' then

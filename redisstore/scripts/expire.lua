@@ -65,9 +65,35 @@ local function unseen(j)
   return call('ZSCORE', key(j.parent) .. ':w', call('HGET', key(j.id), 'name') or '')
 end
 
+-- dropped removes a tree that is one record, and tells whether it has: what somebody may still read or hold is looked at as
+-- other trees are.
+local function dropped(root)
+  local r = compact.of(root)
+  if not r or r.status ~= 'over' or news.sets or watching() then return false end
+  local held, keys = {}, { P .. 'l:' .. root, P .. 't:' .. root }
+  for n = 0, r.def.jobs - 1 do
+    local k = stem(compact.id(r, n))
+    held[#held + 1], keys[#keys + 1] = k .. ':lock', k .. ':s'
+    for _, port in ipairs(r.def[n].outputs) do held[#held + 1] = k .. ':o:' .. port end
+    for _, port in ipairs(r.def[n].inputs) do keys[#keys + 1] = k .. ':i:' .. port end
+  end
+  if call('EXISTS', unpack(held)) > 0 then return false end
+  call('UNLINK', unpack(keys))
+  compact.leave(r)
+  call('ZREM', P .. 'index', root)
+  retain.forget(root, true)
+  for n = r.def.jobs - 1, 0, -1 do forgotten(compact.id(r, n)) end
+  spent = spent + COST * r.def.jobs
+  return true
+end
+
 -- consider removes a job, and all below it, that is past its retention, unless it has come to life or is to be kept.
 -- todo is where a search goes on that earlier scripts began.
 local function consider(id, todo)
+  if not todo and dropped(id) then
+    least = 1
+    return call('INCR', P .. 'removed')
+  end
   local j = load(id)
   local span, failed = retain.span(j), j.status == S.failed
   local released = j.parent and call('HGET', key(id), 'retain') == 'release'

@@ -1,5 +1,5 @@
--- kin.lua: what a job is told of its children: who of them woke it. Their names are in its key `:w`, scored with a counter,
--- until a run that does not fail was told of them.
+-- kin.lua: what wakes jobs besides data: their children, and alarms. A job is told which children woke it: their names are
+-- in its key `:w`, scored with a counter, until a run that does not fail was told of them.
 
 do -- Lua allows few local names
   local function name_of(id) return call('HGET', key(id), 'name') or '' end
@@ -58,4 +58,31 @@ local function noticed(d)
     call('HSET', k, 'again', '0')
   end
   retain.released(d)
+end
+
+-- alarm asks for a run at a time (ms).
+local function alarm(id, at)
+  local k = key(id) .. ':t'
+  call('ZADD', k, str(at), str(at))
+  call('ZADD', P .. 'due', call('ZRANGE', k, 0, 0)[1], '@' .. id)
+end
+
+-- alarms tells whether a job may ask for so many more runs.
+local function alarms(id, n) return n == 0 or call('ZCARD', key(id) .. ':t') + n <= TIMERS end
+
+-- ring fires the alarms of a job that are over.
+local function ring(j)
+  local k = key(j.id) .. ':t'
+  call('ZREMRANGEBYSCORE', k, '-inf', MOMENT)
+  local next = call('ZRANGE', k, 0, 0)[1]
+  if next then
+    call('ZADD', P .. 'due', next, '@' .. j.id)
+  else
+    call('ZREM', P .. 'due', '@' .. j.id)
+  end
+  if j.status == S.scheduled then
+    place(j, EV.run[j.status]) -- it waited for a later time
+  else
+    wake(j.id)
+  end
 end

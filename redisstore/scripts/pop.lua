@@ -11,8 +11,7 @@ if gen ~= '' and (call('HGET', P .. 'bells', queue) or '0') == gen then call('HI
 local token, id = string.match(call('HGET', pops, caller) or '', '^(%S+) (%S+)$')
 local j, snapshot
 if token == b.token then -- an earlier sending, whose answer was lost
-  j = load(id)
-  snapshot = j.token == b.token and begin(j, b)
+  j, snapshot = line.again(id, b)
 else
   j, snapshot = line.pop(queue, b)
   if snapshot then

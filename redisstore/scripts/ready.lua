@@ -39,9 +39,9 @@ function line.more(queue)
   return n
 end
 
--- line.count counts the ready jobs of a tree, besides its root, and returns how many it has now.
+-- line.count counts the ready jobs of a tree, besides its root, and returns how many it has now. Of a record it is one at most.
 function line.count(id, n)
-  return tree(id) == id and 1 or call('HINCRBY', P .. 't:' .. tree(id), 'ready', n)
+  return (tree(id) == id or compact.of(tree(id))) and 1 or call('HINCRBY', P .. 't:' .. tree(id), 'ready', n)
 end
 
 -- line.remove takes a job out of a set.
@@ -178,9 +178,11 @@ function line.pop(queue, b)
     while (type == '' or line.fits(b, type)) and looks > 0 do
       local id, score = line.first(line.set(queue, type), b.priority)
       if not id then break end
-      local j = load(id)
       b.round = str(score - line.class(score))
-      local snapshot = line.runnable(j) and line.follow(b, j)
+      local j, snapshot = compact.begin(id, b)
+      if snapshot then return j, snapshot end
+      j = load(id)
+      snapshot = line.runnable(j) and line.follow(b, j)
       if snapshot then return j, snapshot end
       line.remove(queue, type, id) -- begin has left it in `due`, if it is to run at all
       j.listed, looks = false, looks - 1
@@ -210,15 +212,23 @@ function line.own(answer, b, last, before, first)
   return nil, nil, head
 end
 
+-- line.again returns a job whose run an earlier sending of the call began, and what it sees if it goes on.
+function line.again(id, b)
+  local j, snapshot = compact.begin(id, b)
+  if snapshot then return j, snapshot end
+  j = load(id)
+  return j, j.token == b.token and line.follow(b, j)
+end
+
 -- line.go_on begins a run behind a transaction whose last job is given: of one that it made ready or, if b.how says so, of
 -- the first in the queue.
 function line.go_on(answer, b, last, before, first)
   if not last then return end
-  local stepped, j, snapshot = last.repeated and call('HGET', key(last.id), 'stepped'), nil, nil
+  local j, snapshot
+  local stepped = last.repeated and (last.record and compact.stepped(last) or call('HGET', key(last.id), 'stepped'))
   if stepped and string.sub(stepped, 1, #b.token + 1) == b.token .. ' ' then -- a repeat of this call
-    j = load(string.sub(stepped, #b.token + 2))
+    j, snapshot = line.again(string.sub(stepped, #b.token + 2), b)
     if j == last and j.status == S.running then answer[1][3] = 1 end -- as it was before it began
-    snapshot = j.token == b.token and line.follow(b, j)
   else
     local more = true
     if b.how ~= '2' and (b.how == '3' or not b.lowest) then j, snapshot, more = line.own(answer, b, last, before, first) end
@@ -226,7 +236,12 @@ function line.go_on(answer, b, last, before, first)
       line.arrive()
       j, snapshot = line.pop(last.queue, b)
     end
-    if snapshot then call('HSET', key(last.id), 'stepped', b.token .. ' ' .. j.id) end
+    local began = snapshot and b.token .. ' ' .. j.id
+    if began and last.record then
+      compact.stepped(last, began)
+    elseif began then
+      call('HSET', key(last.id), 'stepped', began)
+    end
   end
   if snapshot then answer[2], answer[3] = j.id, snapshot end
 end

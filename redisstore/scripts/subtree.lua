@@ -73,6 +73,14 @@ local function terminate(id, whole)
   if (j.graph or line.light(j) and not heard) and j.parent and not j.pgraph then wake(j.parent, id) end
 end
 
+-- forgotten has the aliases of a job that is removed forgotten: no tree comes under the ID of a root before.
+local function forgotten(id)
+  local order = mail('hub', 'forget', id)
+  if id ~= tree(id) then return end
+  call('ZADD', P .. 'erased', order, id)
+  call('PEXPIRE', P .. 'erased', str(2 ^ 43)) -- until mail_done knows better; more does not fit into 64 bits of nanoseconds
+end
+
 -- erase removes a job and gives its children to the chores: what is to be done with them.
 local function erase(id, what)
   local k = key(id)
@@ -106,11 +114,7 @@ local function erase(id, what)
   if call('HINCRBY', P .. 't:' .. tree(id), 'jobs', -1) <= 0 then
     call('DEL', P .. 't:' .. tree(id), P .. 'l:' .. tree(id), P .. 'moving:' .. tree(id), P .. 'closing:' .. tree(id))
   end
-  local forget = mail('hub', 'forget', id)
-  if id == tree(id) then -- for erased
-    call('ZADD', P .. 'erased', forget, id)
-    call('PEXPIRE', P .. 'erased', str(2 ^ 43)) -- until mail_done knows better; more does not fit into 64 bits of nanoseconds
-  end
+  forgotten(id)
   jobs[id], wired = nil, {}
 end
 

@@ -5,9 +5,10 @@
 probe()
 local n = 0
 for i = cursor + 1, #ARGV do
-  local j = load(ARGV[i])
-  if retain.over(j.status) and not j.parent then
-    retain.at(j.id, NOW)
+  local id = ARGV[i]
+  local r = compact.of(tree(id))
+  if r and r.status == 'over' and id == r.root or not r and retain.over(load(id).status) and not load(id).parent then
+    retain.at(id, NOW)
     n = n + 1
   end
 end

@@ -5,6 +5,7 @@
 local root, n, parent, name = arg(), num(), arg(), arg()
 if parent and call('HEXISTS', key(parent) .. ':c', name) == 1 then return -2 end
 local counters = P .. 't:' .. root
+key(root) -- a record counts nothing
 if call('HEXISTS', counters, 'jobs') == 0 then
   if load(root).status == '' then return -1 end
   call('HSET', counters, 'jobs', 1) -- a root that was alone so far is not counted

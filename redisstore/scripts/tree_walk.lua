@@ -36,32 +36,32 @@ end
 
 local function due(member) local at = call('ZSCORE', KEYS[1], member) return at and str(tonumber(at)) end
 
--- descend adds children to what is to be read, or leaves them to another script.
-local function descend(id, children, first, step)
+-- descend adds children, each behind its name, to what is to be read, or leaves them to another script.
+local function descend(id, children)
   local root = tree(id)
-  for n = first, #children, step do
+  for n = 2, #children, 2 do
     local list = string.sub(children[n], 1, #root) == root and todo or left
     list[#list + 1] = children[n]
   end
 end
 
 local function visit(id)
-  local k = key(id)
-  local fields = call('HGETALL', k)
+  local k, fields, below = stem(id), compact.read(id)
+  fields = fields or call('HGETALL', k)
   local sizes, texts = lengths(k, fields)
-  local more = call('EXISTS', k .. ':d', k .. ':c', k .. ':t') > 0 -- most jobs have none of them
+  local more = below and #below > 0 or call('EXISTS', k .. ':d', k .. ':c', k .. ':t') > 0 -- most jobs have none of them
   local own = texts.status == S.scheduled or texts.status == S.queued and texts.reason:find('^rate:')
   local at, lease = (own or more) and due(own and id or '@' .. id), texts.status == S.running and due(id)
-  local woke = alone and texts.parent ~= '' and call('ZSCORE', key(texts.parent) .. ':w', texts.name)
+  local woke = alone and texts.parent ~= '' and call('ZSCORE', stem(texts.parent) .. ':w', texts.name)
   local defaults = more and call('HGETALL', k .. ':d') or {}
   for _, text in ipairs(defaults) do bytes = bytes + #text end
   local all = flat(fields, texts.reason, texts.by)
   read[#read + 1] = { id, all, sizes, defaults, at or '', woke or '', retain.ends(id, texts), lease or '' }
   if not more or alone then return end
-  if call('HLEN', k .. ':c') > CHUNK then
+  if not below and call('HLEN', k .. ':c') > CHUNK then
     left[#left + 1] = id .. ' 0'
   else
-    descend(id, call('HVALS', k .. ':c'), 1, 1)
+    descend(id, below or call('HGETALL', k .. ':c'))
   end
 end
 
@@ -69,9 +69,9 @@ while #todo > 0 and #read < budget and bytes < PIECE_BYTES do
   local entry = table.remove(todo)
   local id, from = string.match(entry, '^(%S+) (%d+)$')
   if id then
-    local page = call('HSCAN', key(id) .. ':c', from, 'COUNT', budget)
+    local page = call('HSCAN', stem(id) .. ':c', from, 'COUNT', budget)
     if page[1] ~= '0' then left[#left + 1] = id .. ' ' .. page[1] end
-    descend(id, page[2], 2, 2)
+    descend(id, page[2])
   else
     visit(entry)
   end

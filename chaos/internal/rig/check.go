@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 
 	"github.com/weirworks/weir/chaos/internal/crew"
@@ -131,6 +132,9 @@ func (r *rig) inspect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.definitions(ctx, ks); err != nil {
+		return err
+	}
 	for _, key := range ks.keys {
 		if why := ks.stray(key); why != "" {
 			r.bad(orphanKeys, "key %s: %s", key, why)
@@ -171,7 +175,10 @@ func (r *rig) locksEnd(ctx context.Context, patience time.Duration) error {
 func (r *rig) read(ctx context.Context) (*keyspace, error) {
 	ks := &keyspace{lost: r.lostTrees, jobs: map[job.ID]map[string]string{}, children: map[job.ID]map[string]string{}}
 	var err error
-	if ks.keys, err = r.scan(ctx, "weir:{"+namespace+"*"); err != nil {
+	if ks.keys, err = r.scan(ctx, "weir:{"+namespace+"*"); err == nil && r.spread(ctx, ks.keys) {
+		ks.keys, err = r.scan(ctx, "weir:{"+namespace+"*")
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, key := range ks.keys {
@@ -190,6 +197,38 @@ func (r *rig) read(ctx context.Context) (*keyspace, error) {
 		}
 	}
 	return ks, nil
+}
+
+// spread has the jobs of all trees that are records get hashes, so that they are looked at as all others.
+func (r *rig) spread(ctx context.Context, keys []string) (some bool) {
+	for _, key := range keys {
+		if _, root, ok := strings.Cut(key, "}:r:"); ok {
+			_, _, _ = r.store.Peek(ctx, job.ID(root), port.Input, "none", 1) // there is no such port
+			some = true
+		}
+	}
+	return some
+}
+
+// definitions looks at what trees that are records have in common, once there are none: nobody uses it, and it goes by itself.
+func (r *rig) definitions(ctx context.Context, ks *keyspace) error {
+	for _, key := range ks.keys {
+		if !strings.Contains(key, "}:d:") {
+			continue
+		}
+		users, err := r.rdb.HGet(ctx, key, "users").Result()
+		if err != nil {
+			return fmt.Errorf("key %s: %w", key, err)
+		}
+		ttl, err := r.rdb.PTTL(ctx, key).Result()
+		if err != nil {
+			return err
+		}
+		if users != "0" || ttl <= 0 || ttl > time.Hour {
+			r.bad(orphanKeys, "key %s: %s trees are said to use it, and none does; it goes in %s", key, users, ttl)
+		}
+	}
+	return nil
 }
 
 // jobKey takes a key of a job apart.
@@ -235,8 +274,8 @@ func (ks *keyspace) stray(key string) string {
 	switch {
 	case shardKeys[name]:
 		return ""
-	case kind == "pops":
-		return "" // for a minute
+	case kind == "pops", kind == "d":
+		return "" // for a minute, and for an hour: see definitions
 	case (kind == "t" || kind == "l") && ks.hasTree(job.ID(tree)):
 		return ""
 	}

@@ -1,0 +1,394 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// Small trees whose jobs do nothing unusual are created as one record in place of a hash for each job, and may be completed so:
+// compact.lua says what a record is.
+
+const (
+	// compactJobs is how many jobs a tree has at most that is created as one record, and compactBytes how many bytes all
+	// that has which a record or its definition says of them.
+	compactJobs  = 16
+	compactBytes = 4096
+	// compactLog is how many entries of a log come with one transaction of a record at most.
+	compactLog = 100
+)
+
+// compactTree is a tree that is created as one record.
+type compactTree struct {
+	definition []string // of each job, what it has in common with that of all trees of its kind
+	digest     string
+	keep       string          // how long it is kept, or -
+	shared     string          // what all its jobs have
+	lead       string          // number of the job that is to run; empty: none is
+	own        strings.Builder // what jobs alone have
+	messages   []any           // number of a job, In port, and message, in turn
+}
+
+// ownFields are those fields of jobs that differ from tree to tree; so do sharedFields, but not from job to job.
+var (
+	ownFields    = map[string]bool{"args": true, "memo": true, "labels": true, "def": true}
+	sharedFields = map[string]bool{"by": true, "trace": true}
+)
+
+// compactOf returns a plan, of which nodesOf has made nodes, as a record, or nil if it is not that simple.
+func (s *Store) compactOf(plan *job.Plan, nodes [][]any) *compactTree {
+	if !s.records || len(nodes) > compactJobs || plan.Parent != "" || plan.Unique != nil || plan.SequentialKey != "" || plan.Repeat != nil || plan.TellEnd != nil {
+		return nil
+	}
+	if len(nodes) > 1 && !plan.Nodes[0].Graph {
+		return nil // children that end wake the root
+	}
+	t := &compactTree{definition: make([]string, len(nodes)), keep: cmp.Or(retainField(plan), "-")}
+	sum, size := sha256.New(), 0
+	for i, n := range nodes {
+		if node := &plan.Nodes[i]; node.Loop || node.InTime || !node.At.IsZero() || i > 0 && node.Graph || !t.add(i, node.Parent, n) {
+			return nil
+		}
+		size += len(t.definition[i])
+		fmt.Fprintf(sum, "%d\x1e%s", len(t.definition[i]), t.definition[i])
+	}
+	if size+len(t.shared)+t.own.Len() > compactBytes {
+		return nil
+	}
+	t.digest = base32.StdEncoding.EncodeToString(sum.Sum(nil)[:10])
+	return t
+}
+
+// add adds job i, of which birth.args has made n, and tells whether it is simple enough.
+func (t *compactTree) add(i, parent int, n []any) bool {
+	var definition, own, shared strings.Builder
+	if i > 0 {
+		definition.WriteString(strconv.Itoa(parent))
+	}
+	definition.WriteByte(30)
+	switch event := n[1]; {
+	case event == string(statemachine.CreateIdle):
+		definition.WriteString("status\x1f" + string(statemachine.Suspended) + "\x1f")
+	case event != string(statemachine.Create) || t.lead != "":
+		return false
+	default:
+		t.lead = strconv.Itoa(i)
+	}
+	count, _ := n[5].(int)
+	fields, rest := n[6:6+count], n[6+count:]
+	for f := 0; f < count; f += 2 {
+		name, value := fmt.Sprint(fields[f]), textOf(fields[f+1])
+		to := &definition
+		switch {
+		case name == "parent" || name == "retain": // which the record says otherwise
+			continue
+		case name == "subscribed", strings.Contains(value, " #"), strings.ContainsAny(value, "\x1e\x1f"):
+			return false
+		case ownFields[name]:
+			to = &own
+		case sharedFields[name]:
+			to = &shared
+		}
+		to.WriteString(name + "\x1f" + value + "\x1f")
+	}
+	if rest[0] != 0 { // defaults
+		return false
+	}
+	for m := 2; m < len(rest); m += 2 {
+		t.messages = append(t.messages, i, rest[m], rest[m+1])
+	}
+	if own.Len() > 0 {
+		t.own.WriteString("\x1e" + strconv.Itoa(i) + "\x1f" + strings.TrimSuffix(own.String(), "\x1f"))
+	}
+	t.definition[i] = strings.TrimSuffix(definition.String(), "\x1f")
+	t.shared = strings.TrimSuffix(shared.String(), "\x1f")
+	return true
+}
+
+// textOf is a value of a field as Redis gets it.
+func textOf(v any) string {
+	if raw, ok := v.([]byte); ok {
+		return string(raw)
+	}
+	return fmt.Sprint(v)
+}
+
+// args are those of create_compact.lua, with the definition or without it.
+func (t *compactTree) args(root job.ID, token string, define bool) []any {
+	args := []any{string(root), token, t.digest, 0}
+	if define {
+		args[3] = len(t.definition)
+		for _, d := range t.definition {
+			args = append(args, d)
+		}
+	}
+	args = append(args, t.keep, t.shared, t.lead, t.own.String(), len(t.messages)/3)
+	return append(args, t.messages...)
+}
+
+// definitions are those of records that a store has met.
+type definitions struct {
+	mu   sync.Mutex
+	seen map[string]bool // digests; behind the due key of a shard, those that are there
+	not  map[string]bool // digests of trees that do not stay records
+	runs map[string]int  // tokens of runs that are to complete a record, and how many jobs it has
+}
+
+// mostDefinitions is how many entries each of these maps has at most: they are forgotten then, which does no harm.
+const mostDefinitions = 1 << 14
+
+// note adds to a map, and tells whether it had that already.
+func note[V any](d *definitions, m *map[string]V, key string, v V) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, is := (*m)[key]; is {
+		return true
+	}
+	if *m == nil || len(*m) >= mostDefinitions {
+		*m = map[string]V{}
+	}
+	(*m)[key] = v
+	return false
+}
+
+// may tells whether trees of a kind may be records.
+func (d *definitions) may(digest string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.not[digest]
+}
+
+// refused notes why trees of a kind were not made records in a shard: for good, or as their definition has gone.
+func (d *definitions) refused(due, digest, why string) {
+	switch why {
+	case "spread":
+		note(d, &d.not, digest, true)
+	case "define":
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.seen, due+digest)
+	}
+}
+
+// worth tells whether a tree is to be created as a record: others of its kind were created before, and stayed records.
+func (d *definitions) worth(digest string) bool {
+	return d.may(digest) && note(d, &d.seen, digest, true)
+}
+
+// begun notes that a run began which is to complete a record with so many jobs, if it does.
+func (d *definitions) begun(token string, jobs int) {
+	if jobs > 0 {
+		note(d, &d.runs, token, jobs)
+	}
+}
+
+// ended tells how many jobs the record of a run has, 0 if it has none, and forgets it.
+func (d *definitions) ended(token string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.runs[token]
+	delete(d.runs, token)
+	return n
+}
+
+// createCompact creates a tree as a record if it may be one; else done is false.
+func (s *Store) createCompact(ctx context.Context, root job.ID, plan *job.Plan, nodes [][]any) (created, done bool, err error) {
+	t := s.compactOf(plan, nodes)
+	if t == nil || !s.definitions.worth(t.digest) {
+		return false, false, nil
+	}
+	due, token := s.keys.dueOf(root), rand.Text()
+	for define := !note(&s.definitions, &s.definitions.seen, due+t.digest, true); ; define = true {
+		reply, err := s.run(ctx, scriptCompact, due, t.args(root, token, define)...)
+		if err != nil {
+			return false, true, err
+		}
+		var d decoder
+		l := d.list(reply)
+		switch why, _ := d.at(l, 0).(string); why {
+		case "define":
+			continue
+		case "spread", "followed":
+			s.definitions.refused(due, t.digest, why)
+			return false, false, nil
+		}
+		created, refused := createdBy(&d, l, root, "")
+		if err = s.deliver(ctx, due, &d, d.at(l, 1)); refused != nil {
+			err = refused
+		}
+		return created, true, err
+	}
+}
+
+// recordArgs encodes a transaction that completes all jobs of a record, as compact.transaction() in compact_run.lua reads it; ok is
+// false if it does more than a record may have.
+func recordArgs(args []any, tx job.Tx) (all []any, ok bool) {
+	lead := &tx.Deltas[0]
+	args = append(args, "record", string(lead.Job.Tree()), lead.Token, len(tx.Deltas))
+	entries := 0
+	for i := range tx.Deltas {
+		d := &tx.Deltas[i]
+		var before, after *job.Delta
+		if i > 0 {
+			before = &tx.Deltas[i-1]
+		}
+		if i+1 < len(tx.Deltas) {
+			after = &tx.Deltas[i+1]
+		}
+		if entries += 1 + len(d.Log); entries > compactLog || !simple(d) || !follows(d, before) {
+			return nil, false
+		}
+		args = recordDelta(args, d, before, after)
+	}
+	return args, true
+}
+
+// simple tells whether a delta does no more than those of records may: it reads one In port at most, changes state, writes to one
+// Out port, closes that, logs, and completes.
+func simple(d *job.Delta) bool {
+	if d.Outcome != statemachine.Complete || d.Delay != 0 || d.Repeat != nil || d.Next != "" || d.Lease != 0 || d.Leads || d.Handed || d.Idle {
+		return false
+	}
+	if len(d.Spawns)+len(d.Launches)+len(d.Defaults)+len(d.Wakes)+len(d.Looked)+len(d.Released)+len(d.Before) > 0 || d.Woken != 0 {
+		return false
+	}
+	if d.SetPorts != nil || d.Failure != nil || d.Reason != "" || d.Single != "" || d.Needs != nil || d.Progress != nil {
+		return false
+	}
+	if len(d.Takes) > 1 || len(d.Writes) > 1 || len(d.Closes) > 1 {
+		return false
+	}
+	if len(d.Takes) > 0 && (d.Takes[0].Job != "" && d.Takes[0].Job != d.Job || d.Takes[0].Dir != port.Input || d.Takes[0].Head != 0) {
+		return false
+	}
+	if len(d.Writes) == 0 {
+		return true
+	}
+	w := &d.Writes[0]
+	return (w.Job == "" || w.Job == d.Job) && w.Dir == port.Output && len(w.Items) <= groupTxs && w.Port != job.ErrorsPort &&
+		(len(d.Closes) == 0 || d.Closes[0] == w.Port)
+}
+
+// follows tells whether a delta is of the first run of its job, and reads just what the one before it in the transaction writes,
+// if there is one.
+func follows(d, before *job.Delta) bool {
+	g := d.Speculation
+	if before == nil || g == nil {
+		return before == nil && g == nil
+	}
+	sent := 0
+	if len(before.Writes) > 0 {
+		sent = len(before.Writes[0].Items)
+	}
+	ends := len(before.Closes) > 0
+	return g.Version == 0 && g.Touched == 0 && g.Last == "" && g.Limit < 0 && g.Closed == ends && g.Seen == sent && (sent > 0 || ends) &&
+		len(d.Takes) == 1 && d.Takes[0].Port == g.Port && d.Takes[0].N == sent
+}
+
+// recordDelta encodes one delta of such a transaction.
+func recordDelta(args []any, d, before, after *job.Delta) []any {
+	n := strconv.Itoa(d.Job.Number())
+	var changed strings.Builder
+	set := func(name, value string) { changed.WriteString("\x1f" + name + "\x1f" + value) }
+	changed.WriteString("reason\x1f")
+	set("last", d.Token)
+	set("token", "")
+	set("step", "1")
+	set("tries", "0")
+	set("version", "1")
+	if d.Speculation != nil {
+		set("ran", "\x1d")
+	}
+	if d.Started {
+		set("started", "1")
+	}
+	in, taken, seen := "", 0, 0
+	if len(d.Takes) > 0 {
+		in, taken = d.Takes[0].Port, d.Takes[0].N
+		set("h.i."+in, strconv.Itoa(taken))
+	}
+	if d.Speculation != nil {
+		seen = d.Speculation.Seen
+		if d.Speculation.Closed {
+			set("n.i."+in, "0")
+			set("x.i."+in, "1")
+			set("touched", "1")
+		}
+	}
+	out, ends := "", ""
+	var w *job.Write
+	if len(d.Writes) > 0 {
+		w = &d.Writes[0]
+		out = w.Port
+		if after != nil {
+			set("h.o."+out, strconv.Itoa(len(w.Items)))
+		}
+	}
+	if len(d.Closes) > 0 {
+		out = d.Closes[0]
+		set("x.o."+out, "1")
+		if after != nil {
+			ends = "1"
+		}
+	}
+	set("status", string(statemachine.Completed))
+	set("ended", "\x1d")
+	args = append(args, n, changed.String(), in, taken, seen, out, ends)
+	if w != nil && after == nil {
+		args = itemArgs(args, w.Items)
+	} else {
+		args = append(args, 0)
+	}
+	args = append(args, len(d.Set))
+	for k, v := range d.Set {
+		args = append(args, k, []byte(v))
+	}
+	args = append(args, len(d.Unset))
+	for _, k := range d.Unset {
+		args = append(args, k)
+	}
+	return recordLog(args, d, w, after)
+}
+
+// recordLog encodes what such a delta logs, as log() in log.lua does but for the times.
+func recordLog(args []any, d *job.Delta, w *job.Write, after *job.Delta) []any {
+	entries := len(d.Log)
+	if d.Entry != "" {
+		entries++
+	}
+	args = append(args, entries)
+	n := logNumber(d.Job)
+	for _, text := range d.Log {
+		args = append(args, n+"\x1fn\x1f\x1f"+text)
+	}
+	if d.Entry == "" {
+		return args
+	}
+	where := ""
+	if w != nil && len(w.Items) > 0 && !w.Unlogged {
+		to, dir, name := n, "o", w.Port
+		if after != nil {
+			to, dir, name = logNumber(after.Job), "i", after.Takes[0].Port
+		}
+		where = fmt.Sprintf("%s %s %s 0 %d", to, dir, name, len(w.Items))
+	}
+	return append(args, n+"\x1fr\x1f"+where+"\x1f"+d.Entry)
+}
+
+// logNumber is the number of a job in its tree as logs have it.
+func logNumber(id job.ID) string {
+	if id.IsRoot() {
+		return ""
+	}
+	return strconv.Itoa(id.Number())
+}

@@ -1,0 +1,168 @@
+-- compact.lua: trees that are one record. A small tree whose jobs do nothing unusual is created as one text, `r:<root>`, in place
+-- of a hash for each job: what trees of its kind have in common is said once, by its definition `d:<digest>`. Its first run may
+-- begin, and the transaction that completes all its jobs at once may be made, with the record: engines say then what it will
+-- be, and nothing is worked out here. For all else, whoever asks for the key of a job's hash, by key() in base.lua, has the tree
+-- spread out before: each job has its hash then, and keeps it. What belongs to a job besides its hash (lists of messages, state,
+-- lock) has the same keys in both forms, which stem() says. docs/redis.md says what is in a record.
+
+do -- Lua allows few local names
+  local UNUSED = 3600 * LOOK -- ms for which a definition stays that no tree uses any more
+  local MOST = 1000          -- definitions that are kept from one call to the next
+
+  -- fields reads fields and values of a text: in turn, and by name.
+  local function fields(text)
+    local list, map = {}, {}
+    for name, value in string.gmatch(text .. '\31', '([^\31]*)\31([^\31]*)\31') do
+      list[#list + 1], list[#list + 2], map[name] = name, value, value
+    end
+    return list, map
+  end
+
+  -- described reads what a definition says of a job: `map`, its fields; `inputs`, `outputs`: ports that keep messages; `to`: the
+  -- number of the one job that it feeds, and `into`, by Out port, where that is.
+  local function described(n, up, text)
+    local list, map = fields(text)
+    local d = { n = n, up = up, text = text, list = list, map = map, inputs = {}, outputs = {}, into = {} }
+    local several
+    for i = 1, #list, 2 do
+      local dir, port = string.match(list[i], '^([io])%.([%w_]+)$')
+      local wired = dir and string.find(list[i + 1], ' ', 1, true)
+      if dir and not wired then
+        local side = dir == 'i' and d.inputs or d.outputs
+        side[#side + 1] = port
+      elseif wired and dir == 'o' then
+        local to, into = string.match(list[i + 1], '^%d+ (%d+)i%.([%w_]+)$')
+        several, d.to = several or not to or d.to and d.to ~= tonumber(to), tonumber(to or '')
+        d.into[port] = into
+      end
+    end
+    if several then d.to = nil end
+    return d
+  end
+
+  -- What definitions say, by their keys: it does not change, so that it may be kept from one call to the next.
+  local known, kept = {}, 0
+
+  -- compact.definition returns what a digest stands for.
+  function compact.definition(digest)
+    local k = P .. 'd:' .. digest
+    local def = known[k]
+    if def then return def end
+    def = { jobs = 0 }
+    local all = call('HGETALL', k)
+    for i = 1, #all, 2 do
+      local n, up, text = tonumber(all[i]), string.match(all[i + 1], '^(%d*)\30(.*)$')
+      if n and up then def[n], def.jobs = described(n, up, text), def.jobs + 1 end
+    end
+    if def.jobs == 0 then error({ err = 'ERR the definition ' .. k .. ' of a tree is not there' }) end
+    def.runs = def[0].map.graph == '1' and def.jobs - 1 or def.jobs
+    if kept >= MOST then known, kept = {}, 0 end
+    known[k], kept = def, kept + 1
+    return def
+  end
+
+  -- compact.nth is the number of a job in its tree.
+  function compact.nth(id) return tonumber(string.sub(id, #tree(id) + 2)) or 0 end
+
+  -- compact.id is the ID of a job of a record by its number.
+  function compact.id(r, n) return n == 0 and r.root or r.root .. '.' .. n end
+
+  -- compact.of returns the record of a tree, or false.
+  function compact.of(root)
+    local r = compact.trees[root]
+    if r ~= nil then return r end
+    local text = call('GET', P .. 'r:' .. root)
+    if not text then
+      compact.trees[root] = false
+      return false
+    end
+    local head, shared, run, rest = string.match(text, '^([^\30]*)\30([^\30]*)\30([^\30]*)(.*)$')
+    local digest, created, token, keep = string.match(head, '^(%S+) (%S+) (%S+) (%S+)$')
+    r = { root = root, head = head, shared = shared, rest = rest, created = created, token = token, keep = keep, digest = digest }
+    r.status, r.lead, r.queued, r.holder, r.ran, r.round = string.match(run, '^(%S+) ?(%d*) ?(%d*) ?(%S*) ?(%d*) ?(%d*)$')
+    r.lead, r.def = tonumber(r.lead), compact.definition(digest)
+    compact.trees[root] = r
+    return r
+  end
+
+  -- compact.own returns what a record says of a job alone, with a byte 31 in front; or an empty text.
+  function compact.own(r, n)
+    if r.rest == '' then return '' end
+    return string.match(r.rest, '\30' .. n .. '(\31[^\30]*)') or ''
+  end
+
+  -- compact.text returns the fields of a job and their values, in turn, as one text. What it says twice is as it says last.
+  function compact.text(r, n)
+    local def = r.def[n]
+    if not def then return '' end
+    local up = def.up == '' and '' or compact.id(r, tonumber(def.up))
+    local all = def.text .. '\31' .. r.shared .. '\31created\31' .. r.created .. '\31parent\31' .. up
+    if n == 0 and r.keep ~= '-' then all = all .. '\31retain\31' .. r.keep end
+    if n == r.lead then
+      all = all .. '\31queued\31' .. r.queued .. '\31again\0310'
+      if r.status ~= 'over' then all = all .. '\31status\31' .. r.status end
+      if r.holder ~= '' then all = all .. '\31token\31' .. r.holder .. '\31ran\31' .. r.ran .. '\31round\31' .. r.round end
+    end
+    return all .. compact.own(r, n)
+  end
+
+  -- compact.fields returns the fields of a job and their values, in turn.
+  function compact.fields(r, n)
+    local _, map = fields(compact.text(r, n))
+    local out = {}
+    for name, value in pairs(map) do out[#out + 1], out[#out + 2] = name, value end
+    return out
+  end
+
+  -- compact.children returns names and IDs of the children of a job, in turn.
+  function compact.children(r, n)
+    local out = {}
+    for i = 1, r.def.jobs - 1 do
+      if r.def[i].up == str(n) then out[#out + 1], out[#out + 2] = r.def[i].map.name, compact.id(r, i) end
+    end
+    return out
+  end
+
+  -- compact.read returns fields and children of a job, as these two do, or nil: its tree is no record, or has no such job.
+  function compact.read(id)
+    local r, n = compact.of(tree(id)), compact.nth(id)
+    if r and r.def[n] then return compact.fields(r, n), compact.children(r, n) end
+  end
+
+  -- compact.define keeps a definition, of each job what it says, for a while: it stays as long as trees use it.
+  function compact.define(digest, texts)
+    local k = P .. 'd:' .. digest
+    if call('EXISTS', k) == 1 then return end
+    local all = {}
+    for n, text in ipairs(texts) do all[2 * n - 1], all[2 * n] = str(n - 1), text end
+    call('HSET', k, unpack(all))
+    call('PEXPIRE', k, UNUSED)
+  end
+
+  -- compact.leave takes away a record.
+  function compact.leave(r)
+    compact.trees[r.root] = false
+    call('DEL', P .. 'r:' .. r.root)
+    local k = P .. 'd:' .. r.digest
+    if call('HINCRBY', k, 'users', -1) == 0 then call('PEXPIRE', k, UNUSED) end
+  end
+
+  -- compact.spread gives each job of a tree the hash that it has in other trees, in place of the record.
+  function compact.spread(root)
+    local r, waiting = compact.trees[root], 0
+    for n = 0, r.def.jobs - 1 do
+      local id, map = compact.id(r, n), r.def[n].map
+      call('HSET', P .. 'j:' .. id, unpack(compact.fields(r, n)))
+      local below = compact.children(r, n)
+      if #below > 0 then call('HSET', P .. 'j:' .. id .. ':c', unpack(below)) end
+      if n > 0 and n == r.lead and call('ZSCORE', line.set(map.queue, map.type), id) then waiting = 1 end
+    end
+    local n, stepped = string.match(compact.own(r, 's'), '^\31(%d+) (.*)$')
+    if n then call('HSET', P .. 'j:' .. compact.id(r, tonumber(n)), 'stepped', stepped) end
+    if r.def.jobs > 1 then call('HSET', P .. 't:' .. root, 'seq', r.def.jobs - 1, 'jobs', r.def.jobs) end
+    if (r.lead or 0) > 0 then call('HSET', P .. 't:' .. root, 'ready', waiting) end
+    if r.token ~= '-' and tonumber(r.created) > NOW - 60 * LOOK then remember(r.token) end
+    call('HINCRBY', P .. 'd:' .. r.digest, 'spread', 1)
+    compact.leave(r)
+  end
+end

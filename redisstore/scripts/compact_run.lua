@@ -1,0 +1,210 @@
+-- compact_run.lua: what is done to trees that are one record, as long as they are: see compact.lua.
+
+do -- Lua allows few local names
+  local RARELY = 20        -- trees of a definition that were spread out before it is asked whether most are
+  local USED = str(2 ^ 43) -- ms for which a definition stays that is used: for good
+
+  -- compact.lead is the job of a record that is to run first, as others are that load() returns, as far as those look who order
+  -- ready jobs.
+  function compact.lead(r)
+    local map = r.def[r.lead].map
+    return {
+      id = compact.id(r, r.lead), status = r.status, type = map.type, queue = map.queue, queued = r.queued,
+      token = false, record = r, priority = tonumber(map.priority or '500'),
+    }
+  end
+
+  -- compact.queued returns it if a job is of a record that waits for its run.
+  function compact.queued(id)
+    local r = compact.of(tree(id))
+    return r and r.status == S.queued and compact.lead(r) or nil
+  end
+
+  -- run is how the run of a record is, as it says it.
+  local function run(r)
+    if not r.lead then return S.suspended end
+    return table.concat({ r.status, r.lead, r.queued, r.holder, r.ran, r.round }, ' ')
+  end
+
+  -- write writes a record anew, with how its run is and what it says of jobs alone.
+  local function write(r, rest)
+    r.rest = rest
+    call('SET', P .. 'r:' .. r.root, r.head .. '\30' .. r.shared .. '\30' .. run(r) .. rest)
+  end
+
+  -- compact.why tells why trees of a definition are not to be records: somebody follows what changes (followed), most do not stay
+  -- so (spread), or the definition is not there (define); or returns nil.
+  function compact.why(digest)
+    if news.sets or watching() then return 'followed' end
+    local v = call('HMGET', P .. 'd:' .. digest, '0', 'spread', 'made')
+    if not v[1] then return 'define' end
+    local spread = tonumber(v[2] or '0')
+    return spread > RARELY and 2 * spread > tonumber(v[3] or '0') and 'spread' or nil
+  end
+
+  -- compact.create makes the record of a tree.
+  function compact.create(root, token, digest, keep, shared, lead, rest)
+    local k = P .. 'd:' .. digest
+    if call('HINCRBY', k, 'users', 1) == 1 then call('PEXPIRE', k, USED) end
+    call('HINCRBY', k, 'made', 1)
+    local head = digest .. ' ' .. MOMENT .. ' ' .. token .. ' ' .. keep
+    local r = { root = root, head = head, shared = shared, created = MOMENT, token = token, keep = keep, digest = digest }
+    r.lead, r.def, r.status, r.queued, r.holder = tonumber(lead), compact.definition(digest), S.queued, MOMENT, ''
+    write(r, rest)
+    compact.trees[root], jobkeys[root] = r, nil -- that it was not there was known
+    if not r.lead then return end
+    local j = compact.lead(r)
+    call('ZADD', P .. 'due', str(NOW + LOOK), j.id)
+    ready[#ready + 1] = j
+  end
+
+  -- row returns the jobs in a row behind the first of a record, as prefetch() in run.lua does. Those that are suspended from the
+  -- beginning have nothing to read.
+  local function row(r, most)
+    local out, d = {}, r.def[r.lead]
+    while d.to and #out < most do
+      d = r.def[d.to]
+      if d.map.queue ~= r.def[r.lead].map.queue or d.map.status ~= S.suspended or #out >= r.def.jobs then break end
+      out[#out + 1] = { compact.id(r, d.n), compact.text(r, d.n), {}, {} }
+    end
+    return out
+  end
+
+  -- started tells whether the first run of a record has begun as b says: now, or by an earlier sending of the call. It may not if
+  -- anything is not as most are.
+  local function started(r, id, b)
+    if r.status == S.running and r.holder == b.token then return id == compact.id(r, r.lead) end
+    if r.status ~= S.queued or id ~= compact.id(r, r.lead) or FULL or news.sets or watching() then return false end
+    local j = compact.lead(r)
+    local limit = b.limits[line.base(j.type)] or b.limits['']
+    if limit >= 0 or b.places ~= places.none and #places.limited(j, b.places) > 0 then return false end
+    if call('EXISTS', stem(id) .. ':lock') == 1 then return false end
+    line.remove(j.queue, j.type, id)
+    r.status, r.holder, r.ran, r.round = S.running, b.token, MOMENT, b.round or ''
+    write(r, r.rest)
+    call('ZADD', P .. 'due', str(NOW + b.lease), id)
+    return true
+  end
+
+  -- compact.begin begins the first run of a record, and returns its job and what that sees, as begin() in run.lua does; or nil.
+  function compact.begin(id, b)
+    local r = compact.of(tree(id))
+    if not r or not started(r, id, b) then return nil end
+    local j, k = compact.lead(r), stem(id)
+    local boxes, left, most = {}, 2 * b.bytes, batch_of(j.type, b.batches, b.most)
+    for _, port in ipairs(r.def[r.lead].inputs) do
+      local list = k .. ':i:' .. port
+      local items, all, size = batch(list, 0, most, math.min(b.bytes, left))
+      left = math.max(left - size, 1)
+      if #items > 0 then boxes[#boxes + 1] = { port, '0', all and #items or call('LLEN', list), items } end
+    end
+    local seen = compact.text(r, r.lead) .. '\31record\31' .. r.def.runs
+    j.token, j.begun = b.token, true
+    return j, { 'ok', MOMENT, seen, {}, {}, boxes, b.row > 0 and row(r, b.row) or {} }
+  end
+
+  -- compact.transaction reads a transaction that is to complete all jobs of a record: root, token, jobs, then of each its number,
+  -- the fields that change, in turn with their values, a byte 29 for the time; the In port that it has read, or '', how many
+  -- messages, and how many it saw; the Out port that it writes to or closes, or '', and '1' if that ends what it feeds; messages
+  -- that stay in that Out port; state: keys with values, keys to be removed; entries of the log, without their times.
+  function compact.transaction()
+    local t = { record = arg(), token = arg() }
+    for i = 1, num() do
+      local d = { n = num(), changed = arg(), port = arg(), taken = num(), seen = num(), out = arg() }
+      d.ends = arg() == '1'
+      d.items, d.nset = list(), 2 * num()
+      d.set = cursor
+      cursor = cursor + d.nset
+      d.nunset = num()
+      d.unset = cursor
+      cursor = cursor + d.nunset
+      d.log, t[i] = list(), d
+    end
+    return t
+  end
+
+  -- holds tells whether a record may have a transaction: no more than the first of its jobs has begun, and each other one reads
+  -- what the one before it writes.
+  local function holds(r, t)
+    if r.status ~= S.running or r.holder ~= t.token or r.def.runs ~= #t or FULL or news.sets or watching() then return false end
+    if t[1].n ~= r.lead then return false end
+    local absent = {}
+    for i, d in ipairs(t) do
+      local def, before, k = r.def[d.n], t[i - 1], stem(compact.id(r, d.n))
+      if not def then return false end
+      if before then
+        if r.def[before.n].to ~= d.n or r.def[before.n].into[before.out] ~= d.port then return false end
+        local limit = tonumber(def.map['i.' .. d.port] or '')
+        if not limit or limit > 0 and d.seen >= limit then return false end
+        if before.ends and def.map['n.i.' .. d.port] ~= '1' then return false end
+        absent[#absent + 1], absent[#absent + 2] = k .. ':lock', k .. ':i:' .. d.port
+      elseif d.port ~= '' and call('LLEN', k .. ':i:' .. d.port) < d.taken then
+        return false
+      end
+      if d.nset > 0 then absent[#absent + 1] = k .. ':s' end -- nothing that is written may break off
+      if i == #t and d.out ~= '' then -- what the last one writes stays there
+        absent[#absent + 1] = k .. ':o:' .. d.out
+        local limit = tonumber(def.map['o.' .. d.out] or '')
+        if not limit or limit > 0 and #d.items >= limit then return false end
+      elseif #d.items > 0 then
+        return false
+      end
+    end
+    return #absent == 0 or call('EXISTS', unpack(absent)) == 0
+  end
+
+  -- span is for how long (ms) a record is kept that is over, or nil; false if that depends on what this does not know.
+  local function span(r)
+    local own = r.keep ~= '-' and r.keep ~= 'release' and r.keep
+    local ms = tonumber(own or call('HGET', P .. 'retention', 'ended') or retain.ended)
+    if ms and ms < retain.first and r.def.jobs == 1 then return false end -- it may not have been given anything yet
+    return ms
+  end
+
+  -- compact.commit makes a transaction true, and returns what transact() in tx.lua does, or nil: it is to come as others do.
+  function compact.commit(t)
+    local r = compact.of(t.record)
+    if not r then return nil end
+    local n = t[#t].n
+    local map = r.def[n].map
+    local last = { id = compact.id(r, n), type = map.type, queue = map.queue, status = S.completed, record = r, token = false }
+    local result = { #t, '', 0, 0, #t[#t].items > 0 and PLENTY or -1 }
+    if r.status == 'over' and r.holder == t.token then
+      last.repeated = true
+      return result, last
+    end
+    local keep = holds(r, t) and span(r)
+    if keep == false then return nil end
+    local rest, entries = {}, {}
+    if r.def.runs < r.def.jobs then
+      local settled = '\31status\31' .. S.completed .. '\31ended\31' .. MOMENT .. '\31reason\31\31open\0310\31broken\0310'
+      rest[1] = '\0300' .. compact.own(r, 0) .. settled
+    end
+    for _, d in ipairs(t) do
+      rest[#rest + 1] = '\30' .. d.n .. compact.own(r, d.n) .. '\31' .. string.gsub(d.changed, '\29', MOMENT)
+    end
+    r.status = 'over' -- all its jobs have completed
+    write(r, table.concat(rest))
+    call('ZREM', P .. 'due', compact.id(r, r.lead))
+    for _, d in ipairs(t) do
+      local k = stem(compact.id(r, d.n))
+      if d.taken > 0 and d.n == r.lead then call('LTRIM', k .. ':i:' .. d.port, d.taken, -1) end
+      chunked('HSET', k .. ':s', d.set, d.nset)
+      chunked('HDEL', k .. ':s', d.unset, d.nunset)
+      if #d.items > 0 then call('RPUSH', k .. ':o:' .. d.out, unpack(d.items)) end
+      for _, entry in ipairs(d.log) do entries[#entries + 1] = MOMENT .. '\31' .. entry end
+      spent = spent + 8 + #d.items
+    end
+    if #entries > 0 then call('RPUSH', P .. 'l:' .. r.root, unpack(entries)) end
+    if keep then retain.at(r.root, NOW + keep) end
+    return result, last
+  end
+
+  -- compact.stepped returns token and ID of the run that the commit of a record began behind its last job, or '', or keeps these.
+  function compact.stepped(j, began)
+    local r = j.record
+    if not began then return string.match(compact.own(r, 's'), ' (.*)$') or '' end
+    local more = '\30s\31' .. compact.nth(j.id) .. ' ' .. began
+    write(r, r.rest .. more)
+  end
+end
