@@ -21,10 +21,10 @@ import (
 
 var errBroken = errors.New("broken on purpose")
 
-// record returns all that Redis says of a job in its hash, which it has once its messages were looked for.
+// record returns all that Redis says of a job in its hash, which it has once anything was to be changed.
 func (e *env) record(h *job.Handle) map[string]string {
 	e.Helper()
-	_, _, _ = e.Store.Peek(e.Ctx, h.ID(), port.Input, "none", 1)
+	_ = e.Store.ClosePort(e.Ctx, h.ID(), port.Input, "none") // there is no such port
 	for _, k := range e.keys() {
 		if strings.HasSuffix(k, "}:j:"+string(h.ID())) {
 			all, err := e.Redis.HGetAll(e.Ctx, k).Result()

@@ -26,6 +26,8 @@ const (
 	compactBytes = 4096
 	// compactLog is how many entries of a log come with one transaction of a record at most.
 	compactLog = 100
+	// compactState is how many keys of its state one of its jobs changes at most.
+	compactState = 500
 )
 
 // compactTree is a tree that is created as one record.
@@ -51,12 +53,12 @@ func (s *Store) compactOf(plan *job.Plan, nodes [][]any) *compactTree {
 		return nil
 	}
 	if len(nodes) > 1 && !plan.Nodes[0].Graph {
-		return nil // children that end wake the root
+		return nil // children that end wake a parent that is no graph
 	}
 	t := &compactTree{definition: make([]string, len(nodes)), keep: cmp.Or(retainField(plan), "-")}
 	sum, size := sha256.New(), 0
 	for i, n := range nodes {
-		if node := &plan.Nodes[i]; node.Loop || node.InTime || !node.At.IsZero() || i > 0 && node.Graph || !t.add(i, node.Parent, n) {
+		if node := &plan.Nodes[i]; node.Loop || node.InTime || node.Graph && node.Silent || !node.At.IsZero() || i > 0 && (node.Graph || node.Parent != 0) || !t.add(i, node.Parent, n) {
 			return nil
 		}
 		size += len(t.definition[i])
@@ -92,7 +94,7 @@ func (t *compactTree) add(i, parent int, n []any) bool {
 		switch {
 		case name == "parent" || name == "retain": // which the record says otherwise
 			continue
-		case name == "subscribed", strings.Contains(value, " #"), strings.ContainsAny(value, "\x1e\x1f"):
+		case name == "subscribed", strings.HasPrefix(name, "f."), strings.HasPrefix(name, "x.") && t.lead != strconv.Itoa(i), strings.Contains(value, " #"), strings.ContainsAny(value, "\x1e\x1f"):
 			return false
 		case ownFields[name]:
 			to = &own
@@ -208,7 +210,8 @@ func (s *Store) createCompact(ctx context.Context, root job.ID, plan *job.Plan, 
 		return false, false, nil
 	}
 	due, token := s.keys.dueOf(root), rand.Text()
-	for define := !note(&s.definitions, &s.definitions.seen, due+t.digest, true); ; define = true {
+	define := !note(&s.definitions, &s.definitions.seen, due+t.digest, true)
+	for again := !define; ; again, define = false, true {
 		reply, err := s.run(ctx, scriptCompact, due, t.args(root, token, define)...)
 		if err != nil {
 			return false, true, err
@@ -216,9 +219,10 @@ func (s *Store) createCompact(ctx context.Context, root job.ID, plan *job.Plan, 
 		var d decoder
 		l := d.list(reply)
 		switch why, _ := d.at(l, 0).(string); why {
-		case "define":
-			continue
-		case "spread", "followed":
+		case "define", "spread", "followed":
+			if why == "define" && again {
+				continue
+			}
 			s.definitions.refused(due, t.digest, why)
 			return false, false, nil
 		}
@@ -265,7 +269,7 @@ func simple(d *job.Delta) bool {
 	if d.SetPorts != nil || d.Failure != nil || d.Reason != "" || d.Single != "" || d.Needs != nil || d.Progress != nil {
 		return false
 	}
-	if len(d.Takes) > 1 || len(d.Writes) > 1 || len(d.Closes) > 1 {
+	if len(d.Set)+len(d.Unset) > compactState || len(d.Takes) > 1 || len(d.Writes) > 1 || len(d.Closes) > 1 {
 		return false
 	}
 	if len(d.Takes) > 0 && (d.Takes[0].Job != "" && d.Takes[0].Job != d.Job || d.Takes[0].Dir != port.Input || d.Takes[0].Head != 0) {

@@ -154,7 +154,7 @@ func TestRecordsReadMeanwhile(t *testing.T) {
 		go func() {
 			defer close(done)
 			for _, id := range ids {
-				_, _, _ = e.store.Peek(e.Context(), id, port.Input, "none", 1)
+				_ = e.store.ClosePort(e.Context(), id, port.Input, "none") // there is no such port
 			}
 		}()
 		for going := true; going; {

@@ -236,7 +236,7 @@ func (w *twins) seen(e *env) string {
 	text := e.dump()
 	for k := range text {
 		if _, root, is := strings.Cut(k, "}:r:"); is {
-			_, _, _ = e.store.Peek(w.Context(), job.ID(root), port.Input, "none", 1)
+			_ = e.store.ClosePort(w.Context(), job.ID(root), port.Input, "none") // there is no such port
 			text = nil
 		}
 	}

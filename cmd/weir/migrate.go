@@ -15,9 +15,10 @@ func newMigrate(s *settings) *cobra.Command {
 small trees take less memory, and less time of Redis. Nothing is lost, and no job waits for
 it. A namespace need not be migrated: with the older layout all works as it did.
 
-Programs of older versions refuse the namespace then, but those that have it open would
-lose jobs: so it is refused while engines live. With --force it is not: for when all of
-them are of this version. Engines use the new layout once they are started anew.`,
+Stop all programs of older versions that use it first, servers and clients, too: they
+refuse the namespace then, but those that have it open would lose jobs, or create them
+twice. It is refused while engines live. With --force it is not: for when all of them are
+of this version. Programs use the new layout once they are started anew.`,
 		Example: "  weir migrate --namespace shop",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -43,7 +43,7 @@ do -- Lua allows few local names
   -- What definitions say, by their keys: it does not change, so that it may be kept from one call to the next.
   local known, kept = {}, 0
 
-  -- compact.definition returns what a digest stands for.
+  -- compact.definition returns what a digest stands for, or nil: somebody has removed that.
   function compact.definition(digest)
     local k = P .. 'd:' .. digest
     local def = known[k]
@@ -54,7 +54,7 @@ do -- Lua allows few local names
       local n, up, text = tonumber(all[i]), string.match(all[i + 1], '^(%d*)\30(.*)$')
       if n and up then def[n], def.jobs = described(n, up, text), def.jobs + 1 end
     end
-    if def.jobs == 0 then error({ err = 'ERR the definition ' .. k .. ' of a tree is not there' }) end
+    if def.jobs == 0 then return nil end
     def.runs = def[0].map.graph == '1' and def.jobs - 1 or def.jobs
     if kept >= MOST then known, kept = {}, 0 end
     known[k], kept = def, kept + 1
@@ -81,8 +81,8 @@ do -- Lua allows few local names
     r = { root = root, head = head, shared = shared, rest = rest, created = created, token = token, keep = keep, digest = digest }
     r.status, r.lead, r.queued, r.holder, r.ran, r.round = string.match(run, '^(%S+) ?(%d*) ?(%d*) ?(%S*) ?(%d*) ?(%d*)$')
     r.lead, r.def = tonumber(r.lead), compact.definition(digest)
-    compact.trees[root] = r
-    return r
+    compact.trees[root] = r.def and r or false -- then the tree is as if it was gone
+    return compact.trees[root]
   end
 
   -- compact.own returns what a record says of a job alone, with a byte 31 in front; or an empty text.
@@ -123,6 +123,12 @@ do -- Lua allows few local names
     return out
   end
 
+  -- compact.map returns the fields of a job by name, or nil: its tree is no record, or has no such job.
+  function compact.map(id)
+    local r, n = compact.of(tree(id)), compact.nth(id)
+    if r and r.def[n] then return select(2, fields(compact.text(r, n))) end
+  end
+
   -- compact.read returns fields and children of a job, as these two do, or nil: its tree is no record, or has no such job.
   function compact.read(id)
     local r, n = compact.of(tree(id)), compact.nth(id)
@@ -132,18 +138,20 @@ do -- Lua allows few local names
   -- compact.define keeps a definition, of each job what it says, for a while: it stays as long as trees use it.
   function compact.define(digest, texts)
     local k = P .. 'd:' .. digest
-    if call('EXISTS', k) == 1 then return end
+    if call('HEXISTS', k, '0') == 1 then return end
     local all = {}
     for n, text in ipairs(texts) do all[2 * n - 1], all[2 * n] = str(n - 1), text end
     call('HSET', k, unpack(all))
     call('PEXPIRE', k, UNUSED)
   end
 
-  -- compact.leave takes away a record.
-  function compact.leave(r)
+  -- compact.leave takes away a record; early: of a tree that was not over.
+  function compact.leave(r, early)
     compact.trees[r.root] = false
     call('DEL', P .. 'r:' .. r.root)
     local k = P .. 'd:' .. r.digest
+    if call('HEXISTS', k, '0') == 0 then return end
+    if early then call('HINCRBY', k, 'spread', 1) end
     if call('HINCRBY', k, 'users', -1) == 0 then call('PEXPIRE', k, UNUSED) end
   end
 
@@ -162,7 +170,6 @@ do -- Lua allows few local names
     if r.def.jobs > 1 then call('HSET', P .. 't:' .. root, 'seq', r.def.jobs - 1, 'jobs', r.def.jobs) end
     if (r.lead or 0) > 0 then call('HSET', P .. 't:' .. root, 'ready', waiting) end
     if r.token ~= '-' and tonumber(r.created) > NOW - 60 * LOOK then remember(r.token) end
-    call('HINCRBY', P .. 'd:' .. r.digest, 'spread', 1)
-    compact.leave(r)
+    compact.leave(r, r.status ~= 'over')
   end
 end

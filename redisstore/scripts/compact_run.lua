@@ -10,7 +10,7 @@ do -- Lua allows few local names
     local map = r.def[r.lead].map
     return {
       id = compact.id(r, r.lead), status = r.status, type = map.type, queue = map.queue, queued = r.queued,
-      token = false, record = r, priority = tonumber(map.priority or '500'),
+      token = false, record = r, listed = r.status == S.queued, priority = tonumber(map.priority or '500'),
     }
   end
 
@@ -54,6 +54,7 @@ do -- Lua allows few local names
     compact.trees[root], jobkeys[root] = r, nil -- that it was not there was known
     if not r.lead then return end
     local j = compact.lead(r)
+    j.listed = false
     call('ZADD', P .. 'due', str(NOW + LOOK), j.id)
     ready[#ready + 1] = j
   end
@@ -91,7 +92,8 @@ do -- Lua allows few local names
     local r = compact.of(tree(id))
     if not r or not started(r, id, b) then return nil end
     local j, k = compact.lead(r), stem(id)
-    local boxes, left, most = {}, 2 * b.bytes, batch_of(j.type, b.batches, b.most)
+    local type = b.types and b.types[j.type] and j.type or line.base(j.type)
+    local boxes, left, most = {}, 2 * b.bytes, batch_of(type, b.batches, b.most)
     for _, port in ipairs(r.def[r.lead].inputs) do
       local list = k .. ':i:' .. port
       local items, all, size = batch(list, 0, most, math.min(b.bytes, left))
@@ -153,8 +155,8 @@ do -- Lua allows few local names
     return #absent == 0 or call('EXISTS', unpack(absent)) == 0
   end
 
-  -- span is for how long (ms) a record is kept that is over, or nil; false if that depends on what this does not know.
-  local function span(r)
+  -- compact.span is for how long (ms) a record is kept that is over, or nil; false if that depends on what this does not know.
+  function compact.span(r)
     local own = r.keep ~= '-' and r.keep ~= 'release' and r.keep
     local ms = tonumber(own or call('HGET', P .. 'retention', 'ended') or retain.ended)
     if ms and ms < retain.first and r.def.jobs == 1 then return false end -- it may not have been given anything yet
@@ -173,7 +175,7 @@ do -- Lua allows few local names
       last.repeated = true
       return result, last
     end
-    local keep = holds(r, t) and span(r)
+    local keep = holds(r, t) and compact.span(r)
     if keep == false then return nil end
     local rest, entries = {}, {}
     if r.def.runs < r.def.jobs then

@@ -65,35 +65,42 @@ local function unseen(j)
   return call('ZSCORE', key(j.parent) .. ':w', call('HGET', key(j.id), 'name') or '')
 end
 
--- dropped removes a tree that is one record, and tells whether it has: what somebody may still read or hold is looked at as
--- other trees are.
+-- removed counts a tree, or a child, that was removed, and for how long (ms) it was kept.
+local function removed(span)
+  least = math.min(least > 0 and least or math.huge, math.max(span or 1, 1))
+  call('INCR', P .. 'removed')
+end
+
+-- dropped removes a tree that is one record, unless it is to be kept or holds unread messages, and tells whether it has looked
+-- at it so: one that somebody may hold, or follow, is looked at as other trees are.
 local function dropped(root)
   local r = compact.of(root)
   if not r or r.status ~= 'over' or news.sets or watching() then return false end
-  local held, keys = {}, { P .. 'l:' .. root, P .. 't:' .. root }
+  local span, locks, unread, keys = compact.span(r), {}, {}, { P .. 'l:' .. root, P .. 't:' .. root }
   for n = 0, r.def.jobs - 1 do
     local k = stem(compact.id(r, n))
-    held[#held + 1], keys[#keys + 1] = k .. ':lock', k .. ':s'
-    for _, port in ipairs(r.def[n].outputs) do held[#held + 1] = k .. ':o:' .. port end
+    locks[n + 1], keys[#keys + 1] = k .. ':lock', k .. ':s'
+    for _, port in ipairs(r.def[n].outputs) do unread[#unread + 1] = k .. ':o:' .. port end
     for _, port in ipairs(r.def[n].inputs) do keys[#keys + 1] = k .. ':i:' .. port end
   end
-  if call('EXISTS', unpack(held)) > 0 then return false end
+  if span == false or call('EXISTS', unpack(locks)) > 0 then return false end
+  call('ZREM', P .. 'retained', root)
+  spent = spent + COST * r.def.jobs
+  if not span then return true end -- it is to be kept
+  if #unread > 0 and call('EXISTS', unpack(unread)) > 0 then return call('ZADD', P .. 'kept', str(NOW), root) end
   call('UNLINK', unpack(keys))
   compact.leave(r)
   call('ZREM', P .. 'index', root)
   retain.forget(root, true)
   for n = r.def.jobs - 1, 0, -1 do forgotten(compact.id(r, n)) end
-  spent = spent + COST * r.def.jobs
+  removed(span)
   return true
 end
 
 -- consider removes a job, and all below it, that is past its retention, unless it has come to life or is to be kept.
 -- todo is where a search goes on that earlier scripts began.
 local function consider(id, todo)
-  if not todo and dropped(id) then
-    least = 1
-    return call('INCR', P .. 'removed')
-  end
+  if not todo and dropped(id) then return end
   local j = load(id)
   local span, failed = retain.span(j), j.status == S.failed
   local released = j.parent and call('HGET', key(id), 'retain') == 'release'
@@ -114,8 +121,7 @@ local function consider(id, todo)
     retain.pieces({ 'look ' .. id .. ' ' .. LIFE .. ' ' .. table.concat(todo, ',') })
   else
     part(j)
-    least = math.min(least > 0 and least or math.huge, math.max(span or 1, 1))
-    call('INCR', P .. 'removed')
+    removed(span)
     erase(id, failed and 'expireall' or 'expire')
     spent = spent + COST
   end

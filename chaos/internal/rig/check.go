@@ -203,7 +203,7 @@ func (r *rig) read(ctx context.Context) (*keyspace, error) {
 func (r *rig) spread(ctx context.Context, keys []string) (some bool) {
 	for _, key := range keys {
 		if _, root, ok := strings.Cut(key, "}:r:"); ok {
-			_, _, _ = r.store.Peek(ctx, job.ID(root), port.Input, "none", 1) // there is no such port
+			_ = r.store.ClosePort(ctx, job.ID(root), port.Input, "none") // there is no such port
 			some = true
 		}
 	}
