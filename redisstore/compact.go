@@ -58,7 +58,7 @@ func (s *Store) compactOf(plan *job.Plan, nodes [][]any) *compactTree {
 	t := &compactTree{definition: make([]string, len(nodes)), keep: cmp.Or(retainField(plan), "-")}
 	sum, size := sha256.New(), 0
 	for i, n := range nodes {
-		if node := &plan.Nodes[i]; node.Loop || node.InTime || node.Graph && node.Silent || !node.At.IsZero() || i > 0 && (node.Graph || node.Parent != 0) || !t.add(i, node.Parent, n) {
+		if node := &plan.Nodes[i]; node.Loop || node.InTime || node.Graph && node.Silent || !node.At.IsZero() || i > 0 && (node.Graph || node.Parent != 0) || !t.add(i, n) {
 			return nil
 		}
 		size += len(t.definition[i])
@@ -72,12 +72,8 @@ func (s *Store) compactOf(plan *job.Plan, nodes [][]any) *compactTree {
 }
 
 // add adds job i, of which birth.args has made n, and tells whether it is simple enough.
-func (t *compactTree) add(i, parent int, n []any) bool {
+func (t *compactTree) add(i int, n []any) bool {
 	var definition, own, shared strings.Builder
-	if i > 0 {
-		definition.WriteString(strconv.Itoa(parent))
-	}
-	definition.WriteByte(30)
 	switch event := n[1]; {
 	case event == string(statemachine.CreateIdle):
 		definition.WriteString("status\x1f" + string(statemachine.Suspended) + "\x1f")

@@ -120,8 +120,9 @@ func TestRecordsExpire(t *testing.T) {
 		id, plan := newID(e), record(1)
 		plan.Retain = time.Millisecond
 		redisstore.Met(e, e.Store, id, plan)
-		_, err := e.store.Create(e.Context(), id, plan, "test")
+		_, err := e.store.Create(e.Context(), id, plan, "") // by nobody
 		e.Check(err)
+		e.equal("created", time.Since(e.info(id.Nth(1)).Created) < time.Minute, true)
 		tx := completion(e.beginRow(id.Nth(1), "run"))
 		tx.Deltas[0].Writes = nil
 		e.commitRow(tx)

@@ -20,9 +20,9 @@ do -- Lua allows few local names
 
   -- described reads what a definition says of a job: `map`, its fields; `inputs`, `outputs`: ports that keep messages; `to`: the
   -- number of the one job that it feeds, and `into`, by Out port, where that is.
-  local function described(n, up, text)
+  local function described(n, text)
     local list, map = fields(text)
-    local d = { n = n, up = up, text = text, list = list, map = map, inputs = {}, outputs = {}, into = {} }
+    local d = { n = n, text = text, list = list, map = map, inputs = {}, outputs = {}, into = {} }
     local several
     for i = 1, #list, 2 do
       local dir, port = string.match(list[i], '^([io])%.([%w_]+)$')
@@ -51,8 +51,8 @@ do -- Lua allows few local names
     def = { jobs = 0 }
     local all = call('HGETALL', k)
     for i = 1, #all, 2 do
-      local n, up, text = tonumber(all[i]), string.match(all[i + 1], '^(%d*)\30(.*)$')
-      if n and up then def[n], def.jobs = described(n, up, text), def.jobs + 1 end
+      local n = tonumber(all[i])
+      if n then def[n], def.jobs = described(n, all[i + 1]), def.jobs + 1 end
     end
     if def.jobs == 0 then return nil end
     def.runs = def[0].map.graph == '1' and def.jobs - 1 or def.jobs
@@ -95,8 +95,8 @@ do -- Lua allows few local names
   function compact.text(r, n)
     local def = r.def[n]
     if not def then return '' end
-    local up = def.up == '' and '' or compact.id(r, tonumber(def.up))
-    local all = def.text .. '\31' .. r.shared .. '\31created\31' .. r.created .. '\31parent\31' .. up
+    local all = def.text .. '\31created\31' .. r.created .. '\31parent\31' .. (n > 0 and r.root or '')
+    if r.shared ~= '' then all = all .. '\31' .. r.shared end
     if n == 0 and r.keep ~= '-' then all = all .. '\31retain\31' .. r.keep end
     if n == r.lead then
       all = all .. '\31queued\31' .. r.queued .. '\31again\0310'
@@ -117,9 +117,7 @@ do -- Lua allows few local names
   -- compact.children returns names and IDs of the children of a job, in turn.
   function compact.children(r, n)
     local out = {}
-    for i = 1, r.def.jobs - 1 do
-      if r.def[i].up == str(n) then out[#out + 1], out[#out + 2] = r.def[i].map.name, compact.id(r, i) end
-    end
+    for i = 1, n == 0 and r.def.jobs - 1 or 0 do out[2 * i - 1], out[2 * i] = r.def[i].map.name, compact.id(r, i) end
     return out
   end
 
