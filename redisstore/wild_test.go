@@ -29,11 +29,7 @@ func wildly(t *testing.T, all func(*testing.T, uint64) *twins, how ...func(*wild
 		for _, set := range how {
 			set(w)
 		}
-		steps := 300
-		if w.rows {
-			steps = 500
-		}
-		for step := range steps {
+		for step := range 300 {
 			time.Sleep(time.Millisecond)
 			last := ""
 			switch w.draw.IntN(14) {

@@ -213,7 +213,7 @@ func TestScrapeReadsNoJob(t *testing.T) {
 		t.Fatalf("only %v jobs are due", n)
 	}
 	first := func(cmd string) bool { // since when the first job of a queue is ready
-		return strings.Contains(cmd, `"hget"`) && strings.HasSuffix(cmd, `"queued"`)
+		return strings.Contains(cmd, `"hmget"`) && strings.HasSuffix(cmd, `"queued"`)
 	}
 	for _, cmd := range many {
 		if strings.Contains(cmd, ":j:") && !first(cmd) || strings.Contains(strings.ToLower(cmd), `"scan"`) {
