@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -34,11 +35,11 @@ const (
 type compactTree struct {
 	definition []string // of each job, what it has in common with that of all trees of its kind
 	digest     string
-	keep       string          // how long it is kept, or -
-	shared     string          // what all its jobs have
-	lead       string          // number of the job that is to run; empty: none is
-	own        strings.Builder // what jobs alone have
-	messages   []any           // number of a job, In port, and message, in turn
+	keep       string // how long it is kept, or -
+	shared     string // what all its jobs have
+	lead       string // number of the job that is to run; empty: none is
+	own        string // what jobs alone have
+	messages   []any  // number of a job, In port, and message, in turn
 }
 
 // ownFields are those fields of jobs that differ from tree to tree; so do sharedFields, but not from job to job.
@@ -56,48 +57,51 @@ func (s *Store) compactOf(plan *job.Plan, nodes [][]any) *compactTree {
 		return nil // children that end wake a parent that is no graph
 	}
 	t := &compactTree{definition: make([]string, len(nodes)), keep: cmp.Or(retainField(plan), "-")}
-	sum, size := sha256.New(), 0
+	var all []byte // what the digest is of
+	size := 0
 	for i, n := range nodes {
 		if node := &plan.Nodes[i]; node.Loop || node.InTime || node.Graph && node.Silent || !node.At.IsZero() || i > 0 && (node.Graph || node.Parent != 0) || !t.add(i, n) {
 			return nil
 		}
 		size += len(t.definition[i])
-		fmt.Fprintf(sum, "%d\x1e%s", len(t.definition[i]), t.definition[i])
+		all = append(append(strconv.AppendInt(all, int64(len(t.definition[i])), 10), '\x1e'), t.definition[i]...)
 	}
-	if size+len(t.shared)+t.own.Len() > compactBytes {
+	if size+len(t.shared)+len(t.own) > compactBytes {
 		return nil
 	}
-	t.digest = base32.StdEncoding.EncodeToString(sum.Sum(nil)[:10])
+	sum := sha256.Sum256(all)
+	t.digest = base32.StdEncoding.EncodeToString(sum[:10])
 	return t
 }
 
 // add adds job i, of which birth.args has made n, and tells whether it is simple enough.
 func (t *compactTree) add(i int, n []any) bool {
-	var definition, own, shared strings.Builder
-	switch event := n[1]; {
-	case event == string(statemachine.CreateIdle):
-		definition.WriteString("status\x1f" + string(statemachine.Suspended) + "\x1f")
-	case event != string(statemachine.Create) || t.lead != "":
+	leads := n[1] == string(statemachine.Create)
+	if !leads && n[1] != string(statemachine.CreateIdle) || leads && t.lead != "" {
 		return false
-	default:
+	}
+	definition, own, shared := make([]byte, 0, 256), []byte(nil), []byte(nil)
+	if leads {
 		t.lead = strconv.Itoa(i)
+	} else {
+		definition = append(definition, "status\x1f"+string(statemachine.Suspended)+"\x1f"...)
 	}
 	count, _ := n[5].(int)
 	fields, rest := n[6:6+count], n[6+count:]
 	for f := 0; f < count; f += 2 {
-		name, value := fmt.Sprint(fields[f]), textOf(fields[f+1])
-		to := &definition
+		name, _ := fields[f].(string)
+		value := textOf(fields[f+1])
 		switch {
 		case name == "parent" || name == "retain": // which the record says otherwise
-			continue
-		case name == "subscribed", strings.HasPrefix(name, "f."), strings.HasPrefix(name, "x.") && t.lead != strconv.Itoa(i), strings.Contains(value, " #"), strings.ContainsAny(value, "\x1e\x1f"):
+		case name == "subscribed", strings.HasPrefix(name, "f."), strings.HasPrefix(name, "x.") && !leads, strings.Contains(value, " #"), strings.ContainsAny(value, "\x1e\x1f"):
 			return false
 		case ownFields[name]:
-			to = &own
+			own = appendField(own, name, value)
 		case sharedFields[name]:
-			to = &shared
+			shared = appendField(shared, name, value)
+		default:
+			definition = appendField(definition, name, value)
 		}
-		to.WriteString(name + "\x1f" + value + "\x1f")
 	}
 	if rest[0] != 0 { // defaults
 		return false
@@ -105,18 +109,27 @@ func (t *compactTree) add(i int, n []any) bool {
 	for m := 2; m < len(rest); m += 2 {
 		t.messages = append(t.messages, i, rest[m], rest[m+1])
 	}
-	if own.Len() > 0 {
-		t.own.WriteString("\x1e" + strconv.Itoa(i) + "\x1f" + strings.TrimSuffix(own.String(), "\x1f"))
+	if len(own) > 0 {
+		t.own += "\x1e" + strconv.Itoa(i) + "\x1f" + endless(own)
 	}
-	t.definition[i] = strings.TrimSuffix(definition.String(), "\x1f")
-	t.shared = strings.TrimSuffix(shared.String(), "\x1f")
+	t.definition[i], t.shared = endless(definition), endless(shared)
 	return true
 }
 
+// appendField adds a field to a text, and endless is that text without the end of its last field.
+func appendField(to []byte, name, value string) []byte {
+	return append(append(append(append(to, name...), '\x1f'), value...), '\x1f')
+}
+
+func endless(text []byte) string { return string(bytes.TrimSuffix(text, []byte{'\x1f'})) }
+
 // textOf is a value of a field as Redis gets it.
 func textOf(v any) string {
-	if raw, ok := v.([]byte); ok {
-		return string(raw)
+	switch v := v.(type) {
+	case string:
+		return v
+	case []byte:
+		return string(v)
 	}
 	return fmt.Sprint(v)
 }
@@ -130,7 +143,7 @@ func (t *compactTree) args(root job.ID, token string, define bool) []any {
 			args = append(args, d)
 		}
 	}
-	args = append(args, t.keep, t.shared, t.lead, t.own.String(), len(t.messages)/3)
+	args = append(args, t.keep, t.shared, t.lead, t.own, len(t.messages)/3)
 	return append(args, t.messages...)
 }
 

@@ -62,7 +62,7 @@ func (s *Store) createArrivals(ctx context.Context, epoch string, all []job.Arri
 		}
 		args, record := []any{strconv.FormatInt(a.Position, 10)}, s.compactOf(a.Plan, nodes)
 		if records && record != nil && len(record.messages) == 3 && record.lead != "" && s.definitions.may(record.digest) {
-			args = append(args, string(a.ID), record.digest, record.keep, record.shared, record.own.String(), record.messages[1], record.messages[2])
+			args = append(args, string(a.ID), record.digest, record.keep, record.shared, record.own, record.messages[1], record.messages[2])
 		} else {
 			args, record = append(args, nodes[0]...), nil
 		}
