@@ -350,9 +350,7 @@ func recordDelta(args []any, d, before, after *job.Delta) []any {
 	if len(d.Closes) > 0 {
 		out = d.Closes[0]
 		set("x.o."+out, "1")
-		if after != nil {
-			ends = "1"
-		}
+		ends = "1"
 	}
 	set("status", string(statemachine.Completed))
 	set("ended", "\x1d")
@@ -389,11 +387,11 @@ func recordLog(args []any, d *job.Delta, w *job.Write, after *job.Delta) []any {
 	}
 	where := ""
 	if w != nil && len(w.Items) > 0 && !w.Unlogged {
-		to, dir, name := n, "o", w.Port
+		to := "\x1d" // the job, direction and port where those of the last job stay
 		if after != nil {
-			to, dir, name = logNumber(after.Job), "i", after.Takes[0].Port
+			to = logNumber(after.Job) + " i " + after.Takes[0].Port
 		}
-		where = fmt.Sprintf("%s %s %s 0 %d", to, dir, name, len(w.Items))
+		where = to + " 0 " + strconv.Itoa(len(w.Items))
 	}
 	return append(args, n+"\x1fr\x1f"+where+"\x1f"+d.Entry)
 }

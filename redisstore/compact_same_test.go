@@ -174,6 +174,34 @@ func TestRecordsOfLargeRuns(t *testing.T) {
 	})
 }
 
+// What the last job writes to a port of its graph is there, and the graph's port is closed with its own.
+func TestRecordsOfGraphsWithPorts(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{0, 1, 2, 3} {
+		alike(t, func(e *env, create func(*job.Plan) job.ID) any {
+			plan := record(2)
+			plan.Nodes[0].Ports = ports(out("total"))
+			plan.Nodes[0].Ports[0].Sources, plan.Nodes[0].Ports[0].Limit = 1, limit
+			plan.Nodes[2].Ports[1].Edges = []job.Edge{{{Node: 0, Dir: port.Output, Port: "total"}}}
+			e.Check(plan.Validate())
+			id := create(plan)
+			records := e.records()
+			res, err := e.store.Commit(e.Context(), []job.Tx{completion(e.beginRow(id.Nth(1), "run"))})
+			if limit == 0 || limit > 2 {
+				e.equal("records", e.records(), records)
+			}
+			tree, err2 := e.store.Tree(e.Context(), id)
+			logs, err3 := e.store.Logs(e.Context(), id, 9)
+			items, _, err4 := e.store.Peek(e.Context(), id, port.Output, "total", 5)
+			err5 := e.store.Take(e.Context(), id, job.Take{Dir: port.Output, Port: "total", N: len(items)}, "t")
+			after := e.info(id)
+			all, err := json.Marshal([]any{tree, logs, res[0].Applied, err, err2, err3, texts(items), err4, err5, after})
+			e.Check(err)
+			return strings.ReplaceAll(clock.ReplaceAllString(string(all), "T"), string(id), "ID")
+		})
+	}
+}
+
 // A definition that somebody has removed harms no other tree, and is made anew.
 func TestRecordsWithoutDefinition(t *testing.T) {
 	t.Parallel()

@@ -19,10 +19,10 @@ do -- Lua allows few local names
   end
 
   -- described reads what a definition says of a job: `map`, its fields; `inputs`, `outputs`: ports that keep messages; `to`: the
-  -- number of the one job that it feeds, and `into`, by Out port, where that is.
+  -- number of the one job that it feeds, and `into`, by Out port, where that is; `up`, by Out port: which of the graph it feeds.
   local function described(n, text)
     local list, map = fields(text)
-    local d = { n = n, text = text, list = list, map = map, inputs = {}, outputs = {}, into = {} }
+    local d = { n = n, text = text, list = list, map = map, inputs = {}, outputs = {}, into = {}, up = {} }
     local several
     for i = 1, #list, 2 do
       local dir, port = string.match(list[i], '^([io])%.([%w_]+)$')
@@ -32,8 +32,11 @@ do -- Lua allows few local names
         side[#side + 1] = port
       elseif wired and dir == 'o' then
         local to, into = string.match(list[i + 1], '^%d+ (%d+)i%.([%w_]+)$')
-        several, d.to = several or not to or d.to and d.to ~= tonumber(to), tonumber(to or '')
-        d.into[port] = into
+        d.up[port] = string.match(list[i + 1], '^%d+ 0o%.([%w_]+)$')
+        if not d.up[port] then
+          several, d.to = several or not to or d.to and d.to ~= tonumber(to), tonumber(to or '')
+          d.into[port] = into
+        end
       end
     end
     if several then d.to = nil end

@@ -144,10 +144,14 @@ do -- Lua allows few local names
         return false
       end
       if d.nset > 0 then absent[#absent + 1] = k .. ':s' end -- nothing that is written may break off
-      if i == #t and d.out ~= '' then -- what the last one writes stays there
-        absent[#absent + 1] = k .. ':o:' .. d.out
-        local limit = tonumber(def.map['o.' .. d.out] or '')
+      if i == #t and d.out ~= '' then -- what the last one writes stays there, or in the graph's port
+        local up = def.up[d.out]
+        local at = up and r.def[0] or def
+        local limit = tonumber(at.map['o.' .. (up or d.out)] or '')
         if not limit or limit > 0 and #d.items >= limit then return false end
+        if up and d.ends and at.map['n.o.' .. up] ~= '1' then return false end
+        d.at, d.to = compact.id(r, at.n), up or d.out
+        absent[#absent + 1] = stem(d.at) .. ':o:' .. d.to
       elseif #d.items > 0 then
         return false
       end
@@ -177,14 +181,17 @@ do -- Lua allows few local names
     end
     local keep = holds(r, t) and compact.span(r)
     if keep == false then return nil end
-    local rest, entries = {}, {}
+    local rest, entries, d = {}, {}, t[#t]
+    local up = d.at and d.at ~= last.id and d.to
     if r.def.runs < r.def.jobs then
       local settled = '\31status\31' .. S.completed .. '\31ended\31' .. MOMENT .. '\31reason\31\31open\0310\31broken\0310'
-      rest[1] = '\0300' .. compact.own(r, 0) .. settled
+      local closed = up and d.ends and '\31n.o.' .. up .. '\0310\31x.o.' .. up .. '\0311' or ''
+      rest[1] = '\0300' .. compact.own(r, 0) .. closed .. settled
     end
     for _, d in ipairs(t) do
       rest[#rest + 1] = '\30' .. d.n .. compact.own(r, d.n) .. '\31' .. string.gsub(d.changed, '\29', MOMENT)
     end
+    if up and #d.items > 0 then rest[#rest + 1] = '\31h.o.' .. d.out .. '\31' .. #d.items end
     r.status = 'over' -- all its jobs have completed
     write(r, table.concat(rest))
     call('ZREM', P .. 'due', compact.id(r, r.lead))
@@ -193,8 +200,11 @@ do -- Lua allows few local names
       if d.taken > 0 and d.n == r.lead then call('LTRIM', k .. ':i:' .. d.port, d.taken, -1) end
       chunked('HSET', k .. ':s', d.set, d.nset)
       chunked('HDEL', k .. ':s', d.unset, d.nunset)
-      if #d.items > 0 then call('RPUSH', k .. ':o:' .. d.out, unpack(d.items)) end
-      for _, entry in ipairs(d.log) do entries[#entries + 1] = MOMENT .. '\31' .. entry end
+      if #d.items > 0 then call('RPUSH', stem(d.at) .. ':o:' .. d.to, unpack(d.items)) end
+      for _, entry in ipairs(d.log) do
+        if d.at then entry = string.gsub(entry, '\29', string.sub(d.at, #r.root + 2) .. ' o ' .. d.to, 1) end
+        entries[#entries + 1] = MOMENT .. '\31' .. entry
+      end
       spent = spent + 8 + #d.items
     end
     if #entries > 0 then call('RPUSH', P .. 'l:' .. r.root, unpack(entries)) end
