@@ -84,7 +84,7 @@ func TestKeyOfADuplicate(t *testing.T) {
 	})
 }
 
-// RunWhile engines run jobs with unique keys, and clients ask for them all the time, each creation is one run, and no two jobs of a key
+// While engines run jobs with unique keys, and clients ask for them all the time, each creation is one run, and no two jobs of a key
 // are unsettled at a time.
 func TestUniqueKeysUnderWay(t *testing.T) {
 	each(t, func(e *env) {

@@ -1,9 +1,11 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,12 +38,13 @@ type suspicion int
 
 // What can be wrong. An orphan's parent does not know it, or is gone; an unlisted job
 // has no parent and is not in the index; an empty entry of the index has no job; a leftover
-// is a key of a job without the job.
+// is a key of a job without the job; of an undefined record the definition is gone.
 const (
 	orphan suspicion = iota
 	unlisted
 	empty
 	leftover
+	undefined
 	suspicions // how many there are
 )
 
@@ -114,6 +117,12 @@ func (d *deep) scan(ctx context.Context, rdb *redis.Client, progress func(int64)
 			return err
 		}
 		d.suspect(found)
+		found, jobs, err := d.records(ctx, d.recordsAmong(keys))
+		if err != nil {
+			return err
+		}
+		d.suspect(found)
+		d.jobs += jobs
 		grown, err := d.growing(ctx, outputsAmong(keys))
 		if err != nil {
 			return err
@@ -159,6 +168,62 @@ func (d *deep) ofJobs(keys []string) []suspect {
 	return out
 }
 
+// recordsAmong returns those of some keys that are records.
+func (d *deep) recordsAmong(keys []string) []suspect {
+	var out []suspect
+	for _, key := range keys {
+		if _, text, ok := strings.Cut(key, "}:r:"); ok {
+			if id, err := job.ParseID(text); err == nil {
+				out = append(out, suspect{kind: undefined, id: id, key: key})
+			}
+		}
+	}
+	return out
+}
+
+// records returns those of some records that look wrong, and how many jobs the others have.
+func (d *deep) records(ctx context.Context, all []suspect) (found []suspect, jobs int64, err error) {
+	ids := make([]job.ID, len(all))
+	for i, s := range all {
+		ids[i] = s.id
+	}
+	known, err := d.recorded(ctx, ids)
+	if err != nil {
+		return nil, 0, err
+	}
+	text, listed := make([]*redis.StringCmd, len(all)), make([]*redis.FloatCmd, len(all))
+	_, _ = d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
+		for i, id := range ids {
+			text[i], listed[i] = p.Get(ctx, d.keys.record(id)), p.ZScore(ctx, d.keys.index(id.Shard(d.keys.shards)), string(id))
+		}
+		return nil
+	})
+	defined := make([]*redis.IntCmd, len(all)) // servers may know definitions that are gone, until they are restarted
+	_, _ = d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			digest, _, _ := strings.Cut(text[i].Val(), " ")
+			defined[i] = p.Exists(ctx, d.keys.definition(id, digest))
+		}
+		return nil
+	})
+	for i, s := range all {
+		gone := isNil(text[i].Err()) // it has hashes now, or was removed
+		if err := cmp.Or(text[i].Err(), defined[i].Err()); err != nil && !gone {
+			return nil, 0, err
+		}
+		switch {
+		case gone:
+		case defined[i].Val() == 0:
+			found = append(found, s)
+		case isNil(listed[i].Err()):
+			found = append(found, suspect{kind: unlisted, id: s.id})
+		default:
+			jobs += 1 + int64(len(known[s.id].children))
+		}
+	}
+	return found, jobs, nil
+}
+
 // index looks at the jobs that the index of a shard lists.
 func (d *deep) index(ctx context.Context, shard int) error {
 	for from := "-"; ; {
@@ -189,11 +254,16 @@ func (d *deep) index(ctx context.Context, shard int) error {
 func (d *deep) again(ctx context.Context) ([]suspect, error) {
 	var guilty []suspect
 	for from := 0; from < len(d.suspects); from += scanBatch {
-		part, err := d.suspicious(ctx, d.suspects[from:min(from+scanBatch, len(d.suspects))])
+		some := d.suspects[from:min(from+scanBatch, len(d.suspects))]
+		part, err := d.suspicious(ctx, slices.DeleteFunc(slices.Clone(some), func(s suspect) bool { return s.kind == undefined }))
 		if err != nil {
 			return nil, err
 		}
-		guilty = append(guilty, part...)
+		records, _, err := d.records(ctx, slices.DeleteFunc(slices.Clone(some), func(s suspect) bool { return s.kind != undefined }))
+		if err != nil {
+			return nil, err
+		}
+		guilty = append(append(guilty, part...), records...)
 		if err := rest(ctx, scanRest); err != nil {
 			return nil, err
 		}
@@ -240,7 +310,7 @@ func (d *deep) suspicious(ctx context.Context, all []suspect) ([]suspect, error)
 		switch {
 		case a.backgroundTasks.Val() > 0: // it may be about to be removed
 			d.skipped++
-		case status == "" && a.recorded.Val() > 0:
+		case status == "" && a.recorded.Val() > 0 && (s.kind != unlisted || a.listed.Err() == nil):
 		case status == "" && a.uncreated.Val() > 0: // its plan is being created
 		case status == "" && s.kind == orphan && a.exists.Val() == 0: // deleted meanwhile
 		case status == "" && s.kind == orphan:
@@ -301,7 +371,7 @@ func (d *deep) tell(guilty []suspect) {
 			first[s.kind] = s
 		}
 		name := string(s.id)
-		if s.kind == leftover {
+		if s.key != "" {
 			name = s.key
 		}
 		what[s.kind] = append(what[s.kind], name)
@@ -311,6 +381,10 @@ func (d *deep) tell(guilty []suspect) {
 		unlisted: {"root jobs that are not listed: weir jobs does not show them", "redis-cli ZADD 'INDEX' 0 ID"},
 		empty:    {"entries of the list of root jobs whose jobs are gone", "redis-cli ZREM 'INDEX' ID"},
 		leftover: {"keys of jobs that are gone", "redis-cli UNLINK 'KEY'"},
+		undefined: {
+			"trees that nobody can read, as the definition that they share with others of their kind is gone",
+			"start another tree of that kind, which makes the definition anew, or restore it from a backup; else redis-cli UNLINK 'KEY'",
+		},
 	} {
 		if n := len(what[kind]); n > 0 {
 			s := first[kind]

@@ -394,13 +394,51 @@ func TestExamineDeep(t *testing.T) {
 	found.has(t, "orphans", redisstore.Warning, `locked for 3h\d+m0s`, "weir unlock "+string(lonely))
 	e.equal("findings", len(found.of("orphans")), 5)
 
-	// RunWhile subtrees of a shard are removed, what is in it may look wrong.
+	// While subtrees of a shard are removed, what is in it may look wrong.
 	for shard := range shards {
 		e.Check(e.Redis.RPush(ctx, fmt.Sprintf("weir:{%s:%d}:chores", e.Namespace, shard), "delete x").Err())
 	}
 	found = e.examine(true)
 	found.has(t, "orphans", redisstore.Skipped, "subtrees are being removed", "")
 	e.equal("problems", slices.ContainsFunc(found.of("orphans"), func(f redisstore.Finding) bool { return f.Level == redisstore.Problem }), false)
+}
+
+// A deep look counts the jobs of records, and finds those that are not listed, or whose definition is gone.
+func TestExamineDeepRecords(t *testing.T) {
+	e := durable(t)
+	e.healthy()
+	var ids []job.ID
+	for range 3 {
+		id := newID(e)
+		if len(ids) > 0 {
+			id = newIDIn(e, ids[0])
+		}
+		ids = append(ids, id)
+		e.createRecord(id, 2)
+	}
+	e.examine(true).has(t, "orphans", redisstore.OK, "^9 jobs, each where", "")
+	base := strings.TrimSuffix(e.due(ids[0]), "due")
+	e.Check(e.Redis.ZRem(e.Context(), base+"index", string(ids[0])).Err())
+	e.examine(true).has(t, "orphans", redisstore.Problem, "^1 root jobs that are not listed: .*"+string(ids[0]), "ZADD")
+	e.Check(e.Redis.ZAdd(e.Context(), base+"index", redis.Z{Member: string(ids[0])}).Err())
+
+	for k := range e.dump() {
+		if strings.Contains(k, "}:d:") {
+			e.Check(e.Redis.Del(e.Context(), k).Err())
+		}
+	}
+	e.examine(true).has(t, "orphans", redisstore.Problem, "^3 trees that nobody can read, as the definition", "start another tree of that kind.* UNLINK '"+base+"r:")
+	e.createRecord(newIDIn(e, ids[0]), 2)
+	e.examine(true).has(t, "orphans", redisstore.OK, "^12 jobs, each where", "")
+}
+
+// newIDIn returns an ID in the shard of another.
+func newIDIn(e *env, other job.ID) job.ID {
+	for {
+		if id := newID(e); id.Shard(shards) == other.Shard(shards) {
+			return id
+		}
+	}
 }
 
 // A plan that is being created in parts is nothing wrong.

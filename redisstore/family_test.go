@@ -138,7 +138,7 @@ func (e *env) terminated(ids ...job.ID) {
 	}
 }
 
-// RunWhile somebody deletes a job nobody else does, and nothing below it comes back to life,
+// While somebody deletes a job nobody else does, and nothing below it comes back to life,
 // of whatever tree it is.
 func TestDeleteIsOneCallers(t *testing.T) {
 	each(t, func(e *env) {

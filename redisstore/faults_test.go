@@ -233,7 +233,7 @@ func TestFaultLoading(t *testing.T) {
 	e.holds(id, 'i', "in", "1")
 }
 
-// RunWhile somebody else's script does not end, Redis is busy, and then goes on.
+// While somebody else's script does not end, Redis is busy, and then goes on.
 func TestFaultBusy(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--busy-reply-threshold", "50")

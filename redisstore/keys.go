@@ -64,6 +64,11 @@ func (k keyspace) record(id job.ID) string {
 	return k.shard(id.Shard(k.shards)) + "r:" + string(id.Tree())
 }
 
+// definition is what records of the shard of a job have in common that name it by that digest.
+func (k keyspace) definition(id job.ID, digest string) string {
+	return k.shard(id.Shard(k.shards)) + "d:" + digest
+}
+
 // Suffixes of a job's further keys.
 const (
 	stateSuffix    = ":s"    // hash: state

@@ -15,7 +15,7 @@ import (
 	"github.com/weirworks/weir/worker"
 )
 
-// RunWhile the memory of Redis is full, jobs end with a run in progress and their Shutdown, and are deleted, though asynq
+// While the memory of Redis is full, jobs end with a run in progress and their Shutdown, and are deleted, though asynq
 // takes no wakes. The engine neither spins nor floods its log, also one that starts then, and goes on by itself when
 // there is memory.
 func TestFullRedisEnds(t *testing.T) {

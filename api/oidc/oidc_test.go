@@ -162,7 +162,7 @@ func TestKeysRotate(t *testing.T) {
 	})
 }
 
-// RunWhile the issuer is away its keys are used for an hour; without any the error says so, until it is back.
+// While the issuer is away its keys are used for an hour; without any the error says so, until it is back.
 func TestIssuerAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
