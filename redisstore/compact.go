@@ -50,7 +50,7 @@ var (
 
 // compactOf returns a plan, of which nodesOf has made nodes, as a record, or nil if it is not that simple.
 func (s *Store) compactOf(plan *job.Plan, nodes [][]any) *compactTree {
-	if !s.records || len(nodes) > compactJobs || plan.Parent != "" || plan.Unique != nil || plan.SequentialKey != "" || plan.Repeat != nil || plan.TellEnd != nil {
+	if !s.records.Load() || len(nodes) > compactJobs || plan.Parent != "" || plan.Unique != nil || plan.SequentialKey != "" || plan.Repeat != nil || plan.TellEnd != nil {
 		return nil
 	}
 	if len(nodes) > 1 && !plan.Nodes[0].Graph {
@@ -93,7 +93,7 @@ func (t *compactTree) add(i int, n []any) bool {
 		value := textOf(fields[f+1])
 		switch {
 		case name == "parent" || name == "retain": // which the record says otherwise
-		case name == "subscribed", strings.HasPrefix(name, "f."), strings.HasPrefix(name, "x.") && !leads, strings.Contains(value, " #"), strings.ContainsAny(value, "\x1e\x1f"):
+		case name == "subscribed", strings.HasPrefix(name, "f."), strings.HasPrefix(name, "x.o."), strings.HasPrefix(name, "x.") && !leads, strings.Contains(value, " #"), strings.ContainsAny(value, "\x1e\x1f"):
 			return false
 		case ownFields[name]:
 			own = appendField(own, name, value)
@@ -281,14 +281,20 @@ func simple(d *job.Delta) bool {
 	if len(d.Set)+len(d.Unset) > compactState || len(d.Takes) > 1 || len(d.Writes) > 1 || len(d.Closes) > 1 {
 		return false
 	}
-	if len(d.Takes) > 0 && (d.Takes[0].Job != "" && d.Takes[0].Job != d.Job || d.Takes[0].Dir != port.Input || d.Takes[0].Head != 0) {
+	if len(d.Takes) > 0 {
+		t := &d.Takes[0]
+		if t.Job != "" && t.Job != d.Job || t.Dir != port.Input || t.Head != 0 || t.Port == "" || t.Port == "*" {
+			return false
+		}
+	}
+	if len(d.Closes) > 0 && d.Closes[0] == "" {
 		return false
 	}
 	if len(d.Writes) == 0 {
 		return true
 	}
 	w := &d.Writes[0]
-	return (w.Job == "" || w.Job == d.Job) && w.Dir == port.Output && len(w.Items) <= groupTxs && w.Port != job.ErrorsPort &&
+	return w.Port != "" && (w.Job == "" || w.Job == d.Job) && w.Dir == port.Output && len(w.Items) <= groupTxs && w.Port != job.ErrorsPort &&
 		(len(d.Closes) == 0 || d.Closes[0] == w.Port)
 }
 
@@ -343,7 +349,7 @@ func recordDelta(args []any, d, before, after *job.Delta) []any {
 	if len(d.Writes) > 0 {
 		w = &d.Writes[0]
 		out = w.Port
-		if after != nil {
+		if after != nil && len(w.Items) > 0 {
 			set("h.o."+out, strconv.Itoa(len(w.Items)))
 		}
 	}

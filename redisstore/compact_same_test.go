@@ -129,6 +129,8 @@ func TestRecordsReader(t *testing.T) {
 	e.equal("messages", texts(items), []string{"1", "2"})
 	_, _, err = r.store.Peek(r.Context(), id.Nth(1), port.Input, "nope", 5)
 	e.fails(err, job.ErrPort)
+	_, _, err = r.store.Peek(r.Context(), id.Nth(7), port.Input, "in", 5)
+	e.fails(err, job.ErrNotFound)
 }
 
 // Plans of which records would not do what is right are none.
@@ -143,6 +145,7 @@ func TestRecordsOfOddPlans(t *testing.T) {
 		},
 		"no graph":          func(p *job.Plan) { p.Nodes[0].Graph = false },
 		"output with limit": func(p *job.Plan) { p.Nodes[2].Ports[1].Limit = 1 },
+		"closed edge":       func(p *job.Plan) { p.Nodes[1].Ports[1].Closed = true },
 		"closed output":     func(p *job.Plan) { p.Nodes[2].Ports[1].Closed = true },
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -208,11 +211,7 @@ func TestRecordsWithoutDefinition(t *testing.T) {
 	e := open(t, redistest.SharedRedis(t))
 	id := newID(e)
 	e.createRecord(id, 1)
-	for k := range e.dump() {
-		if strings.Contains(k, "}:d:") {
-			e.Check(e.Redis.Del(e.Context(), k).Err())
-		}
-	}
+	e.forgetDefinitions()
 	e.sweep()
 	for range 3 {
 		e.createAs(newID(e), record(1).Nodes...)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -90,8 +91,19 @@ func (e *examiner) outputsOf(ctx context.Context, ids []job.ID) (ports []unread,
 	}); err != nil {
 		return nil, nil, err
 	}
+	var absent []job.ID
 	for i, id := range ids {
-		for _, field := range fields[i].Val() {
+		if len(fields[i].Val()) == 0 {
+			absent = append(absent, id)
+		}
+	}
+	records, err := e.recorded(ctx, absent)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, id := range ids {
+		names, r := fields[i].Val(), records[id]
+		for _, field := range slices.AppendSeq(names, maps.Keys(r.fields)) {
 			if name, ok := strings.CutPrefix(field, "o."); ok {
 				ports = append(ports, unread{id: id, port: name})
 			}
@@ -100,6 +112,7 @@ func (e *examiner) outputsOf(ctx context.Context, ids []job.ID) (ports []unread,
 		for n := 1; n < len(family); n += 2 {
 			children = append(children, job.ID(family[n]))
 		}
+		children = slices.AppendSeq(children, maps.Values(r.children))
 	}
 	return ports, children, nil
 }

@@ -422,11 +422,7 @@ func TestExamineDeepRecords(t *testing.T) {
 	e.examine(true).has(t, "orphans", redisstore.Problem, "^1 root jobs that are not listed: .*"+string(ids[0]), "ZADD")
 	e.Check(e.Redis.ZAdd(e.Context(), base+"index", redis.Z{Member: string(ids[0])}).Err())
 
-	for k := range e.dump() {
-		if strings.Contains(k, "}:d:") {
-			e.Check(e.Redis.Del(e.Context(), k).Err())
-		}
-	}
+	e.forgetDefinitions()
 	e.examine(true).has(t, "orphans", redisstore.Problem, "^3 trees that nobody can read, as the definition", "start another tree of that kind.* UNLINK '"+base+"r:")
 	e.createRecord(newIDIn(e, ids[0]), 2)
 	e.examine(true).has(t, "orphans", redisstore.OK, "^12 jobs, each where", "")

@@ -143,7 +143,10 @@ func Met(t testing.TB, s *Store, root job.ID, plan *job.Plan) {
 }
 
 // Hashes has a store create no trees as records, for tests that look into the hashes of jobs.
-func Hashes(s *Store) { s.records = false }
+func Hashes(s *Store) { s.records.Store(false) }
+
+// Upgrade is what a store does that finds a namespace of the first format.
+func Upgrade(ctx context.Context, s *Store) error { return s.upgrade(ctx) }
 
 // RecordArgs are those of a transaction of one delta that completes a record, or nil.
 func RecordArgs(d job.Delta) []any {

@@ -51,7 +51,8 @@ func (s *Store) checkNamespace(ctx context.Context, shards int) error {
 		return fmt.Errorf("%w: namespace %s at %s has %d shards, not %d; the number cannot change: leave Shards 0 or use another namespace",
 			job.ErrConfig, s.keys.namespace, s.where, have, shards)
 	}
-	s.keys.shards, s.records = have, meta["format"] == format
+	s.keys.shards = have
+	s.records.Store(meta["format"] == format)
 	if meta["format"] == formatBefore {
 		return s.upgrade(ctx)
 	}
@@ -79,7 +80,17 @@ func (s *Store) upgrade(ctx context.Context) error {
 			_ = s.broker.Ring(ctx, d.todo(d.at(l, 1), shard).notifications) // else the sweeper does
 		}
 	}
-	return s.explain(s.rdb.HSet(ctx, s.keys.meta(), "format", formatHashes).Err())
+	_, err := s.relayout(ctx, formatBefore, formatHashes)
+	return err
+}
+
+// newLayout says that a namespace has another layout, if it still has that one.
+var newLayout = redis.NewScript("return redis.call('HGET', KEYS[1], 'format') == ARGV[1] and redis.call('HSET', KEYS[1], 'format', ARGV[2]) + 1 or 0")
+
+// relayout does so, and tells whether it had that one: another program may have changed it meanwhile.
+func (s *Store) relayout(ctx context.Context, from, to string) (changed bool, err error) {
+	n, err := newLayout.Run(ctx, s.rdb, []string{s.keys.meta()}, from, to).Int()
+	return n == 1, s.explain(err)
 }
 
 // Migrate gives a namespace that an older version of Weir has made the layout of this one, in which small trees take less memory and
@@ -87,8 +98,7 @@ func (s *Store) upgrade(ctx context.Context) error {
 // job.ErrStatus while engines live, unless force says that all of them are of this version. Stores that are open know of it once they
 // are opened anew. It tells whether the namespace had another layout.
 func (s *Store) Migrate(ctx context.Context, force bool) (changed bool, err error) {
-	before, err := s.rdb.HGet(ctx, s.keys.meta(), "format").Result()
-	if err != nil || before == format {
+	if before, err := s.rdb.HGet(ctx, s.keys.meta(), "format").Result(); err != nil || before == format {
 		return false, s.explain(err)
 	}
 	engines, err := s.Engines(ctx)
@@ -99,9 +109,9 @@ func (s *Store) Migrate(ctx context.Context, force bool) (changed bool, err erro
 		return false, fmt.Errorf("%w: %s of namespace %s live: an older version among them would lose jobs; stop them first, or use --force if all are of this version",
 			job.ErrStatus, counted(len(engines), "engine"), s.keys.namespace)
 	}
-	if err := s.rdb.HSet(ctx, s.keys.meta(), "format", format).Err(); err != nil {
-		return false, s.explain(err)
+	changed, err = s.relayout(ctx, formatHashes, format)
+	if changed {
+		s.records.Store(true)
 	}
-	s.records = true
-	return true, nil
+	return changed, err
 }

@@ -1,9 +1,12 @@
 package redisstore_test
 
 import (
+	"errors"
+	"sync"
 	"testing"
 
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -37,4 +40,29 @@ func TestMigrate(t *testing.T) {
 		create()
 		e.equal("records", e.records(), 1)
 	})
+}
+
+// A namespace that is migrated stays so, whoever has been opening it meanwhile, when it had the first format.
+func TestMigrateMeanwhile(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	meta := "weir:{" + e.Namespace + "}:meta"
+	e.Check(e.Redis.HSet(e.Context(), meta, "format", "1").Err())
+	slow := openBy(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: e.Namespace})
+	e.equal("format", e.Redis.HGet(e.Context(), meta, "format").Val(), "2")
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for range 20 {
+				_, errs := slow.Store.CreateMany(e.Context(), []job.Creation{{ID: newID(e), Plan: record(1)}})
+				e.Check(errors.Join(errs...))
+			}
+		})
+	}
+	changed, err := slow.Store.Migrate(e.Context(), true)
+	e.Check(err)
+	all.Wait()
+	e.equal("changed", changed, true)
+	e.Check(redisstore.Upgrade(e.Context(), slow.Store)) // of one that had read the first format
+	e.equal("format", e.Redis.HGet(e.Context(), meta, "format").Val(), "3")
 }

@@ -134,7 +134,14 @@ func (s *Store) compactMany(ctx context.Context, all []job.Creation, created []b
 	var calls []call
 	var at, sizes []int
 	var records []*compactTree
+	times := map[job.ID]int{} // the second plan of an ID is to find the first one there
+	for i := range all {
+		times[all[i].ID]++
+	}
 	for i, c := range all {
+		if times[c.ID] > 1 {
+			continue
+		}
 		nodes, err := s.nodesOf(c.ID, c.Plan, c.By)
 		if err != nil {
 			continue // whoever creates it otherwise says so

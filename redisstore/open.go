@@ -119,7 +119,7 @@ type Store struct {
 	traffic     traffic
 	types       atomic.Pointer[knownTypes]
 	scripts     atomic.Bool // the server has no functions: scripts are used
-	records     bool        // small trees may be one record: the namespace has this layout
+	records     atomic.Bool // small trees may be one record: the namespace has this layout
 }
 
 // Open connects to Redis and checks that it can be relied on: that it answers, never

@@ -99,7 +99,7 @@ end
 local function tree(id)
   local t = trees[id]
   if not t then
-    t = string.match(id, '^[^.]+')
+    t = string.match(id, '^[^.]*')
     trees[id] = t
   end
   return t

@@ -8,15 +8,14 @@
 --        in run.lua returns} of each transaction, or {{}, '', {}, error}, {what is left}}
 
 -- refused tells whether a transaction has to wait for memory: all have but those that end the run of a job that is to
--- end, so that it can be deleted.
-local function refused(d) return FULL and (d.outcome == 'checkpoint' or load(d.id).status ~= S.terminating) end
+-- end, so that it can be deleted. Trees that are records have none of these.
+local function refused(d)
+  return FULL and (d.outcome == 'checkpoint' or compact.of(tree(d.id)) or load(d.id).status ~= S.terminating)
+end
 
 -- made makes a transaction true, and returns what transact() does, and its first job. One of a record may have to come otherwise.
 local function made(deltas)
-  if deltas.record then
-    local result, last = compact.commit(deltas)
-    return result or { 0, 'spread', 0, 0, -1 }, last, last
-  end
+  if deltas.record then return compact.commit(deltas) end
   if refused(deltas[1]) then error({ err = OOM }) end
   local result, last = plain.transact(deltas)
   local first = load(deltas[1].id)

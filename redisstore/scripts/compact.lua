@@ -34,7 +34,7 @@ do -- Lua allows few local names
         local to, into = string.match(list[i + 1], '^%d+ (%d+)i%.([%w_]+)$')
         d.up[port] = string.match(list[i + 1], '^%d+ 0o%.([%w_]+)$')
         if not d.up[port] then
-          several, d.to = several or not to or d.to and d.to ~= tonumber(to), tonumber(to or '')
+          several, d.to = several or not to or d.to, tonumber(to or '')
           d.into[port] = into
         end
       end
@@ -64,8 +64,11 @@ do -- Lua allows few local names
     return def
   end
 
-  -- compact.nth is the number of a job in its tree.
-  function compact.nth(id) return tonumber(string.sub(id, #tree(id) + 2)) or 0 end
+  -- compact.nth is the number of a job in its tree, or nil: no job has that ID.
+  function compact.nth(id)
+    local root = tree(id)
+    return id == root and 0 or tonumber(string.match(id, '^%.([1-9]%d*)$', #root + 1))
+  end
 
   -- compact.id is the ID of a job of a record by its number.
   function compact.id(r, n) return n == 0 and r.root or r.root .. '.' .. n end
@@ -85,6 +88,7 @@ do -- Lua allows few local names
     r.status, r.lead, r.queued, r.holder, r.ran, r.round = string.match(run, '^(%S+) ?(%d*) ?(%d*) ?(%S*) ?(%d*) ?(%d*)$')
     r.lead, r.def = tonumber(r.lead), compact.definition(digest)
     compact.trees[root] = r.def and r or false -- then the tree is as if it was gone
+    if not r.def then compact.lost = root end
     return compact.trees[root]
   end
 
@@ -142,6 +146,7 @@ do -- Lua allows few local names
     if call('HEXISTS', k, '0') == 1 then return end
     local all = {}
     for n, text in ipairs(texts) do all[2 * n - 1], all[2 * n] = str(n - 1), text end
+    all[#all + 1], all[#all + 2] = 'since', MOMENT
     call('HSET', k, unpack(all))
     call('PEXPIRE', k, UNUSED)
   end
@@ -151,7 +156,8 @@ do -- Lua allows few local names
     compact.trees[r.root] = false
     call('DEL', P .. 'r:' .. r.root)
     local k = P .. 'd:' .. r.digest
-    if call('HEXISTS', k, '0') == 0 then return end
+    local since = call('HGET', k, 'since')
+    if not since or tonumber(r.created) < tonumber(since) then return end -- it was lost, and does not count this one
     if early then call('HINCRBY', k, 'spread', 1) end
     if call('HINCRBY', k, 'users', -1) == 0 then call('PEXPIRE', k, UNUSED) end
   end

@@ -77,7 +77,7 @@ do -- Lua allows few local names
     if r.status == S.running and r.holder == b.token then return id == compact.id(r, r.lead) end
     if r.status ~= S.queued or id ~= compact.id(r, r.lead) or FULL or news.sets or watching() then return false end
     local j = compact.lead(r)
-    local limit = b.limits[line.base(j.type)] or b.limits['']
+    local limit = b.limits[b.types and b.types[j.type] and j.type or line.base(j.type)] or b.limits['']
     if limit >= 0 or b.places ~= places.none and #places.limited(j, b.places) > 0 then return false end
     if call('EXISTS', stem(id) .. ':lock') == 1 then return false end
     line.remove(j.queue, j.type, id)
@@ -128,7 +128,7 @@ do -- Lua allows few local names
   -- holds tells whether a record may have a transaction: no more than the first of its jobs has begun, and each other one reads
   -- what the one before it writes.
   local function holds(r, t)
-    if r.status ~= S.running or r.holder ~= t.token or r.def.runs ~= #t or FULL or news.sets or watching() then return false end
+    if r.status ~= S.running or r.holder ~= t.token or r.def.runs ~= #t or news.sets or watching() then return false end
     if t[1].n ~= r.lead then return false end
     local absent = {}
     for i, d in ipairs(t) do
@@ -140,7 +140,7 @@ do -- Lua allows few local names
         if not limit or limit > 0 and d.seen >= limit then return false end
         if before.ends and def.map['n.i.' .. d.port] ~= '1' then return false end
         absent[#absent + 1], absent[#absent + 2] = k .. ':lock', k .. ':i:' .. d.port
-      elseif d.port ~= '' and call('LLEN', k .. ':i:' .. d.port) < d.taken then
+      elseif d.port ~= '' and (not tonumber(def.map['i.' .. d.port] or '') or call('LLEN', k .. ':i:' .. d.port) < d.taken) then
         return false
       end
       if d.nset > 0 then absent[#absent + 1] = k .. ':s' end -- nothing that is written may break off
@@ -167,20 +167,22 @@ do -- Lua allows few local names
     return ms
   end
 
-  -- compact.commit makes a transaction true, and returns what transact() in tx.lua does, or nil: it is to come as others do.
+  -- compact.commit makes a transaction true, and returns what made() in commit.lua does: if it says 'spread' it is to come as
+  -- others do.
   function compact.commit(t)
-    local r = compact.of(t.record)
-    if not r then return nil end
+    local r, otherwise = compact.of(t.record), { 0, 'spread', 0, 0, -1 }
+    if not r then return otherwise end
     local n = t[#t].n
     local map = r.def[n].map
     local last = { id = compact.id(r, n), type = map.type, queue = map.queue, status = S.completed, record = r, token = false }
     local result = { #t, '', 0, 0, #t[#t].items > 0 and PLENTY or -1 }
     if r.status == 'over' and r.holder == t.token then
-      last.repeated = true
-      return result, last
+      last.repeated, result[5] = true, -1
+      return result, last, last
     end
+    if FULL then error({ err = OOM }) end
     local keep = holds(r, t) and compact.span(r)
-    if keep == false then return nil end
+    if keep == false then return otherwise end
     local rest, entries, d = {}, {}, t[#t]
     local up = d.at and d.at ~= last.id and d.to
     if r.def.runs < r.def.jobs then
@@ -207,9 +209,9 @@ do -- Lua allows few local names
       end
       spent = spent + 8 + #d.items
     end
-    if #entries > 0 then call('RPUSH', P .. 'l:' .. r.root, unpack(entries)) end
     if keep then retain.at(r.root, NOW + keep) end
-    return result, last
+    if #entries > 0 then call('RPUSH', P .. 'l:' .. r.root, unpack(entries)) end
+    return result, last, last
   end
 
   -- compact.stepped returns token and ID of the run that the commit of a record began behind its last job, or '', or keeps these.

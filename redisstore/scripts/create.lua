@@ -28,6 +28,7 @@ if large and (not call('ZSCORE', P .. 'due', '!unborn ' .. first) or parent == '
   return { 'leftovers', wakes() }
 end
 remember(token)
+if compact.lost == first then call('DEL', P .. 'r:' .. first) end
 local held
 line.families = {} -- of each parent, the names and IDs of its children, which are written at once
 for _ = 1, n do held = create_next(held) or held end

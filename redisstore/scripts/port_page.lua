@@ -7,7 +7,7 @@ local map, head, there = compact.map(id), nil, nil -- of a record, which stays o
 if map then
   there, head = map[dir .. '.' .. port] or map[dir .. '.*'], map['h.' .. dir .. '.' .. port]
 else
-  if load(id).status == '' then return { 'gone' } end
+  if compact.of(tree(id)) or load(id).status == '' then return { 'gone' } end
   there, head = wires(id, dir, port), call('HGET', key(id), 'h.' .. dir .. '.' .. port)
 end
 if not there then return { 'port' } end

@@ -1,0 +1,221 @@
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
+)
+
+// IDs that no job can have are those of none.
+func TestRecordsHaveNoOddIDs(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	id := newID(e)
+	e.createRecord(id, 1)
+	e.unchanged("looking", func() {
+		e.nobody(id.Nth(7))
+		for _, suffix := range []string{".01", ".x", ".", ".0", ".1e0", ".0x1", ". 1", ".1.2", ".-1", ".99"} {
+			e.nobody(id + job.ID(suffix))
+		}
+	})
+	for _, odd := range []job.ID{"", ".", ".1"} {
+		e.nobody(odd)
+		e.fails(e.store.Terminate(e.Context(), odd), job.ErrNotFound)
+		e.fails(e.store.Write(e.Context(), odd, job.Write{Dir: port.Input, Port: "in", Items: raws("1")}), job.ErrNotFound)
+		_, err := e.store.Begin(e.Context(), odd, beginning())
+		e.fails(err, job.ErrNotFound)
+	}
+}
+
+// nobody checks that no job has an ID, for all that look.
+func (e *env) nobody(id job.ID) {
+	e.Helper()
+	ctx := e.Context()
+	_, err := e.store.Info(ctx, id)
+	e.fails(err, job.ErrNotFound)
+	_, err = e.store.Tree(ctx, id)
+	e.fails(err, job.ErrNotFound)
+	_, _, err = e.store.Peek(ctx, id, port.Input, "in", 4)
+	e.fails(err, job.ErrNotFound)
+	details, err := e.store.Details(ctx, []job.ID{id})
+	e.Check(err)
+	for _, d := range details {
+		e.equal("children of "+string(id), len(d.Children), 0)
+	}
+}
+
+// Of two plans with one ID in a list the first is created.
+func TestRecordsCreatedTwice(t *testing.T) {
+	t.Parallel()
+	alike(t, func(e *env, create func(*job.Plan) job.ID) any {
+		create(record(1)) // of a kind that was there before, if records
+		id, other := newID(e), record(1)
+		other.Nodes[0].Type = "Other"
+		created, errs := e.Store.CreateMany(e.Context(), []job.Creation{{ID: id, Plan: other, By: "a"}, {ID: id, Plan: record(1), By: "b"}})
+		return fmt.Sprint(created, errs, e.info(id).Type, e.info(id).By)
+	})
+}
+
+// A commit that a full Redis refuses changes nothing.
+func TestRecordsRefusedByFullRedis(t *testing.T) {
+	t.Parallel()
+	e, fill := openFull(t, "function")
+	id := newID(e)
+	e.createRecord(id, 1)
+	whole := completion(e.beginRow(id.Nth(1), "run"))
+	other := job.Tx{Deltas: []job.Delta{whole.Deltas[0]}}
+	other.Deltas[0].Reason = "which no record has"
+	fill()
+	for _, tx := range []job.Tx{whole, other} {
+		e.unchanged("commit", func() {
+			_, err := e.store.Commit(e.Context(), []job.Tx{tx})
+			e.fails(err, job.ErrUnavailable)
+		})
+	}
+	e.memory("0")
+	e.commitRow(whole)
+	e.equal("status", e.info(id).Status, statemachine.Completed)
+}
+
+// What a run did to ports that are not there is refused, or is nothing, as elsewhere.
+func TestRecordsOfOddPorts(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*job.Delta){
+		"takes nothing of none":  func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, Port: "nope"}} },
+		"takes of *":             func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, Port: "*"}} },
+		"takes of an Out port":   func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, Port: "out"}} },
+		"takes of one no name":   func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, N: 2}} },
+		"closes one of no name":  func(d *job.Delta) { d.Closes, d.Writes = []string{""}, nil },
+		"closes *":               func(d *job.Delta) { d.Closes, d.Writes = []string{"*"}, nil },
+		"writes to one no name":  func(d *job.Delta) { d.Closes, d.Writes[0].Port = nil, "" },
+		"writes nothing":         func(d *job.Delta) { d.Writes[0].Items = nil },
+		"writes to none":         func(d *job.Delta) { d.Closes, d.Writes[0].Port = nil, "nope" },
+		"reads less than it has": func(d *job.Delta) { d.Takes[0].N = 1 },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			alike(t, func(e *env, create func(*job.Plan) job.ID) any {
+				id := create(record(1))
+				tx := completion(e.beginRow(id.Nth(1), "run"))
+				change(&tx.Deltas[0])
+				res, err := e.store.Commit(e.Context(), []job.Tx{tx})
+				return strings.ReplaceAll(fmt.Sprintf("%+v %v %s", res, err, e.info(id).Status), string(id), "ID")
+			})
+		})
+	}
+}
+
+// Behind a job with two wired ports no job is in a row.
+func TestRecordsInARow(t *testing.T) {
+	t.Parallel()
+	alike(t, func(e *env, create func(*job.Plan) job.ID) any {
+		plan := record(2)
+		plan.Nodes[1].Ports = append(plan.Nodes[1].Ports, out("more", job.Edge{{Node: 2, Dir: port.Input, Port: "more"}}))
+		plan.Nodes[2].Ports = append(plan.Nodes[2].Ports, fed("more", 1))
+		e.Check(plan.Validate())
+		return len(e.beginRow(create(plan).Nth(1), "run").Row)
+	})
+}
+
+// What weir doctor says of jobs it says of those of records, too.
+func TestRecordsExamined(t *testing.T) {
+	t.Parallel()
+	for _, deep := range []bool{false, true} {
+		alike(t, func(e *env, create func(*job.Plan) job.ID) any {
+			for range 3 {
+				id := create(record(2))
+				e.commitRow(completion(e.beginRow(id.Nth(1), string(id))))
+			}
+			all, err := e.Store.Examine(e.Context(), redisstore.Examination{Deep: deep})
+			e.Check(err)
+			var said []string
+			for _, f := range all {
+				if f.Check == "orphans" || f.Check == "ports" || strings.HasPrefix(f.Finding, "looked at") {
+					said = append(said, fmt.Sprint(f))
+				}
+			}
+			e.equal("findings", len(said) > 0, true)
+			return said
+		})
+	}
+}
+
+// A tree that is created anew, as nobody could read it any more, is the new one once its definition is back.
+func TestRecordsCreatedAnew(t *testing.T) {
+	t.Parallel()
+	e, _ := openFull(t, "scripts") // which keep no definitions from one call to the next
+	id := newID(e)
+	e.createRecord(id, 1)
+	e.forgetDefinitions()
+	other := record(1)
+	other.Nodes[0].Type = "Other"
+	created, err := e.store.Create(e.Context(), id, other, "again")
+	e.Check(err)
+	e.equal("created", created, true)
+	e.createAs(newIDIn(e, id), record(1).Nodes...)
+	e.equal("type", e.info(id).Type, "Other")
+	_ = e.store.ClosePort(e.Context(), id, port.Input, "none")
+	e.equal("type", e.info(id).Type, "Other")
+}
+
+// forgetDefinitions removes all definitions of records, as somebody might by hand.
+func (e *env) forgetDefinitions() {
+	e.Helper()
+	for k := range e.dump() {
+		if strings.Contains(k, "}:d:") {
+			e.Check(e.Redis.Del(e.Context(), k).Err())
+		}
+	}
+}
+
+// Trees of before a definition was lost do not count as users of the one that was made anew.
+func TestRecordsOfTwoDefinitions(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	before := newID(e)
+	e.createRecord(before, 1)
+	e.forgetDefinitions()
+	time.Sleep(2 * time.Millisecond)
+	e.createRecord(newIDIn(e, before), 1)
+	_ = e.store.ClosePort(e.Context(), before, port.Input, "none") // it gets hashes
+	e.equal("records", e.records(), 1)
+	for k := range e.dump() {
+		if strings.Contains(k, "}:d:") {
+			e.equal("users", e.Redis.HGet(e.Context(), k, "users").Val(), "1")
+			e.equal("the definition stays", e.Redis.PTTL(e.Context(), k).Val() > 24*time.Hour, true)
+		}
+	}
+}
+
+// A record whose log somebody has damaged is removed when its time is over all the same.
+func TestRecordsWithDamagedLogs(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	plan := record(1)
+	plan.Retain = time.Millisecond
+	id := newID(e)
+	redisstore.Met(e, e.Store, id, plan)
+	_, err := e.store.Create(e.Context(), id, plan, "test")
+	e.Check(err)
+	tx := completion(e.beginRow(id.Nth(1), "run"))
+	tx.Deltas[0].Writes = nil
+	e.Check(e.Redis.Set(e.Context(), strings.TrimSuffix(e.due(id), "due")+"l:"+string(id), "x", 0).Err())
+	_, err = e.store.Commit(e.Context(), []job.Tx{tx})
+	e.fails(err, job.ErrRefused)
+	time.Sleep(2 * time.Millisecond)
+	e.Check(e.Redis.ZAddXX(e.Context(), e.due(id), redis.Z{Score: 1, Member: "!retain"}).Err())
+	e.sweep()
+	e.sweep()
+	_, err = e.store.Info(e.Context(), id)
+	e.equal("gone", errors.Is(err, job.ErrNotFound), true)
+}
