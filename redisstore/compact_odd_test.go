@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,6 +64,35 @@ func TestRecordsCreatedTwice(t *testing.T) {
 		other.Nodes[0].Type = "Other"
 		created, errs := e.Store.CreateMany(e.Context(), []job.Creation{{ID: id, Plan: other, By: "a"}, {ID: id, Plan: record(1), By: "b"}})
 		return fmt.Sprint(created, errs, e.info(id).Type, e.info(id).By)
+	})
+}
+
+// Trees of a list are ready in its order, also if only some of them are records.
+func TestRecordsCreatedInOrder(t *testing.T) {
+	t.Parallel()
+	alike(t, func(e *env, create func(*job.Plan) job.ID) any {
+		first := create(record(1))
+		e.begin(first.Nth(1)) // so that none is ready
+		order := map[job.ID]int{}
+		var list []job.Creation
+		for i := range 9 {
+			plan := record(1)
+			plan.Nodes[0].Type = []string{"New", "G", "Other"}[i%3]
+			if i%3 == 2 { // of which no record is made
+				plan.Nodes[1].Ports[0].Default = json.RawMessage("1")
+			}
+			id := newIDIn(e, first)
+			list, order[id] = append(list, job.Creation{ID: id, Plan: plan, By: "a"}), i
+		}
+		_, errs := e.Store.CreateMany(e.Context(), list)
+		e.Check(errors.Join(errs...))
+		var said []int
+		for range order {
+			s, err := e.store.Pop(e.Context(), job.DefaultQueue, first.Shard(shards), -1, beginning(), []string{"T"})
+			e.Check(err)
+			said = append(said, order[s.Info.ID.Tree()])
+		}
+		return said
 	})
 }
 

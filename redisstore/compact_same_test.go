@@ -197,8 +197,14 @@ func TestRecordsOfGraphsWithPorts(t *testing.T) {
 			logs, err3 := e.store.Logs(e.Context(), id, 9)
 			items, _, err4 := e.store.Peek(e.Context(), id, port.Output, "total", 5)
 			err5 := e.store.Take(e.Context(), id, job.Take{Dir: port.Output, Port: "total", N: len(items)}, "t")
+			err6 := e.store.Take(e.Context(), id, job.Take{Dir: port.Output, Port: "total", Head: 7, N: 1}, "u")
+			err7 := e.store.Take(e.Context(), id, job.Take{Dir: port.Output, Port: "total", N: len(items)}, "t")
+			if limit == 0 || limit > 2 {
+				e.equal("records", e.records(), records)
+			}
+			err8 := e.store.Take(e.Context(), id, job.Take{Dir: port.Output, Port: "none", N: 1}, "v")
 			after := e.info(id)
-			all, err := json.Marshal([]any{tree, logs, res[0].Applied, err, err2, err3, texts(items), err4, err5, after})
+			all, err := json.Marshal([]any{tree, logs, res[0].Applied, err, err2, err3, texts(items), err4, err5, fmt.Sprint(err6, err7, err8), after})
 			e.Check(err)
 			return strings.ReplaceAll(clock.ReplaceAllString(string(all), "T"), string(id), "ID")
 		})

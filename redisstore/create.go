@@ -75,18 +75,6 @@ func createCall(root job.ID, plan *job.Plan, large string, nodes [][]any) []any 
 	return args
 }
 
-// createArgs are those of a plan that one call creates; of a large one there are none.
-func (s *Store) createArgs(root job.ID, plan *job.Plan, by string) (due string, args []any, large bool, err error) {
-	nodes, err := s.nodesOf(root, plan, by)
-	if err != nil {
-		return "", nil, false, err
-	}
-	if len(createParts(nodes)) > 1 {
-		return "", nil, true, nil
-	}
-	return s.keys.dueOf(root), createCall(root, plan, "", nodes), false, nil
-}
-
 // createdBy tells what create.lua says of a job that it was to create.
 func createdBy(d *decoder, l []any, root, parent job.ID) (created bool, err error) {
 	why, refused := d.at(l, 0).(string)

@@ -54,7 +54,7 @@ func (e *examiner) layout(ctx context.Context) error {
 		if meta["format"] == format {
 			e.ok("namespace %s has layout %s and %d shards", e.keys.namespace, format, n)
 		} else {
-			e.warn("weir migrate, once all programs have this version", "namespace %s has layout %s and %d shards: with layout %s small trees take less memory and time", e.keys.namespace, formatHashes, n, format)
+			e.warn("stop all programs that use it, run weir migrate, and start them in this version", "namespace %s has layout %s and %d shards: with layout %s small trees take less memory and time", e.keys.namespace, formatHashes, n, format)
 		}
 	}
 	return nil

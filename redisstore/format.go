@@ -93,9 +93,22 @@ func (s *Store) relayout(ctx context.Context, from, to string) (changed bool, er
 	return n == 1, s.explain(err)
 }
 
+// enginesLive says why a namespace is not migrated.
+type enginesLive struct {
+	n         int
+	namespace string
+}
+
+func (e *enginesLive) Error() string {
+	return fmt.Sprintf("engines that live in namespace %s: %d; one of an older version would lose jobs: stop them (one that was killed counts for another 10 s), or force it if all are of this version",
+		e.namespace, e.n)
+}
+
+func (e *enginesLive) Unwrap() error { return job.ErrServed }
+
 // Migrate gives a namespace that an older version of Weir has made the layout of this one, in which small trees take less memory and
 // cost Redis less. Programs of older versions refuse it then; one that has it open already would lose jobs, so Migrate fails with
-// job.ErrStatus while engines live, unless force says that all of them are of this version. Stores that are open know of it once they
+// job.ErrServed while engines live, unless force says that all of them are of this version. Stores that are open know of it once they
 // are opened anew. It tells whether the namespace had another layout.
 func (s *Store) Migrate(ctx context.Context, force bool) (changed bool, err error) {
 	if before, err := s.rdb.HGet(ctx, s.keys.meta(), "format").Result(); err != nil || before == format {
@@ -106,8 +119,7 @@ func (s *Store) Migrate(ctx context.Context, force bool) (changed bool, err erro
 		return false, err
 	}
 	if len(engines) > 0 && !force {
-		return false, fmt.Errorf("%w: %s of namespace %s live: an older version among them would lose jobs; stop them first, or use --force if all are of this version",
-			job.ErrStatus, counted(len(engines), "engine"), s.keys.namespace)
+		return false, &enginesLive{n: len(engines), namespace: s.keys.namespace}
 	}
 	changed, err = s.relayout(ctx, formatHashes, format)
 	if changed {

@@ -29,7 +29,7 @@ func TestMigrate(t *testing.T) {
 		engine := job.EngineInfo{ID: "one"}
 		e.Check(s.Heartbeat(e.Context(), engine))
 		changed, err := s.Migrate(e.Context(), false)
-		e.fails(err, job.ErrStatus)
+		e.fails(err, job.ErrServed)
 		e.equal("changed", changed, false)
 		changed, err = s.Migrate(e.Context(), true)
 		e.Check(err)

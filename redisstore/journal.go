@@ -79,7 +79,7 @@ func (s *Store) createArrivals(ctx context.Context, epoch string, all []job.Arri
 		for _, due := range order {
 			if rest := byShard[due]; len(rest) > 0 {
 				args, size, n, records := arrivalCall(epoch, rest)
-				calls, sizes, digests = append(calls, call{due, args}), append(sizes, size), append(digests, records)
+				calls, sizes, digests = append(calls, call{due: due, args: args}), append(sizes, size), append(digests, records)
 				if byShard[due] = rest[n:]; n == len(rest) {
 					delete(byShard, due)
 				}

@@ -81,7 +81,7 @@ func (s *Store) ClaimMany(ctx context.Context, aliases []string, ids []job.ID) [
 	portions(len(aliases), small, func(from, to int) {
 		calls := make([]call, to-from)
 		for i := range calls {
-			calls[i] = call{s.keys.hub(), []any{"add", aliases[from+i], string(ids[from+i]), rand.Text()}}
+			calls[i] = call{due: s.keys.hub(), args: []any{"add", aliases[from+i], string(ids[from+i]), rand.Text()}}
 		}
 		replies, failed := s.runEach(ctx, scriptAlias, calls)
 		for i := range calls {
@@ -97,22 +97,43 @@ func (s *Store) ClaimMany(ctx context.Context, aliases []string, ids []job.ID) [
 // CreateMany implements job.Bulk.
 func (s *Store) CreateMany(ctx context.Context, all []job.Creation) (created []bool, errs []error) {
 	created, errs = make([]bool, len(all)), make([]error, len(all))
+	times := map[job.ID]int{} // the second plan of an ID is to find the first one there
+	for i := range all {
+		times[all[i].ID]++
+	}
+	some := make([]int, len(all))
+	for i := range some {
+		some[i] = i
+	}
+	again := s.createSome(ctx, all, some, func(i int) bool { return times[all[i].ID] == 1 }, created, errs)
+	s.createSome(ctx, all, again, func(int) bool { return false }, created, errs)
+	return created, errs
+}
+
+// createSome creates some of a list in their order, those as records that may be, and returns which are to be created as others are.
+func (s *Store) createSome(ctx context.Context, all []job.Creation, some []int, may func(int) bool, created []bool, errs []error) (again []int) {
 	var calls []call
 	var at, sizes []int
-	compact := s.compactMany(ctx, all, created, errs)
-	for i, c := range all {
-		if compact[i] {
-			continue
-		}
-		due, args, large, err := s.createArgs(c.ID, c.Plan, c.By)
+	var records []*compactTree
+	for _, i := range some {
+		c := &all[i]
+		nodes, err := s.nodesOf(c.ID, c.Plan, c.By)
 		switch {
 		case err != nil:
 			errs[i] = err
-		case large: // it takes several calls
+			continue
+		case len(createParts(nodes)) > 1: // it takes several calls
 			created[i], errs[i] = s.Create(ctx, c.ID, c.Plan, c.By)
-		default:
-			calls, at, sizes = append(calls, call{due, args}), append(at, i), append(sizes, sizeOf(args))
+			continue
 		}
+		one, r := call{due: s.keys.dueOf(c.ID)}, s.compactOf(c.Plan, nodes)
+		if r != nil && may(i) && s.definitions.worth(r.digest) {
+			one.args = r.args(c.ID, rand.Text(), !note(&s.definitions, &s.definitions.seen, one.due+r.digest, true))
+			one.script = &scriptCompact
+		} else {
+			one.args, r = createCall(c.ID, c.Plan, "", nodes), nil
+		}
+		calls, at, sizes, records = append(calls, one), append(at, i), append(sizes, sizeOf(one.args)), append(records, r)
 	}
 	s.actMany(ctx, scriptCreate, calls, sizes, func(n int, l []any, d *decoder, err error) {
 		i := at[n]
@@ -120,54 +141,17 @@ func (s *Store) CreateMany(ctx context.Context, all []job.Creation) (created []b
 			errs[i] = err
 			return
 		}
+		if why, _ := d.at(l, 0).(string); records[n] != nil && (why == "define" || why == "spread" || why == "followed") {
+			s.definitions.refused(calls[n].due, records[n].digest, why)
+			again = append(again, i)
+			return
+		}
 		created[i], errs[i] = createdBy(d, l, all[i].ID, all[i].Plan.Parent)
 		if errs[i] == nil {
 			s.foretell(ctx, all[i].ID, all[i].Plan)
 		}
 	})
-	return created, errs
-}
-
-// compactMany creates those trees as records that may be, and tells which: of them it says whether they were created, and why not.
-func (s *Store) compactMany(ctx context.Context, all []job.Creation, created []bool, errs []error) []bool {
-	done := make([]bool, len(all))
-	var calls []call
-	var at, sizes []int
-	var records []*compactTree
-	times := map[job.ID]int{} // the second plan of an ID is to find the first one there
-	for i := range all {
-		times[all[i].ID]++
-	}
-	for i, c := range all {
-		if times[c.ID] > 1 {
-			continue
-		}
-		nodes, err := s.nodesOf(c.ID, c.Plan, c.By)
-		if err != nil {
-			continue // whoever creates it otherwise says so
-		}
-		r := s.compactOf(c.Plan, nodes)
-		if r == nil || !s.definitions.worth(r.digest) {
-			continue
-		}
-		due := s.keys.dueOf(c.ID)
-		args := r.args(c.ID, rand.Text(), !note(&s.definitions, &s.definitions.seen, due+r.digest, true))
-		calls, at, sizes, records = append(calls, call{due, args}), append(at, i), append(sizes, sizeOf(args)), append(records, r)
-	}
-	s.actMany(ctx, scriptCompact, calls, sizes, func(n int, l []any, d *decoder, err error) {
-		i := at[n]
-		done[i] = true
-		switch why, _ := d.at(l, 0).(string); {
-		case err != nil:
-			errs[i] = err
-		case why == "define", why == "spread", why == "followed": // as if it were the first
-			done[i] = false
-			s.definitions.refused(calls[n].due, records[n].digest, why)
-		default:
-			created[i], errs[i] = createdBy(d, l, all[i].ID, "")
-		}
-	})
-	return done
+	return again
 }
 
 // WriteMany implements job.Bulk.
@@ -182,7 +166,7 @@ func (s *Store) WriteMany(ctx context.Context, all []job.Posting) []error {
 			continue
 		}
 		args = followArgs(args, nil, nil, 0)
-		calls, at, sizes = append(calls, call{s.keys.dueOf(p.Job), args}), append(at, i), append(sizes, sizeOf(args))
+		calls, at, sizes = append(calls, call{due: s.keys.dueOf(p.Job), args: args}), append(at, i), append(sizes, sizeOf(args))
 	}
 	s.actMany(ctx, scriptWrite, calls, sizes, func(n int, l []any, d *decoder, err error) {
 		i := at[n]
@@ -241,12 +225,12 @@ func (s *Store) runEach(ctx context.Context, p program, calls []call) ([]any, []
 	replies, errs := make([]any, len(calls)), make([]error, len(calls))
 	absent := s.pipe(ctx, p, calls, 0, replies, errs)
 	if absent < len(calls) {
-		replies[absent], errs[absent] = s.run(ctx, p, calls[absent].due, calls[absent].args...)
+		replies[absent], errs[absent] = s.run(ctx, calls[absent].of(p), calls[absent].due, calls[absent].args...)
 		s.pipe(ctx, p, calls, absent+1, replies, errs)
 	}
 	for i, err := range errs {
 		if retold(err) {
-			replies[i], errs[i] = s.run(ctx, p, calls[i].due, calls[i].args...)
+			replies[i], errs[i] = s.run(ctx, calls[i].of(p), calls[i].due, calls[i].args...)
 		}
 	}
 	return replies, errs
@@ -260,9 +244,9 @@ func (s *Store) pipe(ctx context.Context, p program, calls []call, from int, rep
 			switch {
 			case i < from:
 			case s.scripts.Load():
-				cmds[i] = p.lua.EvalSha(ctx, pipe, []string{c.due}, c.args...)
+				cmds[i] = c.of(p).lua.EvalSha(ctx, pipe, []string{c.due}, c.args...)
 			default:
-				cmds[i] = pipe.FCall(ctx, functionName, []string{c.due}, append([]any{p.name}, c.args...)...)
+				cmds[i] = pipe.FCall(ctx, functionName, []string{c.due}, append([]any{c.of(p).name}, c.args...)...)
 			}
 		}
 		return nil
@@ -274,7 +258,7 @@ func (s *Store) pipe(ctx context.Context, p program, calls []call, from int, rep
 		case retold(err):
 			absent = min(absent, i)
 		case err != nil:
-			errs[i] = fmt.Errorf("redis script %s: %w", p.name, s.explain(err))
+			errs[i] = fmt.Errorf("redis script %s: %w", calls[i].of(p).name, s.explain(err))
 		}
 	}
 	return absent

@@ -48,7 +48,7 @@ var (
 	scriptState           = script("state_set", "log")
 	scriptSecret          = script("secret_set", "mail")
 	scriptWrite           = script("port_write", "compact_run")
-	scriptTake            = script("port_take", "quiesce").freeing()
+	scriptTake            = script("port_take", "compact_run").freeing()
 	scriptSettle          = script("letter_settle", "quiesce")
 	scriptPage            = script("port_page", "compact_run").freeing()
 	scriptLog             = script("log_page", "mail").freeing()
@@ -163,8 +163,17 @@ const whenFull = "_full"
 
 // call is a call of a script in the shard whose due key is given.
 type call struct {
-	due  string
-	args []any
+	due    string
+	args   []any
+	script *program // in place of that of the others it goes with
+}
+
+// of is the script of a call that goes with those of another one.
+func (c call) of(p program) program {
+	if c.script != nil {
+		return *c.script
+	}
+	return p
 }
 
 // runAll is runEach, and returns the first error if there is one.

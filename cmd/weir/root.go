@@ -323,7 +323,7 @@ func (s *settings) open(ctx context.Context) (*redisstore.Store, error) {
 var besideOnly = map[string]string{
 	"worker":  "it runs jobs, so it reads and writes that Redis all the time; a worker without access to it leases runs over HTTP, in any language: docs/remote-workers.md",
 	"serve":   "it is a server of that Redis itself",
-	"migrate": "stop the engines, and run it where they ran",
+	"migrate": "programs that use the Redis are to be stopped first, a server, too",
 	"acl":     "its rules are for users of Redis; what a client of a server may do is in its token: weir token create --role",
 }
 

@@ -98,6 +98,19 @@ do -- Lua allows few local names
     return string.match(r.rest, '\30' .. n .. '(\31[^\30]*)') or ''
   end
 
+  -- compact.with returns what a record says of jobs alone, if a field of one of them has another value.
+  function compact.with(r, n, name, value)
+    local own = compact.own(r, n)
+    local list, out = fields(string.sub(own, 2)), { name, value }
+    for i = 1, own == '' and 0 or #list, 2 do
+      if list[i] ~= name then out[#out + 1], out[#out + 2] = list[i], list[i + 1] end
+    end
+    local part, new = '\30' .. n .. own, '\30' .. n .. '\31' .. table.concat(out, '\31')
+    local from, to = string.find(r.rest, part, 1, true)
+    if own == '' then return r.rest .. new end
+    return string.sub(r.rest, 1, from - 1) .. new .. string.sub(r.rest, to + 1)
+  end
+
   -- compact.text returns the fields of a job and their values, in turn, as one text. What it says twice is as it says last.
   function compact.text(r, n)
     local def = r.def[n]

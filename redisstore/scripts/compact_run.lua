@@ -214,6 +214,23 @@ do -- Lua allows few local names
     return result, last, last
   end
 
+  -- compact.take takes messages out of an Out port of a record whose jobs have all completed, and returns what port_take does, or
+  -- nil: it is to be done as in other trees.
+  function compact.take(id, dir, port, head, n, token)
+    local r, map = compact.of(tree(id)), compact.map(id)
+    if not map or r.status ~= 'over' or news.sets or watching() then return nil end
+    if dir ~= 'o' or port == 'errors' or not tonumber(map['o.' .. port] or '') then return nil end
+    local keep, list = compact.span(r), stem(id) .. ':o:' .. port
+    if keep == false then return nil end
+    if repeated(token .. head) then return 'ok' end
+    if (map['h.o.' .. port] or '0') ~= head or call('LLEN', list) < n then return 'moved' end
+    remember(token .. head)
+    call('LTRIM', list, n, -1)
+    write(r, compact.with(r, compact.nth(id), 'h.o.' .. port, str(tonumber(head) + n)))
+    if call('ZREM', P .. 'kept', r.root) == 1 and keep then retain.at(r.root, NOW + keep) end
+    return 'ok'
+  end
+
   -- compact.stepped returns token and ID of the run that the commit of a record began behind its last job, or '', or keeps these.
   function compact.stepped(j, began)
     local r = j.record

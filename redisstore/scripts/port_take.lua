@@ -3,6 +3,8 @@
 -- ARGV: job, direction, port, head, count, token
 -- reply: {'ok' | 'gone' | 'port' | 'moved', {ready jobs}}
 local id, dir, port, head, n, token = arg(), arg(), arg(), arg(), num(), arg()
+local why = compact.take(id, dir, port, head, n, token) -- of a record, which stays one
+if why then return { why, {} } end
 local k = key(id)
 if load(id).status == '' then return { 'gone', {} } end
 local edges = wires(id, dir, port)
