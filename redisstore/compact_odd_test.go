@@ -19,23 +19,23 @@ import (
 
 // IDs that no job can have are those of none.
 func TestRecordsHaveNoOddIDs(t *testing.T) {
-	t.Parallel()
-	e := open(t, redistest.SharedRedis(t))
-	id := newID(e)
-	e.createRecord(id, 1)
-	e.unchanged("looking", func() {
-		e.nobody(id.Nth(7))
-		for _, suffix := range []string{".01", ".x", ".", ".0", ".1e0", ".0x1", ". 1", ".1.2", ".-1", ".99"} {
-			e.nobody(id + job.ID(suffix))
+	each(t, func(e *env) {
+		id := newID(e)
+		e.createRecord(id, 1)
+		e.unchanged("looking", func() {
+			e.nobody(id.Nth(7))
+			for _, suffix := range []string{".01", ".x", ".", ".0", ".1e0", ".0x1", ". 1", ".1.2", ".-1", ".99"} {
+				e.nobody(id + job.ID(suffix))
+			}
+		})
+		for _, odd := range []job.ID{"", ".", ".1"} {
+			e.nobody(odd)
+			e.fails(e.store.Terminate(e.Context(), odd), job.ErrNotFound)
+			e.fails(e.store.Write(e.Context(), odd, job.Write{Dir: port.Input, Port: "in", Items: raws("1")}), job.ErrNotFound)
+			_, err := e.store.Begin(e.Context(), odd, beginning())
+			e.fails(err, job.ErrNotFound)
 		}
 	})
-	for _, odd := range []job.ID{"", ".", ".1"} {
-		e.nobody(odd)
-		e.fails(e.store.Terminate(e.Context(), odd), job.ErrNotFound)
-		e.fails(e.store.Write(e.Context(), odd, job.Write{Dir: port.Input, Port: "in", Items: raws("1")}), job.ErrNotFound)
-		_, err := e.store.Begin(e.Context(), odd, beginning())
-		e.fails(err, job.ErrNotFound)
-	}
 }
 
 // nobody checks that no job has an ID, for all that look.

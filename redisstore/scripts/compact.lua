@@ -67,7 +67,7 @@ do -- Lua allows few local names
   -- compact.nth is the number of a job in its tree, or nil: no job has that ID.
   function compact.nth(id)
     local root = tree(id)
-    return id == root and 0 or tonumber(string.match(id, '^%.([1-9]%d*)$', #root + 1))
+    return id == root and 0 or tonumber(string.match(id, '^%.([1-9]%d*)$', #root + 1) or '') -- the embedded server needs one
   end
 
   -- compact.id is the ID of a job of a record by its number.
