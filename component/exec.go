@@ -33,7 +33,8 @@ const (
 // time is an error of the message. On systems that have process groups all that it started
 // is killed with it, when the time is over and when the run ends. Its environment has PATH,
 // HOME, LANG and what env says, and WEIR_IDEMPOTENCY_KEY, which is the same if a process
-// died and the message is worked on again. It runs in Policy.Root.
+// died and the message is worked on again. It runs in Policy.Root. An engine that may not run the program, or does not have it,
+// leaves the job to another one that lives and has another policy; if there is none the job fails.
 //
 // Messages are worked on one after the other, and each is committed before the next. Order
 // is kept, and the end of in is the end of out.
@@ -72,6 +73,9 @@ func (*Exec) JobType() string { return "exec" }
 // Describe implements Component.
 func (*Exec) Describe() string { return "runs a program for each message, if the policy allows it" }
 
+// Settings implements worker.Local.
+func (x *Exec) Settings() string { return fmt.Sprintf("%q %q", x.policy.programs, x.policy.root) }
+
 // Validate implements Component.
 func (x *Exec) Validate() error {
 	var c check
@@ -92,11 +96,11 @@ func (x *Exec) Run(ctx context.Context, run *worker.Run) error {
 		return err
 	}
 	if !slices.Contains(x.policy.programs, x.Program) {
-		return fmt.Errorf("%w: program %q is not one of those that may be run here", ErrForbidden, x.Program)
+		return worker.Elsewhere(fmt.Errorf("%w: program %q is not one of those that may be run here", ErrForbidden, x.Program))
 	}
 	path, err := exec.LookPath(x.Program)
 	if err != nil {
-		return err
+		return worker.Elsewhere(err)
 	}
 	return effects(ctx, run, x.In, func(raw json.RawMessage) error {
 		items, err := x.call(ctx, path, run.IdempotencyKey("exec"), raw)

@@ -85,3 +85,31 @@ func TestExecKills(t *testing.T) {
 		t.Error("a program that it started went on")
 	}
 }
+
+// Engines with different policies are different to jobs that one of them may not run: TestElsewhere of worker shows what becomes of these.
+func TestExecSettings(t *testing.T) {
+	t.Parallel()
+	settings := func(p Policy) string {
+		for _, w := range All(p) {
+			if x, ok := w.(*Exec); ok {
+				return x.Settings()
+			}
+		}
+		t.Fatal("no exec")
+		return ""
+	}
+	all := map[string]bool{}
+	for _, p := range []Policy{{}, {Programs: []string{"cat"}}, {Programs: []string{"cat", "sh"}}, {Programs: []string{"cat sh"}}, {Root: "/tmp"}} {
+		all[settings(p)] = true
+	}
+	if len(all) != 5 || settings(Policy{Root: "/tmp"}) != settings(Policy{Root: "/tmp"}) {
+		t.Errorf("settings %v", all)
+	}
+	e := weirtest.New(t, All(Policy{})...)
+	h := e.StartWorker(&Exec{Program: "cat"})
+	e.Feed(h, "in", raws([]string{"1"})...)
+	e.RunUntilIdle()
+	if fs := e.Failures(h); len(fs) != 1 || !strings.Contains(fs[0].Error, "not allowed by the policy") {
+		t.Errorf("without another engine: %v", fs)
+	}
+}

@@ -38,7 +38,7 @@ type EngineInfo struct {
 	Queues      map[string]int `json:"queues"`             // with their weights
 	Types       []string       `json:"types"`              // see MatchType: what clients lease is told as they ask for it
 	Versions    map[string]int `json:"versions,omitempty"` // of those types that declare one
-	Build       string         `json:"build,omitempty"`    // the same for engines that decode the same, see Needs
+	Build       string         `json:"build,omitempty"`    // the same for engines that can run the same, see Needs
 	// Limits are those that its types declare, see TypeInfo.Limit; a type without one is not in it.
 	Limits  map[string]TypeLimit `json:"limits,omitempty"`
 	Running int                  `json:"running"` // runs in progress

@@ -29,7 +29,7 @@ func VersionOf(w any) (int, error) {
 // MaxVersion is the greatest version of a type.
 const MaxVersion = 10_000
 
-// maxRefused is how many engines are remembered that could not decode a job: an older one may try again.
+// maxRefused is how many builds are remembered that could not run a job: an older one may try again.
 const maxRefused = 8
 
 // Needs is what an engine must be able to do to run a job, besides having its type. Ready jobs that need more than their
@@ -40,7 +40,7 @@ type Needs struct {
 	Version int
 	// Args and State are the versions that wrote these.
 	Args, State int
-	// Refused are builds of engines that could not decode args or state.
+	// Refused are builds of engines that could not decode args or state, or that left the job to others, see worker.Elsewhere.
 	Refused []string
 	// Unread are builds of engines that could not decode a message which waits for the job.
 	Unread []string

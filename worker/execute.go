@@ -123,6 +123,10 @@ func (t *turn) conclude(k *kind, r *Run, snap *job.Snapshot, err error, took tim
 	if t.still {
 		took = 0
 	}
+	if d := t.elsewhere(snap, err); d != nil {
+		snap.Token = r.token
+		return newRan(snap, r, d, took)
+	}
 	d := r.conclude(k, err, snap.Shutdown, took)
 	r.delta = nil // it is the engine's now
 	return newRan(snap, r, d, took)

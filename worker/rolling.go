@@ -201,8 +201,8 @@ func (r *registry) sealAsks() {
 	r.asked.Store(&all)
 }
 
-// fingerprint is the same for engines that decode the same: programs built from the same code, with the same types of
-// workers.
+// fingerprint is the same for engines that can run the same: programs built from the same code, with the same types of
+// workers and their settings.
 func (r *registry) fingerprint() string {
 	h := sha256.New()
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -217,6 +217,9 @@ func (r *registry) fingerprint() string {
 		k := r.kinds[name]
 		_, _ = fmt.Fprintln(h, name, k.version)
 		describe(h, k.layout.Type(), map[reflect.Type]bool{})
+		if l, ok := k.worker.(Local); ok {
+			_, _ = fmt.Fprintf(h, "%q\n", l.Settings())
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:5])
 }
