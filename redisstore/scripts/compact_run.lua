@@ -177,7 +177,7 @@ do -- Lua allows few local names
     local last = { id = compact.id(r, n), type = map.type, queue = map.queue, status = S.completed, record = r, token = false }
     local result = { #t, '', 0, 0, #t[#t].items > 0 and PLENTY or -1 }
     if r.status == 'over' and r.holder == t.token then
-      last.repeated, result[5] = true, -1
+      last.repeated = true
       return result, last, last
     end
     if FULL then error({ err = OOM }) end
