@@ -50,6 +50,8 @@ test('one that may act does', async () => {
   await page.getByRole('button', { name: 'Use it' }).click()
   await page.getByText(/not known/).waitFor()
   await page.getByLabel('Token').fill(token)
+  await page.waitForTimeout(4000) // the page asks again meanwhile, and leaves what is typed as it is
+  assert.equal(await page.getByLabel('Token').inputValue(), token)
   await page.getByRole('button', { name: 'Use it' }).click()
   await page.getByRole('button', { name: 'Terminate…' }).waitFor()
   assert.deepEqual(await faults(page), [])

@@ -48,6 +48,7 @@ function headers(body: boolean): Record<string, string> {
 
 /** Sends a request, and tells the banner whether the server can be reached. */
 export async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  const token = getToken()
   let answer: Response
   try {
     answer = await fetch(path, {
@@ -60,14 +61,14 @@ export async function send(method: string, path: string, body?: unknown, signal?
     throw new ApiError({ status: 0, code: 'unreachable', detail: 'The server does not answer. The page goes on as soon as it does.' })
   }
   if (answer.ok) {
-    setReach({ ok: true, detail: '', needsToken: false })
+    if (path !== 'page.json' || !reach.needsToken) setReach({ ok: true, detail: '', needsToken: false }) // which needs no token
     return answer
   }
   let p: Problem = { status: answer.status, code: 'other', detail: `${answer.status} ${answer.statusText}` }
   try {
     p = { ...p, ...(await answer.json() as Partial<Problem>) }
   } catch { /* no problem document: the status says it */ }
-  if (answer.status === 401) setReach({ ok: true, detail: p.detail, needsToken: true })
+  if (answer.status === 401 && token === getToken()) setReach({ ok: true, detail: p.detail, needsToken: true })
   else if (answer.status >= 502) setReach({ ok: false, detail: p.detail, needsToken: false })
   throw new ApiError(p)
 }
