@@ -42,7 +42,7 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 	}
 	if len(have) == 0 && len(cannot) > 0 {
 		return Because{
-			Text: fmt.Sprintf("of %s now, none can decode what the job holds, which needs type %s (%s): start a program that can, such as a newer one",
+			Text: fmt.Sprintf("of %s now, none can run the job, which needs type %s (%s): start a program that can, such as a newer one, or one with other settings",
 				serving(engines, i.Queue), needs.Words(), listed(t.some(cannot))),
 		}
 	}
