@@ -145,9 +145,32 @@ func TestRecordsOfOddPorts(t *testing.T) {
 	}
 }
 
+// Dead letters of a graph are listed.
+func TestRecordsWithDeadLetters(t *testing.T) {
+	t.Parallel()
+	alike(t, func(e *env, create func(*job.Plan) job.ID) any {
+		plan := record(2)
+		plan.Nodes[0].Ports = ports(out(job.ErrorsPort))
+		plan.Nodes[0].Ports[0].Sources = 1
+		plan.Nodes[2].Ports[1].Edges = []job.Edge{{{Node: 0, Dir: port.Output, Port: job.ErrorsPort}}}
+		e.Check(plan.Validate())
+		id := create(plan)
+		e.commitRow(completion(e.beginRow(id.Nth(1), "run")))
+		return e.Redis.ZCard(e.Context(), strings.TrimSuffix(e.due(id), "due")+"dead").Val()
+	})
+}
+
 // Behind a job with two wired ports no job is in a row.
 func TestRecordsInARow(t *testing.T) {
 	t.Parallel()
+	alike(t, func(e *env, create func(*job.Plan) job.ID) any {
+		plan := record(2)
+		plan.Nodes[0].Ports = ports(out("total"))
+		plan.Nodes[0].Ports[0].Sources = 1
+		plan.Nodes[1].Ports = append(plan.Nodes[1].Ports, out("more", job.Edge{{Node: 0, Dir: port.Output, Port: "total"}}))
+		e.Check(plan.Validate())
+		return len(e.beginRow(create(plan).Nth(1), "run").Row)
+	})
 	alike(t, func(e *env, create func(*job.Plan) job.ID) any {
 		plan := record(2)
 		plan.Nodes[1].Ports = append(plan.Nodes[1].Ports, out("more", job.Edge{{Node: 2, Dir: port.Input, Port: "more"}}))

@@ -383,7 +383,7 @@ func (d *deep) tell(guilty []suspect) {
 		leftover: {"keys of jobs that are gone", "redis-cli UNLINK 'KEY'"},
 		undefined: {
 			"trees that nobody can read, as the definition that they share with others of their kind is gone",
-			"start another tree of that kind, which makes the definition anew, or restore it from a backup; else redis-cli UNLINK 'KEY'",
+			"start another tree of that kind, which makes the definition anew for as long as it stays, or restore it from a backup; else redis-cli UNLINK 'KEY'",
 		},
 	} {
 		if n := len(what[kind]); n > 0 {

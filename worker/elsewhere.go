@@ -33,14 +33,27 @@ func (t *turn) elsewhere(snap *job.Snapshot, why error) *job.Delta {
 	if snap.Shutdown || !errors.As(why, new(*elsewhereError)) {
 		return nil
 	}
-	needs, forgets := snap.Info.NeedsOf().Refuse(t.registry().build, false)
 	engines, err := t.cfg.Store.Engines(t.Engine.runs)
+	needs, own := snap.Info.NeedsOf(), t.registry().build
+	gone := func(build string) bool {
+		return build == own || !slices.ContainsFunc(engines, func(e job.EngineInfo) bool { return e.Build == build })
+	}
+	needs.Refused = append(slices.DeleteFunc(slices.Clone(needs.Refused), gone), own)
+	slices.Sort(needs.Refused)
 	typ := needs.String()
-	if err != nil || forgets || !slices.ContainsFunc(engines, func(e job.EngineInfo) bool { return !e.Stopping && e.Takes(snap.Info.Queue, typ) }) {
+	if err != nil || !slices.ContainsFunc(engines, func(e job.EngineInfo) bool { return !e.Stopping && e.Takes(snap.Info.Queue, typ) }) {
 		return nil
 	}
 	t.registry().refuse()
 	d := handBack(snap, 0, firstLine("it waits for an engine that can do it; one could not: "+why.Error()))
 	d.Needs = &needs
 	return d
+}
+
+// everywhere has any engine try a job again that has failed as none may run it, once somebody insists.
+func everywhere(d *job.Delta, snap *job.Snapshot, why error) {
+	if needs := snap.Info.NeedsOf(); errors.As(why, new(*elsewhereError)) && len(needs.Refused) > 0 {
+		needs.Refused = nil
+		d.Needs = &needs
+	}
 }

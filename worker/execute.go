@@ -128,6 +128,7 @@ func (t *turn) conclude(k *kind, r *Run, snap *job.Snapshot, err error, took tim
 		return newRan(snap, r, d, took)
 	}
 	d := r.conclude(k, err, snap.Shutdown, took)
+	everywhere(d, snap, err)
 	r.delta = nil // it is the engine's now
 	return newRan(snap, r, d, took)
 }

@@ -135,6 +135,7 @@ func (s *State) newer() *job.Needs {
 // lacking leaves a job to engines that can decode it, as is known of it. One that is to end was given to an engine that
 // cannot since none came that can: it ends without its Shutdown.
 func (t *turn) lacking(snap *job.Snapshot) *job.Delta {
+	t.registry().refuse()
 	needs := snap.Info.NeedsOf()
 	reason := fmt.Sprintf("no engine that lives can decode it: it needs type %s", needs.Words())
 	if needs.Version <= t.registry().kinds[needs.Type].version {

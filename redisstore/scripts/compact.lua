@@ -39,7 +39,7 @@ do -- Lua allows few local names
         end
       end
     end
-    if several then d.to = nil end
+    if several or next(d.up) then d.to = nil end
     return d
   end
 

@@ -36,8 +36,9 @@ do -- Lua allows few local names
   -- so (spread), or the definition is not there (define); or returns nil.
   function compact.why(digest)
     if news.sets or watching() then return 'followed' end
-    local v = call('HMGET', P .. 'd:' .. digest, '0', 'spread', 'made')
+    local v = call('HMGET', P .. 'd:' .. digest, '0', 'spread', 'made', 'since')
     if not v[1] then return 'define' end
+    if tonumber(v[4] or '0') > NOW then call('HSET', P .. 'd:' .. digest, 'since', MOMENT) end -- of a clock that was ahead
     local spread = tonumber(v[2] or '0')
     return spread > RARELY and 2 * spread > tonumber(v[3] or '0') and 'spread' or nil
   end
@@ -149,7 +150,7 @@ do -- Lua allows few local names
         local at = up and r.def[0] or def
         local limit = tonumber(at.map['o.' .. (up or d.out)] or '')
         if not limit or limit > 0 and #d.items >= limit then return false end
-        if up and d.ends and at.map['n.o.' .. up] ~= '1' then return false end
+        if up == 'errors' or up and d.ends and at.map['n.o.' .. up] ~= '1' then return false end
         d.at, d.to = compact.id(r, at.n), up or d.out
         absent[#absent + 1] = stem(d.at) .. ':o:' .. d.to
       elseif #d.items > 0 then
