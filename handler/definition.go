@@ -109,7 +109,7 @@ var (
 	customRE = regexp.MustCompile(`^x-[a-z0-9][a-z0-9_.+-]{0,30}$`)
 	envRE    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 	eidRE    = regexp.MustCompile(`^[A-Za-z0-9_.-]{0,64}$`)
-	exitRE   = regexp.MustCompile(`^(0|[1-9][0-9]{0,2})$`)
+	exitRE   = regexp.MustCompile(`^(0|[1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$`)
 )
 
 // Validate names every bad field. The error wraps job.ErrValue.

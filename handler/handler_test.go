@@ -109,6 +109,7 @@ func TestDefinitionsAreRefused(t *testing.T) {
 		`{"lang":"sh","body":"x","options":{"secrets":["A B"]}}`:       "cannot be the name of a variable",
 		`{"lang":"sh","body":"x","options":{"then":"no name"}}`:        "options.then",
 		`{"lang":"sh","body":"x","options":{"exits":{"3":300}}}`:       "statuses 100-299 and 400-599",
+		`{"lang":"sh","body":"x","options":{"exits":{"256":404}}}`:     "exit codes are 0 to 255",
 		`{"lang":"node","body":"x","options":{"exits":{"3":404}}}`:     "node says its status itself",
 		`{"lang":"sh","body":"x","options":{"env":{"A=":"b"}}}`:        "cannot be a variable",
 		`{"lang":"sh","body":"x","options":{"memory":99999999999999}}`: "options.memory",

@@ -49,6 +49,13 @@ func Set(ctx context.Context, s job.Handlers, typ string, d Definition) (int64, 
 	if err := d.Validate(); err != nil {
 		return 0, err
 	}
+	if d.Prefix == "" { // what belongs to a client stays its own, also if somebody else gives it another version
+		before, err := Get(ctx, s, typ, 0)
+		if err != nil && !errors.Is(err, job.ErrNotFound) {
+			return 0, err
+		}
+		d.Prefix = before.Definition.Prefix
+	}
 	text, err := json.Marshal(d)
 	if err != nil {
 		return 0, err

@@ -109,11 +109,23 @@ func (t *typ) Run(ctx context.Context, run *worker.Run) error {
 		}
 		if code := codeOf(&results[i]); !code.Done() {
 			t.owner.remember(batch[:i], results)
+			if len(batch) > 1 {
+				why, more, _ := strings.Cut(results[i].Error, "\n")
+				results[i].Error = fmt.Sprintf("%s (payload %d of %d)\n%s", why, i+1, len(batch), more)
+			}
 			return t.again(run, options, failing(code, &results[i]))
 		}
 	}
 	for i := range results {
 		if err := t.done(ctx, run, h, &batch[i], &results[i], single); err != nil {
+			return err
+		}
+		if code := codeOf(&results[i]); code == handler.Failed && !single && alone(run) { // what is kept is of the last one
+			_ = run.Log(clip(fmt.Sprintf("payload %d of %d: %s", i+1, len(results), handler.FailureText(code, results[i].Status, results[i].Error)), 4096))
+		}
+	}
+	if n := len(results); n > 1 && alone(run) {
+		if err := setOutcome(run, outcome(h, &results[n-1])); err != nil {
 			return err
 		}
 	}
@@ -219,7 +231,7 @@ func (t *typ) again(run *worker.Run, o handler.Options, err error) error {
 	}
 	switch tried := run.Now().Sub(since); {
 	case o.Tries > 0 && run.Try() >= o.Tries:
-		return worker.Permanent(fmt.Errorf("tried %d times, as often as it may: %w", run.Try(), err))
+		return worker.Permanent(fmt.Errorf("tried %s, as often as it may: %w", times(run.Try()), err))
 	case tried >= time.Duration(o.Total):
 		return worker.Permanent(fmt.Errorf("tried for %s, as long as it may: %w", tried.Round(time.Second), err))
 	}
@@ -228,6 +240,13 @@ func (t *typ) again(run *worker.Run, o handler.Options, err error) error {
 	}
 	delay := worker.ExponentialBackoff(time.Duration(o.Delay), time.Duration(o.MaxDelay))
 	return worker.RetryAfter(delay(run.Try(), err), err)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprint(n, " times")
 }
 
 // done writes what came of a payload that is done.
@@ -240,11 +259,8 @@ func (t *typ) done(ctx context.Context, run *worker.Run, h *handler.Stored, m *m
 	if err := t.follow(ctx, run, h, r); err != nil {
 		return err
 	}
-	o := Outcome{Code: code, Status: r.Status, Version: h.Version, Bytes: len(r.Value), Error: clip(r.Error, 4096)}
-	value := r.Value
-	if len(value) <= inState {
-		o.Result = value
-	} else if single {
+	o, value := outcome(h, r), r.Value
+	if single && o.Result == nil && value != nil {
 		if o.Large, err = t.owner.keep(ctx, run, value); err != nil {
 			return err
 		}
@@ -263,6 +279,15 @@ func (t *typ) done(ctx context.Context, run *worker.Run, h *handler.Stored, m *m
 		}
 	}
 	return t.write(&info, code, m, r, value)
+}
+
+// outcome is what is kept of a payload that is done, without a result that is too large for that.
+func outcome(h *handler.Stored, r *handler.Result) Outcome {
+	o := Outcome{Code: codeOf(r), Status: r.Status, Version: h.Version, Bytes: len(r.Value), Error: clip(r.Error, 4096)}
+	if len(r.Value) <= inState {
+		o.Result = r.Value
+	}
+	return o
 }
 
 // write writes to the ports, if somebody can read them: what a root job leaves there keeps it beyond its retention.

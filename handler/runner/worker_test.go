@@ -141,6 +141,56 @@ func TestM09M11RetriesAndEnds(t *testing.T) {
 	}
 }
 
+// A version that somebody sets in place of a client keeps that the types which its lines name are the client's.
+func TestVersionsKeepTheirClient(t *testing.T) {
+	t.Parallel()
+	store := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
+	for n, d := range []handler.Definition{{Lang: handler.Node, Body: "return 1", Prefix: "acme-"}, {Lang: handler.Node, Body: "return 2"}} {
+		version, err := handler.Set(t.Context(), store, "acme-mail", d)
+		enginetest.Check(t, err)
+		now, err := handler.Get(t.Context(), store, "acme-mail", version)
+		enginetest.Check(t, err)
+		if now.Definition.Prefix != "acme-" {
+			t.Errorf("version %d has prefix %q", n+1, now.Definition.Prefix)
+		}
+	}
+}
+
+// Of several payloads that a job gets at once the result of the last one is kept, and the log says which have failed.
+func TestSeveralPayloadsOfAJob(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, map[string]handler.Definition{"odd": js(`if (payload % 2) job.fail("odd " + payload); return payload`)})
+	one, err := h.client.Create(t.Context(), job.New{Type: "odd"})
+	enginetest.Check(t, err)
+	enginetest.Check(t, one.Write(t.Context(), "in", 2))
+	h.until("it has a result", func() bool {
+		state, err := one.State(t.Context(), runner.StateResult)
+		enginetest.Check(t, err)
+		return len(state) > 0
+	})
+	enginetest.Check(t, one.Write(t.Context(), "in", 1, 4, 3))
+	h.until("its last payload has failed", func() bool { return h.outcome(one).Code == handler.Failed })
+	if o := h.outcome(one); o.Status != 400 || !strings.Contains(o.Error, "odd 3") || o.Result != nil {
+		t.Errorf("outcome %+v", o)
+	}
+	h.set("last", js(`if (payload == 2) throw new Error("no twos"); return 1`, quick(1)))
+	two, err := h.client.Create(t.Context(), job.New{Type: "last"})
+	enginetest.Check(t, err)
+	enginetest.Check(t, two.Write(t.Context(), "in", 1, 2, 3))
+	if info := h.ended(two); !strings.Contains(info.Reason, "no twos (payload 2 of 3)") || !strings.HasPrefix(info.Reason, "tried once") {
+		t.Errorf("reason %q", info.Reason)
+	}
+	entries, err := one.Logs(t.Context(), 20)
+	enginetest.Check(t, err)
+	raw, err := json.Marshal(entries)
+	enginetest.Check(t, err)
+	for _, want := range []string{"payload 1 of 3: failed 400: odd 1", "payload 3 of 3: failed 400: odd 3"} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("the log lacks %q: %s", want, raw)
+		}
+	}
+}
+
 func TestM12LinesBecomeJobs(t *testing.T) {
 	t.Parallel()
 	sender := js("console.log('J: type2|hello'); console.log('J:x|y'); console.log(' J: x|y'); console.log('j: x|y'); if (payload == 'fail') job.status = 400; if (payload == 'retry' && job.try == 1) job.retry('no')", quick(0))
