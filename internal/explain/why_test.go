@@ -239,7 +239,7 @@ func TestEnginesThatCannotDecode(t *testing.T) {
 	first, refused := job.EngineInfo{Host: "a", PID: 1, Concurrency: 1, Queues: slow, Types: one}, job.EngineInfo{Host: "a", PID: 2, Concurrency: 1, Queues: slow, Types: one, Versions: two, Build: "old"}
 	for want, living := range map[string][]job.EngineInfo{
 		"of 2 engines that serve queue slow now, none can run the job, which needs type map (version 2) (process 1 on a has version 1 and process 2 on a could not): start a program that can, such as a newer one, or one with other settings": {first, refused},
-		"1 engine with type map for queue slow: process 3 on a; it is run when it has a slot free":                                                                                                                                {first, {Host: "a", PID: 3, Concurrency: 1, Queues: slow, Types: one, Versions: two, Build: "new"}},
+		"1 engine with type map for queue slow: process 3 on a; it is run when it has a slot free": {first, {Host: "a", PID: 3, Concurrency: 1, Queues: slow, Types: one, Versions: two, Build: "new"}},
 	} {
 		e := explain.NewTree(tree, noon)
 		e.Engines, e.Living, e.Types = map[string]int{"slow": 2}, living, []job.TypeInfo{{Type: "map", Queue: "slow"}}
