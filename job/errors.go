@@ -26,7 +26,7 @@ var (
 	ErrValue = errors.New("invalid value")
 	// ErrExists: the name is already taken.
 	ErrExists = errors.New("already exists")
-	// ErrServed: an engine that lives has the type, or is in the namespace that nobody may use now.
+	// ErrServed: an engine that lives has the type, or uses the namespace, see redisstore.Store.Migrate.
 	ErrServed = errors.New("an engine that lives has the type")
 	// ErrUnknownType: no engine has registered a worker of that type for that queue.
 	ErrUnknownType = errors.New("unknown worker type")

@@ -272,3 +272,14 @@ func TestRecordsWithDamagedLogs(t *testing.T) {
 	_, err = e.store.Info(e.Context(), id)
 	e.equal("gone", errors.Is(err, job.ErrNotFound), true)
 }
+
+// A ready job that cannot be read is an error of whoever looks at its queue, and no panic.
+func TestQueueOfAnUnreadableJob(t *testing.T) {
+	t.Parallel()
+	e := open(t, redistest.SharedRedis(t))
+	id := e.single()
+	e.Check(e.Redis.Del(e.Context(), e.key(id)).Err())
+	e.Check(e.Redis.Set(e.Context(), e.key(id), "x", 0).Err())
+	_, err := e.Store.Queues(e.Context())
+	e.fails(err, job.ErrRefused)
+}

@@ -90,6 +90,9 @@ func (s *Store) readFields(ctx context.Context, ids []job.ID, names ...string) (
 		}
 	}
 	found, err := s.recorded(ctx, absent)
+	if err != nil {
+		return nil, err
+	}
 	for i, id := range ids {
 		if r, is := found[id]; is {
 			for n, name := range names {
@@ -97,7 +100,7 @@ func (s *Store) readFields(ctx context.Context, ids []job.ID, names ...string) (
 			}
 		}
 	}
-	return all, err
+	return all, nil
 }
 
 // fieldOf reads a field of a job; empty: it lacks that, or does not exist.
@@ -109,7 +112,8 @@ func (s *Store) fieldOf(ctx context.Context, id job.ID, name string) (string, er
 	return all[0][0], nil
 }
 
-// recordedChildren returns the children of those of some jobs, none of which were found, whose trees are records, or were so a moment ago: those whose names are as a pattern says.
+// recordedChildren returns the children of those of some jobs, none of which were found, whose trees are records, or were so a
+// moment ago: those whose names are as a pattern says.
 func (s *Store) recordedChildren(ctx context.Context, ids []job.ID, pattern string) (map[job.ID]map[string]job.ID, error) {
 	cmds := make([][2]*redis.IntCmd, len(ids))
 	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -111,8 +111,12 @@ func (e *enginesLive) Unwrap() error { return job.ErrServed }
 // job.ErrServed while engines live, unless force says that all of them are of this version. Stores that are open know of it once they
 // are opened anew. It tells whether the namespace had another layout.
 func (s *Store) Migrate(ctx context.Context, force bool) (changed bool, err error) {
-	if before, err := s.rdb.HGet(ctx, s.keys.meta(), "format").Result(); err != nil || before == format {
+	before, err := s.rdb.HGet(ctx, s.keys.meta(), "format").Result()
+	if err != nil || before == format {
 		return false, s.explain(err)
+	}
+	if before != formatHashes { // who has opened it could not write
+		return false, fmt.Errorf("%w: namespace %s has layout %q: open it as a user of Redis who may write first", job.ErrConfig, s.keys.namespace, before)
 	}
 	engines, err := s.Engines(ctx)
 	if err != nil {

@@ -78,8 +78,8 @@ func (s *Store) createArrivals(ctx context.Context, epoch string, all []job.Arri
 		var digests [][]string // of each call
 		for _, due := range order {
 			if rest := byShard[due]; len(rest) > 0 {
-				args, size, n, records := arrivalCall(epoch, rest)
-				calls, sizes, digests = append(calls, call{due: due, args: args}), append(sizes, size), append(digests, records)
+				args, size, n, needed := arrivalCall(epoch, rest)
+				calls, sizes, digests = append(calls, call{due: due, args: args}), append(sizes, size), append(digests, needed)
 				if byShard[due] = rest[n:]; n == len(rest) {
 					delete(byShard, due)
 				}

@@ -287,12 +287,15 @@ func (s *Store) readySince(ctx context.Context, all []LimitInfo, now time.Time) 
 		}
 	}
 	since, err := s.readFields(ctx, ids, "queued")
+	if err != nil {
+		return err
+	}
 	for n, i := range at {
 		if ms, err := strconv.ParseInt(since[n][0], 10, 64); err == nil { // some may have gone meanwhile
 			all[i].Waited = max(now.Sub(time.UnixMilli(ms)), 0)
 		}
 	}
-	return err
+	return nil
 }
 
 // jobsOf returns the jobs of members of a limit's sets, which have a shard behind them.

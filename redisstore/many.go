@@ -105,13 +105,14 @@ func (s *Store) CreateMany(ctx context.Context, all []job.Creation) (created []b
 	for i := range some {
 		some[i] = i
 	}
-	again := s.createSome(ctx, all, some, func(i int) bool { return times[all[i].ID] == 1 }, created, errs)
-	s.createSome(ctx, all, again, func(int) bool { return false }, created, errs)
+	again := s.createSome(ctx, all, some, times, created, errs)
+	s.createSome(ctx, all, again, nil, created, errs)
 	return created, errs
 }
 
-// createSome creates some of a list in their order, those as records that may be, and returns which are to be created as others are.
-func (s *Store) createSome(ctx context.Context, all []job.Creation, some []int, may func(int) bool, created []bool, errs []error) (again []int) {
+// createSome creates some of a list in their order, as records those whose IDs are there once, as times says, and that may be; it
+// returns which of these are to be created as others are.
+func (s *Store) createSome(ctx context.Context, all []job.Creation, some []int, times map[job.ID]int, created []bool, errs []error) (again []int) {
 	var calls []call
 	var at, sizes []int
 	var records []*compactTree
@@ -127,7 +128,7 @@ func (s *Store) createSome(ctx context.Context, all []job.Creation, some []int, 
 			continue
 		}
 		one, r := call{due: s.keys.dueOf(c.ID)}, s.compactOf(c.Plan, nodes)
-		if r != nil && may(i) && s.definitions.worth(r.digest) {
+		if r != nil && times[c.ID] == 1 && s.definitions.worth(r.digest) {
 			one.args = r.args(c.ID, rand.Text(), !note(&s.definitions, &s.definitions.seen, one.due+r.digest, true))
 			one.script = &scriptCompact
 		} else {

@@ -175,11 +175,14 @@ func (s *Store) waiting(ctx context.Context, q *QueueInfo) error {
 		}
 	}
 	since, err := s.readFields(ctx, ids, "queued")
+	if err != nil {
+		return err
+	}
 	for i, r := range of {
 		r.since = since[i][0] // some may have gone meanwhile
 	}
 	q.add(ready, now)
-	return err
+	return nil
 }
 
 // readySet is what was read of the jobs of a type that are ready in a shard.

@@ -33,7 +33,8 @@ do -- Lua allows few local names
   end
 
   -- compact.why tells why trees of a definition are not to be records: somebody follows what changes (followed), most do not stay
-  -- so (spread), or the definition is not there (define); or returns nil.
+  -- so (spread), or the definition is not there (define); or returns nil. One that
+  -- counts only from later on, by a clock that was ahead, counts from now on.
   function compact.why(digest)
     if news.sets or watching() then return 'followed' end
     local v = call('HMGET', P .. 'd:' .. digest, '0', 'spread', 'made', 'since')
