@@ -404,7 +404,7 @@ func (proc *process) after(last *task, timer *time.Timer, broken bool) error {
 		return err
 	}
 	last.result.Output = append(last.result.Output, lines...)
-	if handler.CodeOf(done.Status) == handler.OK && !broken {
+	if handler.CodeOf(done.Status) == handler.OK && !broken && !done.Thrown {
 		return nil
 	}
 	if done.Error != "" {

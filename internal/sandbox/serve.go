@@ -68,34 +68,64 @@ func Serve(argv []string, first bool) {
 	if in.Decode(&l.hello) != nil {
 		return
 	}
-	ready := Done{Status: 200}
-	if l.hello.Before != "" {
-		ready = l.run(l.hello.Before, Job{})
-	}
-	_ = l.results.Encode(ready)
+	_ = l.results.Encode(l.part(l.hello.Before))
+	shared := left()
 	for {
 		var b Batch
 		if in.Decode(&b) != nil {
 			return
 		}
 		start := l.part(l.hello.BeforeEach)
+		ofBatch := left()
 		for range b.Batch {
 			var j Job
 			if in.Decode(&j) != nil {
 				return
 			}
-			done := start
-			if start.Status/100 == 2 {
-				done = l.run(l.hello.Body, j)
-			}
-			done.ID = j.ID
+			done := l.body(start, j, ofBatch)
 			l.mark(j.ID)
 			_ = l.results.Encode(done)
 		}
 		after := l.part(l.hello.AfterEach)
+		after.Thrown = tidy(shared) != nil || after.Thrown
 		l.mark("")
 		_ = l.results.Encode(after)
 	}
+}
+
+// body runs a job, unless what goes before it has failed, and removes the files that it leaves.
+func (l *loop) body(start Done, j Job, stay map[string]bool) Done {
+	done := start
+	if start.Status/100 == 2 {
+		done = l.run(l.hello.Body, j)
+	}
+	done.ID = j.ID
+	// Like a process of another language, this one is replaced after an error: what Before has left may be spoilt.
+	done.Thrown = tidy(stay) != nil || done.Thrown || l.hello.Before != "" && done.Status/100 == 5
+	return done
+}
+
+// left are the names of what there is in the working directory.
+func left() map[string]bool {
+	names := map[string]bool{}
+	entries, _ := os.ReadDir(".") // without a name nothing is kept
+	for _, e := range entries {
+		names[e.Name()] = true
+	}
+	return names
+}
+
+// tidy removes what there is in the working directory besides the names that are to stay, so that no payload sees the files of another one, or
+// lacks the room that they take.
+func tidy(stay map[string]bool) error {
+	entries, err := os.ReadDir(".")
+	errs := []error{err}
+	for _, e := range entries {
+		if !stay[e.Name()] {
+			errs = append(errs, os.RemoveAll(e.Name()))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // mark ends what was printed for a job, or behind the jobs of a batch.
