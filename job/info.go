@@ -95,8 +95,8 @@ type Failure struct {
 	Try   int       `json:"try,omitempty"` // the first, second … run in a row that failed
 	Error string    `json:"error"`
 	Stack string    `json:"stack,omitempty"` // of a panic
-	// Port is the In port of which the run read last, if any, and Number that of the message that it read there,
-	// of all that the port ever had, from 0: often the one to blame.
+	// Port is the In port of which the run read last, if any, and Number that of the message that it read there last,
+	// of all that the port ever had, from 0: often the one to blame. If the worker has named another one, it is that, see worker.AtMessage.
 	Port   string `json:"port,omitempty"`
 	Number int64  `json:"number,omitempty"`
 	// Trace is the place of the run in a trace, as Trace.String tells it; empty if it was not traced.

@@ -36,6 +36,23 @@ type retryError struct {
 
 func (e *retryError) Unwrap() error { return e.error }
 
+// AtMessage says that the n-th message, from 1, is to blame for an error, of those that the run has read at the port that it read last. Without it
+// that is the last one: for a worker that reads several messages and then works on them. Failure has its number, and weir why names it.
+// AtMessage(n, nil) is nil.
+func AtMessage(n int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &messageError{err, n}
+}
+
+type messageError struct {
+	error
+	n int
+}
+
+func (e *messageError) Unwrap() error { return e.error }
+
 // Backoff tells how long to wait after some failures in a row, of which the last one was err. It may be called for several
 // jobs at a time. What is below zero counts as zero.
 type Backoff func(failures int, err error) time.Duration

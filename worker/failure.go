@@ -176,7 +176,11 @@ func (r *Run) failure(err error) *job.Failure {
 		f.Stack = clip(e.stack, 16384)
 	}
 	if len(r.latest) == 1 && r.latest[0].job == "" && r.latest[0].taken > 0 {
-		f.Port, f.Number = r.latest[0].name, r.latest[0].head+int64(r.latest[0].taken)-1
+		in, n := r.latest[0], r.latest[0].taken
+		if m := new(messageError); errors.As(err, &m) && m.n >= 1 {
+			n = min(m.n, n)
+		}
+		f.Port, f.Number = in.name, in.head+int64(n)-1
 	}
 	return f
 }

@@ -103,6 +103,36 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// The message to blame is the last that the run has read, or the one that the worker names of those.
+func TestAtMessage(t *testing.T) {
+	b := onRedis(t)
+	b.serve()
+	no := errors.New("no")
+	for name, c := range map[string]struct {
+		err  error
+		want int64
+	}{
+		"none": {no, 2}, "the first": {worker.AtMessage(1, no), 0}, "the second, for good": {worker.Permanent(fmt.Errorf("tried once: %w", worker.AtMessage(2, no))), 1},
+		"one that is not there": {worker.AtMessage(0, no), 2}, "one behind the last": {worker.AtMessage(9, no), 2},
+	} {
+		h := b.single(call(b, func(_ context.Context, _ *worker.Run, w *Call) error {
+			for range 3 {
+				if _, ok, err := w.In.Read(); !ok || err != nil {
+					return worker.ErrSuspend
+				}
+			}
+			return c.err
+		}))
+		b.Check(h.Write(b.Ctx, "in", 1, 2, 3, 4))
+		if f := b.Failure(h); f.Port != "in" || f.Number != c.want || !strings.HasSuffix(f.Error, "no") {
+			b.Errorf("%s: failure %+v, want message %d", name, f, c.want)
+		}
+	}
+	if worker.AtMessage(1, nil) != nil {
+		b.Error("an error of none")
+	}
+}
+
 func TestTimeout(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve()

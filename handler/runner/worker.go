@@ -113,7 +113,7 @@ func (t *typ) Run(ctx context.Context, run *worker.Run) error {
 				why, more, _ := strings.Cut(results[i].Error, "\n")
 				results[i].Error = fmt.Sprintf("%s (payload %d of %d)\n%s", why, i+1, len(batch), more)
 			}
-			return t.again(run, options, failing(code, &results[i]))
+			return t.again(run, options, worker.AtMessage(i+1, failing(code, &results[i])))
 		}
 	}
 	for i := range results {

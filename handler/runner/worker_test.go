@@ -14,6 +14,7 @@ import (
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/handler/runner"
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -179,6 +180,11 @@ func TestSeveralPayloadsOfAJob(t *testing.T) {
 	enginetest.Check(t, two.Write(t.Context(), "in", 1, 2, 3))
 	if info := h.ended(two); !strings.Contains(info.Reason, "no twos (payload 2 of 3)") || !strings.HasPrefix(info.Reason, "tried once") {
 		t.Errorf("reason %q", info.Reason)
+	}
+	why, err := explain.Ask(t.Context(), h.store, two, "two", false)
+	enginetest.Check(t, err)
+	if last := why[len(why)-1]; !strings.Contains(last.Text, "the 2nd of 3 messages at port in: 2;") || !strings.Contains(last.Command, "weir read two in -n 2 ") {
+		t.Errorf("why: %+v", why)
 	}
 	entries, err := one.Logs(t.Context(), 20)
 	enginetest.Check(t, err)

@@ -88,7 +88,7 @@ func stackOf(ctx context.Context, h *job.Handle) string {
 	return failures[0].Stack
 }
 
-// poisonOf looks for the message that the last failed run of a job read last. What cannot be read is not known.
+// poisonOf looks for the message that may be to blame for the last failed run of a job. What cannot be read is not known.
 func poisonOf(ctx context.Context, h *job.Handle, i *job.Info) (m Poison, ok bool) {
 	failures, err := h.Failures(ctx)
 	if err != nil || len(failures) == 0 || failures[0].Port == "" {

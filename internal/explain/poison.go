@@ -10,7 +10,7 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// Poison is a message that a failed run read last: often it is to blame, and the next run fails, too.
+// Poison is the message that a failed run read last, or that its worker has named: often it is to blame, and the next run fails, too.
 type Poison struct {
 	Port  string
 	Place int   // among those that wait there, from 1
@@ -34,7 +34,7 @@ func (t *Tree) poison(i *job.Info, level int) {
 	if m.Of == 1 {
 		place = "the only message"
 	}
-	text := fmt.Sprintf("that run had read %s at port %s last: %s; if that is to blame, ", place, m.Port, term.Fit(m.Data, beginning))
+	text := fmt.Sprintf("that run had come to %s at port %s: %s; if that is to blame, ", place, m.Port, term.Fit(m.Data, beginning))
 	advice, command := t.cure(i, m)
 	t.say(i, level, Because{Text: text + advice, Command: command})
 }

@@ -49,7 +49,7 @@ type Tree struct {
 	Paused map[string]bool
 	// Locks keep jobs from running.
 	Locks map[job.ID]job.LockInfo
-	// Poison returns the message that the last failed run of a job read last, if it still waits. Nil: not known.
+	// Poison returns the message that may be to blame for the last failed run of a job, if it still waits. Nil: not known.
 	Poison func(i *job.Info) (m Poison, ok bool)
 	// Stack returns the stack of the last failed run of a job, if it panicked. Nil: not known.
 	Stack func(i *job.Info) string
