@@ -486,6 +486,7 @@ type result struct {
 	Job     job.ID                       `json:"job"`
 	Status  string                       `json:"status"`
 	Outputs map[string][]json.RawMessage `json:"outputs"`
+	Dead    int64                        `json:"dead_letters,omitempty"`
 	Errors  []string                     `json:"errors,omitempty"`
 	Next    *next                        `json:"next,omitempty"`
 }
@@ -505,14 +506,16 @@ func (r *running) finish(ctx context.Context) error {
 
 // tell prints as JSON what came out and how the graph ended, or why it is not waited for.
 func (r *running) tell(ctx context.Context, failed error) error {
-	if r.told = true; !r.json {
+	r.told = true
+	dead := r.deadLetters(ctx)
+	if !r.json {
 		return nil
 	}
 	info, err := r.handle.Info(ctx)
 	if err != nil {
 		return err
 	}
-	res := result{Job: info.ID, Status: string(info.Status), Outputs: r.outputs}
+	res := result{Job: info.ID, Status: string(info.Status), Outputs: r.outputs, Dead: dead}
 	if failed != nil {
 		res.Errors = append(res.Errors, failed.Error())
 		res.Next = r.next(info, errors.As(failed, new(feedError)))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -78,4 +79,28 @@ func (r *running) stays(ctx context.Context, unfed bool) {
 		}
 	}
 	_, _ = io.WriteString(r.errs, text)
+}
+
+// deadLetters counts the messages that jobs of the graph have put aside, and says so if there are any: the graph completes without them.
+func (r *running) deadLetters(ctx context.Context) (n int64) {
+	tree, err := r.handle.Tree(ctx)
+	if err != nil { // it is a remark
+		return 0
+	}
+	for _, i := range tree {
+		n += explain.DeadLetters(i)
+	}
+	if n == 0 {
+		return 0
+	}
+	what := term.Number(n) + " messages were put aside as dead letters"
+	if n == 1 {
+		what = "1 message was put aside as a dead letter"
+	}
+	text := fmt.Sprintf("weir: %s: weir dead list %s\n", what, r.handle.ID())
+	if !r.kept {
+		text = fmt.Sprintf("weir: %s, and that goes with this process: with --redis URL it stays, and weir dead list JOB shows it\n", what)
+	}
+	_, _ = io.WriteString(r.errs, text)
+	return n
 }

@@ -114,7 +114,7 @@ func (t *Tree) dead(i *job.Info) {
 	told, more := 0, int64(0)
 	var look func(i *job.Info)
 	look = func(i *job.Info) {
-		if n := deadLetters(i); n > 0 && t.Most > 0 && told == t.Most {
+		if n := DeadLetters(i); n > 0 && t.Most > 0 && told == t.Most {
 			more += n
 		} else if n > 0 {
 			told++
@@ -152,8 +152,8 @@ func ended(i *job.Info) bool {
 	})
 }
 
-// deadLetters is how many dead letters a job holds.
-func deadLetters(i *job.Info) int64 {
+// DeadLetters is how many dead letters a job holds.
+func DeadLetters(i *job.Info) int64 {
 	p, _ := i.Port(port.Output, job.ErrorsPort)
 	if i.Policy != job.DeadLetter {
 		return 0
@@ -393,7 +393,7 @@ func (t *Tree) completed(i *job.Info, level int) {
 	for _, p := range i.Ports {
 		switch {
 		case p.Name == port.Any:
-		case p.Dir == port.Output && p.Name == job.ErrorsPort && deadLetters(i) > 0: // told of by dead
+		case p.Dir == port.Output && p.Name == job.ErrorsPort && DeadLetters(i) > 0: // told of by dead
 		case p.Dir == port.Output && p.Waiting > 0:
 			t.say(i, level, Because{
 				Text: fmt.Sprintf("%s in its port %s for somebody to read:", wait(p.Waiting), p.Name), Command: fmt.Sprintf("weir read %s %s --all", t.Call(i), p.Name),
