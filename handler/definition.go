@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -97,12 +98,36 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Parse reads a definition that somebody wrote, all keys of which must be known, and validates it.
+// Parse reads a definition that somebody wrote, all keys of which must be known and there once, and validates it.
 func Parse(raw []byte) (d Definition, err error) {
-	if err := strict.Decode(raw, &d); err != nil {
-		return d, fmt.Errorf("%w of a handler: %w", job.ErrValue, err)
+	if err := decode(raw, &d); err != nil {
+		return d, err
 	}
 	return d, d.Validate()
+}
+
+// ParseStored is Parse, and takes a Stored, too, as weir handler get prints it: what is not of the definition there is left out.
+func ParseStored(raw []byte) (Definition, error) {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(raw, &keys) != nil || keys["definition"] == nil {
+		return Parse(raw)
+	}
+	var s Stored
+	if err := decode(raw, &s); err != nil {
+		return Definition{}, err
+	}
+	s.Definition.Prefix = "" // of the client that has the type, which may be another one: Set knows
+	return s.Definition, s.Definition.Validate()
+}
+
+func decode(raw []byte, v any) error {
+	if err := strict.Decode(raw, v); err != nil {
+		return fmt.Errorf("%w of a handler: %w", job.ErrValue, err)
+	}
+	if err := strict.Check(raw); err != nil {
+		return fmt.Errorf("%w of a handler: it %w", job.ErrValue, err)
+	}
+	return nil
 }
 
 var (

@@ -120,3 +120,26 @@ func TestDefinitionsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A definition is taken as it was written, or as it is stored; no key is there twice.
+func TestParse(t *testing.T) {
+	t.Parallel()
+	const code = `{"lang":"node","body":"return 1","prefix":"acme-"}`
+	for text, want := range map[string]string{
+		code: "",
+		`{"type":"t","version":3,"at":"2026-03-12T07:00:00Z","definition":` + code + `}`: "",
+		`{"type":"t","definition":{"lang":"nod","body":"x"}}`:                            `did you mean "node"?`,
+		`{"type":"t","definition":{"lang":"node","boby":"x"}}`:                           `unknown key "boby": did you mean "body"?`,
+		`{"type":"t","definition":{"lang":"node","lang":"node","body":"x"}}`:             `it has the key "lang" twice in one object, at byte 46`,
+		`{"lang":"node","body":"x","options":{"batch":1,"batch":2}}`:                     `it has the key "batch" twice in one object, at byte 54`,
+		`{"type":"t","lang":"node","body":"x"}`:                                          `unknown key "type"`,
+	} {
+		d, err := handler.ParseStored([]byte(text))
+		switch {
+		case want == "" && (err != nil || d.Body != "return 1"):
+			t.Errorf("%s: %+v, %v", text, d, err)
+		case want != "" && (!errors.Is(err, job.ErrValue) || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -59,12 +59,13 @@ func newHandlerSet(s *settings) *cobra.Command {
 		Use:   "set TYPE",
 		Short: "Store a new version of the handler of a type",
 		Long: `Store a new version of the handler of a type, from flags, or with --file from JSON as the API
-takes it. Engines run it within a second. A --body-file that ends in .js, .py or .sh says its
-language.`,
+takes it, or as weir handler get prints it. Engines run it within a second. A --body-file that
+ends in .js, .py or .sh says its language.`,
 		Example: `  weir handler set upper --body 'return payload.toUpperCase()'
   weir handler set mail --body-file mail.py --options '{"secrets":["SMTP_PASSWORD"],"network":true}'
   weir handler set hook --lang http --body https://example.org/hook --options '{"batch":100}'
-  weir handler set report --file report.json`,
+  weir handler set report --file report.json
+  weir handler get report --version 3 | weir handler set report --file -`,
 		Args: usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			d, err := f.definition(c)
@@ -124,7 +125,7 @@ func (f *handlerFlags) definition(c *cobra.Command) (d handler.Definition, err e
 		if err != nil {
 			return d, usageError{err}
 		}
-		return handler.Parse(raw)
+		return handler.ParseStored(raw)
 	}
 	if (f.body == "") == (f.bodyFile == "") {
 		return d, usageError{errors.New("give the code with --body or --body-file, one of them")}
