@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 )
 
 // HandlerName is the type of a handler in a path.
@@ -89,12 +90,12 @@ func (s *Server) clientHandlerOperations() {
 	add(s, operation{
 		method: http.MethodGet, path: "/{client}/handler/get/{type}", id: "get-client-handler", group: groupHandlers, role: read, summary: "Show a client's handler",
 	}, func(ctx context.Context, s *session, in *HandlerOf) (*reply[handler.Stored], error) {
-		name, _, err := s.clientType(in.Client, in.Type)
+		name, prefix, err := s.clientType(in.Client, in.Type)
 		if err != nil {
 			return nil, err
 		}
 		h, err := handler.Get(ctx, s.store, name, 0)
-		return answer(h, in.missing(err))
+		return answer(h, in.missing(ctx, s, prefix, err))
 	})
 	for _, o := range []operation{
 		{method: http.MethodPost, path: "/{client}/handler/del/{type}", id: "post-delete-client-handler"},
@@ -104,9 +105,9 @@ func (s *Server) clientHandlerOperations() {
 	} {
 		o.group, o.role, o.status, o.summary = groupHandlers, admin, http.StatusNoContent, "Delete a client's handler"
 		add(s, o, func(ctx context.Context, s *session, in *HandlerOf) (*nothing, error) {
-			name, _, err := s.clientType(in.Client, in.Type)
+			name, prefix, err := s.clientType(in.Client, in.Type)
 			if err == nil {
-				err = in.missing(handler.Delete(ctx, s.store, name))
+				err = in.missing(ctx, s, prefix, handler.Delete(ctx, s.store, name))
 			}
 			return done(err)
 		})
@@ -129,12 +130,22 @@ func addClientHandler(ctx context.Context, s *session, in *struct {
 	return s.setHandler(ctx, name, prefix, in.Body)
 }
 
-// missing says that a client has no such handler, without the names of others.
-func (in *HandlerOf) missing(err error) error {
-	if errors.Is(err, job.ErrNotFound) {
-		return problem(KindOf(job.ErrNotFound), "client %s has no handler for type %.80q", in.Client, in.Type)
+// missing says that a client has no such handler, and which ones it has, without the names of others.
+func (in *HandlerOf) missing(ctx context.Context, s *session, prefix string, err error) error {
+	if !errors.Is(err, job.ErrNotFound) {
+		return err
 	}
-	return err
+	all, err := handler.List(ctx, s.store)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, h := range all {
+		if name, own := strings.CutPrefix(h.Type, prefix); own {
+			names = append(names, name)
+		}
+	}
+	return problem(KindOf(job.ErrNotFound), "handler not found: client %s has none for type %.80q: %s", in.Client, in.Type, port.Suggest(in.Type, names))
 }
 
 // clientType returns the worker type that a client means by a name, and what the names of all its types have in front.

@@ -57,14 +57,15 @@ func TestHandlersOverHTTP(t *testing.T) {
 	}
 	var one handler.Stored
 	s.ask("GET", "/v1/handlers/upper?version=1", nil).is(http.StatusOK, &one)
+	s.ask("GET", "/v1/handlers/upper?version=9", nil).refuses(http.StatusNotFound, "not_found", `handler not found: type "upper" has no version 9`)
 	if one.Version != 1 || one.Definition.Body != "return 1" {
 		t.Errorf("version 1: %+v", one)
 	}
-	s.ask("GET", "/v1/handlers/uper", nil).refuses(http.StatusNotFound, "not_found", `did you mean "upper"`)
+	s.ask("GET", "/v1/handlers/uper", nil).refuses(http.StatusNotFound, "not_found", `handler not found: type "uper" has none: did you mean "upper"`)
 	s.ask("POST", "/v1/jobs", `{"type":"upper"}`).is(http.StatusCreated, nil) // though no engine runs
 	s.ask("DELETE", "/v1/handlers/upper", nil).is(http.StatusNoContent, nil)
-	s.ask("GET", "/v1/handlers/upper", nil).refuses(http.StatusNotFound, "not_found", "has no handler")
-	s.ask("DELETE", "/v1/handlers/upper", nil).refuses(http.StatusNotFound, "not_found", "has no handler")
+	s.ask("GET", "/v1/handlers/upper", nil).refuses(http.StatusNotFound, "not_found", "handler not found: type \"upper\" has none")
+	s.ask("DELETE", "/v1/handlers/upper", nil).refuses(http.StatusNotFound, "not_found", "handler not found: type \"upper\" has none")
 }
 
 func TestM28ClientsOnThisMachine(t *testing.T) {
@@ -79,11 +80,15 @@ func TestM28ClientsOnThisMachine(t *testing.T) {
 	if s.ask("GET", "/acme/handler/get/mail", nil).is(http.StatusOK, &one); one.Definition.Prefix != "acme-" {
 		t.Errorf("got %+v", one)
 	}
-	s.ask("GET", "/other/handler/get/mail", nil).refuses(http.StatusNotFound, "not_found", "client other has no handler")
-	s.ask("DELETE", "/other/handler/del/mail", nil).refuses(http.StatusNotFound, "not_found", "client other has no handler")
+	s.ask("POST", "/other/handler/add/post", `{"lang":"node","body":"return 1"}`).is(http.StatusOK, nil)
+	s.ask("GET", "/acme/handler/get/mai", nil).refuses(http.StatusNotFound, "not_found", `did you mean "mail"?`)
+	s.ask("GET", "/acme/handler/get/invoice", nil).refuses(http.StatusNotFound, "not_found", "use one of: mail")
+	s.ask("POST", "/other/handler/del/post", nil).is(http.StatusNoContent, nil)
+	s.ask("GET", "/other/handler/get/mail", nil).refuses(http.StatusNotFound, "not_found", "handler not found: client other has none for type \"mail\": there are none")
+	s.ask("DELETE", "/other/handler/del/mail", nil).refuses(http.StatusNotFound, "not_found", "handler not found: client other has none for type \"mail\": there are none")
 	s.ask("GET", "/acme-mail/handler/get/x", nil).refuses(http.StatusUnprocessableEntity, "usage", "client")
 	s.ask("POST", "/acme/handler/del/mail", nil).is(http.StatusNoContent, nil)
-	s.ask("GET", "/acme/handler/get/mail", nil).refuses(http.StatusNotFound, "not_found", "client acme has no handler")
+	s.ask("GET", "/acme/handler/get/mail", nil).refuses(http.StatusNotFound, "not_found", "handler not found: client acme has none")
 }
 
 // TestLongRoutesOfHandlers are those of the short ones, with the method by which a URL is asked.
@@ -99,7 +104,7 @@ func TestLongRoutesOfHandlers(t *testing.T) {
 	}
 	s.ask("POST", "/acme/handler/add/mail/add?method=get", code).refuses(http.StatusUnprocessableEntity, "usage", "use * or post")
 	s.ask("DELETE", "/acme/handler/del/mail/delete", nil).is(http.StatusNoContent, nil)
-	s.ask("POST", "/acme/handler/del/mail/delete", nil).refuses(http.StatusNotFound, "not_found", "client acme has no handler")
+	s.ask("POST", "/acme/handler/del/mail/delete", nil).refuses(http.StatusNotFound, "not_found", "handler not found: client acme has none")
 }
 
 func TestM28TenantsOfTokens(t *testing.T) {
@@ -116,7 +121,7 @@ func TestM28TenantsOfTokens(t *testing.T) {
 		s.ask(request[0], "/"+tenant+"/handler/"+request[1]+"/mail", nil).refuses(http.StatusForbidden, "forbidden", tenant)
 	}
 	s.ask("POST", "/"+tenant+"/handler/add/mail", `{"lang":"node","body":"return 2"}`).refuses(http.StatusForbidden, "forbidden", tenant)
-	s.ask("GET", "/v1/handlers/mail", nil).refuses(http.StatusNotFound, "not_found", "has no handler")
+	s.ask("GET", "/v1/handlers/mail", nil).refuses(http.StatusNotFound, "not_found", "handler not found: type \"mail\" has none")
 }
 
 // TestOtherSitesStoreNoCode has a page that another site serves try to store code, which engines would run here, and to delete what is

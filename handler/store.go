@@ -116,10 +116,19 @@ func Get(ctx context.Context, s job.Handlers, typ string, version int64) (Stored
 	case i >= 0:
 		return stored(all[i])
 	case len(all) > 0 && version != all[0].Version:
-		return Stored{}, fmt.Errorf("%w: version %d of the handler of type %q: the last %d are kept", job.ErrNotFound, version, typ, job.MaxHandlerVersions)
+		return Stored{}, missing(fmt.Sprintf("handler not found: type %.80q has no version %d: the last %d are kept", typ, version, job.MaxHandlerVersions))
 	}
 	return Stored{}, notFound(ctx, s, typ)
 }
+
+// missing is the error about a handler that is not there, which is a job.ErrNotFound.
+type missing string
+
+// Error implements error.
+func (m missing) Error() string { return string(m) }
+
+// Is tells errors.Is what it is.
+func (m missing) Is(target error) bool { return target == job.ErrNotFound }
 
 // notFound says which handlers there are instead.
 func notFound(ctx context.Context, s job.Handlers, typ string) error {
@@ -132,7 +141,7 @@ func notFound(ctx context.Context, s job.Handlers, typ string) error {
 	if len(names) > 0 {
 		hint = port.Suggest(typ, names)
 	}
-	return errors.Join(fmt.Errorf("%w: type %.80q has no handler: %s", job.ErrNotFound, typ, hint), err)
+	return errors.Join(missing(fmt.Sprintf("handler not found: type %.80q has none: %s", typ, hint)), err)
 }
 
 // List returns the newest version of each handler that is not deleted, sorted by type.
