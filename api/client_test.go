@@ -3,10 +3,12 @@ package api_test
 import (
 	"errors"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 )
 
@@ -42,5 +44,36 @@ func TestClientType(t *testing.T) {
 		if status != c.status {
 			t.Errorf("%+v: %q, status %d, %v", c, got, status, err)
 		}
+	}
+}
+
+// TestClientsAreNotNamedAsRoutes: what paths of other routes begin with is no client, whichever of its routes is asked.
+func TestClientsAreNotNamedAsRoutes(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	names := []string{"healthz", "readyz", "metrics", "page.json", "reference", "openapi.json", "V1"} // those that are no operations
+	for _, r := range s.api.Routes() {
+		if first, _, _ := strings.Cut(r.Path[1:], "/"); first != "{client}" {
+			names = append(names, first)
+		}
+	}
+	files, err := os.ReadDir("../web/dist") // of the page
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	for _, name := range names {
+		if _, err := api.ClientType(false, "shop", name, "mail"); err == nil || !strings.Contains(err.Error(), "is reserved") {
+			t.Errorf("client %s: %v", name, err)
+		}
+	}
+	for _, route := range [][2]string{{"POST", "/job/x/add"}, {"GET", "/job/x/list"}, {"POST", "/handler/add/x"}, {"GET", "/handler/get/x"}} {
+		body := any(nil)
+		if route[0] == "POST" {
+			body = `{"lang":"node","body":"1"}`
+		}
+		s.ask(route[0], "/v1"+route[1], body).refuses(http.StatusUnprocessableEntity, "usage", `client "v1" is reserved`)
 	}
 }
