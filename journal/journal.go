@@ -250,8 +250,8 @@ func (j *Journal) grow() {
 
 // Stats is what is in a journal.
 type Stats struct {
-	Bytes   int64 `json:"bytes"`   // of what has not been moved, or is damaged; files count as a whole
-	Limit   int64 `json:"limit"`   // of these
+	Bytes   int64 `json:"bytes"`   // of files of which not all has been moved, or that are damaged; 0 when nothing waits
+	Limit   int64 `json:"limit"`   // of these; the file that is written to counts until it is replaced
 	Damaged int64 `json:"damaged"` // bytes of files of which a block is damaged, and which are kept
 	Files   int   `json:"files"`
 }
@@ -260,11 +260,14 @@ type Stats struct {
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	damaged := j.kept
+	damaged, waiting := j.kept, j.bytes()
 	for _, s := range j.segments {
-		if s.damaged {
+		switch {
+		case s.damaged:
 			damaged += s.size
+		case !s.consumed && s.acked == s.size:
+			waiting -= s.size
 		}
 	}
-	return Stats{Bytes: j.bytes(), Limit: j.cfg.Limit, Damaged: damaged, Files: len(j.segments)}
+	return Stats{Bytes: waiting, Limit: j.cfg.Limit, Damaged: damaged, Files: len(j.segments)}
 }

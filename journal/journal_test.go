@@ -248,6 +248,35 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestNothingWaitsInNoBytes: the file that is written to does not count once all in it is acknowledged, also after a restart.
+func TestNothingWaitsInNoBytes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := open(t, journal.Config{Dir: dir})
+	write(t, j, "t", "a\nb\n")
+	full := j.Stats().Bytes
+	token := reserve(t, j, 1, time.Minute)
+	if err := j.Ack(token); err != nil {
+		t.Fatal(err)
+	}
+	if n := j.Stats().Bytes; full == 0 || n != full {
+		t.Errorf("one of two is acknowledged: %d bytes, before %d", n, full)
+	}
+	drain(t, j)
+	empty := j.Stats().Bytes
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, journal.Config{Dir: dir})
+	if n := again.Stats().Bytes; empty != 0 || n != 0 {
+		t.Errorf("all are acknowledged: %d bytes, after a restart %d", empty, n)
+	}
+	write(t, again, "t", "c\n")
+	if again.Stats().Bytes == 0 {
+		t.Error("one waits in no bytes")
+	}
+}
+
 func TestOneProcessHasADirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -90,6 +90,7 @@ func (r *reader) open(j *Journal) error {
 			s.consumed = true
 		}
 		r.skip, r.done = name, done
+		j.segments[n].acked = done
 		r.tidy()
 	}
 	return nil
@@ -306,6 +307,7 @@ func (r *reader) advance() error {
 	for i, s := range j.segments[:n+1] {
 		s.consumed = i < n || s.consumed
 	}
+	j.segments[n].acked = offset
 	if s := j.segments[n]; offset == s.size {
 		if n == len(j.segments)-1 && s.size >= retireBytes && j.group == nil && j.putting == nil {
 			s.sealed = true

@@ -21,7 +21,8 @@ type segment struct {
 	seq, salt uint64
 	size      int64 // bytes that were synced
 	sealed    bool  // it is not written to any more
-	consumed  bool  // all in it has been acknowledged
+	acked     int64 // bytes of it that were acknowledged, from its beginning
+	consumed  bool  // all in it has been acknowledged, and it is not written to any more
 	damaged   bool  // it has a block that cannot be read
 }
 
