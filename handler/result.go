@@ -63,6 +63,7 @@ type Result struct {
 	Value  json.RawMessage `json:"result,omitempty"` // nil: none
 	Error  string          `json:"error,omitempty"`  // what was wrong, of codes other than OK
 	Output []Line          `json:"-"`                // lines that were printed
+	Notes  []string        `json:"-"`                // what else the log of its job is to say
 }
 
 // Line is a line that a payload printed, without its newline.

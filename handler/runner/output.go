@@ -96,10 +96,30 @@ type crash struct {
 // Error implements error.
 func (d *crash) Error() string {
 	text := d.why
-	if n := len(d.output); n > 0 {
-		text += "; it printed last: " + strings.Join(texts(d.output[max(n-3, 0):]), " / ")
+	if len(d.output) > 0 {
+		text += "; it printed last: " + strings.Join(texts(ending(d.output, 3)), " / ")
 	}
 	return short(text)
+}
+
+// ending are the last n lines, before others those of standard error: which stream was read first is chance, and they say what went wrong.
+func ending(lines []handler.Line, n int) []handler.Line {
+	errs := 0
+	for _, line := range lines {
+		if line.Stderr {
+			errs++
+		}
+	}
+	room := map[bool]int{true: min(errs, n), false: n - min(errs, n)}
+	var last []handler.Line
+	for _, line := range slices.Backward(lines) {
+		if room[line.Stderr] > 0 {
+			room[line.Stderr]--
+			last = append(last, line)
+		}
+	}
+	slices.Reverse(last)
+	return last
 }
 
 // reason is the error without what was printed.

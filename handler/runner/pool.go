@@ -314,6 +314,9 @@ func (p *Pool) runBatch(tasks []*task) (rest []*task) {
 	return rest
 }
 
+// tell has the log of the task's job say what is not its payload's own fault.
+func (t *task) tell(note string) { t.result.Notes = append(t.result.Notes, note) }
+
 // fail ends a task with an error of its process.
 func (t *task) fail(err error) {
 	t.result = handler.Result{Status: 500, Error: err.Error()}

@@ -209,7 +209,9 @@ func (proc *process) ready(d *handler.Definition) error {
 	case err != nil:
 		return err
 	case handler.CodeOf(done.Status) != handler.OK:
-		return fmt.Errorf("its code cannot run: %s", done.Error)
+		proc.kill("its code cannot run")
+		proc.drain() // what it printed is part of why
+		return &crash{why: "its code cannot run: " + done.Error, output: proc.died().output}
 	}
 	return nil
 }
@@ -399,6 +401,7 @@ func (proc *process) after(last *task, timer *time.Timer, broken bool) error {
 	}
 	if err != nil {
 		if proc.pool.ctx.Err() == nil {
+			last.tell("afterEach did not end: " + err.Error())
 			proc.pool.cfg.Logger.Warn("afterEach of a handler did not end; its payloads keep their results, and its process is replaced", "type", proc.handler.Type, "error", err)
 		}
 		return err
@@ -407,8 +410,10 @@ func (proc *process) after(last *task, timer *time.Timer, broken bool) error {
 	if handler.CodeOf(done.Status) == handler.OK && !broken && !done.Thrown {
 		return nil
 	}
-	if done.Error != "" {
-		proc.pool.cfg.Logger.Warn("afterEach of a handler failed", "type", proc.handler.Type, "error", done.Error)
+	if handler.CodeOf(done.Status) != handler.OK {
+		why, _, _ := strings.Cut(done.Error, "\n")
+		last.tell("afterEach failed: " + short(why)) // what it printed is in the log already
+		proc.pool.cfg.Logger.Warn("afterEach of a handler failed", "type", proc.handler.Type, "error", (&crash{why: done.Error, output: lines}).Error())
 	}
 	return errors.New("it is replaced after an error")
 }

@@ -11,10 +11,20 @@ function tell (done) {
   for (let at = 0; at < text.length;) at += fs.writeSync(3, text, at)
 }
 
-function failed (id, err) {
+function failed (id, err, part) {
   const known = Boolean(err) && Number.isInteger(err.status) && err.status >= 100 && err.status < 600
-  const error = String((err && (known ? err.message : err.stack)) || err)
+  const error = String((err && (known ? err.message : reason(err, part))) || err)
   return { id, status: known ? err.status : 500, error, thrown: !known }
+}
+
+// reason is what was thrown, and where in a part of the code, as one line, and the stack. The stack alone may begin with the code.
+function reason (err, part) {
+  if (!err.stack || !part) return err.stack
+  const said = String(err).split('\n')[0]
+  const script = new RegExp('\\b' + part + ':(\\d+)').exec(err.stack)
+  const body = /<anonymous>:(\d+):\d+/.exec(err.stack) // of a function, whose head has two lines
+  const line = script ? Number(script[1]) : body ? Number(body[1]) - 2 : 0
+  return said + (line > 0 ? ` (${part}:${line})` : '') + '\n' + err.stack
 }
 
 async function one (job, start) {
@@ -43,11 +53,11 @@ function fit (done) {
   return { id: done.id, status: 413, error: `the result has ${size} bytes, at most ${hello.maxResult} are kept` }
 }
 
-async function part (fn, size) {
+async function part (fn, size, name) {
   try {
     if (fn) await fn({ size })
   } catch (err) {
-    return failed('', err)
+    return failed('', err, name)
   }
 }
 
@@ -85,19 +95,19 @@ async function main () {
     if (hello.beforeEach) beforeEach = new AsyncFunction('batch', hello.beforeEach)
     if (hello.afterEach) afterEach = new AsyncFunction('batch', hello.afterEach)
   } catch (err) {
-    return tell(failed('', err))
+    return tell(failed('', err, 'before'))
   }
   tell({ id: '', status: 200 })
   for (;;) {
     const { batch } = await read()
-    const start = await part(beforeEach, batch)
+    const start = await part(beforeEach, batch, 'beforeEach')
     for (let n = 0; n < batch; n++) {
       const job = await read()
       const done = await one(job, start)
       mark(job.id)
       tell(done)
     }
-    const done = (await part(afterEach, batch)) || { id: '', status: 200 }
+    const done = (await part(afterEach, batch, 'afterEach')) || { id: '', status: 200 }
     mark('')
     tell(done)
   }

@@ -28,12 +28,16 @@ def tell(done):
         text = text[results.write(text):]
 
 
-def failed(id, err):
+def failed(id, err, part=None):
     status = getattr(err, "status", None)
     known = isinstance(status, int) and 100 <= status < 600
     text = str(err)
     if not known:  # its first line is the reason that is shown
-        text = "".join(traceback.format_exception_only(err)).strip().split("\n")[-1] + "\n" + "".join(traceback.format_exception(err))
+        places = [(f.filename, f.lineno) for f in traceback.extract_tb(err.__traceback__) if f.filename == part]
+        if part and isinstance(err, SyntaxError):
+            places = [(err.filename, err.lineno or 0)]
+        at = " (%s:%d)" % places[0] if places else ""
+        text = "".join(traceback.format_exception_only(err)).strip().split("\n")[-1] + at + "\n" + "".join(traceback.format_exception(err))
     return {"id": id, "status": status if known else 500, "error": text, "thrown": not known}
 
 
@@ -70,12 +74,12 @@ def one(job, start):
         return failed(job["id"], err)
 
 
-def part(fn, size):
+def part(fn, size, name):
     try:
         if fn:
             fn(size)
     except Exception as err:
-        return failed("", err)
+        return failed("", err, name)
 
 
 def mark(id):
@@ -95,20 +99,20 @@ hello = read()
 try:
     exec(compile(hello["before"], "before", "exec"), context)
     body = function("body", "payload, job", hello["body"])
-    before_each = function("before_each", "batch", hello["beforeEach"]) if hello["beforeEach"] else None
-    after_each = function("after_each", "batch", hello["afterEach"]) if hello["afterEach"] else None
+    before_each = function("beforeEach", "batch", hello["beforeEach"]) if hello["beforeEach"] else None
+    after_each = function("afterEach", "batch", hello["afterEach"]) if hello["afterEach"] else None
 except Exception as err:
-    tell(failed("", err))
+    tell(failed("", err, "before"))
     sys.exit(0)
 tell({"id": "", "status": 200})
 while True:
     size = read()["batch"]
-    start = part(before_each, size)
+    start = part(before_each, size, "beforeEach")
     for _ in range(size):
         job = read()
         done = one(job, start)
         mark(job["id"])
         tell(done)
-    done = part(after_each, size) or {"id": "", "status": 200}
+    done = part(after_each, size, "afterEach") or {"id": "", "status": 200}
     mark("")
     tell(done)

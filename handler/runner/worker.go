@@ -253,7 +253,7 @@ func times(n int) string {
 func (t *typ) done(ctx context.Context, run *worker.Run, h *handler.Stored, m *message, r *handler.Result, single bool) (err error) {
 	info := run.Info()
 	if size := len(r.Value); size > inMessage && !single {
-		*r = handler.Result{Status: 413, Error: fmt.Sprintf("the result has %d bytes: within a graph a message has at most %d", size, inMessage), Output: r.Output}
+		*r = handler.Result{Status: 413, Error: fmt.Sprintf("the result has %d bytes: within a graph a message has at most %d", size, inMessage), Output: r.Output, Notes: r.Notes}
 	}
 	code := codeOf(r)
 	if err := t.follow(ctx, run, h, r); err != nil {
@@ -333,6 +333,9 @@ func (t *typ) follow(ctx context.Context, run *worker.Run, h *handler.Stored, r 
 		}
 	}
 	t.log(run, r)
+	for _, note := range r.Notes {
+		_ = run.Log(clip(note, 4096))
+	}
 	return nil
 }
 

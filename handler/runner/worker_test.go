@@ -91,6 +91,19 @@ func (h *house) outcome(handle *job.Handle) (o runner.Outcome) {
 	return o
 }
 
+// log is what the log of a job has, in lines.
+func (h *house) log(handle *job.Handle) (text string) {
+	h.Helper()
+	entries, err := handle.Logs(context.Background(), 100)
+	enginetest.Check(h, err)
+	for _, e := range entries {
+		var line string
+		enginetest.Check(h, json.Unmarshal(e.Entry, &line))
+		text += line + "\n"
+	}
+	return text
+}
+
 // of returns the jobs of a type.
 func (h *house) of(name string) (all []*job.Handle) {
 	h.Helper()
