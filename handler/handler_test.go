@@ -47,6 +47,17 @@ func TestM12Lines(t *testing.T) {
 			t.Errorf("line %q: %+v, %v", line, got, ok)
 		}
 	}
+	for line, want := range map[string]string{
+		"J:x|y": "a blank is missing behind J:", "J: x": "it has no | behind the type", "J: |x": "type is empty", "J: two words|x": `type "two words": use letters`,
+		" J: x|y": "", "j: x|y": "", "J: x|y": "", "hello": "",
+	} {
+		if got := (handler.Line{Text: line}).Wrong(); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("of line %q is wrong: %q, want %q", line, got, want)
+		}
+	}
+	if got := (handler.Line{Text: "J: x", Stderr: true}).Wrong(); got != "" {
+		t.Errorf("on standard error is wrong: %q", got)
+	}
 	for _, line := range []string{"J:x|y", " J: x|y", "j: x|y", "J: x", "J: |x", "J: two words|x", "hello", ""} {
 		if got, ok := handler.ParseLine(line); ok {
 			t.Errorf("line %q asks for %+v", line, got)

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -88,6 +89,23 @@ type Follow struct {
 
 // jobMark is what a line begins with that asks for a job.
 const jobMark = "J: "
+
+// Wrong says what is wrong with a line that begins like one which asks for a job, and asks for none. It is empty for all others.
+func (l Line) Wrong() string {
+	rest, looks := strings.CutPrefix(l.Text, "J:")
+	if _, asks := l.Follow(); asks || !looks || l.Stderr {
+		return ""
+	}
+	typ, _, bar := strings.Cut(rest, "|")
+	why := "a blank is missing behind J:"
+	switch {
+	case !bar:
+		why = "it has no | behind the type"
+	case strings.HasPrefix(typ, " "):
+		why = job.CheckName("type", typ[1:]).Error()
+	}
+	return fmt.Sprintf("the line %.80q starts no job: %s; write it as J: TYPE|PAYLOAD", l.Text, why)
+}
 
 // ParseLine reads a line of output, without its newline. ok is false if it asks for no job: then it is one of the log.
 func ParseLine(line string) (f Follow, ok bool) {

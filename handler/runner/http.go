@@ -11,8 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weirworks/weir/handler"
+	"github.com/weirworks/weir/internal/sandbox"
 )
 
 // statusRE is the line of a reply that ends the payload that is next.
@@ -136,29 +138,33 @@ func sole(status int, text string) ([]handler.Result, error) {
 // reply is what a line with a status says.
 func reply(line string, printed []handler.Line) handler.Result {
 	code, result, _ := strings.Cut(line, " ")
-	one := handler.Result{Output: printed, Value: valueOf(result)}
-	one.Status, _ = strconv.Atoi(code) // it is three digits
+	status, _ := strconv.Atoi(code) // it is three digits
+	one := answered(status, result, "")
+	one.Output = printed
 	return one
 }
 
 // whole is a result by the status and body of an answer.
 func whole(status int, text string) handler.Result {
-	one := handler.Result{Status: status, Value: valueOf(text)}
+	why := ""
 	if handler.CodeOf(status) != handler.OK {
-		one.Error = "the answer has status " + strconv.Itoa(status)
+		why = "the answer has status " + strconv.Itoa(status)
 	}
-	return one
+	return answered(status, text, why)
 }
 
-// valueOf is a text as a result: as JSON if it is that.
-func valueOf(text string) json.RawMessage {
+// answered is a result of a text: as JSON if it is that.
+func answered(status int, text, why string) handler.Result {
+	done := sandbox.Done{Status: status, Error: why}
 	text = strings.TrimSpace(text)
-	if text == "" {
-		return nil
+	switch {
+	case text == "":
+	case !utf8.ValidString(text):
+		done = sandbox.NotText(done)
+	case json.Valid([]byte(text)):
+		done.Result = json.RawMessage(text)
+	default:
+		done.Result, _ = json.Marshal(text) // a string always can be
 	}
-	if json.Valid([]byte(text)) {
-		return json.RawMessage(text)
-	}
-	raw, _ := json.Marshal(strings.ToValidUTF8(text, "\uFFFD")) // a string always can be
-	return raw
+	return resultOf(done)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/internal/sandbox"
+	"github.com/weirworks/weir/port"
 )
 
 // The streams on which a process prints.
@@ -208,4 +209,12 @@ func readLine(r *bufio.Reader, most int) (line []byte, err error) {
 			return line, err
 		}
 	}
+}
+
+// resultOf is what came of a payload, whose result is one that can be a message.
+func resultOf(done sandbox.Done) handler.Result {
+	if done.Result != nil && port.Check(done.Result) != nil { // it is JSON, and half a character may be in it
+		done = sandbox.NotText(done)
+	}
+	return handler.Result{Status: done.Status, Value: done.Result, Error: strings.TrimPrefix(done.Error, "; ")}
 }

@@ -361,7 +361,8 @@ func (proc *process) batch(tasks []*task) (n int, err error) {
 		if done.ID != t.ID {
 			return n, errForged
 		}
-		t.result = handler.Result{Status: done.Status, Value: done.Result, Error: done.Error, Output: lines}
+		t.result = resultOf(done)
+		t.result.Output = lines
 		if len(done.Result) > handler.MaxResult {
 			t.result = handler.Result{Status: 413, Error: fmt.Sprintf("the result has %d bytes, at most %d are kept", len(done.Result), handler.MaxResult), Output: lines}
 		}

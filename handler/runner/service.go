@@ -263,15 +263,15 @@ func (s *Service) first(id job.ID, now time.Time, tries int) time.Time {
 	return now
 }
 
-// expect lets jobs of a type be started.
-func (s *Service) expect(ctx context.Context, typ string) error {
-	if (*s.known.Load())[typ] != nil {
-		return nil
+// expect lets jobs of a type be started, and tells whether they wait as the type has no handler now.
+func (s *Service) expect(ctx context.Context, typ string) (waits bool, err error) {
+	if h := (*s.known.Load())[typ]; h != nil {
+		return h.Deleted, nil
 	}
 	if _, err := s.cfg.Store.Type(ctx, job.DefaultQueue, typ); !errors.Is(err, job.ErrUnknownType) {
-		return err
+		return false, err
 	}
-	return handler.Expect(ctx, s.cfg.Store, typ)
+	return true, handler.Expect(ctx, s.cfg.Store, typ)
 }
 
 // keep puts a large result into the state of its job, under a key of its own: until the run is committed nobody knows it.

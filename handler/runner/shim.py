@@ -66,7 +66,8 @@ def one(job, start):
             done["error"] = str(j.error)
         if result is not None:
             done["result"] = result
-            size = len(json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
+            text = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            size = len(text.encode(errors="replace"))  # half a character is refused where the result is read
             if size > hello["maxResult"]:
                 return {"id": j.id, "status": 413, "error": "the result has %d bytes, at most %d are kept" % (size, hello["maxResult"])}
         return done

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -54,6 +55,7 @@ const (
 	inTree    = job.MaxLaunch - 4096     // … to a job that a run starts
 	partBytes = 900 << 10
 	logged    = 100
+	noted     = 10      // lines about lines, besides those
 	payloads  = 2 << 20 // bytes that one run reads
 )
 
@@ -273,7 +275,11 @@ func (t *typ) done(ctx context.Context, run *worker.Run, h *handler.Stored, m *m
 			return err
 		}
 	}
-	if code == handler.OK && h.Definition.Options.Then != "" && value != nil {
+	switch next := h.Definition.Options.Then; {
+	case code != handler.OK || next == "":
+	case value == nil:
+		_ = run.Log(fmt.Sprintf("no job of type %s is started (options.then): the payload has no result", next))
+	default:
 		if err := t.then(ctx, run, h, value, o); err != nil {
 			return err
 		}
@@ -315,26 +321,38 @@ func (t *typ) write(info *job.Info, code handler.Code, m *message, r *handler.Re
 
 // follow starts the jobs that lines of the output ask for, and logs the others.
 func (t *typ) follow(ctx context.Context, run *worker.Run, h *handler.Stored, r *handler.Result) error {
-	n := 0
+	n, waiting := 0, map[string]bool{}
+	var notes []string
 	for _, line := range r.Output {
 		f, ok := line.Follow()
 		if !ok {
+			if wrong := line.Wrong(); wrong != "" {
+				notes = append(notes, wrong)
+			}
 			continue
 		}
 		if n++; n > job.MaxLaunchJobs {
 			return worker.Permanent(fmt.Errorf("it asks for more than %d jobs", job.MaxLaunchJobs))
 		}
+		waits := false
 		text, err := json.Marshal(f.Payload)
 		if err == nil {
-			err = t.start(ctx, run, h.Definition.Prefix+f.Type, text)
+			waits, err = t.start(ctx, run, h.Definition.Prefix+f.Type, text)
 		}
 		if err != nil {
 			return fmt.Errorf("starting a job of type %q for a line of its output: %w", f.Type, err)
 		}
+		if waits && !waiting[f.Type] {
+			waiting[f.Type] = true
+			notes = append(notes, fmt.Sprintf("nothing runs jobs of type %s now: what its lines have started waits until weir handler set gives the type code", f.Type))
+		}
 	}
 	t.log(run, r)
-	for _, note := range r.Notes {
-		_ = run.Log(clip(note, 4096))
+	if more := len(notes) - noted; more > 0 {
+		notes = append(notes[:noted], fmt.Sprintf("… and %d more lines that start no job, or one that waits", more))
+	}
+	for _, note := range slices.Concat(r.Notes, notes) {
+		_ = run.Log(clip(note, 4096)) // what the log cannot hold is left out
 	}
 	return nil
 }
@@ -367,25 +385,26 @@ func (t *typ) then(ctx context.Context, run *worker.Run, h *handler.Stored, valu
 		}
 		value, _ = json.Marshal(o.Large)
 	}
-	if err := t.start(ctx, run, h.Definition.Prefix+h.Definition.Options.Then, value); err != nil {
+	if _, err := t.start(ctx, run, h.Definition.Prefix+h.Definition.Options.Then, value); err != nil {
 		return fmt.Errorf("starting a job of type %q for the result: %w", h.Definition.Options.Then, err)
 	}
 	return nil
 }
 
-func (t *typ) start(ctx context.Context, run *worker.Run, typ string, payload json.RawMessage) error {
-	if err := t.owner.expect(ctx, typ); err != nil {
-		return err
+// start starts a job of a type, and tells whether it waits as the type has no handler now.
+func (t *typ) start(ctx context.Context, run *worker.Run, typ string, payload json.RawMessage) (waits bool, err error) {
+	if waits, err = t.owner.expect(ctx, typ); err != nil {
+		return waits, err
 	}
 	plan, err := run.PlanNew(job.New{Type: typ, Labels: map[string]string{LabelFrom: string(run.ID())}})
 	if err != nil {
-		return err
+		return waits, err
 	}
 	tree, err := run.Start(planned{plan})
 	if err != nil {
-		return err
+		return waits, err
 	}
-	return tree.Write(handler.PortIn, payload)
+	return waits, tree.Write(handler.PortIn, payload)
 }
 
 // planned is a plan that is made already.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // What goes through the pipes of a process that runs scripts: a line of JSON each. The first is a Hello, then come a Batch and its Jobs, again
@@ -191,8 +192,11 @@ func (l *loop) done(cmd *exec.Cmd, err error, out []byte) (d Done) {
 		}
 	}
 	out = bytes.TrimSuffix(out, []byte("\n"))
-	if len(out) == 0 {
+	switch {
+	case len(out) == 0:
 		return d
+	case !utf8.Valid(out):
+		return NotText(d)
 	}
 	var said struct {
 		Status int             `json:"status"`
@@ -203,7 +207,19 @@ func (l *loop) done(cmd *exec.Cmd, err error, out []byte) (d Done) {
 	if json.Unmarshal(last, &said) == nil && said.Status != 0 {
 		return Done{Status: said.Status, Result: said.Result, Error: said.Error}
 	}
-	d.Result, _ = json.Marshal(strings.ToValidUTF8(string(out), "\uFFFD"))
+	d.Result, _ = json.Marshal(string(out))
+	return d
+}
+
+// NotText is what came of a job whose result is not UTF-8: it is not kept, and a job that was done has failed.
+func NotText(d Done) Done {
+	const why = "the result is not valid UTF-8: encode what is binary, as base64 for instance"
+	d.Result = nil
+	if d.Status/100 == 2 {
+		d.Status, d.Error = 422, why
+	} else {
+		d.Error += "; " + why
+	}
 	return d
 }
 
