@@ -20,7 +20,7 @@ type New struct {
 	Queue string
 	// Priority is from 0 to MaxPriority; nil means that of the type, else DefaultPriority.
 	Priority *int
-	// Args are the worker's parameters: any value that encodes to JSON. Nil means none.
+	// Args are the worker's parameters: any value that encodes to JSON, such as a struct, or a json.RawMessage. Nil means none.
 	Args any
 	// Parent and Name make the job a child of another one; both or neither.
 	Parent ID
@@ -151,6 +151,9 @@ func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name str
 		}
 		if typ.Params != nil {
 			if err := port.CheckParams(typ.Params, raw); err != nil {
+				if _, bytes := n.Args.([]byte); bytes {
+					err = fmt.Errorf("%w; args of type []byte are sent as base64: use json.RawMessage for what is JSON already", err)
+				}
 				return nil, err
 			}
 		}

@@ -2,6 +2,7 @@ package job_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -43,6 +44,20 @@ func TestCreateWithFailurePolicy(t *testing.T) {
 		case plan.Nodes[0].OnFailure != c.new.OnFailure || len(plan.Nodes[0].Ports) != c.ports:
 			t.Errorf("%s: %+v", name, plan.Nodes[0])
 		}
+	}
+}
+
+// Bytes are base64 in JSON: who gives JSON as []byte is told of json.RawMessage.
+func TestArgsAsBytes(t *testing.T) {
+	t.Parallel()
+	typ := &job.TypeInfo{Params: []port.Param{{Name: "a", Kind: port.KindString}}}
+	find := func(context.Context, string, string) (*job.TypeInfo, error) { return typ, nil }
+	args := []byte(`{"a":"b"}`)
+	if _, err := job.PlanNew(t.Context(), find, job.New{Type: "T", Args: args}); !errors.Is(err, port.ErrParams) || !strings.Contains(err.Error(), "use json.RawMessage") {
+		t.Errorf("as []byte: %v", err)
+	}
+	if _, err := job.PlanNew(t.Context(), find, job.New{Type: "T", Args: json.RawMessage(args)}); err != nil {
+		t.Errorf("as json.RawMessage: %v", err)
 	}
 }
 
