@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,9 @@ import (
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/internal/sandbox"
 )
+
+// retryStatus is that of a payload which is tried again, as was to be expected.
+const retryStatus = 199
 
 // statusRE is the line of a reply that ends the payload that is next.
 var statusRE = regexp.MustCompile(`^[1-5][0-9][0-9]( .*)?$`)
@@ -96,7 +100,7 @@ func replies(n, status int, text string) ([]handler.Result, error) {
 		return all, nil
 	}
 	if status/100 != 2 {
-		return nil, fmt.Errorf("the answer has status %d", status)
+		return nil, errors.New(why(status, text))
 	}
 	all := make([]handler.Result, 0, n)
 	var lines []handler.Line
@@ -139,23 +143,36 @@ func sole(status int, text string) ([]handler.Result, error) {
 func reply(line string, printed []handler.Line) handler.Result {
 	code, result, _ := strings.Cut(line, " ")
 	status, _ := strconv.Atoi(code) // it is three digits
-	one := answered(status, result, "")
+	one := whole(status, result)
 	one.Output = printed
 	return one
 }
 
-// whole is a result by the status and body of an answer.
-func whole(status int, text string) handler.Result {
-	why := ""
-	if handler.CodeOf(status) != handler.OK {
-		why = "the answer has status " + strconv.Itoa(status)
+// why is the reason that an answer gives: its status, and the beginning of its body, as one line.
+func why(status int, text string) string {
+	const most = 1 << 10
+	said := strings.Join(strings.Fields(strings.ToValidUTF8(clip(text, most), "\uFFFD")), " ")
+	if said != "" {
+		said = ": " + said
 	}
-	return answered(status, text, why)
+	return "the answer has status " + strconv.Itoa(status) + said
 }
 
-// answered is a result of a text: as JSON if it is that.
-func answered(status int, text, why string) handler.Result {
-	done := sandbox.Done{Status: status, Error: why}
+// later tells whether a status means that the same request may succeed later, though it is 4xx: too many requests, or one that took too long.
+func later(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
+}
+
+// whole is a result by the status and text of an answer, as JSON if it is that.
+func whole(status int, text string) handler.Result {
+	done := sandbox.Done{Status: status}
+	if handler.CodeOf(status) != handler.OK {
+		done.Error = why(status, text)
+	}
+	if later(status) {
+		done.Status = retryStatus
+		return resultOf(done)
+	}
 	text = strings.TrimSpace(text)
 	switch {
 	case text == "":

@@ -32,6 +32,11 @@ func TestM23WhatAnAnswerOverHTTPSays(t *testing.T) {
 		{2, 200, "a\n200 one apple\n404\n", `200 "one apple" a|404`},
 		{2, 503, "200\n200\n", `500|500`},
 		{2, 200, "200\n", `500|500`},
+		{1, 429, "slow down", `199`},
+		{1, 408, "", `199`},
+		{1, 200, "429", `199`},
+		{2, 429, "slow down", `199|199`},
+		{2, 200, "200\n429 slow down\n", `200|199`},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(c.status)
@@ -46,5 +51,38 @@ func TestM23WhatAnAnswerOverHTTPSays(t *testing.T) {
 		if strings.Join(got, "|") != c.want {
 			t.Errorf("%d payloads, status %d, body %q: got %q, want %q", c.n, c.status, c.body, got, c.want)
 		}
+	}
+}
+
+// TestAnswersOverHTTPAreReasons: what is not done has the status, and the beginning of the body or of what is behind the status of its line, as one line.
+func TestAnswersOverHTTPAreReasons(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 600)
+	for _, c := range []struct {
+		n      int
+		status int
+		body   string
+		want   string
+	}{
+		{1, 404, "no such\n  order\n", "failed 404: the answer has status 404: no such order"},
+		{1, 503, "<html>\n<h1>Out of order</h1>", "error 503: the answer has status 503: <html> <h1>Out of order</h1>"},
+		{1, 429, "slow down", "retry 199: the answer has status 429: slow down"},
+		{1, 500, "", "error 500: the answer has status 500"},
+		{1, 500, long, "error 500: the answer has status 500: " + long[:1024] + "…"},
+		{1, 200, `500 "no ink"`, `error 500: the answer has status 500: "no ink"`},
+		{2, 502, "bad gateway", "error 500: the answer has status 502: bad gateway"},
+		{2, 400, "no such order", "failed 400: the answer has status 400: no such order"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			_, _ = fmt.Fprint(w, c.body)
+		}))
+		h := stored("t", handler.Definition{Lang: handler.HTTP, Body: server.URL, Options: handler.Options{Batch: 10}})
+		for _, r := range do(t, newPool(t, nil), h, []string{"a", "b"}[:c.n]...) {
+			if got := handler.FailureText(handler.CodeOf(r.Status), r.Status, r.Error); got != c.want {
+				t.Errorf("%d payloads, status %d, body %.20q: got %q, want %q", c.n, c.status, c.body, got, c.want)
+			}
+		}
+		server.Close()
 	}
 }

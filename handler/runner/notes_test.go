@@ -74,7 +74,7 @@ func TestResultsAreText(t *testing.T) {
 		{handler.Python, `return "a\udcffb"`, 422, why},
 		{handler.Node, `return "a\udcffb"`, 422, why},
 		{handler.HTTP, server.URL, 422, why},
-		{handler.HTTP, server.URL + "/gone", 410, "the answer has status 410; " + why},
+		{handler.HTTP, server.URL + "/gone", 410, "the answer has status 410: a\uFFFDb; " + why},
 	} {
 		r := do(t, p, stored(fmt.Sprint("t", n), handler.Definition{Lang: c.lang, Body: c.body}), "x")[0]
 		if r.Status != c.status || !strings.HasPrefix(r.Error, c.want) || c.want == "" && string(r.Value) != "\"a\uFFFDb\"" || c.want != "" && r.Value != nil {
