@@ -217,3 +217,30 @@ func TestBeginOfALockedJob(t *testing.T) {
 		e.is(statemachine.Running, id)
 	})
 }
+
+// A beginning whose answer was lost and that is sent again tells of more than at first: what came meanwhile, and was read, is no
+// reason for another run of a job that all its sources have left.
+func TestBeginAgainSeesMore(t *testing.T) {
+	each(t, func(e *env) {
+		for _, read := range []int{2, 1} {
+			s, c := e.line()
+			d := delta(e.begin(s), statemachine.Requeue)
+			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+			e.commit(d)
+			b := beginning()
+			_, err := e.store.Begin(e.Context(), c, b)
+			e.Check(err)
+			d = delta(e.begin(s), statemachine.Complete)
+			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("2")}}
+			d.Closes = []string{"out"}
+			e.commit(d)
+			snap, err := e.store.Begin(e.Context(), c, b)
+			e.Check(err)
+			e.equal("inbox", snap.In.Of("in").Len, 2)
+			d = delta(snap, statemachine.Complete)
+			d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: read}}
+			e.commit(d)
+			e.is(map[int]statemachine.Status{2: statemachine.Completed, 1: statemachine.Queued}[read], c)
+		}
+	})
+}

@@ -42,6 +42,7 @@ type mJob struct {
 	ready       int   // absent, maybe or listed
 	ending      bool  // with all below it
 	again       bool
+	woke        bool // children woke it: no run of the model is told of them
 	steps       int64
 	version     int64
 	tries       int
@@ -178,6 +179,7 @@ func (m *model) judge(g, by *mJob) {
 // tell wakes a parent that is no graph.
 func (m *model) tell(child *mJob) {
 	if p := m.jobs[child.parent]; p != nil && !p.node.Graph {
+		p.woke = true
 		m.wake(p)
 	}
 }
@@ -438,9 +440,24 @@ func (m *model) apply(j *mJob, d *job.Delta) {
 	}
 }
 
+// through tells whether all that feed a job have ended, and it has read what they wrote.
+func (j *mJob) through() bool {
+	fed := false
+	for n, p := range j.ports {
+		if n.dir != port.Input || len(p.edges) > 0 {
+			continue
+		}
+		fed = fed || p.fed
+		if len(p.items) > 0 || p.fed && !p.closed {
+			return false
+		}
+	}
+	return fed && !j.woke
+}
+
 func (m *model) conclude(j *mJob, d *job.Delta) {
 	event := d.Outcome
-	if j.again && (event == statemachine.Complete || event == statemachine.Suspend) {
+	if j.again && (event == statemachine.Complete && !j.through() || event == statemachine.Suspend) {
 		event = statemachine.Requeue
 	}
 	if event == statemachine.Requeue && len(j.blocked) > 0 && j.status == statemachine.Running {

@@ -61,6 +61,23 @@ local function refuse(d)
   end
 end
 
+-- through tells whether a job that is to complete was woken during its run by nothing but what that run has seen: all that feed
+-- its In ports have ended, and nothing is left there. A run whose beginning was answered twice has seen more than at first.
+local function through(j)
+  local k, lists, all, fed = key(j.id), {}, {}, false
+  local fields = call('HGETALL', k)
+  for i = 1, #fields, 2 do all[fields[i]] = fields[i + 1] end
+  for name, value in pairs(all) do
+    local port = string.match(name, '^i%.([%w_]+)$')
+    if port and not string.find(value, ' ', 1, true) then
+      lists[#lists + 1] = k .. ':i:' .. port
+      fed = fed or all['n.i.' .. port]
+      if all['n.i.' .. port] and all['x.i.' .. port] ~= '1' then return false end
+    end
+  end
+  return fed and #lists < CHUNK and call('EXISTS', k .. ':w', unpack(lists)) == 0
+end
+
 -- conclude gives the job its status after the run.
 local function conclude(d, j)
   local event, at = d.outcome, nil
@@ -70,6 +87,10 @@ local function conclude(d, j)
     free_all(j)
     if j.pgraph then silence(j) end
     return place(j, EV.shutdown[j.status])
+  end
+  if event == 'complete' and j.again and j.again ~= 'kin' and through(j) then
+    j.again = false
+    call('HSET', key(j.id), 'again', '0')
   end
   if j.again and (event == 'complete' or event == 'suspend' or event == 'reschedule') then event = 'requeue' end
   if event == 'reschedule' then event, at = repeats.on(d, j) end
