@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -316,10 +317,10 @@ func (f flaky) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
 		return f.Store.Commit(ctx, txs)
 	}
 	if f.dead(&txs[0].Deltas[0]) {
-		return []job.Result{{Refused: job.ErrFenced}}, nil
+		return slices.Repeat([]job.Result{{Refused: job.ErrFenced}}, len(txs)), nil
 	}
 	if f.dice.one(12) {
-		return []job.Result{{Refused: job.ErrMoved}}, nil
+		return slices.Repeat([]job.Result{{Refused: job.ErrMoved}}, len(txs)), nil
 	}
 	res, err := f.Store.Commit(ctx, txs)
 	if err == nil && f.dice.one(12) {
@@ -329,13 +330,13 @@ func (f flaky) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
 }
 
 // Step implements job.Runs.
-func (f flaky) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
-	if f.dead(&tx.Deltas[0]) {
-		return job.Result{Refused: job.ErrFenced}, nil, nil
+func (f flaky) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+	if f.dead(&txs[0].Deltas[0]) {
+		return slices.Repeat([]job.Result{{Refused: job.ErrFenced}}, len(txs)), nil, nil
 	}
-	res, next, err := f.Store.Step(ctx, tx, b, types)
+	res, next, err := f.Store.Step(ctx, txs, b, types)
 	if err == nil && f.dice.one(12) {
-		return job.Result{}, nil, errLost
+		return nil, nil, errLost
 	}
 	return res, next, err
 }

@@ -217,9 +217,9 @@ type Runs interface {
 	// Pop begins a run of the first ready job of a queue in a shard: one of the given types. The snapshot is nil
 	// when there is none. gen is the generation of the notification that was heard, or below zero.
 	Pop(ctx context.Context, queue string, shard int, gen int64, b Begin, types []string) (*Snapshot, error)
-	// Step commits one transaction and begins a run of a ready job: one of the given types, in the queue of the
-	// job committed last, rather one that the commit made ready. The snapshot is nil when there is none.
-	Step(ctx context.Context, tx Tx, b Begin, types []string) (Result, *Snapshot, error)
+	// Step commits transactions, as Commit does, and begins a run of a ready job: one of the given types, in the queue of the
+	// job committed last, rather one that the last transaction made ready; or runs of several such jobs, see Begin.Several.
+	Step(ctx context.Context, txs []Tx, b Begin, types []string) ([]Result, []*Snapshot, error)
 	// Refresh prolongs the lease of a run and, unless it is nil, notes how far that is; or it returns ErrFenced.
 	Refresh(ctx context.Context, id ID, token string, lease time.Duration, far *Progress) error
 }
@@ -283,7 +283,13 @@ type Begin struct {
 	// A Step begins a job that it made ready, or else the first of all ready jobs of its queue: with Fair always
 	// that, with Own never.
 	Fair, Own bool
+	// Several tells how many jobs of a type a Step may begin at once: those that it did not make ready itself, of one type and
+	// one priority. They get tokens of their own. nil: one.
+	Several func(typ string) int
 }
+
+// MostSeveral is how many jobs a Step begins at once at most.
+const MostSeveral = 16
 
 // RunLimit lets at most Max runs go on at once, over all processes, of jobs of a type or of a queue. With Per it is a rate: at
 // most Max of them begin within any time of that length.

@@ -23,6 +23,9 @@ const (
 	groupWait = time.Second
 )
 
+// goesOn stands in the place of what followArgs encodes, for line.following() in run.lua: more of the caller is to come.
+const goesOn = "4"
+
 // errNoDeltas: a commit must change something.
 var errNoDeltas = errors.New("commit without a delta")
 
@@ -39,19 +42,18 @@ type settling struct {
 	// itself, first.
 	turn chan []*settling
 
-	result   job.Result
-	snapshot *job.Snapshot
-	err      error
+	result job.Result
+	begun  []*job.Snapshot
+	err    error
 }
 
-// settle encodes a transaction, with a run of one of the types behind it if begin is not nil.
-func (s *Store) settle(tx job.Tx, begin *job.Begin, types []string) (*settling, error) {
+// settle encodes a transaction, with what follow encodes: how a run is to begin behind it.
+func (s *Store) settle(tx job.Tx, begin *job.Begin, follow []any) (*settling, error) {
 	hidden, err := s.secrets.hideTx(tx)
 	if err != nil {
 		return nil, err
 	}
 	t := &settling{tx: tx, begin: begin, turn: make(chan []*settling, 1)}
-	follow := followArgs(nil, begin, types, s.keys.shards)
 	if n := s.definitions.ended(tx.Deltas[0].Token); n == len(tx.Deltas) {
 		if args, ok := recordArgs(slices.Clip(follow), hidden); ok {
 			t.args, t.again = args, func() []any { return txArgs(follow, hidden) }
@@ -73,14 +75,38 @@ func (s *Store) settle(tx job.Tx, begin *job.Begin, types []string) (*settling, 
 
 // Commit implements job.Runs.
 func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+	results, _, err := s.commit(ctx, txs, nil, nil)
+	return results, err
+}
+
+// Step implements job.Runs.
+func (s *Store) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+	results, begun, err := s.commit(ctx, txs, &b, types)
+	shown := begun[:0]
+	for _, snap := range begun {
+		if err := s.secrets.showSnapshot(snap); err != nil {
+			_ = s.park(ctx, snap, err) // whoever takes it next says so
+			continue
+		}
+		shown = append(shown, snap)
+	}
+	return results, shown, err
+}
+
+// commit commits transactions, and behind the last of them begins runs if begin is not nil.
+func (s *Store) commit(ctx context.Context, txs []job.Tx, begin *job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
 	due, err := s.shardOf(txs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	group := make([]*settling, len(txs))
 	for i, tx := range txs {
-		if group[i], err = s.settle(tx, nil, nil); err != nil {
-			return nil, err
+		follow := []any{goesOn}
+		if begin == nil || i == len(txs)-1 {
+			follow = followArgs(nil, begin, types, s.keys.shards)
+		}
+		if group[i], err = s.settle(tx, begin, follow); err != nil {
+			return nil, nil, err
 		}
 	}
 	if len(group) == 1 {
@@ -88,15 +114,13 @@ func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) 
 	} else {
 		s.settleAll(ctx, due, group, false)
 	}
-	for _, tx := range txs {
-		s.foretellSpawns(ctx, tx)
-	}
 	out := make([]job.Result, len(group))
 	for i, t := range group {
+		s.foretellSpawns(ctx, txs[i])
 		out[i] = t.result
 		err = errors.Join(err, t.err)
 	}
-	return out, err
+	return out, group[len(group)-1].begun, err
 }
 
 // foretellSpawns is foretell for the jobs that a transaction created.
@@ -109,27 +133,6 @@ func (s *Store) foretellSpawns(ctx context.Context, tx job.Tx) {
 			s.foretell(ctx, l.ID, l.Plan)
 		}
 	}
-}
-
-// Step implements job.Runs.
-func (s *Store) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
-	due, err := s.shardOf([]job.Tx{tx})
-	if err != nil {
-		return job.Result{}, nil, err
-	}
-	t, err := s.settle(tx, &b, types)
-	if err != nil {
-		return job.Result{}, nil, err
-	}
-	s.together(ctx, due, t)
-	s.foretellSpawns(ctx, tx)
-	if t.snapshot != nil {
-		if err := s.secrets.showSnapshot(t.snapshot); err != nil {
-			_ = s.park(ctx, t.snapshot, err) // whoever takes it next says so
-			t.snapshot = nil
-		}
-	}
-	return t.result, t.snapshot, t.err
 }
 
 // shardOf returns the due key of the shard that all jobs of some transactions lie in.
@@ -287,8 +290,11 @@ func (s *Store) settled(group []*settling, reply any, shard int) ([]*settling, t
 	}
 	for i, t := range group {
 		answer := d.list(d.at(answers, i))
-		if len(answer) > 3 {
-			t.err = fmt.Errorf("redis script %s: %w", scriptCommit.name, s.explain(scriptError(d.str(answer[3]))))
+		for len(answer) < 5 { // behind the others it has an error, or more runs
+			answer = append(answer, []any(nil))
+		}
+		if text, _ := answer[3].(string); text != "" {
+			t.err = fmt.Errorf("redis script %s: %w", scriptCommit.name, s.explain(scriptError(text)))
 			continue
 		}
 		if result := d.list(d.at(answer, 0)); t.again != nil && d.str(d.at(result, 1)) == "spread" {
@@ -296,15 +302,26 @@ func (s *Store) settled(group []*settling, reply any, shard int) ([]*settling, t
 			continue
 		}
 		t.result = d.result(d.at(answer, 0), t.tx.Deltas[0].Job)
-		next := d.str(d.at(answer, 1))
-		if d.err != nil || next == "" {
-			continue
+		if next := d.str(d.at(answer, 1)); d.err == nil && next != "" {
+			t.err = s.begun(t, append([]any{t.begin.Token, next, answer[2]}, d.list(answer[4])...))
 		}
-		var one decoder
-		t.snapshot, t.err = one.snapshot(d.at(answer, 2), job.ID(next), t.begin.Token)
-		s.definitions.begun(t.begin.Token, one.record)
 	}
 	return group, left, d.err
+}
+
+// begun notes the runs that began behind a transaction: tokens, IDs and what they see, in turn.
+func (s *Store) begun(t *settling, all []any) error {
+	for i := 0; i+2 < len(all); i += 3 {
+		var d decoder
+		token := d.str(all[i])
+		snap, err := d.snapshot(all[i+2], job.ID(d.str(all[i+1])), token)
+		if err != nil {
+			return err
+		}
+		t.begun = append(t.begun, snap)
+		s.definitions.begun(token, d.record)
+	}
+	return nil
 }
 
 // scriptError is an error of Redis that a script met on its way, and went on.

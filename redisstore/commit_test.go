@@ -177,7 +177,7 @@ func TestDeadRunIsFenced(t *testing.T) {
 				e.fails(res.Refused, job.ErrFenced)
 				e.equal("deltas that hold", res.Applied, 0)
 				e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour, nil), job.ErrFenced)
-				res, next, err := e.store.Step(e.Context(), job.Tx{Deltas: []job.Delta{d}}, beginning(), []string{"T", "K"})
+				res, next, err := step(e.Context(), e.store, job.Tx{Deltas: []job.Delta{d}}, beginning(), []string{"T", "K"})
 				e.Check(err)
 				e.fails(res.Refused, job.ErrFenced)
 				if next != nil {
@@ -385,7 +385,7 @@ func TestManyTransactions(t *testing.T) {
 				e.Error("an empty commit is accepted")
 			}
 		}
-		if _, _, err := e.store.Step(e.Context(), job.Tx{}, beginning(), nil); err == nil {
+		if _, _, err := step(e.Context(), e.store, job.Tx{}, beginning(), nil); err == nil {
 			e.Error("an empty step is accepted")
 		}
 	})

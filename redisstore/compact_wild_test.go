@@ -127,14 +127,18 @@ func (w *wild) finish() {
 	w.held = append(w.held[:at:at], w.held[at+1:]...)
 	tx := w.completion(s)
 	var said [2]string
-	var found [2]*job.Snapshot
-	step, again, b := w.draw.IntN(2) == 0, w.draw.IntN(3) == 0, w.beginning()
+	var found [2][]*job.Snapshot
+	steps, again, b, several := w.draw.IntN(2) == 0, w.draw.IntN(3) == 0, w.beginning(), w.draw.IntN(4)
+	b.Several = func(string) int { return several }
 	for n, e := range w.both {
 		for range 1 + map[bool]int{again: 1}[true] {
-			if step {
-				res, s, err := e.store.Step(w.Context(), tx, b, []string{"T"})
+			if steps {
+				res, all, err := e.store.Step(w.Context(), []job.Tx{tx}, b, []string{"T"})
 				w.Check(err)
-				found[n], said[n] = s, said[n]+fmt.Sprintf("%+v %s\n", res, about(s))
+				found[n], said[n] = all, said[n]+fmt.Sprintf("%+v\n", res)
+				for _, s := range all {
+					said[n] += about(s) + " " + s.Token + "\n"
+				}
 				continue
 			}
 			res, err := e.store.Commit(w.Context(), []job.Tx{tx})
@@ -147,8 +151,8 @@ func (w *wild) finish() {
 		w.Logf("transaction: %s", raw)
 	}
 	w.equal("results", said[0], said[1])
-	if step {
-		w.begun(found)
+	if steps {
+		w.allBegun(found)
 	}
 }
 

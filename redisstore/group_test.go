@@ -69,7 +69,7 @@ func (e *env) stepping(token string, deltas ...job.Delta) func(context.Context) 
 	return func(ctx context.Context) (a answer) {
 		b := beginning()
 		b.Token = token
-		a.res, a.snap, a.err = e.store.Step(ctx, job.Tx{Deltas: deltas}, b, []string{"C"})
+		a.res, a.snap, a.err = step(ctx, e.store, job.Tx{Deltas: deltas}, b, []string{"C"})
 		return a
 	}
 }

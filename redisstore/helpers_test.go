@@ -355,3 +355,15 @@ func known(answer any) any {
 	}
 	return answer
 }
+
+// step commits one transaction, and begins a run behind it if there is one to begin: as Step does.
+func step(ctx context.Context, s job.Runs, tx job.Tx, b job.Begin, types []string) (res job.Result, snap *job.Snapshot, err error) {
+	all, begun, err := s.Step(ctx, []job.Tx{tx}, b, types)
+	if len(all) > 0 {
+		res = all[0]
+	}
+	if len(begun) > 0 {
+		snap = begun[0]
+	}
+	return res, snap, err
+}

@@ -274,27 +274,40 @@ func (c *machine) stepOn() {
 	r := pick(c, c.runs, "run")
 	d, b := c.delta(r), c.beginning()
 	types := pick(c, [][]string{{"A"}, {"B"}, {"A", "B"}, nil}, "types")
-	var began job.ID
+	several := rapid.IntRange(0, 4).Draw(c.T, "several")
+	b.Several = func(string) int { return several }
+	var began []string
 	for sent := range rapid.IntRange(1, 2).Draw(c.T, "times") {
-		res, snap, err := c.e.store.Step(c.e.Context(), job.Tx{Deltas: []job.Delta{d}}, b, types)
+		res, all, err := c.e.store.Step(c.e.Context(), []job.Tx{{Deltas: []job.Delta{d}}}, b, types)
 		c.ok(err)
+		var now []string
+		for _, snap := range all {
+			now = append(now, string(snap.Info.ID)+" "+snap.Token)
+		}
 		if sent > 0 {
-			if (snap == nil) != (began == "") || snap != nil && snap.Info.ID != began {
-				c.Fatalf("a repeated step began %+v, not %s", snap, began)
+			if !slices.Equal(now, began) {
+				c.Fatalf("a repeated step began %v, not %v", now, began)
 			}
 			continue
 		}
-		c.settle(r, &d, res)
-		if res.Applied > 0 {
-			c.first(snap, types)
-		} else if snap != nil {
-			c.Fatalf("a refused step began %s", snap.Info.ID)
+		c.settle(r, &d, res[0])
+		switch {
+		case res[0].Applied == 0 && len(all) > 0:
+			c.Fatalf("a refused step began %v", now)
+		case res[0].Applied > 0 && len(all) == 0:
+			c.first(nil, types)
+		case len(all) > max(several, 1):
+			c.Fatalf("a step that may begin %d runs began %v", several, now)
 		}
-		if snap != nil {
-			began = snap.Info.ID
-			c.ok(c.model.begin(began, b))
+		for n, snap := range all {
+			b := b
+			c.same("the token of the first", n > 0 || snap.Token == b.Token, true)
+			b.Token = snap.Token
+			c.first(snap, types)
+			c.ok(c.model.begin(snap.Info.ID, b))
 			c.begun(snap, b)
 		}
+		began = now
 	}
 }
 

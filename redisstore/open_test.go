@@ -234,7 +234,7 @@ func TestRedisIsFull(t *testing.T) {
 			return err
 		},
 		"step": func() error {
-			_, _, err := e.store.Step(t.Context(), job.Tx{Deltas: []job.Delta{d}}, beginning(), []string{"K"})
+			_, _, err := step(t.Context(), e.store, job.Tx{Deltas: []job.Delta{d}}, beginning(), []string{"K"})
 			return err
 		},
 		"create": func() error {

@@ -249,6 +249,14 @@ func (w *wild) begun(found [2]*job.Snapshot) {
 	}
 }
 
+// allBegun is begun of the runs that began in one call.
+func (w *wild) allBegun(found [2][]*job.Snapshot) {
+	w.equal("runs begun", len(found[0]), len(found[1]))
+	for n := range found[0] {
+		w.begun([2]*job.Snapshot{found[0][n], found[1][n]})
+	}
+}
+
 // wildly adds what few runs do.
 func (w *wild) wildly(d *job.Delta, s *job.Snapshot, i *job.Info) {
 	if s != nil && s.Shutdown {
@@ -393,25 +401,20 @@ func (w *wild) end() {
 		return
 	}
 	var said [2]string
-	var found [2]*job.Snapshot
-	step, b := w.draw.IntN(3) == 0, w.beginning()
+	var found [2][]*job.Snapshot
+	steps, b := w.draw.IntN(3) == 0, w.beginning()
 	b.Own, b.Fair = w.draw.IntN(3) == 0, false
 	if !b.Own {
 		b.Fair = w.draw.IntN(3) == 0
 	}
-	hold := w.draw.IntN(2) == 0
-	b.Hold = func(string) bool { return hold }
+	hold, several := w.draw.IntN(2) == 0, w.draw.IntN(4)
+	b.Hold, b.Several = func(string) bool { return hold }, func(string) int { return several }
 	again := w.draw.IntN(4) == 0
 	for n, e := range w.both {
-		if step {
-			res, s, err := e.store.Step(w.Context(), txs[0], b, []string{"T"})
+		if steps {
+			res, all, err := e.store.Step(w.Context(), txs, b, []string{"T"})
 			w.Check(err)
-			found[n], said[n] = s, fmt.Sprintf("%+v", res)
-			for _, tx := range txs[1:] {
-				res, err := e.store.Commit(w.Context(), []job.Tx{tx})
-				w.Check(err)
-				said[n] += fmt.Sprintf("%+v", res)
-			}
+			found[n], said[n] = all, fmt.Sprintf("%+v", res)
 			continue
 		}
 		res, err := e.store.Commit(w.Context(), txs)
@@ -428,8 +431,8 @@ func (w *wild) end() {
 		w.Logf("transactions: %s", raw)
 	}
 	w.equal("results", said[0], said[1])
-	if step {
-		w.begun(found)
+	if steps {
+		w.allBegun(found)
 	}
 }
 

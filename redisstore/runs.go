@@ -143,12 +143,15 @@ func followArgs(args []any, b *job.Begin, types []string, shards int) []any {
 // chooseArgs encodes what line.choosing() in run.lua reads.
 func chooseArgs(args []any, b job.Begin, types []string, shards int) []any {
 	marks := ""
-	if b.Hold != nil {
+	if b.Hold != nil || b.Several != nil {
 		all := make([]byte, len(types))
 		for i, typ := range types {
 			all[i] = '0'
-			if b.Hold(typ) {
-				all[i] = '1'
+			if b.Hold != nil && b.Hold(typ) {
+				all[i]++
+			}
+			if b.Several != nil {
+				all[i] += 2 * byte(min(b.Several(typ), job.MostSeveral))
 			}
 		}
 		marks = string(all)

@@ -19,7 +19,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"amend": true, "base": true, "compact": true, "compact_run": true, "news": true, "log": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "plain": true, "plan": true, "serial": true, "expire": true, "closing": true, "launch": true, "limited": true, "patch": true, "port": true, "quiesce": true, "rate": true, "repeats": true, "ready": true, "run": true, "subtree": true, "hub": true, "record": true, "tx": true, "unique": true, "workkit": true}
+var libraries = map[string]bool{"amend": true, "base": true, "compact": true, "compact_run": true, "news": true, "log": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "plain": true, "plan": true, "serial": true, "several": true, "expire": true, "closing": true, "launch": true, "limited": true, "patch": true, "port": true, "quiesce": true, "rate": true, "repeats": true, "ready": true, "run": true, "subtree": true, "hub": true, "record": true, "tx": true, "unique": true, "workkit": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -118,7 +118,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua() + redisstore.RetentionLua()
-	for _, library := range []string{"base", "compact", "news", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "place", "amend", "plan", "unique", "run", "compact_run", "subtree", "hub", "delta", "record", "tx", "plain"} {
+	for _, library := range []string{"base", "compact", "news", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "place", "amend", "plan", "unique", "run", "compact_run", "several", "subtree", "hub", "delta", "record", "tx", "plain"} {
 		src += b.scripts[library]
 	}
 	own := map[string]string{"mail_apply": b.scripts["launch"] + b.scripts["workkit"]}[name]

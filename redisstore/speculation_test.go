@@ -45,7 +45,7 @@ func TestSpeculation(t *testing.T) {
 		for n := range int64(3) {
 			tx := e.row(s, c)
 			b := beginning()
-			res, snap, err := e.store.Step(e.Context(), tx, b, []string{"S", "C"})
+			res, snap, err := step(e.Context(), e.store, tx, b, []string{"S", "C"})
 			e.Check(err)
 			e.equal("result", known(res), job.Result{Applied: 2})
 			e.equal("next", snap.Info.ID, s)
@@ -57,14 +57,14 @@ func TestSpeculation(t *testing.T) {
 				e.Error("the job never ran")
 			}
 			e.unchanged("the same row again", func() {
-				again, second, err := e.store.Step(e.Context(), tx, b, []string{"S", "C"})
+				again, second, err := step(e.Context(), e.store, tx, b, []string{"S", "C"})
 				e.Check(err)
 				e.equal("result", known(again), known(res))
 				e.equal("snapshot", second, snap)
 			})
 			e.commit(delta(snap, statemachine.Requeue))
 			e.unchanged("a very late row", func() {
-				late, second, err := e.store.Step(e.Context(), tx, b, []string{"S", "C"})
+				late, second, err := step(e.Context(), e.store, tx, b, []string{"S", "C"})
 				e.Check(err)
 				e.equal("applied", late.Applied, 0)
 				if second != nil {
@@ -89,7 +89,7 @@ func TestSpeculationThatGoesOn(t *testing.T) {
 		tx := e.row(s, c)
 		tx.Deltas[0].Outcome, tx.Deltas[0].Writes[0].Items = statemachine.Suspend, raws("1", "2")
 		tx.Deltas[1].Outcome, tx.Deltas[1].Speculation.Seen = statemachine.Requeue, 2
-		res, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"S", "C"})
+		res, snap, err := step(e.Context(), e.store, tx, beginning(), []string{"S", "C"})
 		e.Check(err)
 		e.equal("applied", res.Applied, 2)
 		e.equal("next", snap.Info.ID, c)
@@ -130,7 +130,7 @@ func TestSpeculationIsWrong(t *testing.T) {
 				s, consumer := e.line()
 				tx := e.row(s, consumer)
 				c.happens(e, consumer, &tx)
-				res, _, err := e.store.Step(e.Context(), tx, beginning(), []string{"S"})
+				res, _, err := step(e.Context(), e.store, tx, beginning(), []string{"S"})
 				e.Check(err)
 				e.equal("applied", res.Applied, 1)
 				if res.Refused == nil {
@@ -185,7 +185,7 @@ func TestSpeculationAfterSilence(t *testing.T) {
 		s, c := e.lineWithSide()
 		tx := e.row(s, c)
 		e.Check(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "side", Items: raws("0"), NoWake: true}))
-		res, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"C"})
+		res, snap, err := step(e.Context(), e.store, tx, beginning(), []string{"C"})
 		e.Check(err)
 		e.equal("applied", res.Applied, 1)
 		e.equal("job", snap.Info.ID, c)
@@ -199,7 +199,7 @@ func TestSpeculationCounts(t *testing.T) {
 		s, c := e.line()
 		tx := e.row(s, c)
 		tx.Deltas[0].Outcome, tx.Deltas[1].Outcome = statemachine.Suspend, statemachine.Requeue
-		_, snap, err := e.store.Step(e.Context(), tx, beginning(), []string{"C"})
+		_, snap, err := step(e.Context(), e.store, tx, beginning(), []string{"C"})
 		e.Check(err)
 		e.equal("job", snap.Info.ID, c)
 		rate := e.Redis.HGet(e.Context(), e.key(c), "rate").Val()

@@ -34,7 +34,7 @@ func (e *env) lineWithSide() (source, consumer job.ID) {
 
 func (e *env) step(d job.Delta, b job.Begin, types ...string) (job.Result, *job.Snapshot) {
 	e.Helper()
-	res, snap, err := e.store.Step(e.Context(), job.Tx{Deltas: []job.Delta{d}}, b, types)
+	res, snap, err := step(e.Context(), e.store, job.Tx{Deltas: []job.Delta{d}}, b, types)
 	e.Check(err)
 	return res, snap
 }

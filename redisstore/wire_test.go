@@ -113,7 +113,7 @@ func wires() []wire {
 			tx, b := completion(e.beginRow(job.ID(wireNew).Nth(1), "wiretoken")), beginning()
 			b.Token = "steptoken"
 			e.lose()
-			res, snap, err := e.store.Step(e.Context(), tx, b, []string{"C", "S"})
+			res, snap, err := step(e.Context(), e.store, tx, b, []string{"C", "S"})
 			e.Check(err)
 			e.equal("records", e.records(), 1)
 			return fmt.Sprint(res, about(snap))

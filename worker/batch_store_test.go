@@ -54,12 +54,14 @@ func (s *commits) note(ctx context.Context, txs ...job.Tx) error {
 	return nil
 }
 
-func (s *commits) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
-	if err := s.note(ctx, tx); err != nil {
-		return job.Result{}, nil, err
+func (s *commits) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+	if err := s.note(ctx, txs...); err != nil {
+		return nil, nil, err
 	}
-	res, next, err := s.Store.Step(ctx, tx, b, types)
-	s.judge(tx, res)
+	res, next, err := s.Store.Step(ctx, txs, b, types)
+	for i := range res {
+		s.judge(txs[i], res[i])
+	}
 	return res, next, err
 }
 

@@ -445,9 +445,14 @@ func (k *kind) timed(d time.Duration) {
 	k.took.Store(max(1, (7*took+int64(d))/8)) // of two at a time one may be lost
 }
 
+// kind returns the type that a job has, or nil.
+func (r *registry) kind(name string) *kind {
+	name, _, _ = strings.Cut(name, "@") // behind which is its version
+	return r.kinds[name]
+}
+
 // short tells whether runs of a type are known to be short.
 func (r *registry) short(name string) bool {
-	name, _, _ = strings.Cut(name, "@") // behind which is its version
-	k := r.kinds[name]
+	k := r.kind(name)
 	return k != nil && k.took.Load() > 0 && k.took.Load() < int64(shortRun)
 }

@@ -264,37 +264,79 @@ func (e *Engine) beginning() job.Begin {
 // committed is what came of a commit.
 type committed struct {
 	job.Result
-	next *job.Snapshot // of a run that began with it
+	begun []*job.Snapshot // of runs that began with it
+}
+
+// tx is the transaction of a row of runs.
+func tx(row []*ran) (tx job.Tx) {
+	for _, r := range row {
+		tx.Deltas = append(tx.Deltas, *r.sum)
+	}
+	return tx
+}
+
+// toCommit is the context of commits. A run that is over is committed even if the engine stops meanwhile; but when the
+// drain time is over a store that does not answer is not waited for much longer.
+func (e *Engine) toCommit() (ctx context.Context, end func()) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.runs), patience)
+	stop := context.AfterFunc(e.runs, func() { time.AfterFunc(lastWords, cancel) })
+	return ctx, func() { stop(); cancel() }
 }
 
 // commit stores what a row of runs did. With step it also begins, as b says, a run of a job
 // that the commit made ready.
 func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 	failpoint.Hit(failpoint.AfterUserBeforeCommit)
-	snap, d := row[0].snap, row[0].sum
-	tx := job.Tx{}
-	for _, r := range row {
-		tx.Deltas = append(tx.Deltas, *r.sum)
-	}
-	// A run that is over is committed even if the engine stops meanwhile; but when the
-	// drain time is over a store that does not answer is not waited for much longer.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.runs), patience)
-	defer cancel()
-	defer context.AfterFunc(e.runs, func() { time.AfterFunc(lastWords, cancel) })()
+	ctx, end := e.toCommit()
+	defer end()
 	sent := time.Now()
 	err := retry(ctx, func() error {
+		var all []job.Result
 		var err error
 		if step {
-			done.Result, done.next, err = e.cfg.Store.Step(ctx, tx, b, e.registry().asks())
+			all, done.begun, err = e.cfg.Store.Step(ctx, []job.Tx{tx(row)}, b, e.registry().asks())
 		} else {
-			done.Result, err = commitOnce(ctx, e.cfg.Store, tx)
+			all, err = e.cfg.Store.Commit(ctx, []job.Tx{tx(row)})
+		}
+		if len(all) > 0 {
+			done.Result = all[0]
 		}
 		if err == nil && done.Applied == 0 {
 			err = done.Refused // else what was guessed wrong happens again
 		}
 		return err
 	})
-	took, failure := time.Since(sent), (*job.Failure)(nil)
+	e.told(ctx, row, done, err, time.Since(sent))
+	return done
+}
+
+// commitAll stores what several rows of runs did, each as a transaction, with one call. With step it also begins runs, as b says.
+// If that fails nothing is known of them: each may be committed again.
+func (e *Engine) commitAll(rows []row, b job.Begin, step bool) (all []job.Result, begun []*job.Snapshot, err error) {
+	failpoint.Hit(failpoint.AfterUserBeforeCommit)
+	ctx, end := e.toCommit()
+	defer end()
+	txs := make([]job.Tx, len(rows))
+	for i, r := range rows {
+		txs[i] = tx(r.runs)
+	}
+	sent := time.Now()
+	if step {
+		all, begun, err = e.cfg.Store.Step(ctx, txs, b, e.registry().asks())
+	} else {
+		all, err = e.cfg.Store.Commit(ctx, txs)
+	}
+	for i, r := range rows {
+		if err == nil && all[i].Applied > 0 {
+			e.told(ctx, r.runs, committed{Result: all[i]}, nil, time.Since(sent))
+		}
+	}
+	return all, begun, err
+}
+
+// told does what is to be done when it is known what came of a commit.
+func (e *Engine) told(ctx context.Context, row []*ran, done committed, err error, took time.Duration) {
+	snap, d, failure := row[0].snap, row[0].sum, (*job.Failure)(nil)
 	log := e.cfg.Logger.With("job", snap.Info.ID, "type", snap.Info.Type)
 	switch {
 	case err == nil:
@@ -330,7 +372,6 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 	if e.hooks != nil {
 		e.tellCommit(row, done, err, failure, took)
 	}
-	return done
 }
 
 // most is how many messages are taken of the port of which most are.

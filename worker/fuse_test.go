@@ -156,9 +156,11 @@ type rows struct {
 	speculations map[job.ID]int // that held
 }
 
-func (s *rows) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
-	res, next, err := s.Store.Step(ctx, tx, b, types)
-	s.note(tx, res)
+func (s *rows) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+	res, next, err := s.Store.Step(ctx, txs, b, types)
+	for i := range res {
+		s.note(txs[i], res[i])
+	}
 	return res, next, err
 }
 

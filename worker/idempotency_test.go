@@ -32,14 +32,14 @@ func (s *forgetful) dies(tx job.Tx) (before, after bool) {
 }
 
 // Step implements job.Runs.
-func (s *forgetful) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
-	before, after := s.dies(tx)
+func (s *forgetful) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+	before, after := s.dies(txs[0])
 	if before {
-		return job.Result{}, nil, job.ErrFenced
+		return nil, nil, job.ErrFenced
 	}
-	res, next, err := s.Store.Step(ctx, tx, b, types)
+	res, next, err := s.Store.Step(ctx, txs, b, types)
 	if after {
-		return job.Result{}, nil, job.ErrFenced
+		return nil, nil, job.ErrFenced
 	}
 	return res, next, err
 }

@@ -57,10 +57,12 @@ func (p *portions) Pop(ctx context.Context, queue string, shard int, gen int64, 
 	return s, err
 }
 
-func (p *portions) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
-	res, s, err := p.Store.Step(ctx, tx, b, types)
-	p.note(s)
-	return res, s, err
+func (p *portions) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+	res, begun, err := p.Store.Step(ctx, txs, b, types)
+	for _, s := range begun {
+		p.note(s)
+	}
+	return res, begun, err
 }
 
 // A run that reads little of what waits gets little the next time; one that reads all of it

@@ -70,11 +70,11 @@ func (s *refusing) has(v int) bool {
 	return s.written[v]
 }
 
-func (s *refusing) Step(ctx context.Context, tx job.Tx, b job.Begin, types []string) (job.Result, *job.Snapshot, error) {
-	if err := s.look(tx); err != nil {
-		return job.Result{}, nil, err
+func (s *refusing) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+	if err := s.look(txs...); err != nil {
+		return nil, nil, err
 	}
-	return s.Store.Step(ctx, tx, b, types)
+	return s.Store.Step(ctx, txs, b, types)
 }
 
 func (s *refusing) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {

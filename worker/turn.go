@@ -62,6 +62,16 @@ func cost(row []*ran, leads bool) (n int) {
 	return n
 }
 
+// costs is what those of some rows count for that are of the tree that the turn is in.
+func (t *turn) costs(rows []row) (n int) {
+	for _, r := range rows {
+		if r.runs[0].snap.Info.ID.Tree() == t.tree {
+			n += cost(r.runs, r.leads)
+		}
+	}
+	return n
+}
+
 // open tells whether the turn may go on.
 func (t *turn) open() bool { return t.now.Sub(t.start) < quantumTime && !t.stopping() }
 
@@ -73,52 +83,71 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 	t := e.newTurn(start)
 	t.turns = snap.Ready
 	defer t.end()
-	for granted := start; snap != nil; {
-		if tree := snap.Info.ID.Tree(); tree != t.tree {
-			t.tree, t.runs = tree, 0
-		}
-		row, leads, busy := t.work(snap, granted)
-		if row == nil {
+	granted := start
+	for begun := []*job.Snapshot{snap}; len(begun) > 0; {
+		rows := t.workAll(begun, granted)
+		if len(rows) == 0 {
 			return
 		}
 		granted = time.Now()
-		b := e.beginning()
-		b.Hold = func(next string) bool { return len(t.kept) < maxKept && e.registry().short(next) }
-		b.Fair, b.Own = t.runs+cost(row, leads) >= quantumRuns, len(t.kept) > 0
-		step := t.open() && !row[0].delta.Handed && (!b.Fair || t.turns > 0 && len(t.kept) == 0 && t.now.Sub(t.start) < quantumTime/2)
-		if busy && row[0].delta.Outcome == statemachine.Requeue {
-			step = false // it goes on when those that it feeds have caught up: then they are chained
-		}
-		done := t.settle(row, b, leads, step)
+		last := rows[len(rows)-1]
+		b, step := t.next(rows)
+		done := t.settleAll(rows, b, step)
 		if step && b.Fair {
 			t.tree, t.turns = "", t.turns-1
 		}
 		if done.Held {
-			t.kept = append(t.kept, row[0].snap.Info.ID)
+			t.kept = append(t.kept, last.runs[0].snap.Info.ID)
 		}
-		for snap = done.next; snap == nil && len(t.kept) > 0 && !e.stopping(); t.kept = t.kept[1:] {
+		for begun = done.begun; len(begun) == 0 && len(t.kept) > 0 && !e.stopping(); t.kept = t.kept[1:] {
 			granted = time.Now()
-			snap, _ = e.cfg.Store.Begin(e.runs, t.kept[0], e.beginning()) // else the sweeper finds it
+			if snap, _ := e.cfg.Store.Begin(e.runs, t.kept[0], e.beginning()); snap != nil { // else the sweeper finds it
+				begun = []*job.Snapshot{snap}
+			}
 		}
 	}
 }
 
+// next tells how runs are to begin in the call that commits some rows, and whether any are.
+func (t *turn) next(rows []row) (b job.Begin, step bool) {
+	last := rows[len(rows)-1]
+	b = t.beginning()
+	b.Hold = func(next string) bool { return len(t.kept) < maxKept && t.registry().short(next) }
+	b.Several = t.several
+	b.Fair, b.Own = t.runs+t.costs(rows) >= quantumRuns, len(t.kept) > 0
+	step = t.open() && !last.runs[0].delta.Handed && (!b.Fair || t.turns > 0 && len(t.kept) == 0 && t.now.Sub(t.start) < quantumTime/2)
+	if last.busy && last.runs[0].delta.Outcome == statemachine.Requeue {
+		step = false // it goes on when those that it feeds have caught up: then they are chained
+	}
+	return b, step
+}
+
+// row is a chain of runs that is committed as one transaction.
+type row struct {
+	runs  []*ran
+	leads bool // see chain
+	busy  bool
+}
+
 // work runs a job whose run has begun, then those that it leads to, and all of them again, for
 // as long as that can go into one commit. It returns what is to be committed: nothing, if the job is lost.
-func (t *turn) work(snap *job.Snapshot, granted time.Time) (row []*ran, leads, busy bool) {
+func (t *turn) work(snap *job.Snapshot, granted time.Time) (done row) {
+	if tree := snap.Info.ID.Tree(); tree != t.tree {
+		t.tree, t.runs = tree, 0
+	}
 	t.meet(snap.Row)
 	first := t.execute(snap, granted, nil)
 	if first == nil {
-		return nil, false, false
+		return row{}
 	}
-	row, leads, busy = t.chain([]*ran{first})
-	if !busy {
-		row, leads = t.repeat(row, leads)
+	done.runs, done.leads, done.busy = t.chain([]*ran{first})
+	if !done.busy {
+		done.runs, done.leads = t.repeat(done.runs, done.leads)
 	}
-	if row != nil {
-		t.registry().learn(row[0])
+	if done.runs != nil {
+		t.registry().learn(done.runs[0])
 	}
-	return row, leads, busy
+	return done
 }
 
 // short tells whether runs of a type are known to be short.
@@ -147,7 +176,15 @@ func (t *turn) clock() time.Time {
 // settle commits a row, and learns from it.
 func (t *turn) settle(row []*ran, b job.Begin, leads, step bool) committed {
 	done := t.commit(row, b, step)
-	t.runs += cost(row, leads)
+	t.learnt(row, leads, done)
+	return done
+}
+
+// learnt notes what a commit tells.
+func (t *turn) learnt(row []*ran, leads bool, done committed) {
+	if row[0].snap.Info.ID.Tree() == t.tree {
+		t.runs += cost(row, leads)
+	}
 	t.suspended.judge(row, done.Applied, t.clock())
 	for _, r := range row[:done.Applied] {
 		t.note(r)
@@ -155,7 +192,6 @@ func (t *turn) settle(row []*ran, b job.Begin, leads, step bool) committed {
 	if done.Applied == len(row) && done.Room >= 0 {
 		t.rooms.put(row[len(row)-1].snap.Info.ID, done.Room, t.clock())
 	}
-	return done
 }
 
 // RunJob runs one queued job as Run would, with run batching and with the jobs that are chained
@@ -167,8 +203,8 @@ func (t *turn) settle(row []*ran, b job.Begin, leads, step bool) committed {
 // ctx governs only how the first run begins.
 func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
 	return e.runJob(ctx, id, func(t *turn, snap *job.Snapshot, begun time.Time) {
-		if row, leads, _ := t.work(snap, begun); row != nil {
-			t.settle(row, job.Begin{}, leads, false)
+		if done := t.work(snap, begun); done.runs != nil {
+			t.settle(done.runs, job.Begin{}, done.leads, false)
 		}
 	})
 }

@@ -70,7 +70,7 @@ local function start(keys, args, skip, full)
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   MOMENT = str(NOW)
   jobs, ready, wired, urgent, jobkeys, trees, recheck, rings = {}, {}, {}, {}, {}, {}, {}, {}
-  line.known, line.round, line.families = {}, nil, nil
+  line.known, line.round, line.families, line.out = {}, nil, nil, nil
   compact.trees = {}
   writer, counted, guessed, quiet, sent, space, spent, ended = nil, nil, nil, false, nil, -1, 0, 0
 end

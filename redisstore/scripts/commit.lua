@@ -5,10 +5,10 @@
 --       delta() in delta.lua reads
 -- Transactions behind those that were enough for one call are to be sent again.
 -- reply: {{{held, why, again, blocked, space, 1 if the caller has the first job to go on with}, job id or '', what begin()
---        in run.lua returns} of each transaction, or {{}, '', {}, error}, {what is left}}
+--        in run.lua returns, '', {token, job id, what begin() returns, … of more jobs}} of each transaction, or
+--        {{}, '', {}, error}, {what is left}}
 
--- refused tells whether a transaction has to wait for memory: all have but those that end the run of a job that is to
--- end, so that it can be deleted. Trees that are records have none of these.
+-- refused tells whether a transaction has to wait for memory: all but those that end a job that is to end; of no record.
 local function refused(d)
   return FULL and (d.outcome == 'checkpoint' or compact.of(tree(d.id)) or load(d.id).status ~= S.terminating)
 end
@@ -25,13 +25,13 @@ local function made(deltas)
 end
 
 -- settle applies a transaction, behind which the arguments go on, and returns its answer.
-local function settle(b, deltas, behind)
+local function settle(b, on, deltas, behind)
   local before = #ready
   local result, last, first = made(deltas)
   local answer = { result, '', {} }
   if b and not FULL then
     line.go_on(answer, b, last, before, first)
-  elseif last and not last.token then
+  elseif last and not last.token and not on then
     line.more(last.queue)
   end
   line.arrive()
@@ -48,7 +48,7 @@ local function break_off(behind)
   for id, j in pairs(jobs) do
     if j.woken or j.slept then entered[#entered + 1] = id end
   end
-  line.round = nil
+  line.round, line.out = nil, nil
   pcall(line.arrive)
   ready = {} -- the rest is in `due`
   jobs, wired, writer, counted, guessed, quiet, sent, cursor = {}, {}, nil, nil, nil, false, nil, behind
@@ -66,8 +66,9 @@ end
 
 local out, all = {}, num()
 while #out < all and (#out == 0 or spent < PIECE) do
-  local b, deltas, behind = line.following(), transaction(), cursor
-  local done, answer = pcall(settle, b, deltas, behind)
+  local b, on = line.following()
+  local deltas, behind = transaction(), cursor
+  local done, answer = pcall(settle, b, on, deltas, behind)
   if not done then
     local why = type(answer) == 'table' and answer.err or tostring(answer)
     if not FULL and string.find(why, '^OOM') then return redis.error_reply(why) end -- so far nothing was written

@@ -233,11 +233,11 @@ do -- Lua allows few local names
     return 'ok'
   end
 
-  -- compact.stepped returns token and ID of the run that the commit of a record began behind its last job, or '', or keeps these.
+  -- compact.stepped returns token and IDs of the runs that the commit of a record began behind it, or '', or keeps these.
   function compact.stepped(j, began)
     local r = j.record
     if not began then return string.match(compact.own(r, 's'), ' (.*)$') or '' end
-    local more = '\30s\31' .. compact.nth(j.id) .. ' ' .. began
+    local more = '\30s\31' .. r.lead .. ' ' .. began
     write(r, r.rest .. more)
   end
 end

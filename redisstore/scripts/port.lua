@@ -50,6 +50,7 @@ local function append(id, dir, port, vals, limit)
   end
   local j = load(id)
   if dir == 'i' then
+    j.port = port
     wake(id)
   elseif j.parent and not j.pgraph then
     wake(j.parent, id)

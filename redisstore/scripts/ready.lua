@@ -44,14 +44,23 @@ function line.count(id, n)
   return (tree(id) == id or compact.of(tree(id))) and 1 or call('HINCRBY', P .. 't:' .. tree(id), 'ready', n)
 end
 
--- line.remove takes a job out of a set.
+-- line.head notes which job is the first in a set, after others have left it.
+function line.head(queue, type)
+  line.known = {}
+  local score = call('ZRANGE', line.set(queue, type), '0', '0', 'WITHSCORES')[2]
+  if score then call('ZADD', line.types(queue), score, type) else call('ZREM', line.types(queue), type) end
+end
+
+-- line.remove takes a job out of a set. Those of line.out leave it together.
 function line.remove(queue, type, id)
   local set = line.set(queue, type)
+  if line.out and line.out.set == set then
+    line.out.ids[#line.out.ids + 1] = id
+    return true
+  end
   if call('ZREM', set, id) == 0 then return false end
   line.count(id, -1)
-  line.known = {}
-  local score = call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
-  if score then call('ZADD', line.types(queue), score, type) else call('ZREM', line.types(queue), type) end
+  line.head(queue, type)
   return true
 end
 
@@ -178,7 +187,7 @@ function line.pop(queue, b)
     while (type == '' or line.fits(b, type)) and looks > 0 do
       local id, score = line.first(line.set(queue, type), b.priority)
       if not id then break end
-      b.round = str(score - line.class(score))
+      b.round, b.score = str(score - line.class(score)), type ~= '' and score or nil
       local j, snapshot = compact.begin(id, b)
       if snapshot then return j, snapshot end
       j = load(id)
@@ -188,6 +197,13 @@ function line.pop(queue, b)
       j.listed, looks = false, looks - 1
     end
   end
+end
+
+-- line.awaits tells whether a job is to come behind others that are ready in its tree: more than one job goes on writing to
+-- the port that woke it, and it reads what all of them wrote in one run then.
+function line.awaits(j)
+  local sources = j.port and tonumber(call('HGET', key(j.id), 'n.i.' .. j.port) or '')
+  return sources and sources > 1 and tonumber(call('HGET', P .. 't:' .. tree(j.id), 'ready') or '0') > 0
 end
 
 -- line.own begins a run of a job that a transaction made ready, unless one of a higher priority is ready in the queue, and
@@ -202,6 +218,7 @@ function line.own(answer, b, last, before, first)
   b.round = line.round and str(line.round)
   for n = before + 1, #ready do
     local j = ready[n]
+    if b.how == '1' and line.awaits(j) then return nil, nil, true end
     local snapshot = may(j) and line.follow(b, j)
     if snapshot then
       for m = before + 1, b.holds[j.type] and first ~= j and #ready or 0 do first.kept = first.kept or ready[m] == first end
@@ -225,9 +242,9 @@ end
 function line.go_on(answer, b, last, before, first)
   if not last then return end
   local j, snapshot
-  local stepped = last.repeated and (last.record and compact.stepped(last) or call('HGET', key(last.id), 'stepped'))
+  local stepped = first.repeated and (last.record and compact.stepped(last) or call('HGET', key(first.id), 'stepped'))
   if stepped and string.sub(stepped, 1, #b.token + 1) == b.token .. ' ' then -- a repeat of this call
-    j, snapshot = line.again(string.sub(stepped, #b.token + 2), b)
+    j, snapshot = line.repeated(answer, b, string.sub(stepped, #b.token + 1))
     if j == last and j.status == S.running then answer[1][3] = 1 end -- as it was before it began
   else
     local more = true
@@ -237,10 +254,11 @@ function line.go_on(answer, b, last, before, first)
       j, snapshot = line.pop(last.queue, b)
     end
     local began = snapshot and b.token .. ' ' .. j.id
+    if b.score and snapshot then began = line.several(answer, b, j, snapshot, began) end
     if began and last.record then
       compact.stepped(last, began)
     elseif began then
-      call('HSET', key(last.id), 'stepped', began)
+      call('HSET', key(first.id), 'stepped', began)
     end
   end
   if snapshot then answer[2], answer[3] = j.id, snapshot end

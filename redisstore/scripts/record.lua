@@ -79,6 +79,7 @@ do -- Lua allows few local names
       call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)
       call('HINCRBY', key(t.id), 'h.' .. field, t.n)
       drained(t.id, t.dir, t.port, t.limit)
+      if t.id == d.id then load(d.id).port = t.port end
     end
     chunked('HSET', k .. ':s', d.set, d.nset)
     chunked('HDEL', k .. ':s', d.unset, d.nunset)

@@ -206,28 +206,30 @@ function line.beginning()
 end
 
 -- line.choosing reads how a run of a ready job is to begin: what line.beginning() reads, types, marks, the one priority of
--- the jobs, 'lowest' for the lowest that is ready, or '', type… that it may have. A mark is 1 if the caller goes on with the
--- first job of its transaction after one of the type.
+-- the jobs, 'lowest' for the lowest that is ready, or '', type… that it may have. A mark is the character 0, and 1 more if
+-- the caller goes on with the first job of its transaction after one of the type, and 2 more for each job of that which it
+-- takes at once.
 function line.choosing()
   local b = line.beginning()
-  b.types, b.holds = {}, {}
+  b.types, b.holds, b.most_of = {}, {}, {}
   local n, marks = num(), arg()
   local priority = arg()
   b.priority, b.lowest = tonumber(priority), priority == 'lowest'
   for i = 1, n do
-    local type = arg()
-    b.types[type], b.holds[type] = true, string.byte(marks, i) == 49
+    local type, mark = arg(), (string.byte(marks, i) or 48) - 48
+    b.types[type], b.holds[type], b.most_of[type] = true, mark % 2 == 1, math.floor(mark / 2)
   end
   return b
 end
 
--- line.following reads how one is to begin behind what the call does, or returns nil: '0'; or of which job, and what
--- line.choosing() reads. '3': one that the call makes ready; '1': else the first that is ready; '2': that in any case.
+-- line.following reads how one is to begin behind what the call does, or returns nil: '0', or '4' if the caller has more
+-- transactions behind this one; or of which job, and what line.choosing() reads. '3': one that the call makes ready; '1':
+-- else the first that is ready; '2': that in any case. It also returns whether the caller goes on.
 function line.following()
   local how = arg()
-  local b = how ~= '0' and line.choosing() or nil
+  local b = how ~= '0' and how ~= '4' and line.choosing() or nil
   if b then b.how = how end
-  return b
+  return b, how ~= '0'
 end
 
 -- line.follow begins a run as b says, and returns what it sees, or nil if it cannot be now.

@@ -1,0 +1,96 @@
+-- several.lua: beginning runs of several ready jobs in one call: of those that stand behind the first in its ready set, if the
+-- caller says that runs of their type are short.
+
+do -- Lua allows few local names
+  local LARGEST = 2 ^ 16 -- about how many bytes all that they see may have
+  -- fresh tells whether a job has never run: others get fewer messages, and cannot be chained, if they begin too early.
+  local function fresh(j) return (j.version or 0) == 0 end
+
+  -- enough tells whether no more than one run is to begin behind that of a job: limits of runs at once and rates are to be
+  -- shared with others, and who runs in the order of time does so one by one.
+  local function enough(b, j)
+    return FULL or not fresh(j) or (j.round or 0) >= line.TIMES or b.places ~= places.none and #places.limited(j, b.places) > 0
+  end
+
+  -- behind returns the jobs behind the first in its set, of its priority, and their scores, in turn.
+  local function behind(set, score, n)
+    local class = line.class(score)
+    return call('ZRANGEBYSCORE', set, str(class), '(' .. str(class + line.TIMES), 'WITHSCORES', 'LIMIT', '0', str(n))
+  end
+
+  -- size is about how many bytes a run sees.
+  local function size(snapshot)
+    local n = #snapshot[3]
+    for _, value in ipairs(snapshot[4] or NONE) do n = n + #value end
+    for _, box in ipairs(snapshot[6]) do
+      for _, message in ipairs(box[4]) do n = n + #message end
+    end
+    return n
+  end
+
+  -- one begins a run of a job, and returns it and what that sees, or nil.
+  local function one(id, type, b)
+    local j, snapshot = compact.begin(id, b)
+    if snapshot then return j, snapshot end
+    j = load(id)
+    return j, j.type == type and fresh(j) and line.runnable(j) and line.follow(b, j) or nil
+  end
+
+  -- line.token is that of the nth run of those that begin in one call.
+  function line.token(token, n) return n == 1 and token or token .. string.char(63 + n) end
+
+  -- line.several begins runs of jobs that stand behind one in its set, whose run line.pop has begun, and adds to began their
+  -- IDs, a blank before each. The answer gets tokens, IDs and what the runs see, in turn. A job whose keys are damaged does no
+  -- harm to the others.
+  function line.several(answer, b, j, snapshot, began)
+    local out, token, bytes = {}, b.token, size(snapshot)
+    local most = enough(b, j) and 1 or b.most_of[j.type] or 1
+    if most < 2 or bytes > LARGEST then return began end
+    local found = behind(line.set(j.queue, j.type), b.score, most - 1)
+    line.out = { queue = j.queue, type = j.type, set = line.set(j.queue, j.type), ids = {} }
+    for n = 1, #found, 2 do
+      b.token, b.round = line.token(token, (n + 3) / 2), str(tonumber(found[n + 1]) - line.class(b.score))
+      local fine, x, seen = pcall(one, found[n], j.type, b)
+      if not fine or not seen then break end
+      out[#out + 1], out[#out + 2], out[#out + 3] = b.token, x.id, seen
+      began, bytes = began .. ' ' .. x.id, bytes + size(seen)
+      if bytes > LARGEST then break end
+    end
+    b.token = token
+    line.left()
+    if #out > 0 then answer[4], answer[5] = '', out end
+    return began
+  end
+
+  -- line.repeated returns what an earlier sending of a call began, whose IDs are given, with a blank before each: the first, and
+  -- what it sees; and notes the others, if they go on.
+  function line.repeated(answer, b, ids)
+    local token, n, others, j, snapshot = b.token, 0, {}, nil, nil
+    for id in string.gmatch(ids, ' (%S+)') do
+      n = n + 1
+      b.token = line.token(token, n)
+      local x, seen = line.again(id, b)
+      if n == 1 then
+        j, snapshot = x, seen
+      elseif seen then
+        others[#others + 1], others[#others + 2], others[#others + 3] = b.token, id, seen
+      end
+    end
+    b.token = token
+    if #others > 0 then answer[4], answer[5] = '', others end
+    return j, snapshot
+  end
+
+  -- line.left takes those out of their set whose runs have begun, at once.
+  function line.left()
+    local out, ids, trees = line.out, line.out.ids, {}
+    line.out = nil
+    if #ids == 0 then return end
+    call('ZREM', out.set, unpack(ids))
+    for _, id in ipairs(ids) do
+      if tree(id) ~= id and not compact.of(tree(id)) then trees[tree(id)] = (trees[tree(id)] or 0) + 1 end
+    end
+    for root, n in pairs(trees) do call('HINCRBY', P .. 't:' .. root, 'ready', str(-n)) end
+    line.head(out.queue, out.type)
+  end
+end

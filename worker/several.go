@@ -1,0 +1,123 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weirworks/weir/job"
+)
+
+// Several jobs at once: where runs of a type are known to be so short that the calls of the store between them take longer, a slot
+// begins runs of several ready jobs in one call, works on one after the other, and commits all in one call: each in a transaction of
+// its own, as if they had come one by one.
+
+const (
+	// severalTime is for how long the runs of several jobs take in all, as far as that is known before.
+	severalTime = time.Millisecond
+	// severalLease is how long a lease must be at least: that of a job is not prolonged while it waits for those before it.
+	severalLease = time.Second
+)
+
+// several tells how many jobs of a type a slot begins at once.
+func (t *turn) several(typ string) int {
+	k := t.registry().kind(typ)
+	if k == nil || t.cfg.Lease < severalLease {
+		return 1
+	}
+	took := time.Duration(k.took.Load())
+	if took <= 0 || took > severalTime {
+		return 1
+	}
+	return int(min(severalTime/took, job.MostSeveral))
+}
+
+// workAll works on jobs that have begun, and returns what is to be committed. If a run takes long, others do not wait for it: what is
+// done is committed meanwhile, and what has not run yet is handed back.
+func (t *turn) workAll(begun []*job.Snapshot, granted time.Time) (rows []row) {
+	if len(begun) == 1 {
+		if done := t.work(begun[0], granted); done.runs != nil {
+			rows = append(rows, done)
+		}
+		return rows
+	}
+	q := &batch{engine: t.Engine, waiting: begun}
+	late := time.AfterFunc(shortRun, q.late)
+	defer late.Stop()
+	for snap := q.take(); snap != nil; snap = q.take() {
+		if done := t.work(snap, granted); done.runs != nil {
+			q.add(done)
+		}
+	}
+	return q.end()
+}
+
+// batch are jobs that a slot has begun at once.
+type batch struct {
+	engine  *Engine
+	mu      sync.Mutex
+	waiting []*job.Snapshot
+	done    []row // of those that have run, and are to be committed
+}
+
+// take returns the next job that is to run, or nil.
+func (q *batch) take() (snap *job.Snapshot) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) > 0 {
+		snap, q.waiting = q.waiting[0], q.waiting[1:]
+	}
+	return snap
+}
+
+func (q *batch) add(done row) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.done = append(q.done, done)
+}
+
+func (q *batch) end() []row {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	done := q.done
+	q.done = nil
+	return done
+}
+
+// late commits what is done, and hands back what has not run yet. The slot waits for it once the run is over that took long.
+func (q *batch) late() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	done := q.done
+	for _, snap := range q.waiting {
+		done = append(done, row{runs: []*ran{newRan(snap, nil, handBack(snap, 0, ""), 0)}})
+	}
+	q.done, q.waiting = nil, nil
+	if len(done) == 0 {
+		return
+	}
+	t := q.engine.newTurn(time.Now())
+	defer t.end()
+	t.settleAll(done, job.Begin{}, false)
+}
+
+// settleAll commits rows, each as one transaction, and learns from them. With step it also begins runs, as b says. What cannot be
+// committed together is committed one by one: what has been committed is so once.
+func (t *turn) settleAll(rows []row, b job.Begin, step bool) (done committed) {
+	if len(rows) == 1 {
+		return t.settle(rows[0].runs, b, rows[0].leads, step)
+	}
+	all, begun, err := t.commitAll(rows, b, step)
+	done.begun = begun
+	for i, r := range rows {
+		switch last := i == len(rows)-1; {
+		case err == nil && all[i].Applied > 0:
+			done.Result = all[i]
+			t.learnt(r.runs, r.leads, committed{Result: all[i]})
+		case last && err != nil:
+			done = t.settle(r.runs, b, r.leads, step)
+		default:
+			t.settle(r.runs, job.Begin{}, r.leads, false)
+		}
+	}
+	return done
+}

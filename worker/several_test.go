@@ -1,0 +1,179 @@
+package worker_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
+	"github.com/weirworks/weir/statemachine"
+	"github.com/weirworks/weir/worker"
+)
+
+// Brief writes twice what it reads. Its runs are short, but for that of one job.
+type Brief struct {
+	In  port.In[int]
+	Out port.Out[int]
+
+	long *long
+}
+
+// long is what the runs of a test have in common: one job's run lasts until its channel is closed.
+type long struct {
+	mu      sync.Mutex
+	job     job.ID
+	behind  []*job.Snapshot // that began in the same call, behind it
+	before  job.ID          // before it
+	most    int             // that began at once
+	began   atomic.Bool     // the long run
+	release chan struct{}
+}
+
+func (l *long) is(id job.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return id == l.job
+}
+
+func (l *long) mostBegun() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.most
+}
+
+// Run implements worker.Worker.
+func (w *Brief) Run(_ context.Context, run *worker.Run) error {
+	if w.long.is(run.ID()) {
+		w.long.began.Store(true)
+		<-w.long.release
+	}
+	for v, err := range w.In.All() {
+		if err != nil {
+			return err
+		}
+		if err := w.Out.Write(2 * v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// severalStore notes what began at once: once that were four, the run of the second of them is to be long. It may lose calls and
+// replies.
+type severalStore struct {
+	worker.Store
+	long   *long
+	choose bool
+	calls  atomic.Int64
+	lose   func(n int64) (call, reply bool)
+}
+
+// Step implements job.Runs.
+func (s *severalStore) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+	call, reply := false, false
+	if len(txs) > 1 {
+		call, reply = s.lose(s.calls.Add(1))
+	}
+	if call {
+		return nil, nil, context.DeadlineExceeded
+	}
+	res, begun, err := s.Store.Step(ctx, txs, b, types)
+	s.long.mu.Lock()
+	defer s.long.mu.Unlock()
+	s.long.most = max(s.long.most, len(begun))
+	if s.choose && s.long.job == "" && len(begun) > 3 && begun[1].Info.Type == "Brief" {
+		s.long.before, s.long.job, s.long.behind = begun[0].Info.ID, begun[1].Info.ID, begun[2:]
+	}
+	if reply {
+		return nil, nil, context.DeadlineExceeded
+	}
+	return res, begun, err
+}
+
+const briefs = 60
+
+// briefly starts a graph with many jobs that run briefly.
+func (b *bench) briefly(l *long) *job.Handle {
+	b.Helper()
+	g := graph.New("shoal")
+	count := graph.Add(g, "count", &Count{To: briefs})
+	brief := graph.Add(g, "brief", &Brief{long: l}, graph.Instances(briefs))
+	sum := graph.Add(g, "sum", &Sum{})
+	graph.Connect(count.Out, brief.In)
+	graph.Connect(brief.Out, sum.In)
+	graph.Export(g, "total", sum.Total)
+	return b.Start(g)
+}
+
+// summed waits until such a graph is completed, and wants what it has summed up.
+func (b *bench) summed(h *job.Handle) {
+	b.Helper()
+	b.Await(h, "completed", func(i *job.Info) bool { return i.Status == statemachine.Completed })
+	var total int
+	ok, err := h.Read(b.Ctx, "total", &total)
+	b.Check(err)
+	if want := briefs * (briefs + 1); !ok || total != want {
+		b.Errorf("total %d, want %d", total, want)
+	}
+}
+
+// If one of the runs that began at once takes long, those done before it are committed meanwhile, and other engines take those
+// behind it.
+func TestLongRunsHoldUpNoOthers(t *testing.T) {
+	b := onRedis(t)
+	l := &long{release: make(chan struct{})}
+	cfg := b.Config(&Count{}, &Brief{long: l}, &Sum{})
+	store := &severalStore{Store: b.Store, long: l, lose: func(int64) (call, reply bool) { return false, false }}
+	cfg.Store, cfg.Concurrency, cfg.Lease = store, 1, time.Minute
+	b.Serve(cfg)
+	for range 3 { // until it is known that the runs are short
+		b.summed(b.briefly(l))
+	}
+	if n := l.mostBegun(); n < 4 {
+		t.Fatalf("%d runs began at once at most", n)
+	}
+	l.mu.Lock()
+	store.choose = true
+	l.mu.Unlock()
+	h := b.briefly(l)
+	b.Until("the long run began", l.began.Load)
+	settled := func(id job.ID) bool {
+		found, err := b.Client.Find(b.Ctx, string(id))
+		b.Check(err)
+		return b.Info(found).Status == statemachine.Completed
+	}
+	b.Until("the run before it is committed", func() bool { return settled(l.before) })
+	other := b.Config(&Count{}, &Brief{long: &long{}}, &Sum{})
+	other.Lease = time.Minute
+	b.Serve(other)
+	b.Until("others take those behind it", func() bool {
+		for _, s := range l.behind {
+			if !settled(s.Info.ID) {
+				return false
+			}
+		}
+		return true
+	})
+	close(l.release)
+	b.summed(h)
+}
+
+// Runs that began at once, and their commits, survive calls and replies that are lost: no run has to wait for the end of a lease.
+func TestLostCallsOfSeveral(t *testing.T) {
+	b := onRedis(t)
+	l := &long{}
+	cfg := b.Config(&Count{}, &Brief{long: l}, &Sum{})
+	store := &severalStore{Store: b.Store, long: l, lose: func(n int64) (call, reply bool) { return n%3 == 0, n%3 == 1 }}
+	cfg.Store, cfg.Concurrency, cfg.Lease = store, 2, time.Minute
+	b.Serve(cfg)
+	for range 6 {
+		b.summed(b.briefly(l))
+	}
+	if most, n := l.mostBegun(), store.calls.Load(); most < 4 || n < 3 {
+		t.Errorf("%d runs began at once at most, and %d calls committed several", most, n)
+	}
+}
