@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -243,4 +245,44 @@ func TestBeginAgainSeesMore(t *testing.T) {
 			e.is(map[int]statemachine.Status{2: statemachine.Completed, 1: statemachine.Queued}[read], c)
 		}
 	})
+}
+
+// lastRun is a run of a job that has seen the only message and the end of its source.
+func (e *env) lastRun() (*job.Snapshot, job.ID) {
+	e.Helper()
+	s, c := e.lineWithSide()
+	d := delta(e.begin(s), statemachine.Complete)
+	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+	d.Closes = []string{"out"}
+	e.commit(d)
+	return e.begin(c), c
+}
+
+// What else asks for a run during the last one of a job gets it: a user, a default, a timer.
+func TestLastRunIsFollowedByOthers(t *testing.T) {
+	for name, ask := range map[string]func(e *env, c job.ID){
+		"user": func(e *env, c job.ID) { e.Check(e.store.Apply(e.Context(), c, statemachine.Run)) },
+		"default": func(e *env, c job.ID) {
+			e.Check(e.store.SetDefault(e.Context(), c, job.Default{Dir: port.Input, Port: "side", Value: raws("7")[0]}))
+		},
+		"timer": func(e *env, c job.ID) {
+			at := redis.Z{Score: 1, Member: "1"}
+			e.Check(e.Redis.ZAdd(e.Context(), e.key(c)+":t", at).Err())
+			e.Check(e.Redis.ZAdd(e.Context(), e.due(c), redis.Z{Score: 1, Member: "@" + string(c)}).Err())
+			_, err := e.store.Sweep(e.Context())
+			e.Check(err)
+		},
+		"message aside": func(e *env, c job.ID) { e.write(c, "side", "1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(e *env) {
+				s, c := e.lastRun()
+				ask(e, c)
+				d := delta(s, statemachine.Complete)
+				d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+				e.commit(d)
+				e.is(statemachine.Queued, c)
+			})
+		})
+	}
 }

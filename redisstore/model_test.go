@@ -42,7 +42,7 @@ type mJob struct {
 	ready       int   // absent, maybe or listed
 	ending      bool  // with all below it
 	again       bool
-	woke        bool // children woke it: no run of the model is told of them
+	must        bool // as something else than its inputs woke it
 	steps       int64
 	version     int64
 	tries       int
@@ -143,7 +143,7 @@ func (m *model) become(j *mJob, to statemachine.Status) {
 		m.settles, m.held = !unfed(j), false
 	}
 	if to == statemachine.Queued {
-		j.again = false
+		j.again, j.must = false, false
 	}
 	j.ready = absent
 	if to == statemachine.Queued || to == statemachine.Terminating && j.token == "" {
@@ -179,8 +179,8 @@ func (m *model) judge(g, by *mJob) {
 // tell wakes a parent that is no graph.
 func (m *model) tell(child *mJob) {
 	if p := m.jobs[child.parent]; p != nil && !p.node.Graph {
-		p.woke = true
 		m.wake(p)
+		p.must = p.must || p.again
 	}
 }
 
@@ -452,7 +452,7 @@ func (j *mJob) through() bool {
 			return false
 		}
 	}
-	return fed && !j.woke
+	return fed && !j.must
 }
 
 func (m *model) conclude(j *mJob, d *job.Delta) {
@@ -505,7 +505,7 @@ func (m *model) begin(id job.ID, b job.Begin) error {
 	case j.status != statemachine.Terminating:
 		return job.ErrStatus
 	}
-	j.token, j.dying, j.again, j.ready = b.Token, b.Lease < longTime, false, absent
+	j.token, j.dying, j.again, j.must, j.ready = b.Token, b.Lease < longTime, false, false, absent
 	return nil
 }
 
@@ -526,7 +526,7 @@ func (m *model) fire(id job.ID, event statemachine.Event) error {
 	case !tolerated(j.status, event):
 		return job.ErrStatus
 	case j.status == statemachine.Running:
-		j.again = true
+		j.again, j.must = true, true
 	case j.status == statemachine.Queued:
 		j.ready = listed // also if it was delayed
 	}

@@ -123,7 +123,8 @@ end
 function line.runnable(j) return j.status == S.queued or j.status == S.terminating and not j.token end
 
 -- fetch reads the fixed fields of a job, and others, which are the second result, from the 24th on. again is 'kin' if only
--- children woke it during its run: see kin.lua.
+-- children woke it during its run, and 'data' if only what came to its In ports, or their ends, did: see kin.lua.
+local AGAIN = { ['1'] = true, ['2'] = true, ['3'] = 'kin', ['4'] = 'data' }
 local function fetch(id, ...)
   local v = call('HMGET', key(id), 'status', 'type', 'queue', 'priority', 'token', 'last', 'again',
     'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate',
@@ -131,7 +132,7 @@ local function fetch(id, ...)
   local j = {
     id = id, status = v[1] or '', type = v[2], queue = v[3], priority = v[4] and tonumber(v[4]) or 500,
     token = v[5] and v[5] ~= '' and v[5], last = v[6],
-    again = v[7] == '3' and 'kin' or v[7] == '1' or v[7] == '2', moved = v[7] == '2',
+    again = AGAIN[v[7]], moved = v[7] == '2',
     parent = v[8] and v[8] ~= '' and v[8], pgraph = v[9] == '1', graph = v[10] == '1',
     open = v[11] and tonumber(v[11]) or 0, broken = v[12] and tonumber(v[12]) or 0,
     step = v[13] and tonumber(v[13]) or 0, version = v[14] and tonumber(v[14]) or 0, tries = v[15] and tonumber(v[15]) or 0,

@@ -20,16 +20,18 @@ do -- Lua allows few local names
   end
 
   -- wake queues a sleeping job; a running one is queued again when its run ends. from is
-  -- the child on whose behalf, which may be of another tree: then it is given by its name where the order arrives.
-  function wake(id, from, name)
+  -- the child on whose behalf, which may be of another tree: then it is given by its name where the order arrives. data: as
+  -- something came to one of its In ports, or that has ended.
+  function wake(id, from, name, data)
     if from and tree(from) ~= tree(id) then return mail(id, 'wake', id, name_of(from)) end
     local j = load(id)
     if from or name then woken_by(j, from, name) end
     if j.status == S.running then
-      local why = (from or name) and 'kin' or true
-      if not j.again or j.again == 'kin' and why ~= 'kin' then
+      local why = (from or name) and 'kin' or data and 'data' or true
+      if j.again and j.again ~= why then why = true end
+      if j.again ~= why then
         j.again = why
-        call('HSET', key(id), 'again', why == 'kin' and '3' or '1')
+        call('HSET', key(id), 'again', why == 'kin' and '3' or why == 'data' and '4' or '1')
       end
     elseif EV.wake[j.status] and not j.graph then
       if j.blocked > 0 then return rest(j) end

@@ -51,7 +51,7 @@ local function append(id, dir, port, vals, limit)
   local j = load(id)
   if dir == 'i' then
     j.port = port
-    wake(id)
+    wake(id, nil, nil, true)
   elseif j.parent and not j.pgraph then
     wake(j.parent, id)
   end
@@ -145,7 +145,7 @@ function finish(id, dir, port)
   if dir == 'i' and load(id).graph then recheck[id] = true end
   if #edges == 0 and dir == 'i' then
     touch(id)
-    wake(id)
+    wake(id, nil, nil, true)
   end
 end
 

@@ -61,8 +61,8 @@ local function refuse(d)
   end
 end
 
--- through tells whether a job that is to complete was woken during its run by nothing but what that run has seen: all that feed
--- its In ports have ended, and nothing is left there. A run whose beginning was answered twice has seen more than at first.
+-- through tells whether a job that is to complete has seen all that came to its In ports: those that feed them have ended, and
+-- nothing is left there. A run whose beginning was answered twice has seen more than when it was noted that it began.
 local function through(j)
   local k, lists, all, fed = key(j.id), {}, {}, false
   local fields = call('HGETALL', k)
@@ -75,7 +75,7 @@ local function through(j)
       if all['n.i.' .. port] and all['x.i.' .. port] ~= '1' then return false end
     end
   end
-  return fed and #lists < CHUNK and call('EXISTS', k .. ':w', unpack(lists)) == 0
+  return fed and #lists < CHUNK and call('EXISTS', unpack(lists)) == 0
 end
 
 -- conclude gives the job its status after the run.
@@ -88,7 +88,7 @@ local function conclude(d, j)
     if j.pgraph then silence(j) end
     return place(j, EV.shutdown[j.status])
   end
-  if event == 'complete' and j.again and j.again ~= 'kin' and through(j) then
+  if event == 'complete' and j.again == 'data' and through(j) then
     j.again = false
     call('HSET', key(j.id), 'again', '0')
   end
