@@ -284,7 +284,7 @@ type Begin struct {
 	// that, with Own never.
 	Fair, Own bool
 	// Several tells how many jobs of a type a Step may begin at once: those that it did not make ready itself, of one type and
-	// one priority. They get tokens of their own. nil: one.
+	// one priority, that have never run and are under no limit. They get tokens of their own. nil: one.
 	Several func(typ string) int
 }
 

@@ -44,6 +44,8 @@ type settling struct {
 
 	result job.Result
 	begun  []*job.Snapshot
+	odd    []*job.Snapshot // of which only job and token are known: what they see cannot be decoded
+	why    error           // of the last of these
 	err    error
 }
 
@@ -110,7 +112,7 @@ func (s *Store) commit(ctx context.Context, txs []job.Tx, begin *job.Begin, type
 		}
 	}
 	if len(group) == 1 {
-		s.together(ctx, due, group[0])
+		s.settleOne(ctx, due, group[0])
 	} else {
 		s.settleAll(ctx, due, group, false)
 	}
@@ -119,6 +121,9 @@ func (s *Store) commit(ctx context.Context, txs []job.Tx, begin *job.Begin, type
 		s.foretellSpawns(ctx, txs[i])
 		out[i] = t.result
 		err = errors.Join(err, t.err)
+		for _, snap := range t.odd {
+			_ = s.park(ctx, snap, t.why) // whoever takes it next says so, too
+		}
 	}
 	return out, group[len(group)-1].begun, err
 }
@@ -205,13 +210,17 @@ func (l *lanes) pass(due string) {
 		delete(l.busy, due)
 		return
 	}
-	n, size := 1, waiting[0].size
-	for n < min(len(waiting), groupTxs) && size+waiting[n].size <= groupBytes {
-		size += waiting[n].size
-		n++
-	}
+	n := together(waiting)
 	l.busy[due] = slices.Clone(waiting[n:])
 	waiting[0].turn <- waiting[:n:n]
+}
+
+// together is how many of some transactions go in one call: one at least.
+func together(all []*settling) (n int) {
+	for size := 0; n < min(len(all), groupTxs) && (n == 0 || size+all[n].size <= groupBytes); n++ {
+		size += all[n].size
+	}
+	return n
 }
 
 // await returns what t, which waits, is to settle: nothing if somebody has settled it, itself
@@ -231,8 +240,8 @@ func (l *lanes) await(ctx context.Context, due string, t *settling) (group []*se
 	return <-t.turn, true
 }
 
-// together commits a transaction, with others of its shard if there are some.
-func (s *Store) together(ctx context.Context, due string, t *settling) {
+// settleOne commits a transaction, with others of its shard if there are some.
+func (s *Store) settleOne(ctx context.Context, due string, t *settling) {
 	group, lead := s.lanes.enter(due, t), true
 	if group == nil {
 		group, lead = s.lanes.await(ctx, due, t)
@@ -246,16 +255,19 @@ func (s *Store) together(ctx context.Context, due string, t *settling) {
 // then passes the shard on to those that wait for it.
 func (s *Store) settleAll(ctx context.Context, due string, group []*settling, lead bool) {
 	for len(group) > 0 {
-		args := []any{len(group)}
-		for _, t := range group {
+		now := group[:together(group)]
+		args := []any{len(now)}
+		for _, t := range now {
 			args = append(args, t.args...)
 		}
 		reply, err := s.run(ctx, scriptCommit, due, args...)
 		err = errors.Join(err, failpoint.Fail(failpoint.CommitSentReplyLost))
-		now := group
 		var left todo
 		if err == nil {
-			now, left, err = s.settled(group, reply, s.keys.shardAt(due))
+			now, left, err = s.settled(now, reply, s.keys.shardAt(due))
+		}
+		if err != nil {
+			now = group
 		}
 		group = group[len(now):]
 		now = slices.DeleteFunc(slices.Clone(now), func(t *settling) bool {
@@ -302,26 +314,27 @@ func (s *Store) settled(group []*settling, reply any, shard int) ([]*settling, t
 			continue
 		}
 		t.result = d.result(d.at(answer, 0), t.tx.Deltas[0].Job)
-		if next := d.str(d.at(answer, 1)); d.err == nil && next != "" {
-			t.err = s.begun(t, append([]any{t.begin.Token, next, answer[2]}, d.list(answer[4])...))
+		if next := d.str(d.at(answer, 1)); next != "" {
+			s.begun(t, []any{t.begin.Token, next, answer[2]})
 		}
+		s.begun(t, d.list(answer[4]))
 	}
 	return group, left, d.err
 }
 
 // begun notes the runs that began behind a transaction: tokens, IDs and what they see, in turn.
-func (s *Store) begun(t *settling, all []any) error {
+func (s *Store) begun(t *settling, all []any) {
 	for i := 0; i+2 < len(all); i += 3 {
 		var d decoder
-		token := d.str(all[i])
-		snap, err := d.snapshot(all[i+2], job.ID(d.str(all[i+1])), token)
+		token, id := d.str(all[i]), job.ID(d.str(all[i+1]))
+		snap, err := d.snapshot(all[i+2], id, token)
 		if err != nil {
-			return err
+			t.odd, t.why = append(t.odd, &job.Snapshot{Info: job.Info{ID: id}, Token: token}), err
+			continue
 		}
 		t.begun = append(t.begun, snap)
 		s.definitions.begun(token, d.record)
 	}
-	return nil
 }
 
 // scriptError is an error of Redis that a script met on its way, and went on.

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -243,4 +244,24 @@ func TestGroupCommitIsBounded(t *testing.T) {
 		e.Check(a.err)
 		e.equal("begun", a.snap.Info.ID, g.Nth(2*i+2))
 	}
+}
+
+// A transaction that a damaged key ends does not touch those behind it in the call.
+func TestCommitBehindDamage(t *testing.T) {
+	each(t, func(e *env) {
+		_, g := e.shoal(8)
+		var txs []job.Tx
+		for n := 2; n <= 8; n++ {
+			txs = append(txs, job.Tx{Deltas: []job.Delta{delta(e.begin(g.Nth(n)), statemachine.Complete)}})
+		}
+		e.Check(e.Redis.Set(e.Context(), e.key(g.Nth(2))+":s", "damaged", 0).Err())
+		txs[0].Deltas[0].Set = map[string]json.RawMessage{"x": raws("1")[0]}
+		res, err := e.store.Commit(e.Context(), txs)
+		if err == nil {
+			e.Errorf("results %+v of a damaged job", res[0])
+		}
+		for n := 3; n <= 8; n++ {
+			e.is(statemachine.Completed, g.Nth(n))
+		}
+	})
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -24,6 +26,7 @@ func (e *env) shoal(n int, more ...job.Node) (first *job.Snapshot, g job.ID) {
 // severally is how many jobs of type C are to begin at once.
 func severally(n int) job.Begin {
 	b := beginning()
+	b.Token += "b1" // by the ends of some tokens another type comes first, see line.order
 	b.Several = func(typ string) int {
 		if typ == "C" {
 			return n
@@ -152,5 +155,118 @@ func TestStepPutsReadersBehindWriters(t *testing.T) {
 			e.equal(fmt.Sprint("begun with sources: ", sources), ids, []job.ID{g.Nth(want)})
 			e.pop(g.Shard(shards), "S", "C")
 		}
+	})
+}
+
+// An engine that now and then takes a job of the lowest priority takes one.
+func TestStepBeginsOneOfTheLowest(t *testing.T) {
+	each(t, func(e *env) {
+		low := 100
+		var more []job.Node
+		for i := range 4 {
+			more = append(more, job.Node{Name: fmt.Sprint("l", i), Type: "C", Priority: &low, Ports: ports(in("in"))})
+		}
+		first, _ := e.shoal(4, more...)
+		b := severally(16)
+		b.Lowest = true
+		ids, _ := e.stepAll(delta(first, statemachine.Complete), b, "C")
+		e.equal("begun", len(ids), 1)
+	})
+}
+
+// dies has the lease of a run end, and puts its job back into its ready set.
+func (e *env) dies(id job.ID) {
+	e.Helper()
+	for range 2 { // the lease, and what the job waits for then
+		e.Check(e.Redis.ZAdd(e.Context(), e.due(id), redis.Z{Score: 1, Member: string(id)}).Err())
+		_, err := e.store.Sweep(e.Context())
+		e.Check(err)
+	}
+}
+
+// Jobs whose run died begin one by one: one of them may have killed the process with all that had begun there.
+func TestStepBeginsOneThatDied(t *testing.T) {
+	each(t, func(e *env) {
+		first, _ := e.shoal(4)
+		ids, _ := e.stepAll(delta(first, statemachine.Complete), severally(16), "C")
+		e.equal("begun", len(ids), 4)
+		for _, id := range ids {
+			e.dies(id)
+		}
+		snap, err := e.store.Pop(e.Context(), job.DefaultQueue, ids[0].Shard(shards), -1, beginning(), []string{"C"})
+		e.Check(err)
+		e.equal("runs that died", snap.Info.Crashes, 1)
+		next, _ := e.stepAll(delta(snap, statemachine.Suspend), severally(16), "C")
+		e.equal("begun", len(next), 1)
+	})
+}
+
+// What cannot be decoded is left to others, and says why; those beside it are told of.
+func TestStepBeginsSeveralButAnOddOne(t *testing.T) {
+	each(t, func(e *env) {
+		for _, field := range []string{"created", "labels", "step"} {
+			first, g := e.shoal(5)
+			e.Check(e.Redis.HSet(e.Context(), e.key(g.Nth(3)), field, "damaged").Err())
+			ids, _ := e.stepAll(delta(first, statemachine.Complete), severally(9), "C")
+			e.equal("begun", ids, []job.ID{g.Nth(2), g.Nth(4), g.Nth(5), g.Nth(6)})
+			status, err := e.Redis.HMGet(e.Context(), e.key(g.Nth(3)), "status", "reason").Result()
+			e.Check(err)
+			if status[0] == string(statemachine.Running) || status[1] == "" {
+				e.Errorf("the job with a damaged field %s is %v", field, status)
+			}
+		}
+	})
+}
+
+// The jobs in a row behind those that begin count, too.
+func TestRowsOfSeveralAreBounded(t *testing.T) {
+	each(t, func(e *env) {
+		const n = 16
+		nodes := []job.Node{{Type: "g", Graph: true}, {Name: "s", Type: "S", Ports: ports(in("in"))}}
+		for i := range n {
+			nodes = append(nodes, job.Node{Name: fmt.Sprint("c", i), Type: "C", Ports: ports(in("in"), out("out", to(2+n)))})
+		}
+		args := []byte(`"` + strings.Repeat("x", 15000) + `"`)
+		for i, sources := range []int{n, 1, 1, 1} {
+			nodes = append(nodes, job.Node{Name: fmt.Sprint("d", i), Type: "D", Args: args, Ports: ports(fed("in", sources), out("out", to(3+n+i)))})
+		}
+		g := e.create(append(nodes, job.Node{Name: "z", Type: "D", Ports: ports(fed("in", 1))})...)
+		b := severally(16)
+		b.Row = 15
+		ids, _ := e.stepAll(delta(e.begin(g.Nth(1)), statemachine.Complete), b, "C")
+		if len(ids) != 2 {
+			e.Errorf("%d began, each with 60 KB of jobs behind it", len(ids))
+		}
+	})
+}
+
+// A step that is sent again tells of all runs that go on: also if that of the first does not, or the job that was committed last has
+// run since.
+func TestRepeatedStepTellsOfOthers(t *testing.T) {
+	each(t, func(e *env) {
+		first, _ := e.shoal(6)
+		d, b := delta(first, statemachine.Complete), severally(4)
+		ids, begun := e.stepAll(d, b, "C")
+		e.dies(ids[0])
+		again, second := e.stepAll(d, b, "C")
+		e.equal("jobs", again, ids[1:])
+		for n := range second {
+			e.equal("token", second[n].Token, begun[n+1].Token)
+		}
+	})
+}
+
+func TestRepeatedStepOfOneThatRanAgain(t *testing.T) {
+	each(t, func(e *env) {
+		_, g := e.shoal(8)
+		l := delta(e.begin(g.Nth(2)), statemachine.Suspend)
+		b := severally(4)
+		ids, _ := e.stepAll(l, b, "C")
+		e.write(g.Nth(2), "in", "1")
+		e.commit(delta(e.begin(g.Nth(2)), statemachine.Suspend))
+		res, again, err := e.store.Step(e.Context(), []job.Tx{{Deltas: []job.Delta{l}}}, b, []string{"C"})
+		e.Check(err)
+		e.equal("applied", res[0].Applied, 0)
+		e.equal("told of", len(again), len(ids))
 	})
 }

@@ -197,7 +197,7 @@ func (t *turn) settleBefore(row []*ran, leads bool, token string) bool {
 	d.Outcome, d.Next, d.Lease, d.Leads = job.Checkpoint, token, t.cfg.Lease, true
 	begun := time.Now()
 	t.leaseKeeper.change(token)
-	if t.settle(row, job.Begin{}, leads, false).Applied == 0 {
+	if t.settle(chained{runs: row, leads: leads}, job.Begin{}, false).Applied == 0 {
 		return false
 	}
 	t.leaseKeeper.changed(begun)

@@ -285,10 +285,8 @@ func (e *Engine) toCommit() (ctx context.Context, end func()) {
 
 // commit stores what a row of runs did. With step it also begins, as b says, a run of a job
 // that the commit made ready.
-func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
+func (e *Engine) commit(ctx context.Context, row []*ran, b job.Begin, step bool) (done committed) {
 	failpoint.Hit(failpoint.AfterUserBeforeCommit)
-	ctx, end := e.toCommit()
-	defer end()
 	sent := time.Now()
 	err := retry(ctx, func() error {
 		var all []job.Result
@@ -311,27 +309,26 @@ func (e *Engine) commit(row []*ran, b job.Begin, step bool) (done committed) {
 }
 
 // commitAll stores what several rows of runs did, each as a transaction, with one call. With step it also begins runs, as b says.
-// If that fails nothing is known of them: each may be committed again.
-func (e *Engine) commitAll(rows []row, b job.Begin, step bool) (all []job.Result, begun []*job.Snapshot, err error) {
+// A store that cannot be reached is asked again; with another error what has a result was stored.
+func (e *Engine) commitAll(ctx context.Context, rows []chained, b job.Begin, step bool) (all []job.Result, begun []*job.Snapshot, err error) {
 	failpoint.Hit(failpoint.AfterUserBeforeCommit)
-	ctx, end := e.toCommit()
-	defer end()
 	txs := make([]job.Tx, len(rows))
 	for i, r := range rows {
 		txs[i] = tx(r.runs)
 	}
-	sent := time.Now()
-	if step {
-		all, begun, err = e.cfg.Store.Step(ctx, txs, b, e.registry().asks())
-	} else {
-		all, err = e.cfg.Store.Commit(ctx, txs)
-	}
-	for i, r := range rows {
-		if err == nil && all[i].Applied > 0 {
-			e.told(ctx, r.runs, committed{Result: all[i]}, nil, time.Since(sent))
+	var other error
+	err = retry(ctx, func() (err error) {
+		if step {
+			all, begun, err = e.cfg.Store.Step(ctx, txs, b, e.registry().asks())
+		} else {
+			all, err = e.cfg.Store.Commit(ctx, txs)
 		}
-	}
-	return all, begun, err
+		if !job.Temporary(err) {
+			other, err = err, nil
+		}
+		return err
+	})
+	return all, begun, errors.Join(err, other)
 }
 
 // told does what is to be done when it is known what came of a commit.

@@ -33,7 +33,7 @@ func (t *turn) several(typ string) int {
 
 // workAll works on jobs that have begun, and returns what is to be committed. If a run takes long, others do not wait for it: what is
 // done is committed meanwhile, and what has not run yet is handed back.
-func (t *turn) workAll(begun []*job.Snapshot, granted time.Time) (rows []row) {
+func (t *turn) workAll(begun []*job.Snapshot, granted time.Time) (rows []chained) {
 	if len(begun) == 1 {
 		if done := t.work(begun[0], granted); done.runs != nil {
 			rows = append(rows, done)
@@ -56,7 +56,7 @@ type batch struct {
 	engine  *Engine
 	mu      sync.Mutex
 	waiting []*job.Snapshot
-	done    []row // of those that have run, and are to be committed
+	done    []chained // of those that have run, and are to be committed
 }
 
 // take returns the next job that is to run, or nil.
@@ -69,13 +69,13 @@ func (q *batch) take() (snap *job.Snapshot) {
 	return snap
 }
 
-func (q *batch) add(done row) {
+func (q *batch) add(done chained) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.done = append(q.done, done)
 }
 
-func (q *batch) end() []row {
+func (q *batch) end() []chained {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	done := q.done
@@ -89,7 +89,7 @@ func (q *batch) late() {
 	defer q.mu.Unlock()
 	done := q.done
 	for _, snap := range q.waiting {
-		done = append(done, row{runs: []*ran{newRan(snap, nil, handBack(snap, 0, ""), 0)}})
+		done = append(done, chained{runs: []*ran{newRan(snap, nil, handBack(snap, 0, ""), 0)}})
 	}
 	q.done, q.waiting = nil, nil
 	if len(done) == 0 {
@@ -101,22 +101,28 @@ func (q *batch) late() {
 }
 
 // settleAll commits rows, each as one transaction, and learns from them. With step it also begins runs, as b says. What cannot be
-// committed together is committed one by one: what has been committed is so once.
-func (t *turn) settleAll(rows []row, b job.Begin, step bool) (done committed) {
+// committed together is committed one by one.
+func (t *turn) settleAll(rows []chained, b job.Begin, step bool) (done committed) {
 	if len(rows) == 1 {
-		return t.settle(rows[0].runs, b, rows[0].leads, step)
+		return t.settle(rows[0], b, step)
 	}
-	all, begun, err := t.commitAll(rows, b, step)
+	ctx, end := t.toCommit() // for all of them
+	defer end()
+	sent := time.Now()
+	all, begun, err := t.commitAll(ctx, rows, b, step)
+	took := time.Since(sent)
 	done.begun = begun
 	for i, r := range rows {
-		switch last := i == len(rows)-1; {
-		case err == nil && all[i].Applied > 0:
+		switch {
+		case i < len(all) && all[i].Applied > 0:
 			done.Result = all[i]
+			t.told(ctx, r.runs, committed{Result: all[i]}, nil, took)
 			t.learnt(r.runs, r.leads, committed{Result: all[i]})
-		case last && err != nil:
-			done = t.settle(r.runs, b, r.leads, step)
+		case job.Temporary(err):
+			t.told(ctx, r.runs, committed{}, err, took)
 		default:
-			t.settle(r.runs, job.Begin{}, r.leads, false)
+			one := t.settleWithin(ctx, r, b, step && i == len(rows)-1)
+			done.Result, done.begun = one.Result, append(done.begun, one.begun...)
 		}
 	}
 	return done

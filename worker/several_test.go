@@ -70,6 +70,7 @@ type severalStore struct {
 	choose bool
 	calls  atomic.Int64
 	lose   func(n int64) (call, reply bool)
+	err    error // of what is lost
 }
 
 // Step implements job.Runs.
@@ -79,7 +80,7 @@ func (s *severalStore) Step(ctx context.Context, txs []job.Tx, b job.Begin, type
 		call, reply = s.lose(s.calls.Add(1))
 	}
 	if call {
-		return nil, nil, context.DeadlineExceeded
+		return nil, nil, s.err
 	}
 	res, begun, err := s.Store.Step(ctx, txs, b, types)
 	s.long.mu.Lock()
@@ -89,7 +90,7 @@ func (s *severalStore) Step(ctx context.Context, txs []job.Tx, b job.Begin, type
 		s.long.before, s.long.job, s.long.behind = begun[0].Info.ID, begun[1].Info.ID, begun[2:]
 	}
 	if reply {
-		return nil, nil, context.DeadlineExceeded
+		return nil, nil, s.err
 	}
 	return res, begun, err
 }
@@ -164,10 +165,16 @@ func TestLongRunsHoldUpNoOthers(t *testing.T) {
 
 // Runs that began at once, and their commits, survive calls and replies that are lost: no run has to wait for the end of a lease.
 func TestLostCallsOfSeveral(t *testing.T) {
+	t.Run("as the store cannot be reached", func(t *testing.T) { lostCalls(t, job.ErrUnreachable) })
+	t.Run("with another error", func(t *testing.T) { lostCalls(t, context.DeadlineExceeded) })
+}
+
+func lostCalls(t *testing.T, lost error) {
+	t.Helper()
 	b := onRedis(t)
 	l := &long{}
 	cfg := b.Config(&Count{}, &Brief{long: l}, &Sum{})
-	store := &severalStore{Store: b.Store, long: l, lose: func(n int64) (call, reply bool) { return n%3 == 0, n%3 == 1 }}
+	store := &severalStore{Store: b.Store, long: l, err: lost, lose: func(n int64) (call, reply bool) { return n%3 == 0, n%3 == 1 }}
 	cfg.Store, cfg.Concurrency, cfg.Lease = store, 2, time.Minute
 	b.Serve(cfg)
 	for range 6 {

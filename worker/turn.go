@@ -63,7 +63,7 @@ func cost(row []*ran, leads bool) (n int) {
 }
 
 // costs is what those of some rows count for that are of the tree that the turn is in.
-func (t *turn) costs(rows []row) (n int) {
+func (t *turn) costs(rows []chained) (n int) {
 	for _, r := range rows {
 		if r.runs[0].snap.Info.ID.Tree() == t.tree {
 			n += cost(r.runs, r.leads)
@@ -109,7 +109,7 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 }
 
 // next tells how runs are to begin in the call that commits some rows, and whether any are.
-func (t *turn) next(rows []row) (b job.Begin, step bool) {
+func (t *turn) next(rows []chained) (b job.Begin, step bool) {
 	last := rows[len(rows)-1]
 	b = t.beginning()
 	b.Hold = func(next string) bool { return len(t.kept) < maxKept && t.registry().short(next) }
@@ -122,8 +122,8 @@ func (t *turn) next(rows []row) (b job.Begin, step bool) {
 	return b, step
 }
 
-// row is a chain of runs that is committed as one transaction.
-type row struct {
+// chained is a chain of runs that is committed as one transaction.
+type chained struct {
 	runs  []*ran
 	leads bool // see chain
 	busy  bool
@@ -131,14 +131,14 @@ type row struct {
 
 // work runs a job whose run has begun, then those that it leads to, and all of them again, for
 // as long as that can go into one commit. It returns what is to be committed: nothing, if the job is lost.
-func (t *turn) work(snap *job.Snapshot, granted time.Time) (done row) {
+func (t *turn) work(snap *job.Snapshot, granted time.Time) (done chained) {
 	if tree := snap.Info.ID.Tree(); tree != t.tree {
 		t.tree, t.runs = tree, 0
 	}
 	t.meet(snap.Row)
 	first := t.execute(snap, granted, nil)
 	if first == nil {
-		return row{}
+		return chained{}
 	}
 	done.runs, done.leads, done.busy = t.chain([]*ran{first})
 	if !done.busy {
@@ -174,9 +174,16 @@ func (t *turn) clock() time.Time {
 }
 
 // settle commits a row, and learns from it.
-func (t *turn) settle(row []*ran, b job.Begin, leads, step bool) committed {
-	done := t.commit(row, b, step)
-	t.learnt(row, leads, done)
+func (t *turn) settle(r chained, b job.Begin, step bool) committed {
+	ctx, end := t.toCommit()
+	defer end()
+	return t.settleWithin(ctx, r, b, step)
+}
+
+// settleWithin does so until ctx ends.
+func (t *turn) settleWithin(ctx context.Context, r chained, b job.Begin, step bool) committed {
+	done := t.commit(ctx, r.runs, b, step)
+	t.learnt(r.runs, r.leads, done)
 	return done
 }
 
@@ -204,7 +211,7 @@ func (t *turn) learnt(row []*ran, leads bool, done committed) {
 func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
 	return e.runJob(ctx, id, func(t *turn, snap *job.Snapshot, begun time.Time) {
 		if done := t.work(snap, begun); done.runs != nil {
-			t.settle(done.runs, job.Begin{}, done.leads, false)
+			t.settle(done, job.Begin{}, false)
 		}
 	})
 }
@@ -213,7 +220,7 @@ func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
 func (e *Engine) RunJobOnce(ctx context.Context, id job.ID) error {
 	return e.runJob(ctx, id, func(t *turn, snap *job.Snapshot, begun time.Time) {
 		if r := t.execute(snap, begun, nil); r != nil {
-			t.settle([]*ran{r}, job.Begin{}, false, false)
+			t.settle(chained{runs: []*ran{r}}, job.Begin{}, false)
 		}
 	})
 }

@@ -31,7 +31,7 @@ local function settle(b, on, deltas, behind)
   local answer = { result, '', {} }
   if b and not FULL then
     line.go_on(answer, b, last, before, first)
-  elseif last and not last.token and not on then
+  elseif last and not last.token and (b or not on) then
     line.more(last.queue)
   end
   line.arrive()
@@ -40,8 +40,7 @@ local function settle(b, on, deltas, behind)
 end
 
 -- break_off makes good what it can of a transaction that an error of Redis ended: keys that others have changed, which
--- is no fault of the transactions beside it. This is a function as the embedded server gives the text below other variables
--- than those of functions, once an error was caught.
+-- is no fault of the transactions beside it.
 local function break_off(behind)
   if counted then pcall(recounted) end
   local entered = {} -- speculatively, or about to be: they sleep, and what was written to them may be there
@@ -58,23 +57,23 @@ local function break_off(behind)
   ready = {}
 end
 
--- left is what wakes() returns: if that fails the sweeper finds it.
-local function left()
-  local fine, all = pcall(wakes)
-  return fine and all or {}
+-- all_of_them settles the transactions of the call, as many as are enough for one, and returns the reply.
+local function all_of_them()
+  local out, all = {}, num()
+  while #out < all and (#out == 0 or spent < PIECE) do
+    local b, on = line.following()
+    local deltas, behind = transaction(), cursor
+    local done, answer = pcall(settle, b, on, deltas, behind)
+    if not done then
+      local why = type(answer) == 'table' and answer.err or tostring(answer)
+      if not FULL and string.find(why, '^OOM') then return redis.error_reply(why) end -- so far nothing was written
+      answer = { {}, '', {}, why }
+      break_off(behind)
+    end
+    out[#out + 1] = answer
+  end
+  local fine, left = pcall(wakes)
+  return { out, fine and left or {} } -- else the sweeper finds it
 end
 
-local out, all = {}, num()
-while #out < all and (#out == 0 or spent < PIECE) do
-  local b, on = line.following()
-  local deltas, behind = transaction(), cursor
-  local done, answer = pcall(settle, b, on, deltas, behind)
-  if not done then
-    local why = type(answer) == 'table' and answer.err or tostring(answer)
-    if not FULL and string.find(why, '^OOM') then return redis.error_reply(why) end -- so far nothing was written
-    answer = { {}, '', {}, why }
-    break_off(behind)
-  end
-  out[#out + 1] = answer
-end
-return { out, left() }
+return all_of_them() -- the embedded server gives the text here other variables than functions, once an error was caught

@@ -240,13 +240,14 @@ end
 -- line.go_on begins a run behind a transaction whose last job is given: of one that it made ready or, if b.how says so, of
 -- the first in the queue.
 function line.go_on(answer, b, last, before, first)
-  if not last then return end
+  if not first then return end
   local j, snapshot
-  local stepped = first.repeated and (last.record and compact.stepped(last) or call('HGET', key(first.id), 'stepped'))
+  local stepped = (first.repeated or not last) -- which may have run again since
+    and (first.record and compact.stepped(first) or call('HGET', key(first.id), 'stepped'))
   if stepped and string.sub(stepped, 1, #b.token + 1) == b.token .. ' ' then -- a repeat of this call
     j, snapshot = line.repeated(answer, b, string.sub(stepped, #b.token + 1))
-    if j == last and j.status == S.running then answer[1][3] = 1 end -- as it was before it began
-  else
+    if last and j == last and j.status == S.running then answer[1][3] = 1 end -- as it was before it began
+  elseif last then
     local more = true
     if b.how ~= '2' and (b.how == '3' or not b.lowest) then j, snapshot, more = line.own(answer, b, last, before, first) end
     if more and not snapshot and b.how ~= '3' then

@@ -3,13 +3,17 @@
 
 do -- Lua allows few local names
   local LARGEST = 2 ^ 16 -- about how many bytes all that they see may have
-  -- fresh tells whether a job has never run: others get fewer messages, and cannot be chained, if they begin too early.
-  local function fresh(j) return (j.version or 0) == 0 end
+  -- fresh tells whether a job has never run: others get fewer messages, and cannot be chained, if they begin too early; and
+  -- those whose run died may have killed its process, with the others that had begun there.
+  local function fresh(j)
+    return (j.version or 0) == 0 and (j.record or call('HEXISTS', key(j.id), 'deaths') == 0)
+  end
 
   -- enough tells whether no more than one run is to begin behind that of a job: limits of runs at once and rates are to be
   -- shared with others, and who runs in the order of time does so one by one.
   local function enough(b, j)
-    return FULL or not fresh(j) or (j.round or 0) >= line.TIMES or b.places ~= places.none and #places.limited(j, b.places) > 0
+    if FULL or b.lowest or not fresh(j) or (j.round or 0) >= line.TIMES then return true end
+    return b.places ~= places.none and #places.limited(j, b.places) > 0
   end
 
   -- behind returns the jobs behind the first in its set, of its priority, and their scores, in turn.
@@ -21,10 +25,11 @@ do -- Lua allows few local names
   -- size is about how many bytes a run sees.
   local function size(snapshot)
     local n = #snapshot[3]
-    for _, value in ipairs(snapshot[4] or NONE) do n = n + #value end
+    for _, value in ipairs(snapshot[4] or {}) do n = n + #value end
     for _, box in ipairs(snapshot[6]) do
       for _, message in ipairs(box[4]) do n = n + #message end
     end
+    for _, behind in ipairs(snapshot[7] or {}) do n = n + #behind[2] end
     return n
   end
 
