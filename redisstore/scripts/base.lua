@@ -123,8 +123,8 @@ end
 function line.runnable(j) return j.status == S.queued or j.status == S.terminating and not j.token end
 
 -- fetch reads the fixed fields of a job, and others, which are the second result, from the 24th on. again is 'kin' if only
--- children woke it during its run, and 'data' if only what came to its In ports, or their ends, did: see kin.lua.
-local AGAIN = { ['1'] = true, ['2'] = true, ['3'] = 'kin', ['4'] = 'data' }
+-- children woke it during its run, and 'data' if what came to its In ports, or their ends, did, or more: see kin.lua.
+local AGAIN = { ['1'] = 'data', ['2'] = true, ['3'] = 'kin' }
 local function fetch(id, ...)
   local v = call('HMGET', key(id), 'status', 'type', 'queue', 'priority', 'token', 'last', 'again',
     'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate',

@@ -31,7 +31,8 @@ do -- Lua allows few local names
       if j.again and j.again ~= why then why = true end
       if j.again ~= why then
         j.again = why
-        call('HSET', key(id), 'again', why == 'kin' and '3' or why == 'data' and '4' or '1')
+        call('HSET', key(id), 'again', why == 'kin' and '3' or '1')
+        if why == true then call('HSET', key(id), 'must', '1') end -- until a run ends
       end
     elseif EV.wake[j.status] and not j.graph then
       if j.blocked > 0 then return rest(j) end

@@ -88,9 +88,11 @@ local function conclude(d, j)
     if j.pgraph then silence(j) end
     return place(j, EV.shutdown[j.status])
   end
-  if event == 'complete' and j.again == 'data' and through(j) then
-    j.again = false
-    call('HSET', key(j.id), 'again', '0')
+  if j.again and j.again ~= 'kin' then
+    if call('HDEL', key(j.id), 'must') == 0 and event == 'complete' and through(j) then
+      j.again = false
+      call('HSET', key(j.id), 'again', '0')
+    end
   end
   if j.again and (event == 'complete' or event == 'suspend' or event == 'reschedule') then event = 'requeue' end
   if event == 'reschedule' then event, at = repeats.on(d, j) end
