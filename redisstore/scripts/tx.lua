@@ -62,7 +62,8 @@ local function refuse(d)
 end
 
 -- through tells whether a job that is to complete has seen all that came to its In ports: those that feed them have ended, and
--- nothing is left there. A run whose beginning was answered twice has seen more than when it was noted that it began.
+-- nothing is left there; and no child woke it that no run was told of. A run whose beginning was answered twice has seen more
+-- than when it was noted that it began.
 local function through(j)
   local k, lists, all, fed = key(j.id), {}, {}, false
   local fields = call('HGETALL', k)
@@ -75,7 +76,7 @@ local function through(j)
       if all['n.i.' .. port] and all['x.i.' .. port] ~= '1' then return false end
     end
   end
-  return fed and #lists < CHUNK and call('EXISTS', unpack(lists)) == 0
+  return fed and #lists < CHUNK and call('EXISTS', k .. ':w', unpack(lists)) == 0
 end
 
 -- conclude gives the job its status after the run.
