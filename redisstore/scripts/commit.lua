@@ -8,7 +8,8 @@
 --        in run.lua returns, '', {token, job id, what begin() returns, … of more jobs}} of each transaction, or
 --        {{}, '', {}, error}, {what is left}}
 
--- refused tells whether a transaction has to wait for memory: all but those that end a job that is to end; of no record.
+-- refused tells whether a transaction has to wait for memory: all do, but those that end the run of a job that is to end,
+-- which no record has.
 local function refused(d)
   return FULL and (d.outcome == 'checkpoint' or compact.of(tree(d.id)) or load(d.id).status ~= S.terminating)
 end

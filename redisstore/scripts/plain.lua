@@ -167,7 +167,7 @@ do -- Lua allows few local names
     local j = load(d.id)
     if d.guess then j.status = S.running end
     if d.take and d.stored ~= 0 then
-      call('LTRIM', key(d.id) .. ':i:' .. d.take.port, d.stored or d.take.n, '-1')
+      call('LTRIM', key(d.id) .. ':i:' .. d.take.port, d.stored or d.take.n, -1)
       j.port = d.take.port
       drained(d.id, 'i', d.take.port, d.limit)
     end
