@@ -24,7 +24,7 @@ const (
 // DefaultQueue is the queue of a job that names none.
 const DefaultQueue = "default"
 
-// Priorities: of the ready jobs of a queue in one shard those of a higher one run first.
+// Priorities: of the ready jobs of a queue those of a higher one run first, see WithPriority.
 const (
 	DefaultPriority = 500 // of a job that has none
 	MaxPriority     = 1000

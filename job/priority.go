@@ -6,7 +6,7 @@ import (
 )
 
 // SetPriority gives the job, and all below it that are there now, a priority from 0 to MaxPriority, also while they are ready:
-// of the ready jobs of a queue in one shard those of a higher one run first. A run in progress goes on.
+// of the ready jobs of a queue those of a higher one run first, see WithPriority. A run in progress goes on.
 func (h *Handle) SetPriority(ctx context.Context, n int) error {
 	err := CheckPriority(n)
 	if err != nil {

@@ -44,6 +44,9 @@ func (k keyspace) shardAt(due string) int {
 // ready is the sorted set of the types of a queue that have ready jobs in a shard.
 func (k keyspace) ready(shard int, queue string) string { return k.shard(shard) + "ready:" + queue }
 
+// bells counts, by queue, the notifications of a shard that were heard.
+func (k keyspace) bells(shard int) string { return k.shard(shard) + "bells" }
+
 // readyOf is the sorted set of the ready jobs of a type.
 func (k keyspace) readyOf(shard int, queue, typ string) string {
 	return k.ready(shard, queue) + "#" + typ

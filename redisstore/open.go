@@ -167,7 +167,7 @@ func connect(cfg Config) (*Store, error) {
 	s.keys = keyspace{namespace: cfg.namespace()}
 	s.secrets = secrets{cfg.Codec, cfg.namespace()}
 	s.broker = delivery.New(s.rdb, cfg.namespace())
-	s.broker.FindReady, s.broker.Renew = s.readyNotifications, s.renew
+	s.broker.FindReady, s.broker.SendReady, s.broker.Renew = s.readyNotifications, s.sendReady, s.renew
 	return s, nil
 }
 

@@ -104,7 +104,7 @@ func (s *Store) queuesOf(ctx context.Context, engines []job.EngineInfo) ([]Queue
 }
 
 // NewIDIn returns a new ID for the root of a tree in the shard that all trees share whose IDs are made with that word. Of the ready jobs of
-// a shard, and not of others, those of a higher priority run first, and else those that became ready first.
+// a shard those of a higher priority run first, always, and else those that became ready first.
 func (s *Store) NewIDIn(word string) (job.ID, error) {
 	shard := int(job.Hash(word) % uint32(s.keys.shards))
 	for {

@@ -124,9 +124,11 @@ func (t *todo) add(more todo) {
 		}
 		known := &t.notifications[at]
 		known.Gen = max(known.Gen, b.Gen)
-		for _, typ := range b.Types {
-			if !slices.Contains(known.Types, typ) {
-				known.Types = append(known.Types, typ)
+		for i, typ := range b.Types {
+			if n := slices.Index(known.Types, typ); n >= 0 {
+				known.Priorities[n] = b.Priorities[i] // as it is now
+			} else {
+				known.Types, known.Priorities = append(known.Types, typ), append(known.Priorities, b.Priorities[i])
 			}
 		}
 	}
@@ -135,13 +137,21 @@ func (t *todo) add(more todo) {
 // todo decodes what wakes() in ready.lua returns.
 func (d *decoder) todo(v any, shard int) todo {
 	l, t := d.list(v), todo{shard: shard}
-	for i := 0; i+2 < len(l); i += 3 {
+	for i := 0; i+3 < len(l); i += 4 {
 		name, gen := d.str(l[i]), d.str(l[i+1])
 		if gen == "" {
 			t.members = append(t.members, name)
 			continue
 		}
-		t.notifications = append(t.notifications, delivery.Notification{Queue: name, Shard: shard, Gen: d.int(l[i+1]), Types: strings.Fields(d.str(l[i+2]))})
+		b := delivery.Notification{Queue: name, Shard: shard, Gen: d.int(gen), Types: strings.Fields(d.str(l[i+2]))}
+		for text := range strings.FieldsSeq(d.str(l[i+3])) {
+			b.Priorities = append(b.Priorities, int(d.int(text)))
+		}
+		if len(b.Priorities) != len(b.Types) {
+			d.fail("a priority of each type", l[i+3])
+			continue
+		}
+		t.notifications = append(t.notifications, b)
 	}
 	return t
 }

@@ -71,15 +71,12 @@ func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b j
 	return snap, err
 }
 
-// passOn sends the notifications that one left which had jobs of some types: if there are only others, an engine that
-// has these may have them.
+// passOn sends the notifications that one left which had jobs of some types.
 func (s *Store) passOn(ctx context.Context, due string, left todo, types []string) {
 	own := left.notifications[:0:0]
 	for _, b := range left.notifications {
-		if slices.ContainsFunc(b.Types, func(t string) bool { return takes(types, t) }) {
-			own = append(own, b)
-		} else {
-			s.broker.Forward(ctx, b)
+		if mine, some := s.broker.PassOn(ctx, b, func(t string) bool { return takes(types, t) }); some {
+			own = append(own, mine)
 		}
 	}
 	left.notifications = own

@@ -104,6 +104,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		Runs:        func(typ string) bool { return e.registry().runs(typ) }, // of each moment: types may be added
 		Next:        func() (job.Begin, []string) { return e.beginning(), e.registry().asks() },
 		Begun:       e.begun,
+		Lowest:      e.lowest,
 		Closing:     cancel,
 	})
 	if err != nil {
@@ -253,11 +254,14 @@ func (e *Engine) begun(snap *job.Snapshot, since time.Time) {
 	e.goOn(snap, since)
 }
 
+// lowest tells, by lot, whether a job of the lowest priority has its turn.
+func (e *Engine) lowest() bool { return e.cfg.Aging > 0 && mrand.N(e.cfg.Aging) == 0 }
+
 func (e *Engine) beginning() job.Begin {
 	return job.Begin{
 		Token: job.RunToken(e.id), Lease: e.cfg.Lease,
 		Batch: batchMessages, Batches: *e.registry().batches.Load(), Bytes: batchBytes, Row: rowRuns - 1, Limits: e.registry().limits,
-		Running: *e.limits.Load(), Lowest: e.cfg.Aging > 0 && mrand.N(e.cfg.Aging) == 0,
+		Running: *e.limits.Load(), Lowest: e.lowest(),
 	}
 }
 

@@ -212,6 +212,23 @@ func (r *LeaseRequest) matching(types []string) []string {
 	})
 }
 
+// own returns those of some notifications that tell of jobs that the client runs, by its queues and then by priority.
+func (r *LeaseRequest) own(notifications []delivery.Notification, limits *runLimits) (own []delivery.Notification) {
+	for _, notification := range notifications {
+		types := r.matching(notification.Types)
+		if r.Foreign {
+			types = limits.foreign(notification.Queue, types)
+		}
+		if some, ok := notification.Only(func(typ string) bool { return slices.Contains(types, typ) }); ok {
+			own = append(own, some)
+		}
+	}
+	slices.SortStableFunc(own, func(a, b delivery.Notification) int {
+		return cmp.Or(slices.Index(r.Queues, a.Queue)-slices.Index(r.Queues, b.Queue), b.Priority()-a.Priority())
+	})
+	return own
+}
+
 // ready returns notifications for what is ready in those of some queues that are not paused, in their order; those of a queue
 // begin with any.
 func (l *Leases) ready(ctx context.Context, queues []string) ([]delivery.Notification, error) {
@@ -244,13 +261,9 @@ func (l *Leases) begin(ctx context.Context, req LeaseRequest, notifications []de
 	if err != nil {
 		return nil, err
 	}
-	for _, notification := range notifications {
-		types := req.matching(notification.Types)
-		if req.Foreign {
-			types = limits.foreign(notification.Queue, types)
-		}
-		for len(types) > 0 && len(took) < req.Max && ctx.Err() == nil {
-			snap, err := l.pop(asked, notification, req, types, limits.of(notification.Queue))
+	for _, notification := range req.own(notifications, limits) {
+		for len(took) < req.Max && ctx.Err() == nil {
+			snap, err := l.pop(asked, notification, req, notification.Types, limits.of(notification.Queue))
 			if err != nil && len(took) == 0 {
 				return nil, err
 			}

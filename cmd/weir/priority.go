@@ -14,10 +14,10 @@ func newPriority(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "priority JOB NUMBER",
 		Short: "Change when a job's turn comes among those that are ready",
-		Long: `Give a job, and all below it, a priority from 0 to 1000: of the ready jobs of a queue in one
-shard those of a higher one run first. 500 is the default. It holds at once, also for jobs that
-are ready; a run in progress goes on. Other trees may lie in other shards, which take turns
-whatever their jobs' priorities are: what is to go before all others needs a queue of its own.`,
+		Long: `Give a job, and all below it, a priority from 0 to 1000: of the ready jobs of a queue those of
+a higher one run first. 500 is the default. It holds at once, also for jobs that are ready; a
+run in progress goes on, and a slot may run short jobs of the shard that it is in for a tenth
+of a second before it looks for those of a higher priority elsewhere.`,
 		Example: "  weir priority album-2026 900\n  weir priority backfill 100",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -47,6 +47,32 @@ type Notification struct {
 	Shard int
 	Gen   int64    // counts how often it was heard, which makes it unique; Direct if asynq has not had it
 	Types []string // of the jobs, when it was sent
+	// Priorities are those of the first jobs of Types. Nil: all have the default.
+	Priorities []int
+}
+
+// Priority is that of the first job.
+func (b Notification) Priority() int {
+	if len(b.Priorities) == 0 {
+		return job.DefaultPriority
+	}
+	return slices.Max(b.Priorities)
+}
+
+// Only returns the notification for those of its types that keep says; ok is false if these are none.
+func (b Notification) Only(keep func(typ string) bool) (some Notification, ok bool) {
+	some = b
+	some.Types, some.Priorities = nil, nil
+	for i, t := range b.Types {
+		if !keep(t) {
+			continue
+		}
+		some.Types = append(some.Types, t)
+		if i < len(b.Priorities) {
+			some.Priorities = append(some.Priorities, b.Priorities[i])
+		}
+	}
+	return some, len(some.Types) > 0
 }
 
 // ErrStopping is what a handler answers that takes no more notifications.
@@ -77,7 +103,7 @@ type Source interface {
 	Serve(cfg ServeConfig) (Server, error)
 	// Listen calls heard whenever jobs may have become ready, until ctx ends.
 	Listen(ctx context.Context, heard func())
-	// CatchUp notes notifications for what is ready in the queues of the servers of this process.
+	// CatchUp sends notifications for what is ready in the queues of the servers of this process.
 	CatchUp(ctx context.Context)
 	// DueAnywhere tells those who sweep that something may be due soon in any shard, which they may not know of.
 	DueAnywhere(ctx context.Context)
@@ -95,9 +121,11 @@ type Broker struct {
 	inspect  *asynq.Inspector
 	prefix   string
 	notifier *notifier
-	// FindReady is what Ready does. Servers ask it when they begin to hear other processes: an engine without the types may have
-	// passed notifications on before. Nil: they do not.
+	// FindReady is what Ready does.
 	FindReady func(ctx context.Context, queue string) ([]Notification, error)
+	// SendReady sends notifications for jobs that are ready in a queue and that a server runs. Servers call it when they begin to hear
+	// other processes: an engine without the types may have passed notifications on before. Nil: they do not.
+	SendReady func(ctx context.Context, queue string, runs func(typ string) bool) error
 	// Renew sends notifications anew that asynq holds, but that no server will hear. Nil: asynq brings them after some seconds.
 	Renew func(ctx context.Context, held []Notification) error
 
@@ -173,6 +201,8 @@ type ServeConfig struct {
 	// and Begun runs what began so, not before since. Without Next none do.
 	Next  func() (b job.Begin, types []string)
 	Begun func(snap *job.Snapshot, since time.Time)
+	// Lowest tells, each time that a notification is to be taken, whether it is to be one of those of the lowest priority. Nil: it never is.
+	Lowest func() bool
 	// Closing is called when the broker is closed. The caller must then stop the server.
 	Closing func()
 
@@ -211,7 +241,7 @@ func (b *Broker) Serve(cfg ServeConfig) (Server, error) {
 	subscription, giveBack := b.notifier.subscription(false)
 	line := &sleeper{
 		UniversalClient: b.rdb, notifier: b.notifier, prefix: b.prefix, queues: slices.Collect(maps.Keys(cfg.Queues)), pollInterval: cmp.Or(cfg.pollInterval, pollInterval),
-		subscription: subscription, quiet: ctx.Done(), slots: make(chan struct{}, cfg.Concurrency), empty: map[string]bool{},
+		subscription: subscription, quiet: ctx.Done(), slots: make(chan struct{}, cfg.Concurrency), empty: map[string]bool{}, lowest: cfg.Lowest,
 	}
 	srv := asynq.NewServerFromRedisClient(line, asynq.Config{
 		Concurrency:              cfg.Concurrency,

@@ -10,26 +10,36 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weirworks/weir/job"
 )
 
 // together is how many notifications go to Redis in one round trip, at most.
 const together = 500
 
-// enqueuer is what the asynq client that enqueues has for a Redis client. It puts the commands
-// that asynq gives it into the pipeline of their context, if there is one.
+// enqueuer is what the asynq client that enqueues has for a Redis client. In place of asynq's script it runs place, in
+// the pipeline of the context if there is one.
 type enqueuer struct{ redis.UniversalClient }
 
-// pipelineKey is the key of the pipeline in a context.
-type pipelineKey struct{}
+// placingKey is the key of a placing in a context.
+type placingKey struct{}
+
+// placing is how a notification is to be enqueued.
+type placing struct {
+	p        redis.Pipeliner // nil: at once
+	priority int
+	tasks    string // what begins the keys of the tasks of its queue
+}
 
 // EvalSha gives a command to Redis or, if it goes into a pipeline, answers as Redis will when
 // all is well.
-func (e enqueuer) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
-	p, ok := ctx.Value(pipelineKey{}).(redis.Pipeliner)
-	if !ok {
-		return e.UniversalClient.EvalSha(ctx, sha, keys, args...)
+func (e enqueuer) EvalSha(ctx context.Context, _ string, keys []string, args ...any) *redis.Cmd {
+	how, _ := ctx.Value(placingKey{}).(placing)
+	keys, args = []string{keys[1], keys[0]}, append([]any{job.DefaultPriority, how.tasks, how.priority}, args...)
+	if how.p == nil {
+		return place.Run(ctx, e.UniversalClient, keys, args...)
 	}
-	cmd := p.EvalSha(ctx, sha, keys, args...)
+	cmd := how.p.EvalSha(ctx, place.Hash(), keys, args...)
 	cmd.SetVal(int64(1))
 	return cmd
 }
@@ -37,11 +47,28 @@ func (e enqueuer) EvalSha(ctx context.Context, sha string, keys []string, args .
 // Ring sends notifications: those that a server of this process can handle at once, as it sleeps, do not go through asynq.
 // If the process dies before, the sweeper finds the jobs.
 func (b *Broker) Ring(ctx context.Context, notifications []Notification) error {
+	for i, n := range notifications {
+		if b.serves(n) {
+			notifications[i], _ = b.PassOn(ctx, n, func(typ string) bool { return b.serves(Notification{Queue: n.Queue, Types: []string{typ}}) })
+		}
+	}
 	b.mu.Lock()
 	notifications = slices.DeleteFunc(notifications, b.begin)
 	b.mu.Unlock()
 	_, err := b.Enqueue(ctx, notifications)
 	return err
+}
+
+// serves tells whether a server of this process may handle a notification.
+func (b *Broker) serves(notification Notification) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s := range b.live {
+		if s.cfg.Queues[notification.Queue] > 0 && s.runs(notification) {
+			return true
+		}
+	}
+	return false
 }
 
 // begin has a notification handled by a server of this process that has nothing else to do, if there is one.
@@ -65,7 +92,11 @@ func (b *Broker) begin(notification Notification) bool {
 
 // runs tells whether a server runs jobs of one of the types of a notification.
 func (s *server) runs(notification Notification) bool {
-	return s.cfg.Runs != nil && slices.ContainsFunc(notification.Types, func(t string) bool { return t == AnyType || s.cfg.Runs(t) })
+	return slices.ContainsFunc(notification.Types, s.runsType)
+}
+
+func (s *server) runsType(typ string) bool {
+	return s.cfg.Runs != nil && (typ == AnyType || s.cfg.Runs(typ))
 }
 
 // Enqueue gives notifications to asynq, and returns those that it holds already. Those of private queues do
@@ -106,9 +137,8 @@ func full(err error) bool { return err != nil && strings.Contains(err.Error(), o
 // enqueue gives notifications to asynq, and notifies those that wait for some, in one round trip.
 func (b *Broker) enqueue(ctx context.Context, notifications []Notification) (held []Notification, err error) {
 	p := b.rdb.Pipeline()
-	piped := context.WithValue(ctx, pipelineKey{}, p)
 	for _, l := range notifications {
-		if _, err := b.enqueueOne(piped, l); err != nil {
+		if _, err := b.enqueueOne(ctx, l, p); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +148,7 @@ func (b *Broker) enqueue(ctx context.Context, notifications []Notification) (hel
 		n, wrong := cmds[i].(*redis.Cmd).Int()
 		conflict := n == 0
 		if redis.HasErrorPrefix(wrong, "NOSCRIPT") {
-			conflict, wrong = b.enqueueOne(ctx, l)
+			conflict, wrong = b.enqueueOne(ctx, l, nil)
 		}
 		switch {
 		case wrong != nil:
@@ -134,11 +164,12 @@ func (b *Broker) enqueue(ctx context.Context, notifications []Notification) (hel
 	return held, err
 }
 
-// enqueueOne gives a notification to asynq, and tells whether it had it already.
-func (b *Broker) enqueueOne(ctx context.Context, l Notification) (conflict bool, err error) {
-	id := l.taskID()
+// enqueueOne gives a notification to asynq, and tells whether it had it already: in a pipeline, if one is given.
+func (b *Broker) enqueueOne(ctx context.Context, l Notification, p redis.Pipeliner) (conflict bool, err error) {
+	id, queue := l.taskID(), b.prefix+l.Queue
+	ctx = context.WithValue(ctx, placingKey{}, placing{p: p, priority: l.Priority(), tasks: asynqKey(queue, "t:")})
 	_, err = b.client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(id)),
-		asynq.TaskID(id), asynq.Queue(b.prefix+l.Queue),
+		asynq.TaskID(id), asynq.Queue(queue),
 		asynq.Timeout(taskTimeout), asynq.MaxRetry(math.MaxInt16))
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
 		return true, nil

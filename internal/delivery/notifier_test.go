@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -84,7 +85,8 @@ func opened(t *testing.T, url, ns string) *Broker {
 // serve starts a server in a process of its own and waits until it hears the others.
 func serve(t *testing.T, b *Broker, cfg ServeConfig) *server {
 	t.Helper()
-	cfg.Concurrency, cfg.Drain, cfg.Logger, cfg.Closing = 4, time.Second, slog.New(slog.DiscardHandler), func() {}
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, 4)
+	cfg.Drain, cfg.Logger, cfg.Closing = time.Second, slog.New(slog.DiscardHandler), func() {}
 	served, err := b.Serve(cfg)
 	if err != nil {
 		t.Fatal(err)

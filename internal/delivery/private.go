@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,8 @@ func NewPrivateQueue() string { return privatePrefix + strings.ToLower(rand.Text
 // IsPrivate tells whether a queue is private.
 func IsPrivate(queue string) bool { return strings.HasPrefix(queue, privatePrefix) }
 
-// pending are notifications that asynq does not have, in their order: of private queues, and those that an engine without
-// the types has taken.
+// pending are notifications that asynq does not have, the highest priority first and then in their order: of private queues,
+// and those that an engine without the types has taken.
 type pending struct {
 	mu            sync.Mutex
 	notifications []Notification
@@ -32,12 +33,20 @@ type pending struct {
 
 func newPending() *pending { return &pending{more: make(chan struct{}, 1)} }
 
-// add appends a notification, unless one of the queue and shard is pending already.
+// add gives a notification its place, unless one of the queue and shard is pending already that comes as early.
 func (p *pending) add(b Notification) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !slices.ContainsFunc(p.notifications, func(o Notification) bool { return o.Shard == b.Shard && o.Queue == b.Queue }) {
-		p.notifications = append(p.notifications, b)
+	same := slices.IndexFunc(p.notifications, func(o Notification) bool { return o.Shard == b.Shard && o.Queue == b.Queue })
+	if same >= 0 && p.notifications[same].Priority() < b.Priority() {
+		p.notifications, same = slices.Delete(p.notifications, same, same+1), -1
+	}
+	if same < 0 {
+		at := slices.IndexFunc(p.notifications, func(o Notification) bool { return o.Priority() < b.Priority() })
+		if at < 0 {
+			at = len(p.notifications)
+		}
+		p.notifications = slices.Insert(p.notifications, at, b)
 	}
 	select {
 	case p.more <- struct{}{}:
@@ -45,14 +54,19 @@ func (p *pending) add(b Notification) {
 	}
 }
 
-// next removes the first notification; ok is false if there is none.
-func (p *pending) next() (b Notification, ok bool) {
+// next removes the first notification, or the last; ok is false if there is none.
+func (p *pending) next(last bool) (b Notification, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.notifications) == 0 {
 		return Notification{}, false
 	}
-	b, p.notifications = p.notifications[0], p.notifications[1:]
+	at := 0
+	if last {
+		at = len(p.notifications) - 1
+	}
+	b = p.notifications[at]
+	p.notifications = slices.Delete(p.notifications, at, at+1)
 	return b, true
 }
 
@@ -77,7 +91,7 @@ func (s *server) handlePending() bool {
 	case <-s.line.quiet:
 		return false
 	}
-	notification, ok := s.pending.next()
+	notification, ok := s.pending.next(s.cfg.Lowest != nil && s.cfg.Lowest())
 	if !ok {
 		<-s.line.slots
 		return false
@@ -122,14 +136,49 @@ func (b *Broker) Forward(ctx context.Context, notification Notification) {
 	}
 }
 
+// PassOn returns a notification for those of its types that own says. It forwards the rest if there are none of these, or if
+// that is more urgent: this notification does not get a better place for it, else who does not run such jobs would hear of the shard again and again.
+func (b *Broker) PassOn(ctx context.Context, notification Notification, own func(typ string) bool) (mine Notification, some bool) {
+	mine, some = notification.Only(own)
+	others, more := notification.Only(func(typ string) bool { return !own(typ) })
+	if more && (!some || others.Priority() > mine.Priority()) {
+		b.Forward(ctx, others)
+	}
+	return mine, some
+}
+
 // tell tells other processes of a notification.
 func (b *Broker) tell(ctx context.Context, notification Notification) {
 	b.notifier.publish(ctx, sayDirect+" "+notification.text())
 }
 
-// text is a notification as other processes are told of it: queue, shard, generation, types.
+// priorityMark begins the word for a notification's priority: programs that know of none take it for a type that nobody has.
+const priorityMark = "!"
+
+// text is a notification as other processes are told of it: queue, shard, generation, priority, types.
 func (b Notification) text() string {
-	return fmt.Sprint(b.Queue, " ", b.Shard, " ", b.Gen, " ", strings.Join(b.Types, " "))
+	return fmt.Sprint(b.Queue, " ", b.Shard, " ", b.Gen, " ", priorityMark, b.Priority(), " ", strings.Join(b.Types, " "))
+}
+
+// notificationFrom reads it.
+func notificationFrom(text string) (b Notification, ok bool) {
+	words := strings.Fields(text)
+	if len(words) < 3 {
+		return b, false
+	}
+	shard, err := strconv.Atoi(words[1])
+	gen, err2 := strconv.ParseInt(words[2], 10, 64)
+	b = Notification{Queue: words[0], Shard: shard, Gen: gen}
+	for _, word := range words[3:] {
+		if text, is := strings.CutPrefix(word, priorityMark); is {
+			if n, err := strconv.Atoi(text); err == nil {
+				b.Priorities = slices.Repeat([]int{n}, len(words)-4)
+			}
+		} else {
+			b.Types = append(b.Types, word)
+		}
+	}
+	return b, err == nil && err2 == nil
 }
 
 // pend notes a notification; ok is false if no server of this process serves its queue and a type. Those who Listen hear of it then.
@@ -146,39 +195,26 @@ func (b *Broker) pend(notification Notification) (ok bool) {
 	return false
 }
 
-// CatchUp notes notifications for what is ready in the queues of the servers of this process. What it cannot ask the sweeper brings.
+// CatchUp sends notifications for what is ready in the queues of the servers of this process. What it cannot ask the sweeper brings.
 func (b *Broker) CatchUp(ctx context.Context) {
-	if b.FindReady == nil {
+	if b.SendReady == nil {
 		return
 	}
-	queues := map[string]bool{}
 	b.mu.Lock()
-	for s := range b.live {
-		for queue := range s.cfg.Queues {
-			queues[queue] = true
-		}
-	}
+	live := slices.Collect(maps.Keys(b.live))
 	b.mu.Unlock()
-	for queue := range queues {
-		notifications, err := b.Ready(ctx, queue)
-		if err != nil {
-			return
-		}
-		for _, notification := range notifications {
-			b.pend(notification)
+	for _, s := range live {
+		for queue := range s.cfg.Queues {
+			if b.SendReady(ctx, queue, s.runsType) != nil {
+				return
+			}
 		}
 	}
 }
 
 // offer notes a notification that another process tells of.
 func (b *Broker) offer(text string) {
-	words := strings.Fields(text)
-	if len(words) < 3 {
-		return
-	}
-	shard, err := strconv.Atoi(words[1])
-	gen, err2 := strconv.ParseInt(words[2], 10, 64)
-	if err == nil && err2 == nil {
-		b.pend(Notification{Queue: words[0], Shard: shard, Gen: gen, Types: words[3:]})
+	if notification, ok := notificationFrom(text); ok {
+		b.pend(notification)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/job"
 )
 
 const (
@@ -34,6 +35,7 @@ type sleeper struct {
 	quiet        <-chan struct{} // closed when the server is to take no more
 	slots        chan struct{}   // holds a value for each wake that is taken and not yet done with
 	empty        map[string]bool
+	lowest       func() bool // of ServeConfig
 	looked       *quiescence
 	suspended    atomic.Pointer[quiescence] // nil while it is awake
 }
@@ -77,6 +79,9 @@ func (s *sleeper) take(ctx context.Context, queue string, call func() *redis.Cmd
 		return cmd
 	}
 	failpoint.Hit(failpoint.BeforeDequeue)
+	if s.lowest != nil && s.lowest() {
+		_ = raise.Run(ctx, s.UniversalClient, []string{queue}, job.DefaultPriority, strings.TrimSuffix(queue, "pending")+"t:").Err() // by the way
+	}
 	cmd := call()
 	err := cmd.Err()
 	if err != nil {

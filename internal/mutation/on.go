@@ -60,7 +60,7 @@ var edits = map[Name][]edit{
 				"        call('LTRIM', key(t.id) .. ':' .. t.dir .. ':' .. t.port, t.n, -1)\n        call('HINCRBY', key(t.id), 'h.' .. field, t.n)\n      end\n",
 		},
 	},
-	LostNotification: {{"ready", "  if not first or FULL then line.ring(j.queue, type) end\n", ""}},
+	LostNotification: {{"ready", "  if not first or class < line.class(first) or FULL then line.ring(j.queue, type) end\n", ""}},
 	PopNoDue:         {{"run", "  j.wakers = nil\n  local row", "  call('ZREM', P .. 'due', j.id)\n  j.wakers = nil\n  local row"}},
 	NoRecheck:        {{"tx", "if j.again and (event == 'complete' or event == 'suspend' or event == 'reschedule') then event = 'requeue' end", ""}},
 	NoGuard:          {{"base", "  watching() -- first of all\n", ""}},

@@ -107,7 +107,7 @@ function line.enter(j, any)
   call('ZADD', set, str(score), j.id)
   if not first or score < first then call('ZADD', types, str(score), type) end
   known[set], known[level] = math.min(first or score, score), math.min(known[level] or score, score)
-  if not first or FULL then line.ring(j.queue, type) end
+  if not first or class < line.class(first) or FULL then line.ring(j.queue, type) end
 end
 
 -- line.arrive puts those that this call has made ready, and whose runs neither it has begun nor its caller will begin, into
@@ -265,24 +265,29 @@ function line.go_on(answer, b, last, before, first)
   if snapshot then answer[2], answer[3] = j.id, snapshot end
 end
 
--- wakes returns what is left to do behind a call: queue, generation of its bell, types of jobs that are ready there, …;
--- and what else of `due` is to be looked at now, with an empty generation.
+-- wakes returns what is left to do behind a call: queue, generation of its bell, types of jobs that are ready there, priority
+-- of the first job of each, …; and what else of `due` is to be looked at now, with an empty generation.
 local function wakes()
   if next(recheck) then quiesce() end
   line.arrive()
   local out = {}
   for queue, types in pairs(rings) do
-    local names, n = {}, #out
+    local names, priorities, n = {}, {}, #out
     for type in pairs(types) do -- but those whose jobs have begun meanwhile
-      if call('ZSCORE', line.types(queue), type) then names[#names + 1] = type == '' and '*' or type end
+      local score = tonumber(call('ZSCORE', line.types(queue), type) or '')
+      if score then
+        names[#names + 1] = type == '' and '*' or type
+        priorities[#names] = str(1000 - line.class(score) / line.CLASS)
+      end
     end
     if #names > 0 then
-      out[n + 1], out[n + 2], out[n + 3] = queue, call('HGET', P .. 'bells', queue) or '0', table.concat(names, ' ')
+      out[n + 1], out[n + 2] = queue, call('HGET', P .. 'bells', queue) or '0'
+      out[n + 3], out[n + 4] = table.concat(names, ' '), table.concat(priorities, ' ')
     end
   end
   for member in pairs(urgent) do
     local n = #out
-    out[n + 1], out[n + 2], out[n + 3] = member, '', ''
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = member, '', '', ''
   end
   return out
 end

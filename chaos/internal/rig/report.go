@@ -45,6 +45,7 @@ type Report struct {
 	WrongState      int `json:"wrong_state"`
 	Resurrected     int `json:"resurrected"`
 	Stuck           int `json:"stuck"`
+	Forgotten       int `json:"forgotten"` // jobs that nobody would miss if a process died
 	OrphanKeys      int `json:"orphan_keys"`
 	LeakedLocks     int `json:"leaked_locks"`
 	ZombieChildren  int `json:"zombie_children"`
@@ -73,7 +74,7 @@ type Report struct {
 func (r *Report) Bad() map[string]int {
 	all := map[string]int{
 		"lost": r.Lost, "duplicated": r.Duplicated, "reordered": r.Reordered, "wrong_state": r.WrongState,
-		"resurrected": r.Resurrected, "stuck": r.Stuck, "orphan_keys": r.OrphanKeys, "leaked_locks": r.LeakedLocks,
+		"resurrected": r.Resurrected, "stuck": r.Stuck, "forgotten": r.Forgotten, "orphan_keys": r.OrphanKeys, "leaked_locks": r.LeakedLocks,
 		"zombie_children": r.ZombieChildren, "not_linearizable": r.NotLinearizable, "leaked_goroutines": r.Leaked,
 		"process_panics": r.Panics, "hung_processes": r.Hung, "fence_violations": r.FenceViolations, "late": r.Late, "over_limit": r.OverLimit, "key_order": r.KeyOrder, "key_two_active": r.TwoActive, "key_left_waiting": r.LeftWaiting, "trouble": r.Trouble, "never_hit": len(r.NeverHit),
 	}
@@ -189,6 +190,7 @@ func reordered(r *Report) *int      { return &r.Reordered }
 func wrongState(r *Report) *int     { return &r.WrongState }
 func resurrected(r *Report) *int    { return &r.Resurrected }
 func stuck(r *Report) *int          { return &r.Stuck }
+func forgotten(r *Report) *int      { return &r.Forgotten }
 func orphanKeys(r *Report) *int     { return &r.OrphanKeys }
 func leakedLocks(r *Report) *int    { return &r.LeakedLocks }
 func zombies(r *Report) *int        { return &r.ZombieChildren }

@@ -184,6 +184,7 @@ func (r *rig) weather(ctx context.Context) error {
 	storm, over := context.WithTimeout(ctx, r.Duration)
 	defer over()
 	wg.Go(func() { r.tell(storm) })
+	wg.Go(func() { r.reminders(storm) })
 	switch r.Mode {
 	case Standard:
 		r.storm(storm, r.kinds())
