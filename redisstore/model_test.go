@@ -42,7 +42,8 @@ type mJob struct {
 	ready       int   // absent, maybe or listed
 	ending      bool  // with all below it
 	again       bool
-	must        bool // as something else than its inputs woke it
+	must        bool // as something else than its inputs and children woke it
+	kin         bool // a child woke it, which no commit says that a run was told of
 	steps       int64
 	version     int64
 	tries       int
@@ -180,7 +181,7 @@ func (m *model) judge(g, by *mJob) {
 func (m *model) tell(child *mJob) {
 	if p := m.jobs[child.parent]; p != nil && !p.node.Graph {
 		m.wake(p)
-		p.must = p.must || p.again
+		p.kin = true
 	}
 }
 
@@ -452,7 +453,7 @@ func (j *mJob) through() bool {
 			return false
 		}
 	}
-	return fed && !j.must
+	return fed && !j.must && !j.kin
 }
 
 func (m *model) conclude(j *mJob, d *job.Delta) {

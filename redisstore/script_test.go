@@ -151,7 +151,7 @@ func TestScriptReplies(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
 	root := []any{bareRoot, "create", "", "", "", 10, "type", "T", "queue", "q", "name", "", "i.in", "0", "o.out", "0", 2, "in", "7", 0}
-	b.want("[1 [q 0 T]]", "create", append([]any{bareRoot, "", "", "t1", "", "", 1, 1}, root...)...)
+	b.want("[1 [q 0 T 500]]", "create", append([]any{bareRoot, "", "", "t1", "", "", 1, 1}, root...)...)
 	b.want("[1 []]", "create", append([]any{bareRoot, "", "", "t1", "", "", 1, 1}, root...)...)
 	b.want("[0 []]", "create", append([]any{bareRoot, "", "", "t2", "", "", 1, 1}, root...)...)
 	if got := b.run("tree_walk", 10, bareRoot, bareRoot+".1"); !strings.HasSuffix(got, "[i.in 0 o.out 0] [in 7]    ] ["+bareRoot+".1  [] []    ]] []]") {
@@ -184,9 +184,9 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[]", "bell_renew", "q", 0)
 	b.want("[[[[0 fenced 0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
 	b.want("[[[[0 running 0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
-	b.want("[[[[1  1 0 -1]  []]] [q 1 T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
-	b.want("[[[[1  1 0 -1]  []]] [q 1 T]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
-	b.want("[q 2 T]", "bell_renew", "q", 1)
+	b.want("[[[[1  1 0 -1]  []]] [q 1 T 500]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[[[[1  1 0 -1]  []]] [q 1 T 500]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[q 2 T 500]", "bell_renew", "q", 1)
 	b.want("[]", "bell_renew", "q", 1)
 
 	if err := b.rdb.Set(t.Context(), bareShard+"j:"+bareRoot+":lock", "x", time.Hour).Err(); err != nil {
@@ -197,7 +197,7 @@ func TestScriptReplies(t *testing.T) {
 	}
 	b.want("[held []]", "job_unlock", bareRoot, "y", "", "u1")
 	b.want("[held []]", "job_unlock", bareRoot, "", "", "u1")
-	b.want("[ok [q 2 T]]", "job_unlock", bareRoot, "x", "", "u1")
+	b.want("[ok [q 2 T 500]]", "job_unlock", bareRoot, "x", "", "u1")
 	b.want("[ok []]", "job_unlock", bareRoot, "x", "", "u1")
 	b.want("[free []]", "job_unlock", bareRoot, "x", "", "u2")
 	b.want("[free []]", "job_unlock", bareRoot, "", "1", "u2")
@@ -211,7 +211,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[0 [] T []]", "due_sweep", 10)
 	b.want("1", "run_refresh", bareRoot, "r4", 0, "")
 	time.Sleep(3 * time.Millisecond)
-	b.want("[1 [q 2 T] T []]", "due_sweep", 10)
+	b.want("[1 [q 2 T 500] T []]", "due_sweep", 10)
 
 	b.want("[queued []]", "job_apply", bareRoot, "retry", "a1", "")
 	b.want("[ok []]", "job_apply", bareRoot, "run", "a2", "")
@@ -379,7 +379,7 @@ func TestScriptLaunch(t *testing.T) {
 		"1", "in", "2", "7", "8", "1", "in",
 	}, "\x1f")
 	other := strings.Replace(order, "\x1f7\x1f8", "\x1f1\x1f2", 1)
-	b.want("[ok [q 0 T] 1]", "mail_apply", "", "elsewhere", 1, 5, order)
+	b.want("[ok [q 0 T 500] 1]", "mail_apply", "", "elsewhere", 1, 5, order)
 	b.want("[ok [] 1]", "mail_apply", "", "elsewhere", 1, 5, order)
 	b.want("[ok [] 1]", "mail_apply", "", "elsewhere", 1, 6, other)
 	b.want("[ok [] 1]", "mail_apply", "", "another", 1, 5, other)
@@ -389,7 +389,7 @@ func TestScriptLaunch(t *testing.T) {
 		t.Errorf("before the end there are orders: %s", left)
 	}
 	b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000, "")
-	b.want("[[[[1  0 0 -1]  []]] [!mail  ]]", "commit", commitOf(noDelta(bareRoot, "r1", "complete")...)...)
+	b.want("[[[[1  0 0 -1]  []]] [!mail   ]]", "commit", commitOf(noDelta(bareRoot, "r1", "complete")...)...)
 	b.want("[[[[1  0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "complete")...)...)
 	want := "write\x1f" + strings.Replace(tell, " ", "\x1f", 1) + "\x1f\x1f{\"job\":\"" + bareRoot + "\",\"status\":\"completed\"}]]"
 	if left := b.run("mail_read", 9, 999); strings.Count(left, "write") != 1 || !strings.HasSuffix(left, want) {

@@ -48,7 +48,7 @@ func TestScriptWorkKit(t *testing.T) {
 	}
 	move := slices.Concat([]any{name, 5}, one("launch", "b", sum("b"), "5000", root(1), "launch\x1f1"), one("launch", "a", sum("a"), "", root(2), "launch\x1f2"),
 		one("launch", "c", sum("x"), "", root(3), "launch\x1f3"), one("refuse", "c", sum("c"), "", "", `{"why":"x"}`), []any{"drop", "m-0", "999", "0", "", "", "", ""})
-	b.want("[ok [!mail  ] [1 1 0 1 1]]", "workkit_move", move...)
+	b.want("[ok [!mail   ] [1 1 0 1 1]]", "workkit_move", move...)
 	b.want("[ok [] [0 0 0 1 0]]", "workkit_move", move...)
 	if left := b.run("mail_read", 9, 999); !strings.Contains(left, "launch\x1f1") || !strings.Contains(left, "launch\x1f2") || strings.Count(left, "launch") != 2 {
 		t.Errorf("orders are %s", left)

@@ -217,21 +217,29 @@ func (s *settings) list(ctx context.Context, c *cobra.Command, store storecall.S
 	return err
 }
 
-// none says that no job passes the filter, and what its type may have been meant to be.
+// none says that no job passes the filter, and which type or queue of it nobody knows, and what it may have been meant to be.
 func none(ctx context.Context, c *cobra.Command, client *job.Client, f job.Filter) error {
-	types, err := client.Types(ctx)
+	known, err := client.Types(ctx)
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, t := range types {
-		names = append(names, t.Type)
+	var types, queues []string
+	for _, t := range known {
+		types, queues = append(types, t.Type), append(queues, t.Queue)
 	}
-	text := "no jobs"
-	if near := port.Suggest(f.Type, names); f.Type != "" && !slices.Contains(names, f.Type) && strings.HasPrefix(near, "did") {
-		text = fmt.Sprintf("no jobs of type %q: %s", f.Type, near)
+	text, hint := "no jobs", ""
+	unknown := func(name, words string, known []string) {
+		if name == "" || slices.Contains(known, name) {
+			return
+		}
+		text += fmt.Sprintf(words, name)
+		if near := port.Suggest(name, known); strings.HasPrefix(near, "did") {
+			hint = ": " + near
+		}
 	}
-	_, err = fmt.Fprintln(c.ErrOrStderr(), text)
+	unknown(f.Type, " of type %q, which nobody has registered", types)
+	unknown(f.Queue, " in queue %q, which no registered type is in", queues)
+	_, err = fmt.Fprintln(c.ErrOrStderr(), text+hint)
 	return err
 }
 

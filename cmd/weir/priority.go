@@ -28,7 +28,21 @@ of a second before it looks for those of a higher priority elsewhere.`,
 			if err := job.CheckPriority(n); err != nil {
 				return usageError{err}
 			}
-			return s.act(c, args[0], "has priority "+args[1], func(ctx context.Context, h *job.Handle) error { return h.SetPriority(ctx, n) })
+			return s.actSaying(c, args[0], func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) {
+				if err := h.SetPriority(ctx, n); err != nil {
+					return "", err
+				}
+				info, err := h.Info(ctx)
+				switch {
+				case err != nil:
+					return "", err
+				case info.Status.Final():
+					return fmt.Sprintf("is %s and will not run again: priority %d changes nothing", info.Status, n), nil
+				case info.Status.Settled():
+					return fmt.Sprintf("has priority %d, for when it runs again: it is %s", n, info.Status), nil
+				}
+				return fmt.Sprintf("has priority %d", n), nil
+			})
 		},
 	}
 }
