@@ -8,10 +8,11 @@ import (
 	"github.com/weirworks/weir/statemachine"
 )
 
-// A slot goes on in a tree for that many runs. Then the ready jobs of its shard take their turns, as many as there are trees
+// A slot goes on in a tree for that many runs, in one that is alone in its shard for more. Then the ready jobs of its shard take their turns, as many as there are trees
 // that have some, for so long at most: then the queues choose again.
 const (
 	quantumRuns = 120
+	aloneRuns   = 480
 	quantumTime = 100 * time.Millisecond
 )
 
@@ -32,6 +33,7 @@ type turn struct {
 	now   time.Time // when the last run ended
 	tree  job.ID    // that it is in
 	runs  int       // there
+	most  int       // runs there at a time
 	turns int       // of other trees, that are still to come
 	still bool      // no time passes in it, see RunJob
 	kept  []job.ID  // queued, and nobody else knows
@@ -41,7 +43,7 @@ type turn struct {
 }
 
 func (e *Engine) newTurn(start time.Time) *turn {
-	return &turn{Engine: e, start: start, now: start, leaseKeeper: newLeaseKeeper(e.cfg.Store, e.cfg.Lease)}
+	return &turn{Engine: e, start: start, now: start, most: quantumRuns, leaseKeeper: newLeaseKeeper(e.cfg.Store, e.cfg.Lease)}
 }
 
 // end is to be called when the last run of the turn is over.
@@ -76,12 +78,14 @@ func (t *turn) costs(rows []chained) (n int) {
 func (t *turn) open() bool { return t.now.Sub(t.start) < quantumTime && !t.stopping() }
 
 // room tells whether it may go on in its tree after that many more runs.
-func (t *turn) room(runs int) bool { return t.runs+runs < quantumRuns && t.open() }
+func (t *turn) room(runs int) bool { return t.runs+runs < t.most && t.open() }
 
 // goOn runs a job that has begun, and then those that its commits make ready, and others of its shard, for a quantum.
 func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 	t := e.newTurn(start)
-	t.turns = snap.Ready
+	if t.turns = snap.Ready; t.turns == 0 {
+		t.most = aloneRuns
+	}
 	defer t.end()
 	granted := start
 	for begun := []*job.Snapshot{snap}; len(begun) > 0; {
@@ -114,7 +118,7 @@ func (t *turn) next(rows []chained) (b job.Begin, step bool) {
 	b = t.beginning()
 	b.Hold = func(next string) bool { return len(t.kept) < maxKept && t.registry().short(next) }
 	b.Several = t.several
-	b.Fair, b.Own = t.runs+t.costs(rows) >= quantumRuns, len(t.kept) > 0
+	b.Fair, b.Own = t.runs+t.costs(rows) >= t.most, len(t.kept) > 0
 	step = t.open() && !last.runs[0].delta.Handed && (!b.Fair || t.turns > 0 && len(t.kept) == 0 && t.now.Sub(t.start) < quantumTime/2)
 	if last.busy && last.runs[0].delta.Outcome == statemachine.Requeue {
 		step = false // it goes on when those that it feeds have caught up: then they are chained
