@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirworks/weir/job"
 )
@@ -65,6 +66,7 @@ type Result struct {
 	Error  string          `json:"error,omitempty"`  // what was wrong, of codes other than OK
 	Output []Line          `json:"-"`                // lines that were printed
 	Notes  []string        `json:"-"`                // what else the log of its job is to say
+	After  time.Duration   `json:"-"`                // how long at least until it is tried again, if it is
 }
 
 // Line is a line that a payload printed, without its newline.

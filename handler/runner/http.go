@@ -83,7 +83,26 @@ func (p *Pool) request(tasks []*task) ([]handler.Result, error) {
 	if int64(len(text)) > most {
 		return nil, fmt.Errorf("the answer has more than %d bytes", most)
 	}
-	return replies(len(tasks), res.StatusCode, string(text))
+	results, err := replies(len(tasks), res.StatusCode, string(text))
+	for i := range results {
+		results[i].After = retryAfter(res.Header, time.Now())
+	}
+	return results, err
+}
+
+// mostAfter is the longest time that an answer may ask for.
+const mostAfter = 24 * time.Hour
+
+// retryAfter is for how long an answer asks its client to wait: some seconds, or until a time.
+func retryAfter(header http.Header, now time.Time) time.Duration {
+	text := header.Get("Retry-After")
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return min(time.Duration(n)*time.Second, mostAfter)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(at.Sub(now), 0), mostAfter)
+	}
+	return 0
 }
 
 // replies reads an answer to n payloads: a line with a status, and perhaps a result, ends each, and those before it are what it printed. To a

@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/weirworks/weir/handler"
+	"github.com/weirworks/weir/handler/runner"
 )
 
 // TestM23WhatAnAnswerOverHTTPSays of one payload, and of several.
@@ -84,5 +87,38 @@ func TestAnswersOverHTTPAreReasons(t *testing.T) {
 			}
 		}
 		server.Close()
+	}
+}
+
+// TestRetryAfter: the next try comes no earlier than an answer asks for.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	var asked []time.Time
+	var mu sync.Mutex
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if asked = append(asked, time.Now()); len(asked) == 1 {
+			w.Header().Set("Retry-After", "2")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}))
+	defer server.Close()
+	h := newHouse(t, map[string]handler.Definition{"t": {Lang: handler.HTTP, Body: server.URL, Options: quick(2)}})
+	h.ended(h.add("t", "x"))
+	mu.Lock()
+	defer mu.Unlock()
+	if len(asked) != 2 || asked[1].Sub(asked[0]) < 1900*time.Millisecond {
+		t.Errorf("asked at %v", asked)
+	}
+
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"": 0, "0": 0, "120": 2 * time.Minute, "-1": 0, "soon": 0, "1.5": 0, "4294967295": 24 * time.Hour, "99999999999999999999": 0,
+		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "Fri, 02 Jan 2026 03:00:00 GMT": 0, "Fri, 09 Jan 2026 03:04:05 GMT": 24 * time.Hour,
+	} {
+		if got := runner.RetryAfter(http.Header{"Retry-After": {text}}, now); got != want {
+			t.Errorf("Retry-After %q: %s, want %s", text, got, want)
+		}
 	}
 }

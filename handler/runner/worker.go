@@ -91,7 +91,7 @@ func (t *typ) Run(ctx context.Context, run *worker.Run) error {
 		if t.In.Len() == 0 {
 			return nil
 		}
-		return t.again(run, noHandler, fmt.Errorf("type %s: %w", t.name, errNoHandler))
+		return t.again(run, noHandler, 0, fmt.Errorf("type %s: %w", t.name, errNoHandler))
 	}
 	options := h.Definition.WithDefaults()
 	far := &far{run: run}
@@ -115,7 +115,7 @@ func (t *typ) Run(ctx context.Context, run *worker.Run) error {
 				why, more, _ := strings.Cut(results[i].Error, "\n")
 				results[i].Error = fmt.Sprintf("%s (payload %d of %d)\n%s", why, i+1, len(batch), more)
 			}
-			return t.again(run, options, worker.AtMessage(i+1, failing(code, &results[i])))
+			return t.again(run, options, results[i].After, worker.AtMessage(i+1, failing(code, &results[i])))
 		}
 	}
 	for i := range results {
@@ -224,8 +224,8 @@ func (t *typ) large(run *worker.Run, raw json.RawMessage) (l Large, ok bool) {
 	return l, err == nil && by == "job:"+string(l.Job)
 }
 
-// again ends a run so that its payloads are tried again, unless their time, or number of tries, is up.
-func (t *typ) again(run *worker.Run, o handler.Options, err error) error {
+// again ends a run so that its payloads are tried again, not before a time is over, unless their time, or number of tries, is up.
+func (t *typ) again(run *worker.Run, o handler.Options, after time.Duration, err error) error {
 	info := run.Info()
 	since := t.owner.first(info.ID, run.Now(), info.Tries)
 	if alone(run) {
@@ -241,7 +241,7 @@ func (t *typ) again(run *worker.Run, o handler.Options, err error) error {
 		return err
 	}
 	delay := worker.ExponentialBackoff(time.Duration(o.Delay), time.Duration(o.MaxDelay))
-	return worker.RetryAfter(delay(run.Try(), err), err)
+	return worker.RetryAfter(max(delay(run.Try(), err), after), err)
 }
 
 func times(n int) string {
