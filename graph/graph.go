@@ -126,7 +126,7 @@ func Queue(name string) Option {
 }
 
 // Priority gives the jobs of the worker a priority, from 0 to [job.MaxPriority], in place of that of their type: of the ready
-// jobs of a queue in one shard, such as those of a tree, those of a higher one run first. That of a nested graph is for the jobs in it that name none, in place of its own.
+// jobs of a queue those of a higher one run first, see job.WithPriority. That of a nested graph is for the jobs in it that name none, in place of its own.
 func Priority(n int) Option {
 	return func(node *node) { node.priority = &n }
 }

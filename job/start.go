@@ -84,8 +84,8 @@ func Alias(name string) ChildOption {
 func InQueue(queue string) ChildOption { return childOption(func(o *startOptions) { o.queue = queue }) }
 
 // WithPriority gives those jobs of the tree a priority, from 0 to MaxPriority, whose nodes and types name none. Of the ready
-// jobs of a queue those of a higher priority run first; a slot may run others of the shard that it is in for up to a tenth of
-// a second before. Handle.SetPriority changes it later.
+// jobs of a queue those of a higher priority begin first; a slot may begin others of the priority that it is at, in the shard that it
+// is in, for up to a tenth of a second before. Handle.SetPriority changes it later.
 func WithPriority(n int) ChildOption { return childOption(func(o *startOptions) { o.priority = &n }) }
 
 // WithRunOptions says for those jobs of the tree whose nodes have no options of their own how often and when their runs are tried again,

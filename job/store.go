@@ -275,7 +275,10 @@ type Begin struct {
 	Running []RunLimit
 	// Priority is that of the jobs of which Pop begins one; nil: any.
 	Priority *int
-	// Lowest has Pop, and a Step unless it has Own, begin one of the lowest priority that there is; Priority says nothing then.
+	// AtLeast is the lowest priority of the jobs of which Pop begins one, if Priority is nil. A Step begins none of a lower priority than
+	// that of the transaction's last job.
+	AtLeast int
+	// Lowest has Pop, and a Step unless it has Own, begin one of the lowest priority that there is; Priority and AtLeast say nothing then.
 	Lowest bool
 	// Hold tells, when a Step begins a job of a type that it made ready, whether the caller will then itself
 	// begin the job of the step's first delta, if that is queued again: nobody else does. nil: no.

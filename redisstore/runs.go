@@ -158,6 +158,8 @@ func chooseArgs(args []any, b job.Begin, types []string, shards int) []any {
 		args[len(args)-1] = "lowest"
 	} else if b.Priority != nil {
 		args[len(args)-1] = *b.Priority
+	} else if b.AtLeast > 0 {
+		args[len(args)-1] = strconv.Itoa(b.AtLeast) + "+"
 	}
 	for _, typ := range types {
 		args = append(args, typ)

@@ -228,7 +228,11 @@ func (e *Engine) handle(_ context.Context, notification delivery.Notification) e
 	e.active.Add(1)
 	defer e.active.Done()
 	start := time.Now()
-	snap, err := e.cfg.Store.Pop(e.runs, notification.Queue, notification.Shard, notification.Gen, e.beginning(), e.registry().asks())
+	b := e.beginning()
+	if notification.Heard {
+		b.AtLeast = notification.Priority()
+	}
+	snap, err := e.cfg.Store.Pop(e.runs, notification.Queue, notification.Shard, notification.Gen, b, e.registry().asks())
 	if errors.Is(err, job.ErrHotLoop) {
 		e.cfg.Logger.Warn("a job is throttled until the minute is over: let it ask for a later run (WakeAfter), or give its type MaxRunsPerMinute: -1",
 			"error", err)

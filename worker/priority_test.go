@@ -137,3 +137,85 @@ func TestForeignPriority(t *testing.T) {
 		t.Errorf("ran %v", got)
 	}
 }
+
+// A slot with a short urgent job does not go on with a job of a lower priority of the same shard while other shards have urgent ones.
+func TestShortUrgentJobs(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		b := &bench{*enginetest.New(t, redisstore.Config{URL: url, Shards: 4})}
+		var o order
+		short := call(t, func(context.Context, *worker.Run, *Call) error {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.done = append(o.done, "high")
+			return nil
+		})
+		for range 12 { // in all shards, very likely
+			b.Start(job.Single(o.slow(t, "low", nil), ""))
+		}
+		for range 12 {
+			b.Start(job.Single(short, ""), job.WithPriority(900))
+		}
+		want := slices.Concat(slices.Repeat([]string{"high"}, 12), slices.Repeat([]string{"low"}, 12))
+		defer b.serve(func(c *worker.Config) { c.Concurrency = 1 }).Stop()
+		b.Until("all have run", func() bool { return len(o.all()) == len(want) })
+		if got := o.all(); early(got, want) > 1 {
+			t.Errorf("ran %v", got)
+		}
+	})
+}
+
+// A job whose priority falls while it is ready loses its turn, also if the notification of its shard was placed for it.
+func TestPriorityFalls(t *testing.T) {
+	t.Parallel()
+	b := newBenchOf(t, redistest.SharedRedis(t), 16)
+	var o order
+	var fallen []*job.Handle
+	for range 6 {
+		fallen = append(fallen, b.Start(job.Single(o.slow(t, "z", nil), ""), job.WithPriority(900)))
+		b.Start(job.Single(o.slow(t, "other", nil), ""))
+	}
+	for _, h := range fallen {
+		b.Check(h.SetPriority(b.Ctx, 100))
+	}
+	defer b.serve(func(c *worker.Config) { c.Concurrency = 1 }).Stop()
+	b.Until("all have run", func() bool { return len(o.all()) == 12 })
+	if got := o.all(); !slices.IsSorted(got) {
+		t.Errorf("ran %v", got)
+	}
+}
+
+// An engine takes no job of a low priority because the first job of its shard, which only another engine runs, has a high one.
+func TestPrioritiesBesideAnotherEngine(t *testing.T) {
+	t.Parallel()
+	const shards = 16
+	b := newBenchOf(t, redistest.SharedRedis(t), shards)
+	var o order
+	put := func(n int, w worker.Worker, priority int, first bool) {
+		for range n {
+			id, err := job.NewID()
+			for b.Check(err); (id.Shard(shards) == 0) != first; b.Check(err) {
+				id, err = job.NewID()
+			}
+			plan, err := job.Single(w, "").Plan()
+			b.Check(err)
+			plan.Nodes[0].Priority = &priority
+			_, err = b.Store.Create(b.Ctx, id, plan, "test")
+			b.Check(err)
+		}
+	}
+	theirs := &Alone{*call(t, func(context.Context, *worker.Run, *Call) error {
+		time.Sleep(20 * time.Millisecond)
+		return nil
+	})}
+	put(200, theirs, 900, true)
+	put(10, o.slow(t, "low", nil), 100, true)
+	put(20, o.slow(t, "high", nil), 600, false)
+	defer b.serve(func(c *worker.Config) { c.Concurrency, c.Workers = 1, []worker.Worker{&Alone{}} }).Stop()
+	defer b.serve(func(c *worker.Config) { c.Concurrency = 1 }).Stop()
+	b.Until("all have run", func() bool { return len(o.all()) == 30 })
+	if got := o.all(); early(got, slices.Sorted(slices.Values(got))) > 1 {
+		t.Errorf("ran %v", got)
+	}
+}

@@ -317,8 +317,9 @@ type Config struct {
 	// Lease is for how long a run owns its job without a sign of life; a job whose
 	// process died is run again when it ends. At least 100 ms; zero means DefaultLease.
 	Lease time.Duration
-	// Aging has one of that many runs, on average, be of a job that is of the lowest priority ready in its queue, so that jobs of
-	// higher ones, however many there are, hold up no other indefinitely. Zero: those of higher priorities go first, always.
+	// Aging has one of that many runs, on average, be of a job of the lowest priority that is ready in its shard, and as often a slot
+	// chooses a shard whose first job has the lowest: so the least urgent jobs do not wait indefinitely, however many others there are.
+	// Zero: those of higher priorities go first, always.
 	Aging int
 	// Drain is how long runs may go on after the engine was told to stop, before their
 	// context is cancelled and their jobs handed back; those that have not returned five seconds later are abandoned, see

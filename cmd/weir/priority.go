@@ -16,8 +16,8 @@ func newPriority(s *settings) *cobra.Command {
 		Short: "Change when a job's turn comes among those that are ready",
 		Long: `Give a job, and all below it, a priority from 0 to 1000: of the ready jobs of a queue those of
 a higher one run first. 500 is the default. It holds at once, also for jobs that are ready; a
-run in progress goes on, and a slot may run short jobs of the shard that it is in for a tenth
-of a second before it looks for those of a higher priority elsewhere.`,
+run in progress goes on, and a slot may begin others of the priority that it is at, in the
+shard that it is in, for up to a tenth of a second before.`,
 		Example: "  weir priority album-2026 900\n  weir priority backfill 100",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -36,7 +36,7 @@ func (f *workerFlags) add(s *settings, c *cobra.Command) {
 	f.addPolicy(c)
 	c.Flags().StringArrayVar(&f.queues, "queue", nil, "`QUEUE[=WEIGHT]` to serve; one of weight 6 gets six times the attention of one of weight 1 (default default)")
 	c.Flags().IntVar(&f.concurrency, "concurrency", 0, "runs at a time (default twice the number of CPUs)")
-	c.Flags().IntVar(&f.aging, "aging", 0, "one of `N` runs is of the lowest priority that is ready in its queue, so that higher ones hold up none indefinitely (default never)")
+	c.Flags().IntVar(&f.aging, "aging", 0, "one of `N` runs is of the lowest priority that is ready, so that higher ones hold it up for a while only (default never)")
 	c.Flags().StringSliceVar(&f.workkit, "workkit", nil, "serve the WorkKit schedules of these `NAMES` too: what is due in the keys NAME:next and NAME:jobs")
 	s.completeFlag(c, "queue", queueWords)
 	s.completeFlag(c, "workkit", kitWords)

@@ -49,6 +49,8 @@ type Notification struct {
 	Types []string // of the jobs, when it was sent
 	// Priorities are those of the first jobs of Types. Nil: all have the default.
 	Priorities []int
+	// Heard has the handler begin no job of a lower priority than the notification's, by which it had its turn: it is an old one then.
+	Heard bool
 }
 
 // Priority is that of the first job.
@@ -88,12 +90,29 @@ func (b Notification) taskID() string {
 	return strconv.Itoa(b.Shard) + "#" + strconv.FormatInt(b.Gen, 10)
 }
 
+// priorityHeader is the header of a task with the priority of its notification, if that is not the default.
+const priorityHeader = "priority"
+
 // notificationOf returns the notification of a task.
-func notificationOf(queue, taskID string) (Notification, error) {
-	shard, gen, _ := strings.Cut(taskID, "#")
+func notificationOf(queue string, t *asynq.Task) (Notification, error) {
+	shard, gen, _ := strings.Cut(string(t.Payload()), "#")
 	n, err := strconv.Atoi(shard)
 	g, err2 := strconv.ParseInt(gen, 10, 64)
-	return Notification{Queue: queue, Shard: n, Gen: g}, errors.Join(err, err2)
+	b := Notification{Queue: queue, Shard: n, Gen: g, Heard: true}
+	if text := t.Headers()[priorityHeader]; text != "" {
+		p, err3 := strconv.Atoi(text)
+		b.Priorities, err2 = []int{p}, errors.Join(err2, err3)
+	}
+	return b, errors.Join(err, err2)
+}
+
+// task returns the task of a notification.
+func (b Notification) task() *asynq.Task {
+	headers := map[string]string{}
+	if p := b.Priority(); p != job.DefaultPriority {
+		headers[priorityHeader] = strconv.Itoa(p)
+	}
+	return asynq.NewTaskWithHeaders(taskType, []byte(b.taskID()), headers)
 }
 
 // Source is what engines need of a Broker. It names no type of go-redis or asynq: each package that is compiled with those takes
@@ -254,10 +273,11 @@ func (b *Broker) Serve(cfg ServeConfig) (Server, error) {
 		LogLevel:                 asynq.WarnLevel,
 	})
 	s := &server{broker: b, srv: srv, line: line, cfg: cfg, hush: cancel, stopped: make(chan struct{}), pending: newPending()}
+	line.hurry = s.hurry
 	handler := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		defer func() { <-line.slots }()
 		queue, _ := asynq.GetQueueName(ctx)
-		notification, err := notificationOf(strings.TrimPrefix(queue, b.prefix), string(t.Payload()))
+		notification, err := notificationOf(strings.TrimPrefix(queue, b.prefix), t)
 		if err != nil {
 			return nil //nolint:nilerr // of a program that knew no notifications: what it was for is in the ready sets
 		}

@@ -64,7 +64,7 @@ func (b *Broker) serves(notification Notification) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for s := range b.live {
-		if s.cfg.Queues[notification.Queue] > 0 && s.runs(notification) {
+		if !s.over && s.cfg.Queues[notification.Queue] > 0 && s.runs(notification) {
 			return true
 		}
 	}
@@ -166,10 +166,10 @@ func (b *Broker) enqueue(ctx context.Context, notifications []Notification) (hel
 
 // enqueueOne gives a notification to asynq, and tells whether it had it already: in a pipeline, if one is given.
 func (b *Broker) enqueueOne(ctx context.Context, l Notification, p redis.Pipeliner) (conflict bool, err error) {
-	id, queue := l.taskID(), b.prefix+l.Queue
+	queue := b.prefix + l.Queue
 	ctx = context.WithValue(ctx, placingKey{}, placing{p: p, priority: l.Priority(), tasks: asynqKey(queue, "t:")})
-	_, err = b.client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(id)),
-		asynq.TaskID(id), asynq.Queue(queue),
+	_, err = b.client.EnqueueContext(ctx, l.task(),
+		asynq.TaskID(l.taskID()), asynq.Queue(queue),
 		asynq.Timeout(taskTimeout), asynq.MaxRetry(math.MaxInt16))
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
 		return true, nil

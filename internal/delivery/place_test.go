@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
@@ -26,7 +27,7 @@ func line(t *testing.T, b *Broker, queue string) []int {
 	slices.Reverse(ids)
 	shards := make([]int, len(ids))
 	for i, id := range ids {
-		n, err := notificationOf(queue, id)
+		n, err := notificationOf(queue, asynq.NewTask(taskType, []byte(id)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func TestPlaces(t *testing.T) {
 				}
 			}
 			list := asynqKey(b.prefix+"q", "pending")
-			if err := raise.Run(t.Context(), b.rdb, []string{list}, job.DefaultPriority, asynqKey(b.prefix+"q", "t:")).Err(); err != nil && !errors.Is(err, redis.Nil) {
+			if err := raise.Run(t.Context(), b.rdb, []string{list, asynqKey(b.prefix+"q", "paused")}, job.DefaultPriority, asynqKey(b.prefix+"q", "t:")).Err(); err != nil && !errors.Is(err, redis.Nil) {
 				r.Fatal(err)
 			}
 			lowest := want[len(want)-1].priority
@@ -216,4 +217,133 @@ func TestOnly(t *testing.T) {
 	if b, ok := n.Only(func(string) bool { return false }); ok {
 		t.Errorf("%+v", b)
 	}
+}
+
+// What asynq puts to the left end although it has a high priority, as it does with a task that is tried again, is put in its place, and
+// spoils no other.
+func TestPlaceAfterARetry(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		b := opened(t, url, redistest.Namespace(t))
+		for shard := range 6 {
+			enqueue(t, b, shard, 100)
+		}
+		enqueue(t, b, 10, 900)
+		list := asynqKey(b.prefix+"q", "pending")
+		if err := errors.Join(b.rdb.RPop(t.Context(), list).Err(), b.rdb.LPush(t.Context(), list, "10#1").Err()); err != nil {
+			t.Fatal(err)
+		}
+		enqueue(t, b, 11, 900)
+		enqueue(t, b, 12, 500)
+		if got, want := line(t, b, "q"), []int{10, 11, 12, 0, 1, 2, 3, 4, 5}; !slices.Equal(got, want) {
+			t.Errorf("in line %v, want %v", got, want)
+		}
+	})
+}
+
+// A task whose key somebody has damaged keeps no other from its place.
+func TestPlaceBesideDamage(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		for what, damage := range map[string]func(b *Broker, key string) error{
+			"type": func(b *Broker, key string) error {
+				return errors.Join(b.rdb.Del(t.Context(), key).Err(), b.rdb.Set(t.Context(), key, "x", 0).Err())
+			},
+			"number": func(b *Broker, key string) error { return b.rdb.HSet(t.Context(), key, "priority", "x").Err() },
+			"gone":   func(b *Broker, key string) error { return b.rdb.Del(t.Context(), key).Err() },
+		} {
+			b := opened(t, url, redistest.Namespace(t))
+			for shard := range 3 {
+				enqueue(t, b, shard, 100)
+			}
+			if err := damage(b, asynqKey(b.prefix+"q", "t:1#1")); err != nil {
+				t.Fatal(err)
+			}
+			enqueue(t, b, 7, 700)
+			enqueue(t, b, 2, 600)
+			if got := line(t, b, "q"); !slices.Equal(got[:2], []int{7, 2}) || len(got) != 4 {
+				t.Errorf("%s: in line %v", what, got)
+			}
+		}
+	})
+}
+
+// While a queue is paused nothing is raised there: nobody takes it.
+func TestRaiseWhilePaused(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		b := opened(t, url, redistest.Namespace(t))
+		enqueue(t, b, 1, 100)
+		enqueue(t, b, 2, 900)
+		if _, err := b.Pause(t.Context(), "q"); err != nil {
+			t.Fatal(err)
+		}
+		keys := []string{asynqKey(b.prefix+"q", "pending"), asynqKey(b.prefix+"q", "paused")}
+		for _, want := range [][]int{{2, 1}, {1, 2}} {
+			if err := raise.Run(t.Context(), b.rdb, keys, job.DefaultPriority, asynqKey(b.prefix+"q", "t:")).Err(); err != nil && !errors.Is(err, redis.Nil) {
+				t.Fatal(err)
+			}
+			if got := line(t, b, "q"); !slices.Equal(got, want) {
+				t.Errorf("in line %v, want %v", got, want)
+			}
+			if _, err := b.Resume(t.Context(), "q"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// What is passed on goes to no server that takes no more, and has its turn by priority, beside what asynq has.
+func TestPassedOn(t *testing.T) {
+	t.Parallel()
+	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
+	b, other := opened(t, url, ns), opened(t, url, ns)
+	c := func(typ string) bool { return typ == "c" }
+	stopping := serve(t, b, ServeConfig{Queues: map[string]int{"q": 1}, Runs: c, Handle: func(context.Context, Notification) error { return nil }})
+	stopping.StopTaking()
+	begun, let := make(chan Notification), make(chan struct{})
+	s := serve(t, other, ServeConfig{Queues: map[string]int{"q": 1}, Concurrency: 1, Runs: c, Handle: func(_ context.Context, n Notification) error {
+		begun <- n
+		<-let
+		return nil
+	}})
+	own := func(typ string) bool { return typ == "b" }
+	pass := func(shard, priority int) {
+		mine, some := b.PassOn(t.Context(), Notification{Queue: "q", Shard: shard, Types: []string{"b", "c"}, Priorities: []int{50, priority}}, own)
+		if !some || mine.Priority() != 50 || !slices.Equal(mine.Types, []string{"b"}) {
+			t.Errorf("own: %+v, %t", mine, some)
+		}
+	}
+	pass(0, 500)
+	if n := <-begun; n.Shard != 0 {
+		t.Errorf("heard %+v", n)
+	}
+	for shard, priority := range []int{0, 100, 800, 300} {
+		if shard > 0 {
+			pass(shard, priority)
+		}
+	}
+	for end := time.Now().Add(30 * time.Second); s.pending.size() < 3 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	enqueue(t, b, 4, 500)
+	enqueue(t, b, 5, 200)
+	close(let)
+	var got []int
+	for range 5 {
+		got = append(got, (<-begun).Shard)
+	}
+	if want := []int{2, 4, 3, 5, 1}; !slices.Equal(got, want) {
+		t.Errorf("heard %v, want %v", got, want)
+	}
+	s.Stop()
+}
+
+func (p *pending) size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.notifications)
 }

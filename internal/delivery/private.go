@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/weirworks/weir/job"
 )
 
 // privatePrefix is what names of private queues begin with.
@@ -54,6 +57,18 @@ func (p *pending) add(b Notification) {
 	}
 }
 
+// urgent removes the first notification if its priority is higher than the default.
+func (p *pending) urgent() (b Notification, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.notifications) == 0 || p.notifications[0].Priority() <= job.DefaultPriority {
+		return b, false
+	}
+	b = p.notifications[0]
+	p.notifications = slices.Delete(p.notifications, 0, 1)
+	return b, true
+}
+
 // next removes the first notification, or the last; ok is false if there is none.
 func (p *pending) next(last bool) (b Notification, ok bool) {
 	p.mu.Lock()
@@ -91,12 +106,47 @@ func (s *server) handlePending() bool {
 	case <-s.line.quiet:
 		return false
 	}
-	notification, ok := s.pending.next(s.cfg.Lowest != nil && s.cfg.Lowest())
+	lowest := s.cfg.Lowest != nil && s.cfg.Lowest()
+	notification, ok := s.pending.next(lowest)
 	if !ok {
 		<-s.line.slots
 		return false
 	}
+	if !lowest && s.broker.behind(notification) {
+		s.pending.add(notification)
+		<-s.line.slots
+		select {
+		case <-time.After(giveWay):
+			return true
+		case <-s.line.quiet:
+			return false
+		}
+	}
 	return s.goDirect(func() { s.hear(notification) })
+}
+
+// giveWay is how long a pending notification waits for slots to take more urgent ones from asynq.
+const giveWay = 20 * time.Millisecond
+
+// behind tells whether asynq has a notification of the same queue that is more urgent.
+func (b *Broker) behind(notification Notification) bool {
+	if IsPrivate(notification.Queue) {
+		return false
+	}
+	queue := b.prefix + notification.Queue
+	keys := []string{asynqKey(queue, "pending"), asynqKey(queue, "paused")}
+	priority, err := ahead.Run(context.Background(), b.rdb, keys, job.DefaultPriority, asynqKey(queue, "t:")).Int()
+	return err == nil && priority > notification.Priority()
+}
+
+// hurry has a pending notification of a high priority handled in a slot that is held, in place of one of asynq's; ok is false if there is
+// none.
+func (s *server) hurry() (ok bool) {
+	notification, ok := s.pending.urgent()
+	if ok {
+		s.goDirect(func() { s.hear(notification) }) // which gives the slot back if the server is to stop
+	}
+	return ok
 }
 
 // hear handles a notification that did not come through asynq; asynq gets it if its queue is paused.
@@ -109,7 +159,7 @@ func (s *server) hear(notification Notification) {
 			return
 		}
 	}
-	notification.Gen = Direct
+	notification.Gen, notification.Heard = Direct, true
 	_ = s.handle(ctx, notification) // what cannot be begun now the sweeper brings again
 }
 
@@ -186,7 +236,7 @@ func (b *Broker) pend(notification Notification) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for s := range b.live {
-		if s.cfg.Queues[notification.Queue] > 0 && s.runs(notification) {
+		if !s.over && s.cfg.Queues[notification.Queue] > 0 && s.runs(notification) {
 			s.pending.add(notification)
 			return true
 		}

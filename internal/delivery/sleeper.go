@@ -36,6 +36,7 @@ type sleeper struct {
 	slots        chan struct{}   // holds a value for each wake that is taken and not yet done with
 	empty        map[string]bool
 	lowest       func() bool // of ServeConfig
+	hurry        func() bool // uses a slot for what is more urgent, if anything is
 	looked       *quiescence
 	suspended    atomic.Pointer[quiescence] // nil while it is awake
 }
@@ -71,16 +72,19 @@ func (s *sleeper) eval(ctx context.Context, keys []string, call func() *redis.Cm
 
 // take takes a wake of a queue. Whoever handles it gives the slot back.
 func (s *sleeper) take(ctx context.Context, queue string, call func() *redis.Cmd) *redis.Cmd {
-	select {
-	case s.slots <- struct{}{}:
-	case <-s.quiet:
-		cmd := redis.NewCmd(ctx)
-		cmd.SetErr(redis.Nil)
-		return cmd
+	for hurried := true; hurried; hurried = s.hurry() {
+		select {
+		case s.slots <- struct{}{}:
+		case <-s.quiet:
+			cmd := redis.NewCmd(ctx)
+			cmd.SetErr(redis.Nil)
+			return cmd
+		}
 	}
 	failpoint.Hit(failpoint.BeforeDequeue)
 	if s.lowest != nil && s.lowest() {
-		_ = raise.Run(ctx, s.UniversalClient, []string{queue}, job.DefaultPriority, strings.TrimSuffix(queue, "pending")+"t:").Err() // by the way
+		stem := strings.TrimSuffix(queue, "pending")
+		_ = raise.Run(ctx, s.UniversalClient, []string{queue, stem + "paused"}, job.DefaultPriority, stem+"t:").Err() // else it has its turn later
 	}
 	cmd := call()
 	err := cmd.Err()

@@ -176,7 +176,8 @@ do -- Lua allows few local names
     if not r then return otherwise end
     local n = t[#t].n
     local map = r.def[n].map
-    local last = { id = compact.id(r, n), type = map.type, queue = map.queue, status = S.completed, record = r, token = false }
+    local last = { id = compact.id(r, n), type = map.type, queue = map.queue, status = S.completed, record = r, token = false,
+      priority = tonumber(map.priority or '500') }
     local result = { #t, '', 0, 0, #t[#t].items > 0 and PLENTY or -1 }
     if r.status == 'over' and r.holder == t.token then
       last.repeated = true

@@ -179,14 +179,19 @@ function line.lowest(queue, b)
   return worst and 1000 - line.class(worst) / line.CLASS
 end
 
--- line.pop begins a run of the first ready job of a queue, of the types that b says, and returns it and what it sees.
+-- line.pop begins a run of the first ready job of a queue, of the types that b says, and returns it and what it sees. Jobs of a
+-- lower priority than b.floor are left to whoever hears of them, behind those of other shards.
 function line.pop(queue, b)
-  local looks = 20 -- at jobs that cannot begin
+  local looks, below = 20, b.floor and (1001 - b.floor) * line.CLASS or math.huge -- at jobs that cannot begin
   if b.lowest then b.priority = line.lowest(queue, b) end
   for _, type in ipairs(line.order(queue, b)) do
     while (type == '' or line.fits(b, type)) and looks > 0 do
       local id, score = line.first(line.set(queue, type), b.priority)
       if not id then break end
+      if score >= below then
+        line.more(queue)
+        break
+      end
       b.round, b.score = str(score - line.class(score)), type ~= '' and score or nil
       local j, snapshot = compact.begin(id, b)
       if snapshot then return j, snapshot end
@@ -206,14 +211,14 @@ function line.awaits(j)
   return sources and sources > 1 and tonumber(call('HGET', P .. 't:' .. tree(j.id), 'ready') or '0') > 0
 end
 
--- line.own begins a run of a job that a transaction made ready, unless one of a higher priority is ready in the queue, and
--- returns it and what it sees. It is left to the caller to go on with the transaction's first job, if b says so.
+-- line.own begins a run of a job that a transaction made ready, of b.floor at least, unless one of a higher priority is ready in the
+-- queue, and returns it and what it sees. It is left to the caller to go on with the transaction's first job, if b says so.
 function line.own(answer, b, last, before, first)
   if #ready == before then return nil, nil, true end -- it made none ready
   local _, head = line.first(line.types(last.queue))
   local function may(j)
     return line.fits(b, j.type) and j.queue == last.queue and not j.token
-      and (1000 - j.priority) * line.CLASS <= (head or math.huge)
+      and (1000 - j.priority) * line.CLASS <= (head or math.huge) and j.priority >= (b.floor or 0)
   end
   b.round = line.round and str(line.round)
   for n = before + 1, #ready do
@@ -249,6 +254,7 @@ function line.go_on(answer, b, last, before, first)
     if last and j == last and j.status == S.running then answer[1][3] = 1 end -- as it was before it began
   elseif last then
     local more = true
+    if not b.lowest then b.floor = last.priority end -- short urgent jobs would lead to long ones of a low priority
     if b.how ~= '2' and (b.how == '3' or not b.lowest) then j, snapshot, more = line.own(answer, b, last, before, first) end
     if more and not snapshot and b.how ~= '3' then
       line.arrive()

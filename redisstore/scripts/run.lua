@@ -206,7 +206,8 @@ function line.beginning()
 end
 
 -- line.choosing reads how a run of a ready job is to begin: what line.beginning() reads, types, marks, the one priority of
--- the jobs, 'lowest' for the lowest that is ready, or '', type… that it may have. A mark is the character 0, and 1 more if
+-- the jobs, the least that they may have with a + behind it, 'lowest' for the lowest that is ready, or '', type… that it may
+-- have. A mark is the character 0, and 1 more if
 -- the caller goes on with the first job of its transaction after one of the type, and 2 more for each job of that which it
 -- takes at once.
 function line.choosing()
@@ -215,6 +216,7 @@ function line.choosing()
   local n, marks = num(), arg()
   local priority = arg()
   b.priority, b.lowest = tonumber(priority), priority == 'lowest'
+  b.floor = tonumber(string.match(priority, '^(%d+)%+$') or '')
   for i = 1, n do
     local type, mark = arg(), (string.byte(marks, i) or 48) - 48
     b.types[type], b.holds[type], b.most_of[type] = true, mark % 2 == 1, math.floor(mark / 2)
