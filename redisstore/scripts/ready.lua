@@ -180,7 +180,7 @@ function line.lowest(queue, b)
 end
 
 -- line.pop begins a run of the first ready job of a queue, of the types that b says, and returns it and what it sees. Jobs of a
--- lower priority than b.floor are left to whoever hears of them, behind those of other shards.
+-- lower priority than b.floor are left to whoever hears of them, behind those of other shards; b.lower says if there are any.
 function line.pop(queue, b)
   local looks, below = 20, b.floor and (1001 - b.floor) * line.CLASS or math.huge -- at jobs that cannot begin
   if b.lowest then b.priority = line.lowest(queue, b) end
@@ -188,10 +188,8 @@ function line.pop(queue, b)
     while (type == '' or line.fits(b, type)) and looks > 0 do
       local id, score = line.first(line.set(queue, type), b.priority)
       if not id then break end
-      if score >= below then
-        line.more(queue)
-        break
-      end
+      b.lower = b.lower or score >= below
+      if score >= below then break end
       b.round, b.score = str(score - line.class(score)), type ~= '' and score or nil
       local j, snapshot = compact.begin(id, b)
       if snapshot then return j, snapshot end
@@ -211,8 +209,8 @@ function line.awaits(j)
   return sources and sources > 1 and tonumber(call('HGET', P .. 't:' .. tree(j.id), 'ready') or '0') > 0
 end
 
--- line.own begins a run of a job that a transaction made ready, of b.floor at least, unless one of a higher priority is ready in the
--- queue, and returns it and what it sees. It is left to the caller to go on with the transaction's first job, if b says so.
+-- line.own begins a run of a job that a transaction made ready, of b.floor at least, unless one of a higher priority is ready in
+-- the queue, and returns it and what it sees. It is left to the caller to go on with the transaction's first job, if b says so.
 function line.own(answer, b, last, before, first)
   if #ready == before then return nil, nil, true end -- it made none ready
   local _, head = line.first(line.types(last.queue))
@@ -259,6 +257,7 @@ function line.go_on(answer, b, last, before, first)
     if more and not snapshot and b.how ~= '3' then
       line.arrive()
       j, snapshot = line.pop(last.queue, b)
+      if b.lower and not snapshot then line.more(last.queue) end
     end
     local began = snapshot and b.token .. ' ' .. j.id
     if b.score and snapshot then began = line.several(answer, b, j, snapshot, began) end
