@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -119,6 +121,31 @@ func TestPriorityOfAPart(t *testing.T) {
 				got = strconv.Itoa(*p)
 			}
 			e.equal(fmt.Sprint("job ", n), got, want)
+		}
+	})
+}
+
+// A pop begins no job of a lower priority than it is asked for. It notes then which one is the first of its type: were that noted
+// wrongly, as keys may be damaged, engines would be told of an urgent job again and again.
+func TestPopAtLeast(t *testing.T) {
+	each(t, func(e *env) {
+		id, low := newID(e), 100
+		e.createAs(id, job.Node{Type: "T", Priority: &low})
+		types := "weir:{" + e.Namespace + ":" + strconv.Itoa(id.Shard(shards)) + "}:ready:default"
+		right := e.Redis.ZScore(e.Context(), types, "T").Val()
+		e.Check(e.Redis.ZAdd(e.Context(), types, redis.Z{Score: 100 << 40, Member: "T"}).Err()) // of priority 900
+		b := beginning()
+		for _, b.AtLeast = range []int{900, 101} {
+			if snap, err := e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, b, []string{"T"}); err != nil || snap != nil {
+				e.Errorf("at least %d: %+v, %v", b.AtLeast, snap, err)
+			}
+		}
+		if got := e.Redis.ZScore(e.Context(), types, "T").Val(); got != right {
+			e.Errorf("the first of its type is noted with %v, want %v", got, right)
+		}
+		b.AtLeast = 100
+		if snap, err := e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, b, []string{"T"}); err != nil || snap == nil {
+			e.Errorf("at least 100: %v, %v", snap, err)
 		}
 	})
 }

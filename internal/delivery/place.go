@@ -1,8 +1,6 @@
 package delivery
 
-import (
-	"github.com/redis/go-redis/v9"
-)
+import "github.com/redis/go-redis/v9"
 
 // asynq takes tasks from the right end of a list. Here the list is kept in order: those of the highest priority at that end, of one
 // priority the oldest. It has a task for each shard at most. What asynq itself puts there comes to the left end, whatever its priority
@@ -78,9 +76,13 @@ redis.call('LREM', list, 1, id)
 redis.call('RPUSH', list, id)
 `)
 
-// ahead returns the priority of the task that is taken next, if there is one and the queue is not paused.
+// isPaused is what ahead replies of a queue that is paused.
+const isPaused = -1
+
+// ahead returns the priority of the task that is taken next, 0 if there is none.
 // KEYS: list, key of the pause
 var ahead = redis.NewScript(ordered + `
-local last = redis.call('EXISTS', KEYS[2]) == 0 and at(-1)
-return last and priority(last)
+if redis.call('EXISTS', KEYS[2]) == 1 then return -1 end
+local last = at(-1)
+return last and priority(last) or 0
 `)

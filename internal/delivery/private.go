@@ -112,50 +112,36 @@ func (s *server) handlePending() bool {
 		<-s.line.slots
 		return false
 	}
-	if !lowest && s.broker.behind(notification) {
-		s.pending.add(notification)
-		<-s.line.slots
-		select {
-		case <-time.After(giveWay):
-			return true
-		case <-s.line.quiet:
-			return false
-		}
-	}
-	return s.goDirect(func() { s.hear(notification) })
+	return s.goDirect(func() { s.hear(notification, lowest) })
 }
 
-// giveWay is how long a pending notification waits for slots to take more urgent ones from asynq.
+// giveWay is how long a notification waits for slots to take more urgent ones from asynq.
 const giveWay = 20 * time.Millisecond
-
-// behind tells whether asynq has a notification of the same queue that is more urgent.
-func (b *Broker) behind(notification Notification) bool {
-	if IsPrivate(notification.Queue) {
-		return false
-	}
-	queue := b.prefix + notification.Queue
-	keys := []string{asynqKey(queue, "pending"), asynqKey(queue, "paused")}
-	priority, err := ahead.Run(context.Background(), b.rdb, keys, job.DefaultPriority, asynqKey(queue, "t:")).Int()
-	return err == nil && priority > notification.Priority()
-}
 
 // hurry has a pending notification of a high priority handled in a slot that is held, in place of one of asynq's; ok is false if there is
 // none.
 func (s *server) hurry() (ok bool) {
 	notification, ok := s.pending.urgent()
 	if ok {
-		s.goDirect(func() { s.hear(notification) }) // which gives the slot back if the server is to stop
+		s.goDirect(func() { s.hear(notification, true) }) // which gives the slot back if the server is to stop
 	}
 	return ok
 }
 
-// hear handles a notification that did not come through asynq; asynq gets it if its queue is paused.
-func (s *server) hear(notification Notification) {
+// hear handles a notification that did not come through asynq. If its queue is paused asynq gets it; if asynq has a more urgent one of
+// the queue it gives way, unless it is to be handled first.
+func (s *server) hear(notification Notification, first bool) {
 	ctx := context.Background()
 	if !IsPrivate(notification.Queue) {
-		paused, err := s.broker.rdb.Exists(ctx, asynqKey(s.broker.prefix+notification.Queue, "paused")).Result()
-		if err != nil || paused == 1 {
+		stem := asynqKey(s.broker.prefix+notification.Queue, "")
+		keys := []string{stem + "pending", stem + "paused"}
+		next, err := ahead.Run(ctx, s.broker.rdb, keys, job.DefaultPriority, stem+"t:").Int()
+		switch {
+		case err != nil || next == isPaused:
 			_, _ = s.broker.enqueue(ctx, []Notification{notification}) // else the sweeper does
+			return
+		case next > notification.Priority() && !first:
+			time.AfterFunc(giveWay, func() { s.pending.add(notification) })
 			return
 		}
 	}

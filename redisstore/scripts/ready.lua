@@ -187,9 +187,11 @@ function line.pop(queue, b)
   for _, type in ipairs(line.order(queue, b)) do
     while (type == '' or line.fits(b, type)) and looks > 0 do
       local id, score = line.first(line.set(queue, type), b.priority)
+      if id and score >= below then
+        b.lower, id = true, nil
+        line.head(queue, type) -- were it not as it is noted there, that would be told again and again
+      end
       if not id then break end
-      b.lower = b.lower or score >= below
-      if score >= below then break end
       b.round, b.score = str(score - line.class(score)), type ~= '' and score or nil
       local j, snapshot = compact.begin(id, b)
       if snapshot then return j, snapshot end
@@ -244,14 +246,13 @@ end
 -- the first in the queue.
 function line.go_on(answer, b, last, before, first)
   if not first then return end
-  local j, snapshot
+  local j, snapshot, more = nil, nil, true
   local stepped = (first.repeated or not last) -- which may have run again since
     and (first.record and compact.stepped(first) or call('HGET', key(first.id), 'stepped'))
   if stepped and string.sub(stepped, 1, #b.token + 1) == b.token .. ' ' then -- a repeat of this call
     j, snapshot = line.repeated(answer, b, string.sub(stepped, #b.token + 1))
     if last and j == last and j.status == S.running then answer[1][3] = 1 end -- as it was before it began
   elseif last then
-    local more = true
     if not b.lowest then b.floor = last.priority end -- short urgent jobs would lead to long ones of a low priority
     if b.how ~= '2' and (b.how == '3' or not b.lowest) then j, snapshot, more = line.own(answer, b, last, before, first) end
     if more and not snapshot and b.how ~= '3' then
