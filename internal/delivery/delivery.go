@@ -106,8 +106,8 @@ func notificationOf(queue string, t *asynq.Task) (Notification, error) {
 	return b, errors.Join(err, err2)
 }
 
-// task returns the task of a notification.
-func (b Notification) task() *asynq.Task {
+// taskOf returns the task of a notification. It is no method: those that see Notification would see asynq.
+func taskOf(b Notification) *asynq.Task {
 	headers := map[string]string{}
 	if p := b.Priority(); p != job.DefaultPriority {
 		headers[priorityHeader] = strconv.Itoa(p)

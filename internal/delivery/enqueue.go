@@ -168,7 +168,7 @@ func (b *Broker) enqueue(ctx context.Context, notifications []Notification) (hel
 func (b *Broker) enqueueOne(ctx context.Context, l Notification, p redis.Pipeliner) (conflict bool, err error) {
 	queue := b.prefix + l.Queue
 	ctx = context.WithValue(ctx, placingKey{}, placing{p: p, priority: l.Priority(), tasks: asynqKey(queue, "t:")})
-	_, err = b.client.EnqueueContext(ctx, l.task(),
+	_, err = b.client.EnqueueContext(ctx, taskOf(l),
 		asynq.TaskID(l.taskID()), asynq.Queue(queue),
 		asynq.Timeout(taskTimeout), asynq.MaxRetry(math.MaxInt16))
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
