@@ -50,7 +50,7 @@ func RetentionLua() string { return retentionLua() }
 func Programs() map[string]*redis.Script {
 	all := make(map[string]*redis.Script, len(programs))
 	for _, p := range programs {
-		all[p.name] = p.lua
+		all[p.name] = p.lua()
 	}
 	return all
 }

@@ -245,7 +245,7 @@ func (s *Store) pipe(ctx context.Context, p program, calls []call, from int, rep
 			switch {
 			case i < from:
 			case s.scripts.Load():
-				cmds[i] = c.of(p).lua.EvalSha(ctx, pipe, []string{c.due}, c.args...)
+				cmds[i] = c.of(p).lua().EvalSha(ctx, pipe, []string{c.due}, c.args...)
 			default:
 				cmds[i] = pipe.FCall(ctx, functionName, []string{c.due}, append([]any{c.of(p).name}, c.args...)...)
 			}

@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -88,9 +90,9 @@ var programs []program
 // program is one script with its name.
 type program struct {
 	name string
-	text string        // its own
-	lua  *redis.Script // it alone, for servers without functions
-	full *redis.Script // the same with FULL, see base.lua
+	text string               // its own
+	lua  func() *redis.Script // it alone, for servers without functions
+	full func() *redis.Script // the same with FULL, see base.lua
 
 	frees bool // it is sent again with FULL if the memory of the server is full
 }
@@ -102,25 +104,30 @@ func (p program) freeing() program {
 	return p
 }
 
-// script is one with the libraries up to one, and files of its own in front: Lua allows 200 local names at a time.
+// script is one with the libraries up to one, and files of its own in front: Lua allows 200 local names at a time. Few programs need
+// all of that text, which is a hundred times as long as all files: it is put together when a server without functions needs it.
 func script(name, last string, own ...string) program {
-	src := "local keys, args = KEYS, ARGV\nlocal LIFE = ''\n" + statemachine.Lua() + retentionLua()
-	for _, f := range libraries {
-		src += lua(f)
-		if f == last {
-			break
-		}
-	}
-	text := ""
+	var text strings.Builder
 	for _, f := range append(own, name) {
-		text += lua(f)
+		text.WriteString(lua(f))
 	}
-	p := program{
-		name: name, text: text, lua: redis.NewScript(src + "start(keys, args, 0)\n" + text),
-		full: redis.NewScript("#!lua flags=allow-oom\n" + src + "start(keys, args, 0, true)\n" + text),
-	}
+	p := program{name: name, text: text.String()}
+	p.lua = alone(last, "", "start(keys, args, 0)\n"+p.text)
+	p.full = alone(last, "#!lua flags=allow-oom\n", "start(keys, args, 0, true)\n"+p.text)
 	programs = append(programs, p)
 	return p
+}
+
+// alone returns a script that is not part of the function: a first line, the libraries up to one, and a text.
+func alone(last, first, text string) func() *redis.Script {
+	return sync.OnceValue(func() *redis.Script {
+		var b strings.Builder
+		b.WriteString(first + "local keys, args = KEYS, ARGV\nlocal LIFE = ''\n" + statemachine.Lua() + retentionLua())
+		for _, f := range libraries[:slices.Index(libraries, last)+1] {
+			b.WriteString(lua(f))
+		}
+		return redis.NewScript(b.String() + text)
+	})
 }
 
 func lua(file string) string {
@@ -212,7 +219,7 @@ func (s *Store) callOnce(ctx context.Context, p program, due string, args []any,
 		lua, name = p.full, functionName+whenFull
 	}
 	if s.scripts.Load() {
-		return lua.Run(ctx, s.rdb, []string{due}, args...).Result()
+		return lua().Run(ctx, s.rdb, []string{due}, args...).Result()
 	}
 	named := append([]any{p.name}, args...)
 	reply, err := s.rdb.FCall(ctx, name, []string{due}, named...).Result()
@@ -227,7 +234,7 @@ func (s *Store) callOnce(ctx context.Context, p program, due string, args []any,
 		s.scripts.Store(true)
 		return s.callOnce(ctx, p, due, args, full)
 	case outOfMemory(err): // a full server takes no new function
-		return lua.Run(ctx, s.rdb, []string{due}, args...).Result()
+		return lua().Run(ctx, s.rdb, []string{due}, args...).Result()
 	case err != nil:
 		return nil, err
 	}

@@ -77,6 +77,9 @@ func (f *workerFlags) engine(c *cobra.Command, store *redisstore.Store, hooks []
 	if c.Flags().Changed("concurrency") && f.concurrency < 1 {
 		return nil, nil, usageError{fmt.Errorf("--concurrency %d: use a positive number of runs at a time, or leave it out", f.concurrency)}
 	}
+	if f.aging < 0 {
+		return nil, nil, usageError{fmt.Errorf("--aging %d: use a positive number of runs, of which one is of the lowest priority, or leave it out", f.aging)}
+	}
 	cfg, err := f.config(store, c.ErrOrStderr())
 	if err != nil {
 		return nil, nil, err

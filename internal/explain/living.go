@@ -51,7 +51,7 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 	}
 	then := "; it is run when " + one(len(have)) + " has a slot free"
 	if running >= slots {
-		then = fmt.Sprintf("; %s busy%s, and %s ready in the queue: it is run when its turn comes", busy(slots), t.longest(runs), jobsAre(t.Pending[i.Queue]))
+		then = fmt.Sprintf("; %s busy%s, and %s ready in the queue: it is run when its turn comes%s", busy(slots), t.longest(runs), jobsAre(t.Pending[i.Queue]), byPriority(i.Priority))
 	}
 	if remote == len(have) {
 		return Because{Text: fmt.Sprintf("type %s for queue %s is run by %s, which asked for runs within the last minutes: it begins when one of them does again", i.Type, i.Queue, listed(t.some(have)))}
@@ -60,6 +60,14 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 		then = "; each engine that lives tells of itself once a second: if none does again, start " + program
 	}
 	return Because{Text: fmt.Sprintf("%s with type %s for queue %s: %s%s", engineCount(len(have)), i.Type, i.Queue, listed(t.some(have)), then)}
+}
+
+// byPriority says which priority decides when it is a job's turn, if that is not the default.
+func byPriority(own *int) string {
+	if own == nil {
+		return ""
+	}
+	return fmt.Sprintf(", by its priority of %d (most have %d; weir priority changes it)", *own, job.DefaultPriority)
 }
 
 // busy says that so many slots are busy.

@@ -109,5 +109,8 @@ func TestBusySlots(t *testing.T) {
 			", and 1,204 jobs are ready in the queue: it is run when its turn comes\n")
 	}
 	e.Living, e.Pending["slow"] = []job.EngineInfo{engine(1, 2, 2)}, 1
-	check(t, "alone", said(e, "t"), waits+"  1 engine with type map for queue slow: process 1 on a; all 2 slots are busy, and 1 job is ready in the queue: it is run when its turn comes\n")
+	const alone = "  1 engine with type map for queue slow: process 1 on a; all 2 slots are busy, and 1 job is ready in the queue: it is run when its turn comes"
+	check(t, "alone", said(e, "t"), waits+alone+"\n")
+	i.Priority = new(200)
+	check(t, "of another priority", said(e, "t"), waits+alone+", by its priority of 200 (most have 500; weir priority changes it)\n")
 }
