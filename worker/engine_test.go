@@ -50,11 +50,6 @@ func TestConfigNamesEveryBadField(t *testing.T) {
 		strings.Count(err.Error(), "negative") != 2 {
 		t.Errorf("options: %v", err)
 	}
-	for _, n := range []int{-1, job.MostSeveral + 1} {
-		if err := (worker.Options{Together: n}).Validate(); !errors.Is(err, job.ErrConfig) || !strings.Contains(err.Error(), fmt.Sprintf("Together %d: use 0 to 16", n)) {
-			t.Errorf("Together %d: %v", n, err)
-		}
-	}
 }
 
 // RunWhile ends with its function, and with the engine's error when the engine cannot go on.

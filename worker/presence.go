@@ -29,7 +29,6 @@ const (
 type presence struct {
 	mu    sync.Mutex
 	turns map[*turn]inProgress // without a Job: none now
-	runs  int                  // of these, those with one
 }
 
 // inProgress is a run in progress.
@@ -47,7 +46,6 @@ func (p *presence) at(ctx context.Context, t *turn, r job.RunningJob) {
 		p.turns = map[*turn]inProgress{}
 	}
 	p.turns[t] = inProgress{RunningJob: r, ctx: ctx}
-	p.runs++
 }
 
 // none notes that a turn is at no run.
@@ -55,14 +53,6 @@ func (p *presence) none(t *turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turns[t] = inProgress{}
-	p.runs--
-}
-
-// count returns how many runs are in progress.
-func (p *presence) count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.runs
 }
 
 // over tells that a turn is.

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 
 // Several jobs at once: where runs of a type are known to be so short that the calls of the store between them take longer, a slot
 // begins runs of several ready jobs in one call, works on one after the other, and commits all in one call: each in a transaction of
-// its own, as if they had come one by one. Those of a type with Together it runs at the same time, however long they take.
+// its own, as if they had come one by one.
 
 const (
 	// severalTime is for how long the runs of several jobs take in all, as far as that is known before.
@@ -25,23 +24,11 @@ func (t *turn) several(typ string) int {
 	if k == nil || t.cfg.Lease < severalLease {
 		return 1
 	}
-	if k.options.Together > 1 {
-		return t.together(k)
-	}
 	took := time.Duration(k.took.Load())
 	if took <= 0 || took > severalTime {
 		return 1
 	}
 	return int(min(severalTime/took, job.MostSeveral))
-}
-
-// together does so for a type whose jobs it runs at the same time: no more than may run here, and as there are slots in all.
-func (t *turn) together(k *kind) int {
-	n := min(k.options.Together, job.MostSeveral, t.cfg.Concurrency-t.presence.count())
-	if most := k.options.MaxRunningHere; most > 0 {
-		n = min(n, most-int(k.here.Load()))
-	}
-	return max(n, 1)
 }
 
 // workAll works on jobs that have begun, and returns what is to be committed. If a run takes long, others do not wait for it: what is
@@ -52,9 +39,6 @@ func (t *turn) workAll(begun []*job.Snapshot, granted time.Time) (rows []chained
 			rows = append(rows, done)
 		}
 		return rows
-	}
-	if t.registry().together(begun) {
-		return t.workTogether(begun, granted)
 	}
 	q := &batch{engine: t.Engine, waiting: begun}
 	late := time.AfterFunc(shortRun, q.late)
@@ -67,54 +51,12 @@ func (t *turn) workAll(begun []*job.Snapshot, granted time.Time) (rows []chained
 	return q.end()
 }
 
-// together tells whether jobs run at the same time.
-func (r *registry) together(begun []*job.Snapshot) bool {
-	return !slices.ContainsFunc(begun, func(snap *job.Snapshot) bool {
-		k := r.kind(snap.Info.Type)
-		return k == nil || k.options.Together <= 1
-	})
-}
-
-// workTogether is workAll for jobs that run at the same time, each in a turn of its own. None that is done waits long for the others.
-func (t *turn) workTogether(begun []*job.Snapshot, granted time.Time) []chained {
-	q := &batch{engine: t.Engine, running: len(begun)}
-	var all sync.WaitGroup
-	for _, snap := range begun {
-		all.Go(func() {
-			one := t.newTurn(t.start)
-			defer one.end()
-			q.over(one.work(snap, granted))
-		})
-	}
-	all.Wait()
-	t.now = time.Now()
-	return q.end()
-}
-
 // batch are jobs that a slot has begun at once.
 type batch struct {
 	engine  *Engine
 	mu      sync.Mutex
 	waiting []*job.Snapshot
-	running int       // those that run at the same time
-	timed   bool      // late comes, for those of these that have run
-	ended   bool      // all of these have: the slot commits what is left
 	done    []chained // of those that have run, and are to be committed
-}
-
-// over notes that one of those is over that run at the same time. Without runs there is nothing to commit.
-func (q *batch) over(done chained) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.running--
-	if done.runs != nil {
-		q.done = append(q.done, done)
-	}
-	q.ended = q.running == 0
-	if !q.ended && !q.timed && len(q.done) > 0 {
-		q.timed = true
-		time.AfterFunc(shortRun, q.late)
-	}
 }
 
 // take returns the next job that is to run, or nil.
@@ -145,14 +87,11 @@ func (q *batch) end() []chained {
 func (q *batch) late() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.ended {
-		return
-	}
 	done := q.done
 	for _, snap := range q.waiting {
 		done = append(done, chained{runs: []*ran{newRan(snap, nil, handBack(snap, 0, ""), 0)}})
 	}
-	q.done, q.waiting, q.timed = nil, nil, false
+	q.done, q.waiting = nil, nil
 	if len(done) == 0 {
 		return
 	}

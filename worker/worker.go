@@ -138,10 +138,6 @@ type Options struct {
 	// MaxRunningHere is how many runs of the type go on at once in one engine at most; other jobs of the type stay queued while those of
 	// other types go on. So one whose runs take long leaves room for others. Zero means no limit.
 	MaxRunningHere int
-	// Together is how many ready jobs of the type a slot may begin at once, 16 at most, to run them at the same time while fewer runs than
-	// Concurrency go on in the engine: for code that mostly waits for something that answers many at once. What is done is committed
-	// together, within some 5 ms. Jobs that have run before, or whose type has limits, are begun alone. Zero means one.
-	Together int
 }
 
 // Validate names every bad field. The error wraps job.ErrConfig.
@@ -161,9 +157,6 @@ func (o Options) Validate() error {
 	}
 	if o.MaxRunningHere < 0 {
 		bad = append(bad, fmt.Sprintf("MaxRunningHere %d is negative", o.MaxRunningHere))
-	}
-	if o.Together < 0 || o.Together > job.MostSeveral {
-		bad = append(bad, fmt.Sprintf("Together %d: use 0 to %d", o.Together, job.MostSeveral))
 	}
 	if o.MaxRunningBy != "" && o.MaxRunning == 0 {
 		bad = append(bad, fmt.Sprintf("MaxRunningBy %q without MaxRunning: say how many runs go on at once", o.MaxRunningBy))
@@ -237,7 +230,6 @@ func (o Options) or(d Options) Options {
 		o.MaxRuns, o.MaxRunsPer, o.MaxRunsBy = d.MaxRuns, d.MaxRunsPer, d.MaxRunsBy
 	}
 	o.MaxRunningHere = cmp.Or(o.MaxRunningHere, d.MaxRunningHere)
-	o.Together = cmp.Or(o.Together, d.Together)
 	if o.Backoff == nil {
 		o.Backoff = d.Backoff
 	}
