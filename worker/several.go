@@ -83,8 +83,21 @@ func (q *batch) end() []chained {
 	return done
 }
 
-// late commits what is done, and hands back what has not run yet. The slot waits for it once the run is over that took long.
+// late commits what is done, and hands back what has not run yet. The slot does not wait for it: nothing prolongs the lease of the run
+// that took long once that is over.
 func (q *batch) late() {
+	done := q.left()
+	if len(done) == 0 {
+		return
+	}
+	defer q.engine.active.Done()
+	t := q.engine.newTurn(time.Now())
+	defer t.end()
+	t.settleAll(done, job.Begin{}, false)
+}
+
+// left takes out what is to be committed before the run is over that takes long. If there is something the engine waits until that is done.
+func (q *batch) left() []chained {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	done := q.done
@@ -92,12 +105,10 @@ func (q *batch) late() {
 		done = append(done, chained{runs: []*ran{newRan(snap, nil, handBack(snap, 0, ""), 0)}})
 	}
 	q.done, q.waiting = nil, nil
-	if len(done) == 0 {
-		return
+	if len(done) > 0 {
+		q.engine.active.Add(1)
 	}
-	t := q.engine.newTurn(time.Now())
-	defer t.end()
-	t.settleAll(done, job.Begin{}, false)
+	return done
 }
 
 // settleAll commits rows, each as one transaction, and learns from them. With step it also begins runs, as b says. What cannot be

@@ -2,6 +2,8 @@ package worker_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,7 +72,21 @@ type severalStore struct {
 	choose bool
 	calls  atomic.Int64
 	lose   func(n int64) (call, reply bool)
-	err    error // of what is lost
+	err    error        // of what is lost
+	broken atomic.Bool  // the job before the long one cannot be committed
+	tries  atomic.Int64 // … which was tried that often
+}
+
+// Commit implements job.Runs.
+func (s *severalStore) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+	s.long.mu.Lock()
+	before := s.long.before
+	s.long.mu.Unlock()
+	if s.broken.Load() && slices.ContainsFunc(txs, func(tx job.Tx) bool { return tx.Deltas[0].Job == before }) {
+		s.tries.Add(1)
+		return nil, errors.New("ERR damaged")
+	}
+	return s.Store.Commit(ctx, txs)
 }
 
 // Step implements job.Runs.
@@ -160,6 +176,39 @@ func TestLongRunsHoldUpNoOthers(t *testing.T) {
 		return true
 	})
 	close(l.release)
+	b.summed(h)
+}
+
+// A run that took long is committed though one that began with it cannot be.
+func TestLongRunsWaitForNoCommit(t *testing.T) {
+	b := onRedis(t)
+	l := &long{release: make(chan struct{})}
+	cfg := b.Config(&Count{}, &Brief{long: l}, &Sum{})
+	store := &severalStore{Store: b.Store, long: l, lose: func(int64) (call, reply bool) { return false, false }}
+	cfg.Store, cfg.Concurrency, cfg.Lease = store, 1, 10*time.Minute
+	b.Serve(cfg)
+	for range 3 { // until it is known that the runs are short
+		b.summed(b.briefly(l))
+	}
+	store.broken.Store(true)
+	l.mu.Lock()
+	store.choose = true
+	l.mu.Unlock()
+	h := b.briefly(l)
+	b.Until("the long run began", l.began.Load)
+	time.Sleep(2 * shortRun) // until those beside it are to be committed
+	close(l.release)
+	b.Until("the long run is committed", func() bool {
+		l.mu.Lock()
+		id := l.job
+		l.mu.Unlock()
+		found, err := b.Client.Find(b.Ctx, string(id))
+		b.Check(err)
+		return b.Info(found).Status == statemachine.Completed
+	})
+	tries := store.tries.Load()
+	b.Until("the other one is still to be committed", func() bool { return store.tries.Load() > tries })
+	store.broken.Store(false)
 	b.summed(h)
 }
 
