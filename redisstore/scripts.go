@@ -104,8 +104,8 @@ func (p program) freeing() program {
 	return p
 }
 
-// script is one with the libraries up to one, and files of its own in front: Lua allows 200 local names at a time. Few programs need
-// all of that text, which is a hundred times as long as all files: it is put together when a server without functions needs it.
+// script is one with the libraries up to one, and files of its own in front: Lua allows 200 local names at a time. Most programs
+// call the function, and need none of these texts, which repeat the libraries: each is put together when it is used first.
 func script(name, last string, own ...string) program {
 	var text strings.Builder
 	for _, f := range append(own, name) {

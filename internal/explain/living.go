@@ -67,7 +67,7 @@ func byPriority(own *int) string {
 	if own == nil {
 		return ""
 	}
-	return fmt.Sprintf(", by its priority of %d (most have %d; weir priority changes it)", *own, job.DefaultPriority)
+	return fmt.Sprintf(", by its priority of %d (the default is %d; weir priority changes it)", *own, job.DefaultPriority)
 }
 
 // busy says that so many slots are busy.

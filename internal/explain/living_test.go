@@ -112,5 +112,5 @@ func TestBusySlots(t *testing.T) {
 	const alone = "  1 engine with type map for queue slow: process 1 on a; all 2 slots are busy, and 1 job is ready in the queue: it is run when its turn comes"
 	check(t, "alone", said(e, "t"), waits+alone+"\n")
 	i.Priority = new(200)
-	check(t, "of another priority", said(e, "t"), waits+alone+", by its priority of 200 (most have 500; weir priority changes it)\n")
+	check(t, "of another priority", said(e, "t"), waits+alone+", by its priority of 200 (the default is 500; weir priority changes it)\n")
 }
