@@ -57,16 +57,14 @@ func (p *pending) add(b Notification) {
 	}
 }
 
-// urgent removes the first notification if its priority is higher than the default.
-func (p *pending) urgent() (b Notification, ok bool) {
+// first returns the first notification and leaves it there; ok is false if there is none.
+func (p *pending) first() (b Notification, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.notifications) == 0 || p.notifications[0].Priority() <= job.DefaultPriority {
+	if len(p.notifications) == 0 {
 		return b, false
 	}
-	b = p.notifications[0]
-	p.notifications = slices.Delete(p.notifications, 0, 1)
-	return b, true
+	return p.notifications[0], true
 }
 
 // next removes the first notification, or the last; ok is false if there is none.
@@ -118,14 +116,30 @@ func (s *server) handlePending() bool {
 // giveWay is how long a notification waits for slots to take more urgent ones from asynq.
 const giveWay = 20 * time.Millisecond
 
-// hurry has a pending notification of a high priority handled in a slot that is held, in place of one of asynq's; ok is false if there is
-// none.
-func (s *server) hurry() (ok bool) {
-	notification, ok := s.pending.urgent()
-	if ok {
-		s.goDirect(func() { s.hear(notification, true) }) // which gives the slot back if the server is to stop
+// hurry has a pending notification handled in a slot that is held, in place of the next task of a list of asynq's: one of a high priority,
+// or of a higher one than that of the next task; ok is false if there is none.
+func (s *server) hurry(ctx context.Context, list string) (ok bool) {
+	first, ok := s.pending.first()
+	if ok && first.Priority() <= job.DefaultPriority {
+		ok = list == asynqKey(s.broker.prefix+first.Queue, "pending")
+		if ok {
+			next, err := s.ahead(ctx, first.Queue)
+			ok = err == nil && next > 0 && next < first.Priority()
+		}
+	}
+	if !ok {
+		return false
+	}
+	if first, ok = s.pending.next(false); ok {
+		s.goDirect(func() { s.hear(first, false) }) // which gives the slot back if the server is to stop
 	}
 	return ok
+}
+
+// ahead returns the priority of the task of a queue that asynq takes next, 0 if there is none, isPaused if the queue is.
+func (s *server) ahead(ctx context.Context, queue string) (int, error) {
+	stem := asynqKey(s.broker.prefix+queue, "")
+	return ahead.Run(ctx, s.broker.rdb, []string{stem + "pending", stem + "paused"}, job.DefaultPriority, stem+"t:").Int()
 }
 
 // hear handles a notification that did not come through asynq. If its queue is paused asynq gets it; if asynq has a more urgent one of
@@ -133,10 +147,7 @@ func (s *server) hurry() (ok bool) {
 func (s *server) hear(notification Notification, first bool) {
 	ctx := context.Background()
 	if !IsPrivate(notification.Queue) {
-		stem := asynqKey(s.broker.prefix+notification.Queue, "")
-		keys := []string{stem + "pending", stem + "paused"}
-		next, err := ahead.Run(ctx, s.broker.rdb, keys, job.DefaultPriority, stem+"t:").Int()
-		switch {
+		switch next, err := s.ahead(ctx, notification.Queue); {
 		case err != nil || next == isPaused:
 			_, _ = s.broker.enqueue(ctx, []Notification{notification}) // else the sweeper does
 			return

@@ -35,8 +35,8 @@ type sleeper struct {
 	quiet        <-chan struct{} // closed when the server is to take no more
 	slots        chan struct{}   // holds a value for each wake that is taken and not yet done with
 	empty        map[string]bool
-	lowest       func() bool // of ServeConfig
-	hurry        func() bool // uses a slot for what is more urgent, if anything is
+	lowest       func() bool                                 // of ServeConfig
+	hurry        func(ctx context.Context, list string) bool // uses a slot for what is more urgent, if anything is
 	looked       *quiescence
 	suspended    atomic.Pointer[quiescence] // nil while it is awake
 }
@@ -72,7 +72,7 @@ func (s *sleeper) eval(ctx context.Context, keys []string, call func() *redis.Cm
 
 // take takes a wake of a queue. Whoever handles it gives the slot back.
 func (s *sleeper) take(ctx context.Context, queue string, call func() *redis.Cmd) *redis.Cmd {
-	for hurried := true; hurried; hurried = s.hurry() {
+	for hurried := true; hurried; hurried = s.hurry(ctx, queue) {
 		select {
 		case s.slots <- struct{}{}:
 		case <-s.quiet:
