@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -303,13 +304,13 @@ func (s *Store) settled(group []*settling, reply any, shard int) ([]*settling, t
 	for i, t := range group {
 		answer := d.list(d.at(answers, i))
 		for len(answer) < 5 { // behind the others it has an error, or more runs
-			answer = append(answer, []any(nil))
+			answer = append(answer, "")
 		}
 		if text, _ := answer[3].(string); text != "" {
 			t.err = fmt.Errorf("redis script %s: %w", scriptCommit.name, s.explain(scriptError(text)))
 			continue
 		}
-		if result := d.list(d.at(answer, 0)); t.again != nil && d.str(d.at(result, 1)) == "spread" {
+		if t.again != nil && strings.Contains(d.str(d.at(answer, 0)), "\x1fspread\x1f") {
 			t.spread = true
 			continue
 		}

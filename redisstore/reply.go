@@ -34,9 +34,10 @@ func (d *decoder) fail(want string, v any) {
 	}
 }
 
+// list is a list. An empty one may be an empty text, which costs a server less.
 func (d *decoder) list(v any) []any {
 	l, ok := v.([]any)
-	if !ok {
+	if !ok && v != "" {
 		d.fail("a list", v)
 	}
 	return l
@@ -248,15 +249,20 @@ func (d *decoder) crashes(text string, version int64) int {
 	return 0
 }
 
+// result decodes what made() in commit.lua returns, joined to one text.
 func (d *decoder) result(v any, id job.ID) job.Result {
-	l := d.list(v)
+	parts := strings.Split(d.str(v), "\x1f")
+	if len(parts) < 5 {
+		d.fail("a result", v)
+		return job.Result{}
+	}
 	return job.Result{
-		Applied: int(d.int(d.at(l, 0))),
-		Refused: refusal(d.str(d.at(l, 1)), id),
-		Again:   d.int(d.at(l, 2)) == 1,
-		Full:    d.int(d.at(l, 3)) > 0,
-		Room:    int(d.int(d.at(l, 4))),
-		Held:    len(l) > 5,
+		Applied: int(d.int(parts[0])),
+		Refused: refusal(parts[1], id),
+		Again:   d.int(parts[2]) == 1,
+		Full:    d.int(parts[3]) > 0,
+		Room:    int(d.int(parts[4])),
+		Held:    len(parts) > 5,
 	}
 }
 
@@ -284,8 +290,9 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 	s.Token, s.Shutdown = token, s.Info.Status == statemachine.Terminating
 	for _, b := range d.list(d.at(l, 5)) {
 		box := d.list(b)
+		n := max(len(box)-3, 0) // behind the messages
 		s.In = append(s.In, job.Inbox{
-			Port: d.str(d.at(box, 0)), Head: d.int(d.at(box, 1)), Len: int(d.int(d.at(box, 2))), Items: d.raws(d.at(box, 3)),
+			Port: d.str(d.at(box, n)), Head: d.int(d.at(box, n+1)), Len: int(d.int(d.at(box, n+2))), Items: d.raws(box[:n]),
 		})
 	}
 	for _, next := range d.list(d.at(l, 6)) {

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +24,7 @@ const mostClaims = 3
 
 // Begin implements job.Runs.
 func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapshot, error) {
-	args := append([]any{string(id)}, beginArgs(b, s.keys.shards)...)
+	args := beginArgs([]any{string(id)}, b, false, nil, s.keys.shards)
 	due := s.keys.dueOf(id)
 	for claims := 0; ; claims++ {
 		reply, err := s.run(ctx, scriptBegin, due, args...)
@@ -50,7 +50,7 @@ func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b j
 		args[1] = gen
 	}
 	due := s.keys.due(shard)
-	reply, err := s.run(ctx, scriptPop, due, chooseArgs(args, b, types, s.keys.shards)...)
+	reply, err := s.run(ctx, scriptPop, due, beginArgs(args, b, true, types, s.keys.shards)...)
 	if err != nil {
 		return nil, err
 	}
@@ -106,65 +106,69 @@ func (s *Store) seen(ctx context.Context, reply any, id job.ID, token string) (*
 	return snap, nil
 }
 
-// beginArgs encodes what line.beginning() in run.lua reads.
-func beginArgs(b job.Begin, shards int) []any {
-	limits := b.Limits
-	if _, ok := limits[""]; !ok {
-		limits = map[string]int{"": math.MaxInt32}
+// beginArgs encodes what line.beginning() in run.lua reads: how a run is to begin, of a job or, with choose, of a ready one of some types.
+func beginArgs(args []any, b job.Begin, choose bool, types []string, shards int) []any {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d %d ", mutation.Lease(b.Lease).Milliseconds(), b.Batch)
+	pairsText(&text, b.Batches)
+	fmt.Fprintf(&text, "\x1e%d %d ", b.Bytes, b.Row)
+	pairsText(&text, b.Limits)
+	text.WriteString("\x1e" + placesArg(b.Running, shards))
+	if choose {
+		text.WriteString("\x1e" + marksOf(b, types) + "\x1e")
+		if b.Lowest {
+			text.WriteString("lowest")
+		} else if b.Priority != nil {
+			text.WriteString(strconv.Itoa(*b.Priority))
+		} else if b.AtLeast > 0 {
+			text.WriteString(strconv.Itoa(b.AtLeast) + "+")
+		}
+		text.WriteString("\x1e" + strings.Join(types, "\x1f"))
 	}
-	batches := ""
-	for typ, n := range b.Batches {
-		batches += " " + typ + "=" + strconv.Itoa(n)
+	return append(args, b.Token, text.String())
+}
+
+// pairsText writes names with numbers, always in the same order: a server keeps what it has read of a text.
+func pairsText(text *strings.Builder, of map[string]int) {
+	for i, name := range slices.Sorted(maps.Keys(of)) {
+		if i > 0 {
+			text.WriteByte('\x1f')
+		}
+		text.WriteString(name + "=" + strconv.Itoa(of[name]))
 	}
-	args := []any{b.Token, mutation.Lease(b.Lease).Milliseconds(), b.Batch, batches, b.Bytes, b.Row, len(limits)}
-	for typ, n := range limits {
-		args = append(args, typ, n)
+}
+
+// marksOf are the marks of types that line.beginning() in run.lua reads.
+func marksOf(b job.Begin, types []string) string {
+	if b.Hold == nil && b.Several == nil {
+		return ""
 	}
-	return append(args, placesArg(b.Running, shards))
+	all := make([]byte, len(types))
+	for i, typ := range types {
+		all[i] = '0'
+		if b.Hold != nil && b.Hold(typ) {
+			all[i]++
+		}
+		if b.Several != nil {
+			all[i] += 2 * byte(min(b.Several(typ), job.MostSeveral))
+		}
+	}
+	return string(all)
 }
 
 // followArgs encodes what line.following() in run.lua reads: how a run of one of the types is to begin
 // behind a call, if b is not nil.
 func followArgs(args []any, b *job.Begin, types []string, shards int) []any {
+	how := "1"
 	switch {
 	case b == nil:
 		return append(args, "0")
 	case b.Fair:
-		return chooseArgs(append(args, "2"), *b, types, shards)
+		how = "2"
 	case b.Own:
-		return chooseArgs(append(args, "3"), *b, types, shards)
+		how = "3"
 	}
-	return chooseArgs(append(args, "1"), *b, types, shards)
-}
-
-// chooseArgs encodes what line.choosing() in run.lua reads.
-func chooseArgs(args []any, b job.Begin, types []string, shards int) []any {
-	marks := ""
-	if b.Hold != nil || b.Several != nil {
-		all := make([]byte, len(types))
-		for i, typ := range types {
-			all[i] = '0'
-			if b.Hold != nil && b.Hold(typ) {
-				all[i]++
-			}
-			if b.Several != nil {
-				all[i] += 2 * byte(min(b.Several(typ), job.MostSeveral))
-			}
-		}
-		marks = string(all)
-	}
-	args = append(append(args, beginArgs(b, shards)...), len(types), marks, "")
-	if b.Lowest {
-		args[len(args)-1] = "lowest"
-	} else if b.Priority != nil {
-		args[len(args)-1] = *b.Priority
-	} else if b.AtLeast > 0 {
-		args[len(args)-1] = strconv.Itoa(b.AtLeast) + "+"
-	}
-	for _, typ := range types {
-		args = append(args, typ)
-	}
-	return args
+	return beginArgs(append(args, how), *b, true, types, shards)
 }
 
 // Refresh implements job.Runs.

@@ -146,6 +146,9 @@ func noDelta(id, token, outcome string) []any {
 
 func commitOf(deltas ...any) []any { return append([]any{1, 0, 1}, deltas...) }
 
+// bareBegin is how the runs of these tests begin: what line.beginning() in run.lua reads behind a token.
+const bareBegin = "1000 9 \x1e9 0 =1000\x1e"
+
 // The replies are those that the headers promise, and no key of another shard is touched.
 func TestScriptReplies(t *testing.T) {
 	t.Parallel()
@@ -174,25 +177,25 @@ func TestScriptReplies(t *testing.T) {
 	b.want("ok", "types_set", "random", 2, "q T", "{}", "q U", "{}")
 	b.want("ok", "types_set", "random", 1, "q T", "{}")
 
-	b.want("[gone]", "begin", bareRoot+".1", "r1", 1000, 9, "", 9, 0, 1, "", 1000, "")
-	if got := b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000, ""); !strings.HasPrefix(got, "[ok T created\x1fT\x1ftype\x1fT\x1fqueue\x1fq\x1f") || !strings.HasSuffix(got, " [] [in 7] [[in 1 1 [2]]] []]") {
+	b.want("[gone]", "begin", bareRoot+".1", "r1", bareBegin)
+	if got := b.run("begin", bareRoot, "r1", bareBegin); !strings.HasPrefix(got, "[ok T created\x1fT\x1ftype\x1fT\x1fqueue\x1fq\x1f") || !strings.HasSuffix(got, "  [in 7] [[2 in 1 1]] ]") {
 		t.Errorf("begin replies %s", got)
 	}
-	b.want("[status running]", "begin", bareRoot, "r2", 1000, 9, "", 9, 0, 1, "", 1000, "")
+	b.want("[status running]", "begin", bareRoot, "r2", bareBegin)
 	b.want("1", "run_refresh", bareRoot, "r1", 1000, "")
 	b.want("0", "run_refresh", bareRoot, "r2", 1000, "")
 	b.want("[]", "bell_renew", "q", 0)
-	b.want("[[[[0 fenced 0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
-	b.want("[[[[0 running 0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
-	b.want("[[[[1  1 0 -1]  []]] [q 1 T 500]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
-	b.want("[[[[1  1 0 -1]  []]] [q 1 T 500]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[[[0\x1ffenced\x1f0\x1f0\x1f-1  ]] []]", "commit", commitOf(noDelta(bareRoot, "r2", "complete")...)...)
+	b.want("[[[0\x1frunning\x1f0\x1f0\x1f-1  ]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "shutdown")...)...)
+	b.want("[[[1\x1f\x1f1\x1f0\x1f-1  ]] [q 1 T 500]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
+	b.want("[[[1\x1f\x1f1\x1f0\x1f-1  ]] [q 1 T 500]]", "commit", commitOf(noDelta(bareRoot, "r1", "requeue")...)...)
 	b.want("[q 2 T 500]", "bell_renew", "q", 1)
 	b.want("[]", "bell_renew", "q", 1)
 
 	if err := b.rdb.Set(t.Context(), bareShard+"j:"+bareRoot+":lock", "x", time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 0, 1, "", 1000, ""); !strings.HasPrefix(got, "[locked 3") {
+	if got := b.run("begin", bareRoot, "r3", bareBegin); !strings.HasPrefix(got, "[locked 3") {
 		t.Errorf("begin of a locked job replies %s", got)
 	}
 	b.want("[held []]", "job_unlock", bareRoot, "y", "", "u1")
@@ -201,10 +204,10 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[ok []]", "job_unlock", bareRoot, "x", "", "u1")
 	b.want("[free []]", "job_unlock", bareRoot, "x", "", "u2")
 	b.want("[free []]", "job_unlock", bareRoot, "", "1", "u2")
-	b.run("begin", bareRoot, "r3", 1000, 9, "", 9, 0, 1, "", 1000, "")
-	step := append([]any{1, 1, "r4", 1000, 9, " Some=3", 9, 0, 1, "", 1000, "", 1, "", "", "T", 1}, noDelta(bareRoot, "r3", "requeue")...)
+	b.run("begin", bareRoot, "r3", bareBegin)
+	step := append([]any{1, 1, "r4", "1000 9 Some=3\x1e9 0 =1000\x1e\x1e\x1e\x1eT", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
-		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[\[1  [01] 0 -1\] ` + bareRoot + ` \[ok T created\x1fT\x1ftype\x1fT\x1f.* \[\]\]$`).MatchString(got) {
+		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[1\x1f\x1f[01]\x1f0\x1f-1 ` + bareRoot + ` \[ok T created\x1fT\x1ftype\x1fT\x1f.* \[\]\]$`).MatchString(got) {
 			t.Errorf("step replies %s", got)
 		}
 	}
@@ -388,9 +391,9 @@ func TestScriptLaunch(t *testing.T) {
 	if left := b.run("mail_read", 9, 999); left != "[ []]" {
 		t.Errorf("before the end there are orders: %s", left)
 	}
-	b.run("begin", bareRoot, "r1", 1000, 9, "", 9, 0, 1, "", 1000, "")
-	b.want("[[[[1  0 0 -1]  []]] [!mail   ]]", "commit", commitOf(noDelta(bareRoot, "r1", "complete")...)...)
-	b.want("[[[[1  0 0 -1]  []]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "complete")...)...)
+	b.run("begin", bareRoot, "r1", bareBegin)
+	b.want("[[[1\x1f\x1f0\x1f0\x1f-1  ]] [!mail   ]]", "commit", commitOf(noDelta(bareRoot, "r1", "complete")...)...)
+	b.want("[[[1\x1f\x1f0\x1f0\x1f-1  ]] []]", "commit", commitOf(noDelta(bareRoot, "r1", "complete")...)...)
 	want := "write\x1f" + strings.Replace(tell, " ", "\x1f", 1) + "\x1f\x1f{\"job\":\"" + bareRoot + "\",\"status\":\"completed\"}]]"
 	if left := b.run("mail_read", 9, 999); strings.Count(left, "write") != 1 || !strings.HasSuffix(left, want) {
 		t.Errorf("at the end there are orders: %s\nwant one: %s", left, want)

@@ -70,7 +70,7 @@ local function start(keys, args, skip, full)
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   MOMENT = str(NOW)
   jobs, ready, wired, urgent, jobkeys, trees, recheck, rings = {}, {}, {}, {}, {}, {}, {}, {}
-  line.known, line.round, line.families, line.out = {}, nil, nil, nil
+  line.known, line.round, line.families, line.out, line.soon = {}, nil, nil, nil, nil
   compact.trees = {}
   writer, counted, guessed, quiet, sent, space, spent, ended = nil, nil, nil, false, nil, -1, 0, 0
 end
@@ -123,12 +123,15 @@ end
 function line.runnable(j) return j.status == S.queued or j.status == S.terminating and not j.token end
 
 -- fetch reads the fixed fields of a job, and others, which are the second result, from the 24th on. again is 'kin' if only
--- children woke it during its run, and 'data' if what came to its In ports, or their ends, did, or more: see kin.lua.
+-- children woke it during its run, and 'data' if what came to its In ports, or their ends, did, or more: see kin.lua. Whether its
+-- tree is one record is looked for only if it has no hash.
 local AGAIN = { ['1'] = 'data', ['2'] = true, ['3'] = 'kin' }
 local function fetch(id, ...)
-  local v = call('HMGET', key(id), 'status', 'type', 'queue', 'priority', 'token', 'last', 'again',
+  local k = jobkeys[id] or compact.trees[tree(id)] == nil and stem(id) or key(id)
+  local v = call('HMGET', k, 'status', 'type', 'queue', 'priority', 'token', 'last', 'again',
     'parent', 'pgraph', 'graph', 'open', 'broken', 'step', 'version', 'tries', 'silent', 'rate',
     'blocked', 'loop', 'policy', 'touched', 'round', 'key', ...)
+  if v[1] then jobkeys[id] = k elseif not jobkeys[id] and compact.of(tree(id)) then return fetch(id, ...) end
   local j = {
     id = id, status = v[1] or '', type = v[2], queue = v[3], priority = v[4] and tonumber(v[4]) or 500,
     token = v[5] and v[5] ~= '' and v[5], last = v[6],
@@ -176,12 +179,14 @@ local function probe() call('SET', P .. 'none', '', 'XX') end
 -- with a key that the caller chose is known by that for longer.
 local function repeated(token) return call('ZSCORE', P .. 'seen', token) end
 
+-- remember notes a token, and returns whether it is new.
 local function remember(token, ms)
   local minute, k = 60000, P .. 'seen'
-  call('ZADD', k, str(NOW + (ms or minute) - minute), token)
+  local new = call('ZADD', k, 'NX', str(NOW + (ms or minute) - minute), token) == 1
   local old = call('ZRANGEBYSCORE', k, '-inf', str(NOW - minute), 'LIMIT', 0, 100) -- more than one a call: they end
   if #old > 0 then call('ZREM', k, unpack(old)) end
   if call('PTTL', k) < (ms or minute) then call('PEXPIRE', k, 2 * (ms or minute)) end -- and so not at each call
+  return new
 end
 
 local review, wake, quiesce, mail
@@ -196,6 +201,14 @@ end
 
 -- count writes the counts of a graph's children.
 local function count(g) call('HSET', key(g.id), 'open', str(g.open), 'broken', str(g.broken)) end
+
+-- line.enqueue writes that a job is ready, with fields and their values, and when the sweeper looks at it. While line.soon is
+-- true that is left to the caller of place, who may begin a run of the job at once: j.unwritten.
+function line.enqueue(j, at, ...)
+  j.unwritten = false
+  call('HSET', key(j.id), 'status', j.status, 'queued', MOMENT, 'again', '0', ...)
+  call('ZADD', P .. 'due', str(at or NOW + LOOK), j.id)
+end
 
 -- place gives a job its new status, keeps `due` and `failures` in step, lists jobs that became ready
 -- and tells a graph about its child. at (ms) overrides when the sweeper looks at it; what comes
@@ -212,8 +225,7 @@ local function place(j, to, at, ...)
   if at and not j.token and j.round then line.timed(j, at) end
   if line.runnable(j) then
     j.again, j.moved = false, false
-    call('HSET', key(j.id), 'status', to, 'queued', MOMENT, 'again', '0', ...)
-    call('ZADD', P .. 'due', str(at or NOW + LOOK), j.id)
+    if line.soon and not at then j.unwritten = true else line.enqueue(j, at, ...) end
     if not at then ready[#ready + 1] = j end
   else
     if retain.over(to) then

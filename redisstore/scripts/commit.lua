@@ -4,9 +4,9 @@
 -- ARGV: transactions, then of each: what line.following() in run.lua reads; deltas, then of each what
 --       delta() in delta.lua reads
 -- Transactions behind those that were enough for one call are to be sent again.
--- reply: {{{held, why, again, blocked, space, 1 if the caller has the first job to go on with}, job id or '', what begin()
---        in run.lua returns, '', {token, job id, what begin() returns, … of more jobs}} of each transaction, or
---        {{}, '', {}, error}, {what is left}}
+-- reply: {{held, why, again, blocked, space, 1 if the caller has the first job to go on with, joined by \31; job id or '',
+--        what begin() in run.lua returns, '', {token, job id, what begin() returns, … of more jobs}} of each transaction,
+--        or {'', '', '', error}, {what is left}}
 
 -- refused tells whether a transaction has to wait for memory: all do, but those that end the run of a job that is to end,
 -- which no record has.
@@ -29,14 +29,14 @@ end
 local function settle(b, on, deltas, behind)
   local before = #ready
   local result, last, first = made(deltas)
-  local answer = { result, '', {} }
+  local answer = { result, '', '' }
   if b and not FULL then
     line.go_on(answer, b, last, before, first)
   elseif last and not last.token and (b or not on) then
     line.more(last.queue)
   end
   line.arrive()
-  cursor, line.round = behind, nil
+  cursor, line.round, answer[1] = behind, nil, table.concat(answer[1], '\31')
   return answer
 end
 
@@ -68,7 +68,7 @@ local function all_of_them()
     if not done then
       local why = type(answer) == 'table' and answer.err or tostring(answer)
       if not FULL and string.find(why, '^OOM') then return redis.error_reply(why) end -- so far nothing was written
-      answer = { {}, '', {}, why }
+      answer = { '', '', '', why }
       break_off(behind)
     end
     out[#out + 1] = answer

@@ -68,7 +68,7 @@ do -- Lua allows few local names
     while d.to and #out < most do
       d = r.def[d.to]
       if d.map.queue ~= r.def[r.lead].map.queue or d.map.status ~= S.suspended or #out >= r.def.jobs then break end
-      out[#out + 1] = { compact.id(r, d.n), compact.text(r, d.n), {}, {} }
+      out[#out + 1] = { compact.id(r, d.n), compact.text(r, d.n), '', '' }
     end
     return out
   end
@@ -95,16 +95,16 @@ do -- Lua allows few local names
     if not r or not started(r, id, b) then return nil end
     local j, k = compact.lead(r), stem(id)
     local type = b.types and b.types[j.type] and j.type or line.base(j.type)
-    local boxes, left, most = {}, 2 * b.bytes, batch_of(type, b.batches, b.most)
+    local boxes, left, most = {}, 2 * b.bytes, b.batches[type] or b.most
     for _, port in ipairs(r.def[r.lead].inputs) do
       local list = k .. ':i:' .. port
       local items, all, size = batch(list, 0, most, math.min(b.bytes, left))
       left = math.max(left - size, 1)
-      if #items > 0 then boxes[#boxes + 1] = { port, '0', all and #items or call('LLEN', list), items } end
+      if #items > 0 then boxes[#boxes + 1] = line.box(items, port, '0', all and #items or call('LLEN', list)) end
     end
     local seen = compact.text(r, r.lead) .. '\31record\31' .. r.def.runs
     j.token, j.begun = b.token, true
-    return j, { 'ok', MOMENT, seen, {}, {}, boxes, b.row > 0 and row(r, b.row) or {} }
+    return j, line.seen(seen, {}, {}, boxes, b.row > 0 and row(r, b.row) or {})
   end
 
   -- compact.transaction reads a transaction that is to complete all jobs of a record: root, token, jobs, then of each its number,

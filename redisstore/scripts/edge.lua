@@ -47,6 +47,17 @@ end
 -- fanout tells how far messages go from a port. It is a table as Lua knows no more than 200 local names at a time.
 local fanout = {}
 
+-- port reads a job with one of its ports, and returns it, the edges of the port, and whether that is closed.
+function fanout.port(id, dir, port)
+  local name = dir .. '.' .. port
+  local j, v = fetch(id, name, 'x.' .. name, 'h.' .. name)
+  if v[24] and string.find(port, '^[%w_]+$') then
+    wired[id .. dir .. port] = edges_of(id, v[24])
+    wired[id .. dir .. port].head = v[26] or '0'
+  end
+  return j, j.status ~= '' and wires(id, dir, port), v[25]
+end
+
 -- reach is how many ports get a message that is written to a port, and how many get one of very many; wide is the same of the
 -- edges themselves.
 function fanout.reach(id, dir, port)

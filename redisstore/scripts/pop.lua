@@ -1,10 +1,10 @@
 -- pop: begin a run of the first ready job of a queue.
 -- KEYS: due
--- ARGV: queue, generation of the bell that was heard, or '', process, number of its caller, what line.choosing() in run.lua reads
+-- ARGV: queue, generation of the bell that was heard, or '', process, number of its caller, what line.beginning() reads
 -- reply: {job or '', what begin() in run.lua returns, {what is left}, how many jobs are ready there besides}: without a
 --        run, of a job that the guard against hot loops has throttled, if there was one
 local queue, gen, process, caller = arg(), arg(), arg(), arg()
-local b = line.choosing()
+local b = line.beginning()
 local pops = P .. 'pops:' .. process
 probe()
 if gen ~= '' and (call('HGET', P .. 'bells', queue) or '0') == gen then call('HINCRBY', P .. 'bells', queue, 1) end

@@ -10,42 +10,50 @@ quiet = arg() == '1'
 local entry, items = arg(), list()
 local b, queues = line.following(), {}
 for _ = 1, b and num() or 0 do queues[arg()] = true end
-if load(id).status == '' then return { 'gone', {} } end
-if not wires(id, dir, port) then return { 'port', {} } end
-local again = repeated(token)
-if not again then
-  if closed(id, dir, port) then return { 'closed', {} } end
-  if not room(id, dir, port) then return { 'full', {} } end
-  local values = math.ceil(fanout.worth(id, dir, port, #items, { items }) - PORT)
-  if values > MOST then return { 'large ' .. str(values), {} } end
-  remember(token, kept)
-  if entry ~= '' then sent = {} end
-  deliver(id, dir, port, items, hash)
-  log_run(id, entry)
-end
 
--- reached adds those to a list that messages to a port can make ready.
-local function reached(to, id, dir, port)
-  local edges = wires(id, dir, port) or {}
-  for _, ends in ipairs(edges) do
-    for _, e in ipairs(ends) do reached(to, e[1], e[2], e[3]) end
-  end
-  local woken = dir == 'i' and id or load(id).parent
-  if #edges == 0 and woken then to[#to + 1] = load(woken) end
-  return to
+-- write appends the messages, unless an earlier sending of this call has, which is its result; or returns why it cannot, too.
+local function write()
+  local j, edges, over = fanout.port(id, dir, port)
+  if j.status == '' then return false, 'gone' end
+  if not edges then return false, 'port' end
+  local values = math.ceil(fanout.worth(id, dir, port, #items, { items }) - PORT)
+  local why = over and 'closed' or not room(id, dir, port) and 'full' or values > MOST and 'large ' .. str(values)
+  if why and repeated(token) then return true end
+  if why then return false, why end
+  if not remember(token, kept) then return true end
+  if entry ~= '' then sent = {} end
+  line.soon = b and #edges == 0 and not watching() -- then it is in `ready`, and nothing else can fail before it is written
+  deliver(id, dir, port, items, hash)
+  line.soon = nil
 end
 
 -- begun begins a run, and returns of which job, and what it sees. A repeat of this call looks
 -- whether the first one began one of a job that the messages reached.
-local function begun()
-  for _, j in ipairs(again and reached({}, id, dir, port) or ready) do
+local function begun(again)
+  local to = again and {} or ready
+  local function reached(id, dir, port)
+    local edges = wires(id, dir, port) or {}
+    for _, ends in ipairs(edges) do
+      for _, e in ipairs(ends) do reached(e[1], e[2], e[3]) end
+    end
+    local woken = dir == 'i' and id or load(id).parent
+    if #edges == 0 and woken then to[#to + 1] = load(woken) end
+  end
+  if again then reached(id, dir, port) end
+  for _, j in ipairs(to) do
     local mine = j.token == (again and b.token or false)
     local snapshot = mine and line.fits(b, j.type) and queues[j.queue] and line.follow(b, j)
     if snapshot then return j.id, snapshot end
   end
 end
 
+local again, why = write()
+if why then return { why, {} } end
 local fine, first, snapshot
-if b then fine, first, snapshot = pcall(begun) end -- what others did to that job's keys does not undo the write
+if b then fine, first, snapshot = pcall(begun, again) end -- what others did to that job's keys does not undo the write
+for _, j in ipairs(ready) do
+  if j.unwritten then line.enqueue(j) end
+end
+if not again then log_run(id, entry) end
 if fine and snapshot then return { 'ok', wakes(), first, snapshot } end
 return { 'ok', wakes(), '', {} }

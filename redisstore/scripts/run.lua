@@ -1,10 +1,10 @@
 -- run.lua: beginning runs.
 
--- batch_of is how many messages a run of a type gets: what batches, ' <type>=<number>…', says,
--- else most.
-local function batch_of(type, batches, most)
-  local _, at = string.find(batches, ' ' .. type .. '=', 1, true)
-  return at and tonumber(string.match(batches, '^%d+', at + 1)) or most
+-- line.box is an inbox that a run sees: messages, and behind them port, head and how many there are.
+function line.box(items, port, head, len)
+  local n = #items
+  items[n + 1], items[n + 2], items[n + 3] = port, head, len
+  return items
 end
 
 local look
@@ -23,11 +23,12 @@ do -- Lua allows few local names
 
   -- look returns what a run of a job sees: what flat() makes of its fields, state or false, defaults, inboxes
   -- with so many messages and bytes, and twice as many bytes in all; what wakers() returns, or nil; whether it holds places
-  -- of limits; and whether it claims one.
-  function look(id, most, bytes)
+  -- of limits; and whether it claims one. parts is how many there are of the keys of its state, its defaults, and those that
+  -- woke it, if the caller knows.
+  function look(id, most, bytes, parts)
     local k = key(id)
     local fields, state, defaults, boxes, woken = call('HGETALL', k), {}, {}, {}, nil
-    local parts = call('EXISTS', k .. ':s', k .. ':d', k .. ':w')
+    parts = parts or call('EXISTS', k .. ':s', k .. ':d', k .. ':w')
     if parts > 0 then
       local keys, bytes = call('HLEN', k .. ':s'), 0
       if keys > 2 and keys <= 64 then
@@ -56,7 +57,7 @@ do -- Lua allows few local names
       local items, all, size = batch(list, 0, most, math.min(bytes, left))
       left = math.max(left - size, 1) -- for the next ports: of each one message comes at least
       local len = all and #items or call('LLEN', list)
-      if len > 0 then boxes[#boxes + 1] = { port, heads['h.i.' .. port] or '0', len, items } end
+      if len > 0 then boxes[#boxes + 1] = line.box(items, port, heads['h.i.' .. port] or '0', len) end
     end
     return flat(fields, reason, by), state, defaults, boxes, woken, holds, claims
   end
@@ -138,11 +139,17 @@ do -- Lua allows few local names
   end
 end
 
+-- line.seen is what a run sees, as begin() returns it. A list in a reply costs the server microseconds: an empty one is ''.
+function line.seen(text, state, defaults, boxes, row, woken)
+  local function some(list) return list and (#list > 0 and list or '') end
+  return { 'ok', MOMENT, text, some(state), some(defaults), some(boxes), some(row), woken }
+end
+
 -- begin starts a run as what line.beginning() reads says, and returns what it sees: {'ok', now, what flat() makes
 -- of its fields, state or false, defaults, inboxes, what prefetch() returns}, or {why not, details}. A repeat under the same
 -- token answers again. A job that is over its limit of runs a minute is throttled.
 local function begin(j, b)
-  local k = key(j.id)
+  local k, parts = key(j.id), nil
   if j.status == '' then return { 'gone' } end
   local type = b.types and b.types[j.type] and j.type or line.base(j.type)
   if j.token ~= b.token then
@@ -152,16 +159,20 @@ local function begin(j, b)
     end
     local to = EV.begin[j.status] or (j.status == S.terminating and j.status)
     if not to or j.token then return { 'status', j.status } end
-    local ttl = call('PTTL', k .. ':lock')
+    parts = call('EXISTS', k .. ':lock', k .. ':s', k .. ':d', k .. ':w')
+    local ttl = parts > 0 and call('PTTL', k .. ':lock') or -2
+    if j.unwritten and (ttl > 0 or b.places ~= places.none) then line.enqueue(j) end
     if ttl > 0 then
       call('ZADD', P .. 'due', str(NOW + math.min(ttl, 5 * LOOK)), j.id) -- it may end before
       if j.listed then line.leave(j) end
       if b.places ~= places.none then places.release(j.id) end
       return { 'locked', str(ttl) }
     end
+    if ttl > -2 then parts = parts - 1 end -- a lock that does not end by itself holds nobody
     local limit = b.limits[type] or b.limits['']
     local rate = entered(j, 1, limit)
     if not rate and j.status == S.queued then
+      if j.unwritten then line.enqueue(j) end
       if j.listed then line.leave(j) end
       if b.places ~= places.none then places.release(j.id) end
       local refused = throttle(j, limit)
@@ -172,64 +183,83 @@ local function begin(j, b)
     if missing then return missing end
     j.token, j.round = b.token, tonumber(b.round or '')
     local token, round = places.mark(j, b.token), b.round or (j.round or 0) >= line.TIMES and str(j.round) or ''
+    local fields = { 'token', token, 'ran', MOMENT, 'again', '0', 'round', round }
     if rate and rate ~= j.rate then
       j.rate = rate
-      place(j, to, NOW + b.lease, 'token', token, 'ran', MOMENT, 'again', '0', 'round', round, 'rate', rate)
-    else
-      place(j, to, NOW + b.lease, 'token', token, 'ran', MOMENT, 'again', '0', 'round', round)
+      fields[9], fields[10] = 'rate', rate
     end
+    if j.unwritten then
+      j.unwritten = false
+      fields[#fields + 1], fields[#fields + 2] = 'queued', MOMENT
+    end
+    place(j, to, NOW + b.lease, unpack(fields))
   end
-  local text, state, defaults, boxes, woken, holds, claims = look(j.id, batch_of(type, b.batches, b.most), b.bytes)
+  local text, state, defaults, boxes, woken, holds, claims = look(j.id, b.batches[type] or b.most, b.bytes, parts)
   if holds and not j.placed then places.release(j.id) elseif claims then places.unclaim(j) end -- of limits that there are no more
   j.wakers = nil
   local row = j.version == 0 and b.row > 0 and prefetch(j, text, b.row) or {}
-  return { 'ok', MOMENT, text, state, defaults, boxes, row, woken }
+  return line.seen(text, state, defaults, boxes, row, woken)
 end
 
--- line.limits reads the runs a minute allowed to types: pairs of type and number, which is below zero if it is of
--- runs without progress.
-function line.limits()
-  local out = {}
-  for _ = 1, num() do
-    local t = arg()
-    out[t] = num()
+do -- Lua allows few local names
+  local plans, n = {}, 0 -- texts that were read before, with what they say
+  local MANY_PLANS = 64
+
+  -- pairs_in reads '<name>=<number>' of each line of a text.
+  local function pairs_in(text)
+    local out = {}
+    for name, value in string.gmatch(text, '([^\31]*)=(%-?%d+)') do out[name] = tonumber(value) end
+    return out
   end
-  return out
-end
 
--- line.beginning reads how a run is to begin: token, lease ms, batch, batches by type, bytes, most jobs in a row, what
--- limits() reads, what places.read() in place.lua reads.
-function line.beginning()
-  local b = { token = arg(), lease = num(), most = num(), batches = arg(), bytes = num(), row = num(), limits = line.limits() }
-  b.places = places.read(arg())
-  return b
-end
-
--- line.choosing reads how a run of a ready job is to begin: what line.beginning() reads, types, marks, the one priority of
--- the jobs, the least that they may have with a + behind it, 'lowest' for the lowest that is ready, or '', type… that it may
--- have. A mark is the character 0, and 1 more if
--- the caller goes on with the first job of its transaction after one of the type, and 2 more for each job of that which it
--- takes at once.
-function line.choosing()
-  local b = line.beginning()
-  b.types, b.holds, b.most_of = {}, {}, {}
-  local n, marks = num(), arg()
-  local priority = arg()
-  b.priority, b.lowest = tonumber(priority), priority == 'lowest'
-  b.floor = tonumber(string.match(priority, '^(%d+)%+$') or '')
-  for i = 1, n do
-    local type, mark = arg(), (string.byte(marks, i) or 48) - 48
-    b.types[type], b.holds[type], b.most_of[type] = true, mark % 2 == 1, math.floor(mark / 2)
+  -- chosen reads of which types a ready job may be: marks, priority, type…
+  local function chosen(plan, text)
+    local marks, priority, types = string.match(text, '^\30([^\30]*)\30([^\30]*)\30(.*)$')
+    plan.types, plan.holds, plan.most_of = {}, {}, {}
+    plan.priority, plan.lowest = tonumber(priority), priority == 'lowest'
+    plan.floor = tonumber(string.match(priority, '^(%d+)%+$') or '')
+    local i = 0
+    for type in string.gmatch(types, '[^\31]+') do
+      i = i + 1
+      local mark = (string.byte(marks, i) or 48) - 48
+      plan.types[type], plan.holds[type], plan.most_of[type] = true, mark % 2 == 1, math.floor(mark / 2)
+    end
   end
-  return b
+
+  local function read(text)
+    local lease, most, batches, bytes, row, limits, limited, more =
+      string.match(text, '^(%d+) (%d+) ([^\30]*)\30(%d+) (%d+) ([^\30]*)\30([^\30]*)(.*)$')
+    local plan = { lease = tonumber(lease), most = tonumber(most), batches = pairs_in(batches), bytes = tonumber(bytes),
+      row = tonumber(row), limits = pairs_in(limits), places = places.read(limited) }
+    plan.limits[''] = plan.limits[''] or 2 ^ 31
+    if more ~= '' then chosen(plan, more) end
+    return { __index = plan }
+  end
+
+  -- line.beginning reads how a run is to begin: token, and a text that engines give with most of their calls, which is kept:
+  -- lease ms, batch, batches by type, bytes, most jobs in a row, the runs a minute allowed to types, or, below zero, those
+  -- without progress, and what places.read() in place.lua reads. If it is to be one of any ready job, it goes on: marks, the
+  -- one priority of the jobs, the least that they may have with a + behind it, 'lowest' for the lowest that is ready, or '',
+  -- and type… that it may have. A mark is the character 0, and 1 more if the caller goes on with the first job of its
+  -- transaction after one of the type, and 2 more for each job of that which it takes at once.
+  function line.beginning()
+    local token, text = arg(), arg()
+    local plan = plans[text]
+    if not plan then
+      if n == MANY_PLANS then plans, n = {}, 0 end
+      plan, n = read(text), n + 1
+      plans[text] = plan
+    end
+    return setmetatable({ token = token }, plan)
+  end
 end
 
 -- line.following reads how one is to begin behind what the call does, or returns nil: '0', or '4' if the caller has more
--- transactions behind this one; or of which job, and what line.choosing() reads. '3': one that the call makes ready; '1':
+-- transactions behind this one; or of which job, and what line.beginning() reads. '3': one that the call makes ready; '1':
 -- else the first that is ready; '2': that in any case. It also returns whether the caller goes on.
 function line.following()
   local how = arg()
-  local b = how ~= '0' and how ~= '4' and line.choosing() or nil
+  local b = how ~= '0' and how ~= '4' and line.beginning() or nil
   if b then b.how = how end
   return b, how ~= '0'
 end

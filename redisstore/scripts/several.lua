@@ -25,11 +25,17 @@ do -- Lua allows few local names
   -- size is about how many bytes a run sees.
   local function size(snapshot)
     local n = #snapshot[3]
-    for _, value in ipairs(snapshot[4] or {}) do n = n + #value end
-    for _, box in ipairs(snapshot[6]) do
-      for _, message in ipairs(box[4]) do n = n + #message end
+    local function all(list, size)
+      for _, v in ipairs(type(list) == 'table' and list or {}) do n = n + size(v) end
     end
-    for _, behind in ipairs(snapshot[7] or {}) do n = n + #behind[2] end
+    local function length(v) return #v end
+    all(snapshot[4], length)
+    all(snapshot[6], function(box)
+      local bytes = 0
+      for i = 1, #box - 3 do bytes = bytes + #box[i] end
+      return bytes
+    end)
+    all(snapshot[7], function(behind) return #behind[2] end)
     return n
   end
 
