@@ -113,7 +113,8 @@ type Store struct {
 	callers     callers
 	lives       lives
 	definitions definitions
-	hurry       atomic.Bool // the sweeper knows of something that is due soon
+	hurry       atomic.Bool   // the sweeper knows of something that is due soon
+	hurries     chan struct{} // gets a value when it comes to know of such
 	living      living
 	acts        acts
 	traffic     traffic
@@ -142,7 +143,10 @@ func connect(cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{where: "the embedded Redis", relays: newRelays(cfg.Clock != nil), lanes: lanes{wait: groupWait}, callers: callers{process: rand.Text()}}
+	s := &Store{
+		where: "the embedded Redis", relays: newRelays(cfg.Clock != nil), lanes: lanes{wait: groupWait}, callers: callers{process: rand.Text()},
+		hurries: make(chan struct{}, 1),
+	}
 	url := cfg.URL
 	if url == "" {
 		local, err := cfg.start()

@@ -73,7 +73,12 @@ func (s *Store) await(ctx context.Context, r *round, tick <-chan time.Time, earl
 	for {
 		first, all := s.broker.AskedDue()
 		r.told(first, all)
-		s.hurry.Store(r.wait() < leadership)
+		if soon := r.wait() < leadership; s.hurry.Swap(soon) != soon && soon {
+			select {
+			case s.hurries <- struct{}{}:
+			default: // it will look anyway
+			}
+		}
 		early := time.NewTimer(max(time.Until(earliest), r.wait()))
 		select {
 		case <-ctx.Done():
@@ -297,20 +302,23 @@ func (s *Store) Lead(ctx context.Context, fn func(context.Context)) (time.Durati
 
 // keepLeading prolongs the sweeper's lock until ctx ends, or the lock is lost.
 func (s *Store) keepLeading(ctx context.Context, lock *redislock.Lock) {
-	tick := time.NewTicker(hurried / 4)
-	defer tick.Stop()
 	held, last := leadership, time.Now()
 	for {
+		half := time.NewTimer(time.Until(last.Add(held / 2)))
 		select {
+		case <-half.C:
+		case <-s.hurries:
 		case <-ctx.Done():
+		}
+		half.Stop()
+		if ctx.Err() != nil {
 			return
-		case <-tick.C:
 		}
 		span := leadership
 		if s.hurry.Load() {
 			span = hurried
 		}
-		if span == held && time.Since(last) < span/2 {
+		if (span == held || held == hurried) && time.Since(last) < held/2 {
 			continue
 		}
 		if lock.Refresh(ctx, span, nil) != nil {
