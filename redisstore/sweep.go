@@ -285,6 +285,7 @@ func (s *Store) Lead(ctx context.Context, fn func(context.Context)) (time.Durati
 		return 0, fmt.Errorf("obtaining the sweeper's lock: %w", s.explain(err))
 	}
 	lead, cancel := context.WithCancel(ctx)
+	s.hurry.Store(false) // what is due soon he finds again, and tells of it
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -57,14 +57,19 @@ func (p *pending) add(b Notification) {
 	}
 }
 
-// first returns the first notification and leaves it there; ok is false if there is none.
-func (p *pending) first() (b Notification, ok bool) {
+// first returns the first notification of a kind; ok is false if there is none. With take it is removed.
+func (p *pending) first(take bool, of func(Notification) bool) (b Notification, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.notifications) == 0 {
+	at := slices.IndexFunc(p.notifications, of)
+	if at < 0 {
 		return b, false
 	}
-	return p.notifications[0], true
+	b = p.notifications[at]
+	if take {
+		p.notifications = slices.Delete(p.notifications, at, at+1)
+	}
+	return b, true
 }
 
 // next removes the first notification, or the last; ok is false if there is none.
@@ -119,19 +124,18 @@ const giveWay = 20 * time.Millisecond
 // hurry has a pending notification handled in a slot that is held, in place of the next task of a list of asynq's: one of a high priority,
 // or of a higher one than that of the next task; ok is false if there is none.
 func (s *server) hurry(ctx context.Context, list string) (ok bool) {
-	first, ok := s.pending.first()
-	if ok && first.Priority() <= job.DefaultPriority {
-		ok = list == asynqKey(s.broker.prefix+first.Queue, "pending")
-		if ok {
-			next, err := s.ahead(ctx, first.Queue)
-			ok = err == nil && next > 0 && next < first.Priority()
+	lowest := job.DefaultPriority + 1
+	here := func(b Notification) bool { return list == asynqKey(s.broker.prefix+b.Queue, "pending") }
+	if first, some := s.pending.first(false, here); some && first.Priority() < lowest {
+		if next, err := s.ahead(ctx, first.Queue); err == nil && next > 0 {
+			lowest = next + 1
 		}
 	}
-	if !ok {
-		return false
-	}
-	if first, ok = s.pending.next(false); ok {
-		s.goDirect(func() { s.hear(first, false) }) // which gives the slot back if the server is to stop
+	notification, ok := s.pending.first(true, func(b Notification) bool {
+		return b.Priority() > job.DefaultPriority || b.Priority() >= lowest && here(b)
+	})
+	if ok {
+		s.goDirect(func() { s.hear(notification, false) }) // which gives the slot back if the server is to stop
 	}
 	return ok
 }

@@ -11,7 +11,15 @@ local entry, items = arg(), list()
 local b, queues = line.following(), {}
 for _ = 1, b and num() or 0 do queues[arg()] = true end
 
--- write appends the messages, unless an earlier sending of this call has, which is its result; or returns why it cannot, too.
+-- enqueue writes what line.soon has left for later.
+local function enqueue()
+  for _, j in ipairs(ready) do
+    if j.unwritten then line.enqueue(j) end
+  end
+end
+
+-- write appends the messages, unless an earlier sending of this call has, which is its result; or it returns why it cannot,
+-- or an error, behind which jobs that are ready stay so.
 local function write()
   local j, edges, over = fanout.port(id, dir, port)
   if j.status == '' then return false, 'gone' end
@@ -20,11 +28,19 @@ local function write()
   local why = over and 'closed' or not room(id, dir, port) and 'full' or values > MOST and 'large ' .. str(values)
   if why and repeated(token) then return true end
   if why then return false, why end
-  if not remember(token, kept) then return true end
+  local fine, new = pcall(remember, token, kept)
+  if not (fine and new) and repeated(token) then return true end -- which needs no memory
+  if not fine then return false, nil, new end
   if entry ~= '' then sent = {} end
-  line.soon = b and #edges == 0 and not watching() -- then it is in `ready`, and nothing else can fail before it is written
-  deliver(id, dir, port, items, hash)
+  line.soon = b and #edges == 0
+  local done, fault = pcall(function()
+    deliver(id, dir, port, items, hash)
+    log_run(id, entry)
+  end)
   line.soon = nil
+  if done then return false end
+  enqueue()
+  return false, nil, fault
 end
 
 -- begun begins a run, and returns of which job, and what it sees. A repeat of this call looks
@@ -47,13 +63,11 @@ local function begun(again)
   end
 end
 
-local again, why = write()
+local again, why, fault = write()
 if why then return { why, {} } end
+if fault then return redis.error_reply(type(fault) == 'table' and fault.err or tostring(fault)) end
 local fine, first, snapshot
 if b then fine, first, snapshot = pcall(begun, again) end -- what others did to that job's keys does not undo the write
-for _, j in ipairs(ready) do
-  if j.unwritten then line.enqueue(j) end
-end
-if not again then log_run(id, entry) end
+enqueue()
 if fine and snapshot then return { 'ok', wakes(), first, snapshot } end
 return { 'ok', wakes(), '', {} }

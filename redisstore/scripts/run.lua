@@ -153,6 +153,7 @@ local function begin(j, b)
   if j.status == '' then return { 'gone' } end
   local type = b.types and b.types[j.type] and j.type or line.base(j.type)
   if j.token ~= b.token then
+    if j.unwritten and j.key then line.enqueue(j) end
     if j.key and j.pgraph and serial.hold(j) then
       if b.places ~= places.none then places.release(j.id) end
       return { 'status', j.status }
