@@ -51,6 +51,8 @@ type Notification struct {
 	Priorities []int
 	// Heard has the handler begin no job of a lower priority than the notification's, by which it had its turn: it is an old one then.
 	Heard bool
+
+	rests time.Time // until when it gives way to what asynq has, while it is pending
 }
 
 // Priority is that of the first job.

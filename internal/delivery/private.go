@@ -72,20 +72,34 @@ func (p *pending) first(take bool, of func(Notification) bool) (b Notification, 
 	return b, true
 }
 
-// next removes the first notification, or the last; ok is false if there is none.
+// next removes the first notification, or the last, of those that do not give way now; ok is false if there is none.
 func (p *pending) next(last bool) (b Notification, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.notifications) == 0 {
-		return Notification{}, false
+	at, now := -1, time.Now()
+	for i, one := range p.notifications {
+		if one.rests.Before(now) && (last || at < 0) {
+			at = i
+		}
 	}
-	at := 0
-	if last {
-		at = len(p.notifications) - 1
+	if at < 0 {
+		return Notification{}, false
 	}
 	b = p.notifications[at]
 	p.notifications = slices.Delete(p.notifications, at, at+1)
 	return b, true
+}
+
+// giveWay adds a notification that no slot is to look for, unless it looks at what asynq has, too, for a time.
+func (p *pending) giveWay(b Notification) {
+	b.rests = time.Now().Add(giveWay)
+	p.add(b)
+	time.AfterFunc(giveWay+time.Millisecond, func() {
+		select {
+		case p.more <- struct{}{}:
+		default:
+		}
+	})
 }
 
 // servePending handles what becomes pending in the server's queues until it is told to stop.
@@ -121,18 +135,23 @@ func (s *server) handlePending() bool {
 // giveWay is how long a notification waits for slots to take more urgent ones from asynq.
 const giveWay = 20 * time.Millisecond
 
-// hurry has a pending notification handled in a slot that is held, in place of the next task of a list of asynq's: one of a high priority,
-// or of a higher one than that of the next task; ok is false if there is none.
+// hurry has a pending notification handled in a slot that is held, in place of the next task of a list of asynq's: one of a higher priority
+// than that task, or of a high one of another list; ok is false if there is none.
 func (s *server) hurry(ctx context.Context, list string) (ok bool) {
-	lowest := job.DefaultPriority + 1
+	next := 0
 	here := func(b Notification) bool { return list == asynqKey(s.broker.prefix+b.Queue, "pending") }
-	if first, some := s.pending.first(false, here); some && first.Priority() < lowest {
-		if next, err := s.ahead(ctx, first.Queue); err == nil && next > 0 {
-			lowest = next + 1
+	if first, some := s.pending.first(false, here); some {
+		var err error
+		if next, err = s.ahead(ctx, first.Queue); err != nil {
+			return false
 		}
 	}
+	now := time.Now()
 	notification, ok := s.pending.first(true, func(b Notification) bool {
-		return b.Priority() > job.DefaultPriority || b.Priority() >= lowest && here(b)
+		if here(b) {
+			return next != isPaused && b.Priority() > next
+		}
+		return b.Priority() > job.DefaultPriority && b.rests.Before(now)
 	})
 	if ok {
 		s.goDirect(func() { s.hear(notification, false) }) // which gives the slot back if the server is to stop
@@ -156,11 +175,11 @@ func (s *server) hear(notification Notification, first bool) {
 			_, _ = s.broker.enqueue(ctx, []Notification{notification}) // else the sweeper does
 			return
 		case next > notification.Priority() && !first:
-			time.AfterFunc(giveWay, func() { s.pending.add(notification) })
+			s.pending.giveWay(notification)
 			return
 		}
 	}
-	notification.Gen, notification.Heard = Direct, true
+	notification.Gen, notification.Heard, notification.rests = Direct, true, time.Time{}
 	_ = s.handle(ctx, notification) // what cannot be begun now the sweeper brings again
 }
 
