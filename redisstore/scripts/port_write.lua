@@ -29,8 +29,12 @@ local function write()
   if why and repeated(token) then return true end
   if why then return false, why end
   local fine, new = pcall(remember, token, kept)
-  if not (fine and new) and repeated(token) then return true end -- which needs no memory
-  if not fine then return false, nil, new end
+  if not fine then
+    new = type(new) == 'table' and new.err or tostring(new)
+    if string.find(new, '^OOM') and repeated(token) then return true end
+    return false, nil, new
+  end
+  if not new then return true end
   if entry ~= '' then sent = {} end
   line.soon = b and #edges == 0
   local done, fault = pcall(function()
@@ -40,7 +44,7 @@ local function write()
   line.soon = nil
   if done then return false end
   enqueue()
-  return false, nil, fault
+  return false, nil, type(fault) == 'table' and fault.err or tostring(fault)
 end
 
 -- begun begins a run, and returns of which job, and what it sees. A repeat of this call looks
@@ -65,7 +69,7 @@ end
 
 local again, why, fault = write()
 if why then return { why, {} } end
-if fault then return redis.error_reply(type(fault) == 'table' and fault.err or tostring(fault)) end
+if fault then return redis.error_reply(fault) end
 local fine, first, snapshot
 if b then fine, first, snapshot = pcall(begun, again) end -- what others did to that job's keys does not undo the write
 enqueue()
