@@ -249,6 +249,7 @@ type server struct {
 	stopped chan struct{}
 	direct  sync.WaitGroup // notifications that did not come through asynq
 	pending *pending       // notifications that did not come through asynq, and wait for a slot
+	next    chan func()    // is read by goroutines that wait for something to do
 	over    bool           // it takes no more of those; of the broker's mutex
 }
 
@@ -274,7 +275,9 @@ func (b *Broker) Serve(cfg ServeConfig) (Server, error) {
 		Logger:                   &logger{log: cfg.Logger},
 		LogLevel:                 asynq.WarnLevel,
 	})
-	s := &server{broker: b, srv: srv, line: line, cfg: cfg, hush: cancel, stopped: make(chan struct{}), pending: newPending()}
+	s := &server{
+		broker: b, srv: srv, line: line, cfg: cfg, hush: cancel, stopped: make(chan struct{}), pending: newPending(), next: make(chan func()),
+	}
 	line.hurry = s.hurry
 	handler := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		defer func() { <-line.slots }()

@@ -48,7 +48,7 @@ func (s *FreeSlot) Run(snap *job.Snapshot) (ok bool) {
 		return false
 	}
 	s.left.Do(func() {
-		s.server.direct.Go(func() {
+		s.server.do(func() {
 			defer s.leave()
 			s.server.cfg.Begun(snap, s.since)
 		})

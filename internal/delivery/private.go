@@ -191,11 +191,31 @@ func (s *server) goDirect(fn func()) bool {
 		<-s.line.slots
 		return false
 	}
-	s.direct.Go(func() {
+	s.do(func() {
 		defer func() { <-s.line.slots }()
 		fn()
 	})
 	return true
+}
+
+// do has a goroutine do something, one that has done so before if any waits: its stack has grown already, which takes longer than
+// many a run.
+func (s *server) do(fn func()) {
+	select {
+	case s.next <- fn:
+		return
+	default:
+	}
+	s.direct.Go(func() {
+		for {
+			fn()
+			select {
+			case fn = <-s.next:
+			case <-s.line.quiet:
+				return
+			}
+		}
+	})
 }
 
 // Forward gives a notification to an engine that runs one of its types, not through asynq: to one of this process, or to
