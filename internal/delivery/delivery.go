@@ -250,6 +250,7 @@ type server struct {
 	direct  sync.WaitGroup // notifications that did not come through asynq
 	pending *pending       // notifications that did not come through asynq, and wait for a slot
 	next    chan func()    // is read by goroutines that wait for something to do
+	idle    atomic.Int64   // how many these are
 	over    bool           // it takes no more of those; of the broker's mutex
 }
 

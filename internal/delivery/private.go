@@ -147,14 +147,21 @@ func (s *server) hurry(ctx context.Context, list string) (ok bool) {
 		}
 	}
 	now := time.Now()
+	same := false
 	notification, ok := s.pending.first(true, func(b Notification) bool {
-		if here(b) {
+		if same = here(b); same {
 			return next != isPaused && b.Priority() > next
 		}
 		return b.Priority() > job.DefaultPriority && b.rests.Before(now)
 	})
-	if ok {
-		s.goDirect(func() { s.hear(notification, false) }) // which gives the slot back if the server is to stop
+	if ok { // who takes it gives the slot back if the server is to stop
+		s.goDirect(func() {
+			if same {
+				s.begin(notification)
+			} else {
+				s.hear(notification, false)
+			}
+		})
 	}
 	return ok
 }
@@ -179,8 +186,13 @@ func (s *server) hear(notification Notification, first bool) {
 			return
 		}
 	}
+	s.begin(notification)
+}
+
+// begin handles a notification that is the next of its queue.
+func (s *server) begin(notification Notification) {
 	notification.Gen, notification.Heard, notification.rests = Direct, true, time.Time{}
-	_ = s.handle(ctx, notification) // what cannot be begun now the sweeper brings again
+	_ = s.handle(context.Background(), notification) // what cannot be begun now the sweeper brings again
 }
 
 // goDirect runs fn, which has a slot, unless the server has been told to stop.
@@ -199,7 +211,7 @@ func (s *server) goDirect(fn func()) bool {
 }
 
 // do has a goroutine do something, one that has done so before if any waits: its stack has grown already, which takes longer than
-// many a run.
+// many a run. No more of them wait than there are slots.
 func (s *server) do(fn func()) {
 	select {
 	case s.next <- fn:
@@ -209,8 +221,13 @@ func (s *server) do(fn func()) {
 	s.direct.Go(func() {
 		for {
 			fn()
+			if s.idle.Add(1) > int64(cap(s.line.slots)) {
+				s.idle.Add(-1)
+				return
+			}
 			select {
 			case fn = <-s.next:
+				s.idle.Add(-1)
 			case <-s.line.quiet:
 				return
 			}

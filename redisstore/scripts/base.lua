@@ -171,6 +171,9 @@ end
 -- OOM is what a full server answers.
 local OOM = "OOM command not allowed when used memory > 'maxmemory'."
 
+-- line.fault is the text of an error that was caught.
+function line.fault(e) return type(e) == 'table' and e.err or tostring(e) end
+
 -- probe is refused if the memory is full, and does nothing: for scripts that begin writing with what is not refused.
 local function probe() call('SET', P .. 'none', '', 'XX') end
 
@@ -225,7 +228,7 @@ local function place(j, to, at, ...)
   if at and not j.token and j.round then line.timed(j, at) end
   if line.runnable(j) then
     j.again, j.moved = false, false
-    if line.soon and not at then j.unwritten = true else line.enqueue(j, at, ...) end
+    if line.soon and not at and (...) == nil then j.unwritten = true else line.enqueue(j, at, ...) end
     if not at then ready[#ready + 1] = j end
   else
     if retain.over(to) then

@@ -66,7 +66,7 @@ local function all_of_them()
     local deltas, behind = transaction(), cursor
     local done, answer = pcall(settle, b, on, deltas, behind)
     if not done then
-      local why = type(answer) == 'table' and answer.err or tostring(answer)
+      local why = line.fault(answer)
       if not FULL and string.find(why, '^OOM') then return redis.error_reply(why) end -- so far nothing was written
       answer = { '', '', '', why }
       break_off(behind)

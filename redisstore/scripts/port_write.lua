@@ -30,7 +30,7 @@ local function write()
   if why then return false, why end
   local fine, new = pcall(remember, token, kept)
   if not fine then
-    new = type(new) == 'table' and new.err or tostring(new)
+    new = line.fault(new)
     if string.find(new, '^OOM') and repeated(token) then return true end
     return false, nil, new
   end
@@ -44,7 +44,7 @@ local function write()
   line.soon = nil
   if done then return false end
   enqueue()
-  return false, nil, type(fault) == 'table' and fault.err or tostring(fault)
+  return false, nil, line.fault(fault)
 end
 
 -- begun begins a run, and returns of which job, and what it sees. A repeat of this call looks

@@ -25,17 +25,12 @@ do -- Lua allows few local names
   -- size is about how many bytes a run sees.
   local function size(snapshot)
     local n = #snapshot[3]
-    local function all(list, size)
-      for _, v in ipairs(type(list) == 'table' and list or {}) do n = n + size(v) end
+    local function each(list) return ipairs(type(list) == 'table' and list or {}) end
+    for _, v in each(snapshot[4]) do n = n + #v end
+    for _, box in each(snapshot[6]) do
+      for i = 1, #box - 3 do n = n + #box[i] end
     end
-    local function length(v) return #v end
-    all(snapshot[4], length)
-    all(snapshot[6], function(box)
-      local bytes = 0
-      for i = 1, #box - 3 do bytes = bytes + #box[i] end
-      return bytes
-    end)
-    all(snapshot[7], function(behind) return #behind[2] end)
+    for _, behind in each(snapshot[7]) do n = n + #behind[2] end
     return n
   end
 
