@@ -200,3 +200,73 @@ func TestLimitedIsRepaired(t *testing.T) {
 		e.counted("other", waits, running, gone)
 	})
 }
+
+// A place goes to no job that nobody will begin, as its queue is paused or no engine may have it: others have it then.
+func TestLimitOfJobsThatNobodyBegins(t *testing.T) {
+	engine := func(queue string, types ...string) job.EngineInfo {
+		return job.EngineInfo{ID: queue, Queues: map[string]int{queue: 1}, Types: types}
+	}
+	for name, mails := range map[string]func(*env){
+		"the queue is paused": func(e *env) {
+			e.Check(e.store.Heartbeat(e.Context(), engine("mail", "T")))
+			_, err := e.store.(*redisstore.Store).PauseQueue(e.Context(), "mail")
+			e.Check(err)
+		},
+		"no engine serves the queue": func(*env) {},
+		"engines lack the type":      func(e *env) { e.Check(e.store.Heartbeat(e.Context(), engine("mail", "other"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(e *env) {
+				mails(e)
+				e.Check(e.store.Heartbeat(e.Context(), engine(job.DefaultQueue, "T")))
+				mail := func() job.ID { return e.create(job.Node{Type: "T", Queue: "mail"}) }
+				first, second := e.enters(e.single()), e.enters(e.single())
+				a, b, waits := mail(), mail(), mail()
+				for _, id := range []job.ID{a, b, waits} {
+					e.refused(id)
+				}
+				here := e.single()
+				e.refused(here)
+				e.commit(delta(first, statemachine.Complete))
+				e.commit(delta(second, statemachine.Complete))
+				e.settled()
+				e.equal("they have the places", []int64{e.limit().Running, e.limit().Waiting}, []int64{2, 2})
+				e.equal("a has one", e.Redis.HGet(e.Context(), e.key(a), "place").Val() != "", true)
+
+				e.Until("the place is free", func() bool {
+					e.settled()
+					return e.Redis.HExists(e.Context(), e.key(here), "place").Val()
+				})
+				e.enters(here)
+				e.Until("the next of them has given back his", func() bool {
+					e.settled()
+					return e.Redis.HGet(e.Context(), e.key(waits), "place").Err() != nil
+				})
+				for _, id := range []job.ID{a, b, waits} {
+					e.equal("what it says and holds", e.Redis.HMGet(e.Context(), e.key(id), "place", "claim").Val(), []any{nil, nil})
+					e.equal("status", e.info(id).Status, statemachine.Queued)
+				}
+				e.enters(a) // for somebody takes it after all
+				e.refused(b)
+			})
+		})
+	}
+}
+
+// What waits for its first run in a queue that is paused stays a record.
+func TestRecordsOfAPausedQueue(t *testing.T) {
+	each(t, func(e *env) {
+		e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: "A", Queues: map[string]int{job.DefaultQueue: 1}, Types: []string{"T"}}))
+		root := newID(e)
+		e.createRecord(root, 1)
+		id := root.Nth(1)
+		_, err := e.store.(*redisstore.Store).PauseQueue(e.Context(), job.DefaultQueue)
+		e.Check(err)
+		before := e.Redis.ZScore(e.Context(), e.due(id), string(id)).Val()
+		e.Until("the sweeper has looked", func() bool {
+			e.settled()
+			return e.Redis.ZScore(e.Context(), e.due(id), string(id)).Val() > before
+		})
+		e.equal("records", e.records(), 1)
+	})
+}

@@ -29,6 +29,13 @@ function places.unclaim(j)
   places.send(home, 'freed', name, places.who(j.id))
 end
 
+-- idle takes back what a ready job that nobody will begin holds and claims.
+function places.idle(j)
+  local v = call('HMGET', key(j.id), 'place', 'claim')
+  if v[2] and v[2] ~= '' then call('HSET', key(j.id), 'reason', '') end -- it said that it waits for a place
+  if v[1] or v[2] then places.release(j.id) end
+end
+
 -- waits tells whether a job waits for a place in a queue.
 function places.waits(id, queue)
   local v = call('HMGET', key(id), 'claim', 'status', 'queue')
