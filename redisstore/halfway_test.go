@@ -248,7 +248,7 @@ func TestErrorKeepsTheCountsOfGraphs(t *testing.T) {
 	t.Parallel()
 	e := hindered(t)
 	redisstore.Hashes(e.Store)
-	e.edit(map[string]string{"local fine, left = pcall(wakes)": "local fine, left = true, {}"}) // what it asks depends on other jobs, and may fail
+	e.edit(map[string]string{"local fine, left = pcall(compact.wakes)": "local fine, left = true, {}"}) // what it asks depends on other jobs, and may fail
 	row := func() (root job.ID, d job.Delta) {
 		root = e.create(job.Node{Type: "g", Graph: true}, job.Node{Type: "T", Name: "a"})
 		e.equal("open", e.Redis.HGet(e.Context(), e.key(root), "open").Val(), "1")

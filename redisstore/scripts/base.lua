@@ -71,7 +71,7 @@ local function start(keys, args, skip, full)
   MOMENT = str(NOW)
   jobs, ready, wired, urgent, jobkeys, trees, recheck, rings = {}, {}, {}, {}, {}, {}, {}, {}
   line.known, line.round, line.families, line.out, line.soon = {}, nil, nil, nil, nil
-  compact.trees = {}
+  compact.trees, compact.done, retain.known = {}, nil, nil
   writer, counted, guessed, quiet, sent, space, spent, ended = nil, nil, nil, false, nil, -1, 0, 0
 end
 

@@ -73,7 +73,7 @@ local function all_of_them()
     end
     out[#out + 1] = answer
   end
-  local fine, left = pcall(wakes)
+  local fine, left = pcall(compact.wakes)
   return { out, fine and left or {} } -- else the sweeper finds it
 end
 

@@ -9,6 +9,15 @@ do -- Lua allows few local names
   local UNUSED = 3600 * LOOK -- ms for which a definition stays that no tree uses any more
   local MOST = 1000          -- definitions that are kept from one call to the next
 
+  -- compact.index is str() for what is mostly small: a number given to a command costs the server a microsecond.
+  local indexes = {}
+  local function index(n)
+    local text = indexes[n] or str(n)
+    if n >= 0 and n < CHUNK then indexes[n] = text end
+    return text
+  end
+  compact.index = index
+
   -- fields reads fields and values of a text: in turn, and by name.
   local function fields(text)
     local list, map = {}, {}
@@ -20,9 +29,11 @@ do -- Lua allows few local names
 
   -- described reads what a definition says of a job: `map`, its fields; `inputs`, `outputs`: ports that keep messages; `to`: the
   -- number of the one job that it feeds, and `into`, by Out port, where that is; `up`, by Out port: which of the graph it feeds.
+  -- `nth` is its number as a text, and `mark` what is in front of what a record says of it alone. `priority`: a number.
   local function described(n, text)
     local list, map = fields(text)
-    local d = { n = n, text = text, list = list, map = map, inputs = {}, outputs = {}, into = {}, up = {} }
+    local d = { n = n, nth = str(n), text = text, list = list, map = map, inputs = {}, outputs = {}, into = {}, up = {} }
+    d.mark, d.priority = '\30' .. d.nth, tonumber(map.priority or '500')
     local several
     for i = 1, #list, 2 do
       local dir, port = string.match(list[i], '^([io])%.([%w_]+)$')
@@ -71,22 +82,28 @@ do -- Lua allows few local names
   end
 
   -- compact.id is the ID of a job of a record by its number.
-  function compact.id(r, n) return n == 0 and r.root or r.root .. '.' .. n end
+  function compact.id(r, n) return n == 0 and r.root or r.root .. '.' .. index(n) end
 
-  -- compact.of returns the record of a tree, or false.
-  function compact.of(root)
+  -- compact.of returns the record of a tree, or false. text is what is stored of it, or false, if the caller knows.
+  function compact.of(root, text)
     local r = compact.trees[root]
     if r ~= nil then return r end
-    local text = call('GET', P .. 'r:' .. root)
+    if text == nil then text = call('GET', P .. 'r:' .. root) end
     if not text then
       compact.trees[root] = false
       return false
     end
-    local head, shared, run, rest = string.match(text, '^([^\30]*)\30([^\30]*)\30([^\30]*)(.*)$')
+    local a = string.find(text, '\30', 1, true)
+    local b = string.find(text, '\30', a + 1, true)
+    local c = string.find(text, '\30', b + 1, true) or #text + 1
+    local head, run = string.sub(text, 1, a - 1), string.sub(text, b + 1, c - 1)
     local digest, created, token, keep = string.match(head, '^(%S+) (%S+) (%S+) (%S+)$')
-    r = { root = root, head = head, shared = shared, rest = rest, created = created, token = token, keep = keep, digest = digest }
-    r.status, r.lead, r.queued, r.holder, r.ran, r.round = string.match(run, '^(%S+) ?(%d*) ?(%d*) ?(%S*) ?(%d*) ?(%d*)$')
-    r.lead, r.def = tonumber(r.lead), compact.definition(digest)
+    local status, lead, queued, holder, ran, round = string.match(run, '^(%S+) ?(%d*) ?(%d*) ?(%S*) ?(%d*) ?(%d*)$')
+    r = {
+      root = root, head = head, shared = string.sub(text, a + 1, b - 1), rest = string.sub(text, c), created = created,
+      token = token, keep = keep, digest = digest, status = status, lead = tonumber(lead), queued = queued, holder = holder,
+      ran = ran, round = round, def = compact.definition(digest),
+    }
     compact.trees[root] = r.def and r or false -- then the tree is as if it was gone
     if not r.def then compact.lost = root end
     return compact.trees[root]
@@ -95,7 +112,10 @@ do -- Lua allows few local names
   -- compact.own returns what a record says of a job alone, with a byte 31 in front; or an empty text.
   function compact.own(r, n)
     if r.rest == '' then return '' end
-    return string.match(r.rest, '\30' .. n .. '(\31[^\30]*)') or ''
+    local mark = (r.def[n] and r.def[n].mark or '\30' .. n) .. '\31'
+    local from = string.find(r.rest, mark, 1, true)
+    if not from then return '' end
+    return string.sub(r.rest, from + #mark - 1, (string.find(r.rest, '\30', from + 1, true) or 0) - 1)
   end
 
   -- compact.with returns what a record says of jobs alone, if a field of one of them has another value.
@@ -115,15 +135,15 @@ do -- Lua allows few local names
   function compact.text(r, n)
     local def = r.def[n]
     if not def then return '' end
-    local all = def.text .. '\31created\31' .. r.created .. '\31parent\31' .. (n > 0 and r.root or '')
-    if r.shared ~= '' then all = all .. '\31' .. r.shared end
-    if n == 0 and r.keep ~= '-' then all = all .. '\31retain\31' .. r.keep end
+    local shared = r.shared ~= '' and '\31' .. r.shared or ''
+    local keep, run = n == 0 and r.keep ~= '-' and '\31retain\31' .. r.keep or '', ''
     if n == r.lead then
-      all = all .. '\31queued\31' .. r.queued .. '\31again\0310'
-      if r.status ~= 'over' then all = all .. '\31status\31' .. r.status end
-      if r.holder ~= '' then all = all .. '\31token\31' .. r.holder .. '\31ran\31' .. r.ran .. '\31round\31' .. r.round end
+      local status = r.status ~= 'over' and '\31status\31' .. r.status or ''
+      run = '\31queued\31' .. r.queued .. '\31again\0310' .. status
+      if r.holder ~= '' then run = run .. '\31token\31' .. r.holder .. '\31ran\31' .. r.ran .. '\31round\31' .. r.round end
     end
-    return all .. compact.own(r, n)
+    local parent = n > 0 and r.root or ''
+    return def.text .. '\31created\31' .. r.created .. '\31parent\31' .. parent .. shared .. keep .. run .. compact.own(r, n)
   end
 
   -- compact.fields returns the fields of a job and their values, in turn.
@@ -177,6 +197,7 @@ do -- Lua allows few local names
 
   -- compact.spread gives each job of a tree the hash that it has in other trees, in place of the record.
   function compact.spread(root)
+    if compact.done then compact.flush() end
     local r, waiting = compact.trees[root], 0
     for n = 0, r.def.jobs - 1 do
       local id, map = compact.id(r, n), r.def[n].map

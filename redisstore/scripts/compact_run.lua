@@ -1,16 +1,17 @@
 -- compact_run.lua: what is done to trees that are one record, as long as they are: see compact.lua.
 
 do -- Lua allows few local names
+  local index = compact.index
   local RARELY = 20        -- trees of a definition that were spread out before it is asked whether most are
   local USED = str(2 ^ 43) -- ms for which a definition stays that is used: for good
 
   -- compact.lead is the job of a record that is to run first, as others are that load() returns, as far as those look who order
   -- ready jobs.
   function compact.lead(r)
-    local map = r.def[r.lead].map
+    local d = r.def[r.lead]
     return {
-      id = compact.id(r, r.lead), status = r.status, type = map.type, queue = map.queue, queued = r.queued,
-      token = false, record = r, listed = r.status == S.queued, priority = tonumber(map.priority or '500'),
+      id = compact.id(r, r.lead), status = r.status, type = d.map.type, queue = d.map.queue, queued = r.queued,
+      token = false, record = r, listed = r.status == S.queued, priority = d.priority,
     }
   end
 
@@ -23,7 +24,8 @@ do -- Lua allows few local names
   -- run is how the run of a record is, as it says it.
   local function run(r)
     if not r.lead then return S.suspended end
-    return table.concat({ r.status, r.lead, r.queued, r.holder, r.ran, r.round }, ' ')
+    local ran = r.ran and ' ' .. r.ran .. ' ' .. r.round or ''
+    return r.status .. ' ' .. index(r.lead) .. ' ' .. r.queued .. ' ' .. r.holder .. ran
   end
 
   -- write writes a record anew, with how its run is and what it says of jobs alone.
@@ -73,28 +75,33 @@ do -- Lua allows few local names
     return out
   end
 
-  -- started tells whether the first run of a record has begun as b says: now, or by an earlier sending of the call. It may not if
-  -- anything is not as most are.
-  local function started(r, id, b)
-    if r.status == S.running and r.holder == b.token then return id == compact.id(r, r.lead) end
-    if r.status ~= S.queued or id ~= compact.id(r, r.lead) or FULL or news.sets or watching() then return false end
-    local j = compact.lead(r)
-    local limit = b.limits[b.types and b.types[j.type] and j.type or line.base(j.type)] or b.limits['']
-    if limit >= 0 or b.places ~= places.none and #places.limited(j, b.places) > 0 then return false end
-    if call('EXISTS', stem(id) .. ':lock') == 1 then return false end
-    line.remove(j.queue, j.type, id)
+  -- started tells whether the first run of a record, of which j is that job, has begun as b says: now, or by an earlier sending
+  -- of the call. It may not if anything is not as most are.
+  local function started(r, j, type, b)
+    if r.status == S.running and r.holder == b.token then return true end
+    if r.status ~= S.queued or FULL or news.sets or watching() then return false end
+    if (b.limits[type] or b.limits['']) >= 0 or b.places ~= places.none and #places.limited(j, b.places) > 0 then return false end
+    if not b.unlocked and call('EXISTS', stem(j.id) .. ':lock') == 1 then return false end
+    line.remove(j.queue, j.type, j.id)
     r.status, r.holder, r.ran, r.round = S.running, b.token, MOMENT, b.round or ''
     write(r, r.rest)
-    call('ZADD', P .. 'due', str(NOW + b.lease), id)
+    b.till = b.till or str(NOW + b.lease)
+    if line.out then
+      local leases = line.out.leases
+      leases[#leases + 1], leases[#leases + 2] = b.till, j.id
+    else
+      call('ZADD', P .. 'due', b.till, j.id)
+    end
     return true
   end
 
   -- compact.begin begins the first run of a record, and returns its job and what that sees, as begin() in run.lua does; or nil.
   function compact.begin(id, b)
     local r = compact.of(tree(id))
-    if not r or not started(r, id, b) then return nil end
+    if not r or not r.lead or id ~= compact.id(r, r.lead) then return nil end
     local j, k = compact.lead(r), stem(id)
     local type = b.types and b.types[j.type] and j.type or line.base(j.type)
+    if not started(r, j, type, b) then return nil end
     local boxes, left, most = {}, 2 * b.bytes, b.batches[type] or b.most
     for _, port in ipairs(r.def[r.lead].inputs) do
       local list = k .. ':i:' .. port
@@ -136,16 +143,17 @@ do -- Lua allows few local names
     for i, d in ipairs(t) do
       local def, before, k = r.def[d.n], t[i - 1], stem(compact.id(r, d.n))
       if not def then return false end
+      d.list, d.state = k .. ':i:' .. d.port, k .. ':s'
       if before then
         if r.def[before.n].to ~= d.n or r.def[before.n].into[before.out] ~= d.port then return false end
         local limit = tonumber(def.map['i.' .. d.port] or '')
         if not limit or limit > 0 and d.seen >= limit then return false end
         if before.ends and def.map['n.i.' .. d.port] ~= '1' then return false end
-        absent[#absent + 1], absent[#absent + 2] = k .. ':lock', k .. ':i:' .. d.port
-      elseif d.port ~= '' and (not tonumber(def.map['i.' .. d.port] or '') or call('LLEN', k .. ':i:' .. d.port) < d.taken) then
+        absent[#absent + 1], absent[#absent + 2] = k .. ':lock', d.list
+      elseif d.port ~= '' and (not tonumber(def.map['i.' .. d.port] or '') or call('LLEN', d.list) < d.taken) then
         return false
       end
-      if d.nset > 0 then absent[#absent + 1] = k .. ':s' end -- nothing that is written may break off
+      if d.nset > 0 then absent[#absent + 1] = d.state end -- nothing that is written may break off
       if i == #t and d.out ~= '' then -- what the last one writes stays there, or in the graph's port
         local up = def.up[d.out]
         local at = up and r.def[0] or def
@@ -161,10 +169,51 @@ do -- Lua allows few local names
     return #absent == 0 or call('EXISTS', unpack(absent)) == 0
   end
 
+  -- filled puts a value in the places of a text that byte 29 marks, or in the first of them.
+  local function filled(text, value, once)
+    local at = string.find(text, '\29', 1, true)
+    while at do
+      text = string.sub(text, 1, at - 1) .. value .. string.sub(text, at + 1)
+      if once then break end
+      at = string.find(text, '\29', 1, true)
+    end
+    return text
+  end
+
+  -- compact.flush does for the records whose trees are over by this call what is done for all of them together.
+  function compact.flush()
+    local done = compact.done
+    if not done then return end
+    compact.done = nil
+    call('ZREM', KEYS[1], unpack(done.over))
+    if #done.kept > 0 then
+      call('ZADD', P .. 'retained', unpack(done.kept))
+      retain.remind(done.first)
+    end
+  end
+
+  -- compact.wakes returns what is left to do behind a call.
+  function compact.wakes()
+    compact.flush()
+    return wakes()
+  end
+
+  -- over notes that the tree of a record is, which is kept for a time (ms) if that is given.
+  local function over(r, keep)
+    local done = compact.done or { over = {}, kept = {}, first = math.huge }
+    compact.done = done
+    done.over[#done.over + 1] = compact.id(r, r.lead)
+    if not keep then return end
+    if done.keep ~= keep then done.keep, done.till = keep, str(NOW + keep) end
+    done.kept[#done.kept + 1], done.kept[#done.kept + 2] = done.till, r.root
+    done.first = math.min(done.first, NOW + keep)
+  end
+
   -- compact.span is for how long (ms) a record is kept that is over, or nil; false if that depends on what this does not know.
   function compact.span(r)
     local own = r.keep ~= '-' and r.keep ~= 'release' and r.keep
-    local ms = tonumber(own or call('HGET', P .. 'retention', 'ended') or retain.ended)
+    local ms
+    if own then ms = tonumber(own) else ms = retain.default('ended') end
     if ms and ms < retain.first and r.def.jobs == 1 then return false end -- it may not have been given anything yet
     return ms
   end
@@ -172,13 +221,13 @@ do -- Lua allows few local names
   -- compact.commit makes a transaction true, and returns what made() in commit.lua does: if it says 'spread' it is to come as
   -- others do.
   function compact.commit(t)
-    local r, otherwise = compact.of(t.record), { 0, 'spread', 0, 0, -1 }
+    local r, otherwise = compact.of(t.record), { '0', 'spread', '0', '0', '-1' }
     if not r then return otherwise end
     local n = t[#t].n
     local map = r.def[n].map
     local last = { id = compact.id(r, n), type = map.type, queue = map.queue, status = S.completed, record = r, token = false,
-      priority = tonumber(map.priority or '500') }
-    local result = { #t, '', 0, 0, #t[#t].items > 0 and PLENTY or -1 }
+      priority = r.def[n].priority }
+    local result = { index(#t), '', '0', '0', #t[#t].items > 0 and str(PLENTY) or '-1' }
     if r.status == 'over' and r.holder == t.token then
       last.repeated = true
       return result, last, last
@@ -194,25 +243,23 @@ do -- Lua allows few local names
       rest[1] = '\0300' .. compact.own(r, 0) .. closed .. settled
     end
     for _, d in ipairs(t) do
-      rest[#rest + 1] = '\30' .. d.n .. compact.own(r, d.n) .. '\31' .. string.gsub(d.changed, '\29', MOMENT)
+      rest[#rest + 1] = r.def[d.n].mark .. compact.own(r, d.n) .. '\31' .. filled(d.changed, MOMENT)
     end
     if up and #d.items > 0 then rest[#rest + 1] = '\31h.o.' .. d.out .. '\31' .. #d.items end
     r.status = 'over' -- all its jobs have completed
     write(r, table.concat(rest))
-    call('ZREM', P .. 'due', compact.id(r, r.lead))
+    over(r, keep)
     for _, d in ipairs(t) do
-      local k = stem(compact.id(r, d.n))
-      if d.taken > 0 and d.n == r.lead then call('LTRIM', k .. ':i:' .. d.port, d.taken, -1) end
-      chunked('HSET', k .. ':s', d.set, d.nset)
-      chunked('HDEL', k .. ':s', d.unset, d.nunset)
+      if d.taken > 0 and d.n == r.lead then call('LTRIM', d.list, index(d.taken), '-1') end
+      chunked('HSET', d.state, d.set, d.nset)
+      chunked('HDEL', d.state, d.unset, d.nunset)
       if #d.items > 0 then call('RPUSH', stem(d.at) .. ':o:' .. d.to, unpack(d.items)) end
       for _, entry in ipairs(d.log) do
-        if d.at then entry = string.gsub(entry, '\29', string.sub(d.at, #r.root + 2) .. ' o ' .. d.to, 1) end
+        if d.at then entry = filled(entry, string.sub(d.at, #r.root + 2) .. ' o ' .. d.to, true) end
         entries[#entries + 1] = MOMENT .. '\31' .. entry
       end
       spent = spent + 8 + #d.items
     end
-    if keep then retain.at(r.root, NOW + keep) end
     if #entries > 0 then call('RPUSH', P .. 'l:' .. r.root, unpack(entries)) end
     return result, last, last
   end

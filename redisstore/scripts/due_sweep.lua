@@ -18,15 +18,15 @@ local function died(j)
 end
 
 -- apart returns for how many ms a ready job is left alone: the longer it has been ready the longer, and the longer the more
--- of its type are. A look at any of them rings the bell for all, and there may be millions. One that is to end is looked at for
--- itself, too: it may end without an engine that has its type.
+-- of its type are, of 200 for ten seconds. A look at any of them rings the bell for all, and there may be millions. One that is
+-- to end is looked at for itself, too: it may end without an engine that has its type.
 local crowds, LOST = {}, '{"lost":"a run whose process died, or was cut off"}'
 local function apart(j)
   local age, set = NOW - tonumber(j.record and j.queued or call('HGET', key(j.id), 'queued') or '0'), line.set(j.queue, j.type)
   local span = math.min(math.max(LOOK, age), (FULL and 5 or 30) * LOOK)
   if j.status == S.terminating then return span end
   crowds[set] = crowds[set] or call('ZCARD', set)
-  return span * math.max(1, crowds[set] / CHUNK)
+  return math.max(span, math.min(crowds[set] / 20, 10) * LOOK) * math.max(1, crowds[set] / CHUNK)
 end
 
 probe()

@@ -192,7 +192,7 @@ local function batch(k, offset, n, bytes)
   local items, count, size, some = {}, 0, 0, math.min(4, math.ceil(bytes / 2 ^ 18))
   while count < n and size < bytes do
     local from, most = offset + count, math.min(some, n - count)
-    local part = call('LRANGE', k, from, from + most - 1)
+    local part = call('LRANGE', k, compact.index(from), compact.index(from + most - 1))
     for i = 1, #part do
       if size >= bytes then break end
       local v = part[i]

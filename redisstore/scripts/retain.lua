@@ -10,6 +10,15 @@ function retain.remind(at)
   if at <= NOW + retain.soon then call('ZADD', P .. 'due', 'LT', str(at), '!retain') end
 end
 
+-- default is for how long (ms) what has ended is kept, or has failed, or nil: for good.
+function retain.default(how)
+  retain.known = retain.known or {}
+  if retain.known[how] == nil then
+    retain.known[how] = tonumber(call('HGET', P .. 'retention', how) or retain[how]) or false
+  end
+  return retain.known[how] or nil
+end
+
 -- at has a job removed at a time (ms), unless it has come to life by then.
 function retain.at(id, at)
   call('ZADD', P .. 'retained', str(at), id)
@@ -42,7 +51,7 @@ function retain.span(j)
   if own and (own ~= 'release' or j.parent) then return tonumber(own), tell, window end
   if j.parent then return nil, tell, window end
   local how = j.status == S.failed and S.failed or 'ended'
-  return tonumber(call('HGET', P .. 'retention', how) or retain[how]), tell, window
+  return retain.default(how), tell, window
 end
 
 -- ends tells when (ms) a job with these fields is past its retention; 'kept' of one that is, and holds unread messages; ''

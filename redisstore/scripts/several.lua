@@ -24,13 +24,12 @@ do -- Lua allows few local names
 
   -- size is about how many bytes a run sees.
   local function size(snapshot)
-    local n = #snapshot[3]
-    local function each(list) return ipairs(type(list) == 'table' and list or {}) end
-    for _, v in each(snapshot[4]) do n = n + #v end
-    for _, box in each(snapshot[6]) do
-      for i = 1, #box - 3 do n = n + #box[i] end
+    local n, state, boxes, row = #snapshot[3], snapshot[4] or '', snapshot[6] or '', snapshot[7] or '' -- '': there are none
+    for i = 1, #state do n = n + #state[i] end
+    for i = 1, #boxes do
+      for k = 1, #boxes[i] - 3 do n = n + #boxes[i][k] end
     end
-    for _, behind in each(snapshot[7]) do n = n + #behind[2] end
+    for i = 1, #row do n = n + #row[i][2] end
     return n
   end
 
@@ -40,6 +39,17 @@ do -- Lua allows few local names
     if snapshot then return j, snapshot end
     j = load(id)
     return j, j.type == type and fresh(j) and line.runnable(j) and line.follow(b, j) or nil
+  end
+
+  -- free reads the records of jobs, and tells whether none of all of them is locked.
+  local function free(found)
+    local locks, records = {}, {}
+    for n = 1, #found, 2 do
+      local m = (n + 1) / 2
+      locks[m], records[m] = stem(found[n]) .. ':lock', P .. 'r:' .. tree(found[n])
+    end
+    for m, text in ipairs(call('MGET', unpack(records))) do compact.of(tree(found[2 * m - 1]), text) end
+    return call('EXISTS', unpack(locks)) == 0
   end
 
   -- line.token is that of the nth run of those that begin in one call.
@@ -53,7 +63,8 @@ do -- Lua allows few local names
     local most = enough(b, j) and 1 or b.most_of[j.type] or 1
     if most < 2 or bytes > LARGEST then return began end
     local found = behind(line.set(j.queue, j.type), b.score, most - 1)
-    line.out = { queue = j.queue, type = j.type, set = line.set(j.queue, j.type), ids = {} }
+    line.out = { queue = j.queue, type = j.type, set = line.set(j.queue, j.type), ids = {}, leases = {} }
+    b.unlocked = #found > 0 and free(found)
     for n = 1, #found, 2 do
       b.token, b.round = line.token(token, (n + 3) / 2), str(tonumber(found[n + 1]) - line.class(b.score))
       local fine, x, seen = pcall(one, found[n], j.type, b)
@@ -62,7 +73,7 @@ do -- Lua allows few local names
       began, bytes = began .. ' ' .. x.id, bytes + size(seen)
       if bytes > LARGEST then break end
     end
-    b.token = token
+    b.token, b.unlocked = token, nil
     line.left()
     if #out > 0 then answer[4], answer[5] = '', out end
     return began
@@ -92,6 +103,7 @@ do -- Lua allows few local names
     local out, ids, trees = line.out, line.out.ids, {}
     line.out = nil
     if #ids == 0 then return end
+    if #out.leases > 0 then call('ZADD', P .. 'due', unpack(out.leases)) end
     call('ZREM', out.set, unpack(ids))
     for _, id in ipairs(ids) do
       if tree(id) ~= id and not compact.of(tree(id)) then trees[tree(id)] = (trees[tree(id)] or 0) + 1 end
