@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/weirworks/weir/job"
 )
@@ -57,46 +58,86 @@ func (r *registry) with(more *registry) (*registry, error) {
 // crowded tells whether as many runs of the type go on here as may. Then the engine asks for no more of its jobs until one has ended.
 func (k *kind) crowded() bool {
 	most := k.options.MaxRunningHere
-	if most == 0 || k.here.Load() < int64(most) {
+	if most == 0 || k.here.Load() <= int64(most-max(k.together()/2, 1)) {
 		return false
 	}
 	k.missed.Store(true)
 	return true
 }
 
-// enter counts a run of a type with MaxRunningHere. It returns false if as many go on as may.
-func (k *kind) enter() bool {
-	most := k.options.MaxRunningHere
-	if most > 0 && k.here.Add(1) > int64(most) {
-		k.here.Add(-1)
-		return false
+// enterSome counts n runs, or as many as there is room for, and returns how many.
+func (k *kind) enterSome(n int) int {
+	for {
+		here, some := k.here.Load(), n
+		if most := k.options.MaxRunningHere; most > 0 {
+			some = min(n, most-int(here))
+		}
+		if some <= 0 {
+			return 0
+		}
+		if k.here.CompareAndSwap(here, here+int64(some)) {
+			return some
+		}
 	}
-	return true
 }
 
-// leave counts a run that has ended. Jobs of its type may have become ready meanwhile whose notifications were passed on.
-func (e *Engine) leave(k *kind) {
-	if k.options.MaxRunningHere == 0 {
+// leave counts n runs that have ended.
+func (e *Engine) leave(k *kind, n int) {
+	k.here.Add(int64(-n))
+	e.catchUp(k, 0)
+}
+
+// missedEvery is how long it takes until an engine looks again for what it has missed, if nothing else has it look.
+const missedEvery = 100 * time.Millisecond
+
+// catchUp looks for jobs of a type that have become ready while there was no room for them, so that their notifications were
+// passed on: after a time, in as few shards as there is room for.
+func (e *Engine) catchUp(k *kind, after time.Duration) {
+	if !k.missed.Load() || k.crowded() || !e.serving.Load() || e.stopping() {
 		return
 	}
-	k.here.Add(-1)
-	if !k.missed.Load() || !e.serving.Load() || e.stopping() || !e.catching.CompareAndSwap(false, true) {
+	if !e.catching.CompareAndSwap(false, true) {
+		if after == 0 {
+			select {
+			case e.catchNow <- struct{}{}:
+			default:
+			}
+		}
 		return
 	}
-	k.missed.Store(false)
 	e.active.Go(func() {
+		defer e.catchUpAll() // for other types, or where there was more
 		defer e.catching.Store(false)
-		e.cfg.Store.Broker().CatchUp(e.runs)
+		select {
+		case <-time.After(after):
+		case <-e.catchNow:
+		case <-e.quiet:
+			return
+		}
+		k.missed.Store(false)
+		room := k.options.MaxRunningHere - int(k.here.Load())
+		if e.cfg.Store.Broker().CatchUpHere(e.runs, max(room/k.together(), 1)) {
+			k.missed.Store(true)
+		}
 	})
 }
 
-// roomy leaves out the types of which no more runs may begin here now.
-func (r *registry) roomy(types []string) []string {
+// catchUpAll does so before long for all types of which something was missed, and there is room.
+func (e *Engine) catchUpAll() {
+	if r := e.registry(); r.crowds {
+		for _, k := range r.kinds {
+			e.catchUp(k, missedEvery)
+		}
+	}
+}
+
+// roomy leaves out the types of which no more runs may begin here now. There are places kept of one, or none.
+func (r *registry) roomy(types []string, kept *kind) []string {
 	if !r.crowds {
 		return types
 	}
 	return slices.DeleteFunc(slices.Clone(types), func(name string) bool {
 		k := r.kinds[name]
-		return k != nil && k.crowded()
+		return k != nil && k != kept && k.crowded()
 	})
 }

@@ -37,15 +37,17 @@ type Engine struct {
 	id        string // known to those who look; its runs' tokens begin with it
 	types     atomic.Pointer[registry]
 	adding    sync.Mutex
-	catching  atomic.Bool     // it asks what is ready
+	catching  atomic.Bool     // it asks what is ready, or will before long
+	catchNow  chan struct{}   // has a value when it is to do so at once
 	runs      context.Context //nolint:containedctx // the parent of all runs' contexts, which outlives the one given to Run
 	abort     context.CancelCauseFunc
 	active    sync.WaitGroup
 	quiet     chan struct{} // closed when no further run may begin
 	ran       atomic.Bool
 	serving   atomic.Bool
-	timers    atomic.Int64 // held in memory
-	unknown   sync.Map     // types of jobs that nobody here runs, or job.ErrCodec: those that were told of
+	slots     atomic.Pointer[delivery.Server] // once it serves
+	timers    atomic.Int64                    // held in memory
+	unknown   sync.Map                        // types of jobs that nobody here runs, or job.ErrCodec: those that were told of
 	presence  presence
 	heartbeat chan struct{} // has a value when the engine is to tell of itself now
 	suspended sleepers
@@ -69,7 +71,7 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, id: rand.Text(), heartbeat: make(chan struct{}, 1), quiet: make(chan struct{}), hooks: newHooks(cfg.Hooks, cfg.Logger)}
+	e := &Engine{cfg: cfg, id: rand.Text(), heartbeat: make(chan struct{}, 1), quiet: make(chan struct{}), catchNow: make(chan struct{}, 1), hooks: newHooks(cfg.Hooks, cfg.Logger)}
 	e.types.Store(r)
 	e.limits.Store(&r.running)
 	e.runs, e.abort = context.WithCancelCause(context.Background())
@@ -102,7 +104,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		Logger:      e.cfg.Logger,
 		Handle:      e.handle,
 		Runs:        func(typ string) bool { return e.registry().runs(typ) }, // of each moment: types may be added
-		Next:        func() (job.Begin, []string) { return e.beginning(), e.registry().asks() },
+		Next:        func() (job.Begin, []string) { return e.beginning(), e.registry().asks(nil) },
 		Begun:       e.begun,
 		Lowest:      e.lowest,
 		Closing:     cancel,
@@ -110,6 +112,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("starting the engine: %w", err)
 	}
+	e.slots.Store(&srv)
 	e.serving.Store(true)
 	sweeping := make(chan struct{})
 	go func() {
@@ -232,7 +235,7 @@ func (e *Engine) handle(_ context.Context, notification delivery.Notification) e
 	if notification.Heard {
 		b.AtLeast = notification.Priority()
 	}
-	snap, err := e.cfg.Store.Pop(e.runs, notification.Queue, notification.Shard, notification.Gen, b, e.registry().asks())
+	snap, err := e.cfg.Store.Pop(e.runs, notification.Queue, notification.Shard, notification.Gen, b, e.registry().asks(nil))
 	if errors.Is(err, job.ErrHotLoop) {
 		e.cfg.Logger.Warn("a job is throttled until the minute is over: let it ask for a later run (WakeAfter), or give its type MaxRunsPerMinute: -1",
 			"error", err)
@@ -245,6 +248,7 @@ func (e *Engine) handle(_ context.Context, notification delivery.Notification) e
 		return nil
 	}
 	if err != nil || snap == nil {
+		e.catchUpAll()
 		return err
 	}
 	e.goOn(snap, start)
@@ -293,16 +297,16 @@ func (e *Engine) toCommit() (ctx context.Context, end func()) {
 
 // commit stores what a row of runs did. With step it also begins, as b says, a run of a job
 // that the commit made ready.
-func (e *Engine) commit(ctx context.Context, row []*ran, b job.Begin, step bool) (done committed) {
+func (t *turn) commit(ctx context.Context, row []*ran, b job.Begin, step bool) (done committed) {
 	failpoint.Hit(failpoint.AfterUserBeforeCommit)
 	sent := time.Now()
 	err := retry(ctx, func() error {
 		var all []job.Result
 		var err error
 		if step {
-			all, done.begun, err = e.cfg.Store.Step(ctx, []job.Tx{tx(row)}, b, e.registry().asks())
+			all, done.begun, err = t.cfg.Store.Step(ctx, []job.Tx{tx(row)}, b, t.asks())
 		} else {
-			all, err = e.cfg.Store.Commit(ctx, []job.Tx{tx(row)})
+			all, err = t.cfg.Store.Commit(ctx, []job.Tx{tx(row)})
 		}
 		if len(all) > 0 {
 			done.Result = all[0]
@@ -312,13 +316,13 @@ func (e *Engine) commit(ctx context.Context, row []*ran, b job.Begin, step bool)
 		}
 		return err
 	})
-	e.told(ctx, row, done, err, time.Since(sent))
+	t.told(ctx, row, done, err, time.Since(sent))
 	return done
 }
 
 // commitAll stores what several rows of runs did, each as a transaction, with one call. With step it also begins runs, as b says.
 // A store that cannot be reached is asked again; with another error what has a result was stored.
-func (e *Engine) commitAll(ctx context.Context, rows []chained, b job.Begin, step bool) (all []job.Result, begun []*job.Snapshot, err error) {
+func (t *turn) commitAll(ctx context.Context, rows []chained, b job.Begin, step bool) (all []job.Result, begun []*job.Snapshot, err error) {
 	failpoint.Hit(failpoint.AfterUserBeforeCommit)
 	txs := make([]job.Tx, len(rows))
 	for i, r := range rows {
@@ -327,9 +331,9 @@ func (e *Engine) commitAll(ctx context.Context, rows []chained, b job.Begin, ste
 	var other error
 	err = retry(ctx, func() (err error) {
 		if step {
-			all, begun, err = e.cfg.Store.Step(ctx, txs, b, e.registry().asks())
+			all, begun, err = t.cfg.Store.Step(ctx, txs, b, t.asks())
 		} else {
-			all, err = e.cfg.Store.Commit(ctx, txs)
+			all, err = t.cfg.Store.Commit(ctx, txs)
 		}
 		if !job.Temporary(err) {
 			other, err = err, nil

@@ -183,7 +183,7 @@ func (r *registry) runs(typ string) bool {
 
 // asks returns what the engine asks for when it takes jobs: its types and their versions, and when it was given a job that
 // it could not decode, its build, so that it is given none again that its build could not.
-func (r *registry) asks() []string { return r.roomy(*r.asked.Load()) }
+func (r *registry) asks(kept *kind) []string { return r.roomy(*r.asked.Load(), kept) }
 
 // refuse notes that the engine was given a job that it cannot decode.
 func (r *registry) refuse() { r.asked.Store(&r.withBuild) }

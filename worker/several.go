@@ -24,6 +24,12 @@ func (t *turn) several(typ string) int {
 	if k == nil || t.cfg.Lease < severalLease {
 		return 1
 	}
+	if k.options.Together > 1 {
+		if t.reserved.kind == k {
+			return max(t.reserved.places, 1)
+		}
+		return 1
+	}
 	took := time.Duration(k.took.Load())
 	if took <= 0 || took > severalTime {
 		return 1
@@ -34,6 +40,9 @@ func (t *turn) several(typ string) int {
 // workAll works on jobs that have begun, and returns what is to be committed. If a run takes long, others do not wait for it: what is
 // done is committed meanwhile, and what has not run yet is handed back.
 func (t *turn) workAll(begun []*job.Snapshot, granted time.Time) (rows []chained) {
+	if t.entered > 0 {
+		return t.workTogether(begun, granted)
+	}
 	if len(begun) == 1 {
 		if done := t.work(begun[0], granted); done.runs != nil {
 			rows = append(rows, done)
@@ -57,6 +66,12 @@ type batch struct {
 	mu      sync.Mutex
 	waiting []*job.Snapshot
 	done    []chained // of those that have run, and are to be committed
+
+	// Of those that run at the same time:
+	running int
+	timed   bool     // late comes, for those that have run
+	ended   bool     // all have: the slot commits what is left
+	free    reserved // for those that have run
 }
 
 // take returns the next job that is to run, or nil.
@@ -86,29 +101,36 @@ func (q *batch) end() []chained {
 // late commits what is done, and hands back what has not run yet. The slot does not wait for it: nothing prolongs the lease of the run
 // that took long once that is over.
 func (q *batch) late() {
-	done := q.left()
-	if len(done) == 0 {
+	done, free := q.left()
+	if len(done) == 0 && free.places == 0 {
 		return
 	}
 	defer q.engine.active.Done()
 	t := q.engine.newTurn(time.Now())
 	defer t.end()
-	t.settleAll(done, job.Begin{}, false)
+	t.reserved = free // which the end of the turn gives back
+	if len(done) > 0 {
+		t.settleAll(done, job.Begin{}, false)
+	}
 }
 
 // left takes out what is to be committed before the run is over that takes long. If there is something the engine waits until that is done.
-func (q *batch) left() []chained {
+func (q *batch) left() (done []chained, free reserved) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	done := q.done
+	if q.ended {
+		return nil, free
+	}
+	done, free = q.done, q.free
 	for _, snap := range q.waiting {
 		done = append(done, chained{runs: []*ran{newRan(snap, nil, handBack(snap, 0, ""), 0)}})
 	}
-	q.done, q.waiting = nil, nil
-	if len(done) > 0 {
+	q.done, q.waiting, q.timed = nil, nil, false
+	q.free.places, q.free.slots = 0, 0
+	if len(done) > 0 || free.places > 0 {
 		q.engine.active.Add(1)
 	}
-	return done
+	return done, free
 }
 
 // settleAll commits rows, each as one transaction, and learns from them. With step it also begins runs, as b says. What cannot be

@@ -21,8 +21,12 @@ type Brief struct {
 	In  port.In[int]
 	Out port.Out[int]
 
-	long *long
+	long     *long
+	together int
 }
+
+// WorkerOptions implements worker.Configured.
+func (w *Brief) WorkerOptions() worker.Options { return worker.Options{Together: w.together} }
 
 // long is what the runs of a test have in common: one job's run lasts until its channel is closed.
 type long struct {
@@ -71,6 +75,7 @@ type severalStore struct {
 	long   *long
 	choose bool
 	calls  atomic.Int64
+	handed atomic.Int64 // runs that were handed back
 	lose   func(n int64) (call, reply bool)
 	err    error        // of what is lost
 	broken atomic.Bool  // the job before the long one cannot be committed
@@ -86,11 +91,22 @@ func (s *severalStore) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, 
 		s.tries.Add(1)
 		return nil, errors.New("ERR damaged")
 	}
+	s.count(txs)
 	return s.Store.Commit(ctx, txs)
+}
+
+// count counts runs that are handed back.
+func (s *severalStore) count(txs []job.Tx) {
+	for _, tx := range txs {
+		if tx.Deltas[0].Handed {
+			s.handed.Add(1)
+		}
+	}
 }
 
 // Step implements job.Runs.
 func (s *severalStore) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+	s.count(txs)
 	call, reply := false, false
 	if len(txs) > 1 {
 		call, reply = s.lose(s.calls.Add(1))
@@ -158,25 +174,56 @@ func TestLongRunsHoldUpNoOthers(t *testing.T) {
 	l.mu.Unlock()
 	h := b.briefly(l)
 	b.Until("the long run began", l.began.Load)
-	settled := func(id job.ID) bool {
-		found, err := b.Client.Find(b.Ctx, string(id))
-		b.Check(err)
-		return b.Info(found).Status == statemachine.Completed
-	}
-	b.Until("the run before it is committed", func() bool { return settled(l.before) })
+	b.Until("the run before it is committed", func() bool { return b.completed(l.before) })
 	other := b.Config(&Count{}, &Brief{long: &long{}}, &Sum{})
 	other.Lease = time.Minute
 	b.Serve(other)
 	b.Until("others take those behind it", func() bool {
 		for _, s := range l.behind {
-			if !settled(s.Info.ID) {
+			if !b.completed(s.Info.ID) {
 				return false
 			}
 		}
 		return true
 	})
+	if store.handed.Load() == 0 {
+		t.Error("nothing was handed back")
+	}
 	close(l.release)
 	b.summed(h)
+}
+
+// Runs of a type with Together that began at once go on at the same time: one that takes long neither holds others up nor sends them away.
+func TestTogether(t *testing.T) {
+	b := onRedis(t)
+	l := &long{release: make(chan struct{})}
+	cfg := b.Config(&Count{}, &Brief{long: l, together: 8}, &Sum{})
+	store := &severalStore{Store: b.Store, long: l, choose: true, lose: func(int64) (call, reply bool) { return false, false }}
+	cfg.Store, cfg.Concurrency, cfg.Lease = store, 8, time.Minute
+	b.Serve(cfg)
+	h := b.briefly(l)
+	b.Until("the long run began", l.began.Load)
+	b.Until("those that began with it are committed", func() bool {
+		for _, s := range l.behind {
+			if !b.completed(s.Info.ID) {
+				return false
+			}
+		}
+		return b.completed(l.before)
+	})
+	close(l.release)
+	b.summed(h)
+	if n := store.handed.Load(); n > 0 {
+		t.Errorf("%d runs were handed back", n)
+	}
+}
+
+// completed tells whether a job has.
+func (b *bench) completed(id job.ID) bool {
+	b.Helper()
+	found, err := b.Client.Find(b.Ctx, string(id))
+	b.Check(err)
+	return b.Info(found).Status == statemachine.Completed
 }
 
 // A run that took long is committed though one that began with it cannot be.

@@ -38,6 +38,8 @@ type turn struct {
 	still bool      // no time passes in it, see RunJob
 	kept  []job.ID  // queued, and nobody else knows
 
+	reserved    reserved     // for jobs that it may begin besides one
+	entered     int          // of the runs that come next so many have a place of their type
 	leaseKeeper *leaseKeeper // of the lease of the run that it is at
 	hand        hand         // which that runs in
 }
@@ -48,6 +50,7 @@ func (e *Engine) newTurn(start time.Time) *turn {
 
 // end is to be called when the last run of the turn is over.
 func (t *turn) end() {
+	t.release(t.reserved)
 	t.leaseKeeper.stop()
 	t.hand.rest()
 	t.presence.over(t)
@@ -97,6 +100,7 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		last := rows[len(rows)-1]
 		b, step := t.next(rows)
 		done := t.settleAll(rows, b, step)
+		t.use(done.begun)
 		if step && b.Fair {
 			t.tree, t.turns = "", t.turns-1
 		}
@@ -122,6 +126,9 @@ func (t *turn) next(rows []chained) (b job.Begin, step bool) {
 	step = t.open() && !last.runs[0].delta.Handed && (!b.Fair || t.turns > 0 && len(t.kept) == 0 && t.now.Sub(t.start) < quantumTime/2)
 	if last.busy && last.runs[0].delta.Outcome == statemachine.Requeue {
 		step = false // it goes on when those that it feeds have caught up: then they are chained
+	}
+	if step {
+		t.reserve(last.runs[0].snap.Info.Type)
 	}
 	return b, step
 }

@@ -138,6 +138,11 @@ type Options struct {
 	// MaxRunningHere is how many runs of the type go on at once in one engine at most; other jobs of the type stay queued while those of
 	// other types go on. So one whose runs take long leaves room for others. Zero means no limit.
 	MaxRunningHere int
+	// Together is how many ready jobs of the type may be begun in one call of the store, 16 at most, to run at the same time and to be
+	// committed in one call, each as a transaction of its own: for code that mostly waits for something that answers many at once. Each
+	// counts as one run, for Concurrency and MaxRunningHere. What is done is committed within some 5 ms, whatever the others do. Jobs
+	// that have run before, or whose type has limits or rates, are begun alone. Zero means one.
+	Together int
 }
 
 // Validate names every bad field. The error wraps job.ErrConfig.
@@ -154,6 +159,9 @@ func (o Options) Validate() error {
 	}
 	if o.MaxRunning < 0 {
 		bad = append(bad, fmt.Sprintf("MaxRunning %d is negative", o.MaxRunning))
+	}
+	if o.Together < 0 || o.Together > job.MostSeveral {
+		bad = append(bad, fmt.Sprintf("Together %d: use 0 to %d", o.Together, job.MostSeveral))
 	}
 	if o.MaxRunningHere < 0 {
 		bad = append(bad, fmt.Sprintf("MaxRunningHere %d is negative", o.MaxRunningHere))
@@ -230,6 +238,7 @@ func (o Options) or(d Options) Options {
 		o.MaxRuns, o.MaxRunsPer, o.MaxRunsBy = d.MaxRuns, d.MaxRunsPer, d.MaxRunsBy
 	}
 	o.MaxRunningHere = cmp.Or(o.MaxRunningHere, d.MaxRunningHere)
+	o.Together = cmp.Or(o.Together, d.Together)
 	if o.Backoff == nil {
 		o.Backoff = d.Backoff
 	}

@@ -75,7 +75,7 @@ func (t *typ) JobType() string { return t.name }
 
 // WorkerOptions implements worker.Configured. How often a payload is tried its handler says, at each failure.
 func (t *typ) WorkerOptions() worker.Options {
-	return worker.Options{Tries: math.MaxInt32, CommitEachRun: true, MaxRunningHere: t.most, OwnTimeout: true}
+	return worker.Options{Tries: math.MaxInt32, CommitEachRun: true, MaxRunningHere: t.most, OwnTimeout: true, Together: job.MostSeveral}
 }
 
 // errNoHandler is why a payload waits whose type has no handler.

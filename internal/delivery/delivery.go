@@ -126,6 +126,9 @@ type Source interface {
 	Listen(ctx context.Context, heard func())
 	// CatchUp sends notifications for what is ready in the queues of the servers of this process.
 	CatchUp(ctx context.Context)
+	// CatchUpHere has the servers of this process hear of what is ready in their queues, without asynq: in so many shards at most,
+	// those with the most urgent jobs, else by lot. It tells whether there are more.
+	CatchUpHere(ctx context.Context, shards int) (more bool)
 	// DueAnywhere tells those who sweep that something may be due soon in any shard, which they may not know of.
 	DueAnywhere(ctx context.Context)
 	// Open returns those of some queues that are not paused.
@@ -232,6 +235,10 @@ type ServeConfig struct {
 
 // Server hands notifications to a handler.
 type Server interface {
+	// Reserve takes slots that are free now, n at most, and returns how many.
+	Reserve(n int) int
+	// Release gives reserved slots back.
+	Release(n int)
 	// StopTaking stops taking notifications; those being handled go on.
 	StopTaking()
 	// Stop stops taking notifications and returns when the handlers have, at most after the drain time. To be called once.
@@ -313,6 +320,25 @@ func (b *Broker) Serve(cfg ServeConfig) (Server, error) {
 		b.notifier.listen(ctx)
 	})
 	return s, nil
+}
+
+// Reserve implements Server.
+func (s *server) Reserve(n int) int {
+	for i := range n {
+		select {
+		case s.line.slots <- struct{}{}:
+		default:
+			return i
+		}
+	}
+	return n
+}
+
+// Release implements Server.
+func (s *server) Release(n int) {
+	for range n {
+		<-s.line.slots
+	}
 }
 
 func (s *server) handle(ctx context.Context, notification Notification) error {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	mrand "math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -307,16 +308,44 @@ func (b *Broker) CatchUp(ctx context.Context) {
 	if b.SendReady == nil {
 		return
 	}
-	b.mu.Lock()
-	live := slices.Collect(maps.Keys(b.live))
-	b.mu.Unlock()
-	for _, s := range live {
+	for _, s := range b.servers() {
 		for queue := range s.cfg.Queues {
 			if b.SendReady(ctx, queue, s.runsType) != nil {
 				return
 			}
 		}
 	}
+}
+
+// servers returns those of this process.
+func (b *Broker) servers() []*server {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.live))
+}
+
+// CatchUpHere implements Source.
+func (b *Broker) CatchUpHere(ctx context.Context, shards int) (more bool) {
+	var ready []Notification
+	for _, s := range b.servers() {
+		for queue := range s.cfg.Queues {
+			all, err := b.FindReady(ctx, queue)
+			if err != nil {
+				return true
+			}
+			for _, one := range all {
+				if own, some := one.Only(s.runsType); some {
+					ready = append(ready, own)
+				}
+			}
+		}
+	}
+	mrand.Shuffle(len(ready), func(i, k int) { ready[i], ready[k] = ready[k], ready[i] })
+	slices.SortStableFunc(ready, func(one, other Notification) int { return other.Priority() - one.Priority() })
+	for _, one := range ready[:min(shards, len(ready))] {
+		b.pend(one)
+	}
+	return len(ready) > shards
 }
 
 // offer notes a notification that another process tells of.

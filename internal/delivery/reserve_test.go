@@ -1,0 +1,66 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirworks/weir/internal/redistest"
+)
+
+// Slots that are reserved are nobody else's until they are given back; no more are than are free.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	b := opened(t, redistest.SharedRedis(t), redistest.Namespace(t))
+	queue := NewPrivateQueue()
+	var k taken
+	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, Handle: k.handle, Runs: runsT, pollInterval: never})
+	stop := sync.OnceFunc(s.Stop)
+	defer stop()
+	reserved := s.Reserve(3)
+	for end := time.Now().Add(30 * time.Second); reserved < 4 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		reserved += s.Reserve(3) // asynq may be looking for tasks in one
+	}
+	if more := s.Reserve(1); reserved != 4 || more != 0 {
+		t.Fatalf("reserved %d and %d of 4 slots", reserved, more)
+	}
+	ring(t, b, 7, queue)
+	k.mu.Lock()
+	if len(k.ids) > 0 {
+		t.Errorf("%v was handled in a slot that is reserved", k.ids)
+	}
+	k.mu.Unlock()
+	s.Release(1)
+	if got := k.wait(t, 1); !slices.Equal(got, []string{"shard007"}) {
+		t.Errorf("got %v", got)
+	}
+	s.Release(3)
+}
+
+// Who has room again hears of what is ready in as many shards as he asks for, the most urgent first, and of nothing that he does not run.
+func TestCatchUpHere(t *testing.T) {
+	t.Parallel()
+	b := opened(t, redistest.SharedRedis(t), redistest.Namespace(t))
+	queue := NewPrivateQueue()
+	ready := []Notification{notificationOfT(1, queue), notificationOfT(2, queue), notificationOfT(3, queue), {Queue: queue, Shard: 4, Types: []string{"other"}}}
+	ready[1].Priorities = []int{900}
+	b.FindReady = func(context.Context, string) ([]Notification, error) { return ready, nil }
+	var k taken
+	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, Handle: k.handle, Runs: runsT, pollInterval: never})
+	stop := sync.OnceFunc(s.Stop)
+	defer stop()
+	if !b.CatchUpHere(t.Context(), 1) {
+		t.Error("there are no more")
+	}
+	if got := k.wait(t, 1); !slices.Equal(got, []string{"shard002"}) {
+		t.Errorf("got %v", got)
+	}
+	if b.CatchUpHere(t.Context(), 3) {
+		t.Error("there are more")
+	}
+	if got := k.wait(t, 4); !slices.Equal(got, []string{"shard001", "shard002", "shard002", "shard003"}) {
+		t.Errorf("got %v", got)
+	}
+}

@@ -1,0 +1,110 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weirworks/weir/job"
+)
+
+// Several runs at the same time: a slot begins up to Options.Together ready jobs of a type in one call of the store, runs them at the
+// same time, and commits what is done in one call. Each takes a place of MaxRunningHere and, but for the first, a slot of the engine.
+// Both are reserved before that call, and kept by the slot as long as it goes on with the type.
+
+// reserved are places of a type, and slots, for the jobs that the next call of the store begins.
+type reserved struct {
+	kind          *kind
+	places, slots int
+}
+
+// together is how many jobs of the type one slot runs at the same time at most.
+func (k *kind) together() int {
+	n := min(k.options.Together, job.MostSeveral)
+	if most := k.options.MaxRunningHere; most > 0 {
+		n = min(n, most)
+	}
+	return max(n, 1)
+}
+
+// reserve has the slot keep what it needs to go on with jobs of a type, as far as there is room, if it runs several of it at the
+// same time.
+func (t *turn) reserve(typ string) {
+	k, server := t.registry().kind(typ), t.slots.Load()
+	if k == nil || k.together() == 1 || server == nil || t.cfg.Lease < severalLease {
+		return
+	}
+	r := &t.reserved
+	if r.kind != k {
+		t.release(*r)
+		*r = reserved{kind: k}
+	}
+	r.places += k.enterSome(k.together() - r.places)
+	r.slots += (*server).Reserve(max(r.places-1-r.slots, 0))
+	t.release(reserved{kind: k, places: max(r.places-1-r.slots, 0)})
+	r.places = min(r.places, r.slots+1)
+}
+
+// asks returns the types of which the slot may begin a run.
+func (t *turn) asks() []string {
+	if t.reserved.places == 0 {
+		return t.registry().asks(nil)
+	}
+	return t.registry().asks(t.reserved.kind)
+}
+
+// release gives back what was reserved.
+func (t *turn) release(r reserved) {
+	if r.slots > 0 {
+		(*t.slots.Load()).Release(r.slots)
+	}
+	if r.places > 0 {
+		t.leave(r.kind, r.places)
+	}
+}
+
+// use has jobs that have begun take what is reserved for them, and gives the rest back.
+func (t *turn) use(begun []*job.Snapshot) {
+	r := t.reserved
+	t.reserved, t.entered = reserved{kind: r.kind}, 0
+	if len(begun) > 0 && r.kind != nil && t.registry().kind(begun[0].Info.Type) == r.kind {
+		t.entered = min(r.places, len(begun))
+		r.places, r.slots = r.places-t.entered, r.slots-max(t.entered-1, 0)
+	}
+	t.release(r)
+}
+
+// workTogether is workAll for jobs that run at the same time, each in a turn of its own. None that is done waits long for the others.
+func (t *turn) workTogether(begun []*job.Snapshot, granted time.Time) []chained {
+	q := &batch{engine: t.Engine, running: len(begun), free: t.reserved}
+	var all sync.WaitGroup
+	for i, snap := range begun {
+		all.Go(func() {
+			one := t.newTurn(t.start)
+			defer one.end()
+			one.entered = 1
+			q.over(one.work(snap, granted), i > 0)
+		})
+	}
+	all.Wait()
+	t.now, t.entered, t.reserved = time.Now(), 0, q.free
+	return q.end()
+}
+
+// over notes that one of those is over that run at the same time. Without runs there is nothing to commit.
+func (q *batch) over(done chained, hasSlot bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running--
+	q.free.places++
+	if hasSlot {
+		q.free.slots++
+	}
+	if done.runs != nil {
+		q.done = append(q.done, done)
+	}
+	q.ended = q.running == 0
+	if !q.ended && !q.timed {
+		q.timed = true
+		time.AfterFunc(shortRun, q.late)
+	}
+}
