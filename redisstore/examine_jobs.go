@@ -308,13 +308,30 @@ func (e *examiner) unserved(context.Context) error {
 		e.outdated(&t)
 	}
 	for _, queue := range slices.Sorted(maps.Keys(gone)) {
-		e.warn(fmt.Sprintf("start an engine that has them; of one that is gone for good: weir types forget %s --queue %s", gone[queue][0], queue),
-			"no engine that lives has, for queue %s, %s", queue, few(gone[queue]))
+		advice, ready := "start an engine that has them", e.readyTypes(queue)
+		if i := slices.IndexFunc(gone[queue], func(typ string) bool { return !ready[typ] }); i >= 0 {
+			advice += fmt.Sprintf("; of one that is gone for good: weir types forget %s --queue %s", gone[queue][i], queue)
+		}
+		e.warn(advice, "no engine that lives has, for queue %s, %s", queue, few(gone[queue]))
 	}
 	if !e.found() {
 		e.ok("%s registered, all served", counted(len(names), "type"))
 	}
 	return nil
+}
+
+// readyTypes are the types of which jobs are ready in a queue.
+func (e *examiner) readyTypes(queue string) map[string]bool {
+	types := map[string]bool{}
+	for _, q := range e.queues {
+		if q.Name != queue {
+			continue
+		}
+		for _, ready := range q.Ready {
+			types[ready.Type] = true
+		}
+	}
+	return types
 }
 
 // limits looks for types of which engines that live declare other limits than each other, or than what is registered.

@@ -264,6 +264,13 @@ func TestExamineNamespace(t *testing.T) {
 			},
 			"types", redisstore.Warning, "^no engine that lives has, for queue mail, Old$", "weir types forget Old --queue mail$", true,
 		},
+		"a type of nobody that has jobs": {
+			func(e *env) {
+				e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Old", Queue: "mail"}}))
+				e.create(job.Node{Type: "Old", Queue: "mail"})
+			},
+			"types", redisstore.Warning, "^no engine that lives has, for queue mail, Old$", "^start an engine that has them$", false, // the queue is found, too
+		},
 		"engines that differ in a limit": {
 			func(e *env) {
 				e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{

@@ -23,7 +23,7 @@ shard that it is in, for up to a tenth of a second before.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[1])
 			if err != nil {
-				return usageError{fmt.Errorf("%.40q is not a number: use a priority from 0 to %d", args[1], job.MaxPriority)}
+				return usageError{fmt.Errorf("%.40q is no whole number: use a priority from 0 to %d", args[1], job.MaxPriority)}
 			}
 			if err := job.CheckPriority(n); err != nil {
 				return usageError{err}

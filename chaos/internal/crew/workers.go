@@ -38,13 +38,14 @@ func (tuned) WorkerOptions() worker.Options {
 	return worker.Options{Tries: 1000, Backoff: worker.ExponentialBackoff(20*time.Millisecond, time.Hour), Pure: true}
 }
 
-// acting jobs are tuned jobs that run on committed messages only, as workers with side effects do.
+// acting jobs are tuned jobs that run on committed messages only, as workers with side effects do. Several may begin at once, and
+// not all slots are for one type.
 type acting struct{}
 
 // WorkerOptions implements worker.Configured.
 func (acting) WorkerOptions() worker.Options {
 	o := tuned{}.WorkerOptions()
-	o.Pure = false
+	o.Pure, o.Together, o.MaxRunningHere = false, 8, concurrency-1
 	return o
 }
 
