@@ -136,3 +136,26 @@ func TestManyReadyAreLeftAlone(t *testing.T) {
 		e.equal("ready", all[0].Pending, many+1)
 	})
 }
+
+// Of many jobs that became ready together some are looked at again soon: whoever does so has engines come for all.
+func TestManyReadyTogether(t *testing.T) {
+	each(t, func(e *env) {
+		id := newID(e)
+		e.createAs(id, crowd(300).Nodes...)
+		e.Until("each was looked at once", func() bool {
+			e.settled()
+			soon, err := e.Redis.ZCount(e.Context(), e.due(id), "-inf", fmt.Sprint(time.Now().Add(900*time.Millisecond).UnixMilli())).Result()
+			e.Check(err)
+			return soon < 250
+		})
+		for range 3 {
+			first, err := e.Redis.ZRangeWithScores(e.Context(), e.due(id), 0, 0).Result()
+			e.Check(err)
+			if left := time.Until(time.UnixMilli(int64(first[0].Score))); left > 2*time.Second {
+				e.Fatalf("none of them is looked at for %s", left)
+			}
+			time.Sleep(time.Second)
+			e.settled()
+		}
+	})
+}

@@ -55,14 +55,15 @@ func (r *registry) with(more *registry) (*registry, error) {
 	return next, nil
 }
 
-// crowded tells whether as many runs of the type go on here as may. Then the engine asks for no more of its jobs until one has ended.
+// inMotion is how lately a run of a type must have ended for slots to wait until there is room for a group of its jobs.
+const inMotion = 50 * time.Millisecond
+
+// crowded tells whether as many runs of the type go on here as may, or, while its runs end one after the other, nearly as many: few slots
+// then go on with whole groups, in place of many with a job each. Then the engine asks for no more of its jobs for now.
 func (k *kind) crowded() bool {
-	most := k.options.MaxRunningHere
-	if most == 0 || k.here.Load() <= int64(most-max(k.together()/2, 1)) {
-		return false
-	}
-	k.missed.Store(true)
-	return true
+	most, here := int64(k.options.MaxRunningHere), k.here.Load()
+	group := int64(k.together() / 2)
+	return most > 0 && (here >= most || here > most-group && time.Since(time.Unix(0, k.ended.Load())) < inMotion)
 }
 
 // enterSome counts n runs, or as many as there is room for, and returns how many.
@@ -84,7 +85,12 @@ func (k *kind) enterSome(n int) int {
 // leave counts n runs that have ended.
 func (e *Engine) leave(k *kind, n int) {
 	k.here.Add(int64(-n))
-	e.catchUp(k, 0)
+	if k.together() > 1 {
+		k.ended.Store(time.Now().UnixNano())
+	}
+	if !k.crowded() {
+		e.catchUp(k, 0)
+	}
 }
 
 // missedEvery is how long it takes until an engine looks again for what it has missed, if nothing else has it look.
@@ -93,51 +99,75 @@ const missedEvery = 100 * time.Millisecond
 // catchUp looks for jobs of a type that have become ready while there was no room for them, so that their notifications were
 // passed on: after a time, in as few shards as there is room for.
 func (e *Engine) catchUp(k *kind, after time.Duration) {
-	if !k.missed.Load() || k.crowded() || !e.serving.Load() || e.stopping() {
+	if !k.missed.Load() || !e.serving.Load() || e.stopping() {
 		return
 	}
-	if !e.catching.CompareAndSwap(false, true) {
+	if !k.catching.CompareAndSwap(false, true) {
 		if after == 0 {
 			select {
-			case e.catchNow <- struct{}{}:
+			case k.catchNow <- struct{}{}:
 			default:
 			}
 		}
 		return
 	}
 	e.active.Go(func() {
-		defer e.catchUpAll() // for other types, or where there was more
-		defer e.catching.Store(false)
 		select {
 		case <-time.After(after):
-		case <-e.catchNow:
+		case <-k.catchNow:
 		case <-e.quiet:
 			return
 		}
-		k.missed.Store(false)
-		room := k.options.MaxRunningHere - int(k.here.Load())
-		if e.cfg.Store.Broker().CatchUpHere(e.runs, max(room/k.together(), 1)) {
-			k.missed.Store(true)
+		if !k.crowded() {
+			k.missed.Store(false)
+			room := k.options.MaxRunningHere - int(k.here.Load())
+			if (*e.slots.Load()).CatchUp(e.runs, e.ofKind(k), max(room/k.together(), 1)) {
+				k.missed.Store(true)
+			}
 		}
+		k.catching.Store(false)
+		e.catchUp(k, missedEvery) // for the rest, once there is room
 	})
 }
 
-// catchUpAll does so before long for all types of which something was missed, and there is room.
-func (e *Engine) catchUpAll() {
-	if r := e.registry(); r.crowds {
-		for _, k := range r.kinds {
-			e.catchUp(k, missedEvery)
-		}
-	}
+// ofKind tells of which types jobs are of a kind that the engine may run: their names say what else they need.
+func (e *Engine) ofKind(k *kind) func(typ string) bool {
+	r := e.registry()
+	return func(typ string) bool { return r.kind(typ) == k && r.runs(typ) }
 }
 
-// roomy leaves out the types of which no more runs may begin here now. There are places kept of one, or none.
-func (r *registry) roomy(types []string, kept *kind) []string {
+// miss notes that something of a type may be missed, as it is crowded, and has the engine look for that later.
+func (e *Engine) miss(k *kind) {
+	k.missed.Store(true)
+	e.catchUp(k, missedEvery)
+}
+
+// asks returns what the engine asks for when it takes jobs: its types and their versions, and when it was given a job that it could not
+// decode, its build, so that it is given none again that its build could not. Types of which no more runs may begin here now it leaves
+// out, but one that places are kept of, if any is.
+func (e *Engine) asks(kept *kind) []string {
+	r := e.registry()
+	types := *r.asked.Load()
 	if !r.crowds {
 		return types
 	}
 	return slices.DeleteFunc(slices.Clone(types), func(name string) bool {
 		k := r.kinds[name]
-		return k != nil && k != kept && k.crowded()
+		if k == nil || k == kept || !k.crowded() {
+			return false
+		}
+		e.miss(k)
+		return true
 	})
+}
+
+// takes tells whether the engine may begin runs of a type now.
+func (e *Engine) takes(typ string) bool {
+	r := e.registry()
+	k := r.kind(typ)
+	if k != nil && k.crowded() {
+		e.miss(k)
+		return false
+	}
+	return r.runs(typ)
 }

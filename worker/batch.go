@@ -185,7 +185,7 @@ func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, se
 	if over = true; lost {
 		return nil, false
 	}
-	if first != nil && first.run.asked.Load() && row[0].runs() < fewRuns {
+	if first != nil && first.run != nil && first.run.asked.Load() && row[0].runs() < fewRuns {
 		t.registry().kinds[snap.Info.Type].alone.Store(true)
 	}
 	return first, settled

@@ -297,7 +297,7 @@ func (t *turn) speculate(row []*ran, s sleeper, token, to string, items []json.R
 		return nil
 	}
 	if !next.fits(to) {
-		if next.run.asked.Load() {
+		if next.run != nil && next.run.asked.Load() {
 			k.alone.Store(true)
 		}
 		return nil
@@ -345,7 +345,7 @@ func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, closes int, ok
 // begun for.
 func (r *ran) fits(port string) bool {
 	d := r.delta
-	return !r.run.asked.Load() && d.Failure == nil && !d.Handed && d.Needs == nil && d.Single == "" &&
+	return r.run != nil && !r.run.asked.Load() && d.Failure == nil && !d.Handed && d.Needs == nil && d.Single == "" &&
 		slices.ContainsFunc(d.Takes, func(t job.Take) bool { return t.Job == "" && t.Port == port })
 }
 

@@ -37,8 +37,6 @@ type Engine struct {
 	id        string // known to those who look; its runs' tokens begin with it
 	types     atomic.Pointer[registry]
 	adding    sync.Mutex
-	catching  atomic.Bool     // it asks what is ready, or will before long
-	catchNow  chan struct{}   // has a value when it is to do so at once
 	runs      context.Context //nolint:containedctx // the parent of all runs' contexts, which outlives the one given to Run
 	abort     context.CancelCauseFunc
 	active    sync.WaitGroup
@@ -71,7 +69,7 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, id: rand.Text(), heartbeat: make(chan struct{}, 1), quiet: make(chan struct{}), catchNow: make(chan struct{}, 1), hooks: newHooks(cfg.Hooks, cfg.Logger)}
+	e := &Engine{cfg: cfg, id: rand.Text(), heartbeat: make(chan struct{}, 1), quiet: make(chan struct{}), hooks: newHooks(cfg.Hooks, cfg.Logger)}
 	e.types.Store(r)
 	e.limits.Store(&r.running)
 	e.runs, e.abort = context.WithCancelCause(context.Background())
@@ -103,8 +101,8 @@ func (e *Engine) Run(ctx context.Context) error {
 		Drain:       e.cfg.Drain + abandonAfter,
 		Logger:      e.cfg.Logger,
 		Handle:      e.handle,
-		Runs:        func(typ string) bool { return e.registry().runs(typ) }, // of each moment: types may be added
-		Next:        func() (job.Begin, []string) { return e.beginning(), e.registry().asks(nil) },
+		Runs:        e.takes,
+		Next:        func() (job.Begin, []string) { return e.beginning(), e.asks(nil) },
 		Begun:       e.begun,
 		Lowest:      e.lowest,
 		Closing:     cancel,
@@ -235,7 +233,7 @@ func (e *Engine) handle(_ context.Context, notification delivery.Notification) e
 	if notification.Heard {
 		b.AtLeast = notification.Priority()
 	}
-	snap, err := e.cfg.Store.Pop(e.runs, notification.Queue, notification.Shard, notification.Gen, b, e.registry().asks(nil))
+	snap, err := e.cfg.Store.Pop(e.runs, notification.Queue, notification.Shard, notification.Gen, b, e.asks(nil))
 	if errors.Is(err, job.ErrHotLoop) {
 		e.cfg.Logger.Warn("a job is throttled until the minute is over: let it ask for a later run (WakeAfter), or give its type MaxRunsPerMinute: -1",
 			"error", err)
@@ -248,7 +246,6 @@ func (e *Engine) handle(_ context.Context, notification delivery.Notification) e
 		return nil
 	}
 	if err != nil || snap == nil {
-		e.catchUpAll()
 		return err
 	}
 	e.goOn(snap, start)
@@ -304,7 +301,7 @@ func (t *turn) commit(ctx context.Context, row []*ran, b job.Begin, step bool) (
 		var all []job.Result
 		var err error
 		if step {
-			all, done.begun, err = t.cfg.Store.Step(ctx, []job.Tx{tx(row)}, b, t.asks())
+			all, done.begun, err = t.cfg.Store.Step(ctx, []job.Tx{tx(row)}, b, t.asks(t.keeps()))
 		} else {
 			all, err = t.cfg.Store.Commit(ctx, []job.Tx{tx(row)})
 		}
@@ -331,7 +328,7 @@ func (t *turn) commitAll(ctx context.Context, rows []chained, b job.Begin, step 
 	var other error
 	err = retry(ctx, func() (err error) {
 		if step {
-			all, begun, err = t.cfg.Store.Step(ctx, txs, b, t.asks())
+			all, begun, err = t.cfg.Store.Step(ctx, txs, b, t.asks(t.keeps()))
 		} else {
 			all, err = t.cfg.Store.Commit(ctx, txs)
 		}

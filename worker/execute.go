@@ -31,8 +31,7 @@ func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 // the lease is that of the run before, on what came of which it is one. settle is what such a run does when
 // it needs the store, see Run.settle.
 func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() error) *ran {
-	speculation, entered := granted.IsZero(), t.entered > 0
-	t.entered = 0
+	speculation := granted.IsZero()
 	k := t.registry().kinds[snap.Info.Type]
 	if k == nil {
 		if _, told := t.unknown.LoadOrStore(snap.Info.Type, true); !told {
@@ -47,7 +46,7 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 	if d := passing(snap); d != nil {
 		return newRan(snap, nil, d, 0)
 	}
-	if !entered {
+	if k != t.held {
 		if k.enterSome(1) == 0 { // several were popped at once
 			return newRan(snap, nil, handBack(snap, crowdedDelay, ""), 0)
 		}

@@ -22,13 +22,16 @@ type kind struct {
 	silent  bool
 	options Options
 
-	prefetch atomic.Int64 // about how many messages of a port a run reads
-	alone    atomic.Bool  // its runs need the store, so that they are not chained
-	limited  atomic.Bool  // its runs have a limit, of those at once or a rate, so that they are not chained
-	rated    atomic.Bool  // … a rate: each of its runs is committed by itself
-	took     atomic.Int64 // nanoseconds that a run takes, about; 0: not known yet
-	here     atomic.Int64 // runs in progress
-	missed   atomic.Bool  // a notification for it was passed on meanwhile, as it was crowded
+	prefetch atomic.Int64  // about how many messages of a port a run reads
+	alone    atomic.Bool   // its runs need the store, so that they are not chained
+	limited  atomic.Bool   // its runs have a limit, of those at once or a rate, so that they are not chained
+	rated    atomic.Bool   // … a rate: each of its runs is committed by itself
+	took     atomic.Int64  // nanoseconds that a run takes, about; 0: not known yet
+	here     atomic.Int64  // runs in progress
+	ended    atomic.Int64  // when one of several ended last: Unix nanoseconds
+	catching atomic.Bool   // the engine looks for jobs of the type, or will before long
+	catchNow chan struct{} // has a value when it is to do so at once
+	missed   atomic.Bool   // a notification for it was passed on meanwhile, as it was crowded
 }
 
 // registry holds the types that an engine runs. It does not change after newRegistry: who adds types makes another one.
@@ -106,7 +109,7 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("registering %T: %w", w, err)
 		}
-		k := &kind{name: name, version: version, worker: w, layout: layout}
+		k := &kind{name: name, version: version, worker: w, layout: layout, catchNow: make(chan struct{}, 1)}
 		k.prefetch.Store(batchMessages)
 		if c, ok := w.(Configured); ok {
 			k.options = c.WorkerOptions()

@@ -174,16 +174,12 @@ func (r *registry) takes(i *job.Info) bool { return i.Needs == nil || i.Needs.Me
 
 // runs tells so for jobs of a type, which may name what they need besides it.
 func (r *registry) runs(typ string) bool {
-	if k := r.kinds[typ]; k != nil {
-		return !k.crowded()
+	if r.kinds[typ] != nil {
+		return true
 	}
 	needs := job.ParseNeeds(typ, "")
 	return needs.MetBy(r.withBuild)
 }
-
-// asks returns what the engine asks for when it takes jobs: its types and their versions, and when it was given a job that
-// it could not decode, its build, so that it is given none again that its build could not.
-func (r *registry) asks(kept *kind) []string { return r.roomy(*r.asked.Load(), kept) }
 
 // refuse notes that the engine was given a job that it cannot decode.
 func (r *registry) refuse() { r.asked.Store(&r.withBuild) }

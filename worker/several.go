@@ -40,7 +40,7 @@ func (t *turn) several(typ string) int {
 // workAll works on jobs that have begun, and returns what is to be committed. If a run takes long, others do not wait for it: what is
 // done is committed meanwhile, and what has not run yet is handed back.
 func (t *turn) workAll(begun []*job.Snapshot, granted time.Time) (rows []chained) {
-	if t.entered > 0 {
+	if t.together {
 		return t.workTogether(begun, granted)
 	}
 	if len(begun) == 1 {

@@ -30,7 +30,7 @@ func (k *kind) together() int {
 // same time.
 func (t *turn) reserve(typ string) {
 	k, server := t.registry().kind(typ), t.slots.Load()
-	if k == nil || k.together() == 1 || server == nil || t.cfg.Lease < severalLease {
+	if k == nil || k.together() == 1 || server == nil || t.cfg.Lease < severalLease { // else several() says one
 		return
 	}
 	r := &t.reserved
@@ -44,12 +44,12 @@ func (t *turn) reserve(typ string) {
 	r.places = min(r.places, r.slots+1)
 }
 
-// asks returns the types of which the slot may begin a run.
-func (t *turn) asks() []string {
+// keeps returns the type that the slot keeps places of, or nil.
+func (t *turn) keeps() *kind {
 	if t.reserved.places == 0 {
-		return t.registry().asks(nil)
+		return nil
 	}
-	return t.registry().asks(t.reserved.kind)
+	return t.reserved.kind
 }
 
 // release gives back what was reserved.
@@ -65,10 +65,9 @@ func (t *turn) release(r reserved) {
 // use has jobs that have begun take what is reserved for them, and gives the rest back.
 func (t *turn) use(begun []*job.Snapshot) {
 	r := t.reserved
-	t.reserved, t.entered = reserved{kind: r.kind}, 0
-	if len(begun) > 0 && r.kind != nil && t.registry().kind(begun[0].Info.Type) == r.kind {
-		t.entered = min(r.places, len(begun))
-		r.places, r.slots = r.places-t.entered, r.slots-max(t.entered-1, 0)
+	t.reserved, t.together = reserved{kind: r.kind}, len(begun) > 0 && r.places > 0 && t.registry().kind(begun[0].Info.Type) == r.kind
+	if t.together {
+		r.places, r.slots = r.places-len(begun), r.slots-len(begun)+1
 	}
 	t.release(r)
 }
@@ -81,12 +80,12 @@ func (t *turn) workTogether(begun []*job.Snapshot, granted time.Time) []chained 
 		all.Go(func() {
 			one := t.newTurn(t.start)
 			defer one.end()
-			one.entered = 1
+			one.held = t.reserved.kind
 			q.over(one.work(snap, granted), i > 0)
 		})
 	}
 	all.Wait()
-	t.now, t.entered, t.reserved = time.Now(), 0, q.free
+	t.now, t.together, t.reserved = time.Now(), false, q.free
 	return q.end()
 }
 

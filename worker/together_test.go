@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -117,4 +118,91 @@ func TestTogetherMissesNothing(t *testing.T) {
 		b.Await(h, "completed", func(i *job.Info) bool { return i.Status == statemachine.Completed })
 	}
 	t.Log(time.Since(began))
+}
+
+// Long runs have all the places of their type, however many of its jobs would begin together.
+func TestTogetherFillsPlaces(t *testing.T) {
+	for _, here := range []int{2, 16} {
+		t.Run(fmt.Sprint(here), func(t *testing.T) {
+			b := onRedis(t)
+			var now atomic.Int64
+			release := make(chan struct{})
+			w := &Hops{here: here, together: job.MostSeveral, run: func() { now.Add(1); <-release }}
+			cfg := b.Config(w)
+			cfg.Concurrency = 4 * here
+			b.Serve(cfg)
+			defer close(release)
+			for range 2 * here {
+				b.single(&Hops{})
+			}
+			b.Until("all places are taken", func() bool { return now.Load() == int64(here) })
+		})
+	}
+}
+
+// Hops passes on what it reads.
+type Hops struct {
+	In  port.In[int]  `port:"in"`
+	Out port.Out[int] `port:"out"`
+
+	here, together int
+	run            func()
+}
+
+func (w *Hops) WorkerOptions() worker.Options {
+	return worker.Options{Together: w.together, MaxRunningHere: w.here, Pure: true}
+}
+
+func (w *Hops) Run(context.Context, *worker.Run) error {
+	if w.run != nil {
+		w.run()
+	}
+	for v, err := range w.In.All() {
+		if err != nil {
+			return err
+		}
+		if err := w.Out.Write(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Runs that follow each other in one turn, of one job or of several of a type, bear it that there is no place for them.
+func TestPlacesOfRunsInARow(t *testing.T) {
+	const messages = 3
+	for _, together := range []int{1, 2} {
+		t.Run(fmt.Sprint(together), func(t *testing.T) {
+			b := newBenchOf(t, redistest.SharedRedis(t), 1)
+			cfg := b.Config(&Count{}, &Hops{here: 2, together: together, run: func() { time.Sleep(time.Millisecond) }})
+			cfg.Concurrency = 8
+			e, err := worker.New(cfg)
+			b.Check(err)
+			b.Check(e.Register(b.Ctx)) // all jobs are there before any runs
+			var all []*job.Handle
+			for range 40 {
+				g := graph.New("hops")
+				count := graph.Add(g, "count", &Count{To: messages})
+				out := count.Out
+				for n := range 4 {
+					hop := graph.Add(g, fmt.Sprint("hop", n), &Hops{})
+					graph.Connect(out, hop.In)
+					out = hop.Out
+				}
+				graph.Export(g, "out", out)
+				all = append(all, b.Start(g))
+			}
+			b.Serve(cfg)
+			for _, h := range all {
+				b.Await(h, "completed", func(i *job.Info) bool { return i.Status == statemachine.Completed })
+				for want := 1; want <= messages; want++ {
+					var got int
+					ok, err := h.Read(b.Ctx, "out", &got)
+					if b.Check(err); !ok || got != want {
+						t.Fatalf("message %d is %d, %v", want, got, ok)
+					}
+				}
+			}
+		})
+	}
 }

@@ -39,7 +39,8 @@ type turn struct {
 	kept  []job.ID  // queued, and nobody else knows
 
 	reserved    reserved     // for jobs that it may begin besides one
-	entered     int          // of the runs that come next so many have a place of their type
+	together    bool         // the jobs that have begun have what was reserved for them
+	held        *kind        // the type of which a place is reserved for the runs of the turn, which come one after the other
 	leaseKeeper *leaseKeeper // of the lease of the run that it is at
 	hand        hand         // which that runs in
 }

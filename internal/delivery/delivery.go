@@ -126,9 +126,6 @@ type Source interface {
 	Listen(ctx context.Context, heard func())
 	// CatchUp sends notifications for what is ready in the queues of the servers of this process.
 	CatchUp(ctx context.Context)
-	// CatchUpHere has the servers of this process hear of what is ready in their queues, without asynq: in so many shards at most,
-	// those with the most urgent jobs, else by lot. It tells whether there are more.
-	CatchUpHere(ctx context.Context, shards int) (more bool)
 	// DueAnywhere tells those who sweep that something may be due soon in any shard, which they may not know of.
 	DueAnywhere(ctx context.Context)
 	// Open returns those of some queues that are not paused.
@@ -239,6 +236,9 @@ type Server interface {
 	Reserve(n int) int
 	// Release gives reserved slots back.
 	Release(n int)
+	// CatchUp has the server hear of what is ready of some types in its queues, but those that are paused, without asynq: in so many
+	// shards at most, those with the most urgent jobs, else by lot. It tells whether there may be more.
+	CatchUp(ctx context.Context, types func(typ string) bool, shards int) (more bool)
 	// StopTaking stops taking notifications; those being handled go on.
 	StopTaking()
 	// Stop stops taking notifications and returns when the handlers have, at most after the drain time. To be called once.

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	mrand "math/rand/v2"
@@ -308,7 +309,10 @@ func (b *Broker) CatchUp(ctx context.Context) {
 	if b.SendReady == nil {
 		return
 	}
-	for _, s := range b.servers() {
+	b.mu.Lock()
+	live := slices.Collect(maps.Keys(b.live))
+	b.mu.Unlock()
+	for _, s := range live {
 		for queue := range s.cfg.Queues {
 			if b.SendReady(ctx, queue, s.runsType) != nil {
 				return
@@ -317,35 +321,25 @@ func (b *Broker) CatchUp(ctx context.Context) {
 	}
 }
 
-// servers returns those of this process.
-func (b *Broker) servers() []*server {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Collect(maps.Keys(b.live))
-}
-
-// CatchUpHere implements Source.
-func (b *Broker) CatchUpHere(ctx context.Context, shards int) (more bool) {
+// CatchUp implements Server.
+func (s *server) CatchUp(ctx context.Context, types func(typ string) bool, shards int) (more bool) {
+	open, err := s.broker.Open(ctx, slices.Collect(maps.Keys(s.cfg.Queues)))
 	var ready []Notification
-	for _, s := range b.servers() {
-		for queue := range s.cfg.Queues {
-			all, err := b.FindReady(ctx, queue)
-			if err != nil {
-				return true
-			}
-			for _, one := range all {
-				if own, some := one.Only(s.runsType); some {
-					ready = append(ready, own)
-				}
+	for _, queue := range open {
+		all, failed := s.broker.FindReady(ctx, queue)
+		err = errors.Join(err, failed)
+		for _, one := range all {
+			if own, some := one.Only(types); some {
+				ready = append(ready, own)
 			}
 		}
 	}
 	mrand.Shuffle(len(ready), func(i, k int) { ready[i], ready[k] = ready[k], ready[i] })
 	slices.SortStableFunc(ready, func(one, other Notification) int { return other.Priority() - one.Priority() })
 	for _, one := range ready[:min(shards, len(ready))] {
-		b.pend(one)
+		s.pending.add(one)
 	}
-	return len(ready) > shards
+	return err != nil || len(ready) > shards
 }
 
 // offer notes a notification that another process tells of.

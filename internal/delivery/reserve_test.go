@@ -39,28 +39,45 @@ func TestReserve(t *testing.T) {
 	s.Release(3)
 }
 
-// Who has room again hears of what is ready in as many shards as he asks for, the most urgent first, and of nothing that he does not run.
-func TestCatchUpHere(t *testing.T) {
+// Who has room again hears of what is ready in as many shards as he asks for, the most urgent first, but of nothing that he cannot begin:
+// of other types, of queues that are paused, or that others serve.
+func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	b := opened(t, redistest.SharedRedis(t), redistest.Namespace(t))
-	queue := NewPrivateQueue()
-	ready := []Notification{notificationOfT(1, queue), notificationOfT(2, queue), notificationOfT(3, queue), {Queue: queue, Shard: 4, Types: []string{"other"}}}
-	ready[1].Priorities = []int{900}
-	b.FindReady = func(context.Context, string) ([]Notification, error) { return ready, nil }
-	var k taken
-	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, Handle: k.handle, Runs: runsT, pollInterval: never})
+	urgent := func(shard int, queue string) Notification {
+		n := notificationOfT(shard, queue)
+		n.Priorities = []int{900}
+		return n
+	}
+	own, paused, others := NewPrivateQueue(), "paused", NewPrivateQueue()
+	ready := map[string][]Notification{
+		own:    {notificationOfT(1, own), urgent(2, own), notificationOfT(3, own), {Queue: own, Shard: 4, Types: []string{"other"}}},
+		paused: {urgent(5, paused)},
+		others: {urgent(6, others)},
+	}
+	b.FindReady = func(_ context.Context, queue string) ([]Notification, error) { return ready[queue], nil }
+	if _, err := b.Pause(t.Context(), paused); err != nil {
+		t.Fatal(err)
+	}
+	var k, strange taken
+	s := serve(t, b, ServeConfig{Queues: map[string]int{own: 1, paused: 1}, Handle: k.handle, Runs: runsT, pollInterval: never})
+	o := serve(t, b, ServeConfig{Queues: map[string]int{others: 1}, Handle: strange.handle, Runs: runsT, pollInterval: never})
+	defer o.Stop()
 	stop := sync.OnceFunc(s.Stop)
 	defer stop()
-	if !b.CatchUpHere(t.Context(), 1) {
+	if !s.CatchUp(t.Context(), runsT, 1) {
 		t.Error("there are no more")
 	}
 	if got := k.wait(t, 1); !slices.Equal(got, []string{"shard002"}) {
 		t.Errorf("got %v", got)
 	}
-	if b.CatchUpHere(t.Context(), 3) {
+	if s.CatchUp(t.Context(), runsT, 3) {
 		t.Error("there are more")
 	}
 	if got := k.wait(t, 4); !slices.Equal(got, []string{"shard001", "shard002", "shard002", "shard003"}) {
 		t.Errorf("got %v", got)
+	}
+	if got := strange.wait(t, 0); len(got) > 0 {
+		t.Errorf("the other server got %v", got)
 	}
 }

@@ -192,9 +192,9 @@ do -- Lua allows few local names
     end
   end
 
-  -- compact.wakes returns what is left to do behind a call.
+  -- compact.wakes returns what is left to do behind a call, also if keys are damaged.
   function compact.wakes()
-    compact.flush()
+    pcall(compact.flush)
     return wakes()
   end
 

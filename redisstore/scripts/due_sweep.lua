@@ -17,21 +17,21 @@ local function died(j)
   return NOW + math.min(LOOK * 2 ^ (n - 3), 60 * LOOK)
 end
 
--- apart returns for how many ms a ready job is left alone: the longer it has been ready the longer, and the longer the more
--- of its type are, of 200 for ten seconds. A look at any of them rings the bell for all, and there may be millions. One that is
--- to end is looked at for itself, too: it may end without an engine that has its type.
+-- apart returns for how many ms a ready job is left alone, the nth part of those that are due: the longer it has been ready
+-- the longer, and the longer the more of its type are, at different times. A look at any of them rings the bell for all, and
+-- there may be millions. One that is to end is looked at for itself, too: it may end without an engine that has its type.
 local crowds, LOST = {}, '{"lost":"a run whose process died, or was cut off"}'
-local function apart(j)
+local function apart(j, nth)
   local age, set = NOW - tonumber(j.record and j.queued or call('HGET', key(j.id), 'queued') or '0'), line.set(j.queue, j.type)
   local span = math.min(math.max(LOOK, age), (FULL and 5 or 30) * LOOK)
   if j.status == S.terminating then return span end
   crowds[set] = crowds[set] or call('ZCARD', set)
-  return math.max(span, math.min(crowds[set] / 20, 10) * LOOK) * math.max(1, crowds[set] / CHUNK)
+  return math.max(span, nth * math.min(crowds[set] / 10, 20) * LOOK) * math.max(1, crowds[set] / CHUNK)
 end
 
 probe()
 local late, ids = {}, call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
-for _, id in ipairs(ids) do
+for n, id in ipairs(ids) do
   local first = string.sub(id, 1, 1)
   local j = first ~= '!' and first ~= '@' and compact.queued(id) or load(first == '@' and string.sub(id, 2) or id)
   if first == '!' then
@@ -64,7 +64,7 @@ for _, id in ipairs(ids) do
     place(j, EV.recover[j.status] or j.status, rest)
     if not lent and not FULL then note(id, LOST) end -- last: a log that somebody has damaged keeps no job from going on
   elseif j.status == S.queued or j.status == S.terminating then
-    call('ZADD', KEYS[1], str(NOW + apart(j)), id)
+    call('ZADD', KEYS[1], str(NOW + apart(j, n / #ids)), id)
     if not FULL or j.status == S.terminating then -- others may not begin
       late[#late + 1], late[#late + 2], late[#late + 3] = id, j.queue, j.type
       line.enter(j)
