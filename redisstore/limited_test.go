@@ -270,3 +270,34 @@ func TestRecordsOfAPausedQueue(t *testing.T) {
 		e.equal("records", e.records(), 1)
 	})
 }
+
+// Who waits for a limit in a queue that is paused leaves the line at once, and is ready where the queue goes on.
+func TestPausedQueuesWaitForNoLimit(t *testing.T) {
+	each(t, func(e *env) {
+		store := e.store.(*redisstore.Store)
+		first, second := e.enters(e.single()), e.enters(e.single())
+		var waiting []job.ID
+		for range 120 {
+			waiting = append(waiting, e.create(job.Node{Type: "T", Queue: "mail"}))
+			e.refused(waiting[len(waiting)-1])
+		}
+		here := e.single()
+		e.refused(here)
+		_, err := store.PauseQueue(e.Context(), "mail")
+		e.Check(err)
+		e.settled()
+		q := e.inQueue("mail")
+		e.equal("waiting and ready", []any{q.Limited, q.Pending}, []any{0, len(waiting)})
+		e.equal("in line", e.limit().Waiting, int64(1))
+		e.commit(delta(first, statemachine.Complete))
+		e.commit(delta(second, statemachine.Complete))
+		e.settled()
+		e.commit(delta(e.enters(here), statemachine.Complete))
+		e.settled()
+		_, err = store.ResumeQueue(e.Context(), "mail")
+		e.Check(err)
+		e.enters(waiting[0])
+		e.enters(waiting[1])
+		e.refused(waiting[2])
+	})
+}

@@ -238,7 +238,40 @@ func (s *Store) PauseQueue(ctx context.Context, queue string) (changed bool, err
 	if err != nil {
 		return false, fmt.Errorf("pausing queue %s: %w", queue, s.explain(err))
 	}
+	_ = s.unclaim(ctx, queue) // what it leaves the sweeper finds
 	return changed || added == 1, nil
+}
+
+// unclaimed is how many jobs one call takes out of the lines for limits.
+const unclaimed = 50
+
+// unclaim has the jobs of a queue that is paused wait for no places of limits: others may have these meanwhile.
+func (s *Store) unclaim(ctx context.Context, queue string) error {
+	waiting := make([]*redis.IntCmd, s.keys.shards)
+	if _, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for shard := range waiting {
+			waiting[shard] = p.ZCard(ctx, s.keys.limited(shard, queue))
+		}
+		return nil
+	}); err != nil {
+		return s.explain(err)
+	}
+	for shard, c := range waiting {
+		due := s.keys.due(shard)
+		for left := c.Val(); left > 0; {
+			reply, err := s.run(ctx, scriptUnclaim, due, queue, unclaimed)
+			if err != nil {
+				return err
+			}
+			var d decoder
+			l := d.list(reply)
+			left = d.int(d.at(l, 0))
+			if err := s.deliver(ctx, due, &d, d.at(l, 1)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // ResumeQueue lets jobs of a queue run again: those that became ready meanwhile are in

@@ -63,6 +63,7 @@ var (
 	scriptRenew           = script("bell_renew", "compact_run").freeing()
 	scriptPriority        = script("job_priority", "compact_run")
 	scriptLimit           = script("limit_set", "compact_run").freeing()
+	scriptUnclaim         = script("limited_leave", "compact_run").freeing()
 	scriptLack            = script("ready_lack", "compact_run").freeing()
 	scriptPop             = script("pop", "compact_run").freeing()
 	scriptFill            = script("ready_fill", "compact_run")

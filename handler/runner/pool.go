@@ -106,7 +106,8 @@ type Pool struct {
 type lane struct {
 	sched  handler.Scheduler
 	queues map[string][]*task
-	busy   map[string]int // batches of each type
+	busy   map[string]int           // batches of each type
+	took   map[string]time.Duration // a payload of each type, about
 	total  int
 	most   int // batches at a time
 	each   int // … of one type
@@ -145,7 +146,9 @@ func New(cfg Config) (*Pool, error) {
 	p := &Pool{cfg: cfg, abilities: sandbox.Probe(), dir: dir, lock: lock}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	for i, most := range []int{cfg.Processes, cfg.Requests} {
-		p.lanes[i] = &lane{queues: map[string][]*task{}, busy: map[string]int{}, most: most, each: max(most/2, 1)}
+		p.lanes[i] = &lane{
+			queues: map[string][]*task{}, busy: map[string]int{}, took: map[string]time.Duration{}, most: most, each: max(most/2, 1),
+		}
 		p.lanes[i].sched.Batch = p.lanes[i].batch
 		p.lanes[i].sched.Tenant = func(key string) string { tenant, _, _ := strings.Cut(key, "\x00"); return tenant }
 	}
@@ -227,14 +230,34 @@ func (p *Pool) drop(l *lane, key string, tasks []*task) {
 	}
 }
 
-// batch is how many payloads of a type one batch has: those in front that are of one version.
+const (
+	// batchTime is for how long the payloads of a batch run in all, as far as is known: others could run them meanwhile.
+	batchTime = time.Second
+	// firstBatch is how many payloads of a type a batch has while nothing is known.
+	firstBatch = 4
+)
+
+// batch is how many payloads of a type one batch has: those in front that are of one version, fewer where they take long.
 func (l *lane) batch(key string) int {
 	q := l.queues[key]
+	most := firstBatch
+	if took := l.took[key]; took > 0 {
+		most = int(max(batchTime/took, 1))
+	}
 	n := 0
-	for n < len(q) && n < q[0].options.Batch && q[n].handler.Version == q[0].handler.Version {
+	for n < len(q) && n < min(q[0].options.Batch, most) && q[n].handler.Version == q[0].handler.Version {
 		n++
 	}
 	return n
+}
+
+// timed notes how long payloads of a type have run.
+func (l *lane) timed(key string, all time.Duration, n int) {
+	one := max(all/time.Duration(n), 1)
+	if before := l.took[key]; before > 0 {
+		one = (before + one) / 2
+	}
+	l.took[key] = one
 }
 
 // dispatch starts batches while there is room. p.mu is held.
@@ -264,6 +287,7 @@ func (p *Pool) dispatch(l *lane) {
 // run runs a batch.
 func (p *Pool) run(l *lane, key string, tasks []*task) {
 	var rest []*task
+	began := time.Now()
 	if tasks[0].handler.Definition.Lang == handler.HTTP {
 		p.ask(tasks)
 	} else {
@@ -272,6 +296,7 @@ func (p *Pool) run(l *lane, key string, tasks []*task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.sched.Stopped(key, len(tasks))
+	l.timed(key, time.Since(began), max(len(tasks)-len(rest), 1))
 	if l.busy[key]--; l.busy[key] == 0 {
 		delete(l.busy, key)
 	}
