@@ -109,6 +109,18 @@ do -- Lua allows few local names
     return compact.trees[root]
   end
 
+  -- compact.meet reads the records of the trees of jobs at once, as far as they are records.
+  function compact.meet(ids)
+    local roots, keys = {}, {}
+    for _, id in ipairs(ids) do
+      if not string.find(id, '^[@!]') then
+        roots[#roots + 1] = tree(id)
+        keys[#roots] = P .. 'r:' .. roots[#roots]
+      end
+    end
+    for n, text in ipairs(#keys > 0 and call('MGET', unpack(keys)) or {}) do compact.of(roots[n], text) end
+  end
+
   -- compact.own returns what a record says of a job alone, with a byte 31 in front; or an empty text.
   function compact.own(r, n)
     if r.rest == '' then return '' end

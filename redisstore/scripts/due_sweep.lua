@@ -3,9 +3,8 @@
 -- ARGV: most jobs to look at
 -- reply: {jobs acted on, {what is left}, when the next is due (ms) or -1, {job, queue, type, … of those ready for long}}
 
--- died counts runs since the last commit that ended without a word, and returns until when (ms) the job is left alone,
--- if there were several: it may be what kills the processes; and whether the run was lent: one that was may end so. It is
--- counted apart, and the job is ready at once.
+-- died counts runs since the last commit that ended without a word, and returns until when (ms) the job is left alone, if there
+-- were several: it may be what kills the processes; and whether the run was lent: one that was is counted apart.
 local function died(j)
   local lent = j.token and call('HGET', key(j.id), 'lent') == j.token
   local field = lent and 'lapses' or 'deaths'
@@ -28,9 +27,9 @@ local function apart(j, nth)
   crowds[set] = crowds[set] or call('ZCARD', set)
   return math.max(span, nth * math.min(crowds[set] / 10, 20) * LOOK) * math.max(1, crowds[set] / CHUNK)
 end
-
 probe()
-local late, ids = {}, call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
+local late, again, ids = {}, {}, call('ZRANGEBYSCORE', KEYS[1], '-inf', str(NOW), 'LIMIT', 0, num())
+compact.meet(ids)
 for n, id in ipairs(ids) do
   local first = string.sub(id, 1, 1)
   local j = first ~= '!' and first ~= '@' and compact.queued(id) or load(first == '@' and string.sub(id, 2) or id)
@@ -64,7 +63,7 @@ for n, id in ipairs(ids) do
     place(j, EV.recover[j.status] or j.status, rest)
     if not lent and not FULL then note(id, LOST) end -- last: a log that somebody has damaged keeps no job from going on
   elseif j.status == S.queued or j.status == S.terminating then
-    call('ZADD', KEYS[1], str(NOW + apart(j, n / #ids)), id)
+    again[#again + 1], again[#again + 2] = str(NOW + apart(j, n / #ids)), id
     if not FULL or j.status == S.terminating then -- others may not begin
       late[#late + 1], late[#late + 2], late[#late + 3] = id, j.queue, j.type
       line.enter(j)
@@ -76,5 +75,6 @@ for n, id in ipairs(ids) do
     call('ZREM', KEYS[1], id)
   end
 end
+if #again > 0 then call('ZADD', KEYS[1], unpack(again)) end
 local head = call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 return { #ids, wakes(), str(tonumber(head[2] or '-1')), late }

@@ -43,12 +43,9 @@ do -- Lua allows few local names
 
   -- free reads the records of jobs, and tells whether none of all of them is locked.
   local function free(found)
-    local locks, records = {}, {}
-    for n = 1, #found, 2 do
-      local m = (n + 1) / 2
-      locks[m], records[m] = stem(found[n]) .. ':lock', P .. 'r:' .. tree(found[n])
-    end
-    for m, text in ipairs(call('MGET', unpack(records))) do compact.of(tree(found[2 * m - 1]), text) end
+    local ids, locks = {}, {}
+    for n = 1, #found, 2 do ids[#ids + 1], locks[#locks + 1] = found[n], stem(found[n]) .. ':lock' end
+    compact.meet(ids)
     return call('EXISTS', unpack(locks)) == 0
   end
 
