@@ -53,6 +53,7 @@ type Service struct {
 	known atomic.Pointer[map[string]*handler.Stored] // also those that were deleted
 	seen  int64                                      // the revision
 
+	waking  sync.WaitGroup
 	mu      sync.Mutex
 	results map[string]kept      // by the ID of the payload
 	size    int                  // bytes of the results
@@ -84,6 +85,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 // Run serves jobs of handlers until ctx ends, and as an engine does until its runs have ended.
 func (s *Service) Run(ctx context.Context) error {
 	var engine *worker.Engine
+	defer s.waking.Wait()
 	ended := make(chan error, 1)
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -125,6 +127,9 @@ func (s *Service) look(ctx context.Context) (fresh []string, err error) {
 	before, next := *s.known.Load(), make(map[string]*handler.Stored, len(all))
 	for i := range all {
 		next[all[i].Type] = &all[i]
+		if b := before[all[i].Type]; b != nil && b.Deleted && !all[i].Deleted {
+			s.waking.Go(func() { s.wake(ctx, all[i].Type) })
+		}
 		if before[all[i].Type] == nil || s.seen < 0 {
 			fresh = append(fresh, all[i].Type)
 		}
@@ -132,6 +137,19 @@ func (s *Service) look(ctx context.Context) (fresh []string, err error) {
 	s.known.Store(&next)
 	s.seen = revision
 	return fresh, nil
+}
+
+// wake has payloads run now that have waited for a handler, which is there now. What it cannot do their next try does.
+func (s *Service) wake(ctx context.Context, typ string) {
+	client := job.NewClient(s.cfg.Store)
+	for info, err := range client.Jobs(ctx, job.Filter{Type: typ, Status: []job.Status{job.Scheduled}}) {
+		if err != nil {
+			return
+		}
+		if strings.Contains(info.Reason, errNoHandler.Error()) {
+			_ = client.At(info.ID).Run(ctx)
+		}
+	}
 }
 
 // serve has the engine serve some types, too.

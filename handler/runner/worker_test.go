@@ -17,7 +17,9 @@ import (
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/journal"
 	"github.com/weirworks/weir/redisstore"
+	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -287,6 +289,28 @@ func TestM21JobsWithoutAHandler(t *testing.T) {
 	})
 	h.set("later", js("return payload"))
 	if info := h.ended(handle); info.Status != job.Completed || string(h.outcome(handle).Result) != `"x"` {
+		t.Errorf("%s", info.Status)
+	}
+}
+
+// Once there is a handler for them, payloads that wait for one run, whenever their next try is.
+func TestHandlerThatComesLate(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	enginetest.Check(h, handler.Expect(t.Context(), h.store, "later"))
+	plans := journal.Plans{Types: h.store}
+	plan, err := plans.Plan(t.Context(), "later", []byte(`"x"`))
+	enginetest.Check(h, err)
+	plan.Nodes[0].Options.Backoff = time.Hour
+	handle, err := h.client.Start(t.Context(), plan)
+	enginetest.Check(h, err)
+	h.until("it has been tried", func() bool {
+		info, err := handle.Info(t.Context())
+		enginetest.Check(h, err)
+		return info.Status == statemachine.Scheduled
+	})
+	h.set("later", js("return payload"))
+	if info := h.ended(handle); info.Status != job.Completed {
 		t.Errorf("%s", info.Status)
 	}
 }
