@@ -29,11 +29,11 @@ do -- Lua allows few local names
 
   -- described reads what a definition says of a job: `map`, its fields; `inputs`, `outputs`: ports that keep messages; `to`: the
   -- number of the one job that it feeds, and `into`, by Out port, where that is; `up`, by Out port: which of the graph it feeds.
-  -- `nth` is its number as a text, and `mark` what is in front of what a record says of it alone. `priority`: a number.
+  -- `mark` is in front of what a record says of it alone, `priority` a number.
   local function described(n, text)
     local list, map = fields(text)
-    local d = { n = n, nth = str(n), text = text, list = list, map = map, inputs = {}, outputs = {}, into = {}, up = {} }
-    d.mark, d.priority = '\30' .. d.nth, tonumber(map.priority or '500')
+    local d = { n = n, text = text, list = list, map = map, inputs = {}, outputs = {}, into = {}, up = {} }
+    d.mark, d.priority = '\30' .. str(n), tonumber(map.priority or '500')
     local several
     for i = 1, #list, 2 do
       local dir, port = string.match(list[i], '^([io])%.([%w_]+)$')
@@ -109,13 +109,14 @@ do -- Lua allows few local names
     return compact.trees[root]
   end
 
-  -- compact.meet reads the records of the trees of jobs at once, as far as they are records.
+  -- compact.meet reads the records of the trees of jobs at once, as far as they are records and were not read yet.
   function compact.meet(ids)
-    local roots, keys = {}, {}
+    local roots, keys, seen = {}, {}, {}
     for _, id in ipairs(ids) do
-      if not string.find(id, '^[@!]') then
-        roots[#roots + 1] = tree(id)
-        keys[#roots] = P .. 'r:' .. roots[#roots]
+      local root = tree(id)
+      if compact.trees[root] == nil and not seen[root] and not string.find(id, '^[@!]') then
+        roots[#roots + 1], seen[root] = root, true
+        keys[#roots] = P .. 'r:' .. root
       end
     end
     for n, text in ipairs(#keys > 0 and call('MGET', unpack(keys)) or {}) do compact.of(roots[n], text) end

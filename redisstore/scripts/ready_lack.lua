@@ -11,10 +11,11 @@ for _ = 1, num() do
   local id, lacks, reason = arg(), arg() == '1', arg()
   local j = (lacks or not compact.queued(id)) and load(id) -- a record holds no places
   if j and line.runnable(j) then
-    local age = NOW - tonumber(call('HGET', key(id), 'queued') or '0')
     places.idle(j)
     if reason ~= '' then call('HSET', key(id), 'reason', reason) end
-    if lacks and j.status == S.terminating and age >= grace then line.enter(j, true) end
+    if lacks and j.status == S.terminating and NOW - tonumber(call('HGET', key(id), 'queued') or '0') >= grace then
+      line.enter(j, true)
+    end
   end
 end
 return wakes()

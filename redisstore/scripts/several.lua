@@ -41,12 +41,15 @@ do -- Lua allows few local names
     return j, j.type == type and fresh(j) and line.runnable(j) and line.follow(b, j) or nil
   end
 
-  -- free reads the records of jobs, and tells whether none of all of them is locked.
+  -- free reads the records of jobs, and tells whether there are some and none of them is locked.
   local function free(found)
     local ids, locks = {}, {}
-    for n = 1, #found, 2 do ids[#ids + 1], locks[#locks + 1] = found[n], stem(found[n]) .. ':lock' end
+    for n = 1, #found, 2 do ids[#ids + 1] = found[n] end
     compact.meet(ids)
-    return call('EXISTS', unpack(locks)) == 0
+    for _, id in ipairs(ids) do
+      if compact.of(tree(id)) then locks[#locks + 1] = stem(id) .. ':lock' end
+    end
+    return #locks > 0 and call('EXISTS', unpack(locks)) == 0
   end
 
   -- line.token is that of the nth run of those that begin in one call.
@@ -61,7 +64,7 @@ do -- Lua allows few local names
     if most < 2 or bytes > LARGEST then return began end
     local found = behind(line.set(j.queue, j.type), b.score, most - 1)
     line.out = { queue = j.queue, type = j.type, set = line.set(j.queue, j.type), ids = {}, leases = {} }
-    b.unlocked = #found > 0 and free(found)
+    b.unlocked = free(found)
     for n = 1, #found, 2 do
       b.token, b.round = line.token(token, (n + 3) / 2), str(tonumber(found[n + 1]) - line.class(b.score))
       local fine, x, seen = pcall(one, found[n], j.type, b)
