@@ -13,15 +13,18 @@ import (
 
 // called is a worker of a type that it is told.
 type called struct {
-	In   port.In[int] `port:"in"`
-	name string
-	run  func(ctx context.Context) error
-	here int
+	In       port.In[int] `port:"in"`
+	name     string
+	run      func(ctx context.Context) error
+	here     int
+	together int
 }
 
 func (c *called) JobType() string { return c.name }
 
-func (c *called) WorkerOptions() worker.Options { return worker.Options{MaxRunningHere: c.here} }
+func (c *called) WorkerOptions() worker.Options {
+	return worker.Options{MaxRunningHere: c.here, Together: c.together}
+}
 
 func (c *called) Run(ctx context.Context, _ *worker.Run) error {
 	for _, err := range c.In.All() {

@@ -28,59 +28,42 @@ func (m *most) add(n int64) {
 	}
 }
 
-// Shared waits for a moment, as code does that somebody else answers.
-type Shared struct {
-	In port.In[int] `port:"in"`
-
-	name       string
-	own, total *most
-	here       int
-	together   int
-}
-
-func (w *Shared) JobType() string { return w.name }
-
-func (w *Shared) WorkerOptions() worker.Options {
-	return worker.Options{Together: w.together, MaxRunningHere: w.here, CommitEachRun: true}
-}
-
-func (w *Shared) Run(context.Context, *worker.Run) error {
-	w.own.add(1)
-	w.total.add(1)
-	time.Sleep(2 * time.Millisecond)
-	w.own.add(-1)
-	w.total.add(-1)
-	for _, err := range w.In.All() {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // However many jobs begin together, no more runs go on than there are slots, and places of their types, and few are handed back.
 func TestTogetherKeepsToLimits(t *testing.T) {
 	const concurrency, here, trees, jobs = 12, 9, 8, 60
 	b := onRedis(t)
 	var total, a, c most
-	first, second := &Shared{name: "A", own: &a, total: &total, here: here, together: 8}, &Shared{name: "C", own: &c, total: &total, together: 5}
+	waits := func(own *most) func(context.Context) error { // for somebody who answers
+		return func(context.Context) error {
+			own.add(1)
+			total.add(1)
+			time.Sleep(2 * time.Millisecond)
+			own.add(-1)
+			total.add(-1)
+			return nil
+		}
+	}
+	first, second := &called{name: "A", run: waits(&a), here: here, together: 8}, &called{name: "C", run: waits(&c), together: 5}
 	cfg := b.Config(&Count{}, first, second)
 	l := &long{}
 	store := &severalStore{Store: b.Store, long: l, lose: func(int64) (call, reply bool) { return false, false }}
 	cfg.Store, cfg.Concurrency = store, concurrency
 	b.Serve(cfg)
-	var all []*job.Handle
-	for range trees {
-		g := graph.New("both")
-		for i, w := range []*Shared{first, second} {
-			count := graph.Add(g, fmt.Sprint("count", i), &Count{To: jobs})
-			shared := graph.Add(g, fmt.Sprint("shared", i), &Shared{name: w.name}, graph.Instances(jobs))
-			graph.Connect(count.Out, shared.In)
+	rounds := 0
+	for ; rounds == 0 || l.mostBegun() < 4 && rounds < 30; rounds++ { // on a busy machine slots may be at a job each for long
+		var all []*job.Handle
+		for range trees {
+			g := graph.New("both")
+			for i, w := range []*called{first, second} {
+				count := graph.Add(g, fmt.Sprint("count", i), &Count{To: jobs})
+				shared := graph.Add(g, fmt.Sprint("shared", i), &called{name: w.name}, graph.Instances(jobs))
+				graph.Connect(count.Out, shared.In)
+			}
+			all = append(all, b.Start(g))
 		}
-		all = append(all, b.Start(g))
-	}
-	for _, h := range all {
-		b.Await(h, "completed", func(i *job.Info) bool { return i.Status == statemachine.Completed })
+		for _, h := range all {
+			b.Await(h, "completed", func(i *job.Info) bool { return i.Status == statemachine.Completed })
+		}
 	}
 	if n := total.most.Load(); n > concurrency {
 		t.Errorf("%d runs went on at once, of %d slots", n, concurrency)
@@ -92,32 +75,36 @@ func TestTogetherKeepsToLimits(t *testing.T) {
 		t.Errorf("%d runs began at once at most", n)
 	}
 	// Several slots may take their first job at once.
-	if n := store.handed.Load(); n > trees*jobs/20 {
-		t.Errorf("%d of %d runs were handed back", n, 2*trees*jobs)
+	if n, of := store.handed.Load(), int64(2*rounds*trees*jobs); n > of/40 {
+		t.Errorf("%d of %d runs were handed back", n, of)
 	}
 }
 
-// What waits because as many runs go on as may begins when one ends, also where Redis tells nobody of it.
-func TestTogetherMissesNothing(t *testing.T) {
-	b := onRedis(t)
-	var total, own most
-	w := &Shared{name: "A", own: &own, total: &total, here: 2, together: 2}
-	cfg := b.Config(&Count{}, w)
-	cfg.Concurrency = 4
-	b.Serve(cfg)
-	var all []*job.Handle
-	for range 60 { // of several shards, each with a job or two
-		g := graph.New("one")
-		count := graph.Add(g, "count", &Count{To: 2})
-		shared := graph.Add(g, "shared", &Shared{name: w.name}, graph.Instances(2))
-		graph.Connect(count.Out, shared.In)
-		all = append(all, b.Start(g))
+// Who has room again begins what it was told of while it had none, though nobody tells it again.
+func TestMissedJobsBegin(t *testing.T) {
+	for _, together := range []int{1, 8} {
+		t.Run(fmt.Sprint(together), func(t *testing.T) {
+			b := onRedis(t)
+			var runs atomic.Int64
+			release := make(chan struct{})
+			cfg := b.Config(&called{name: "A", here: 1, together: together, run: func(context.Context) error {
+				if runs.Add(1) == 1 {
+					<-release
+				}
+				return nil
+			}})
+			cfg.Store = unswept{b.Store}
+			b.Serve(cfg)
+			b.single(&called{name: "A"})
+			b.Until("the first one runs", func() bool { return runs.Load() == 1 })
+			for range 20 {
+				b.single(&called{name: "A"})
+			}
+			time.Sleep(50 * time.Millisecond) // the engine hears of them
+			close(release)
+			b.Until("all have run", func() bool { return runs.Load() == 21 })
+		})
 	}
-	began := time.Now()
-	for _, h := range all {
-		b.Await(h, "completed", func(i *job.Info) bool { return i.Status == statemachine.Completed })
-	}
-	t.Log(time.Since(began))
 }
 
 // Long runs have all the places of their type, however many of its jobs would begin together.
@@ -127,26 +114,28 @@ func TestTogetherFillsPlaces(t *testing.T) {
 			b := onRedis(t)
 			var now atomic.Int64
 			release := make(chan struct{})
-			w := &Hops{here: here, together: job.MostSeveral, run: func() { now.Add(1); <-release }}
-			cfg := b.Config(w)
+			cfg := b.Config(&called{name: "A", here: here, together: job.MostSeveral, run: func(context.Context) error {
+				now.Add(1)
+				<-release
+				return nil
+			}})
 			cfg.Concurrency = 4 * here
 			b.Serve(cfg)
 			defer close(release)
 			for range 2 * here {
-				b.single(&Hops{})
+				b.single(&called{name: "A"})
 			}
 			b.Until("all places are taken", func() bool { return now.Load() == int64(here) })
 		})
 	}
 }
 
-// Hops passes on what it reads.
+// Hops takes a moment to pass on what it reads.
 type Hops struct {
 	In  port.In[int]  `port:"in"`
 	Out port.Out[int] `port:"out"`
 
 	here, together int
-	run            func()
 }
 
 func (w *Hops) WorkerOptions() worker.Options {
@@ -154,18 +143,8 @@ func (w *Hops) WorkerOptions() worker.Options {
 }
 
 func (w *Hops) Run(context.Context, *worker.Run) error {
-	if w.run != nil {
-		w.run()
-	}
-	for v, err := range w.In.All() {
-		if err != nil {
-			return err
-		}
-		if err := w.Out.Write(v); err != nil {
-			return err
-		}
-	}
-	return nil
+	time.Sleep(time.Millisecond)
+	return copied(&w.In, &w.Out)
 }
 
 // Runs that follow each other in one turn, of one job or of several of a type, bear it that there is no place for them.
@@ -174,7 +153,7 @@ func TestPlacesOfRunsInARow(t *testing.T) {
 	for _, together := range []int{1, 2} {
 		t.Run(fmt.Sprint(together), func(t *testing.T) {
 			b := newBenchOf(t, redistest.SharedRedis(t), 1)
-			cfg := b.Config(&Count{}, &Hops{here: 2, together: together, run: func() { time.Sleep(time.Millisecond) }})
+			cfg := b.Config(&Count{}, &Hops{here: 2, together: together})
 			cfg.Concurrency = 8
 			e, err := worker.New(cfg)
 			b.Check(err)

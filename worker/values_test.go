@@ -18,12 +18,15 @@ import (
 )
 
 // copyAll writes what it reads.
-func copyAll(_ context.Context, _ *worker.Run, w *Call) error {
-	for v, err := range w.In.All() {
+func copyAll(_ context.Context, _ *worker.Run, w *Call) error { return copied(&w.In, &w.Out) }
+
+// copied writes to one port what it reads from another.
+func copied(in *port.In[int], out *port.Out[int]) error {
+	for v, err := range in.All() {
 		if err != nil {
 			return err
 		}
-		if err := w.Out.Write(v); err != nil {
+		if err := out.Write(v); err != nil {
 			return err
 		}
 	}
