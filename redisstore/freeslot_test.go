@@ -29,6 +29,8 @@ func (e *env) freeSlots(types ...string) (begun <-chan *job.Snapshot, wakes <-ch
 			set := fmt.Sprintf("weir:{%s:%d}:ready:%s", e.Namespace, notification.Shard, notification.Queue)
 			if len(notification.Types) == 0 { // it comes through asynq
 				notification.Types = e.Redis.ZRange(ctx, set, 0, -1).Val()
+				// as engines do, which take a job then
+				e.Redis.HIncrBy(ctx, fmt.Sprintf("weir:{%s:%d}:bells", e.Namespace, notification.Shard), notification.Queue, 1)
 			}
 			for _, typ := range notification.Types {
 				for _, id := range e.Redis.ZRange(ctx, set+"#"+typ, 0, -1).Val() {

@@ -150,6 +150,7 @@ type Broker struct {
 	// Renew sends notifications anew that asynq holds, but that no server will hear. Nil: asynq brings them after some seconds.
 	Renew func(ctx context.Context, held []Notification) error
 
+	rung rung
 	mu   sync.Mutex
 	live map[*server]struct{} // servers not yet stopped; nil once the broker is closed
 }
@@ -163,6 +164,7 @@ func New(rdb redis.UniversalClient, namespace string) *Broker {
 		inspect:  asynq.NewInspectorFromRedisClient(rdb),
 		prefix:   "weir:" + namespace + ":",
 		notifier: newNotifier(rdb, "weir:{"+namespace+"}:nudge"),
+		rung:     rung{last: map[queueShard]given{}},
 		live:     map[*server]struct{}{},
 	}
 	b.notifier.told, b.notifier.joined = b.offer, b.CatchUp
@@ -259,6 +261,10 @@ type server struct {
 	next    chan func()    // is read by goroutines that wait for something to do
 	idle    atomic.Int64   // how many these are
 	over    bool           // it takes no more of those; of the broker's mutex
+
+	catching sync.Mutex
+	ready    []Notification // what was found ready when the server caught up, but what it was told of
+	foundAt  time.Time
 }
 
 // Serve implements Source.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
@@ -55,8 +58,59 @@ func (b *Broker) Ring(ctx context.Context, notifications []Notification) error {
 	b.mu.Lock()
 	notifications = slices.DeleteFunc(notifications, b.begin)
 	b.mu.Unlock()
-	_, err := b.Enqueue(ctx, notifications)
+	_, err := b.Enqueue(ctx, b.rung.fresh(notifications))
 	return err
+}
+
+// rung are the notifications that asynq was given lately: it keeps each until somebody hears it, who gives the next one of its
+// shard another generation. It is safe for concurrent use.
+type rung struct {
+	mu   sync.Mutex
+	last map[queueShard]given
+}
+
+// queueShard is what a notification is of.
+type queueShard struct {
+	queue string
+	shard int
+}
+
+func (b Notification) at() queueShard { return queueShard{b.Queue, b.Shard} }
+
+// given is a notification that asynq was given.
+type given struct {
+	gen      int64
+	priority int
+	at       time.Time
+}
+
+// rungFor is for how long asynq is not asked again whether it still has a notification.
+const rungFor = time.Second
+
+// mostRung is how many notifications are remembered before those are forgotten that are older.
+const mostRung = 1000
+
+// fresh returns the notifications that asynq was not given lately, or with a lower priority.
+func (r *rung) fresh(notifications []Notification) []Notification {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(notifications, func(n Notification) bool {
+		g, ok := r.last[n.at()]
+		return ok && g.gen == n.Gen && g.priority >= n.Priority() && time.Since(g.at) < rungFor
+	})
+}
+
+// note notes that asynq was given notifications.
+func (r *rung) note(notifications []Notification) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if len(r.last) > mostRung {
+		maps.DeleteFunc(r.last, func(_ queueShard, g given) bool { return now.Sub(g.at) >= rungFor })
+	}
+	for _, n := range notifications {
+		r.last[n.at()] = given{gen: n.Gen, priority: n.Priority(), at: now}
+	}
 }
 
 // serves tells whether a server of this process may handle a notification.
@@ -116,6 +170,8 @@ func (b *Broker) Enqueue(ctx context.Context, notifications []Notification) (hel
 			b.enqueueWhenFull(ctx, some)
 		} else if err != nil {
 			return nil, fmt.Errorf("sending notifications: %w", err)
+		} else {
+			b.rung.note(some)
 		}
 		held = append(held, had...)
 	}

@@ -46,4 +46,8 @@ func TestNotificationsWhenFull(t *testing.T) {
 	if got, want := here.wait(t, 4), []string{"shard000", "shard001", "shard002", "shard003"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	ring(t, outside, 2, "a") // asynq did not get it before
+	if got, want := here.wait(t, 5), []string{"shard000", "shard001", "shard002", "shard002", "shard003"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

@@ -324,22 +324,37 @@ func (b *Broker) CatchUp(ctx context.Context) {
 // CatchUp implements Server.
 func (s *server) CatchUp(ctx context.Context, types func(typ string) bool, shards int) (more bool) {
 	open, err := s.broker.Open(ctx, slices.Collect(maps.Keys(s.cfg.Queues)))
-	var ready []Notification
-	for _, queue := range open {
-		all, failed := s.broker.FindReady(ctx, queue)
-		err = errors.Join(err, failed)
-		for _, one := range all {
-			if own, some := one.Only(types); some {
-				ready = append(ready, own)
-			}
+	s.catching.Lock()
+	defer s.catching.Unlock()
+	ready, looked := s.found(open, types), false
+	if len(ready) < shards || time.Since(s.foundAt) > foundFor {
+		s.ready, s.foundAt, looked = nil, time.Now(), true
+		for _, queue := range open {
+			all, failed := s.broker.FindReady(ctx, queue)
+			s.ready, err = append(s.ready, all...), errors.Join(err, failed)
 		}
+		mrand.Shuffle(len(s.ready), func(i, k int) { s.ready[i], s.ready[k] = s.ready[k], s.ready[i] })
+		ready = s.found(open, types)
 	}
-	mrand.Shuffle(len(ready), func(i, k int) { ready[i], ready[k] = ready[k], ready[i] })
 	slices.SortStableFunc(ready, func(one, other Notification) int { return other.Priority() - one.Priority() })
 	for _, one := range ready[:min(shards, len(ready))] {
 		s.pending.add(one)
+		s.ready = slices.DeleteFunc(s.ready, func(o Notification) bool { return o.Shard == one.Shard && o.Queue == one.Queue })
 	}
-	return err != nil || len(ready) > shards
+	return err != nil || len(ready) > shards || !looked // what has become ready since the last look is not among these
+}
+
+// foundFor is for how long servers go by what they have found ready, and not told of yet.
+const foundFor = 100 * time.Millisecond
+
+// found returns what was found ready of some types in queues.
+func (s *server) found(queues []string, types func(typ string) bool) (ready []Notification) {
+	for _, one := range s.ready {
+		if own, some := one.Only(types); some && slices.Contains(queues, one.Queue) {
+			ready = append(ready, own)
+		}
+	}
+	return ready
 }
 
 // offer notes a notification that another process tells of.

@@ -81,3 +81,69 @@ func TestCatchUp(t *testing.T) {
 		t.Errorf("the other server got %v", got)
 	}
 }
+
+// What was found ready, and nobody was told of yet, is not looked for again: each shard is told of once. That there are no more is said
+// after a look only.
+func TestCatchUpOnWhatWasFound(t *testing.T) {
+	t.Parallel()
+	b := opened(t, redistest.SharedRedis(t), redistest.Namespace(t))
+	queue, looks := NewPrivateQueue(), 0
+	b.FindReady = func(context.Context, string) (all []Notification, err error) {
+		looks++
+		for shard := range 6 {
+			all = append(all, notificationOfT(shard, queue))
+		}
+		return all, nil
+	}
+	var k taken
+	s := serve(t, b, ServeConfig{Queues: map[string]int{queue: 1}, Handle: k.handle, Runs: runsT, pollInterval: never})
+	defer s.Stop()
+	s.foundAt = time.Now().Add(time.Hour) // else a slow machine looks anew
+	for n := 1; n <= 3; n++ {
+		if !s.CatchUp(t.Context(), runsT, 2) {
+			t.Errorf("call %d: there are no more", n)
+		}
+		k.wait(t, 2*n)
+		s.foundAt = time.Now().Add(time.Hour)
+	}
+	if got := k.wait(t, 6); len(slices.Compact(got)) != 6 || looks != 1 {
+		t.Errorf("got %v with %d looks", got, looks)
+	}
+	if more := s.CatchUp(t.Context(), runsT, 6); more || looks != 2 {
+		t.Errorf("%d looks, once all are told of; there are more: %v", looks, more)
+	}
+	k.wait(t, 12)
+}
+
+// What asynq was given lately it is not given again, unless somebody has heard it since, or it has become more urgent.
+func TestRingOnce(t *testing.T) {
+	t.Parallel()
+	b := opened(t, redistest.SharedRedis(t), redistest.Namespace(t))
+	ring := func(gen int64, priority int) int {
+		n := Notification{Queue: "default", Shard: 3, Gen: gen, Types: []string{"T"}, Priorities: []int{priority}}
+		if err := b.Ring(t.Context(), []Notification{n}); err != nil {
+			t.Fatal(err)
+		}
+		pending := inLine(t, b, "default")
+		keys, err := b.rdb.Keys(t.Context(), asynqKey(b.prefix+"default", "*")).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range keys { // asynq loses it
+			b.rdb.Del(t.Context(), k)
+		}
+		return pending
+	}
+	for _, c := range []struct {
+		gen            int64
+		priority, want int
+	}{{1, 500, 1}, {1, 500, 0}, {1, 400, 0}, {1, 501, 1}, {1, 501, 0}, {2, 500, 1}, {2, 500, 0}, {1, 500, 1}} {
+		if got := ring(c.gen, c.priority); got != c.want {
+			t.Errorf("generation %d, priority %d: asynq has %d notifications, want %d", c.gen, c.priority, got, c.want)
+		}
+	}
+	b.rung.last[queueShard{"default", 3}] = given{gen: 1, priority: 500, at: time.Now().Add(-rungFor)}
+	if got := ring(1, 500); got != 1 {
+		t.Errorf("after a time asynq has %d notifications, want 1", got)
+	}
+}
