@@ -44,6 +44,8 @@ type EngineInfo struct {
 	Running int                  `json:"running"` // runs in progress
 	Busy    map[string]int       `json:"busy"`    // of these, by queue
 	Runs    []RunningJob         `json:"runs"`    // of these the oldest
+	// Full are those types of which as many runs go on here as may, whatever slots are free: see worker.Options.MaxRunningHere.
+	Full []string `json:"full,omitempty"`
 	// Activity is what its runs did since it started. It is for the store, which adds it up for the namespace, and not in what Engines returns.
 	Activity Activity `json:"-" cbor:"-"`
 }

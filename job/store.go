@@ -214,9 +214,10 @@ type Runs interface {
 	Begin(ctx context.Context, id ID, b Begin) (*Snapshot, error)
 	// Commit applies transactions, each at once or not at all, and says of each what became of it.
 	Commit(ctx context.Context, txs []Tx) ([]Result, error)
-	// Pop begins a run of the first ready job of a queue in a shard: one of the given types. The snapshot is nil
-	// when there is none. gen is the generation of the notification that was heard, or below zero.
-	Pop(ctx context.Context, queue string, shard int, gen int64, b Begin, types []string) (*Snapshot, error)
+	// Pop begins a run of the first ready job of a queue in a shard, one of the given types, or runs of several such jobs, see
+	// Begin.Several. There are no snapshots when there is no such job. gen is the generation of the notification that was heard, or
+	// below zero.
+	Pop(ctx context.Context, queue string, shard int, gen int64, b Begin, types []string) ([]*Snapshot, error)
 	// Step commits transactions, as Commit does, and begins a run of a ready job: one of the given types, in the queue of the
 	// job committed last, rather one that the last transaction made ready; or runs of several such jobs, see Begin.Several.
 	Step(ctx context.Context, txs []Tx, b Begin, types []string) ([]Result, []*Snapshot, error)
@@ -286,12 +287,12 @@ type Begin struct {
 	// A Step begins a job that it made ready, or else the first of all ready jobs of its queue: with Fair always
 	// that, with Own never.
 	Fair, Own bool
-	// Several tells how many jobs of a type a Step may begin at once: those that it did not make ready itself, of one type and
-	// one priority, that have never run and are under no limit. They get tokens of their own. nil: one.
+	// Several tells how many jobs of a type a Step or a Pop may begin at once: those that it did not make ready itself, of one type
+	// and one priority, that have never run and are under no limit. They get tokens of their own. nil: one.
 	Several func(typ string) int
 }
 
-// MostSeveral is how many jobs a Step begins at once at most.
+// MostSeveral is how many jobs a Step or a Pop begins at once at most.
 const MostSeveral = 16
 
 // RunLimit lets at most Max runs go on at once, over all processes, of jobs of a type or of a queue. With Per it is a rate: at

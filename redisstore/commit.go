@@ -85,6 +85,11 @@ func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) 
 // Step implements job.Runs.
 func (s *Store) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
 	results, begun, err := s.commit(ctx, txs, &b, types)
+	return results, s.shown(ctx, begun), err
+}
+
+// shown returns runs that began, with what is secret in what they see, but those of which that cannot be read.
+func (s *Store) shown(ctx context.Context, begun []*job.Snapshot) []*job.Snapshot {
 	shown := begun[:0]
 	for _, snap := range begun {
 		if err := s.secrets.showSnapshot(snap); err != nil {
@@ -93,7 +98,14 @@ func (s *Store) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []str
 		}
 		shown = append(shown, snap)
 	}
-	return results, shown, err
+	return shown
+}
+
+// parkOdd ends runs that began and cannot be decoded.
+func (s *Store) parkOdd(ctx context.Context, t *settling) {
+	for _, snap := range t.odd {
+		_ = s.park(ctx, snap, t.why) // whoever takes it next says so, too
+	}
 }
 
 // commit commits transactions, and behind the last of them begins runs if begin is not nil.
@@ -122,9 +134,7 @@ func (s *Store) commit(ctx context.Context, txs []job.Tx, begin *job.Begin, type
 		s.foretellSpawns(ctx, txs[i])
 		out[i] = t.result
 		err = errors.Join(err, t.err)
-		for _, snap := range t.odd {
-			_ = s.park(ctx, snap, t.why) // whoever takes it next says so, too
-		}
+		s.parkOdd(ctx, t)
 	}
 	return out, group[len(group)-1].begun, err
 }

@@ -367,3 +367,11 @@ func step(ctx context.Context, s job.Runs, tx job.Tx, b job.Begin, types []strin
 	}
 	return res, snap, err
 }
+
+// popped returns the first of the runs that a Pop has begun, or nil.
+func popped(begun []*job.Snapshot, err error) (*job.Snapshot, error) {
+	if len(begun) == 0 {
+		return nil, err
+	}
+	return begun[0], err
+}

@@ -44,7 +44,7 @@ func TestInTime(t *testing.T) {
 		take := func(only *int) job.ID {
 			t.Helper()
 			token := "x" + string(rune('a'+len(want))) + string(rune('b'+len(low))) // which the lot would be drawn from
-			snap, err := s.Pop(t.Context(), "q", shard, delivery.Direct, job.Begin{Token: token, Lease: time.Minute, Priority: only}, []string{"A", "B", "C"})
+			snap, err := popped(s.Pop(t.Context(), "q", shard, delivery.Direct, job.Begin{Token: token, Lease: time.Minute, Priority: only}, []string{"A", "B", "C"}))
 			if err != nil || snap == nil {
 				t.Fatalf("%v, %v", snap, err)
 			}

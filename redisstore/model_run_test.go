@@ -316,7 +316,7 @@ func (c *machine) pop() {
 	b, types := c.beginning(), pick(c, [][]string{{"A"}, {"B"}, {"A", "B"}, nil}, "types")
 	gen := rapid.Int64Range(-1, 3).Draw(c.T, "generation")
 	for sent := range rapid.IntRange(1, 2).Draw(c.T, "times") {
-		snap, err := c.e.store.Pop(c.e.Context(), c.queue(), c.root.Shard(shards), gen, b, types)
+		snap, err := popped(c.e.store.Pop(c.e.Context(), c.queue(), c.root.Shard(shards), gen, b, types))
 		c.ok(err)
 		switch last := len(c.runs) - 1; {
 		case sent == 0:

@@ -87,7 +87,7 @@ func TestUpgradeOfReadySets(t *testing.T) {
 		got := map[job.ID]bool{}
 		for shard := range shards {
 			for {
-				snap, err := s.Pop(e.Context(), job.DefaultQueue, shard, 0, beginning(), []string{"T"})
+				snap, err := popped(s.Pop(e.Context(), job.DefaultQueue, shard, 0, beginning(), []string{"T"}))
 				e.Check(err)
 				if snap == nil {
 					break

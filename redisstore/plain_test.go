@@ -96,7 +96,7 @@ func (w *twins) pop() {
 	b.Token = fmt.Sprintf("run%d", w.token)
 	var found [2]*job.Snapshot
 	for n, e := range w.both {
-		s, err := e.store.Pop(w.Context(), job.DefaultQueue, w.shard, -1, b, []string{"T"})
+		s, err := popped(e.store.Pop(w.Context(), job.DefaultQueue, w.shard, -1, b, []string{"T"}))
 		w.Check(err)
 		found[n] = s
 	}

@@ -224,7 +224,7 @@ func (w *wild) pop() {
 	b := w.beginning()
 	var found [2]*job.Snapshot
 	for n, e := range w.both {
-		s, err := e.store.Pop(w.Context(), job.DefaultQueue, w.shard, -1, b, []string{"T"})
+		s, err := popped(e.store.Pop(w.Context(), job.DefaultQueue, w.shard, -1, b, []string{"T"}))
 		w.Check(err)
 		found[n] = s
 	}

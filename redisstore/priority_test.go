@@ -14,7 +14,7 @@ import (
 // pop begins a run of the first ready job of a queue in a shard, and returns the job, or nothing.
 func (e *env) pop(shard int, types ...string) job.ID {
 	e.Helper()
-	snap, err := e.store.Pop(e.Context(), job.DefaultQueue, shard, -1, beginning(), types)
+	snap, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, shard, -1, beginning(), types))
 	e.Check(err)
 	if snap == nil {
 		return ""
@@ -84,7 +84,7 @@ func TestPopOfTheLowestPriority(t *testing.T) {
 		for range ids {
 			b := beginning()
 			b.Lowest = true
-			snap, err := e.store.Pop(e.Context(), job.DefaultQueue, ids[0].Shard(shards), -1, b, []string{"A", "B"})
+			snap, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, ids[0].Shard(shards), -1, b, []string{"A", "B"}))
 			e.Check(err)
 			if snap != nil {
 				got = append(got, *e.info(snap.Info.ID).Priority)
@@ -136,7 +136,7 @@ func TestPopAtLeast(t *testing.T) {
 		e.Check(e.Redis.ZAdd(e.Context(), types, redis.Z{Score: 100 << 40, Member: "T"}).Err()) // of priority 900
 		b := beginning()
 		for _, b.AtLeast = range []int{900, 101} {
-			if snap, err := e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, b, []string{"T"}); err != nil || snap != nil {
+			if snap, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, b, []string{"T"})); err != nil || snap != nil {
 				e.Errorf("at least %d: %+v, %v", b.AtLeast, snap, err)
 			}
 		}
@@ -144,7 +144,7 @@ func TestPopAtLeast(t *testing.T) {
 			e.Errorf("the first of its type is noted with %v, want %v", got, right)
 		}
 		b.AtLeast = 100
-		if snap, err := e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, b, []string{"T"}); err != nil || snap == nil {
+		if snap, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, b, []string{"T"})); err != nil || snap == nil {
 			e.Errorf("at least 100: %v, %v", snap, err)
 		}
 	})

@@ -317,12 +317,12 @@ func TestRetryWithArgsOfAnotherVersion(t *testing.T) {
 		id := e.failed()
 		e.Check(e.store.Retry(e.Context(), id, job.Retry{Args: json.RawMessage(`{"W":2}`), TypeVersion: 2}))
 		e.equal("version", e.info(id).TypeVersion, 2)
-		snap, err := e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, beginning(), []string{"T"})
+		snap, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, beginning(), []string{"T"}))
 		e.Check(err)
 		if snap != nil {
 			t.Fatalf("an engine without version 2 runs %+v", snap.Info)
 		}
-		snap, err = e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, beginning(), []string{"T", job.Takes("T", 2)})
+		snap, err = popped(e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, beginning(), []string{"T", job.Takes("T", 2)}))
 		e.Check(err)
 		e.equal("job", snap.Info.ID, id)
 	})

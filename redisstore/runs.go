@@ -42,7 +42,7 @@ func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapsho
 }
 
 // Pop implements job.Runs.
-func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) (*job.Snapshot, error) {
+func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) ([]*job.Snapshot, error) {
 	caller := s.callers.enter()
 	defer s.callers.leave(caller)
 	args := []any{queue, "", s.callers.process, caller}
@@ -61,14 +61,26 @@ func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b j
 		return nil, d.err
 	}
 	s.passOn(ctx, due, left, types)
-	if id == "" {
-		return nil, nil
+	var begun []*job.Snapshot
+	if len(l) > 4 { // the job is one of several
+		t := &settling{}
+		if id != "" {
+			s.begun(t, []any{b.Token, id, l[1]})
+		}
+		s.begun(t, d.list(l[4]))
+		s.parkOdd(ctx, t)
+		begun = s.shown(ctx, t.begun)
+	} else if id != "" {
+		snap, err := s.seen(ctx, l[1], job.ID(id), b.Token)
+		if err != nil {
+			return nil, err
+		}
+		begun = []*job.Snapshot{snap}
 	}
-	snap, err := s.seen(ctx, d.at(l, 1), job.ID(id), b.Token)
-	if err == nil {
-		snap.Ready = int(d.int(d.at(l, 3)))
+	if len(begun) > 0 {
+		begun[0].Ready = int(d.int(d.at(l, 3)))
 	}
-	return snap, err
+	return begun, d.err
 }
 
 // passOn sends the notifications that one left which had jobs of some types.

@@ -65,7 +65,7 @@ var (
 	scriptLimit           = script("limit_set", "compact_run").freeing()
 	scriptUnclaim         = script("limited_leave", "compact_run").freeing()
 	scriptLack            = script("ready_lack", "compact_run").freeing()
-	scriptPop             = script("pop", "compact_run").freeing()
+	scriptPop             = script("pop", "several").freeing()
 	scriptFill            = script("ready_fill", "compact_run")
 	scriptRelay           = script("mail_apply", "hub", "launch", "workkit").freeing()
 	scriptRelayRead       = script("mail_read", "mail").freeing()

@@ -95,7 +95,7 @@ func (m *serialModel) some(t *rapid.T, statuses ...job.Status) *serialJob {
 // pop begins whatever run is the first in a shard: it must be of a job that may run.
 func (m *serialModel) pop(t *rapid.T) {
 	shard := m.keyShard(rapid.SampledFrom(m.keys).Draw(t, "key"))
-	snap, err := m.store.Pop(m.Context(), job.DefaultQueue, shard, -1, beginning(), []string{"T"})
+	snap, err := popped(m.store.Pop(m.Context(), job.DefaultQueue, shard, -1, beginning(), []string{"T"}))
 	m.Check(err)
 	for _, j := range m.jobs {
 		if snap != nil && snap.Info.ID == j.id {

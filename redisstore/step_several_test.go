@@ -193,7 +193,7 @@ func TestStepBeginsOneThatDied(t *testing.T) {
 		for _, id := range ids {
 			e.dies(id)
 		}
-		snap, err := e.store.Pop(e.Context(), job.DefaultQueue, ids[0].Shard(shards), -1, beginning(), []string{"C"})
+		snap, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, ids[0].Shard(shards), -1, beginning(), []string{"C"}))
 		e.Check(err)
 		e.equal("runs that died", snap.Info.Crashes, 1)
 		next, _ := e.stepAll(delta(snap, statemachine.Suspend), severally(16), "C")

@@ -24,7 +24,7 @@ func TestTurnsOfTrees(t *testing.T) {
 		}
 		var active []*job.Snapshot
 		for range trees * rounds {
-			snap, err := e.store.Pop(e.Context(), job.DefaultQueue, 0, -1, beginning(), []string{"A"})
+			snap, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, 0, -1, beginning(), []string{"A"}))
 			e.Check(err)
 			if snap == nil {
 				e.Fatal("nothing is ready")
@@ -63,7 +63,7 @@ func TestTurnsOfTypes(t *testing.T) {
 		small := create("Small")
 		for range many {
 			b := job.Begin{Token: job.RunToken("ONEENGINEALONE"), Lease: time.Minute}
-			snap, err := e.store.Pop(e.Context(), job.DefaultQueue, 0, -1, b, []string{"Big", "Small"})
+			snap, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, 0, -1, b, []string{"Big", "Small"}))
 			e.Check(err)
 			if snap.Info.ID == small {
 				return

@@ -61,7 +61,7 @@ const inMotion = 50 * time.Millisecond
 // crowded tells whether as many runs of the type go on here as may, or, while its runs end one after the other, nearly as many: few slots
 // then go on with whole groups, in place of many with a job each. Then the engine asks for no more of its jobs for now.
 func (k *kind) crowded() bool {
-	most, here := int64(k.options.MaxRunningHere), k.here.Load()
+	most, here := k.most.Load(), k.here.Load()
 	group := int64(k.together() / 2)
 	return most > 0 && (here >= most || here > most-group && time.Since(time.Unix(0, k.ended.Load())) < inMotion)
 }
@@ -70,8 +70,8 @@ func (k *kind) crowded() bool {
 func (k *kind) enterSome(n int) int {
 	for {
 		here, some := k.here.Load(), n
-		if most := k.options.MaxRunningHere; most > 0 {
-			some = min(n, most-int(here))
+		if most := k.most.Load(); most > 0 {
+			some = min(n, int(most-here))
 		}
 		if some <= 0 {
 			return 0
@@ -79,6 +79,18 @@ func (k *kind) enterSome(n int) int {
 		if k.here.CompareAndSwap(here, here+int64(some)) {
 			return some
 		}
+	}
+}
+
+// LimitHere changes how many runs go on at once in the engine at most of a type that has Options.MaxRunningHere: for types of which it
+// turns out only later how many are enough. Runs that go on already go on. most is 1 at least.
+func (e *Engine) LimitHere(typ string, most int) {
+	k := e.registry().kind(typ)
+	if k == nil || k.options.MaxRunningHere == 0 {
+		return
+	}
+	if before := k.most.Swap(int64(max(most, 1))); before < int64(most) && !k.crowded() {
+		e.catchUp(k, 0)
 	}
 }
 
@@ -120,7 +132,7 @@ func (e *Engine) catchUp(k *kind, after time.Duration) {
 		}
 		if !k.crowded() {
 			k.missed.Store(false)
-			room := k.options.MaxRunningHere - int(k.here.Load())
+			room := int(k.most.Load() - k.here.Load())
 			if (*e.slots.Load()).CatchUp(e.runs, e.ofKind(k), max(room/k.together(), 1)) {
 				k.missed.Store(true)
 			}

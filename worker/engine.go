@@ -44,6 +44,7 @@ type Engine struct {
 	ran       atomic.Bool
 	serving   atomic.Bool
 	slots     atomic.Pointer[delivery.Server] // once it serves
+	grouped   atomic.Pointer[kind]            // the type of which several jobs were run at the same time last
 	timers    atomic.Int64                    // held in memory
 	unknown   sync.Map                        // types of jobs that nobody here runs, or job.ErrCodec: those that were told of
 	presence  presence
@@ -228,12 +229,17 @@ func (e *Engine) handle(_ context.Context, notification delivery.Notification) e
 	}
 	e.active.Add(1)
 	defer e.active.Done()
-	start := time.Now()
+	t := e.newTurn(time.Now())
+	defer t.end()
 	b := e.beginning()
 	if notification.Heard {
 		b.AtLeast = notification.Priority()
 	}
-	snap, err := e.cfg.Store.Pop(e.runs, notification.Queue, notification.Shard, notification.Gen, b, e.asks(nil))
+	if k := e.groups(notification); k != nil {
+		t.reserve(k)
+		b.Several = t.atOnce
+	}
+	begun, err := e.cfg.Store.Pop(e.runs, notification.Queue, notification.Shard, notification.Gen, b, e.asks(t.keeps()))
 	if errors.Is(err, job.ErrHotLoop) {
 		e.cfg.Logger.Warn("a job is throttled until the minute is over: let it ask for a later run (WakeAfter), or give its type MaxRunsPerMinute: -1",
 			"error", err)
@@ -245,10 +251,11 @@ func (e *Engine) handle(_ context.Context, notification delivery.Notification) e
 		}
 		return nil
 	}
-	if err != nil || snap == nil {
+	if err != nil {
 		return err
 	}
-	e.goOn(snap, start)
+	t.use(begun)
+	t.goOn(begun)
 	return nil
 }
 
@@ -256,7 +263,9 @@ func (e *Engine) handle(_ context.Context, notification delivery.Notification) e
 func (e *Engine) begun(snap *job.Snapshot, since time.Time) {
 	e.active.Add(1)
 	defer e.active.Done()
-	e.goOn(snap, since)
+	t := e.newTurn(since)
+	defer t.end()
+	t.goOn([]*job.Snapshot{snap})
 }
 
 // lowest tells, by lot, whether a job of the lowest priority has its turn.

@@ -288,12 +288,15 @@ func (l *Leases) begin(ctx context.Context, req LeaseRequest, notifications []de
 // pop begins a run of a ready job that can be begun: nil if there is none.
 func (l *Leases) pop(ctx context.Context, notification delivery.Notification, req LeaseRequest, types []string, running []job.RunLimit) (*job.Snapshot, error) {
 	for {
-		snap, err := l.cfg.Store.Pop(ctx, notification.Queue, notification.Shard, delivery.Direct, job.Begin{
+		begun, err := l.cfg.Store.Pop(ctx, notification.Queue, notification.Shard, delivery.Direct, job.Begin{
 			Token: rand.Text(), Lease: req.Lease, Batch: cmp.Or(req.Messages, batchMessages), Bytes: batchBytes, Limits: map[string]int{"": Options{}.maxRuns()},
 			Running: running, Priority: req.Priority,
 		}, types)
+		if len(begun) > 0 {
+			return begun[0], nil
+		}
 		if !errors.Is(err, job.ErrHotLoop) && !errors.Is(err, job.ErrCodec) {
-			return snap, err
+			return nil, err
 		}
 		l.cfg.Logger.Warn("a job cannot be given to a client; it waits, and says why", "error", err)
 	}

@@ -212,12 +212,12 @@ type hangsUp struct {
 	gone context.CancelFunc
 }
 
-func (s *hangsUp) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) (*job.Snapshot, error) {
-	snap, err := s.Store.Pop(ctx, queue, shard, gen, b, types)
-	if snap != nil {
+func (s *hangsUp) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) ([]*job.Snapshot, error) {
+	begun, err := s.Store.Pop(ctx, queue, shard, gen, b, types)
+	if len(begun) > 0 {
 		s.gone()
 	}
-	return snap, err
+	return begun, err
 }
 
 // What began for a client that has hung up meanwhile is handed back at once.

@@ -51,10 +51,12 @@ func (p *portions) note(s *job.Snapshot) {
 	p.sent = append(p.sent, len(s.In.Of("in").Items))
 }
 
-func (p *portions) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) (*job.Snapshot, error) {
-	s, err := p.Store.Pop(ctx, queue, shard, gen, b, types)
-	p.note(s)
-	return s, err
+func (p *portions) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) ([]*job.Snapshot, error) {
+	begun, err := p.Store.Pop(ctx, queue, shard, gen, b, types)
+	for _, s := range begun {
+		p.note(s)
+	}
+	return begun, err
 }
 
 func (p *portions) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {

@@ -102,7 +102,7 @@ func (e *Engine) present(ctx context.Context) (leave func()) {
 			}
 			e.tellIgnored(time.Now())
 			told := info.Running == 0 && info.Stopping == e.stopping() && info.Activity == e.tally.sum()
-			info.Stopping, info.Activity = e.stopping(), e.tally.sum()
+			info.Stopping, info.Activity, info.Full = e.stopping(), e.tally.sum(), e.full()
 			if e.presence.tell(&info); !told || info.Running > 0 || n%idleHeartbeats == 1 {
 				_ = e.cfg.Store.Heartbeat(ctx, info)
 			}
@@ -154,6 +154,17 @@ func (e *Engine) lookAtLimits(ctx context.Context) []job.TypeInfo {
 	}
 	e.limits.Store(&all)
 	return types
+}
+
+// full are the types of which no more runs may begin here now.
+func (e *Engine) full() (names []string) {
+	r := e.registry()
+	for _, name := range r.names {
+		if k := r.kinds[name]; r.crowds && k.crowded() {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // about is what does not change while the engine runs.

@@ -28,6 +28,7 @@ type kind struct {
 	rated    atomic.Bool   // … a rate: each of its runs is committed by itself
 	took     atomic.Int64  // nanoseconds that a run takes, about; 0: not known yet
 	here     atomic.Int64  // runs in progress
+	most     atomic.Int64  // of them, 0 for any number: MaxRunningHere, see LimitHere
 	ended    atomic.Int64  // when one of several ended last: Unix nanoseconds
 	catching atomic.Bool   // the engine looks for jobs of the type, or will before long
 	catchNow chan struct{} // has a value when it is to do so at once
@@ -118,6 +119,7 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 			return nil, fmt.Errorf("registering %T: %w", w, err)
 		}
 		k.options = k.options.or(defaults)
+		k.most.Store(int64(k.options.MaxRunningHere))
 		if _, own := w.(ArgsSetter); !own {
 			if err := k.options.Limited(layout.ParamSpecs()); err != nil {
 				return nil, fmt.Errorf("registering %T: %w", w, err)

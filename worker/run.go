@@ -155,6 +155,14 @@ func (r *Run) Info() job.Info {
 	return i
 }
 
+// Options are those that the node of the job has in its graph, which go before those of its type.
+func (r *Run) Options() job.RunOptions {
+	if r.info.Options == nil {
+		return job.RunOptions{}
+	}
+	return *r.info.Options
+}
+
 // Remote tells whether a client runs the job, see [Leases], and not this process. Hooks are called when it says what its run did: the
 // run began at Now, and is over.
 func (r *Run) Remote() bool { return r.remote }

@@ -25,10 +25,7 @@ func (t *turn) several(typ string) int {
 		return 1
 	}
 	if k.options.Together > 1 {
-		if t.reserved.kind == k {
-			return max(t.reserved.places, 1)
-		}
-		return 1
+		return t.atOnce(typ)
 	}
 	took := time.Duration(k.took.Load())
 	if took <= 0 || took > severalTime {

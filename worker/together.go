@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/job"
 )
 
@@ -20,7 +21,7 @@ type reserved struct {
 // together is how many jobs of the type one slot runs at the same time at most.
 func (k *kind) together() int {
 	n := min(k.options.Together, job.MostSeveral)
-	if most := k.options.MaxRunningHere; most > 0 {
+	if most := int(k.most.Load()); most > 0 {
 		n = min(n, most)
 	}
 	return max(n, 1)
@@ -28,8 +29,8 @@ func (k *kind) together() int {
 
 // reserve has the slot keep what it needs to go on with jobs of a type, as far as there is room, if it runs several of it at the
 // same time.
-func (t *turn) reserve(typ string) {
-	k, server := t.registry().kind(typ), t.slots.Load()
+func (t *turn) reserve(k *kind) {
+	server := t.slots.Load()
 	if k == nil || k.together() == 1 || server == nil || t.cfg.Lease < severalLease { // else several() says one
 		return
 	}
@@ -42,6 +43,29 @@ func (t *turn) reserve(typ string) {
 	r.slots += (*server).Reserve(max(r.places-1-r.slots, 0))
 	t.release(reserved{kind: k, places: max(r.places-1-r.slots, 0)})
 	r.places = min(r.places, r.slots+1)
+}
+
+// atOnce tells how many jobs of a type may run at the same time in the slot, by what is reserved for them.
+func (t *turn) atOnce(typ string) int {
+	if t.reserved.kind == nil || t.reserved.kind != t.registry().kind(typ) {
+		return 1
+	}
+	return max(t.reserved.places, 1)
+}
+
+// groups returns the type of which a notification may bring several jobs that run at the same time, or nil: one that it tells of or, if
+// it does not say, the one of which there was such a group last.
+func (e *Engine) groups(n delivery.Notification) *kind {
+	k := e.grouped.Load()
+	for _, typ := range n.Types {
+		if k = e.registry().kind(typ); k != nil && k.together() > 1 {
+			break
+		}
+	}
+	if k == nil || k.together() == 1 || k.crowded() {
+		return nil
+	}
+	return k
 }
 
 // keeps returns the type that the slot keeps places of, or nil.
@@ -67,6 +91,7 @@ func (t *turn) use(begun []*job.Snapshot) {
 	r := t.reserved
 	t.reserved, t.together = reserved{kind: r.kind}, len(begun) > 0 && r.places > 0 && t.registry().kind(begun[0].Info.Type) == r.kind
 	if t.together {
+		t.grouped.Store(r.kind)
 		r.places, r.slots = r.places-len(begun), r.slots-len(begun)+1
 	}
 	t.release(r)

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,6 +105,71 @@ func TestMissedJobsBegin(t *testing.T) {
 			close(release)
 			b.Until("all have run", func() bool { return runs.Load() == 21 })
 		})
+	}
+}
+
+// What becomes ready while all places of its type are taken begins when one is free, whatever the engine knows of other shards.
+func TestMissedJobsBeginInTime(t *testing.T) {
+	b := newBenchOf(t, redistest.SharedRedis(t), 8)
+	began := make(chan time.Time, 100)
+	cfg := b.Config(&called{name: "A", here: 1, together: 1, run: func(context.Context) error {
+		began <- time.Now()
+		time.Sleep(30 * time.Millisecond)
+		return nil
+	}})
+	cfg.Store, cfg.Concurrency = unswept{b.Store}, 8
+	b.Serve(cfg)
+	for round := range 12 {
+		for range 3 {
+			b.single(&called{name: "A"})
+		}
+		time.Sleep(time.Duration(20+rand.IntN(50)) * time.Millisecond)
+		b.single(&called{name: "A"})
+		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+		b.single(&called{name: "A"})
+		for n := range 5 {
+			select {
+			case <-began:
+			case <-time.After(30 * time.Second): // nobody else brings it
+				t.Fatalf("round %d: %d of 5 jobs have begun", round, n)
+			}
+		}
+	}
+}
+
+// pops notes how many runs one Pop has begun at most.
+type pops struct {
+	worker.Store
+	most most
+}
+
+func (p *pops) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) ([]*job.Snapshot, error) {
+	begun, err := p.Store.Pop(ctx, queue, shard, gen, b, types)
+	p.most.add(int64(len(begun)))
+	p.most.add(-int64(len(begun)))
+	return begun, err
+}
+
+// A slot that begins anew begins several jobs at once, too, once it is known of which type.
+func TestPopsBeginSeveral(t *testing.T) {
+	b := onRedis(t)
+	var runs atomic.Int64
+	cfg := b.Config(&called{name: "A", here: 8, together: 4, run: func(context.Context) error {
+		runs.Add(1)
+		return nil
+	}})
+	store := &pops{Store: b.Store}
+	cfg.Store, cfg.Concurrency = store, 8
+	b.Serve(cfg)
+	rounds := int64(0)
+	for ; store.most.most.Load() < 2 && rounds < 30; rounds++ {
+		for range 100 {
+			b.single(&called{name: "A"})
+		}
+		b.Until("all have run", func() bool { return runs.Load() == 100*(rounds+1) })
+	}
+	if n := store.most.most.Load(); n < 2 || n > 4 {
+		t.Errorf("after %d rounds a Pop has begun %d jobs at once, of 4 at most", rounds, n)
 	}
 }
 

@@ -84,15 +84,16 @@ func (t *turn) open() bool { return t.now.Sub(t.start) < quantumTime && !t.stopp
 // room tells whether it may go on in its tree after that many more runs.
 func (t *turn) room(runs int) bool { return t.runs+runs < t.most && t.open() }
 
-// goOn runs a job that has begun, and then those that its commits make ready, and others of its shard, for a quantum.
-func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
-	t := e.newTurn(start)
-	if t.turns = snap.Ready; t.turns == 0 {
+// goOn runs jobs that have begun, and then those that its commits make ready, and others of their shard, for a quantum.
+func (t *turn) goOn(begun []*job.Snapshot) {
+	if len(begun) == 0 {
+		return
+	}
+	if t.turns = begun[0].Ready; t.turns == 0 {
 		t.most = aloneRuns
 	}
-	defer t.end()
-	granted := start
-	for begun := []*job.Snapshot{snap}; len(begun) > 0; {
+	granted := t.start
+	for len(begun) > 0 {
 		rows := t.workAll(begun, granted)
 		if len(rows) == 0 {
 			return
@@ -108,9 +109,9 @@ func (e *Engine) goOn(snap *job.Snapshot, start time.Time) {
 		if done.Held {
 			t.kept = append(t.kept, last.runs[0].snap.Info.ID)
 		}
-		for begun = done.begun; len(begun) == 0 && len(t.kept) > 0 && !e.stopping(); t.kept = t.kept[1:] {
+		for begun = done.begun; len(begun) == 0 && len(t.kept) > 0 && !t.stopping(); t.kept = t.kept[1:] {
 			granted = time.Now()
-			if snap, _ := e.cfg.Store.Begin(e.runs, t.kept[0], e.beginning()); snap != nil { // else the sweeper finds it
+			if snap, _ := t.cfg.Store.Begin(t.Engine.runs, t.kept[0], t.beginning()); snap != nil { // else the sweeper finds it
 				begun = []*job.Snapshot{snap}
 			}
 		}
@@ -129,7 +130,7 @@ func (t *turn) next(rows []chained) (b job.Begin, step bool) {
 		step = false // it goes on when those that it feeds have caught up: then they are chained
 	}
 	if step {
-		t.reserve(last.runs[0].snap.Info.Type)
+		t.reserve(t.registry().kind(last.runs[0].snap.Info.Type))
 	}
 	return b, step
 }
