@@ -88,7 +88,7 @@ func TestRecordsCreatedInOrder(t *testing.T) {
 		e.Check(errors.Join(errs...))
 		var said []int
 		for range order {
-			s, err := e.store.Pop(e.Context(), job.DefaultQueue, first.Shard(shards), -1, beginning(), []string{"T"})
+			s, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, first.Shard(shards), -1, beginning(), []string{"T"}))
 			e.Check(err)
 			said = append(said, order[s.Info.ID.Tree()])
 		}
@@ -282,4 +282,25 @@ func TestQueueOfAnUnreadableJob(t *testing.T) {
 	e.Check(e.Redis.Set(e.Context(), e.key(id), "x", 0).Err())
 	_, err := e.Store.Queues(e.Context())
 	e.fails(err, job.ErrRefused)
+}
+
+// What servers keep of records in memory is what these say, also if somebody brings back what they said before.
+func TestRecordsThatComeBack(t *testing.T) {
+	each(t, func(e *env) {
+		id := newID(e)
+		e.createRecord(id, 1)
+		record, first := strings.Replace(e.key(id), ":j:", ":r:", 1), id.Nth(1)
+		whole := completion(e.beginRow(first, "run"))
+		running, err := e.Redis.Get(e.Context(), record).Result()
+		e.Check(err)
+		for range 2 {
+			_, err = e.store.Commit(e.Context(), []job.Tx{whole})
+			e.Check(err)
+			e.is(statemachine.Completed, first)
+			e.Check(e.Redis.Del(e.Context(), e.key(first)+":s", e.key(id)+":o:out", e.key(first)+":o:out").Err())
+			e.Check(e.Redis.RPush(e.Context(), e.key(first)+":i:in", "1", "2").Err())
+			e.Check(e.Redis.Set(e.Context(), record, running, 0).Err())
+			e.is(statemachine.Running, first)
+		}
+	})
 }

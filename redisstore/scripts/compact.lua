@@ -84,29 +84,49 @@ do -- Lua allows few local names
   -- compact.id is the ID of a job of a record by its number.
   function compact.id(r, n) return n == 0 and r.root or r.root .. '.' .. index(n) end
 
-  -- compact.of returns the record of a tree, or false. text is what is stored of it, or false, if the caller knows.
-  function compact.of(root, text)
-    local r = compact.trees[root]
-    if r ~= nil then return r end
-    if text == nil then text = call('GET', P .. 'r:' .. root) end
-    if not text then
-      compact.trees[root] = false
-      return false
-    end
+  -- What was read of records whose runs go on, by their texts: mostly the next call that reads one commits its run.
+  local running, count = {}, 0
+  local FEW, SMALL = 500, 2000 -- of these are kept, of so many bytes
+
+  -- compact.keep notes that a record is so by now.
+  function compact.keep(r, text)
+    if #text > SMALL then return end
+    if count >= FEW then running, count = {}, 0 end
+    if not running[text] then count = count + 1 end
+    running[text] = r
+  end
+
+  -- taken returns what was kept of a text, and keeps it no longer: it may change.
+  local function taken(root, text)
+    local r = running[text]
+    if not r then return end
+    running[text], count = nil, count - 1
+    return r.root == root and r.at == P and r
+  end
+
+  local function read(root, text)
     local a = string.find(text, '\30', 1, true)
     local b = string.find(text, '\30', a + 1, true)
     local c = string.find(text, '\30', b + 1, true) or #text + 1
     local head, run = string.sub(text, 1, a - 1), string.sub(text, b + 1, c - 1)
     local digest, created, token, keep = string.match(head, '^(%S+) (%S+) (%S+) (%S+)$')
     local status, lead, queued, holder, ran, round = string.match(run, '^(%S+) ?(%d*) ?(%d*) ?(%S*) ?(%d*) ?(%d*)$')
-    r = {
+    return {
       root = root, head = head, shared = string.sub(text, a + 1, b - 1), rest = string.sub(text, c), created = created,
       token = token, keep = keep, digest = digest, status = status, lead = tonumber(lead), queued = queued, holder = holder,
-      ran = ran, round = round, def = compact.definition(digest),
+      ran = ran, round = round, def = compact.definition(digest), at = P,
     }
-    compact.trees[root] = r.def and r or false -- then the tree is as if it was gone
-    if not r.def then compact.lost = root end
-    return compact.trees[root]
+  end
+
+  -- compact.of returns the record of a tree, or false. text is what is stored of it, or false, if the caller knows.
+  function compact.of(root, text)
+    local r = compact.trees[root]
+    if r ~= nil then return r end
+    if text == nil then text = call('GET', P .. 'r:' .. root) end
+    r = text and (taken(root, text) or read(root, text))
+    if r and not r.def then r, compact.lost = false, root end -- then the tree is as if it was gone
+    compact.trees[root] = r
+    return r
   end
 
   -- compact.meet reads the records of the trees of jobs at once, as far as they are records and were not read yet.

@@ -2,6 +2,7 @@
 
 do -- Lua allows few local names
   local index = compact.index
+  local NONE = {}
   local RARELY = 20        -- trees of a definition that were spread out before it is asked whether most are
   local USED = str(2 ^ 43) -- ms for which a definition stays that is used: for good
 
@@ -30,8 +31,10 @@ do -- Lua allows few local names
 
   -- write writes a record anew, with how its run is and what it says of jobs alone.
   local function write(r, rest)
+    local text = r.head .. '\30' .. r.shared .. '\30' .. run(r) .. rest
     r.rest = rest
-    call('SET', P .. 'r:' .. r.root, r.head .. '\30' .. r.shared .. '\30' .. run(r) .. rest)
+    call('SET', P .. 'r:' .. r.root, text)
+    if r.status == S.running then compact.keep(r, text) end
   end
 
   -- compact.why tells why trees of a definition are not to be records: somebody follows what changes (followed), most do not stay
@@ -52,7 +55,7 @@ do -- Lua allows few local names
     if call('HINCRBY', k, 'users', 1) == 1 then call('PEXPIRE', k, USED) end
     call('HINCRBY', k, 'made', 1)
     local head = digest .. ' ' .. MOMENT .. ' ' .. token .. ' ' .. keep
-    local r = { root = root, head = head, shared = shared, created = MOMENT, token = token, keep = keep, digest = digest }
+    local r = { root = root, head = head, shared = shared, created = MOMENT, token = token, keep = keep, digest = digest, at = P }
     r.lead, r.def, r.status, r.queued, r.holder = tonumber(lead), compact.definition(digest), S.queued, MOMENT, ''
     write(r, rest)
     compact.trees[root], jobkeys[root] = r, nil -- that it was not there was known
@@ -69,6 +72,7 @@ do -- Lua allows few local names
   -- beginning have nothing to read.
   local function row(r, most)
     local out, d = {}, r.def[r.lead]
+    if not d.to then return NONE end
     while d.to and #out < most do
       d = r.def[d.to]
       if d.map.queue ~= r.def[r.lead].map.queue or d.map.status ~= S.suspended or #out >= r.def.jobs then break end
@@ -113,7 +117,7 @@ do -- Lua allows few local names
     end
     local seen = compact.text(r, r.lead) .. '\31record\31' .. r.def.runs
     j.token, j.begun = b.token, true
-    return j, line.seen(seen, {}, {}, boxes, b.row > 0 and row(r, b.row) or {})
+    return j, line.seen(seen, NONE, NONE, boxes, b.row > 0 and row(r, b.row) or NONE)
   end
 
   -- compact.transaction reads a transaction that is to complete all jobs of a record: root, token, jobs, then of each its number,
@@ -123,15 +127,14 @@ do -- Lua allows few local names
   function compact.transaction()
     local t = { record = arg(), token = arg() }
     for i = 1, num() do
-      local d = { n = num(), changed = arg(), port = arg(), taken = num(), seen = num(), out = arg() }
-      d.ends = arg() == '1'
-      d.items, d.nset = list(), 2 * num()
-      d.set = cursor
-      cursor = cursor + d.nset
-      d.nunset = num()
-      d.unset = cursor
-      cursor = cursor + d.nunset
-      d.log, t[i] = list(), d
+      local n, changed, port, taken, seen, out, ends = num(), arg(), arg(), num(), num(), arg(), arg() == '1'
+      local items, nset = list(), 2 * num()
+      local set, nunset = cursor, tonumber(ARGV[cursor + nset + 1])
+      cursor = cursor + nset + 1 + nunset
+      t[i] = {
+        n = n, changed = changed, port = port, taken = taken, seen = seen, out = out, ends = ends, items = items, nset = nset,
+        set = set, nunset = nunset, unset = set + nset + 1, log = list(), list = false, state = false, at = false, to = false,
+      }
     end
     return t
   end
@@ -174,6 +177,7 @@ do -- Lua allows few local names
   -- filled puts a value in the places of a text that byte 29 marks, or in the first of them.
   local function filled(text, value, once)
     local at = string.find(text, '\29', 1, true)
+    if at == #text then return string.sub(text, 1, -2) .. value end
     while at do
       text = string.sub(text, 1, at - 1) .. value .. string.sub(text, at + 1)
       if once then break end

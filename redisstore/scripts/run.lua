@@ -140,8 +140,8 @@ do -- Lua allows few local names
 end
 
 -- line.seen is what a run sees, as begin() returns it. A list in a reply costs the server microseconds: an empty one is ''.
+local function some(list) return list and (#list > 0 and list or '') end
 function line.seen(text, state, defaults, boxes, row, woken)
-  local function some(list) return list and (#list > 0 and list or '') end
   return { 'ok', MOMENT, text, some(state), some(defaults), some(boxes), some(row), woken }
 end
 

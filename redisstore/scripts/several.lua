@@ -16,10 +16,18 @@ do -- Lua allows few local names
     return b.places ~= places.none and #places.limited(j, b.places) > 0
   end
 
-  -- behind returns the jobs behind the first in its set, of its priority, and their scores, in turn.
+  -- behind returns the jobs behind the first in its set, of its priority, and their scores; or none, and the one that all have:
+  -- scores take a server long.
   local function behind(set, score, n)
     local class = line.class(score)
-    return call('ZRANGEBYSCORE', set, str(class), '(' .. str(class + line.TIMES), 'WITHSCORES', 'LIMIT', '0', str(n))
+    local from, to = str(class), '(' .. str(class + line.TIMES)
+    local ids = call('ZRANGEBYSCORE', set, from, to, 'LIMIT', '0', str(n))
+    if #ids == 0 then return ids end
+    local first, last = call('ZSCORE', set, ids[1]), call('ZSCORE', set, ids[#ids])
+    if first == last then return ids, {}, tonumber(first) end
+    local all, scores = call('ZRANGEBYSCORE', set, from, to, 'WITHSCORES', 'LIMIT', '0', str(n)), {}
+    for i = 1, #ids do scores[i] = tonumber(all[2 * i]) end
+    return ids, scores
   end
 
   -- size is about how many bytes a run sees.
@@ -42,9 +50,8 @@ do -- Lua allows few local names
   end
 
   -- free reads the records of jobs, and tells whether there are some and none of them is locked.
-  local function free(found)
-    local ids, locks = {}, {}
-    for n = 1, #found, 2 do ids[#ids + 1] = found[n] end
+  local function free(ids)
+    local locks = {}
     compact.meet(ids)
     for _, id in ipairs(ids) do
       if compact.of(tree(id)) then locks[#locks + 1] = stem(id) .. ':lock' end
@@ -62,12 +69,14 @@ do -- Lua allows few local names
     local out, token, bytes = {}, b.token, size(snapshot)
     local most = enough(b, j) and 1 or b.most_of[j.type] or 1
     if most < 2 or bytes > LARGEST then return began end
-    local found = behind(line.set(j.queue, j.type), b.score, most - 1)
+    local found, scores, score = behind(line.set(j.queue, j.type), b.score, most - 1)
+    local class, level, round = line.class(b.score), nil, nil
     line.out = { queue = j.queue, type = j.type, set = line.set(j.queue, j.type), ids = {}, leases = {} }
     b.unlocked = free(found)
-    for n = 1, #found, 2 do
-      b.token, b.round = line.token(token, (n + 3) / 2), str(tonumber(found[n + 1]) - line.class(b.score))
-      local fine, x, seen = pcall(one, found[n], j.type, b)
+    for n, id in ipairs(found) do
+      if (scores[n] or score) ~= level then level = scores[n] or score; round = str(level - class) end
+      b.token, b.round = line.token(token, n + 1), round
+      local fine, x, seen = pcall(one, id, j.type, b)
       if not fine or not seen then break end
       out[#out + 1], out[#out + 2], out[#out + 3] = b.token, x.id, seen
       began, bytes = began .. ' ' .. x.id, bytes + size(seen)
