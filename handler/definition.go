@@ -146,7 +146,7 @@ func (d *Definition) Validate() error {
 	case !slices.Contains(Languages, d.Lang) && !customRE.MatchString(d.Lang):
 		bad.add("lang %.40q is not known: %s (x-… is for commands that the operator of the runner has configured)", d.Lang, port.Suggest(d.Lang, Languages))
 	}
-	if d.Body == "" {
+	if strings.TrimSpace(d.Body) == "" {
 		bad.add("body is missing: it is what runs for each payload")
 	}
 	if d.Lang == HTTP {

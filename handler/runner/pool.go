@@ -190,7 +190,7 @@ func (p *Pool) Do(ctx context.Context, h *handler.Stored, payloads []Payload) ([
 	for i := range payloads {
 		tasks[i] = &task{Payload: payloads[i], handler: h, options: options, ctx: ctx, done: sync.OnceFunc(all.Done)}
 	}
-	l, key := p.lane(h), h.Definition.Prefix+"\x00"+h.Type
+	l, key := p.lane(h)
 	p.mu.Lock()
 	l.queues[key] = append(l.queues[key], tasks...)
 	p.dispatch(l)
@@ -213,11 +213,24 @@ func (p *Pool) Do(ctx context.Context, h *handler.Stored, payloads []Payload) ([
 	return results, nil
 }
 
-func (p *Pool) lane(h *handler.Stored) *lane {
+// lane returns where payloads of a handler wait, and the key of its type there.
+func (p *Pool) lane(h *handler.Stored) (l *lane, key string) {
+	key = h.Definition.Prefix + "\x00" + h.Type
 	if h.Definition.Lang == handler.HTTP {
-		return p.lanes[1]
+		return p.lanes[1], key
 	}
-	return p.lanes[0]
+	return p.lanes[0], key
+}
+
+// enough is how many payloads of a handler, whose batches run beside each other, take about a second in all.
+func (p *Pool) enough(h *handler.Stored) int {
+	l, key := p.lane(h)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.took[key] == 0 {
+		return l.each // which tell how long they take
+	}
+	return l.each * l.guess(key)
 }
 
 // drop takes tasks out that wait, as nobody waits for them.
@@ -239,16 +252,19 @@ const (
 
 // batch is how many payloads of a type one batch has: those in front that are of one version, fewer where they take long.
 func (l *lane) batch(key string) int {
-	q := l.queues[key]
-	most := firstBatch
-	if took := l.took[key]; took > 0 {
-		most = int(max(batchTime/took, 1))
-	}
-	n := 0
+	q, most, n := l.queues[key], l.guess(key), 0
 	for n < len(q) && n < min(q[0].options.Batch, most) && q[n].handler.Version == q[0].handler.Version {
 		n++
 	}
 	return n
+}
+
+// guess is how many payloads of a type one process runs in the time of a batch.
+func (l *lane) guess(key string) int {
+	if took := l.took[key]; took > 0 {
+		return int(max(batchTime/took, 1))
+	}
+	return firstBatch
 }
 
 // timed notes how long payloads of a type have run.

@@ -53,6 +53,8 @@ type Service struct {
 	known atomic.Pointer[map[string]*handler.Stored] // also those that were deleted
 	seen  int64                                      // the revision
 
+	engine atomic.Pointer[worker.Engine] // once there is a type
+
 	waking  sync.WaitGroup
 	mu      sync.Mutex
 	results map[string]kept      // by the ID of the payload
@@ -156,7 +158,7 @@ func (s *Service) wake(ctx context.Context, typ string) {
 func (s *Service) serve(ctx context.Context, engine *worker.Engine, names []string, ended chan<- error) (*worker.Engine, error) {
 	workers := make([]worker.Worker, len(names))
 	for i, name := range names {
-		workers[i] = &typ{name: name, most: max(s.cfg.Engine.Concurrency/2, 1), owner: s}
+		workers[i] = &typ{name: name, most: s.enough(s.handler(name)), owner: s}
 	}
 	if engine != nil {
 		var errs []error
@@ -178,6 +180,7 @@ func (s *Service) serve(ctx context.Context, engine *worker.Engine, names []stri
 	if err != nil {
 		return nil, err
 	}
+	s.engine.Store(engine)
 	go func() { ended <- engine.Run(ctx) }()
 	return engine, nil
 }
@@ -189,6 +192,16 @@ func (s *Service) handler(typ string) *handler.Stored {
 		return nil
 	}
 	return h
+}
+
+// enough is how many jobs of a handler's type are enough for its processes to have work: those that wait for one longer than they must
+// are not there for other programs.
+func (s *Service) enough(h *handler.Stored) int {
+	n := max(s.cfg.Engine.Concurrency/2, 1)
+	if h == nil {
+		return n
+	}
+	return min(s.cfg.Pool.enough(h), n)
 }
 
 // do runs payloads, but those whose results are known as the run that had them was not committed.
@@ -209,6 +222,9 @@ func (s *Service) do(ctx context.Context, h *handler.Stored, batch []message) ([
 		return results, nil
 	}
 	got, err := s.cfg.Pool.Do(ctx, h, todo)
+	if engine := s.engine.Load(); engine != nil {
+		engine.LimitHere(h.Type, s.enough(h))
+	}
 	for i := range got {
 		results[at[i]] = got[i]
 	}

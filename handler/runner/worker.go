@@ -192,10 +192,7 @@ type message struct {
 
 // read reads payloads for one batch.
 func (t *typ) read(ctx context.Context, run *worker.Run, most int, progress func(job.Progress)) (batch []message, err error) {
-	size, limit := 0, time.Duration(0)
-	if o := run.Info().Options; o != nil {
-		limit = o.Timeout
-	}
+	size, limit := 0, run.Options().Timeout
 	for raw, err := range t.In.All() {
 		if err != nil {
 			return nil, err

@@ -436,3 +436,30 @@ func TestOptionsOfAJob(t *testing.T) {
 		return info.Status == job.Scheduled && time.Until(info.Next) > 30*time.Minute // the handler's own delays are 1 s, 2 s, …
 	})
 }
+
+// Payloads that wait for a process are left to other programs, but for about as many as keep the processes of this one at it.
+func TestSlowPayloadsAreLeftToOthers(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, map[string]handler.Definition{"t": js("await new Promise((done) => setTimeout(done, 400)); return 1")})
+	const n = 40
+	for range n {
+		h.add("t", "1")
+	}
+	count := func(status statemachine.Status) int {
+		all, err := h.client.Count(context.Background(), job.Filter{Type: "t", Status: []statemachine.Status{status}})
+		enginetest.Check(h, err)
+		return all
+	}
+	most, later := 0, 0 // runs at once, at all and once it is known how long a payload takes
+	h.until("most payloads have run", func() bool {
+		running, completed := count(statemachine.Running), count(statemachine.Completed)
+		most = max(most, running)
+		if completed > n/2 {
+			later = max(later, running)
+		}
+		return completed > n-8
+	})
+	if most < 2 || most > 16 || later > 8 {
+		t.Errorf("%d payloads were held at once, and %d of the last", most, later)
+	}
+}

@@ -17,7 +17,7 @@ const overdue = 2 * time.Second
 // living tells which engines that live have the type of a job, of so many that serve its queue.
 func (t *Tree) living(i *job.Info, engines int, program, command string) Because {
 	var have, cannot []string
-	late, remote, slots, running := 0, 0, 0, 0
+	late, remote, slots, running, full := 0, 0, 0, 0, 0
 	var runs []job.RunningJob
 	needs := i.NeedsOf()
 	for n := range t.Living {
@@ -33,6 +33,9 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 				name, remote = "workers over HTTP (through "+name+")", remote+1
 			}
 			have, slots, running = append(have, name), slots+e.Concurrency, running+e.Running
+			if slices.Contains(e.Full, i.Type) {
+				full++
+			}
 			runs = append(runs, e.Runs...)
 		case needs.Version > max(e.Versions[i.Type], 1):
 			cannot = append(cannot, fmt.Sprintf("%s has version %d", name, max(e.Versions[i.Type], 1)))
@@ -52,6 +55,10 @@ func (t *Tree) living(i *job.Info, engines int, program, command string) Because
 	then := "; it is run when " + one(len(have)) + " has a slot free"
 	if running >= slots {
 		then = fmt.Sprintf("; %s busy%s, and %s ready in the queue: it is run when its turn comes%s", busy(slots), t.longest(runs), jobsAre(t.Pending[i.Queue]), byPriority(i.Priority))
+	}
+	if full == len(have) {
+		then = fmt.Sprintf("; %s as many jobs of the type as may at once there (of a handler by --handler-processes, else by MaxRunningHere): it is run when "+
+			"one of these has ended", eachRuns(full))
 	}
 	if remote == len(have) {
 		return Because{Text: fmt.Sprintf("type %s for queue %s is run by %s, which asked for runs within the last minutes: it begins when one of them does again", i.Type, i.Queue, listed(t.some(have)))}
@@ -95,6 +102,14 @@ func (t *Tree) longest(runs []job.RunningJob) string {
 		text += ", which ignores that its context has ended: " + r.Ignores
 	}
 	return text + ")"
+}
+
+// eachRuns says that so many engines run something.
+func eachRuns(engines int) string {
+	if engines == 1 {
+		return "it runs"
+	}
+	return "each runs"
 }
 
 // one is what a text calls any of so many engines.

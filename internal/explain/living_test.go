@@ -95,6 +95,17 @@ func TestBusySlots(t *testing.T) {
 		e.Living = living
 		check(t, want, said(e, "t"), waits+"  "+want+"\n")
 	}
+	some := engine(1, 8, 2)
+	some.Full = []string{"map"}
+	const most = " as many jobs of the type as may at once there (of a handler by --handler-processes, else by MaxRunningHere): it is run when one of these has ended"
+	for want, living := range map[string][]job.EngineInfo{
+		"1 engine with type map for queue slow: process 1 on a; it runs" + most:                                                 {some},
+		"2 engines with type map for queue slow: process 1 on a and process 1 on a; each runs" + most:                           {some, some},
+		"2 engines with type map for queue slow: process 1 on a and process 2 on a; it is run when one of them has a slot free": {some, engine(2, 8, 7)},
+	} {
+		e.Living = living
+		check(t, want, said(e, "t"), waits+"  "+want+"\n")
+	}
 	slow := engine(1, 1, 1)
 	for want, r := range map[string]job.RunningJob{
 		"": {Job: "r", Type: "fetch", Since: noon.Add(-9 * time.Second)},
