@@ -256,7 +256,7 @@ func (e *examiner) longReady(q *QueueInfo) {
 	ready := slices.DeleteFunc(slices.Clone(q.Ready), func(r ReadyType) bool { return r.Oldest <= longWait })
 	slices.SortStableFunc(ready, func(a, b ReadyType) int { return cmp.Compare(b.Oldest, a.Oldest) })
 	for _, r := range ready[:min(len(ready), longTypes)] {
-		fix := "start more engines for it, or give them more --concurrency"
+		fix := "start more engines for it, or raise --concurrency, or of handlers --handler-processes"
 		switch served := func(needs string) bool { return e.served(q.Name, needs) }; {
 		case r.Type != "" && !slices.ContainsFunc(r.Needs, served):
 			fix = lacking

@@ -61,11 +61,23 @@ func createFrom(s *settings, c *cobra.Command, name string, words []string) (err
 			fmt.Fprintf(c.ErrOrStderr(), "%d created; %d found under their keys, and %d merged into what was there\n", m.outcomes[api.OutcomeCreated], found, merged)
 		}
 		if m.failed > 0 {
-			return fmt.Errorf("%d of %d jobs were not created, see above: %w", m.failed, m.all, m.last)
+			return refusedError{m.failed, m.all, m.last}
 		}
 		return nil
 	})
 }
+
+// refusedError is of jobs that were not created, each of which was told of.
+type refusedError struct {
+	failed, all int
+	last        error // why the last of them was not
+}
+
+func (e refusedError) Error() string {
+	return fmt.Sprintf("%d of %d jobs were not created, see above", e.failed, e.all)
+}
+
+func (e refusedError) Unwrap() error { return e.last }
 
 // manyJobs creates jobs, some at a time.
 type manyJobs struct {

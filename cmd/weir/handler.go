@@ -83,7 +83,7 @@ ends in .js, .py or .sh says its language.`,
 				if _, err := fmt.Fprintf(c.OutOrStdout(), "handler %s has version %d\n", args[0], version); err != nil {
 					return err
 				}
-				return noteThen(ctx, c, store, d.Options.Then)
+				return noteThen(ctx, c, store, args[0], d.Options.Then)
 			})
 		},
 	}
@@ -100,10 +100,14 @@ ends in .js, .py or .sh says its language.`,
 	return c
 }
 
-// noteThen says if nothing runs the jobs yet that results go to.
-func noteThen(ctx context.Context, c *cobra.Command, store storecall.Store, typ string) error {
-	if typ == "" {
+// noteThen says if nothing runs the jobs yet that results of a handler go to, or if it itself does.
+func noteThen(ctx context.Context, c *cobra.Command, store storecall.Store, own, typ string) error {
+	switch typ {
+	case "":
 		return nil
+	case own:
+		_, err := fmt.Fprintf(c.ErrOrStderr(), "weir: options.then: each result of %s starts another job of %[1]s, without end\n", typ)
+		return err
 	}
 	_, err := store.Type(ctx, job.DefaultQueue, typ)
 	if errors.Is(err, job.ErrUnknownType) {

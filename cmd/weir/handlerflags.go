@@ -27,11 +27,14 @@ type handlerService struct {
 	network   bool
 	secrets   string
 	commands  []string
+	changed   func(flag string) bool
+	none      bool // the program has no engine
 }
 
 // add adds its flags; asked tells that handlers run only if --handlers says so.
 func (f *handlerService) add(c *cobra.Command, asked bool) {
 	flags := c.Flags()
+	f.changed = flags.Changed
 	if asked {
 		flags.BoolVar(&f.on, "handlers", false, "run the jobs of handlers, too: scripts that weir handler set has stored")
 	} else {
@@ -46,6 +49,20 @@ func (f *handlerService) add(c *cobra.Command, asked bool) {
 
 // check refuses what no handler could use.
 func (f *handlerService) check() error {
+	for _, flag := range []string{"handler-processes", "handler-network", "handler-secrets", "handler-command"} {
+		switch {
+		case !f.changed(flag) || f.on && !f.off && !f.none:
+		case f.none:
+			return usageError{fmt.Errorf("--%s says how handlers are run, and --no-engine that nothing is: leave one out", flag)}
+		case f.off:
+			return usageError{fmt.Errorf("--%s says how handlers are run, and --no-handlers that none are: leave one out", flag)}
+		default:
+			return usageError{fmt.Errorf("--%s says how handlers are run: give --handlers, too, to run them", flag)}
+		}
+	}
+	if f.changed("handler-processes") && f.processes < 1 {
+		return usageError{fmt.Errorf("--handler-processes %d: use at least 1, or leave it out for twice the number of CPUs", f.processes)}
+	}
 	if f.secrets != "" {
 		if info, err := os.Stat(f.secrets); err != nil {
 			return usageError{fmt.Errorf("--handler-secrets %s: %w", f.secrets, err)}

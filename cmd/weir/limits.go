@@ -72,7 +72,8 @@ func limitName(l api.Limit) string {
 }
 
 func newQueueLimit(s *settings) *cobra.Command {
-	return &cobra.Command{
+	var force bool
+	c := &cobra.Command{
 		Use:   "limit QUEUE NUMBER",
 		Short: "Let at most N runs of a queue go on at once, over all engines",
 		Long: `Let at most N runs of jobs in a queue go on at once, over all engines; 0 ends the limit.
@@ -88,11 +89,13 @@ seconds; a changed one counts at once. Runs in progress go on.`,
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				limits, err := store.QueueLimits(ctx)
-				if err == nil && (n > 0 || limits[args[0]] == 0) { // a limit that there is can always end
-					err = checkQueue(ctx, store, args[0])
-				}
 				if err != nil {
 					return err
+				}
+				if !force && (n > 0 || limits[args[0]] == 0) { // a limit that there is can always end
+					if err := checkQueue(ctx, store, args[0]); err != nil {
+						return fmt.Errorf("%w (--force limits it anyway)", err)
+					}
 				}
 				if err := store.SetQueueLimit(ctx, args[0], n); err != nil {
 					return err
@@ -106,4 +109,6 @@ seconds; a changed one counts at once. Runs in progress go on.`,
 			})
 		},
 	}
+	c.Flags().BoolVar(&force, "force", false, "also a queue that nobody has heard of yet")
+	return c
 }

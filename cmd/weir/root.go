@@ -146,7 +146,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	switch output := c.Flags().Lookup("output"); {
-	case output != nil && strings.HasPrefix(output.Value.String(), "json"), asksJSON(args):
+	case output != nil && output.Changed && strings.HasPrefix(output.Value.String(), "json"), asksJSON(args):
 		_ = encode(stderr, failureOf(err), "")
 	case errors.As(err, new(fileError)):
 		for line := range strings.Lines(err.Error()) { // a line for each problem, each with its place

@@ -314,6 +314,7 @@ Redis is away, and moved to Redis, each once: docs/journal.md tells how.
 }
 
 func (f *serveFlags) run(c *cobra.Command, s *settings) error {
+	f.handlers.none = f.noEngine
 	if err := errors.Join(f.checkRoot(), f.handlers.check(), f.web.check()); err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func (m *Model) queuePane(q *redisstore.QueueInfo, typ *redisstore.ReadyType, wi
 	case q.Limit > 0 && q.Active >= q.Limit && q.Pending > 0:
 		say(m.cfg.Style.Warn, "its limit of %s at once is reached: = changes it", runs(q.Limit))
 	case q.Latency >= long:
-		say(m.cfg.Style.Warn, "the first has waited for %s: start more engines, or give them more --concurrency", m.spanText(q.Latency))
+		say(m.cfg.Style.Warn, "the first has waited for %s: start more engines, or raise --concurrency or --handler-processes", m.spanText(q.Latency))
 	case q.Pending == 0 && q.Limited > 0:
 		say(m.cfg.Style.Warn, "%s for a limit, the first for %s: weir limits", wait(q.Limited), m.spanText(q.LimitedFor))
 	case q.Pending == 0:
