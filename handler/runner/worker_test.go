@@ -33,19 +33,25 @@ type house struct {
 // newHouse starts one that ends with the test.
 func newHouse(t testing.TB, handlers map[string]handler.Definition) *house {
 	t.Helper()
+	return newHouseOf(t, handlers, nil)
+}
+
+// newHouseOf does so with a pool of processes that change has changed.
+func newHouseOf(t testing.TB, handlers map[string]handler.Definition, change func(*runner.Config)) *house {
+	t.Helper()
 	store := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
 	h := &house{TB: t, store: store, client: job.NewClient(store)}
 	for name, d := range handlers {
 		h.set(name, d)
 	}
-	h.serve()
+	h.serve(change)
 	return h
 }
 
 // serve starts the service.
-func (h *house) serve() {
+func (h *house) serve(change func(*runner.Config)) {
 	h.Helper()
-	s, err := runner.NewService(runner.ServiceConfig{Store: h.store, Pool: newPool(h.TB, nil), Engine: worker.Config{Logger: slog.New(slog.DiscardHandler)}})
+	s, err := runner.NewService(runner.ServiceConfig{Store: h.store, Pool: newPool(h.TB, change), Engine: worker.Config{Logger: slog.New(slog.DiscardHandler)}})
 	enginetest.Check(h, err)
 	enginetest.Run(h, s.Run)
 }
@@ -440,7 +446,8 @@ func TestOptionsOfAJob(t *testing.T) {
 // Payloads that wait for a process are left to other programs, but for about as many as keep the processes of this one at it.
 func TestSlowPayloadsAreLeftToOthers(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, map[string]handler.Definition{"t": js("await new Promise((done) => setTimeout(done, 400)); return 1")})
+	slow := js("await new Promise((done) => setTimeout(done, 400)); return 1")
+	h := newHouseOf(t, map[string]handler.Definition{"t": slow}, func(c *runner.Config) { c.Processes = 4 })
 	const n = 40
 	for range n {
 		h.add("t", "1")
