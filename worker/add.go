@@ -83,7 +83,8 @@ func (k *kind) enterSome(n int) int {
 }
 
 // LimitHere changes how many runs go on at once in the engine at most of a type that has Options.MaxRunningHere: for types of which it
-// turns out only later how many are enough. Runs that go on already go on. most is 1 at least.
+// turns out only later how many are enough. Runs that go on already go on, and slots that go on with the type keep the places that they
+// have for a tenth of a second. most is 1 at least.
 func (e *Engine) LimitHere(typ string, most int) {
 	k := e.registry().kind(typ)
 	if k == nil || k.options.MaxRunningHere == 0 {

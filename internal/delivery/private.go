@@ -42,7 +42,7 @@ func newPending() *pending { return &pending{more: make(chan struct{}, 1)} }
 func (p *pending) add(b Notification) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	same := slices.IndexFunc(p.notifications, func(o Notification) bool { return o.Shard == b.Shard && o.Queue == b.Queue })
+	same := slices.IndexFunc(p.notifications, func(o Notification) bool { return o.at() == b.at() })
 	if same >= 0 && p.notifications[same].Priority() < b.Priority() {
 		p.notifications, same = slices.Delete(p.notifications, same, same+1), -1
 	}
@@ -339,7 +339,7 @@ func (s *server) CatchUp(ctx context.Context, types func(typ string) bool, shard
 	slices.SortStableFunc(ready, func(one, other Notification) int { return other.Priority() - one.Priority() })
 	for _, one := range ready[:min(shards, len(ready))] {
 		s.pending.add(one)
-		s.ready = slices.DeleteFunc(s.ready, func(o Notification) bool { return o.Shard == one.Shard && o.Queue == one.Queue })
+		s.ready = slices.DeleteFunc(s.ready, func(o Notification) bool { return o.at() == one.at() })
 	}
 	return err != nil || len(ready) > shards || !looked // what has become ready since the last look is not among these
 }
