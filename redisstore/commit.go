@@ -34,8 +34,10 @@ var errNoDeltas = errors.New("commit without a delta")
 type settling struct {
 	tx     job.Tx
 	begin  *job.Begin // of a run behind it, or nil
+	row    int        // how many jobs may come with that, see job.Begin
 	args   []any
 	size   int
+	record *recordTx    // if it completes all jobs of one
 	spread bool         // Redis has said so
 	again  func() []any // what to send instead, if args are for a record which is none any more
 
@@ -57,12 +59,15 @@ func (s *Store) settle(tx job.Tx, begin *job.Begin, follow []any) (*settling, er
 		return nil, err
 	}
 	t := &settling{tx: tx, begin: begin, turn: make(chan []*settling, 1)}
-	if n := s.definitions.ended(tx.Deltas[0].Token); n == len(tx.Deltas) {
-		if args, ok := recordArgs(slices.Clip(follow), hidden); ok {
-			t.args, t.again = args, func() []any { return txArgs(follow, hidden) }
-		}
+	if begin != nil {
+		t.row = begin.Row
 	}
-	if t.args == nil {
+	if r := s.definitions.ended(tx.Deltas[0].Token); r != nil {
+		t.record = s.keys.completes(r, hidden)
+	}
+	if t.record != nil {
+		t.args, t.again = append(slices.Clip(follow), t.record.args...), func() []any { return txArgs(follow, hidden) }
+	} else {
 		t.args = txArgs(follow, hidden)
 	}
 	for _, a := range t.args {
@@ -267,7 +272,7 @@ func (s *Store) settleOne(ctx context.Context, due string, t *settling) {
 func (s *Store) settleAll(ctx context.Context, due string, group []*settling, lead bool) {
 	for len(group) > 0 {
 		now := group[:together(group)]
-		args := []any{len(now)}
+		args := aheadArgs([]any{len(now)}, now)
 		for _, t := range now {
 			args = append(args, t.args...)
 		}
@@ -284,7 +289,7 @@ func (s *Store) settleAll(ctx context.Context, due string, group []*settling, le
 		now = slices.DeleteFunc(slices.Clone(now), func(t *settling) bool {
 			again := err == nil && t.err == nil && t.spread
 			if again {
-				t.args, t.again, t.spread = t.again(), nil, false
+				t.args, t.again, t.record, t.spread = t.again(), nil, nil, false
 				group = append(group[:len(group):len(group)], t)
 			}
 			return again
@@ -312,7 +317,11 @@ func (s *Store) settled(group []*settling, reply any, shard int) ([]*settling, t
 		group = group[:n]
 	}
 	for i, t := range group {
-		answer := d.list(d.at(answers, i))
+		one := d.at(answers, i)
+		answer, ok := one.([]any)
+		if !ok {
+			answer = []any{one} // a record's, behind which no run was to begin
+		}
 		for len(answer) < 5 { // behind the others it has an error, or more runs
 			answer = append(answer, "")
 		}
@@ -335,17 +344,26 @@ func (s *Store) settled(group []*settling, reply any, shard int) ([]*settling, t
 
 // begun notes the runs that began behind a transaction: tokens, IDs and what they see, in turn.
 func (s *Store) begun(t *settling, all []any) {
+	var d decoder
 	for i := 0; i+2 < len(all); i += 3 {
-		var d decoder
 		token, id := d.str(all[i]), job.ID(d.str(all[i+1]))
-		snap, err := d.snapshot(all[i+2], id, token)
-		if err != nil {
+		snap, err := s.snapshot(&d, all[i+2], id, token, t.row)
+		if d.err = nil; err != nil {
 			t.odd, t.why = append(t.odd, &job.Snapshot{Info: job.Info{ID: id}, Token: token}), err
 			continue
 		}
 		t.begun = append(t.begun, snap)
-		s.definitions.begun(token, d.record)
 	}
+}
+
+// snapshot decodes what a run sees: what begin() in run.lua returns, or compact.begin() in compact_run.lua. row is how many jobs
+// behind it may come with that.
+func (s *Store) snapshot(d *decoder, v any, id job.ID, token string, row int) (*job.Snapshot, error) {
+	if l, ok := v.([]any); ok && len(l) > 0 && l[0] == "record" {
+		snap := s.recordSnapshot(d, l, id, token, row)
+		return snap, d.err
+	}
+	return d.snapshot(v, id, token)
 }
 
 // scriptError is an error of Redis that a script met on its way, and went on.

@@ -116,7 +116,7 @@ func TestRecordsLoseNoField(t *testing.T) {
 		reflect.ValueOf(&with).Elem().FieldByIndex(f.Index).Set(reflect.ValueOf(&from).Elem().FieldByIndex(f.Index))
 		args := redisstore.RecordArgs(with)
 		if args != nil && slices.EqualFunc(args, redisstore.RecordArgs(plain), func(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) && f.Name != "Outcome" {
-			t.Errorf("job.Delta.%s is lost when a run completes a record: refuse it in simple, or send it in recordDelta (redisstore/compact.go)", f.Name)
+			t.Errorf("job.Delta.%s is lost when a run completes a record: refuse it in simple (redisstore/compact.go), or send it in completes (redisstore/record.go)", f.Name)
 		}
 	}
 }

@@ -152,7 +152,9 @@ type definitions struct {
 	mu   sync.Mutex
 	seen map[string]bool // digests; behind the due key of a shard, those that are there
 	not  map[string]bool // digests of trees that do not stay records
-	runs map[string]int  // tokens of runs that are to complete a record, and how many jobs it has
+
+	known, before map[string]definition // by digest: those met last, and those before
+	runs          map[string]*record    // by tokens of runs that may complete one
 }
 
 // mostDefinitions is how many entries each of these maps has at most: they are forgotten then, which does no harm.
@@ -196,22 +198,6 @@ func (d *definitions) worth(digest string) bool {
 	return d.may(digest) && note(d, &d.seen, digest, true)
 }
 
-// begun notes that a run began which is to complete a record with so many jobs, if it does.
-func (d *definitions) begun(token string, jobs int) {
-	if jobs > 0 {
-		note(d, &d.runs, token, jobs)
-	}
-}
-
-// ended tells how many jobs the record of a run has, 0 if it has none, and forgets it.
-func (d *definitions) ended(token string) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n := d.runs[token]
-	delete(d.runs, token)
-	return n
-}
-
 // createCompact creates a tree as a record if it may be one; else done is false.
 func (s *Store) createCompact(ctx context.Context, root job.ID, plan *job.Plan, nodes [][]any) (created, done bool, err error) {
 	t := s.compactOf(plan, nodes)
@@ -241,29 +227,6 @@ func (s *Store) createCompact(ctx context.Context, root job.ID, plan *job.Plan, 
 		}
 		return created, true, err
 	}
-}
-
-// recordArgs encodes a transaction that completes all jobs of a record, as compact.transaction() in compact_run.lua reads it; ok is
-// false if it does more than a record may have.
-func recordArgs(args []any, tx job.Tx) (all []any, ok bool) {
-	lead := &tx.Deltas[0]
-	args = append(args, "record", string(lead.Job.Tree()), lead.Token, len(tx.Deltas))
-	entries := 0
-	for i := range tx.Deltas {
-		d := &tx.Deltas[i]
-		var before, after *job.Delta
-		if i > 0 {
-			before = &tx.Deltas[i-1]
-		}
-		if i+1 < len(tx.Deltas) {
-			after = &tx.Deltas[i+1]
-		}
-		if entries += 1 + len(d.Log); entries > compactLog || !simple(d) || !follows(d, before) {
-			return nil, false
-		}
-		args = recordDelta(args, d, before, after)
-	}
-	return args, true
 }
 
 // simple tells whether a delta does no more than those of records may: it reads one In port at most, changes state, writes to one
@@ -312,100 +275,4 @@ func follows(d, before *job.Delta) bool {
 	ends := len(before.Closes) > 0
 	return g.Version == 0 && g.Touched == 0 && g.Last == "" && g.Limit < 0 && g.Closed == ends && g.Seen == sent && (sent > 0 || ends) &&
 		len(d.Takes) == 1 && d.Takes[0].Port == g.Port && d.Takes[0].N == sent
-}
-
-// recordDelta encodes one delta of such a transaction.
-func recordDelta(args []any, d, before, after *job.Delta) []any {
-	n := strconv.Itoa(d.Job.Number())
-	var changed strings.Builder
-	set := func(name, value string) { changed.WriteString("\x1f" + name + "\x1f" + value) }
-	changed.WriteString("reason\x1f")
-	set("last", d.Token)
-	set("token", "")
-	set("step", "1")
-	set("tries", "0")
-	set("version", "1")
-	if d.Speculation != nil {
-		set("ran", "\x1d")
-	}
-	if d.Started {
-		set("started", "1")
-	}
-	in, taken, seen := "", 0, 0
-	if len(d.Takes) > 0 {
-		in, taken = d.Takes[0].Port, d.Takes[0].N
-		set("h.i."+in, strconv.Itoa(taken))
-	}
-	if d.Speculation != nil {
-		seen = d.Speculation.Seen
-		if d.Speculation.Closed {
-			set("n.i."+in, "0")
-			set("x.i."+in, "1")
-			set("touched", "1")
-		}
-	}
-	out, ends := "", ""
-	var w *job.Write
-	if len(d.Writes) > 0 {
-		w = &d.Writes[0]
-		out = w.Port
-		if after != nil && len(w.Items) > 0 {
-			set("h.o."+out, strconv.Itoa(len(w.Items)))
-		}
-	}
-	if len(d.Closes) > 0 {
-		out = d.Closes[0]
-		set("x.o."+out, "1")
-		ends = "1"
-	}
-	set("status", string(statemachine.Completed))
-	set("ended", "\x1d")
-	args = append(args, n, changed.String(), in, taken, seen, out, ends)
-	if w != nil && after == nil {
-		args = itemArgs(args, w.Items)
-	} else {
-		args = append(args, 0)
-	}
-	args = append(args, len(d.Set))
-	for k, v := range d.Set {
-		args = append(args, k, []byte(v))
-	}
-	args = append(args, len(d.Unset))
-	for _, k := range d.Unset {
-		args = append(args, k)
-	}
-	return recordLog(args, d, w, after)
-}
-
-// recordLog encodes what such a delta logs, as log() in log.lua does but for the times.
-func recordLog(args []any, d *job.Delta, w *job.Write, after *job.Delta) []any {
-	entries := len(d.Log)
-	if d.Entry != "" {
-		entries++
-	}
-	args = append(args, entries)
-	n := logNumber(d.Job)
-	for _, text := range d.Log {
-		args = append(args, n+"\x1fn\x1f\x1f"+text)
-	}
-	if d.Entry == "" {
-		return args
-	}
-	where := ""
-	if w != nil && len(w.Items) > 0 && !w.Unlogged {
-		to := "\x1d" // the job, direction and port where those of the last job stay
-		if after != nil {
-			to = logNumber(after.Job) + " i " + after.Takes[0].Port
-		}
-		where = to + " 0 " + strconv.Itoa(len(w.Items))
-	}
-	return append(args, n+"\x1fr\x1f"+where+"\x1f"+d.Entry)
-}
-
-// logNumber is the number of a job in its tree as logs have it.
-func logNumber(id job.ID) string {
-	if id.IsRoot() {
-		return ""
-	}
-	return strconv.Itoa(id.Number())
 }

@@ -15,14 +15,14 @@ import (
 
 const (
 	recordWhy  = "local why = compact.why(digest)\nif why"
-	recordOver = "r.status = 'over' -- all its jobs have completed"
+	recordOver = "compact.put(t.record, t.text)"
 )
 
 // recordTwins are twins: in the first namespace most trees are created as records, in the second one none is.
 func recordTwins(t *testing.T, seed uint64) *twins {
 	t.Helper()
 	return twinsOf(t, seed, [2][2]string{
-		{recordOver, recordOver + "\ncall('HINCRBY', P .. 'plain', #t > 1 and 'rows' or 'runs', 1)"},
+		{recordOver, recordOver + "\ncall('HINCRBY', P .. 'plain', t.shape.jobs > 1 and 'rows' or 'runs', 1)"},
 		{recordWhy, "local why = 'followed'\nif why"},
 	})
 }

@@ -150,6 +150,38 @@ func Upgrade(ctx context.Context, s *Store) error { return s.upgrade(ctx) }
 
 // RecordArgs are those of a transaction of one delta that completes a record, or nil.
 func RecordArgs(d job.Delta) []any {
-	args, _ := recordArgs(nil, job.Tx{Deltas: []job.Delta{d}})
-	return args
+	fields := ""
+	for _, t := range d.Takes {
+		fields += "i." + t.Port + "\x1f0\x1f"
+	}
+	for _, w := range d.Writes {
+		fields += "o." + w.Port + "\x1f0\x1f"
+	}
+	for _, name := range d.Closes {
+		fields += "o." + name + "\x1f0\x1f"
+	}
+	r := &record{root: d.Job, def: readDefinition(fields), keep: "-", words: []string{"0", "0", "token", "0", ""}}
+	if t := (keyspace{"test", 1}).completes(r, job.Tx{Deltas: []job.Delta{d}}); t != nil {
+		return t.args
+	}
+	return nil
 }
+
+// ReadRecord reads a record and a definition of it, and returns the fields of its jobs that have any, and the numbers of the jobs in a
+// row behind the first; ok is false if it is no record.
+func ReadRecord(root job.ID, text, defined string) (fields []string, row []int, ok bool) {
+	r := readRecord(root, text)
+	if r == nil {
+		return nil, nil, false
+	}
+	if r.def = readDefinition(defined); r.lead >= len(r.def) {
+		return nil, nil, false
+	}
+	for n := range r.def {
+		fields = append(fields, r.fields(n))
+	}
+	return fields, r.row(len(r.def)), true
+}
+
+// Hook adds a hook.
+func Hook(s *Store, h redis.Hook) { s.rdb.AddHook(h) }

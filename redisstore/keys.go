@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/port"
 )
 
 // Every key of Weir begins with `weir:{<namespace>:<shard>}:`, so that all keys of one
@@ -60,6 +61,11 @@ func backgroundTasksAt(due string) string { return strings.TrimSuffix(due, "due"
 // job is the hash of a job; with a suffix, another key of that job.
 func (k keyspace) job(id job.ID, suffix string) string {
 	return k.shard(id.Shard(k.shards)) + "j:" + string(id) + suffix
+}
+
+// port is the list of messages in a port of a job.
+func (k keyspace) port(id job.ID, dir port.Dir, name string) string {
+	return k.job(id, ":"+string(byte(dir))+":"+name)
 }
 
 // record is the tree of a job as one record, if it is one.

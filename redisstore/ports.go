@@ -128,7 +128,7 @@ func (s *Store) actSeated(ctx context.Context, p program, id job.ID, name string
 	if next == "" {
 		return d.err
 	}
-	snap, err := s.seen(ctx, d.at(l, 3), job.ID(next), freeSlot.Begin.Token)
+	snap, err := s.seen(ctx, d.at(l, 3), job.ID(next), freeSlot.Begin)
 	if err == nil && !freeSlot.Run(snap) {
 		_ = s.handBack(ctx, snap, 0, "") // else the sweeper finds it, when its lease is over
 	}

@@ -24,8 +24,6 @@ type decoder struct {
 	// Those of the job that is decoded, kept for the next as trees have thousands.
 	fields  map[string]string
 	waiting map[string]int64
-
-	record int // jobs of the record whose first run is decoded; 0: it is of none
 }
 
 func (d *decoder) fail(want string, v any) {
@@ -286,7 +284,6 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 		return nil, refusal(why, id)
 	}
 	s := d.look(id, d.at(l, 2), d.at(l, 3), d.at(l, 4))
-	d.record, _ = strconv.Atoi(d.fields["record"])
 	s.Token, s.Shutdown = token, s.Info.Status == statemachine.Terminating
 	for _, b := range d.list(d.at(l, 5)) {
 		box := d.list(b)
@@ -493,6 +490,11 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	return i
 }
 
+// isPort tells whether a field describes a port.
+func isPort(field string) bool {
+	return strings.HasPrefix(field, "i.") || strings.HasPrefix(field, "o.")
+}
+
 // progress reads how far a job is, as progressArg writes it; nil: it says nothing.
 func (d *decoder) progress(text string) *job.Progress {
 	if text == "" {
@@ -509,12 +511,18 @@ func (d *decoder) progress(text string) *job.Progress {
 // ports adds the ports that the fields tell of; n is a field that is a number.
 func (d *decoder) ports(i *job.Info, values map[string]json.RawMessage, n func(string) int64) {
 	f, waiting := d.fields, d.waiting
-	i.Ports = make([]job.PortInfo, 0, len(waiting))
+	some := 0
+	for k := range f {
+		if isPort(k) {
+			some++
+		}
+	}
+	i.Ports = make([]job.PortInfo, 0, some)
 	for k, v := range f {
-		dir, name, ok := strings.Cut(k, ".")
-		if !ok || dir != "i" && dir != "o" {
+		if !isPort(k) {
 			continue
 		}
+		dir, name := k[:1], k[2:]
 		p := job.PortInfo{Spec: port.Spec{Name: name, Dir: port.Dir(dir[0])}}
 		d.descriptor(&p, i.ID, v)
 		if p.Default = values[name]; p.Dir == port.Output {

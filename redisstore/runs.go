@@ -31,7 +31,7 @@ func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapsho
 		if err != nil {
 			return nil, err
 		}
-		snap, err := s.seen(ctx, reply, id, b.Token)
+		snap, err := s.seen(ctx, reply, id, b)
 		if claims == mostClaims || !errors.Is(err, job.ErrLimit) {
 			return snap, err
 		}
@@ -63,7 +63,7 @@ func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b j
 	s.passOn(ctx, due, left, types)
 	var begun []*job.Snapshot
 	if len(l) > 4 { // the job is one of several
-		t := &settling{}
+		t := &settling{row: b.Row}
 		if id != "" {
 			s.begun(t, []any{b.Token, id, l[1]})
 		}
@@ -71,7 +71,7 @@ func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b j
 		s.parkOdd(ctx, t)
 		begun = s.shown(ctx, t.begun)
 	} else if id != "" {
-		snap, err := s.seen(ctx, l[1], job.ID(id), b.Token)
+		snap, err := s.seen(ctx, l[1], job.ID(id), b)
 		if err != nil {
 			return nil, err
 		}
@@ -105,13 +105,12 @@ func takes(types []string, typ string) bool {
 }
 
 // seen returns what a run sees that began.
-func (s *Store) seen(ctx context.Context, reply any, id job.ID, token string) (*job.Snapshot, error) {
+func (s *Store) seen(ctx context.Context, reply any, id job.ID, b job.Begin) (*job.Snapshot, error) {
 	var d decoder
-	snap, err := d.snapshot(reply, id, token)
+	snap, err := s.snapshot(&d, reply, id, b.Token, b.Row)
 	if err != nil {
 		return nil, err
 	}
-	s.definitions.begun(token, d.record)
 	if err := s.secrets.showSnapshot(snap); err != nil {
 		return nil, s.park(ctx, snap, err)
 	}

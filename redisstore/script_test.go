@@ -19,7 +19,7 @@ import (
 )
 
 // libraries are put in front of the scripts and have no call of their own.
-var libraries = map[string]bool{"amend": true, "base": true, "compact": true, "compact_run": true, "news": true, "log": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "plain": true, "plan": true, "serial": true, "several": true, "expire": true, "closing": true, "launch": true, "limited": true, "patch": true, "port": true, "quiesce": true, "rate": true, "repeats": true, "ready": true, "run": true, "subtree": true, "hub": true, "record": true, "tx": true, "unique": true, "workkit": true}
+var libraries = map[string]bool{"amend": true, "base": true, "compact": true, "compact_run": true, "compact_end": true, "news": true, "log": true, "mail": true, "delta": true, "edge": true, "kin": true, "retain": true, "part": true, "place": true, "plain": true, "plan": true, "serial": true, "several": true, "expire": true, "closing": true, "launch": true, "limited": true, "patch": true, "port": true, "quiesce": true, "rate": true, "repeats": true, "ready": true, "run": true, "subtree": true, "hub": true, "record": true, "tx": true, "unique": true, "workkit": true}
 
 func scripts(t *testing.T) map[string]string {
 	t.Helper()
@@ -118,7 +118,7 @@ func newBare(t *testing.T) *bare {
 func (b *bare) run(name string, args ...any) string {
 	b.Helper()
 	src := "local keys, args = KEYS, ARGV\nlocal LIFE = '" + b.life + "'\n" + statemachine.Lua() + redisstore.RetentionLua()
-	for _, library := range []string{"base", "compact", "news", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "place", "amend", "plan", "unique", "run", "compact_run", "several", "subtree", "hub", "delta", "record", "tx", "plain"} {
+	for _, library := range []string{"base", "compact", "news", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "place", "amend", "plan", "unique", "run", "compact_run", "compact_end", "several", "subtree", "hub", "delta", "record", "tx", "plain"} {
 		src += b.scripts[library]
 	}
 	own := map[string]string{"mail_apply": b.scripts["launch"] + b.scripts["workkit"]}[name]
@@ -144,7 +144,7 @@ func noDelta(id, token, outcome string) []any {
 	return redisstore.DeltaArgs(&job.Delta{Job: job.ID(id), Token: token, Outcome: statemachine.Event(outcome)})
 }
 
-func commitOf(deltas ...any) []any { return append([]any{1, 0, 1}, deltas...) }
+func commitOf(deltas ...any) []any { return append([]any{1, 0, 0, 0, 1}, deltas...) }
 
 // bareBegin is how the runs of these tests begin: what line.beginning() in run.lua reads behind a token.
 const bareBegin = "1000 9 \x1e9 0 =1000\x1e"
@@ -205,7 +205,7 @@ func TestScriptReplies(t *testing.T) {
 	b.want("[free []]", "job_unlock", bareRoot, "x", "", "u2")
 	b.want("[free []]", "job_unlock", bareRoot, "", "1", "u2")
 	b.run("begin", bareRoot, "r3", bareBegin)
-	step := append([]any{1, 1, "r4", "1000 9 Some=3\x1e9 0 =1000\x1e\x1e\x1e\x1eT", 1}, noDelta(bareRoot, "r3", "requeue")...)
+	step := append([]any{1, 0, 0, 1, "r4", "1000 9 Some=3\x1e9 0 =1000\x1e\x1e\x1e\x1eT", 1}, noDelta(bareRoot, "r3", "requeue")...)
 	for range 2 {
 		if got := b.run("commit", step...); !regexp.MustCompile(`^\[\[\[1\x1f\x1f[01]\x1f0\x1f-1 ` + bareRoot + ` \[ok T created\x1fT\x1ftype\x1fT\x1f.* \[\]\]$`).MatchString(got) {
 			t.Errorf("step replies %s", got)

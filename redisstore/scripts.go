@@ -21,7 +21,7 @@ import (
 var scriptFiles embed.FS
 
 // libraries are what the scripts share, each with those before it.
-var libraries = []string{"base", "compact", "news", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "repeats", "place", "limited", "amend", "plan", "unique", "run", "compact_run", "several", "subtree", "hub", "delta", "record", "tx", "plain"}
+var libraries = []string{"base", "compact", "news", "ready", "retain", "kin", "mail", "serial", "edge", "log", "port", "quiesce", "rate", "repeats", "place", "limited", "amend", "plan", "unique", "run", "compact_run", "compact_end", "several", "subtree", "hub", "delta", "record", "tx", "plain"}
 
 // The scripts of the store. Each is the state machine's tables, the libraries up to the
 // one named last that it needs, and its file.

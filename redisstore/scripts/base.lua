@@ -33,7 +33,8 @@ local rings       -- queues whose bell is to be rung, with the types of which th
 local line = {} -- what concerns those that wait for runs, see ready.lua
 local serial = {} -- what concerns sequential keys, see serial.lua
 local urgent      -- members of `due` that are no jobs and want to be looked at now
-local compact = {} -- what concerns trees that are one record, see compact.lua; trees: those that were looked for, by root
+local compact = {} -- what concerns trees that are one record, see compact.lua; trees: those that were looked for, by root;
+-- texts: what is stored of them
 local news = {}   -- what concerns those who listen to statuses, and follow changes of jobs: see news.lua
 local writer      -- the job whose commit this is
 local counted     -- graphs whose counts a transaction has changed, by ID; nil: they are written at once
@@ -70,8 +71,8 @@ local function start(keys, args, skip, full)
   NOW = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
   MOMENT = str(NOW)
   jobs, ready, wired, urgent, jobkeys, trees, recheck, rings = {}, {}, {}, {}, {}, {}, {}, {}
-  line.known, line.round, line.families, line.out, line.soon = {}, nil, nil, nil, nil
-  compact.trees, compact.done, retain.known = {}, nil, nil
+  line.known, line.idle, line.round, line.families, line.out, line.soon = {}, {}, nil, nil, nil, nil
+  compact.trees, compact.texts, compact.done, compact.told, retain.known = {}, {}, nil, nil, nil
   writer, counted, guessed, quiet, sent, space, spent, ended = nil, nil, nil, false, nil, -1, 0, 0
 end
 
@@ -99,7 +100,8 @@ end
 local function tree(id)
   local t = trees[id]
   if not t then
-    t = string.match(id, '^[^.]*')
+    local dot = string.find(id, '.', 1, true)
+    t = dot and string.sub(id, 1, dot - 1) or id
     trees[id] = t
   end
   return t

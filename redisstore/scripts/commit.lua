@@ -1,8 +1,8 @@
 -- commit: apply transactions of job deltas, each up to its first delta that no longer holds;
 -- behind one, if asked, begin a run of a ready job in the same queue.
 -- KEYS: due
--- ARGV: transactions, then of each: what line.following() in run.lua reads; deltas, then of each what
---       delta() in delta.lua reads
+-- ARGV: transactions, and what compact.ahead() in compact_end.lua reads; then of each: what line.following() in run.lua
+--       reads; deltas, then of each what delta() in delta.lua reads
 -- Transactions behind those that were enough for one call are to be sent again.
 -- reply: {{held, why, again, blocked, space, 1 if the caller has the first job to go on with, joined by \31; job id or '',
 --        what begin() in run.lua returns, '', {token, job id, what begin() returns, … of more jobs}} of each transaction,
@@ -33,11 +33,11 @@ local function settle(b, on, deltas, behind)
   if b and not FULL then
     line.go_on(answer, b, last, before, first)
   elseif last and not last.token and (b or not on) then
-    line.more(last.queue)
+    line.idle[last.queue] = true
   end
   line.arrive()
-  cursor, line.round, answer[1] = behind, nil, table.concat(answer[1], '\31')
-  return answer
+  cursor, line.round, answer[1] = behind, nil, deltas.record and result or table.concat(result, '\31')
+  return deltas.record and not b and result or answer
 end
 
 -- break_off makes good what it can of a transaction that an error of Redis ended: keys that others have changed, which
@@ -51,7 +51,7 @@ local function break_off(behind)
   line.round, line.out = nil, nil
   pcall(line.arrive)
   ready = {} -- the rest is in `due`
-  jobs, wired, writer, counted, guessed, quiet, sent, cursor = {}, {}, nil, nil, nil, false, nil, behind
+  jobs, wired, writer, counted, guessed, quiet, sent, cursor, compact.told = {}, {}, nil, nil, nil, false, nil, behind, nil
   for _, id in ipairs(entered) do pcall(wake, id) end
   pcall(quiesce)
   pcall(line.arrive)
@@ -60,7 +60,7 @@ end
 
 -- all_of_them settles the transactions of the call, as many as are enough for one, and returns the reply.
 local function all_of_them()
-  local out, all = {}, num()
+  local out, all = {}, compact.ahead()
   while #out < all and (#out == 0 or spent < PIECE) do
     local b, on = line.following()
     local deltas, behind = transaction(), cursor

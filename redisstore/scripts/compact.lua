@@ -69,7 +69,9 @@ do -- Lua allows few local names
       if n then def[n], def.jobs = described(n, all[i + 1]), def.jobs + 1 end
     end
     if def.jobs == 0 then return nil end
-    def.runs = def[0].map.graph == '1' and def.jobs - 1 or def.jobs
+    local texts = {}
+    for n = 1, def.jobs do texts[n] = def[n - 1].text end
+    def.all = table.concat(texts, '\30')
     if kept >= MOST then known, kept = {}, 0 end
     known[k], kept = def, kept + 1
     return def
@@ -84,26 +86,6 @@ do -- Lua allows few local names
   -- compact.id is the ID of a job of a record by its number.
   function compact.id(r, n) return n == 0 and r.root or r.root .. '.' .. index(n) end
 
-  -- What was read of records whose runs go on, by their texts: mostly the next call that reads one commits its run.
-  local running, count = {}, 0
-  local FEW, SMALL = 500, 2000 -- of these are kept, of so many bytes
-
-  -- compact.keep notes that a record is so by now.
-  function compact.keep(r, text)
-    if #text > SMALL then return end
-    if count >= FEW then running, count = {}, 0 end
-    if not running[text] then count = count + 1 end
-    running[text] = r
-  end
-
-  -- taken returns what was kept of a text, and keeps it no longer: it may change.
-  local function taken(root, text)
-    local r = running[text]
-    if not r then return end
-    running[text], count = nil, count - 1
-    return r.root == root and r.at == P and r
-  end
-
   local function read(root, text)
     local a = string.find(text, '\30', 1, true)
     local b = string.find(text, '\30', a + 1, true)
@@ -114,32 +96,54 @@ do -- Lua allows few local names
     return {
       root = root, head = head, shared = string.sub(text, a + 1, b - 1), rest = string.sub(text, c), created = created,
       token = token, keep = keep, digest = digest, status = status, lead = tonumber(lead), queued = queued, holder = holder,
-      ran = ran, round = round, def = compact.definition(digest), at = P,
+      ran = ran, round = round, def = compact.definition(digest),
     }
   end
 
-  -- compact.of returns the record of a tree, or false. text is what is stored of it, or false, if the caller knows.
-  function compact.of(root, text)
+  -- compact.raw returns what is stored of the record of a tree, or false.
+  function compact.raw(root)
+    local text = compact.texts[root]
+    if text == nil then
+      text = call('GET', P .. 'r:' .. root)
+      compact.texts[root] = text
+    end
+    return text
+  end
+
+  -- compact.put stores the record of a tree.
+  function compact.put(root, text)
+    call('SET', P .. 'r:' .. root, text)
+    compact.texts[root], compact.trees[root] = text, nil
+  end
+
+  -- compact.of returns the record of a tree, or false.
+  function compact.of(root)
     local r = compact.trees[root]
     if r ~= nil then return r end
-    if text == nil then text = call('GET', P .. 'r:' .. root) end
-    r = text and (taken(root, text) or read(root, text))
+    local text = compact.raw(root)
+    r = text and read(root, text)
     if r and not r.def then r, compact.lost = false, root end -- then the tree is as if it was gone
     compact.trees[root] = r
     return r
   end
 
-  -- compact.meet reads the records of the trees of jobs at once, as far as they are records and were not read yet.
+  -- compact.fetch reads what is stored of the records of some trees at once.
+  function compact.fetch(roots)
+    local keys = {}
+    for n, root in ipairs(roots) do keys[n] = P .. 'r:' .. root end
+    for n, text in ipairs(#keys > 0 and call('MGET', unpack(keys)) or {}) do compact.texts[roots[n]] = text end
+  end
+
+  -- compact.meet does so for those of the trees of jobs that have not been read yet.
   function compact.meet(ids)
-    local roots, keys, seen = {}, {}, {}
+    local roots, seen = {}, {}
     for _, id in ipairs(ids) do
       local root = tree(id)
-      if compact.trees[root] == nil and not seen[root] and not string.find(id, '^[@!]') then
+      if compact.texts[root] == nil and not seen[root] and not string.find(id, '^[@!]') then
         roots[#roots + 1], seen[root] = root, true
-        keys[#roots] = P .. 'r:' .. root
       end
     end
-    for n, text in ipairs(#keys > 0 and call('MGET', unpack(keys)) or {}) do compact.of(roots[n], text) end
+    compact.fetch(roots)
   end
 
   -- compact.own returns what a record says of a job alone, with a byte 31 in front; or an empty text.
@@ -219,7 +223,7 @@ do -- Lua allows few local names
 
   -- compact.leave takes away a record; early: of a tree that was not over.
   function compact.leave(r, early)
-    compact.trees[r.root] = false
+    compact.trees[r.root], compact.texts[r.root] = false, false
     call('DEL', P .. 'r:' .. r.root)
     local k = P .. 'd:' .. r.digest
     local since = call('HGET', k, 'since')

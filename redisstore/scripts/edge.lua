@@ -193,6 +193,7 @@ local function batch(k, offset, n, bytes)
   while count < n and size < bytes do
     local from, most = offset + count, math.min(some, n - count)
     local part = call('LRANGE', k, compact.index(from), compact.index(from + most - 1))
+    if count == 0 and #part < math.min(2, most) then return part, true, #part == 1 and #part[1] or 0 end
     for i = 1, #part do
       if size >= bytes then break end
       local v = part[i]

@@ -76,7 +76,7 @@ end
 local function dropped(root)
   local r = compact.of(root)
   if not r or r.status ~= 'over' or news.sets or watching() then return false end
-  local span, locks, unread, keys = compact.span(r), {}, {}, { P .. 'l:' .. root, P .. 't:' .. root }
+  local span, locks, unread, keys = compact.span(r.keep, r.def.jobs == 1), {}, {}, { P .. 'l:' .. root, P .. 't:' .. root }
   for n = 0, r.def.jobs - 1 do
     local k = stem(compact.id(r, n))
     locks[n + 1], keys[#keys + 1] = k .. ':lock', k .. ':s'

@@ -22,6 +22,6 @@ else
     call('PEXPIRE', pops, 60 * LOOK)
   end
 end
-local n = line.more(queue)
+local n = line.more(queue, true)
 if snapshot or answer[5] then return { snapshot and j.id or '', snapshot or {}, wakes(), n, answer[5] } end
 return { b.hot and b.hot[1] or '', b.hot and b.hot[2] or {}, wakes(), n }

@@ -7,7 +7,8 @@ line.CLASS = 2 ^ 40 -- scores of one priority
 -- of time, see job.Node.
 line.TIMES, line.EPOCH = 2 ^ 36, 1577836800000
 -- line.round is what line.pop said of the run that a transaction ends or goes on with: nil if none popped it.
--- line.known, set by start(), has what this call knows of sets: the first scores of a set, and of a queue in a priority.
+-- line.known, set by start(), has what this call knows of sets: the first scores of a set, and of a queue in a priority;
+-- line.idle the queues in which its caller begins nothing behind what it has done.
 function line.types(queue) return P .. 'ready:' .. queue end
 function line.set(queue, type) return P .. 'ready:' .. queue .. '#' .. type end
 
@@ -29,19 +30,19 @@ function line.ring(queue, type)
   rings[queue], types[type] = types, true
 end
 
--- line.more does so for all types that have ready jobs there, and returns how many these are.
-function line.more(queue)
+-- line.more does so for all types that have ready jobs there, and returns how many these are if they are to be counted.
+function line.more(queue, counting)
   local n = 0
   for _, type in ipairs(call('ZRANGEBYSCORE', line.types(queue), '-inf', FULL and '(0' or '+inf')) do
     line.ring(queue, type)
-    n = n + call('ZCARD', line.set(queue, type))
+    n = n + (counting and call('ZCARD', line.set(queue, type)) or 0)
   end
   return n
 end
 
 -- line.count counts the ready jobs of a tree, besides its root, and returns how many it has now. Of a record it is one at most.
 function line.count(id, n)
-  return (tree(id) == id or compact.of(tree(id))) and 1 or call('HINCRBY', P .. 't:' .. tree(id), 'ready', n)
+  return (tree(id) == id or compact.raw(tree(id))) and 1 or call('HINCRBY', P .. 't:' .. tree(id), 'ready', n)
 end
 
 -- line.head notes which job is the first in a set, after others have left it.
@@ -53,12 +54,11 @@ end
 
 -- line.remove takes a job out of a set. Those of line.out leave it together.
 function line.remove(queue, type, id)
-  local set = line.set(queue, type)
-  if line.out and line.out.set == set then
+  if line.out and line.out.type == type and line.out.queue == queue then
     line.out.ids[#line.out.ids + 1] = id
     return true
   end
-  if call('ZREM', set, id) == 0 then return false end
+  if call('ZREM', line.set(queue, type), id) == 0 then return false end
   line.count(id, -1)
   line.head(queue, type)
   return true

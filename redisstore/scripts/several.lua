@@ -31,7 +31,8 @@ do -- Lua allows few local names
   end
 
   -- size is about how many bytes a run sees.
-  local function size(snapshot)
+  local function size(j, snapshot)
+    if j.bytes then return j.bytes end
     local n, state, boxes, row = #snapshot[3], snapshot[4] or '', snapshot[6] or '', snapshot[7] or '' -- '': there are none
     for i = 1, #state do n = n + #state[i] end
     for i = 1, #boxes do
@@ -51,10 +52,11 @@ do -- Lua allows few local names
 
   -- free reads the records of jobs, and tells whether there are some and none of them is locked.
   local function free(ids)
-    local locks = {}
-    compact.meet(ids)
+    local roots, locks = {}, {}
+    for n, id in ipairs(ids) do roots[n] = tree(id) end
+    compact.fetch(roots)
     for _, id in ipairs(ids) do
-      if compact.of(tree(id)) then locks[#locks + 1] = stem(id) .. ':lock' end
+      if compact.raw(tree(id)) then locks[#locks + 1] = P .. 'j:' .. id .. ':lock' end
     end
     return #locks > 0 and call('EXISTS', unpack(locks)) == 0
   end
@@ -66,10 +68,10 @@ do -- Lua allows few local names
   -- IDs, a blank before each. The answer gets tokens, IDs and what the runs see, in turn. A job whose keys are damaged does no
   -- harm to the others.
   function line.several(answer, b, j, snapshot, began)
-    local out, token, bytes = {}, b.token, size(snapshot)
+    local out, token, bytes = {}, b.token, size(j, snapshot)
     local most = enough(b, j) and 1 or b.most_of[j.type] or 1
     if most < 2 or bytes > LARGEST then return began end
-    local found, scores, score = behind(line.set(j.queue, j.type), b.score, most - 1)
+    local ids, found, scores, score = { began }, behind(line.set(j.queue, j.type), b.score, most - 1)
     local class, level, round = line.class(b.score), nil, nil
     line.out = { queue = j.queue, type = j.type, set = line.set(j.queue, j.type), ids = {}, leases = {} }
     b.unlocked = free(found)
@@ -79,13 +81,13 @@ do -- Lua allows few local names
       local fine, x, seen = pcall(one, id, j.type, b)
       if not fine or not seen then break end
       out[#out + 1], out[#out + 2], out[#out + 3] = b.token, x.id, seen
-      began, bytes = began .. ' ' .. x.id, bytes + size(seen)
+      ids[#ids + 1], bytes = x.id, bytes + size(x, seen)
       if bytes > LARGEST then break end
     end
     b.token, b.unlocked = token, nil
     line.left()
     if #out > 0 then answer[4], answer[5] = '', out end
-    return began
+    return table.concat(ids, ' ')
   end
 
   -- line.repeated returns what an earlier sending of a call began, whose IDs are given, with a blank before each: the first, and
@@ -115,7 +117,7 @@ do -- Lua allows few local names
     if #out.leases > 0 then call('ZADD', P .. 'due', unpack(out.leases)) end
     call('ZREM', out.set, unpack(ids))
     for _, id in ipairs(ids) do
-      if tree(id) ~= id and not compact.of(tree(id)) then trees[tree(id)] = (trees[tree(id)] or 0) + 1 end
+      if tree(id) ~= id and not compact.raw(tree(id)) then trees[tree(id)] = (trees[tree(id)] or 0) + 1 end
     end
     for root, n in pairs(trees) do call('HINCRBY', P .. 't:' .. root, 'ready', str(-n)) end
     line.head(out.queue, out.type)
