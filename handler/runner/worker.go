@@ -103,9 +103,11 @@ func (t *typ) Run(ctx context.Context, run *worker.Run) error {
 	if err != nil {
 		return err
 	}
-	single := len(batch) == 1 && alone(run)
+	info := run.Info()
+	alone := alone(&info)
+	single := len(batch) == 1 && alone
 	for i := range results {
-		if len(batch) > 1 && alone(run) && len(results[i].Value) > inMessage {
+		if len(batch) > 1 && alone && len(results[i].Value) > inMessage {
 			t.owner.remember(batch, results)
 			return worker.RetryAfter(0, errors.New("a result is large: payloads go on one by one"))
 		}
@@ -119,20 +121,20 @@ func (t *typ) Run(ctx context.Context, run *worker.Run) error {
 		}
 	}
 	for i := range results {
-		if err := t.done(ctx, run, h, &batch[i], &results[i], single); err != nil {
+		if err := t.done(ctx, run, &info, h, &batch[i], &results[i], single); err != nil {
 			return err
 		}
-		if code := codeOf(&results[i]); code == handler.Failed && !single && alone(run) { // what is kept is of the last one
+		if code := codeOf(&results[i]); code == handler.Failed && !single && alone { // what is kept is of the last one
 			_ = run.Log(clip(fmt.Sprintf("payload %d of %d: %s", i+1, len(results), handler.FailureText(code, results[i].Status, results[i].Error)), 4096))
 		}
 	}
-	if n := len(results); n > 1 && alone(run) {
+	if n := len(results); n > 1 && alone {
 		if err := setOutcome(run, outcome(h, &results[n-1])); err != nil {
 			return err
 		}
 	}
 	t.owner.forget(batch)
-	return far.end()
+	return far.end(&info)
 }
 
 // far tells how far the payloads of a run are.
@@ -147,8 +149,8 @@ func (f *far) tell(p job.Progress) {
 }
 
 // end says that there is nothing more to tell: the payloads are done.
-func (f *far) end() error {
-	if info := f.run.Info(); !f.told.Load() && info.Progress == nil {
+func (f *far) end(info *job.Info) error {
+	if !f.told.Load() && info.Progress == nil {
 		return nil
 	}
 	return f.run.Progress(0, 0, "")
@@ -165,8 +167,7 @@ func failing(code handler.Code, r *handler.Result) error {
 }
 
 // alone tells whether a job is in no graph: it is there for its payload.
-func alone(run *worker.Run) bool {
-	info := run.Info()
+func alone(info *job.Info) bool {
 	in, ok := info.Port(port.Input, handler.PortIn)
 	return ok && !in.Fed && info.Parent == ""
 }
@@ -225,7 +226,7 @@ func (t *typ) large(run *worker.Run, raw json.RawMessage) (l Large, ok bool) {
 func (t *typ) again(run *worker.Run, o handler.Options, after time.Duration, err error) error {
 	info := run.Info()
 	since := t.owner.first(info.ID, run.Now(), info.Tries)
-	if alone(run) {
+	if alone(&info) {
 		since = info.Created
 	}
 	switch tried := run.Now().Sub(since); {
@@ -249,8 +250,7 @@ func times(n int) string {
 }
 
 // done writes what came of a payload that is done.
-func (t *typ) done(ctx context.Context, run *worker.Run, h *handler.Stored, m *message, r *handler.Result, single bool) (err error) {
-	info := run.Info()
+func (t *typ) done(ctx context.Context, run *worker.Run, info *job.Info, h *handler.Stored, m *message, r *handler.Result, single bool) (err error) {
 	if size := len(r.Value); size > inMessage && !single {
 		*r = handler.Result{Status: 413, Error: fmt.Sprintf("the result has %d bytes: within a graph a message has at most %d", size, inMessage), Output: r.Output, Notes: r.Notes}
 	}
@@ -281,7 +281,7 @@ func (t *typ) done(ctx context.Context, run *worker.Run, h *handler.Stored, m *m
 			return err
 		}
 	}
-	return t.write(&info, code, m, r, value)
+	return t.write(info, code, m, r, value)
 }
 
 // outcome is what is kept of a payload that is done, without a result that is too large for that.
