@@ -78,10 +78,10 @@ func TestCheckParams(t *testing.T) {
 	}
 }
 
-// What differs by two letters that changed places is near.
-func TestSuggestExchangedLetters(t *testing.T) {
+// What differs by two letters that changed places is near, and so is what goes on behind the word.
+func TestSuggestNear(t *testing.T) {
 	t.Parallel()
-	for word, want := range map[string]string{"mpa": "map", "ete": "tee", "xyz": ""} {
+	for word, want := range map[string]string{"mpa": "map", "ete": "tee", "ba": "batch", "b": "", "xyz": ""} {
 		got := port.Suggest(word, []string{"map", "tee", "batch"})
 		if want != "" && got != fmt.Sprintf("did you mean %q?", want) || want == "" && got != "use one of: map, tee, batch" {
 			t.Errorf("for %s: %s", word, got)

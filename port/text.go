@@ -49,6 +49,9 @@ func Suggest(word string, known []string) string {
 			break
 		}
 		d := editDistance(shorten(word), k)
+		if len(word) > 1 && strings.HasPrefix(k, word) {
+			d = min(d, 1)
+		}
 		if d < distance || d == distance && best != "" && strings.HasPrefix(k, word) {
 			best, distance = k, d
 		}

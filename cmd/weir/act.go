@@ -36,10 +36,10 @@ func byUser(ctx context.Context) context.Context {
 
 // checkArgs refuses what can be no parameters of a job.
 func checkArgs(args string) error {
-	switch {
-	case !json.Valid([]byte(args)):
-		return fmt.Errorf("--args %.60q is not valid JSON", args)
-	case !strings.HasPrefix(strings.TrimLeft(args, " \t\r\n"), "{"):
+	if err := flagJSON("--args", args); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(strings.TrimLeft(args, " \t\r\n"), "{") {
 		return fmt.Errorf("--args %.60q is not a JSON object, like {\"Width\": 640}", args)
 	}
 	if err := strict.Check([]byte(args)); err != nil {

@@ -144,12 +144,15 @@ func (f *handlerFlags) definition(c *cobra.Command) (d handler.Definition, err e
 			f.lang = languageOf[filepath.Ext(f.bodyFile)]
 		}
 	}
+	if err := flagJSON("--options", cmp.Or(f.options, "{}")); err != nil {
+		return d, usageError{err}
+	}
 	text, err := json.Marshal(map[string]any{
 		"lang": cmp.Or(f.lang, handler.Node), "body": f.body, "before": f.before, "beforeEach": f.beforeEach, "afterEach": f.afterEach,
 		"options": json.RawMessage(cmp.Or(f.options, "{}")),
 	})
 	if err != nil {
-		return d, usageError{fmt.Errorf("--options %.80q is not valid JSON", f.options)}
+		return d, err
 	}
 	return handler.Parse(text)
 }

@@ -106,11 +106,24 @@ func checkJSON(text string) error {
 		}
 		return fmt.Errorf("it is not valid JSON: use %s, or --text to send strings", shellQuoted(string(quoted)))
 	}
-	at := max(int(syntax.Offset)-1, 0)
+	return fmt.Errorf("it is not valid JSON: %w; correct it, or use --text to send it as a text", placed(text, syntax))
+}
+
+// placed is what is wrong with a text that is not JSON, and where.
+func placed(text string, wrong *json.SyntaxError) error {
+	at := min(max(int(wrong.Offset)-1, 0), len(text))
 	from, to := max(at-20, 0), min(at+1, len(text))
 	for from < at && !utf8.RuneStart(text[from]) {
 		from++
 	}
-	return fmt.Errorf("it is not valid JSON: %w at character %d, behind %q; correct it, or use --text to send it as a text",
-		syntax, utf8.RuneCountInString(text[:at])+1, strings.ToValidUTF8(text[from:to], ""))
+	return fmt.Errorf("%w at character %d, behind %q", wrong, utf8.RuneCountInString(text[:at])+1, strings.ToValidUTF8(text[from:to], ""))
+}
+
+// flagJSON says what is wrong with the value of a flag that is to be JSON, and where.
+func flagJSON(flag, text string) error {
+	var wrong *json.SyntaxError
+	if err := json.Unmarshal([]byte(text), new(json.RawMessage)); errors.As(err, &wrong) {
+		return fmt.Errorf("%s %.60q is not valid JSON: %w", flag, text, placed(text, wrong))
+	}
+	return nil
 }

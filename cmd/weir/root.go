@@ -372,6 +372,9 @@ func (s *settings) anyConfig() (redisstore.Config, error) {
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {
+			if len(args) > 0 && c.HasAvailableSubCommands() {
+				return subcommand(c, args)
+			}
 			given := counted(len(args), "word") + " given"
 			if len(args) == 1 {
 				given = fmt.Sprintf("%.80q is given", args[0])

@@ -274,9 +274,10 @@ func newTriggerFire(s *settings) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			var raw json.RawMessage
 			if c.Flags().Changed("payload") {
-				if raw = json.RawMessage(payload); !json.Valid(raw) {
-					return usageError{fmt.Errorf("--payload %.60q is not valid JSON", payload)}
+				if err := flagJSON("--payload", payload); err != nil {
+					return usageError{err}
 				}
+				raw = json.RawMessage(payload)
 			}
 			return s.act(c, args[0], "fires", func(ctx context.Context, h *job.Handle) error { return trigger.Fire(ctx, h, actor, raw) })
 		},
