@@ -34,7 +34,6 @@ var errNoDeltas = errors.New("commit without a delta")
 type settling struct {
 	tx     job.Tx
 	begin  *job.Begin // of a run behind it, or nil
-	row    int        // how many jobs may come with that, see job.Begin
 	args   []any
 	size   int
 	record *recordTx    // if it completes all jobs of one
@@ -59,9 +58,6 @@ func (s *Store) settle(tx job.Tx, begin *job.Begin, follow []any) (*settling, er
 		return nil, err
 	}
 	t := &settling{tx: tx, begin: begin, turn: make(chan []*settling, 1)}
-	if begin != nil {
-		t.row = begin.Row
-	}
 	if r := s.definitions.ended(tx.Deltas[0].Token); r != nil {
 		t.record = s.keys.completes(r, hidden)
 	}
@@ -334,7 +330,10 @@ func (s *Store) settled(group []*settling, reply any, shard int) ([]*settling, t
 			continue
 		}
 		t.result = d.result(d.at(answer, 0), t.tx.Deltas[0].Job)
-		if next := d.str(d.at(answer, 1)); next != "" {
+		if t.begin == nil {
+			continue
+		}
+		if next := d.str(answer[1]); next != "" {
 			s.begun(t, []any{t.begin.Token, next, answer[2]})
 		}
 		s.begun(t, d.list(answer[4]))
@@ -347,7 +346,7 @@ func (s *Store) begun(t *settling, all []any) {
 	var d decoder
 	for i := 0; i+2 < len(all); i += 3 {
 		token, id := d.str(all[i]), job.ID(d.str(all[i+1]))
-		snap, err := s.snapshot(&d, all[i+2], id, token, t.row)
+		snap, err := s.snapshot(&d, all[i+2], id, token, t.begin.Row)
 		if d.err = nil; err != nil {
 			t.odd, t.why = append(t.odd, &job.Snapshot{Info: job.Info{ID: id}, Token: token}), err
 			continue

@@ -63,7 +63,7 @@ func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b j
 	s.passOn(ctx, due, left, types)
 	var begun []*job.Snapshot
 	if len(l) > 4 { // the job is one of several
-		t := &settling{row: b.Row}
+		t := &settling{begin: &b}
 		if id != "" {
 			s.begun(t, []any{b.Token, id, l[1]})
 		}

@@ -27,30 +27,19 @@ do -- Lua allows few local names
     return list, map
   end
 
-  -- described reads what a definition says of a job: `map`, its fields; `inputs`, `outputs`: ports that keep messages; `to`: the
-  -- number of the one job that it feeds, and `into`, by Out port, where that is; `up`, by Out port: which of the graph it feeds.
-  -- `mark` is in front of what a record says of it alone, `priority` a number.
+  -- described reads what a definition says of a job: `map`, its fields; `inputs`, `outputs`: ports that keep messages; `mark` is
+  -- in front of what a record says of it alone, `priority` a number.
   local function described(n, text)
     local list, map = fields(text)
-    local d = { n = n, text = text, list = list, map = map, inputs = {}, outputs = {}, into = {}, up = {} }
+    local d = { text = text, map = map, inputs = {}, outputs = {} }
     d.mark, d.priority = '\30' .. str(n), tonumber(map.priority or '500')
-    local several
     for i = 1, #list, 2 do
       local dir, port = string.match(list[i], '^([io])%.([%w_]+)$')
-      local wired = dir and string.find(list[i + 1], ' ', 1, true)
-      if dir and not wired then
+      if dir and not string.find(list[i + 1], ' ', 1, true) then
         local side = dir == 'i' and d.inputs or d.outputs
         side[#side + 1] = port
-      elseif wired and dir == 'o' then
-        local to, into = string.match(list[i + 1], '^%d+ (%d+)i%.([%w_]+)$')
-        d.up[port] = string.match(list[i + 1], '^%d+ 0o%.([%w_]+)$')
-        if not d.up[port] then
-          several, d.to = several or not to or d.to, tonumber(to or '')
-          d.into[port] = into
-        end
       end
     end
-    if several or next(d.up) then d.to = nil end
     return d
   end
 
@@ -76,6 +65,9 @@ do -- Lua allows few local names
     known[k], kept = def, kept + 1
     return def
   end
+
+  -- compact.defined is that of the record with a text.
+  function compact.defined(text) return compact.definition(string.sub(text, 1, string.find(text, ' ', 1, true) - 1)) end
 
   -- compact.nth is the number of a job in its tree, or nil: no job has that ID.
   function compact.nth(id)

@@ -119,7 +119,7 @@ do -- Lua allows few local names
 
   -- there tells whether what a transaction takes is there, and the definition of its record.
   local function there(t, text)
-    if not compact.definition(string.sub(text, 1, string.find(text, ' ', 1, true) - 1)) then return false end
+    if not compact.defined(text) then return false end
     if t.shape.taken == 0 then return true end
     local list = ARGV[t.at + t.shape.from]
     local len = call('LLEN', list)

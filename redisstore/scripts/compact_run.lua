@@ -67,8 +67,8 @@ do -- Lua allows few local names
     ready[#ready + 1] = j
   end
 
-  -- waits tells whether the first run of a record may begin, of which j is that job: it may not if anything is not as most are.
-  local function waits(j, type, b)
+  -- may tells whether the first run of a record may begin, of which j is that job: it may not if anything is not as most are.
+  local function may(j, type, b)
     if FULL or news.sets or watching() then return false end
     if (b.limits[type] or b.limits['']) >= 0 or b.places ~= places.none and #places.limited(j, b.places) > 0 then return false end
     return b.unlocked or call('EXISTS', stem(j.id) .. ':lock') == 0
@@ -106,21 +106,21 @@ do -- Lua allows few local names
   function compact.begin(id, b)
     local text = compact.raw(tree(id))
     local at = text and string.find(text, QUEUED, 1, true)
-    local from = at and at + #QUEUED or text and select(2, string.find(text, RUNNING, 1, true))
+    local from = at or text and string.find(text, RUNNING, 1, true)
     if not from then return nil end
-    if not at then from = from + 1 end
+    from = from + (at and #QUEUED or #RUNNING)
     local blank = string.find(text, ' ', from, true)
     local n = string.sub(text, from, blank - 1)
     if id ~= (n == '0' and tree(id) or tree(id) .. '.' .. n) then return nil end
     local queued = string.find(text, ' ', blank + 1, true) -- where that ends
-    local def = compact.definition(string.sub(text, 1, string.find(text, ' ', 1, true) - 1))
+    local def = compact.defined(text)
     local d = def and def[tonumber(n)]
     if not d then return nil end
     local j = { id = id, type = d.map.type, queue = d.map.queue, priority = d.priority, status = S.running, token = b.token }
     j.record, j.begun = true, true
     local type = b.types and b.types[j.type] and j.type or line.base(j.type)
     if at then
-      if not waits(j, type, b) then return nil end
+      if not may(j, type, b) then return nil end
       line.remove(j.queue, j.type, id)
       text = string.sub(text, 1, at) .. S.running .. ' ' .. string.sub(text, from, queued) .. b.token .. ' ' .. MOMENT .. ' '
         .. (b.round or '') .. string.sub(text, queued + 1)
