@@ -78,7 +78,7 @@ func TestCheckParams(t *testing.T) {
 	}
 }
 
-// What differs by two letters that changed places is near, and so is what goes on behind the word.
+// What differs by two characters that changed places is near, and so is what goes on behind the word.
 func TestSuggestNear(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{"mpa": "map", "ete": "tee", "ba": "batch", "b": "", "xyz": ""} {
