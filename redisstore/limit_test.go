@@ -148,15 +148,21 @@ func (e *env) diamond() (root job.ID) {
 	return root
 }
 
-// soon makes all that the sweeper is to look at later due now.
+// soon has the sweeper look now whether suspended jobs wait for each other.
 func (e *env) soon(id job.ID) {
+	e.Helper()
+	e.lookAtFull(id, time.Time{})
+	e.sweep()
+}
+
+// lookAtFull says when the sweeper looks at the jobs that full ports have suspended.
+func (e *env) lookAtFull(id job.ID, at time.Time) {
 	e.Helper()
 	for _, member := range e.Redis.ZRange(e.Context(), e.due(id), 0, -1).Val() {
 		if strings.HasPrefix(member, "!full") {
-			e.Check(e.Redis.ZAdd(e.Context(), e.due(id), redis.Z{Member: member}).Err())
+			e.Check(e.Redis.ZAddXX(e.Context(), e.due(id), redis.Z{Member: member, Score: float64(at.UnixMilli())}).Err())
 		}
 	}
-	e.sweep()
 }
 
 // Jobs that wait for each other because a limit is too small are told apart from those that

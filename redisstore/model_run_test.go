@@ -420,6 +420,7 @@ func (c *machine) apply() {
 
 func (c *machine) sweep() {
 	time.Sleep(3 * shortTime)
+	c.e.lookAtFull(c.root, time.Now().Add(longTime)) // the model has no limits that are raised
 	_, err := c.e.store.Sweep(c.e.Context())
 	c.ok(err)
 	// What is past its retention is removed behind what the sweep does else, or before it.
