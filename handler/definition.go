@@ -57,7 +57,7 @@ type Options struct {
 	Delay     Duration          `json:"delay,omitempty"`     // before the second try, doubled each time; default 1s
 	MaxDelay  Duration          `json:"maxDelay,omitempty"`  // at most; default 5m
 	Batch     int               `json:"batch,omitempty"`     // payloads that a process is given at a time, at most; default 100, of http 1
-	Recycle   int               `json:"recycle,omitempty"`   // payloads after which a process is replaced; default 10,000
+	Recycle   int               `json:"recycle,omitempty"`   // payloads after which a process is replaced; default 100,000
 	Idle      Duration          `json:"idle,omitempty"`      // after which a process without work ends; default 5m
 	Memory    int64             `json:"memory,omitempty"`    // bytes that a process may allocate; default 512 MiB
 	Disk      int64             `json:"disk,omitempty"`      // bytes that a process may write; default 64 MiB
@@ -254,7 +254,7 @@ func (d *Definition) WithDefaults() Options {
 	if d.Lang == HTTP && d.Options.Batch == 0 {
 		o.Batch = 1
 	}
-	many(&o.Recycle, 10_000)
+	many(&o.Recycle, 100_000)
 	many(&o.Processes, 64)
 	size := func(v *int64, n int64) {
 		if *v == 0 {

@@ -293,7 +293,7 @@ type Begin struct {
 }
 
 // MostSeveral is how many jobs a Step or a Pop begins at once at most.
-const MostSeveral = 16
+const MostSeveral = 32
 
 // RunLimit lets at most Max runs go on at once, over all processes, of jobs of a type or of a queue. With Per it is a rate: at
 // most Max of them begin within any time of that length.

@@ -138,7 +138,7 @@ type Options struct {
 	// MaxRunningHere is how many runs of the type go on at once in one engine at most; other jobs of the type stay queued while those of
 	// other types go on. So one whose runs take long leaves room for others. Zero means no limit.
 	MaxRunningHere int
-	// Together is how many ready jobs of the type may be begun in one call of the store, 16 at most, to run at the same time and to be
+	// Together is how many ready jobs of the type may be begun in one call of the store, 32 at most, to run at the same time and to be
 	// committed in one call, each as a transaction of its own: for code that mostly waits for something that answers many at once. Each
 	// counts as one run, for Concurrency and MaxRunningHere. What is done is committed within some 5 ms, whatever the others do. Jobs
 	// that have run before, or whose type has limits or rates, are begun alone. Zero means one.

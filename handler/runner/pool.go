@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirworks/weir/component"
@@ -121,7 +122,21 @@ type task struct {
 	ctx     context.Context //nolint:containedctx // of who waits for it
 	put     int             // how often its process died before it came to it
 	result  handler.Result
-	done    func()
+	isDone  atomic.Bool
+	all     *together
+}
+
+// together are the tasks that somebody waits for.
+type together struct {
+	left atomic.Int64
+	over chan struct{}
+}
+
+// done says that a task has its result, or that nobody waits for it.
+func (t *task) done() {
+	if !t.isDone.Swap(true) && t.all.left.Add(-1) == 0 {
+		close(t.all.over)
+	}
 }
 
 // limit is for how long a task may run, once it is its turn.
@@ -185,20 +200,18 @@ func (p *Pool) Do(ctx context.Context, h *handler.Stored, payloads []Payload) ([
 	}
 	options := h.Definition.WithDefaults()
 	tasks := make([]*task, len(payloads))
-	var all sync.WaitGroup
-	all.Add(len(payloads))
+	all := &together{over: make(chan struct{})}
+	all.left.Store(int64(len(payloads)))
 	for i := range payloads {
-		tasks[i] = &task{Payload: payloads[i], handler: h, options: options, ctx: ctx, done: sync.OnceFunc(all.Done)}
+		tasks[i] = &task{Payload: payloads[i], handler: h, options: options, ctx: ctx, all: all}
 	}
 	l, key := p.lane(h)
 	p.mu.Lock()
 	l.queues[key] = append(l.queues[key], tasks...)
 	p.dispatch(l)
 	p.mu.Unlock()
-	ended := make(chan struct{})
-	go func() { all.Wait(); close(ended) }()
 	select {
-	case <-ended:
+	case <-all.over:
 	case <-ctx.Done():
 		p.drop(l, key, tasks)
 		return nil, context.Cause(ctx)

@@ -22,7 +22,7 @@ const (
 	// lookEvery is how often a Service looks for new versions.
 	lookEvery = 500 * time.Millisecond
 	// DefaultConcurrency is how many runs of handlers' jobs go on at a time: far more than processes, as those that wait fill batches.
-	DefaultConcurrency = 256
+	DefaultConcurrency = 1024
 	// rememberFor is for how long results are kept whose run was not committed, how many, and of how many bytes in all.
 	rememberFor     = 10 * time.Minute
 	remembered      = 10_000
