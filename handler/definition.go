@@ -170,6 +170,9 @@ func (d *Definition) Validate() error {
 	return bad.error()
 }
 
+// leastMemory is with how many bytes the program of a language can start.
+var leastMemory = map[string]int64{Node: 48 << 20, Python: 8 << 20, Shell: 1 << 20}
+
 func (o *Options) validate(lang string, bad *problems) {
 	span := func(name string, d Duration, most time.Duration) {
 		if d < 0 || time.Duration(d) > most {
@@ -190,6 +193,9 @@ func (o *Options) validate(lang string, bad *problems) {
 	count("batch", int64(o.Batch), MaxBatch)
 	count("recycle", int64(o.Recycle), maxRecycle)
 	count("memory", o.Memory, MaxMemory)
+	if least := leastMemory[lang]; o.Memory > 0 && o.Memory < least {
+		bad.add("options.memory %d: %s needs %d bytes at least", o.Memory, lang, least)
+	}
 	count("disk", o.Disk, MaxMemory)
 	count("output", o.Output, MaxOutput)
 	count("processes", int64(o.Processes), MaxProcesses)

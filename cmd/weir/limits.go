@@ -34,6 +34,10 @@ the values are listed that have runs.`,
 				}
 				views := api.LimitsOf(all)
 				return s.show(c, views, "", func(w io.Writer) error {
+					if len(views) == 0 {
+						_, err := fmt.Fprintln(c.ErrOrStderr(), "no limits: weir queue limit sets one of a queue, and a type has those of its worker's options")
+						return err
+					}
 					rows := [][]string{{"LIMIT", "PLACES", "RUNNING", "WAITING", "OLDEST", "FREE IN", "NEXT"}}
 					for _, l := range views {
 						next, oldest, free := "-", "-", "-"

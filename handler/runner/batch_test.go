@@ -16,21 +16,53 @@ func TestBatchesOfLongPayloads(t *testing.T) {
 		l.queues["T"] = append(l.queues["T"], &task{handler: stored, options: handler.Options{Batch: 100}})
 	}
 	for _, step := range []struct {
-		took time.Duration // of a payload
-		n    int
+		took time.Duration // of a payload; 0: none has run
 		want int
-	}{{0, 0, 4}, {time.Millisecond, 4, 100}, {39 * time.Millisecond, 100, 50}, {10 * time.Second, 50, 1}, {0, 1, 1}, {0, 1, 1}} {
-		if step.n > 0 {
-			l.timed("T", step.took*time.Duration(step.n), step.n)
-		}
+	}{{0, 4}, {time.Millisecond, 100}, {39 * time.Millisecond, 50}, {10 * time.Second, 1}, {time.Nanosecond, 1}, {time.Nanosecond, 1}, {0, 1}} {
+		l.timed("T", step.took)
 		if got := l.batch("T"); got != step.want {
-			t.Errorf("%d payloads of %s: the next batch has %d, not %d", step.n, step.took, got, step.want)
+			t.Errorf("payloads of %s: the next batch has %d, not %d", step.took, got, step.want)
 		}
 	}
 	for range 20 {
-		l.timed("T", time.Millisecond, 1)
+		l.timed("T", time.Millisecond)
 	}
 	if got := l.batch("T"); got != 100 {
 		t.Errorf("once they take a millisecond again a batch has %d", got)
+	}
+}
+
+// How long it takes to start a process, or what beforeEach does for a whole batch, does not make payloads long: else few at a time were
+// to go on, in small batches, for each of which it is done again.
+func TestWhatIsDoneOnceMakesNoPayloadLong(t *testing.T) {
+	t.Parallel()
+	const wait = "await new Promise((done) => setTimeout(done, 700))"
+	for name, d := range map[string]handler.Definition{
+		"before":     {Lang: handler.Node, Before: "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700)", Body: "return 1"},
+		"beforeEach": {Lang: handler.Node, BeforeEach: wait, Body: "return 1"},
+	} {
+		p, err := New(Config{Processes: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &handler.Stored{Type: name, Version: 1, Definition: d}
+		for n := range 3 {
+			payloads := make([]Payload, n+1)
+			for i := range payloads {
+				payloads[i] = Payload{ID: string(rune('a' + i)), Try: 1, Data: []byte("1")}
+			}
+			if results, err := p.Do(t.Context(), h, payloads); err != nil || results[n].Status != 200 {
+				t.Fatal(results, err)
+			}
+		}
+		if results, err := p.Do(t.Context(), h, nil); len(results) > 0 || err != nil {
+			t.Errorf("of no payloads came %v, %v", results, err)
+		}
+		if n := p.enough(h); n < 10 {
+			t.Errorf("%s: %d payloads are enough for a second", name, n)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

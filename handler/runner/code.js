@@ -19,8 +19,10 @@ for (const [part, code] of JSON.parse(require('fs').readFileSync(0, 'utf8'))) {
       stack = again.stack
     }
     const line = new RegExp('^weir:' + part + ':(\\d+)').exec(stack)
-    const last = code.split('\n').length // what is missing at the end is told of the line behind it
-    console.log(`${part}${line ? ', line ' + Math.min(Number(line[1]), last) : ''}: ${err.name}: ${err.message}`)
+    const last = code.split('\n').length // of what is missing at the end it is said that the line behind it, which is not the code's, is wrong
+    const behind = line && Number(line[1]) > last
+    const said = behind ? 'it ends too early, or its brackets do not match' : err.message
+    console.log(`${part}${line ? ', line ' + Math.min(Number(line[1]), last) : ''}: ${err.name}: ${said}`)
     process.exit(1)
   }
 }

@@ -18,7 +18,8 @@ func TestCheckCode(t *testing.T) {
 		want string // empty: it is right
 	}{
 		"node":                 {handler.Definition{Lang: handler.Node, Before: "process.exit(3)", Body: "await 1\nreturn payload"}, ""},
-		"node wrong":           {handler.Definition{Lang: handler.Node, Body: "let a = 1\nreturn payload +"}, "body, line 2: SyntaxError: Unexpected token '}'"},
+		"node wrong":           {handler.Definition{Lang: handler.Node, Body: "let a = 1\nreturn payload +"}, "body, line 2: SyntaxError: it ends too early, or its brackets do not match"},
+		"node inside":          {handler.Definition{Lang: handler.Node, Body: "let a = = 1\nreturn a"}, "body, line 1: SyntaxError: Unexpected token '='"},
 		"node closes its part": {handler.Definition{Lang: handler.Node, Body: "}); (async function () {"}, "body: SyntaxError"},
 		"node before":          {handler.Definition{Lang: handler.Node, Before: "function (", Body: "return 1"}, "before, line 1: SyntaxError"},
 		"python":               {handler.Definition{Lang: handler.Python, Before: "raise SystemExit(3)", BeforeEach: "", Body: "return payload"}, ""},

@@ -198,6 +198,9 @@ func (p *Pool) Do(ctx context.Context, h *handler.Stored, payloads []Payload) ([
 	if err := p.ctx.Err(); err != nil {
 		return nil, errClosed
 	}
+	if len(payloads) == 0 {
+		return nil, nil
+	}
 	options := h.Definition.WithDefaults()
 	tasks := make([]*task, len(payloads))
 	all := &together{over: make(chan struct{})}
@@ -243,7 +246,7 @@ func (p *Pool) enough(h *handler.Stored) int {
 	if l.took[key] == 0 {
 		return l.each // which tell how long they take
 	}
-	return l.each * l.guess(key)
+	return l.each * l.guess(key, h)
 }
 
 // drop takes tasks out that wait, as nobody waits for them.
@@ -265,24 +268,32 @@ const (
 
 // batch is how many payloads of a type one batch has: those in front that are of one version, fewer where they take long.
 func (l *lane) batch(key string) int {
-	q, most, n := l.queues[key], l.guess(key), 0
+	q, n := l.queues[key], 0
+	most := l.guess(key, q[0].handler)
 	for n < len(q) && n < min(q[0].options.Batch, most) && q[n].handler.Version == q[0].handler.Version {
 		n++
 	}
 	return n
 }
 
-// guess is how many payloads of a type one process runs in the time of a batch.
-func (l *lane) guess(key string) int {
-	if took := l.took[key]; took > 0 {
-		return int(max(batchTime/took, 1))
+// guess is how many payloads of a handler one process runs in the time of a batch. With beforeEach they are two at least: one alone does not
+// tell how long it took without that.
+func (l *lane) guess(key string, h *handler.Stored) int {
+	took, least := l.took[key], 1
+	if h.Definition.BeforeEach != "" {
+		least = 2
+	}
+	if took > 0 {
+		return max(int(batchTime/took), least)
 	}
 	return firstBatch
 }
 
-// timed notes how long payloads of a type have run.
-func (l *lane) timed(key string, all time.Duration, n int) {
-	one := max(all/time.Duration(n), 1)
+// timed notes how long a payload of a type has run, without the start of its process.
+func (l *lane) timed(key string, one time.Duration) {
+	if one == 0 {
+		return
+	}
 	if before := l.took[key]; before > 0 {
 		one = (before + one) / 2
 	}
@@ -316,16 +327,18 @@ func (p *Pool) dispatch(l *lane) {
 // run runs a batch.
 func (p *Pool) run(l *lane, key string, tasks []*task) {
 	var rest []*task
-	began := time.Now()
+	var one time.Duration
 	if tasks[0].handler.Definition.Lang == handler.HTTP {
+		began := time.Now()
 		p.ask(tasks)
+		one = time.Since(began) / time.Duration(len(tasks))
 	} else {
-		rest = p.runBatch(tasks)
+		rest, one = p.runBatch(tasks)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.sched.Stopped(key, len(tasks))
-	l.timed(key, time.Since(began), max(len(tasks)-len(rest), 1))
+	l.timed(key, one)
 	if l.busy[key]--; l.busy[key] == 0 {
 		delete(l.busy, key)
 	}
@@ -339,23 +352,24 @@ func (p *Pool) run(l *lane, key string, tasks []*task) {
 // maxPut is how often a payload is put back because a process died before it came to it.
 const maxPut = 10
 
-// runBatch runs a batch in a process. It returns those payloads that the process did not come to.
-func (p *Pool) runBatch(tasks []*task) (rest []*task) {
+// runBatch runs a batch in a process. It returns those payloads that the process did not come to, and how long one took, 0 if none has begun.
+func (p *Pool) runBatch(tasks []*task) (rest []*task, one time.Duration) {
 	proc, err := p.process(tasks[0])
 	if err != nil {
 		for _, t := range tasks {
 			t.fail(err)
 		}
-		return nil
+		return nil, 0
 	}
 	done, err := proc.batch(tasks)
+	one = proc.pace
 	if err == nil {
 		p.keep(proc)
-		return nil
+		return nil, one
 	}
 	proc.end()
 	if done == len(tasks) { // the end of the batch is nobody's
-		return nil
+		return nil, one
 	}
 	tasks[done].fail(err)
 	for _, t := range tasks[done+1:] {
@@ -365,7 +379,7 @@ func (p *Pool) runBatch(tasks []*task) (rest []*task) {
 		}
 		rest = append(rest, t)
 	}
-	return rest
+	return rest, one
 }
 
 // tell has the log of the task's job say what is not its payload's own fault.

@@ -40,6 +40,7 @@ type process struct {
 	results chan sandbox.Done
 	printed [streams]chan printed
 	ran     int           // payloads
+	pace    time.Duration // how long each of the last batch has run, about
 	limit   time.Duration // of what it was asked for last
 	expiry  *time.Timer
 
@@ -347,6 +348,13 @@ func (proc *process) batch(tasks []*task) (n int, err error) {
 		}
 	}()
 	broken := false
+	began, first := time.Now(), time.Time{}
+	proc.pace = 0
+	defer func() {
+		if n < len(tasks) {
+			proc.pace = time.Since(began) / time.Duration(n+1)
+		}
+	}()
 	for n = 0; n < len(tasks); n++ {
 		t := tasks[n]
 		proc.allow(timer, t.limit())
@@ -371,6 +379,14 @@ func (proc *process) batch(tasks []*task) (n int, err error) {
 		}
 		proc.ran++
 		broken = broken || done.Thrown
+		switch now := time.Now(); {
+		case proc.handler.Definition.BeforeEach == "":
+			proc.pace = now.Sub(began) / time.Duration(n+1)
+		case n == 0: // it waited for beforeEach, which is for all
+			first = now
+		default:
+			proc.pace = now.Sub(first) / time.Duration(n)
+		}
 	}
 	return len(tasks), proc.after(tasks[len(tasks)-1], timer, broken)
 }
