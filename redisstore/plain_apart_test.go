@@ -15,7 +15,7 @@ import (
 func bareTwins(t *testing.T) *twins {
 	t.Helper()
 	url := redistest.SharedRedis(t)
-	w := &twins{}
+	w := &twins{began: minute()}
 	for n, call := range []string{plainCall + " if result then call('HINCRBY', P .. 'plain', #deltas > 1 and 'rows' or 'runs', 1) end", "last"} {
 		e := open(t, url)
 		redisstore.Rewrite(t, e.Store, plainCall, call)
