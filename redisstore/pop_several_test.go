@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"regexp"
 	"testing"
 
 	"github.com/weirworks/weir/job"
@@ -51,6 +52,24 @@ func TestPopBeginsSeveral(t *testing.T) {
 		e.equal("the rest", rest, map[job.ID]bool{g.Nth(2): true, g.Nth(6): true, g.Nth(7): true})
 	})
 }
+
+// As many as may begin in one call have tokens of their own, which say the same in any language that quotes.
+func TestPopBeginsTheMost(t *testing.T) {
+	each(t, func(e *env) {
+		_, g := e.shoal(job.MostSeveral + 1)
+		_, begun := e.popAll(g, severally(job.MostSeveral+1))
+		tokens := map[string]bool{}
+		for _, s := range begun {
+			tokens[s.Token] = true
+			if !plainToken.MatchString(s.Token) {
+				e.Errorf("the token of %s is %q", s.Info.ID, s.Token)
+			}
+		}
+		e.equal("tokens", len(tokens), job.MostSeveral)
+	})
+}
+
+var plainToken = regexp.MustCompile(`^[0-9A-Za-z]+$`)
 
 // What cannot be decoded is left to others, and says why, also if it is the first; those beside it begin.
 func TestPopBeginsSeveralButAnOddOne(t *testing.T) {

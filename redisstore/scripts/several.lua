@@ -61,8 +61,8 @@ do -- Lua allows few local names
     return #locks > 0 and call('EXISTS', unpack(locks)) == 0
   end
 
-  -- line.token is that of the nth run of those that begin in one call.
-  function line.token(token, n) return n == 1 and token or token .. string.char(63 + n) end
+  -- line.token is that of the nth run of those that begin in one call: A to Z and then a, … behind the call's.
+  function line.token(token, n) return n == 1 and token or token .. string.char((n > 27 and 69 or 63) + n) end
 
   -- line.several begins runs of jobs that stand behind one in its set, whose run line.pop has begun, and adds to began their
   -- IDs, a blank before each. The answer gets tokens, IDs and what the runs see, in turn. A job whose keys are damaged does no
