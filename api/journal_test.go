@@ -65,6 +65,7 @@ func TestM15AddPayloads(t *testing.T) {
 			s.ask("POST", "/acme-eu/job/mail/add", "x").refuses(http.StatusUnprocessableEntity, "usage", "{client}-{type}")
 			s.ask("POST", "/acme/job/ma,il/add", "x").refuses(http.StatusUnprocessableEntity, "usage", "type")
 			s.ask("GET", "/acme/job/mail/add", nil).refuses(http.StatusMethodNotAllowed, "no_route", "POST")
+			s.ask("POST", "/acme/job/mail/ad", "x").refuses(http.StatusNotFound, "no_route", "there is nothing at /acme/job/mail/ad")
 			var state api.JournalState
 			if s.ask("GET", "/v1/journal", nil).is(http.StatusOK, &state); state.Enabled != (dir != "") || state.Enabled && (!state.Held || state.Moved != 3) {
 				t.Errorf("the journal: %+v", state)

@@ -304,14 +304,18 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) *Problem {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
+	pattern := s.pattern(r)
+	if pattern == "" || pattern == "/" { // whatever it has: noRoute answers
+		return nil
+	}
 	calls, most := strings.HasPrefix(r.URL.Path, storecall.Path), s.cfg.MaxBody
-	text := s.raw[s.pattern(r)]
+	text := s.raw[pattern]
 	if calls {
 		most = max(most, storecall.MaxBody)
 	} else if text {
 		most = max(most, journal.MaxBody)
 	}
-	if pattern := s.pattern(r); s.cfg.Tokens && !s.signed[pattern] && pattern != "" && pattern != "/" { // nothing is kept of who may not come in
+	if s.cfg.Tokens && !s.signed[pattern] { // nothing is kept of who may not come in
 		if _, err := s.tenants.principal(r.Context(), r.Header.Get("Authorization")); err != nil {
 			return problemOf(err)
 		}
@@ -325,7 +329,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) *Problem {
 	case !inUTF8(r):
 		return problem(Kind{"malformed", http.StatusUnsupportedMediaType, 2}, "Content-Type %.80q: send UTF-8", r.Header.Get("Content-Type"))
 	case kind == storecall.ContentType && calls:
-	case kind == linesType && s.lines[s.pattern(r)]:
+	case kind == linesType && s.lines[pattern]:
 		r.Header.Set("Content-Type", linesType)
 	case kind == jsonType, kind == formType, kind == apiType && s.isCozy(r): // curl says the second of its own accord
 		if err := strict.Check(raw); err != nil {

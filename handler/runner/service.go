@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -192,6 +193,21 @@ func (s *Service) handler(typ string) *handler.Stored {
 		return nil
 	}
 	return h
+}
+
+// like says which type with a handler was perhaps meant by one that has none, behind a semicolon; or nothing.
+func (s *Service) like(typ string) string {
+	var others []string
+	for name, h := range *s.known.Load() {
+		if name != typ && !h.Deleted {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	if hint := port.Suggest(typ, others); strings.HasPrefix(hint, "did you mean") {
+		return "; " + hint
+	}
+	return ""
 }
 
 // enough is how many jobs of a handler's type are enough for its processes to have work: those that wait for one longer than they must

@@ -91,7 +91,7 @@ func (t *typ) Run(ctx context.Context, run *worker.Run) error {
 		if t.In.Len() == 0 {
 			return nil
 		}
-		return t.again(run, noHandler, 0, fmt.Errorf("type %s: %w", t.name, errNoHandler))
+		return t.again(run, noHandler, 0, fmt.Errorf("type %s: %w%s", t.name, errNoHandler, t.owner.like(t.name)))
 	}
 	options := h.Definition.WithDefaults()
 	far := &far{run: run}

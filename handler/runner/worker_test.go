@@ -283,7 +283,7 @@ func TestM20NewestVersion(t *testing.T) {
 // TestM21JobsWithoutAHandler are tried again until there is one, or their time is up.
 func TestM21JobsWithoutAHandler(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newHouse(t, map[string]handler.Definition{"latter": js("return 1")})
 	enginetest.Check(h, handler.Expect(t.Context(), h.store, "later"))
 	handle := h.add("later", "x")
 	h.until("it has been tried", func() bool {
@@ -291,7 +291,7 @@ func TestM21JobsWithoutAHandler(t *testing.T) {
 		enginetest.Check(h, err)
 		failures, err := handle.Failures(t.Context())
 		enginetest.Check(h, err)
-		return info.Tries > 0 && strings.Contains(failures[0].Error, "the type has no handler")
+		return info.Tries > 0 && strings.Contains(failures[0].Error, `the type has no handler now: weir handler set makes one; did you mean "latter"?`)
 	})
 	h.set("later", js("return payload"))
 	if info := h.ended(handle); info.Status != job.Completed || string(h.outcome(handle).Result) != `"x"` {
@@ -302,7 +302,7 @@ func TestM21JobsWithoutAHandler(t *testing.T) {
 // Once there is a handler for them, payloads that wait for one run, whenever their next try is.
 func TestHandlerThatComesLate(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newHouse(t, map[string]handler.Definition{"latter": js("return 1")})
 	enginetest.Check(h, handler.Expect(t.Context(), h.store, "later"))
 	plans := journal.Plans{Types: h.store}
 	plan, err := plans.Plan(t.Context(), "later", []byte(`"x"`))
