@@ -25,9 +25,9 @@ func newQueues(s *settings) *cobra.Command {
 		Short: "List the queues: what is queued, who serves them, which are paused",
 		Long: `List the queues of the namespace: those that engines have registered types for, serve now, or
 ever had jobs in. PENDING counts jobs that are ready, without those that wait for a limit, which
-LIMITED counts, ACTIVE runs in progress, as engines tell each second, LATER notifications of
-asynq that are sent later or again, OLDEST how long the first ready job has waited. ENGINES are
-those that live and serve the queue. With --types the ready jobs are counted by type.`,
+LIMITED counts, ACTIVE runs in progress, as engines tell each second, OLDEST how long the first
+ready job has waited. ENGINES are those that live and serve the queue. With --types the ready jobs
+are counted by type. Jobs that are tried again later are none of these: weir jobs --status scheduled.`,
 		Example: "  weir queues\n  weir queues --types\n  weir queues -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -104,7 +104,7 @@ const maxTypes = 40
 
 func queueTable(w io.Writer, all []api.Queue) error {
 	style := term.StyleOf(w)
-	rows := [][]string{{"QUEUE", "STATE", "PENDING", "LIMITED", "ACTIVE", "LIMIT", "LATER", "OLDEST", "ENGINES", "TYPES"}}
+	rows := [][]string{{"QUEUE", "STATE", "PENDING", "LIMITED", "ACTIVE", "LIMIT", "OLDEST", "ENGINES", "TYPES"}}
 	for _, q := range all {
 		state, oldest, limit := "open", "-", "-"
 		if q.Limit > 0 {
@@ -117,7 +117,7 @@ func queueTable(w io.Writer, all []api.Queue) error {
 			oldest = waited(style, q.LatencyMS)
 		}
 		rows = append(rows, []string{
-			term.Clean(q.Queue), state, count(q.Pending), count(q.Limited), count(q.Active), limit, count(q.Scheduled + q.Retry), oldest,
+			term.Clean(q.Queue), state, count(q.Pending), count(q.Limited), count(q.Active), limit, oldest,
 			strconv.Itoa(q.Engines), term.Fit(term.Clean(strings.Join(q.Types, " ")), maxTypes),
 		})
 	}
