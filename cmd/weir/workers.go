@@ -24,7 +24,8 @@ func newWorkers(s *settings) *cobra.Command {
 		Long: `List the engines that live, in all processes, and the runs that they have in progress.
 Each engine tells of itself once a second; one that died is listed for ten seconds more.
 RUNS says how many of its slots have one; "3 over HTTP" are runs that a server has
-leased to workers that are no Go programs. Of an engine with more than 100 runs the
+leased to workers that are no Go programs. Handlers run in an engine of their own, so a program
+may be listed twice: TYPES tells which is which. Of an engine with more than 100 runs the
 oldest 100 are listed.`,
 		Example: "  weir workers\n  weir workers -o json",
 		Args:    usage(cobra.NoArgs),
@@ -52,7 +53,7 @@ oldest 100 are listed.`,
 // engineTables draws the engines, and below them their runs.
 func engineTables(w io.Writer, engines []job.EngineInfo) error {
 	style := term.StyleOf(w)
-	rows := [][]string{{"HOST", "PID", "STATE", "UP", "SEEN", "RUNS", "VERSION", "QUEUES"}}
+	rows := [][]string{{"HOST", "PID", "STATE", "UP", "SEEN", "RUNS", "VERSION", "QUEUES", "TYPES"}}
 	runs := [][]string{{"JOB", "TYPE", "QUEUE", "SINCE", "ENGINE"}}
 	more := 0
 	for _, e := range engines {
@@ -67,7 +68,7 @@ func engineTables(w io.Writer, engines []job.EngineInfo) error {
 		host := term.Clean(cmp.Or(e.Host, "-"))
 		rows = append(rows, []string{
 			host, strconv.Itoa(e.PID), state, style.Age(e.Started), style.Ago(e.Seen), slots,
-			term.Clean(cmp.Or(e.Version, "-")), term.Clean(weights(e.Queues)),
+			term.Clean(cmp.Or(e.Version, "-")), term.Clean(weights(e.Queues)), term.Fit(term.Clean(strings.Join(e.Types, " ")), maxTypes),
 		})
 		for _, r := range e.Runs {
 			runs = append(runs, []string{string(r.Job), term.Clean(r.Type), term.Clean(r.Queue), style.Age(r.Since), fmt.Sprintf("%s:%d", host, e.PID)})
