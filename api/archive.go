@@ -22,6 +22,7 @@ var (
 const (
 	maxPurge   = 1000 // jobs that one request purges
 	maxEntries = 1000
+	codesLook  = 100             // jobs that are looked at together for those of a code, at least
 	maxReading = 16              // states that one request reads at a time
 	pageTime   = 2 * time.Second // for which one request looks for more of a type
 )
@@ -31,7 +32,7 @@ func (s *Server) entryOperations() {
 	add(s, operation{
 		method: http.MethodGet, path: "/{client}/job/{type}/list", id: "list-entries", group: groupPayloads, role: read, summary: "List a client's jobs of a type",
 		about: "The oldest first. Each has its ID, its type, `dt` and `lock`: of one that waits `lock` is empty, and `dt` is when it may run; of one that runs it is the beginning of the ID of the engine, and `dt` is when its lease ends; " +
-			"of one that is done, and kept for its retention, `__done`, and `dt` is a thousand years after its end. Those that are done have the `code` and `exitcode` of their last try, if code ran. `next` is the `after` of the next page.",
+			"of one that is done, and kept for its retention, `__done`, and `dt` is a thousand years after its end. Those that are done have the `code` and `exitcode` of their last try, if code ran; `code=failed` lists those whose payloads failed, which are completed jobs. `next` is the `after` of the next page.",
 	}, listEntries)
 	add(s, operation{
 		method: http.MethodGet, path: "/{client}/job/{type}/get/{job}", id: "get-entry", group: groupPayloads, role: read, summary: "Show a client's job of a type, with the code and exit code of one that is done",
@@ -78,13 +79,17 @@ type PhasedEntry struct {
 
 func listEntries(ctx context.Context, s *session, in *struct {
 	EntryPath
-	Done  string    `query:"done" enum:"true,false" doc:"true: only those that are done; false: only the others"`
-	Since time.Time `query:"since" doc:"created then, or later"`
-	Until time.Time `query:"until" doc:"created before"`
-	Limit int       `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+	Done  string       `query:"done" enum:"true,false" doc:"true: only those that are done; false: only the others"`
+	Code  handler.Code `query:"code" enum:"retry,ok,failed,error" doc:"only those that are done, and whose last try had this code"`
+	Since time.Time    `query:"since" doc:"created then, or later"`
+	Until time.Time    `query:"until" doc:"created before"`
+	Limit int          `query:"limit" default:"100" minimum:"1" maximum:"1000"`
 },
 ) (*reply[Entries], error) {
 	statuses := map[string][]job.Status{"true": doneJobs, "false": openJobs}[in.Done]
+	if in.Code != "" && in.Done == "" {
+		statuses = doneJobs
+	}
 	f, err := in.filter(s, statuses)
 	if err != nil {
 		return nil, err
@@ -96,7 +101,11 @@ func listEntries(ctx context.Context, s *session, in *struct {
 	}
 	page, most := Entries{Entries: []PhasedEntry{}}, min(in.Limit, maxEntries)
 	for began := time.Now(); ; { // others' jobs may lie between
-		jobs, next, err := s.client.JobsPage(ctx, f, most-len(page.Entries))
+		look := most - len(page.Entries)
+		if in.Code != "" {
+			look = max(look, codesLook)
+		}
+		jobs, next, err := s.client.JobsPage(ctx, f, look)
 		if err != nil {
 			return nil, err
 		}
@@ -104,8 +113,15 @@ func listEntries(ctx context.Context, s *session, in *struct {
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
+		for n, e := range entries {
+			if in.Code != "" && e.Code != in.Code {
+				continue
+			}
 			page.Entries = append(page.Entries, PhasedEntry{e, e.Phase(now)})
+			if len(page.Entries) == most && n < len(entries)-1 {
+				page.Next = jobs[n].ID
+				return answer(page, nil)
+			}
 		}
 		page.Next, f.After = next, next
 		if next == "" || len(page.Entries) == most || time.Since(began) > pageTime {

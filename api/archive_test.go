@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,42 @@ func TestM28EntriesOfAClient(t *testing.T) {
 			t.Errorf("%s: %+v, want %d", path, purged, want)
 		}
 	}
+}
+
+// TestM28EntriesByCode lists those whose payloads failed, which are completed jobs, page by page.
+func TestM28EntriesByCode(t *testing.T) {
+	t.Parallel()
+	s := serve(t, redistest.SharedRedis(t), nil)
+	var added api.AddedPayloads
+	s.ask("POST", "/acme/job/mail/add", "1\n2\n3\n4\n5\n6\n").is(http.StatusOK, &added)
+	for n, code := range []handler.Code{handler.OK, handler.Failed, handler.OK, handler.Failed, handler.Failed} {
+		snap, err := s.store.Begin(t.Context(), added.IDs[n], job.Begin{Token: job.RunToken("ENGINE-A"), Lease: time.Hour, Batch: 1, Bytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := job.Delta{Job: added.IDs[n], Token: snap.Token, Outcome: statemachine.Complete, Set: map[string]json.RawMessage{handler.StateResult: json.RawMessage(`{"code":"` + string(code) + `"}`)}}
+		if results, err := s.store.Commit(t.Context(), []job.Tx{{Deltas: []job.Delta{d}}}); err != nil || results[0].Refused != nil {
+			t.Fatal(err, results)
+		}
+	}
+	for query, want := range map[string][]int{"code=failed": {1, 3, 4}, "code=failed&limit=2": {1, 3, -1, 4}, "code=ok&limit=1": {0, -1, 2, -1}, "code=error": nil, "code=failed&done=false": nil} {
+		var got []int
+		for after := job.ID(""); ; {
+			var page api.Entries
+			s.ask("GET", "/acme/job/mail/list?"+query+"&after="+string(after), nil).is(http.StatusOK, &page)
+			for _, e := range page.Entries {
+				got = append(got, slices.Index(added.IDs, e.ID))
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+			got = append(got, -1)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("list?%s: %v, want %v", query, got, want)
+		}
+	}
+	s.ask("GET", "/acme/job/mail/list?code=lost", nil).refuses(http.StatusUnprocessableEntity, "usage", "code")
 }
 
 // TestM28EntriesOfTokens refuses what the token of another namespace asks for.
