@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -98,9 +100,15 @@ func (f *workerFlags) engine(c *cobra.Command, store *redisstore.Store, hooks []
 	return e, listen(c.Context(), kits, e), nil
 }
 
-// spareHeap counts as memory in use, but nothing is ever written there, so the machine gives none for it. A heap as small as that of
-// an engine, whose state is in Redis, is else collected at each few megabytes, many times a second.
-const spareHeap = 64 << 20
+// spareHeap returns memory that counts as in use, but nothing is ever written there, so the machine gives none for it. A heap as small as
+// that of an engine, whose state is in Redis, is else collected at each few megabytes, many times a second. With GOMEMLIMIT, of which
+// it would be a part, there is none.
+func spareHeap() []byte {
+	if debug.SetMemoryLimit(-1) < math.MaxInt64 {
+		return nil
+	}
+	return make([]byte, 64<<20)
+}
 
 // serve runs jobs until the program is told to stop.
 func serve(ctx context.Context, c *cobra.Command, store *redisstore.Store, engine *worker.Engine) error {
@@ -109,7 +117,7 @@ func serve(ctx context.Context, c *cobra.Command, store *redisstore.Store, engin
 			return err
 		}
 	}
-	defer runtime.KeepAlive(make([]byte, spareHeap))
+	defer runtime.KeepAlive(spareHeap())
 	interruptsOf(ctx).add(engine.Abort, nothing)
 	told := make(chan func(), 1)
 	tell := context.AfterFunc(ctx, func() { told <- tellStop(ctx, c.ErrOrStderr(), engine, job.NewClient(store), true) })
