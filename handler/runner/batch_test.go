@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -29,6 +31,38 @@ func TestBatchesOfLongPayloads(t *testing.T) {
 	}
 	if got := l.batch("T"); got != 100 {
 		t.Errorf("once they take a millisecond again a batch has %d", got)
+	}
+}
+
+// Payloads of a handler whose process dies of each fifth one do not fail because others' processes died before they came to them.
+func TestThoseBehindDeathsRun(t *testing.T) {
+	t.Parallel()
+	p, err := New(Config{Processes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	h := &handler.Stored{Type: "dies", Version: 1, Definition: handler.Definition{Lang: handler.Node, Body: "if (payload % 5 == 0) process.exit(3); return payload"}}
+	do := func(n int) []handler.Result {
+		payloads := make([]Payload, n)
+		for i := range payloads {
+			payloads[i] = Payload{ID: fmt.Sprint("p", i), Try: 1, Data: []byte(strconv.Itoa(i + 1))}
+		}
+		results, err := p.Do(t.Context(), h, payloads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return results
+	}
+	do(4) // none of which dies: then batches are large
+	for n, r := range do(100) {
+		if dies := (n+1)%5 == 0; (r.Status == 200) == dies {
+			t.Errorf("payload %d: %d %s", n+1, r.Status, r.Error)
+		}
 	}
 }
 

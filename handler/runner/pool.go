@@ -262,7 +262,7 @@ func (p *Pool) drop(l *lane, key string, tasks []*task) {
 const (
 	// batchTime is for how long the payloads of a batch run in all, as far as is known: others could run them meanwhile.
 	batchTime = time.Second
-	// firstBatch is how many payloads of a type a batch has while nothing is known.
+	// firstBatch is how many payloads of a type a batch has at most while nothing is known, and behind the death of a process.
 	firstBatch = 4
 )
 
@@ -270,6 +270,9 @@ const (
 func (l *lane) batch(key string) int {
 	q, n := l.queues[key], 0
 	most := l.guess(key, q[0].handler)
+	if q[0].put > 0 { // those behind one that kills its process would be put back again and again
+		most = min(most, firstBatch)
+	}
 	for n < len(q) && n < min(q[0].options.Batch, most) && q[n].handler.Version == q[0].handler.Version {
 		n++
 	}
