@@ -170,8 +170,8 @@ func (d *Definition) Validate() error {
 	return bad.error()
 }
 
-// leastMemory is with how many bytes the program of a language can start.
-var leastMemory = map[string]int64{Node: 48 << 20, Python: 8 << 20, Shell: 1 << 20}
+// leastMemory is the least limit of memory: with less what starts the program may end before it has.
+const leastMemory = 128 << 20
 
 func (o *Options) validate(lang string, bad *problems) {
 	span := func(name string, d Duration, most time.Duration) {
@@ -193,8 +193,8 @@ func (o *Options) validate(lang string, bad *problems) {
 	count("batch", int64(o.Batch), MaxBatch)
 	count("recycle", int64(o.Recycle), maxRecycle)
 	count("memory", o.Memory, MaxMemory)
-	if least := leastMemory[lang]; o.Memory > 0 && o.Memory < least {
-		bad.add("options.memory %d: %s needs %d bytes at least", o.Memory, lang, least)
+	if o.Memory > 0 && o.Memory < leastMemory {
+		bad.add("options.memory %d: use at least %d, which a process needs to start", o.Memory, leastMemory)
 	}
 	count("disk", o.Disk, MaxMemory)
 	count("output", o.Output, MaxOutput)

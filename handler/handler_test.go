@@ -124,7 +124,7 @@ func TestDefinitionsAreRefused(t *testing.T) {
 		`{"lang":"node","body":"x","options":{"exits":{"3":404}}}`:     "node says its status itself",
 		`{"lang":"sh","body":"x","options":{"env":{"A=":"b"}}}`:        "cannot be a variable",
 		`{"lang":"sh","body":"x","options":{"memory":99999999999999}}`: "options.memory",
-		`{"lang":"node","body":"x","options":{"memory":1000}}`:         "options.memory 1000: node needs 50331648 bytes at least",
+		`{"lang":"node","body":"x","options":{"memory":1000}}`:         "options.memory 1000: use at least 134217728",
 	} {
 		_, err := handler.Parse([]byte(text))
 		if !errors.Is(err, job.ErrValue) || !strings.Contains(err.Error(), want) {
