@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
@@ -25,9 +26,9 @@ func newTypes(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "types [TYPE]",
 		Short: "List the types of workers that engines have registered",
-		Long: `List the types of workers that engines have registered, with the messages of their ports.
-Of TYPE they are described in full, with its arguments and what limits its runs. -o json has
-more: GET /v1/types has JSON Schemas of both.`,
+		Long: `List the types of workers that engines have registered, with the messages of their ports:
+your own first, then components. Of TYPE they are described in full, with its arguments and what
+limits its runs. -o json has more: GET /v1/types has JSON Schemas of both.`,
 		Example: "  weir types\n  weir types Resize\n  weir types -o json",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -111,8 +112,15 @@ func messagesOf(p *api.TypePort) string {
 // arrows are those of ports.
 var arrows = map[port.Dir]string{port.Input: "← ", port.Output: "→ "}
 
+// typeTable draws types, a user's own first: there are some thirty components.
 func typeTable(w io.Writer, all []job.TypeInfo) error {
 	style := term.StyleOf(w)
+	components := map[string]int{}
+	for _, c := range component.Components(component.Policy{}) {
+		components[c.JobType()] = 1
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b job.TypeInfo) int { return components[a.Type] - components[b.Type] })
 	rows := [][]string{{"TYPE", "QUEUE", "PORTS", "REGISTERED"}}
 	for i := range all {
 		t := api.TypeOf(&all[i])

@@ -35,3 +35,21 @@ func TestTypeLimits(t *testing.T) {
 		t.Errorf("as JSON:\n%s", text)
 	}
 }
+
+// TestOwnTypesFirst: components do not hide a user's types.
+func TestOwnTypesFirst(t *testing.T) {
+	t.Parallel()
+	var all []job.TypeInfo
+	for _, name := range []string{"batch", "Resize", "map", "upload", "zip"} {
+		all = append(all, job.TypeInfo{Type: name, Queue: job.DefaultQueue})
+	}
+	var text strings.Builder
+	enginetest.Check(t, typeTable(&text, all))
+	var first []string
+	for _, line := range strings.Split(strings.TrimSpace(text.String()), "\n")[1:] {
+		first = append(first, strings.Fields(line)[0])
+	}
+	if got := strings.Join(first, " "); got != "Resize upload batch map zip" || all[0].Type != "batch" {
+		t.Errorf("%s:\n%s", got, text.String())
+	}
+}
