@@ -27,7 +27,8 @@ func newQueues(s *settings) *cobra.Command {
 ever had jobs in. PENDING counts jobs that are ready, without those that wait for a limit, which
 LIMITED counts, ACTIVE runs in progress, as engines tell each second, OLDEST how long the first
 ready job has waited. ENGINES are those that live and serve the queue. With --types the ready jobs
-are counted by type. Jobs that are tried again later are none of these: weir jobs --status scheduled.`,
+are counted by type. Jobs that are tried again later are none of these:
+weir jobs --status scheduled lists them.`,
 		Example: "  weir queues\n  weir queues --types\n  weir queues -o json",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

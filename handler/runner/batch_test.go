@@ -35,7 +35,7 @@ func TestBatchesOfLongPayloads(t *testing.T) {
 }
 
 // Payloads of a handler whose process dies of each fifth one do not fail because others' processes died before they came to them.
-func TestThoseBehindDeathsRun(t *testing.T) {
+func TestThoseBehindCrashesRun(t *testing.T) {
 	t.Parallel()
 	p, err := New(Config{Processes: 2})
 	if err != nil {

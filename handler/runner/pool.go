@@ -262,7 +262,7 @@ func (p *Pool) drop(l *lane, key string, tasks []*task) {
 const (
 	// batchTime is for how long the payloads of a batch run in all, as far as is known: others could run them meanwhile.
 	batchTime = time.Second
-	// firstBatch is how many payloads of a type a batch has at most while nothing is known, and behind the death of a process.
+	// firstBatch is how many payloads of a type a batch has at most while nothing is known, and behind a crash of a process.
 	firstBatch = 4
 )
 
