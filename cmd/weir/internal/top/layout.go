@@ -153,8 +153,12 @@ func (m *Model) lay(lines, box []string, x, y int) {
 		if y+n < 0 || y+n >= len(lines) {
 			continue
 		}
-		under := lines[y+n]
-		lines[y+n] = filled(ansi.Cut(under, 0, x), x) + l + ansi.Cut(under, x+columnsOf(l), m.width)
+		under, end := lines[y+n], x+columnsOf(l)
+		behind := ansi.Cut(under, end, m.width)
+		if columnsOf(behind) > m.width-end { // half of a wide character is below the box, and it is there as a whole
+			behind = " " + ansi.Cut(under, end+1, m.width)
+		}
+		lines[y+n] = filled(ansi.Cut(under, 0, x), x) + l + behind
 	}
 }
 
