@@ -21,13 +21,13 @@ func TestBatchesOfLongPayloads(t *testing.T) {
 		took time.Duration // of a payload; 0: none has run
 		want int
 	}{{0, 4}, {time.Millisecond, 100}, {39 * time.Millisecond, 50}, {10 * time.Second, 1}, {time.Nanosecond, 1}, {time.Nanosecond, 1}, {0, 1}} {
-		l.timed("T", step.took)
+		l.timed("T", pace{one: step.took})
 		if got := l.batch("T"); got != step.want {
 			t.Errorf("payloads of %s: the next batch has %d, not %d", step.took, got, step.want)
 		}
 	}
 	for range 20 {
-		l.timed("T", time.Millisecond)
+		l.timed("T", pace{one: time.Millisecond})
 	}
 	if got := l.batch("T"); got != 100 {
 		t.Errorf("once they take a millisecond again a batch has %d", got)
@@ -66,6 +66,30 @@ func TestThoseBehindCrashesRun(t *testing.T) {
 	}
 }
 
+// A type with beforeEach whose payloads come one by one gets more of them all the same: no batch of several would tell that they are short,
+// as long as no more go on than there are processes.
+func TestSinglePayloadsWithBeforeEach(t *testing.T) {
+	t.Parallel()
+	p, err := New(Config{Processes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	h := &handler.Stored{Type: "single", Version: 1, Definition: handler.Definition{Lang: handler.Node, BeforeEach: "await null", Body: "return 1"}}
+	for range 3 {
+		if results, err := p.Do(t.Context(), h, []Payload{{ID: "a", Try: 1, Data: []byte("1")}}); err != nil || results[0].Status != 200 {
+			t.Fatal(results, err)
+		}
+	}
+	if n := p.enough(h); n < 4 {
+		t.Errorf("%d payloads are enough for a second", n)
+	}
+}
+
 // How long it takes to start a process, or what beforeEach does for a whole batch, does not make payloads long: else few at a time were
 // to go on, in small batches, for each of which it is done again.
 func TestWhatIsDoneOnceMakesNoPayloadLong(t *testing.T) {
@@ -80,7 +104,7 @@ func TestWhatIsDoneOnceMakesNoPayloadLong(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := &handler.Stored{Type: name, Version: 1, Definition: d}
-		for n := range 3 {
+		for n := range 5 {
 			payloads := make([]Payload, n+1)
 			for i := range payloads {
 				payloads[i] = Payload{ID: string(rune('a' + i)), Try: 1, Data: []byte("1")}

@@ -292,12 +292,19 @@ func (l *lane) guess(key string, h *handler.Stored) int {
 	return firstBatch
 }
 
-// timed notes how long a payload of a type has run, without the start of its process.
-func (l *lane) timed(key string, one time.Duration) {
-	if one == 0 {
+// pace is how long a payload has run, without the start of its process; zero if none has.
+type pace struct {
+	one    time.Duration
+	atMost bool // beforeEach, which is for all of a batch, is in it
+}
+
+// timed notes how long a payload of a type has run.
+func (l *lane) timed(key string, p pace) {
+	one, before := p.one, l.took[key]
+	if one == 0 || p.atMost && before > 0 && one > before {
 		return
 	}
-	if before := l.took[key]; before > 0 {
+	if before > 0 {
 		one = (before + one) / 2
 	}
 	l.took[key] = one
@@ -330,18 +337,18 @@ func (p *Pool) dispatch(l *lane) {
 // run runs a batch.
 func (p *Pool) run(l *lane, key string, tasks []*task) {
 	var rest []*task
-	var one time.Duration
+	var took pace
 	if tasks[0].handler.Definition.Lang == handler.HTTP {
 		began := time.Now()
 		p.ask(tasks)
-		one = time.Since(began) / time.Duration(len(tasks))
+		took.one = time.Since(began) / time.Duration(len(tasks))
 	} else {
-		rest, one = p.runBatch(tasks)
+		rest, took = p.runBatch(tasks)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.sched.Stopped(key, len(tasks))
-	l.timed(key, one)
+	l.timed(key, took)
 	if l.busy[key]--; l.busy[key] == 0 {
 		delete(l.busy, key)
 	}
@@ -355,24 +362,24 @@ func (p *Pool) run(l *lane, key string, tasks []*task) {
 // maxPut is how often a payload is put back because a process died before it came to it.
 const maxPut = 10
 
-// runBatch runs a batch in a process. It returns those payloads that the process did not come to, and how long one took, 0 if none has begun.
-func (p *Pool) runBatch(tasks []*task) (rest []*task, one time.Duration) {
+// runBatch runs a batch in a process. It returns those payloads that the process did not come to, and how long one took.
+func (p *Pool) runBatch(tasks []*task) (rest []*task, took pace) {
 	proc, err := p.process(tasks[0])
 	if err != nil {
 		for _, t := range tasks {
 			t.fail(err)
 		}
-		return nil, 0
+		return nil, pace{}
 	}
 	done, err := proc.batch(tasks)
-	one = proc.pace
+	took = proc.pace
 	if err == nil {
 		p.keep(proc)
-		return nil, one
+		return nil, took
 	}
 	proc.end()
 	if done == len(tasks) { // the end of the batch is nobody's
-		return nil, one
+		return nil, took
 	}
 	tasks[done].fail(err)
 	for _, t := range tasks[done+1:] {
@@ -382,7 +389,7 @@ func (p *Pool) runBatch(tasks []*task) (rest []*task, one time.Duration) {
 		}
 		rest = append(rest, t)
 	}
-	return rest, one
+	return rest, took
 }
 
 // tell has the log of the task's job say what is not its payload's own fault.

@@ -40,7 +40,7 @@ type process struct {
 	results chan sandbox.Done
 	printed [streams]chan printed
 	ran     int           // payloads
-	pace    time.Duration // how long each of the last batch has run, about
+	pace    pace          // of the last batch
 	limit   time.Duration // of what it was asked for last
 	expiry  *time.Timer
 
@@ -349,10 +349,10 @@ func (proc *process) batch(tasks []*task) (n int, err error) {
 	}()
 	broken := false
 	began, first := time.Now(), time.Time{}
-	proc.pace = 0
+	proc.pace = pace{}
 	defer func() {
 		if n < len(tasks) {
-			proc.pace = time.Since(began) / time.Duration(n+1)
+			proc.pace = pace{one: time.Since(began) / time.Duration(n+1)}
 		}
 	}()
 	for n = 0; n < len(tasks); n++ {
@@ -381,11 +381,11 @@ func (proc *process) batch(tasks []*task) (n int, err error) {
 		broken = broken || done.Thrown
 		switch now := time.Now(); {
 		case proc.handler.Definition.BeforeEach == "":
-			proc.pace = now.Sub(began) / time.Duration(n+1)
+			proc.pace = pace{one: now.Sub(began) / time.Duration(n+1)}
 		case n == 0: // it waited for beforeEach, which is for all
-			first = now
+			first, proc.pace = now, pace{one: now.Sub(began), atMost: true}
 		default:
-			proc.pace = now.Sub(first) / time.Duration(n)
+			proc.pace = pace{one: now.Sub(first) / time.Duration(n)}
 		}
 	}
 	return len(tasks), proc.after(tasks[len(tasks)-1], timer, broken)

@@ -61,6 +61,8 @@ type Service struct {
 	results map[string]kept      // by the ID of the payload
 	size    int                  // bytes of the results
 	tried   map[job.ID]time.Time // since when
+	hints   map[string]string    // what like says, as long as known is hintsOf
+	hintsOf *map[string]*handler.Stored
 }
 
 type kept struct {
@@ -195,10 +197,26 @@ func (s *Service) handler(typ string) *handler.Stored {
 	return h
 }
 
-// like says which type with a handler was perhaps meant by one that has none, behind a semicolon; or nothing.
+// like says which type with a handler was perhaps meant by one that has none, behind a semicolon; or nothing. It is looked for once while
+// handlers stay as they are: many payloads may wait for a type that is none.
 func (s *Service) like(typ string) string {
+	known := s.known.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hintsOf != known {
+		s.hintsOf, s.hints = known, map[string]string{}
+	}
+	hint, ok := s.hints[typ]
+	if !ok {
+		hint = nearest(typ, *known)
+		s.hints[typ] = hint
+	}
+	return hint
+}
+
+func nearest(typ string, known map[string]*handler.Stored) string {
 	var others []string
-	for name, h := range *s.known.Load() {
+	for name, h := range known {
 		if name != typ && !h.Deleted {
 			others = append(others, name)
 		}
