@@ -131,6 +131,43 @@ test('many children are one box, which opens and folds', async () => {
   })
 })
 
+test('all of it stays in view while the tree grows, until who looks moves the picture', async () => {
+  await world.api('POST', 'graphs', { alias: 'grows', graph: 'weir: 1\nname: grows\nnodes:\n  all: {type: each, args: {type: delay, args: {by: 1h}}}\ninputs: {in: all.in}\noutputs: {out: all.out}\n' })
+  const grow = () => world.api('POST', 'jobs/grows/ports/in/in/messages', { messages: [1] })
+  await on('#/tree/grows', async page => {
+    await page.locator('[data-node="grows/all"]').waitFor()
+    const canvas = await page.locator('.canvas').boundingBox()
+    const view = () => page.locator('.react-flow__viewport').evaluate(el => getComputedStyle(el).transform)
+    const inView = async node => {
+      const box = page.locator(`[data-node="${node}"]`) // far out of view it is no element
+      const at = await box.count() && await box.boundingBox()
+      return at && at.x >= canvas.x && at.x + at.width <= canvas.x + canvas.width && at.y >= canvas.y && at.y + at.height <= canvas.y + canvas.height
+    }
+    const pull = async () => {
+      await page.mouse.move(canvas.x + 900, canvas.y + 60)
+      await page.mouse.down()
+      await page.mouse.move(canvas.x + 100, canvas.y + 60, { steps: 4 })
+      await page.mouse.up()
+    }
+    await pull()
+    await until('it is pulled away', async () => !await inView('grows/all'))
+    await page.getByRole('button', { name: 'All of it' }).click()
+    await grow()
+    await page.locator('[data-node="grows/all/item_0"]').waitFor()
+    await until('all of it, with the new job', async () => await inView('grows/all') && await inView('grows/all/item_0'))
+    await page.getByRole('button', { name: 'Nearer' }).click()
+    await pull()
+    await until('it is pulled away', async () => !await inView('grows/all'))
+    const own = await view()
+    await grow()
+    await until('the page has another job', async () => {
+      const p = await picture('grows')
+      return p.nodes.id.includes('grows/all/item_1') && await page.getByText(`${p.jobs} jobs`, { exact: true }).count()
+    })
+    assert.equal(await view(), own, 'the picture stays where it was pulled to')
+  })
+})
+
 test('a tree of 2,000 jobs is few elements, as picture and as list', async () => {
   const lane = Array.from({ length: 19 }, (_, i) => `      s${i}: {type: map, args: {expr: it}}`).join('\n')
   const chain = Array.from({ length: 19 }, (_, i) => i === 0 ? 's0.out' : i === 18 ? 's18.in' : `s${i}.in.out`).join(' -> ')

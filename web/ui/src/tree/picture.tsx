@@ -34,15 +34,21 @@ export function Picture(props: PictureProps): ReactNode {
   return <div className="canvas" ref={box}>{size && size[0] > 0 && <ReactFlowProvider><Flow {...props} w={size[0]} h={size[1]} /></ReactFlowProvider>}</div>
 }
 
+/** What the view keeps to when the tree gets another shape: its beginning, all of it once that was asked for, or what the user moved to. */
+type Kept = 'first' | 'all' | 'own'
+
 /** Where the last picture of the page was looked at, kept when it is shown again. */
-let lastView: { root: string; viewport: Viewport } | null = null
+let lastView: { root: string; viewport: Viewport; kept: Kept } | null = null
+
+/** How far and how near one can look, and how much nearer one press goes. */
+const [farthest, nearest, step] = [0.01, 2, 1.2] as const
 
 /** Narrower than this is a phone. */
 const narrow = 700
 
 function fitted(x: number, y: number, w: number, h: number, into: number, high: number): Viewport {
   const edge = into < narrow ? 16 : 60 // on a phone there is little to give away
-  const zoom = Math.min(1.2, Math.max(0.01, Math.min((into - edge) / Math.max(1, w), (high - 60) / Math.max(1, h))))
+  const zoom = Math.min(1.2, Math.max(farthest, Math.min((into - edge) / Math.max(1, w), (high - 60) / Math.max(1, h))))
   return whole({ zoom, x: (into - w * zoom) / 2 - x * zoom, y: (high - h * zoom) / 2 - y * zoom })
 }
 
@@ -130,7 +136,8 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
   const box = useRef<HTMLDivElement>(null)
   const base = useRef<HTMLCanvasElement>(null)
   const top = useRef<HTMLCanvasElement>(null)
-  const touched = useRef(lastView?.root === geo.p.root)
+  const kept = useRef<Kept>(lastView?.root === geo.p.root ? lastView.kept : 'first')
+  const gliding = useRef<Viewport | null>(null) // where to, so that another shape of the tree does not end it halfway
   const watchers = useRef(new Set<(v: View) => void>())
   const look = useCallback((v: Viewport) => {
     const view = { x: v.x, y: v.y, zoom: v.zoom, w, h }
@@ -144,7 +151,7 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
     box.current?.style.setProperty('--large', enlarged(v.zoom))
     box.current?.toggleAttribute('data-small', v.zoom < small)
     for (const fn of watchers.current) fn(view)
-    if (tree.picture && touched.current) lastView = { root: tree.picture.root, viewport: v }
+    if (tree.picture && kept.current !== 'first') lastView = { root: tree.picture.root, viewport: v, kept: kept.current }
   }, [tree, geo, stage, w, h])
   const watch = useCallback((fn: (v: View) => void) => {
     watchers.current.add(fn)
@@ -153,26 +160,36 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
   }, [stage])
   useEffect(() => { // another shape, or another size of the page
     setShown(now => ({ ...now, window: null }))
-    const next = touched.current ? stage.view : firstView(geo, w, h)
+    const next = kept.current === 'all' ? wholeView(geo, w, h) : kept.current === 'first' ? firstView(geo, w, h) : gliding.current ?? stage.view
+    gliding.current = null
     void flow.setViewport(next)
     look(next)
   }, [geo, look, stage, flow, w, h])
   useEffect(() => base.current && top.current ? stage.start(base.current, top.current) : undefined, [stage])
   useEffect(() => stage.mark({ path }), [stage, path])
+  const glide = useCallback((to: Viewport, keep: Kept, duration: number) => {
+    kept.current = keep
+    gliding.current = to
+    void flow.setViewport(to, { duration: geo.p.nodes.id.length > large ? 0 : duration }).then(() => { if (gliding.current === to) gliding.current = null })
+  }, [flow, geo])
   const center = useCallback((x: number, y: number, zoom: number, duration: number) => {
-    void flow.setViewport(whole({ zoom, x: w / 2 - x * zoom, y: h / 2 - y * zoom }), { duration: geo.p.nodes.id.length > large ? 0 : duration })
-  }, [flow, geo, w, h])
+    glide(whole({ zoom, x: w / 2 - x * zoom, y: h / 2 - y * zoom }), 'own', duration)
+  }, [glide, w, h])
+  const nearer = useCallback((by: number) => {
+    const v = gliding.current ?? stage.view
+    center((w / 2 - v.x) / v.zoom, (h / 2 - v.y) / v.zoom, Math.min(nearest, Math.max(farthest, v.zoom * by)), 100)
+  }, [center, stage, w, h])
   const show = useCallback((i: number, zoom?: number) => { // without a zoom only if it is out of view
     const n = geo.p.nodes
     const [left, top, right, bottom] = seen(stage.view)
     const [x, y, nw, nh] = [n.x[i] ?? 0, n.y[i] ?? 0, n.w[i] ?? 0, n.h[i] ?? 0]
-    touched.current = true
+    kept.current = 'own'
     if (zoom === undefined && x >= left && y >= top && x + nw <= right && y + nh <= bottom) return
     center(x + nw / 2, y + nh / 2, zoom ?? stage.view.zoom, 150)
   }, [center, geo, stage])
   useSearch(geo, search, pick, stage, show)
   useFollow(follow, tree, geo, pick, stage, show)
-  const fit = useCallback(() => { void flow.setViewport(fitted(0, 0, geo.p.w, geo.p.h, w, h), { duration: geo.p.nodes.id.length > large ? 0 : 150 }) }, [flow, geo, w, h])
+  const fit = useCallback(() => glide(wholeView(geo, w, h), 'all', 150), [glide, geo, w, h])
   const open = useCallback((i: number) => { const id = geo.p.nodes.job[i]; if (id) go(link('job', id)) }, [geo])
   const clicked = useCallback((_: Click, n: JobNode) => pick.set({ node: n.data.index }), [pick])
   const opened = useCallback((_: Click, n: JobNode) => open(n.data.index), [open])
@@ -213,8 +230,8 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
     } else if (e.key === 'Enter' && e.target === e.currentTarget) open(node >= 0 ? node : geo.p.edges.to[edge] ?? -1)
     else if (e.key === 'o') { const id = (geo.p.nodes.fold[node] ?? '').split(/ (.*)/s)[1]; if (id) toggle(id) }
     else if (e.key === 'f') fit()
-    else if (e.key === '+' || e.key === '=') void flow.zoomIn({ duration: 100 })
-    else if (e.key === '-') void flow.zoomOut({ duration: 100 })
+    else if (e.key === '+' || e.key === '=') nearer(step)
+    else if (e.key === '-') nearer(1 / step)
     else if (e.key === 'Escape') pick.set({})
   }
   const state = useMemo(() => ({ tree, pick, toggle }), [tree, pick, toggle])
@@ -223,13 +240,13 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
       <div className="stage" ref={box} data-path={path.length} role="application" aria-label="The tree as a picture; the list shows the same" tabIndex={0} onKeyDown={key} onPointerLeave={away}>
         <canvas ref={base} aria-hidden="true" data-far={shown.far} />
         <canvas ref={top} aria-hidden="true" />
-        <ReactFlow nodes={shown.window?.nodes ?? none} nodeTypes={nodeTypes} defaultViewport={start} minZoom={0.01} maxZoom={2}
+        <ReactFlow nodes={shown.window?.nodes ?? none} nodeTypes={nodeTypes} defaultViewport={start} minZoom={farthest} maxZoom={nearest}
           nodesDraggable={false} nodesConnectable={false} nodesFocusable={false} elementsSelectable={false} edgesFocusable={false} disableKeyboardA11y zoomOnDoubleClick={false}
-          onNodeClick={clicked} onNodeDoubleClick={opened} onNodeMouseEnter={away} onViewportChange={look} onMove={e => { if (e) touched.current = true }}
+          onNodeClick={clicked} onNodeDoubleClick={opened} onNodeMouseEnter={away} onViewportChange={look} onMove={e => { if (e) { kept.current = 'own'; gliding.current = null } }}
           onPaneClick={press} onPaneMouseMove={pointed} proOptions={{ hideAttribution: true }} />
         <div className="tip" ref={tip} hidden role="presentation" />
-        <div className="zoom row"><button type="button" aria-label="Nearer" onClick={() => { void flow.zoomIn() }}>+</button><button type="button" aria-label="Farther" onClick={() => { void flow.zoomOut() }}>−</button><button type="button" aria-label="All of it" onClick={fit}>⤢</button></div>
-        <Minimap tree={tree} geo={geo} watch={watch} to={(x, y) => { touched.current = true; center(x, y, stage.view.zoom, 0) }} />
+        <div className="zoom row"><button type="button" aria-label="Nearer" onClick={() => nearer(step)}>+</button><button type="button" aria-label="Farther" onClick={() => nearer(1 / step)}>−</button><button type="button" aria-label="All of it" onClick={fit}>⤢</button></div>
+        <Minimap tree={tree} geo={geo} watch={watch} to={(x, y) => center(x, y, stage.view.zoom, 0)} />
         <Selected tree={tree} pick={pick} toggle={toggle} show={show} />
       </div>
     </TreeContext.Provider>
